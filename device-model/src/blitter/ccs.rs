@@ -21,8 +21,8 @@ const COMPRESSED: u8 = 0x5c;
 pub struct Controlled<'a, 'm> {
     /// The opened main memory.
     pub span: &'a Span<'m>,
-    /// Its control bytes, starting with that of the block that contains `start`. A NULL span for memory without control
-    /// data.
+    /// Its control bytes, starting with that of the block that contains `start`; a NULL span if the memory has no
+    /// control data.
     pub control: &'a Span<'m>,
     /// Address of the span's first byte.
     pub start: u64,
@@ -59,7 +59,7 @@ impl Controlled<'_, '_> {
         Ok(byte[0])
     }
 
-    /// Reads pixels, decompressed.
+    /// Reads and decompresses pixels.
     pub fn read(&self, data: &mut [u8]) -> Result<(), DmaFault> {
         self.span.part(self.offset, data.len()).read(data)?;
         if self.plain() {
@@ -93,7 +93,7 @@ impl Controlled<'_, '_> {
         })
     }
 
-    /// Makes every block of the next `len` bytes uncompressed.
+    /// Decompresses every block of the next `len` bytes in place.
     pub fn resolve(&self, len: usize) -> Result<(), DmaFault> {
         if self.plain() {
             return Ok(());
@@ -107,7 +107,8 @@ impl Controlled<'_, '_> {
         })
     }
 
-    /// XORs the whole block that contains offset `at` with `key`: compresses a plain block, or decompresses it.
+    /// XORs the whole block that contains offset `at` with `key`, which compresses an uncompressed block and
+    /// decompresses a compressed one.
     fn rewrite(&self, at: usize, key: u8) -> Result<(), DmaFault> {
         let phase = size(self.start % BLOCK as u64);
         let first = at.saturating_sub((phase + at) % BLOCK);

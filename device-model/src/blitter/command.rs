@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Command table of the copy engine, and decoding of the fields (Mesa genxml gen125; IGT lib/intel_blt.c;
+//! Command table of the copy engine and decoding of the command fields (Mesa genxml gen125; IGT lib/intel_blt.c;
 //! xe_migrate.c).
 
 use super::control::{Control, ControlCopy};
@@ -35,8 +35,8 @@ impl std::fmt::Debug for BlitCommand {
     }
 }
 
-/// The commands. The rectangle of XY_SETUP_CLIP_BLT is only used by the text, scanline and pixel commands, which the
-/// card does not have; IGT sends the command after a copy within one surface.
+/// The commands. XY_SETUP_CLIP_BLT is a no-op: only the text, scanline and pixel commands use its rectangle, and the
+/// card does not have them. IGT emits it after a copy within one surface.
 #[rustfmt::skip]
 pub static COMMANDS: [BlitCommand; 7] = [
     BlitCommand { opcode: 0x03, name: "XY_SETUP_CLIP_BLT",     lengths: &[3],      fields: fields::SETUP_CLIP,     decode: |_| Ok(Work::Nothing) },
@@ -132,7 +132,7 @@ impl Fields<'_> {
         (u64::from(self.dword(index + 1)) << 32 | u64::from(self.dword(index))) & ADDRESS_MASK
     }
 
-    /// A corner encoded in one dword as two signed words.
+    /// A corner encoded in one dword as two signed 16-bit values.
     fn point(&self, index: usize) -> Point {
         let dword = self.dword(index);
         Point { x: i64::from((dword & 0xffff) as i16), y: i64::from((dword >> 16) as i16) }
@@ -144,8 +144,9 @@ impl Fields<'_> {
         Point { x: point.x + i64::from(self.bits(offset, 13, 0)), y: point.y + i64::from(self.bits(offset, 29, 16)) }
     }
 
-    /// The destination's rectangle in bytes: its corner is `first` (including the offset), its size the difference of
-    /// the two coordinate dwords at `index`; empty if the second corner is not right of and below the first.
+    /// The destination rectangle in bytes. Its top-left corner is `first` (including the surface offset); its size is
+    /// the difference of the coordinates in dwords `index` and `index + 1`. Empty unless the second corner is to the
+    /// right of and below the first.
     fn area(&self, first: Point, index: usize, cpp: u32) -> Area {
         let (from, to) = (self.point(index), self.point(index + 1));
         let size = |from: i64, to: i64| u32::try_from(to - from).unwrap_or(0);
@@ -165,14 +166,14 @@ impl Fields<'_> {
         }
     }
 
-    /// Bytes per pixel by the XY_BPP code of XY_BLOCK_COPY_BLT and XY_FAST_COLOR_BLT.
+    /// Bytes per pixel for the XY_BPP code of XY_BLOCK_COPY_BLT and XY_FAST_COLOR_BLT.
     fn color_depth(&self) -> Result<u32, BlitError> {
         let code = self.bits(0, 21, 19);
         let depths = [1, 2, 4, 8, 12, 16];
         depths.get(code as usize).copied().ok_or_else(|| self.reserved("Color Depth", code))
     }
 
-    /// Bytes per pixel by the code of the older commands (bits 25:24, or 26:24 of XY_FAST_COPY_BLT).
+    /// Bytes per pixel for the Color Depth code of the older commands (bits 25:24, or 26:24 of XY_FAST_COPY_BLT).
     fn br13_depth(&self, code: u32) -> Result<u32, BlitError> {
         let depths = [1, 2, 2, 4, 8, 16];
         depths.get(code as usize).copied().ok_or_else(|| self.reserved("Color Depth", code))
@@ -207,7 +208,8 @@ impl Fields<'_> {
         }
     }
 
-    /// A surface of the two commands that precede Gen12: pitch signed, in bytes or (tiled) dwords.
+    /// A surface of the two pre-Gen12 commands. The pitch is signed, in bytes for linear surfaces and in dwords for
+    /// tiled ones.
     fn legacy_surface(&self, pitch: u32, address: usize, tiled: bool, y: bool) -> Surface {
         let tiling = match (tiled, y) {
             (false, _) => Tiling::Linear,
@@ -218,7 +220,7 @@ impl Fields<'_> {
         Surface { base: self.address(address), pitch, tiling, compressed: false }
     }
 
-    /// Raster operation and channels of the older commands.
+    /// Raster operation and channel mask of the older commands.
     fn raster(&self, cpp: u32) -> Raster {
         let colours = if self.bits(0, 20, 20) == 1 { 0x7 } else { 0 };
         let alpha = if self.bits(0, 21, 21) == 1 { 0x8 } else { 0 };

@@ -68,9 +68,9 @@ impl Blit {
         self.command
     }
 
-    /// Continues for about `budget_bytes` bytes of linear copy, or for other work of equal duration (tiles,
-    /// compression, many short rows, guest memory accessed by messages). Makes progress by at least one piece. A step
-    /// of 1 MiB takes far less than 1 ms.
+    /// Continues for about as long as a linear copy of `budget_bytes` bytes takes. Slower operations (tiles,
+    /// compression, many short rows, guest memory accessed by messages) process fewer bytes. Makes progress unless it
+    /// faults, whatever the budget is. A step of 1 MiB takes far less than 1 ms.
     pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget_bytes: usize) -> Result<Progress, Fault> {
         match &mut self.work {
             Work::Nothing => Ok(Progress::Done),

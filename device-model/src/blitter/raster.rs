@@ -6,7 +6,7 @@ pub const SRC_COPY: u8 = 0xcc;
 /// Raster operation code of a plain fill with the pattern.
 pub const PAT_COPY: u8 = 0xf0;
 
-/// Number of bytes that are combined at once; a multiple of the pixel size.
+/// Number of bytes combined per iteration; a multiple of the pixel size.
 const PIECE: usize = 256;
 
 /// A raster operation with its channel mask.

@@ -14,7 +14,7 @@ use crate::memory::{Access, Fault, Gam, Space};
 
 /// Relative cost of a byte that is processed through a buffer (tiles, compression, raster operations).
 const BUFFERED_COST: usize = 4;
-/// Minimum number of bytes of a block for which the whole block is read.
+/// Minimum number of bytes needed from a block for the whole block to be read.
 const WORTH_A_BLOCK: u32 = 512;
 /// Maximum number of bytes in one piece of a linear run.
 const PIECE: u64 = 1 << 20;
@@ -35,7 +35,7 @@ pub enum Source {
     },
     /// A solid colour.
     Colour {
-        /// The bytes of a pixel; the rest is unused.
+        /// The bytes of a pixel; those from `cpp` on are unused.
         pixel: [u8; 16],
         /// Bytes per pixel, 1 to 16.
         cpp: usize,
@@ -56,7 +56,7 @@ pub struct Rectangle {
     raster: Raster,
     right_to_left: bool,
     bottom_up: bool,
-    /// Number of processed bytes of a linear rectangle, otherwise of processed cells.
+    /// Progress: number of bytes in `step_linear`, of cells in `step_cells`.
     done: u64,
 }
 
@@ -72,8 +72,8 @@ impl Rectangle {
     /// Creates the operation that fills `area` of `destination` from `source`.
     pub fn new(destination: Surface, area: Area, source: Source, raster: Raster) -> Self {
         let mut this = Rectangle { destination, area, source, raster, right_to_left: false, bottom_up: false, done: 0 };
-        // A copy within one surface: choose the direction in which each pixel is read before it is overwritten, as the
-        // engine does (PRM "XY_SRC_COPY_BLT": operands may overlap, same base, X1 and Y1 compared).
+        // For a copy within one surface, choose the direction in which each pixel is read before it is overwritten, as
+        // the engine does (PRM "XY_SRC_COPY_BLT": operands may overlap, same base, X1 and Y1 compared).
         if let Source::Surface { surface, column, row } = source
             && surface.base == destination.base
             && column.abs_diff(area.column) < u64::from(area.width)
@@ -104,7 +104,7 @@ impl Rectangle {
     }
 
     /// Copies or fills linear memory; contiguous rows are processed as one run.
-    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     fn step_linear(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let (width, height) = (u64::from(self.area.width), u64::from(self.area.height));
         let close = |surface: &Surface| surface.pitch == width as i64;
@@ -161,8 +161,8 @@ impl Rectangle {
         Ok(Progress::Done)
     }
 
-    /// Processes the rectangle by cells; each cell is read completely before it is written.
-    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
+    /// Processes the rectangle in cells. Each cell is read completely before it is written.
+    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     fn step_cells(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let mut into = Window::new(space, Access::Write, self.destination.compressed);
         let (mut from, grid, shift) = match &self.source {
@@ -226,7 +226,7 @@ impl Resolve {
     }
 
     /// Continues for about `budget` bytes.
-    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
         let extent = self.surface.block_extent();
         let (across, down) = self.area.cells(extent);
@@ -246,8 +246,8 @@ impl Resolve {
 }
 
 /// Fills a cell's packed rows with a colour.
-#[allow(clippy::arithmetic_side_effects, reason = "a cell is a block, and phase is within a pixel, which is not empty")]
-#[allow(clippy::indexing_slicing, reason = "a piece is no longer than a pixel, and all rows are one block")]
+#[allow(clippy::arithmetic_side_effects, reason = "a cell is at most a block, and phase is less than the pixel size")]
+#[allow(clippy::indexing_slicing, reason = "a piece is at most a pixel, and the rows are at most a block")]
 fn paint(cell: Area, pixel: &[u8], rows: &mut [u8; BLOCK_BYTES]) {
     let width = cell.width as usize;
     let phase = size(cell.column.rem_euclid(pixel.len() as i64) as u64);
@@ -258,13 +258,13 @@ fn paint(cell: Area, pixel: &[u8], rows: &mut [u8; BLOCK_BYTES]) {
     }
 }
 
-/// Distance of a column or row within a cell from the cell's `start`.
+/// Distance of a column or row of a cell from the cell's `start`.
 fn within(start: i64, at: i64) -> usize {
     size(at.abs_diff(start))
 }
 
-/// Calls `each(address, range of the cell's packed rows)` for each contiguous run in a part of a cell.
-#[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
+/// Calls `each(address, range of the cell's packed rows)` for each contiguous run in `part` of a cell.
+#[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
 fn runs<E>(
     surface: &Surface,
     cell: Area,
@@ -285,7 +285,7 @@ fn runs<E>(
 }
 
 /// Reads a cell into packed rows.
-#[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
+#[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
 fn read<'m>(
     window: &mut Window<'m>,
     gam: &mut Gam<'m>,
@@ -305,7 +305,7 @@ fn read<'m>(
         let origin = part.origin(extent);
         let address = surface.address(part.column - origin.0, part.row - origin.1);
         let whole = (part.width, part.height) == extent;
-        // An aligned block lies in one page, so reading all of it cannot cause an additional fault.
+        // An aligned block is within one page, so reading all of it cannot cause an additional fault.
         let within_page = address.is_multiple_of(BLOCK_BYTES as u64) && part.width * part.height >= WORTH_A_BLOCK;
         if !whole && !within_page {
             runs(surface, cell, part, |address, range| {
@@ -333,7 +333,8 @@ fn read<'m>(
     Ok(())
 }
 
-/// Writes packed rows to a cell of the surface's own grid; bytes outside the cell are not modified.
+/// Writes packed rows to a cell, which for a tiled surface is a cell of its own grid. Bytes outside the cell are not
+/// modified.
 fn write<'m>(
     window: &mut Window<'m>,
     gam: &mut Gam<'m>,

@@ -19,8 +19,8 @@ use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::memory::{Fault, Memory, Space, Tlb};
 
-/// Guest memory: I/O virtual addresses 0 to 1 MiB are mapped, the next MiB is accessed by messages, the rest is not
-/// mapped.
+/// Guest memory: I/O virtual addresses 0 to 1 MiB are directly mapped, the next MiB is accessed by messages, and the
+/// rest is unmapped.
 struct Guest {
     mapped: vm_memory::mmap::MmapRegion,
     remote: vm_memory::mmap::MmapRegion,
@@ -58,10 +58,13 @@ impl Dma for OneGuest {
     }
 }
 
-/// A card with an address space that covers these memories, in units of 1 MiB:
-///
-/// Two of local memory in scattered 4 KiB pages; one of NULL pages; one of mapped and one of remote guest memory; one
-/// with a hole in its second half; then 2 MiB of local memory in one page.
+/// A card with an address space that consists, in this order, of
+/// * 2 MiB of local memory in scattered 4 KiB pages,
+/// * 1 MiB of NULL pages,
+/// * 1 MiB of directly mapped guest memory,
+/// * 1 MiB of remote guest memory,
+/// * 1 MiB of which the first half is local memory and the second half is not present,
+/// * 2 MiB of local memory in one page.
 struct Bench {
     memory: Memory,
     tlb: Tlb,
@@ -75,7 +78,7 @@ const MAPPED: u64 = 3 * MIB;
 const REMOTE: u64 = 4 * MIB;
 const HOLE: u64 = 5 * MIB + MIB / 2;
 const LARGE: u64 = 6 * MIB;
-/// Local memory behind the first two MiB, the MiB with the hole, and the large page.
+/// Local memory that backs the first two MiB, the MiB with the hole, and the large page.
 const FRAMES: [u64; 3] = [4 * MIB, 6 * MIB, 8 * MIB];
 const CCS_BASE: u64 = LOCAL - LOCAL / 256;
 
@@ -93,7 +96,7 @@ impl Bench {
             let (mebibyte, inside) = (page / 256, page % 256);
             let (local, system, null) = (0x803, 0x3, 0x203);
             let entry = match mebibyte {
-                // An odd multiplier visits each of the 512 frames exactly once.
+                // Multiplication by an odd number modulo 512 is a permutation of the 512 pages.
                 0 | 1 => local | (FRAMES[0] + page * 77 % 512 * 4096),
                 2 => null,
                 3 | 4 => system | ((page - 3 * 256) * 4096),

@@ -15,14 +15,14 @@ const LINEAR_BLOCK: u32 = 4096;
 /// Memory layout of a surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tiling {
-    /// Rows in sequence.
+    /// Consecutive rows.
     Linear,
-    /// Tiles of a fixed layout; rows of tiles in sequence.
+    /// Tiles of a fixed layout, in row-major order.
     Tiled(&'static Layout),
 }
 
 /// A tile layout: the masks define which bits of a byte's offset in the tile come from its column and which from its
-/// row. Both keep the bit order, so the two masks define the layout completely.
+/// row. Both preserve the bit order, so the two masks define the layout completely.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Name as in the documents.
@@ -33,17 +33,17 @@ pub struct Layout {
     pub rows: u32,
 }
 
-/// 4 KiB of 512 bytes by 8 rows, rows in sequence.
+/// 4 KiB: 512 bytes by 8 rows, in row order.
 pub static TILE_X: Layout = Layout { name: "X", columns: 0x1ff, rows: 0xe00 };
-/// 4 KiB of 128 bytes by 32 rows, in columns of 16 bytes (before Xe-HP).
+/// 4 KiB: 128 bytes by 32 rows, in columns of 16 bytes (before Xe-HP).
 pub static TILE_Y: Layout = Layout { name: "Y", columns: 0xe0f, rows: 0x1f0 };
-/// 4 KiB of 128 bytes by 32 rows, in blocks of 16 bytes by 4 rows: bits `YYXY XXYY XXXX`.
+/// 4 KiB: 128 bytes by 32 rows, in blocks of 16 bytes by 4 rows. Offset bits `YYXY XXYY XXXX`.
 pub static TILE_4: Layout = Layout { name: "Tile4", columns: 0x2cf, rows: 0xd30 };
-/// 64 KiB for 8 bits per pixel: 256 bytes by 256 rows, each 4 KiB a Tile4: `YYYX` and the bits of Tile4.
+/// 64 KiB for 8 bits per pixel: 256 bytes by 256 rows of Tile4 blocks. Offset bits `YYYX`, then those of Tile4.
 pub static TILE_64_8: Layout = Layout { name: "Tile64", columns: 0x12cf, rows: 0xed30 };
-/// 64 KiB for 16 and 32 bits per pixel: 512 bytes by 128 rows: `YYXX` and the bits of Tile4.
+/// 64 KiB for 16 and 32 bits per pixel: 512 bytes by 128 rows. Offset bits `YYXX`, then those of Tile4.
 pub static TILE_64_16_32: Layout = Layout { name: "Tile64", columns: 0x32cf, rows: 0xcd30 };
-/// 64 KiB for 64 and 128 bits per pixel: 1024 bytes by 64 rows: `YXXX` and the bits of Tile4.
+/// 64 KiB for 64 and 128 bits per pixel: 1024 bytes by 64 rows. Offset bits `YXXX`, then those of Tile4.
 pub static TILE_64_64_128: Layout = Layout { name: "Tile64", columns: 0x72cf, rows: 0x8d30 };
 
 /// Deposits the low bits of `value` at the bits of `mask`.
@@ -60,7 +60,7 @@ const fn spread(value: u32, mask: u32) -> u32 {
     out
 }
 
-/// Copies a run of a block; it ends within the block on both sides.
+/// Copies a run of bytes from one block to another. Does nothing if the run exceeds either block.
 #[inline]
 fn copy(into: &mut [u8; BLOCK_BYTES], to: usize, raw: &[u8; BLOCK_BYTES], from: usize, run: usize) {
     let (into, raw) = (into.get_mut(to..to.wrapping_add(run)), raw.get(from..from.wrapping_add(run)));
@@ -95,7 +95,7 @@ impl Layout {
         spread(column, self.columns) | spread(row, self.rows)
     }
 
-    /// Number of contiguous bytes of a row.
+    /// Number of bytes of a row that are contiguous in memory.
     pub fn run(&self) -> u32 {
         1 << self.columns.trailing_ones()
     }
@@ -112,7 +112,7 @@ impl Layout {
             let mut column_bits = 0u32;
             for _ in 0..width >> run.trailing_zeros() {
                 each((row_bits | column_bits) as usize, at, run as usize);
-                // Counts only in the bits of the mask.
+                // Increments within the bits of the mask.
                 column_bits = column_bits.wrapping_sub(columns) & columns;
                 at = at.wrapping_add(run as usize);
             }
@@ -144,7 +144,7 @@ impl Layout {
 pub struct Surface {
     /// Address of column 0 of row 0.
     pub base: u64,
-    /// Distance between rows in bytes; a row of tiles has `pitch` times the tile height bytes.
+    /// Distance between rows in bytes; a row of tiles occupies `pitch` times the tile height.
     pub pitch: i64,
     /// Memory layout.
     pub tiling: Tiling,
@@ -161,7 +161,7 @@ impl Surface {
         }
     }
 
-    /// Address of a byte. Negative coordinates give addresses below the base, by plain arithmetic.
+    /// Address of a byte. Coordinates may be negative: the byte may be below the base.
     pub fn address(&self, column: i64, row: i64) -> u64 {
         let offset = match self.tiling {
             Tiling::Linear => row.wrapping_mul(self.pitch).wrapping_add(column),
@@ -177,7 +177,7 @@ impl Surface {
         self.base.wrapping_add_signed(offset) & ADDRESS_MASK
     }
 
-    /// Number of bytes from `column` on that are contiguous in memory.
+    /// Number of bytes, starting at `column`, that are contiguous in memory.
     pub fn run(&self, column: i64) -> u64 {
         match self.tiling {
             Tiling::Linear => u64::MAX,
@@ -189,8 +189,9 @@ impl Surface {
     }
 }
 
-/// A rectangle of bytes. Its columns are below 2^21 and its rows below 2^17 in size, and so are those of its source:
-/// corners have 16 bits, offsets 14 bits, pixels at most 16 bytes. No sum or product of them overflows.
+/// A rectangle, with columns in bytes. Columns are below 2^21 and rows below 2^17 in magnitude, in the destination and
+/// in the source: corners have 16 bits, offsets 14 bits, and pixels at most 16 bytes. Sums and products of them cannot
+/// overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Area {
     /// First column (bytes).
@@ -204,9 +205,9 @@ pub struct Area {
 }
 
 impl Area {
-    /// The part of the rectangle in cell (`across`, `down`) of a grid with this `cell` size, counted from the cell of
-    /// its corner.
-    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
+    /// The part of the rectangle in cell (`across`, `down`) of a grid with this `cell` size, counted from the cell that
+    /// contains the rectangle's corner.
+    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     pub fn cell(&self, cell: (u32, u32), across: u64, down: u64) -> Area {
         let part = |start: i64, len: u32, cell: u32, index: u64| {
             let (cell, end) = (i64::from(cell), start + i64::from(len));
@@ -220,7 +221,7 @@ impl Area {
     }
 
     /// Number of cells that the rectangle covers horizontally and vertically.
-    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     pub fn cells(&self, cell: (u32, u32)) -> (u64, u64) {
         let count = |start: i64, len: u32, cell: u32| {
             if len == 0 {
@@ -238,7 +239,7 @@ impl Area {
     }
 
     /// The rectangle translated by `columns` and `rows`.
-    #[allow(clippy::arithmetic_side_effects, reason = "the fields of commands bound every Area")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     pub fn moved(&self, columns: i64, rows: i64) -> Area {
         Area { column: self.column + columns, row: self.row + rows, ..*self }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The currently translated part of a surface's memory, with its compression control data. Valid for one step.
+//! The currently translated range of a surface, with its compression control data. Valid for one step.
 
 use arctic_sriov::number::size;
 
@@ -7,19 +7,20 @@ use super::ccs;
 use crate::host::DmaFault;
 use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
 
-/// Smallest page size. A window starts at a page boundary if possible, so that it also covers accesses just before the
+/// Smallest page size. A window starts at a page boundary if possible, to also cover accesses just below the requested
 /// address.
 const PAGE: u64 = 4096;
-/// Maximum number of bytes of a translation request; the result is shorter if the page ends earlier.
+/// Maximum length in bytes of a translation request; the result is shorter if the page ends earlier.
 const OPEN: usize = 2 << 20;
-/// Maximum number of bytes of an access to unmapped guest memory, which is transferred in messages of 4 KiB.
+/// Maximum length in bytes of an access to guest memory that is not directly mapped and is transferred in messages of
+/// 4 KiB.
 const REMOTE_PIECE: usize = 16 << 10;
-/// Cost of a byte of unmapped guest memory, relative to a mapped byte.
+/// Cost of a byte of guest memory that is not directly mapped, relative to a mapped byte.
 const REMOTE_COST: usize = 32;
 /// Fixed cost of an access, added to the cost of its bytes.
 const ACCESS_COST: usize = 256;
 
-/// A translated range of an address space. Must not be used beyond one step, like its spans.
+/// A translated range of an address space. Like its spans, it must not be used after the end of the step.
 pub struct Window<'m> {
     space: Space,
     access: Access,
@@ -38,7 +39,7 @@ impl<'m> Window<'m> {
         Window { space, access, compressed, spent: 0, start: 0, span: Span::Null(0), control: Span::Null(0) }
     }
 
-    /// Moves the window to `address` if it is outside; returns the offset of the address in the window.
+    /// Moves the window to `address` if the address is outside it. Returns the offset of the address in the window.
     fn seek(&mut self, gam: &mut Gam<'m>, address: u64) -> Result<usize, Fault> {
         let offset = address.wrapping_sub(self.start);
         if offset < self.span.len() as u64 {
@@ -60,7 +61,7 @@ impl<'m> Window<'m> {
         Err(self.not_mapped(address))
     }
 
-    /// Returns a span of 1 to `len` bytes at `address`. Accesses to it are not decompressed.
+    /// Returns a span of 1 to `len` bytes at `address`. Accesses through the span bypass compression.
     pub fn open(&mut self, gam: &mut Gam<'m>, address: u64, len: usize) -> Result<Span<'m>, Fault> {
         let offset = self.seek(gam, address)?;
         Ok(self.span.part(offset, if self.remote() { len.min(REMOTE_PIECE) } else { len }))
@@ -76,7 +77,7 @@ impl<'m> Window<'m> {
         self.spent = self.spent.saturating_add(ACCESS_COST).saturating_add(bytes);
     }
 
-    /// The fault of an access to an address that the function's VMM does not map.
+    /// The fault for an address that the function's VMM does not map.
     pub fn not_mapped(&self, address: u64) -> Fault {
         Fault { space: self.space, address, access: self.access, reason: FaultReason::NotMapped }
     }

@@ -170,7 +170,7 @@ impl Field {
     }
 }
 
-/// Elements that a command repeats up to its end: pairs of an LRI, instructions of the ALU, data.
+/// Elements that a command repeats up to its end: register/value pairs of an LRI, ALU instructions, data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Index of the first dword of the first element.
@@ -181,14 +181,14 @@ pub struct Group {
     pub fields: &'static [Field],
 }
 
-/// Checks that the fields are within a command of at most `dwords`, and overlap neither each other nor the header's
-/// bits `taken`.
+/// Panics unless the fields are within a command of at most `dwords` and overlap neither each other nor the header bits
+/// `taken`.
 #[cfg(test)]
 pub(crate) fn well_laid(name: &str, fields: &[Field], group: Option<Group>, dwords: u32, taken: u32) {
     let mut bits = std::collections::BTreeMap::from([(0u8, taken)]);
     let mut names = std::collections::BTreeSet::new();
     let mut lay = |field: &Field, from: u8, within: u32| {
-        assert!(names.insert(field.name), "{name} has two fields {}", field.name);
+        assert!(names.insert(field.name), "{name} has two fields named {}", field.name);
         for at in field.dword..field.dword + field.dwords() {
             assert!(u32::from(at) < within, "{name}: {} is in dword {at} of {within}", field.name);
             let laid = bits.entry(from + at).or_default();

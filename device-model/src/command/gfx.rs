@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(dwords(0x7a00_0004, EngineClass::Copy), None);
     }
 
-    /// MI_FLUSH_DW and PIPE_CONTROL have the bits that are handled in common at the same positions.
+    /// The bits that are handled by common code have the same positions in MI_FLUSH_DW and PIPE_CONTROL.
     #[test]
     fn flushes_share_bits() {
         use crate::command::mi::fields as flush;

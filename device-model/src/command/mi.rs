@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! MI commands (client 0), which the command streamer of every engine executes itself (V8-097, V8-098).
+//! MI commands (client 0), which the command streamers themselves execute (V8-097, V8-098).
 
 pub mod fields;
 
@@ -61,9 +61,9 @@ pub enum Mi {
     PrtBatchBufferStart,
     /// Ends a batch unless a condition is true.
     ConditionalBatchBufferEnd,
-    /// No operation in the model, as memory is coherent and engines are awake.
+    /// No operation in the model, because memory is coherent and engines are always awake.
     NoEffect,
-    /// Sets state that the model does not use, or sends a message to a display; counted.
+    /// Sets state that the model does not use, or sends a message to a display. Only counted.
     StateOnly,
 }
 
@@ -89,11 +89,11 @@ pub struct MiCommand {
     pub length: Length,
     /// Minimum length in dwords; a shorter command is illegal.
     pub least: u8,
-    /// Engine classes that have it.
+    /// Engine classes that have the command.
     pub classes: Classes,
-    /// Rules by [`Requester`] number (V8-171, V13-044..076).
+    /// Rules, indexed by [`Requester`] (V8-171, V13-044..076).
     rules: [Rule; 4],
-    /// Header bits, including [`rule::ALWAYS`], such that no rule forbids a command with none of them set.
+    /// Header bits, including [`rule::ALWAYS`]. If none of them is set, no rule forbids the command by its header.
     watched: u32,
     /// Effect of the global predicate.
     pub predication: Predication,
@@ -106,7 +106,7 @@ pub struct MiCommand {
 }
 
 impl MiCommand {
-    /// Returns whether a rule may forbid a command with this header: the parser's fast check.
+    /// Fast check for the parser: returns false only if no rule forbids the command by this header.
     #[inline(always)]
     pub const fn may_be_restricted(&self, header: u32) -> bool {
         (header | rule::ALWAYS) & self.watched != 0
@@ -141,9 +141,9 @@ impl Mi {
 macro_rules! commands {
     ($($opcode:literal $name:ident $length:expr, $least:literal, $classes:ident, $user:expr, $vf:expr, $predication:ident
         => $action:ident;)*) => {
-        /// All MI commands of DG2. The columns after the engines are the rules for a batch without privilege, native or
-        /// virtual, and for the ring or a privileged batch of a virtual function; those of the physical function are
-        /// always allowed.
+        /// All MI commands of DG2. The two columns after the engine classes are rules: first for an unprivileged batch
+        /// of any function, then for the ring or a privileged batch of a virtual function. The ring and privileged
+        /// batches of the physical function are not restricted.
         pub const COMMANDS: &[MiCommand] = &[$(MiCommand {
             opcode: $opcode, name: stringify!($name), length: $length, least: $least, classes: Classes::$classes,
             rules: [$user, $user, $vf, ALLOWED], watched: $user.header_mask() | $vf.header_mask(),
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// Preconditions of the parser's fast path: it checks neither the engine nor a rule on the second dword.
+    /// Preconditions of the parser's fast path, which checks neither the engine class nor rules on the second dword.
     #[test]
     fn every_engine_has_the_straight_commands() {
         let straight = || COMMANDS.iter().filter(|command| command.action.straight());

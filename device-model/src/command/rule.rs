@@ -2,26 +2,26 @@
 //! Privilege of commands by requester (V13-044..076): the rules in the columns of the command tables.
 
 /// Origin of the commands of a ring or batch. Commands in the GGTT are privileged, commands in a PPGTT are not
-/// (V13-044). A virtual function's kernel driver has a ring, but not the privileges of the physical function's
-/// (V13-047, V13-080).
+/// (V13-044). The kernel driver of a virtual function has a ring, but not all privileges of the physical function's
+/// driver (V13-047, V13-080).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Requester {
-    /// A batch without privilege, of the physical function.
+    /// An unprivileged batch of the physical function.
     PfUser,
-    /// A batch without privilege, of a virtual function.
+    /// An unprivileged batch of a virtual function.
     VfUser,
-    /// The ring, or a privileged batch, of a virtual function.
+    /// The ring or a privileged batch of a virtual function.
     VfKernel,
-    /// The ring, or a privileged batch, of the physical function.
+    /// The ring or a privileged batch of the physical function.
     PfKernel,
 }
 
 impl Requester {
-    /// All requesters, in the order of their numbers.
+    /// All requesters, in the order of their discriminants.
     pub const ALL: [Requester; 4] = [Requester::PfUser, Requester::VfUser, Requester::VfKernel, Requester::PfKernel];
 
-    /// The requester of commands with or without privilege, of a virtual or the physical function.
+    /// The requester of privileged or unprivileged commands of a virtual function or the physical function.
     #[inline]
     pub const fn new(privileged: bool, is_vf: bool) -> Requester {
         match (privileged, is_vf) {
@@ -47,15 +47,15 @@ impl Requester {
 /// V13-046), or depending on its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Header bits that forbid the command ...
+    /// Header bits that forbid the command if set, or if clear when also in `inverted`.
     header: u32,
-    /// ... if they are clear, not set.
+    /// Bits of `header` with inverted sense.
     inverted: u32,
     /// Bits of the second dword that forbid the command.
     operand: u32,
 }
 
-/// A bit that is clear in every MI header; for the evaluation of rules it is set in every header.
+/// A bit that is clear in every MI header. The evaluation of rules sets it in every header.
 pub const ALWAYS: u32 = 1 << 31;
 
 impl Rule {
@@ -84,7 +84,7 @@ impl Rule {
         ((header | ALWAYS) ^ self.inverted) & self.header != 0
     }
 
-    /// Header bits, including [`ALWAYS`], such that the rule forbids nothing if none of them is set.
+    /// Header bits, including [`ALWAYS`]. If none of them is set, the rule does not forbid the command by its header.
     pub const fn header_mask(self) -> u32 {
         if self.inverted != 0 { ALWAYS } else { self.header }
     }

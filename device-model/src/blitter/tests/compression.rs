@@ -16,7 +16,7 @@ fn copy_ccs(from: u64, from_indirect: bool, to: u64, to_indirect: bool, size: u3
     ]
 }
 
-/// One side of a block copy of 512 by 256 pixels of 32 bits.
+/// Source or destination of a block copy of 512 by 256 pixels of 32 bits.
 #[derive(Clone, Copy)]
 struct Side {
     address: u64,
@@ -107,8 +107,8 @@ fn full_resolve() {
     }
 }
 
-/// xe: xe_migrate_clear, xe_evict_ccs: control data is cleared from NULL pages; raw bytes and control data move
-/// together. Control data belongs to the physical memory (scattered pages keep theirs).
+/// xe: xe_migrate_clear, xe_evict_ccs: control data is cleared by a copy from NULL pages, and is evicted and restored
+/// together with the raw bytes. It belongs to the physical memory, so each scattered page has its own.
 #[test]
 fn eviction_and_clear() {
     let mut bench = Bench::new();
@@ -123,7 +123,7 @@ fn eviction_and_clear() {
     bench.run(&copy_ccs(CONTROL, false, LARGE, true, SIZE as u32), usize::MAX);
     bench.run(&block_copy(Side { address: LARGE, ..scattered }, linear(RESULT), false), usize::MAX);
     assert!(bench.read(RESULT, SIZE) == pixels);
-    // Surface to surface; then cleared from NULL pages: uncompressed.
+    // Copy control data from surface to surface, then clear it from NULL pages: the surface is uncompressed.
     bench.run(&copy_ccs(LARGE, true, LARGE + MIB, true, SIZE as u32), usize::MAX);
     bench.run(&copy_ccs(LARGE + MIB, true, CONTROL, false, SIZE as u32), usize::MAX);
     assert!(bench.read(CONTROL, SIZE / 256).iter().all(|byte| *byte != 0));
@@ -144,7 +144,7 @@ fn guest_memory_is_never_compressed() {
     assert!(bench.read(CONTROL, SIZE / 256).iter().all(|byte| *byte == 0));
 }
 
-/// Pixels next to a small compressed write keep their values: a block is compressed as a whole.
+/// Pixels next to a small compressed write keep their values, although a block is compressed as a whole.
 #[test]
 fn partial_blocks() {
     for tiling in 0..4 {

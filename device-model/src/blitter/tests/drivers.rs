@@ -35,7 +35,7 @@ pub fn emit_clear(to: u64, size: u32, colour: u32) -> [u32; 16] {
     dwords
 }
 
-/// Contract B.9: the three commands of the kernel drivers, and those added by IGT, by header.
+/// Contract B.9: headers of the three commands used by the kernel drivers and of those added by IGT.
 #[test]
 fn table() {
     for (header, name, dwords) in [
@@ -116,7 +116,7 @@ fn i915_workaround_fill() {
     assert_eq!(written, [0x20, 0x60, 0xa0, 0xe0]);
 }
 
-/// A blit in steps of one row has the same result as in one step and takes one step per row; steps are bounded.
+/// A blit in steps of one row has the same result as in one step and takes one step per row. Steps are bounded.
 #[test]
 fn steps() {
     let mut bench = Bench::new();

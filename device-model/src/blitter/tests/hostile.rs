@@ -36,7 +36,7 @@ fn empty_rectangles() {
     }
 }
 
-/// A fault contains the address; after the page was mapped, the blit resumes where it stopped.
+/// A fault reports the address. Once the page is mapped, the blit resumes where it stopped.
 #[test]
 fn faults_and_goes_on() {
     let mut bench = Bench::new();
@@ -49,13 +49,13 @@ fn faults_and_goes_on() {
     for page in 128..256 {
         bench.entry(0x6000, 256 + page, 0x803 | (FRAMES[1] + page * 4096));
     }
-    // Completed parts are not repeated: their source may have been overwritten.
+    // The completed part must not be repeated, because its source may have been overwritten.
     bench.write(0, &[0; 4096]);
     assert_eq!(bench.step(&mut blit, SPACE, usize::MAX), Ok(Progress::Done));
     assert!(bench.read(5 * MIB, MIB) == data);
 }
 
-/// Guest memory that the VMM does not map causes a fault of the copy, on the side that accesses it.
+/// A copy from or to guest memory that the VMM does not map faults with the access type of that operand.
 #[test]
 fn unmapped_guest_memory() {
     let mut bench = Bench::new();
@@ -67,7 +67,7 @@ fn unmapped_guest_memory() {
     }
 }
 
-/// Unmodelled features are reported; reserved values and short commands are refused.
+/// Unmodelled features, reserved values and short commands are rejected, each with its own error.
 #[test]
 fn refusals() {
     assert_eq!(Blit::decode(&[]).unwrap_err(), BlitError::Unknown(0));
@@ -90,7 +90,7 @@ fn refusals() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Arbitrary dwords are decoded or refused, and any blit completes or faults without a panic.
+    /// Arbitrary dwords are decoded or rejected, and no blit panics.
     #[test]
     fn any_dwords(
         command in 0..COMMANDS.len(),

@@ -10,7 +10,7 @@ const GIB: u64 = 1 << 30;
 /// Chunk size with which xe clears a VF's memory in its identity map (here at address 0): 8 MiB.
 const CHUNK: u64 = 8 * MIB;
 
-/// A card with 1 GiB of local memory of which VF 1 has 512 MiB at 256 MiB, all in the PF's page of 1 GiB.
+/// A card with 1 GiB of local memory, of which VF 1 has 512 MiB at 256 MiB. The PF maps all of it in one page.
 fn card() -> Memory {
     let vf = VfMemory { local: sparse(GIB as usize / 2), ggtt: None };
     let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
@@ -42,9 +42,9 @@ fn clear(memory: &Memory, addresses: std::ops::Range<u64>) -> usize {
     steps
 }
 
-/// Contract H.3.4, D.7: after an FLR the PF clears all of a VF's memory, in which its guest has written one byte per
-/// MiB. Afterwards it uses no host memory, adjacent memory of the PF is unchanged, and a second clear costs almost
-/// nothing.
+/// Contract H.3.4, D.7: the PF clears all of a VF's memory, as after an FLR. The guest has written one byte per MiB.
+/// Afterwards the VF's memory uses no host memory, adjacent memory of the PF is unchanged, and a second clear takes one
+/// step per chunk.
 #[test]
 fn memory_of_a_virtual_function() {
     let memory = card();

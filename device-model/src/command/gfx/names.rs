@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Names of the commands that drivers and tests use, by the upper word of the header; unknown opcodes are skipped in
-//! the same way.
+//! Names of the commands that drivers and tests use, by the upper word of the header. Commands with other opcodes are
+//! skipped in the same way.
 
 /// Render and compute (xe: xe_gfxpipe_commands.h).
 pub static PIPELINES: &[(u16, &str)] = &[

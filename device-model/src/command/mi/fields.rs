@@ -22,9 +22,9 @@ pub const RESULT_PREDICATE: Field = Field::flag("Predicate Enable", 0, 21);
 pub const CS_MMIO: Field = Field::flag("Add CS MMIO Start Offset", 0, 19);
 /// LRR: the source register offset is relative to the engine's base.
 pub const SOURCE_CS_MMIO: Field = Field::flag("Add CS MMIO Start Offset Source", 0, 18);
-/// LRI, LRM, SRM, LRR's destination: the register of the executing engine instance (trap T19).
+/// LRI, LRM, SRM, LRR's destination: the register offset is remapped to the executing engine instance (trap T19).
 pub const MMIO_REMAP: Field = Field::flag("MMIO Remap Enable", 0, 17);
-/// LRR: the source register of the executing engine instance.
+/// LRR: the source register offset is remapped to the executing engine instance.
 pub const SOURCE_MMIO_REMAP: Field = Field::flag("MMIO Remap Enable Source", 0, 16);
 /// LRM and SRM: WPARID times CS_MI_ADDRESS_OFFSET is added to the address.
 pub const PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 0, 16);
@@ -53,13 +53,13 @@ pub const SECOND_LEVEL: Field = Field::flag("Second Level Batch Buffer", 0, 22);
 /// MI_BATCH_BUFFER_START: address of the batch.
 pub const BATCH_ADDRESS: Field = Field::address("Batch Buffer Start Address", 1, 2);
 /// MI_PRT_BATCH_BUFFER_START: every later restore of the context executes the batch, too. The document names the field,
-/// but no public source defines its position: the bit is chosen by the model (V8-160).
+/// but no public source defines its position. This bit is the model's choice (V8-160).
 pub const PERSISTENT: Field = Field::flag("Persistence Enable", 0, 9);
-/// MI_CONDITIONAL_BATCH_BUFFER_END: a comparison is made.
+/// MI_CONDITIONAL_BATCH_BUFFER_END: enables the comparison.
 pub const END_COMPARE: Field = Field::flag("Compare Semaphore", 0, 21);
-/// MI_CONDITIONAL_BATCH_BUFFER_END: memory contains a mask, followed by the data.
+/// MI_CONDITIONAL_BATCH_BUFFER_END: memory contains a mask followed by the data.
 pub const END_MASKED: Field = Field::flag("Compare Mask Mode", 0, 19);
-/// MI_CONDITIONAL_BATCH_BUFFER_END: only the current level ends.
+/// MI_CONDITIONAL_BATCH_BUFFER_END: ends only the current batch level.
 pub const END_LEVEL: Field = Field::flag("End Current Batch Buffer Level", 0, 18);
 /// Comparison of memory or register (SAD) with the command's data (SDD).
 pub const COMPARE: Field = Field::choice("Compare Operation", 0, 14, 12, COMPARISONS);
@@ -67,7 +67,7 @@ pub const COMPARE: Field = Field::choice("Compare Operation", 0, 14, 12, COMPARI
 pub const WAIT_REGISTER: Field = Field::flag("Register Poll Mode", 0, 16);
 /// MI_SEMAPHORE_WAIT: compare a register with GPR0 instead of the command's dword.
 pub const WAIT_INDIRECT: Field = Field::flag("Indirect Semaphore Data Dword", 0, 17);
-/// MI_SEMAPHORE_WAIT: event on which memory is read again.
+/// MI_SEMAPHORE_WAIT: whether memory is read again on a signal or by polling.
 pub const WAIT_MODE: Field = Field::choice("Wait Mode", 0, 15, 15, &[(0, "signal"), (1, "poll")]);
 /// MI_ATOMIC, MI_SEMAPHORE_SIGNAL: executed after a flush.
 pub const POST_SYNC: Field = Field::flag("Post-Sync Operation", 0, 21);
