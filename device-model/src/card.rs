@@ -59,9 +59,9 @@ fn reset_domain(engine: EngineId) -> u32 {
 /// Result of [`Card::work`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkStatus {
-    /// Work was done; there may be more.
+    /// Some work was executed. More may be pending.
     Busy,
-    /// No work is due before the given time (ns of the card's clock), or before the next [`Card::wake_workers`].
+    /// No work is due until the given time (ns of the card's clock) or the next [`Card::wake_workers`].
     Idle(Option<u64>),
 }
 
@@ -73,11 +73,11 @@ pub struct Card {
     guc_pending: GucPending,
     deferred: Deferred,
     contention: Contention,
-    /// The thread that returns memory to the host; if not set, [`Card::work`] does this.
+    /// The scrubber thread, which returns memory to the host. If not set, [`Card::work`] does this.
     scrubber: OnceLock<Thread>,
     /// Threads that release the local memory of VFs in reset.
     resetting: Mutex<Vec<JoinHandle<()>>>,
-    /// For those threads.
+    /// Reference to the card for the threads in `resetting`.
     this: Weak<Card>,
     /// Number of enabled VFs: VFs 1 to this number exist.
     vfs: AtomicU8,
@@ -87,7 +87,7 @@ pub struct Card {
 }
 
 impl Card {
-    /// Creates the card that `profile` describes, powered on, with `memories` in the sizes that [`Memories`] requires.
+    /// Creates and powers on the card that `profile` describes. `memories` must have the sizes given in [`Memories`].
     pub fn power_on(
         profile: &CardProfile,
         memories: Memories,
@@ -101,7 +101,7 @@ impl Card {
         Card::assemble(Gt::new(profile, memory, sink, clock), Engines::new(|engine| profile.has(engine)))
     }
 
-    /// Creates a card in the state after reset from its shared parts and the engines that are not fused off.
+    /// Creates a card in the state after reset from its shared state and the engines that are not fused off.
     pub fn assemble(gt: Gt, engines: Engines) -> Arc<Self> {
         Arc::new_cyclic(|this| Card {
             gt,
@@ -120,7 +120,7 @@ impl Card {
         })
     }
 
-    /// The parts shared by the GuC and all engines.
+    /// The state shared by the GuC and all engines.
     pub fn gt(&self) -> &Gt {
         &self.gt
     }
@@ -193,7 +193,7 @@ impl Card {
             let request = match (function.is_vf(), pf_view(register & !3)) {
                 (true, _) => self.gt.write_vf_lanes(function, register & !3, value, lanes),
                 (false, Some((vf, register))) => {
-                    // The PF accesses a VF's registers here; this does not notify the GuC on behalf of the VF.
+                    // The PF accesses a VF's registers here, which does not notify the GuC on behalf of the VF.
                     self.gt.write_vf_lanes(vf, register, value, lanes);
                     None
                 }
@@ -214,7 +214,7 @@ impl Card {
         }
     }
 
-    /// Executes what a register write of `function` requests, or defers it to a worker if it may have to request guest
+    /// Executes a request from a register write of `function`, or defers it to a worker if it may have to request guest
     /// memory from the function's client.
     fn carry_out(&self, function: Function, request: Request) {
         use Request::{EngineStatus, LoadQueue, StartGucDma, Submit};
@@ -232,7 +232,7 @@ impl Card {
             Request::LookAtDoorbells => self.kick_guc(function.bit()),
             Request::StartGucDma => self.guc_for(function).start_dma(&self.gt),
             Request::Reset(domains) => {
-                // Requests written before the reset are executed before it.
+                // Requests deferred before the reset are executed before it.
                 while self.carry_out_deferred() {}
                 self.reset_domains(domains);
             }
@@ -244,11 +244,11 @@ impl Card {
             Request::Submit(engine, value) => self.engines.lock(engine).push(&self.gt, value),
             Request::LoadQueue(engine) => self.load_queue(engine),
             Request::EngineStatus(engine) => {
-                // Locked as for a step: the engine writes the same page, and its memory must not be unmapped meanwhile.
+                // Locked as for a step: the engine writes the same page, whose memory must not be unmapped meanwhile.
                 let _step = self.engines.lock(engine);
                 self.gt.tell_error_bit(engine);
             }
-            // The engine stops at a step boundary; it has passed one once its lock could be taken.
+            // The engine stops at a step boundary. It has passed one once its lock has been acquired.
             Request::EngineReset(engine, _) => drop(self.engines.lock(engine)),
         }
     }
@@ -258,7 +258,7 @@ impl Card {
         self.deferred.next(|request| self.carry_out_now(Function::PF, request))
     }
 
-    /// RING_EXECLIST_CONTROL: loads a new execution queue that the host has written for the engine.
+    /// RING_EXECLIST_CONTROL: loads the execution queue that the host has written for the engine.
     fn load_queue(&self, id: EngineId) {
         if !self.engines.has(id) {
             return;
@@ -279,7 +279,7 @@ impl Card {
         }
     }
 
-    /// GDRST: resets the GuC and the engines selected by `domains`; they lose their work and state.
+    /// GDRST: resets the GuC and the engines selected by `domains`. Their work and state are lost.
     fn reset_domains(&self, domains: u32) {
         let mut guc = self.guc_for(Function::PF);
         if domains & (GRDOM_GUC | GRDOM_FULL) != 0 {
@@ -300,7 +300,7 @@ impl Card {
     /// contents; local memory and GGTT pages that were assigned to VFs return to the PF.
     pub fn reset(&self) {
         self.recover();
-        // Atomic to other threads: a concurrent load is dropped or happens after the reset.
+        // Atomic with respect to other threads: a concurrent load is either dropped or executed after the reset.
         let mut guc = self.guc_for(Function::PF);
         guc.reset(&self.gt);
         self.deferred.clear();
@@ -313,40 +313,39 @@ impl Card {
         self.gt.reset();
         drop(held);
         drop(guc);
-        // Data remanence: the next user of a VF must not see the previous user's data. Done in pieces, without a lock
-        // held.
+        // Prevents data remanence: the next user of a VF must not read the previous user's data. Done in bounded
+        // pieces, with no lock held.
         for vf in Function::vfs() {
             self.gt.memory.free_unused(vf);
         }
         self.wake_workers();
     }
 
-    /// Returns once every step that was running at the call has ended, so that no memory view taken by such a step is
-    /// still in use.
+    /// Blocks until every step in progress has ended. Memory views taken by these steps are then no longer in use.
     pub fn quiesce(&self) {
         drop(self.guc());
         self.engines.pass_step_boundary();
     }
 
-    /// Requests a GuC step for something that concerns `functions` (one bit each).
+    /// Requests a GuC step on behalf of `functions` (one bit each).
     fn kick_guc(&self, functions: u64) {
         self.guc_pending.call(functions);
         self.wake_workers();
     }
 
-    /// Wakes sleeping workers. The work must be visible to them before the call.
+    /// Wakes sleeping workers. Ordering: the work must be visible to them before the call.
     pub fn wake_workers(&self) {
         self.event_count.ring();
     }
 
-    /// Runs the GuC's step if one is due and no other thread has taken it. For a thread that already serves events:
-    /// this avoids waking the workers for a notification that gives the engines no work.
+    /// Runs the GuC's step if one is due and no other thread has taken it. A thread that already serves events can use
+    /// this to avoid waking the workers for a notification that makes no engine runnable.
     pub fn poll_guc(&self) {
         self.guarded(|| self.step_guc(self.gt.clock.now()));
     }
 
-    /// Does one bounded piece of work, if there is any: a GuC step if one is due, and one step of each runnable engine.
-    /// Engines are stepped regardless of how often functions notify the GuC, so that they cannot be starved.
+    /// Executes a bounded amount of pending work: one deferred request, a GuC step if one is due, and one step of each
+    /// runnable engine. Engines are stepped regardless of how often functions notify the GuC, so they cannot starve.
     pub fn work(&self) -> WorkStatus {
         let now = self.gt.clock.now();
         let deferred = self.carry_out_deferred();
@@ -372,7 +371,7 @@ impl Card {
         if busy { WorkStatus::Busy } else { WorkStatus::Idle((next != u64::MAX).then_some(next)) }
     }
 
-    /// Runs a GuC step if one is due. Returns whether it did.
+    /// Runs a GuC step if one is due. Returns whether a step ran.
     fn step_guc(&self, now: u64) -> bool {
         if !self.guc_pending.due(now) {
             return false;
@@ -389,20 +388,20 @@ impl Card {
         for function in functions(step.messages) {
             self.gt.interrupts_of(function).send();
         }
-        // Other workers may sleep until a later time than the GuC now requires, or without having seen an engine that
-        // it loaded.
+        // Other workers may be asleep beyond the GuC's new deadline, or may have fallen asleep before an engine was
+        // loaded.
         if sooner || self.engines.present().any(|id| self.engines.runnable(id)) {
             self.wake_workers();
         }
         true
     }
 
-    /// Steps one engine unless another worker is stepping it. Returns whether the worker should look for more work.
+    /// Steps one engine unless another worker is stepping it. Returns whether the worker should poll for more work.
     fn step_engine(&self, id: EngineId, now: u64) -> bool {
         let Some(mut engine) = self.engines.try_lock(id) else {
             let wanted = self.engines.wanted(id);
             if wanted {
-                // Another thread waits for the engine and will hold it only briefly; this worker must not go to sleep.
+                // Another thread waits for the engine's lock and will hold it only briefly. This worker must not sleep.
                 std::thread::yield_now();
             }
             return wanted;
@@ -445,8 +444,8 @@ impl Card {
         true
     }
 
-    /// Works until [`Card::stop`]: the body of a worker thread. If a step panics, only the engine or the GuC that was
-    /// stepped loses its work; the other engines and functions continue.
+    /// Body of a worker thread: runs steps until [`Card::stop`]. If a step panics, only the engine or the GuC that was
+    /// stepped loses its work. The other engines and functions continue.
     pub fn run(&self) {
         while !self.stopping.load(Ordering::Acquire) {
             let seen = self.event_count.rings();
@@ -456,9 +455,9 @@ impl Card {
         }
     }
 
-    /// Returns memory that functions no longer use to the host until [`Card::stop`]: the body of the scrubber thread.
-    /// This has a separate thread because the client of a VF also holds the file of the VF's local memory and can delay
-    /// a system call on that file for as long as one of its own takes.
+    /// Body of the scrubber thread: returns memory that functions no longer use to the host until [`Card::stop`]. The
+    /// thread is separate from the workers because the client of a VF also has the VF's local memory file open, and can
+    /// delay a system call on that file for as long as one of its own takes.
     fn run_scrubber(&self) {
         while !self.stopping.load(Ordering::Acquire) {
             if self.guarded(|| self.gt.memory.scrub()) != Some(true) {
@@ -467,7 +466,7 @@ impl Card {
         }
     }
 
-    /// Runs `step` and returns its result. If it panicked, recovers the card and returns `None`.
+    /// Runs `step` and returns its result. If it panics, recovers the card and returns `None`.
     fn guarded<T>(&self, step: impl FnOnce() -> T) -> Option<T> {
         let told = catch_unwind(AssertUnwindSafe(step)).ok();
         if told.is_none() {
@@ -479,8 +478,8 @@ impl Card {
         told
     }
 
-    /// Resets what a panic left in an inconsistent state; a poisoned lock shows which engine panicked, or that the GuC
-    /// did. A lost context is reported to the scheduler; the driver finds the GuC in reset.
+    /// Resets the engine or the GuC that a panic left in an inconsistent state. A poisoned lock shows which one
+    /// panicked. A lost context is reported to the scheduler. The driver finds the GuC in reset.
     fn recover(&self) {
         if self.guc.is_poisoned() {
             self.guc().reset(&self.gt);
@@ -507,7 +506,7 @@ impl Card {
         }
     }
 
-    /// Ends [`Card::run`] in every worker.
+    /// Stops the workers and the scrubber thread after their current step.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
         self.event_count.ring();
@@ -515,7 +514,7 @@ impl Card {
     }
 }
 
-/// The threads that drive the card. Dropping this stops and joins them.
+/// The threads that run the card. Dropping this stops and joins them.
 pub struct Workers {
     card: Arc<Card>,
     threads: Vec<std::thread::JoinHandle<()>>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Detects whether a step that waits for something outside the card delays other functions.
+//! Detects whether a step that waits for a function's client delays other functions.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{MutexGuard, PoisonError};
@@ -8,11 +8,11 @@ use super::Card;
 use crate::guc::Guc;
 use crate::host::{FUNCTIONS, Function, functions};
 
-/// Published state of the threads and functions that wait.
+/// Waiting threads, and functions with waiting contexts.
 pub struct Contention {
-    /// Number of threads that wait for the GuC's lock, by the function they work for ([`Function::index`]).
+    /// Number of threads that wait for the GuC's lock, by the function on whose behalf they run ([`Function::index`]).
     guc: [AtomicU32; FUNCTIONS],
-    /// Number of threads that wait for it on behalf of no function.
+    /// Number of threads that wait for the GuC's lock on behalf of no function.
     guc_outside: AtomicU32,
     /// Functions (one bit each) with contexts that wait for an engine, as of the GuC's last step.
     queued: AtomicU64,
@@ -48,8 +48,8 @@ impl Card {
         self.guc_counted(&self.contention.guc[function.index()])
     }
 
-    /// Takes the GuC's lock for a GuC step. Until it has the lock, the functions it serves are recorded in
-    /// [`GucPending`](super::GucPending).
+    /// Takes the GuC's lock for a GuC step. Until the lock is acquired, the functions that the step serves are recorded
+    /// in [`GucPending`](super::GucPending).
     pub(super) fn guc_for_calls(&self) -> MutexGuard<'_, Guc> {
         self.guc.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,9 +70,9 @@ impl Card {
         self.contention.queued.store(queued, Ordering::Release);
     }
 
-    /// Returns whether a function other than `function`, or a reset of one, currently waits for the GuC or an engine.
-    /// For a step of `function` that waits for a response from its client: it may wait without a time limit only while
-    /// this is false. Does not block on a lock.
+    /// Returns whether a function other than `function`, or a reset of one, currently waits for the GuC or an engine. A
+    /// step of `function` that waits for a response from its client may wait without a timeout only while this returns
+    /// false. Does not block on a lock.
     pub fn holds_up_others(&self, function: Function) -> bool {
         let others = !function.bit();
         let Contention { guc, guc_outside, queued } = &self.contention;
@@ -86,7 +86,7 @@ impl Card {
         let now = self.gt.clock.now();
         self.engines.present().any(|id| {
             let due = || self.engines.runnable(id) && self.engines.next_poll(id) <= now;
-            // If an engine is due and not locked, every worker is busy with something else.
+            // If an engine is due and not locked, no worker is available for it.
             self.engines.wanted(id) || due() && self.engines.try_lock(id).is_some()
         })
     }

@@ -2,8 +2,8 @@
 //! Register-write requests deferred to a worker, because they may have to request guest memory from the function's
 //! client.
 //!
-//! A register access must not wait for a message from its own client ([`crate::host::DmaView::asks_client`]): the
-//! thread that serves the access also receives those messages (deadlock).
+//! A register access must not wait for a message from its own client ([`crate::host::DmaView::asks_client`]): deadlock,
+//! because the thread that serves the access also receives those messages.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::gt::Request;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// Maximum number of deferred requests. Further ones are executed at once, and their guest memory accesses fail.
+/// Maximum number of deferred requests. Further requests are executed immediately, and their guest memory accesses
+/// fail.
 const MOST: usize = 256;
 
 /// Deferred requests in order of arrival. One thread at a time executes them, without holding the queue's lock.
@@ -44,7 +45,7 @@ impl Deferred {
         Ok(())
     }
 
-    /// Executes the next request, unless another thread is executing one. Returns whether it did.
+    /// Executes the next request, unless another thread is executing one. Returns whether a request was executed.
     pub fn next(&self, carry_out: impl FnOnce(Request)) -> bool {
         if !self.waiting.load(Ordering::Acquire) || self.taken.swap(true, Ordering::AcqRel) {
             return false;
@@ -66,7 +67,7 @@ impl Deferred {
     }
 }
 
-/// Marks that one thread executes a request; cleared on drop, also if that thread panics.
+/// Guard of the thread that executes a request. Clears `taken` on drop, also if the thread panics.
 struct Taken<'d>(&'d Deferred);
 
 impl Drop for Taken<'_> {
@@ -91,11 +92,11 @@ mod tests {
         for n in 0..10 {
             assert!(deferred.next(|request| {
                 assert_eq!(request, Request::Reset(n));
-                assert!(!deferred.next(|_| panic!("two at a time")));
+                assert!(!deferred.next(|_| panic!("two requests executed concurrently")));
                 let _ = deferred.push(Request::StartGucDma);
             }));
         }
         deferred.clear();
-        assert!(!deferred.next(|_| panic!("it is empty")));
+        assert!(!deferred.next(|_| panic!("the queue must be empty")));
     }
 }

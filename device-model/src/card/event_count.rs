@@ -36,7 +36,7 @@ impl EventCount {
     /// Wakes all sleeping workers. The work must be visible to them before the call.
     pub fn ring(&self) {
         self.rings.fetch_add(1, Ordering::AcqRel);
-        // Pairs with the fence in `sleep`: either the sleeper is seen here, or it sees the new count.
+        // Pairs with the fence in `sleep`: either this load observes the sleeper, or the sleeper observes the count.
         fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::Relaxed) != 0 {
             // Once the lock is free, every worker that has not seen the new count is asleep.

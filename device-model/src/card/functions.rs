@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The card's PCI Express functions: which VFs exist, their resets, doorbell windows and LMEM BARs.
+//! The card's PCI Express functions: enabling and resetting VFs, doorbell windows and LMEM BARs.
 
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
@@ -23,12 +23,13 @@ impl Card {
         self.vfs.load(Ordering::Acquire)
     }
 
-    /// Whether `function` exists: the PF always, a VF only while VF Enable is set (V13-016).
+    /// Returns whether `function` exists. The PF always does, a VF only while VF Enable is set (V13-016).
     pub fn enabled(&self, function: Function) -> bool {
         function.0 <= self.vfs()
     }
 
-    /// VF Enable was set with NumVFs `count` (at most [`MAX_VFS`]): VFs 1 to `count` now exist, in their reset state.
+    /// Handles the setting of VF Enable with NumVFs `count`, which is clamped to [`MAX_VFS`]. VFs 1 to `count` then
+    /// exist, in their reset state.
     pub fn enable_vfs(&self, count: u8) {
         // An access that was in progress when the VFs were disabled may have changed their registers.
         let count = count.min(MAX_VFS);
@@ -36,8 +37,8 @@ impl Card {
         self.vfs.store(count, Ordering::Release);
     }
 
-    /// The card acts as the PF: VFs 1, 2, ... get their quotas (contract D.4), are enabled, and can be used without a
-    /// PF driver. Returns the GuC's error if it refuses a quota.
+    /// Provisions and enables VFs for use without a PF driver: VFs 1, 2, ... get `quotas` in this order (contract D.4).
+    /// Returns the GuC's error if it rejects a quota.
     ///
     /// VFs that already exist lose their state, as when they are disabled.
     pub fn provision(&self, quotas: &[Quota]) -> Result<(), Error> {
@@ -47,26 +48,26 @@ impl Card {
         shared
     }
 
-    /// VF Enable was cleared: every VF ceases to exist and loses its state, each through the FLR flow (V13-127).
+    /// Handles the clearing of VF Enable: every VF ceases to exist and loses its state through the FLR flow (V13-127).
     pub fn disable_vfs(&self) {
         let count = self.vfs.swap(0, Ordering::AcqRel);
         let unannounced = (1..=count).map(Function).filter(|vf| self.reset_existing(*vf));
         self.empty_and_announce(unannounced.fold(0, |vfs, vf| vfs | vf.bit()));
     }
 
-    /// FLR of a VF: it continues to exist, but loses its work and state (V13-116..125).
+    /// Handles an FLR of a VF, which continues to exist but loses its work and state (V13-116..125).
     pub fn reset_function(&self, function: Function) {
         if function.is_vf() && self.enabled(function) && self.reset_existing(function) {
             self.empty_and_announce(function.bit());
         }
     }
 
-    /// Resets a VF. Returns whether its memory must be emptied and the PF be notified
+    /// Resets a VF. Returns whether the caller must empty its memory and notify the PF
     /// ([`FunctionReset::Unannounced`]).
     fn reset_existing(&self, function: Function) -> bool {
         let reset = self.guc_for(function).function_reset(&self.gt, &self.engines, function);
         self.kick_guc(function.bit());
-        // No lock is held: the other functions continue, however much memory there is to clear.
+        // No lock is held, so that clearing a large memory does not block the other functions.
         match reset {
             FunctionReset::Unannounced => {}
             FunctionReset::Led => self.gt.memory.free_unused(function),
@@ -82,9 +83,10 @@ impl Card {
         reset == FunctionReset::Unannounced
     }
 
-    /// Releases the local memory of the VFs in `vfs` (one bit each), which are in reset, and notifies the PF of each. On a
-    /// card with worker threads this is done by a thread of its own: the caller's access to configuration space must not
-    /// take as long, and the files of one VF, whose client can delay system calls on them, must not delay another.
+    /// Releases the local memory of the VFs in `vfs` (one bit each), which are in reset, and notifies the PF of each. A
+    /// card with worker threads does this in a separate thread for each call. Otherwise it would delay the caller's
+    /// configuration space access, and the client of a VF, which can delay system calls on the VF's memory file, could
+    /// delay the FLR of another VF.
     pub(super) fn empty_and_announce(&self, vfs: u64) {
         let threaded = vfs != 0 && self.scrubber.get().is_some();
         let Some(card) = self.this.upgrade().filter(|_| threaded) else {
@@ -120,17 +122,17 @@ impl Card {
         self.wake_workers();
     }
 
-    /// Handles a write of `function` to its GUC_HOST_INTERRUPT that arrived as an event (contract B.6). A mailbox
-    /// request is answered here, unless the answer may have to request memory from the function's client (then the
-    /// GuC's step answers it), and a GuC step is requested. The caller either runs the step itself if it has time
-    /// ([`Card::poll_guc`]) or wakes a worker ([`Card::wake_workers`]).
+    /// Handles a write of `function` to its GUC_HOST_INTERRUPT that arrived as an event (contract B.6), and requests a
+    /// GuC step. A mailbox request is processed here, unless this may have to request memory from the function's
+    /// client; the GuC step then processes it. The caller must either run the step ([`Card::poll_guc`]) or wake a
+    /// worker ([`Card::wake_workers`]).
     pub fn post_guc_doorbell(&self, function: Function) {
         if !self.enabled(function) {
             return;
         }
         if Guc::mailbox_holds_request(&self.gt, function) && !self.gt.memory.asks_client(function) {
             let mut guc = self.guc_for(function);
-            // The function may have ceased to exist since the write; its request is then dropped.
+            // The function may have ceased to exist since the write. Its request is then dropped.
             if self.enabled(function) {
                 guc.mailbox(&self.gt, &self.engines, function);
             }
@@ -139,8 +141,8 @@ impl Card {
     }
 
     /// Handles an access to a page of the doorbell window of `function`, at BAR offset [`Page::offset`], including
-    /// accesses that the VMM delivers as events. Returns whether a doorbell is armed there. Does not take the GuC's
-    /// lock.
+    /// accesses that the VMM delivers as events. Returns whether a doorbell is armed for the page. Does not take the
+    /// GuC's lock.
     pub fn ring_doorbell(&self, function: Function, page: Page) -> bool {
         let ring = self.gt.doorbells.ring(function, page);
         match ring {
@@ -151,7 +153,7 @@ impl Card {
         ring != Ring::Missed
     }
 
-    /// A read of `page` at `offset` of GTTMMADR: it rings the doorbell, and each dword returns whether one is armed.
+    /// Handles a read of `page` at `offset` of GTTMMADR: rings the doorbell. Each dword returns whether one is armed.
     pub(super) fn read_doorbell(&self, function: Function, page: Page, offset: u64, data: &mut [u8]) {
         let dword = if self.ring_doorbell(function, page) { ACK } else { NACK }.to_le_bytes();
         for (at, byte) in (offset % 4..).zip(data) {
@@ -159,7 +161,7 @@ impl Card {
         }
     }
 
-    /// Reads the LMEM BAR of `function` at `offset`, for accesses that its VMM does not handle by mapping the BAR.
+    /// Reads the LMEM BAR of `function` at `offset`, for accesses that its VMM does not map directly.
     pub fn read_local(&self, function: Function, offset: u64, data: &mut [u8]) {
         if self.enabled(function) { self.gt.memory.read_bar(function, offset, data) } else { data.fill(UNSUPPORTED) }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Requests for GuC steps, from host notifications, engine reports and time. Any thread may post one, without a lock.
+//! Requests for GuC steps, caused by host notifications, engine reports and deadlines. Posting one takes no lock.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Requests that no GuC step has taken yet.
+/// Requests that no GuC step has served yet.
 pub struct GucPending {
     called: AtomicBool,
     /// Functions that have notified the GuC, one bit each.
@@ -25,8 +25,8 @@ impl GucPending {
         }
     }
 
-    /// Requests a step for something that concerns `functions` (one bit each). The data that the step reads must be
-    /// visible before the call; the workers must be woken afterwards.
+    /// Requests a step on behalf of `functions` (one bit each). Ordering: the data that the step reads must be visible
+    /// before the call. The caller must wake the workers afterwards.
     pub fn call(&self, functions: u64) {
         self.behalf.fetch_or(functions, Ordering::AcqRel);
         self.called.swap(true, Ordering::AcqRel);
@@ -38,18 +38,18 @@ impl GucPending {
         self.called.swap(true, Ordering::AcqRel);
     }
 
-    /// Returns whether a step is due at `now`. Takes the request: if true, the caller must run the step.
+    /// Returns whether a step is due at `now`, and clears the request. If true, the caller must run the step.
     pub fn due(&self, now: u64) -> bool {
         self.called.swap(false, Ordering::AcqRel) || now >= self.deadline()
     }
 
-    /// Whether a request concerns one of `functions` (one bit each) and no step has begun since.
+    /// Returns whether a step was requested on behalf of one of `functions` (one bit each) and none has begun since.
     pub fn waiting(&self, functions: u64) -> bool {
         (self.rang.load(Ordering::Acquire) | self.behalf.load(Ordering::Acquire)) & functions != 0
     }
 
-    /// Takes the functions that have notified the GuC since the last step. Called at the start of a step, with the
-    /// GuC's lock held.
+    /// Returns and clears the set of functions that have notified the GuC since the last step. Must be called at the
+    /// start of a step, with the GuC's lock held.
     pub fn take_rang(&self) -> u64 {
         self.behalf.swap(0, Ordering::AcqRel);
         self.rang.swap(0, Ordering::AcqRel)

@@ -33,7 +33,7 @@ pub struct FunctionStatus {
     pub quota: Option<VfConfig>,
     /// Number of registered contexts.
     pub contexts: u32,
-    /// Names of the engines that run its contexts.
+    /// Names of the engines on which its contexts are running.
     pub on: Vec<String>,
     /// Time that its contexts ran on the engines of each class, in nanoseconds. Only classes that it has used.
     pub engine_time_ns: BTreeMap<String, u64>,
@@ -51,7 +51,7 @@ pub struct EngineStatus {
     /// Function that owns the running context; absent while the engine is idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<u8>,
-    /// The running context, by the function's own id.
+    /// ID of the running context within its function; absent while the engine is idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u16>,
 }

@@ -41,7 +41,7 @@ fn card() -> (Arc<Card>, Arc<Msis>) {
     (power_on(file, Vec::new(), Arc::new(NullHost), msis.clone()), msis)
 }
 
-/// Guest memory that must be requested from each function's client; every request fails.
+/// Guest memory that must be requested from each function's client. Every request fails.
 struct Asked;
 
 impl DmaView for Asked {
@@ -83,7 +83,7 @@ const QUOTA: Quota = Quota {
     preempt_timeout_us: 0,
 };
 
-/// Requests that may need guest memory from the client do not run on the thread of the register write. A reset of
+/// Requests that may need guest memory from the client are not executed on the thread of the register write. A reset of
 /// engines executes them first; a reset of the card drops them.
 #[test]
 fn work_that_asks_the_client_is_left_to_a_worker() {
@@ -103,7 +103,7 @@ fn work_that_asks_the_client_is_left_to_a_worker() {
     assert!(!card.deferred.next(|request| panic!("{request:?} executed after the reset")));
 }
 
-/// A mailbox request that may need guest memory from the client is answered in the GuC's step.
+/// A mailbox request that may need guest memory from the client is processed in the GuC's step.
 #[test]
 fn a_mailbox_request_is_left_to_a_worker() {
     const MAILBOX: u64 = 0x19_0240;
@@ -118,8 +118,8 @@ fn a_mailbox_request_is_left_to_a_worker() {
     assert_eq!(read(&card, VF1, MAILBOX), 0xf000_0000);
 }
 
-/// A step holds up others that wait for the GuC's lock, a GuC step, an engine's lock, or an engine for their contexts.
-/// A function does not hold up itself.
+/// A step delays other functions that wait for the GuC's lock, a GuC step, an engine's lock, or an engine for their
+/// contexts. A step does not count as a delay of its own function.
 #[test]
 fn a_step_holds_up_others_that_wait() {
     let (card, _) = card();
@@ -212,7 +212,7 @@ fn a_reset_empties_memory_on_a_thread_of_its_own() {
     let alone = memory.storage().alone();
     assert!(memory.begin_emptying(VF1));
     card.empty_and_announce(VF1.bit());
-    assert!(memory.is_emptying(VF1), "it waits for the frames");
+    assert!(memory.is_emptying(VF1), "it must wait for the storage lock");
     drop(alone);
     let threads = std::mem::take(&mut *card.resetting());
     threads.into_iter().for_each(|thread| thread.join().unwrap());
@@ -248,7 +248,7 @@ fn rings(card: &Card, function: Function) -> (u64, u64) {
     (rings.rung, rings.missed)
 }
 
-/// V13-007, V13-018: a write in 0x400000..0x800000 reaches no register, whichever register its offset would alias.
+/// V13-007, V13-018: a write in 0x400000..0x800000 reaches no register, including those that its offset would alias.
 #[test]
 fn the_window_never_aliases_registers() {
     let (card, _) = card();
@@ -268,7 +268,7 @@ fn the_window_never_aliases_registers() {
 }
 
 /// V13-091: an access to any byte of an armed page, of any width and value, rings its doorbell; a read returns whether
-/// one is armed. Accesses to the neighbouring pages, and to the barrier page that xe maps to user space, ring nothing.
+/// one is armed. Accesses to adjacent pages, and to the barrier page that xe maps to user space, do not ring it.
 #[test]
 fn any_access_of_a_page_rings_it() {
     let (card, _) = card();
@@ -290,8 +290,8 @@ fn any_access_of_a_page_rings_it() {
     assert_eq!(odd, [0xbe, 0xad, 0xde]);
 }
 
-/// V13-092, V13-094, V13-119: page 0 of VF 1 and page 0 of VF 2 are different doorbells. A disabled VF cannot ring one,
-/// and the FLR of a VF disarms only its own.
+/// V13-092, V13-094, V13-119: page 0 of VF 1 and page 0 of VF 2 are different doorbells. A disabled VF cannot ring a
+/// doorbell, and an FLR of a VF disarms only the VF's doorbells.
 #[test]
 fn windows_of_functions_are_apart() {
     let (card, _) = card();
@@ -310,8 +310,8 @@ fn windows_of_functions_are_apart() {
     assert_eq!(card.gt().doorbells.watched(2), None);
 }
 
-/// V13-099; trap 13: doorbells interrupt the host until software routes them to the GuC. The GuC is then woken only by
-/// the first ring of a group, also if the ring arrives as an event.
+/// V13-099; trap 13: doorbells interrupt the host until software routes them to the GuC. After that, only the first
+/// ring of a group wakes the GuC, also if the ring arrives as an event.
 #[test]
 fn rings_go_where_they_are_routed() {
     let (card, msis) = card();
@@ -327,13 +327,13 @@ fn rings_go_where_they_are_routed() {
     assert_eq!(
         (card.work(), card.work()),
         (super::WorkStatus::Busy, super::WorkStatus::Idle(None)),
-        "doorbells rung before"
+        "the earlier ring must be served"
     );
     card.gt().doorbells.take_rung();
     assert!(card.ring_doorbell(Function::PF, page(1)));
     assert_eq!((card.work(), card.work()), (super::WorkStatus::Busy, super::WorkStatus::Idle(None)));
     assert!(card.ring_doorbell(Function::PF, page(1)));
-    assert_eq!(card.work(), super::WorkStatus::Idle(None), "the ring has not been taken yet");
+    assert_eq!(card.work(), super::WorkStatus::Idle(None), "the GuC has not taken the first ring yet");
     assert_eq!(msis.0.load(Ordering::SeqCst), 1);
 }
 
@@ -362,7 +362,7 @@ fn status_of_a_provisioned_card() {
     };
     card.provision(&[quota; 2]).unwrap();
     let status = card.status();
-    let given = status.functions[2].quota.expect("a quota");
+    let given = status.functions[2].quota.expect("VF 2 has a quota");
     assert_eq!((given.ggtt_size, given.local_memory, given.contexts.count), (64 << 20, 128 << 20, 256));
     assert_eq!(given.scheduling.exec_quantum_ms, 16);
     assert_eq!((status.functions.len(), status.functions[2].contexts), (3, 0));
@@ -384,8 +384,7 @@ fn the_page_of_the_vmm_is_empty() {
     }
 }
 
-/// V13-113, V13-127: VFs cease to exist when VF Enable is cleared. When it is set again, they start without any
-/// previous state.
+/// V13-113, V13-127: VFs cease to exist when VF Enable is cleared. When it is set again, they are in their reset state.
 #[test]
 fn vfs_that_come_back_start_anew() {
     const MAILBOX: u64 = 0x19_0240;
@@ -408,7 +407,7 @@ fn vfs_that_come_back_start_anew() {
     assert_eq!(read(&card, VF1, OWN_INTERRUPT_MASK), mask);
 }
 
-/// V13-116 while the GuC is in reset and no PF driver handles the FLR: the VF's GGTT mappings are cleared all the same.
+/// V13-116: an FLR clears the VF's GGTT mappings even while the GuC is in reset and no PF driver handles the FLR.
 #[test]
 fn an_flr_without_a_pf_driver_clears_ggtt_mappings() {
     let profile: CardProfile = toml::from_str(include_str!("../../../configs/small.toml")).unwrap();
@@ -421,7 +420,7 @@ fn an_flr_without_a_pf_driver_clears_ggtt_mappings() {
     let (clock, msis) = (Arc::new(ManualClock::default()), Arc::new(Msis::default()));
     let card = Card::power_on(&profile, memories, Arc::new(NullHost), msis, clock);
     card.enable_vfs(1);
-    let own = card.gt().memory.ggtt().table_of(VF1).expect("a separate table");
+    let own = card.gt().memory.ggtt().table_of(VF1).expect("VF 1 has a separate GGTT");
     own.slice(8 * 5, 8).unwrap().write_slice(&[0x55; 8], 0).unwrap();
     card.reset_function(VF1);
     assert!(card.enabled(VF1));
@@ -455,8 +454,7 @@ fn errors_are_unmasked_and_cleared_by_mmio() {
     assert_eq!((status(), msis.0.load(Ordering::SeqCst), read(&card, Function::PF, 0x2_20b8)), (0, 1, 0));
 }
 
-/// SRIOV storage: workers return the memory that functions have released to the host, after the GuC's work and
-/// interleaved with the engines' work.
+/// SRIOV storage: workers return released memory to the host, after the GuC's step and interleaved with engine steps.
 #[test]
 fn workers_scrub_memory() {
     let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
@@ -474,7 +472,7 @@ fn workers_scrub_memory() {
     let steps = (0..).take_while(|_| card.work() == super::WorkStatus::Busy).count();
     assert!((32..40).contains(&steps), "{steps} steps for 64 MiB");
     assert_eq!(bytes(), None::<u64>);
-    // A reset of the card does not defer this to the workers, because the VF may be reused before they run.
+    // A reset of the card releases memory itself, because the VF may be reused before the workers run.
     card.gt().memory.write_bar(VF1, 5 << 20, &[1]);
     card.reset();
     assert_eq!(card.gt().memory.stored_by(VF1), 0);

@@ -13,7 +13,7 @@ use crate::engine::id::EngineId;
 
 /// Valid bits of a graphics address.
 const ADDRESS: u64 = 0xffff_ffff_fffc;
-/// Maximum number of dwords of a command that a line contains.
+/// Maximum number of dwords of a command in one line.
 const MOST_DWORDS: usize = 1 << 12;
 
 /// Input of the disassembler.
@@ -122,7 +122,7 @@ impl<'b> Batch<'b> {
         let wanted = known.as_ref().map_or(1, |command| command.dwords(header) as usize).max(1);
         let mut len = wanted.min(rest.len()).min(MOST_DWORDS);
         let mut notes = Vec::new();
-        // A mark is a position of the parser, so a command starts there, whatever the dwords before it are.
+        // A mark is a position of the parser, so a command starts there, whatever dwords precede it.
         let inside = |mark: u64| mark > address && mark < address + len as u64 * 4;
         if let Some((mark, name)) = self.marks.iter().filter(|(mark, _)| inside(*mark)).min() {
             len = ((mark - address) / 4).max(1) as usize;

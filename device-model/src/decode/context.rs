@@ -84,7 +84,7 @@ pub fn position(image: &[u32], engine: EngineId) -> Position {
     position
 }
 
-/// Disassembles the image of a context of `engine`, from its first dword (after the status page) on.
+/// Disassembles the image of a context of `engine`. `image` starts after the status page.
 pub fn image(image: &[u32], engine: EngineId) -> Vec<Line> {
     let mut lines: Vec<_> = loads(image, engine)
         .map(|(index, offset, value)| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Disassembly of messages between host and GuC: HXG, and the CT buffers that transport it.
+//! Disassembly of messages between host and GuC: HXG messages and the CT buffers that transport them.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct Message {
     /// Dword offset in the CT buffer; absent for a message outside a buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<usize>,
-    /// Direction: from the GuC to the host; otherwise from the host.
+    /// Direction: true from the GuC to the host, false from the host to the GuC.
     pub from_guc: bool,
     /// Fence of the CT header.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,7 +119,7 @@ fn requested(code: u16, rest: &[u32], into: &mut Vec<(String, u32)>) {
     }
 }
 
-/// Decodes a list of key-length-values.
+/// Decodes a list of key-length-value entries (KLVs).
 pub fn keys(dwords: &[u32]) -> Vec<Line> {
     let mut at = 0;
     klv::walk(dwords)
@@ -139,7 +139,7 @@ pub fn keys(dwords: &[u32]) -> Vec<Line> {
 }
 
 /// Decodes the messages in a CT buffer's ring, in buffer order; `head` and `tail` are dword offsets, if known. Data
-/// after the tail is older, or was never a message: dwords that cannot be a message are skipped.
+/// after the tail may be from older messages or undefined. Dwords that cannot be a message are skipped.
 pub fn ring(dwords: &[u32], head: Option<usize>, tail: Option<usize>) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut at = 0;

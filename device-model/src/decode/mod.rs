@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Disassembler for a card's memory and messages: batches, rings, context images, status quadwords and GuC messages,
-//! decoded with the same tables that execute them. It does not need a card; the work is bounded by the length of the
-//! input.
+//! Disassembler for a card's memory and messages: batches, rings, context images, status quadwords and GuC messages. It
+//! uses the tables with which the card executes them, but does not need a card. Its run time is bounded by the length
+//! of the input.
 
 pub mod batch;
 pub mod context;

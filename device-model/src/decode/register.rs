@@ -51,7 +51,7 @@ pub fn meant(raw: u32, relative: bool, engine: EngineId) -> u32 {
     if relative { engine.relative(raw) } else { raw & (REGISTER_BYTES * 2 - 4) }
 }
 
-/// The engine named `rcs0`, or the first of the class named `render`, `copy`, `compute`, `vcs`...
+/// Finds an engine by name (`rcs0`), or the first engine of a class by the class name (`render`, `copy`, `vcs`...).
 pub fn engine(name: &str) -> Option<EngineId> {
     let class = match name {
         "render" | "rcs" => "rcs0",

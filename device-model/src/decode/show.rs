@@ -23,7 +23,7 @@ pub struct Shown {
     pub text: String,
 }
 
-/// The fields of a command, as far as its dwords exist.
+/// Decodes the fields of a command. Fields beyond the last dword in `words` are omitted.
 pub fn fields(words: &[u32], fields: &[Field], group: Option<Group>, engine: EngineId) -> Vec<Shown> {
     let header = words.first().copied().unwrap_or(0);
     let mut shown: Vec<_> = fields.iter().filter_map(|field| show(field, words, words, engine, header)).collect();
@@ -63,7 +63,7 @@ fn together(one: &[Shown], words: &[u32]) -> String {
     }
 }
 
-/// Decodes a field with its dword in `words`; `all` are the dwords of the command.
+/// Decodes a field of `words`, a command or an element of its repeated group. `all` is the command.
 fn show(field: &Field, words: &[u32], all: &[u32], engine: EngineId, header: u32) -> Option<Shown> {
     words.get(usize::from(field.dword))?;
     let value = field.wide(words);

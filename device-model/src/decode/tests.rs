@@ -92,7 +92,7 @@ fn invalid_commands_are_reported() {
     assert!(all[4].contains("# truncated: 1 of 2 dwords"), "{all:#?}");
 }
 
-/// A mark is shown at its address, and the disassembly is synchronised there, whatever precedes it.
+/// A mark is shown at its address, and the disassembly is resynchronised there.
 #[test]
 fn marks_bring_the_disassembly_into_step() {
     let words = [0x1040_0002, 0x0200_0000, 0x0500_0000, 0, 0, 0];
@@ -188,7 +188,7 @@ fn messages_read() {
     let ring = [
         0x0012_0002,
         0x2000_1001,
-        5, // two dwords of HXG: SCHED_CONTEXT_MODE_SET, and one that is missing
+        5, // two HXG dwords: SCHED_CONTEXT_MODE_SET without its last parameter
         0xdead_beef,
         0x0000_0003,
         0x9000_1002,
