@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Doorbells: an access to a page notifies the GuC without a message (V13-081..100).
 //!
-//! Every function has a window of 1,024 pages, each of which a driver can map into a user process. 256 physical
-//! doorbells, which the GuC arms, each watch one of those pages. An access to a watched page is a ring, and passes
-//! three stages (V13-082):
+//! Every function has a window of 1,024 pages, each of which a driver can map into a user process. The GuC arms up to
+//! 256 physical doorbells, each of which watches one of these pages. An access to a watched page is a ring, which
+//! passes three stages (V13-082):
 //!
-//! 1. address, cookie and Valid of a physical doorbell: one word, `Armed`;
-//! 2. status in the GTI: one register for each group of 32 doorbells, in which rings are coalesced;
+//! 1. address, cookie and Valid of a physical doorbell, in one word (`Armed`);
+//! 2. status in the GTI, one register for each group of 32 doorbells, in which rings are coalesced;
 //! 3. interrupt status in the GuC: taking a group moves its status there and clears it.
 //!
-//! When the status of a group becomes nonzero, the group sends a message, which sets its bit in DOORBELL_CTRL, and
-//! sends no other until it is taken. Therefore the GuC has at most 256 doorbells to serve, however often a guest rings.
+//! When the status of a group becomes nonzero, the group sends a message, which sets its bit in DOORBELL_CTRL. It sends
+//! no further message until it is taken. Therefore the GuC has at most 256 doorbells to serve, however often a guest
+//! rings.
 //!
-//! Doorbells in memory, which watch a cache line of a guest, need a snooping bus; a card on PCI Express has only the
-//! windows (V13-090). A page of a window has no memory for a cookie: the doorbell keeps it, it counts the rings, and 0
-//! means cleared, as in the cache line that drivers share with doorbells in memory (i915: selftest_guc_doorbells.c).
+//! Doorbells in memory, which watch a cache line of a guest, require a snooping bus; a card on PCI Express has only the
+//! windows (V13-090). A window page has no memory for a cookie, so the physical doorbell stores it. The cookie counts
+//! the rings, and 0 means cleared, as in the cache line that drivers share with doorbells in memory (i915:
+//! selftest_guc_doorbells.c).
 //!
 //! A ring takes no lock. The GuC arms and disarms doorbells under its lock.
 
@@ -44,10 +46,10 @@ pub const ACK: u32 = 0xaced_beef;
 
 /// Number of doorbells in a group.
 const GROUP: usize = 32;
-/// Number of groups: one status register each (V13-097).
+/// Number of groups, each with one status register (V13-097).
 const GROUPS: usize = DOORBELLS / GROUP;
 
-/// DOORBELL_CTRL bits 7:0: the group has rung and was not taken since. The document does not define bit positions.
+/// DOORBELL_CTRL bits 7:0: the group has rung and has not been taken since. The document does not define bit positions.
 const RUNG_GROUPS: u32 = 0xff;
 /// DOORBELL_CTRL bit 31: rings notify the GuC's core, not the host (V13-099). The document does not define the
 /// position.
@@ -75,7 +77,7 @@ impl Page {
 /// Reason why a doorbell cannot be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It is already armed, and arming must not clear Valid: only a read of a cleared cookie does (V13-086).
+    /// It is already armed, and arming must not clear Valid. Only a read of a cleared cookie clears it (V13-086).
     IsArmed,
 }
 
@@ -98,7 +100,7 @@ pub enum Ring {
 /// Target of ring notifications (V13-099).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// The physical function's driver, by the GuC's interrupt: the default after reset.
+    /// The physical function's driver, by the GuC's interrupt. The default after reset.
     Host,
     /// The GuC's core.
     Guc,
@@ -133,7 +135,7 @@ fn bit(index: u8) -> u32 {
 }
 
 /// State of a physical doorbell: cookie in bits 63:32, Valid in bit 31, "has rung and was not served" in bit 30,
-/// function in bits 21:16, page in bits 9:0. One word, so that a concurrent ring never sees a partially armed doorbell.
+/// function in bits 21:16, page in bits 9:0. One word, so a concurrent ring never observes a partially armed doorbell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Armed(u64);
 
@@ -144,7 +146,7 @@ impl Armed {
     const WATCHED: u64 = Self::VALID | 0x3f << 16 | (PAGES - 1) as u64;
     const NOT: Armed = Armed(0);
 
-    /// State after arming by the GuC: the block captures the cookie; nonzero means that it is not cleared.
+    /// State after arming by the GuC. The cookie that the block captures is nonzero, that is, not cleared.
     fn new(function: Function, page: Page) -> Self {
         Armed(1 << 32 | Self::watched(function, page))
     }
@@ -180,8 +182,8 @@ impl Armed {
     }
 }
 
-/// State of a group: status in the GTI in bits 31:0, interrupt status in the GuC in bits 63:32. One word, so that a
-/// status bit moves atomically from one to the other.
+/// State of a group: status in the GTI in bits 31:0, interrupt status in the GuC in bits 63:32. One word, so status
+/// bits move atomically from one to the other.
 const INTERRUPT_STATUS: u64 = 0xffff_ffff << 32;
 
 /// The doorbell block of the card.
@@ -237,13 +239,13 @@ impl Doorbells {
         self.armed[usize::from(index)].fetch_and(!Armed::COOKIE, Ordering::AcqRel);
     }
 
-    /// Reads a doorbell's cookie as the block does: a cleared cookie clears Valid, and nothing else does (V13-086). A
-    /// ring that was not served is dropped: its remaining status bit is ignored.
+    /// Reads a doorbell's cookie as the block does. Only the read of a cleared cookie clears Valid (V13-086). A ring
+    /// that was not served is then dropped: its remaining status bit is ignored.
     pub fn read_cookie(&self, index: u8) {
         let word = self.word(index);
         if word.valid() && word.cookie() == 0 {
             let cell = &self.armed[usize::from(index)];
-            // Fails if another reader was faster; the doorbell may have been armed again.
+            // Fails if a concurrent reader has already cleared Valid. The doorbell may have been armed again since.
             let _ = cell.compare_exchange(word.0, Armed::NOT.0, Ordering::AcqRel, Ordering::Acquire);
         }
     }
@@ -264,12 +266,12 @@ impl Doorbells {
         }
     }
 
-    /// Disarms all doorbells and routes rings to the host: the GuC that had armed them was reset, or is not yet loaded.
+    /// Disarms all doorbells and routes rings to the host, for a GuC that was reset or is not loaded yet.
     pub fn reset(&self) {
         for index in self.indices() {
             self.disarm(index);
         }
-        // Control first: a group with status set but its control bit cleared would never send a message again.
+        // Control first: a group whose status is set and whose control bit is clear would never send a message again.
         self.control.swap(0, Ordering::AcqRel);
         for group in &self.groups {
             group.swap(0, Ordering::AcqRel);
@@ -314,14 +316,14 @@ impl Doorbells {
         };
         let rung = cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok();
         if !rung && self.word(index).watches(function, page) {
-            // The block reads the cookie of the doorbell that was rung, and finds it cleared.
+            // The block reads the cookie of the doorbell that was rung, which is cleared.
             self.read_cookie(index);
         }
         rung
     }
 
-    /// Moves a group's status to its interrupt status (V13-089). Clears the bit in DOORBELL_CTRL first: a concurrent
-    /// ring sets it again, in the worst case for a status that is found empty next time.
+    /// Moves a group's status to its interrupt status (V13-089). Ordering: clears the bit in DOORBELL_CTRL first. A
+    /// concurrent ring sets it again, possibly for a status that was already moved and is empty when next taken.
     fn take_group(&self, group: usize) {
         self.control.fetch_and(!(1 << group), Ordering::AcqRel);
         let moved = |word: u64| (low(word) != 0).then_some((word | word << 32) & INTERRUPT_STATUS);
@@ -329,7 +331,7 @@ impl Doorbells {
         let _ = self.groups[group].fetch_update(Ordering::AcqRel, Ordering::Acquire, moved);
     }
 
-    /// Moves a group's status to its interrupt status; clears and returns the latter.
+    /// Moves a group's status to its interrupt status, then clears and returns the interrupt status.
     fn serve_group(&self, group: usize) -> u32 {
         self.take_group(group);
         (self.groups[group].fetch_and(!INTERRUPT_STATUS, Ordering::AcqRel) >> 32) as u32
@@ -348,8 +350,8 @@ impl Doorbells {
             return taken;
         }
         for (group, taken) in (0..self.groups.len()).zip(&mut taken.0) {
-            // Independent of DOORBELL_CTRL: the host may be taking the group concurrently, after the message of its
-            // ring has triggered this call.
+            // Independent of DOORBELL_CTRL, where the host may have cleared the group's bit: it may be taking the
+            // group concurrently, after the message of its ring has triggered this call.
             if self.groups[group].load(Ordering::Acquire) != 0 {
                 *taken = self.serve_group(group);
             }
@@ -402,9 +404,9 @@ impl Doorbells {
         }
     }
 
-    /// Writes element `ordinal` of a register on behalf of the host: addresses and Valid can only be written by the GuC
-    /// (V13-083, V13-085, V13-093), the status only by the hardware (V13-087). Returns whether the GuC must now serve
-    /// doorbells.
+    /// Writes element `ordinal` of a register on behalf of the host. Only the GuC can write addresses and Valid
+    /// (V13-083, V13-085, V13-093), and only the hardware can write the status (V13-087). Returns whether the GuC must
+    /// now serve doorbells.
     pub fn write(&self, register: DoorbellRegister, ordinal: u16, value: u32) -> bool {
         match register {
             DoorbellRegister::Address | DoorbellRegister::Function | DoorbellRegister::Status => false,

@@ -9,7 +9,7 @@ const VF1: Function = Function(1);
 const VF2: Function = Function(2);
 
 fn page(number: u64) -> Page {
-    Page::at(WINDOW + number * PAGE_BYTES).expect("a page of the window")
+    Page::at(WINDOW + number * PAGE_BYTES).expect("the page is in the window")
 }
 
 /// A block with rings routed to the GuC, as its firmware configures it.
@@ -64,7 +64,7 @@ fn a_ring_passes_three_stages() {
     assert_eq!(read(DoorbellRegister::InterruptStatus), 0, "taken by the GuC");
 }
 
-/// V13-084: an access before the arming is not detected, an access after it is.
+/// V13-084: an access before arming is not detected, an access after arming is.
 #[test]
 fn monitoring_begins_with_the_arming() {
     let doorbells = block();
@@ -75,8 +75,8 @@ fn monitoring_begins_with_the_arming() {
     assert_eq!(rung(&doorbells), [0]);
 }
 
-/// V13-083, V13-085, V13-093; trap 11: only the GuC writes address and Valid; writes of the host have no effect in any
-/// state of the doorbell, and a read of the line never sets Valid.
+/// V13-083, V13-085, V13-093; trap 11: only the GuC writes address and Valid. Writes by the host have no effect in any
+/// state of the doorbell, and a read of the cookie never sets Valid.
 #[test]
 fn the_host_cannot_arm() {
     let doorbells = block();
@@ -94,8 +94,8 @@ fn the_host_cannot_arm() {
     }
 }
 
-/// V13-086; trap 11: Valid is cleared only by the block's read of a cleared cookie: on request, or at a ring, which
-/// then does not count. Arming an armed doorbell does not clear it.
+/// V13-086; trap 11: Valid is cleared only when the block reads a cleared cookie, on request or at a ring, which then
+/// does not count. Arming an armed doorbell does not clear Valid.
 #[test]
 fn a_cleared_cookie_takes_valid_away() {
     let doorbells = block();
@@ -144,7 +144,7 @@ fn status_is_read_only_and_interrupt_status_is_cleared() {
     }
 }
 
-/// V13-089: five rings before the GuC serves them cause one message and one bit.
+/// V13-089: five rings before the GuC serves them send one message and set one bit.
 #[test]
 fn rings_collapse() {
     let doorbells = block();
@@ -157,7 +157,7 @@ fn rings_collapse() {
     assert_eq!(doorbells.rings(VF1), Rings { rung: 5, missed: 0 });
 }
 
-/// V13-089: many rings from many threads set one bit per doorbell, and the last ring before it is served is never lost.
+/// V13-089: many rings from many threads set one bit per doorbell, and a ring that was not served is never lost.
 #[test]
 fn a_storm_is_bounded() {
     let doorbells = block();
@@ -188,7 +188,7 @@ fn the_window_has_1024_pages() {
     assert_eq!((page(1023).0, Page::at(WINDOW + u64::from(PAGES) * PAGE_BYTES)), (1023, None));
 }
 
-/// V13-092, V13-094: a doorbell watches a page of one function: the same page of another function is a different one.
+/// V13-092, V13-094: a doorbell watches a page of one function, not the same page of another function.
 #[test]
 fn functions_have_windows_of_their_own() {
     let doorbells = block();
@@ -206,8 +206,8 @@ fn functions_have_windows_of_their_own() {
     assert_eq!(rung(&doorbells), [6, 7]);
 }
 
-/// V13-097; trap 12: the group's bit is set when its status becomes nonzero; further rings send no message until it is
-/// taken.
+/// V13-097; trap 12: a group's bit is set when its status becomes nonzero. Further rings send no message until the
+/// group is taken.
 #[test]
 fn only_the_first_ring_of_a_group_sends() {
     let doorbells = block();
@@ -220,8 +220,8 @@ fn only_the_first_ring_of_a_group_sends() {
     assert_eq!(doorbells.ring(VF1, page(66)), message(4));
 }
 
-/// V13-098: a page watched by doorbells of two groups causes one message with two bits, which stay set until each is
-/// taken.
+/// V13-098: a ring of a page watched by doorbells of two groups sends one message with two bits. Each bit stays set
+/// until its group is taken.
 #[test]
 fn one_message_sets_bits_of_two_groups() {
     let doorbells = block();
@@ -235,7 +235,7 @@ fn one_message_sets_bits_of_two_groups() {
     assert_eq!(doorbells.read(DoorbellRegister::Control, 0), SEND_TO_CORE);
 }
 
-/// V13-099; trap 13: after reset rings notify the host; software routes them to the GuC, which then also gets earlier
+/// V13-099; trap 13: after reset, rings notify the host. Once software routes them to the GuC, it also receives earlier
 /// rings.
 #[test]
 fn rings_go_to_the_host_by_default() {
@@ -251,7 +251,7 @@ fn rings_go_to_the_host_by_default() {
     assert_eq!(doorbells.read(DoorbellRegister::Control, 0), 1);
 }
 
-/// V13-119: after FLR of a VF none of its doorbells is valid, its rings are dropped, and those of other VFs are
+/// V13-119: after an FLR of a VF none of its doorbells is valid, and its pending rings are dropped. Other VFs are
 /// unaffected.
 #[test]
 fn a_function_reset_disarms_its_doorbells() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Receivers of status quadwords: for a scheduling host the context status buffer in the global hardware status page,
-//! with copies in registers (V8-057..059); for the GuC its FIFO (V8-060).
+//! Destinations of status quadwords: for a host that schedules contexts, the context status buffer in the global
+//! hardware status page, with copies in registers (V8-057..059); for the GuC, a FIFO (V8-060).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -14,8 +14,8 @@ use crate::registers::RegisterFile;
 
 /// Number of entries of the buffer.
 pub const ENTRIES: u32 = 12;
-/// Offset in bytes of the first entry in the status page. Volume 8 prints dword 28h, every driver reads dword 10h (trap
-/// T1; i915: I915_HWS_CSB_BUF0_INDEX).
+/// Offset in bytes of the first entry in the status page. Volume 8 states dword 28h, but every driver reads dword 10h
+/// (trap T1; i915: I915_HWS_CSB_BUF0_INDEX).
 pub const PAGE_ENTRIES: u64 = 0x10 * 4;
 /// Offset in bytes of the write pointer in the status page, at the same distance as in Volume 8 (i915:
 /// ICL_HWS_CSB_WRITE_INDEX).
@@ -31,7 +31,7 @@ const STATUS_POINTER: u32 = 0x3a0;
 /// CTXT_ST_BUF: copies of entries 0 to 5, and of 6 to 11 (i915: wa_csb_read).
 const STATUS_BUFFER: [u32; 2] = [0x370, 0x3c0];
 
-/// Reports a switch to the host: first the entry, then the pointer, in memory and in registers. The caller must raise
+/// Reports a switch to the host: writes the entry, then the pointer, to registers and to memory. The caller must raise
 /// the interrupt afterwards.
 pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: ContextStatus) -> Result<(), Fault> {
     let after = |pointer: u32| match pointer & 0xf {
@@ -50,7 +50,7 @@ pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: Co
     }
     let page = u64::from(registers.value(base + HWS_PGA));
     gam.write_u64(Space::Ggtt, page + PAGE_ENTRIES + u64::from(entry) * 8, status.0)?;
-    // Byte writes are unordered: order the pointer after the entry.
+    // Byte writes are unordered. The entry must be visible before the pointer.
     fence(Ordering::Release);
     gam.write(Space::Ggtt, page + PAGE_POINTER, &[(entry & 0xff) as u8])
 }
@@ -113,7 +113,7 @@ impl CsbPort {
         })
     }
 
-    /// Removes all entries; for a reset of the device (engine resets keep them).
+    /// Removes all entries, for a device reset. Engine resets keep them.
     pub fn clear(&self) {
         *self.fifo() = Fifo::default();
         self.waiting.store(0, Ordering::Release);

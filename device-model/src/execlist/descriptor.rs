@@ -3,7 +3,7 @@
 
 use arctic_sriov::number::low;
 
-/// Context name as in status words: SW counter and SW context ID (V8-031), 22 bits.
+/// Context ID as in status quadwords: SW counter and SW context ID (V8-031), 22 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextId(u32);
 
@@ -12,7 +12,7 @@ impl ContextId {
     pub const IDLE: ContextId = ContextId(0xffff);
     const MASK: u32 = 0x3f_ffff;
 
-    /// Creates an ID from the 22 bits that status words contain.
+    /// Creates an ID from the 22 bits that status quadwords contain.
     pub const fn new(bits: u32) -> Self {
         ContextId(bits & Self::MASK)
     }
@@ -33,8 +33,8 @@ const ID_SHIFT: u32 = 39;
 const COUNTER_SHIFT: u32 = 58;
 
 impl Descriptor {
-    /// Adds the GuC's name of the context to `low`: its id, a count of its submissions and the number of the owning
-    /// function (V8-031).
+    /// Adds the GuC's identification of the context to `low`: its ID, a count of its submissions and the number of the
+    /// owning function (V8-031).
     pub fn named(low: u32, id: u16, counter: u8, function: u8) -> Self {
         let high = u64::from(counter & 0x3f) << COUNTER_SHIFT | u64::from(id) << ID_SHIFT;
         Descriptor(high | u64::from(function & 0x3f) << 32 | u64::from(low))
@@ -80,12 +80,12 @@ impl Descriptor {
         (self.0 >> COUNTER_SHIFT) as u8
     }
 
-    /// The context's name in status words.
+    /// The context's ID in status quadwords.
     pub const fn id(self) -> ContextId {
         ContextId((self.software_counter() as u32) << 16 | self.software_id() as u32)
     }
 
-    /// Returns whether the running context `self` can continue as `new`: it is the same context with the same name, and
+    /// Returns whether the running context `self` can continue as `new`: it is the same context with the same ID, and
     /// its image need not be read again (V8-079). The LRCA is compared too, because a kernel that submits on behalf of
     /// others uses its own ID (V8-034).
     pub fn continues_as(self, new: Descriptor) -> bool {
@@ -111,11 +111,11 @@ mod tests {
         assert_eq!((id, counter, descriptor.function()), (0xbeef, 0x2a, 0x15));
         assert_eq!(descriptor.id().bits(), 0x2a_beef);
         assert_eq!(Descriptor::named(low as u32, 0xbeef, 0x2a, 0x15), descriptor);
-        assert_eq!(Descriptor(1 << 38 | 7 << 55).id().bits(), 0, "reserved bits are not part of the name");
+        assert_eq!(Descriptor(1 << 38 | 7 << 55).id().bits(), 0, "reserved bits are not part of the ID");
         assert_eq!((Descriptor(!1).valid(), Descriptor(!(1 << 8)).process_space()), (false, false));
     }
 
-    /// V8-034, V8-079: a lite restore requires the same context with the same name, without Force Restore.
+    /// V8-034, V8-079: a lite restore requires the same context with the same ID, without Force Restore.
     #[test]
     fn only_the_same_context_goes_on() {
         let running = Descriptor(7 << 39 | 0x4000 | 1);

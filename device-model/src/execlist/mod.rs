@@ -3,8 +3,8 @@
 //! context switch (V8-008, V8-010..023, V8-052..060).
 //!
 //! An engine has one [`Execlist`]. The host fills the submission queue through registers and loads it; the GuC model
-//! submits queues of one element. The unit makes the decisions, which the engine ([`crate::engine::Engine`]) carries
-//! out.
+//! submits queues of one element. [`Execlist`] selects the context to run, and [`crate::engine::Engine`] performs the
+//! switch.
 
 pub mod buffer;
 pub mod descriptor;
@@ -34,11 +34,11 @@ pub const STATUS: u32 = 0x234;
 pub enum Loaded {
     /// The engine was idle and starts this element.
     Start(ContextStatus, u8, Descriptor),
-    /// The engine was idle and remains idle: the queue is empty.
+    /// The engine was idle and remains idle because the queue is empty.
     StillIdle(ContextStatus),
     /// The running context continues as this element, with its new tail.
     Lite(ContextStatus, u8, Descriptor),
-    /// The running context must leave at its next preemption point; nothing is reported before.
+    /// The running context must leave the engine at its next preemption point. Nothing is reported until then.
     Preempt,
 }
 
@@ -48,11 +48,11 @@ pub struct Execlist {
     queue: Queue,
     /// The queue has elements that have not run, or one that is running.
     valid: bool,
-    /// First element that has not been examined.
+    /// Index of the first element that has not been examined.
     next: usize,
-    /// The running element.
+    /// Index of the running element.
     active: u8,
-    /// Number of Loads since the running context was requested to leave; `queue` is that of the last one (V8-019).
+    /// Number of Loads since the running context was requested to leave; `queue` is that of the last Load (V8-019).
     loads: u8,
     instance: u8,
     /// ELSP.
@@ -60,12 +60,12 @@ pub struct Execlist {
 }
 
 impl Execlist {
-    /// The unit of engine instance `instance` after reset.
+    /// The state of engine instance `instance` after reset.
     pub fn new(instance: u8) -> Self {
         Execlist { instance, ..Execlist::default() }
     }
 
-    /// Resets the unit: no context runs, the queue is empty.
+    /// Resets the state: no context runs, and the queue is empty.
     pub fn reset(&mut self) {
         *self = Execlist::new(self.instance);
     }
@@ -85,7 +85,7 @@ impl Execlist {
     }
 
     /// Handles a Load: `queue` immediately replaces the execution queue (V8-014, V8-018). `running` is the context on
-    /// the engine; `goes_on` is whether it could continue without being saved.
+    /// the engine; `goes_on` is true if it could continue without being saved.
     pub fn load(&mut self, queue: Queue, running: Option<Descriptor>, goes_on: bool) -> Loaded {
         (self.queue, self.next, self.valid) = (queue, 0, true);
         let Some(running) = running else {
@@ -108,8 +108,8 @@ impl Execlist {
         Loaded::Preempt
     }
 
-    /// Handles that `away` has left the engine for the reason `detail`. Returns the status to report and the next
-    /// element. A context that has left is no longer in the queue (V8-017).
+    /// Handles a switch away from context `away` for the reason `detail`. Returns the status to report and the next
+    /// element. A context that has left the engine is no longer in the queue (V8-017).
     pub fn switch(&mut self, away: Descriptor, detail: Detail) -> (ContextStatus, Option<(u8, Descriptor)>) {
         let new_queue = std::mem::take(&mut self.loads) != 0;
         let next = self.take_next();

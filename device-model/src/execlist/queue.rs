@@ -35,8 +35,8 @@ impl Queue {
     }
 }
 
-/// Write position of ELSP: the high dword of an element, then its low dword, from E0 to E7 and then from E0 again
-/// (V8-011; i915: write_desc).
+/// Write position of ELSP: the high dword of an element, then its low dword, from E0 to E7, wrapping to E0 (V8-011;
+/// i915: write_desc).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SubmitPort {
     element: u8,
@@ -44,8 +44,8 @@ pub struct SubmitPort {
 }
 
 impl SubmitPort {
-    /// Handles a written dword; the second dword of an element completes it in the submission queue of the engine at
-    /// `base`.
+    /// Handles a written dword. The second dword of an element stores the element in the submission queue of the engine
+    /// at `base`.
     pub fn push(&mut self, registers: &RegisterFile, base: u32, value: u32) {
         let Some(high) = self.high.take() else {
             self.high = Some(value);

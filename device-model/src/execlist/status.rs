@@ -10,7 +10,7 @@ const SEMAPHORE_WAIT: u32 = 0x1c;
 /// MI_WAIT_FOR_EVENT and MI_WAIT_FOR_EVENT_2.
 const WAIT_FOR_EVENT: [u32; 2] = [0x03, 0x04];
 
-/// Reason for which a context left its engine (i915: intel_execlists_submission.c, "context switch detail").
+/// Reason why a context left its engine (i915: intel_execlists_submission.c, "context switch detail").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// The ring is empty.
@@ -46,7 +46,7 @@ impl Detail {
     }
 }
 
-/// Reasons for a switch that CSB_INTERRUPT_MASK can mask, by bit. No public document defines the register's layout: the
+/// Reasons for a switch that CSB_INTERRUPT_MASK can mask, by bit. No public document defines the register's layout; the
 /// bits are those of the same reasons in the status dwords of older generations (i915: GEN8_CTX_STATUS_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -124,7 +124,7 @@ impl ContextStatus {
 pub struct QueueStatus {
     /// The execution queue is valid.
     pub valid: bool,
-    /// Number of Loads that wait until the running context leaves.
+    /// Number of Loads that are pending until the running context leaves the engine.
     pub loads: u8,
     /// The last of these Loads has an empty queue.
     pub preempts_to_idle: bool,
@@ -158,8 +158,8 @@ mod tests {
 
     use super::*;
 
-    /// V8-052, V8-053: positions of all fields as i915's parser reads them: to 31:10, detail 3:0, away 63:42, new queue
-    /// bit 33; idle is 0xFFFF in the whole field.
+    /// V8-052, V8-053: positions of all fields as i915's parser reads them (to 31:10, detail 3:0, away 63:42, new queue
+    /// bit 33). Idle is 0xFFFF in the whole field.
     #[test]
     fn fields_are_where_the_driver_reads_them() {
         let (x, y) = (ContextId::new(0x2a_0123), ContextId::new(0x15_4567));
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!((status.away(), status.to(), status.detail(), status.new_queue()), (x, y, 5, true));
     }
 
-    /// V8-056: the reasons of the ten cases of a switch.
+    /// V8-056: the reasons for the ten cases of a switch.
     #[test]
     fn cases_have_reasons() {
         let (idle, x, y) = (ContextId::IDLE, ContextId::new(1), ContextId::new(2));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Tests of contexts as selected by the descriptors in a queue.
+//! Tests of the selection of contexts by the descriptors in a queue.
 
 use super::*;
 
-/// V8-030: the descriptor selects the context by its GGTT address, and its PPGTT by bit 8: without that bit the
-/// addresses in a context's commands are GGTT addresses.
+/// V8-030: the descriptor selects the context by its GGTT address, and the use of its PPGTT by bit 8. Without that bit,
+/// the addresses in a context's commands are GGTT addresses.
 #[test]
 fn the_descriptor_chooses_the_space() {
     let host = Host::new();
     let data = host.data(0);
-    // The same command, each with an address that is valid in only one of the two spaces.
+    // The same command with different addresses, each valid in only one of the two address spaces.
     let process = host.with(0, &store(data, 1));
     let global = host.with(1, &[0x1000_0002, data as u32 + 8, 0, 1]);
     host.submit(&[process.descriptor(), global.descriptor() & !(1 << 8)]);
@@ -18,9 +18,9 @@ fn the_descriptor_chooses_the_space() {
     assert_eq!([process, global].map(|context| host.head_of(context) != 0), [true; 2]);
 }
 
-/// V8-031, V8-032: status words contain the SW counter and the SW context ID as submitted, whatever software encodes in
-/// them (its engine numbers, the proxy flag), but neither the function's number nor reserved bits. The status register
-/// contains the whole dword.
+/// V8-031, V8-032: status quadwords contain the SW counter and the SW context ID as submitted, whatever software
+/// encodes in them (engine numbers, the proxy flag), but neither the function's number nor reserved bits. The status
+/// register contains the whole dword.
 #[test]
 fn names_are_carried_through() {
     let host = Host::new();
@@ -42,8 +42,8 @@ fn names_are_carried_through() {
     }
 }
 
-/// V8-033: an application has one context ID for all engines: while blocked on one engine, it still runs on another,
-/// and the status words of each engine refer to that engine's context.
+/// V8-033: an application has one context ID for all engines. While blocked on one engine, it still runs on another,
+/// and the status quadwords of each engine refer to that engine's context.
 #[test]
 fn a_context_blocked_on_one_engine_runs_on_another() {
     let mut render = Host::of(EngineId::find(EngineClass::Render, 0).unwrap());
@@ -63,8 +63,8 @@ fn a_context_blocked_on_one_engine_runs_on_another() {
     assert_eq!(render.switches(), [switch(0, 0x77, IDLE, 0)]);
 }
 
-/// V8-034: work that a kernel submits on behalf of others, with its own ID and their LRCAs, runs in order: a waiting
-/// workload keeps its position and the engine, and can only be preempted to idle; two LRCAs with one ID are two
+/// V8-034: workloads that a kernel submits on behalf of others, with its own ID and their LRCAs, run in order. A
+/// waiting workload keeps its position and the engine, and can be preempted to idle. Two LRCAs with one ID are two
 /// contexts.
 #[test]
 fn proxy_work_stays_in_order() {
@@ -108,7 +108,7 @@ fn the_head_is_reported() {
         let context = host.context(0);
         host.put(context.image(11), ctl);
         host.put(context.pphwsp() + 16, 0);
-        // The end of the ring's first page, and a wait far behind it.
+        // MI_NOOPs up to the end of the ring's first page and beyond it, then a wait.
         host.emit(context, &vec![0; 0x400 - 2]);
         host.emit(context, &vec![0; 0x100]);
         host.emit(context, &wait(data, 1));

@@ -39,7 +39,7 @@ const BATCH: u64 = 0x80_0000;
 /// Data of the tests' commands, 64 KiB per engine.
 const DATA: u64 = 0x90_0000;
 
-/// Context ID in status words that means "no context".
+/// Context ID in status quadwords that means "no context".
 const IDLE: u32 = 0xffff;
 
 /// Register offsets and bits, with i915's names.
@@ -62,7 +62,7 @@ const BATCH_END: u32 = 0x0500_0000;
 struct Witness {
     card: OnceLock<Weak<Card>>,
     msis: AtomicU64,
-    /// Status words and pointers of the copy engine's page at the time of each MSI.
+    /// Status quadwords and pointers of the copy engine's page at the time of each MSI.
     seen: Mutex<Vec<(u64, u32)>>,
 }
 
@@ -85,7 +85,7 @@ fn copy() -> EngineId {
     EngineId::find(EngineClass::Copy, 0).unwrap()
 }
 
-/// A decoded status word.
+/// A decoded status quadword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Switch {
     new_queue: bool,
@@ -121,7 +121,7 @@ impl Context {
     }
 }
 
-/// A driver that schedules by itself.
+/// A driver that schedules contexts itself, without the GuC.
 struct Host {
     card: Arc<Card>,
     clock: Arc<ManualClock>,
@@ -277,7 +277,7 @@ impl Host {
         self.get(context.image(7))
     }
 
-    /// i915's execlists_submit_ports: all elements, the last first, low dword before high; then Load.
+    /// i915's execlists_submit_ports: writes all elements from last to first, low dword before high, then sets Load.
     fn submit(&self, queue: &[u64]) {
         self.fill(queue);
         self.write(CONTROL, LOAD);
@@ -295,7 +295,7 @@ impl Host {
         self.submit(&contexts.iter().map(|context| context.descriptor()).collect::<Vec<_>>());
     }
 
-    /// Runs the card's workers until they are idle; advances the time once so that waiting engines poll again.
+    /// Runs the card until it is idle, twice. Advances the clock after each run, so that waiting engines poll again.
     fn work(&self) {
         for _ in 0..2 {
             for _ in 0..1000 {
@@ -326,7 +326,7 @@ impl Host {
         bits
     }
 
-    /// New status words, read from the status page as i915's process_csb does.
+    /// New status quadwords, read from the status page as i915's process_csb does.
     fn switches(&mut self) -> Vec<Switch> {
         let mut came = Vec::new();
         let tail = self.get(self.page() + 0xbc) & 0xff;

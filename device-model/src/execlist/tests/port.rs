@@ -4,8 +4,8 @@
 use super::*;
 use crate::execlist::status::ContextStatus;
 
-/// V8-060: every switch is also appended to the engine's FIFO, as the same word, and stays there until it is read, with
-/// two reads. An engine reset keeps it (V13-204), a device reset does not.
+/// V8-060: every switch is also appended to the engine's FIFO, as the same quadword, until two reads have removed it.
+/// An engine reset keeps it (V13-204), a device reset does not.
 #[test]
 fn switches_wait_in_the_fifo() {
     let host = Host::new();
@@ -29,8 +29,8 @@ fn switches_wait_in_the_fifo() {
     assert_eq!(port.waiting(), 0);
 }
 
-/// V8-060: for contexts of the host's queue the GuC receives no report in any state, waiting, complete or halted; only
-/// the FIFO contains their status words.
+/// V8-060: the GuC receives no report for contexts of the host's queue, whether waiting, complete or halted. Only the
+/// FIFO contains their status quadwords.
 #[test]
 fn the_guc_gets_no_reports() {
     let host = Host::new();

@@ -4,8 +4,8 @@
 use super::switches::{end, spinner};
 use super::*;
 
-/// V8-019, V8-020: of several Loads before the running context has left only the last takes effect; the others have no
-/// visible effect (trap T14), even if the last is for the running context itself, or empty.
+/// V8-019, V8-020: of several Loads before the running context has left the engine, only the last takes effect. The
+/// others have no visible effect (trap T14), even if the last Load is for the running context itself, or empty.
 #[test]
 fn the_last_load_wins() {
     let mut host = Host::new();
@@ -54,8 +54,8 @@ fn the_last_load_wins() {
     assert_eq!(host.get(data + 32), 0);
 }
 
-/// V8-076: MI_ARB_CHECK, the end of an element and unsuccessful waits are preemption points; stores and MI_NOOPs
-/// between them are not, even over many steps.
+/// V8-076: MI_ARB_CHECK, the end of an element and unsuccessful waits are preemption points. Stores and MI_NOOPs are
+/// not, even if they take many steps.
 #[test]
 fn preemption_points() {
     let mut host = Host::new();
@@ -79,7 +79,7 @@ fn preemption_points() {
         assert_eq!(host.switches(), expected);
         assert_eq!(host.get(data + 0x1008), u32::from(detail == 0), "no command after the preemption point");
         if detail != 0 {
-            // It resumes exactly at the preemption point.
+            // The context resumes exactly at the preemption point.
             let at = u64::from(host.get(context.image(0x0f)) & !3);
             let point = VA + BATCH + 4 * plain.len() as u64;
             assert_eq!(at, if detail == 5 { point + 4 } else { point });
@@ -92,7 +92,7 @@ fn preemption_points() {
     }
 }
 
-/// V8-077: on the copy engine every blit is a preemption point, too.
+/// V8-077: on the copy engine every blit is also a preemption point.
 #[test]
 fn a_blit_is_a_preemption_point() {
     let mut host = Host::new();
@@ -113,7 +113,7 @@ fn a_blit_is_a_preemption_point() {
     assert_eq!((host.get(data + 8), host.get(data)), (2499, 0));
 }
 
-/// V8-078: with arbitration off no point preempts; a queue loaded in the meantime starts when arbitration is on again.
+/// V8-078: with arbitration off there is no preemption. A queue loaded meanwhile starts once arbitration is on again.
 #[test]
 fn arbitration_gates_preemption() {
     for (held, free, detail) in
@@ -136,7 +136,7 @@ fn arbitration_gates_preemption() {
     }
 }
 
-/// V8-075, V8-018: the image of the preempted context contains its position; resubmitted together with others, it
+/// V8-075, V8-018: the image of the preempted context contains its position. When resubmitted with other contexts, it
 /// resumes exactly there, with its registers.
 #[test]
 fn a_preempted_context_resumes() {
@@ -162,8 +162,8 @@ fn a_preempted_context_resumes() {
     assert_eq!(host.switches(), expected);
 }
 
-/// V8-075, V8-161: with a batch that runs during the restore (INDIRECT_CTX), of any length, the context resumes where
-/// it was: at the wait in its own batch.
+/// V8-075, V8-161: with a batch of any length that runs during the restore (INDIRECT_CTX), the context resumes at the
+/// wait in its own batch, where it was preempted.
 #[test]
 fn a_preempted_context_resumes_behind_its_restore_batch() {
     // Length used by i915, and one longer than a step of the engine.
@@ -192,7 +192,7 @@ fn a_preempted_context_resumes_behind_its_restore_batch() {
                 assert_eq!(host.get(context.image(0x0f)), (VA + BATCH) as u32 | 1);
             }
         }
-        // The driver's Force Restore: the image is read again while the context runs.
+        // Force Restore by the driver: the image is read again while the context runs.
         host.submit(&[context.descriptor() | 1 << 2]);
         host.work();
         assert_eq!((host.get(data + 8), host.get(data + 16)), (0, 0));
@@ -202,7 +202,7 @@ fn a_preempted_context_resumes_behind_its_restore_batch() {
     }
 }
 
-/// V8-018: a context that cannot make progress stays on its engine until the engine is reset; the reset clears the
+/// V8-018: a context that cannot make progress stays on its engine until the engine is reset. The reset clears the
 /// queue, reports no switch, and leaves the engine in its power-on state (V8-211).
 #[test]
 fn a_reset_ends_everything() {

@@ -3,8 +3,8 @@
 
 use super::*;
 
-/// V8-010, V8-210: sixteen dwords, writable in any order and any number of times, read back as written; a partially
-/// written descriptor has no effect.
+/// V8-010, V8-210: the sixteen dwords can be written in any order and any number of times, and read back as written. A
+/// partially written descriptor has no effect.
 #[test]
 fn elements_are_registers() {
     let host = Host::new();
@@ -13,7 +13,7 @@ fn elements_are_registers() {
         host.write(SQ + 4 * n, 0x1000_0000 + n);
     }
     assert!((0..16).all(|n| host.read(SQ + 4 * n) == 0x1000_0000 + n));
-    // High dword first, then the low dword without valid bit, then the low dword.
+    // High dword first, then the low dword without the valid bit, then the complete low dword.
     host.fill(&[]);
     host.write(SQ + 4, (context.descriptor() >> 32) as u32);
     host.write(SQ, context.descriptor() as u32 & !1);
@@ -27,7 +27,7 @@ fn elements_are_registers() {
     assert_eq!(host.get(host.data(0)), 1);
 }
 
-/// V8-011: ELSP fills E0 to E7 in turn, high dword before low, and continues at E0; it reads as 0.
+/// V8-011: writes of ELSP fill E0 to E7 in order, high dword before low, and wrap to E0. ELSP reads as 0.
 #[test]
 fn the_port_fills_the_queue_in_turn() {
     let host = Host::new();
@@ -57,13 +57,13 @@ fn the_port_submits() {
     assert_eq!((host.get(host.data(0)), host.switches().len()), (1, 2));
 }
 
-/// V8-012, V8-016: valid elements run in order from E0 to E7, invalid ones between them are skipped; then the engine is
-/// idle.
+/// V8-012, V8-016: valid elements run in order from E0 to E7, and invalid elements are skipped. The engine is idle
+/// afterwards.
 #[test]
 fn invalid_elements_are_skipped() {
     let mut host = Host::new();
     let at = host.data(0);
-    // Each element computes on the result of the one before: 1, then times 16 plus 2, and so on.
+    // Each element copies the value that the previous one stored, then stores its own number plus 1.
     let step = |host: &Host, number: u64| {
         let mut ring = vec![0x1480_0002, host.engine.info().mmio_base + 0x600, (VA + at) as u32, 0];
         let own = host.data(0x100 + 8 * number);
@@ -76,7 +76,7 @@ fn invalid_elements_are_skipped() {
     for (element, context) in [1, 4, 7].into_iter().zip(&contexts) {
         queue[element] = context.descriptor();
     }
-    // Descriptors that are complete except for the valid bit.
+    // Descriptors without the valid bit, complete otherwise.
     queue[2] = contexts[0].descriptor() & !1;
     queue[5] = contexts[2].descriptor() & !1;
     host.submit(&queue);
@@ -87,7 +87,7 @@ fn invalid_elements_are_skipped() {
     assert_eq!(host.status() & 0x99, 1, "the queue is no longer valid, and no element is active");
 }
 
-/// V8-013: only bit 0 of EXECLIST_CONTROL has an effect; the register does not store it.
+/// V8-013: only bit 0 of EXECLIST_CONTROL has an effect. The register reads as 0.
 #[test]
 fn filling_starts_nothing() {
     let mut host = Host::new();
@@ -153,8 +153,8 @@ fn the_queue_survives_load_and_sleep() {
     assert_eq!(host.switches(), [switch(1, IDLE, 1, 0), switch(0, 1, 2, 0), switch(0, 2, IDLE, 0)]);
 }
 
-/// V8-008: without the enable bit in the mode register nothing starts and nothing is reported; with it, the same queue
-/// runs. On each class of engine.
+/// V8-008: without the enable bit in the mode register, nothing starts and nothing is reported. With it, the same queue
+/// runs. Checked on each engine class.
 #[test]
 fn the_mode_register_gates() {
     for name in ["rcs0", "bcs0", "ccs0", "vcs0", "vecs0"] {
@@ -174,7 +174,8 @@ fn the_mode_register_gates() {
     }
 }
 
-/// V8-211: after reset there is no context to save: the first Load writes no image except its own, when it completes.
+/// V8-211: after reset there is no context to save. The first Load only writes the image of its own context, on
+/// completion.
 #[test]
 fn the_first_load_saves_nothing() {
     let host = Host::new();
@@ -195,8 +196,9 @@ fn the_first_load_saves_nothing() {
     assert_eq!(host.head_of(context), host.tail_of(context));
 }
 
-/// V8-022: 64 bits at 0x234: the running context's names in the high dword, which i915 reads; bit 7 while a context is
-/// active, for which xe polls; bit 0 while the queue is not valid; element, pending Loads and arbitration.
+/// V8-022: the 64 bits at 0x234 contain the running context's IDs in the high dword, which i915 reads. Bit 7 is set
+/// while a context is active (xe polls it), and bit 0 while the queue is not valid. Other bits show the element,
+/// pending Loads and arbitration.
 #[test]
 fn the_status_register_follows() {
     let host = Host::new();
@@ -225,8 +227,8 @@ fn the_status_register_follows() {
     assert_eq!(host.status(), 1);
 }
 
-/// V8-010, V8-013: only the physical function can access the registers of a queue: a virtual function can access
-/// neither the queue nor Load by MMIO, and a fused-off engine starts nothing.
+/// V8-010, V8-013: only the physical function can access the registers of a queue. A virtual function can access
+/// neither the queue nor Load by MMIO. A fused-off engine starts nothing.
 #[test]
 fn elsp_writes_of_a_vf_are_ignored() {
     let mut host = Host::new();

@@ -3,9 +3,9 @@
 
 use super::*;
 
-/// V8-057, V8-058, V8-059: entries are written to dwords 10h.. of the status page (trap T1: where the drivers read
-/// them) in sequence, and wrap; only the lowest byte of the pointer in dword 2Fh is written, the last written entry,
-/// with bits 7:4 clear; twelve register pairs and CTXT_ST_PTR have the same contents.
+/// V8-057, V8-058, V8-059: entries are written in sequence from dword 10h of the status page on, where the drivers read
+/// them (trap T1), and wrap. Only the lowest byte of dword 2Fh is written. It contains the index of the last written
+/// entry, with bits 7:4 clear. Twelve register pairs and CTXT_ST_PTR have the same contents.
 #[test]
 fn the_buffer_wraps() {
     let mut host = Host::new();
@@ -34,8 +34,8 @@ fn the_buffer_wraps() {
     assert_eq!(host.switches().len(), 6, "the driver sees the number of new entries modulo twelve");
 }
 
-/// V8-058: after reset the first report goes to entry 0 without action by the driver; reports continue after a pointer
-/// that the driver writes, subject to the register's write mask.
+/// V8-058: after reset the first report is written to entry 0 without action by the driver. If the driver writes the
+/// pointer, subject to the register's write mask, reports continue with the entry after it.
 #[test]
 fn the_pointer_is_the_drivers_to_set() {
     let mut host = Host::new();
@@ -54,8 +54,8 @@ fn the_pointer_is_the_drivers_to_set() {
     assert!(!host.switches().is_empty());
 }
 
-/// V8-055, V8-086: each switch is followed by the engine's context-switch interrupt, bit 8; at that time the entry and
-/// then its pointer are visible in memory (trap T30).
+/// V8-055, V8-086: each switch raises the engine's context-switch interrupt, bit 8. At that time the entry and its
+/// pointer, written in this order, are visible in memory (trap T30).
 #[test]
 fn the_interrupt_comes_last() {
     let mut host = Host::new();
@@ -78,8 +78,8 @@ fn the_interrupt_comes_last() {
     assert_eq!(host.acknowledge(), 0);
 }
 
-/// V8-056: a masked reason causes neither interrupt nor entry (trap T15); the others are reported as if the
-/// masked switch had not occurred.
+/// V8-056: a masked reason causes neither interrupt nor entry (trap T15). The others are reported as if the masked
+/// switch had not occurred.
 #[test]
 fn masked_reasons_are_not_reported() {
     let run = |mask: u32| {
@@ -117,8 +117,9 @@ fn masked_reasons_are_not_reported() {
     }
 }
 
-/// V8-057: CSFE_CHICKEN1 bit 15 disables the report to the status page (xe: GHWSP_CSB_REPORT_DIS); registers and
-/// interrupt are still updated. The adjacent bit is for the context's own page, to which no status words are written.
+/// V8-057: CSFE_CHICKEN1 bit 15 disables the report to the status page (xe: GHWSP_CSB_REPORT_DIS). The registers are
+/// still updated, and the interrupt is raised. The adjacent bit is for the context's own page, to which no status
+/// quadwords are written.
 #[test]
 fn the_page_report_can_be_turned_off() {
     let mut host = Host::new();
@@ -136,8 +137,8 @@ fn the_page_report_can_be_turned_off() {
     assert!((0..512).map(|n| host.get64(context.pphwsp() + 8 * n)).eq(own));
 }
 
-/// V8-057: the address of the page is taken from HWS_PGA at the time of the switch, as a GGTT address; with an unmapped
-/// page only the report is lost.
+/// V8-057: the GGTT address of the page is read from HWS_PGA at the time of the switch. If the page is unmapped, only
+/// the report is lost.
 #[test]
 fn the_page_moves() {
     let host = Host::new();

@@ -14,13 +14,13 @@ pub(super) fn spinner(host: &Host, number: u64) -> Context {
     host.with(number, &start(batch))
 }
 
-/// Makes a spinner end.
+/// Ends the batch of a spinner.
 pub(super) fn end(host: &Host, number: u64) {
     host.put(BATCH + number * 0x1000, BATCH_END);
 }
 
-/// V8-016, V8-052 (rows 1, 8, 10), V8-053, V8-054: n elements cause n + 1 words: idle to active with the idle ID as
-/// away, an element switch between elements, active to idle; all complete.
+/// V8-016, V8-052 (rows 1, 8, 10), V8-053, V8-054: n elements cause n + 1 status quadwords, all with detail "complete":
+/// idle to active with the idle ID as away, element switches, and active to idle.
 #[test]
 fn a_queue_that_runs_to_its_end() {
     for n in 1..=8 {
@@ -36,8 +36,8 @@ fn a_queue_that_runs_to_its_end() {
     }
 }
 
-/// V8-020, V8-052 (rows 2, 3), V8-080: an empty queue makes the running context leave, saved; on an idle engine it is
-/// reported, too. Row 2 differs from row 10 by the new-queue bit.
+/// V8-020, V8-052 (rows 2, 3), V8-080: an empty queue preempts and saves the running context. On an idle engine the
+/// empty queue is also reported. Row 2 differs from row 10 by the new-queue bit.
 #[test]
 fn an_empty_queue_preempts_to_idle() {
     let mut host = Host::new();
@@ -53,12 +53,12 @@ fn an_empty_queue_preempts_to_idle() {
     assert_eq!(host.switches(), [switch(1, 1, IDLE, 5)]);
     assert_eq!(host.status(), 1);
     assert_ne!(host.get(context.image(0x0f)) & 1, 0, "the image must contain that it was in a batch");
-    // Resubmitted, it resumes there.
+    // When resubmitted, the context resumes there.
     end(&host, 0);
     host.load(&[context]);
     host.work();
     assert_eq!(host.switches(), [switch(1, IDLE, 1, 0), switch(0, 1, IDLE, 0)]);
-    // While the context waits, and while it ends anyway.
+    // Preemption of a waiting context, and of one that ends without a preemption point.
     let (waiting, ending) = (host.with(1, &wait(host.data(0), 1)), host.with(2, &[ARB_OFF, 0, 0, 0]));
     host.load(&[waiting]);
     host.work();
@@ -71,9 +71,9 @@ fn an_empty_queue_preempts_to_idle() {
     assert_eq!(host.switches(), expected);
 }
 
-/// V8-018, V8-021, V8-052 (rows 4, 5, 6), V8-075: a Load replaces the queue immediately, and its first element starts
-/// once the running context has ended, has reached a preemption point, or is stopped at an unsuccessful wait; the rest
-/// of the old queue is dropped.
+/// V8-018, V8-021, V8-052 (rows 4, 5, 6), V8-075: a Load replaces the queue immediately. Its first element starts once
+/// the running context has ended, has reached a preemption point, or has stopped at an unsuccessful wait. The rest of
+/// the old queue is dropped.
 #[test]
 fn a_new_queue_takes_the_engine() {
     let mut host = Host::new();
@@ -102,8 +102,9 @@ fn a_new_queue_takes_the_engine() {
     }
 }
 
-/// V8-052 (row 7), V8-079: a Load with the running context as its first element is a lite restore: one word with away =
-/// to and the new-queue bit, no save, no restore; the new tail is used, and the following elements run afterwards.
+/// V8-052 (row 7), V8-079: a Load with the running context as its first element is a lite restore. It causes one status
+/// quadword, with away = to and the new-queue bit, but no save and no restore. The new tail is used, and the following
+/// elements run afterwards.
 #[test]
 fn a_lite_restore() {
     let mut host = Host::new();
@@ -125,7 +126,7 @@ fn a_lite_restore() {
 }
 
 /// V8-079: with Force Restore (i915: CTX_DESC_FORCE_RESTORE, for a tail that was moved back) the same context is saved
-/// and read again; it is reported like a lite restore.
+/// and read again. This is reported like a lite restore.
 #[test]
 fn a_forced_restore() {
     let mut host = Host::new();
@@ -145,7 +146,7 @@ fn a_forced_restore() {
 }
 
 /// V8-017, V8-052 (rows 9, 10), V8-081: at an unsuccessful wait the engine switches to the next element, and the
-/// waiting context is removed from the queue: only a new Load resumes it, where it was. Without a next element the
+/// waiting context is removed from the queue. Only a new Load resumes it, at the wait. Without a next element the
 /// engine becomes idle (trap T13).
 #[test]
 fn a_wait_switches_elements() {
@@ -178,7 +179,7 @@ fn a_wait_switches_elements() {
 }
 
 /// V8-081: with the inhibit bit in CTXT_SR_CTL (bit 3), which every driver sets, the same wait blocks the engine and
-/// the queue; with arbitration off it does so, too (V8-078).
+/// its queue. It also does so with arbitration off (V8-078).
 #[test]
 fn a_wait_holds_the_engine_if_requested() {
     for (control, ring) in [(0x0009_0009, vec![]), (0x0009_0001, vec![ARB_OFF, 0])] {
@@ -197,9 +198,9 @@ fn a_wait_holds_the_engine_if_requested() {
     }
 }
 
-/// V8-052, V8-021: check against the driver's logic: i915's condition for a new queue (away idle, or the new-queue bit)
-/// is true for exactly one word per Load, and words that it takes for a completion have detail 0; with random queues in
-/// random order.
+/// V8-052, V8-021: check against the driver's logic, with random queues. i915's condition for a new queue (away idle,
+/// or the new-queue bit) is true for exactly one status quadword per Load, and those that it takes for a completion
+/// have detail 0.
 #[test]
 fn the_driver_promotes_once_a_load() {
     let mut host = Host::new();
@@ -221,7 +222,7 @@ fn the_driver_promotes_once_a_load() {
                     continue;
                 }
                 let context = host.context_at(number);
-                // A running context keeps its ring and gets more commands; others start again.
+                // A running context keeps its ring and gets more commands; other contexts are created anew.
                 if !inflight.contains(&context.id) {
                     host.context(number);
                 }
@@ -247,7 +248,7 @@ fn the_driver_promotes_once_a_load() {
         for told in host.switches() {
             if told.away == IDLE || told.new_queue {
                 assert_ne!(told.to, IDLE);
-                inflight = pending.take().expect("a Load that was not acknowledged");
+                inflight = pending.take().expect("a Load is not acknowledged yet");
                 assert_eq!(inflight.first(), Some(&told.to));
             } else {
                 assert_eq!((told.detail, Some(&told.away)), (0, inflight.first()), "round {round}");
