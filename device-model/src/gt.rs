@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! State shared by engines and GuC: memory, registers, interrupts, time.
+//! State shared by the engines and the GuC: memory, registers, interrupts and time.
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,8 @@ use virtual_function::VirtualFunction;
 /// Context timestamp of one engine as read by MMIO: ticks of the 19.2 MHz counter that the context has run. While the
 /// clock of an engine runs, the GT stays out of RC6. Only the engine modifies it; any thread may read it.
 pub struct ContextClock {
-    /// Bit 32: running. Bits 31:0 while running: global ticks minus context ticks; while stopped: the context ticks.
+    /// Bit 32 is set while the clock runs. Bits 31:0 hold global ticks minus context ticks while running, and the
+    /// context ticks while stopped.
     state: AtomicU64,
     engine: EngineId,
     residency: Arc<Residency>,
@@ -79,10 +80,10 @@ impl ContextClock {
 /// See [`ContextClock`].
 const RUNNING: u64 = 1 << 32;
 
-/// An action that a register write requests from a unit above the GT's shared parts; the card carries it out.
+/// An action that is requested by a register write and performed by the card, outside the shared GT state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// The host rang the GuC (GUC_HOST_INTERRUPT).
+    /// The host interrupted the GuC (GUC_HOST_INTERRUPT).
     RingGuc,
     /// GuC DMA was started (DMA_CTRL bit 0).
     StartGucDma,
@@ -96,11 +97,13 @@ pub enum Request {
     Submit(EngineId, u32),
     /// An engine must load its submission queue (RING_EXECLIST_CONTROL bit 0).
     LoadQueue(EngineId),
-    /// Reset handshake of an engine: the value written to RESET_CTL. The register already reads "ready".
+    /// Reset handshake of an engine, with the value written to RESET_CTL. The register already reads as ready for
+    /// reset.
     EngineReset(EngineId, u32),
-    /// The error bit of an engine's interrupt status has changed: report it in the status page and by interrupt.
+    /// The error bit of an engine's interrupt status has changed and must be reported in the status page and by an
+    /// interrupt.
     EngineStatus(EngineId),
-    /// TLBs were invalidated; complete once every engine has passed a step boundary.
+    /// The TLBs were invalidated. The invalidation is complete once every engine has passed a step boundary.
     TlbInvalidate,
 }
 
@@ -180,7 +183,7 @@ pub struct Gt {
 const HECI_INTERRUPTS: [u16; 2] = [1 << 15, 1 << 14];
 
 impl Gt {
-    /// The shared state of the card that `profile` describes, as after power-on.
+    /// Creates the power-on state of the card described by `profile`.
     pub fn new(profile: &CardProfile, memory: Memory, sink: Arc<dyn InterruptSink>, clock: Arc<dyn Clock>) -> Self {
         let residency = Arc::new(Residency::default());
         residency.set(Awake::Forbidden, true, clock.now(), || ());
@@ -240,23 +243,24 @@ impl Gt {
         self.keep_awake(Awake::Forbidden, !permitted);
     }
 
-    /// Sets or clears `reason` to keep the GT awake. On wake-up the engines' registers are restored (V8-190).
+    /// Sets or clears one reason that keeps the GT awake. On wakeup, the engines' registers are restored (V8-190).
     fn keep_awake(&self, reason: Awake, awake: bool) {
         self.residency.set(reason, awake, self.clock.now(), || power::sleep_and_wake(&self.registers));
     }
 
-    /// Called when an engine starts a context: starts its clock at 0 and wakes the GT.
+    /// Starts the context clock of `engine` at 0 and wakes the GT. Called when the engine starts a context.
     pub fn start_context_clock(&self, engine: EngineId) {
         self.context_clocks[engine.index()].start(self.timestamp(), || power::sleep_and_wake(&self.registers));
     }
 
-    /// Resets registers and interrupt tree to their power-on state.
+    /// Resets the registers, interrupt trees, doorbells, mailboxes and HECI windows to their power-on state.
     pub fn reset(&self) {
         let forcewake = self.forcewake();
         self.registers.reset();
         self.residency.drop_forcewakes(self.clock.now());
         drop(forcewake);
-        // Reset again together with the tree: a concurrent write is either in both or in neither.
+        // Resets these registers again, atomically with the tree, so that a concurrent write affects either both or
+        // neither.
         self.interrupts.reset_with(|| self.registers.reset_range(TREE));
         self.vfs.iter().for_each(VirtualFunction::reset);
         self.doorbells.reset();
@@ -268,7 +272,7 @@ impl Gt {
         }
     }
 
-    /// Injects an L3 parity error, which the model never causes by itself. The render engine reports it (V8-086).
+    /// Injects an L3 parity error; the model never generates one otherwise. The render engine reports it (V8-086).
     pub fn inject_l3_parity_error(&self) {
         if let Some(engine) = EngineId::find(EngineClass::Render, 0) {
             self.interrupts.raise_engine(engine, L3_PARITY);
@@ -302,14 +306,15 @@ impl Gt {
         }
     }
 
-    /// Writes the register at `offset` by MMIO. Returns the request to a unit above, if the write causes one.
+    /// Writes the register at `offset` by MMIO. Returns the request that the card must perform, if the write causes
+    /// one.
     pub fn write(&self, offset: u32, value: u32) -> Option<Request> {
         self.write_by(Agent::Host, offset, value)
     }
 
     /// Like [`Gt::write`], but writes only the bits in `lanes`, for accesses narrower than a register. The other bits
-    /// keep their value in a storage register; in a register where written bits trigger actions they are zeros (no
-    /// effect).
+    /// keep their value in a storage register. In a register whose written bits trigger actions, they are written as 0,
+    /// which has no effect.
     pub fn write_lanes(&self, offset: u32, value: u32, lanes: u32) -> Option<Request> {
         if lanes == !0 {
             return self.write(offset, value);
@@ -344,8 +349,8 @@ impl Gt {
         }
     }
 
-    /// Returns whether an access of a GT register reaches an instance that is not fused off. An access to a sleeping
-    /// domain is counted, and carried out: drivers may rely on the time that a real GT takes to fall asleep.
+    /// Returns whether an access to a GT register selects an instance that is not fused off. An access to a sleeping
+    /// domain is counted and still performed, because drivers may rely on the time that a real GT takes to enter sleep.
     fn mcr_access_allowed(&self, agent: Agent, offset: u32, range: &Range, write: bool) -> bool {
         if self.asleep(range.wake)
             && ranges::second_domain(offset).is_none_or(|domain| self.asleep(domain))
@@ -356,7 +361,7 @@ impl Gt {
         let steering = match (range.replication, agent) {
             (Replication::Single | Replication::Sqidi | Replication::Gam, _) => return true,
             (_, Agent::Host) => self.registers.value(MCR_SELECTOR),
-            // A streamer's steering applies only to reads; without "selective" any instance may respond.
+            // A streamer's steering applies only to reads; without SELECTIVE_READ, any instance may respond.
             (_, Agent::Streamer(base)) => {
                 let own = self.registers.value(base + CS_STEERING);
                 if write || own & SELECTIVE_READ == 0 {
@@ -369,7 +374,7 @@ impl Gt {
                 group << 27 | instance << 24
             }
         };
-        // A multicast write goes to all instances; a read always goes to the selected one (V13-144..146).
+        // A multicast write is delivered to all instances; a read always accesses the selected one (V13-144..146).
         if write && steering >> 31 != 0 {
             return true;
         }
@@ -380,8 +385,8 @@ impl Gt {
         range.replication.present(steering, fuses)
     }
 
-    /// Returns whether a forcewake domain is asleep: because the whole GT is, or because its power gating is enabled
-    /// and neither a forcewake request nor one of its engines keeps it awake (V13-138).
+    /// Returns whether a forcewake domain is asleep. Either the whole GT is asleep, or the domain's power gating is
+    /// enabled and neither a forcewake request nor one of its engines keeps it awake (V13-138).
     fn asleep(&self, domain: WakeDomain) -> bool {
         let gated = |enable: u32, forcewake: u8| {
             self.registers.value(POWERGATE_ENABLE) & enable != 0
@@ -465,7 +470,7 @@ impl Gt {
             Live::GucHostInterrupt => Some(Request::RingGuc),
             Live::Gdrst => Some(Request::Reset(value)),
             Live::WopcmLock { mask } => {
-                // Of two concurrent writes only the first takes effect.
+                // Of two concurrent writes, only the first takes effect.
                 self.registers.update(offset, |old| if old & 1 == 0 { value & mask | 1 } else { old });
                 None
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The traits through which the card uses its VMM: guest memory, interrupts and time.
+//! Interfaces of the card to its VMM: guest memory, interrupts and time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use vm_memory::VolatileSlice;
 
-/// Number of a PCI function of the card: 0 is the physical function, 1..=63 the virtual functions (V13-002).
+/// PCI function of the card by number: 0 is the physical function, 1..=63 are the virtual functions (V13-002).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Function(pub u8);
 
@@ -51,7 +51,7 @@ pub fn functions(set: u64) -> impl Iterator<Item = Function> {
     (0..=MAX_VFS).map(Function).filter(move |function| set & function.bit() != 0)
 }
 
-/// The access failed: the function's VMM does not map the address for the device, or the transport failed.
+/// A failed access: the function's VMM does not map the address for the device, or the transport failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DmaFault {
     /// First I/O virtual address that could not be accessed.
@@ -61,7 +61,7 @@ pub struct DmaFault {
 /// Guest memory of one function, as mapped for the duration of one step.
 ///
 /// A view keeps its mappings alive, so an unmap is complete when the last view of the old mappings has been dropped. A
-/// step must not keep a view beyond its end.
+/// view must not be held beyond the end of the step.
 pub trait DmaView: Send + Sync {
     /// Returns a slice of directly mapped memory that starts at `iova`, 1 to `len` bytes long, or `None` if the address
     /// is not mapped into this process.
@@ -91,7 +91,7 @@ pub trait Dma: Send + Sync {
     fn view(&self, function: Function) -> Arc<dyn DmaView>;
 }
 
-/// An unconnected port: there is no guest memory, and interrupts are dropped.
+/// A host without guest memory that drops all interrupts.
 pub struct NullHost;
 
 impl DmaView for NullHost {
@@ -124,9 +124,9 @@ pub trait InterruptSink: Send + Sync {
     fn raise(&self, function: Function, vector: u16);
 }
 
-/// The card's time in nanoseconds from an arbitrary start; monotonic.
+/// The card's monotonic clock, in nanoseconds since an arbitrary epoch.
 pub trait Clock: Send + Sync {
-    /// Nanoseconds since the clock's start.
+    /// Nanoseconds since the clock's epoch.
     fn now(&self) -> u64;
 }
 
@@ -162,7 +162,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// Frequency of the card's timestamp counters in Hz: crystal 19.2 MHz, CTC shift 0 (RPM_CONFIG0 = 0xe; xe:
+/// Frequency of the card's timestamp counters in Hz: 19.2 MHz crystal, not divided (RPM_CONFIG0 = 0xe; xe:
 /// xe_gt_clock).
 pub const TIMESTAMP_HZ: u64 = 19_200_000;
 

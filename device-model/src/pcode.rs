@@ -32,8 +32,8 @@ struct Command {
 }
 
 /// The commands that drivers of this card use. POWER_SETUP's I1 limit (subcommands 4 and 5) is an illegal subcommand on
-/// DG2; xe and i915 document this where they avoid it. FREQUENCY_CONFIG (0x6e) is not implemented because the media
-/// frequency fuses are not public.
+/// DG2; comments in xe and i915 document this. FREQUENCY_CONFIG (0x6e) is not implemented because the media frequency
+/// fuses are not public.
 const COMMANDS: [Command; 2] = [
     // DGFX_PCODE_STATUS, GET_INIT_STATUS: initialisation complete, link not downgraded (xe: xe_pcode_ready).
     Command { command: 0x7e, subcommand: 0, run: |_| [1, 0] },
@@ -126,7 +126,7 @@ const TIME_SHIFT: u32 = 10;
 
 /// Board power of a Flex 170 in watts.
 const BOARD_WATTS: u32 = 150;
-/// Power of the idle card in watts: an assumption of this model, as no public source states it.
+/// Power of the idle card in watts: an assumption of this model, because no public source specifies it.
 const IDLE_WATTS: u32 = 40;
 
 /// PCU_CR_PACKAGE_RAPL_LIMIT, a read/write register; [`RAPL_LIMIT_MASK`] are its writable bits.
@@ -141,11 +141,11 @@ pub const RAPL_LIMIT_MASK: u32 = 0x00ff_ffff;
 pub struct Activity {
     /// Time since power-on in ns.
     pub now: u64,
-    /// Time in which an engine was busy, in ns; limited to `now`.
+    /// Time during which an engine was busy, in ns; clamped to `now`.
     pub busy: u64,
 }
 
-/// Energy that the package has used, in units of 1/16384 joule: idle power all the time, board power while busy.
+/// Energy consumed by the package, in units of 1/16384 joule: board power while busy, idle power otherwise.
 fn package_energy(activity: Activity) -> u32 {
     let busy = activity.busy.min(activity.now);
     let nanojoules =
@@ -160,8 +160,8 @@ struct Reading {
     value: fn(Activity) -> u32,
 }
 
-/// The sensor registers (xe: regs/xe_mchbar_regs.h, regs/xe_pcode_regs.h, xe_hwmon.c). Temperatures are an assumption
-/// of this model: those of an idle card in a cooled room.
+/// The sensor registers (xe: regs/xe_mchbar_regs.h, regs/xe_pcode_regs.h, xe_hwmon.c). Temperatures are assumptions of
+/// this model: typical values of an idle card in a cooled room.
 const READINGS: [Reading; 7] = [
     // PCU_CR_PACKAGE_POWER_SKU: thermal design power; no minimum.
     Reading { offset: 0x14_5930, value: |_| BOARD_WATTS << POWER_SHIFT },
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(request(&mut pcode, 0x7e), Ok(1));
     }
 
-    /// A write without the run bit executes nothing and reads back.
+    /// A write without the run bit executes no command and reads back unchanged.
     #[test]
     fn without_run_nothing_runs() {
         let mut pcode = Pcode::new();
@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(joules(10 * second, u64::MAX), 1500);
     }
 
-    /// The counter wraps at 32 bits: differences across the wrap are correct, at any age of the card.
+    /// The counter wraps at 32 bits: differences across the wrap are correct, regardless of the card's uptime.
     #[test]
     fn energy_wraps() {
         let at = |now| reading(0x14_593c, Activity { now, busy: 0 }).unwrap();

@@ -14,7 +14,7 @@ use crate::engine::id::{EngineClass, EngineId, EngineInfo};
 /// 1 GiB in bytes.
 const GIB: u64 = 1 << 30;
 
-/// The properties in which cards with the same die differ. Parsed from a card file; every value is validated while
+/// Properties that differ between cards with the same die. Parsed from a card file; every value is validated while
 /// parsing, and an error states the expected values.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -114,7 +114,8 @@ impl CardProfile {
         }
     }
 
-    /// Returns whether compute engine `instance` has an enabled dual subslice (xe: xe_hw_engine.c, eight of them each).
+    /// Returns whether compute engine `instance` has an enabled dual subslice (xe: xe_hw_engine.c, eight dual subslices
+    /// per engine).
     pub fn has_compute(&self, instance: u8) -> bool {
         instance < 4 && self.fuses.dss_mask >> (8 * instance) & 0xff != 0
     }
@@ -159,7 +160,7 @@ fn revision<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
     }
 }
 
-/// Default number of VFs: that of a Flex 170.
+/// Default number of VFs, as on a Flex 170.
 fn most_vfs() -> u8 {
     31
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Report of driver accesses that the card does not model, for display and for JSON: accesses to unimplemented
-//! registers and commands are counted and reported.
+//! Report of unimplemented registers and commands that drivers use, with counts, for display and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use crate::registers::{Decoded, Touches, known};
 /// A register that was accessed, with its name and the reason why it is not modelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TouchedRegister {
-    /// Offset in GTTMMADR; all ones is the sum of accesses beyond the list's limit.
+    /// Offset in GTTMMADR; all ones is the total for offsets beyond the list's limit.
     pub offset: u32,
     /// Name of the register; an array element has its index in brackets, an engine register is prefixed with the
     /// engine.
@@ -33,10 +32,10 @@ pub struct TouchedRegister {
 pub struct Report {
     /// Registers that are not modelled, sorted by offset.
     pub unmodelled: Vec<TouchedRegister>,
-    /// Registers accessed while their forcewake domain was asleep (V13-130); the access was carried out.
+    /// Registers accessed while their forcewake domain was asleep (V13-130); the access was still performed.
     pub asleep: Vec<TouchedRegister>,
-    /// Commands that engines did not carry out, or only in part, counted by engine and name: mostly 3D and media
-    /// commands.
+    /// Commands that engines did not execute, or executed only in part, counted by engine and name. Most of them are 3D
+    /// and media commands.
     pub undone: BTreeMap<String, u64>,
 }
 

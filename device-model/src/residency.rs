@@ -75,7 +75,7 @@ impl Residency {
         self.awake.load(Ordering::Acquire) & reason.bit() != 0
     }
 
-    /// Time that the GT has been asleep until `now`, in ns.
+    /// Accumulated sleep time of the GT at time `now`, in ns.
     pub fn slept(&self, now: u64) -> u64 {
         let sleep = self.sleep();
         sleep.slept + if self.asleep() { now.saturating_sub(sleep.since) } else { 0 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Synchronisation primitives used by the lock-free parts. The loom tests (`tests/loom`) compile those parts a second
-//! time and substitute loom's types for this module.
+//! Synchronisation primitives of the modules that are model-checked. The loom tests (`tests/loom`) recompile those
+//! modules and substitute loom's types for this module.
 
 pub use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 

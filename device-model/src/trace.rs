@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Event tracing of a running card: subscribers receive the events of engines, GuC and interrupts in order. Without
 //! subscribers the cost is one flag check per step. Queues are bounded: a subscriber that does not keep up loses events
-//! and receives their number; the card never waits for it.
+//! and receives the number of lost events; the card never blocks on a subscriber.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -78,7 +78,7 @@ pub enum EventKind {
     },
     /// The previous command waits for memory, a register or an event.
     Wait,
-    /// The context has left the engine, or stays on it and cannot make progress.
+    /// The context was unloaded from the engine, or remains loaded and cannot make progress.
     Stop {
         /// Reason of the stop.
         outcome: String,
@@ -99,7 +99,7 @@ pub enum EventKind {
     },
     /// A message-signalled interrupt to the function's VMM.
     Msi {
-        /// Its vector.
+        /// MSI vector.
         vector: u16,
     },
     /// A message between host and GuC.
@@ -108,7 +108,7 @@ pub enum EventKind {
         mailbox: bool,
         /// Fence of the CT header.
         fence: u16,
-        /// Its HXG dwords.
+        /// HXG dwords of the message.
         dwords: Vec<u32>,
     },
     /// Events were dropped because the subscriber did not keep up.
@@ -148,7 +148,7 @@ mod by_name {
     }
 }
 
-/// Events that a subscriber receives; the default is all events.
+/// Selects the events that a subscriber receives; the default is all events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Filter {
@@ -212,7 +212,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Returns the events since the last call, oldest first; waits up to `patience` for the first.
+    /// Returns the events since the last call, oldest first. Blocks for up to `patience` if there is none.
     pub fn take(&self, patience: Duration) -> Vec<Event> {
         let queue = self.mailbox.queue();
         let waited = self.mailbox.filled.wait_timeout_while(queue, patience, |queue| queue.events.is_empty());
@@ -268,7 +268,8 @@ impl Recorder {
         self.on.load(Ordering::Relaxed)
     }
 
-    /// Number of subscriptions ever made. A change means that a new subscriber has not received earlier events.
+    /// Total number of subscriptions made so far. A change indicates a new subscriber, which has not received earlier
+    /// events.
     pub fn followers(&self) -> u32 {
         self.followers.load(Ordering::Relaxed)
     }

@@ -34,7 +34,8 @@ fn bench() -> Bench {
     Bench { gt: Gt::new(&profile, memory, msis.clone(), clock.clone()), clock, msis }
 }
 
-/// V13-135; contract B.2 step 7: the acknowledgement follows the masked request, in every domain, for every bit.
+/// V13-135; contract B.2 step 7: the acknowledgement follows the masked request in every domain, for the lowest and the
+/// highest request bit.
 #[test]
 fn forcewake_is_acknowledged() {
     let Bench { gt, .. } = bench();
@@ -133,7 +134,7 @@ fn an_engine_says_when_it_may_be_reset() {
     assert_eq!(gt.read(0x20d0), 3);
 }
 
-/// Contract E.7, E.8, K.4: timestamps count at 19.2 MHz; an engine's has 36 bits.
+/// Contract E.7, E.8, K.4: timestamps count at 19.2 MHz; an engine's timestamp has 36 bits.
 #[test]
 fn timestamps_advance() {
     let Bench { gt, clock, .. } = bench();
@@ -213,8 +214,8 @@ fn unmodelled_reads_zero() {
     assert_eq!(gt.registers.unmodelled().len(), 1);
 }
 
-/// V13-130, V13-131, V13-138: an access to a sleeping domain is counted by name and carried out. An access to an awake
-/// domain, to a register without domain, or a write to a shadowed register is not counted.
+/// V13-130, V13-131, V13-138: an access to a sleeping domain is counted under the register's name and still performed.
+/// An access to an awake domain, to a register without domain, or a write to a shadowed register is not counted.
 #[test]
 fn touches_of_a_sleeping_domain_are_noted() {
     let Bench { gt, .. } = bench();
@@ -240,7 +241,7 @@ fn touches_of_a_sleeping_domain_are_noted() {
     assert_eq!(told, [("RP_CONTROL", 1, 0), ("vcs2 RING_HWS_PGA", 1, 0)]);
 }
 
-/// V13-144, V13-145, V13-146, V13-161: with steering to a missing instance reads return 0 and unicast writes are
+/// V13-144, V13-145, V13-146, V13-161: with steering to a missing instance, reads return 0 and unicast writes are
 /// dropped.
 #[test]
 fn steering_to_a_missing_instance() {
@@ -272,8 +273,8 @@ fn the_report_explains_what_is_left_out() {
     assert_eq!(unexplained, [(0x3_0000, 1)]);
 }
 
-/// V13-083, V13-085, V13-087, V13-093, V13-100; trap 38: the doorbell block has 256 registers of 8 bytes from 0x3ff000
-/// on, and a write by the host does not arm a doorbell.
+/// V13-083, V13-085, V13-087, V13-093, V13-100; trap 38: the doorbell block has 256 registers of 8 bytes, starting at
+/// 0x3ff000, and a write by the host does not arm a doorbell.
 #[test]
 fn the_hosts_writes_do_not_arm_doorbells() {
     let Bench { gt, .. } = bench();

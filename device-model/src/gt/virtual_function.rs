@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The registers that exist once per virtual function (V13-005, contract C.2), and its interrupts.
+//! Registers with a separate copy per virtual function (V13-005, contract C.2), and the function's interrupts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,9 +24,9 @@ const GUC_HOST_INTERRUPT: u32 = 0x19_01f0;
 /// Distance between the PF's views of the VFs' registers: the view of VF n is n times this above the PF's own registers
 /// (xe: xe_mmio_init_vf_view).
 const VIEW_STRIDE: u32 = 0x400;
-/// Start of the register range that the views repeat.
+/// Start of the register range that the views mirror.
 const VIEW_BASE: u32 = 0x19_0000;
-/// End of the views: 63 after the PF's own range.
+/// End of the views: the PF's own range is followed by 63 views.
 const VIEW_END: u32 = VIEW_BASE + 64 * VIEW_STRIDE;
 
 /// State of the GT for one VF.
@@ -52,7 +52,7 @@ impl VirtualFunction {
         &self.globals[engine.index()]
     }
 
-    /// Resets registers and interrupts as a reset of the function does (V13-124, V13-125).
+    /// Resets registers and interrupts, as on a reset of the function (V13-124, V13-125).
     pub fn reset(&self) {
         self.scratch.iter().for_each(|dword| dword.store(0, Ordering::Release));
         self.interrupts.reset();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! One direction of a HECI window: a circular buffer of dwords with pointers visible to both sides.
+//! One direction of a HECI window: a circular buffer of dwords with pointers visible to host and firmware.
 
 /// Number of slots of a buffer. Pointers are free-running 8-bit counters, so the depth must divide 256.
 pub const DEPTH: u8 = 128;

@@ -40,9 +40,9 @@ const D0I3_INTERRUPT_ENABLE: u32 = 1 << 5;
 /// Bits of H_CSR that are writable by the host, outside of a reset.
 const KEPT: u32 = INTERRUPT_ENABLE | READY | RESET | D0I3_INTERRUPT_ENABLE;
 
-/// Message header, last packet of its message.
+/// Message header: last packet of the message.
 const COMPLETE: u32 = 1 << 31;
-/// Message header: extended header, DMA ring, internal; none of them is supported.
+/// Message header: extended header, DMA ring and internal flags, none of which is supported.
 const UNOFFERED: u32 = 1 << 28 | 1 << 29 | 1 << 30;
 /// Maximum number of slots of a reply, including its header.
 const REPLY_SLOTS: u8 = 1 + byte(LONGEST_REPLY.div_ceil(4));
@@ -57,7 +57,7 @@ pub struct Effect {
 /// Counters of invalid input from hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// Protocol violations; each takes the link down until the host resets it.
+    /// Protocol violations. Each takes the link down until the host resets the link.
     pub malformed: u64,
     /// Bus messages with an unknown command; ignored.
     pub unknown: u64,
@@ -171,8 +171,8 @@ impl Heci {
         self.ready = false;
     }
 
-    /// Processes the complete messages in the host's buffer, as long as there is room for replies. Returns whether a
-    /// message was processed or the link was taken down.
+    /// Processes the complete messages in the host's buffer while the firmware's buffer has space for a reply. Returns
+    /// whether a message was processed or the link was taken down.
     fn serve(&mut self) -> bool {
         let mut served = false;
         while let Some(header) = self.host.first() {

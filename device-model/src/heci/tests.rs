@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Tests of the link setup as `mei_gsc` does it, and of hosts that violate the protocol.
+//! Tests of the link setup as performed by `mei_gsc`, and of hosts that violate the protocol.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use proptest::prelude::*;
@@ -41,7 +41,7 @@ impl Driver {
         assert_eq!(csr & (RESET | READY), RESET, "H_RST is not set, or H_RDY is not cleared");
     }
 
-    /// The quick and the threaded handler; returns whether the interrupt was raised by the device.
+    /// The hard and the threaded interrupt handler. Returns whether the device raised the interrupt.
     fn interrupt(&mut self) -> bool {
         let csr = self.csr();
         if csr & INTERRUPT_STATUS == 0 {
@@ -131,8 +131,8 @@ fn mei_gsc_probes() {
     assert_eq!(driver.window.refused(), Refused::default());
 }
 
-/// Contract G.9: a driver with a newer protocol version receives the device's version; unload and load establish a new
-/// link.
+/// Contract G.9: a driver with a newer protocol version receives the device's version; unloading and reloading the
+/// driver establishes a new link.
 #[test]
 fn versions_and_a_second_link() {
     let mut driver = Driver::new();
@@ -166,7 +166,7 @@ fn requests_for_what_is_not_there_are_refused() {
     assert_eq!(driver.ask(&[0x15, 0, 0, 0]), [0x95, 5]);
 }
 
-/// A protocol violation takes the link down with an interrupt; a reset by the host establishes it again.
+/// A protocol violation takes the link down with an interrupt; a reset by the host re-establishes it.
 #[test]
 fn a_breach_resets_the_link() {
     let breaches: [&[u32]; 5] = [
@@ -192,7 +192,8 @@ fn a_breach_resets_the_link() {
     }
 }
 
-/// An incomplete message waits for its remainder; a message without room for its reply waits until the host has read.
+/// An incomplete message waits for its remainder; a message whose reply does not fit waits until the host has read
+/// earlier replies.
 #[test]
 fn messages_wait_for_their_rest_and_for_room() {
     let mut driver = Driver::new();

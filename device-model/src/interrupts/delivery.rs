@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Thread-safe interrupt tree: serialised changes, and the MSI that results from a change.
+//! Thread-safe interrupt tree: serialises changes and sends the resulting MSI.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ impl Interrupts {
     }
 
     /// Changes the tree, releases its lock, and sends the MSI that results from the change. A change that disables the
-    /// tree waits for MSIs in flight, like a read from the device on a bus.
+    /// tree waits for MSIs in flight, as a read from a PCIe device pushes its posted MSI writes.
     pub(super) fn change(&self, change: impl FnOnce(&mut Tree)) {
         let mut state = self.state();
         let was_enabled = state.tree.enabled();

@@ -10,7 +10,7 @@ pub const USER_INTERRUPT: u16 = 1 << 0;
 pub const CS_ERROR: u16 = 1 << 3;
 /// Flush with notify complete: PIPE_CONTROL or MI_FLUSH_DW.
 pub const FLUSH_COMPLETE: u16 = 1 << 4;
-/// Parity of the L3 cache.
+/// L3 cache parity error.
 pub const L3_PARITY: u16 = 1 << 5;
 /// The watchdog's threshold was reached.
 pub const WATCHDOG: u16 = 1 << 6;
@@ -28,7 +28,7 @@ pub const GUC2HOST: u16 = 1 << 15;
 /// One event of an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// Bit in the vector, byte in the status.
+    /// Bit in the vector, and byte offset in the status.
     pub bit: u8,
     /// Display name.
     pub name: &'static str,

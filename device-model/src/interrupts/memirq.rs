@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Memory-based interrupts: the device writes a byte for each event to memory of the function, then sends the
-//! function's MSI (V13-273..277, contract C.3). They are required for more than 8 VFs: the VF number in the interrupt
-//! message has 3 bits.
+//! function's MSI (V13-273..277, contract C.3). They are required for more than 8 VFs, because the VF number in the
+//! interrupt message has only 3 bits.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -49,9 +49,9 @@ pub fn source(engine: EngineId) -> u64 {
 }
 
 /// Reports event `bit` (0..=15) of a source: writes the event's status byte, then the source byte, so that a reader
-/// that sees the source byte set also sees the status byte set. `status` is the address of the source's status bytes,
-/// `source` that of its source byte; both are GGTT addresses owned by the function. The caller must send the MSI
-/// afterwards.
+/// that observes the source byte also observes the status byte. `status` is the address of the source's status bytes
+/// and `source` the address of its source byte; both are GGTT addresses owned by the function. The caller must send the
+/// MSI afterwards.
 pub fn write(gam: &mut Gam<'_>, status: u64, source: u64, bit: u8) -> Result<(), Fault> {
     // The writes themselves are unordered. The first fence orders them after the data that the event signals, the
     // second orders the source byte after the status byte.
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use crate::engine::id::EngineClass;
 
-    /// Contract C.3, K.3: the source index of each engine is the documented one.
+    /// Contract C.3, K.3: the source index of each engine matches the documentation.
     #[test]
     fn source_indices_are_as_documented() {
         let of = |class, instance| source(EngineId::find(class, instance).unwrap());

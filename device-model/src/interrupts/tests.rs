@@ -144,12 +144,13 @@ fn handle(tree: &Interrupts, seen: &mut dyn FnMut(u32), step: &mut dyn FnMut()) 
     true
 }
 
-/// Index of the source that an identity names.
+/// Index of the source that is encoded in an identity.
 fn named(identity: u32) -> usize {
     SOURCES.iter().position(|source| source.name() == identity & 0x03f7_0000).expect("a known class and instance")
 }
 
-/// V13-258, V13-260, V13-263, V13-267, V13-280; contract B.10, K.3: every source has its bit, class and instance.
+/// V13-258, V13-260, V13-263, V13-267, V13-280; contract B.10, K.3: every source has the documented bit, class and
+/// instance.
 #[test]
 fn each_source_has_its_place_and_name() {
     let places: BTreeSet<_> = SOURCES.iter().map(|source| (source.bank, source.bit)).collect();
@@ -193,7 +194,7 @@ fn disabled_events_are_dropped_and_masked_ones_wait() {
 }
 
 /// V13-257, V13-272: a host that leaves scheduling to the GuC enables only events not related to scheduling; of the
-/// sixteen events exactly the enabled ones are reported to it, the others are not (V13-259).
+/// sixteen events, only the enabled ones are reported to it (V13-259).
 #[test]
 fn a_host_takes_the_events_that_it_enables() {
     for enabled in [0xffff, USER_INTERRUPT, !(CONTEXT_SWITCH | SEMAPHORE_WAIT), CONTEXT_SWITCH, 0x5555, 0] {
@@ -221,8 +222,8 @@ fn engines_have_a_bit_in_two_vectors() {
     assert!(firmware.iter().all(|(bank, bit)| vectors[*bank] >> bit & 1 == 0));
 }
 
-/// V13-271: a bank's bits are cleared after their engines were serviced, one at a time or all at once; if they are
-/// cleared before, the engine's events are still pending and shown again.
+/// V13-271: a bank's bits are cleared after their engines have been serviced, either one by one or together. If they
+/// are cleared earlier, the engine's events are still pending and are shown again.
 #[test]
 fn banks_are_cleared_after_the_service() {
     for at_once in [true, false] {
@@ -262,7 +263,8 @@ fn a_pair_of_instances_shares_a_mask_register() {
     assert_eq!((msis.take(), read(&tree, Reg::Dw(1))), (1, 1 << 3));
 }
 
-/// V13-268: events between the read and the complete clear are not visible, then count as a new event.
+/// V13-268: events raised between the read and the complete clear are hidden until then, and count as a new event
+/// afterwards.
 #[test]
 fn a_bank_is_double_buffered() {
     let (tree, msis) = open_tree();
@@ -282,7 +284,8 @@ fn a_bank_is_double_buffered() {
     assert_eq!((read(&tree, Reg::Dw(0)), msis.take()), (1 << 25, 1));
 }
 
-/// V13-269, V13-270: only a one-hot selection of a shown source is valid; DATA_VALID clears identity and selector.
+/// V13-269, V13-270: only a one-hot selection of a shown source is valid; writing DATA_VALID clears identity and
+/// selector.
 #[test]
 fn the_selector_takes_one_shown_source() {
     let (tree, _) = open_tree();
@@ -330,8 +333,8 @@ fn one_msi_until_it_is_served() {
     assert_eq!((msis.take(), read(&tree, Reg::Master)), (0, MASTER_ENABLE));
 }
 
-/// V13-281, V13-283: an event at any step of the host's handler is seen, in this pass or in one triggered by another
-/// MSI.
+/// V13-281, V13-283: an event raised at any step of the host's handler is handled in this pass, or in a pass triggered
+/// by another MSI.
 #[test]
 fn an_event_at_any_step_of_the_handler_is_seen() {
     for late in 0..SOURCES.len() {
@@ -369,7 +372,8 @@ fn an_event_at_any_step_of_the_handler_is_seen() {
     }
 }
 
-/// V13-281: threads raise random events while a handler thread services each MSI; afterwards every event has been seen.
+/// V13-281: threads raise random events while a handler thread services each MSI; afterwards every event has been
+/// handled.
 #[test]
 fn no_wakeup_is_lost_between_threads() {
     const THREADS: usize = 4;

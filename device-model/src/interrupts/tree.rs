@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! State of the levels of the tree: visible events, and when they trigger an MSI. Without locks and threads.
+//! State of the levels of the tree: which events are visible, and when they trigger an MSI. Contains no locking.
 
 use super::sources::{Half, SOURCES, Source};
 use crate::host::Function;
@@ -13,9 +13,9 @@ pub(super) const MASTER_ENABLE: u32 = 1 << 31;
 /// State of one source, an engine or a firmware unit.
 #[derive(Clone, Copy, Default)]
 struct Collapsed {
-    /// Its half of the enable register of its class.
+    /// The source's half of the enable register of its class.
     enable: u16,
-    /// Its half of its mask register.
+    /// The source's half of its mask register.
     mask: u16,
     /// Enabled events that no identity has shown yet (the collapsing register, V13-266).
     pending: u16,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Flat CCS: compression control data of local memory, stored at its top (xe: get_flat_ccs_offset).
+//! Flat CCS: compression control data of local memory, stored at the top of local memory (xe: get_flat_ccs_offset).
 
 use std::ops::Range;
 
@@ -19,9 +19,9 @@ impl Memory {
 }
 
 impl<'m> Gam<'m> {
-    /// Opens the control bytes of main memory `[address, address + len)`, up to the end of its page. The first byte
-    /// belongs to the 256-byte block that contains `address`. Memory without control data (NULL pages, system memory, a
-    /// card without flat CCS) gives a NULL span: reads return zeros, writes are dropped.
+    /// Returns a span of the control bytes of main memory `[address, address + len)`, up to the end of its page. The
+    /// first byte belongs to the 256-byte block that contains `address`. Memory without control data (NULL pages,
+    /// system memory, a card without flat CCS) yields a NULL span: reads return zeros, writes are dropped.
     pub fn ccs_span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
         let page = self.page(space, address, access)?;
         let offset = address.wrapping_sub(page.base);

@@ -4,8 +4,8 @@
 use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts TLB invalidations. A TLB that has last seen an older count flushes before its next use. It reads the count
-/// once per step, with its engine's lock held: after an invalidation, a thread that has since acquired the engine's
-/// lock knows that the engine no longer uses old translations.
+/// once per step, with its engine's lock held. Ordering: after a thread has invalidated and then acquired an engine's
+/// lock, that engine no longer uses old translations.
 pub struct Epoch(AtomicU64);
 
 impl Epoch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Graphics address translation and memory access for one step, on behalf of one function. All accesses of engines and
-//! GuC use it.
+//! Graphics address translation and memory access for one step, on behalf of one function. All accesses of the engines
+//! and the GuC use it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -38,7 +38,7 @@ impl<'m> Gam<'m> {
         Gam { memory, views, function, tlb }
     }
 
-    /// The function for which accesses are made.
+    /// The function on whose behalf accesses are made.
     pub fn function(&self) -> Function {
         self.function
     }
@@ -48,8 +48,8 @@ impl<'m> Gam<'m> {
         self.tlb.flush();
     }
 
-    /// Translates a GGTT address. A VF can access only its own pages; the PF can access those of all functions, through
-    /// the owner's second level of translation (V13-020, V13-030, V13-031).
+    /// Translates a GGTT address. A VF can access only its own pages; the PF can access the pages of all functions,
+    /// through the owner's second level of translation (V13-020, V13-030, V13-031).
     fn ggtt_page(&self, address: u64) -> Result<Page, FaultReason> {
         let entry = self.memory.ggtt.effective(address >> 12);
         if address >> 32 != 0 || !entry.valid() {
@@ -122,7 +122,8 @@ impl<'m> Gam<'m> {
         Ok(page)
     }
 
-    /// Opens bytes `[address, address + n)` of `space`, 1 <= n <= `len`, up to the end of the page (or its mapping).
+    /// Returns a span of bytes `[address, address + n)` of `space`, 1 <= n <= `len`, limited by the end of the page or
+    /// of its mapping.
     #[inline]
     pub fn span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
         let page = self.page(space, address, access)?;
@@ -148,11 +149,11 @@ impl<'m> Gam<'m> {
         }
     }
 
-    /// Makes local memory from `address` on read as zeros, up to `len` bytes and up to the end of the page, without
-    /// writing to memory that is already zero. VF memory cleared by the PF is released to the host, whatever its size,
-    /// because this is the end of an FLR (contract H.3.4). Other memory is usually cleared for use, and releasing it
-    /// would cost a host page fault per page. Returns `None` if nothing was done (too few bytes, not local memory); the
-    /// caller must then write zeros through [`Gam::span`].
+    /// Makes local memory that starts at `address` read as zeros, up to `len` bytes and up to the end of the page,
+    /// without writing to memory that is already zero. VF memory cleared by the PF is released to the host regardless
+    /// of its size, because the PF clears it at the end of an FLR (contract H.3.4). Other memory is usually cleared for
+    /// use, and releasing it would cost a host page fault per page. Returns `None` if nothing was done, for example
+    /// because the range is too short or not in local memory; the caller must then write zeros through [`Gam::span`].
     pub fn zero(&mut self, space: Space, address: u64, len: u64) -> Result<Option<Zeroed>, Fault> {
         let page = self.page(space, address, Access::Write)?;
         let offset = address.wrapping_sub(page.base);
@@ -165,7 +166,7 @@ impl<'m> Gam<'m> {
         Ok(held.map(|held| Zeroed { len, held }))
     }
 
-    /// Reads into `data` from `address` on, across page boundaries.
+    /// Reads into `data`, starting at `address`, across page boundaries.
     pub fn read(&mut self, space: Space, address: u64, data: &mut [u8]) -> Result<(), Fault> {
         let (mut at, mut rest) = (address, data);
         while !rest.is_empty() {
@@ -177,7 +178,7 @@ impl<'m> Gam<'m> {
         Ok(())
     }
 
-    /// Writes `data` from `address` on, across page boundaries.
+    /// Writes `data`, starting at `address`, across page boundaries.
     pub fn write(&mut self, space: Space, address: u64, data: &[u8]) -> Result<(), Fault> {
         let (mut at, mut rest) = (address, data);
         while !rest.is_empty() {

@@ -53,10 +53,10 @@ impl GgttEntry {
     }
 }
 
-/// The table, in memory that the PF's VMM also maps: entries are read with one load at each use.
+/// The table, in memory that is also mapped by the PF's VMM. Each use of an entry reads it with a single load.
 pub struct Ggtt {
     table: SharedRegion,
-    /// The tables of VFs that have their window mapped by their VMM, VF 1 first.
+    /// The tables of VFs whose window is mapped by their VMM, VF 1 first.
     vfs: Vec<Option<SharedRegion>>,
 }
 
@@ -106,8 +106,8 @@ impl Ggtt {
         store(&self.table, index, entry.0);
     }
 
-    /// Handles a trapped read of `function`'s window: reads `data.len()` bytes from `offset` on, zeros outside the
-    /// function's entries.
+    /// Handles a trapped read of `function`'s window: reads `data.len()` bytes starting at `offset`, and zeros outside
+    /// the function's entries.
     pub fn read(&self, function: Function, offset: u64, data: &mut [u8]) {
         data.fill(0);
         if !function.is_vf() {
@@ -148,8 +148,8 @@ impl Ggtt {
     /// Replaces an entry with the result of `new` for the value that `vf` reads; dropped if `vf` is not the owner
     /// (V13-025).
     fn change(&self, index: u64, vf: Function, new: impl Fn(u64) -> u64) {
-        /// The PF may write the entry concurrently; then the owner is checked again. After this many attempts the write
-        /// is dropped.
+        /// The PF may write the entry concurrently, in which case the owner is checked again. After this many attempts,
+        /// the write is dropped.
         const ATTEMPTS: usize = 8;
         let own = self.table_of(vf);
         let Some(slice) = index.checked_mul(8).and_then(|at| own.unwrap_or(&self.table).slice(at, 8)) else { return };
@@ -170,7 +170,8 @@ impl Ggtt {
         }
     }
 
-    /// Clears the separate table of `vf`: its range has changed, its configuration was removed, or its FLR ends.
+    /// Clears the separate table of `vf`. Called when its range has changed, its configuration was removed, or its FLR
+    /// ends.
     pub fn empty_vf(&self, vf: Function) {
         if let Some(own) = self.table_of(vf) {
             own.clear(0..own.len());
@@ -188,8 +189,8 @@ impl Ggtt {
                 let entry = cell.load(Ordering::Acquire);
                 let settled = gate::combine(entry, load(own, index).0, vf.0);
                 if settled != entry {
-                    // Fails if the PF concurrently assigns the page to another function; the entry must not be changed
-                    // then.
+                    // Fails if the PF concurrently assigns the page to another function, in which case the entry must
+                    // not be changed.
                     let _ = cell.compare_exchange(entry, settled, Ordering::AcqRel, Ordering::Acquire);
                 }
             }

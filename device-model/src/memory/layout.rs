@@ -10,7 +10,7 @@ const STOLEN: u64 = 64 * MIB;
 /// Size reserved for the GGTT.
 const GSM: u64 = 8 * MIB;
 
-/// Start addresses of the parts, in ascending order.
+/// Boundaries of the areas of local memory, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLayout {
     /// End of the memory that a driver may use, and start of the flat compression metadata (1/256 of local memory).
@@ -23,7 +23,7 @@ pub struct MemoryLayout {
 
 impl MemoryLayout {
     /// Computes the layout for `local` bytes of local memory, 1 GiB or more.
-    #[allow(clippy::arithmetic_side_effects, reason = "1 GiB is more than the card's own memory")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the reserved areas take less than 1 GiB")]
     pub const fn of(local: u64) -> Self {
         let stolen_base = local - STOLEN;
         let gsm_base = stolen_base - GSM;
@@ -38,7 +38,7 @@ mod tests {
 
     use super::MemoryLayout;
 
-    /// Contract B.2: order and alignment of the parts, for the largest and a small card.
+    /// Contract B.2: order and alignment of the areas, for cards of 1, 2 and 16 GiB.
     #[test]
     fn the_parts_are_in_order_and_aligned() {
         for gibibytes in [1, 2, 16_u64] {

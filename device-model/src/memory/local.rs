@@ -33,7 +33,7 @@ impl Backing {
     }
 }
 
-/// Granularity of overwriting with zeros: after this many bytes the next data is searched for again.
+/// Granularity of zeroing in bytes: at each multiple, the search for the next data restarts.
 const ZEROED: u64 = 64 << 10;
 
 impl SharedRegion {
@@ -42,7 +42,7 @@ impl SharedRegion {
         Self::from_file_at(file, 0, len)
     }
 
-    /// Maps `len` bytes of `file` from `offset` on, a multiple of the page size.
+    /// Maps `len` bytes of `file` at `offset`, which must be a multiple of the page size.
     pub fn from_file_at(file: File, offset: u64, len: usize) -> io::Result<Self> {
         let backing = Backing { file: file.try_clone()?, start: offset, search: Mutex::new(file.try_clone()?) };
         let map = MmapRegion::from_file(FileOffset::new(file, offset), len).map_err(io::Error::other)?;
@@ -69,19 +69,20 @@ impl SharedRegion {
         self.map.get_slice(usize::try_from(offset).ok()?, len).ok()
     }
 
-    /// Bytes from `offset` on, at most `len`, or `None` if `offset` is not inside the region.
+    /// At most `len` bytes starting at `offset`, or `None` if `offset` is not inside the region.
     pub fn slice_up_to(&self, offset: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let rest = self.len().checked_sub(offset).filter(|rest| *rest > 0)?;
         self.slice(offset, len.min(usize::try_from(rest).unwrap_or(usize::MAX)))
     }
 
-    /// Returns whether a file backs the region: then it may have holes, and memory can be released to the host.
+    /// Returns whether the region is backed by a file. Only such a region can have holes and release memory to the
+    /// host.
     pub fn is_file(&self) -> bool {
         self.file.is_some()
     }
 
-    /// The first byte in `range` that may contain data; everything before it is a hole, which reads as zeros and uses
-    /// no memory. Returns the start of the range if there is no file or the file does not support the search.
+    /// The first byte in `range` that may contain data; all bytes before it are in a hole, which reads as zeros and
+    /// uses no memory. Returns the start of the range if there is no file or the file does not support the search.
     pub fn first_data(&self, range: &Range<u64>) -> Option<u64> {
         let range = range.start..range.end.min(self.len());
         if range.is_empty() {
@@ -131,9 +132,9 @@ impl SharedRegion {
         }
     }
 
-    /// Makes `range` read as zeros at the lowest cost: holes are left alone, data is overwritten, or released to the
-    /// host if the bytes are not expected to be used soon (`release`). Returns the approximate number of bytes that
-    /// were not holes, or `None` if there is no file and nothing was done.
+    /// Makes `range` read as zeros at the lowest cost. Holes are skipped. Data is overwritten, or released to the host
+    /// if the bytes are not expected to be used soon (`release`). Returns the approximate number of bytes that were not
+    /// holes, or `None` if there is no file and nothing was done.
     pub fn zero(&self, range: Range<u64>, release: bool) -> Option<u64> {
         self.file.as_ref()?;
         if release {
@@ -141,7 +142,8 @@ impl SharedRegion {
             self.clear(first..range.end);
             return Some(range.end.saturating_sub(first));
         }
-        // Does not search for runs of data: to find the end of a run, the host examines every page up to the next hole.
+        // Searches only for the start of data: to find the end of a run, the host would examine every page up to the
+        // next hole.
         let (mut rest, mut held) = (range, 0_u64);
         while let Some(first) = self.first_data(&rest) {
             rest.start = (first / ZEROED).saturating_add(1).saturating_mul(ZEROED).min(rest.end);
@@ -175,7 +177,7 @@ pub(crate) mod tests {
 
     /// A sparse region backed by a file.
     pub fn sparse(len: usize) -> SharedRegion {
-        // In shared memory like the card's own files; in a regular temporary file if the host does not have it.
+        // In /dev/shm, like the card's own files, or in a regular temporary file if the host has no /dev/shm.
         let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
         file.set_len(len as u64).unwrap();
         SharedRegion::from_file(file, len).unwrap()
@@ -187,7 +189,7 @@ pub(crate) mod tests {
         data
     }
 
-    /// Holes are detected, and clearing a range creates them; with and without a file.
+    /// Holes are detected, and clearing a range creates them. Tested with and without a file.
     #[test]
     fn holes() {
         const MIB: u64 = 1 << 20;
@@ -206,7 +208,7 @@ pub(crate) mod tests {
             region.clear(MIB + 6..3 * MIB);
             assert_eq!(bytes(&region, MIB + 5, 3), [1, 0, 0]);
             region.clear(MIB..3 * MIB);
-            // Before the contents are checked: reads allocate pages.
+            // Checked before the contents are read, because reads allocate pages.
             if region.is_file() {
                 assert_eq!(region.next_data(0..3 * MIB), None);
             }
@@ -217,7 +219,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Filling a region with zeros overwrites only data, and allocates hardly any additional host memory.
+    /// Filling a region with zeros overwrites only data, and allocates almost no additional host memory.
     #[test]
     fn zeros_take_no_memory() {
         const MIB: u64 = 1 << 20;

@@ -156,7 +156,7 @@ impl Memory {
         &self.ggtt
     }
 
-    /// Cache of guest mappings for one step; must not be kept longer than that step.
+    /// Cache of guest mappings for one step; must not be held beyond the end of the step.
     pub fn views(&self) -> GuestMappings<'_> {
         GuestMappings { dma: &*self.dma, taken: [const { OnceCell::new() }; FUNCTIONS] }
     }
@@ -167,8 +167,8 @@ impl Memory {
         self.dma.view(function).asks_client()
     }
 
-    /// Invalidates all TLBs; each takes effect at its next step. The invalidation must not be reported as complete
-    /// before each engine has passed a step boundary.
+    /// Invalidates all TLBs; each TLB is flushed at the next step that uses it. The invalidation must not be reported
+    /// as complete before each engine has passed a step boundary.
     pub fn invalidate(&self) {
         self.epoch.invalidate();
     }
@@ -206,7 +206,8 @@ impl Memory {
         self.quotas[vf.index()].load(Ordering::Acquire)
     }
 
-    /// End of the local memory that can be provisioned; above it is the card's own (V13-012, V13-034).
+    /// End of the local memory that can be provisioned; the memory above it is reserved for the card (V13-012,
+    /// V13-034).
     fn usable(&self) -> u64 {
         self.flat_ccs.unwrap_or(self.local().len())
     }
@@ -233,8 +234,8 @@ impl Memory {
         Lmtt { register: self.lmem_cfg(), local_bytes: self.usable() }
     }
 
-    /// Computes the place of each frame from the current LMTT. A frame that is assigned twice goes to the first
-    /// function and page; a frame that contains tables of the LMTT stays in the PF's region, where the PF's guest
+    /// Computes the location of each frame from the current LMTT. A frame that is assigned twice is stored for the
+    /// first function and page; a frame that contains tables of the LMTT stays in the PF's region, where the PF's guest
     /// writes them.
     fn places(&self) -> Vec<FrameBacking> {
         let mut places = vec![FrameBacking::PF; self.storage.frames()];
@@ -268,7 +269,7 @@ impl Memory {
     /// VF's LMEM BAR exposes it. A frame that moves loses its contents ([`storage`]); the duration does not depend on
     /// the contents. Must be called while all engines are stopped ([`crate::engine::Engines::stand_still`]) and with
     /// the GuC's lock held, when the PF reports a change of the LMTT or of a quota. [`Memory::scrub`] releases the
-    /// memory left behind.
+    /// memory that the moved frames occupied.
     pub fn adopt_lmtt(&self) {
         let moved = self.storage.settle(&self.places());
         for run in &moved {
@@ -282,7 +283,7 @@ impl Memory {
         }
     }
 
-    /// Does the part of [`Memory::adopt_lmtt`] that is possible while the engines run. The GuC's lock must be held.
+    /// Performs the part of [`Memory::adopt_lmtt`] that is possible while the engines run. The GuC's lock must be held.
     pub fn prepare_adoption(&self) {
         self.storage.make_room(&self.places());
     }
@@ -298,14 +299,14 @@ impl Memory {
         self.storage.untidy()
     }
 
-    /// Releases a bounded piece of memory that no longer stores a frame to the host. Returns false if no such memory is
-    /// left, or if another thread is scrubbing.
+    /// Releases a bounded amount of memory that no longer stores a frame to the host. Returns false if no such memory
+    /// is left, or if another thread is scrubbing.
     pub fn scrub(&self) -> bool {
         self.storage.scrub()
     }
 
-    /// Clears the local memory of `vf` and its compression control data, as its PF does at the end of an FLR. No engine
-    /// may run for `vf`, and its quota must not change, during the call; there are no other restrictions.
+    /// Clears the local memory of `vf` and its compression control data, as its PF does at the end of an FLR. During
+    /// the call, no engine may run for `vf`, and its quota must not change; there are no other restrictions.
     pub fn clear_vf(&self, vf: Function) {
         for page in 0..self.quota(vf) / FRAME {
             let _still = self.storage.still();
@@ -325,23 +326,23 @@ impl Memory {
     }
 
     /// Releases all data of `vf`'s LMEM BAR to the host, before the PF clears the VF's local memory in an FLR. Takes
-    /// about 0.2 s per GiB of data; no lock is held for longer than one frame takes. Returns early if `stop` returns
-    /// true. The GuC does not serve the VF meanwhile ([`Memory::is_emptying`]).
+    /// about 0.2 s per GiB of data; no lock is held for longer than the release of one frame. Returns early if `stop`
+    /// returns true. Meanwhile, the GuC does not serve the VF ([`Memory::is_emptying`]).
     pub fn empty(&self, vf: Function, stop: impl Fn() -> bool) {
         self.storage.empty(vf, stop);
     }
 
-    /// Ends what [`Memory::begin_emptying`] has begun.
+    /// Releases the reservation made by [`Memory::begin_emptying`].
     pub fn end_emptying(&self, vf: Function) {
         self.emptying.fetch_and(!vf.bit(), Ordering::AcqRel);
     }
 
-    /// Returns whether data of `vf` is being released: what the VF writes may be lost.
+    /// Returns whether data of `vf` is being released. Data that the VF writes meanwhile may be lost.
     pub fn is_emptying(&self, vf: Function) -> bool {
         self.emptying.load(Ordering::Acquire) & vf.bit() != 0
     }
 
-    /// Clears the part of `vf`'s LMEM BAR beyond its local memory. Part of every FLR, whatever triggers it.
+    /// Clears the part of `vf`'s LMEM BAR beyond its local memory. Part of every FLR, regardless of its trigger.
     pub fn free_unused(&self, vf: Function) {
         self.storage.free_unused(vf);
     }
@@ -364,8 +365,8 @@ impl Memory {
         self.adopt_lmtt();
     }
 
-    /// Splits a trapped access to `function`'s LMEM BAR: calls `each` with the local memory, if present, and the part
-    /// of the access that it serves.
+    /// Splits a trapped access to `function`'s LMEM BAR: calls `each` once per frame with the local memory, if present,
+    /// and the byte range of the access that it covers.
     fn each_of_bar(
         &self,
         function: Function,

@@ -30,8 +30,9 @@ pub enum WalkFault {
     BadTable,
 }
 
-/// Translates `address` by the tables of `function` at `root`. `load` reads a table entry from the function's local
-/// memory and returns `None` outside of it. The target of the returned page is an address of the function, too.
+/// Translates `address` by the tables of `function` whose root is at `root`. `load` reads a table entry from the
+/// function's local memory and returns `None` outside of it. The target of the returned page is likewise an address of
+/// the function, not of the card.
 pub fn walk(
     tlb: &mut Tlb,
     function: Function,
@@ -42,7 +43,7 @@ pub fn walk(
     if address >> VA_BITS != 0 {
         return Err(WalkFault::NotPresent { level: 3 });
     }
-    // Offset of the entry whose pages, or tables, cover `1 << shift` bytes. Tables have addresses of 48 bits.
+    // Offset of the entry whose pages, or tables, cover `1 << shift` bytes. Table addresses have at most 48 bits.
     let index = |shift: u32| (address >> shift & 0x1ff) << 3;
     let leaf = |entry: u64, shift: u32| {
         let len = 1u64 << shift;

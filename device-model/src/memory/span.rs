@@ -22,7 +22,7 @@ pub enum Span<'m> {
     },
 }
 
-/// Size of the bounce buffer for copies of which at least one side is not mapped.
+/// Size of the bounce buffer for copies whose source or destination is not mapped.
 const BOUNCE: usize = 4096;
 /// Block size of a fill: large enough for few writes, small enough for the L1 cache.
 const FILL_BLOCK: usize = 16 << 10;
@@ -43,7 +43,7 @@ impl<'m> Span<'m> {
         self.len() == 0
     }
 
-    /// The sub-span from `offset` on, at most `len` bytes.
+    /// The sub-span of at most `len` bytes that starts at `offset`.
     pub fn part(&self, offset: usize, len: usize) -> Span<'m> {
         let offset = offset.min(self.len());
         let len = len.min(self.len().saturating_sub(offset));

@@ -3,18 +3,18 @@
 //! to which it is assigned.
 //!
 //! A VMM maps a BAR's file once, linearly. Therefore a frame assigned to a VF is stored in that function's file, at the
-//! function's offset; the frame table is the map for all other accesses. Frames move only while all engines are stopped
+//! function's offset, and all other accesses look up the frame table. Frames move only while all engines are stopped
 //! and no trapped BAR access is in progress, so a lookup is one load without a lock.
 //!
-//! **Contents.** A frame keeps its contents as long as it stays in its place. A move drops the contents, so its cost
-//! does not depend on them. There is no data remanence: a virtual function reads zeros, never data of the PF or of
-//! another function. A frame that returns home holds zeros or what the PF itself had stored there before, never data of
-//! a virtual function. Hardware keeps the bytes instead. The difference is not visible to the drivers: xe assigns a VF
-//! a new buffer that it has not written, clears it with its copy engine at the VF's FLR, and reads it only to save or
+//! **Contents.** A frame keeps its contents until it moves. A move discards the contents, so its cost does not depend
+//! on them. There is no data remanence: a virtual function reads zeros, never data of the PF or of another function. A
+//! frame that returns home holds zeros or data that the PF itself stored there earlier, never data of a virtual
+//! function. Hardware preserves the bytes instead. The difference is not visible to drivers: xe assigns a VF a new
+//! buffer that it has not written, clears it with its copy engine during the VF's FLR, and reads it only to save or
 //! restore the VF, which does not move frames. Therefore an FLR also empties the VF's region before the PF is notified
-//! ([`Storage::empty`]): the PF's clear then finds no data and takes a time that does not depend on what the VF wrote.
+//! ([`Storage::empty`]): the PF's clear then finds no data and its duration does not depend on how much the VF wrote.
 //!
-//! The memory that a move leaves behind is released to the host later, in pieces ([`Storage::scrub`]).
+//! The memory that a move frees is released to the host later, in bounded chunks ([`Storage::scrub`]).
 
 use std::ops::Range;
 
@@ -51,19 +51,20 @@ impl FrameBacking {
     }
 }
 
-/// Maximum number of bytes released to the host in one call: a page costs the host about half a microsecond.
+/// Maximum number of bytes released to the host in one call; the release takes the host about half a microsecond per
+/// page.
 const PIECE: u64 = FRAME;
 /// Maximum number of searches for data in one call.
 const LOOKS: usize = 64;
 
-/// A part of a region that stores no frame.
+/// A range of a region that stores no frame.
 struct Unused {
-    /// 0 is the PF's region, n that of VF n.
+    /// 0 for the PF's region, n for the region of VF n.
     region: usize,
     range: Range<u64>,
 }
 
-/// The regions that store local memory, and the place of each frame.
+/// The regions that store local memory, and the location of each frame.
 pub struct Storage {
     /// The PF's region, by local memory address.
     home: SharedRegion,
@@ -72,7 +73,7 @@ pub struct Storage {
     frames: Box<[AtomicU32]>,
     /// Held shared by accesses outside a step of an engine or the GuC, and exclusively while frames move.
     moving: RwLock<()>,
-    /// Ranges without frames that may still use host memory. Lock order: after `moving`.
+    /// Ranges that store no frame and may still use host memory. Lock order: after `moving`.
     unused: Mutex<Vec<Unused>>,
     /// Whether `unused` has entries, for a check without the lock.
     untidy: AtomicBool,
@@ -113,7 +114,7 @@ impl Storage {
         self.frames.len()
     }
 
-    /// The place of the frame that contains a local memory address.
+    /// The location of the frame that contains a local memory address.
     #[inline]
     pub fn place(&self, address: u64) -> FrameBacking {
         let frame = usize::try_from(address / FRAME).ok().and_then(|frame| self.frames.get(frame));
@@ -157,12 +158,13 @@ impl Storage {
         region.zero(at..at.checked_add(len).filter(|end| *end <= region.len())?, release)
     }
 
-    /// Prevents frames from moving during an access outside a step.
+    /// Blocks moves of frames until the guard is dropped, for an access outside a step.
     pub fn still(&self) -> RwLockReadGuard<'_, ()> {
         self.moving.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Pages of the VFs' regions that store a frame in `wanted` and currently store none or another: by VF, in runs.
+    /// Pages of the VFs' regions that store a frame in `wanted` and currently store none or a different one. Returned
+    /// per VF, merged into runs.
     fn arriving(&self, wanted: &[FrameBacking]) -> Vec<Vec<Range<u64>>> {
         let mut pages: Vec<Vec<u64>> = vec![Vec::new(); self.vfs.len()];
         for (frame, wanted) in wanted.iter().enumerate() {
@@ -175,8 +177,8 @@ impl Storage {
         pages.into_iter().map(runs).collect()
     }
 
-    /// Clears pages that [`Storage::settle`] would otherwise have to clear while the engines are stopped: the
-    /// function's client may have written to them before they store a frame. No frame may move during the call.
+    /// Clears pages that [`Storage::settle`] would otherwise have to clear while the engines are stopped. The
+    /// function's client may have written to them while they stored no frame. No frame may move during the call.
     pub fn make_room(&self, wanted: &[FrameBacking]) {
         let in_use = self.given();
         for ((region, arriving), in_use) in self.vfs.iter().zip(self.arriving(wanted)).zip(in_use) {
@@ -188,8 +190,9 @@ impl Storage {
         }
     }
 
-    /// Moves every frame to its place in `wanted` (one entry per frame, no place twice), without its contents. Returns
-    /// the addresses of the frames that have moved, in runs. All engines must be stopped.
+    /// Moves every frame to its location in `wanted`, which has one entry per frame and assigns no page of a VF twice.
+    /// Frames that move lose their contents. Returns the addresses of these frames, merged into runs. All engines must
+    /// be stopped.
     pub fn settle(&self, wanted: &[FrameBacking]) -> Vec<Range<u64>> {
         let _alone = self.moving.write().unwrap_or_else(|poisoned| poisoned.into_inner());
         for (region, arriving) in self.vfs.iter().zip(self.arriving(wanted)) {
@@ -221,8 +224,8 @@ impl Storage {
         given
     }
 
-    /// All parts of the regions that store no frame, whether or not they contain data. Regions without a file are
-    /// omitted because their memory cannot be released to the host.
+    /// All ranges of the regions that store no frame, whether or not they contain data. Regions without a file are
+    /// omitted, because their memory cannot be released to the host.
     fn find_unused(&self) -> Vec<Unused> {
         let away =
             self.frames.iter().enumerate().filter(|(_, frame)| frame.load(Ordering::Acquire) != FrameBacking::PF.0);
@@ -252,8 +255,8 @@ impl Storage {
         self.untidy.load(Ordering::Acquire)
     }
 
-    /// Releases a piece of memory that stores no frame to the host; takes well under 1 ms. Returns false if no such
-    /// memory is left, or if another thread is scrubbing.
+    /// Releases memory that stores no frame to the host, at most one frame's size; takes well under 1 ms. Returns false
+    /// if no such memory is left, or if another thread is scrubbing.
     pub fn scrub(&self) -> bool {
         if !self.untidy() {
             return false;
@@ -278,8 +281,8 @@ impl Storage {
         true
     }
 
-    /// Releases all pages of a VF's region, which then reads as zeros, from its end in pieces of one frame; what is
-    /// written concurrently may remain. Returns early if `stop` returns true between two pieces.
+    /// Releases all pages of a VF's region, which then reads as zeros. Proceeds from the end, one frame at a time, and
+    /// returns early if `stop` returns true between two frames. Data that is written concurrently may remain.
     ///
     /// Starts at the end because a PF driver that clears the VF's memory at the same time starts at the beginning.
     pub fn empty(&self, vf: Function, stop: impl Fn() -> bool) {
@@ -292,8 +295,8 @@ impl Storage {
     }
 
     /// Releases all pages of a VF's region that store no frame, so that the next user of the function cannot read data
-    /// of the previous one. Works in pieces between which frames may move; pages that are written concurrently may
-    /// remain.
+    /// of the previous one. Proceeds in bounded chunks, between which frames may move. Pages that are written
+    /// concurrently may remain.
     pub fn free_unused(&self, vf: Function) {
         let Some(region) = self.region(vf) else { return };
         let mut from = 0;
@@ -331,7 +334,7 @@ fn runs(mut pages: Vec<u64>) -> Vec<Range<u64>> {
     runs
 }
 
-/// The parts of `range` between the frames at the offsets `given`, which are sorted and within the range.
+/// The gaps in `range` between the frames at the offsets `given`, which are sorted and within the range.
 fn gaps(range: Range<u64>, given: Vec<u64>) -> impl Iterator<Item = Range<u64>> {
     let mut from = range.start;
     given.into_iter().chain([range.end]).filter_map(move |page| {

@@ -128,7 +128,8 @@ fn null_pages() {
     }
 }
 
-/// Contract E.2: a missing entry, a read-only page, a table or page outside local memory each cause their fault.
+/// Contract E.2: a missing entry, a read-only page, a table or page outside local memory each cause the corresponding
+/// fault.
 #[test]
 fn faults_have_reasons() {
     let memory = memory();
@@ -181,7 +182,7 @@ fn remote_memory() {
     assert_eq!(gam.read_u32(Space::Ggtt, 0x1020).unwrap_err().reason, FaultReason::NotMapped);
 }
 
-/// An access across two pages with different targets reaches both.
+/// An access across two pages with different targets accesses both.
 #[test]
 fn access_across_pages() {
     let memory = memory();
@@ -198,7 +199,7 @@ fn access_across_pages() {
     assert_eq!(memory.local().slice(0x50_0000, 2).unwrap().load::<u16>(0, Ordering::Acquire).unwrap(), 0x0403);
 }
 
-/// Contract E.3: a cached translation is used until the invalidation, and not after it.
+/// Contract E.3: a cached translation is used until the next invalidation, and not afterwards.
 #[test]
 fn invalidation_drops_cached_pages() {
     let memory = memory();

@@ -11,22 +11,22 @@ pub struct Page {
     pub base: u64,
     /// Length in bytes, a power of two; 0 marks an unused slot. A page of local memory is no larger than a frame.
     pub len: u64,
-    /// First physical address (of the card's local memory, or I/O virtual).
+    /// First target address: an address in the card's local memory, or an I/O virtual address.
     pub target: u64,
     /// Address space: the root table's address.
     pub root: u64,
-    /// Memory behind the page.
+    /// Type of the memory that the page maps.
     pub backing: Backing,
     /// Writes are permitted (PTE bit 1).
     pub writable: bool,
 }
 
-/// Type of memory behind a page.
+/// Type of the memory that a page maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// The card's local memory (PTE bit 11), stored at home: at its own address in the PF's region.
     Local,
-    /// Local memory in a frame that is stored in a VF's region: the frame table has its place.
+    /// Local memory in a frame that is stored in a VF's region; the frame table contains its location.
     Moved,
     /// Guest memory of the function.
     System(Function),
@@ -96,7 +96,7 @@ fn large_slot(address: u64) -> usize {
     (address >> 21) as usize % LARGE
 }
 
-#[allow(clippy::indexing_slicing, reason = "slots are taken modulo their number")]
+#[allow(clippy::indexing_slicing, reason = "slot indices are reduced modulo the number of slots")]
 impl Tlb {
     /// Invalidates all entries.
     pub fn flush(&mut self) {

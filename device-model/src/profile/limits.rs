@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Limits on the resources that clients consume in the process that serves the card (`[limits]` of a card file).
+//! Limits on the resources that clients consume in the server process of the card (`[limits]` of a card file).
 
 use arctic_sriov::number::low;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 /// Limits on guest memory that clients map for the card: per function, and for all functions together.
 ///
-/// The limit of a function is at most its equal part of the total, so that one client cannot exhaust the resources of
-/// another.
+/// The limit of each function is capped at an equal share of the total, so that one client cannot exhaust the resources
+/// of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -45,7 +45,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// The limits of each of `functions` functions: at most an equal part of the total.
+    /// The limits of each of `functions` functions: at most an equal share of the total.
     pub fn each(&self, functions: usize) -> Limits {
         let parts = functions.max(1) as u64;
         let part = |one: u32, all: u32| one.min(u32::try_from(u64::from(all) / parts).unwrap_or(all));

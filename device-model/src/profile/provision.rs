@@ -38,11 +38,11 @@ const FAIR_PREEMPT_US: u32 = 16_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GgttAccess {
-    /// The VMM maps a separate table for the VF: updates of entries cause no exit; the ownership rules are applied when
-    /// an entry is used.
+    /// The VMM maps a separate table for the VF. Updates of entries cause no VM exit; the ownership rules are applied
+    /// when an entry is used.
     #[default]
     Mapped,
-    /// Each access is trapped and checked immediately: conforms exactly to V13-019..034, but is slow.
+    /// Each access is trapped and checked immediately. This conforms exactly to V13-019..034, but is slow.
     Trapped,
 }
 
@@ -83,7 +83,7 @@ impl Shares {
 pub struct Provision {
     /// Shares of each VF.
     pub each: Shares,
-    /// Overrides for single VFs, by number.
+    /// Overrides for single VFs, by VF number.
     pub vf: Vec<(u8, Shares)>,
 }
 
@@ -184,8 +184,8 @@ impl CardProfile {
     pub fn quotas(&self, vfs: u8) -> Result<Vec<Quota>, TooMuch> {
         let count = u64::from(vfs.max(1));
         let usable = MemoryLayout::of(self.local_memory).usable - LMTT_RESERVE;
-        // The remainder below a whole GiB is left to the PF driver; on the smallest card there is nothing else to
-        // share.
+        // The remainder below a whole GiB is left to the PF driver. The smallest card has less than 1 GiB of usable
+        // memory, and half of it is shared.
         let shareable = (usable / GIB * GIB).max(usable / 2);
         let fair = Shares {
             ggtt: Some(if vfs > 56 { 56 * MIB } else { power_of_two_within((GGTT_TOP & !(512 * MIB - 1)) / count) }),
@@ -287,7 +287,7 @@ mod tests {
         toml::from_str(&format!("{FLEX}\n{more}")).unwrap()
     }
 
-    /// Contract D.4: the shares equal those that the PF driver assigns to 1, 7, 31 and 63 VFs of a 16 GiB card.
+    /// Contract D.4: the shares equal the values that the PF driver assigns to 1, 7, 31 and 63 VFs of a 16 GiB card.
     #[test]
     fn fair_shares_are_the_pf_drivers() {
         for (vfs, ggtt, local, contexts, doorbells) in
@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    /// For every card size and number of VFs the fair shares are not empty and fit into the VF's BAR (A.4).
+    /// For every card size and number of VFs, the fair shares are not empty and fit into the VF's BAR (A.4).
     #[test]
     fn fair_shares_fit_every_card() {
         for gib in [1, 2, 4, 8, 16u64] {

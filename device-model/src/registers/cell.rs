@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The value of one register: threads may write it concurrently, each its own bits.
+//! The value of one register, of which several threads may write different bits concurrently.
 
 use super::Kind;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -25,24 +25,25 @@ impl Cell {
         self.0.store(value, Ordering::Release);
     }
 
-    /// Sets bits; returns the value before.
+    /// Sets bits; returns the previous value.
     pub fn set_bits(&self, bits: u32) -> u32 {
         self.0.fetch_or(bits, Ordering::AcqRel)
     }
 
-    /// Clears bits; returns the value before.
+    /// Clears bits; returns the previous value.
     pub fn clear_bits(&self, bits: u32) -> u32 {
         self.0.fetch_and(!bits, Ordering::AcqRel)
     }
 
-    /// Atomically replaces the value with the result of `new`; returns the values before and after.
+    /// Atomically replaces the value with the result of `new`; returns the old and the new value.
     pub fn update(&self, new: impl Fn(u32) -> u32) -> (u32, u32) {
         let before = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(new(old)));
         let before = before.unwrap_or_else(|old| old);
         (before, new(before))
     }
 
-    /// Applies a write to a register of `kind`; a [`Kind::Live`] register is left to its unit.
+    /// Applies a write to a register of `kind`; a write to a [`Kind::Live`] register has no effect here, because the
+    /// owning unit handles it.
     #[inline]
     pub fn write(&self, kind: Kind, value: u32) {
         match kind {

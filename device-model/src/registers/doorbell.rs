@@ -12,16 +12,16 @@ pub enum DoorbellRegister {
     Address,
     /// Function that owns the window of the page; ordinal = physical doorbell.
     Function,
-    /// Stage 2: doorbells of group = ordinal that have rung.
+    /// Stage 2: doorbells that have rung in the group given by the ordinal.
     Status,
-    /// Stage 3: a read moves the status bits of group = ordinal here and returns them.
+    /// Stage 3: a read moves the status bits of the group given by the ordinal into this register and returns them.
     InterruptStatus,
     /// Groups that have rung, and the interrupt targets.
     Control,
 }
 
 /// The register table. No public document or driver defines the fields of the physical doorbells or the offsets of the
-/// two GuC registers: the model chooses them; the offsets are in a gap of the GuC's interrupt block.
+/// two GuC registers, so the model chooses them. The offsets are in a gap of the GuC's interrupt block.
 pub const TABLE: &[Register] = &[
     array(0x1900, "GTI_DOORBELL_STATUS", L(Doorbell(DoorbellRegister::Status)), 0, (8, 4), "V13-087, V13-097"),
     array(

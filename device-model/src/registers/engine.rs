@@ -119,7 +119,8 @@ pub const TABLE: &[Register] = &[
     register(0x360, "OACTXCONTROL", STORED, 0, "V13-214; xe: regs/xe_oa_regs.h").of(RENDER_COMPUTE),
     register(0x364, "OACTXID", STORED, 0, "V8-009; IGT: gem_ctx_isolation").of(RENDER_COMPUTE),
     array(0x370, "CTXT_ST_BUF", ReadOnly, 0, (12, 4), "V8-059"),
-    // The write pointer is at the last entry, so that the first status goes to entry 0 (i915: reset_csb_pointers).
+    // The write pointer is at the last entry, so that the first status is written to entry 0 (i915:
+    // reset_csb_pointers).
     register(0x3a0, "CTXT_ST_PTR", Masked, 0x0b0b, "V8-058, V8-059; i915: reset_csb_pointers"),
     register(0x3a8, "RING_CTX_TIMESTAMP", L(ContextTimestamp), 0, "contract E.8; xe: regs/xe_engine_regs.h").of(EVERY),
     register(0x3ac, "RING_CTX_TIMESTAMP_UDW", ReadOnly, 0, "xe: regs/xe_engine_regs.h; 32 bits on this card")

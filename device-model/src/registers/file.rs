@@ -15,9 +15,9 @@ use crate::profile::CardProfile;
 /// Result of decoding an offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoded {
-    /// Its definition.
+    /// Definition of the register.
     pub register: &'static Register,
-    /// Element of the array.
+    /// Index of the array element.
     pub ordinal: u16,
     /// The engine that owns the register, for engine registers.
     pub engine: Option<EngineId>,
@@ -45,10 +45,10 @@ pub struct Touches {
     pub writes: u64,
 }
 
-/// Maximum number of offsets that are counted separately; accesses to further offsets are summed up.
+/// Maximum number of offsets that are counted separately; accesses to further offsets are counted together.
 const MOST_TOUCHED: usize = 4096;
 
-/// Access counts by offset; of bounded size, whatever a guest does.
+/// Access counts by offset. The number of entries is bounded, regardless of guest accesses.
 #[derive(Default)]
 struct Touched(Mutex<BTreeMap<u32, Touches>>);
 
@@ -77,7 +77,7 @@ pub struct RegisterFile {
 }
 
 impl RegisterFile {
-    /// The registers of the card that `profile` describes, as after power-on.
+    /// Creates the registers of the card described by `profile`, in their power-on state.
     pub fn of_card(profile: &CardProfile) -> Self {
         let mut file = RegisterFile::new(TABLES, ENGINE_TABLE, EngineId::all());
         for (offset, value) in super::sku_values::values(profile) {
@@ -176,7 +176,7 @@ impl RegisterFile {
         self.cell(offset).map_or(0, Cell::value)
     }
 
-    /// Stores a value, without side effects or write mask: for the unit that owns the register.
+    /// Stores a value, without side effects or write mask. Only for the unit that owns the register.
     #[inline]
     pub fn set(&self, offset: u32, value: u32) {
         if let Some(cell) = self.cell(offset) {
@@ -184,23 +184,23 @@ impl RegisterFile {
         }
     }
 
-    /// Atomically sets bits, without side effects; returns the value before.
+    /// Atomically sets bits, without side effects; returns the previous value.
     pub fn set_bits(&self, offset: u32, bits: u32) -> u32 {
         self.cell(offset).map_or(0, |cell| cell.set_bits(bits))
     }
 
-    /// Atomically clears bits, without side effects; returns the value before.
+    /// Atomically clears bits, without side effects; returns the previous value.
     pub fn clear_bits(&self, offset: u32, bits: u32) -> u32 {
         self.cell(offset).map_or(0, |cell| cell.clear_bits(bits))
     }
 
-    /// Atomically replaces the value with the result of `new`; returns the values before and after.
+    /// Atomically replaces the value with the result of `new`; returns the old and the new value.
     pub fn update(&self, offset: u32, new: impl Fn(u32) -> u32) -> (u32, u32) {
         self.cell(offset).map_or((0, 0), |cell| cell.update(new))
     }
 
     /// Applies a guest's write to a register without side effects. Atomic: concurrent writes of different bits by two
-    /// processors are not lost.
+    /// vCPUs are not lost.
     pub fn write_plain(&self, offset: u32, kind: Kind, value: u32) {
         if let Some(cell) = self.cell(offset) {
             cell.write(kind, value);
@@ -212,7 +212,7 @@ impl RegisterFile {
         self.unmodelled.note(offset, write);
     }
 
-    /// Accesses to unmodelled offsets so far (`u32::MAX` is the sum beyond the limit of the list).
+    /// Accesses to unmodelled offsets so far. The entry `u32::MAX` counts the offsets beyond the limit of the list.
     pub fn unmodelled(&self) -> BTreeMap<u32, Touches> {
         self.unmodelled.list()
     }
@@ -222,8 +222,8 @@ impl RegisterFile {
         self.asleep.note(offset, write);
     }
 
-    /// Accesses to registers in a forcewake domain that was asleep (`u32::MAX` is the sum beyond the limit of the
-    /// list).
+    /// Accesses to registers in a forcewake domain that was asleep. The entry `u32::MAX` counts the offsets beyond the
+    /// limit of the list.
     pub fn asleep(&self) -> BTreeMap<u32, Touches> {
         self.asleep.list()
     }
@@ -234,7 +234,7 @@ impl RegisterFile {
     }
 }
 
-/// The part of `value` that a register without side effects stores if it is written as a whole.
+/// The bits of `value` that a full-width write stores in a register without side effects.
 pub fn admitted(kind: Kind, value: u32) -> u32 {
     match kind {
         Kind::Storage(mask) => value & mask,

@@ -25,7 +25,7 @@ pub const TABLE: &[Register] = &[
     // Bit 30: the HuC is loaded by the GSC, as on every DG2.
     register(0xc068, "GUC_SHIM_CONTROL2", Kind::Storage(0xbfff_ffff), 0x4000_0000, "contract G.4"),
     array(0xc180, "SOFT_SCRATCH", STORED, 0, (16, 4), "contract B.4; xe: regs/xe_guc_regs.h"),
-    // Bit 0: loaded. The card starts with a loaded HuC, so that no driver waits for a GSC that does not exist.
+    // Bit 0: loaded. The HuC is loaded from power-on, so that no driver waits for a GSC that does not exist.
     register(0xc1dc, "HUC_KERNEL_LOAD_INFO", ReadOnly, 1, "contract G.4; xe: regs/xe_guc_regs.h"),
     array(0xc200, "UOS_RSA_SCRATCH", STORED, 0, (64, 4), "contract B.4; xe: regs/xe_guc_regs.h"),
     array(0xc300, "DMA_ADDR", STORED, 0, (4, 4), "V13-187: ADDR_0 low, high, ADDR_1 low, high"),

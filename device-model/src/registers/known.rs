@@ -9,7 +9,7 @@ pub struct LeftOut {
     pub start: u32,
     /// Last byte.
     pub end: u32,
-    /// What the range is and why it is not modelled.
+    /// Contents of the range, and the reason why it is not modelled.
     pub reason: &'static str,
 }
 
@@ -71,7 +71,7 @@ pub fn reason(offset: u32) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    /// The ranges are sorted and do not overlap; each has a reason and is found by offset.
+    /// The ranges are sorted and do not overlap; each has a reason and can be looked up by offset.
     #[test]
     fn the_ranges_are_sorted_and_explained() {
         for pair in UNIMPLEMENTED.windows(2) {

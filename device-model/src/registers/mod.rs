@@ -134,7 +134,7 @@ pub enum Scope {
     /// Execution position of the running context: readable.
     Position,
     /// State of the engine's power context: a context switch does not change it, and every context may read and write
-    /// it. Each function starts with the reset value, so that no function sees a value of another.
+    /// it. Each function starts with the reset value, so that no function reads another function's value.
     Power,
     /// State of the context on engines of these classes, saved and restored with it: readable and writable.
     Context(Classes),
@@ -159,7 +159,7 @@ impl Scope {
 pub struct Register {
     /// Offset in GTTMMADR, or relative to the engine's base in the engine table.
     pub offset: u32,
-    /// Name as in documents and drivers.
+    /// Name used in documents and drivers.
     pub name: &'static str,
     /// Access behaviour.
     pub kind: Kind,

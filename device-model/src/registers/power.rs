@@ -54,7 +54,7 @@ pub const TABLE: &[Register] = &[
     register(0xa248, "GEN9_MISC_CTRL0", STORED, 0, "i915: intel_gt_regs.h"),
     register(0xa26c, "CTC_MODE", ReadOnly, 0, "contract G.1; bit 0: the crystal is the clock's source"),
     array(0xa288, "UNSLICE_FLC_THRESHOLDS", STORED, 0, (2, 4), "V8-177"),
-    // A set bit means that the domain is awake. The model never gates a domain.
+    // A set bit means that the domain is awake. The register always reports all domains as awake.
     register(0xa2a0, "POWERGATE_DOMAIN_STATUS", ReadOnly, 0x1f, "V13-137; xe: xe_gt_idle.c"),
     array(0xa500, "MISC_STATUS", L(Timestamp), 0, (2, 4), "contract K.4, K.6; GPM timestamp"),
     array(0xa538, "UNSLICE_FLC_COUNTERS", ReadOnly, 0, (2, 4), "V8-177"),

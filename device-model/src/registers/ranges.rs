@@ -86,7 +86,8 @@ pub fn shadowed(offset: u32) -> bool {
     }
 }
 
-/// Second domain of a register for which document and drivers disagree (V13-134): accessible while either is awake.
+/// Second domain of a register for which document and drivers disagree (V13-134). The register is accessible while
+/// either domain is awake.
 pub fn second_domain(offset: u32) -> Option<WakeDomain> {
     match offset {
         0x1_4000..=0x1_41ff | 0x1_4400..=0x1_47ff => Some(Vdbox(2)),

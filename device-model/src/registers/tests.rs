@@ -165,8 +165,8 @@ fn unmodelled_registers_are_counted() {
     assert_eq!(file.unmodelled()[&0x6_0000], Touches { reads: 2, writes: 1 });
 }
 
-/// V13-003: the registers of GT, media and display are in the low 3 MiB; above them are those of the GSC, and the
-/// doorbell registers below the doorbell window (V13-007).
+/// V13-003: the registers of GT, media and display are in the low 3 MiB; above them are the registers of the GSC, and
+/// the doorbell registers below the doorbell window (V13-007).
 #[test]
 fn registers_are_in_the_low_three_megabytes() {
     let file = RegisterFile::of_card(&profile());

@@ -18,7 +18,7 @@ pub const TABLE: &[Register] = &[
     array(0x10_0174, "DEV_ERR_STAT_REG", Write1Clear(!0), 0, (3, 4), "V13-284"),
     register(0x10_1000, "TILECTL", STORED, 0, "i915: intel_ggtt_fencing.c"),
     register(0x10_1008, "GFX_FLSH_CNTL_GEN6", STORED, 0, "contract G.6; coherent anyway"),
-    // Bit 31: the driver must not reset the function by GU_CNTL; it uses the PCI Express FLR.
+    // Bit 31: the driver must not reset the function by GU_CNTL and must use the PCI Express FLR.
     register(0x10_100c, "GU_CNTL_PROTECTED", ReadOnly, 0x8000_0000, "contract B.12; xe: regs/xe_regs.h"),
     register(GU_CNTL, "GU_CNTL", L(GuCntl), 0x80, "contract B.1, B.12; bit 7 LMEM_INIT"),
     register(0x10_1014, "XEHP_CLOCK_GATE_DIS", STORED, 0, "contract B.2; xe: regs/xe_regs.h"),

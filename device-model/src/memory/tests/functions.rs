@@ -162,9 +162,9 @@ fn owned(vf: Function, entry: u64) -> GgttEntry {
     GgttEntry(entry | u64::from(vf.0) << 2)
 }
 
-/// V13-019, V13-022..026, V13-033: a VF reads and writes its own entries without the function number and the valid bit,
-/// one by one, whether its window is trapped or mapped by its VMM; entries of other functions read zero and drop
-/// writes. Includes partial accesses of entries.
+/// V13-019, V13-022..026, V13-033: a VF reads its own entries without the function number, and its writes change
+/// neither the function number nor the valid bit, whether its window is trapped or mapped by its VMM. Entries of other
+/// functions read zero and drop writes. Includes partial accesses of entries.
 #[test]
 fn a_vf_and_entries() {
     for vf in [VF1, VF3] {
@@ -184,7 +184,7 @@ fn a_vf_and_entries() {
         assert_eq!((bench.ggtt(vf, 12), bench.ggtt(vf, 13)), (all & !VALID, 0), "the VF cannot set the valid bit");
         assert_eq!(ggtt.effective(10), owned(vf, all));
         assert_eq!((ggtt.effective(11), ggtt.effective(13)), (owned(VF2, 0x7001), GgttEntry(0xa001)));
-        // A dword in the middle, an access across three entries, the end of the table.
+        // A dword within an entry, an access across three entries, and the end of the table.
         bench.set_ggtt(vf, 10, 0x5000);
         ggtt.write(vf, 84, &[0x34, 0x12, 0, 0]);
         assert_eq!(ggtt.effective(10), owned(vf, 0x1234_0000_5001));
@@ -209,8 +209,8 @@ fn a_vf_and_entries() {
 }
 
 /// V13-020, V13-021, V13-028, V13-030, V13-031, V13-042, V13-108: a VF can use only its own pages; the PF can use all
-/// pages, translated to the owner's guest memory and by the owner's LMTT. The separate table of a VF determines the
-/// addresses of its own pages, and nothing else.
+/// pages, translated to the owner's guest memory and by the owner's LMTT. The separate table of a VF determines only
+/// the addresses of its own pages.
 #[test]
 fn global_pages_by_owner() {
     let bench = Bench::new();
@@ -245,15 +245,15 @@ fn global_pages_by_owner() {
     }
     assert_eq!(write(VF1, 5, 1), Err(FaultReason::NotGiven));
     assert_eq!(write(VF1, 6, 1), Err(FaultReason::NotPresent { level: 0 }));
-    // The PF, and the GuC on its behalf: the owner's second level of translation.
+    // Accesses by the PF, and by the GuC on its behalf, use the owner's second level of translation.
     assert_eq!(bench.read(Function::PF, Space::Ggtt, 0x1010), Ok(0x11));
     assert_eq!(bench.read(Function::PF, Space::Ggtt, 0x3010), Ok(0x33));
     assert_eq!(write(Function::PF, 2, 0x99), Ok(()));
     assert_eq!((bench.guest(VF2, 0x10), bench.guest(Function::PF, 0x10)), (0x99, 0));
     assert_eq!(write(Function::PF, 5, 1), Err(FaultReason::NotGiven), "must not be the PF's own frame 1");
     assert_eq!(write(Function::PF, 8, 1), Err(FaultReason::NotOwned), "no such function");
-    // VF 1's separate table: its own pages have new addresses; pages of other functions do not, whatever number it
-    // writes.
+    // VF 1's separate table changes the addresses of its own pages, but not of other functions' pages, regardless of
+    // the owner that it writes.
     let table = ggtt_table(&bench, VF1);
     for (page, entry) in [(1, 0x4000 | LMEM | 2 << 2), (2, 0x4000 | LMEM | 1 << 2 | VALID), (6, GUEST.start | VALID)] {
         table.slice(page * 8, 8).unwrap().store::<u64>(entry, 0, Ordering::Release).unwrap();
@@ -302,7 +302,7 @@ fn settled_and_emptied() {
 }
 
 /// V13-011, V13-012, V13-034: the PF's BAR exposes local memory without translation and does not include the GGTT;
-/// memory above the usable part is not assigned to a VF, whatever the LMTT contains.
+/// memory above the usable part is not assigned to a VF, regardless of the contents of the LMTT.
 #[test]
 fn ranges_of_the_cards_own() {
     let bench = Bench::new();
@@ -356,7 +356,7 @@ fn a_vfs_bar_by_message() {
         bench.memory.adopt_lmtt();
     }
     assert_eq!(bench.window(VF1, FRAME - 8) >> 32, 0x0202_0202);
-    // Quota and table, per page.
+    // Quota and table are checked per page.
     bench.memory.set_quota(VF1, 2 * FRAME);
     bench.memory.write_bar(VF1, FRAME - 4, &[5; 8]);
     assert_eq!((bench.bar(VF1, FRAME - 4), bench.get(3 * FRAME)), (u64::from_le_bytes([5; 8]), 0x0505_0505));
@@ -371,8 +371,8 @@ const DM: u64 = 1 << 11;
 const PS: u64 = 1 << 7;
 
 /// V13-038, V13-102, V13-105, V13-108, contract C.5: system memory is the guest memory of the function for which the
-/// engine runs; all local addresses in a VF's own tables, of tables and of pages, are guest addresses. A page of 1 GiB
-/// is split into the frames that the LMTT maps.
+/// engine runs; all local addresses in a VF's own tables, both of tables and of pages, are guest addresses. A page of 1
+/// GiB is split into the frames that the LMTT maps.
 #[test]
 fn a_vfs_own_page_tables() {
     let bench = Bench::new();
@@ -415,7 +415,7 @@ fn a_vfs_own_page_tables() {
         for address in [0x2000, 2 * FRAME, 3 * FRAME, 1 << 30 | 3 * FRAME, 1 << 30 | 100 * FRAME] {
             assert_eq!(bench.write(VF1, space, address, 1), Err(FaultReason::NotGiven), "{address:#x}");
         }
-        // The root is the card's address of the tables instead of the guest's.
+        // Here the root is the card's address of the tables instead of the guest's.
         assert_eq!(bench.read(VF1, Space::Ppgtt(2 * FRAME), 0), Err(FaultReason::NotPresent { level: 3 }));
         assert_eq!(bench.read(VF1, Space::Ppgtt(3 * FRAME), 0), Err(FaultReason::NotGiven));
         assert_eq!(bench.read(VF2, space, 0), Err(FaultReason::NotGiven));

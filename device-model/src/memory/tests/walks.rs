@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Page tables that change during a walk (TOCTOU): each entry is read once, and the value read is the value used.
+//! Page tables that change during a walk (TOCTOU): each entry is read once, and the walk uses the value that was read.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ const ENTRIES: [u64; 9] = [0, 0x5003, 0x5043, 0x7803, 0x9003, 0x20_0883, 0x203, 
 
 /// All combinations of the first value of the entries at four levels (9^4 = 6561); a second read of an entry fails the
 /// test. The walk reads each entry at most once, at most four in all, each in the table to which the previous entry
-/// points; the resulting page follows from the first values.
+/// points; the resulting page is determined by the first values.
 #[test]
 fn every_entry_is_read_once() {
     const ADDRESS: u64 = 0x1234_5678_9000;
@@ -24,7 +24,7 @@ fn every_entry_is_read_once() {
         let mut reads: HashMap<u64, u32> = HashMap::new();
         let mut order = Vec::new();
         let mut tlb = Tlb::default();
-        // Tables may point to each other: the n-th read returns the n-th value of the case, whatever its address.
+        // Tables may point to each other: the n-th read returns the n-th value of the case, regardless of its address.
         let found = ppgtt::walk(&mut tlb, Function(1), 0x1000, ADDRESS, |at| {
             let times = reads.entry(at).or_default();
             *times += 1;

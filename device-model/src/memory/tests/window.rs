@@ -43,8 +43,8 @@ fn seen(now: &[[u8; 8]; 6], function: u8, at: u128) -> u8 {
 
 /// V13-019..026: every function (PF, two VFs), with trapped and mapped window, every offset from three entries before
 /// either end of the table to two beyond it, and the highest offsets, every length up to 17: 2 * 3 * 112 * 18 = 12 096
-/// reads and as many writes. A read returns each byte as the function may see it; a write changes each byte as far as
-/// the function owns it, and no other entry.
+/// reads and as many writes. A read returns only bits that the function may read; a write changes only bits that the
+/// function may write, and no other entry.
 #[test]
 fn every_access_of_the_window() {
     let mut cases = 0;

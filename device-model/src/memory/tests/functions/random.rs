@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Random tables of all types: a VF reaches its assigned memory and its own guest's memory, and no other byte.
+//! Random tables of all types: a VF can access its assigned memory and its own guest's memory, and no other byte.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A frame in the LMTT: all but the first, which contains its tables; some do not exist.
+/// A frame for an LMTT entry: any frame except the first, which contains the tables of the LMTT. Some of the frames do
+/// not exist.
 fn frame() -> impl Strategy<Value = Option<u64>> {
     prop::option::weighted(0.8, 1..18_u64)
 }
@@ -81,7 +82,7 @@ impl Bench {
         own.iter().take(tables.quotas[n] as usize).flatten().copied().filter(|frame| *frame < 12).collect()
     }
 
-    /// All nonzero bytes of a frame, wherever it is stored.
+    /// All bytes of a frame, regardless of where it is stored.
     fn contents(&self, frame: u64) -> Vec<u8> {
         let slice = self.memory.storage.slice(frame * FRAME, FRAME as usize).unwrap();
         let mut data = vec![0; FRAME as usize];
@@ -93,8 +94,8 @@ impl Bench {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// V13-020..031, V13-101..109: whatever VF 1's tables contain, its writes change only its assigned frames and its
-    /// own guest's memory, before and after the frames have moved to it; nothing panics.
+    /// V13-020..031, V13-101..109: regardless of the contents of VF 1's tables, its writes change only its assigned
+    /// frames and its own guest's memory, before and after the frames have moved to it, and there is no panic.
     #[test]
     fn a_vf_reaches_its_own_bytes_only(
         tables in tables(),
@@ -138,17 +139,17 @@ proptest! {
             guest.0.get_slice(0, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
             prop_assert!(bytes.iter().all(|byte| *byte == 0), "VF 1 changed {function:?}'s guest memory");
         }
-        // Without assigned frames its file contains no data, whatever it wrote.
+        // Without assigned frames, its file contains no data, regardless of its writes.
         if adopt && given.is_empty() {
             prop_assert_eq!(bench.memory.storage.region(VF1).unwrap().first_data(&(0..PAGES * FRAME)), None);
         }
     }
 
-    /// V13-010, V13-011, V13-109: the VF reads at its own address what the PF writes at the frame's address, and vice
-    /// versa, across several assignments of frames. Compared with a simple model: a frame that keeps its place keeps
-    /// its bytes, one that moves to a VF holds zeros, one that moves home holds zeros or its previous contents at home;
-    /// frames at home and frames of other functions are unchanged. Scrubbing in between, complete or partial, has no
-    /// effect on this.
+    /// V13-010, V13-011, V13-109: the VF reads at its own address the data that the PF writes at the frame's address,
+    /// and vice versa, across several assignments of frames. Compared with a simple model: a frame that keeps its
+    /// location keeps its bytes, a frame that moves to a VF holds zeros, and a frame that moves home holds zeros or its
+    /// previous contents at home. Frames at home and frames of other functions are unchanged. Complete or partial
+    /// scrubbing between the assignments does not change this.
     #[test]
     fn all_see_the_same_bytes(
         all in prop::collection::vec((tables(), 0..4_usize), 1..5),

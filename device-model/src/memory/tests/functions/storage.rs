@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Where the frames of local memory are stored: moves, releases, clears, and compression control data.
+//! Tests of the storage of frames: moves, releases, clears, and compression control data.
 
 use super::*;
 
-/// SRIOV storage: a frame moves to the function's file and back without its contents; its VMM sees it at the guest's
-/// offset, all other accesses at the unchanged address; the memory left behind is released to the host in pieces. Also
-/// tested on memory without files.
+/// SRIOV storage: a frame moves to the function's file and back without its contents; its VMM accesses it at the
+/// guest's offset, and all other accesses use the unchanged address. The memory freed by the move is released to the
+/// host in chunks. Also tested on memory without files.
 #[test]
 fn frames_move_without_their_contents() {
     for bench in [Bench::new(), Bench::on(&|len| SharedRegion::anonymous(len as usize).unwrap())] {
@@ -21,7 +21,7 @@ fn frames_move_without_their_contents() {
             file.slice(page * FRAME + 8, 8).unwrap().store(0xbad_u64, 0, Ordering::Release).unwrap();
         }
         bench.provision(VF1, &[5, 6]);
-        // Before the contents are checked: reads allocate pages.
+        // Checked before the contents are read, because reads allocate pages.
         if sparse {
             assert_eq!((held(file, 0), held(bench.memory.local(), FRAME)), (4096, 3 * 4096), "released by scrub only");
             scrub();
@@ -30,12 +30,12 @@ fn frames_move_without_their_contents() {
         }
         assert_eq!((bench.window(VF1, 8), bench.window(VF1, 0x1_0000), bench.window(VF1, FRAME + 8)), (0, 0, 0));
         assert_eq!((bench.get(5 * FRAME + 0x1_0000), bench.get(6 * FRAME + 8), bench.get(9 * FRAME)), (0, 0, 0x99));
-        // All accesses see each other's writes.
+        // Each kind of access returns data written by the others.
         file.slice(FRAME + 16, 8).unwrap().store(0x111_u64, 0, Ordering::Release).unwrap();
         assert_eq!((bench.get(6 * FRAME + 16), bench.bar(Function::PF, 6 * FRAME + 16)), (0x111, 0x111));
         bench.memory.write_bar(Function::PF, 5 * FRAME, &[1; 8]);
         assert_eq!((bench.window(VF1, 0), bench.bar(VF1, 0)), (u64::from_le_bytes([1; 8]), u64::from_le_bytes([1; 8])));
-        // One frame keeps its page and its contents, one changes its page, one is new.
+        // One frame keeps its page and its contents, one changes its page, and one is newly assigned.
         bench.put(7 * FRAME, 0x77);
         bench.provision(VF1, &[7, 6, 5]);
         assert_eq!((bench.window(VF1, 0), bench.window(VF1, FRAME + 16), bench.window(VF1, 2 * FRAME)), (0, 0x111, 0));
@@ -70,7 +70,7 @@ fn pages_are_empty_before_they_are_given() {
         for page in 0..PAGES {
             file.slice(page * FRAME, 8).unwrap().store(page + 1, 0, Ordering::Release).unwrap();
         }
-        // Page 0 will store another frame, pages 1 and 2 are new.
+        // Page 0 will store another frame; pages 1 and 2 are newly assigned.
         (0..3).for_each(|page| bench.grant(VF1, page, Some(6 + page)));
         bench.memory.set_quota(VF1, 3 * FRAME);
         if prepared {
@@ -86,8 +86,8 @@ fn pages_are_empty_before_they_are_given() {
     }
 }
 
-/// SRIOV storage: an FLR releases what a function has written outside its frames, even if scattered, and does not touch
-/// its frames. The same holds for scrubbing, even if frames move before it has finished.
+/// SRIOV storage: an FLR releases data that a function has written outside its frames, even if scattered, and does not
+/// change its frames. The same holds for scrubbing, even if frames move before it has finished.
 #[test]
 fn pages_without_a_frame_are_freed() {
     for flr in [true, false] {
@@ -115,8 +115,8 @@ fn pages_without_a_frame_are_freed() {
     }
 }
 
-/// SRIOV storage: an FLR led by the PF releases all data of a function, from the end and in pieces of a frame, and none of
-/// other functions.
+/// SRIOV storage: an FLR with a PF driver releases all data of the function, from the end and one frame at a time, and
+/// no data of other functions.
 #[test]
 fn a_region_is_emptied_from_its_end() {
     let bench = Bench::new();
@@ -142,7 +142,8 @@ fn a_region_is_emptied_from_its_end() {
 }
 
 /// SRIOV storage: the PF's LMTT may map a frame twice, map its own tables, or map missing memory: only the first
-/// mapping is visible in a BAR, the tables stay in the PF's region, and engines always follow the walk.
+/// mapping is visible in a BAR, the tables stay in the PF's region, and engines always use the result of the table
+/// walk.
 #[test]
 fn odd_tables() {
     let bench = Bench::new();
@@ -158,7 +159,7 @@ fn odd_tables() {
     let read = |vf: Function, page: u64| bench.read(vf, Space::Ggtt, (u64::from(vf.0) * 4 + page) << 12);
     assert_eq!((read(VF1, 1), read(VF1, 2), read(VF1, 3)), (Ok(0x55), Ok(0x55), Err(FaultReason::OutsideLocal)));
     assert_eq!((read(VF2, 0), read(VF2, 1), read(VF2, 2)), (Ok(0x55), Ok(0), Ok(0x55)));
-    // The LMTT tables are assigned to VF 2, which is the PF's mistake: its writes to them take effect at the next walk.
+    // The PF has erroneously assigned the LMTT tables to VF 2. VF 2's writes to them take effect at the next walk.
     assert_eq!(bench.write(VF2, Space::Ggtt, (9 << 12) + 0x40, 7), Ok(()));
     assert_eq!(bench.get(0x40), 7);
     // A quota larger than the BAR, and tables outside the memory.
@@ -170,8 +171,8 @@ fn odd_tables() {
     assert_eq!(read(VF2, 0), Ok(0));
 }
 
-/// Contract B.9, H.3.4: compression control data follows the frame's address on the card, wherever the frame is stored,
-/// for the VF and the PF alike.
+/// Contract B.9, H.3.4: compression control data follows the frame's address on the card, regardless of where the frame
+/// is stored, for both the VF and the PF.
 #[test]
 fn control_follows_the_frame() {
     let bench = Bench::new();
@@ -193,8 +194,8 @@ fn control_follows_the_frame() {
     assert_eq!(control, [0, 0]);
 }
 
-/// Contract H.3.4, D.7: VF memory that the PF clears becomes a hole in the VF's file; clears by the VF itself leave
-/// holes as they are. `clear_vf` releases all of it.
+/// Contract H.3.4, D.7: VF memory that the PF clears becomes a hole in the VF's file; clears by the VF itself preserve
+/// holes. `clear_vf` releases all memory of the VF.
 #[test]
 fn zeros_are_holes() {
     let bench = Bench::new();
