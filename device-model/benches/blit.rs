@@ -2,7 +2,7 @@
 //! Linear 2 MiB copy and fill by the copy engine, compared with non-temporal `memcpy` and `memset` on the same core.
 //!
 //! Prints the ratio of the two speeds (1.0: equal; the target is 0.9), as the median of many short alternating rounds,
-//! so that noise on the machine affects both equally. Then prints the speed of tiled copies relative to a linear copy.
+//! so that noise on the host affects both equally. Then prints the speed of tiled copies relative to a linear copy.
 #![allow(clippy::cast_possible_truncation, reason = "numbers are chosen by the benchmark")]
 
 use std::hint::black_box;
@@ -21,7 +21,7 @@ const SIZE: usize = 2 << 20;
 const BUFFERS: usize = 16;
 const ROUNDS: usize = 301;
 const ROOT: u64 = 0x1000;
-/// Start of the buffers in local memory: tables are below.
+/// Start of the buffers in local memory; the tables are below.
 const FIRST: u64 = 2 << 20;
 
 /// The card's memory; each buffer is one 2 MiB page, at addresses 0, 2 MiB, 4 MiB …

@@ -26,7 +26,7 @@ const CONTEXT: u64 = 0x1_0000;
 const BATCH: u64 = 0x2_0000;
 const DATA: u64 = 0x4_0000;
 const LOCAL: usize = 2 << 20;
-/// Above it, the LMTT: directory and VF 1's table.
+/// Address of the LMTT, above the other contents: directory and VF 1's table.
 const LMTT: u64 = LOCAL as u64;
 /// Number of stores in one round of the batch, each to a different dword in four pages.
 const STORES: u64 = 1024;

@@ -2,9 +2,9 @@
 //! Measures the time to provision a virtual function with local memory that is completely written, and to clear it
 //! again.
 //!
-//! `cargo run --release -p arctic-device-model --example provision -- [GiB of the VF, default 1]` needs twice that much
-//! memory. The driver's timeouts are 1 s for the response to UPDATE_VF_CFG, and 5 s for the PF's clearing during an FLR
-//! of a VF; the engines are stopped only during the adoption.
+//! `cargo run --release -p arctic-device-model --example provision -- [GiB of the VF, default 1]` needs twice the VF's
+//! size in host memory. The driver's timeouts are 1 s for the response to UPDATE_VF_CFG, and 5 s for the PF's clearing
+//! during an FLR of a VF; the engines are stopped only during the adoption.
 #![allow(clippy::cast_possible_truncation, reason = "numbers are chosen by the example")]
 
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn timed(what: &str, work: impl FnOnce()) {
     println!("{what:58} {:9.1} ms", start.elapsed().as_secs_f64() * 1e3);
 }
 
-/// Calls `piece` until it returns false; prints the total time and that of the longest piece.
+/// Calls `piece` until it returns false; prints the total time and the duration of the longest call.
 fn in_pieces(what: &str, mut piece: impl FnMut() -> bool) {
     let (start, mut longest, mut pieces) = (Instant::now(), Duration::ZERO, 0);
     loop {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Differential test of the engine against a slow, plain reference: both execute random well-formed work, and the
-//! results are compared: memory, GGTT, registers, context image, and the position where the parser stopped.
+//! Differential test of the engine against a slow, simple reference implementation. Both execute the same random
+//! well-formed commands. The test then compares memory, GGTT, registers, context image, and the position where the
+//! parser stopped.
 //!
 //! `ARCTIC_DIFFERENTIAL_COMMANDS` sets the number of commands to execute (default 60 000; a million takes about ten
 //! seconds), `ARCTIC_DIFFERENTIAL_SEED` the first seed.
@@ -22,8 +23,8 @@ fn setting(name: &str, default: u64) -> u64 {
 
 /// V8-045, V8-087, V8-089, V8-090, V8-096..098, V8-105, V8-106, V8-110, V8-112, V8-114, V8-118, V8-120, V8-122..127,
 /// V8-130..135, V8-137, V8-140, V8-145..155, V8-159, V8-163, V8-170, V8-171, V13-044..048, V13-052..057, V13-059,
-/// V13-062, V13-065..067, V13-070, V13-076: the engine's resulting state equals that of a plain implementation of these
-/// items, whether the context is interrupted or not.
+/// V13-062, V13-065..067, V13-070, V13-076: the engine's resulting state equals the state that a simple implementation
+/// of these items produces, whether the context is interrupted or not.
 #[test]
 fn the_engine_does_what_the_reference_does() {
     let wanted = setting("ARCTIC_DIFFERENTIAL_COMMANDS", 60_000);

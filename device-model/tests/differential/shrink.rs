@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Minimises a failing case: removes commands while the two sides still disagree.
+//! Minimises a failing case: removes commands while engine and reference still disagree.
 
 use arctic_test_support::differential::compare::{Worlds, both, disagreement};
 use arctic_test_support::differential::grammar::Case;
@@ -9,7 +9,7 @@ fn part(case: &mut Case, n: usize) -> &mut Vec<Vec<u32>> {
     if n < 8 { &mut case.batches[n] } else { &mut case.ring }
 }
 
-/// Returns a smaller case on which the sides disagree, and the difference.
+/// Returns a smaller case on which engine and reference disagree, and the difference.
 pub fn shrink(worlds: &mut Worlds, mut case: Case, mut difference: String) -> (Case, String) {
     let mut attempt = |case: &mut Case, smaller: Case, difference: &mut String| {
         let (engine, reference, _) = both(worlds, &smaller);
@@ -20,7 +20,7 @@ pub fn shrink(worlds: &mut Worlds, mut case: Case, mut difference: String) -> (C
     for _ in 0..4 {
         let before = case.size();
         for n in 0..9 {
-            // Runs of commands first, then single commands; the end of a batch is kept.
+            // Removes runs of commands first, then single commands; the last command of a batch is kept.
             let mut run = part(&mut case, n).len();
             while run > 0 {
                 let mut at = 0;

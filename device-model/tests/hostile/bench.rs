@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A card with guest memory, clock and interrupt sink, and a driver that knows the handshake.
+//! A card with guest memory, clock and interrupt sink, and a driver that performs the GuC handshake.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -153,7 +153,7 @@ pub const TABLES: u64 = 0xc0_0000;
 /// Work queues: descriptor, and the ring one page after it.
 pub const QUEUES: u64 = 0xd0_0000;
 pub const DATA: u64 = 0x100_0000;
-/// GGTT addresses of guest memory: mapped, by message, odd.
+/// GGTT addresses of guest memory: mapped, accessed by messages, and with the odd length.
 pub const GLOBAL_RAM: u64 = 0x200_0000;
 pub const GLOBAL_REMOTE: u64 = 0x240_0000;
 pub const GLOBAL_ODD: u64 = 0x250_0000;
@@ -173,10 +173,10 @@ pub const PLACES: Places = Places {
 pub const GDRST: u32 = 0x941c;
 pub const GU_CNTL: u32 = 0x10_1010;
 
-/// Limit for the CPU time of one call of the card's work, which runs a step of each engine.
+/// CPU time limit of one call of `Card::work`, which runs a step of each engine.
 const LONGEST_WORK: Duration = Duration::from_millis(100);
 
-/// A card with its surroundings; the methods are a driver's operations.
+/// A card with its environment; the methods are a driver's operations.
 pub struct Bench {
     pub card: Arc<Card>,
     pub guest: Arc<GuestMemory>,
@@ -207,7 +207,8 @@ impl Bench {
         self.clock.1.advance(nanoseconds);
     }
 
-    /// Runs the card's work at most `calls` times; returns true if it became idle. Asserts the time limit of each call.
+    /// Calls `Card::work` at most `calls` times; returns true if the card became idle. Asserts the time limit of each
+    /// call.
     pub fn work(&self, calls: u32) -> bool {
         for _ in 0..calls {
             match process::work(&self.card, LONGEST_WORK) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A hostile guest against the whole card: whatever the guest writes, the card must not panic, hang, leak memory, or
-//! access memory outside the guest's, and must work again after a reset.
+//! A hostile guest attacks the whole card. Regardless of the guest's writes, the card must not panic, hang, leak
+//! memory, or access memory outside the guest's, and must work again after a reset.
 //!
 //! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first seed.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
@@ -91,7 +91,7 @@ fn every_entry_of_the_table_and_the_end() {
 fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let id = random.below(u64::from(CONTEXTS)) as u32;
     let class = random.of(&EngineClass::BY_GUC);
-    // A ring with commands of the kernel, or a ring that starts an unprivileged batch.
+    // A ring with privileged commands, or a ring that starts an unprivileged batch.
     let ring = match random.below(3) {
         0 => PLACES.stream(random, class, registers, 512),
         _ => mi::batch_buffer_start(Process(PLACES.batch(id))).to_vec(),
@@ -339,7 +339,7 @@ fn a_panic_in_an_engine_stays_there() {
     assert_eq!(bench.card.panics(), 1);
 }
 
-/// The same for the GuC: it is in reset, which its driver can read, and can be started again.
+/// A panic in the GuC puts the GuC into reset. Its driver can read this state and can start the GuC again.
 #[test]
 fn a_panic_in_the_guc_resets_it() {
     let mut bench = Bench::new();

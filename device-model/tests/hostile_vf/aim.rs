@@ -11,7 +11,7 @@ use arctic_test_support::vfs::world::{ODD, RAM, REMOTE, private};
 /// Returns an address of local memory outside the attacker's quota or address space.
 pub fn foreign_local(random: &mut Random) -> u64 {
     match random.below(6) {
-        // As device address: frames of the victims and the PF.
+        // Interpreted as a device address: frames of the victims and the PF.
         0 => random.below(5 * LOCAL),
         // Slightly beyond the quota.
         1 => LOCAL + random.below(4 << 20),
@@ -141,7 +141,7 @@ fn blit(random: &mut Random) -> Vec<u32> {
         1 => mi::xy_fast_copy(surface(to), surface(from), size).to_vec(),
         2 => mi::xy_color(surface(to), size, random.dword()).to_vec(),
         how => {
-            // Compression control data to memory, and back.
+            // Copies compression control data to memory, or back.
             let blocks = 1 + random.below(4) as u32;
             let (from, to, home) = (from & !0xfff, to & !0xfff, home & !0xfff);
             match how {

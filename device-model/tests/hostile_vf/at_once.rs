@@ -45,8 +45,8 @@ fn wait(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Three workers run while the attacker makes accesses, changes entries that engines are reading, and is reset by FLR
-/// at random times; two other VFs must complete their work.
+/// Three workers run while the attacker performs accesses, changes entries that engines are reading, and is reset by
+/// FLR at random times; two other VFs must complete their work.
 #[test]
 fn workers_and_resets_at_once() {
     let watchdog = Watchdog::new("everything at once");
@@ -161,8 +161,8 @@ fn floods_make_nothing_grow() {
     }
 }
 
-/// Endless doorbell writes or TLB invalidations of one function, at a rate beyond that of any VMM, do not take the
-/// engines' time from other functions.
+/// Endless doorbell writes or TLB invalidations of one function, at a higher rate than any VMM produces, do not take
+/// engine time from other functions.
 #[test]
 fn ringing_without_end() {
     let _watchdog = Watchdog::new("ringing");

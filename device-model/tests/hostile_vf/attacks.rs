@@ -12,7 +12,8 @@ use arctic_test_support::{context, ct};
 
 use crate::aim;
 
-/// Returns `word`, or its complement if it equals a canary: a canary found later was then read from another function.
+/// Returns `word`, or its complement if it equals a canary, so that a canary found later must have been read from
+/// another function.
 fn innocent(word: u32) -> u32 {
     if canary::owner(word).is_some() { !word } else { word }
 }
@@ -56,7 +57,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     vf.write_context(id, 0, &ring);
     let image = Vf::image(id, 0) + 0x1000;
     while random.one_in(5) {
-        // Ring, batch, workaround batches, page tables, and addresses for interrupts.
+        // Dwords of the ring, batch, workaround batches, page tables, and interrupt addresses.
         let at =
             random.of(&[3, 5, 7, 9, 0xb, 0xd, 0xf, 0x11, 0x13, 0x15, 0x31, 0x33, 0x50, 0x52, 0x57, 0x59, 0x63, 0x65]);
         let value = match random.below(4) {

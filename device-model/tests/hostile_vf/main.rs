@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A hostile virtual function against other functions: it uses its BARs, rings and contexts in any way, but must not
-//! read or write data of other functions, get more engine time than its quantum allows, or make the card panic, hang or
-//! leak memory.
+//! A hostile virtual function attacks other functions: it uses its BARs, rings and contexts in any way. It must not be
+//! able to read or write data of other functions, get more engine time than its quantum allows, or make the card panic,
+//! hang or leak memory.
 //!
 //! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first seed.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
@@ -108,7 +108,7 @@ impl Job {
     }
 }
 
-/// Ends a victim's context, and reads the completion message.
+/// Deregisters a victim's context, and reads the completion message.
 fn retire(bench: &mut Bench, victim: usize, id: u32) {
     bench.victims[victim].consume();
     bench.victims[victim].request(0x4503, &[id]);
@@ -218,7 +218,7 @@ fn random_attacks_with_trapped_tables() {
     random_attacks(false, false);
 }
 
-/// Random attacks with a PF driver, which provisions by messages and completes the FLRs.
+/// Random attacks with a PF driver, which provisions VFs by messages and completes the FLRs.
 #[test]
 fn random_attacks_under_a_pf_driver() {
     random_attacks(true, true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Data remanence: after a reset or new provisioning the next owner finds no data of the previous one.
+//! Data remanence: after a reset or new provisioning, the next owner finds no data of the previous owner.
 
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::Function;
@@ -21,7 +21,7 @@ fn an_flr_leaves_no_compression_control() {
     bench.victims.iter_mut().for_each(Vf::up);
     fill(&bench);
     bench.attacker.up();
-    // 256 bytes of control data, for 64 KiB of memory, from memory.
+    // Loads 256 bytes of control data, which cover 64 KiB of memory, from memory.
     let data = canary::bytes(ATTACKER.0, 0x100);
     bench.attacker.local.slice(at::DATA, data.len()).unwrap().write_slice(&data, 0).unwrap();
     let from = Control::Memory(base(ATTACKER) + at::DATA);
@@ -35,7 +35,7 @@ fn an_flr_leaves_no_compression_control() {
     unharmed(&before, &snapshot(&bench, true));
 }
 
-/// After new provisioning by the card no function can read another function's old data.
+/// After new provisioning by the card, no function can read another function's old data.
 #[test]
 fn another_sharing_shows_nothing_old() {
     for mapped in [false, true] {

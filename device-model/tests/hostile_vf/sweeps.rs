@@ -158,7 +158,7 @@ fn random_process_tables() {
     nothing_leaked(&bench, false);
 }
 
-/// Contract C.5, F.1: each ID, in each action with an ID, refers to a context of the attacker or to none.
+/// Contract C.5, F.1: each ID, in each action with an ID, refers to a context of the attacker or to no context.
 #[test]
 fn every_context_id() {
     let mut bench = ready(true);
@@ -195,8 +195,8 @@ fn every_context_id() {
     jobs.into_iter().for_each(|job| job.finish(&mut bench));
 }
 
-/// V13-052, V13-080: from rings and batches on each engine the attacker writes each register, and stores each one in
-/// its memory: it obtains no secret of the PF or of a victim, and changes none.
+/// V13-052, V13-080: from rings and batches on each engine, the attacker writes each register and stores each
+/// register's value in its memory. It neither reads nor changes a secret of the PF or of a victim.
 #[test]
 fn every_register_by_commands() {
     let mut bench = ready(true);
@@ -271,7 +271,7 @@ fn every_entry_reads_as_its_owners() {
     }
 }
 
-/// V13-080: registers without function-specific state, which commands of any function may read: constants and clocks.
+/// V13-080: registers without function-specific state (constants and clocks), which commands of any function may read.
 /// Additions to this list require a review.
 #[test]
 fn shared_registers() {
@@ -295,7 +295,7 @@ const SHARED: [&str; 10] = [
     "XEHPG_INSTDONE_GEOM_SVGUNIT",
 ];
 
-/// V13-016, contract C.1: functions without resources, and disabled functions, access nothing.
+/// V13-016, contract C.1: functions without resources and disabled functions cannot access any memory.
 #[test]
 fn functions_without_anything() {
     let bench = ready(false);

@@ -42,7 +42,7 @@ fn stubborn(vf: &Vf, id: u32, waits: bool) {
     vf.poke(Vf::image(id, 0) + 0x1000 + 0x13 * 4, at as u32 | 1);
 }
 
-/// Registers such a context again.
+/// Registers a non-preemptible context again.
 fn spin(vf: &mut Vf, id: u32, class: EngineClass, waits: bool) {
     vf.request(0x4503, &[id]);
     vf.write_context(id, 0, &[0; 2]);
@@ -230,7 +230,7 @@ fn starting_over_pays_no_debts() {
             3 => (0..20).for_each(|_| bench.attacker.request(0x1000, &[id])),
             4 => bench.attacker.request(0x7000, &[1, 1 << 31]),
             5 => {
-                // A semaphore wait that is satisfied only at times.
+                // A semaphore wait that is satisfied only intermittently.
                 let wait = mi::semaphore_wait(Global(SCRATCH + 0x800), Compare::Equal, 1);
                 restart(&mut bench.attacker, id, class, &wait);
                 bench.attacker.poke(at::SCRATCH + 0x800, random.below(2) as u32);
@@ -240,7 +240,7 @@ fn starting_over_pays_no_debts() {
     });
 }
 
-/// Contract F.5: a parallel context that occupies both video engines while it works on one, with other functions that
+/// Contract F.5: a parallel context occupies both video engines while it executes on one of them, and other functions
 /// have work for the second.
 #[test]
 fn a_parallel_context_holds_no_engine_for_nothing() {

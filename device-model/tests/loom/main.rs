@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Model checking of the parts that threads share without a global lock, in every order that the memory model permits.
+//! Model checking of the modules whose state threads share without a global lock, in every order that the memory model
+//! permits.
 //!
-//! The modules below are the library's own sources, compiled a second time with loom's types as `crate::sync`. loom
-//! executes each model repeatedly until it has covered all interleavings (with at most [`PREEMPTIONS`] switches away
-//! from a runnable thread), including stale values that a load may return. A deadlock in a model indicates a lost
-//! wakeup; loom reports it by a panic. loom has no time, so a sleep lasts until a wakeup.
+//! The modules below are the library's own sources, recompiled with loom's types as `crate::sync`. loom executes each
+//! model repeatedly until it has covered all interleavings (with at most [`PREEMPTIONS`] switches away from a runnable
+//! thread), including stale values that a load may return. A deadlock in a model indicates a lost wakeup; loom reports
+//! it by a panic. loom has no time, so a sleep lasts until a wakeup.
 //!
 //! `cargo test --test loom -- part-of-a-name` runs some of the models; `LOOM_MAX_PREEMPTIONS` and loom's other
 //! variables set the limits of the search.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 #![forbid(unsafe_code)]
-// The library's sources contain more than the models use.
+// The library's sources contain items that the models do not use.
 #![allow(dead_code, unused_imports, clippy::enum_variant_names)]
 
 mod sync {
@@ -108,8 +109,8 @@ fn check(model: fn()) {
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
-    // One thread, so that the name is printed before the model runs: unwinding a model's thread that holds a lock may
-    // abort the process.
+    // One thread, so that the name is printed before the model runs, because unwinding a model's thread that holds a
+    // lock may abort the process.
     arguments.test_threads = Some(1);
     let all = [
         models::workers::ALL,

@@ -20,7 +20,7 @@ enum Stage {
     DeregistrationRung,
 }
 
-/// Runs one context after the other; each stores a distinct value, on the next engine class.
+/// Runs contexts one after another. Each stores a distinct value and uses the next engine class.
 pub struct Driver {
     pub vf: Vf,
     stage: Stage,
@@ -117,7 +117,7 @@ impl Driver {
     }
 }
 
-/// Another processor of the same guest: accesses registers, mailbox and doorbells, one access at a time.
+/// Another vCPU of the same guest: accesses registers, mailbox and doorbells, one access at a time.
 pub struct Processor {
     pub vf: Vf,
     /// Next step of a mailbox request: dwords 3, 2, 1, the header, the doorbell, a read of the response.
@@ -140,7 +140,7 @@ impl Processor {
             3 => vf.set(0x19_0010, random.dword()),
             4 => vf.set(0x40_0000 + random.below(8) as u32 * 4096, 1),
             5 => {
-                // xe's interrupt handler, possibly concurrent on two processors.
+                // xe's interrupt handler, possibly concurrent on two vCPUs.
                 let sources = vf.get(0x19_0018);
                 vf.set(0x19_0070, 1 << random.below(32));
                 vf.set(0x19_0060, vf.get(0x19_0060));

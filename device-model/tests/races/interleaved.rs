@@ -52,7 +52,7 @@ pub fn attacker_starts_anew(bench: &mut Bench, before: &Snapshot) {
     bench.card.reset_function(ATTACKER);
     bench.work(40);
     nothing_leaked(bench, false);
-    // The victims' own drivers and processors have changed their rings and mailboxes; these are restored before the
+    // The victims' drivers and vCPUs have changed their rings and mailboxes, which are therefore restored before the
     // comparison.
     for victim in &bench.victims {
         victim.write_words(Vf::ring(5, 0), &[0; 8]);
@@ -72,9 +72,9 @@ fn turn(bench: &Bench, random: &mut Random) {
     bench.pass(random.below(100_000));
 }
 
-/// A card that provisions VFs without a PF driver. One function is reset at random moments of its work; two processors
-/// access another function's registers, mailbox and doorbells while its driver works; a third function is idle. The
-/// second function's jobs complete, and no function's data is lost or leaked.
+/// A card that provisions VFs without a PF driver. One function is reset at random points of its work, a second
+/// function works, and a third is idle. One more vCPU of each working function accesses registers, mailbox and
+/// doorbells. The second function's jobs complete, and no function's data is lost or leaked.
 #[test]
 fn functions_beside_one_that_is_reset() {
     cases("functions beside one that is reset", 24, |random| {
@@ -113,9 +113,9 @@ fn functions_beside_one_that_is_reset() {
     });
 }
 
-/// With a PF driver that makes random resets of engines, GuC and functions, enables and disables VFs, and starts FLRs,
-/// invalidations and provisioning between any two accesses of three working functions. The card does not panic or
-/// deadlock; after a new start it works, and no guest's memory has changed.
+/// A PF driver resets engines, GuC and functions at random, enables and disables VFs, and starts FLRs, invalidations
+/// and provisioning between any two accesses of three working functions. The card does not panic or deadlock. After a
+/// restart it works, and no guest's memory has changed.
 #[test]
 fn resets_of_everything() {
     cases("resets of everything", 24, |random| {
@@ -144,7 +144,7 @@ fn resets_of_everything() {
                 _ => turn(&bench, random),
             }
         }
-        // New start of the PF driver.
+        // Restarts the PF driver.
         bench.card.disable_vfs();
         bench.card.reset();
         *bench.pf.borrow_mut() = Some(Pf::up(&bench.card));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Races: several processors access the same functions, with resets and FLRs during work. Work in progress completes or
-//! is dropped as a whole, other functions are not affected, there is no deadlock, and afterwards a new driver finds the
-//! card in reset state.
+//! Races: several vCPUs access the same functions during resets and FLRs. Work in progress completes or is dropped as a
+//! whole, other functions are not affected, there is no deadlock, and afterwards a new driver finds the card in reset
+//! state.
 //!
 //! `interleaved` executes single accesses of several actors and single steps of the card on one thread, in an order
 //! determined by a seed; `RACES_SEED` reproduces a failure. `threads` runs them concurrently for `RACES_MS`

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Several processors write one register: each has its own bits, which must keep the value that it wrote.
+//! Several vCPUs write different bits of one register. Each bit must keep the value written by its vCPU.
 
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -11,7 +11,7 @@ use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Time;
 
 const PROCESSORS: u32 = 4;
-/// Duration of each test; sufficient on a busy machine.
+/// Duration of each test; sufficient on a loaded host.
 const WHILE: Duration = Duration::from_millis(150);
 
 fn card() -> Arc<Card> {
@@ -75,7 +75,7 @@ fn narrow_writes_leave_others_bytes() {
     }
 }
 
-/// Contract B.4: the first write locks the WOPCM registers, and each processor then reads that write's value.
+/// Contract B.4: the first write locks the WOPCM registers, and each vCPU then reads the value of that write.
 #[test]
 fn a_lock_has_one_first() {
     let card = card();

@@ -28,7 +28,7 @@ fn page(number: u64) -> Page {
     Page::at(WINDOW + number * PAGE_BYTES).unwrap()
 }
 
-/// A block with two doorbells routed to the GuC; a write that causes a message notifies the GuC, as the card does.
+/// A block with two doorbells routed to the GuC; a write that causes a message notifies the GuC, as in the card.
 struct Block {
     doorbells: Doorbells,
     called: Mutex<bool>,
@@ -68,8 +68,8 @@ fn ring_beside(block: &Arc<Block>, function: Function) -> JoinHandle<Ring> {
     thread::spawn(move || block.ring(function, page(0)))
 }
 
-/// A guest moves its tail and writes the doorbell, twice, while the GuC runs: after the last step that a message
-/// causes, the GuC has read the last tail.
+/// A guest advances its tail and writes the doorbell, twice, while the GuC runs. After the last step that is triggered
+/// by a message, the GuC has read the last tail.
 fn no_ring_is_lost() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
@@ -96,7 +96,8 @@ fn no_ring_is_lost() {
     assert_eq!(seen, 2);
 }
 
-/// Two guests write two doorbells of one group: both are served, whichever message is merged into the other.
+/// Two guests write two doorbells of one group: both are served, regardless of which message is coalesced into the
+/// other.
 fn no_ring_is_lost_beside_another() {
     let block = Block::new();
     block.doorbells.arm(0, VF1, page(0)).unwrap();
@@ -122,7 +123,7 @@ fn a_ring_is_reported_for_the_armed_function() {
     first.join().unwrap();
     assert_eq!(block.step(), [0u8; 0], "VF 2 has not written the doorbell");
     assert_ne!(block.ring(VF2, page(0)), Ring::Missed);
-    // The status may be that of VF 1's write: its message has been sent before, or is this one.
+    // The status may have been set by VF 1's write, whose message was sent earlier or is this one.
     *block.called() = true;
     assert_eq!(block.step(), [0]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Engines: their locks, the flags by which workers select them, and memory that is unmapped while they run.
+//! Engines: locks, the flags by which workers select engines, and memory that is unmapped while engines run.
 
 use std::ops::Range;
 
@@ -48,8 +48,8 @@ fn one_at_a_time() {
     assert_eq!(*engine.lock(), 2 + u32::from(stepped));
 }
 
-/// If a worker cannot lock an engine that no control path wants, another worker has locked it: of two workers, one
-/// steps.
+/// If a worker cannot lock an engine that no control path is waiting for, another worker has locked it. Of two workers,
+/// at least one executes a step.
 fn a_failed_lock_attempt_has_a_cause() {
     let engine = Arc::new(PriorityMutex::new(0));
     let worker = |engine: Arc<PriorityMutex<u32>>| {
@@ -71,7 +71,7 @@ fn a_failed_lock_attempt_has_a_cause() {
     assert_eq!(*engine.lock(), u32::from(one) + u32::from(other));
 }
 
-/// An engine finds its semaphore not satisfied and is put off while another engine satisfies it: the first engine polls
+/// An engine finds its semaphore not satisfied and backs off while another engine satisfies it. The first engine polls
 /// again without delay.
 fn no_change_is_slept_over() {
     struct Shared {
@@ -146,8 +146,8 @@ fn tlb_invalidation_drops_cached_pages() {
     assert_eq!(shared.pages[0].load(Ordering::Relaxed), 7);
 }
 
-/// A frame is assigned to a virtual function and back while its bytes are written by a trapped access: the access sees
-/// the frame at one location for its whole duration, and the virtual function keeps no copy.
+/// A frame is assigned to a virtual function and back while a trapped access writes to it. The access uses one location
+/// of the frame for its whole duration, and the virtual function keeps no copy.
 fn no_write_is_lost_on_the_way() {
     let region = || SharedRegion::anonymous(FRAME as usize).unwrap();
     let mut storage = Storage::new(region());

@@ -5,8 +5,8 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 
 use crate::memory::{Access, Fault, FaultReason, Space};
 
-/// Replaces the library's `Gam`: GGTT addresses of dwords. Byte copies of the library are relaxed, as they are not
-/// ordered among themselves; dword loads and stores are acquire and release.
+/// Replaces the library's `Gam`; supports only GGTT addresses of dwords. Byte copies are relaxed, because the library
+/// does not order them among themselves; dword loads are acquire, dword stores release.
 pub struct Gam<'m>(pub &'m [AtomicU32]);
 
 impl Gam<'_> {

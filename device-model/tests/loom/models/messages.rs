@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages between host and GuC, and interrupts: no message or event is lost, no data is read before it is written,
-//! and no interrupt is sent after it has been disabled.
+//! and no interrupt is sent after interrupts have been disabled.
 
 use std::sync::Arc as StdArc;
 
@@ -29,7 +29,7 @@ pub const ALL: &[crate::Model] = &[
     ("interrupts::no_msi_after_a_reset", no_msi_after_a_reset),
 ];
 
-/// Dwords in each of the two rings: room for two messages, but not for three.
+/// Dwords in each of the two rings: space for two messages, but not for three.
 const RING: u32 = 8;
 const HEAD: usize = 0;
 const TAIL: usize = 1;
@@ -75,8 +75,9 @@ fn receive(memory: &Memory, channel: &mut Channel) -> Vec<u32> {
     taken
 }
 
-/// A host sends three requests, one across the end of the ring, while the GuC receives: each arrives completely, in
-/// order and exactly once. The host sends the third only if the head shows enough room.
+/// A host sends three requests, one of which wraps around the end of the ring, while the GuC receives. Each request
+/// arrives completely, in order and exactly once. The host sends the third only if the head indicates enough free
+/// space.
 fn requests_arrive_whole() {
     let (memory, mut channel) = channel(6);
     let host = {
@@ -105,8 +106,8 @@ fn requests_arrive_whole() {
     assert_eq!((value(&memory, HEAD), value(&memory, STATUS)), ((6 + 3 * sent) % RING, 0));
 }
 
-/// The GuC sends three messages while the host reads, and the host's ring has room for two: each arrives completely, in
-/// order and exactly once.
+/// The GuC sends three messages while the host reads, and the host's ring has space for two. Each message arrives
+/// completely, in order and exactly once.
 fn messages_to_the_host_arrive_whole() {
     let (memory, mut channel) = channel(6);
     for n in 1..=3 {
@@ -144,8 +145,8 @@ fn messages_to_the_host_arrive_whole() {
     assert_eq!((taken, channel.waiting()), (vec![1, 2, 3], 0));
 }
 
-/// A host that writes arbitrary values at any time: the GuC disables the ring or reads garbage, but does not panic or
-/// loop forever.
+/// A host writes arbitrary values at any time. The GuC disables the ring or reads garbage, but does not panic or loop
+/// forever.
 fn a_host_that_meddles() {
     let (memory, mut channel) = channel(0);
     channel.post(Outgoing::event(0x77, &[1]));
@@ -255,7 +256,8 @@ impl Tree {
     }
 }
 
-/// Two engines raise events while the driver's handler runs at any point: it finds both events by MSIs alone.
+/// Two engines raise events at any point of the driver's handler. The handler, which only MSIs trigger, finds both
+/// events.
 fn no_event_is_lost() {
     let tree = Tree::new(true);
     let engines = [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class));
@@ -295,7 +297,7 @@ fn no_msi_after_the_disable() {
     assert_eq!(tree.sent(), sent);
 }
 
-/// The same after a reset of the function.
+/// After a reset of the function has returned, no MSI is sent.
 fn no_msi_after_a_reset() {
     let tree = Tree::new(true);
     let engine = Tree::raise(&tree, EngineClass::Render);

@@ -14,7 +14,7 @@ pub const ALL: &[crate::Model] = &[
     ("registers::the_first_locks", the_first_locks),
 ];
 
-/// Two processors write different bits of a masked register, one of them twice.
+/// Two vCPUs write different bits of a masked register, one of them twice.
 fn masked_writes() {
     let cell = Arc::new(Cell::new(0));
     let other = {
@@ -27,7 +27,7 @@ fn masked_writes() {
     assert_eq!(cell.value(), 7);
 }
 
-/// Two processors write one half each of a register, while the card sets another bit of it.
+/// Two vCPUs each write one half of a register, while the card sets another bit of it.
 fn partly_writable() {
     let cell = Arc::new(Cell::new(0));
     let others = [(0xff00, 0x5500), (0x00ff, 0x0033)].map(|(mask, value)| {
@@ -53,8 +53,7 @@ fn a_bit_set_during_a_clear_stays_set() {
     assert_eq!(cell.value(), 2);
 }
 
-/// Two processors write a register that the first write locks: one write takes effect, and both processors read its
-/// value.
+/// Two vCPUs write a register that the first write locks. One write takes effect, and both vCPUs read its value.
 fn the_first_locks() {
     let cell = Arc::new(Cell::new(0));
     let write = |cell: &Cell, value: u32| {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The card's workers: no notification is lost, no worker sleeps past one, and flags and locks of the engines do not
-//! block work.
+//! The card's workers: no notification is lost, no worker sleeps past one, and no runnable engine is left waiting.
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -20,7 +19,8 @@ pub const ALL: &[crate::Model] = &[
     ("workers::all_workers_stop", all_workers_stop),
 ];
 
-/// The parts of `Card` that use event_count and calls; the GuC is a lock around the tails that it has read.
+/// The parts of `Card` that use the event count and the pending notifications. The GuC is modelled as a lock around the
+/// tails that it has read.
 struct Card {
     event_count: EventCount,
     calls: GucPending,
@@ -63,7 +63,7 @@ impl Card {
         self.guc.lock().unwrap()
     }
 
-    /// `Card::work`: returns true if a step was done.
+    /// `Card::work`: returns true if a step was executed.
     fn work(&self) -> bool {
         if !self.calls.due(0) {
             return false;
@@ -92,7 +92,8 @@ impl Card {
     }
 }
 
-/// A worker polls for work, and sleeps if there is none, while a host rings: the tail written before is read.
+/// A worker polls for work, and sleeps if there is none, while a host rings the doorbell. The worker reads the tail
+/// that was written before the doorbell.
 fn a_call_wakes_a_worker() {
     let card = Card::new();
     let host = {
@@ -103,7 +104,7 @@ fn a_call_wakes_a_worker() {
     host.join().unwrap();
 }
 
-/// Two functions ring: one worker reads both tails, whatever step it is in.
+/// Two functions ring the doorbell: one worker reads both tails, regardless of the interleaving.
 fn two_callers_and_a_worker() {
     let card = Card::new();
     let hosts = [0, 1].map(|function| {
@@ -142,7 +143,8 @@ fn one_of_two_workers_hears_a_call() {
     assert_eq!(card.guc().seen[0], 1);
 }
 
-/// A step of the GuC loads an engine and rings: the worker that found no work, and may sleep, steps the engine.
+/// A step of the GuC loads an engine and posts a wakeup. The worker that found no work, and may be asleep, then steps
+/// the engine.
 fn a_step_calls_for_more() {
     let card = Card::new();
     let guc = {
@@ -169,8 +171,8 @@ fn a_step_calls_for_more() {
     guc.join().unwrap();
 }
 
-/// A thread that serves events does the step for its function itself and wakes no worker (`Card::poll_guc`), while a
-/// worker handles another function: both tails are read, whichever thread handles which notification.
+/// A thread that handles events executes the step for its function itself and wakes no worker (`Card::poll_guc`), while
+/// a worker handles another function. Both tails are read, regardless of which thread handles which notification.
 fn a_thread_attends_to_its_own_call() {
     let card = Card::new();
     let host = {
@@ -183,7 +185,7 @@ fn a_thread_attends_to_its_own_call() {
             card.tails[1].store(1, Ordering::Relaxed);
             card.calls.ring(1 << 1);
             if card.work() && card.guc().seen[0] == 1 {
-                // The other function's work is for the worker, as a loaded engine would be.
+                // Leaves the other function's work to the worker, as for a loaded engine.
                 card.event_count.ring();
             }
         })
@@ -194,7 +196,7 @@ fn a_thread_attends_to_its_own_call() {
     assert_eq!(card.guc().seen, [1, 1]);
 }
 
-/// A step that sets a deadline rings only if it is sooner than the deadline known to sleeping workers: they are woken.
+/// A step that sets a deadline wakes sleeping workers if the deadline is earlier than the one until which they sleep.
 fn an_earlier_deadline_wakes_sleepers() {
     let card = Card::new();
     let guc = {
@@ -219,7 +221,7 @@ fn an_earlier_deadline_wakes_sleepers() {
     guc.join().unwrap();
 }
 
-/// `Card::stop` reaches each worker, before, while and after it goes to sleep.
+/// `Card::stop` stops each worker, whether it is called before, while or after the worker goes to sleep.
 fn all_workers_stop() {
     let card = Card::new();
     let workers = [(); 2].map(|()| {
