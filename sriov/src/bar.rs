@@ -78,7 +78,8 @@ impl Bar {
         self.fields_at(self.register())
     }
 
-    /// The same registers at another offset, for a VF BAR in the SR-IOV capability: same layout (PCIe 9.3.3.14).
+    /// The same registers at another offset, for a VF BAR in the SR-IOV capability, which has the same layout (PCIe
+    /// 9.3.3.14).
     pub fn fields_at(&self, register: u16) -> [Field; 2] {
         let kind = MEMORY_64 | if self.prefetchable { PREFETCHABLE } else { 0 };
         [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A PCI Express function: takes configuration accesses, returns events for the device and the transport.
+//! A PCI Express function: handles configuration accesses and returns events for the device and the transport.
 
 use std::array;
 use std::fmt;
@@ -71,7 +71,7 @@ impl From<SriovError> for FunctionError {
 pub enum PowerState {
     /// Fully operational.
     D0,
-    /// Low power, state preserved. Only configuration accesses are answered.
+    /// Low power, state preserved. The function responds only to configuration accesses.
     D3hot,
 }
 
@@ -165,7 +165,7 @@ pub struct PciFunction {
     power_management: Option<u16>,
     msi: Option<u16>,
     sriov: Option<Sriov>,
-    /// Offsets of capabilities that get another ID in bulk reads, see [`PciFunction::read_config_disguised`].
+    /// Offsets of capabilities that have a different ID in bulk reads, see [`PciFunction::read_config_disguised`].
     disguised: Vec<u16>,
 }
 
@@ -231,9 +231,9 @@ impl PciFunction {
     ///
     /// QEMU takes one snapshot of all 4096 bytes and removes these two capabilities from the guest's list
     /// (vfio_add_ext_cap). With a vendor-specific ID they stay in the list. QEMU forwards the guest's own reads of 1, 2
-    /// or 4 bytes, IDs included, so the guest sees the true IDs. The exception is the dword at 0x100, which QEMU
-    /// answers from the snapshot: neither capability may be located there. The result depends only on the access
-    /// itself, not on earlier accesses.
+    /// or 4 bytes, IDs included, so the guest sees the true IDs. The exception is the dword at 0x100, which QEMU reads
+    /// from the snapshot, so neither capability may be located there. The result depends only on the access itself, not
+    /// on earlier accesses.
     pub fn read_config_disguised(&self, offset: u64, data: &mut [u8]) {
         self.read_config(offset, data);
         if data.len() <= 4 {

@@ -5,7 +5,7 @@ use crate::config::Field;
 
 /// Offset of the command register.
 pub const COMMAND: u16 = 0x04;
-/// Command: Memory Space Enable. The function answers memory accesses to its BARs.
+/// Command: Memory Space Enable. The function responds to memory accesses to its BARs.
 pub const COMMAND_MEMORY_SPACE: u16 = 1 << 1;
 /// Command: Bus Master Enable. The function may send memory requests, including MSI.
 pub const COMMAND_BUS_MASTER: u16 = 1 << 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Conversions of integers by what they mean: halves of a register, sizes and counts in the host's memory.
+//! Integer conversions by purpose: halves of a register, and sizes and counts in host memory.
 
 /// Bits 31:0.
 #[inline]
@@ -13,7 +13,7 @@ pub const fn high(value: u64) -> u32 {
     (value >> 32) as u32
 }
 
-const _: () = assert!(usize::BITS == 64, "memory of a card and of its guests needs a host with 64 bits");
+const _: () = assert!(usize::BITS == 64, "the memory of a card and of its guests requires a 64-bit host");
 
 /// A size, an offset or an index in the host's memory.
 #[inline]

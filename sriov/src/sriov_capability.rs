@@ -265,7 +265,7 @@ impl Sriov {
         }
     }
 
-    /// Reverts changes that a write may not make. `before` is the state before the write.
+    /// Reverts changes that a write is not allowed to make. `before` is the state before the write.
     pub fn settle(&self, config: &mut ConfigSpace, before: &Latched) {
         let locked = before.control & VF_ENABLE != 0;
         if locked {

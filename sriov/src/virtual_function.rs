@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Virtual functions: as an ordinary function in a guest, and as a VMM exposes them next to the physical function.
+//! Virtual functions, both as an ordinary function in a guest and as exposed by a VMM next to the physical function.
 
 use crate::bar::Bar;
 use crate::capability::Capability;
@@ -56,11 +56,11 @@ const PLACING: std::ops::Range<u64> = 0x04..0x28;
 /// - **IDs**: short reads of bytes 0 to 3 return all ones, as for a VF on the bus (PCIe 9.3.4.1.1, 9.3.4.1.2), so that
 ///   a bus scan does not find it. The guest's PCI core creates the device from the PF's SR-IOV capability. QEMU's
 ///   single bulk read of the space returns the real IDs, because QEMU rejects a function with vendor ID ffff.
-/// - **While VF Enable is clear**, short reads return all ones and writes are dropped (V13-016). Excepted are the short
-///   reads that QEMU itself makes when it sets up or resets a function (`VMM_READS`); these precede any VF enabling by
-///   the guest.
+/// - **While VF Enable is clear**, short reads return all ones and writes are dropped (V13-016). The exceptions are the
+///   short reads that QEMU itself performs when it sets up or resets a function (`VMM_READS`); these precede any VF
+///   enabling by the guest.
 /// - **BARs and memory space** are writable before VF Enable. The guest does not program a VF's BARs, but QEMU uses
-///   these registers for its mappings. The card therefore writes them through the machine's ECAM region. This takes
+///   these registers for its mappings. The card therefore writes them through the VM's ECAM region. This takes
 ///   milliseconds per VF, so it is done in advance; a VF that is not enabled does not decode its BARs
 ///   ([`VfConfigShim::decodes`]).
 /// - **Memory space** reads back as written, although it is hardwired to 0 in a VF: guests save the command register
@@ -154,8 +154,8 @@ impl VfConfigShim {
         self.memory_space = on && self.enabled;
     }
 
-    /// Conventional reset. QEMU resets each function of the machine separately and discards the BAR addresses. VF
-    /// Enable is not affected: it belongs to the PF and is cleared by the PF's reset (V13-114).
+    /// Conventional reset. QEMU resets each function of the VM separately and discards the BAR addresses. VF Enable is
+    /// not affected: it belongs to the PF and is cleared by the PF's reset (V13-114).
     pub fn reset(&mut self) -> Events {
         self.function.reset()
     }

@@ -3,8 +3,8 @@
 //!
 //! The table has two levels, both in local memory. A register points to a directory with one entry per function. Each
 //! entry points to the function's table, which has one entry per 2 MiB page. xe writes entries that address 32 GiB. The
-//! walk decodes the wider format, which addresses 128 GiB: a frame outside the card's memory is a fault in both
-//! formats.
+//! walk decodes the wider format, which addresses 128 GiB. In both formats, a frame outside the card's memory is a
+//! fault.
 
 use std::fmt;
 
@@ -69,8 +69,8 @@ impl std::error::Error for LmttFault {}
 /// The card's LMTT: its register and the size of the local memory that it addresses.
 pub type Lmtt = Walk<PAGE_SHIFT, UNIT_SHIFT, TABLE_ENTRIES, DIRECTORY_ENTRIES>;
 
-/// The table walk, generic over its sizes: page size and table alignment as shifts; number of entries in a VF's table
-/// and in the directory.
+/// The table walk, generic over the page size and the table alignment, as shifts, and over the number of entries in a
+/// VF's table and in the directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Walk<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIONS: u8> {
     /// LMEM_CFG, 0xcf58.

@@ -56,7 +56,7 @@ fn identity_and_capabilities() {
     assert_eq!((function.total_vfs(), function.bars().len()), (0, 2));
 }
 
-/// PCIe 9.3.4.1: on an SR-IOV aware bus a scan does not find a VF by its IDs, and it has neither BARs nor a memory
+/// PCIe 9.3.4.1: on an SR-IOV aware bus, a scan does not find a VF by its IDs, and it has neither BARs nor a memory
 /// space bit. All other registers equal those of an assigned VF.
 #[test]
 fn a_vf_on_its_bus_is_a_shadow_of_its_pf() {
@@ -115,8 +115,8 @@ fn flr_keeps_the_windows() {
     assert_eq!(dword(&function, 0x10), 0xc);
 }
 
-/// V13-016: before VF Enable a scan finds no function at any width and writes are dropped; QEMU's own reads are
-/// answered.
+/// V13-016: before VF Enable, a scan finds no function at any width and writes are dropped. QEMU's own reads return the
+/// register values.
 #[test]
 fn a_disabled_face_is_silent() {
     let mut face = face();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The walk over tables as xe writes them, and over arbitrary memory contents.
+//! Tests of the walk with tables as written by xe, and with arbitrary memory contents.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use std::collections::HashMap;
@@ -103,8 +103,8 @@ fn beyond_the_card() {
 
 proptest! {
     /// V13-101..106, contract D.5: with arbitrary memory contents, the walk reads at most two dwords, both within the
-    /// card's memory. A resulting address is within quota and card. Its frame is named by a valid entry in the table
-    /// that the function's own valid directory entry points to.
+    /// card's memory. A resulting address is within quota and card. Its frame is given by a valid entry in the table to
+    /// which the function's own valid directory entry points.
     #[test]
     fn no_address_without_an_entry(
         seed in any::<u64>(), directory in 0..0x1_0000_u32, enabled in prop::bool::weighted(0.9),

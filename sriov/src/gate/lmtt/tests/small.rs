@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The walk at a scale that permits exhaustive tests: 16-byte pages, 8-byte table alignment, four pages per VF, three
-//! VFs.
+//! Exhaustive tests of the walk at a small scale: 16-byte pages, 8-byte table alignment, four pages per VF, three VFs.
 
 use super::*;
 
@@ -86,7 +85,7 @@ fn every_pattern_of_entries() {
 
 /// V13-101..103, V13-107: every guest address up to beyond the last, every quota, VF numbers inside and outside the
 /// valid range, enabled and disabled, in a card of every size up to 72 bytes. 70 * 70 * 6 * 2 * 73 = 4 292 400 walks
-/// through a memory that names a different frame for each page of each VF.
+/// through a memory that maps each page of each VF to a different frame.
 #[test]
 fn every_address_quota_function_and_size() {
     // The VFs' tables are at 24, 32 and 40 (overlapping, four dwords each); the pages are at 0, 16, 32 and 48.
