@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Guest memory as mapped by a function's client: an immutable table of sections, replaced by each map and unmap.
+//! Guest memory as mapped by a function's client. The sections are in an immutable table, which each map and unmap
+//! replaces.
 //!
 //! If a client truncates its memory file, every access to a mapping beyond the new end raises SIGBUS, which would
-//! terminate this process and with it the cards of all other clients. So only a file that cannot be truncated is mapped
-//! here; any other is accessed by system calls, or by messages to the client (see `Backing`).
+//! terminate this process and thereby disconnect all other clients. Therefore only files that cannot be truncated are
+//! mapped; other files are accessed by system calls, or by messages to the client (see `Backing`).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 mod files;
@@ -28,10 +29,10 @@ use self::quota::{Account, Charge, Counted, Ledger};
 use crate::vfio_user::wire::{DMA_HINTS, DMA_READABLE, DMA_WRITABLE};
 use crate::vfio_user::{ClientDma, Errno, StepBudget};
 
-/// Time for which an unmap waits for engines to drop their views; a step lasts under 1 ms.
+/// Time limit for an unmap to wait for engines to drop their views; a step takes less than 1 ms.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// One section of guest memory, as given by DMA_MAP.
+/// One section of guest memory, as specified by DMA_MAP.
 #[derive(Clone)]
 struct Mapping {
     iova: u64,
@@ -46,11 +47,11 @@ struct Mapping {
 /// How a section is accessed.
 #[derive(Clone)]
 enum Backing {
-    /// Mapped into this process: a memory file that is sealed against truncation.
+    /// Mapped into this process; for a memory file that is sealed against truncation.
     Mapped(Arc<Mapped>),
-    /// By system calls: a memory file that may be truncated; the system call then fails.
+    /// By system calls; for a memory file that may be truncated, after which the system call fails.
     File(Arc<Window>),
-    /// By messages: the client sent no file, or one that can be accessed in neither of these ways.
+    /// By messages; if the client sent no file, or a file that can be neither mapped nor accessed by system calls.
     Client,
 }
 
@@ -113,7 +114,7 @@ impl Mapping {
     }
 }
 
-/// The client that is asked for memory without a file, and the waiting budget of the step.
+/// The client that provides memory without a file, and the step's budget for waiting on it.
 type Asking<'v> = (&'v ClientDma, &'v StepBudget);
 
 /// A snapshot of the sections of one client, sorted and without overlaps.
@@ -131,8 +132,8 @@ impl Table {
         self.mappings.get(after.checked_sub(1)?).filter(|mapping| iova <= mapping.last)
     }
 
-    /// Runs `step` on each section that `[iova, iova + len)` overlaps, with the address and the range of the data of
-    /// each piece.
+    /// Calls `step` for each section that `[iova, iova + len)` overlaps, with the start address of the overlap and its
+    /// range in the data.
     fn pieces(
         &self,
         iova: u64,
@@ -159,8 +160,8 @@ impl Table {
         Arc::new(Table { mappings, client, by_messages })
     }
 
-    /// Only for sections that the device may both read and write: a write through the mapping of a read-only section
-    /// would fault in this process. Other sections are accessed like memory without a descriptor, which checks the
+    /// Returns `None` for sections that the device may not both read and write: a write through the mapping of a
+    /// read-only section would fault in this process. Such sections are accessed by `read` and `write`, which check the
     /// rights.
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let mapping = self.find(iova).filter(|mapping| mapping.allows(DMA_READABLE | DMA_WRITABLE))?;
@@ -179,7 +180,7 @@ impl Table {
     }
 }
 
-/// Without sections that are accessed by messages, the table itself is the view of every step.
+/// If no section is accessed by messages, the table itself is the view of every step.
 impl DmaView for Table {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         self.slice(iova, len)
@@ -198,7 +199,8 @@ impl DmaView for Table {
     }
 }
 
-/// The view of one step if a section is accessed by messages; counts the time that the step has waited for the client.
+/// The view of one step if a section is accessed by messages. It accumulates the time that the step has waited for the
+/// client.
 struct Asked {
     table: Arc<Table>,
     step: StepBudget,
@@ -237,7 +239,7 @@ pub struct GuestMemory {
     /// The function.
     pub(crate) function: Function,
     table: ArcSwap<Table>,
-    /// Serialises changes; also holds the kept files.
+    /// Serialises changes; also holds the client's files.
     change: Mutex<Connection>,
     account: Arc<Account>,
     /// The warning about slow access to the client's memory was logged.
@@ -261,7 +263,7 @@ impl Default for GuestMemory {
 }
 
 impl GuestMemory {
-    /// The memory of `function`, with the per-function limits of `ledger`; empty until its client maps some.
+    /// The memory of `function`, with the per-function limits of `ledger`; empty until its client maps sections.
     pub fn new(function: Function, ledger: Arc<Ledger>) -> Self {
         GuestMemory {
             function,
@@ -273,7 +275,7 @@ impl GuestMemory {
         }
     }
 
-    /// A view of the current sections, for one step.
+    /// Returns a view of the current sections, for one step.
     pub fn view(&self) -> Arc<dyn DmaView> {
         let table = self.table.load_full();
         match table.by_messages {
@@ -297,7 +299,7 @@ impl GuestMemory {
         self.account.sections()
     }
 
-    /// The client that maps the memory, after its VERSION message.
+    /// The client that maps the memory; `None` before its VERSION message.
     pub(crate) fn client(&self) -> Option<Arc<ClientDma>> {
         self.table.load().client.clone()
     }
@@ -306,7 +308,7 @@ impl GuestMemory {
         self.change.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the client that is asked for memory without descriptors.
+    /// Sets the client that provides memory without descriptors, and removes all sections.
     pub(crate) fn connect(&self, client: Arc<ClientDma>) {
         let mut connection = self.change();
         connection.counted = Some(self.account.ledger().session());
@@ -315,7 +317,8 @@ impl GuestMemory {
         self.table.store(Table::new(Vec::new(), Some(client)));
     }
 
-    /// Removes all sections, after the client disconnected. Views in use keep their mappings until they are dropped.
+    /// Removes all sections; must be called after the client disconnected. Views in use keep their mappings until they
+    /// are dropped.
     pub(crate) fn clear(&self) {
         let mut connection = self.change();
         self.table.store(Arc::default());
@@ -323,7 +326,7 @@ impl GuestMemory {
     }
 
     /// Adds the section `[iova, iova + size)`; with a file, it is backed by the file's bytes from `offset` on. A file
-    /// that could be truncated is not mapped into this process; that is logged once per client.
+    /// that could be truncated is not mapped into this process; a warning is logged once per client.
     ///
     /// Errors: EINVAL for an invalid section or a file that is not a regular file, EEXIST if it overlaps another
     /// section, ENOSPC beyond a limit (see [`quota`]), ENOMEM if the file cannot be mapped with the rights of the
@@ -373,10 +376,11 @@ impl GuestMemory {
         flags: u32,
     ) -> Result<(Backing, Charge), Errno> {
         let end = offset.checked_add(size).ok_or(Errno::EINVAL)?;
-        // The order matters: once the seal is seen, the length read afterwards cannot decrease.
+        // Ordering: the seal is checked before the length is read, so the length cannot decrease afterwards.
         let sealed = sealed_against_shrinking(&file);
         let metadata = file.metadata().map_err(|_| Errno::EINVAL)?;
-        // Access to a mapping beyond the end of a file faults. Directories and O_PATH descriptors have a length, too.
+        // An access to a mapping beyond the end of the file faults. Directories and O_PATH descriptors also have a
+        // length.
         if !metadata.is_file() || end > metadata.len() {
             return Err(Errno::EINVAL);
         }
@@ -402,7 +406,8 @@ impl GuestMemory {
         Ok((backing, charge))
     }
 
-    /// Removes all sections inside `[iova, iova + size)` (or all sections), and returns when no engine uses them.
+    /// Removes all sections inside `[iova, iova + size)` (all sections if `None`). Blocks until no engine uses them,
+    /// for at most one second.
     ///
     /// Errors: ENOENT if there is none, EINVAL if a section would be split, EBUSY if an engine still uses a section
     /// after one second (it is removed from the table nevertheless).
@@ -421,8 +426,8 @@ impl GuestMemory {
         };
         let start = Instant::now();
         for backing in gone.into_iter().map(|mapping| mapping.backing) {
-            // Every table with the section holds it, including replaced ones; only this handle remains when the last
-            // table is dropped.
+            // Each table that contains the section holds a reference to it, including replaced tables. When the last of
+            // them is dropped, only the reference in `gone` remains.
             while backing.holders() > 1 {
                 if start.elapsed() > DRAIN_TIMEOUT {
                     return Err(Errno::EBUSY);
@@ -435,7 +440,7 @@ impl GuestMemory {
 }
 
 impl Table {
-    /// Indexes of the sections inside `[iova, iova + size)`.
+    /// Returns the index range of the sections inside `[iova, iova + size)`.
     fn inside(&self, iova: u64, size: u64) -> Result<(usize, usize), Errno> {
         let last = size.checked_sub(1).and_then(|size| iova.checked_add(size)).ok_or(Errno::EINVAL)?;
         let from = self.mappings.partition_point(|mapping| mapping.last < iova);
@@ -446,15 +451,15 @@ impl Table {
     }
 }
 
-/// Returns whether the file can never be truncated: the seal cannot be removed. QEMU's memory-backend-memfd sets it by
+/// Returns whether the file can never be truncated; the seal cannot be removed. QEMU's memory-backend-memfd sets it by
 /// default (QEMU: backends/hostmem-memfd.c); files with a name cannot have it.
 fn sealed_against_shrinking(file: &File) -> bool {
     fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK))
 }
 
-/// Returns whether the file is in a tmpfs, which includes memfds. Only there does an access always find a page:
-/// hugetlbfs may run out of pages, which also raises SIGBUS, and other file systems may wait for a disk or for a
-/// program that never answers.
+/// Returns whether the file is in a tmpfs, which includes memfds. Only tmpfs always provides a page for an access:
+/// hugetlbfs may run out of pages, which also raises SIGBUS, and other file systems may block on a disk or on a
+/// user-space server that never replies.
 fn in_memory(file: &File) -> bool {
     fstatfs(file).is_ok_and(|found| found.f_type == libc::TMPFS_MAGIC)
 }
@@ -464,7 +469,7 @@ fn longest_file() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
-/// Name, for log messages, of the function served by the calling thread.
+/// Name of the function served by the calling thread, for log messages.
 pub(crate) fn function_name() -> String {
     thread::current().name().unwrap_or("a function").to_owned()
 }

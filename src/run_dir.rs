@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The directory of `arctic serve`: its creation or check, its lock, and its contents.
+//! Creates or checks the directory of `arctic serve`, locks it, and manages its contents.
 //!
 //! * `lock`: held with flock(2) until the program ends, never removed;
 //! * `pf.sock`, `vf1.sock`, ...: functions, for tenants (the user, and the group of `--socket-group`);
 //! * `operator/status.sock`, `operator/trace.sock`: all functions, for this user only;
 //! * `status.sock`, `trace.sock`: symbolic links to these, for programs that use the names of version 0.1.0;
-//! * `report.json`: written at the end.
+//! * `report.json`: written on exit.
 //!
 //! A directory that other users may write to is refused, because its contents cannot be trusted. The directory is
-//! opened once; everything except sockets is created relative to that descriptor (bind(2) takes only a path).
+//! opened once; everything except sockets is created relative to that descriptor (bind(2) accepts only a path).
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
@@ -35,10 +35,10 @@ const LOCK: &str = "lock";
 const REPORT: &str = "report.json";
 /// The report while it is being written.
 const NEW_REPORT: &str = ".report.json.new";
-/// The links, in order of creation.
+/// The symbolic links, in order of creation.
 const LINKS: [&str; 2] = [status_socket::NAME, trace_socket::NAME];
 
-/// Why a directory cannot be used: a sentence that names it and the remedy.
+/// The directory cannot be used. The message names the directory and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(String);
@@ -53,7 +53,7 @@ impl Refused {
 pub struct RunDir {
     path: PathBuf,
     folder: OwnedFd,
-    /// Held until the end: closing the descriptor releases the lock.
+    /// Holds the lock; closing the descriptor releases it.
     _lock: OwnedFd,
 }
 
@@ -61,8 +61,8 @@ pub struct RunDir {
 pub struct Links<'d>(&'d RunDir);
 
 impl RunDir {
-    /// Creates or checks `dir` and takes its lock; sockets called `names` will be created in it. With `group`, its
-    /// members may enter the directory.
+    /// Creates or checks `dir` and takes its lock; sockets with the names in `names` will be created in it. With
+    /// `group`, its members may enter the directory.
     pub fn open(dir: &Path, group: Option<u32>, names: &[String]) -> Result<Self, Refused> {
         let (path, folder) = create(dir, group)?;
         let longest = names.iter().map(|name| name.len()).chain([OPERATOR.len() + 1 + status_socket::NAME.len()]).max();
@@ -75,8 +75,8 @@ impl RunDir {
         let lock = lock(&path, &folder)?;
         let dir = RunDir { path, folder, _lock: lock };
         dir.make_operator()?;
-        // The links signal that all sockets are listening (the last link in particular), so they are removed first.
-        // Apart from them only stale sockets are removed.
+        // The links, in particular the last one, signal that all sockets are listening, so they are removed first.
+        // Other than these links, only stale sockets are removed.
         for name in LINKS.into_iter().rev() {
             if !dir.remove_link(name) {
                 dir.clear(name)?;
@@ -99,7 +99,8 @@ impl RunDir {
         self.path.join(OPERATOR).join(name)
     }
 
-    /// Links the old names to the operator's sockets. `trace.sock` is created last, when all sockets are listening.
+    /// Links the old names to the operator's sockets. Must be called when all sockets are listening; `trace.sock` is
+    /// created last.
     pub fn link(&self) -> Result<Links<'_>, Refused> {
         let links = Links(self);
         for name in LINKS {
@@ -111,7 +112,7 @@ impl RunDir {
     /// Replaces `report.json` by `bytes`, mode 0600; a symbolic link there is replaced, not followed.
     pub fn write_report(&self, bytes: &[u8]) -> Result<(), Refused> {
         let write = || -> io::Result<()> {
-            // Left by a killed process: the lock guarantees that it is not in use.
+            // May have been left by a killed process; the lock guarantees that it is not in use.
             let _ = unlinkat(&self.folder, NEW_REPORT, AtFlags::empty());
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let mut file = File::from(openat(&self.folder, NEW_REPORT, flags, Mode::RUSR | Mode::WUSR)?);
@@ -164,8 +165,8 @@ impl Drop for Links<'_> {
     }
 }
 
-/// Path of the operator's socket `name` of the card in `dir`: in `operator/`, or directly in `dir` for versions without
-/// that directory. `dir` may be the socket itself.
+/// Returns the path of the operator's socket `name` of the card in `dir`. The socket is in `operator/`, or directly in
+/// `dir` if the card is served by a version without that directory. `dir` may be the socket itself.
 pub fn find_socket(dir: &Path, name: &str) -> PathBuf {
     let operator = dir.join(OPERATOR).join(name);
     if !dir.is_dir() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The status socket of a served card: each client is sent one JSON document, then the connection is shut down.
+//! The status socket of a served card. Each client receives one JSON document, after which the connection is shut down.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
@@ -17,8 +17,8 @@ pub const NAME: &str = "status.sock";
 /// Time limit for a client to read the document, and for this program to read one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum number of answered clients kept open until they disconnect: a client that sends something meanwhile gets no
-/// EPIPE.
+/// Maximum number of connections kept open after the document was sent. They are kept open because a client that sends
+/// data meanwhile would otherwise get EPIPE.
 const MOST_OPEN: usize = 32;
 
 /// Listens at `path`; `document` is called for each client.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The trace socket of a served card: a client sends a filter, one JSON line, and receives events, one JSON line each,
+//! The trace socket of a served card. A client sends a filter (one JSON line) and receives events (one JSON line each)
 //! until it disconnects.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -23,7 +23,7 @@ pub const VERSION: u32 = 1;
 const MOST_CLIENTS: usize = 8;
 /// Maximum length of a filter in bytes.
 const LONGEST_FILTER: u64 = 4096;
-/// Time limit for a client to send its filter, and to receive what it is sent.
+/// Time limit for a client to send its filter, and to receive the data sent to it.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval without events after which the connection is checked.
 const LOOK: Duration = Duration::from_millis(100);
@@ -108,7 +108,7 @@ fn follow(client: UnixStream, stop: &AtomicBool, heading: &Heading, recorder: &A
     Ok(())
 }
 
-/// The events since the last call, one per line.
+/// Returns the events since the last call, one per line.
 fn text(subscription: &Subscription) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     for event in subscription.take(LOOK) {
@@ -118,7 +118,7 @@ fn text(subscription: &Subscription) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// A capture of all events from the start of a card to its end; dropping it completes the file.
+/// A capture of all events of a card. Dropping it completes the file.
 pub struct Capture {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -156,7 +156,7 @@ impl Drop for Capture {
     }
 }
 
-/// A trace connection to a card: the lines after the heading.
+/// A client's trace connection to a card, positioned after the heading.
 pub struct Followed {
     lines: BufReader<UnixStream>,
     partial: Vec<u8>,

@@ -19,8 +19,8 @@ pub struct Listening {
 
 impl Listening {
     /// Listens at `path`, accessible to this user only, and runs `serve` on a thread with this name. `serve` must
-    /// return once the flag is set; the drop makes one last connection to wake it. A stale socket of a terminated
-    /// program is replaced.
+    /// return once the flag is set; dropping the value makes one last connection to wake it. A stale socket left by a
+    /// terminated program is replaced.
     pub fn start(
         path: &Path,
         name: &str,

@@ -37,7 +37,7 @@ impl Files {
             return Ok(kept);
         }
         let kept = Arc::new(Kept { file: Arc::new(file), _charge: account.descriptor()? });
-        // Remove dropped entries: bounds the map by the number of files in use.
+        // Removing dropped entries bounds the map by the number of files in use.
         self.0.retain(|_, kept| kept.strong_count() != 0);
         self.0.insert(identity, Arc::downgrade(&kept));
         Ok(kept)

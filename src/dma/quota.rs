@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accounting of the resources of this process that the clients of a card use: address space, sections, descriptors.
-//! Each function has a limit, so that no client can exhaust the resources of the others.
+//! Limits per function prevent a client from exhausting the resources of the others.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,7 +10,7 @@ use arctic_device_model::profile::limits::Limits;
 
 use crate::vfio_user::Errno;
 
-/// The amounts in use of each limited resource.
+/// The amount in use of each limited resource.
 #[derive(Debug, Default)]
 struct Taken {
     mapped: AtomicU64,
@@ -33,8 +33,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Creates an empty ledger. `limits` are those of each function ([`Limits::each`]) and of all together;
-    /// `one_machine` is true if all functions belong to one client's machine.
+    /// Creates an empty ledger. `limits` has the limits of each function ([`Limits::each`]) and of all functions
+    /// together; `one_machine` is true if all functions belong to one client's machine.
     pub fn new(limits: Limits, one_machine: bool) -> Arc<Self> {
         let (taken, sessions) = (Taken::default(), AtomicUsize::new(0));
         Arc::new(Ledger { limits, taken, sessions, one_machine, waits: OnceLock::new() })
@@ -75,8 +75,8 @@ pub struct Account {
     taken: Taken,
 }
 
-/// The resources charged for a section or a file, until this is dropped: also after its DMA_UNMAP, while a step still
-/// has a view of it.
+/// The resources charged for a section or a file, until this is dropped. They stay charged after DMA_UNMAP while a step
+/// still has a view of the section.
 pub struct Charge {
     account: Arc<Account>,
     mapped: u64,
@@ -84,7 +84,7 @@ pub struct Charge {
     descriptors: u64,
 }
 
-/// Adds `amount` if the sum stays within `limit`; ENOSPC otherwise.
+/// Adds `amount` if the sum does not exceed `limit`; fails with ENOSPC otherwise.
 fn take(taken: &AtomicU64, amount: u64, limit: u64) -> Result<(), Errno> {
     let add = |taken: u64| taken.checked_add(amount).filter(|sum| *sum <= limit);
     taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).map(drop).map_err(|_| Errno::ENOSPC)
@@ -110,10 +110,11 @@ impl Account {
         Charge { account: self.clone(), mapped: 0, sections: 0, descriptors: 0 }
     }
 
-    /// Charges a section of `mapped` bytes of address space (0 for one that is not mapped). ENOSPC beyond a limit.
+    /// Charges a section of `mapped` bytes of address space (0 if it is not mapped). Fails with ENOSPC if a limit would
+    /// be exceeded.
     pub fn section(self: &Arc<Self>, mapped: u64) -> Result<Charge, Errno> {
         let limits = &self.ledger.limits;
-        // If a later limit is exceeded, dropping the charge returns what was taken before.
+        // If a later limit would be exceeded, dropping the charge releases the amounts taken before.
         let mut charge = self.charge();
         take(&self.taken.sections, 1, limits.sections.into())?;
         charge.sections = 1;
@@ -131,7 +132,7 @@ impl Account {
         Ok(charge)
     }
 
-    /// Charges a descriptor. ENOSPC beyond a limit.
+    /// Charges a descriptor. Fails with ENOSPC if a limit would be exceeded.
     pub fn descriptor(self: &Arc<Self>) -> Result<Charge, Errno> {
         let limits = &self.ledger.limits;
         let mut charge = self.charge();
@@ -155,8 +156,8 @@ impl Drop for Charge {
     }
 }
 
-/// Number of descriptors that may be kept for clients: the limit of this process minus the descriptors open now, those
-/// that arrive with one message of each of `functions` clients, and a reserve for sockets, events and the card's own
+/// Number of descriptors that may be kept for clients: the limit of this process minus the descriptors open now, the
+/// descriptors of one message from each of `functions` clients, and a reserve for sockets, events and the card's own
 /// files.
 pub fn spare_descriptors(functions: usize) -> u32 {
     const RESERVE: u64 = 128;
@@ -186,7 +187,8 @@ mod tests {
         [&taken.mapped, &taken.sections, &taken.descriptors].iter().all(|taken| taken.load(Ordering::Relaxed) == 0)
     }
 
-    /// Exceeding a limit returns ENOSPC and affects no other limit; amounts taken by a refused request are returned.
+    /// Exceeding a limit fails with ENOSPC and does not affect other limits; amounts taken by a rejected request are
+    /// released.
     #[test]
     fn limits_of_a_function_and_of_all() {
         let limits = Limits {
@@ -213,7 +215,7 @@ mod tests {
         assert!(one.section(100).is_ok());
     }
 
-    /// Clients may keep the remaining descriptors of the process, minus those that each function needs.
+    /// Clients may use the remaining descriptors of the process, minus those that each function needs.
     #[test]
     fn descriptors_are_kept_in_reserve() {
         // Other tests open and close descriptors concurrently.

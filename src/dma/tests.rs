@@ -61,7 +61,7 @@ fn slices_come_from_the_section_that_holds_the_address() {
     assert_eq!(byte(&*view, 0xa000), None);
     assert_eq!(byte(&*view, 0x10_0fff), Some(3));
     assert_eq!(byte(&*view, u64::MAX), None);
-    assert_eq!(view.slice(0x8800, 1 << 20).unwrap().len(), 0x1800, "as far as the section goes");
+    assert_eq!(view.slice(0x8800, 1 << 20).unwrap().len(), 0x1800, "truncated at the end of the section");
     view.slice(0x8001, 1).unwrap().write_slice(&[0xab], 0).unwrap();
     let mut seen = [0; 1];
     backing.read_at(&mut seen, 1).unwrap();
@@ -100,7 +100,7 @@ fn an_unmap_takes_whole_sections_only() {
     assert_eq!(memory.sections(), 0);
 }
 
-/// An unmap returns only when every engine has passed a step boundary.
+/// An unmap returns only after every engine has passed a step boundary.
 #[test]
 fn an_unmap_waits_for_the_oldest_view() {
     let memory = Arc::new(GuestMemory::default());
@@ -115,7 +115,7 @@ fn an_unmap_waits_for_the_oldest_view() {
         thread::yield_now();
     }
     thread::sleep(Duration::from_millis(5));
-    assert!(!unmapper.is_finished(), "answered while a view is in use");
+    assert!(!unmapper.is_finished(), "completed while a view is in use");
     assert_eq!(byte(&*view, 0x1000), Some(1), "the old view still works");
     assert_eq!(byte(&*memory.view(), 0x1000), None, "the new view does not have the section");
     drop(view);
@@ -153,7 +153,8 @@ fn a_function_without_client_has_no_memory() {
     assert_eq!(view.write_remote(u64::MAX, &data), Err(DmaFault { iova: u64::MAX }));
 }
 
-/// If a client truncates its file, accesses fault and the process survives: without the seal nothing is mapped.
+/// If a client truncates its file, accesses fault and the process survives, because a file without the seal is not
+/// mapped.
 #[test]
 fn a_file_that_can_become_shorter_is_not_mapped() {
     let memory = GuestMemory::default();
@@ -177,7 +178,7 @@ fn a_file_that_can_become_shorter_is_not_mapped() {
 }
 
 /// Every combination of seals (2^5) and rights (3): a file is mapped only with F_SEAL_SHRINK, and then with the
-/// section's rights; write seals make a writable mapping fail at once instead of breaking it later.
+/// section's rights; with a write seal, a writable mapping fails immediately instead of faulting later.
 #[test]
 fn every_combination_of_seals() {
     let kinds = [SealFlags::SHRINK, SealFlags::GROW, SealFlags::WRITE, SealFlags::FUTURE_WRITE, SealFlags::SEAL];
@@ -212,8 +213,8 @@ fn every_combination_of_seals() {
     assert_eq!(counts, [24, 48, 24], "refused, served by system calls, mapped");
 }
 
-/// A file of another file system may block an access forever, or have no page available: such memory is accessed by
-/// messages to the client.
+/// A file of another file system may block an access indefinitely, or have no page available; such memory is accessed
+/// by messages to the client.
 #[test]
 fn files_that_are_not_in_memory_are_left_to_the_client() {
     let file = File::open("/sys/devices/system/cpu/online").unwrap();
@@ -236,7 +237,7 @@ fn an_unmap_waits_for_views_of_files() {
     drop(view);
 }
 
-/// Two threads access the memory while the client truncates and extends the file: the process survives, and every
+/// Two threads access the memory while the client truncates and extends the file. The process survives, and every
 /// access succeeds or faults.
 #[test]
 fn a_file_that_changes_its_length_all_the_time() {
@@ -314,7 +315,7 @@ fn one_client_leaves_the_others_their_descriptors() {
         let weak = |memory: &GuestMemory| match &memory.table.load().mappings[0].backing {
             Backing::Mapped(mapped) => Arc::downgrade(&mapped._file),
             Backing::File(window) => Arc::downgrade(&window.file),
-            Backing::Client => panic!("the file is not used"),
+            Backing::Client => panic!("the file is not accessed"),
         };
         for n in 0..500 {
             memory.map(n << 16, 0x1000, RW, 0, Some(same.try_clone().unwrap())).unwrap();
@@ -355,7 +356,7 @@ fn the_same_file_with_other_rights_is_another() {
     }
 }
 
-/// The number of sections is limited, whatever their backing.
+/// The number of sections is limited, regardless of their backing.
 #[test]
 fn one_client_has_a_limit_of_sections() {
     let memory = GuestMemory::new(Function::PF, Ledger::new(Limits { sections: 16, ..Limits::default() }, false));
@@ -367,7 +368,7 @@ fn one_client_has_a_limit_of_sections() {
     memory.map(16 << 12, 0x1000, RW, 0, None).unwrap();
 }
 
-/// Only regular files are accepted: directories and O_PATH descriptors have a length, too.
+/// Only regular files are accepted, although directories and O_PATH descriptors also have a length.
 #[test]
 fn only_regular_files_are_memory() {
     let memory = GuestMemory::default();

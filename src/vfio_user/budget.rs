@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Limits on the time that the card waits for one client, during which engines and the GuC do no work for others.
 //!
-//! Only waiting that delays others is charged: for other messages to the client to be sent, for room in its socket, for
-//! its reply. Concurrent waits of several threads are charged once. A client that delays no other client may be waited
-//! for as long as the step budget allows.
+//! Only waits that delay other clients are charged: waits for other messages to the client to be sent, for space in its
+//! socket buffer, and for its reply. Concurrent waits of several threads are charged once. Waits for a client that
+//! delays no other client are limited only by the step budget.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ pub const LOOK: Duration = Duration::from_millis(2);
 /// Maximum time charged per interval. A busy host may schedule the waiting thread much later, which must not be charged
 /// to the client.
 const MOST_OF_A_LOOK: Duration = Duration::from_millis(4);
-/// Full budget: that of a client that has not been waited for recently.
+/// Maximum budget of a client, which it reaches after some time without waits.
 const FULL: Duration = Duration::from_millis(400);
 /// Minimum remaining budget to start a wait.
 const LEAST: Duration = Duration::from_millis(2);
-/// Refill rate: one part in this many of the time without waiting. With [`FULL`] that limits the waiting to 0.8 s in
-/// any minute.
+/// Refill rate: the time without waits divided by this. Together with [`FULL`] it limits the waits to 0.8 s in any
+/// minute.
 const REGAINED: u32 = 150;
 /// Time limit for one reply.
 pub const ANSWER: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ impl Budget {
         Budget { left: FULL, since: now, waiting: 0 }
     }
 
-    /// Accounts for the time up to `now`; `held_up` is true if others had to wait for it.
+    /// Accounts for the time up to `now`; `held_up` is true if other clients were delayed.
     fn catch_up(&mut self, now: Instant, held_up: bool) {
         let gone = now.saturating_duration_since(self.since);
         self.since = self.since.max(now);
@@ -54,7 +54,7 @@ impl Budget {
         }
     }
 
-    /// Begins a wait. Returns false if the budget is exhausted: the client must not be waited for now.
+    /// Begins a wait. Returns false if the budget is exhausted; the caller must then not wait for the client.
     pub fn begin(&mut self, now: Instant, held_up: bool) -> bool {
         self.catch_up(now, held_up);
         let may = self.left >= LEAST;
@@ -75,7 +75,8 @@ impl Budget {
     }
 }
 
-/// Requests of one step of an engine or of the GuC to a client: their number, and nanoseconds waited for replies.
+/// Requests of one step of an engine or of the GuC to a client: their number, and the time waited for replies in
+/// nanoseconds.
 #[derive(Debug, Default)]
 pub struct StepBudget {
     questions: AtomicU32,
@@ -126,7 +127,8 @@ mod tests {
         waited
     }
 
-    /// In any minute others are delayed by less than a second in total, whatever the reply time and the request rate.
+    /// In any minute others are delayed by less than a second in total, regardless of the reply time and the request
+    /// rate.
     #[test]
     fn others_lose_less_than_a_second_a_minute() {
         for answer in [MS / 50, MS / 10, MS, 3 * MS / 2, 9 * MS, 50 * MS, 10 * MINUTE] {

@@ -20,7 +20,8 @@ use super::wire::{HEADER_LEN, Header, MAX_FDS};
 /// Time for which a client may leave its socket full before it is disconnected. Only the connection's own thread waits
 /// that long.
 pub(super) const SEND_TIMEOUT: Duration = Duration::from_secs(3);
-/// If an engine cannot send a message for this time, the client does not read its socket: it is disconnected as well.
+/// Time after which a client is disconnected if an engine cannot send a message to it: the client does not read its
+/// socket.
 const UNREAD: Duration = Duration::from_millis(100);
 
 /// Why a connection ended.
@@ -34,7 +35,7 @@ pub enum Closed {
     Broken(io::Error),
 }
 
-/// Events that the thread of a function waits for.
+/// Events for which the thread of a function waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
     /// A message from the client.
@@ -62,13 +63,13 @@ impl PollToken for Wake {
 /// Returns the remaining time that a thread may wait for the client. Called at every [`LOOK`] interval of a wait.
 pub type Patience<'a> = dyn Fn(Instant) -> Duration + 'a;
 
-/// A patience that ends after `time` from now.
+/// Returns a patience that ends after `time` from now.
 pub fn for_a_time(time: Duration) -> impl Fn(Instant) -> Duration {
     let deadline = Instant::now() + time;
     move |now| deadline.saturating_duration_since(now)
 }
 
-/// The time until the next check; `None` if the patience has ended.
+/// Returns the time until the next check; `None` if the patience has ended.
 pub fn next_look(patience: &Patience<'_>) -> Option<Duration> {
     Some(patience(Instant::now()).min(LOOK)).filter(|look| !look.is_zero())
 }
@@ -99,7 +100,7 @@ impl Outgoing {
         self.sending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits while another message is being sent; `None` if the patience ends before that.
+    /// Waits while another message is being sent. Returns `None` if the patience ends first.
     fn begin(&self, patience: &Patience<'_>) -> Option<Sending<'_>> {
         let mut sending = self.sending();
         while *sending {
@@ -111,7 +112,7 @@ impl Outgoing {
         Some(Sending(self))
     }
 
-    /// Waits for room in the client's socket, until the next check; fails with `TimedOut` if the patience has ended.
+    /// Waits for space in the socket buffer, until the next check; fails with `TimedOut` if the patience has ended.
     fn wait_for_room(&self, patience: &Patience<'_>) -> io::Result<()> {
         let look = next_look(patience).ok_or(ErrorKind::TimedOut)?;
         let look = Timespec { tv_sec: look.as_secs() as i64, tv_nsec: look.subsec_nanos().into() };
@@ -124,10 +125,10 @@ impl Outgoing {
 
 impl Sender {
     /// Sends a whole message, with at most one descriptor on its first byte, within `patience`, which includes waiting
-    /// for other messages and for room in the socket.
+    /// for other messages and for space in the socket buffer.
     ///
-    /// Returns `TimedOut` if the client does not read. If part of the message has been sent, or it has waited for 100
-    /// ms, the connection is then closed.
+    /// Fails with `TimedOut` if the client does not read. The connection is then closed if part of the message was
+    /// sent, or if the wait took 100 ms or longer.
     pub fn send(&self, message: &[u8], fd: Option<RawFd>, patience: &Patience<'_>) -> io::Result<()> {
         let begun = Instant::now();
         let mut sent = 0;
@@ -159,15 +160,15 @@ impl Sender {
         Ok(())
     }
 
-    /// Shuts down the connection in both directions; the client sees it end.
+    /// Shuts down the connection in both directions; the client reads end of file.
     pub fn hang_up(&self) {
         // An error means that the connection has ended already.
         let _ = self.0.stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
-/// Decides how long to poll before sleeping: a wake-up costs as much as a whole access, but a polling thread takes a
-/// core from the guest. It polls only while the gaps between messages have been short enough.
+/// Decides how long to poll before sleeping. A wake-up costs as much as a whole access, but a polling thread occupies a
+/// core that the guest could use. The thread therefore polls only while the gaps between messages are short.
 struct Spin {
     limit: Duration,
     budget: Duration,
@@ -295,13 +296,13 @@ impl<'s> Channel<'s> {
 
 impl Drop for Channel<'_> {
     fn drop(&mut self) {
-        // An engine thread may hold the sending half a little longer: closing must not wait for it.
+        // An engine thread may still hold the sending half; the connection must be closed without waiting for it.
         let _ = self.epoll.delete(&self.stream);
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 }
 
-/// One `recvmsg`: some bytes, and the descriptors attached to them appended to `files`.
+/// Calls recvmsg(2) once. Returns the number of bytes received, and appends the attached descriptors to `files`.
 fn receive(stream: &UnixStream, buffer: &mut [u8], files: &mut Vec<File>) -> io::Result<usize> {
     let mut iovecs = [iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() }];
     let mut fds = [-1; MAX_FDS];
@@ -316,7 +317,7 @@ fn receive(stream: &UnixStream, buffer: &mut [u8], files: &mut Vec<File>) -> io:
 pub(super) mod tests {
     use super::*;
 
-    /// The sending half of a connection, and the client's end of it.
+    /// The sending half of a connection, and the client's socket.
     pub fn sender() -> (Sender, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();
@@ -324,7 +325,7 @@ pub(super) mod tests {
         (Sender(Arc::new(outgoing)), theirs)
     }
 
-    /// If a message waits for long without any byte sent, the client does not read and is disconnected.
+    /// If no byte of a message can be sent for a long time, the client does not read and is disconnected.
     #[test]
     fn a_long_wait_ends_the_connection() {
         let (sender, mut theirs) = sender();
@@ -339,13 +340,13 @@ pub(super) mod tests {
         assert_eq!(received.len(), sent);
     }
 
-    /// Messages time out if the socket stays full, also while another message waits for room, and do not affect later
-    /// messages. A message that was sent in part, or that has waited for long, closes the connection.
+    /// Messages time out if the socket stays full, also while another message waits for space, and do not affect later
+    /// messages. A message that was sent partly, or that has waited for a long time, closes the connection.
     #[test]
     fn messages_that_find_no_room() {
         const SHORT: Duration = Duration::from_millis(20);
         let (sender, mut theirs) = sender();
-        // Small messages, so that each is sent completely or not at all.
+        // The messages are small enough to be sent atomically.
         let mut sent = 0;
         while sender.send(&[1; 64], None, &for_a_time(SHORT)).is_ok() {
             sent += 64;

@@ -32,7 +32,7 @@ pub enum DmaError {
     /// The client replied with this error number; QEMU replies ENODEV while bus mastering is off.
     #[error("the client replied with errno {0}")]
     Refused(u32),
-    /// Called on the connection's own thread, which is the one that must receive the reply.
+    /// Called on the connection's own thread, which must receive the reply.
     #[error("called on the thread that receives the client's replies")]
     WrongThread,
 }
@@ -46,7 +46,8 @@ struct Pending {
     waiting: HashMap<u16, SyncSender<Reply>>,
 }
 
-/// The client as the owner of guest memory. Engine threads send requests; the connection's thread routes the replies.
+/// The client as the provider of guest memory. Engine threads send requests; the connection's thread routes the
+/// replies.
 pub struct ClientDma {
     sender: Sender,
     receiver: ThreadId,
@@ -172,7 +173,8 @@ impl ClientDma {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(DmaError::NoAnswer),
             }
-            // The receiving thread may need a lock that this thread holds: then no reply can arrive (deadlock).
+            // The receiving thread may need a lock that this thread holds, in which case no reply can arrive
+            // (deadlock).
             let now = self.requests.load(Ordering::Acquire);
             looks = if now == request && now % 2 == 1 { looks.saturating_add(1) } else { 0 };
             request = now;
@@ -202,11 +204,11 @@ impl ClientDma {
             return;
         };
         let reply = if header.flags & FLAG_ERROR != 0 { Err(DmaError::Refused(header.error)) } else { Ok(body.into()) };
-        // The waiting thread may just have given up.
+        // The waiting thread may have timed out in the meantime.
         let _ = answer.try_send(reply);
     }
 
-    /// Must be called when the client has disconnected: waiting threads return at once.
+    /// Must be called when the client has disconnected. Waiting threads return immediately.
     pub(super) fn close(&self) {
         let mut pending = self.lock();
         pending.closed = true;
@@ -227,8 +229,8 @@ mod tests {
     use super::*;
     use crate::vfio_user::channel::tests::sender;
 
-    /// A thread that waits for a reply gives up early if the receiving thread processes one request all the time, as
-    /// when it needs a lock of the waiting thread; otherwise it waits for the full time.
+    /// A wait for a reply ends early if the receiving thread is blocked in one request, for example on a lock held by
+    /// the waiting thread; otherwise it lasts for the full time limit.
     #[test]
     fn a_wait_ends_where_no_answer_can_come() {
         let (sender, _theirs) = sender();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A card with functions served over sockets: each function's client is its machine.
+//! A card with functions served over sockets. Each function's client is its machine.
 
 use std::sync::{Arc, OnceLock};
 
@@ -30,8 +30,8 @@ pub struct ServedCard {
 }
 
 impl ServedCard {
-    /// Creates a card for clients that can take `vfs` VFs. `ecam` is the configuration space window of the PF's guest,
-    /// for [`Topology::Together`].
+    /// Creates a card for clients that support at most `vfs` VFs. `ecam` is the configuration space window of the PF's
+    /// guest, for [`Topology::Together`].
     pub fn new(profile: CardProfile, vfs: u8, topology: Topology, ecam: Ecam) -> Result<Self, CardError> {
         let functions = usize::from(vfs) + 1;
         let limits = profile.limits;
@@ -86,7 +86,7 @@ pub(super) struct Clients {
     /// Indexed by function number.
     hands: Vec<Hands>,
     topology: Topology,
-    /// Programs the VF BARs, if the VFs are in the PF's guest.
+    /// Programs the VF BARs; set only if the VFs are in the PF's guest.
     placer: OnceLock<BarPlacer>,
 }
 
@@ -105,8 +105,8 @@ impl Clients {
         self.hands.get(function.index())
     }
 
-    /// Schedules the programming of the VF BARs in the PF's guest to the addresses in the PF's capability, once the PF
-    /// may write.
+    /// Schedules the programming of the VF BARs in the PF's guest with the addresses in the PF's SR-IOV capability, if
+    /// the PF's bus mastering is enabled.
     fn place_vf_bars(&self, pf: &CardFunction) {
         let Some(placer) = self.placer.get() else { return };
         let bars = |vf| Some([pf.vf_bar_address(vf, GTTMMADR_BAR)?, pf.vf_bar_address(vf, LMEM_BAR)?]);
@@ -136,7 +136,7 @@ impl Machine for Clients {
         }
     }
 
-    /// A VF in a separate guest is removed from that guest by surprise removal: its client is disconnected.
+    /// Disconnects the client of a VF in a separate guest, which is a surprise removal for that guest.
     fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
         if self.topology != Topology::Split {
             return;
@@ -153,7 +153,7 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    /// The PF has lost its state: the BARs of its VFs are no longer programmed.
+    /// Marks the VF BARs as not programmed, after a reset of the PF.
     fn forget_vf_bars(&self) {
         if self.function.number() == Function::PF {
             self.clients.placer.get().inspect(|placer| placer.forget());

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! VF BARs for virtual functions in the PF's own guest, under a VMM without SR-IOV support.
+//! Programs the BARs of VFs in the PF's own guest, under a VMM without SR-IOV support.
 //!
-//! QEMU maps a function's BARs at the addresses in that function's own BAR registers, but guests do not program those
-//! of a VF: the VF BARs are in the PF's capability. So the card programs them itself: as the PF, it writes by DMA to
-//! the guest's configuration space window (ECAM). The VMM answers such a message only after the PF has received its own
-//! reply, so a separate thread sends it, and retries while the VMM rejects it because it has not seen Bus Master
-//! Enable.
+//! QEMU maps a function's BARs at the addresses in that function's own BAR registers, but guests do not program the BAR
+//! registers of a VF, because the VF BARs are in the PF's SR-IOV capability. So the card programs them itself, by DMA
+//! writes of the PF to the guest's configuration space window (ECAM). The VMM replies to such a message only after its
+//! own request to the PF has completed, so a separate thread sends the messages. The thread retries while the VMM
+//! rejects them because it has not processed Bus Master Enable yet.
 
 use std::fmt;
 use std::io;
@@ -59,7 +59,7 @@ impl PciAddress {
 impl FromStr for PciAddress {
     type Err = String;
 
-    /// Parses "00:01.0", with or without the domain 0 in front.
+    /// Parses "00:01.0", with or without the prefix of domain 0.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text} is not a PCI address: expected bus:device.function in hex, like 00:01.0");
         let number = |text: &str, most: u8| u8::from_str_radix(text, 16).ok().filter(|n| *n <= most);
@@ -118,18 +118,18 @@ pub type BarAddresses = [u64; 2];
 
 #[derive(Default)]
 struct Work {
-    /// The required BAR addresses of each VF, VF 1 first; empty while there is nothing to program or the PF may not
-    /// write.
+    /// The required BAR addresses of each VF, VF 1 first; empty if there is nothing to program or the PF's bus
+    /// mastering is disabled.
     wanted: Vec<BarAddresses>,
     /// The BAR addresses last programmed in the VMM, if known.
     placed: Vec<Option<BarAddresses>>,
-    /// Counts the triggers to try.
+    /// Number of triggers so far.
     reasons: u64,
     stop: bool,
 }
 
 impl Work {
-    /// The first VF (index from 0) with BARs at other than the required addresses.
+    /// Returns the first VF (index from 0) that is not programmed with the required BAR addresses.
     fn next(&self) -> Option<(usize, BarAddresses)> {
         let misplaced = |(vf, bars): &(usize, &BarAddresses)| self.placed[*vf] != Some(**bars);
         self.wanted.iter().enumerate().find(misplaced).map(|(vf, bars)| (vf, *bars))
@@ -165,7 +165,7 @@ impl BarPlacer {
         Ok(BarPlacer { shared, thread: Some(thread) })
     }
 
-    /// Sets the required BAR addresses of the VFs, VF 1 first; an empty list stops programming. Returns at once.
+    /// Sets the required BAR addresses of the VFs, VF 1 first; an empty list stops programming. Does not block.
     pub fn place(&self, wanted: Vec<BarAddresses>) {
         let mut work = self.shared.work();
         let vfs = work.placed.len();
@@ -231,8 +231,8 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
     }
 }
 
-/// Finds the PF: at its configured address, or at that of the printed arguments of earlier versions, if the guest has
-/// it there. `read` returns a dword at a guest address.
+/// Locates the PF at its configured address or, failing that, at its address in the printed arguments of earlier
+/// versions. Returns the configured address if it is at neither. `read` returns a dword at a guest address.
 fn locate(ecam: Ecam, read: impl Fn(u64) -> Result<u32, DmaError>) -> Result<Ecam, DmaError> {
     let Identity { vendor, device, .. } = Identity::FLEX_170;
     let id = u32::from(device) << 16 | u32::from(vendor);
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(behind_a_port.registers(8), 0xe010_8000);
     }
 
-    /// A user's QEMU command line may still have the PF at the address of earlier versions: it is found there.
+    /// A user's QEMU command line may still have the PF at the address of earlier versions; it is then located there.
     #[test]
     fn the_pf_is_looked_for_where_it_used_to_be() {
         let card = 0x56c0_8086;

@@ -2,9 +2,9 @@
 //! Interrupt vectors of a function: eventfds provided by the client, signalled by a separate thread.
 //!
 //! A client shares the open file description of its eventfd with this process: it can clear O_NONBLOCK and fill the
-//! counter at any time, so that a `write` blocks until the client reads. So only a connection's notifier thread writes
-//! to the client's eventfds. A card thread that raises an interrupt sets a bit and wakes the notifier; it never waits
-//! for the client.
+//! counter at any time, and a `write` then blocks until the client reads. Therefore only a connection's notifier thread
+//! writes to the client's eventfds. A card thread that raises an interrupt sets a bit and wakes the notifier; it never
+//! waits for the client.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -26,14 +26,15 @@ use vfio_bindings::bindings::vfio::*;
 const MSI: usize = VFIO_PCI_MSI_IRQ_INDEX as usize;
 /// Maximum number of vectors of one index: a notifier keeps one pending bit each.
 const MAX_VECTORS: u32 = u32::BITS;
-/// Time limit for [`MsiSink::settle`] to wait for the notifier: a wake-up on a busy host.
+/// Time limit for [`MsiSink::settle`] to wait for the notifier; sufficient for a wake-up on a busy host.
 pub(super) const SETTLE: Duration = Duration::from_millis(5);
-/// Signal that interrupts a blocked `write` of a notifier. Its default action is to be ignored.
+/// Signal that interrupts a blocked `write` of a notifier. It is ignored by default.
 const KICK: libc::c_int = libc::SIGURG;
-/// Time limit for [`Vectors::clear`] to wait for the end of a notifier. A blocked one ends at the next signal.
+/// Time limit for [`Vectors::clear`] to wait for a notifier to exit. A blocked notifier exits at the next signal.
 const END: Duration = Duration::from_secs(1);
 
-/// The eventfds of one function, by interrupt index (INTx, MSI, MSI-X) and vector. Raising an interrupt takes no lock.
+/// The eventfds of one function, by interrupt index (INTx, MSI, MSI-X) and vector. Raising an interrupt does not take a
+/// lock.
 pub struct Vectors {
     counts: [u32; IRQ_INDEXES],
     /// The notifier of the connection; created when it arms the first vector.
@@ -65,7 +66,7 @@ impl Notifier {
     fn raise(&self, index: usize, vector: usize) {
         self.pending[index].fetch_or(1 << vector, Ordering::AcqRel);
         self.raised.fetch_add(1, Ordering::AcqRel);
-        // Unconditionally, and last: the notifier then starts a round that counts this interrupt as signalled.
+        // Ordering: last, and unconditional. The notifier then starts a round that counts this interrupt as signalled.
         self.wake();
     }
 
@@ -93,8 +94,8 @@ impl Notifier {
         }
     }
 
-    /// Returns when everything raised before the call has been signalled, or after [`SETTLE`]. Must be called only on
-    /// the thread that serves the client.
+    /// Blocks until all interrupts raised before the call have been signalled, for at most [`SETTLE`]. Must be called
+    /// only on the thread that serves the client.
     fn settle(&self) {
         let raised = self.raised.load(Ordering::Acquire);
         let begun = Instant::now();
@@ -129,7 +130,7 @@ impl Notifier {
 
 extern "C" fn interrupted(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {}
 
-/// Installs the handler of [`KICK`], without SA_RESTART, so that the signal ends a blocked `write` with EINTR.
+/// Installs the handler of [`KICK`], without SA_RESTART, because the signal must end a blocked `write` with EINTR.
 fn install_kick() -> io::Result<()> {
     static INSTALLED: OnceLock<Result<(), i32>> = OnceLock::new();
     let installed = INSTALLED.get_or_init(|| register_signal_handler(KICK, interrupted).map_err(|error| error.errno()));
@@ -143,8 +144,8 @@ impl Vectors {
         Vectors { counts, notifier: ArcSwapOption::empty(), thread: Mutex::default() }
     }
 
-    /// Raises MSI `vector`; returns at once. No effect if the guest has MSI disabled: the client has then removed the
-    /// eventfd.
+    /// Raises MSI `vector` without blocking. Has no effect if the guest has disabled MSI, because the client has then
+    /// removed the eventfd.
     pub fn raise_msi(&self, vector: u16) {
         self.raise(MSI, usize::from(vector));
     }
@@ -157,7 +158,7 @@ impl Vectors {
         }
     }
 
-    /// Returns the notifier of this connection, which is started for the first eventfd.
+    /// Returns the notifier of this connection; the first call starts it.
     fn notifier(&self) -> io::Result<Arc<Notifier>> {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(notifier) = self.notifier.load_full() {
@@ -190,7 +191,7 @@ impl Vectors {
         self.notifier().unwrap().armed()[MSI][vector] = Some(Arc::new(fd));
     }
 
-    /// Returns when everything raised has been signalled.
+    /// Blocks until all raised interrupts have been signalled.
     #[cfg(test)]
     pub(crate) fn wait(&self) {
         let begun = Instant::now();
@@ -205,7 +206,7 @@ impl Vectors {
         self.notifier.load().as_ref().map_or(0, |notifier| notifier.raised.load(Ordering::Acquire))
     }
 
-    /// Disarms everything and stops the notifier; must be called when the client has disconnected. Returns even if the
+    /// Disarms all vectors and stops the notifier; must be called when the client has disconnected. Returns even if the
     /// client blocks an eventfd.
     pub fn clear(&self) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -289,8 +290,8 @@ impl Drop for Vectors {
     }
 }
 
-/// Returns whether a client's descriptor is an eventfd. Others are rejected: the effect of a write to them is
-/// controlled by the client.
+/// Returns whether a client's descriptor is an eventfd. Other types are rejected, because the client controls the
+/// effect of a write to them.
 fn is_eventfd(file: &File) -> bool {
     let kind = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
     kind.is_ok_and(|kind| kind.as_os_str() == "anon_inode:[eventfd]")
@@ -315,7 +316,7 @@ pub(crate) mod tests {
 
     const SET: u32 = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
 
-    /// The eventfd's count after everything raised has been signalled.
+    /// The eventfd's count after all raised interrupts have been signalled.
     fn signalled(vectors: &Vectors, fd: &EventFd) -> Option<u64> {
         vectors.wait();
         fd.read().ok()
@@ -336,8 +337,8 @@ pub(crate) mod tests {
         assert_eq!(signalled(&vectors, &fd), None, "a message without descriptors disarms");
     }
 
-    /// A client clears O_NONBLOCK of the shared description and fills the counter: raising returns, disarming returns,
-    /// the notifier ends, and no descriptor is kept.
+    /// A client clears O_NONBLOCK of the shared description and fills the counter. Raising and disarming do not block,
+    /// the notifier exits, and no descriptor is kept.
     #[test]
     fn a_blocking_eventfd_holds_up_only_its_notifier() {
         let vectors = Vectors::new([0, 1, 0]);
@@ -356,7 +357,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Before a vector is armed anew, interrupts raised earlier get their time to be signalled to the previous eventfd.
+    /// Before a vector is rearmed, the server waits up to [`SETTLE`] for earlier interrupts to be signalled to the
+    /// previous eventfd.
     #[test]
     fn arming_waits_for_interrupts_raised_before() {
         let vectors = Vectors::new([0, 1, 0]);
@@ -370,7 +372,7 @@ pub(crate) mod tests {
         vectors.clear();
     }
 
-    /// The next client's interrupts are signalled, whatever the previous client did.
+    /// The next client's interrupts are signalled, regardless of the previous client's actions.
     #[test]
     fn a_notifier_for_each_connection() {
         let vectors = Vectors::new([0, 1, 0]);

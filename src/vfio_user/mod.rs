@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The vfio-user server: one socket per PCI function, with the protocol separated from the card by [`Device`].
+//! The vfio-user server, with one socket per PCI function. [`Device`] separates the protocol from the card.
 
 mod budget;
 mod channel;
@@ -19,7 +19,7 @@ pub use irq::Vectors;
 pub use server::{Function, Server, Settings};
 pub use session::PROTOCOL_VERSION;
 
-/// A session that a test drives message by message, without a thread.
+/// Access to a session for tests that drive it message by message, without a thread.
 #[doc(hidden)]
 pub mod test_driver {
     pub use super::channel::{Channel, Closed, Wake};
@@ -60,9 +60,9 @@ pub const VECTORS: [u32; wire::IRQ_INDEXES] = [0, 1, 0];
 /// A PCI function, as used by the transport.
 ///
 /// Methods are called on the thread of the function's connection. The server checks every access against the region's
-/// size; accesses to BARs have 1, 2, 4 or 8 bytes, those to configuration space any length (QEMU reads all 4096 at
-/// once). A call must return well within 5 seconds, QEMU's timeout, and must never wait for a message from its own
-/// client (deadlock).
+/// size; accesses to BARs have 1, 2, 4 or 8 bytes, accesses to configuration space any length (QEMU reads all 4096 in
+/// one access). A method must return well within 5 seconds, QEMU's timeout, and must never wait for a message from its
+/// own client (deadlock).
 pub trait Device: Send + Sync {
     /// The function. Byte n of a mappable area of a BAR must be byte n of its file.
     fn pci(&self) -> &dyn PciDevice;

@@ -27,7 +27,7 @@ struct VersionData {
     capabilities: Capabilities,
 }
 
-/// The capabilities exchanged by both sides; absent fields have the protocol's defaults.
+/// The capabilities exchanged by client and server; absent fields have the protocol's defaults.
 #[derive(Serialize, Deserialize)]
 #[serde(default)]
 struct Capabilities {
@@ -48,7 +48,7 @@ impl Default for Capabilities {
     }
 }
 
-/// A function with a client.
+/// The session of a function's client.
 pub struct Session<'s> {
     channel: Channel<'s>,
     device: &'s dyn Device,
@@ -77,7 +77,7 @@ impl<'s> Session<'s> {
         Closed::Stopped
     }
 
-    /// Serves one message. `body` and `files` are buffers for its contents.
+    /// Processes one message. `body` and `files` are buffers for its contents.
     pub fn serve_one(&mut self, body: &mut Vec<u8>, files: &mut Vec<File>) -> Result<(), Closed> {
         let header = self.channel.receive_header(files)?;
         let Some(len) = header.body_len() else {
@@ -126,7 +126,7 @@ impl<'s> Session<'s> {
         self.channel.sender().send(self.out.finish(answer), fd, &for_a_time(SEND_TIMEOUT)).map_err(Closed::Broken)
     }
 
-    /// Executes one command. The reply's fields are written to `out`; a descriptor to send along is returned.
+    /// Executes one command. Writes the reply's fields to `out`. Returns the descriptor to attach to the reply, if any.
     fn execute(&mut self, header: &Header, body: &[u8], files: Vec<File>) -> Result<Option<RawFd>, Errno> {
         let fields = Fields(body);
         if self.client.is_none() && header.command != command::VERSION {
@@ -272,7 +272,7 @@ impl<'s> Session<'s> {
 }
 
 impl Drop for Session<'_> {
-    /// Releases everything of the client: its memory, its eventfds, pending requests to it.
+    /// Releases the client's resources: its memory, its eventfds, and pending requests to it.
     fn drop(&mut self) {
         if let Some(client) = &self.client {
             client.close();

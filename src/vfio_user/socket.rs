@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Listening UNIX sockets: mode and group are final before a connection is possible, and only stale sockets are
-//! removed.
+//! Listening UNIX sockets. Mode and group are set before a connection is possible, and only stale sockets are removed.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
@@ -43,8 +42,8 @@ impl Drop for SocketPath {
 /// Listens at `path`, with mode 0600, or 0660 and `group`. A socket that no program listens on is replaced; if several
 /// programs replace one concurrently, more than one may succeed, so callers must hold a lock.
 ///
-/// Errors: `AddrInUse` if a program listens there, `AlreadyExists` if something other than a socket is there, which is
-/// kept.
+/// Errors: `AddrInUse` if a program listens on the path, `AlreadyExists` if the path exists and is not a socket; it is
+/// not removed.
 pub fn bind(path: &Path, group: Option<u32>) -> io::Result<(UnixListener, SocketPath)> {
     remove_dead(path)?;
     let address = SocketAddrUnix::new(path)?;

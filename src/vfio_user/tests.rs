@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Tests of the server with two kinds of clients: a raw one that can misbehave, and the `vfio_user` crate's client as
-//! an independent implementation.
+//! Tests of the server with two types of clients: a raw client that can misbehave, and the `vfio_user` crate's client
+//! as an independent implementation.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod fuzz;

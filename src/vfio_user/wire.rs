@@ -16,8 +16,8 @@ use super::Errno;
 pub const HEADER_LEN: usize = 16;
 /// Maximum data bytes of one access message, in both directions (capability `max_data_xfer_size`).
 pub const MAX_DATA: usize = 1 << 20;
-/// Minimum `max_data_xfer_size` of a client: each message costs a wait, and with a smaller limit an access of a page
-/// would need more than a hundred.
+/// Minimum `max_data_xfer_size` of a client: each message requires a wait, and with a smaller limit an access of a page
+/// would need more than 64 messages.
 pub const LEAST_DATA: usize = 64;
 /// Maximum size of a received message: the largest access with its header and fields.
 pub const MAX_MESSAGE: usize = HEADER_LEN + 64 + MAX_DATA;
@@ -217,8 +217,8 @@ const SPARSE_HEADER_LEN: u32 = count(size_of::<vfio_region_info_cap_sparse_mmap>
 const SPARSE_AREA_LEN: u32 = count(size_of::<vfio_region_sparse_mmap_area>());
 
 /// Appends the reply to DEVICE_GET_REGION_INFO for a region of `size` bytes with mappable `areas`, for a client with a
-/// buffer of `argsz` bytes. Returns whether the reply is complete (and the file must be sent with it); otherwise the
-/// client gets the required size and asks again.
+/// buffer of `argsz` bytes. Returns whether the reply is complete (and the file must be sent with it); otherwise it
+/// contains only the required size, and the client repeats the request.
 pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<u64>], argsz: u32) -> bool {
     let mappable = !areas.is_empty();
     // A region that is mappable as a whole needs no list of areas.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The table of sections compared with a reference model in pages: every sequence of three operations in a small
-//! address space.
+//! Compares the table of sections with a page-granular reference model, for every sequence of three operations in a
+//! small address space.
 
 use super::*;
 
@@ -114,8 +114,8 @@ fn every_sequence_of_three_operations() {
 }
 
 /// Every access of 0 to 9 bytes at every address of 6 one-byte sections, with every combination of rights: all bytes
-/// before the first inaccessible address are accessed, and that address is reported. The sections of one byte each
-/// stand for pages. 4 rights for each of 6 bytes, 4^6 * 8 addresses * 10 lengths * 2 directions = 655 360 accesses.
+/// before the first inaccessible address are accessed, and that address is reported. Sections of one byte each
+/// represent pages. 4 rights for each of 6 bytes, 4^6 * 8 addresses * 10 lengths * 2 directions = 655 360 accesses.
 #[test]
 fn every_access_across_sections() {
     const BYTES: u64 = 6;

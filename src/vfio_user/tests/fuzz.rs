@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Random bytes and mutated messages: the server replies or disconnects, and always serves the next client.
+//! Tests with random bytes and mutated messages: the server replies or disconnects, and always serves the next client.
 
 use rustix::fs::SealFlags;
 
@@ -90,7 +90,7 @@ fn random_bytes_never_take_the_server_down() {
         let _ = raw.stream.write_all(&noise);
         drop(raw);
         let gone = round + 1;
-        eventually("the server notices", || bench.device.disconnects.load(Ordering::Relaxed) == gone);
+        eventually("the session has ended", || bench.device.disconnects.load(Ordering::Relaxed) == gone);
     }
     let mut raw = bench.client();
     assert_eq!(raw.ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
@@ -105,6 +105,6 @@ fn half_a_message_and_a_hangup_is_nothing_special() {
         let header = raw.header(command::REGION_WRITE, &body, 0);
         raw.stream.write_all(&[&header.encode()[..], &body].concat()[..cut]).unwrap();
         drop(raw);
-        eventually("the server notices", || bench.device.disconnects.load(Ordering::Relaxed) == cut);
+        eventually("the session has ended", || bench.device.disconnects.load(Ordering::Relaxed) == cut);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Malicious clients: stalled ones, ones that exhaust resources, ones that remove what the card is using.
+//! Tests with malicious clients, which stall, exhaust resources, or remove memory that the card is using.
 
 use std::ffi::CString;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ use super::*;
 
 const RW: u32 = DMA_READABLE | DMA_WRITABLE;
 
-/// A client that stops in the middle of a message blocks only its own function's thread, no other client and not the
+/// A client that stops in the middle of a message blocks only its own function's thread, neither other clients nor the
 /// server.
 #[test]
 fn a_stalled_client_does_not_block_others() {
@@ -26,7 +26,7 @@ fn a_stalled_client_does_not_block_others() {
         assert_eq!(other.client().ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
         let before = stalled.device.disconnects.load(Ordering::Relaxed);
         drop(raw);
-        eventually("the server notices", || stalled.device.disconnects.load(Ordering::Relaxed) == before + 1);
+        eventually("the session has ended", || stalled.device.disconnects.load(Ordering::Relaxed) == before + 1);
     }
     let mut raw = stalled.client();
     raw.stream.write_all(&[1; 5]).unwrap();
@@ -61,7 +61,7 @@ fn thousands_of_sections() {
     let bench = Bench::new();
     let mut raw = bench.client();
     for n in 0..4000u64 {
-        // In an order that inserts at all positions of the table.
+        // The order causes insertions at all positions of the table.
         let iova = (n * 1733 % 4000) << 13;
         assert_eq!(raw.ask(command::DMA_MAP, &dma_map(RW, 0, iova, 0x1000)).header.error, 0);
         assert_eq!(raw.ask(command::DMA_MAP, &dma_map(RW, 0, iova + 0x800, 0x1000)).header.error, libc::EEXIST as u32);
@@ -117,7 +117,7 @@ fn unmapped_memory_is_not_accessed() {
             // The sections of a disconnected client are unmapped when the server reports the disconnection.
             let gone = bench.device.disconnects.load(Ordering::Relaxed) + 1;
             drop(raw);
-            eventually("the server notices", || bench.device.disconnects.load(Ordering::Relaxed) == gone);
+            eventually("the session has ended", || bench.device.disconnects.load(Ordering::Relaxed) == gone);
             raw = bench.client();
         } else {
             let unmap = dma_unmap(0, IOVA, 0x4000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The `vfio_user` crate's client, an independent implementation, with this server.
+//! Tests this server with the `vfio_user` crate's client, an independent implementation.
 
 use vfio_bindings::bindings::vfio::*;
 use vfio_user::Client;

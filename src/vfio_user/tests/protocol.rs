@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Each command, and its invalid forms, from a raw client.
+//! Tests of each command, in valid and invalid forms, with a raw client.
 
 use std::thread;
 use std::time::Instant;
@@ -38,9 +38,9 @@ fn the_version_comes_first_and_once() {
 }
 
 impl Bench {
-    /// A new connection, after the server has noticed that `n` clients have disconnected.
+    /// Opens a new connection, after the server has processed the disconnection of `n` clients.
     fn client_after_disconnect(&self, n: usize) -> Raw {
-        eventually("the client's end is noticed", || self.device.disconnects.load(Ordering::Relaxed) == n);
+        eventually("the sessions have ended", || self.device.disconnects.load(Ordering::Relaxed) == n);
         self.connect()
     }
 }
@@ -95,7 +95,7 @@ fn accesses_reach_the_device() {
         assert_eq!(read.body[16..], pattern[..count]);
     }
     let config = raw.ask(command::REGION_READ, &access(0, CONFIG_REGION, 4096, &[]));
-    assert_eq!(config.body.len(), 16 + 4096, "QEMU reads configuration space at once");
+    assert_eq!(config.body.len(), 16 + 4096, "QEMU reads configuration space in one access");
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn interrupts_arrive_through_eventfds() {
     assert!(fd.read().is_err(), "a disconnected client gets no interrupts");
 }
 
-/// The reply to an access waits for the interrupts that the access raised, but not longer than the time for a wake-up if
-/// the client blocks its own eventfd.
+/// The reply to an access waits for the interrupts that the access raised, but at most for the time of a wake-up if the
+/// client blocks its own eventfd.
 #[test]
 fn the_reply_follows_the_interrupts_of_the_access() {
     let bench = Bench::new();
@@ -286,7 +286,7 @@ fn a_client_that_refuses_or_lies_or_leaves_is_a_fault_for_the_engine() {
     let start = Instant::now();
     drop(raw);
     assert!(engine.join().unwrap().is_err(), "disconnected");
-    assert!(start.elapsed() < Duration::from_millis(900), "the wait ends at once when the client disconnects");
+    assert!(start.elapsed() < Duration::from_millis(900), "the wait ends immediately when the client disconnects");
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn reset_disconnect_and_the_next_client() {
     assert_eq!(bench.memory.sections(), 0, "its memory is unmapped");
 }
 
-/// A function that is not enabled rejects clients at once, and accepts them when it is enabled.
+/// A function that is not enabled rejects clients immediately, and accepts them when it is enabled.
 #[test]
 fn a_client_that_comes_too_early_is_turned_away_at_once() {
     let bench = Bench::new();
