@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Builds the index of tests and code that name items of the documents, so that `arctic fidelity` needs no source tree,
-//! and the version that `arctic --version` prints.
+//! Generates the index of tests and code that name items of the documents, which `arctic fidelity` uses instead of the
+//! source tree, and the version that `arctic --version` prints.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
-// A build script runs before the library is built, so that it can only include its sources.
+// A build script runs before the library is built and cannot link to it, so it includes the sources.
 #[path = "src/fidelity/index.rs"]
-#[allow(dead_code, reason = "the program reads the index, the build script only writes it")]
+#[allow(dead_code, reason = "the program parses the index, the build script only writes it")]
 mod index;
 #[path = "src/fidelity/scan.rs"]
 mod scan;
 
-/// The directory of the IGT lists that guest tests run, from the repository's root.
+/// Directory of the IGT lists that guest tests run, relative to the repository root.
 const LISTS: &str = "tests/igt";
 
-/// Excluded sources: those of the report itself name items as examples, which is no proof.
+/// Excluded sources: the report's own sources name items only as examples, which proves nothing.
 const OWN: [&str; 3] = ["src/fidelity/", "src/cli/fidelity.rs", "tests/fidelity.rs"];
 
 fn main() -> io::Result<()> {
@@ -30,8 +30,8 @@ fn main() -> io::Result<()> {
     fs::write(variable("OUT_DIR")?.join("fidelity-index.txt"), scan::index(&files).to_string())
 }
 
-/// Reads all sources and IGT lists below `folder`, by path from `root`, and registers their directories with cargo for
-/// rebuilds.
+/// Reads all sources and IGT lists below `folder`, keyed by path relative to `root`, and registers their directories
+/// with cargo as triggers for rebuilds.
 fn gather(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> io::Result<()> {
     let mut watched = false;
     for entry in fs::read_dir(folder)? {
@@ -45,7 +45,7 @@ fn gather(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> i
         }
         let from_root = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
         let is_list = from_root.starts_with(LISTS) && name.ends_with(".txt");
-        // Cargo watches a directory with all its contents: the root is skipped because it contains the build output.
+        // Cargo watches directories recursively; the root is skipped because it contains the build output.
         if folder == root || !(name.ends_with(".rs") || is_list) {
             continue;
         }
@@ -60,8 +60,9 @@ fn gather(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> i
     Ok(())
 }
 
-/// The abbreviated commit of the checkout whose top folder is `root`; `None` for sources without git. Registers the
-/// files that git writes with every change of HEAD, also in a linked worktree, with cargo for rebuilds.
+/// Returns the abbreviated commit of the checkout with the top-level directory `root`; `None` if the sources are not in
+/// a git checkout. Registers the files that git writes on every change of HEAD, also in a linked worktree, with cargo
+/// as triggers for rebuilds.
 fn commit(root: &Path) -> Option<String> {
     const ARGUMENTS: [&str; 8] =
         ["rev-parse", "--show-prefix", "--git-path", "HEAD", "--git-path", "logs/HEAD", "--short", "HEAD"];
@@ -69,8 +70,8 @@ fn commit(root: &Path) -> Option<String> {
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
     // The prefix is not empty if the sources are a subfolder of another repository.
     let ["", head, log, commit] = text.lines().collect::<Vec<_>>()[..] else { return None };
-    // HEAD changes when another branch is checked out, its log also with each commit. The log may not exist, and cargo
-    // would rebuild every time if it watched a file that does not exist.
+    // HEAD changes when another branch is checked out; its reflog also changes with each commit. Files that do not
+    // exist, such as a disabled reflog, are skipped, because cargo would rebuild every time.
     for file in [head, log].iter().filter(|file| root.join(file).exists()) {
         println!("cargo::rerun-if-changed={file}");
     }

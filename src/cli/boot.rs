@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `arctic boot`: a Linux guest with the card, for a test run, a shell or one command.
+//! `arctic boot`: boots a Linux guest with the card and runs the tests, a shell or one command in it.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -28,13 +28,13 @@ use super::stdout::{complain, print_if_read};
 /// --provision config no guest has the PF: the card provisions its VFs from its card file, and each VF has a guest. The
 /// report has one line per VF.
 ///
-/// Without --kernel, --modules and --qemu these parts are downloaded from Debian, verified by apt's signatures, and
-/// cached (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic); remove that directory to download newer
+/// Without --kernel, --modules and --qemu these components are downloaded from Debian, verified by apt's signatures,
+/// and cached (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic); remove that directory to download newer
 /// versions. The mirror is taken from the host's apt sources; ARCTIC_DEBIAN_MIRROR overrides it. A custom kernel needs
 /// the options in docs/own-kernel.md.
 ///
-/// The exit status is 0 only if every check passed, 130 after Ctrl-C; with --run and --shell it is that of the command
-/// in the guest. It is 125 if the clocks of a guest and of the host differ by more than 5 %: such a run is
+/// The exit status is 0 only if every check passed, 130 after Ctrl-C; with --run and --shell it is the exit status of
+/// the command in the guest. It is 125 if the clocks of a guest and of the host differ by more than 5 %: such a run is
 /// inconclusive.
 #[derive(clap::Args)]
 pub struct Args {
@@ -45,8 +45,7 @@ pub struct Args {
     /// Give each VF a separate guest, in addition to the PF's guest, which provisions them
     #[arg(long, requires = "vfs", conflicts_with_all = ["provision", "run", "shell"])]
     split: bool,
-    /// What provisions the VFs: `driver`, the PF driver in its guest, or `config`, the card file, and no guest has the
-    /// PF
+    /// Provisioner of the VFs: `driver` (the PF driver in its guest), or `config` (the card file; no guest has the PF)
     #[arg(long, value_name = "BY", requires = "vfs", default_value = "driver", value_parser = ["driver", "config"])]
     provision: String,
     /// Open a shell in the guest on this terminal; with --vfs the VFs exist but are not enabled, with --provision
@@ -66,7 +65,7 @@ pub struct Args {
 
 /// Default time limit of a stage in seconds.
 pub const STAGE_SECONDS: u64 = 120;
-/// Maximum time limit: a week, so that adding it to a clock cannot overflow.
+/// Maximum time limit: one week, which cannot overflow when it is added to a clock.
 const MOST_SECONDS: u64 = 7 * 24 * 60 * 60;
 
 /// Parser of a time limit in seconds.
@@ -118,7 +117,7 @@ pub struct GuestArgs {
     trace: Option<PathBuf>,
 }
 
-/// Number of virtual functions; a separate struct, so that commands can place it in their help.
+/// Number of virtual functions; a separate struct, which lets each command choose its position in the help text.
 #[derive(clap::Args)]
 pub struct VfArgs {
     /// Virtual functions of the card
@@ -126,14 +125,15 @@ pub struct VfArgs {
     pub vfs: Option<u8>,
 }
 
-/// The default built-in card, and the one for more virtual functions than it has.
+/// The default built-in card, and the default for more virtual functions than that card supports.
 const CARD: &str = "flex170";
 const CARD_63VF: &str = "flex170-63vf";
 /// Maximum number of virtual functions of [`CARD`].
 const VFS_OF_CARD: u8 = 31;
 
 impl GuestArgs {
-    /// The options of the test library for a card with these `functions`; `limit` bounds each stage of a run.
+    /// Returns the options of the test library for a card with these `functions`; `limit` is the time limit of each
+    /// stage.
     pub fn options(&self, functions: Functions, limit: Duration) -> Result<Options> {
         if self.driver == Driver::I915 && functions != Functions::Physical {
             bail!("i915 has no SR-IOV support on this card: use --driver i915 without virtual functions");
@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    /// A wrong clock determines the exit status, whatever other error ended the run; other errors are returned to
+    /// A wrong clock determines the exit status, regardless of any other error of the run; other errors are returned to
     /// `main`.
     #[test]
     fn errors_have_the_status_of_what_they_are() {

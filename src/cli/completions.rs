@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `arctic completions`: a shell's completion script, from the definition of the command line.
+//! `arctic completions`: generates a shell completion script from the definition of the command line.
 
 use anyhow::Result;
 use clap::CommandFactory;
@@ -25,7 +25,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn script(shell: Shell) -> String {
-    // The generators do not leave out hidden commands.
+    // The generators do not omit hidden commands.
     let program = super::Arguments::command();
     let shown = program.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
     let mut program = clap::Command::new("arctic").version(super::VERSION).propagate_version(true).subcommands(shown);
@@ -50,7 +50,7 @@ mod tests {
             }
             assert!(script.contains("socket-group"), "{shell}: options of a command");
         }
-        // Has no descriptions.
+        // The bash script contains no descriptions.
         assert!(!script(Shell::Bash).contains("guest"), "a hidden command");
     }
 }

@@ -22,9 +22,9 @@ use crate::decode::{File, capture, i915, xe};
 /// hexadecimal (separated by blanks or commas, `#` begins a comment), or raw little-endian dwords. A dump is decoded
 /// completely: messages, context images, rings, and batches with ACTHD marked. For dwords, --kind gives the type.
 ///
-/// Names, lengths, fields and access rights come from the tables that the card executes by, so commands that the card
-/// would reject are marked. The disassembly of a batch follows command lengths up to MI_BATCH_BUFFER_END; that of a
-/// ring continues to the last dword and is resynchronised at HEAD and TAIL.
+/// Names, lengths, fields and access rights come from the tables that the card uses for execution, so commands that the
+/// card would reject are marked. The disassembly of a batch follows command lengths up to MI_BATCH_BUFFER_END; the
+/// disassembly of a ring continues to the last dword and is resynchronised at HEAD and TAIL.
 #[derive(clap::Args)]
 #[command(after_help = "Where to find the files in a guest:\n  \
     xe    /sys/class/drm/card0/device/devcoredump/data, for five minutes after a hang\n  \
@@ -40,7 +40,7 @@ pub struct Arguments {
     /// The file, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The engine: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3; the default is that of the dump, or rcs0
+    /// The engine: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3; the default is the engine named in the dump, or rcs0
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     engine: Option<EngineId>,
     /// The engine class: render, copy, compute, video-decode, video-enhance
@@ -59,7 +59,7 @@ pub struct Arguments {
     /// RING_TAIL, like --head
     #[arg(long, value_name = "ADDR", value_parser = address)]
     tail: Option<u64>,
-    /// ACTHD: the address that the engine is executing at; marked in the output
+    /// ACTHD: the address at which the engine is executing; marked in the output
     #[arg(long, value_name = "ADDR", value_parser = address)]
     acthd: Option<u64>,
     /// Also print the dwords of each command

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `arctic fidelity`: which rules of Intel's documents the card implements.
+//! `arctic fidelity`: lists which rules of Intel's documents the card implements.
 
 use std::fmt::Write;
 
@@ -15,8 +15,8 @@ use crate::fidelity::{Counts, Item, REGENERATE, Report, Status};
 /// absent items are listed with the reason in docs/fidelity.toml; items in neither are "not assessed". No item is
 /// omitted.
 ///
-/// A test that is ignored or asserts nothing does not count. Where a test names a range such as V8-145..155, each item
-/// of the range is marked with that as a doubt (shown by --item and --json).
+/// A test that is ignored or asserts nothing does not count. If a test names a range such as V8-145..155, this is
+/// recorded as a doubt for each item of the range (shown by --item and --json).
 #[derive(clap::Args)]
 #[command(after_help = format!("Examples:\n  \
     arctic fidelity\n  \

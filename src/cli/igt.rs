@@ -88,7 +88,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     };
     let failures = report::failures(&report.results);
     if args.json {
-        // Repeated at the end, because they are hard to find in a long list.
+        // Repeated at the end, because failures are hard to find in a long list.
         if !failures.is_empty() {
             complain(failures.trim_end());
         }

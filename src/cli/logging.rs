@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Log messages on stderr, rate-limited per call site: a misbehaving guest cannot flood the terminal.
+//! Log messages on stderr, rate-limited per call site to prevent a misbehaving guest from flooding the terminal.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use log::{Level, Log, Metadata, Record};
 
-/// Maximum number of lines of one call site in one [`PERIOD`].
+/// Maximum number of lines per call site and [`PERIOD`].
 const BURST: u32 = 5;
 const PERIOD: Duration = Duration::from_secs(10);
 
@@ -19,11 +19,11 @@ struct Share {
     lines: u32,
 }
 
-/// The decision on a line.
+/// Whether a line is written.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Write,
-    /// The first line of a period; in the previous period this many were dropped.
+    /// The first line of a period, with the number of lines dropped in the previous period.
     WriteAfter(u32),
     LeaveOut,
 }
@@ -81,7 +81,7 @@ impl Log for Logger {
     }
 }
 
-/// Starts logging: warnings and errors, or as set by RUST_LOG.
+/// Starts logging of warnings and errors, or of the messages selected by RUST_LOG.
 pub fn start() {
     let inner = env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).build();
     let level = inner.filter();

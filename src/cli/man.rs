@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `arctic man`: manual pages, from the definition of the command line.
+//! `arctic man`: generates manual pages from the definition of the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub struct Arguments {
     dir: Option<PathBuf>,
 }
 
-/// Writes all pages into the directory, or prints the one of the program.
+/// Writes all pages into the directory, or prints arctic(1).
 pub fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.dir {
         Some(dir) => write(dir).with_context(|| format!("manual pages cannot be written to {}", dir.display())),

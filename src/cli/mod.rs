@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The command line: its commands, and how errors are reported.
+//! The command line: commands and error reporting.
 
 mod boot;
 mod completions;
@@ -61,7 +61,7 @@ enum Command {
     Fidelity(fidelity::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
-    /// The part of the program that runs inside a guest, started there by `arctic boot`
+    /// Run the commands inside a guest; started there by `arctic boot`
     #[command(hide = true, disable_help_flag = true, after_help = "Example, in a guest: arctic guest info")]
     Guest {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -70,7 +70,7 @@ enum Command {
 }
 
 /// Runs the program: parses the command line, executes the command, and reports an error as one sentence. A closed
-/// output pipe (`| head`) is not an error: exit status 0.
+/// output pipe (`| head`) is not an error; the exit status is 0.
 pub fn run() -> ExitCode {
     logging::start();
     let arguments = match Arguments::try_parse() {
@@ -163,8 +163,8 @@ mod tests {
         words.into_iter().map(stood_for).collect()
     }
 
-    /// The `arctic` command lines in a text, without the program name: those that are whole lines, and those between
-    /// backticks.
+    /// Returns the `arctic` command lines in a text, without the program name: command lines that are whole lines, and
+    /// command lines between backticks.
     fn lines(text: &str) -> (Vec<&str>, Vec<&str>) {
         fn named(line: &str) -> Option<&str> {
             line.strip_prefix("arctic ").or(line.strip_prefix("cargo run --release -- "))
@@ -175,7 +175,8 @@ mod tests {
         (whole.collect(), marked.collect())
     }
 
-    /// Every `arctic` command line in a document or help text parses. Those within a sentence may omit arguments.
+    /// Every `arctic` command line in a document or help text parses. Command lines within a sentence may omit
+    /// arguments.
     #[test]
     fn the_command_lines_of_the_documents_are_taken() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -35,14 +35,15 @@ use crate::vfio_user::{Served, ServedCard, Server, Settings};
 /// DIR is created with access for this user only. An existing directory must belong to this user and must not be
 /// writable by others. With --socket-group, VMMs of other users in that group can connect to the functions' sockets.
 ///
-/// Virtual functions can be arranged in three ways. By default they are in one guest together with the PF: enable them
+/// There are three topologies for virtual functions. By default they are in one guest together with the PF; enable them
 /// there by writing their number to the PF's sriov_numvfs. With --split, the PF's guest enables them in the same way
 /// but sees only their configuration space (vf1-face.sock ...); each VF is used by a separate guest, which is started
-/// after that. With --provision config, no guest has the PF: the card file partitions the resources, and the VFs exist
+/// after that. With --provision config, no guest has the PF; the card file partitions the resources, and the VFs exist
 /// from the start.
 ///
-/// With --print-capabilities no card is served: the output is one JSON document for management software, with the type
-/// of the device (`gpu`), its PCI identity, the version of vfio-user, the built-in cards and the options of this command.
+/// With --print-capabilities no card is served; the output is one JSON document for management software, with the type
+/// of the device (`gpu`), its PCI identity, the version of vfio-user, the built-in cards and the options of this
+/// command.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic serve --card flex170 --dir /tmp/card\n  \
@@ -67,7 +68,7 @@ pub struct Arguments {
     /// Each virtual function is used by a separate guest; the PF's guest enables and provisions them
     #[arg(long)]
     split: bool,
-    /// What provisions the VFs: the PF driver in its guest, or the card file
+    /// Provisioner of the VFs: the PF driver in its guest, or the card file
     #[arg(long, value_name = "BY", value_enum, default_value_t = Provisioner::Driver, conflicts_with = "split")]
     provision: Provisioner,
     /// Guest address of the configuration space window (ECAM) in the PF's guest, needed if VFs are in that guest:
@@ -86,15 +87,15 @@ pub struct Arguments {
     /// Write all events of the card, from its start, to a capture for `arctic decode`; slows the card down
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Print what this program can serve, as one JSON document, and exit; all other options are ignored
+    /// Print the supported device, cards and options as one JSON document, and exit; all other options are ignored
     #[arg(long)]
     print_capabilities: bool,
 }
 
-/// Identifier of the argument without which a card and a directory are required.
+/// ID of the argument that makes --card and --dir optional.
 const CAPABILITIES: &str = "print_capabilities";
 
-/// What provisions the VFs.
+/// The provisioner of the VFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Provisioner {
     /// The PF driver
@@ -120,7 +121,7 @@ impl Arguments {
     fn topology(&self, card: &str, profile: &CardProfile) -> Result<Topology> {
         let total = profile.total_vfs;
         if self.vfs > total {
-            let remedy = "ask for fewer, or raise total_vfs in the card file";
+            let remedy = "request fewer, or raise total_vfs in the card file";
             bail!("the card {card} has {total} VFs, not {}: {remedy}", self.vfs);
         }
         if self.vfs == 0 && (self.split || self.provision == Provisioner::Config) {
@@ -133,7 +134,7 @@ impl Arguments {
                 let ecam = self.ecam();
                 if self.vfs > ecam.most_vfs() {
                     let pf = self.pf_address;
-                    bail!("behind a PF at {pf} the bus has room for {} VFs, not {}", ecam.most_vfs(), self.vfs);
+                    bail!("behind a PF at {pf} the bus has addresses for {} VFs, not {}", ecam.most_vfs(), self.vfs);
                 }
                 Topology::Together
             }
@@ -149,7 +150,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let profile = card_file::load(card)?;
     let topology = arguments.topology(card, &profile)?;
     let name = profile.name.clone();
-    // From here on a signal terminates the program in an orderly way.
+    // From here on, signals cause an orderly shutdown.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
     survive_long_files()?;
     let names = socket_names(arguments.vfs, topology);
@@ -215,12 +216,12 @@ fn socket_names(vfs: u8, topology: Topology) -> Vec<String> {
 /// Makes a write beyond the file size limit, also to a client's file, fail with EFBIG instead of terminating the
 /// process.
 fn survive_long_files() -> Result<()> {
-    // A handler with a flag that is never read has the effect of ignoring the signal, but is not inherited by other
-    // programs.
+    // A handler that sets an unused flag has the effect of ignoring the signal, but unlike SIG_IGN it is not inherited
+    // through execve(2).
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map(drop).context("cannot install a handler for SIGXFSZ")
 }
 
-/// Checks that the file size limit permits the local memory, which is a sparse file.
+/// Checks that the file size limit permits a sparse file of the size of local memory.
 fn check_file_size(profile: &CardProfile) -> Result<()> {
     let needed = profile.local_memory;
     match getrlimit(Resource::Fsize).current {

@@ -11,7 +11,7 @@ use crate::card::status::Status;
 use crate::run_dir::find_socket;
 use crate::status_socket;
 
-/// Show the state of a card served by `arctic serve`: its functions, their resources and their cost.
+/// Show the state of a card served by `arctic serve`: its functions, their resources and their use of the host.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic status /tmp/card\n  \
@@ -41,6 +41,6 @@ fn refusal(path: &Path, error: &std::io::Error) -> anyhow::Error {
     let path = path.display();
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!("no card is being served at {path}"),
-        _ => anyhow!("{path} does not answer: {error}"),
+        _ => anyhow!("{path} does not respond: {error}"),
     }
 }

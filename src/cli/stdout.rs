@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Output of commands: a closed pipe ends a command silently, a full disk is an error. `println!` panics in both cases.
+//! Output of commands. A closed pipe ends a command silently; a full disk is an error. `println!` would panic in both
+//! cases.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
@@ -50,8 +51,8 @@ pub fn complain(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Buffered stdout; must be flushed at the end. Write errors are [`Unwritten`]s inside an [`io::Error`], which
-/// distinguishes them from errors of reading.
+/// Buffered stdout; must be flushed at the end. Write errors are wrapped as [`Unwritten`] in an [`io::Error`], which
+/// distinguishes them from read errors.
 pub struct Stdout(BufWriter<StdoutLock<'static>>);
 
 impl Stdout {
@@ -76,7 +77,7 @@ fn marked(error: io::Error) -> io::Error {
     if error.kind() == ErrorKind::Interrupted { error } else { io::Error::new(error.kind(), Unwritten::from(error)) }
 }
 
-/// The [`Unwritten`] in the causes of an error, if there is one.
+/// Returns the [`Unwritten`] among the causes of an error, if any.
 pub fn unwritten(error: &anyhow::Error) -> Option<&Unwritten> {
     error.chain().find_map(|cause| {
         let inner = cause.downcast_ref::<io::Error>().and_then(|error| error.get_ref());
@@ -84,7 +85,7 @@ pub fn unwritten(error: &anyhow::Error) -> Option<&Unwritten> {
     })
 }
 
-/// An error and its causes in one line. A cause is omitted if the text so far ends with it.
+/// Formats an error and its causes as one line. A cause is omitted if the preceding text ends with it.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

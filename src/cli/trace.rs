@@ -19,14 +19,14 @@ use crate::decode::capture;
 use crate::run_dir::find_socket;
 use crate::trace_socket::{self, Followed};
 
-/// Trace a card served by `arctic serve`, until Ctrl-C: contexts that engines load, save and lose, each command with
-/// its address, messages between driver and GuC, interrupts.
+/// Trace a card served by `arctic serve`, until Ctrl-C. The trace has context loads, restores, stops and resets, each
+/// command with its address, messages between driver and GuC, and interrupts.
 ///
 /// Each line has the time in ms, the function, the engine and the event; commands of a batch are indented. An engine
-/// that waits on a semaphore is reported once, also to clients that connect later, which shows where a hang is. Tracing
-/// slows the card down but does not change its behaviour; it costs nothing while no client is connected. Events that
-/// arrive faster than they are read are dropped, and a line reports their number: use filters. `arctic decode` reads
-/// files written with --save.
+/// that waits on a semaphore is reported once, also to clients that connect later, which helps to locate a hang.
+/// Tracing slows the card down but does not change its behaviour; it has no cost while no client is connected. Events
+/// that arrive faster than they are read are dropped, and a line reports their number; filters reduce the number of
+/// events. `arctic decode` reads files written with --save.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic trace /tmp/card\n  \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A capture of `arctic trace`: its events, with their commands and messages disassembled.
+//! Formats the events of a capture of `arctic trace`, with commands and messages disassembled.
 
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Batch, Line, Message, status};
@@ -22,7 +22,7 @@ pub fn heading(line: &str) -> Result<Heading, String> {
     }
 }
 
-/// Name of a function, as in other output.
+/// Name of a function, as printed by other commands.
 fn function(number: u8) -> String {
     if number == 0 { "pf".into() } else { format!("vf{number}") }
 }
@@ -46,7 +46,7 @@ fn what(event: &Event) -> String {
             format!("load     context {context:#x}: {}", meaning.unwrap_or_default())
         }
         EventKind::Restore { ring, head, tail, batch } => {
-            let batch = batch.map_or(String::new(), |batch| format!(", goes on in the batch at {batch:#x}"));
+            let batch = batch.map_or(String::new(), |batch| format!(", continues in the batch at {batch:#x}"));
             format!("restore  ring {ring:#x}, HEAD {head:#x}, TAIL {tail:#x}{batch}")
         }
         EventKind::LiteRestore { tail } => format!("more     TAIL {tail:#x}"),
@@ -79,7 +79,7 @@ fn what(event: &Event) -> String {
 
 fn command(address: u64, ppgtt: bool, length: u32, dwords: &[u32], engine: EngineId) -> String {
     let requester = if ppgtt { Requester::PfUser } else { Requester::PfKernel };
-    // Dwords of a long command that were not recorded are not an error of the command.
+    // Missing dwords of a long command are due to the recording and are not an error in the command.
     let mut words = dwords.to_vec();
     words.resize((length as usize).clamp(1, 0x1000), 0);
     let batch = Batch { requester, ends: false, ..Batch::new(&words, address, engine) };

@@ -17,7 +17,7 @@ pub fn is(text: &str) -> bool {
     lines.any(|line| line.ends_with("command stream:") || object(line).is_some())
 }
 
-/// `rcs0 --- batch = 0x00000000 00100000`: engine, kind of object, address.
+/// Parses `rcs0 --- batch = 0x00000000 00100000` into engine, type of object and address.
 fn object(line: &str) -> Option<(&str, &str, u64)> {
     let (engine, rest) = line.split_once(" --- ")?;
     let (what, address) = rest.split_once(" = ")?;
@@ -25,7 +25,7 @@ fn object(line: &str) -> Option<(&str, &str, u64)> {
     Some((engine, what, hex(high)? << 32 | hex(low)?))
 }
 
-/// Registers of the engine in the lines being read.
+/// Registers of the current engine, parsed so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Registers {
     start: Option<u64>,
@@ -116,7 +116,7 @@ struct Ct {
     send: bool,
     head: usize,
     tail: usize,
-    /// Byte offset in the buffer that follows; `size` is in dwords.
+    /// Byte offset in the buffer object that follows in the dump; `size` is in dwords.
     at: usize,
     size: usize,
 }
@@ -133,7 +133,7 @@ impl Ct {
     }
 }
 
-/// The dwords of an object's line: ascii85, after `:` of a zlib stream.
+/// Decodes the dwords in an object's line: ascii85 after `~`, a zlib stream in ascii85 after `:`.
 fn unpack(line: &str, budget: &mut Budget) -> Result<Taken, String> {
     let (marker, data) = line.split_at(1);
     let data = data.trim_end().as_bytes();

@@ -14,11 +14,11 @@ pub const MOST_OF_FILE: u64 = 1 << 30;
 const MOST_OF_OBJECT: usize = 256 << 20;
 /// Maximum decoded size of all objects of a file in bytes.
 const MOST_OF_ALL: usize = 1 << 30;
-/// Maximum number of dwords listed of an image, page or message ring, since each may become a line in memory; larger
-/// than anything that drivers create.
+/// Maximum number of dwords listed of an image, page or message ring, since each may become a line in memory. Larger
+/// than any such object that drivers create.
 const MOST_LISTED: usize = 1 << 18;
 
-/// The remaining decoded size permitted for a file.
+/// The remaining size that may be decoded from a file.
 pub struct Budget {
     object: usize,
     all: usize,
@@ -85,7 +85,8 @@ impl Budget {
     }
 }
 
-/// The part of an image, page or message ring to list; if that is not all, a note is printed first.
+/// Returns the leading dwords of an image, page or message ring that are to be listed. If some are omitted, a note is
+/// printed first.
 pub fn listed<'d>(dwords: &'d [u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<&'d [u32]> {
     match dwords.split_at_checked(MOST_LISTED) {
         Some((listed, rest)) if !rest.is_empty() => {

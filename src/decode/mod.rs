@@ -52,7 +52,7 @@ impl File {
 }
 
 /// Parses hexadecimal dwords separated by blanks or commas, with or without 0x; a word that ends in a colon is an
-/// address, text after `#` a comment.
+/// address and is ignored, and text after `#` is a comment.
 fn hexadecimal(text: &str) -> Result<Vec<u32>, String> {
     let mut dwords = Vec::new();
     for (n, line) in text.lines().enumerate() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Constructed dumps in the formats that the drivers print.
+//! Tests with constructed dumps in the formats of the drivers.
 
 use std::io::Write;
 

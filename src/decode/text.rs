@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Numbers in lines of dumps and on the command line.
+//! Parsers of numbers in the lines of dumps.
 
 /// The text after `name:` at the start of a line.
 pub fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {

@@ -29,23 +29,23 @@ struct Ring {
 #[derive(Default)]
 struct Dump<'d> {
     rings: [Ring; 2],
-    /// Index of the ring in the lines being read.
+    /// Index of the ring that the current lines describe.
     ring: usize,
     engine: Option<EngineId>,
     batches: Vec<u64>,
     marks: Vec<(u64, &'static str)>,
     memory: Memory,
-    /// Name of the engine in the register lines being read.
+    /// Name of the engine that the current register lines describe.
     registers: Option<&'d str>,
 }
 
-/// Engine of the driver's class number (xe: XE_ENGINE_CLASS_*).
+/// Returns the engine for the driver's class number (xe: XE_ENGINE_CLASS_*).
 fn engine(class: u64) -> Option<EngineId> {
     let name = ["render", "video-decode", "video-enhance", "copy", "", "compute"].get(usize::try_from(class).ok()?)?;
     register::engine(name)
 }
 
-/// Decodes the dump, section by section, within `budget`; `chosen` is the engine given by the user.
+/// Decodes the dump, section by section, within `budget`; `chosen` is the engine selected by the user.
 pub fn decode(
     budget: &mut Budget,
     text: &str,

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-/// A document with the rules that the card is checked against.
+/// A document with the rules against which the card is checked.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// Name in item numbers, such as `V8`.
@@ -20,7 +20,7 @@ pub struct Rule {
     /// Number within the document.
     #[serde(skip)]
     pub number: u16,
-    /// Letter of the group that it belongs to.
+    /// Letter of the group to which it belongs.
     pub group: String,
     /// The mechanism that the group specifies.
     pub mechanism: String,

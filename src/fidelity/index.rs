@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The references to items in the sources: the tests that prove them and the code that implements them. The build
-//! script writes the index as text, which is embedded in the program and parsed by it.
+//! script writes the index as text, which is embedded in the program and parsed at run time.
 
 use std::fmt;
 
-/// One item or a range of items of a document, as named in a comment: `V8-052`, `V13-048..051`.
+/// One item or a range of items of a document, as referenced in a comment: `V8-052`, `V13-048..051`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Claim {
     /// Name of the document, such as `V8`.
@@ -84,7 +84,7 @@ impl fmt::Display for Claim {
     }
 }
 
-/// The reason why a test that names an item does not prove it.
+/// The reason that a test that names an item does not prove it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// `#[ignore]`: it does not run.
@@ -107,7 +107,7 @@ impl Flaw {
         Self::NAMES.into_iter().find(|&(_, of)| of == name).map(|(flaw, _)| flaw)
     }
 
-    /// The flaw in words, following the test's name.
+    /// A description of the flaw, to be printed after the test's name.
     pub fn explained(self) -> &'static str {
         match self {
             Self::Ignored => "is ignored, so it does not run",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Which rules of Intel's documents the card implements: exactly, approximately, or not.
+//! Reports which rules of Intel's documents the card implements exactly, approximately, or not.
 //!
 //! The report combines three sources: the documents' numbered rules (`docs/spec`), the references in tests and code
 //! (the index that `build.rs` generates from the sources with `scan.rs`), and the manually written list of deviations
@@ -19,13 +19,13 @@ use index::{Claim, Index, Place};
 /// The command that regenerates `FIDELITY.md`.
 pub const REGENERATE: &str = "cargo run -- fidelity --markdown > FIDELITY.md";
 
-/// How completely the card implements a rule.
+/// Conformance of the card to a rule.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// A test that can fail names it, and no deviation is known
     Exact,
-    /// Implemented except for what the note describes; a test names it
+    /// Implemented, with the deviation described in the note; a test names it
     Approximate,
     /// Not implemented, for the reason given in the note
     Absent,
@@ -37,7 +37,7 @@ impl Status {
     /// All statuses, best first.
     pub const ALL: [Self; 4] = [Self::Exact, Self::Approximate, Self::Absent, Self::Unassessed];
 
-    /// The status in words.
+    /// The status as text.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -68,7 +68,7 @@ struct Deviation {
 /// A rule of a document and its status.
 #[derive(Clone, Debug, Serialize)]
 pub struct Item {
-    /// Item number by which code, tests and notes refer to it, such as `V8-052`.
+    /// Item ID, as referenced by code, tests and notes, such as `V8-052`.
     pub id: String,
     /// Document that contains it, such as `V8`.
     pub document: &'static str,
@@ -108,7 +108,7 @@ pub struct Group<'a> {
     pub letter: &'a str,
     /// The mechanism that it specifies.
     pub mechanism: &'a str,
-    /// Number of its items by status.
+    /// Number of items by status.
     pub counts: Counts,
 }
 
@@ -152,7 +152,7 @@ impl Report {
     /// Finds the item named by `text` in relaxed notation: `V8-052`, `v8-52`.
     ///
     /// # Errors
-    /// A sentence that names the nearest item.
+    /// A message that names the nearest item.
     pub fn find(&self, text: &str) -> Result<&Item, String> {
         let wanted = text.trim().to_ascii_uppercase();
         let (document, digits) = wanted.rsplit_once('-').unwrap_or(("", ""));
@@ -263,13 +263,13 @@ fn check_deviations(told: &Deviations, items: &[Item], problems: &mut Vec<String
     }
 }
 
-/// Checks for items that are named in the sources but in no document.
+/// Checks for items that are named in the sources but do not exist in the documents.
 fn check_claims(documents: &[Document], index: &Index, items: &[Item], problems: &mut Vec<String>) {
     let of_tests = index.tests.iter().map(|test| (test.to_string(), &test.claims));
     let of_places = index.places.iter().map(|place| (format!("{}:{}", place.path, place.line), &place.claims));
     for (who, claims) in of_tests.chain(of_places) {
         for claim in claims.iter().filter(|claim| documents.iter().any(|document| document.name == claim.document)) {
-            // A range may have gaps, but both its ends must exist.
+            // A range may have gaps, but its first and last item must exist.
             for end in [claim.first, claim.last] {
                 if !items.iter().any(|item| item.document == claim.document && item.rule.number == end) {
                     problems.push(format!("{who} names {claim}; the document has no {}-{end:03}", claim.document));

@@ -2,18 +2,19 @@
 //! Finds the references to items in the sources: tests, lines of IGT lists, code, rows of tables.
 //!
 //! It scans text instead of syntax trees, because comments are the main input. It only distinguishes code, comments and
-//! literals, so that a brace in a string does not end a test.
+//! literals, which is sufficient to ignore braces in strings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::{Claim, Flaw, Index, Place, Test};
 
-/// The package that has what tests of several packages share: all of it is test code, of each package that uses it.
+/// The package with code shared by the tests of several packages. All of it counts as test code of each package that
+/// uses it.
 const SUPPORT: &str = "test-support";
-/// Its name in sources.
+/// Crate name of [`SUPPORT`] in sources.
 const SUPPORT_CRATE: &str = "arctic_test_support";
 
-/// Builds the index of sources given by path from the root.
+/// Builds the index of `files`, which are keyed by path relative to the repository root.
 pub fn index(files: &BTreeMap<String, String>) -> Index {
     let mut index = Index::default();
     let sources: Vec<Source<'_>> =
@@ -62,8 +63,8 @@ pub fn index(files: &BTreeMap<String, String>) -> Index {
     index
 }
 
-/// The lines of an IGT list that prove items: those with a comment that names some, and those below a comment line that
-/// names some, up to a blank line.
+/// Returns the lines of an IGT list that prove items: lines with a comment that names items, and lines after a comment
+/// line that names items, up to the next blank line.
 fn list(path: &str, text: &str, flaw: Option<Flaw>) -> Vec<Test> {
     let (mut found, mut above, mut in_comment) = (Vec::new(), Vec::new(), false);
     for line in text.lines() {
@@ -127,7 +128,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Returns whether the `r` at `at` ends a longer word; `br"` also begins a raw string.
+/// Returns whether the `r` at `at` is the end of a longer word; `br"` also begins a raw string.
 fn word_before(bytes: &[u8], at: usize) -> bool {
     let before = |n: usize| at.checked_sub(n).is_some_and(|at| is_word(bytes[at]));
     before(1) && (bytes[at - 1] != b'b' || before(2))
@@ -187,7 +188,7 @@ struct Source<'a> {
     lines: Vec<&'a str>,
     /// The text with comments and literals replaced by blanks; offsets are unchanged.
     code: String,
-    /// Line of `#[cfg(test)]` before a module with a body: the lines from there are test code.
+    /// Line of `#[cfg(test)]` before a module with a body; this line and all following lines are test code.
     tests_from: usize,
 }
 
@@ -390,7 +391,8 @@ impl Asserting {
     }
 }
 
-/// Returns whether the code itself contains an assertion. `unwrap` does not count: it accesses a value.
+/// Returns whether the code itself contains an assertion. `unwrap` does not count, because it usually only accesses a
+/// value.
 fn says(code: &str) -> bool {
     ["assert!", "assert_eq!", "assert_ne!", "assert_matches!", "panic!(", "unreachable!(", ".expect(", ".expect_err("]
         .iter()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The GuC firmware file: a CSS header, text in place of microcode, text in place of a signature. Layout: xe:
-//! abi/uc_fw_abi.h (`uc_css_header`), read by xe: xe_uc_fw.c and i915: intel_uc_fw.c.
+//! The GuC firmware file: a CSS header, and text instead of microcode and signature. Layout: xe: abi/uc_fw_abi.h
+//! (`uc_css_header`), read by xe: xe_uc_fw.c and i915: intel_uc_fw.c.
 
 use arctic_sriov::number::count;
 
@@ -9,14 +9,15 @@ use super::{DATE, VENDOR, bytes_of, no_signature};
 /// Path of the file below a firmware directory, as requested by the driver for DG2 (xe: xe_uc_fw.c).
 pub(super) const FILE: &str = "i915/dg2_guc_70.bin";
 
-/// Release in the file's header: the one that xe 7.2 requests.
+/// Release in the file's header, as requested by xe 7.2.
 pub(super) const RELEASE: [u8; 3] = [70, 53, 0];
-/// Version of the submission interface in the file's header: the one that the card's GuC implements.
+/// Version of the submission interface in the file's header, as implemented by the card's GuC.
 pub(super) const SUBMISSION: [u8; 3] = [1, 26, 0];
 
 /// Size of the CSS header in bytes.
 pub(super) const HEADER_BYTES: usize = 128;
-/// Size of the RSA signature in dwords; more than 64, so that the driver passes its address instead of its bytes.
+/// Size of the RSA signature in dwords; more than 64, which makes the driver pass the signature's address instead of
+/// its contents.
 const RSA_DWORDS: u32 = 96;
 /// Sizes in dwords of the modulus and the exponent, which the header counts but the file does not contain.
 const MODULUS_DWORDS: u32 = 96;
@@ -27,16 +28,16 @@ const PRIVATE_DATA_BYTES: u32 = 4096;
 const MODULE_TYPE: u32 = 6;
 const HEADER_VERSION: u32 = 0x1_0000;
 
-/// The text in place of microcode.
+/// The text that replaces the microcode.
 const TEXT: &str = "Arctic stand-in GuC firmware.\n\
     This file is not Intel's firmware and holds no code for any processor: it satisfies the checks that a graphics \
     driver makes before it uploads firmware to the Arctic virtual card, whose GuC is part of the device model. \
     Real hardware will not run it.\n";
 
-/// Size of the microcode part in bytes.
+/// Size of the microcode section in bytes.
 const UCODE_BYTES: usize = TEXT.len().next_multiple_of(4096);
 
-/// The file's contents: header, text in place of microcode, text in place of a signature.
+/// The file's contents: header, and text instead of microcode and signature.
 pub(super) fn file() -> Vec<u8> {
     let version = |[major, minor, patch]: [u8; 3]| u32::from_be_bytes([0, major, minor, patch]);
     let header_dwords = count(HEADER_BYTES) / 4 + RSA_DWORDS + MODULUS_DWORDS + EXPONENT_DWORDS;
@@ -89,7 +90,7 @@ mod tests {
         let ucode = (size_dw - header_dw) as usize * 4;
         let rsa = key_dw as usize * 4;
         if file.len() < 128 + ucode + rsa {
-            return Err("file shorter than its parts");
+            return Err("file shorter than its sections");
         }
         let version = |value: u32| [value >> 16 & 0xff, value >> 8 & 0xff, value & 0xff];
         Ok(Parsed {
@@ -102,7 +103,7 @@ mod tests {
         })
     }
 
-    /// Contract B.4 step 18: the checks of xe before it accepts the file.
+    /// Contract B.4 step 18: checks that xe makes before it accepts the file.
     #[test]
     fn the_driver_accepts_the_file() {
         let parsed = parse(&file()).unwrap();

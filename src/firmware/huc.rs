@@ -38,7 +38,8 @@ const MANIFEST_MARKER: u32 = 0x324e_4d24;
 const MODULUS_DWORDS: u32 = 96;
 const EXPONENT_DWORDS: u32 = 1;
 
-/// The text in place of the image. Like on every DG2 it has no CSS header: the image cannot be loaded by the GuC's DMA.
+/// The text that replaces the image. As on every DG2, it has no CSS header, so the image cannot be loaded by the GuC's
+/// DMA.
 const TEXT: &str = "Arctic stand-in HuC firmware.\n\
     This file is not Intel's firmware and holds no code for any processor: it satisfies the checks that a graphics \
     driver makes before it waits for the card's security controller to load it. The Arctic virtual card comes up with \
@@ -122,8 +123,8 @@ mod tests {
         assert!(parse(&file()[..40]).is_err());
     }
 
-    /// Every part is at the offset in its entry, the parts are contiguous up to the file's end, and the checksum is
-    /// that of the directory.
+    /// Every section is at the offset in its entry, the sections are contiguous up to the end of the file, and the
+    /// checksum matches the directory.
     #[test]
     fn the_directory_is_consistent() {
         let file = file();

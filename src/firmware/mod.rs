@@ -2,7 +2,7 @@
 //! Placeholder firmware: generated files with the headers that drivers check before they upload them.
 //!
 //! The card runs no firmware code (its GuC and HuC are part of the device model), but drivers do not probe without the
-//! GuC firmware file, and i915 warns without that of the HuC. Intel's own files work as well.
+//! GuC firmware file, and i915 logs a warning without the HuC firmware file. Intel's own files work as well.
 
 mod guc;
 mod huc;
@@ -23,10 +23,10 @@ pub fn files() -> [File; 2] {
 const VENDOR: u32 = 0x8086;
 /// 1 January 2026: year, month and day in binary-coded decimal.
 const DATE: u32 = 0x2026_0101;
-/// The text in place of a signature; the GuC's boot ROM rejects a signature of zeros.
+/// The text that replaces a signature; the GuC's boot ROM rejects a signature of zeros.
 const NO_SIGNATURE: &str = "Not signed by Intel. ";
 
-/// `bytes` of text in place of a signature.
+/// `bytes` of text that replace a signature.
 fn no_signature(bytes: usize) -> impl Iterator<Item = u8> {
     NO_SIGNATURE.bytes().cycle().take(bytes)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `arctic serve --print-capabilities`: what the program can serve, for management software. As in the conventions of
-//! vhost-user backends (QEMU: docs/interop/vhost-user.json), the document has the device's `type` and its `features`.
+//! `arctic serve --print-capabilities`: describes the supported device, cards and options to management software. As in
+//! the conventions of vhost-user backends (QEMU: docs/interop/vhost-user.json), the document has the device's `type`
+//! and its `features`.
 
 use arctic_sriov::header::Identity;
 use arctic_sriov::sriov_capability::MAX_VFS;
@@ -11,7 +12,7 @@ use super::{Arguments, CAPABILITIES};
 use crate::card_file::{self, BUILT_IN, CardFileError};
 use crate::vfio_user::PROTOCOL_VERSION;
 
-/// The document.
+/// The JSON document.
 #[derive(Serialize)]
 pub struct Capabilities {
     #[serde(rename = "type")]
@@ -26,7 +27,7 @@ pub struct Capabilities {
     cards: Vec<Card>,
 }
 
-/// The protocol that the sockets speak.
+/// The protocol of the sockets.
 #[derive(Serialize)]
 struct Protocol {
     name: &'static str,
@@ -34,7 +35,7 @@ struct Protocol {
     minor: u16,
 }
 
-/// What all cards have in common. PCI IDs are hexadecimal strings, as in libvirt's documents.
+/// Properties common to all cards. PCI IDs are hexadecimal strings, as in libvirt's documents.
 #[derive(Serialize)]
 struct Device {
     vendor: String,
@@ -48,16 +49,16 @@ struct Device {
 
 #[derive(Serialize)]
 struct Card {
-    /// For `--card`.
+    /// Value for `--card`.
     name: &'static str,
     revision: u8,
     local_memory_bytes: u64,
-    /// Maximum of `--vfs`.
+    /// Maximum value of `--vfs`.
     max_vfs: u8,
 }
 
 impl Capabilities {
-    /// Collects the facts from the definitions that `arctic serve` uses.
+    /// Collects the values from the definitions that `arctic serve` uses.
     pub fn new() -> Result<Self, CardFileError> {
         let options = Arguments::augment_args(clap::Command::new("serve"));
         let features = options.get_arguments().filter(|option| option.get_id() != CAPABILITIES);

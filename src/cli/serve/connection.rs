@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! How VMMs connect to a served card: its sockets, and QEMU's arguments for each guest.
+//! Connection data of a served card for VMMs: its sockets, and QEMU's arguments for each guest.
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use crate::run_dir::RunDir;
 use crate::vfio_user::ecam::{Ecam, PciAddress};
 use crate::{status_socket, trace_socket};
 
-/// The arguments that differ from a machine without the card. Memory must be shared, otherwise the card reads zeros;
-/// the BARs need more space above 4 GiB than QEMU's CPU and bridge have by default. QEMU's default display adapter and
-/// NIC would take PCI slots 1 and 2, which `--pf-address` may assign to the card; options appended to these add them
-/// again.
+/// QEMU's arguments for a machine with the card, without the card's functions. Memory must be shared, otherwise the
+/// card reads zeros. The BARs need more space above 4 GiB than QEMU's CPU and bridge have by default. QEMU's default
+/// display adapter and NIC would occupy PCI slots 1 and 2, which `--pf-address` may assign to the card; options
+/// appended to these add them again.
 const MACHINE: [[&str; 2]; 7] = [
     ["-machine", "q35,memory-backend=ram"],
     ["-object", "memory-backend-memfd,id=ram,size=4G,share=on"],
@@ -56,10 +56,10 @@ struct Sockets {
     trace: PathBuf,
 }
 
-/// One function on a guest's bus.
+/// The value of QEMU's `-device` argument for one function.
 fn device(id: &str, socket: &Path, address: PciAddress, alone: bool) -> String {
     let PciAddress { bus, device, function } = address;
-    // Behind a root port; the user replaces the name.
+    // Behind a root port; the user must replace this placeholder by its ID.
     let bus = if bus == 0 { "pcie.0" } else { "PORT" };
     let mut document = serde_json::json!({
         "driver": "vfio-user-pci", "id": id, "bus": bus, "addr": format!("{device:x}.{function}"),
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// The same as text: sockets and arguments, in the order in which guests are started.
+    /// Formats the sockets and arguments as text, in the order in which guests are started.
     pub fn text(&self) -> String {
         let sockets = match (&self.sockets.pf, self.sockets.vfs.as_slice()) {
             (Some(pf), []) => pf.display().to_string(),
