@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Embedding the card in a VMM, in one process and without KVM: what the VMM provides, what it gets, and the effects of
-//! a guest's accesses. `cargo run --release --example in_process --no-default-features`
+//! Embeds the card in a minimal VMM, in one process and without KVM. Shows the interfaces that the VMM implements and
+//! uses, and the effects of guest accesses. `cargo run --release --example in_process --no-default-features`
 //!
-//! The comments name the KVM call that a real VMM makes at each place; `guest-tests/vmm` is such a VMM.
+//! The comments name the KVM ioctl that a real VMM would issue; `guest-tests/vmm` is such a VMM.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -27,13 +27,13 @@ impl MsiSink for Msi {
     }
 
     fn trigger(&self) {
-        // An error can only be an overflow of the counter; then the interrupt is already pending.
+        // The only possible error is a counter overflow, in which case the interrupt is already pending.
         let _ = self.irqfd.write(1);
     }
 }
 
-/// The VMM's part: the BARs on its bus by guest address. `bar_moved` drops each function when its BAR is no longer
-/// decoded, which avoids a reference cycle.
+/// The VMM's bus: the BARs by guest address. `bar_moved` drops each function when its BAR is no longer decoded, which
+/// avoids a reference cycle.
 #[derive(Default)]
 struct Bus {
     bars: Mutex<BTreeMap<u64, (Arc<CardFunction>, u8)>>,
@@ -87,7 +87,7 @@ impl Bus {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The VMM: guest RAM and a bus. For a map that changes, use GuestMemoryAtomic.
+    // The VMM: guest RAM and a bus. Use GuestMemoryAtomic if the memory map can change.
     let ram = Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 64 << 20)])?);
     let bus = Arc::new(Bus::default());
 
@@ -110,10 +110,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     write16(msi + 12, 0x31);
     write16(msi + 2, 1);
 
-    // The guest's driver reads a register, here GUC_STATUS. Accesses to local memory are not trapped, it is mapped.
+    // The guest's driver reads a register, here GUC_STATUS. Local memory is mapped, so accesses to it are not trapped.
     println!("GUC_STATUS: {:#x}", bus.read32(0x40_0000_c000));
 
-    // The guest assigns addresses to the VF BARs and enables two VFs. The BARs of the VFs are then reported.
+    // The guest assigns addresses to the VF BARs and enables two VFs; the VMM is then notified of their BARs.
     for (register, address) in [(sriov + 0x24, 0x60_0000_0000_u64), (sriov + 0x2c, 0x70_0000_0000)] {
         write32(register, (address & 0xffff_ffff) as u32);
         write32(register + 4, (address >> 32) as u32);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The card as PCI functions: the functions of `sriov` in front of the device model, the memory files, and the ports to
-//! the machine.
+//! Presents the card as PCI functions: connects the functions of `sriov` to the device model, and owns the memory files
+//! and the ports to the machine.
 
 mod bus_port;
 mod function;
@@ -38,14 +38,15 @@ use crate::report::Report;
 /// How the functions are distributed over machines, and how VFs are presented to a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topology {
-    /// One machine has the PF and its VFs, and its VMM supports SR-IOV: configuration space is as on a physical bus.
+    /// One machine has the PF and its VFs, and its VMM supports SR-IOV. Configuration space is the same as on a
+    /// physical bus.
     Native,
     /// One machine has the PF and its VFs, and its VMM does not support SR-IOV (QEMU over vfio-user): VFs are presented
     /// as ordinary functions next to the PF.
     Together,
     /// The PF's guest sees only the configuration space of its VFs; each VF is used by a separate guest.
     Split,
-    /// No guest has the PF: VFs exist from the start, with resources partitioned according to the card file.
+    /// No guest has the PF. VFs exist from the start, with resources partitioned according to the card file.
     Provisioned,
 }
 
@@ -54,7 +55,7 @@ pub enum Topology {
 pub type Arrangement = Topology;
 
 impl Topology {
-    /// The name of the arrangement, one word.
+    /// Name of the topology, a single lowercase word.
     pub fn name(self) -> &'static str {
         match self {
             Topology::Native => "native",
@@ -68,7 +69,7 @@ impl Topology {
 /// Errors of creating a card.
 #[derive(Debug, thiserror::Error)]
 pub enum CardError {
-    /// The profile asks for functions that PCI cannot express.
+    /// The profile requires functions that PCI cannot describe.
     #[error(transparent)]
     Pci(#[from] FunctionError),
     /// The profile assigns more resources to its VFs than the card has.
@@ -77,7 +78,7 @@ pub enum CardError {
     /// The GuC rejects the VF resources of the profile.
     #[error("the GuC rejects the VF resources of [provision] in the card file ({0:?})")]
     Provision(hxg::Error),
-    /// The files behind the BARs cannot be created.
+    /// The files that back the BARs cannot be created.
     #[error("cannot create the card's memory files: {0}")]
     Memory(#[source] io::Error),
     /// The card's threads cannot be started, or the descriptors of its events cannot be created.
@@ -85,8 +86,8 @@ pub enum CardError {
     Threads(#[source] io::Error),
 }
 
-/// A card with its threads, plugged into a machine. Dropping it stops the threads; functions that are still referenced
-/// answer accesses and do no more work.
+/// A card plugged into a machine, with its worker threads. Dropping it stops the threads. Functions that are still
+/// referenced complete accesses, but do not execute any further work.
 pub struct VirtualCard {
     profile: CardProfile,
     pub(crate) shared: Arc<CardShared>,
@@ -98,9 +99,9 @@ pub struct VirtualCard {
 }
 
 impl VirtualCard {
-    /// Plugs a card into `machine`, which can take `vfs` VFs. The card offers the smaller of `vfs` and the profile's
-    /// `total_vfs`; with none it has no SR-IOV capability. It accesses guest memory through `memory`. The card's own
-    /// memories are sparse files and allocate pages on first use.
+    /// Creates a card and plugs it into `machine`, which supports at most `vfs` VFs. TotalVFs is the smaller of `vfs`
+    /// and the profile's `total_vfs`; if it is 0, the card has no SR-IOV capability. The card accesses guest memory
+    /// through `memory`. Its own memory is backed by sparse files, whose pages are allocated on first use.
     pub fn new(
         profile: CardProfile,
         vfs: u8,
@@ -114,8 +115,8 @@ impl VirtualCard {
         Ok(card)
     }
 
-    /// A card without threads, for deterministic tests: accesses have their immediate effects, and all other work is
-    /// done by calls of [`Card::work`], at the times that `clock` reports.
+    /// Creates a card without threads, for deterministic tests. Accesses have only their immediate effects; all other
+    /// work is done by calls to [`Card::work`], with `clock` as the time source.
     #[doc(hidden)]
     pub fn manual(
         profile: CardProfile,
@@ -127,7 +128,7 @@ impl VirtualCard {
     ) -> Result<Self, CardError> {
         let vfs = vfs.min(profile.total_vfs);
         let provisioned = topology == Topology::Provisioned;
-        // Checked before anything is allocated: the card file may ask for more than the card has.
+        // Checked before anything is allocated: the card file may request more than the card has.
         let quotas = if provisioned { profile.quotas(vfs)? } else { Vec::new() };
         let identity = Identity { revision: profile.revision, ..Identity::FLEX_170 };
         let vf_bar = profile.vf_local_memory_bar();
@@ -212,9 +213,9 @@ impl VirtualCard {
         byte(self.functions.len() - 1)
     }
 
-    /// Must be called after the map of guest memory was replaced. Returns when the card no longer uses the old map.
+    /// Must be called after the guest memory map was replaced. Blocks until the card no longer uses the old map.
     pub fn memory_changed(&self) {
-        // The next step takes a view of the new map; steps that began earlier have ended when this returns.
+        // Steps that begin after this loop use a view of the new map; `quiesce` waits for earlier steps.
         for function in &self.functions {
             self.shared.memory.view(function.number());
         }
@@ -226,13 +227,13 @@ impl VirtualCard {
         IoEventThread::start(self.io_event_handlers()?)
     }
 
-    /// Like [`VirtualCard::serve_io_events`], for a VMM with an event loop: one handler for each function. Fails if
-    /// file descriptors run out.
+    /// Returns one event handler for each function, for a VMM with its own event loop; replaces
+    /// [`VirtualCard::serve_io_events`]. Fails if no file descriptor is available.
     pub fn io_event_handlers(&self) -> io::Result<Vec<IoEventHandler>> {
         self.functions.iter().filter_map(IoEventHandler::new).collect()
     }
 
-    /// The report of trapped accesses and unimplemented registers so far.
+    /// Returns the report of trapped accesses and unimplemented registers so far.
     pub fn report(&self) -> Report {
         let functions: BTreeMap<_, _> =
             self.all_functions.iter().map(|member| (member.name(), member.trapped.counts())).collect();

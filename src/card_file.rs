@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Card files: found by name or path, parsed, and rejected with a one-line message that gives the line and the valid
-//! values.
+//! Loads card files by name or path. An invalid file is rejected with a one-line message that gives the line number and
+//! the valid values.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags, open};
 /// Maximum size of a card file in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// The card files built into the program, by name.
+/// The built-in card files, by name.
 pub const BUILT_IN: [(&str, &str); 3] = [
     ("flex170", include_str!("../configs/flex170.toml")),
     ("flex170-63vf", include_str!("../configs/flex170-63vf.toml")),
@@ -22,7 +22,7 @@ pub const BUILT_IN: [(&str, &str); 3] = [
 /// Errors of loading a card file.
 #[derive(Debug, thiserror::Error)]
 pub enum CardFileError {
-    /// Neither a file nor the name of a built-in card.
+    /// The name is neither a file nor a built-in card.
     #[error("card file {card} not found; the built-in cards are {}", BUILT_IN.map(|(name, _)| name).join(", "))]
     Unknown {
         /// The name that was requested.
@@ -48,7 +48,7 @@ pub enum CardFileError {
     },
 }
 
-/// Loads the card `card`: the name of a built-in one, or a file.
+/// Loads `card`, which is a file or the name of a built-in card.
 pub fn load(card: &str) -> Result<CardProfile, CardFileError> {
     let path = Path::new(card);
     // A file takes precedence over a built-in card of the same name.
@@ -65,7 +65,8 @@ pub fn load(card: &str) -> Result<CardProfile, CardFileError> {
     }
 }
 
-/// Reads a regular file. Other types are rejected: reading a FIFO may block, a device may have no end.
+/// Reads a regular file. Other file types are rejected: reading a FIFO may block, and a device may return unlimited
+/// data.
 fn read(path: &Path) -> io::Result<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(open(path, flags, Mode::empty())?);
@@ -89,8 +90,9 @@ pub fn parse(file: &str, text: &str) -> Result<CardProfile, CardFileError> {
     })
 }
 
-/// The parser's message as one line of limited length. The message may quote arbitrary text of the file, such as
-/// terminal escape sequences or a page of text. The valid values are at its end.
+/// Formats the parser's message as one line of limited length without control characters. The message may quote
+/// arbitrary text of the file, including terminal escape sequences and very long strings. Its end, which lists the
+/// valid values, is kept.
 fn one_sentence(message: &str) -> String {
     const START: usize = 120;
     const END: usize = 300;
@@ -127,8 +129,8 @@ mod tests {
         assert_eq!(CardProfile { name: flex.name.clone(), total_vfs: 31, ..most }, flex);
     }
 
-    /// Each mistake: the text replaced, its replacement, and words that the message must contain. The message must name
-    /// the line.
+    /// Each case has the text to replace, its replacement, and a string that the message must contain. The message must
+    /// also give the line number.
     #[test]
     fn a_bad_card_file_is_refused_with_line_and_remedy() {
         let good = BUILT_IN[0].1;

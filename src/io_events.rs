@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Registers that are written through eventfds (ioeventfd), and the handlers of these events.
+//! Registers that a guest writes through eventfds (ioeventfd), and the handlers of these events.
 
 use std::io;
 use std::ops::Range;
@@ -15,13 +15,13 @@ use vmm_sys_util::poll::{EpollContext, EpollEvents};
 use crate::card::CardFunction;
 use crate::pci::{IoEvent, PciDevice};
 
-/// GUC_HOST_INTERRUPT (contract B.6): any write notifies the GuC.
+/// GUC_HOST_INTERRUPT (contract B.6). Any write notifies the GuC.
 const GUC_HOST_INTERRUPT: u64 = 0x19_01f0;
 /// VF_CAP_REG: the drivers write it as a write barrier after each submission; the write has no effect (xe:
 /// xe_device_wmb).
 const VF_CAP: u64 = 0x19_01f8;
 
-/// VF_SW_FLAG(0..3): the mailbox. A driver writes a request dword by dword, then notifies the GuC (contract B.6).
+/// VF_SW_FLAG(0..3), the mailbox. A driver writes a request dword by dword, then notifies the GuC (contract B.6).
 pub(crate) const MAILBOX: Range<u64> = 0x19_0240..0x19_0250;
 
 /// The events of a function: first GUC_HOST_INTERRUPT, then VF_CAP_REG, which needs no handling.
@@ -33,11 +33,12 @@ pub(crate) fn new() -> io::Result<[IoEvent; 2]> {
     Ok([event(GUC_HOST_INTERRUPT)?, event(VF_CAP)?])
 }
 
-/// Serves the events of one function, for VMMs with their own event loop. With the feature `event-manager` it is a
-/// subscriber; any other loop polls [`IoEventHandler::as_raw_fd`] and calls [`IoEventHandler::ring`].
+/// Serves the events of one function, for VMMs with their own event loop. With the feature `event-manager` it
+/// implements `MutEventSubscriber`. Any other event loop must poll [`IoEventHandler::as_raw_fd`] and call
+/// [`IoEventHandler::ring`].
 pub struct IoEventHandler {
     function: Weak<CardFunction>,
-    /// A separate descriptor: an event loop may poll it for longer than the card exists.
+    /// A duplicate descriptor, because an event loop may still poll it after the card was dropped.
     event: EventFd,
 }
 
@@ -47,11 +48,12 @@ impl IoEventHandler {
         Some(event.map(|event| IoEventHandler { function: Arc::downgrade(function), event }))
     }
 
-    /// Must be called when the descriptor is readable: the guest has written the register at least once.
+    /// Processes the guest's writes to the register since the last call. Must be called when the descriptor is
+    /// readable.
     pub fn ring(&self) {
         match self.function.upgrade() {
             Some(function) => function.serve_doorbell(),
-            // The function was dropped. The read clears the event, so that the loop is not woken again.
+            // The function was dropped. Reading the eventfd resets it; otherwise the loop would be woken repeatedly.
             None => drop(self.event.read()),
         }
     }

@@ -2,27 +2,28 @@
 //! A virtual Intel Data Center GPU Flex 170 with SR-IOV, as a library for VMMs that use the rust-vmm crates.
 //!
 //! ```toml
-//! arctic-gpu = { path = "...", default-features = false }   # the library alone
+//! arctic-gpu = { path = "...", default-features = false }   # the library only
 //! ```
 //!
 //! A VMM creates a [`VirtualCard`] and gets its PF and VFs as [`PciDevice`]s: configuration space, trapped or mapped
 //! BARs, one MSI each, reset. It provides guest memory ([`GuestRam`] around a `vm-memory` address space), an
 //! [`MsiSink`] for each function, and a [`Machine`], which is notified of BAR addresses and of enabled and disabled
-//! VFs. `examples/in_process.rs` shows all of it on one page; the package `arctic-vmm` is a VMM on KVM that uses it.
+//! VFs. `examples/in_process.rs` is a short, complete example; the package `arctic-vmm` is a KVM-based VMM that uses
+//! the library.
 //!
 //! # Threads
-//! * The card has its own threads, at most four, from [`VirtualCard::new`] until it is dropped. Work that an access
-//!   triggers (GuC responses, engines, interrupts) runs there.
+//! * [`VirtualCard::new`] starts at most four worker threads, which run until the card is dropped. They execute the
+//!   work that an access triggers (GuC requests, engines, interrupts).
 //! * Every method may be called from any thread. Several vCPUs may access one function concurrently. An access is
-//!   complete when it returns and never waits for a guest; a register read takes well under a microsecond. The slowest
-//!   accesses are configuration writes that reset or enable functions, which wait for a step of each engine (under 1 ms
-//!   each).
+//!   complete when the method returns, and never waits for a guest; a register read takes well under a microsecond. The
+//!   slowest accesses are configuration writes that reset or enable functions, which wait for a step of each engine
+//!   (under 1 ms each).
 //! * [`Machine`] and [`MsiSink::route`] are called on the thread of the access, after the card has applied the change,
-//!   with the function's configuration lock held: they must not call [`PciDevice::write_config`] or
-//!   [`PciDevice::reset`] (deadlock). Changes of one function are reported one at a time and in order.
+//!   with the function's configuration lock held. They must not call [`PciDevice::write_config`], [`PciDevice::reset`]
+//!   or [`CardFunction::power_off`] (deadlock). Changes of one function are reported one at a time and in order.
 //!   [`MsiSink::trigger`] is called from any thread.
 //! * On a loaded host, call [`scheduling::request_short_slice`] on the thread that creates the card and the vCPUs.
-//! * The card never calls into the VMM with a lock of an engine or of the GuC held, except [`MsiSink::trigger`], which
+//! * The card calls into the VMM without engine or GuC locks held. The exception is [`MsiSink::trigger`], which
 //!   therefore must not block.
 //!
 //! # Lifetimes
@@ -32,14 +33,15 @@
 //! * A [`BarMapping`] borrows its file. Once mapped, the mapping may outlive the card.
 //! * Guest memory that is replaced (`GuestMemoryAtomic::replace`) is no longer used when
 //!   [`VirtualCard::memory_changed`] returns; until then the card keeps the old mapping alive.
-//! * [`PciDevice::reset`] is for a reset of the machine; [`CardFunction::power_off`] also clears the card's memories.
+//! * [`PciDevice::reset`] must be called on a reset of the machine. [`CardFunction::power_off`] also clears the card's
+//!   memory.
 //!
 //! # Limits
 //! No migration, no dirty tracking of guest memory, no INTx and no MSI-X. The user-space doorbell pages are trapped.
 //!
 //! # Features
-//! * `event-manager`: [`IoEventHandler`] is a subscriber for that crate's event loop.
-//! * `vfio-user`: the server for VMMs in other processes (`arctic_gpu::vfio_user`).
+//! * `event-manager`: implements `MutEventSubscriber` for [`IoEventHandler`].
+//! * `vfio-user`: the server for VMMs in separate processes (`arctic_gpu::vfio_user`).
 //! * `program` (default): the command-line program `arctic`.
 
 pub mod card;

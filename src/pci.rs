@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The interface between the card and a VMM, independent of the transport.
 //!
-//! A VMM calls [`PciDevice`]. It implements [`MsiSink`] for each function and, to be notified of BAR moves, VF changes
-//! and other events, [`Machine`]. The card accesses guest memory through a [`Dma`], usually a [`crate::GuestRam`].
+//! A VMM calls the methods of [`PciDevice`]. It implements [`MsiSink`] for each function, and [`Machine`] to be
+//! notified of BAR moves, VF changes and other events. The card accesses guest memory through a [`Dma`], usually a
+//! [`crate::GuestRam`].
 
 use std::fs::File;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ pub use arctic_sriov::function::{Event, GTTMMADR_BAR, LMEM_BAR, MsiMessage};
 
 use crate::card::CardFunction;
 
-/// Bytes of a PCI Express function's configuration space.
+/// Size of a PCI Express function's configuration space in bytes.
 pub const CONFIG_BYTES: u64 = 4096;
 
-/// A base address register of a function. All of them are 64-bit prefetchable memory BARs.
+/// A base address register of a function. All BARs are 64-bit prefetchable memory BARs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
     /// Index of the first of its two registers: [`GTTMMADR_BAR`] or [`LMEM_BAR`].
@@ -26,9 +27,9 @@ pub struct Bar {
     pub size: u64,
 }
 
-/// A part of a BAR that a VMM may map into its guest: accesses there only read and write memory, without side effects.
+/// A range of a BAR that a VMM may map into its guest. Accesses to it read and write memory without side effects.
 ///
-/// Offsets and length are multiples of 4 KiB. A VMM that cannot map it forwards each access to the function instead.
+/// Offsets and length are multiples of 4 KiB. A VMM that cannot map the range must forward each access to the function.
 #[derive(Clone, Copy, Debug)]
 pub struct BarMapping<'f> {
     /// Offset in the BAR, in bytes.
@@ -41,15 +42,16 @@ pub struct BarMapping<'f> {
     pub file_offset: u64,
 }
 
-/// A register for which a VMM may register an ioeventfd: its writes then reach the card as events instead of accesses.
-/// The value written is ignored, and the card may process the event some time after the write.
+/// A register for which a VMM may register an ioeventfd. Writes then reach the card as events instead of accesses. The
+/// value written is ignored. Processing is asynchronous: the guest's write may complete before the card processes the
+/// event.
 ///
-/// For KVM: an ioeventfd of this length without datamatch. `NoDatamatch` of kvm-ioctls must not be used: it registers
-/// an ioeventfd of length 0, which KVM handles on a fast path that takes a read of the register for a write.
-/// `guest-tests/vmm` shows the few lines that are needed instead (`src/pci/card.rs`).
+/// For KVM: use an ioeventfd of length `len` without datamatch. `NoDatamatch` of kvm-ioctls must not be used: it
+/// registers an ioeventfd of length 0, for which KVM has a fast path that also treats a read of the register as a
+/// write. `guest-tests/vmm` registers the ioeventfds without it (`src/pci/card.rs`).
 ///
-/// If you register ioeventfds, also call [`crate::VirtualCard::serve_io_events`]; otherwise no thread processes the
-/// events.
+/// A VMM that registers ioeventfds must also call [`crate::VirtualCard::serve_io_events`] or use
+/// [`crate::VirtualCard::io_event_handlers`]; otherwise the events are not processed.
 #[derive(Debug)]
 pub struct IoEvent {
     /// Index of the BAR.
@@ -64,15 +66,15 @@ pub struct IoEvent {
 
 /// A PCI Express function, as a VMM uses it.
 ///
-/// Methods may be called from any thread, also concurrently. A call returns when everything that the access triggers is
-/// complete or queued for the card's own threads; no call waits for a guest. Reads outside the implemented offsets
-/// return all ones (configuration space: zeros); writes there are dropped.
+/// Methods may be called concurrently from any thread. A method returns when all effects of the access are complete or
+/// queued for the card's own threads; it never waits for a guest. Reads of unimplemented offsets return all ones (zeros
+/// in configuration space); writes to them are dropped.
 pub trait PciDevice: Send + Sync {
-    /// Reads configuration space: 1, 2 or 4 bytes like a guest, or more.
+    /// Reads configuration space at `offset`: 1, 2 or 4 bytes like a guest, or more.
     fn read_config(&self, offset: u64, data: &mut [u8]);
 
-    /// Writes configuration space. Changes that concern the machine (BARs, MSI, VFs) are reported to [`Machine`] and
-    /// [`MsiSink`] before this returns.
+    /// Writes configuration space at `offset`. Changes of BARs, MSI and VFs are reported to [`Machine`] and [`MsiSink`]
+    /// before this returns.
     fn write_config(&self, offset: u64, data: &[u8]);
 
     /// The base address registers, in ascending order of index. The addresses of a VF's BARs are defined by the PF's
@@ -85,8 +87,8 @@ pub trait PciDevice: Send + Sync {
     /// Writes BAR `bar` at `offset`, 1 to 8 bytes.
     fn write_bar(&self, bar: u8, offset: u64, data: &[u8]);
 
-    /// The parts of a BAR that may be mapped into the guest; constant while the function exists. Trapped accesses to
-    /// these parts are answered as well.
+    /// The ranges of a BAR that may be mapped into the guest; constant while the function exists. Trapped accesses to
+    /// these ranges are supported as well.
     fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>>;
 
     /// The registers for which a VMM may register ioeventfds.
@@ -94,7 +96,7 @@ pub trait PciDevice: Send + Sync {
         &[]
     }
 
-    /// Conventional reset, as part of a reset of the machine.
+    /// Performs a conventional reset; must be called on a reset of the machine.
     fn reset(&self);
 }
 
@@ -106,45 +108,45 @@ pub trait MsiSink: Send + Sync {
         let _ = message;
     }
 
-    /// Sends the interrupt. May be called from any thread; called only while MSI is enabled and not masked and the
-    /// function's bus mastering is enabled. Must not block. For KVM: a write to the irqfd.
+    /// Sends the interrupt. Called from any thread, and only while MSI is enabled and unmasked and the function's bus
+    /// mastering is enabled. Must not block. For KVM: writes to the irqfd.
     fn trigger(&self);
 
-    /// Returns when all interrupts triggered before the call have been delivered; to be implemented by a sink that
-    /// hands them to its own thread. Must return within milliseconds in any case. Called before a change of
-    /// configuration space that may disable interrupts, with the function's configuration lock held.
+    /// Blocks until all interrupts triggered before the call have been delivered. Must be implemented by a sink that
+    /// delivers interrupts on a separate thread. Must return within milliseconds in all cases. Called before a change
+    /// of configuration space that may disable interrupts, with the function's configuration lock held.
     fn settle(&self) {}
 }
 
 /// The machine that a card is plugged into.
 ///
 /// Methods are called on the thread of the access that caused the change, after the card has applied the change and
-/// before the access returns. They may call any method of the card except [`PciDevice::write_config`],
-/// [`PciDevice::reset`] and [`CardFunction::power_off`], of any of its functions: the configuration lock
-/// (`CardFunction::placed`) of the function is held, and for a change of a VF caused by the PF also that of the PF
-/// (**deadlock**).
+/// before the access returns. They must not call [`PciDevice::write_config`], [`PciDevice::reset`] or
+/// [`CardFunction::power_off`] of any function of the card (**deadlock**): the configuration lock
+/// (`CardFunction::placed`) of the function is held, and for a change of a VF caused by the PF also the PF's
+/// configuration lock. All other methods of the card may be called.
 ///
 /// Functions hold an `Arc` of their machine. A machine that keeps functions, for example to find them by guest address,
-/// must drop each `Arc<CardFunction>` when [`Machine::bar_moved`] reports `None` for its BARs (a reset of the PF does
-/// so for all functions); otherwise machine and card leak (reference cycle).
+/// must drop each `Arc<CardFunction>` when [`Machine::bar_moved`] reports `None` for its BARs (which a reset of the PF
+/// causes for all functions); otherwise machine and card leak (reference cycle).
 pub trait Machine: Send + Sync {
     /// Returns the interrupt sink of a function. Called once per function, when the card is created.
     fn msi(&self, function: Function) -> Arc<dyn MsiSink>;
 
     /// The guest address of a BAR has changed; `None` if it is no longer decoded: decoding is disabled, the function is
-    /// in D3, or the VF was disabled. Also called for VFs; their addresses follow from the PF's SR-IOV capability. A
-    /// move is one call.
+    /// in D3, or the VF was disabled. Also called for VFs, with addresses computed from the PF's SR-IOV capability. A
+    /// move is reported by a single call with the new address.
     fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
         let _ = (function, bar, address);
     }
 
-    /// The guest has set VF Enable: these functions now exist, VF 1 first. The routing ID of each on the bus is the
-    /// PF's plus [`CardFunction::routing_offset`].
+    /// The guest has set VF Enable. The functions in `vfs` now exist; they are in ascending order, starting with VF 1.
+    /// The routing ID of each VF is the PF's routing ID plus [`CardFunction::routing_offset`].
     fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
         let _ = vfs;
     }
 
-    /// These functions no longer exist: VF Enable was cleared, or the PF was reset.
+    /// The functions in `vfs` no longer exist: VF Enable was cleared, or the PF was reset.
     fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
         let _ = vfs;
     }

@@ -15,10 +15,10 @@ use vm_memory::{Bytes, GuestAddress, GuestAddressSpace, GuestMemory, Permissions
 /// pages are not tracked (the bitmap is `()`).
 ///
 /// A step of an engine or the GuC that is running while the map is replaced continues with the old map, which stays
-/// mapped until the step ends. [`crate::VirtualCard::memory_changed`] returns when no step uses the old map any more.
+/// mapped until the step ends. [`crate::VirtualCard::memory_changed`] blocks until no step uses the old map.
 pub struct GuestRam<S: GuestAddressSpace> {
     space: S,
-    /// The last view, which is reused until the map is replaced.
+    /// The most recent view, which is reused until the map is replaced.
     view: ArcSwap<RamView<S::T>>,
 }
 
@@ -28,7 +28,7 @@ impl<S> GuestRam<S>
 where
     S: GuestAddressSpace<M: GuestMemory<Bitmap = ()>, T: Send + Sync + 'static> + Send + Sync,
 {
-    /// Guest memory in `space`. Each view uses the map that `space` has when the view is requested.
+    /// Creates guest memory backed by `space`. Each view uses the map that is current when the view is requested.
     pub fn new(space: S) -> Arc<Self> {
         let view = ArcSwap::from_pointee(RamView(space.memory()));
         Arc::new(GuestRam { space, view })

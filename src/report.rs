@@ -23,12 +23,12 @@ pub struct Report {
     pub unmodelled: Vec<TouchedRegister>,
     /// Registers that were accessed while their forcewake domain was asleep; the access was performed nevertheless.
     pub asleep: Vec<TouchedRegister>,
-    /// Commands that engines skipped or executed partly, by engine and name: 3D and media commands.
+    /// 3D and media commands that engines skipped or executed partly, by engine and name.
     pub undone: BTreeMap<String, u64>,
 }
 
 impl Report {
-    /// The device model's report, with the accesses of `functions`.
+    /// Combines the device model's report with the accesses of `functions`.
     pub fn new(card: &str, model: report::Report, functions: BTreeMap<String, TrappedCounts>) -> Self {
         let mut trapped = BTreeMap::new();
         for (region, count) in functions.values().flat_map(TrappedCounts::named) {
@@ -44,7 +44,7 @@ impl fmt::Display for Report {
         let total: u64 = self.trapped.values().sum();
         let parts: Vec<_> = self.trapped.iter().map(|(region, count)| format!("{region} {count}")).collect();
         writeln!(f, "trapped accesses: {total} ({})", parts.join(", "))?;
-        // Omitted if there is only one function, and for functions with accesses to configuration space only, since a
+        // Omitted if there is only one function, and for functions with only configuration space accesses, because a
         // VMM reads the configuration space of every function.
         let several = self.functions.len() > 1;
         for (name, counts) in self.functions.iter().filter(|(_, counts)| several && counts.total() != counts.config) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The most frequent operations of a driver, through the library and over vfio-user on the same machine, with the
+//! Measures the most frequent operations of a driver, through the library and over vfio-user on the same host, with the
 //! driver and transports of the conformance suite.
 
 use std::hint::spin_loop;
@@ -26,14 +26,14 @@ const STEP: u32 = 32;
 /// Time limit; no operation takes this long normally.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Measures through the library, and over vfio-user with the client of another project.
+/// Measures the operations through the library, and over vfio-user with the client of another project.
 pub fn measure() -> Result<[Seconds; 2]> {
     let library = through(&mut *in_process::native(), 100)?;
     let vfio_user = through(&mut *vfio_user::split(), 1)?;
     Ok([library, vfio_user])
 }
 
-/// `often` is the factor by which accesses are repeated more often than over a socket.
+/// `often` is the factor for the number of accesses, relative to the number over a socket.
 fn through(machine: &mut dyn Machine, often: u32) -> Result<Seconds> {
     let mut pf = Driver::pf_up(machine);
     let register = each(2000 * often, |_| {
@@ -45,7 +45,7 @@ fn through(machine: &mut dyn Machine, often: u32) -> Result<Seconds> {
         Ok(())
     })?;
     pf.submit(machine, CONTEXT, COPY, &mi::store_data_imm(pf.global(SCRATCH), 0));
-    // Submissions are written to the ring one after the other.
+    // Ring offset of the next submission; submissions are written to the ring consecutively.
     let mut place = STEP;
     let mut submit = |machine: &mut dyn Machine, pf: &mut Driver, value: u32, interrupts: bool| {
         let tells = if interrupts { [mi::USER_INTERRUPT, 0, 0, 0] } else { [0; 4] };
@@ -80,7 +80,7 @@ fn each(rounds: u32, mut work: impl FnMut(u32) -> Result<()>) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() / f64::from(rounds))
 }
 
-/// Waits like a driver without other work: busy polling.
+/// Waits by busy polling, like a driver that has nothing else to do.
 fn until(mut holds: impl FnMut() -> bool) -> Result<()> {
     let start = Instant::now();
     while !holds() {

@@ -24,8 +24,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_arctic");
 const CARD: &str = "flex170";
 /// RCS0's RING_TIMESTAMP, which `arctic guest submit` reads between its phases.
 const MARK: u64 = 0x2358;
-/// Number of submissions in the measured phase; the phase that is subtracted has none. A submission that finds its
-/// interrupt already handled lowers the result; only the card or its driver can raise it.
+/// Number of submissions in the measured phase; the phase that is subtracted has none. A submission with an already
+/// handled interrupt lowers the result; only the card or its driver can increase it.
 const COUNT: u32 = 500;
 /// Time after which the guest is idle.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -41,7 +41,7 @@ pub fn idle_card() -> Result<Held> {
     held
 }
 
-/// The results of probing in an otherwise idle guest.
+/// Results of a probe in an otherwise idle guest.
 pub struct Probe {
     /// Trapped accesses by region, from power-on to the guest's shutdown.
     pub trapped: BTreeMap<String, u64>,
@@ -80,9 +80,9 @@ pub fn probe() -> Result<Probe> {
 
 /// Accesses per empty submission.
 pub struct Submission {
-    /// With a pause after each, so that each has a separate interrupt.
+    /// With a pause after each submission, so each has a separate interrupt.
     pub apart: BTreeMap<Access, f64>,
-    /// Without pauses: the next is often submitted before the interrupt has been handled.
+    /// Without pauses; the next batch is often submitted before the interrupt has been handled.
     pub back_to_back: BTreeMap<Access, f64>,
 }
 

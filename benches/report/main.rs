@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `cargo bench`: the costs of the card as ratios and counts that are stable on a noisy machine, each compared with its
-//! target.
+//! `cargo bench`: measures the costs of the card as ratios and counts that are stable on a noisy host, and compares
+//! each with its target.
 //!
 //! `cargo bench -- --json` prints one JSON document; `cargo bench -- probe copy` runs only the measurements with one of
-//! the words in their names.
+//! these words in their names.
 #![allow(clippy::cast_possible_truncation, reason = "numbers are chosen by the benchmark")]
 
 mod accesses;
@@ -26,8 +26,8 @@ use crate::trace::Access;
 
 /// Measure the card: trapped accesses, copy engine, command streamer, memory.
 ///
-/// Boots two guests, with the parts from the cache of `arctic boot`. The exit status is 0 if every target was met, 1 if
-/// one was not or a measurement failed.
+/// Boots two guests, with the components in the cache of `arctic boot`. The exit status is 0 if every target was met, 1
+/// if one was not or a measurement failed.
 #[derive(Parser)]
 struct Arguments {
     /// Run only measurements with one of these words in their names
@@ -40,7 +40,7 @@ struct Arguments {
     bench: bool,
 }
 
-/// A target value and the side of it that is good.
+/// A target value and the required relation to it.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Target {
@@ -89,7 +89,7 @@ struct Measurement {
     run: fn() -> Result<Vec<Finding>>,
 }
 
-/// A value with details, or none with the reason.
+/// A value with details, or `None` with the reason.
 type Finding = (Option<f64>, String);
 
 const MEASUREMENTS: [Measurement; 7] = [
@@ -176,7 +176,7 @@ fn device_model(bench: &str) -> Result<String> {
 }
 
 /// Register reads relative to exits on unassigned memory, and doorbell and hot register writes relative to ioeventfds
-/// that are not the card's.
+/// outside the card.
 fn kvm() -> Result<Vec<Finding>> {
     let text = bench_of("arctic-vmm", "kvm")?;
     let names = [
@@ -251,7 +251,7 @@ fn submission() -> Result<Vec<Finding>> {
                 format!("{verb} {name} {each:.2}")
             })
             .collect();
-        // Rounded to hundredths, which is less than one stray access in either phase.
+        // Rounded to hundredths; one stray access in either phase contributes less than that.
         ((each.values().sum::<f64>() * 100.0).round() / 100.0, parts.join(", "))
     };
     let found = [finding(&submission.apart), finding(&submission.back_to_back)];

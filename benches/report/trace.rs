@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 /// One trapped access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Access {
-    /// A write, not a read.
+    /// Whether it is a write.
     pub write: bool,
     /// Region: BAR number, 7 for configuration space.
     pub region: u32,
@@ -52,8 +52,8 @@ pub fn phases(log: &str, mark: u64) -> Vec<Counts> {
     phases
 }
 
-/// Accesses per submission, from two phases that differ only in the number of submissions, so that accesses made once
-/// per phase cancel out. Accesses with no difference are omitted.
+/// Accesses per submission, from two phases that differ only in the number of submissions; accesses made once per phase
+/// cancel out. Accesses with no difference are omitted.
 pub fn per_submission(few: (u32, &Counts), many: (u32, &Counts)) -> Result<BTreeMap<Access, f64>> {
     let more = many.0.checked_sub(few.0).filter(|more| *more > 0);
     let more = more.context("the second phase is not longer than the first")?;

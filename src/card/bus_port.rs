@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A function's port to its machine: interrupts and guest memory, gated by its configuration space.
+//! The connection of a function to its machine: interrupts and guest memory accesses, gated by configuration space.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,12 +17,13 @@ pub enum Config {
     Physical {
         /// The function.
         function: PciFunction,
-        /// QEMU hides the SR-IOV capability; the function is therefore read with that capability disguised.
+        /// Bulk reads return the SR-IOV capability under a vendor-specific ID, because QEMU would hide it from the
+        /// guest.
         disguised: bool,
     },
     /// A virtual function in the guest of its PF, presented as an ordinary function by a VMM without SR-IOV support.
     Shim(VfConfigShim),
-    /// A virtual function: without its own BARs on a bus with SR-IOV support, or as an ordinary function in a separate
+    /// A virtual function: without BAR registers on a bus with SR-IOV support, or an ordinary function in a separate
     /// guest.
     Virtual {
         /// The function.
@@ -112,7 +113,7 @@ impl Config {
         }
     }
 
-    /// Address at which a BAR is decoded by the function's own registers.
+    /// Address of a BAR according to the function's own BAR registers; `None` if it is not decoded.
     pub fn decoded(&self, bar: u8) -> Option<u64> {
         match self {
             Config::Physical { function, .. } | Config::Virtual { function, .. } => function.decoded(bar),
@@ -120,7 +121,7 @@ impl Config {
         }
     }
 
-    /// Address of BAR `bar` of VF `vf` by the SR-IOV capability of this function; `None` if it is not the PF.
+    /// Address of BAR `bar` of VF `vf` according to the SR-IOV capability of this function; `None` if it is not the PF.
     pub fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
         let Config::Physical { function, .. } = self else { return None };
         function.vf_bar_address(vf, bar)
@@ -135,7 +136,7 @@ impl Config {
         }
     }
 
-    /// Returns whether an interrupt on MSI `vector` is to be sent now.
+    /// Raises MSI `vector`. Returns whether it must be sent now; otherwise it was latched as pending, or dropped.
     fn raise_msi(&mut self, vector: u16) -> bool {
         match self {
             Config::Physical { function, .. } | Config::Virtual { function, enabled: true, .. } => {
@@ -148,7 +149,7 @@ impl Config {
     }
 }
 
-/// One function's configuration space, and its interrupts and guest memory accesses as permitted by it.
+/// One function's configuration space, and the interrupts and guest memory accesses that it permits.
 pub struct BusPort {
     config: Mutex<Config>,
     msi: Option<Arc<dyn MsiSink>>,
@@ -178,9 +179,10 @@ impl BusPort {
         self.config.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes configuration space, and with it the permission to send interrupts and access memory. Interrupts
-    /// deferred during the change are sent; the remaining events are returned. After the change no interrupt is sent
-    /// that only the old state permitted, and none that the new state permits before the machine knows its route.
+    /// Changes configuration space, and updates the permission to send interrupts and access memory. Interrupts
+    /// deferred during the change are sent after it. Returns the events of the change. Ordering: interrupts that only
+    /// the old state permits are not sent after the change, and interrupts that the new state permits are not sent
+    /// before the machine has their route.
     pub fn update(&self, change: impl FnOnce(&mut Config) -> Events) -> Events {
         let (events, meanwhile) = self.quiesce.change(|| {
             self.msi.iter().for_each(|msi| msi.settle());
@@ -205,10 +207,10 @@ impl BusPort {
         events
     }
 
-    /// Raises an interrupt on MSI `vector`: it is sent now, stays pending while masked, or is dropped if MSI is
-    /// disabled.
+    /// Raises an interrupt on MSI `vector`. It is sent immediately, is latched while the vector is masked, or is
+    /// dropped if MSI is disabled.
     pub fn raise(&self, vector: u16) {
-        // The machine composes the message; only whether it may be sent now is decided here.
+        // Only decides whether the message may be sent now; the machine composes it.
         self.quiesce.pass(vector, || {
             let goes_out = self.config().raise_msi(vector);
             if goes_out {
@@ -234,7 +236,7 @@ impl BusPort {
     }
 }
 
-/// The ports of all functions, by number, and the memory behind them.
+/// The ports of all functions, and the guest memory that they gate.
 pub struct BusPorts {
     /// Indexed by function number, the PF's first.
     pub ports: Vec<Arc<BusPort>>,

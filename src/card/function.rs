@@ -17,16 +17,16 @@ use super::{Topology, windows};
 use crate::io_events;
 use crate::pci::{Bar, BarMapping, IoEvent, Machine, PciDevice};
 
-/// The parts of a function that are accessible.
+/// The resources of a function that are accessible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposure {
     /// Configuration space, BARs, memory and interrupts.
     Full,
-    /// Configuration space only: the function's BARs, memory and interrupts belong to another machine.
+    /// Configuration space only. The function's BARs, memory and interrupts belong to another machine.
     ConfigOnly,
 }
 
-/// Counters of the trapped accesses of one function: those that its VMM cannot serve from a mapping.
+/// Counters of one function's trapped accesses, which its VMM cannot serve from a mapping.
 #[derive(Default)]
 pub struct Trapped {
     config: AtomicU64,
@@ -37,7 +37,7 @@ pub struct Trapped {
     local_memory: AtomicU64,
 }
 
-/// A snapshot of the trapped accesses of one function: those that its VMM cannot serve from a mapping.
+/// A snapshot of the counters of one function's trapped accesses, which its VMM cannot serve from a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrappedCounts {
     /// Accesses to configuration space.
@@ -106,11 +106,12 @@ pub struct CardShared {
     pub card: Arc<Card>,
     /// How the functions are distributed over machines.
     pub topology: Topology,
-    /// All functions, including those with [`Exposure::ConfigOnly`]. Weak, because each function holds the family.
+    /// All functions, including those with [`Exposure::ConfigOnly`]. Weak, because each function holds a reference to
+    /// this structure.
     pub functions: OnceLock<Vec<Weak<CardFunction>>>,
     /// The machine that the card is plugged into.
     pub machine: Arc<dyn Machine>,
-    /// Guest memory, irrespective of what each function may access.
+    /// Guest memory, without the restrictions that configuration space imposes on each function.
     pub memory: Arc<dyn Dma>,
 }
 
@@ -127,7 +128,8 @@ impl CardShared {
         self.functions().find(|member| !member.number.is_vf())
     }
 
-    /// VF Enable was set. The device model enables the VFs before any of them is accessible.
+    /// Enables VFs 1 to `count`, after VF Enable was set. Ordering: the device model enables the VFs before they become
+    /// accessible.
     pub fn enable_vfs(&self, count: u8) {
         log::info!("VFs 1 to {count} are enabled");
         self.card.enable_vfs(count);
@@ -136,7 +138,8 @@ impl CardShared {
         self.machine.vfs_enabled(&whole(enabled));
     }
 
-    /// VF Enable was cleared. The VFs become inaccessible before the device model disables them.
+    /// Disables all VFs, after VF Enable was cleared. Ordering: the VFs become inaccessible before the device model
+    /// disables them.
     fn disable_vfs(&self) {
         log::info!("VFs are disabled");
         let gone: Vec<_> = self.vfs().filter(|vf| vf.enabled()).collect();
@@ -150,7 +153,7 @@ impl CardShared {
         self.vfs().for_each(|vf| vf.update(|config| config.set_memory_space(on)));
     }
 
-    /// The VF BARs have new addresses.
+    /// Reports new addresses of the VF BARs to the machine.
     fn move_vf_bars(&self) {
         self.vfs().for_each(|vf| vf.update(|_| Events::default()));
     }
@@ -164,8 +167,8 @@ fn whole(mut functions: Vec<Arc<CardFunction>>) -> Vec<Arc<CardFunction>> {
 /// GTTMMADR and LMEM.
 const BARS: usize = 2;
 
-/// The files behind GTTMMADR (`None` if each access is to be trapped) and LMEM, laid out like the BARs, and the size of
-/// LMEM in bytes.
+/// The files that back GTTMMADR (`None` if each access is trapped) and LMEM, with the layout of the BARs, and the size
+/// of LMEM in bytes.
 type Files = (Option<File>, File, u64);
 
 /// A function on the PCI bus.
@@ -178,12 +181,12 @@ pub struct CardFunction {
     bars: Vec<Bar>,
     files: [Option<File>; BARS],
     io_events: Vec<IoEvent>,
-    /// The BAR addresses last reported to the machine. This is the configuration lock: held while a change of
-    /// configuration space is applied, so that changes are reported to the machine one at a time and in order.
+    /// The BAR addresses last reported to the machine. The mutex is the configuration lock: it is held while a change
+    /// of configuration space is applied and reported, which serialises the reports to the machine in order.
     placed: Mutex<[Option<u64>; BARS]>,
     /// The function itself, passed to its machine.
     this: Weak<CardFunction>,
-    /// Held from reading a doorbell event until the doorbell is processed.
+    /// Held from reading a doorbell event until the doorbell is posted to the GuC.
     ringing: Mutex<()>,
     connected: AtomicBool,
 }
@@ -240,12 +243,12 @@ impl CardFunction {
         self.number
     }
 
-    /// Offset of its routing ID from the PF's: First VF Offset and VF Stride are 1.
+    /// Offset of the function's routing ID from the PF's; First VF Offset and VF Stride are 1.
     pub fn routing_offset(&self) -> u16 {
         self.number.0.into()
     }
 
-    /// Returns whether the function exists: a VF exists while VF Enable is set for it.
+    /// Returns whether the function exists. A VF exists while VF Enable is set for it.
     pub fn enabled(&self) -> bool {
         self.port.config().enabled()
     }
@@ -255,25 +258,26 @@ impl CardFunction {
         self.trapped.counts()
     }
 
-    /// Has the effect of a write to GUC_HOST_INTERRUPT, for a VMM that detects such writes by other means than events.
-    /// Events of [`PciDevice::io_events`] must be processed by [`crate::IoEventHandler`], which keeps them in order
-    /// with the mailbox.
+    /// Equivalent to a write to GUC_HOST_INTERRUPT, for a VMM that detects such writes by means other than events.
+    /// Events of [`PciDevice::io_events`] must be processed by [`crate::IoEventHandler`] instead, which orders them
+    /// with mailbox accesses.
     pub fn ring(&self) {
         if self.decoding() {
             self.shared.card.guc_doorbell(self.number);
         }
     }
 
-    /// Must be called when the event of GUC_HOST_INTERRUPT is readable: processes it, including the GuC's step, on this
-    /// thread.
+    /// Processes a pending event of GUC_HOST_INTERRUPT, including the GuC's step, on the calling thread. Must be called
+    /// when the event is readable.
     pub(crate) fn serve_doorbell(&self) {
         if self.hear_doorbell() {
             self.shared.card.poll_guc();
         }
     }
 
-    /// Reads a pending doorbell event, if any, and notifies the GuC. Returns whether there was one. The requested work
-    /// is not done yet; the caller starts it without any lock held that the guest's VMM may need to answer a request.
+    /// Reads a pending doorbell event, if any, and posts it to the GuC. Returns whether there was one. The GuC's step
+    /// is only requested; the caller must start it without holding a lock that the guest's VMM may need to reply to the
+    /// card.
     fn hear_doorbell(&self) -> bool {
         let Some(doorbell) = self.io_events.first() else { return false };
         let _order = self.ringing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -284,10 +288,10 @@ impl CardFunction {
         rang
     }
 
-    /// Called before an access of the mailbox: processes a pending doorbell event. On a busy host the thread that
-    /// serves the events may be late by more than the 50 ms for which a driver polls for its answer (xe:
-    /// xe_guc_mmio_send_recv). Also, the doorbell of one request must not be processed with half of the next request in
-    /// the mailbox.
+    /// Processes a pending doorbell event; must be called before an access to the mailbox. On a busy host the event
+    /// thread may be delayed by more than the 50 ms for which a driver polls for the response (xe:
+    /// xe_guc_mmio_send_recv). Also, the doorbell of one request must not be processed after the next request has been
+    /// partly written to the mailbox.
     fn hear_doorbell_at(&self, offset: u64) {
         if io_events::MAILBOX.contains(&offset) && self.hear_doorbell() {
             self.shared.card.wake_workers();
@@ -319,8 +323,8 @@ impl CardFunction {
         self.port.bus_master()
     }
 
-    /// Address of BAR `bar` of VF `vf` by the PF's SR-IOV capability, whether the VF is enabled or not; `None` for a VF
-    /// that the card does not offer.
+    /// Address of BAR `bar` of VF `vf` according to the PF's SR-IOV capability, whether the VF is enabled or not;
+    /// `None` for a VF that the card does not offer.
     pub fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
         self.port.config().vf_bar_address(vf, bar)
     }
@@ -336,7 +340,7 @@ impl CardFunction {
         self.shared.memory.view(self.number).sections()
     }
 
-    /// Returns whether accesses to BARs are answered.
+    /// Returns whether accesses to the BARs are decoded.
     fn decoding(&self) -> bool {
         self.exposure == Exposure::Full && self.port.decoding()
     }
@@ -389,10 +393,10 @@ impl CardFunction {
         self.files.iter().flatten().map(windows::allocated).sum()
     }
 
-    /// Must be called when the function's machine no longer exists. For the PF, the card is powered off: its memories
-    /// are cleared and their pages returned to the host. A VF undergoes an FLR, in which the PF driver (or the card, if
-    /// no guest has the PF) clears the VF's resources; its local memory is cleared and returned to the host before this
-    /// returns, so that the next machine cannot read it.
+    /// Must be called when the function's machine no longer exists. For the PF, the card is powered off: its memory is
+    /// cleared and the pages are returned to the host. A VF is reset by an FLR, in which the PF driver (or the card, if
+    /// no guest has the PF) clears the VF's resources. The VF's local memory is cleared and its pages are returned to
+    /// the host before this returns, so the next machine cannot read the data.
     pub fn power_off(&self) {
         self.reset();
         match self.number {
@@ -458,8 +462,8 @@ impl PciDevice for CardFunction {
         }
     }
 
-    /// Registers and doorbells are never mapped. A VMM that has only a VF gets a mapping of no more local memory than
-    /// the VF's quota: pages that a guest touches are allocated on the host, and a guest could touch all pages of a
+    /// Registers and doorbells are never mapped. For a VMM that has only a VF, the mapping of local memory is limited
+    /// to the VF's quota: pages that a guest touches are allocated on the host, and a guest could touch all pages of a
     /// larger window.
     fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>> {
         let Some((file, bar)) = self.file(bar).zip(self.bars.iter().find(|found| found.index == bar)) else {

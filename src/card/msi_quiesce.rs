@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Mutual exclusion of interrupt delivery and changes of the configuration that permits interrupts.
+//! Mutual exclusion between interrupt delivery and changes of the configuration that permits interrupts.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Neither side blocks the other for long: an interrupt raised during a change is deferred until the change is
-/// complete; a change waits for the interrupts that are already being sent.
+/// Serialises interrupts with configuration changes. An interrupt raised during a change does not block; it is deferred
+/// until the change is complete. A change waits for interrupts that are already being sent.
 #[derive(Default)]
 pub struct MsiQuiesce {
     state: Mutex<State>,
@@ -56,7 +56,7 @@ impl MsiQuiesce {
     }
 }
 
-/// Guard of an interrupt that is being sent; its drop also accounts for a sink that panics.
+/// Guard for an interrupt that is being sent. It is also dropped if the sink panics.
 struct Passing<'a>(&'a MsiQuiesce);
 
 impl Drop for Passing<'_> {
@@ -69,7 +69,7 @@ impl Drop for Passing<'_> {
     }
 }
 
-/// Guard of a change in progress.
+/// Guard for a change in progress.
 struct Changing<'a>(&'a MsiQuiesce);
 
 impl Drop for Changing<'_> {

@@ -32,7 +32,7 @@ pub struct Status {
     pub resident_bytes: u64,
     /// The functions: the PF, then the VFs by number.
     pub functions: Vec<FunctionStatus>,
-    /// The engines, and the function that each is working for.
+    /// The engines, each with the function for which it is executing.
     pub engines: Vec<EngineStatus>,
 }
 
@@ -48,7 +48,7 @@ pub struct FunctionStatus {
     pub connected: bool,
     /// Whether its driver has enabled bus mastering.
     pub bus_master: bool,
-    /// Number of guest memory sections that its VMM maps.
+    /// Number of guest memory sections mapped by its VMM.
     pub guest_sections: usize,
     /// Trapped accesses so far.
     pub trapped: TrappedCounts,
@@ -149,10 +149,10 @@ impl fmt::Display for Status {
         };
         row(["FUNCTION", "STATE", "LOCAL", "GLOBAL", "CONTEXTS", "SLICE", "ENGINES", "TRAPPED", "MEMORY"]
             .map(Into::into))?;
-        // VFs that are not enabled are omitted.
+        // VFs that are neither enabled nor connected are omitted.
         let shown = |function: &&FunctionStatus| function.enabled || function.connected || function.gpu.function == 0;
         for function in self.functions.iter().filter(shown) {
-            // In this arrangement the program acts as the PF driver.
+            // In this topology the program acts as the PF driver.
             let itself = function.gpu.function == 0 && topology == Topology::Provisioned.name();
             let VfConfig { local_memory, ggtt_size, contexts, scheduling, .. } = function.gpu.quota.unwrap_or_default();
             row([

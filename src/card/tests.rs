@@ -77,7 +77,7 @@ impl Stand {
         &self.hands(name).memory
     }
 
-    /// The client of a function disconnects.
+    /// Disconnects the client of a function.
     fn leave(&self, name: &str) {
         self.hands(name).device.disconnected();
     }

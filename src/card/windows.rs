@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The files behind the BARs. The mappings of a VMM and the accesses of the card's units refer to the same pages.
+//! The files that back the BARs. Mappings by a VMM and accesses by the card's units refer to the same pages.
 
 use std::fs::File;
 use std::io;
@@ -19,15 +19,15 @@ pub fn local_memory(bytes: u64) -> io::Result<(File, SharedRegion)> {
     Ok((file, region))
 }
 
-/// Creates the GGTT, or the part of it that a VF writes. The file is laid out like GTTMMADR, so that a VMM uses one
-/// file with offsets equal to those in the BAR; its lower half stays empty.
+/// Creates the GGTT, or a VF's separate table. The file has the layout of GTTMMADR, so file offsets equal BAR offsets;
+/// its lower half stays empty.
 pub fn global_table() -> io::Result<(File, SharedRegion)> {
     let file = memfd("arctic-gttmmadr", GTTMMADR_BYTES)?;
     let region = SharedRegion::from_file_at(file.try_clone()?, GGTT_WINDOW, GGTT_BYTES)?;
     Ok((file, region))
 }
 
-/// Returns the pages of `file`'s first `bytes` to the host: they read as 0 afterwards.
+/// Returns the pages of the first `bytes` of `file` to the host (hole punch). The range then reads as zeros.
 pub fn empty(file: &File, bytes: u64) -> io::Result<()> {
     Ok(fallocate(file, FallocateMode::PunchHole, true, 0, bytes)?)
 }
@@ -39,8 +39,8 @@ pub fn allocated(file: &File) -> u64 {
     file.metadata().map_or(0, |metadata| metadata.blocks() * BLOCK)
 }
 
-/// Creates a sparse memfd, sealed to this length. Without the seals, a process that has been given the file could
-/// truncate it, and every access to the card's own mapping would raise SIGBUS.
+/// Creates a sparse memfd of `bytes`, sealed against resizing. Without the seals, a process that has received the
+/// descriptor could truncate the file, and accesses to the card's own mapping would raise SIGBUS.
 pub fn memfd(name: &str, bytes: u64) -> io::Result<File> {
     let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
     file.set_len(bytes)?;
@@ -52,8 +52,8 @@ pub fn memfd(name: &str, bytes: u64) -> io::Result<File> {
 mod tests {
     use super::*;
 
-    /// A client that has been given a BAR's file can write to it but not resize it: after a truncation the card's own
-    /// accesses would be bus errors, and a longer file takes memory that was not granted.
+    /// A client that has received a BAR's file can write to it but not resize it. After a truncation the card's own
+    /// accesses would raise SIGBUS, and an extended file would use memory that was not granted.
     #[test]
     fn the_file_of_a_bar_cannot_be_resized() {
         for file in [local_memory(1 << 20).unwrap().0, global_table().unwrap().0] {

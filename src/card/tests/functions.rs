@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Virtual functions: visibility, existence, and the sessions of their clients.
+//! Tests of virtual functions: visibility, enabling, and client sessions.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,7 +38,7 @@ impl Stand {
         self.named(&format!("vf{number}"))
     }
 
-    /// The writes by which a PF driver enables VFs 1 to `count`, or disables all (0).
+    /// Performs the writes with which a PF driver enables VFs 1 to `count`, or disables all VFs (0).
     fn enable(&self, count: u16) {
         let pf = self.pf();
         if count == 0 {
@@ -59,8 +59,8 @@ fn present(vf: &CardFunction) -> bool {
     vf.read32(CONFIG_REGION, 8) != u32::MAX && vf.read32(GTTMMADR, VF_CAP) == 1
 }
 
-/// V13-001, contract A.3: TotalVFs is the value of the card file, limited to the number of functions that the VMM has;
-/// with 0 there is no capability.
+/// V13-001, contract A.3: TotalVFs is the value of the card file, limited to the number of VFs that the VMM supports;
+/// if it is 0, there is no SR-IOV capability.
 #[test]
 fn total_vfs_is_the_lesser_of_card_and_vmm() {
     for (given, offered) in [(1, 1), (31, 31), (63, 31)] {
@@ -77,7 +77,7 @@ fn total_vfs_is_the_lesser_of_card_and_vmm() {
     assert_eq!((card.functions.len(), card.pf().read32(CONFIG_REGION, SRIOV)), (1, 0));
 }
 
-/// QEMU reads all 4096 bytes at once and hides SR-IOV and ARI if it finds them; a guest reads 4 bytes at a time.
+/// QEMU reads all 4096 bytes in one access and hides SR-IOV and ARI if it finds them; a guest reads 4 bytes at a time.
 #[test]
 fn one_bulk_read_does_not_show_what_short_reads_show() {
     let card = together(2);
@@ -90,7 +90,7 @@ fn one_bulk_read_does_not_show_what_short_reads_show() {
     assert_eq!((ids, card.vf(1).read32(CONFIG_REGION, 0)), (0x56c0_8086, u32::MAX));
 }
 
-/// V13-016: VFs answer while VF Enable and VF MSE are set; NumVFs limits how many.
+/// V13-016: VFs respond to BAR accesses while VF Enable and VF MSE are set; NumVFs limits their number.
 #[test]
 fn vf_enable_brings_vfs_into_being() {
     for card in [together(3), split(3)] {
@@ -149,7 +149,7 @@ fn a_function_level_reset_reaches_its_own() {
     }
 }
 
-/// In the PF's guest, the configuration-only function resets the VF like the VF's own function does, and gives no other
+/// In the PF's guest, the configuration-only function resets the VF like the VF's own function, and gives no other
 /// access to it.
 #[test]
 fn a_bare_face_is_configuration_space_and_nothing_else() {
@@ -172,8 +172,8 @@ fn a_bare_face_is_configuration_space_and_nothing_else() {
     assert_eq!(vf.read32(GTTMMADR, 0x19_0240), 0);
 }
 
-/// V13-004, contract A.4: a VF's BARs have the sizes in the PF's capability; which parts can be mapped depends on the
-/// card file and the VF's quota.
+/// V13-004, contract A.4: a VF's BARs have the sizes in the PF's capability; the mappable ranges depend on the card
+/// file and the VF's quota.
 #[test]
 fn vf_windows_can_be_mapped() {
     let card = together(1);
@@ -191,7 +191,7 @@ fn vf_windows_can_be_mapped() {
     assert_eq!(card.vf(1).areas(2), [0..512 << 20]);
 }
 
-/// Without a PF, the VFs exist from the start, with the resources of the card file.
+/// If no guest has the PF, the VFs exist from the start, with the resources given in the card file.
 #[test]
 fn a_provisioned_card_has_its_vfs_at_once() {
     let profile = card_file::load("small").unwrap();
@@ -202,7 +202,7 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     assert!(present(card.vf(3)));
     let status = card.served.card().status();
     assert_eq!((status.enabled_vfs, status.functions[3].gpu.quota.unwrap().local_memory), (3, 256 << 20));
-    // No data remanence: a client must not find data of the previous one.
+    // No data remanence: a client must not be able to read data of the previous client.
     let file = card.vf(3).file_of(2);
     file.write_at(&[7; 8], 0x20_0000).unwrap();
     assert_eq!((card.vf(3).areas(2), card.vf(3).read32(LMEM, 0x20_0000)), (vec![0..256 << 20], 0x0707_0707));
@@ -215,7 +215,7 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     assert!(error.starts_with("3 VFs would get 3072 MiB of local memory"), "{error}");
 }
 
-/// V13-014: the guest chooses the addresses of its VF's BARs; they do not affect what the BARs access.
+/// V13-014: the guest chooses the addresses of its VF's BARs; they do not affect the memory that the BARs access.
 #[test]
 fn a_vf_needs_no_address_that_its_guest_chose() {
     let card = served(card_file::load("small").unwrap(), 1, Topology::Provisioned).unwrap();
@@ -266,14 +266,14 @@ fn read32(client: &mut Raw, region: u32, offset: u64) -> u32 {
     client.ask(command::REGION_READ, &access(offset, region, 4, &[])).u32(16)
 }
 
-/// A VF of another guest accepts connections only while it is enabled: before that, a connection is closed at once;
-/// when it is disabled, its client is disconnected; when it is enabled again, the next client is accepted.
+/// A VF of another guest accepts connections only while it is enabled. Before that, a connection is closed immediately.
+/// Disabling the VF disconnects its client; after it is enabled again, the next client is accepted.
 #[test]
 fn a_vf_of_another_guest_is_served_while_it_exists() {
     let stand = Sockets::new(split(2));
     let mut pf = stand.connect("pf").versed();
     stand.connect("vf1-face").versed();
-    assert!(stand.connect("vf1").closed(), "too early");
+    assert!(stand.connect("vf1").closed(), "not enabled yet");
     for _ in 0..3 {
         write(&mut pf, CONFIG_REGION, NUM, &[1, 0]);
         write(&mut pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
@@ -283,7 +283,7 @@ fn a_vf_of_another_guest_is_served_while_it_exists() {
         assert_eq!(read32(&mut vf, GTTMMADR, VF_CAP), 1);
         write(&mut pf, CONFIG_REGION, CONTROL, &[0, 0]);
         assert!(vf.closed(), "VFs are disabled");
-        eventually("the session is over", || !stand.card.vf(1).connected());
+        eventually("the session has ended", || !stand.card.vf(1).connected());
     }
     write(&mut pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
     let mut vf = stand.connect("vf1").versed();
@@ -307,7 +307,7 @@ fn the_death_of_a_vmm_is_its_own_affair() {
     }
     let [one, mut two] = vfs;
     drop(one);
-    eventually("the session is over", || !stand.card.vf(1).connected());
+    eventually("the session has ended", || !stand.card.vf(1).connected());
     assert_eq!((stand.card.memory("vf1").sections(), stand.card.memory("vf2").sections()), (0, 1));
     assert_eq!(read32(&mut two, GTTMMADR, 0x19_0240), 7);
     let mut one = stand.connect("vf1").versed();
@@ -345,7 +345,7 @@ impl Vmm {
         self.ask(command::REGION_WRITE, &access(offset, CONFIG_REGION, data.len() as u32, data));
     }
 
-    /// Replies to the next DMA_WRITE with `error`; returns its address and data.
+    /// Replies to the next DMA_WRITE with `error`. Returns its address and data.
     fn answer(&mut self, error: u32) -> (u64, Vec<u8>) {
         let write = self.asked.pop_front().unwrap_or_else(|| self.client.receive());
         assert_eq!((write.header.command, write.u64(8)), (command::DMA_WRITE, write.body.len() as u64 - 16));
@@ -360,8 +360,8 @@ impl Vmm {
     }
 }
 
-/// The writes that program the BARs of VF `vf` if those of VF 1 are at `bar0` and `bar2`: decoding off, BARs, decoding
-/// on.
+/// Returns the writes that program the BARs of VF `vf` if VF 1's BARs are at `bar0` and `bar2`: decoding off, BARs,
+/// decoding on.
 fn placing(vf: u64, bar0: u64, bar2: u64) -> [(u64, Vec<u8>); 3] {
     let registers = 0xb000_0000 + ((8 + vf) << 12);
     let bars = [bar0 + (vf - 1) * (16 << 20), bar2 + (vf - 1) * (512 << 20)];
@@ -369,8 +369,8 @@ fn placing(vf: u64, bar0: u64, bar2: u64) -> [(u64, Vec<u8>); 3] {
     [(registers + 4, vec![0, 0]), (registers + 0x10, bars), (registers + 4, vec![2, 0])]
 }
 
-/// With unmodified QEMU the card programs the VF BARs itself, for all VFs as soon as the PF may write, before any VF
-/// exists. It retries after errors, and programs moved BARs again.
+/// With unmodified QEMU the card programs the VF BARs itself. It programs them for all VFs when the PF's bus mastering
+/// is enabled, before any VF exists, retries after errors, and reprograms BARs that were moved.
 #[test]
 fn vf_bars_are_placed_through_ecam() {
     const ENODEV: u32 = libc::ENODEV as u32;
@@ -380,14 +380,14 @@ fn vf_bars_are_placed_through_ecam() {
     vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
     let [first, ..] = placing(1, 0, 0);
     for _ in 0..3 {
-        assert_eq!(vmm.answer(ENODEV), first, "QEMU has not seen the PF's bus mastering yet");
+        assert_eq!(vmm.answer(ENODEV), first, "QEMU has not processed the PF's Bus Master Enable yet");
     }
     for vf in 1..=2 {
         for wanted in placing(vf, 0x10_0000_0000, 0x20_0000_0000) {
             assert_eq!(vmm.answer(0), wanted, "VF {vf}");
         }
     }
-    // VF Enable moves no BAR, so nothing is programmed.
+    // VF Enable does not move BARs, so nothing is programmed.
     vmm.write(NUM, &[2, 0]);
     vmm.write(CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
     vmm.write(CONTROL, &[0, 0]);
@@ -398,7 +398,7 @@ fn vf_bars_are_placed_through_ecam() {
             assert_eq!(vmm.answer(0), wanted, "VF {vf}, moved");
         }
     }
-    // After a reset of the machine all BARs are programmed again, once the PF may write.
+    // After a reset of the machine all BARs are programmed again when the PF's bus mastering is enabled.
     vmm.ask(command::DEVICE_RESET, &[]);
     vmm.place(0x30_0000_0000, 0x20_0000_0000);
     assert!(vmm.asked.is_empty());
@@ -416,6 +416,6 @@ fn a_client_that_leaves_amid_placing_is_let_go() {
         vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
         vmm.answer(0);
         drop(vmm);
-        eventually("the session is over", || !stand.card.pf().connected());
+        eventually("the session has ended", || !stand.card.pf().connected());
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The card in a machine with SR-IOV support, in one process.
+//! Tests of the card in a machine with SR-IOV support, in the process of the VMM.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -216,9 +216,9 @@ fn guest_memory_may_be_replaced() {
     assert_eq!(seen, [1, 2, 3, 4]);
 }
 
-/// Contract B.6: a pending doorbell event is processed before an access of the mailbox, however late the thread that
-/// serves the events is. Otherwise a write could leave half of the next request in the mailbox when the doorbell is
-/// processed, and a polling driver could miss its response.
+/// Contract B.6: a pending doorbell event is processed before an access to the mailbox, regardless of delays of the
+/// event thread. Otherwise a write could leave half of the next request in the mailbox when the doorbell is processed,
+/// and a polling driver could miss its response.
 #[test]
 fn an_access_of_the_mailbox_hears_a_late_ring() {
     let plugged = plugged(1);
@@ -237,7 +237,7 @@ fn an_access_of_the_mailbox_hears_a_late_ring() {
     }
 }
 
-/// A doorbell event has the same effect as the register write. The GuC is in reset here and does not answer the
+/// A doorbell event has the same effect as the register write. The GuC is in reset here and does not process the
 /// mailbox; the test checks that the event is read from the descriptor.
 #[test]
 fn events_are_served_while_their_thread_lives() {
@@ -251,7 +251,7 @@ fn events_are_served_while_their_thread_lives() {
         let doorbell = &function.io_events()[0].event;
         doorbell.write(1).unwrap();
         crate::vfio_user::tests::eventually("the event is processed", || {
-            // The read takes the event if the thread has not done so; in that case it is written again.
+            // The read consumes the event if the thread has not done so; in that case the event is written again.
             doorbell.read().map(|_| doorbell.write(1).unwrap()).is_err()
         });
     }
