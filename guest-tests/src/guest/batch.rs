@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Batch buffers: MI commands, flushes and jumps, with the names used by the PRM and the driver.
 //!
-//! Layouts: contract K.8, `xe: instructions/xe_mi_commands.h`. The copy engine's own commands are in `blt.rs`.
+//! Layouts: contract K.8, `xe: instructions/xe_mi_commands.h`. The copy engine's blit commands are in `blt.rs`.
 
 use super::mi_math::Alu;
 use crate::number::{count, high, low};
@@ -47,14 +47,14 @@ pub mod reg {
     /// `RING_TIMESTAMP_UDW`.
     pub const TIMESTAMP_UDW: u32 = 0x35c;
 
-    /// Low dword of general purpose register `n`, 0 to 15; the high one follows.
+    /// Low dword of general purpose register `n`, 0 to 15; the high dword follows.
     pub const fn gpr(n: u32) -> u32 {
         assert!(n < 16);
         0x600 + 8 * n
     }
 }
 
-/// Comparison of a semaphore or a conditional end: memory (left) with the command's data (right).
+/// Comparison of a semaphore wait or a conditional batch end: memory (left) with the command's data (right).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Compare {
@@ -72,7 +72,7 @@ pub enum Compare {
     NotEqual = 5,
 }
 
-/// The 64-bit value that a flush writes after all preceding work has finished.
+/// The 64-bit value that a flush writes after completion of all preceding work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostSync {
     /// This value.

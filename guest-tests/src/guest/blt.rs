@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The copy engine's commands, XY_FAST_COLOR_BLT, XY_FAST_COPY_BLT and XY_BLOCK_COPY_BLT, and the surfaces that they
-//! work on (contract B.9, `xe: xe_gpu_commands.h`).
+//! The copy engine's commands, XY_FAST_COLOR_BLT, XY_FAST_COPY_BLT and XY_BLOCK_COPY_BLT, and their surfaces (contract
+//! B.9, `xe: xe_gpu_commands.h`).
 
 use super::batch::Batch;
 use crate::number::{count, high, low};
@@ -19,7 +19,7 @@ const FAST_COPY_SRC_TILE4: u32 = 1 << 31;
 const FAST_COPY_DST_TILE4: u32 = 1 << 30;
 const SURFACE_TYPE_2D: u32 = 1 << 29;
 
-/// Tiling of pixels in memory; the value is the commands' tiling field.
+/// Tiling of pixels in memory; each discriminant is the value of the commands' tiling field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Tiling {
@@ -49,7 +49,8 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// Bytes per pixel, colour depth code of XY_FAST_COPY_BLT, and that of XY_FAST_COLOR_BLT and XY_BLOCK_COPY_BLT.
+    /// Bytes per pixel, the colour depth code of XY_FAST_COPY_BLT, and the code of XY_FAST_COLOR_BLT and
+    /// XY_BLOCK_COPY_BLT.
     const fn codes(self) -> (usize, u32, u32) {
         match self {
             Depth::Bits8 => (1, 0, 0),
@@ -77,7 +78,7 @@ pub struct Surface {
     pub height: u32,
     /// Layout.
     pub tiling: Tiling,
-    /// Whether it is in system memory and not in local memory.
+    /// Whether it is in system memory rather than local memory.
     pub system: bool,
 }
 
@@ -176,16 +177,16 @@ impl Batch {
     }
 }
 
-/// Byte offset of byte `x` of row `y` in a surface of `pitch` bytes, from the PRM's figures: an independent reference
-/// for the copy engine. Tile64 depends on the pixel size and is checked by round trips instead.
+/// Returns the offset of byte `x` of row `y` in a surface with row pitch `pitch`, derived from the PRM's figures as an
+/// independent reference for the copy engine. Tile64 depends on the pixel size and is checked by round trips instead.
 pub fn offset(tiling: Tiling, pitch: usize, x: usize, y: usize) -> usize {
     match tiling {
         Tiling::Linear => y * pitch + x,
         Tiling::X => (y / 8) * 8 * pitch + (x / 512) * 4096 + (y % 8) * 512 + x % 512,
         Tiling::Tile4 => {
-            // Units of 16 bytes by 4 rows: 4 of them side by side make 64 by 4 bytes, 2 of those one above the other
-            // make 64 by 8 (512 bytes), 2 of those side by side make 128 by 8 (1 KiB), and 4 of those one above the
-            // other make the tile.
+            // A tile consists of units of 16 bytes by 4 rows. Four units in a row form a block of 64 bytes by 4 rows,
+            // two of these in a column 64 by 8 (512 bytes), two of these in a row 128 by 8 (1 KiB), and four of these
+            // in a column the tile.
             let (column, row) = (x % 128, y % 32);
             (y / 32) * 32 * pitch
                 + (x / 128) * 4096

@@ -14,10 +14,10 @@ use super::xe::Xe;
 use crate::driver::Driver;
 use crate::number::size;
 
-/// Folder of the DRM nodes.
+/// Directory of the DRM nodes.
 const DRI: &str = "/dev/dri";
 
-/// An error of a driver call.
+/// An error of a driver operation.
 #[derive(Debug, thiserror::Error)]
 pub enum DrmError {
     /// No render node belongs to xe or i915.
@@ -39,13 +39,13 @@ pub enum DrmError {
         /// The errno.
         source: io::Error,
     },
-    /// A query's answer is shorter than its count field requires.
-    #[error("the answer to the {0} query is too short")]
+    /// A query's response is shorter than its count field requires.
+    #[error("the response to the {0} query is too short")]
     ShortQuery(&'static str),
-    /// The driver reported no region of this kind.
+    /// The driver reported no local memory region.
     #[error("the card has no local memory")]
     NoVram,
-    /// The driver does not have this feature.
+    /// The driver does not support this feature.
     #[error("{0} has no {1}")]
     Unsupported(Driver, &'static str),
     /// No object of the address space contains this address.
@@ -70,7 +70,7 @@ pub enum DrmError {
 pub(super) type Result<T> = std::result::Result<T, DrmError>;
 
 impl DrmError {
-    /// Maps ETIME of a wait with `timeout` in the kernel to [`DrmError::Timeout`].
+    /// Maps ETIME from a kernel wait with `timeout` to [`DrmError::Timeout`].
     pub(super) fn timed(result: Result<()>, timeout: Duration) -> Result<()> {
         match result {
             Err(Self::Ioctl { source, .. }) if source.raw_os_error() == Some(libc::ETIME) => {
@@ -81,14 +81,14 @@ impl DrmError {
     }
 }
 
-/// One engine as exposed to user space, by class and logical instance; both drivers' uAPIs number these alike.
+/// One engine as exposed to user space, by class and logical instance. Both drivers' uAPIs use the same numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Engine {
     /// `DRM_XE_ENGINE_CLASS_*`, numbered like `I915_ENGINE_CLASS_*`.
     pub class: u16,
     /// Instance number within its class.
     pub instance: u16,
-    /// Its GT; 0 if the driver knows only one.
+    /// Its GT; 0 if the driver exposes only one.
     pub gt: u16,
 }
 
@@ -96,7 +96,7 @@ pub struct Engine {
 const CLASS_NAMES: [&str; 5] = ["rcs", "bcs", "vcs", "vecs", "ccs"];
 
 impl Engine {
-    /// `rcs0`, `vcs1`…; with the logical instance.
+    /// Returns the name with the logical instance, e.g. `rcs0` or `vcs1`.
     pub fn name(&self) -> String {
         let class = CLASS_NAMES.get(usize::from(self.class)).copied().unwrap_or("class?");
         format!("{class}{}", self.instance)
@@ -107,7 +107,7 @@ impl Engine {
         self.class == 1
     }
 
-    /// Returns whether this engine flushes with PIPE_CONTROL (render and compute) and not with MI_FLUSH_DW.
+    /// Returns whether this engine flushes with PIPE_CONTROL (render and compute) rather than MI_FLUSH_DW.
     pub fn has_pipe_control(&self) -> bool {
         matches!(self.class, 0 | 4)
     }
@@ -158,7 +158,7 @@ pub struct Config {
 
 /// The driver operations that this program uses, implemented for each driver's uAPI.
 pub(super) trait Dialect: Sync {
-    /// Returns all engines that user space may use, in the driver's order.
+    /// Returns all engines exposed to user space, in the driver's order.
     fn engines(&self, device: &Device) -> Result<Vec<Engine>>;
     /// The memory regions.
     fn mem_regions(&self, device: &Device) -> Result<Vec<MemRegion>>;
@@ -246,7 +246,7 @@ impl Device {
         Err(DrmError::NoDevice)
     }
 
-    /// Returns all engines that user space may use, in the driver's order.
+    /// Returns all engines exposed to user space, in the driver's order.
     pub fn engines(&self) -> Result<Vec<Engine>> {
         self.dialect.engines(self)
     }
@@ -342,7 +342,7 @@ fn driver_name(file: &File) -> Result<String> {
     Ok(String::from_utf8_lossy(&name[..length]).into_owned())
 }
 
-/// Reads the fields of a query's answer.
+/// Reads the fields of a query's response.
 pub(super) struct Table<'a> {
     pub name: &'static str,
     pub bytes: &'a [u8],

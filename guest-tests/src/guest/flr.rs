@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `arctic guest flr`: resets a virtual function many times, and checks after each reset that it answers again and that pages
-//! of its local memory read zeros.
+//! `arctic guest flr`: resets a virtual function repeatedly. After each reset, checks that the function responds again
+//! and that sampled pages of its local memory read as zero.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -13,47 +13,50 @@ use super::mapping::Mapping;
 use super::sysfs::Sysfs;
 use crate::qemu::CARD_ADDRESS;
 
-/// One qword per page makes every page present, which is what clearing costs depend on.
+/// Stride of the writes in bytes. One qword per page makes every page present; the cost of clearing depends on the
+/// number of present pages.
 const PAGE: usize = 4096;
-/// The VF's mailbox and doorbell register in GTTMMADR (xe: regs/xe_guc_regs.h, VF_SW_FLAG and GUC_HOST_INTERRUPT).
+/// Offsets of the VF's mailbox and doorbell register in GTTMMADR (xe: regs/xe_guc_regs.h, VF_SW_FLAG and
+/// GUC_HOST_INTERRUPT).
 const MAILBOX: usize = 0x19_0240;
 const DOORBELL: usize = 0x19_01f0;
 /// VF2GUC_VF_RESET, and the header of the GuC's success response (xe: abi/guc_actions_sriov_abi.h).
 const VF_RESET: u32 = 0x5507;
 const SUCCESS: u32 = 0xf000_0000;
-/// A response that asks to wait, and the bits that tell a response's origin and type.
+/// The GuC's busy response, and the mask of the origin and type of a response.
 const BUSY: u32 = 0xb000_0000;
 const TYPE: u32 = 0xf000_0000;
-/// Of so many pages one is checked after a reset.
+/// One of this many pages is checked after each reset.
 const CHECKED: usize = 16;
-/// Mappings of the memory, each written by a thread: writing takes most of a cycle's time on a loaded host.
+/// Number of mappings of the memory. Each is written by its own thread, since writing dominates a cycle on a loaded host.
 const PARTS: usize = 2;
-/// Interval of polls for the GuC's response.
+/// Polling interval for the GuC's response.
 const POLL: Duration = Duration::from_millis(5);
-/// Interval of progress lines.
+/// Interval between progress lines.
 const PROGRESS: Duration = Duration::from_secs(2);
 
-/// What is reset, how often, and what it has to clear.
+/// The function to reset, the number of resets, and the amount of memory to be cleared.
 #[derive(Debug, clap::Args)]
 pub struct Flr {
-    /// Resets of VF 1
+    /// Number of resets of VF 1
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
-    /// Virtual functions to enable: the PF's driver divides local memory among them
+    /// Number of virtual functions to enable; the PF's driver divides local memory among them
     #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(u8).range(1..=63))]
     vfs: u8,
-    /// MiB of the VF's local memory that are written before each reset; at most what the VF has
+    /// MiB of the VF's local memory to write before each reset; at most the VF's quota
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=16384))]
     mib: u32,
-    /// Seconds after a reset within which the VF must answer
+    /// Seconds within which the VF must respond after a reset
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
-    /// The physical function
+    /// PCI address of the physical function
     #[arg(long, value_name = "ADDRESS", default_value = CARD_ADDRESS)]
     pf: String,
 }
 
-/// Does it and prints a summary; fails at the first reset after which the VF does not answer or memory is not cleared.
+/// Runs the resets and prints a summary. Fails at the first reset after which the VF does not respond or its memory is
+/// not cleared.
 pub fn run(flr: &Flr) -> Result<()> {
     let sysfs = Sysfs::default();
     sysfs.set_autoprobe(&flr.pf, false)?;
@@ -84,7 +87,8 @@ pub fn run(flr: &Flr) -> Result<()> {
     sysfs.set_vfs(&flr.pf, 0)
 }
 
-/// Writes every page of `memory`, resets the function, and returns the time until it responded. Its memory was zero then.
+/// Writes every page of `memory`, resets the function and returns the time until it responded. Fails if it does not
+/// respond within `timeout` or a sampled page is then not zero.
 fn cycle(
     registers: &Mapping,
     memory: &mut [Mapping],
@@ -100,7 +104,7 @@ fn cycle(
     for (index, part) in memory.iter().enumerate() {
         let last = part.len() - PAGE;
         let kept = part.read_u64(last) == pattern(number, index) | last as u64;
-        ensure!(kept, "the VF's local memory does not keep what is written");
+        ensure!(kept, "the VF's local memory does not retain written data");
     }
     registers.write_u32(MAILBOX, 0);
     let start = Instant::now();
@@ -110,8 +114,8 @@ fn cycle(
         if response == SUCCESS {
             break;
         }
-        ensure!(start.elapsed() < timeout, "no response of the GuC within {timeout:?}: mailbox {response:#010x}");
-        // A request that was sent before the end of the reset is lost: xe repeats it as well (xe_gt_sriov_vf.c).
+        ensure!(start.elapsed() < timeout, "no response from the GuC within {timeout:?}: mailbox {response:#010x}");
+        // A request sent before the end of the reset is lost and is repeated, as in xe (xe_gt_sriov_vf.c).
         if response & TYPE != BUSY & TYPE && response != VF_RESET {
             registers.write_u32(MAILBOX, VF_RESET);
             registers.write_u32(DOORBELL, 1);
@@ -128,17 +132,18 @@ fn cycle(
     Ok(took)
 }
 
-/// The value that cycle `number` writes to the first page of a part; other pages get it with their offset added.
+/// The value that cycle `number` writes to the first page of a part. The other pages get this value plus their offset.
 fn pattern(number: u32, part: usize) -> u64 {
     (u64::from(number) << 40) | ((part as u64) << 36) | 1
 }
 
+/// Writes one qword to every page of `part`.
 fn fill(part: &mut Mapping, pattern: u64) {
     (0..part.len()).step_by(PAGE).for_each(|at| part.write_u64(at, pattern | at as u64));
 }
 
-/// One of [`CHECKED`] pages, and the last. A read of released memory costs the host as much as the write; each cycle
-/// checks other pages than the one before.
+/// Offsets of one in [`CHECKED`] pages and of the last page. Reading a released page costs the host as much as writing
+/// it, so each cycle checks a different subset of the pages.
 fn pages_to_check(part: &Mapping, number: u32) -> impl Iterator<Item = usize> + use<> {
     let pages = (0..part.len()).step_by(PAGE);
     pages.skip(number as usize % CHECKED).step_by(CHECKED).chain([part.len() - PAGE])
@@ -148,7 +153,8 @@ fn pages_to_check(part: &Mapping, number: u32) -> impl Iterator<Item = usize> + 
 mod tests {
     use super::*;
 
-    /// A function that answers at once, and one that does not clear its memory or does not answer.
+    /// Covers a function that responds successfully, one that does not clear its memory, and one without a success
+    /// response.
     #[test]
     fn a_reset_is_checked() {
         let folder = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use super::device::Device;
 use super::submit::find;
 use super::vm::Place;
 
-/// Dump locations: a folder per dump (CONFIG_DEV_COREDUMP, for xe), or a file per card (i915).
+/// Dump locations: a directory per dump (CONFIG_DEV_COREDUMP, for xe), or a file per card (i915).
 const DUMPS: [(&str, &str); 2] = [("/sys/class/devcoredump", "data"), ("/sys/class/drm", "error")];
 /// Contents of i915's file before there is a dump.
 const NONE_YET: &[u8] = b"No error state collected";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The i915 implementation of the driver interface.
 //!
-//! The program chooses GPU addresses itself, as with xe. Every submission lists all objects of the address space,
-//! pinned at their bound addresses ("softpin"). Implicit synchronisation through the objects is disabled; only fences
-//! order submissions.
+//! The program allocates GPU virtual addresses itself, as with xe. Every submission lists all objects of the address
+//! space, pinned at their bound addresses ("softpin"). Implicit synchronisation through the objects is disabled; only
+//! fences order submissions.
 
 use std::time::Duration;
 
@@ -213,7 +213,7 @@ fn query(device: &Device, query: u64) -> Result<Vec<u8>> {
         item.data = if answer.is_empty() { 0 } else { answer.as_mut_ptr() as u64 };
         let items = std::ptr::from_mut(&mut item) as u64;
         device.ioctl(&mut uapi::Query { num_items: 1, flags: 0, items })?;
-        // A negative length is an errno.
+        // A negative length is a negated errno.
         let length = usize::try_from(item.length).map_err(|_| DrmError::Ioctl {
             name: "DRM_IOCTL_I915_QUERY",
             source: std::io::Error::from_raw_os_error(-item.length),

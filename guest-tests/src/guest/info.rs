@@ -91,7 +91,7 @@ fn quota(device: &Device) -> Quota {
     sysfs.address_of(&device.path).map(|address| sysfs.quota(&address)).unwrap_or_default()
 }
 
-/// The GuC firmware's version from `debugfs` (`…/dri/128/gt0/uc/guc_info`), if it is mounted and readable.
+/// Returns the GuC firmware's version from debugfs (`…/dri/128/gt0/uc/guc_info`), if it is mounted and readable.
 fn guc_firmware_version(node: &Path) -> Option<String> {
     let minor = node.file_name()?.to_str()?.strip_prefix("renderD")?;
     let root = Path::new("/sys/kernel/debug/dri").join(minor);
@@ -101,7 +101,7 @@ fn guc_firmware_version(node: &Path) -> Option<String> {
     found_version(&text)
 }
 
-/// The version in the driver's listing: xe's `found release version 70.58.0` or i915's `version: found 70.58.0`.
+/// Parses the version from `guc_info`: `found release version 70.58.0` (xe) or `version: found 70.58.0` (i915).
 fn found_version(text: &str) -> Option<String> {
     let of_i915 = |line: &str| line.strip_prefix("version: ")?.rsplit_once("found ").map(|(_, found)| found.to_owned());
     let of_xe = |line: &str| line.strip_prefix("found release version ").map(str::to_owned);

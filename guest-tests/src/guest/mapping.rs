@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! CPU views of buffers that the GPU reads and writes at the same time.
+//! CPU mappings of buffers that the GPU accesses concurrently.
 
 use std::fs::File;
 use std::io;
@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 /// A shared mapping of a buffer object. Every access is volatile, since the GPU modifies the memory concurrently.
-/// Accesses are bounds-checked: an offset out of range is a bug of this program and panics.
+/// Accesses are bounds-checked. An offset out of range is a bug in the caller and panics.
 pub struct Mapping {
     start: NonNull<u8>,
     len: usize,

@@ -2,11 +2,11 @@
 //! The program inside the guest:
 //! - `arctic guest work` runs checked batches on every engine.
 //! - `arctic guest vfs` enables VFs and runs work on each.
-//! - `arctic guest rounds` repeats short work while other guests run theirs.
+//! - `arctic guest rounds` repeats a short workload while other guests run theirs.
 //! - `arctic guest info` prints the card's properties.
 //! - `arctic guest submit` repeats an empty submission.
 //! - `arctic guest hang` hangs an engine.
-//! - `arctic guest flr` resets a VF many times and checks each reset.
+//! - `arctic guest flr` resets a VF repeatedly and checks each reset.
 
 pub mod batch;
 pub mod blt;
@@ -44,7 +44,7 @@ enum Command {
     Submit(submit::Submit),
     /// Hang an engine and copy the driver's dump
     Hang(hang::Hang),
-    /// Reset a VF many times; after each reset it must respond and its local memory must read zeros
+    /// Reset a VF repeatedly; after each reset it must respond and its local memory must read as zero
     Flr(flr::Flr),
     /// Enable virtual functions, wait for their drivers and run a store, a copy and a fence on each engine class of
     /// each
@@ -59,7 +59,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     let command = match Command::try_parse_from(std::iter::once("arctic guest".to_owned()).chain(args)) {
         Ok(command) => command,
         Err(error) => {
-            // An error while printing is ignored; the exit code remains.
+            // An error while printing is ignored and does not affect the exit code.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
         }

@@ -11,7 +11,7 @@ use super::device::{Device, Engine};
 use super::vm::{Buffer, Place};
 use crate::testcard::{self, Canvas, Op, Rect};
 
-/// Maximum dwords of commands in one submission: about 60 KiB with the flush and the end.
+/// Maximum dwords of commands in one submission: about 60 KiB with the flush and MI_BATCH_BUFFER_END.
 const BATCH_DWORDS: usize = 15_000;
 
 fn area(rect: Rect) -> Area {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Documents that the guest writes for the host: JSON with the card's properties and the result of every check.
+//! JSON reports that the guest writes for the host: the card's properties and the result of every check.
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,11 +14,11 @@ pub struct Outcome {
     pub engine: String,
     /// Short name of the check.
     pub what: String,
-    /// Whether the CPU found the expected results of the GPU.
+    /// Whether the GPU's results were as expected.
     pub ok: bool,
     /// On success, statistics; on failure, the expected value, the value found and its location.
     pub detail: String,
-    /// Duration in seconds in the guest, including the CPU's part.
+    /// Duration in seconds by the guest's clock, including the work on the CPU.
     pub seconds: f64,
 }
 
@@ -35,7 +35,7 @@ pub struct Card {
     pub guc_submission: Option<String>,
     /// Version of the GuC firmware file in use, from debugfs, if readable.
     pub guc_firmware: Option<String>,
-    /// Engines that user space may use.
+    /// Engines exposed to user space.
     pub engines: Vec<String>,
     /// GGTT address space of a VF in bytes; absent on the PF.
     #[serde(default)]
@@ -68,7 +68,7 @@ pub struct VfReport {
     pub address: String,
     /// The name of its render node.
     pub node: String,
-    /// Seconds of its driver's probe.
+    /// Duration of its driver's probe in seconds.
     pub probe_seconds: f64,
     /// GGTT address space in bytes.
     pub ggtt_bytes: Option<u64>,
@@ -78,11 +78,11 @@ pub struct VfReport {
     pub contexts: Option<u32>,
     /// Number of doorbells.
     pub doorbells: Option<u32>,
-    /// Engines that user space may use.
+    /// Engines exposed to user space.
     pub engines: Vec<String>,
     /// The engines that completed the store, copy and fence, one of each class.
     pub worked: Vec<String>,
-    /// Seconds of its work.
+    /// Duration of its work in seconds.
     pub work_seconds: f64,
     /// The first problem, if any.
     pub problem: Option<String>,
@@ -112,7 +112,7 @@ pub struct Rounds {
 pub struct Report {
     /// Kernel release of the guest.
     pub kernel: String,
-    /// The card; absent when it could not be opened.
+    /// The card; absent if it could not be opened.
     pub card: Option<Card>,
     /// Whether every result is ok and there is at least one.
     pub ok: bool,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `arctic guest rounds`: repeats a store, a copy and a fence on an engine of each class while other guests work on the
+//! `arctic guest rounds`: repeats a store, a copy and a fence on an engine of each class while other guests use the
 //! same card.
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::report::{self, Rounds as Report};
 /// Interval between progress lines.
 const TELL: Duration = Duration::from_secs(2);
 
-/// When to stop, and where to write the result.
+/// The stop condition and the file for the result.
 #[derive(Debug, clap::Args)]
 pub struct StressLoop {
     /// Continue until FILE exists; at least one round is run

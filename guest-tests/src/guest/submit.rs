@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `arctic guest submit`: runs empty batches on one engine, each after completion of the one before, to measure the
-//! cost of a submission.
+//! `arctic guest submit`: runs empty batches on one engine, each submitted after completion of the previous one, to
+//! measure the cost of a submission.
 
 use std::path::PathBuf;
 use std::thread;
@@ -48,7 +48,7 @@ pub fn run(submit: &Submit) -> Result<()> {
     batch.batch_buffer_end();
     buffer.load(&batch)?;
     let run = |count| one_after_another(&queue, buffer.address(), count, submit);
-    // The card stays awake between phases: the driver suspends it only after one second without work.
+    // The card is not suspended between phases, since the driver suspends it only after one second without work.
     run(WARM_UP)?;
     for count in &submit.count {
         device.engine_cycles(engine)?;

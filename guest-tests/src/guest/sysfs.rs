@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// The root of sysfs; tests use a temporary folder.
+/// The root of sysfs; tests use a temporary directory.
 #[derive(Clone, Debug)]
 pub struct Sysfs {
     root: PathBuf,
@@ -39,7 +39,7 @@ impl Sysfs {
         Self { root: root.to_owned() }
     }
 
-    /// Returns the sysfs folder of the PCI function at `address`.
+    /// Returns the sysfs directory of the PCI function at `address`.
     pub fn device(&self, address: &str) -> PathBuf {
         self.root.join("bus/pci/devices").join(address)
     }
@@ -49,7 +49,7 @@ impl Sysfs {
         self.write(pf, "sriov_drivers_autoprobe", if on { "1" } else { "0" })
     }
 
-    /// Enables `count` VFs of `pf`, or disables all with `count` 0. Returns when the kernel has finished.
+    /// Enables `count` VFs of `pf`, or disables all with `count` 0. Blocks until the kernel has finished.
     pub fn set_vfs(&self, pf: &str, count: u8) -> Result<()> {
         self.write(pf, "sriov_numvfs", &count.to_string())
     }

@@ -83,7 +83,7 @@ fn disable(vfs: &Vfs, sysfs: &Sysfs, report: &mut VfsReport) -> Result<()> {
     Ok(())
 }
 
-/// Enables the VFs. The kernel probes their drivers one after the other before the sysfs write returns.
+/// Enables the VFs. The kernel probes their drivers sequentially before the sysfs write returns.
 fn enable(vfs: &Vfs, sysfs: &Sysfs, report: &mut VfsReport) -> Result<()> {
     if vfs.no_driver {
         sysfs.set_autoprobe(&vfs.pf, false)?;
@@ -109,8 +109,8 @@ fn enable(vfs: &Vfs, sysfs: &Sysfs, report: &mut VfsReport) -> Result<()> {
     Ok(())
 }
 
-/// Watches the drivers probe in order of the VFs, prints progress, and returns the duration of each probe. The first
-/// probe is timed from the appearance of the VFs.
+/// Watches the drivers probe in VF order, prints progress, and returns the duration of each probe. The first probe is
+/// timed from the appearance of the VFs.
 fn watch(vfs: &Vfs, sysfs: &Sysfs, start: Instant, finished: &AtomicBool) -> Vec<Duration> {
     let mut took = Vec::new();
     let mut begun = None;

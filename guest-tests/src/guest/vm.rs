@@ -14,7 +14,7 @@ use super::mapping::Mapping;
 use super::uapi;
 use crate::number;
 
-/// First GPU virtual address to be allocated. Page 0 stays unmapped, so that accesses to a null address are detected.
+/// First GPU virtual address to be allocated. Page 0 stays unmapped to detect accesses to a null address.
 const FIRST_ADDRESS: u64 = 16 << 20;
 /// Command streamers prefetch beyond the current command (`xe_cs_prefetch_size` in IGT).
 const PREFETCH: u64 = 4096;
@@ -40,7 +40,7 @@ pub(super) struct Bound {
     pub size: u64,
 }
 
-/// How a submission signals its completion.
+/// The completion signal of a submission.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Signal {
     /// Through the sync object with this handle.
@@ -81,10 +81,10 @@ impl<'d> Vm<'d> {
         let mapping = Mapping::new(device.file(), offset, number::size(size))
             .map_err(|source| DrmError::Os { what: format!("mmap of {size} bytes of {place:?}"), source })?;
 
-        // Large buffers are aligned to 2 MiB, so that the driver can use 2 MiB pages.
+        // Large buffers are aligned to 2 MiB, which allows the driver to use 2 MiB pages.
         let alignment = if size >= 2 << 20 { 2 << 20 } else { 64 << 10 };
         let address = self.next.get().next_multiple_of(alignment);
-        // An unmapped gap after each buffer: an overrun hits the scratch page and not the next buffer.
+        // An unmapped gap follows each buffer, so that an overrun accesses the scratch page instead of the next buffer.
         self.next.set(address + size + (64 << 10));
         let bound = Bound { handle, address, size };
         device.dialect.bind(device, self.id, &bound)?;
@@ -242,7 +242,7 @@ impl<'d> Fence<'d> {
         Ok(Fence { device, handle: create.handle })
     }
 
-    /// Waits until the fence has signalled.
+    /// Blocks until the fence has signalled. Fails with [`DrmError::Timeout`] after `timeout`.
     pub fn wait(&self, timeout: Duration) -> Result<()> {
         let mut wait = uapi::SyncobjWait {
             handles: std::ptr::from_ref(&self.handle) as u64,

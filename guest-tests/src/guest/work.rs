@@ -14,7 +14,7 @@ use super::report::{self, Outcome, Report};
 use crate::driver::Driver;
 use crate::testcard;
 
-/// Which checks to run, and where to write the results.
+/// The checks to run and the files for the results.
 #[derive(Debug, clap::Args)]
 pub struct Work {
     /// Write the results to FILE as JSON
@@ -116,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Without a card the program must fail and report that in the file for the host.
+    /// Without a card, the program must fail and record the failure in its report.
     #[test]
     fn a_card_that_cannot_be_opened_is_reported() {
         let path = std::env::temp_dir().join(format!("arctic-no-card-{}.json", std::process::id()));

@@ -42,7 +42,7 @@ impl Shape {
         }
     }
 
-    /// Creates a buffer of this shape filled with noise. Returns the buffer and its contents.
+    /// Creates a buffer of this shape, filled with pseudo-random bytes. Returns the buffer and its contents.
     fn buffer<'v>(&self, vm: &'v Vm<'_>, noise: &mut Noise) -> Result<(Buffer<'v>, Vec<u8>)> {
         let buffer = vm.buffer(self.place, self.len() as u64)?;
         let bytes = noise.bytes(self.len());
@@ -89,14 +89,14 @@ const fn whole(name: &'static str, from: Place, to: Place, pitch: usize, height:
 }
 
 const COPIES: [Copy; 11] = [
-    // 4 MiB in page-sized rows, like the driver's memory moves.
+    // 4 MiB in page-sized rows, as in the driver's memory moves.
     whole("4 MiB local to local", Vram, Vram, 4096, 1024),
     whole("4 MiB system to local", System, Vram, 4096, 1024),
     whole("4 MiB local to system", Vram, System, 4096, 1024),
     whole("one page", Vram, Vram, 4096, 1),
     whole("64 KiB system to system", System, System, 4096, 16),
     Copy {
-        name: "bytes at odd places",
+        name: "bytes at odd offsets",
         command: Command::Fast,
         depth: Depth::Bits8,
         from: linear(System, 1024, 64),
@@ -252,7 +252,7 @@ fn run_copies(bench: &Bench<'_>, engine: Engine, copies: &[Copy]) -> Result<Stri
     Ok(format!("{} copies, {total} bytes, CRC-32 of all {:08x}", copies.len(), crcs.finalize()))
 }
 
-/// Does the copy on the CPU. Returns the number of bytes copied.
+/// Performs the copy on the CPU. Returns the number of bytes copied.
 fn model_copy(copy: &Copy, source: &[u8], target: &mut [u8]) -> usize {
     let pixel = copy.depth.bytes();
     let width = copy.area.width as usize * pixel;
@@ -270,7 +270,7 @@ fn model_copy(copy: &Copy, source: &[u8], target: &mut [u8]) -> usize {
     width * copy.area.height as usize
 }
 
-/// Copies linear to tiled and back, with each of the two commands in each direction; the data must survive.
+/// Copies linear to tiled and back, with each of the two commands in each direction. The data must be unchanged.
 pub fn round_trips(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let vm = bench.device.vm()?;
     let queue = vm.queue(engine)?;
@@ -296,10 +296,10 @@ pub fn round_trips(bench: &Bench<'_>, engine: Engine) -> Result<String> {
                 })?;
             }
             compare(&format!("{tiling:?}, {there:?} there, {back:?} back"), &to, &source)?;
-            // Otherwise two copies that do nothing, or that do not tile, would pass.
+            // Detects copies that do nothing or do not tile, which would otherwise pass.
             let tiles = middle.mapping().read(between.len());
             ensure!(tiles != old, "{tiling:?}: the tiled surface did not change");
-            ensure!(tiles != source, "{tiling:?}: the surface in between is linear");
+            ensure!(tiles != source, "{tiling:?}: the intermediate surface is linear");
             count += 1;
         }
     }

@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(60);
 const TOLERANCE: f64 = 0.10;
 
 /// RING_TIMESTAMP never decreases within a batch. Between two batches it advances at the rate reported by the driver:
-/// at most by the CPU time measured around both, at least by the CPU time between them.
+/// at least by the CPU time between the batches, at most by the CPU time from before the first to after the second.
 pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     const READINGS: u64 = 16;
     let vm = bench.device.vm()?;
@@ -40,7 +40,7 @@ pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         let ticks: Vec<_> =
             (0..READINGS).map(|index| memory.mapping().read_u64(size(8 * index)) & TIMESTAMP_MASK).collect();
         let back = ticks.windows(2).find(|pair| pair[1].wrapping_sub(pair[0]) & TIMESTAMP_MASK > TIMESTAMP_MASK / 2);
-        ensure!(back.is_none(), "timestamps in one batch must not run backwards: {back:x?}");
+        ensure!(back.is_none(), "timestamps in one batch must not decrease: {back:x?}");
         Ok((before, ticks[0], after))
     };
     let (first_before, first, first_after) = read()?;

@@ -11,9 +11,9 @@ use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
 use crate::number::size;
 
-/// Submissions on two queues of one engine, each dependent on the last one of the other queue. The first waits for a
-/// semaphore, so that the driver or the GuC has to hold back all others. Each increments a counter non-atomically and
-/// logs the value that it read.
+/// Submissions alternate between two queues of one engine, and each depends on the previous one. The first waits for a
+/// semaphore, which makes the driver or the GuC hold back all others. Each increments a counter non-atomically and logs
+/// the value that it read.
 pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     const LINKS: usize = 12;
     const COUNTER: u64 = 0;
@@ -56,7 +56,8 @@ pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     Ok(format!("{LINKS} submissions of two queues, each after the other's"))
 }
 
-/// A submission that signals only through a value in memory; the driver wakes the waiter on the engine's interrupt.
+/// A submission that signals its completion only through a value in memory. The driver wakes the waiter on the engine's
+/// interrupt.
 pub fn user_fence(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     const ROUNDS: u64 = 8;
     let vm = bench.device.vm()?;

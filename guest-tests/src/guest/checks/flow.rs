@@ -10,7 +10,7 @@ use crate::guest::mi_math::Alu::{self, *};
 use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
 
-/// The CPU's reference for an ALU operation.
+/// Reference implementation of an ALU operation on the CPU.
 type Reference = fn(u64, u64) -> u64;
 
 /// One ALU operation: name, the instructions before the store, the store, and the CPU reference.
@@ -60,10 +60,10 @@ pub fn alu(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     Ok(format!("{} operations in 64 bits, flags included", cases.len()))
 }
 
-/// Count of Fibonacci numbers that fit into 64 bits, without the two initial ones.
+/// Number of Fibonacci numbers that fit into 64 bits, without the two initial ones.
 const FIBONACCI_STEPS: u64 = 92;
 
-/// A counted loop that ends by MI_CONDITIONAL_BATCH_BUFFER_END: computes the Fibonacci sequence in 64 bits.
+/// A counted loop, terminated by MI_CONDITIONAL_BATCH_BUFFER_END, that computes the Fibonacci sequence in 64 bits.
 pub fn fibonacci(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let vm = bench.device.vm()?;
     let queue = vm.queue(engine)?;
@@ -80,7 +80,8 @@ pub fn fibonacci(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         batch.math(&[Load0(SrcA), Load1(SrcB), Sub, Store(R(6), Accu)]);
         batch.math(&[Load(SrcA, R(5)), Load(SrcB, R(6)), Add, Store(R(5), Accu)]);
         batch.store_gpr(1, value).store_gpr(5, turns).store_gpr(4, left);
-        // Register stores are posted on hardware: further stores let it complete before the comparison reads the value.
+        // Register stores are posted on hardware. The further stores let them complete before the comparison reads the
+        // value.
         for _ in 0..8 {
             batch.store_dword(scratch, 0xc0ffee);
         }

@@ -34,7 +34,7 @@ pub fn pairs(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
 
 /// Runs one batch per engine concurrently. In each round engine `i` waits for its semaphore, increments a counter in
 /// memory with three non-atomic commands, logs the sum and signals the next engine. Only the semaphores protect the
-/// counter, so a lost or early signal shows in the log.
+/// counter, so a lost or early signal is visible in the log.
 fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Result<()> {
     let vm = bench.device.vm()?;
     let memory = vm.buffer(place, 64 << 10)?;
@@ -64,7 +64,8 @@ fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Re
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    // Submitted in reverse order: no engine can run before all are waiting, and the first needs the CPU's signal.
+    // Submitted in reverse order. No engine can pass its semaphore before all batches are submitted, since the first
+    // engine waits for the CPU's signal.
     let mut fences = Vec::new();
     for (queue, program) in queues.iter().zip(&programs).rev() {
         fences.push((queue, queue.submit(program.address())?));
@@ -87,7 +88,7 @@ fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Re
     Ok(())
 }
 
-/// All engines increment the same dword in a loop concurrently: no increment may be lost.
+/// All engines concurrently increment the same dword in a loop. No increment may be lost.
 pub fn atomics(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
     const ROUNDS: u32 = 500;
     let vm = bench.device.vm()?;

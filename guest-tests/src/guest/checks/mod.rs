@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The checks of the engines; the CPU of the guest compares what the GPU wrote with what it expects.
+//! The checks of the engines. The guest's CPU compares the GPU's results with the expected values.
 
 mod blits;
 mod clock;
@@ -37,7 +37,7 @@ pub const EVERY_ENGINE: [(&str, EngineCheck); 9] = [
     ("time slices", slices::time_slices),
 ];
 
-/// Checks for every engine if the driver has user fences in memory (xe only).
+/// Checks for every engine if the driver supports user fences in memory (xe only).
 pub const FENCES_IN_MEMORY: [(&str, EngineCheck); 1] = [("user fence", fences::user_fence)];
 
 /// Checks for copy engines.
@@ -81,7 +81,7 @@ fn program<'v>(vm: &'v Vm<'_>, place: Place, build: impl FnOnce(&mut Batch)) -> 
     Ok(buffer)
 }
 
-/// Repeatable random numbers (splitmix64).
+/// Deterministic pseudo-random numbers (splitmix64).
 pub struct Noise(pub u64);
 
 impl Noise {

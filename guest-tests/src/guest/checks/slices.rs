@@ -10,10 +10,10 @@ use crate::guest::batch::Compare;
 use crate::guest::device::Engine;
 use crate::guest::vm::Place;
 
-/// Two endless batches on two queues of one engine, each counting its rounds. Both must progress repeatedly, which
-/// requires preemption of both, and both must end when the CPU sets the stop flag, not before.
+/// Two endless batches on two queues of one engine, each of which counts its rounds. Both must progress repeatedly,
+/// which requires preemption of both. Both must end when the CPU sets the stop flag, and not before.
 pub fn time_slices(bench: &Bench<'_>, engine: Engine) -> Result<String> {
-    /// Number of times that progress of both must be observed.
+    /// Number of observations in which both must have progressed.
     const LOOKS: u32 = 3;
     const STOP: usize = 0;
     let counter = |queue: usize| 64 * (1 + queue);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A store, a copy and a fence on one engine of each class, all in flight at the same time: a check that each of many
-//! VFs completes in a few milliseconds.
+//! A store, a copy and a fence on one engine of each class, all in flight concurrently. The check takes a few
+//! milliseconds, short enough to run it on each of many VFs.
 
 use anyhow::{Context, Result, ensure};
 
@@ -14,14 +14,15 @@ use crate::number::size;
 /// Name of the result of [`brief`].
 pub const BRIEF: &str = "store, copy, fence";
 
-/// Size in bytes of an engine's part of the code buffer; larger than its batch.
+/// Size in bytes of an engine's region of the code buffer; larger than its batch.
 const CODE: u64 = 4096;
-/// Size in bytes of an engine's part of each data buffer.
+/// Size in bytes of an engine's region of each data buffer.
 const PART: u64 = 4096;
-/// Offsets in a part of the local memory buffer: the stored value, then the copied data.
+/// Offsets in a region of the local memory buffer: the stored value, then the copied data.
 const STORED: u64 = 0;
 const COPIED: u64 = 1024;
-/// Offsets in a part of the system memory buffer: the source of the copy, the flush's write, the fence.
+/// Offsets in a region of the system memory buffer: the source of the copy, the post-sync write of the flush, the
+/// fence.
 const SOURCE: u64 = 0;
 const FLUSHED: u64 = 2048;
 const FENCE: u64 = 2056;
@@ -44,7 +45,7 @@ pub fn one_of_each_class(engines: &[Engine]) -> Vec<Engine> {
 /// The work of one engine and its expected results.
 struct Errand {
     engine: Engine,
-    /// Offset of its parts in the data buffers.
+    /// Offset of its regions in the data buffers.
     at: u64,
     stored: u64,
     flushed: u64,
@@ -52,8 +53,8 @@ struct Errand {
     source: Vec<u64>,
 }
 
-/// Submits work to each of `engines`, waits for all and checks each. An error on one engine does not affect the results
-/// of the others.
+/// Submits work to each of `engines`, waits for all submissions and checks each result. An error on one engine does not
+/// affect the results of the others.
 pub fn brief(bench: &Bench<'_>, engines: &[Engine], seed: u64) -> Result<Vec<(Engine, Result<()>)>> {
     let vm = bench.device.vm().context("no address space")?;
     let room = |each: u64| each * engines.len() as u64 + (8 << 10);
@@ -159,7 +160,7 @@ mod tests {
         assert_eq!(names, ["rcs0", "vcs0", "vecs0"]);
     }
 
-    /// On every class the batch stores, copies and flushes, and batch and data fit into the engine's parts of the
+    /// On every class the batch stores, copies and flushes, and batch and data fit into the engine's regions of the
     /// buffers.
     #[test]
     fn an_errand_fits_its_parts_on_every_class() {

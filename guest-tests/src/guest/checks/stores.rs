@@ -111,7 +111,7 @@ pub fn flush_writes(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     })?;
     let [value, first, second] = [0, 8, 16].map(|at| memory.mapping().read_u64(at));
     ensure!(value == VALUE, "post-sync write: expected {VALUE:#018x}, got {value:#018x}");
-    ensure!(first != 0 && first <= second, "post-sync timestamps must grow: got {first:#x}, then {second:#x}");
+    ensure!(first != 0 && first <= second, "post-sync timestamps must not decrease: got {first:#x}, then {second:#x}");
     ensure!(memory.mapping().read_u64(24) == 0, "bytes after the last write changed");
     let command = if engine.has_pipe_control() { "PIPE_CONTROL" } else { "MI_FLUSH_DW" };
     Ok(format!("{command} wrote an immediate and timestamps"))

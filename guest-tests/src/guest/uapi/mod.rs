@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The DRM ioctl structures used by the guest program, with the layout of `drm.h`; those of the drivers are in [`xe`]
-//! and [`i915`].
+//! The DRM ioctl structures used by the guest program, with the layout of `drm.h`. The drivers' own structures are in
+//! [`xe`] and [`i915`].
 //!
 //! All fields are plain integers, and every padding byte is a named field, so that zeroing a structure initialises all
 //! of it.
