@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Runs a command line many times on a deliberately loaded host, to measure it when it gets a small share of each CPU.
-//! An example and not a test because of its run time.
+//! Runs a command repeatedly on a deliberately overloaded host, to measure it with a small share of each CPU. This is
+//! an example rather than a test because of its run time.
 //!
 //! ```text
 //! cargo run --release -p arctic-guest-tests --example loaded_host -- --threads 6 --runs 20 -- \
@@ -23,16 +23,16 @@ use arctic_guest_tests::interrupt::{self, Interrupted};
 use arctic_guest_tests::process::{Child, LOOK};
 use clap::Parser;
 
-/// Time that a terminated run has to clean up.
+/// Grace period for a run to clean up between SIGTERM and SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Run a command line many times next to busy threads.
+/// Run a command repeatedly while busy threads load every core.
 #[derive(Parser)]
 struct Arguments {
     /// Busy threads per core
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(0..=100))]
     threads: u32,
-    /// Number of times that the command runs
+    /// Number of runs of the command
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Seconds after which a run is terminated and counts as failed
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a line. A closed stdout does not end the runs.
+/// Prints a line. Write errors, such as a closed stdout, are ignored.
 fn say(line: &str) {
     let mut stdout = io::stdout().lock();
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
@@ -74,7 +74,7 @@ fn say(line: &str) {
 fn run(arguments: &Arguments) -> Result<bool> {
     interrupt::install();
     let cores = u32::try_from(thread::available_parallelism()?.get())?;
-    // Processes; each is killed when its `Child` is dropped and when this process dies.
+    // Separate processes: each is killed when its `Child` is dropped or this process dies.
     let program = std::env::current_exe()?;
     let mut busy = Vec::new();
     for _ in 0..arguments.threads * cores {
@@ -129,7 +129,7 @@ fn once(arguments: &Arguments, output: &File) -> Result<Option<ExitStatus>> {
         }
         let interrupted = interrupt::check();
         if interrupted.is_err() || Instant::now() >= deadline {
-            // SIGTERM first, so that the command can end its own children and remove its files.
+            // SIGTERM first, to let the command terminate its children and remove its files.
             child.stop(PATIENCE)?;
             return interrupted.map(|()| None).map_err(Into::into);
         }

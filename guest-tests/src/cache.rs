@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The cache folder. Entries are built in a scratch folder and renamed when complete, by one process at a time.
+//! The cache directory. Entries are built in a scratch directory and renamed when complete, by one process at a time.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::progress::Progress;
 /// Number of runs for which logs are kept.
 const RUNS_KEPT: usize = 30;
 
-/// The folder that keeps parts, images and logs between runs.
+/// The directory that stores components, images and logs across runs.
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
 }
 
-/// Lock on the cache for adding entries; other processes wait for it.
+/// Exclusive lock for adding entries to the cache, held until dropped.
 pub struct Lock {
     _file: File,
     unfinished: PathBuf,
@@ -27,25 +27,25 @@ pub struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The lock is still held, so no other process builds here. Leftovers are removed when the lock is next taken.
+        // The lock is still held, so no other process adds entries. Leftovers are removed when the lock is next taken.
         let _ = fs::remove_dir_all(&self.unfinished);
     }
 }
 
 impl Cache {
-    /// Opens `$ARCTIC_CACHE`, else `$XDG_CACHE_HOME/arctic`, else `~/.cache/arctic`, creating it.
+    /// Opens `$ARCTIC_CACHE`, else `$XDG_CACHE_HOME/arctic`, else `~/.cache/arctic`, creating it if necessary.
     pub fn open() -> Result<Self> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let root = variable("ARCTIC_CACHE")
             .or_else(|| variable("XDG_CACHE_HOME").map(|folder| folder.join("arctic")))
             .or_else(|| variable("HOME").map(|folder| folder.join(".cache/arctic")))
-            .ok_or_else(|| anyhow!("no cache folder: set ARCTIC_CACHE or HOME"))?;
+            .ok_or_else(|| anyhow!("no cache directory: set ARCTIC_CACHE or HOME"))?;
         Self::at(&root)
     }
 
-    /// Opens the cache at `root`, creating it.
+    /// Opens the cache at `root`, creating it if necessary.
     pub fn at(root: &Path) -> Result<Self> {
-        fs::create_dir_all(root).with_context(|| format!("the cache folder {} cannot be created", root.display()))?;
+        fs::create_dir_all(root).with_context(|| format!("the cache at {} cannot be created", root.display()))?;
         Ok(Self { root: fs::canonicalize(root)? })
     }
 
@@ -54,7 +54,7 @@ impl Cache {
         Some(self.root.join(name)).filter(|path| path.exists())
     }
 
-    /// Waits until no other process adds entries, then excludes other processes until the lock is dropped.
+    /// Acquires the lock, which excludes other processes until it is dropped. Blocks while another process holds it.
     pub fn lock(&self, progress: &dyn Progress) -> Result<Lock> {
         let path = self.root.join("lock");
         let file = File::create(&path).with_context(|| format!("{} cannot be created", path.display()))?;
@@ -64,7 +64,7 @@ impl Cache {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => {
                     if !std::mem::replace(&mut told, true) {
-                        progress.say(&format!("waiting for another process that fills {}", self.root.display()));
+                        progress.say(&format!("waiting for another process that is filling {}", self.root.display()));
                     }
                     interrupt::check()?;
                     std::thread::sleep(Duration::from_millis(200));
@@ -72,7 +72,7 @@ impl Cache {
                 Err(TryLockError::Error(error)) => return Err(error).context("the cache cannot be locked"),
             }
         }
-        // The lock is held, so an incomplete entry here is left over from a killed process.
+        // The lock is held, so an incomplete entry is left over from a killed process.
         let unfinished = self.root.join("unfinished");
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished).with_context(|| format!("{} cannot be removed", unfinished.display()))?;
@@ -80,7 +80,7 @@ impl Cache {
         Ok(Lock { _file: file, unfinished })
     }
 
-    /// Builds the entry `name`: `build` fills a new folder, which is renamed to `name` only if `build` succeeds.
+    /// Builds the entry `name`: `build` fills a new directory, which is renamed to `name` only if `build` succeeds.
     pub fn install(&self, _held: &Lock, name: &str, build: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let aside = self.scratch()?.join(name);
         fs::create_dir_all(&aside).with_context(|| format!("{} cannot be created", aside.display()))?;
@@ -99,7 +99,7 @@ impl Cache {
         built.map(|()| entry)
     }
 
-    /// The scratch folder for incomplete entries; its contents are removed whenever the lock is taken.
+    /// The scratch directory for incomplete entries; its contents are removed whenever the lock is taken.
     pub fn scratch(&self) -> Result<PathBuf> {
         let folder = self.root.join("unfinished");
         fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
@@ -122,8 +122,8 @@ impl Cache {
         }
     }
 
-    /// Creates the log folder of one run of `scenario`, named by time, and removes the oldest such folders beyond
-    /// `RUNS_KEPT`.
+    /// Creates the log directory of one run of `scenario`, named after the current time, and removes the oldest such
+    /// directories beyond `RUNS_KEPT`.
     pub fn new_run(&self, scenario: &str) -> Result<PathBuf> {
         let runs = self.root.join("runs");
         fs::create_dir_all(&runs)?;

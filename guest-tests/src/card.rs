@@ -26,7 +26,7 @@ pub struct CardReport {
     /// Trapped accesses by region.
     #[serde(default)]
     pub trapped: BTreeMap<String, u64>,
-    /// Registers that were accessed and are not modelled.
+    /// Accessed registers that are not modelled.
     #[serde(default)]
     pub unmodelled: Vec<Unmodelled>,
     /// Commands that engines skipped or executed partially, by engine and name.
@@ -48,7 +48,7 @@ pub struct Unmodelled {
     /// Number of writes.
     #[serde(default)]
     pub writes: u64,
-    /// Why it need not be modelled. A missing reason fails the run.
+    /// Reason for not modelling it. A missing reason fails the run.
     #[serde(default)]
     pub reason: Option<String>,
 }
@@ -73,8 +73,8 @@ pub enum Functions {
     Physical,
     /// One guest has the PF and this number of VFs.
     Together(u8),
-    /// One guest has the PF and a configuration-space-only face (`vfN-face`) of each VF. Each VF itself has a separate
-    /// guest.
+    /// One guest has the PF and, for each VF, a face with configuration space only (`vfN-face`). Each VF is assigned to
+    /// a separate guest.
     Split(u8),
     /// The card's server process provisions this number of VFs; each VF has a separate guest.
     Provisioned(u8),
@@ -89,7 +89,7 @@ impl Functions {
         }
     }
 
-    /// The arguments of `arctic serve` for this arrangement.
+    /// The arguments of `arctic serve` for this assignment.
     fn arguments(self) -> Vec<String> {
         let vfs = || vec!["--vfs".to_owned(), self.vfs().to_string()];
         let further: &[&str] = match self {
@@ -101,8 +101,8 @@ impl Functions {
         vfs().into_iter().chain(further.iter().map(ToString::to_string)).collect()
     }
 
-    /// The sockets to which the PF guest connects, in order of the functions. Empty if the card's server process
-    /// provisions the VFs.
+    /// The sockets to which the PF guest connects, in function order. Empty if the card's server process provisions the
+    /// VFs.
     pub fn physical_sockets(self) -> Vec<String> {
         let behind = |suffix: &str| {
             let vfs = (1..=self.vfs()).map(|vf| format!("vf{vf}{suffix}.sock"));
@@ -163,8 +163,8 @@ pub struct Card {
 
 impl Card {
     /// Starts `program serve --card card --dir folder` with `functions` and waits until it accepts connections. Its
-    /// messages go to `log`. With `trace`, all its events are captured to that file. The path `folder` must be short: a
-    /// socket's path is limited to 107 bytes.
+    /// messages are written to `log` and, if `trace` is given, all its events to that file. `folder` must be short,
+    /// since a socket's path is limited to 107 bytes.
     pub fn start(
         program: &Path,
         card: &str,
@@ -184,8 +184,7 @@ impl Card {
         let stdout = process.inner().stdout.take().context("the card has no stdout")?;
         let (sender, lines) = channel();
         thread::spawn(move || {
-            // The receiver is dropped after the first line. Reading continues so that the card never blocks on a full
-            // pipe.
+            // The receiver is dropped after the first line. Reading continues, so the card never blocks on a full pipe.
             BufReader::new(stdout).lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)));
         });
         let mut card = Self { process, folder: folder.to_owned(), log: log.to_owned() };
@@ -245,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    /// Replaces the program by a script that is called with `serve --card CARD --dir DIR`.
+    /// Creates a script in place of the program. It is called with `serve --card CARD --dir DIR`.
     fn program(folder: &Path, script: &str) -> PathBuf {
         let path = folder.join("program");
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();

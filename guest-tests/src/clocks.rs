@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Compares the guest's clock with the host's. A run in a guest with a wrong clock rate proves nothing: all timeouts of
-//! the kernel, the driver and the tests are wrong by the same factor.
+//! Compares the guest's clock with the host's. A run in a guest with a wrong clock rate is inconclusive, because all
+//! timeouts of the kernel, the driver and the tests are wrong by the same factor.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -104,12 +104,13 @@ pub fn inconclusive(clocks: &[Comparison]) -> Option<String> {
     Some(format!("inconclusive: the clocks of guest and host differ by more than {} %: {wrong}", TOLERANCE * 100.0))
 }
 
-/// An inconclusive run without a report: the text of [`inconclusive`], as context of the error that ended the run.
+/// Error of an inconclusive run without a report: the text of [`inconclusive`], added as context to the error that
+/// ended the run.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongClock(pub String);
 
-/// Returns the exit status of a run with these `clocks` that would otherwise be `status`.
+/// Returns [`INCONCLUSIVE`] if one of `clocks` differs from the host's, else `status`.
 pub fn exit_status(clocks: &[Comparison], status: u8) -> u8 {
     if clocks.iter().any(|comparison| comparison.differ) { INCONCLUSIVE } else { status }
 }
@@ -141,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Delayed readings do not make a guest look slow, and a short run tolerates the transport delay.
+    /// Delayed readings do not make a guest's clock appear slow, and a short run tolerates the transport delay.
     #[test]
     fn delays_on_the_way_are_no_difference() {
         assert!(!run(1.0, 6.0, 0.5).unwrap().differ);

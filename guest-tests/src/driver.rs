@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The kernel drivers for the card, and what each requires of a guest's image, its command line and its kernel log.
+//! The kernel drivers for the card, and the requirements of each on a guest's image, command line and kernel log.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub enum Driver {
     /// The default driver, for the PF and the VFs.
     #[default]
     Xe,
-    /// The older driver, for the PF only: it has no SR-IOV for this card (contract G).
+    /// The older driver, for the PF only: it does not support SR-IOV on this card (contract G).
     I915,
 }
 
@@ -43,13 +43,14 @@ impl Driver {
         Self::value_variants().iter().copied().filter(move |driver| *driver != self)
     }
 
-    /// The modprobe configuration: this driver binds to the card, and hotplug does not load the other drivers.
+    /// Returns the modprobe configuration that makes this driver bind to the card and prevents hotplug from loading the
+    /// others.
     pub fn modprobe_options(self) -> String {
         let blacklist: String = self.others().map(|driver| format!("blacklist {driver}\n")).collect();
         format!("options {self} force_probe={FORCE_PROBE}\n{blacklist}")
     }
 
-    /// Kernel arguments that keep the other drivers from binding to the card, even if they are loaded.
+    /// Returns kernel arguments that prevent the other drivers from binding to the card, even if they are loaded.
     pub fn blocked_others(self) -> String {
         self.others().map(|driver| format!("{driver}.force_probe=!{FORCE_PROBE}")).collect::<Vec<_>>().join(" ")
     }
@@ -58,7 +59,8 @@ impl Driver {
     pub fn hotplugged(self) -> &'static [&'static str] {
         match self {
             Self::Xe => &["xe", "mei", "mei_me", "mei_gsc"],
-            // Like xe's HECI engine, its two HECI engines are auxiliary devices; the PXP component driver follows.
+            // i915's two HECI engines are auxiliary devices, like xe's HECI engine. The PXP component driver is loaded
+            // after them.
             Self::I915 => &["i915", "mei", "mei_me", "mei_gsc"],
         }
     }
@@ -72,7 +74,7 @@ impl Driver {
         vec![vec![initialized, card]]
     }
 
-    /// Further log lines on a PF, where the driver loads firmware.
+    /// Additional log lines of a successful probe on a PF, where the driver loads firmware.
     pub fn probed_physical(self, card: &'static str) -> Vec<Vec<&'static str>> {
         match self {
             Self::Xe => vec![vec![card, "GuC firmware from"]],

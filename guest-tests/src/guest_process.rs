@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The card's server process and the guests of a run: obtains the parts, starts server and VMs, delivers the guests'
-//! events, and shuts everything down.
+//! The card's server process and the guests of a run: obtains the components, starts server and VMs, delivers the
+//! guests' events, and shuts everything down.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ use crate::progress::Progress;
 use crate::qemu::{Event, Machine, Port, Running, log_file};
 use crate::tsc;
 
-/// The options common to all scenarios.
+/// Options common to all scenarios.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The `arctic` program: serves the card and is installed in the guest.
     pub program: PathBuf,
-    /// The parts given by the user.
+    /// User-supplied components.
     pub own: Own,
     /// The card's file or name for `arctic serve --card`; `None` boots without a card.
     pub card: Option<String>,
@@ -36,17 +36,17 @@ pub struct Options {
     pub functions: Functions,
     /// The guests' driver for the card.
     pub driver: Driver,
-    /// Folder with `i915/dg2_guc_70.bin`; if `None`, the program writes placeholder firmware.
+    /// Directory with `i915/dg2_guc_70.bin`; if `None`, the program writes placeholder firmware.
     pub firmware: Option<PathBuf>,
     /// Memory of each guest in MiB; if `None`, a default that depends on the guest's functions.
     pub memory: Option<u32>,
     /// Additional kernel arguments.
     pub append: String,
-    /// Host folder to mount on /share.
+    /// Host directory to mount on /share.
     pub share: Option<PathBuf>,
     /// Time limit of each stage of a run (boot, driver load, work, shutdown).
     pub limit: Duration,
-    /// Folder for logs; if `None`, a new folder in the cache.
+    /// Directory for logs; if `None`, a new directory in the cache.
     pub log: Option<PathBuf>,
     /// File to which the card captures all its events; `None` disables the capture.
     pub trace: Option<PathBuf>,
@@ -74,9 +74,9 @@ impl Options {
 
 /// Guest memory in MiB of a guest with the PF, or with a single function.
 const MEMORY: u32 = 2048;
-/// Additional guest memory in MiB per VF in the same guest.
+/// Additional memory in MiB per VF in the same guest.
 const MEMORY_OF_A_VF: u32 = 32;
-/// Guest memory in MiB if several guests run on the host.
+/// Memory in MiB of each guest in a run with several guests.
 pub const MEMORY_OF_MANY: u32 = 1024;
 
 /// A guest's role in a run: its name and its functions of the card.
@@ -111,7 +111,7 @@ impl Seat {
         Self { name: format!("vf{vf}"), sockets: vec![Functions::virtual_socket(vf)], memory: MEMORY_OF_MANY }
     }
 
-    /// Returns the name of this guest's file or folder `what`.
+    /// Returns the name of this guest's file or directory `what`.
     pub fn file(&self, what: &str) -> String {
         match self.name.as_str() {
             "" => what.to_owned(),
@@ -120,22 +120,22 @@ impl Seat {
     }
 }
 
-/// The resources from which the guests of one run are started.
+/// The resources shared by the guests of one run.
 pub struct Stand<'a> {
     options: &'a Options,
-    /// The parts in use.
+    /// The components in use.
     pub parts: Parts,
     cache: Cache,
-    /// Folder of this run's logs.
+    /// Directory of this run's logs.
     pub folder: PathBuf,
 }
 
 impl<'a> Stand<'a> {
-    /// Obtains the parts and creates the run's folder, which is named after `scenario`.
+    /// Obtains the components and creates the run's directory, which is named after `scenario`.
     pub fn prepare(options: &'a Options, scenario: &str, progress: &dyn Progress) -> Result<Self> {
         interrupt::install();
         if let Some(share) = options.share.as_ref().filter(|share| !share.is_dir()) {
-            bail!("the folder to share, {}, does not exist", share.display());
+            bail!("the directory to share, {}, does not exist", share.display());
         }
         let cache = Cache::open()?;
         let parts = artifacts::obtain(&options.own, &cache, progress)?;
@@ -153,14 +153,14 @@ impl<'a> Stand<'a> {
         self.options.driver
     }
 
-    /// The host's path of the /mnt of the guest in `seat`; created if necessary.
+    /// Returns the host directory that is mounted on /mnt of the guest in `seat`, creating it if necessary.
     pub fn results(&self, seat: &Seat) -> Result<PathBuf> {
         let results = self.folder.join(seat.file("results"));
         fs::create_dir_all(&results).with_context(|| format!("{} cannot be created", results.display()))?;
         Ok(results)
     }
 
-    /// Builds an image for guests to boot: `job` is the script that init runs, `tests` are further IGT programs.
+    /// Builds a bootable guest image. `job` is the script that init runs; `tests` names additional IGT programs.
     pub fn build_image(&self, job: String, tests: &[String], progress: &dyn Progress) -> Result<File> {
         // An unnamed file: it is freed when the last process closes it, even after a crash.
         let mut image = tempfile::tempfile_in(&self.folder).context("the image file cannot be created")?;
@@ -192,13 +192,13 @@ impl<'a> Stand<'a> {
 
     /// Starts the card's server process. `number` counts the servers of the run, from 1.
     pub fn serve(&self, number: u32) -> Result<Server> {
-        // Not in the cache folder: a socket's path is limited to 107 bytes.
+        // Not in the cache directory: a socket's path is limited to 107 bytes.
         let root =
             Some(Path::new("/tmp")).filter(|folder| folder.is_dir()).map_or_else(std::env::temp_dir, Path::to_owned);
         // Private: the sockets give access to guest memory.
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         let mut folder = tempfile::Builder::new();
-        let sockets = folder.prefix("arctic-").permissions(private).tempdir_in(root).context("no socket folder")?;
+        let sockets = folder.prefix("arctic-").permissions(private).tempdir_in(root).context("no socket directory")?;
         let card = match &self.options.card {
             Some(card) => {
                 let log = log_file(&self.folder, "card", number);
@@ -239,7 +239,7 @@ impl<'a> Stand<'a> {
     }
 }
 
-/// A running card server with its sockets; or no card, for guests without one. Dropping it stops the card and removes
+/// A running card server with its sockets, or no card for guests without one. Dropping it stops the card and removes
 /// its sockets, so it must be dropped after the VMs that are connected to it.
 pub struct Server {
     // Fields are dropped in this order.
@@ -269,13 +269,13 @@ impl Server {
 pub enum Happening {
     /// Data from a port.
     Event(Event),
-    /// Nothing happened until the deadline.
+    /// No event before the deadline.
     Silence,
-    /// The VM has ended, and all its output has been delivered.
+    /// The VM has exited, and all its output has been delivered.
     End,
 }
 
-/// A running guest. Dropping it ends the VM.
+/// A running guest. Dropping it terminates the VM.
 pub struct Life {
     running: Running,
     /// The complete kernel log.
@@ -295,7 +295,7 @@ impl Life {
         }
     }
 
-    /// Waits for the next event, at most until `deadline`. Fails if the card of `server` exits meanwhile.
+    /// Blocks until the next event, at most until `deadline`. Fails if the card's server process exits meanwhile.
     pub fn next(&mut self, server: &mut Server, deadline: Option<Instant>) -> Result<Happening> {
         loop {
             interrupt::check()?;
@@ -316,7 +316,7 @@ impl Life {
         self.started
     }
 
-    /// Waits until init is about to run the job. Returns the seconds since the start of QEMU.
+    /// Blocks until init is about to run the job. Returns the seconds since the start of QEMU.
     pub fn until_ready(&mut self, server: &mut Server) -> Result<f64> {
         let deadline = self.started + self.limit;
         loop {
@@ -342,12 +342,12 @@ impl Life {
         &self.running.terminal
     }
 
-    /// The complete kernel log so far.
+    /// Returns the kernel log so far.
     pub fn console_text(&self) -> String {
         fs::read(&self.console).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// The reason for the VM's end, from the guest's kernel panic or QEMU's last message.
+    /// Returns the reason for the VM's exit: the guest's kernel panic, else QEMU's last message.
     pub fn last_words(&self) -> String {
         let messages = fs::read_to_string(&self.messages).unwrap_or_default();
         let message = messages.lines().rev().find(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned());
@@ -356,7 +356,7 @@ impl Life {
         panic.or(message).unwrap_or_else(|| format!("unknown reason (its log: {})", self.console.display()))
     }
 
-    /// Ends the VM if it has not ended already.
+    /// Terminates the VM if it is still running.
     pub fn stop(mut self) -> Result<()> {
         self.running.process.stop(Duration::from_secs(1))?;
         Ok(())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The load of the host during a run. It is printed next to a failure and does not change the result.
+//! The load of the host during a run. It is printed with each failure and does not affect the result.
 
 use std::fmt;
 use std::fs;
@@ -79,7 +79,7 @@ pub struct HostLoad {
 }
 
 impl HostLoad {
-    /// The figures, and whether they exceed a threshold.
+    /// Returns the figures, marked if they exceed a threshold.
     pub fn summary(&self) -> String {
         format!("{self}{}", if self.overloaded { ": overloaded" } else { "" })
     }

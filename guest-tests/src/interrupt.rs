@@ -27,14 +27,14 @@ pub fn install() {
     });
 }
 
-/// Interrupts the run as a signal would.
+/// Interrupts the run in the same way as a signal.
 pub fn request() {
     if let Some(flag) = FLAG.get() {
         flag.store(true, Ordering::Relaxed);
     }
 }
 
-/// Fails with [`Interrupted`] after a signal. Must be called in every waiting loop.
+/// Fails with [`Interrupted`] after a signal. Must be called in every loop that waits.
 pub fn check() -> Result<(), Interrupted> {
     match FLAG.get() {
         Some(flag) if flag.load(Ordering::Relaxed) => Err(Interrupted),

@@ -27,7 +27,7 @@ const DRIVER_COMPLAINTS: &[&str] =
 /// Words that identify a line of the drivers under test.
 const DRIVERS: &[&str] = &["xe", "i915", "drm", "mei"];
 
-/// The taint that force_probe sets (TAINT_USER); any other bit fails a run.
+/// The taint bit set by force_probe (TAINT_USER). Any other bit fails a run.
 pub const TAINT_ALLOWED: u64 = 64;
 
 /// A line that fails a run.
@@ -109,7 +109,7 @@ mod tests {
             let found = problems(&format!("{GOOD}{line}\n"), CARD);
             assert_eq!(found.iter().map(|problem| problem.pattern).collect::<Vec<_>>(), [pattern], "{line}");
         }
-        // Not from the drivers under test: their names as parts of other words, and timeouts of other drivers.
+        // Ignored: timeouts of other drivers, and the drivers' names as parts of other words.
         assert_eq!(problems("[ 4.0] rtc_cmos: timed out\n[ 4.0] executable: *ERROR* in axe\n", CARD), []);
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests a VMM that needs KVM on hosts without usable KVM. QEMU emulates a VM with AMD virtualisation (SVM, nested
-//! paging), in which KVM works. The VMM runs in that VM and boots a guest, in which xe tests the card. Both consoles
-//! are captured in one log.
+//! paging), in which KVM is usable. The VMM runs in that VM and boots a guest, in which xe is loaded and tests run on
+//! the card. Both consoles are captured in one log.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ const OUTER: &str = "outer";
 pub struct Outcome {
     /// Output of both consoles.
     pub log: String,
-    /// Folder of the logs.
+    /// Directory of the logs.
     pub folder: PathBuf,
     /// Duration of the run.
     pub took: Duration,
@@ -75,14 +75,14 @@ pub fn run(extra: &Extra<'_>, limit: Duration, progress: &dyn Progress) -> Resul
     bail!("the outer VM did not boot (its log: {})", folder.display())
 }
 
-/// Boots the outer VM and waits for its end. Returns whether it ended within `limit`.
+/// Boots the outer VM and blocks until it exits, at most for `limit`. Returns whether it exited.
 fn boot(parts: &Parts, image: &Path, console: &Path, limit: Duration) -> Result<bool> {
     let mut command = parts.qemu.command();
     command.args(["-machine", "q35", "-accel", "tcg", "-cpu", PROCESSOR, "-smp", PROCESSORS, "-m"]);
     command.arg(format!("{MEMORY}M"));
     command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-kernel"]);
     command.arg(&parts.kernel.image).arg("-initrd").arg(image);
-    // Limits the outer kernel's messages to warnings: the console is used by the inner kernel.
+    // Limits the outer kernel's messages to warnings, since the inner kernel uses the same console.
     let clock = tsc::arguments(tsc::host_khz(), parts.kernel.hz);
     command.args([
         "-append",
@@ -92,20 +92,20 @@ fn boot(parts: &Parts, image: &Path, console: &Path, limit: Duration) -> Result<
     command.args(["-chardev", &format!("file,id=console,path={path}"), "-serial", "chardev:console"]);
     let messages = File::create(console.with_file_name("qemu.log"))?;
     command.stdin(Stdio::null()).stdout(messages.try_clone()?).stderr(messages);
-    // The VM is ended when `machine` is dropped.
+    // The VM is terminated when `machine` is dropped.
     let mut machine = Child::spawn(&mut command, "QEMU")?;
     Ok(machine.wait(limit).context("cannot wait for the VM")?.is_some())
 }
 
 impl Outcome {
     /// Returns whether the outer VM itself failed: it did not boot, or it has `ended` before its VMM without an error
-    /// from either kernel. Neither case is a result for the VMM or the card.
+    /// from either kernel. Neither case is a result of the VMM or the card.
     fn is_the_emulators(&self, ended: bool) -> bool {
         let complaint = ["Oops", "BUG:", "Call Trace", "Kernel panic"].iter().any(|word| self.log.contains(word));
         self.told(OUTER).is_none() || ended && self.told("vmm").is_none() && !complaint
     }
 
-    /// Returns the words after `proof: what`, if there is such a line.
+    /// Returns the rest of the first line `proof: what …`, if there is one.
     pub fn told(&self, what: &str) -> Option<&str> {
         let lines = self.log.lines().filter_map(|line| line.trim_end().strip_prefix("proof: "));
         lines.filter_map(|line| line.strip_prefix(what)?.strip_prefix(' ')).next()
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// If the outer VM ends before its VMM, the run is inconclusive; not so if the VMM failed or a kernel reported an
+    /// A run in which the outer VM ends before its VMM is inconclusive, unless the VMM failed or a kernel reported an
     /// error.
     #[test]
     fn only_the_emulators_own_failures_are_tried_again() {
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// Both init scripts are valid shell syntax.
+    /// Both init scripts have valid shell syntax.
     #[test]
     fn a_shell_understands_both_inits() {
         for text in [include_str!("image/nested-outer.sh"), include_str!("image/nested-inner.sh")] {

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::interrupt;
 
-/// Polling interval of waiting loops for the interrupt flag and child processes.
+/// Interval at which waiting loops poll the interrupt flag and child processes.
 pub const LOOK: Duration = Duration::from_millis(20);
 
 /// A running child process and its process group.
@@ -59,7 +59,7 @@ impl Child {
         Ok(self.inner.try_wait()?)
     }
 
-    /// Waits for the child to exit, at most `limit`. Returns `None` on timeout.
+    /// Blocks until the child exits, at most for `limit`. Returns `None` on timeout.
     pub fn wait(&mut self, limit: Duration) -> Result<Option<ExitStatus>> {
         let start = Instant::now();
         loop {
@@ -73,8 +73,8 @@ impl Child {
         }
     }
 
-    /// Sends SIGTERM, and kills the whole group after `patience`. Returns the exit status if the child exited before
-    /// that.
+    /// Sends SIGTERM to the group, and SIGKILL after `patience`. Returns the exit status if the child exited before the
+    /// SIGKILL.
     pub fn stop(&mut self, patience: Duration) -> Result<Option<ExitStatus>> {
         self.signal(libc::SIGTERM);
         let status = self.wait(patience)?;
@@ -107,7 +107,8 @@ impl Drop for Child {
     }
 }
 
-/// Runs `command` to completion and calls `line` for each line of its stdout. An error contains the end of its stderr.
+/// Runs `command` to completion and calls `line` for each line of its stdout. An error contains the most informative
+/// line of its stderr.
 pub fn run_lines(command: &mut Command, name: &str, mut line: impl FnMut(&str)) -> Result<()> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = Child::spawn(command, name)?;
@@ -156,7 +157,7 @@ pub fn output(command: &mut Command, name: &str) -> Result<String> {
     Ok(text)
 }
 
-/// The most informative line of `text`: apt's first `E:` line, else the last line.
+/// Returns the most informative line of `text`: apt's first `E:` line, else the last line.
 fn last_error(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let chosen = lines.iter().find(|line| line.starts_with("E:")).or(lines.last());

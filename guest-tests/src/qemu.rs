@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The VM with the card: QEMU's command line, and the running process with its ports.
+//! A VM with the card: QEMU's command line, and the running process with its ports.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -42,11 +42,12 @@ pub struct Machine<'a> {
     pub image: &'a File,
     /// Guest memory in MiB.
     pub memory: u32,
-    /// The vfio-user sockets of the card's functions, placed from [`CARD_ADDRESS`]; empty for a VM without a card.
+    /// The vfio-user sockets of the card's functions, placed consecutively from [`CARD_ADDRESS`]; empty for a VM
+    /// without a card.
     pub functions: &'a [PathBuf],
-    /// Host folder mounted on /mnt.
+    /// Host directory mounted on /mnt.
     pub results: &'a Path,
-    /// Host folder mounted on /share.
+    /// Host directory mounted on /share.
     pub share: Option<&'a Path>,
     /// The guest's driver for the card.
     pub driver: Driver,
@@ -94,10 +95,10 @@ impl Port {
     }
 }
 
-/// Output of the VM: a line without its line end, or a piece of a byte stream.
+/// Output of the VM: a line without its terminator, or a chunk of a byte stream.
 #[derive(Debug)]
 pub struct Event {
-    /// The port it came from.
+    /// The port that sent it.
     pub port: Port,
     /// The data.
     pub bytes: Vec<u8>,
@@ -105,7 +106,7 @@ pub struct Event {
     pub at: Instant,
 }
 
-/// A running VM. Dropping it ends the VM.
+/// A running VM. Dropping it terminates the VM.
 pub struct Running {
     /// The QEMU process.
     pub process: Child,
@@ -128,7 +129,7 @@ impl Machine<'_> {
         add("-cpu", "max,phys-bits=46".into());
         add("-smp", "2".into());
         add("-m", format!("{}M", self.memory));
-        // Shared, so that the card's process can map guest memory; with a private mapping it would see different
+        // Shared, so that the card's process can map guest memory. With a private mapping it would access different
         // memory.
         add("-object", format!("memory-backend-memfd,id=memory,size={}M,share=on", self.memory));
         add("-global", "q35-pcihost.pci-hole64-size=4T".into());
@@ -160,7 +161,7 @@ impl Machine<'_> {
         }
         for (index, socket) in self.functions.iter().enumerate() {
             let (slot, function) = place(index);
-            // A socket address can only be given in the JSON form.
+            // A socket address can be specified only in the JSON form.
             let device = serde_json::json!({
                 "driver": "vfio-user-pci", "id": format!("function{index}"), "bus": "pcie.0",
                 "addr": format!("{slot:x}.{function}"), "multifunction": true,
@@ -171,9 +172,9 @@ impl Machine<'_> {
         arguments
     }
 
-    /// The kernel's command line. All messages go to the console, so that the log is complete even after a crash.
-    /// `no_timer_check`: the kernel's timer test expects 4 ticks in about 60 ms of host time and panics otherwise,
-    /// which happens on a busy host; kernels on KVM, Hyper-V and VMware skip the test for the same reason.
+    /// Returns the kernel's command line. All messages are printed on the console, so that the log is complete even
+    /// after a crash. `no_timer_check`: the kernel's timer test expects 4 ticks in about 60 ms of host time and panics
+    /// otherwise, which happens on a busy host; kernels on KVM, Hyper-V and VMware skip the test for the same reason.
     fn command_line(&self) -> String {
         let clock = tsc::arguments(self.tsc_khz, self.kernel.hz);
         let blocked = self.driver.blocked_others();
@@ -204,13 +205,13 @@ impl Machine<'_> {
         let ports = fds.iter().map(|(_, fd)| *fd);
         inherit(&mut command, ports.chain([self.image.as_raw_fd()]).collect());
         let process = Child::spawn(&mut command, "QEMU")?;
-        let terminal = terminal.context("the machine has no terminal port")?;
+        let terminal = terminal.context("the VM has no terminal port")?;
         Ok(Running { process, events, terminal })
     }
 }
 
-/// Slot and function in the guest of the card's function `index` (0 is the PF). VFs follow without a gap (First VF
-/// Offset 1, VF Stride 1), and all are on bus 0: `contract A.4`.
+/// Returns the slot and function number, in the guest, of the card's function `index` (0 is the PF). VFs follow without
+/// a gap (First VF Offset 1, VF Stride 1), and all functions are on bus 0 (`contract A.4`).
 fn place(index: usize) -> (usize, usize) {
     ((CARD_DEVFN + index) / 8, (CARD_DEVFN + index) % 8)
 }
@@ -255,7 +256,7 @@ fn escaped(path: &Path) -> String {
     path.display().to_string().replace(',', ",,")
 }
 
-/// Returns the path of a guest's log file in the folder of a run; `number` counts boots from 1.
+/// Returns the path of a guest's log file in the directory of a run; `number` counts boots from 1.
 pub fn log_file(folder: &Path, what: &str, number: u32) -> PathBuf {
     match number {
         1 => folder.join(format!("{what}.log")),
@@ -301,7 +302,7 @@ mod tests {
             messages: Path::new("/q"),
         };
         let arguments = machine.arguments(&[]);
-        // The guest's clock uses the host's frequency; the user's own arguments come last.
+        // The guest's clock uses the host's TSC frequency. User-supplied arguments are last.
         let command_line = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable no_timer_check \
             tsc_early_khz=2445422 lpj=9781688 i915.force_probe=!56c0 tsc_early_khz=1000000";
         let at = arguments.iter().position(|argument| argument == "-append").unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Test results for output as text and JSON, common to all scenarios.
+//! Test results, common to all scenarios, with text and JSON output.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub enum Verdict {
     Pass,
     /// The test failed, hung, crashed or does not exist.
     Fail,
-    /// The test skipped itself.
+    /// The test reported a skip.
     Skip,
 }
 
@@ -24,7 +24,7 @@ pub struct TestResult {
     pub test: String,
     /// The test's result.
     pub result: Verdict,
-    /// The test's own explanation; empty if it passed without remark.
+    /// The test's explanation; empty for a pass without a message.
     pub reason: String,
     /// Duration in seconds.
     pub seconds: f64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Connects the user's terminal to the guest's interactive console, and restores its mode afterwards.
+//! Connects the user's terminal to the guest's interactive console, and restores the terminal's mode afterwards.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;

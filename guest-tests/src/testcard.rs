@@ -26,14 +26,14 @@ pub const BYTES: usize = (WIDTH * HEIGHT * 4) as usize;
 pub enum Canvas {
     /// The visible screen, linear.
     Screen = 0,
-    /// The scene inside the circle, drawn as a square and copied in parts to the circle; Tile4.
+    /// The scene inside the circle, drawn as a square and copied to the circle row by row; Tile4.
     Scene = 1,
-    /// One glyph of each kind, to be copied to the screen; linear.
+    /// The glyphs to be copied to the screen; linear.
     Glyphs = 2,
 }
 
 impl Canvas {
-    /// All canvases, in order of their numbers.
+    /// All canvases, in index order.
     pub const ALL: [Canvas; 3] = [Canvas::Screen, Canvas::Scene, Canvas::Glyphs];
 
     /// Width in pixels.

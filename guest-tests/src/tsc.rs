@@ -29,8 +29,8 @@ pub fn host_khz() -> Option<u32> {
     })
 }
 
-/// Kernel arguments for a guest with TSC frequency `khz` and `hz` timer ticks per second. Without `hz`, `lpj=` is
-/// omitted: a wrong value makes every delay wrong.
+/// Returns the kernel arguments for a guest with TSC frequency `khz` and `hz` timer ticks per second. Without `hz`,
+/// `lpj=` is omitted: a wrong value makes every delay wrong.
 pub fn arguments(khz: Option<u32>, hz: Option<u32>) -> String {
     match (khz, hz) {
         (None, _) => String::new(),
@@ -39,7 +39,7 @@ pub fn arguments(khz: Option<u32>, hz: Option<u32>) -> String {
     }
 }
 
-/// A frequency in kHz with its maximum relative error.
+/// A measured frequency in kHz with its maximum relative error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Measured {
     khz: f64,
@@ -54,7 +54,7 @@ struct Bracket {
     ticks: u64,
 }
 
-/// The frequency from the pair of brackets with the smallest error; `None` if there is no valid pair.
+/// Returns the frequency from the pair of brackets with the smallest error, or `None` if there is no valid pair.
 fn between(brackets: &[Bracket]) -> Option<Measured> {
     let pairs =
         brackets.iter().enumerate().flat_map(|(index, late)| brackets[..index].iter().map(move |early| (early, late)));
@@ -113,8 +113,8 @@ mod host {
         settle(&named(&cpuid), measure())
     }
 
-    /// The frequencies reported by the hypervisor (leaf 0x4000_0010) and by the CPU (leaf 0x15). Leaf 0x16 is not used:
-    /// its nominal frequency can be wrong by more than 0.1 %.
+    /// Returns the frequencies reported by the hypervisor (leaf 0x4000_0010) and by the CPU (leaf 0x15). Leaf 0x16 is
+    /// not used: its nominal frequency can be wrong by more than 0.1 %.
     fn named<R: raw_cpuid::CpuIdReader>(cpuid: &CpuId<R>) -> Vec<u32> {
         let hypervisor = cpuid.get_hypervisor_info().and_then(|info| info.tsc_frequency());
         let crystal =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! apt-get and dpkg-deb on private folders: signed packages without root and without the host's package database.
+//! Downloads signed packages with apt-get and unpacks them with dpkg-deb, in private directories. Requires neither root
+//! nor access to the host's package database.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,19 +13,19 @@ use super::mirror::Mirror;
 use crate::process::{self, find_program};
 use crate::progress::Progress;
 
-/// A private apt configuration for some suites of one mirror.
+/// A private apt configuration for one or more suites of a mirror.
 pub struct Apt {
     folder: TempDir,
     suite: String,
 }
 
 impl Apt {
-    /// Creates the folders of a private apt configuration in `parent` and reads the package lists of `suites`; the last
-    /// suite has priority. The folders are removed when the value is dropped.
+    /// Creates a private apt configuration in `parent` and downloads the package lists of `suites`. The last suite has
+    /// priority. The directories are removed on drop.
     pub fn new(parent: &Path, mirror: &Mirror, suites: &[&str], progress: &dyn Progress) -> Result<Self> {
         for program in ["apt-get", "apt-cache", "dpkg-deb"] {
             if find_program(program).is_none() {
-                bail!("{program} is not on this host: give your own parts with --kernel, --modules and --qemu");
+                bail!("{program} is not installed: supply QEMU and a kernel with --qemu, --kernel and --modules");
             }
         }
         let folder = TempDir::with_prefix_in("apt-", parent)?;
@@ -57,7 +58,7 @@ impl Apt {
             option("APT::Default-Release", ""),
             option("APT::Install-Recommends", "0"),
             option("APT::Get::List-Cleanup", "0"),
-            // The folders belong to the current user; apt's sandbox user could not write to them.
+            // The directories belong to the current user; apt's sandbox user could not write to them.
             option("APT::Sandbox::User", "root"),
             option("Acquire::Languages", "none"),
             option("Acquire::IndexTargets::deb::DEP-11::DefaultEnabled", "false"),
@@ -125,21 +126,22 @@ impl Apt {
             fs::remove_file(deb)?;
         }
         for unused in ["usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian"] {
-            // A folder may not exist in every set of packages.
+            // Not every package set contains all of these directories.
             let _ = fs::remove_dir_all(root.join(unused));
         }
         Ok(versions)
     }
 }
 
-/// Parses the percentage of a line of apt's status protocol, e.g. `dlstatus:3:0.8484:Retrieving file 3 of 73`.
+/// Parses the percentage from a line of apt's status protocol, e.g. `dlstatus:3:0.8484:Retrieving file 3 of 73`.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0 to 100")]
 fn percent_of(line: &str) -> Option<u8> {
     let percent: f32 = line.strip_prefix("dlstatus:")?.split(':').nth(1)?.parse().ok()?;
     Some(percent.clamp(0.0, 100.0) as u8)
 }
 
-/// Returns the version in `package_version_architecture.deb` if the file is of that package.
+/// Returns the version from a file name `package_version_architecture.deb`, or `None` if the file is of another
+/// package.
 fn version_in_name(deb: &Path, package: &str) -> Option<String> {
     let rest = deb.file_name()?.to_str()?.strip_prefix(package)?.strip_prefix('_')?;
     // The colon after an epoch is escaped in file names.

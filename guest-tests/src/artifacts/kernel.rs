@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The guest's kernel: selection among a suite's kernels, and location of its image and modules.
+//! The guest kernel: selects one of a suite's kernels, and locates its image and modules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use anyhow::{Context, Result, bail};
 pub struct Kernel {
     /// The bzImage.
     pub image: PathBuf,
-    /// The modules folder, named by the release, which contains `kernel/`.
+    /// The modules directory, named after the release; contains `kernel/`.
     pub modules: PathBuf,
     /// The output of `uname -r` in the guest.
     pub release: String,
-    /// Timer frequency in Hz (CONFIG_HZ), if its configuration was found.
+    /// Timer frequency in Hz (CONFIG_HZ); `None` if the kernel's configuration was not found.
     pub hz: Option<u32>,
 }
 
 impl Kernel {
-    /// A kernel given by the user; `modules` is `…/lib/modules/RELEASE` or a folder that contains exactly one such
-    /// folder.
+    /// A user-supplied kernel. `modules` is `…/lib/modules/RELEASE`, or a directory that contains exactly one
+    /// `lib/modules/RELEASE`.
     pub fn own(image: &Path, modules: &Path) -> Result<Self> {
         if !image.is_file() {
             bail!("the kernel {} is not a file", image.display());
@@ -29,12 +29,12 @@ impl Kernel {
         let modules = match modules.join("lib/modules").is_dir() {
             true => only_folder(&modules.join("lib/modules"))?,
             false => fs::canonicalize(modules)
-                .with_context(|| format!("the modules' folder {} cannot be read", modules.display()))?,
+                .with_context(|| format!("the modules directory {} cannot be read", modules.display()))?,
         };
         let release = modules.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         if !modules.join("modules.builtin").is_file() {
             bail!(
-                "{} holds no modules: give …/lib/modules/RELEASE as filled by `make modules_install`",
+                "{} holds no modules: pass …/lib/modules/RELEASE as filled by `make modules_install`",
                 modules.display()
             );
         }
@@ -53,8 +53,8 @@ impl Kernel {
     }
 }
 
-/// CONFIG_HZ from the kernel's configuration: next to the modules (as in Debian and Fedora), next to the image as
-/// `config-RELEASE`, or in the build tree of the modules or the image.
+/// Reads CONFIG_HZ from the kernel's configuration. The file is searched next to the modules (as in Debian and Fedora),
+/// next to the image as `config-RELEASE`, and in the build tree of the modules or the image.
 fn hz(image: &Path, modules: &Path, release: &str) -> Option<u32> {
     let beside = image.parent().map(|folder| folder.join(format!("config-{release}")));
     // The path is TREE/arch/x86/boot/bzImage.
@@ -93,7 +93,8 @@ pub(super) fn newest(binaries: &[String], modules: &[String]) -> Option<String> 
         .map(|(_, release)| release.to_owned())
 }
 
-/// The version numbers of a plain amd64 release such as `7.2.12+deb13-amd64`; `None` for the rt and cloud flavours.
+/// Parses the version of a plain amd64 release such as `7.2.12+deb13-amd64`. Returns `None` for the rt and cloud
+/// flavours.
 fn version(release: &str) -> Option<(u32, u32, u32)> {
     let (numbers, flavour) = release.split_once('-')?;
     if flavour != "amd64" {
@@ -134,7 +135,8 @@ mod tests {
         assert_eq!(newest(&[], &[]), None);
     }
 
-    /// Next to the modules, next to the image, in the tree of either; `None` if there is no configuration.
+    /// The configuration is found next to the modules, next to the image and in the build tree of either. Without a
+    /// configuration the result is `None`.
     #[test]
     fn the_timers_frequency_is_in_the_kernels_configuration() {
         assert_eq!(hz_of("CONFIG_HZ_250=y\n# CONFIG_HZ_300 is not set\nCONFIG_HZ=250\n"), Some(250));

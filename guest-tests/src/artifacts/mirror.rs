@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The source of Debian's packages: the host's own apt sources, so that no mirror is hard-coded.
+//! Selects a Debian mirror from the host's apt sources, to avoid a hard-coded mirror.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-/// Debian's own suites; an entry with one of these and component `main` refers to a full mirror.
+/// Debian's suites. An apt source with one of these suites and the component `main` refers to a full mirror.
 const SUITES: &[&str] = &["oldstable", "stable", "testing", "unstable", "sid", "bookworm", "trixie", "forky", "duke"];
 const KEYRINGS: &[&str] =
     &["/usr/share/keyrings/debian-archive-keyring.gpg", "/usr/share/keyrings/debian-archive-keyring.pgp"];
 
-/// A Debian mirror and the keys by which its packages are signed.
+/// A Debian mirror and the keyring that verifies its packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirror {
     /// Base URI without a trailing slash.
@@ -28,8 +28,8 @@ impl Mirror {
             _ => match source_files(Path::new("/etc/apt")).iter().find_map(|(path, text)| first_mirror(path, text)) {
                 Some(uri) => uri,
                 None => bail!(
-                    "this host's apt sources contain no Debian mirror: set ARCTIC_DEBIAN_MIRROR to a mirror's address, \
-                     or give your own parts with --kernel, --modules and --qemu"
+                    "this host's apt sources contain no Debian mirror: set ARCTIC_DEBIAN_MIRROR to a mirror's URI, \
+                     or supply QEMU and a kernel with --qemu, --kernel and --modules"
                 ),
             },
         };
@@ -61,7 +61,8 @@ fn first_mirror(path: &Path, text: &str) -> Option<String> {
         true => deb822_entries(text),
         false => one_line_entries(text),
     };
-    // Other archives use Debian's suite names too; nearly all mirrors have a path segment "debian".
+    // Other archives also use Debian's suite names. The path segment "debian", which nearly all mirrors have,
+    // distinguishes them.
     entries
         .into_iter()
         .filter(|entry| entry.suites.iter().any(|suite| SUITES.contains(&suite.as_str())))

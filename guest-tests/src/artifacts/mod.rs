@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The parts of a guest: QEMU, a kernel with its modules, busybox, depmod, IGT; downloaded once or given by the user.
+//! The components of a guest: QEMU, a kernel with its modules, busybox, depmod and IGT. Each is downloaded once or
+//! supplied by the user.
 
 mod apt;
 mod kernel;
@@ -23,25 +24,25 @@ use mirror::Mirror;
 
 pub use kernel::Kernel;
 
-/// The suite of QEMU and the kernel, preceded by the suite of their other dependencies.
+/// The suite that provides QEMU and the kernel, preceded by the suite that provides their other dependencies.
 const SUITES: &[&str] = &["trixie", "trixie-backports"];
 const IGT_SUITES: &[&str] = &["sid"];
 const QEMU_MINIMUM: (u32, u32) = (11, 1);
-/// Library folder of an unpacked Debian tree.
+/// Library directory of an unpacked Debian tree.
 pub const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// Parts given by the user; those that are `None` are downloaded from Debian.
+/// User-supplied components. Those that are `None` are downloaded from Debian.
 #[derive(Clone, Debug, Default)]
 pub struct Own {
     /// A bzImage; requires `modules`.
     pub kernel: Option<PathBuf>,
-    /// `…/lib/modules/VERSION`, or a folder that contains `lib/modules/VERSION`.
+    /// `…/lib/modules/VERSION`, or a directory that contains `lib/modules/VERSION`.
     pub modules: Option<PathBuf>,
     /// QEMU 11.1 or later with vfio-user-pci.
     pub qemu: Option<PathBuf>,
 }
 
-/// How to start QEMU.
+/// The program, arguments and environment with which QEMU is started.
 #[derive(Clone, Debug, Default)]
 pub struct Qemu {
     program: PathBuf,
@@ -55,7 +56,8 @@ impl Qemu {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         if let Some(folder) = &self.module_folder {
-            // Otherwise a QEMU outside its default location loads modules of another version and aborts.
+            // Without this variable, a QEMU outside its installation prefix loads modules of another version and
+            // aborts.
             command.env("QEMU_MODULE_DIR", folder);
         }
         command
@@ -113,7 +115,7 @@ impl Tools {
         let loader = root.join("usr/lib64/ld-linux-x86-64.so.2").into_os_string();
         let libraries = root.join(LIBRARIES).into_os_string();
         let kmod = root.join("usr/bin/kmod").into_os_string();
-        // kmod is one program with several names.
+        // kmod is a multi-call binary that selects the command by argv[0].
         let depmod = vec![loader, "--library-path".into(), libraries, "--argv0".into(), "depmod".into(), kmod];
         Self { busybox: root.join("usr/bin/busybox"), depmod }
     }
@@ -123,24 +125,25 @@ impl Tools {
     }
 }
 
-/// All parts of a guest, with versions for the report.
+/// All components of a guest, with their versions for the report.
 #[derive(Clone, Debug)]
 pub struct Parts {
     /// QEMU.
     pub qemu: Qemu,
     /// Kernel image and modules.
     pub kernel: Kernel,
-    /// Whether the kernel was given by the user.
+    /// Whether the kernel is user-supplied.
     pub kernel_is_own: bool,
     /// Programs for the guest and for building its image.
     pub tools: Tools,
-    /// Root of the unpacked IGT packages; `None` if only the user's parts are used on a host without apt.
+    /// Root of the unpacked IGT packages; `None` if QEMU and the kernel are user-supplied, the host has no apt, and IGT
+    /// is not in the cache.
     pub igt: Option<PathBuf>,
-    /// Versions by name, for the summary.
+    /// Versions by component, for the summary.
     pub versions: BTreeMap<String, String>,
 }
 
-/// Metadata stored in a downloaded entry.
+/// Metadata of a downloaded cache entry.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Record {
     versions: BTreeMap<String, String>,
@@ -157,7 +160,7 @@ impl Record {
     }
 }
 
-/// Collects the parts: those of the user, those in the cache, and the rest from Debian.
+/// Obtains each component from the user's options, else from the cache, else from Debian.
 pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts> {
     let mut fetcher = Fetcher { cache, progress, lock: None, worlds: BTreeMap::new() };
     let mut versions = BTreeMap::new();
@@ -177,7 +180,8 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
         (None, Some(_)) => bail!("--modules DIR needs its kernel: add --kernel FILE"),
     };
     versions.insert("kernel".to_owned(), kernel.release.clone());
-    // A host without apt is supported if all other parts are given: it then uses the host's busybox and depmod.
+    // A host without apt is supported if QEMU and the kernel are user-supplied. The host's busybox and depmod are then
+    // used.
     let all_own = own.qemu.is_some() && own.kernel.is_some() && find_program("apt-get").is_none();
     let tools = match Tools::of_host().filter(|_| all_own) {
         Some(tools) => tools,
@@ -198,11 +202,12 @@ struct Fetcher<'a> {
     worlds: BTreeMap<&'static str, Apt>,
 }
 
-/// Fills `root` with a part and returns its versions.
+/// Unpacks a component into `root` and returns its versions.
 type Fetch<'a> = fn(&mut Fetcher<'a>, root: &Path) -> Result<Vec<(String, String)>>;
 
 impl<'a> Fetcher<'a> {
-    /// Returns the root of the cached part `name`, downloading it first if necessary. Adds its versions to `versions`.
+    /// Returns the root of the cached component `name`, downloading it first if necessary. Adds its versions to
+    /// `versions`.
     fn entry(&mut self, name: &str, versions: &mut BTreeMap<String, String>, fetch: Fetch<'a>) -> Result<PathBuf> {
         let path = format!("parts/{name}");
         if self.cache.entry(&path).is_none() && self.lock.is_none() {
@@ -214,7 +219,7 @@ impl<'a> Fetcher<'a> {
                 self.lock = lock;
                 entry
             }
-            (None, None) => bail!("{path} vanished from the cache: run again"),
+            (None, None) => bail!("{path} was removed from the cache: run again"),
             (None, Some(lock)) => {
                 let entry = self.cache.install(&lock, &path, |folder| {
                     let record = Record { versions: fetch(self, &folder.join("root"))?.into_iter().collect() };

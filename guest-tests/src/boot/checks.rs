@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The checks of a boot: what the guest, its kernel log and the card's report must show.
+//! The checks of a boot: evaluates the guest's reports, its kernel log and the card's report.
 
 use std::fs;
 use std::path::Path;
@@ -20,40 +20,40 @@ use crate::testcard;
 /// Log lines that xe must print at probe: on a PF with VFs enabled, and on a VF.
 const REQUIRED_PROVIDER: &[&[&str]] = &[&[CARD_ADDRESS, "Running in SR-IOV PF mode"]];
 const REQUIRED_VIRTUAL: &[&[&str]] = &[&[CARD_ADDRESS, "Running in SR-IOV VF mode"]];
-/// Out-of-tree or unsigned modules (TAINT_OOT_MODULE, TAINT_UNSIGNED_MODULE) are allowed with a user's own kernel.
+/// Out-of-tree or unsigned modules (TAINT_OOT_MODULE, TAINT_UNSIGNED_MODULE) are allowed with a user-supplied kernel.
 const OWN_MODULES_TAINT: u64 = 1 << 12 | 1 << 13;
 
-/// What the guest has at the card's PCI address.
+/// The function at the card's PCI address in the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// No card.
     NoCard,
-    /// The PF, which has `vfs` VFs enabled.
+    /// The PF, with `vfs` VFs enabled.
     Physical { vfs: u8 },
-    /// A VF only.
+    /// A VF without the PF.
     Virtual,
 }
 
-/// The data from which a guest is checked.
+/// Input of the checks of one guest.
 pub(super) struct Evidence<'a> {
     /// The guest's name if the run has several guests, used as a prefix of its results; else empty.
     pub name: &'a str,
     /// The guest's driver for the card.
     pub driver: Driver,
-    /// The function that the guest has.
+    /// The function assigned to the guest.
     pub role: Role,
-    /// What the guest reported.
+    /// The guest's state as reported on its control port.
     pub guest: &'a Guest,
     /// The complete kernel log.
     pub log: &'a str,
-    /// The host's path of the guest's /mnt.
+    /// Host directory that is mounted on the guest's /mnt.
     pub results: &'a Path,
-    /// Whether the kernel was given by the user.
+    /// Whether the kernel is user-supplied.
     pub own_kernel: bool,
 }
 
 impl Evidence<'_> {
-    /// The name of check `what` among all results of the run.
+    /// Returns the name of check `what`, unique among the results of the run.
     fn named(&self, what: &str) -> String {
         match self.name {
             "" => what.to_owned(),
@@ -72,7 +72,7 @@ pub(super) fn console_text(console: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&log).into_owned())
 }
 
-/// Adds the results of all checks of one guest to `report`. Returns the card as that guest saw it.
+/// Adds the results of all checks of one guest to `report`. Returns the card's properties as reported by that guest.
 pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<Card> {
     let guest = evidence.guest;
     let mut card = None;
@@ -154,11 +154,11 @@ fn hotplug(evidence: &Evidence<'_>) -> Vec<String> {
 
 fn work(evidence: &Evidence<'_>) -> Result<Report> {
     let text =
-        fs::read_to_string(evidence.results.join(WORK_REPORT)).context("the guest wrote no report of its work")?;
-    serde_json::from_str(&text).context("the guest's report of its work cannot be parsed")
+        fs::read_to_string(evidence.results.join(WORK_REPORT)).context("the guest has written no work report")?;
+    serde_json::from_str(&text).context("the guest's work report cannot be parsed")
 }
 
-/// Adds the results of the guest's own work. Returns the card as the guest saw it.
+/// Adds the results of the checks that the guest itself ran. Returns the card's properties as reported by the guest.
 fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) -> Option<Card> {
     for outcome in &work.results {
         let engine = match evidence.name {
@@ -169,7 +169,7 @@ fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) -> O
         let name = format!("{engine}: {}", outcome.what);
         report.results.push(TestResult::new(name, verdict, outcome.detail.clone(), outcome.seconds));
     }
-    // The exit status of the job must be 0 as well, even if the report has no failure.
+    // A nonzero exit status of the job fails the run even if the report has no failure.
     match evidence.guest.status {
         Some(0) if work.ok => {}
         status if work.results.iter().all(|outcome| outcome.ok) => {
@@ -241,7 +241,8 @@ mod tests {
         fs::write(folder.join(PICTURE), testcard::render()).unwrap();
     }
 
-    /// Returns the names of the checks that failed with this guest, log and card after `spoil` has changed the files.
+    /// Returns the names of the checks that fail with this guest, log and card after `spoil` has modified the result
+    /// files.
     fn failed(guest: &Guest, log: &str, card: &CardReport, spoil: impl Fn(&Path)) -> Vec<String> {
         failed_as(Role::Physical { vfs: 0 }, guest, log, card, spoil)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The shell scripts that the guests' init runs, and the files through which guests and host communicate in addition to
-//! the control port.
+//! The shell scripts that the guests' init runs, and the files that guests and host exchange in addition to control
+//! messages.
 
 use super::Mode;
 use crate::card::Functions;
@@ -12,15 +12,16 @@ pub(super) const WORK_REPORT: &str = "work.json";
 pub(super) const PICTURE: &str = "testcard.raw";
 /// The report of `arctic guest rounds`.
 pub(super) const ROUNDS_REPORT: &str = "rounds.json";
-/// Created by the host when the VF guests may begin their work.
+/// Created by the host to start the work of the VF guests.
 pub(super) const GO: &str = "go";
-/// Created by the host when the PF guest may disable the VFs.
+/// Created by the host to make the PF guest disable the VFs.
 pub(super) const FINISH: &str = "finish";
-/// The mark before the VFs are enabled, and the mark after they have worked and while they are still enabled.
+/// Marks sent by the job: before the VFs are enabled, and after they have completed their work, while still enabled.
 pub(super) const BEFORE: &str = "before";
 pub(super) const WORKED: &str = "worked";
 
-/// The `arctic guest vfs` steps when the VFs are in the same guest: name, report, whether the VFs exist afterwards.
+/// The `arctic guest vfs` steps with the VFs in the same guest as the PF: name, report file, and whether the VFs exist
+/// afterwards.
 pub(super) const STEPS: [(&str, &str, bool); 4] = [
     ("enabled", "vfs-up.json", true),
     ("disabled", "vfs-down.json", false),
@@ -28,25 +29,25 @@ pub(super) const STEPS: [(&str, &str, bool); 4] = [
     ("disabled again", "vfs-down-again.json", false),
 ];
 
-/// What a guest does in a run with checks.
+/// A guest's job in a run with checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The PF works, then the VFs in the same guest, if there are any.
+    /// Runs work on the PF, then on the VFs in the same guest, if any.
     All {
         /// Number of VFs that are enabled.
         vfs: u8,
     },
-    /// The PF guest enables VFs for other guests and works until they have finished.
+    /// The PF guest: enables VFs for other guests and runs work until they have finished.
     Provider {
         /// Number of VFs.
         vfs: u8,
     },
-    /// A VF guest works when the host starts it.
+    /// A VF guest: waits for the host's start signal and runs its work.
     Consumer,
 }
 
 impl Part {
-    /// The part of the only guest of a run with `functions`.
+    /// Returns the job of a run's only guest, with `functions`.
     pub(super) fn only(functions: Functions) -> Self {
         match functions {
             Functions::Together(vfs) => Self::All { vfs },
@@ -90,12 +91,12 @@ impl Part {
     }
 }
 
-/// The script for a guest with the given part.
+/// Returns the script for `part`.
 pub(super) fn of_part(part: Part) -> String {
     around(&part.task())
 }
 
-/// The script for the only guest of a run.
+/// Returns the script for a run's only guest.
 pub(super) fn only(mode: &Mode, functions: Functions) -> String {
     match mode {
         Mode::Work => of_part(Part::only(functions)),
@@ -128,7 +129,7 @@ mod tests {
         assert!(text.contains("taint"));
     }
 
-    /// Every script is valid shell syntax.
+    /// Every script has valid shell syntax.
     #[test]
     fn a_shell_understands_every_part() {
         for part in [Part::All { vfs: 0 }, Part::All { vfs: 63 }, Part::Provider { vfs: 3 }, Part::Consumer] {
@@ -138,7 +139,8 @@ mod tests {
         }
     }
 
-    /// Enabled, work, disabled, enabled again, disabled again: the PF has worked before, and memory is sampled twice.
+    /// After the PF's work, the VFs are enabled and disabled twice. Memory is sampled before the VFs are enabled and
+    /// after their first work.
     #[test]
     fn virtual_functions_go_up_and_down_twice_after_the_physical_ones_work() {
         let text = of_part(Part::All { vfs: 7 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The boot scenarios: guests with the card load the driver, run workloads and are checked; or one guest is given to
-//! the user.
+//! The boot scenarios. Guests with the card load the driver and run checked workloads, or a single guest runs the
+//! user's shell or command.
 
 mod checks;
 mod job;
@@ -31,12 +31,12 @@ use serial::{Follower, NeverUp, Step};
 use vf_checks::Marks;
 pub use vf_checks::{MemoryReport, Phase, VfLine};
 
-/// What the guest does after boot.
+/// The guest's task after boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Loads the driver, runs batches on every engine and draws the picture; the results are checked.
     Work,
-    /// Loads the driver and gives the user a shell.
+    /// Loads the driver and starts an interactive shell.
     Shell,
     /// Loads the driver and runs one shell command.
     Run(String),
@@ -44,9 +44,9 @@ pub enum Mode {
 
 /// Receives the output of a command in the guest.
 pub trait Sink {
-    /// A piece of stdout.
+    /// A chunk of stdout.
     fn output(&mut self, bytes: &[u8]);
-    /// A piece of stderr.
+    /// A chunk of stderr.
     fn errors(&mut self, bytes: &[u8]);
 }
 
@@ -64,11 +64,11 @@ pub struct BootReport {
     pub kernel: String,
     /// The card's file or name.
     pub card: String,
-    /// Seconds from the start of the card's server process to the end of the last guest.
+    /// Seconds from the start of the card's server process until it and all guests have exited.
     pub seconds: f64,
     /// The clock of each guest compared with the host's.
     pub clocks: Vec<Comparison>,
-    /// Whether a guest's clock was so wrong that the run is not conclusive, independent of `ok`.
+    /// Whether a guest's clock deviated so far that the run is inconclusive; independent of `ok`.
     pub inconclusive: bool,
     /// Load of the host during the run.
     pub host_load: HostLoad,
@@ -76,11 +76,11 @@ pub struct BootReport {
     pub vfs: Vec<VfLine>,
     /// Duration of the phases of a run with VFs.
     pub phases: Vec<Phase>,
-    /// Host memory of the card's server process, without VFs and with them.
+    /// Host memory of the card's server process, with and without VFs.
     pub memory: Option<MemoryReport>,
     /// The card as seen by the guest's user space.
     pub guest_card: Option<guest::report::Card>,
-    /// Engines that the guest may use.
+    /// Engines exposed to the guest's user space.
     pub engines: Vec<String>,
     /// Seconds from QEMU's start to the guest's init.
     pub boot_seconds: f64,
@@ -100,9 +100,9 @@ pub struct BootReport {
     pub undone: BTreeMap<String, u64>,
     /// Versions of the components used.
     pub versions: BTreeMap<String, String>,
-    /// Folder with the complete logs of the guests.
+    /// Directory with the complete logs of the guests.
     pub log: PathBuf,
-    /// The picture that the guest drew.
+    /// File of the picture that the guest drew.
     pub picture: Option<PathBuf>,
     /// Exit status of the command or shell in the guest.
     pub status: Option<i32>,
@@ -127,8 +127,8 @@ impl BootReport {
     }
 }
 
-/// Runs the boot scenario given by `options` and `mode`. An error means that no result is available; failed checks are
-/// in the report.
+/// Runs the boot scenario selected by `options` and `mode`. Returns an error only if no result is available; failed
+/// checks are in the report.
 pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn Progress) -> Result<BootReport> {
     let several = *mode == Mode::Work && matches!(options.functions, Functions::Split(_) | Functions::Provisioned(_));
     if several {

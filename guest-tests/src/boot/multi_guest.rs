@@ -19,7 +19,7 @@ use crate::guest_process::{Happening, Life, MEMORY_OF_MANY, Options, Seat, Serve
 use crate::interrupt;
 use crate::progress::Progress;
 
-/// How long the loop sleeps when no guest has sent anything.
+/// Polling interval of the event loop when no guest has sent anything.
 const REST: Duration = Duration::from_millis(10);
 
 /// One guest of the run.
@@ -138,11 +138,11 @@ pub(super) fn run(
 }
 
 impl Stage<'_> {
-    /// Starts the guests in the conductor's order and follows each until it ends.
+    /// Starts the guests as ordered by the conductor and handles their events until the run is over.
     fn play(&mut self, sink: &mut dyn Sink) -> Result<()> {
         let orders = self.conductor.begin();
         if self.provider.is_none() {
-            // No guest sends this mark: none runs before the VFs are enabled.
+            // Recorded here, since no guest runs before the VFs are enabled.
             self.marks.take(job::BEFORE, self.server.memory());
         }
         self.carry_out(&orders)?;
@@ -167,7 +167,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Returns what a player's guest did since the last call; `None` if nothing.
+    /// Returns the next step of a player's guest, or `None` if there is no event. Does not block.
     fn look(&mut self, index: usize, sink: &mut dyn Sink) -> Result<Option<Step>> {
         let player = &mut self.players[index];
         let Some(life) = &mut player.life else { return Ok(None) };
@@ -219,7 +219,7 @@ impl Stage<'_> {
             }
         };
         for file in [GO, FINISH] {
-            // May exist from an earlier run in the same folder.
+            // May exist from an earlier run in the same directory.
             let _ = fs::remove_file(self.stand.results(&seat)?.join(file));
         }
         let follower = Follower::new(self.stand, &seat, &Mode::Work, self.options.limit)?;
@@ -229,7 +229,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Creates `file` for the guests that wait for it; they enter `stage`.
+    /// Creates `file` for the selected guests, which wait for it, and enters `stage` for each.
     fn tell(&mut self, whom: impl Fn(Who) -> bool, file: &str, stage: &'static str) -> Result<()> {
         for player in self.players.iter_mut().filter(|player| whom(player.who) && player.life.is_some()) {
             let path = self.stand.results(&player.seat)?.join(file);
@@ -241,7 +241,7 @@ impl Stage<'_> {
 }
 
 impl Player {
-    /// Ends the VM if it has not ended already.
+    /// Terminates the VM if it is still running.
     fn end(&mut self) -> Result<()> {
         self.life.take().map_or(Ok(()), Life::stop)
     }

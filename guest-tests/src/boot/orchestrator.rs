@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Order of the steps when several guests share the card: the PF guest boots first, the VF guests boot when their
-//! functions are enabled, all VF guests work at the same time, and the VFs are disabled last.
+//! Sequences a run in which several guests share the card. The PF guest boots first, the VF guests boot when their
+//! functions are enabled, all VF guests work concurrently, and the VFs are disabled last.
 
 use super::serial::Step;
 
 /// A guest of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
-    /// The guest that has the PF.
+    /// The guest with the PF.
     Physical,
-    /// The guest that has the VF with this number, from 1.
+    /// The guest with this VF, numbered from 1.
     Virtual(u8),
 }
 
-/// The next action of the run.
+/// An action for the run to carry out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Start this guest.
     Boot(Who),
-    /// Let all VF guests begin their work.
+    /// Start the work of all VF guests.
     Go,
-    /// Let the PF guest disable the VFs and shut down.
+    /// Make the PF guest disable the VFs and shut down.
     Finish,
-    /// End the VF guests: their functions no longer exist.
+    /// Terminate the VF guests, whose functions no longer exist.
     Abandon,
 }
 
@@ -45,12 +45,12 @@ pub(super) struct Conductor {
 }
 
 impl Conductor {
-    /// A run with `vfs` VF guests, and a PF guest if `held` is set.
+    /// Creates the state of a run with `vfs` VF guests, and a PF guest if `held` is set.
     pub(super) fn new(held: bool, vfs: u8) -> Self {
         Self { physical: held.then_some(State::Absent), virtuals: vec![State::Absent; vfs.into()], gone: false }
     }
 
-    /// Returns the first orders.
+    /// Returns the initial orders.
     pub(super) fn begin(&mut self) -> Vec<Order> {
         match &mut self.physical {
             Some(state) => {
@@ -126,7 +126,7 @@ mod tests {
         let mut conductor = Conductor::new(true, 3);
         assert_eq!(conductor.begin(), [Boot(Physical)]);
         assert_eq!(conductor.hear(Physical, &Step::Mark("before".into())), []);
-        // The server refuses a client that connects before its function is enabled, so no VF guest is started earlier.
+        // The server rejects a client that connects before its function is enabled, so no VF guest is started earlier.
         assert_eq!(conductor.hear(Physical, &Step::Enabled), [1, 2, 3].map(|vf| Boot(Virtual(vf))));
         assert_eq!(conductor.hear(Virtual(2), &Step::Waiting), []);
         assert_eq!(conductor.hear(Virtual(1), &Step::Waiting), []);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Follows one guest through its stages: parses its control messages, applies time limits, detects its end.
+//! Tracks one guest through its stages: parses its control messages, applies time limits and detects its exit.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,10 +16,10 @@ use crate::progress::Progress;
 use crate::qemu::{Event, Port};
 use crate::terminal;
 
-/// Minimum interval between two progress lines of a guest that runs next to others.
+/// Minimum interval between two progress lines of a guest in a run with several guests.
 const TELL: Duration = Duration::from_secs(2);
 
-/// What the guest reported on its control port.
+/// A guest's state as reported on its control port.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Guest {
     /// Seconds from the start of QEMU until init was about to run the job script.
@@ -36,7 +36,7 @@ pub(super) struct Guest {
     pub problems: Vec<String>,
     /// Exit status of the job.
     pub status: Option<i32>,
-    /// Why the guest did not reach the end of its job.
+    /// Reason for the loss of the guest before it completed its job; `None` if it was not lost.
     pub lost: Option<String>,
 }
 
@@ -64,10 +64,10 @@ impl Guest {
     }
 }
 
-/// Effect of an event of one guest on the rest of the run.
+/// Effect of one guest's event on the rest of the run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// None.
+    /// No effect.
     On,
     /// The job has reached the mark with this name.
     Mark(String),
@@ -79,9 +79,9 @@ pub(super) enum Step {
     Over,
 }
 
-/// Follows one guest.
+/// Tracks one guest.
 pub(super) struct Follower {
-    /// What the guest reported.
+    /// The guest's state as reported on its control port.
     pub guest: Guest,
     clocks: Clocks,
     mode: Mode,
@@ -97,7 +97,8 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    /// Creates the follower of the guest in `seat` at the start of its VM. Each stage may take up to `limit`.
+    /// Creates the follower of the guest in `seat`, just before its VM is started. `limit` is the time limit of each
+    /// stage.
     pub(super) fn new(stand: &Stand<'_>, seat: &Seat, mode: &Mode, limit: Duration) -> Result<Self> {
         let path = stand.folder.join(format!("{}.log", seat.file("job")));
         let log = File::create(&path).with_context(|| format!("{} cannot be created", path.display()))?;
@@ -119,7 +120,7 @@ impl Follower {
         })
     }
 
-    /// The guest's clock compared with the host's so far.
+    /// Returns the comparison of the guest's clock with the host's so far.
     pub(super) fn comparison(&self) -> Option<Comparison> {
         self.clocks.compare(if self.name.is_empty() { "guest" } else { &self.name })
     }
@@ -129,13 +130,13 @@ impl Follower {
         self.deadline
     }
 
-    /// Enters the next stage of the guest and restarts its time limit.
+    /// Enters the guest's next stage and restarts the time limit.
     pub(super) fn enter(&mut self, stage: &'static str) {
         self.stage = stage;
         self.deadline = Some(Instant::now() + self.limit);
     }
 
-    /// Records that the guest was lost, for `reason`.
+    /// Records the loss of the guest. Only the first `reason` is kept.
     pub(super) fn lose(&mut self, reason: String) -> Step {
         self.guest.lost.get_or_insert(reason);
         Step::Over
@@ -172,7 +173,7 @@ impl Follower {
                 return self.control(&text, life, progress);
             }
             Port::Output | Port::Errors if self.mode == Mode::Work => {
-                // Each check prints a line, so output means that the guest makes progress.
+                // Each check prints a line, so output indicates progress.
                 self.deadline = Some(Instant::now() + self.limit);
                 self.line.extend_from_slice(&event.bytes);
                 while let Some(end) = self.line.iter().position(|byte| *byte == b'\n') {
@@ -216,7 +217,7 @@ impl Follower {
                 }
             }
             ("waiting", _) => {
-                // The guest waits for the others, each of which has a time limit; this one continues with them.
+                // No time limit: the guest waits for the other guests, each of which has a time limit.
                 self.deadline = None;
                 return Ok(Step::Waiting);
             }
@@ -228,7 +229,8 @@ impl Follower {
         Ok(Step::On)
     }
 
-    /// Of a guest that runs next to others, shows each failure, and at most one other line per `TELL`.
+    /// Prints `line` as progress. In a run with several guests, lines other than failures are limited to one per
+    /// `TELL`.
     fn show(&mut self, line: &str, progress: &dyn Progress) {
         let due = self.told.is_none_or(|told| told.elapsed() >= TELL);
         if self.name.is_empty() || due || line.starts_with("FAIL") {
@@ -244,7 +246,7 @@ impl Follower {
         }
     }
 
-    /// Fails if the guest was lost before its job began: there are no results to evaluate then.
+    /// Fails if the guest was lost before its job started, since there are then no results to evaluate.
     pub(super) fn must_have_come_up(&self, life: &Life) -> Result<()> {
         match &self.guest.lost {
             Some(reason) if self.guest.boot_seconds == 0.0 => {
@@ -255,7 +257,7 @@ impl Follower {
     }
 }
 
-/// The guest was lost before init ran the job, and so before the guest accessed the card.
+/// The guest was lost before init ran the job, and therefore before the guest accessed the card.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason} (its log: {log})", log = log.display())]
 pub(super) struct NeverUp {
@@ -265,7 +267,7 @@ pub(super) struct NeverUp {
 
 impl NeverUp {
     /// Returns whether the guest's kernel panicked. QEMU's multi-threaded TCG occasionally causes such a panic while
-    /// the kernel patches its own code.
+    /// the kernel patches its code.
     pub(super) fn panicked(&self) -> bool {
         self.reason.contains("Kernel panic")
     }

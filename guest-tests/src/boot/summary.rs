@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Text form of a boot's report: the components, one line per engine with the passed checks, every failure in full.
+//! Formats a boot report as text: the components, one line per engine with the passed checks, and every failure in
+//! full.
 
 use std::fmt;
 

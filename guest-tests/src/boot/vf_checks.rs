@@ -24,11 +24,11 @@ pub struct VfLine {
     pub number: u8,
     /// Whether all its checks passed.
     pub ok: bool,
-    /// Its PCI address in the guest that has it.
+    /// PCI address in its guest.
     pub address: String,
     /// Seconds from QEMU's start to init, if the VF has a separate guest.
     pub boot_seconds: Option<f64>,
-    /// Seconds of its driver's probe; in a separate guest, seconds of `modprobe xe`.
+    /// Duration of its driver's probe in seconds; of `modprobe xe` in a separate guest.
     pub probe_seconds: f64,
     /// GGTT address space in bytes.
     pub ggtt_bytes: Option<u64>,
@@ -58,7 +58,7 @@ pub struct Phase {
 pub struct MemoryReport {
     /// Before any VF was enabled.
     pub before: Memory,
-    /// After the VFs had worked, with the VFs still enabled.
+    /// After the VFs had completed their work, while still enabled.
     pub with_vfs: Memory,
     /// Growth of the process's private memory per VF.
     pub own_by_vf: u64,
@@ -96,14 +96,14 @@ impl Marks {
         }
     }
 
-    /// The time between the marks by the host's clock. A guest's clock can be wrong on a busy host, because the guest
-    /// kernel calibrates the clock while it boots.
+    /// Returns the time between the marks by the host's clock. A guest's clock can be wrong on a busy host, because the
+    /// guest kernel calibrates the clock while it boots.
     pub(super) fn phase(&self, vfs: u8) -> Option<Phase> {
         let what = format!("until {vfs} virtual functions were enabled, probed and had worked, by the host's clock");
         Some(Phase { what, seconds: self.took?.as_secs_f64() })
     }
 
-    /// The memory cost of `vfs` VFs.
+    /// Returns the memory use of `vfs` VFs; `None` if a sample is missing or `vfs` is 0.
     pub(super) fn report(&self, vfs: u8) -> Option<MemoryReport> {
         let (before, with_vfs) = (self.before?, self.worked?);
         let by_vf = |before: u64, after: u64| after.saturating_sub(before).checked_div(vfs.into());
@@ -121,7 +121,7 @@ fn read<T: serde::de::DeserializeOwned>(results: &Path, file: &str) -> Result<T>
     serde_json::from_str(&text).with_context(|| format!("the guest's {file} cannot be parsed"))
 }
 
-/// VFs in the same guest as their PF: the result of every step, and one line per VF from the first step.
+/// Adds the results of every step for VFs in the same guest as their PF, and one line per VF from the first step.
 pub(super) fn together(report: &mut BootReport, evidence: &Evidence<'_>, vfs: u8, marks: &Marks) {
     for (index, (what, file, there)) in STEPS.iter().enumerate() {
         let step = match read::<VfsReport>(evidence.results, file) {
@@ -177,7 +177,7 @@ fn line(vf: &VfReport) -> VfLine {
     }
 }
 
-/// Results of the PF guest of a run with separate VF guests.
+/// Adds the results of the PF guest of a run with separate VF guests.
 pub(super) fn provider(report: &mut BootReport, evidence: &Evidence<'_>) {
     for (what, file, _) in &STEPS[..2] {
         let (problems, seconds) = match read::<VfsReport>(evidence.results, file) {
@@ -194,7 +194,7 @@ pub(super) fn provider(report: &mut BootReport, evidence: &Evidence<'_>) {
     report.results.push(check(&format!("{}: rounds beside the others", evidence.name), problems, seconds));
 }
 
-/// A VF in a separate guest: adds its line, summarised from the results after index `before`.
+/// Adds the line of a VF in a separate guest, summarised from the results from index `before`.
 pub(super) fn apart(report: &mut BootReport, evidence: &Evidence<'_>, vf: u8, before: usize, card: Option<Card>) {
     let results = &report.results[before..];
     let failed = results.iter().find(|result| result.result == Verdict::Fail);
@@ -215,7 +215,7 @@ pub(super) fn apart(report: &mut BootReport, evidence: &Evidence<'_>, vf: u8, be
     });
 }
 
-/// Adds a failed result for every VF without a line.
+/// Adds a failed result for every VF without a line, and sorts the lines by VF number.
 pub(super) fn missing(report: &mut BootReport, vfs: u8) {
     for number in 1..=vfs {
         if report.vfs.iter().all(|line| line.number != number) {

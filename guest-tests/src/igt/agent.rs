@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The agent in the guest: runs one process per test and reports to the host, line by line, which test runs and how it
-//! ended.
+//! The test agent in the guest: runs one process per test, and reports the start and the result of each test to the
+//! host, one message per line.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -23,14 +23,14 @@ const PORT: &str = "/dev/virtio-ports/agent";
 const TAINT: &str = "/proc/sys/kernel/tainted";
 /// Maximum number of bytes kept of an output stream, half from its beginning and half from its end.
 const STREAM_KEPT: usize = 512 << 10;
-/// Time that a test has to clean up after SIGTERM, and to exit after SIGKILL.
+/// Grace periods of a test: to clean up after SIGTERM, and to exit after SIGKILL.
 const TERM_PATIENCE: Duration = Duration::from_secs(3);
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
 /// Kernel log levels up to "warning" are reported.
 const WARNING: u8 = 4;
 
-/// Runs the plan in the file `plan`. Ends early after a test that makes the guest unusable; the host then boots a new
-/// guest.
+/// Runs the plan in the file `plan`. Returns early after a test that makes the guest unusable; the host then boots a
+/// new guest.
 pub fn run(plan: &Path) -> Result<()> {
     let text = fs::read_to_string(plan).with_context(|| format!("{} cannot be read", plan.display()))?;
     let plan: Plan = serde_json::from_str(&text).context("the plan cannot be parsed")?;
@@ -66,7 +66,7 @@ fn clock() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Loads the driver before a test as a distribution does, except for tests that load the driver themselves.
+/// Loads the driver before a test in the same way as a distribution, except for tests that load the driver themselves.
 fn prepare_driver(test: &Test, driver: Driver) -> Result<()> {
     let loaded = driver.is_loaded();
     let own_loading = test.binary == format!("{driver}_module_load");
@@ -168,7 +168,7 @@ fn signal_group(child: &Child, signal: i32) {
     unsafe { libc::kill(-(child.id() as i32), signal) };
 }
 
-/// The kernel log as records with levels.
+/// The kernel log as records with levels, read from /dev/kmsg.
 struct KernelLog {
     file: File,
 }
@@ -190,7 +190,7 @@ impl KernelLog {
         Ok(())
     }
 
-    /// Returns the kernel's own warnings and more severe messages since the last call.
+    /// Returns the kernel's messages of level "warning" or more severe since the last call.
     fn warnings(&mut self) -> Result<Vec<(u8, String)>> {
         let mut lines = Vec::new();
         let mut record = [0; 8192];
@@ -208,12 +208,12 @@ impl KernelLog {
     }
 }
 
-/// Returns level and text of a `/dev/kmsg` record (`priority,sequence,time,flags;text`) if it is a warning of the
-/// kernel.
+/// Returns level and text of a `/dev/kmsg` record (`priority,sequence,time,flags;text`) if it is a kernel message of
+/// level "warning" or more severe.
 fn warning(record: &str) -> Option<(u8, String)> {
     let (head, text) = record.split_once(';')?;
     let priority: u32 = head.split(',').next()?.parse().ok()?;
-    // The facility above the level is 0 for kernel messages; tests log with another facility.
+    // The facility, in the bits above the level, is 0 for kernel messages. Tests log with another facility.
     let level = u8::try_from(priority).ok().filter(|level| *level <= WARNING)?;
     Some((level, text.lines().next().unwrap_or_default().to_owned()))
 }

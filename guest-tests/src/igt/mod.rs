@@ -30,7 +30,7 @@ use protocol::{Ended, Message, Plan};
 
 /// The plan's file on the results share.
 const PLAN: &str = "plan.json";
-/// Extra time beyond a test's own limit in which the guest can kill the test and report its end.
+/// Time beyond a test's limit for the guest to kill the test and report its result.
 const GRACE: Duration = Duration::from_secs(60);
 /// Minimum period for a meaningful load: for a shorter test, the load since the start of its guest is reported.
 const LOAD_SECONDS: f64 = 1.0;
@@ -60,7 +60,7 @@ pub struct IgtReport {
     pub results: Vec<TestResult>,
     /// The clock of each guest compared with the host's.
     pub clocks: Vec<Comparison>,
-    /// Whether a guest's clock was so wrong that the run is not conclusive, independent of `ok`.
+    /// Whether a guest's clock deviated so far that the run is inconclusive; independent of `ok`.
     pub inconclusive: bool,
     /// Load of the host during the run.
     pub host_load: HostLoad,
@@ -82,11 +82,11 @@ pub struct IgtReport {
     pub undone: BTreeMap<String, u64>,
     /// Versions of the components used.
     pub versions: BTreeMap<String, String>,
-    /// Folder with the complete logs of the guests.
+    /// Directory with the complete logs of the guests.
     pub log: PathBuf,
 }
 
-/// Runs `job`. `told` is called with each result as soon as it is known. An error means that no result is available.
+/// Runs `job`. Calls `told` with each result as soon as it is known. Returns an error only if no result is available.
 pub fn run(
     options: &Options,
     job: &Job,
@@ -163,7 +163,7 @@ struct Run<'a> {
     seat: Seat,
     image: File,
     job: &'a Job,
-    /// Indexed by number in the list; `None` if not yet run.
+    /// Indexed by position in the list; `None` if not yet run.
     results: Vec<Option<TestResult>>,
     told: &'a mut dyn FnMut(&TestResult),
     progress: &'a dyn Progress,
@@ -181,7 +181,7 @@ struct Run<'a> {
 
 /// An event that the host waits for, with its deadline.
 struct Wait {
-    /// What the guest is expected to do; empty while a test runs.
+    /// The action expected from the guest; empty while a test runs.
     what: &'static str,
     limit: Duration,
     deadline: Instant,
@@ -192,7 +192,7 @@ impl Wait {
         Self { what, limit, deadline: Instant::now() + limit }
     }
 
-    /// The reason for which a guest is lost that was silent until the deadline.
+    /// Returns the reason to report for a guest that was silent until the deadline.
     fn reason(&self) -> String {
         match self.what {
             "" => "the guest hung".into(),
@@ -201,16 +201,16 @@ impl Wait {
     }
 }
 
-/// How a guest's run of its plan ended.
+/// Outcome of a plan in one guest.
 enum Outcome {
-    /// The agent has finished, or the rest of the plan needs a new guest.
+    /// The job has ended. Tests without a result need a new guest.
     Done,
     /// The guest hung or ended unexpectedly, with the reason.
     Lost(String),
 }
 
 impl Run<'_> {
-    /// Runs the remaining tests in one guest until the plan is done or the guest is lost.
+    /// Runs the remaining tests in one guest until the plan is complete or the guest is lost.
     fn life(&mut self, stand: &Stand<'_>, options: &Options) -> Result<()> {
         let left = self.results.iter().enumerate().filter(|(_, result)| result.is_none());
         let tests: Vec<(usize, Test)> = left.map(|(number, _)| (number, self.job.tests[number].clone())).collect();
@@ -247,8 +247,8 @@ impl Run<'_> {
             Err(error) if error.is::<Interrupted>() => return Err(error),
             Err(error) => self.progress.say(&format!("{error:#}")),
         }
-        // A guest lost between two tests is only replaced if it has run a test. Otherwise its first test fails, since
-        // the run would never end if each new guest were lost before a test.
+        // A guest lost between two tests is replaced without failing a test if it has completed one. Otherwise its
+        // first test fails, since the run would not terminate if each new guest were lost before its first result.
         let victim = current
             .or((self.results[first].is_none()).then_some(first))
             .filter(|number| self.results[*number].is_none());
@@ -260,8 +260,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Follows the guest until its job is done or the guest is lost. Sets `current` and `started` to the running test
-    /// and its start time, and adds readings of the guest's clock to `clocks`.
+    /// Handles the guest's events until its job is done or the guest is lost. Sets `current` and `started` to the
+    /// running test and its start time, and adds readings of the guest's clock to `clocks`.
     fn follow(
         &mut self,
         life: &mut Life,
@@ -279,7 +279,7 @@ impl Run<'_> {
                     let trouble = trouble(life).map_or(String::new(), |line| format!(": {line}"));
                     let reason = wait.reason() + &trouble;
                     if done {
-                        // No remaining test can be failed for this reason.
+                        // Also reported here, since no test may be left to fail with this reason.
                         self.progress.say(&reason);
                     }
                     return Ok(Outcome::Lost(reason));
@@ -334,7 +334,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Fails all remaining tests, so that the results so far are kept if no further guest boots.
+    /// Fails all remaining tests. The results so far are thus reported even if no further guest boots.
     fn give_up(&mut self, reason: &str) {
         for number in 0..self.results.len() {
             if self.results[number].is_none() {

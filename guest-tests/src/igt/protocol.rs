@@ -7,13 +7,13 @@ use super::list::Test;
 use crate::driver::Driver;
 use crate::kernel_log::TAINT_ALLOWED;
 
-/// IGT's exit status for "the machine is in no state to continue" (igt_abort, lib/igt_core.h).
+/// IGT's exit status for a system state in which no further test can run (igt_abort, lib/igt_core.h).
 const EXIT_ABORT: i32 = 112;
 
 /// The agent's task, in a file on the results share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The tests, with their numbers in the host's list.
+    /// The tests, with their indices in the host's list.
     pub tests: Vec<(usize, Test)>,
     /// Time limit of one test in seconds.
     pub limit: u64,
@@ -29,7 +29,7 @@ pub struct Plan {
 pub enum Message {
     /// The next test; the agent now prepares the driver for it.
     Started {
-        /// The test's number.
+        /// The test's index in the host's list.
         number: usize,
         /// The guest's clock (CLOCK_BOOTTIME) in seconds.
         clock: f64,
@@ -40,10 +40,10 @@ pub enum Message {
     Ended(Ended),
 }
 
-/// How a test's process ended, and its output.
+/// Exit and output of a test's process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
-    /// The test's number.
+    /// The test's index in the host's list.
     pub number: usize,
     /// Exit status, if it exited.
     pub status: Option<i32>,
@@ -53,11 +53,11 @@ pub struct Ended {
     pub timed_out: bool,
     /// Run time in seconds.
     pub seconds: f64,
-    /// Its stdout, with the middle left out if very long.
+    /// Its stdout; the middle is omitted if it is very long.
     pub output: String,
-    /// Its stderr, with the middle left out if very long.
+    /// Its stderr; the middle is omitted if it is very long.
     pub errors: String,
-    /// Kernel log lines during the test, as level (0 to 7) and text. Levels above 4 are left out.
+    /// Kernel log lines during the test, as level (0 to 7) and text. Levels above 4 are omitted.
     pub kernel: Vec<(u8, String)>,
     /// The kernel's taint mask afterwards.
     pub taint: u64,
@@ -66,7 +66,7 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Returns whether the guest's state after the test could fail the next one, so that a new guest is needed.
+    /// Returns whether the guest's state after the test could fail the next test, which then needs a new guest.
     pub fn spoils_guest(&self) -> bool {
         self.timed_out || self.status == Some(EXIT_ABORT) || self.taint & !TAINT_ALLOWED != 0
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Maps a test's exit status and output to pass, fail or skip with IGT's own explanation.
+//! Maps a test's exit status and output to pass, fail or skip, with IGT's explanation.
 
 use super::list::Test;
 use super::protocol::Ended;
@@ -11,7 +11,7 @@ use crate::report::{TestResult, Verdict};
 const EXIT_SUCCESS: i32 = 0;
 const EXIT_SKIP: i32 = 77;
 const EXIT_INVALID: i32 = 79;
-/// Line beginnings that end an explanation.
+/// Line prefixes that terminate an explanation.
 const AFTER_REASON: &[&str] = &["Test ", "Subtest ", "Dynamic subtest ", "Stack trace", "**** DEBUG", "#"];
 /// Maximum number of lines of an explanation.
 const REASON_LINES: usize = 4;
@@ -19,7 +19,7 @@ const REASON_LINES: usize = 4;
 /// Determines the result of `test`.
 pub fn judge(test: &Test, ended: &Ended) -> TestResult {
     let (verdict, reason) = outcome(test, ended);
-    // A kernel splat during the test overrides the test's own success.
+    // A kernel splat during the test overrides a pass or skip.
     let splat = ended.kernel.iter().find(|(_, line)| kernel_log::splat(line).is_some());
     let (verdict, reason) = match splat {
         Some((_, line)) if verdict != Verdict::Fail => (Verdict::Fail, format!("kernel log: {line}")),
@@ -41,7 +41,7 @@ fn outcome(test: &Test, ended: &Ended) -> (Verdict, String) {
     match (ended.status, said.as_deref()) {
         (Some(EXIT_SUCCESS), Some("SUCCESS")) => (Verdict::Pass, String::new()),
         (Some(EXIT_SUCCESS | EXIT_SKIP), Some("SKIP")) => (Verdict::Skip, reason(ended)),
-        // A program can skip as a whole before it names a subtest.
+        // A program can skip entirely before it reports a subtest.
         (Some(EXIT_SKIP), None) => (Verdict::Skip, reason(ended)),
         (Some(EXIT_INVALID), _) => (Verdict::Fail, "absent: this IGT has no such subtest".into()),
         (status, said) => {
@@ -53,7 +53,8 @@ fn outcome(test: &Test, ended: &Ended) -> (Verdict, String) {
     }
 }
 
-/// The word of IGT's verdict line: `Subtest X: SUCCESS (0.001s)`, or `SUCCESS (0.014s)` for a program without subtests.
+/// Returns the keyword of IGT's verdict line: `Subtest X: SUCCESS (0.001s)`, or `SUCCESS (0.014s)` for a program
+/// without subtests.
 fn verdict_words(test: &Test, output: &str) -> Option<String> {
     let prefix = match (&test.subtest, &test.dynamic) {
         (_, Some(dynamic)) => format!("Dynamic subtest {dynamic}: "),
@@ -64,7 +65,8 @@ fn verdict_words(test: &Test, output: &str) -> Option<String> {
     let words = output.lines().filter_map(|line| {
         let line = line.trim();
         let rest = match whole {
-            // A list line without a subtest means the whole program: its own verdict line, or that of each subtest.
+            // A list line without a subtest selects the whole program: its verdict line, or the verdict line of each
+            // subtest.
             true => line.strip_prefix("Subtest ").and_then(|line| Some(line.split_once(": ")?.1)).unwrap_or(line),
             false => line.strip_prefix(&prefix)?,
         };
@@ -72,11 +74,11 @@ fn verdict_words(test: &Test, output: &str) -> Option<String> {
         (time.ends_with("s)") && word.chars().all(|letter| letter.is_ascii_uppercase())).then(|| word.to_owned())
     });
     let words: Vec<String> = words.collect();
-    // Of several subtests, one success is sufficient, since the exit status shows that none failed.
+    // With several subtests, one success is sufficient, since the exit status shows that none failed.
     words.iter().find(|word| *word == "SUCCESS").filter(|_| whole).or(words.last()).cloned()
 }
 
-/// IGT's explanation: the unmet requirement or failed assertion, with the message that follows.
+/// Returns IGT's explanation: the unmet requirement or failed assertion, with the message that follows.
 fn reason(ended: &Ended) -> String {
     let texts = [ended.errors.as_str(), ended.output.as_str()];
     texts.into_iter().find_map(explanation).unwrap_or_else(|| last_words(ended).trim_start_matches(": ").to_owned())
@@ -87,13 +89,13 @@ fn explanation(text: &str) -> Option<String> {
     let starts = ["Test requirement: ", "Failed assertion: ", "Test abort"];
     let first = lines.find(|line| starts.iter().any(|start| line.starts_with(start)))?;
     let more = lines.take_while(|line| !line.is_empty() && !AFTER_REASON.iter().any(|word| line.starts_with(word)));
-    // "Last errno" is stale and removed; it can also directly follow the message without a line break.
+    // "Last errno" is stale and therefore removed. It can follow the message without a line break.
     let kept = std::iter::once(first).chain(more).filter_map(|line| line.split("Last errno:").next());
     let kept: Vec<&str> = kept.map(str::trim).filter(|line| !line.is_empty()).take(REASON_LINES).collect();
     Some(kept.join("; "))
 }
 
-/// Strips time and tag of a line: `[6.927668] (core_getversion:153) CRITICAL: Failed assertion: fd >= 0`.
+/// Strips time and tag from a line: `[6.927668] (core_getversion:153) CRITICAL: Failed assertion: fd >= 0`.
 fn bare(line: &str) -> &str {
     let line = line.trim();
     let line = match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
@@ -104,7 +106,7 @@ fn bare(line: &str) -> &str {
     tagged.unwrap_or(line)
 }
 
-/// The last line printed by a test, for results without an explanation.
+/// Returns the last line printed by a test, for results without an explanation.
 fn last_words(ended: &Ended) -> String {
     let mut lines = ended.errors.lines().chain(ended.output.lines()).map(str::trim).filter(|line| !line.is_empty());
     lines.next_back().map(|line| format!(": {line}")).unwrap_or_default()

@@ -31,7 +31,7 @@ enum Content {
 }
 
 impl Tree {
-    /// Adds the folder `path` and its parents.
+    /// Adds the directory `path` and its parents.
     pub fn folder(&mut self, path: &str) {
         self.parents(path);
         self.nodes.entry(path.to_owned()).or_insert(Node::Folder);
@@ -49,7 +49,7 @@ impl Tree {
         self.nodes.insert(path.to_owned(), Node::File { mode, content: Content::Host(host.to_owned()) });
     }
 
-    /// Adds all files below the host folder `host` under `path`; symbolic links are kept as links.
+    /// Adds all files below the host directory `host` under `path`; symbolic links are kept as links.
     pub fn copy_folder(&mut self, path: &str, host: &Path) -> Result<()> {
         self.folder(path);
         let entries = fs::read_dir(host).with_context(|| format!("{} cannot be read", host.display()))?;

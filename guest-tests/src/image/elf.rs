@@ -40,7 +40,7 @@ fn needed(path: &Path) -> Result<Vec<String>> {
 /// A host program with its dynamic loader and libraries.
 #[derive(PartialEq, Eq)]
 pub struct HostProgram {
-    /// The program's bytes without the parts that are not loaded, mostly debug information.
+    /// The program without the sections that are not loaded, mostly debug information.
     pub loadable: Vec<u8>,
     /// Its dynamic loader; `None` for a static program.
     pub loader: Option<PathBuf>,
@@ -49,7 +49,7 @@ pub struct HostProgram {
 }
 
 impl HostProgram {
-    /// Asks the program's own loader which libraries it would load.
+    /// Runs the program's dynamic loader with `--list` to resolve its libraries.
     pub fn of(program: &Path) -> Result<Self> {
         let bytes = fs::read(program).with_context(|| format!("{} cannot be read", program.display()))?;
         let elf = Elf::parse(&bytes).with_context(|| format!("{} is not an ELF program", program.display()))?;
@@ -63,8 +63,8 @@ impl HostProgram {
     }
 }
 
-/// The start of a program up to the end of its last loaded byte. The section headers are dropped, since they are not
-/// needed at run time. The offsets are those of `Elf64_Ehdr`.
+/// Returns a program truncated after its last loaded byte. The section headers are removed, since they are not needed
+/// at run time. Their fields are at the offsets of `Elf64_Ehdr`.
 fn loadable(bytes: &[u8], elf: &Elf<'_>) -> Option<Vec<u8>> {
     const SECTION_HEADERS: std::ops::Range<usize> = 0x28..0x30;
     const SECTION_COUNTS: std::ops::Range<usize> = 0x3c..0x40;
@@ -110,7 +110,7 @@ mod tests {
         assert!(names.contains("libc.so.6") && names.iter().any(|name| name.starts_with("ld-linux")), "{names:?}");
     }
 
-    /// The shortened program still runs: it lists the same tests.
+    /// The truncated program still runs and lists the same tests.
     #[test]
     fn the_loadable_part_of_a_program_runs() {
         use std::os::unix::fs::PermissionsExt;

@@ -18,7 +18,7 @@ ls /sys/kernel/debug/tracing > /dev/null
 modprobe configfs 2> /dev/null
 mount -t configfs configfs /sys/kernel/config 2> /dev/null
 ip link set lo up
-# These are modules in some kernels. The ports get their names some time after the driver has found the console.
+# These are modules in some kernels. The port names appear some time after the driver has probed the console.
 modprobe -a virtio_pci virtio_console 2> /dev/null
 ports=/dev/virtio-ports
 for round in $(seq 100); do
@@ -32,7 +32,7 @@ exec 3> /dev/virtio-ports/control
 share() { mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 "$1" "$2"; }
 share results /mnt || echo "problem the results folder cannot be mounted" >&3
 [ -d /share ] && { share share /share || echo "problem the shared folder cannot be mounted" >&3; }
-# Takes several readings, of which the host uses the least delayed one. Starts no process, since that would add delay.
+# Sends several readings, of which the host uses the least delayed one. Starts no process, since that would add delay.
 clock() {
     for reading in 1 2 3 4; do
         read -r now idle < /proc/uptime

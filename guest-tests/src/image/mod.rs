@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Builds the guest's initramfs: a base archive kept in the cache, preceded by the files of one run.
+//! Builds the guest's initramfs: the files of one run, followed by a cached base archive.
 
 mod cpio;
 mod elf;
@@ -25,7 +25,7 @@ use elf::HostProgram;
 
 const INIT: &str = include_str!("init.sh");
 const LOAD_DRIVER: &str = include_str!("load-driver.sh");
-/// Folder of IGT's programs, in Debian's tree and in the guest.
+/// Directory of IGT's programs, in Debian's tree and in the guest.
 pub const IGT_FOLDER: &str = "usr/libexec/igt-gpu-tools";
 /// Name prefixes of the IGT programs in every image: those that can run on a card without a display.
 const IGT_DEFAULT: &[&str] =
@@ -38,15 +38,15 @@ const BASE_FILE: &str = "base.cpio";
 pub struct Extra {
     /// The program to install as `arctic`, with the host's loader and libraries.
     pub program: Option<PathBuf>,
-    /// A folder with files for `/usr/lib/firmware`, e.g. `i915/dg2_guc_70.bin`.
+    /// A directory with files for `/usr/lib/firmware`, e.g. `i915/dg2_guc_70.bin`.
     pub firmware: Option<PathBuf>,
     /// The driver that the guest loads for the card.
     pub driver: Driver,
     /// Shell script that the guest's init runs; it may set STATUS.
     pub job: String,
-    /// Names of further IGT programs to install.
+    /// Names of additional IGT programs to install.
     pub tests: BTreeSet<String>,
-    /// Whether the guest mounts a shared folder on /share.
+    /// Whether the guest mounts a shared directory on /share.
     pub share: bool,
 }
 
@@ -67,7 +67,8 @@ pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, pro
         add_program(&mut own, "arctic", program)?;
     }
     let tests: BTreeSet<String> = extra.tests.iter().filter(|name| !always_there(name)).cloned().collect();
-    // An uncompressed archive may precede another archive; following one, it would depend on its padding.
+    // Written before the base archive: an uncompressed archive can precede another archive, but an archive that follows
+    // another depends on its padding.
     own.write_to(target)?;
     let scratch = tempfile::tempdir()?;
     let base = match parts.kernel_is_own {
@@ -148,8 +149,8 @@ fn add_busybox(tree: &mut Tree, busybox: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Adds the firmware files that the driver can request for this card; a whole firmware folder would fill the guest's
-/// memory.
+/// Adds the firmware files that the driver can request for this card; a complete firmware directory would fill the
+/// guest's memory.
 fn add_firmware(tree: &mut Tree, folder: &Path) -> Result<()> {
     let mut found = false;
     for vendor in ["i915", "xe"] {
@@ -171,7 +172,8 @@ fn add_firmware(tree: &mut Tree, folder: &Path) -> Result<()> {
 /// Libraries without a DT_NEEDED entry that are opened at run time: the C library opens libgcc_s to cancel a thread.
 const OPENED_BY_NAME: &[&str] = &["libgcc_s.so.1"];
 
-/// Adds IGT's programs with their libraries and data, at the paths of their program interpreter entries.
+/// Adds IGT's programs with their libraries and data, and a link to the dynamic loader at the path of the programs'
+/// interpreter entries.
 fn add_igt(tree: &mut Tree, root: &Path, tests: &BTreeSet<String>) -> Result<()> {
     let mut programs = Vec::new();
     for name in igt_programs(root)? {
@@ -211,7 +213,7 @@ pub fn igt_programs(root: &Path) -> Result<BTreeSet<String>> {
     Ok(names.filter(|name| !name.contains('.')).collect())
 }
 
-/// Installs a host program as `name`, started through the loader and libraries of this host.
+/// Installs a host program as `name`, which is started with this host's dynamic loader and libraries.
 fn add_program(tree: &mut Tree, name: &str, program: &Path) -> Result<()> {
     let host = HostProgram::of(program)?;
     let Some(loader) = &host.loader else {

@@ -14,7 +14,7 @@ use crate::artifacts::{Kernel, Tools};
 use crate::driver::Driver;
 use crate::process;
 
-/// Modules required by the guest unless built into the kernel: transports. The card's driver is required in addition.
+/// Transport modules required by the guest unless built into the kernel. The card's driver is also required.
 const NEEDED: &[&str] = &["virtio_pci", "virtio_console", "9p", "9pnet_virtio"];
 
 /// The kernel option of each module that an image can require (complete list in docs/own-kernel.md).
@@ -46,7 +46,7 @@ const WANTED: &[&str] = &[
     "mtd_intel_dg", // currently not in Debian's kernel
 ];
 
-/// Index files of a modules folder that depmod does not generate.
+/// Index files of a modules directory that depmod does not generate.
 const INDEXES: &[&str] = &["modules.builtin", "modules.builtin.modinfo", "modules.order"];
 
 /// All lists that determine an image's modules, for the image's cache key.
@@ -88,7 +88,7 @@ pub struct Modules<'a> {
 }
 
 /// Adds the modules to `tree`, uncompressed, so that any modprobe can load them and their signatures stay valid.
-/// `scratch` is a folder for depmod's work. Returns the names of the modules added.
+/// `scratch` is a working directory for depmod. Returns the names of the modules added.
 pub fn add(
     tree: &mut Tree,
     modules: Modules<'_>,
@@ -198,7 +198,7 @@ pub fn unpacked(path: &Path) -> Result<Vec<u8>> {
     Ok(plain)
 }
 
-/// The modules that a module depends on: `depends=` of its `.modinfo`. Soft dependencies are not included.
+/// Returns the modules that a module depends on, from `depends=` in its `.modinfo`. Soft dependencies are not included.
 fn dependencies(bytes: &[u8]) -> Result<Vec<String>> {
     let elf = Elf::parse(bytes)?;
     let section = elf.section_headers.iter().find(|header| elf.shdr_strtab.get_at(header.sh_name) == Some(".modinfo"));
@@ -239,7 +239,8 @@ mod tests {
         assert!(unpacked(&path).unwrap_err().to_string().contains("unknown compression"));
     }
 
-    /// Every format of the kernel's build (CONFIG_MODULE_COMPRESS_*) gives the same bytes; corruption is reported.
+    /// Every format of the kernel's build (CONFIG_MODULE_COMPRESS_*) decompresses to the same bytes; corruption is
+    /// reported.
     #[test]
     fn modules_of_every_compression_are_unpacked() {
         let plain: Vec<u8> = (0..100_000_u32).flat_map(|number| (number / 7).to_le_bytes()).collect();

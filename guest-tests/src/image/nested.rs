@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The images for nested virtualisation: a VM with KVM, in which a VMM runs, and the guest of that VMM.
+//! The images for nested virtualisation: an outer VM with KVM that runs a VMM, and the inner guest of that VMM.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,21 +13,21 @@ use crate::tsc;
 
 const OUTER_INIT: &str = include_str!("nested-outer.sh");
 const INNER_INIT: &str = include_str!("nested-inner.sh");
-/// The inner guest's kernel in the outer guest, as given on the VMM's command line.
+/// Path of the inner guest's kernel in the outer guest, for the VMM's command line.
 pub const KERNEL: &str = "/inner/kernel";
-/// The inner guest's initramfs in the outer guest.
+/// Path of the inner guest's initramfs in the outer guest.
 pub const INITRD: &str = "/inner/initrd";
 
-/// The contents of the two images in addition to the distribution's parts.
+/// Contents of the two images in addition to the distribution's components.
 #[derive(Debug)]
 pub struct Extra<'a> {
     /// The VMM: a program with the options `--kernel`, `--initrd` and `--append`.
     pub vmm: &'a Path,
-    /// Further arguments of the VMM.
+    /// Additional arguments of the VMM.
     pub arguments: &'a [&'a str],
-    /// A program that runs [`crate::guest::main`] for its first argument `guest`.
+    /// A program that runs [`crate::guest::main`] if its first argument is `guest`.
     pub program: &'a Path,
-    /// A folder with `i915/dg2_guc_70.bin`.
+    /// A directory with `i915/dg2_guc_70.bin`.
     pub firmware: &'a Path,
     /// Number of VFs that the inner guest enables.
     pub vfs: u8,

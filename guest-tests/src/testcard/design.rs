@@ -70,14 +70,13 @@ fn wave(phase: u32) -> u32 {
     if half == 0 { 128 + bump.min(127) } else { 128 - bump.min(128) }
 }
 
-/// Returns repeatable pseudo-random numbers.
+/// Returns a deterministic pseudo-random number.
 fn scatter(index: u32) -> u32 {
     let mixed = (index + 1).wrapping_mul(0x9e37_79b1);
     (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77) >> 8
 }
 
-/// Half the chord of a circle of radius `radius`, at a row with its centre `twice` half pixels from the centre of the
-/// circle.
+/// Returns half the chord of a circle in a pixel row whose centre is `twice` half pixels from the centre of the circle.
 fn half_chord(radius: u32, twice: u32) -> u32 {
     ((4 * radius * radius).saturating_sub(twice * twice)).isqrt() / 2
 }
@@ -220,7 +219,7 @@ impl Painter {
             let rock = if index % 2 == 0 { 0x12_26_3a } else { 0x18_30_48 };
             for row in (0..height).step_by(2) {
                 let reach = (half * (row + 2) / height).max(1);
-                // A repeatable jagged edge.
+                // A deterministic jagged edge.
                 let jag = |side: u32| scatter(row / 6 + 31 * side + 77 * index) % 7;
                 let left = column.saturating_sub(reach + jag(0));
                 let right = (column + reach + jag(1)).min(SCENE);
@@ -391,7 +390,7 @@ mod tests {
         assert_eq!(half_chord(480, 961), 0);
     }
 
-    /// The guest submits all operations, which should take only a few batches.
+    /// The guest submits all operations, so their number is limited to keep the batches few.
     #[test]
     fn the_list_stays_short() {
         let count = operations().len();
