@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Measures the cost of a guest's accesses to the card under KVM, and of a bare exit and a bare ioeventfd for
-//! comparison. Prints lines of a name, a colon and a number, which the workspace's `cargo bench` parses.
+//! comparison. Prints `NAME: NUMBER` lines, which the workspace's `cargo bench` parses.
 
-// It needs this package, which the shared test code does not depend on.
+// Not in the crate of shared test code, which does not depend on this package.
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-/// Number of guests, run one after the other: the scheduling of threads on the host's CPUs differs between them, so the
-/// median of an odd number is used.
+/// Number of guests, run in sequence; odd, since the median is reported. The placement of threads on the host's CPUs
+/// varies between runs.
 const GUESTS: usize = 5;
 
 fn main() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Runs a theme of the bare-metal guest and prints its output:
+//! Runs a test ("theme") of the bare-metal guest and prints its output:
 //! `cargo run --release -p arctic-vmm --example life -- vf`. Themes: enumerate, pf, vf, many, two, moves, races, chaos,
 //! bench.
 

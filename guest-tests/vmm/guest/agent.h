@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
-/* The guest as an agent that executes accesses for a test on the host. */
+/* Agent mode: the guest executes accesses for a test on the host. */
 #ifndef AGENT_H
 #define AGENT_H
 

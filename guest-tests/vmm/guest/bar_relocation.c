@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
-/* BARs that move, overlap each other or RAM, and are enabled and disabled while a processor uses them. */
+/* Tests of BARs that are moved, overlap each other or RAM, and are enabled and disabled while another processor
+ * accesses them. */
 
 #include "boot_info.h"
 #include "console.h"
@@ -80,10 +81,10 @@ static void wrong_places(void)
     config_write32(&pf, 0x14, pf.registers.address >> 32);
     expect("local memory after registers overlapped it", PATTERN, read64(home + 0x1000));
     expect("GU_CNTL after it overlapped local memory", 0x80, read32(pf.registers.address + 0x101010) & 0x80);
-    step("moves: over RAM, over other BARs, beyond the address space: no effect");
+    step("moves: BARs over RAM, over other BARs and beyond the address space have no effect");
 }
 
-/* Invalid numbers of VFs. */
+/* Enables invalid numbers of VFs. */
 static void wrong_vfs(void)
 {
     uint16_t total = config_read16(&pf, pf.sriov + SRIOV_TOTAL_VFS);
@@ -93,11 +94,11 @@ static void wrong_vfs(void)
         config_write16(&pf, pf.sriov + SRIOV_CONTROL, VF_ARI | VF_ENABLE | VF_MEMORY);
         struct function vf = pf;
         vf.config += 4096;
-        expect("VF 1 with a wrong NumVFs", 0xffffffff, config_read32(&vf, 4));
-        expect("a register of VF 1 with a wrong NumVFs", 0xffffffff, read32(pf.vf_registers.address + REG_VF_CAP));
+        expect("VF 1 with an invalid NumVFs", 0xffffffff, config_read32(&vf, 4));
+        expect("a register of VF 1 with an invalid NumVFs", 0xffffffff, read32(pf.vf_registers.address + REG_VF_CAP));
         config_write16(&pf, pf.sriov + SRIOV_CONTROL, 0);
     }
-    step("moves: 0, TotalVFs + 1 and 65535 VFs: none");
+    step("moves: NumVFs 0, TotalVFs + 1 and 65535 enable no VF");
 }
 
 /* Accesses of all widths, unaligned accesses, and accesses at the edge of mapped ranges. */
@@ -109,7 +110,7 @@ static void odd_accesses(void)
         expect("a byte of SG_TILE_ADDR_RANGE", word >> 8 * byte & 0xff, read8(registers + 0x1083a0 + byte));
     for (unsigned byte = 0; byte < 4; byte += 2)
         expect("a word of SG_TILE_ADDR_RANGE", word >> 8 * byte & 0xffff, read16(registers + 0x1083a0 + byte));
-    expect("half of a quad word", word, (uint32_t)read64(registers + 0x1083a0));
+    expect("the lower half of a quad word", word, (uint32_t)read64(registers + 0x1083a0));
     read32(registers + 0x1083a1);
     read32(registers + 0x7ffffd);
     write64(registers + GGTT, PATTERN & ~0xfffull);
@@ -130,7 +131,7 @@ void moves(void)
     wrong_vfs();
     odd_accesses();
     pf_up();
-    step("moves: the driver starts afterwards");
+    step("moves: the driver starts after these accesses");
 }
 
 static volatile bool touching, touched_wrong;
@@ -190,10 +191,10 @@ void races(void)
     touching = false;
     await_second();
     if (touched_wrong)
-        fail("the second processor read a value of neither a VF nor an absent range");
+        fail("the second processor read a value that neither a VF nor an absent range returns");
     pf_up();
     start_context(&pf_gpu, 0, COPY);
     expect_batch(&pf_gpu, 0, COPY);
-    step("races: VFs, decoding, BARs and the card itself changed %u times, used %u times meanwhile",
+    step("races: VFs, decoding, BARs and the card changed %u times, accessed %u times by the second processor",
          (uint64_t)rounds, touches);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /* Measures frequent operations of a driver and writes the results to the mailbox. Other load on the host can
- * lengthen a measurement but never shorten it, so all operations are measured in turn, many times, and the shortest
- * time is used. */
+ * lengthen a measurement but never shorten it, so each operation is measured repeatedly and the shortest time is
+ * used. */
 
 #include "bench.h"
 #include "boot_info.h"
@@ -34,7 +34,7 @@ static void batch(struct gpu *gpu)
         pause();
 }
 
-/* Addresses of ioeventfds that the VMM registered for comparison; 0 if none. */
+/* Addresses of ioeventfds that the VMM registered for comparison, without and with a listener; 0 if none. */
 static uint64_t event, heard;
 static uint64_t entry, entry_value;
 
@@ -105,8 +105,8 @@ static void measure(enum report what, struct gpu *gpu, uint64_t rounds)
     if ((what == REPORT_BARE_EVENT && !event) || (what == REPORT_HEARD_EVENT && !heard))
         return;
     settle(gpu);
-    /* The first write of a burst wakes the listening thread, which affects the time: use long bursts, like a busy
-     * driver. */
+    /* The first write of a burst wakes the listening thread, which takes time. Use long bursts, as a busy driver
+     * does. */
     if (what == REPORT_HEARD_EVENT || what == REPORT_DOORBELL)
         rounds *= 10;
     if (what < REPORT_MAILBOX) {
@@ -116,7 +116,7 @@ static void measure(enum report what, struct gpu *gpu, uint64_t rounds)
         keep(what, tsc() - start, rounds);
         return;
     }
-    /* Operations that involve another thread are measured one by one. */
+    /* Operations that involve another thread are measured individually. */
     for (uint64_t round = 0; round < rounds; round++) {
         uint64_t start = tsc();
         once(what, gpu, round);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
-/* The measurements of `bench`: indexes of mailbox.report, in TSC ticks; all in ring 3. */
+/* Measurements of `bench`, as indexes of mailbox.report. Times are in TSC ticks; all accesses are made in ring 3. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -7,16 +7,16 @@ enum report {
     REPORT_BARE_EXIT = 0,       /* a 4-byte read of unassigned memory: the minimum cost of a trapped access */
     REPORT_REGISTER_READ = 1,   /* read of GU_CNTL: trapped */
     REPORT_REGISTER_WRITE = 2,  /* write to a register that only stores its value: trapped */
-    REPORT_BARE_EVENT = 3,      /* a 4-byte write to an ioeventfd without a listener: command line, event= */
-    REPORT_HOT_WRITE = 4,       /* a write to VF_CAP, used by drivers as a barrier: such an ioeventfd */
-    REPORT_HEARD_EVENT = 5,     /* a 4-byte write to an ioeventfd on which a thread waits: heard= */
-    REPORT_DOORBELL = 6,        /* a write to GUC_HOST_INTERRUPT: such an ioeventfd, with no work for the card */
+    REPORT_BARE_EVENT = 3,      /* a 4-byte write to an ioeventfd without a listener, at event= (command line) */
+    REPORT_HOT_WRITE = 4,       /* a write to VF_CAP, which drivers use as a barrier: also without a listener */
+    REPORT_HEARD_EVENT = 5,     /* a 4-byte write to an ioeventfd on which a thread waits, at heard= */
+    REPORT_DOORBELL = 6,        /* a write to GUC_HOST_INTERRUPT without a request: a thread waits on it too */
     REPORT_LOCAL_WRITE = 7,     /* 8-byte write to local memory: mapped */
     REPORT_GGTT_WRITE = 8,      /* write to a GGTT entry: mapped */
     REPORT_MAILBOX = 9,         /* a mailbox request: five writes, a doorbell, the response */
     REPORT_MESSAGE = 10,        /* a CT request: doorbell, response in memory */
-    REPORT_INTERRUPT = 11,      /* the same, until the MSI of the response */
-    REPORT_SUBMISSION = 12,     /* a batch: queued, submitted, until its seqno is in RAM */
+    REPORT_INTERRUPT = 11,      /* a CT request, until the MSI of the response */
+    REPORT_SUBMISSION = 12,     /* a batch, from queueing until its seqno is in RAM */
     REPORTS
 };
 

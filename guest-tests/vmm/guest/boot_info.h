@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /*
- * The data that the VMM passes to a bare-metal guest; rdi has its address on entry. Rust equivalent:
+ * Data that the VMM passes to a bare-metal guest. On entry, rdi has its address. Rust equivalent:
  * `arctic_vmm::boot::BootInfo`.
  *
  * Every processor enters the program at its entry point, in ring 0, in 64-bit mode, with interrupts disabled, without
- * an IDT, and with an identity mapping that is accessible to every ring. rsi has the processor's number.
+ * an IDT, and with an identity mapping that is accessible to every ring. rsi has the processor's index.
  */
 #ifndef BOOT_INFO_H
 #define BOOT_INFO_H
@@ -20,7 +20,7 @@ struct boot_info {
     uint32_t version;           /*   8: 1; incremented when fields are appended */
     uint32_t size;              /*  12: size of this structure in bytes */
     uint64_t ram_low;           /*  16: bytes of RAM from address 0 */
-    uint64_t ram_high;          /*  24: bytes of RAM from 4 GiB on, or 0 */
+    uint64_t ram_high;          /*  24: bytes of RAM from 4 GiB, or 0 */
     uint64_t ecam;              /*  32: configuration space, 4 KiB per function */
     uint32_t bus_first;         /*  40: bus range of the configuration space */
     uint32_t bus_last;          /*  44 */
@@ -45,10 +45,10 @@ _Static_assert(sizeof(struct boot_info) == 136, "size differs from the VMM's Boo
 /* Set before any code runs in ring 3. */
 extern const struct boot_info *boot;
 
-/* Finds a word in the command line, which is a list of words separated by spaces. Returns the text after `word=`, or
- * after the word if it has no value; NULL if the word is absent. */
+/* Looks up an option in the command line, which is a space-separated list. Returns the text after `word=`, or after
+ * the option if it has no value; NULL if the option is absent. */
 const char *boot_option(const char *word);
-/* Returns the number (decimal, or hexadecimal with 0x) of `word=number`, or `otherwise` if the word is absent. */
+/* Returns the number (decimal, or hexadecimal with 0x) of `word=number`, or `otherwise` if the option is absent. */
 uint64_t boot_number(const char *word, uint64_t otherwise);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
-/* Text output: formats a line and writes it to the serial port with one service call. */
+/* Text output: formats a line and writes it to the serial port with one ring 0 service. */
 
 #include "console.h"
 #include <stdarg.h>

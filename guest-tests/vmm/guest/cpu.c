@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
-/* Descriptor tables, the local APIC, and ring 0 services for ring 3. KVM may interpret ring 0, so it does as little
- * as possible. */
+/* Descriptor tables, the local APIC, and ring 0 services for ring 3. KVM may interpret ring 0, so as little code as
+ * possible runs there. */
 
 #include "cpu.h"
 #include "boot_info.h"
 #include "console.h"
 #include "mailbox.h"
 
-/* Segments of the rings, and a task-state segment (two entries) for each of two processors. */
+/* Segments of ring 0 and ring 3, and a task-state segment (two entries) for each of two processors. */
 static uint64_t gdt[9] = {
     0,
     0x00af9b000000ffff,     /* ring 0 code, long mode */
@@ -105,7 +105,7 @@ uint64_t service_at_ring0(enum service what, uint64_t first, uint64_t second)
         out8(0xf4, first);
         break;
     case SERVICE_HALT:
-        /* STI takes effect after HLT: an interrupt between the check and the halt ends the halt. */
+        /* STI takes effect after the next instruction, so an interrupt that arrives after the check ends the halt. */
         while (mailbox.interrupts[first] < second)
             __asm__ volatile("sti; hlt; cli" : : : "memory");
         break;
@@ -159,7 +159,7 @@ void await_second(void)
             fail("the second processor did not finish");
 }
 
-/* Main loop of the second processor. It polls and never halts, since a halt with interrupts disabled would not end. */
+/* Main loop of the second processor. It polls instead of halting: start_second() sends no interrupt. */
 static _Noreturn void serve_second(void)
 {
     for (;; pause()) {
@@ -176,7 +176,7 @@ _Noreturn void machine_exit(uint8_t code)
         service(SERVICE_EXIT, code, 0);
 }
 
-/* Page tables for addresses that the VMM has not mapped: one directory per GiB, and some tables above them. */
+/* Page tables for addresses that the VMM has not mapped: one page directory per GiB, plus upper-level tables. */
 static uint64_t table_pool[80][512] __attribute__((aligned(4096)));
 static size_t tables_used;
 
@@ -207,14 +207,14 @@ void map(uint64_t address, uint64_t bytes)
     fence();
 }
 
-/* TSC ticks per microsecond: as reported by CPUID, else an upper bound. */
+/* Returns TSC ticks per microsecond: as reported by CPUID, otherwise an upper bound. */
 static uint64_t ticks(void)
 {
     static uint64_t known;
     if (!known) {
         uint32_t a = 0, b, c = 0, d;
         __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
-        /* For a leaf beyond the highest one, an Intel processor returns the data of the highest leaf. */
+        /* For a leaf above the maximum, an Intel processor returns the data of the maximum leaf. */
         bool told = a >= 0x15;
         a = 0x15, c = 0;
         __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
-/* The processors: rings, interrupts, time. */
+/* Processors: rings, interrupts, time. */
 #ifndef CPU_H
 #define CPU_H
 
@@ -7,7 +7,7 @@
 #define SELECTOR_KERNEL_DATA 0x10
 #define SELECTOR_USER_DATA 0x1b
 #define SELECTOR_USER_CODE 0x23
-#define SELECTOR_TASK 0x28      /* of the first processor; that of the second is 16 bytes higher */
+#define SELECTOR_TASK 0x28      /* of the first processor; the second processor's is 16 higher */
 
 /* MAILBOX_ADDRESS + offsetof(struct mailbox, interrupts) */
 #define MAILBOX_INTERRUPTS 0x10800
@@ -26,12 +26,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Services of ring 0. Ring 3 calls them by UD2, since a KVM that interprets ring 0 supports neither INT nor SYSCALL
- * here. */
+/* Services of ring 0. Ring 3 requests them with UD2, since a KVM that interprets ring 0 supports neither INT nor
+ * SYSCALL for this. */
 enum service {
-    SERVICE_WRITE,      /* text, bytes: writes to the serial port */
+    SERVICE_WRITE,      /* address, length: writes text to the serial port */
     SERVICE_EXIT,       /* code: ends the VM */
-    SERVICE_HALT,       /* vector, count: halts until the vector has been taken so many times */
+    SERVICE_HALT,       /* vector, count: halts until the vector has been taken `count` times */
     SERVICE_TABLES,     /* returns the address of the top-level page table */
 };
 
@@ -55,10 +55,10 @@ static inline void fence(void)
     __asm__ volatile("mfence" : : : "memory");
 }
 
-/* Returns the number of TSC ticks in a number of microseconds. */
+/* Converts microseconds to TSC ticks. */
 uint64_t microseconds(uint64_t number);
 
-/* Returns the address of a message-signalled interrupt to the calling processor. */
+/* Returns the address of an MSI to the first processor (APIC ID 0). */
 uint64_t msi_address(void);
 
 /* Returns the number of interrupts taken with a vector, on all processors. */
@@ -67,9 +67,10 @@ uint64_t interrupts(uint8_t vector);
 /* Waits until a vector has been taken at least `count` times in total. Returns false after `within` microseconds. */
 bool wait_interrupts(uint8_t vector, uint64_t count, uint64_t within);
 
-/* The same without a time limit, with the processor halted: KVM does not run the vCPU until an interrupt arrives. */
+/* Like wait_interrupts() without a time limit, but halts: KVM does not run the vCPU until an interrupt arrives. */
 void halt_until(uint8_t vector, uint64_t count);
 
+/* Ends the VM. */
 _Noreturn void machine_exit(uint8_t code);
 
 /* Identity-maps addresses that the VMM has not mapped, in units of 1 GiB. */

@@ -5,7 +5,7 @@
 
     .section .text.entry, "ax"
     .globl entry
-/* Every processor enters here; see boot_info.h for its state. Processors after the second are not used and halt. */
+/* Entry point of all processors; see boot_info.h for their state. Processors after the second are unused and halt. */
 entry:
     cld
     cmp $2, %rsi
@@ -68,7 +68,7 @@ vectors:
     .set vector, vector + 1
     .endr
 
-/* Counts the vector and signals end of interrupt to the local APIC. Uses few instructions, since ring 0 may be slow. */
+/* Counts the vector and signals end of interrupt to the local APIC. Short, since KVM may interpret ring 0. */
 interrupt:
     xchg %rax, (%rsp)
     lock incq MAILBOX_INTERRUPTS(, %rax, 8)
@@ -83,7 +83,8 @@ exception:
     and $-16, %rsp
     call exception_taken
 
-/* UD2 in ring 3 requests a service of ring 0: rax has the service number, rdi and rsi its arguments, rax the result.
+/* UD2 in ring 3 requests a service of ring 0. rax has the service number, rdi and rsi have its arguments; the result is
+ * returned in rax.
  * (PVM, a KVM without hardware virtualisation, does not deliver INT and SYSCALL as expected, but does deliver
  * exceptions.) */
 undefined:

@@ -10,7 +10,7 @@
 
 #define PATIENCE 10000000
 
-/* RAM of the PF's driver and of two VF drivers: one for odd VF numbers, one for even ones. */
+/* RAM of the drivers: of the PF, of even-numbered VFs, of odd-numbered VFs. */
 static uint8_t rams[3][RAM_BYTES] __attribute__((aligned(4096)));
 
 const char *const class_names[CLASSES] = { "render", "video", "video enhance", "copy", "compute" };
@@ -29,7 +29,7 @@ void gpu_init(struct gpu *gpu, const char *name, const struct function *function
     uint8_t *ram = rams[number ? 1 + number % 2 : 0];
     if (boot_option("high")) {
         if (boot->ram_high < 64 * RAM_BYTES)
-            fail("high: there is no RAM from 4 GiB on");
+            fail("high: not enough RAM above 4 GiB");
         ram = (uint8_t *)(0x100000000 + (uint64_t)number * RAM_BYTES);
         map((uint64_t)ram, RAM_BYTES);
     }
@@ -51,8 +51,8 @@ void show_memory(struct gpu *gpu)
     expect("a GGTT entry, read back", (uint64_t)gpu->ram, last & 0x3ffffffff000);
 }
 
-/* Four levels: tables 0 to 2, with entries that have no local memory bit, then 2 MiB pages of local memory and one
- * table of RAM pages. */
+/* Page tables of four levels, in local memory. Entries that refer to tables have no local memory bit. Table 2 maps
+ * 2 MiB pages of local memory, table 3 the driver's RAM. */
 void write_tables(struct gpu *gpu)
 {
     const uint64_t table = 0x003, local_2m = 0x883, system = 0x003;
@@ -125,12 +125,12 @@ uint64_t serve_memory_interrupts(struct gpu *gpu)
         volatile uint8_t *byte = gpu->ram + RAM_INTERRUPTS + 0x400 + n;
         if (!*byte)
             continue;
-        expect("a source of memory-based interrupts", 0xff, *byte);
+        expect("the source byte of a memory-based interrupt", 0xff, *byte);
         *byte = 0;
         fence();
         unsigned bit = n == 25 ? 15 : 0;    /* GUC2HOST, or a user interrupt */
         volatile uint8_t *status = gpu->ram + RAM_INTERRUPTS + 16 * n + bit;
-        expect("the status of a source", 0xff, *status);
+        expect("the status of an interrupt source", 0xff, *status);
         *status = 0;
         seen |= 1ull << n;
     }
@@ -142,7 +142,7 @@ void expect_sources(struct gpu *gpu, const char *what, uint64_t wanted)
     static uint64_t served[256];
     uint64_t seen = 0;
     for (uint64_t start = tsc(); (seen & wanted) != wanted; pause()) {
-        /* Sources are checked only after an MSI, since a driver would not know of them without one. */
+        /* Sources are read only after an MSI, as in a driver. */
         uint64_t count = interrupts(gpu->vector);
         if (count != served[gpu->vector]) {
             served[gpu->vector] = count;
@@ -170,7 +170,7 @@ static void write_image(struct gpu *gpu, unsigned id, enum engine_class class)
     for (unsigned n = 0; n < 9; n++)
         write32(image + 4 * (0x22 + 2 * n), bases[class] + second[n]);
     write32(image + 4 * 0x34, 0x05000001);      /* MI_BATCH_BUFFER_END */
-    write32(image + 4 * 0x03, 0x00090009);      /* nothing to restore yet */
+    write32(image + 4 * 0x03, 0x00090009);      /* restore inhibit: the context is new */
     write32(image + 4 * 0x09, gpu->shown + OWN_RINGS + 0x1000 * id);
     write32(image + 4 * 0x0b, 1);               /* a ring of 4 KiB */
     write32(image + 4 * 0x33, gpu->own + OWN_TABLES);
@@ -188,7 +188,7 @@ static void write_image(struct gpu *gpu, unsigned id, enum engine_class class)
     *(volatile uint32_t *)(gpu->ram + RAM_INTERRUPTS + 0x440) = 1;
 }
 
-/* The value that the last batch of a context stores. */
+/* Returns the value that the last batch of a context stores. */
 static uint32_t stored(const struct gpu *gpu, unsigned id)
 {
     return 0x5e000000 | (gpu->function->routing_id & 0xffu) << 16 | id << 12 | (gpu->seqno[id] & 0xfff);
@@ -272,7 +272,7 @@ void submit_by_page(struct gpu *gpu, unsigned id, enum engine_class class, unsig
 {
     const uint32_t armed = 0xacedbeef, not_armed = 0xdeadbeef;
     unsigned doorbell = 2, page = 5 + id;
-    expect("a page that no doorbell watches", not_armed, page_read(gpu, page));
+    expect("a page without a doorbell", not_armed, page_read(gpu, page));
     REQUEST(gpu, "ALLOCATE_DOORBELL", 0xf0000000, 0x0010, id, doorbell, DOORBELL_PAGE(page), 0, 0);
     while (rounds--) {
         queue_batch(gpu, id, NULL, 0);
@@ -280,10 +280,10 @@ void submit_by_page(struct gpu *gpu, unsigned id, enum engine_class class, unsig
         expect_batch(gpu, id, class);
     }
     queue_batch(gpu, id, NULL, 0);
-    expect("a page that a doorbell watches: the read rings", armed, page_read(gpu, page));
+    expect("a page with a doorbell, which the read rings", armed, page_read(gpu, page));
     expect_batch(gpu, id, class);
     REQUEST(gpu, "DEALLOCATE_DOORBELL", 0xf0000000, 0x0020, id);
-    expect("the page when the doorbell is gone", not_armed, page_read(gpu, page));
+    expect("the page after the doorbell was deallocated", not_armed, page_read(gpu, page));
 }
 
 void end_context(struct gpu *gpu, unsigned id)

@@ -45,7 +45,7 @@
 /* Layout of the GGTT range that starts at gpu.shown: the driver's local memory, its RAM, the firmware. */
 #define SHOWN_RAM 0x400000
 #define SHOWN_FIRMWARE 0x500000
-/* Layout of a process's address space: the driver's local memory from 0, then its RAM, then the frame of show_frame. */
+/* Layout of a process's address space: the driver's local memory at 0, its RAM, the frame mapped by show_frame(). */
 #define PROCESS_RAM 0x400000
 #define PROCESS_FRAME 0x600000
 #define RAM_BYTES 0x10000
@@ -61,17 +61,17 @@ struct gpu {
     const char *name;
     const struct function *function;
     bool vf;
-    uint8_t vector;                 /* 0x40 + the function's number */
+    uint8_t vector;                 /* 0x40 + function number (0: PF) */
     uint64_t registers, local;      /* addresses of the BARs */
-    uint64_t own;                   /* offset of this driver's part of local memory, a multiple of 2 MiB */
-    uint64_t shown;                 /* GGTT address of that part */
-    uint8_t *ram;                   /* RAM_BYTES of guest memory; above 4 GiB with the word `high` */
+    uint64_t own;                   /* offset of this driver's range in local memory, a multiple of 2 MiB */
+    uint64_t shown;                 /* GGTT address of that range */
+    uint8_t *ram;                   /* RAM_BYTES of guest memory; above 4 GiB with the option `high` */
     uint32_t tail, head;            /* of the CT rings to and from the GuC, in dwords */
     uint32_t image_tail[8];         /* tails of the contexts' rings, in bytes */
     uint32_t seqno[8];
 };
 
-/* Messages from the GuC are truncated to this length in HXG dwords. */
+/* Messages from the GuC are truncated to this number of HXG dwords. */
 #define MESSAGE_DWORDS 16
 struct message {
     unsigned length;                /* HXG dwords */
@@ -101,11 +101,11 @@ void load_guc(struct gpu *gpu);
 
 /* Sends a request of up to four dwords through the mailbox; the response replaces it in `message`. */
 void mail(struct gpu *gpu, uint32_t message[4]);
-/* The same; fails unless the response has the header `expected`. */
+/* Like mail(), for a request of three dwords; fails unless the response has the header `expected`. */
 void mail_expect(struct gpu *gpu, const char *what, uint32_t action, uint32_t one, uint32_t two, uint32_t expected);
 /* Opens the CT rings to and from the GuC. */
 void open_rings(struct gpu *gpu);
-/* Sends a message, HXG header first. For a request, `fence` identifies the response. */
+/* Sends a message, which starts with its HXG header. For a request, `fence` identifies the response. */
 void send(struct gpu *gpu, uint32_t fence, const uint32_t *hxg, unsigned length);
 #define SEND_FAST(gpu, action, ...)                                                                                    \
     do {                                                                                                               \
@@ -132,23 +132,23 @@ uint64_t serve_interrupts(struct gpu *gpu);
 uint64_t serve_memory_interrupts(struct gpu *gpu);
 /* Waits for MSIs until all these sources have reported an interrupt. */
 void expect_sources(struct gpu *gpu, const char *what, uint64_t sources);
-/* The source of the GuC. */
+/* Interrupt source of the GuC. */
 #define SOURCE_GUC (1ull << 25)
 uint64_t source_of(enum engine_class class);
 extern const char *const class_names[CLASSES];
 
-/* Starts a context of a class in slot `id`, 0 to 7: writes image, ring and tables, registers and enables the
- * context, and queues a first batch. */
+/* Starts a context of a class with ID `id`, 0 to 7: writes the image, queues a first batch, and registers and enables
+ * the context. */
 void start_context(struct gpu *gpu, unsigned id, enum engine_class class);
-/* Queues a batch with these commands in the context's ring. At its end the batch stores a context-specific value to
- * local memory and to RAM. After the batch, the ring stores a seqno and sends a user interrupt. */
+/* Queues a batch with these commands in the context's ring. The batch then stores a context-specific value to local
+ * memory and to RAM. After the batch, the ring stores a seqno and raises a user interrupt. */
 void queue_batch(struct gpu *gpu, unsigned id, const uint32_t *commands, unsigned count);
 /* Notifies the GuC of new work in the ring. */
 void submit(struct gpu *gpu, unsigned id);
-/* Waits for the last batch, and checks everything it has written. */
+/* Waits for the last batch, and checks all values that it stored. */
 void expect_batch(struct gpu *gpu, unsigned id, enum engine_class class);
-/* Submits the same batches through a page of the doorbell window, like a user space process: without a message, and
- * without involving the kernel driver. */
+/* Submits batches through a page of the doorbell window, as a user space process does: without a message and without
+ * the kernel driver. */
 void submit_by_page(struct gpu *gpu, unsigned id, enum engine_class class, unsigned rounds);
 void end_context(struct gpu *gpu, unsigned id);
 /* Invalidates the function's TLB entries, and waits for completion. */

@@ -14,7 +14,7 @@
 #define TO_GUC_HEAD (OWN_CTB + 0x000)
 #define FROM_GUC_HEAD (OWN_CTB + 0x800)
 
-/* Microseconds: more than the drivers' timeouts (contract K.9), since other processes may use the host's CPUs. */
+/* Timeout in microseconds: longer than the drivers' (contract K.9), since the host's CPUs may be busy. */
 #define PATIENCE 10000000
 
 uint32_t reg_read(const struct gpu *gpu, uint32_t reg)
@@ -30,7 +30,7 @@ void reg_write(const struct gpu *gpu, uint32_t reg, uint32_t value)
     write32(gpu->registers + reg, value);
 }
 
-/* Writes the engines of each class (contract B.7): instances as fused in the card file. */
+/* Writes the ADS with the engine instances of each class (contract B.7), as fused in the card file. */
 static void write_ads(struct gpu *gpu)
 {
     static const uint32_t instances[CLASSES] = { 0x1, 0x5, 0x3, 0x1, 0xf };
@@ -96,7 +96,7 @@ void load_guc(struct gpu *gpu)
         if (!(reg_read(gpu, REG_DMA_CONTROL) & 1) && (status >> 8 & 0xff) == 0xf0)
             break;
     }
-    expect("START_DMA after completion", 0, reg_read(gpu, REG_DMA_CONTROL) & 1);
+    expect("START_DMA after the DMA completed", 0, reg_read(gpu, REG_DMA_CONTROL) & 1);
     expect("GUC_STATUS: ready", 0x8001f0ec, status);
     step("%s: the GuC has its firmware, %u bytes by DMA from guest memory at %x, and runs", gpu->name, (uint64_t)moved,
          at);
@@ -111,12 +111,12 @@ void mail(struct gpu *gpu, uint32_t message[4])
     uint32_t header = 0;
     for (uint64_t start = tsc(); tsc() - start < microseconds(PATIENCE); pause()) {
         header = reg_read(gpu, REG_MAILBOX(0));
-        /* A response of the GuC other than BUSY. */
+        /* A message from the GuC other than BUSY. */
         if (header >> 31 && (header >> 28 & 7) != 3)
             break;
     }
     if (!(header >> 31))
-        fail("%s: the GuC does not answer request %x; the mailbox has %x", gpu->name, (uint64_t)message[0],
+        fail("%s: no response of the GuC to request %x; the mailbox has %x", gpu->name, (uint64_t)message[0],
              (uint64_t)header);
     for (int n = 0; n < 4; n++)
         message[n] = reg_read(gpu, REG_MAILBOX(n));
@@ -127,7 +127,7 @@ void mail_expect(struct gpu *gpu, const char *what, uint32_t action, uint32_t on
     uint32_t message[4] = { action, one, two, 0 };
     mail(gpu, message);
     if (message[0] != expected)
-        fail("%s: %s: expected %x, the GuC answers %x", gpu->name, what, (uint64_t)expected, (uint64_t)message[0]);
+        fail("%s: %s: expected %x, the GuC responds %x", gpu->name, what, (uint64_t)expected, (uint64_t)message[0]);
 }
 
 void open_rings(struct gpu *gpu)
@@ -147,7 +147,7 @@ void open_rings(struct gpu *gpu)
         mail_expect(gpu, "SELF_CFG", 0x0508, keys[n][0] << 16 | keys[n][1], keys[n][2], 0xf0000001);
     gpu->tail = gpu->head = 0;
     mail_expect(gpu, "CONTROL_CTB", 0x4509, 1, 0, 0xf0000000);
-    step("%s: rings of messages are open, six values by mailbox", gpu->name);
+    step("%s: CT rings are open, configured by six mailbox requests", gpu->name);
 }
 
 static void put(struct gpu *gpu, uint32_t dword)
@@ -191,7 +191,7 @@ void expect_message(struct gpu *gpu, const char *what, unsigned length, uint32_t
 {
     struct message message = { 0 };
     if (!receive(gpu, &message, PATIENCE))
-        fail("%s: %s: the GuC sends nothing; expected %x %x %x", gpu->name, what, (uint64_t)header, (uint64_t)one,
+        fail("%s: %s: no message from the GuC; expected %x %x %x", gpu->name, what, (uint64_t)header, (uint64_t)one,
              (uint64_t)two);
     bool as_expected = message.length == length && message.hxg[0] == header;
     as_expected &= length < 2 || message.hxg[1] == one;

@@ -1,36 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
-/* The tests: each is a theme of the command line. A test prints its steps and does not return from a failed one. */
+/* The tests. The command line selects one by its name ("theme"). A test prints a line per passed check; a failed check
+ * ends the VM. */
 #ifndef LIFE_H
 #define LIFE_H
 
 #include "gpu.h"
 
-/* The PF's driver; pf_up places the PF's BARs and sets up firmware, CT rings and interrupts. */
+/* The PF's driver. pf_up loads the firmware and sets up CT rings and interrupts; the BARs must have addresses. */
 extern struct gpu pf_gpu;
 void pf_up(void);
-/* `pf`: firmware, messages, contexts on each engine class and their destruction; FLR, and the same again. */
+/* `pf`: firmware, messages, contexts on each engine class; repeated after an FLR and after a bus reset. */
 void pf_life(void);
-/* `vf`: two VFs are provisioned, driven, checked for isolation, reset and disabled; reset of the PF at the end. */
+/* `vf`: two VFs are provisioned, driven, checked for isolation, reset and disabled; finally the PF is reset. */
 void vf_life(void);
-/* `many`: all VFs of the card. */
+/* `many`: drives all VFs of the card. */
 void many_vfs(void);
 /* Provisions VFs and enables them. */
 void vfs_up(unsigned count);
-/* Starts a VF's driver; runs work on the VF. */
+/* Starts a VF's driver. vf_works runs batches on it; `alone` also checks that they raise no MSI of the PF. */
 void vf_up(unsigned vf);
 void vf_works(unsigned vf, bool alone);
-/* VF 1 resets itself by FLR, the PF's driver handles it, and VF 1's driver works again. */
+/* Resets VF 1 by FLR, handles the reset in the PF's driver, and restarts VF 1's driver. */
 void reset_vf_1(bool alone);
-/* `two`: a second processor accesses the same registers while the first submits; then each drives separate
+/* `two`: a second processor accesses the same registers while the first submits; then the processors drive different
  * functions. */
 void two_processors(void);
-/* `moves`: BARs at other addresses, including invalid ones; accesses of all kinds. */
+/* `moves`: BARs at other addresses, including invalid ones; accesses of all widths and alignments. */
 void moves(void);
-/* `races`: the same with VFs and resets, while a second processor uses them. */
+/* `races`: moves BARs, toggles VFs and decoding, and resets functions while a second processor accesses them. */
 void races(void);
-/* `chaos`: random accesses, controlled by seed= and rounds=, after which the card must be usable again. */
+/* `chaos`: random accesses (seed=, rounds=), after which a reset must make the card usable again. */
 void chaos(void);
-/* `bench`: measures, and reports in the mailbox. */
+/* `bench`: writes measurements to the mailbox. */
 void bench(void);
 
 #endif

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
 /*
- * The test mailbox: by it a test on the host makes this guest's processor access memory and devices.
+ * The test mailbox, through which a test on the host makes this guest's processor access memory and devices.
  *
- * One page of guest memory at MAILBOX_ADDRESS, which the VMM does not use (arctic_vmm::layout::MAILBOX): the host
- * accesses it through the memory that it has given to the guest. All fields are little-endian; the Rust equivalent is
- * `arctic_vmm::agent`, with the offsets asserted below.
+ * The mailbox is one page of guest memory at MAILBOX_ADDRESS (arctic_vmm::layout::MAILBOX), which the VMM does not use
+ * otherwise. The host accesses it through its mapping of guest memory. All fields are little-endian. The Rust
+ * equivalent is `arctic_vmm::agent`, with the offsets asserted below.
  *
- * The guest's command line selects what the guest does; with `agent` it serves the mailbox, in ring 3, where the
- * processor executes natively even under a KVM that interprets ring 0:
+ * With the command line `agent` the guest serves the mailbox, in ring 3, where the processor executes natively even
+ * under a KVM that interprets ring 0:
  *
  *   guest   writes MAILBOX_MAGIC and `version`, then `state` = MAILBOX_READY
  *   host    writes `command` and `argument`s (and `data`), then `request` = the last request + 1
- *   guest   executes it, writes `status` and `result`, then `answer` = `request`
+ *   guest   executes the command, writes `status` and `result`, then `answer` = `request`
  *
- * Only one command is in progress at a time. Requests start with 1. The host may write MAILBOX_EXIT between any two
- * commands. `interrupts` counts the interrupts taken with each vector, with or without an agent; vectors 0x30 to 0x7f
- * and 0x90 to 0xef are free for any use. `report` has the guest's measurements (see bench.h).
+ * Only one command is in progress at a time. The first request is 1. The host may send MAILBOX_EXIT between any two
+ * commands. `interrupts` counts the interrupts taken with each vector, with or without an agent; tests may use vectors
+ * 0x30 to 0x7f and 0x90 to 0xef. `report` has the guest's measurements (see bench.h).
  */
 #ifndef MAILBOX_H
 #define MAILBOX_H
@@ -29,8 +29,8 @@
 
 enum mailbox_state {
     MAILBOX_ABSENT = 0,     /* the guest has not started yet, or does not serve commands */
-    MAILBOX_READY = 1,      /* it serves commands */
-    MAILBOX_GONE = 2,       /* it has ended: MAILBOX_EXIT, or an exception */
+    MAILBOX_READY = 1,      /* the guest serves commands */
+    MAILBOX_GONE = 2,       /* the guest has ended: MAILBOX_EXIT, or an exception */
 };
 
 enum mailbox_command {
@@ -41,28 +41,28 @@ enum mailbox_command {
     MAILBOX_READ = 1,
     /* Like MAILBOX_READ, and [2]: the value to write. */
     MAILBOX_WRITE = 2,
-    /* Copies between any two addresses, ascending: [0]: to, [1]: from, [2]: total bytes, [3]: width of each access
-     * in bytes. Both addresses and the total must be multiples of the width. An address may be in `data` of this
-     * page. */
+    /* Copies between any two addresses, in ascending order: [0]: destination, [1]: source, [2]: total bytes, [3]:
+     * width of each access in bytes. Both addresses and the total must be multiples of the width. An address may be in
+     * `data` of this page. */
     MAILBOX_COPY = 3,
     /* Fills: [0]: first address, [1]: total bytes, [2]: value, [3]: width of each access in bytes, [4]: added to the
      * value after each access. */
     MAILBOX_FILL = 4,
-    /* Waits until interrupts[[0]] is at least [1], at most [2] microseconds. result[0]: the count. */
+    /* Waits until interrupts[[0]] is at least [1], for at most [2] microseconds. result[0]: the count. */
     MAILBOX_WAIT_INTERRUPT = 5,
-    /* Waits until a read of [0] with width [1], masked by [2], gives [3], at most [4] microseconds. result[0]: the
-     * value read last, unmasked. */
+    /* Waits until a read of [0] with width [1], masked with [2], returns [3], for at most [4] microseconds.
+     * result[0]: the last value read, unmasked. */
     MAILBOX_WAIT_VALUE = 6,
-    /* Repeats the same read [2] times: [0]: address, [1]: width. result[0]: total TSC cycles, [1]: the last value. */
+    /* Repeats a read [2] times: [0]: address, [1]: width. result[0]: total TSC cycles, [1]: the last value read. */
     MAILBOX_TIME_READS = 7,
-    /* Repeats the same write [2] times: [0]: address, [1]: width, [3]: the value. result[0]: total TSC cycles. */
+    /* Repeats a write [2] times: [0]: address, [1]: width, [3]: the value. result[0]: total TSC cycles. */
     MAILBOX_TIME_WRITES = 8,
-    /* Data for a driver's interrupts and delays: result[0]: address of an MSI to this processor, [1]: TSC cycles per
+    /* Returns properties of the VM for a driver. result[0]: address of an MSI to this processor, [1]: TSC cycles per
      * microsecond. */
     MAILBOX_MACHINE = 9,
     /* Halts the vCPU until interrupts[[0]] is at least [1], without a time limit. result[0]: the count. */
     MAILBOX_HALT = 10,
-    /* Ends the VM with the exit code [0]. `answer` is written before. */
+    /* Ends the VM with the exit code [0], after writing `answer`. */
     MAILBOX_EXIT = 11,
 };
 
@@ -83,10 +83,10 @@ struct mailbox_report {
     uint64_t rounds;            /* 0: not measured */
 };
 
-/* The guest's accesses to one function's registers; accesses to configuration space are not counted. */
+/* Numbers of the guest's accesses to one function's registers; configuration accesses are not counted. */
 struct mailbox_accesses {
     uint64_t reads;
-    uint64_t writes;            /* without those counted in `events` */
+    uint64_t writes;            /* except those counted in `events` */
     uint64_t events;            /* writes to the registers that can be ioeventfds */
     uint64_t pages;             /* reads and writes of pages of the doorbell window */
 };
@@ -102,7 +102,7 @@ struct mailbox {
     volatile uint64_t argument[MAILBOX_ARGUMENTS];      /* 0x028, by the host */
     volatile uint64_t result[MAILBOX_RESULTS];          /* 0x058 */
     uint8_t reserved[0x98];
-    struct mailbox_accesses accesses[8];        /* 0x100: of the PF, VF 1, ...; the eighth is of VF 7 and higher */
+    struct mailbox_accesses accesses[8];        /* 0x100: PF, VF 1, ...; the eighth is for VF 7 and higher */
     volatile struct mailbox_report report[MAILBOX_REPORTS];     /* 0x200 */
     volatile uint8_t data[MAILBOX_DATA_BYTES];  /* 0x400, by the host and by commands */
     volatile uint64_t interrupts[256];          /* 0x800 */

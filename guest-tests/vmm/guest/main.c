@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
-/* Evaluates the guest's command line, which selects a theme. */
+/* Evaluates the guest's command line, which selects a test ("theme"). */
 
 #include "agent.h"
 #include "boot_info.h"
@@ -18,15 +18,15 @@ static const struct {
     const char *word, *what;
     void (*run)(void);
 } themes[] = {
-    { "enumerate", "finds, sizes and places the card", enumeration },
+    { "enumerate", "finds the card, sizes its BARs and assigns addresses", enumeration },
     { "pf", "the life of the PF", pf_life },
     { "vf", "the life of two VFs under their PF", vf_life },
     { "many", "all VFs of the card", many_vfs },
-    { "two", "two processors at once", two_processors },
+    { "two", "two processors concurrently", two_processors },
     { "moves", "BARs at other addresses, including invalid ones", moves },
-    { "races", "VFs, BARs and the card change while another processor uses them", races },
+    { "races", "VFs, BARs and the card change while another processor accesses them", races },
     { "chaos", "random accesses", chaos },
-    { "bench", "measures", bench },
+    { "bench", "measurements", bench },
 };
 
 void main_at_ring3(void)

@@ -19,7 +19,7 @@ MMIO_WIDTH(16)
 MMIO_WIDTH(32)
 MMIO_WIDTH(64)
 
-/* The same with the width in bytes as an argument: 1, 2, 4 or 8. */
+/* Like the functions above, with the width in bytes as an argument: 1, 2, 4 or 8. */
 static inline uint64_t access_read(uint64_t address, uint64_t width)
 {
     switch (width) {

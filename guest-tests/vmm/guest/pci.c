@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
-/* Enumerates the bus, as firmware and operating system do together: no BAR has an address when the guest starts. */
+/* Enumerates the bus and assigns addresses, as firmware and operating system do. No BAR has an address initially. */
 
 #include "pci.h"
 #include "boot_info.h"
@@ -63,7 +63,7 @@ void config_write16(const struct function *function, uint16_t at, uint16_t value
     write16(function->config + at, value);
 }
 
-/* Follows both capability lists. A cyclic list, or one that leaves its space, is an error. */
+/* Walks both capability lists. Fails if a list is cyclic or contains an invalid offset. */
 static void find_capabilities(struct function *function, const char *name)
 {
     if (config_read16(function, 0x06) & 0x10) {
@@ -82,7 +82,7 @@ static void find_capabilities(struct function *function, const char *name)
                 function->power = at;
                 break;
             case CAP_MSIX:
-                fail("%s: MSI-X at %x, which the driver would take for another kind of card", name, (uint64_t)at);
+                fail("%s: MSI-X at %x: the driver would use memory-based interrupts", name, (uint64_t)at);
             }
         }
     }
@@ -136,7 +136,7 @@ static void find_bridges(void)
     expect("header type of the root port", 1, read8(root_port.config + 0x0e) & 0x7f);
     if (!root_port.express)
         fail("the root port has no PCI Express capability");
-    expect("kind of port", 4, config_read16(&root_port, root_port.express + EXPRESS_CAPS) >> 4 & 0xf);
+    expect("PCI Express port type", 4, config_read16(&root_port, root_port.express + EXPRESS_CAPS) >> 4 & 0xf);
     step("bridges: host bridge %x, root port %x at devfn %x", (uint64_t)config_read32(&host_bridge, 0),
          (uint64_t)config_read32(&root_port, 0), (uint64_t)root_port.routing_id);
     unsigned others = 0;
@@ -146,7 +146,7 @@ static void find_bridges(void)
         if (other.routing_id != 0 && other.routing_id != root_port.routing_id)
             others += id != 0xffffffff;
     }
-    step("bus 0: %u other devices; absent ones read all ones", (uint64_t)others);
+    step("bus 0: %u other devices; absent devices read all ones", (uint64_t)others);
 }
 
 void number_buses(void)
@@ -154,7 +154,7 @@ void number_buses(void)
     struct function nobody = function_at(CARD_BUS << 8);
     config_write16(&root_port, BRIDGE_CONTROL, 0);
     config_write32(&root_port, BRIDGE_BUSES, 0);
-    expect("bus 1 before the root port has numbers", 0xffffffff, config_read32(&nobody, 0));
+    expect("bus 1 before the root port has bus numbers", 0xffffffff, config_read32(&nobody, 0));
     config_write32(&root_port, BRIDGE_BUSES, CARD_BUS << 16 | CARD_BUS << 8);
     expect("bus numbers of the root port", CARD_BUS << 16 | CARD_BUS << 8,
            config_read32(&root_port, BRIDGE_BUSES) & 0xffffff);
@@ -178,7 +178,7 @@ static void look_at_sriov(void)
     expect("first VF offset", 1, config_read16(&pf, at + SRIOV_OFFSET));
     expect("VF stride", 1, config_read16(&pf, at + SRIOV_STRIDE));
     expect("page of 4 KiB", 1, config_read32(&pf, at + SRIOV_PAGE_SIZE));
-    expect("VF Enable at first", 0, config_read16(&pf, at + SRIOV_CONTROL) & VF_ENABLE);
+    expect("initial VF Enable", 0, config_read16(&pf, at + SRIOV_CONTROL) & VF_ENABLE);
     pf.vf_registers = size_bar(&pf, at + SRIOV_BAR);
     pf.vf_local = size_bar(&pf, at + SRIOV_BAR + 8);
     expect("VF BAR 0", 16 * MIB, pf.vf_registers.size);
@@ -188,13 +188,13 @@ static void look_at_sriov(void)
          pf.vf_registers.size / MIB, pf.vf_local.size / MIB);
 }
 
-/* Selects the smallest and the largest size of VF Resizable BAR and checks their effect; then restores the size. */
+/* Selects the smallest and the largest size of VF Resizable BAR, checks their effect and restores the size. */
 static void look_at_vf_rebar(void)
 {
     uint16_t at = pf.vf_rebar;
     uint32_t sizes = config_read32(&pf, at + 4) >> 4, control = config_read32(&pf, at + 8);
-    expect("VF Resizable BAR is about BAR", 2, control & 7);
-    expect("resizable VF BARs", 1, control >> 5 & 7);
+    expect("BAR index of VF Resizable BAR", 2, control & 7);
+    expect("number of resizable VF BARs", 1, control >> 5 & 7);
     unsigned first = __builtin_ctz(sizes), last = 31 - __builtin_clz(sizes);
     unsigned both[2] = { first, last };
     for (int n = 0; n < 2; n++) {
@@ -202,7 +202,7 @@ static void look_at_vf_rebar(void)
         expect("VF BAR 2 resized", MIB << both[n], size_bar(&pf, pf.sriov + SRIOV_BAR + 8).size);
     }
     config_write32(&pf, at + 8, control);
-    expect("VF BAR 2 as it was", pf.vf_local.size, size_bar(&pf, pf.sriov + SRIOV_BAR + 8).size);
+    expect("VF BAR 2 with its original size", pf.vf_local.size, size_bar(&pf, pf.sriov + SRIOV_BAR + 8).size);
     step("VF Resizable BAR at %x: %u to %u MiB", (uint64_t)at, 1ull << first, 1ull << last);
 }
 
@@ -253,7 +253,7 @@ static void place_bar(const struct function *function, uint16_t at, struct bar *
     bar->address = room;
     room += bar->size * count;
     if (room > boot->mmio64 + boot->mmio64_size)
-        fail("no room for BARs below %x", boot->mmio64 + boot->mmio64_size);
+        fail("no space for BARs below %x", boot->mmio64 + boot->mmio64_size);
     config_write32(function, at, bar->address);
     config_write32(function, at + 4, bar->address >> 32);
     uint64_t seen = config_read32(function, at) | (uint64_t)config_read32(function, at + 4) << 32;
@@ -275,7 +275,7 @@ void place(void)
     config_write32(&root_port, BRIDGE_PREFETCHABLE_BASE_HIGH, boot->mmio64 >> 32);
     config_write32(&root_port, BRIDGE_PREFETCHABLE_LIMIT_HIGH, last >> 32);
     config_write16(&root_port, COMMAND, COMMAND_MEMORY | COMMAND_MASTER);
-    expect("a register before memory decoding is on", 0xffffffff, read32(pf.registers.address + 0x101010));
+    expect("a register before memory decoding is enabled", 0xffffffff, read32(pf.registers.address + 0x101010));
     config_write16(&pf, COMMAND, COMMAND_MEMORY | COMMAND_MASTER);
     uint32_t seen = read32(counted_read(&pf) + 0x101010);
     if (!(seen & 0x80) || seen == 0xffffffff)
@@ -305,7 +305,7 @@ void function_level_reset(const struct function *function)
     uint16_t control = function->express + EXPRESS_DEVICE_CONTROL;
     config_write16(function, control, config_read16(function, control) | INITIATE_FLR);
     wait_milliseconds(100);     /* PCIe 6.6.2 */
-    expect("Initiate FLR reads", 0, config_read16(function, control) & INITIATE_FLR);
+    expect("Initiate FLR when read", 0, config_read16(function, control) & INITIATE_FLR);
 }
 
 void secondary_bus_reset(void)
@@ -351,5 +351,5 @@ void disable_vfs(void)
         expect("a VF's configuration space after VF Enable was cleared", 0xffffffff, config_read32(&vfs[n], 4));
         expect("a VF's register after VF Enable was cleared", 0xffffffff, read32(vfs[n].registers.address + 0x1901f8));
     }
-    step("VFs disabled: neither configuration space nor BARs answer");
+    step("VFs disabled: neither configuration space nor BARs respond");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
-/* The bus: configuration space, capabilities, BARs, MSI, SR-IOV (PCI Express 6.0; SR-IOV registers: 9.3.3). */
+/* PCI: configuration space, capabilities, BARs, MSI, SR-IOV (PCI Express 6.0; SR-IOV registers: 9.3.3). */
 #ifndef PCI_H
 #define PCI_H
 
@@ -63,9 +63,9 @@ struct function {
 
 extern struct function pf;
 
-/* Returns the mailbox's counters of the guest's accesses to a function's registers. */
+/* Returns the mailbox's counters of accesses to a function's registers. */
 struct mailbox_accesses *accesses_of(const struct function *function);
-/* Returns the address of the function's registers for one read, and counts the read. */
+/* Counts one register read of the function and returns the address of its registers. */
 uint64_t counted_read(const struct function *function);
 
 uint32_t config_read32(const struct function *function, uint16_t at);
@@ -73,21 +73,21 @@ uint16_t config_read16(const struct function *function, uint16_t at);
 void config_write32(const struct function *function, uint16_t at, uint32_t value);
 void config_write16(const struct function *function, uint16_t at, uint16_t value);
 
-/* Finds host bridge, root port and PF, and checks their registers and capabilities. Assigns no addresses. */
+/* Finds host bridge, root port and PF, and checks their registers and capabilities. Does not assign addresses. */
 void enumerate(void);
 /* Assigns bus numbers to the root port, without which no function below it responds; enables ARI forwarding. */
 void number_buses(void);
 /* Assigns addresses to the BARs of PF and VFs, opens the root port's window, enables the PF's memory decoding and
  * bus mastering. */
 void place(void);
-/* Makes a function send MSIs with the given vector to this processor. */
+/* Makes a function send MSIs with the given vector to the first processor. */
 void enable_msi(const struct function *function, uint8_t vector);
 /* Starts a Function Level Reset and waits for the time required by the specification. */
 void function_level_reset(const struct function *function);
 
-/* Makes the root port reset everything below it. */
+/* Resets the root port's secondary bus. */
 void secondary_bus_reset(void);
-/* Enables VFs 1 to `count`. vfs[] then has them with their BARs; the entry after the last has config 0. */
+/* Enables VFs 1 to `count` and sets their entries of vfs[]. The config of the next entry is 0. */
 void enable_vfs(uint16_t count);
 void disable_vfs(void);
 extern struct function vfs[65];

@@ -7,7 +7,7 @@
 #include "lifecycle.h"
 #include "mmio.h"
 
-/* The driver's memory: local memory at 64 MiB, and the GGTT address at which it is mapped. */
+/* The driver's range of local memory, at 64 MiB, and the GGTT address at which it is mapped. */
 #define PF_OWN 0x4000000
 #define PF_SHOWN 0xc0000000
 
@@ -16,7 +16,7 @@ struct gpu pf_gpu;
 static void registers_answer(void)
 {
     struct gpu *gpu = &pf_gpu;
-    /* Read twice: after the first exit KVM may cache that the page is emulated and use a faster path. */
+    /* Read twice: after the first exit KVM may cache that the page is emulated, and use a faster path. */
     expect("VF_CAP of the PF", 0, reg_read(gpu, REG_VF_CAP) & 1);
     expect("VF_CAP of the PF, again", 0, reg_read(gpu, REG_VF_CAP) & 1);
     /* The forcewake handshake (contract B.2): the acknowledgement follows the request. */
@@ -30,7 +30,7 @@ static void registers_answer(void)
         pause();
     if (reg_read(gpu, 0xa500) == before)
         fail("PF: the GPM time stamp does not advance: %x", before);
-    step("PF: registers answer: identity, forcewake, time stamp");
+    step("PF: registers respond: identity, forcewake, time stamp");
 }
 
 static void memory_is_memory(void)
@@ -44,7 +44,7 @@ static void memory_is_memory(void)
     uint64_t start = tsc(), rounds = 4096;
     for (uint64_t n = 0; n < rounds; n++)
         write64(local + PF_OWN + 8 * n, n);
-    step("PF: local memory keeps what is written; a write takes %u ticks", (tsc() - start) / rounds);
+    step("PF: local memory stores what is written; a write takes %u ticks", (tsc() - start) / rounds);
 }
 
 void pf_up(void)
@@ -64,11 +64,11 @@ void pf_up(void)
     open_rings(gpu);
     uint64_t before = interrupts(gpu->vector);
     invalidate(gpu);
-    expect_sources(gpu, "a message of the GuC's", SOURCE_GUC);
+    expect_sources(gpu, "a message from the GuC", SOURCE_GUC);
     step("PF: a message comes with an MSI: vector %x, %u so far", (uint64_t)gpu->vector,
          interrupts(gpu->vector) - before);
-    REQUEST(gpu, "an action that does not exist", 0xe0000030, 0x0666, 0);
-    step("PF: a request that does not exist is refused with UNKNOWN_ACTION");
+    REQUEST(gpu, "an unknown action", 0xe0000030, 0x0666, 0);
+    step("PF: an unknown action is rejected with UNKNOWN_ACTION");
 }
 
 static void work(void)
@@ -90,7 +90,7 @@ static void work(void)
     }
     step("PF: 200 more batches on all engines, each with its MSI");
     submit_by_page(gpu, 0, COPY, 20);
-    step("PF: 21 more by a page of the doorbell window, 20 writes and a read");
+    step("PF: 21 more through a page of the doorbell window, 20 writes and a read");
     for (unsigned n = 0; n < CLASSES; n++)
         end_context(gpu, n);
     step("PF: contexts disabled and deregistered");
@@ -108,10 +108,10 @@ static void sleep(void)
         serve_interrupts(gpu);
         expect_message(gpu, "TLB_INVALIDATION_DONE", 2, 0x90007001, 77, 0);
     }
-    step("PF: 20 MSIs woke a processor that halted");
+    step("PF: 20 MSIs woke a halted processor");
 }
 
-/* Causes one message of the GuC; its MSI may or may not be delivered. */
+/* Makes the GuC send one message; its MSI may or may not be delivered. */
 static void one_message(void)
 {
     struct gpu *gpu = &pf_gpu;
@@ -122,10 +122,10 @@ static void one_message(void)
 static void expect_silence(const char *what, uint8_t vector, uint64_t count)
 {
     if (wait_interrupts(vector, count + 1, 1000))
-        fail("PF: %s: an MSI came with vector %x", what, (uint64_t)vector);
+        fail("PF: %s: unexpected MSI with vector %x", what, (uint64_t)vector);
 }
 
-/* Vector change, mask, MSI disable: the VMM's MSI route must follow each change immediately. */
+/* Vector change, mask and MSI disable: the VMM must update the MSI route immediately on each change. */
 static void msi_rules(void)
 {
     struct gpu *gpu = &pf_gpu;
@@ -137,8 +137,8 @@ static void msi_rules(void)
         uint64_t count = interrupts(now), silent = interrupts(before);
         one_message();
         if (!wait_interrupts(now, count + 1, 10000000))
-            fail("PF: no MSI with its new vector %x", (uint64_t)now);
-        expect("MSIs with the vector before", silent, interrupts(before));
+            fail("PF: no MSI with the new vector %x", (uint64_t)now);
+        expect("MSIs with the previous vector", silent, interrupts(before));
     }
     uint64_t count = interrupts(first);
     config_write32(&pf, mask, 1);
@@ -147,21 +147,21 @@ static void msi_rules(void)
     expect("the pending bit while masked", 1, config_read32(&pf, pending));
     config_write32(&pf, mask, 0);
     if (!wait_interrupts(first, count + 1, 10000000))
-        fail("PF: no MSI when it was unmasked");
-    expect("the pending bit after that", 0, config_read32(&pf, pending));
+        fail("PF: no MSI after unmasking");
+    expect("the pending bit after unmasking", 0, config_read32(&pf, pending));
     config_write16(&pf, control, 0);
     count = interrupts(first);
     one_message();
-    expect_silence("MSI is off", first, count);
+    expect_silence("MSI disabled", first, count);
     config_write16(&pf, control, 1);
     count = interrupts(first);
     one_message();
     if (!wait_interrupts(first, count + 1, 10000000))
-        fail("PF: no MSI after MSI was off");
+        fail("PF: no MSI after MSI was enabled again");
     step("PF: MSIs follow vector, mask and enable");
 }
 
-/* D3hot, in which the driver puts an idle card: no access is answered, and no state is lost (contract A.3, B.12). */
+/* D3hot, into which the driver puts an idle card: BARs read all ones, and no state is lost (contract A.3, B.12). */
 static void power(void)
 {
     struct gpu *gpu = &pf_gpu;
@@ -182,7 +182,7 @@ static void power(void)
     step("PF: D3hot and back five times: GuC, rings, memory and MSI survive");
 }
 
-/* Without bus mastering the card does not access RAM and sends no MSI; local memory stays accessible to it. */
+/* Without bus mastering the card accesses no RAM and sends no MSI, but still accesses local memory. */
 static void bus_mastering(void)
 {
     struct gpu *gpu = &pf_gpu;
@@ -199,14 +199,14 @@ static void bus_mastering(void)
     expect_message(gpu, "NOTIFY_MEMORY_CAT_ERROR", 2, 0x90006000, 5, 0);
     expect_message(gpu, "CONTEXT_RESET_NOTIFICATION", 2, 0x90001008, 5, 0);
     expect("RAM without bus mastering", before, *stored);
-    expect_silence("bus mastering is off", gpu->vector, count);
+    expect_silence("bus mastering disabled", gpu->vector, count);
     config_write16(&pf, COMMAND, COMMAND_MEMORY | COMMAND_MASTER);
     serve_interrupts(gpu);      /* interrupts that could not be sent are lost */
     end_context(gpu, 5);
     start_context(gpu, 5, COPY);
     expect_batch(gpu, 5, COPY);
     end_context(gpu, 5);
-    step("PF: without bus mastering no RAM and no MSI; with it again both");
+    step("PF: without bus mastering no RAM access and no MSI; both again after it is enabled");
 }
 
 /* Checks that the reset has cleared the state, and starts the driver. */
@@ -215,7 +215,7 @@ static void after_reset(void)
     expect("command register after a reset", 0, config_read16(&pf, COMMAND));
     expect("BAR 0 after a reset", 0xc, config_read32(&pf, 0x10));
     expect("MSI Enable after a reset", 0, config_read16(&pf, pf.msi + 2) & 1);
-    expect("a register where BAR 0 was", 0xffffffff, read32(pf.registers.address + REG_GUC_STATUS));
+    expect("a register at the previous address of BAR 0", 0xffffffff, read32(pf.registers.address + REG_GUC_STATUS));
     place();
     expect("the GuC after a reset: not running", 0, reg_read(&pf_gpu, REG_GUC_STATUS) >> 8 & 0xff);
     pf_up();
@@ -237,11 +237,11 @@ void pf_life(void)
     function_level_reset(&pf);
     after_reset();
     work();
-    step("PF: alive again after its Function Level Reset");
+    step("PF: works after a Function Level Reset");
     secondary_bus_reset();
     after_reset();
     work();
-    step("PF: alive again after a reset of its bus");
+    step("PF: works after a reset of its bus");
 }
 
 /* Shared between the two processors. */
@@ -300,7 +300,7 @@ void two_processors(void)
     await_second();
     if (second_wrong || !rounds)
         fail("the second processor read a wrong register value or did not run: %u rounds", rounds);
-    step("two: 300 batches while the second processor rang and read %u times", rounds);
+    step("two: 300 batches while the second processor rang doorbells and read registers %u times", rounds);
     vfs_up(2);
     start_second(drive_vf_2);
     vf_up(1);
@@ -309,5 +309,5 @@ void two_processors(void)
     for (unsigned round = 0; round < 3; round++)
         reset_vf_1(false);
     await_second();
-    step("two: PF and VF 1, which was reset thrice, by the first processor, VF 2 by the second");
+    step("two: the first processor drove PF and VF 1, which was reset three times, the second VF 2");
 }

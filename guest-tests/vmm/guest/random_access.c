@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
-/* Random accesses to configuration spaces, registers and memory. The VM must survive them and must recover
- * afterwards. */
+/* Random accesses to configuration spaces, registers and memory. The VM must not crash, and the card must recover after
+ * a reset. */
 
 #include "boot_info.h"
 #include "console.h"
@@ -22,7 +22,7 @@ static uint64_t below(uint64_t *state, uint64_t limit)
     return (any(state) >> 16) % limit;
 }
 
-/* Mostly values with a meaning in some register. */
+/* Returns a value, mostly one that is meaningful in some register. */
 static uint64_t value(uint64_t *state)
 {
     switch (below(state, 6)) {
@@ -52,7 +52,8 @@ static void access(uint64_t *state, uint64_t address)
         access_read(address, width);
 }
 
-/* Host bridge, root port, PF, VFs and absent functions; but not MSI, which could then raise any vector. */
+/* Accesses host bridge, root port, PF, VFs and absent functions, except the MSI capability, which could then raise any
+ * vector. */
 static void configuration(uint64_t *state)
 {
     static const uint16_t first[] = { 0x000, 0x008, 0x100, 0x100, 0x100, 0x100, 0x101, 0x102, 0x108, 0x200 };
@@ -110,7 +111,7 @@ static void second(void)
     second_seed = state;
 }
 
-/* Resets the card by the means of a guest. */
+/* Restores bus numbers and D0, resets the card by FLR and assigns the BAR addresses again. */
 static void recover(void)
 {
     number_buses();

@@ -14,21 +14,21 @@
 #define QUOTA_GLOBAL 0x1000000ull
 #define QUOTA_CONTEXTS 64
 #define QUOTA_DOORBELLS 4
-/* Addresses: LMTT, local memory frames, GGTT ranges. */
+/* Addresses of the LMTT, of each VF's local memory frames, and of its GGTT range. */
 #define LMTT 0x2000000ull
 #define FRAMES(vf) (0x8000000ull + QUOTA_LOCAL * ((vf) - 1))
 #define GLOBAL(vf) (0x10000000ull + QUOTA_GLOBAL * ((vf) - 1))
 
 static struct gpu vf_gpus[64];
 
-/* Assigns a VF's GGTT entries to the VF, without a valid address. */
+/* Assigns a VF's GGTT entries to the VF, with address 0. */
 static void assign(unsigned vf)
 {
     for (uint64_t page = GLOBAL(vf) / 4096; page < (GLOBAL(vf) + QUOTA_GLOBAL) / 4096; page++)
         write64(pf_gpu.registers + GGTT + 8 * page, vf << 2 | 1);
 }
 
-/* Writes the LMTT: directory and tables of 64 KiB, an entry per 2 MiB of the VF's local memory (contract D.5). */
+/* Writes the LMTT: a directory and tables of 64 KiB with an entry per 2 MiB of a VF's local memory (contract D.5). */
 static void write_lmtt(unsigned count)
 {
     uint64_t directory = pf_gpu.local + LMTT;
@@ -57,7 +57,7 @@ static void provision(unsigned vf)
     };
     for (unsigned n = 0; n < sizeof(list) / 4; n++)
         write32(own_local(&pf_gpu, OWN_LIST + 4 * n), list[n]);
-    REQUEST(&pf_gpu, "UPDATE_VF_CFG: nine values are taken", 0xf0000000 | 9, 0x5503, vf, pf_gpu.shown + OWN_LIST, 0,
+    REQUEST(&pf_gpu, "UPDATE_VF_CFG: nine KLVs are accepted", 0xf0000000 | 9, 0x5503, vf, pf_gpu.shown + OWN_LIST, 0,
             sizeof(list) / 4);
 }
 
@@ -66,12 +66,12 @@ static uint64_t query(struct gpu *gpu, uint32_t key, unsigned dwords)
     uint32_t message[4] = { 0x5509, key };
     mail(gpu, message);
     if (message[0] != (0xf0000000 | dwords))
-        fail("%s: query of %x: expected %u dwords, the GuC answers %x", gpu->name, (uint64_t)key, (uint64_t)dwords,
+        fail("%s: query of %x: expected %u dwords, the GuC responds %x", gpu->name, (uint64_t)key, (uint64_t)dwords,
              (uint64_t)message[0]);
     return message[1] | (dwords == 2 ? (uint64_t)message[2] << 32 : 0);
 }
 
-/* The initialisation of a VF's driver, which obtains the provisioned quotas from the GuC. */
+/* Initialises a VF's driver, which queries its provisioned quotas from the GuC. */
 static void handshake(struct gpu *gpu, unsigned vf)
 {
     expect("VF_CAP of a VF", 1, reg_read(gpu, REG_VF_CAP));
@@ -107,8 +107,8 @@ void vf_up(unsigned vf)
     mail_expect(gpu, "SELF_CFG: status", 0x0508, 0x0900 << 16 | 2, page + 16 * 25, 0xf0000001);
     open_rings(gpu);
     invalidate(gpu);
-    expect_sources(gpu, "a message of the GuC's", SOURCE_GUC);
-    step("%s: a message comes with a memory-based interrupt and the VF's own MSI, vector %x", gpu->name,
+    expect_sources(gpu, "a message from the GuC", SOURCE_GUC);
+    step("%s: a message raises a memory-based interrupt and the VF's own MSI, vector %x", gpu->name,
          (uint64_t)gpu->vector);
 }
 
@@ -128,12 +128,12 @@ void vf_works(unsigned vf, bool alone)
     }
     submit_by_page(gpu, 0, COPY, 10);
     if (alone)
-        expect("MSIs of the PF for a VF's work", pf_before, interrupts(pf_gpu.vector));
+        expect("MSIs of the PF during a VF's batches", pf_before, interrupts(pf_gpu.vector));
     step("%s: 74 batches on copy, render and compute: local memory, RAM, %u MSIs of its own", gpu->name,
          interrupts(gpu->vector) - before);
 }
 
-/* Batches of one VF access resources of the other. */
+/* Commands of one VF access resources of the other. */
 static void kept_apart(void)
 {
     struct gpu *one = &vf_gpus[1], *two = &vf_gpus[2];
@@ -156,8 +156,8 @@ static void kept_apart(void)
     if (message.hxg[0] != 0x90006000 && message.hxg[0] != 0x90001008)
         fail("VF 2: expected CAT_ERROR or CONTEXT_RESET of context 0, seen %x %x", (uint64_t)message.hxg[0],
              (uint64_t)message.hxg[1]);
-    expect("the context that caused it", 0, message.hxg[1]);
-    expect("VF 1's local memory after it", 0x11111111, read32(own_local(one, place)));
+    expect("the context that is reported", 0, message.hxg[1]);
+    expect("VF 1's local memory after VF 2's store", 0x11111111, read32(own_local(one, place)));
     queue_batch(one, 0, NULL, 0);
     submit(one, 0);
     expect_batch(one, 0, COPY);
@@ -181,7 +181,7 @@ static void clear_frames(unsigned vf)
     }
 }
 
-/* The PF driver's part of a VF's reset (contract D.7). */
+/* Handles a VF's reset in the PF's driver (contract D.7). */
 static void lead_reset(unsigned vf)
 {
     struct gpu *gpu = &pf_gpu;
@@ -191,7 +191,7 @@ static void lead_reset(unsigned vf)
     while (!answered || !done) {
         struct message message = { 0 };
         if (!receive(gpu, &message, PATIENCE))
-            fail("PF: FLR_START of VF %u: answered %u, FLR_DONE %u", (uint64_t)vf, (uint64_t)answered, (uint64_t)done);
+            fail("PF: FLR_START of VF %u: response %u, FLR_DONE %u", (uint64_t)vf, (uint64_t)answered, (uint64_t)done);
         if (message.length == 1 && message.hxg[0] == 0xf0000000)
             answered = true;
         else if (message.length == 3 && message.hxg[0] == 0x90005106 && message.hxg[1] == vf && message.hxg[2] == 2)
@@ -234,7 +234,7 @@ static void vfs_end(void)
         lead_reset(vf);
     for (unsigned vf = 1; vf <= 2; vf++)
         REQUEST(&pf_gpu, "UPDATE_VF_CFG: quotas removed", 0xf0000000, 0x5503, vf, 0, 0, 0);
-    step("PF: both VFs reset, their quotas taken back");
+    step("PF: both VFs reset, their quotas released");
 }
 
 void vfs_up(unsigned count)
@@ -265,8 +265,8 @@ void many_vfs(void)
         write64(own_local(gpu, OWN_DATA + 0x800), vf);
     }
     for (unsigned vf = 1; vf <= total; vf++)
-        expect("a VF's local memory, next to all others'", vf, read64(own_local(&vf_gpus[vf], OWN_DATA + 0x800)));
-    step("many: %u VFs at once, each with a driver, a batch and its own MSI", (uint64_t)total);
+        expect("a VF's local memory after all VFs' writes", vf, read64(own_local(&vf_gpus[vf], OWN_DATA + 0x800)));
+    step("many: %u VFs concurrently, each with a driver, a batch and its own MSI", (uint64_t)total);
     disable_vfs();
 }
 

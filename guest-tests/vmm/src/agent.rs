@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The test mailbox: by it a test makes the vCPU of a bare-metal guest access memory and devices.
+//! The test mailbox, through which a test makes the vCPU of a bare-metal guest access memory and devices.
 //!
-//! The guest's side and the description of the protocol are in `guest/mailbox.h`: one page of guest memory at
-//! [`MAILBOX`]. A guest started with the command line `agent` serves it in ring 3, with real accesses of the vCPU, one
-//! command at a time.
+//! The mailbox is one page of guest memory at [`MAILBOX`]; `guest/mailbox.h` defines the protocol. A guest started with
+//! the command line `agent` serves it in ring 3, with real accesses of the vCPU, one command at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,7 +12,7 @@ use vm_memory::{Bytes, GuestAddress, GuestMemoryMmap};
 
 /// Guest-physical address of the mailbox's page.
 pub const MAILBOX: u64 = crate::layout::MAILBOX;
-/// Buffer for data of commands: [`DATA_BYTES`] of the page.
+/// Address of the buffer for data of commands: [`DATA_BYTES`] in the mailbox's page.
 pub const DATA: u64 = MAILBOX + 0x400;
 /// Size of the buffer at [`DATA`].
 pub const DATA_BYTES: usize = 1024;
@@ -24,10 +23,10 @@ const VERSION: u64 = 1;
 const READY: u32 = 1;
 const GONE: u32 = 2;
 const NUMBER_OF_ARGUMENTS: usize = 6;
-/// Time that the host waits for an answer, in addition to the time of the command itself.
+/// Time that the host waits for a response, in addition to the duration of the command.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-// Offsets in the page; `mailbox.h` asserts the same offsets.
+// Offsets in the page; `mailbox.h` asserts the offsets of the arrays.
 mod at {
     pub const MAGIC: u64 = 0x000;
     pub const VERSION: u64 = 0x008;
@@ -61,7 +60,7 @@ enum Command {
     Exit = 11,
 }
 
-/// Why a command has failed.
+/// Error of a command.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum AgentError {
     /// The guest does not serve the mailbox.
@@ -71,16 +70,16 @@ pub enum AgentError {
     #[error("the agent's mailbox has version {0}, not {VERSION}: build guest and host from the same tree")]
     Version(u32),
     /// The guest has ended, by an exception or by [`Agent::exit`].
-    #[error("the agent has ended: the guest's last lines on the serial port say why")]
+    #[error("the agent has ended: see the guest's last lines on the serial port")]
     Gone,
-    /// The guest has not answered in time.
-    #[error("the agent has not answered within {0:?}: an access of its vCPU may hang in the VMM")]
+    /// The guest did not respond in time.
+    #[error("no response of the agent within {0:?}: an access of its vCPU may hang in the VMM")]
     Silent(Duration),
-    /// The awaited condition did not become true in time.
-    #[error("timeout of a wait; last value: {0:#x}")]
+    /// A wait for a condition timed out.
+    #[error("a wait timed out; last value: {0:#x}")]
     Timeout(u64),
-    /// The guest has refused the command.
-    #[error("the agent refused the command with status {0}: see `enum mailbox_status` of mailbox.h")]
+    /// The guest rejected the command.
+    #[error("the agent rejected the command with status {0}: see `enum mailbox_status` of mailbox.h")]
     Refused(u32),
 }
 
@@ -99,7 +98,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// Returns the width of this number of bytes, if it is valid.
+    /// Returns the width for a number of bytes; `None` if there is no such width.
     pub fn of(bytes: usize) -> Option<Self> {
         Some(match bytes {
             1 => Width::Byte,
@@ -120,16 +119,16 @@ pub struct Machine {
     pub ticks_per_microsecond: u64,
 }
 
-/// One measurement by the guest.
+/// A measurement by the guest.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
-    /// TSC ticks of all rounds together.
+    /// Total TSC ticks of all rounds.
     pub ticks: u64,
     /// Number of rounds.
     pub rounds: u64,
 }
 
-/// Numbers of accesses to one function's registers.
+/// Numbers of accesses to a function's registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accesses {
     /// Reads.
@@ -142,17 +141,17 @@ pub struct Accesses {
     pub pages: u64,
 }
 
-/// The host's end of the mailbox of one guest.
+/// The host's handle of a guest's mailbox.
 pub struct Agent {
     memory: Arc<GuestMemoryMmap>,
     request: u64,
 }
 
 impl Agent {
-    /// Waits until the guest with this memory serves its mailbox, at most `within`.
+    /// Waits for at most `within` until the guest with this memory serves its mailbox.
     ///
     /// # Errors
-    /// [`AgentError::Absent`], [`AgentError::Version`], or [`AgentError::Gone`] if the guest has ended already.
+    /// [`AgentError::Absent`], [`AgentError::Version`], or [`AgentError::Gone`] if the guest has already ended.
     pub fn meet(memory: Arc<GuestMemoryMmap>, within: Duration) -> Result<Self, AgentError> {
         let mut agent = Agent { memory, request: 0 };
         let start = Instant::now();
@@ -185,7 +184,7 @@ impl Agent {
         self.command(Command::Nothing, &[], Duration::ZERO).map(drop)
     }
 
-    /// Makes the vCPU read `width` at a guest-physical address.
+    /// Makes the vCPU read from a guest-physical address, with an access of `width`.
     ///
     /// # Errors
     /// See [`AgentError`].
@@ -193,7 +192,7 @@ impl Agent {
         Ok(self.command(Command::Read, &[address, width as u64], Duration::ZERO)?[0])
     }
 
-    /// Makes the vCPU write the low `width` of `value` at a guest-physical address.
+    /// Makes the vCPU write the low bits of `value` to a guest-physical address, with an access of `width`.
     ///
     /// # Errors
     /// See [`AgentError`].
@@ -201,7 +200,7 @@ impl Agent {
         self.command(Command::Write, &[address, width as u64, value], Duration::ZERO).map(drop)
     }
 
-    /// Makes the vCPU copy `bytes` from one guest-physical address to another in accesses of `width`, ascending.
+    /// Makes the vCPU copy `bytes` between guest-physical addresses, in accesses of `width` in ascending order.
     ///
     /// # Errors
     /// See [`AgentError`]; addresses and `bytes` must be multiples of `width`.
@@ -210,7 +209,7 @@ impl Agent {
         self.command(Command::Copy, &[to, from, bytes, width as u64], long).map(drop)
     }
 
-    /// Makes the vCPU write `value`, `value + add`, ... to `bytes` from `address`, in accesses of `width`.
+    /// Makes the vCPU fill `bytes` from `address` with `value`, `value + add`, ..., in accesses of `width`.
     ///
     /// # Errors
     /// See [`AgentError`]; `address` and `bytes` must be multiples of `width`.
@@ -219,7 +218,7 @@ impl Agent {
         self.command(Command::Fill, &[address, bytes, value, width as u64, add], long).map(drop)
     }
 
-    /// Makes the vCPU read any number of bytes, in accesses of `width`, through the mailbox's data buffer.
+    /// Makes the vCPU read any number of bytes in accesses of `width`. The data passes through the mailbox's buffer.
     ///
     /// # Errors
     /// See [`AgentError`]; `address` and the length must be multiples of `width`.
@@ -231,7 +230,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Makes the vCPU write any number of bytes, in accesses of `width`, through the mailbox's data buffer.
+    /// Makes the vCPU write any number of bytes in accesses of `width`. The data passes through the mailbox's buffer.
     ///
     /// # Errors
     /// See [`AgentError`]; `address` and the length must be multiples of `width`.
@@ -243,7 +242,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Returns the number of interrupts that all vCPUs have taken with a vector.
+    /// Returns the number of interrupts that the vCPUs have taken with a vector, in total.
     pub fn interrupts(&self, vector: u8) -> u64 {
         Self::interrupts_in(&self.memory, vector)
     }
@@ -254,7 +253,7 @@ impl Agent {
         memory.load(at, Ordering::Acquire).expect("the mailbox is in RAM")
     }
 
-    /// Waits until a vector has been taken `count` times in total. Returns the number of times.
+    /// Waits until a vector has been taken at least `count` times in total. Returns the number.
     ///
     /// # Errors
     /// [`AgentError::Timeout`] after `within`.
@@ -263,7 +262,7 @@ impl Agent {
         Ok(self.command(Command::WaitInterrupt, &arguments, within)?[0])
     }
 
-    /// Waits until a read of `width` at `address`, masked, gives `value`. Returns the value read, unmasked.
+    /// Waits until a read of `address` with `width`, masked, returns `value`. Returns the value read, unmasked.
     ///
     /// # Errors
     /// [`AgentError::Timeout`] after `within`.
@@ -306,11 +305,10 @@ impl Agent {
         Ok(Machine { msi_address, ticks_per_microsecond })
     }
 
-    /// Halts the vCPU, inside KVM, until a vector has been taken `count` times in total. Returns the number of times.
-    /// If that never happens, the vCPU stays halted and the result is [`AgentError::Silent`].
+    /// Halts the vCPU, inside KVM, until a vector has been taken at least `count` times in total. Returns the number.
     ///
     /// # Errors
-    /// See [`AgentError`].
+    /// [`AgentError::Silent`] on timeout, after which the vCPU stays halted; otherwise see [`AgentError`].
     pub fn halt(&mut self, vector: u8, count: u64) -> Result<u64, AgentError> {
         Ok(self.command(Command::Halt, &[u64::from(vector), count], Duration::ZERO)?[0])
     }
@@ -323,8 +321,8 @@ impl Agent {
         self.command(Command::Exit, &[u64::from(code)], Duration::ZERO).map(drop)
     }
 
-    /// Returns the guest's own accesses to the registers of function `number` (0 is the PF, 7 is all VFs from the
-    /// seventh), for all themes except `agent`.
+    /// Returns the guest's counts of its accesses to the registers of function `number` (0 is the PF; 7 counts VF 7 and
+    /// all higher ones together). The theme `agent` does not count accesses.
     pub fn accesses(memory: &GuestMemoryMmap, number: u64) -> Accesses {
         let load =
             |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");
@@ -332,7 +330,7 @@ impl Agent {
         Accesses { reads: load(at), writes: load(at + 8), events: load(at + 16), pages: load(at + 24) }
     }
 
-    /// Returns a guest's measurement by its number in `bench.h`, if it exists.
+    /// Returns a guest's measurement by its index in `bench.h`; `None` if it was not measured.
     pub fn report(memory: &GuestMemoryMmap, number: u64) -> Option<Report> {
         let load =
             |at| memory.load::<u64>(GuestAddress(MAILBOX + at), Ordering::Acquire).expect("the mailbox is in RAM");

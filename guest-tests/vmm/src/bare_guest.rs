@@ -25,7 +25,7 @@ const SOURCES: [&str; 13] = [
     "bar_relocation.c",
     "random_access.c",
 ];
-/// No operating system, no libraries, and only general registers, since those are all that every KVM interprets.
+/// Freestanding code that uses only general-purpose registers, since not every KVM can interpret others.
 const FLAGS: &str = "-std=gnu11 -O2 -Wall -Wextra -ffreestanding -nostdlib -static -no-pie -fno-pic -fno-pie \
     -mgeneral-regs-only -mno-red-zone -fno-stack-protector -fno-asynchronous-unwind-tables -fcf-protection=none \
     -fno-tree-loop-distribute-patterns -Wl,--build-id=none -Wl,-z,noexecstack -T guest.ld";
@@ -42,7 +42,7 @@ pub mod exit {
     pub const USAGE: u32 = 0x13;
 }
 
-/// Why the guest could not be built.
+/// Error of building the guest.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// No compiler.
@@ -66,8 +66,8 @@ pub fn build() -> Result<&'static Path, String> {
     built.as_deref().map_err(Clone::clone)
 }
 
-/// Returns why tests with the guest cannot run on this host, if so: there is no KVM, or KVM cannot run a minimal guest.
-/// With `ARCTIC_KVM=required` in the environment no test is skipped.
+/// Returns the reason if tests with the guest cannot run on this host: there is no KVM, or KVM cannot run a minimal
+/// guest. With `ARCTIC_KVM=required` in the environment, always returns `None`, so that no test is skipped.
 pub fn unable() -> Option<&'static str> {
     static UNABLE: OnceLock<Option<String>> = OnceLock::new();
     let required = std::env::var("ARCTIC_KVM").is_ok_and(|value| value == "required");
@@ -75,7 +75,7 @@ pub fn unable() -> Option<&'static str> {
 }
 
 fn look() -> Option<String> {
-    // Other errors are left for the tests to report.
+    // The tests report other errors.
     let boot = Boot::Bare { elf: build().ok()?.into(), command_line: "nothing".into() };
     let config = Config { boot, memory: 32 << 20, cpus: 1, card: None, output: Box::new(io::sink()) };
     match Vm::new(config).and_then(|machine| machine.run(Duration::from_secs(120))) {
@@ -87,8 +87,8 @@ fn look() -> Option<String> {
 
 fn compile() -> Result<PathBuf, BuildError> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest");
-    // Next to the running program, in the target folder; built under a unique name, since other processes may do the
-    // same.
+    // The output is next to the running program, in the target directory. It is built under a unique name and renamed,
+    // since other processes may build it concurrently.
     let program = std::env::current_exe().map_err(BuildError::NoPlace)?;
     let elf = program.with_file_name("bare-guest.elf");
     let fresh = program.with_file_name(format!("bare-guest-{}.elf", std::process::id()));

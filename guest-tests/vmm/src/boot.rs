@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The contents of RAM and of the registers at the first instruction.
+//! Initial contents of RAM and of the CPUs' registers.
 
 pub mod acpi;
 pub mod bare;
@@ -12,7 +12,7 @@ pub(crate) use self::long_mode::LongMode;
 
 use std::path::PathBuf;
 
-/// What the VM runs.
+/// The program or kernel that the VM runs.
 #[derive(Clone, Debug)]
 pub enum Boot {
     /// A program without an operating system: an ELF64 file that receives a [`BootInfo`].
@@ -24,7 +24,7 @@ pub enum Boot {
     },
     /// Linux.
     Linux {
-        /// A bzImage, as in /boot of distributions.
+        /// A bzImage, such as a distribution's /boot/vmlinuz.
         kernel: PathBuf,
         /// The initramfs.
         initrd: Option<PathBuf>,

@@ -9,7 +9,7 @@ const TSC_DEADLINE: u32 = 1 << 24;
 const HYPERVISOR: u32 = 1 << 31;
 
 /// Derives the CPUID of vCPU `number` of `cpus` from the host's `supported` CPUID: one socket, one thread per core,
-/// APIC ID equal to the vCPU's number.
+/// APIC ID equal to the vCPU's index.
 pub fn for_cpu(supported: &CpuId, number: u8, cpus: u8, tsc_deadline: bool) -> CpuId {
     let mut cpuid = supported.clone();
     // Number of APIC ID bits that distinguish the cores of a socket.
@@ -25,7 +25,7 @@ pub fn for_cpu(supported: &CpuId, number: u8, cpus: u8, tsc_deadline: bool) -> C
                 // HTT: more than one APIC ID in the package.
                 entry.edx = entry.edx & !(1 << 28) | u32::from(cpus > 1) << 28;
             }
-            // Intel's cache leaf: APIC IDs that share each cache, and cores of the package. 0 means one.
+            // Intel's cache leaf: APIC IDs that share each cache and cores in the package, both minus one.
             (0x4, _) => entry.eax = entry.eax & 0x3fff | (cores.next_power_of_two() - 1) << 26,
             (0xb, 0) => level(entry, id, 0, 1, 1),
             (0xb, 1) => level(entry, id, core_bits, cores, 2),
@@ -42,11 +42,11 @@ pub fn for_cpu(supported: &CpuId, number: u8, cpus: u8, tsc_deadline: bool) -> C
 /// Returns the number of physical address bits of the host's CPUs.
 pub fn address_bits(supported: &CpuId) -> u32 {
     let leaf = supported.as_slice().iter().find(|entry| entry.function == 0x8000_0008);
-    // The architectural default of CPUs without the leaf.
+    // The architectural default for CPUs without the leaf.
     leaf.map_or(36, |entry| entry.eax & 0xff)
 }
 
-/// A topology level: shift of the APIC ID to the next level, number of CPUs at this level, and type of the level.
+/// Sets a topology level: shift of the APIC ID to the next level, number of CPUs at this level, type of the level.
 fn level(entry: &mut kvm_cpuid_entry2, id: u32, shift: u32, count: u32, kind: u32) {
     (entry.eax, entry.ebx, entry.edx) = (shift, count, id);
     entry.ecx = kind << 8 | entry.index;
@@ -61,7 +61,7 @@ mod tests {
         let leaf = |function, index| kvm_cpuid_entry2 { function, index, ebx: 0xffff_ffff, ..Default::default() };
         let offer = [leaf(1, 0), leaf(0xb, 0), leaf(0xb, 1), leaf(0x1f, 0), leaf(0x8000_0008, 0)];
         let cpuid = for_cpu(&CpuId::from_entries(&offer).unwrap(), 2, 3, true);
-        let [one, threads, cores, sizes] = cpuid.as_slice() else { panic!("leaf 0x1f is gone, the others stay") };
+        let [one, threads, cores, sizes] = cpuid.as_slice() else { panic!("expected all leaves but 0x1f") };
         assert_eq!((one.ebx, one.ecx), (2 << 24 | 4 << 16 | 0xffff, HYPERVISOR | TSC_DEADLINE));
         assert_eq!((threads.eax, threads.ebx, threads.ecx, threads.edx), (0, 1, 0x100, 2));
         assert_eq!((cores.eax, cores.ebx, cores.ecx, cores.edx), (2, 3, 0x201, 2));

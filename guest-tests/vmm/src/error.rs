@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Errors before the guest runs.
+//! Errors of creating a VM.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::layout;
 
-/// Why a VM could not be created. Each message states what to do.
+/// Error of creating a VM. Each message states a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The host has no KVM for this process; tests are skipped on this error.
+    /// KVM is absent or not accessible to this process; tests are skipped on this error.
     #[error("/dev/kvm cannot be used ({0}): load the module kvm-intel or kvm-amd and give this user access")]
     NoKvm(#[source] kvm_ioctls::Error),
     /// The host's KVM lacks a required feature.
@@ -47,12 +47,12 @@ pub enum Error {
         path: PathBuf,
         /// The expected format.
         expected: &'static str,
-        /// How the file differs.
+        /// The difference found.
         found: String,
     },
     /// Data does not fit into the guest's RAM.
     #[error("{what} does not fit into the {ram} MiB of RAM below 4 GiB: {advice}", ram = .ram >> 20,
-        advice = if *.ram < layout::RAM_BELOW_4G { "increase --memory" } else { "no more is possible, reduce it" })]
+        advice = if *.ram < layout::RAM_BELOW_4G { "increase --memory" } else { "reduce it, RAM is at maximum" })]
     NoRoom {
         /// The data.
         what: &'static str,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Interrupts of the card's functions: an irqfd per function, and its MSI route.
+//! Interrupts of the card's functions: an irqfd and an MSI route per function.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,7 +35,7 @@ impl Routes {
             Some(message) => messages.insert(gsi, message),
             None => messages.remove(&gsi),
         };
-        // KVM waits for all vCPUs when it changes its table, so redundant changes are skipped.
+        // KVM synchronises with all vCPUs when it replaces its table, so redundant changes are skipped.
         if before == message {
             return;
         }
@@ -47,7 +47,7 @@ impl Routes {
     }
 }
 
-/// Builds KVM's table: KVM's default routes of the interrupt controllers' inputs, then the MSIs.
+/// Builds the table: KVM's default routes of the interrupt controllers' inputs, followed by the MSIs.
 fn table(messages: &BTreeMap<u32, MsiMessage>) -> Vec<kvm_irq_routing_entry> {
     let mut entries = Vec::new();
     let mut pin = |gsi: u32, chip: u32, pin: u32| {
@@ -86,7 +86,7 @@ impl Msi {
     pub fn connect(routes: &Arc<Routes>, function: Function) -> io::Result<Arc<Self>> {
         let gsi = layout::IO_APIC_PINS + count(function.index());
         let event = EventFd::new(libc::EFD_NONBLOCK)?;
-        // As long as there is no route, KVM ignores the event.
+        // KVM ignores the event while the GSI has no route.
         routes.vm.register_irqfd(&event, gsi).map_err(|error| io::Error::from_raw_os_error(error.errno()))?;
         Ok(Arc::new(Msi { routes: routes.clone(), gsi, event }))
     }

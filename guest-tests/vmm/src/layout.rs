@@ -6,13 +6,13 @@ use std::ops::Range;
 /// Page size of the guest and of KVM's mappings.
 pub const PAGE: u64 = 0x1000;
 
-/// GDT at the start of the guest.
+/// Initial GDT.
 pub const GDT: u64 = 0x500;
 /// The boot data: [`BootInfo`](crate::boot::BootInfo), or Linux' zero page.
 pub const BOOT_INFO: u64 = 0x7000;
 /// Linux' initial page tables, for the lower 4 GiB.
 pub const PAGE_TABLES: u64 = 0x9000;
-/// Size in bytes of a bare-metal guest's page tables at the end of its lower RAM.
+/// Size in bytes of a bare-metal guest's page tables, at the end of its RAM below 4 GiB.
 pub const BARE_PAGE_TABLES: u64 = 4 << 20;
 /// A page for communication between a bare-metal guest and the test on the host.
 pub const MAILBOX: u64 = 0x1_0000;
@@ -20,7 +20,7 @@ pub const MAILBOX: u64 = 0x1_0000;
 pub const COMMAND_LINE: u64 = 0x2_0000;
 /// Maximum length of the command line including NUL: the limit of Linux on x86.
 pub const COMMAND_LINE_BYTES: usize = 2048;
-/// Stacks of a bare-metal guest's CPUs: CPU n starts at `STACKS + (n + 1) * STACK_BYTES` and grows down.
+/// Stacks of a bare-metal guest's CPUs: the stack of CPU n starts at `STACKS + (n + 1) * STACK_BYTES` and grows down.
 pub const STACKS: u64 = 0x3_0000;
 /// Size of each stack in bytes.
 pub const STACK_BYTES: u64 = 0x4000;
@@ -33,13 +33,13 @@ pub const ACPI: u64 = 0xe_0000;
 /// Load address of programs and kernels.
 pub const HIGH_RAM: u64 = 0x10_0000;
 
-/// Minimum RAM: sufficient for the tables above and a small program.
+/// Minimum RAM, sufficient for the data above and a small program.
 pub const LEAST_RAM: u64 = 8 << 20;
 /// Maximum RAM.
 pub const MOST_RAM: u64 = 128 << 30;
 /// Maximum RAM below 4 GiB.
 pub const RAM_BELOW_4G: u64 = 0x8000_0000;
-/// Address of the remaining RAM.
+/// Address of the RAM that does not fit below 4 GiB.
 pub const RAM_ABOVE_4G: u64 = 0x1_0000_0000;
 
 /// Configuration space: 4 KiB per function, 1 MiB per bus.
@@ -69,12 +69,12 @@ pub const CARD_BUS: u8 = 1;
 /// Device and function of the root port on bus 0: 00:01.0.
 pub const ROOT_PORT: u8 = 1 << 3;
 
-/// Number of I/O APIC inputs. GSIs from this number are MSIs.
+/// Number of I/O APIC inputs; also the first GSI of MSIs.
 pub const IO_APIC_PINS: u32 = 24;
 /// IRQ of the serial port.
 pub const SERIAL_IRQ: u32 = 4;
 
-/// A write ends the VM; the value is the test's result.
+/// A write to this port ends the VM; the value is the exit code.
 pub const EXIT_PORT: u16 = 0xf4;
 /// First of the serial port's eight registers.
 pub const SERIAL_PORT: u16 = 0x3f8;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A reference VMM on KVM that embeds the card as a library.
 //!
-//! It shows, with the rust-vmm crates, what a VMM must implement: configuration space below a root port, BAR
-//! relocation, memslots for mappable memory, ioeventfds for doorbell registers, an irqfd with an MSI route per
+//! It uses the rust-vmm crates and implements what the card requires of a VMM: configuration space below a root port,
+//! BAR relocation, memslots for mappable memory, ioeventfds for doorbell registers, an irqfd with an MSI route per
 //! function, hot-plugged VFs. It boots Linux, and bare-metal programs for tests.
 //!
 //! ```no_run

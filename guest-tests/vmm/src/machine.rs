@@ -17,12 +17,12 @@ pub struct Board {
     pub host: Host,
     /// BARs with an assigned address.
     pub bars: Arc<Bars>,
-    /// The end of the VM.
+    /// The exit of the VM.
     pub end: End,
 }
 
 impl Board {
-    /// Handles a guest read outside RAM. Unassigned addresses read as all ones.
+    /// Handles a guest read of an address outside RAM. Unassigned addresses read as all ones.
     pub fn read(&self, address: u64, data: &mut [u8]) {
         let len = data.len();
         if self.bars.find(address, len, |bar, offset| bar.read(offset, data)).is_some() {
@@ -34,7 +34,7 @@ impl Board {
         }
     }
 
-    /// Handles a guest write outside RAM. Writes to unassigned addresses are dropped.
+    /// Handles a guest write to an address outside RAM. Writes to unassigned addresses are dropped.
     pub fn write(&self, address: u64, data: &[u8]) {
         if self.bars.find(address, data.len(), |bar, offset| bar.write(offset, data)).is_some() {
             return;
@@ -62,7 +62,7 @@ impl Board {
     }
 }
 
-/// How the VM ends; only the first call of [`End::set`] has an effect.
+/// The exit of the VM, once it has ended. Only the first call of [`End::set`] has an effect.
 #[derive(Default)]
 pub struct End {
     over: AtomicBool,
@@ -71,19 +71,19 @@ pub struct End {
 }
 
 impl End {
-    /// Returns whether the VM has ended.
+    /// Returns true if the VM has ended.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
 
-    /// Ends the VM, unless it has ended already.
+    /// Ends the VM. Has no effect if it has already ended.
     pub fn set(&self, exit: Exit) {
         self.lock().get_or_insert(exit);
         self.over.store(true, Ordering::Release);
         self.told.notify_all();
     }
 
-    /// Waits for the end, at most until `deadline`.
+    /// Waits until the VM has ended. Returns `None` if `deadline` is reached before.
     pub fn wait(&self, deadline: Option<Instant>) -> Option<Exit> {
         let mut exit = self.lock();
         loop {

@@ -43,7 +43,7 @@ fn run(args: cli::Args) -> Result<u8, String> {
     let (stopper, stopped, terminal) = (running.stopper(), interrupted.clone(), keys.clone());
     thread::spawn(move || {
         for _ in signals.forever() {
-            // A vCPU thread may be blocked writing to a full pipe: a second signal exits without waiting for it.
+            // A vCPU thread may block while writing to a full pipe. A second signal exits without waiting for it.
             if stopped.swap(true, Ordering::AcqRel) {
                 give_back(&terminal);
                 std::process::exit(INTERRUPTED.into());
@@ -60,7 +60,7 @@ fn run(args: cli::Args) -> Result<u8, String> {
     drop(running);
     match exit {
         Exit::PowerOff | Exit::Reset => Ok(0),
-        // The exit status has 8 bits: a value other than 0 must not be truncated to 0.
+        // The exit status has 8 bits. A value other than 0 must not be truncated to 0.
         Exit::Value(value) => Ok(u8::try_from(value).unwrap_or(u8::MAX)),
         Exit::Killed if interrupted.load(Ordering::Acquire) => Ok(INTERRUPTED),
         Exit::Killed => Ok(1),

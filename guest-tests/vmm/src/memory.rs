@@ -14,11 +14,11 @@ use vm_memory::{FileOffset, GuestAddress, GuestMemoryBackend, GuestMemoryMmap, G
 use crate::error::{Error, Step};
 use crate::layout::{self, PAGE};
 
-/// The guest's RAM: one memfd, so that it can be passed to other processes.
+/// The guest's RAM, backed by one memfd that can be passed to other processes.
 pub type Ram = Arc<GuestMemoryMmap>;
 
-/// Allocates `bytes` of RAM: up to 2 GiB from address 0, the rest from 4 GiB. The file is sealed against shrinking, so
-/// that a process with its descriptor cannot remove pages of a mapping.
+/// Allocates `bytes` of RAM: up to 2 GiB from address 0, the rest from 4 GiB. The file is sealed against shrinking: a
+/// process with its descriptor cannot remove pages of a mapping.
 pub fn ram(bytes: u64) -> Result<Ram, Error> {
     if !(layout::LEAST_RAM..=layout::MOST_RAM).contains(&bytes) || !bytes.is_multiple_of(PAGE) {
         return Err(Error::RamSize(bytes));
@@ -44,7 +44,7 @@ fn sealed_memfd(bytes: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// KVM's memslots: RAM, and mapped parts of BARs, which are added and removed while the guest runs.
+/// KVM's memslots: RAM, and mapped ranges of BARs, which are added and removed while the guest runs.
 pub struct Slots {
     vm: Arc<VmFd>,
     table: Mutex<Table>,
@@ -68,7 +68,7 @@ enum Memory {
 }
 
 impl Memory {
-    /// Returns address in this process and length.
+    /// Returns the address in this process and the length.
     fn place(&self) -> (u64, u64) {
         match self {
             Memory::Ram { host, len, .. } => (*host, *len),
@@ -98,11 +98,11 @@ impl Slots {
         Ok(())
     }
 
-    /// Maps `len` bytes of `file` from `offset` at the guest address `guest`. After the call returns, accesses to this
-    /// range no longer cause exits.
+    /// Maps `len` bytes of `file` from `offset` at the guest address `guest`. When this returns, accesses to the range
+    /// no longer cause exits.
     pub fn add_file(&self, guest: u64, file: &File, offset: u64, len: u64) -> io::Result<SlotNumber> {
         if !(guest | offset | len).is_multiple_of(PAGE) || len == 0 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "KVM can only map complete pages"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "KVM maps only whole pages"));
         }
         let len = usize::try_from(len).map_err(io::Error::other)?;
         let region =
@@ -123,7 +123,7 @@ impl Slots {
         Ok(SlotNumber(count(number)))
     }
 
-    /// Removes a slot. KVM waits until no vCPU uses it; the mapping no longer exists when this returns.
+    /// Removes a slot. Blocks until no vCPU uses it, and then unmaps its memory.
     pub fn remove(&self, slot: SlotNumber) {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(place) = table.slots.get_mut(slot.0 as usize) else { return };

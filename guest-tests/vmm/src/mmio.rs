@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! MMIO dispatch: a sorted table that is replaced as a whole, so that a lookup takes no lock.
+//! MMIO dispatch by a sorted table, which is replaced as a whole. Lookups take no lock.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -40,7 +40,7 @@ impl<T: Clone> RangeMap<T> {
         });
     }
 
-    /// Removes all targets selected by `gone`. A concurrent access on another CPU may still use a removed target.
+    /// Removes all targets for which `gone` returns true. A concurrent access may still use a removed target.
     pub fn remove(&self, gone: impl Fn(&T) -> bool) {
         self.change(|table| table.retain(|(_, target)| !gone(target)));
     }
@@ -65,7 +65,7 @@ mod tests {
         let at = |address, len| map.find(address, len, |name, offset| (*name, offset));
         assert_eq!(at(0x1000, 4), Some(("a", 0)));
         assert_eq!(at(0x1ffc, 4), Some(("a", 0xffc)));
-        assert_eq!(at(0x1ffc, 8), None, "over the end");
+        assert_eq!(at(0x1ffc, 8), None, "crosses the end");
         assert_eq!(at(0x2000, 1), None);
         assert_eq!(at(0xfff, 1), None);
         assert_eq!(at(0x3abc, 1), Some(("c", 0xabc)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The PCI Express hierarchy: configuration space of host bridge, root port and card, and the KVM resources of BARs.
+//! The PCI Express hierarchy: configuration space of host bridge, root port and card, and KVM resources of the BARs.
 
 mod card;
 mod host;

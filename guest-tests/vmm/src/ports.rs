@@ -14,7 +14,7 @@ use crate::vm::Exit;
 /// Destination of the guest's serial output.
 pub type Output = Box<dyn Write + Send>;
 
-/// An interrupt line through an irqfd.
+/// An interrupt line that is raised through an irqfd.
 struct Line(EventFd);
 
 impl Trigger for Line {
@@ -29,12 +29,12 @@ impl Trigger for Line {
 pub struct Console(Mutex<Serial<Line, vm_superio::serial::NoEvents, Output>>);
 
 impl Console {
-    /// Creates a serial port that interrupts through `event`.
+    /// Creates a serial port that raises its interrupt through `event`.
     pub fn new(event: EventFd, output: Output) -> Self {
         Console(Mutex::new(Serial::new(Line(event), output)))
     }
 
-    /// Enqueues input; returns the number of bytes for which there was room.
+    /// Enqueues input. Returns the number of bytes that were accepted.
     pub fn enter(&self, bytes: &[u8]) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).enqueue_raw_bytes(bytes).unwrap_or(0)
     }
@@ -116,14 +116,14 @@ impl Ports {
             (layout::CONFIG_ADDRESS_PORT, 4) => {
                 data.copy_from_slice(&self.config_address.load(Ordering::Relaxed).to_le_bytes());
             }
-            // No sleep state and no event.
+            // No sleep state, no event.
             (layout::SLEEP_PORT | layout::RESET_PORT, _) => data.fill(0),
             _ => return self.config(port),
         }
         None
     }
 
-    /// Returns the access that the data port currently refers to.
+    /// Returns the access that the data port `port` currently selects.
     fn config(&self, port: u16) -> Option<ConfigAccess> {
         let byte = port.checked_sub(layout::CONFIG_ADDRESS_PORT + 4).filter(|byte| *byte < 4)?;
         let address = self.config_address.load(Ordering::Relaxed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Uses this process' terminal for the guest's serial port.
+//! Connects this process's terminal to the guest's serial port.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ fn apply(settings: &Termios) {
     let _ = tcsetattr(io::stdin(), OptionalActions::Now, settings);
 }
 
-/// Starts a thread that forwards stdin to the guest's serial port at the rate at which the port accepts it.
+/// Starts a thread that forwards stdin to the guest's serial port, as fast as the port accepts it.
 pub fn type_into(console: Arc<Console>) -> io::Result<()> {
     let forward = move || {
         let mut keys = [0; 64];

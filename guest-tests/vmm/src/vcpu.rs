@@ -20,8 +20,8 @@ thread_local! {
     static IMMEDIATE_EXIT: Cell<*mut u8> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// Signal handler: makes the next `KVM_RUN` of the thread return immediately; the signal itself interrupts a current
-/// one.
+/// Signal handler: makes the next `KVM_RUN` of the thread return immediately. The signal itself interrupts a `KVM_RUN`
+/// in progress.
 extern "C" fn leave_guest(_: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
     let flag = IMMEDIATE_EXIT.get();
     if !flag.is_null() {
@@ -56,7 +56,7 @@ impl Thread {
     }
 }
 
-/// Clears the flag's address before the vCPU is dropped.
+/// Sets the address of the vCPU's flag, and clears it before the vCPU is dropped.
 struct Kickable;
 
 impl Kickable {
@@ -75,12 +75,12 @@ impl Drop for Kickable {
 fn run(number: u8, mut vcpu: VcpuFd, board: &Board) {
     // Dropped before `vcpu`, which is declared earlier.
     let _kickable = Kickable::new(&mut vcpu);
-    // A panic in this thread must not leave other threads waiting for this vCPU.
+    // Other threads must not wait forever for this vCPU if this thread panics.
     let _ends = EndsBoard(board);
     while !board.end.is_over() {
         match step(number, &mut vcpu, board) {
             Some(exit) => board.end.set(exit),
-            // KVM does not clear the flag. The end is set before the signal is sent and is checked next.
+            // KVM does not clear the flag. `board.end` is set before the signal is sent, and is checked next.
             None if vcpu.get_kvm_run().immediate_exit != 0 => vcpu.set_kvm_immediate_exit(0),
             None => {}
         }
@@ -97,7 +97,7 @@ impl Drop for EndsBoard<'_> {
     }
 }
 
-/// Runs the vCPU until its next exit. Returns the VM's exit if it has ended.
+/// Runs the vCPU until its next exit. Returns the VM's exit if this exit ends the VM.
 fn step(number: u8, vcpu: &mut VcpuFd, board: &Board) -> Option<Exit> {
     let failure = match vcpu.run() {
         Ok(VcpuExit::MmioRead(address, data)) => {
@@ -114,9 +114,9 @@ fn step(number: u8, vcpu: &mut VcpuFd, board: &Board) -> Option<Exit> {
         }
         Ok(VcpuExit::IoOut(port, data)) => return board.port_out(port, data),
         Ok(VcpuExit::Intr | VcpuExit::IrqWindowOpen | VcpuExit::SetTpr) => return None,
-        // HLT is handled by the in-kernel APIC; without it nothing could wake the vCPU.
+        // The in-kernel APIC handles HLT; without it, nothing could wake the vCPU.
         Ok(VcpuExit::Hlt) => "halted permanently".to_owned(),
-        // A triple fault, which Linux also uses as a last resort for a reset.
+        // A triple fault, which Linux also uses as its last method of reset.
         Ok(VcpuExit::Shutdown) => {
             log::info!("CPU {number} shut down at {}", place(vcpu));
             return Some(Exit::TripleFault);
@@ -131,7 +131,7 @@ fn step(number: u8, vcpu: &mut VcpuFd, board: &Board) -> Option<Exit> {
     Some(Exit::Failed(format!("CPU {number} {failure}, at {}", place(vcpu))))
 }
 
-/// The vCPU's registers, for messages.
+/// Formats the vCPU's registers for messages.
 fn place(vcpu: &VcpuFd) -> String {
     match vcpu.get_regs() {
         Ok(regs) => format!("rip {:#x}, rsp {:#x}, rflags {:#x}", regs.rip, regs.rsp, regs.rflags),
@@ -139,7 +139,7 @@ fn place(vcpu: &VcpuFd) -> String {
     }
 }
 
-/// Describes an internal error of KVM, usually an instruction that it cannot emulate.
+/// Describes an internal error of KVM, usually caused by an instruction that it cannot emulate.
 fn internal_error(vcpu: &mut VcpuFd) -> String {
     let run = vcpu.get_kvm_run();
     // SAFETY: for this exit reason `internal` is the valid member of the union.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A VM, from its configuration to its end.
+//! Creating and running a VM.
 
 use std::io;
 use std::io::Write;
@@ -23,7 +23,7 @@ use crate::{cpuid, layout, vcpu};
 
 /// The configuration of a VM.
 pub struct Config {
-    /// What it runs.
+    /// Program or kernel to run.
     pub boot: Boot,
     /// RAM in bytes.
     pub memory: u64,
@@ -35,16 +35,16 @@ pub struct Config {
     pub output: Output,
 }
 
-/// A card to plug in.
+/// Configuration of the card.
 #[derive(Debug)]
 pub struct CardConfig {
     /// Its profile, from [`arctic_gpu::card_file::load`].
     pub profile: CardProfile,
-    /// Number of VFs that it supports.
+    /// Number of VFs that the card supports.
     pub vfs: u8,
 }
 
-/// How a VM ended.
+/// Reason for the end of a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// The guest wrote this value to port 0xf4.
@@ -55,7 +55,7 @@ pub enum Exit {
     Reset,
     /// A CPU had a triple fault.
     TripleFault,
-    /// The VM was ended by the host.
+    /// The host ended the VM.
     Killed,
     /// A CPU cannot continue; the text states the CPU, the reason and the address.
     Failed(String),
@@ -75,7 +75,7 @@ impl Vm {
     /// Creates the VM and loads its program or kernel.
     ///
     /// # Errors
-    /// [`Error::NoKvm`] if the host has no KVM for this process; tests are skipped in this case.
+    /// [`Error::NoKvm`] if KVM is not available to this process; tests are skipped in this case.
     pub fn new(config: Config) -> Result<Self, Error> {
         let Config { boot, memory, cpus, card, output } = config;
         if cpus == 0 || cpus > layout::MAX_CPUS {
@@ -130,7 +130,7 @@ impl Vm {
                 let pit = kvm_pit_config { flags: KVM_PIT_SPEAKER_DUMMY, ..Default::default() };
                 vm.create_pit2(pit).step("create a timer")?;
                 let start = boot::linux::load(&ram, kernel, initrd.as_deref(), command_line, cpus, &mmio64)?;
-                // The other CPUs wait for a startup IPI from the first.
+                // The other CPUs wait for a startup IPI.
                 Self::enter(&vcpus[0], &start, 0, layout::BOOT_INFO, 0)?;
             }
         }
@@ -199,7 +199,7 @@ impl Vm {
     /// doorbell.
     ///
     /// # Errors
-    /// [`Error::Host`] if there already is an ioeventfd at the address.
+    /// [`Error::Host`] if there is already an ioeventfd at the address.
     pub fn add_io_event(&self, address: u64, event: &EventFd) -> Result<(), Error> {
         self.slot.add_io_event(address, event).step("an event at an address")
     }
@@ -209,7 +209,7 @@ impl Vm {
         &self.console
     }
 
-    /// Runs the VM until it ends, at most for `limit`; after that it is ended with [`Exit::Killed`].
+    /// Runs the VM until it ends. After `limit`, ends it with [`Exit::Killed`].
     pub fn run(self, limit: Duration) -> Result<Exit, Error> {
         let mut running = self.start()?;
         Ok(running.wait(Some(limit)).unwrap_or_else(|| running.kill()))
@@ -218,7 +218,7 @@ impl Vm {
     /// Starts the vCPU threads.
     pub fn start(mut self) -> Result<Running, Error> {
         let vcpus = std::mem::take(&mut self.vcpus);
-        // From here, dropping `running` stops the started threads before the rest is dropped.
+        // From here on, dropping `running` stops the started threads before the VM is dropped.
         let mut running = Running { board: self.board.clone(), threads: Vec::new(), vm: self };
         for (number, vcpu) in (0..).zip(vcpus) {
             running.threads.push(vcpu::Thread::start(number, vcpu, running.board.clone())?);
@@ -242,21 +242,21 @@ pub struct Running {
 }
 
 impl Running {
-    /// Waits for the end of the VM, at most for `limit`; `None` on timeout. When this returns an exit, all vCPU threads
-    /// have ended.
+    /// Waits until the VM has ended; returns `None` after `limit`. When this returns an exit, all vCPU threads have
+    /// ended.
     pub fn wait(&mut self, limit: Option<Duration>) -> Option<Exit> {
         let exit = self.board.end.wait(limit.map(|limit| Instant::now() + limit))?;
         self.threads.drain(..).for_each(vcpu::Thread::stop);
         Some(exit)
     }
 
-    /// Ends the VM unless it has ended already, and returns how it ended.
+    /// Ends the VM, unless it has already ended, and returns its exit.
     pub fn kill(&mut self) -> Exit {
         self.board.end.set(Exit::Killed);
         self.wait(None).unwrap_or(Exit::Killed)
     }
 
-    /// Returns a handle by which another thread can end the VM.
+    /// Returns a handle with which another thread can end the VM.
     pub fn stopper(&self) -> Stopper {
         Stopper(Arc::downgrade(&self.board))
     }
@@ -278,7 +278,7 @@ impl Drop for Running {
 pub struct Stopper(Weak<Board>);
 
 impl Stopper {
-    /// Ends the VM if it has not ended yet.
+    /// Ends the VM. Has no effect if it has already ended.
     pub fn stop(&self) {
         if let Some(board) = self.0.upgrade() {
             board.end.set(Exit::Killed);
@@ -299,7 +299,7 @@ impl Transcript {
 
 impl Write for Transcript {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        /// Limit of the buffer, so that a guest cannot exhaust the host's memory; larger than the output of any test.
+        /// Size limit of the buffer, so that a guest cannot exhaust the host's memory. Exceeds the output of any test.
         const MOST: usize = 16 << 20;
         let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if text.len() < MOST {

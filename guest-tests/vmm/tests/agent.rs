@@ -28,7 +28,7 @@ fn start(name: &str, command_line: &str) -> (Running, Agent, Transcript) {
     (running, agent, said)
 }
 
-/// Accesses have the requested width, and access the memory that the host sees.
+/// Accesses have the requested width, and guest and host access the same memory.
 fn reads_and_writes() {
     let (mut running, mut agent, said) = start("reads_and_writes", "agent");
     let memory = agent.memory().clone();
@@ -74,7 +74,7 @@ fn reads_and_writes() {
     assert_eq!(running.wait(Some(SOON)), Some(Exit::Value(0x5a)), "{}", said.text());
 }
 
-/// An interrupt of the vCPU to itself is counted and can be waited for.
+/// Self-IPIs are counted, and the agent can wait for them.
 fn interrupts() {
     let (_running, mut agent, _) = start("interrupts", "agent");
     let icr = layout::LOCAL_APIC + 0x300;
@@ -94,7 +94,7 @@ fn interrupts() {
 /// A guest that fails prints the reason, and later commands fail with [`AgentError::Gone`].
 fn the_end_of_the_guest_is_reported() {
     let (mut running, mut agent, said) = start("the_end_of_the_guest_is_reported", "agent");
-    // An address that no page table maps.
+    // An unmapped address.
     assert_eq!(agent.read(1 << 46, Width::Dword), Err(AgentError::Gone));
     assert_eq!(running.wait(Some(SOON)), Some(Exit::Value(bare_guest::exit::EXCEPTION)));
     let last = said.text();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of PF and VFs in a bare-metal VM: a freestanding C guest drives the card through real exits, ioeventfds,
-//! irqfds and memslots of KVM. Each test is a theme of the guest's command line. The guest checks what it observes and
-//! ends the VM with an exit code; the test checks the host's side.
+//! irqfds and memslots of KVM. Each test selects a theme of the guest by its command line. The guest checks its
+//! observations and ends the VM with an exit code; the test checks the host's counters.
 //!
-//! The guest counts its register accesses, and the card counts the accesses that it receives. Equal counts show that
-//! doorbells were delivered only as events, that no mapped range was trapped, and that no access was lost.
+//! The guest counts the register accesses that it makes, and the card counts those that it receives. Equal counts show
+//! that doorbells were delivered only as events, that no mapped range was trapped, and that no access was lost.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod common;
@@ -51,8 +51,8 @@ fn run_with(theme: &str, cpus: u8, card: Option<CardConfig>) -> After {
 }
 
 impl After {
-    /// Checks that the first `functions` functions were used through registers, events and memory, and that exactly the
-    /// accesses that must be trapped were trapped.
+    /// Checks that the first `functions` functions were used through registers, events and memory, and that only those
+    /// accesses were trapped that must be.
     fn only_what_must_is_trapped(&self, functions: usize) {
         for (number, function) in (0..).zip(&self.card.functions()[..functions]) {
             let (trapped, did) = (function.trapped(), Agent::accesses(&self.memory, number));
@@ -72,8 +72,8 @@ impl After {
         }
     }
 
-    /// Returns the interrupts of a function that the guest's CPUs have taken. The VMM sends them only through its
-    /// irqfd.
+    /// Returns the number of a function's interrupts that the guest's CPUs have taken. The VMM sends them only through
+    /// the function's irqfd.
     fn interrupts(&self, function: u64) -> u64 {
         Agent::interrupts_in(&self.memory, 0x40 + function as u8)
     }
@@ -88,28 +88,29 @@ fn enumeration_and_sizing() {
     assert_eq!(
         (trapped.register_reads, trapped.register_writes),
         (1, 0),
-        "one read to check that it responds: {trapped:?}"
+        "only one read, which checks that registers respond: {trapped:?}"
     );
 }
 
 /// Contract B.4, B.6, B.9, B.10: firmware, mailbox, messages, batches on each engine class, MSIs that wake a halted
-/// CPU, MSI vector, mask and enable, D3hot; again after a Function Level Reset, and after a bus reset.
+/// CPU, MSI vector, mask and enable, D3hot. Firmware load, messages and batches are repeated after a Function Level
+/// Reset and after a bus reset.
 fn pf_life() {
     let after = run("pf", 1);
     after.only_what_must_is_trapped(1);
-    // Three runs of 226 batches each, for which the guest waits individually; the MSIs of the first few may coincide
-    // with one of a message.
+    // Three runs of 226 batches each, for which the guest waits individually. The MSI of one of the first few may be
+    // coalesced with the MSI of a message.
     assert!((600..1500).contains(&after.interrupts(0)), "{} MSIs", after.interrupts(0));
     assert_eq!(after.interrupts(1), 0);
 }
 
 /// Contract C.1..C.5, D.4, D.5, D.7: two VFs are provisioned by messages and tables, driven with memory-based
-/// interrupts, checked for isolation, reset by FLR with the PF's driver, and disabled; all of it twice.
+/// interrupts, checked for isolation, reset by FLR with the PF's driver, and disabled. The sequence runs twice.
 fn vf_life() {
     let after = run("vf", 1);
     after.only_what_must_is_trapped(3);
-    // VF 1 has four driver runs of 74 batches each, VF 2 has two; the MSIs of the first few may coincide with one of a
-    // message.
+    // VF 1 has four driver runs of 74 batches each, VF 2 has two. The MSI of one of the first few may be coalesced with
+    // the MSI of a message.
     assert!(after.interrupts(1) >= 4 * 70 && after.interrupts(2) >= 2 * 70);
 }
 
@@ -140,20 +141,20 @@ fn two_processors() {
 }
 
 /// BARs at other addresses, at invalid addresses and overlapping; invalid numbers of VFs; accesses of all widths. The
-/// guest must not be able to harm the VMM.
+/// guest must not be able to crash the VMM.
 fn bars_that_move() {
     let after = run("moves", 1);
     assert_eq!(after.card.model().panics(), 0);
 }
 
-/// VFs, decoding, BARs and the whole card are enabled and disabled while another vCPU uses them.
+/// VFs, decoding, BARs and the whole card are reconfigured and reset while another vCPU accesses them.
 fn enables_and_disables_beside_accesses() {
     let after = run("races", 2);
     assert_eq!(after.card.model().panics(), 0);
 }
 
-/// Random accesses to configuration spaces, registers and memory, from one CPU and from two: VMM and card survive, and
-/// a reset by the guest recovers both. `ARCTIC_SEED` sets the seed.
+/// Random accesses to configuration spaces, registers and memory, from one CPU and from two, crash neither VMM nor
+/// card, and the card works after a reset by the guest. `ARCTIC_SEED` sets the seed.
 fn accesses_at_random() {
     let first = std::env::var("ARCTIC_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1_u64);
     for (seed, cpus) in (first..).zip([1, 2]) {

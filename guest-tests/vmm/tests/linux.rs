@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Linux on the reference VMM: an unmodified Debian kernel with its xe on PF and VFs. Since KVM cannot run Linux on
-//! most CI machines, QEMU emulates a VM in which it can (see `arctic_guest_tests::nested`). The test thus covers the
-//! VMM with the kernel's own KVM on any host.
+//! Linux on the reference VMM: an unmodified Debian kernel with its xe driver on PF and VFs. KVM cannot run Linux on
+//! most CI hosts, so the VMM runs in a VM that QEMU emulates and in which KVM can (see `arctic_guest_tests::nested`).
+//! The test therefore covers the VMM with Linux's own KVM on any host.
 //!
-//! A separate program, since it is also installed in the guest as `linux guest work`.
+//! A separate test program, since it is also installed in the guest, where it runs as `linux guest work`.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,9 +15,9 @@ use arctic_guest_tests::progress::Stderr;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 const TEST: &str = "linux_boots_and_xe_works_on_pf_and_vfs";
-/// With the PF, more functions than a device can have without ARI.
+/// With the PF, more functions than are accessible without ARI.
 const VFS: u8 = 9;
-/// Four times the run time on a machine with two idle cores.
+/// Four times the run time on a host with two idle cores.
 const LIMIT: Duration = Duration::from_secs(400);
 
 fn main() -> ExitCode {
@@ -29,10 +29,10 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
 }
 
-/// The kernel finds CPUs, interrupts, configuration space and windows by ACPI. It assigns the BARs of PF and VFs below
-/// the root port. xe drives the PF through ioeventfds, irqfds and mapped memory and passes all checks; it enables VFs,
-/// drives them and disables them, twice. The VM powers off. Neither kernel logs an error, no mappable range was
-/// trapped, and no unmodelled register was accessed.
+/// The kernel discovers CPUs, interrupts, configuration space and windows through ACPI, and assigns the BARs of PF and
+/// VFs below the root port. xe drives the PF through ioeventfds, irqfds and mapped memory and passes all checks. It
+/// enables VFs, drives them and disables them, twice. The VM powers off. Neither kernel logs an error, no access to a
+/// mappable range is trapped, and no unmodelled register is accessed.
 fn linux_boots_and_xe_works_on_pf_and_vfs() -> Result<(), String> {
     let told = |error: anyhow::Error| format!("{error:#}");
     let firmware = tempfile::tempdir().map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Tests of the VM itself: how programs of a few instructions end it, and how the host ends it.
+//! Tests of the VM itself: its end by the guest, with programs of a few instructions, and by the host.
 
 mod common;
 
@@ -25,14 +25,14 @@ fn main() -> ExitCode {
 
 /// Load address and entry point of the programs.
 const ENTRY: u64 = 0x10_0000;
-/// More time than any of these programs takes on a loaded host.
+/// Timeout, longer than any of these programs runs on a loaded host.
 const LONG: Duration = Duration::from_secs(30);
 
 /// mov eax, 0x1234; out 0xf4, eax
 const EXIT_0X1234: &[u8] = &[0xb8, 0x34, 0x12, 0, 0, 0xe7, 0xf4];
 /// mov dx, 0x3f8; mov al, 'h'; out dx, al; mov al, 'i'; out dx, al; xor eax, eax; out 0xf4, eax
 const SAY_HI: &[u8] = &[0x66, 0xba, 0xf8, 0x03, 0xb0, b'h', 0xee, 0xb0, b'i', 0xee, 0x31, 0xc0, 0xe7, 0xf4];
-/// jmp to itself
+/// An endless loop: jmp to itself
 const SPIN: &[u8] = &[0xeb, 0xfe];
 /// hlt, with interrupts disabled
 const HALT: &[u8] = &[0xf4];
@@ -53,7 +53,7 @@ const ROOT_PORT_BY_PORTS: &[u8] =
 /// mov rcx, 0x100fffffc; mov dword [rcx], 0x77; mov eax, [rcx]; out 0xf4, eax
 const HIGH_RAM: &[u8] =
     &[0x48, 0xb9, 0xfc, 0xff, 0xff, 0, 1, 0, 0, 0, 0xc7, 0x01, 0x77, 0, 0, 0, 0x8b, 0x01, 0xe7, 0xf4];
-/// Only CPU 2, by its number in rsi, ends the VM: cmp esi, 2; jne itself; mov eax, esi; out 0xf4, eax
+/// Only the CPU with index 2 in rsi ends the VM: cmp esi, 2; jne itself; mov eax, esi; out 0xf4, eax
 const THIRD_CPU: &[u8] = &[0x83, 0xfe, 2, 0x75, 0xfe, 0x89, 0xf0, 0xe7, 0xf4];
 
 /// Creates an ELF64 file with one segment.
@@ -99,7 +99,7 @@ fn programs_end_the_machine_in_their_ways() {
     }
 }
 
-/// RAM that does not fit below the windows continues at 4 GiB; addresses after its end are unassigned.
+/// RAM that does not fit below the windows is at 4 GiB; addresses above it are unassigned.
 fn the_rest_of_the_ram_is_above_4_gib() {
     let file = elf(HIGH_RAM);
     for (more, wanted) in [(16 << 20, 0x77), (12 << 20, u32::MAX)] {
@@ -116,7 +116,7 @@ fn serial_output_of_the_guest_is_received() {
     assert_eq!(said.text(), "hi");
 }
 
-/// CPUs that spin or halt are stopped at the time limit, by a stopper, and when the VM is dropped.
+/// Spinning and halted CPUs are stopped at the time limit, by a stopper, and when the VM is dropped.
 fn a_machine_that_does_not_end_is_ended() {
     for code in [SPIN, HALT] {
         let vm = machine(code, 2, &Transcript::default());
@@ -148,9 +148,9 @@ fn machines_leave_nothing_behind() {
     for _ in 0..60 {
         assert_eq!(build().unwrap().run(LONG).unwrap(), Exit::Value(0x1234));
     }
-    // Other tests of this program run VMs concurrently, so the count varies by a few. Sixty leaked VMs would hold more
+    // Other tests in this process run VMs concurrently, so the number varies slightly. Sixty leaked VMs would hold more
     // than 1200 descriptors.
-    assert!(descriptors() < before + 60, "{before} descriptors have become {}", descriptors());
+    assert!(descriptors() < before + 60, "{before} descriptors before, {} after", descriptors());
 }
 
 fn an_impossible_card_is_refused_in_a_sentence() {
@@ -188,7 +188,7 @@ fn the_program_gives_the_guests_status() {
 }
 
 fn ctrl_c_ends_the_program() {
-    // Prints "hi" and spins, so that the test knows when it runs.
+    // Prints "hi", which shows that it runs, and spins.
     let file = elf(&[&SAY_HI[..10], SPIN].concat());
     let mut child = Command::new(env!("CARGO_BIN_EXE_arctic-vmm"))
         .args(["--no-card", "--memory", "16M", "--bare"])

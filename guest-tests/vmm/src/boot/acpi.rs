@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! ACPI tables, by which Linux finds CPUs, interrupt controllers, configuration space and the windows for BARs.
+//! ACPI tables. They describe CPUs, interrupt controllers, configuration space and the windows for BARs to Linux.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ const REVISION: u32 = 1;
 /// FADT, IAPC_BOOT_ARCH: no VGA and no CMOS clock.
 const NO_VGA_NO_CLOCK: u16 = 1 << 2 | 1 << 5;
 
-/// The tables as they are placed in RAM, from [`layout::ACPI`].
+/// The tables as laid out in RAM, from [`layout::ACPI`].
 pub(crate) struct Tables {
     bytes: Vec<u8>,
 }
@@ -101,8 +101,8 @@ pub(crate) fn write(ram: &Ram, cpus: u8, mmio64: &Range<u64>) -> Result<(), Erro
     put.map_err(|_| Error::NoRoom { what: "ACPI", ram: layout::HIGH_RAM })
 }
 
-/// The devices: a serial port, the PCI host bridge with its windows, and configuration space, which Linux uses only if
-/// a device reserves it.
+/// Returns the table of devices: a serial port, the PCI host bridge with its windows, and a device that reserves the
+/// configuration space, without which Linux does not use ECAM.
 fn dsdt(mmio64: &Range<u64>) -> Sdt {
     // A consumed interrupt: edge-triggered, active high, exclusive.
     let interrupt = Interrupt::new(true, true, false, false, layout::SERIAL_IRQ);
@@ -122,7 +122,7 @@ fn dsdt(mmio64: &Range<u64>) -> Sdt {
 
     let mut code = Vec::new();
     for (name, id, resources) in [
-        // Linux identifies a PCI Express host bridge by its compatible ID of a PCI host bridge.
+        // Linux matches the compatible ID, that of a PCI host bridge.
         ("_SB_.PCI0", ["PNP0A08", "PNP0A03"], &windows),
         ("_SB_.CONF", ["PNP0C02"; 2], &configuration),
         ("_SB_.COM1", ["PNP0501"; 2], &serial),

@@ -5,8 +5,8 @@
 //! 1 MiB or above (the memory below has the boot information, see [`layout`]). Every CPU enters it at its entry point,
 //! at privilege level 0 in 64-bit mode, with interrupts disabled, without an IDT, and with an identity map of all RAM,
 //! configuration space and both MMIO windows in pages of 2 MiB, accessible at every privilege level. `rdi` has the
-//! address of the [`BootInfo`], `rsi` the CPU's number from 0, `rsp` the CPU's own stack. A write to port 0xf4 ends the
-//! VM.
+//! address of the [`BootInfo`], `rsi` the CPU's index, `rsp` the top of a separate stack for each CPU. A write to port
+//! 0xf4 ends the VM.
 
 use std::fs::File;
 use std::io::Read;

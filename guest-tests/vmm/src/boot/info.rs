@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The VM's description for a bare-metal guest.
+//! The description of the VM for a bare-metal guest.
 
 use vm_memory::ByteValued;
 
@@ -12,7 +12,7 @@ use vm_memory::ByteValued;
 ///     uint32_t version;           /*   8: 1; incremented when fields are appended */
 ///     uint32_t size;              /*  12: size of this structure in bytes */
 ///     uint64_t ram_low;           /*  16: bytes of RAM from address 0, up to the page tables */
-///     uint64_t ram_high;          /*  24: bytes of RAM from 4 GiB on, or 0 */
+///     uint64_t ram_high;          /*  24: bytes of RAM from 4 GiB, or 0 */
 ///     uint64_t ecam;              /*  32: configuration space, 4 KiB per function */
 ///     uint32_t bus_first;         /*  40: bus range of the configuration space */
 ///     uint32_t bus_last;          /*  44 */

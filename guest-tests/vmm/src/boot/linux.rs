@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Boots Linux by its 64-bit boot protocol (`Documentation/arch/x86/boot.rst`).
+//! Boots Linux with its 64-bit boot protocol (`Documentation/arch/x86/boot.rst`).
 
 use std::fs::File;
 use std::ops::Range;
@@ -47,9 +47,9 @@ pub(crate) fn load(
     let loaded = BzImage::load(&**ram, load_at, &mut file, load_at).map_err(|error| format(error.to_string()))?;
     let mut header = loaded.setup_header.ok_or_else(|| format("it has no header".into()))?;
     if header.xloadflags & XLF_KERNEL_64 == 0 {
-        return Err(format("it has no entry for 64-bit mode".into()));
+        return Err(format("it has no 64-bit entry point".into()));
     }
-    // The address range that the kernel needs to decompress itself.
+    // The kernel decompresses itself into the range that ends here.
     let place = loaded.kernel_load.0.max(header.pref_address);
     let kernel_end = place.saturating_add(header.init_size.into());
     if kernel_end > low {
@@ -64,7 +64,7 @@ pub(crate) fn load(
         let start = start.ok_or(Error::NoRoom { what: "the initrd", ram: low })?;
         let read = ram.read_exact_volatile_from(GuestAddress(start), &mut file, number::size(size));
         read.map_err(|error| Error::file(initrd)(std::io::Error::other(error)))?;
-        // Both are below 4 GiB, as the end is.
+        // Both fit into 32 bits, since the end is below 4 GiB.
         (header.ramdisk_image, header.ramdisk_size) = (number::low(start), number::low(size));
     }
 
@@ -83,7 +83,7 @@ pub(crate) fn load(
     LongMode::prepare(ram, loaded.kernel_load.0 + ENTRY_64, layout::PAGE_TABLES, &[first_4g])
 }
 
-/// The RAM of the address space, and the ranges that Linux must not use.
+/// Returns the E820 map: the RAM, and ranges that Linux must not use.
 fn memory_map(ram: &Ram) -> Vec<boot_e820_entry> {
     let entry = |start: u64, end: u64, kind| boot_e820_entry { addr: start, size: end - start, r#type: kind };
     let mut map = vec![

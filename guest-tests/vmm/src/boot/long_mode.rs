@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The initial state of a CPU that starts in 64-bit mode: flat segments and an identity map.
+//! Initial state of a CPU that starts in 64-bit mode: flat segments and an identity map.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ use crate::memory::Ram;
 
 /// Present, writable, user-accessible.
 const TABLE: u64 = 0b111;
-/// The same for an entry that maps a page of 2 MiB, with accessed and dirty set. Pages of 1 GiB are not supported by
-/// every KVM.
+/// Like [`TABLE`], for an entry that maps a page of 2 MiB, with accessed and dirty set. Not every KVM supports pages of
+/// 1 GiB.
 const LARGE_PAGE: u64 = TABLE | 1 << 5 | 1 << 6 | 1 << 7;
 /// Bytes mapped by a page directory.
 const DIRECTORY: u64 = 1 << 30;
@@ -87,13 +87,13 @@ impl LongMode {
         sregs
     }
 
-    /// Returns the general registers, with the program's arguments in `rdi` and `rsi`.
+    /// Returns the general-purpose registers, with the program's arguments in `rdi` and `rsi`.
     pub fn registers(&self, rdi: u64, rsi: u64, rsp: u64) -> kvm_regs {
         kvm_regs { rip: self.entry, rflags: 1 << 1, rdi, rsi, rsp, ..Default::default() }
     }
 }
 
-/// The page tables as they are placed in RAM, in sequence; the first is the root.
+/// The page tables as laid out in RAM, in sequence; the first is the root.
 struct Tables(Vec<[u64; ENTRIES]>);
 
 impl Tables {
@@ -155,9 +155,9 @@ mod tests {
         }
     }
 
-    /// Linux' tables fit into their range, and those of a bare-metal guest fit even with the maximum RAM.
+    /// Linux' tables fit into their range, and a bare-metal guest's tables fit even with the maximum RAM.
     #[test]
-    #[expect(clippy::single_range_in_vec_init, reason = "a list of ranges that has one")]
+    #[expect(clippy::single_range_in_vec_init, reason = "a list of one range, not a range of values")]
     fn tables_fit_into_their_places() {
         let len = |ranges: &[Range<u64>]| Tables::identity(0, ranges).0.len() as u64 * PAGE;
         assert!(layout::PAGE_TABLES + len(&[0..layout::RAM_ABOVE_4G]) <= layout::MAILBOX);

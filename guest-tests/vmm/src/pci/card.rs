@@ -20,8 +20,8 @@ use crate::mmio::RangeMap;
 
 ioctl_iow_nr!(KVM_IOEVENTFD, KVMIO, 0x79, kvm_ioeventfd);
 
-/// Adds or removes an ioeventfd for writes of `len` bytes at `address`. The length must not be 0 (any write), which is
-/// all that kvm-ioctls offers without datamatch: KVM handles those on a fast path that mistakes a read for a write
+/// Adds or removes an ioeventfd for writes of `len` bytes at `address`. `len` must not be 0 (any length), which is the
+/// only choice in kvm-ioctls without datamatch: KVM handles such ioeventfds on a fast path that treats reads as writes
 /// (Linux: handle_ept_misconfig), and drivers read VF_CAP.
 fn io_event(vm: &VmFd, event: &EventFd, address: u64, len: u32, on: bool) -> io::Result<()> {
     let flags = if on { 0 } else { 1 << kvm_ioeventfd_flag_nr_deassign };
@@ -65,7 +65,7 @@ pub struct CardSlot {
     placed: Mutex<HashMap<(Function, u8), Placed>>,
 }
 
-/// The resources to remove when a BAR moves.
+/// The resources that are removed when a BAR moves.
 struct Placed {
     address: u64,
     slots: Vec<SlotNumber>,
@@ -88,7 +88,7 @@ impl CardSlot {
         io_event(&self.vm, event, address, 4, true)
     }
 
-    /// Drops all references to the card, which would otherwise form a reference cycle.
+    /// Drops all references to the card; they form a reference cycle.
     pub fn unplug(&self) {
         self.bars.remove(|_| true);
         let placed: Vec<_> = self.placed().drain().collect();
@@ -104,12 +104,12 @@ impl CardSlot {
         for part in function.mappings(bar) {
             match self.slots.add_file(address + part.offset, part.file, part.file_offset, part.len) {
                 Ok(slot) => slots.push(slot),
-                // The guest has placed the BAR over another one. Accesses are handled as exits until it moves.
+                // The guest has placed the BAR over another one. Accesses cause exits until the BAR moves.
                 Err(error) => log::debug!("{} BAR {bar} at {address:#x} is not mapped: {error}", function.name()),
             }
         }
         for event in function.io_events().iter().filter(|event| event.bar == bar) {
-            // Writes of another width cause exits.
+            // Writes of other widths cause exits.
             if let Err(error) = io_event(&self.vm, &event.event, address + event.offset, event.len, true) {
                 log::debug!("no ioeventfd for {} at {:#x}: {error}", function.name(), address + event.offset);
             }
@@ -129,8 +129,8 @@ impl CardSlot {
     }
 }
 
-/// Returns whether a BAR at this address lies completely within the host bridge's windows. It does not while a guest
-/// sizes a BAR with decoding enabled, or has written only half of an address.
+/// Returns true if a BAR at this address is completely within the host bridge's windows. Returns false, for example,
+/// while a guest sizes a BAR with decoding enabled, or has written only half of an address.
 fn within_windows(address: u64, size: u64) -> bool {
     let Some(end) = address.checked_add(size) else { return false };
     [layout::MMIO32, layout::MMIO64].iter().any(|window| window.start <= address && end <= window.end)
@@ -151,8 +151,8 @@ impl Machine for CardSlot {
         let size = function.bars().iter().find(|info| info.index == bar).map_or(0, |info| info.size);
         let address = address.filter(|address| within_windows(*address, size));
         let key = (function.number(), bar);
-        // Held until return: a BAR of another function waits, so that an address that moves from one BAR to another is
-        // removed from the first before it is added to the second.
+        // Held until return, which serialises BAR moves: an address that moves from one BAR to another must be removed
+        // from the first before it is added to the second.
         let mut placed = self.placed();
         if placed.get(&key).map(|placed| placed.address) == address {
             return;
@@ -166,7 +166,7 @@ impl Machine for CardSlot {
     }
 }
 
-/// An MSI without effect, if no irqfd could be created.
+/// An MSI without effect, used if no irqfd could be created.
 struct NullHost;
 
 impl MsiSink for NullHost {

@@ -26,7 +26,7 @@ enum Target<'h> {
 }
 
 impl Host {
-    /// Creates a bus with a root port, and the card below it.
+    /// Creates a host bridge with a root port, and the card below it.
     pub fn new(card: Option<Arc<VirtualCard>>) -> Self {
         let mut bridge = Registers::new();
         // QEMU's vendor and device ID of a generic PCIe host bridge; class code: host bridge.
@@ -52,7 +52,7 @@ impl Host {
             Target::Bridge => self.bridge.read(register, data),
             Target::RootPort => self.root_port().read(register, data),
             Target::Card(function) => function.read_config(register, data),
-            // Unsupported Request, read by software as all ones.
+            // Unsupported Request: software reads all ones.
             Target::Nobody => data.fill(0xff),
         }
     }
@@ -63,7 +63,7 @@ impl Host {
             Target::RootPort => {
                 let consequence = self.root_port().write(register, data);
                 if let (Consequence::ResetBus, Some(card)) = (consequence, &self.card) {
-                    // Disables its VFs as well.
+                    // This also disables the VFs.
                     card.pf().reset();
                 }
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Configuration space of a function of the VMM: register bytes, and masks of the writable bits.
+//! Configuration space of a function that the VMM implements: register bytes, and masks of the writable bits.
 
 use arctic_gpu::pci::CONFIG_BYTES;
 use arctic_sriov::number::size;
@@ -11,7 +11,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// All registers zero and read-only.
+    /// Creates registers that are all zero and read-only.
     pub fn new() -> Self {
         let zeros = || vec![0; size(CONFIG_BYTES)].into_boxed_slice();
         Registers { bytes: zeros(), writable: zeros() }
@@ -40,7 +40,7 @@ impl Registers {
         data.iter_mut().zip(from).for_each(|(byte, register)| *byte = *register);
     }
 
-    /// Writes the writable bits.
+    /// Writes registers; only writable bits change.
     pub fn write(&mut self, at: u64, data: &[u8]) {
         let Ok(at) = usize::try_from(at) else { return };
         let (Some(bytes), Some(masks)) = (self.bytes.get_mut(at..), self.writable.get(at..)) else { return };

@@ -3,7 +3,7 @@
 //!
 //! Its bus numbers determine which configuration accesses reach the card, and ARI Forwarding determines whether
 //! functions beyond the first eight are accessible. Its memory windows are writable registers without effect: the VMM
-//! decodes a BAR anywhere in the host bridge's windows, even outside the bridge's windows.
+//! decodes a BAR anywhere in the host bridge's windows, even outside the root port's windows.
 
 use arctic_sriov::number::byte;
 
@@ -93,8 +93,8 @@ impl RootPort {
         }
     }
 
-    /// Returns the routing ID relative to device 0 of the secondary bus if the bridge forwards an access; `None` if
-    /// not.
+    /// Returns the routing ID relative to device 0 of the secondary bus; `None` if the bridge does not forward the
+    /// access.
     pub fn forward(&self, routing_id: u16) -> Option<u16> {
         let bus = (routing_id >> 8) as u8;
         let (secondary, subordinate) = (self.0.byte(SECONDARY_AT), self.0.byte(SUBORDINATE_AT));
@@ -102,7 +102,7 @@ impl RootPort {
             return None;
         }
         let offset = routing_id - u16::from(secondary) * 0x100;
-        // Without ARI only one device is accessible at the end of a link.
+        // Without ARI only one device is accessible below a port.
         let reached = offset < 8 || self.0.byte(DEVICE_CONTROL_2_AT) & ARI_FORWARDING != 0;
         reached.then_some(offset)
     }
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(port.forward(0x0108), None);
         port.write(DEVICE_CONTROL_2_AT as u64, &[ARI_FORWARDING, 0]);
         assert_eq!((port.forward(0x0108), port.forward(0x013f)), (Some(8), Some(63)));
-        // The next bus is forwarded too, if the bridge has it.
+        // The next bus is also forwarded if it is within the bridge's bus numbers.
         port.write(0x1a, &[2]);
         assert_eq!(port.forward(0x0201), Some(0x101));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Common parts of the tests under KVM: the bare-metal guest, its VM, and a test harness that skips tests that cannot
+//! Shared code of the tests under KVM: the bare-metal guest, its VM, and a test harness that ignores tests that cannot
 //! run on this host.
 
 // Some test programs do not use all items.
@@ -20,14 +20,14 @@ use vmm_sys_util::eventfd::EventFd;
 
 /// RAM of the VMs in bytes.
 const RAM: u64 = 32 << 20;
-/// RAM with the word `high` on the command line: part of it lies above 4 GiB. Little of it is touched.
+/// RAM in bytes with the option `high` on the command line, partly above 4 GiB. Few of its pages are allocated.
 const HIGH_RAM: u64 = layout::RAM_BELOW_4G + (64 << 20);
-/// Address of the GuC firmware: RAM that neither guest nor VMM uses.
+/// Address of the GuC firmware, in RAM that neither guest nor VMM uses.
 const FIRMWARE: u64 = 0x100_0000;
-/// Time limit of a guest's test. It takes a second on two idle CPUs, but tests run concurrently.
+/// Time limit of a guest. A guest runs for about a second on two idle CPUs, but tests run concurrently.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Returns the guest's ELF file. Fails if there is no compiler, with a message that states what to install.
+/// Returns the guest's ELF file. Panics if there is no compiler, with a message that states what to install.
 pub fn guest() -> &'static Path {
     bare_guest::build().unwrap_or_else(|error| panic!("{error}"))
 }
@@ -35,14 +35,14 @@ pub fn guest() -> &'static Path {
 /// A test: name and function.
 pub type Test = (&'static str, fn());
 
-/// Lists functions as tests under their own names.
+/// Lists functions as tests, each with the function's name.
 #[macro_export]
 macro_rules! tests {
     ($($test:ident),* $(,)?) => { &[$((stringify!($test), $test as fn())),*] };
 }
 
-/// Runs the tests like libtest. Tests that cannot run on this host are listed by name with the reason and counted as
-/// ignored, neither passed nor failed.
+/// Runs the tests as libtest does. Tests that cannot run on this host are reported as ignored, and their names are
+/// printed with the reason.
 pub fn main(tests: &[Test]) -> ExitCode {
     let arguments = Arguments::from_args();
     let unable = bare_guest::unable();
@@ -59,8 +59,8 @@ pub fn main(tests: &[Test]) -> ExitCode {
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-/// Creates a VM that runs the guest with this command line, extended by the address of the firmware. Returns the VM and
-/// its output.
+/// Creates a VM that runs the guest with this command line, to which it adds address and size of the firmware. Returns
+/// the VM and its output.
 pub fn machine(name: &str, command_line: &str, cpus: u8, card: Option<CardConfig>) -> (Vm, Transcript) {
     let file = &firmware::files()[0].bytes;
     let said = Transcript::default();
@@ -78,7 +78,7 @@ pub fn card() -> Option<CardConfig> {
     Some(CardConfig { profile: card_file::load("small").expect("a built-in card"), vfs: 4 })
 }
 
-/// Runs a VM; its guest must report success. Returns the output.
+/// Runs a VM. Panics unless the guest reports success. Returns the output.
 pub fn pass(name: &str, machine: Vm, said: &Transcript) -> String {
     let exit = machine.run(LIMIT).unwrap_or_else(|error| panic!("{name}: {error}"));
     let text = said.text();
@@ -87,7 +87,7 @@ pub fn pass(name: &str, machine: Vm, said: &Transcript) -> String {
     text
 }
 
-/// The reports of `guest/bench.h`: names and numbers.
+/// The reports of `guest/bench.h`: names and indexes.
 pub const REPORTS: [(&str, u64); 13] = [
     ("exit", 0),
     ("register read", 1),
@@ -104,10 +104,10 @@ pub const REPORTS: [(&str, u64); 13] = [
     ("submission, to its seqno", 12),
 ];
 
-/// Runs the guest's measurements in a VM with a card, including bare exits and bare events. Returns TSC ticks per
-/// operation in the order of [`REPORTS`].
+/// Runs the guest's measurements in a VM with a card, including bare exits and bare ioeventfds. Returns TSC ticks per
+/// operation, in the order of [`REPORTS`].
 pub fn measure(name: &str, repeats: u32) -> Vec<f64> {
-    // In the window for 32-bit BARs, of which there are none.
+    // Unassigned addresses: no function has a 32-bit BAR.
     let [quiet_at, heard_at] = [0x1000, 0x2000].map(|offset| layout::MMIO32.start + offset);
     let words = format!("bench event={quiet_at:#x} heard={heard_at:#x} repeats={repeats}");
     let (machine, said) = machine(name, &words, 1, card());
@@ -127,7 +127,7 @@ pub fn measure(name: &str, repeats: u32) -> Vec<f64> {
     let memory = machine.memory().clone();
     pass(name, machine, &said);
     over.store(true, Ordering::Release);
-    heard.write(1).expect("the listener takes it");
+    heard.write(1).expect("the listener reads the event");
     listener.join().expect("the listener does not panic");
     let ticks = |number| {
         let report = Agent::report(&memory, number).unwrap_or_else(|| panic!("{name}: no report {number}"));
