@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Parsing of the card's log, of kernel counters and of the device model's bench output by `cargo bench`.
 
-// The report is a program without the test harness, so that these tests of its modules are a target of their own.
+// The report is a program without a test harness, so its modules are tested by this separate target.
 #[path = "../benches/report/memory.rs"]
 mod memory;
 #[path = "../benches/report/model.rs"]
@@ -61,7 +61,7 @@ fn resident_memory_is_read_in_mib() {
         "Name:\tarctic\nVmRSS:\t   10240 kB\nRssAnon:\t    4096 kB\nRssFile:\t 512 kB\nRssShmem:\t    2048 kB\n";
     let resident = memory::resident(status).unwrap();
     assert_eq!((resident.total, resident.own, resident.shared), (10.0, 4.0, 2.0));
-    // Shared pages are counted through the backing file, whether or not the card's process has touched them.
+    // Shared pages are counted through the backing file, whether or not they are resident in the card's process.
     assert_eq!(memory::Held { resident, backing: 5.0 }.total(), 13.0);
     assert_eq!(memory::resident("Name:\tkthreadd\n"), None);
     // This test has no card as a child process.

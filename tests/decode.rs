@@ -18,7 +18,7 @@ fn arctic(arguments: &[&str]) -> Command {
 fn decode(arguments: &[&str], input: &str) -> Output {
     let mut command = arctic(&["decode"]);
     let mut child = command.args(arguments).stdin(Stdio::piped()).spawn().unwrap();
-    // The program may exit without reading all its input.
+    // The program may exit before it has read all its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -65,7 +65,7 @@ fn undecodable_input_is_refused_in_a_sentence() {
     assert_eq!(decode(&["-", "--base", "12345678901234"], "").status.code(), Some(2));
 }
 
-/// Checks the exact output for a capture.
+/// Compares the output for a capture with the expected text.
 #[test]
 fn a_capture_reads() {
     let capture = concat!(

@@ -19,7 +19,7 @@ impl Machine for Deaf {
     }
 }
 
-/// Each function's handler is a subscriber that consumes only its own ioeventfd, also after the card has been dropped.
+/// Each function's handler is a subscriber that consumes only its own ioeventfd, even after the card has been dropped.
 #[test]
 fn handlers_subscribe_to_doorbells() {
     let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
@@ -35,7 +35,7 @@ fn handlers_subscribe_to_doorbells() {
         assert_eq!(events.run_with_timeout(1000).unwrap(), 1, "{}", function.name());
         assert!(doorbell.read().is_err(), "{}: the handler did not consume the event", function.name());
     }
-    // The VMM keeps an eventfd, and the guest keeps signalling it.
+    // The VMM still holds an eventfd, and the guest still signals it.
     let doorbell = card.functions()[0].io_events()[0].event.try_clone().unwrap();
     drop(card);
     assert_eq!(events.run_with_timeout(0).unwrap(), 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Runs each fuzz target of `fuzz/` for a minute, starting from the committed corpus.
 //!
-//! `ARCTIC_FUZZ_SECONDS` changes the time. libFuzzer needs a C++ compiler; without one the test is skipped with a
-//! message. Findings are replayed by tests without these requirements (`tests/fuzz_regressions`, and those of the device model).
+//! `ARCTIC_FUZZ_SECONDS` changes the time. libFuzzer needs a C++ compiler; without one the test prints a message and
+//! passes. Findings are replayed by tests without these requirements (`tests/fuzz_regressions`, and tests of the device
+//! model).
 
 use std::collections::VecDeque;
 use std::fs;
@@ -14,9 +15,9 @@ use std::time::Instant;
 
 use arctic_test_support::replay;
 
-/// Version that is installed if cargo-fuzz is missing.
+/// Version of cargo-fuzz, which is installed if it is missing.
 const CARGO_FUZZ: &str = "0.13.2";
-/// Targets with the maximum length of their inputs in bytes, ordered by findings per minute.
+/// Targets and the maximum length of their inputs in bytes, ordered by findings per minute.
 const TARGETS: [(&str, u32); 6] = [
     ("functions", 700),
     ("guc_messages", 700),
@@ -25,10 +26,10 @@ const TARGETS: [(&str, u32); 6] = [
     ("command_streamer", 800),
     ("card_file", 2000),
 ];
-/// Number of fuzzers run in parallel; the test machines have two cores.
+/// Number of fuzzers run in parallel; CI hosts have two cores.
 const AT_A_TIME: usize = 2;
 
-/// Prints a line while the test runs; stderr is not captured.
+/// Prints a line while the test runs. libtest does not capture direct writes to stderr.
 fn progress(line: &str) {
     let _ = writeln!(std::io::stderr(), "fuzz: {line}");
 }
@@ -42,7 +43,7 @@ fn scratch() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz")
 }
 
-/// Returns whether the C++ compiler that the `cc` crate would choose works.
+/// Returns true if the C++ compiler that the `cc` crate would choose works.
 fn has_cxx() -> bool {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
     let quiet = Command::new(compiler).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -56,7 +57,7 @@ fn must(what: &str, command: &mut Command) -> Output {
     output
 }
 
-/// Returns the path of `cargo-fuzz`; installs it if it is missing or has another version.
+/// Returns the path of `cargo-fuzz`. Installs it if it is missing or has another version.
 fn cargo_fuzz() -> PathBuf {
     let version = format!("cargo-fuzz {CARGO_FUZZ}");
     let works = |program: &Path| {
@@ -84,10 +85,10 @@ fn build() -> PathBuf {
     let target = scratch().join("target");
     let mut build = Command::new(program);
     build.args(["fuzz", "build", "--sanitizer", "none", "--fuzz-dir"]).arg(home().join("fuzz"));
-    // Several codegen units let both cores share the build, which takes a minute on one core.
+    // Several codegen units use both cores; the build takes a minute on one core.
     build.args(["--codegen-units", "16", "--target-dir"]).arg(&target);
     build.current_dir(home()).env("CARGO", env!("CARGO"));
-    // Settings of this test's own build do not apply to that one.
+    // Settings of this test's build must not apply to the build of the targets.
     for variable in ["CARGO_ENCODED_RUSTFLAGS", "CARGO_TARGET_DIR", "CARGO_BUILD_TARGET", "CARGO_INCREMENTAL"] {
         build.env_remove(variable);
     }
@@ -130,7 +131,7 @@ fn fuzz(programs: &Path, target: &str, longest: u32, seconds: u64) -> Result<(),
             progress(&format!("{target}: {}, {} new", counts(&said), fs::read_dir(&found).map_or(0, Iterator::count)));
             return Ok(());
         }
-        // libFuzzer also keeps slow inputs, which are no failures.
+        // libFuzzer also keeps slow inputs, which are not failures.
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut kept = fs::read_dir(&artifacts).unwrap().filter_map(Result::ok).map(|entry| entry.path());
         let Some(artifact) = kept.find(|path| !name(path).starts_with("slow-unit")) else {
@@ -166,7 +167,8 @@ fn tail(said: &str) -> String {
     lines[lines.len().saturating_sub(40)..].join("\n")
 }
 
-/// For a minute each, no input from a guest, a VMM or a card file makes the card panic, hang or violate isolation.
+/// Fuzzes each target for a minute. No input from a guest, a VMM or a card file may make the card panic, hang or
+/// violate isolation.
 #[test]
 fn each_target_for_a_minute() {
     if !has_cxx() {
@@ -197,7 +199,7 @@ fn each_target_for_a_minute() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// The list above contains every target, and every target has a corpus.
+/// `TARGETS` lists every target, and every target has a corpus.
 #[test]
 fn every_target_is_in_the_list() {
     let mut targets: Vec<String> = fs::read_dir(home().join("fuzz/fuzz_targets"))

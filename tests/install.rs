@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The program by itself: its version, and its commands without the checkout that it was built in.
+//! Tests of the program outside its checkout: its version, and its commands without access to the source tree.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -15,13 +15,13 @@ fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Standard output of a command that succeeds; `None` if it fails or does not exist.
+/// Returns the standard output of a command; `None` if it fails or does not exist.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok()?;
     output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
 }
 
-/// `arctic 0.1.0 (5c5c552)` in a checkout, `arctic 0.1.0` from sources without git.
+/// The version is `arctic 0.1.0 (5c5c552)` if built in a checkout, `arctic 0.1.0` if built from sources without git.
 #[test]
 fn the_version_names_the_commit() {
     let git = || output(Command::new("git").args(["rev-parse", "--short", "HEAD"]).current_dir(checkout()));
@@ -34,20 +34,20 @@ fn the_version_names_the_commit() {
     }
 }
 
-/// A copy of the program in an empty directory, which is its home and working directory.
+/// A copy of the program in an otherwise empty directory, which is its home and working directory.
 struct Copy {
     home: TempDir,
-    /// The program that hides the checkout, with its arguments; empty where the host permits no user namespaces.
+    /// Command prefix that hides the checkout; empty if the host does not permit user namespaces.
     hiding: Vec<String>,
 }
 
 impl Copy {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
-        // Not by fs::copy: a concurrent fork in another test would inherit the descriptor that is open for writing, and
-        // exec would fail with ETXTBSY.
+        // Not with fs::copy: a concurrent fork in another test would inherit the descriptor that is open for writing,
+        // and exec would fail with ETXTBSY.
         output(Command::new("cp").arg(PROGRAM).arg(home.path().join("arctic"))).unwrap();
-        // An empty file system on the checkout, in a mount namespace of its own.
+        // Mounts an empty file system over the checkout, in a separate mount namespace.
         let hide = ["unshare", "--map-root-user", "--mount", "sh", "-c", "mount -t tmpfs none \"$0\" && exec \"$@\""];
         let hiding: Vec<String> =
             hide.iter().map(ToString::to_string).chain([checkout().display().to_string()]).collect();
@@ -69,7 +69,7 @@ impl Copy {
     }
 }
 
-/// Commands that need no guest give the same output as in the checkout.
+/// Commands that need no guest produce the same output as in the checkout.
 #[test]
 fn commands_work_without_the_checkout() {
     let copy = Copy::new();
@@ -114,7 +114,7 @@ fn a_card_is_served_without_the_checkout() {
     assert!(Path::new(&dir).join("report.json").is_file());
 }
 
-/// `cargo install` in a clone, which is then removed; the installed program boots a guest.
+/// A program installed from a clone with `cargo install` boots a guest after the clone has been removed.
 #[cfg(feature = "long-tests")]
 #[test]
 fn an_installed_program_boots_a_guest() {

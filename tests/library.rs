@@ -6,7 +6,7 @@ use std::env;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs cargo in this package with a separate target directory, because the one in use is locked.
+/// Runs cargo in this package with a separate target directory, because the current one is locked.
 fn cargo(arguments: &str, rustdoc_flags: &str) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into).join("library");
@@ -31,7 +31,7 @@ fn the_library_is_alone_without_its_features() {
     }
 }
 
-/// The example is below 150 lines, needs no feature, and prints the expected lines.
+/// The example has fewer than 150 lines, needs no feature, and prints the expected lines.
 #[test]
 fn the_example_shows_the_card_in_one_process() {
     let source = include_str!("../examples/in_process.rs");
@@ -51,7 +51,7 @@ fn the_example_shows_the_card_in_one_process() {
     }
 }
 
-/// Runs the `event_loop` test with only that feature.
+/// Runs the `event_loop` test with only the feature `event-manager`.
 #[test]
 fn an_event_manager_can_serve_the_doorbells() {
     let output = succeeded("test --no-default-features --features event-manager --test event_loop", "");

@@ -42,8 +42,8 @@ impl Drop for Served {
     }
 }
 
-/// Starts QEMU by a shell, with `text` as further arguments; returns the number of the card's functions in QEMU, and
-/// slot and function of each PCI device on the root bus.
+/// Starts QEMU through a shell, with `text` as further arguments. Returns the number of the card's functions in QEMU,
+/// and the slot and function of each PCI device on the root bus.
 fn start(qemu: &Qemu, text: &str, more: &str) -> Result<(usize, Vec<(u64, u64)>), String> {
     let qemu = qemu.command();
     let mut command = Command::new("sh");
@@ -92,7 +92,7 @@ fn qemu_starts_with_the_printed_arguments() {
         (&["--card", "small", "--vfs", "2", "--provision", "config"], 1),
     ] {
         let dir = tempfile::tempdir().unwrap();
-        // The first block of arguments: indented lines, each but the last with a trailing backslash.
+        // The first block of arguments: indented lines, all except the last with a trailing backslash.
         let served = Served::start(dir.path(), arguments, |line| line.starts_with(' ') && !line.ends_with('\\'));
         let text: Vec<_> = served.lines.iter().filter(|line| line.starts_with(' ')).map(String::as_str).collect();
         let found = start(&qemu, &text.join("\n"), "");
@@ -100,8 +100,8 @@ fn qemu_starts_with_the_printed_arguments() {
     }
 }
 
-/// Devices that the user adds before or after the card's arguments: QEMU assigns their slots before it creates the
-/// card's functions.
+/// The slots of the card's functions do not conflict with devices that the user adds, although QEMU assigns the slots
+/// of those devices before it creates the card's functions.
 #[test]
 fn there_is_room_for_the_users_devices() {
     let cache = Cache::open().unwrap();
@@ -121,7 +121,7 @@ fn there_is_room_for_the_users_devices() {
     assert!((1..=4).all(own) && !own(5), "display, NIC, disk and random numbers: {places:?}");
 }
 
-/// The same for the arguments in the JSON document.
+/// QEMU also accepts the arguments in the JSON document.
 #[test]
 fn qemu_starts_with_the_documents_arguments() {
     let cache = Cache::open().unwrap();

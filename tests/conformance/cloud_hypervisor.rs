@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The accesses that Cloud Hypervisor makes to a vfio-user device before and while a guest uses it, in the same order
-//! and with its client crate (from its `pci/src/vfio.rs` and `pci/src/vfio_user.rs`; `docs/cloud-hypervisor.md` names
-//! the commit). No guest runs in this test.
+//! Makes the accesses that Cloud Hypervisor makes to a vfio-user device before and while a guest uses it, in the same
+//! order and with its client crate (from its `pci/src/vfio.rs` and `pci/src/vfio_user.rs`; `docs/cloud-hypervisor.md`
+//! names the commit). No guest runs in this test.
 
 use std::os::fd::AsRawFd;
 
@@ -31,7 +31,7 @@ impl Wrapper {
         self.0.region_write(CONFIG, offset.into(), data).unwrap();
     }
 
-    /// Returns the size of a BAR in bytes, found as `allocate_bars` does; the register is not restored.
+    /// Returns the size of a BAR in bytes, determined as by `allocate_bars`. Does not restore the register.
     fn size_of(&mut self, register: u32) -> u64 {
         let flags = self.read_config_dword(register);
         self.write_config(register, &[0xff; 4]);
@@ -63,7 +63,7 @@ impl Wrapper {
         self.0.region_write(0, MAILBOX, &0x5507_u32.to_le_bytes()).unwrap();
         self.0.region_write(0, GUC_HOST_INTERRUPT, &[1, 0, 0, 0]).unwrap();
         let mut answer = [0; 4];
-        arctic_test_support::machine::transport::eventually("the GuC answers", || {
+        arctic_test_support::machine::transport::eventually("the GuC's response", || {
             self.0.region_read(0, MAILBOX, &mut answer).unwrap();
             answer[3] >> 7 == 1
         });
@@ -90,7 +90,7 @@ impl Wrapper {
     }
 }
 
-/// A device is added to a VM, which boots, enables and disables MSI, and exits; the next VM repeats the sequence.
+/// A device is added to a VM, which boots, enables and disables MSI, and exits. Three VMs run this sequence in turn.
 pub fn a_device_is_added_and_taken_away() {
     let profile = card_file::load("small").unwrap();
     let card = ServedCard::new(profile, 2, Topology::Provisioned, Ecam::default()).unwrap();
@@ -116,13 +116,13 @@ pub fn a_device_is_added_and_taken_away() {
         assert_eq!(sizes, [16 << 20, 512 << 20, 0, 0, 0]);
         for (bar, size) in [(0, 16 << 20), (2, 512 << 20)] {
             let region = device.0.region(bar).unwrap();
-            assert_eq!(region.size, size, "sized BAR differs from the region");
+            assert_eq!(region.size, size, "the BAR size differs from the region size");
             assert_ne!(region.flags & VFIO_REGION_INFO_FLAG_MMAP, 0);
             assert!(region.file_offset.is_some());
         }
 
-        // The guest driver's sequence: memory space and bus master enable, then MSI. The eventfd is set before MSI
-        // Enable.
+        // The guest driver's sequence: enable memory space and bus mastering, then MSI. The VMM sets the eventfd before
+        // MSI Enable.
         device.write_config(4, &[6, 0]);
         let event = EventFd::new(libc::EFD_NONBLOCK).unwrap();
         for on in [true, false, true] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The reference VMM: a vCPU makes each access, through KVM exits, memory slots and ioeventfds, and receives the
-//! interrupts.
+//! The transport of the reference VMM: a vCPU makes each access, through KVM exits, memory slots and ioeventfds, and
+//! receives the interrupts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,17 +13,18 @@ use arctic_vmm::agent::{Agent, Width};
 use arctic_vmm::{Boot, CardConfig, Config, Error, Running, Transcript, Vm, bare_guest, layout};
 use vm_memory::{Bytes, GuestAddress};
 
-/// Bytes of guest memory; the range that tests use starts after the guest program.
+/// Bytes of guest memory.
 const MEMORY: u64 = 64 << 20;
+/// Start of the range that tests use, after the guest program.
 const RAM: u64 = 16 << 20;
-/// Interrupt vector of the PF; vector of VF n is this plus n.
+/// Interrupt vector of the PF. The vector of VF n is higher by n.
 const VECTOR: u8 = 0x40;
 /// Timeout for the guest to start.
 const SOON: Duration = Duration::from_secs(60);
 /// Widest access by the VMM, in bytes.
 const WIDEST: usize = 8;
 
-/// Serialises machines: each guest's vCPU polls and never halts.
+/// Serialises machines, since each guest's vCPU polls and never halts.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// A machine with a guest that executes the test's accesses, and the lock that serialises machines.
@@ -33,7 +34,7 @@ struct Kvm {
 }
 
 struct Started {
-    // Fields are in drop order.
+    // The order of the fields is the drop order.
     agent: Agent,
     _running: Running,
     card: Arc<VirtualCard>,
@@ -41,7 +42,7 @@ struct Started {
     msi_address: u64,
     /// Guest addresses of BARs.
     placed: BTreeMap<(u8, u8), u64>,
-    /// Interrupts already returned by `take_msis`.
+    /// Numbers of interrupts already returned by `take_msis`.
     taken: [u64; VFS as usize + 1],
 }
 
@@ -90,7 +91,7 @@ impl Started {
         layout::ECAM + (u64::from(layout::CARD_BUS) << 20) + (u64::from(function) << 12) + u64::from(offset)
     }
 
-    /// Returns whether the guest accesses these bytes through a memory slot.
+    /// Returns true if the guest accesses these bytes through a memory slot.
     fn in_slot(&self, function: u8, bar: u8, offset: u64, len: usize) -> bool {
         let parts = self.function(function).mappings(bar);
         parts.iter().any(|part| part.offset <= offset && offset + len as u64 <= part.offset + part.len)

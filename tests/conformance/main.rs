@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Runs each test that does not depend on a transport over each transport.
+//! Runs each transport-independent test over each transport.
 //!
-//! `suite` has the tests, functions of a [`transport::Machine`]; the machines of all transports but KVM, and a driver in
-//! plain Rust, are shared (`arctic_test_support::machine`). Test names begin with the transport's: `cargo test --test
-//! conformance vfio_user::` runs one transport's tests.
+//! `suite` has the tests, which are functions of a [`transport::Machine`]. The machines of all transports except KVM,
+//! and a driver in plain Rust, are in `arctic_test_support::machine`. A test's name starts with the transport's name:
+//! `cargo test --test conformance vfio_user::` runs the tests of one transport.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod cloud_hypervisor;
@@ -19,19 +19,19 @@ use libtest_mimic::{Arguments, Trial};
 
 use crate::suite::{alone, bars, configuration, functions, memory, work};
 
-/// Makes a list of functions with their names.
+/// Lists functions with their names.
 macro_rules! tests {
     ($($area:ident::$test:ident),* $(,)?) => { &[$((stringify!($test), $area::$test as fn(&mut dyn Machine))),*] };
 }
 
-/// A transport: its name, and a function that creates a machine with the card in it.
+/// A transport: its name, and a function that creates a machine with the card.
 type Transport = (&'static str, fn() -> Box<dyn Machine>);
 
 /// Transports over which the PF and all VFs are accessible.
 const TRANSPORTS: [Transport; 4] = [
     // Each function in a separate guest, over its socket.
     ("vfio_user", vfio_user::split),
-    // The same with guest memory that has no file descriptor.
+    // As above, with guest memory that has no file descriptor.
     ("vfio_user_by_messages", vfio_user::by_messages),
     // All functions in one guest, over their sockets.
     ("vfio_user_one_guest", vfio_user::together),
@@ -40,7 +40,7 @@ const TRANSPORTS: [Transport; 4] = [
 ];
 /// All functions in one guest under KVM; a vCPU makes each access.
 const KVM: Transport = ("kvm", kvm::reference_vmm);
-/// Each VF in a separate guest, over its socket; the PF is in no guest.
+/// Each VF in a separate guest, over its socket. No guest has the PF.
 const WITHOUT_PF: Transport = ("vfio_user_without_pf", vfio_user::provisioned);
 
 /// Tests with a PF and its VFs.
@@ -103,7 +103,7 @@ const ALONE: &[Test] = tests![
     alone::the_next_machine_finds_nothing,
 ];
 
-/// Returns the tests for one transport. If `closed` gives a reason to skip them, prints their names and marks them as
+/// Returns the tests for one transport. If `closed` has a reason to skip them, prints their names and marks them as
 /// ignored.
 fn trials((transport, open): Transport, tests: &[Test], closed: Option<&str>) -> Vec<Trial> {
     let trial = |&(test, body): &Test| {

@@ -7,14 +7,14 @@
 use arctic_test_support::harness::{card_file, functions, vfio_user};
 use arctic_test_support::replay;
 
-/// A card file is either valid or rejected with a one-sentence error with the line number.
+/// A card file is either valid or rejected with a one-sentence error that contains the line number.
 #[test]
 fn card_files() {
     replay::corpus("card_file", card_file::run);
     replay::random(500, 300, card_file::run);
 }
 
-/// Under any accesses to configuration spaces and BARs, functions that do not exist read all ones, no VF changes state
+/// For any accesses to configuration spaces and BARs, functions that do not exist read all ones, no VF changes state
 /// outside its resources, and the notifications to the machine are consistent.
 #[test]
 fn functions_in_any_order() {
@@ -22,8 +22,8 @@ fn functions_in_any_order() {
     replay::random(100, 600, functions::run);
 }
 
-/// For any messages from a client, each request is answered once, the next client is served, and responses contain no
-/// memory of another function.
+/// For any messages from a client, the server replies to each request once, replies contain no memory of another
+/// function, and the next client is served.
 #[test]
 fn vfio_user_messages() {
     replay::corpus("vfio_user", vfio_user::run);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Guest tests: each test boots an unmodified kernel with its own drivers and checks its output. At most 12 guests, each of less
-//! than a minute; `tests/guest_long` has the others.
+//! Guest tests: each test boots an unmodified kernel with its own drivers and checks its output. At most 12 guests run,
+//! each for less than a minute; longer tests are in `tests/guest_long`.
 //!
 //! Tests run one at a time, because a guest occupies two cores. The first run downloads the packages into the cache.
 
@@ -20,15 +20,15 @@ mod run;
 use run::{CLASSES, all_worked, arctic, guests_share_a_card, igt_passes, list, one_guest, others, vfs_work_twice};
 
 /// Debian's xe probes, a workload runs on every engine, the test picture is correct, and the kernel log has no errors.
-/// Proves V13-027 and contract B, E and F in a driver's use.
+/// Proves V13-027 and contract B, E and F as used by a driver.
 #[test]
 fn xe_boots_and_works_on_every_engine() {
     let _one = one_guest();
     boots_and_works_on_every_engine("xe");
 }
 
-/// The same checks with the i915 of the same kernel, which uses the card differently. Proves contract G in a driver's
-/// use.
+/// The same checks with the same kernel's i915, which uses the card differently. Proves contract G as used by a
+/// driver.
 #[test]
 fn i915_boots_and_works_on_every_engine() {
     let _one = one_guest();
@@ -64,16 +64,16 @@ fn boots_and_works_on_every_engine(driver: &str) {
     );
 }
 
-/// Three virtual functions beside their physical function in one guest of upstream QEMU: xe provisions, enables and
-/// probes them, a workload runs on every engine class of each, they are disabled, and all steps are repeated. Proves
-/// V13-001 and contract C and D in both drivers' use.
+/// Three virtual functions and their physical function in one guest of upstream QEMU: xe provisions, enables and probes
+/// them, a workload runs on every engine class of each, they are disabled, and the sequence is repeated. Proves V13-001
+/// and contract C and D as used by both drivers.
 #[test]
 fn virtual_functions_come_work_and_go() {
     let _one = one_guest();
     vfs_work_twice(3);
 }
 
-/// One guest with the PF that provisions a VF, and one guest with that VF, both running workloads at the same time.
+/// Two guests run workloads concurrently: one has the PF and provisions a VF, the other has that VF.
 #[test]
 fn two_guests_share_a_card() {
     let _one = one_guest();
@@ -90,14 +90,14 @@ fn virtual_functions_without_a_physical_guest() {
     all_worked(&report, 2, &CLASSES);
 }
 
-/// Every line of a short list of IGT subtests passes, without a skip.
+/// All subtests of a short IGT list pass; none is skipped.
 #[test]
 fn igt_short_list() {
     let _one = one_guest();
     igt_passes(&["igt", "--list", list("short.txt").to_str().unwrap()]);
 }
 
-/// The output and exit status of a command are returned, and a shared directory is mounted.
+/// `--run` returns the output and exit status of a command, and `--share` mounts a directory.
 #[test]
 fn one_command_in_the_guest() {
     let _one = one_guest();
@@ -108,9 +108,9 @@ fn one_command_in_the_guest() {
     assert_eq!((status, &report["status"], &report["output"]), (Some(7), &Value::from(7), &Value::from("glacier")));
 }
 
-/// If a guest's clock rate differs from the host's, the run is inconclusive: the exit status shows this, whatever the
-/// command's status, and the report contains both times. The user's kernel arguments follow the program's and so take
-/// precedence.
+/// If a guest's clock rate differs from the host's, the run is inconclusive. The exit status shows this, regardless of
+/// the command's status, and the report contains both times. The user's kernel arguments are appended to the program's,
+/// so they take precedence.
 #[test]
 fn a_guest_with_a_wrong_clock_is_inconclusive() {
     let _one = one_guest();
@@ -123,7 +123,7 @@ fn a_guest_with_a_wrong_clock_is_inconclusive() {
     assert!((1.8..2.2).contains(&ratio), "{clock}");
 }
 
-/// Boots a kernel that has only the driver under test, with modules in each form of compression that a kernel build
+/// Boots a kernel that has only the driver under test, with modules in each compression format that a kernel build
 /// produces.
 #[test]
 fn an_own_kernel_without_i915_and_with_gzip_modules() {
@@ -136,7 +136,7 @@ fn an_own_kernel_without_i915_and_with_gzip_modules() {
     let command = "lsmod | grep -w xe && lsmod | grep -w 9p";
     let (status, report) = arctic(&["boot", "--kernel", image, "--modules", own, "--run", command]);
     assert_eq!((status, &report["inconclusive"]), (Some(0), &false.into()), "{report:#}");
-    // The missing driver is requested explicitly.
+    // Requests the missing driver explicitly.
     let refused = ["boot", "--kernel", image, "--modules", own, "--driver", "i915", "--run", "true"];
     let refused = Command::new(env!("CARGO_BIN_EXE_arctic")).args(refused).stdin(Stdio::null()).output().unwrap();
     let message = String::from_utf8(refused.stderr).unwrap();
@@ -169,7 +169,7 @@ fn copy_modules(from: &Path, to: &Path) {
     }
 }
 
-/// A nonexistent subtest and a nonexistent test binary both fail by name, and the next line of the list still runs.
+/// A nonexistent subtest and a nonexistent test binary are both reported as failures, and the next subtest still runs.
 #[test]
 fn igt_goes_on_after_a_failure() {
     let _one = one_guest();

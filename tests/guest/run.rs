@@ -13,7 +13,7 @@ pub fn one_guest() -> MutexGuard<'static, ()> {
     ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs the program; returns its exit status and the JSON document from stdout. Progress goes to stderr.
+/// Runs the program. Returns its exit status and the JSON document from stdout. Progress is printed to stderr.
 pub fn arctic(arguments: &[&str]) -> (Option<i32>, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_arctic"));
     command.args(arguments).arg("--json").env_remove("RUST_LOG").stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -28,17 +28,17 @@ pub fn list(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/igt").join(name)
 }
 
-/// Returns the results that are not `wanted`, to be shown by a failing assertion.
+/// Returns the results that are not `wanted`; a failing assertion prints them.
 pub fn others<'a>(document: &'a Value, wanted: &str) -> Vec<&'a Value> {
     document["results"].as_array().unwrap().iter().filter(|result| result["result"] != wanted).collect()
 }
 
-/// Runs an IGT list; each line must pass, skips are failures.
+/// Runs an IGT list. Each subtest must pass; a skip is a failure.
 ///
-/// Tests of xe_waitfence are repeated up to twice: seven binds write their sequence numbers into one word, which must
-/// contain the last one at the end. xe performs a bind with the CPU, and signals it, while an earlier bind still waits
-/// for the copy engine to clear its memory; then the earlier number is written last. This race between xe and the test
-/// exists on any card.
+/// Tests of xe_waitfence are repeated up to twice. In these tests, seven binds write their sequence numbers to the same
+/// address, which must finally contain the last number. xe may perform a bind with the CPU, and signal it, while an
+/// earlier bind still waits for the copy engine to clear its memory; then the earlier number is written last. This race
+/// between xe and the test exists on any card.
 pub fn igt_passes(arguments: &[&str]) -> Value {
     let (mut status, first) = arctic(arguments);
     let mut report = first.clone();
@@ -56,7 +56,7 @@ pub fn igt_passes(arguments: &[&str]) -> Value {
     first
 }
 
-/// Checks each virtual function: enabled, probed, and workloads passed on an engine of each class.
+/// Checks that each virtual function was enabled and probed, and that workloads passed on an engine of each class.
 pub fn all_worked(report: &Value, vfs: usize, classes: &[&str]) {
     let lines = report["vfs"].as_array().unwrap();
     assert_eq!(lines.len(), vfs);
@@ -72,7 +72,7 @@ pub fn all_worked(report: &Value, vfs: usize, classes: &[&str]) {
 
 pub const CLASSES: [&str; 5] = ["rcs", "bcs", "vcs", "vecs", "ccs"];
 
-/// Boots one guest with the PF and `vfs` VFs: they are enabled, work, are disabled, and all of it is repeated.
+/// Boots one guest with the PF and `vfs` VFs, which are enabled, run workloads and are disabled, twice.
 pub fn vfs_work_twice(vfs: usize) {
     let (status, report) = arctic(&["boot", "--vfs", &vfs.to_string()]);
     assert_eq!(others(&report, "pass"), Vec::<&Value>::new());

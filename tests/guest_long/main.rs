@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Guest tests that take too long for the test command: long IGT lists, the maximum number of VFs. `cargo xtask long --list`
-//! lists them.
+//! Guest tests that take too long for the full test tier: long IGT lists, the maximum number of VFs.
+//! `cargo xtask long --list` lists them.
 
 use serde_json::Value;
 
-// It needs the path of the program, which cargo gives to the tests of this package only.
+// Included by path: the module needs the path of the program, which cargo sets only for tests of this package.
 #[path = "../guest/run.rs"]
 mod run;
 use run::{CLASSES, all_worked, arctic, guests_share_a_card, igt_passes, list, one_guest, others, vfs_work_twice};
 
-/// Seven virtual functions in the PF's guest: enabled, at work and disabled twice.
+/// Seven virtual functions in the PF's guest are enabled, run workloads and are disabled, twice.
 #[test]
 fn seven_virtual_functions() {
     let _one = one_guest();
     vfs_work_twice(7);
 }
 
-/// One guest with the PF that provisions two VFs, and two guests with a VF each, all running workloads at the same
-/// time.
+/// Three guests run workloads concurrently: one has the PF and provisions two VFs, the others have one of these VFs
+/// each.
 #[test]
 fn three_guests_share_a_card() {
     let _one = one_guest();
@@ -34,7 +34,7 @@ fn sixty_three_virtual_functions() {
     all_worked(&report, 63, &CLASSES);
 }
 
-/// IGT tests in a guest with one virtual function, without a skip; the tests that fill local memory run on a small
+/// IGT tests in a guest with one virtual function; none is skipped. The tests that fill local memory run on a small
 /// card.
 #[test]
 fn igt_on_a_virtual_function() {
@@ -49,8 +49,8 @@ fn igt_on_a_virtual_function() {
     }
 }
 
-/// IGT tests of SR-IOV on the physical function: enabling VFs, and clearing of a VF's data by its reset. Few functions
-/// and little memory, because these tests read every byte.
+/// IGT tests of SR-IOV on the physical function: enabling VFs, and clearing of a VF's data by its reset. The card has
+/// few functions and little memory, because these tests read every byte.
 #[test]
 fn igt_on_a_physical_function_with_virtual_ones() {
     let _one = one_guest();
@@ -63,7 +63,7 @@ fn igt_on_a_physical_function_with_virtual_ones() {
     assert_eq!(status, Some(0));
 }
 
-/// All IGT subtests that apply to this card pass, without a skip.
+/// All IGT subtests that apply to this card pass; none is skipped.
 #[test]
 fn igt_first_light() {
     let _one = one_guest();
@@ -71,7 +71,7 @@ fn igt_first_light() {
     igt_passes(&["igt", "--list", list.to_str().unwrap()]);
 }
 
-/// A card with less local memory than the guest uses: eviction by the copy engine, including compressed surfaces.
+/// The guest uses more local memory than the card has: eviction by the copy engine, including compressed surfaces.
 #[test]
 fn igt_small_card() {
     let _one = one_guest();
@@ -83,7 +83,7 @@ fn igt_small_card() {
 }
 
 /// The list of i915's pre-merge CI passes on a card with less local memory than the guest uses. The skipped tests are
-/// skipped on every such card: `all` is the name of `all-engines` in older IGT versions, and local memory has no
+/// skipped on every card with local memory: `all` is the name of `all-engines` in older IGT versions, and there is no
 /// aperture that detiles.
 #[test]
 fn igt_with_i915() {

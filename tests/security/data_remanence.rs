@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Data remanence: state of a function that the next user could read, in memory, registers, contexts and doorbells;
-//! checked inside the card and through the interfaces of a VMM. (LeftoverLocals, CVE-2023-4969.)
+//! Data remanence: state of a function that its next user could read, in memory, registers, contexts and doorbells.
+//! Checked inside the card and through the interfaces of a VMM. (LeftoverLocals, CVE-2023-4969.)
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,7 +18,7 @@ use arctic_test_support::vfs::world::Time;
 use crate::machine;
 use crate::machine::*;
 
-/// A VF's registers as its driver reads them, with their offsets, and a dword of each page of the doorbell window.
+/// Returns the attacker's registers as its driver reads them, and a dword of each doorbell page, with their offsets.
 fn registers(bench: &Bench) -> Vec<(u64, u32)> {
     let offsets = (0..0x40_0000).step_by(4).chain((0x40_0000..0x80_0000).step_by(4096));
     let read = |offset| {
@@ -37,8 +37,8 @@ fn allocate_doorbell(bench: &mut Bench, id: u32) {
     bench.work(20);
 }
 
-/// Returns whether a doorbell write starts a new context's commands: the context is registered and enabled while its
-/// ring is empty, and the commands are added without a message.
+/// Returns true if a doorbell write starts a new context's commands. The context is registered and enabled while its
+/// ring is empty, and the commands are added without a message to the GuC.
 fn doorbell_works(bench: &mut Bench, allocate: bool) -> bool {
     bench.attacker.poke(at::SCRATCH, 0);
     bench.attacker.submit(5, EngineClass::Copy, &[]);
@@ -54,8 +54,8 @@ fn doorbell_works(bench: &mut Bench, allocate: bool) -> bool {
     bench.attacker.peek(at::SCRATCH) == 0xbe11
 }
 
-/// Creates all state that a driver can leave: contexts, one of them with a doorbell, a running batch, mailbox contents,
-/// interrupt enables, GGTT entries, memory contents.
+/// Creates all state that a driver can leave behind: contexts, one of them with a doorbell, a running batch, mailbox
+/// contents, interrupt enables, GGTT entries, memory contents.
 fn live(bench: &mut Bench) {
     bench.attacker_up();
     let scratch = bench.attacker.base() + at::SCRATCH;
@@ -77,8 +77,8 @@ fn live(bench: &mut Bench) {
 }
 
 /// Guards: `Gt::vf(..).reset()` for registers, `Guc::function_reset` for contexts and doorbells, `Memory::clear_vf` and
-/// `forget_vfs` for memory, `Ggtt::empty_vf` for entries. The next driver finds registers at their reset values, no
-/// context, a disabled doorbell, and memory of zeros.
+/// `forget_vfs` for memory, `Ggtt::empty_vf` for entries. For the next driver, registers have their reset values,
+/// there is no context, the doorbell is disabled, and memory is zero.
 #[test]
 fn the_next_driver_finds_a_function_in_reset_state() {
     type Ending = fn(&Bench);
@@ -106,7 +106,7 @@ fn the_next_driver_finds_a_function_in_reset_state() {
         for (ending, end) in endings.into_iter().take(if driver { 1 } else { 4 }) {
             let mut bench = fresh_bench();
             live(&mut bench);
-            assert_ne!(registers(&bench), fresh, "{ending}: a used function reads like an unused one");
+            assert_ne!(registers(&bench), fresh, "{ending}: a used function reads the same as an unused one");
             end(&bench);
             bench.work(200);
             let seen = registers(&bench);
@@ -151,10 +151,10 @@ fn content(file: &File) -> Option<usize> {
     found
 }
 
-/// A VMM may keep the files of a VF's BARs for any time, as may the next VMM. After an FLR, after clearing VF Enable
-/// and after a reset they contain zeros, whichever VMM wrote, and by whatever path: through the file, through the BAR,
-/// beyond the quota. Guards: as above; `Storage::settle` and `free_unused`, which clear files without memory assigned
-/// to the function.
+/// A VMM may hold the files of a VF's BARs for any time, also when the next VMM has them. After an FLR, after clearing
+/// VF Enable and after a reset the files contain zeros, regardless of which VMM wrote to them and of the path: through
+/// the file, through the BAR, beyond the quota. Guards: as above; `Storage::settle` and `free_unused`, which clear
+/// files without memory assigned to the function.
 #[test]
 fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
     let (card, _) = machine::card(2, Topology::Provisioned, Arc::new(NullHost));
@@ -201,7 +201,7 @@ fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
         vf.read_bar(LMEM, 0x10_0000, &mut bytes);
         assert_eq!(bytes, [0; 8], "{ending}");
     }
-    // The card provisions other sizes: memory of the first VF becomes the second's.
+    // Other sizes are provisioned, which reassigns memory of the first VF to the second.
     leave();
     let other = |local| Quota {
         local_memory: local,
@@ -216,7 +216,7 @@ fn the_files_of_a_vfs_bars_are_empty_for_the_next_client() {
     assert_eq!((content(&file(&neighbour, LMEM)), seen_by_neighbour()), (None, None));
 }
 
-/// The same with a PF driver that enables and disables VFs: the files of disabled VFs contain zeros.
+/// If a PF driver enables and disables VFs, the files of disabled VFs contain zeros.
 #[test]
 fn vfs_that_do_not_exist_have_empty_files() {
     let (card, _) = machine::card(2, Topology::Native, Arc::new(NullHost));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A machine for tests that records which VFs the card enables and disables.
+//! A machine that records which VFs the card enables and disables.
 
 use std::sync::{Arc, Mutex};
 
@@ -24,7 +24,7 @@ impl MsiSink for Deaf {
     fn trigger(&self) {}
 }
 
-/// Numbers of VFs per notification: enabled (true) or disabled (false).
+/// VF numbers of each notification, enabled (true) or disabled (false).
 #[derive(Default)]
 pub struct Witness(pub Mutex<Vec<(bool, Vec<u8>)>>);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! QEMU created as many VFs as NumVFs said, and removed as many as it said later: CVE-2024-26327, CVE-2024-26328.
+//! QEMU used NumVFs unchecked to create VFs, and its later value to remove them: CVE-2024-26327, CVE-2024-26328.
 
 use std::sync::Arc;
 
@@ -28,18 +28,18 @@ fn arrangements() -> impl Iterator<Item = (VirtualCard, Arc<Witness>)> {
     all.into_iter().map(|topology| card(OFFERED, topology, Arc::new(NullHost)))
 }
 
-/// Sets memory space enable of each VF; it is hardwired to 0 with `Native` and required otherwise.
+/// Sets Memory Space Enable of each VF. The bit is hardwired to 0 with `Native` and required otherwise.
 fn decode(card: &VirtualCard) {
     card.functions()[1..].iter().for_each(|vf| vf.write_config(COMMAND, &MEMORY_AND_BUS_MASTER));
 }
 
-/// CVE-2024-26327. Guard: `Sriov::vfs`, which compares NumVFs with TotalVFs at each use.
+/// CVE-2024-26327. Guard: `Sriov::vfs`, which compares NumVFs with TotalVFs on each use.
 #[test]
 fn num_vfs_above_total_vfs_enables_nothing() {
     for (card, witness) in arrangements() {
         assert_eq!(config(card.pf(), TOTAL_VFS), u16::from(OFFERED));
         for number in [u16::from(OFFERED) + 1, 63, 64, 255, 256, 257, 0x7fff, 0x8000, u16::MAX] {
-            // In two writes, in one write, and with NumVFs written after VF Enable.
+            // NumVFs and VF Enable in two writes, in one write, and with NumVFs written after VF Enable.
             set_config(card.pf(), NUM_VFS, number);
             set_config(card.pf(), CONTROL, ENABLE_AND_MSE);
             decode(&card);
@@ -54,12 +54,12 @@ fn num_vfs_above_total_vfs_enables_nothing() {
             assert_eq!(existing(&card), 0, "{number}: NumVFs was writable while VF Enable was set");
             set_config(card.pf(), CONTROL, 0);
         }
-        assert_eq!(witness.take(), [], "notifications of VFs that were not enabled");
+        assert_eq!(witness.take(), [], "notifications about VFs that were not enabled");
     }
 }
 
-/// CVE-2024-26328, first half. Guard: `Sriov::settle`, which reverts a write of NumVFs while VF Enable is set, so that
-/// the VFs disabled are the VFs enabled before.
+/// CVE-2024-26328, first half. Guard: `Sriov::settle`, which reverts a write of NumVFs while VF Enable is set, so
+/// exactly the VFs that were enabled are disabled.
 #[test]
 fn as_many_vfs_go_as_have_come() {
     for (card, witness) in arrangements() {
@@ -72,7 +72,7 @@ fn as_many_vfs_go_as_have_come() {
                 assert_eq!(config(card.pf(), NUM_VFS), u16::from(number));
                 assert_eq!(existing(&card), usize::from(number));
             }
-            // Another NumVFs in the same write that clears VF Enable.
+            // The write that clears VF Enable also changes NumVFs.
             card.pf().write_config(CONTROL, &[0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
             assert_eq!(existing(&card), 0);
             let all: Vec<u8> = (1..=number).collect();
@@ -81,8 +81,8 @@ fn as_many_vfs_go_as_have_come() {
     }
 }
 
-/// CVE-2024-26328, second half. Guard: `PciFunction::reset_config`: every reset clears NumVFs and VF Enable and
-/// disables the VFs, once.
+/// CVE-2024-26328, second half. Guard: `PciFunction::reset_config`. Every reset clears NumVFs and VF Enable and
+/// disables the VFs exactly once.
 #[test]
 fn num_vfs_is_zero_after_every_reset() {
     for (card, witness) in arrangements() {
@@ -103,7 +103,7 @@ fn num_vfs_is_zero_after_every_reset() {
                 let expected = if came == 0 { vec![] } else { vec![(true, all.clone()), (false, all)] };
                 assert_eq!(witness.take(), expected);
                 card.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
-                // VF Enable alone enables no VF.
+                // VF Enable without NumVFs enables no VF.
                 set_config(card.pf(), CONTROL, ENABLE_AND_MSE);
                 assert_eq!(existing(&card), 0);
                 set_config(card.pf(), CONTROL, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A guest directs the device's DMA at the device's own registers, so that the access reenters the card while the
-//! access that caused it is still in progress.
+//! A guest directs the device's DMA at the device's own registers. The access reenters the card while the access that
+//! caused it is still in progress.
 //!
 //! Guards: an engine's step waits for a client only for a bounded time and holds only the engine's lock (the GuC's step
 //! only the GuC's lock); a VMM in the same process gives the card access to RAM only (`GuestRam`).
@@ -19,18 +19,18 @@ use arctic_test_support::mi::{self, Global, Reg};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Trap;
 
-/// Guest addresses of the BARs: the PF's, followed by the VFs'.
+/// Guest address of the PF's BAR, which the VFs' BARs follow.
 const BARS: u64 = 0x40_0000_0000;
 const BAR_BYTES: u64 = 16 << 20;
-/// Time that an engine waits for its client; shorter than the vfio-user server's.
+/// Time that an engine waits for its client; shorter than with the vfio-user server.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A client like QEMU: DMA to a BAR becomes a BAR access to the card, and the DMA request is answered after that access
-/// has been answered.
+/// A client that behaves like QEMU: DMA to a BAR becomes a BAR access to the card, and the DMA request completes after
+/// that access.
 struct Vmm {
     card: Arc<Card>,
     accesses: AtomicU64,
-    /// Threads of accesses that were not answered within `PATIENCE`; they continue.
+    /// Threads of accesses that did not complete within `PATIENCE`; they continue.
     late: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -86,8 +86,8 @@ fn targets() -> Vec<u64> {
     engines.chain(others).collect()
 }
 
-/// An engine writes and reads each target in the PF's BAR, in the attacker's and in another VF's: the card neither
-/// deadlocks nor panics, and each access ends within the engine's wait limit.
+/// An engine writes and reads each target in the BARs of the PF, the attacker and another VF. The card neither
+/// deadlocks nor panics, and each access completes within the engine's wait limit.
 #[test]
 fn an_engine_that_writes_registers_of_its_own_card() {
     let mut bench = Bench::new(true);
@@ -121,7 +121,7 @@ fn an_engine_that_writes_registers_of_its_own_card() {
             );
             carried_out += 1;
             for thread in vmm.late.lock().unwrap().drain(..) {
-                // The access waited for the engine that waited for the access; the engine has released its lock since.
+                // The access and the engine waited for each other until the engine timed out and released its lock.
                 thread.join().expect("a card access must not panic");
                 late += 1;
             }
@@ -130,19 +130,19 @@ fn an_engine_that_writes_registers_of_its_own_card() {
     assert_eq!(bench.card.panics(), 0);
     assert!(
         carried_out == 3 * targets().len() && late > 0,
-        "{late} of {carried_out} accesses waited for their own engine"
+        "{late} of {carried_out} accesses waited for the engine that caused them"
     );
-    // Whatever these accesses have reset, the card can be initialised again and works.
+    // These accesses may have reset any unit. The card can nevertheless be initialised again, and works.
     bench.card.reset();
     bench.card.provision(&[QUOTA; 3]).unwrap();
     bench.attacker_up();
     bench.attacker.poke(at::SCRATCH, 0);
     let job = mi::store_data_imm(bench.attacker.global(at::SCRATCH), 0x600d);
     bench.attacker.submit(1, EngineClass::Copy, &job);
-    bench.until("work after the reset", 60_000, |bench| bench.attacker.peek(at::SCRATCH) == 0x600d);
+    bench.until("a batch after the reset", 60_000, |bench| bench.attacker.peek(at::SCRATCH) == 0x600d);
 }
 
-/// The same for reads and writes by the GuC: its CT buffers are at the registers' addresses. The GuC finds no valid
+/// As above, for reads and writes by the GuC, whose CT buffers are at the registers' addresses. The GuC finds no valid
 /// ring there and continues.
 #[test]
 fn a_guc_whose_rings_are_registers_of_its_own_card() {

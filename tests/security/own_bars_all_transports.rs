@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! DMA to the card's own BARs, over the transports that a VMM uses.
 //!
-//! Guards: `ClientDma` waits for a bounded time (over vfio-user the access arrives on the connection on which the
-//! answer is awaited); `GuestRam` accesses RAM only.
+//! Guards: `ClientDma` waits for a bounded time (over vfio-user the access arrives on the connection on which the card
+//! waits for the reply); `GuestRam` accesses RAM only.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,8 +34,8 @@ fn load_and_store(offset: u64) -> Vec<u32> {
     [load, keep, store, done].concat()
 }
 
-/// A vfio-user client that handles DMA to a BAR as QEMU does: it accesses that BAR and answers the DMA request after
-/// its own access has been answered.
+/// A vfio-user client that handles DMA to a BAR as QEMU does: it accesses that BAR, and replies to the DMA request
+/// after it has received the reply to its own access.
 #[test]
 fn a_vmm_over_vfio_user() {
     let dir = TempDir::new().unwrap();
@@ -73,7 +73,7 @@ fn a_vmm_over_vfio_user() {
         assert!(start.elapsed() < Duration::from_secs(6), "{target:#x}: {:?}", start.elapsed());
         assert_eq!(raw.read_u32(CONFIG, 0), 0x56c0_8086);
     }
-    println!("{late} accesses waited for the engine that waited for them");
+    println!("{late} accesses waited for the engine that caused them");
     assert_eq!(card.card().model().panics(), 0);
 }
 
@@ -98,8 +98,8 @@ impl Transport for Linked {
     }
 }
 
-/// A VMM in this process: the BAR is not RAM, so the access is a fault of the context, no register is accessed, and
-/// later work runs. RAM next to the BAR is accessible up to its last byte and not beyond.
+/// A VMM in this process: the BAR is not RAM, so the access faults the context and accesses no register, and later
+/// batches run. RAM next to the BAR is accessible up to its last byte and not beyond.
 #[test]
 fn a_vmm_in_the_same_process() {
     let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20), (GuestAddress(BAR - 0x1000), 0x1000)]);
@@ -118,7 +118,7 @@ fn a_vmm_in_the_same_process() {
             std::thread::sleep(Duration::from_millis(2));
             pf.read_u32(LMEM, DATA + 4) == 0x600d
         });
-        assert!(done, "{target:#x}: the engine does not run later work");
+        assert!(done, "{target:#x}: the engine does not run later batches");
         pf.reset_engine();
     }
     for (offset, reached) in [(0xffc, true), (0x1000, false)] {

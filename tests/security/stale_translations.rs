@@ -9,7 +9,8 @@ use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::read;
 use vm_memory::Bytes;
 
-/// PPGTT page that the batch writes; `OLD` and `NEW`: the local memory offsets that it maps to before and after.
+/// PPGTT page that the batch writes. `OLD` and `NEW` are the local memory offsets to which it is mapped before and
+/// after the change.
 const PAGE: u64 = 5;
 const OLD: u64 = at::DATA + PAGE * 4096;
 const NEW: u64 = at::DATA + 0x8_0000;
@@ -21,7 +22,7 @@ fn entry(page: u64) -> u64 {
 }
 
 /// Submits a batch that stores to the page, waits for the semaphore at `GATE`, and stores to the page's next dword.
-/// Returns while the batch waits.
+/// Returns when the batch waits.
 fn at_the_gate(bench: &mut Bench) {
     let attacker = &mut bench.attacker;
     let gate = attacker.process(GATE);
@@ -60,12 +61,12 @@ fn a_page_that_has_been_unmapped_is_not_written() {
         let expected = if moved { [1, 0, 0, 2] } else { [1, 0, 0, 0] };
         assert_eq!(dwords(&bench), expected, "{moved}");
         let faults = bench.card.status().functions[ATTACKER.index()].cat_errors;
-        assert_eq!(faults, u64::from(!moved), "faults for accesses without translation");
+        assert_eq!(faults, u64::from(!moved), "faults of accesses without a translation");
     }
 }
 
-/// An FLR within a batch; the contexts and page tables of the next driver have the same addresses with other contents.
-/// Guards: the FLR ends the context, `Memory::invalidate`.
+/// An FLR during a batch. The contexts and page tables of the next driver have the same addresses and other contents.
+/// Guards: the FLR stops the context; `Memory::invalidate`.
 #[test]
 fn an_flr_forgets_what_the_engines_remember() {
     let mut bench = Bench::new(true);
@@ -87,8 +88,8 @@ fn an_flr_forgets_what_the_engines_remember() {
     assert_eq!(dwords(&bench), [0, 0, 3, 0]);
 }
 
-/// New provisioning within a batch: the attacker's frames are assigned to another VF. Guards: `Memory::set_quota` and
-/// `set_lmem_cfg`, which invalidate; engines are stopped while frames move; contexts end.
+/// New provisioning during a batch assigns the attacker's frames to another VF. Guards: `Memory::set_quota` and
+/// `set_lmem_cfg`, which invalidate translations; engines are stopped while frames are reassigned; contexts end.
 #[test]
 fn another_sharing_takes_the_frames_away() {
     for (mapped, engine_idle) in [(true, false), (false, false), (true, true)] {
@@ -111,8 +112,8 @@ fn another_sharing_takes_the_frames_away() {
     }
 }
 
-/// LMEM_CFG and the LMTT change during a batch, as when a PF driver reclaims a frame: the engine repeats the table
-/// walk. Guard: `Memory::set_lmem_cfg`, which invalidates.
+/// LMEM_CFG changes during a batch, as when a PF driver reclaims a frame: the engine repeats the table walk. Guard:
+/// `Memory::set_lmem_cfg`, which invalidates translations.
 #[test]
 fn a_frame_that_the_lmtt_no_longer_gives_is_not_written() {
     let mut bench = Bench::new(false);
@@ -120,7 +121,7 @@ fn a_frame_that_the_lmtt_no_longer_gives_is_not_written() {
     at_the_gate(&mut bench);
     let memory = &bench.card.gt().memory;
     let register = memory.lmem_cfg();
-    // Without a directory no VF has local memory.
+    // Without an LMTT directory no VF has local memory.
     bench.card.write(Function::PF, 0xcf58, &0_u32.to_le_bytes());
     bench.attacker.poke(GATE, 1);
     bench.work(200);
@@ -128,7 +129,7 @@ fn a_frame_that_the_lmtt_no_longer_gives_is_not_written() {
     assert_ne!(register, 0);
 }
 
-/// The PF assigns a GGTT page to another VF during a batch. Guard: `Ggtt::effective`, which is evaluated at each use;
+/// The PF assigns a GGTT page to another VF during a batch. Guard: `Ggtt::effective`, which is evaluated on each use;
 /// GGTT entries are not cached.
 #[test]
 fn a_global_page_that_is_given_away_is_not_written() {

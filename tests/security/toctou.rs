@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! TOCTOU: the card reads each item of guest memory once, and the value that it has checked is the value that it uses.
+//! TOCTOU: the card reads each value in guest memory once, and uses the value that it has checked.
 //!
 //! Guest memory in these tests counts the reads of each dword and returns the true value only to the first read. (PPGTT
-//! tables are in local memory; unit tests of the card count their reads, `memory::tests::walks`.)
+//! tables are in local memory. The unit tests `memory::tests::walks` count their reads.)
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -25,9 +25,9 @@ struct Liar(Mutex<Dwords>);
 struct Dwords {
     truth: HashMap<u64, u32>,
     reads: HashMap<u64, u32>,
-    /// Values that a dword returns from the second read on; dwords without an entry keep the true value.
+    /// Values that the second and later reads of a dword return. Dwords without an entry return the true value.
     lies: HashMap<u64, u32>,
-    /// Value returned by the second and later reads of dwords without an entry in `lies`.
+    /// Value that the second and later reads of dwords without an entry in `lies` return, instead of the true value.
     always: Option<u32>,
 }
 
@@ -75,7 +75,7 @@ impl Liar {
         self.0.lock().unwrap().truth.get(&at).copied().unwrap_or(0)
     }
 
-    /// Resets the read counters, so that the next read of each dword returns the true value.
+    /// Resets the read counters. The next read of each dword returns the true value.
     fn begin(&self, always: Option<u32>) {
         let mut dwords = self.0.lock().unwrap();
         dwords.reads.clear();
@@ -95,12 +95,12 @@ impl Liar {
     }
 }
 
-/// Offsets of a context image and its ring, behind the CT buffers.
+/// Offsets of a context image and its ring, after the CT buffers.
 const PPHWSP: u64 = 0x4000;
 const IMAGE: u64 = 0x5000;
 const RING: u64 = 0x8000;
 
-/// Returns a bench with the attacker's CT buffers in such memory.
+/// Returns a bench with the attacker's CT buffers in memory of this kind.
 fn bench() -> (Bench, Arc<Liar>) {
     let mut bench = Bench::new(true);
     bench.attacker_up();
@@ -123,7 +123,7 @@ fn enable(bench: &Bench) {
     bench.attacker.must(ct::ENABLE, ct::SUCCESS);
 }
 
-/// Sends TLB invalidations with these sequence numbers and rings the GuC's doorbell.
+/// Sends TLB invalidations with these sequence numbers and notifies the GuC.
 fn invalidate(bench: &Bench, liar: &Liar, numbers: &[u32], tail: u32) {
     let messages: Vec<u32> = numbers.iter().flat_map(|n| ct::fast_request(0x7000, &[*n, 0x8000_0003])).collect();
     liar.put(H2G + u64::from(tail) * 4, &messages);
@@ -138,7 +138,7 @@ fn invalidate(bench: &Bench, liar: &Liar, numbers: &[u32], tail: u32) {
 fn a_message_that_changes_after_it_has_been_read() {
     let (bench, liar) = bench();
     invalidate(&bench, &liar, &[7, 8, 9], 0);
-    // From the second read on, every dword in the ring is the header of a very long message.
+    // For the second and later reads, every dword in the ring is the header of a very long message.
     liar.begin(Some(0xffff_00ff));
     for at in (H2G_DESCRIPTOR..H2G_DESCRIPTOR + 12).chain(G2H_DESCRIPTOR..G2H_DESCRIPTOR + 12).step_by(1) {
         liar.lie(at & !3, liar.get(at & !3));
@@ -160,7 +160,7 @@ fn a_message_that_changes_after_it_has_been_read() {
 }
 
 /// Guard: `Ring::next`, which validates the tail value that it has read. Each later value is beyond the ring, or before
-/// the head: the message is processed, the next poll finds a broken or a longer ring, and nothing outside is read.
+/// the head. The message is processed, the next poll finds a corrupt or a longer ring, and no read is outside the ring.
 #[test]
 fn a_tail_that_changes_after_it_has_been_read() {
     for lie in [4096 / 4, u32::MAX, 0x8000_0000, 3, 0] {
@@ -168,17 +168,17 @@ fn a_tail_that_changes_after_it_has_been_read() {
         invalidate(&bench, &liar, &[7], 0);
         liar.lie(H2G_DESCRIPTOR + 4, lie);
         bench.work(40);
-        assert_eq!(liar.get(G2H + 8), 7, "the message, with tail {lie:#x} afterwards");
+        assert_eq!(liar.get(G2H + 8), 7, "the message, with later tail {lie:#x}");
         assert_eq!(bench.card.panics(), 0);
         if lie >= 1024 {
             assert_eq!(liar.get(H2G_DESCRIPTOR + 8), 1, "overflow");
             assert_eq!(
                 liar.most_read(H2G + 16..H2G + 4096),
                 0,
-                "reads beyond the message, with tail {lie:#x} afterwards"
+                "reads beyond the message, with later tail {lie:#x}"
             );
         }
-        // After registering them again, the rings work.
+        // The rings work after they have been registered again.
         liar.put(H2G_DESCRIPTOR, &[0; 3]);
         liar.put(G2H_DESCRIPTOR, &[0; 3]);
         liar.begin(None);
@@ -189,11 +189,11 @@ fn a_tail_that_changes_after_it_has_been_read() {
     }
 }
 
-/// Guard: `CtBuffer::send`, which reads the host's head once per message, and validates it. A head beyond the ring
-/// breaks the ring; no head makes the GuC write outside the ring.
+/// Guard: `CtBuffer::send`, which reads the host's head once per message, and validates it. If the head is beyond the
+/// ring, the GuC reports an overflow. It never writes outside the ring, regardless of the head's value.
 #[test]
 fn a_head_that_changes_while_messages_are_sent() {
-    // At two thirds of the ring, so that the messages wrap.
+    // At two thirds of the ring, where the messages wrap around its end.
     const START: u32 = 700;
     for lie in [0, 1, 3, START, 1023, 1024, u32::MAX] {
         let (bench, liar) = bench();
@@ -213,8 +213,8 @@ fn a_head_that_changes_while_messages_are_sent() {
     }
 }
 
-/// Guard: `Image::read`, which reads the whole image at once, and `Lrc`, which does not read again what it has stored.
-/// The driver may move the ring's tail at any time: the tail is read again, and validated at each read.
+/// Guard: `Image::read`, which reads the whole image in one pass, and `Lrc`, which does not repeat reads of values that
+/// it has stored. The driver may move the ring's tail at any time, so the tail is read again, and validated each time.
 #[test]
 fn a_context_image_that_changes_after_it_has_been_read() {
     for always in [None, Some(0xffff_ffff), Some(0x1100_1041)] {
@@ -242,7 +242,7 @@ fn a_context_image_that_changes_after_it_has_been_read() {
         for dword in [5, 7] {
             liar.lie(IMAGE + dword * 4, liar.get(IMAGE + dword * 4));
         }
-        // Stops before the image is saved; until then the image has not been written.
+        // Stops before the card saves the image, which writes it.
         for _ in 0..60 {
             bench.work(1);
             if bench.attacker.peek(at::SCRATCH + 4) == 0x600e {
@@ -250,7 +250,7 @@ fn a_context_image_that_changes_after_it_has_been_read() {
             }
         }
         let done = [0, 4].map(|at| bench.attacker.peek(at::SCRATCH + at));
-        assert_eq!(done, [0x600d, 0x600e], "with {always:x?} from the second read on");
+        assert_eq!(done, [0x600d, 0x600e], "with {always:x?} for the second and later reads");
         for dword in (0..0x400).filter(|dword| ![5, 7].contains(dword)) {
             assert!(liar.reads(IMAGE + dword * 4) <= 1, "repeated read of dword {dword:#x} of the image");
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Fault handling: VMMs that die, stall, send malformed messages or never answer, and termination of the program
-//! meanwhile.
+//! Fault handling: VMMs that are killed, stall, send partial messages or never reply, and termination of the program in
+//! these states.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
@@ -22,12 +22,12 @@ fn pf(dir: &Path) -> Raw {
     Raw::connect(&dir.join("pf.sock"))
 }
 
-/// Waits until the server has released the PF's connection; an earlier client would be rejected as a second one.
+/// Waits until the server has released the PF's connection. Before that, a new client is rejected as a second client.
 fn pf_is_free(dir: &Path) {
     eventually("the PF has no client", || status(dir)["functions"][0]["connected"] == false);
 }
 
-/// Returns a new client of the PF, after the previous one is gone; enables memory space and bus mastering.
+/// Returns a new client of the PF after the previous one has disconnected. Enables memory space and bus mastering.
 fn next_client(dir: &Path) -> Raw {
     pf_is_free(dir);
     let mut raw = pf(dir);
@@ -54,7 +54,7 @@ fn ends(served: Served, dir: &Path, signal: i32) {
 /// States in which the VMM is killed.
 const STATES: [&str; 5] = ["header", "body", "question", "reply", "spin"];
 
-/// Helper, not a test: runs as a separate VMM process that enters a given state and is killed by the test below.
+/// Helper, not a test: runs as a separate VMM process that enters a given state. The test below kills it.
 #[test]
 #[ignore = "helper process of a_vmm_that_is_killed"]
 fn a_vmm_of_its_own() {
@@ -93,7 +93,7 @@ fn vmm(state: &str, dir: &Path) -> Child {
     child
 }
 
-/// Checks that an engine reads guest memory by a request to the client and receives the answer.
+/// Checks that an engine reads guest memory with a DMA request to the client and receives the reply.
 fn fetches(raw: &mut Raw) {
     raw.fetch();
     let question = raw.question(Duration::from_secs(5)).expect("a DMA request of the engine");
@@ -101,9 +101,9 @@ fn fetches(raw: &mut Raw) {
     eventually("the fetched value", || raw.fetched() == 0x5a5a_5a5a);
 }
 
-/// kill -9 of a VMM in the middle of a header, of a body, while an engine waits for its answer, in the middle of that
-/// answer, and while an engine runs an endless batch: the engine is released, the next VMM finds the card in reset
-/// state and working, and the program exits in an orderly way.
+/// SIGKILL of a VMM that has sent a partial header or a partial body, while an engine waits for its reply, after a
+/// partial reply, and while an engine runs an endless batch: the engine is released, the card is in reset state and
+/// works for the next VMM, and the program exits in an orderly way.
 #[test]
 fn a_vmm_that_is_killed() {
     let dir = TempDir::new().unwrap();
@@ -116,7 +116,7 @@ fn a_vmm_that_is_killed() {
             child.wait().unwrap();
             let mut raw = next_client(dir.as_path());
             assert_eq!(vendor(&mut raw), 0x56c0_8086, "{state}");
-            assert!(!raw.spins(), "{state}: the killed VMM's work still runs");
+            assert!(!raw.spins(), "{state}: the killed VMM's batch still runs");
             assert!(killed.elapsed() < Duration::from_secs(3), "{state}, {round}: {:?}", killed.elapsed());
             assert_eq!(
                 [0, 8].map(|at| raw.read_u32(LMEM, DATA + at)),
@@ -130,7 +130,7 @@ fn a_vmm_that_is_killed() {
     ends(served, dir.as_path(), libc::SIGTERM);
 }
 
-/// A second client's connection is closed at once, a hundred times; the first client is not affected.
+/// A second client's connection is closed immediately, a hundred times. The first client is not affected.
 #[test]
 fn a_second_client_is_refused_at_once() {
     let dir = TempDir::new().unwrap();
@@ -145,7 +145,7 @@ fn a_second_client_is_refused_at_once() {
         assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
         assert_eq!(vendor(&mut first), 0x56c0_8086);
     }
-    // Also while the first client has sent a partial message.
+    // The same after the first client has sent a partial message.
     let body = access(0, CONFIG, 4, &[]);
     let message = [&first.header(command::REGION_READ, &body).encode()[..], &body].concat();
     first.stream.write_all(&message[..20]).unwrap();
@@ -155,12 +155,12 @@ fn a_second_client_is_refused_at_once() {
     let mut reply = [0; 36];
     first.stream.read_exact(&mut reply).unwrap();
     assert_eq!(reply[32..], 0x56c0_8086_u32.to_le_bytes());
-    assert!((0..100).any(|_| first.spins()), "the first client's work has stopped");
+    assert!((0..100).any(|_| first.spins()), "the first client's batch has stopped");
     ends(served, dir.as_path(), libc::SIGTERM);
 }
 
-/// Termination while an engine runs an endless batch, while a client has sent a partial message, while an engine waits
-/// for a client's answer, and while a client does not read its replies.
+/// The program terminates in an orderly way while an engine runs an endless batch, after a client has sent a partial
+/// message, while an engine waits for a client's reply, and while a client does not read its replies.
 #[test]
 fn the_program_ends_in_order_whatever_goes_on() {
     type Make = fn(&mut Raw);
@@ -172,7 +172,7 @@ fn the_program_ends_in_order_whatever_goes_on() {
             let header = raw.header(command::REGION_WRITE, &body);
             raw.stream.write_all(&[&header.encode()[..], &body[..9]].concat()).unwrap();
         }),
-        ("an engine waits for an answer", |raw| {
+        ("an engine waits for a reply", |raw| {
             raw.map(IOVA, 0x2000, &[]);
             raw.fetch();
             raw.question(Duration::from_secs(5)).expect("a DMA request of the engine");
@@ -204,8 +204,8 @@ fn the_program_ends_in_order_whatever_goes_on() {
     }
 }
 
-/// A killed server leaves its sockets; the next one with the same card file and directory replaces them and starts with
-/// an empty card.
+/// A killed server leaves its sockets behind. The next server with the same card file and directory replaces them and
+/// starts with an empty card.
 #[test]
 fn a_killed_card_is_started_again() {
     let dir = TempDir::new().unwrap();
@@ -234,10 +234,10 @@ fn a_killed_card_is_started_again() {
     ends(served, dir.as_path(), libc::SIGTERM);
 }
 
-/// Measures the limit: an engine waits 0.4 s for the first answer of a client that never answers, and for all later
-/// ones together at most a tenth of the time, however often the driver makes the engine access guest memory. Accesses
-/// of other functions to the card meanwhile (registers of that engine, the GuC's state, memory) take no longer than
-/// that.
+/// Measures the limit: an engine waits 0.4 s for the first reply of a client that never replies, and for all later
+/// replies together at most a tenth of the time, regardless of how often the driver makes the engine access guest
+/// memory. Accesses of other functions to the card (registers of that engine, the GuC's state, memory) are delayed by
+/// at most that time.
 #[test]
 fn a_client_that_never_answers_cannot_hold_up_the_others() {
     const MEASURED: Duration = Duration::from_secs(5);
@@ -263,15 +263,15 @@ fn a_client_that_never_answers_cannot_hold_up_the_others() {
     assert!(asked >= 2, "fewer than two DMA requests");
     assert!(longest < Duration::from_millis(700), "{longest:?}");
     assert!(held_up < Duration::from_millis(1200), "{held_up:?} of {MEASURED:?}");
-    // The engine waits again for a client that answers again.
+    // The client replies again, and the engine waits for its replies again.
     std::thread::sleep(Duration::from_secs(1));
     raw.questions.clear();
     fetches(&mut raw);
     ends(served, dir.as_path(), libc::SIGTERM);
 }
 
-/// A memory file that the client may truncate is not mapped, which is logged once. Truncation during work is a fault of
-/// the context, and the card continues.
+/// The server does not map a memory file that the client may truncate, and logs this once. Truncation of a file in use
+/// faults the context, and the card continues.
 #[test]
 fn a_memory_file_that_is_cut_short_costs_its_client_only() {
     let dir = TempDir::new().unwrap();

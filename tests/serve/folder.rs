@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The directory of `arctic serve`: requirements on it, its contents, and access rights of users to the sockets.
+//! The directory of `arctic serve`: its requirements, its contents, and the permissions of its sockets.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -94,7 +94,7 @@ fn a_folder_with_traps_is_refused() {
     assert!(fs::read_to_string(at("report.json")).unwrap().contains("unmodelled"));
 }
 
-/// The first server that locks the directory serves and the others exit, also if sockets of a killed server exist.
+/// The first server that locks the directory serves, and the others exit, even if sockets of a killed server exist.
 #[test]
 fn one_of_several_starts_serves() {
     let dir = TempDir::new().unwrap();
@@ -124,7 +124,7 @@ fn one_of_several_starts_serves() {
         }
         assert_eq!(one.end(libc::SIGKILL).0, None);
     }
-    // The lock alone decides: all sockets are stale.
+    // Only the lock is checked: all sockets are stale.
     let lock = fs::File::open(dir.as_path().join("lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
     let other = Served::start("small", dir.as_path(), &["--vfs", "7"]);

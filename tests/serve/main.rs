@@ -46,7 +46,7 @@ impl Served {
     }
 }
 
-/// Files left after an orderly exit: no socket, no link.
+/// Files that remain after an orderly exit: no socket, no link.
 pub const LEFT: [&str; 3] = ["lock", "operator", "report.json"];
 
 /// Returns the names in the directory and in its subdirectory `operator`.
@@ -59,7 +59,7 @@ pub fn left(dir: &Path) -> Vec<String> {
     left
 }
 
-/// Returns exit status and stderr of a command that exits without a signal.
+/// Returns the exit status and stderr of a command that prints nothing to stdout.
 fn fails(arguments: &[&str]) -> (Option<i32>, String) {
     let output = arctic(arguments).output().unwrap();
     assert!(output.stdout.is_empty(), "{arguments:?}");
@@ -100,7 +100,7 @@ impl Served {
         Client::new(&dir.join(format!("{name}.sock"))).ok()
     }
 
-    /// Counts the entries of a directory of the process in /proc, or the lines of a file there.
+    /// Counts the entries of a directory in /proc of the process, or the lines of a file in it.
     fn count(&self, what: &str) -> usize {
         let path = format!("/proc/{}/{what}", self.process.id());
         fs::read_dir(&path)
@@ -201,7 +201,7 @@ fn provisioned_vfs_need_no_pf() {
     assert!(code == Some(1) && text.contains("no card is being served at"), "{text}");
 }
 
-/// Enabling and disabling VFs leaks no descriptor, no mapping, no thread.
+/// Enabling and disabling VFs leaks no descriptor, mapping or thread.
 #[test]
 fn vf_enable_can_be_toggled_for_ever() {
     let dir = TempDir::new().unwrap();
@@ -222,8 +222,8 @@ fn vf_enable_can_be_toggled_for_ever() {
     let (before, mappings) = (held(), served.count("maps"));
     toggle(300);
     assert_eq!(held(), before);
-    // Allows for arenas of the allocator; a leak per VF and iteration would exceed this limit.
-    assert!(served.count("maps") < mappings + 50, "{mappings} mappings have become {}", served.count("maps"));
+    // Allows for arenas of the allocator. A leak per VF and iteration would exceed this limit.
+    assert!(served.count("maps") < mappings + 50, "{mappings} mappings before, {} after", served.count("maps"));
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
 
@@ -238,7 +238,7 @@ fn json_is_one_document() {
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
 }
 
-/// The document has what management software asks for, whatever the other options are, and nothing is created.
+/// The document has the fields that management software reads, regardless of other options, and no file is created.
 #[test]
 fn capabilities_are_printed_without_a_card() {
     let dir = TempDir::new().unwrap();

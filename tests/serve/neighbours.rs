@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A hostile client affects only its own function: the client of the PF misbehaves, and VF 1's client measures the
-//! delays.
+//! A hostile client affects only its own function. The client of the PF misbehaves, and VF 1's client measures delays.
 
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -18,7 +17,7 @@ use crate::{Served, eventually, status};
 
 /// Limit for the total delay per minute that one client may cause to others.
 const ALLOWED: Duration = Duration::from_secs(1);
-/// Time that a round of VF 1's client needs without delays on a busy host.
+/// Duration of a round of VF 1's client without delays, on a busy host.
 const OWN: Duration = Duration::from_millis(40);
 
 /// A served card with VF 1 in a separate guest, and the clients of both functions.
@@ -66,7 +65,7 @@ fn lost(vf: &mut Raw, dir: &Path, rounds: Duration) -> (Duration, Duration) {
     (longest, sum)
 }
 
-/// The client clears O_NONBLOCK of its eventfd, which applies to the card's descriptor too, and fills the counter.
+/// The client clears O_NONBLOCK of its eventfd, which also affects the card's descriptor, and fills the counter.
 /// Raising the interrupt, resets of VF 1, the function's next client and the program's exit do not block.
 #[test]
 fn a_client_that_blocks_its_eventfd() {
@@ -96,7 +95,7 @@ fn a_client_that_blocks_its_eventfd() {
     }
 }
 
-/// Makes the GuC read guest memory repeatedly for `seconds`, and answers each request after `delay`.
+/// Makes the GuC read guest memory repeatedly for `seconds`, and replies to each DMA request after `delay`.
 fn ask_and_answer(mut pf: Raw, delay: Duration, seconds: u64) -> usize {
     let (start, mut answered) = (Instant::now(), 0);
     let goes_on = || start.elapsed() < Duration::from_secs(seconds);
@@ -113,8 +112,8 @@ fn ask_and_answer(mut pf: Raw, delay: Duration, seconds: u64) -> usize {
     answered
 }
 
-/// The GuC reads a client's memory, dword by dword, with its lock held, and each answer is fast or slow. Resets of VF
-/// 1, which need the GuC, are delayed by less than a second in total.
+/// The GuC reads a client's memory, dword by dword, with its lock held. With fast and with slow replies, resets of
+/// VF 1, which need the GuC, are delayed by less than a second in total.
 #[test]
 fn a_client_that_is_asked_without_end() {
     for delay in [0, 1500, 9000].map(Duration::from_micros) {
@@ -124,7 +123,7 @@ fn a_client_that_is_asked_without_end() {
         let attack = std::thread::spawn(move || ask_and_answer(pf, delay, 4));
         let (longest, sum) = lost(&mut vf, dir.as_path(), Duration::from_secs(4));
         let answered = attack.join().unwrap();
-        println!("{delay:?}: {answered} answers");
+        println!("{delay:?}: {answered} replies");
         assert!(answered > 20, "too few requests of the GuC");
         // Twice the limit for the sum, because a busy host delays each round.
         assert!(longest < ALLOWED && sum < 2 * ALLOWED, "{delay:?}: longest delay {longest:?}, total {sum:?}");
@@ -133,8 +132,8 @@ fn a_client_that_is_asked_without_end() {
     }
 }
 
-/// The client sends many requests, reads no reply, and an engine reads its memory by message: the card waits for room
-/// in the client's socket within the same limit, and disconnects it.
+/// The client sends many requests and reads no reply, and an engine reads its memory by message. The card waits for
+/// space in the client's socket for at most the same time, and then disconnects the client.
 #[test]
 fn a_client_that_does_not_read() {
     let mut card = Card::start();
@@ -156,7 +155,7 @@ fn a_client_that_does_not_read() {
         while card.pf.stream.write_all(&message).is_ok() {}
         std::thread::sleep(Duration::from_millis(2));
     }
-    // The PF's client is disconnected, which disables its VFs. Until then status queries return without delay.
+    // The server disconnects the PF's client, which disables its VFs. Until then status queries are not delayed.
     let (mut longest, mut connected) = (Duration::ZERO, true);
     while connected {
         let round = Instant::now();
@@ -169,7 +168,7 @@ fn a_client_that_does_not_read() {
     card.ends();
 }
 
-/// A client with a maximum message size below the minimum is rejected with an error reply of the protocol.
+/// A client whose maximum message size is below the minimum is rejected with an error reply of the protocol.
 #[test]
 fn a_client_of_tiny_messages_is_refused() {
     let dir = TempDir::new().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Output of commands to closed pipes and full disks, and resource limits of the process.
+//! Output of commands to closed pipes and full disks, and file size limits of the process.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use vmm_sys_util::tempdir::TempDir;
 
 use crate::{Served, arctic};
 
-/// A closed pipe as stdout is no error; a full disk is.
+/// A closed pipe as stdout is not an error; a full disk is an error.
 #[test]
 fn a_reader_that_goes_is_no_error_and_a_full_disk_is() {
     let dir = TempDir::new().unwrap();
@@ -50,7 +50,7 @@ fn a_reader_that_goes_is_no_error_and_a_full_disk_is() {
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), text.lines().count()), (Some(1), 1), "{arguments:?}: {text}");
         assert!(text.contains("the output cannot be written: No space left"), "{arguments:?}: {text}");
-        // If the error message cannot be written either, the exit status still reports the failure.
+        // If the error message cannot be written, the exit status still reports the failure.
         let full = || File::options().write(true).open("/dev/full").unwrap();
         let status = arctic(arguments).stdout(full()).stderr(full()).status().unwrap();
         assert_eq!(status.code(), Some(1), "{arguments:?}");
@@ -68,7 +68,7 @@ fn a_trace_ends_with_its_reader() {
     for (stdout, code) in [(Stdio::piped(), 0), (Stdio::from(full), 1)] {
         let mut child = arctic(&["trace", path]).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
-        // Generates events until the command writes: resets and context loads are events.
+        // Resets and context loads generate trace events, until the command writes.
         let mut pf = Raw::connect(&dir.as_path().join("pf.sock"));
         crate::eventually("the exit of arctic trace", || {
             pf.reset_engine();

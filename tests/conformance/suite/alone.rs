@@ -22,14 +22,14 @@ pub fn a_vf_is_an_ordinary_function(machine: &mut dyn Machine) {
         // 64-bit, prefetchable.
         assert_eq!(size_bar(machine, vf, BAR0), (16 << 20, 0xc));
         assert_eq!(size_bar(machine, vf, BAR0 + 8), (512 << 20, 0xc));
-        assert_eq!(machine.register(vf, VF_CAP), u32::MAX, "memory space is off");
+        assert_eq!(machine.register(vf, VF_CAP), u32::MAX, "memory space is disabled");
         enable(machine, vf);
         assert_eq!(machine.register(vf, VF_CAP), 1);
     }
 }
 
-/// V13-014: a VMM routes accesses by its own copy of the BARs; the value left in the VF's BAR registers has no effect
-/// (Cloud Hypervisor leaves all ones, from sizing them).
+/// V13-014: a VMM routes accesses by its own copy of the BARs, so the value in the VF's BAR registers has no effect.
+/// (Cloud Hypervisor leaves the all ones of BAR sizing in them.)
 pub fn a_vf_needs_no_address_that_its_guest_chose(machine: &mut dyn Machine) {
     for address in [0, 0x40_0000_0000, u64::MAX] {
         machine.set_config16(1, COMMAND, 0);
@@ -43,7 +43,7 @@ pub fn a_vf_needs_no_address_that_its_guest_chose(machine: &mut dyn Machine) {
     }
 }
 
-/// Contract C.1: the resources from the card file; the GGTT ranges do not overlap.
+/// Contract C.1: each VF has the resources of the card file. The GGTT ranges do not overlap.
 pub fn a_vf_has_what_the_card_file_gives(machine: &mut dyn Machine) {
     let mut end = 0;
     for vf in 1..=VFS {
@@ -55,12 +55,12 @@ pub fn a_vf_has_what_the_card_file_gives(machine: &mut dyn Machine) {
         let mut last = [0; 8];
         assert!(
             machine.read_beside(vf, 2, share.local_bytes.min(512 << 20) - 8, &mut last),
-            "the end of local memory cannot be mapped"
+            "the last bytes of local memory cannot be mapped"
         );
     }
 }
 
-/// Contract C.3, C.5.
+/// Contract C.3, C.5: a VF's commands access its memory, and its interrupt is delivered to this VF only.
 pub fn a_vf_stores_and_interrupts(machine: &mut dyn Machine) {
     for (vf, other) in [(1, 2), (2, 3), (3, 1)] {
         enable(machine, vf);
@@ -68,7 +68,7 @@ pub fn a_vf_stores_and_interrupts(machine: &mut dyn Machine) {
     }
 }
 
-/// Contract D.5, E.1.
+/// Contract D.5, E.1: a VF's process has page tables and pages in the VF's local memory.
 pub fn a_vf_works_in_its_local_memory(machine: &mut dyn Machine) {
     let vfs = [1, 3];
     vfs.into_iter().for_each(|vf| enable(machine, vf));
@@ -88,7 +88,7 @@ pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
     }
 }
 
-/// After a VMM disconnects, by whatever path, the next one finds the VF in reset state with its resources.
+/// After a VMM has disconnected, each VF is in reset state and still has its resources.
 pub fn the_next_machine_finds_nothing(machine: &mut dyn Machine) {
     for _ in 0..3 {
         for vf in 1..=VFS {

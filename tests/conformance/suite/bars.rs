@@ -30,7 +30,7 @@ pub fn bars_answer_with_memory_space_only(machine: &mut dyn Machine) {
     assert_eq!(machine.register(0, SCRATCH), 5, "the register was changed while memory space was disabled");
 }
 
-/// PCI power management, contract A.3: in D3hot a function responds to configuration accesses only; it keeps its state.
+/// PCI power management, contract A.3: in D3hot a function responds only to configuration accesses and keeps its state.
 pub fn bars_answer_in_d0_only(machine: &mut dyn Machine) {
     bring_up(machine);
     let power = capability(machine, 0, POWER_MANAGEMENT);
@@ -77,8 +77,8 @@ pub fn bars_answer_where_they_have_been_moved_to(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-004: registers are doublewords; accesses of 1, 2 and 8 bytes, aligned or not, access the bytes that they
-/// address.
+/// V13-004: registers are doublewords. Accesses of 1, 2 and 8 bytes, aligned or not, read or write exactly the
+/// addressed bytes.
 pub fn registers_take_every_width(machine: &mut dyn Machine) {
     bring_up(machine);
     let at = u64::from(SCRATCH - 4);
@@ -101,7 +101,7 @@ pub fn registers_take_every_width(machine: &mut dyn Machine) {
     assert_eq!(machine.bar64(0, 0, at), 0xccbb_6655_4433_aa11);
 }
 
-/// Local memory supports any width and any alignment, across cache lines and at both ends.
+/// Local memory supports accesses of any width and alignment, across page boundaries, and at its first and last bytes.
 pub fn local_memory_takes_every_width(machine: &mut dyn Machine) {
     bring_up(machine);
     for at in [0, 0x1000 - 4, LMEM_BYTES - 16] {
@@ -124,7 +124,7 @@ pub fn both_ways_lead_to_the_same_bytes(machine: &mut dyn Machine) {
         let value = n << 32 | 0x1234_5001;
         machine.set_bar64(0, bar, at, value);
         let mut seen = [0; 8];
-        assert!(machine.read_beside(0, bar, at, &mut seen), "BAR {bar} at {at:#x} has no alternative path");
+        assert!(machine.read_beside(0, bar, at, &mut seen), "no alternative path to BAR {bar} at {at:#x}");
         assert_eq!(u64::from_le_bytes(seen), value);
         assert!(machine.write_beside(0, bar, at, &(value + 0x1000).to_le_bytes()));
         assert_eq!(machine.bar64(0, bar, at), value + 0x1000);
@@ -134,8 +134,8 @@ pub fn both_ways_lead_to_the_same_bytes(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-091: no doorbell is armed in this test; user space writes the last page of the window as a barrier (contract
-/// C.2).
+/// V13-091: pages of the doorbell window without an armed doorbell do not store what is written. User space writes the
+/// last page of the window as a barrier (contract C.2).
 pub fn the_doorbell_window_keeps_nothing(machine: &mut dyn Machine) {
     bring_up(machine);
     for at in [DOORBELLS, GGTT - 0x1000, GGTT - 4] {
@@ -162,7 +162,7 @@ pub fn vf_cap_reg_identifies_the_function(machine: &mut dyn Machine) {
 pub fn missing_registers_are_reported(machine: &mut dyn Machine) {
     bring_up(machine);
     assert!(machine.report().unmodelled.is_empty());
-    // After the last register in any manual's list, before the doorbells.
+    // Above the last register that a manual lists, below the doorbells.
     const HOLE: u32 = 0x3f_fff0;
     let before = machine.report().trapped;
     machine.set_register(0, HOLE, 7);
@@ -176,11 +176,11 @@ pub fn missing_registers_are_reported(machine: &mut dyn Machine) {
     assert_eq!((count("doorbells"), count("local_memory"), count("config")), (0, 0, 0));
 }
 
-/// Checks that the card is in reset state: BARs not decoded, no VF, registers at reset values.
+/// Checks that the card is in reset state: no BAR decoded, no VF enabled, registers at their reset values.
 fn as_new(machine: &mut dyn Machine) {
     assert_eq!(machine.config16(0, COMMAND), 0);
     let msi = capability(machine, 0, MSI);
-    assert_eq!(machine.config16(0, msi + 2) & 1, 0, "MSI is off");
+    assert_eq!(machine.config16(0, msi + 2) & 1, 0, "MSI Enable after a reset");
     let capability = sriov(machine);
     assert_eq!(machine.config16(0, capability + SRIOV_CONTROL), 0);
     assert_eq!(machine.config16(0, capability + NUM_VFS), 0);
@@ -211,14 +211,14 @@ pub fn a_conventional_reset_begins_anew(machine: &mut dyn Machine) {
     as_new(machine);
 }
 
-/// V13-115: a Function Level Reset has the same effect.
+/// V13-115: a Function Level Reset has the same effect as a conventional reset.
 pub fn a_function_level_reset_begins_anew(machine: &mut dyn Machine) {
     used(machine);
     flr(machine, 0);
     as_new(machine);
 }
 
-/// After a power cycle the next guest finds no data of the previous one: memory reads zero and the card is in reset
+/// A power cycle clears all data of the previous guest: local memory and GGTT read zero, and the card is in reset
 /// state.
 pub fn a_machine_that_is_switched_off_leaves_nothing_behind(machine: &mut dyn Machine) {
     used(machine);

@@ -18,12 +18,12 @@ pub fn the_function_shows_its_identity(machine: &mut dyn Machine) {
     assert_eq!(machine.config8(0, 0x3d), 0, "interrupt pin");
     assert_eq!(machine.config16(0, COMMAND), 0);
     assert_ne!(machine.config16(0, 6) & 1 << 4, 0, "capabilities list");
-    // Contract A.3: GGMS, from which i915 takes the size of the GGTT.
+    // Contract A.3: GGMS, from which i915 derives the size of the GGTT.
     assert_eq!(machine.config16(0, 0x50), 0x00c0);
 }
 
-/// Contract A.3: MSI and no MSI-X, FLR, power management, SR-IOV and ARI; each capability list ends and has no
-/// duplicate.
+/// Contract A.3: MSI and no MSI-X, FLR, power management, SR-IOV and ARI. Each capability list terminates and has no
+/// duplicates.
 pub fn capabilities_are_chained(machine: &mut dyn Machine) {
     let standard = capabilities(machine, 0);
     let mut ids: Vec<_> = standard.iter().map(|(id, _)| *id).collect();
@@ -49,7 +49,7 @@ pub fn capabilities_are_chained(machine: &mut dyn Machine) {
 }
 
 /// PCIe 9.3.4.1, contract A.4: a VF has the PF's class and revision, MSI and FLR, but no power management, no SR-IOV
-/// and no stolen memory; its IDs read as the transport defines.
+/// and no stolen memory. Its IDs read as defined by the transport.
 pub fn vfs_show_what_they_are(machine: &mut dyn Machine) {
     bring_up(machine);
     enable_vfs(machine, VFS.into());
@@ -79,7 +79,7 @@ pub fn bars_are_sized_by_all_ones(machine: &mut dyn Machine) {
     place(machine);
     let low = machine.config32(0, BAR0 + 8);
     assert_eq!(low & 0xf, u32::from(WIDE_PREFETCHABLE));
-    assert_ne!(machine.config32(0, BAR0 + 12), 0, "the BAR's upper half is still 0 after placing");
+    assert_ne!(machine.config32(0, BAR0 + 12), 0, "the BAR's upper half is still 0 after an address was assigned");
     if machine.visibility().vf_bars {
         enable_vfs(machine, 1);
         assert_eq!(size_bar(machine, 1, BAR0), (GTTMMADR_BYTES, WIDE_PREFETCHABLE));
@@ -102,7 +102,7 @@ pub fn vf_bars_are_sized_in_the_capability(machine: &mut dyn Machine) {
     }
 }
 
-/// PCI: byte and word accesses to configuration space read and write parts of its doublewords.
+/// PCI: byte and word accesses to configuration space read and write the addressed bytes of a doubleword.
 pub fn configuration_space_takes_every_width(machine: &mut dyn Machine) {
     let sriov = sriov(machine);
     for at in (0..0x100).chain(sriov..sriov + 0x40).step_by(4) {
@@ -119,7 +119,7 @@ pub fn configuration_space_takes_every_width(machine: &mut dyn Machine) {
     assert_eq!(machine.config32(0, msi + 8), 0xcdef_ab78);
 }
 
-/// PCI: read-only registers keep their values, whatever is written.
+/// PCI: writes to read-only registers have no effect.
 pub fn read_only_registers_keep_their_values(machine: &mut dyn Machine) {
     let express = capability(machine, 0, EXPRESS);
     let capability = sriov(machine);

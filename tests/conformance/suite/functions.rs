@@ -5,7 +5,7 @@ use arctic_test_support::machine::bus::*;
 use arctic_test_support::machine::driver::{MAILBOX, VF_CAP};
 use arctic_test_support::machine::transport::{Machine, VFS};
 
-/// Returns whether the VF is absent: reads return all ones, as on a bus.
+/// Returns true if the VF is absent: reads return all ones, as on a bus.
 fn absent(machine: &mut dyn Machine, vf: u8) -> bool {
     machine.config32(vf, 8) == u32::MAX && machine.register(vf, VF_CAP) == u32::MAX
 }
@@ -14,7 +14,7 @@ fn present(machine: &mut dyn Machine, vf: u8) -> bool {
     machine.config32(vf, 8) != u32::MAX && machine.register(vf, VF_CAP) == 1
 }
 
-/// V13-016: VFs exist while VF Enable is set, as many as NumVFs.
+/// V13-016: VFs 1 to NumVFs exist while VF Enable is set.
 pub fn vf_enable_brings_vfs_into_being(machine: &mut dyn Machine) {
     bring_up(machine);
     for vf in 1..=VFS {
@@ -29,7 +29,7 @@ pub fn vf_enable_brings_vfs_into_being(machine: &mut dyn Machine) {
     }
 }
 
-/// PCIe 9.3.3.7: if NumVFs exceeds TotalVFs, the card enables no VF.
+/// PCIe 9.3.3.7: the card enables no VF if NumVFs exceeds TotalVFs.
 pub fn more_vfs_than_there_are_cannot_be_enabled(machine: &mut dyn Machine) {
     bring_up(machine);
     for count in [u16::from(VFS) + 1, 64, u16::MAX] {
@@ -60,7 +60,7 @@ pub fn vf_bars_answer_with_vf_memory_space_only(machine: &mut dyn Machine) {
     let control = sriov(machine) + SRIOV_CONTROL;
     machine.set_config16(0, control, VF_ENABLE);
     for vf in 1..=2 {
-        assert_eq!(machine.register(vf, VF_CAP), u32::MAX, "VF MSE is off");
+        assert_eq!(machine.register(vf, VF_CAP), u32::MAX, "VF MSE is cleared");
         machine.set_register(vf, MAILBOX, 9);
         assert_ne!(machine.config32(vf, 8), u32::MAX, "the VF is absent without VF MSE");
     }
@@ -69,7 +69,7 @@ pub fn vf_bars_answer_with_vf_memory_space_only(machine: &mut dyn Machine) {
     assert_eq!(machine.register(1, MAILBOX), 0, "a write had an effect without VF MSE");
 }
 
-/// V13-005: each VF has its own registers, and the PF's window onto them (contract A.4) addresses the right VF.
+/// V13-005: each VF has separate registers, and the PF's window to them (contract A.4) accesses the right VF.
 pub fn vfs_are_apart(machine: &mut dyn Machine) {
     bring_up(machine);
     bring_up_vfs(machine, VFS);
@@ -81,7 +81,7 @@ pub fn vfs_are_apart(machine: &mut dyn Machine) {
         assert_eq!(machine.register(function, MAILBOX + 4), value);
         assert_eq!(machine.register(0, MAILBOX + 4 + u32::from(function) * 0x400), value);
     }
-    // Inaccessible to the VF: another VF's window, registers of the card.
+    // A VF cannot access another VF's window or registers of the card.
     machine.set_register(1, MAILBOX + 4 + 0x800, 7);
     machine.set_register(1, 0xc180, 7);
     assert_eq!((machine.register(1, MAILBOX + 4 + 0x800), machine.register(1, 0xc180)), (0, 0));

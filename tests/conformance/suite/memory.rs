@@ -9,8 +9,8 @@ use arctic_test_support::machine::driver::{CTB, Driver, GGTT, SCRATCH};
 use arctic_test_support::machine::transport::{Machine, eventually};
 use arctic_test_support::mi;
 
-/// V13-101..106, contract D.5: the LMTT defines a VF's local memory, with the same contents for the VF and for the PF's
-/// engines; accesses beyond the VF's quota reach no memory.
+/// V13-101..106, contract D.5: the LMTT defines a VF's local memory. The VF and the PF's engines access the same
+/// memory. Accesses beyond the VF's quota have no effect on any memory.
 pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let share = share_of(1).local_bytes;
@@ -20,7 +20,7 @@ pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
             machine.set_bar64(vf, 2, at, u64::from(vf) << 32 | at | 1);
         }
     }
-    // VF 2's frames follow VF 1's immediately.
+    // VF 2's frames immediately follow VF 1's frames.
     machine.set_bar64(1, 2, share, 55);
     for vf in [1, 2] {
         for at in places {
@@ -29,11 +29,11 @@ pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
             assert_eq!(
                 pf.look(machine, frames(vf) + at),
                 value as u32,
-                "VF {vf} at {at:#x}, as the PF's engines see it"
+                "VF {vf} at {at:#x}, as read by the PF's engines"
             );
             assert_eq!(pf.look(machine, frames(vf) + at + 4), u32::from(vf));
             let mut beside = [0; 8];
-            assert!(machine.read_beside(vf, 2, at, &mut beside), "a VF's local memory has no alternative path");
+            assert!(machine.read_beside(vf, 2, at, &mut beside), "no alternative path to a VF's local memory");
             assert_eq!(u64::from_le_bytes(beside), value);
         }
     }
@@ -44,8 +44,8 @@ pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
 pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let mut two = Driver::vf(machine, 2);
-    // Entries with VF 1's local memory for the pages in which VF 2 and the PF's driver have CT rings, results, ring and
-    // image.
+    // VF 1 writes addresses of its local memory to the entries of the pages in which VF 2 and the PF's driver have CT
+    // rings, results, ring and image.
     for base in [two.base, pf.base] {
         for offset in
             [CTB, CTB + 0x1000, CTB + 0x2000, SCRATCH, Driver::ring(1), Driver::image(1), Driver::image(1) + 0x1000]
@@ -73,7 +73,7 @@ pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
     }
     one.submit(machine, 1, COPY, &mi::store_data_imm(one.global(SCRATCH), 1));
     one.wait_for(machine, SCRATCH, 1);
-    // The next page, which the VF still uses after it has been reassigned.
+    // The next page, which VF 1 uses after the PF has reassigned it.
     let taken = SCRATCH + 0x1000;
     let page = GGTT + ((one.base + taken) >> 12) * 8;
     machine.set_bar64(0, 0, page, 2 << 2 | 1);
@@ -83,20 +83,20 @@ pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
     assert_eq!(one.peek(machine, taken), 0);
 }
 
-/// PCI: without bus mastering the function does not access guest memory, from which the GuC's firmware is loaded.
+/// PCI: without bus mastering the function does not access guest memory, so the GuC's firmware is not loaded.
 pub fn guest_memory_takes_bus_mastering(machine: &mut dyn Machine) {
     place(machine);
     machine.set_config16(0, COMMAND, MEMORY_SPACE);
     let pf = Driver::pf(machine);
     assert_ne!(pf.start_guc(machine), READY, "firmware loaded without bus mastering");
-    // GDRST: full reset, after which the firmware is loaded again.
+    // GDRST: full reset, after which the firmware can be loaded again.
     machine.set_register(0, 0x941c, 1 << 3);
-    eventually("the GuC is reset", || machine.register(0, 0x941c) & 1 << 3 == 0);
+    eventually("the reset of the GuC", || machine.register(0, 0x941c) & 1 << 3 == 0);
     enable(machine, 0);
     assert_eq!(pf.start_guc(machine), READY);
 }
 
-/// Contract C.5: stores of a VF's work go to the memory of the VF's guest and to no other guest.
+/// Contract C.5: stores of a VF access the memory of that VF's guest and of no other guest.
 pub fn each_function_reaches_its_own_guest_memory(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 2);
     for vf in [1, 2] {
@@ -107,7 +107,7 @@ pub fn each_function_reaches_its_own_guest_memory(machine: &mut dyn Machine) {
         if !machine.visibility().one_memory {
             for other in (0..=2).filter(|other| *other != vf) {
                 let seen = machine.ram32(other, driver.address(SCRATCH));
-                assert_eq!(seen, 0, "function {other} has memory at the same address");
+                assert_eq!(seen, 0, "the memory of function {other} at the same address was written");
             }
         }
     }

@@ -12,13 +12,13 @@ use arctic_test_support::mi::{self, Process};
 
 /// Identity of the user interrupt of the copy engine: class 3, bit 0.
 const COPY_USER: u32 = 3 << 16 | 1;
-/// Source number of the copy engine for memory-based interrupts.
+/// Source index of the copy engine for memory-based interrupts.
 const COPY_SOURCE: u64 = 15;
 /// GDRST: resets all engines and the GuC.
 const RESET: u32 = 0x941c;
 
-/// Commands that store `value`, raise a user interrupt and store again: once the second store is visible, the interrupt
-/// has been raised.
+/// Returns commands that store `value`, raise a user interrupt and store again. Once the second store is visible, the
+/// interrupt has been raised.
 fn stores_around_an_interrupt(driver: &Driver, value: u32) -> Vec<u32> {
     let mut commands = mi::store_data_imm(driver.global(SCRATCH), value).to_vec();
     commands.push(mi::USER_INTERRUPT);
@@ -31,23 +31,24 @@ fn wait_for_both(driver: &Driver, machine: &mut dyn Machine, value: u32) {
     assert_eq!(driver.peek(machine, SCRATCH), value, "the first store is missing after the second");
 }
 
-/// Contract B.6: requests through the ring are answered, unknown actions are rejected, and each response raises an
-/// interrupt.
+/// Contract B.6: the GuC responds to requests through the ring, rejects unknown actions, and raises an interrupt for
+/// each response.
 pub fn the_guc_answers(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     machine.take_msis(0);
     pf.handle_interrupt(machine);
-    // An action that does not exist; below, UPDATE_VF_CFG that resets the configuration of the PF.
+    // An unknown action.
     assert_eq!(pf.ask(machine, 0x7abc, &[]) & 0xf000_ffff, FAILURE | 0x30);
     machine.wait_msi(0);
     // Class 4, instance 0, bit 15: the GuC has sent a message to the host.
     let identities = pf.handle_interrupt(machine);
     assert_eq!(identities, [4 << 16 | 1 << 15]);
+    // UPDATE_VF_CFG that resets the configuration of the PF.
     assert_eq!(pf.ask(machine, 0x5503, &[0, 0, 0, 0]), SUCCESS);
     machine.wait_msi(0);
 }
 
-/// Contract B.9, B.10, F.2: the commands of a batch are executed in order, and the engine's user interrupt is delivered
+/// Contract B.9, B.10, F.2: the engine executes the commands of a batch in order, and its user interrupt is delivered
 /// as an MSI.
 pub fn a_batch_stores_and_interrupts(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
@@ -64,7 +65,7 @@ pub fn a_batch_stores_and_interrupts(machine: &mut dyn Machine) {
     });
 }
 
-/// PCI: an interrupt of a masked vector sets the pending bit; unmasking sends it, once.
+/// PCI: an interrupt of a masked vector sets the pending bit; unmasking sends exactly one MSI.
 pub fn msi_waits_while_masked(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     let msi = capability(machine, 0, MSI);
@@ -82,8 +83,8 @@ pub fn msi_waits_while_masked(machine: &mut dyn Machine) {
     assert_eq!(machine.config32(0, msi + 20), 0);
 }
 
-/// PCI: an MSI is a memory write, which requires bus mastering. Events meanwhile stay in the card's interrupt registers
-/// (contract B.10) and raise an MSI when the master interrupt is enabled next.
+/// PCI: an MSI is a memory write, which requires bus mastering. Events that occur without it stay pending in the card's
+/// interrupt registers (contract B.10) and raise an MSI when the master interrupt is next enabled.
 pub fn msi_takes_bus_mastering(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     pf.handle_interrupt(machine);
@@ -102,7 +103,7 @@ pub fn msi_takes_bus_mastering(machine: &mut dyn Machine) {
     assert!(pf.handle_interrupt(machine).contains(&COPY_USER));
 }
 
-/// PCI: no MSI is sent without MSI Enable; after enabling, new interrupts are sent.
+/// PCI: no MSI is sent while MSI Enable is cleared; after it is set, new interrupts send MSIs.
 pub fn no_msi_without_enable(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     pf.handle_interrupt(machine);
@@ -120,7 +121,7 @@ pub fn no_msi_without_enable(machine: &mut dyn Machine) {
     machine.wait_msi(0);
 }
 
-/// Contract F.2: a context that never ends is preempted, so that another context on the same engine runs.
+/// Contract F.2: a context that never completes is preempted, and another context on the same engine runs.
 pub fn contexts_share_an_engine(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     let spinner = pf.global(Driver::batch(1));
@@ -128,13 +129,13 @@ pub fn contexts_share_an_engine(machine: &mut dyn Machine) {
     pf.submit(machine, 1, COPY, &mi::batch_buffer_start(spinner));
     pf.submit(machine, 2, COPY, &mi::store_data_imm(pf.global(SCRATCH), 7));
     pf.wait_for(machine, SCRATCH, 7);
-    // The first context still runs until its batch is overwritten.
+    // The first context runs until its batch is overwritten.
     pf.poke(machine, Driver::batch(1), &[mi::BATCH_BUFFER_END]);
     pf.disable(machine, 1);
     pf.wait_event(machine, &[0x9000_1002, 1, 0]);
 }
 
-/// Starts context `id`, which disables arbitration and never ends, and disables it: the GuC must reset its engine.
+/// Starts context `id`, which disables arbitration and never completes, and disables it. The GuC must reset its engine.
 fn hang_and_be_reset(driver: &mut Driver, machine: &mut dyn Machine, id: u32) {
     let batch = driver.global(Driver::batch(id));
     driver.poke(machine, Driver::batch(id), &[&[mi::ARB_CHECK][..], &mi::batch_buffer_start(batch)].concat());
@@ -146,7 +147,7 @@ fn hang_and_be_reset(driver: &mut Driver, machine: &mut dyn Machine, id: u32) {
     driver.wait_event(machine, &[0x9000_1008, id]);
 }
 
-/// Contract F.2, F.6: a context that disables arbitration is reset after its preemption timeout, its driver is
+/// Contract F.2, F.6: a context that disables arbitration is reset after its preemption timeout. Its driver is
 /// notified, and the engine runs other contexts.
 pub fn a_context_that_hangs_is_reset(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
@@ -155,19 +156,19 @@ pub fn a_context_that_hangs_is_reset(machine: &mut dyn Machine) {
     pf.wait_for(machine, SCRATCH, 8);
 }
 
-/// Contract C.1: handshake and queries through the mailbox; the responses match what the PF provisioned.
+/// Contract C.1: handshake and queries through the mailbox. The responses match the resources that the PF provisioned.
 pub fn a_vf_learns_its_share(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 2);
     for vf in [1, 2] {
         let driver = Driver::vf(machine, vf);
         assert_eq!(driver.share(machine), share_of(vf));
-        // Rejected for a VF: PF-only actions.
+        // PF-only actions are rejected for a VF.
         assert_eq!(driver.mail(machine, &[0x5503, 1])[0] & FAILURE, FAILURE);
     }
 }
 
-/// Contract C.3, C.5, V13-273: a VF's commands access its memory; its interrupt is a byte there and an MSI of that VF,
-/// and is not delivered to other functions.
+/// Contract C.3, C.5, V13-273: a VF's commands access its memory. Its interrupt is reported by a byte in that memory
+/// and by an MSI of that VF, and is not delivered to other functions.
 pub fn a_vf_stores_and_interrupts(machine: &mut dyn Machine) {
     let pf = Driver::pf_with_vfs(machine, 2);
     for vf in [1, 2] {
@@ -178,7 +179,7 @@ pub fn a_vf_stores_and_interrupts(machine: &mut dyn Machine) {
     }
 }
 
-/// VF `vf` stores and raises its interrupt; VF `other` receives none.
+/// VF `vf` stores and raises its interrupt; VF `other` must not receive an MSI.
 pub(super) fn store_and_interrupt(machine: &mut dyn Machine, vf: u8, other: u8) {
     enable_msi(machine, vf);
     let mut driver = Driver::vf(machine, vf);
@@ -205,7 +206,7 @@ pub(super) fn work_in_local_memory(machine: &mut dyn Machine, vfs: [u8; 2]) {
     let value = |vf| 0x4c4d_0000 + u32::from(vf);
     for vf in vfs {
         let mut driver = Driver::vf(machine, vf);
-        // Four levels with identity mapping: the page of the batch and the next page at their local memory addresses.
+        // Four levels of page tables that identity-map the page of the batch and the next page to local memory.
         for level in 0..3 {
             let index = if level == 2 { BATCH >> 21 } else { 0 };
             machine.set_bar64(vf, 2, TABLES + level * 0x1000 + index * 8, (TABLES + (level + 1) * 0x1000) | 3);
@@ -232,7 +233,7 @@ pub(super) fn work_in_local_memory(machine: &mut dyn Machine, vfs: [u8; 2]) {
 pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 2);
     let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
-    // VF 1 writes the GGTT entry of that page with an address of its own memory; the entry belongs to VF 2.
+    // VF 1 writes an address of its own memory to a GGTT entry that belongs to VF 2.
     machine.set_bar64(1, 0, GGTT + ((two.base + SCRATCH) >> 12) * 8, one.address(SCRATCH) | 1);
     one.submit(machine, 1, COPY, &mi::store_data_imm(two.global(SCRATCH), 0xbad));
     one.wait_event(machine, &[0x9000_1008, 1]);
@@ -245,7 +246,7 @@ pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
 }
 
 /// Contract D.7: the PF's driver is notified of a VF's FLR and completes it. Afterwards the VF's memory is zero and its
-/// driver can start again; another VF works throughout.
+/// driver can start again. Another VF is not affected.
 pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
@@ -279,7 +280,7 @@ pub fn vfs_enabled_again_work_again(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-115: a reset of the card stops running work, and the engines work for a driver that starts afterwards.
+/// V13-115: a reset of the card stops running contexts, and the engines then work for a newly started driver.
 pub fn work_ends_with_a_reset_of_the_card(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     // This batch increments a counter in memory in an endless loop.
