@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Arbitrary texts, parsed as card files.
+//! Parses arbitrary text as card files.
 #![no_main]
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The command streamer, executing from the ring and from kernel and user batches of the PF and of a VF.
+//! Executes commands from the ring and from privileged and non-privileged batches, of the PF and of a VF.
 #![no_main]
 
 

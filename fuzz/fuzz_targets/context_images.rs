@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Context images other than those saved by an engine, of the PF and of a VF.
+//! Loads context images that no engine has saved, of the PF and of a VF.
 #![no_main]
 
 

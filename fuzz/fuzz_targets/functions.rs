@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Accesses to configuration space and BARs of the PF and of VFs, in any order, on a complete card.
+//! Accesses configuration spaces and BARs of the PF and of VFs of a complete card, in any order.
 #![no_main]
 
 

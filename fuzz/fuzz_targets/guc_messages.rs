@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Messages of the PF and VF drivers to the GuC: CT buffers, mailbox, and the memory that the messages point to.
+//! Sends messages of the PF's and a VF's driver to the GuC: CT buffers, mailbox, and memory to which messages refer.
 #![no_main]
 
 

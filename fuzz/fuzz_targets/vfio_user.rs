@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Messages and descriptors that a client sends over its socket, and engine accesses to the memory it maps.
+//! Sends messages and descriptors of a client over its socket; engines access the memory that the client maps.
 #![no_main]
 
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Makes the accesses that Cloud Hypervisor makes to a vfio-user device before and while a guest uses it, in the same
-//! order and with its client crate (from its `pci/src/vfio.rs` and `pci/src/vfio_user.rs`; `docs/cloud-hypervisor.md`
-//! names the commit). No guest runs in this test.
+//! Repeats Cloud Hypervisor's accesses to a vfio-user device before and while a guest uses it, in the same order and
+//! with its client crate (from its `pci/src/vfio.rs` and `pci/src/vfio_user.rs`; `docs/cloud-hypervisor.md` names the
+//! commit). No guest runs in this test.
 
 use std::os::fd::AsRawFd;
 

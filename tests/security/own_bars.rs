@@ -142,7 +142,7 @@ fn an_engine_that_writes_registers_of_its_own_card() {
     bench.until("a batch after the reset", 60_000, |bench| bench.attacker.peek(at::SCRATCH) == 0x600d);
 }
 
-/// As above, for reads and writes by the GuC, whose CT buffers are at the registers' addresses. The GuC finds no valid
+/// As above, for reads and writes by the GuC, with its CT buffers at the registers' addresses. The GuC finds no valid
 /// ring there and continues.
 #[test]
 fn a_guc_whose_rings_are_registers_of_its_own_card() {

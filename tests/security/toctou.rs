@@ -168,14 +168,14 @@ fn a_tail_that_changes_after_it_has_been_read() {
         invalidate(&bench, &liar, &[7], 0);
         liar.lie(H2G_DESCRIPTOR + 4, lie);
         bench.work(40);
-        assert_eq!(liar.get(G2H + 8), 7, "the message, with later tail {lie:#x}");
+        assert_eq!(liar.get(G2H + 8), 7, "the message, with tail {lie:#x} afterwards");
         assert_eq!(bench.card.panics(), 0);
         if lie >= 1024 {
             assert_eq!(liar.get(H2G_DESCRIPTOR + 8), 1, "overflow");
             assert_eq!(
                 liar.most_read(H2G + 16..H2G + 4096),
                 0,
-                "reads beyond the message, with later tail {lie:#x}"
+                "reads beyond the message, with tail {lie:#x} afterwards"
             );
         }
         // The rings work after they have been registered again.

@@ -168,7 +168,7 @@ fn a_client_that_does_not_read() {
     card.ends();
 }
 
-/// A client whose maximum message size is below the minimum is rejected with an error reply of the protocol.
+/// A client with a maximum message size below the minimum is rejected with an error reply of the protocol.
 #[test]
 fn a_client_of_tiny_messages_is_refused() {
     let dir = TempDir::new().unwrap();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The steps of CI, in their order: the first that fails ends it.
+//! The steps of CI, in order. CI stops at the first failed step.
 
 use anyhow::{Result, ensure};
 
 use crate::jobs::{JOBS, Job};
 use crate::{git, step};
 
-/// What runs for every change. One target folder and one profile, so that nothing is built twice.
+/// Steps that run for every change. They share one target directory and one profile, so nothing is built twice.
 const STEPS: &[&str] = &[
     "cargo fmt --all --check",
     "cargo xtask spdx",
@@ -21,9 +21,9 @@ const STEPS: &[&str] = &[
     "cargo test --release --workspace",
     "ARCTIC_FUZZ_SECONDS=30 cargo test --release --workspace --features arctic-gpu/long-tests --test fuzz",
 ];
-/// Minutes of long tests that follow.
+/// Time limit of the long tests that follow, in minutes.
 const LONG_MINUTES: u32 = 12;
-/// Commits whose files decide which.
+/// Number of recent commits. The files that they change select the long tests.
 const COMMITS: u32 = 20;
 
 /// Runs the steps, or prints them.
@@ -37,7 +37,7 @@ pub fn run(list: bool) -> Result<()> {
     STEPS.iter().try_for_each(|line| step(line))?;
     if !left_out.is_empty() {
         let names: Vec<&str> = left_out.iter().map(|job| job.name).collect();
-        eprintln!("beyond {LONG_MINUTES} minutes of long tests, not run: {}", names.join(", "));
+        eprintln!("not run, since long tests are limited to {LONG_MINUTES} minutes: {}", names.join(", "));
     }
     for job in chosen {
         ensure!(job.passes(), "long test {} failed", job.name);
@@ -45,7 +45,7 @@ pub fn run(list: bool) -> Result<()> {
     Ok(())
 }
 
-/// The jobs for these files that fit into the time, and those that do not.
+/// Returns the jobs for these files that fit into the time limit, and those that do not.
 fn choose(files: &[String]) -> (Vec<&'static Job>, Vec<&'static Job>) {
     let touched = |job: &&Job| job.paths.iter().any(|path| files.iter().any(|file| file.starts_with(path)));
     let mut left = LONG_MINUTES;
@@ -56,7 +56,7 @@ fn choose(files: &[String]) -> (Vec<&'static Job>, Vec<&'static Job>) {
     })
 }
 
-/// Files that the last commits touch; those of the whole repository where its history is shorter.
+/// Returns the files that the last commits changed; all files if the history is shorter.
 fn changed_files() -> Result<Vec<String>> {
     let since = format!("HEAD~{COMMITS}");
     git(&["diff", "--name-only", &since, "HEAD"]).or_else(|_| git(&["ls-files"]))
@@ -73,7 +73,7 @@ mod tests {
         (names(chosen), names(left_out))
     }
 
-    /// The workflow of GitHub runs every step, and every long job at night.
+    /// The GitHub workflow runs every step, and every long job at night.
     #[test]
     fn the_workflow_has_every_step_and_job() {
         let workflow = std::fs::read_to_string(crate::root().join(".github/workflows/ci.yml")).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The corpora of the fuzz targets: one archive per target in the repository, a folder per target for `cargo fuzz`.
+//! The corpora of the fuzz targets: an archive per target in the repository, a directory per target for `cargo fuzz`.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn folder() -> PathBuf {
     crate::root().join("fuzz/corpus")
 }
 
-/// Unpacks the archive of each target into `fuzz/corpus/TARGET/`; inputs that are there already stay.
+/// Unpacks the archive of each target into `fuzz/corpus/TARGET/`. Other inputs in the directory are kept.
 pub fn unpack(targets: &[String]) -> Result<()> {
     for target in chosen(targets, |name| name.strip_suffix(SUFFIX))? {
         let path = folder().join(format!("{target}{SUFFIX}"));
@@ -29,7 +29,7 @@ pub fn unpack(targets: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Replaces the archive of each target by the inputs in `fuzz/corpus/TARGET/`.
+/// Replaces the archive of each target with the inputs in `fuzz/corpus/TARGET/`.
 pub fn pack(targets: &[String]) -> Result<()> {
     for target in chosen(targets, |name| folder().join(name).is_dir().then_some(name))? {
         let inputs = inputs(&folder().join(&target))?;
@@ -41,7 +41,7 @@ pub fn pack(targets: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The named targets, or all for which `target` returns a name.
+/// Returns the named targets. If none is named, returns those for which `target` maps a file name to a target name.
 fn chosen(named: &[String], target: impl Fn(&str) -> Option<&str>) -> Result<Vec<String>> {
     if !named.is_empty() {
         return Ok(named.to_vec());
@@ -50,11 +50,11 @@ fn chosen(named: &[String], target: impl Fn(&str) -> Option<&str>) -> Result<Vec
     let names = names.collect::<Result<Vec<String>>>()?;
     let mut found: Vec<String> = names.iter().filter_map(|name| target(name)).map(str::to_owned).collect();
     found.sort();
-    ensure!(!found.is_empty(), "nothing to do in {}", folder().display());
+    ensure!(!found.is_empty(), "no targets in {}", folder().display());
     Ok(found)
 }
 
-/// Names and contents of the files in `folder`, sorted by name.
+/// Returns names and contents of the files in `folder`, sorted by name.
 fn inputs(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let mut inputs = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
@@ -65,7 +65,7 @@ fn inputs(folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(inputs)
 }
 
-/// An archive that depends on names and contents only.
+/// Creates an archive that depends only on names and contents, not on file times or owners.
 fn archive(inputs: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
     let mut builder = Builder::new(GzEncoder::new(Vec::new(), Compression::best()));
     for (name, bytes) in inputs {
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// An archive has each input once, and packing what was unpacked changes nothing.
+    /// An archive contains each input once, and packing the same inputs again creates the same archive.
     #[test]
     fn archives_are_reproducible() {
         let inputs = vec![("a".to_owned(), vec![]), ("b".to_owned(), vec![1; 700])];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Long tests: what the test command leaves out because of its time.
+//! Long tests, which are not in the full test tier because of their duration.
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
@@ -10,21 +10,21 @@ use crate::step;
 #[derive(Debug, Serialize)]
 pub struct Job {
     pub name: &'static str,
-    /// About how long it takes on two idle cores after the build, in minutes.
+    /// Approximate duration in minutes, on two idle cores, after the build.
     pub minutes: u32,
-    /// What it tests.
+    /// Description of the test.
     pub tests: &'static str,
-    /// Paths whose changes CI runs it for; none: only on request.
+    /// CI runs the job if files with these prefixes changed. If empty, it runs only on request and at night.
     pub paths: &'static [&'static str],
     /// Command lines.
     #[serde(skip)]
     steps: &'static [&'static str],
 }
 
-/// The device model and its transports: whatever a guest depends on.
+/// Paths of the device model and its transports, on which all guests depend.
 const DEVICE: &[&str] = &["device-model/src/", "sriov/src/", "src/card", "src/vfio_user/", "src/dma", "configs/"];
 
-/// In the order in which CI runs them.
+/// All jobs, in the order in which CI runs them.
 pub const JOBS: &[Job] = &[
     Job {
         name: "vfs-63",
@@ -38,7 +38,7 @@ pub const JOBS: &[Job] = &[
     Job {
         name: "igt-sriov",
         minutes: 1,
-        tests: "IGT's SR-IOV lines on a PF with VFs",
+        tests: "IGT's SR-IOV subtests on a PF with VFs",
         paths: DEVICE,
         steps: &[
             "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_on_a_physical_function",
@@ -47,7 +47,7 @@ pub const JOBS: &[Job] = &[
     Job {
         name: "igt-xe",
         minutes: 1,
-        tests: "60 IGT lines on the PF with xe",
+        tests: "60 IGT subtests on the PF with xe",
         paths: DEVICE,
         steps: &[
             "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_first_light",
@@ -70,7 +70,7 @@ pub const JOBS: &[Job] = &[
     Job {
         name: "igt-vf",
         minutes: 3,
-        tests: "140 IGT lines on a VF, and 11 that fill the memory of a small one",
+        tests: "140 IGT subtests on a VF, and 11 that fill the memory of a small VF",
         paths: DEVICE,
         steps: &[
             "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_on_a_virtual_function",
@@ -79,7 +79,7 @@ pub const JOBS: &[Job] = &[
     Job {
         name: "install",
         minutes: 5,
-        tests: "`cargo install` in a clone that is then removed; the installed program boots a guest",
+        tests: "a program installed from a clone with `cargo install` boots a guest without the clone",
         paths: &["build.rs", "src/cli/", "tests/install.rs"],
         steps: &[
             "cargo test --release --workspace --features arctic-gpu/long-tests --test install -- an_installed_program",
@@ -109,7 +109,7 @@ pub const JOBS: &[Job] = &[
     Job {
         name: "igt-small",
         minutes: 4,
-        tests: "37 IGT lines on a card whose memory the guest overfills: eviction, compression",
+        tests: "37 IGT subtests on a card with less memory than the guest uses: eviction, compression",
         paths: &[],
         steps: &[
             "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_small_card",
@@ -118,7 +118,7 @@ pub const JOBS: &[Job] = &[
     Job {
         name: "igt-i915",
         minutes: 7,
-        tests: "57 IGT lines of i915's BAT list",
+        tests: "57 IGT subtests of i915's BAT list",
         paths: &[],
         steps: &[
             "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_with_i915",
@@ -127,7 +127,7 @@ pub const JOBS: &[Job] = &[
     Job {
         name: "fuzz",
         minutes: 32,
-        tests: "each fuzz target for ten minutes",
+        tests: "each fuzz target, for ten minutes",
         paths: &[],
         steps: &[
             "ARCTIC_FUZZ_SECONDS=600 cargo test --release --workspace --features arctic-gpu/long-tests --test fuzz -- --nocapture",
@@ -144,8 +144,8 @@ pub const JOBS: &[Job] = &[
     },
     Job {
         name: "flr",
-        minutes: 50,
-        tests: "200 FLRs of a VF with 1 GiB of written memory, beside 10 busy threads a core",
+        minutes: 35,
+        tests: "200 FLRs of a VF with 1 GiB of written memory, with 10 busy threads per core",
         paths: &[],
         steps: &[
             "cargo build --release",
@@ -156,7 +156,7 @@ pub const JOBS: &[Job] = &[
     Job {
         name: "loaded-boot",
         minutes: 75,
-        tests: "20 boots of two VFs with their own guests, beside 6 busy threads a core",
+        tests: "20 boots of two VFs in separate guests, with 6 busy threads per core",
         paths: &[],
         steps: &[
             "cargo build --release",
@@ -174,11 +174,11 @@ pub const JOBS: &[Job] = &[
     Job {
         name: "provision",
         minutes: 1,
-        tests: "provisioning and clearing a VF of 8 GiB on a card whose memory is all written",
+        tests: "provisioning and clearing a VF of 8 GiB on a card with all memory written",
         paths: &[],
         steps: &["cargo run --release -p arctic-device-model --example provision -- 8"],
     },
-    Job { name: "bench", minutes: 15, tests: "every benchmark", paths: &[], steps: &["cargo bench"] },
+    Job { name: "bench", minutes: 15, tests: "all benchmarks", paths: &[], steps: &["cargo bench"] },
 ];
 
 /// Prints the jobs.
@@ -193,7 +193,7 @@ pub fn print(json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Runs jobs by name; all names are checked before the first job starts.
+/// Runs jobs by name. All names are checked before the first job starts.
 pub fn run(names: &[String]) -> Result<()> {
     let all = names.iter().any(|name| name == "all");
     let find = |name: &String| {
@@ -206,7 +206,7 @@ pub fn run(names: &[String]) -> Result<()> {
 }
 
 impl Job {
-    /// Runs the job's steps and reports an error on stderr.
+    /// Runs the job's steps. Returns false after the first failed step; its error is printed to stderr.
     pub fn passes(&self) -> bool {
         eprintln!("{} (about {} min): {}", self.name, self.minutes, self.tests);
         self.steps.iter().all(|line| step(line).inspect_err(|error| eprintln!("{}: {error:#}", self.name)).is_ok())

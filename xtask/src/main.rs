@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `cargo xtask`: long tests by name, the steps of CI, the corpora of the fuzz targets, the tools of CI, the licence
-//! lines, and the word list of the documentation.
+//! `cargo xtask`: long tests by name, CI steps and their tools, corpora of the fuzz targets, licence lines, and the word
+//! list of the documentation.
 
 mod ci;
 mod corpus;
@@ -16,7 +16,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use clap::{Parser, Subcommand};
 
-/// Tasks of development.
+/// Development tasks.
 #[derive(Parser)]
 #[command(name = "cargo xtask", max_term_width = 100)]
 struct Arguments {
@@ -26,22 +26,22 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run long tests, which the test command leaves out
+    /// Run long tests, which are not in the full test tier
     #[command(after_help = "Examples:\n  cargo xtask long --list\n  cargo xtask long vfs-63 igt-i915")]
     Long {
         /// Names of jobs (see --list); `all` runs every job
         #[arg(required_unless_present = "list")]
         names: Vec<String>,
-        /// Print the jobs, what they test and about how long they take
+        /// Print the jobs with their descriptions and approximate durations
         #[arg(long)]
         list: bool,
         /// With --list: print JSON
         #[arg(long, requires = "list")]
         json: bool,
     },
-    /// Run the steps of CI: lint, build, tests, half a minute of each fuzz target, long tests of what changed
+    /// Run the steps of CI: lint, build, tests, each fuzz target for 30 s, long tests that cover recently changed files
     Ci {
-        /// Print the steps and stop
+        /// Print the steps without running them
         #[arg(long)]
         list: bool,
     },
@@ -52,16 +52,16 @@ enum Task {
         #[command(subcommand)]
         what: Corpus,
     },
-    /// Install the tools that CI needs besides Rust's own, in the versions that CI uses, under target/tools/
+    /// Install tools that CI uses, in the same versions, under target/tools/
     #[command(after_help = "Examples:\n  cargo xtask tools typos cargo-deny\n  target/tools/typos/bin/typos")]
     Tools {
-        /// typos, cargo-deny (built, some minutes) or mdbook (built)
+        /// Any of typos, cargo-deny and mdbook; the last two are compiled, which takes some minutes
         #[arg(required = true)]
         names: Vec<String>,
     },
-    /// Check that every source starts with its licence line
+    /// Check that every source file starts with the licence line
     Spdx,
-    /// Count words that the documentation avoids, in comments and documents; fails above the limit
+    /// Count words that comments and documents should not use; fails above the limit
     Words {
         /// Print each use
         #[arg(long)]
@@ -73,12 +73,12 @@ enum Task {
 enum Corpus {
     /// Write the inputs of the archives to fuzz/corpus/TARGET/, where cargo fuzz reads them
     Unpack {
-        /// Targets; all if none is named
+        /// Targets; if none is named, all
         targets: Vec<String>,
     },
-    /// Replace the archives by the inputs in fuzz/corpus/TARGET/
+    /// Replace the archives with the inputs in fuzz/corpus/TARGET/
     Pack {
-        /// Targets; all whose inputs are unpacked if none is named
+        /// Targets; if none is named, all with unpacked inputs
         targets: Vec<String>,
     },
 }
@@ -103,12 +103,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// The top folder of the repository.
+/// Returns the top directory of the repository.
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the repository")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the repository's top directory")
 }
 
-/// Runs git in the repository; returns the lines of its output.
+/// Runs git in the repository. Returns the lines of its output.
 fn git(arguments: &[&str]) -> Result<Vec<String>> {
     let output = Command::new("git").args(arguments).current_dir(root()).output().context("cannot run git")?;
     let error = String::from_utf8_lossy(&output.stderr);
@@ -116,7 +116,7 @@ fn git(arguments: &[&str]) -> Result<Vec<String>> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-/// Runs a command line in the repository, split as a shell does; leading `NAME=VALUE` words are environment.
+/// Runs a command line in the repository, split as by a shell. Leading `NAME=VALUE` words set environment variables.
 fn step(line: &str) -> Result<()> {
     eprintln!("+ {line}");
     let started = Instant::now();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The licence line of sources: the first line, or the second below a `#!` line.
+//! The licence line of source files: the first line, or the second after a `#!` line.
 
 use std::fs;
 
@@ -7,10 +7,10 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{git, root};
 
-/// The line without its comment signs.
+/// The line without comment markers.
 const LICENCE: &str = "SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause";
 
-/// Fails if a source has no licence line, and names every such file.
+/// Fails if a source file has no licence line. The error lists all such files.
 pub fn check() -> Result<()> {
     let mut without = Vec::new();
     for file in git(&["ls-files"])? {
@@ -20,11 +20,11 @@ pub fn check() -> Result<()> {
             without.push(format!("{file}: {line}"));
         }
     }
-    ensure!(without.is_empty(), "sources without their licence line:\n{}", without.join("\n"));
+    ensure!(without.is_empty(), "source files without the licence line:\n{}", without.join("\n"));
     Ok(())
 }
 
-/// The licence line of a source in the comment signs of its language; none for other files.
+/// Returns the licence line with the comment markers of a source file's language; `None` for other files.
 fn line_of(file: &str) -> Option<String> {
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
     match (file, extension) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Development tools of the package registries, in the versions that CI uses. Each is installed as
-//! `target/tools/NAME/bin/NAME`; a version that the user has installed is neither used nor replaced.
+//! `target/tools/NAME/bin/NAME`. Versions installed elsewhere are neither used nor replaced.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::{root, step};
 
-/// A tool of a package registry.
+/// A tool from a package registry.
 struct Tool {
     name: &'static str,
     version: &'static str,
@@ -18,14 +18,14 @@ struct Tool {
 enum Registry {
     /// Built by `cargo install` with these options.
     CratesIo { options: &'static str },
-    /// A wheel that contains the program: seconds, where `cargo install` takes minutes.
+    /// Installed from a wheel that contains the program, which takes seconds instead of minutes.
     PyPi,
 }
 
 const TOOLS: &[Tool] = &[
     Tool { name: "typos", version: "1.52.0", registry: Registry::PyPi },
     Tool { name: "cargo-deny", version: "0.20.2", registry: Registry::CratesIo { options: "" } },
-    // Without its server and its file watcher.
+    // Without the server and the file watcher.
     Tool {
         name: "mdbook",
         version: "0.5.4",
@@ -33,7 +33,7 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
-/// Installs the named tools; those that are installed in the right version are left alone.
+/// Installs the named tools, except those already installed in the version of the table.
 pub fn install(names: &[String]) -> Result<()> {
     for name in names {
         let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
@@ -48,7 +48,7 @@ pub fn install(names: &[String]) -> Result<()> {
 }
 
 impl Tool {
-    /// Whether the program under `target/tools` prints the version of the table.
+    /// Returns whether the program under `target/tools` prints the version of the table.
     fn is_installed(&self) -> bool {
         let program = root().join(format!("target/tools/{0}/bin/{0}", self.name));
         Command::new(program)
@@ -57,7 +57,7 @@ impl Tool {
             .is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains(self.version))
     }
 
-    /// The command line that installs it.
+    /// Returns the command line that installs the tool.
     fn command(&self) -> String {
         let Self { name, version, registry } = self;
         match registry {

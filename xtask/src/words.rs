@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The word list: words that make a description hard to read, counted in comments and documents.
+//! The word list: words that make documentation hard to read, counted in comments and documents.
 
 use std::fs;
 use std::path::Path;
@@ -32,10 +32,10 @@ const WORDS: &[&str] = &[
     "at hand",
     "by hand",
 ];
-/// Uses that are permitted in all: quotations, and the few places where the word is the right one.
+/// Permitted total number of uses, for quotations and for the few cases in which the word is correct.
 const LIMIT: usize = 60;
 
-/// Counts the uses in the repository and prints them.
+/// Counts the uses in the repository and prints the number; with `list`, also prints each use.
 pub fn check(list: bool) -> Result<()> {
     let mut uses = Vec::new();
     for file in git(&["ls-files"])?.iter().filter(|file| is_checked(file)) {
@@ -48,19 +48,20 @@ pub fn check(list: bool) -> Result<()> {
     if list {
         uses.iter().for_each(|found| println!("{found}"));
     }
-    println!("{} uses of words that the documentation avoids, at most {LIMIT} permitted", uses.len());
+    println!("{} uses of words that the documentation should not use, at most {LIMIT} permitted", uses.len());
     ensure!(uses.len() <= LIMIT, "replace some of them: cargo xtask words --list");
     Ok(())
 }
 
-/// Sources, and documents but for the specifications and what is generated. Not this file, which has the list.
+/// Returns true for sources and documents, except the specifications, generated documents and this file, which has the
+/// list.
 fn is_checked(file: &str) -> bool {
     let source = [".rs", ".c", ".h"].iter().any(|extension| file.ends_with(extension));
     let document = (file.ends_with(".md") || file.ends_with(".toml")) && !file.starts_with("docs/spec/");
     (source || document) && !["FIDELITY.md", "xtask/src/words.rs"].contains(&file)
 }
 
-/// The part of a line that is prose: the comment of a source, all of a document.
+/// Returns the prose in a line: the comment in a line of a source file, the whole line of a document.
 fn comment<'l>(file: &Path, line: &'l str) -> &'l str {
     match file.extension().and_then(|extension| extension.to_str()) {
         Some("rs" | "c" | "h") => line.split_once("//").map_or("", |(_, comment)| comment),

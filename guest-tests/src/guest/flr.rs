@@ -69,7 +69,7 @@ pub fn run(flr: &Flr) -> Result<()> {
         mapped.with_context(|| format!("cannot map {len} bytes at {offset:#x} of {}", path.display()))
     };
     let registers = map("resource0", 0, MAILBOX + PAGE)?;
-    let part = (flr.mib as usize) << 20 >> PARTS.trailing_zeros();
+    let part = ((flr.mib as usize) << 20) / PARTS;
     let mut memory = (0..PARTS).map(|index| map("resource2", index * part, part)).collect::<Result<Vec<_>>>()?;
     let reset = sysfs.device(&address).join("reset");
     let timeout = Duration::from_secs(flr.timeout);

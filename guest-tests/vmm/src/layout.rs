@@ -51,7 +51,7 @@ pub const MMIO32: Range<u64> = 0xc000_0000..0xf000_0000;
 /// Window for 64-bit BARs, if the host's CPUs have at least 40 address bits.
 pub const MMIO64: Range<u64> = 0x40_0000_0000..0x100_0000_0000;
 
-/// Returns the part of [`MMIO64`] that is addressable with `bits` address bits; `None` if it is empty.
+/// Returns the subrange of [`MMIO64`] that is addressable with `bits` address bits; `None` if it is empty.
 pub fn reachable_mmio64(bits: u32) -> Option<Range<u64>> {
     let end = MMIO64.end.min(1u64.checked_shl(bits).unwrap_or(u64::MAX));
     (MMIO64.start < end).then_some(MMIO64.start..end)

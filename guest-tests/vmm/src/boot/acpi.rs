@@ -122,7 +122,7 @@ fn dsdt(mmio64: &Range<u64>) -> Sdt {
 
     let mut code = Vec::new();
     for (name, id, resources) in [
-        // Linux matches the compatible ID, that of a PCI host bridge.
+        // Linux matches the compatible ID PNP0A03 (PCI host bridge).
         ("_SB_.PCI0", ["PNP0A08", "PNP0A03"], &windows),
         ("_SB_.CONF", ["PNP0C02"; 2], &configuration),
         ("_SB_.COM1", ["PNP0501"; 2], &serial),

@@ -49,7 +49,7 @@ pub(crate) fn load(
     if header.xloadflags & XLF_KERNEL_64 == 0 {
         return Err(format("it has no 64-bit entry point".into()));
     }
-    // The kernel decompresses itself into the range that ends here.
+    // The address range into which the kernel decompresses itself.
     let place = loaded.kernel_load.0.max(header.pref_address);
     let kernel_end = place.saturating_add(header.init_size.into());
     if kernel_end > low {
