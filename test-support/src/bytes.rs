@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Sequential choices made from a fuzzer's bytes.
+//! Decodes a fuzzer's input bytes into a sequence of choices.
 
-/// The remaining bytes of an input; after its end all choices are 0.
+/// The remaining bytes of an input. After the end of the input every choice is 0.
 pub struct Bytes<'b>(pub &'b [u8]);
 
 impl<'b> Bytes<'b> {
@@ -10,47 +10,47 @@ impl<'b> Bytes<'b> {
         !self.0.is_empty()
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub fn byte(&mut self) -> u8 {
         let Some((first, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         *first
     }
 
-    /// The next two bytes.
+    /// Returns the next two bytes.
     pub fn word(&mut self) -> u16 {
         u16::from_le_bytes(std::array::from_fn(|_| self.byte()))
     }
 
-    /// The next four bytes.
+    /// Returns the next four bytes.
     pub fn dword(&mut self) -> u32 {
         u32::from_le_bytes(std::array::from_fn(|_| self.byte()))
     }
 
-    /// The next eight bytes.
+    /// Returns the next eight bytes.
     pub fn qword(&mut self) -> u64 {
         u64::from_le_bytes(std::array::from_fn(|_| self.byte()))
     }
 
-    /// The next `len` bytes, or fewer at the end of the input.
+    /// Returns the next `len` bytes, or fewer at the end of the input.
     pub fn take(&mut self, len: usize) -> &'b [u8] {
         let (taken, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
         taken
     }
 
-    /// A number below `n`, which must be 1 to 65536.
+    /// Returns a value below `n`, which must be 1 to 65536.
     pub fn below(&mut self, n: u32) -> u32 {
         let value = if n <= 256 { u32::from(self.byte()) } else { u32::from(self.word()) };
         value % n
     }
 
-    /// One element of a list.
+    /// Returns an element of `list`, which must not be empty.
     pub fn of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len() as u32) as usize]
     }
 
-    /// A boundary value, or an arbitrary number.
+    /// Returns a boundary value or an arbitrary value.
     pub fn edge(&mut self) -> u64 {
         const EDGES: [u64; 20] = [
             0,

@@ -114,7 +114,7 @@ impl Raw {
         }
     }
 
-    /// Replies to a DMA request: `Ok` replies to a read with data of this byte value and acknowledges a write, `Err`
+    /// Replies to a DMA request. `Ok` replies to a read with data of this byte value, and acknowledges a write. `Err`
     /// replies with this errno.
     pub fn answer(&mut self, question: &Question, result: Result<u8, u32>) {
         let fields = [question.iova.to_le_bytes(), (question.count as u64).to_le_bytes()].concat();
@@ -145,7 +145,7 @@ pub const CONTEXT: u64 = 0x10_0000;
 const STATUS_PAGE: u64 = 0x8_0000;
 /// The batch buffer.
 pub const BATCH: u64 = 0x20_0000;
-/// Memory for data of tests.
+/// Data of tests.
 pub const DATA: u64 = 0x21_0000;
 /// GGTT address of two pages that are mapped to guest memory, not to local memory.
 pub const GUEST: u64 = 0x40_0000;
@@ -192,7 +192,7 @@ pub trait Transport {
         self.run_beside(IOVA, ring, batch);
     }
 
-    /// Same as [`Transport::run`], with the pages at [`GUEST`] mapped to `iova`.
+    /// Same as [`Transport::run`], but maps the pages at [`GUEST`] to `iova`.
     fn run_beside(&mut self, iova: u64, ring: &[u32], batch: &[u32]) {
         self.enable();
         let local = [STATUS_PAGE, BATCH, DATA].into_iter().chain((0..10).map(|n| CONTEXT + n * 4096));
@@ -278,7 +278,7 @@ pub trait Transport {
         self.register(BCS_BASE + 0xd0, 0x0001_0000);
     }
 
-    /// Returns the dword that the commands of [`Transport::fetch`] have stored.
+    /// Returns the dword that the commands of [`Transport::fetch`] stored.
     fn fetched(&mut self) -> u32 {
         self.read_u32(LMEM, DATA)
     }

@@ -3,31 +3,31 @@
 
 use arctic_device_model::engine::blank_image;
 
-/// Bytes from a context's status page, which its descriptor points to, to its image.
+/// Offset of a context's image from its status page, to which the descriptor points.
 pub const IMAGE: u64 = 0x1000;
 
-// Dwords of an image with the values of registers (V8-046).
+// Dword offsets of register values in an image (V8-046).
 
 /// RING_HEAD.
 pub const HEAD: u64 = 5;
 /// RING_TAIL.
 pub const TAIL: u64 = 7;
 
-/// What the image of a context that has not run says.
+/// Contents of the image of a context that has not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
     /// GGTT address of the ring.
     pub ring: u64,
-    /// Bytes of the ring.
+    /// Size of the ring in bytes.
     pub bytes: u32,
-    /// Offset behind the last command in the ring.
+    /// Offset after the last command in the ring.
     pub tail: u32,
     /// Address of the page tables' root, or 0.
     pub root: u64,
 }
 
 impl Context {
-    /// Returns a context that runs `commands`, which are at the start of a ring of one page.
+    /// Returns a context that executes `commands` from the start of a ring of one page.
     pub fn of(ring: u64, commands: &[u32], root: u64) -> Self {
         let tail = (commands.len() as u32 * 4).next_multiple_of(8) % 0x1000;
         Context { ring, bytes: 0x1000, tail, root }
@@ -53,7 +53,7 @@ pub const fn descriptor(status_page: u64) -> u32 {
     status_page as u32 | 1 << 8 | 3 << 3 | 1
 }
 
-/// Returns the payload of REGISTER_CONTEXT for a context on the engines in `mask` of a class.
+/// Returns the payload of REGISTER_CONTEXT for the engine instances in `mask` of a class.
 pub const fn registration(id: u32, class: u32, mask: u32, descriptor: u32) -> [u32; 11] {
     [1, id, class, mask, 0, 0, 0, 0, 0, descriptor, 0]
 }

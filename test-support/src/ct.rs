@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A driver's end of the GuC's mailbox and CT buffers (contract B.6).
+//! The driver's part of the GuC mailbox and CT buffer protocol (contract B.6).
 
 /// First dword of the mailbox (VF_SW_FLAG).
 pub const MAILBOX: u32 = 0x19_0240;
@@ -11,24 +11,24 @@ pub const SUCCESS: u32 = 0xf000_0000;
 /// HXG header of an error response, without its data.
 pub const FAILURE: u32 = 0xe000_0000;
 
-/// Dwords of each ring.
+/// Size of each ring in dwords.
 pub const RING_DWORDS: u32 = 1024;
-/// Bytes of both buffers.
+/// Size of the descriptors and both rings in bytes.
 pub const BYTES: u64 = 0x3000;
 
 // Offsets in the buffers, and in a descriptor.
 
-/// Descriptor of the ring to the GuC.
+/// Descriptor of the host-to-GuC ring.
 pub const H2G_DESCRIPTOR: u64 = 0;
-/// Descriptor of the ring from the GuC.
+/// Descriptor of the GuC-to-host ring.
 pub const G2H_DESCRIPTOR: u64 = 0x800;
-/// The ring to the GuC.
+/// The host-to-GuC ring.
 pub const H2G: u64 = 0x1000;
-/// The ring from the GuC.
+/// The GuC-to-host ring.
 pub const G2H: u64 = 0x2000;
-/// Position of the reader, in a descriptor.
+/// Read position, in a descriptor.
 pub const HEAD: u64 = 0;
-/// Position of the writer, in a descriptor.
+/// Write position, in a descriptor.
 pub const TAIL: u64 = 4;
 /// Error status, in a descriptor.
 pub const STATUS: u64 = 8;
@@ -38,12 +38,14 @@ pub const ENABLE: [u32; 4] = [0x4509, 1, 0, 0];
 /// The mailbox request that disables them.
 pub const DISABLE: [u32; 4] = [0x4509, 0, 0, 0];
 
-/// Returns the mailbox request that sets a key of the driver's own configuration; its response is [`SUCCESS`] with 1.
+/// Returns the mailbox request that sets a KLV of the function's self-configuration; the response is [`SUCCESS`] with
+/// data 1.
 pub const fn configure(key: u32, dwords: u32, value: u64) -> [u32; 4] {
     [0x0508, key << 16 | dwords, value as u32, (value >> 32) as u32]
 }
 
-/// Returns the mailbox requests that register the buffers at a GGTT address, with the ring from the GuC at `g2h`.
+/// Returns the mailbox requests that register the CT buffers at GGTT address `buffers`, with the GuC-to-host ring at
+/// `g2h`.
 pub const fn registration(buffers: u64, g2h: u64) -> [[u32; 4]; 6] {
     [
         configure(0x0903, 2, buffers + H2G_DESCRIPTOR),
@@ -55,12 +57,12 @@ pub const fn registration(buffers: u64, g2h: u64) -> [[u32; 4]; 6] {
     ]
 }
 
-/// Returns a request without a response, CT header first.
+/// Returns a fast request, which has no response, starting with the CT header.
 pub fn fast_request(action: u32, payload: &[u32]) -> Vec<u32> {
     message(0x8001, 2 << 28 | action, payload)
 }
 
-/// Returns a request with a response, which has the same `fence`.
+/// Returns a request, starting with the CT header; its response has the same `fence`.
 pub fn request(fence: u32, action: u32, payload: &[u32]) -> Vec<u32> {
     message(fence, action, payload)
 }
@@ -79,17 +81,17 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// Returns the position behind the last message to the GuC.
+    /// Returns the write position in the host-to-GuC ring, in dwords.
     pub fn tail(&self) -> u32 {
         self.tail
     }
 
-    /// Returns the position behind the last message taken.
+    /// Returns the read position in the GuC-to-host ring, in dwords.
     pub fn head(&self) -> u32 {
         self.head
     }
 
-    /// Writes dwords behind the last message, and then the tail; `poke` writes a dword of the buffers.
+    /// Appends `message` to the host-to-GuC ring, then writes the tail; `poke` writes a dword of the buffers.
     pub fn put(&mut self, message: &[u32], mut poke: impl FnMut(u64, u32)) {
         for dword in message {
             poke(H2G + u64::from(self.tail) * 4, *dword);
@@ -98,8 +100,8 @@ impl Rings {
         poke(H2G_DESCRIPTOR + TAIL, self.tail);
     }
 
-    /// Returns the next message of the GuC, CT header first, if there is one; `peek` reads a dword of the buffers. The
-    /// driver writes [`Rings::head`] to the descriptor afterwards.
+    /// Returns the next message from the GuC, starting with the CT header; `None` if the ring is empty. `peek` reads a
+    /// dword of the buffers. The caller must then write [`Rings::head`] to the descriptor.
     pub fn take(&mut self, mut peek: impl FnMut(u64) -> u32) -> Option<Vec<u32>> {
         if self.head == peek(G2H_DESCRIPTOR + TAIL) {
             return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Drivers of the functions of a card in this process, which submit work through the GuC.
+//! Drivers that submit work through the GuC, for the functions of a card in the same process.
 
 use std::sync::atomic::Ordering;
 
@@ -13,19 +13,19 @@ use crate::context::{self, Context};
 use crate::ct::{self, Rings};
 use crate::mi::{self, At, Global, Process};
 
-/// Number of contexts; each has images and rings for its members, and a batch.
+/// Number of contexts. Each has an image and a ring for each of its four members, and one batch.
 pub const CONTEXTS: u32 = 16;
 
-/// Places of a driver's data structures: addresses in the GGTT, or offsets in its memory.
+/// Locations of a driver's data structures, as GGTT addresses or as offsets in the driver's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
-    /// Descriptors of the CT buffers, both rings after them.
+    /// CT buffers: the descriptors, followed by both rings.
     pub ctb: u64,
-    /// Contexts' images, 16 KiB for each of the four members of a context.
+    /// Context images, 16 KiB for each of the four members of a context.
     pub images: u64,
-    /// Contexts' rings, a page for each member.
+    /// Context rings, one page for each member.
     pub rings: u64,
-    /// Contexts' batches, a page each, at the same addresses in the PPGTT.
+    /// Context batches, one page each; the PPGTT maps them at the same addresses.
     pub batches: u64,
     /// Page tables.
     pub tables: u64,
@@ -33,7 +33,7 @@ pub struct Places {
     pub queues: u64,
     /// Memory for results.
     pub scratch: u64,
-    /// Guest memory that is mapped.
+    /// Mapped guest memory.
     pub ram: u64,
     /// Guest memory that is accessed by messages.
     pub remote: u64,
@@ -42,7 +42,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Returns the addresses for a driver's memory at `base`, from offsets in it.
+    /// Converts offsets in a driver's memory to addresses, for memory that is mapped at `base`.
     pub const fn at(self, base: u64) -> Self {
         Places {
             ctb: base + self.ctb,
@@ -74,7 +74,8 @@ impl Places {
     }
 }
 
-/// A driver's accesses to its function, and what it does with them. Offsets are in the driver's memory.
+/// A driver of one function: accesses to registers and memory, and GuC protocol operations. Offsets are relative to the
+/// driver's memory.
 pub trait GucDriver {
     /// Returns the function.
     fn function(&self) -> Function;
@@ -82,22 +83,22 @@ pub trait GucDriver {
     /// Returns the card.
     fn card(&self) -> &Card;
 
-    /// Returns the region of the driver's memory, and its offset there.
+    /// Returns the region that contains the driver's memory, and the memory's offset in the region.
     fn memory(&self) -> (&SharedRegion, u64);
 
-    /// Returns the GGTT address that maps the driver's memory.
+    /// Returns the GGTT address at which the driver's memory is mapped.
     fn base(&self) -> u64;
 
     /// Returns the offsets of the driver's data structures.
     fn places(&self) -> &'static Places;
 
-    /// Returns the address of the page tables that the driver gives its contexts, or 0.
+    /// Returns the address of the root page table of the driver's contexts, or 0 if they have none.
     fn root(&self) -> u64;
 
     /// Returns the driver's positions in the CT rings.
     fn rings(&mut self) -> &mut Rings;
 
-    /// Sends a mailbox request that must have this response.
+    /// Sends a mailbox request; panics if the header of the response is not `answer`.
     fn must(&self, message: [u32; 4], answer: u32) {
         let answered = self.mail(message);
         assert_eq!(answered, answer, "{:?}: {answered:#x} to {message:x?}", self.function());
@@ -115,7 +116,7 @@ pub trait GucDriver {
         u32::from_le_bytes(data)
     }
 
-    /// Writes a GGTT entry by a trapped access.
+    /// Writes a GGTT entry through a trapped access.
     fn set_entry(&self, index: u64, entry: u64) {
         self.card().write(self.function(), GGTT_WINDOW + index * 8, &entry.to_le_bytes());
     }
@@ -154,7 +155,7 @@ pub trait GucDriver {
         self.get(ct::MAILBOX)
     }
 
-    /// Registers and enables empty CT rings, with the ring from the GuC at the GGTT address `g2h`.
+    /// Registers, empties and enables the CT rings; the GuC-to-host ring is at GGTT address `g2h`.
     fn enable_rings(&mut self, g2h: u64) {
         let buffers = self.places().ctb;
         for message in ct::registration(self.base() + buffers, g2h) {
@@ -165,25 +166,25 @@ pub trait GucDriver {
         self.must(ct::ENABLE, ct::SUCCESS);
     }
 
-    /// Writes dwords to the ring without changes, without ringing the doorbell.
+    /// Writes `message` to the ring unmodified, without ringing the doorbell.
     fn put(&mut self, message: &[u32]) {
         let mut rings = *self.rings();
         rings.put(message, |at, value| self.poke(self.places().ctb + at, value));
         *self.rings() = rings;
     }
 
-    /// Writes dwords to the ring without changes, and rings the doorbell.
+    /// Writes `message` to the ring unmodified, and rings the doorbell.
     fn send(&mut self, message: &[u32]) {
         self.put(message);
         self.set(ct::BELL, 1);
     }
 
-    /// Sends a request without a response.
+    /// Sends a fast request, which has no response.
     fn request(&mut self, code: u32, payload: &[u32]) {
         self.send(&ct::fast_request(code, payload));
     }
 
-    /// Returns the next message of the GuC, CT header first, if there is one.
+    /// Returns the next message from the GuC, starting with the CT header; `None` if the ring is empty.
     fn take(&mut self) -> Option<Vec<u32>> {
         let (mut rings, buffers) = (*self.rings(), self.places().ctb);
         let message = rings.take(|at| self.peek(buffers + at))?;
@@ -192,18 +193,18 @@ pub trait GucDriver {
         Some(message)
     }
 
-    /// Marks all messages of the GuC as read.
+    /// Marks all messages from the GuC as read.
     fn consume(&self) {
         let descriptor = self.places().ctb + ct::G2H_DESCRIPTOR;
         self.poke(descriptor + ct::HEAD, self.peek(descriptor + ct::TAIL));
     }
 
-    /// Returns the GGTT address of memory.
+    /// Returns the GGTT address of offset `at`.
     fn global(&self, at: u64) -> At {
         Global(self.base() + at)
     }
 
-    /// Returns the PPGTT address of memory, if the page tables map it at its GGTT address.
+    /// Returns the PPGTT address of offset `at`. Valid only if the page tables map it at its GGTT address.
     fn process(&self, at: u64) -> At {
         Process(self.base() + at)
     }
@@ -213,7 +214,7 @@ pub trait GucDriver {
         context::descriptor(self.base() + self.places().image(id, member))
     }
 
-    /// Writes an image with a ring of `commands` and with page tables.
+    /// Writes the image of a context's member, and its ring with `commands`.
     fn write_context(&self, id: u32, member: u32, commands: &[u32]) {
         let (image, ring) = (self.places().image(id, member) + context::IMAGE, self.places().ring(id, member));
         self.write_words(image, &[0; 0x400]);
@@ -221,13 +222,13 @@ pub trait GucDriver {
         self.write_words(ring, &mi::padded(commands));
     }
 
-    /// Registers a context on the engines in `mask` of a class.
+    /// Registers a context for the engine instances in `mask` of a class.
     fn register(&mut self, id: u32, class: u32, mask: u32) {
         let descriptor = self.descriptor(id, 0);
         self.request(0x4502, &context::registration(id, class, mask, descriptor));
     }
 
-    /// Writes, registers and enables a context with these commands.
+    /// Writes, registers and enables a context that executes `commands`.
     fn submit(&mut self, id: u32, class: EngineClass, commands: &[u32]) {
         self.write_context(id, 0, commands);
         self.register(id, u32::from(class.guc()), 1);

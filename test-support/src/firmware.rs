@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Starting the GuC (contract B.4): a firmware image without code, the ADS with the table of engines, and the registers
-//! that locate both.
+//! Start of the GuC (contract B.4): a firmware image without code, the ADS with the table of engines, and the registers
+//! that point to both.
 
 use arctic_device_model::card::Card;
 use arctic_device_model::engine::id::EngineClass;
 
 const KERNEL_DWORDS: u32 = 0x100;
-/// Bytes of header and kernel, the part that the DMA copies.
+/// Size in bytes of header and kernel, which the DMA copies.
 const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
 
 /// GUC_STATUS.
 pub const STATUS: u32 = 0xc000;
-/// GUC_STATUS when the firmware runs.
+/// Value of GUC_STATUS while the firmware runs.
 pub const READY: u32 = 0x8001_f0ec;
 /// DMA_CTRL, which is written last; its lowest bit is set while the DMA is in progress.
 pub const DMA_CTRL: u32 = 0xc314;
 
-/// Returns the parts of the firmware image, with their offsets. It is version 70.53; VFs negotiate interface version
-/// 1.26.
+/// Returns the parts of the firmware image, with their offsets. The image has version 70.53; VFs negotiate interface
+/// version 1.26.
 pub fn image() -> [(u64, Vec<u32>); 3] {
     let header = [6, 32 + 96 + 96 + 1, 0x1_0000, 0, 0x8086, 0x2024_0101, 32 + 193 + KERNEL_DWORDS, 96, 96, 1];
     let versions = [70 << 16 | 53 << 8, 1 << 16 | 26 << 8];
     [(0, header.to_vec()), (0x40, versions.to_vec()), (DMA_BYTES.into(), vec![0x1234_5678])]
 }
 
-/// Returns the part of the ADS at the GGTT address `shown` that the GuC reads, with its offset; `engines` has the
-/// numbers of the instances of each class.
+/// Returns the part of the ADS that the GuC reads, with its offset. The ADS is at GGTT address `shown`; `engines`
+/// contains the instance numbers of each class.
 pub fn ads(shown: u64, engines: &[Vec<u8>]) -> (u64, Vec<u32>) {
     const FROM: usize = 0x1000;
     /// Number of classes in the table of engines; classes above the card's have no engines.
@@ -47,7 +47,7 @@ pub fn ads(shown: u64, engines: &[Vec<u8>]) -> (u64, Vec<u32>) {
     (FROM as u64, words)
 }
 
-/// Returns the instances of each class of a card, in the GuC's order of classes.
+/// Returns the instance numbers of each engine class of a card, in the GuC's class order.
 pub fn engines(card: &Card) -> Vec<Vec<u8>> {
     let of = |class: &EngineClass| {
         let present = card.engines().present().map(|engine| engine.info());
@@ -56,7 +56,7 @@ pub fn engines(card: &Card) -> Vec<Vec<u8>> {
     EngineClass::BY_GUC.iter().map(of).collect()
 }
 
-/// Returns the registers that start the firmware, with their values, in order; both addresses are in the GGTT.
+/// Returns the register writes that start the firmware, in order. Both addresses are GGTT addresses.
 pub const fn start(firmware: u64, ads: u64) -> [(u32, u32); 12] {
     let firmware = firmware as u32;
     [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Mostly valid commands from the command tables, with operands that address memory and registers a guest should not
-//! access.
+//! Generates mostly valid commands from the command tables, with operands that address memory and registers that a
+//! guest must not access.
 
 use arctic_device_model::blitter;
 use arctic_device_model::command::{self, Length};
@@ -13,11 +13,11 @@ use crate::random::Random;
 
 /// PPGTT addresses that are not mapped or not writable.
 const HOLES: [u64; 7] = [0x18_4000, 0x19_0000, 0x19_4000, 0x60_0000, 0xc0_0000, 0x7fff_f000, 0xffff_ffff_f000];
-/// PPGTT addresses of local memory, guest memory mapped and by message, and NULL pages, with all page sizes.
+/// PPGTT addresses of local memory, mapped and message-based guest memory, and NULL pages, with all page sizes.
 const PAGES: [u64; 8] = [0, 0xf_f000, 0x10_0000, 0x17_f000, 0x18_0000, 0x20_0000, 0x40_0000, 0x80_0000];
 
 impl Places {
-    /// Returns a PPGTT address: mapped in any way, at the end of a mapping, or unmapped.
+    /// Returns a PPGTT address: mapped, at the end of a mapping, or unmapped.
     pub fn process_address(&self, random: &mut Random) -> u64 {
         match random.below(64) {
             0 => random.edge(),
@@ -101,7 +101,7 @@ impl Places {
         }
         for at in 1..dwords {
             words.push(match (at, random.below(5)) {
-                // Pitches, corners and addresses with usual values; otherwise any value.
+                // Typical pitches, corners and addresses; otherwise any value.
                 (1, 0..4) => 3 << 24 | random.of(&[64, 512, 4096, 0x7fff]),
                 (2, 0..4) => random.below(64) as u32 | (random.below(64) as u32) << 16,
                 (3, 0..4) => random.below(2048) as u32 | (random.below(2048) as u32) << 16,
@@ -190,7 +190,7 @@ pub fn work_items(random: &mut Random, id: u32, width: u32) -> Vec<u32> {
         .collect()
 }
 
-/// Returns the number of payload dwords, mostly valid for an action with that `length`.
+/// Returns a number of payload dwords, mostly valid for an action with this `length`.
 pub fn payload_len(random: &mut Random, length: action::Length) -> usize {
     let least = match length {
         action::Length::Exact(n) | action::Length::AtLeast(n) | action::Length::Pairs(n) => n,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! What the tests, benches and fuzz targets of several packages share.
+//! Code shared by the integration tests, benches and fuzz targets of several packages.
 //!
-//! Only integration tests, benches and fuzz targets can use it: in the unit tests of the device model, its types would
-//! be those of another build of that crate.
+//! Unit tests of the device model cannot use this crate: it links a separate build of the device model, and the types
+//! of the two builds are distinct.
 //!
-//! Features: `vfio-user` adds what needs the library with its server, `machines` the machines of the conformance suite.
+//! Features: `vfio-user` adds the modules that need the library's vfio-user server, `machines` adds the machines of the
+//! conformance suite.
 
 #![allow(
     clippy::cast_possible_truncation,

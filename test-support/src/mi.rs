@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Commands as dwords: MI commands of all engines, flushes with a write, and commands of the copy engine.
+//! Encoders of commands: MI commands of all engines, flushes with a write, and commands of the copy engine.
 //!
-//! Layouts: contract K.8, B.9, `xe: instructions/xe_mi_commands.h`. Each function encodes the form that drivers use;
-//! tests of other forms change the dwords.
+//! Layouts: contract K.8, B.9, `xe: instructions/xe_mi_commands.h`. Each function encodes the form that drivers use.
+//! Tests of other forms modify the returned dwords.
 
 /// MI_NOOP.
 pub const NOOP: u32 = opcode(0x00);
@@ -33,7 +33,7 @@ const fn high(address: u64) -> u32 {
     (address >> 32) as u32
 }
 
-/// An address in one of the two spaces.
+/// An address in the GGTT or in the PPGTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     /// In the GGTT.
@@ -114,7 +114,7 @@ impl Compare {
     ];
 }
 
-/// Returns commands as the contents of a ring: a multiple of a qword (V8-067).
+/// Returns `commands` as the contents of a ring, padded to a multiple of a qword (V8-067).
 pub fn padded(commands: &[u32]) -> Vec<u32> {
     let mut words = commands.to_vec();
     words.resize(words.len().next_multiple_of(2), NOOP);
@@ -162,7 +162,7 @@ pub const fn copy_mem_mem(to: At, from: At) -> [u32; 5] {
     [header, to.address() as u32, high(to.address()), from.address() as u32, high(from.address())]
 }
 
-/// MI_ATOMIC with an operation that needs no operand.
+/// MI_ATOMIC of an operation that takes no operand.
 pub const fn atomic(operation: u32, at: At) -> [u32; 3] {
     [opcode(0x2f) | at.global(GLOBAL) | operation << 8 | 1, at.address() as u32, high(at.address())]
 }
@@ -172,14 +172,14 @@ pub const fn atomic_increment(at: At) -> [u32; 3] {
     atomic(5, at)
 }
 
-/// MI_SEMAPHORE_WAIT in polling mode: waits until a dword of memory compares with `data` as requested.
+/// MI_SEMAPHORE_WAIT in polling mode: waits until the comparison of a dword of memory with `data` is true.
 pub const fn semaphore_wait(at: At, compare: Compare, data: u32) -> [u32; 5] {
     let header = opcode(0x1c) | at.global(GLOBAL) | 1 << 15 | (compare as u32) << 12 | 3;
     [header, data, at.address() as u32, high(at.address()), 0]
 }
 
 /// MI_BATCH_BUFFER_START: a jump without return. A batch in the GGTT has the privilege of the batch or ring that
-/// starts it; one in the PPGTT is a user's.
+/// starts it; a batch in the PPGTT is unprivileged.
 pub const fn batch_buffer_start(to: At) -> [u32; 3] {
     let process = to.global(1 << 8) ^ 1 << 8;
     [opcode(0x31) | process | 1, to.address() as u32, high(to.address())]
@@ -211,7 +211,7 @@ const fn blit(opcode: u32, dwords: u32) -> u32 {
     2 << 29 | opcode << 22 | dwords - 2
 }
 
-/// XY_FAST_COPY_BLT of a rectangle of `size` pixels of 32 bits, columns and rows, from corner to corner.
+/// XY_FAST_COPY_BLT of `size` (columns, rows) pixels of 32 bits, between the top left corners of the surfaces.
 pub const fn xy_fast_copy(to: Surface, from: Surface, size: (u16, u16)) -> [u32; 10] {
     let end = (size.1 as u32) << 16 | size.0 as u32;
     let (to_high, from_high) = (high(to.address), high(from.address));
@@ -229,13 +229,13 @@ pub const fn xy_fast_copy(to: Surface, from: Surface, size: (u16, u16)) -> [u32;
     ]
 }
 
-/// XY_COLOR_BLT of a rectangle of `size` pixels of 32 bits, columns and rows, from the corner.
+/// XY_COLOR_BLT of `size` (columns, rows) pixels of 32 bits, at the top left corner of the surface.
 pub const fn xy_color(to: Surface, size: (u16, u16), color: u32) -> [u32; 7] {
     let end = (size.1 as u32) << 16 | size.0 as u32;
     [blit(0x50, 7), 3 << 24 | 0xf0 << 16 | to.pitch, 0, end, to.address as u32, high(to.address), color]
 }
 
-/// XY_FAST_COLOR_BLT with zeros of `rows` rows of `columns` pixels of 32 bits, in rows of `pitch` bytes at PPGTT
+/// XY_FAST_COLOR_BLT that clears `rows` rows of `columns` pixels of 32 bits, with a pitch of `pitch` bytes, at PPGTT
 /// address 0.
 pub const fn xy_fast_clear(pitch: u32, columns: u16, rows: u16) -> [u32; 16] {
     let mut words = [0; 16];
@@ -245,7 +245,7 @@ pub const fn xy_fast_clear(pitch: u32, columns: u16, rows: u16) -> [u32; 16] {
     words
 }
 
-/// One side of a copy of compression control data.
+/// Source or destination of a copy of compression control data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Memory at a PPGTT address.
@@ -280,7 +280,7 @@ mod tests {
 
     const VA: u64 = 0x1_2345_6780;
 
-    /// The device's decoder knows each command by its name, and takes as many dwords as the builder returns.
+    /// The device's disassembler decodes the name and the length of each command.
     #[test]
     fn commands_are_what_their_names_say() {
         let surface = Surface { address: VA, pitch: 64 };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use arctic_device_model::card::{Card, WorkStatus};
 
-/// Returns the number in environment variable `name`, or `default`.
+/// Returns the value of environment variable `name`, or `default` if it is unset or not a number.
 pub fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
@@ -22,13 +22,13 @@ fn cpu_time() -> Duration {
     Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
 
-/// Runs the card's work once, which is a step of each engine; panics if it used more CPU time than `limit`.
+/// Calls [`Card::work`] once, which runs a step of each engine; panics if the call used more CPU time than `limit`.
 pub fn work(card: &Card, limit: Duration) -> WorkStatus {
     let (cpu, start) = (cpu_time(), Instant::now());
     let turn = card.work();
     if start.elapsed() > limit {
         let cpu = cpu_time() - cpu;
-        assert!(cpu <= limit, "one call of the work used {cpu:?} of CPU time");
+        assert!(cpu <= limit, "one call of Card::work used {cpu:?} of CPU time");
     }
     turn
 }

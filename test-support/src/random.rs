@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Reproducible random numbers for attacks.
+//! Reproducible pseudo-random numbers.
 
 /// xorshift64* generator; a seed always gives the same sequence.
 pub struct Random(u64);
 
 impl Random {
-    /// Returns the sequence of a seed.
+    /// Returns the generator for a seed.
     pub fn new(seed: u64) -> Self {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Returns any number.
+    /// Returns an arbitrary value.
     pub fn any(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -18,7 +18,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Returns a number below `n`, which must not be 0.
+    /// Returns a value below `n`, which must not be 0.
     pub fn below(&mut self, n: u64) -> u64 {
         (self.any() >> 16) % n
     }
@@ -28,12 +28,12 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// Returns an element of a list.
+    /// Returns an element of `list`, which must not be empty.
     pub fn of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len() as u64) as usize]
     }
 
-    /// Returns a number that is likely to reveal errors: often a boundary value.
+    /// Returns an arbitrary value, a small value or a boundary value.
     pub fn edge(&mut self) -> u64 {
         const EDGES: [u64; 16] = [
             0,
@@ -60,7 +60,7 @@ impl Random {
         }
     }
 
-    /// The lower half of [`Random::edge`].
+    /// Returns the lower half of [`Random::edge`].
     pub fn dword(&mut self) -> u32 {
         self.edge() as u32
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Runs the inputs of a fuzz target without a fuzzer: its corpus plus random inputs.
+//! Runs inputs of a fuzz target without a fuzzer: its corpus, and random inputs.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,7 +9,7 @@ use std::path::Path;
 use flate2::read::GzDecoder;
 use tar::Archive;
 
-/// Runs an input; a panic prints it.
+/// Runs an input; prints the input if it panics.
 fn replay(name: &str, input: &[u8], run: fn(&[u8])) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| run(input))) {
         let hex: String = input.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -18,10 +18,10 @@ fn replay(name: &str, input: &[u8], run: fn(&[u8])) {
     }
 }
 
-/// Names and contents of the inputs in the corpus of `target`, from its archive (`cargo xtask corpus`).
+/// Returns names and contents of the inputs in the corpus of `target`, from its archive (`cargo xtask corpus`).
 ///
 /// # Panics
-/// If there is no such archive, or it is damaged or empty.
+/// If the archive is missing, damaged or empty.
 pub fn inputs(target: &str) -> Vec<(String, Vec<u8>)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../fuzz/corpus/{target}.tar.gz"));
     let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -45,7 +45,7 @@ pub fn corpus(target: &str, run: fn(&[u8])) {
     }
 }
 
-/// Runs `inputs` random inputs of less than `longest` bytes; `ARCTIC_FUZZ_INPUTS` overrides the number.
+/// Runs `inputs` random inputs of less than `longest` bytes; `ARCTIC_FUZZ_INPUTS` overrides `inputs`.
 pub fn random(inputs: u64, longest: u64, run: fn(&[u8])) {
     let inputs = std::env::var("ARCTIC_FUZZ_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(inputs);
     for seed in 0..inputs {

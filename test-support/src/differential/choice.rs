@@ -5,13 +5,13 @@ use crate::bytes::Bytes;
 
 /// A stream of choices.
 pub trait Choice {
-    /// Returns any dword.
+    /// Returns an arbitrary dword.
     fn dword(&mut self) -> u32;
 
-    /// Returns a number below `n`, which must not be 0.
+    /// Returns a value below `n`, which must not be 0.
     fn below(&mut self, n: u32) -> u32;
 
-    /// Returns whether input is left; choices after the end are 0.
+    /// Returns whether input is left. Choices after the end of the input are 0.
     fn more(&self) -> bool;
 
     /// Returns true with probability 1/`n`.
@@ -43,7 +43,7 @@ impl Choice for Bytes<'_> {
 pub struct Seeded(u64);
 
 impl Seeded {
-    /// Returns the choices of a seed.
+    /// Returns the sequence of choices for a seed.
     pub fn new(seed: u64) -> Self {
         Seeded(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }

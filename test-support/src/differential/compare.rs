@@ -10,7 +10,7 @@ use crate::differential::layout;
 use crate::differential::reference;
 use crate::differential::world::{Left, World};
 
-/// The cards that cases run on.
+/// The cards on which cases run.
 pub struct Worlds {
     pf: World,
     vf: World,
@@ -45,8 +45,8 @@ fn watched(class: EngineClass) -> Vec<u32> {
     offsets
 }
 
-/// Returns the value that a saved image has for a register with this value: a masked register is saved with all write
-/// enables set; the value of a clock, which is not restored, is undefined (V8-215).
+/// Returns the value in a saved image of a register with `value`. A masked register is saved with all write enables
+/// set. `None` for a clock: it is not restored, so its saved value is undefined (V8-215).
 fn in_image(offset: u32, value: u32) -> Option<u32> {
     match offset & 0x7ff {
         0x0c0 | 0x200 => Some(value | 0xffff_0000),

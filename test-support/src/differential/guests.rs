@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Guest memory: of the context's function, and of all other functions.
+//! Guest memory of the context's function, and of all other functions.
 
 use std::sync::{Arc, Mutex};
 
@@ -27,7 +27,7 @@ impl Guest {
         (ram, self.remote.lock().unwrap().clone())
     }
 
-    /// Sets the contents of both.
+    /// Sets the contents of both memories.
     pub fn set(&self, ram: &[u8], remote: &[u8]) {
         self.ram.slice(0, RAM.1).unwrap().write_slice(ram, 0).unwrap();
         self.remote.lock().unwrap().copy_from_slice(remote);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Memory layout used by both sides: local memory, guest memory, and two address spaces in which equal addresses map to
-//! different bytes, so that an access in the wrong space is detected.
+//! Memory layout that engine and reference use: local memory, guest memory, and two address spaces in which equal
+//! addresses map to different bytes, to detect accesses in the wrong space.
 
 /// Bytes of the context's part of local memory: page tables, batches, ring, image, status page, data.
 pub const HOME: usize = 0x3_0000;
@@ -22,7 +22,7 @@ pub const PROCESS_DATA: u64 = 0x2_4000;
 pub const GLOBAL_BEHIND_NULL: u64 = 0x2_8000;
 pub const READ_ONLY: u64 = 0x2_9000;
 
-/// Mapped guest memory: address and bytes; the GGTT maps the first half, the PPGTT the second.
+/// Mapped guest memory: address and size in bytes. The GGTT maps the first half, the PPGTT the second.
 pub const RAM: (u64, usize) = (0x1000_0000, 0x4000);
 /// Guest memory that is accessed by messages; mapped in the same way.
 pub const REMOTE: (u64, usize) = (0x2000_0000, 0x2000);
@@ -45,7 +45,7 @@ pub mod at {
     pub const READ_ONLY: u64 = 0x18;
     /// Unmapped in both spaces.
     pub const HOLE: u64 = 0x19;
-    /// In the GGTT an entry of another function.
+    /// In the GGTT, a page of another function; unmapped in the PPGTT.
     pub const FOREIGN: u64 = 0x1a;
     // GGTT only.
     pub const RING: u64 = 0x20;
@@ -64,15 +64,15 @@ pub const LEVELS: [u8; 8] = [1, 1, 1, 2, 2, 2, 3, 3];
 /// Bytes of the ring.
 pub const RING_BYTES: u32 = 0x4000;
 
-/// The card's timestamp in each run: 36 bits.
+/// The card's timestamp in each run, 36 bits.
 pub const TIMESTAMP: u64 = 0x3_4567_8900 / 12 * 12;
 
-/// Target of a page of an address space.
+/// Memory to which a page of an address space maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Page {
     /// The context's part of local memory, by offset.
     Home(u64),
-    /// The same, read-only.
+    /// Like `Home`, read-only.
     HomeReadOnly(u64),
     /// Guest memory, by guest address.
     Guest(u64),
@@ -84,7 +84,7 @@ pub enum Page {
     Nothing,
 }
 
-/// Returns the initial target of GGTT page `page`, counted from [`BASE`].
+/// Returns the initial mapping of GGTT page `page`, counted from [`BASE`].
 pub fn global(page: u64) -> Page {
     match page {
         at::BATCHES..0x08 => Page::Home(BATCHES + page * PAGE),
@@ -102,7 +102,7 @@ pub fn global(page: u64) -> Page {
     }
 }
 
-/// Returns the target of PPGTT page `page`, counted from [`BASE`].
+/// Returns the mapping of PPGTT page `page`, counted from [`BASE`].
 pub fn process(page: u64) -> Page {
     match page {
         at::BATCHES..0x08 => Page::Home(BATCHES + page * PAGE),
@@ -118,7 +118,7 @@ pub fn process(page: u64) -> Page {
 /// Number of seeds for the contents of data pages.
 pub const FILLS: u32 = 8;
 
-/// Returns a dword of the initial contents of data pages: often small numbers, so that comparisons have both outcomes.
+/// Returns a dword of the initial contents of data pages. Small values are frequent, so comparisons have both results.
 pub fn fill(seed: u64, at: u64) -> u32 {
     let mut value = seed ^ at.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The engine's side: a card with memory, guests and a context, which is restored to the same state for each run.
+//! The engine under test: a card with memory, guests and a context. Each run starts from the same state.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,24 +19,24 @@ use vmm_sys_util::tempfile::TempFile;
 use crate::differential::guests::{Guest, Guests};
 use crate::differential::layout::*;
 
-/// The virtual function under test, and an uninvolved one.
+/// The virtual function under test, and a virtual function without work.
 pub const VF: Function = Function(2);
 pub const NEIGHBOUR: Function = Function(3);
 
-/// Frames of local memory, as assigned by the LMTT: the PF's, the VF's, the other VF's, and the LMTT itself.
+/// Frames of local memory: one each for the PF, the VF, the other VF and the LMTT.
 const FRAME: u64 = 2 << 20;
 const LOCAL: u64 = 4 * FRAME;
 const LMTT: u64 = 3 * FRAME;
 
-/// Fills memory that the context must not access, so that a read is detected.
+/// Pattern that fills memory that the context must not access, to detect reads.
 pub const CANARY: u64 = 0xca9a_271e_d00d_5afe;
 
-/// Limit for preemptions of a context in one run.
+/// Maximum number of preemptions of a context per run.
 const PREEMPTIONS: u64 = 64;
 
-/// Limit for commands per engine step.
+/// Maximum number of commands per engine step.
 pub const STEP: u32 = 1024;
-/// Limit for commands per run.
+/// Maximum number of commands per run.
 pub const PATIENCE: u32 = 64 * STEP;
 /// Number of steps ending in `Outcome::Spinning` that count as one full step.
 const LOOKS: u32 = 64;
@@ -49,16 +49,16 @@ impl InterruptSink for Nobody {
     }
 }
 
-/// Result of a run.
+/// Reason for the end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// The ring is empty.
     Complete,
-    /// At a semaphore wait.
+    /// The parser waits at a semaphore.
     Waiting,
-    /// The limit of commands was reached.
+    /// The maximum number of commands was reached.
     Endless,
-    /// An access to this page, counted from [`BASE`], without a valid translation.
+    /// An access without a valid translation; `page` is counted from [`BASE`].
     Fault { global: bool, page: u64 },
     /// A command that the engine does not have.
     Illegal { header: u32, address: u64 },
@@ -75,10 +75,10 @@ pub struct Work {
     pub batches: Vec<Vec<u32>>,
     /// Seed of the initial contents of the data pages.
     pub fill: u64,
-    /// Commands per step, after each of which a preemption is requested; preemptions must not change the resulting
-    /// state.
+    /// Number of commands per step; a preemption is requested after each step. Preemptions must not change the
+    /// resulting state.
     pub interruptions: Option<u32>,
-    /// The host submits the context by the engine's execlist port (V8-010..020) instead of the GuC; only for the PF.
+    /// The host submits the context through the engine's execlist port (V8-010..020) instead of the GuC; PF only.
     pub execlist: bool,
 }
 
@@ -94,9 +94,9 @@ pub struct Left {
     pub foreign: Vec<u8>,
     /// GGTT entries of the window.
     pub entries: Vec<u64>,
-    /// Register values by offset; empty if a VF's context has left the engine.
+    /// Register values by offset; empty if a VF's context is no longer loaded.
     pub registers: BTreeMap<u32, u32>,
-    /// Register values in the saved image, by offset; empty unless the context has left the engine.
+    /// Register values in the saved image, by offset; empty while the context is loaded.
     pub image: BTreeMap<u32, u32>,
 }
 
@@ -113,13 +113,13 @@ pub struct World {
     engines: Vec<Engine>,
     /// Device address of the function's first frame of local memory.
     home: u64,
-    /// Limit for commands per run; at least [`STEP`].
+    /// Maximum number of commands per run; at least [`STEP`].
     pub patience: u32,
     /// Number of times that a context was preempted.
     pub preemptions: u64,
 }
 
-/// Returns an image like xe's default one, without the parts that do not affect the run (V8-046, V8-047).
+/// Returns an image like xe's default image, without state that does not affect the run (V8-046, V8-047).
 pub fn image(head: u32, tail: u32) -> Vec<u32> {
     let mut words = vec![0; 0xc00];
     let mut group = |at: usize, header: u32, pairs: &[(u32, u32)]| {
@@ -204,7 +204,7 @@ impl World {
         page
     }
 
-    /// Device address of the page of another function that is mapped in the GGTT.
+    /// Returns the device address of the page of another function that is mapped in the GGTT.
     fn foreign(&self) -> u64 {
         if self.function.is_vf() { 0 } else { 2 * FRAME }
     }
@@ -279,7 +279,7 @@ impl World {
         self.run_with_image(work, &[], watched)
     }
 
-    /// The same with the caller's image.
+    /// Same as [`World::run`]; `image` replaces the first dwords of the context image.
     pub fn run_with_image(&mut self, work: &Work, image: &[u32], watched: &[u32]) -> Left {
         let id = self.restore(work, image);
         let outcome = self.execute(work);
@@ -295,7 +295,7 @@ impl World {
         bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
     }
 
-    /// Loads the context, by the GuC's path or the host's.
+    /// Loads the context, as the GuC does or through the execlist port.
     fn submit(&mut self, work: &Work) {
         let engine = &mut self.engines[work.engine.index()];
         if work.execlist {
@@ -312,7 +312,7 @@ impl World {
         self.submit(work);
         let (budget, steps) = work.interruptions.map_or((STEP, self.patience / STEP), |n| (n, self.patience / n));
         let (mut outcome, mut left) = (Outcome::More, 0);
-        // A step that ends with a spinning loop is short.
+        // A step that ends in a spinning loop is short.
         let mut rest = steps * LOOKS;
         while rest != 0 {
             let engine = &mut self.engines[work.engine.index()];
@@ -365,9 +365,9 @@ impl World {
             registers_of(&words, id.info().mmio_base)
         };
         home[IMAGE as usize..HWSP as usize].fill(0);
-        // Times of the last context switch (V8-041, V8-214), which depend on interruptions.
+        // Times of the last context switch (V8-041, V8-214), which depend on preemptions.
         home[PPHWSP as usize + 0x40..PPHWSP as usize + 0x80].fill(0);
-        // Context switch status (V8-057), for the same reason.
+        // Context switch status (V8-057), which also depends on preemptions.
         home[HWSP as usize + 0x40..HWSP as usize + 0xc0].fill(0);
         let (ram, remote) = self.guests.own.bytes();
         let entries = (0..at::END).map(|page| self.gt.memory.ggtt().entry(BASE / PAGE + page).0).collect();
@@ -381,7 +381,7 @@ impl World {
         self.unharmed_beyond(HOME as u64)
     }
 
-    /// The same for a context that may have written its own page tables, which can map all of a VF's local memory.
+    /// Same as [`World::unharmed`], for a context that may have modified its page tables to map all of a VF's memory.
     pub fn neighbours_unharmed(&self) -> Result<(), String> {
         self.unharmed_beyond(FRAME)
     }
@@ -439,7 +439,7 @@ impl World {
     }
 }
 
-/// Returns the page tables of the process: one page table, referenced by two entries of the root.
+/// Returns local memory with the PPGTT tables; two entries of the root reference the same tables.
 fn tables() -> Vec<u8> {
     let mut home = vec![0; HOME];
     let mut put = |at: u64, value: u64| {
@@ -471,7 +471,7 @@ pub fn canaries(len: usize) -> &'static [u8] {
 /// Context descriptor: valid, PPGTT enabled, with the address of the PPHWSP.
 const DESCRIPTOR: u64 = BASE + at::PPHWSP * PAGE | 0x119;
 
-/// Loads an execlist with one element, or without a valid one (V8-018, V8-020).
+/// Loads an execlist with one element, or with no valid element if `descriptor` is 0 (V8-018, V8-020).
 fn load_queue(engine: &mut Engine, gt: &Gt, descriptor: u64) {
     let queue = engine.id().info().mmio_base + 0x510;
     for n in 0..16 {

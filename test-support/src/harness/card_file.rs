@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Card file parser: each input is either rejected with a one-sentence error with the line number, or describes a
-//! valid card.
+//! Fuzz harness of the card file parser. Each input must either be rejected with a one-line error message, or describe
+//! a card that can be created.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -9,9 +9,9 @@ use arctic_device_model::host::{ManualClock, NullHost};
 use arctic_gpu::card_file::{self, CardFileError};
 use arctic_gpu::{CardError, CardProfile, Function, Machine, MsiSink, PciDevice, Topology, VirtualCard};
 
-/// Bytes of an input that are used; the rest is ignored.
+/// Maximum number of input bytes that are used; further bytes are ignored.
 const MOST: usize = 4096;
-/// Limit for the length of an error message in bytes.
+/// Maximum length of an error message in bytes.
 const LONGEST: usize = 600;
 
 struct Nobody;
@@ -26,7 +26,7 @@ impl Machine for Nobody {
     }
 }
 
-/// Runs one input; panics if it is accepted without a usable card, or rejected with a malformed message.
+/// Runs one input. Panics if an accepted input does not describe a usable card, or if an error message is malformed.
 pub fn run(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(&input[..input.len().min(MOST)]) else { return };
     match card_file::parse("my.toml", text) {
@@ -50,7 +50,7 @@ fn refused(text: &str, error: &CardFileError) {
     }
 }
 
-/// Creates a card from the profile, at most once per profile, because that is slow.
+/// Creates a card from the profile. Skips profiles seen before, because creating a card is slow.
 fn power_on(profile: &CardProfile) {
     assert!((1..=80).contains(&profile.name.len()) && !profile.name.contains(char::is_control));
     static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
@@ -64,7 +64,7 @@ fn power_on(profile: &CardProfile) {
         return;
     }
     drop(seen);
-    // As much local memory as the smallest card has and at most three VFs, with and without a PF driver.
+    // Limits the card to 1 GiB of local memory, the minimum, and to three VFs. Creates it with and without a PF driver.
     let local_memory = profile.local_memory.min(1 << 30);
     let profile = CardProfile { local_memory, ..profile.clone() };
     for topology in [Topology::Native, Topology::Provisioned] {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Fuzz harness of the command streamer: input bytes become work for one engine, from the ring or a batch, privileged
-//! or not, of the PF or a VF. Afterwards isolation must hold and the engine must work.
+//! Fuzz harness of the command streamer. The input becomes commands for one engine, in the ring or in a batch,
+//! privileged or not, of the PF or a VF. The commands must not violate isolation, and the engine must execute work
+//! afterwards.
 //!
-//! Byte 0 of the input selects the engine's class (low bits) and the kind of work, byte 1 the function, the privilege
-//! of the commands and the way of submission, byte 2 how often the engine is preempted. The rest are raw dwords, or the
-//! choices of the differential test's grammar, in which case the outcome is compared with the reference.
+//! Byte 0 of the input selects the engine and the kind of input, byte 1 the function, the privilege of the commands and
+//! the submission path, byte 2 the preemption interval. The other bytes are raw dwords, or choices for the differential
+//! test's grammar. Generated commands either have bits flipped, or their result is compared with the reference.
 
 use std::sync::Mutex;
 
@@ -17,7 +18,7 @@ use crate::differential::layout::*;
 use crate::differential::world::{CANARY, Left, PATIENCE, STEP, Stop, Work, World};
 use crate::mi::{self, At, Global, Process};
 
-/// Bytes of an input that are used; the rest is ignored.
+/// Maximum number of input bytes that are used; further bytes are ignored.
 const MOST: usize = 4096;
 
 static WORLDS: Mutex<Option<Worlds>> = Mutex::new(None);
@@ -79,7 +80,7 @@ pub fn run(input: &[u8]) {
     );
 }
 
-/// Runs dwords, and checks memory that they must not have changed.
+/// Executes `words` and checks the memory that they must not change.
 fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) {
     words.truncate(PAGE as usize / 4 - 4);
     let mut batches = vec![vec![mi::BATCH_BUFFER_END]; 8];
@@ -96,7 +97,7 @@ fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) {
         }
     };
     let work = Work { ring, batches, ..work };
-    // Limits the time of endless loops.
+    // Bounds the execution time of endless loops.
     world.patience = 4 * STEP;
     let left = world.run(&work, &[]);
     let almighty = place != Place::User && !world.function.is_vf();
@@ -123,7 +124,8 @@ fn check_memory(world: &World) {
     }
 }
 
-/// Page tables must not change at all; ring, status page and GGTT data only by privileged commands.
+/// Checks that page tables are unchanged, and that only privileged commands changed the ring, the status page and GGTT
+/// data.
 fn check_left(work: &Work, place: Place, left: &Left) {
     let before = World::home_before(work);
     let unchanged = |from: u64, to: u64| left.home[from as usize..to as usize] == before[from as usize..to as usize];
@@ -135,7 +137,7 @@ fn check_left(work: &Work, place: Place, left: &Left) {
     }
 }
 
-/// Checks that the engine completes ordinary work after a reset.
+/// Checks that the engine completes a context with two stores after a reset.
 fn check_works(world: &mut World, engine: EngineId) {
     let at = BASE + at::DATA * PAGE;
     let ring = [Process(at), Global(at + 8)].map(|at| mi::store_data_imm(at, 0x600d_600d)).concat();

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Fuzz harness of context images: an image that an engine has saved, with some dwords changed, is restored by that
-//! engine with a few commands in its ring, saved, and restored again.
+//! Fuzz harness of context images. An engine restores an image that it saved earlier, with some dwords changed, and
+//! executes a few commands. Each preemption saves the image and restores it again.
 //!
-//! Byte 0 of the input selects the engine and the function, byte 1 how often the engine is preempted and how the
-//! context is submitted, byte 2 the number of dwords of the image that change. The changed dwords follow, then the
-//! commands.
+//! Byte 0 of the input selects the engine and the function, byte 1 the preemption interval and how the context is
+//! submitted, byte 2 the number of image dwords to change. The following bytes select those dwords, then the commands.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -17,15 +16,15 @@ use crate::differential::layout::*;
 use crate::differential::world::{CANARY, PATIENCE, STEP, Stop, Work, World};
 use crate::mi::{self, Global, Process};
 
-/// Bytes of an input that are used; the rest is ignored.
+/// Maximum number of input bytes that are used; further bytes are ignored.
 const MOST: usize = 2048;
 
-// Dword offsets in the image: values of ring context registers (V8-046).
+// Dword offsets of ring context register values in the image (V8-046).
 const CONTEXT_CONTROL: usize = 0x3;
 const RING_HEAD: usize = 0x5;
 const RING_TAIL: usize = 0x7;
 
-/// A card, and the image of an idle context that each engine has saved on it.
+/// A card, and for each engine the image that it saved of a context without commands.
 struct Place {
     world: World,
     saved: BTreeMap<usize, Vec<u32>>,
@@ -46,7 +45,7 @@ impl Place {
             let left = world.run(&job(engine, vec![0; 2], None), &[]);
             assert_eq!(left.stop, Stop::Complete);
             let image = world.image_now();
-            // Up to the MI_BATCH_BUFFER_END in the image.
+            // The image ends with MI_BATCH_BUFFER_END.
             let end = image.iter().position(|word| word >> 23 == 0x0a).map_or(image.len(), |end| end + 1);
             image[..end].to_vec()
         };
@@ -64,11 +63,13 @@ fn other(bytes: &mut Bytes<'_>, old: u32) -> u32 {
         0 => bytes.dword(),
         1 | 2 => old ^ 1 << bytes.below(32),
         3 => bytes.edge() as u32,
-        // An address in the GGTT or the PPGTT; below, a page of local memory, up to one page beyond the context's part.
+        // An address in the GGTT or the PPGTT.
         4 => (BASE + u64::from(bytes.byte() % 0x40) * PAGE) as u32 | u32::from(bytes.byte()),
+        // A page of local memory, up to one page beyond `HOME`.
         5 => u32::from(bytes.byte() % 0x31) * PAGE as u32 | u32::from(bytes.byte() & 3),
-        // MI_LOAD_REGISTER_IMM with another length or other flags, and other commands.
+        // MI_LOAD_REGISTER_IMM with another length or other flags.
         6 => 0x11 << 24 | u32::from(bytes.byte() & 0x19) << 16 | u32::from(bytes.byte()) | 0x1000,
+        // A command header with an arbitrary opcode.
         _ => u32::from(bytes.byte()) << 23 | u32::from(bytes.word()),
     }
 }
@@ -92,7 +93,7 @@ pub fn run(input: &[u8]) {
     let mut image = place.saved(engine);
     let mut changed = Vec::new();
     for _ in 0..changes % 24 {
-        // A third of the changes are in the ring context.
+        // One third of the changes are limited to the first 64 dwords, which contain the ring context.
         let at = match bytes.below(3) {
             0 => usize::from(bytes.byte()) % 0x40,
             _ => usize::from(bytes.word()),
@@ -148,7 +149,7 @@ pub fn run(input: &[u8]) {
     works(world, engine);
 }
 
-/// Checks that the engine completes ordinary work afterwards.
+/// Checks that the engine completes a context with two stores.
 fn works(world: &mut World, engine: EngineId) {
     let at = BASE + at::DATA * PAGE;
     let ring = [Process(at), Global(at + 8)].map(|at| mi::store_data_imm(at, 0x600d_600d)).concat();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Accesses to configuration spaces and BARs of a whole card at any offset and width, from any function, in any order.
-//! The test advances the clock and runs the card's steps.
+//! Fuzz harness of configuration spaces and BARs: accesses of any offset and width, by any function of a card, in any
+//! order. The harness advances the clock and runs the card's steps.
 //!
-//! Byte 0 of the input selects the card and which functions make accesses. If only VF 2 does, the state of the PF and
-//! of VF 1 must not change; if all functions do, the notifications to the machine must be consistent.
+//! Byte 0 of the input selects the card's configuration and the functions that make accesses. If only VF 2 does, the
+//! state of the other functions must not change. If all functions do, the card's state must be consistent with its
+//! notifications to the machine after each operation.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,13 +21,13 @@ use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
 use crate::bytes::Bytes;
 
-/// Bytes of an input that are used; the rest is ignored.
+/// Maximum number of input bytes that are used; further bytes are ignored.
 const MOST: usize = 2048;
-/// Limit for the number of operations per input.
+/// Maximum number of operations per input.
 const DEEDS: usize = 128;
 /// TotalVFs of the card.
 const VFS: u8 = 3;
-/// Bytes of guest memory, shared by all functions.
+/// Size in bytes of the guest memory, which all functions share.
 const RAM: usize = 1 << 20;
 const QUOTA: Quota = Quota {
     ggtt: 16 << 20,
@@ -36,11 +37,11 @@ const QUOTA: Quota = Quota {
     exec_quantum_ms: 5,
     preempt_timeout_us: 100_000,
 };
-/// Pattern in the checked parts of the other functions' memory.
+/// Pattern that fills the checked memory of the other functions.
 const CANARY: [u8; 8] = *b"\xca\x9a\x27\x1e\xd0\x0d\x5a\xfe";
 const SECRET: usize = 0x1000;
 
-/// MSI route and count of one function.
+/// MSI route of one function, and the number of MSIs sent.
 #[derive(Default)]
 struct Msi {
     routed: Mutex<Option<MsiMessage>>,
@@ -60,7 +61,7 @@ impl MsiSink for Msi {
     }
 }
 
-/// The machine around the card: records the card's notifications.
+/// A machine that records the card's notifications.
 #[derive(Default)]
 struct Told {
     msis: [Arc<Msi>; VFS as usize + 1],
@@ -221,7 +222,7 @@ impl World {
         }
     }
 
-    /// One access or other operation on a function.
+    /// Performs one operation on function `n`, an access in most cases.
     fn deed(&self, n: u8, bytes: &mut Bytes<'_>) {
         let function = self.function(n);
         let what = bytes.byte();
@@ -240,8 +241,8 @@ impl World {
                 let offset = Self::config_offset(bytes);
                 let mut data = vec![0; if what & 0x80 != 0 { 4096 } else { width }];
                 function.read_config(offset, &mut data);
-                // Single-byte reads return the same data, except where the SR-IOV capability is shown only to short
-                // reads.
+                // Single-byte reads must return the same data. Not checked with `Topology::Together`, where only short
+                // reads show the SR-IOV capability.
                 for (n, byte) in (0u64..).zip(data.iter().take(64).filter(|_| self.native)) {
                     let mut one = [0];
                     if let Some(at) = offset.checked_add(n) {
@@ -305,7 +306,7 @@ impl World {
         }
     }
 
-    /// Writes the pattern to the checked parts of PF and VF 1 memory.
+    /// Writes the pattern to the checked local memory of the PF and VF 1, and to guest memory.
     fn fill(&self) {
         let secret = CANARY.repeat(SECRET / 8);
         for neighbour in [0, 1] {
@@ -316,7 +317,7 @@ impl World {
         self.ram.write_slice(&secret, GuestAddress(0x1000_0000)).unwrap();
     }
 
-    /// Returns the local memory offset of data of the PF or VF 1 that no work uses.
+    /// Returns the offset of the checked local memory of the PF or VF 1, which has no other use.
     fn secret(&self, neighbour: u8) -> u64 {
         if neighbour == 0 { 64 << 20 } else { 0x10_0000 }
     }
@@ -376,7 +377,7 @@ pub fn run(input: &[u8]) {
     let mut bytes = Bytes(rest);
     let ggtt = if how & 1 != 0 { GgttAccess::Trapped } else { GgttAccess::Mapped };
     let alone = how & 2 != 0;
-    // The arrangements differ only in the VFs' configuration spaces.
+    // The two topologies differ only in the VFs' configuration spaces.
     let topology = if how & 4 != 0 { Topology::Together } else { Topology::Native };
     let world = World::new(ggtt, topology);
     if alone || how & 8 != 0 {
@@ -410,7 +411,7 @@ pub fn run(input: &[u8]) {
             world.consistent();
         }
         world.work(100);
-        // A reset of the PF disables its VFs; afterwards the card can be initialised again.
+        // A reset of the PF disables its VFs. It must be possible to initialise the card again.
         world.function(0).reset();
         assert_eq!(*world.told.vfs.lock().unwrap(), 0);
         world.consistent();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Fuzz harness of the GuC's interface. A VF or the PF is the attacker; the input bytes determine its messages in CT
-//! buffers and mailbox, the data structures that these refer to, and its contexts.
+//! Fuzz harness of the GuC's interface. A VF or the PF is the attacker. The input determines its messages in CT buffers
+//! and mailbox, the data structures to which these refer, and its contexts.
 //!
 //! Byte 0 of the input selects the attacker, whether the VFs' GGTT windows are mapped, and whether the card or a PF
 //! driver provisions the VFs; the other bytes determine the attacker's operations. A VF must not change the state of
@@ -34,7 +34,7 @@ const LISTS: u64 = at::SCRATCH;
 const GDRST: u32 = 0x941c;
 const GU_CNTL: u32 = 0x10_1010;
 
-/// The attacking function; for the PF, with its driver (the VF's is [`Bench::attacker`]).
+/// The attacking function. The PF's driver is stored here; the VF's driver is [`Bench::attacker`].
 enum Attacker {
     Virtual,
     Physical(Pf),
@@ -47,7 +47,7 @@ struct Run {
 }
 
 impl Run {
-    /// The attacker's driver.
+    /// Returns the attacker's driver.
     fn driver(&self) -> &dyn GucDriver {
         match &self.attacker {
             Attacker::Virtual => &self.bench.attacker,
@@ -173,7 +173,7 @@ impl Run {
             0 => mi::store_data_imm(scratch, 1).to_vec(),
             1 => mi::batch_buffer_start(ring).to_vec(),
             2 => mi::semaphore_wait(scratch, Compare::Equal, 1).to_vec(),
-            // An invalid header: the client is reserved.
+            // An invalid header: the client field has a reserved value.
             3 => vec![0x7f << 23],
             _ => Vec::new(),
         };
@@ -241,7 +241,7 @@ impl Run {
             }
             12 => self.bench.pass(u64::from(bytes.word()) * 10_000),
             13 => {
-                // Work items in a work queue, then its tail.
+                // Writes work items to a work queue, then the queue's tail.
                 let n = u64::from(bytes.byte() % 16);
                 for at in 0..n {
                     let word = if at % 4 == 0 { 5 | 3 << 16 } else { self.operand(bytes) };
@@ -250,7 +250,7 @@ impl Run {
                 self.poke(at::QUEUES + 4, n as u32 * 4);
             }
             14 => {
-                // A GGTT entry of the attacker or of another function.
+                // Writes a GGTT entry of the attacker or of another function.
                 let page = (base(VICTIMS[0]) >> 12) + u64::from(bytes.word());
                 let entry = u64::from(self.operand(bytes)) & !0xfff | u64::from(bytes.byte() & 0x1f);
                 match &self.attacker {
@@ -311,7 +311,7 @@ fn check_isolation(bench: &Bench) {
         let parts = bench.guests.of(function).starts(CANARY_BYTES);
         assert!(parts.iter().all(|part| *part == canaries(function)), "{function:?}'s guest memory has changed");
     }
-    // The attacker's guest memory, and the parts of its local memory that may contain data.
+    // The attacker's guest memory, and the ranges of its local memory that contain data.
     let own = bench.guests.of(ATTACKER).starts(CANARY_BYTES);
     let local = bench.attacker.local.data(0..LOCAL);
     let local = local.map(|run| read(&bench.attacker.local, run.start, (run.end - run.start) as usize));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The fuzz targets' harnesses: each runs one input and panics if an invariant is violated. Tests replay the corpora.
+//! Fuzz harnesses. Each runs one input and panics if an invariant is violated. Tests replay the corpora with them.
 
 #[cfg(feature = "vfio-user")]
 pub mod card_file;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Arbitrary input from a vfio-user client: protocol messages, mutated or not, arbitrary bytes, descriptors of all
-//! kinds, files that shrink, disconnects; and accesses of engines to the memory that the client has mapped.
+//! Fuzz harness of the vfio-user server. A client sends valid and mutated protocol messages, arbitrary bytes and file
+//! descriptors of several kinds, truncates its files, and disconnects. Engines access the memory that it has mapped.
 //!
-//! The test drives the session message by message on its own thread. A second function has an idle client and memory
-//! filled with canaries.
+//! The harness runs the session on the calling thread, one message at a time. A second function has an idle client and
+//! memory filled with canaries.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -29,18 +29,19 @@ use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 
 use crate::bytes::Bytes;
 
-/// Bytes of an input that are used; the rest is ignored.
+/// Maximum number of input bytes that are used; further bytes are ignored.
 const MOST: usize = 4096;
-/// Limit for the number of operations per input.
+/// Maximum number of operations per input.
 const DEEDS: usize = 64;
 /// Pattern that fills the other function's memory.
 const CANARY: [u8; 8] = *b"\xca\x9a\x27\x1e\xd0\x0d\x5a\xfe";
-/// Bytes of the files that may be mapped.
+/// Size in bytes of the files that may be mapped.
 const FILE: u64 = 0x4000;
 /// IOVA of the other function's guest memory.
 const SECRET: u64 = 0x10_0000;
 
-/// Trapped BAR 0 of 4 KiB, BAR 2 with a mappable file, and configuration space; all of them store what is written.
+/// A device with a trapped BAR 0 of 4 KiB, a BAR 2 with a mappable file, and a configuration space. All of them store
+/// the written data.
 struct Scratch {
     bars: [Bar; 2],
     file: File,
@@ -128,17 +129,17 @@ fn memory_file(bytes: u64, seals: SealFlags) -> File {
     file
 }
 
-/// Adds seals; a refusal is ignored.
+/// Adds seals; errors are ignored.
 fn seal(file: &File, seals: SealFlags) {
     let _ = fcntl_add_seals(file, seals);
 }
 
-/// Descriptors that a client can send with a message, created on first use.
+/// File descriptors that a client can send with a message, created on first use.
 #[derive(Default)]
 struct Descriptors([OnceCell<OwnedFd>; 9]);
 
 impl Descriptors {
-    /// The first `FILES` descriptors are files of variable length.
+    /// The first `FILES` descriptors are memory files.
     const FILES: usize = 6;
 
     fn get(&self, n: usize) -> &OwnedFd {
@@ -163,7 +164,7 @@ impl Descriptors {
     }
 }
 
-/// The server side of one function.
+/// A served function: device, guest memory, interrupt vectors.
 struct Served {
     device: Scratch,
     memory: GuestMemory,
@@ -192,12 +193,12 @@ impl Served {
     }
 }
 
-/// The client side.
+/// The client of one function.
 struct Connection {
     stream: UnixStream,
     /// Bytes sent that the session has not consumed yet.
     sent: Vec<u8>,
-    /// Requests from the server that have not been answered yet.
+    /// Requests from the server that are still without a reply.
     asked: VecDeque<Reply>,
     next: u16,
 }
@@ -231,7 +232,7 @@ impl Connection {
         assert_eq!(n, HEADER_LEN, "incomplete header");
         let header = Header::decode(&bytes);
         let mut body = vec![0; header.body_len().expect("valid size in the header")];
-        self.stream.read_exact(&mut body).expect("a body as long as the header says");
+        self.stream.read_exact(&mut body).expect("a body of the length in the header");
         Some(Reply { header, body, file })
     }
 
@@ -246,7 +247,7 @@ impl Connection {
         }
     }
 
-    /// Lets the session serve all complete messages; returns `false` if it has ended.
+    /// Makes the session process all complete messages; returns `false` if the session has ended.
     fn serve(&mut self, session: &mut Session<'_>, own: u64) -> bool {
         let (mut body, mut files) = (Vec::new(), Vec::new());
         while let Some(header) = self.sent.first_chunk::<HEADER_LEN>().map(Header::decode) {
@@ -258,11 +259,11 @@ impl Connection {
             let served = session.serve_one(&mut body, &mut files);
             let answered = !header.no_reply() && (len.is_none() || !header.is_reply());
             let reply = self.reply();
-            assert_eq!(reply.is_some(), answered, "{header:?}, answered {:?}", reply.map(|reply| reply.header));
+            assert_eq!(reply.is_some(), answered, "{header:?}: reply {:?}", reply.map(|reply| reply.header));
             if let Some(reply) = reply {
                 check(&header, &reply, own);
             }
-            assert!(self.reply().is_none(), "{header:?} was answered twice");
+            assert!(self.reply().is_none(), "two replies to {header:?}");
             match (len, served) {
                 (Some(len), Ok(())) => drop(self.sent.drain(..HEADER_LEN + len)),
                 (None, Err(Closed::Broken(_))) => return false,
@@ -331,7 +332,7 @@ fn message(connection: &mut Connection, descriptors: &Descriptors, bytes: &mut B
     let command = COMMANDS[usize::from(how & 0xf)];
     let mut body = body_of(command, bytes);
     for _ in 0..how >> 4 & 3 {
-        // Overwrites a field or a byte of text.
+        // Overwrites four or eight bytes at a dword offset.
         let (at, value) = (usize::from(bytes.byte()) * 4, bytes.edge().to_le_bytes());
         let (at, len) = (at.min(body.len()), if bytes.byte() & 1 != 0 { 8 } else { 4 });
         body.iter_mut().skip(at).zip(&value[..len]).for_each(|(byte, value)| *byte = *value);
@@ -352,7 +353,7 @@ fn message(connection: &mut Connection, descriptors: &Descriptors, bytes: &mut B
                 return;
             }
             _ => {
-                // In pieces; the first two carry descriptors.
+                // Split into three writes; the first two carry descriptors.
                 let cut = usize::from(bytes.byte()) % (body.len() + 1);
                 let header = Header { id: 9, command, size: (16 + body.len()) as u32, flags: 0, error: 0 };
                 connection.send(&header.encode(), &fds);
@@ -365,7 +366,7 @@ fn message(connection: &mut Connection, descriptors: &Descriptors, bytes: &mut B
     connection.message(command, flags, &body, &fds);
 }
 
-/// Accesses of an engine to guest memory, by mapped spans and by messages.
+/// Accesses guest memory as an engine does, through mapped spans or by messages.
 fn engine(memory: &GuestMemory, bytes: &mut Bytes<'_>) {
     let view = memory.view();
     let iova = match bytes.byte() & 3 {
@@ -391,10 +392,11 @@ fn engine(memory: &GuestMemory, bytes: &mut Bytes<'_>) {
     assert!(!data.windows(8).any(|bytes| bytes == CANARY), "engine read another function's memory");
 }
 
-/// IOVA of a section without a descriptor: each access is a message to the client.
+/// IOVA of a section without a file descriptor, which the server accesses by messages to the client.
 const REMOTE: u64 = 0x9_0000;
 
-/// An engine reads or writes client memory by message; the client answers correctly, or sends a wrong message first.
+/// Reads or writes client memory by messages, as an engine does. The client replies correctly, or sends an incorrect
+/// message first.
 ///
 /// Returns `false` if the session has ended.
 fn question(
@@ -410,7 +412,7 @@ fn question(
         return false;
     }
     if !connection.sent.is_empty() || memory.sections() == before {
-        // An incomplete message of the client blocks its answers, or the IOVA range was already mapped.
+        // An incomplete message blocks the client's replies, or the IOVA range was already mapped.
         return true;
     }
     let (offset, len, write) = (u64::from(bytes.byte()) * 8, usize::from(bytes.byte() % 48) + 1, bytes.byte() & 1 != 0);
@@ -456,7 +458,7 @@ fn question(
                 reply(id, TYPE_REPLY | FLAG_ERROR, bytes.edge() as u32, &[]);
             }
             3 => reply(id.wrapping_add(bytes.word() | 1), TYPE_REPLY, 0, &answer),
-            // A request with the ID of the expected answer.
+            // A request with the ID of the expected reply.
             4 => reply(id, 0, 0, &answer),
             _ => {}
         }
@@ -466,8 +468,8 @@ fn question(
     let (done, data) = asked.join().unwrap();
     connection.message(command::DMA_UNMAP, 0, &unmap(REMOTE, 0x1000), &[]);
     stays = stays && connection.serve(session, own);
-    // An answer is used completely or not at all; the data of a write's answer is ignored.
-    assert!(done || !honest, "the client answered correctly, but the access failed");
+    // A reply must be used completely or be rejected. The data in a reply to a write is ignored.
+    assert!(done || !honest, "the client replied correctly, but the access failed");
     assert!(!done || write || data.iter().all(|byte| *byte == 0xab), "{data:02x?}");
     stays
 }
@@ -484,7 +486,7 @@ fn map(flags: u32, iova: u64, size: u64) -> Vec<u8> {
     [32, flags].into_iter().flat_map(u32::to_le_bytes).chain(fields).collect()
 }
 
-/// The client modifies a file after passing its descriptor to the server.
+/// Modifies a file after its descriptor was passed to the server.
 fn meddle(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
     let file = File::from(descriptors.get(usize::from(bytes.byte()) % Descriptors::FILES).try_clone().unwrap());
     match bytes.byte() % 4 {
@@ -496,7 +498,7 @@ fn meddle(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
     }
 }
 
-/// A served function with an idle client; its guest memory, BAR and registers are filled with canaries.
+/// A served function with an idle client. Its guest memory, BAR and registers are filled with canaries.
 struct Bystander {
     served: &'static Served,
     secret: File,
@@ -504,7 +506,7 @@ struct Bystander {
 }
 
 thread_local! {
-    /// Shared by all inputs, as its state must never change.
+    /// Shared by all inputs, because its state must never change.
     static BYSTANDER: Bystander = Bystander::new(Box::leak(Box::new(Served::new(&CANARY))));
 }
 

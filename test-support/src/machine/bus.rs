@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! PCI enumeration as firmware and an operating system do it: walk the capability lists, size and place BARs, enable
-//! VFs.
+//! PCI enumeration as performed by firmware and an operating system: walk the capability lists, size and place BARs,
+//! enable VFs.
 
 use crate::machine::transport::{Machine, VFS};
 
@@ -47,7 +47,7 @@ pub const VF_MEMORY_SPACE: u16 = 1 << 3;
 
 /// Base address of the window for 64-bit BARs.
 const WINDOW: u64 = 0x40_0000_0000;
-/// Bytes of the window reserved for each BAR.
+/// Part of the window reserved for each BAR, in bytes.
 const ROOM: u64 = 32 << 30;
 
 /// Returns ID and offset of each standard capability, in list order.
@@ -111,7 +111,7 @@ fn place_bar(machine: &mut dyn Machine, function: u8, at: u16, address: u64) {
     machine.set_config32(function, at + 4, (address >> 32) as u32);
 }
 
-/// Addresses that [`place`] gives to BARs 0 and 2 of the PF and of VF 1.
+/// Addresses that [`place`] assigns to BARs 0 and 2 of the PF and of VF 1.
 pub const PLACES: [u64; 4] = [WINDOW, WINDOW + ROOM, WINDOW + 2 * ROOM, WINDOW + 3 * ROOM];
 
 /// Assigns addresses to the BARs of the PF and of its VFs.
@@ -119,7 +119,7 @@ pub fn place(machine: &mut dyn Machine) {
     place_from(machine, WINDOW);
 }
 
-/// The same in a different address range.
+/// Same as [`place`], in a different address range.
 pub fn place_elsewhere(machine: &mut dyn Machine) {
     place_from(machine, WINDOW + 8 * ROOM);
 }

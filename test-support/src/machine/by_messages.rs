@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The vfio-user transport with guest memory that has no file descriptor: a relay in front of each function's socket
-//! removes the descriptor from each DMA_MAP and answers the card's DMA_READ and DMA_WRITE.
+//! removes the descriptor from each DMA_MAP and replies to the card's DMA_READ and DMA_WRITE requests.
 
 use std::fs::File;
 use std::io::{IoSliceMut, Read};
@@ -63,8 +63,8 @@ fn forward(vmm: &UnixStream, card: &Mutex<UnixStream>, receive_from: &UnixStream
     }
 }
 
-/// Forwards the card's messages to the VMM, except DMA_READ and DMA_WRITE, which it answers from `ram`, mapped at guest
-/// address `base`.
+/// Forwards the card's messages to the VMM, except DMA_READ and DMA_WRITE requests: replies to these with the contents
+/// of `ram`, which is at guest address `base`.
 fn backward(
     vmm: &UnixStream,
     card: &Mutex<UnixStream>,
@@ -99,7 +99,7 @@ fn backward(
     }
 }
 
-/// Listens at `path` for VMMs of the function with the socket `card`, and forwards each connection.
+/// Listens at `path` and relays each VMM's connection to the function's socket `card`.
 pub fn relay(path: PathBuf, card: PathBuf, ram: &File, base: u64) {
     let listener = UnixListener::bind(&path).unwrap();
     let ram = Arc::new(ram.try_clone().unwrap());

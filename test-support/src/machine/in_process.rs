@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The card linked as a library into a minimal VMM. The VMM's bus takes BAR addresses and VFs only from the card's
+//! The card linked as a library into a minimal VMM. The VMM's bus updates BAR addresses and VFs only on the card's
 //! notifications.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ const RAM: u64 = 0x10_0000;
 struct Msi {
     route: Mutex<Option<MsiMessage>>,
     sent: Mutex<Vec<MsiMessage>>,
-    /// Triggers without a route, which a VMM could not deliver.
+    /// Number of triggers without a route, which a VMM could not deliver.
     astray: AtomicU64,
 }
 
@@ -49,7 +49,7 @@ struct Places {
     vfs: Vec<u8>,
 }
 
-/// The VMM side: the card's notifications and MSIs.
+/// The VMM's bus: state from the card's notifications, and MSIs.
 #[derive(Default)]
 struct Bus {
     places: Mutex<Places>,
@@ -107,7 +107,7 @@ struct Window {
 
 /// A card with its bus and guest memory.
 struct InProcess {
-    // Fields are in drop order.
+    // Fields are declared in drop order.
     _bells: IoEventThread,
     card: VirtualCard,
     windows: Vec<Window>,
@@ -117,7 +117,7 @@ struct InProcess {
     wanted: BTreeMap<(u8, u8), u64>,
 }
 
-/// The library with native SR-IOV: configuration space as on a physical bus.
+/// Returns a machine that embeds the library with native SR-IOV: configuration space as on a physical bus.
 pub fn native() -> Box<dyn Machine> {
     Box::new(InProcess::new(ram()))
 }
@@ -156,7 +156,7 @@ impl InProcess {
         function == 0 || self.bus.places().vfs.contains(&function)
     }
 
-    /// Returns whether the bus decodes the BAR; panics if it does so at an address other than the guest's.
+    /// Returns whether the bus decodes the BAR; panics if its address differs from the one that the guest assigned.
     fn answers(&self, function: u8, bar: u8) -> bool {
         let placed = self.bus.places().bars.get(&(function, bar)).copied();
         assert!(placed.is_none() || placed == self.wanted.get(&(function, bar)).copied(), "BAR {bar} of {function}");
@@ -184,7 +184,7 @@ impl Machine for InProcess {
     }
 
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {
-        // The VMM forwards reads of absent functions too; the card must answer like a bus.
+        // The VMM also forwards reads of absent functions. The card must return all ones, as a bus does.
         self.function(function).read_config(offset.into(), data);
         assert!(self.exists(function) || all_ones(data), "VF {function} is disabled, but reads return {data:x?}");
     }

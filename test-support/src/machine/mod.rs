@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Machines with the card in them, as guest software and a VMM access it, and a driver for them.
+//! Machines that contain the card, as guest software and a VMM access it, and a driver that runs on them.
 
 pub mod bus;
 mod by_messages;

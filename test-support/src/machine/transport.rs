@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The interface that each transport implements for the tests: a machine with the card in it, as guest software and the
-//! VMM access it.
+//! The interface that each transport implements for the tests: a machine that contains the card, as guest software and
+//! the VMM access it.
 
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,8 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Timeout for a whole test: a transport that hangs fails one test instead of blocking the run.
 const TEST_LIMIT: Duration = Duration::from_secs(120);
 
-/// How a transport presents virtual functions. A test checks only what guest software behind that transport can see.
+/// How a transport presents virtual functions. A test checks only behaviour that guest software can observe over that
+/// transport.
 #[derive(Clone, Copy, Debug)]
 pub struct Visibility {
     /// A VF's vendor and device ID can be read, as for an ordinary function in a separate guest. Otherwise they read
@@ -28,38 +29,38 @@ pub struct Visibility {
     /// A VF's own BAR registers and memory space enable are writable, because the VMM routes accesses by them.
     /// Otherwise they are hardwired to 0 and only the PF's SR-IOV capability places VF BARs (PCIe 9.3.4.1).
     pub vf_bars: bool,
-    /// Software places VF BARs in the PF's SR-IOV capability. Otherwise the VMM places them by its own means.
+    /// Software assigns the addresses of VF BARs through the PF's SR-IOV capability. Otherwise the VMM assigns them.
     pub places_vf_bars: bool,
-    /// All functions are in one guest and share its memory. Otherwise each function has its own guest's memory.
+    /// All functions are in one guest and share its memory. Otherwise each function is in a separate guest.
     pub one_memory: bool,
-    /// Guest memory has no file descriptor: the card accesses it by messages to the VMM, and memory accesses that a
-    /// register write causes happen after the write has been answered.
+    /// Guest memory has no file descriptor. The card accesses it by messages to the VMM, and memory accesses that a
+    /// register write causes happen after the reply to the write.
     pub asks_for_memory: bool,
 }
 
-/// A machine with the card in it. Function numbers are the card's: 0 is the PF, n is VF n.
+/// A machine that contains the card. Function 0 is the PF, function n is VF n.
 ///
 /// Accesses must lie within the function's regions. Reads of undecoded addresses return all ones, as on a bus.
 pub trait Machine {
-    /// How this transport presents VFs.
+    /// Returns how this transport presents VFs.
     fn visibility(&self) -> Visibility;
 
     /// Reads 1, 2 or 4 bytes of configuration space.
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]);
     /// Writes 1, 2 or 4 bytes of configuration space.
     fn write_config(&mut self, function: u8, offset: u16, data: &[u8]);
-    /// Reads 1, 2, 4 or 8 bytes of a BAR by the guest's usual path: a trapped access or a memory slot.
+    /// Reads 1, 2, 4 or 8 bytes of a BAR through the guest's usual path: a trapped access or a memory slot.
     fn read_bar(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]);
-    /// Writes 1, 2, 4 or 8 bytes of a BAR by the guest's usual path.
+    /// Writes 1, 2, 4 or 8 bytes of a BAR through the guest's usual path.
     fn write_bar(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]);
 
-    /// Reads the same bytes, any number of them, by the alternative path: through the VMM's mapping of the BAR's file
-    /// or, where the guest uses that mapping, by the VMM's own access. Returns false if there is no alternative path.
+    /// Reads any number of bytes of a BAR through the alternative path: the VMM's mapping of the BAR's file or, where
+    /// the guest uses that mapping, an access of the VMM itself. Returns false if there is no alternative path.
     fn read_beside(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]) -> bool;
-    /// Writes the same bytes by the alternative path. Returns false if there is none.
+    /// Writes bytes of a BAR through the alternative path. Returns false if there is none.
     fn write_beside(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]) -> bool;
 
-    /// First guest address of the memory available to tests.
+    /// Returns the first guest address of the memory available to tests.
     fn ram(&self) -> u64;
     /// Reads memory of the function's guest at a guest address.
     fn read_ram(&mut self, function: u8, address: u64, data: &mut [u8]);
@@ -77,17 +78,17 @@ pub trait Machine {
     /// capability.
     fn placed(&mut self, _function: u8, _bar: u8, _address: u64) {}
 
-    /// Reads four bytes at a guest address, whichever device decodes it; `None` if the transport's VMM has no bus.
+    /// Reads four bytes at a guest address, decoded by any device; `None` if the transport's VMM has no bus.
     fn read_bus(&mut self, _address: u64) -> Option<u32> {
         None
     }
 
-    /// Conventional reset of one function, as a VMM performs it when its machine is reset.
+    /// Performs a conventional reset of one function, as a VMM does when its VM is reset.
     fn reset(&mut self, function: u8);
-    /// Powers the machine off and on: every client is disconnected in between, or the card is created anew.
+    /// Powers the machine off and on: either disconnects every client, or replaces the card by a new one.
     fn power_cycle(&mut self);
 
-    /// Returns the card's report about accesses.
+    /// Returns the card's access report.
     fn report(&self) -> Report;
 }
 
@@ -180,7 +181,7 @@ impl dyn Machine + '_ {
         self.write_ram(function, address, &bytes);
     }
 
-    /// Waits for an MSI of the function; returns the number that arrived.
+    /// Waits for an MSI of the function; returns the number of MSIs.
     pub fn wait_msi(&mut self, function: u8) -> u64 {
         let mut came = 0;
         eventually(&format!("an MSI of function {function}"), || {
@@ -208,7 +209,7 @@ pub type Test = (&'static str, fn(&mut dyn Machine));
 
 /// Runs the test `name` on a separate machine, on a thread of that name.
 ///
-/// The thread and the machine of a test that hangs are leaked, and tests that wait for the same machine fail too.
+/// If the test hangs, its thread and its machine are leaked, and tests that still wait to open their machine fail too.
 pub fn run(name: &str, open: fn() -> Box<dyn Machine>, test: fn(&mut dyn Machine)) {
     let (progress, made) = channel();
     let runner = thread::Builder::new().name(name.into()).spawn(move || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Accesses the card over vfio-user sockets with an independent client: that of the `vfio_user` crate, which Cloud
-//! Hypervisor also uses.
+//! Accesses the card over vfio-user sockets with an independent client: the `vfio_user` crate, which Cloud Hypervisor
+//! also uses.
 //!
 //! The client assumes that every request succeeds and never reads requests sent by the card. Therefore these tests
 //! do not send requests that the server rejects. With all functions in one guest they do not move VF BARs, because the
@@ -100,12 +100,12 @@ fn socket(function: u8, relayed: bool) -> String {
     if relayed { format!("{name}-relay.sock") } else { format!("{name}.sock") }
 }
 
-/// Each function is in a separate guest.
+/// Returns a machine in which each function is in a separate guest.
 pub fn split() -> Box<dyn Machine> {
     Box::new(VfioUser::new(Topology::Split))
 }
 
-/// All functions are in one guest, as with upstream QEMU.
+/// Returns a machine in which all functions are in one guest, as with upstream QEMU.
 pub fn together() -> Box<dyn Machine> {
     Box::new(VfioUser::new(Topology::Together))
 }
@@ -125,7 +125,7 @@ fn plain() -> File {
     file
 }
 
-/// The PF is not assigned to a guest; each VF is assigned to a separate guest from the start.
+/// Returns a machine in which no guest has the PF, and each VF is in a separate guest from the start.
 pub fn provisioned() -> Box<dyn Machine> {
     Box::new(VfioUser::new(Topology::Provisioned))
 }
@@ -178,7 +178,7 @@ impl VfioUser {
         }
     }
 
-    /// Returns whether the function accepts a VMM: a VF in a separate guest does so only while it is enabled.
+    /// Returns whether the function accepts a connection: a VF in a separate guest does so only while it is enabled.
     fn exists(&mut self, function: u8) -> bool {
         if function == 0 || self.topology != Topology::Split {
             return true;

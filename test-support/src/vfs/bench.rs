@@ -29,7 +29,7 @@ use crate::vfs::world::*;
 
 /// The hostile function.
 pub const ATTACKER: Function = Function(2);
-/// The functions before and after it.
+/// The VFs with the adjacent indices.
 pub const VICTIMS: [Function; 2] = [Function(1), Function(3)];
 
 /// Bytes of the card's local memory.
@@ -51,16 +51,16 @@ pub const QUOTA: Quota = Quota {
     preempt_timeout_us: 300_000,
 };
 
-/// Returns the first GGTT address of a function.
+/// Returns the first GGTT address of a VF.
 pub const fn base(function: Function) -> u64 {
     GGTT_BOTTOM + (function.0 as u64 - 1) * GLOBAL
 }
 
-/// Layout of each function's local memory, by offset; its GGTT range begins with a mapping of it.
+/// Layout of each VF's local memory, by offset. The VF's GGTT range begins with a mapping of that memory.
 pub mod at {
-    /// Contexts' rings.
+    /// Context rings.
     pub const RINGS: u64 = 0x10_0000;
-    /// Contexts' batches.
+    /// Context batches.
     pub const BATCHES: u64 = 0x14_0000;
     /// Page tables.
     pub const TABLES: u64 = 0x16_0000;
@@ -68,13 +68,13 @@ pub mod at {
     pub const QUEUES: u64 = 0x17_0000;
     /// Results.
     pub const SCRATCH: u64 = 0x18_0000;
-    /// Contexts' images.
+    /// Context images.
     pub const IMAGES: u64 = 0x20_0000;
     /// Data.
     pub const DATA: u64 = 0x30_0000;
     /// Mapped guest memory, in the function's GGTT range.
     pub const RAM: u64 = 0x80_0000;
-    /// Guest memory by message.
+    /// Guest memory that is accessed by messages.
     pub const REMOTE: u64 = 0xa0_0000;
     /// Guest memory with a mapping that ends within a dword.
     pub const ODD: u64 = 0xb0_0000;
@@ -103,12 +103,12 @@ pub const LAYOUT: Places = Places {
 /// GGTT addresses of the attacker's data structures.
 pub const PLACES: Places = LAYOUT.at(BASE);
 
-/// Limit for the CPU time of one call of the card's work, which runs a step of each engine.
+/// Limit for the CPU time of one call of [`Card::work`], which runs a step of each engine.
 const LONGEST_WORK: Duration = Duration::from_millis(150);
 
 /// A virtual function with its driver.
 pub struct Vf {
-    /// Its number.
+    /// The function.
     pub function: Function,
     /// The card.
     pub card: Arc<Card>,
@@ -122,7 +122,7 @@ pub struct Vf {
 }
 
 impl Vf {
-    /// Returns the function with its files: `files` has its BAR at the function's number, and its GGTT window after
+    /// Returns the driver of `function`. `files` contains its BAR at the function's index, and its GGTT window after
     /// all BARs.
     fn of(card: &Arc<Card>, files: &[Shared], function: Function) -> Vf {
         let table = files.get(function.index() + 3).map(Shared::map);
@@ -136,7 +136,7 @@ impl Vf {
         }
     }
 
-    /// Writes any GGTT entry by the function's path: mapped window or trapped access.
+    /// Writes any GGTT entry through the function's path: mapped window or trapped access.
     pub fn set_global(&self, index: u64, entry: u64) {
         match &self.table {
             Some(table) => table.slice(index * 8, 8).unwrap().store(entry, 0, Ordering::SeqCst).unwrap(),
@@ -213,8 +213,8 @@ impl Vf {
         }
     }
 
-    /// Returns whether the GuC no longer processes the rings, as visible in the descriptors; marks all messages of the
-    /// GuC as read.
+    /// Returns whether the GuC no longer processes the rings, as visible in the descriptors. Marks all messages from
+    /// the GuC as read.
     pub fn deaf(&self) -> bool {
         let lost =
             self.peek(0) != self.peek(4) || self.peek(4) != self.rings.tail() || self.peek(8) | self.peek(0x808) != 0;
@@ -278,7 +278,7 @@ impl GucDriver for Vf {
     }
 }
 
-/// A card with its surroundings.
+/// A card with its guests, its drivers and its clock.
 pub struct Bench {
     /// The card.
     pub card: Arc<Card>,
@@ -298,12 +298,13 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// `mapped`: the functions' GGTT windows are mapped; otherwise each access to them is trapped.
+    /// Creates a card with VFs provisioned by [`QUOTA`], and a clock in real time. `mapped`: the functions' GGTT
+    /// windows are mapped; otherwise each access to them is trapped.
     pub fn new(mapped: bool) -> Self {
         Bench::with(mapped, Some(QUOTA), Time::real())
     }
 
-    /// The same with a quota and a clock; without a quota a PF driver provisions the VFs.
+    /// Same as [`Bench::new`], with a quota and a clock. Without a quota a PF driver provisions the VFs.
     pub fn with(mapped: bool, quota: Option<Quota>, clock: Time) -> Self {
         count_lines();
         let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
@@ -347,12 +348,13 @@ impl Bench {
         self.clock.now()
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn pass(&self, nanoseconds: u64) {
         self.clock.advance(nanoseconds);
     }
 
-    /// Runs the card's work at most `calls` times; returns true if it became idle. Asserts the time limit of each call.
+    /// Calls [`Card::work`] at most `calls` times; returns true if the card became idle. Checks the time limit of each
+    /// call.
     pub fn work(&self, calls: u32) -> bool {
         for _ in 0..calls {
             match process::work(&self.card, LONGEST_WORK) {
@@ -390,7 +392,7 @@ impl Bench {
         }
     }
 
-    /// The same with a condition that may change state.
+    /// Same as [`Bench::until`], with a condition that may change state.
     pub fn until_mut(&mut self, what: &str, milliseconds: u64, mut holds: impl FnMut(&mut Bench) -> bool) {
         let end = self.now() + milliseconds * 1_000_000;
         while !holds(self) {

@@ -29,7 +29,7 @@ fn mix(mut value: u64) -> u64 {
     value ^ value >> 31
 }
 
-/// Returns the canary for dword `place` of data of function `owner`.
+/// Returns the canary for dword index `place` of data of function `owner`.
 pub fn word(owner: u8, place: u64) -> u32 {
     ALL.of[usize::from(owner) % OWNERS][mix(place) as usize % WORDS]
 }
@@ -47,8 +47,8 @@ pub fn owner(word: u32) -> Option<u8> {
     (0..OWNERS).find(|owner| ALL.of[*owner].contains(&word)).map(|owner| owner as u8)
 }
 
-/// Returns position and owner of the first canary in `bytes`. A canary at an unaligned position counts only if another
-/// one follows.
+/// Returns position and owner of the first canary in `bytes`. A canary at an unaligned position counts only if it is
+/// followed by another one.
 pub fn find(bytes: &[u8]) -> Option<(usize, u8)> {
     let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     (0..bytes.len().saturating_sub(3)).find_map(|at| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! State of the functions other than the attacker: filled with canaries and checked for changes; and a check of all
-//! data that the attacker can read.
+//! Fills the state of the functions other than the attacker with canaries, checks it for changes, and checks all data
+//! that the attacker can read.
 
 use arctic_device_model::card::GGTT_WINDOW;
 use arctic_device_model::host::Function;
@@ -20,10 +20,10 @@ pub const PF_GLOBAL: u64 = 0x4000_0000;
 const CONTROL_BYTES: u64 = FRAME / 256;
 /// Bits of a GGTT entry that only the PF can write.
 const PF_ONLY: u64 = 0xffd;
-/// Parts of a victim's local memory that change while the victim works.
+/// Ranges of a victim's local memory that change while the victim works.
 const LIVELY: [std::ops::Range<u64>; 3] = [0..0x1_0000, at::SCRATCH..at::IMAGES, at::IMAGES..at::DATA];
 
-/// Fills memory, compression control data and mailboxes of the PF and the victims, except memory that is in use.
+/// Fills memory, compression control data and mailboxes of the PF and the victims with canaries, except memory in use.
 pub fn fill(bench: &Bench) {
     let home = bench.card.gt().memory.local();
     for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
@@ -61,10 +61,10 @@ pub fn own_control(bench: &Bench) -> Vec<u8> {
     read(bench.card.gt().memory.local(), bench.layout.usable + frame * CONTROL_BYTES, 2 * CONTROL_BYTES as usize)
 }
 
-/// State of the other functions: parts with their names.
+/// State of the other functions, as named parts.
 pub struct Snapshot(Vec<(String, Vec<u8>)>);
 
-/// `idle`: only the attacker works, so that no part may change.
+/// Returns the state of the other functions. `idle`: only the attacker works, so no part may change.
 pub fn snapshot(bench: &Bench, idle: bool) -> Snapshot {
     let mut parts = Vec::new();
     let memory = &bench.card.gt().memory;
@@ -110,7 +110,7 @@ pub fn snapshot(bench: &Bench, idle: bool) -> Snapshot {
     Snapshot(parts)
 }
 
-/// Checks that nothing has changed since `before`.
+/// Panics if `after` differs from `before`.
 pub fn unharmed(before: &Snapshot, after: &Snapshot) {
     for ((name, before), (_, after)) in before.0.iter().zip(&after.0) {
         if before != after {
@@ -143,7 +143,7 @@ pub fn nothing_leaked(bench: &Bench, bars: bool) {
     }
 }
 
-/// The same for trapped reads by the attacker.
+/// Checks that trapped reads by the attacker return no canary.
 pub fn nothing_leaks_from_bars(bench: &Bench) {
     let mut seen = vec![0; 16 << 20];
     for (at, dword) in (0..).step_by(4).zip(seen.chunks_exact_mut(4)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A minimal PF driver that provisions and resets virtual functions by register accesses, tables and messages.
+//! A minimal PF driver that provisions and resets virtual functions through registers, tables and GuC messages.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -56,7 +56,7 @@ impl Pf {
         self.card.gt().memory.local().slice(at, 4).unwrap().store(value, 0, Ordering::SeqCst).unwrap();
     }
 
-    /// Contract B.4.
+    /// Contract B.4: loads the firmware.
     fn upload(&self) {
         for (at, words) in firmware::image() {
             self.write_words(FIRMWARE + at, &words);
@@ -119,7 +119,7 @@ impl Pf {
         }
     }
 
-    /// Handles the messages of the GuC.
+    /// Handles all pending messages from the GuC.
     pub fn serve(&mut self) {
         while let Some(message) = self.take() {
             match (message[1], &message[2..]) {
@@ -133,7 +133,7 @@ impl Pf {
         }
     }
 
-    /// Contract D.7: the PF's part of an FLR.
+    /// Contract D.7: performs the PF's part of an FLR.
     fn life(&mut self, vf: Function, notice: u32) {
         match notice {
             1 => self.request(0x5506, &[u32::from(vf.0), 4]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Surroundings of the card: guest memory of each function, files, clock, and a counter of log lines.
+//! Test environment of a card: guest memory of each function, files, clock, and a counter of log lines.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -13,29 +13,29 @@ use arctic_device_model::memory::local::SharedRegion;
 use vm_memory::{Bytes, VolatileSlice};
 use vmm_sys_util::tempfile::TempFile;
 
-/// Mapped guest memory: first address and bytes; each function's guest has separate memory there.
+/// Mapped guest memory: address and size in bytes. Each function's guest has separate memory at this address.
 pub const RAM: (u64, u64) = (0x1000_0000, 1 << 20);
 /// Guest memory that is accessed by messages.
 pub const REMOTE: (u64, u64) = (0x2000_0000, 0x4000);
 /// Guest memory with a mapping that ends after three bytes.
 pub const ODD: (u64, u64) = (0x3000_0000, 3);
-/// Bytes of guest memory at addresses that only one function's guest has.
+/// Size in bytes of the guest memory at addresses that only one function's guest maps.
 const PRIVATE_BYTES: u64 = 0x1_0000;
 /// Number of functions, including the PF.
 pub const FUNCTIONS: usize = 4;
 
-/// Returns the first address of the memory that only the guest of `function` has.
+/// Returns the first address of the memory that only the guest of `function` maps.
 pub fn private(function: Function) -> u64 {
     0x4000_0000 + u64::from(function.0) * 0x100_0000
 }
 
 /// Guest addresses that a VMM routes to a device instead of memory.
 pub trait Trap: Send + Sync {
-    /// Returns whether `iova` is such an address.
+    /// Returns whether `iova` is routed to the device.
     fn claims(&self, iova: u64) -> bool;
-    /// Answers a read.
+    /// Performs a read.
     fn read(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault>;
-    /// Answers a write.
+    /// Performs a write.
     fn write(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault>;
 }
 
@@ -81,7 +81,7 @@ impl Guest {
         all
     }
 
-    /// Fills all regions.
+    /// Sets the contents of all regions, in the order of [`Guest::bytes`].
     pub fn fill(&self, bytes: &[u8]) {
         let mut rest = bytes;
         for region in [&self.ram, &self.private, &self.odd] {
@@ -92,12 +92,12 @@ impl Guest {
         self.remote.lock().unwrap().copy_from_slice(rest);
     }
 
-    /// Returns the first `len` bytes of the mapped regions: the common one, and the private one.
+    /// Returns the first `len` bytes of two mapped regions: [`RAM`] and the private memory.
     pub fn starts(&self, len: usize) -> [Vec<u8>; 2] {
         [&self.ram, &self.private].map(|region| read(region, 0, len))
     }
 
-    /// Sets the first bytes of both.
+    /// Sets the first bytes of both regions.
     pub fn set_starts(&self, bytes: &[u8]) {
         for region in [&self.ram, &self.private] {
             region.slice(0, bytes.len()).unwrap().write_slice(bytes, 0).unwrap();
@@ -145,7 +145,7 @@ impl DmaView for View {
     }
 }
 
-/// The guests of all functions, and for each guest a flag that its memory is unmapped.
+/// The guests of all functions, and for each guest whether its memory is unmapped.
 pub struct Guests([Arc<Guest>; FUNCTIONS], [AtomicBool; FUNCTIONS]);
 
 impl Default for Guests {
@@ -186,8 +186,8 @@ impl InterruptSink for Msis {
     }
 }
 
-/// A clock that runs in real time, which bounds the duration of steps, plus a manually advanced offset; or one that is
-/// only advanced manually.
+/// A clock that either runs in real time plus a manually advanced offset, or is only advanced manually. Real time
+/// bounds the duration of steps.
 pub struct Time(Option<Mutex<Running>>, ManualClock);
 
 struct Running {
@@ -195,17 +195,17 @@ struct Running {
     elapsed: u64,
 }
 
-/// Limit for the time that passes between two reads of the clock, in ns, so that delays of the test by a busy host are
-/// not charged to guests.
+/// Maximum time between two reads of the clock, in ns. Longer delays are caused by a busy host and must not be charged
+/// to guests.
 const LONGEST_LOOK: u64 = 2_000_000;
 
 impl Time {
-    /// A clock that runs in real time.
+    /// Returns a clock that runs in real time.
     pub fn real() -> Self {
         Time(Some(Mutex::new(Running { last: Instant::now(), elapsed: 0 })), ManualClock::default())
     }
 
-    /// A clock that is only advanced manually.
+    /// Returns a clock that is only advanced manually.
     pub fn manual() -> Self {
         Time(None, ManualClock::default())
     }
@@ -236,7 +236,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Returns a file of `len` bytes, which reads 0.
+    /// Returns a file of `len` zero bytes.
     pub fn new(len: u64) -> Self {
         let file = TempFile::new_with_prefix("/dev/shm/arctic").or_else(|_| TempFile::new()).unwrap().into_file();
         file.set_len(len).unwrap();
@@ -248,13 +248,13 @@ impl Shared {
         SharedRegion::from_file(self.file.try_clone().unwrap(), self.len).unwrap()
     }
 
-    /// Bytes of host memory that the file uses.
+    /// Returns the bytes of host memory that the file uses.
     pub fn held(&self) -> u64 {
         self.file.metadata().unwrap().blocks() * 512
     }
 }
 
-/// Bytes of host memory that all files use.
+/// Returns the bytes of host memory that all files use.
 pub fn held(files: &[Shared]) -> u64 {
     files.iter().map(Shared::held).sum()
 }
@@ -273,7 +273,7 @@ thread_local! {
     static LINES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Number of log lines written by this thread; a guest must not be able to flood the log.
+/// Returns the number of log lines written by this thread. A guest must not be able to flood the log.
 pub fn lines() -> u64 {
     LINES.get()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Commands: which ones may occur at a place, and the values of their fields.
+//! Selection of the commands of a ring or batch, and the values of their fields.
 
 use arctic_device_model::command::mi::{self, MiCommand};
 use arctic_device_model::command::{Length, Mi};
@@ -25,7 +25,7 @@ impl Writer<'_> {
         commands
     }
 
-    /// Returns a command, preceded by the commands that it needs.
+    /// Returns a command, preceded by the commands that load its operands.
     pub(super) fn some(&mut self) -> Vec<Words> {
         let pipes = matches!(self.class, EngineClass::Render | EngineClass::Compute);
         match self.choice.below(40) {
@@ -49,7 +49,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns a command of the table with operands; `None` if it may not occur here.
+    /// Returns a table row's command with operands; `None` if it has no arm or may not occur in this ring or batch.
     pub(super) fn command(&mut self, command: &MiCommand) -> Option<Words> {
         let opcode = u32::from(command.opcode) << 23;
         let words = match command.action {
@@ -130,7 +130,7 @@ impl Writer<'_> {
                 let header = opcode | global | flags | compare | predicate | 2;
                 vec![header, self.value(), address as u32, (address >> 32) as u32]
             }
-            // These commands leave no state, whatever their fields contain.
+            // These commands change no compared state, whatever their fields contain.
             Mi::NoEffect | Mi::StateOnly | Mi::SemaphoreSignal => {
                 let dwords = u32::from(command.least);
                 let mut words = vec![0; dwords as usize];
@@ -142,8 +142,8 @@ impl Writer<'_> {
                 words[0] |= opcode | if command.length == Length::SINGLE { 0 } else { dwords - 2 };
                 words
             }
-            // A persistent batch runs again when the context is resumed, so that interruptions would change the
-            // outcome; only in the ring.
+            // Only in the ring and without Persistence Enable: a persistent batch runs again at each restore, so
+            // preemptions would change the result.
             Mi::PrtBatchBufferStart if self.batch.is_none() => {
                 let target = batch_address(self.choice.below(3) as usize);
                 let mut words = self.start_of(target, false, 0);
@@ -192,14 +192,14 @@ impl Writer<'_> {
             0x098 => of(self.choice, &[0, !8, !1, !0x10, !0x19]),
             0x0b4 => of(self.choice, &[0, !1, !4, u32::MAX]),
             0x3bc | 0x418 | 0x41c => self.choice.below(2),
-            // The partition number, the offset per partition, a multiple of 16 bytes, and the offset of batches.
+            // The partition number; then the offset per partition and BB_OFFSET, multiples of 16 bytes.
             0x21c => self.choice.below(4),
             0x3b4 | 0x158 => self.choice.below(OFFSETS / 16) * 16,
             _ => self.value(),
         }
     }
 
-    /// A FORCE_TO_NONPRIV slot for one of the engine's registers (V8-186).
+    /// Returns a FORCE_TO_NONPRIV slot value for one of the engine's registers (V8-186).
     pub(super) fn slot(&mut self) -> u32 {
         let register = self.base() + of(self.choice, &[0x24c, 0x214, 0x600, 0x094, 0x248]);
         register | self.choice.below(3) << 28 | u32::from(self.choice.one_in(4)) << 30 | self.choice.below(2)
@@ -277,7 +277,7 @@ impl Writer<'_> {
         vec![header, flags, address as u32, (address >> 32) as u32, self.value(), self.value()]
     }
 
-    /// Commands for pipelines that are not modelled: skipped by their length.
+    /// Returns a command of a pipeline that is not modelled; the parser skips it by its length.
     pub(super) fn state_only(&mut self) -> Words {
         if self.choice.one_in(3) {
             return vec![0x6904_0302];
@@ -289,8 +289,8 @@ impl Writer<'_> {
         words
     }
 
-    /// Loads registers with indirect operands, followed by the command that uses them: MI_MATH through ACCU, MI_ATOMIC
-    /// from registers.
+    /// Returns register loads, followed by a command that uses these registers as indirect operands: MI_MATH with an
+    /// address in ACCU, or MI_ATOMIC with operands in registers.
     pub(super) fn indirect(&mut self) -> Vec<Words> {
         let address = self.address(false, 8);
         let register = self.choice.below(16);
@@ -308,7 +308,7 @@ impl Writer<'_> {
         }
     }
 
-    /// ALU programs; each operation has both inputs loaded (V8-145..155).
+    /// Returns an ALU program that loads both inputs before each operation (V8-145..155).
     pub(super) fn math(&mut self, opcode: u32) -> Words {
         let mut program = Vec::new();
         for _ in 0..1 + self.choice.below(4) {
@@ -348,7 +348,7 @@ impl Writer<'_> {
         };
         let dwords = 4 + self.choice.below(2);
         let (poll, address) = if self.choice.one_in(6) {
-            // Compares with GPR0, or with the command's data.
+            // Polls a register, which is compared with GPR0 or with the command's data.
             let indirect = u32::from(self.stops && self.choice.one_in(2)) << 17;
             (1 << 16 | indirect, u64::from(self.base() + 0x600 + self.choice.below(32) * 4))
         } else {
@@ -383,7 +383,7 @@ impl Writer<'_> {
         words
     }
 
-    /// Returns a batch start, if another one is allowed.
+    /// Returns a batch start; `None` if no further start is allowed here.
     pub(super) fn start(&mut self) -> Option<Words> {
         self.starts = self.starts.checked_sub(1)?;
         let from = self.batch.map_or(0, |n| LEVELS[n]);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Well-formed batches: rings, chained and nested batches with commands from the tables for an engine's class.
+//! Generator of well-formed work for an engine: a ring, and the chained and nested batches that it starts.
 //!
-//! Choices come from a seed or from a fuzzer's bytes. Behaviour that the documents leave open is not generated;
-//! commands without effect and commands that stop the parser are generated rarely.
+//! MI commands are selected from the device model's table and encoded by the arm of `Writer::command` for their `Mi`
+//! variant. A variant without an arm is not generated.
+//!
+//! Choices are made from a seed or from a fuzzer's bytes. Behaviour that the documents leave open is not generated.
+//! Commands without effect and commands that stop the parser are rare.
 
 mod commands;
 mod operands;
@@ -34,37 +37,37 @@ pub struct Case {
     pub batches: [Vec<Words>; 8],
     /// Seed of the initial contents of the data pages.
     pub fill: u64,
-    /// How often the engine is preempted, if at all (`Work::interruptions`).
+    /// Number of commands between preemptions; `None` without preemption (`Work::interruptions`).
     pub interruptions: Option<u32>,
-    /// Whether the host submits the context by the engine's execlist port (`Work::execlist`).
+    /// Whether the host submits the context through the engine's execlist port (`Work::execlist`).
     pub execlist: bool,
 }
 
 const END: u32 = 0x0a << 23;
 /// Use Global GTT: the bit for most commands.
 const GGTT: u32 = 1 << 22;
-/// Register offsets are relative to the engine's base; of the destination in MI_LOAD_REGISTER_REG.
+/// Register offsets are relative to the engine's base. In MI_LOAD_REGISTER_REG: the offset of the destination.
 const RELATIVE: u32 = 1 << 19;
 
-/// Register offsets are those of the class's first instance; of the destination in MI_LOAD_REGISTER_REG.
+/// Register offsets are those of the class's first instance. In MI_LOAD_REGISTER_REG: the offset of the destination.
 const REMAP: u32 = 1 << 17;
 
-/// Limit for BB_OFFSET in batches that use it, exclusive.
+/// Exclusive upper limit of BB_OFFSET, in bytes.
 const OFFSETS: u32 = 128;
 
-/// Generates the commands for one place, which determines the commands that may occur.
+/// Generates the commands of the ring or of one batch. The location determines which commands may occur.
 struct Writer<'c> {
     choice: &'c mut dyn Choice,
     engine: EngineId,
     class: EngineClass,
     vf: bool,
-    /// Number of the batch, or `None` for the ring.
+    /// Index of the batch, or `None` for the ring.
     batch: Option<usize>,
     /// Number of batch starts that may still be generated here.
     starts: u32,
     /// Whether commands that stop the parser may be generated.
     stops: bool,
-    /// Whether batches begin with enough MI_NOOPs that BB_OFFSET may be applied.
+    /// Whether batches begin with [`OFFSETS`] bytes of MI_NOOPs, so starts may add BB_OFFSET.
     offsets: bool,
 }
 
@@ -101,8 +104,8 @@ impl Case {
         Case { engine, vf, head, ring, batches, fill, interruptions, execlist }
     }
 
-    /// Returns the ring's dwords starting at its head; no command crosses the ring's end, the length is a multiple of a
-    /// qword (V8-067).
+    /// Returns the ring's dwords, starting at its head. No command wraps around the end of the ring, and the length is
+    /// a multiple of a qword (V8-067).
     pub fn ring_words(&self) -> Words {
         let dwords = RING_BYTES as usize / 4;
         let first = self.head as usize / 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Operands: values and addresses from small ranges, so that commands interact, and registers of various engines.
+//! Operands: values and addresses from small ranges, so commands interact, and registers of several engines.
 
 use arctic_device_model::engine::id::{EngineClass, EngineId};
 
@@ -22,7 +22,7 @@ impl Writer<'_> {
         u32::from(self.choice.below(3) == 0) * GGTT
     }
 
-    /// Returns a number; mostly from a small range, so that numbers are often equal.
+    /// Returns a value, mostly from a small range, so equal values are frequent.
     pub(super) fn value(&mut self) -> u32 {
         match self.choice.below(4) {
             0 | 1 => self.choice.below(8),
@@ -47,7 +47,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns an address of data from a small range, so that commands use the same places.
+    /// Returns a data address from a small range, so commands access the same locations.
     pub(super) fn address(&mut self, global: bool, align: u32) -> u64 {
         let page = self.page(global);
         let page = if page == at::WINDOW && !self.stops { at::DATA } else { page };

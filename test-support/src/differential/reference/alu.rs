@@ -15,9 +15,9 @@ pub struct Alu {
 pub enum Effect {
     None,
     Register(usize, u64),
-    /// Load the QWord at this address into this register (V8-154).
+    /// Loads the QWord at this address into this register (V8-154).
     Load(usize, u64),
-    /// Store this QWord at this address (V8-154).
+    /// Stores this QWord at this address (V8-154).
     Store(u64, u64),
 }
 
@@ -46,7 +46,7 @@ impl Alu {
         }
     }
 
-    /// V8-150.
+    /// V8-150: loads SRCA or SRCB.
     fn load(&mut self, input: u32, value: u64) -> Effect {
         if input == SRCA {
             self.source_a = value;
@@ -67,7 +67,7 @@ impl Alu {
         }
     }
 
-    /// V8-152, V8-153.
+    /// V8-152, V8-153: executes an operation and sets accumulator and flags.
     fn operation(&mut self, opcode: u32) -> Effect {
         let (a, b) = (self.source_a, self.source_b);
         let (result, carry) = match opcode {

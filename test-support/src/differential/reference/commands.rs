@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The commands. Layouts are from Mesa's gen125.xml and Intel's media driver (mhw_mi_hwcmd_*.h), which agree.
+//! Effects of the commands. Layouts are from Mesa's gen125.xml and Intel's media driver (mhw_mi_hwcmd_*.h), which
+//! agree.
 
 use super::alu::Effect;
 use super::atomic;
@@ -31,8 +32,8 @@ fn compares(operation: u32, memory: u32, data: u32) -> bool {
 }
 
 impl Machine {
-    /// Returns a register's offset from a command: bits 22:2, relative to the engine's base if the command says so
-    /// (V8-004), or converted from the offset of the class's first instance (V8-051, trap T19).
+    /// Returns the register offset in a command: bits 22:2, relative to the engine's base if `relative` (V8-004), or
+    /// converted from the class's first instance if `remap` (V8-051, trap T19).
     fn register(&self, offset: u32, relative: bool, remap: bool) -> u32 {
         let offset = offset & 0x7f_fffc;
         let Registers { base, first, .. } = self.registers;
@@ -54,7 +55,7 @@ impl Machine {
         self.registers.value(register)
     }
 
-    /// Writes a register. A write of EMR unmasks errors that occurred before (V8-089).
+    /// Writes a register. A write of EMR can unmask errors that occurred before (V8-089).
     fn write(&mut self, register: u32, value: u32, keep: u32) {
         self.registers.write(register, value, keep);
         if register == self.registers.base + 0x0b4 {
@@ -62,7 +63,7 @@ impl Machine {
         }
     }
 
-    /// V8-089: errors are recorded in ESR and, unless EMR masks them, in EIR. Only on the physical function (V13-080).
+    /// V8-089: records errors in ESR and, unless EMR masks them, in EIR; only on the physical function (V13-080).
     pub(super) fn error(&mut self, bits: u32) {
         if !self.vf {
             let status = self.registers.own(0x0b8) | bits;
@@ -86,15 +87,15 @@ impl Machine {
         }
     }
 
-    /// Returns an address, to which the partition's offset is added if the command says so: the partition number times
-    /// CS_MI_ADDRESS_OFFSET (compute-runtime: Workload Partition Id Offset Enable).
+    /// Returns an address; if `partition`, plus the partition number times CS_MI_ADDRESS_OFFSET (compute-runtime:
+    /// Workload Partition Id Offset Enable).
     fn partitioned(&self, low: u32, high: u32, partition: bool) -> u64 {
         let part = u64::from(self.registers.own(0x21c)) * u64::from(self.registers.own(0x3b4));
         address(low, high) + if partition { part } else { 0 }
     }
 
-    /// V8-170: a user-level command without the required privilege is dropped, with an error; V8-089, V8-090: bit 2, on
-    /// the physical function.
+    /// V8-170: drops a command without the required privilege. A user-level command sets error bit 2, on the physical
+    /// function (V8-089, V8-090).
     pub(super) fn refused(&mut self) -> Done {
         if self.user() {
             self.error(1 << 2);
@@ -138,7 +139,7 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-110: stores the ring's head, past this command, in the fifth dword of the status page.
+    /// V8-110: stores the ring's head, which is past this command, in the fifth dword of the status page.
     pub(super) fn report_head(&mut self) -> Done {
         if !self.user() {
             self.memory.put_home(PPHWSP + 16, self.head);
@@ -146,7 +147,7 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-114, IVB-150.
+    /// V8-114, IVB-150: bits 1:0 select the comparison, bits 4:3 the combination, bits 7:6 the load.
     pub(super) fn predicate(&mut self, header: u32) -> Done {
         let pair = |at: u32| u64::from(self.registers.own(at)) | u64::from(self.registers.own(at + 4)) << 32;
         let (first, second, data) = (pair(0x400), pair(0x408), pair(0x410));
@@ -264,7 +265,7 @@ impl Machine {
         Ok(())
     }
 
-    /// V8-125, V13-048: only for the PF's driver.
+    /// V8-125, V13-048: permitted only for the PF's driver.
     pub(super) fn update_gtt(&mut self, words: &[u32]) -> Done {
         if self.who() != Who::PfKernel {
             return self.refused();
@@ -372,7 +373,7 @@ impl Machine {
     }
 
     /// V8-134, V13-045, V13-066, trap T5: bit 8 selects the PPGTT, bit 22 nests one level deeper. A batch has at most
-    /// its parent's privilege, and without privilege no access to the GGTT.
+    /// its parent's privilege, and an unprivileged batch has no access to the GGTT.
     pub(super) fn batch_buffer_start(&mut self, words: &[u32]) -> Done {
         let header = words[0];
         let global = !self.user() && !bit(header, 8);

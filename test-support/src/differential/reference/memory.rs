@@ -122,7 +122,7 @@ impl Memory {
         self.global.insert(page, (found, entry));
     }
 
-    /// Copies the state into `left`, in the form that the engine's side uses.
+    /// Moves the state into `left`, in the same form as the engine's state.
     pub fn into_left(mut self, left: &mut Left) {
         self.home[IMAGE as usize..HWSP as usize].fill(0);
         left.home = self.home;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Reference implementation of the command streamer: slow and plain, one function per command, written only from the
-//! items that it names. It shares no code with the engine, translates each access anew, and has no fast path.
+//! Reference implementation of the command streamer, written only from the specification items that it names. It shares
+//! no code with the engine, translates each access separately, and has no fast path.
+//!
+//! A command needs an entry in [`length`], an arm in [`Machine::execute`] and a function in `commands`. A command
+//! without an arm has no effect.
 
 mod alu;
 mod atomic;
@@ -19,7 +22,7 @@ use memory::{Fault, Memory};
 use registers::{Registers, Who};
 
 /// Number of commands after which a run counts as endless. Batches of the grammar start only batches with higher
-/// numbers, so its cases end earlier.
+/// indices, so its cases end earlier.
 const ENDLESS: u32 = 100_000;
 
 /// A batch in execution.
@@ -31,7 +34,7 @@ struct Level {
     privileged: bool,
 }
 
-/// Reason for which the parser stops.
+/// Reason why the parser stops.
 enum End {
     Waits,
     Faults(Fault),
@@ -132,7 +135,7 @@ impl Machine {
         }
     }
 
-    /// Address of the next command.
+    /// Returns the address of the next command.
     fn here(&self) -> u64 {
         match self.levels.last() {
             Some(level) => level.address,
@@ -220,22 +223,23 @@ impl Machine {
             0x2a => self.load_register_reg(words),
             0x2e => self.copy_mem_mem(words),
             0x2f => self.atomic(words),
-            // MI_PRT_BATCH_BUFFER_START, in the ring, is an ordinary start until the context is resumed (V8-160).
+            // MI_PRT_BATCH_BUFFER_START without Persistence Enable is an ordinary start in the ring (V8-160).
             0x31 | 0x39 => self.batch_buffer_start(words),
             0x36 => self.conditional_batch_buffer_end(words),
             // Arbitration, flips and context switches are privileged (V8-171, V13-073).
             0x08 | 0x14 | 0x18 => self.refused(),
-            // So is a signal at a GGTT address (V13-059).
+            // A signal at a GGTT address is also privileged (V13-059).
             0x1b if header >> 22 & 1 != 0 => self.refused(),
-            // Display events and scan lines, which do not exist here, arbitration, flushes, wake-ups, signals to other
-            // contexts: these leave no state (V8-107..109, V8-111, V8-113, V8-115..117, V8-119, V8-121, V8-128).
+            // Display events and scan lines do not exist on this card. Arbitration checks, flushes, wake-ups and
+            // signals to other contexts change no compared state (V8-107..109, V8-111, V8-113, V8-115..117, V8-119,
+            // V8-121, V8-128).
             _ => Ok(()),
         }
     }
 }
 
-/// Returns the number of dwords of the command that `header` starts on an engine of `class` (V8-095..099; IVB-140;
-/// Mesa's gen125.xml for the width of the length fields).
+/// Returns the length in dwords of the command with this header; `None` if engines of `class` do not have it
+/// (V8-095..099; IVB-140; Mesa's gen125.xml for the width of the length fields).
 fn length(header: u32, class: EngineClass) -> Option<u32> {
     use EngineClass::{Compute, Copy, Render};
     let pipes = matches!(class, Render | Compute);

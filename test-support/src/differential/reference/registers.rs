@@ -21,8 +21,8 @@ pub struct Registers {
     pub values: BTreeMap<u32, u32>,
 }
 
-/// Offsets from the base that users of any engine may write (V8-181..184), limited to those that the grammar uses;
-/// below, the additional ones of render and compute engines and of the copy engine.
+/// Offsets from the base that users of any engine may write (V8-181..184), limited to those that the grammar uses.
+/// `USERS_OF_PIPES` (render and compute engines) and `USERS_OF_COPY` are the additional offsets.
 const USERS: [u32; 9] = [0x094, 0x0c0, 0x1fc, 0x21c, 0x3b4, 0x3b8, 0x3bc, 0x41c, 0x158];
 const USERS_OF_PIPES: [u32; 10] = [0x400, 0x404, 0x408, 0x40c, 0x410, 0x414, 0x418, 0x500, 0x504, 0x508];
 const USERS_OF_COPY: [u32; 2] = [0x200, 0x204];
@@ -34,7 +34,7 @@ impl Registers {
         matches!(self.class, EngineClass::Render | EngineClass::Compute)
     }
 
-    /// V8-181..184: returns whether the register is on the public list.
+    /// V8-181..184: returns whether the register is on the whitelist for users.
     fn on_the_list(&self, register: u32) -> bool {
         let Some(offset) = register.checked_sub(self.base) else { return false };
         match offset {

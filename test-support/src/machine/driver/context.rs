@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Contexts and their contents: images, rings, batches, commands.
+//! Contexts: images, rings, batches, and their submission.
 
 use super::{BATCHES, Driver, IMAGES, MEMIRQ, RINGS};
 use crate::context::{self, Context};
@@ -30,7 +30,7 @@ impl Driver {
         Global(self.base + offset)
     }
 
-    /// Contract K.1: writes an image with a ring that holds `commands` and with page tables at `root`.
+    /// Contract K.1: writes a context's image with page tables at `root`, and its ring with `commands`.
     fn write_context(&self, machine: &mut dyn Machine, id: u32, root: u64, commands: &[u32]) {
         let image = Self::image(id) + context::IMAGE;
         let mut words = Context::of(self.base + Self::ring(id), commands, root).image();
@@ -48,12 +48,12 @@ impl Driver {
         self.poke(machine, Self::ring(id), &mi::padded(commands));
     }
 
-    /// Registers a context with these commands, enables it, and waits for the completion message.
+    /// Registers a context that executes `commands`, enables it, and waits for SCHED_CONTEXT_MODE_DONE.
     pub fn submit(&mut self, machine: &mut dyn Machine, id: u32, class: u32, commands: &[u32]) {
         self.submit_process(machine, id, class, 0, commands);
     }
 
-    /// The same, with PPGTT page tables at `root`.
+    /// Same as [`Driver::submit`], with PPGTT page tables at `root`.
     pub fn submit_process(&mut self, machine: &mut dyn Machine, id: u32, class: u32, root: u64, commands: &[u32]) {
         self.write_context(machine, id, root, commands);
         let descriptor = context::descriptor(self.base + Self::image(id));
@@ -64,12 +64,12 @@ impl Driver {
         self.wait_event(machine, &[0x9000_1002, id, 1]);
     }
 
-    /// Disables a context; does not wait for completion.
+    /// Disables a context; does not wait for SCHED_CONTEXT_MODE_DONE.
     pub fn disable(&mut self, machine: &mut dyn Machine, id: u32) {
         self.tell(machine, 0x1001, &[id, 0]);
     }
 
-    /// Returns the source byte and the event's status byte of memory-based interrupts.
+    /// Returns the source byte and the status byte of an event from the page of memory-based interrupts.
     pub fn memirq(&self, machine: &mut dyn Machine, source: u64, event: u64) -> (u8, u8) {
         let mut byte = |offset| {
             let mut data = [0];

@@ -2,7 +2,7 @@
 //! A minimal driver in plain Rust that can submit work. It is written from the driver contract
 //! (`docs/spec/xe-driver-contract.md`) and accesses the card only through the transport under test.
 //!
-//! All its data structures are in guest memory, so that the card accesses them by the transport's DMA.
+//! All its data structures are in guest memory, so the card accesses them by the transport's DMA.
 
 pub mod context;
 pub mod pf;
@@ -33,13 +33,13 @@ const ADS: u64 = 0x1_0000;
 /// Both CT rings and their descriptors.
 pub const CTB: u64 = 0x2_0000;
 const LIST: u64 = 0x3_0000;
-/// Written by the batches of tests.
+/// Scratch memory that the batches of tests write.
 pub const SCRATCH: u64 = 0x4_0000;
 /// Memory-based interrupts (contract C.3).
 const MEMIRQ: u64 = 0x5_0000;
 const RINGS: u64 = 0x6_0000;
 const BATCHES: u64 = 0xa_0000;
-/// Room for 64 contexts.
+/// Space for 64 context images.
 const IMAGES: u64 = 0x10_0000;
 
 /// The driver of one function.
@@ -106,7 +106,8 @@ impl Driver {
         self.mail_while(machine, message, |_| ())
     }
 
-    /// The same, calling `meanwhile` while it waits. Repeats the request if a reset has cleared the mailbox.
+    /// Same as [`Driver::mail`], and calls `meanwhile` in each iteration of the wait. Repeats the request if a reset
+    /// has cleared the mailbox.
     fn mail_while(
         &self,
         machine: &mut dyn Machine,
@@ -114,7 +115,7 @@ impl Driver {
         mut meanwhile: impl FnMut(&mut dyn Machine),
     ) -> [u32; 4] {
         let mut first = 0;
-        eventually(&format!("the GuC answers function {}: {:#x}", self.function, message[0]), || {
+        eventually(&format!("the GuC's response to function {}: {:#x}", self.function, message[0]), || {
             if first == 0 {
                 for n in 0..4 {
                     let value = message.get(n as usize).copied().unwrap_or(0);
@@ -130,7 +131,7 @@ impl Driver {
         std::array::from_fn(|n| machine.register(self.function, MAILBOX + n as u32 * 4))
     }
 
-    /// Contract B.6: passes the addresses of the rings to the GuC, and enables them.
+    /// Contract B.6: passes the addresses of the rings to the GuC, and enables the rings.
     fn enable_rings(&mut self, machine: &mut dyn Machine) {
         self.poke(machine, CTB, &[0; ct::BYTES as usize / 4]);
         self.rings = Rings::default();
@@ -154,13 +155,13 @@ impl Driver {
         self.send(machine, &ct::fast_request(action, payload));
     }
 
-    /// Sends a request through the ring; returns the header of the response.
+    /// Sends a request through the ring; returns the HXG header of the response.
     pub fn ask(&mut self, machine: &mut dyn Machine, action: u32, payload: &[u32]) -> u32 {
         self.fence = self.fence % 0x7fff + 1;
         let fence = self.fence;
         self.send(machine, &ct::request(fence, action, payload));
         let mut answer = None;
-        eventually(&format!("the GuC answers {action:#x}"), || {
+        eventually(&format!("the GuC's response to {action:#x}"), || {
             self.receive(machine);
             answer = self.answers.iter().position(|answer| answer[0] >> 16 == fence).map(|n| self.answers.remove(n));
             answer.is_some()
@@ -168,7 +169,7 @@ impl Driver {
         answer.unwrap()[1]
     }
 
-    /// Reads all pending messages of the GuC from the ring.
+    /// Reads all pending messages from the GuC-to-host ring.
     pub fn receive(&mut self, machine: &mut dyn Machine) {
         let status = self.peek(machine, CTB + ct::G2H_DESCRIPTOR + ct::STATUS);
         assert_eq!(status, 0, "the GuC's CT descriptor has an error status");
@@ -184,7 +185,7 @@ impl Driver {
         self.rings = rings;
     }
 
-    /// Waits for this event and removes it from the list.
+    /// Waits for `event` and removes it from [`Driver::events`]; panics after [`PATIENCE`].
     pub fn wait_event(&mut self, machine: &mut dyn Machine, event: &[u32]) {
         let start = Instant::now();
         loop {
@@ -206,7 +207,7 @@ impl Driver {
     }
 }
 
-/// A VF's resources as reported to it.
+/// A VF's resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// First address of its GGTT range.
@@ -222,13 +223,12 @@ pub struct Share {
 }
 
 impl Driver {
-    /// A VF's driver without prior knowledge: it queries its resources (contract C.1), maps its memory and enables its
-    /// rings.
+    /// Returns a VF's driver after querying its resources (contract C.1), mapping its memory and enabling its rings.
     pub fn vf(machine: &mut dyn Machine, function: u8) -> Self {
         Self::vf_while(machine, function, |_| ())
     }
 
-    /// The same for a VF that may be in reset; the PF's driver completes the reset.
+    /// Same as [`Driver::vf`] for a VF that may be in reset; `pf` performs the PF's part of the reset.
     pub fn vf_led(machine: &mut dyn Machine, function: u8, pf: &mut Driver) -> Self {
         Self::vf_while(machine, function, |machine| pf.lead_resets(machine))
     }
@@ -267,5 +267,5 @@ impl Driver {
     }
 }
 
-/// Source number of the GuC for memory-based interrupts.
+/// Source index of the GuC for memory-based interrupts.
 const GUC_SOURCE: u64 = 25;

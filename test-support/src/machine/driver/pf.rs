@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The parts of the driver that only the PF has: interrupts by registers, provisioning of VFs, handling of VF resets.
+//! PF-only operations of the driver: register-based interrupts, provisioning of VFs, handling of VF resets.
 
 use super::context::COPY;
 use super::{Driver, GGTT, LIST, MAILBOX, SCRATCH, SUCCESS, Share};
@@ -8,10 +8,10 @@ use crate::machine::bus;
 use crate::machine::transport::Machine;
 use crate::mi::{self, Global};
 
-/// LMEM_CFG: address of the LMTT, and its enable bit.
+/// LMEM_CFG: LMTT address and enable bit.
 const LMEM_CFG: u32 = 0xcf58;
 const LMTT_PAGE: u64 = 2 << 20;
-/// Bytes of a VF's LMTT.
+/// Size of a VF's LMTT in bytes.
 const LMTT_BYTES: u64 = 64 << 10;
 /// Device address of the LMTT's directory, in local memory of the PF.
 const LMTT: u64 = 256 << 20;
@@ -158,7 +158,7 @@ impl Driver {
         self.wait_event(machine, &[0x9000_7001, 77]);
     }
 
-    /// Assigns the GGTT entries of the VF's range to it, with no address.
+    /// Assigns the GGTT entries of the VF's range to the VF, with address 0.
     fn assign(&self, machine: &mut dyn Machine, vf: u8) {
         let share = share_of(vf);
         let entry = u64::from(vf) << 2 | 1;
@@ -178,7 +178,7 @@ impl Driver {
         assert_eq!(self.ask(machine, 0x5506, &[vf.into(), 5]), SUCCESS, "FLR_FINISH");
     }
 
-    /// Performs the PF's part of the reset of each VF for which a notification is pending: a VF's VMM resets its
+    /// Performs the PF's part of the reset of each VF for which a notification is pending. A VF's VMM resets the
     /// function when it exits.
     pub fn lead_resets(&mut self, machine: &mut dyn Machine) {
         self.receive(machine);
@@ -193,11 +193,11 @@ impl Driver {
         self.wait_event(machine, &[0x9000_5106, vf.into(), 1]);
     }
 
-    /// Clears local memory from device address `from` with the copy engine, as xe does: the PF's mapping of its own BAR
-    /// does not show the memory assigned to a VF.
+    /// Clears local memory from device address `from` with the copy engine, as xe does. The PF's BAR mapping does not
+    /// show memory that is assigned to a VF.
     fn wipe(&mut self, machine: &mut dyn Machine, from: u64, bytes: u64) {
         let pages = 0..bytes / LARGE_PAGE;
-        // Three levels with one entry each in the upper two, and large pages in the last.
+        // Three levels: one entry in each of the upper two, large pages in the last.
         for level in 0..2 {
             machine.set_bar64(0, 2, TABLES + level * 0x1000, (TABLES + (level + 1) * 0x1000) | 3);
         }
@@ -222,7 +222,7 @@ impl Driver {
         self.peek(machine, DONE + 8)
     }
 
-    /// Runs commands that end by storing the ID of their context, and waits for that store.
+    /// Runs commands that finally store the context's ID at [`DONE`], and waits for that store.
     fn run(&mut self, machine: &mut dyn Machine, root: u64, commands: &[u32]) {
         let id = self.next_context;
         self.next_context += 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Starting the GuC by the PF's driver.
+//! Start of the GuC by the PF's driver.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use super::{ADS, Driver, FIRMWARE, PF_BASE};
 use crate::firmware;
 use crate::machine::transport::{Machine, PATIENCE};
 
-/// Engine instances by GuC class, after the card's fuses (contract K.3): render, video, video enhancement, copy,
+/// Engine instances that the card's fuses enable, by GuC class (contract K.3): render, video, video enhancement, copy,
 /// compute.
 const ENGINES: [&[u8]; 5] = [&[0], &[0, 2], &[0, 1], &[0], &[0, 1, 2, 3]];
 
@@ -45,7 +45,7 @@ impl Driver {
         assert_eq!(
             machine.register(0, firmware::DMA_CTRL) & 1,
             0,
-            "the DMA is still busy after its write has been answered"
+            "the DMA is still busy after the reply to the write that started it"
         );
         machine.register(0, firmware::STATUS)
     }
