@@ -2,7 +2,7 @@
 //! A hostile guest attacks the whole card. Regardless of the guest's writes, the card must not panic, hang, leak
 //! memory, or access memory outside the guest's, and must work again after a reset.
 //!
-//! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first seed.
+//! `ARCTIC_HOSTILE_CASES` sets the number of random cases, `ARCTIC_HOSTILE_SEED` the first seed.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod bench;
@@ -225,7 +225,7 @@ fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
 fn random_attacks() {
     let mut bench = Bench::new();
     let registers = listing(&bench);
-    let (first, cases) = (setting("HOSTILE_SEED", 1), setting("HOSTILE_CASES", 150));
+    let (first, cases) = (setting("ARCTIC_HOSTILE_SEED", 1), setting("ARCTIC_HOSTILE_CASES", 150));
     let mut warm = None;
     for seed in first..first + cases {
         let mut random = Random::new(seed);
@@ -239,7 +239,7 @@ fn random_attacks() {
             bench.works();
         }));
         if let Err(panic) = case {
-            println!("reproduce with HOSTILE_SEED={seed} HOSTILE_CASES=1");
+            println!("reproduce with ARCTIC_HOSTILE_SEED={seed} ARCTIC_HOSTILE_CASES=1");
             resume_unwind(panic);
         }
         // Resident memory may grow by the memory that guests have written, but not more.
@@ -280,7 +280,7 @@ fn workers_and_accesses_at_once() {
         let registers = listing(&bench);
         let _workers = Workers::start(bench.card.clone(), 3).unwrap();
         let mut random = Random::new(3);
-        let end = Instant::now() + Duration::from_millis(setting("HOSTILE_STRESS_MS", 1500));
+        let end = Instant::now() + Duration::from_millis(setting("ARCTIC_HOSTILE_STRESS_MS", 1500));
         while Instant::now() < end {
             bench.revive();
             for _ in 0..200 {

@@ -89,7 +89,7 @@ fn workers_and_resets_at_once() {
         })
     };
     let mut random = Random::new(13);
-    let end = Instant::now() + Duration::from_millis(setting("HOSTILE_STRESS_MS", 2000));
+    let end = Instant::now() + Duration::from_millis(setting("ARCTIC_HOSTILE_STRESS_MS", 2000));
     let mut attacks = 0;
     while Instant::now() < end {
         attack(&mut bench, &mut random, &registers);

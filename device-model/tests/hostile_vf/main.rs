@@ -3,7 +3,7 @@
 //! able to read or write data of other functions, get more engine time than its quantum allows, or make the card panic,
 //! hang or leak memory.
 //!
-//! `HOSTILE_CASES` sets the number of random cases, `HOSTILE_SEED` the first seed.
+//! `ARCTIC_HOSTILE_CASES` sets the number of random cases, `ARCTIC_HOSTILE_SEED` the first seed.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod aim;
@@ -180,13 +180,15 @@ fn random_attacks(mapped: bool, driver: bool) {
     fill(&bench);
     works(&mut bench, EngineClass::Copy);
     let registers = listing(&bench);
-    let (first, cases) = (setting("HOSTILE_SEED", 1), setting("HOSTILE_CASES", 40));
+    let (first, cases) = (setting("ARCTIC_HOSTILE_SEED", 1), setting("ARCTIC_HOSTILE_CASES", 40));
     let mut warm = None;
     for seed in first..first + cases {
         let mut random = Random::new(seed ^ u64::from(mapped) << 32 ^ u64::from(driver) << 33);
         let done = catch_unwind(AssertUnwindSafe(|| case(&mut bench, &mut random, &registers, &watchdog)));
         if let Err(panic) = done {
-            println!("reproduce with HOSTILE_SEED={seed} HOSTILE_CASES=1; mapped {mapped}, PF driver {driver}");
+            println!(
+                "reproduce with ARCTIC_HOSTILE_SEED={seed} ARCTIC_HOSTILE_CASES=1; mapped {mapped}, PF driver {driver}"
+            );
             resume_unwind(panic);
         }
         if seed == first + 8 {

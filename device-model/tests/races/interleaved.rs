@@ -18,11 +18,11 @@ use crate::driver::{Driver, Processor};
 const TURNS: u64 = 600;
 
 fn cases(what: &str, default: u64, case: impl Fn(&mut Random)) {
-    let (first, count) = (setting("RACES_SEED", 1), setting("RACES_CASES", default));
+    let (first, count) = (setting("ARCTIC_RACES_SEED", 1), setting("ARCTIC_RACES_CASES", default));
     for seed in first..first + count {
         let mut random = Random::new(seed);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| case(&mut random))) {
-            println!("{what}: reproduce with RACES_SEED={seed} RACES_CASES=1");
+            println!("{what}: reproduce with ARCTIC_RACES_SEED={seed} ARCTIC_RACES_CASES=1");
             resume_unwind(panic);
         }
     }

@@ -84,7 +84,7 @@ impl Watchdog {
 }
 
 fn duration() -> Duration {
-    Duration::from_millis(setting("RACES_MS", 1500))
+    Duration::from_millis(setting("ARCTIC_RACES_MS", 1500))
 }
 
 /// A driver and two more vCPUs use one VF; a driver and another vCPU use a second VF, which the host resets repeatedly;

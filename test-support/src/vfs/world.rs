@@ -288,7 +288,7 @@ impl log::Log for Count {
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
             LINES.set(LINES.get() + 1);
-            if std::env::var_os("HOSTILE_LOG").is_some() {
+            if std::env::var_os("ARCTIC_HOSTILE_LOG").is_some() {
                 println!("{}: {}", record.level(), record.args());
             }
         }
