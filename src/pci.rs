@@ -87,8 +87,10 @@ pub trait PciDevice: Send + Sync {
     /// Writes BAR `bar` at `offset`, 1 to 8 bytes.
     fn write_bar(&self, bar: u8, offset: u64, data: &[u8]);
 
-    /// The ranges of a BAR that may be mapped into the guest; constant while the function exists. Trapped accesses to
-    /// these ranges are supported as well.
+    /// The ranges of a BAR that may be mapped into the guest. Trapped accesses to these ranges are supported as well.
+    /// Constant while the function exists, except for the LMEM BAR of a VF with a guest of its own
+    /// ([`Topology::Split`](crate::Topology::Split)): the range has the size of the VF's local memory, which the PF
+    /// can change.
     fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>>;
 
     /// The registers for which a VMM may register ioeventfds.
@@ -103,7 +105,7 @@ pub trait PciDevice: Send + Sync {
 /// Delivers the interrupts of one function, which has one MSI vector. The card has neither INTx nor MSI-X.
 pub trait MsiSink: Send + Sync {
     /// MSI was enabled with this message, its message was changed, or MSI was disabled (`None`). Called on the thread
-    /// that wrote configuration space, before the write returns. For KVM: sets the route of the irqfd's GSI.
+    /// that wrote configuration space or reset the function, before the write or reset returns. For KVM: sets the route of the irqfd's GSI.
     fn route(&self, message: Option<MsiMessage>) {
         let _ = message;
     }

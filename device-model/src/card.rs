@@ -232,7 +232,8 @@ impl Card {
             Request::LookAtDoorbells => self.kick_guc(function.bit()),
             Request::StartGucDma => self.guc_for(function).start_dma(&self.gt),
             Request::Reset(domains) => {
-                // Requests deferred before the reset are executed before it.
+                // Requests deferred before the reset are executed before it, unless a worker is executing one: it and
+                // those behind it then race with the reset, as on hardware.
                 while self.carry_out_deferred() {}
                 self.reset_domains(domains);
             }

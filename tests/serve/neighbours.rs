@@ -113,7 +113,7 @@ fn ask_and_answer(mut pf: Raw, delay: Duration, seconds: u64) -> usize {
 }
 
 /// The GuC reads a client's memory, dword by dword, with its lock held. With fast and with slow replies, resets of
-/// VF 1, which need the GuC, are delayed by less than a second in total.
+/// VF 1, which need the GuC, are delayed by less than the limit each, and by less than twice the limit in total.
 #[test]
 fn a_client_that_is_asked_without_end() {
     for delay in [0, 1500, 9000].map(Duration::from_micros) {

@@ -20,11 +20,12 @@ pub enum Kind {
     CatError,
     /// An engine was reset because of a context of the VF.
     EngineReset,
-    /// A page fault.
+    /// A page fault. Never counted: DG2's driver does not enable recoverable page faults, which the model lacks.
     PageFault,
     /// A notification to the GuC (GUC_HOST_INTERRUPT) for the mailbox or CT buffer; in microseconds.
     HostToGuc,
-    /// An interrupt raised by a context of the VF; in microseconds.
+    /// An interrupt raised by a context of the VF; in microseconds. The model stores the threshold and never counts the
+    /// event.
     Interrupt,
     /// A doorbell ring that the GuC had to handle; in microseconds.
     Doorbell,
