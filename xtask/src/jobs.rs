@@ -155,7 +155,7 @@ pub const JOBS: &[Job] = &[
     },
     Job {
         name: "loaded-boot",
-        minutes: 75,
+        minutes: 45,
         tests: "20 boots of two VFs in separate guests, with 6 busy threads per core",
         paths: &[],
         steps: &[
