@@ -2,7 +2,6 @@
 //! Parses arbitrary text as card files.
 #![no_main]
 
-
 use arctic_test_support::harness::card_file;
 use libfuzzer_sys::fuzz_target;
 

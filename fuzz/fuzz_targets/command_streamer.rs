@@ -2,7 +2,6 @@
 //! Executes commands from the ring and from privileged and non-privileged batches, of the PF and of a VF.
 #![no_main]
 
-
 use arctic_test_support::harness::command_streamer;
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,6 @@
 //! Loads context images that no engine has saved, of the PF and of a VF.
 #![no_main]
 
-
 use arctic_test_support::harness::context_images;
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,6 @@
 //! Accesses configuration spaces and BARs of the PF and of VFs of a complete card, in any order.
 #![no_main]
 
-
 use arctic_test_support::harness::functions;
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,6 @@
 //! Sends messages and descriptors of a client over its socket; engines access the memory that the client maps.
 #![no_main]
 
-
 use arctic_test_support::harness::vfio_user;
 use libfuzzer_sys::fuzz_target;
 

@@ -69,6 +69,13 @@ enum Command {
     },
 }
 
+impl Command {
+    /// Whether the command runs a card, in this process or in one that it starts.
+    fn runs_a_card(&self) -> bool {
+        matches!(self, Command::Boot(_) | Command::Igt(_) | Command::Serve(_))
+    }
+}
+
 /// Runs the program: parses the command line, executes the command, and reports an error as one sentence. A closed
 /// output pipe (`| head`) is not an error; the exit status is 0.
 pub fn run() -> ExitCode {
@@ -77,7 +84,7 @@ pub fn run() -> ExitCode {
         Ok(arguments) => arguments,
         Err(help_or_mistake) => return clap_text(&help_or_mistake),
     };
-    if matches!(arguments.command, Command::Boot(_) | Command::Igt(_) | Command::Serve(_))
+    if arguments.command.runs_a_card()
         && let Err(error) = crate::scheduling::request_short_slice()
     {
         log::info!("the default time slice applies: {error}");
@@ -129,6 +136,15 @@ mod tests {
     use clap::error::ErrorKind;
 
     use super::*;
+
+    #[test]
+    fn commands_that_run_a_card() {
+        let runs = |line: &str| Arguments::try_parse_from(line.split(' ')).unwrap().command.runs_a_card();
+        assert!(
+            ["arctic boot", "arctic igt --list bat.txt", "arctic serve --card small --dir run"].into_iter().all(runs)
+        );
+        assert!(!["arctic status run", "arctic fidelity"].into_iter().any(runs));
+    }
 
     #[test]
     fn the_command_line_is_sound_and_each_command_has_an_example() {
