@@ -153,43 +153,42 @@ fn pages_to_check(part: &Mapping, number: u32) -> impl Iterator<Item = usize> + 
 mod tests {
     use super::*;
 
-    /// Covers a function that responds successfully, one that does not clear its memory, and one without a success
-    /// response.
+    /// Covers a function that responds successfully, one that clears only the first of two parts, and one without a
+    /// success response.
     #[test]
     fn a_reset_is_checked() {
         let folder = tempfile::tempdir().unwrap();
-        let file = |name: &str, len: usize| {
+        let file = |name: &str, offset: usize, len: usize| {
             let path = folder.path().join(name);
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).unwrap();
-            file.set_len(len as u64).unwrap();
-            Mapping::new(&file, 0, len).unwrap()
+            let end = (offset + len) as u64;
+            file.set_len(file.metadata().unwrap().len().max(end)).unwrap();
+            Mapping::new(&file, offset as u64, len).unwrap()
         };
-        let bars = || (file("resource0", MAILBOX + PAGE), file("resource2", 4 * PAGE));
+        let registers = || file("resource0", 0, MAILBOX + PAGE);
+        let part = |index: usize| file("resource2", index * 2 * PAGE, 2 * PAGE);
         let reset = folder.path().join("reset");
-        let checked = |mailbox: u32, clears: bool| {
+        let checked = |mailbox: u32, cleared: usize| {
             thread::scope(|scope| {
                 // The card: after the notification it clears memory, then responds.
                 let card = scope.spawn(|| {
-                    let (registers, memory) = bars();
+                    let registers = registers();
                     while registers.read_u32(DOORBELL) == 0 {
                         thread::yield_now();
                     }
-                    if clears {
-                        memory.write(&[0; 4 * PAGE]);
-                    }
+                    (0..cleared).for_each(|index| part(index).write(&[0; 2 * PAGE]));
                     registers.write_u32(DOORBELL, 0);
                     registers.write_u32(MAILBOX, mailbox);
                 });
-                let (registers, memory) = bars();
-                let result = cycle(&registers, &mut [memory], &reset, 3, Duration::from_millis(200));
+                let result = cycle(&registers(), &mut [part(0), part(1)], &reset, 3, Duration::from_millis(200));
                 card.join().unwrap();
                 result.map(drop).map_err(|error| error.to_string())
             })
         };
-        assert_eq!(checked(SUCCESS, true), Ok(()));
+        assert_eq!(checked(SUCCESS, 2), Ok(()));
         assert_eq!(std::fs::read_to_string(&reset).unwrap(), "1");
-        assert_eq!(checked(SUCCESS, false).unwrap_err(), "local memory at 0x3000 holds 0x30000003001 after the reset");
-        let unanswered = checked(0xe000_0000, true).unwrap_err();
+        assert_eq!(checked(SUCCESS, 1).unwrap_err(), "local memory at 0x3000 holds 0x31000001001 after the reset");
+        let unanswered = checked(0xe000_0000, 2).unwrap_err();
         assert!(unanswered.contains("no response"), "{unanswered}");
     }
 }
