@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use arctic_device_model::card::{Card, GGTT_WINDOW};
 use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::{DmaFault, Function};
-use arctic_test_support::ct;
 use arctic_test_support::mi::{self, Global, Reg};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Trap;
+use arctic_test_support::{ct, in_time};
 
 /// Guest address of the PF's BAR, which the VFs' BARs follow.
 const BARS: u64 = 0x40_0000_0000;
@@ -114,7 +114,7 @@ fn an_engine_that_writes_registers_of_its_own_card() {
             let start = Instant::now();
             bench.attacker.submit(1, EngineClass::Copy, &job);
             bench.work(60);
-            assert!(start.elapsed() < 4 * PATIENCE, "{function:?} {target:#x}: {:?}", start.elapsed());
+            assert!(start.elapsed() < in_time!(4 * PATIENCE), "{function:?} {target:#x}: {:?}", start.elapsed());
             assert!(
                 vmm.accesses.load(Ordering::SeqCst) > before,
                 "{function:?} {target:#x}: the engine did not access the BAR"
@@ -170,7 +170,7 @@ fn a_guc_whose_rings_are_registers_of_its_own_card() {
                 vmm.accesses.load(Ordering::SeqCst) > before,
                 "{function:?} {target:#x}: the GuC did not access the BAR"
             );
-            assert!(start.elapsed() < 12 * PATIENCE, "{function:?} {target:#x}: {:?}", start.elapsed());
+            assert!(start.elapsed() < in_time!(12 * PATIENCE), "{function:?} {target:#x}: {:?}", start.elapsed());
             vmm.late.lock().unwrap().drain(..).for_each(|thread| thread.join().expect("a card access must not panic"));
             bench.card.reset_function(ATTACKER);
             bench.work(40);

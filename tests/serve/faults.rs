@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use arctic_gpu::vfio_user::wire::{HEADER_LEN, command};
 use arctic_test_support::client::*;
+use arctic_test_support::in_time;
 use rustix::fs::{MemfdFlags, memfd_create};
 use vmm_sys_util::tempdir::TempDir;
 
@@ -45,7 +46,7 @@ fn ends(served: Served, dir: &Path, signal: i32) {
     let (code, text) = served.end(signal);
     let took = start.elapsed();
     assert_eq!(code, Some(0), "{text}");
-    assert!(took < IN_ORDER, "{took:?}");
+    assert!(took < in_time!(IN_ORDER), "{took:?}");
     let report: serde_json::Value = serde_json::from_slice(&std::fs::read(dir.join("report.json")).unwrap()).unwrap();
     assert!(report["trapped"]["config"].is_u64());
     assert_eq!(left(dir), LEFT);
@@ -117,7 +118,7 @@ fn a_vmm_that_is_killed() {
             let mut raw = next_client(dir.as_path());
             assert_eq!(vendor(&mut raw), 0x56c0_8086, "{state}");
             assert!(!raw.spins(), "{state}: the killed VMM's batch still runs");
-            assert!(killed.elapsed() < Duration::from_secs(3), "{state}, {round}: {:?}", killed.elapsed());
+            assert!(killed.elapsed() < in_time!(Duration::from_secs(3)), "{state}, {round}: {:?}", killed.elapsed());
             assert_eq!(
                 [0, 8].map(|at| raw.read_u32(LMEM, DATA + at)),
                 [0, 0],
@@ -142,7 +143,7 @@ fn a_second_client_is_refused_at_once() {
         let mut second = std::os::unix::net::UnixStream::connect(dir.as_path().join("pf.sock")).unwrap();
         second.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         assert!(matches!(second.read(&mut [0; 1]), Ok(0)));
-        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+        assert!(start.elapsed() < in_time!(Duration::from_secs(1)), "{:?}", start.elapsed());
         assert_eq!(vendor(&mut first), 0x56c0_8086);
     }
     // The same after the first client has sent a partial message.
@@ -261,8 +262,8 @@ fn a_client_that_never_answers_cannot_hold_up_the_others() {
     let asked = raw.questions.len();
     println!("{asked} requests in {rounds} rounds; longest delay {longest:?}, total {held_up:?}");
     assert!(asked >= 2, "fewer than two DMA requests");
-    assert!(longest < Duration::from_millis(700), "{longest:?}");
-    assert!(held_up < Duration::from_millis(1200), "{held_up:?} of {MEASURED:?}");
+    assert!(longest < in_time!(Duration::from_millis(700)), "{longest:?}");
+    assert!(held_up < in_time!(Duration::from_millis(1200)), "{held_up:?} of {MEASURED:?}");
     // The client replies again, and the engine waits for its replies again.
     std::thread::sleep(Duration::from_secs(1));
     raw.questions.clear();

@@ -18,7 +18,7 @@ pub struct Job {
     pub paths: &'static [&'static str],
     /// Command lines.
     #[serde(skip)]
-    steps: &'static [&'static str],
+    pub steps: &'static [&'static str],
 }
 
 /// Paths of the device model and its transports, on which all guests depend.
@@ -97,6 +97,17 @@ pub const JOBS: &[Job] = &[
         ],
     },
     Job {
+        name: "in-time",
+        minutes: 2,
+        tests: "time limits for a server with a hostile or killed client (an idle host)",
+        paths: &["src/vfio_user/", "src/dma", "tests/serve/", "tests/security/"],
+        steps: &[
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test serve -- --test-threads 1 neighbours:: faults::",
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test security -- --test-threads 1 own_bars",
+            "cargo test --release --package arctic-gpu --features long-tests --lib -- --test-threads 1 vfio_user::tests",
+        ],
+    },
+    Job {
         name: "vfs-guests",
         minutes: 2,
         tests: "seven VFs in the PF's guest; three guests that share a card",
@@ -149,7 +160,7 @@ pub const JOBS: &[Job] = &[
         paths: &[],
         steps: &[
             "cargo build --release",
-            "cargo run --release -p arctic-guest-tests --example loaded_host -- --threads 10 --runs 1 -- \
+            "cargo run --release -p arctic-guest-tests --example loaded_host -- --threads 10 --runs 1 --timeout 7200 -- \
              target/release/arctic boot --vfs 14 --timeout 900 --run 'arctic guest flr'",
         ],
     },
