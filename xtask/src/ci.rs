@@ -7,14 +7,15 @@ use crate::jobs::{JOBS, Job};
 use crate::{git, step};
 
 /// Steps that run for every change. They share one target directory and one profile, so nothing is built twice.
-const STEPS: &[&str] = &[
+pub const STEPS: &[&str] = &[
     "cargo fmt --all --check",
+    "cargo fmt --manifest-path fuzz/Cargo.toml --check",
     "cargo xtask spdx",
     "cargo xtask words",
     "cargo xtask tools typos cargo-deny",
     "target/tools/typos/bin/typos",
-    "target/tools/cargo-deny/bin/cargo-deny check bans licenses sources",
-    "target/tools/cargo-deny/bin/cargo-deny --manifest-path fuzz/Cargo.toml check bans licenses sources",
+    "target/tools/cargo-deny/bin/cargo-deny --locked --workspace check bans licenses sources",
+    "target/tools/cargo-deny/bin/cargo-deny --locked --manifest-path fuzz/Cargo.toml check bans licenses sources",
     "cargo clippy --release --workspace --all-targets --quiet -- -D warnings",
     "RUSTDOCFLAGS=-Dwarnings cargo doc --release --workspace --no-deps --quiet",
     "cargo test --release --workspace --no-run --quiet",

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 
 use crate::{root, step};
 
@@ -35,16 +35,20 @@ const TOOLS: &[Tool] = &[
 
 /// Installs the named tools, except those already installed in the version of the table.
 pub fn install(names: &[String]) -> Result<()> {
-    for name in names {
-        let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else {
-            let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
-            bail!("there is no tool {name}; the tools are {}", known.join(", "));
-        };
-        if !tool.is_installed() {
-            step(&tool.command())?;
-        }
+    let tools = names.iter().map(|name| find(name)).collect::<Result<Vec<_>>>()?;
+    for tool in tools.into_iter().filter(|tool| !tool.is_installed()) {
+        step(&tool.command()).with_context(|| match tool.registry {
+            Registry::PyPi => format!("cannot install {}, which needs pip (apt-get install python3-pip)", tool.name),
+            Registry::CratesIo { .. } => format!("cannot install {}", tool.name),
+        })?;
     }
     Ok(())
+}
+
+fn find(name: &str) -> Result<&'static Tool> {
+    let known = || TOOLS.iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
+    let tool = TOOLS.iter().find(|tool| tool.name == name);
+    tool.with_context(|| format!("there is no tool {name}; the tools are {}", known()))
 }
 
 impl Tool {
@@ -63,12 +67,56 @@ impl Tool {
         match registry {
             Registry::CratesIo { options } => {
                 format!(
-                    "cargo install --quiet --locked --root target/tools/{name} --version ={version} {options} {name}"
+                    "cargo install --quiet --locked --force --root target/tools/{name} --version ={version} {options} {name}"
                 )
             }
             Registry::PyPi => {
-                format!("python3 -m pip install --quiet --upgrade --target target/tools/{name} {name}=={version}")
+                format!(
+                    "python3 -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps --upgrade \
+                     --target target/tools/{name} {name}=={version}"
+                )
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ci, jobs};
+
+    #[test]
+    fn an_unknown_tool_is_reported_before_any_is_installed() {
+        let error = install(&["cargo-deny".into(), "typo-finder".into()]).unwrap_err().to_string();
+        assert_eq!(error, "there is no tool typo-finder; the tools are typos, cargo-deny, mdbook");
+    }
+
+    /// Each step that runs a tool comes after a step that installs it.
+    #[test]
+    fn steps_install_the_tools_that_they_run() {
+        for steps in jobs::JOBS.iter().map(|job| job.steps).chain([ci::STEPS]) {
+            let mut installed: Vec<&str> = Vec::new();
+            for line in steps {
+                if let Some(names) = line.strip_prefix("cargo xtask tools ") {
+                    installed.extend(names.split(' ').map(|name| find(name).unwrap().name));
+                } else if let Some(path) = line.strip_prefix("target/tools/") {
+                    let name = path.split('/').next().unwrap();
+                    assert!(path.starts_with(&format!("{name}/bin/{name}")) && installed.contains(&name), "{line}");
+                }
+            }
+        }
+    }
+
+    /// The book has a chapter for each document, and a document for each chapter: mdbook does not report the former.
+    #[test]
+    fn the_summary_of_the_book_lists_every_document() {
+        let docs = root().join("docs");
+        let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+        let mut listed: Vec<&str> = summary.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        listed.sort_unstable();
+        let mut documents = crate::git(&["ls-files", "docs/*.md"]).unwrap();
+        documents.retain(|path| path != "docs/SUMMARY.md");
+        documents.sort_unstable();
+        assert_eq!(listed.iter().map(|path| format!("docs/{path}")).collect::<Vec<_>>(), documents);
     }
 }
