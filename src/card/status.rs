@@ -106,7 +106,9 @@ impl FunctionStatus {
             (true, false, _) => "no client",
             (true, true, Some(State::Paused { .. })) => "paused",
             (true, true, Some(State::Stopped)) => "stopped",
-            (true, true, Some(State::ResetPending | State::Resetting)) => "in reset",
+            (true, true, Some(State::Emptying | State::ResetPending | State::Resetting | State::Clearing)) => {
+                "in reset"
+            }
             (true, true, _) if !self.bus_master => "no driver",
             (true, true, _) if self.gpu.on.is_empty() => "idle",
             (true, true, _) => "working",
@@ -179,6 +181,30 @@ impl fmt::Display for Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A VF is shown as "in reset" in every state of an FLR. The FLR also clears Bus Master Enable, so the state in the
+    /// GuC takes precedence over "no driver".
+    #[test]
+    fn every_flr_state_is_shown_as_in_reset() {
+        for state in [State::Emptying, State::ResetPending, State::Resetting, State::Clearing] {
+            for bus_master in [false, true] {
+                let function = FunctionStatus {
+                    gpu: status::FunctionStatus {
+                        function: 1,
+                        state: Some(state),
+                        ..status::FunctionStatus::default()
+                    },
+                    enabled: true,
+                    connected: true,
+                    bus_master,
+                    guest_sections: 0,
+                    trapped: TrappedCounts::default(),
+                    memory_bytes: 0,
+                };
+                assert_eq!(function.state(), "in reset", "{state:?}, bus mastering: {bus_master}");
+            }
+        }
+    }
 
     #[test]
     fn the_table_lists_resources_by_function() {
