@@ -19,16 +19,17 @@ const MIB: u64 = 1 << 20;
 pub struct Status {
     /// Name of the card.
     pub card: String,
-    /// "together", "split" or "provisioned".
+    /// Name of the [`Topology`](super::Topology): "native", "together", "split" or "provisioned". The JSON key keeps
+    /// the former name.
     #[serde(rename = "arrangement")]
     pub topology: String,
     /// Seconds since the card was powered on.
     pub uptime_seconds: f64,
-    /// Number of virtual functions that the card offers.
+    /// TotalVFs of the SR-IOV capability.
     pub total_vfs: u8,
     /// Number of virtual functions that are enabled.
     pub enabled_vfs: u8,
-    /// Resident set size of the program in bytes, including mapped guest memory.
+    /// Resident set size of the process in bytes, including mapped guest memory.
     pub resident_bytes: u64,
     /// The functions: the PF, then the VFs by number.
     pub functions: Vec<FunctionStatus>,
@@ -48,7 +49,7 @@ pub struct FunctionStatus {
     pub connected: bool,
     /// Whether its driver has enabled bus mastering.
     pub bus_master: bool,
-    /// Number of guest memory sections mapped by its VMM.
+    /// Number of guest memory regions that its VMM has mapped for DMA.
     pub guest_sections: usize,
     /// Trapped accesses so far.
     pub trapped: TrappedCounts,
@@ -100,6 +101,8 @@ impl FunctionStatus {
         name(self.gpu.function)
     }
 
+    /// Returns the state shown in the table: "absent" while VF Enable is not set for the VF, "no driver" while bus
+    /// mastering is disabled, which a driver enables when it binds.
     fn state(&self) -> &'static str {
         match (self.enabled, self.connected, self.gpu.state) {
             (false, _, _) => "absent",
@@ -120,7 +123,7 @@ fn name(function: u8) -> String {
     if function == 0 { "pf".into() } else { format!("vf{function}") }
 }
 
-/// Formats a size in bytes.
+/// Formats a size given in bytes, in MiB rounded up; "-" if it is 0.
 fn size(bytes: u64) -> String {
     match bytes {
         0 => "-".into(),
@@ -128,7 +131,8 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// Formats a limit; 0 means no limit.
+/// Formats a limit; "-" if it is 0. For the PF, 0 means no limit. For a VF, 0 contexts means not provisioned, and an
+/// execution quantum of 0 means no limit.
 fn limit(value: u32, unit: &str) -> String {
     if value == 0 { "-".into() } else { format!("{value}{unit}") }
 }
@@ -149,17 +153,17 @@ impl fmt::Display for Status {
             );
             writeln!(f, "{}", line.trim_end())
         };
-        row(["FUNCTION", "STATE", "LOCAL", "GLOBAL", "CONTEXTS", "SLICE", "ENGINES", "TRAPPED", "MEMORY"]
+        row(["FUNCTION", "STATE", "LMEM", "GGTT", "CONTEXTS", "QUANTUM", "ENG TIME", "TRAPPED", "HOST MEM"]
             .map(Into::into))?;
         // VFs that are neither enabled nor connected are omitted.
         let shown = |function: &&FunctionStatus| function.enabled || function.connected || function.gpu.function == 0;
         for function in self.functions.iter().filter(shown) {
-            // In this topology the program acts as the PF driver.
+            // In this topology the card performs the tasks of the PF driver.
             let itself = function.gpu.function == 0 && topology == Topology::Provisioned.name();
             let VfConfig { local_memory, ggtt_size, contexts, scheduling, .. } = function.gpu.quota.unwrap_or_default();
             row([
                 function.name(),
-                if itself { "program" } else { function.state() }.into(),
+                if itself { "built-in" } else { function.state() }.into(),
                 size(local_memory),
                 size(ggtt_size),
                 format!("{}/{}", function.gpu.contexts, limit(contexts.count, "")),
@@ -174,7 +178,7 @@ impl fmt::Display for Status {
             format!("{} {on}", engine.engine)
         };
         let engines: Vec<_> = self.engines.iter().map(engine).collect();
-        writeln!(f, "engines: {}", if engines.is_empty() { "the GuC is in reset".into() } else { engines.join(", ") })
+        writeln!(f, "engines: {}", if engines.is_empty() { "GuC not running".into() } else { engines.join(", ") })
     }
 }
 

@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 
-/// Errors of writing to stdout.
+/// An error in writing to stdout.
 #[derive(Debug, thiserror::Error)]
 pub enum Unwritten {
     /// The pipe was closed by its reader (`| head`): the command ends without a message, with exit status 0 (see
@@ -38,7 +38,7 @@ pub fn line(text: impl Display) -> Result<(), Unwritten> {
     print(format_args!("{text}\n"))
 }
 
-/// Prints `text` for a command that reports the result of a run by its exit status: a closed pipe is not an error.
+/// Prints `text`; a closed pipe is not an error. For commands that report the result of a run by their exit status.
 pub fn print_if_read(text: impl Display) -> Result<(), Unwritten> {
     match print(text) {
         Err(Unwritten::Closed) => Ok(()),
@@ -73,11 +73,11 @@ impl Write for Stdout {
 }
 
 fn marked(error: io::Error) -> io::Error {
-    // Retried by `write_all`.
+    // `write_all` retries a write that fails with `Interrupted`, so this error does not reach the command.
     if error.kind() == ErrorKind::Interrupted { error } else { io::Error::new(error.kind(), Unwritten::from(error)) }
 }
 
-/// Returns the [`Unwritten`] among the causes of an error, if any.
+/// Returns the [`Unwritten`] in the chain of causes of `error`, if any.
 pub fn unwritten(error: &anyhow::Error) -> Option<&Unwritten> {
     error.chain().find_map(|cause| {
         let inner = cause.downcast_ref::<io::Error>().and_then(|error| error.get_ref());
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_output_are_found() {
+    fn unwritten_is_found_in_the_error_chain() {
         let error = |kind| Err::<(), _>(marked(io::Error::from(kind))).context("somewhere").unwrap_err();
         assert!(matches!(unwritten(&error(ErrorKind::BrokenPipe)), Some(Unwritten::Closed)));
         let full = error(ErrorKind::StorageFull);

@@ -21,16 +21,16 @@ fn replay(name: &str, input: &[u8], run: fn(&[u8])) {
 /// Returns names and contents of the inputs in the corpus of `target`, from its archive (`cargo xtask corpus`).
 ///
 /// # Panics
-/// If the archive is missing, damaged or empty.
+/// If the archive is missing, corrupt or empty.
 pub fn inputs(target: &str) -> Vec<(String, Vec<u8>)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../fuzz/corpus/{target}.tar.gz"));
     let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut archive = Archive::new(GzDecoder::new(file));
-    let inputs = archive.entries().expect("an archive").map(|entry| {
-        let mut entry = entry.expect("an entry of the archive");
-        let name = entry.path().expect("a name").display().to_string();
+    let inputs = archive.entries().expect("the archive is readable").map(|entry| {
+        let mut entry = entry.expect("the archive entry is valid");
+        let name = entry.path().expect("the archive entry has a valid path").display().to_string();
         let mut bytes = Vec::new();
-        entry.read_to_end(&mut bytes).expect("the contents of an input");
+        entry.read_to_end(&mut bytes).expect("the contents of the archive entry are readable");
         (name, bytes)
     });
     let inputs: Vec<_> = inputs.collect();
@@ -45,7 +45,10 @@ pub fn corpus(target: &str, run: fn(&[u8])) {
     }
 }
 
-/// Runs `inputs` random inputs of less than `longest` bytes; `ARCTIC_FUZZ_INPUTS` overrides `inputs`.
+/// Runs `inputs` random inputs of 0 to `longest` - 1 bytes; `ARCTIC_FUZZ_INPUTS` overrides `inputs`.
+///
+/// # Panics
+/// If `longest` is 0, or if `run` panics.
 pub fn random(inputs: u64, longest: u64, run: fn(&[u8])) {
     let inputs = std::env::var("ARCTIC_FUZZ_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(inputs);
     for seed in 0..inputs {

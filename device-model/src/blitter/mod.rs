@@ -51,13 +51,14 @@ enum Work {
 }
 
 impl Blit {
-    /// Decodes a complete command; BCS_SWCTRL is zero.
+    /// Decodes a complete command; BCS_SWCTRL is taken as zero.
     pub fn decode(dwords: &[u32]) -> Result<Blit, BlitError> {
         Blit::decode_with(dwords, 0)
     }
 
-    /// Decodes a complete command with the engine's BCS_SWCTRL (0x22200: bit 0, tiled sources of XY_SRC_COPY_BLT are Y;
-    /// bit 1, tiled destinations of XY_SRC_COPY_BLT and XY_COLOR_BLT are Y; otherwise X).
+    /// Decodes a complete command with the engine's BCS_SWCTRL (0x22200). With bit 0 set, tiled sources of
+    /// XY_SRC_COPY_BLT are Y-tiled; with bit 1 set, tiled destinations of XY_SRC_COPY_BLT and XY_COLOR_BLT are Y-tiled.
+    /// Otherwise they are X-tiled.
     pub fn decode_with(dwords: &[u32], swctrl: u32) -> Result<Blit, BlitError> {
         let (command, work) = command::decode(dwords, swctrl)?;
         Ok(Blit { command, work })
@@ -68,9 +69,9 @@ impl Blit {
         self.command
     }
 
-    /// Continues for about as long as a linear copy of `budget_bytes` bytes takes. Slower operations (tiles,
-    /// compression, many short rows, guest memory accessed by messages) process fewer bytes. Makes progress unless it
-    /// faults, whatever the budget is. A step of 1 MiB takes far less than 1 ms.
+    /// Executes the blit for about the time of a linear copy of `budget_bytes` bytes. Slower operations (tiling,
+    /// compression, many short rows, guest memory that is not mapped and is accessed by vfio-user DMA messages) process
+    /// fewer bytes. Makes progress unless it faults, whatever the budget is.
     pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget_bytes: usize) -> Result<Progress, Fault> {
         match &mut self.work {
             Work::Nothing => Ok(Progress::Done),

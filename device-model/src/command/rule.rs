@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Privilege of commands by requester (V13-044..076): the rules in the columns of the command tables.
+//! Rules that permit or forbid a command depending on its requester (V13-044..076), as in the columns of the command
+//! tables.
 
-/// Origin of the commands of a ring or batch. Commands in the GGTT are privileged, commands in a PPGTT are not
-/// (V13-044). The kernel driver of a virtual function has a ring, but not all privileges of the physical function's
-/// driver (V13-047, V13-080).
+/// Origin of the commands of a ring or batch. Commands fetched from the GGTT are privileged, commands fetched from a
+/// PPGTT are not (V13-044). The kernel driver of a virtual function has a ring, but not all privileges of the physical
+/// function's driver (V13-047, V13-080).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Requester {
@@ -32,7 +33,7 @@ impl Requester {
         }
     }
 
-    /// Returns whether the commands come from a kernel driver, of any function.
+    /// Returns whether the commands come from the kernel driver of the physical function or of a virtual function.
     pub const fn privileged(self) -> bool {
         matches!(self, Requester::VfKernel | Requester::PfKernel)
     }
@@ -55,7 +56,8 @@ pub struct Rule {
     operand: u32,
 }
 
-/// A bit that is clear in every MI header. The evaluation of rules sets it in every header.
+/// A bit that is clear in every MI header. Rules are evaluated with this bit set in the header, so a rule that contains
+/// it forbids every header ([`Rule::DROPPED`]).
 pub const ALWAYS: u32 = 1 << 31;
 
 impl Rule {
@@ -84,7 +86,8 @@ impl Rule {
         ((header | ALWAYS) ^ self.inverted) & self.header != 0
     }
 
-    /// Header bits, including [`ALWAYS`]. If none of them is set, the rule does not forbid the command by its header.
+    /// Mask for a quick check: if `(header | ALWAYS) & mask` is zero, [`Rule::forbids`] returns false. For rules with
+    /// inverted bits the mask is [`ALWAYS`], i.e. the header must always be checked.
     pub const fn header_mask(self) -> u32 {
         if self.inverted != 0 { ALWAYS } else { self.header }
     }
@@ -94,7 +97,7 @@ impl Rule {
         self.operand != 0 && words.get(1).is_some_and(|word| word & self.operand != 0)
     }
 
-    /// Header bits on which the rule depends, including [`ALWAYS`].
+    /// Header bits on which the rule depends; contains [`ALWAYS`] for [`Rule::DROPPED`].
     #[cfg(test)]
     pub(super) const fn header_bits(self) -> u32 {
         self.header

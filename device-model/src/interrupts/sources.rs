@@ -50,7 +50,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Class and instance as encoded in the identity register (V13-260).
+    /// Identifies the source in the identity register: its class and instance fields (V13-260).
     pub const fn name(self) -> u32 {
         (self.instance as u32) << 20 | (self.class as u32) << 16
     }
@@ -78,8 +78,8 @@ pub const SOURCES: [Source; EngineId::COUNT + 2] = {
     sources
 };
 
-/// Enable and mask registers of an engine (contract B.10). If two instances share a mask register, the even one has the
-/// upper half.
+/// Returns the interrupt source of an engine, with its enable and mask registers (contract B.10). If two instances
+/// share a mask register, the even one has the upper half.
 const fn engine(info: &EngineInfo) -> Source {
     let (enable, masks) = match info.class {
         EngineClass::Render => (upper(0x19_0030), 0x19_0090),

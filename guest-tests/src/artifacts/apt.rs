@@ -20,12 +20,12 @@ pub struct Apt {
 }
 
 impl Apt {
-    /// Creates a private apt configuration in `parent` and downloads the package lists of `suites`. The last suite has
-    /// priority. The directories are removed on drop.
+    /// Creates a private apt configuration in `parent` and downloads the package lists of `suites`. The last suite is
+    /// the target release (`apt-get -t`). The directories are removed on drop.
     pub fn new(parent: &Path, mirror: &Mirror, suites: &[&str], progress: &dyn Progress) -> Result<Self> {
         for program in ["apt-get", "apt-cache", "dpkg-deb"] {
             if find_program(program).is_none() {
-                bail!("{program} is not installed: supply QEMU and a kernel with --qemu, --kernel and --modules");
+                bail!("{program} is not installed; without it, --qemu, --kernel and --modules are required");
             }
         }
         let folder = TempDir::with_prefix_in("apt-", parent)?;
@@ -115,7 +115,7 @@ impl Apt {
         debs.sort();
         let versions = packages.iter().map(|package| {
             let version = debs.iter().find_map(|deb| version_in_name(deb, package));
-            version.with_context(|| format!("apt-get downloaded no package {package}"))
+            version.with_context(|| format!("apt-get did not download the package {package}"))
         });
         let versions = versions.collect::<Result<Vec<String>>>()?;
         fs::create_dir_all(root)?;
@@ -140,8 +140,8 @@ fn percent_of(line: &str) -> Option<u8> {
     Some(percent.clamp(0.0, 100.0) as u8)
 }
 
-/// Returns the version from a file name `package_version_architecture.deb`, or `None` if the file is of another
-/// package.
+/// Returns the version from a file name `package_version_architecture.deb`, or `None` if it is the name of a
+/// different package.
 fn version_in_name(deb: &Path, package: &str) -> Option<String> {
     let rest = deb.file_name()?.to_str()?.strip_prefix(package)?.strip_prefix('_')?;
     // The colon after an epoch is escaped in file names.

@@ -42,7 +42,7 @@ pub const MAX_QWORDS: usize = 0x1fe;
 
 /// Registers relative to an engine's MMIO base, for commands that add it (CS_MMIO).
 pub mod reg {
-    /// `RING_TIMESTAMP`, low dword of 36 bits.
+    /// `RING_TIMESTAMP`: low dword of the 36-bit timestamp.
     pub const TIMESTAMP: u32 = 0x358;
     /// `RING_TIMESTAMP_UDW`.
     pub const TIMESTAMP_UDW: u32 = 0x35c;
@@ -98,7 +98,7 @@ impl PostSync {
     }
 }
 
-/// A batch under construction for one GPU virtual address.
+/// A batch under construction, which will be loaded at a fixed GPU virtual address.
 #[derive(Clone, Debug)]
 pub struct Batch {
     base: u64,
@@ -207,7 +207,7 @@ impl Batch {
         self.addressed(MI_ATOMIC | ATOMIC_INC | 1, address)
     }
 
-    /// MI_CONDITIONAL_BATCH_BUFFER_END: continues while the dword at `address` satisfies `compare` with `data`, and
+    /// MI_CONDITIONAL_BATCH_BUFFER_END: continues if the dword at `address` satisfies `compare` with `data`, and
     /// ends the batch otherwise.
     pub fn end_unless(&mut self, address: u64, compare: Compare, data: u32) -> &mut Self {
         let header = MI_CONDITIONAL_BATCH_BUFFER_END | COND_DO_COMPARE | (compare as u32) << 12 | 2;
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(built(|b| _ = b.store_register_mem(0x358, VA)), [0x1208_0002, 0x358, 0x2345_6780, 1]);
     }
 
-    /// Contract K.8, B.9: semaphore, atomic, conditional end (as IGT's xe_exec_store@basic-cond-batch), jumps.
+    /// Contract K.8, B.9: semaphore, atomic, conditional end (as in IGT's xe_exec_store@basic-cond-batch), jumps.
     #[test]
     fn flow() {
         assert_eq!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Management of virtual functions by the PF (resets, pauses, policies, thresholds), and a card that acts as its own
-//! PF.
+//! Management of virtual functions by the PF (resets, pauses, policies, thresholds), and a card that performs the
+//! tasks of the PF driver itself.
 
 use super::*;
 
@@ -61,7 +61,7 @@ impl Rig {
 }
 
 /// Contract D.7: PAUSE_DONE is sent once no context of the VF is on an engine. The VF's requests stay pending until
-/// RESUME. Only an FLR ends STOP.
+/// RESUME. After STOP, a VF runs again only after FLR_START and FLR_FINISH.
 #[test]
 fn pause_resume_stop() {
     let mut rig = Rig::talking();
@@ -89,9 +89,9 @@ fn pause_resume_stop() {
     rig.connect(VF1);
 }
 
-/// Contract D.6: the reply contains the number of values; SCHED_IF_IDLE sets the priority of all functions.
+/// Contract D.6: the reply contains the number of KLVs; SCHED_IF_IDLE sets the priority of all functions.
 #[test]
-fn policies_of_all() {
+fn vgt_policies() {
     let mut rig = Rig::provisioned();
     for (n, value) in (0u64..).zip([0x8001_0001, 1, 0x8002_0001, 100, 0x8d00_0001, 1]) {
         rig.host.poke(SCRATCH + n * 4, value);
@@ -119,9 +119,9 @@ fn adverse_events() {
     assert_eq!(rig.host.received(), [[3, 0x9000_5104, 1, 0x8a06]]);
 }
 
-/// Contract D.9: a GuC reset clears the configurations; the PF driver assigns them again.
+/// Contract D.9: a GuC reset clears the VF configurations; the PF driver must configure the VFs again.
 #[test]
-fn quotas_go_with_the_guc() {
+fn guc_reset_clears_vf_configs() {
     let mut rig = Rig::talking();
     rig.host.guc.reset(&rig.host.gt);
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], 0x5509, "the GuC is in reset");
@@ -133,9 +133,10 @@ fn quotas_go_with_the_guc() {
 }
 
 /// Contract D.5, D.9: local memory stays assigned to its VF across a GuC reset, regardless of what the PF driver
-/// configures first, until a list changes it or the configuration is cleared. Otherwise the VF's data would be lost.
+/// configures first, until a KLV list with LMEM_SIZE changes it or the VF configuration is cleared. Otherwise the VF's
+/// data would be lost.
 #[test]
-fn local_memory_outlives_the_guc() {
+fn local_memory_assignment_survives_guc_reset() {
     const QUOTA: u64 = 2 << 20;
     let mut rig = Rig::talking();
     let quota = |rig: &Rig| rig.host.gt.memory.quota(Function(1));
@@ -145,7 +146,7 @@ fn local_memory_outlives_the_guc() {
         rig.host.upload();
         rig.host.enable_rings();
         assert_eq!(rig.configure(1, &[0x8a01_0001, 16]), SUCCESS | 1);
-        assert_eq!(quota(&rig), QUOTA, "a list without the key");
+        assert_eq!(quota(&rig), QUOTA, "a KLV list without LMEM_SIZE keeps the quota");
         if end.is_empty() {
             assert_eq!(rig.host.request(0x5503, &[1, 0, 0, 0]), SUCCESS);
         } else {
@@ -163,13 +164,13 @@ fn reset_without_pf_driver() {
     assert_eq!(rig.host.mail(&[0x4509, 0])[0], SUCCESS);
     rig.reset_function(VF1);
     rig.connect(VF1);
-    // While the VF's memory is cleared, which takes time and holds no lock, the VF is not served, but other functions
-    // are. The VF's requests are executed afterwards.
+    // The VF's memory is cleared without the GuC's lock. Until this has completed, the VF is not served, but other
+    // functions are. The VF's requests are executed afterwards.
     let Host { gt, engines, guc, .. } = &mut rig.host;
     assert_eq!(guc.function_reset(gt, engines, VF1.function()), FunctionReset::Unled);
     assert_eq!((rig.mail(VF2, &[0x5507])[0], rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507));
     let Host { gt, engines, guc, .. } = &mut rig.host;
-    // VF Enable is cleared at the same time. That reset also clears the memory.
+    // A second reset during the first one, as caused by clearing VF Enable, also requires the memory to be cleared.
     assert_eq!(guc.function_reset(gt, engines, VF1.function()), FunctionReset::Unled);
     guc.finish_reset(gt, engines, VF1.function());
     assert_eq!(gt.mailbox(VF1.function(), 0), SUCCESS);
@@ -177,10 +178,10 @@ fn reset_without_pf_driver() {
     rig.connect(VF1);
 }
 
-/// Contract D.7: the PF is notified of an FLR after the VF's memory has been emptied, unless the PF has already started
-/// to handle it. The VF is served only after both have finished.
+/// Contract D.7: the PF is notified of an FLR after the VF's local memory has been released, unless the PF has already
+/// started to handle the FLR. The VF is served only after both the release of the memory and FLR_FINISH.
 #[test]
-fn the_pf_is_notified_when_memory_is_empty() {
+fn pf_is_notified_after_local_memory_is_released() {
     let mut rig = Rig::talking();
     let reset = |rig: &mut Rig| {
         let Host { gt, engines, guc, .. } = &mut rig.host;
@@ -194,7 +195,7 @@ fn the_pf_is_notified_when_memory_is_empty() {
     };
     assert_eq!((reset(&mut rig), reset(&mut rig)), (FunctionReset::Unannounced, FunctionReset::Led));
     rig.step();
-    assert!(rig.host.received().is_empty(), "memory is not empty yet");
+    assert!(rig.host.received().is_empty(), "local memory not released yet");
     assert_eq!(announce(&mut rig), [[3, 0x9000_5106, 1, 1]]);
     assert!(announce(&mut rig).is_empty(), "once");
     rig.control_and_collect(VF1, 4);
@@ -204,8 +205,8 @@ fn the_pf_is_notified_when_memory_is_empty() {
     assert_eq!(reset(&mut rig), FunctionReset::Unannounced);
     let answers = rig.control_and_collect(VF1, 4);
     assert!(answers.contains(&vec![3, 0x9000_5106, 1, 2]), "the PF starts without a notification: {answers:x?}");
-    assert_eq!((rig.control(VF1, 5), rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507), "memory is not empty yet");
-    assert_eq!(reset(&mut rig), FunctionReset::Led, "another thread is already emptying the memory");
+    assert_eq!((rig.control(VF1, 5), rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507), "local memory not released yet");
+    assert_eq!(reset(&mut rig), FunctionReset::Led, "another thread is already releasing the local memory");
     assert_eq!(announce(&mut rig), [[3, 0x9000_5106, 1, 1]]);
     rig.control_and_collect(VF1, 4);
     assert_eq!((rig.control(VF1, 5), rig.host.gt.mailbox(VF1.function(), 0)), (SUCCESS, SUCCESS));
@@ -218,9 +219,9 @@ fn the_pf_is_notified_when_memory_is_empty() {
     rig.connect(VF1);
 }
 
-/// The PF driver is unloaded during an FLR that it handles. The card completes the next FLR.
+/// The PF driver is unloaded while it handles an FLR. The card completes the next FLR.
 #[test]
-fn the_pf_driver_goes_during_a_reset() {
+fn pf_driver_unloaded_during_flr() {
     let mut rig = Rig::talking();
     rig.reset_function(VF1);
     rig.step();
@@ -230,10 +231,10 @@ fn the_pf_driver_goes_during_a_reset() {
     rig.connect(VF1);
 }
 
-/// Contract C.4, D.4: the card acts as the PF for two VFs: quotas, bootstrap, CT buffers, handshake, runtime registers.
-/// An FLR clears the VF's memory and GGTT entries.
+/// Contract C.4, D.4: without a PF driver, the card performs its tasks for two VFs (quotas, bootstrap, CT buffers,
+/// handshake, runtime registers). An FLR clears the VF's memory and GGTT entries.
 #[test]
-fn the_card_plays_the_pf() {
+fn card_without_pf_driver() {
     let Host { clock, engines, ram, .. } = Host::new();
     let profile = toml::from_str(include_str!("../../../../../configs/flex170.toml")).unwrap();
     let local = SharedRegion::anonymous(1 << 30).unwrap();
@@ -251,7 +252,7 @@ fn the_card_plays_the_pf() {
         preempt_timeout_us: 16_000,
     };
     host.guc.start_without_pf_driver(&host.gt, &host.engines, &[quota; 2]).unwrap();
-    // The VFs of these tests use other GGTT ranges; the assigned ranges are checked separately.
+    // Check the GGTT ranges that the card assigned.
     let owner = |rig: &Rig, at: u64| rig.host.gt.memory.ggtt().entry(at >> 12);
     let mut rig = Rig::new(host);
     assert_eq!(owner(&rig, GGTT_BOTTOM), GgttEntry(1 << 2 | 1));
@@ -269,6 +270,7 @@ fn the_card_plays_the_pf() {
     rig.host.gt.memory.local().slice((64 << 20) + 0x1000, 4).unwrap().read_slice(&mut data, 0).unwrap();
     assert_eq!(data, [2; 4], "VF 2's memory follows VF 1's");
 
+    // Replace them by the ranges that the test drivers (`Rig`) use.
     let state = rig.host.guc.state.as_mut().unwrap();
     for vf in [VF1, VF2] {
         let config = &mut state.clients.of(vf.function()).config;
@@ -301,9 +303,10 @@ fn the_card_plays_the_pf() {
     assert_eq!(data, [0; 4]);
     rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
     assert_eq!(data, [2; 4]);
-    assert_eq!(owner(&rig, VF1.base()), GgttEntry(1 << 2 | 1), "its entries are cleared");
+    assert_eq!(owner(&rig, VF1.base()), GgttEntry(1 << 2 | 1), "address 0, still assigned to VF 1");
     assert_eq!(rig.mail(VF1, &[0x5507])[0], SUCCESS, "and it can be used again");
-    // After a reset, the GuC restores the configuration.
+    // After a GuC reset, the card restarts the built-in firmware and assigns the quotas again; local memory keeps its
+    // contents.
     rig.host.guc.reset(&rig.host.gt);
     rig.host.guc.restart_builtin(&rig.host.gt, &rig.host.engines).unwrap();
     assert_eq!(rig.mail(VF2, &[0x5509, 3])[..2], [SUCCESS | 2, 64 << 20]);
