@@ -15,6 +15,8 @@ use crate::interrupt;
 
 /// Interval at which waiting loops poll the interrupt flag and child processes.
 pub const LOOK: Duration = Duration::from_millis(20);
+/// Limit for a child's exit after EOF of its stdout, and then for EOF of its stderr.
+const EXIT_LIMIT: Duration = Duration::from_secs(10);
 
 /// A running child process and its process group.
 #[derive(Debug)]
@@ -107,21 +109,24 @@ impl Drop for Child {
     }
 }
 
-/// Runs `command` to completion and calls `line` for each line of its stdout. An error contains the most informative
-/// line of its stderr.
+/// Runs `command` and calls `line` for each line of its stdout. Fails if the exit status is not 0 or if the child is
+/// still running 10 s after EOF of its stdout; the error contains the most informative line of its stderr. Until EOF of
+/// stdout, a signal interrupts the call (see [`interrupt`]).
 pub fn run_lines(command: &mut Command, name: &str, mut line: impl FnMut(&str)) -> Result<()> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = Child::spawn(command, name)?;
     let stdout = child.inner().stdout.take();
     let stderr = child.inner().stderr.take();
     let (sender, lines) = channel();
-    let errors = thread::spawn(move || {
+    let (error_sender, errors) = channel();
+    thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(mut pipe) = stderr {
             // A read error only shortens the message.
             let _ = pipe.read_to_end(&mut text);
         }
-        String::from_utf8_lossy(&text).into_owned()
+        // The receiver is gone if the command has succeeded or the limit has expired.
+        let _ = error_sender.send(String::from_utf8_lossy(&text).into_owned());
     });
     thread::spawn(move || {
         let Some(pipe) = stdout else { return };
@@ -139,11 +144,16 @@ pub fn run_lines(command: &mut Command, name: &str, mut line: impl FnMut(&str)) 
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    let status = child.wait(Duration::from_secs(10))?;
-    let errors = errors.join().unwrap_or_default();
+    let status = child.wait(EXIT_LIMIT)?;
+    // Kills the group of a child that has not exited, which closes its stderr.
+    drop(child);
     match status {
         Some(status) if status.success() => Ok(()),
-        _ => bail!("{name} failed: {}", last_error(&errors)),
+        _ => {
+            // A descendant of the child may still hold stderr open.
+            let errors = errors.recv_timeout(EXIT_LIMIT).unwrap_or_default();
+            bail!("{name} failed: {}", last_error(&errors))
+        }
     }
 }
 
