@@ -2,7 +2,7 @@
 //! Child processes that never outlive the run: each has its own process group, killed on drop and when this program
 //! dies.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -29,19 +29,8 @@ impl Child {
     /// Starts `command`. `name` is used in messages.
     pub fn spawn(command: &mut Command, name: &str) -> Result<Self> {
         command.process_group(0);
-        let parent = std::process::id();
-        // SAFETY: the closure runs between fork and exec and calls only prctl and getppid, which are async-signal-safe.
-        unsafe {
-            command.pre_exec(move || {
-                // The group does not receive the terminal's Ctrl-C, so the kernel must kill the child if this program
-                // is killed.
-                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 || libc::getppid().cast_unsigned() != parent
-                {
-                    return Err(std::io::Error::last_os_error());
-                }
-                Ok(())
-            });
-        }
+        // The group does not receive the terminal's Ctrl-C. The kernel kills the child if this program is killed.
+        die_with_parent(command, std::process::id());
         let inner = command.spawn().with_context(|| format!("{name} cannot be started"))?;
         Ok(Self { inner, name: name.to_owned() })
     }
@@ -106,6 +95,24 @@ impl Drop for Child {
         if matches!(self.inner.try_wait(), Ok(None)) {
             self.kill();
         }
+    }
+}
+
+/// Makes the kernel kill the process of `command` when the thread that spawned it exits. The spawn fails with ESRCH if
+/// the process is not a child of `parent`, for example because `parent` exited before the request took effect.
+fn die_with_parent(command: &mut Command, parent: u32) {
+    // SAFETY: the closure runs between fork and exec. It calls only prctl and getppid, which are async-signal-safe, and
+    // does not allocate.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            if libc::getppid().cast_unsigned() != parent {
+                return Err(io::Error::from_raw_os_error(libc::ESRCH));
+            }
+            Ok(())
+        });
     }
 }
 
@@ -198,6 +205,14 @@ mod tests {
             assert!(start.elapsed() < Duration::from_secs(5), "a process of the group is still alive");
             thread::sleep(LOOK);
         }
+    }
+
+    #[test]
+    fn spawn_fails_without_the_parent() {
+        let mut command = Command::new("true");
+        // The parent of the new process is this test.
+        die_with_parent(&mut command, 0);
+        assert_eq!(command.spawn().unwrap_err().raw_os_error(), Some(libc::ESRCH));
     }
 
     #[test]
