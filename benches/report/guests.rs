@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Measurements in guests: the accesses of a probe and of a submission, and the card's memory with and without a guest.
+//! Measurements of trapped accesses (of a probe and of a submission in a guest) and of the card's memory with and
+//! without a guest.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,15 +23,16 @@ use crate::trace::{self, Access};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_arctic");
 /// The card under test.
 const CARD: &str = "flex170";
-/// RCS0's RING_TIMESTAMP, which `arctic guest submit` reads between its phases.
+/// RCS0's RING_TIMESTAMP, which `arctic guest submit` reads before each phase and after the last one.
 const MARK: u64 = 0x2358;
-/// Number of submissions in the measured phase; the phase that is subtracted has none. A submission with an already
-/// handled interrupt lowers the result; only the card or its driver can increase it.
+/// Number of submissions in the measured phase; the phase that is subtracted has none. If one interrupt covers several
+/// submissions, fewer accesses are counted per submission. Host load therefore can only lower the result; an increase
+/// is due to the card or the driver.
 const COUNT: u32 = 500;
-/// Time after which the guest is idle.
+/// Time from the start of the guest's job until the guest is idle.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Memory of a card without a client.
+/// Measures the host memory used by a card process without a client.
 pub fn idle_card() -> Result<Held> {
     let folder = TempDir::new().context("cannot create a temporary directory")?;
     let log = folder.as_path().join("log");
@@ -49,7 +51,7 @@ pub struct Probe {
     pub held: Held,
 }
 
-/// Measures the card when the guest prints that it is idle.
+/// Records the card's memory usage when the guest prints `idle`.
 #[derive(Default)]
 struct Look {
     said: Vec<u8>,
@@ -78,7 +80,7 @@ pub fn probe() -> Result<Probe> {
     Ok(Probe { trapped: report.trapped, held })
 }
 
-/// Accesses per empty submission.
+/// Trapped accesses per empty submission.
 pub struct Submission {
     /// With a pause after each submission, so each has a separate interrupt.
     pub apart: BTreeMap<Access, f64>,
@@ -86,20 +88,20 @@ pub struct Submission {
     pub back_to_back: BTreeMap<Access, f64>,
 }
 
-/// Boots a guest that submits empty batches, with every access logged by the card.
+/// Boots a guest that submits empty batches, with every trapped access logged by the card.
 pub fn submission() -> Result<Submission> {
     let submit = format!("arctic guest submit --count 0 --count {COUNT} --engine rcs0");
     let mut command = Command::new(PROGRAM);
     command.args(["boot", "--card", CARD, "--json", "--run", &format!("{submit} --pause 2000 && {submit}")]);
     command.env("RUST_LOG", "arctic_gpu=trace");
     let text = process::output(&mut command, "arctic boot")?;
-    let report: serde_json::Value = serde_json::from_str(&text).context("arctic boot printed no report")?;
+    let report: serde_json::Value = serde_json::from_str(&text).context("arctic boot printed no valid report")?;
     let folder = report["log"].as_str().context("the report of arctic boot has no log directory")?;
     let path = Path::new(folder).join("card.log");
     let log = fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     let phases = trace::phases(&String::from_utf8_lossy(&log), MARK);
     let [nothing, apart, _, quick_nothing, quick] = phases.as_slice() else {
-        anyhow::bail!("{} shows {} phases, not 5", path.display(), phases.len());
+        anyhow::bail!("expected 5 phases in {}, found {}", path.display(), phases.len());
     };
     Ok(Submission {
         apart: trace::per_submission((0, nothing), (COUNT, apart))?,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Child processes that never outlive the run: each has its own process group, killed on drop and when this program
-//! dies.
+//! Child processes, each in its own process group. Drop kills the group if the child is still running. If the spawning
+//! thread exits, the kernel kills the child (PR_SET_PDEATHSIG) but not its descendants. [`Child::spawn`] must therefore
+//! be called from a thread that outlives the child.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -64,8 +65,8 @@ impl Child {
         }
     }
 
-    /// Sends SIGTERM to the group, and SIGKILL after `patience`. Returns the exit status if the child exited before the
-    /// SIGKILL.
+    /// Sends SIGTERM to the group, and SIGKILL if the child is still running after `patience`. Returns the exit status
+    /// if the child exited before the SIGKILL; surviving descendants in the group receive no SIGKILL then.
     pub fn stop(&mut self, patience: Duration) -> Result<Option<ExitStatus>> {
         self.signal(libc::SIGTERM);
         let status = self.wait(patience)?;
@@ -84,7 +85,7 @@ impl Child {
     fn signal(&mut self, signal: i32) {
         // The process ID of a reaped child may have been reused.
         if matches!(self.inner.try_wait(), Ok(None)) {
-            // SAFETY: kill has no memory effects; the group is that of the unreaped child (process_group(0) above).
+            // SAFETY: kill takes no pointers; the group is that of the unreaped child (process_group(0) above).
             unsafe { libc::kill(-(self.inner.id() as i32), signal) };
         }
     }
@@ -129,7 +130,7 @@ pub fn run_lines(command: &mut Command, name: &str, mut line: impl FnMut(&str)) 
     thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(mut pipe) = stderr {
-            // A read error only shortens the message.
+            // On a read error, the text read so far is used.
             let _ = pipe.read_to_end(&mut text);
         }
         // The receiver is gone if the command has succeeded or the limit has expired.
@@ -164,7 +165,8 @@ pub fn run_lines(command: &mut Command, name: &str, mut line: impl FnMut(&str)) 
     }
 }
 
-/// Like [`run_lines`], but returns the complete stdout.
+/// Like [`run_lines`], but returns the complete stdout. Invalid UTF-8 is replaced by U+FFFD, and an unterminated last
+/// line is terminated.
 pub fn output(command: &mut Command, name: &str) -> Result<String> {
     let mut text = String::new();
     run_lines(command, name, |line| {
@@ -174,14 +176,15 @@ pub fn output(command: &mut Command, name: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Returns the most informative line of `text`: apt's first `E:` line, else the last line.
+/// Returns apt's first `E:` line of `text` without that prefix, else the last nonempty line, else "no error message".
 fn last_error(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let chosen = lines.iter().find(|line| line.starts_with("E:")).or(lines.last());
     chosen.map_or("no error message", |line| line.trim_start_matches("E:").trim()).to_owned()
 }
 
-/// Returns the first `name` on PATH.
+/// Returns the first regular file `name` in the directories of PATH, /usr/sbin and /sbin. Does not check whether it is
+/// executable.
 pub fn find_program(name: &str) -> Option<std::path::PathBuf> {
     let mut folders: Vec<_> = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()).collect();
     // depmod is in sbin, which is often missing from the PATH of ordinary users.
@@ -194,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dropped_child_takes_its_group_along() {
+    fn drop_kills_the_process_group() {
         let mut child = Child::spawn(Command::new("sh").args(["-c", "sleep 100 & wait"]), "sh").unwrap();
         thread::sleep(Duration::from_millis(50));
         let group = child.inner().id() as i32;
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_printed_with_the_programs_message() {
+    fn error_contains_the_first_apt_error_line() {
         let error = run_lines(
             Command::new("sh").args(["-c", "echo W: x >&2; echo E: no such package >&2; exit 1"]),
             "apt",
@@ -226,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_arrive_whole() {
+    fn output_includes_an_unterminated_last_line() {
         assert_eq!(output(Command::new("sh").args(["-c", "echo a; printf b"]), "sh").unwrap(), "a\nb\n");
     }
 }

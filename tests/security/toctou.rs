@@ -25,9 +25,9 @@ struct Liar(Mutex<Dwords>);
 struct Dwords {
     truth: HashMap<u64, u32>,
     reads: HashMap<u64, u32>,
-    /// Values that the second and later reads of a dword return. Dwords without an entry return the true value.
+    /// Values that the second and later reads of a dword return.
     lies: HashMap<u64, u32>,
-    /// Value that the second and later reads of dwords without an entry in `lies` return, instead of the true value.
+    /// Value that the second and later reads of dwords without an entry in `lies` return; `None`: the true value.
     always: Option<u32>,
 }
 
@@ -75,7 +75,7 @@ impl Liar {
         self.0.lock().unwrap().truth.get(&at).copied().unwrap_or(0)
     }
 
-    /// Resets the read counters. The next read of each dword returns the true value.
+    /// Resets the read counters and sets `always`. The next read of each dword returns the true value.
     fn begin(&self, always: Option<u32>) {
         let mut dwords = self.0.lock().unwrap();
         dwords.reads.clear();
@@ -100,7 +100,7 @@ const PPHWSP: u64 = 0x4000;
 const IMAGE: u64 = 0x5000;
 const RING: u64 = 0x8000;
 
-/// Returns a bench with the attacker's CT buffers in memory of this kind.
+/// Returns a bench with the attacker's CT buffers in a [`Liar`].
 fn bench() -> (Bench, Arc<Liar>) {
     let mut bench = Bench::new(true);
     bench.attacker_up();
@@ -133,12 +133,12 @@ fn invalidate(bench: &Bench, liar: &Liar, numbers: &[u32], tail: u32) {
 }
 
 /// Guard: `CtBuffer::read_next`, which reads a message's header and each of its dwords once, and the tail once per
-/// message.
+/// call. Polls of the empty ring read the tail as well, so the test allows two more reads than messages.
 #[test]
 fn a_message_that_changes_after_it_has_been_read() {
     let (bench, liar) = bench();
     invalidate(&bench, &liar, &[7, 8, 9], 0);
-    // For the second and later reads, every dword in the ring is the header of a very long message.
+    // The second and later reads of a dword in the ring return the header of a very long message.
     liar.begin(Some(0xffff_00ff));
     for at in (H2G_DESCRIPTOR..H2G_DESCRIPTOR + 12).chain(G2H_DESCRIPTOR..G2H_DESCRIPTOR + 12).step_by(1) {
         liar.lie(at & !3, liar.get(at & !3));
@@ -160,7 +160,8 @@ fn a_message_that_changes_after_it_has_been_read() {
 }
 
 /// Guard: `Ring::next`, which validates the tail value that it has read. Each later value is beyond the ring, or before
-/// the head. The message is processed, the next poll finds a corrupt or a longer ring, and no read is outside the ring.
+/// the head. The message is processed. The next poll reads either an invalid tail, which sets the overflow status, or a
+/// tail before the head, which means that the used part wraps around. No read is outside the ring.
 #[test]
 fn a_tail_that_changes_after_it_has_been_read() {
     for lie in [4096 / 4, u32::MAX, 0x8000_0000, 3, 0] {
@@ -242,7 +243,7 @@ fn a_context_image_that_changes_after_it_has_been_read() {
         for dword in [5, 7] {
             liar.lie(IMAGE + dword * 4, liar.get(IMAGE + dword * 4));
         }
-        // Stops before the card saves the image, which writes it.
+        // Stops when the last store is visible: a save of the image overwrites its dwords and their `lies`.
         for _ in 0..60 {
             bench.work(1);
             if bench.attacker.peek(at::SCRATCH + 4) == 0x600e {

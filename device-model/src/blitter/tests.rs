@@ -19,8 +19,8 @@ use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::memory::{Fault, Memory, Space, Tlb};
 
-/// Guest memory: I/O virtual addresses 0 to 1 MiB are directly mapped, the next MiB is accessed by messages, and the
-/// rest is unmapped.
+/// Guest memory: I/O virtual addresses 0 to 1 MiB are directly mapped, the next MiB is accessed through DMA read/write
+/// messages, and the rest is unmapped.
 struct Guest {
     mapped: vm_memory::mmap::MmapRegion,
     remote: vm_memory::mmap::MmapRegion,
@@ -78,7 +78,7 @@ const MAPPED: u64 = 3 * MIB;
 const REMOTE: u64 = 4 * MIB;
 const HOLE: u64 = 5 * MIB + MIB / 2;
 const LARGE: u64 = 6 * MIB;
-/// Local memory that backs the first two MiB, the MiB with the hole, and the large page.
+/// Base addresses of the local memory that backs the first two MiB, the MiB with the hole, and the large page.
 const FRAMES: [u64; 3] = [4 * MIB, 6 * MIB, 8 * MIB];
 const CCS_BASE: u64 = LOCAL - LOCAL / 256;
 

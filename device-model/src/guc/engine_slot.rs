@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Scheduler state of one engine: its context, the current load and its deadlines. Times are engine time
-//! ([`crate::engine::EngineClock`]) of that engine.
+//! Scheduler state of one engine: the context that holds it, whether that context is loaded, and the time-slice and
+//! preemption deadlines. Times are engine time ([`crate::engine::EngineClock`]) of that engine.
 
 use crate::host::Function;
 
@@ -13,9 +13,9 @@ pub struct EngineSlot {
     pub context: u16,
     /// Function that owns the context.
     pub function: Option<Function>,
-    /// Index of the member.
+    /// Index of the member of the context that runs on this engine; 0 unless the context is a parallel context.
     pub member: u8,
-    /// Identifies this load. A report with a different value is stale.
+    /// Identifier of this context load. A report with a different identifier is stale.
     pub ticket: u32,
     /// The context holds the engine, even while this member has nothing to run.
     pub held: bool,
@@ -29,17 +29,18 @@ pub struct EngineSlot {
     pub leave_by: Option<u64>,
     /// Preemption has been requested because the function's turn has ended.
     pub ousted: bool,
-    /// The context was reported to wait for a memory change.
+    /// The engine reported that the context waits for a memory change (e.g. MI_SEMAPHORE_WAIT). Valid only while the
+    /// engine is still waiting, see [`EngineSlot::works`].
     pub waiting: bool,
-    /// The context spins in a polling loop, which counts as work for time sharing among functions.
+    /// The reported wait is a polling loop, which counts as work for time sharing among functions.
     pub spins: bool,
     /// The context is halted, and engine resets are disabled.
     pub stuck: bool,
 }
 
 impl EngineSlot {
-    /// Returns the instance state that the queue uses for planning. `priority` is the context's priority, `waits` is
-    /// set if the engine's last step ended in a wait, and `time` is the engine time.
+    /// Returns the instance state that the queue uses for scheduling. `priority` is the context's priority, `waits` is
+    /// set if the engine is still waiting, and `time` is the engine time.
     pub fn place(&self, priority: u8, waits: bool, time: u64) -> InstanceState {
         match (self.held, self.leaving) {
             (false, _) => InstanceState::Free,
@@ -60,8 +61,8 @@ impl EngineSlot {
         self.function.filter(|_| self.loaded)
     }
 
-    /// Returns whether the context can use its function's turn. `waits` is set if the engine's last step ended in a
-    /// wait.
+    /// Returns whether the context counts as work of its function: it holds the engine, is not being preempted, and
+    /// does not wait for memory. A polling loop counts as work. `waits` is set if the engine is still waiting.
     pub fn works(&self, waits: bool) -> bool {
         self.held && !self.leaving && !(self.waiting && !self.spins && waits)
     }

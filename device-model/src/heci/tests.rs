@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The parts of the Linux driver that access the window (hw-me.c), with the same order of accesses.
+/// The parts of the Linux driver that access the HECI registers (hw-me.c), with the same order of accesses.
 struct Driver {
     window: Heci,
     interrupts: usize,
@@ -85,7 +85,7 @@ impl Driver {
         }
         let csr = self.csr();
         self.set_csr(csr | INTERRUPT_GENERATE);
-        assert_ne!(self.window.read(ME_CSR_HA) & READY, 0, "-EIO");
+        assert_ne!(self.window.read(ME_CSR_HA) & READY, 0, "mei_me_hbuf_write returns -EIO: ME_RDY is clear");
     }
 
     fn filled(&mut self) -> u8 {
@@ -131,8 +131,8 @@ fn mei_gsc_probes() {
     assert_eq!(driver.window.refused(), Refused::default());
 }
 
-/// Contract G.9: a driver with a newer protocol version receives the device's version; unloading and reloading the
-/// driver establishes a new link.
+/// Contract G.9: a newer protocol version of the driver is rejected with the device's version in the response. After
+/// unloading and reloading, the driver establishes a new link, and its older version is accepted.
 #[test]
 fn versions_and_a_second_link() {
     let mut driver = Driver::new();
@@ -150,9 +150,9 @@ fn versions_and_a_second_link() {
     assert_eq!(driver.ask(&[0x01, 0, 1, 1]), [0x81, 1, 2, 2]);
 }
 
-/// Contract G.9: requests for a client or for DMA are refused, with the reply message of the request.
+/// Contract G.9: requests for a client or for DMA are rejected with an error status in the matching response.
 #[test]
-fn requests_for_what_is_not_there_are_refused() {
+fn client_and_dma_requests_are_rejected() {
     let mut driver = Driver::new();
     driver.link();
     driver.ask(&[0x01, 0, 2, 2]);
@@ -166,9 +166,9 @@ fn requests_for_what_is_not_there_are_refused() {
     assert_eq!(driver.ask(&[0x15, 0, 0, 0]), [0x95, 5]);
 }
 
-/// A protocol violation takes the link down with an interrupt; a reset by the host re-establishes it.
+/// A protocol error clears ME_RDY and raises an interrupt. The host can establish the link again after a reset.
 #[test]
-fn a_breach_resets_the_link() {
+fn protocol_errors_take_the_link_down() {
     let breaches: [&[u32]; 5] = [
         &[COMPLETE | 511 << 16],
         &[COMPLETE],
@@ -184,7 +184,7 @@ fn a_breach_resets_the_link() {
         }
         let csr = driver.csr();
         driver.set_csr(csr | INTERRUPT_GENERATE);
-        assert_eq!(driver.window.read(ME_CSR_HA) & READY, 0, "breach {n}");
+        assert_eq!(driver.window.read(ME_CSR_HA) & READY, 0, "protocol error {n}");
         assert_eq!(driver.window.refused().malformed, 1);
         assert!(std::mem::take(&mut driver.interrupts) == 1 && driver.interrupt());
         driver.link();
@@ -192,10 +192,10 @@ fn a_breach_resets_the_link() {
     }
 }
 
-/// An incomplete message waits for its remainder; a message whose reply does not fit waits until the host has read
-/// earlier replies.
+/// An incomplete message is not processed until the host has written the rest of it. A message whose reply does not fit
+/// is not processed until the host has read earlier replies.
 #[test]
-fn messages_wait_for_their_rest_and_for_room() {
+fn incomplete_messages_and_a_full_reply_buffer_stall_processing() {
     let mut driver = Driver::new();
     driver.link();
     driver.ask(&[0x01, 0, 2, 2]);

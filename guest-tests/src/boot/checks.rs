@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The checks of a boot: evaluates the guest's reports, its kernel log and the card's report.
+//! Checks of a boot. They evaluate the guest's reports, its kernel log and the card's report.
 
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) enum Role {
     NoCard,
     /// The PF, with `vfs` VFs enabled.
     Physical { vfs: u8 },
-    /// A VF without the PF.
+    /// A VF; the PF is not assigned to this guest.
     Virtual,
 }
 
@@ -140,7 +140,7 @@ fn probe(evidence: &Evidence<'_>) -> Vec<String> {
         missing.iter().map(|words| format!("no log line contains {}", words.join(" and "))).collect();
     match evidence.guest.probe {
         Some((_, _, 0)) => {}
-        Some((_, _, status)) => problems.insert(0, format!("modprobe {driver} ended with {status}")),
+        Some((_, _, status)) => problems.insert(0, format!("modprobe {driver} exited with status {status}")),
         None => problems.insert(0, format!("modprobe {driver} did not finish")),
     }
     problems
@@ -173,8 +173,8 @@ fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) -> O
     match evidence.guest.status {
         Some(0) if work.ok => {}
         status if work.results.iter().all(|outcome| outcome.ok) => {
-            let told = status.map_or("no status".into(), |status| format!("status {status}"));
-            report.results.push(evidence.check("work", vec![format!("the guest's job ended with {told}")], 0.0));
+            let told = status.map_or("reported no exit status".into(), |status| format!("exited with status {status}"));
+            report.results.push(evidence.check("work", vec![format!("the guest's job {told}")], 0.0));
         }
         _ => {}
     }
@@ -184,7 +184,7 @@ fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) -> O
 /// Compares the guest's picture with the host's rendering and saves it as a PNG in `folder`.
 fn picture(evidence: &Evidence<'_>, folder: &Path) -> Result<std::path::PathBuf> {
     let raw = evidence.results.join(PICTURE);
-    let pixels = fs::read(&raw).context("the guest drew no picture")?;
+    let pixels = fs::read(&raw).context("the guest's picture cannot be read")?;
     let path = folder.join("testcard.png");
     // A wrong picture is saved as well, as a diagnostic aid.
     let saved = testcard::save_png(&path, &pixels).with_context(|| format!("{} cannot be written", path.display()));
@@ -198,7 +198,7 @@ fn taint(evidence: &Evidence<'_>) -> Vec<String> {
     let allowed = kernel_log::TAINT_ALLOWED | if evidence.own_kernel { OWN_MODULES_TAINT } else { 0 };
     match evidence.guest.taint {
         Some(taint) if taint & !allowed == 0 => Vec::new(),
-        Some(taint) => vec![format!("the mask is {taint}, only {allowed} is allowed")],
+        Some(taint) => vec![format!("taint mask {taint:#x}, allowed {allowed:#x}")],
         None => vec!["the guest did not report its taint mask".into()],
     }
 }
@@ -262,13 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn a_good_run_has_nothing_to_complain_about() {
+    fn good_run_passes_all_checks() {
         assert_eq!(failed(&good_guest(), LOG, &CardReport::default(), |_| ()), [""; 0]);
     }
 
-    /// A VF loads no firmware, has no mei_gsc and draws no picture, but its driver reports VF mode.
+    /// On a VF, the log line for loaded firmware, mei_gsc and a picture are not required, but the log line for VF mode
+    /// is. On a PF with VFs, the log line for PF mode is required.
     #[test]
-    fn a_virtual_function_is_judged_as_one() {
+    fn vf_skips_pf_only_checks_and_requires_vf_mode() {
         let guest = Guest { modules: vec!["xe".into()], ..good_guest() };
         let log = "xe 0000:00:01.0: [drm] Running in SR-IOV VF mode\n[drm] Initialized xe 1.1.0 for 0000:00:01.0 on minor 0\n";
         let no_picture = |folder: &Path| fs::remove_file(folder.join(PICTURE)).unwrap();
@@ -289,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn guests_side_by_side_have_results_of_their_own() {
+    fn result_names_are_prefixed_with_the_guest_name() {
         let folder = tempfile::tempdir().unwrap();
         good_results(folder.path());
         let mut report = BootReport::default();
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_trouble_fails_the_run() {
+    fn each_failure_is_reported_by_its_check() {
         let card = CardReport::default();
         let nothing = |_: &Path| ();
         let log = format!("{LOG}[ 4.0] xe 0000:00:01.0: [drm] *ERROR* no\n");

@@ -20,7 +20,8 @@ plain! {
     ContextParam { context: u32, size: u32, param: u64, value: u64 }
     /// The extension of [`ContextCreateExt`] that sets a parameter.
     SetParam { base: UserExtension, param: ContextParam }
-    /// The value of [`CONTEXT_PARAM_ENGINES`] for a context with one engine.
+    /// The value of [`CONTEXT_PARAM_ENGINES`] for a context with one engine. The C structure is packed (12 bytes).
+    /// This one has 4 bytes of trailing padding, so the caller must pass the packed size.
     OneEngine { extensions: u64, class: u16, instance: u16 }
     ContextDestroy { context: u32, pad: u32 }
     ExecObject {
@@ -28,7 +29,8 @@ plain! {
         reserved: u64,
     }
     ExecFence { handle: u32, flags: u32 }
-    /// `fences` uses the fields of the former clip rectangles if [`EXEC_FENCE_ARRAY`] is set.
+    /// `num_fences` and `fences` are `num_cliprects` and `cliprects_ptr` of the C structure, which describe an array of
+    /// [`ExecFence`] if [`EXEC_FENCE_ARRAY`] is set.
     ExecBuffer2 {
         buffers: u64, buffer_count: u32, batch_start_offset: u32, batch_len: u32, dr1: u32, dr4: u32, num_fences: u32,
         fences: u64, flags: u64, context: u64, reserved: u64,

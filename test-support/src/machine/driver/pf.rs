@@ -32,7 +32,7 @@ const TABLES: u64 = PF_LOCAL + (16 << 20);
 const LARGE_PAGE: u64 = 2 << 20;
 /// GGTT address at which the PF's driver maps local memory for `look`.
 const LOOK: u64 = 0x3000_0000;
-/// Offset at which the driver's own work stores its completion value.
+/// Offset in the driver's memory at which the PF driver's own commands store the ID of their context on completion.
 const DONE: u64 = SCRATCH + 0x800;
 
 /// First device address of a VF's local memory; the VFs' ranges are consecutive in VF order.
@@ -84,7 +84,8 @@ impl Driver {
         machine.set_register(0, MASTER, if on { MASTER_ENABLE } else { 0 });
     }
 
-    /// Returns the identities of pending interrupts, read as xe's dg1_irq_handler does.
+    /// Acknowledges the pending interrupts with the accesses of xe's dg1_irq_handler. Returns their identities without
+    /// the valid bit.
     pub fn handle_interrupt(&self, machine: &mut dyn Machine) -> Vec<u32> {
         let mut identities = Vec::new();
         machine.set_register(0, MASTER, 0);
@@ -178,8 +179,8 @@ impl Driver {
         assert_eq!(self.ask(machine, 0x5506, &[vf.into(), 5]), SUCCESS, "FLR_FINISH");
     }
 
-    /// Performs the PF's part of the reset of each VF for which a notification is pending. A VF's VMM resets the
-    /// function when it exits.
+    /// Performs the PF's part of each VF reset for which a notification is pending. A VF is also reset when its VMM
+    /// exits.
     pub fn lead_resets(&mut self, machine: &mut dyn Machine) {
         self.receive(machine);
         while let Some(n) = self.events.iter().position(|event| event[0] == 0x9000_5106 && event[2] == 1) {
@@ -193,8 +194,8 @@ impl Driver {
         self.wait_event(machine, &[0x9000_5106, vf.into(), 1]);
     }
 
-    /// Clears local memory from device address `from` with the copy engine, as xe does. The PF's BAR mapping does not
-    /// show memory that is assigned to a VF.
+    /// Clears local memory from device address `from` with the copy engine, as xe does. In this model, the PF's mapped
+    /// BAR does not expose memory that is assigned to a VF.
     fn wipe(&mut self, machine: &mut dyn Machine, from: u64, bytes: u64) {
         let pages = 0..bytes / LARGE_PAGE;
         // Three levels: one entry in each of the upper two, large pages in the last.
@@ -205,7 +206,7 @@ impl Driver {
             machine.set_bar64(0, 2, TABLES + 0x2000 + page * 8, (from + page * LARGE_PAGE) | 0x883);
         }
         self.invalidate(machine);
-        // Rows of one page (contract B.9).
+        // Each row is 4 KiB: 1024 pixels of 4 bytes (contract B.9).
         let commands = mi::xy_fast_clear(4096, 1024, (bytes >> 12) as u16);
         let done = mi::store_data_imm(self.global(DONE), self.next_context);
         self.run(machine, TABLES, &[&commands[..], &done].concat());
@@ -222,7 +223,8 @@ impl Driver {
         self.peek(machine, DONE + 8)
     }
 
-    /// Runs commands that finally store the context's ID at [`DONE`], and waits for that store.
+    /// Runs `commands` in a new context of the copy engine and waits for their completion. `commands` must end with a
+    /// store of `next_context` to [`DONE`].
     fn run(&mut self, machine: &mut dyn Machine, root: u64, commands: &[u32]) {
         let id = self.next_context;
         self.next_context += 1;
