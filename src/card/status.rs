@@ -19,8 +19,7 @@ const MIB: u64 = 1 << 20;
 pub struct Status {
     /// Name of the card.
     pub card: String,
-    /// Name of the [`Topology`](super::Topology): "native", "together", "split" or "provisioned". The JSON key keeps
-    /// the former name.
+    /// Name of the [`Topology`]: "native", "together", "split" or "provisioned". The JSON key keeps the former name.
     #[serde(rename = "arrangement")]
     pub topology: String,
     /// Seconds since the card was powered on.

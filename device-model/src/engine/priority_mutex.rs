@@ -65,7 +65,7 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// Guard of [`PriorityMutex::hold`].
+/// Guard of `PriorityMutex::hold`.
 pub struct PriorityGuard<'a, T> {
     // Drop order: the lock is released before the count is decremented.
     guard: MutexGuard<'a, T>,
