@@ -303,7 +303,7 @@ fn a_card_that_cannot_be_served_is_refused_in_one_sentence() {
     for (arguments, remedy) in [
         (&["--vfs", "32"][..], "the card small has 31 VFs, not 32"),
         (&["--split"], "say with --vfs how many"),
-        (&["--vfs", "9", "--pf-address", "00:1f.0"], "room for 7 VFs"),
+        (&["--vfs", "9", "--pf-address", "00:1f.0"], "addresses for 7 VFs, not 9"),
     ] {
         let (status, text) = fails(&[&["serve", "--card", "small", "--dir", path], arguments].concat());
         assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
