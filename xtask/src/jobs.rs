@@ -54,6 +54,17 @@ pub const JOBS: &[Job] = &[
         ],
     },
     Job {
+        name: "in-time",
+        minutes: 2,
+        tests: "time limits for a server with a hostile or killed client (an idle host)",
+        paths: &["src/vfio_user/", "src/dma", "tests/serve/", "tests/security/"],
+        steps: &[
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test serve -- --test-threads 1 neighbours:: faults::",
+            "cargo test --release --workspace --features arctic-gpu/long-tests --test security -- --test-threads 1 own_bars",
+            "cargo test --release --workspace --features arctic-gpu/long-tests --lib -- --test-threads 1 vfio_user::tests",
+        ],
+    },
+    Job {
         name: "nested",
         minutes: 2,
         tests: "Debian's kernel and xe on PF and nine VFs of the reference VMM, under nested KVM in QEMU",
@@ -94,17 +105,6 @@ pub const JOBS: &[Job] = &[
             "cargo build --release --locked --target x86_64-unknown-linux-musl",
             "dist/rootfs.sh target/rootfs target/x86_64-unknown-linux-musl/release/arctic",
             "unshare --mount --pid --fork --root=target/rootfs --mount-proc arctic boot",
-        ],
-    },
-    Job {
-        name: "in-time",
-        minutes: 2,
-        tests: "time limits for a server with a hostile or killed client (an idle host)",
-        paths: &["src/vfio_user/", "src/dma", "tests/serve/", "tests/security/"],
-        steps: &[
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test serve -- --test-threads 1 neighbours:: faults::",
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test security -- --test-threads 1 own_bars",
-            "cargo test --release --package arctic-gpu --features long-tests --lib -- --test-threads 1 vfio_user::tests",
         ],
     },
     Job {
