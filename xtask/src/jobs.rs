@@ -28,7 +28,7 @@ const DEVICE: &[&str] = &["device-model/src/", "sriov/src/", "src/card", "src/vf
 pub const JOBS: &[Job] = &[
     Job {
         name: "vfs-63",
-        minutes: 2,
+        minutes: 1,
         tests: "63 virtual functions in one guest",
         paths: DEVICE,
         steps: &[
@@ -73,7 +73,7 @@ pub const JOBS: &[Job] = &[
     },
     Job {
         name: "library",
-        minutes: 3,
+        minutes: 2,
         tests: "the library without its features: example, documentation, event-manager subscribers",
         paths: &["src/", "examples/", "Cargo.toml"],
         steps: &["cargo test --release --workspace --features arctic-gpu/long-tests --test library"],
