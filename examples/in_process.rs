@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
+use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
+use arctic_gpu::vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use arctic_gpu::{
     CardFunction, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard, card_file,
 };
-use vm_memory::{GuestAddress, GuestMemoryMmap};
-use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 
 /// Interrupts of one function. In a real VMM the eventfd is an irqfd of a GSI, and `route` sets the route of that GSI.
 struct Msi {

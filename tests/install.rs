@@ -34,6 +34,19 @@ fn the_version_names_the_commit() {
     }
 }
 
+/// `cargo install` fails if a feature enables one of a dev-dependency.
+#[test]
+fn features_do_not_need_dev_dependencies() {
+    let manifest: toml::Table = fs::read_to_string(checkout().join("Cargo.toml")).unwrap().parse().unwrap();
+    let dependencies = manifest["dependencies"].as_table().unwrap();
+    let features = manifest["features"].as_table().unwrap();
+    for enabled in features.values().flat_map(|enabled| enabled.as_array().unwrap()) {
+        let enabled = enabled.as_str().unwrap();
+        let name = enabled.strip_prefix("dep:").unwrap_or(enabled).split(['/', '?']).next().unwrap();
+        assert!(features.contains_key(name) || dependencies.contains_key(name), "{enabled}");
+    }
+}
+
 /// A copy of the program in an otherwise empty directory, which is its home and working directory.
 struct Copy {
     home: TempDir,

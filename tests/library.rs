@@ -2,17 +2,24 @@
 //! Checks of the library as a dependency: it builds without its features, its documentation builds without warnings,
 //! and its example runs.
 
-use std::env;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::{env, fs};
 
-/// Runs cargo in this package with a separate target directory, because the current one is locked.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A separate target directory, because the current one is locked.
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into).join("library")
+}
+
+/// Runs cargo in this package.
 fn cargo(arguments: &str, rustdoc_flags: &str) -> Output {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into).join("library");
     eprintln!("cargo {arguments}: takes up to two minutes the first time");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(root).env("CARGO_TARGET_DIR", target).env("RUSTDOCFLAGS", rustdoc_flags);
+    cargo.current_dir(root()).env("CARGO_TARGET_DIR", target()).env("RUSTDOCFLAGS", rustdoc_flags);
     cargo.args(arguments.split(' ')).output().expect("cargo runs")
 }
 
@@ -31,12 +38,23 @@ fn the_library_is_alone_without_its_features() {
     }
 }
 
-/// The example has fewer than 150 lines, needs no feature, and prints the expected lines.
+/// The example has fewer than 150 lines and prints the expected lines in a package that has only the library, without
+/// features, as its dependency. (As an example of this package it would be built with the dev-dependencies' features.)
 #[test]
 fn the_example_shows_the_card_in_one_process() {
     let source = include_str!("../examples/in_process.rs");
     assert!(source.lines().count() < 150, "{} lines", source.lines().count());
-    let output = succeeded("run --quiet --example in_process --no-default-features", "");
+    let package = target().join("in_process");
+    fs::create_dir_all(package.join("src")).unwrap();
+    fs::write(package.join("src/main.rs"), source).unwrap();
+    fs::copy(root().join("Cargo.lock"), package.join("Cargo.lock")).unwrap();
+    let manifest = format!(
+        "[package]\nname = \"in_process\"\nedition = \"2024\"\n[workspace]\n\
+         [dependencies]\narctic-gpu = {{ path = {:?}, default-features = false }}\n",
+        root()
+    );
+    fs::write(package.join("Cargo.toml"), manifest).unwrap();
+    let output = succeeded(&format!("run --quiet --manifest-path {}", package.join("Cargo.toml").display()), "");
     for line in [
         "pf: BAR 2 is memory at 0x5000000000..0x5080000000",
         "pf: writes to 0x40001901f0 are events",
@@ -51,9 +69,10 @@ fn the_example_shows_the_card_in_one_process() {
     }
 }
 
-/// Runs the `event_loop` test with only the feature `event-manager`.
+/// The library builds with only the feature `event-manager`, and the `event_loop` test passes.
 #[test]
 fn an_event_manager_can_serve_the_doorbells() {
+    succeeded("check --lib --no-default-features --features event-manager", "");
     let output = succeeded("test --no-default-features --features event-manager --test event_loop", "");
     assert!(output.contains("handlers_subscribe_to_doorbells ... ok"), "{output}");
 }
