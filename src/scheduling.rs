@@ -30,7 +30,11 @@ pub fn request_short_slice() -> io::Result<()> {
 }
 
 /// Returns the policy, nice value and time slice of thread `id`; 0 is the calling thread.
-fn attributes(id: libc::pid_t) -> io::Result<libc::sched_attr> {
+///
+/// # Errors
+/// The error of `sched_getattr`.
+#[doc(hidden)]
+pub fn attributes(id: libc::pid_t) -> io::Result<libc::sched_attr> {
     let size = size_of::<libc::sched_attr>();
     // SAFETY: the structure consists of integers.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };

@@ -72,13 +72,9 @@ fn the_server_has_a_short_time_slice() {
     let dir = TempDir::new().unwrap();
     let served = Served::start("small", dir.as_path(), &[]);
     for thread in fs::read_dir(format!("/proc/{}/task", served.process.id())).unwrap() {
-        let id: u32 = thread.unwrap().file_name().to_str().unwrap().parse().unwrap();
-        let mut attributes = [0_u8; 48];
-        // SAFETY: the kernel writes at most 48 bytes to the array.
-        let result = unsafe { libc::syscall(libc::SYS_sched_getattr, id, attributes.as_mut_ptr(), 48, 0) };
-        assert_eq!(result, 0);
-        let [policy, slice] = [4..8, 24..32]
-            .map(|field| attributes[field].iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte)));
+        let id = thread.unwrap().file_name().to_str().unwrap().parse().unwrap();
+        let attributes = arctic_gpu::scheduling::attributes(id).unwrap();
+        let (policy, slice) = (attributes.sched_policy, attributes.sched_runtime);
         assert!(policy != 0 || [100_000, 0].contains(&slice), "thread {id}: {slice} ns");
     }
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
