@@ -57,7 +57,7 @@ pub const JOBS: &[Job] = &[
         name: "in-time",
         minutes: 2,
         tests: "time limits for a server with a hostile or killed client (an idle host)",
-        paths: &["src/vfio_user/", "src/dma", "tests/serve/", "tests/security/"],
+        paths: &["device-model/src/", "sriov/src/", "src/", "tests/serve/", "tests/security/"],
         steps: &[
             "cargo test --release --workspace --features arctic-gpu/long-tests --test serve -- --test-threads 1 neighbours:: faults::",
             "cargo test --release --workspace --features arctic-gpu/long-tests --test security -- --test-threads 1 own_bars",
