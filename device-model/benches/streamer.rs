@@ -10,7 +10,6 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arctic_device_model::engine::id::{EngineClass, EngineId};
 use arctic_device_model::engine::{Engine, Load, Outcome, Submitter, blank_image};
 use arctic_device_model::gt::Gt;
 use arctic_device_model::host::{Function, ManualClock, NullHost};
@@ -18,6 +17,7 @@ use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, VfMemory};
 use arctic_device_model::profile::CardProfile;
+use arctic_device_model::topology::{EngineClass, EngineId};
 use vm_memory::Bytes;
 
 /// Local memory: page tables, a context (ring, PPHWSP, image), a batch, and the destination of its stores.

@@ -21,7 +21,6 @@ use self::deferred::Deferred;
 use self::event_count::EventCount;
 use self::guc_pending::GucPending;
 use crate::doorbell::{NACK, Page};
-use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::gt::virtual_function::pf_view;
 use crate::gt::{Gt, Request};
@@ -33,6 +32,7 @@ use crate::memory::layout::MemoryLayout;
 use crate::memory::{Memories, Memory};
 use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
+use crate::topology::{ENGINES, EngineClass, EngineId};
 
 /// Offset of the GGTT window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;

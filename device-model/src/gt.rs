@@ -12,7 +12,6 @@ use arctic_sriov::number::{high, low};
 
 use crate::doorbell::Doorbells;
 use crate::engine::EngineClock;
-use crate::engine::id::{EngineClass, EngineId, WakeDomain};
 use crate::engine::power;
 use crate::execlist::{self, buffer::CsbPort};
 use crate::heci::{self, Heci};
@@ -24,6 +23,7 @@ use crate::profile::CardProfile;
 use crate::registers::ranges::{self, Range, Replication};
 use crate::registers::{Decoded, Kind, Live, MCR_SELECTOR, RegisterFile, masked};
 use crate::residency::{Awake, Residency};
+use crate::topology::{EngineClass, EngineId, WakeDomain};
 use crate::trace::{Recorder, TracingSink};
 use virtual_function::VirtualFunction;
 

@@ -24,4 +24,5 @@ pub mod registers;
 pub mod report;
 pub mod residency;
 mod sync;
+pub mod topology;
 pub mod trace;

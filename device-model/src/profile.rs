@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use self::limits::Limits;
 use self::provision::{GgttAccess, Provision};
-use crate::engine::id::{EngineClass, EngineId, EngineInfo};
+use crate::topology::{EngineClass, EngineId, EngineInfo};
 
 /// 1 GiB in bytes.
 const GIB: u64 = 1 << 30;

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::engine::id::EngineId;
+use crate::topology::EngineId;
 
 /// A reason that keeps the GT out of RC6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

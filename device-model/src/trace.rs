@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::id::{ENGINES, EngineId};
 use crate::host::{Clock, Function, InterruptSink};
+use crate::topology::{ENGINES, EngineId};
 
 /// Maximum number of queued events per subscriber.
 const MOST_EVENTS: usize = 1 << 16;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail};
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Batch, Line, context, guc, register};
-use arctic_device_model::engine::id::{ENGINES, EngineId};
+use arctic_device_model::topology::{ENGINES, EngineId};
 use arctic_device_model::trace::{Event, Filter};
 use arctic_sriov::number::size;
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow};
 use arctic_device_model::decode::register;
-use arctic_device_model::engine::id::ENGINES;
+use arctic_device_model::topology::ENGINES;
 use arctic_device_model::trace::{Event, EventKind, Filter};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;

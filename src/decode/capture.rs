@@ -3,7 +3,7 @@
 
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Batch, Line, Message, status};
-use arctic_device_model::engine::id::EngineId;
+use arctic_device_model::topology::EngineId;
 use arctic_device_model::trace::{Event, EventKind, Filter};
 
 use crate::trace_socket::{Heading, VERSION};

@@ -5,7 +5,7 @@ use std::io;
 
 use arctic_device_model::command::{Command, Requester};
 use arctic_device_model::decode::{Batch, Line, context, guc, register, status};
-use arctic_device_model::engine::id::EngineId;
+use arctic_device_model::topology::EngineId;
 
 use super::limits::{Budget, Taken, listed};
 use super::memory::Memory;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Batch, Line};
-use arctic_device_model::engine::id::EngineId;
+use arctic_device_model::topology::EngineId;
 
 /// Maximum number of batches followed.
 const MOST_BATCHES: usize = 4096;

@@ -5,7 +5,7 @@ use std::io;
 
 use arctic_device_model::command::Command;
 use arctic_device_model::decode::{Line, context, guc, register};
-use arctic_device_model::engine::id::EngineId;
+use arctic_device_model::topology::EngineId;
 
 use super::limits::{Budget, listed};
 use super::memory::Memory;

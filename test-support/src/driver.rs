@@ -4,9 +4,9 @@
 use std::sync::atomic::Ordering;
 
 use arctic_device_model::card::{Card, GGTT_WINDOW};
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::Function;
 use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::topology::EngineClass;
 use vm_memory::Bytes;
 
 use crate::context::{self, Context};

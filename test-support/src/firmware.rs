@@ -3,7 +3,7 @@
 //! that point to both.
 
 use arctic_device_model::card::Card;
-use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::topology::EngineClass;
 
 const KERNEL_DWORDS: u32 = 0x100;
 /// Size in bytes of header and kernel, which the DMA copies.

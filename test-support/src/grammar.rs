@@ -4,8 +4,8 @@
 
 use arctic_device_model::blitter;
 use arctic_device_model::command::{self, Length};
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action;
+use arctic_device_model::topology::EngineClass;
 
 use crate::driver::{CONTEXTS, Places};
 use crate::mi::{self, Global};

@@ -274,7 +274,7 @@ pub const fn xy_ctrl_surf_copy(to: Control, from: Control, blocks: u32) -> [u32;
 #[cfg(test)]
 mod tests {
     use arctic_device_model::command;
-    use arctic_device_model::engine::id::EngineClass;
+    use arctic_device_model::topology::EngineClass;
 
     use super::*;
 

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::NullHost;
 use arctic_device_model::profile::provision::Quota;
+use arctic_device_model::topology::EngineClass;
 use arctic_gpu::{CardFunction, PciDevice, Topology};
 use arctic_test_support::mi::{self, Global};
 use arctic_test_support::vfs::bench::*;

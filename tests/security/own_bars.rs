@@ -12,8 +12,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use arctic_device_model::card::{Card, GGTT_WINDOW};
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::{DmaFault, Function};
+use arctic_device_model::topology::EngineClass;
 use arctic_test_support::mi::{self, Global, Reg};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Trap;

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::DmaFault;
+use arctic_device_model::topology::EngineClass;
 use arctic_test_support::context::{self, Context};
 use arctic_test_support::ct::{self, G2H, G2H_DESCRIPTOR, H2G, H2G_DESCRIPTOR};
 use arctic_test_support::mi::{self, Global};

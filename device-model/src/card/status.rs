@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Card;
-use crate::engine::id::{EngineClass, EngineId};
 use crate::guc::client::State;
 use crate::guc::provisioning::VfConfig;
 use crate::host::{Function, functions, ticks, ticks_to_ns};
+use crate::topology::{EngineClass, EngineId};
 
 /// A snapshot of the card. Times and counts start when the GuC firmware starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

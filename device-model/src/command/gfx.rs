@@ -7,7 +7,7 @@ mod names;
 
 use super::Length;
 use super::field::Field;
-use crate::engine::id::EngineClass;
+use crate::topology::EngineClass;
 
 /// Action of the command streamer for a command of the pipelines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,8 +7,8 @@ pub mod gfx;
 pub mod mi;
 pub mod rule;
 
-pub use crate::engine::id::Classes;
-use crate::engine::id::EngineClass;
+pub use crate::topology::Classes;
+use crate::topology::EngineClass;
 pub use field::{Field, FieldKind, Group};
 pub use mi::Mi;
 pub use rule::{Requester, Rule};

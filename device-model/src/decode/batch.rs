@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::show::{self, Shown};
 use crate::command::mi::{self, fields};
 use crate::command::{Command as Known, Mi, Requester};
-use crate::engine::id::EngineId;
+use crate::topology::EngineId;
 
 /// Valid bits of a graphics address.
 const ADDRESS: u64 = 0xffff_ffff_fffc;

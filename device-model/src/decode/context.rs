@@ -5,8 +5,8 @@ use super::batch::Batch;
 use super::{Dword, Line, register};
 use crate::command::mi::fields;
 use crate::command::{Command, Mi, Requester};
-use crate::engine::id::EngineId;
 use crate::host::ticks_to_ns;
+use crate::topology::EngineId;
 
 /// Size in dwords of the per-process status page that precedes the image.
 pub const PAGE_DWORDS: usize = 0x400;

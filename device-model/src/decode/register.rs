@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::engine::id::EngineId;
 use crate::registers::{ENGINE_TABLE, REGISTER_BYTES, Register, TABLES};
+use crate::topology::EngineId;
 
 fn by_offset(registers: impl Iterator<Item = &'static Register>) -> BTreeMap<u32, (&'static Register, u16)> {
     registers

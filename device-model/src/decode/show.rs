@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::register;
 use crate::command::{Field, FieldKind, Group};
-use crate::engine::id::EngineId;
+use crate::topology::EngineId;
 
 /// A field with its value.
 #[derive(Clone, Debug, PartialEq, Serialize)]

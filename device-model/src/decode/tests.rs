@@ -4,7 +4,7 @@
 use super::batch::Target;
 use super::*;
 use crate::command::Requester;
-use crate::engine::id::EngineId;
+use crate::topology::EngineId;
 
 fn text(lines: &[Line]) -> Vec<String> {
     lines.iter().map(|line| line.to_string().split_whitespace().collect::<Vec<_>>().join(" ")).collect()

@@ -8,9 +8,9 @@ use super::head::REPORTED_HEAD;
 use super::reg;
 use super::streamer::{Flow, Look, Streamer};
 use crate::command::mi::fields;
-use crate::engine::id::EngineClass;
 use crate::interrupts::{SEMAPHORE_WAIT, USER_INTERRUPT};
 use crate::memory::{Fault, Space};
+use crate::topology::EngineClass;
 
 /// MI_NOOP bit 22: bits 21:0 are written to NOPID.
 const NOOP_WRITE_ID: u32 = fields::WRITE_NOPID.mask();

@@ -4,7 +4,6 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::id::{Classes, EngineId};
 use super::reg;
 use super::streamer::Streamer;
 use crate::gt::Gt;
@@ -12,6 +11,7 @@ use crate::host::Function;
 use crate::interrupts::memirq::Report;
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE, PAGE_FAULT, USER_INTERRUPT};
 use crate::memory::{Fault, Gam, Space, Tlb};
+use crate::topology::{Classes, EngineId};
 
 /// The parser decoded a command that the engine does not implement (i915: I915_ERROR_INSTRUCTION).
 pub const INSTRUCTION: u32 = 1 << 0;

@@ -2,9 +2,9 @@
 //! Register image of a logical ring context. The image is a list of MI_NOOP, MI_LOAD_REGISTER_IMM, one
 //! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and an end command (V8-046). Parsing is bounded by the image's length.
 
-use super::id::EngineId;
 use super::layout::{ENGINE_CONTEXT, IMAGE_DWORDS};
 use crate::memory::{Fault, Gam, Space};
+use crate::topology::EngineId;
 
 /// MI_LOAD_REGISTER_IMM.
 pub const LRI: u32 = 0x22 << 23;
@@ -161,8 +161,8 @@ const END_OPCODE: u32 = END & OPCODE;
 
 #[cfg(test)]
 mod tests {
-    use super::super::id::EngineClass;
     use super::*;
+    use crate::topology::EngineClass;
 
     fn image(words: &[u32]) -> Image {
         let mut image = Image { words: [0; IMAGE_DWORDS], len: words.len() };

@@ -5,10 +5,10 @@
 
 use std::sync::LazyLock;
 
-use super::id::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 use super::image::{END, FORCE_WAKEUP, GLOBAL, LRM, POSTED, RELATIVE, REMAP, lri};
 use super::reg;
 use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, TABLES};
+use crate::topology::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 
 /// First dword of the engine context, after six cachelines of ring context (V8-042, trap T16; xe: xe_lrc_reg_size).
 pub const ENGINE_CONTEXT: usize = 0x60;

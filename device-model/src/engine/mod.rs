@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The engines: their identities, their logical contexts, and the command streamer that executes them.
+//! The engines: their logical contexts, and the command streamer that executes them.
 
 mod access;
 mod alu;
@@ -11,7 +11,6 @@ mod error;
 mod fetch;
 mod flush;
 mod head;
-pub mod id;
 mod image;
 mod layout;
 mod lrc;
@@ -43,11 +42,11 @@ use crate::gt::Gt;
 use crate::host::{Function, ticks};
 use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, GuestMappings, Tlb};
+use crate::topology::EngineId;
 use crate::trace::EventKind;
 pub use clock::EngineClock;
 pub use counters::Counters;
 use fetch::Window;
-use id::EngineId;
 pub(crate) use layout::GLOBALS;
 pub use layout::blank_image;
 pub use priority_mutex::PriorityGuard;

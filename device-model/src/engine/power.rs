@@ -4,9 +4,9 @@
 
 use arctic_sriov::number::count;
 
-use super::id::{EngineClass, EngineId};
 use super::{image, layout, reg};
 use crate::registers::{Kind, RegisterFile, masked};
+use crate::topology::{EngineClass, EngineId};
 
 /// Contents of a pair in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! engine, so a batch buffer can run on any instance (V8-046, vol8.md note T19; Intel media-driver
 //! mhw_mi_hwcmd_xe_xpm.h, MMIO_REMAP_ENABLE).
 
-use super::id::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
+use crate::topology::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 
 /// First register offset and size in bytes of a block that each instance of an engine class has.
 type Block = (u32, u32);

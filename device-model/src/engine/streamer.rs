@@ -5,7 +5,6 @@ use arctic_sriov::number::byte;
 
 use super::counters::Counters;
 use super::fetch::{Fetched, LONGEST, Window};
-use super::id::{EngineClass, EngineId};
 use super::lrc::Lrc;
 use super::stream::{IdleLoopDetector, ParserState, Workaround};
 use super::switch::Restoring;
@@ -18,6 +17,7 @@ use crate::command::{Command, Mi, Requester};
 use crate::gt::Gt;
 use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
+use crate::topology::{EngineClass, EngineId};
 use crate::trace::{EventKind, KEPT_DWORDS};
 
 /// Maximum number of bytes that a blit processes in one step, which takes well under a millisecond at memory bandwidth.

@@ -4,9 +4,9 @@
 
 use std::sync::LazyLock;
 
-use super::id::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 use crate::command::Requester;
 use crate::registers::{RegisterFile, Scope};
+use crate::topology::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 
 /// First offset and number of dwords.
 type Range = (u32, u32);

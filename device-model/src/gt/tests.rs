@@ -3,12 +3,12 @@
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use super::*;
-use crate::engine::id::EngineClass;
 use crate::host::{Function, ManualClock, NullHost};
 use crate::interrupts::USER_INTERRUPT;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::local::SharedRegion;
 use crate::report::Report;
+use crate::topology::EngineClass;
 
 #[derive(Default)]
 struct Msis(AtomicU64);

@@ -8,10 +8,10 @@ use arctic_sriov::number::count;
 
 use super::{Gt, Request};
 use crate::engine::GLOBALS;
-use crate::engine::id::EngineId;
 use crate::host::{Function, InterruptSink};
 use crate::interrupts::Interrupts;
 use crate::registers::{Kind, Live};
+use crate::topology::EngineId;
 
 /// VF_SW_FLAG(0): first dword of the GuC mailbox.
 const SW_FLAG: u32 = 0x19_0240;

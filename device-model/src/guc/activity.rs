@@ -4,9 +4,9 @@
 
 use arctic_sriov::number::low;
 
-use crate::engine::id::{EngineClass, EngineId};
 use crate::host::{FUNCTIONS, Function, TIMESTAMP_HZ, functions};
 use crate::memory::{Fault, Gam, Space};
+use crate::topology::{EngineClass, EngineId};
 
 use super::ads::{EngineMap, MAX_LOGICAL};
 use super::share::Share;

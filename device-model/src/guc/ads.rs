@@ -2,8 +2,8 @@
 //! Additional data structure (ADS) that the driver prepares in memory for the GuC: engine map, scheduler policies and
 //! capture register lists (contract B.7, K.2).
 
-use crate::engine::id::{EngineClass, EngineId};
 use crate::memory::{Fault, Gam, Space};
+use crate::topology::{EngineClass, EngineId};
 
 use super::capture::Lists;
 

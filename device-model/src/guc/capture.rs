@@ -4,9 +4,9 @@
 
 use arctic_sriov::number::count;
 
-use crate::engine::id::{EngineClass, EngineId};
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
+use crate::topology::{EngineClass, EngineId};
 
 /// ADS: pointers to the register lists of one engine instance; 16 classes for the physical function, then 16 for VFs.
 const INSTANCE_LISTS: u64 = 0x109c;

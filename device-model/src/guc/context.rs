@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registered contexts: their registration, policies and scheduling state (contract F.1, F.2).
 
-use crate::engine::id::EngineClass;
 use crate::host::Function;
 use crate::memory::{Fault, Gam, Space};
+use crate::topology::EngineClass;
 
 use super::ads::{EngineMap, MAX_LOGICAL};
 use super::hxg::Error;

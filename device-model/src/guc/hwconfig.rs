@@ -144,8 +144,8 @@ mod tests {
         assert_eq!((lookup(2), lookup(70).div_ceil(lookup(1))), (32, 4));
         // 0x9134: eight bits of two EUs each.
         assert_eq!(lookup(3), 8 * 2);
-        let present = |class| crate::engine::id::ENGINES.iter().filter(|engine| engine.class == class).count() as u32;
-        use crate::engine::id::EngineClass::*;
+        let present = |class| crate::topology::ENGINES.iter().filter(|engine| engine.class == class).count() as u32;
+        use crate::topology::EngineClass::*;
         assert_eq!((lookup(23), lookup(24), lookup(27)), (present(Render), present(Compute), present(Copy)));
         // 0x9140 enables video engines 0 and 2 and enhancement engines 0 and 1.
         assert_eq!((lookup(25), lookup(26)), (0x05_u32.count_ones(), 0x3_u32.count_ones()));

@@ -9,12 +9,12 @@ mod vf_quanta;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 
-use crate::engine::id::{EngineClass, EngineId};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::execlist::descriptor::Descriptor;
 use crate::gt::Gt;
 use crate::host::{FUNCTIONS, Function, functions, ticks};
 use crate::memory::{Gam, GuestMappings, Tlb};
+use crate::topology::{EngineClass, EngineId};
 use crate::trace::EventKind;
 
 use super::activity::Activity;

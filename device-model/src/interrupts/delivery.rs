@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::sources::{GSC, GUC};
 use super::tree::Tree;
-use crate::engine::id::EngineId;
 use crate::host::{Function, InterruptSink};
 use crate::registers::Live;
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crate::topology::EngineId;
 
 /// The interrupt tree of one function, from the sources' event bits to the MSI.
 pub struct Interrupts {

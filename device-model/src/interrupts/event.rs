@@ -2,7 +2,7 @@
 //! Events of an engine, as data: the bits of its interrupt vector, which are also the byte offsets of its status in
 //! memory (V13-259, V13-275, V13-276).
 
-use crate::engine::id::{Classes, EngineClass};
+use crate::topology::{Classes, EngineClass};
 
 /// MI_USER_INTERRUPT.
 pub const USER_INTERRUPT: u16 = 1 << 0;

@@ -6,8 +6,8 @@
 use std::sync::atomic::{Ordering, fence};
 
 use super::event::{self, USER_INTERRUPT};
-use crate::engine::id::EngineId;
 use crate::memory::{Fault, Gam, Space};
+use crate::topology::EngineId;
 
 /// Value written to a byte to report an event; the driver clears it.
 const SET: u8 = 0xff;
@@ -64,7 +64,7 @@ pub fn write(gam: &mut Gam<'_>, status: u64, source: u64, bit: u8) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::id::EngineClass;
+    use crate::topology::EngineClass;
 
     /// Contract C.3, K.3: the source index of each engine matches the documentation.
     #[test]

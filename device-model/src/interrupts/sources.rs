@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Interrupt sources, as data: bank and bit, class and instance, and the halves of enable and mask registers.
 
-use crate::engine::id::{ENGINES, EngineClass, EngineId, EngineInfo};
+use crate::topology::{ENGINES, EngineClass, EngineId, EngineInfo};
 
 /// One 16-bit half of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,9 +11,9 @@ use std::time::Duration;
 use super::sources::{GSC, GUC, SOURCES, Source};
 use super::tree::{DATA_VALID, MASTER_ENABLE};
 use super::*;
-use crate::engine::id::{EngineClass, EngineId};
 use crate::host::{Function, InterruptSink};
 use crate::registers::Live;
+use crate::topology::{EngineClass, EngineId};
 
 /// An interrupt sink that counts MSIs.
 #[derive(Default)]

@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::cell::Cell;
 use super::ranges::{self, Range};
 use super::{ENGINE_TABLE, Kind, REGISTER_BYTES, Register, TABLES};
-use crate::engine::id::EngineId;
 use crate::profile::CardProfile;
+use crate::topology::EngineId;
 
 /// Result of decoding an offset.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 use super::Kind::{Live as L, ReadOnly};
 use super::Live::{LmemCfg, TlbInvalidate};
 use super::{COPY, RENDER, Register, STORED, Scope, array, register};
-use crate::engine::id::EngineClass::{Compute, VideoDecode, VideoEnhance};
+use crate::topology::EngineClass::{Compute, VideoDecode, VideoEnhance};
 
 /// LMEM_CFG: enable bit and directory address of the LMTT.
 pub const LMEM_CFG: u32 = 0xcf58;

@@ -30,7 +30,7 @@ pub use power::{GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
 pub use steering::MCR_SELECTOR;
 pub use tile::GU_DEBUG;
 
-use crate::engine::id::{Classes, EngineClass, EngineId};
+use crate::topology::{Classes, EngineClass, EngineId};
 
 /// Size of the decoded register space in bytes; GTTMMADR is empty between its end and the doorbells (V13-003).
 pub const REGISTER_BYTES: u32 = 4 << 20;

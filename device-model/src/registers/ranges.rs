@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Ranges of GT registers: their forcewake domain and replication (V13-129..134, V13-140..164).
 
-use crate::engine::id::EngineId;
-use crate::engine::id::WakeDomain::{self, AlwaysOn, Gt, Render, Vdbox, Vebox};
+use crate::topology::EngineId;
+use crate::topology::WakeDomain::{self, AlwaysOn, Gt, Render, Vdbox, Vebox};
 use Replication::{Dss, Gam, Gslice, L3Bank, Lncf, Mslice, Single, Sqidi};
 
 /// Unit by which the registers of a range are replicated.

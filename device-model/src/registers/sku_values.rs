@@ -5,9 +5,9 @@
 use arctic_sriov::number::{high, low};
 
 use super::power::{FREQ_INFO_REC, GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
-use crate::engine::id::EngineId;
 use crate::memory::layout::MemoryLayout;
 use crate::profile::CardProfile;
+use crate::topology::EngineId;
 
 /// STOLEN_RESERVED: bits 63:20 are the address of the WOPCM at the end of stolen memory, bits 9:7 = 2 encode its size
 /// of 4 MiB, bit 0 is set if it exists (contract B.2; i915: icl_get_stolen_reserved).

@@ -2,8 +2,8 @@
 //! Tests of the register tables and of the access rules.
 
 use super::*;
-use crate::engine::id::{EngineClass, EngineId};
 use crate::profile::CardProfile;
+use crate::topology::{EngineClass, EngineId};
 
 /// The profile used by the tests: a full die with 16 GiB.
 pub fn profile() -> CardProfile {

@@ -12,7 +12,7 @@ mod shrink;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use arctic_device_model::engine::id::{EngineClass, EngineId};
+use arctic_device_model::topology::{EngineClass, EngineId};
 use arctic_test_support::differential::choice::{self, Choice, Seeded};
 use arctic_test_support::differential::compare::{Worlds, both, disagreement};
 use arctic_test_support::differential::grammar::Case;

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arctic_device_model::card::{Card, WorkStatus};
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::{Clock, Dma, DmaFault, DmaView, Function, InterruptSink, ManualClock, NullHost};
 use arctic_device_model::memory::Memories;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::profile::CardProfile;
+use arctic_device_model::topology::EngineClass;
 use arctic_test_support::ct::{self, Rings};
 use arctic_test_support::driver::Places;
 pub use arctic_test_support::driver::{CONTEXTS, GucDriver};

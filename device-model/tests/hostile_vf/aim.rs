@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Commands and addresses that target resources of other functions.
 
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::Function;
+use arctic_device_model::topology::EngineClass;
 use arctic_test_support::mi::{self, At, Compare, Control, Global, Reg, Surface};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::PF_GLOBAL;

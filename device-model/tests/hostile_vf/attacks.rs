@@ -2,8 +2,8 @@
 //! Operations of the hostile function.
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::guc::action::ACTIONS;
+use arctic_device_model::topology::EngineClass;
 use arctic_test_support::grammar;
 use arctic_test_support::mi::{self, Process, Reg};
 use arctic_test_support::vfs::bench::*;

@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::topology::EngineClass;
 use arctic_test_support::mi::{self, Compare, Global, Reg};
 use arctic_test_support::process::{resident, setting};
 use arctic_test_support::vfs::bench::*;

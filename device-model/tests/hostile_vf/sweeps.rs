@@ -2,10 +2,10 @@
 //! Exhaustive tests: each offset of the BAR, each GGTT page, each context ID, each register.
 
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::Function;
 use arctic_device_model::memory::{Access, Space, Tlb};
 use arctic_device_model::registers::{Kind, Scope};
+use arctic_device_model::topology::EngineClass;
 use arctic_test_support::context;
 use arctic_test_support::mi::{self, At, Reg};
 use arctic_test_support::vfs::bench::*;

@@ -2,8 +2,8 @@
 //! Engine time by the card's clock: while two other functions always have work for an engine, the attacker gets at most
 //! the share of its quantum, and the others get equal shares.
 
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::profile::provision::Quota;
+use arctic_device_model::topology::EngineClass;
 use arctic_test_support::mi::{self, Compare, Global, Process};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Time;

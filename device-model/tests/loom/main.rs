@@ -24,6 +24,10 @@ mod sync {
     }
 }
 
+mod topology {
+    pub use arctic_device_model::topology::*;
+}
+
 #[path = "../../src/registers"]
 mod registers {
     pub mod cell;
@@ -37,10 +41,6 @@ mod host {
 
 #[path = "../../src/engine"]
 mod engine {
-    pub mod id {
-        pub use arctic_device_model::engine::id::*;
-    }
-
     pub mod priority_mutex;
     pub mod wakeup;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A virtual function's driver, executed one access at a time.
 
-use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::topology::EngineClass;
 use arctic_test_support::mi::{self, Process};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::{context, ct};

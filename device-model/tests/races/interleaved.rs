@@ -3,8 +3,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use arctic_device_model::engine::id::EngineClass;
 use arctic_device_model::host::Function;
+use arctic_device_model::topology::EngineClass;
 use arctic_test_support::mi;
 use arctic_test_support::process::setting;
 use arctic_test_support::vfs::bench::*;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::topology::EngineClass;
 
 use crate::differential::grammar::Case;
 use crate::differential::layout;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::{Arc, OnceLock};
 
-use arctic_device_model::engine::id::EngineId;
 use arctic_device_model::engine::{Engine, Halt, Load, Outcome, Submitter};
 use arctic_device_model::gt::Gt;
 use arctic_device_model::host::{Function, InterruptSink, ManualClock};
@@ -13,6 +12,7 @@ use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, Space};
 use arctic_device_model::profile::CardProfile;
+use arctic_device_model::topology::EngineId;
 use vm_memory::Bytes;
 use vmm_sys_util::tempfile::TempFile;
 

@@ -9,7 +9,7 @@
 
 use std::sync::Mutex;
 
-use arctic_device_model::engine::id::{EngineClass, EngineId};
+use arctic_device_model::topology::{EngineClass, EngineId};
 
 use crate::bytes::Bytes;
 use crate::differential::compare::{Worlds, both, disagreement};

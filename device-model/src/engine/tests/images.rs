@@ -4,9 +4,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::id::trtt;
 use crate::engine::layout::{ENGINE_CONTEXT, IMAGE_DWORDS, in_ring_context, layout};
 use crate::registers::Kind;
+use crate::topology::trtt;
 
 /// Returns the register offsets of an LRI in an image. `first` is the dword index of the first offset.
 fn offsets(bench: &Bench, context: Context, first: usize, registers: usize) -> Vec<u32> {

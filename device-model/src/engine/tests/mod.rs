@@ -33,7 +33,6 @@ use std::sync::atomic::AtomicU64;
 
 use vm_memory::Bytes;
 
-use super::id::{EngineClass, EngineId};
 use super::*;
 use crate::host::{Dma, InterruptSink, ManualClock, NullHost};
 use crate::memory::Memory;
@@ -41,6 +40,7 @@ use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::profile::CardProfile;
 use crate::registers::Live;
+use crate::topology::{EngineClass, EngineId};
 
 /// Counts MSIs and records their functions.
 #[derive(Default)]

@@ -2,9 +2,9 @@
 //! Register accesses by commands, for four requester levels and all commands that write or read registers.
 
 use super::*;
-use crate::engine::id::Classes;
 use crate::engine::whitelist::{Wanted, listed};
 use crate::registers::{Kind, Scope};
+use crate::topology::Classes;
 
 /// Requester: function and location of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

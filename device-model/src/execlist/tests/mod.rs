@@ -18,13 +18,13 @@ use vm_memory::Bytes;
 use crate::card::{Card, WorkStatus};
 use crate::engine::Engines;
 use crate::engine::blank_image;
-use crate::engine::id::{EngineClass, EngineId};
 use crate::gt::Gt;
 use crate::host::{Function, InterruptSink, ManualClock, NullHost};
 use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::profile::CardProfile;
+use crate::topology::{EngineClass, EngineId};
 
 const LOCAL: usize = 16 << 20;
 /// Page tables of the process space, which maps local memory at [`VA`].

@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex};
 use vm_memory::Bytes;
 
 use super::*;
-use crate::engine::id::{ENGINES, EngineClass, EngineId};
 use crate::engine::{Halt, Outcome};
 use crate::host::{Clock, InterruptSink, ManualClock, NullHost};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::memory::{Access, Fault, FaultReason, Memory, Space};
+use crate::topology::{ENGINES, EngineClass, EngineId};
 
 #[derive(Default)]
 struct Recorder(Mutex<Vec<u16>>);

@@ -9,7 +9,6 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use crate::engine::id::{EngineClass, EngineId};
 use crate::guc::ctb::{Channel, Location};
 use crate::guc::hxg::{MAX_DWORDS, Outgoing};
 use crate::host::{Function, InterruptSink};
@@ -17,6 +16,7 @@ use crate::interrupts::delivery::Interrupts;
 use crate::interrupts::event::USER_INTERRUPT;
 use crate::memory::Gam;
 use crate::registers::Live;
+use crate::topology::{EngineClass, EngineId};
 
 pub const ALL: &[crate::Model] = &[
     ("ctb::requests_arrive_whole", requests_arrive_whole),

@@ -3,7 +3,7 @@
 
 use arctic_device_model::command::mi::{self, MiCommand};
 use arctic_device_model::command::{Length, Mi};
-use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::topology::EngineClass;
 
 use super::{OFFSETS, RELATIVE, REMAP, Words, Writer, batch_address};
 use crate::differential::choice::of;

@@ -13,7 +13,7 @@ mod operands;
 use std::fmt::Write;
 
 use arctic_device_model::command;
-use arctic_device_model::engine::id::{EngineClass, EngineId};
+use arctic_device_model::topology::{EngineClass, EngineId};
 
 use crate::differential::choice::Choice;
 use crate::differential::layout::*;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Operands: values and addresses from small ranges, so commands interact, and registers of several engines.
 
-use arctic_device_model::engine::id::{EngineClass, EngineId};
+use arctic_device_model::topology::{EngineClass, EngineId};
 
 use super::{GGTT, RELATIVE, REMAP, Writer};
 use crate::differential::choice::of;

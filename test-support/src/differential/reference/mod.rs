@@ -13,7 +13,7 @@ mod registers;
 
 use std::collections::BTreeMap;
 
-use arctic_device_model::engine::id::{EngineClass, EngineId};
+use arctic_device_model::topology::{EngineClass, EngineId};
 
 use crate::differential::grammar::Case;
 use crate::differential::layout::*;

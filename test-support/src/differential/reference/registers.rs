@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use arctic_device_model::engine::id::EngineClass;
+use arctic_device_model::topology::EngineClass;
 
 /// Requester of a command (V13-044..047, V13-080).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
