@@ -2,7 +2,7 @@
 //! Generates mostly valid commands from the command tables, with operands that address memory and registers that a
 //! guest must not access.
 
-use arctic_device_model::blitter;
+use arctic_device_model::command::blt;
 use arctic_device_model::command::{self, Length};
 use arctic_device_model::guc::action;
 use arctic_device_model::topology::EngineClass;
@@ -93,7 +93,7 @@ impl Places {
 
     /// Returns one copy engine command.
     fn blit(&self, random: &mut Random) -> Vec<u32> {
-        let command = &blitter::COMMANDS[random.below(blitter::COMMANDS.len() as u64) as usize];
+        let command = &blt::COMMANDS[random.below(blt::COMMANDS.len() as u64) as usize];
         let dwords = random.of(command.lengths);
         let mut words = vec![2 << 29 | u32::from(command.opcode) << 22 | dwords as u32 - 2];
         if random.one_in(3) {

@@ -1,61 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Command table of the copy engine and decoding of the command fields (Mesa genxml gen125; IGT lib/intel_blt.c;
-//! xe_migrate.c).
+//! Decoding of the copy engine's commands (Mesa genxml gen125; IGT lib/intel_blt.c; xe_migrate.c).
 
+use super::Work;
 use super::control::{Control, ControlCopy};
 use super::raster::{PAT_COPY, Raster, SRC_COPY};
 use super::rectangle::{Rectangle, Resolve, Source};
 use super::tiling::{ADDRESS_MASK, Area, Layout, Surface, TILE_4, TILE_X, TILE_Y, Tiling};
-use super::{Work, fields};
-use crate::command::Field;
-
-/// A command of the 2D client (header bits 31:29 = 2).
-pub struct BlitCommand {
-    /// Header bits 28:22.
-    pub opcode: u8,
-    /// Name as in the documents.
-    pub name: &'static str,
-    /// Valid lengths in dwords.
-    pub lengths: &'static [usize],
-    /// Its fields, except opcode and length.
-    pub fields: &'static [Field],
-    decode: fn(&Fields<'_>) -> Result<Work, BlitError>,
-}
-
-impl BlitCommand {
-    /// Length in dwords of a command with this header: bits 7:0 plus two.
-    pub fn dwords(&self, header: u32) -> u32 {
-        (header & 0xff) + 2
-    }
-}
-
-impl std::fmt::Debug for BlitCommand {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(self.name)
-    }
-}
-
-/// The commands. XY_SETUP_CLIP_BLT is a no-op: only the text, scanline and pixel commands use its rectangle, and the
-/// card does not have them. IGT emits it after a copy within one surface.
-#[rustfmt::skip]
-pub static COMMANDS: [BlitCommand; 7] = [
-    BlitCommand { opcode: 0x03, name: "XY_SETUP_CLIP_BLT",     lengths: &[3],      fields: fields::SETUP_CLIP,     decode: |_| Ok(Work::Nothing) },
-    BlitCommand { opcode: 0x41, name: "XY_BLOCK_COPY_BLT",     lengths: &[12, 22], fields: fields::BLOCK_COPY,     decode: block_copy },
-    BlitCommand { opcode: 0x42, name: "XY_FAST_COPY_BLT",      lengths: &[10],     fields: fields::FAST_COPY,      decode: fast_copy },
-    BlitCommand { opcode: 0x44, name: "XY_FAST_COLOR_BLT",     lengths: &[11, 16], fields: fields::FAST_COLOR,     decode: fast_color },
-    BlitCommand { opcode: 0x48, name: "XY_CTRL_SURF_COPY_BLT", lengths: &[5],      fields: fields::CTRL_SURF_COPY, decode: ctrl_surf_copy },
-    BlitCommand { opcode: 0x50, name: "XY_COLOR_BLT",          lengths: &[7],      fields: fields::COLOR,          decode: color },
-    BlitCommand { opcode: 0x53, name: "XY_SRC_COPY_BLT",       lengths: &[10],     fields: fields::SRC_COPY,       decode: src_copy },
-];
-
-/// Header bits 31:29 of the 2D client.
-const CLIENT_2D: u32 = 2;
-
-/// Finds the command of a header.
-pub fn lookup(header: u32) -> Option<&'static BlitCommand> {
-    let opcode = (header >> 22 & 0x7f) as u8;
-    (header >> 29 == CLIENT_2D).then(|| COMMANDS.iter().find(|command| command.opcode == opcode)).flatten()
-}
+use crate::command::blt::{BlitCommand, Blt, lookup};
 
 /// Reason why a command cannot be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,7 +51,16 @@ pub(super) fn decode(dwords: &[u32], swctrl: u32) -> Result<(&'static BlitComman
     if command.dwords(header) as usize != dwords.len() || !command.lengths.contains(&dwords.len()) {
         return Err(BlitError::Length { command: command.name, dwords: dwords.len() });
     }
-    let work = (command.decode)(&Fields { dwords, swctrl, command: command.name })?;
+    let fields = &Fields { dwords, swctrl, command: command.name };
+    let work = match command.operation {
+        Blt::SetupClip => Work::Nothing,
+        Blt::BlockCopy => block_copy(fields)?,
+        Blt::FastCopy => fast_copy(fields)?,
+        Blt::FastColor => fast_color(fields)?,
+        Blt::ControlSurfaceCopy => ctrl_surf_copy(fields)?,
+        Blt::Color => color(fields)?,
+        Blt::SourceCopy => src_copy(fields)?,
+    };
     Ok((command, work))
 }
 
@@ -339,20 +299,3 @@ fn ctrl_surf_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
 
 /// Unit of the size field of XY_CTRL_SURF_COPY_BLT in control bytes (xe: NUM_CCS_BYTES_PER_BLOCK).
 const CONTROL_BLOCK: u64 = 256;
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
-
-    use super::*;
-    use crate::command::field::well_laid;
-
-    /// The fields of each command are within its longest form, outside opcode and length, and do not overlap.
-    #[test]
-    fn fields_lie_in_their_commands() {
-        for command in &COMMANDS {
-            let longest = command.lengths.iter().max().map_or(0, |dwords| *dwords as u32);
-            well_laid(command.name, command.fields, None, longest, 0xffc0_00ff);
-        }
-    }
-}

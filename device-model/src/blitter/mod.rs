@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The copy engine: a table of the XY commands, each executed as a resumable state machine that accesses memory through
-//! [`Gam`].
+//! The copy engine: each XY command is executed as a resumable state machine that accesses memory through [`Gam`].
 //!
-//! The command streamer looks up a command by its header ([`lookup`]), collects its dwords, decodes them
+//! The command streamer looks up a command by its header ([`crate::command::blt::lookup`]), collects its dwords, decodes them
 //! ([`Blit::decode`]) and steps the blit until it is [`Progress::Done`]. A blit that faults keeps its progress and can
 //! be stepped again.
 
 mod ccs;
 mod command;
 mod control;
-mod fields;
 mod raster;
 mod rectangle;
 #[cfg(test)]
@@ -20,8 +18,9 @@ mod window;
 use control::ControlCopy;
 use rectangle::{Rectangle, Resolve};
 
-pub use command::{BlitCommand, BlitError, COMMANDS, lookup};
+pub use command::BlitError;
 
+use crate::command::blt::BlitCommand;
 use crate::memory::{Fault, Gam, Space};
 
 /// Result of a step of a blit.

@@ -2,6 +2,7 @@
 //! Tables of the engines' commands, one per client (bits 31:29 of the header). The command streamer and the
 //! disassembler use them.
 
+pub mod blt;
 pub mod field;
 pub mod gfx;
 pub mod mi;
@@ -49,7 +50,7 @@ pub enum Command {
     /// Command of the render, compute or media pipeline.
     Gfx(gfx::GfxCommand),
     /// Command of the copy engine.
-    Blit(&'static crate::blitter::BlitCommand),
+    Blit(&'static blt::BlitCommand),
 }
 
 impl Command {
@@ -57,7 +58,7 @@ impl Command {
     pub fn decode(header: u32, class: EngineClass) -> Option<Command> {
         match header >> 29 {
             0 => mi::lookup(header).filter(|command| command.classes.has(class)).map(Command::Mi),
-            2 if class == EngineClass::Copy => crate::blitter::lookup(header).map(Command::Blit),
+            2 if class == EngineClass::Copy => blt::lookup(header).map(Command::Blit),
             3 => gfx::lookup(header, class).map(Command::Gfx),
             _ => None,
         }

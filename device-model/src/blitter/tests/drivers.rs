@@ -2,7 +2,7 @@
 //! Commands exactly as xe and i915 send them.
 
 use super::*;
-use crate::blitter::lookup;
+use crate::command::blt::lookup;
 
 /// xe: emit_xy_fast_copy; rows of 4096 bytes.
 fn emit_copy(from: u64, to: u64, size: u32) -> [u32; 10] {

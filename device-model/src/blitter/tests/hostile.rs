@@ -4,7 +4,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::blitter::{BlitError, COMMANDS};
+use crate::blitter::BlitError;
+use crate::command::blt::COMMANDS;
 use crate::memory::{Access, FaultReason};
 
 fn copy(corners: [u32; 2], to: u64, from: u64) -> [u32; 10] {
