@@ -13,12 +13,13 @@ pub mod quota;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use arctic_device_model::host::{DmaFault, DmaView, Function};
+use arctic_device_model::sync::IgnorePoison;
 use rustix::fs::{SealFlags, fcntl_get_seals, fstatfs};
 use rustix::process::{Resource, getrlimit};
 use vm_memory::mmap::MmapRegionBuilder;
@@ -305,7 +306,7 @@ impl GuestMemory {
     }
 
     fn change(&self) -> MutexGuard<'_, Connection> {
-        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+        self.change.lock().ignore_poison()
     }
 
     /// Sets the client that provides memory without descriptors, and removes all sections.

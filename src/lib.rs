@@ -72,6 +72,7 @@ pub mod unix_listener;
 pub mod vfio_user;
 
 pub use arctic_device_model::profile::CardProfile;
+pub use arctic_device_model::sync;
 #[allow(deprecated, reason = "the old name works for one release")]
 pub use card::Arrangement;
 pub use card::{CardError, CardFunction, Topology, VirtualCard};

@@ -23,6 +23,6 @@ pub mod profile;
 pub mod registers;
 pub mod report;
 pub mod residency;
-mod sync;
+pub mod sync;
 pub mod topology;
 pub mod trace;

@@ -1,10 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Synchronisation primitives of the modules that are model-checked. The loom tests (`tests/loom`) recompile those
-//! modules and substitute loom's types for this module.
+//! Synchronisation primitives of the modules that are model-checked, and the card's rule for poisoned locks. The loom
+//! tests (`tests/loom`) recompile those modules and substitute loom's types for this module.
 
-pub use std::sync::{Condvar, LockResult, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, TryLockError};
+use std::sync::{LockResult, PoisonError};
 
 /// Atomic integers and fences.
-pub mod atomic {
+pub(crate) mod atomic {
     pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+}
+
+/// Acquires a lock that a panic may have poisoned.
+///
+/// The card contains panics: after a panic in a step, the engine or the GuC is reset and the others continue. So a lock
+/// is usable after a panic, and the state that it protects must be valid at every point that can panic.
+pub trait IgnorePoison {
+    /// The guard, or the guard with the result of a wait.
+    type Guard;
+
+    /// Returns the guard, whether or not the lock is poisoned.
+    fn ignore_poison(self) -> Self::Guard;
+}
+
+impl<G> IgnorePoison for LockResult<G> {
+    type Guard = G;
+
+    fn ignore_poison(self) -> G {
+        self.unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -2,9 +2,10 @@
 //! The connection of a function to its machine: interrupts and guest memory accesses, gated by configuration space.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use arctic_device_model::host::{Dma, DmaView, Function, InterruptSink, NullHost};
+use arctic_device_model::sync::IgnorePoison;
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, PciFunction};
 use arctic_sriov::virtual_function::VfConfigShim;
 
@@ -176,7 +177,7 @@ impl BusPort {
 
     /// Locks configuration space for reading; changes must go through [`BusPort::update`].
     pub fn config(&self) -> MutexGuard<'_, Config> {
-        self.config.lock().unwrap_or_else(PoisonError::into_inner)
+        self.config.lock().ignore_poison()
     }
 
     /// Changes configuration space, and updates the permission to send interrupts and access memory. Interrupts

@@ -4,11 +4,12 @@
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use arctic_device_model::card::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::host::{Dma, Function};
 use arctic_device_model::registers::REGISTER_BYTES;
+use arctic_device_model::sync::IgnorePoison;
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, LMEM_BAR};
 use serde::{Deserialize, Serialize};
 
@@ -280,7 +281,7 @@ impl CardFunction {
     /// card.
     fn hear_doorbell(&self) -> bool {
         let Some(doorbell) = self.io_events.first() else { return false };
-        let _order = self.ringing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _order = self.ringing.lock().ignore_poison();
         let rang = doorbell.event.read().is_ok();
         if rang && self.decoding() {
             self.shared.card.post_guc_doorbell(self.number);
@@ -349,7 +350,7 @@ impl CardFunction {
     pub(crate) fn update(&self, change: impl FnOnce(&mut Config) -> Events) {
         // Always succeeds: the caller holds a reference.
         let Some(this) = self.this.upgrade() else { return };
-        let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut placed = self.placed.lock().ignore_poison();
         for event in self.port.update(change) {
             match event {
                 Event::FunctionLevelReset if self.number.is_vf() => self.shared.card.reset_function(self.number),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Mutual exclusion between interrupt delivery and changes of the configuration that permits interrupts.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+use arctic_device_model::sync::IgnorePoison;
 
 /// Serialises interrupts with configuration changes. An interrupt raised during a change does not block; it is deferred
 /// until the change is complete. A change waits for interrupts that are already being sent.
@@ -23,7 +25,7 @@ struct State {
 
 impl MsiQuiesce {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().ignore_poison()
     }
 
     /// Runs `send` for an interrupt on `vector`. During a change the vector is recorded instead, and [`MsiQuiesce::change`]
@@ -46,7 +48,7 @@ impl MsiQuiesce {
         let mut state = self.state();
         state.changing = true;
         while state.passing != 0 {
-            state = self.passed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.passed.wait(state).ignore_poison();
         }
         drop(state);
         let changing = Changing(self);

@@ -2,9 +2,10 @@
 //! Log messages on stderr, rate-limited per call site to prevent a misbehaving guest from flooding the terminal.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use arctic_device_model::sync::IgnorePoison;
 use log::{Level, Log, Metadata, Record};
 
 /// Maximum number of lines per call site and [`PERIOD`].
@@ -33,7 +34,7 @@ struct Limit(Mutex<HashMap<Place, Share>>);
 
 impl Limit {
     fn judge(&self, place: Place, now: Instant) -> Verdict {
-        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.0.lock().ignore_poison();
         let share = places.entry(place).or_insert(Share { since: now, lines: 0 });
         let mut verdict = Verdict::Write;
         if now.duration_since(share.since) >= PERIOD {

@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{FromRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arctic_device_model::sync::IgnorePoison;
 use libc::iovec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use vmm_sys_util::poll::{EpollContext, EpollEvents, PollToken};
@@ -97,7 +98,7 @@ impl Drop for Sending<'_> {
 
 impl Outgoing {
     fn sending(&self) -> MutexGuard<'_, bool> {
-        self.sending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sending.lock().ignore_poison()
     }
 
     /// Waits while another message is being sent. Returns `None` if the patience ends first.
@@ -106,7 +107,7 @@ impl Outgoing {
         while *sending {
             let look = next_look(patience)?;
             let waited = self.sent.wait_timeout(sending, look);
-            (sending, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            (sending, _) = waited.ignore_poison();
         }
         *sending = true;
         Some(Sending(self))

@@ -5,11 +5,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use arctic_device_model::host::Function;
+use arctic_device_model::sync::IgnorePoison;
 
 use super::budget::{ANSWER, Budget, StepBudget};
 use super::channel::{Patience, Sender, for_a_time, next_look};
@@ -122,7 +123,7 @@ impl ClientDma {
     }
 
     fn budget(&self) -> MutexGuard<'_, Budget> {
-        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+        self.budget.lock().ignore_poison()
     }
 
     /// Returns whether others have to wait for this client now.
@@ -216,7 +217,7 @@ impl ClientDma {
     }
 
     fn lock(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock().ignore_poison()
     }
 }
 

@@ -10,10 +10,11 @@
 use std::fmt;
 use std::io;
 use std::str::FromStr;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use arctic_device_model::sync::IgnorePoison;
 use arctic_sriov::header::Identity;
 use arctic_sriov::number::byte;
 
@@ -143,7 +144,7 @@ struct Shared {
 
 impl Shared {
     fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+        self.work.lock().ignore_poison()
     }
 }
 
@@ -202,7 +203,7 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
     while !work.stop {
         let given_up = refused.is_some_and(|(since, reason)| reason == work.reasons && since.elapsed() > PATIENCE);
         let Some((vf, bars)) = work.next().filter(|_| !given_up) else {
-            work = shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+            work = shared.changed.wait(work).ignore_poison();
             continue;
         };
         let reasons = work.reasons;
@@ -224,7 +225,7 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
                     log::warn!("cannot program the BARs of VF {} in the PF's guest: {error}", vf + 1);
                 }
                 refused = Some((since, reasons));
-                work = shared.changed.wait_timeout(work, pause).unwrap_or_else(PoisonError::into_inner).0;
+                work = shared.changed.wait_timeout(work, pause).ignore_poison().0;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }

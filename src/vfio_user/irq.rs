@@ -10,11 +10,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
+use arctic_device_model::sync::IgnorePoison;
 use vmm_sys_util::signal::{Killable, register_signal_handler};
 
 use super::Errno;
@@ -60,7 +61,7 @@ struct Notifier {
 
 impl Notifier {
     fn armed(&self) -> MutexGuard<'_, Armed> {
-        self.armed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.armed.lock().ignore_poison()
     }
 
     fn raise(&self, index: usize, vector: usize) {
@@ -160,7 +161,7 @@ impl Vectors {
 
     /// Returns the notifier of this connection; the first call starts it.
     fn notifier(&self) -> io::Result<Arc<Notifier>> {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock().ignore_poison();
         if let Some(notifier) = self.notifier.load_full() {
             return Ok(notifier);
         }
@@ -209,7 +210,7 @@ impl Vectors {
     /// Disarms all vectors and stops the notifier; must be called when the client has disconnected. Returns even if the
     /// client blocks an eventfd.
     pub fn clear(&self) {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock().ignore_poison();
         let (Some(notifier), Some(started)) = (self.notifier.swap(None), thread.take()) else { return };
         notifier.ended.store(true, Ordering::Release);
         notifier.wake();

@@ -7,10 +7,11 @@ use std::os::unix::net::UnixListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use arctic_device_model::sync::IgnorePoison;
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use vmm_sys_util::poll::{EpollContext, EpollEvents};
 
@@ -63,7 +64,7 @@ struct Stop {
 
 impl Stop {
     fn client(&self) -> MutexGuard<'_, Option<Sender>> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+        self.client.lock().ignore_poison()
     }
 
     /// Signals the thread to stop, without waiting for it.

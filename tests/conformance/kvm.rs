@@ -3,9 +3,10 @@
 //! receives the interrupts.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use arctic_device_model::sync::IgnorePoison;
 use arctic_gpu::report::Report;
 use arctic_gpu::{CardFunction, PciDevice, VirtualCard, card_file};
 use arctic_test_support::machine::transport::{Machine, VFS, Visibility};
@@ -48,7 +49,7 @@ struct Started {
 
 /// The reference VMM.
 pub fn reference_vmm() -> Box<dyn Machine> {
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let turn = TURN.lock().ignore_poison();
     let machine = Started::new().unwrap_or_else(|error| panic!("{error}"));
     Box::new(Kvm { machine, _turn: turn })
 }

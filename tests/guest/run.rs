@@ -3,14 +3,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use arctic_device_model::sync::IgnorePoison;
 use serde_json::Value;
 
 static ONE_GUEST: Mutex<()> = Mutex::new(());
 
 pub fn one_guest() -> MutexGuard<'static, ()> {
-    ONE_GUEST.lock().unwrap_or_else(PoisonError::into_inner)
+    ONE_GUEST.lock().ignore_poison()
 }
 
 /// Runs the program. Returns its exit status and the JSON document from stdout. Progress is printed to stderr.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Detects whether a step that waits for a function's client delays other functions.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{MutexGuard, PoisonError};
 
 use super::Card;
 use crate::guc::Guc;
 use crate::host::{FUNCTIONS, Function, functions};
+use crate::sync::IgnorePoison;
 
 /// Waiting threads, and functions with waiting contexts.
 pub struct Contention {
@@ -51,7 +52,7 @@ impl Card {
     /// Takes the GuC's lock for a GuC step. Until the lock is acquired, the functions that the step serves are recorded
     /// in [`GucPending`](super::GucPending).
     pub(super) fn guc_for_calls(&self) -> MutexGuard<'_, Guc> {
-        self.guc.lock().unwrap_or_else(PoisonError::into_inner)
+        self.guc.lock().ignore_poison()
     }
 
     fn guc_counted(&self, waiting: &AtomicU32) -> MutexGuard<'_, Guc> {
@@ -59,7 +60,7 @@ impl Card {
             return guc;
         }
         waiting.fetch_add(1, Ordering::AcqRel);
-        let guc = self.guc.lock().unwrap_or_else(PoisonError::into_inner);
+        let guc = self.guc.lock().ignore_poison();
         waiting.fetch_sub(1, Ordering::AcqRel);
         guc
     }

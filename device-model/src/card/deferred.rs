@@ -6,9 +6,10 @@
 //! because the thread that serves the access also receives those messages.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::gt::Request;
+use crate::sync::IgnorePoison;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Maximum number of deferred requests. Further requests are executed immediately, and their guest memory accesses
@@ -31,7 +32,7 @@ impl Deferred {
     }
 
     fn queue(&self) -> MutexGuard<'_, VecDeque<Request>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().ignore_poison()
     }
 
     /// Defers `request` to a worker; returns it as the error if the queue is full.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
-use crate::sync::{Condvar, LockResult, Mutex, PoisonError};
+use crate::sync::{Condvar, IgnorePoison, Mutex};
 
 /// An event count: a worker sleeps only if no wakeup was posted since it last polled for work. Posting a wakeup takes
 /// no lock, and makes no system call if no worker sleeps.
@@ -40,7 +40,7 @@ impl EventCount {
         fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::Relaxed) != 0 {
             // Once the lock is free, every worker that has not seen the new count is asleep.
-            drop(kept(self.falling_asleep.lock()));
+            drop(self.falling_asleep.lock().ignore_poison());
             self.rung.notify_all();
         }
     }
@@ -48,20 +48,15 @@ impl EventCount {
     /// Sleeps for `pause` (indefinitely if `None`), unless a wakeup was posted since [`EventCount::rings`] returned `seen`.
     /// May return early.
     pub fn sleep(&self, seen: u64, pause: Option<Duration>) {
-        let guard = kept(self.falling_asleep.lock());
+        let guard = self.falling_asleep.lock().ignore_poison();
         self.sleepers.fetch_add(1, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         if self.rings.load(Ordering::Acquire) == seen {
             match pause {
-                None => drop(kept(self.rung.wait(guard))),
-                Some(pause) => drop(kept(self.rung.wait_timeout(guard, pause))),
+                None => drop(self.rung.wait(guard).ignore_poison()),
+                Some(pause) => drop(self.rung.wait_timeout(guard, pause).ignore_poison()),
             }
         }
         self.sleepers.fetch_sub(1, Ordering::AcqRel);
     }
-}
-
-/// Ignores poisoning: the mutex protects no data that a panic could leave inconsistent.
-fn kept<T>(result: LockResult<T>) -> T {
-    result.unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card's PCI Express functions: enabling and resetting VFs, doorbell windows and LMEM BARs.
 
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use super::Card;
@@ -13,6 +13,7 @@ use crate::guc::{FunctionReset, Guc};
 use crate::host::{Function, MAX_VFS, functions};
 use crate::interrupts::DOORBELL_RANG;
 use crate::profile::provision::Quota;
+use crate::sync::IgnorePoison;
 
 /// Value of each byte read in response to an unsupported request.
 const UNSUPPORTED: u8 = 0xff;
@@ -113,7 +114,7 @@ impl Card {
     }
 
     pub(super) fn resetting(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.resetting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.resetting.lock().ignore_poison()
     }
 
     /// Handles a write of `function` to its GUC_HOST_INTERRUPT and wakes a worker (contract B.6).

@@ -4,7 +4,7 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use crate::sync::{IgnorePoison, Mutex, MutexGuard, TryLockError};
 
 /// Mutex on which blocking callers have priority over workers. A plain mutex is unfair: a worker that steps an engine
 /// in a loop would starve other threads. Workers therefore use only `try_lock`, which fails while another thread waits.
@@ -30,7 +30,7 @@ impl<T> PriorityMutex<T> {
     pub fn hold(&self) -> PriorityGuard<'_, T> {
         self.wanted.fetch_add(1, Ordering::AcqRel);
         let waits = Waits(&self.wanted);
-        PriorityGuard { guard: self.inside.lock().unwrap_or_else(PoisonError::into_inner), _waits: waits }
+        PriorityGuard { guard: self.inside.lock().ignore_poison(), _waits: waits }
     }
 
     /// Acquires the lock. Returns `None` if another thread holds it or waits for it. Poisoning is ignored.

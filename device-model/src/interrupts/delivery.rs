@@ -7,7 +7,7 @@ use super::sources::{GSC, GUC};
 use super::tree::Tree;
 use crate::host::{Function, InterruptSink};
 use crate::registers::Live;
-use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Condvar, IgnorePoison, Mutex, MutexGuard};
 use crate::topology::EngineId;
 
 /// The interrupt tree of one function, from the sources' event bits to the MSI.
@@ -98,7 +98,7 @@ impl Interrupts {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().ignore_poison()
     }
 
     /// Changes the tree, releases its lock, and sends the MSI that results from the change. A change that disables the
@@ -115,7 +115,7 @@ impl Interrupts {
         } else if was_enabled && !state.tree.enabled() {
             state.draining += 1;
             while state.sending != 0 {
-                state = self.drained.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.drained.wait(state).ignore_poison();
             }
             state.draining -= 1;
         }

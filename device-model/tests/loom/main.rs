@@ -15,8 +15,9 @@
 #![allow(dead_code, unused_imports, clippy::enum_variant_names)]
 
 mod sync {
-    pub use std::sync::{LockResult, PoisonError, TryLockError};
+    pub use std::sync::TryLockError;
 
+    pub use arctic_device_model::sync::IgnorePoison;
     pub use loom::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
     pub mod atomic {

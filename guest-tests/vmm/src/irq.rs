@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use arctic_gpu::sync::IgnorePoison;
 use arctic_gpu::{Function, MsiMessage, MsiSink};
 use arctic_sriov::number::{count, high, low};
 use kvm_bindings::{
@@ -30,7 +31,7 @@ impl Routes {
 
     /// Sets the message of `gsi`; `None` removes its route.
     fn set(&self, gsi: u32, message: Option<MsiMessage>) {
-        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut messages = self.messages.lock().ignore_poison();
         let before = match message {
             Some(message) => messages.insert(gsi, message),
             None => messages.remove(&gsi),

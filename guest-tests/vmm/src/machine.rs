@@ -2,12 +2,13 @@
 //! The VM's devices, shared by the vCPU threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::pci::{Bars, Host};
 use crate::ports::{Outcome, Ports};
 use crate::vm::Exit;
+use arctic_gpu::sync::IgnorePoison;
 
 /// The VM without its vCPUs.
 pub struct Board {
@@ -91,20 +92,20 @@ impl End {
                 return exit.clone();
             }
             exit = match deadline {
-                None => self.told.wait(exit).unwrap_or_else(PoisonError::into_inner),
+                None => self.told.wait(exit).ignore_poison(),
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left == Duration::ZERO {
                         return None;
                     }
-                    self.told.wait_timeout(exit, left).unwrap_or_else(PoisonError::into_inner).0
+                    self.told.wait_timeout(exit, left).ignore_poison().0
                 }
             };
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Exit>> {
-        self.exit.lock().unwrap_or_else(PoisonError::into_inner)
+        self.exit.lock().ignore_poison()
     }
 }
 

@@ -6,9 +6,10 @@ mod terminal;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
+use arctic_gpu::sync::IgnorePoison;
 use arctic_vmm::{Exit, Vm};
 use clap::Parser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -35,7 +36,7 @@ fn run(args: cli::Args) -> Result<u8, String> {
     terminal::type_into(vm.console().clone()).map_err(|error| error.to_string())?;
     let keys = Arc::new(Mutex::new(terminal::KeyByKey::set()));
     let give_back = |keys: &Mutex<Option<terminal::KeyByKey>>| {
-        keys.lock().unwrap_or_else(PoisonError::into_inner).take();
+        keys.lock().ignore_poison().take();
     };
     let mut running = vm.start().map_err(told)?;
 

@@ -2,9 +2,10 @@
 //! MMIO dispatch by a sorted table, which is replaced as a whole. Lookups take no lock.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use arc_swap::ArcSwap;
+use arctic_gpu::sync::IgnorePoison;
 
 /// Maps address ranges to targets.
 pub struct RangeMap<T> {
@@ -46,7 +47,7 @@ impl<T: Clone> RangeMap<T> {
     }
 
     fn change(&self, change: impl FnOnce(&mut Vec<(Range<u64>, T)>)) {
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writer = self.writer.lock().ignore_poison();
         let mut table = Vec::clone(&self.table.load());
         change(&mut table);
         self.table.store(table.into());

@@ -4,9 +4,10 @@
 use std::io;
 use std::io::Write;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
+use arctic_gpu::sync::IgnorePoison;
 use arctic_gpu::{CardProfile, GuestRam, IoEventThread, Topology, VirtualCard};
 use arctic_sriov::number::{low, size};
 use kvm_bindings::{CpuId, KVM_MAX_CPUID_ENTRIES, KVM_PIT_SPEAKER_DUMMY, kvm_pit_config};
@@ -293,7 +294,7 @@ pub struct Transcript(Arc<Mutex<Vec<u8>>>);
 impl Transcript {
     /// Returns the output so far.
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        String::from_utf8_lossy(&self.0.lock().ignore_poison()).into_owned()
     }
 }
 
@@ -301,7 +302,7 @@ impl Write for Transcript {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         /// Size limit of the buffer, so that a guest cannot exhaust the host's memory. Exceeds the output of any test.
         const MOST: usize = 16 << 20;
-        let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut text = self.0.lock().ignore_poison();
         if text.len() < MOST {
             text.extend_from_slice(bytes);
         }

@@ -4,8 +4,9 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use arctic_gpu::sync::IgnorePoison;
 use arctic_gpu::{CardFunction, Function, Machine, MsiSink, PciDevice};
 use kvm_bindings::{KVMIO, kvm_ioeventfd, kvm_ioeventfd_flag_nr_deassign};
 use kvm_ioctls::VmFd;
@@ -96,7 +97,7 @@ impl CardSlot {
     }
 
     fn placed(&self) -> MutexGuard<'_, HashMap<(Function, u8), Placed>> {
-        self.placed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.placed.lock().ignore_poison()
     }
 
     fn place(&self, function: Arc<CardFunction>, bar: u8, address: u64) -> Placed {

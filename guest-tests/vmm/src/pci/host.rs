@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The host bridge: bus 0, and routing of configuration accesses.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use arctic_gpu::pci::CONFIG_BYTES;
+use arctic_gpu::sync::IgnorePoison;
 use arctic_gpu::{PciDevice, VirtualCard};
 
 use super::registers::Registers;
@@ -88,7 +89,7 @@ impl Host {
     }
 
     fn root_port(&self) -> MutexGuard<'_, RootPort> {
-        self.root_port.lock().unwrap_or_else(PoisonError::into_inner)
+        self.root_port.lock().ignore_poison()
     }
 }
 
