@@ -18,7 +18,6 @@ use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, VfMemory};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::topology::{EngineClass, EngineId};
-use vm_memory::Bytes;
 
 /// Local memory: page tables, a context (ring, PPHWSP, image), a batch, and the destination of its stores.
 const ROOT: u64 = 0x1000;
@@ -39,8 +38,16 @@ fn card(function: Function) -> (Gt, Engine) {
     (0..LOCAL as u64 >> 12).for_each(|page| ggtt.set_entry(page, GgttEntry(page << 12 | owner | 3)));
     let vf = VfMemory { local: region(LOCAL), ggtt: None };
     let memory = Memory::new(region(2 * LOCAL), ggtt, Arc::new(NullHost)).with_vfs(vec![vf]);
-    let put = |at: u64, value: u64| memory.local().slice(at, 8).expect("inside").write_obj(value, 0).expect("inside");
-    let put32 = |at: u64, value: u32| memory.local().slice(at, 4).expect("inside").write_obj(value, 0).expect("inside");
+    let put = |at: u64, value: u64| memory.write_bar(Function::PF, at, &value.to_le_bytes());
+    let put32 = |at: u64, value: u32| memory.write_bar(Function::PF, at, &value.to_le_bytes());
+    // Before the contents: a frame that is assigned to a VF reads zeros.
+    if function.is_vf() {
+        put32(LMTT + 4, ((LMTT >> 16) as u32 + 1) << 4 | 1);
+        put32(LMTT + 0x1_0000, 1);
+        memory.set_lmem_cfg(1 << 31 | (LMTT >> 16) as u32);
+        memory.set_quota(function, LOCAL as u64);
+        memory.adopt_lmtt();
+    }
     put(ROOT, 0x2003);
     put(0x2000, 0x3003);
     put(0x3000, 0x4003);
@@ -64,13 +71,6 @@ fn card(function: Function) -> (Gt, Engine) {
     }
     for (dword, value) in [(3, 0x0009_0009), (7, 16), (9, CONTEXT as u32), (11, 0x3001), (0x33, ROOT as u32)] {
         put32(CONTEXT + 0x5000 + dword * 4, value);
-    }
-    if function.is_vf() {
-        put32(LMTT + 4, ((LMTT >> 16) as u32 + 1) << 4 | 1);
-        put32(LMTT + 0x1_0000, 1);
-        memory.set_lmem_cfg(1 << 31 | (LMTT >> 16) as u32);
-        memory.set_quota(function, LOCAL as u64);
-        memory.adopt_lmtt();
     }
     let profile: CardProfile = toml::from_str(include_str!("../../configs/flex170.toml")).expect("a card");
     let gt = Gt::new(&profile, memory, Arc::new(NullHost), Arc::new(ManualClock::default()));
