@@ -10,7 +10,7 @@ use super::{Gt, Request};
 use crate::engine::GLOBALS;
 use crate::host::{Function, InterruptSink};
 use crate::interrupts::Interrupts;
-use crate::registers::{Kind, Live};
+use crate::registers::{InterruptRegister, Kind, Live};
 use crate::topology::EngineId;
 
 /// VF_SW_FLAG(0): first dword of the GuC mailbox.
@@ -119,25 +119,21 @@ impl Gt {
             (VF_CAP, _) => 1,
             (_, Some(n)) => self.mailbox(function, n),
             _ => match self.interrupt_register(offset) {
-                Some((Live::InterruptEnable | Live::InterruptMask, _)) => self.interrupts_of(function).held(offset),
-                Some((live, ordinal)) => self.interrupts_of(function).read(live, ordinal),
+                Some((InterruptRegister::Enable | InterruptRegister::Mask, _)) => {
+                    self.interrupts_of(function).held(offset)
+                }
+                Some((register, ordinal)) => self.interrupts_of(function).read(register, ordinal),
                 None => 0,
             },
         }
     }
 
     /// Decodes `offset` if it is an interrupt register with a per-VF copy; the tile's register belongs to the PF.
-    fn interrupt_register(&self, offset: u32) -> Option<(Live, u16)> {
+    fn interrupt_register(&self, offset: u32) -> Option<(InterruptRegister, u16)> {
         let decoded = self.registers.decode(offset)?;
         match decoded.register.kind {
-            Kind::Live(
-                live @ (Live::MasterGt
-                | Live::GtInterrupt
-                | Live::InterruptIdentity
-                | Live::InterruptSelector
-                | Live::InterruptEnable
-                | Live::InterruptMask),
-            ) => Some((live, decoded.ordinal)),
+            Kind::Live(Live::Interrupt(InterruptRegister::MasterTile)) => None,
+            Kind::Live(Live::Interrupt(register)) => Some((register, decoded.ordinal)),
             _ => None,
         }
     }
@@ -154,8 +150,8 @@ impl Gt {
             (GUC_HOST_INTERRUPT, _) => return Some(Request::RingGuc),
             (_, Some(n)) => self.write_mailbox(function, n, value, lanes),
             _ => {
-                if let Some((live, ordinal)) = self.interrupt_register(offset) {
-                    self.interrupts_of(function).write(live, offset, ordinal, value);
+                if let Some((register, ordinal)) = self.interrupt_register(offset) {
+                    self.interrupts_of(function).write(register, offset, ordinal, value);
                 }
             }
         }

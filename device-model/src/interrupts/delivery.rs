@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::sources::{GSC, GUC};
 use super::tree::Tree;
 use crate::host::{Function, InterruptSink};
-use crate::registers::Live;
+use crate::registers::InterruptRegister;
 use crate::sync::{Condvar, IgnorePoison, Mutex, MutexGuard};
 use crate::topology::EngineId;
 
@@ -74,20 +74,20 @@ impl Interrupts {
     }
 
     /// Reads a live register of the tree.
-    pub fn read(&self, live: Live, ordinal: u16) -> u32 {
-        self.state().tree.read(live, ordinal)
+    pub fn read(&self, register: InterruptRegister, ordinal: u16) -> u32 {
+        self.state().tree.read(register, ordinal)
     }
 
     /// Writes the live register of the tree at `offset`. After a write that disables the tree has returned, the tree
     /// sends no MSI.
-    pub fn write(&self, live: Live, offset: u32, ordinal: u16, value: u32) {
-        self.write_with(live, offset, ordinal, value, || ());
+    pub fn write(&self, register: InterruptRegister, offset: u32, ordinal: u16, value: u32) {
+        self.write_with(register, offset, ordinal, value, || ());
     }
 
     /// Like [`Interrupts::write`], with `keep` as for [`Interrupts::reset_with`].
-    pub fn write_with(&self, live: Live, offset: u32, ordinal: u16, value: u32, keep: impl FnOnce()) {
+    pub fn write_with(&self, register: InterruptRegister, offset: u32, ordinal: u16, value: u32, keep: impl FnOnce()) {
         self.change(|tree| {
-            tree.write(live, offset, ordinal, value);
+            tree.write(register, offset, ordinal, value);
             keep();
         });
     }

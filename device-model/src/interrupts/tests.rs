@@ -12,7 +12,7 @@ use super::sources::{GSC, GUC, SOURCES, Source};
 use super::tree::{DATA_VALID, MASTER_ENABLE};
 use super::*;
 use crate::host::{Function, InterruptSink};
-use crate::registers::Live;
+use crate::registers::InterruptRegister;
 use crate::topology::{EngineClass, EngineId};
 
 /// An interrupt sink that counts MSIs.
@@ -48,30 +48,30 @@ enum Reg {
 
 fn read(tree: &Interrupts, reg: Reg) -> u32 {
     match reg {
-        Reg::Master => tree.read(Live::MasterTile, 0),
-        Reg::Gt => tree.read(Live::MasterGt, 0),
-        Reg::Dw(bank) => tree.read(Live::GtInterrupt, bank),
-        Reg::Selector(bank) => tree.read(Live::InterruptSelector, bank),
-        Reg::Identity(bank) => tree.read(Live::InterruptIdentity, bank),
+        Reg::Master => tree.read(InterruptRegister::MasterTile, 0),
+        Reg::Gt => tree.read(InterruptRegister::MasterGt, 0),
+        Reg::Dw(bank) => tree.read(InterruptRegister::Bank, bank),
+        Reg::Selector(bank) => tree.read(InterruptRegister::Selector, bank),
+        Reg::Identity(bank) => tree.read(InterruptRegister::Identity, bank),
     }
 }
 
 fn write(tree: &Interrupts, reg: Reg, value: u32) {
     match reg {
-        Reg::Master => tree.write(Live::MasterTile, 0x19_0008, 0, value),
-        Reg::Gt => tree.write(Live::MasterGt, 0x19_0010, 0, value),
-        Reg::Dw(bank) => tree.write(Live::GtInterrupt, 0x19_0018 + u32::from(bank) * 4, bank, value),
-        Reg::Selector(bank) => tree.write(Live::InterruptSelector, 0x19_0070 + u32::from(bank) * 4, bank, value),
-        Reg::Identity(bank) => tree.write(Live::InterruptIdentity, 0x19_0060 + u32::from(bank) * 4, bank, value),
+        Reg::Master => tree.write(InterruptRegister::MasterTile, 0x19_0008, 0, value),
+        Reg::Gt => tree.write(InterruptRegister::MasterGt, 0x19_0010, 0, value),
+        Reg::Dw(bank) => tree.write(InterruptRegister::Bank, 0x19_0018 + u32::from(bank) * 4, bank, value),
+        Reg::Selector(bank) => tree.write(InterruptRegister::Selector, 0x19_0070 + u32::from(bank) * 4, bank, value),
+        Reg::Identity(bank) => tree.write(InterruptRegister::Identity, 0x19_0060 + u32::from(bank) * 4, bank, value),
     }
 }
 
 fn enable(tree: &Interrupts, register: u32, value: u32) {
-    tree.write(Live::InterruptEnable, register, 0, value);
+    tree.write(InterruptRegister::Enable, register, 0, value);
 }
 
 fn mask(tree: &Interrupts, register: u32, value: u32) {
-    tree.write(Live::InterruptMask, register, 0, value);
+    tree.write(InterruptRegister::Mask, register, 0, value);
 }
 
 const ENABLES: [u32; 5] = [0x19_0030, 0x19_0034, 0x19_0038, 0x19_0044, 0x19_0048];

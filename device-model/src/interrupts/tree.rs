@@ -3,7 +3,7 @@
 
 use super::sources::{Half, SOURCES, Source};
 use crate::host::Function;
-use crate::registers::Live;
+use crate::registers::InterruptRegister;
 
 /// INTR_DATA_VALID of an identity register.
 pub(super) const DATA_VALID: u32 = 1 << 31;
@@ -80,31 +80,31 @@ impl Tree {
     }
 
     /// Reads a live register.
-    pub fn read(&mut self, live: Live, ordinal: u16) -> u32 {
+    pub fn read(&mut self, register: InterruptRegister, ordinal: u16) -> u32 {
         let bank = usize::from(ordinal);
-        match live {
-            Live::MasterTile => self.master(),
+        match register {
+            InterruptRegister::MasterTile => self.master(),
             // A VF has no tile register: its primary register has the enable bit (xe: MASTER_IRQ).
-            Live::MasterGt if self.function.is_vf() => self.gt() | u32::from(self.enabled) << 31,
-            Live::MasterGt => self.gt(),
-            Live::GtInterrupt => self.banks.get_mut(bank).map_or(0, Bank::snapshot),
-            Live::InterruptIdentity => self.banks.get(bank).map_or(0, |bank| bank.identity),
-            Live::InterruptSelector => self.banks.get(bank).map_or(0, |bank| bank.selector),
+            InterruptRegister::MasterGt if self.function.is_vf() => self.gt() | u32::from(self.enabled) << 31,
+            InterruptRegister::MasterGt => self.gt(),
+            InterruptRegister::Bank => self.banks.get_mut(bank).map_or(0, Bank::snapshot),
+            InterruptRegister::Identity => self.banks.get(bank).map_or(0, |bank| bank.identity),
+            InterruptRegister::Selector => self.banks.get(bank).map_or(0, |bank| bank.selector),
             _ => 0,
         }
     }
 
     /// Writes the live register at `offset`.
-    pub fn write(&mut self, live: Live, offset: u32, ordinal: u16, value: u32) {
+    pub fn write(&mut self, register: InterruptRegister, offset: u32, ordinal: u16, value: u32) {
         let bank = usize::from(ordinal);
-        match live {
-            Live::MasterTile => self.enabled = value & MASTER_ENABLE != 0,
-            Live::MasterGt if self.function.is_vf() => self.enabled = value & MASTER_ENABLE != 0,
-            Live::GtInterrupt => self.clear(bank, value),
-            Live::InterruptSelector => self.select(bank, value),
-            Live::InterruptIdentity => self.served(bank, value),
-            Live::InterruptEnable => self.set_enables(offset, value),
-            Live::InterruptMask => self.set_masks(offset, value),
+        match register {
+            InterruptRegister::MasterTile => self.enabled = value & MASTER_ENABLE != 0,
+            InterruptRegister::MasterGt if self.function.is_vf() => self.enabled = value & MASTER_ENABLE != 0,
+            InterruptRegister::Bank => self.clear(bank, value),
+            InterruptRegister::Selector => self.select(bank, value),
+            InterruptRegister::Identity => self.served(bank, value),
+            InterruptRegister::Enable => self.set_enables(offset, value),
+            InterruptRegister::Mask => self.set_masks(offset, value),
             // GFX_MSTR_IRQ: writing 1 clears a bit that its bank asserts again immediately (V13-263, V13-279).
             _ => {}
         }

@@ -1,11 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers that every engine has, by offset from its base (contract K.3, V8-009).
 
-use super::Kind::{self, Live as L, Masked, ReadOnly};
-use super::Live::{
-    ContextTimestamp, ErrorIdentity, ErrorMask, ExeclistControl, ResetControl, RingTimestamp, SubmitPort,
-};
-use super::{COPY, EVERY, RENDER, RENDER_COMPUTE, Register, STORED, Scope, array, register};
+use super::Kind::{self, Masked, ReadOnly};
+use super::{COPY, EVERY, Live, RENDER, RENDER_COMPUTE, Register, STORED, Scope, array, register};
+
+/// Type of a register that controls an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EngineRegister {
+    /// ELSP: a dword for the submission queue (V8-011); reads 0.
+    SubmitPort,
+    /// RING_EXECLIST_CONTROL: bit 0 loads the submission queue (V8-013) and reads 0.
+    ExeclistControl,
+    /// EIR: writing 1 clears an error that software can clear (V8-089).
+    ErrorIdentity,
+    /// EMR: errors in ESR that it does not mask are set in EIR (V8-089).
+    ErrorMask,
+    /// RESET_CTL: request in bit 0, ready in bit 1, catastrophic error in bit 2 (contract G.1).
+    ResetControl,
+}
+
+/// Type of a clock. A counter of two dwords has the low one as ordinal 0, the high one as ordinal 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClockRegister {
+    /// Free-running 19.2 MHz counter.
+    Timestamp,
+    /// RING_TIMESTAMP of an engine.
+    RingTimestamp,
+    /// CTX_TIMESTAMP of an engine.
+    ContextTimestamp,
+}
+
+const fn engine(register: EngineRegister) -> Kind {
+    Kind::Live(Live::Engine(register))
+}
+
+const fn clock(register: ClockRegister) -> Kind {
+    Kind::Live(Live::Clock(register))
+}
 
 /// Head offset in bits 20:2, wrap count in bits 31:21 (V8-065).
 const RING_HEAD: Kind = Kind::Storage(0xffff_fffc);
@@ -43,15 +74,21 @@ pub const TABLE: &[Register] = &[
     register(0x0a4, "RING_INT_SRC_RPT_PTR", STORED, 0, "xe: regs/xe_engine_regs.h").of(Scope::Position),
     register(0x0a8, "RING_IMR", STORED, 0xffff_ffff, "xe: regs/xe_engine_regs.h"),
     register(0x0ac, "RING_INT_STATUS_RPT_PTR", STORED, 0, "xe: regs/xe_engine_regs.h").of(Scope::Position),
-    register(0x0b0, "RING_EIR", L(ErrorIdentity), 0, "V8-089; contract G.7"),
-    register(0x0b4, "RING_EMR", L(ErrorMask), 0xffff_ffff, "V8-089"),
+    register(0x0b0, "RING_EIR", engine(EngineRegister::ErrorIdentity), 0, "V8-089; contract G.7"),
+    register(0x0b4, "RING_EMR", engine(EngineRegister::ErrorMask), 0xffff_ffff, "V8-089"),
     register(0x0b8, "RING_ESR", ReadOnly, 0, "V8-089"),
     register(0x0bc, "GEN12_STATE_ACK_DEBUG", ReadOnly, 0, "i915: intel_engine_regs.h"),
     register(0x0c0, "INSTPM", Masked, 0, "xe: regs/xe_engine_regs.h").of(EVERY),
     register(0x0c4, "RING_CMD_CCTL", Masked, 0, "xe: regs/xe_engine_regs.h"),
     register(0x0c8, "RING_PWR_CLK_STATE", STORED, 0, "contract K.1").of(RENDER),
     register(0x0cc, "CS_MMIO_GROUP_INSTANCE_SELECT", STORED, 0, "V13-142; xe: regs/xe_engine_regs.h"),
-    register(0x0d0, "RING_RESET_CTL", L(ResetControl), 0, "contract G.1; i915: intel_engine_regs.h"),
+    register(
+        0x0d0,
+        "RING_RESET_CTL",
+        engine(EngineRegister::ResetControl),
+        0,
+        "contract G.1; i915: intel_engine_regs.h",
+    ),
     register(0x0d4, "CSFE_CHICKEN1", Masked, 0, "xe: regs/xe_engine_regs.h"),
     register(0x0d8, "CS_DEBUG_MODE2", Masked, 0, "xe: regs/xe_engine_regs.h"),
     register(0x0e0, "FF_SLICE_CS_CHICKEN1", Masked, 0, "xe: regs/xe_engine_regs.h"),
@@ -95,7 +132,7 @@ pub const TABLE: &[Register] = &[
     register(0x214, "PREEMPT_DLY", STORED, 0, "V8-009"),
     register(0x218, "CSB_INTERRUPT_MASK", STORED, 0, "V8-056"),
     register(0x21c, "WPARID", STORED, 0, "V8-009").of(EVERY),
-    register(0x230, "RING_ELSP", L(SubmitPort), 0, "V8-011"),
+    register(0x230, "RING_ELSP", engine(EngineRegister::SubmitPort), 0, "V8-011"),
     // After reset the execution queue is not valid.
     register(0x234, "RING_EXECLIST_STATUS_LO", ReadOnly, 1, "V8-022; xe: regs/xe_engine_regs.h"),
     register(0x238, "RING_EXECLIST_STATUS_HI", ReadOnly, 0, "V8-022; xe: regs/xe_engine_regs.h"),
@@ -114,15 +151,29 @@ pub const TABLE: &[Register] = &[
     array(0x2d0, "SYNC_FLIP_STATUS_0_1", STORED, 0, (2, 4), "V8-009"),
     register(0x2e8, "DISPLAY_MESSAGE_FORWARD_STATUS", STORED, 0, "V8-009"),
     register(0x2ec, "SYNC_FLIP_STATUS_2", STORED, 0, "V8-009"),
-    array(0x358, "RING_TIMESTAMP", L(RingTimestamp), 0, (2, 4), "contract E.7; xe: regs/xe_engine_regs.h")
-        .of(Scope::Common),
+    array(
+        0x358,
+        "RING_TIMESTAMP",
+        clock(ClockRegister::RingTimestamp),
+        0,
+        (2, 4),
+        "contract E.7; xe: regs/xe_engine_regs.h",
+    )
+    .of(Scope::Common),
     register(0x360, "OACTXCONTROL", STORED, 0, "V13-214; xe: regs/xe_oa_regs.h").of(RENDER_COMPUTE),
     register(0x364, "OACTXID", STORED, 0, "V8-009; IGT: gem_ctx_isolation").of(RENDER_COMPUTE),
     array(0x370, "CTXT_ST_BUF", ReadOnly, 0, (12, 4), "V8-059"),
     // The write pointer is at the last entry, so that the first status is written to entry 0 (i915:
     // reset_csb_pointers).
     register(0x3a0, "CTXT_ST_PTR", Masked, 0x0b0b, "V8-058, V8-059; i915: reset_csb_pointers"),
-    register(0x3a8, "RING_CTX_TIMESTAMP", L(ContextTimestamp), 0, "contract E.8; xe: regs/xe_engine_regs.h").of(EVERY),
+    register(
+        0x3a8,
+        "RING_CTX_TIMESTAMP",
+        clock(ClockRegister::ContextTimestamp),
+        0,
+        "contract E.8; xe: regs/xe_engine_regs.h",
+    )
+    .of(EVERY),
     register(0x3ac, "RING_CTX_TIMESTAMP_UDW", ReadOnly, 0, "xe: regs/xe_engine_regs.h; 32 bits on this card")
         .of(Scope::Common),
     register(0x3b4, "CS_MI_ADDRESS_OFFSET", STORED, 0, "V8-009").of(EVERY),
@@ -144,7 +195,13 @@ pub const TABLE: &[Register] = &[
     array(0x4d0, "RING_FORCE_TO_NONPRIV", STORED, 0, (12, 4), "V8-186; xe: regs/xe_engine_regs.h"),
     array(0x500, "DISPATCHDIM", STORED, 0, (3, 4), "V8-009").of(RENDER_COMPUTE),
     array(0x510, "RING_EXECLIST_SQ_CONTENTS", STORED, 0, (16, 4), "V8-010"),
-    register(0x550, "RING_EXECLIST_CONTROL", L(ExeclistControl), 0, "V8-013; xe: regs/xe_engine_regs.h"),
+    register(
+        0x550,
+        "RING_EXECLIST_CONTROL",
+        engine(EngineRegister::ExeclistControl),
+        0,
+        "V8-013; xe: regs/xe_engine_regs.h",
+    ),
     register(0x56c, "EQ_ELEMENT_MASK", STORED, 0, "V8-023"),
     register(0x580, "CS_CHICKEN1", Masked, 0, "xe: regs/xe_engine_regs.h"),
     register(0x588, "BB_STACK_WRITE_PORT", STORED, 0, "V8-009"),

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The GuC's registers: status, scratch, DMA, WOPCM, mailboxes, doorbell (contract B.4, B.6; V13-184..195).
 
-use super::Kind::{self, Live as L, ReadOnly};
-use super::Live::{Gdrst, GucDma, GucHostInterrupt, Timestamp, WopcmLock};
-use super::{Register, STORED, array, register};
+use super::Kind::{self, ReadOnly};
+use super::{ClockRegister, Live, Register, ResetRegister, STORED, array, register};
 
 /// GUC_STATUS.
 pub const GUC_STATUS: u32 = 0xc000;
@@ -14,13 +13,39 @@ const FUNCTIONS: u16 = 64;
 /// Offset between the PF's views of the registers of consecutive VFs.
 const VF_STRIDE: u32 = 0x400;
 
+/// Type of a register of the GuC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GucRegister {
+    /// WOPCM base and size: the first write sets bit 0 (locked, valid), later ones are ignored (contract B.4).
+    WopcmLock {
+        /// Writable bits.
+        mask: u32,
+    },
+    /// DMA control: masked; bit 0 starts a transfer and reads 0 once it is complete.
+    Dma,
+    /// GUC_HOST_INTERRUPT: the doorbell of mailbox and CT buffers.
+    HostInterrupt,
+}
+
+const fn guc(register: GucRegister) -> Kind {
+    Kind::Live(Live::Guc(register))
+}
+
+const TIMESTAMP: Kind = Kind::Live(Live::Clock(ClockRegister::Timestamp));
+
 /// The register table.
 pub const TABLE: &[Register] = &[
-    register(0x941c, "GDRST", L(Gdrst), 0, "contract B.4, G.1"),
+    register(0x941c, "GDRST", Kind::Live(Live::Reset(ResetRegister::Gdrst)), 0, "contract B.4, G.1"),
     register(GUC_STATUS, "GUC_STATUS", ReadOnly, GS_MIA_IN_RESET, "contract B.4; xe: regs/xe_guc_regs.h"),
     register(0xc010, "BOOT_HASH_CHK", ReadOnly, 0, "V13-184; xe: regs/xe_guc_regs.h"),
     register(0xc014, "GUC_HEADER_INFO", ReadOnly, 0, "xe: regs/xe_guc_regs.h"),
-    register(0xc050, "GUC_WOPCM_SIZE", L(WopcmLock { mask: 0xffff_f000 }), 0, "contract B.4; xe: xe_wopcm.c"),
+    register(
+        0xc050,
+        "GUC_WOPCM_SIZE",
+        guc(GucRegister::WopcmLock { mask: 0xffff_f000 }),
+        0,
+        "contract B.4; xe: xe_wopcm.c",
+    ),
     register(0xc064, "GUC_SHIM_CONTROL", STORED, 0, "contract B.4; xe: regs/xe_guc_regs.h"),
     // Bit 30: the HuC is loaded by the GSC, as on every DG2.
     register(0xc068, "GUC_SHIM_CONTROL2", Kind::Storage(0xbfff_ffff), 0x4000_0000, "contract G.4"),
@@ -30,22 +55,22 @@ pub const TABLE: &[Register] = &[
     array(0xc200, "UOS_RSA_SCRATCH", STORED, 0, (64, 4), "contract B.4; xe: regs/xe_guc_regs.h"),
     array(0xc300, "DMA_ADDR", STORED, 0, (4, 4), "V13-187: ADDR_0 low, high, ADDR_1 low, high"),
     register(0xc310, "DMA_COPY_SIZE", STORED, 0, "V13-187"),
-    register(0xc314, "DMA_CTRL", L(GucDma), 0, "V13-187; contract B.4"),
-    register(0xc340, "DMA_GUC_WOPCM_OFFSET", L(WopcmLock { mask: 0xffff_c002 }), 0, "contract B.4, G.4"),
+    register(0xc314, "DMA_CTRL", guc(GucRegister::Dma), 0, "V13-187; contract B.4"),
+    register(0xc340, "DMA_GUC_WOPCM_OFFSET", guc(GucRegister::WopcmLock { mask: 0xffff_c002 }), 0, "contract B.4, G.4"),
     register(0xc398, "GUC_SRAM_STATUS", ReadOnly, 0, "xe: regs/xe_guc_regs.h"),
     array(0xc3b8, "GUC_DMA_PPGTT", STORED, 0, (10, 4), "V13-193: CTXT_INFO and PDP0..3, 0xc3b8 .. 0xc3dc"),
     register(0xc3e4, "GUC_MAX_IDLE_COUNT", STORED, 0, "xe: regs/xe_guc_regs.h"),
-    array(0xc3e8, "GUC_PMTIMESTAMP", L(Timestamp), 0, (2, 4), "contract K.4; xe: regs/xe_guc_regs.h"),
+    array(0xc3e8, "GUC_PMTIMESTAMP", TIMESTAMP, 0, (2, 4), "contract K.4; xe: regs/xe_guc_regs.h"),
     register(0xc3f0, "GUC_PPGTT_ENABLE", STORED, 0, "V13-193"),
     register(0xc4b8, "GUC_TO_HOST_INTERRUPT", STORED, 0, "V13-207"),
-    register(0xc4c8, "GUC_SEND_INTERRUPT", L(GucHostInterrupt), 0, "V13-206; xe: regs/xe_guc_regs.h"),
+    register(0xc4c8, "GUC_SEND_INTERRUPT", guc(GucRegister::HostInterrupt), 0, "V13-206; xe: regs/xe_guc_regs.h"),
     register(0xc50c, "GUC_INTR_CHICKEN", STORED, 0, "xe: regs/xe_guc_regs.h"),
     array(0xc550, "GUC_IER", STORED, 0, (4, 4), "xe: regs/xe_guc_regs.h"),
     register(0xc590, "GUC_HOST_INTERRUPT_DATA", ReadOnly, 0, "V13-206"),
     register(0xc71c, "GUC_SEM_INTR_ENABLES", STORED, 0, "contract G.4; i915: intel_guc_reg.h"),
     register(0xd3b0, "HUC_STATUS2", ReadOnly, 0x80, "V13-184; bit 7 verified"),
     register(0xef00, "MAIN_GAMCTRL_MODE", STORED, 0, "xe: xe_guc.c"),
-    array(0x19_01f0, "GUC_HOST_INTERRUPT", L(GucHostInterrupt), 0, (FUNCTIONS, VF_STRIDE), "contract B.6"),
+    array(0x19_01f0, "GUC_HOST_INTERRUPT", guc(GucRegister::HostInterrupt), 0, (FUNCTIONS, VF_STRIDE), "contract B.6"),
     array(0x19_0240, "VF_SW_FLAG_0", STORED, 0, (FUNCTIONS, VF_STRIDE), "contract B.6, C.2"),
     array(0x19_0244, "VF_SW_FLAG_1", STORED, 0, (FUNCTIONS, VF_STRIDE), "contract B.6, C.2"),
     array(0x19_0248, "VF_SW_FLAG_2", STORED, 0, (FUNCTIONS, VF_STRIDE), "contract B.6, C.2"),

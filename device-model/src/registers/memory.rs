@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Memory attributes, translation caches, faults: PAT, MOCS, TLB invalidation, LMTT (contract B.2, B.5, G.6, G.7).
 
-use super::Kind::{Live as L, ReadOnly};
-use super::Live::{LmemCfg, TlbInvalidate};
-use super::{COPY, RENDER, Register, STORED, Scope, array, register};
+use super::Kind::{self, ReadOnly};
+use super::{COPY, Live, RENDER, Register, STORED, Scope, array, register};
 use crate::topology::EngineClass::{Compute, VideoDecode, VideoEnhance};
 
 /// LMEM_CFG: enable bit and directory address of the LMTT.
 pub const LMEM_CFG: u32 = 0xcf58;
+
+/// Type of a register of the memory unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MemoryRegister {
+    /// TLB invalidation request: complete when the write returns; reads 0.
+    TlbInvalidate,
+    /// LMEM_CFG: enable bit and directory of the local memory translation table (V13-107; contract D.5).
+    LmemCfg,
+}
+
+const TLB_INVALIDATE: Kind = Kind::Live(Live::Memory(MemoryRegister::TlbInvalidate));
 
 /// The register table.
 pub const TABLE: &[Register] = &[
@@ -21,7 +31,7 @@ pub const TABLE: &[Register] = &[
     register(0x4298, "VD2_AUX_INV", ReadOnly, 0, "i915: intel_gt_regs.h"),
     register(0x42b8, "VE1_AUX_INV", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
     register(0x42c8, "CCS0_AUX_INV", ReadOnly, 0, "i915: intel_gt_regs.h"),
-    register(0x4274, "GTCR", L(TlbInvalidate), 0, "xe: regs/xe_guc_regs.h"),
+    register(0x4274, "GTCR", TLB_INVALIDATE, 0, "xe: regs/xe_guc_regs.h"),
     register(0x43f4, "GEN12_AUX_ERR_DBG", ReadOnly, 0, "i915: intel_gt_regs.h"),
     array(0x4400, "TRTT_RCS", STORED, 0, (6, 4), "V8-181").of(RENDER),
     array(0x4420, "TRTT_VD0", STORED, 0, (6, 4), "V8-185").of(Scope::ContextOf(VideoDecode, 0)),
@@ -41,10 +51,16 @@ pub const TABLE: &[Register] = &[
     array(0xb020, "XEHP_LNCFCMOCS", STORED, 0, (32, 4), "contract B.5; xe: xe_mocs.c"),
     array(0xceb8, "XEHP_FAULT_TLB_DATA", STORED, 0, (2, 4), "contract G.7; i915: intel_gt_regs.h"),
     register(0xcec4, "XEHP_RING_FAULT_REG", STORED, 0, "contract G.7; i915: intel_gt_regs.h"),
-    array(0xced8, "TLB_INV_CR", L(TlbInvalidate), 0, (5, 4), "contract G.6: GFX, VD, VE, BLT, GuC"),
-    register(0xceec, "OA_TLB_INV_CR", L(TlbInvalidate), 0, "contract E.9; xe: regs/xe_oa_regs.h"),
-    register(0xcf04, "XEHP_COMPCTX_TLB_INV_CR", L(TlbInvalidate), 0, "contract G.6; i915: intel_gt_regs.h"),
-    register(LMEM_CFG, "LMEM_CFG", L(LmemCfg), 0, "contract D.5; xe: regs/xe_gt_regs.h"),
+    array(0xced8, "TLB_INV_CR", TLB_INVALIDATE, 0, (5, 4), "contract G.6: GFX, VD, VE, BLT, GuC"),
+    register(0xceec, "OA_TLB_INV_CR", TLB_INVALIDATE, 0, "contract E.9; xe: regs/xe_oa_regs.h"),
+    register(0xcf04, "XEHP_COMPCTX_TLB_INV_CR", TLB_INVALIDATE, 0, "contract G.6; i915: intel_gt_regs.h"),
+    register(
+        LMEM_CFG,
+        "LMEM_CFG",
+        Kind::Live(Live::Memory(MemoryRegister::LmemCfg)),
+        0,
+        "contract D.5; xe: regs/xe_gt_regs.h",
+    ),
     register(0xcf68, "GEN12_GAM_DONE", ReadOnly, 0xffff_ffff, "i915: intel_gt_regs.h"),
     register(0x2024, "PGTBL_ER", STORED, 0, "contract G.7; i915: intel_gt.c"),
 ];

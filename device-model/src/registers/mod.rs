@@ -25,10 +25,14 @@ mod workaround;
 
 pub use cell::masked;
 pub use doorbell::DoorbellRegister;
+pub use engine::{ClockRegister, EngineRegister};
 pub use file::{Decoded, RegisterFile, Touches, admitted};
-pub use power::{GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
+pub use guc::GucRegister;
+pub use interrupt::InterruptRegister;
+pub use memory::MemoryRegister;
+pub use power::{GT_PERF_STATUS, PowerRegister, RP_STATE_CAP, RPNSWREQ};
 pub use steering::MCR_SELECTOR;
-pub use tile::GU_DEBUG;
+pub use tile::{GU_DEBUG, ResetRegister};
 
 use crate::topology::{Classes, EngineClass, EngineId};
 
@@ -50,76 +54,28 @@ pub enum Kind {
     Live(Live),
 }
 
-/// Registers with side effects; the variant names the unit. For arrays, the register's ordinal selects the element.
+/// A register with side effects or a computed value: the unit that owns it, and the register of that unit. For arrays,
+/// the register's ordinal selects the element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Live {
-    /// Forcewake request of the driver, a masked register: its low half is copied to the acknowledge register
-    /// (V13-135).
-    Forcewake {
-        /// Offset of the acknowledge register of element 0; the stride is 4.
-        ack: u32,
-    },
-    /// GDRST: engine, GuC and full resets; the bits read 0 again immediately (contract B.4, G.1).
-    Gdrst,
-    /// WOPCM base and size: the first write sets bit 0 (locked, valid), later ones are ignored (contract B.4).
-    WopcmLock {
-        /// Writable bits.
-        mask: u32,
-    },
-    /// GuC DMA control: masked; bit 0 starts a transfer and reads 0 once it is complete.
-    GucDma,
-    /// GUC_HOST_INTERRUPT: the doorbell of mailbox and CT buffers.
-    GucHostInterrupt,
-    /// TLB invalidation request: complete when the write returns; reads 0.
-    TlbInvalidate,
-    /// LMEM_CFG: enable bit and directory of the local memory translation table (V13-107; contract D.5).
-    LmemCfg,
-    /// PCODE mailbox, data 0, data 1 by ordinal.
-    Pcode,
-    /// Power, energy and temperature sensors of the PCU.
-    Reading,
-    /// A dword of a HECI window: 0 for GSC, 1 for GSCFI.
-    Heci(u8),
-    /// Free-running 19.2 MHz counter; ordinal 0 is the low, 1 the high dword.
-    Timestamp,
-    /// Idle state of the GT: bits 2:0 RC state.
-    CoreStatus,
-    /// RC6 residency in 1.28 us units.
-    Rc6Residency,
-    /// Actual frequency of the GT.
-    PerfStatus,
-    /// DG1_MSTR_TILE_INTR (V13-278).
-    MasterTile,
-    /// GFX_MSTR_IRQ (V13-279).
-    MasterGt,
-    /// GT_INTR_DW of bank = ordinal (V13-268).
-    GtInterrupt,
-    /// INTR_IDENTITY_REG of bank = ordinal (V13-270).
-    InterruptIdentity,
-    /// IIR_REG_SELECTOR of bank = ordinal (V13-269).
-    InterruptSelector,
-    /// Interrupt enables of a class (V13-265).
-    InterruptEnable,
-    /// Interrupt masks of one or two instances (V13-266).
-    InterruptMask,
-    /// GU_CNTL: bit 31 resets the function and reads 0, bit 7 reads 1 (local memory is initialised).
-    GuCntl,
-    /// An engine's RING_TIMESTAMP; ordinal 0 low, 1 high.
-    RingTimestamp,
-    /// An engine's CTX_TIMESTAMP.
-    ContextTimestamp,
-    /// An engine's ELSP: a dword for the submission queue (V8-011); reads 0.
-    SubmitPort,
-    /// An engine's RING_EXECLIST_CONTROL: bit 0 loads the submission queue (V8-013) and reads 0.
-    ExeclistControl,
-    /// A register of the doorbell block.
+    /// Timestamps (`gt/clock.rs`).
+    Clock(ClockRegister),
+    /// Doorbell block ([`crate::doorbell`]).
     Doorbell(DoorbellRegister),
-    /// An engine's EIR: writing 1 clears an error that software can clear (V8-089).
-    ErrorIdentity,
-    /// An engine's EMR: errors in ESR that it does not mask are set in EIR (V8-089).
-    ErrorMask,
-    /// An engine's RESET_CTL: request in bit 0, ready in bit 1, catastrophic error in bit 2 (contract G.1).
-    ResetControl,
+    /// Submission, errors and reset of an engine (`gt/engine_control.rs`).
+    Engine(EngineRegister),
+    /// The GuC (`gt/guc.rs`).
+    Guc(GucRegister),
+    /// A dword of a HECI window: 0 for GSC, 1 for GSCFI (`gt/gsc.rs`).
+    Heci(u8),
+    /// The interrupt tree (`gt/interrupt.rs`).
+    Interrupt(InterruptRegister),
+    /// TLB and local memory translation (`gt/memory.rs`).
+    Memory(MemoryRegister),
+    /// Forcewake, RC6, frequency, PCODE and sensors (`gt/power.rs`).
+    Power(PowerRegister),
+    /// Resets of several units (`gt/reset.rs`).
+    Reset(ResetRegister),
 }
 
 /// Owner of a register's state, which determines the access rights of a VF's command streams (V13-052, V13-080): a

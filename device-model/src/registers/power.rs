@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Power: forcewake, RC6, frequency, PCODE and the sensors of the PCU (contract B.1, B.2, B.5b, B.11).
 
-use super::Kind::{self, Live as L, ReadOnly};
-use super::Live::{CoreStatus, Forcewake, Pcode, PerfStatus, Rc6Residency, Reading, Timestamp};
-use super::{Register, STORED, array, register};
+use super::Kind::{self, ReadOnly};
+use super::{ClockRegister, Live, Register, STORED, array, register};
 use crate::pcode::{RAPL_LIMIT, RAPL_LIMIT_MASK, RAPL_LIMIT_RESET};
 
 /// RPNSWREQ: requested frequency in bits 31:23, 16.67 MHz units.
@@ -15,16 +14,45 @@ pub const RP_STATE_CAP: u32 = 0x14_5998;
 /// FREQ_INFO_REC: RPe in bits 15:8, RPa in bits 31:16, 50 MHz units.
 pub const FREQ_INFO_REC: u32 = 0x14_5ef0;
 
+/// Type of a register of the power controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PowerRegister {
+    /// Forcewake request of the driver, a masked register: its low half is copied to the acknowledge register
+    /// (V13-135).
+    Forcewake {
+        /// Offset of the acknowledge register of element 0; the stride is 4.
+        ack: u32,
+    },
+    /// Idle state of the GT: bits 2:0 RC state.
+    CoreStatus,
+    /// RC6 residency in 1.28 us units.
+    Rc6Residency,
+    /// Actual frequency of the GT.
+    PerfStatus,
+    /// PCODE mailbox, data 0, data 1 by ordinal.
+    Pcode,
+    /// Power, energy and temperature sensors of the PCU.
+    Sensor,
+}
+
+use PowerRegister::{CoreStatus, Forcewake, Pcode, PerfStatus, Rc6Residency, Sensor};
+
+const fn power(register: PowerRegister) -> Kind {
+    Kind::Live(Live::Power(register))
+}
+
+const TIMESTAMP: Kind = Kind::Live(Live::Clock(ClockRegister::Timestamp));
+
 /// The register table.
 pub const TABLE: &[Register] = &[
     array(0xd50, "FORCEWAKE_ACK_MEDIA_VDBOX", ReadOnly, 0, (8, 4), "V13-135"),
     array(0xd70, "FORCEWAKE_ACK_MEDIA_VEBOX", ReadOnly, 0, (4, 4), "V13-135"),
     register(0xd84, "FORCEWAKE_ACK_RENDER", ReadOnly, 0, "V13-135"),
     register(0x13_0044, "FORCEWAKE_ACK_GT", ReadOnly, 0, "V13-135"),
-    register(0xa188, "FORCEWAKE_GT", L(Forcewake { ack: 0x13_0044 }), 0, "V13-135"),
-    register(0xa278, "FORCEWAKE_RENDER", L(Forcewake { ack: 0xd84 }), 0, "V13-135"),
-    array(0xa540, "FORCEWAKE_MEDIA_VDBOX", L(Forcewake { ack: 0xd50 }), 0, (8, 4), "V13-135"),
-    array(0xa560, "FORCEWAKE_MEDIA_VEBOX", L(Forcewake { ack: 0xd70 }), 0, (4, 4), "V13-135"),
+    register(0xa188, "FORCEWAKE_GT", power(Forcewake { ack: 0x13_0044 }), 0, "V13-135"),
+    register(0xa278, "FORCEWAKE_RENDER", power(Forcewake { ack: 0xd84 }), 0, "V13-135"),
+    array(0xa540, "FORCEWAKE_MEDIA_VDBOX", power(Forcewake { ack: 0xd50 }), 0, (8, 4), "V13-135"),
+    array(0xa560, "FORCEWAKE_MEDIA_VEBOX", power(Forcewake { ack: 0xd70 }), 0, (4, 4), "V13-135"),
     // Reads 0: no forcewake of a command streamer is ever pending.
     array(0x8000, "MSG_IDLE", ReadOnly, 0, (5, 4), "i915: intel_gt_regs.h; CS, VCS0, VCS1, BCS, VECS0"),
     array(0x80c0, "MSG_IDLE_MEDIA", ReadOnly, 0, (9, 4), "i915: intel_gt_regs.h; VCS2 .. VCS7, VECS1 .. VECS3"),
@@ -56,23 +84,23 @@ pub const TABLE: &[Register] = &[
     array(0xa288, "UNSLICE_FLC_THRESHOLDS", STORED, 0, (2, 4), "V8-177"),
     // A set bit means that the domain is awake. The register always reports all domains as awake.
     register(0xa2a0, "POWERGATE_DOMAIN_STATUS", ReadOnly, 0x1f, "V13-137; xe: xe_gt_idle.c"),
-    array(0xa500, "MISC_STATUS", L(Timestamp), 0, (2, 4), "contract K.4, K.6; GPM timestamp"),
+    array(0xa500, "MISC_STATUS", TIMESTAMP, 0, (2, 4), "contract K.4, K.6; GPM timestamp"),
     array(0xa538, "UNSLICE_FLC_COUNTERS", ReadOnly, 0, (2, 4), "V8-177"),
-    register(0x13_8060, "GT_CORE_STATUS", L(CoreStatus), 0, "contract E.8; xe: regs/xe_gt_regs.h"),
+    register(0x13_8060, "GT_CORE_STATUS", power(CoreStatus), 0, "contract E.8; xe: regs/xe_gt_regs.h"),
     register(0x13_8104, "GT_GFX_RC6_LOCKED", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
-    register(0x13_8108, "GT_GFX_RC6", L(Rc6Residency), 0, "contract E.8; xe: regs/xe_gt_regs.h"),
+    register(0x13_8108, "GT_GFX_RC6", power(Rc6Residency), 0, "contract E.8; xe: regs/xe_gt_regs.h"),
     array(0x13_810c, "GEN6_GT_GFX_RC6P", ReadOnly, 0, (2, 4), "V8-176; deeper states do not exist"),
     // Ordinals: mailbox, data 0, data 1.
-    array(0x13_8124, "PCODE_MAILBOX", L(Pcode), 0, (3, 4), "contract B.1; xe: xe_pcode_api.h"),
-    register(0x13_8140, "PCU_PWM_FAN_SPEED", L(Reading), 0, "i915: intel_gt_regs.h; the card has no fan"),
+    array(0x13_8124, "PCODE_MAILBOX", power(Pcode), 0, (3, 4), "contract B.1; xe: xe_pcode_api.h"),
+    register(0x13_8140, "PCU_PWM_FAN_SPEED", power(Sensor), 0, "i915: intel_gt_regs.h; the card has no fan"),
     register(0x13_816c, "GT_PM_CONFIG", STORED, 0, "contract B.4; xe: regs/xe_guc_regs.h"),
     register(0x13_81a8, "GT0_PERF_LIMIT_REASONS", STORED, 0, "contract B.11; xe: xe_gt_throttle.c; never throttled"),
-    register(GT_PERF_STATUS, "GT_PERF_STATUS", L(PerfStatus), 0, "contract B.4, B.11; xe: regs/xe_gt_regs.h"),
-    register(0x13_82c0, "BMG_VRAM_TEMPERATURE", L(Reading), 0, "contract B.5b; xe: xe_hwmon.c"),
-    array(0x14_5930, "PCU_CR_PACKAGE_POWER_SKU", L(Reading), 0, (2, 4), "contract B.5b; xe: regs/xe_mchbar_regs.h"),
-    register(0x14_5938, "PCU_CR_PACKAGE_POWER_SKU_UNIT", L(Reading), 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
-    register(0x14_593c, "PCU_CR_PACKAGE_ENERGY_STATUS", L(Reading), 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
-    register(0x14_5978, "PCU_CR_PACKAGE_TEMPERATURE", L(Reading), 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(GT_PERF_STATUS, "GT_PERF_STATUS", power(PerfStatus), 0, "contract B.4, B.11; xe: regs/xe_gt_regs.h"),
+    register(0x13_82c0, "BMG_VRAM_TEMPERATURE", power(Sensor), 0, "contract B.5b; xe: xe_hwmon.c"),
+    array(0x14_5930, "PCU_CR_PACKAGE_POWER_SKU", power(Sensor), 0, (2, 4), "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(0x14_5938, "PCU_CR_PACKAGE_POWER_SKU_UNIT", power(Sensor), 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(0x14_593c, "PCU_CR_PACKAGE_ENERGY_STATUS", power(Sensor), 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
+    register(0x14_5978, "PCU_CR_PACKAGE_TEMPERATURE", power(Sensor), 0, "contract B.5b; xe: regs/xe_mchbar_regs.h"),
     register(RP_STATE_CAP, "RP_STATE_CAP", ReadOnly, 0, "contract B.4; from the card's frequencies"),
     register(
         RAPL_LIMIT,

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Render-only registers of the command streamer: statistics, draw parameters, stream output (V8-181).
 
-use super::Kind::{Live as L, Masked, ReadOnly};
-use super::Live::RingTimestamp;
-use super::{RENDER, Register, STORED, Scope, array, register};
+use super::Kind::{self, Masked, ReadOnly};
+use super::{ClockRegister, Live, RENDER, Register, STORED, Scope, array, register};
 
 /// The register table.
 pub const TABLE: &[Register] = &[
@@ -37,6 +36,14 @@ pub const TABLE: &[Register] = &[
     register(0xe164, "ROW_INSTDONE", ReadOnly, 0xffff_ffff, "xe: xe_guc_capture.c").of(Scope::Common),
     array(0x1c_c000, "SFC_DONE", ReadOnly, 0xffff_ffff, (4, 0x1000), "xe: regs/xe_gt_regs.h"),
     // Second window of the render streamer: the document defines only these two registers. Class and instance are 0.
-    array(0x1_8358, "RING_TIMESTAMP_ALTERNATE", L(RingTimestamp), 0, (2, 4), "V8-006").of(Scope::Common),
+    array(
+        0x1_8358,
+        "RING_TIMESTAMP_ALTERNATE",
+        Kind::Live(Live::Clock(ClockRegister::RingTimestamp)),
+        0,
+        (2, 4),
+        "V8-006",
+    )
+    .of(Scope::Common),
     register(0x1_808c, "ENGINE_ID_ALTERNATE", ReadOnly, 0, "V8-006").of(Scope::Common),
 ];

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers of the tile outside the GT: identity, reset, memory layout, errors (contract A, B.1, B.2).
 
-use super::Kind::{Live as L, ReadOnly, Write1Clear};
-use super::Live::GuCntl;
-use super::{Register, STORED, array, register};
+use super::Kind::{self, ReadOnly, Write1Clear};
+use super::{Live, Register, STORED, array, register};
 
 /// GU_CNTL.
 pub const GU_CNTL: u32 = 0x10_1010;
 /// GU_DEBUG: bit 31 is set once a reset requested in GU_CNTL is complete.
 pub const GU_DEBUG: u32 = 0x10_1018;
+
+/// Type of a register that resets more than one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResetRegister {
+    /// GDRST: engine, GuC and full resets; the bits read 0 again immediately (contract B.4, G.1).
+    Gdrst,
+    /// GU_CNTL: bit 31 resets the function and reads 0, bit 7 reads 1 (local memory is initialised).
+    GuCntl,
+}
 
 /// The register table.
 pub const TABLE: &[Register] = &[
@@ -20,7 +28,13 @@ pub const TABLE: &[Register] = &[
     register(0x10_1008, "GFX_FLSH_CNTL_GEN6", STORED, 0, "contract G.6; coherent anyway"),
     // Bit 31: the driver must not reset the function by GU_CNTL and must use the PCI Express FLR.
     register(0x10_100c, "GU_CNTL_PROTECTED", ReadOnly, 0x8000_0000, "contract B.12; xe: regs/xe_regs.h"),
-    register(GU_CNTL, "GU_CNTL", L(GuCntl), 0x80, "contract B.1, B.12; bit 7 LMEM_INIT"),
+    register(
+        GU_CNTL,
+        "GU_CNTL",
+        Kind::Live(Live::Reset(ResetRegister::GuCntl)),
+        0x80,
+        "contract B.1, B.12; bit 7 LMEM_INIT",
+    ),
     register(0x10_1014, "XEHP_CLOCK_GATE_DIS", STORED, 0, "contract B.2; xe: regs/xe_regs.h"),
     register(GU_DEBUG, "GU_DEBUG", Write1Clear(0x8000_0000), 0, "contract B.12; xe: regs/xe_regs.h"),
     register(0x10_108c, "VIRTUAL_CTRL_REG", STORED, 0, "contract D.2; xe: regs/xe_regs.h"),

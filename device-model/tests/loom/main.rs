@@ -33,7 +33,7 @@ mod topology {
 mod registers {
     pub mod cell;
 
-    pub use arctic_device_model::registers::{DoorbellRegister, Kind, Live};
+    pub use arctic_device_model::registers::{DoorbellRegister, InterruptRegister, Kind, Live};
 }
 
 mod host {

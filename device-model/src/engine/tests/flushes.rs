@@ -3,7 +3,7 @@
 //! V8-137).
 
 use super::*;
-use crate::registers::Live;
+use crate::registers::InterruptRegister;
 
 const STATUS_PAGE: u64 = 0x38_0000;
 const INDEX: u32 = 0x240;
@@ -13,9 +13,9 @@ fn bench(class: EngineClass) -> Bench {
     bench.gt.registers.set(bench.base() + reg::HWS_PGA, STATUS_PAGE as u32);
     let tree = bench.gt.interrupts_of(Function::PF);
     for offset in [0x19_0030, 0x19_0034, 0x19_0048] {
-        tree.write(Live::InterruptEnable, offset, 0, u32::MAX);
+        tree.write(InterruptRegister::Enable, offset, 0, u32::MAX);
     }
-    tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
+    tree.write(InterruptRegister::MasterTile, 0x19_0008, 0, 1 << 31);
     for at in [0x19_0090, 0x19_00a0, 0x19_00a8, 0x19_00ac, 0x19_00b0, 0x19_00d0] {
         bench.gt.write(at, 0);
     }

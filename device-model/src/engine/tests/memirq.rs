@@ -5,7 +5,7 @@ use super::*;
 use crate::interrupts::event::{self, EVENTS};
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE, USER_INTERRUPT, memirq};
 use crate::memory::Tlb;
-use crate::registers::Live;
+use crate::registers::InterruptRegister;
 
 const VF: Function = Function(12);
 /// Report page with the layout used by xe: status at +0, sources at +0x400, mask at +0x440 (contract C.3).
@@ -63,7 +63,7 @@ fn a_user_interrupt_writes_status_and_source() {
             assert_eq!(set_bytes(&bench), [source * 16, 0x400 + source], "{class:?}");
             assert_eq!(bench.msis.take(), [VF]);
             for function in [Function::PF, VF] {
-                assert_eq!(bench.gt.interrupts_of(function).read(Live::MasterTile, 0), 0);
+                assert_eq!(bench.gt.interrupts_of(function).read(InterruptRegister::MasterTile, 0), 0);
             }
         }
     }
@@ -157,21 +157,21 @@ fn interrupt_registers_are_per_function() {
     let mut bench = Bench::new(EngineClass::Copy);
     for function in functions {
         let tree = bench.gt.interrupts_of(function);
-        tree.write(Live::InterruptEnable, 0x19_0030, 0, u32::MAX);
-        tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
+        tree.write(InterruptRegister::Enable, 0x19_0030, 0, u32::MAX);
+        tree.write(InterruptRegister::MasterTile, 0x19_0008, 0, 1 << 31);
     }
     for function in functions {
         bench.give(function);
         assert_eq!(bench.ring(&[0x0100_0000, 0]), Outcome::Complete);
         assert_eq!(bench.msis.take(), [function]);
         for other in functions {
-            let bank = bench.gt.interrupts_of(other).read(Live::GtInterrupt, 0);
+            let bank = bench.gt.interrupts_of(other).read(InterruptRegister::Bank, 0);
             assert_eq!(bank, if other == function { 1 << 15 } else { 0 }, "{function:?} {other:?}");
         }
         let tree = bench.gt.interrupts_of(function);
-        tree.write(Live::InterruptSelector, 0x19_0070, 0, 1 << 15);
-        assert_eq!(tree.read(Live::InterruptIdentity, 0), 0x8003_0001);
-        tree.write(Live::InterruptIdentity, 0x19_0060, 0, 1 << 31);
-        tree.write(Live::GtInterrupt, 0x19_0018, 0, 1 << 15);
+        tree.write(InterruptRegister::Selector, 0x19_0070, 0, 1 << 15);
+        assert_eq!(tree.read(InterruptRegister::Identity, 0), 0x8003_0001);
+        tree.write(InterruptRegister::Identity, 0x19_0060, 0, 1 << 31);
+        tree.write(InterruptRegister::Bank, 0x19_0018, 0, 1 << 15);
     }
 }

@@ -39,7 +39,7 @@ use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::profile::CardProfile;
-use crate::registers::Live;
+use crate::registers::InterruptRegister;
 use crate::topology::{EngineClass, EngineId};
 
 /// Counts MSIs and records their functions.
@@ -146,9 +146,9 @@ impl Bench {
     fn listen(&self, function: Function) {
         let tree = self.gt.interrupts_of(function);
         for enables in [0x19_0030, 0x19_0034, 0x19_0048] {
-            tree.write(Live::InterruptEnable, enables, 0, u32::MAX);
+            tree.write(InterruptRegister::Enable, enables, 0, u32::MAX);
         }
-        tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
+        tree.write(InterruptRegister::MasterTile, 0x19_0008, 0, 1 << 31);
     }
 
     /// Reads and clears an engine's interrupt identity in `function`'s registers. Returns class, instance and events,
@@ -157,10 +157,10 @@ impl Bench {
         let tree = self.gt.interrupts_of(function);
         let (bank, bit) = engine.info().interrupt;
         let bank = u16::from(bank);
-        tree.write(Live::InterruptSelector, 0x19_0070, bank, 1 << bit);
-        let identity = tree.read(Live::InterruptIdentity, bank);
-        tree.write(Live::InterruptIdentity, 0x19_0060, bank, 1 << 31);
-        tree.write(Live::GtInterrupt, 0x19_0018, bank, 1 << bit);
+        tree.write(InterruptRegister::Selector, 0x19_0070, bank, 1 << bit);
+        let identity = tree.read(InterruptRegister::Identity, bank);
+        tree.write(InterruptRegister::Identity, 0x19_0060, bank, 1 << 31);
+        tree.write(InterruptRegister::Bank, 0x19_0018, bank, 1 << bit);
         (identity >> 31 != 0).then_some(((identity >> 16 & 7) as u8, (identity >> 20 & 0x3f) as u8, identity as u16))
     }
 

@@ -4,7 +4,7 @@
 use super::*;
 use crate::command::Requester;
 use crate::command::mi::{self, COMMANDS};
-use crate::registers::Live;
+use crate::registers::InterruptRegister;
 
 /// Location of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +75,9 @@ fn run(row: &Row, function: Function, place: Place, preempt: bool) -> Run {
     bench.gt.registers.set(bench.base() + 0x98, u32::MAX);
     let tree = bench.gt.interrupts_of(function);
     for offset in [0x19_0030, 0x19_0034, 0x19_0048] {
-        tree.write(Live::InterruptEnable, offset, 0, u32::MAX);
+        tree.write(InterruptRegister::Enable, offset, 0, u32::MAX);
     }
-    tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
+    tree.write(InterruptRegister::MasterTile, 0x19_0008, 0, 1 << 31);
     let context = bench.context(0);
     let mut commands = row.commands.clone();
     commands.extend(store(VA + BEHIND, 0x77));
@@ -255,7 +255,8 @@ fn semaphores_and_interrupts() {
     let waits = |run: &Run| run.outcome == Outcome::Waiting;
     let own_msi = |run: &Run| {
         let function = run.bench.function;
-        run.bench.msis.take() == [function] && run.bench.gt.interrupts_of(function).read(Live::MasterTile, 0) & 1 != 0
+        run.bench.msis.take() == [function]
+            && run.bench.gt.interrupts_of(function).read(InterruptRegister::MasterTile, 0) & 1 != 0
     };
     check(
         &[

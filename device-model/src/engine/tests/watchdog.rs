@@ -4,7 +4,7 @@
 use super::*;
 use crate::host::{Clock, ticks_to_ns};
 use crate::interrupts::WATCHDOG;
-use crate::registers::Live;
+use crate::registers::InterruptRegister;
 
 const VF: Function = Function(2);
 const STOP: [u32; 3] = [0x1108_0001, 0x178, 1];
@@ -136,8 +136,8 @@ fn expiration_on_the_pf_or_in_a_batch_does_not_reset() {
         bench.give(function);
         bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
         let tree = bench.gt.interrupts_of(function);
-        tree.write(Live::InterruptEnable, 0x19_0030, 0, u32::from(WATCHDOG));
-        tree.write(Live::MasterTile, 0x19_0008, 0, 1 << 31);
+        tree.write(InterruptRegister::Enable, 0x19_0030, 0, u32::from(WATCHDOG));
+        tree.write(InterruptRegister::MasterTile, 0x19_0008, 0, 1 << 31);
         let context = bench.context(0);
         let mut commands = watch(100).to_vec();
         commands.extend(wait(4, VA + DATA, 1));
@@ -157,10 +157,10 @@ fn expiration_on_the_pf_or_in_a_batch_does_not_reset() {
             assert_eq!(bench.engine.wake_at(), None, "no scheduled check");
             if !function.is_vf() {
                 let tree = bench.gt.interrupts_of(function);
-                tree.write(Live::InterruptSelector, 0x19_0070, 0, 1 << 15);
-                assert_eq!(tree.read(Live::InterruptIdentity, 0), 0x8003_0040);
-                tree.write(Live::InterruptIdentity, 0x19_0060, 0, 1 << 31);
-                tree.write(Live::GtInterrupt, 0x19_0018, 0, 1 << 15);
+                tree.write(InterruptRegister::Selector, 0x19_0070, 0, 1 << 15);
+                assert_eq!(tree.read(InterruptRegister::Identity, 0), 0x8003_0040);
+                tree.write(InterruptRegister::Identity, 0x19_0060, 0, 1 << 31);
+                tree.write(InterruptRegister::Bank, 0x19_0018, 0, 1 << 15);
             }
         }
         assert_eq!(bench.engine.counters().watchdog_resets, 0);

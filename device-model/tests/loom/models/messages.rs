@@ -15,7 +15,7 @@ use crate::host::{Function, InterruptSink};
 use crate::interrupts::delivery::Interrupts;
 use crate::interrupts::event::USER_INTERRUPT;
 use crate::memory::Gam;
-use crate::registers::Live;
+use crate::registers::InterruptRegister;
 use crate::topology::{EngineClass, EngineId};
 
 pub const ALL: &[crate::Model] = &[
@@ -203,14 +203,14 @@ impl Tree {
     fn new(enabled: bool) -> Arc<Tree> {
         let msis = Arc::new(Msis { sent: Mutex::new(0), came: Condvar::new() });
         let tree = Tree { interrupts: Interrupts::new(VF, StdArc::new(Sink(msis.clone()))), msis };
-        tree.interrupts.write(Live::InterruptEnable, ENABLE, 0, 0x0001_0001);
-        MASK.iter().for_each(|mask| tree.interrupts.write(Live::InterruptMask, *mask, 0, 0));
+        tree.interrupts.write(InterruptRegister::Enable, ENABLE, 0, 0x0001_0001);
+        MASK.iter().for_each(|mask| tree.interrupts.write(InterruptRegister::Mask, *mask, 0, 0));
         tree.master(enabled);
         Arc::new(tree)
     }
 
     fn master(&self, enabled: bool) {
-        self.interrupts.write(Live::MasterGt, 0x19_0010, 0, if enabled { MASTER } else { 0 });
+        self.interrupts.write(InterruptRegister::MasterGt, 0x19_0010, 0, if enabled { MASTER } else { 0 });
     }
 
     fn raise(tree: &Arc<Tree>, class: EngineClass) -> thread::JoinHandle<()> {
@@ -226,15 +226,15 @@ impl Tree {
     fn handle(&self) -> u32 {
         self.master(false);
         let mut found = 0;
-        if self.interrupts.read(Live::MasterGt, 0) & 1 != 0 {
-            let sources = self.interrupts.read(Live::GtInterrupt, 0);
+        if self.interrupts.read(InterruptRegister::MasterGt, 0) & 1 != 0 {
+            let sources = self.interrupts.read(InterruptRegister::Bank, 0);
             for bit in (0..32).filter(|bit| sources >> bit & 1 != 0) {
-                self.interrupts.write(Live::InterruptSelector, 0, 0, 1 << bit);
-                let identity = self.interrupts.read(Live::InterruptIdentity, 0);
+                self.interrupts.write(InterruptRegister::Selector, 0, 0, 1 << bit);
+                let identity = self.interrupts.read(InterruptRegister::Identity, 0);
                 found += (identity as u16).count_ones();
-                self.interrupts.write(Live::InterruptIdentity, 0, 0, identity);
+                self.interrupts.write(InterruptRegister::Identity, 0, 0, identity);
             }
-            self.interrupts.write(Live::GtInterrupt, 0, 0, sources);
+            self.interrupts.write(InterruptRegister::Bank, 0, 0, sources);
         }
         self.master(true);
         found

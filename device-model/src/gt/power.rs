@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Power: forcewake, RC6, frequency, PCODE and sensors.
+
+use std::sync::MutexGuard;
+
+use arctic_sriov::number::low;
+
+use super::Gt;
+use crate::engine::power;
+use crate::pcode::{self, Activity, Pcode};
+use crate::registers::{PowerRegister, masked};
+use crate::residency::Awake;
+use crate::sync::IgnorePoison;
+use crate::topology::{EngineId, WakeDomain};
+
+/// POWERGATE_ENABLE: domains that may be power gated while the GT is awake (xe: regs/xe_gt_regs.h).
+const POWERGATE_ENABLE: u32 = 0xa210;
+const RENDER_POWERGATE: u32 = 1 << 0;
+const MEDIA_POWERGATE: u32 = 1 << 1;
+/// GT_CORE_STATUS: values for RC6 and RC0.
+const RC6: u32 = 3;
+const RC0: u32 = 0;
+/// Unit of the RC6 residency counter in ns.
+const RC6_UNIT: u64 = 1280;
+/// GT_PERF_STATUS bits 19:11: actual frequency.
+const CAGF_MASK: u32 = 0x000f_f800;
+
+impl Gt {
+    /// The power controller's mailbox.
+    pub fn pcode(&self) -> MutexGuard<'_, Pcode> {
+        self.pcode.lock().ignore_poison()
+    }
+
+    pub(super) fn forcewake(&self) -> MutexGuard<'_, ()> {
+        self.forcewake.lock().ignore_poison()
+    }
+
+    /// Sets whether the GuC may put the GT into RC6 (SETUP_PC_GUCRC, contract B.11). Any reset of the GuC forbids it
+    /// again.
+    pub fn permit_rc6(&self, permitted: bool) {
+        self.keep_awake(Awake::Forbidden, !permitted);
+    }
+
+    /// Sets or clears one reason that keeps the GT awake. On wakeup, the engines' registers are restored (V8-190).
+    fn keep_awake(&self, reason: Awake, awake: bool) {
+        self.residency.set(reason, awake, self.clock.now(), || self.restore_engines());
+    }
+
+    /// Applies the effect of RC6 to the engines' registers when the GT wakes (V8-190).
+    pub(super) fn restore_engines(&self) {
+        power::sleep_and_wake(&self.registers);
+    }
+
+    /// Returns whether a forcewake domain is asleep. Either the whole GT is asleep, or the domain's power gating is
+    /// enabled and neither a forcewake request nor one of its engines keeps it awake (V13-138).
+    pub(super) fn asleep(&self, domain: WakeDomain) -> bool {
+        let gated = |enable: u32, forcewake: u8| {
+            self.registers.value(POWERGATE_ENABLE) & enable != 0
+                && !self.residency.holds(Awake::Forcewake(forcewake))
+                && !EngineId::all().any(|e| e.info().wake == domain && self.residency.holds(Awake::Engine(e)))
+        };
+        match domain {
+            WakeDomain::AlwaysOn => false,
+            WakeDomain::Gt => self.residency.asleep(),
+            WakeDomain::Render => self.residency.asleep() || gated(RENDER_POWERGATE, 1),
+            WakeDomain::Vdbox(n) => self.residency.asleep() || gated(MEDIA_POWERGATE, 2 + n),
+            WakeDomain::Vebox(n) => self.residency.asleep() || gated(MEDIA_POWERGATE, 10 + n),
+        }
+    }
+
+    pub(super) fn read_power(&self, register: PowerRegister, offset: u32, ordinal: u16) -> u32 {
+        match register {
+            PowerRegister::Forcewake { .. } => self.registers.value(offset),
+            PowerRegister::CoreStatus if self.residency.asleep() => RC6,
+            PowerRegister::CoreStatus => RC0,
+            PowerRegister::Rc6Residency => low(self.residency.slept(self.clock.now()) / RC6_UNIT),
+            PowerRegister::PerfStatus => {
+                let sleeping = if self.residency.asleep() { CAGF_MASK } else { 0 };
+                self.registers.value(offset) & !sleeping
+            }
+            PowerRegister::Pcode if ordinal == 0 => self.pcode().read_mailbox(),
+            PowerRegister::Pcode => self.pcode().read_data(usize::from(ordinal) - 1),
+            PowerRegister::Sensor => {
+                let now = self.clock.now();
+                let activity = Activity { now, busy: now.saturating_sub(self.residency.slept(now)) };
+                pcode::reading(offset, activity).unwrap_or(0)
+            }
+        }
+    }
+
+    pub(super) fn write_power(&self, register: PowerRegister, offset: u32, ordinal: u16, value: u32) {
+        match register {
+            PowerRegister::Forcewake { ack } => {
+                let _forcewake = self.forcewake();
+                let held = masked(self.registers.value(offset), value);
+                self.registers.set(offset, held);
+                self.registers.set(ack + 4 * u32::from(ordinal), held);
+                let domain = Awake::Forcewake(forcewake_domain(offset));
+                self.keep_awake(domain, held != 0);
+            }
+            PowerRegister::Pcode if ordinal == 0 => self.pcode().write_mailbox(value),
+            PowerRegister::Pcode => self.pcode().write_data(usize::from(ordinal) - 1, value),
+            PowerRegister::CoreStatus
+            | PowerRegister::Rc6Residency
+            | PowerRegister::PerfStatus
+            | PowerRegister::Sensor => {}
+        }
+    }
+}
+
+/// Forcewake domain of the request register at `offset`: 0 GT, 1 render, 2..=9 VDBOX, 10..=13 VEBOX.
+fn forcewake_domain(offset: u32) -> u8 {
+    match offset {
+        0xa188 => 0,
+        0xa278 => 1,
+        media => (media.wrapping_sub(0xa540) / 4 + 2 & 0xff) as u8,
+    }
+}

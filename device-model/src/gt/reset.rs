@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Reset of the GT's state, and the registers that request resets of several units.
+
+use super::virtual_function::VirtualFunction;
+use super::{Gt, Request};
+use crate::execlist::buffer::CsbPort;
+use crate::heci::Heci;
+use crate::pcode::Pcode;
+use crate::registers::{GU_DEBUG, ResetRegister};
+
+/// GU_CNTL, GU_DEBUG: function level reset requested by the driver, and its completion.
+const DRIVER_FLR: u32 = 1 << 31;
+/// GU_CNTL: local memory is initialised.
+const LMEM_INIT: u32 = 1 << 7;
+/// Registers of the interrupt tree.
+const TREE: std::ops::Range<u32> = 0x19_0000..0x19_0200;
+
+impl Gt {
+    /// Resets the registers, interrupt trees, doorbells, mailboxes and HECI windows to their power-on state.
+    pub fn reset(&self) {
+        let forcewake = self.forcewake();
+        self.registers.reset();
+        self.residency.drop_forcewakes(self.clock.now());
+        drop(forcewake);
+        // Resets these registers again, atomically with the tree, so that a concurrent write affects either both or
+        // neither.
+        self.interrupts.reset_with(|| self.registers.reset_range(TREE));
+        self.vfs.iter().for_each(VirtualFunction::reset);
+        self.doorbells.reset();
+        self.csb_ports.iter().for_each(CsbPort::clear);
+        self.permit_rc6(false);
+        *self.pcode() = Pcode::new();
+        for window in 0..2 {
+            *self.heci(window) = Heci::new();
+        }
+    }
+
+    /// Reports completion of the reset requested in GU_CNTL to the driver (GU_DEBUG bit 31).
+    pub fn finish_driver_flr(&self) {
+        self.registers.set(GU_DEBUG, DRIVER_FLR);
+    }
+
+    pub(super) fn write_reset(&self, register: ResetRegister, offset: u32, value: u32) -> Option<Request> {
+        match register {
+            ResetRegister::Gdrst => Some(Request::Reset(value)),
+            ResetRegister::GuCntl => {
+                self.registers.update(offset, |old| old & LMEM_INIT | value & !(DRIVER_FLR | LMEM_INIT));
+                (value & DRIVER_FLR != 0).then_some(Request::DriverFlr)
+            }
+        }
+    }
+}
