@@ -10,9 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
 use arctic_gpu::vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
-use arctic_gpu::{
-    CardFunction, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard, card_file,
-};
+use arctic_gpu::{Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard, card_file};
 
 /// Interrupts of one function. In a real VMM the eventfd is an irqfd of a GSI, and `route` sets the route of that GSI.
 struct Msi {
@@ -32,11 +30,14 @@ impl MsiSink for Msi {
     }
 }
 
+/// A function and the index of one of its BARs.
+type BarOf = (Arc<dyn PciDevice>, u8);
+
 /// The VMM's bus: the BARs by guest address. `bar_moved` drops each function when its BAR is no longer decoded, which
 /// avoids a reference cycle.
 #[derive(Default)]
 struct Bus {
-    bars: Mutex<BTreeMap<u64, (Arc<CardFunction>, u8)>>,
+    bars: Mutex<BTreeMap<u64, BarOf>>,
 }
 
 impl Machine for Bus {
@@ -46,7 +47,7 @@ impl Machine for Bus {
         Arc::new(Msi { function, irqfd })
     }
 
-    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
         let mut bars = self.bars.lock().expect("no panic with the lock held");
         bars.retain(|_, (whose, which)| whose.number() != function.number() || *which != bar);
         let Some(address) = address else { return };
@@ -62,13 +63,13 @@ impl Machine for Bus {
         }
     }
 
-    fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         for vf in vfs {
             println!("{} is at the PF's routing ID plus {}", vf.name(), vf.routing_offset());
         }
     }
 
-    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         println!("{} VFs are gone", vfs.len());
     }
 }

@@ -32,7 +32,7 @@ use self::function::CardShared;
 pub(crate) use self::function::Exposure;
 pub use self::function::{CardFunction, TrappedCounts};
 use crate::io_events::{IoEventHandler, IoEventThread};
-use crate::pci::Machine;
+use crate::pci::{Machine, PciDevice};
 use crate::report::Report;
 
 /// How the functions are distributed over machines, and how VFs are presented to a machine.
@@ -203,7 +203,7 @@ impl VirtualCard {
         &self.functions[0]
     }
 
-    /// The PF and all VFs that the card offers, by number, whether enabled or not ([`CardFunction::enabled`]).
+    /// The PF and all VFs that the card offers, by number, whether enabled or not ([`PciDevice::enabled`]).
     pub fn functions(&self) -> &[Arc<CardFunction>] {
         &self.functions
     }

@@ -20,7 +20,7 @@
 //!   (under 1 ms each).
 //! * [`Machine`] and [`MsiSink::route`] are called on the thread of the access, after the card has applied the change,
 //!   with the function's configuration lock held. They must not call [`PciDevice::write_config`], [`PciDevice::reset`]
-//!   or [`CardFunction::power_off`] (deadlock). Changes of one function are reported one at a time and in order.
+//!   or [`PciDevice::power_off`] (deadlock). Changes of one function are reported one at a time and in order.
 //!   [`MsiSink::trigger`] is called from any thread.
 //! * On a loaded host, call [`scheduling::request_short_slice`] on the thread that creates the card and the vCPUs.
 //! * The card calls into the VMM without engine or GuC locks held. The exception is [`MsiSink::trigger`], which
@@ -28,12 +28,12 @@
 //!
 //! # Lifetimes
 //! * The card holds the machine and guest memory until it and all its functions are dropped. To avoid a reference
-//!   cycle, a machine must hold the card as `Weak` and drop an `Arc<CardFunction>` when [`Machine::bar_moved`] reports
+//!   cycle, a machine must hold the card as `Weak` and drop an `Arc<dyn PciDevice>` when [`Machine::bar_moved`] reports
 //!   `None` for its BARs; otherwise machine and card leak.
 //! * A [`BarMapping`] borrows its file. Once mapped, the mapping may outlive the card.
 //! * Guest memory that is replaced (`GuestMemoryAtomic::replace`) is no longer used when
 //!   [`VirtualCard::memory_changed`] returns; until then the card keeps the old mapping alive.
-//! * [`PciDevice::reset`] must be called on a reset of the machine. [`CardFunction::power_off`] also clears the card's
+//! * [`PciDevice::reset`] must be called on a reset of the machine. [`PciDevice::power_off`] also clears the card's
 //!   memory.
 //!
 //! # Limits

@@ -13,8 +13,6 @@ use vmm_sys_util::eventfd::EventFd;
 pub use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
 pub use arctic_sriov::function::{Event, GTTMMADR_BAR, LMEM_BAR, MsiMessage};
 
-use crate::card::CardFunction;
-
 /// Size of a PCI Express function's configuration space in bytes.
 pub const CONFIG_BYTES: u64 = 4096;
 
@@ -69,7 +67,41 @@ pub struct IoEvent {
 /// Methods may be called concurrently from any thread. A method returns when all effects of the access are complete or
 /// queued for the card's own threads; it never waits for a guest. Reads of unimplemented offsets return all ones (zeros
 /// in configuration space); writes to them are dropped.
+///
+/// The card's functions implement this trait; a method that is added later has a default implementation.
 pub trait PciDevice: Send + Sync {
+    /// The function's number on its card.
+    fn number(&self) -> Function;
+
+    /// The function's name in reports and log messages, unique on its card: "pf", "vf1".
+    fn name(&self) -> String {
+        match self.number() {
+            Function::PF => "pf".into(),
+            Function(number) => format!("vf{number}"),
+        }
+    }
+
+    /// Offset of the function's routing ID from the PF's.
+    fn routing_offset(&self) -> u16 {
+        self.number().0.into()
+    }
+
+    /// Returns whether the function exists on the bus. A VF exists while VF Enable is set for it. Accesses to a
+    /// function that does not exist read all ones.
+    fn enabled(&self) -> bool {
+        true
+    }
+
+    /// Returns whether the function may send memory requests.
+    fn bus_master(&self) -> bool;
+
+    /// Address of BAR `bar` of VF `vf` (1 is the first) according to the function's SR-IOV capability, whether the VF
+    /// is enabled or not; `None` for a VF that the card does not offer, and for a function without the capability.
+    fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
+        let _ = (vf, bar);
+        None
+    }
+
     /// Reads configuration space at `offset`: 1, 2 or 4 bytes like a guest, or more.
     fn read_config(&self, offset: u64, data: &mut [u8]);
 
@@ -100,6 +132,13 @@ pub trait PciDevice: Send + Sync {
 
     /// Performs a conventional reset; must be called on a reset of the machine.
     fn reset(&self);
+
+    /// Must be called when the function's machine no longer exists: performs a reset and clears the memory of the
+    /// function, so that the next machine cannot read its contents, before it returns. For the PF, this is the memory
+    /// of the whole card. The default is sufficient for a function without memory.
+    fn power_off(&self) {
+        self.reset();
+    }
 }
 
 /// Delivers the interrupts of one function, which has one MSI vector. The card has neither INTx nor MSI-X.
@@ -124,12 +163,12 @@ pub trait MsiSink: Send + Sync {
 ///
 /// Methods are called on the thread of the access that caused the change, after the card has applied the change and
 /// before the access returns. They must not call [`PciDevice::write_config`], [`PciDevice::reset`] or
-/// [`CardFunction::power_off`] of any function of the card (**deadlock**): the configuration lock
-/// (`CardFunction::placed`) of the function is held, and for a change of a VF caused by the PF also the PF's
-/// configuration lock. All other methods of the card may be called.
+/// [`PciDevice::power_off`] of any function of the card (**deadlock**): the configuration lock of the function is held,
+/// and for a change of a VF caused by the PF also the PF's configuration lock. All other methods of the card may be
+/// called.
 ///
 /// Functions hold an `Arc` of their machine. A machine that keeps functions, for example to find them by guest address,
-/// must drop each `Arc<CardFunction>` when [`Machine::bar_moved`] reports `None` for its BARs (which a reset of the PF
+/// must drop each `Arc<dyn PciDevice>` when [`Machine::bar_moved`] reports `None` for its BARs (which a reset of the PF
 /// causes for all functions); otherwise machine and card leak (reference cycle).
 pub trait Machine: Send + Sync {
     /// Returns the interrupt sink of a function. Called once per function, when the card is created.
@@ -138,23 +177,23 @@ pub trait Machine: Send + Sync {
     /// The guest address of a BAR has changed; `None` if it is no longer decoded: decoding is disabled, the function is
     /// in D3, or the VF was disabled. Also called for VFs, with addresses computed from the PF's SR-IOV capability. A
     /// move is reported by a single call with the new address.
-    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
         let _ = (function, bar, address);
     }
 
     /// The guest has set VF Enable. The functions in `vfs` now exist; they are in ascending order, starting with VF 1.
-    /// The routing ID of each VF is the PF's routing ID plus [`CardFunction::routing_offset`].
-    fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
+    /// The routing ID of each VF is the PF's routing ID plus [`PciDevice::routing_offset`].
+    fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         let _ = vfs;
     }
 
     /// The functions in `vfs` no longer exist: VF Enable was cleared, or the PF was reset.
-    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         let _ = vfs;
     }
 
     /// Called for each change made by a write to configuration space or by a reset.
-    fn event(&self, function: &Arc<CardFunction>, event: Event) {
+    fn event(&self, function: &Arc<dyn PciDevice>, event: Event) {
         let _ = (function, event);
     }
 }

@@ -160,9 +160,10 @@ impl CardShared {
     }
 }
 
-fn whole(mut functions: Vec<Arc<CardFunction>>) -> Vec<Arc<CardFunction>> {
+/// The functions that have BARs, as a machine gets them.
+fn whole(mut functions: Vec<Arc<CardFunction>>) -> Vec<Arc<dyn PciDevice>> {
     functions.retain(|function| function.exposure == Exposure::Full);
-    functions
+    functions.into_iter().map(|function| function as Arc<dyn PciDevice>).collect()
 }
 
 /// GTTMMADR and LMEM.
@@ -239,21 +240,6 @@ impl CardFunction {
         }
     }
 
-    /// The function's number on the card.
-    pub fn number(&self) -> Function {
-        self.number
-    }
-
-    /// Offset of the function's routing ID from the PF's; First VF Offset and VF Stride are 1.
-    pub fn routing_offset(&self) -> u16 {
-        self.number.0.into()
-    }
-
-    /// Returns whether the function exists. A VF exists while VF Enable is set for it.
-    pub fn enabled(&self) -> bool {
-        self.port.config().enabled()
-    }
-
     /// The counts of trapped accesses so far.
     pub fn trapped(&self) -> TrappedCounts {
         self.trapped.counts()
@@ -299,15 +285,6 @@ impl CardFunction {
         }
     }
 
-    /// The function's name in reports: "pf", "vf1", and "vf1-face" for a configuration-only function (`Exposure::ConfigOnly`).
-    pub fn name(&self) -> String {
-        match (self.number, self.exposure) {
-            (Function::PF, _) => "pf".into(),
-            (Function(number), Exposure::Full) => format!("vf{number}"),
-            (Function(number), Exposure::ConfigOnly) => format!("vf{number}-face"),
-        }
-    }
-
     /// Returns whether a machine is connected to the function.
     pub fn connected(&self) -> bool {
         self.connected.load(Ordering::Acquire)
@@ -317,23 +294,6 @@ impl CardFunction {
     #[cfg(feature = "vfio-user")]
     pub(crate) fn set_connected(&self, on: bool) {
         self.connected.store(on, Ordering::Release);
-    }
-
-    /// Returns whether the function may send memory requests.
-    pub fn bus_master(&self) -> bool {
-        self.port.bus_master()
-    }
-
-    /// Address of BAR `bar` of VF `vf` according to the PF's SR-IOV capability, whether the VF is enabled or not;
-    /// `None` for a VF that the card does not offer.
-    pub fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
-        self.port.config().vf_bar_address(vf, bar)
-    }
-
-    /// Returns whether software has assigned addresses to the VF BARs.
-    #[cfg(feature = "vfio-user")]
-    pub(crate) fn vf_bars_assigned(&self) -> bool {
-        [GTTMMADR_BAR, LMEM_BAR].into_iter().all(|bar| self.vf_bar_address(1, bar).is_some_and(|address| address != 0))
     }
 
     /// Number of guest memory sections that the function's machine maps.
@@ -350,6 +310,7 @@ impl CardFunction {
     pub(crate) fn update(&self, change: impl FnOnce(&mut Config) -> Events) {
         // Always succeeds: the caller holds a reference.
         let Some(this) = self.this.upgrade() else { return };
+        let this: Arc<dyn PciDevice> = this;
         let mut placed = self.placed.lock().ignore_poison();
         for event in self.port.update(change) {
             match event {
@@ -394,18 +355,6 @@ impl CardFunction {
         self.files.iter().flatten().map(windows::allocated).sum()
     }
 
-    /// Must be called when the function's machine no longer exists. For the PF, the card is powered off: its memory is
-    /// cleared and the pages are returned to the host. A VF is reset by an FLR, in which the PF driver (or the card, if
-    /// no guest has the PF) clears the VF's resources. The VF's local memory is cleared and its pages are returned to
-    /// the host before this returns, so the next machine cannot read the data.
-    pub fn power_off(&self) {
-        self.reset();
-        match self.number {
-            Function::PF => self.shared.functions().for_each(|member| member.empty()),
-            vf => self.shared.card.gt().memory.empty(vf, || false),
-        }
-    }
-
     fn empty(&self) {
         for (bar, file) in self.bars.iter().zip(&self.files) {
             if let Some(Err(error)) = file.as_ref().map(|file| windows::empty(file, bar.size)) {
@@ -416,6 +365,36 @@ impl CardFunction {
 }
 
 impl PciDevice for CardFunction {
+    fn number(&self) -> Function {
+        self.number
+    }
+
+    /// "pf", "vf1", and "vf1-face" for a configuration-only function (`Exposure::ConfigOnly`).
+    fn name(&self) -> String {
+        match (self.number, self.exposure) {
+            (Function::PF, _) => "pf".into(),
+            (Function(number), Exposure::Full) => format!("vf{number}"),
+            (Function(number), Exposure::ConfigOnly) => format!("vf{number}-face"),
+        }
+    }
+
+    /// First VF Offset and VF Stride are 1.
+    fn routing_offset(&self) -> u16 {
+        self.number.0.into()
+    }
+
+    fn enabled(&self) -> bool {
+        self.port.config().enabled()
+    }
+
+    fn bus_master(&self) -> bool {
+        self.port.bus_master()
+    }
+
+    fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
+        self.port.config().vf_bar_address(vf, bar)
+    }
+
     fn read_config(&self, offset: u64, data: &mut [u8]) {
         self.trapped.config.fetch_add(1, Ordering::Relaxed);
         self.port.config().read(offset, data);
@@ -489,6 +468,17 @@ impl PciDevice for CardFunction {
         match self.number {
             Function::PF => self.shared.card.reset(),
             vf => self.shared.card.reset_function(vf),
+        }
+    }
+
+    /// For the PF, the card is powered off: its memory is cleared and the pages are returned to the host. A VF is reset
+    /// by an FLR, in which the PF driver (or the card, if no guest has the PF) clears the VF's resources. The VF's local
+    /// memory is cleared and its pages are returned to the host.
+    fn power_off(&self) {
+        self.reset();
+        match self.number {
+            Function::PF => self.shared.functions().for_each(|member| member.empty()),
+            vf => self.shared.card.gt().memory.empty(vf, || false),
         }
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::function::{CardFunction, TrappedCounts};
 use super::{Topology, VirtualCard};
+use crate::pci::PciDevice;
 
 const MIB: u64 = 1 << 20;
 

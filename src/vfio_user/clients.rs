@@ -107,11 +107,13 @@ impl Clients {
 
     /// Schedules the programming of the VF BARs in the PF's guest with the addresses in the PF's SR-IOV capability, if
     /// the PF's bus mastering is enabled.
-    fn place_vf_bars(&self, pf: &CardFunction) {
+    fn place_vf_bars(&self, pf: &dyn PciDevice) {
         let Some(placer) = self.placer.get() else { return };
         let bars = |vf| Some([pf.vf_bar_address(vf, GTTMMADR_BAR)?, pf.vf_bar_address(vf, LMEM_BAR)?]);
         let mut wanted: Vec<BarAddresses> = Vec::new();
-        if pf.bus_master() && pf.vf_bars_assigned() {
+        // Assigned: not 0, their reset value.
+        let assigned = bars(1).is_some_and(|addresses| addresses.iter().all(|address| *address != 0));
+        if pf.bus_master() && assigned {
             wanted.extend((1..=u16::from(u8::MAX)).map_while(bars));
         }
         placer.place(wanted);
@@ -129,15 +131,15 @@ impl Machine for Clients {
         self.hands(function).cloned().unwrap_or_default().vectors
     }
 
-    fn event(&self, function: &Arc<CardFunction>, event: Event) {
+    fn event(&self, function: &Arc<dyn PciDevice>, event: Event) {
         let places = matches!(event, Event::BusMaster(_) | Event::VfBarMoved(_) | Event::VfEnable { .. });
         if places && function.number() == Function::PF {
-            self.place_vf_bars(function);
+            self.place_vf_bars(&**function);
         }
     }
 
     /// Disconnects the client of a VF in a separate guest, which is a surprise removal for that guest.
-    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         if self.topology != Topology::Split {
             return;
         }

@@ -29,7 +29,7 @@ impl MsiSink for Deaf {
 pub struct Witness(pub Mutex<Vec<(bool, Vec<u8>)>>);
 
 impl Witness {
-    fn tell(&self, came: bool, vfs: &[Arc<CardFunction>]) {
+    fn tell(&self, came: bool, vfs: &[Arc<dyn PciDevice>]) {
         self.0.lock().unwrap().push((came, vfs.iter().map(|vf| vf.number().0).collect()));
     }
 
@@ -43,11 +43,11 @@ impl Machine for Witness {
         Arc::new(Deaf)
     }
 
-    fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         self.tell(true, vfs);
     }
 
-    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         self.tell(false, vfs);
     }
 }

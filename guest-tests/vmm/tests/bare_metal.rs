@@ -13,7 +13,7 @@ mod common;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use arctic_gpu::{VirtualCard, card_file};
+use arctic_gpu::{PciDevice, VirtualCard, card_file};
 use arctic_vmm::CardConfig;
 use arctic_vmm::agent::Agent;
 use vm_memory::GuestMemoryMmap;

@@ -63,21 +63,21 @@ impl Machine for Recorder {
         Arc::new(Msi(function, self.told.clone(), self.triggered.clone(), self.settled.clone()))
     }
 
-    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
         self.tell(Bar(function.number().0, bar, address));
     }
 
-    fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         assert!(vfs.iter().all(|vf| vf.enabled()), "reported after they are enabled");
         self.tell(Enabled(vfs.len()));
     }
 
-    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         assert!(!vfs.iter().any(|vf| vf.enabled()), "reported after they are disabled");
         self.tell(Disabled(vfs.len()));
     }
 
-    fn event(&self, function: &Arc<CardFunction>, _: Event) {
+    fn event(&self, function: &Arc<dyn PciDevice>, _: Event) {
         // The change is applied, and methods of the card may be called.
         function.enabled();
     }

@@ -75,7 +75,7 @@ impl Machine for Told {
         self.msis[function.index()].clone()
     }
 
-    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
         let at = function.bars().iter().position(|found| found.index == bar).expect("an implemented BAR");
         let told = &mut self.bars.lock().unwrap()[function.number().index()][at];
         assert_ne!(*told, address, "the BAR's address has not changed");
@@ -86,7 +86,7 @@ impl Machine for Told {
         *told = address;
     }
 
-    fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         let numbers: Vec<u8> = vfs.iter().map(|vf| vf.number().0).collect();
         assert!(vfs.len() <= VFS.into(), "{numbers:?}: more than TotalVFs");
         assert!(numbers.iter().copied().eq(1..=vfs.len() as u8) && vfs.iter().all(|vf| vf.enabled()), "{numbers:?}");
@@ -95,14 +95,14 @@ impl Machine for Told {
         *told = vfs.len() as u8;
     }
 
-    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         assert!(vfs.iter().all(|vf| !vf.enabled()));
         let mut told = self.vfs.lock().unwrap();
         assert_eq!(*told, vfs.len() as u8, "VFs disabled differ from the VFs enabled");
         *told = 0;
     }
 
-    fn event(&self, _: &Arc<CardFunction>, _: Event) {
+    fn event(&self, _: &Arc<dyn PciDevice>, _: Event) {
         self.events.fetch_add(1, Ordering::Relaxed);
     }
 }

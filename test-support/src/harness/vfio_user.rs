@@ -75,6 +75,14 @@ impl Scratch {
 }
 
 impl PciDevice for Scratch {
+    fn number(&self) -> arctic_gpu::Function {
+        arctic_gpu::Function::PF
+    }
+
+    fn bus_master(&self) -> bool {
+        true
+    }
+
     fn read_config(&self, offset: u64, data: &mut [u8]) {
         self.read(CONFIG_REGION, offset, data);
     }

@@ -67,7 +67,7 @@ impl VmmMachine for Bus {
         self.msis[function.index()].clone()
     }
 
-    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
         let place = (function.number().0, bar);
         let mut places = self.places();
         match address {
@@ -76,7 +76,7 @@ impl VmmMachine for Bus {
         }
     }
 
-    fn vfs_enabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         let mut places = self.places();
         assert!(places.vfs.is_empty());
         for vf in vfs {
@@ -85,7 +85,7 @@ impl VmmMachine for Bus {
         }
     }
 
-    fn vfs_disabled(&self, vfs: &[Arc<CardFunction>]) {
+    fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         let gone: Vec<_> = vfs.iter().map(|vf| vf.number().0).collect();
         let mut places = self.places();
         assert_eq!(places.vfs, gone, "VFs disabled differ from the VFs enabled");

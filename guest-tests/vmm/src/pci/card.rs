@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use arctic_gpu::sync::IgnorePoison;
-use arctic_gpu::{CardFunction, Function, Machine, MsiSink, PciDevice};
+use arctic_gpu::{Function, Machine, MsiSink, PciDevice};
 use kvm_bindings::{KVMIO, kvm_ioeventfd, kvm_ioeventfd_flag_nr_deassign};
 use kvm_ioctls::VmFd;
 use vmm_sys_util::eventfd::EventFd;
@@ -37,7 +37,7 @@ fn io_event(vm: &VmFd, event: &EventFd, address: u64, len: u32, on: bool) -> io:
 /// A BAR as target of MMIO exits.
 #[derive(Clone)]
 pub struct BarTarget {
-    function: Arc<CardFunction>,
+    function: Arc<dyn PciDevice>,
     bar: u8,
 }
 
@@ -100,7 +100,7 @@ impl CardSlot {
         self.placed.lock().ignore_poison()
     }
 
-    fn place(&self, function: Arc<CardFunction>, bar: u8, address: u64) -> Placed {
+    fn place(&self, function: Arc<dyn PciDevice>, bar: u8, address: u64) -> Placed {
         let mut slots = Vec::new();
         for part in function.mappings(bar) {
             match self.slots.add_file(address + part.offset, part.file, part.file_offset, part.len) {
@@ -120,7 +120,7 @@ impl CardSlot {
         Placed { address, slots }
     }
 
-    fn take_back(&self, function: &CardFunction, bar: u8, placed: Placed) {
+    fn take_back(&self, function: &dyn PciDevice, bar: u8, placed: Placed) {
         self.bars.remove(|target| target.bar == bar && target.function.number() == function.number());
         for event in function.io_events().iter().filter(|event| event.bar == bar) {
             // An error means that the ioeventfd did not exist.
@@ -148,7 +148,7 @@ impl Machine for CardSlot {
         }
     }
 
-    fn bar_moved(&self, function: &Arc<CardFunction>, bar: u8, address: Option<u64>) {
+    fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
         let size = function.bars().iter().find(|info| info.index == bar).map_or(0, |info| info.size);
         let address = address.filter(|address| within_windows(*address, size));
         let key = (function.number(), bar);
@@ -159,7 +159,7 @@ impl Machine for CardSlot {
             return;
         }
         if let Some(before) = placed.remove(&key) {
-            self.take_back(function, bar, before);
+            self.take_back(&**function, bar, before);
         }
         if let Some(address) = address {
             placed.insert(key, self.place(function.clone(), bar, address));
