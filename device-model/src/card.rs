@@ -23,7 +23,7 @@ use self::guc_pending::GucPending;
 use crate::doorbell::{NACK, Page};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::gt::virtual_function::pf_view;
-use crate::gt::{Gt, Request};
+use crate::gt::{Gt, SideEffect};
 use crate::guc::Guc;
 use crate::host::{Clock, Dma, Function, InterruptSink, functions};
 use crate::interrupts::GUC2HOST;
@@ -216,8 +216,8 @@ impl Card {
 
     /// Executes a request from a register write of `function`, or defers it to a worker if it may have to request guest
     /// memory from the function's client.
-    fn carry_out(&self, function: Function, request: Request) {
-        use Request::{EngineStatus, LoadQueue, StartGucDma, Submit};
+    fn carry_out(&self, function: Function, request: SideEffect) {
+        use SideEffect::{EngineStatus, LoadQueue, StartGucDma, Submit};
         let reaches_memory = matches!(request, StartGucDma | Submit(..) | LoadQueue(_) | EngineStatus(_));
         if reaches_memory && self.gt.memory.asks_client(function) && self.deferred.push(request).is_ok() {
             self.wake_workers();
@@ -226,31 +226,31 @@ impl Card {
         self.carry_out_now(function, request);
     }
 
-    fn carry_out_now(&self, function: Function, request: Request) {
+    fn carry_out_now(&self, function: Function, request: SideEffect) {
         match request {
-            Request::RingGuc => self.guc_doorbell(function),
-            Request::LookAtDoorbells => self.kick_guc(function.bit()),
-            Request::StartGucDma => self.guc_for(function).start_dma(&self.gt),
-            Request::Reset(domains) => {
+            SideEffect::RingGuc => self.guc_doorbell(function),
+            SideEffect::LookAtDoorbells => self.kick_guc(function.bit()),
+            SideEffect::StartGucDma => self.guc_for(function).start_dma(&self.gt),
+            SideEffect::Reset(domains) => {
                 // Requests deferred before the reset are executed before it, unless a worker is executing one: it and
                 // those behind it then race with the reset, as on hardware.
                 while self.carry_out_deferred() {}
                 self.reset_domains(domains);
             }
-            Request::DriverFlr => {
+            SideEffect::DriverFlr => {
                 self.reset();
                 self.gt.finish_driver_flr();
             }
-            Request::TlbInvalidate => self.engines.pass_step_boundary(),
-            Request::Submit(engine, value) => self.engines.lock(engine).push(&self.gt, value),
-            Request::LoadQueue(engine) => self.load_queue(engine),
-            Request::EngineStatus(engine) => {
+            SideEffect::TlbInvalidate => self.engines.pass_step_boundary(),
+            SideEffect::Submit(engine, value) => self.engines.lock(engine).push(&self.gt, value),
+            SideEffect::LoadQueue(engine) => self.load_queue(engine),
+            SideEffect::EngineStatus(engine) => {
                 // Locked as for a step: the engine writes the same page, whose memory must not be unmapped meanwhile.
                 let _step = self.engines.lock(engine);
                 self.gt.tell_error_bit(engine);
             }
             // The engine stops at a step boundary. It has passed one once its lock has been acquired.
-            Request::EngineReset(engine, _) => drop(self.engines.lock(engine)),
+            SideEffect::EngineReset(engine, _) => drop(self.engines.lock(engine)),
         }
     }
 

@@ -37,7 +37,7 @@ use virtual_function::VirtualFunction;
 
 /// An action that is requested by a register write and performed by the card, outside the shared GT state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum SideEffect {
     /// The host interrupted the GuC (GUC_HOST_INTERRUPT).
     RingGuc,
     /// GuC DMA was started (DMA_CTRL bit 0).
@@ -163,14 +163,14 @@ impl Gt {
 
     /// Writes the register at `offset` by MMIO. Returns the request that the card must perform, if the write causes
     /// one.
-    pub fn write(&self, offset: u32, value: u32) -> Option<Request> {
+    pub fn write(&self, offset: u32, value: u32) -> Option<SideEffect> {
         self.write_by(Agent::Host, offset, value)
     }
 
     /// Like [`Gt::write`], but writes only the bits in `lanes`, for accesses narrower than a register. The other bits
     /// keep their value in a storage register. In a register whose written bits trigger actions, they are written as 0,
     /// which has no effect.
-    pub fn write_lanes(&self, offset: u32, value: u32, lanes: u32) -> Option<Request> {
+    pub fn write_lanes(&self, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
         if lanes == !0 {
             return self.write(offset, value);
         }
@@ -185,7 +185,7 @@ impl Gt {
     }
 
     /// Writes the register at `offset` on behalf of `agent`, with the agent's steering.
-    pub fn write_by(&self, agent: Agent, offset: u32, value: u32) -> Option<Request> {
+    pub fn write_by(&self, agent: Agent, offset: u32, value: u32) -> Option<SideEffect> {
         let Some(decoded) = self.registers.decode(offset) else {
             self.registers.note_unmodelled(offset, true);
             return None;
@@ -217,12 +217,12 @@ impl Gt {
         }
     }
 
-    fn write_live(&self, live: Live, offset: u32, value: u32, decoded: &Decoded) -> Option<Request> {
+    fn write_live(&self, live: Live, offset: u32, value: u32, decoded: &Decoded) -> Option<SideEffect> {
         let ordinal = decoded.ordinal;
         match live {
             Live::Clock(_) => None,
             Live::Doorbell(register) => {
-                self.doorbells.write(register, ordinal, value).then_some(Request::LookAtDoorbells)
+                self.doorbells.write(register, ordinal, value).then_some(SideEffect::LookAtDoorbells)
             }
             Live::Engine(register) => self.write_engine_control(register, decoded.engine?, offset, value),
             Live::Guc(register) => self.write_guc(register, offset, value),

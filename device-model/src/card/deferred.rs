@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::gt::Request;
+use crate::gt::SideEffect;
 use crate::sync::IgnorePoison;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,7 +18,7 @@ const MOST: usize = 256;
 
 /// Deferred requests in order of arrival. One thread at a time executes them, without holding the queue's lock.
 pub struct Deferred {
-    queue: Mutex<VecDeque<Request>>,
+    queue: Mutex<VecDeque<SideEffect>>,
     /// The queue is not empty.
     waiting: AtomicBool,
     /// A thread is executing a request.
@@ -31,12 +31,12 @@ impl Deferred {
         Deferred { queue: Mutex::default(), waiting: AtomicBool::new(false), taken: AtomicBool::new(false) }
     }
 
-    fn queue(&self) -> MutexGuard<'_, VecDeque<Request>> {
+    fn queue(&self) -> MutexGuard<'_, VecDeque<SideEffect>> {
         self.queue.lock().ignore_poison()
     }
 
     /// Defers `request` to a worker; returns it as the error if the queue is full.
-    pub fn push(&self, request: Request) -> Result<(), Request> {
+    pub fn push(&self, request: SideEffect) -> Result<(), SideEffect> {
         let mut queue = self.queue();
         if queue.len() >= MOST {
             return Err(request);
@@ -47,7 +47,7 @@ impl Deferred {
     }
 
     /// Executes the next request, unless another thread is executing one. Returns whether a request was executed.
-    pub fn next(&self, carry_out: impl FnOnce(Request)) -> bool {
+    pub fn next(&self, carry_out: impl FnOnce(SideEffect)) -> bool {
         if !self.waiting.load(Ordering::Acquire) || self.taken.swap(true, Ordering::AcqRel) {
             return false;
         }
@@ -87,14 +87,14 @@ mod tests {
     fn requests_are_carried_out_one_at_a_time_and_in_order() {
         let deferred = Deferred::new();
         for n in 0..MOST as u32 {
-            deferred.push(Request::Reset(n)).unwrap();
+            deferred.push(SideEffect::Reset(n)).unwrap();
         }
-        assert_eq!(deferred.push(Request::StartGucDma), Err(Request::StartGucDma));
+        assert_eq!(deferred.push(SideEffect::StartGucDma), Err(SideEffect::StartGucDma));
         for n in 0..10 {
             assert!(deferred.next(|request| {
-                assert_eq!(request, Request::Reset(n));
+                assert_eq!(request, SideEffect::Reset(n));
                 assert!(!deferred.next(|_| panic!("two requests executed concurrently")));
-                let _ = deferred.push(Request::StartGucDma);
+                let _ = deferred.push(SideEffect::StartGucDma);
             }));
         }
         deferred.clear();

@@ -11,7 +11,7 @@ use super::streamer::Streamer;
 use super::whitelist::{self, Wanted};
 use super::{error, image, reg};
 use crate::command::Requester;
-use crate::gt::{Agent, Request};
+use crate::gt::{Agent, SideEffect};
 use crate::memory::{Access, Fault, Space, Span};
 use crate::registers::REGISTER_BYTES;
 
@@ -127,7 +127,7 @@ impl Streamer<'_> {
         }
         match self.gt.write_by(Agent::Streamer(self.base), offset, value) {
             None => {}
-            Some(Request::EngineStatus(engine)) => self.gt.tell_error_bit(engine),
+            Some(SideEffect::EngineStatus(engine)) => self.gt.tell_error_bit(engine),
             Some(_) => self.counters.dropped_requests += 1,
         }
         if watchdog {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers that control an engine: submission, errors, and the reset handshake.
 
-use super::{Gt, Request};
+use super::{Gt, SideEffect};
 use crate::execlist;
 use crate::registers::{EngineRegister, masked};
 use crate::topology::EngineId;
@@ -21,12 +21,14 @@ impl Gt {
         engine: EngineId,
         offset: u32,
         value: u32,
-    ) -> Option<Request> {
+    ) -> Option<SideEffect> {
         match register {
-            EngineRegister::SubmitPort => Some(Request::Submit(engine, value)),
-            EngineRegister::ExeclistControl => (value & execlist::LOAD != 0).then_some(Request::LoadQueue(engine)),
-            EngineRegister::ErrorIdentity => self.clear_errors(engine, value).then_some(Request::EngineStatus(engine)),
-            EngineRegister::ErrorMask => self.mask_errors(engine, value).then_some(Request::EngineStatus(engine)),
+            EngineRegister::SubmitPort => Some(SideEffect::Submit(engine, value)),
+            EngineRegister::ExeclistControl => (value & execlist::LOAD != 0).then_some(SideEffect::LoadQueue(engine)),
+            EngineRegister::ErrorIdentity => {
+                self.clear_errors(engine, value).then_some(SideEffect::EngineStatus(engine))
+            }
+            EngineRegister::ErrorMask => self.mask_errors(engine, value).then_some(SideEffect::EngineStatus(engine)),
             EngineRegister::ResetControl => {
                 let written = value >> 16 & value;
                 self.registers.update(offset, |old| {
@@ -34,7 +36,7 @@ impl Gt {
                     let ready = if wanted != 0 { READY_TO_RESET } else { 0 };
                     wanted | ready | old & CAT_ERROR & !written
                 });
-                Some(Request::EngineReset(engine, value))
+                Some(SideEffect::EngineReset(engine, value))
             }
         }
     }

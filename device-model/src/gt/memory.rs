@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers of the memory unit: TLB invalidation and local memory translation.
 
-use super::{Gt, Request};
+use super::{Gt, SideEffect};
 use crate::registers::MemoryRegister;
 
 impl Gt {
@@ -12,11 +12,11 @@ impl Gt {
         }
     }
 
-    pub(super) fn write_memory(&self, register: MemoryRegister, value: u32) -> Option<Request> {
+    pub(super) fn write_memory(&self, register: MemoryRegister, value: u32) -> Option<SideEffect> {
         match register {
             MemoryRegister::TlbInvalidate => {
                 self.memory.invalidate();
-                Some(Request::TlbInvalidate)
+                Some(SideEffect::TlbInvalidate)
             }
             MemoryRegister::LmemCfg => {
                 self.memory.set_lmem_cfg(value);

@@ -2,7 +2,7 @@
 //! Reset of the GT's state, and the registers that request resets of several units.
 
 use super::virtual_function::VirtualFunction;
-use super::{Gt, Request};
+use super::{Gt, SideEffect};
 use crate::execlist::buffer::CsbPort;
 use crate::heci::Heci;
 use crate::pcode::Pcode;
@@ -40,12 +40,12 @@ impl Gt {
         self.registers.set(GU_DEBUG, DRIVER_FLR);
     }
 
-    pub(super) fn write_reset(&self, register: ResetRegister, offset: u32, value: u32) -> Option<Request> {
+    pub(super) fn write_reset(&self, register: ResetRegister, offset: u32, value: u32) -> Option<SideEffect> {
         match register {
-            ResetRegister::Gdrst => Some(Request::Reset(value)),
+            ResetRegister::Gdrst => Some(SideEffect::Reset(value)),
             ResetRegister::GuCntl => {
                 self.registers.update(offset, |old| old & LMEM_INIT | value & !(DRIVER_FLR | LMEM_INIT));
-                (value & DRIVER_FLR != 0).then_some(Request::DriverFlr)
+                (value & DRIVER_FLR != 0).then_some(SideEffect::DriverFlr)
             }
         }
     }

@@ -100,20 +100,20 @@ fn wopcm_registers_lock() {
 #[test]
 fn requests_reach_the_card() {
     let Bench { gt, .. } = bench();
-    assert_eq!(gt.write(0x941c, 8), Some(Request::Reset(8)));
+    assert_eq!(gt.write(0x941c, 8), Some(SideEffect::Reset(8)));
     assert_eq!(gt.read(0x941c), 0);
-    assert_eq!(gt.write(0xc314, 0x0011_0011), Some(Request::StartGucDma));
+    assert_eq!(gt.write(0xc314, 0x0011_0011), Some(SideEffect::StartGucDma));
     assert_eq!(gt.read(0xc314), 0x11);
     assert_eq!(gt.write(0xc314, 0x0011_0000), None);
-    assert_eq!(gt.write(0x19_01f0, 1), Some(Request::RingGuc));
-    assert_eq!(gt.write(0x10_1010, 0x8000_0000), Some(Request::DriverFlr));
+    assert_eq!(gt.write(0x19_01f0, 1), Some(SideEffect::RingGuc));
+    assert_eq!(gt.write(0x10_1010, 0x8000_0000), Some(SideEffect::DriverFlr));
     assert_eq!(gt.read(0x10_1010), 0x80);
     gt.finish_driver_flr();
     assert_eq!(gt.read(0x10_1018), 0x8000_0000);
     gt.write(0x10_1018, 0x8000_0000);
     assert_eq!(gt.read(0x10_1018), 0);
     for register in [0xced8, 0xcedc, 0xcee0, 0xcee4, 0xcee8, 0xceec, 0xcf04] {
-        assert_eq!(gt.write(register, 1), Some(Request::TlbInvalidate));
+        assert_eq!(gt.write(register, 1), Some(SideEffect::TlbInvalidate));
         assert_eq!(gt.read(register), 0);
     }
 }
@@ -123,7 +123,7 @@ fn requests_reach_the_card() {
 fn an_engine_says_when_it_may_be_reset() {
     let Bench { gt, .. } = bench();
     let engine = EngineId::find(EngineClass::Render, 0).unwrap();
-    assert_eq!(gt.write(0x20d0, 0x0001_0001), Some(Request::EngineReset(engine, 0x0001_0001)));
+    assert_eq!(gt.write(0x20d0, 0x0001_0001), Some(SideEffect::EngineReset(engine, 0x0001_0001)));
     assert_eq!(gt.read(0x20d0), 3);
     gt.write(0x20d0, 0x0001_0000);
     assert_eq!(gt.read(0x20d0), 0);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use arctic_sriov::number::count;
 
-use super::{Gt, Request};
+use super::{Gt, SideEffect};
 use crate::engine::GLOBALS;
 use crate::host::{Function, InterruptSink};
 use crate::interrupts::Interrupts;
@@ -139,15 +139,15 @@ impl Gt {
     }
 
     /// Writes the register at `offset` on behalf of a VF; writes to registers without a VF copy are dropped.
-    pub fn write_vf(&self, function: Function, offset: u32, value: u32) -> Option<Request> {
+    pub fn write_vf(&self, function: Function, offset: u32, value: u32) -> Option<SideEffect> {
         self.write_vf_lanes(function, offset, value, !0)
     }
 
     /// Like [`Gt::write_vf`], but writes only the bits in `lanes` ([`Gt::write_lanes`]).
-    pub fn write_vf_lanes(&self, function: Function, offset: u32, value: u32, lanes: u32) -> Option<Request> {
+    pub fn write_vf_lanes(&self, function: Function, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
         let value = value & lanes;
         match (offset, mailbox_dword(offset)) {
-            (GUC_HOST_INTERRUPT, _) => return Some(Request::RingGuc),
+            (GUC_HOST_INTERRUPT, _) => return Some(SideEffect::RingGuc),
             (_, Some(n)) => self.write_mailbox(function, n, value, lanes),
             _ => {
                 if let Some((register, ordinal)) = self.interrupt_register(offset) {

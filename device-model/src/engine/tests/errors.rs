@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::engine::error;
-use crate::gt::Request;
+use crate::gt::SideEffect;
 use crate::host::ticks_to_ns;
 use crate::interrupts::{
     CONTEXT_SWITCH, CS_ERROR, FLUSH_COMPLETE, L3_PARITY, PAGE_FAULT, SEMAPHORE_WAIT, USER_INTERRUPT, WATCHDOG,
@@ -29,7 +29,7 @@ fn batch(bench: &mut Bench, commands: &[u32]) {
 /// Writes an engine register by MMIO, including its side effects.
 fn write(bench: &Bench, register: u32, value: u32) {
     match bench.gt.write(bench.base() + register, value) {
-        Some(Request::EngineStatus(engine)) => bench.gt.tell_error_bit(engine),
+        Some(SideEffect::EngineStatus(engine)) => bench.gt.tell_error_bit(engine),
         other => assert_eq!(other, None),
     }
 }
