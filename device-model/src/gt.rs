@@ -2,12 +2,14 @@
 //! State shared by the engines and the GuC: memory, registers, interrupts and time.
 
 mod clock;
+mod engine_clock;
 mod engine_control;
 mod gsc;
 mod guc;
 mod interrupt;
 mod memory;
 mod power;
+pub mod power_context;
 mod reset;
 mod steering;
 #[cfg(test)]
@@ -18,10 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub use clock::ContextClock;
+pub use engine_clock::EngineClock;
 pub use steering::Agent;
 
 use crate::doorbell::Doorbells;
-use crate::engine::EngineClock;
 use crate::execlist::buffer::CsbPort;
 use crate::heci::Heci;
 use crate::host::{Clock, Function, InterruptSink};

@@ -6,6 +6,14 @@ pub mod fields;
 use super::field::{Field, Group};
 use super::{Classes, Length, Requester, Rule, rule};
 
+/// Header of MI_LOAD_REGISTER_IMM without flags and length.
+pub const LRI: u32 = 0x22 << 23;
+
+/// Returns the header of an LRI with `registers` registers, which must be at least 1.
+pub const fn lri(flags: u32, registers: u32) -> u32 {
+    LRI | flags | (2 * registers - 1)
+}
+
 /// Action of an MI command; selects the handler in the command streamer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mi {

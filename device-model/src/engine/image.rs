@@ -3,11 +3,10 @@
 //! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and an end command (V8-046). Parsing is bounded by the image's length.
 
 use super::layout::{ENGINE_CONTEXT, IMAGE_DWORDS};
+use crate::command::mi::LRI;
 use crate::memory::{Fault, Gam, Space};
 use crate::topology::EngineId;
 
-/// MI_LOAD_REGISTER_IMM.
-pub const LRI: u32 = 0x22 << 23;
 /// MI_LOAD_REGISTER_MEM.
 pub const LRM: u32 = 0x29 << 23;
 /// MI_FORCE_WAKEUP.
@@ -25,11 +24,6 @@ pub const GLOBAL: u32 = 1 << 22;
 
 /// Type and opcode of a command.
 const OPCODE: u32 = 0xff80_0000;
-
-/// Returns the header of an LRI with `registers` registers.
-pub const fn lri(flags: u32, registers: u32) -> u32 {
-    LRI | flags | (2 * registers - 1)
-}
 
 /// Returns the length in dwords of a command with a length field.
 const fn length(header: u32) -> usize {
@@ -162,6 +156,7 @@ const END_OPCODE: u32 = END & OPCODE;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::mi::lri;
     use crate::topology::EngineClass;
 
     fn image(words: &[u32]) -> Image {

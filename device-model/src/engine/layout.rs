@@ -5,8 +5,9 @@
 
 use std::sync::LazyLock;
 
-use super::image::{END, FORCE_WAKEUP, GLOBAL, LRM, POSTED, RELATIVE, REMAP, lri};
+use super::image::{END, FORCE_WAKEUP, GLOBAL, LRM, POSTED, RELATIVE, REMAP};
 use super::reg;
+use crate::command::mi::lri;
 use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, TABLES};
 use crate::topology::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
 
@@ -293,22 +294,13 @@ impl Layout {
 pub fn clear(engine: EngineId, registers: &RegisterFile) {
     let base = engine.info().mmio_base;
     for kept in layout(engine).kept.iter().filter(|kept| !in_ring_context(kept.register.wrapping_sub(base))) {
-        registers.set(kept.register, reset_value(registers, kept.register));
+        registers.set(kept.register, registers.reset_value(kept.register));
     }
 }
 
 /// Resets all registers of a context.
 pub fn clear_context(engine: EngineId, registers: &RegisterFile) {
     for kept in &layout(engine).kept {
-        registers.set(kept.register, reset_value(registers, kept.register));
+        registers.set(kept.register, registers.reset_value(kept.register));
     }
-}
-
-/// Registers of [`crate::registers::Scope::Power`], by offset from the engine's base. All contexts of a function share
-/// them on an engine (V8-142, V8-190). Each function has a separate copy (V13-052).
-pub const GLOBALS: [u32; 2] = [reg::NOPID, reg::PREDICATE_RESULT_2];
-
-/// Returns a register's reset value.
-pub fn reset_value(registers: &RegisterFile, register: u32) -> u32 {
-    registers.decode(register).map_or(0, |decoded| decoded.reset)
 }

@@ -5,8 +5,7 @@ use std::sync::MutexGuard;
 
 use arctic_sriov::number::low;
 
-use super::Gt;
-use crate::engine::power;
+use super::{Gt, power_context};
 use crate::pcode::{self, Activity, Pcode};
 use crate::registers::{PowerRegister, masked};
 use crate::residency::Awake;
@@ -48,7 +47,7 @@ impl Gt {
 
     /// Applies the effect of RC6 to the engines' registers when the GT wakes (V8-190).
     pub(super) fn restore_engines(&self) {
-        power::sleep_and_wake(&self.registers);
+        power_context::sleep_and_wake(&self.registers);
     }
 
     /// Returns whether a forcewake domain is asleep. Either the whole GT is asleep, or the domain's power gating is

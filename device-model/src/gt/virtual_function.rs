@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use arctic_sriov::number::count;
 
 use super::{Gt, SideEffect};
-use crate::engine::GLOBALS;
 use crate::host::{Function, InterruptSink};
 use crate::interrupts::Interrupts;
+use crate::registers::engine_offsets::GLOBALS;
 use crate::registers::{InterruptRegister, Kind, Live};
 use crate::topology::EngineId;
 

@@ -22,7 +22,7 @@ const RING_TAIL: u64 = 0x07 * 4;
 /// Offset in the PPHWSP of the dword with which a compute context requests to switch out (contract G.5).
 const SWITCH_OUT_SEMAPHORE: u64 = 0x540;
 
-/// Scheduling policies of a context; times in nanoseconds of engine time ([`crate::engine::EngineClock`]).
+/// Scheduling policies of a context; times in nanoseconds of engine time ([`crate::gt::EngineClock`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policies {
     /// Priority, 0 = highest; less than [`PRIORITIES`].

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Scheduler state of one engine: the context that holds it, whether that context is loaded, and the time-slice and
-//! preemption deadlines. Times are engine time ([`crate::engine::EngineClock`]) of that engine.
+//! preemption deadlines. Times are engine time ([`crate::gt::EngineClock`]) of that engine.
 
 use crate::host::Function;
 

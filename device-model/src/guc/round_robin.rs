@@ -7,7 +7,7 @@
 //! charged to its later turns. Time that no other function claims is not deducted, and unused time of a turn is not
 //! carried over.
 //!
-//! A function with a context on the engine is charged in engine time ([`crate::engine::EngineClock`]); a turn kept by a
+//! A function with a context on the engine is charged in engine time ([`crate::gt::EngineClock`]); a turn kept by a
 //! function without work is charged by the card's clock.
 
 use crate::host::{FUNCTIONS, Function, MAX_VFS, functions};

@@ -176,6 +176,11 @@ impl RegisterFile {
         self.cell(offset).map_or(0, Cell::value)
     }
 
+    /// The value after reset of the register at `offset`; 0 if no register exists.
+    pub fn reset_value(&self, offset: u32) -> u32 {
+        self.decode(offset).map_or(0, |decoded| decoded.reset)
+    }
+
     /// Stores a value, without side effects or write mask. Only for the unit that owns the register.
     #[inline]
     pub fn set(&self, offset: u32, value: u32) {

@@ -5,6 +5,7 @@
 mod cell;
 mod doorbell;
 mod engine;
+pub(crate) mod engine_offsets;
 mod file;
 mod fuses;
 mod gsc;

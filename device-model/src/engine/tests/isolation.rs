@@ -322,5 +322,5 @@ fn global_registers_are_one_a_function() {
 #[test]
 fn the_exchanged_registers_are_the_tables() {
     let table = crate::registers::ENGINE_TABLE.iter().filter(|register| register.scope == Scope::Power);
-    assert!(table.map(|register| register.offset).eq(crate::engine::GLOBALS));
+    assert!(table.map(|register| register.offset).eq(GLOBALS));
 }

@@ -2,7 +2,7 @@
 //! The power context, register state that engines preserve over RC6.
 
 use super::*;
-use crate::engine::power::{POWER_DWORDS, PowerImage, WITH_DISPLAY, WITH_RING, WITHOUT_DISPLAY};
+use crate::gt::power_context::{POWER_DWORDS, PowerImage, WITH_DISPLAY, WITH_RING, WITHOUT_DISPLAY};
 use crate::registers::Kind;
 
 /// Returns the index of the value dword of the `nth` pair with this offset.

@@ -56,3 +56,7 @@ pub const PREDICATE_RESULT: u32 = 0x418;
 pub const PREDICATE_RESULT_1: u32 = 0x41c;
 pub const BB_STACK_WRITE_PORT: u32 = 0x588;
 pub const GPR: u32 = 0x600;
+
+/// Registers of [`Scope::Power`](super::Scope::Power). All contexts of a function share them on an engine (V8-142,
+/// V8-190). Each function has a separate copy (V13-052).
+pub const GLOBALS: [u32; 2] = [NOPID, PREDICATE_RESULT_2];

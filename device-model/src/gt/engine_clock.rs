@@ -14,7 +14,7 @@ const STEP: u64 = 1_000_000;
 /// step such an engine again sooner.
 const BETWEEN_STEPS: u64 = 100_000;
 /// Maximum time charged between two steps of an engine with a waiting context, in nanoseconds. A waiting context
-/// occupies the engine. Equals the longest delay between two checks of a wait ([`super::wakeup`]).
+/// occupies the engine. Equals the longest delay between two checks of a wait (`engine/wakeup.rs`).
 const BETWEEN_LOOKS: u64 = 1_000_000;
 
 /// Engine time of one engine, starting at 0. Written with the engine's lock held, read by any thread.
@@ -43,18 +43,18 @@ impl EngineClock {
 
     /// Marks the load of a context at `now`. Earlier time is not charged. The caller must hold the engine's lock, as
     /// for the functions below.
-    pub(super) fn load(&self, now: u64) {
+    pub(crate) fn load(&self, now: u64) {
         self.since.store(now, Ordering::Relaxed);
         self.most.store(BETWEEN_STEPS, Ordering::Relaxed);
     }
 
     /// Marks the start of a step.
-    pub(super) fn begin_step(&self, now: u64) {
+    pub(crate) fn begin_step(&self, now: u64) {
         self.count(now, STEP);
     }
 
     /// Marks the end of a step. `waits` is set if the context waits for memory to change.
-    pub(super) fn end_step(&self, now: u64, waits: bool) {
+    pub(crate) fn end_step(&self, now: u64, waits: bool) {
         self.count(now, if waits { BETWEEN_LOOKS } else { BETWEEN_STEPS });
     }
 

@@ -4,8 +4,8 @@
 
 use arctic_sriov::number::count;
 
-use super::{image, layout, reg};
-use crate::registers::{Kind, RegisterFile, masked};
+use crate::command::mi;
+use crate::registers::{Kind, RegisterFile, engine_offsets as reg, masked};
 use crate::topology::{EngineClass, EngineId};
 
 /// Contents of a pair in the image.
@@ -221,7 +221,7 @@ impl PowerImage {
             };
             at += 2;
         }
-        image[1] = image::lri(0, count((at - 2) / 2));
+        image[1] = mi::lri(0, count((at - 2) / 2));
         at.next_multiple_of(16).min(POWER_DWORDS)
     }
 
@@ -251,7 +251,7 @@ pub fn sleep_and_wake(registers: &RegisterFile) {
         let len = kind.emit(engine, registers, &mut image);
         let mut woken = [(0, 0); POWER_DWORDS / 2];
         for (slot, (register, _)) in woken.iter_mut().zip(kind.pairs(engine)) {
-            *slot = (register, layout::reset_value(registers, register));
+            *slot = (register, registers.reset_value(register));
         }
         // The image restores the registers in the same order.
         let mut slots = woken.iter_mut();
