@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The order of the device model's modules: a module may use only itself and the modules below it, so that each can be
+//! read, tested and replaced without those above it.
+//!
+//! The test reads the sources: every path that starts at the crate's root (`crate::a::b`, `super::` out of a module,
+//! groups in `use`), in `use` declarations and in code. Items for tests (`#[cfg(test)]`) are exempt.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The modules, lowest first, with their contents. A new module of `src/lib.rs` needs a line here, above every module
+/// that it uses.
+const MODULES: &[(&str, &str)] = &[
+    ("sync", "locks and atomics, replaced by loom's in its tests; the rule for poisoned locks"),
+    ("host", "the environment: DMA, interrupt sink, clock, function numbers"),
+    ("topology", "identities of engines, their classes and their MMIO bases"),
+    ("command", "tables of the engines' commands"),
+    ("memory", "local memory, GGTT, PPGTT, TLB, the only access path to bytes"),
+    ("blitter", "the operations of the copy engine on spans of memory"),
+    ("profile", "the card's SKU and limits, from the card file"),
+    ("pcode", "the power controller's mailbox"),
+    ("registers", "tables of the registers, and the file of their values"),
+    ("residency", "RC6 residency: what keeps the GT awake"),
+    ("heci", "the HECI windows of the GSC and its firmware interface"),
+    ("doorbell", "doorbell pages and the block of their registers"),
+    ("interrupts", "the interrupt tree, memory-based interrupts, delivery"),
+    ("execlist", "submission queues, context descriptors and the context status buffer"),
+    ("trace", "recorder of trace events"),
+    ("gt", "state that engines and GuC share, and register accesses with side effects"),
+    ("engine", "logical contexts and the command streamer"),
+    ("guc", "the GuC: messages, contexts, scheduling, provisioning"),
+    ("card", "the whole card: accesses, resets, worker threads"),
+    ("decode", "disassembly of commands, context images and messages"),
+    ("report", "report of unmodelled accesses and commands"),
+];
+
+/// Exceptions: a module, the higher module that it uses, and the reason. At most [`MOST_EXCEPTIONS`].
+const EXCEPTIONS: &[(&str, &str, &str)] = &[];
+
+const MOST_EXCEPTIONS: usize = 2;
+
+/// A token of Rust source: an identifier, `::`, or a single character of punctuation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Token {
+    text: String,
+    line: usize,
+}
+
+/// Splits source into tokens, without comments, strings and numbers' suffixes; literals become the token `0`.
+fn tokens(source: &str) -> VecDeque<Token> {
+    let chars: Vec<char> = source.chars().collect();
+    let at = |index: usize| chars.get(index).copied().unwrap_or('\0');
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut found, mut i, mut line) = (VecDeque::new(), 0, 1);
+    while i < chars.len() {
+        let (start, first) = (i, chars[i]);
+        let text = match (first, at(i + 1)) {
+            ('/', '/') => {
+                i += chars[i..].iter().take_while(|c| **c != '\n').count();
+                None
+            }
+            ('/', '*') => {
+                let mut depth = 0;
+                while i < chars.len() {
+                    match (at(i), at(i + 1)) {
+                        ('/', '*') => depth += 1,
+                        ('*', '/') => depth -= 1,
+                        _ => {
+                            i += 1;
+                            continue;
+                        }
+                    }
+                    i += 2;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                None
+            }
+            (c, _) if c.is_whitespace() => {
+                i += 1;
+                None
+            }
+            ('"', _) => {
+                i = end_of_string(&chars, i, None);
+                Some("0".to_owned())
+            }
+            ('\'', '\\') => {
+                i += 3 + chars[i + 3..].iter().take_while(|c| **c != '\'').count() + 1;
+                Some("0".to_owned())
+            }
+            ('\'', _) if at(i + 2) == '\'' => {
+                i += 3;
+                Some("0".to_owned())
+            }
+            (':', ':') => {
+                i += 2;
+                Some("::".to_owned())
+            }
+            (c, _) if is_word(c) => {
+                i += chars[i..].iter().take_while(|c| is_word(**c)).count();
+                let word: String = chars[start..i].iter().collect();
+                let hashes = chars[i..].iter().take_while(|c| **c == '#').count();
+                if matches!(word.as_str(), "r" | "br" | "cr") && at(i + hashes) == '"' {
+                    i = end_of_string(&chars, i + hashes, Some(hashes));
+                    Some("0".to_owned())
+                } else {
+                    Some(word)
+                }
+            }
+            (c, _) => {
+                i += 1;
+                Some(c.to_string())
+            }
+        };
+        found.extend(text.map(|text| Token { text, line }));
+        line += chars[start..i.min(chars.len())].iter().filter(|c| **c == '\n').count();
+    }
+    found
+}
+
+/// Index after the string whose opening quote is at `open`; `hashes` of a raw string.
+fn end_of_string(chars: &[char], open: usize, hashes: Option<usize>) -> usize {
+    let mut i = open + 1;
+    while i < chars.len() {
+        match (chars[i], hashes) {
+            ('\\', None) => i += 1,
+            ('"', None) => return i + 1,
+            ('"', Some(n)) if chars[i + 1..].iter().take(n).filter(|c| **c == '#').count() == n => return i + 1 + n,
+            _ => (),
+        }
+        i += 1;
+    }
+    i
+}
+
+/// What one source file contains, outside items for tests.
+#[derive(Debug, Default)]
+struct File {
+    /// Names of the modules that it declares in files of their own.
+    modules: Vec<String>,
+    /// Names in the crate's root that its paths start with, with line and path.
+    uses: Vec<(String, usize, String)>,
+}
+
+/// Scans the source of the module at `depth` below the crate's root: 1 for `gt`, 2 for `gt::power`.
+fn scan(source: &str, depth: usize) -> File {
+    let tokens: Vec<Token> = tokens(source).into();
+    let word = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
+    let mut file = File::default();
+    // Nesting of braces, and its value at each open inline module.
+    let (mut braces, mut inline) = (0_usize, Vec::new());
+    let mut i = 0;
+    while i < tokens.len() {
+        match word(i) {
+            "#" if ["[", "cfg", "(", "test", ")", "]"].iter().enumerate().all(|(n, text)| word(i + 1 + n) == *text) => {
+                i = end_of_item(&tokens, i + 7);
+                continue;
+            }
+            "mod" if word(i + 2) == ";" => file.modules.push(word(i + 1).to_owned()),
+            "mod" if word(i + 2) == "{" => inline.push(braces),
+            "{" => braces += 1,
+            "}" => {
+                braces = braces.saturating_sub(1);
+                if inline.last() == Some(&braces) {
+                    inline.pop();
+                }
+            }
+            "crate" | "super" if word(i + 1) == "::" => {
+                let mut paths = Vec::new();
+                let end = expand(&tokens, i, &[], &mut paths);
+                for path in paths {
+                    let supers = path.iter().take_while(|segment| *segment == "super").count();
+                    let from_root = if path[0] == "crate" { 1 } else { supers };
+                    if path[0] == "crate" || supers >= depth + inline.len() {
+                        let name = path.get(from_root).cloned().unwrap_or_default();
+                        file.uses.push((name, tokens[i].line, path.join("::")));
+                    }
+                }
+                i = end;
+                continue;
+            }
+            _ => (),
+        }
+        i += 1;
+    }
+    file
+}
+
+/// Index after the item that starts at `start`, which may have more attributes.
+fn end_of_item(tokens: &[Token], start: usize) -> usize {
+    let mut depth = 0_usize;
+    for (index, token) in tokens.iter().enumerate().skip(start) {
+        match token.text.as_str() {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" => depth = depth.saturating_sub(1),
+            "}" => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    // A `use` with a group ends with a semicolon.
+                    return index + 1 + usize::from(tokens.get(index + 1).is_some_and(|next| next.text == ";"));
+                }
+            }
+            ";" if depth == 0 => return index + 1,
+            _ => (),
+        }
+    }
+    tokens.len()
+}
+
+/// Appends the paths of the tree that starts at `start`, such as `crate::{a, b::{c, d}}`. Returns the index after it.
+fn expand(tokens: &[Token], start: usize, prefix: &[String], paths: &mut Vec<Vec<String>>) -> usize {
+    let word = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
+    let mut path = prefix.to_vec();
+    let mut i = start;
+    loop {
+        if word(i) == "{" {
+            i += 1;
+            while !matches!(word(i), "}" | "") {
+                i = expand(tokens, i, &path, paths);
+                // A name after `as`, and the comma.
+                while !matches!(word(i), "," | "}" | "") {
+                    i += 1;
+                }
+                i += usize::from(word(i) == ",");
+            }
+            return i + 1;
+        }
+        let is_segment = word(i) == "*" || word(i).starts_with(|c: char| c.is_alphabetic() || c == '_');
+        if !is_segment {
+            break;
+        }
+        path.push(word(i).to_owned());
+        i += 1;
+        if word(i) != "::" {
+            break;
+        }
+        i += 1;
+    }
+    paths.push(path);
+    i
+}
+
+fn rank(module: &str) -> Option<usize> {
+    MODULES.iter().position(|(name, _)| *name == module)
+}
+
+/// Why `module` may not use the path; `None` if it may.
+fn objection(module: &str, name: &str) -> Option<String> {
+    let (Some(own), Some(used)) = (rank(module), rank(name)) else {
+        return Some(format!("`{name}` is no module: name the item by the module that defines it"));
+    };
+    if used <= own || EXCEPTIONS.iter().any(|(from, to, _)| (*from, *to) == (module, name)) {
+        return None;
+    }
+    Some(format!("`{name}` is above `{module}`"))
+}
+
+fn source_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// Visits the file of the module at `path`, and of every module below it that is not only for tests.
+fn visit(path: &[String], each: &mut dyn FnMut(&Path, &File)) {
+    let stem = path.iter().fold(source_root(), |folder, name| folder.join(name));
+    let candidates = [stem.with_extension("rs"), stem.join("mod.rs")];
+    let file = candidates.iter().find(|file| file.is_file()).unwrap_or_else(|| panic!("no file of {path:?}"));
+    let found = scan(&fs::read_to_string(file).unwrap(), path.len());
+    each(file.strip_prefix(source_root()).unwrap(), &found);
+    for module in found.modules {
+        visit(&[path, &[module]].concat(), each);
+    }
+}
+
+#[test]
+fn every_module_has_a_place() {
+    let mut declared = scan(&fs::read_to_string(source_root().join("lib.rs")).unwrap(), 0).modules;
+    let mut listed: Vec<_> = MODULES.iter().map(|(name, _)| (*name).to_owned()).collect();
+    declared.sort();
+    listed.sort();
+    assert_eq!(declared, listed, "MODULES in tests/layers.rs must list the modules of src/lib.rs, lowest first");
+}
+
+#[test]
+fn modules_use_only_modules_below_them() {
+    let (mut objections, mut files, mut paths, mut excepted) = (String::new(), 0, 0, vec![false; EXCEPTIONS.len()]);
+    for (module, _) in MODULES {
+        visit(&[(*module).to_owned()], &mut |path, file| {
+            files += 1;
+            paths += file.uses.len();
+            for (name, line, used) in &file.uses {
+                for (seen, (from, to, _)) in excepted.iter_mut().zip(EXCEPTIONS) {
+                    *seen |= (from, *to) == (module, name.as_str());
+                }
+                if let Some(why) = objection(module, name) {
+                    writeln!(objections, "device-model/src/{}:{line}: uses `{used}`: {why}", path.display()).unwrap();
+                }
+            }
+        });
+    }
+    assert!(
+        objections.is_empty(),
+        "\n{objections}\nMove what both modules need to the lower one, or pass it in from above (a parameter, a \
+         closure). If the order itself is wrong, move the module's line in MODULES (device-model/tests/layers.rs).\n"
+    );
+    assert!(files > 100 && paths > 200, "{files} files with {paths} paths: the scanner misses most of them");
+    assert!(excepted.into_iter().all(|seen| seen), "EXCEPTIONS has an entry that no source needs");
+    assert!(EXCEPTIONS.len() <= MOST_EXCEPTIONS);
+}
+
+/// Names in the crate's root that `source` uses, at `depth` below the root.
+fn used(source: &str, depth: usize) -> Vec<String> {
+    scan(source, depth).uses.into_iter().map(|(name, ..)| name).collect()
+}
+
+#[test]
+fn upward_uses_are_found() {
+    let source = "use crate::{engine::{self, power}, host as h, sync};\nfn f() { crate::guc::load::<u8>(); }\n";
+    let found = scan(source, 1);
+    let lines: Vec<_> = found.uses.iter().map(|(name, line, path)| (name.as_str(), *line, path.as_str())).collect();
+    assert_eq!(
+        lines,
+        [
+            ("engine", 1, "crate::engine::self"),
+            ("engine", 1, "crate::engine::power"),
+            ("host", 1, "crate::host"),
+            ("sync", 1, "crate::sync"),
+            ("guc", 2, "crate::guc::load"),
+        ]
+    );
+    let objected = |name| objection("gt", name).is_some();
+    assert_eq!(["engine", "host", "sync", "guc", "gt"].map(objected), [true, false, false, true, false]);
+    assert!(objected("*") && objected("Card"), "names that lib.rs re-exports have no place in the order");
+}
+
+#[test]
+fn every_form_of_a_path_is_found() {
+    assert_eq!(used("use crate::\n    a::b;\nmacro_rules! m { () => { $crate::b::c() } }", 1), ["a", "b"]);
+    assert_eq!(used("type T = <crate::a::T as crate::b::U>::V; pub(in crate::c) struct S;", 1), ["a", "b", "c"]);
+    assert_eq!(used("use crate::*; use crate::{a as b, c};", 1), ["*", "a", "c"]);
+    // `super` leaves the module only as often as the module is deep.
+    assert_eq!(used("use super::a; use self::super::b; use super::{c, d};", 1), ["a", "b", "c", "d"]);
+    assert_eq!(used("use super::a; use super::super::b; use super::{super::c, d};", 2), ["b", "c"]);
+    assert_eq!(used("mod inner { use super::a; use super::super::b; } use super::c;", 1), ["b", "c"]);
+}
+
+#[test]
+fn comments_strings_and_tests_are_no_uses() {
+    let source = r##"
+        // use crate::a;
+        /* crate::b /* nested */ crate::c */
+        const S: (&str, &str, char, char) = ("crate::d \" crate::e", r#"crate::f " crate::g"#, '"', '\'');
+        fn life<'a>(x: &'a str) -> crate::h::X<'a> { todo!() }
+        #[cfg(test)]
+        use crate::{i, j};
+        #[cfg(test)]
+        #[allow(dead_code)]
+        fn only(x: [u8; 2]) { crate::k::f() }
+        #[cfg(test)]
+        mod tests { use crate::l; mod deeper { use crate::m; } }
+        #[cfg(test)]
+        mod others;
+        mod own;
+        use crate::n;
+    "##;
+    assert_eq!(used(source, 1), ["h", "n"]);
+    assert_eq!(scan(source, 1).modules, ["own"]);
+}
