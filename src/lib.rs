@@ -23,8 +23,9 @@
 //!   or [`PciDevice::power_off`] (deadlock). Changes of one function are reported one at a time and in order.
 //!   [`MsiSink::trigger`] is called from any thread.
 //! * On a loaded host, call [`scheduling::request_short_slice`] on the thread that creates the card and the vCPUs.
-//! * The card calls into the VMM without engine or GuC locks held. The exception is [`MsiSink::trigger`], which
-//!   therefore must not block.
+//! * The card calls into the VMM without engine or GuC locks held. The exceptions are [`MsiSink::trigger`] and the
+//!   address space in [`GuestRam`], which therefore must not block. The module documentation of [`sync`] lists all
+//!   locks in their order.
 //!
 //! # Lifetimes
 //! * The card holds the machine and guest memory until it and all its functions are dropped. To avoid a reference
