@@ -25,10 +25,10 @@ pub struct Status {
 pub struct FunctionStatus {
     /// Function number; 0 is the PF.
     pub function: u8,
-    /// State of the function in the GuC; absent if the GuC has no state for it.
+    /// State of the function in the GuC; absent if no firmware is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<State>,
-    /// Quota that the PF has assigned; absent if the GuC has no state for the function.
+    /// Quota that the PF has assigned; absent if no firmware is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<VfConfig>,
     /// Number of registered contexts.
@@ -80,25 +80,25 @@ impl Card {
         for id in self.engines.present() {
             let running = scheduler.running(id);
             let engine = id.info().name.to_string();
-            if let Some((function, _)) = running
-                && let Some(function) = status.functions.get_mut(function.index())
+            if let Some(context) = running
+                && let Some(function) = status.functions.get_mut(context.function.index())
             {
                 function.on.push(engine.clone());
             }
-            let (function, context) = running.map(|(function, context)| (function.0, context)).unzip();
+            let (function, context) = running.map(|context| (context.function.0, context.local)).unzip();
             status.engines.push(EngineStatus { engine, function, context });
         }
         for of in &mut status.functions {
             let function = Function(of.function);
-            let client = guc.client(function);
+            let state = &scheduler.functions[function];
             let tally = scheduler.tally(function);
-            of.state = client.map(|client| client.state);
-            of.quota = client.map(|client| client.config);
+            of.state = Some(state.state);
+            of.quota = Some(state.config);
             of.contexts = tally.contexts;
             of.engine_resets = tally.engine_resets;
             of.cat_errors = tally.cat_errors;
             for id in EngineId::all() {
-                let busy = scheduler.activity.busy(function, id, now);
+                let busy = state.activity.busy(id, now);
                 if busy != 0 {
                     *of.engine_time_ns.entry(name(id.info().class).into()).or_default() += ticks_to_ns(busy);
                 }

@@ -15,7 +15,7 @@ use super::doorbell;
 use super::hxg::{Error, Outgoing, Reply, global_address};
 use super::klv;
 use super::relay;
-use super::scheduler::GucCtx;
+use super::scheduler::{GucCtx, Scheduler};
 use super::slpc;
 use super::state::GucState;
 
@@ -161,13 +161,13 @@ fn one(m: &[u32]) -> Result<u32, Error> {
 }
 
 fn submit(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let id = guc.global_id(ctx.function, one(m)?)?;
+    let id = guc.context_id(ctx.function, one(m)?)?;
     guc.scheduler.submit(ctx, id)
 }
 
 fn set_mode(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [id, mode] = all(m)?;
-    let id = guc.global_id(ctx.function, id)?;
+    let id = guc.context_id(ctx.function, id)?;
     match mode {
         0 => guc.scheduler.set_mode(ctx, id, false),
         1 => guc.scheduler.set_mode(ctx, id, true),
@@ -177,22 +177,23 @@ fn set_mode(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
 
 fn set_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [id, policies @ ..] = m else { return Err(Error::InvalidSize) };
-    let id = guc.global_id(ctx.function, *id)?;
+    let id = guc.context_id(ctx.function, *id)?;
     guc.scheduler.set_policies(id, policies)
 }
 
 /// DEREGISTER_CONTEXT: also releases the context's doorbell.
 fn deregister(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let id = guc.global_id(ctx.function, one(m)?)?;
+    let id = guc.context_id(ctx.function, one(m)?)?;
     let reply = guc.scheduler.deregister(ctx, id)?;
-    guc.doorbells.release_context(&ctx.gt.doorbells, (id & 0xffff) as u16);
+    guc.doorbells.release_context(&ctx.gt.doorbells, id);
     Ok(reply)
 }
 
 fn register(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let &[_, id, class, mask, _, _, _, _, _, ref descriptors @ ..] = m else { return Err(Error::InvalidSize) };
-    let registration = Registration { id, class, mask, work_queue: (0, 0, 0), descriptors };
-    register_as(guc, ctx, &registration)
+    let number = guc.context_number(ctx.function, id)?;
+    let registration = Registration { number, class, mask, work_queue: (0, 0, 0), descriptors };
+    register_as(guc, ctx, id, &registration)
 }
 
 fn register_parallel(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
@@ -203,20 +204,20 @@ fn register_parallel(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
         return Err(Error::InvalidSize);
     }
     let work_queue = (global_address(low, high)?, global_address(ring_low, ring_high)?, bytes);
-    let registration = Registration { id, class, mask, work_queue, descriptors };
-    register_as(guc, ctx, &registration)
+    let number = guc.context_number(ctx.function, id)?;
+    let registration = Registration { number, class, mask, work_queue, descriptors };
+    register_as(guc, ctx, id, &registration)
 }
 
-fn register_as(guc: &mut GucState, ctx: &mut GucCtx<'_>, registration: &Registration<'_>) -> Reply {
-    let id = guc.global_id(ctx.function, registration.id)?;
-    let id = u16::try_from(id).map_err(|_| Error::InvalidContextIndex)?;
+fn register_as(guc: &mut GucState, ctx: &mut GucCtx<'_>, id: u32, registration: &Registration<'_>) -> Reply {
+    let id = guc.context_id(ctx.function, id)?;
     guc.scheduler.register(ctx, id, registration)
 }
 
 /// TLB_INVALIDATION: the response is sent after every engine has passed a step boundary.
 fn invalidate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let [seqno, ..] = m else { return Err(Error::InvalidSize) };
-    guc.clients.of(ctx.function).invalidations.push(*seqno);
+    guc.of(ctx.function).client.invalidations.push(*seqno);
     guc.invalidating |= ctx.function.bit();
     Ok(0)
 }
@@ -234,7 +235,7 @@ fn opt_in(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let list = klv::read(&mut ctx.own(), (low, high), dwords, MOST)?;
     for item in klv::walk(&list) {
         match item? {
-            (klv::EXT_CAT_ERR_TYPE, []) => guc.scheduler.set_cat_error_type(ctx.function, true),
+            (klv::EXT_CAT_ERR_TYPE, []) => guc.of(ctx.function).client.cat_error_type = true,
             (klv::EXT_CAT_ERR_TYPE, _) => return Err(Error::MalformedKlv),
             _ => return Err(Error::InvalidKlvKey),
         }
@@ -287,7 +288,8 @@ fn function_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
         return Err(Error::InvalidParams);
     }
     let (metadata, records) = (global_address(low, high)?, global_address(records_low, records_high)?);
-    guc.scheduler.activity.set_functions(&mut ctx.own(), functions, metadata, records).map_err(bad_address)?;
+    let Scheduler { activity, functions: of, .. } = &mut guc.scheduler;
+    activity.set_functions(&mut ctx.own(), of, (functions, metadata, records)).map_err(bad_address)?;
     Ok(0)
 }
 
@@ -303,7 +305,7 @@ pub fn finish_invalidations(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     ctx.gt.memory.invalidate();
     ctx.engines.pass_step_boundary();
     for function in functions(asked) {
-        for seqno in guc.clients.of(function).invalidations.drain(..) {
+        for seqno in guc.of(function).client.invalidations.drain(..) {
             ctx.tell(function, Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));
         }
     }

@@ -4,12 +4,12 @@
 
 use arctic_sriov::number::low;
 
-use crate::host::{FUNCTIONS, Function, TIMESTAMP_HZ, functions};
+use crate::host::{Function, TIMESTAMP_HZ, functions};
 use crate::memory::{Fault, Gam, Space};
 use crate::topology::{EngineClass, EngineId};
 
 use super::ads::{EngineMap, MAX_LOGICAL};
-use super::share::Share;
+use super::functions::Functions;
 
 /// Bytes of one function's record array: 16 classes of 32 logical instances, 16 bytes each.
 const ACTIVITY_BYTES: u64 = 16 * 32 * 16;
@@ -45,18 +45,35 @@ impl Meter {
 
 type Meters = [Meter; EngineId::COUNT];
 
-/// Registered buffers (GGTT addresses) and the busy times that are written to them.
+/// Activity of one function.
+#[derive(Debug)]
+pub struct FunctionActivity {
+    meters: Meters,
+    /// Share of engine time, in units of 1/[`WHOLE`].
+    part: u16,
+}
+
+impl Default for FunctionActivity {
+    fn default() -> Self {
+        FunctionActivity { meters: Meters::default(), part: WHOLE }
+    }
+}
+
+impl FunctionActivity {
+    /// Returns the number of ticks for which contexts of the function ran on `engine`, up to `tick`.
+    pub fn busy(&self, engine: EngineId, tick: u64) -> u64 {
+        self.meters[engine.index()].until(tick)
+    }
+}
+
+/// Registered buffers (GGTT addresses), and the total busy times that are written to them.
 #[derive(Debug)]
 pub struct Activity {
     map: EngineMap,
     /// Total of all functions.
     whole: Meters,
-    /// Per function.
-    of: Vec<Meters>,
     /// Function and id of the context running on each engine.
     running: [Option<(Function, u32)>; EngineId::COUNT],
-    /// Each function's share of engine time, in units of 1/[`WHOLE`].
-    parts: [u16; FUNCTIONS],
     /// Metadata and records of xe's device-wide buffer.
     device: Option<(u64, u64)>,
     /// xe's per-function buffers: number of functions (the PF is the first), metadata and records.
@@ -93,9 +110,7 @@ impl Activity {
         Activity {
             map,
             whole: Meters::default(),
-            of: vec![Meters::default(); FUNCTIONS],
             running: [None; EngineId::COUNT],
-            parts: [WHOLE; FUNCTIONS],
             device: None,
             functions: None,
             usage: None,
@@ -114,11 +129,16 @@ impl Activity {
     }
 
     /// SET_FUNCTION_ENGINE_ACTIVITY_BUFFER: likewise, with one array element per function; a count of 0 disables it.
-    pub fn set_functions(&mut self, gam: &mut Gam<'_>, count: u32, metadata: u64, records: u64) -> Result<(), Fault> {
+    pub fn set_functions(
+        &mut self,
+        gam: &mut Gam<'_>,
+        of: &Functions,
+        (count, metadata, records): (u32, u64, u64),
+    ) -> Result<(), Fault> {
         self.functions = None;
         if count != 0 {
             let buffers = (count.min(MAX_FUNCTIONS), metadata, records);
-            self.prepare_functions(gam, buffers)?;
+            self.prepare_functions(gam, of, buffers)?;
             self.functions = Some(buffers);
         }
         Ok(())
@@ -127,25 +147,28 @@ impl Activity {
     fn prepare_functions(
         &mut self,
         gam: &mut Gam<'_>,
+        of: &Functions,
         (count, metadata, records): (u32, u64, u64),
     ) -> Result<(), Fault> {
         for function in functions(u64::MAX).take(count as usize) {
             let (metadata, records) = element(function, metadata, records);
-            self.prepare(gam, metadata, records, Some(function))?;
+            self.prepare(gam, metadata, records, Some(&of[function].activity))?;
         }
         Ok(())
     }
 
-    /// Updates the shares of the functions. A function without a quantum gets the full share.
-    pub fn set_shares(&mut self, gam: &mut Gam<'_>, shares: &[Share; FUNCTIONS]) {
-        let sum = shares.iter().fold(0u64, |sum, share| sum.saturating_add(share.quantum));
-        self.parts = shares.map(|share| match share.quantum {
-            0 => WHOLE,
-            quantum => u16::try_from(u128::from(quantum) * u128::from(WHOLE) / u128::from(sum)).unwrap_or(WHOLE),
-        });
+    /// Shows changed shares of the functions to the drivers. A function without a quantum gets the full share.
+    pub fn set_shares(&mut self, gam: &mut Gam<'_>, functions: &mut Functions) {
+        let sum = functions.iter().fold(0u64, |sum, (_, function)| sum.saturating_add(function.share.quantum));
+        for (_, function) in functions.iter_mut() {
+            function.activity.part = match function.share.quantum {
+                0 => WHOLE,
+                quantum => u16::try_from(u128::from(quantum) * u128::from(WHOLE) / u128::from(sum)).unwrap_or(WHOLE),
+            };
+        }
         if let Some(buffers) = self.functions {
             // If the driver has unmapped its buffer, only this update is lost.
-            let _ = self.prepare_functions(gam, buffers);
+            let _ = self.prepare_functions(gam, functions, buffers);
         }
     }
 
@@ -171,7 +194,7 @@ impl Activity {
         gam: &mut Gam<'_>,
         metadata: u64,
         records: u64,
-        function: Option<Function>,
+        function: Option<&FunctionActivity>,
     ) -> Result<(), Fault> {
         for place in self.places() {
             self.write_record(gam, records, place, function)?;
@@ -191,10 +214,10 @@ impl Activity {
         gam: &mut Gam<'_>,
         records: u64,
         place: Place,
-        function: Option<Function>,
+        function: Option<&FunctionActivity>,
     ) -> Result<(), Fault> {
         let (meters, part) = match function {
-            Some(function) => (&self.of[function.index()], self.parts[function.index()]),
+            Some(function) => (&function.meters, function.part),
             None => (&self.whole, WHOLE),
         };
         let meter = &meters[place.engine.index()];
@@ -215,27 +238,28 @@ impl Activity {
 
     /// Records that a context was loaded (`Some`: its function and id) or that the engine became idle (`None`), at
     /// `tick` of the 19.2 MHz counter.
-    pub fn switch(&mut self, gam: &mut Gam<'_>, engine: EngineId, context: Option<(Function, u32)>, tick: u64) {
+    pub fn switch(
+        &mut self,
+        gam: &mut Gam<'_>,
+        functions: &mut Functions,
+        (engine, context): (EngineId, Option<(Function, u32)>),
+        tick: u64,
+    ) {
         let at = engine.index();
         let before = std::mem::replace(&mut self.running[at], context);
         let mut changed = 0;
         for (function, busy) in [(before, false), (context, true)] {
             if let Some((function, _)) = function {
-                self.of[function.index()][at].switch(busy, tick);
+                functions[function].activity.meters[at].switch(busy, tick);
                 changed |= function.bit();
             }
         }
         self.whole[at].switch(context.is_some(), tick);
         // If the driver has unmapped its buffer, only this update is lost.
-        let _ = self.publish(gam, engine, changed);
+        let _ = self.publish(gam, functions, engine, changed);
     }
 
-    /// Returns the number of ticks for which contexts of `function` ran on `engine`, up to `tick`.
-    pub fn busy(&self, function: Function, engine: EngineId, tick: u64) -> u64 {
-        self.of[function.index()][engine.index()].until(tick)
-    }
-
-    fn publish(&mut self, gam: &mut Gam<'_>, engine: EngineId, changed: u64) -> Result<(), Fault> {
+    fn publish(&mut self, gam: &mut Gam<'_>, of: &Functions, engine: EngineId, changed: u64) -> Result<(), Fault> {
         let Some(logical) = self.map.logical(engine) else { return Ok(()) };
         let place = Place { class: engine.info().class, logical, engine };
         if let Some((metadata, records)) = self.device {
@@ -245,7 +269,7 @@ impl Activity {
         if let Some((count, metadata, records)) = self.functions {
             for function in functions(changed).filter(|function| u32::from(function.0) < count) {
                 let (metadata, records) = element(function, metadata, records);
-                self.write_record(gam, records, place, Some(function))?;
+                self.write_record(gam, records, place, Some(&of[function].activity))?;
                 self.count_change(gam, metadata)?;
             }
         }

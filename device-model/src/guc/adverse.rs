@@ -6,8 +6,11 @@
 //! the microseconds that the GuC spends on handling events. Handling time in the device model is meaningless to the
 //! guest, so each event of the second kind counts as one microsecond.
 
-use crate::host::{FUNCTIONS, Function};
+use std::num::NonZero;
 
+use crate::host::Function;
+
+use super::functions::Functions;
 use super::hxg::Outgoing;
 
 /// G2H: a VF has exceeded a threshold.
@@ -70,70 +73,54 @@ impl Kind {
     }
 }
 
-/// State of one VF: thresholds (0: never reported), and the event counts of sample period number `period`.
-#[derive(Clone, Copy, Default)]
-struct Watch {
-    thresholds: [u32; KEYS.len()],
-    counts: [u32; KEYS.len()],
+/// The event counts of one VF in its current sample period.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch {
+    counts: [u32; KINDS],
+    /// Number of the sample period.
     period: u64,
 }
 
-/// The counters of all VFs.
-pub struct Adverse {
-    watches: Box<[Watch; FUNCTIONS]>,
-    /// Length of a sample period in nanoseconds; 0 disables counting.
-    period: u64,
-}
+impl Watch {
+    /// Clears the counts of a VF that is reset.
+    pub fn forget(&mut self) {
+        self.counts = Default::default();
+    }
 
-impl Default for Adverse {
-    fn default() -> Self {
-        Adverse { watches: Box::new([Watch::default(); FUNCTIONS]), period: 0 }
+    /// Counts an event at `now` (ns) in sample periods of `period` ns. Returns whether the count now exceeds
+    /// `threshold` (0: never). Exactly one event per period does.
+    pub fn exceeds(&mut self, kind: Kind, threshold: u32, (now, period): (u64, NonZero<u64>)) -> bool {
+        let period = now / period;
+        if self.period != period {
+            self.period = period;
+            self.counts = Default::default();
+        }
+        let count = &mut self.counts[kind as usize];
+        let before = *count;
+        *count = count.saturating_add(1);
+        // A saturated counter never crosses the threshold.
+        threshold != 0 && before == threshold && *count > threshold
     }
 }
+
+/// The sample period of all VFs; `None` disables counting.
+#[derive(Default)]
+pub struct Adverse(Option<NonZero<u64>>);
 
 impl Adverse {
     /// Sets the sample period (policy ADVERSE_SAMPLE_PERIOD, 0x8002), in milliseconds; 0 disables counting. Clears all
     /// counts.
-    pub fn set_period(&mut self, milliseconds: u32) {
-        self.period = u64::from(milliseconds) * 1_000_000;
-        for watch in self.watches.iter_mut() {
-            watch.counts = Default::default();
-        }
+    pub fn set_period(&mut self, functions: &mut Functions, milliseconds: u32) {
+        self.0 = NonZero::new(u64::from(milliseconds) * 1_000_000);
+        functions.iter_mut().for_each(|(_, function)| function.watch.forget());
     }
 
-    /// Sets a threshold of a VF's configuration; 0 disables reporting.
-    pub fn set_threshold(&mut self, function: Function, kind: Kind, threshold: u32) {
-        self.watches[function.index()].thresholds[kind as usize] = threshold;
-    }
-
-    /// Returns the current threshold.
-    pub fn threshold(&self, function: Function, kind: Kind) -> u32 {
-        self.watches[function.index()].thresholds[kind as usize]
-    }
-
-    /// Clears the counts of a VF that is reset; its thresholds are kept.
-    pub fn forget(&mut self, function: Function) {
-        self.watches[function.index()].counts = Default::default();
-    }
-
-    /// Counts an event caused by `function` at `now` (ns). Returns the message for the PF if the count now exceeds its
-    /// threshold.
-    pub fn note(&mut self, function: Function, kind: Kind, now: u64) -> Option<Outgoing> {
-        if !function.is_vf() || self.period == 0 {
-            return None;
-        }
-        let watch = &mut self.watches[function.index()];
-        let period = now / self.period;
-        if watch.period != period {
-            watch.period = period;
-            watch.counts = Default::default();
-        }
-        let threshold = watch.thresholds[kind as usize];
-        let count = &mut watch.counts[kind as usize];
-        let before = *count;
-        *count = count.saturating_add(1);
-        // Exactly one event per period crosses the threshold. A saturated counter never does.
-        let exceeded = threshold != 0 && before == threshold && *count > threshold;
+    /// Counts an event caused by `function` at `now` (ns). Returns the message for the PF if the count now exceeds the
+    /// threshold in the function's configuration.
+    pub fn note(&self, functions: &mut Functions, function: Function, kind: Kind, now: u64) -> Option<Outgoing> {
+        let period = self.0.filter(|_| function.is_vf())?;
+        let of = &mut functions[function];
+        let exceeded = of.watch.exceeds(kind, of.config.thresholds[kind as usize], (now, period));
         exceeded.then(|| Outgoing::event(ADVERSE_EVENT, &[u32::from(function.0), u32::from(kind.key())]))
     }
 }
@@ -162,10 +149,10 @@ mod tests {
     /// period send none. The next period starts from 0.
     #[test]
     fn a_threshold_is_reported_once_per_period() {
-        let mut adverse = Adverse::default();
-        adverse.set_period(10);
-        adverse.set_threshold(VF1, Kind::EngineReset, 2);
-        let mut note = |now| told(adverse.note(VF1, Kind::EngineReset, now));
+        let (mut adverse, mut functions) = (Adverse::default(), Functions::default());
+        adverse.set_period(&mut functions, 10);
+        functions[VF1].config.thresholds[Kind::EngineReset as usize] = 2;
+        let mut note = |now| told(adverse.note(&mut functions, VF1, Kind::EngineReset, now));
         assert_eq!(
             [note(0), note(1), note(9 * MS), note(9 * MS)],
             [None, None, Some(vec![0x9000_5104, 1, 0x8a04]), None]
@@ -179,34 +166,39 @@ mod tests {
     /// Contract D.10: nothing is reported without a threshold or a period, or for the PF.
     #[test]
     fn silent_by_default() {
-        let mut adverse = Adverse::default();
-        let many = |adverse: &mut Adverse, function| (0..100).find_map(|_| adverse.note(function, Kind::Doorbell, 5));
-        adverse.set_threshold(VF1, Kind::Doorbell, 1);
-        adverse.set_threshold(Function::PF, Kind::Doorbell, 1);
-        assert_eq!(many(&mut adverse, VF1), None, "no period");
-        adverse.set_period(1);
-        assert_eq!(many(&mut adverse, Function(2)), None, "no threshold");
-        assert_eq!(many(&mut adverse, Function::PF), None);
-        assert_eq!(told(many(&mut adverse, VF1)), Some(vec![0x9000_5104, 1, 0x8a08]));
-        adverse.set_threshold(VF1, Kind::Doorbell, 0);
-        adverse.set_period(1);
-        assert_eq!(many(&mut adverse, VF1), None);
+        let (mut adverse, mut functions) = (Adverse::default(), Functions::default());
+        let many = |adverse: &Adverse, functions: &mut Functions, function| {
+            (0..100).find_map(|_| adverse.note(functions, function, Kind::Doorbell, 5))
+        };
+        functions[VF1].config.thresholds[Kind::Doorbell as usize] = 1;
+        functions[Function::PF].config.thresholds[Kind::Doorbell as usize] = 1;
+        assert_eq!(many(&adverse, &mut functions, VF1), None, "no period");
+        adverse.set_period(&mut functions, 1);
+        assert_eq!(many(&adverse, &mut functions, Function(2)), None, "no threshold");
+        assert_eq!(many(&adverse, &mut functions, Function::PF), None);
+        assert_eq!(told(many(&adverse, &mut functions, VF1)), Some(vec![0x9000_5104, 1, 0x8a08]));
+        functions[VF1].config.thresholds[Kind::Doorbell as usize] = 0;
+        adverse.set_period(&mut functions, 1);
+        assert_eq!(many(&adverse, &mut functions, VF1), None);
     }
 
     /// Contract D.10: each kind and function has a separate counter; FLR clears counts and keeps thresholds.
     #[test]
     fn counters_are_apart() {
-        let mut adverse = Adverse::default();
-        adverse.set_period(!0);
+        let (mut adverse, mut functions) = (Adverse::default(), Functions::default());
+        adverse.set_period(&mut functions, !0);
         for (kind, _) in KEYS {
-            adverse.set_threshold(VF1, kind, 1);
-            assert!(adverse.note(VF1, kind, 0).is_none() && adverse.note(Function(63), kind, 0).is_none());
+            functions[VF1].config.thresholds[kind as usize] = 1;
+            assert!(
+                adverse.note(&mut functions, VF1, kind, 0).is_none()
+                    && adverse.note(&mut functions, Function(63), kind, 0).is_none()
+            );
         }
-        adverse.forget(VF1);
-        assert_eq!(adverse.threshold(VF1, Kind::MultiLrc), 1);
+        functions[VF1].watch.forget();
+        assert_eq!(functions[VF1].config.thresholds[Kind::MultiLrc as usize], 1);
         for (kind, key) in KEYS {
-            assert!(adverse.note(VF1, kind, 0).is_none());
-            assert_eq!(told(adverse.note(VF1, kind, 0)), Some(vec![0x9000_5104, 1, u32::from(key)]));
+            assert!(adverse.note(&mut functions, VF1, kind, 0).is_none());
+            assert_eq!(told(adverse.note(&mut functions, VF1, kind, 0)), Some(vec![0x9000_5104, 1, u32::from(key)]));
         }
     }
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Per-function state of the GuC: CT buffers, interrupt, opt-ins, quotas and request counters.
-
-use std::array;
+//! What a function's driver has set up in the GuC: CT buffers, interrupt and opt-ins; the function's state and request
+//! counters.
 
 use serde::{Deserialize, Serialize};
 
 use super::ctb::{Channel, Location};
 use super::firmware::Version;
-use super::provisioning::VfConfig;
-use crate::host::{FUNCTIONS, Function};
 use crate::interrupts::memirq;
 use crate::memory::Gam;
 
@@ -78,7 +75,7 @@ pub enum State {
     Clearing,
 }
 
-/// GuC state of one function.
+/// What the driver of one function has set up in the GuC, apart from contexts and doorbells. Dropped by VF_RESET and FLR.
 #[derive(Default)]
 pub struct Client {
     /// Configured locations of the CT buffers: host to GuC, GuC to host.
@@ -91,52 +88,6 @@ pub struct Client {
     pub invalidations: Vec<u32>,
     /// Interface version that was reported to the function (VFs only).
     pub version: Option<Version>,
-    /// Request counters since the last boot.
-    pub counters: Counters,
-    /// Configuration assigned by the PF; kept when the client is reset.
-    pub config: VfConfig,
-    /// Current state.
-    pub state: State,
-}
-
-impl Client {
-    /// Drops all state that the function has set up (VF_RESET, FLR); keeps its quotas.
-    pub fn reset(&mut self) {
-        self.rings = Default::default();
-        self.channel = None;
-        self.interrupt = MemoryInterrupt::default();
-        self.invalidations.clear();
-        self.version = None;
-    }
-}
-
-/// All clients by function. A VF's client is created on first use.
-pub struct Clients([Option<Box<Client>>; FUNCTIONS]);
-
-impl Default for Clients {
-    fn default() -> Self {
-        Clients(array::from_fn(|_| None))
-    }
-}
-
-impl Clients {
-    /// Returns the client of `function`, creating it if necessary.
-    pub fn of(&mut self, function: Function) -> &mut Client {
-        self.0[function.index()].get_or_insert_default()
-    }
-
-    /// Returns the client of `function`, if it exists.
-    pub fn get(&self, function: Function) -> Option<&Client> {
-        self.0[function.index()].as_deref()
-    }
-
-    /// Returns a mutable reference to the client of `function`, if it exists.
-    pub fn get_mut(&mut self, function: Function) -> Option<&mut Client> {
-        self.0[function.index()].as_deref_mut()
-    }
-
-    /// Returns all existing clients.
-    pub fn iter(&self) -> impl Iterator<Item = (Function, &Client)> {
-        (0..).map(Function).zip(&self.0).filter_map(|(function, client)| Some((function, client.as_deref()?)))
-    }
+    /// CAT errors are reported with their type (opt-in).
+    pub cat_error_type: bool,
 }

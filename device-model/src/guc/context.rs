@@ -11,6 +11,15 @@ use super::klv;
 use super::parallel::WorkQueue;
 use super::queue::PRIORITIES;
 
+/// A registered context: the function that registered it, and that function's own id of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GucContextId {
+    /// The function.
+    pub function: Function,
+    /// The function's own id of the context.
+    pub local: u16,
+}
+
 /// Context ids are 0..=65534 (xe: GUC_ID_MAX).
 pub const MAX_ID: u32 = 65534;
 /// Offset of the register page in a context image, after the PPHWSP (contract F.3).
@@ -125,10 +134,8 @@ pub enum Home {
 /// A registered context.
 #[derive(Debug)]
 pub struct Context {
-    /// The function that registered it.
-    pub function: Function,
-    /// The function's own id of the context.
-    pub local: u16,
+    /// Number of the context on the card: the PF's ids are used unchanged, a VF's are offset by the start of its range.
+    pub number: u16,
     /// Engine class.
     pub class: EngineClass,
     /// Logical instances on which the first member may run, one bit each.
@@ -152,8 +159,8 @@ pub struct Context {
 /// Parameters of REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC (contract B.6).
 #[derive(Clone, Copy, Debug)]
 pub struct Registration<'m> {
-    /// The function's own context id.
-    pub id: u32,
+    /// Number of the context on the card ([`Context::number`]).
+    pub number: u16,
     /// Engine class in the GuC's numbering.
     pub class: u32,
     /// Logical instances, one bit each.
@@ -166,8 +173,10 @@ pub struct Registration<'m> {
 
 impl Registration<'_> {
     /// Checks all parameters that do not depend on other contexts, and creates the context.
-    pub fn check(&self, gam: &mut Gam<'_>, map: &EngineMap, function: Function) -> Result<Context, Error> {
-        let id = u16::try_from(self.id).ok().filter(|id| u32::from(*id) <= MAX_ID).ok_or(Error::InvalidContextIndex)?;
+    pub fn check(&self, gam: &mut Gam<'_>, map: &EngineMap) -> Result<Context, Error> {
+        if u32::from(self.number) > MAX_ID {
+            return Err(Error::InvalidContextIndex);
+        }
         let class = EngineClass::from_guc(self.class).ok_or(Error::InvalidEngineId)?;
         let members: Vec<Member> = self
             .descriptors
@@ -193,8 +202,7 @@ impl Registration<'_> {
             _ => Some(WorkQueue::check(gam, self.work_queue)?),
         };
         let context = Context {
-            function,
-            local: id,
+            number: self.number,
             class,
             mask,
             members,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PF requests that manage VFs: configuration (quotas), policies, pause, stop and reset (contract D.4, D.6, D.7).
 
-use super::client::State;
-use super::doorbell;
+use super::client::{Client, State};
 use super::firmware;
 use super::hxg::{Error, Outgoing, Reply};
 use super::klv;
@@ -38,7 +37,7 @@ pub fn update_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
         0 => Function::PF,
         vf => Function::vf(vf).ok_or(Error::InvalidVf)?,
     };
-    let mut config = guc.clients.get(function).map_or_else(VfConfig::default, |client| client.config);
+    let mut config = guc.of(function).config;
     let applied = match (m[1], m[2], m[3]) {
         (0, 0, 0) => {
             config = VfConfig::default();
@@ -61,10 +60,10 @@ pub fn update_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
 /// Applies `config` to `function`. Revokes resources that it no longer contains, and stops contexts that use them.
 /// Returns an error if `config` is invalid or conflicts with the configuration of another VF.
 pub fn provision(guc: &mut GucState, ctx: &mut GucCtx<'_>, function: Function, config: VfConfig) -> Result<(), Error> {
-    let before = guc.clients.of(function).config;
+    let before = guc.of(function).config;
     if function.is_vf() {
         config.check(firmware::wopcm_top(ctx.gt)..GGTT_TOP, ctx.gt.memory.local().len())?;
-        let others = guc.clients.iter().filter(|(other, _)| other.is_vf() && *other != function);
+        let others = guc.scheduler.functions.iter().filter(|(other, _)| other.is_vf() && *other != function);
         if others.into_iter().any(|(_, other)| config.collides(&other.config)) {
             return Err(Error::InvalidKlvData);
         }
@@ -74,10 +73,9 @@ pub fn provision(guc: &mut GucState, ctx: &mut GucCtx<'_>, function: Function, c
             guc.doorbells.release_function(&ctx.gt.doorbells, function);
         }
         if config.doorbells != before.doorbells {
-            let quota = doorbell::Quota::new(config.doorbells.begin, config.doorbells.count)?;
-            guc.doorbells.set_quota(&ctx.gt.doorbells, function, quota);
+            guc.doorbells.restrict(&ctx.gt.doorbells, function, config.doorbells);
         }
-        let granted = &mut guc.granted[function.index()];
+        let granted = &mut guc.of(function).granted;
         if *granted != config.ggtt() {
             *granted = config.ggtt();
             second_level::forget_global(ctx, function);
@@ -86,10 +84,7 @@ pub fn provision(guc: &mut GucState, ctx: &mut GucCtx<'_>, function: Function, c
             second_level::set_quota(ctx, function, config.local_memory);
         }
     }
-    for (kind, threshold) in config.thresholds() {
-        guc.adverse.set_threshold(function, kind, threshold);
-    }
-    guc.clients.of(function).config = config;
+    guc.of(function).config = config;
     guc.share(function);
     Ok(())
 }
@@ -100,17 +95,15 @@ pub fn update_policy(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
     let before = guc.policy;
     let applied = guc.policy.update(&list)?;
     if guc.policy.adverse_sample_period_ms != before.adverse_sample_period_ms {
-        guc.adverse.set_period(guc.policy.adverse_sample_period_ms);
+        guc.adverse.set_period(&mut guc.scheduler.functions, guc.policy.adverse_sample_period_ms);
     }
     if guc.policy.sched_if_idle != before.sched_if_idle {
         // The policy sets the priority of all functions to normal or low (xe: abi/guc_klvs_abi.h).
         let priority = u32::from(guc.policy.sched_if_idle);
         guc.scheduler.set_strict(guc.policy.sched_if_idle);
         for function in functions(!0) {
-            if let Some(client) = guc.clients.get_mut(function) {
-                client.config.scheduling.priority = priority;
-                guc.share(function);
-            }
+            guc.of(function).config.scheduling.priority = priority;
+            guc.share(function);
         }
     }
     Ok(applied)
@@ -124,7 +117,7 @@ pub fn control(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     const FLR_START: u32 = 4;
     const FLR_FINISH: u32 = 5;
     let vf = Function::vf(m[0]).ok_or(Error::InvalidVf)?;
-    let state = guc.clients.of(vf).state;
+    let state = guc.of(vf).state;
     let next = match (m[1], state) {
         (PAUSE, State::Running) => {
             guc.scheduler.pause(ctx, vf);
@@ -150,7 +143,7 @@ pub fn control(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
         (PAUSE | RESUME | STOP | FLR_FINISH, _) => return Err(Error::InvalidState),
         _ => return Err(Error::InvalidParams),
     };
-    guc.clients.of(vf).state = next;
+    guc.set_state(vf, next);
     if next == State::Running {
         listen(guc, ctx, vf);
     }
@@ -171,7 +164,7 @@ fn listen(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
 pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     for vf in functions(guc.pausing()) {
         if guc.scheduler.quiet(vf) {
-            guc.clients.of(vf).state = State::Paused { told: true };
+            guc.set_state(vf, State::Paused { told: true });
             second_level::copy_global(ctx, vf);
             notify(ctx, vf, Notice::PauseDone);
         }
@@ -183,8 +176,8 @@ pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
 fn forget(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     guc.scheduler.drop_function(ctx, vf);
     guc.doorbells.release_function(&ctx.gt.doorbells, vf);
-    guc.adverse.forget(vf);
-    guc.clients.of(vf).reset();
+    guc.of(vf).watch.forget();
+    guc.of(vf).client = Client::default();
     guc.pending &= !vf.bit();
     ctx.out.retain(|(to, _)| *to != vf);
 }
@@ -209,8 +202,8 @@ pub enum FunctionReset {
 /// Starts an FLR of a VF (V13-117): stops its contexts immediately. The PF driver, once notified, handles the reset
 /// (V13-118, contract D.7). Without a PF driver, the card completes the reset as far as possible.
 pub fn function_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) -> FunctionReset {
-    let state = guc.clients.of(vf).state;
-    let leads = !guc.builtin_pf && guc.clients.get(Function::PF).is_some_and(|pf| pf.channel.is_some());
+    let state = guc.of(vf).state;
+    let leads = !guc.builtin_pf && guc.of(Function::PF).client.channel.is_some();
     if leads && state == State::Resetting {
         // The PF driver is already handling a reset, and the VF cannot have created new state since.
         return FunctionReset::Led;
@@ -220,23 +213,23 @@ pub fn function_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) ->
         if state == State::ResetPending {
             return FunctionReset::Led;
         }
-        guc.clients.of(vf).state = State::Emptying;
+        guc.set_state(vf, State::Emptying);
         // Fails if an earlier reset is still emptying the memory. The thread doing so notifies the PF.
         return if ctx.gt.memory.begin_emptying(vf) { FunctionReset::Unannounced } else { FunctionReset::Led };
     }
     second_level::forget_global(ctx, vf);
-    ctx.gt.memory.ggtt().assign(vf, guc.clients.of(vf).config.ggtt());
-    guc.clients.of(vf).state = State::Clearing;
+    ctx.gt.memory.ggtt().assign(vf, guc.of(vf).config.ggtt());
+    guc.set_state(vf, State::Clearing);
     FunctionReset::Unled
 }
 
 /// Continues an FLR after the local memory of `vf` has been released. Notifies the PF, unless the PF has already
 /// started to handle the reset. If the PF has also finished, the VF is served again.
 pub fn announce_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
-    match guc.clients.of(vf).state {
+    match guc.of(vf).state {
         State::Emptying => {
             notify(ctx, vf, Notice::Reset);
-            guc.clients.of(vf).state = State::ResetPending;
+            guc.set_state(vf, State::ResetPending);
         }
         State::Running => listen(guc, ctx, vf),
         _ => {}
@@ -245,9 +238,8 @@ pub fn announce_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
 
 /// Completes an FLR without a PF driver, after the memory of `vf` has been cleared. The VF is served again.
 pub fn finish_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
-    let state = &mut guc.clients.of(vf).state;
-    if *state == State::Clearing {
-        *state = State::Running;
+    if guc.of(vf).state == State::Clearing {
+        guc.set_state(vf, State::Running);
         listen(guc, ctx, vf);
     }
 }

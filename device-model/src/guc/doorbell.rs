@@ -8,59 +8,31 @@
 //! exec queues", a patch that was proposed for xe. Current drivers send neither action. All ids are local to the
 //! sender; a VF's context and doorbell ids start at 0.
 
-use arctic_sriov::number;
-
 use crate::doorbell::{DOORBELLS, Doorbells, Page, SEND_TO_CORE};
-use crate::host::{FUNCTIONS, Function};
+use crate::host::Function;
 use crate::registers::DoorbellRegister;
 
 use super::adverse::Kind;
+use super::context::GucContextId;
+use super::functions::Functions;
 use super::hxg::{Error, Reply};
+use super::provisioning::Quota;
 use super::scheduler::GucCtx;
 use super::state::GucState;
 
-/// Range of physical doorbells that a VF's configuration assigns: BEGIN_DOORBELL_ID (0x8a0a) and NUM_DOORBELLS
-/// (0x0006).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quota {
-    /// First doorbell.
-    pub begin: u16,
-    /// Number of doorbells.
-    pub count: u16,
-}
-
-impl Quota {
-    /// Checks that the doorbells exist.
-    pub fn new(begin: u32, count: u32) -> Result<Quota, Error> {
-        let total = number::count(DOORBELLS);
-        if begin > total || count > total - begin {
-            return Err(Error::InvalidParams);
-        }
-        Ok(Quota { begin: (begin & 0xffff) as u16, count: (count & 0xffff) as u16 })
-    }
-
-    fn contains(self, index: u8) -> bool {
-        (self.begin..self.begin + self.count).contains(&u16::from(index))
-    }
-}
-
-/// Assignment of a physical doorbell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bound {
-    function: Function,
-    context: u16,
-}
-
-/// The GuC's table of doorbells.
-pub struct DoorbellTable {
-    bound: Box<[Option<Bound>; DOORBELLS]>,
-    quotas: Box<[Quota; FUNCTIONS]>,
-}
+/// The GuC's table of physical doorbells: the context that each schedules. The functions' ranges are part of their
+/// configuration.
+pub struct DoorbellTable(Box<[Option<GucContextId>; DOORBELLS]>);
 
 impl Default for DoorbellTable {
     fn default() -> Self {
-        DoorbellTable { bound: Box::new([None; DOORBELLS]), quotas: Box::new([Quota::default(); FUNCTIONS]) }
+        DoorbellTable(Box::new([None; DOORBELLS]))
     }
+}
+
+/// Returns whether a range of physical doorbells contains `index`.
+fn contains(range: Quota, index: u8) -> bool {
+    u32::from(index).checked_sub(range.begin).is_some_and(|local| local < range.count)
 }
 
 impl DoorbellTable {
@@ -71,55 +43,40 @@ impl DoorbellTable {
         Self::default()
     }
 
-    /// Assigns a range of doorbells to a VF, and disarms its armed doorbells outside this range. Doorbells that are
-    /// assigned to no VF belong to the PF.
-    pub fn set_quota(&mut self, doorbells: &Doorbells, function: Function, quota: Quota) {
-        if !function.is_vf() {
-            return;
-        }
-        self.quotas[function.index()] = quota;
-        self.release(doorbells, |index, bound| bound.function == function && !quota.contains(index));
-    }
-
-    /// Returns the physical doorbell for `id` of `function`. Fails if it is not assigned to the function (V13-035,
-    /// V13-096).
-    fn physical(&self, function: Function, id: u32) -> Result<u8, Error> {
-        let own = self.quotas[function.index()];
-        let known = u16::try_from(id).map_err(|_| Error::InvalidDoorbellId)?;
+    /// Disarms the armed doorbells of a VF outside `range`, which is now its range of physical doorbells. Doorbells that
+    /// are assigned to no VF belong to the PF.
+    pub fn restrict(&mut self, doorbells: &Doorbells, function: Function, range: Quota) {
         if function.is_vf() {
-            let index = (known < own.count).then(|| u8::try_from(own.begin + known).ok()).flatten();
-            return index.ok_or(Error::InvalidDoorbellId);
+            self.release(doorbells, |index, context| context.function == function && !contains(range, index));
         }
-        let index = u8::try_from(known).map_err(|_| Error::InvalidDoorbellId)?;
-        let given_away = self.quotas.iter().any(|quota| quota.contains(index));
-        if given_away { Err(Error::InvalidDoorbellId) } else { Ok(index) }
     }
 
-    /// Arms doorbell `id` of `function` for a page of its window. A ring schedules `context` (a global id).
+    /// Arms doorbell `id` of a function for a page of its window. A ring schedules `context`. Fails if the doorbell is
+    /// not assigned to the function (V13-035, V13-096).
     pub fn allocate(
         &mut self,
         doorbells: &Doorbells,
-        function: Function,
-        context: u16,
+        functions: &Functions,
+        context: GucContextId,
         (id, page): (u32, Page),
     ) -> Reply {
-        let index = self.physical(function, id)?;
-        let used = |(index, bound): (u8, &Option<Bound>)| {
-            let is_page = doorbells.watched(index) == Some((function, page));
-            bound.is_some_and(|bound| bound.context == context || is_page)
+        let index = physical(functions, context.function, id)?;
+        let used = |(index, bound): (u8, &Option<GucContextId>)| {
+            let is_page = doorbells.watched(index) == Some((context.function, page));
+            bound.is_some_and(|bound| bound == context || is_page)
         };
-        if (0..=u8::MAX).zip(self.bound.iter()).any(used) {
+        if (0..=u8::MAX).zip(self.0.iter()).any(used) {
             // A context has at most one doorbell, and a page at most one context. The KMD must choose free ones
             // (V13-095).
             return Err(Error::InvalidParams);
         }
-        doorbells.arm(index, function, page).map_err(|_| Error::InvalidDoorbellId)?;
-        self.bound[usize::from(index)] = Some(Bound { function, context });
+        doorbells.arm(index, context.function, page).map_err(|_| Error::InvalidDoorbellId)?;
+        self.0[usize::from(index)] = Some(context);
         Ok(0)
     }
 
     /// Disarms the doorbell of a context.
-    pub fn deallocate(&mut self, doorbells: &Doorbells, context: u16) -> Reply {
+    pub fn deallocate(&mut self, doorbells: &Doorbells, context: GucContextId) -> Reply {
         match self.release_context(doorbells, context) {
             true => Ok(0),
             false => Err(Error::InvalidDoorbellId),
@@ -127,8 +84,8 @@ impl DoorbellTable {
     }
 
     /// Releases the doorbell of a context that is deregistered. Returns whether it had one.
-    pub fn release_context(&mut self, doorbells: &Doorbells, context: u16) -> bool {
-        self.release(doorbells, |_, bound| bound.context == context)
+    pub fn release_context(&mut self, doorbells: &Doorbells, context: GucContextId) -> bool {
+        self.release(doorbells, |_, bound| bound == context)
     }
 
     /// Disarms all doorbells of a function that is reset (FLR, CLIENT_SOFT_RESET) (V13-119).
@@ -136,9 +93,9 @@ impl DoorbellTable {
         self.release(doorbells, |_, bound| bound.function == function);
     }
 
-    fn release(&mut self, doorbells: &Doorbells, which: impl Fn(u8, Bound) -> bool) -> bool {
+    fn release(&mut self, doorbells: &Doorbells, which: impl Fn(u8, GucContextId) -> bool) -> bool {
         let mut any = false;
-        for (index, slot) in (0..=u8::MAX).zip(self.bound.iter_mut()) {
+        for (index, slot) in (0..=u8::MAX).zip(self.0.iter_mut()) {
             if slot.take_if(|bound| which(index, *bound)).is_some() {
                 doorbells.disarm(index);
                 any = true;
@@ -147,10 +104,21 @@ impl DoorbellTable {
         any
     }
 
-    /// Returns the function and context assigned to a physical doorbell.
-    pub fn bound(&self, index: u8) -> Option<(Function, u16)> {
-        self.bound[usize::from(index)].map(|bound| (bound.function, bound.context))
+    /// Returns the context assigned to a physical doorbell.
+    pub fn bound(&self, index: u8) -> Option<GucContextId> {
+        self.0[usize::from(index)]
     }
+}
+
+/// Returns the physical doorbell for `id` of `function`. Fails if it is not assigned to the function (V13-035, V13-096).
+fn physical(functions: &Functions, function: Function, id: u32) -> Result<u8, Error> {
+    let index = match function.is_vf() {
+        true => functions[function].config.doorbells.global(id),
+        false => Some(id),
+    };
+    let index = index.and_then(|index| u8::try_from(index).ok()).ok_or(Error::InvalidDoorbellId)?;
+    let given_away = || functions.iter().any(|(vf, of)| vf.is_vf() && contains(of.config.doorbells, index));
+    if !function.is_vf() && given_away() { Err(Error::InvalidDoorbellId) } else { Ok(index) }
 }
 
 /// ALLOCATE_DOORBELL from `ctx.function`.
@@ -162,25 +130,25 @@ pub fn allocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     }
     let offset = u64::from(low) | u64::from(high) << 32;
     let page = Page::at(offset).filter(|page| page.offset() == offset).ok_or(Error::InvalidParams)?;
-    let context = guc.scheduler.owned(ctx.function, guc.global_id(ctx.function, context)?)?;
-    guc.doorbells.allocate(&ctx.gt.doorbells, ctx.function, context, (id, page))
+    let context = guc.scheduler.owned(guc.context_id(ctx.function, context)?)?;
+    guc.doorbells.allocate(&ctx.gt.doorbells, &guc.scheduler.functions, context, (id, page))
 }
 
 /// DEALLOCATE_DOORBELL from `ctx.function`.
 pub fn deallocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let &[context] = m else { return Err(Error::InvalidSize) };
-    let context = guc.scheduler.owned(ctx.function, guc.global_id(ctx.function, context)?)?;
+    let context = guc.scheduler.owned(guc.context_id(ctx.function, context)?)?;
     guc.doorbells.deallocate(&ctx.gt.doorbells, context)
 }
 
 /// Schedules the contexts of the doorbells that have rung, as SCHED_CONTEXT does.
 pub fn serve(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     for index in ctx.gt.doorbells.take_rung().iter() {
-        let Some((function, context)) = guc.doorbells.bound(index) else { continue };
-        guc.note(ctx, function, Kind::Doorbell);
-        // The context may have been dropped, or its id reused by another function; such rings are ignored.
-        if guc.scheduler.owned(function, context.into()).is_ok() {
-            let _ = guc.scheduler.submit(ctx, u32::from(context));
+        let Some(context) = guc.doorbells.bound(index) else { continue };
+        guc.note(ctx, context.function, Kind::Doorbell);
+        // The context may have been dropped; such rings are ignored.
+        if guc.scheduler.owned(context).is_ok() {
+            let _ = guc.scheduler.submit(ctx, context);
         }
     }
 }
@@ -198,86 +166,100 @@ mod tests {
     }
 
     /// VF 1 has doorbells 32..64, VF 2 has 64..66.
-    fn provisioned() -> (Doorbells, DoorbellTable) {
+    fn provisioned() -> (Doorbells, Functions, DoorbellTable) {
         let doorbells = Doorbells::new();
-        let mut table = DoorbellTable::boot(&doorbells);
-        table.set_quota(&doorbells, VF1, Quota::new(32, 32).unwrap());
-        table.set_quota(&doorbells, VF2, Quota::new(64, 2).unwrap());
-        (doorbells, table)
+        let table = DoorbellTable::boot(&doorbells);
+        let mut functions = Functions::default();
+        functions[VF1].config.doorbells = Quota { begin: 32, count: 32 };
+        functions[VF2].config.doorbells = Quota { begin: 64, count: 2 };
+        (doorbells, functions, table)
     }
 
-    fn rung(table: &DoorbellTable, doorbells: &Doorbells) -> Vec<(Function, u16)> {
+    fn of(function: Function, local: u16) -> GucContextId {
+        GucContextId { function, local }
+    }
+
+    fn rung(table: &DoorbellTable, doorbells: &Doorbells) -> Vec<GucContextId> {
         doorbells.take_rung().iter().filter_map(|index| table.bound(index)).collect()
     }
 
     /// V13-035, V13-096: a VF's doorbell ids start at 0. Ids beyond its range are rejected and arm nothing.
     #[test]
     fn a_vf_cannot_arm_outside_its_provision() {
-        let (doorbells, mut table) = provisioned();
-        assert_eq!(table.allocate(&doorbells, VF2, 7, (1, page(5))), Ok(0));
+        let (doorbells, functions, mut table) = provisioned();
+        assert_eq!(table.allocate(&doorbells, &functions, of(VF2, 7), (1, page(5))), Ok(0));
         assert_eq!(doorbells.watched(65), Some((VF2, page(5))));
         for id in [2, 63, 64, 256, 65_535, 65_536, !0] {
-            assert_eq!(table.allocate(&doorbells, VF2, 8, (id, page(6))), Err(Error::InvalidDoorbellId), "{id}");
+            assert_eq!(
+                table.allocate(&doorbells, &functions, of(VF2, 8), (id, page(6))),
+                Err(Error::InvalidDoorbellId),
+                "{id}"
+            );
         }
-        assert_eq!(table.allocate(&doorbells, Function(3), 9, (0, page(0))), Err(Error::InvalidDoorbellId));
+        assert_eq!(
+            table.allocate(&doorbells, &functions, of(Function(3), 9), (0, page(0))),
+            Err(Error::InvalidDoorbellId)
+        );
         assert!((0..=255).filter(|index| *index != 65).all(|index| doorbells.watched(index).is_none()));
     }
 
     /// V13-035: the PF owns the doorbells that are assigned to no VF.
     #[test]
     fn the_pf_has_the_rest() {
-        let (doorbells, mut table) = provisioned();
+        let (doorbells, functions, mut table) = provisioned();
         for (context, id, reply) in [(1, 0, Ok(0)), (2, 255, Ok(0)), (3, 32, Err(Error::InvalidDoorbellId))] {
-            assert_eq!(table.allocate(&doorbells, Function::PF, context, (id, page(u64::from(id)))), reply);
+            assert_eq!(
+                table.allocate(&doorbells, &functions, of(Function::PF, context), (id, page(u64::from(id)))),
+                reply
+            );
         }
-        assert_eq!(table.allocate(&doorbells, Function::PF, 4, (256, page(9))), Err(Error::InvalidDoorbellId));
-        assert_eq!(Quota::new(256, 0).map(|quota| quota.count), Ok(0));
-        for (begin, count) in [(257, 0), (0, 257), (255, 2), (!0, !0), (1, !0)] {
-            assert_eq!(Quota::new(begin, count), Err(Error::InvalidParams));
-        }
+        assert_eq!(
+            table.allocate(&doorbells, &functions, of(Function::PF, 4), (256, page(9))),
+            Err(Error::InvalidDoorbellId)
+        );
     }
 
     /// V13-036: a ring identifies the context and the VF for which the doorbell was armed.
     #[test]
     fn a_ring_names_context_and_function() {
-        let (doorbells, mut table) = provisioned();
-        table.allocate(&doorbells, VF1, 1001, (0, page(0))).unwrap();
-        table.allocate(&doorbells, VF2, 2001, (0, page(0))).unwrap();
+        let (doorbells, functions, mut table) = provisioned();
+        table.allocate(&doorbells, &functions, of(VF1, 1001), (0, page(0))).unwrap();
+        table.allocate(&doorbells, &functions, of(VF2, 2001), (0, page(0))).unwrap();
         doorbells.ring(VF2, page(0));
-        assert_eq!(rung(&table, &doorbells), [(VF2, 2001)]);
+        assert_eq!(rung(&table, &doorbells), [of(VF2, 2001)]);
         doorbells.ring(VF1, page(0));
         doorbells.ring(VF2, page(0));
-        assert_eq!(rung(&table, &doorbells), [(VF1, 1001), (VF2, 2001)]);
+        assert_eq!(rung(&table, &doorbells), [of(VF1, 1001), of(VF2, 2001)]);
     }
 
     /// V13-095: page, doorbell and context are assigned one to one. A second assignment is rejected until the first is
     /// released.
     #[test]
     fn a_doorbell_in_use_is_not_assigned_again() {
-        let (doorbells, mut table) = provisioned();
-        table.allocate(&doorbells, VF1, 10, (0, page(0))).unwrap();
-        assert_eq!(table.allocate(&doorbells, VF1, 11, (1, page(0))), Err(Error::InvalidParams));
-        assert_eq!(table.allocate(&doorbells, VF1, 11, (0, page(1))), Err(Error::InvalidDoorbellId));
-        assert_eq!(table.allocate(&doorbells, VF1, 10, (1, page(1))), Err(Error::InvalidParams));
-        table.deallocate(&doorbells, 10).unwrap();
-        assert_eq!(table.deallocate(&doorbells, 10), Err(Error::InvalidDoorbellId));
+        let (doorbells, functions, mut table) = provisioned();
+        table.allocate(&doorbells, &functions, of(VF1, 10), (0, page(0))).unwrap();
+        assert_eq!(table.allocate(&doorbells, &functions, of(VF1, 11), (1, page(0))), Err(Error::InvalidParams));
+        assert_eq!(table.allocate(&doorbells, &functions, of(VF1, 11), (0, page(1))), Err(Error::InvalidDoorbellId));
+        assert_eq!(table.allocate(&doorbells, &functions, of(VF1, 10), (1, page(1))), Err(Error::InvalidParams));
+        table.deallocate(&doorbells, of(VF1, 10)).unwrap();
+        assert_eq!(table.deallocate(&doorbells, of(VF1, 10)), Err(Error::InvalidDoorbellId));
         assert_eq!(doorbells.ring(VF1, page(0)), Ring::Missed);
-        assert_eq!(table.allocate(&doorbells, VF1, 11, (0, page(0))), Ok(0));
+        assert_eq!(table.allocate(&doorbells, &functions, of(VF1, 11), (0, page(0))), Ok(0));
     }
 
     /// V13-119: FLR disarms the VF's doorbells; a smaller range disarms those that the VF loses.
     #[test]
     fn reset_and_provisioning_disarm() {
-        let (doorbells, mut table) = provisioned();
+        let (doorbells, functions, mut table) = provisioned();
         for (function, context, id) in [(VF1, 1, 0), (VF1, 2, 31), (VF2, 3, 0)] {
-            table.allocate(&doorbells, function, context, (id, page(u64::from(id)))).unwrap();
+            table.allocate(&doorbells, &functions, of(function, context), (id, page(u64::from(id)))).unwrap();
         }
-        table.set_quota(&doorbells, VF1, Quota::new(32, 16).unwrap());
+        table.restrict(&doorbells, VF1, Quota { begin: 32, count: 16 });
         assert_eq!((doorbells.watched(32), doorbells.watched(63)), (Some((VF1, page(0))), None));
         doorbells.ring(VF1, page(0));
         doorbells.ring(VF2, page(0));
         table.release_function(&doorbells, VF1);
         assert_eq!(doorbells.watched(32), None);
-        assert_eq!(rung(&table, &doorbells), [(VF2, 3)]);
+        assert_eq!(rung(&table, &doorbells), [of(VF2, 3)]);
     }
 }

@@ -4,15 +4,14 @@
 
 use crate::host::Function;
 
+use super::context::GucContextId;
 use super::queue::InstanceState;
 
 /// The context that holds an engine, or that was loaded on it last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EngineSlot {
-    /// Global id of the context.
-    pub context: u16,
-    /// Function that owns the context.
-    pub function: Option<Function>,
+    /// The context.
+    pub context: Option<GucContextId>,
     /// Index of the member of the context that runs on this engine; 0 unless the context is a parallel context.
     pub member: u8,
     /// Identifier of this context load. A report with a different identifier is stale.
@@ -56,9 +55,14 @@ impl EngineSlot {
         self.slice_end.map(|end| end.saturating_sub(time))
     }
 
+    /// Returns the function that owns the context.
+    pub fn function(&self) -> Option<Function> {
+        self.context.map(|context| context.function)
+    }
+
     /// Returns the function that owns the context loaded on the engine.
     pub fn occupant(&self) -> Option<Function> {
-        self.function.filter(|_| self.loaded)
+        self.function().filter(|_| self.loaded)
     }
 
     /// Returns whether the context counts as work of its function: it holds the engine, is not being preempted, and

@@ -69,7 +69,7 @@ pub fn holds_request(gt: &Gt, function: Function) -> bool {
 pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     let gt = ctx.gt;
     let function = ctx.function;
-    if guc.clients.of(function).state != State::Running || gt.memory.is_emptying(function) {
+    if guc.of(function).state != State::Running || gt.memory.is_emptying(function) {
         return;
     }
     let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox(function, n));
@@ -122,13 +122,13 @@ fn match_version(guc: &mut GucState, ctx: &mut GucCtx<'_>, [wanted, ..]: [u32; 3
     if !matches {
         return Err(Error::UnsupportedVersion);
     }
-    guc.clients.of(ctx.function).version = Some(guc.firmware.submission);
+    guc.of(ctx.function).client.version = Some(guc.firmware.submission);
     Ok(Answer(0, [u32::from_le_bytes([patch, minor, major, 0]), 0, 0]))
 }
 
 /// VF2GUC_QUERY_SINGLE_KLV: returns a value of the VF's configuration; data0 is the length of the value in dwords.
 fn query(guc: &mut GucState, ctx: &mut GucCtx<'_>, [key, ..]: [u32; 3]) -> Result<Answer, Error> {
-    let config = guc.clients.of(ctx.function).config;
+    let config = guc.of(ctx.function).config;
     if !config.provisioned() {
         return Err(Error::UnprovisionedVf);
     }
@@ -160,7 +160,7 @@ fn reach(guc: &mut GucState, ctx: &GucCtx<'_>) -> Range<u64> {
     if !ctx.function.is_vf() {
         return all;
     }
-    let own = guc.clients.of(ctx.function).config.ggtt();
+    let own = guc.of(ctx.function).config.ggtt();
     own.start.max(all.start)..own.end.min(all.end)
 }
 
@@ -171,7 +171,7 @@ fn self_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, [head, low, high]: [u32
     let (key, len) = (head >> 16, head & 0xffff);
     let address = u64::from(low) | u64::from(high) << 32;
     let reach = reach(guc, ctx);
-    let client = guc.clients.of(ctx.function);
+    let client = &mut guc.of(ctx.function).client;
     let reachable = |alignment: u64| match reach.contains(&address) && address % alignment == 0 {
         true => Ok(address),
         false => Err(Error::InvalidGgttAddress),
@@ -204,7 +204,7 @@ fn self_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, [head, low, high]: [u32
 
 fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, [control, ..]: [u32; 3]) -> Result<Answer, Error> {
     let end = reach(guc, ctx).end;
-    let client = guc.clients.of(ctx.function);
+    let client = &mut guc.of(ctx.function).client;
     match control {
         0 => client.channel = None,
         1 => {

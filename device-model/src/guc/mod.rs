@@ -13,6 +13,7 @@ pub mod ctb;
 pub mod doorbell;
 pub mod engine_slot;
 pub mod firmware;
+pub mod functions;
 pub mod hwconfig;
 pub mod hxg;
 pub mod klv;
@@ -40,9 +41,9 @@ use crate::host::{Function, functions};
 use crate::memory::Tlb;
 use crate::profile::provision::Quota;
 use ads::{Ads, EngineMap};
-use client::Client;
 pub use control::FunctionReset;
 use firmware::{Firmware, LoadFailure};
+use functions::GucFunction;
 use hxg::{Error, Outgoing};
 use scheduler::{GucCtx, Scheduler};
 use state::{Counters, GucState, PersistentState};
@@ -228,9 +229,9 @@ impl Guc {
         self.state.as_ref().map(|state| &state.scheduler)
     }
 
-    /// Returns the state of `function`; `None` if it has not used the GuC, or if no firmware is running.
-    pub fn client(&self, function: Function) -> Option<&Client> {
-        self.state.as_ref()?.clients.get(function)
+    /// Returns the GuC's state of `function`; `None` if no firmware is running.
+    pub fn function(&self, function: Function) -> Option<&GucFunction> {
+        self.state.as_ref().map(|state| &state.scheduler.functions[function])
     }
 
     /// Returns the request counters since the firmware was started.

@@ -5,8 +5,6 @@ use std::collections::VecDeque;
 
 use arctic_sriov::number::byte;
 
-use crate::host::{FUNCTIONS, Function, functions};
-
 use super::ads::MAX_LOGICAL;
 
 /// Number of priorities, 0 = highest (xe: GUC_CLIENT_PRIORITY_NUM).
@@ -18,7 +16,7 @@ const LOOK_AGAIN: u64 = 100_000;
 /// A context that is ready to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The context.
+    /// The context, by its function's own id.
     pub context: u16,
     /// Logical instances on which its first member may run, one bit each.
     pub mask: u8,
@@ -203,39 +201,6 @@ impl Queue {
             }
         }
         plan
-    }
-}
-
-/// The queues of one class.
-#[derive(Debug)]
-pub struct Queues {
-    waiting: u64,
-    of: Vec<Queue>,
-}
-
-impl Default for Queues {
-    fn default() -> Self {
-        Queues { waiting: 0, of: (0..FUNCTIONS).map(|_| Queue::default()).collect() }
-    }
-}
-
-impl Queues {
-    /// Returns the functions (one bit each) with queued contexts.
-    pub fn waiting(&self) -> u64 {
-        self.waiting
-    }
-
-    /// Calls `look` with the queue of `function`, and updates [`Queues::waiting`] afterwards.
-    pub fn look<T>(&mut self, function: Function, look: impl FnOnce(&mut Queue) -> T) -> T {
-        let queue = &mut self.of[function.index()];
-        let answer = look(queue);
-        self.waiting = self.waiting & !function.bit() | if queue.is_empty() { 0 } else { function.bit() };
-        answer
-    }
-
-    /// Returns whether any function has a parallel context queued.
-    pub fn has_wide(&self) -> bool {
-        functions(self.waiting).any(|function| self.of[function.index()].has_wide())
     }
 }
 

@@ -47,7 +47,7 @@ pub fn to_vf(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
 
 /// Fails if `function` has no CT buffer or does not read from it, which bounds the queue of messages to it.
 fn receives(guc: &GucState, function: Function) -> Result<(), Error> {
-    let channel = guc.clients.get(function).and_then(|client| client.channel.as_ref());
+    let channel = guc.scheduler.functions[function].client.channel.as_ref();
     match channel {
         None => Err(Error::CtbNotRegistered),
         Some(channel) if channel.waiting() >= MOST_WAITING => Err(Error::CtbFull),

@@ -12,10 +12,8 @@
 
 use crate::host::{FUNCTIONS, Function, MAX_VFS, functions};
 
-use super::share::{Priority, Share};
-
-/// The shares of all functions.
-pub type Shares = [Share; FUNCTIONS];
+use super::functions::Functions;
+use super::share::Priority;
 
 /// The current time of both clocks, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +27,8 @@ pub struct Moment {
 /// State of the turns at one engine.
 #[derive(Debug)]
 pub struct DeficitRoundRobin {
+    /// Index of the engine, for [`super::functions::GucFunction::credit`].
+    engine: usize,
     turn: Option<Function>,
     /// Function that occupies the engine and is charged.
     charged: Option<Function>,
@@ -36,8 +36,6 @@ pub struct DeficitRoundRobin {
     on: usize,
     /// Time up to which the credits are up to date.
     since: Moment,
-    /// Remaining credit of each function (ns); negative after an overrun.
-    credit: [i64; FUNCTIONS],
     /// Another function claims the engine too.
     contended: bool,
     /// The engine has been idle and unclaimed since `since`.
@@ -48,27 +46,30 @@ pub struct DeficitRoundRobin {
     served: u64,
 }
 
-impl Default for DeficitRoundRobin {
-    fn default() -> Self {
+impl DeficitRoundRobin {
+    /// Returns the state of an idle engine with this index.
+    pub fn new(engine: usize) -> Self {
         DeficitRoundRobin {
+            engine,
             turn: None,
             charged: None,
-            on: 0,
+            on: engine,
             since: Moment::default(),
-            credit: [0; FUNCTIONS],
             contended: false,
             idle: true,
             last: (MAX_VFS, MAX_VFS),
             served: 0,
         }
     }
-}
 
-impl DeficitRoundRobin {
+    fn credit<'f>(&self, all: &'f mut Functions, function: Function) -> &'f mut i64 {
+        &mut all[function].credit[self.engine]
+    }
+
     /// Records that `function` occupies the engine, or that the engine is idle. The function is charged by the engine
     /// time of the engine with index `on`, which is currently `time`.
-    pub fn occupy(&mut self, now: Moment, function: Option<Function>, on: usize, time: u64) {
-        self.charge(now);
+    pub fn occupy(&mut self, now: Moment, function: Option<Function>, (on, time): (usize, u64), all: &mut Functions) {
+        self.charge(now, all);
         self.charged = function;
         self.on = on;
         self.since.engine = time;
@@ -80,62 +81,58 @@ impl DeficitRoundRobin {
     }
 
     /// Starts a turn for a function on an engine that no other function claims.
-    pub fn enter(&mut self, now: Moment, function: Function, shares: &Shares) {
-        self.charge(now);
-        self.begin_turn(function, shares);
+    pub fn enter(&mut self, now: Moment, function: Function, all: &mut Functions) {
+        self.charge(now, all);
+        self.begin_turn(function, all);
         (self.contended, self.idle) = (false, false);
-        let credit = &mut self.credit[function.index()];
+        let quantum = signed(all[function].share.quantum);
+        let credit = self.credit(all, function);
         if *credit >= 0 {
-            *credit = signed(shares[function.index()].quantum);
+            *credit = quantum;
         }
     }
 
     /// Records that no other function claims the engine.
-    pub fn relax(&mut self, now: Moment) {
-        self.charge(now);
+    pub fn relax(&mut self, now: Moment, all: &mut Functions) {
+        self.charge(now, all);
         self.contended = false;
         self.idle = self.charged.is_none();
     }
 
-    /// Clears the deficit of a function, because its share has changed.
-    pub fn forgive(&mut self, function: Function) {
-        self.credit[function.index()] = 0;
-    }
-
     /// Selects the owner of the current turn among the functions that have work (`wants`) and those that keep their
     /// turns without work (`standing`); `None` if there are none.
-    pub fn turn(&mut self, now: Moment, wants: u64, standing: u64, shares: &Shares) -> Option<Function> {
+    pub fn turn(&mut self, now: Moment, wants: u64, standing: u64, all: &mut Functions) -> Option<Function> {
         if wants == 0 && self.charged.is_none() {
-            self.relax(now);
+            self.relax(now, all);
             return None;
         }
         if std::mem::take(&mut self.idle) {
-            self.drift(now, standing, shares);
+            self.drift(now, standing, all);
         }
-        self.charge(now);
+        self.charge(now, all);
         let claims = wants | standing;
         let own = self.turn.map_or(0, Function::bit);
         if claims & own == 0 {
-            self.end_turn();
+            self.end_turn(all);
         }
         let over = |function: Function| {
-            shares[function.index()].quantum != 0 && self.credit[function.index()] <= 0 && claims & !own != 0
+            all[function].share.quantum != 0 && all[function].credit[self.engine] <= 0 && claims & !own != 0
         };
         if self.turn.is_none_or(over) {
-            self.pass(claims, shares);
+            self.pass(claims, all);
         }
         self.contended = claims & !self.charged.or(self.turn).map_or(0, Function::bit) != 0;
         self.turn
     }
 
     /// Adopts the turn of another engine, owned by `lead`, because both engines share their turns.
-    pub fn follow(&mut self, now: Moment, lead: Option<Function>, contended: bool, shares: &Shares) {
-        self.charge(now);
+    pub fn follow(&mut self, now: Moment, lead: Option<Function>, contended: bool, all: &mut Functions) {
+        self.charge(now, all);
         (self.contended, self.idle) = (contended, false);
         if self.turn != lead {
-            self.end_turn();
+            self.end_turn(all);
             if let Some(function) = lead {
-                self.grant(function, shares);
+                self.grant(function, all);
             }
         }
     }
@@ -148,46 +145,46 @@ impl DeficitRoundRobin {
     /// Returns the remaining time of the turn, in ns from the time of the last call with a `now` argument. Returns
     /// `None` if no function waits for its end, if the quantum is unlimited, or if another function still occupies the
     /// engine.
-    pub fn left(&self, shares: &Shares) -> Option<u64> {
+    pub fn left(&self, all: &Functions) -> Option<u64> {
         let function =
             self.turn.filter(|turn| self.contended && self.charged.is_none_or(|charged| charged == *turn))?;
-        let left = u64::try_from(self.credit[function.index()]).unwrap_or(0);
-        (shares[function.index()].quantum != 0).then_some(left)
+        let left = u64::try_from(all[function].credit[self.engine]).unwrap_or(0);
+        (all[function].share.quantum != 0).then_some(left)
     }
 
-    fn charge(&mut self, now: Moment) {
+    fn charge(&mut self, now: Moment, all: &mut Functions) {
         let spent = signed(match self.charged {
             Some(_) => now.engine.saturating_sub(self.since.engine),
             None => now.card.saturating_sub(self.since.card),
         });
         self.since = now;
         let Some(function) = self.charged.or(self.turn) else { return };
-        let credit = &mut self.credit[function.index()];
+        let credit = self.credit(all, function);
         let left = credit.saturating_sub(spent);
         // A deficit arises only from time that another function claimed while the engine was occupied.
         let owes = self.contended && self.charged.is_some();
         *credit = if owes { left } else { left.max((*credit).min(0)) };
     }
 
-    fn end_turn(&mut self) {
+    fn end_turn(&mut self, all: &mut Functions) {
         if let Some(function) = self.turn.take() {
-            let credit = &mut self.credit[function.index()];
+            let credit = self.credit(all, function);
             *credit = (*credit).min(0);
         }
     }
 
     /// Adds a quantum to the function's credit and starts its turn; returns false if it is still in deficit.
-    fn grant(&mut self, function: Function, shares: &Shares) -> bool {
-        let quantum = signed(shares[function.index()].quantum);
-        let credit = &mut self.credit[function.index()];
+    fn grant(&mut self, function: Function, all: &mut Functions) -> bool {
+        let quantum = signed(all[function].share.quantum);
+        let credit = self.credit(all, function);
         *credit = credit.saturating_add(quantum).min(quantum);
         let paid = *credit > 0 || quantum == 0;
-        self.begin_turn(function, shares);
+        self.begin_turn(function, all);
         paid
     }
 
-    fn begin_turn(&mut self, function: Function, shares: &Shares) {
-        if shares[function.index()].priority == Priority::High {
+    fn begin_turn(&mut self, function: Function, all: &Functions) {
+        if all[function].share.priority == Priority::High {
             self.served |= function.bit();
             self.last.1 = function.0;
         } else {
@@ -199,11 +196,11 @@ impl DeficitRoundRobin {
 
     /// Starts the turn of the next function of `claims`. High-priority functions that have had no turn since the last
     /// turn of another priority take precedence; they are followed by one other function.
-    fn pass(&mut self, claims: u64, shares: &Shares) {
-        self.end_turn();
-        self.skip_rounds(claims, shares);
+    fn pass(&mut self, claims: u64, all: &mut Functions) {
+        self.end_turn(all);
+        self.skip_rounds(claims, all);
         let high = functions(claims)
-            .filter(|function| shares[function.index()].priority == Priority::High)
+            .filter(|function| all[*function].share.priority == Priority::High)
             .fold(0, |set, function| set | function.bit());
         // At least one function is within one quantum of its next turn, and each is tried once in two rounds.
         for _ in 0..2 * FUNCTIONS {
@@ -211,37 +208,38 @@ impl DeficitRoundRobin {
                 .or_else(|| next(claims & !high, self.last.0))
                 .or_else(|| next(high, self.last.1));
             match next {
-                Some(function) if !self.grant(function, shares) => {}
+                Some(function) if !self.grant(function, all) => {}
                 _ => return,
             }
         }
     }
 
     /// Skips the rounds in which all functions of `claims` are in deficit.
-    fn skip_rounds(&mut self, claims: u64, shares: &Shares) {
+    fn skip_rounds(&mut self, claims: u64, all: &mut Functions) {
         let rounds = functions(claims).map(|function| {
-            let (credit, quantum) = (self.credit[function.index()], shares[function.index()].quantum);
+            let (credit, quantum) = (all[function].credit[self.engine], all[function].share.quantum);
             credit.unsigned_abs().checked_div(quantum).filter(|_| credit < 0).unwrap_or(0)
         });
         let rounds = rounds.min().unwrap_or(0);
         for function in functions(claims).filter(|_| rounds > 0) {
-            let credit = &mut self.credit[function.index()];
-            *credit = credit.saturating_add(signed(shares[function.index()].quantum.saturating_mul(rounds)));
+            let quanta = signed(all[function].share.quantum.saturating_mul(rounds));
+            let credit = self.credit(all, function);
+            *credit = credit.saturating_add(quanta);
         }
     }
 
     /// Accounts for the turns that were kept while the engine was idle.
-    fn drift(&mut self, now: Moment, standing: u64, shares: &Shares) {
-        let round = functions(standing).fold(0u64, |sum, function| sum + shares[function.index()].quantum);
+    fn drift(&mut self, now: Moment, standing: u64, all: &mut Functions) {
+        let round = functions(standing).fold(0u64, |sum, function| sum + all[function].share.quantum);
         let elapsed = now.card.saturating_sub(self.since.card);
         self.since = now;
         let Some(mut elapsed) = elapsed.checked_rem(round) else {
-            self.end_turn();
+            self.end_turn(all);
             return;
         };
         for _ in 0..=FUNCTIONS {
             if let Some(function) = self.turn.filter(|turn| standing & turn.bit() != 0) {
-                let credit = &mut self.credit[function.index()];
+                let credit = self.credit(all, function);
                 let left = u64::try_from(*credit).unwrap_or(0);
                 if elapsed < left {
                     *credit -= signed(elapsed);
@@ -249,7 +247,7 @@ impl DeficitRoundRobin {
                 }
                 elapsed -= left;
             }
-            self.pass(standing, shares);
+            self.pass(standing, all);
         }
     }
 }
@@ -268,6 +266,7 @@ fn signed(ns: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guc::share::Share;
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
@@ -279,32 +278,32 @@ mod tests {
 
     /// Simulates one engine. The functions in `wants` always have work; `slow` is the preemption latency of each
     /// function. Returns the time used by each function in `until` ns.
-    fn run(shares: &Shares, wants: u64, slow: &[u64; FUNCTIONS], until: u64) -> [u64; FUNCTIONS] {
+    fn run(shares: &mut Functions, wants: u64, slow: &[u64; FUNCTIONS], until: u64) -> [u64; FUNCTIONS] {
         let standing = functions(u64::MAX)
-            .filter(|f| shares[f.index()].priority == Priority::Normal && shares[f.index()].quantum > 0)
+            .filter(|f| shares[*f].share.priority == Priority::Normal && shares[*f].share.quantum > 0)
             .fold(0, |set, f| set | f.bit());
-        let mut rotation = DeficitRoundRobin::default();
+        let mut rotation = DeficitRoundRobin::new(0);
         let mut used = [0; FUNCTIONS];
         let mut now = 0;
         while now < until {
             let turn = rotation.turn(at(now), wants, standing, shares).expect("no function owns the turn");
             let working = wants & turn.bit() != 0;
-            rotation.occupy(at(now), working.then_some(turn), 0, now);
+            rotation.occupy(at(now), working.then_some(turn), (0, now), shares);
             let end = rotation.left(shares).map_or(until, |left| now + left).max(now + 1);
             let gone = end + if working { slow[turn.index()] } else { 0 };
             used[turn.index()] += gone - now;
             now = end;
             rotation.turn(at(now), wants, standing, shares);
             now = gone;
-            rotation.occupy(at(now), None, 0, now);
+            rotation.occupy(at(now), None, (0, now), shares);
         }
         used
     }
 
-    fn shares(list: &[(usize, u64, Priority)]) -> Shares {
-        let mut shares = [Share::default(); FUNCTIONS];
+    fn shares(list: &[(u8, u64, Priority)]) -> Functions {
+        let mut shares = Functions::default();
         for (function, quantum, priority) in list {
-            shares[*function] = Share { quantum: *quantum, preemption_timeout: 0, priority: *priority };
+            shares[Function(*function)].share = Share { quantum: *quantum, preemption_timeout: 0, priority: *priority };
         }
         shares
     }
@@ -314,18 +313,19 @@ mod tests {
     /// Contract D.4: time is shared in proportion to the quanta; idle functions are skipped.
     #[test]
     fn by_quanta() {
-        let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 20 * MS, Priority::Low), (3, 10 * MS, Priority::Low)]);
-        let used = run(&shares, 0b0110, &AT_ONCE, 300 * MS);
+        let mut shares =
+            shares(&[(1, 10 * MS, Priority::Low), (2, 20 * MS, Priority::Low), (3, 10 * MS, Priority::Low)]);
+        let used = run(&mut shares, 0b0110, &AT_ONCE, 300 * MS);
         assert_eq!((used[1], used[2], used[3]), (100 * MS, 200 * MS, 0));
     }
 
     /// A function that leaves late is charged exactly for the overrun in its later turns.
     #[test]
     fn overrun_is_paid_back() {
-        let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
+        let mut shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
         let mut slow = AT_ONCE;
         slow[2] = 36 * MS;
-        let used = run(&shares, 0b0110, &slow, 10_000 * MS);
+        let used = run(&mut shares, 0b0110, &slow, 10_000 * MS);
         assert!(used[1].abs_diff(used[2]) <= 46 * MS, "{} {}", used[1], used[2]);
     }
 
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn idle_places_are_kept() {
         let list: Vec<_> = (1..=4).map(|f| (f, 10 * MS, Priority::Normal)).collect();
-        let used = run(&shares(&list), 0b10, &AT_ONCE, 400 * MS);
+        let used = run(&mut shares(&list), 0b10, &AT_ONCE, 400 * MS);
         assert_eq!(used[1], 100 * MS);
     }
 
@@ -341,15 +341,17 @@ mod tests {
     #[test]
     fn kept_places_pass_by_an_idle_engine() {
         let list: Vec<_> = (0..4).map(|f| (f, 10 * MS, Priority::Normal)).collect();
-        let shares = shares(&list);
-        let mut rotation = DeficitRoundRobin::default();
-        let turn = |rotation: &mut DeficitRoundRobin, ms| rotation.turn(at(ms * MS), 0b1111, 0b1111, &shares);
-        assert_eq!(turn(&mut rotation, 0), Some(Function(0)));
-        rotation.relax(at(5 * MS));
-        assert_eq!(turn(&mut rotation, 47), Some(Function(0)));
+        let mut shares = shares(&list);
+        let mut rotation = DeficitRoundRobin::new(0);
+        let turn = |rotation: &mut DeficitRoundRobin, shares: &mut Functions, ms| {
+            rotation.turn(at(ms * MS), 0b1111, 0b1111, shares)
+        };
+        assert_eq!(turn(&mut rotation, &mut shares, 0), Some(Function(0)));
+        rotation.relax(at(5 * MS), &mut shares);
+        assert_eq!(turn(&mut rotation, &mut shares, 47), Some(Function(0)));
         assert_eq!(rotation.left(&shares), Some(3 * MS));
-        rotation.relax(at(48 * MS));
-        assert_eq!(turn(&mut rotation, 75), Some(Function(3)));
+        rotation.relax(at(48 * MS), &mut shares);
+        assert_eq!(turn(&mut rotation, &mut shares, 75), Some(Function(3)));
         assert_eq!(rotation.left(&shares), Some(5 * MS), "75 ms is 5 ms into the fourth turn");
     }
 
@@ -358,57 +360,57 @@ mod tests {
     #[test]
     fn high_functions_come_next() {
         let list = [(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low), (3, 10 * MS, Priority::High)];
-        let used = run(&shares(&list), 0b1110, &AT_ONCE, 400 * MS);
+        let used = run(&mut shares(&list), 0b1110, &AT_ONCE, 400 * MS);
         assert_eq!((used[1], used[2], used[3]), (100 * MS, 100 * MS, 200 * MS));
     }
 
     /// A function that was alone on the engine for longer than its quantum is preempted immediately and has no deficit.
     #[test]
     fn alone_costs_nothing() {
-        let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
-        let mut rotation = DeficitRoundRobin::default();
-        rotation.enter(at(0), Function(1), &shares);
-        rotation.occupy(at(0), Some(Function(1)), 0, 0);
-        assert_eq!(rotation.turn(at(1000 * MS), 0b110, 0, &shares), Some(Function(2)));
-        rotation.occupy(at(1000 * MS), Some(Function(2)), 0, 1000 * MS);
-        assert_eq!(rotation.turn(at(1010 * MS), 0b110, 0, &shares), Some(Function(1)));
+        let mut shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
+        let mut rotation = DeficitRoundRobin::new(0);
+        rotation.enter(at(0), Function(1), &mut shares);
+        rotation.occupy(at(0), Some(Function(1)), (0, 0), &mut shares);
+        assert_eq!(rotation.turn(at(1000 * MS), 0b110, 0, &mut shares), Some(Function(2)));
+        rotation.occupy(at(1000 * MS), Some(Function(2)), (0, 1000 * MS), &mut shares);
+        assert_eq!(rotation.turn(at(1010 * MS), 0b110, 0, &mut shares), Some(Function(1)));
         assert_eq!(rotation.left(&shares), None, "the other function still occupies the engine");
-        rotation.occupy(at(1010 * MS), None, 0, 1010 * MS);
-        rotation.turn(at(1010 * MS), 0b110, 0, &shares);
+        rotation.occupy(at(1010 * MS), None, (0, 1010 * MS), &mut shares);
+        rotation.turn(at(1010 * MS), 0b110, 0, &mut shares);
         assert_eq!(rotation.left(&shares), Some(10 * MS));
     }
 
     /// K.5 EXEC_QUANTUM 0: a function without a quantum is not preempted.
     #[test]
     fn unlimited_quantum() {
-        let shares = shares(&[(1, 10 * MS, Priority::Low)]);
-        let mut rotation = DeficitRoundRobin::default();
-        assert_eq!(rotation.turn(at(0), 0b01, 0, &shares), Some(Function(0)));
-        rotation.occupy(at(0), Some(Function(0)), 0, 0);
-        assert_eq!(rotation.turn(at(100_000 * MS), 0b11, 0, &shares), Some(Function(0)));
-        assert_eq!(rotation.turn(at(100_001 * MS), 0b10, 0, &shares), Some(Function(1)));
+        let mut shares = shares(&[(1, 10 * MS, Priority::Low)]);
+        let mut rotation = DeficitRoundRobin::new(0);
+        assert_eq!(rotation.turn(at(0), 0b01, 0, &mut shares), Some(Function(0)));
+        rotation.occupy(at(0), Some(Function(0)), (0, 0), &mut shares);
+        assert_eq!(rotation.turn(at(100_000 * MS), 0b11, 0, &mut shares), Some(Function(0)));
+        assert_eq!(rotation.turn(at(100_001 * MS), 0b10, 0, &mut shares), Some(Function(1)));
     }
 
     /// Issue point 7 (c): a function with a context on the engine is charged in engine time. While the host does not
     /// run the engine's steps, it is not charged and keeps its turn. An idle turn is charged by the card's clock.
     #[test]
     fn a_turn_counts_engine_time() {
-        let shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Normal)]);
+        let mut shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Normal)]);
         let standing = Function(2).bit();
-        let mut rotation = DeficitRoundRobin::default();
-        assert_eq!(rotation.turn(at(0), 0b010, 0, &shares), Some(Function(1)));
-        rotation.occupy(at(0), Some(Function(1)), 5, 700 * MS);
+        let mut rotation = DeficitRoundRobin::new(0);
+        assert_eq!(rotation.turn(at(0), 0b010, 0, &mut shares), Some(Function(1)));
+        rotation.occupy(at(0), Some(Function(1)), (5, 700 * MS), &mut shares);
         assert_eq!(rotation.on(), 5);
         for (card, engine, turn, left) in [(500, 702, 1, Some(8 * MS)), (900, 709, 1, Some(MS)), (901, 710, 2, None)] {
             let now = Moment { card: card * MS, engine: engine * MS };
-            assert_eq!(rotation.turn(now, 0b010, standing, &shares), Some(Function(turn)), "after {card} ms");
+            assert_eq!(rotation.turn(now, 0b010, standing, &mut shares), Some(Function(turn)), "after {card} ms");
             assert_eq!(rotation.left(&shares), left, "after {card} ms");
         }
-        rotation.occupy(Moment { card: 901 * MS, engine: 710 * MS }, None, 5, 710 * MS);
+        rotation.occupy(Moment { card: 901 * MS, engine: 710 * MS }, None, (5, 710 * MS), &mut shares);
         let idle = |card: u64| Moment { card: card * MS, engine: 710 * MS };
-        assert_eq!(rotation.turn(idle(902), 0b010, standing, &shares), Some(Function(2)));
+        assert_eq!(rotation.turn(idle(902), 0b010, standing, &mut shares), Some(Function(2)));
         assert_eq!(rotation.left(&shares), Some(9 * MS));
-        assert_eq!(rotation.turn(idle(911), 0b010, standing, &shares), Some(Function(1)));
+        assert_eq!(rotation.turn(idle(911), 0b010, standing, &mut shares), Some(Function(1)));
     }
 
     proptest! {
@@ -418,18 +420,18 @@ mod tests {
         fn no_function_exceeds_its_share(
             list in prop::collection::vec((1u64..30, 0u64..200), 2..12),
         ) {
-            let mut shares = [Share::default(); FUNCTIONS];
+            let mut shares = Functions::default();
             let mut slow = AT_ONCE;
             let mut wants = 0;
             let mut sum = 0;
             for (n, (quantum, late)) in list.iter().enumerate() {
-                shares[n + 1].quantum = quantum * MS;
+                shares[functions(2 << n).next().unwrap()].share.quantum = quantum * MS;
                 slow[n + 1] = late * MS;
                 wants |= 1 << (n + 1);
                 sum += quantum;
             }
             let until = 4000 * MS;
-            let used = run(&shares, wants, &slow, until);
+            let used = run(&mut shares, wants, &slow, until);
             prop_assert!(used.iter().sum::<u64>() >= until);
             for (n, (quantum, late)) in list.iter().enumerate() {
                 let part = until * quantum / sum;

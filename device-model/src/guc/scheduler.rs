@@ -6,13 +6,12 @@ mod completion;
 mod dispatch;
 mod vf_quanta;
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry as Slot;
+use arctic_sriov::number::count;
 
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::execlist::descriptor::Descriptor;
 use crate::gt::Gt;
-use crate::host::{FUNCTIONS, Function, functions, ticks};
+use crate::host::{Function, functions, ticks};
 use crate::memory::{Gam, GuestMappings, Tlb};
 use crate::topology::{EngineClass, EngineId};
 use crate::trace::EventKind;
@@ -20,15 +19,14 @@ use crate::trace::EventKind;
 use super::activity::Activity;
 use super::ads::{Ads, MAX_LOGICAL};
 use super::capture::{Capture, Hung};
-use super::context::{Context, Home, Registration};
+use super::context::{Context, GucContextId, Home, Registration};
 use super::engine_slot::EngineSlot;
 use super::firmware::Firmware;
+use super::functions::{CLASSES, Functions};
 use super::hxg::{Error, Outgoing, Reply};
-use super::queue::{Entry, InstanceState, Instances, Queues, not_before};
+use super::queue::{Entry, InstanceState, Instances, not_before};
 use super::round_robin::{DeficitRoundRobin, Moment};
 use super::share::{Adverse, Priority, Share};
-
-const CLASSES: usize = EngineClass::BY_GUC.len();
 
 /// G2H: scheduling of a context was enabled or disabled.
 const SCHED_CONTEXT_MODE_DONE: u16 = 0x1002;
@@ -90,12 +88,6 @@ impl<'t> GucCtx<'t> {
         Moment { card: self.now, engine: self.gt.engine_clocks[rotation.on()].time() }
     }
 
-    /// Records that the engine of `rotation` now runs `function`, or is idle if `None`. The function is charged by the
-    /// engine time of `on`.
-    fn occupy(&self, rotation: &mut DeficitRoundRobin, function: Option<Function>, on: EngineId) {
-        rotation.occupy(self.moment(rotation), function, on.index(), self.time(on));
-    }
-
     /// Returns a [`Gam`] with the address spaces of `function`.
     pub fn gam(&mut self, function: Function) -> Gam<'_> {
         self.gt.memory.gam(function, self.views, self.tlb)
@@ -131,9 +123,8 @@ pub struct Tally {
 /// Scheduler state of one GuC boot.
 pub struct Scheduler {
     ads: Ads,
-    /// Registered contexts by global id: the PF's ids are used unchanged, a VF's are offset by the start of its range.
-    contexts: HashMap<u16, Context>,
-    queues: [Queues; CLASSES],
+    /// State of the functions, including their contexts and queues.
+    pub functions: Functions,
     slots: [EngineSlot; EngineId::COUNT],
     /// Turns of the functions on each engine.
     rotations: [DeficitRoundRobin; EngineId::COUNT],
@@ -141,16 +132,10 @@ pub struct Scheduler {
     rotating: [bool; CLASSES],
     /// Number of loads so far. Kept across boots, so that a report from an earlier boot does not match a current load.
     pub loads: u16,
-    shares: [Share; FUNCTIONS],
-    tallies: [Tally; FUNCTIONS],
     /// Whether the drivers' activity records contain the current shares.
     shares_told: bool,
     /// Functions (one bit each) that keep their turn without work.
     standing: u64,
-    /// Functions (one bit each) with contexts that must stay off the engines.
-    paused: u64,
-    /// Functions (one bit each) that have opted in to CAT error types.
-    cat_error_type: u64,
     /// Adverse events since they were last taken.
     pub adverse: Vec<(Function, Adverse)>,
     /// Compute contexts that wait to switch out must be released.
@@ -161,22 +146,17 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Creates a scheduler without contexts. `loads` continues from the last boot.
-    pub fn new(ads: Ads, firmware: &Firmware, loads: u16) -> Self {
+    /// Creates a scheduler without contexts. `functions` and `loads` continue from the last boot.
+    pub fn new(ads: Ads, firmware: &Firmware, functions: Functions, loads: u16) -> Self {
         Scheduler {
             ads,
-            contexts: HashMap::new(),
-            queues: Default::default(),
+            functions,
             slots: [EngineSlot::default(); EngineId::COUNT],
-            rotations: std::array::from_fn(|_| DeficitRoundRobin::default()),
+            rotations: std::array::from_fn(DeficitRoundRobin::new),
             rotating: [false; CLASSES],
             loads,
-            shares: [Share::default(); FUNCTIONS],
-            tallies: [Tally::default(); FUNCTIONS],
             shares_told: true,
             standing: 0,
-            paused: 0,
-            cat_error_type: 0,
             adverse: Vec::new(),
             hold_compute: firmware.holds_compute_switch_out(),
             capture: Capture::new(firmware.log(), ads.lists),
@@ -190,26 +170,30 @@ impl Scheduler {
         &self.slots[engine.index()]
     }
 
-    /// Returns the number of registered contexts.
+    /// Returns the number of registered contexts of all functions.
+    #[cfg(test)]
     pub fn contexts(&self) -> usize {
-        self.contexts.len()
+        self.functions.iter().map(|(_, function)| function.contexts.len()).sum()
     }
 
     /// Returns the counters of `function`.
     pub fn tally(&self, function: Function) -> Tally {
-        self.tallies[function.index()]
+        let function = &self.functions[function];
+        Tally {
+            contexts: count(function.contexts.len()),
+            engine_resets: function.engine_resets,
+            cat_errors: function.cat_errors,
+        }
     }
 
-    /// Returns the owner of the context loaded on an engine, and the owner's id of that context.
-    pub fn running(&self, engine: EngineId) -> Option<(Function, u16)> {
-        let slot = &self.slots[engine.index()];
-        let function = slot.occupant()?;
-        Some((function, self.contexts.get(&slot.context)?.local))
+    /// Returns the context loaded on an engine.
+    pub fn running(&self, engine: EngineId) -> Option<GucContextId> {
+        self.slots[engine.index()].context.filter(|_| self.slots[engine.index()].loaded)
     }
 
     /// Returns the functions (one bit each) with queued contexts.
     pub fn waiting(&self) -> u64 {
-        self.queues.iter().fold(0, |set, queues| set | queues.waiting())
+        self.functions.waiting_anywhere()
     }
 
     /// Returns whether any engine has a context loaded.
@@ -219,40 +203,36 @@ impl Scheduler {
 
     /// Returns whether no context of `function` is on an engine.
     pub fn quiet(&self, function: Function) -> bool {
-        !self.slots.iter().any(|slot| slot.loaded && slot.function == Some(function))
-    }
-
-    /// Sets whether CAT errors of `function` are reported with their type.
-    pub fn set_cat_error_type(&mut self, function: Function, told: bool) {
-        set_bit(&mut self.cat_error_type, function, told);
+        !self.slots.iter().any(|slot| slot.occupant() == Some(function))
     }
 
     /// Returns the share of `function`.
     pub fn share(&self, function: Function) -> Share {
-        self.shares[function.index()]
+        self.functions[function].share
     }
 
     /// Sets the share of `function`. If the quantum changes, its time deficit is cleared.
     pub fn set_share(&mut self, function: Function, share: Share) {
-        let before = std::mem::replace(&mut self.shares[function.index()], share);
+        let of = &mut self.functions[function];
+        let before = std::mem::replace(&mut of.share, share);
         if before.quantum != share.quantum {
-            self.rotations.iter_mut().for_each(|rotation| rotation.forgive(function));
+            of.credit = Default::default();
         }
         self.shares_changed();
     }
 
     fn shares_changed(&mut self) {
-        let stands = |share: &Share| share.priority == Priority::Normal && share.quantum != 0;
-        let shares = (0..).map(Function).zip(&self.shares);
+        let stands = |share: Share| share.priority == Priority::Normal && share.quantum != 0;
+        let standing = self.functions.iter().filter(|(_, of)| stands(of.share));
+        self.standing = standing.fold(0, |set, (function, _)| set | function.bit());
         self.shares_told = false;
-        self.standing = shares.filter(|(_, share)| stands(share)).fold(0, |set, (function, _)| set | function.bit());
     }
 
     /// Applies policy SCHED_IF_IDLE: if `strict`, every function keeps its turn in the rotation, even without work.
     /// Sets the priority of all functions to normal or low (xe: abi/guc_klvs_abi.h).
     pub fn set_strict(&mut self, strict: bool) {
         let priority = if strict { Priority::Normal } else { Priority::Low };
-        self.shares.iter_mut().for_each(|share| share.priority = priority);
+        self.functions.iter_mut().for_each(|(_, function)| function.share.priority = priority);
         self.shares_changed();
     }
 
@@ -261,46 +241,49 @@ impl Scheduler {
         self.ads.engine_reset_disabled = disabled;
     }
 
-    fn context(&mut self, id: u32) -> Result<(u16, &mut Context), Error> {
-        let id = u16::try_from(id).map_err(|_| Error::InvalidContextIndex)?;
-        self.contexts.get_mut(&id).map(|context| (id, context)).ok_or(Error::ContextNotRegistered)
+    fn context(&mut self, id: GucContextId) -> Result<&mut Context, Error> {
+        self.functions.context_mut(id).ok_or(Error::ContextNotRegistered)
     }
 
-    /// Returns the global id `id` if `function` has registered that context. Fails for contexts of other functions
-    /// (V13-036).
-    pub fn owned(&self, function: Function, id: u32) -> Result<u16, Error> {
-        let id = u16::try_from(id).map_err(|_| Error::InvalidContextIndex)?;
-        let own = self.contexts.get(&id).filter(|context| context.function == function && !context.deregistering);
+    /// Returns `id` if it is a registered context that is not being deregistered (V13-036).
+    pub fn owned(&self, id: GucContextId) -> Result<GucContextId, Error> {
+        let own = self.functions.context(id).filter(|context| !context.deregistering);
         own.map(|_| id).ok_or(Error::ContextNotRegistered)
     }
 
-    /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC for `ctx.function`. `id` is the context's global id;
-    /// `registration` contains the function's own id.
-    pub fn register(&mut self, ctx: &mut GucCtx<'_>, id: u16, registration: &Registration<'_>) -> Reply {
-        let function = ctx.function;
-        let context = registration.check(&mut ctx.own(), &self.ads.map, function)?;
+    /// Records that `engine` now runs `function`, or is idle if `None`. The function is charged by the engine time of
+    /// `on`.
+    fn occupy(&mut self, ctx: &GucCtx<'_>, engine: EngineId, function: Option<Function>, on: EngineId) {
+        let rotation = &mut self.rotations[engine.index()];
+        let now = ctx.moment(rotation);
+        rotation.occupy(now, function, (on.index(), ctx.time(on)), &mut self.functions);
+    }
+
+    /// REGISTER_CONTEXT and REGISTER_CONTEXT_MULTI_LRC for `ctx.function`, which is also the function of `id`.
+    pub fn register(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, registration: &Registration<'_>) -> Reply {
+        let context = registration.check(&mut ctx.own(), &self.ads.map)?;
         let wide = context.members.len() > 1;
-        match self.contexts.entry(id) {
-            Slot::Occupied(_) => return Err(Error::ContextAlreadyRegistered),
-            Slot::Vacant(slot) => slot.insert(context),
-        };
-        self.tallies[function.index()].contexts += 1;
+        // The PF's ids may lie in the range of a VF.
+        let used = self.functions.context(id).is_some() || self.functions.numbered(context.number).is_some();
+        if used {
+            return Err(Error::ContextAlreadyRegistered);
+        }
+        self.functions[id.function].contexts.insert(id.local, context);
         if wide {
-            self.adverse.push((function, Adverse::ParallelContext));
+            self.adverse.push((id.function, Adverse::ParallelContext));
         }
         Ok(0)
     }
 
     /// UPDATE_CONTEXT_POLICIES.
-    pub fn set_policies(&mut self, id: u32, list: &[u32]) -> Reply {
-        let (id, context) = self.context(id)?;
+    pub fn set_policies(&mut self, id: GucContextId, list: &[u32]) -> Reply {
+        let context = self.context(id)?;
         let before = context.policies.priority;
         context.policies.update(list)?;
-        let (class, priority) = (usize::from(context.class.guc()), context.policies.priority);
+        let (class, priority) = (context.class, context.policies.priority);
         if context.home == Home::Queued && priority != before {
-            let function = context.function;
-            self.queues[class].look(function, |queue| {
-                if let Some(entry) = queue.remove(id) {
+            self.functions.queue(id.function, class, |queue| {
+                if let Some(entry) = queue.remove(id.local) {
                     queue.push(priority, entry);
                 }
             });
@@ -309,14 +292,14 @@ impl Scheduler {
     }
 
     /// SCHED_CONTEXT_MODE_SET: the host is notified on completion.
-    pub fn set_mode(&mut self, ctx: &mut GucCtx<'_>, id: u32, enable: bool) -> Reply {
-        let (id, context) = self.context(id)?;
+    pub fn set_mode(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, enable: bool) -> Reply {
+        let context = self.context(id)?;
         if context.disabling || context.deregistering {
             return Err(Error::PendingAction);
         }
         context.enabled = enable;
         if enable {
-            ctx.tell(context.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(context.local), 1]));
+            ctx.tell(id.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id.local), 1]));
             self.look(ctx, id);
             return Ok(0);
         }
@@ -326,15 +309,15 @@ impl Scheduler {
     }
 
     /// SCHED_CONTEXT: the context may have new work.
-    pub fn submit(&mut self, ctx: &mut GucCtx<'_>, id: u32) -> Reply {
-        let (id, _) = self.context(id)?;
+    pub fn submit(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) -> Reply {
+        self.context(id)?;
         self.look(ctx, id);
         Ok(0)
     }
 
     /// DEREGISTER_CONTEXT: the host is notified on completion.
-    pub fn deregister(&mut self, ctx: &mut GucCtx<'_>, id: u32) -> Reply {
-        let (id, context) = self.context(id)?;
+    pub fn deregister(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) -> Reply {
+        let context = self.context(id)?;
         if context.deregistering {
             return Err(Error::PendingAction);
         }
@@ -344,17 +327,12 @@ impl Scheduler {
         Ok(0)
     }
 
-    /// Returns the function that registered the context with global id `id`.
-    pub fn owner(&self, id: u32) -> Option<Function> {
-        self.contexts.get(&u16::try_from(id).ok()?).map(|context| context.function)
-    }
-
     /// Stops the running contexts of `function` immediately and drops all of its contexts. No messages are sent for
     /// them, because the driver or the PF has discarded them (V13-121).
     pub fn drop_function(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
         for engine in EngineId::all() {
             let slot = self.slots[engine.index()];
-            if slot.function != Some(function) {
+            if slot.function() != Some(function) {
                 continue;
             }
             if slot.loaded {
@@ -362,54 +340,35 @@ impl Scheduler {
             }
             self.slots[engine.index()] = EngineSlot::default();
         }
-        let queues = &mut self.queues;
-        self.contexts.retain(|id, context| {
-            let keep = context.function != function;
-            if !keep && context.home == Home::Queued {
-                queues[usize::from(context.class.guc())].look(function, |queue| queue.remove(*id));
-            }
-            keep
-        });
-        self.tallies[function.index()].contexts = 0;
-        set_bit(&mut self.paused, function, false);
-        set_bit(&mut self.cat_error_type, function, false);
+        self.functions.drop_contexts(function);
+        self.functions[function].paused = false;
+        self.functions[function].client.cat_error_type = false;
     }
 
     /// Requests preemption of the contexts of `function` and keeps them off the engines. [`Scheduler::quiet`] returns
     /// true once they have left.
     pub fn pause(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
-        set_bit(&mut self.paused, function, true);
-        for (id, context) in self.contexts.iter_mut().filter(|(_, context)| context.function == function) {
-            if context.home == Home::Queued {
-                self.queues[usize::from(context.class.guc())].look(function, |queue| queue.remove(*id));
-                context.home = Home::Rest;
-            }
-        }
+        self.functions[function].paused = true;
+        self.functions.unqueue(function);
         for engine in EngineId::all() {
-            let slot = self.slots[engine.index()];
-            if slot.function == Some(function) {
-                let own = self.contexts.get(&slot.context).map_or(0, |context| context.policies.preemption_timeout);
-                let timeout = match self.share(function).preemption_timeout {
-                    0 => own,
-                    timeout => timeout,
-                };
-                self.ask_to_leave(ctx, slot.context, timeout);
-            }
+            let Some(context) = self.slots[engine.index()].context.filter(|id| id.function == function) else {
+                continue;
+            };
+            let own = self.functions.context(context).map_or(0, |context| context.policies.preemption_timeout);
+            let timeout = match self.share(function).preemption_timeout {
+                0 => own,
+                timeout => timeout,
+            };
+            self.ask_to_leave(ctx, context, timeout);
         }
     }
 
     /// Allows the contexts of `function` to run again.
     pub fn resume(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
-        set_bit(&mut self.paused, function, false);
-        let of = |(id, context): (&u16, &Context)| (context.function == function).then_some(*id);
-        let mut contexts: Vec<u16> = self.contexts.iter().filter_map(of).collect();
-        contexts.sort_unstable();
-        for id in contexts {
-            self.go_on(ctx, id, ctx.now);
+        self.functions[function].paused = false;
+        let contexts: Vec<u16> = self.functions[function].contexts.keys().copied().collect();
+        for local in contexts {
+            self.go_on(ctx, GucContextId { function, local }, ctx.now);
         }
     }
-}
-
-fn set_bit(set: &mut u64, function: Function, on: bool) {
-    *set = *set & !function.bit() | if on { function.bit() } else { 0 };
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State and step execution of the running GuC kernel.
 
-use std::ops::Range;
-
 use arctic_sriov::number::byte;
 
 use crate::engine::EngineReport;
@@ -14,11 +12,14 @@ use super::Step;
 use super::action;
 use super::ads::Ads;
 use super::adverse::{Adverse, Kind};
+use super::client::Client;
 pub use super::client::Counters;
-use super::client::{Clients, State};
+use super::client::State;
+use super::context::GucContextId;
 use super::control;
 use super::doorbell::{self, DoorbellTable};
 use super::firmware::Firmware;
+use super::functions::{Functions, GucFunction};
 use super::hxg::{Error, MAX_DWORDS, Outgoing, Reply, Type, action as action_of};
 use super::provisioning::{Scheduling, VgtPolicy};
 use super::scheduler::{GucCtx, Scheduler};
@@ -50,49 +51,39 @@ enum Served {
     Blocked,
 }
 
-/// GGTT range of each function.
-pub type Granted = [Range<u64>; FUNCTIONS];
-
 /// State kept across GuC resets.
+#[derive(Default)]
 pub struct PersistentState {
     /// [`Scheduler::loads`].
     pub loads: u16,
-    /// [`GucState::granted`].
-    pub granted: Box<Granted>,
-}
-
-impl Default for PersistentState {
-    fn default() -> Self {
-        PersistentState { loads: 0, granted: Box::new([const { 0..0 }; FUNCTIONS]) }
-    }
+    /// State of the functions, as after a boot.
+    pub functions: Functions,
 }
 
 /// State of one boot of the GuC.
 pub struct GucState {
     /// The loaded firmware.
     pub firmware: Firmware,
-    /// Contexts and engines.
+    /// The functions with their contexts, and the engines.
     pub scheduler: Scheduler,
-    /// State of each function that uses the GuC.
-    pub clients: Clients,
     /// Policies that apply to all functions.
     pub policy: VgtPolicy,
     /// Doorbells and the contexts assigned to them.
     pub doorbells: DoorbellTable,
-    /// Counters of adverse events caused by VFs.
+    /// Sample period of adverse events.
     pub adverse: Adverse,
     /// Share of the compute engines while a render engine is busy: quantum in ms and percent.
     pub render_compute_yield: Option<(u32, u32)>,
     /// Request counters of all functions.
     pub counters: Counters,
-    /// GGTT range last assigned to each VF. Kept across boots, because the VF's GGTT entries survive a GuC reset.
-    pub granted: Box<Granted>,
     /// No PF driver is present, and the card acts as the PF.
     pub builtin_pf: bool,
     /// Functions that may have requests in their CT buffer, one bit each.
     pub pending: u64,
     /// Functions with pending TLB invalidations.
     pub invalidating: u64,
+    /// VFs in the state [`State::Paused`] for which PAUSE_DONE has not been sent.
+    pausing: u64,
     /// Functions with unsent messages.
     unsent: u64,
     /// Functions with new messages for which the memory-based interrupt could not be written.
@@ -101,7 +92,6 @@ pub struct GucState {
     unread: u64,
     /// Next function to serve.
     next: u8,
-    complaints: Box<[u8; FUNCTIONS]>,
     slpc: Slpc,
     log_control: u32,
 }
@@ -113,20 +103,18 @@ impl GucState {
             firmware,
             doorbells: DoorbellTable::boot(&gt.doorbells),
             adverse: Adverse::default(),
-            scheduler: Scheduler::new(ads, &firmware, persistent.loads),
-            clients: Clients::default(),
+            scheduler: Scheduler::new(ads, &firmware, persistent.functions, persistent.loads),
             policy: VgtPolicy::default(),
             render_compute_yield: None,
             counters: Counters::default(),
-            granted: persistent.granted,
             builtin_pf: false,
             pending: 0,
             invalidating: 0,
+            pausing: 0,
             unsent: 0,
             untold: 0,
             unread: 0,
             next: 0,
-            complaints: Box::new([0; FUNCTIONS]),
             slpc: Slpc::default(),
             log_control: 0,
         }
@@ -134,7 +122,12 @@ impl GucState {
 
     /// Returns the state to keep for the next boot.
     pub fn persistent(self) -> PersistentState {
-        PersistentState { loads: self.scheduler.loads, granted: self.granted }
+        PersistentState { loads: self.scheduler.loads, functions: self.scheduler.functions.next_boot() }
+    }
+
+    /// Returns the state of `function`.
+    pub fn of(&mut self, function: Function) -> &mut GucFunction {
+        &mut self.scheduler.functions[function]
     }
 
     /// Drops the contexts, doorbells and CT buffers of the requesting function; keeps its configuration
@@ -142,7 +135,7 @@ impl GucState {
     pub fn soft_reset(&mut self, ctx: &mut GucCtx<'_>) {
         self.scheduler.drop_function(ctx, ctx.function);
         self.doorbells.release_function(&ctx.gt.doorbells, ctx.function);
-        self.clients.of(ctx.function).reset();
+        self.of(ctx.function).client = Client::default();
         for set in [&mut self.pending, &mut self.unsent, &mut self.untold, &mut self.unread] {
             *set &= !ctx.function.bit();
         }
@@ -151,7 +144,7 @@ impl GucState {
 
     /// Passes the configured share of `function` to the scheduler.
     pub fn share(&mut self, function: Function) {
-        let Scheduling { exec_quantum_ms, preempt_timeout_us, priority } = self.clients.of(function).config.scheduling;
+        let Scheduling { exec_quantum_ms, preempt_timeout_us, priority } = self.of(function).config.scheduling;
         let share = Share {
             quantum: u64::from(exec_quantum_ms) * 1_000_000,
             preemption_timeout: u64::from(preempt_timeout_us) * 1000,
@@ -163,7 +156,7 @@ impl GucState {
     /// Counts an adverse event caused by `function`, and reports it to the PF if the threshold is exceeded (contract
     /// D.10).
     pub fn note(&mut self, ctx: &mut GucCtx<'_>, function: Function, kind: Kind) {
-        if let Some(message) = self.adverse.note(function, kind, ctx.now) {
+        if let Some(message) = self.adverse.note(&mut self.scheduler.functions, function, kind, ctx.now) {
             ctx.tell(Function::PF, message);
         }
     }
@@ -193,24 +186,37 @@ impl GucState {
         Ok(0)
     }
 
-    /// Returns the global id of context `local` of `function`. A VF's ids map to the VF's own range, so it cannot
-    /// address contexts of other functions (contract C.5, F.1).
-    pub fn global_id(&self, function: Function, local: u32) -> Result<u32, Error> {
-        if !function.is_vf() {
-            return Ok(local);
-        }
-        let quota = self.clients.get(function).map(|client| client.config.contexts);
-        let id = quota.and_then(|quota| quota.global(local)).ok_or(Error::InvalidContextIndex)?;
-        match self.scheduler.owner(id) {
-            Some(owner) if owner != function => Err(Error::InvalidContextIndex),
-            _ => Ok(id),
-        }
+    /// Returns context `local` of `function`, which need not be registered. Fails if the function may not use this id:
+    /// the ids of a VF are limited to its range (contract C.5, F.1).
+    pub fn context_id(&self, function: Function, local: u32) -> Result<GucContextId, Error> {
+        self.context_number(function, local)?;
+        let local = u16::try_from(local).map_err(|_| Error::InvalidContextIndex)?;
+        Ok(GucContextId { function, local })
+    }
+
+    /// Returns the number ([`Context::number`](super::context::Context::number)) of context `local` of `function`.
+    pub fn context_number(&self, function: Function, local: u32) -> Result<u16, Error> {
+        let functions = &self.scheduler.functions;
+        let number = match function.is_vf() {
+            true => functions[function].config.contexts.global(local),
+            false => Some(local),
+        };
+        let number = number.and_then(|number| u16::try_from(number).ok()).ok_or(Error::InvalidContextIndex)?;
+        // The PF's ids may lie in the range of a VF.
+        let of_pf = function.is_vf() && functions[Function::PF].contexts.contains_key(&number);
+        if of_pf { Err(Error::InvalidContextIndex) } else { Ok(number) }
     }
 
     /// Returns the VFs (one bit each) that are being paused and for which PAUSE_DONE has not been sent.
     pub fn pausing(&self) -> u64 {
-        let pausing = self.clients.iter().filter(|(_, client)| client.state == State::Paused { told: false });
-        pausing.fold(0, |set, (vf, _)| set | vf.bit())
+        self.pausing
+    }
+
+    /// Sets the state of `function`.
+    pub fn set_state(&mut self, function: Function, state: State) {
+        self.of(function).state = state;
+        let pausing = state == State::Paused { told: false };
+        self.pausing = self.pausing & !function.bit() | if pausing { function.bit() } else { 0 };
     }
 
     /// Runs one step: handles engine reports and host requests, then schedules.
@@ -248,16 +254,14 @@ impl GucState {
     /// Writes queued messages to the CT buffers. Returns the functions with new messages.
     pub fn send(&mut self, ctx: &mut GucCtx<'_>) -> Step {
         for (function, message) in ctx.out.drain(..) {
-            if let Some(client) = self.clients.get_mut(function)
-                && let Some(channel) = &mut client.channel
-            {
+            if let Some(channel) = &mut self.scheduler.functions[function].client.channel {
                 channel.post(message);
                 self.unsent |= function.bit();
             }
         }
         let mut step = Step::default();
         for function in functions(self.unsent | self.untold) {
-            let Some(client) = self.clients.get_mut(function) else { continue };
+            let client = &mut self.scheduler.functions[function].client;
             let Some(channel) = &mut client.channel else {
                 self.unsent &= !function.bit();
                 self.untold &= !function.bit();
@@ -316,15 +320,15 @@ impl GucState {
 
     /// Executes requests from the CT buffer of `function`.
     fn take_requests(&mut self, ctx: &mut GucCtx<'_>, function: Function) -> Served {
-        let Some(client) = self.clients.get_mut(function) else { return Served::Empty };
-        if client.state != State::Running || ctx.gt.memory.is_emptying(function) {
+        let of = &mut self.scheduler.functions[function];
+        if of.state != State::Running || ctx.gt.memory.is_emptying(function) {
             return Served::Empty;
         }
         self.unread &= !function.bit();
-        if client.channel.as_ref().is_some_and(|channel| channel.waiting() > 0) {
+        if of.client.channel.as_ref().is_some_and(|channel| channel.waiting() > 0) {
             return Served::Blocked;
         }
-        let Some(mut channel) = client.channel.take() else { return Served::Empty };
+        let Some(mut channel) = of.client.channel.take() else { return Served::Empty };
         let mut room = [0; MAX_DWORDS];
         let before = channel.h2g.offset();
         let mut served = Served::More;
@@ -350,7 +354,7 @@ impl GucState {
         if channel.broken() && served == Served::Empty && before != channel.h2g.offset() {
             self.complain(function, format_args!("CT buffers are corrupt"));
         }
-        self.clients.of(function).channel = Some(channel);
+        self.of(function).client.channel = Some(channel);
         served
     }
 
@@ -395,12 +399,12 @@ impl GucState {
     /// Updates the request counters of `function`.
     pub fn count(&mut self, function: Function, note: impl Fn(&mut Counters)) {
         note(&mut self.counters);
-        note(&mut self.clients.of(function).counters);
+        note(&mut self.of(function).counters);
     }
 
     /// Logs a problem with a request of `function`. The number of messages is limited.
     pub fn complain(&mut self, function: Function, what: std::fmt::Arguments<'_>) {
-        let complaints = &mut self.complaints[function.index()];
+        let complaints = &mut self.of(function).complaints;
         if *complaints < if function.is_vf() { VF_COMPLAINTS } else { COMPLAINTS } {
             *complaints += 1;
             log::warn!("GuC, function {}: {what}", function.0);

@@ -23,7 +23,7 @@ impl Scheduler {
         if !slot.loaded || slot.ticket != report.load.context {
             return;
         }
-        let id = slot.context;
+        let Some(id) = slot.context else { return };
         match report.outcome {
             Outcome::More => {}
             Outcome::Waiting | Outcome::Spinning => {
@@ -36,13 +36,16 @@ impl Scheduler {
             Outcome::Halted(_) if slot.stuck => {}
             Outcome::Halted(halt) => {
                 if let Halt::Fault(fault) = halt {
-                    log::debug!("context {id} on {}: {fault:?}", report.engine.info().name);
-                    if let Some(context) = self.contexts.get(&id) {
-                        let payload = [u32::from(context.local), CAT_ERROR_TYPE_UNKNOWN];
-                        let len = if self.cat_error_type & context.function.bit() != 0 { 2 } else { 1 };
-                        self.adverse.push((context.function, Adverse::CatError));
-                        self.tallies[context.function.index()].cat_errors += 1;
-                        ctx.tell(context.function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
+                    let GucContextId { function, local } = id;
+                    let engine = report.engine.info().name;
+                    log::debug!("context {local} of function {} on {engine}: {fault:?}", function.0);
+                    if self.functions.context(id).is_some() {
+                        let of = &mut self.functions[function];
+                        of.cat_errors += 1;
+                        let payload = [u32::from(local), CAT_ERROR_TYPE_UNKNOWN];
+                        let len = if of.client.cat_error_type { 2 } else { 1 };
+                        self.adverse.push((function, Adverse::CatError));
+                        ctx.tell(function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
                     }
                 }
                 // A bug in the device model leaves the engine empty, so there is no context to preserve.
@@ -61,10 +64,10 @@ impl Scheduler {
         if !self.hold_compute || engine.info().class != EngineClass::Compute {
             return;
         }
-        let context = self.contexts.get(&slot.context);
-        if let Some(context) = context
+        if let Some(id) = slot.context
+            && let Some(context) = self.functions.context(id)
             && let Some(member) = context.members.get(usize::from(slot.member))
-            && member.release_switch_out(&mut ctx.gam(context.function)) == Ok(true)
+            && member.release_switch_out(&mut ctx.gam(id.function)) == Ok(true)
         {
             self.slots[engine.index()].waiting = false;
             ctx.engines.set_runnable(engine, true);
@@ -78,9 +81,9 @@ impl Scheduler {
         let eligible_at = if pauses { ctx.now.saturating_add(WAIT_PAUSE) } else { ctx.now };
         slot.loaded = false;
         slot.waiting = false;
-        let (id, member) = (slot.context, usize::from(slot.member));
+        let (Some(id), member) = (slot.context, usize::from(slot.member)) else { return };
         self.emptied(ctx, engine);
-        let Some(context) = self.contexts.get_mut(&id) else { return };
+        let Some(context) = self.functions.context_mut(id) else { return };
         if let Some(member) = context.members.get_mut(member) {
             member.loaded = false;
             member.ready |= unfinished;
@@ -94,9 +97,9 @@ impl Scheduler {
     }
 
     pub(super) fn emptied(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
-        ctx.occupy(&mut self.rotations[engine.index()], None, engine);
+        self.occupy(ctx, engine, None, engine);
         let tick = ticks(ctx.now);
-        self.activity.switch(&mut ctx.gam(Function::PF), engine, None, tick);
+        self.activity.switch(&mut ctx.gam(Function::PF), &mut self.functions, (engine, None), tick);
     }
 
     pub(super) fn reset_engine(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
@@ -112,16 +115,16 @@ impl Scheduler {
     }
 
     /// Captures the state of the engines on which a context is loaded.
-    pub(super) fn note_state(&self, ctx: &mut GucCtx<'_>, id: u16) {
+    pub(super) fn note_state(&self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         // The log and its lists belong to the PF, and the PF driver only searches them for its own contexts.
-        let Some(context) = self.contexts.get(&id).filter(|context| !context.function.is_vf()) else { return };
+        let Some(context) = self.functions.context(id).filter(|_| !id.function.is_vf()) else { return };
         let on = |engine: &EngineId| {
             let slot = &self.slots[engine.index()];
-            slot.loaded && slot.context == id
+            slot.loaded && slot.context == Some(id)
         };
         let hung = EngineId::all().filter(on).filter_map(|engine| {
             let member = context.members.get(usize::from(self.slots[engine.index()].member))?;
-            Some(Hung { engine, lrca: low(member.descriptor) & !0xfff, context: u32::from(id) })
+            Some(Hung { engine, lrca: low(member.descriptor) & !0xfff, context: u32::from(id.local) })
         });
         let hung: Vec<Hung> = hung.collect();
         if let Some(status) = self.capture.write(ctx.gt, &mut ctx.gam(Function::PF), &hung) {
@@ -131,12 +134,11 @@ impl Scheduler {
 
     /// Resets the engines on which a context is loaded. The context is not scheduled again until the host enables it
     /// (i915: guc_context_replay).
-    pub(super) fn reset_context(&mut self, ctx: &mut GucCtx<'_>, id: u16) {
+    pub(super) fn reset_context(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         self.note_state(ctx, id);
-        let Some(context) = self.contexts.get_mut(&id) else { return };
+        let Some(context) = self.functions.context_mut(id) else { return };
         context.enabled = false;
         let (class, home, width) = (context.class, context.home, context.members.len());
-        let (function, local) = (context.function, context.local);
         for member in &mut context.members {
             member.loaded = false;
             member.ready = false;
@@ -150,9 +152,9 @@ impl Scheduler {
                 }
             }
         }
-        self.adverse.push((function, Adverse::EngineReset));
-        self.tallies[function.index()].engine_resets += 1;
-        ctx.tell(function, Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(local)]));
+        self.adverse.push((id.function, Adverse::EngineReset));
+        self.functions[id.function].engine_resets += 1;
+        ctx.tell(id.function, Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(id.local)]));
         self.settle(ctx, id, ctx.now);
     }
 
@@ -163,9 +165,10 @@ impl Scheduler {
                 continue;
             }
             let slot = self.slots[engine.index()];
+            let Some(id) = slot.context else { continue };
             let there = ctx.engines.lock(engine).loaded().is_some_and(|load| load.context == slot.ticket);
             if there {
-                self.reset_context(ctx, slot.context);
+                self.reset_context(ctx, id);
             } else {
                 // The context has left the engine, and its report is pending.
                 self.slots[engine.index()].leave_by = None;

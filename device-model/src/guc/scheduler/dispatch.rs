@@ -7,19 +7,19 @@ use super::*;
 
 impl Scheduler {
     /// Checks whether a context has new work. If so, notifies its engines or queues it.
-    pub(super) fn look(&mut self, ctx: &mut GucCtx<'_>, id: u16) {
-        let Some(context) = self.contexts.get_mut(&id) else { return };
+    pub(super) fn look(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
+        let Some(context) = self.functions.context_mut(id) else { return };
         if !context.enabled {
             return;
         }
         if let Some(work_queue) = context.work_queue {
-            work_queue.consume(&mut ctx.gam(context.function), context.local, &context.members);
+            work_queue.consume(&mut ctx.gam(id.function), id.local, &context.members);
         }
         for at in 0..context.members.len() {
             let member = &mut context.members[at];
             if !member.loaded {
                 // If the context image cannot be read, there is nothing to run.
-                member.ready |= member.ring_has_work(&mut ctx.gam(context.function)).unwrap_or(false);
+                member.ready |= member.ring_has_work(&mut ctx.gam(id.function)).unwrap_or(false);
                 continue;
             }
             let Home::Placed(base) = context.home else { continue };
@@ -38,66 +38,59 @@ impl Scheduler {
     }
 
     /// Queues a context that has work, or loads it if it already holds its engines.
-    pub(super) fn go_on(&mut self, ctx: &mut GucCtx<'_>, id: u16, eligible_at: u64) {
-        let Some(context) = self.contexts.get_mut(&id) else { return };
-        let paused = self.paused & context.function.bit() != 0;
-        if paused || !context.enabled || !context.members.iter().any(|member| member.ready) {
+    pub(super) fn go_on(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, eligible_at: u64) {
+        let of = &mut self.functions[id.function];
+        let Some(context) = of.contexts.get_mut(&id.local) else { return };
+        if of.paused || !context.enabled || !context.members.iter().any(|member| member.ready) {
             return;
         }
         match context.home {
             Home::Queued => {}
             Home::Rest => {
                 context.home = Home::Queued;
-                let entry = Entry { context: id, mask: context.mask, width: byte(context.members.len()), eligible_at };
-                let (function, priority) = (context.function, context.policies.priority);
-                self.queues[usize::from(context.class.guc())].look(function, |queue| queue.push(priority, entry));
+                let (mask, width) = (context.mask, byte(context.members.len()));
+                let entry = Entry { context: id.local, mask, width, eligible_at };
+                let (class, priority) = (context.class, context.policies.priority);
+                self.functions.queue(id.function, class, |queue| queue.push(priority, entry));
             }
             Home::Placed(base) => self.load(ctx, id, base),
         }
     }
 
     /// Loads the members that have work onto the engines that the context holds.
-    pub(super) fn load(&mut self, ctx: &mut GucCtx<'_>, id: u16, base: u8) {
-        let Some(context) = self.contexts.get_mut(&id) else { return };
-        let leaving = (0..context.members.len()).any(|at| {
-            let engine = self.ads.map.engine(context.class, usize::from(base) + at);
-            engine.is_some_and(|engine| self.slots[engine.index()].leaving)
-        });
-        if leaving {
+    pub(super) fn load(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, base: u8) {
+        let Some(context) = self.functions.context(id) else { return };
+        let (class, width, number, quantum) =
+            (context.class, context.members.len(), context.number, context.policies.quantum);
+        let map = self.ads.map;
+        let engine_of = |at| map.engine(class, usize::from(base) + at);
+        let leaving = |engine: EngineId| self.slots[engine.index()].leaving;
+        if (0..width).any(|at| engine_of(at).is_some_and(leaving)) {
             return;
         }
-        for at in 0..context.members.len() {
-            let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
+        for at in 0..width {
+            let Some(engine) = engine_of(at) else { continue };
             let slot = &mut self.slots[engine.index()];
             if !slot.held {
-                let function = Some(context.function);
-                let slice_end = match context.policies.quantum {
+                let slice_end = match quantum {
                     0 => None,
                     quantum => Some(ctx.time(engine).saturating_add(quantum)),
                 };
-                *slot = EngineSlot {
-                    context: id,
-                    function,
-                    member: byte(at),
-                    held: true,
-                    slice_end,
-                    ..EngineSlot::default()
-                };
+                let context = Some(id);
+                *slot = EngineSlot { context, member: byte(at), held: true, slice_end, ..EngineSlot::default() };
             }
-            let member = &mut context.members[at];
-            if member.loaded || !member.ready {
-                continue;
-            }
+            let member = self.functions.context_mut(id).and_then(|context| context.members.get_mut(at));
+            let Some(member) = member.filter(|member| !member.loaded && member.ready) else { continue };
             self.loads = self.loads.wrapping_add(1);
-            let ticket = u32::from(self.loads) << 16 | u32::from(id);
+            let ticket = u32::from(self.loads) << 16 | u32::from(number);
             slot.ticket = ticket;
             slot.loaded = true;
             member.loaded = true;
             member.ready = false;
             // The engine's status words contain the function's own id of the context (V8-031, V8-060).
             let (low, count) = (low(member.descriptor), (self.loads & 0xff) as u8);
-            let descriptor = Descriptor::named(low, context.local, count, context.function.0).0;
-            let load = Load { function: context.function, submitter: Submitter::Guc, context: ticket, descriptor };
+            let descriptor = Descriptor::named(low, id.local, count, id.function.0).0;
+            let load = Load { function: id.function, submitter: Submitter::Guc, context: ticket, descriptor };
             let mut streamer = ctx.engines.lock(engine);
             if streamer.loaded().is_some() {
                 // A submitter other than the scheduler has loaded a context on this engine.
@@ -106,21 +99,22 @@ impl Scheduler {
             streamer.load(ctx.gt, load);
             ctx.engines.set_runnable(engine, true);
             drop(streamer);
-            ctx.occupy(&mut self.rotations[engine.index()], Some(context.function), engine);
-            let (who, tick) = ((context.function, u32::from(id)), ticks(ctx.now));
-            self.activity.switch(&mut ctx.gam(Function::PF), engine, Some(who), tick);
+            let (loaded, tick) = ((id.function, u32::from(number)), ticks(ctx.now));
+            self.occupy(ctx, engine, Some(id.function), engine);
+            self.activity.switch(&mut ctx.gam(Function::PF), &mut self.functions, (engine, Some(loaded)), tick);
         }
     }
 
     /// Removes a context from the queue, or requests its preemption. Completes immediately if the context is on no
     /// engine.
-    pub(super) fn take_off(&mut self, ctx: &mut GucCtx<'_>, id: u16) {
-        let Some(context) = self.contexts.get_mut(&id) else { return };
+    pub(super) fn take_off(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
+        let Some(context) = self.functions.context_mut(id) else { return };
         match context.home {
             Home::Rest => {}
             Home::Queued => {
-                self.queues[usize::from(context.class.guc())].look(context.function, |queue| queue.remove(id));
                 context.home = Home::Rest;
+                let class = context.class;
+                self.functions.queue(id.function, class, |queue| queue.remove(id.local));
             }
             Home::Placed(_) => {
                 let timeout = context.policies.preemption_timeout;
@@ -131,8 +125,8 @@ impl Scheduler {
     }
 
     /// Requests preemption of a context on all of its engines within `timeout` ns of engine time (0: no limit).
-    pub(super) fn ask_to_leave(&mut self, ctx: &mut GucCtx<'_>, id: u16, timeout: u64) {
-        let Some(context) = self.contexts.get(&id) else { return };
+    pub(super) fn ask_to_leave(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, timeout: u64) {
+        let Some(context) = self.functions.context(id) else { return };
         let Home::Placed(base) = context.home else { return };
         for at in 0..context.members.len() {
             let Some(engine) = self.ads.map.engine(context.class, usize::from(base) + at) else { continue };
@@ -156,8 +150,8 @@ impl Scheduler {
 
     /// Releases the engines of a context that is no longer loaded on any engine, and sends the notifications that the
     /// host waits for.
-    pub(super) fn settle(&mut self, ctx: &mut GucCtx<'_>, id: u16, eligible_at: u64) {
-        let Some(context) = self.contexts.get_mut(&id) else { return };
+    pub(super) fn settle(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, eligible_at: u64) {
+        let Some(context) = self.functions.context_mut(id) else { return };
         if context.members.iter().any(|member| member.loaded) {
             return;
         }
@@ -170,16 +164,15 @@ impl Scheduler {
             context.home = Home::Rest;
         }
         if std::mem::take(&mut context.disabling) {
-            ctx.tell(context.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(context.local), 0]));
+            ctx.tell(id.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id.local), 0]));
         }
         if context.deregistering {
+            let class = context.class;
             if context.home == Home::Queued {
-                self.queues[usize::from(context.class.guc())].look(context.function, |queue| queue.remove(id));
+                self.functions.queue(id.function, class, |queue| queue.remove(id.local));
             }
-            let (function, local) = (context.function, context.local);
-            self.contexts.remove(&id);
-            self.tallies[function.index()].contexts -= 1;
-            ctx.tell(function, Outgoing::event(DEREGISTER_CONTEXT_DONE, &[u32::from(local)]));
+            self.functions[id.function].contexts.remove(&id.local);
+            ctx.tell(id.function, Outgoing::event(DEREGISTER_CONTEXT_DONE, &[u32::from(id.local)]));
             return;
         }
         self.go_on(ctx, id, eligible_at);

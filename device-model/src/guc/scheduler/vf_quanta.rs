@@ -18,7 +18,7 @@ impl Scheduler {
     pub fn schedule(&mut self, ctx: &mut GucCtx<'_>) -> Option<u64> {
         self.expire(ctx);
         if !std::mem::replace(&mut self.shares_told, true) {
-            self.activity.set_shares(&mut ctx.gam(Function::PF), &self.shares);
+            self.activity.set_shares(&mut ctx.gam(Function::PF), &mut self.functions);
         }
         let mut next = None;
         for class in EngineClass::BY_GUC {
@@ -29,14 +29,13 @@ impl Scheduler {
     }
 
     fn share_out(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
-        let at = usize::from(class.guc());
-        let queued = self.queues[at].waiting();
+        let queued = self.functions.waiting(class);
         if queued == 0 && self.standing == 0 {
             // No context is queued for this class, and no function keeps its turn without work.
             self.relax(ctx, class);
             return None;
         }
-        let seated = self.engines_of(class).filter_map(|(_, engine)| self.slots[engine.index()].function);
+        let seated = self.engines_of(class).filter_map(|(_, engine)| self.slots[engine.index()].function());
         let present = seated.fold(queued, |set, function| set | function.bit());
         let rivals = if present == 0 { 0 } else { present | self.standing };
         if rivals.count_ones() > 1 {
@@ -59,20 +58,19 @@ impl Scheduler {
             return;
         }
         for (_, engine) in self.engines_of(class) {
+            self.occupy(ctx, engine, self.slots[engine.index()].occupant(), engine);
             let rotation = &mut self.rotations[engine.index()];
-            ctx.occupy(rotation, self.slots[engine.index()].occupant(), engine);
-            rotation.relax(ctx.moment(rotation));
+            rotation.relax(ctx.moment(rotation), &mut self.functions);
         }
     }
 
     /// Schedules a class for which several functions compete, or in which functions keep their turns without work.
     fn take_turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
-        let at = usize::from(class.guc());
-        self.rotating[at] = true;
-        let wide = self.queues[at].has_wide() || self.engines_of(class).any(|(_, engine)| self.has_wide(engine));
+        self.rotating[usize::from(class.guc())] = true;
+        let wide = self.functions.has_wide(class) || self.engines_of(class).any(|(_, engine)| self.has_wide(engine));
         let (turns, mut next) = self.turns(ctx, class, wide);
         self.oust(ctx, class, &turns);
-        for function in functions(self.queues[at].waiting()) {
+        for function in functions(self.functions.waiting(class)) {
             let places = self.places_of(ctx, class, &turns, function);
             if places.iter().any(|place| *place != InstanceState::Absent) {
                 next = earlier(next, self.fill(ctx, class, function, &places, false));
@@ -81,8 +79,8 @@ impl Scheduler {
         if self.standing == 0 {
             self.fill_unclaimed(ctx, class, &turns);
         }
-        for function in functions(self.queues[at].waiting()) {
-            next = earlier(next, self.queues[at].look(function, |queue| queue.wakes_at()));
+        for function in functions(self.functions.waiting(class)) {
+            next = earlier(next, self.functions.queue(function, class, |queue| queue.wakes_at()));
         }
         if wide {
             self.charge_late_leavers(ctx, class);
@@ -93,23 +91,22 @@ impl Scheduler {
     /// Returns whether a parallel context holds the engine.
     fn has_wide(&self, engine: EngineId) -> bool {
         let slot = &self.slots[engine.index()];
-        slot.held && self.contexts.get(&slot.context).is_some_and(|context| context.members.len() > 1)
+        slot.held && self.context_on(slot).is_some_and(|context| context.members.len() > 1)
     }
 
     /// Ends turns that are over and starts the next ones. Also returns the time by which the turns must be checked
     /// again.
     fn turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, together: bool) -> (Turns, Option<u64>) {
         let mut wants = [0u64; MAX_LOGICAL];
-        let queues = &mut self.queues[usize::from(class.guc())];
-        for function in functions(queues.waiting()) {
-            let reach = queues.look(function, |queue| queue.reach(ctx.now));
+        for function in functions(self.functions.waiting(class)) {
+            let reach = self.functions.queue(function, class, |queue| queue.reach(ctx.now));
             for (_, wants) in wants.iter_mut().enumerate().filter(|(logical, _)| reach >> logical & 1 != 0) {
                 *wants |= function.bit();
             }
         }
         for (logical, engine) in self.engines_of(class) {
             let slot = &self.slots[engine.index()];
-            if let Some(function) = slot.function.filter(|_| slot.works(ctx.engines.waiting(engine))) {
+            if let Some(function) = slot.function().filter(|_| slot.works(ctx.engines.waiting(engine))) {
                 wants[logical] |= function.bit();
             }
         }
@@ -120,13 +117,13 @@ impl Scheduler {
             let rotation = &mut self.rotations[engine.index()];
             let now = ctx.moment(rotation);
             if let Some((owner, contended)) = lead {
-                rotation.follow(now, owner, contended, &self.shares);
+                rotation.follow(now, owner, contended, &mut self.functions);
                 turns[logical] = owner;
                 continue;
             }
             let wants = if together { wants.iter().fold(0, |all, set| all | set) } else { wants[logical] };
-            turns[logical] = rotation.turn(now, wants, self.standing, &self.shares);
-            next = earlier(next, rotation.left(&self.shares).map(|left| not_before(ctx.now, left)));
+            turns[logical] = rotation.turn(now, wants, self.standing, &mut self.functions);
+            next = earlier(next, rotation.left(&self.functions).map(|left| not_before(ctx.now, left)));
             lead = together.then_some((turns[logical], rotation.contended()));
         }
         (turns, next)
@@ -136,12 +133,12 @@ impl Scheduler {
     fn oust(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
         for (logical, engine) in self.engines_of(class) {
             let slot = self.slots[engine.index()];
-            let (Some(function), Some(owner)) = (slot.function, turns[logical]) else { continue };
-            if function != owner && !slot.ousted {
-                self.ask_to_leave(ctx, slot.context, self.share(function).preemption_timeout);
+            let (Some(context), Some(owner)) = (slot.context, turns[logical]) else { continue };
+            if context.function != owner && !slot.ousted {
+                self.ask_to_leave(ctx, context, self.share(context.function).preemption_timeout);
                 for (_, engine) in self.engines_of(class) {
                     let other = &mut self.slots[engine.index()];
-                    other.ousted |= other.held && other.context == slot.context;
+                    other.ousted |= other.held && other.context == Some(context);
                 }
             }
         }
@@ -151,7 +148,7 @@ impl Scheduler {
     fn places_of(&self, ctx: &GucCtx<'_>, class: EngineClass, turns: &Turns, function: Function) -> Instances {
         std::array::from_fn(|logical| {
             let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
-            match self.slots[engine.index()].function {
+            match self.slots[engine.index()].function() {
                 _ if turns[logical] != Some(function) => InstanceState::Absent,
                 Some(other) if other != function => InstanceState::Leaving,
                 _ => self.place(ctx, class, logical),
@@ -159,10 +156,15 @@ impl Scheduler {
         })
     }
 
+    /// Returns the context that holds an engine, or was loaded on it last.
+    fn context_on(&self, slot: &EngineSlot) -> Option<&Context> {
+        self.functions.context(slot.context?)
+    }
+
     fn place(&self, ctx: &GucCtx<'_>, class: EngineClass, logical: usize) -> InstanceState {
         let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
         let slot = &self.slots[engine.index()];
-        self.contexts.get(&slot.context).map_or(InstanceState::Free, |context| {
+        self.context_on(slot).map_or(InstanceState::Free, |context| {
             slot.place(context.policies.priority, ctx.engines.waiting(engine), ctx.time(engine))
         })
     }
@@ -177,27 +179,27 @@ impl Scheduler {
         places: &Instances,
         fresh: bool,
     ) -> Option<u64> {
-        let plan = self.queues[usize::from(class.guc())].look(function, |queue| queue.plan(places, ctx.now));
+        let plan = self.functions.queue(function, class, |queue| queue.plan(places, ctx.now));
         for (entry, base) in plan.loads() {
             for at in (0..usize::from(entry.width)).filter(|_| fresh) {
                 if let Some(engine) = self.ads.map.engine(class, base + at) {
                     let rotation = &mut self.rotations[engine.index()];
-                    rotation.enter(ctx.moment(rotation), function, &self.shares);
+                    rotation.enter(ctx.moment(rotation), function, &mut self.functions);
                 }
             }
-            if let Some(context) = self.contexts.get_mut(&entry.context) {
+            let id = GucContextId { function, local: entry.context };
+            if let Some(context) = self.functions.context_mut(id) {
                 let base = byte(base);
                 context.home = Home::Placed(base);
-                self.load(ctx, entry.context, base);
+                self.load(ctx, id, base);
             }
         }
         for (_, engine) in self.engines_of(class).filter(|(logical, _)| plan.leave >> logical & 1 != 0) {
-            let slot = self.slots[engine.index()];
-            let timeout = self.contexts.get(&slot.context).map_or(0, |context| context.policies.preemption_timeout);
-            self.ask_to_leave(ctx, slot.context, timeout);
+            let Some(id) = self.slots[engine.index()].context else { continue };
+            let timeout = self.functions.context(id).map_or(0, |context| context.policies.preemption_timeout);
+            self.ask_to_leave(ctx, id, timeout);
         }
-        let at = usize::from(class.guc());
-        if self.queues[at].waiting() & function.bit() == 0 {
+        if self.functions.waiting(class) & function.bit() == 0 {
             return plan.deadline;
         }
         // A context that was just loaded also has a time slice, and queued contexts wait for the end of that slice.
@@ -210,8 +212,7 @@ impl Scheduler {
 
     /// Loads contexts onto engines that no function claims, so that they can recheck the condition that they wait for.
     fn fill_unclaimed(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
-        let at = usize::from(class.guc());
-        for function in functions(self.queues[at].waiting()) {
+        for function in functions(self.functions.waiting(class)) {
             let places = std::array::from_fn(|logical| match turns[logical] {
                 None if self.place(ctx, class, logical) == InstanceState::Free => InstanceState::Free,
                 _ => InstanceState::Absent,
@@ -230,10 +231,10 @@ impl Scheduler {
         if let Some((_, lead)) = self.engines_of(class).next() {
             // A late context on another engine is charged in that engine's time.
             let (charged, on) = match late {
-                Some((_, engine)) => (slot(engine).function, engine),
+                Some((_, engine)) => (slot(engine).function(), engine),
                 None => (slot(lead).occupant(), lead),
             };
-            ctx.occupy(&mut self.rotations[lead.index()], charged, on);
+            self.occupy(ctx, lead, charged, on);
         }
     }
 }

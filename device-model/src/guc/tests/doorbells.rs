@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::doorbell::{PAGE_BYTES, Page, Ring, Route, WINDOW};
+use crate::guc::context::GucContextId;
 use crate::guc::hxg::Error;
 
 const FAILURE: u32 = 0xe000_0000;
@@ -102,8 +103,9 @@ fn another_functions_context_is_refused() {
     let mut host = Host::up();
     host.idle(5);
     let state = host.guc.state.as_mut().unwrap();
-    assert_eq!(state.scheduler.owned(Function::PF, 5), Ok(5));
-    assert_eq!(state.scheduler.owned(Function(1), 5), Err(Error::ContextNotRegistered));
+    let context = |function| GucContextId { function, local: 5 };
+    assert!(state.scheduler.owned(context(Function::PF)).is_ok());
+    assert_eq!(state.scheduler.owned(context(Function(1))), Err(Error::ContextNotRegistered));
 }
 
 /// V13-119, contract B.6: a doorbell is disarmed by deregistering its context, CLIENT_SOFT_RESET, FLR, and a reset of
@@ -149,15 +151,17 @@ fn flr_disarms() {
 #[test]
 fn rings_of_a_vf_are_counted() {
     use crate::guc::adverse::Kind;
-    use crate::guc::doorbell::Quota;
+    use crate::guc::provisioning::Quota;
 
     const VF: Function = Function(1);
     let mut host = Host::up();
     let state = host.guc.state.as_mut().unwrap();
-    state.adverse.set_period(1000);
-    state.adverse.set_threshold(VF, Kind::Doorbell, 2);
-    state.doorbells.set_quota(&host.gt.doorbells, VF, Quota::new(8, 1).unwrap());
-    state.doorbells.allocate(&host.gt.doorbells, VF, 1024, (0, page(0))).unwrap();
+    let functions = &mut state.scheduler.functions;
+    state.adverse.set_period(functions, 1000);
+    functions[VF].config.thresholds[Kind::Doorbell as usize] = 2;
+    functions[VF].config.doorbells = Quota { begin: 8, count: 1 };
+    let context = GucContextId { function: VF, local: 0 };
+    state.doorbells.allocate(&host.gt.doorbells, functions, context, (0, page(0))).unwrap();
     for told in [false, false, true, false] {
         for _ in 0..10 {
             host.ring_doorbell(VF, 0);

@@ -355,8 +355,8 @@ fn a_vf_may_not_do_what_is_the_pfs() {
     }
     assert_eq!(rig.request(VF1, 0x1234, &[]), FAILURE | 0x30);
     assert_eq!(rig.host.request(0x5103, &[1, 0x0000_0001]), FAILURE | 0x302);
-    assert_eq!(rig.host.guc.client(Function(1)).unwrap().counters.failed, 9);
-    assert_eq!(rig.host.guc.client(Function(2)).unwrap().counters.failed, 0);
+    assert_eq!(rig.host.guc.function(Function(1)).unwrap().counters.failed, 9);
+    assert_eq!(rig.host.guc.function(Function(2)).unwrap().counters.failed, 0);
 }
 
 /// Contract C.5, F.1, V13-036, V13-037: a VF's context ids start at 0, and it cannot address contexts of other
@@ -441,7 +441,7 @@ fn messages_to_a_deaf_vf_do_not_pile_up() {
     assert!(refused > 100, "{refused}");
     rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
     rig.step();
-    assert_eq!(rig.host.guc.client(Function(1)).unwrap().counters.done, 11, "the mailbox only");
+    assert_eq!(rig.host.guc.function(Function(1)).unwrap().counters.done, 11, "the mailbox only");
     assert!(rig.host.deadline.is_some(), "the GuC retries");
 }
 
@@ -454,12 +454,12 @@ fn a_storm_does_not_starve_others() {
     }
     assert_eq!(rig.request(VF2, 0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1, "in the first step");
     assert_eq!(rig.host.request(0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1);
-    assert!(rig.host.guc.client(Function(1)).unwrap().counters.done < 100);
+    assert!(rig.host.guc.function(Function(1)).unwrap().counters.done < 100);
     assert_eq!(rig.host.deadline, Some(rig.host.clock.now()), "the next step is due immediately");
     for _ in 0..20 {
         rig.step();
     }
-    assert_eq!(rig.host.guc.client(Function(1)).unwrap().counters.done, 311);
+    assert_eq!(rig.host.guc.function(Function(1)).unwrap().counters.done, 311);
 }
 
 /// Contract C.1 step 1a: VF_RESET drops the state that the VF has set up, but keeps its configuration.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Time sharing of the engines among functions, with real command streamers and a manual clock.
 
-use super::turns::{Bench, MS, global, image};
+use super::turns::{Bench, MS, id, image};
 use super::*;
 use crate::engine::blank_image;
 use crate::guc::share::Priority;
@@ -223,7 +223,7 @@ fn a_waiting_context_yields_its_timeslice() {
     assert!(used[1] > 350 * MS, "{} of 400 ms", used[1] / MS);
     bench.poke(cell, 7);
     bench.work(start + 440 * MS, 100_000, &[Loop::Works; 64]);
-    bench.with(2, |scheduler, turn| scheduler.set_mode(turn, u32::from(global(2, 0)), false)).unwrap();
+    bench.with(2, |scheduler, turn| scheduler.set_mode(turn, id(2, 0), false)).unwrap();
     let head = bench.with(2, |_, turn| turn.own().read_u32(Space::Ggtt, image(2, 0, 0) + 0x1014)).unwrap();
     assert_eq!(head, 64, "it continued after the wait");
 }
@@ -321,7 +321,8 @@ fn engine_activity_of_functions() {
     for (function, quantum) in [(0, 64 * MS), (1, 32 * MS), (2, 32 * MS)] {
         bench.share(function, quantum, 8 * MS, Priority::Low);
     }
-    bench.with(0, |scheduler, turn| scheduler.activity.set_functions(&mut turn.own(), 3, metadata, records)).unwrap();
+    let buffers = (3, metadata, records);
+    bench.with(0, |s, turn| s.activity.set_functions(&mut turn.own(), &s.functions, buffers)).unwrap();
     let peek = |bench: &mut Bench, at| bench.with(0, |_, turn| turn.own().read_u32(Space::Ggtt, at)).unwrap();
     let record = |function: u64| records + function * 0x2000 + 3 * 32 * 16;
     bench.step();
@@ -365,17 +366,17 @@ fn tallies() {
     bench.start(1, 5, EngineClass::Render, 1);
     bench.step();
     let (bcs, rcs) = (engine_named("bcs0"), engine_named("rcs0"));
-    assert_eq!(bench.scheduler.running(bcs), Some((Function(1), 4)));
+    assert_eq!(bench.scheduler.running(bcs), Some(id(1, 4)));
     // Busy time uses the card's clock, even while the host does not run the engines' steps.
     bench.clock.advance(2 * MS);
     let now = bench.gt.timestamp();
-    assert_eq!(bench.scheduler.activity.busy(Function(1), rcs, now), 2 * 19_200, "also while it runs");
+    assert_eq!(bench.scheduler.functions[Function(1)].activity.busy(rcs, now), 2 * 19_200, "also while it runs");
     bench.end("rcs0", Outcome::Halted(Halt::Fault(FAULT)));
     bench.step();
     let tally = bench.scheduler.tally(Function(1));
     assert_eq!((tally.contexts, tally.engine_resets, tally.cat_errors), (2, 1, 1));
     assert_eq!(bench.scheduler.running(rcs), None);
-    bench.with(1, |scheduler, turn| scheduler.deregister(turn, u32::from(global(1, 5)))).unwrap();
+    bench.with(1, |scheduler, turn| scheduler.deregister(turn, id(1, 5))).unwrap();
     assert_eq!(bench.scheduler.tally(Function(1)).contexts, 1);
     bench.with(0, |scheduler, turn| scheduler.drop_function(turn, Function(1)));
     let tally = bench.scheduler.tally(Function(1));
@@ -393,7 +394,7 @@ fn own_policies_do_not_stretch_a_turn() {
             bench.share(function, 4 * MS, MS, Priority::Low);
         }
         bench.register(1, 0, EngineClass::Copy, 1, 1);
-        let id = u32::from(global(1, 0));
+        let id = id(1, 0);
         bench.scheduler.set_policies(id, &[0x2001_0001, 0, 0x2002_0001, 0, 0x2003_0001, 0]).unwrap();
         bench.endless(1, 0, 0, Loop::Never);
         bench.enable(1, 0, 1);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use vm_memory::VolatileSlice;
 
 use super::*;
-use crate::guc::context::Registration;
+use crate::guc::context::{GucContextId, Registration};
 use crate::guc::scheduler::Scheduler;
 use crate::guc::share::{Adverse, Priority, Share};
 use crate::host::{Dma, DmaFault, DmaView, FUNCTIONS};
@@ -89,8 +89,8 @@ pub(super) struct Bench {
     out: Vec<(Function, Outgoing)>,
 }
 
-pub(super) fn global(function: u8, local: u16) -> u16 {
-    u16::from(function) * CONTEXTS + local
+pub(super) fn id(function: u8, local: u16) -> GucContextId {
+    GucContextId { function: Function(function), local }
 }
 
 /// GGTT address of the image of the context's `member`.
@@ -138,9 +138,9 @@ impl Bench {
         let work_queue = if width > 1 { (queue, queue + 0x400, 0x400) } else { (0, 0, 0) };
         let class = u32::from(class.guc());
         self.with(function, |scheduler, ctx| {
-            let registration =
-                Registration { id: u32::from(local), class, mask, work_queue, descriptors: &descriptors };
-            scheduler.register(ctx, global(function, local), &registration).unwrap();
+            let number = u16::from(function) * CONTEXTS + local;
+            let registration = Registration { number, class, mask, work_queue, descriptors: &descriptors };
+            scheduler.register(ctx, id(function, local), &registration).unwrap();
         });
     }
 
@@ -149,7 +149,7 @@ impl Bench {
         for member in 0..width {
             self.poke(image(function, local, member) + 0x1000 + 7 * 4, 64);
         }
-        let id = u32::from(global(function, local));
+        let id = id(function, local);
         self.with(function, |scheduler, ctx| scheduler.set_mode(ctx, id, true)).unwrap();
     }
 
@@ -199,7 +199,7 @@ impl Bench {
     }
 }
 
-/// V13-036, contract B.8: the scheduler uses global context ids; messages to the hosts contain their own ids.
+/// V13-036, contract B.8: functions may use equal context ids; messages to the hosts contain their own ids.
 #[test]
 fn messages_carry_local_ids() {
     let mut bench = Bench::new();
@@ -208,7 +208,7 @@ fn messages_carry_local_ids() {
     assert_eq!(bench.runs("bcs0"), Some((1, 3)));
     let load = bench.engines.lock(engine_named("bcs0")).loaded().unwrap();
     assert_eq!(load.function, Function(1), "V13-037: the load contains the function");
-    bench.scheduler.set_cat_error_type(Function(1), true);
+    bench.scheduler.functions[Function(1)].client.cat_error_type = true;
     bench.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
     assert_eq!(bench.step(), [(1, vec![0x9000_6000, 3, 0xdead_beef]), (1, vec![0x9000_1008, 3])]);
     let adverse = std::mem::take(&mut bench.scheduler.adverse);
@@ -217,7 +217,7 @@ fn messages_carry_local_ids() {
     bench.step();
     bench.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
     assert_eq!(bench.step(), [(2, vec![0x9000_6000, 3]), (2, vec![0x9000_1008, 3])], "this function did not opt in");
-    bench.with(1, |scheduler, ctx| scheduler.deregister(ctx, u32::from(global(1, 3)))).unwrap();
+    bench.with(1, |scheduler, ctx| scheduler.deregister(ctx, id(1, 3))).unwrap();
     assert_eq!(bench.step(), [(1, vec![0x9000_4600, 3])]);
 }
 
@@ -332,12 +332,11 @@ const SHARED: [&str; 4] = ["vcs0", "vcs2", "vecs0", "vecs1"];
 
 impl Bench {
     fn act(&mut self, act: Act) {
-        let id = |function: u8, local: u16| u32::from(global(function, local));
         match act {
             Act::Start { function, local, class, wide } => {
                 let class = [EngineClass::VideoDecode, EngineClass::VideoEnhance][class];
                 let width = if wide { 2 } else { 1 };
-                if self.scheduler.owner(id(function, local)).is_none() {
+                if self.scheduler.functions.context(id(function, local)).is_none() {
                     self.register(function, local, class, if wide { 0b01 } else { 0b11 }, width);
                     self.enable(function, local, width);
                 }
@@ -376,7 +375,10 @@ impl Bench {
         for engine in SHARED {
             let id = engine_named(engine);
             let (loaded, known) = (self.runs(engine), self.scheduler.running(id));
-            assert!(loaded.is_none() || known.is_none() || known.map(|(f, local)| (f.0, local)) == loaded, "{engine}");
+            assert!(
+                loaded.is_none() || known.is_none() || known.map(|c| (c.function.0, c.local)) == loaded,
+                "{engine}"
+            );
         }
     }
 }

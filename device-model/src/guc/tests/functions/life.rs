@@ -273,7 +273,7 @@ fn card_without_pf_driver() {
     // Replace them by the ranges that the test drivers (`Rig`) use.
     let state = rig.host.guc.state.as_mut().unwrap();
     for vf in [VF1, VF2] {
-        let config = &mut state.clients.of(vf.function()).config;
+        let config = &mut state.of(vf.function()).config;
         (config.ggtt_start, config.ggtt_size) = (vf.base(), RAM as u64);
     }
     for vf in [VF1, VF2] {
