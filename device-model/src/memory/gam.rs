@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Graphics address translation and memory access for one step, on behalf of one function. All accesses of the engines
-//! and the GuC use it.
+//! and the GuC use it. Several threads may execute a step: each has a [`Gam`] and a TLB, and all share the step's guest
+//! mappings.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -36,6 +37,20 @@ impl<'m> Gam<'m> {
     /// Creates the manager for one step; `tlb` must have caught up with the invalidation epoch.
     pub(super) fn new(memory: &'m Memory, views: &'m GuestMappings<'m>, function: Function, tlb: &'m mut Tlb) -> Self {
         Gam { memory, views, function, tlb }
+    }
+
+    /// Creates the memory access of a worker: another thread that executes a part of the same step, for the same
+    /// function and with the same guest mappings. Each worker needs a TLB of its own, which is flushed if the engine's
+    /// TLB has been flushed for any reason since the worker's last part ([`Tlb::follow`]). The engine's lock must be held
+    /// until the last worker has finished: then everything that waits for a step boundary waits for the workers too.
+    ///
+    /// A flush during the step ([`Gam::flush_tlb`]) does not affect workers that have already been created.
+    pub fn for_worker<'w>(&self, tlb: &'w mut Tlb) -> Gam<'w>
+    where
+        'm: 'w,
+    {
+        tlb.follow(self.tlb);
+        Gam { memory: self.memory, views: self.views, function: self.function, tlb }
     }
 
     /// The function on whose behalf accesses are made.

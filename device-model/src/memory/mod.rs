@@ -16,10 +16,9 @@ pub mod storage;
 mod tests;
 pub mod tlb;
 
-use std::cell::OnceCell;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arctic_sriov::gate::lmtt::{self, Lmtt, LmttFault};
 use vm_memory::{Bytes, VolatileSlice};
@@ -156,9 +155,10 @@ impl Memory {
         &self.ggtt
     }
 
-    /// Cache of guest mappings for one step; must not be held beyond the end of the step.
+    /// Cache of guest mappings for one step and all threads that execute parts of it; must not be held beyond the end
+    /// of the step.
     pub fn views(&self) -> GuestMappings<'_> {
-        GuestMappings { dma: &*self.dma, taken: [const { OnceCell::new() }; FUNCTIONS] }
+        GuestMappings { dma: &*self.dma, taken: [const { OnceLock::new() }; FUNCTIONS] }
     }
 
     /// Returns whether accesses to `function`'s guest memory may send a request to its client
@@ -173,7 +173,8 @@ impl Memory {
         self.epoch.invalidate();
     }
 
-    /// Creates the memory access for one step on behalf of `function`. `views` comes from [`Memory::views`].
+    /// Creates the memory access for one step on behalf of `function`. `views` comes from [`Memory::views`]. Further
+    /// threads of the same step use [`Gam::for_worker`].
     pub fn gam<'m>(&'m self, function: Function, views: &'m GuestMappings<'m>, tlb: &'m mut Tlb) -> Gam<'m> {
         tlb.catch_up(self.epoch.now(), function);
         Gam::new(self, views, function, tlb)
@@ -407,10 +408,11 @@ impl Memory {
     }
 }
 
-/// Guest mappings by function; each is acquired on first use in a step and kept alive until the step ends.
+/// Guest mappings by function; each is acquired on first use in a step and kept alive until the step ends. The threads
+/// that execute a step share them, so the step cannot end before its last thread has.
 pub struct GuestMappings<'m> {
     dma: &'m dyn Dma,
-    taken: [OnceCell<Arc<dyn DmaView>>; FUNCTIONS],
+    taken: [OnceLock<Arc<dyn DmaView>>; FUNCTIONS],
 }
 
 impl GuestMappings<'_> {

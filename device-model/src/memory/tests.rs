@@ -218,6 +218,48 @@ fn invalidation_drops_cached_pages() {
     assert_eq!((at(0x70_0000), at(0x50_0000)), (2, 3));
 }
 
+/// What the threads of a step share, and what each of them receives, can be used from several threads.
+#[test]
+fn workers_can_share_a_step() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Memory>();
+    shared::<GuestMappings<'_>>();
+    shared::<Tlb>();
+    shared::<Gam<'_>>();
+}
+
+/// Contract E.3: a worker's cached translations do not outlive an invalidation, a flush of the engine's TLB (a context
+/// is loaded, or a command flushes), or a change of the function.
+#[test]
+fn a_worker_drops_what_its_engine_drops() {
+    type Event = fn(&Memory, &mut Tlb);
+    let events: [(bool, Event); 4] = [
+        (false, |_, _| {}),
+        (true, |memory, _| memory.invalidate()),
+        (true, |_, engine| engine.flush()),
+        (true, |memory, engine| {
+            memory.gam(Function(1), &memory.views(), engine);
+        }),
+    ];
+    for (drops, event) in events {
+        let memory = memory();
+        chain(&memory);
+        entry(&memory, 0x4000, 0, 0x70_0003 | DM);
+        let (mut engine, mut worker) = (Tlb::default(), Tlb::default());
+        let write = |engine: &mut Tlb, worker: &mut Tlb, value| {
+            let views = memory.views();
+            let gam = memory.gam(Function::PF, &views, engine);
+            gam.for_worker(worker).write_u32(Space::Ppgtt(ROOT), 0, value).unwrap();
+        };
+        write(&mut engine, &mut worker, 1);
+        entry(&memory, 0x4000, 0, 0x50_0003 | DM);
+        event(&memory, &mut engine);
+        write(&mut engine, &mut worker, 2);
+        let at = |address| memory.local().slice(address, 4).unwrap().load::<u32>(0, Ordering::Acquire).unwrap();
+        assert_eq!((at(0x70_0000), at(0x50_0000)), if drops { (1, 2) } else { (2, 0) });
+    }
+}
+
 proptest::proptest! {
     /// Random tables and addresses cause no panic and no access outside the region.
     #[test]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! TLB of an engine: cached leaf translations and last directory levels.
+//! TLB of an engine, or of a worker that executes parts of an engine's steps: cached leaf translations and last
+//! directory levels.
 
 use super::storage::FRAME;
 use crate::host::Function;
@@ -64,7 +65,7 @@ pub struct Directory {
 const SMALL: usize = 512;
 const LARGE: usize = 64;
 
-/// Cached translations of one engine; direct-mapped, invalidated as a whole.
+/// Cached translations of one engine or worker; direct-mapped, invalidated as a whole.
 pub struct Tlb {
     small: Box<[Page; SMALL]>,
     large: Box<[Page; LARGE]>,
@@ -72,6 +73,8 @@ pub struct Tlb {
     epoch: u64,
     /// Function to which the translations belong.
     function: Function,
+    /// Number of flushes, of an engine's TLB; of a worker's TLB, the engine's number when it last followed.
+    flushes: u64,
     empty: bool,
 }
 
@@ -83,6 +86,7 @@ impl Default for Tlb {
             directories: Box::new([Directory { base: 0, root: 0, entry: 0 }; LARGE]),
             epoch: 0,
             function: Function::PF,
+            flushes: 0,
             empty: true,
         }
     }
@@ -98,8 +102,13 @@ fn large_slot(address: u64) -> usize {
 
 #[allow(clippy::indexing_slicing, reason = "slot indices are reduced modulo the number of slots")]
 impl Tlb {
-    /// Invalidates all entries.
+    /// Invalidates all entries, and those of the worker TLBs that follow this one.
     pub fn flush(&mut self) {
+        self.flushes = self.flushes.wrapping_add(1);
+        self.clear();
+    }
+
+    fn clear(&mut self) {
         if self.empty {
             return;
         }
@@ -116,6 +125,17 @@ impl Tlb {
             self.flush();
             self.epoch = epoch;
             self.function = function;
+        }
+    }
+
+    /// Makes this TLB of a worker usable for the current step of the engine whose TLB is `engine`: invalidates all
+    /// entries if that TLB belongs to another function now, or has been flushed since the last call. It must have caught
+    /// up with the epoch. A worker's TLB must always follow the same engine.
+    pub fn follow(&mut self, engine: &Tlb) {
+        let state = (engine.epoch, engine.function, engine.flushes);
+        if (self.epoch, self.function, self.flushes) != state {
+            self.clear();
+            (self.epoch, self.function, self.flushes) = state;
         }
     }
 

@@ -12,3 +12,4 @@ mod driver;
 mod interleaved;
 mod registers;
 mod threads;
+mod workers;

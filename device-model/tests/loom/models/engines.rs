@@ -21,6 +21,7 @@ pub const ALL: &[crate::Model] = &[
     ("engines::a_failed_lock_attempt_has_a_cause", a_failed_lock_attempt_has_a_cause),
     ("engines::no_change_is_slept_over", no_change_is_slept_over),
     ("engines::tlb_invalidation_drops_cached_pages", tlb_invalidation_drops_cached_pages),
+    ("engines::invalidation_reaches_the_workers_of_a_step", invalidation_reaches_the_workers_of_a_step),
     ("storage::no_write_is_lost_on_the_way", no_write_is_lost_on_the_way),
 ];
 
@@ -102,48 +103,91 @@ fn no_change_is_slept_over() {
     assert!(shared.waiting.runnable());
 }
 
+const ADDRESS: u64 = 0x1000;
+
+/// A page table with one entry, which contains the index of its target page.
+struct Table {
+    epoch: Epoch,
+    entry: AtomicU64,
+    pages: [AtomicU32; 2],
+}
+
+impl Table {
+    fn new() -> Self {
+        Table { epoch: Epoch::new(), entry: AtomicU64::new(0), pages: [AtomicU32::new(0), AtomicU32::new(0)] }
+    }
+
+    /// Writes to the page that `tlb` contains, or to the table's.
+    fn write(&self, tlb: &mut Tlb) {
+        let target = match tlb.find(0, ADDRESS) {
+            Some(page) => page.target,
+            None => {
+                let target = self.entry.load(Ordering::Acquire);
+                let backing = Backing::Local;
+                tlb.insert(ADDRESS, Page { base: ADDRESS, len: 0x1000, target, root: 0, backing, writable: true });
+                target
+            }
+        };
+        self.pages[target as usize].store(1, Ordering::Relaxed);
+    }
+
+    /// Changes the entry, and invalidates. `wait` waits for a step boundary. The old page then belongs to another owner;
+    /// it must still contain that owner's value when `join` returns.
+    fn replace(&self, wait: impl FnOnce(), join: impl FnOnce()) {
+        self.entry.store(1, Ordering::Release);
+        self.epoch.invalidate();
+        wait();
+        self.pages[0].store(7, Ordering::Relaxed);
+        join();
+        assert_eq!(self.pages[0].load(Ordering::Relaxed), 7);
+    }
+}
+
 /// After a page table entry has changed, the TLBs have been invalidated and each engine has passed a step boundary, the
 /// old page is no longer written and may be reused by another owner.
 fn tlb_invalidation_drops_cached_pages() {
-    const ADDRESS: u64 = 0x1000;
-    struct Shared {
-        engine: PriorityMutex<Tlb>,
-        epoch: Epoch,
-        /// The target page of the table's only entry.
-        entry: AtomicU64,
-        pages: [AtomicU32; 2],
-    }
-    let shared = Arc::new(Shared {
-        engine: PriorityMutex::new(Tlb::default()),
-        epoch: Epoch::new(),
-        entry: AtomicU64::new(0),
-        pages: [AtomicU32::new(0), AtomicU32::new(0)],
-    });
+    let engine = Arc::new(PriorityMutex::new(Tlb::default()));
+    let table = Arc::new(Table::new());
     let worker = {
-        let shared = shared.clone();
+        let (engine, table) = (engine.clone(), table.clone());
         thread::spawn(move || {
             for _ in 0..2 {
-                let Some(mut tlb) = shared.engine.try_lock() else { continue };
-                tlb.catch_up(shared.epoch.now(), Function::PF);
-                let known = tlb.find(0, ADDRESS).map(|page| page.target);
-                let target = known.unwrap_or_else(|| {
-                    let target = shared.entry.load(Ordering::Acquire);
-                    let backing = Backing::Local;
-                    let page = Page { base: ADDRESS, len: 0x1000, target, root: 0, backing, writable: true };
-                    tlb.insert(ADDRESS, page);
-                    target
-                });
-                shared.pages[target as usize].store(1, Ordering::Relaxed);
+                let Some(mut tlb) = engine.try_lock() else { continue };
+                tlb.catch_up(table.epoch.now(), Function::PF);
+                table.write(&mut tlb);
             }
         })
     };
-    shared.entry.store(1, Ordering::Release);
-    shared.epoch.invalidate();
-    drop(shared.engine.lock());
-    // The page belongs to another owner from here.
-    shared.pages[0].store(7, Ordering::Relaxed);
-    worker.join().unwrap();
-    assert_eq!(shared.pages[0].load(Ordering::Relaxed), 7);
+    table.replace(|| drop(engine.lock()), || worker.join().unwrap());
+}
+
+/// As above, for a step of which another thread executes a part with its own TLB, which keeps its contents between the
+/// steps.
+fn invalidation_reaches_the_workers_of_a_step() {
+    let engine = Arc::new(PriorityMutex::new((Tlb::default(), Some(Tlb::default()))));
+    let table = Arc::new(Table::new());
+    let stepping = {
+        let (engine, table) = (engine.clone(), table.clone());
+        thread::spawn(move || {
+            for _ in 0..2 {
+                let Some(mut step) = engine.try_lock() else { continue };
+                let (tlb, worker) = &mut *step;
+                tlb.catch_up(table.epoch.now(), Function::PF);
+                let mut own = worker.take().unwrap();
+                own.follow(tlb);
+                let part = {
+                    let table = table.clone();
+                    thread::spawn(move || {
+                        table.write(&mut own);
+                        own
+                    })
+                };
+                table.write(tlb);
+                *worker = Some(part.join().unwrap());
+            }
+        })
+    };
+    table.replace(|| drop(engine.lock()), || stepping.join().unwrap());
 }
 
 /// A frame is assigned to a virtual function and back while a trapped access writes to it. The access uses one location
