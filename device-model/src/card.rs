@@ -22,7 +22,6 @@ use self::event_count::EventCount;
 use self::guc_pending::GucPending;
 use crate::doorbell::{NACK, Page};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
-use crate::gt::virtual_function::pf_view;
 use crate::gt::{Gt, SideEffect};
 use crate::guc::Guc;
 use crate::host::{Clock, Dma, Function, InterruptSink, functions};
@@ -156,7 +155,7 @@ impl Card {
             let within = (at % 4) as usize;
             let n = (4 - within).min(data.len() - done);
             let value = match u32::try_from(at) {
-                Ok(register) if register < REGISTER_BYTES => self.read_register(function, register & !3),
+                Ok(register) if register < REGISTER_BYTES => self.gt.mmio_read(function, register & !3),
                 _ => NACK,
             };
             let value = value.to_le_bytes();
@@ -190,27 +189,10 @@ impl Card {
             value[within..within + n].copy_from_slice(&data[done..done + n]);
             lanes[within..within + n].fill(0xff);
             let (value, lanes) = (u32::from_le_bytes(value), u32::from_le_bytes(lanes));
-            let request = match (function.is_vf(), pf_view(register & !3)) {
-                (true, _) => self.gt.write_vf_lanes(function, register & !3, value, lanes),
-                (false, Some((vf, register))) => {
-                    // The PF accesses a VF's registers here, which does not notify the GuC on behalf of the VF.
-                    self.gt.write_vf_lanes(vf, register, value, lanes);
-                    None
-                }
-                (false, None) => self.gt.write_lanes(register & !3, value, lanes),
-            };
-            if let Some(request) = request {
+            if let Some(request) = self.gt.mmio_write(function, register & !3, value, lanes) {
                 self.carry_out(function, request);
             }
             done += n;
-        }
-    }
-
-    fn read_register(&self, function: Function, register: u32) -> u32 {
-        match (function.is_vf(), pf_view(register)) {
-            (true, _) => self.gt.read_vf(function, register),
-            (false, Some((vf, register))) => self.gt.read_vf(vf, register),
-            (false, None) => self.gt.read(register),
         }
     }
 

@@ -21,7 +21,6 @@ use std::sync::{Arc, Mutex};
 
 pub use clock::ContextClock;
 pub use engine_clock::EngineClock;
-pub use steering::Agent;
 
 use crate::doorbell::Doorbells;
 use crate::execlist::buffer::CsbPort;
@@ -35,7 +34,8 @@ use crate::registers::{Decoded, Kind, Live, RegisterFile};
 use crate::residency::{Awake, Residency};
 use crate::topology::{EngineClass, EngineId};
 use crate::trace::{Recorder, TracingSink};
-use virtual_function::VirtualFunction;
+use steering::Agent;
+use virtual_function::{VirtualFunction, pf_view};
 
 /// An action that is requested by a register write and performed by the card, outside the shared GT state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,11 +105,12 @@ impl Gt {
         residency.set(Awake::Forbidden, true, clock.now(), || ());
         let trace = Recorder::new(clock.clone());
         let sink: Arc<dyn InterruptSink> = Arc::new(TracingSink { sink, trace: trace.clone() });
+        let registers = RegisterFile::of_card(profile);
         Gt {
             memory,
-            registers: RegisterFile::of_card(profile),
             interrupts: Interrupts::new(Function::PF, sink.clone()),
-            vfs: Function::vfs().map(|vf| VirtualFunction::new(vf, sink.clone())).collect(),
+            vfs: Function::vfs().map(|vf| VirtualFunction::new(vf, &registers, sink.clone())).collect(),
+            registers,
             doorbells: Doorbells::new(),
             clock,
             context_clocks: EngineId::all().map(|engine| ContextClock::new(engine, residency.clone())).collect(),
@@ -141,14 +142,51 @@ impl Gt {
         }
     }
 
-    /// Reads the register at `offset` (a dword) by MMIO. An unmodelled register reads 0, and the access is counted.
-    pub fn read(&self, offset: u32) -> u32 {
-        self.read_by(Agent::Host, offset)
+    /// Reads the register at `offset` (a dword) of `function` by MMIO. An unmodelled register reads 0, and the PF's
+    /// access is counted.
+    pub fn mmio_read(&self, function: Function, offset: u32) -> u32 {
+        if function.is_vf() { self.read_vf(function, offset) } else { self.read(offset) }
     }
 
-    /// Reads the register at `offset` on behalf of `agent`, with the agent's steering.
-    pub fn read_by(&self, agent: Agent, offset: u32) -> u32 {
+    /// Writes the bits in `lanes` of the register at `offset` (a dword) of `function` by MMIO. In a stored register, the
+    /// other bits keep their value. In a register whose written bits trigger actions, they are written as 0, which has
+    /// no effect. Returns the action that the card must perform, if the write causes one.
+    pub fn mmio_write(&self, function: Function, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
+        if function.is_vf() {
+            return self.write_vf(function, offset, value, lanes);
+        }
+        self.write_as(Agent::Host, offset, value, lanes)
+    }
+
+    /// Reads the register at `offset` (a dword) of the PF by MMIO.
+    pub fn read(&self, offset: u32) -> u32 {
+        self.read_as(Agent::Host, offset)
+    }
+
+    /// Writes the whole register at `offset` of the PF by MMIO, as [`Gt::mmio_write`].
+    pub fn write(&self, offset: u32, value: u32) -> Option<SideEffect> {
+        self.write_as(Agent::Host, offset, value, !0)
+    }
+
+    /// Reads the register at `offset` for a command of the streamer whose registers start at `base`, with the streamer's
+    /// steering.
+    pub fn streamer_read(&self, base: u32, offset: u32) -> u32 {
+        self.read_as(Agent::Streamer(base), offset)
+    }
+
+    /// Writes the register at `offset` for a command of the streamer whose registers start at `base`, as
+    /// [`Gt::mmio_write`].
+    pub fn streamer_write(&self, base: u32, offset: u32, value: u32) -> Option<SideEffect> {
+        self.write_as(Agent::Streamer(base), offset, value, !0)
+    }
+
+    /// Reads the register at `offset` in the PF's register space for `agent`.
+    #[inline]
+    fn read_as(&self, agent: Agent, offset: u32) -> u32 {
         let Some(decoded) = self.registers.decode(offset) else {
+            if let Some((vf, register)) = pf_view(offset) {
+                return self.read_vf(vf, register);
+            }
             self.registers.note_unmodelled(offset, false);
             return 0;
         };
@@ -158,38 +196,20 @@ impl Gt {
             return 0;
         }
         match decoded.register.kind {
-            Kind::Live(live) => self.read_live(live, offset, decoded),
+            Kind::Live(live) => self.read_live(live, Function::PF, offset, decoded),
             _ => self.registers.value(offset),
         }
     }
 
-    /// Writes the register at `offset` by MMIO. Returns the request that the card must perform, if the write causes
-    /// one.
-    pub fn write(&self, offset: u32, value: u32) -> Option<SideEffect> {
-        self.write_by(Agent::Host, offset, value)
-    }
-
-    /// Like [`Gt::write`], but writes only the bits in `lanes`, for accesses narrower than a register. The other bits
-    /// keep their value in a storage register. In a register whose written bits trigger actions, they are written as 0,
-    /// which has no effect.
-    pub fn write_lanes(&self, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
-        if lanes == !0 {
-            return self.write(offset, value);
-        }
-        let decoded = self.registers.decode(offset);
-        let Some((Kind::Storage(mask), range)) = decoded.map(|found| (found.register.kind, found.range)) else {
-            return self.write(offset, value & lanes);
-        };
-        if range.is_none_or(|range| self.mcr_access_allowed(Agent::Host, offset, range, true)) {
-            self.registers.write_plain(offset, Kind::Storage(mask & lanes), value);
-        }
-        None
-    }
-
-    /// Writes the register at `offset` on behalf of `agent`, with the agent's steering.
-    pub fn write_by(&self, agent: Agent, offset: u32, value: u32) -> Option<SideEffect> {
+    /// Writes the register at `offset` in the PF's register space for `agent`.
+    #[inline]
+    fn write_as(&self, agent: Agent, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
         let Some(decoded) = self.registers.decode(offset) else {
-            self.registers.note_unmodelled(offset, true);
+            match pf_view(offset) {
+                // The PF accesses a VF's registers here, which does not notify the GuC on behalf of the VF.
+                Some((vf, register)) => drop(self.write_vf(vf, register, value, lanes)),
+                None => self.registers.note_unmodelled(offset, true),
+            }
             return None;
         };
         if let Some(range) = decoded.range
@@ -198,28 +218,37 @@ impl Gt {
             return None;
         }
         match decoded.register.kind {
-            Kind::Live(live) => self.write_live(live, offset, value, decoded),
+            Kind::Live(live) => self.write_live(live, Function::PF, offset, value & lanes, decoded),
             kind => {
-                self.registers.write_plain(offset, kind, value);
+                self.registers.write_plain(offset, kind.limited(lanes), value & lanes);
                 None
             }
         }
     }
 
-    fn read_live(&self, live: Live, offset: u32, decoded: &Decoded) -> u32 {
+    /// Passes a read of a register with behaviour to the unit that owns it.
+    fn read_live(&self, live: Live, function: Function, offset: u32, decoded: &Decoded) -> u32 {
         let ordinal = decoded.ordinal;
         match live {
             Live::Clock(register) => self.read_clock(register, decoded),
             Live::Doorbell(register) => self.doorbells.read(register, ordinal),
             Live::Heci(window) => self.read_heci(window, offset),
-            Live::Interrupt(register) => self.read_interrupt(register, offset, ordinal),
+            Live::Interrupt(register) => self.read_interrupt(register, function, offset, ordinal),
             Live::Memory(register) => self.read_memory(register),
             Live::Power(register) => self.read_power(register, offset, ordinal),
-            Live::Engine(_) | Live::Guc(_) | Live::Reset(_) => self.registers.value(offset),
+            Live::Engine(_) | Live::Guc(_) | Live::Reset(_) => self.function_value(function, offset),
         }
     }
 
-    fn write_live(&self, live: Live, offset: u32, value: u32, decoded: &Decoded) -> Option<SideEffect> {
+    /// Passes a write of a register with behaviour to the unit that owns it.
+    fn write_live(
+        &self,
+        live: Live,
+        function: Function,
+        offset: u32,
+        value: u32,
+        decoded: &Decoded,
+    ) -> Option<SideEffect> {
         let ordinal = decoded.ordinal;
         match live {
             Live::Clock(_) => None,
@@ -233,7 +262,7 @@ impl Gt {
                 None
             }
             Live::Interrupt(register) => {
-                self.write_interrupt(register, offset, ordinal, value);
+                self.write_interrupt(register, function, offset, ordinal, value);
                 None
             }
             Live::Memory(register) => self.write_memory(register, value),

@@ -11,7 +11,7 @@ use super::streamer::Streamer;
 use super::whitelist::{self, Wanted};
 use super::{error, image, reg};
 use crate::command::Requester;
-use crate::gt::{Agent, SideEffect};
+use crate::gt::SideEffect;
 use crate::memory::{Access, Fault, Space, Span};
 use crate::registers::REGISTER_BYTES;
 
@@ -106,7 +106,7 @@ impl Streamer<'_> {
         if offset == self.base + reg::PR_CTR {
             self.show_watchdog();
         }
-        self.gt.read_by(Agent::Streamer(self.base), offset)
+        self.gt.streamer_read(self.base, offset)
     }
 
     /// Writes a register for a command. The write is dropped if it is denied or if it would trigger an action in
@@ -125,7 +125,7 @@ impl Streamer<'_> {
         if watchdog {
             self.count_watchdog();
         }
-        match self.gt.write_by(Agent::Streamer(self.base), offset, value) {
+        match self.gt.streamer_write(self.base, offset, value) {
             None => {}
             Some(SideEffect::EngineStatus(engine)) => self.gt.tell_error_bit(engine),
             Some(_) => self.counters.dropped_requests += 1,

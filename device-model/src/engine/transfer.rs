@@ -8,7 +8,6 @@ use super::access::{address, bytes_kept};
 use super::reg;
 use super::streamer::{Flow, Streamer};
 use crate::command::mi::fields;
-use crate::gt::Agent;
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::{Fault, Space};
 
@@ -105,7 +104,7 @@ impl Streamer<'_> {
                 u32::MAX => {}
                 // Reads can have side effects, so the register is read only if the write is permitted.
                 _ if self.may_write(offset) => {
-                    let present = self.gt.read_by(Agent::Streamer(self.base), offset);
+                    let present = self.gt.streamer_read(self.base, offset);
                     self.write_register(offset, present & kept | value & !kept);
                 }
                 _ => {}

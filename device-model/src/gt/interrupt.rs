@@ -1,24 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Registers of the PF's interrupt tree.
+//! Registers of the functions' interrupt trees.
 
 use super::Gt;
+use crate::host::Function;
 use crate::registers::InterruptRegister::{self, Enable, Mask};
 
 impl Gt {
-    pub(super) fn read_interrupt(&self, register: InterruptRegister, offset: u32, ordinal: u16) -> u32 {
+    pub(super) fn read_interrupt(
+        &self,
+        register: InterruptRegister,
+        function: Function,
+        offset: u32,
+        ordinal: u16,
+    ) -> u32 {
         match register {
-            Enable | Mask => self.registers.value(offset),
-            _ => self.interrupts.read(register, ordinal),
+            Enable | Mask => self.function_value(function, offset),
+            _ => self.interrupts_of(function).read(register, ordinal),
         }
     }
 
-    pub(super) fn write_interrupt(&self, register: InterruptRegister, offset: u32, ordinal: u16, value: u32) {
+    pub(super) fn write_interrupt(
+        &self,
+        register: InterruptRegister,
+        function: Function,
+        offset: u32,
+        ordinal: u16,
+        value: u32,
+    ) {
+        let tree = self.interrupts_of(function);
         match register {
             Enable | Mask => {
-                let keep = || self.registers.set(offset, value);
-                self.interrupts.write_with(register, offset, ordinal, value, keep);
+                tree.write_with(register, offset, ordinal, value, || self.set_function_value(function, offset, value));
             }
-            _ => self.interrupts.write(register, offset, ordinal, value),
+            _ => tree.write(register, offset, ordinal, value),
         }
     }
 }

@@ -13,7 +13,7 @@ const SELECTIVE_READ: u32 = 1 << 30;
 
 /// Initiator of a register access; each has separate steering (V13-140..142).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Agent {
+pub(super) enum Agent {
     /// Software, by MMIO.
     Host,
     /// Commands of the streamer at this base.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::cell::Cell;
 use super::ranges::{self, Range};
-use super::{ENGINE_TABLE, Kind, REGISTER_BYTES, Register, TABLES};
+use super::{Copies, ENGINE_TABLE, Kind, REGISTER_BYTES, Register, TABLES};
 use crate::profile::CardProfile;
 use crate::topology::EngineId;
 
@@ -25,6 +25,8 @@ pub struct Decoded {
     pub reset: u32,
     /// Forcewake domain and replication, for a register of the GT (V13-129).
     pub range: Option<&'static Range>,
+    /// Index of a VF's value in its [`super::FunctionRegisters`], for a register with [`Copies::PerFunction`].
+    pub function_copy: Option<u16>,
 }
 
 impl Decoded {
@@ -65,7 +67,7 @@ impl Touched {
     }
 }
 
-/// All registers with their current values.
+/// All registers with their current values. Of a register with one value per function, this is the PF's.
 pub struct RegisterFile {
     values: Box<[Cell]>,
     index: Box<[u16]>,
@@ -112,6 +114,7 @@ impl RegisterFile {
             }
         }
         file.places.sort_unstable();
+        file.number_function_copies();
         file.reset();
         file
     }
@@ -123,9 +126,30 @@ impl RegisterFile {
             assert_eq!(*slot, 0, "two registers at {:#x}", at * 4);
             let range = ranges::find(at * 4);
             self.places.push(at);
-            self.decoded.push(Decoded { register, ordinal, engine, reset: register.reset, range });
+            self.decoded.push(Decoded { register, ordinal, engine, reset: register.reset, range, function_copy: None });
             *slot = u16::try_from(self.decoded.len()).expect("tables of at most 65535 registers");
         }
+    }
+
+    /// Numbers the registers with one value per function by offset.
+    fn number_function_copies(&mut self) {
+        let mut copies = 0..;
+        for at in &self.places {
+            let decoded =
+                usize::from(self.index[*at as usize]).checked_sub(1).and_then(|slot| self.decoded.get_mut(slot));
+            if let Some(decoded) = decoded.filter(|decoded| decoded.register.copies != Copies::One) {
+                decoded.function_copy = copies.next();
+            }
+        }
+    }
+
+    /// Offset and reset value in a VF of each register with one value per function, in the order of
+    /// [`Decoded::function_copy`].
+    pub(super) fn function_copies(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.listing().filter_map(|(offset, decoded)| match decoded.register.copies {
+            Copies::PerFunction { vf_reset } => Some((offset, vf_reset)),
+            Copies::One => None,
+        })
     }
 
     fn set_reset(&mut self, offset: u32, value: u32) {

@@ -8,10 +8,10 @@ use super::{ClockRegister, Live, Register, ResetRegister, STORED, array, registe
 pub const GUC_STATUS: u32 = 0xc000;
 /// GUC_STATUS bit 0: the core is held in reset.
 pub const GS_MIA_IN_RESET: u32 = 1;
-/// Number of functions: the PF and its 63 VFs.
-const FUNCTIONS: u16 = 64;
-/// Offset between the PF's views of the registers of consecutive VFs.
-const VF_STRIDE: u32 = 0x400;
+/// VF_SW_FLAG: first dword of the mailbox.
+pub const VF_SW_FLAG: u32 = 0x19_0240;
+/// Number of dwords of the mailbox.
+pub const VF_SW_FLAGS: u16 = 4;
 
 /// Type of a register of the GuC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,9 +70,6 @@ pub const TABLE: &[Register] = &[
     register(0xc71c, "GUC_SEM_INTR_ENABLES", STORED, 0, "contract G.4; i915: intel_guc_reg.h"),
     register(0xd3b0, "HUC_STATUS2", ReadOnly, 0x80, "V13-184; bit 7 verified"),
     register(0xef00, "MAIN_GAMCTRL_MODE", STORED, 0, "xe: xe_guc.c"),
-    array(0x19_01f0, "GUC_HOST_INTERRUPT", guc(GucRegister::HostInterrupt), 0, (FUNCTIONS, VF_STRIDE), "contract B.6"),
-    array(0x19_0240, "VF_SW_FLAG_0", STORED, 0, (FUNCTIONS, VF_STRIDE), "contract B.6, C.2"),
-    array(0x19_0244, "VF_SW_FLAG_1", STORED, 0, (FUNCTIONS, VF_STRIDE), "contract B.6, C.2"),
-    array(0x19_0248, "VF_SW_FLAG_2", STORED, 0, (FUNCTIONS, VF_STRIDE), "contract B.6, C.2"),
-    array(0x19_024c, "VF_SW_FLAG_3", STORED, 0, (FUNCTIONS, VF_STRIDE), "contract B.6, C.2"),
+    register(0x19_01f0, "GUC_HOST_INTERRUPT", guc(GucRegister::HostInterrupt), 0, "contract B.6").per_function(),
+    array(VF_SW_FLAG, "VF_SW_FLAG", STORED, 0, (VF_SW_FLAGS, 4), "contract B.6, C.2").per_function(),
 ];

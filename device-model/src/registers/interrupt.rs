@@ -30,7 +30,8 @@ const fn interrupt(register: InterruptRegister) -> Kind {
 const ENABLE: Kind = interrupt(InterruptRegister::Enable);
 const MASK: Kind = interrupt(InterruptRegister::Mask);
 
-/// The register table. The blocks PCU and GU_MISC are storage only: no unit raises them on a card without display.
+/// The register table. Each function has its own tree except the tile's register, which only the PF has (V13-262). The
+/// blocks PCU and GU_MISC are storage only: no unit raises them on a card without display.
 pub const TABLE: &[Register] = &[
     register(0x4_44e0, "PCU_ISR", ReadOnly, 0, "V13-285"),
     register(0x4_44e4, "PCU_IMR", STORED, 0xffff_ffff, "V13-285; contract B.3"),
@@ -41,25 +42,32 @@ pub const TABLE: &[Register] = &[
     register(0x4_44f8, "GU_MISC_IIR", Write1Clear(!0), 0, "contract B.3"),
     register(0x4_44fc, "GU_MISC_IER", STORED, 0, "contract B.3"),
     register(0x19_0008, "DG1_MSTR_TILE_INTR", interrupt(InterruptRegister::MasterTile), 0, "V13-278; contract B.10"),
-    register(0x19_0010, "GFX_MSTR_IRQ", interrupt(InterruptRegister::MasterGt), 0, "V13-279; contract B.10"),
-    array(0x19_0018, "GT_INTR_DW", interrupt(InterruptRegister::Bank), 0, (2, 4), "V13-280"),
-    register(0x19_0030, "RENDER_COPY_INTR_ENABLE", ENABLE, 0, "contract B.10"),
-    register(0x19_0034, "VCS_VECS_INTR_ENABLE", ENABLE, 0, "contract B.10"),
-    register(0x19_0038, "GUC_SG_INTR_ENABLE", ENABLE, 0, "contract B.10"),
-    register(0x19_003c, "GPM_WGBOXPERF_INTR_ENABLE", STORED, 0, "contract B.3; nothing raises these sources"),
-    register(0x19_0040, "CRYPTO_RSVD_INTR_ENABLE", STORED, 0, "contract B.3; nothing raises these sources"),
-    register(0x19_0044, "GUNIT_GSC_INTR_ENABLE", ENABLE, 0, "contract B.10"),
-    register(0x19_0048, "CCS_RSVD_INTR_ENABLE", ENABLE, 0, "contract B.10"),
-    array(0x19_0060, "INTR_IDENTITY_REG", interrupt(InterruptRegister::Identity), 0, (2, 4), "V13-270, V13-280"),
-    array(0x19_0070, "IIR_REG_SELECTOR", interrupt(InterruptRegister::Selector), 0, (2, 4), "V13-269, V13-280"),
-    register(0x19_0090, "RCS0_RSVD_INTR_MASK", MASK, 0, "contract B.10"),
-    register(0x19_00a0, "BCS_RSVD_INTR_MASK", MASK, 0, "contract B.10"),
-    array(0x19_00a8, "VCS_INTR_MASK", MASK, 0, (4, 4), "contract B.10; VCS0_VCS1 .. VCS6_VCS7"),
-    array(0x19_00d0, "VECS_INTR_MASK", MASK, 0, (2, 4), "contract B.10; VECS0_VECS1, VECS2_VECS3"),
-    register(0x19_00e4, "HECI2_RSVD_INTR_MASK", STORED, 0, "contract B.3; nothing raises this source"),
-    register(0x19_00e8, "GUC_SG_INTR_MASK", MASK, 0, "contract B.10"),
-    register(0x19_00ec, "GPM_WGBOXPERF_INTR_MASK", STORED, 0, "contract B.3; nothing raises these sources"),
-    register(0x19_00f0, "CRYPTO_RSVD_INTR_MASK", STORED, 0, "contract B.3; nothing raises these sources"),
-    register(0x19_00f4, "GUNIT_GSC_INTR_MASK", MASK, 0, "contract B.10"),
-    array(0x19_0100, "CCS_INTR_MASK", MASK, 0, (2, 4), "contract B.10; CCS0_CCS1, CCS2_CCS3"),
+    register(0x19_0010, "GFX_MSTR_IRQ", interrupt(InterruptRegister::MasterGt), 0, "V13-279; contract B.10")
+        .per_function(),
+    array(0x19_0018, "GT_INTR_DW", interrupt(InterruptRegister::Bank), 0, (2, 4), "V13-280").per_function(),
+    register(0x19_0030, "RENDER_COPY_INTR_ENABLE", ENABLE, 0, "contract B.10").per_function(),
+    register(0x19_0034, "VCS_VECS_INTR_ENABLE", ENABLE, 0, "contract B.10").per_function(),
+    register(0x19_0038, "GUC_SG_INTR_ENABLE", ENABLE, 0, "contract B.10").per_function(),
+    register(0x19_003c, "GPM_WGBOXPERF_INTR_ENABLE", STORED, 0, "contract B.3; nothing raises these sources")
+        .per_function(),
+    register(0x19_0040, "CRYPTO_RSVD_INTR_ENABLE", STORED, 0, "contract B.3; nothing raises these sources")
+        .per_function(),
+    register(0x19_0044, "GUNIT_GSC_INTR_ENABLE", ENABLE, 0, "contract B.10").per_function(),
+    register(0x19_0048, "CCS_RSVD_INTR_ENABLE", ENABLE, 0, "contract B.10").per_function(),
+    array(0x19_0060, "INTR_IDENTITY_REG", interrupt(InterruptRegister::Identity), 0, (2, 4), "V13-270, V13-280")
+        .per_function(),
+    array(0x19_0070, "IIR_REG_SELECTOR", interrupt(InterruptRegister::Selector), 0, (2, 4), "V13-269, V13-280")
+        .per_function(),
+    register(0x19_0090, "RCS0_RSVD_INTR_MASK", MASK, 0, "contract B.10").per_function(),
+    register(0x19_00a0, "BCS_RSVD_INTR_MASK", MASK, 0, "contract B.10").per_function(),
+    array(0x19_00a8, "VCS_INTR_MASK", MASK, 0, (4, 4), "contract B.10; VCS0_VCS1 .. VCS6_VCS7").per_function(),
+    array(0x19_00d0, "VECS_INTR_MASK", MASK, 0, (2, 4), "contract B.10; VECS0_VECS1, VECS2_VECS3").per_function(),
+    register(0x19_00e4, "HECI2_RSVD_INTR_MASK", STORED, 0, "contract B.3; nothing raises this source").per_function(),
+    register(0x19_00e8, "GUC_SG_INTR_MASK", MASK, 0, "contract B.10").per_function(),
+    register(0x19_00ec, "GPM_WGBOXPERF_INTR_MASK", STORED, 0, "contract B.3; nothing raises these sources")
+        .per_function(),
+    register(0x19_00f0, "CRYPTO_RSVD_INTR_MASK", STORED, 0, "contract B.3; nothing raises these sources")
+        .per_function(),
+    register(0x19_00f4, "GUNIT_GSC_INTR_MASK", MASK, 0, "contract B.10").per_function(),
+    array(0x19_0100, "CCS_INTR_MASK", MASK, 0, (2, 4), "contract B.10; CCS0_CCS1, CCS2_CCS3").per_function(),
 ];

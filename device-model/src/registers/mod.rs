@@ -7,6 +7,7 @@ mod doorbell;
 mod engine;
 pub(crate) mod engine_offsets;
 mod file;
+mod function;
 mod fuses;
 mod gsc;
 mod guc;
@@ -28,7 +29,8 @@ pub use cell::masked;
 pub use doorbell::DoorbellRegister;
 pub use engine::{ClockRegister, EngineRegister};
 pub use file::{Decoded, RegisterFile, Touches, admitted};
-pub use guc::GucRegister;
+pub use function::FunctionRegisters;
+pub use guc::{GucRegister, VF_SW_FLAG, VF_SW_FLAGS};
 pub use interrupt::InterruptRegister;
 pub use memory::MemoryRegister;
 pub use power::{GT_PERF_STATUS, PowerRegister, RP_STATE_CAP, RPNSWREQ};
@@ -53,6 +55,17 @@ pub enum Kind {
     Write1Clear(u32),
     /// Reads or writes have side effects in the unit that owns the register.
     Live(Live),
+}
+
+impl Kind {
+    /// The kind that applies to a write of only the bits in `lanes`, if the other bits of the written value are 0: a
+    /// stored register keeps the other bits. In other registers, written zeros have no effect.
+    pub(crate) fn limited(self, lanes: u32) -> Kind {
+        match self {
+            Kind::Storage(mask) => Kind::Storage(mask & lanes),
+            other => other,
+        }
+    }
 }
 
 /// A register with side effects or a computed value: the unit that owns it, and the register of that unit. For arrays,
@@ -111,6 +124,26 @@ impl Scope {
     }
 }
 
+/// Number of values that a register has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// One.
+    One,
+    /// One for each function (V13-005). By MMIO, a VF accesses its own; all other registers read 0 there, and writes to
+    /// them are dropped. The PF accesses those of VF n at n times [`VIEW_STRIDE`] above its own register. A reset of the
+    /// function resets its values.
+    PerFunction {
+        /// Value after reset in a VF.
+        vf_reset: u32,
+    },
+}
+
+/// First offset of the block that has the registers with [`Copies::PerFunction`].
+pub const VIEW_BASE: u32 = 0x19_0000;
+/// Distance between the PF's views of the functions' registers in bytes: the view of VF n is n times this above the PF's
+/// own registers (xe: xe_mmio_init_vf_view).
+pub const VIEW_STRIDE: u32 = 0x400;
+
 /// A register, or an array of registers.
 #[derive(Clone, Copy, Debug)]
 pub struct Register {
@@ -130,6 +163,8 @@ pub struct Register {
     pub source: &'static str,
     /// Owner of the state.
     pub scope: Scope,
+    /// Number of values.
+    pub copies: Copies,
 }
 
 impl Register {
@@ -137,14 +172,24 @@ impl Register {
     const fn of(self, scope: Scope) -> Register {
         Register { scope, ..self }
     }
+
+    /// The same register with one value per function and the same reset value in each.
+    const fn per_function(self) -> Register {
+        Register { copies: Copies::PerFunction { vf_reset: self.reset }, ..self }
+    }
+
+    /// The same register with one value per function, which is `vf_reset` after a reset of a VF.
+    const fn per_function_with(self, vf_reset: u32) -> Register {
+        Register { copies: Copies::PerFunction { vf_reset }, ..self }
+    }
 }
 
-/// A single register with [`Scope::Card`].
+/// A single register with [`Scope::Card`] and one value.
 pub const fn register(offset: u32, name: &'static str, kind: Kind, reset: u32, source: &'static str) -> Register {
-    Register { offset, name, kind, reset, count: 1, stride: 4, source, scope: Scope::Card }
+    Register { offset, name, kind, reset, count: 1, stride: 4, source, scope: Scope::Card, copies: Copies::One }
 }
 
-/// An array of `count` registers, `stride` bytes apart, with [`Scope::Card`].
+/// An array of `count` registers, `stride` bytes apart, with [`Scope::Card`] and one value each.
 pub const fn array(
     offset: u32,
     name: &'static str,
@@ -153,7 +198,7 @@ pub const fn array(
     (count, stride): (u16, u32),
     source: &'static str,
 ) -> Register {
-    Register { offset, name, kind, reset, count, stride, source, scope: Scope::Card }
+    Register { offset, name, kind, reset, count, stride, source, scope: Scope::Card, copies: Copies::One }
 }
 
 /// The card-wide tables, one per unit.

@@ -45,7 +45,8 @@ pub const TABLE: &[Register] = &[
     array(0x10_82c0, "STOLEN_RESERVED", ReadOnly, 0, (2, 4), "contract B.2; from the card's memory"),
     register(0x10_83a0, "SG_TILE_ADDR_RANGE", ReadOnly, 0, "contract B.2; from the card's memory"),
     register(0x12_0010, "HSW_EDRAM_CAP", ReadOnly, 0, "i915: i915_edram.c; no embedded DRAM on this card"),
-    register(0x19_01f8, "VF_CAP_REG", ReadOnly, 0, "contract B.1, V13-002; bit 0 is set in a VF's view alone"),
+    // Bit 0: the function is a VF.
+    register(0x19_01f8, "VF_CAP_REG", ReadOnly, 0, "contract B.1, V13-002").per_function_with(1),
     register(0xd00, "RPM_CONFIG0", ReadOnly, 0xe, "contract B.5; 19.2 MHz crystal, CTC shift 3"),
     register(0xd8c, "GMD_ID", ReadOnly, 0, "contract B.4; does not exist before Xe_LPG"),
 ];

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The copies that a VF has of the registers with one value per function.
+
+use super::cell::Cell;
+use super::{Kind, RegisterFile};
+
+/// A VF's copy of one register.
+struct Copied {
+    /// Offset of the register in the function's MMIO space.
+    offset: u32,
+    /// Value after reset.
+    reset: u32,
+    value: Cell,
+}
+
+/// One VF's values of the registers whose row says [`super::Copies::PerFunction`], by [`super::Decoded::function_copy`].
+/// The PF's values are in the [`RegisterFile`]. All accesses are atomic and take no lock.
+pub struct FunctionRegisters(Box<[Copied]>);
+
+impl FunctionRegisters {
+    /// The copies of a VF of the card with the registers of `file`, in their reset state.
+    pub fn new(file: &RegisterFile) -> Self {
+        let copied = |(offset, reset)| Copied { offset, reset, value: Cell::new(reset) };
+        FunctionRegisters(file.function_copies().map(copied).collect())
+    }
+
+    /// The value of a copy, without side effects.
+    #[inline]
+    pub fn value(&self, copy: u16) -> u32 {
+        self.0.get(usize::from(copy)).map_or(0, |copied| copied.value.value())
+    }
+
+    /// Stores a value, without side effects or write mask. Only for the unit that owns the register.
+    pub fn set(&self, copy: u16, value: u32) {
+        if let Some(copied) = self.0.get(usize::from(copy)) {
+            copied.value.set(value);
+        }
+    }
+
+    /// Applies a guest's write to a register of `kind` without side effects.
+    pub fn write(&self, copy: u16, kind: Kind, value: u32) {
+        if let Some(copied) = self.0.get(usize::from(copy)) {
+            copied.value.write(kind, value);
+        }
+    }
+
+    /// Sets every copy to its reset value, as on a reset of the function.
+    pub fn reset(&self) {
+        self.0.iter().for_each(|copied| copied.value.set(copied.reset));
+    }
+
+    /// Offset and value of each copy, ascending by offset. Values of several registers are not read atomically with
+    /// respect to writes of the function.
+    pub fn save(&self) -> Vec<(u32, u32)> {
+        self.0.iter().map(|copied| (copied.offset, copied.value.value())).collect()
+    }
+
+    /// Sets the copies to values from [`FunctionRegisters::save`]. Returns the first offset that has no copy, if there
+    /// is one; nothing is changed then. Units that keep state beside the register are not notified.
+    pub fn restore(&self, values: &[(u32, u32)]) -> Result<(), u32> {
+        let find = |offset: u32| self.0.binary_search_by_key(&offset, |copied| copied.offset);
+        if let Some((offset, _)) = values.iter().find(|(offset, _)| find(*offset).is_err()) {
+            return Err(*offset);
+        }
+        for (offset, value) in values {
+            if let Some(copied) = find(*offset).ok().and_then(|at| self.0.get(at)) {
+                copied.value.set(*value);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registers::tests::profile;
+
+    /// V13-125: saved values can be restored in another VF; a reset restores the reset values, and an unknown offset is
+    /// reported before any value changes.
+    #[test]
+    fn values_are_saved_restored_and_reset() {
+        let file = RegisterFile::of_card(&profile());
+        let [one, two] = [(); 2].map(|()| FunctionRegisters::new(&file));
+        let fresh = two.save();
+        let copy = file.decode(0x19_0244).unwrap().function_copy.unwrap();
+        one.write(copy, Kind::Storage(0xffff), 0x1234_5678);
+        assert_eq!((one.value(copy), two.value(copy)), (0x5678, 0));
+        assert_eq!(two.restore(&[(0x19_0244, 7), (0x19_0008, 1)]), Err(0x19_0008));
+        assert_eq!(two.save(), fresh);
+        assert_eq!(two.restore(&one.save()), Ok(()));
+        assert_eq!(two.save(), one.save());
+        assert_ne!(two.save(), fresh);
+        two.reset();
+        assert_eq!(two.save(), fresh);
+        assert!(fresh.contains(&(0x19_01f8, 1)) && fresh.is_sorted());
+    }
+}
