@@ -208,6 +208,7 @@ impl Followed {
 
 #[cfg(test)]
 mod tests {
+    use arctic_device_model::generation::XE_HPG;
     use arctic_device_model::host::{Function, ManualClock};
     use arctic_device_model::trace::{Event, EventKind};
     use vmm_sys_util::tempdir::TempDir;
@@ -218,7 +219,7 @@ mod tests {
     fn each_client_gets_the_events_of_its_filter() {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join(NAME);
-        let recorder = Recorder::new(Arc::new(ManualClock::default()));
+        let recorder = Recorder::new(XE_HPG.engines, Arc::new(ManualClock::default()));
         let socket = start(&path, "test", recorder.clone()).unwrap();
         let filter = Filter { functions: vec![1], ..Filter::default() };
         let mut followed = Followed::connect(&path, &filter).unwrap();
@@ -246,7 +247,7 @@ mod tests {
     fn a_capture_has_everything() {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join("capture");
-        let recorder = Recorder::new(Arc::new(ManualClock::default()));
+        let recorder = Recorder::new(XE_HPG.engines, Arc::new(ManualClock::default()));
         let capture = Capture::start(&path, "test", &recorder).unwrap();
         for vector in 0..1000 {
             recorder.tell(Function::PF, None, || EventKind::Msi { vector });

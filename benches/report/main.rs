@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use arctic_device_model::registers::RegisterFile;
 use arctic_guest_tests::interrupt::{self, Interrupted};
 use clap::Parser;
 use serde::Serialize;
@@ -237,7 +236,7 @@ fn probe() -> Result<Vec<Finding>> {
 fn submission() -> Result<Vec<Finding>> {
     let submission = guests::submission()?;
     let profile = arctic_gpu::card_file::load("flex170")?;
-    let registers = RegisterFile::of_card(&profile);
+    let registers = profile.registers();
     let finding = |each: &BTreeMap<Access, f64>| {
         let mut parts: Vec<(&Access, &f64)> = each.iter().collect();
         parts.sort_by(|a, b| b.1.total_cmp(a.1));
@@ -247,7 +246,10 @@ fn submission() -> Result<Vec<Finding>> {
                 let verb = if access.write { "write" } else { "read" };
                 let offset = u32::try_from(access.offset).ok().filter(|_| access.region == 0);
                 let name = offset.and_then(|offset| registers.decode(offset));
-                let name = name.map_or_else(|| format!("{}:{:#x}", access.region, access.offset), |found| found.name());
+                let name = name.map_or_else(
+                    || format!("{}:{:#x}", access.region, access.offset),
+                    |found| found.name(registers.engines()),
+                );
                 format!("{verb} {name} {each:.2}")
             })
             .collect();

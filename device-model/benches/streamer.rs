@@ -11,13 +11,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arctic_device_model::engine::{Engine, Load, Outcome, Submitter, blank_image};
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::gt::Gt;
 use arctic_device_model::host::{Function, ManualClock, NullHost};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, VfMemory};
 use arctic_device_model::profile::CardProfile;
-use arctic_device_model::topology::{EngineClass, EngineId};
+use arctic_device_model::topology::EngineClass;
 
 /// Local memory: page tables, a context (ring, PPHWSP, image), a batch, and the destination of its stores.
 const ROOT: u64 = 0x1000;
@@ -74,7 +75,7 @@ fn card(function: Function) -> (Gt, Engine) {
     }
     let profile: CardProfile = toml::from_str(include_str!("../../configs/flex170.toml")).expect("a card");
     let gt = Gt::new(&profile, memory, Arc::new(NullHost), Arc::new(ManualClock::default()));
-    let mut engine = Engine::new(EngineId::find(EngineClass::Copy, 0).expect("an engine"));
+    let mut engine = Engine::new(&XE_HPG, XE_HPG.engines.find(EngineClass::Copy, 0).expect("an engine"));
     let descriptor = (CONTEXT + 0x4000) | 0x119;
     engine.load(&gt, Load { function, submitter: Submitter::Guc, context: 1, descriptor });
     (gt, engine)

@@ -31,7 +31,7 @@ use crate::memory::layout::MemoryLayout;
 use crate::memory::{Memories, Memory};
 use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
-use crate::topology::{ENGINES, EngineClass, EngineId};
+use crate::topology::{EngineClass, EngineId, EngineInfo};
 
 /// Offset of the GGTT window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;
@@ -45,8 +45,7 @@ const STEP_BUDGET: u32 = 1024;
 const GRDOM_FULL: u32 = 1 << 0;
 const GRDOM_GUC: u32 = 1 << 3;
 
-fn reset_domain(engine: EngineId) -> u32 {
-    let info = &ENGINES[engine.index()];
+fn reset_domain(info: &EngineInfo) -> u32 {
     match info.class {
         EngineClass::Render | EngineClass::Compute => 1 << 1,
         EngineClass::Copy => 1 << 2,
@@ -97,7 +96,8 @@ impl Card {
         let layout = MemoryLayout::of(profile.local_memory);
         let Memories { local, ggtt, vfs } = memories;
         let memory = Memory::new(local, Ggtt::new(ggtt), dma).with_flat_ccs(layout.usable).with_vfs(vfs);
-        Card::assemble(Gt::new(profile, memory, sink, clock), Engines::new(|engine| profile.has(engine)))
+        let engines = Engines::new(profile.generation(), |engine| profile.has(engine));
+        Card::assemble(Gt::new(profile, memory, sink, clock), engines)
     }
 
     /// Creates a card in the state after reset from its shared state and the engines that are not fused off.
@@ -268,8 +268,8 @@ impl Card {
         if domains & (GRDOM_GUC | GRDOM_FULL) != 0 {
             guc.reset(&self.gt);
         }
-        for id in EngineId::all() {
-            if domains & (reset_domain(id) | GRDOM_FULL) != 0 {
+        for id in self.gt.generation.engines.all() {
+            if domains & (reset_domain(self.gt.engine(id)) | GRDOM_FULL) != 0 {
                 let mut engine = self.engines.lock(id);
                 engine.reset(&self.gt);
                 self.engines.set_runnable(id, false);
@@ -468,7 +468,7 @@ impl Card {
             self.guc().reset(&self.gt);
             self.guc.clear_poison();
         }
-        for id in EngineId::all() {
+        for id in self.gt.generation.engines.all() {
             if let Some(load) = self.engines.abandon(id, &self.gt) {
                 self.report(id, load, Outcome::Halted(Halt::Bug));
             }

@@ -24,6 +24,7 @@ pub use engine_clock::EngineClock;
 
 use crate::doorbell::Doorbells;
 use crate::execlist::buffer::CsbPort;
+use crate::generation::Generation;
 use crate::heci::Heci;
 use crate::host::{Clock, Function, InterruptSink};
 use crate::interrupts::{Interrupts, L3_PARITY};
@@ -32,7 +33,7 @@ use crate::pcode::Pcode;
 use crate::profile::CardProfile;
 use crate::registers::{Decoded, Kind, Live, RegisterFile};
 use crate::residency::{Awake, Residency};
-use crate::topology::{EngineClass, EngineId};
+use crate::topology::{EngineClass, EngineId, EngineInfo};
 use crate::trace::{Recorder, TracingSink};
 use steering::Agent;
 use virtual_function::{VirtualFunction, pf_view};
@@ -66,6 +67,8 @@ pub enum SideEffect {
 
 /// The shared state of the GT.
 pub struct Gt {
+    /// The hardware generation of the card.
+    pub generation: &'static Generation,
     /// Memory and address translation.
     pub memory: Memory,
     /// The register file.
@@ -101,21 +104,24 @@ pub struct Gt {
 impl Gt {
     /// Creates the power-on state of the card described by `profile`.
     pub fn new(profile: &CardProfile, memory: Memory, sink: Arc<dyn InterruptSink>, clock: Arc<dyn Clock>) -> Self {
+        let generation = profile.generation();
+        let engines = generation.engines;
         let residency = Arc::new(Residency::default());
         residency.set(Awake::Forbidden, true, clock.now(), || ());
-        let trace = Recorder::new(clock.clone());
+        let trace = Recorder::new(engines, clock.clone());
         let sink: Arc<dyn InterruptSink> = Arc::new(TracingSink { sink, trace: trace.clone() });
-        let registers = RegisterFile::of_card(profile);
+        let registers = profile.registers();
         Gt {
+            generation,
             memory,
             interrupts: Interrupts::new(Function::PF, sink.clone()),
             vfs: Function::vfs().map(|vf| VirtualFunction::new(vf, &registers, sink.clone())).collect(),
             registers,
             doorbells: Doorbells::new(),
             clock,
-            context_clocks: EngineId::all().map(|engine| ContextClock::new(engine, residency.clone())).collect(),
-            engine_clocks: EngineId::all().map(|_| EngineClock::default()).collect(),
-            csb_ports: EngineId::all().map(|_| CsbPort::default()).collect(),
+            context_clocks: engines.all().map(|engine| ContextClock::new(engine, residency.clone())).collect(),
+            engine_clocks: engines.all().map(|_| EngineClock::default()).collect(),
+            csb_ports: engines.all().map(|_| CsbPort::default()).collect(),
             residency,
             semaphore_signals: AtomicU64::new(0),
             trace,
@@ -123,6 +129,12 @@ impl Gt {
             pcode: Mutex::new(Pcode::new()),
             heci: [Mutex::new(Heci::new()), Mutex::new(Heci::new())],
         }
+    }
+
+    /// Fixed properties of `engine`.
+    #[inline]
+    pub fn engine(&self, engine: EngineId) -> &'static EngineInfo {
+        self.generation.engines.info(engine)
     }
 
     /// Signals every engine that waits for a semaphore in signal mode to poll it again (V8-119).
@@ -137,7 +149,7 @@ impl Gt {
 
     /// Injects an L3 parity error; the model never generates one otherwise. The render engine reports it (V8-086).
     pub fn inject_l3_parity_error(&self) {
-        if let Some(engine) = EngineId::find(EngineClass::Render, 0) {
+        if let Some(engine) = self.generation.engines.find(EngineClass::Render, 0) {
             self.interrupts.raise_engine(engine, L3_PARITY);
         }
     }

@@ -12,6 +12,7 @@ pub mod decode;
 pub mod doorbell;
 pub mod engine;
 pub mod execlist;
+pub mod generation;
 pub mod gt;
 pub mod guc;
 pub mod heci;

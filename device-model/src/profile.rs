@@ -3,12 +3,15 @@
 
 pub mod limits;
 pub mod provision;
+mod register_values;
 
 use arctic_sriov::number::low;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use self::limits::Limits;
 use self::provision::{GgttAccess, Provision};
+use crate::generation::{Generation, XE_HPG};
+use crate::registers::RegisterFile;
 use crate::topology::{EngineClass, EngineId, EngineInfo};
 
 /// 1 GiB in bytes.
@@ -103,9 +106,20 @@ impl TryFrom<FrequencyFile> for Frequency {
 }
 
 impl CardProfile {
+    /// Returns the hardware generation of the card.
+    pub fn generation(&self) -> &'static Generation {
+        &XE_HPG
+    }
+
+    /// Creates the card's registers, in their power-on state.
+    pub fn registers(&self) -> RegisterFile {
+        let Generation { registers, engine_registers, engines, .. } = *self.generation();
+        RegisterFile::new(registers, engine_registers, engines).with_reset_values(&register_values::values(self))
+    }
+
     /// Returns whether the card has `engine`; render and copy are on every card.
     pub fn has(&self, engine: EngineId) -> bool {
-        let EngineInfo { class, instance, .. } = *engine.info();
+        let EngineInfo { class, instance, .. } = *self.generation().engines.info(engine);
         match class {
             EngineClass::Render | EngineClass::Copy => true,
             EngineClass::Compute => self.has_compute(instance),

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::card::Card;
 use crate::gt::Gt;
-use crate::registers::{Decoded, Touches, known};
+use crate::registers::{Touches, known};
 
 /// A register that was accessed, with its name and the reason why it is not modelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -49,7 +49,7 @@ impl Report {
     pub fn of_registers(gt: &Gt) -> Self {
         let describe = |(offset, touches): (u32, Touches)| TouchedRegister {
             offset,
-            name: gt.registers.decode(offset).map(Decoded::name),
+            name: gt.registers.decode(offset).map(|decoded| decoded.name(gt.generation.engines)),
             reads: touches.reads,
             writes: touches.writes,
             reason: None,

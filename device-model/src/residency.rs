@@ -105,7 +105,7 @@ mod tests {
             });
             woken.get()
         };
-        let engine = Awake::Engine(EngineId::all().next().unwrap());
+        let engine = Awake::Engine(crate::topology::XE_HPG_ENGINES.all().next().unwrap());
         assert!(residency.asleep());
         assert!(set(engine, true, 100));
         assert!(!set(Awake::Forcewake(0), true, 150), "already awake");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The engines of the card, and their identifiers in the interrupt, GuC and register interfaces (contract K.3).
+//! The engines of a generation, and their identifiers in the interrupt, GuC and register interfaces (contract K.3).
 
 use arctic_sriov::number::byte;
 
@@ -107,7 +107,7 @@ pub enum WakeDomain {
     Vebox(u8),
 }
 
-/// Fixed properties of one engine of the DG2-G10 die.
+/// Fixed properties of one engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineInfo {
     /// Engine name used by the drivers, e.g. `vcs2`.
@@ -129,6 +129,17 @@ const HEVC_BLOCK: u32 = 0x2800;
 const AV1_BLOCK: u32 = 0x2b00;
 
 impl EngineInfo {
+    /// Returns whether the register at `offset` is in the engine's 2 KiB register block.
+    pub const fn holds(&self, offset: u32) -> bool {
+        offset.wrapping_sub(self.mmio_base) < 0x800
+    }
+
+    /// Returns the register offset that `raw` encodes in a command that adds the engine's base (V8-004; contract F.4).
+    #[inline]
+    pub const fn relative(&self, raw: u32) -> u32 {
+        self.mmio_base + (raw & self.class.relative_mask() & !3)
+    }
+
     const fn media_block(&self, behind: u32) -> Option<u32> {
         if matches!(self.class, EngineClass::VideoDecode) { Some(self.mmio_base + behind) } else { None }
     }
@@ -164,11 +175,11 @@ pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
 
 macro_rules! engines {
     ($($name:literal $class:ident $instance:literal $base:literal $bank:literal.$bit:literal $wake:expr;)*) => {
-        /// All engines of the die, before fusing. An [`EngineId`] is an index into this table.
-        pub const ENGINES: &[EngineInfo] = &[$(EngineInfo {
+        /// The engines of Xe-HPG, before fusing.
+        pub const XE_HPG_ENGINES: EngineTable = EngineTable::new(&[$(EngineInfo {
             name: $name, class: EngineClass::$class, instance: $instance, mmio_base: $base,
             interrupt: ($bank, $bit), wake: $wake,
-        }),*];
+        }),*]);
     };
 }
 
@@ -193,56 +204,74 @@ engines! {
     "vecs3" VideoEnhance 3 0x1f_8000 1 . 28 WakeDomain::Vebox(3);
 }
 
-/// An engine of the die: an index into [`ENGINES`].
+/// Maximum number of engines of a generation: the length of arrays that are indexed by [`EngineId::index`]. Xe-HPG has
+/// the most engines of the generations described.
+pub const MAX_ENGINES: usize = 18;
+
+/// An engine of a generation: an index into its [`EngineTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EngineId(u8);
 
 impl EngineId {
-    /// Number of engines of the die before fusing.
-    pub const COUNT: usize = ENGINES.len();
-
-    /// All engines of the die.
-    pub fn all() -> impl Iterator<Item = EngineId> {
-        (0..byte(Self::COUNT)).map(EngineId)
-    }
-
-    /// Returns the engine with this class and physical instance.
-    pub fn find(class: EngineClass, instance: u8) -> Option<EngineId> {
-        Self::all().find(|e| e.info().class == class && e.info().instance == instance)
-    }
-
-    /// Returns the engine whose 2 KiB register block contains `offset`.
-    pub fn at_offset(offset: u32) -> Option<EngineId> {
-        Self::all().find(|e| offset & !0x7ff == e.info().mmio_base)
-    }
-
-    /// Returns whether the register at `offset` is in the engine's 2 KiB register block.
-    pub fn holds(self, offset: u32) -> bool {
-        offset.wrapping_sub(self.info().mmio_base) < 0x800
-    }
-
-    /// Returns the register offset that `raw` encodes in a command that adds the engine's base (V8-004; contract F.4).
+    /// Returns the index for arrays of [`MAX_ENGINES`] entries.
     #[inline]
-    pub fn relative(self, raw: u32) -> u32 {
-        let info = self.info();
-        info.mmio_base + (raw & info.class.relative_mask() & !3)
-    }
-
-    /// Returns whether `raw` is a relative offset, either without a base or with the base of an instance of this
-    /// engine's class, as in images of that class.
-    pub fn takes_relative(self, raw: u32) -> bool {
-        let (info, above) = (self.info(), raw & !self.info().class.relative_mask());
-        let of_class = || ENGINES.iter().any(|other| other.class == info.class && other.mmio_base == above);
-        raw < 0x1000 || above == info.mmio_base || of_class()
-    }
-
-    /// Returns the index for tables of [`EngineId::COUNT`] entries.
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
+}
 
-    /// Returns the engine's fixed properties.
-    pub fn info(self) -> &'static EngineInfo {
-        &ENGINES[self.index()]
+/// The engines of a generation, before fusing. An [`EngineId`] is an index into this table.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineTable(&'static [EngineInfo]);
+
+impl EngineTable {
+    /// Creates a table of at most [`MAX_ENGINES`] engines.
+    pub const fn new(engines: &'static [EngineInfo]) -> Self {
+        assert!(engines.len() <= MAX_ENGINES, "more engines than MAX_ENGINES");
+        EngineTable(engines)
+    }
+
+    /// Returns the properties of all engines, by [`EngineId::index`].
+    pub const fn list(self) -> &'static [EngineInfo] {
+        self.0
+    }
+
+    /// Returns all engines.
+    pub fn all(self) -> impl DoubleEndedIterator<Item = EngineId> + Clone {
+        (0..byte(self.0.len())).map(EngineId)
+    }
+
+    /// Returns the fixed properties of `engine`.
+    #[inline]
+    pub fn info(self, engine: EngineId) -> &'static EngineInfo {
+        &self.0[engine.index()]
+    }
+
+    fn search(self, matches: impl Fn(&EngineInfo) -> bool) -> Option<EngineId> {
+        self.all().find(|engine| matches(self.info(*engine)))
+    }
+
+    /// Returns the engine with this class and physical instance.
+    pub fn find(self, class: EngineClass, instance: u8) -> Option<EngineId> {
+        self.search(|info| info.class == class && info.instance == instance)
+    }
+
+    /// Returns the engine with this driver name.
+    pub fn named(self, name: &str) -> Option<EngineId> {
+        self.search(|info| info.name == name)
+    }
+
+    /// Returns the engine whose 2 KiB register block contains `offset`.
+    pub fn at_offset(self, offset: u32) -> Option<EngineId> {
+        self.search(|info| offset & !0x7ff == info.mmio_base)
+    }
+
+    /// Returns whether `raw` is a relative offset on `engine`, either without a base or with the base of an instance of
+    /// its class, as in images of that class.
+    pub fn takes_relative(self, engine: EngineId, raw: u32) -> bool {
+        let info = self.info(engine);
+        let above = raw & !info.class.relative_mask();
+        let of_class = || self.0.iter().any(|other| other.class == info.class && other.mmio_base == above);
+        raw < 0x1000 || above == info.mmio_base || of_class()
     }
 }

@@ -3,6 +3,7 @@
 //! subscribers the cost is one flag check per step. Queues are bounded: a subscriber that does not keep up loses events
 //! and receives the number of lost events; the card never blocks on a subscriber.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -11,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::host::{Clock, Function, InterruptSink};
-use crate::topology::{ENGINES, EngineId};
+use crate::topology::{EngineId, EngineTable};
 
 /// Maximum number of queued events per subscriber.
 const MOST_EVENTS: usize = 1 << 16;
@@ -27,9 +28,9 @@ pub struct Event {
     pub ns: u64,
     /// Function that the event belongs to: 0 for the PF.
     pub function: u8,
-    /// Engine that the event belongs to, if any.
-    #[serde(default, with = "by_name", skip_serializing_if = "Option::is_none")]
-    pub engine: Option<EngineId>,
+    /// Driver name of the engine that the event belongs to, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<Cow<'static, str>>,
     /// The event's type and data.
     #[serde(flatten)]
     pub what: EventKind,
@@ -127,27 +128,6 @@ impl EventKind {
     }
 }
 
-/// Serialises an engine as its driver name.
-mod by_name {
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use super::{ENGINES, EngineId};
-
-    pub fn serialize<S: Serializer>(engine: &Option<EngineId>, serializer: S) -> Result<S::Ok, S::Error> {
-        match engine {
-            Some(engine) => serializer.serialize_str(engine.info().name),
-            None => serializer.serialize_none(),
-        }
-    }
-
-    pub fn deserialize<'d, D: Deserializer<'d>>(deserializer: D) -> Result<Option<EngineId>, D::Error> {
-        let Some(name) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-        let found = EngineId::all().find(|engine| ENGINES[engine.index()].name == name);
-        found.map(Some).ok_or_else(|| D::Error::custom(format_args!("unknown engine {name}")))
-    }
-}
-
 /// Selects the events that a subscriber receives; the default is all events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -161,9 +141,9 @@ pub struct Filter {
 impl Filter {
     /// Returns whether the subscriber receives `event`.
     pub fn passes(&self, event: &Event) -> bool {
-        let engine = event
-            .engine
-            .is_none_or(|engine| self.engines.is_empty() || self.engines.iter().any(|name| name == engine.info().name));
+        let selected =
+            |engine: &Cow<'static, str>| self.engines.is_empty() || self.engines.iter().any(|name| name == engine);
+        let engine = event.engine.as_ref().is_none_or(selected);
         engine && (self.functions.is_empty() || self.functions.contains(&event.function))
     }
 }
@@ -232,6 +212,7 @@ impl Drop for Subscription {
 
 /// Distributes the events of the card's units to the subscribers.
 pub struct Recorder {
+    engines: EngineTable,
     on: AtomicBool,
     followers: AtomicU32,
     clock: Arc<dyn Clock>,
@@ -239,9 +220,10 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Returns a recorder without subscribers.
-    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
+    /// Returns a recorder without subscribers for the events of `engines`.
+    pub fn new(engines: EngineTable, clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Recorder {
+            engines,
             on: AtomicBool::new(false),
             followers: AtomicU32::new(0),
             clock,
@@ -284,6 +266,7 @@ impl Recorder {
 
     #[cold]
     fn put(&self, function: Function, engine: Option<EngineId>, what: EventKind) {
+        let engine = engine.map(|engine| Cow::Borrowed(self.engines.info(engine).name));
         let event = Event { ns: self.clock.now(), function: function.0, engine, what };
         for mailbox in self.mailboxes().iter() {
             mailbox.put(&event);
@@ -310,9 +293,10 @@ impl InterruptSink for TracingSink {
 mod tests {
     use super::*;
     use crate::host::ManualClock;
+    use crate::topology::XE_HPG_ENGINES;
 
     fn recorder() -> Arc<Recorder> {
-        Recorder::new(Arc::new(ManualClock::default()))
+        Recorder::new(XE_HPG_ENGINES, Arc::new(ManualClock::default()))
     }
 
     const AT_ONCE: Duration = Duration::ZERO;
@@ -331,11 +315,11 @@ mod tests {
     #[test]
     fn subscriber_filters_apply() {
         let recorder = recorder();
-        let bcs0 = EngineId::all().find(|engine| engine.info().name == "bcs0");
+        let bcs0 = XE_HPG_ENGINES.named("bcs0");
         let copies = recorder.subscribe(Filter { engines: vec!["bcs0".into()], functions: vec![1] });
         recorder.tell(Function(1), bcs0, || EventKind::Reset);
         recorder.tell(Function(2), bcs0, || EventKind::Reset);
-        recorder.tell(Function(1), EngineId::all().next(), || EventKind::Reset);
+        recorder.tell(Function(1), XE_HPG_ENGINES.all().next(), || EventKind::Reset);
         recorder.tell(Function(1), None, || EventKind::Msi { vector: 0 });
         let heard: Vec<_> = copies.take(AT_ONCE).into_iter().map(|event| event.what).collect();
         assert_eq!(heard, [EventKind::Reset, EventKind::Msi { vector: 0 }]);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail};
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Batch, Line, context, guc, register};
-use arctic_device_model::topology::{ENGINES, EngineId};
+use arctic_device_model::generation::{EngineRef, XE_HPG};
 use arctic_device_model::trace::{Event, Filter};
 use arctic_sriov::number::size;
 
@@ -42,10 +42,10 @@ pub struct Arguments {
     file: PathBuf,
     /// The engine: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3; the default is the engine named in the dump, or rcs0
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
-    engine: Option<EngineId>,
+    engine: Option<EngineRef>,
     /// The engine class: render, copy, compute, video-decode, video-enhance
     #[arg(long, value_name = "CLASS", value_parser = engine, conflicts_with = "engine")]
-    class: Option<EngineId>,
+    class: Option<EngineRef>,
     /// The type of the dwords; auto detects a context image by its first commands and a ring by --head or --tail, else
     /// assumes a batch
     #[arg(long, value_name = "KIND", value_enum, default_value_t = Kind::Auto)]
@@ -88,9 +88,9 @@ enum Kind {
 }
 
 /// Parses the name of an engine or of a class.
-pub fn engine(name: &str) -> Result<EngineId, String> {
-    register::engine(name).ok_or_else(|| {
-        let names: Vec<_> = ENGINES.iter().map(|engine| engine.name).collect();
+pub fn engine(name: &str) -> Result<EngineRef, String> {
+    register::engine(&XE_HPG, name).ok_or_else(|| {
+        let names: Vec<_> = XE_HPG.engines.list().iter().map(|engine| engine.name).collect();
         format!("expected a class (render, copy, compute, video-decode, video-enhance) or one of {}", names.join(", "))
     })
 }
@@ -153,7 +153,7 @@ fn read(arguments: &Arguments, name: &str) -> Result<Vec<u8>> {
 }
 
 impl Arguments {
-    fn chosen(&self) -> Option<EngineId> {
+    fn chosen(&self) -> Option<EngineRef> {
         self.engine.or(self.class)
     }
 
@@ -175,7 +175,8 @@ impl Arguments {
     }
 
     fn dwords(&self, dwords: &[u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> Result<()> {
-        let engine = self.chosen().or_else(|| register::engine("rcs0")).context("the card has no render engine")?;
+        let engine =
+            self.chosen().or_else(|| register::engine(&XE_HPG, "rcs0")).context("the card has no render engine")?;
         match self.kind_of(dwords) {
             Kind::Context => {
                 let (page, image) = split(dwords);

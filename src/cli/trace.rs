@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow};
 use arctic_device_model::decode::register;
-use arctic_device_model::topology::ENGINES;
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::trace::{Event, EventKind, Filter};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -59,15 +59,16 @@ pub struct Arguments {
 struct Engines(Vec<String>);
 
 fn engines(text: &str) -> Result<Engines, String> {
-    let exact = ENGINES.iter().find(|engine| engine.name == text);
+    let engines = XE_HPG.engines.list();
+    let exact = engines.iter().find(|engine| engine.name == text);
     let names = match exact {
         Some(engine) => vec![engine.name.to_owned()],
         None => {
             let class = super::decode::engine(text)?.info().class;
-            ENGINES.iter().filter(|engine| engine.class == class).map(|engine| engine.name.to_owned()).collect()
+            engines.iter().filter(|engine| engine.class == class).map(|engine| engine.name.to_owned()).collect()
         }
     };
-    debug_assert!(names.iter().all(|name| register::engine(name).is_some()));
+    debug_assert!(names.iter().all(|name| register::engine(&XE_HPG, name).is_some()));
     Ok(Engines(names))
 }
 

@@ -2,8 +2,8 @@
 //! Formats the events of a capture of `arctic trace`, with commands and messages disassembled.
 
 use arctic_device_model::command::Requester;
-use arctic_device_model::decode::{Batch, Line, Message, status};
-use arctic_device_model::topology::EngineId;
+use arctic_device_model::decode::{Batch, Line, Message, register, status};
+use arctic_device_model::generation::{EngineRef, XE_HPG};
 use arctic_device_model::trace::{Event, EventKind, Filter};
 
 use crate::trace_socket::{Heading, VERSION};
@@ -30,7 +30,7 @@ fn function(number: u8) -> String {
 /// Formats an event as a line of text; `None` if the filter excludes it.
 pub fn text(event: &Event, filter: &Filter) -> Option<String> {
     filter.passes(event).then(|| {
-        let place = event.engine.map_or("-", |engine| engine.info().name);
+        let place = event.engine.as_deref().unwrap_or("-");
         let when = event.ns as f64 / 1e6;
         format!("{when:>14.6} {:<5} {place:<6} {}", function(event.function), what(event))
     })
@@ -51,7 +51,8 @@ fn what(event: &Event) -> String {
         }
         EventKind::LiteRestore { tail } => format!("more     TAIL {tail:#x}"),
         EventKind::Command { address, ppgtt, level, length, dwords } => {
-            let text = event.engine.map(|engine| command(*address, *ppgtt, *length, dwords, engine));
+            let engine = event.engine.as_deref().and_then(|name| register::engine(&XE_HPG, name));
+            let text = engine.map(|engine| command(*address, *ppgtt, *length, dwords, engine));
             let indent = "  ".repeat(usize::from(*level).min(4));
             let space = if *ppgtt { "ppgtt" } else { "ggtt" };
             format!("{indent}{space}:{address:#x} {}", text.unwrap_or_default())
@@ -77,7 +78,7 @@ fn what(event: &Event) -> String {
     }
 }
 
-fn command(address: u64, ppgtt: bool, length: u32, dwords: &[u32], engine: EngineId) -> String {
+fn command(address: u64, ppgtt: bool, length: u32, dwords: &[u32], engine: EngineRef) -> String {
     let requester = if ppgtt { Requester::PfUser } else { Requester::PfKernel };
     // Missing dwords of a long command are due to the recording and are not an error in the command.
     let mut words = dwords.to_vec();

@@ -5,7 +5,7 @@ use std::io;
 
 use arctic_device_model::command::{Command, Requester};
 use arctic_device_model::decode::{Batch, Line, context, guc, register, status};
-use arctic_device_model::topology::EngineId;
+use arctic_device_model::generation::{EngineRef, XE_HPG};
 
 use super::limits::{Budget, Taken, listed};
 use super::memory::Memory;
@@ -38,11 +38,11 @@ struct Registers {
 pub fn decode(
     budget: &mut Budget,
     text: &str,
-    chosen: Option<EngineId>,
+    chosen: Option<EngineRef>,
     tell: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut registers = Registers::default();
-    let mut present: Option<EngineId> = None;
+    let mut present: Option<EngineRef> = None;
     let mut waiting: Option<(&str, &str, u64)> = None;
     let mut rings: Vec<Ct> = Vec::new();
     for line in text.lines() {
@@ -54,7 +54,7 @@ pub fn decode(
             && line.starts_with([':', '~'])
         {
             waiting = None;
-            let engine = register::engine(engine);
+            let engine = register::engine(&XE_HPG, engine);
             if chosen.is_some() && engine.is_some() && engine != chosen {
                 continue;
             }
@@ -69,7 +69,7 @@ pub fn decode(
         }
         let line = line.trim();
         if let Some(name) = line.strip_suffix(" command stream:") {
-            (registers, present) = (Registers::default(), register::engine(name));
+            (registers, present) = (Registers::default(), register::engine(&XE_HPG, name));
             tell(Line::section(line))?;
             continue;
         }
@@ -147,7 +147,7 @@ fn object_lines(
     what: &str,
     address: u64,
     dwords: Vec<u32>,
-    engine: Option<EngineId>,
+    engine: Option<EngineRef>,
     registers: &Registers,
     rings: &[Ct],
     tell: &mut dyn FnMut(Line) -> io::Result<()>,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Batch, Line};
-use arctic_device_model::topology::EngineId;
+use arctic_device_model::generation::EngineRef;
 
 /// Maximum number of batches followed.
 const MOST_BATCHES: usize = 4096;
@@ -38,7 +38,7 @@ impl Memory {
     pub fn batches(
         &self,
         starts: &[u64],
-        engine: EngineId,
+        engine: EngineRef,
         marks: &[(u64, &'static str)],
         tell: &mut dyn FnMut(Line) -> std::io::Result<()>,
     ) -> std::io::Result<BTreeSet<u64>> {

@@ -5,7 +5,7 @@ use std::io;
 
 use arctic_device_model::command::Command;
 use arctic_device_model::decode::{Line, context, guc, register};
-use arctic_device_model::topology::EngineId;
+use arctic_device_model::generation::{EngineRef, XE_HPG};
 
 use super::limits::{Budget, listed};
 use super::memory::Memory;
@@ -31,7 +31,7 @@ struct Dump<'d> {
     rings: [Ring; 2],
     /// Index of the ring that the current lines describe.
     ring: usize,
-    engine: Option<EngineId>,
+    engine: Option<EngineRef>,
     batches: Vec<u64>,
     marks: Vec<(u64, &'static str)>,
     memory: Memory,
@@ -40,16 +40,16 @@ struct Dump<'d> {
 }
 
 /// Returns the engine for the driver's class number (xe: XE_ENGINE_CLASS_*).
-fn engine(class: u64) -> Option<EngineId> {
+fn engine(class: u64) -> Option<EngineRef> {
     let name = ["render", "video-decode", "video-enhance", "copy", "", "compute"].get(usize::try_from(class).ok()?)?;
-    register::engine(name)
+    register::engine(&XE_HPG, name)
 }
 
 /// Decodes the dump, section by section, within `budget`; `chosen` is the engine selected by the user.
 pub fn decode(
     budget: &mut Budget,
     text: &str,
-    chosen: Option<EngineId>,
+    chosen: Option<EngineRef>,
     tell: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut dump = Dump::default();
@@ -91,7 +91,7 @@ impl<'d> Dump<'d> {
         &mut self,
         section: &str,
         line: &'d str,
-        chosen: Option<EngineId>,
+        chosen: Option<EngineRef>,
         tell: &mut dyn FnMut(Line) -> io::Result<()>,
     ) -> io::Result<()> {
         if line.is_empty() {
@@ -133,7 +133,8 @@ impl<'d> Dump<'d> {
                     self.marks.push((at, "ACTHD"));
                 }
                 let header = value(line, "IPEHR").or_else(|| value(line, "RING_IPEHR")).and_then(hex);
-                let class = self.registers.and_then(register::engine).map(|engine| engine.info().class);
+                let class =
+                    self.registers.and_then(|name| register::engine(&XE_HPG, name)).map(|engine| engine.info().class);
                 match header.zip(class).and_then(|(header, class)| Command::decode(u32::try_from(header).ok()?, class))
                 {
                     Some(command) => tell(Line::note(format!("{line} ({})", command.name()))),
@@ -150,7 +151,7 @@ impl<'d> Dump<'d> {
         section: &str,
         name: &str,
         dwords: Vec<u32>,
-        chosen: Option<EngineId>,
+        chosen: Option<EngineRef>,
         tell: &mut dyn FnMut(Line) -> io::Result<()>,
     ) -> io::Result<()> {
         let engine = chosen.or(self.engine);
@@ -193,7 +194,7 @@ impl<'d> Dump<'d> {
         Ok(())
     }
 
-    fn end(self, chosen: Option<EngineId>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+    fn end(self, chosen: Option<EngineRef>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
         let engine = chosen.or(self.engine);
         let decoded = match engine {
             Some(engine) => self.memory.batches(&self.batches, engine, &self.marks, tell)?,

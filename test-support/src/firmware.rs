@@ -3,6 +3,7 @@
 //! that point to both.
 
 use arctic_device_model::card::Card;
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::topology::EngineClass;
 
 const KERNEL_DWORDS: u32 = 0x100;
@@ -50,7 +51,7 @@ pub fn ads(shown: u64, engines: &[Vec<u8>]) -> (u64, Vec<u32>) {
 /// Returns the instance numbers of each engine class of a card, in the GuC's class order.
 pub fn engines(card: &Card) -> Vec<Vec<u8>> {
     let of = |class: &EngineClass| {
-        let present = card.engines().present().map(|engine| engine.info());
+        let present = card.engines().present().map(|engine| XE_HPG.engines.info(engine));
         present.filter(|info| info.class == *class).map(|info| info.instance).collect()
     };
     EngineClass::BY_GUC.iter().map(of).collect()

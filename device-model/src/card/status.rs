@@ -9,7 +9,7 @@ use super::Card;
 use crate::guc::client::State;
 use crate::guc::provisioning::VfConfig;
 use crate::host::{Function, functions, ticks, ticks_to_ns};
-use crate::topology::{EngineClass, EngineId};
+use crate::topology::EngineClass;
 
 /// A snapshot of the card. Times and counts start when the GuC firmware starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl Card {
         let Some(scheduler) = guc.scheduler() else { return status };
         for id in self.engines.present() {
             let running = scheduler.running(id);
-            let engine = id.info().name.to_string();
+            let engine = self.gt.engine(id).name.to_string();
             if let Some(context) = running
                 && let Some(function) = status.functions.get_mut(context.function.index())
             {
@@ -97,10 +97,10 @@ impl Card {
             of.contexts = tally.contexts;
             of.engine_resets = tally.engine_resets;
             of.cat_errors = tally.cat_errors;
-            for id in EngineId::all() {
+            for id in self.gt.generation.engines.all() {
                 let busy = state.activity.busy(id, now);
                 if busy != 0 {
-                    *of.engine_time_ns.entry(name(id.info().class).into()).or_default() += ticks_to_ns(busy);
+                    *of.engine_time_ns.entry(name(self.gt.engine(id).class).into()).or_default() += ticks_to_ns(busy);
                 }
             }
         }

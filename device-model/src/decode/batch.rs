@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::show::{self, Shown};
 use crate::command::mi::{self, fields};
 use crate::command::{Command as Known, Mi, Requester};
-use crate::topology::EngineId;
+use crate::generation::EngineRef;
 
 /// Valid bits of a graphics address.
 const ADDRESS: u64 = 0xffff_ffff_fffc;
@@ -24,7 +24,7 @@ pub struct Batch<'b> {
     /// Address of the first dword.
     pub base: u64,
     /// The engine that executes them.
-    pub engine: EngineId,
+    pub engine: EngineRef,
     /// Privilege of the commands: a user's batch, or a ring filled by the driver.
     pub requester: Requester,
     /// Addresses to mark: HEAD, TAIL, ACTHD.
@@ -85,7 +85,7 @@ enum End {
 
 impl<'b> Batch<'b> {
     /// Input for a user's batch at `base`.
-    pub fn new(words: &'b [u32], base: u64, engine: EngineId) -> Self {
+    pub fn new(words: &'b [u32], base: u64, engine: EngineRef) -> Self {
         Batch { words, base, engine, requester: Requester::PfUser, marks: Vec::new(), ends: true }
     }
 

@@ -5,8 +5,8 @@ use super::batch::Batch;
 use super::{Dword, Line, register};
 use crate::command::mi::fields;
 use crate::command::{Command, Mi, Requester};
+use crate::generation::EngineRef;
 use crate::host::ticks_to_ns;
-use crate::topology::EngineId;
 
 /// Size in dwords of the per-process status page that precedes the image.
 pub const PAGE_DWORDS: usize = 0x400;
@@ -29,13 +29,13 @@ pub struct Position {
 }
 
 /// The registers of an image, by offset from the engine's base, with their values.
-fn registers(image: &[u32], engine: EngineId) -> impl Iterator<Item = (usize, u32, u32)> + use<'_> {
+fn registers(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u32, u32)> + use<'_> {
     let base = engine.info().mmio_base;
     loads(image, engine).filter_map(move |(index, offset, value)| Some((index, offset.checked_sub(base)?, value)))
 }
 
 /// Register loads by the image's LRIs: index of the value, register, value.
-fn loads(image: &[u32], engine: EngineId) -> impl Iterator<Item = (usize, u32, u32)> + use<'_> {
+fn loads(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u32, u32)> + use<'_> {
     let mut at = 0;
     let mut pairs = 0..0;
     let mut relative = false;
@@ -63,7 +63,7 @@ fn loads(image: &[u32], engine: EngineId) -> impl Iterator<Item = (usize, u32, u
 }
 
 /// Extracts the execution state from an image.
-pub fn position(image: &[u32], engine: EngineId) -> Position {
+pub fn position(image: &[u32], engine: EngineRef) -> Position {
     let mut position = Position::default();
     let mut batch = (0u64, false);
     // The engine context contains some of these registers again, with another meaning.
@@ -85,11 +85,16 @@ pub fn position(image: &[u32], engine: EngineId) -> Position {
 }
 
 /// Disassembles the image of a context of `engine`. `image` starts after the status page.
-pub fn image(image: &[u32], engine: EngineId) -> Vec<Line> {
+pub fn image(image: &[u32], engine: EngineRef) -> Vec<Line> {
     let mut lines: Vec<_> = loads(image, engine)
         .map(|(index, offset, value)| {
             let within = offset.wrapping_sub(engine.info().mmio_base);
-            Line::Dword(Dword { index, name: register::name(offset), value, meaning: meaning(within, value, engine) })
+            Line::Dword(Dword {
+                index,
+                name: register::name(engine.generation, offset),
+                value,
+                meaning: meaning(within, value, engine),
+            })
         })
         .collect();
     let place = position(image, engine);
@@ -115,7 +120,7 @@ pub fn image(image: &[u32], engine: EngineId) -> Vec<Line> {
 }
 
 /// Commands of the image other than loads of immediates and MI_NOOPs.
-fn others(image: &[u32], engine: EngineId) -> Vec<(usize, String)> {
+fn others(image: &[u32], engine: EngineRef) -> Vec<(usize, String)> {
     let batch = Batch { requester: Requester::PfKernel, ..Batch::new(image, 0, engine) };
     let commands = batch.commands().filter(|command| !matches!(command.name, Some("MI_NOOP" | "MI_LOAD_REGISTER_IMM")));
     commands
@@ -129,7 +134,7 @@ fn others(image: &[u32], engine: EngineId) -> Vec<(usize, String)> {
 }
 
 /// Meaning of a register's value in an image, by its offset from the engine's base.
-fn meaning(offset: u32, value: u32, engine: EngineId) -> String {
+fn meaning(offset: u32, value: u32, engine: EngineRef) -> String {
     let state = |set: bool, yes: &str, no: &str| if set { yes.to_string() } else { no.to_string() };
     match offset {
         0x030 => format!("offset {:#x}", value & 0x1f_fff8),

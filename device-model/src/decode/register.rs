@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use crate::generation::{EngineRef, Generation};
 use crate::registers::{ENGINE_TABLE, REGISTER_BYTES, Register, TABLES};
-use crate::topology::EngineId;
 
 fn by_offset(registers: impl Iterator<Item = &'static Register>) -> BTreeMap<u32, (&'static Register, u16)> {
     registers
@@ -29,15 +29,15 @@ pub fn of_engine(offset: u32) -> Option<String> {
     ENGINE.get(&(offset & !3)).map(|(register, n)| element(register, *n))
 }
 
-/// Name of the register at `offset`: `rcs0.CS_GPR[3]`, `GDRST`; the offset itself if no register is modelled there.
-pub fn name(offset: u32) -> String {
+/// Name of the register at `offset` of a card of `generation`: `rcs0.CS_GPR[3]`, `GDRST`; the offset itself if no register is modelled there.
+pub fn name(generation: &Generation, offset: u32) -> String {
     let offset = offset & !3;
     if let Some((register, n)) = CARD.get(&offset) {
         return element(register, *n);
     }
-    match EngineId::at_offset(offset) {
+    match generation.engines.at_offset(offset) {
         Some(engine) => {
-            let info = engine.info();
+            let info = generation.engines.info(engine);
             let within = offset - info.mmio_base;
             let name = of_engine(within).unwrap_or_else(|| format!("{within:#05x}"));
             format!("{}.{name}", info.name)
@@ -47,12 +47,12 @@ pub fn name(offset: u32) -> String {
 }
 
 /// The register offset that a command addresses: absolute, or relative to the block of `engine`.
-pub fn meant(raw: u32, relative: bool, engine: EngineId) -> u32 {
-    if relative { engine.relative(raw) } else { raw & (REGISTER_BYTES * 2 - 4) }
+pub fn meant(raw: u32, relative: bool, engine: EngineRef) -> u32 {
+    if relative { engine.info().relative(raw) } else { raw & (REGISTER_BYTES * 2 - 4) }
 }
 
-/// Finds an engine by name (`rcs0`), or the first engine of a class by the class name (`render`, `copy`, `vcs`...).
-pub fn engine(name: &str) -> Option<EngineId> {
+/// Finds an engine of `generation` by name (`rcs0`), or the first engine of a class by the class name (`render`, `copy`, `vcs`...).
+pub fn engine(generation: &'static Generation, name: &str) -> Option<EngineRef> {
     let class = match name {
         "render" | "rcs" => "rcs0",
         "copy" | "bcs" => "bcs0",
@@ -61,5 +61,5 @@ pub fn engine(name: &str) -> Option<EngineId> {
         "video-enhance" | "vecs" => "vecs0",
         other => other,
     };
-    EngineId::all().find(|engine| engine.info().name == class)
+    Some(EngineRef { generation, id: generation.engines.named(class)? })
 }

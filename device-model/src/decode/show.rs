@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::register;
 use crate::command::{Field, FieldKind, Group};
-use crate::topology::EngineId;
+use crate::generation::EngineRef;
 
 /// A field with its value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,7 +24,7 @@ pub struct Shown {
 }
 
 /// Decodes the fields of a command. Fields beyond the last dword in `words` are omitted.
-pub fn fields(words: &[u32], fields: &[Field], group: Option<Group>, engine: EngineId) -> Vec<Shown> {
+pub fn fields(words: &[u32], fields: &[Field], group: Option<Group>, engine: EngineRef) -> Vec<Shown> {
     let header = words.first().copied().unwrap_or(0);
     let mut shown: Vec<_> = fields.iter().filter_map(|field| show(field, words, words, engine, header)).collect();
     let Some(group) = group else { return shown };
@@ -64,11 +64,11 @@ fn together(one: &[Shown], words: &[u32]) -> String {
 }
 
 /// Decodes a field of `words`, a command or an element of its repeated group. `all` is the command.
-fn show(field: &Field, words: &[u32], all: &[u32], engine: EngineId, header: u32) -> Option<Shown> {
+fn show(field: &Field, words: &[u32], all: &[u32], engine: EngineRef, header: u32) -> Option<Shown> {
     words.get(usize::from(field.dword))?;
     let value = field.wide(words);
     let name = field.name;
-    let register_at = |relative: bool| register::name(register::meant(low(value), relative, engine));
+    let register_at = |relative: bool| register::name(engine.generation, register::meant(low(value), relative, engine));
     let whole = field.mask() == u32::MAX;
     let (meaning, text) = match field.kind {
         FieldKind::Flag => (None, if value != 0 { name.into() } else { String::new() }),

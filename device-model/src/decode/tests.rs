@@ -4,7 +4,7 @@
 use super::batch::Target;
 use super::*;
 use crate::command::Requester;
-use crate::topology::EngineId;
+use crate::generation::{EngineRef, XE_HPG};
 
 fn text(lines: &[Line]) -> Vec<String> {
     lines.iter().map(|line| line.to_string().split_whitespace().collect::<Vec<_>>().join(" ")).collect()
@@ -14,8 +14,8 @@ fn commands(batch: &Batch<'_>) -> Vec<String> {
     text(&batch.commands().map(Line::Command).collect::<Vec<_>>())
 }
 
-fn on(engine: &str) -> EngineId {
-    register::engine(engine).unwrap()
+fn on(engine: &str) -> EngineRef {
+    register::engine(&XE_HPG, engine).unwrap()
 }
 
 /// A batch as a driver writes it, each command with its decoded fields.
@@ -219,7 +219,8 @@ proptest::proptest! {
     /// Arbitrary input causes no panic, and every dword of a ring is in exactly one line.
     #[test]
     fn any_bytes_read(words in proptest::collection::vec(proptest::prelude::any::<u32>(), 0..600), base: u64, mark: u64) {
-        for engine in EngineId::all() {
+        for id in XE_HPG.engines.all() {
+            let engine = EngineRef { generation: &XE_HPG, id };
             let marks = vec![(base & 0xffff_ffff_fffc, "HEAD"), ((base & 0xffff_ffff_fffc) + mark % 2400, "TAIL")];
             let ring = Batch { requester: Requester::PfKernel, ends: false, marks, ..Batch::new(&words, base, engine) };
             let dwords: usize = ring.commands().map(|c| c.dwords.len().max(c.times)).sum();

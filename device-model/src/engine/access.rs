@@ -48,7 +48,7 @@ impl Streamer<'_> {
     pub fn mmio(&self, raw: u32, relative: bool, remapped: bool) -> u32 {
         let offset = raw & REGISTER;
         let offset = if relative { (self.base + offset) & REGISTER } else { offset };
-        if remapped { remap(self.id, offset) } else { offset }
+        if remapped { remap(self.gt.generation.engines, self.id, offset) } else { offset }
     }
 
     /// Returns the offset of the register that an LRI or LRM of a context image loads: relative to the engine's base,
@@ -57,8 +57,8 @@ impl Streamer<'_> {
     pub fn image_register(&self, header: u32, raw: u32) -> u32 {
         match header & (image::RELATIVE | image::REMAP) {
             0 => raw & REGISTER,
-            image::REMAP => remap(self.id, raw & REGISTER),
-            _ => self.id.relative(raw),
+            image::REMAP => remap(self.gt.generation.engines, self.id, raw & REGISTER),
+            _ => self.gt.engine(self.id).relative(raw),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::host::Function;
 use crate::interrupts::memirq::Report;
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE, PAGE_FAULT, USER_INTERRUPT};
 use crate::memory::{Fault, Gam, Space, Tlb};
-use crate::topology::{Classes, EngineId};
+use crate::topology::{Classes, EngineId, EngineInfo};
 
 /// The parser decoded a command that the engine does not implement (i915: I915_ERROR_INSTRUCTION).
 pub const INSTRUCTION: u32 = 1 << 0;
@@ -35,9 +35,8 @@ const CONDITIONS: &[Condition] = &[
 ];
 
 /// Returns the conditions of an engine, or only the recoverable conditions if `recoverable` is set.
-fn conditions(engine: EngineId, recoverable: bool) -> u32 {
-    let has =
-        |condition: &&Condition| condition.classes.has(engine.info().class) && (condition.recoverable || !recoverable);
+fn conditions(engine: &EngineInfo, recoverable: bool) -> u32 {
+    let has = |condition: &&Condition| condition.classes.has(engine.class) && (condition.recoverable || !recoverable);
     CONDITIONS.iter().filter(has).fold(0, |bits, condition| bits | condition.bits)
 }
 
@@ -50,7 +49,7 @@ const STATUS_EVENTS: u16 = USER_INTERRUPT | CS_ERROR | FLUSH_COMPLETE;
 
 impl Gt {
     fn error_register(&self, engine: EngineId, offset: u32) -> u32 {
-        self.registers.value(engine.info().mmio_base + offset)
+        self.registers.value(self.engine(engine).mmio_base + offset)
     }
 
     /// Sets the bits of EIR that are set in ESR and not masked in EMR. Returns whether this raised the error bit of the
@@ -60,20 +59,21 @@ impl Gt {
         // observes the error.
         fence(Ordering::SeqCst);
         let through = self.error_register(engine, reg::ESR) & !self.error_register(engine, reg::EMR);
-        through != 0 && self.registers.set_bits(engine.info().mmio_base + reg::EIR, through) == 0
+        through != 0 && self.registers.set_bits(self.engine(engine).mmio_base + reg::EIR, through) == 0
     }
 
     /// Records errors detected by an engine. Returns whether this raised the error bit of its interrupt status.
     pub(super) fn detect_errors(&self, engine: EngineId, errors: u32) -> bool {
-        self.registers.set_bits(engine.info().mmio_base + reg::ESR, errors & conditions(engine, false));
+        self.registers
+            .set_bits(self.engine(engine).mmio_base + reg::ESR, errors & conditions(self.engine(engine), false));
         self.identify_errors(engine)
     }
 
     /// Handles a write to EIR. Writing 1 clears a recoverable condition in EIR and ESR. Returns whether this cleared
     /// the error bit of the interrupt status.
     pub fn clear_errors(&self, engine: EngineId, value: u32) -> bool {
-        let cleared = value & conditions(engine, true);
-        let base = engine.info().mmio_base;
+        let cleared = value & conditions(self.engine(engine), true);
+        let base = self.engine(engine).mmio_base;
         self.registers.clear_bits(base + reg::ESR, cleared);
         let before = self.registers.clear_bits(base + reg::EIR, cleared);
         before != 0 && before & !cleared == 0
@@ -81,7 +81,7 @@ impl Gt {
 
     /// Handles a write to EMR. Returns whether this raised the error bit of the interrupt status.
     pub fn mask_errors(&self, engine: EngineId, value: u32) -> bool {
-        self.registers.set(engine.info().mmio_base + reg::EMR, value | !MASKABLE);
+        self.registers.set(self.engine(engine).mmio_base + reg::EMR, value | !MASKABLE);
         self.identify_errors(engine)
     }
 
@@ -134,7 +134,7 @@ impl Streamer<'_> {
         match self.running.report {
             Some(report) if repaired => {
                 let unmasked = Report { enable: u32::MAX, ..report };
-                if unmasked.write(&mut self.gam, self.id, PAGE_FAULT) == Ok(true) {
+                if unmasked.write(&mut self.gam, self.gt.engine(self.id), PAGE_FAULT) == Ok(true) {
                     interrupts.send();
                 }
             }

@@ -5,7 +5,7 @@
 use super::layout::{ENGINE_CONTEXT, IMAGE_DWORDS};
 use crate::command::mi::LRI;
 use crate::memory::{Fault, Gam, Space};
-use crate::topology::EngineId;
+use crate::topology::{EngineId, EngineTable};
 
 /// MI_LOAD_REGISTER_MEM.
 pub const LRM: u32 = 0x29 << 23;
@@ -85,7 +85,7 @@ impl Image {
 
     /// Checks whether `engine` can execute the image up to dword `until`. Fails with the dword index of the first
     /// command that is not valid in an image or that loads registers of another engine class (V8-007).
-    pub fn check(&self, engine: EngineId, until: usize) -> Result<(), usize> {
+    pub fn check(&self, engines: EngineTable, engine: EngineId, until: usize) -> Result<(), usize> {
         let until = until.min(self.len);
         let mut at = 0;
         while at < until {
@@ -94,7 +94,7 @@ impl Image {
                 0 => 1,
                 END_OPCODE if at < ENGINE_CONTEXT => 1,
                 END_OPCODE => return Ok(()),
-                LRI if !length(header).is_multiple_of(2) && self.are_of(engine, header, at) => length(header),
+                LRI if !length(header).is_multiple_of(2) && self.are_of(engines, engine, header, at) => length(header),
                 LRM if length(header) == 4 => 4,
                 FORCE_WAKEUP => length(header),
                 _ => return Err(at),
@@ -108,9 +108,9 @@ impl Image {
     }
 
     /// Returns whether every relative offset of the LRI at dword `at` is valid for the engine's class.
-    fn are_of(&self, engine: EngineId, header: u32, at: usize) -> bool {
+    fn are_of(&self, engines: EngineTable, engine: EngineId, header: u32, at: usize) -> bool {
         let pairs = self.words.get(at + 1..at + length(header)).unwrap_or_default();
-        header & RELATIVE == 0 || pairs.chunks_exact(2).all(|pair| engine.takes_relative(pair[0]))
+        header & RELATIVE == 0 || pairs.chunks_exact(2).all(|pair| engines.takes_relative(engine, pair[0]))
     }
 
     /// Returns the next register load that starts before dword `until`. Returns `None` at the end of the image and at a
@@ -157,7 +157,7 @@ const END_OPCODE: u32 = END & OPCODE;
 mod tests {
     use super::*;
     use crate::command::mi::lri;
-    use crate::topology::EngineClass;
+    use crate::topology::{EngineClass, XE_HPG_ENGINES};
 
     fn image(words: &[u32]) -> Image {
         let mut image = Image { words: [0; IMAGE_DWORDS], len: words.len() };
@@ -189,8 +189,8 @@ mod tests {
     /// image.
     #[test]
     fn an_invalid_image_is_reported() {
-        let engine = EngineId::find(EngineClass::VideoDecode, 1).unwrap();
-        let check = |words: &[u32]| image(words).check(engine, words.len());
+        let engine = XE_HPG_ENGINES.find(EngineClass::VideoDecode, 1).unwrap();
+        let check = |words: &[u32]| image(words).check(XE_HPG_ENGINES, engine, words.len());
         assert_eq!(check(&[0, lri(RELATIVE, 1), 0x34, 0]), Ok(()));
         assert_eq!(check(&[0, lri(RELATIVE, 1), 0x1c_0034, 0]), Ok(()), "another instance of the class");
         assert_eq!(check(&[0, lri(RELATIVE, 1), 0x2_2034, 0]), Err(1), "another class");

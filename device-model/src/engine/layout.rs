@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 use super::image::{END, FORCE_WAKEUP, GLOBAL, LRM, POSTED, RELATIVE, REMAP};
 use super::reg;
 use crate::command::mi::lri;
-use crate::registers::{ENGINE_TABLE, Kind, Register, RegisterFile, TABLES};
-use crate::topology::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
+use crate::generation::{Generation, XE_HPG};
+use crate::registers::{Kind, Register, RegisterFile};
+use crate::topology::{EngineClass, EngineId, EngineInfo, TRTT_REGISTERS, trtt};
 
 /// First dword of the engine context, after six cachelines of ring context (V8-042, trap T16; xe: xe_lrc_reg_size).
 pub const ENGINE_CONTEXT: usize = 0x60;
@@ -190,7 +191,8 @@ pub struct Layout {
     pub kept: Vec<Kept>,
 }
 
-static LAYOUTS: LazyLock<Vec<Layout>> = LazyLock::new(|| EngineId::all().map(lay_out).collect());
+static LAYOUTS: LazyLock<Vec<Layout>> =
+    LazyLock::new(|| XE_HPG.engines.list().iter().map(|engine| lay_out(&XE_HPG, engine)).collect());
 
 /// Returns the image layout of `engine`.
 pub fn layout(engine: EngineId) -> &'static Layout {
@@ -200,34 +202,33 @@ pub fn layout(engine: EngineId) -> &'static Layout {
 /// Returns the image that software writes for a context that has not run yet, valid for any engine: headers and offsets
 /// of dwords 0x00 to 0x33, followed by the end command (xe, i915: set_offsets). All values are 0.
 pub fn blank_image() -> Vec<u32> {
-    let base = EngineId::find(EngineClass::Compute, 0).map_or(0, |engine| engine.info().mmio_base);
+    let engine = XE_HPG.engines.find(EngineClass::Compute, 0);
+    let base = engine.map_or(0, |engine| XE_HPG.engines.info(engine).mmio_base);
     let relative = |word: &u32| if *word & !0x7ff == base { word - base } else { *word };
-    let engine = EngineId::all().find(|engine| engine.info().mmio_base == base);
     let ring = engine.map_or(&[][..], |engine| &layout(engine).template[..0x34]);
     ring.iter().map(relative).chain([END]).collect()
 }
 
 /// Returns all modelled registers that are context state on `engine`, with their offsets.
-fn context_registers(engine: EngineId) -> impl Iterator<Item = (u32, &'static Register)> {
-    let base = engine.info().mmio_base;
-    let own = ENGINE_TABLE.iter().map(move |register| (base, register));
-    let others = TABLES.iter().flat_map(|table| table.iter()).map(|register| (0, register));
+fn context_registers(generation: &Generation, engine: &EngineInfo) -> impl Iterator<Item = (u32, &'static Register)> {
+    let base = engine.mmio_base;
+    let own = generation.engine_registers.iter().map(move |register| (base, register));
+    let others = generation.registers.iter().flat_map(|table| table.iter()).map(|register| (0, register));
     own.chain(others).filter(move |(_, register)| register.scope.kept_by(engine)).flat_map(|(base, register)| {
         (0..u32::from(register.count)).map(move |n| (base + register.offset + n * register.stride, register))
     })
 }
 
 /// Returns the kind of the engine register at offset `own` from the base, or `None` if it is not modelled.
-fn own_kind(own: u32) -> Option<Kind> {
+fn own_kind(generation: &Generation, own: u32) -> Option<Kind> {
     let holds = |register: &&Register| own.wrapping_sub(register.offset) / 4 < u32::from(register.count);
-    ENGINE_TABLE.iter().find(holds).map(|register| register.kind)
+    generation.engine_registers.iter().find(holds).map(|register| register.kind)
 }
 
 /// Maximum number of registers per LRI in the model-specific section.
 const GROUP: usize = 64;
 
-fn lay_out(engine: EngineId) -> Layout {
-    let info = engine.info();
+fn lay_out(generation: &Generation, info: &EngineInfo) -> Layout {
     let mut image = Layout { template: Vec::new(), kept: Vec::new() };
     for part in parts(info.class).into_iter().flatten() {
         match part {
@@ -246,7 +247,7 @@ fn lay_out(engine: EngineId) -> Layout {
             Load(flags, spans) => {
                 let base = if flags & RELATIVE != 0 { info.mmio_base } else { 0 };
                 let each = spans.iter().flat_map(|Span(first, n)| (0..*n).map(move |n| base + first + 4 * n));
-                let kept = |at: u32| match own_kind(at - info.mmio_base) {
+                let kept = |at: u32| match own_kind(generation, at - info.mmio_base) {
                     Some(Kind::Live(_)) => None,
                     _ if at - info.mmio_base == reg::BB_STACK_WRITE_PORT => None,
                     kind => Some((at, kind == Some(Kind::Masked))),
@@ -256,13 +257,13 @@ fn lay_out(engine: EngineId) -> Layout {
         }
     }
     // The live context register, CTX_TIMESTAMP, is already in the ring context.
-    let rest: Vec<_> = context_registers(engine)
+    let rest: Vec<_> = context_registers(generation, info)
         .filter(|(at, register)| {
             !matches!(register.kind, Kind::Live(_)) && !image.kept.iter().any(|kept| kept.register == *at)
         })
         .map(|(at, register)| (at, Some((at, register.kind == Kind::Masked))))
         .collect();
-    let (own, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(at, _)| engine.holds(*at));
+    let (own, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(at, _)| info.holds(*at));
     for (flags, registers) in [(RELATIVE | POSTED, own), (POSTED, others)] {
         for group in registers.chunks(GROUP) {
             image.load(flags, group.iter().copied());
@@ -292,7 +293,7 @@ impl Layout {
 
 /// Resets the registers of the engine context.
 pub fn clear(engine: EngineId, registers: &RegisterFile) {
-    let base = engine.info().mmio_base;
+    let base = registers.engines().info(engine).mmio_base;
     for kept in layout(engine).kept.iter().filter(|kept| !in_ring_context(kept.register.wrapping_sub(base))) {
         registers.set(kept.register, registers.reset_value(kept.register));
     }

@@ -35,12 +35,13 @@ use crate::execlist::descriptor::Descriptor;
 use crate::execlist::queue::Queue;
 use crate::execlist::status::{ContextStatus, Detail};
 use crate::execlist::{self, Execlist, Loaded};
+use crate::generation::Generation;
 use crate::gt::Gt;
 use crate::host::{Function, ticks};
 use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, GuestMappings, Tlb};
 use crate::registers::engine_offsets::{self as reg, GLOBALS};
-use crate::topology::EngineId;
+use crate::topology::{EngineId, EngineInfo};
 use crate::trace::EventKind;
 pub use counters::Counters;
 use fetch::Window;
@@ -125,6 +126,7 @@ pub enum Halt {
 /// One engine with its command streamer.
 pub struct Engine {
     id: EngineId,
+    info: &'static EngineInfo,
     tlb: Tlb,
     window: Window,
     running: Option<Running>,
@@ -135,14 +137,16 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Creates an engine with no context loaded.
-    pub fn new(id: EngineId) -> Self {
+    /// Creates engine `id` of `generation` with no context loaded.
+    pub fn new(generation: &Generation, id: EngineId) -> Self {
+        let info = generation.engines.info(id);
         Engine {
             id,
+            info,
             tlb: Tlb::default(),
             window: Window::default(),
             running: None,
-            execlist: Execlist::new(id.info().instance),
+            execlist: Execlist::new(info.instance),
             globals: Default::default(),
             counters: Counters::default(),
         }
@@ -165,7 +169,7 @@ impl Engine {
 
     /// Loads a context for the GuC. Subsequent steps execute it. Must not be called while a context is loaded.
     pub fn load(&mut self, gt: &Gt, load: Load) {
-        debug_assert!(self.running.is_none(), "{} already has a context loaded", self.id.info().name);
+        debug_assert!(self.running.is_none(), "{} already has a context loaded", self.info.name);
         let queue = Queue::of(Descriptor(load.descriptor | 1));
         if let Loaded::Start(status, ..) = self.execlist.load(queue, None, false) {
             self.report_switch(gt, &gt.memory.views(), status, load.submitter);
@@ -208,13 +212,13 @@ impl Engine {
 
     /// Handles a host write of a dword to ELSP (V8-011).
     pub fn push(&mut self, gt: &Gt, value: u32) {
-        self.execlist.port.push(&gt.registers, self.id.info().mmio_base, value);
+        self.execlist.port.push(&gt.registers, self.info.mmio_base, value);
     }
 
     /// Loads the submission queue for the host (V8-013..020). Ignored if execlists are not enabled in the engine's mode
     /// register (V8-008).
     pub fn load_queue(&mut self, gt: &Gt) {
-        let base = self.id.info().mmio_base;
+        let base = self.info.mmio_base;
         if gt.registers.value(base + execlist::GFX_MODE) & execlist::DISABLE_LEGACY_MODE == 0 {
             self.counters.refused_loads += 1;
             return;
@@ -250,7 +254,7 @@ impl Engine {
     /// Reports a context switch to the GuC's FIFO (V8-060) and, if the host is the submitter, in the status buffer
     /// followed by an interrupt (V8-055). Switches with a masked reason are not reported (V8-056).
     fn report_switch(&mut self, gt: &Gt, views: &GuestMappings<'_>, status: ContextStatus, submitter: Submitter) {
-        let base = self.id.info().mmio_base;
+        let base = self.info.mmio_base;
         if gt.registers.value(base + execlist::CSB_INTERRUPT_MASK) & status.reason() as u32 != 0 {
             return;
         }
@@ -283,7 +287,7 @@ impl Engine {
         let running = self.running.as_ref();
         let arbitration = running.is_some_and(|running| running.arbitration);
         let status = self.execlist.shown(running.map(|running| running.load.descriptor()), arbitration).register();
-        let at = self.id.info().mmio_base + execlist::STATUS;
+        let at = self.info.mmio_base + execlist::STATUS;
         gt.registers.set(at, low(status));
         gt.registers.set(at + 4, high(status));
     }
@@ -318,7 +322,7 @@ impl Engine {
         let started = gt.clock.now();
         clock.begin_step(started);
         self.window.flush();
-        let info = self.id.info();
+        let info = self.info;
         let views = gt.memory.views();
         let mut streamer = Streamer {
             gt,
@@ -353,7 +357,7 @@ impl Engine {
     fn scrub_context_registers(&mut self, gt: &Gt, function: Function) {
         if function.is_vf() {
             layout::clear_context(self.id, &gt.registers);
-            gt.registers.set(self.id.info().mmio_base + reg::PR_CTR, 0);
+            gt.registers.set(self.info.mmio_base + reg::PR_CTR, 0);
             self.swap_global_registers(gt, function, Exchange::Leave);
         }
     }
@@ -364,7 +368,7 @@ impl Engine {
         let Some(vf) = gt.vf(function) else { return };
         let theirs = vf.globals(self.id);
         for ((own, ours), theirs) in GLOBALS.into_iter().zip(&mut self.globals).zip(theirs) {
-            let register = self.id.info().mmio_base + own;
+            let register = self.info.mmio_base + own;
             if way == Exchange::Enter {
                 *ours = gt.registers.value(register);
                 gt.registers.set(register, theirs.load(Ordering::Relaxed));
@@ -412,6 +416,7 @@ pub struct EngineReport {
 
 /// All engines of the card, each with a separate lock. Lock order: GuC before engine.
 pub struct Engines {
+    generation: &'static Generation,
     slots: Vec<Slot>,
     changes: MemoryGeneration,
     reports: Mutex<Vec<EngineReport>>,
@@ -424,15 +429,16 @@ struct Slot {
 }
 
 impl Engines {
-    /// Creates all engines of the die. Engines for which `present` returns false are fused off and never run.
-    pub fn new(present: impl Fn(EngineId) -> bool) -> Self {
+    /// Creates all engines of `generation`. Engines for which `present` returns false are fused off and never run.
+    pub fn new(generation: &'static Generation, present: impl Fn(EngineId) -> bool) -> Self {
         let slot = |id| Slot {
-            engine: PriorityMutex::new(Engine::new(id)),
+            engine: PriorityMutex::new(Engine::new(generation, id)),
             present: present(id),
             wakeup: EngineWakeup::new(),
         };
         Engines {
-            slots: EngineId::all().map(slot).collect(),
+            generation,
+            slots: generation.engines.all().map(slot).collect(),
             changes: MemoryGeneration::new(),
             reports: Mutex::default(),
         }
@@ -440,7 +446,7 @@ impl Engines {
 
     /// Returns the engines that are not fused off.
     pub fn present(&self) -> impl Iterator<Item = EngineId> {
-        EngineId::all().filter(|id| self.slots[id.index()].present)
+        self.generation.engines.all().filter(|id| self.slots[id.index()].present)
     }
 
     /// Returns whether the engine is not fused off.
@@ -542,7 +548,10 @@ impl Engines {
     /// report.
     pub fn undone(&self) -> BTreeMap<String, u64> {
         let of = |id: EngineId| self.lock(id).counters().told().into_iter().map(move |(what, n)| (id, what, n));
-        self.present().flat_map(of).map(|(id, what, n)| (format!("{} {what}", id.info().name), n)).collect()
+        self.present()
+            .flat_map(of)
+            .map(|(id, what, n)| (format!("{} {what}", self.generation.engines.info(id).name), n))
+            .collect()
     }
 
     /// Locks all engines that are not fused off. No engine executes a step until the guards are dropped. Workers yield

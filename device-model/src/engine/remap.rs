@@ -3,7 +3,7 @@
 //! engine, so a batch buffer can run on any instance (V8-046, vol8.md note T19; Intel media-driver
 //! mhw_mi_hwcmd_xe_xpm.h, MMIO_REMAP_ENABLE).
 
-use crate::topology::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
+use crate::topology::{EngineClass, EngineId, EngineInfo, EngineTable, TRTT_REGISTERS, trtt};
 
 /// First register offset and size in bytes of a block that each instance of an engine class has.
 type Block = (u32, u32);
@@ -21,8 +21,7 @@ fn table(class: EngineClass) -> Option<u8> {
 
 /// Returns the register blocks of an engine: the command streamer's block, which includes a contiguous media pipeline
 /// block, and the TRTT registers.
-fn blocks(engine: EngineId) -> [Option<Block>; 2] {
-    let info = engine.info();
+fn blocks(info: &EngineInfo) -> [Option<Block>; 2] {
     let own = match info.class {
         EngineClass::VideoDecode | EngineClass::VideoEnhance => 0x4000,
         _ => 0x1000,
@@ -34,11 +33,14 @@ fn blocks(engine: EngineId) -> [Option<Block>; 2] {
 /// table.
 /// Returns an inaccessible offset if `engine` has no such register.
 #[cold]
-pub fn remap(engine: EngineId, register: u32) -> u32 {
-    let Some(number) = table(engine.info().class) else { return register };
+pub fn remap(engines: EngineTable, engine: EngineId, register: u32) -> u32 {
+    let engine = engines.info(engine);
+    let Some(number) = table(engine.class) else { return register };
     let own = blocks(engine);
-    EngineId::all()
-        .filter(|other| table(other.info().class) == Some(number))
+    engines
+        .list()
+        .iter()
+        .filter(|other| table(other.class) == Some(number))
         .flat_map(|other| std::iter::zip(blocks(other), own))
         .filter_map(|(from, to)| Some((from?, to)))
         .find(|((first, bytes), _)| register.wrapping_sub(*first) < *bytes)
@@ -48,9 +50,10 @@ pub fn remap(engine: EngineId, register: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::topology::XE_HPG_ENGINES;
 
     fn on(class: EngineClass, instance: u8, register: u32) -> u32 {
-        remap(EngineId::find(class, instance).unwrap(), register)
+        remap(XE_HPG_ENGINES, XE_HPG_ENGINES.find(class, instance).unwrap(), register)
     }
 
     /// V8-124, vol8.md note T19: registers of instance 0 map to the executing instance, within the table of the class.

@@ -100,7 +100,7 @@ impl Streamer<'_> {
     /// Checks the image up to dword `until`. Reports an instruction error at the first command that the engine cannot
     /// execute (V8-007).
     fn check(&mut self, image: &Image, until: usize) -> Result<(), Halt> {
-        image.check(self.id, until).map_err(|at| {
+        image.check(self.gt.generation.engines, self.id, until).map_err(|at| {
             self.illegal(image.dword(at));
             Halt::IllegalCommand { header: image.dword(at), address: self.running.lrc.address(at) }
         })
@@ -182,7 +182,8 @@ impl Streamer<'_> {
         let decoded = registers.decode(register);
         let kept = decoded.filter(|decoded| {
             decoded.engine.is_none_or(|engine| engine == self.id)
-                && (decoded.register.scope.kept_by(self.id) || decoded.engine.is_some() && layout::in_ring_context(own))
+                && (decoded.register.scope.kept_by(self.gt.engine(self.id))
+                    || decoded.engine.is_some() && layout::in_ring_context(own))
         });
         match kept.map(|decoded| decoded.register.kind) {
             // Read-only for commands, but the image restores the saved value.
@@ -245,7 +246,7 @@ impl Streamer<'_> {
         let interrupts = self.gt.interrupts_of(self.running.load.function);
         match self.running.report {
             Some(report) => {
-                if report.write(&mut self.gam, self.id, bits)? {
+                if report.write(&mut self.gam, self.gt.engine(self.id), bits)? {
                     interrupts.send();
                 }
             }

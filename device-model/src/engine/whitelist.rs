@@ -5,8 +5,9 @@
 use std::sync::LazyLock;
 
 use crate::command::Requester;
+use crate::generation::XE_HPG;
 use crate::registers::{RegisterFile, Scope};
-use crate::topology::{EngineClass, EngineId, TRTT_REGISTERS, trtt};
+use crate::topology::{EngineClass, EngineId, EngineInfo, TRTT_REGISTERS, trtt};
 
 /// First offset and number of dwords.
 type Range = (u32, u32);
@@ -117,8 +118,7 @@ struct Lists {
 }
 
 impl Lists {
-    fn of(engine: EngineId) -> Self {
-        let info = engine.info();
+    fn of(info: &EngineInfo) -> Self {
         let given = |given: Given| {
             let own = given.own.iter().map(|(offset, dwords)| (info.mmio_base + offset, *dwords));
             own.chain(given.absolute.iter().copied()).collect::<Vec<_>>()
@@ -138,7 +138,7 @@ impl Lists {
     }
 }
 
-static LISTS: LazyLock<Vec<Lists>> = LazyLock::new(|| EngineId::all().map(Lists::of).collect());
+static LISTS: LazyLock<Vec<Lists>> = LazyLock::new(|| XE_HPG.engines.list().iter().map(Lists::of).collect());
 
 /// Returns whether one of the sorted, non-overlapping ranges contains the dword at `offset`.
 fn within(ranges: &[Range], offset: u32) -> bool {
@@ -167,7 +167,8 @@ pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester,
     if wanted == Wanted::Write && requester != Requester::PfKernel && KERNEL_ONLY.contains(&offset) {
         return false;
     }
-    let slot = |target| nonprivileged_slot(registers, engine.info().mmio_base, offset, wanted, target);
+    let slot =
+        |target| nonprivileged_slot(registers, registers.engines().info(engine).mmio_base, offset, wanted, target);
     match requester {
         Requester::PfKernel => true,
         Requester::PfUser => slot(Target::User).unwrap_or_else(|| listed(engine, offset, wanted)),
@@ -190,7 +191,7 @@ fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Want
         Scope::Common => wanted == Wanted::Read,
         Scope::Position => own && wanted == Wanted::Read,
         Scope::Power => own,
-        scope @ (Scope::Context(_) | Scope::ContextOf(..)) => own && scope.kept_by(engine),
+        scope @ (Scope::Context(_) | Scope::ContextOf(..)) => own && scope.kept_by(registers.engines().info(engine)),
     }
 }
 

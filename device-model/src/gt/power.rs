@@ -10,7 +10,7 @@ use crate::pcode::{self, Activity, Pcode};
 use crate::registers::{PowerRegister, masked};
 use crate::residency::Awake;
 use crate::sync::IgnorePoison;
-use crate::topology::{EngineId, WakeDomain};
+use crate::topology::WakeDomain;
 
 /// POWERGATE_ENABLE: domains that may be power gated while the GT is awake (xe: regs/xe_gt_regs.h).
 const POWERGATE_ENABLE: u32 = 0xa210;
@@ -56,7 +56,7 @@ impl Gt {
         let gated = |enable: u32, forcewake: u8| {
             self.registers.value(POWERGATE_ENABLE) & enable != 0
                 && !self.residency.holds(Awake::Forcewake(forcewake))
-                && !EngineId::all().any(|e| e.info().wake == domain && self.residency.holds(Awake::Engine(e)))
+                && !self.awake_engine(domain)
         };
         match domain {
             WakeDomain::AlwaysOn => false,
@@ -65,6 +65,12 @@ impl Gt {
             WakeDomain::Vdbox(n) => self.residency.asleep() || gated(MEDIA_POWERGATE, 2 + n),
             WakeDomain::Vebox(n) => self.residency.asleep() || gated(MEDIA_POWERGATE, 10 + n),
         }
+    }
+
+    /// Returns whether an engine of `domain` keeps it awake.
+    fn awake_engine(&self, domain: WakeDomain) -> bool {
+        let mut engines = self.generation.engines.all();
+        engines.any(|engine| self.engine(engine).wake == domain && self.residency.holds(Awake::Engine(engine)))
     }
 
     pub(super) fn read_power(&self, register: PowerRegister, offset: u32, ordinal: u16) -> u32 {

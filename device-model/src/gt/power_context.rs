@@ -6,7 +6,7 @@ use arctic_sriov::number::count;
 
 use crate::command::mi;
 use crate::registers::{Kind, RegisterFile, engine_offsets as reg, masked};
-use crate::topology::{EngineClass, EngineId};
+use crate::topology::{EngineClass, EngineInfo};
 
 /// Contents of a pair in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,8 +184,8 @@ impl PowerImage {
     /// Returns the image of an engine. The PRM does not assign images to engines. The model uses [`WITH_DISPLAY`] for
     /// engines that support display flips. [`WITH_RING`] describes another generation: it lacks whitelist slots that
     /// this card's engines have.
-    pub fn of(engine: EngineId) -> Self {
-        match engine.info().class {
+    pub fn of(engine: &EngineInfo) -> Self {
+        match engine.class {
             EngineClass::Render | EngineClass::Copy => WITH_DISPLAY,
             _ => WITHOUT_DISPLAY,
         }
@@ -193,8 +193,8 @@ impl PowerImage {
 
     /// Returns the register offsets of the image's pairs on `engine` in order, 0 for a hole. The flag is set for the
     /// disabled RING_CTL.
-    fn pairs(self, engine: EngineId) -> impl Iterator<Item = (u32, bool)> {
-        let base = engine.info().mmio_base;
+    fn pairs(self, engine: &EngineInfo) -> impl Iterator<Item = (u32, bool)> + use<> {
+        let base = engine.mmio_base;
         self.0.iter().flat_map(move |pair| {
             let (first, n, disabled) = match *pair {
                 Registers(first, n) => (base + first, n, false),
@@ -207,7 +207,7 @@ impl PowerImage {
 
     /// Writes the image: MI_NOOP, the header of one LRI, its pairs, and MI_NOOPs up to a cacheline. Masked registers
     /// are saved with their mask. Returns the length in dwords.
-    pub fn emit(self, engine: EngineId, registers: &RegisterFile, image: &mut [u32; POWER_DWORDS]) -> usize {
+    pub fn emit(self, engine: &EngineInfo, registers: &RegisterFile, image: &mut [u32; POWER_DWORDS]) -> usize {
         *image = [0; POWER_DWORDS];
         let mut at = 2;
         for (register, disabled) in self.pairs(engine) {
@@ -246,7 +246,7 @@ impl PowerImage {
 /// before the result is observable. State outside the images is preserved by other units (V8-190).
 pub fn sleep_and_wake(registers: &RegisterFile) {
     let mut image = [0; POWER_DWORDS];
-    for engine in EngineId::all() {
+    for engine in registers.engines().list() {
         let kind = PowerImage::of(engine);
         let len = kind.emit(engine, registers, &mut image);
         let mut woken = [(0, 0); POWER_DWORDS / 2];

@@ -26,7 +26,7 @@ impl Gt {
     pub(super) fn mcr_access_allowed(&self, agent: Agent, offset: u32, range: &Range, write: bool) -> bool {
         if self.asleep(range.wake)
             && ranges::second_domain(offset).is_none_or(|domain| self.asleep(domain))
-            && !(write && ranges::shadowed(offset))
+            && !(write && ranges::shadowed(offset, self.generation.engines))
         {
             self.registers.note_asleep(offset, write);
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use super::*;
+use crate::generation::XE_HPG;
 use crate::host::{Function, ManualClock, NullHost};
 use crate::interrupts::USER_INTERRUPT;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
@@ -60,7 +61,7 @@ fn forcewake_is_acknowledged() {
 #[test]
 fn rc6_is_reported_and_counted() {
     let Bench { gt, clock, .. } = bench();
-    let copy = &gt.context_clocks[EngineId::find(EngineClass::Copy, 0).unwrap().index()];
+    let copy = &gt.context_clocks[XE_HPG.engines.find(EngineClass::Copy, 0).unwrap().index()];
     let status = || gt.read(0x13_8060) & 7;
     assert_eq!(status(), 0, "RC6 before the GuC permits it");
     gt.permit_rc6(true);
@@ -71,7 +72,7 @@ fn rc6_is_reported_and_counted() {
     clock.advance(1_280_000);
     assert_eq!((status(), gt.read(0x13_8108)), (0, 1000));
     assert_eq!(gt.read(0x13_81b4) >> 11 & 0x1ff, 18);
-    gt.start_context_clock(EngineId::find(EngineClass::Copy, 0).unwrap());
+    gt.start_context_clock(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap());
     gt.write(0xa188, 0x0001_0000);
     assert_eq!(status(), 0);
     copy.stop(gt.timestamp());
@@ -123,7 +124,7 @@ fn requests_reach_the_card() {
 #[test]
 fn an_engine_says_when_it_may_be_reset() {
     let Bench { gt, .. } = bench();
-    let engine = EngineId::find(EngineClass::Render, 0).unwrap();
+    let engine = XE_HPG.engines.find(EngineClass::Render, 0).unwrap();
     assert_eq!(gt.write(0x20d0, 0x0001_0001), Some(SideEffect::EngineReset(engine, 0x0001_0001)));
     assert_eq!(gt.read(0x20d0), 3);
     gt.write(0x20d0, 0x0001_0000);
@@ -147,7 +148,7 @@ fn timestamps_advance() {
     let ticks = 4001 * 19_200_000_u64;
     assert_eq!((gt.read(0xa500), gt.read(0xa504)), (ticks as u32, (ticks >> 32) as u32));
     assert_eq!(gt.read(0x235c), (ticks >> 32 & 0xf) as u32);
-    let engine = EngineId::find(EngineClass::Render, 0).unwrap();
+    let engine = XE_HPG.engines.find(EngineClass::Render, 0).unwrap();
     gt.start_context_clock(engine);
     gt.context_clocks[engine.index()].set(gt.timestamp(), 100);
     clock.advance(625_000);
@@ -196,7 +197,7 @@ fn the_interrupt_registers_work_through_mmio() {
     gt.write(0x19_0030, 0x0011_0011);
     gt.write(0x19_00a0, !0x0011_0000);
     assert_eq!(gt.read(0x19_00a0), !0x0011_0000);
-    gt.interrupts.raise_engine(EngineId::find(EngineClass::Copy, 0).unwrap(), USER_INTERRUPT);
+    gt.interrupts.raise_engine(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap(), USER_INTERRUPT);
     assert_eq!(msis.0.load(Ordering::SeqCst), 1);
     assert_eq!((gt.read(0x19_0008), gt.read(0x19_0010), gt.read(0x19_0018)), (0x8000_0001, 1, 1 << 15));
     gt.reset();
@@ -279,7 +280,7 @@ fn the_report_explains_what_is_left_out() {
 #[test]
 fn the_hosts_writes_do_not_arm_doorbells() {
     let Bench { gt, .. } = bench();
-    let name = |offset| gt.registers.decode(offset).map(Decoded::name).unwrap_or_default();
+    let name = |offset| gt.registers.decode(offset).map(|found| found.name(gt.generation.engines)).unwrap_or_default();
     assert_eq!((name(0x3f_f000), name(0x3f_f7f8)), ("DOORBELL_ADDRESS[0]".into(), "DOORBELL_ADDRESS[255]".into()));
     assert_eq!((name(0x3f_f7fc), name(0x3f_f800)), ("DOORBELL_FUNCTION[255]".into(), String::new()));
     assert_eq!((name(0x1900), name(0x191c)), ("GTI_DOORBELL_STATUS[0]".into(), "GTI_DOORBELL_STATUS[7]".into()));
@@ -303,7 +304,7 @@ fn the_hosts_writes_do_not_arm_doorbells() {
 fn each_vf_has_the_trees_registers() {
     let Bench { gt, msis, .. } = bench();
     let (one, two) = (Function(1), Function(2));
-    let copy = EngineId::find(EngineClass::Copy, 0).unwrap();
+    let copy = XE_HPG.engines.find(EngineClass::Copy, 0).unwrap();
     gt.mmio_write(one, 0x19_0030, 0x0001_0001, !0);
     gt.mmio_write(one, 0x19_00a0, 0xffff_fffe, !0);
     gt.mmio_write(one, 0x19_0008, 1 << 31, !0);

@@ -28,7 +28,7 @@ impl VirtualFunction {
         VirtualFunction {
             registers: FunctionRegisters::new(file),
             interrupts: Interrupts::new(function, sink),
-            globals: EngineId::all().map(|_| Default::default()).collect(),
+            globals: file.engines().all().map(|_| Default::default()).collect(),
         }
     }
 

@@ -6,7 +6,7 @@ use arctic_sriov::number::low;
 
 use crate::host::{Function, TIMESTAMP_HZ, functions};
 use crate::memory::{Fault, Gam, Space};
-use crate::topology::{EngineClass, EngineId};
+use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 
 use super::ads::{EngineMap, MAX_LOGICAL};
 use super::functions::Functions;
@@ -43,7 +43,7 @@ impl Meter {
     }
 }
 
-type Meters = [Meter; EngineId::COUNT];
+type Meters = [Meter; MAX_ENGINES];
 
 /// Activity of one function.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub struct Activity {
     /// Total of all functions.
     whole: Meters,
     /// Function and id of the context running on each engine.
-    running: [Option<(Function, u32)>; EngineId::COUNT],
+    running: [Option<(Function, u32)>; MAX_ENGINES],
     /// Metadata and records of xe's device-wide buffer.
     device: Option<(u64, u64)>,
     /// xe's per-function buffers: number of functions (the PF is the first), metadata and records.
@@ -110,7 +110,7 @@ impl Activity {
         Activity {
             map,
             whole: Meters::default(),
-            running: [None; EngineId::COUNT],
+            running: [None; MAX_ENGINES],
             device: None,
             functions: None,
             usage: None,
@@ -260,8 +260,8 @@ impl Activity {
     }
 
     fn publish(&mut self, gam: &mut Gam<'_>, of: &Functions, engine: EngineId, changed: u64) -> Result<(), Fault> {
-        let Some(logical) = self.map.logical(engine) else { return Ok(()) };
-        let place = Place { class: engine.info().class, logical, engine };
+        let Some((class, logical)) = self.map.logical(engine) else { return Ok(()) };
+        let place = Place { class, logical, engine };
         if let Some((metadata, records)) = self.device {
             self.write_record(gam, records, place, None)?;
             self.count_change(gam, metadata)?;

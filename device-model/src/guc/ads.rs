@@ -3,7 +3,7 @@
 //! capture register lists (contract B.7, K.2).
 
 use crate::memory::{Fault, Gam, Space};
-use crate::topology::{EngineClass, EngineId};
+use crate::topology::{EngineClass, EngineId, EngineTable};
 
 use super::capture::Lists;
 
@@ -35,11 +35,11 @@ impl EngineMap {
         self.0[usize::from(class.guc())].get(logical).copied().flatten()
     }
 
-    /// Returns the drivers' default map: the engines of each class in instance order.
-    pub fn of(engines: impl Iterator<Item = EngineId>) -> Self {
+    /// Returns the drivers' default map: the present engines of each class in instance order.
+    pub fn of(engines: EngineTable, present: impl Iterator<Item = EngineId>) -> Self {
         let mut map = EngineMap::default();
-        for engine in engines {
-            let row = &mut map.0[usize::from(engine.info().class.guc())];
+        for engine in present {
+            let row = &mut map.0[usize::from(engines.info(engine).class.guc())];
             if let Some(slot) = row.iter_mut().find(|slot| slot.is_none()) {
                 *slot = Some(engine);
             }
@@ -47,9 +47,10 @@ impl EngineMap {
         map
     }
 
-    /// Returns the logical instance of an engine.
-    pub fn logical(&self, engine: EngineId) -> Option<usize> {
-        self.0[usize::from(engine.info().class.guc())].iter().position(|e| *e == Some(engine))
+    /// Returns the class and the logical instance of an engine.
+    pub fn logical(&self, engine: EngineId) -> Option<(EngineClass, usize)> {
+        let rows = EngineClass::BY_GUC.into_iter().zip(&self.0);
+        rows.filter_map(|(class, row)| Some((class, row.iter().position(|e| *e == Some(engine))?))).next()
     }
 }
 
@@ -65,8 +66,8 @@ pub struct Ads {
 }
 
 impl Ads {
-    /// Reads the ADS at GGTT address `at`.
-    pub fn read(gam: &mut Gam<'_>, at: u64) -> Result<Ads, Fault> {
+    /// Reads the ADS at GGTT address `at`, for a card with `engines`.
+    pub fn read(gam: &mut Gam<'_>, at: u64, engines: EngineTable) -> Result<Ads, Fault> {
         let policies = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(SCHEDULER_POLICIES))?);
         let info = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(GT_SYSTEM_INFO))?);
         let mut ads = Ads {
@@ -82,7 +83,7 @@ impl Ads {
             for (logical, instance) in physical.into_iter().enumerate() {
                 // The value 32 marks an unused slot.
                 if instance < 32 && enabled >> instance & 1 != 0 {
-                    ads.map.0[usize::from(class.guc())][logical] = EngineId::find(class, instance);
+                    ads.map.0[usize::from(class.guc())][logical] = engines.find(class, instance);
                 }
             }
         }

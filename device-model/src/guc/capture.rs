@@ -119,7 +119,7 @@ impl Capture {
         captured(gt, gam, &mut group, (TYPE_GLOBAL, NOBODY, NOBODY), self.lists.global, 0)?;
         let listed = |lists: [u32; CLASSES], class: usize| lists.get(class).copied().unwrap_or(0);
         for Hung { engine, lrca, context } in hung {
-            let info = engine.info();
+            let info = gt.engine(*engine);
             let list = match info.class {
                 EngineClass::Render | EngineClass::Compute => 0,
                 EngineClass::VideoDecode => 1,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut, Range};
 
 use crate::host::{FUNCTIONS, Function, functions};
-use crate::topology::{EngineClass, EngineId};
+use crate::topology::{EngineClass, MAX_ENGINES};
 
 use super::activity::FunctionActivity;
 use super::adverse::Watch;
@@ -42,7 +42,7 @@ pub struct GucFunction {
     /// Share of the engines; follows from the configuration.
     pub share: Share,
     /// Remaining credit of the function on each engine, in ns; negative after an overrun ([`super::round_robin`]).
-    pub credit: [i64; EngineId::COUNT],
+    pub credit: [i64; MAX_ENGINES],
     /// Busy time of each engine, and the share of engine time as shown to the drivers.
     pub activity: FunctionActivity,
     /// Number of engine resets caused by its contexts.

@@ -144,7 +144,8 @@ mod tests {
         assert_eq!((lookup(2), lookup(70).div_ceil(lookup(1))), (32, 4));
         // 0x9134: eight bits of two EUs each.
         assert_eq!(lookup(3), 8 * 2);
-        let present = |class| crate::topology::ENGINES.iter().filter(|engine| engine.class == class).count() as u32;
+        let present =
+            |class| crate::topology::XE_HPG_ENGINES.list().iter().filter(|engine| engine.class == class).count() as u32;
         use crate::topology::EngineClass::*;
         assert_eq!((lookup(23), lookup(24), lookup(27)), (present(Render), present(Compute), present(Copy)));
         // 0x9140 enables video engines 0 and 2 and enhancement engines 0 and 1.

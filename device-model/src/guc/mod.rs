@@ -90,7 +90,7 @@ impl Guc {
         if self.state.is_none()
             && let Some(loaded) = firmware::load(gt, &mut gam)
         {
-            let boot = |firmware: Firmware| match Ads::read(&mut gam, firmware.ads()) {
+            let boot = |firmware: Firmware| match Ads::read(&mut gam, firmware.ads(), gt.generation.engines) {
                 Ok(ads) if firmware.ads() != 0 => Ok((firmware, ads)),
                 _ => Err(LoadFailure::init_data()),
             };
@@ -141,7 +141,7 @@ impl Guc {
         if self.quotas.is_empty() || self.state.is_some() {
             return Ok(());
         }
-        let ads = Ads { map: EngineMap::of(engines.present()), ..Ads::default() };
+        let ads = Ads { map: EngineMap::of(gt.generation.engines, engines.present()), ..Ads::default() };
         let mut state = Box::new(GucState::new(gt, Firmware::built_in(), ads, std::mem::take(&mut self.persistent)));
         state.builtin_pf = true;
         let views = gt.memory.views();

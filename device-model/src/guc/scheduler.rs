@@ -13,7 +13,7 @@ use crate::execlist::descriptor::Descriptor;
 use crate::gt::Gt;
 use crate::host::{Function, functions, ticks};
 use crate::memory::{Gam, GuestMappings, Tlb};
-use crate::topology::{EngineClass, EngineId};
+use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 use crate::trace::EventKind;
 
 use super::activity::Activity;
@@ -125,9 +125,9 @@ pub struct Scheduler {
     ads: Ads,
     /// State of the functions, including their contexts and queues.
     pub functions: Functions,
-    slots: [EngineSlot; EngineId::COUNT],
+    slots: [EngineSlot; MAX_ENGINES],
     /// Turns of the functions on each engine.
-    rotations: [DeficitRoundRobin; EngineId::COUNT],
+    rotations: [DeficitRoundRobin; MAX_ENGINES],
     /// Classes for which more than one function competes.
     rotating: [bool; CLASSES],
     /// Number of loads so far. Kept across boots, so that a report from an earlier boot does not match a current load.
@@ -151,7 +151,7 @@ impl Scheduler {
         Scheduler {
             ads,
             functions,
-            slots: [EngineSlot::default(); EngineId::COUNT],
+            slots: [EngineSlot::default(); MAX_ENGINES],
             rotations: std::array::from_fn(DeficitRoundRobin::new),
             rotating: [false; CLASSES],
             loads,
@@ -330,7 +330,7 @@ impl Scheduler {
     /// Stops the running contexts of `function` immediately and drops all of its contexts. No messages are sent for
     /// them, because the driver or the PF has discarded them (V13-121).
     pub fn drop_function(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
-        for engine in EngineId::all() {
+        for engine in ctx.gt.generation.engines.all() {
             let slot = self.slots[engine.index()];
             if slot.function() != Some(function) {
                 continue;
@@ -350,7 +350,7 @@ impl Scheduler {
     pub fn pause(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
         self.functions[function].paused = true;
         self.functions.unqueue(function);
-        for engine in EngineId::all() {
+        for engine in ctx.gt.generation.engines.all() {
             let Some(context) = self.slots[engine.index()].context.filter(|id| id.function == function) else {
                 continue;
             };

@@ -7,7 +7,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::event::{self, USER_INTERRUPT};
 use crate::memory::{Fault, Gam, Space};
-use crate::topology::EngineId;
+use crate::topology::EngineInfo;
 
 /// Value written to a byte to report an event; the driver clears it.
 const SET: u8 = 0xff;
@@ -31,10 +31,10 @@ pub struct Report {
 impl Report {
     /// Reports the events in `bits` that the engine supports and the driver has enabled. Returns whether an event was
     /// reported; if so, the caller must send an MSI.
-    pub fn write(&self, gam: &mut Gam<'_>, engine: EngineId, bits: u16) -> Result<bool, Fault> {
+    pub fn write(&self, gam: &mut Gam<'_>, engine: &EngineInfo, bits: u16) -> Result<bool, Fault> {
         let source = source(engine);
         let status = u64::from(self.status) + source * STATUS_BYTES;
-        let reported = bits & event::of_class(engine.info().class) & ((self.enable & 0xffff) as u16 | USER_INTERRUPT);
+        let reported = bits & event::of_class(engine.class) & ((self.enable & 0xffff) as u16 | USER_INTERRUPT);
         for bit in (0..16).filter(|bit| reported >> bit & 1 != 0) {
             write(gam, status, u64::from(self.source) + source, bit)?;
         }
@@ -43,8 +43,8 @@ impl Report {
 }
 
 /// Source index of an engine: its bit number in the concatenation of the two GT_INTR_DW.
-pub fn source(engine: EngineId) -> u64 {
-    let (bank, bit) = engine.info().interrupt;
+pub fn source(engine: &EngineInfo) -> u64 {
+    let (bank, bit) = engine.interrupt;
     u64::from(bank) * BANK + u64::from(bit)
 }
 
@@ -64,12 +64,14 @@ pub fn write(gam: &mut Gam<'_>, status: u64, source: u64, bit: u8) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generation::XE_HPG;
     use crate::topology::EngineClass;
 
     /// Contract C.3, K.3: the source index of each engine matches the documentation.
     #[test]
     fn source_indices_are_as_documented() {
-        let of = |class, instance| source(EngineId::find(class, instance).unwrap());
+        let engines = XE_HPG.engines;
+        let of = |class, instance| source(engines.info(engines.find(class, instance).unwrap()));
         assert_eq!((of(EngineClass::Render, 0), of(EngineClass::Copy, 0)), (0, 15));
         for n in 0..4 {
             assert_eq!(of(EngineClass::Compute, n), 4 + u64::from(n));
@@ -78,6 +80,6 @@ mod tests {
         for n in 0..8 {
             assert_eq!(of(EngineClass::VideoDecode, n), 32 + u64::from(n));
         }
-        assert!(EngineId::all().all(|engine| source(engine) < 64), "there are 64 source bytes");
+        assert!(engines.list().iter().all(|engine| source(engine) < 64), "there are 64 source bytes");
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Interrupt sources, as data: bank and bit, class and instance, and the halves of enable and mask registers.
 
-use crate::topology::{ENGINES, EngineClass, EngineId, EngineInfo};
+use crate::topology::{EngineClass, EngineInfo, MAX_ENGINES, XE_HPG_ENGINES};
 
 /// One 16-bit half of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,20 +59,20 @@ impl Source {
 /// Class "other" of the identity: instance 0 is the GuC, 6 the GSC (V13-258).
 const OTHER: u8 = 4;
 
-/// Index of the GuC in [`SOURCES`]; the engines come first, by [`EngineId::index`].
-pub const GUC: usize = EngineId::COUNT;
+/// Index of the GuC in [`SOURCES`]; the engines come first, by [`crate::topology::EngineId::index`].
+pub const GUC: usize = MAX_ENGINES;
 /// Index of the GSC.
-pub const GSC: usize = EngineId::COUNT + 1;
+pub const GSC: usize = MAX_ENGINES + 1;
 
 /// All sources.
-pub const SOURCES: [Source; EngineId::COUNT + 2] = {
+pub const SOURCES: [Source; MAX_ENGINES + 2] = {
     let guc = Source { bank: 0, bit: 25, class: OTHER, instance: 0, enable: upper(0x19_0038), mask: upper(0x19_00e8) };
     let gsc = Source { bank: 0, bit: 31, class: OTHER, instance: 6, enable: lower(0x19_0044), mask: lower(0x19_00f4) };
-    let mut sources = [guc; EngineId::COUNT + 2];
+    let mut sources = [guc; MAX_ENGINES + 2];
     sources[GSC] = gsc;
     let mut n = 0;
-    while n < EngineId::COUNT {
-        sources[n] = engine(&ENGINES[n]);
+    while n < XE_HPG_ENGINES.list().len() {
+        sources[n] = engine(&XE_HPG_ENGINES.list()[n]);
         n += 1;
     }
     sources

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::sources::{GSC, GUC, SOURCES, Source};
 use super::tree::{DATA_VALID, MASTER_ENABLE};
 use super::*;
+use crate::generation::XE_HPG;
 use crate::host::{Function, InterruptSink};
 use crate::registers::InterruptRegister;
 use crate::topology::{EngineClass, EngineId};
@@ -95,7 +96,7 @@ fn open_tree() -> (Interrupts, Arc<Msis>) {
 }
 
 fn engine(class: EngineClass, instance: u8) -> EngineId {
-    EngineId::find(class, instance).unwrap()
+    XE_HPG.engines.find(class, instance).unwrap()
 }
 
 fn raise(tree: &Interrupts, source: usize, bits: u16) {
@@ -212,12 +213,12 @@ fn a_host_takes_the_events_that_it_enables() {
 #[test]
 fn engines_have_a_bit_in_two_vectors() {
     let mut vectors = [0u32; 2];
-    for id in EngineId::all() {
-        let (bank, bit) = id.info().interrupt;
+    for id in XE_HPG.engines.all() {
+        let (bank, bit) = XE_HPG.engines.info(id).interrupt;
         assert_eq!(vectors[usize::from(bank)] >> bit & 1, 0);
         vectors[usize::from(bank)] |= 1 << bit;
     }
-    assert_eq!(vectors.map(u32::count_ones).iter().sum::<u32>() as usize, EngineId::COUNT);
+    assert_eq!(vectors.map(u32::count_ones).iter().sum::<u32>() as usize, XE_HPG.engines.list().len());
     let firmware = [GUC, GSC].map(|unit| (usize::from(SOURCES[unit].bank), SOURCES[unit].bit));
     assert!(firmware.iter().all(|(bank, bit)| vectors[*bank] >> bit & 1 == 0));
 }

@@ -8,9 +8,8 @@ use serde::Serialize;
 
 use super::cell::Cell;
 use super::ranges::{self, Range};
-use super::{Copies, ENGINE_TABLE, Kind, REGISTER_BYTES, Register, TABLES};
-use crate::profile::CardProfile;
-use crate::topology::EngineId;
+use super::{Copies, Kind, REGISTER_BYTES, Register};
+use crate::topology::{EngineId, EngineTable};
 
 /// Result of decoding an offset.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +29,9 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// Display name: `vcs2 RING_TAIL`, `SOFT_SCRATCH[3]`, `GDRST`.
-    pub fn name(&self) -> String {
-        let engine = self.engine.map_or(String::new(), |engine| format!("{} ", engine.info().name));
+    /// Display name: `vcs2 RING_TAIL`, `SOFT_SCRATCH[3]`, `GDRST`. `engines` is the card's table of engines.
+    pub fn name(&self, engines: EngineTable) -> String {
+        let engine = self.engine.map_or(String::new(), |engine| format!("{} ", engines.info(engine).name));
         let element = if self.register.count > 1 { format!("[{}]", self.ordinal) } else { String::new() };
         format!("{engine}{}{element}", self.register.name)
     }
@@ -69,6 +68,7 @@ impl Touched {
 
 /// All registers with their current values. Of a register with one value per function, this is the PF's.
 pub struct RegisterFile {
+    engines: EngineTable,
     values: Box<[Cell]>,
     index: Box<[u16]>,
     decoded: Vec<Decoded>,
@@ -79,25 +79,12 @@ pub struct RegisterFile {
 }
 
 impl RegisterFile {
-    /// Creates the registers of the card described by `profile`, in their power-on state.
-    pub fn of_card(profile: &CardProfile) -> Self {
-        let mut file = RegisterFile::new(TABLES, ENGINE_TABLE, EngineId::all());
-        for (offset, value) in super::sku_values::values(profile) {
-            file.set_reset(offset, value);
-        }
-        file.reset();
-        file
-    }
-
     /// Builds the register file from the card-wide tables and from the engine table, which is instantiated once per
     /// engine.
-    pub fn new(
-        tables: &[&'static [Register]],
-        engine_table: &'static [Register],
-        engines: impl Iterator<Item = EngineId>,
-    ) -> Self {
+    pub fn new(tables: &[&'static [Register]], engine_table: &'static [Register], engines: EngineTable) -> Self {
         let dwords = (REGISTER_BYTES / 4) as usize;
         let mut file = RegisterFile {
+            engines,
             values: (0..dwords).map(|_| Cell::new(0)).collect(),
             index: vec![0; dwords].into_boxed_slice(),
             decoded: Vec::new(),
@@ -108,15 +95,21 @@ impl RegisterFile {
         for register in tables.iter().flat_map(|table| table.iter()) {
             file.place(register, 0, None);
         }
-        for engine in engines {
+        for engine in engines.all() {
             for register in engine_table {
-                file.place(register, engine.info().mmio_base, Some(engine));
+                file.place(register, engines.info(engine).mmio_base, Some(engine));
             }
         }
         file.places.sort_unstable();
         file.number_function_copies();
         file.reset();
         file
+    }
+
+    /// Returns the engines of the card's generation.
+    #[inline]
+    pub fn engines(&self) -> EngineTable {
+        self.engines
     }
 
     fn place(&mut self, register: &'static Register, base: u32, engine: Option<EngineId>) {
@@ -152,6 +145,16 @@ impl RegisterFile {
         })
     }
 
+    /// Replaces reset values of the tables by those of a card, given by offset, and resets all registers. Panics if an
+    /// offset is not in a table.
+    pub fn with_reset_values(mut self, values: &[(u32, u32)]) -> Self {
+        for (offset, value) in values {
+            self.set_reset(*offset, *value);
+        }
+        self.reset();
+        self
+    }
+
     fn set_reset(&mut self, offset: u32, value: u32) {
         let slot = usize::from(self.index[(offset / 4) as usize]);
         self.decoded[slot.checked_sub(1).expect("a register with a profile value must be in a table")].reset = value;
@@ -166,7 +169,7 @@ impl RegisterFile {
 
     /// Sets the registers of one engine's block to their reset values.
     pub fn reset_engine(&self, engine: EngineId) {
-        let base = engine.info().mmio_base;
+        let base = self.engines.info(engine).mmio_base;
         self.reset_range(base..base + 0x800);
     }
 

@@ -80,7 +80,7 @@ mod tests {
     /// reported before any value changes.
     #[test]
     fn values_are_saved_restored_and_reset() {
-        let file = RegisterFile::of_card(&profile());
+        let file = profile().registers();
         let [one, two] = [(); 2].map(|()| FunctionRegisters::new(&file));
         let fresh = two.save();
         let copy = file.decode(0x19_0244).unwrap().function_copy.unwrap();

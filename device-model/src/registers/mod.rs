@@ -18,7 +18,6 @@ mod observation;
 mod power;
 pub mod ranges;
 mod render;
-mod sku_values;
 mod steering;
 #[cfg(test)]
 mod tests;
@@ -33,11 +32,11 @@ pub use function::FunctionRegisters;
 pub use guc::{GucRegister, VF_SW_FLAG, VF_SW_FLAGS};
 pub use interrupt::InterruptRegister;
 pub use memory::MemoryRegister;
-pub use power::{GT_PERF_STATUS, PowerRegister, RP_STATE_CAP, RPNSWREQ};
+pub use power::{FREQ_INFO_REC, GT_PERF_STATUS, PowerRegister, RP_STATE_CAP, RPNSWREQ};
 pub use steering::MCR_SELECTOR;
 pub use tile::{GU_DEBUG, ResetRegister};
 
-use crate::topology::{Classes, EngineClass, EngineId};
+use crate::topology::{Classes, EngineClass, EngineInfo};
 
 /// Size of the decoded register space in bytes; GTTMMADR is empty between its end and the doorbells (V13-003).
 pub const REGISTER_BYTES: u32 = 4 << 20;
@@ -114,11 +113,10 @@ pub enum Scope {
 
 impl Scope {
     /// Returns whether the register is part of the context images of `engine`.
-    pub fn kept_by(self, engine: EngineId) -> bool {
-        let info = engine.info();
+    pub fn kept_by(self, engine: &EngineInfo) -> bool {
         match self {
-            Scope::Context(classes) => classes.has(info.class),
-            Scope::ContextOf(class, instance) => (class, instance) == (info.class, info.instance),
+            Scope::Context(classes) => classes.has(engine.class),
+            Scope::ContextOf(class, instance) => (class, instance) == (engine.class, engine.instance),
             Scope::Card | Scope::Common | Scope::Position | Scope::Power => false,
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Ranges of GT registers: their forcewake domain and replication (V13-129..134, V13-140..164).
 
-use crate::topology::EngineId;
+use crate::topology::EngineTable;
 use crate::topology::WakeDomain::{self, AlwaysOn, Gt, Render, Vdbox, Vebox};
 use Replication::{Dss, Gam, Gslice, L3Bank, Lncf, Mslice, Single, Sqidi};
 
@@ -78,11 +78,12 @@ pub fn find(offset: u32) -> Option<&'static Range> {
 
 /// Returns whether a write at `offset` is accepted while its domain is asleep, because a shadow register holds it
 /// (V13-130; i915: intel_uncore.c dg2_shadowed_regs).
-pub fn shadowed(offset: u32) -> bool {
+pub fn shadowed(offset: u32, engines: EngineTable) -> bool {
     match offset {
         0xa008 | 0xa00c | 0xa188 | 0xa278 | 0xa540..=0xa56c | 0xc4c8 | 0xc4e0 | 0xc600 | 0xc658 => true,
-        _ => EngineId::at_offset(offset)
-            .is_some_and(|engine| matches!(offset - engine.info().mmio_base, 0x30 | 0x510..=0x550)),
+        _ => engines
+            .at_offset(offset)
+            .is_some_and(|engine| matches!(offset - engines.info(engine).mmio_base, 0x30 | 0x510..=0x550)),
     }
 }
 

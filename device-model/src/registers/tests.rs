@@ -2,8 +2,9 @@
 //! Tests of the register tables and of the access rules.
 
 use super::*;
+use crate::generation::XE_HPG;
 use crate::profile::CardProfile;
-use crate::topology::{EngineClass, EngineId};
+use crate::topology::EngineClass;
 
 /// The profile used by the tests: a full die with 16 GiB.
 pub fn profile() -> CardProfile {
@@ -14,7 +15,8 @@ pub fn profile() -> CardProfile {
 #[test]
 fn every_row_is_sound() {
     let mut taken = std::collections::BTreeMap::new();
-    let engine_rows = EngineId::all().flat_map(|e| ENGINE_TABLE.iter().map(move |r| (e.info().mmio_base, r)));
+    let engine_rows =
+        XE_HPG.engines.all().flat_map(|e| ENGINE_TABLE.iter().map(move |r| (XE_HPG.engines.info(e).mmio_base, r)));
     for (base, row) in TABLES.iter().flat_map(|table| table.iter()).map(|r| (0, r)).chain(engine_rows) {
         assert!(!row.name.is_empty() && !row.source.is_empty(), "{:#x}", row.offset);
         assert!(row.count > 0 && row.stride >= 4 && row.stride % 4 == 0 && row.offset % 4 == 0, "{}", row.name);
@@ -38,7 +40,7 @@ fn every_row_is_sound() {
 /// Contract B.2, B.4, G.2, K.4: the register values by which drivers identify a Flex 170.
 #[test]
 fn the_flex_170_describes_itself() {
-    let file = RegisterFile::of_card(&profile());
+    let file = profile().registers();
     for (offset, value) in [
         (0x4900, 0x1000),
         (0x10_83a0, 0x1000),
@@ -72,7 +74,7 @@ fn the_flex_170_describes_itself() {
 #[test]
 fn the_wopcm_lies_at_the_end_of_stolen_memory() {
     let profile = profile();
-    let file = RegisterFile::of_card(&profile);
+    let file = profile.registers();
     let both = |offset| u64::from(file.value(offset)) | u64::from(file.value(offset + 4)) << 32;
     let (stolen, reserved) = (both(0x10_80c0), both(0x10_82c0));
     assert_eq!((reserved >> 7 & 7, reserved & 1), (2, 1), "4 MiB, enabled");
@@ -84,7 +86,7 @@ fn the_wopcm_lies_at_the_end_of_stolen_memory() {
 /// Contract K.3, K.4: every register of the reference tables is modelled.
 #[test]
 fn the_reference_tables_are_covered() {
-    let file = RegisterFile::of_card(&profile());
+    let file = profile().registers();
     let single = [
         0x4900, 0x4910, 0x8718, 0x9114, 0x9118, 0x911c, 0x9120, 0x9134, 0x9138, 0x913c, 0x9140, 0x9144, 0x941c, 0x9424,
         0x9434, 0x9524, 0x9530, 0xa008, 0xa024, 0xa090, 0xa094, 0xa0ac, 0xa0c4, 0xa0c8, 0xa168, 0xa188, 0xa210, 0xa26c,
@@ -118,7 +120,7 @@ fn the_reference_tables_are_covered() {
         0xb0, 0xb4, 0xb8, 0xc0, 0xc4, 0xc8, 0xcc, 0xd0, 0x140, 0x168, 0x178, 0x17c, 0x204, 0x234, 0x238, 0x240, 0x244,
         0x29c, 0x358, 0x35c, 0x3a8, 0x4d0, 0x4fc, 0x510, 0x550, 0x600, 0x67c,
     ];
-    let engines = EngineId::all().flat_map(|e| engine.map(|offset| e.info().mmio_base + offset));
+    let engines = XE_HPG.engines.all().flat_map(|e| engine.map(|offset| XE_HPG.engines.info(e).mmio_base + offset));
     for offset in single.into_iter().chain(runs.into_iter().flatten()).chain(masks).chain(engines) {
         assert!(file.decode(offset).is_some(), "{offset:#x}");
     }
@@ -127,7 +129,7 @@ fn the_reference_tables_are_covered() {
 /// Contract B.4, notation: bits 31:16 of a masked write are the write mask, and read 0.
 #[test]
 fn a_masked_register_takes_the_selected_bits() {
-    let file = RegisterFile::of_card(&profile());
+    let file = profile().registers();
     let rcu_mode = 0x1_4800;
     file.write_plain(rcu_mode, Kind::Masked, 0x0003_0003);
     file.write_plain(rcu_mode, Kind::Masked, 0x0001_fffe);
@@ -137,7 +139,7 @@ fn a_masked_register_takes_the_selected_bits() {
 /// V13-176: writing 1 clears a bit; bits outside the mask of a stored register do not change.
 #[test]
 fn write_one_to_clear_and_partly_writable() {
-    let file = RegisterFile::of_card(&profile());
+    let file = profile().registers();
     file.set(0x10_0168, 0xff);
     file.write_plain(0x10_0168, Kind::Write1Clear(!0), 0x0f);
     assert_eq!(file.value(0x10_0168), 0xf0);
@@ -148,18 +150,18 @@ fn write_one_to_clear_and_partly_writable() {
 /// V13-113, contract G.1: an engine reset restores the reset values of its own block only.
 #[test]
 fn an_engine_reset_stays_in_its_block() {
-    let file = RegisterFile::of_card(&profile());
+    let file = profile().registers();
     for base in [0x2000, 0x2_2000] {
         file.set(base + 0x80, 0x1234_5000);
     }
-    file.reset_engine(EngineId::find(EngineClass::Copy, 0).unwrap());
+    file.reset_engine(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap());
     assert_eq!((file.value(0x2080), file.value(0x2_2080), file.value(0x2_208c)), (0x1234_5000, 0, 3));
 }
 
 /// Accesses to unmodelled registers are counted by offset.
 #[test]
 fn unmodelled_registers_are_counted() {
-    let file = RegisterFile::of_card(&profile());
+    let file = profile().registers();
     assert!(file.decode(0x6_0000).is_none());
     file.note_unmodelled(0x6_0000, true);
     file.note_unmodelled(0x6_0000, false);
@@ -171,7 +173,7 @@ fn unmodelled_registers_are_counted() {
 /// the doorbell registers below the doorbell window (V13-007).
 #[test]
 fn registers_are_in_the_low_three_megabytes() {
-    let file = RegisterFile::of_card(&profile());
+    let file = profile().registers();
     let last = file.listing().map(|(offset, _)| offset).filter(|offset| *offset < 3 << 20).max().unwrap();
     for offset in (last + 4..4 << 20).step_by(4).filter(|offset| !matches!(offset >> 12, 0x373 | 0x374 | 0x3ff)) {
         assert!(file.decode(offset).is_none(), "{offset:#x}");

@@ -12,6 +12,7 @@ mod shrink;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::topology::{EngineClass, EngineId};
 use arctic_test_support::differential::choice::{self, Choice, Seeded};
 use arctic_test_support::differential::compare::{Worlds, both, disagreement};
@@ -42,7 +43,8 @@ fn the_engine_does_what_the_reference_does() {
         }
         let mut seeded = Seeded::new(seed);
         let class = choice::of(&mut seeded, &EngineClass::BY_GUC);
-        let instances: Vec<EngineId> = EngineId::all().filter(|engine| engine.info().class == class).collect();
+        let instances: Vec<EngineId> =
+            XE_HPG.engines.all().filter(|engine| XE_HPG.engines.info(*engine).class == class).collect();
         let engine = choice::of(&mut seeded, &instances);
         let vf = seeded.one_in(2);
         let interruptions = seeded.one_in(2).then(|| 1 + seeded.below(24));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::topology::EngineClass;
 
 use crate::differential::grammar::Case;
@@ -58,7 +59,7 @@ fn in_image(offset: u32, value: u32) -> Option<u32> {
 /// Returns the states of the engine and of the reference after a case, and the number of commands that the reference
 /// executed.
 pub fn both(worlds: &mut Worlds, case: &Case) -> (Left, Left, u32) {
-    let info = case.engine.info();
+    let info = XE_HPG.engines.info(case.engine);
     let mut registers: Vec<u32> = watched(info.class).into_iter().map(|offset| info.mmio_base + offset).collect();
     for base in [0x2000, 0x2_2000, 0x1_a000, 0x1c_0000, 0x1c_8000] {
         registers.extend((0x600..0x680).step_by(4).map(|offset| base + offset));

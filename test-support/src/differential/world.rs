@@ -6,6 +6,7 @@ use std::fs::File;
 use std::sync::{Arc, OnceLock};
 
 use arctic_device_model::engine::{Engine, Halt, Load, Outcome, Submitter};
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::gt::Gt;
 use arctic_device_model::host::{Function, InterruptSink, ManualClock};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
@@ -171,7 +172,7 @@ impl World {
         let clock = Arc::new(ManualClock::default());
         clock.advance(TIMESTAMP / 12 * 625);
         let gt = Gt::new(&profile, memory, Arc::new(Nobody), clock);
-        let engines = EngineId::all().map(Engine::new).collect();
+        let engines = XE_HPG.engines.all().map(|id| Engine::new(&XE_HPG, id)).collect();
         let resets = gt.registers.listing().map(|(offset, found)| (offset, found.reset)).collect();
         let ggtt = map(&table, GGTT_BYTES);
         let world = World { gt, function, guests, ggtt, resets, engines, home, preemptions: 0, patience: PATIENCE };
@@ -260,7 +261,7 @@ impl World {
     fn restore(&mut self, work: &Work, image: &[u32]) -> EngineId {
         let id = work.engine;
         self.forget_registers(id);
-        self.gt.registers.set(id.info().mmio_base + 0x80, (BASE + at::HWSP * PAGE) as u32);
+        self.gt.registers.set(XE_HPG.engines.info(id).mmio_base + 0x80, (BASE + at::HWSP * PAGE) as u32);
         self.write_global();
         self.write_foreign();
         let home = World::home_before(work);
@@ -299,7 +300,7 @@ impl World {
     fn submit(&mut self, work: &Work) {
         let engine = &mut self.engines[work.engine.index()];
         if work.execlist {
-            self.gt.registers.set(work.engine.info().mmio_base + 0x29c, 1 << 3);
+            self.gt.registers.set(XE_HPG.engines.info(work.engine).mmio_base + 0x29c, 1 << 3);
             load_queue(engine, &self.gt, DESCRIPTOR);
         } else {
             let load = Load { function: self.function, submitter: Submitter::Guc, context: 1, descriptor: DESCRIPTOR };
@@ -362,7 +363,7 @@ impl World {
         } else {
             let words = home[IMAGE as usize..HWSP as usize].chunks_exact(4);
             let words: Vec<u32> = words.map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
-            registers_of(&words, id.info().mmio_base)
+            registers_of(&words, XE_HPG.engines.info(id).mmio_base)
         };
         home[IMAGE as usize..HWSP as usize].fill(0);
         // Times of the last context switch (V8-041, V8-214), which depend on preemptions.
@@ -473,7 +474,7 @@ const DESCRIPTOR: u64 = BASE + at::PPHWSP * PAGE | 0x119;
 
 /// Loads an execlist with one element, or with no valid element if `descriptor` is 0 (V8-018, V8-020).
 fn load_queue(engine: &mut Engine, gt: &Gt, descriptor: u64) {
-    let queue = engine.id().info().mmio_base + 0x510;
+    let queue = XE_HPG.engines.info(engine.id()).mmio_base + 0x510;
     for n in 0..16 {
         gt.registers.set(queue + n * 4, 0);
     }

@@ -9,6 +9,7 @@
 
 use std::sync::Mutex;
 
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::topology::{EngineClass, EngineId};
 
 use crate::bytes::Bytes;
@@ -36,7 +37,8 @@ pub fn run(input: &[u8]) {
     let input = &input[..input.len().min(MOST)];
     let [kind, who, often, rest @ ..] = input else { return };
     let class = EngineClass::BY_GUC[usize::from(kind & 7) % EngineClass::BY_GUC.len()];
-    let instances: Vec<EngineId> = EngineId::all().filter(|engine| engine.info().class == class).collect();
+    let instances: Vec<EngineId> =
+        XE_HPG.engines.all().filter(|engine| XE_HPG.engines.info(*engine).class == class).collect();
     let engine = instances[usize::from(kind >> 5) % instances.len()];
     let vf = who & 1 != 0;
     let interruptions = (often & 1 != 0).then_some(u32::from(often >> 1) % 32 + 1);

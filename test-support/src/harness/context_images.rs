@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::topology::{EngineClass, EngineId};
 
 use crate::bytes::Bytes;
@@ -80,8 +81,10 @@ pub fn run(input: &[u8]) {
     let [who, how, changes, rest @ ..] = input else { return };
     let mut bytes = Bytes(rest);
     let vf = who & 0x80 != 0;
-    let engines: Vec<EngineId> =
-        EngineClass::BY_GUC.iter().filter_map(|class| EngineId::all().find(|id| id.info().class == *class)).collect();
+    let engines: Vec<EngineId> = EngineClass::BY_GUC
+        .iter()
+        .filter_map(|class| XE_HPG.engines.all().find(|id| XE_HPG.engines.info(*id).class == *class))
+        .collect();
     let engine = engines[usize::from(who & 0x7f) % engines.len()];
     let interruptions = (how & 1 != 0).then_some(u32::from(how >> 1 & 7) + 1);
     let execlist = !vf && how & 0x10 != 0;

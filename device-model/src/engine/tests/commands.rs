@@ -2,6 +2,7 @@
 //! MI commands in rings and in non-privileged batches.
 
 use super::*;
+use crate::generation::XE_HPG;
 
 /// Returns an LRI of both dwords of a GPR.
 pub(super) fn gpr(n: u32, value: u64) -> [u32; 5] {
@@ -424,7 +425,7 @@ fn illegal_commands_halt() {
 #[test]
 fn skipped_commands_are_reported() {
     let bench = Bench::new(EngineClass::Render);
-    let engines = Engines::new(|id| id.info().class == EngineClass::Render);
+    let engines = Engines::new(&XE_HPG, |id| XE_HPG.engines.info(id).class == EngineClass::Render);
     let context = bench.context(0);
     bench.emit(context, &[0x6101_0001, 0, 0, 0x6101_0000, 0, 0x6904_0000]);
     let id = engines.present().next().unwrap();

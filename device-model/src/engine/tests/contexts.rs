@@ -2,6 +2,7 @@
 //! Restore, save, preemption, workaround batches and waiting loops.
 
 use super::*;
+use crate::generation::XE_HPG;
 
 /// Contract B.8, B.9: xe's WA and NOP jobs complete on every engine class.
 #[test]
@@ -221,7 +222,7 @@ fn a_semaphore_waits_for_another_engine() {
     bench.emit(signaller, &[0x0d80_0000, 0]);
     assert_eq!(bench.submit(waiter), Outcome::Waiting);
     assert_eq!(bench.run(), Outcome::Waiting);
-    let mut other = Engine::new(EngineId::find(EngineClass::VideoEnhance, 0).unwrap());
+    let mut other = Engine::new(&XE_HPG, XE_HPG.engines.find(EngineClass::VideoEnhance, 0).unwrap());
     other.load(&bench.gt, signaller.load());
     assert_eq!(other.step(&bench.gt, 100), Outcome::Complete);
     assert_eq!(bench.run(), Outcome::Complete);

@@ -3,13 +3,14 @@
 
 use super::whitelists::BASES;
 use super::*;
+use crate::generation::XE_HPG;
 use crate::interrupts::USER_INTERRUPT;
 
 /// V8-001: a waiting engine does not block others. For every pair, one engine waits while the other engine stores and
 /// raises its interrupt. The waiting engine then continues.
 #[test]
 fn engines_run_side_by_side() {
-    for first in EngineId::all() {
+    for first in XE_HPG.engines.all() {
         let mut bench = Bench::on(first);
         bench.listen(Function::PF);
         let waiting = bench.context(0);
@@ -17,15 +18,15 @@ fn engines_run_side_by_side() {
         bench.emit(waiting, &store(VA + DATA + 4, 2));
         bench.put64(DATA, 0);
         assert_eq!(bench.submit(waiting), Outcome::Waiting);
-        for second in EngineId::all().filter(|second| *second != first) {
-            let mut engine = Engine::new(second);
+        for second in XE_HPG.engines.all().filter(|second| *second != first) {
+            let mut engine = Engine::new(&XE_HPG, second);
             let context = bench.context(1);
             bench.put(DATA + 8, 0);
             bench.emit(context, &store(VA + DATA + 8, 3));
             bench.emit(context, &[0x0100_0000, 0]);
             engine.load(&bench.gt, context.load());
-            assert_eq!(engine.step(&bench.gt, 100), Outcome::Complete, "{}", second.info().name);
-            let info = second.info();
+            assert_eq!(engine.step(&bench.gt, 100), Outcome::Complete, "{}", XE_HPG.engines.info(second).name);
+            let info = XE_HPG.engines.info(second);
             let told = bench.told(Function::PF, second);
             assert_eq!((bench.get(DATA + 8), told), (3, Some((info.class as u8, info.instance, USER_INTERRUPT))));
             assert_eq!(bench.engine.step(&bench.gt, 100), Outcome::Waiting);
@@ -40,16 +41,16 @@ fn engines_run_side_by_side() {
 /// V8-002: there are eighteen streamers with the documented bases. Registers are not shared between streamers.
 #[test]
 fn eighteen_streamers_have_their_bases() {
-    assert_eq!(EngineId::all().count(), BASES.len());
+    assert_eq!(XE_HPG.engines.all().count(), BASES.len());
     let bench = Bench::new(EngineClass::Copy);
     for (n, (class, instance, base)) in BASES.into_iter().enumerate() {
-        assert_eq!(EngineId::find(class, instance).unwrap().info().mmio_base, base);
+        assert_eq!(XE_HPG.engines.info(XE_HPG.engines.find(class, instance).unwrap()).mmio_base, base);
         bench.gt.write(base + 0x94, n as u32 + 1);
     }
     for (n, (class, instance, base)) in BASES.into_iter().enumerate() {
         assert_eq!(bench.gt.read(base + 0x94), n as u32 + 1, "{class:?} {instance}");
-        let name = bench.gt.registers.decode(base + 0x94).unwrap().name();
-        assert!(name.starts_with(EngineId::find(class, instance).unwrap().info().name), "{name}");
+        let name = bench.gt.registers.decode(base + 0x94).unwrap().name(XE_HPG.engines);
+        assert!(name.starts_with(XE_HPG.engines.info(XE_HPG.engines.find(class, instance).unwrap()).name), "{name}");
     }
 }
 
@@ -57,7 +58,7 @@ fn eighteen_streamers_have_their_bases() {
 #[test]
 fn engines_identify_themselves() {
     for (class, instance, base) in BASES {
-        let mut bench = Bench::on(EngineId::find(class, instance).unwrap());
+        let mut bench = Bench::on(XE_HPG.engines.find(class, instance).unwrap());
         assert_eq!(bench.batch(&store_register(0x8c, VA + DATA)), Outcome::Complete);
         let expected = u32::from(instance) << 4 | class as u32;
         assert_eq!((bench.get(DATA), bench.gt.read(base + 0x8c)), (expected, expected));
@@ -128,7 +129,7 @@ fn the_catalogue_is_there_on_every_engine() {
         for (offset, kept) in rows.flat_map(|(first, n, kept, _)| (0..*n).map(move |n| (first + 4 * n, *kept))) {
             let at = base + offset;
             let decoded = bench.gt.registers.decode(at).unwrap_or_else(|| panic!("{class:?} {offset:#x}"));
-            assert_eq!(decoded.engine, EngineId::find(class, instance), "{offset:#x}");
+            assert_eq!(decoded.engine, XE_HPG.engines.find(class, instance), "{offset:#x}");
             let before = bench.gt.read(at);
             // A value specific to this register and its complement test each bit as 0 and 1.
             let value = at.wrapping_mul(0x9e37_79b9) & 0xffff | 0x5a5a_0000;
@@ -147,7 +148,7 @@ fn the_catalogue_is_there_on_every_engine() {
                     There => {}
                 }
                 if kept != There {
-                    assert_eq!(bench.gt.read(at), last, "{} {kept:?}", decoded.name());
+                    assert_eq!(bench.gt.read(at), last, "{} {kept:?}", decoded.name(XE_HPG.engines));
                 }
             }
             if kept != There {
@@ -161,7 +162,7 @@ fn the_catalogue_is_there_on_every_engine() {
     assert_eq!(bench.gt.registers.unmodelled(), Default::default());
     // Examples in Volume 8.
     for (at, name) in [(0x1c_8244, "vecs0 RING_CONTEXT_CONTROL"), (0x2_2244, "bcs0 RING_CONTEXT_CONTROL")] {
-        assert_eq!(bench.gt.registers.decode(at).unwrap().name(), name);
+        assert_eq!(bench.gt.registers.decode(at).unwrap().name(XE_HPG.engines), name);
     }
 }
 
@@ -170,14 +171,14 @@ fn the_catalogue_is_there_on_every_engine() {
 #[test]
 fn commands_name_registers_either_way() {
     for (class, instance, base) in BASES {
-        let mut bench = Bench::on(EngineId::find(class, instance).unwrap());
+        let mut bench = Bench::on(XE_HPG.engines.find(class, instance).unwrap());
         assert_eq!(bench.ring(&[0x1108_0001, 0x94, 5, 0x1100_0001, 0x2_2098, 6, 0x1100_0001, base + 0x98, 7]), {
             Outcome::Complete
         });
         let copy = if class == EngineClass::Copy { 7 } else { 6 };
         assert_eq!((bench.own(0x94), bench.own(0x98), bench.gt.registers.value(0x2_2098)), (5, 7, copy));
         for (other, ..) in BASES.into_iter().filter(|(.., other)| *other != base) {
-            let other = EngineId::find(other, 0).unwrap().info().mmio_base;
+            let other = XE_HPG.engines.info(XE_HPG.engines.find(other, 0).unwrap()).mmio_base;
             assert!(other == base || bench.gt.registers.value(other + 0x94) == 0);
         }
     }

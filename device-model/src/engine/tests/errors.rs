@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::engine::error;
+use crate::generation::XE_HPG;
 use crate::gt::SideEffect;
 use crate::host::ticks_to_ns;
 use crate::interrupts::{
@@ -95,7 +96,7 @@ fn unrecoverable_errors_stay_until_reset() {
 /// violations.
 #[test]
 fn every_engine_has_its_errors() {
-    for engine in EngineId::all() {
+    for engine in XE_HPG.engines.all() {
         let mut bench = Bench::on(engine);
         bench.listen(Function::PF);
         bench.gt.mask_errors(engine, 0);
@@ -105,13 +106,18 @@ fn every_engine_has_its_errors() {
         let mut commands = vec![PRIVILEGED];
         commands.extend(store(VA + DATA, 7));
         assert_eq!(bench.batch(&commands), Outcome::Complete);
-        assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.get(DATA)), (4, 4, 7), "{}", engine.info().name);
-        let info = engine.info();
+        assert_eq!(
+            (bench.own(reg::ESR), bench.own(reg::EIR), bench.get(DATA)),
+            (4, 4, 7),
+            "{}",
+            XE_HPG.engines.info(engine).name
+        );
+        let info = XE_HPG.engines.info(engine);
         assert_eq!(bench.told(Function::PF, engine), Some((info.class as u8, info.instance, CS_ERROR)));
         assert!(matches!(bench.batch(&[ILLEGAL]), Outcome::Halted(Halt::IllegalCommand { .. })));
         assert_eq!(bench.own(reg::EIR), 5);
-        for other in EngineId::all().filter(|other| *other != engine) {
-            let base = other.info().mmio_base;
+        for other in XE_HPG.engines.all().filter(|other| *other != engine) {
+            let base = XE_HPG.engines.info(other).mmio_base;
             assert_eq!([reg::EIR, reg::ESR].map(|offset| bench.gt.registers.value(base + offset)), [0, 0]);
         }
     }
@@ -137,8 +143,8 @@ fn a_virtual_functions_errors_are_its_own() {
 /// instance. The L3 parity error is injected and exists only on the render engine.
 #[test]
 fn each_cause_is_a_bit_of_the_engines_vector() {
-    for engine in EngineId::all() {
-        let info = engine.info();
+    for engine in XE_HPG.engines.all() {
+        let info = XE_HPG.engines.info(engine);
         let watchdog = [&[0x1108_0003, 0x17c, 5, 0x178, 0][..], &wait(4, VA + DATA, 1)].concat();
         let causes: [(Vec<u32>, u16, u32); 5] = [
             (vec![0x0100_0000], USER_INTERRUPT, 0),
@@ -162,7 +168,7 @@ fn each_cause_is_a_bit_of_the_engines_vector() {
             // The wait in which the watchdog expires is also reported.
             let events = if event == WATCHDOG { events & !SEMAPHORE_WAIT } else { events };
             assert_eq!((class, instance, events), (info.class as u8, info.instance, event), "{name}");
-            assert!(EngineId::all().all(|other| bench.told(Function::PF, other).is_none()), "{name}");
+            assert!(XE_HPG.engines.all().all(|other| bench.told(Function::PF, other).is_none()), "{name}");
         }
         let bench = Bench::on(engine);
         bench.listen(Function::PF);

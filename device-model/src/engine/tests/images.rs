@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::layout::{ENGINE_CONTEXT, IMAGE_DWORDS, in_ring_context, layout};
+use crate::generation::XE_HPG;
 use crate::registers::Kind;
 use crate::topology::trtt;
 
@@ -19,8 +20,8 @@ fn dwords(bench: &Bench, context: Context, range: std::ops::Range<usize>) -> Vec
 
 /// Returns a bench with `engine` and a context that the engine saved without executing commands.
 fn saved(engine: EngineId) -> (Bench, Context) {
-    let mut bench = Bench::new(engine.info().class);
-    bench.engine = Engine::new(engine);
+    let mut bench = Bench::new(XE_HPG.engines.info(engine).class);
+    bench.engine = Engine::new(&XE_HPG, engine);
     let context = bench.context(0);
     assert_eq!(bench.submit(context), Outcome::Complete);
     (bench, context)
@@ -33,12 +34,13 @@ fn every_engine_saves_the_common_ring_context() {
     const FIRST: [u32; 15] =
         [0x244, 0x034, 0x030, 0x038, 0x03c, 0x168, 0x140, 0x110, 0x1c0, 0x1c4, 0x1c8, 0x180, 0x2b4, 0x120, 0x124];
     const SECOND: [u32; 9] = [0x3a8, 0x28c, 0x288, 0x284, 0x280, 0x27c, 0x278, 0x274, 0x270];
-    for engine in EngineId::all() {
+    for engine in XE_HPG.engines.all() {
         let (bench, context) = saved(engine);
-        let based = |list: &[u32]| list.iter().map(|offset| offset + engine.info().mmio_base).collect::<Vec<_>>();
+        let based =
+            |list: &[u32]| list.iter().map(|offset| offset + XE_HPG.engines.info(engine).mmio_base).collect::<Vec<_>>();
         assert_eq!(dwords(&bench, context, 0..2), [0, 0x1108_101d]);
         // The value of RING_TAIL belongs to the driver, but its offset is written like all others.
-        assert_eq!(offsets(&bench, context, 2, 15), based(&FIRST), "{}", engine.info().name);
+        assert_eq!(offsets(&bench, context, 2, 15), based(&FIRST), "{}", XE_HPG.engines.info(engine).name);
         assert_eq!(dwords(&bench, context, 0x20..0x22), [0, 0x1108_1011]);
         assert_eq!(offsets(&bench, context, 0x22, 9), based(&SECOND));
         assert_eq!(bench.get(context.pphwsp() + 0x1000 + 4), 0x1108_101d, "after the 4 KiB of the PPHWSP");
@@ -49,15 +51,15 @@ fn every_engine_saves_the_common_ring_context() {
 /// MI_NOOPs on media and compute engines, and the registers of dg2_rcs_offsets (xe, i915) on the render engine.
 #[test]
 fn the_cacheline_0x40_is_the_class_own() {
-    let (bench, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
+    let (bench, context) = saved(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap());
     let mut copy = vec![0; 28];
     copy[13..18].copy_from_slice(&[0x1100_1003, 0x2_2200, 0xffff_0000, 0x2_2204, 0]);
     assert_eq!(dwords(&bench, context, 0x34..0x50), copy);
     for class in [EngineClass::VideoDecode, EngineClass::VideoEnhance, EngineClass::Compute] {
-        let (bench, context) = saved(EngineId::find(class, 1).unwrap());
+        let (bench, context) = saved(XE_HPG.engines.find(class, 1).unwrap());
         assert_eq!(dwords(&bench, context, 0x34..0x50), [0; 28]);
     }
-    let (bench, context) = saved(EngineId::find(EngineClass::Render, 0).unwrap());
+    let (bench, context) = saved(XE_HPG.engines.find(EngineClass::Render, 0).unwrap());
     let mut render = vec![0; 28];
     render[0] = 0x1108_1005;
     (render[1], render[3], render[5]) = (0x21b0, 0x25a8, 0x25ac);
@@ -70,7 +72,7 @@ fn the_cacheline_0x40_is_the_class_own() {
 #[test]
 fn interrupt_reports_have_a_cacheline() {
     for class in EngineClass::BY_GUC {
-        let (mut bench, context) = saved(EngineId::find(class, 0).unwrap());
+        let (mut bench, context) = saved(XE_HPG.engines.find(class, 0).unwrap());
         let base = bench.base();
         let block = |mask, status, source| {
             [0x14c8_0002, 0xa8, mask, 0, 0, 0x1108_1003, base + 0xac, status, base + 0xa4, source]
@@ -100,12 +102,12 @@ fn the_engine_context_is_the_documents() {
     list.extend((0..32).map(|n| 0x600 + 4 * n));
     list.extend([0x068, 0x084, 0x3b4, 0x3b8, 0x21c, 0x1fc]);
     assert_eq!(list.len(), 55);
-    for engine in EngineId::all() {
+    for engine in XE_HPG.engines.all() {
         let (bench, context) = saved(engine);
-        let based: Vec<u32> = list.iter().map(|offset| offset + engine.info().mmio_base).collect();
+        let based: Vec<u32> = list.iter().map(|offset| offset + XE_HPG.engines.info(engine).mmio_base).collect();
         assert_eq!(bench.get(context.image(0x61)), 0x1108_106d);
-        assert_eq!(offsets(&bench, context, 0x62, 55), based, "{}", engine.info().name);
-        let media = matches!(engine.info().class, EngineClass::VideoDecode | EngineClass::VideoEnhance);
+        assert_eq!(offsets(&bench, context, 0x62, 55), based, "{}", XE_HPG.engines.info(engine).name);
+        let media = matches!(XE_HPG.engines.info(engine).class, EngineClass::VideoDecode | EngineClass::VideoEnhance);
         let wakeup = if media { 0x0e80_0000 } else { 0 };
         assert_eq!(dwords(&bench, context, 0xd0..0xd8), [wakeup, 0, 0, 0, 0, 0, 0, 0]);
         let end = (0xf0..IMAGE_DWORDS).find(|dword| bench.get(context.image(*dword)) == 0x0500_0001);
@@ -124,16 +126,18 @@ fn trtt_registers_are_remapped_to_the_instance() {
         (EngineClass::VideoDecode, 0x4420),
         (EngineClass::VideoEnhance, 0x4460),
     ];
-    for engine in EngineId::all() {
+    for engine in XE_HPG.engines.all() {
         let (mut bench, context) = saved(engine);
-        let info = engine.info();
+        let info = XE_HPG.engines.info(engine);
         let numbers = first.iter().find(|(class, _)| *class == info.class).unwrap().1;
         assert_eq!(dwords(&bench, context, 0xd8..0xda), [0, 0x1102_100b], "{}", info.name);
         let all: Vec<u32> = (0..6).map(|n| numbers + 4 * n).collect();
         assert_eq!(offsets(&bench, context, 0xda, 6), all);
-        let others: Vec<u32> = EngineId::all()
+        let others: Vec<u32> = XE_HPG
+            .engines
+            .all()
             .filter(|other| *other != engine)
-            .filter_map(|other| trtt(other.info().class, other.info().instance))
+            .filter_map(|other| trtt(XE_HPG.engines.info(other).class, XE_HPG.engines.info(other).instance))
             .collect();
         bench.put(context.image(0xdd), 0x1234);
         bench.emit(context, &[0x1102_0001, numbers + 8, 0x5678]);
@@ -160,7 +164,7 @@ fn relative_offsets_may_have_a_base_in_them() {
         bench.emit(context, &[0x1108_0001, 0x600, 0x77]);
         assert_eq!(bench.submit(context), Outcome::Complete);
         let first = bench.base();
-        bench.engine = Engine::new(EngineId::find(class, instance).unwrap());
+        bench.engine = Engine::new(&XE_HPG, XE_HPG.engines.find(class, instance).unwrap());
         bench.gt.registers.set(first + 0x600, 0);
         assert_eq!(bench.submit(context), Outcome::Complete);
         assert_eq!((bench.own(0x600), bench.gt.registers.value(first + 0x600)), (0x77, 0));
@@ -172,7 +176,7 @@ fn relative_offsets_may_have_a_base_in_them() {
 /// Memory and registers are unchanged, and the engine is usable after a reset.
 #[test]
 fn an_image_of_another_class_is_an_error() {
-    let (copy, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
+    let (copy, context) = saved(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap());
     let image = dwords(&copy, context, 0..IMAGE_DWORDS);
     for class in [EngineClass::VideoDecode, EngineClass::VideoEnhance, EngineClass::Render, EngineClass::Compute] {
         let mut bench = Bench::new(class);
@@ -200,7 +204,7 @@ fn an_image_of_another_class_is_an_error() {
 /// V8-046: an engine context that contains a command not valid in an image raises an instruction error at that command.
 #[test]
 fn garbage_in_the_engine_context_is_an_error() {
-    let (mut bench, context) = saved(EngineId::find(EngineClass::Copy, 0).unwrap());
+    let (mut bench, context) = saved(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap());
     bench.write(context.image(0x60), &store(DATA, 7));
     bench.emit(context, &store(VA + DATA + 4, 1));
     let outcome = bench.submit(context);
@@ -370,19 +374,33 @@ proptest! {
 /// V8-042, V8-050, V13-052: every context register is stored exactly once in the image, within the image's size.
 #[test]
 fn registers_have_places() {
-    for engine in EngineId::all() {
+    for engine in XE_HPG.engines.all() {
         let layout = layout(engine);
         let dwords: std::collections::BTreeSet<_> = layout.kept.iter().map(|kept| kept.dword).collect();
         let registers: std::collections::BTreeSet<_> = layout.kept.iter().map(|kept| kept.register).collect();
-        assert_eq!((dwords.len(), registers.len()), (layout.kept.len(), layout.kept.len()), "{}", engine.info().name);
-        assert!(layout.template.len() <= IMAGE_DWORDS, "{} {:#x}", engine.info().name, layout.template.len());
-        let gpr = layout.kept.iter().find(|kept| kept.register == engine.info().mmio_base + 0x67c).unwrap();
+        assert_eq!(
+            (dwords.len(), registers.len()),
+            (layout.kept.len(), layout.kept.len()),
+            "{}",
+            XE_HPG.engines.info(engine).name
+        );
+        assert!(
+            layout.template.len() <= IMAGE_DWORDS,
+            "{} {:#x}",
+            XE_HPG.engines.info(engine).name,
+            layout.template.len()
+        );
+        let gpr =
+            layout.kept.iter().find(|kept| kept.register == XE_HPG.engines.info(engine).mmio_base + 0x67c).unwrap();
         assert_eq!(gpr.dword, 0xc3, "i915: lrc_ring_gpr0");
-        let bench = Bench::new(engine.info().class);
+        let bench = Bench::new(XE_HPG.engines.info(engine).class);
         for (register, found) in bench.gt.registers.listing() {
             let own = found.engine.is_none_or(|at| at == engine);
-            if own && found.register.scope.kept_by(engine) && !matches!(found.register.kind, Kind::Live(_)) {
-                assert!(registers.contains(&register), "{} {register:#x}", engine.info().name);
+            if own
+                && found.register.scope.kept_by(XE_HPG.engines.info(engine))
+                && !matches!(found.register.kind, Kind::Live(_))
+            {
+                assert!(registers.contains(&register), "{} {register:#x}", XE_HPG.engines.info(engine).name);
             }
         }
     }

@@ -208,7 +208,8 @@ fn an_image_reaches_its_own_context_alone() {
             for registers in all.chunks(most) {
                 // This value does not set the valid bit of a batch or the length of the indirect batch.
                 let load = registers.iter().flat_map(|at| [*at, 0x0f70_0f40]);
-                let of_class = registers.iter().all(|at| bench.engine.id().takes_relative(*at));
+                let of_class =
+                    registers.iter().all(|at| bench.gt.generation.engines.takes_relative(bench.engine.id(), *at));
                 if flags == 1 << 19 && !of_class {
                     continue;
                 }

@@ -2,6 +2,7 @@
 //! Memory-based interrupts, and the separate interrupt registers of each function.
 
 use super::*;
+use crate::generation::XE_HPG;
 use crate::interrupts::event::{self, EVENTS};
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE, USER_INTERRUPT, memirq};
 use crate::memory::Tlb;
@@ -55,7 +56,7 @@ fn a_user_interrupt_writes_status_and_source() {
         // User interrupts are reported even while the driver has disabled them in the mask.
         for enable in [1, 0] {
             let mut bench = Bench::of_vf(class, VF.0);
-            bench.engine = Engine::new(EngineId::find(class, instance).unwrap());
+            bench.engine = Engine::new(&XE_HPG, XE_HPG.engines.find(class, instance).unwrap());
             let context = bench.context(0);
             report(&bench, context, PAGE, enable);
             bench.emit(context, &[0x0100_0000, 0]);

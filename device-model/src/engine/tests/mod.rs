@@ -34,6 +34,7 @@ use std::sync::atomic::AtomicU64;
 use vm_memory::Bytes;
 
 use super::*;
+use crate::generation::XE_HPG;
 use crate::host::{Dma, InterruptSink, ManualClock, NullHost};
 use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
@@ -126,8 +127,13 @@ impl Bench {
         let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
         let msis = Arc::new(Msis::default());
         let gt = Gt::new(&profile, memory, msis.clone(), clock.clone());
-        let bench =
-            Bench { gt, clock, msis, engine: Engine::new(EngineId::find(class, 0).unwrap()), function: Function::PF };
+        let bench = Bench {
+            gt,
+            clock,
+            msis,
+            engine: Engine::new(&XE_HPG, XE_HPG.engines.find(class, 0).unwrap()),
+            function: Function::PF,
+        };
         bench.put64(ROOT, ROOT + 0x1003);
         bench.put64(ROOT + 0x1000 + 8, ROOT + 0x2003);
         bench.put64(ROOT + 0x1000 + 16, 0x283);
@@ -139,7 +145,7 @@ impl Bench {
 
     /// Creates a card with the given engine.
     fn on(engine: EngineId) -> Self {
-        Bench { engine: Engine::new(engine), ..Bench::new(engine.info().class) }
+        Bench { engine: Engine::new(&XE_HPG, engine), ..Bench::new(XE_HPG.engines.info(engine).class) }
     }
 
     /// Enables and unmasks every event of every engine for `function`.
@@ -155,7 +161,7 @@ impl Bench {
     /// or `None` if the identity is not valid.
     fn told(&self, function: Function, engine: EngineId) -> Option<(u8, u8, u16)> {
         let tree = self.gt.interrupts_of(function);
-        let (bank, bit) = engine.info().interrupt;
+        let (bank, bit) = XE_HPG.engines.info(engine).interrupt;
         let bank = u16::from(bank);
         tree.write(InterruptRegister::Selector, 0x19_0070, bank, 1 << bit);
         let identity = tree.read(InterruptRegister::Identity, bank);
@@ -190,7 +196,7 @@ impl Bench {
     }
 
     fn base(&self) -> u32 {
-        self.engine.id().info().mmio_base
+        XE_HPG.engines.info(self.engine.id()).mmio_base
     }
 
     fn get(&self, at: u64) -> u32 {

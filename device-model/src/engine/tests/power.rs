@@ -14,7 +14,7 @@ fn value_of(image: &[u32], register: u32, nth: usize) -> Option<usize> {
 #[test]
 fn power_images_have_the_documents_places() {
     let bench = Bench::new(EngineClass::Copy);
-    let (engine, base) = (bench.engine.id(), bench.base());
+    let (engine, base) = (bench.gt.engine(bench.engine.id()), bench.base());
     let emit = |kind: PowerImage| {
         let mut image = [0; POWER_DWORDS];
         let len = kind.emit(engine, &bench.gt.registers, &mut image);
@@ -119,7 +119,7 @@ fn power_images_have_the_documents_places() {
 #[test]
 fn the_ring_is_enabled_last() {
     let bench = Bench::new(EngineClass::VideoDecode);
-    let (engine, base) = (bench.engine.id(), bench.base());
+    let (engine, base) = (bench.gt.engine(bench.engine.id()), bench.base());
     let saved = [(0x34, 0x40), (0x30, 0x80), (0x38, 0x10_0000), (0x3c, 0x3001), (0x140, 0x2001), (0xa8, 0xff0f)];
     for (offset, value) in saved {
         bench.gt.registers.set(base + offset, value);
@@ -152,8 +152,8 @@ fn global_state_survives_rc6() {
         let mut bench = Bench::new(class);
         let base = bench.base();
         let mut image = [0; POWER_DWORDS];
-        let kind = PowerImage::of(bench.engine.id());
-        let len = kind.emit(bench.engine.id(), &bench.gt.registers, &mut image);
+        let kind = PowerImage::of(bench.gt.engine(bench.engine.id()));
+        let len = kind.emit(bench.gt.engine(bench.engine.id()), &bench.gt.registers, &mut image);
         let registers: Vec<u32> = image[2..len].chunks(2).map(|pair| pair[0]).filter(|at| *at != 0).collect();
         assert!(registers.len() >= 88);
         for (n, register) in (1..).zip(&registers) {

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::engine::whitelist::{Wanted, listed};
+use crate::generation::XE_HPG;
 use crate::registers::{Kind, Scope};
 use crate::topology::Classes;
 
@@ -168,7 +169,7 @@ fn slots_are_power_context() {
 fn writable_registers_are_state_of_the_context() {
     let shared = ["OAR_OACONTROL", "OAR_OASTATUS", "OAC_OACONTROL", "OAC_OASTATUS"];
     let bench = Bench::new(EngineClass::Copy);
-    for engine in EngineId::all() {
+    for engine in XE_HPG.engines.all() {
         let writable = bench.gt.registers.listing().filter(|(offset, found)| {
             let plain = matches!(found.register.kind, Kind::Storage(_) | Kind::Masked);
             plain && found.engine.is_none_or(|at| at == engine) && listed(engine, *offset, Wanted::Write)
@@ -177,11 +178,13 @@ fn writable_registers_are_state_of_the_context() {
             let name = found.register.name;
             let expected = !shared.contains(&name) && name != "CCS_WHITELISTED_151E0";
             let expected = expected && !["MI_PREDICATE_RESULT_2", "RING_NOPID"].contains(&name);
-            let kept = found.register.scope.kept_by(engine);
-            assert_eq!(kept, expected, "{} {offset:#x} {name}", engine.info().name);
+            let kept = found.register.scope.kept_by(XE_HPG.engines.info(engine));
+            assert_eq!(kept, expected, "{} {offset:#x} {name}", XE_HPG.engines.info(engine).name);
         }
     }
-    assert!(Scope::Context(Classes::COPY).kept_by(EngineId::find(EngineClass::Copy, 0).unwrap()));
+    assert!(
+        Scope::Context(Classes::COPY).kept_by(XE_HPG.engines.info(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap()))
+    );
 }
 
 /// V13-128, V13-006: a VF cannot reset an engine or trigger other card actions by commands. By MMIO, these registers

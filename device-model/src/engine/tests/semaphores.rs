@@ -3,6 +3,7 @@
 
 use super::commands::gpr;
 use super::*;
+use crate::generation::XE_HPG;
 
 /// MI_SEMAPHORE_SIGNAL.
 const SIGNAL: [u32; 2] = [0x0d80_0000, 0];
@@ -65,7 +66,7 @@ fn polling_looks_again() {
 #[test]
 fn a_signal_wakes_a_waiting_engine() {
     let mut bench = Bench::new(EngineClass::Copy);
-    let mut producer = Engine::new(EngineId::find(EngineClass::Render, 0).unwrap());
+    let mut producer = Engine::new(&XE_HPG, XE_HPG.engines.find(EngineClass::Render, 0).unwrap());
     let signal = |bench: &Bench, producer: &mut Engine, commands: &[u32]| {
         let context = bench.context(1);
         bench.emit(context, commands);

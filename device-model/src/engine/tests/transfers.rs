@@ -4,6 +4,7 @@
 
 use super::commands::{gpr, gpr_of};
 use super::*;
+use crate::generation::XE_HPG;
 
 const AT: u32 = (VA + DATA) as u32;
 
@@ -92,7 +93,7 @@ fn registers_of_other_instances() {
     assert_eq!(bench.ring(&[0x1108_0001, 0x1_8600, 7, 0x1100_0001, 0x1_a608, 8]), Outcome::Complete);
     assert_eq!((bench.gt.read(0x1_a600), bench.gt.read(0x1_a608)), (7, 8));
     let mut bench = Bench::new(EngineClass::VideoDecode);
-    bench.engine = Engine::new(EngineId::find(EngineClass::VideoDecode, 2).unwrap());
+    bench.engine = Engine::new(&XE_HPG, XE_HPG.engines.find(EngineClass::VideoDecode, 2).unwrap());
     bench.put(DATA, 5);
     let batch = [
         &[0x1102_0001, 0x1c_0600, 3][..],

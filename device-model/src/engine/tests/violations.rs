@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::engine::error;
+use crate::generation::XE_HPG;
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE};
 
 /// Masked write to GFX_MODE that sets Privilege Check Disable.
@@ -198,7 +199,7 @@ fn check(row: &Row, engine: EngineId, batch: Batch) {
         _ => row.commands.clone(),
     };
     let run = Run::new(engine, batch, &commands, false);
-    let who = format!("{} on {}, {batch:?}: {:?}", row.name, engine.info().name, run.outcome);
+    let who = format!("{} on {}, {batch:?}: {:?}", row.name, XE_HPG.engines.info(engine).name, run.outcome);
     let violates = batch == Batch::User;
     assert_eq!((row.effect)(&run), !violates, "{who}");
     let errors = [reg::ESR, reg::EIR].map(|register| run.bench.own(register) & error::PRIVILEGE != 0);
@@ -219,7 +220,7 @@ fn check(row: &Row, engine: EngineId, batch: Batch) {
 #[test]
 fn each_command_on_each_engine() {
     for row in rows() {
-        for engine in EngineId::all().filter(|engine| row.classes.contains(&engine.info().class)) {
+        for engine in XE_HPG.engines.all().filter(|engine| row.classes.contains(&XE_HPG.engines.info(*engine).class)) {
             for batch in [Batch::User, Batch::Unchecked, Batch::Privileged] {
                 check(&row, engine, batch);
             }
@@ -231,14 +232,19 @@ fn each_command_on_each_engine() {
 /// an error, unless privilege checks are disabled.
 #[test]
 fn arbitration_stays_on() {
-    for engine in EngineId::all() {
+    for engine in XE_HPG.engines.all() {
         for (batch, outcome, errors) in [
             (Batch::User, Outcome::Preempted, error::PRIVILEGE),
             (Batch::Unchecked, Outcome::Complete, 0),
             (Batch::Privileged, Outcome::Complete, 0),
         ] {
             let run = Run::new(engine, batch, &[0x0400_0000, ARB_CHECK], true);
-            assert_eq!((run.outcome, run.bench.own(reg::EIR)), (outcome, errors), "{} {batch:?}", engine.info().name);
+            assert_eq!(
+                (run.outcome, run.bench.own(reg::EIR)),
+                (outcome, errors),
+                "{} {batch:?}",
+                XE_HPG.engines.info(engine).name
+            );
         }
     }
 }
@@ -248,7 +254,7 @@ fn arbitration_stays_on() {
 #[test]
 fn children_are_clamped() {
     let child = BATCH + 0x1000;
-    for engine in EngineId::all() {
+    for engine in XE_HPG.engines.all() {
         for nested in [0, 1 << 22] {
             for batch in [Batch::User, Batch::Unchecked, Batch::Privileged] {
                 let mut bench = Bench::on(engine);
@@ -261,8 +267,13 @@ fn children_are_clamped() {
                 let at = child + if batch == Batch::User { VA } else { 0 };
                 bench.write(BATCH, &[0x1880_0001 | nested, at as u32, (at >> 32) as u32, END]);
                 let start = if batch == Batch::Privileged { [0x1880_0001, BATCH as u32, 0] } else { start(VA + BATCH) };
-                assert_eq!(bench.ring(&start), Outcome::Complete, "{} {batch:?}", engine.info().name);
-                assert_eq!(bench.get(DATA) == 0x77, batch != Batch::User, "{} {batch:?}", engine.info().name);
+                assert_eq!(bench.ring(&start), Outcome::Complete, "{} {batch:?}", XE_HPG.engines.info(engine).name);
+                assert_eq!(
+                    bench.get(DATA) == 0x77,
+                    batch != Batch::User,
+                    "{} {batch:?}",
+                    XE_HPG.engines.info(engine).name
+                );
                 let errors = if batch == Batch::User { error::PRIVILEGE } else { 0 };
                 assert_eq!(bench.own(reg::EIR), errors);
             }

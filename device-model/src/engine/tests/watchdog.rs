@@ -2,6 +2,7 @@
 //! The watchdog. Expiration raises an event on the PF, and resets the engine in a VF's ring buffer.
 
 use super::*;
+use crate::generation::XE_HPG;
 use crate::host::{Clock, ticks_to_ns};
 use crate::interrupts::WATCHDOG;
 use crate::registers::InterruptRegister;
@@ -194,7 +195,7 @@ fn repeated_expiration_remains_preemptible() {
 /// The next step of a waiting engine is not deferred past expiration of its watchdog.
 #[test]
 fn a_step_is_not_deferred_past_expiration() {
-    let engines = Engines::new(|_| true);
+    let engines = Engines::new(&XE_HPG, |_| true);
     let id = engines.present().next().unwrap();
     engines.back_off(id, 1000, engines.changes());
     let later = engines.next_poll(id);

@@ -5,6 +5,7 @@
 use super::*;
 use crate::command::Requester;
 use crate::engine::whitelist::{Wanted, listed, permits};
+use crate::generation::XE_HPG;
 use crate::host::ticks_to_ns;
 
 /// Offset and size in dwords, as in the PRM.
@@ -177,7 +178,7 @@ const SPACE: usize = 0x20_0000;
 fn every_dword_on_every_engine() {
     let bench = Bench::new(EngineClass::Copy);
     for (class, instance, base) in BASES {
-        let engine = EngineId::find(class, instance).unwrap();
+        let engine = XE_HPG.engines.find(class, instance).unwrap();
         let expected = Expected::of(class, usize::from(instance), base);
         let listed = |offset| (listed(engine, offset, Wanted::Read), listed(engine, offset, Wanted::Write));
         let verdict = |offset| {
@@ -188,10 +189,10 @@ fn every_dword_on_every_engine() {
         for n in 0..SPACE / 4 {
             let offset = n as u32 * 4;
             let due = (expected.read[n], expected.write[n]);
-            assert_eq!(listed(offset), due, "{} {offset:#x}", engine.info().name);
+            assert_eq!(listed(offset), due, "{} {offset:#x}", XE_HPG.engines.info(engine).name);
             // The slots are empty. The check that includes them is tested only at the boundaries of the lists.
             if due != last {
-                assert_eq!(verdict(offset), due, "{} {offset:#x}", engine.info().name);
+                assert_eq!(verdict(offset), due, "{} {offset:#x}", XE_HPG.engines.info(engine).name);
                 last = due;
             }
         }
@@ -209,7 +210,7 @@ fn every_dword_on_every_engine() {
             EngineClass::VideoDecode => 618 + 6 * usize::from(with_table),
             EngineClass::VideoEnhance => 42 + 6 * usize::from(with_table),
         };
-        assert_eq!(written, sum, "{}", engine.info().name);
+        assert_eq!(written, sum, "{}", XE_HPG.engines.info(engine).name);
     }
 }
 
@@ -217,12 +218,12 @@ fn every_dword_on_every_engine() {
 #[test]
 fn media_blocks_have_their_bases() {
     for n in 0..8 {
-        let info = EngineId::find(EngineClass::VideoDecode, n).unwrap().info();
+        let info = XE_HPG.engines.info(XE_HPG.engines.find(EngineClass::VideoDecode, n).unwrap());
         let at = usize::from(n);
         assert_eq!((info.hevc_base(), info.av1_base()), (Some(HEVC[at]), Some(AV1[at])));
     }
     for class in [EngineClass::Render, EngineClass::Copy, EngineClass::Compute, EngineClass::VideoEnhance] {
-        let info = EngineId::find(class, 0).unwrap().info();
+        let info = XE_HPG.engines.info(XE_HPG.engines.find(class, 0).unwrap());
         assert_eq!((info.hevc_base(), info.av1_base()), (None, None));
     }
 }
@@ -303,7 +304,7 @@ fn slots_open_and_forbid() {
         assert_eq!(verdict(0xc400), [false; 2]);
     }
     // Slots apply only to their engine.
-    let other = EngineId::find(EngineClass::Render, 0).unwrap();
+    let other = XE_HPG.engines.find(EngineClass::Render, 0).unwrap();
     bench.gt.registers.set(slots[0], 0xc400);
     bench.gt.registers.set(slots[19], 0);
     assert!(!permits(&bench.gt.registers, other, Requester::PfUser, 0xc400, Wanted::Read));

@@ -2,6 +2,7 @@
 //! Tests of the selection of contexts by the descriptors in a queue.
 
 use super::*;
+use crate::generation::XE_HPG;
 
 /// V8-030: the descriptor selects the context by its GGTT address, and the use of its PPGTT by bit 8. Without that bit,
 /// the addresses in a context's commands are GGTT addresses.
@@ -46,7 +47,7 @@ fn names_are_carried_through() {
 /// and the status quadwords of each engine refer to that engine's context.
 #[test]
 fn a_context_blocked_on_one_engine_runs_on_another() {
-    let mut render = Host::of(EngineId::find(EngineClass::Render, 0).unwrap());
+    let mut render = Host::of(XE_HPG.engines.find(EngineClass::Render, 0).unwrap());
     let mut copy = render.beside(EngineClass::Copy);
     let data = render.data(0);
     let blocked = Context { id: 0x77, ..render.with(0, &wait(data, 1)) };

@@ -18,6 +18,7 @@ use vm_memory::Bytes;
 use crate::card::{Card, WorkStatus};
 use crate::engine::Engines;
 use crate::engine::blank_image;
+use crate::generation::XE_HPG;
 use crate::gt::Gt;
 use crate::host::{Function, InterruptSink, ManualClock, NullHost};
 use crate::memory::Memory;
@@ -82,7 +83,7 @@ impl InterruptSink for Witness {
 
 /// The engine used by most tests.
 fn copy() -> EngineId {
-    EngineId::find(EngineClass::Copy, 0).unwrap()
+    XE_HPG.engines.find(EngineClass::Copy, 0).unwrap()
 }
 
 /// A decoded status quadword.
@@ -146,7 +147,7 @@ impl Host {
         let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
         let (clock, witness) = (Arc::new(ManualClock::default()), Arc::new(Witness::default()));
         let gt = Gt::new(&profile, memory, witness.clone(), clock.clone());
-        let card = Card::assemble(gt, Engines::new(|engine| profile.has(engine)));
+        let card = Card::assemble(gt, Engines::new(&XE_HPG, |engine| profile.has(engine)));
         let host = Host { card, clock, witness, engine, head: 11 };
         host.witness.card.set(Arc::downgrade(&host.card)).unwrap();
         host.put64(ROOT, ROOT + 0x1003);
@@ -174,7 +175,7 @@ impl Host {
 
     /// The driver of a second engine on the same card.
     fn beside(&self, class: EngineClass) -> Host {
-        let engine = EngineId::find(class, 0).unwrap();
+        let engine = XE_HPG.engines.find(class, 0).unwrap();
         let host = Host {
             card: self.card.clone(),
             clock: self.clock.clone(),
@@ -216,13 +217,13 @@ impl Host {
 
     /// Writes a register of the engine.
     fn write(&self, offset: u32, value: u32) {
-        self.write_card(self.engine.info().mmio_base + offset, value);
+        self.write_card(XE_HPG.engines.info(self.engine).mmio_base + offset, value);
     }
 
     /// Reads a register of the engine.
     fn read(&self, offset: u32) -> u32 {
         let mut data = [0; 4];
-        self.card.read(Function::PF, u64::from(self.engine.info().mmio_base + offset), &mut data);
+        self.card.read(Function::PF, u64::from(XE_HPG.engines.info(self.engine).mmio_base + offset), &mut data);
         u32::from_le_bytes(data)
     }
 
@@ -309,7 +310,7 @@ impl Host {
 
     /// Acknowledges the engine's interrupt as i915's handler does; returns its bits.
     fn acknowledge(&self) -> u16 {
-        let (bank, bit) = self.engine.info().interrupt;
+        let (bank, bit) = XE_HPG.engines.info(self.engine).interrupt;
         let bank = u32::from(bank) * 4;
         let mut data = [0; 4];
         self.write_card(0x19_0008, 0);

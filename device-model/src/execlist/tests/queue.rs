@@ -2,6 +2,7 @@
 //! Tests of the submission queue, its port, and Load.
 
 use super::*;
+use crate::generation::XE_HPG;
 
 /// V8-010, V8-210: the sixteen dwords can be written in any order and any number of times, and read back as written. A
 /// partially written descriptor has no effect.
@@ -65,9 +66,9 @@ fn invalid_elements_are_skipped() {
     let at = host.data(0);
     // Each element copies the value that the previous one stored, then stores its own number plus 1.
     let step = |host: &Host, number: u64| {
-        let mut ring = vec![0x1480_0002, host.engine.info().mmio_base + 0x600, (VA + at) as u32, 0];
+        let mut ring = vec![0x1480_0002, XE_HPG.engines.info(host.engine).mmio_base + 0x600, (VA + at) as u32, 0];
         let own = host.data(0x100 + 8 * number);
-        ring.extend([0x1200_0002, host.engine.info().mmio_base + 0x600, (VA + own) as u32, 0]);
+        ring.extend([0x1200_0002, XE_HPG.engines.info(host.engine).mmio_base + 0x600, (VA + own) as u32, 0]);
         ring.extend(store(at, number as u32 + 1));
         host.with(number, &ring)
     };
@@ -158,7 +159,7 @@ fn the_queue_survives_load_and_sleep() {
 #[test]
 fn the_mode_register_gates() {
     for name in ["rcs0", "bcs0", "ccs0", "vcs0", "vecs0"] {
-        let engine = EngineId::all().find(|id| id.info().name == name).unwrap();
+        let engine = XE_HPG.engines.named(name).unwrap();
         let mut host = Host::of(engine);
         host.write(GFX_MODE, 0x0008_0000);
         let context = host.with(0, &store(host.data(0), 1));
@@ -235,7 +236,7 @@ fn elsp_writes_of_a_vf_are_ignored() {
     let context = host.with(0, &store(host.data(0), 1));
     host.card.enable_vfs(1);
     host.fill(&[context.descriptor()]);
-    let base = u64::from(host.engine.info().mmio_base);
+    let base = u64::from(XE_HPG.engines.info(host.engine).mmio_base);
     host.card.write(Function(1), base + u64::from(CONTROL), &LOAD.to_le_bytes());
     host.card.write(Function(1), base + u64::from(SQ), &[0; 8]);
     host.card.write(Function(1), base + 0x230, &[1; 4]);
@@ -245,7 +246,7 @@ fn elsp_writes_of_a_vf_are_ignored() {
     host.card.read(Function(1), base + u64::from(SQ), &mut seen);
     assert_eq!(seen, [0; 4]);
     assert!(host.switches().is_empty());
-    let fused = EngineId::find(EngineClass::VideoDecode, 7).unwrap();
+    let fused = XE_HPG.engines.find(EngineClass::VideoDecode, 7).unwrap();
     assert!(!host.card.engines().has(fused));
     let fused = Host { engine: fused, card: host.card.clone(), clock: host.clock.clone(), ..Host::new() };
     fused.enable();

@@ -37,7 +37,7 @@ impl Scheduler {
             Outcome::Halted(halt) => {
                 if let Halt::Fault(fault) = halt {
                     let GucContextId { function, local } = id;
-                    let engine = report.engine.info().name;
+                    let engine = ctx.gt.engine(report.engine).name;
                     log::debug!("context {local} of function {} on {engine}: {fault:?}", function.0);
                     if self.functions.context(id).is_some() {
                         let of = &mut self.functions[function];
@@ -61,7 +61,7 @@ impl Scheduler {
     /// Clears the semaphore at which i915's compute contexts wait before they switch out (contract G.5).
     pub(super) fn release_switch_out(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
         let slot = self.slots[engine.index()];
-        if !self.hold_compute || engine.info().class != EngineClass::Compute {
+        if !self.hold_compute || ctx.gt.engine(engine).class != EngineClass::Compute {
             return;
         }
         if let Some(id) = slot.context
@@ -122,7 +122,7 @@ impl Scheduler {
             let slot = &self.slots[engine.index()];
             slot.loaded && slot.context == Some(id)
         };
-        let hung = EngineId::all().filter(on).filter_map(|engine| {
+        let hung = ctx.gt.generation.engines.all().filter(on).filter_map(|engine| {
             let member = context.members.get(usize::from(self.slots[engine.index()].member))?;
             Some(Hung { engine, lrca: low(member.descriptor) & !0xfff, context: u32::from(id.local) })
         });
@@ -160,7 +160,7 @@ impl Scheduler {
 
     /// Resets each engine on which a context has exceeded its preemption timeout.
     pub(super) fn expire(&mut self, ctx: &mut GucCtx<'_>) {
-        for engine in EngineId::all() {
+        for engine in ctx.gt.generation.engines.all() {
             if self.time_to_leave(ctx, engine) != Some(0) {
                 continue;
             }

@@ -24,7 +24,7 @@ impl Scheduler {
         for class in EngineClass::BY_GUC {
             next = earlier(next, self.share_out(ctx, class));
         }
-        let left = EngineId::all().filter_map(|engine| self.time_to_leave(ctx, engine)).min();
+        let left = ctx.gt.generation.engines.all().filter_map(|engine| self.time_to_leave(ctx, engine)).min();
         earlier(next, left.map(|left| not_before(ctx.now, left)))
     }
 

@@ -19,11 +19,12 @@ use vm_memory::Bytes;
 
 use super::*;
 use crate::engine::{Halt, Outcome};
+use crate::generation::XE_HPG;
 use crate::host::{Clock, InterruptSink, ManualClock, NullHost};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::memory::{Access, Fault, FaultReason, Memory, Space};
-use crate::topology::{ENGINES, EngineClass, EngineId};
+use crate::topology::{EngineClass, EngineId};
 
 #[derive(Default)]
 struct Recorder(Mutex<Vec<u16>>);
@@ -48,7 +49,7 @@ const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
 
 /// Returns whether an engine is present with the fuses of a Flex 170 (contract K.3).
 fn present(id: EngineId) -> bool {
-    !matches!(ENGINES[id.index()].name, "vcs1" | "vcs3" | "vcs4" | "vcs5" | "vcs6" | "vcs7" | "vecs2" | "vecs3")
+    !matches!(XE_HPG.engines.info(id).name, "vcs1" | "vcs3" | "vcs4" | "vcs5" | "vcs6" | "vcs7" | "vecs2" | "vecs3")
 }
 
 /// A host driver with the GT of a card and a manual clock.
@@ -75,7 +76,7 @@ impl Host {
         }
         let clock = Arc::new(ManualClock::default());
         clock.advance(1_000_000_000);
-        let engines = Engines::new(present);
+        let engines = Engines::new(&XE_HPG, present);
         let ram = Arc::new(turns::GuestRam::default());
         let memory = Memory::new(local, ggtt, ram.clone());
         let profile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
@@ -119,8 +120,13 @@ impl Host {
         self.poke(ADS + 0x1220, 1);
         for class in EngineClass::BY_GUC {
             let row = ADS + 0x123c + u64::from(class.guc()) * 32;
-            let instances: Vec<u8> =
-                self.engines.present().map(|e| e.info()).filter(|i| i.class == class).map(|i| i.instance).collect();
+            let instances: Vec<u8> = self
+                .engines
+                .present()
+                .map(|e| XE_HPG.engines.info(e))
+                .filter(|i| i.class == class)
+                .map(|i| i.instance)
+                .collect();
             let table: Vec<u8> = (0..32).map(|n| instances.get(n).copied().unwrap_or(32)).collect();
             for (n, quad) in (0u64..).zip(table.chunks_exact(4)) {
                 self.poke(row + n * 4, u32::from_le_bytes([quad[0], quad[1], quad[2], quad[3]]));
@@ -321,7 +327,7 @@ fn pass(gt: &Gt, clock: &ManualClock, ns: u64) {
 }
 
 fn engine_named(name: &str) -> EngineId {
-    EngineId::all().find(|id| id.info().name == name).expect("no engine has this name")
+    XE_HPG.engines.named(name).expect("no engine has this name")
 }
 
 const FAULT: Fault = Fault {

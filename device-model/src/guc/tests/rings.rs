@@ -2,6 +2,7 @@
 //! CT buffers: replies, wrapping, flow control, and invalid contents.
 
 use super::*;
+use crate::generation::XE_HPG;
 
 /// Contract B.6: requests get exactly one reply, fast requests none unless they fail; lengths are exact.
 #[test]
@@ -140,12 +141,12 @@ fn random_messages() {
         message[0] = random() << 16 | (message.len() as u32 - 1);
         host.send_raw(&message);
         if random() % 3 == 0 {
-            for id in EngineId::all() {
+            for id in XE_HPG.engines.all() {
                 let loaded = host.engines.lock(id).loaded().is_some();
                 if loaded && random() % 2 == 0 {
                     let outcomes =
                         [Outcome::Complete, Outcome::Preempted, Outcome::Waiting, Outcome::Halted(Halt::Fault(FAULT))];
-                    host.end(id.info().name, outcomes[random() as usize % 4]);
+                    host.end(XE_HPG.engines.info(id).name, outcomes[random() as usize % 4]);
                 }
             }
         }

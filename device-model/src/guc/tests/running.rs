@@ -7,6 +7,7 @@ use super::*;
 use crate::engine::blank_image;
 use crate::execlist::descriptor::ContextId;
 use crate::execlist::status::{ContextStatus, Detail};
+use crate::generation::XE_HPG;
 
 const ARB_CHECK: u32 = 0x05 << 23;
 const ARB_OFF: u32 = 0x08 << 23;
@@ -256,7 +257,7 @@ fn context_switches_are_reported_only_to_the_guc() {
     let [render, copy] = ["rcs0", "bcs0"].map(engine_named);
     let page = SCRATCH + 0x1000;
     for engine in [render, copy] {
-        host.gt.registers.set(engine.info().mmio_base + 0x80, page as u32);
+        host.gt.registers.set(XE_HPG.engines.info(engine).mmio_base + 0x80, page as u32);
     }
     for (offset, value) in [(0x19_0030, 0x0100_0100), (0x19_0008, 1 << 31)] {
         host.gt.write(offset, value);
@@ -265,7 +266,11 @@ fn context_switches_are_reported_only_to_the_guc() {
     host.step();
     let ports = |host: &Host| [render, copy].map(|engine| host.gt.csb_ports[engine.index()].waiting());
     assert_eq!(ports(&host), [1, 0], "one entry: the switch from idle to the context");
-    assert_eq!(host.gt.read(render.info().mmio_base + 0x238), 1 << 26 | 7 << 7, "EXECLIST_STATUS contains the ids");
+    assert_eq!(
+        host.gt.read(XE_HPG.engines.info(render).mmio_base + 0x238),
+        1 << 26 | 7 << 7,
+        "EXECLIST_STATUS contains the ids"
+    );
     assert_eq!(host.engines.lock(render).step(&host.gt, 256), Outcome::Waiting);
     host.submit(8, EngineClass::Copy, 2, &store(SCRATCH + 8, 1));
     host.step();
@@ -290,7 +295,7 @@ fn context_switches_are_reported_only_to_the_guc() {
     assert_eq!((ports(&host), host.runs("rcs0")), ([0, 0], None));
     assert!((0..0x1000).step_by(4).all(|at| host.peek(page + at) == 0), "the status page is unchanged");
     for engine in [render, copy] {
-        let base = engine.info().mmio_base;
+        let base = XE_HPG.engines.info(engine).mmio_base;
         assert_eq!((host.gt.read(base + 0x3a0), host.gt.read(base + 0x370)), (0x0b0b, 0));
     }
     assert_eq!(host.gt.read(0x19_0018), 0, "no engine interrupt is pending for the host");

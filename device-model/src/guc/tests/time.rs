@@ -66,7 +66,7 @@ impl Bench {
     /// context is enabled again immediately.
     fn work(&mut self, until: u64, step: u64, kinds: &[Loop]) -> Vec<[u64; 64]> {
         let engines: Vec<EngineId> = self.engines.present().collect();
-        let mut used = vec![[0; 64]; EngineId::COUNT];
+        let mut used = vec![[0; 64]; crate::topology::MAX_ENGINES];
         while self.clock.now() < until {
             for (function, message) in self.step() {
                 if message[0] == 0x9000_1008 {

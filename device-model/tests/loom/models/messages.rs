@@ -4,6 +4,7 @@
 
 use std::sync::Arc as StdArc;
 
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::memory::Space;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
@@ -215,7 +216,7 @@ impl Tree {
 
     fn raise(tree: &Arc<Tree>, class: EngineClass) -> thread::JoinHandle<()> {
         let tree = tree.clone();
-        thread::spawn(move || tree.interrupts.raise_engine(EngineId::find(class, 0).unwrap(), USER_INTERRUPT))
+        thread::spawn(move || tree.interrupts.raise_engine(XE_HPG.engines.find(class, 0).unwrap(), USER_INTERRUPT))
     }
 
     fn sent(&self) -> u32 {

@@ -13,6 +13,7 @@ mod operands;
 use std::fmt::Write;
 
 use arctic_device_model::command;
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::topology::{EngineClass, EngineId};
 
 use crate::differential::choice::Choice;
@@ -80,7 +81,7 @@ impl Case {
         interruptions: Option<u32>,
         size: u32,
     ) -> Case {
-        let class = engine.info().class;
+        let class = XE_HPG.engines.info(engine).class;
         let fill = u64::from(choice.below(FILLS));
         let head = choice.below(RING_BYTES / 8) * 8;
         let execlist = !vf && choice.one_in(2);
@@ -149,8 +150,9 @@ impl Case {
     /// Returns the names of the commands, which identify a finding.
     pub fn name(&self) -> String {
         let commands = self.ring.iter().chain(self.batches.iter().flatten()).filter(|words| words[..] != [END]);
-        let names = commands
-            .map(|words| command::disassemble(words, self.engine.info().class).next().and_then(|line| line.name));
+        let names = commands.map(|words| {
+            command::disassemble(words, XE_HPG.engines.info(self.engine).class).next().and_then(|line| line.name)
+        });
         names.map(|name| name.unwrap_or("(none)")).collect::<Vec<_>>().join(" ")
     }
 
@@ -158,7 +160,7 @@ impl Case {
     pub fn disassembled(&self) -> String {
         let mut text = format!(
             "{} of {}, ring from {:#x}, data {:#x}, interrupted every {:?}, execlist {}\n",
-            self.engine.info().name,
+            XE_HPG.engines.info(self.engine).name,
             if self.vf { "a VF" } else { "the PF" },
             self.head,
             self.fill,
@@ -168,7 +170,7 @@ impl Case {
         let mut part = |name: &str, commands: &[Words]| {
             let _ = writeln!(text, "{name}:");
             for words in commands {
-                let line = command::disassemble(words, self.engine.info().class).next();
+                let line = command::disassemble(words, XE_HPG.engines.info(self.engine).class).next();
                 let name = line.and_then(|line| line.name).unwrap_or("(none)");
                 let dwords: Vec<String> = words.iter().map(|word| format!("{word:08x}")).collect();
                 let _ = writeln!(text, "    {name} {}", dwords.join(" "));

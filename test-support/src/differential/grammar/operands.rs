@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Operands: values and addresses from small ranges, so commands interact, and registers of several engines.
 
-use arctic_device_model::topology::{EngineClass, EngineId};
+use arctic_device_model::generation::XE_HPG;
+use arctic_device_model::topology::EngineClass;
 
 use super::{GGTT, RELATIVE, REMAP, Writer};
 use crate::differential::choice::of;
@@ -80,12 +81,12 @@ impl Writer<'_> {
     }
 
     pub(super) fn base(&self) -> u32 {
-        self.engine.info().mmio_base
+        XE_HPG.engines.info(self.engine).mmio_base
     }
 
     /// Returns the MMIO base of the class's first instance.
     pub(super) fn first_base(&self) -> u32 {
-        EngineId::find(self.class, 0).map_or(0, |first| first.info().mmio_base)
+        XE_HPG.engines.find(self.class, 0).map_or(0, |first| XE_HPG.engines.info(first).mmio_base)
     }
 
     /// Returns a register of the engine; for writes only registers that do not affect addresses.

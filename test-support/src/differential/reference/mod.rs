@@ -13,7 +13,8 @@ mod registers;
 
 use std::collections::BTreeMap;
 
-use arctic_device_model::topology::{EngineClass, EngineId};
+use arctic_device_model::generation::XE_HPG;
+use arctic_device_model::topology::EngineClass;
 
 use crate::differential::grammar::Case;
 use crate::differential::layout::*;
@@ -67,8 +68,8 @@ struct Machine {
 /// Runs a case; `initial` has the register values at the start. Returns the resulting state and the number of commands
 /// executed.
 pub fn run(case: &Case, initial: &BTreeMap<u32, u32>) -> (Left, u32) {
-    let (class, base) = (case.engine.info().class, case.engine.info().mmio_base);
-    let first = EngineId::find(class, 0).expect("a first instance").info().mmio_base;
+    let (class, base) = (XE_HPG.engines.info(case.engine).class, XE_HPG.engines.info(case.engine).mmio_base);
+    let first = XE_HPG.engines.info(XE_HPG.engines.find(class, 0).expect("a first instance")).mmio_base;
     let ring = case.ring_words();
     let placed: Vec<(u64, u32)> =
         (0u32..).zip(&ring).map(|(n, word)| (u64::from((case.head + n * 4) % RING_BYTES), *word)).collect();

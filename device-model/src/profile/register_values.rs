@@ -4,10 +4,9 @@
 
 use arctic_sriov::number::{high, low};
 
-use super::power::{FREQ_INFO_REC, GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
+use super::CardProfile;
 use crate::memory::layout::MemoryLayout;
-use crate::profile::CardProfile;
-use crate::topology::EngineId;
+use crate::registers::{FREQ_INFO_REC, GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
 
 /// STOLEN_RESERVED: bits 63:20 are the address of the WOPCM at the end of stolen memory, bits 9:7 = 2 encode its size
 /// of 4 MiB, bit 0 is set if it exists (contract B.2; i915: icl_get_stolen_reserved).
@@ -41,8 +40,7 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
     // Assumption: the efficient frequency (RPe) is the minimum, the attainable frequency (RPa) the maximum.
     values.push((RPNSWREQ, (step(frequency.rpn) * 3) << 23));
     values.push((GT_PERF_STATUS, (step(frequency.rpn) * 3) << 11));
-    for engine in EngineId::all() {
-        let info = engine.info();
+    for info in profile.generation().engines.list() {
         values.push((info.mmio_base + 0x8c, u32::from(info.instance) << 4 | info.class as u32));
     }
     values
