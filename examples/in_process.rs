@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Embeds the card in a minimal VMM, in one process and without KVM. Shows the interfaces that the VMM implements and
-//! uses, and the effects of guest accesses. `cargo run --release --example in_process --no-default-features`
+//! uses, and the effects of guest accesses. `cargo run --release -p arctic-gpu --example in_process`
 //!
 //! The comments name the KVM ioctl that a real VMM would issue; `guest-tests/vmm` is such a VMM.
 

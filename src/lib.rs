@@ -2,7 +2,7 @@
 //! A virtual Intel Data Center GPU Flex 170 with SR-IOV, as a library for VMMs that use the rust-vmm crates.
 //!
 //! ```toml
-//! arctic-gpu = { path = "...", default-features = false }   # the library only
+//! arctic-gpu = { path = "..." }
 //! ```
 //!
 //! A VMM creates a [`VirtualCard`] and gets its PF and VFs as [`PciDevice`]s: configuration space, trapped or mapped
@@ -43,32 +43,19 @@
 //! # Features
 //! * `event-manager`: implements `MutEventSubscriber` for [`IoEventHandler`].
 //! * `vfio-user`: the server for VMMs in separate processes (`arctic_gpu::vfio_user`).
-//! * `program` (default): the command-line program `arctic`.
+//!
+//! There are no default features. The command-line program `arctic` is the package `arctic-cli`.
 
 pub mod card;
 pub mod card_file;
-#[cfg(feature = "program")]
-pub mod cli;
-#[cfg(feature = "program")]
-pub mod decode;
 #[cfg(feature = "vfio-user")]
 pub mod dma;
-#[cfg(feature = "program")]
-pub mod fidelity;
 pub mod firmware;
 mod io_events;
 pub mod pci;
 mod ram;
 pub mod report;
-#[cfg(feature = "program")]
-pub mod run_dir;
 pub mod scheduling;
-#[cfg(feature = "program")]
-pub mod status_socket;
-#[cfg(feature = "program")]
-pub mod trace_socket;
-#[cfg(feature = "program")]
-pub mod unix_listener;
 #[cfg(feature = "vfio-user")]
 pub mod vfio_user;
 

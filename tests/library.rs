@@ -32,7 +32,7 @@ fn succeeded(arguments: &str, rustdoc_flags: &str) -> String {
 /// Linking the library without features does not add the dependencies of the server, the program and the guest tests.
 #[test]
 fn the_library_is_alone_without_its_features() {
-    let tree = succeeded("tree -p arctic-gpu --no-default-features -e normal --prefix none", "");
+    let tree = succeeded("tree -p arctic-gpu -e normal --prefix none", "");
     for stranger in ["anyhow", "arctic-guest-tests", "clap", "event-manager", "serde_json", "signal-hook", "vfio"] {
         assert!(!tree.lines().any(|line| line.starts_with(stranger)), "{stranger} in\n{tree}");
     }
@@ -50,7 +50,7 @@ fn the_example_shows_the_card_in_one_process() {
     fs::copy(root().join("Cargo.lock"), package.join("Cargo.lock")).unwrap();
     let manifest = format!(
         "[package]\nname = \"in_process\"\nedition = \"2024\"\n[workspace]\n\
-         [dependencies]\narctic-gpu = {{ path = {:?}, default-features = false }}\n",
+         [dependencies]\narctic-gpu = {{ path = {:?} }}\n",
         root()
     );
     fs::write(package.join("Cargo.toml"), manifest).unwrap();
@@ -72,15 +72,15 @@ fn the_example_shows_the_card_in_one_process() {
 /// The library builds with only the feature `event-manager`, and the `event_loop` test passes.
 #[test]
 fn an_event_manager_can_serve_the_doorbells() {
-    succeeded("check --lib --no-default-features --features event-manager", "");
-    let output = succeeded("test --no-default-features --features event-manager --test event_loop", "");
+    succeeded("check -p arctic-gpu --lib --features event-manager", "");
+    let output = succeeded("test -p arctic-gpu --features event-manager --test event_loop", "");
     assert!(output.contains("handlers_subscribe_to_doorbells ... ok"), "{output}");
 }
 
 #[test]
 fn documentation_builds_without_a_warning() {
-    let all = "-p arctic-gpu -p arctic-sriov -p arctic-device-model -p arctic-guest-tests -p arctic-vmm";
+    let all = "-p arctic-gpu -p arctic-sriov -p arctic-device-model -p arctic-guest-tests -p arctic-vmm -p arctic-cli";
     succeeded(&format!("doc --no-deps --all-features {all}"), "-D warnings");
     // Documentation for users of the library without features.
-    succeeded("doc --no-deps -p arctic-gpu --no-default-features", "-D warnings");
+    succeeded("doc --no-deps -p arctic-gpu", "-D warnings");
 }

@@ -9,7 +9,7 @@ pub mod ecam;
 pub(crate) mod irq;
 mod server;
 mod session;
-pub(crate) mod socket;
+pub mod socket;
 pub mod wire;
 
 pub use budget::StepBudget;

@@ -32,7 +32,7 @@ pub const JOBS: &[Job] = &[
         tests: "63 virtual functions in one guest",
         paths: DEVICE,
         steps: &[
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- sixty_three_virtual_functions",
+            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- sixty_three_virtual_functions",
         ],
     },
     Job {
@@ -41,7 +41,7 @@ pub const JOBS: &[Job] = &[
         tests: "IGT's SR-IOV subtests on a PF with VFs",
         paths: DEVICE,
         steps: &[
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_on_a_physical_function",
+            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- igt_on_a_physical_function",
         ],
     },
     Job {
@@ -50,16 +50,16 @@ pub const JOBS: &[Job] = &[
         tests: "60 IGT subtests on the PF with xe",
         paths: DEVICE,
         steps: &[
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_first_light",
+            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- igt_first_light",
         ],
     },
     Job {
         name: "in-time",
         minutes: 2,
         tests: "time limits for a server with a hostile or killed client (an idle host)",
-        paths: &["device-model/src/", "sriov/src/", "src/", "tests/serve/", "tests/security/"],
+        paths: &["device-model/src/", "sriov/src/", "src/", "cli/tests/serve/", "tests/security/"],
         steps: &[
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test serve -- --test-threads 1 neighbours:: faults::",
+            "cargo test --release --workspace --features arctic-cli/long-tests --test serve -- --test-threads 1 neighbours:: faults::",
             "cargo test --release --workspace --features arctic-gpu/long-tests --test security -- --test-threads 1 own_bars",
             "cargo test --release --workspace --features arctic-gpu/long-tests --lib -- --test-threads 1 vfio_user::tests",
         ],
@@ -84,16 +84,16 @@ pub const JOBS: &[Job] = &[
         tests: "140 IGT subtests on a VF, and 11 that fill the memory of a small VF",
         paths: DEVICE,
         steps: &[
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_on_a_virtual_function",
+            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- igt_on_a_virtual_function",
         ],
     },
     Job {
         name: "install",
         minutes: 5,
         tests: "a program installed from a clone with `cargo install` boots a guest without the clone",
-        paths: &["build.rs", "src/cli/", "tests/install.rs"],
+        paths: &["cli/build.rs", "cli/src/", "cli/tests/install.rs"],
         steps: &[
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test install -- an_installed_program",
+            "cargo test --release --workspace --features arctic-cli/long-tests --test install -- an_installed_program",
         ],
     },
     Job {
@@ -113,8 +113,8 @@ pub const JOBS: &[Job] = &[
         tests: "seven VFs in the PF's guest; three guests that share a card",
         paths: &[],
         steps: &[
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- seven_virtual_functions",
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- three_guests_share_a_card",
+            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- seven_virtual_functions",
+            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- three_guests_share_a_card",
         ],
     },
     Job {
@@ -123,7 +123,7 @@ pub const JOBS: &[Job] = &[
         tests: "37 IGT subtests on a card with less memory than the guest uses: eviction, compression",
         paths: &[],
         steps: &[
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_small_card",
+            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- igt_small_card",
         ],
     },
     Job {
@@ -132,7 +132,7 @@ pub const JOBS: &[Job] = &[
         tests: "57 IGT subtests of i915's BAT list",
         paths: &[],
         steps: &[
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test guest_long -- igt_with_i915",
+            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- igt_with_i915",
         ],
     },
     Job {

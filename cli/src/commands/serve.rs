@@ -17,13 +17,13 @@ use signal_hook::iterator::Signals;
 use self::capabilities::Capabilities;
 use self::connection::Connection;
 use super::stdout::{self, Unwritten};
-use crate::card::Topology;
-use crate::card_file;
 use crate::run_dir::{RunDir, refusal};
 use crate::status_socket;
 use crate::trace_socket::{self, Capture};
-use crate::vfio_user::ecam::{Ecam, PciAddress};
-use crate::vfio_user::{Served, ServedCard, Server, Settings};
+use arctic_gpu::card::Topology;
+use arctic_gpu::card_file;
+use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
+use arctic_gpu::vfio_user::{Served, ServedCard, Server, Settings};
 
 /// Serve a card over vfio-user until Ctrl-C, for VMMs that you start yourself.
 ///

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::card::Topology;
 use crate::run_dir::RunDir;
-use crate::vfio_user::ecam::{Ecam, PciAddress};
 use crate::{status_socket, trace_socket};
+use arctic_gpu::card::Topology;
+use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
 
 /// QEMU's arguments for a machine with the card, without the card's functions. Memory must be shared, otherwise the
 /// card reads zeros. The BARs need more space above 4 GiB than QEMU's CPU and bridge have by default. QEMU's default

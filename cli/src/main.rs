@@ -2,5 +2,5 @@
 //! The `arctic` program.
 
 fn main() -> std::process::ExitCode {
-    arctic_gpu::cli::run()
+    arctic_cli::run()
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use arctic_gpu::fidelity::{REGENERATE, Report};
+use arctic_cli::fidelity::{REGENERATE, Report};
 use serde_json::Value;
 
 #[test]
@@ -28,7 +28,7 @@ fn no_item_is_left_out() {
 
 #[test]
 fn the_page_is_in_step() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("FIDELITY.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../FIDELITY.md");
     let (page, wanted) = (fs::read_to_string(path).unwrap_or_default(), Report::of_this_build().summary());
     let differs = page.lines().zip(wanted.lines()).find(|(is, wanted)| is != wanted);
     assert!(page == wanted, "FIDELITY.md is out of date: {REGENERATE}\nfirst line that differs: {differs:?}");

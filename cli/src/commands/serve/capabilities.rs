@@ -9,8 +9,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Arguments, CAPABILITIES};
-use crate::card_file::{self, BUILT_IN, CardFileError};
-use crate::vfio_user::PROTOCOL_VERSION;
+use arctic_gpu::card_file::{self, BUILT_IN, CardFileError};
+use arctic_gpu::vfio_user::PROTOCOL_VERSION;
 
 /// The JSON document.
 #[derive(Serialize)]
@@ -78,7 +78,7 @@ impl Capabilities {
         Ok(Self {
             kind: "gpu",
             features: features.filter_map(|option| option.get_long()).map(str::to_owned).collect(),
-            version: crate::cli::VERSION,
+            version: crate::commands::VERSION,
             protocol: Protocol { name: "vfio-user", major, minor },
             device: Device {
                 vendor,

@@ -15,17 +15,19 @@ mod index;
 mod scan;
 
 /// Directory of the IGT lists that guest tests run, relative to the repository root.
-const LISTS: &str = "tests/igt";
+const LISTS: &str = "cli/tests/igt";
 
-/// Excluded sources: the report's own sources name items only as examples, which proves nothing.
-const OWN: [&str; 3] = ["src/fidelity/", "src/cli/fidelity.rs", "tests/fidelity.rs"];
+/// Excluded sources: the report's own sources and tests of its output name items only as examples, which proves nothing.
+const OWN: [&str; 4] =
+    ["cli/src/fidelity/", "cli/src/commands/fidelity.rs", "cli/tests/fidelity.rs", "cli/tests/serve/output.rs"];
 
 fn main() -> io::Result<()> {
     let variable = |name| env::var_os(name).map(PathBuf::from).ok_or_else(|| io::Error::other("not run by cargo"));
-    let root = variable("CARGO_MANIFEST_DIR")?;
+    let package = variable("CARGO_MANIFEST_DIR")?;
+    let root = package.parent().ok_or_else(|| io::Error::other("the package is not in the repository"))?;
     let mut files = BTreeMap::new();
-    gather(&root, &root, &mut files)?;
-    let commit = commit(&root).map(|commit| format!(" ({commit})")).unwrap_or_default();
+    gather(root, root, &mut files)?;
+    let commit = commit(&package).map(|commit| format!(" ({commit})")).unwrap_or_default();
     println!("cargo::rustc-env=ARCTIC_VERSION={}{commit}", env!("CARGO_PKG_VERSION"));
     fs::write(variable("OUT_DIR")?.join("fidelity-index.txt"), scan::index(&files).to_string())
 }
@@ -60,19 +62,19 @@ fn gather(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> i
     Ok(())
 }
 
-/// Returns the abbreviated commit of the checkout with the top-level directory `root`; `None` if the sources are not in
-/// a git checkout. Registers the files that git writes on every change of HEAD, also in a linked worktree, with cargo
+/// Returns the abbreviated commit of the checkout that has this package, in the directory `package`, as `cli/`; `None` if
+/// the sources are not in a git checkout. Registers the files that git writes on every change of HEAD, also in a linked worktree, with cargo
 /// as triggers for rebuilds.
-fn commit(root: &Path) -> Option<String> {
+fn commit(package: &Path) -> Option<String> {
     const ARGUMENTS: [&str; 8] =
         ["rev-parse", "--show-prefix", "--git-path", "HEAD", "--git-path", "logs/HEAD", "--short", "HEAD"];
-    let output = Command::new("git").args(ARGUMENTS).current_dir(root).output().ok()?;
+    let output = Command::new("git").args(ARGUMENTS).current_dir(package).output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
-    // The prefix is not empty if the sources are a subfolder of another repository.
-    let ["", head, log, commit] = text.lines().collect::<Vec<_>>()[..] else { return None };
+    // The prefix is another one if the sources are a subfolder of another repository.
+    let ["cli/", head, log, commit] = text.lines().collect::<Vec<_>>()[..] else { return None };
     // HEAD changes when another branch is checked out; its reflog also changes with each commit. Files that do not
     // exist, such as a disabled reflog, are skipped, because cargo would rebuild every time.
-    for file in [head, log].iter().filter(|file| root.join(file).exists()) {
+    for file in [head, log].iter().filter(|file| package.join(file).exists()) {
         println!("cargo::rerun-if-changed={file}");
     }
     Some(commit.to_owned())

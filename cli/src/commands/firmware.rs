@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::stdout;
-use crate::firmware;
+use arctic_gpu::firmware;
 
 /// Write placeholder firmware images, without which drivers do not load.
 ///

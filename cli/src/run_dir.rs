@@ -24,8 +24,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Gid, geteuid};
 
-use crate::vfio_user::socket;
 use crate::{status_socket, trace_socket};
+use arctic_gpu::vfio_user::socket;
 
 /// Maximum path length of a UNIX socket (`sockaddr_un`, without the terminating zero).
 pub const SOCKET_PATH: usize = 107;

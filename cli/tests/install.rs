@@ -11,8 +11,11 @@ use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_arctic");
 
+/// The directory of this package in the checkout.
+const PACKAGE: &str = "cli";
+
 fn checkout() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
 /// Returns the standard output of a command; `None` if it fails or does not exist.
@@ -37,7 +40,8 @@ fn the_version_names_the_commit() {
 /// `cargo install` fails if a feature enables one of a dev-dependency.
 #[test]
 fn features_do_not_need_dev_dependencies() {
-    let manifest: toml::Table = fs::read_to_string(checkout().join("Cargo.toml")).unwrap().parse().unwrap();
+    let manifest: toml::Table =
+        fs::read_to_string(checkout().join(PACKAGE).join("Cargo.toml")).unwrap().parse().unwrap();
     let dependencies = manifest["dependencies"].as_table().unwrap();
     let features = manifest["features"].as_table().unwrap();
     for enabled in features.values().flat_map(|enabled| enabled.as_array().unwrap()) {
@@ -136,7 +140,7 @@ fn an_installed_program_boots_a_guest() {
     let succeeds = |command: &mut Command| assert!(command.status().unwrap().success(), "{command:?}");
     succeeds(Command::new("git").args(["clone", "--quiet"]).arg(checkout()).arg(&clone));
     let cargo = &mut Command::new(env!("CARGO"));
-    succeeds(cargo.args(["install", "--locked", "--path", ".", "--root"]).arg(folder.path()).current_dir(&clone));
+    succeeds(cargo.args(["install", "--locked", "--path", PACKAGE, "--root"]).arg(folder.path()).current_dir(&clone));
     fs::remove_dir_all(&clone).unwrap();
     succeeds(Command::new(folder.path().join("bin/arctic")).arg("boot").current_dir(folder.path()));
 }

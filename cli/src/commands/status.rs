@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow};
 
 use super::stdout;
-use crate::card::status::Status;
 use crate::run_dir::find_socket;
 use crate::status_socket;
+use arctic_gpu::card::status::Status;
 
 /// Show the state of a card served by `arctic serve`: its functions, their resources and their use of the host.
 #[derive(clap::Args)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Guest tests: each test boots an unmodified kernel with its own drivers and checks its output. At most 12 guests run,
-//! each for less than a minute; longer tests are in `tests/guest_long`.
+//! each for less than a minute; longer tests are in `cli/tests/guest_long`.
 //!
 //! Tests run one at a time, because a guest occupies two cores. The first run downloads the packages into the cache.
 

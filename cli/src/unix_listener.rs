@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use crate::vfio_user::socket::{self, SocketPath};
+use arctic_gpu::vfio_user::socket::{self, SocketPath};
 
 /// The listening socket; dropping it stops its thread and removes the socket.
 pub struct Listening {

@@ -56,7 +56,7 @@ pub fn index(files: &BTreeMap<String, String>) -> Index {
     }
     for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".txt")) {
         let name = format!("\"{}\"", path.rsplit('/').next().unwrap_or(path));
-        let runs = |source: &Source<'_>| source.path.starts_with("tests/") && source.text.contains(&name);
+        let runs = |source: &Source<'_>| source.path.starts_with("cli/tests/") && source.text.contains(&name);
         let flaw = (!sources.iter().any(runs)).then_some(Flaw::NotRun);
         index.tests.extend(list(path, text, flaw));
     }
@@ -475,16 +475,16 @@ mod tests {
     #[test]
     fn lists_of_guests_are_tests_if_a_guest_test_runs_them() {
         let text = "a@b\nigt@c@d # V1-001\n\n# V1-002: both of\n# V1-003\ne@f\ng@h # V1-004\n\ni@j\n";
-        let runs = ("tests/guest.rs", "#[test]\nfn x() { list(\"l.txt\") }\n");
+        let runs = ("cli/tests/guest.rs", "#[test]\nfn x() { list(\"l.txt\") }\n");
         for (files, flaw) in [(vec![runs], None), (vec![], Some(Flaw::NotRun))] {
-            let index = of(&[files, vec![("tests/igt/l.txt", text)]].concat());
+            let index = of(&[files, vec![("cli/tests/igt/l.txt", text)]].concat());
             let found: Vec<_> = index
                 .tests
                 .iter()
                 .map(|test| (test.to_string(), test.claims.iter().map(Claim::to_string).collect::<Vec<_>>().join(" ")))
                 .collect();
             let expected = [("c@d", "V1-001"), ("e@f", "V1-002 V1-003"), ("g@h", "V1-004 V1-002 V1-003")];
-            assert_eq!(found, expected.map(|(test, items)| (format!("tests/igt/l.txt::{test}"), items.to_owned())));
+            assert_eq!(found, expected.map(|(test, items)| (format!("cli/tests/igt/l.txt::{test}"), items.to_owned())));
             assert!(index.tests.iter().all(|test| test.flaw == flaw));
         }
     }

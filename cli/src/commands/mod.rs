@@ -85,7 +85,7 @@ pub fn run() -> ExitCode {
         Err(help_or_mistake) => return clap_text(&help_or_mistake),
     };
     if arguments.command.runs_a_card()
-        && let Err(error) = crate::scheduling::request_short_slice()
+        && let Err(error) = arctic_gpu::scheduling::request_short_slice()
     {
         log::info!("the default time slice applies: {error}");
     }
@@ -195,7 +195,7 @@ mod tests {
     /// arguments.
     #[test]
     fn the_command_lines_of_the_documents_are_taken() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
         let files = docs.chain(["README.md", "ARCHITECTURE.md"].map(|name| root.join(name)));
         let mut texts: Vec<String> = files
