@@ -68,6 +68,7 @@ impl Bar {
     }
 
     /// Offset of the lower register in configuration space.
+    #[allow(clippy::arithmetic_side_effects, reason = "the index is at most 4")]
     pub fn register(&self) -> u16 {
         BAR0 + 4 * u16::from(self.index)
     }
@@ -80,6 +81,7 @@ impl Bar {
 
     /// The same registers at another offset, for a VF BAR in the SR-IOV capability, which has the same layout (PCIe
     /// 9.3.3.14).
+    #[allow(clippy::arithmetic_side_effects, reason = "registers lie below 4096")]
     pub fn fields_at(&self, register: u16) -> [Field; 2] {
         let kind = MEMORY_64 | if self.prefetchable { PREFETCHABLE } else { 0 };
         [
@@ -89,6 +91,7 @@ impl Bar {
     }
 
     /// The address bits that are writable by software.
+    #[allow(clippy::arithmetic_side_effects, reason = "the size is at least 4096")]
     pub fn address_mask(&self) -> u64 {
         !(self.size - 1)
     }

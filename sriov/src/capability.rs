@@ -192,7 +192,7 @@ impl Capability {
         let pointer = Field::byte(CAPABILITIES_POINTER, (first & 0xff) as u8);
         let structures = list.iter().enumerate().flat_map(move |(n, capability)| {
             let same_chain = |other: &&Capability| standard(other) == standard(&capability);
-            let next = list[n + 1..].iter().find(same_chain).map_or(0, |capability| capability.at);
+            let next = list.iter().skip(n).skip(1).find(same_chain).map_or(0, |capability| capability.at);
             let header = match capability.chain {
                 Chain::Standard => Field::word(0, next << 8 | capability.id),
                 Chain::Extended { version } => {

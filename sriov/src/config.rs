@@ -54,7 +54,7 @@ impl Field {
 
     /// The same field, moved up by `base` bytes: converts a capability-relative offset to an absolute one.
     pub const fn moved(self, base: u16) -> Self {
-        Field { at: self.at + base, ..self }
+        Field { at: self.at.saturating_add(base), ..self }
     }
 }
 
@@ -106,20 +106,18 @@ impl ConfigSpace {
         let mut bytes = vec![Byte::default(); CONFIG_BYTES];
         let mut claimed = vec![false; CONFIG_BYTES];
         for field in fields {
-            for n in 0..field.bytes {
-                let part = |bits: u32| bits.to_le_bytes()[usize::from(n)];
-                let at = usize::from(field.at) + usize::from(n);
-                let byte = bytes.get_mut(at).ok_or(LayoutError::OutOfRange(field.at))?;
-                if std::mem::replace(&mut claimed[at], true) {
-                    return Err(LayoutError::Overlap(field.at + u16::from(n)));
+            let parts = [field.reset, field.writable, field.clear, field.sticky].map(u32::to_le_bytes);
+            let [resets, writable, clear, sticky] = parts;
+            let places = bytes.iter_mut().zip(&mut claimed).enumerate().skip(field.at.into());
+            let mut places = places.take(field.bytes.into());
+            for (((reset, writable), clear), sticky) in
+                resets.into_iter().zip(writable).zip(clear).zip(sticky).take(field.bytes.into())
+            {
+                let (at, (byte, claimed)) = places.next().ok_or(LayoutError::OutOfRange(field.at))?;
+                if std::mem::replace(claimed, true) {
+                    return Err(LayoutError::Overlap(u16::try_from(at).unwrap_or(field.at)));
                 }
-                *byte = Byte {
-                    value: part(field.reset),
-                    reset: part(field.reset),
-                    writable: part(field.writable),
-                    clear: part(field.clear),
-                    sticky: part(field.sticky),
-                };
+                *byte = Byte { value: reset, reset, writable, clear, sticky };
             }
         }
         Ok(ConfigSpace(bytes.into_boxed_slice()))

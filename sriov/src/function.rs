@@ -133,7 +133,7 @@ impl Events {
     pub(crate) fn push(&mut self, event: Event) {
         if let Some(slot) = self.list.get_mut(self.count) {
             *slot = Some(event);
-            self.count += 1;
+            self.count = self.count.saturating_add(1);
         }
     }
 }
@@ -241,7 +241,8 @@ impl PciFunction {
         }
         for at in &self.disguised {
             for (n, id) in ID_VENDOR_SPECIFIC.to_le_bytes().into_iter().enumerate() {
-                let seen = (u64::from(*at) + n as u64).checked_sub(offset).and_then(|n| usize::try_from(n).ok());
+                let seen =
+                    u64::from(*at).saturating_add(n as u64).checked_sub(offset).and_then(|n| usize::try_from(n).ok());
                 if let Some(byte) = seen.and_then(|n| data.get_mut(n)) {
                     *byte = id;
                 }
@@ -325,7 +326,9 @@ impl PciFunction {
 
     /// Routing ID of VF `vf` (1 to TotalVFs) relative to this function's routing ID.
     pub fn vf_routing_offset(&self, vf: u16) -> Option<u16> {
-        (1..=self.total_vfs()).contains(&vf).then(|| FIRST_VF_OFFSET + (vf - 1) * VF_STRIDE)
+        (1..=self.total_vfs())
+            .contains(&vf)
+            .then(|| FIRST_VF_OFFSET.saturating_add(vf.saturating_sub(1).saturating_mul(VF_STRIDE)))
     }
 
     fn sriov_state(&self) -> SriovState {
@@ -362,6 +365,7 @@ impl PciFunction {
     /// Returns the message to send for an interrupt on MSI `vector`. If the vector is masked, it becomes pending and is
     /// reported later as [`Event::MsiUnmasked`]. The interrupt is lost if MSI or bus mastering is disabled or the
     /// vector does not exist.
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn raise_msi(&mut self, vector: u16) -> Option<MsiMessage> {
         let message = self.msi_message().filter(|_| vector == 0 && self.bus_master())?;
         let msi = self.msi?;
@@ -372,6 +376,7 @@ impl PciFunction {
         Some(message)
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn take_unmasked(&mut self) -> u32 {
         let Some(msi) = self.msi.filter(|_| self.bus_master() && self.msi_message().is_some()) else { return 0 };
         let due = self.config.dword(msi + MSI_PENDING) & !self.config.dword(msi + MSI_MASK);
@@ -379,6 +384,7 @@ impl PciFunction {
         due
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn msi_message(&self) -> Option<MsiMessage> {
         let msi = self.msi?;
         let enabled = self.config.word(msi + MSI_CONTROL) & MSI_ENABLE != 0;
@@ -388,19 +394,23 @@ impl PciFunction {
         })
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn qword(&self, at: u16) -> u64 {
         u64::from(self.config.dword(at + 4)) << 32 | u64::from(self.config.dword(at))
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "a BAR has at least 4096 bytes")]
     fn address(&self, bar: &Bar) -> u64 {
         self.qword(bar.register()) & !(bar.size() - 1)
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn power_state_bits(&self) -> u16 {
         self.power_management.map_or(0, |at| self.config.word(at + PM_CONTROL)) & POWER_STATE
     }
 
     /// Discards a write of an unsupported power state (D1, D2) (PCI PM 1.2, 3.2.4).
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn refuse_unsupported_power_state(&mut self, before: u16) {
         if let Some(at) = self.power_management
             && !matches!(self.power_state_bits(), 0 | POWER_D3HOT)
@@ -409,6 +419,7 @@ impl PciFunction {
         }
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn starts_flr(&self, offset: u64, data: &[u8]) -> bool {
         let Some(express) = self.express else { return false };
         let high_byte = u64::from(express + DEVICE_CONTROL + 1);

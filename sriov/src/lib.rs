@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PCI Express functions as data: configuration space, capabilities, BARs, MSI, FLR and the SR-IOV rules.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod bar;
 pub mod capability;

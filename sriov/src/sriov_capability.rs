@@ -207,7 +207,7 @@ impl Sriov {
             // VF Migration State Array Offset.
             Field::dword(0x3c, 0),
         ];
-        body.extend(bars.iter().flat_map(|bar| bar.fields_at(VF_BAR0 + 4 * u16::from(bar.index()))));
+        body.extend(bars.iter().flat_map(|bar| bar.fields_at(vf_bar_register(0, bar.index()))));
         let rebar = [
             // Bits 31:4: supported sizes from 1 MiB to 128 TiB.
             Field::dword(0x04, sizes << 4),
@@ -228,6 +228,7 @@ impl Sriov {
     }
 
     /// Number of enabled virtual functions; 0 while VF Enable is clear or NumVFs is invalid (V13-016).
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn vfs(&self, config: &ConfigSpace) -> u16 {
         let enabled = config.word(self.at + SRIOV_CONTROL) & VF_ENABLE != 0;
         let num_vfs = config.word(self.at + NUM_VFS);
@@ -235,6 +236,7 @@ impl Sriov {
     }
 
     /// The VF BARs as currently programmed.
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096, and a BAR has at least 4096 bytes")]
     pub fn bars(&self, config: &ConfigSpace) -> impl Iterator<Item = VfBar> {
         self.bars.iter().map(|bar| {
             let register = self.register(bar.index());
@@ -245,6 +247,7 @@ impl Sriov {
     }
 
     /// Current capability state. VFs have no separate power state and follow the PF's (`awake`: the PF is in D0).
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn state(&self, config: &ConfigSpace, awake: bool) -> SriovState {
         let vfs = self.vfs(config);
         let enabled = config.word(self.at + SRIOV_CONTROL) & VF_MEMORY_SPACE_ENABLE != 0;
@@ -256,6 +259,7 @@ impl Sriov {
     }
 
     /// Saves the registers that [`Sriov::settle`] compares after a write.
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn latch(&self, config: &ConfigSpace) -> Latched {
         Latched {
             control: config.word(self.at + SRIOV_CONTROL),
@@ -266,6 +270,7 @@ impl Sriov {
     }
 
     /// Reverts changes that a write is not allowed to make. `before` is the state before the write.
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn settle(&self, config: &mut ConfigSpace, before: &Latched) {
         let locked = before.control & VF_ENABLE != 0;
         if locked {
@@ -282,6 +287,7 @@ impl Sriov {
     }
 
     /// Sets the writable bits of VF BAR 2 for its current size, after a write or a reset.
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096, and a BAR has at least 4096 bytes")]
     pub fn resize(&self, config: &mut ConfigSpace) {
         let mask = !(self.lmem_bytes(config) - 1);
         let register = self.register(LMEM_BAR);
@@ -290,9 +296,10 @@ impl Sriov {
     }
 
     fn register(&self, bar: u8) -> u16 {
-        self.at + VF_BAR0 + 4 * u16::from(bar)
+        vf_bar_register(self.at, bar)
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn rebar_field(&self, config: &ConfigSpace) -> u32 {
         (config.dword(self.vf_rebar + VF_REBAR_CONTROL) & VF_REBAR_SIZE) >> VF_REBAR_SIZE_SHIFT
     }
@@ -300,6 +307,12 @@ impl Sriov {
     fn lmem_bytes(&self, config: &ConfigSpace) -> u64 {
         1 << MIB_SHIFT << self.rebar_field(config).min(VF_REBAR_LARGEST)
     }
+}
+
+/// Offset of the register of VF BAR `bar` in configuration space, for a capability at `at`.
+#[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096, and there are six BAR registers")]
+fn vf_bar_register(at: u16, bar: u8) -> u16 {
+    at + VF_BAR0 + 4 * u16::from(bar)
 }
 
 #[cfg(test)]

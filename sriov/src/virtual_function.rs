@@ -21,6 +21,7 @@ impl PciFunction {
     /// GGC word: stolen memory is visible only to the PF (V13-034), and xe does not look for it.
     ///
     /// BARs and memory space are controlled by the PF and survive the VF's own FLR (V13-116).
+    #[allow(clippy::arithmetic_side_effects, reason = "the BAR registers lie below 0x28")]
     pub fn virtual_function(identity: &Identity, lmem_bytes: u64) -> Result<Self, FunctionError> {
         let bars =
             vec![Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?, Bar::memory_64(LMEM_BAR, lmem_bytes, true)?];
@@ -110,7 +111,7 @@ impl VfConfigShim {
         self.function.read_config(offset, data);
         let ids = size(4_u64.saturating_sub(offset).min(data.len() as u64));
         if short {
-            data[..ids].fill(0xff);
+            data.iter_mut().take(ids).for_each(|byte| *byte = 0xff);
         }
     }
 
@@ -122,20 +123,17 @@ impl VfConfigShim {
         // Large enough for the largest write to these registers.
         let mut placing = [0; size(PLACING.end - PLACING.start)];
         let start = offset.max(PLACING.start);
-        let end = offset.saturating_add(data.len() as u64).min(PLACING.end);
-        if start >= end {
-            return Events::default();
+        let written = data.iter().skip(size(start.saturating_sub(offset)));
+        let mut len = 0_usize;
+        for ((at, byte), written) in (start..PLACING.end).zip(&mut placing).zip(written) {
+            *byte = match at {
+                0x04 => *written & (COMMAND_MEMORY_SPACE & 0xff) as u8,
+                0x05 => 0,
+                _ => *written,
+            };
+            len = len.saturating_add(1);
         }
-        let part = &mut placing[..size(end - start)];
-        part.copy_from_slice(&data[size(start - offset)..size(end - offset)]);
-        for (n, byte) in part.iter_mut().enumerate() {
-            match start + n as u64 {
-                0x04 => *byte &= COMMAND_MEMORY_SPACE.to_le_bytes()[0],
-                0x05 => *byte = 0,
-                _ => {}
-            }
-        }
-        self.function.write_config(start, part)
+        self.function.write_config(start, placing.get(..len).unwrap_or_default())
     }
 
     /// Follows the PF's VF Enable: a VF starts in reset state and disappears when the bit is cleared. BAR addresses are

@@ -82,6 +82,9 @@ pub struct Walk<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, co
 impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIONS: u8>
     Walk<PAGE_BITS, UNIT_BITS, PAGES, FUNCTIONS>
 {
+    /// The bits of an address below the page.
+    const OFFSET: u64 = !(!0 << PAGE_BITS);
+
     /// Translates address `guest` in the local memory of `vf` to an address in the card's local memory. `quota` is the
     /// VF's LMEM_SIZE.
     ///
@@ -100,7 +103,7 @@ impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIO
         }
         let table = self.table(vf, &mut read_u32)?;
         let frame = self.frame(table, guest >> PAGE_BITS, &mut read_u32)?;
-        Ok(frame + guest % (1 << PAGE_BITS))
+        Ok(frame | guest & Self::OFFSET)
     }
 
     /// Returns the address of the table of `vf`: the first half of a walk, for callers that read many entries of one
@@ -126,12 +129,16 @@ impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIO
             return Err(LmttFault::Entry);
         }
         let frame = Self::frame_address(entry);
-        if frame + (1 << PAGE_BITS) > self.local_bytes { Err(LmttFault::Memory) } else { Ok(frame) }
+        let end = frame.saturating_add(1 << PAGE_BITS);
+        if end > self.local_bytes { Err(LmttFault::Memory) } else { Ok(frame) }
     }
 
     /// Reads entry `index` of the directory or table at `table`. Faults if it is outside the card's local memory.
     fn entry(&self, table: u64, index: u64, read_u32: impl FnMut(u64) -> Option<u32>) -> Result<u32, LmttFault> {
-        let at = table.checked_add(4 * index).filter(|at| at.checked_add(4).is_some_and(|end| end <= self.local_bytes));
+        let at = index
+            .checked_mul(4)
+            .and_then(|offset| table.checked_add(offset))
+            .filter(|at| at.checked_add(4).is_some_and(|end| end <= self.local_bytes));
         at.and_then(read_u32).ok_or(LmttFault::Memory)
     }
 
