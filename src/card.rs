@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Presents the card as PCI functions: connects the functions of `sriov` to the device model, and owns the memory files
 //! and the ports to the machine.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod bus_port;
 mod function;
@@ -199,6 +200,7 @@ impl VirtualCard {
     }
 
     /// The physical function.
+    #[allow(clippy::indexing_slicing, reason = "the PF always exists")]
     pub fn pf(&self) -> &Arc<CardFunction> {
         &self.functions[0]
     }
@@ -210,7 +212,7 @@ impl VirtualCard {
 
     /// Number of VFs that the card offers.
     pub fn total_vfs(&self) -> u8 {
-        byte(self.functions.len() - 1)
+        byte(self.functions.len().saturating_sub(1))
     }
 
     /// Must be called after the guest memory map was replaced. Blocks until the card no longer uses the old map.

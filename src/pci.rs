@@ -4,6 +4,7 @@
 //! A VMM calls the methods of [`PciDevice`]. It implements [`MsiSink`] for each function, and [`Machine`] to be
 //! notified of BAR moves, VF changes and other events. The card accesses guest memory through a [`Dma`], usually a
 //! [`crate::GuestRam`].
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use std::fs::File;
 use std::sync::Arc;

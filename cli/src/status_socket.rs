@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The status socket of a served card. Each client receives one JSON document, after which the connection is shut down.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};

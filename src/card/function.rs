@@ -346,8 +346,7 @@ impl CardFunction {
     }
 
     fn file(&self, bar: u8) -> Option<&File> {
-        let index = self.bars.iter().position(|found| found.index == bar)?;
-        self.files[index].as_ref()
+        self.bars.iter().zip(&self.files).find(|(found, _)| found.index == bar)?.1.as_ref()
     }
 
     /// Host memory allocated for the function's files, in bytes.
@@ -455,7 +454,8 @@ impl PciDevice for CardFunction {
             _ if self.number.is_vf() && alone => 0..self.shared.card.gt().memory.quota(self.number).min(bar.size),
             _ => 0..bar.size,
         };
-        let mapping = BarMapping { offset: area.start, len: area.end - area.start, file, file_offset: area.start };
+        let mapping =
+            BarMapping { offset: area.start, len: area.end.saturating_sub(area.start), file, file_offset: area.start };
         if area.is_empty() { Vec::new() } else { vec![mapping] }
     }
 

@@ -36,7 +36,7 @@ impl MsiQuiesce {
             state.held_back |= 1 << (vector & 15);
             return;
         }
-        state.passing += 1;
+        state.passing = state.passing.saturating_add(1);
         drop(state);
         let _passing = Passing(self);
         send();
@@ -64,7 +64,7 @@ struct Passing<'a>(&'a MsiQuiesce);
 impl Drop for Passing<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state.passing -= 1;
+        state.passing = state.passing.saturating_sub(1);
         if state.passing == 0 && state.changing {
             self.0.passed.notify_all();
         }

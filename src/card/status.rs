@@ -93,7 +93,7 @@ fn resident_bytes() -> u64 {
     /// Unit of `statm` on this architecture, in bytes.
     const PAGE: u64 = 4096;
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * PAGE
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0).saturating_mul(PAGE)
 }
 
 impl FunctionStatus {

@@ -36,7 +36,7 @@ pub fn empty(file: &File, bytes: u64) -> io::Result<()> {
 pub fn allocated(file: &File) -> u64 {
     /// Unit of `st_blocks`, in bytes.
     const BLOCK: u64 = 512;
-    file.metadata().map_or(0, |metadata| metadata.blocks() * BLOCK)
+    file.metadata().map_or(0, |metadata| metadata.blocks().saturating_mul(BLOCK))
 }
 
 /// Creates a sparse memfd of `bytes`, sealed against resizing. Without the seals, a process that has received the

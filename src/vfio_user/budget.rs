@@ -44,11 +44,12 @@ impl Budget {
     }
 
     /// Accounts for the time up to `now`; `held_up` is true if other clients were delayed.
+    #[allow(clippy::arithmetic_side_effects, reason = "division by a constant")]
     fn catch_up(&mut self, now: Instant, held_up: bool) {
         let gone = now.saturating_duration_since(self.since);
         self.since = self.since.max(now);
         if self.waiting == 0 {
-            self.left = (self.left + gone / REGAINED).min(FULL);
+            self.left = self.left.saturating_add(gone / REGAINED).min(FULL);
         } else if held_up {
             self.left = self.left.saturating_sub(gone.min(MOST_OF_A_LOOK));
         }
@@ -58,7 +59,7 @@ impl Budget {
     pub fn begin(&mut self, now: Instant, held_up: bool) -> bool {
         self.catch_up(now, held_up);
         let may = self.left >= LEAST;
-        self.waiting += u32::from(may);
+        self.waiting = self.waiting.saturating_add(may.into());
         may
     }
 

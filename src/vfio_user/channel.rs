@@ -66,8 +66,8 @@ pub type Patience<'a> = dyn Fn(Instant) -> Duration + 'a;
 
 /// Returns a patience that ends after `time` from now.
 pub fn for_a_time(time: Duration) -> impl Fn(Instant) -> Duration {
-    let deadline = Instant::now() + time;
-    move |now| deadline.saturating_duration_since(now)
+    let begun = Instant::now();
+    move |now| time.saturating_sub(now.saturating_duration_since(begun))
 }
 
 /// Returns the time until the next check; `None` if the patience has ended.
@@ -147,10 +147,10 @@ impl Sender {
     }
 
     fn send_all(&self, message: &[u8], fd: Option<RawFd>, patience: &Patience<'_>, sent: &mut usize) -> io::Result<()> {
-        while *sent < message.len() {
+        while let Some(rest) = message.get(*sent..).filter(|rest| !rest.is_empty()) {
             let fds = if *sent == 0 { fd.as_slice() } else { &[] };
-            match self.0.stream.send_with_fds(&[&message[*sent..]], fds) {
-                Ok(n) => *sent += n,
+            match self.0.stream.send_with_fds(&[rest], fds) {
+                Ok(n) => *sent = sent.saturating_add(n),
                 Err(error) => match io::Error::from(error).kind() {
                     ErrorKind::Interrupted => {}
                     ErrorKind::WouldBlock => self.0.wait_for_room(patience)?,
@@ -176,6 +176,7 @@ struct Spin {
 }
 
 impl Spin {
+    #[allow(clippy::arithmetic_side_effects, reason = "division by 2")]
     fn learn(&mut self, gap: Duration) {
         self.budget = if gap <= self.limit { self.limit } else { self.budget / 2 };
         if self.budget < Duration::from_micros(2) {
@@ -222,12 +223,12 @@ impl<'s> Channel<'s> {
     /// Waits for a message's header and the descriptors received with it.
     pub fn receive_header(&mut self, files: &mut Vec<File>) -> Result<Header, Closed> {
         let mut bytes = [0; HEADER_LEN];
-        let mut have = 0;
-        while have < HEADER_LEN {
-            match receive(&self.stream, &mut bytes[have..], files) {
+        let mut have = 0_usize;
+        while let Some(rest) = bytes.get_mut(have..).filter(|rest| !rest.is_empty()) {
+            match receive(&self.stream, rest, files) {
                 Ok(0) if have == 0 => return Err(Closed::ByClient),
                 Ok(0) => return Err(Closed::Broken(ErrorKind::UnexpectedEof.into())),
-                Ok(n) => have += n,
+                Ok(n) => have = have.saturating_add(n),
                 Err(error) => self.retry(error, have == 0)?,
             }
         }
@@ -236,11 +237,11 @@ impl<'s> Channel<'s> {
 
     /// Fills `body` with the rest of the message.
     pub fn receive_body(&mut self, body: &mut [u8]) -> Result<(), Closed> {
-        let mut have = 0;
-        while have < body.len() {
-            match self.stream.read(&mut body[have..]) {
+        let mut have = 0_usize;
+        while let Some(rest) = body.get_mut(have..).filter(|rest| !rest.is_empty()) {
+            match self.stream.read(rest) {
                 Ok(0) => return Err(Closed::Broken(ErrorKind::UnexpectedEof.into())),
-                Ok(n) => have += n,
+                Ok(n) => have = have.saturating_add(n),
                 Err(error) => self.retry(error, false)?,
             }
         }
@@ -310,7 +311,7 @@ fn receive(stream: &UnixStream, buffer: &mut [u8], files: &mut Vec<File>) -> io:
     // SAFETY: the only iovec describes `buffer`, which is borrowed mutably and outlives the call.
     let (bytes, count) = unsafe { stream.recv_with_fds(&mut iovecs, &mut fds)? };
     // SAFETY: the kernel has just installed the first `count` descriptors for this process; they have no other owner.
-    files.extend(fds[..count].iter().map(|fd| unsafe { File::from_raw_fd(*fd) }));
+    files.extend(fds.iter().take(count).map(|fd| unsafe { File::from_raw_fd(*fd) }));
     Ok(bytes)
 }
 

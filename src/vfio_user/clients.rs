@@ -96,7 +96,8 @@ impl Clients {
         let hands: Vec<_> = (0..=vfs).map(|n| Hands { memory: memory(n), ..Hands::default() }).collect();
         let placer = OnceLock::new();
         if topology == Topology::Together && vfs != 0 {
-            let _ = placer.set(BarPlacer::start(ecam, vfs, hands[0].memory.clone())?);
+            let memory = hands.first().map(|pf| pf.memory.clone()).unwrap_or_default();
+            let _ = placer.set(BarPlacer::start(ecam, vfs, memory)?);
         }
         Ok(Arc::new(Clients { hands, topology, placer }))
     }

@@ -105,12 +105,12 @@ impl Ecam {
 
     /// Maximum number of VFs after the PF on its bus, which is where the PF driver expects them.
     pub fn most_vfs(&self) -> u8 {
-        0xff - (self.pf.routing_id() & 0xff) as u8
+        !((self.pf.routing_id() & 0xff) as u8)
     }
 
     /// Guest address of the first register of VF `number`, or of the PF, 0.
     fn registers(&self, number: u8) -> u64 {
-        self.base + (u64::from(self.vf(number).routing_id()) << 12)
+        self.base.wrapping_add(u64::from(self.vf(number).routing_id()) << 12)
     }
 }
 
@@ -132,7 +132,7 @@ struct Work {
 impl Work {
     /// Returns the first VF (index from 0) that is not programmed with the required BAR addresses.
     fn next(&self) -> Option<(usize, BarAddresses)> {
-        let misplaced = |(vf, bars): &(usize, &BarAddresses)| self.placed[*vf] != Some(**bars);
+        let misplaced = |(vf, bars): &(usize, &BarAddresses)| self.placed.get(*vf) != Some(&Some(**bars));
         self.wanted.iter().enumerate().find(misplaced).map(|(vf, bars)| (vf, *bars))
     }
 }
@@ -172,7 +172,7 @@ impl BarPlacer {
         let vfs = work.placed.len();
         work.wanted = wanted;
         work.wanted.truncate(vfs);
-        work.reasons += 1;
+        work.reasons = work.reasons.wrapping_add(1);
         self.shared.changed.notify_all();
     }
 
@@ -181,7 +181,7 @@ impl BarPlacer {
         let mut work = self.shared.work();
         work.wanted.clear();
         work.placed.fill(None);
-        work.reasons += 1;
+        work.reasons = work.reasons.wrapping_add(1);
     }
 }
 
@@ -208,25 +208,27 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
         };
         let reasons = work.reasons;
         drop(work);
-        let outcome = place(ecam, byte(vf) + 1, bars, memory);
+        let outcome = place(ecam, byte(vf).saturating_add(1), bars, memory);
         work = shared.work();
         match outcome {
             Ok(()) => {
                 // If there was a new trigger meanwhile, the BARs are programmed again.
-                if work.reasons == reasons {
-                    work.placed[vf] = Some(bars);
+                if work.reasons == reasons
+                    && let Some(placed) = work.placed.get_mut(vf)
+                {
+                    *placed = Some(bars);
                 }
                 (refused, pause) = (None, FIRST_PAUSE);
             }
             Err(error) => {
                 let since =
                     refused.filter(|(_, reason)| *reason == reasons).map_or_else(Instant::now, |(since, _)| since);
-                if since.elapsed() + pause > PATIENCE {
-                    log::warn!("cannot program the BARs of VF {} in the PF's guest: {error}", vf + 1);
+                if since.elapsed().saturating_add(pause) > PATIENCE {
+                    log::warn!("cannot program the BARs of VF {} in the PF's guest: {error}", vf.saturating_add(1));
                 }
                 refused = Some((since, reasons));
                 work = shared.changed.wait_timeout(work, pause).ignore_poison().0;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
             }
         }
     }
@@ -258,9 +260,9 @@ fn place(ecam: Ecam, number: u8, bars: BarAddresses, memory: &GuestMemory) -> Re
     })?;
     let registers = ecam.registers(number);
     let addresses: Vec<u8> = bars.iter().flat_map(|address| address.to_le_bytes()).collect();
-    client.write_at_leisure(registers + COMMAND, &0u16.to_le_bytes())?;
-    client.write_at_leisure(registers + BAR0, &addresses)?;
-    client.write_at_leisure(registers + COMMAND, &MEMORY_SPACE.to_le_bytes())
+    client.write_at_leisure(registers.wrapping_add(COMMAND), &0u16.to_le_bytes())?;
+    client.write_at_leisure(registers.wrapping_add(BAR0), &addresses)?;
+    client.write_at_leisure(registers.wrapping_add(COMMAND), &MEMORY_SPACE.to_le_bytes())
 }
 
 #[cfg(test)]

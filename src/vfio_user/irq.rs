@@ -65,7 +65,8 @@ impl Notifier {
     }
 
     fn raise(&self, index: usize, vector: usize) {
-        self.pending[index].fetch_or(1 << vector, Ordering::AcqRel);
+        let Some(pending) = self.pending.get(index) else { return };
+        pending.fetch_or(1 << vector, Ordering::AcqRel);
         self.raised.fetch_add(1, Ordering::AcqRel);
         // Ordering: last, and unconditional. The notifier then starts a round that counts this interrupt as signalled.
         self.wake();
@@ -84,7 +85,7 @@ impl Notifier {
                 let vectors = pending.swap(0, Ordering::AcqRel);
                 any |= vectors != 0;
                 for vector in (0..MAX_VECTORS as usize).filter(|vector| vectors >> vector & 1 != 0) {
-                    let fd = self.armed()[index].get(vector).cloned().flatten();
+                    let fd = self.armed().get(index).and_then(|fds| fds.get(vector).cloned().flatten());
                     fd.inspect(|fd| self.signal(fd));
                 }
             }
@@ -152,7 +153,7 @@ impl Vectors {
     }
 
     fn raise(&self, index: usize, vector: usize) {
-        if vector < self.counts[index] as usize
+        if self.counts.get(index).is_some_and(|count| vector < *count as usize)
             && let Some(notifier) = &*self.notifier.load()
         {
             notifier.raise(index, vector);
@@ -267,7 +268,7 @@ impl Vectors {
         // Interrupts raised earlier are signalled to the eventfd that was armed then.
         notifier.settle();
         let mut armed = notifier.armed();
-        for (slot, fd) in armed[index].iter_mut().skip(start).zip(fds) {
+        for (slot, fd) in armed.get_mut(index).into_iter().flatten().skip(start).zip(fds) {
             *slot = fd;
         }
     }
