@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Interfaces of the card to its VMM: guest memory, interrupts and time.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -167,11 +168,13 @@ impl Clock for ManualClock {
 pub const TIMESTAMP_HZ: u64 = 19_200_000;
 
 /// Converts `nanoseconds` to ticks of the 19.2 MHz timestamp counter (52.083 ns per tick: 12 ticks are 625 ns).
+#[allow(clippy::arithmetic_side_effects, reason = "the quotient is small enough for the product")]
 pub fn ticks(nanoseconds: u64) -> u64 {
     nanoseconds / 625 * 12 + nanoseconds % 625 * 12 / 625
 }
 
 /// Converts ticks of the timestamp counter to nanoseconds, rounded up, saturating.
+#[allow(clippy::arithmetic_side_effects, reason = "the remainder is below 12")]
 pub fn ticks_to_ns(ticks: u64) -> u64 {
     (ticks / 12).saturating_mul(625).saturating_add((ticks % 12 * 625).div_ceil(12))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PCODE: the power controller's mailbox, and the card's power, energy and temperature sensors.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 /// Mailbox: run bit, parameters and command; reads back the error code of the last command.
 pub const MAILBOX: u32 = 0x13_8124;
@@ -80,7 +81,7 @@ impl Pcode {
                 0
             }
             Err(error) => {
-                self.refused += 1;
+                self.refused = self.refused.saturating_add(1);
                 error as u32
             }
         };
@@ -146,6 +147,7 @@ pub struct Activity {
 }
 
 /// Energy consumed by the package, in units of 1/16384 joule: board power while busy, idle power otherwise.
+#[allow(clippy::arithmetic_side_effects, reason = "times have 64 bits, watts fewer than 16")]
 fn package_energy(activity: Activity) -> u32 {
     let busy = activity.busy.min(activity.now);
     let nanojoules =

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! RC6: the reasons that keep the GT awake, and its accumulated sleep time (contract E.8).
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -18,6 +19,7 @@ pub enum Awake {
 }
 
 impl Awake {
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's index is below 32")]
     fn bit(self) -> u64 {
         match self {
             Awake::Forcewake(domain) => 1 << (domain & 15),
@@ -56,7 +58,7 @@ impl Residency {
         let after = if awake { before | reason.bit() } else { before & !reason.bit() };
         if before == 0 && after != 0 {
             wake();
-            sleep.slept += now.saturating_sub(sleep.since);
+            sleep.slept = sleep.slept.saturating_add(now.saturating_sub(sleep.since));
         } else if before != 0 && after == 0 {
             sleep.since = now;
         }
@@ -78,7 +80,7 @@ impl Residency {
     /// Accumulated sleep time of the GT at time `now`, in ns.
     pub fn slept(&self, now: u64) -> u64 {
         let sleep = self.sleep();
-        sleep.slept + if self.asleep() { now.saturating_sub(sleep.since) } else { 0 }
+        sleep.slept.saturating_add(if self.asleep() { now.saturating_sub(sleep.since) } else { 0 })
     }
 
     /// Clears all forcewake requests (the registers were reset).

@@ -2,6 +2,7 @@
 //! Event tracing of a running card: subscribers receive the events of engines, GuC and interrupts in order. Without
 //! subscribers the cost is one flag check per step. Queues are bounded: a subscriber that does not keep up loses events
 //! and receives the number of lost events; the card never blocks on a subscriber.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -171,15 +172,15 @@ impl Mailbox {
             return;
         }
         let mut queue = self.queue();
-        if queue.events.len() >= MOST_EVENTS || queue.dwords + event.what.dwords() > MOST_DWORDS {
-            queue.lost += 1;
+        if queue.events.len() >= MOST_EVENTS || queue.dwords.saturating_add(event.what.dwords()) > MOST_DWORDS {
+            queue.lost = queue.lost.saturating_add(1);
             return;
         }
         if queue.lost != 0 {
             let events = std::mem::take(&mut queue.lost);
             queue.events.push_back(Event { engine: None, what: EventKind::Lost { events }, ..event.clone() });
         }
-        queue.dwords += event.what.dwords();
+        queue.dwords = queue.dwords.saturating_add(event.what.dwords());
         queue.events.push_back(event.clone());
         self.filled.notify_one();
     }

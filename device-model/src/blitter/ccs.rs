@@ -31,6 +31,12 @@ pub struct Controlled<'a, 'm> {
 }
 
 impl Controlled<'_, '_> {
+    /// Offset of the span's first byte in its block.
+    #[allow(clippy::arithmetic_side_effects, reason = "BLOCK is not 0")]
+    fn phase(&self) -> usize {
+        size(self.start % BLOCK as u64)
+    }
+
     fn plain(&self) -> bool {
         matches!(self.control, Span::Null(_))
     }
@@ -42,13 +48,16 @@ impl Controlled<'_, '_> {
         len: usize,
         mut each: impl FnMut(usize, std::ops::Range<usize>, usize) -> Result<(), DmaFault>,
     ) -> Result<(), DmaFault> {
-        let phase = size(self.start % BLOCK as u64);
-        let mut done = 0;
+        let phase = self.phase();
+        let mut done = 0_usize;
         while done < len {
-            let at = self.offset + done;
-            let n = (BLOCK - (phase + at) % BLOCK).min(len - done);
-            each(at, done..done + n, (phase + at) / BLOCK)?;
-            done += n;
+            let at = self.offset.saturating_add(done);
+            let from_block = phase.saturating_add(at);
+            // At least 1, so the loop ends.
+            let n = BLOCK.wrapping_sub(from_block % BLOCK).min(len.saturating_sub(done));
+            let end = done.saturating_add(n);
+            each(at, done..end, from_block / BLOCK)?;
+            done = end;
         }
         Ok(())
     }
@@ -66,7 +75,7 @@ impl Controlled<'_, '_> {
             return Ok(());
         }
         self.each(data.len(), |_, range, index| {
-            combine(&mut data[range], self.control(index)?);
+            combine(data.get_mut(range).unwrap_or_default(), self.control(index)?);
             Ok(())
         })
     }
@@ -86,10 +95,11 @@ impl Controlled<'_, '_> {
                 self.control.part(index, 1).write(&[key])?;
             }
             let mut block = [0; BLOCK];
-            let block = &mut block[..range.len()];
-            block.copy_from_slice(&data[range]);
+            let len = range.len();
+            block.iter_mut().zip(data.get(range).unwrap_or_default()).for_each(|(to, from)| *to = *from);
+            let block = block.get_mut(..len).unwrap_or_default();
             combine(block, key);
-            self.span.part(at, block.len()).write(block)
+            self.span.part(at, len).write(block)
         })
     }
 
@@ -110,11 +120,11 @@ impl Controlled<'_, '_> {
     /// XORs the whole block that contains offset `at` with `key`, which compresses an uncompressed block and
     /// decompresses a compressed one.
     fn rewrite(&self, at: usize, key: u8) -> Result<(), DmaFault> {
-        let phase = size(self.start % BLOCK as u64);
-        let first = at.saturating_sub((phase + at) % BLOCK);
+        let phase = self.phase();
+        let first = at.saturating_sub(phase.saturating_add(at) % BLOCK);
         let span = self.span.part(first, BLOCK);
         let mut block = [0; BLOCK];
-        let block = &mut block[..span.len()];
+        let block = block.get_mut(..span.len()).unwrap_or_default();
         span.read(block)?;
         combine(block, key);
         span.write(block)

@@ -78,6 +78,10 @@ struct Point {
     y: i64,
 }
 
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "indices and bit positions are constants below 32; coordinates have 16 bits, pixels at most 16 bytes"
+)]
 impl Fields<'_> {
     fn dword(&self, index: usize) -> u32 {
         self.dwords.get(index).copied().unwrap_or(0)
@@ -198,6 +202,7 @@ const FULL_RESOLVE: u32 = 1;
 const PARTIAL_RESOLVE: u32 = 2;
 
 /// Converts a pitch to bytes: fields are in bytes for linear surfaces, in dwords for tiled ones.
+#[allow(clippy::arithmetic_side_effects, reason = "a pitch has at most 18 bits")]
 fn pitch_bytes(pitch: i64, tiling: Tiling) -> i64 {
     if tiling == Tiling::Linear { pitch } else { pitch * 4 }
 }
@@ -212,6 +217,7 @@ fn pixel(dwords: [u32; 4]) -> [u8; 16] {
     bytes
 }
 
+#[allow(clippy::arithmetic_side_effects, reason = "a coordinate has at most 17 bits, a pixel 16 bytes")]
 fn from_surface(surface: Surface, point: Point, cpp: u32) -> Source {
     Source::Surface { surface, column: point.x * i64::from(cpp), row: point.y }
 }
@@ -285,6 +291,7 @@ fn src_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
     Ok(Work::Rectangle(Rectangle::new(destination, area, source, fields.raster(cpp))))
 }
 
+#[allow(clippy::arithmetic_side_effects, reason = "the field has 10 bits")]
 fn ctrl_surf_copy(fields: &Fields<'_>) -> Result<Work, BlitError> {
     let control = |direct: u32, address: usize| {
         // The upper dword contains MOCS and protection in bits 31:25, above the address.

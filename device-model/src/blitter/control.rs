@@ -18,6 +18,7 @@ pub enum Control {
 }
 
 impl Control {
+    #[allow(clippy::arithmetic_side_effects, reason = "BLOCK is a constant")]
     fn open<'m>(
         self,
         gam: &mut Gam<'m>,
@@ -33,8 +34,8 @@ impl Control {
             }
             Control::Surface(base) => {
                 let main = base & !(BLOCK as u64 - 1);
-                let address = main.wrapping_add(done * BLOCK as u64) & ADDRESS_MASK;
-                Ok((gam.ccs_span(space, address, len * BLOCK, access)?, address))
+                let address = main.wrapping_add(done.wrapping_mul(BLOCK as u64)) & ADDRESS_MASK;
+                Ok((gam.ccs_span(space, address, len.saturating_mul(BLOCK), access)?, address))
             }
         }
     }
@@ -56,20 +57,20 @@ pub struct ControlCopy {
 impl ControlCopy {
     /// Continues the copy for about `budget` bytes.
     pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
-        let mut spent = 0;
+        let mut spent = 0_usize;
         while self.done < self.len {
             if spent >= budget && spent > 0 {
                 return Ok(Progress::More);
             }
-            let left = size(self.len - self.done);
+            let left = size(self.len.saturating_sub(self.done));
             let (to, address) = self.to.open(gam, space, self.done, left, Access::Write)?;
             let (from, origin) = self.from.open(gam, space, self.done, to.len(), Access::Read)?;
             from.copy_to(&to, from.len()).map_err(|_| match from {
                 Span::Remote { .. } => not_mapped(space, origin, Access::Read),
                 _ => not_mapped(space, address, Access::Write),
             })?;
-            self.done += from.len() as u64;
-            spent += from.len().max(BLOCK);
+            self.done = self.done.saturating_add(from.len() as u64);
+            spent = spent.saturating_add(from.len().max(BLOCK));
         }
         Ok(Progress::Done)
     }

@@ -4,6 +4,7 @@
 //! The command streamer looks up a command by its header ([`crate::command::blt::lookup`]), collects its dwords, decodes them
 //! ([`Blit::decode`]) and steps the blit until it is [`Progress::Done`]. A blit that faults keeps its progress and can
 //! be stepped again.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod ccs;
 mod command;

@@ -28,7 +28,7 @@ impl Raster {
     pub fn merge(self, old: &mut [u8], new: &[u8], pattern: bool, phase: usize) {
         let mut result = [0u8; PIECE];
         for (old, new) in old.chunks_mut(PIECE).zip(new.chunks(PIECE)) {
-            let result = &mut result[..old.len()];
+            let Some(result) = result.get_mut(..old.len()) else { return };
             result.fill(0);
             for term in (0..8u8).filter(|term| self.code >> term & 1 != 0) {
                 let flip = |bit: u8| if term & bit != 0 { 0 } else { 0xff };
@@ -40,7 +40,7 @@ impl Raster {
                 }
             }
             for (index, (old, result)) in old.iter_mut().zip(result.iter()).enumerate() {
-                let mask = if self.channels >> ((index + phase) % 4) & 1 != 0 { 0xff } else { 0 };
+                let mask = if self.channels >> (index.wrapping_add(phase) % 4) & 1 != 0 { 0xff } else { 0 };
                 *old = *old & !mask | result & mask;
             }
         }

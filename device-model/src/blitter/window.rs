@@ -48,14 +48,16 @@ impl<'m> Window<'m> {
         for start in [address & !(PAGE - 1), address] {
             self.span = Span::Null(0);
             let span = gam.span(self.space, start, OPEN, self.access).map_err(|fault| Fault { address, ..fault })?;
-            if address - start < span.len() as u64 {
+            // The start is at most the address.
+            let offset = address.wrapping_sub(start);
+            if offset < span.len() as u64 {
                 self.control = match self.compressed {
                     true => gam.ccs_span(self.space, start, span.len(), self.access)?,
                     false => Span::Null(0),
                 };
                 self.span = span;
                 self.start = start;
-                return Ok(size(address - start));
+                return Ok(size(offset));
             }
         }
         Err(self.not_mapped(address))
@@ -91,27 +93,28 @@ impl<'m> Window<'m> {
         len: usize,
         mut work: impl FnMut(ccs::Controlled<'_, 'm>, std::ops::Range<usize>) -> Result<(), DmaFault>,
     ) -> Result<(), Fault> {
-        let mut done = 0;
+        let mut done = 0_usize;
         while done < len {
             let at = address.wrapping_add(done as u64);
             let offset = self.seek(gam, at)?;
-            let n = (self.span.len() - offset).min(len - done);
+            let n = self.span.len().saturating_sub(offset).min(len.saturating_sub(done));
+            let end = done.saturating_add(n);
             let memory = ccs::Controlled { span: &self.span, control: &self.control, start: self.start, offset };
-            work(memory, done..done + n).map_err(|_| self.not_mapped(at))?;
+            work(memory, done..end).map_err(|_| self.not_mapped(at))?;
             self.charge(n);
-            done += n;
+            done = end;
         }
         Ok(())
     }
 
     /// Reads pixels, decompressed if the surface is compressed.
     pub fn read(&mut self, gam: &mut Gam<'m>, address: u64, data: &mut [u8]) -> Result<(), Fault> {
-        self.each(gam, address, data.len(), |memory, range| memory.read(&mut data[range]))
+        self.each(gam, address, data.len(), |memory, range| memory.read(data.get_mut(range).unwrap_or_default()))
     }
 
     /// Writes pixels, compressed if the surface is compressed.
     pub fn write(&mut self, gam: &mut Gam<'m>, address: u64, data: &[u8]) -> Result<(), Fault> {
-        self.each(gam, address, data.len(), |memory, range| memory.write(&data[range]))
+        self.each(gam, address, data.len(), |memory, range| memory.write(data.get(range).unwrap_or_default()))
     }
 
     /// Decompresses all 256-byte blocks of the range.

@@ -40,6 +40,7 @@ pub struct BlitCommand {
 
 impl BlitCommand {
     /// Length in dwords of a command with this header: bits 7:0 plus two.
+    #[allow(clippy::arithmetic_side_effects, reason = "the field has 8 bits")]
     pub fn dwords(&self, header: u32) -> u32 {
         (header & 0xff) + 2
     }

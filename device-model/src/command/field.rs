@@ -120,11 +120,13 @@ impl Field {
     }
 
     /// Mask of its bits in its (first) dword.
+    #[allow(clippy::arithmetic_side_effects, reason = "Field::new checks the bit positions")]
     pub const fn mask(self) -> u32 {
         u32::MAX >> (31 - (self.high - self.low)) << self.low
     }
 
     /// Its bits in its (first) dword, shifted down to bit 0; 0 if the command is too short to contain it.
+    #[allow(clippy::indexing_slicing, reason = "checked here")]
     pub const fn get(self, words: &[u32]) -> u32 {
         let at = self.dword as usize;
         if at < words.len() { (words[at] & self.mask()) >> self.low } else { 0 }
@@ -136,6 +138,11 @@ impl Field {
     }
 
     /// Its value for display: addresses and offsets unshifted, addresses and qwords with their upper dword.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "checked here; a field begins in the first 256 dwords"
+    )]
     pub const fn wide(self, words: &[u32]) -> u64 {
         let at = self.dword as usize;
         let low = self.get(words) as u64;
@@ -159,6 +166,7 @@ impl Field {
     }
 
     /// Mask of its bits in dword `at` of the command.
+    #[allow(clippy::arithmetic_side_effects, reason = "Field::new checks the bit positions")]
     pub const fn bits_of(self, at: u8) -> u32 {
         if at == self.dword {
             self.mask()

@@ -80,7 +80,11 @@ pub fn lookup(header: u32, class: EngineClass) -> Option<GfxCommand> {
         (_, SO_DECL_LIST) => Length::field(0x1ff),
         _ => Length::field(long),
     };
-    let name = names.binary_search_by_key(&opcode, |(code, _)| *code).map_or(family, |at| names[at].1);
+    let name = names
+        .binary_search_by_key(&opcode, |(code, _)| *code)
+        .ok()
+        .and_then(|at| names.get(at))
+        .map_or(family, |(_, name)| *name);
     let action = if !media && opcode == PIPE_CONTROL { Gfx::PipeControl } else { Gfx::StateOnly };
     Some(GfxCommand { name, length, action, opcode, media, predicable: !media && PREDICABLE.contains(&opcode) })
 }

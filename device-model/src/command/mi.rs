@@ -10,6 +10,7 @@ use super::{Classes, Length, Requester, Rule, rule};
 pub const LRI: u32 = 0x22 << 23;
 
 /// Returns the header of an LRI with `registers` registers, which must be at least 1.
+#[allow(clippy::arithmetic_side_effects, reason = "a load has at most 128 registers")]
 pub const fn lri(flags: u32, registers: u32) -> u32 {
     LRI | flags | (2 * registers - 1)
 }
@@ -121,6 +122,7 @@ impl MiCommand {
     }
 
     /// The rule of the command for `requester`.
+    #[allow(clippy::indexing_slicing, reason = "there is a rule for each requester")]
     pub const fn rule(&self, requester: Requester) -> Rule {
         self.rules[requester as usize]
     }
@@ -215,6 +217,7 @@ commands! {
     0x39 MI_PRT_BATCH_BUFFER_START field(0xff), 3, ALL, ALLOWED, ALLOWED, Global => PrtBatchBufferStart;
 }
 
+#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "evaluated at compile time")]
 const fn by_opcode() -> [Option<&'static MiCommand>; 64] {
     let mut table = [None; 64];
     let mut n = 0;
@@ -229,6 +232,7 @@ static BY_OPCODE: [Option<&'static MiCommand>; 64] = by_opcode();
 
 /// Finds the command of an MI header (bits 31:29 are 0).
 #[inline]
+#[allow(clippy::indexing_slicing, reason = "the opcode has 6 bits")]
 pub fn lookup(header: u32) -> Option<&'static MiCommand> {
     BY_OPCODE[(header >> 23 & 0x3f) as usize]
 }

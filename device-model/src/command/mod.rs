@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tables of the engines' commands, one per client (bits 31:29 of the header). The command streamer and the
 //! disassembler use them.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod blt;
 pub mod field;
@@ -37,6 +38,7 @@ impl Length {
 
     /// Length in dwords of a command with this header.
     #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "a length field has at most 16 bits")]
     pub const fn dwords(self, header: u32) -> u32 {
         (header & self.mask) + self.bias
     }
@@ -99,11 +101,12 @@ pub struct Line<'b> {
 pub fn disassemble(batch: &[u32], class: EngineClass) -> impl Iterator<Item = Line<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
-        let rest = batch.get(at..).filter(|rest| !rest.is_empty())?;
-        let command = Command::decode(rest[0], class);
-        let len = command.map_or(1, |command| command.dwords(rest[0]) as usize).clamp(1, rest.len());
-        let line = Line { at, name: command.map(|command| command.name()), dwords: &rest[..len] };
-        at += len;
+        let rest = batch.get(at..)?;
+        let header = *rest.first()?;
+        let command = Command::decode(header, class);
+        let len = command.map_or(1, |command| command.dwords(header) as usize).clamp(1, rest.len());
+        let line = Line { at, name: command.map(|command| command.name()), dwords: rest.get(..len)? };
+        at = at.saturating_add(len);
         Some(line)
     })
 }

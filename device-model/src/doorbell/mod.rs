@@ -19,6 +19,7 @@
 //! selftest_guc_doorbells.c).
 //!
 //! A ring takes no lock. The GuC arms and disarms doorbells under its lock.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 #[cfg(test)]
 mod tests;
@@ -69,6 +70,7 @@ impl Page {
     }
 
     /// Its offset in GTTMMADR: the MMIO offset by which drivers identify a doorbell (V13-096).
+    #[allow(clippy::arithmetic_side_effects, reason = "a page is below PAGES")]
     pub fn offset(self) -> u64 {
         WINDOW + u64::from(self.0) * PAGE_BYTES
     }
@@ -122,7 +124,7 @@ pub struct Rung([u32; GROUPS]);
 impl Rung {
     /// The doorbell numbers, ascending.
     pub fn iter(self) -> impl Iterator<Item = u8> {
-        (0..=u8::MAX).filter(move |index| self.0[group(*index)] & bit(*index) != 0)
+        (0..=u8::MAX).filter(move |index| self.0.get(group(*index)).is_some_and(|rung| rung & bit(*index) != 0))
     }
 }
 
@@ -220,15 +222,30 @@ impl Doorbells {
         (0..=u8::MAX).take(self.armed.len())
     }
 
+    #[allow(clippy::indexing_slicing, reason = "indices come from `indices`, or the block has all 256 doorbells")]
+    fn doorbell(&self, index: u8) -> &AtomicU64 {
+        &self.armed[usize::from(index)]
+    }
+
+    #[allow(clippy::indexing_slicing, reason = "there is a group for each doorbell")]
+    fn group_of(&self, group: usize) -> &AtomicU64 {
+        &self.groups[group]
+    }
+
+    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
+    fn rings_of(&self, function: Function) -> &[AtomicU64; 2] {
+        &self.rings[function.index()]
+    }
+
     fn word(&self, index: u8) -> Armed {
-        Armed(self.armed[usize::from(index)].load(Ordering::Acquire))
+        Armed(self.doorbell(index).load(Ordering::Acquire))
     }
 
     /// Sets Valid of a doorbell, which then watches `page` of `function` (V13-084, V13-085, V13-096). Corresponds to
     /// the GuC's message, which no other client of the message channel can send.
     pub fn arm(&self, index: u8, function: Function, page: Page) -> Result<(), Refused> {
         let armed = Armed::new(function, page);
-        match self.armed[usize::from(index)].compare_exchange(0, armed.0, Ordering::AcqRel, Ordering::Acquire) {
+        match self.doorbell(index).compare_exchange(0, armed.0, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(()),
             Err(_) => Err(Refused::IsArmed),
         }
@@ -236,7 +253,7 @@ impl Doorbells {
 
     /// Clears the cookie of a doorbell; it stays valid until the block reads the cookie (V13-086).
     pub fn clear_cookie(&self, index: u8) {
-        self.armed[usize::from(index)].fetch_and(!Armed::COOKIE, Ordering::AcqRel);
+        self.doorbell(index).fetch_and(!Armed::COOKIE, Ordering::AcqRel);
     }
 
     /// Reads a doorbell's cookie as the block does. Only the read of a cleared cookie clears Valid (V13-086). A ring
@@ -244,7 +261,7 @@ impl Doorbells {
     pub fn read_cookie(&self, index: u8) {
         let word = self.word(index);
         if word.valid() && word.cookie() == 0 {
-            let cell = &self.armed[usize::from(index)];
+            let cell = self.doorbell(index);
             // Fails if a concurrent reader has already cleared Valid. The doorbell may have been armed again since.
             let _ = cell.compare_exchange(word.0, Armed::NOT.0, Ordering::AcqRel, Ordering::Acquire);
         }
@@ -288,11 +305,11 @@ impl Doorbells {
             }
             found = true;
             // The GTI notifies the GuC when a group's status changes from zero to nonzero (V13-097).
-            if low(self.groups[group(index)].fetch_or(bit(index).into(), Ordering::AcqRel)) == 0 {
+            if low(self.group_of(group(index)).fetch_or(bit(index).into(), Ordering::AcqRel)) == 0 {
                 groups |= 1 << group(index);
             }
         }
-        let [rung, missed] = &self.rings[function.index()];
+        let [rung, missed] = self.rings_of(function);
         if found { rung } else { missed }.fetch_add(1, Ordering::Relaxed);
         match (found, groups) {
             (false, _) => Ring::Missed,
@@ -305,7 +322,7 @@ impl Doorbells {
     }
 
     fn ring_one(&self, index: u8, function: Function, page: Page) -> bool {
-        let cell = &self.armed[usize::from(index)];
+        let cell = self.doorbell(index);
         // Fast path: most doorbells watch another page, so the cost is one load each.
         if !Armed(cell.load(Ordering::Acquire)).watches(function, page) {
             return false;
@@ -328,13 +345,13 @@ impl Doorbells {
         self.control.fetch_and(!(1 << group), Ordering::AcqRel);
         let moved = |word: u64| (low(word) != 0).then_some((word | word << 32) & INTERRUPT_STATUS);
         // Fails if no doorbell of the group has rung.
-        let _ = self.groups[group].fetch_update(Ordering::AcqRel, Ordering::Acquire, moved);
+        let _ = self.group_of(group).fetch_update(Ordering::AcqRel, Ordering::Acquire, moved);
     }
 
     /// Moves a group's status to its interrupt status, then clears and returns the interrupt status.
     fn serve_group(&self, group: usize) -> u32 {
         self.take_group(group);
-        (self.groups[group].fetch_and(!INTERRUPT_STATUS, Ordering::AcqRel) >> 32) as u32
+        (self.group_of(group).fetch_and(!INTERRUPT_STATUS, Ordering::AcqRel) >> 32) as u32
     }
 
     fn group(&self, ordinal: u16) -> u64 {
@@ -352,14 +369,14 @@ impl Doorbells {
         for (group, taken) in (0..self.groups.len()).zip(&mut taken.0) {
             // Independent of DOORBELL_CTRL, where the host may have cleared the group's bit: it may be taking the
             // group concurrently, after the message of its ring has triggered this call.
-            if self.groups[group].load(Ordering::Acquire) != 0 {
+            if self.group_of(group).load(Ordering::Acquire) != 0 {
                 *taken = self.serve_group(group);
             }
         }
         for index in taken.iter() {
-            let before = self.armed[usize::from(index)].fetch_and(!Armed::RUNG, Ordering::AcqRel);
+            let before = self.doorbell(index).fetch_and(!Armed::RUNG, Ordering::AcqRel);
             if !Armed(before).valid() || before & Armed::RUNG == 0 {
-                taken.0[group(index)] &= !bit(index);
+                taken.0.iter_mut().skip(group(index)).take(1).for_each(|rung| *rung &= !bit(index));
             }
         }
         taken
@@ -378,7 +395,7 @@ impl Doorbells {
 
     /// Ring counters of `function`.
     pub fn rings(&self, function: Function) -> Rings {
-        let [rung, missed] = &self.rings[function.index()];
+        let [rung, missed] = self.rings_of(function);
         Rings { rung: rung.load(Ordering::Relaxed), missed: missed.load(Ordering::Relaxed) }
     }
 

@@ -33,6 +33,11 @@ const STATUS_BUFFER: [u32; 2] = [0x370, 0x3c0];
 
 /// Reports a switch to the host: writes the entry, then the pointer, to registers and to memory. The caller must raise
 /// the interrupt afterwards.
+#[allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "offsets in an engine's block, 4 bits of pointer, and a 32-bit page address"
+)]
 pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: ContextStatus) -> Result<(), Fault> {
     let after = |pointer: u32| match pointer & 0xf {
         last if last + 1 < ENTRIES => last + 1,

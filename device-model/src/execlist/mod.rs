@@ -5,6 +5,7 @@
 //! An engine has one [`Execlist`]. The host fills the submission queue through registers and loads it; the GuC model
 //! submits queues of one element. [`Execlist`] selects the context to run, and [`crate::engine::Engine`] performs the
 //! switch.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod buffer;
 pub mod descriptor;
@@ -79,7 +80,7 @@ impl Execlist {
         let found = self.queue.valid_from(self.next);
         self.valid = found.is_some();
         let (element, descriptor) = found?;
-        self.next = element + 1;
+        self.next = element.saturating_add(1);
         self.active = byte(element);
         Some(descriptor)
     }

@@ -24,6 +24,7 @@ impl Queue {
     }
 
     /// Reads the submission queue of the engine at `base`; its contents do not change (V8-015).
+    #[allow(clippy::arithmetic_side_effects, reason = "offsets in an engine's block; the queue has 8 elements")]
     pub fn sample(registers: &RegisterFile, base: u32) -> Self {
         let dword = |n: usize| u64::from(registers.value(base + SQ_CONTENTS + 4 * count(n)));
         Queue(std::array::from_fn(|n| Descriptor(dword(2 * n) | dword(2 * n + 1) << 32)))
@@ -46,6 +47,7 @@ pub struct SubmitPort {
 impl SubmitPort {
     /// Handles a written dword. The second dword of an element stores the element in the submission queue of the engine
     /// at `base`.
+    #[allow(clippy::arithmetic_side_effects, reason = "offsets in an engine's block; the element is below 8")]
     pub fn push(&mut self, registers: &RegisterFile, base: u32, value: u32) {
         let Some(high) = self.high.take() else {
             self.high = Some(value);

@@ -29,10 +29,11 @@ impl CircularBuffer {
 
     /// Number of free slots.
     pub fn free(&self) -> u8 {
-        DEPTH - self.filled()
+        DEPTH.saturating_sub(self.filled())
     }
 
     /// Appends a dword; returns `false` if the buffer is full.
+    #[allow(clippy::indexing_slicing, reason = "slot() is below DEPTH")]
     pub fn push(&mut self, value: u32) -> bool {
         let fits = self.free() > 0;
         if fits {
@@ -50,6 +51,7 @@ impl CircularBuffer {
     }
 
     /// Returns the oldest dword without removing it.
+    #[allow(clippy::indexing_slicing, reason = "slot() is below DEPTH")]
     pub fn first(&self) -> Option<u32> {
         (self.filled() > 0).then(|| self.slots[Self::slot(self.read)])
     }

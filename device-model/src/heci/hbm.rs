@@ -27,6 +27,7 @@ pub struct Reply {
 
 impl Reply {
     /// A reply of `len` bytes that starts with `head` and is filled with zeros.
+    #[allow(clippy::indexing_slicing, reason = "a head is no longer than the longest reply")]
     fn new<const N: usize>(len: usize, head: [u8; N]) -> Self {
         let mut bytes = [0; LONGEST_REPLY];
         bytes[..N].copy_from_slice(&head);
@@ -34,6 +35,7 @@ impl Reply {
     }
 
     /// The bytes of the message.
+    #[allow(clippy::indexing_slicing, reason = "no reply is longer than the longest reply")]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }

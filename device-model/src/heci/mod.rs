@@ -4,6 +4,7 @@
 //!
 //! The Linux driver is `mei_gsc`: it resets the link, waits until the firmware is ready, and exchanges host bus
 //! messages through two circular buffers (contract G.9).
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod buffer;
 mod hbm;
@@ -105,7 +106,8 @@ impl Heci {
             ME_CB_RW => self.firmware.pop().unwrap_or(0),
             ME_CSR_HA => self.firmware.status() | if self.ready { READY } else { 0 },
             _ => {
-                let lent = EXT_OP_MEM.iter().position(|at| *at == offset).map(|n| self.ext_op_mem[n]);
+                let lent =
+                    EXT_OP_MEM.iter().zip(&self.ext_op_mem).find(|(at, _)| **at == offset).map(|(_, value)| *value);
                 let status = FIRMWARE_STATUS.iter().find(|(at, _)| *at == offset).map(|(_, value)| *value);
                 lent.or(status).unwrap_or(0)
             }
@@ -117,13 +119,13 @@ impl Heci {
         match offset {
             H_CB_WW => {
                 let accepted = self.link_up() && self.host.push(value);
-                self.refused.lost += u64::from(!accepted);
+                self.refused.lost = self.refused.lost.saturating_add(u64::from(!accepted));
                 Effect { interrupt: false }
             }
             H_CSR => self.write_control(value),
             _ => {
-                if let Some(n) = EXT_OP_MEM.iter().position(|at| *at == offset) {
-                    self.ext_op_mem[n] = value;
+                if let Some((_, lent)) = EXT_OP_MEM.iter().zip(&mut self.ext_op_mem).find(|(at, _)| **at == offset) {
+                    *lent = value;
                 }
                 Effect { interrupt: false }
             }
@@ -165,7 +167,7 @@ impl Heci {
 
     /// Takes the link down after a protocol violation; the host must reset it.
     fn breach(&mut self) {
-        self.refused.malformed += 1;
+        self.refused.malformed = self.refused.malformed.saturating_add(1);
         self.host.clear();
         self.firmware.clear();
         self.ready = false;
@@ -177,7 +179,8 @@ impl Heci {
         let mut served = false;
         while let Some(header) = self.host.first() {
             let length = (header >> 16 & 0x1ff) as usize;
-            let slots = 1 + length.div_ceil(4);
+            let payload = length.div_ceil(4);
+            let slots = payload.saturating_add(1);
             if slots > usize::from(DEPTH) {
                 self.breach();
                 return true;
@@ -188,9 +191,10 @@ impl Heci {
             self.host.pop();
             // Only the start of a bus message is used; the rest is removed from the buffer.
             let mut head = [0; REQUEST_BYTES];
-            for n in 0..slots - 1 {
+            let mut parts = head.chunks_exact_mut(4);
+            for _ in 0..payload {
                 let dword = self.host.pop().unwrap_or(0).to_le_bytes();
-                if let Some(bytes) = head.get_mut(4 * n..4 * n + 4) {
+                if let Some(bytes) = parts.next() {
                     bytes.copy_from_slice(&dword);
                 }
             }
@@ -207,14 +211,14 @@ impl Heci {
     fn message(&mut self, header: u32, length: usize, head: &[u8; REQUEST_BYTES]) -> bool {
         // Addresses 0 of firmware and host: a bus message.
         if header & 0xffff != 0 {
-            self.refused.clientless += 1;
+            self.refused.clientless = self.refused.clientless.saturating_add(1);
             return true;
         }
         if header & (COMPLETE | UNOFFERED) != COMPLETE || length == 0 || !(self.started || head[0] == HOST_START) {
             return false;
         }
         let Some(command) = COMMANDS.iter().find(|command| command.code == head[0]) else {
-            self.refused.unknown += 1;
+            self.refused.unknown = self.refused.unknown.saturating_add(1);
             return true;
         };
         if length < command.bytes {
@@ -232,7 +236,7 @@ impl Heci {
         self.firmware.push(COMPLETE | count(reply.bytes().len()) << 16);
         for chunk in reply.bytes().chunks(4) {
             let mut dword = [0; 4];
-            dword[..chunk.len()].copy_from_slice(chunk);
+            dword.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
             self.firmware.push(u32::from_le_bytes(dword));
         }
     }

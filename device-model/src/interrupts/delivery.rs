@@ -108,16 +108,16 @@ impl Interrupts {
         let was_enabled = state.tree.enabled();
         change(&mut state.tree);
         if state.tree.settle() {
-            state.sending += 1;
+            state.sending = state.sending.saturating_add(1);
             drop(state);
             let _sending = Sending(self);
             self.send();
         } else if was_enabled && !state.tree.enabled() {
-            state.draining += 1;
+            state.draining = state.draining.saturating_add(1);
             while state.sending != 0 {
                 state = self.drained.wait(state).ignore_poison();
             }
-            state.draining -= 1;
+            state.draining = state.draining.saturating_sub(1);
         }
     }
 }
@@ -128,7 +128,7 @@ struct Sending<'a>(&'a Interrupts);
 impl Drop for Sending<'_> {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state.sending -= 1;
+        state.sending = state.sending.saturating_sub(1);
         if state.sending == 0 && state.draining != 0 {
             self.0.drained.notify_all();
         }

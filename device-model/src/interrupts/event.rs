@@ -58,6 +58,11 @@ pub const EVENTS: &[Event] = &[
 ];
 
 /// The bits that engines of `class` can raise.
+#[allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "the index is below the length of the table"
+)]
 pub const fn of_class(class: EngineClass) -> u16 {
     let mut bits = 0;
     let mut n = 0;

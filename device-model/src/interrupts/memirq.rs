@@ -31,6 +31,7 @@ pub struct Report {
 impl Report {
     /// Reports the events in `bits` that the engine supports and the driver has enabled. Returns whether an event was
     /// reported; if so, the caller must send an MSI.
+    #[allow(clippy::arithmetic_side_effects, reason = "an address has 32 bits, a source is below 64")]
     pub fn write(&self, gam: &mut Gam<'_>, engine: &EngineInfo, bits: u16) -> Result<bool, Fault> {
         let source = source(engine);
         let status = u64::from(self.status) + source * STATUS_BYTES;
@@ -43,6 +44,7 @@ impl Report {
 }
 
 /// Source index of an engine: its bit number in the concatenation of the two GT_INTR_DW.
+#[allow(clippy::arithmetic_side_effects, reason = "a bank and a bit are constants below 32")]
 pub fn source(engine: &EngineInfo) -> u64 {
     let (bank, bit) = engine.interrupt;
     u64::from(bank) * BANK + u64::from(bit)
@@ -52,6 +54,7 @@ pub fn source(engine: &EngineInfo) -> u64 {
 /// that observes the source byte also observes the status byte. `status` is the address of the source's status bytes
 /// and `source` the address of its source byte; both are GGTT addresses owned by the function. The caller must send the
 /// MSI afterwards.
+#[allow(clippy::arithmetic_side_effects, reason = "a status address is the sum of 32 bits and a small offset")]
 pub fn write(gam: &mut Gam<'_>, status: u64, source: u64, bit: u8) -> Result<(), Fault> {
     // The writes themselves are unordered. The first fence orders them after the data that the event signals, the
     // second orders the source byte after the status byte.

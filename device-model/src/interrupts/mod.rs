@@ -6,6 +6,7 @@
 //! pending, and the tile while a bank is pending. An MSI is sent when "tile pending and master enabled" becomes true, and
 //! again if a bank is still pending after software has cleared it, because new events arrived. Therefore no event is lost
 //! regardless of the acknowledge order, and no further MSI is sent while the master interrupt is disabled.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod delivery;
 pub mod event;

@@ -65,6 +65,7 @@ pub const GUC: usize = MAX_ENGINES;
 pub const GSC: usize = MAX_ENGINES + 1;
 
 /// All sources.
+#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "evaluated at compile time")]
 pub const SOURCES: [Source; MAX_ENGINES + 2] = {
     let guc = Source { bank: 0, bit: 25, class: OTHER, instance: 0, enable: upper(0x19_0038), mask: upper(0x19_00e8) };
     let gsc = Source { bank: 0, bit: 31, class: OTHER, instance: 6, enable: lower(0x19_0044), mask: lower(0x19_00f4) };
@@ -80,6 +81,7 @@ pub const SOURCES: [Source; MAX_ENGINES + 2] = {
 
 /// Returns the interrupt source of an engine, with its enable and mask registers (contract B.10). If two instances
 /// share a mask register, the even one has the upper half.
+#[allow(clippy::arithmetic_side_effects, reason = "evaluated at compile time")]
 const fn engine(info: &EngineInfo) -> Source {
     let (enable, masks) = match info.class {
         EngineClass::Render => (upper(0x19_0030), 0x19_0090),

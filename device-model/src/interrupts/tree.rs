@@ -125,22 +125,23 @@ impl Tree {
 
     /// Raises `bits` of a source.
     pub fn raise(&mut self, source: usize, bits: u16) {
-        let state = &mut self.sources[source];
+        let Some(state) = self.sources.get_mut(source) else { return };
         state.pending |= bits & state.enable;
         self.refresh(source);
     }
 
     /// Like [`Tree::raise`], for events that ignore the mask.
     pub fn raise_past_mask(&mut self, source: usize, bits: u16) {
-        self.sources[source].past_mask |= bits;
+        let Some(state) = self.sources.get_mut(source) else { return };
+        state.past_mask |= bits;
         self.raise(source, bits);
     }
 
     /// Updates the bank's bit of a source from its unmasked events.
     fn refresh(&mut self, source: usize) {
-        let Source { bank, bit, .. } = SOURCES[source];
-        let unmasked = self.sources[source].unmasked();
-        let ready = &mut self.banks[usize::from(bank)].ready;
+        let Some((Source { bank, bit, .. }, state)) = SOURCES.get(source).zip(self.sources.get(source)) else { return };
+        let unmasked = state.unmasked();
+        let Some(Bank { ready, .. }) = self.banks.get_mut(usize::from(*bank)) else { return };
         if unmasked != 0 { *ready |= 1 << bit } else { *ready &= !(1 << bit) }
     }
 
@@ -184,15 +185,17 @@ impl Tree {
         let unserved = (bank.identity & DATA_VALID != 0).then_some((bank.shown, (bank.identity & 0xffff) as u16));
         (bank.selector, bank.identity) = (value, 0);
         if let Some((shown, bits)) = unserved {
-            self.sources[shown].pending |= bits;
+            if let Some(state) = self.sources.get_mut(shown) {
+                state.pending |= bits;
+            }
             self.refresh(shown);
         }
         let Some(source) = source else { return };
-        let state = &mut self.sources[source];
+        let Some((row, state)) = SOURCES.get(source).zip(self.sources.get_mut(source)) else { return };
         let shown = state.unmasked();
         state.pending &= !shown;
-        let bank = &mut self.banks[number];
-        bank.identity = DATA_VALID | SOURCES[source].name() | u32::from(shown);
+        let Some(bank) = self.banks.get_mut(number) else { return };
+        bank.identity = DATA_VALID | row.name() | u32::from(shown);
         bank.shown = source;
         self.refresh(source);
     }
@@ -202,8 +205,10 @@ impl Tree {
         if let Some(bank) = self.banks.get_mut(bank)
             && value & DATA_VALID != 0
         {
-            if bank.identity & DATA_VALID != 0 {
-                self.sources[bank.shown].past_mask &= !((bank.identity & 0xffff) as u16);
+            if bank.identity & DATA_VALID != 0
+                && let Some(state) = self.sources.get_mut(bank.shown)
+            {
+                state.past_mask &= !((bank.identity & 0xffff) as u16);
             }
             (bank.selector, bank.identity) = (0, 0);
         }
@@ -219,8 +224,10 @@ impl Tree {
 
     fn set_masks(&mut self, offset: u32, value: u32) {
         for (number, source) in SOURCES.iter().enumerate() {
-            if source.mask.register == offset {
-                self.sources[number].mask = source.mask.of(value);
+            if source.mask.register == offset
+                && let Some(state) = self.sources.get_mut(number)
+            {
+                state.mask = source.mask.of(value);
                 self.refresh(number);
             }
         }
