@@ -202,10 +202,11 @@ impl Gt {
             self.registers.note_unmodelled(offset, false);
             return 0;
         };
-        if let Some(range) = decoded.range
-            && !self.mcr_access_allowed(agent, offset, range, false)
-        {
-            return 0;
+        if let Some(range) = decoded.range {
+            self.note_asleep(offset, range, false);
+            if decoded.replicated() {
+                return self.read_steered(agent, offset, range);
+            }
         }
         match decoded.register.kind {
             Kind::Live(live) => self.read_live(live, Function::PF, offset, decoded),
@@ -224,10 +225,13 @@ impl Gt {
             }
             return None;
         };
-        if let Some(range) = decoded.range
-            && !self.mcr_access_allowed(agent, offset, range, true)
-        {
-            return None;
+        if let Some(range) = decoded.range {
+            self.note_asleep(offset, range, true);
+            if decoded.replicated() {
+                let written = (decoded.register.kind.limited(lanes), value & lanes);
+                self.write_steered(agent, offset, decoded, range, written);
+                return None;
+            }
         }
         match decoded.register.kind {
             Kind::Live(live) => self.write_live(live, Function::PF, offset, value & lanes, decoded),

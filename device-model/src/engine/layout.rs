@@ -295,13 +295,13 @@ impl Layout {
 pub fn clear(engine: EngineId, registers: &RegisterFile) {
     let base = registers.engines().info(engine).mmio_base;
     for kept in layout(engine).kept.iter().filter(|kept| !in_ring_context(kept.register.wrapping_sub(base))) {
-        registers.set(kept.register, registers.reset_value(kept.register));
+        registers.reset_register(kept.register);
     }
 }
 
 /// Resets all registers of a context.
 pub fn clear_context(engine: EngineId, registers: &RegisterFile) {
     for kept in &layout(engine).kept {
-        registers.set(kept.register, registers.reset_value(kept.register));
+        registers.reset_register(kept.register);
     }
 }

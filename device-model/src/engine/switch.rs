@@ -185,13 +185,13 @@ impl Streamer<'_> {
                 && (decoded.register.scope.kept_by(self.gt.engine(self.id))
                     || decoded.engine.is_some() && layout::in_ring_context(own))
         });
-        match kept.map(|decoded| decoded.register.kind) {
+        match kept.map(|decoded| (decoded, decoded.register.kind)) {
             // Read-only for commands, but the image restores the saved value.
-            Some(Kind::ReadOnly) => registers.set(register, value),
-            Some(kind) => {
+            Some((_, Kind::ReadOnly)) => registers.set_all(register, value),
+            Some((decoded, kind)) => {
                 let bytes = access::bytes_kept(header);
                 let value = if bytes == 0 { value } else { registers.value(register) & bytes | value & !bytes };
-                registers.write_plain(register, kind, value);
+                registers.write_all(register, decoded, kind, value);
                 if matches!(own.wrapping_sub(reg::PDP0), 0 | 4) {
                     self.running.lrc.set_page_directory(self.own64(reg::PDP0));
                 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Steering of accesses to replicated registers, per initiator (V13-140..164).
+//! Access to replicated registers: steering by the initiator (V13-140..164), and accesses to sleeping domains.
 
 use super::Gt;
-use crate::registers::MCR_SELECTOR;
-use crate::registers::ranges::{self, Range, Replication};
+use crate::registers::ranges::{self, Range};
+use crate::registers::{Decoded, Kind, MULTICAST};
 
 /// CS_MMIO_GROUP_INSTANCE_SELECT, relative to the engine's base: the steering of a streamer's commands (V13-142).
 const CS_STEERING: u32 = 0xcc;
@@ -21,39 +21,61 @@ pub(super) enum Agent {
 }
 
 impl Gt {
-    /// Returns whether an access to a GT register selects an instance that is not fused off. An access to a sleeping
-    /// domain is counted and still performed, because drivers may rely on the time that a real GT takes to enter sleep.
-    pub(super) fn mcr_access_allowed(&self, agent: Agent, offset: u32, range: &Range, write: bool) -> bool {
+    /// Reads the instance of a replicated register that `agent` selects, whether it reads by multicast or unicast
+    /// (V13-145, V13-146). An instance that does not exist reads 0 (V13-161).
+    #[cold]
+    pub(super) fn read_steered(&self, agent: Agent, offset: u32, range: &Range) -> u32 {
+        let steering = match agent {
+            Agent::Host => self.registers.value(range.selector()),
+            Agent::Streamer(base) => {
+                let own = self.registers.value(base + CS_STEERING);
+                // Without SELECTIVE_READ, any instance may respond.
+                if own & SELECTIVE_READ == 0 {
+                    return self.registers.value(offset);
+                }
+                let (group, instance) = (own >> 23 & 0x7f, own >> 16 & 0x7f);
+                if group > 0xf || instance > 0x7 {
+                    return 0;
+                }
+                group << 27 | instance << 24
+            }
+        };
+        let selected = range.replication.selected(steering);
+        selected.map_or(0, |instance| self.registers.instance_value(offset, instance))
+    }
+
+    /// Writes a replicated register: all instances by multicast, the selected one by unicast (V13-144, V13-146). A write
+    /// to an instance that does not exist is dropped (V13-161). A streamer's steering applies only to reads.
+    #[cold]
+    pub(super) fn write_steered(
+        &self,
+        agent: Agent,
+        offset: u32,
+        decoded: &Decoded,
+        range: &Range,
+        written: (Kind, u32),
+    ) {
+        let (kind, value) = written;
+        let steering = match agent {
+            Agent::Host => self.registers.value(range.selector()),
+            Agent::Streamer(_) => MULTICAST,
+        };
+        if steering & MULTICAST != 0 {
+            self.registers.write_all(offset, decoded, kind, value);
+        } else if let Some(instance) = range.replication.selected(steering) {
+            self.registers.write_instance(offset, instance, kind, value);
+        }
+    }
+
+    /// Counts an access to a sleeping domain. It is still performed, because drivers may rely on the time that a real GT
+    /// takes to enter sleep.
+    #[inline]
+    pub(super) fn note_asleep(&self, offset: u32, range: &Range, write: bool) {
         if self.asleep(range.wake)
             && ranges::second_domain(offset).is_none_or(|domain| self.asleep(domain))
             && !(write && ranges::shadowed(offset, self.generation.engines))
         {
             self.registers.note_asleep(offset, write);
         }
-        let steering = match (range.replication, agent) {
-            (Replication::Single | Replication::Sqidi | Replication::Gam, _) => return true,
-            (_, Agent::Host) => self.registers.value(MCR_SELECTOR),
-            // A streamer's steering applies only to reads; without SELECTIVE_READ, any instance may respond.
-            (_, Agent::Streamer(base)) => {
-                let own = self.registers.value(base + CS_STEERING);
-                if write || own & SELECTIVE_READ == 0 {
-                    return true;
-                }
-                let (group, instance) = (own >> 23 & 0x7f, own >> 16 & 0x7f);
-                if group > 0xf || instance > 0x7 {
-                    return false;
-                }
-                group << 27 | instance << 24
-            }
-        };
-        // A multicast write is delivered to all instances; a read always accesses the selected one (V13-144..146).
-        if write && steering >> 31 != 0 {
-            return true;
-        }
-        let fuses = ranges::Fuses {
-            dss: self.registers.value(0x913c) | self.registers.value(0x9144),
-            meml3: self.registers.value(0x9118),
-        };
-        range.replication.present(steering, fuses)
     }
 }

@@ -6,7 +6,11 @@ use arctic_sriov::number::{high, low};
 
 use super::CardProfile;
 use crate::memory::layout::MemoryLayout;
-use crate::registers::{FREQ_INFO_REC, GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
+use crate::registers::ranges::{Fuses, Replication};
+use crate::registers::{
+    COMPUTE_DSS_ENABLE, FREQ_INFO_REC, GEOMETRY_DSS_ENABLE, GT_PERF_STATUS, MCFG_SELECTOR, MIRROR_FUSE3, MULTICAST,
+    RP_STATE_CAP, RPNSWREQ, SF_SELECTOR,
+};
 
 /// STOLEN_RESERVED: bits 63:20 are the address of the WOPCM at the end of stolen memory, bits 9:7 = 2 encode its size
 /// of 4 MiB, bit 0 is set if it exists (contract B.2; i915: icl_get_stolen_reserved).
@@ -23,13 +27,17 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
         (0x4900, gibibytes << 8),
         (0x10_83a0, gibibytes << 8),
         (0x4910, low(layout.usable >> 16) << 8),
-        (0x913c, fuses.dss_mask),
-        (0x9144, fuses.dss_mask),
+        (GEOMETRY_DSS_ENABLE, fuses.dss_mask),
+        (COMPUTE_DSS_ENABLE, fuses.dss_mask),
         (0x9134, u32::from(fuses.eu_mask)),
         (0x9138, slices(fuses.dss_mask)),
-        (0x9118, u32::from(fuses.mslice_mask)),
+        (MIRROR_FUSE3, u32::from(fuses.mslice_mask)),
         (0x9140, u32::from(fuses.vebox_mask) << 16 | u32::from(fuses.vdbox_mask)),
     ];
+    // Firmware steers reads to a super queue that exists.
+    let instances = Fuses { dss: fuses.dss_mask, meml3: u32::from(fuses.mslice_mask) };
+    let queue = Replication::Sqidi.enabled(instances).trailing_zeros();
+    values.extend([MCFG_SELECTOR, SF_SELECTOR].map(|selector| (selector, MULTICAST | queue << 24)));
     values.extend(halves(0x10_80c0, layout.stolen_base));
     values.extend(halves(0x10_82c0, (profile.local_memory - WOPCM_BYTES) | WOPCM_4M));
     values.extend(halves(0x10_8100, layout.gsm_base));

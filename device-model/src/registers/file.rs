@@ -7,7 +7,8 @@ use std::sync::Mutex;
 use serde::Serialize;
 
 use super::cell::Cell;
-use super::ranges::{self, Range};
+use super::fuses::{COMPUTE_DSS_ENABLE, GEOMETRY_DSS_ENABLE, MIRROR_FUSE3};
+use super::ranges::{self, Fuses, Range, Replication};
 use super::{Copies, Kind, REGISTER_BYTES, Register};
 use crate::topology::{EngineId, EngineTable};
 
@@ -26,9 +27,29 @@ pub struct Decoded {
     pub range: Option<&'static Range>,
     /// Index of a VF's value in its [`super::FunctionRegisters`], for a register with [`Copies::PerFunction`].
     pub function_copy: Option<u16>,
+    /// Replication of a register with one value per instance, and the index of the first of these values.
+    instances: Option<(Replication, u16)>,
 }
 
 impl Decoded {
+    /// Returns whether the register has one value per steered instance.
+    #[inline]
+    pub fn replicated(&self) -> bool {
+        self.instances.is_some()
+    }
+
+    /// Assigns values from index `first` if the register is replicated; returns the index after them.
+    fn place_instances(&mut self, first: u16) -> u16 {
+        let steered = |range: &&Range| range.replication.instances() > 1;
+        match (self.range.filter(steered), self.register.kind) {
+            (None, _) | (_, Kind::Live(_)) => first,
+            (Some(Range { replication, .. }), _) => {
+                self.instances = Some((*replication, first));
+                first.checked_add(replication.instances()).expect("at most 65535 values of instances")
+            }
+        }
+    }
+
     /// Display name: `vcs2 RING_TAIL`, `SOFT_SCRATCH[3]`, `GDRST`. `engines` is the card's table of engines.
     pub fn name(&self, engines: EngineTable) -> String {
         let engine = self.engine.map_or(String::new(), |engine| format!("{} ", engines.info(engine).name));
@@ -69,7 +90,12 @@ impl Touched {
 /// All registers with their current values. Of a register with one value per function, this is the PF's.
 pub struct RegisterFile {
     engines: EngineTable,
+    /// By dword; of a replicated register, the value of the first instance that exists.
     values: Box<[Cell]>,
+    /// Values of the other instances of the replicated registers, by [`Decoded::instances`] plus the instance.
+    instances: Box<[Cell]>,
+    /// The existing instances of each replication, one bit each.
+    enabled: [u32; Replication::ALL.len()],
     index: Box<[u16]>,
     decoded: Vec<Decoded>,
     /// Indices of dwords that have a register, ascending.
@@ -86,6 +112,8 @@ impl RegisterFile {
         let mut file = RegisterFile {
             engines,
             values: (0..dwords).map(|_| Cell::new(0)).collect(),
+            instances: Box::default(),
+            enabled: Replication::ALL.map(|replication| replication.enabled(Fuses::FULL)),
             index: vec![0; dwords].into_boxed_slice(),
             decoded: Vec::new(),
             places: Vec::new(),
@@ -102,6 +130,8 @@ impl RegisterFile {
         }
         file.places.sort_unstable();
         file.number_function_copies();
+        let instances = file.decoded.iter_mut().fold(0, |first, decoded| decoded.place_instances(first));
+        file.instances = (0..instances).map(|_| Cell::new(0)).collect();
         file.reset();
         file
     }
@@ -119,7 +149,15 @@ impl RegisterFile {
             assert_eq!(*slot, 0, "two registers at {:#x}", at * 4);
             let range = ranges::find(at * 4);
             self.places.push(at);
-            self.decoded.push(Decoded { register, ordinal, engine, reset: register.reset, range, function_copy: None });
+            self.decoded.push(Decoded {
+                register,
+                ordinal,
+                engine,
+                reset: register.reset,
+                range,
+                function_copy: None,
+                instances: None,
+            });
             *slot = u16::try_from(self.decoded.len()).expect("tables of at most 65535 registers");
         }
     }
@@ -145,13 +183,17 @@ impl RegisterFile {
         })
     }
 
-    /// Replaces reset values of the tables by those of a card, given by offset, and resets all registers. Panics if an
+    /// Replaces reset values of the tables by those of a card, given by offset, and resets all registers. The fuse registers
+    /// determine which instances of replicated registers exist. Panics if an
     /// offset is not in a table.
     pub fn with_reset_values(mut self, values: &[(u32, u32)]) -> Self {
         for (offset, value) in values {
             self.set_reset(*offset, *value);
         }
         self.reset();
+        let dss = self.value(GEOMETRY_DSS_ENABLE) | self.value(COMPUTE_DSS_ENABLE);
+        let fuses = Fuses { dss, meml3: self.value(MIRROR_FUSE3) };
+        self.enabled = Replication::ALL.map(|replication| replication.enabled(fuses));
         self
     }
 
@@ -163,7 +205,7 @@ impl RegisterFile {
     /// Sets every register to its reset value.
     pub fn reset(&self) {
         for (offset, decoded) in self.listing() {
-            self.values[(offset / 4) as usize].set(decoded.reset);
+            self.set_instances(offset, decoded, decoded.reset);
         }
     }
 
@@ -175,10 +217,13 @@ impl RegisterFile {
 
     /// Sets the registers in a range of offsets to their reset values.
     pub fn reset_range(&self, range: std::ops::Range<u32>) {
-        for at in (range.start / 4) as usize..(range.end / 4) as usize {
-            if let Some(decoded) = self.decoded_slot(self.index[at]) {
-                self.values[at].set(decoded.reset);
-            }
+        range.step_by(4).for_each(|offset| self.reset_register(offset));
+    }
+
+    /// Sets the register at `offset`, in all its instances, to its reset value.
+    pub fn reset_register(&self, offset: u32) {
+        if let Some(decoded) = self.decode(offset) {
+            self.set_instances(offset, decoded, decoded.reset);
         }
     }
 
@@ -197,7 +242,8 @@ impl RegisterFile {
         self.values.get((offset / 4) as usize)
     }
 
-    /// The stored value, without side effects; 0 if no register exists.
+    /// The stored value, without side effects; 0 if no register exists. Of a replicated register, this is the value of
+    /// the first instance that exists, as in a context image (V13-163).
     #[inline]
     pub fn value(&self, offset: u32) -> u32 {
         self.cell(offset).map_or(0, Cell::value)
@@ -208,9 +254,11 @@ impl RegisterFile {
         self.decode(offset).map_or(0, |decoded| decoded.reset)
     }
 
-    /// Stores a value, without side effects or write mask. Only for the unit that owns the register.
+    /// Stores a value, without side effects or write mask. Only for the unit that owns the register, which must not be
+    /// replicated.
     #[inline]
     pub fn set(&self, offset: u32, value: u32) {
+        debug_assert!(self.decode(offset).is_none_or(|decoded| !decoded.replicated()), "{offset:#x} is replicated");
         if let Some(cell) = self.cell(offset) {
             cell.set(value);
         }
@@ -231,8 +279,70 @@ impl RegisterFile {
         self.cell(offset).map_or((0, 0), |cell| cell.update(new))
     }
 
-    /// Applies a guest's write to a register without side effects. Atomic: concurrent writes of different bits by two
-    /// vCPUs are not lost.
+    /// Like [`RegisterFile::set`]; stores the value in every instance of a replicated register.
+    pub fn set_all(&self, offset: u32, value: u32) {
+        if let Some(decoded) = self.decode(offset) {
+            self.set_instances(offset, decoded, value);
+        }
+    }
+
+    fn set_instances(&self, offset: u32, decoded: &Decoded, value: u32) {
+        for cell in self.cell(offset).into_iter().chain(self.others(decoded)) {
+            cell.set(value);
+        }
+    }
+
+    /// Values of the instances of a replicated register; the one of the first instance that exists is not used.
+    fn others(&self, decoded: &Decoded) -> &[Cell] {
+        let values = decoded.instances.and_then(|(replication, first)| {
+            let first = usize::from(first);
+            self.instances.get(first..first + usize::from(replication.instances()))
+        });
+        values.unwrap_or_default()
+    }
+
+    /// The value of `instance` of a replicated register; `None` if it does not exist.
+    fn instance(&self, offset: u32, instance: u16) -> Option<&Cell> {
+        let decoded = self.decode(offset)?;
+        let (replication, _) = decoded.instances?;
+        let enabled = self.enabled.get(replication as usize)?;
+        match enabled.checked_shr(u32::from(instance))? {
+            missing if missing & 1 == 0 => None,
+            _ if enabled.trailing_zeros() == u32::from(instance) => self.cell(offset),
+            _ => self.others(decoded).get(usize::from(instance)),
+        }
+    }
+
+    /// The value of `instance` of a replicated register ([`Replication::selected`]); 0 if it does not exist (V13-161).
+    pub fn instance_value(&self, offset: u32, instance: u16) -> u32 {
+        self.instance(offset, instance).map_or(0, Cell::value)
+    }
+
+    /// Stores the value of `instance` of a replicated register, without side effects or write mask; no effect if it does
+    /// not exist. Only for the unit that owns the register.
+    pub fn set_instance(&self, offset: u32, instance: u16, value: u32) {
+        if let Some(cell) = self.instance(offset, instance) {
+            cell.set(value);
+        }
+    }
+
+    /// Applies a guest's write to `instance` of a replicated register; dropped if it does not exist (V13-161).
+    pub fn write_instance(&self, offset: u32, instance: u16, kind: Kind, value: u32) {
+        if let Some(cell) = self.instance(offset, instance) {
+            cell.write(kind, value);
+        }
+    }
+
+    /// Applies a guest's write to every instance of a replicated register.
+    pub fn write_all(&self, offset: u32, decoded: &Decoded, kind: Kind, value: u32) {
+        for cell in self.cell(offset).into_iter().chain(self.others(decoded)) {
+            cell.write(kind, value);
+        }
+    }
+
+    /// Applies a guest's write to a register that has no side effects and is not replicated. Atomic: concurrent writes
+    /// of different bits by two vCPUs are not lost.
+    #[inline]
     pub fn write_plain(&self, offset: u32, kind: Kind, value: u32) {
         if let Some(cell) = self.cell(offset) {
             cell.write(kind, value);

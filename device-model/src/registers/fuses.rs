@@ -4,19 +4,26 @@
 use super::Kind::ReadOnly;
 use super::{Register, array, register};
 
+/// MIRROR_FUSE3: MEML3 in bits 3:0, one bit per quadrant.
+pub const MIRROR_FUSE3: u32 = 0x9118;
+/// XELP_GT_GEOMETRY_DSS_ENABLE: dual subslices that support geometry, one bit each.
+pub const GEOMETRY_DSS_ENABLE: u32 = 0x913c;
+/// XEHP_GT_COMPUTE_DSS_ENABLE: dual subslices that support compute, one bit each.
+pub const COMPUTE_DSS_ENABLE: u32 = 0x9144;
+
 /// The register table; values of 0 are set from the card's profile.
 pub const TABLE: &[Register] = &[
     register(0xd08, "DIST_DBS_POPULATED", ReadOnly, 0x001f_00ff, "xe: regs/xe_guc_regs.h; 8 SQIDI of 32 doorbells"),
     register(0x9114, "XEHP_FUSE4", ReadOnly, 0, "contract K.4"),
-    register(0x9118, "MIRROR_FUSE3", ReadOnly, 0, "V13-160; [3:0] MEML3, one bit a quadrant"),
+    register(MIRROR_FUSE3, "MIRROR_FUSE3", ReadOnly, 0, "V13-160; [3:0] MEML3, one bit a quadrant"),
     register(0x911c, "MIRROR_FUSE1", ReadOnly, 0, "contract G.1; no SFC, so no lock to hand over in a reset"),
     register(0x9120, "FUSE2", ReadOnly, 0x4, "contract B.5b; bit 2 production hardware"),
     register(0x9130, "MIRROR_L3BANK_ENABLE", ReadOnly, 0, "xe: regs/xe_gt_regs.h; Xe2 on"),
     register(0x9134, "XELP_EU_ENABLE", ReadOnly, 0, "contract B.4; [7:0] pairs of EUs of a subslice"),
     register(0x9138, "XELP_GT_SLICE_ENABLE", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
-    register(0x913c, "XELP_GT_GEOMETRY_DSS_ENABLE", ReadOnly, 0, "V13-160"),
+    register(GEOMETRY_DSS_ENABLE, "XELP_GT_GEOMETRY_DSS_ENABLE", ReadOnly, 0, "V13-160"),
     register(0x9140, "GT_VEBOX_VDBOX_DISABLE", ReadOnly, 0, "contract B.4; a set bit enables from version 12.50 on"),
-    register(0x9144, "XEHP_GT_COMPUTE_DSS_ENABLE", ReadOnly, 0, "V13-160"),
+    register(COMPUTE_DSS_ENABLE, "XEHP_GT_COMPUTE_DSS_ENABLE", ReadOnly, 0, "V13-160"),
     register(0x9148, "XEHPC_GT_COMPUTE_DSS_ENABLE_EXT", ReadOnly, 0, "xe: regs/xe_gt_regs.h; Ponte Vecchio"),
     register(0x9170, "SERVICE_COPY_ENABLE", ReadOnly, 0, "xe: regs/xe_gt_regs.h; Xe3p on"),
     // The card has no SFC (scaler and format converter), so none is in use (i915 checks before it resets a VEBOX).

@@ -29,11 +29,12 @@ pub use doorbell::DoorbellRegister;
 pub use engine::{ClockRegister, EngineRegister};
 pub use file::{Decoded, RegisterFile, Touches, admitted};
 pub use function::FunctionRegisters;
+pub use fuses::{COMPUTE_DSS_ENABLE, GEOMETRY_DSS_ENABLE, MIRROR_FUSE3};
 pub use guc::{GucRegister, VF_SW_FLAG, VF_SW_FLAGS};
 pub use interrupt::InterruptRegister;
 pub use memory::MemoryRegister;
 pub use power::{FREQ_INFO_REC, GT_PERF_STATUS, PowerRegister, RP_STATE_CAP, RPNSWREQ};
-pub use steering::MCR_SELECTOR;
+pub use steering::{MCFG_SELECTOR, MULTICAST, SF_SELECTOR};
 pub use tile::{GU_DEBUG, ResetRegister};
 
 use crate::topology::{Classes, EngineClass, EngineInfo};
@@ -125,7 +126,8 @@ impl Scope {
 /// Number of values that a register has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copies {
-    /// One.
+    /// One. In a range of replicated registers ([`ranges::RANGES`]), a register without side effects has one for each
+    /// instance of the replicated unit instead (V13-144..146).
     One,
     /// One for each function (V13-005). By MMIO, a VF accesses its own; all other registers read 0 there, and writes to
     /// them are dropped. The PF accesses those of VF n at n times [`VIEW_STRIDE`] above its own register. A reset of the

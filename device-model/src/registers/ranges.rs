@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Ranges of GT registers: their forcewake domain and replication (V13-129..134, V13-140..164).
 
+use super::steering::{GAM_SELECTOR, MCFG_SELECTOR, MCR_SELECTOR, SF_SELECTOR};
 use crate::topology::EngineTable;
 use crate::topology::WakeDomain::{self, AlwaysOn, Gt, Render, Vdbox, Vebox};
 use Replication::{Dss, Gam, Gslice, L3Bank, Lncf, Mslice, Single, Sqidi};
@@ -10,7 +11,8 @@ use Replication::{Dss, Gam, Gslice, L3Bank, Lncf, Mslice, Single, Sqidi};
 pub enum Replication {
     /// One register.
     Single,
-    /// Super queue and IDI: 8, by subslice id (V13-153).
+    /// Super queue and IDI: 8, by subslice id (V13-153). Firmware steers reads to one that exists (xe: xe_gt_mcr.c,
+    /// dg2_implicit_steering_table).
     Sqidi,
     /// Geometry slice: 8, by slice id (V13-154).
     Gslice,
@@ -35,21 +37,60 @@ pub struct Fuses {
     pub meml3: u32,
 }
 
+impl Fuses {
+    /// A full die.
+    pub const FULL: Fuses = Fuses { dss: u32::MAX, meml3: 0xf };
+}
+
 impl Replication {
-    /// Returns whether the instance selected by a steering value exists; a fused-off instance reads 0 and drops writes
-    /// (V13-161). Steering has the slice in bits 30:27 and the subslice in bits 26:24 (V13-143).
-    pub fn present(self, steering: u32, fuses: Fuses) -> bool {
-        let (slice, subslice) = (steering >> 27 & 0xf, steering >> 24 & 0x7);
-        let mslice = |quadrant: u32| fuses.meml3 >> quadrant & 1 != 0 || fuses.dss >> (quadrant * 8) & 0xff != 0;
+    /// All replications.
+    pub const ALL: [Replication; 8] = [Single, Sqidi, Gslice, Dss, L3Bank, Mslice, Gam, Lncf];
+
+    /// Number of instances on a full die, each with its own value of a register. The replicas of the GAM have one value,
+    /// because only the primary one may be read (V13-158).
+    pub const fn instances(self) -> u16 {
         match self {
-            Single | Sqidi | Gam => true,
-            Gslice => slice < 8 && fuses.dss >> (slice * 4) & 0xf != 0,
-            Dss => slice < 8 && subslice < 4 && fuses.dss >> (slice * 4 + subslice) & 1 != 0,
-            // Bit 3 of the slice id and bit 2 of the subslice id are not used.
-            L3Bank => mslice(slice >> 1 & 3),
-            Mslice => slice < 4 && mslice(slice),
-            Lncf => slice < 8 && mslice(slice >> 1),
+            Single | Gam => 1,
+            Mslice => 4,
+            Sqidi | Gslice | Lncf => 8,
+            Dss | L3Bank => 32,
         }
+    }
+
+    /// The instance selected by a steering value, which has the slice in bits 30:27 and the subslice in bits 26:24
+    /// (V13-143). `None` if no die has it.
+    pub fn selected(self, steering: u32) -> Option<u16> {
+        let (slice, subslice) = ((steering >> 27 & 0xf) as u16, (steering >> 24 & 0x7) as u16);
+        match self {
+            Single | Gam => Some(0),
+            Sqidi => Some(subslice),
+            Gslice | Lncf => (slice < 8).then_some(slice),
+            Dss => (slice < 8 && subslice < 4).then_some(slice * 4 + subslice),
+            // Bit 3 of the slice id and bit 2 of the subslice id are not used.
+            L3Bank => Some((slice & 7) * 4 + (subslice & 3)),
+            Mslice => (slice < 4).then_some(slice),
+        }
+    }
+
+    /// The instances that exist, one bit each. A fused-off instance reads 0 and drops writes (V13-161).
+    pub fn enabled(self, fuses: Fuses) -> u32 {
+        let dss = |first: u16, n: u32| fuses.dss >> first & ((1 << n) - 1) != 0;
+        let mslice = |quadrant: u16| fuses.meml3 >> quadrant & 1 != 0 || dss(quadrant * 8, 8);
+        let exists = |instance: u16| match self {
+            Single | Gam => true,
+            // The parts with 512, 256 and 128 EUs have 32, 16 and 8 dual subslices.
+            Sqidi => match 32 - fuses.dss.leading_zeros() {
+                17.. => true,
+                9..=16 => (2..=5).contains(&instance),
+                _ => (2..=3).contains(&instance),
+            },
+            Gslice => dss(instance * 4, 4),
+            Dss => dss(instance, 1),
+            L3Bank => mslice(instance / 8),
+            Mslice => mslice(instance),
+            Lncf => mslice(instance / 2),
+        };
+        (0..self.instances()).filter(|instance| exists(*instance)).fold(0, |enabled, instance| enabled | 1 << instance)
     }
 }
 
@@ -65,6 +106,21 @@ pub struct Range {
     /// Replication of the range.
     pub replication: Replication,
 }
+
+impl Range {
+    /// Offset of the register that steers the CPU's accesses to the range (V13-140, V13-148).
+    pub fn selector(&self) -> u32 {
+        match (self.replication, self.start) {
+            (Sqidi, MCFG) => MCFG_SELECTOR,
+            (Sqidi, _) => SF_SELECTOR,
+            (Gam, _) => GAM_SELECTOR,
+            _ => MCR_SELECTOR,
+        }
+    }
+}
+
+/// Start of the range of the MCFG endpoints (xe: xe_gt_mcr.c).
+const MCFG: u32 = 0x8700;
 
 const fn range(start: u32, end: u32, wake: WakeDomain, replication: Replication) -> Range {
     Range { start, end, wake, replication }
@@ -116,7 +172,7 @@ pub const RANGES: &[Range] = &[
     range(0x8200, 0x82ff, Gt, Single),
     range(0x8300, 0x84ff, Render, Single),
     range(0x8500, 0x86ff, Gt, Single),
-    range(0x8700, 0x87ff, Gt, Sqidi),
+    range(MCFG, 0x87ff, Gt, Sqidi),
     range(0x8c80, 0x8cff, Gt, L3Bank),
     range(0x8d00, 0x8dff, Render, Dss),
     range(0x9000, 0x947f, Gt, Single),
@@ -261,14 +317,45 @@ mod tests {
     #[test]
     fn fused_off_instances_are_absent() {
         let fuses = Fuses { dss: 0xffff_00f0, meml3: 0b1101 };
-        let at = |slice: u32, subslice: u32| 1 << 31 | slice << 27 | subslice << 24;
-        assert!(!Dss.present(at(0, 0), fuses) && Dss.present(at(1, 3), fuses) && !Dss.present(at(1, 4), fuses));
-        assert!(!Gslice.present(at(0, 0), fuses) && Gslice.present(at(7, 0), fuses));
-        assert!(
-            Mslice.present(at(0, 0), fuses) && !Mslice.present(at(1, 0), fuses) && !Mslice.present(at(4, 0), fuses)
-        );
-        assert!(!Lncf.present(at(2, 0), fuses) && !Lncf.present(at(3, 0), fuses) && Lncf.present(at(4, 0), fuses));
-        assert!(!L3Bank.present(at(3, 1), fuses) && L3Bank.present(at(4, 3), fuses));
-        assert!(Sqidi.present(at(0, 7), fuses) && Gam.present(at(1, 0), fuses));
+        let present = |replication: Replication, slice: u32, subslice: u32| {
+            let selected = replication.selected(1 << 31 | slice << 27 | subslice << 24);
+            selected.is_some_and(|instance| replication.enabled(fuses) >> instance & 1 != 0)
+        };
+        assert!(!present(Dss, 0, 0) && present(Dss, 1, 3) && !present(Dss, 1, 4));
+        assert!(!present(Gslice, 0, 0) && present(Gslice, 7, 0));
+        assert!(present(Mslice, 0, 0) && !present(Mslice, 1, 0) && !present(Mslice, 4, 0));
+        assert!(!present(Lncf, 2, 0) && !present(Lncf, 3, 0) && present(Lncf, 4, 0));
+        assert!(!present(L3Bank, 3, 1) && present(L3Bank, 4, 3));
+        assert!(present(Sqidi, 0, 7) && present(Gam, 1, 0));
+    }
+
+    /// V13-153, V13-154, V13-155, V13-156, V13-157, V13-159: steering reaches each instance of a full die by the ids of
+    /// the document, and only the smaller dies have fewer super queues.
+    #[test]
+    fn steering_selects_every_instance() {
+        let at = |slice: u16, subslice: u16| u32::from(slice) << 27 | u32::from(subslice) << 24;
+        for bank in 0..32 {
+            assert_eq!(L3Bank.selected(at(bank >> 2, bank & 3)), Some(bank));
+            assert_eq!(L3Bank.selected(at(bank >> 2 | 8, bank & 3 | 4)), Some(bank), "two bits are not used");
+            assert_eq!(Dss.selected(at(bank >> 2, bank & 3)), Some(bank));
+        }
+        for n in 0..8 {
+            assert_eq!((Sqidi.selected(at(3, n)), Gslice.selected(at(n, 3))), (Some(n), Some(n)));
+            assert_eq!((Lncf.selected(at(n, 0)), Mslice.selected(at(n, 0))), (Some(n), (n < 4).then_some(n)));
+        }
+        let queues = [u32::MAX, 0xffff, 0xff].map(|dss| Sqidi.enabled(Fuses { dss, meml3: 1 }));
+        assert_eq!(queues, [0xff, 0b0011_1100, 0b0000_1100]);
+        for replication in Replication::ALL {
+            let all = replication.enabled(Fuses::FULL);
+            assert_eq!((all.count_ones(), all.trailing_ones()), [u32::from(replication.instances()); 2].into());
+        }
+    }
+
+    /// V13-140, V13-148: the offset of an access determines the register that steers it.
+    #[test]
+    fn each_range_has_a_selector() {
+        let selector = |offset| find(offset).unwrap().selector();
+        assert_eq!([0xb00, 0x1000, 0x8724].map(selector), [0xfd8, 0xfd8, 0xfd0]);
+        assert_eq!([0xcf58, 0xe18c, 0xb100, 0xb020, 0x5200].map(selector), [0xfe0, 0xfdc, 0xfdc, 0xfdc, 0xfdc]);
     }
 }

@@ -420,7 +420,7 @@ impl World {
     /// Restores a card after privileged work that may have changed any state.
     pub fn power_cycle(&self) {
         for (offset, reset) in &self.resets {
-            self.gt.registers.set(*offset, *reset);
+            self.gt.registers.set_all(*offset, *reset);
         }
         self.gt.memory.local().clear(0..LOCAL);
         self.ggtt.clear(0..GGTT_BYTES as u64);

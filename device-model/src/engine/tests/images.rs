@@ -405,3 +405,34 @@ fn registers_have_places() {
         }
     }
 }
+
+/// V13-162, V13-163: a save stores the value of the first instance that the fuses leave, not of instance 0; a restore
+/// writes every instance.
+#[test]
+fn a_save_reads_the_first_instance_that_exists() {
+    const STATELESS_SCRATCH: u32 = 0xe518;
+    let mut profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
+    profile.fuses.dss_mask = 0xffff_ff20;
+    let mut bench = Bench::of(profile, EngineClass::Render, Arc::new(NullHost));
+    let steer = |gt: &Gt, dss: u32| gt.registers.set(0xfdc, dss / 4 << 27 | dss % 4 << 24);
+    let context = bench.context(0);
+    bench.emit(context, &wait(4, VA + DATA, 7));
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    for dss in 0..32 {
+        steer(&bench.gt, dss);
+        bench.gt.write(STATELESS_SCRATCH, 0x100 + dss);
+    }
+    bench.put(DATA, 7);
+    assert_eq!(bench.run(), Outcome::Complete);
+    let kept = &layout(bench.engine.id()).kept;
+    let dword = kept.iter().find(|kept| kept.register == STATELESS_SCRATCH).unwrap().dword;
+    assert_eq!(bench.get(context.image(dword)), 0x105);
+    bench.put(context.image(dword), 0x7777);
+    bench.emit(context, &[0, 0]);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    for dss in 0..32 {
+        steer(&bench.gt, dss);
+        let expected = if 0xffff_ff20_u32 >> dss & 1 != 0 { 0x7777 } else { 0 };
+        assert_eq!(bench.gt.read(STATELESS_SCRATCH), expected, "{dss}");
+    }
+}

@@ -118,13 +118,17 @@ impl Bench {
 
     /// Creates a card with guest memory.
     fn beside(class: EngineClass, guest: Arc<dyn Dma>) -> Self {
+        Bench::of(toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap(), class, guest)
+    }
+
+    /// Creates the card described by `profile` with guest memory.
+    fn of(profile: CardProfile, class: EngineClass, guest: Arc<dyn Dma>) -> Self {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         for page in 0..LOCAL as u64 >> 12 {
             ggtt.set_entry(page, GgttEntry(page << 12 | 3));
         }
         let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, guest);
         let clock = Arc::new(ManualClock::default());
-        let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
         let msis = Arc::new(Msis::default());
         let gt = Gt::new(&profile, memory, msis.clone(), clock.clone());
         let bench = Bench {

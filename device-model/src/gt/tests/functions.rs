@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Tests of the registers with one value per function.
+
+use super::*;
+use crate::registers::InterruptRegister::{Enable, Mask};
+
+/// V13-005, V13-015, V13-124, V13-262, V13-279, V13-280: each virtual function has a separate copy of the interrupt
+/// registers, with the enable bit in its primary register, but neither the tile's register nor the display bits.
+#[test]
+fn each_vf_has_the_trees_registers() {
+    let Bench { gt, msis, .. } = bench();
+    let (one, two) = (Function(1), Function(2));
+    let copy = XE_HPG.engines.find(EngineClass::Copy, 0).unwrap();
+    gt.mmio_write(one, 0x19_0030, 0x0001_0001, !0);
+    gt.mmio_write(one, 0x19_00a0, 0xffff_fffe, !0);
+    gt.mmio_write(one, 0x19_0008, 1 << 31, !0);
+    assert_eq!((gt.mmio_read(one, 0x19_0030), gt.mmio_read(one, 0x19_00a0)), (0x0001_0001, 0xffff_fffe));
+    assert_eq!((gt.mmio_read(two, 0x19_0030), gt.read(0x19_0030), gt.read(0x19_00a0)), (0, 0, 0));
+    gt.interrupts_of(one).raise_engine(copy, USER_INTERRUPT);
+    assert_eq!(msis.0.load(Ordering::SeqCst), 0, "a VF has no access to the tile's register");
+    gt.mmio_write(one, 0x19_00a0, 0, !0);
+    gt.mmio_write(one, 0x19_0010, 1 << 31, !0);
+    assert_eq!(msis.0.load(Ordering::SeqCst), 1);
+    assert_eq!(gt.mmio_read(one, 0x19_0010), 1 << 31 | 1);
+    assert_eq!((gt.mmio_read(two, 0x19_0010), gt.read(0x19_0010), gt.read(0x19_0008)), (0, 0, 0));
+    assert_eq!(gt.mmio_read(one, 0x19_0018), 1 << 15);
+    gt.mmio_write(one, 0x19_0070, 1 << 15, !0);
+    assert_eq!(gt.mmio_read(one, 0x19_0060), 0x8003_0001);
+    gt.mmio_write(one, 0x19_0060, 1 << 31, !0);
+    gt.mmio_write(one, 0x19_0018, 1 << 15, !0);
+    assert_eq!((gt.mmio_read(one, 0x19_0010), gt.mmio_read(one, 0x19_0070)), (1 << 31, 0));
+    gt.vf(one).unwrap().reset();
+    assert!((0x19_0008..0x19_0108).step_by(4).all(|offset| gt.mmio_read(one, offset) == 0));
+}
+
+/// V13-005, V13-125; contract A.4, C.2: every stored register with one value per function keeps a VF's value apart from
+/// those of the PF and of other VFs, shows it in the PF's view of this VF only, and loses it with a reset of this VF
+/// only.
+#[test]
+fn registers_with_one_value_per_function() {
+    let Bench { gt, .. } = bench();
+    let (one, last) = (Function(1), Function(63));
+    let view = |function: Function, offset| offset + 0x400 * u32::from(function.0);
+    let stored = |kind| matches!(kind, Kind::Storage(u32::MAX) | Kind::Live(Live::Interrupt(Enable | Mask)));
+    let own: Vec<u32> = gt
+        .registers
+        .listing()
+        .filter(|(_, found)| found.function_copy.is_some() && stored(found.register.kind))
+        .map(|(offset, _)| offset)
+        .collect();
+    assert!([0x19_003c, 0x19_00a0, 0x19_0240, 0x19_024c].iter().all(|offset| own.contains(offset)));
+    for (offset, n) in own.iter().copied().zip(1..) {
+        assert_eq!(gt.mmio_write(one, offset, 0x0101_0100 + n, !0), None);
+        gt.mmio_write(last, offset, 0x3f3f_3f3f, 0x0000_ff00);
+        gt.write(offset, 0x1_0000 + n);
+    }
+    for (offset, n) in own.iter().copied().zip(1..) {
+        assert_eq!(gt.mmio_read(one, offset), 0x0101_0100 + n, "{offset:#x}");
+        assert_eq!((gt.mmio_read(last, offset), gt.mmio_read(Function(2), offset)), (0x3f00, 0), "{offset:#x}");
+        assert_eq!((gt.read(offset), gt.read(view(one, offset))), (0x1_0000 + n, 0x0101_0100 + n), "{offset:#x}");
+        gt.write(view(last, offset), 0x7000 + n);
+        assert_eq!((gt.mmio_read(last, offset), gt.read(view(last, offset))), (0x7000 + n, 0x7000 + n));
+    }
+    gt.vf(one).unwrap().reset();
+    for (offset, n) in own.iter().copied().zip(1..) {
+        let left = (gt.mmio_read(one, offset), gt.read(offset), gt.mmio_read(last, offset));
+        assert_eq!(left, (0, 0x1_0000 + n, 0x7000 + n), "{offset:#x}");
+    }
+    gt.reset();
+    assert!(own.iter().all(|offset| gt.mmio_read(last, *offset) == 0 && gt.read(*offset) == 0));
+    assert!(gt.registers.unmodelled().is_empty());
+}
+
+/// V13-005, contract C.2: VF_CAP_REG reads 1 in each VF and in the PF's view of it, and 0 in the PF; it ignores writes.
+/// A write to GUC_HOST_INTERRUPT notifies the GuC for the function that makes it, not through the PF's view.
+#[test]
+fn a_vf_is_told_what_it_is() {
+    let Bench { gt, .. } = bench();
+    for function in [Function(1), Function(63)] {
+        let view = 0x400 * u32::from(function.0);
+        gt.mmio_write(function, 0x19_01f8, 0, !0);
+        gt.write(0x19_01f8 + view, 0);
+        assert_eq!((gt.mmio_read(function, 0x19_01f8), gt.read(0x19_01f8 + view), gt.read(0x19_01f8)), (1, 1, 0));
+        assert_eq!(gt.mmio_write(function, 0x19_01f0, 1, !0), Some(SideEffect::RingGuc));
+        assert_eq!(gt.write(0x19_01f0 + view, 1), None);
+        gt.vf(function).unwrap().reset();
+        assert_eq!(gt.mmio_read(function, 0x19_01f8), 1);
+    }
+    // Registers of the card, and offsets without a register.
+    for offset in [0x19_0008, 0xa188, 0xcf58, 0x19_0640, 0x19_0300] {
+        assert_eq!(gt.mmio_write(Function(1), offset, !0, !0), None);
+        assert_eq!(gt.mmio_read(Function(1), offset), 0, "{offset:#x}");
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Tests of the registers with one value per steered instance.
+
+use super::*;
+use crate::registers::ranges::Replication;
+
+/// V13-144, V13-145, V13-146, V13-161: with steering to a missing instance, reads return 0 and unicast writes are
+/// dropped.
+#[test]
+fn steering_to_a_missing_instance() {
+    let Bench { gt, .. } = bench();
+    let sampler_mode = 0xe18c;
+    gt.write(sampler_mode, 0x0001_0001);
+    assert_eq!(gt.read(sampler_mode), 1);
+    gt.write(0xfdc, 1 << 31 | 7 << 27 | 3 << 24);
+    assert_eq!(gt.read(sampler_mode), 1);
+    // Subslice 4 of a slice does not exist.
+    gt.write(0xfdc, 1 << 31 | 4 << 24);
+    assert_eq!(gt.read(sampler_mode), 0);
+    gt.write(sampler_mode, 0x0002_0002);
+    gt.write(0xfdc, 4 << 24);
+    gt.write(sampler_mode, 0x0004_0004);
+    gt.write(0xfdc, 1 << 31);
+    assert_eq!((gt.read(sampler_mode), gt.read(0xfdc)), (3, 1 << 31));
+}
+
+/// A replicated register, and the steering values of its instances.
+struct Replicated {
+    offset: u32,
+    selector: u32,
+    instances: Vec<u32>,
+}
+
+impl Replicated {
+    /// All replicated registers of which each bit is stored.
+    fn stored(gt: &Gt) -> Vec<Replicated> {
+        let each = |slices: u32, subslices: u32| (0..slices).flat_map(move |s| (0..subslices).map(move |u| (s, u)));
+        let rows = gt.registers.listing().filter(|(_, found)| found.register.kind == Kind::Storage(u32::MAX));
+        let steered = rows.filter_map(|(offset, found)| {
+            let range = found.range?;
+            let ids: Vec<_> = match range.replication {
+                Replication::Single | Replication::Gam => return None,
+                Replication::Sqidi => each(1, 8).collect(),
+                Replication::Gslice | Replication::Lncf => each(8, 1).collect(),
+                Replication::Dss | Replication::L3Bank => each(8, 4).collect(),
+                Replication::Mslice => each(4, 1).collect(),
+            };
+            let instances = ids.into_iter().map(|(slice, subslice)| slice << 27 | subslice << 24).collect();
+            Some(Replicated { offset, selector: range.selector(), instances })
+        });
+        steered.collect()
+    }
+}
+
+/// V13-144, V13-145, V13-146, V13-147, V13-148: a multicast write reaches every instance of every replicated register, a
+/// unicast write only the selected one. A read returns the selected instance, by multicast and by unicast. A reset
+/// resets all instances. Steering has no effect on a register that is not replicated.
+#[test]
+fn replicated_registers_have_a_value_per_instance() {
+    const MULTICAST: u32 = 1 << 31;
+    let Bench { gt, .. } = bench();
+    let registers = Replicated::stored(&gt);
+    for offset in [0xb020, 0xb188, 0xe530, 0xe90c, 0x8724, 0x94d4] {
+        assert!(registers.iter().any(|register| register.offset == offset), "{offset:#x}");
+    }
+    for Replicated { offset, selector, instances } in &registers {
+        let reset = gt.read(*offset);
+        let all = || -> Vec<u32> {
+            let read = |(steering, multicast): (&u32, u32)| {
+                gt.write(*selector, steering | multicast);
+                gt.read(*offset)
+            };
+            let [unicast, multicast]: [Vec<u32>; 2] =
+                [0, MULTICAST].map(|bit| instances.iter().map(|at| read((at, bit))).collect());
+            assert_eq!(unicast, multicast, "{offset:#x}");
+            unicast
+        };
+        // The ids are ignored, also those of no instance.
+        gt.write(*selector, MULTICAST | 0x7f << 24);
+        gt.write(*offset, 0x5a5a_5a5a);
+        assert_eq!(all(), vec![0x5a5a_5a5a; instances.len()], "{offset:#x}");
+        for (steering, n) in instances.iter().zip(0..) {
+            gt.write(*selector, *steering);
+            gt.write(*offset, 0x100 + n);
+            let written = (0..).zip(instances).map(|(m, _)| if m <= n { 0x100 + m } else { 0x5a5a_5a5a });
+            assert_eq!(all(), written.collect::<Vec<u32>>(), "{offset:#x}");
+        }
+        // A byte of one instance.
+        gt.write(*selector, instances[1]);
+        gt.mmio_write(Function::PF, *offset, 0xee, 0xff);
+        assert_eq!(all()[..3], [0x100, 0x1ee, 0x102], "{offset:#x}");
+        gt.reset();
+        assert_eq!(all(), vec![reset; instances.len()], "{offset:#x}");
+        gt.write(*selector, MULTICAST);
+    }
+    let own_steering = [(0xfdc, 7 << 27 | 3 << 24), (0xfd0, 7 << 24), (0xfd8, 7 << 24)];
+    for (n, (selector, steering)) in (1..).zip(own_steering) {
+        gt.write(selector, steering);
+        gt.write(0xa024, n);
+        assert_eq!(gt.read(0xa024), n, "a register that is not replicated");
+    }
+}
+
+/// V13-144, V13-153: a masked register is written in every instance, each with its own other bits.
+#[test]
+fn a_masked_write_keeps_each_instances_bits() {
+    let Bench { gt, .. } = bench();
+    let row_chicken = 0xe4f0;
+    gt.write(0xfdc, 2 << 27);
+    gt.write(row_chicken, 0x00f0_0050);
+    gt.write(0xfdc, 1 << 31);
+    gt.write(row_chicken, 0x0003_0002);
+    let at = |steering| {
+        gt.write(0xfdc, steering);
+        gt.read(row_chicken)
+    };
+    assert_eq!((at(2 << 27), at(1 << 31), at(3 << 27 | 1 << 24)), (0x52, 2, 2));
+}
+
+/// V13-164: status registers differ by instance, and each can be read by unicast.
+#[test]
+fn a_status_register_is_read_by_instance() {
+    let Bench { gt, .. } = bench();
+    let row_instdone = 0xe164;
+    gt.registers.set_instance(row_instdone, 9, 0xffff_fffe);
+    for dss in 0..32 {
+        gt.write(0xfdc, dss / 4 << 27 | dss % 4 << 24);
+        assert_eq!(gt.read(row_instdone), if dss == 9 { 0xffff_fffe } else { u32::MAX }, "{dss}");
+        gt.write(row_instdone, 0);
+    }
+    assert_eq!(gt.registers.instance_value(row_instdone, 9), 0xffff_fffe, "it is read-only");
+}
+
+/// V13-153, V13-161, V13-162: on a die with eight dual subslices, the other instances read 0 and drop writes, by unicast
+/// and by multicast; the super queue has two instances, and the default steering selects one of them.
+#[test]
+fn fused_off_instances_read_zero() {
+    let mut profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
+    (profile.fuses.dss_mask, profile.fuses.mslice_mask) = (0xff, 1);
+    let Bench { gt, .. } = bench_of(&profile);
+    assert_eq!([0xfd0, 0xfd8, 0xfdc].map(|selector| gt.read(selector)), [0x8200_0000, 0x8200_0000, 0x8000_0000]);
+    for Replicated { offset, selector, instances } in Replicated::stored(&gt) {
+        gt.write(selector, 1 << 31);
+        gt.write(offset, 7);
+        let seen: Vec<u32> = instances
+            .iter()
+            .map(|steering| {
+                gt.write(selector, *steering);
+                gt.write(offset, gt.read(offset) | 8);
+                gt.read(offset)
+            })
+            .collect();
+        let present: Vec<usize> = (0..seen.len()).filter(|n| seen[*n] != 0).collect();
+        let expected = match seen.len() {
+            4 => vec![0],
+            8 if selector != 0xfdc => vec![2, 3],
+            8 => vec![0, 1],
+            _ => (0..8).collect(),
+        };
+        assert_eq!(present, expected, "{offset:#x}");
+        assert!(present.iter().all(|n| seen[*n] == 15), "{offset:#x}");
+    }
+}
