@@ -4,6 +4,7 @@
 mod contention;
 mod deferred;
 mod event_count;
+pub mod function_state;
 mod functions;
 mod guc_pending;
 pub mod status;
@@ -12,7 +13,7 @@ mod tests;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
@@ -283,8 +284,13 @@ impl Card {
     /// contents; local memory and GGTT pages that were assigned to VFs return to the PF.
     pub fn reset(&self) {
         self.recover();
+        // The PF's memory is not emptied, so nothing remains to be done.
+        let _ = self.function_state(Function::PF).reset();
+    }
+
+    /// Resets all functions, with the GuC's lock held by the caller.
+    fn reset_all(&self, mut guc: MutexGuard<'_, Guc>) {
         // Atomic with respect to other threads: a concurrent load is either dropped or executed after the reset.
-        let mut guc = self.guc_for(Function::PF);
         guc.reset(&self.gt);
         self.deferred.clear();
         let mut held = self.engines.hold();

@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use super::Card;
+use super::function_state::Emptying;
 use crate::doorbell::{ACK, NACK, Page, Ring, Route};
 use crate::gt::virtual_function::VirtualFunction;
+use crate::guc::Guc;
 use crate::guc::hxg::Error;
-use crate::guc::{FunctionReset, Guc};
 use crate::host::{Function, MAX_VFS, functions};
 use crate::interrupts::DOORBELL_RANG;
 use crate::profile::provision::Quota;
@@ -52,36 +53,18 @@ impl Card {
     /// Handles the clearing of VF Enable: every VF ceases to exist and loses its state through the FLR flow (V13-127).
     pub fn disable_vfs(&self) {
         let count = self.vfs.swap(0, Ordering::AcqRel);
-        let unannounced = (1..=count).map(Function).filter(|vf| self.reset_existing(*vf));
-        self.empty_and_announce(unannounced.fold(0, |vfs, vf| vfs | vf.bit()));
+        let emptying = (1..=count).filter_map(|vf| self.function_state(Function(vf)).reset());
+        self.empty_and_announce(emptying.fold(0, |vfs, Emptying(vf)| vfs | vf.bit()));
     }
 
     /// Handles an FLR of a VF, which continues to exist but loses its work and state (V13-116..125).
     pub fn reset_function(&self, function: Function) {
-        if function.is_vf() && self.enabled(function) && self.reset_existing(function) {
-            self.empty_and_announce(function.bit());
+        if function.is_vf()
+            && self.enabled(function)
+            && let Some(Emptying(vf)) = self.function_state(function).reset()
+        {
+            self.empty_and_announce(vf.bit());
         }
-    }
-
-    /// Resets a VF. Returns whether the caller must empty its memory and notify the PF
-    /// ([`FunctionReset::Unannounced`]).
-    fn reset_existing(&self, function: Function) -> bool {
-        let reset = self.guc_for(function).function_reset(&self.gt, &self.engines, function);
-        self.kick_guc(function.bit());
-        // No lock is held, so that clearing a large memory does not block the other functions.
-        match reset {
-            FunctionReset::Unannounced => {}
-            FunctionReset::Led => self.gt.memory.free_unused(function),
-            FunctionReset::Unled => {
-                self.gt.memory.clear_vf(function);
-                self.gt.memory.free_unused(function);
-                self.guc_for(function).finish_reset(&self.gt, &self.engines, function);
-            }
-        }
-        if let Some(vf) = self.gt.vf(function) {
-            vf.reset();
-        }
-        reset == FunctionReset::Unannounced
     }
 
     /// Releases the local memory of the VFs in `vfs` (one bit each), which are in reset, and notifies the PF of each. A

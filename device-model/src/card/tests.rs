@@ -477,3 +477,45 @@ fn workers_scrub_memory() {
     card.reset();
     assert_eq!(card.gt().memory.stored_by(VF1), 0);
 }
+
+/// V13-116..125: all state of a function is reached in one place. An FLR resets what its driver has set up, keeps its
+/// quotas, and changes nothing of another function.
+#[test]
+fn an_flr_resets_all_state_of_one_function() {
+    const MAILBOX: u64 = 0x19_0244;
+    const ENABLES: u32 = 0x19_0030;
+    let (card, _) = card();
+    card.provision(&[QUOTA, QUOTA]).unwrap();
+    let shown = |vf| {
+        let state = card.function_state(vf);
+        let config = state.guc().expect("no firmware is running").config;
+        assert_eq!(config.ggtt_size, QUOTA.ggtt);
+        assert!(state.registers().is_some());
+        assert_eq!(state.memory().quota(), QUOTA.local_memory);
+        let doorbells: Vec<u8> = state.doorbells().map(|(index, ..)| index).collect();
+        let frames: Vec<_> = state.frames().collect();
+        let entries: Vec<_> = state.ggtt().filter(|(_, entry)| entry.address() != 0).collect();
+        (doorbells, frames, entries, state.interrupts().held(ENABLES))
+    };
+    let fresh = [VF1, VF2].map(shown);
+    assert!(fresh.iter().all(|(_, frames, ..)| frames.len() == 1 && frames[0].is_some()));
+    assert_ne!(fresh[0].1, fresh[1].1, "a frame belongs to one function");
+    for (vf, index) in [(VF1, 0), (VF2, 4)] {
+        let first = card.function_state(vf).ggtt().next().unwrap().0;
+        card.write(vf, MAILBOX, &7u32.to_le_bytes());
+        card.write(vf, ENABLES.into(), &(!0u32).to_le_bytes());
+        card.write(vf, GGTT_WINDOW + first * 8, &0x7001u64.to_le_bytes());
+        card.gt().doorbells.arm(index, vf, Page::at(page(0).offset()).unwrap()).unwrap();
+    }
+    let used = [VF1, VF2].map(shown);
+    let entries = |of: &[(Vec<u8>, Vec<_>, Vec<_>, u32); 2]| of.each_ref().map(|(_, _, entries, _)| entries.len());
+    assert_eq!((entries(&used), used[1].3), ([1, 1], !0));
+    card.reset_function(VF1);
+    assert_eq!([VF1, VF2].map(shown), [fresh[0].clone(), used[1].clone()]);
+    assert_eq!([VF1, VF2].map(|vf| read(&card, vf, MAILBOX)), [0, 7]);
+    card.reset();
+    let state = card.function_state(VF2);
+    assert_eq!((state.guc().is_none(), state.memory().quota()), (true, 0), "a reset of the card takes all");
+    drop(state);
+    assert_eq!(read(&card, VF2, MAILBOX), 0);
+}

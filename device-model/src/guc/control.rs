@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PF requests that manage VFs: configuration (quotas), policies, pause, stop and reset (contract D.4, D.6, D.7).
 
-use super::client::{Client, State};
+use super::client::State;
 use super::firmware;
 use super::hxg::{Error, Outgoing, Reply};
 use super::klv;
@@ -171,15 +171,10 @@ pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     }
 }
 
-/// Drops all state that a VF has created: contexts (queued or on an engine), doorbells, CT buffers and opt-ins
-/// (V13-120, V13-121).
+/// Drops what the VF's driver has set up, and its counts of adverse events.
 fn forget(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
-    guc.scheduler.drop_function(ctx, vf);
-    guc.doorbells.release_function(&ctx.gt.doorbells, vf);
+    guc.forget(ctx, vf);
     guc.of(vf).watch.forget();
-    guc.of(vf).client = Client::default();
-    guc.pending &= !vf.bit();
-    ctx.out.retain(|(to, _)| *to != vf);
 }
 
 /// Tasks that remain for the card in the FLR of a VF.

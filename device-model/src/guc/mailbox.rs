@@ -43,7 +43,7 @@ const ACTIONS: &[(u16, &str, Sender, Handler)] = &[
     (0x4100, "GET_HWCONFIG", Sender::Any, hardware_config),
     // Called VF_RESET when sent by a VF.
     (0x5507, "CLIENT_SOFT_RESET", Sender::Any, |guc, ctx, _| {
-        guc.soft_reset(ctx);
+        guc.forget(ctx, ctx.function);
         Ok(0.into())
     }),
     (0x5500, "VF2GUC_MATCH_VERSION", Sender::Virtual, match_version),

@@ -41,6 +41,7 @@ use crate::host::{Function, functions};
 use crate::memory::Tlb;
 use crate::profile::provision::Quota;
 use ads::{Ads, EngineMap};
+use context::GucContextId;
 pub use control::FunctionReset;
 use firmware::{Firmware, LoadFailure};
 use functions::GucFunction;
@@ -232,6 +233,11 @@ impl Guc {
     /// Returns the GuC's state of `function`; `None` if no firmware is running.
     pub fn function(&self, function: Function) -> Option<&GucFunction> {
         self.state.as_ref().map(|state| &state.scheduler.functions[function])
+    }
+
+    /// Returns the context assigned to a physical doorbell; `None` also if no firmware is running.
+    pub fn doorbell(&self, index: u8) -> Option<GucContextId> {
+        self.state.as_ref()?.doorbells.bound(index)
     }
 
     /// Returns the request counters since the firmware was started.

@@ -130,16 +130,16 @@ impl GucState {
         &mut self.scheduler.functions[function]
     }
 
-    /// Drops the contexts, doorbells and CT buffers of the requesting function; keeps its configuration
-    /// (CLIENT_SOFT_RESET, VF_RESET).
-    pub fn soft_reset(&mut self, ctx: &mut GucCtx<'_>) {
-        self.scheduler.drop_function(ctx, ctx.function);
-        self.doorbells.release_function(&ctx.gt.doorbells, ctx.function);
-        self.of(ctx.function).client = Client::default();
+    /// Drops everything that the driver of `function` has set up: contexts (queued or on an engine), doorbells, CT
+    /// buffers, interrupt and opt-ins; keeps its configuration (CLIENT_SOFT_RESET, VF_RESET, FLR; V13-120, V13-121).
+    pub fn forget(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
+        self.scheduler.drop_function(ctx, function);
+        self.doorbells.release_function(&ctx.gt.doorbells, function);
+        self.of(function).client = Client::default();
         for set in [&mut self.pending, &mut self.unsent, &mut self.untold, &mut self.unread] {
-            *set &= !ctx.function.bit();
+            *set &= !function.bit();
         }
-        ctx.out.retain(|(to, _)| *to != ctx.function);
+        ctx.out.retain(|(to, _)| *to != function);
     }
 
     /// Passes the configured share of `function` to the scheduler.

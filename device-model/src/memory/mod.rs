@@ -17,7 +17,7 @@ mod tests;
 pub mod tlb;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arctic_sriov::gate::lmtt::{self, Lmtt, LmttFault};
@@ -101,6 +101,30 @@ pub struct Memories {
     pub vfs: Vec<VfMemory>,
 }
 
+/// Memory of one function, apart from the regions that its VMM maps.
+pub struct FunctionMemory {
+    /// Local memory provisioned to the function in bytes, whole frames; 0 for the PF.
+    quota: AtomicU64,
+    /// [`Memory::empty`] is releasing the function's memory.
+    emptying: AtomicBool,
+}
+
+impl FunctionMemory {
+    const fn new() -> Self {
+        FunctionMemory { quota: AtomicU64::new(0), emptying: AtomicBool::new(false) }
+    }
+
+    /// Local memory quota in bytes.
+    pub fn quota(&self) -> u64 {
+        self.quota.load(Ordering::Acquire)
+    }
+
+    /// Returns whether data of the function is being released. Data that it writes meanwhile may be lost.
+    pub fn is_emptying(&self) -> bool {
+        self.emptying.load(Ordering::Acquire)
+    }
+}
+
 /// Local memory, the GGTT and access to guest memory.
 pub struct Memory {
     storage: Storage,
@@ -110,10 +134,8 @@ pub struct Memory {
     flat_ccs: Option<u64>,
     /// LMEM_CFG (0xcf58): address of the LMTT's directory.
     lmem_cfg: AtomicU32,
-    /// Local memory provisioned to each VF in bytes, whole frames; by [`Function::index`].
-    quotas: [AtomicU64; FUNCTIONS],
-    /// VFs whose memory [`Memory::empty`] is releasing, one bit each.
-    emptying: AtomicU64,
+    /// State of each function, by [`Function::index`].
+    functions: [FunctionMemory; FUNCTIONS],
 }
 
 impl Memory {
@@ -126,8 +148,7 @@ impl Memory {
             epoch: Epoch::new(),
             flat_ccs: None,
             lmem_cfg: AtomicU32::new(0),
-            quotas: [const { AtomicU64::new(0) }; FUNCTIONS],
-            emptying: AtomicU64::new(0),
+            functions: [const { FunctionMemory::new() }; FUNCTIONS],
         }
     }
 
@@ -193,18 +214,27 @@ impl Memory {
 
     /// Sets the local memory quota of `vf` (UPDATE_VF_CFG), rounded down to whole frames. The frames are assigned by
     /// [`Memory::adopt_lmtt`].
-    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub fn set_quota(&self, vf: Function, bytes: u64) {
         if vf.is_vf() {
-            self.quotas[vf.index()].store(bytes & !(FRAME - 1), Ordering::Release);
+            self.function(vf).quota.store(bytes & !(FRAME - 1), Ordering::Release);
             self.invalidate();
         }
     }
 
     /// Local memory quota of `vf` in bytes.
-    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub fn quota(&self, vf: Function) -> u64 {
-        self.quotas[vf.index()].load(Ordering::Acquire)
+        self.function(vf).quota()
+    }
+
+    /// State of `function`.
+    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
+    pub fn function(&self, function: Function) -> &FunctionMemory {
+        &self.functions[function.index()]
+    }
+
+    /// The frames of the local memory of `vf` in order: the card's address of each, or `None` if none is assigned.
+    pub fn frames_of(&self, vf: Function) -> impl Iterator<Item = Option<u64>> {
+        (0..self.quota(vf) / FRAME).map(move |page| self.host_address(vf, page.saturating_mul(FRAME)).ok())
     }
 
     /// End of the local memory that can be provisioned; the memory above it is reserved for the card (V13-012,
@@ -323,7 +353,7 @@ impl Memory {
     /// Reserves [`Memory::empty`] for the calling thread until [`Memory::end_emptying`]. Returns false if another thread
     /// has done so.
     pub fn begin_emptying(&self, vf: Function) -> bool {
-        self.emptying.fetch_or(vf.bit(), Ordering::AcqRel) & vf.bit() == 0
+        !self.function(vf).emptying.swap(true, Ordering::AcqRel)
     }
 
     /// Releases all data of `vf`'s LMEM BAR to the host, before the PF clears the VF's local memory in an FLR. Takes
@@ -335,12 +365,12 @@ impl Memory {
 
     /// Releases the reservation made by [`Memory::begin_emptying`].
     pub fn end_emptying(&self, vf: Function) {
-        self.emptying.fetch_and(!vf.bit(), Ordering::AcqRel);
+        self.function(vf).emptying.store(false, Ordering::Release);
     }
 
     /// Returns whether data of `vf` is being released. Data that the VF writes meanwhile may be lost.
     pub fn is_emptying(&self, vf: Function) -> bool {
-        self.emptying.load(Ordering::Acquire) & vf.bit() != 0
+        self.function(vf).is_emptying()
     }
 
     /// Clears the part of `vf`'s LMEM BAR beyond its local memory. Part of every FLR, regardless of its trigger.
