@@ -11,6 +11,7 @@ mod memory;
 mod power;
 pub mod power_context;
 mod reset;
+pub mod saved;
 mod steering;
 #[cfg(test)]
 mod tests;

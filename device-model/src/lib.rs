@@ -24,6 +24,7 @@ pub mod profile;
 pub mod registers;
 pub mod report;
 pub mod residency;
+pub mod state;
 pub mod sync;
 pub mod topology;
 pub mod trace;

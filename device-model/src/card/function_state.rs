@@ -3,16 +3,26 @@
 
 use std::sync::MutexGuard;
 
+use serde::{Deserialize, Serialize};
+
 use super::Card;
 use crate::doorbell::Page;
+use crate::gt::saved::{Registers, SavedRegisters};
 use crate::gt::virtual_function::VirtualFunction;
+use crate::guc::client::State;
 use crate::guc::context::GucContextId;
 use crate::guc::functions::GucFunction;
+use crate::guc::hxg::Error;
+use crate::guc::saved::{
+    ClientState, Contexts, DoorbellState, Quotas, SavedClient, SavedContexts, SavedDoorbells, SavedQuotas,
+};
 use crate::guc::{FunctionReset, Guc};
 use crate::host::Function;
-use crate::interrupts::Interrupts;
+use crate::interrupts::{Interrupts, SavedTree};
 use crate::memory::FunctionMemory;
 use crate::memory::ggtt::{GGTT_PAGE, GgttEntry};
+use crate::memory::saved::{Frames, GgttState, SavedFrames, SavedGgtt};
+use crate::state::{RestoreError, SaveError, SaveState, Versioned};
 
 /// All state of one function, with the GuC's lock held. The state lies in three places, each with one structure per
 /// function and its own rule of access:
@@ -24,6 +34,29 @@ pub struct FunctionState<'c> {
     card: &'c Card,
     function: Function,
     guc: MutexGuard<'c, Guc>,
+}
+
+/// Saved state of a VF: all units with their versions. Not part of it are the contents of local memory
+/// ([`SavedFrames::data`]) and of guest memory, configuration space, and what the PF assigns: quotas, share of the engines
+/// and thresholds, which must exist where it is restored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedFunction {
+    /// What the VF was provisioned with.
+    pub quotas: Versioned<SavedQuotas>,
+    /// GGTT entries.
+    pub ggtt: Versioned<SavedGgtt>,
+    /// Description of local memory.
+    pub frames: Versioned<SavedFrames>,
+    /// Registers.
+    pub registers: Versioned<SavedRegisters>,
+    /// Interrupt tree.
+    pub interrupts: Versioned<SavedTree>,
+    /// CT buffers, memory-based interrupt, opt-ins.
+    pub client: Versioned<SavedClient>,
+    /// Contexts.
+    pub contexts: Versioned<SavedContexts>,
+    /// Armed doorbells.
+    pub doorbells: Versioned<SavedDoorbells>,
 }
 
 /// The obligation to release the local memory of a VF in reset, without the GuC's lock, and then to notify the PF.
@@ -78,6 +111,73 @@ impl<'c> FunctionState<'c> {
     /// The frames of the function's local memory in order: the card's address of each, or `None` where none is assigned.
     pub fn frames(&self) -> impl Iterator<Item = Option<u64>> {
         self.card.gt.memory.frames_of(self.function)
+    }
+
+    /// Pauses a VF, or resumes it, as its PF driver does by VF_CONTROL, for a card without a PF driver. While paused, the
+    /// VF's contexts are off the engines and its requests stay pending. Returns the GuC's error if the VF is not running,
+    /// or not paused.
+    pub fn set_paused(&mut self, paused: bool) -> Result<(), Error> {
+        let card = self.card;
+        self.guc.set_paused(&card.gt, &card.engines, self.function, paused)?;
+        card.kick_guc(self.function.bit());
+        Ok(())
+    }
+
+    /// Returns whether a pause is complete: none of the VF's contexts is on an engine.
+    pub fn is_paused(&self) -> bool {
+        self.guc().is_some_and(|guc| guc.state == State::Paused { told: true })
+    }
+
+    fn ggtt_state(&self) -> GgttState<'c> {
+        let range = self.guc().map_or(0..0, |guc| guc.config.ggtt());
+        GgttState { memory: &self.card.gt.memory, function: self.function, range }
+    }
+
+    /// Saves a VF, which must be paused or stopped. Its state stays as it is.
+    pub fn save(&mut self) -> Result<SavedFunction, SaveError> {
+        let (card, function) = (self.card, self.function);
+        let registers = Registers { gt: &card.gt, function }.save()?;
+        let (ggtt, frames) = (self.ggtt_state().save()?, Frames { memory: &card.gt.memory, function }.save()?);
+        let mut unit = self.guc.unit(&card.gt, &card.engines, function).ok_or(SaveError::NoFirmware)?;
+        Ok(SavedFunction {
+            quotas: Versioned::new(Quotas(&mut unit).save()?),
+            ggtt: Versioned::new(ggtt),
+            frames: Versioned::new(frames),
+            registers: Versioned::new(registers),
+            interrupts: Versioned::new(card.gt.interrupts_of(function).save()?),
+            client: Versioned::new(ClientState(&mut unit).save()?),
+            contexts: Versioned::new(Contexts(&mut unit).save()?),
+            doorbells: Versioned::new(DoorbellState(&mut unit).save()?),
+        })
+    }
+
+    /// Restores a VF, which must be paused or stopped and provisioned like the saved one; its GGTT range, contexts and
+    /// doorbells may begin elsewhere. Does not access the VF's memory, whose contents may follow until it is resumed.
+    ///
+    /// After an error, nothing that a driver had set up remains, apart from GGTT entries and registers.
+    pub fn restore(&mut self, saved: &SavedFunction) -> Result<(), RestoreError> {
+        let (card, function) = (self.card, self.function);
+        let mut ggtt = self.ggtt_state();
+        let mut unit = self.guc.unit(&card.gt, &card.engines, function).ok_or(RestoreError::NoFirmware)?;
+        if !unit.stopped() {
+            return Err(RestoreError::Running);
+        }
+        Quotas(&mut unit).restore(saved.quotas.state())?;
+        unit.forget();
+        let mut all = || {
+            ggtt.restore(saved.ggtt.state())?;
+            Frames { memory: &card.gt.memory, function }.restore(saved.frames.state())?;
+            Registers { gt: &card.gt, function }.restore(saved.registers.state())?;
+            card.gt.interrupts_of(function).restore(saved.interrupts.state())?;
+            ClientState(&mut unit).restore(saved.client.state())?;
+            Contexts(&mut unit).restore(saved.contexts.state())?;
+            DoorbellState(&mut unit).restore(saved.doorbells.state())
+        };
+        let restored = all();
+        if restored.is_err() {
+            unit.forget();
+        }
+        restored
     }
 
     /// Resets the function: its work is stopped, and everything that its driver has set up is dropped (V13-116..125).

@@ -109,10 +109,13 @@ pub fn update_policy(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
     Ok(applied)
 }
 
+/// Command of VF_CONTROL: pause.
+const PAUSE: u32 = 1;
+/// Command of VF_CONTROL: resume.
+const RESUME: u32 = 2;
+
 /// PF2GUC_VF_CONTROL: VF number, command.
 pub fn control(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    const PAUSE: u32 = 1;
-    const RESUME: u32 = 2;
     const STOP: u32 = 3;
     const FLR_START: u32 = 4;
     const FLR_FINISH: u32 = 5;
@@ -148,6 +151,11 @@ pub fn control(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
         listen(guc, ctx, vf);
     }
     Ok(0)
+}
+
+/// Pauses or resumes a VF without a request of the PF driver.
+pub fn set_paused(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, paused: bool) -> Result<(), Error> {
+    control(guc, ctx, &[u32::from(vf.0), if paused { PAUSE } else { RESUME }]).map(drop)
 }
 
 /// Handles requests that a VF may have sent while it was not served.

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use arctic_sriov::number::count;
+use serde::{Deserialize, Serialize};
 
 use super::hxg::{MAX_DWORDS, Outgoing};
 use crate::memory::{Fault, Gam, Space};
@@ -138,6 +139,22 @@ pub struct CtBuffer {
     broken: bool,
 }
 
+/// Saved positions of one ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct SavedPosition {
+    own: u32,
+    published: u32,
+    broken: bool,
+}
+
+/// Saved state of CT buffers in use: positions, and the waiting messages with their fences.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedChannel {
+    h2g: SavedPosition,
+    g2h: SavedPosition,
+    waiting: Vec<(u16, Vec<u32>)>,
+}
+
 /// A request received from the ring.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'b> {
@@ -158,6 +175,16 @@ impl CtBuffer {
         let reachable =
             CtBuffer { at, ring, own, published: own, failed: false, out_of_reach_since: None, broken: false };
         ring.contains(own).then_some(reachable)
+    }
+
+    fn save(&self) -> SavedPosition {
+        SavedPosition { own: self.own, published: self.published, broken: self.broken }
+    }
+
+    fn restored(at: Location, SavedPosition { own, published, broken }: SavedPosition) -> Option<Self> {
+        let ring = Ring(at.bytes / 4);
+        let valid = ring.contains(own) && ring.contains(published);
+        valid.then_some(CtBuffer { at, ring, own, published, failed: false, out_of_reach_since: None, broken })
     }
 
     /// Opens the H2G ring for reading.
@@ -343,6 +370,27 @@ impl Channel {
             g2h: CtBuffer::open_g2h(gam, g2h)?,
             waiting: VecDeque::new(),
         })
+    }
+
+    /// Returns the locations of the rings: host to GuC, GuC to host.
+    pub fn locations(&self) -> (&Location, &Location) {
+        (&self.h2g.at, &self.g2h.at)
+    }
+
+    /// Returns positions and waiting messages.
+    pub fn save(&self) -> SavedChannel {
+        let waiting = self.waiting.iter().map(|message| (message.fence, message.hxg().to_vec())).collect();
+        SavedChannel { h2g: self.h2g.save(), g2h: self.g2h.save(), waiting }
+    }
+
+    /// Continues rings at `h2g` and `g2h`, without access to their memory. Returns `None` if a position is outside its
+    /// ring, a message has an invalid length, or more than `most` messages wait.
+    pub fn restored(h2g: Location, g2h: Location, saved: &SavedChannel, most: usize) -> Option<Self> {
+        let message = |(fence, hxg): &(u16, Vec<u32>)| Outgoing::restored(*fence, hxg);
+        let waiting = saved.waiting.iter().take(most).map(message).collect::<Option<VecDeque<_>>>()?;
+        let channel =
+            Channel { h2g: CtBuffer::restored(h2g, saved.h2g)?, g2h: CtBuffer::restored(g2h, saved.g2h)?, waiting };
+        (saved.waiting.len() <= most).then_some(channel)
     }
 
     /// Returns whether either ring is broken. The host must then register them again.

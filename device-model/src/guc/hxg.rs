@@ -211,6 +211,12 @@ impl Outgoing {
         Outgoing::new(fence, reply_header(reply), &[], &[])
     }
 
+    /// Recreates a message from its HXG dwords; `None` if there are none or too many.
+    pub fn restored(fence: u16, hxg: &[u32]) -> Option<Self> {
+        let (header, payload) = hxg.split_first()?;
+        (hxg.len() <= MAX_DWORDS).then(|| Outgoing::new(fence, *header, payload, &[]))
+    }
+
     /// Returns the HXG dwords.
     pub fn hxg(&self) -> &[u32] {
         match &self.dwords {

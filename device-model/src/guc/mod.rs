@@ -25,6 +25,7 @@ pub mod provisioning;
 pub mod queue;
 mod relay;
 pub mod round_robin;
+pub mod saved;
 pub mod scheduler;
 mod service;
 pub mod share;
@@ -233,6 +234,32 @@ impl Guc {
     /// Returns the GuC's state of `function`; `None` if no firmware is running.
     pub fn function(&self, function: Function) -> Option<&GucFunction> {
         self.state.as_ref().map(|state| &state.scheduler.functions[function])
+    }
+
+    /// Returns the state of a VF, to save or restore it; `None` if no firmware is running. Doorbell rings that have not
+    /// been served are served, and messages to functions are added to their channels.
+    pub(crate) fn unit<'g>(&'g mut self, gt: &'g Gt, engines: &Engines, function: Function) -> Option<saved::Unit<'g>> {
+        let state = self.state.as_deref_mut()?;
+        let views = gt.memory.views();
+        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
+        doorbell::serve(state, &mut ctx);
+        state.post(&mut ctx);
+        Some(saved::Unit { guc: state, doorbells: &gt.doorbells, function })
+    }
+
+    /// Pauses or resumes a VF, as the PF driver does by VF_CONTROL. A pause is complete once the VF's state is
+    /// [`client::State::Paused`] with `told` set. The caller must request a GuC step.
+    pub(crate) fn set_paused(
+        &mut self,
+        gt: &Gt,
+        engines: &Engines,
+        function: Function,
+        paused: bool,
+    ) -> Result<(), Error> {
+        let Some(state) = &mut self.state else { return Err(Error::InvalidState) };
+        let views = gt.memory.views();
+        let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
+        control::set_paused(state, &mut ctx, function, paused)
     }
 
     /// Returns the context assigned to a physical doorbell; `None` also if no firmware is running.

@@ -26,6 +26,10 @@ const MULTI_LRC: u32 = 5;
 /// refill the ring at any time, so the size bounds the duration of a call.
 const LONGEST: u32 = 4 << 10;
 
+fn valid_size(bytes: u32) -> bool {
+    bytes != 0 && bytes.is_multiple_of(4) && bytes <= LONGEST
+}
+
 /// Location of a parallel context's work queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkQueue {
@@ -48,9 +52,22 @@ impl From<Fault> for Trouble {
 }
 
 impl WorkQueue {
+    /// Bytes of a descriptor that the GuC uses.
+    pub const DESCRIPTOR_BYTES: u64 = STATUS + 4;
+
+    /// Returns the addresses of descriptor and ring, and the size of the ring in bytes.
+    pub fn location(&self) -> (u64, u64, u32) {
+        (self.descriptor, self.ring, self.bytes)
+    }
+
+    /// Creates a work queue from its [`WorkQueue::location`]; `None` if the size is invalid. Does not access the memory.
+    pub fn restored((descriptor, ring, bytes): (u64, u64, u32)) -> Option<Self> {
+        valid_size(bytes).then_some(WorkQueue { descriptor, ring, bytes })
+    }
+
     /// Checks the addresses and the size given at registration.
     pub fn check(gam: &mut Gam<'_>, (descriptor, ring, bytes): (u64, u64, u32)) -> Result<Self, Error> {
-        if bytes == 0 || bytes % 4 != 0 || bytes > LONGEST {
+        if !valid_size(bytes) {
             return Err(Error::InvalidContextRegistration);
         }
         for address in [descriptor, ring, ring.wrapping_add(u64::from(bytes) - 4)] {

@@ -17,7 +17,7 @@ use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 use crate::trace::EventKind;
 
 use super::activity::Activity;
-use super::ads::{Ads, MAX_LOGICAL};
+use super::ads::{Ads, EngineMap, MAX_LOGICAL};
 use super::capture::{Capture, Hung};
 use super::context::{Context, GucContextId, Home, Registration};
 use super::engine_slot::EngineSlot;
@@ -162,6 +162,11 @@ impl Scheduler {
             capture: Capture::new(firmware.log(), ads.lists),
             activity: Activity::new(ads.map),
         }
+    }
+
+    /// Returns the engines of each class.
+    pub fn map(&self) -> EngineMap {
+        self.ads.map
     }
 
     /// Returns the state of an engine.

@@ -136,10 +136,28 @@ impl GucState {
         self.scheduler.drop_function(ctx, function);
         self.doorbells.release_function(&ctx.gt.doorbells, function);
         self.of(function).client = Client::default();
+        self.drop_pending(function);
+        ctx.out.retain(|(to, _)| *to != function);
+    }
+
+    /// Records that nothing is to be done for the CT buffers of `function`.
+    pub fn drop_pending(&mut self, function: Function) {
         for set in [&mut self.pending, &mut self.unsent, &mut self.untold, &mut self.unread] {
             *set &= !function.bit();
         }
-        ctx.out.retain(|(to, _)| *to != function);
+    }
+
+    /// Replaces what the driver of `function` has set up, apart from contexts and doorbells. Messages and responses that
+    /// it owes are sent in the next step.
+    pub fn set_client(&mut self, function: Function, client: Client) {
+        self.drop_pending(function);
+        if client.channel.is_some() {
+            self.unsent |= function.bit();
+        }
+        if !client.invalidations.is_empty() {
+            self.invalidating |= function.bit();
+        }
+        self.of(function).client = client;
     }
 
     /// Passes the configured share of `function` to the scheduler.
@@ -251,14 +269,19 @@ impl GucState {
         step
     }
 
-    /// Writes queued messages to the CT buffers. Returns the functions with new messages.
-    pub fn send(&mut self, ctx: &mut GucCtx<'_>) -> Step {
+    /// Adds queued messages to the channels of their functions, without writing them to memory.
+    pub fn post(&mut self, ctx: &mut GucCtx<'_>) {
         for (function, message) in ctx.out.drain(..) {
             if let Some(channel) = &mut self.scheduler.functions[function].client.channel {
                 channel.post(message);
                 self.unsent |= function.bit();
             }
         }
+    }
+
+    /// Writes queued messages to the CT buffers. Returns the functions with new messages.
+    pub fn send(&mut self, ctx: &mut GucCtx<'_>) -> Step {
+        self.post(ctx);
         let mut step = Step::default();
         for function in functions(self.unsent | self.untold) {
             let client = &mut self.scheduler.functions[function].client;

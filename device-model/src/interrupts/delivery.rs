@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use super::sources::{GSC, GUC};
-use super::tree::Tree;
+use super::tree::{SavedTree, Tree};
 use crate::host::{Function, InterruptSink};
 use crate::registers::InterruptRegister;
+use crate::state::{RestoreError, SaveError, SaveState};
 use crate::sync::{Condvar, IgnorePoison, Mutex, MutexGuard};
 use crate::topology::EngineId;
 
@@ -119,6 +120,21 @@ impl Interrupts {
             }
             state.draining = state.draining.saturating_sub(1);
         }
+    }
+}
+
+impl SaveState for &Interrupts {
+    type Saved = SavedTree;
+
+    fn save(&self) -> Result<SavedTree, SaveError> {
+        Ok(self.state().tree.save())
+    }
+
+    /// Replaces the state of the tree. Sends no MSI.
+    fn restore(&mut self, saved: &SavedTree) -> Result<(), RestoreError> {
+        let restored = Tree::restored(self.function, saved)?;
+        self.change(|tree| *tree = restored);
+        Ok(())
     }
 }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State of the levels of the tree: which events are visible, and when they trigger an MSI. Contains no locking.
 
+use arctic_sriov::number::count;
+use serde::{Deserialize, Serialize};
+
 use super::sources::{Half, SOURCES, Source};
 use crate::host::Function;
 use crate::registers::InterruptRegister;
+use crate::state::{RestoreError, SavedState};
 
 /// INTR_DATA_VALID of an identity register.
 pub(super) const DATA_VALID: u32 = 1 << 31;
@@ -56,6 +60,25 @@ impl Bank {
     }
 }
 
+/// Saved state of one source: enable, mask, pending events, pending events that ignore the mask.
+type SavedSource = (u16, u16, u16, u16);
+
+/// Saved state of one GT_INTR_DW: snapshot, selector, identity, and the source of the events in the identity.
+type SavedBank = (u32, u32, u32, u32);
+
+/// Saved state of the tree of one function.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedTree {
+    sources: Vec<SavedSource>,
+    banks: [SavedBank; 2],
+    enabled: bool,
+}
+
+impl SavedState for SavedTree {
+    const UNIT: &'static str = "interrupt tree";
+    const VERSION: u32 = 1;
+}
+
 /// The tree of one function.
 pub struct Tree {
     function: Function,
@@ -77,6 +100,47 @@ impl Tree {
             enabled: false,
             signalled: false,
         }
+    }
+
+    /// Returns the state of the tree.
+    pub fn save(&self) -> SavedTree {
+        let source = |of: &Collapsed| (of.enable, of.mask, of.pending, of.past_mask);
+        let bank = |bank: &Bank| (bank.open, bank.selector, bank.identity, count(bank.shown));
+        SavedTree {
+            sources: self.sources.iter().map(source).collect(),
+            banks: self.banks.each_ref().map(bank),
+            enabled: self.enabled,
+        }
+    }
+
+    /// Returns the tree of `function` with the saved state.
+    pub fn restored(function: Function, saved: &SavedTree) -> Result<Self, RestoreError> {
+        let invalid = RestoreError::invalid::<SavedTree>;
+        let mut tree = Tree::new(function);
+        if saved.sources.len() != SOURCES.len() {
+            return Err(invalid("the number of sources"));
+        }
+        for (state, (enable, mask, pending, past_mask)) in tree.sources.iter_mut().zip(&saved.sources) {
+            *state = Collapsed { enable: *enable, mask: *mask, pending: *pending, past_mask: *past_mask };
+        }
+        for (number, (open, selector, identity, shown)) in saved.banks.into_iter().enumerate() {
+            let known = (0..32).filter(|bit| {
+                SOURCES.iter().any(|source| usize::from(source.bank) == number && u32::from(source.bit) == *bit)
+            });
+            if open & !known.fold(0, |all, bit| all | 1 << bit) != 0 {
+                return Err(invalid("a source of a snapshot"));
+            }
+            let shown = shown as usize;
+            if shown != 0 && SOURCES.get(shown).is_none_or(|source| usize::from(source.bank) != number) {
+                return Err(invalid("the source of an identity"));
+            }
+            tree.banks[number] = Bank { ready: 0, open, selector, identity, shown };
+        }
+        (0..SOURCES.len()).for_each(|source| tree.refresh(source));
+        tree.enabled = saved.enabled;
+        // The MSI for pending events was sent before the tree was saved.
+        tree.settle();
+        Ok(tree)
     }
 
     /// Reads a live register.

@@ -197,6 +197,22 @@ impl Ggtt {
         }
     }
 
+    /// Replaces the entries of `vf` in the PF's table at `indices` by `value`, a function of the index, which yields what
+    /// the VF would write; owner and valid bit are unchanged. Clears the VF's separate table, which would take precedence.
+    /// Returns whether the VF owns all of these entries.
+    pub fn load_vf(&self, vf: Function, indices: Range<u64>, value: impl Fn(u64) -> u64) -> bool {
+        self.empty_vf(vf);
+        let mut owned = true;
+        for index in indices {
+            let cell = index.checked_mul(8).and_then(|at| self.table.slice(at, 8));
+            let cell = cell.as_ref().and_then(|slice| slice.get_atomic_ref::<AtomicU64>(0).ok());
+            let change = |entry| gate::vf_write(entry, vf.0, value(index));
+            let changed = cell.map(|cell| cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, change));
+            owned &= matches!(changed, Some(Ok(_)));
+        }
+        owned
+    }
+
     /// Assigns the pages of `range` (GGTT addresses) to `function`: valid, but without a page address (xe:
     /// xe_ggtt_assign).
     pub fn assign(&self, function: Function, range: std::ops::Range<u64>) {

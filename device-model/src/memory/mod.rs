@@ -10,6 +10,7 @@ pub mod ggtt;
 pub mod layout;
 pub mod local;
 pub mod ppgtt;
+pub mod saved;
 pub mod span;
 pub mod storage;
 #[cfg(test)]
@@ -376,6 +377,12 @@ impl Memory {
     /// Clears the part of `vf`'s LMEM BAR beyond its local memory. Part of every FLR, regardless of its trigger.
     pub fn free_unused(&self, vf: Function) {
         self.storage.free_unused(vf);
+    }
+
+    /// The parts of the local memory of `vf` that may contain data, by its own address; the rest reads as zeros.
+    pub fn data_of(&self, vf: Function) -> impl Iterator<Item = Range<u64>> {
+        let region = self.storage.region(vf);
+        region.into_iter().flat_map(move |region| region.data(0..self.quota(vf)))
     }
 
     /// Number of bytes of the VF's region that contain data.

@@ -25,6 +25,10 @@ mod sync {
     }
 }
 
+mod state {
+    pub use arctic_device_model::state::*;
+}
+
 mod topology {
     pub use arctic_device_model::topology::*;
 }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Saved state of a VF in the GT: registers.
+
+use std::sync::atomic::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use super::Gt;
+use crate::host::Function;
+use crate::registers::Kind;
+use crate::registers::engine_offsets::GLOBALS;
+use crate::state::{RestoreError, SaveError, SaveState, SavedState};
+
+/// The registers of a VF: offset and value of each register with one value per function, and by engine name the registers
+/// that the function's contexts share on an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedRegisters {
+    registers: Vec<(u32, u32)>,
+    shared: Vec<(String, [u32; GLOBALS.len()])>,
+}
+
+impl SavedState for SavedRegisters {
+    const UNIT: &'static str = "registers";
+    const VERSION: u32 = 1;
+}
+
+/// The registers of a VF. The registers of its interrupt tree are saved with the tree as well, and restored by it.
+pub struct Registers<'g> {
+    /// The GT.
+    pub gt: &'g Gt,
+    /// The VF.
+    pub function: Function,
+}
+
+impl Registers<'_> {
+    /// Returns whether a register of this kind can hold `value` if it currently holds `now`.
+    fn holds(&self, offset: u32, value: u32, now: u32) -> bool {
+        match self.gt.registers.decode(offset).map(|decoded| decoded.register.kind) {
+            Some(Kind::Storage(mask)) => (value ^ now) & !mask == 0,
+            Some(Kind::ReadOnly) => value == now,
+            Some(_) => true,
+            None => false,
+        }
+    }
+}
+
+impl SaveState for Registers<'_> {
+    type Saved = SavedRegisters;
+
+    fn save(&self) -> Result<SavedRegisters, SaveError> {
+        let vf = self.gt.vf(self.function).ok_or(SaveError::NotVirtual)?;
+        let values = |engine| vf.globals(engine).each_ref().map(|value| value.load(Ordering::Acquire));
+        let engines = self.gt.generation.engines;
+        let shared = engines.all().map(|engine| (engines.info(engine).name.to_owned(), values(engine)));
+        Ok(SavedRegisters { registers: vf.registers.save(), shared: shared.collect() })
+    }
+
+    fn restore(&mut self, saved: &SavedRegisters) -> Result<(), RestoreError> {
+        let vf = self.gt.vf(self.function).ok_or(RestoreError::NotVirtual)?;
+        let invalid = RestoreError::invalid::<SavedRegisters>;
+        let now: Vec<(u32, u32)> = vf.registers.save();
+        for (offset, value) in &saved.registers {
+            let found = now.binary_search_by_key(offset, |(offset, _)| *offset);
+            let now = found.ok().and_then(|at| now.get(at)).ok_or(invalid("an unknown register"))?;
+            if !self.holds(*offset, *value, now.1) {
+                return Err(invalid("a value that the register cannot hold"));
+            }
+        }
+        let engines = self.gt.generation.engines;
+        for (name, values) in &saved.shared {
+            let engine = engines.named(name).ok_or(invalid("an unknown engine"))?;
+            let base = engines.info(engine).mmio_base;
+            if GLOBALS.iter().zip(values).any(|(register, value)| !self.holds(base + register, *value, 0)) {
+                return Err(invalid("a value that an engine's register cannot hold"));
+            }
+        }
+        vf.registers.restore(&saved.registers).map_err(|_| invalid("an unknown register"))?;
+        for (engine, values) in saved.shared.iter().filter_map(|(name, values)| Some((engines.named(name)?, values))) {
+            for (held, value) in vf.globals(engine).iter().zip(values) {
+                held.store(*value, Ordering::Release);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Saved state of a VF in memory: its GGTT entries, and a description of its local memory. The contents of local memory
+//! are transferred separately, and guest memory by the VMM.
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use arctic_sriov::gate::ggtt::{ADDRESS, LOCAL, OWNER, VALID, vf_read};
+use serde::{Deserialize, Serialize};
+
+use super::Memory;
+use super::ggtt::GGTT_PAGE;
+use super::storage::FRAME;
+use crate::host::Function;
+use crate::state::{RestoreError, SaveError, SaveState, SavedState};
+
+/// The GGTT entries of a VF: page of its range, and the entry as the VF reads it. Pages without an address are left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedGgtt {
+    entries: Vec<(u32, u64)>,
+}
+
+impl SavedState for SavedGgtt {
+    const UNIT: &'static str = "GGTT";
+    const VERSION: u32 = 1;
+}
+
+/// The GGTT entries of a VF.
+pub struct GgttState<'m> {
+    /// The card's memory.
+    pub memory: &'m Memory,
+    /// The VF.
+    pub function: Function,
+    /// The VF's GGTT range.
+    pub range: Range<u64>,
+}
+
+impl GgttState<'_> {
+    fn indices(&self) -> Range<u64> {
+        self.range.start / GGTT_PAGE..self.range.end / GGTT_PAGE
+    }
+}
+
+impl SaveState for GgttState<'_> {
+    type Saved = SavedGgtt;
+
+    fn save(&self) -> Result<SavedGgtt, SaveError> {
+        let entry = |index| vf_read(self.memory.ggtt().effective(index).0, self.function.0);
+        let entries = (0..).zip(self.indices()).map(|(page, index)| (page, entry(index)));
+        Ok(SavedGgtt { entries: entries.filter(|(_, entry)| entry & !VALID != 0).collect() })
+    }
+
+    fn restore(&mut self, saved: &SavedGgtt) -> Result<(), RestoreError> {
+        let indices = self.indices();
+        let pages = indices.end.saturating_sub(indices.start);
+        let entries: BTreeMap<u32, u64> = saved.entries.iter().copied().collect();
+        let inside = |page: &u32| u64::from(*page) < pages;
+        if entries.len() != saved.entries.len() || !entries.keys().all(inside) {
+            return Err(RestoreError::invalid::<SavedGgtt>("a page outside the function's range, or twice"));
+        }
+        // Bits that no field uses are kept by hardware as well, but not the owner: a VF does not see it.
+        if entries.values().any(|entry| entry & OWNER != 0 || entry & (ADDRESS | LOCAL) == 0 && entry & !VALID == 0) {
+            return Err(RestoreError::invalid::<SavedGgtt>("an entry with an owner, or without contents"));
+        }
+        let value = |index: u64| {
+            let page = u32::try_from(index.wrapping_sub(indices.start)).ok();
+            page.and_then(|page| entries.get(&page)).copied().unwrap_or(0)
+        };
+        let owned = self.memory.ggtt().load_vf(self.function, indices.clone(), value);
+        self.memory.invalidate();
+        match owned {
+            true => Ok(()),
+            false => Err(RestoreError::invalid::<SavedGgtt>("a page that the function does not own")),
+        }
+    }
+}
+
+/// Description of a VF's local memory: its size in bytes, and the parts that contain data (offset and length), ascending.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedFrames {
+    bytes: u64,
+    data: Vec<(u64, u64)>,
+}
+
+impl SavedState for SavedFrames {
+    const UNIT: &'static str = "local memory";
+    const VERSION: u32 = 1;
+}
+
+impl SavedFrames {
+    /// The parts that contain data, by the VF's address; their contents must be transferred. The rest reads as zeros.
+    pub fn data(&self) -> impl Iterator<Item = Range<u64>> {
+        self.data.iter().map(|(offset, len)| *offset..offset.saturating_add(*len))
+    }
+}
+
+/// The frames of a VF's local memory.
+pub struct Frames<'m> {
+    /// The card's memory.
+    pub memory: &'m Memory,
+    /// The VF.
+    pub function: Function,
+}
+
+impl SaveState for Frames<'_> {
+    type Saved = SavedFrames;
+
+    fn save(&self) -> Result<SavedFrames, SaveError> {
+        let data = self.memory.data_of(self.function).map(|run| (run.start, run.end.saturating_sub(run.start)));
+        Ok(SavedFrames { bytes: self.memory.quota(self.function), data: data.collect() })
+    }
+
+    /// Checks that the VF has a frame for all data. The contents are not changed.
+    fn restore(&mut self, saved: &SavedFrames) -> Result<(), RestoreError> {
+        let here = self.memory.quota(self.function);
+        if saved.bytes != here {
+            return Err(RestoreError::Provisioning { resource: "local memory bytes", saved: saved.bytes, here });
+        }
+        let frames: Vec<bool> = self.memory.frames_of(self.function).map(|frame| frame.is_some()).collect();
+        let mut from = 0;
+        for (offset, len) in &saved.data {
+            let end = offset.checked_add(*len).filter(|end| *end <= here && offset < end && *offset >= from);
+            let Some(end) = end else { return Err(RestoreError::invalid::<SavedFrames>("a range of data")) };
+            let mut pages = offset / FRAME..end.div_ceil(FRAME);
+            if !pages.all(|page| usize::try_from(page).is_ok_and(|page| frames.get(page) == Some(&true))) {
+                return Err(RestoreError::invalid::<SavedFrames>("data where the function has no frame"));
+            }
+            from = end;
+        }
+        Ok(())
+    }
+}

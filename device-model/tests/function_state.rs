@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Saving and restoring a virtual function: its work continues on another card, what is restored is what was saved, and
+//! invalid saved state is refused.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
+use arctic_device_model::card::function_state::SavedFunction;
+use arctic_device_model::doorbell::{PAGE_BYTES, WINDOW};
+use arctic_device_model::guc::client::State;
+use arctic_device_model::host::Function;
+use arctic_device_model::profile::provision::Quota;
+use arctic_device_model::state::{RestoreError, SaveError};
+use arctic_device_model::topology::EngineClass;
+use arctic_test_support::mi::{self, Compare};
+use arctic_test_support::vfs::bench::*;
+use arctic_test_support::vfs::others::{fill, nothing_leaked, snapshot, unharmed};
+use arctic_test_support::vfs::world::Time;
+use vm_memory::Bytes;
+
+/// Offset of the dword that contexts wait for.
+const GO: u64 = at::SCRATCH;
+/// Offset of the dword that context n writes, plus 4 n.
+const DONE: u64 = at::SCRATCH + 0x100;
+/// Value that contexts write.
+const VALUE: u32 = 0xcafe;
+
+const ALLOCATE_DOORBELL: u32 = 0x10;
+const UPDATE_CONTEXT_POLICIES: u32 = 0x100b;
+
+fn bench(mapped: bool) -> Bench {
+    Bench::with(mapped, Some(QUOTA), Time::manual())
+}
+
+fn state(bench: &Bench, function: Function) -> Option<State> {
+    bench.card.status().functions[function.index()].state
+}
+
+fn pause(bench: &Bench, function: Function) {
+    bench.card.function_state(function).set_paused(true).unwrap();
+    bench.until("the end of the pause", 5000, |bench| bench.card.function_state(function).is_paused());
+}
+
+fn resume(bench: &Bench, function: Function) {
+    bench.card.function_state(function).set_paused(false).unwrap();
+}
+
+fn save(bench: &Bench, function: Function) -> SavedFunction {
+    bench.card.function_state(function).save().unwrap()
+}
+
+fn restore(bench: &Bench, function: Function, saved: &SavedFunction) -> Result<(), RestoreError> {
+    bench.card.function_state(function).restore(saved)
+}
+
+/// Writes saved state to text and reads it again.
+fn through_text(saved: &SavedFunction) -> SavedFunction {
+    toml::from_str(&toml::to_string(saved).unwrap()).unwrap()
+}
+
+/// Submits a context that waits for [`GO`] and then writes [`VALUE`].
+fn submit_waiting(vf: &mut Vf, id: u32) {
+    let wait = mi::semaphore_wait(vf.global(GO), Compare::Equal, 1);
+    let store = mi::store_data_imm(vf.global(DONE + u64::from(id) * 4), VALUE);
+    vf.submit(id, EngineClass::Copy, &[&wait[..], &store[..]].concat());
+}
+
+fn done(vf: &Vf, id: u32) -> bool {
+    vf.peek(DONE + u64::from(id) * 4) == VALUE
+}
+
+/// Copies the local memory that contains data, and the guest memory.
+fn copy_memory(from: &Bench, to: &Bench, saved: &SavedFunction) {
+    for run in saved.frames.state().data() {
+        let mut bytes = vec![0; (run.end - run.start) as usize];
+        from.attacker.local.slice(run.start, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
+        to.attacker.local.slice(run.start, bytes.len()).unwrap().write_slice(&bytes, 0).unwrap();
+    }
+    to.guests.of(ATTACKER).fill(&from.guests.of(ATTACKER).bytes());
+}
+
+/// A VF is saved while two of its contexts wait and one is idle, and restored on a fresh card. Its contexts run
+/// there to completion, its driver goes on with the same CT buffers, and its registers have their values.
+#[test]
+fn a_vf_continues_on_another_card() {
+    for mapped in [true, false] {
+        let mut source = bench(mapped);
+        source.attacker_up();
+        for id in 0..2 {
+            submit_waiting(&mut source.attacker, id);
+        }
+        source.attacker.set(MAILBOX + 4, 0x1234);
+        source.work(40);
+        assert!(!done(&source.attacker, 0) && !done(&source.attacker, 1));
+        pause(&source, ATTACKER);
+        let saved = through_text(&save(&source, ATTACKER));
+
+        let mut target = bench(mapped);
+        pause(&target, ATTACKER);
+        copy_memory(&source, &target, &saved);
+        restore(&target, ATTACKER, &saved).unwrap();
+        *target.attacker.rings() = *source.attacker.rings();
+        assert_eq!(save(&target, ATTACKER), saved);
+        target.attacker.poke(GO, 1);
+        target.work(40);
+        assert!(!done(&target.attacker, 0), "no context runs while the VF is paused");
+        resume(&target, ATTACKER);
+        target.until("the restored contexts", 5000, |bench| (0..2).all(|id| done(&bench.attacker, id)));
+        assert_eq!(target.attacker.get(MAILBOX + 4), 0x1234);
+        submit_waiting(&mut target.attacker, 2);
+        target.until("a new context", 5000, |bench| done(&bench.attacker, 2));
+        assert!(!target.attacker.deaf());
+        assert_eq!((source.card.panics(), target.card.panics()), (0, 0));
+    }
+}
+
+/// Sets up a VF in an arbitrary way.
+fn set_up(vf: &mut Vf, random: &mut Random) {
+    for id in 0..random.below(8) as u32 {
+        submit_waiting(vf, id);
+        if random.one_in(2) {
+            vf.request(
+                UPDATE_CONTEXT_POLICIES,
+                &[id, 0x2001_0001, random.below(5000) as u32, 0x2003_0001, random.below(4) as u32],
+            );
+        }
+        if random.one_in(3) {
+            vf.request(0x1001, &[id, 0]);
+        }
+        if random.one_in(3) {
+            let page = WINDOW + random.below(1024) * PAGE_BYTES;
+            vf.request(ALLOCATE_DOORBELL, &[id, random.below(9) as u32, page as u32, 0, 0]);
+        }
+    }
+    for page in 0..random.below(16) {
+        vf.set_global((vf.base() + at::WINDOW.start) / 4096 + page, random.any() & 0x3fff_ffff_f003);
+    }
+    for register in [MAILBOX + 4, 0x19_0030, 0x19_0034, 0x19_0090, 0x19_0070, 0x19_003c] {
+        if random.one_in(2) {
+            vf.set(register, random.edge() as u32);
+        }
+    }
+}
+
+/// What is saved, lost by a reset, and restored is saved again unchanged, by all units and through text. The same holds
+/// for a VF whose range of contexts, doorbells and GGTT begins elsewhere.
+#[test]
+fn what_is_restored_is_what_was_saved() {
+    for (seed, mapped) in (0..24).zip([true, false].into_iter().cycle()) {
+        let random = &mut Random::new(seed);
+        let mut bench = bench(mapped);
+        bench.attacker_up();
+        set_up(&mut bench.attacker, random);
+        bench.work(random.below(60) as u32);
+        pause(&bench, ATTACKER);
+        let saved = save(&bench, ATTACKER);
+        assert_eq!(save(&bench, ATTACKER), saved, "saving changes nothing");
+        assert_eq!(through_text(&saved), saved);
+        bench.card.reset_function(ATTACKER);
+        bench.until("the end of the reset", 60_000, |bench| state(bench, ATTACKER) == Some(State::Running));
+        pause(&bench, ATTACKER);
+        let fresh = save(&bench, ATTACKER);
+        assert_ne!(fresh, saved);
+        let neighbour = VICTIMS[1];
+        pause(&bench, neighbour);
+        for target in [ATTACKER, neighbour] {
+            let saved = SavedFunction { frames: save(&bench, target).frames, ..saved.clone() };
+            restore(&bench, target, &saved).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert_eq!(save(&bench, target), saved, "seed {seed}");
+        }
+        assert_eq!(bench.card.panics(), 0);
+    }
+}
+
+/// A VF is saved and restored only while it is paused, and only with the quotas of the saved VF. The PF is neither.
+#[test]
+fn a_running_or_different_vf_is_refused() {
+    let mut one = bench(true);
+    one.attacker_up();
+    let mut running = one.card.function_state(ATTACKER);
+    assert_eq!(running.save(), Err(SaveError::Running));
+    drop(running);
+    pause(&one, ATTACKER);
+    let saved = save(&one, ATTACKER);
+    resume(&one, ATTACKER);
+    assert_eq!(restore(&one, ATTACKER, &saved), Err(RestoreError::Running));
+    assert!(one.card.function_state(Function::PF).save().is_err());
+    assert!(restore(&one, Function::PF, &saved).is_err());
+    let other = Quota { contexts: 63, ..QUOTA };
+    let other = Bench::with(true, Some(other), Time::manual());
+    pause(&other, ATTACKER);
+    let refused = restore(&other, ATTACKER, &saved);
+    assert_eq!(refused, Err(RestoreError::Provisioning { resource: "contexts", saved: 64, here: 63 }));
+}
+
+/// The integers in a document, to be replaced.
+fn integers(value: &mut toml::Value) -> Vec<&mut i64> {
+    match value {
+        toml::Value::Integer(number) => vec![number],
+        toml::Value::Array(items) => items.iter_mut().flat_map(integers).collect(),
+        toml::Value::Table(table) => table.iter_mut().flat_map(|(_, item)| integers(item)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Saved state with arbitrary numbers is refused or restored. The card does not panic, other functions are unharmed, and
+/// after an error no context of the VF remains.
+#[test]
+fn invalid_state_is_refused() {
+    // Trapped, so that the VF's entries in the PF's table are not compared.
+    let mut bench = bench(false);
+    bench.attacker_up();
+    for id in 0..4 {
+        submit_waiting(&mut bench.attacker, id);
+        bench.attacker.request(ALLOCATE_DOORBELL, &[id, id, (WINDOW + u64::from(id) * PAGE_BYTES) as u32, 0, 0]);
+    }
+    bench.work(40);
+    pause(&bench, ATTACKER);
+    let good = toml::Value::try_from(save(&bench, ATTACKER)).unwrap();
+    fill(&bench);
+    let before = snapshot(&bench, true);
+    let (mut refused, mut restored) = (0, 0);
+    for seed in 0..400 {
+        let random = &mut Random::new(seed);
+        let mut text = good.clone();
+        let mut numbers = integers(&mut text);
+        for _ in 0..=random.below(3) {
+            let at = random.below(numbers.len() as u64) as usize;
+            *numbers[at] = match random.below(3) {
+                0 => *numbers[at] ^ 1 << random.below(48),
+                1 => random.edge() as i64,
+                _ => random.below(1 << 16) as i64,
+            };
+        }
+        let Ok(saved) = text.try_into::<SavedFunction>() else {
+            refused += 1;
+            continue;
+        };
+        match restore(&bench, ATTACKER, &saved) {
+            Ok(()) => {
+                restored += 1;
+                resume(&bench, ATTACKER);
+                bench.work(4);
+                pause(&bench, ATTACKER);
+            }
+            Err(_) => {
+                refused += 1;
+                let state = bench.card.function_state(ATTACKER);
+                assert!(state.guc().unwrap().contexts.is_empty() && state.doorbells().next().is_none(), "seed {seed}");
+            }
+        }
+        assert_eq!(bench.card.panics(), 0, "seed {seed}");
+    }
+    assert!(refused > 20 && restored > 20, "{refused} refused, {restored} restored");
+    unharmed(&before, &snapshot(&bench, true));
+    nothing_leaked(&bench, true);
+    restore(&bench, ATTACKER, &good.try_into().unwrap()).unwrap();
+}
