@@ -21,41 +21,37 @@ const LISTS: &str = "cli/tests/igt";
 const OWN: [&str; 4] =
     ["cli/src/fidelity/", "cli/src/commands/fidelity.rs", "cli/tests/fidelity.rs", "cli/tests/serve/output.rs"];
 
+/// Directory of the package with links to the sources of the other packages, at their paths from the repository root. A
+/// package of crates.io has the sources themselves there, because cargo follows links.
+const OTHERS: &str = "scanned";
+
 fn main() -> io::Result<()> {
     let variable = |name| env::var_os(name).map(PathBuf::from).ok_or_else(|| io::Error::other("not run by cargo"));
     let package = variable("CARGO_MANIFEST_DIR")?;
-    let root = package.parent().ok_or_else(|| io::Error::other("the package is not in the repository"))?;
     let mut files = BTreeMap::new();
-    gather(root, root, &mut files)?;
+    for folder in ["src", "tests", "benches"] {
+        gather(&package.join(folder), &format!("cli/{folder}/"), &mut files)?;
+    }
+    gather(&package.join(OTHERS), "", &mut files)?;
     let commit = commit(&package).map(|commit| format!(" ({commit})")).unwrap_or_default();
     println!("cargo::rustc-env=ARCTIC_VERSION={}{commit}", env!("CARGO_PKG_VERSION"));
     fs::write(variable("OUT_DIR")?.join("fidelity-index.txt"), scan::index(&files).to_string())
 }
 
-/// Reads all sources and IGT lists below `folder`, keyed by path relative to `root`, and registers their directories
-/// with cargo as triggers for rebuilds.
-fn gather(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> io::Result<()> {
-    let mut watched = false;
+/// Reads all sources and IGT lists below `folder`, whose path from the repository root is `prefix`, and registers their
+/// directories with cargo as triggers for rebuilds. The files are keyed by path from the repository root.
+fn gather(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) -> io::Result<()> {
+    println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let from_root = format!("{prefix}{name}");
         if path.is_dir() {
-            if name != "target" && !name.starts_with('.') {
-                gather(root, &path, files)?;
-            }
+            gather(&path, &format!("{from_root}/"), files)?;
             continue;
         }
-        let from_root = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
         let is_list = from_root.starts_with(LISTS) && name.ends_with(".txt");
-        // Cargo watches directories recursively; the root is skipped because it contains the build output.
-        if folder == root || !(name.ends_with(".rs") || is_list) {
-            continue;
-        }
-        if !watched {
-            println!("cargo::rerun-if-changed={}", folder.display());
-            watched = true;
-        }
-        if !OWN.iter().any(|own| from_root.starts_with(own)) {
+        if (name.ends_with(".rs") || is_list) && !OWN.iter().any(|own| from_root.starts_with(own)) {
             files.insert(from_root, fs::read_to_string(&path)?);
         }
     }
@@ -63,8 +59,8 @@ fn gather(root: &Path, folder: &Path, files: &mut BTreeMap<String, String>) -> i
 }
 
 /// Returns the abbreviated commit of the checkout that has this package, in the directory `package`, as `cli/`; `None` if
-/// the sources are not in a git checkout. Registers the files that git writes on every change of HEAD, also in a linked worktree, with cargo
-/// as triggers for rebuilds.
+/// the sources are not in a git checkout. Registers the files that git writes on every change of HEAD, also in a linked
+/// worktree, with cargo as triggers for rebuilds.
 fn commit(package: &Path) -> Option<String> {
     const ARGUMENTS: [&str; 8] =
         ["rev-parse", "--show-prefix", "--git-path", "HEAD", "--git-path", "logs/HEAD", "--short", "HEAD"];

@@ -15,6 +15,17 @@ fn every_promised_item_is_proved_or_listed() {
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }
 
+/// The build script finds the sources of the other packages through the links in `scanned`.
+#[test]
+fn every_source_is_scanned() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = Command::new("git").args(["ls-files", "--full-name", ":/*.rs"]).current_dir(package).output();
+    let sources = String::from_utf8(sources.unwrap().stdout).unwrap();
+    let others = sources.lines().filter(|path| !path.starts_with("cli/"));
+    let missing: Vec<&str> = others.filter(|path| !package.join("scanned").join(path).is_file()).collect();
+    assert!(missing.is_empty(), "no link in cli/scanned leads to {missing:?}");
+}
+
 #[test]
 fn no_item_is_left_out() {
     let report = Report::of_this_build();

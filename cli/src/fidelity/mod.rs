@@ -126,11 +126,11 @@ impl Report {
     /// The report from the data that this program was built with.
     pub fn of_this_build() -> Self {
         let documents = vec![
-            Document::parse("V8", "Volume 8, Command Stream Programming", include_str!("../../../docs/spec/vol8.md")),
-            Document::parse("V13", "Volume 13, SW/HW System Interface", include_str!("../../../docs/spec/vol13.md")),
+            Document::parse("V8", "Volume 8, Command Stream Programming", include_str!("../../docs/spec/vol8.md")),
+            Document::parse("V13", "Volume 13, SW/HW System Interface", include_str!("../../docs/spec/vol13.md")),
         ];
         let index = Index::parse(include_str!(concat!(env!("OUT_DIR"), "/fidelity-index.txt")));
-        Self::new(&documents, &index, include_str!("../../../docs/fidelity.toml"))
+        Self::new(&documents, &index, include_str!("../../docs/fidelity.toml"))
     }
 
     fn new(documents: &[Document], index: &Index, told: &str) -> Self {
