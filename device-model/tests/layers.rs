@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 const MODULES: &[(&str, &str)] = &[
     ("sync", "locks and atomics, replaced by loom's in its tests; the rule for poisoned locks"),
     ("host", "the environment: DMA, interrupt sink, clock, function numbers"),
+    ("state", "versioned types of saved state, and the trait of the units that have one"),
     ("topology", "identities of engines, their classes and their MMIO bases"),
     ("command", "tables of the engines' commands"),
     ("memory", "local memory, GGTT, PPGTT, TLB, the only access path to bytes"),
