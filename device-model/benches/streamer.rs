@@ -73,7 +73,7 @@ fn card(function: Function) -> (Gt, Engine) {
     for (dword, value) in [(3, 0x0009_0009), (7, 16), (9, CONTEXT as u32), (11, 0x3001), (0x33, ROOT as u32)] {
         put32(CONTEXT + 0x5000 + dword * 4, value);
     }
-    let profile: CardProfile = toml::from_str(include_str!("../../configs/flex170.toml")).expect("a card");
+    let profile: CardProfile = toml::from_str(include_str!("../configs/flex170.toml")).expect("a card");
     let gt = Gt::new(&profile, memory, Arc::new(NullHost), Arc::new(ManualClock::default()));
     let mut engine = Engine::new(&XE_HPG, XE_HPG.engines.find(EngineClass::Copy, 0).expect("an engine"));
     let descriptor = (CONTEXT + 0x4000) | 0x119;

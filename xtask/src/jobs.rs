@@ -97,6 +97,15 @@ pub const JOBS: &[Job] = &[
         ],
     },
     Job {
+        name: "package",
+        minutes: 4,
+        tests: "the packages for a registry build without the checkout and without each other's sources",
+        paths: &["Cargo.toml", "cli/Cargo.toml", "cli/build.rs", "device-model/Cargo.toml", "sriov/Cargo.toml"],
+        steps: &[
+            "cargo package --allow-dirty -p arctic-sriov -p arctic-device-model -p arctic-gpu -p arctic-guest-tests -p arctic-cli",
+        ],
+    },
+    Job {
         name: "rootfs",
         minutes: 8,
         tests: "the static program boots a guest in the container's root file system (root, debootstrap, the musl target)",

@@ -37,7 +37,7 @@ fn power_on(file: &str, vfs: Vec<VfMemory>, guests: Arc<dyn Dma>, msis: Arc<Msis
 
 fn card() -> (Arc<Card>, Arc<Msis>) {
     let msis = Arc::new(Msis::default());
-    let file = include_str!("../../../configs/flex170.toml");
+    let file = include_str!("../../configs/flex170.toml");
     (power_on(file, Vec::new(), Arc::new(NullHost), msis.clone()), msis)
 }
 
@@ -71,7 +71,7 @@ impl Dma for Asked {
 /// A small card with one VF that has 2 MiB of local memory. Guest memory must be requested from the client.
 fn asked() -> Arc<Card> {
     let vfs = vec![VfMemory { local: sparse(64 << 20), ggtt: None }];
-    power_on(include_str!("../../../configs/small.toml"), vfs, Arc::new(Asked), Arc::new(Msis::default()))
+    power_on(include_str!("../../configs/small.toml"), vfs, Arc::new(Asked), Arc::new(Msis::default()))
 }
 
 const QUOTA: Quota = Quota {
@@ -410,7 +410,7 @@ fn vfs_that_come_back_start_anew() {
 /// V13-116: an FLR clears the VF's GGTT mappings even while the GuC is in reset and no PF driver handles the FLR.
 #[test]
 fn an_flr_without_a_pf_driver_clears_ggtt_mappings() {
-    let profile: CardProfile = toml::from_str(include_str!("../../../configs/small.toml")).unwrap();
+    let profile: CardProfile = toml::from_str(include_str!("../../configs/small.toml")).unwrap();
     let region = |len| SharedRegion::anonymous(len).unwrap();
     let memories = Memories {
         local: region(profile.local_memory as usize),
@@ -457,7 +457,7 @@ fn errors_are_unmasked_and_cleared_by_mmio() {
 /// SRIOV storage: workers return released memory to the host, after the GuC's step and interleaved with engine steps.
 #[test]
 fn workers_scrub_memory() {
-    let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+    let profile: CardProfile = toml::from_str(include_str!("../../configs/flex170.toml")).unwrap();
     let vfs = vec![VfMemory { local: sparse(64 << 20), ggtt: None }];
     let local = sparse(profile.local_memory as usize);
     let memories = Memories { local, ggtt: SharedRegion::anonymous(GGTT_BYTES).unwrap(), vfs };

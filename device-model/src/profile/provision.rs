@@ -281,7 +281,7 @@ fn preempt_timeout_us<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>,
 mod tests {
     use super::*;
 
-    const FLEX: &str = include_str!("../../../configs/flex170.toml");
+    const FLEX: &str = include_str!("../../configs/flex170.toml");
 
     fn profile(more: &str) -> CardProfile {
         toml::from_str(&format!("{FLEX}\n{more}")).unwrap()

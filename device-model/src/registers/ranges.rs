@@ -287,7 +287,7 @@ mod tests {
             };
             Some((at(start)?, at(end)?, wake.map(|wake| (wake, replication))))
         };
-        let text = include_str!("../../../docs/spec/vol13.md");
+        let text = include_str!("../../spec/vol13.md");
         let (_, section) = text.split_once("### H. ").unwrap();
         section.split_once("### I. ").unwrap().0.lines().filter_map(row).collect()
     }

@@ -8,7 +8,7 @@ use crate::topology::EngineClass;
 
 /// The profile used by the tests: a full die with 16 GiB.
 pub fn profile() -> CardProfile {
-    toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap()
+    toml::from_str(include_str!("../../configs/flex170.toml")).unwrap()
 }
 
 /// Every row has a name and a source, is dword-aligned within the register space, and does not overlap another row.

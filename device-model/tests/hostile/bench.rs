@@ -186,7 +186,7 @@ pub struct Bench {
 
 impl Bench {
     pub fn new() -> Self {
-        let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+        let mut profile: CardProfile = toml::from_str(include_str!("../../configs/flex170.toml")).unwrap();
         profile.local_memory = 1 << 30;
         let guest = Arc::new(GuestMemory::new());
         let clock = Arc::new(Time(Instant::now(), ManualClock::default()));

@@ -411,7 +411,7 @@ fn registers_have_places() {
 #[test]
 fn a_save_reads_the_first_instance_that_exists() {
     const STATELESS_SCRATCH: u32 = 0xe518;
-    let mut profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
+    let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
     profile.fuses.dss_mask = 0xffff_ff20;
     let mut bench = Bench::of(profile, EngineClass::Render, Arc::new(NullHost));
     let steer = |gt: &Gt, dss: u32| gt.registers.set(0xfdc, dss / 4 << 27 | dss % 4 << 24);

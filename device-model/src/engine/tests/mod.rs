@@ -118,7 +118,7 @@ impl Bench {
 
     /// Creates a card with guest memory.
     fn beside(class: EngineClass, guest: Arc<dyn Dma>) -> Self {
-        Bench::of(toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap(), class, guest)
+        Bench::of(toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap(), class, guest)
     }
 
     /// Creates the card described by `profile` with guest memory.

@@ -144,7 +144,7 @@ impl Host {
             ggtt.set_entry(page, GgttEntry(page << 12 | 3));
         }
         let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(NullHost));
-        let profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
+        let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
         let (clock, witness) = (Arc::new(ManualClock::default()), Arc::new(Witness::default()));
         let gt = Gt::new(&profile, memory, witness.clone(), clock.clone());
         let card = Card::assemble(gt, Engines::new(&XE_HPG, |engine| profile.has(engine)));

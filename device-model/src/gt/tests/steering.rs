@@ -135,7 +135,7 @@ fn a_status_register_is_read_by_instance() {
 /// and by multicast; the super queue has two instances, and the default steering selects one of them.
 #[test]
 fn fused_off_instances_read_zero() {
-    let mut profile: CardProfile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
+    let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
     (profile.fuses.dss_mask, profile.fuses.mslice_mask) = (0xff, 1);
     let Bench { gt, .. } = bench_of(&profile);
     assert_eq!([0xfd0, 0xfd8, 0xfdc].map(|selector| gt.read(selector)), [0x8200_0000, 0x8200_0000, 0x8000_0000]);
