@@ -99,6 +99,11 @@ pub struct VirtualCard {
     _workers: Option<Workers>,
 }
 
+/// Returns the PCI identity of the PF and the VFs of a card.
+pub(crate) fn identity(profile: &CardProfile) -> Identity {
+    Identity::data_center_gpu(profile.device, profile.revision)
+}
+
 impl VirtualCard {
     /// Creates a card and plugs it into `machine`, which supports at most `vfs` VFs. TotalVFs is the smaller of `vfs`
     /// and the profile's `total_vfs`; if it is 0, the card has no SR-IOV capability. The card accesses guest memory
@@ -131,12 +136,12 @@ impl VirtualCard {
         let provisioned = topology == Topology::Provisioned;
         // Checked before anything is allocated: the card file may request more than the card has.
         let quotas = if provisioned { profile.quotas(vfs)? } else { Vec::new() };
-        let identity = Identity { revision: profile.revision, ..Identity::FLEX_170 };
+        let identity = identity(&profile);
         let vf_bar = profile.vf_local_memory_bar();
         let virtual_function = || PciFunction::virtual_function(&identity, vf_bar);
 
         let layout = SriovLayout { total_vfs: vfs.into(), vf_lmem_sizes: vec![vf_bar], vf_lmem_bytes: vf_bar };
-        let function = PciFunction::physical(&identity, profile.local_memory, (vfs != 0).then_some(&layout))?;
+        let function = PciFunction::physical(&identity, profile.local_memory_bar(), (vfs != 0).then_some(&layout))?;
         let pf = Config::Physical { function, disguised: topology != Topology::Native };
         let mut ports = vec![BusPort::new(pf, machine.msi(Function::PF))];
         for number in (1..=vfs).map(Function) {

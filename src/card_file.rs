@@ -13,8 +13,9 @@ use rustix::fs::{Mode, OFlags, open};
 const LONGEST: u64 = 1 << 20;
 
 /// The built-in card files, by name.
-pub const BUILT_IN: [(&str, &str); 3] = [
+pub const BUILT_IN: [(&str, &str); 4] = [
     ("flex170", include_str!("../configs/flex170.toml")),
+    ("flex140", include_str!("../configs/flex140.toml")),
     ("flex170-63vf", include_str!("../configs/flex170-63vf.toml")),
     ("small", include_str!("../configs/small.toml")),
 ];
@@ -120,6 +121,11 @@ mod tests {
         assert!((0..4).all(|n| flex.has_compute(n)) && !flex.has_compute(4));
         assert_eq!((0..8).filter(|n| flex.has_video_decode(*n)).collect::<Vec<_>>(), [0, 2]);
         assert_eq!((0..8).filter(|n| flex.has_video_enhance(*n)).collect::<Vec<_>>(), [0, 1]);
+        let flex140 = load("flex140").unwrap();
+        assert_eq!((flex140.die.name, flex140.device, flex140.revision), ("dg2-g11", 0x56c1, 5));
+        assert_eq!((flex140.local_memory, flex140.local_memory_bar()), (6 << 30, 8 << 30));
+        assert_eq!((0..4).filter(|n| flex140.has_compute(*n)).collect::<Vec<_>>(), [0]);
+        assert_eq!((flex.die.name, flex.device, flex.local_memory_bar()), ("dg2-g10", 0x56c0, 16 << 30));
         let small = load("small").unwrap();
         assert_eq!(small.local_memory, 2 << 30);
         assert_eq!(CardProfile { name: flex.name.clone(), local_memory: flex.local_memory, ..small }, flex);
@@ -136,7 +142,10 @@ mod tests {
         let good = BUILT_IN[0].1;
         let line = |text: &str| good[..good.find(text).unwrap()].matches('\n').count() + 1;
         let mistakes = [
-            ("= \"16GiB\"", "= \"12GiB\"", "\"8GiB\" or \"16GiB\""),
+            ("= \"16GiB\"", "= \"17GiB\"", "\"1GiB\" to \"16GiB\""),
+            ("= \"16GiB\"", "= \"512MiB\"", "a number of GiB"),
+            ("\"dg2-g10\"", "\"dg2-g12\"", "\"dg2-g10\" or \"dg2-g11\""),
+            ("device = 0x56c0", "device = 0x156c0", "u16"),
             ("= \"16GiB\"", "= 16", "expected a string"),
             ("revision = 8", "revision = 3", "8 (C0)"),
             ("revision = 8", "revison = 8", "expected one of `name`"),
@@ -171,6 +180,27 @@ mod tests {
         assert!(message.contains("missing field `rpn`"), "{message}");
     }
 
+    /// Values of which each is valid, but not on the die of the card.
+    #[test]
+    fn a_card_file_cannot_contradict_its_die() {
+        let mistakes = [
+            ("device = 0x56c1", "device = 0x56c0", "device = 0x56c0 has no dg2-g11: expected 0x56c1"),
+            ("revision = 5", "revision = 8", "expected 0 (A0), 4 (B0), 5 (B1)"),
+            ("dss_mask = 0xff ", "dss_mask = 0x1ff ", "expected bits of 0xff"),
+            ("mslice_mask = 0x3 ", "mslice_mask = 0x4 ", "expected bits of 0x3"),
+            ("vdbox_mask = 0x05", "vdbox_mask = 0x02", "expected bits of 0x5"),
+            ("vebox_mask = 0x3 ", "vebox_mask = 0x4 ", "expected bits of 0x3"),
+        ];
+        let (_, good) = BUILT_IN.iter().find(|(name, _)| *name == "flex140").unwrap();
+        for (from, to, remedy) in mistakes {
+            assert!(good.contains(from), "{from}");
+            let message = parse("my.toml", &good.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(message.starts_with("my.toml") && message.contains(remedy), "{to}: {message}");
+        }
+        let default = parse("my.toml", &BUILT_IN[0].1.replace("die = \"dg2-g10\"\ndevice = 0x56c0\n", "")).unwrap();
+        assert_eq!(default, load("flex170").unwrap());
+    }
+
     /// A message that quotes the file contains no control characters and is of limited length.
     #[test]
     fn a_message_is_one_line_that_can_be_read() {
@@ -202,6 +232,9 @@ mod tests {
     #[test]
     fn an_unknown_card_is_reported_with_the_known_ones() {
         let message = load("flex9000").unwrap_err().to_string();
-        assert_eq!(message, "card file flex9000 not found; the built-in cards are flex170, flex170-63vf, small");
+        assert_eq!(
+            message,
+            "card file flex9000 not found; the built-in cards are flex170, flex140, flex170-63vf, small"
+        );
     }
 }

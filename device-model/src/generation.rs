@@ -8,8 +8,8 @@ use crate::registers::ranges::{self, Range};
 use crate::registers::{ENGINE_TABLE, Register, TABLES};
 use crate::topology::{EngineId, EngineInfo, EngineTable, XE_HPG_ENGINES};
 
-/// Facts that all cards of a hardware generation have in common. Differences between its dies and cards are in the
-/// [`crate::profile::CardProfile`].
+/// Facts that all cards of a hardware generation have in common. Its dies differ by their [`Die`], cards with the same
+/// die by their [`crate::profile::CardProfile`].
 pub struct Generation {
     /// Name of the generation.
     pub name: &'static str,
@@ -21,6 +21,72 @@ pub struct Generation {
     pub engine_registers: &'static [Register],
     /// Forcewake domain and replication of the GT's registers, by offset.
     pub ranges: &'static [Range],
+    /// The dies.
+    pub dies: &'static [&'static Die],
+}
+
+impl Generation {
+    /// Returns the die with this name.
+    pub fn die(&self, name: &str) -> Option<&'static Die> {
+        self.dies.iter().find(|die| die.name == name).copied()
+    }
+}
+
+/// A die of a generation: the units that exist before fusing, and its products.
+pub struct Die {
+    /// Name in card files.
+    pub name: &'static str,
+    /// The generation.
+    pub generation: &'static Generation,
+    /// PCI device IDs of the cards with this die, from which drivers derive the die. The first is the default of a card
+    /// file.
+    pub devices: &'static [u16],
+    /// Valid PCI revisions, with the names of the steppings that they encode.
+    pub steppings: &'static [(u8, &'static str)],
+    /// Number of slices, each with [`DSS_PER_SLICE`] dual subslices.
+    pub slices: u8,
+    /// Memory slices with L3, one bit each.
+    pub mslices: u8,
+    /// Video decode engines, one bit each.
+    pub vdboxes: u8,
+    /// Video enhancement engines, one bit each.
+    pub veboxes: u8,
+}
+
+/// Number of dual subslices of a slice (V13-155).
+pub const DSS_PER_SLICE: u8 = 4;
+/// Number of dual subslices of a compute engine (xe: xe_hw_engine.c).
+pub const DSS_PER_COMPUTE_ENGINE: u8 = 8;
+
+impl Die {
+    /// Returns the mask of the dual subslices before fusing.
+    pub const fn dss(&self) -> u32 {
+        u32::MAX >> (32 - self.dual_subslices())
+    }
+
+    /// Returns the number of dual subslices before fusing, at most 32.
+    pub const fn dual_subslices(&self) -> u32 {
+        self.slices as u32 * DSS_PER_SLICE as u32
+    }
+
+    /// Returns the number of compute engines before fusing.
+    pub const fn compute_engines(&self) -> u32 {
+        self.dual_subslices().div_ceil(DSS_PER_COMPUTE_ENGINE as u32)
+    }
+}
+
+impl PartialEq for Die {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Die {}
+
+impl fmt::Debug for Die {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
 }
 
 impl fmt::Debug for Generation {
@@ -61,4 +127,30 @@ pub static XE_HPG: Generation = Generation {
     registers: TABLES,
     engine_registers: ENGINE_TABLE,
     ranges: ranges::RANGES,
+    dies: &[&DG2_G10, &DG2_G11],
+};
+
+/// The larger die of DG2 (xe: xe_step.c; include/drm/intel/pciids.h, INTEL_ATS_M150_IDS).
+static DG2_G10: Die = Die {
+    name: "dg2-g10",
+    generation: &XE_HPG,
+    devices: &[0x56c0],
+    steppings: &[(0, "A0"), (1, "A1"), (4, "B0"), (5, "B1"), (8, "C0")],
+    slices: 8,
+    mslices: 0xf,
+    vdboxes: 0xff,
+    veboxes: 0xf,
+};
+
+/// The smaller die of DG2 (xe: xe_step.c; include/drm/intel/pciids.h, INTEL_ATS_M75_IDS). The number of
+/// memory slices is not public; assumption: two.
+static DG2_G11: Die = Die {
+    name: "dg2-g11",
+    generation: &XE_HPG,
+    devices: &[0x56c1],
+    steppings: &[(0, "A0"), (4, "B0"), (5, "B1")],
+    slices: 2,
+    mslices: 0x3,
+    vdboxes: 0x05,
+    veboxes: 0x3,
 };

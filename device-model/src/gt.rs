@@ -25,7 +25,7 @@ pub use engine_clock::EngineClock;
 
 use crate::doorbell::Doorbells;
 use crate::execlist::buffer::CsbPort;
-use crate::generation::Generation;
+use crate::generation::{Die, Generation};
 use crate::heci::Heci;
 use crate::host::{Clock, Function, InterruptSink};
 use crate::interrupts::{Interrupts, L3_PARITY};
@@ -70,6 +70,8 @@ pub enum SideEffect {
 pub struct Gt {
     /// The hardware generation of the card.
     pub generation: &'static Generation,
+    /// The card's die.
+    pub die: &'static Die,
     /// Memory and address translation.
     pub memory: Memory,
     /// The register file.
@@ -114,6 +116,7 @@ impl Gt {
         let registers = profile.registers();
         Gt {
             generation,
+            die: profile.die,
             memory,
             interrupts: Interrupts::new(Function::PF, sink.clone()),
             vfs: Function::vfs().map(|vf| VirtualFunction::new(vf, &registers, sink.clone())).collect(),

@@ -10,43 +10,128 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use self::limits::Limits;
 use self::provision::{GgttAccess, Provision};
-use crate::generation::{Generation, XE_HPG};
+use crate::generation::{DSS_PER_COMPUTE_ENGINE, Die, Generation, XE_HPG};
 use crate::registers::RegisterFile;
 use crate::topology::{EngineClass, EngineId, EngineInfo};
 
 /// 1 GiB in bytes.
 const GIB: u64 = 1 << 30;
 
-/// Properties that differ between cards with the same die. Parsed from a card file; every value is validated while
+/// Properties that differ between cards of a generation. Parsed from a card file; every value is validated while
 /// parsing, and an error states the expected values.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "CardFile")]
 pub struct CardProfile {
     /// Display name.
-    #[serde(deserialize_with = "name")]
     pub name: String,
-    /// Size of local memory in bytes: a power of two between 1 and 16 GiB, because one BAR exposes all of it (V13-004).
-    #[serde(deserialize_with = "local_memory")]
+    /// The die.
+    pub die: &'static Die,
+    /// PCI device ID.
+    pub device: u16,
+    /// Size of local memory in bytes, a multiple of 1 GiB.
     pub local_memory: u64,
-    /// PCI revision, which encodes the die's stepping (xe: xe_step.c, dg2_g10_revid_step_tbl).
-    #[serde(deserialize_with = "revision")]
+    /// PCI revision, which encodes the die's stepping (xe: xe_step.c).
     pub revision: u8,
     /// Number of virtual functions; 0 is a card without SR-IOV.
-    #[serde(default = "most_vfs", deserialize_with = "total_vfs")]
     pub total_vfs: u8,
     /// How VFs access the GGTT.
-    #[serde(default)]
     pub ggtt: GgttAccess,
     /// Resources of each VF if no PF driver provisions the card.
-    #[serde(default)]
     pub provision: Provision,
     /// Limits on the process resources that clients of a served card may consume.
-    #[serde(default)]
     pub limits: Limits,
     /// Units that the fuses leave enabled.
     pub fuses: Fuses,
     /// Frequency limits of the GT.
     pub frequency: Frequency,
+}
+
+/// A card file, before its values are checked against the die.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CardFile {
+    #[serde(deserialize_with = "name")]
+    name: String,
+    #[serde(default = "default_die", deserialize_with = "die")]
+    die: &'static Die,
+    #[serde(default)]
+    device: Option<u16>,
+    #[serde(deserialize_with = "local_memory")]
+    local_memory: u64,
+    #[serde(deserialize_with = "revision")]
+    revision: u8,
+    #[serde(default = "most_vfs", deserialize_with = "total_vfs")]
+    total_vfs: u8,
+    #[serde(default)]
+    ggtt: GgttAccess,
+    #[serde(default)]
+    provision: Provision,
+    #[serde(default)]
+    limits: Limits,
+    fuses: Fuses,
+    frequency: Frequency,
+}
+
+impl TryFrom<CardFile> for CardProfile {
+    type Error = String;
+
+    fn try_from(file: CardFile) -> Result<Self, String> {
+        let CardFile {
+            name,
+            die,
+            device,
+            local_memory,
+            revision,
+            total_vfs,
+            ggtt,
+            provision,
+            limits,
+            fuses,
+            frequency,
+        } = file;
+        let device = match device {
+            None => die.devices[0],
+            Some(device) if die.devices.contains(&device) => device,
+            Some(other) => {
+                let expected: Vec<_> = die.devices.iter().map(|device| format!("{device:#06x}")).collect();
+                return Err(format!("device = {other:#06x} has no {}: expected {}", die.name, expected.join(" or ")));
+            }
+        };
+        if !die.steppings.iter().any(|(valid, _)| *valid == revision) {
+            return Err(format!(
+                "revision = {revision} is not a stepping of {}: expected {}",
+                die.name,
+                steppings(die)
+            ));
+        }
+        let units: [(&str, u32, u32); 4] = [
+            ("dss_mask", fuses.dss_mask, die.dss()),
+            ("mslice_mask", fuses.mslice_mask.into(), die.mslices.into()),
+            ("vdbox_mask", fuses.vdbox_mask.into(), die.vdboxes.into()),
+            ("vebox_mask", fuses.vebox_mask.into(), die.veboxes.into()),
+        ];
+        for (field, mask, there) in units {
+            if mask & !there != 0 {
+                let name = die.name;
+                return Err(format!(
+                    "{field} = {mask:#x} enables units that {name} does not have: expected bits of {there:#x}"
+                ));
+            }
+        }
+        Ok(CardProfile {
+            name,
+            die,
+            device,
+            local_memory,
+            revision,
+            total_vfs,
+            ggtt,
+            provision,
+            limits,
+            fuses,
+            frequency,
+        })
+    }
 }
 
 /// Contents of the fuse registers: a set bit is an enabled unit.
@@ -108,7 +193,13 @@ impl TryFrom<FrequencyFile> for Frequency {
 impl CardProfile {
     /// Returns the hardware generation of the card.
     pub fn generation(&self) -> &'static Generation {
-        &XE_HPG
+        self.die.generation
+    }
+
+    /// Returns the size of the BAR that exposes local memory, in bytes: the next power of two (V13-004). Beyond local
+    /// memory the BAR reads all ones and ignores writes.
+    pub fn local_memory_bar(&self) -> u64 {
+        self.local_memory.next_power_of_two()
     }
 
     /// Creates the card's registers, in their power-on state.
@@ -131,7 +222,7 @@ impl CardProfile {
     /// Returns whether compute engine `instance` has an enabled dual subslice (xe: xe_hw_engine.c, eight dual subslices
     /// per engine).
     pub fn has_compute(&self, instance: u8) -> bool {
-        instance < 4 && self.fuses.dss_mask >> (8 * instance) & 0xff != 0
+        instance < 4 && self.fuses.dss_mask >> (DSS_PER_COMPUTE_ENGINE * instance) & 0xff != 0
     }
 
     /// Returns whether the card has video decode engine `instance`.
@@ -153,25 +244,44 @@ fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     Ok(name)
 }
 
+fn default_die() -> &'static Die {
+    XE_HPG.dies[0]
+}
+
+fn die<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Die, D::Error> {
+    let name = String::deserialize(from)?;
+    XE_HPG.die(&name).ok_or_else(|| {
+        let names: Vec<_> = XE_HPG.dies.iter().map(|die| format!("\"{}\"", die.name)).collect();
+        D::Error::invalid_value(Unexpected::Str(&name), &format!("a die: {}", names.join(" or ")).as_str())
+    })
+}
+
 fn local_memory<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     let text = String::deserialize(from)?;
     let gib = text.strip_suffix("GiB").and_then(|number| number.trim_end().parse::<u64>().ok());
     match gib {
-        Some(gib @ (1 | 2 | 4 | 8 | 16)) => Ok(gib * GIB),
-        _ => {
-            Err(D::Error::invalid_value(Unexpected::Str(&text), &"\"1GiB\", \"2GiB\", \"4GiB\", \"8GiB\" or \"16GiB\""))
-        }
+        Some(gib @ 1..=16) => Ok(gib * GIB),
+        _ => Err(D::Error::invalid_value(Unexpected::Str(&text), &"a number of GiB, \"1GiB\" to \"16GiB\"")),
     }
 }
 
+/// Text of the steppings of a die, for error messages.
+fn steppings(die: &Die) -> String {
+    let texts: Vec<_> = die.steppings.iter().map(|(revision, name)| format!("{revision} ({name})")).collect();
+    texts.join(", ")
+}
+
 fn revision<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
-    match u64::deserialize(from)? {
-        revision @ (0 | 1 | 4 | 5 | 8) => Ok((revision & 0xf) as u8),
-        other => Err(D::Error::invalid_value(
-            Unexpected::Unsigned(other),
-            &"a stepping of DG2-G10: 0 (A0), 1 (A1), 4 (B0), 5 (B1) or 8 (C0)",
-        )),
-    }
+    let number = u64::deserialize(from)?;
+    let revision = u8::try_from(number).ok();
+    let of_die = |die: &Die| die.steppings.iter().any(|(valid, _)| Some(*valid) == revision);
+    revision.filter(|_| XE_HPG.dies.iter().any(|die| of_die(die))).ok_or_else(|| {
+        let texts: Vec<_> = XE_HPG.dies.iter().map(|die| format!("{}: {}", die.name, steppings(die))).collect();
+        D::Error::invalid_value(
+            Unexpected::Unsigned(number),
+            &format!("a stepping of {}", texts.join("; of ")).as_str(),
+        )
+    })
 }
 
 /// Default number of VFs, as on a Flex 170.

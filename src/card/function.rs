@@ -182,6 +182,8 @@ pub struct CardFunction {
     shared: Arc<CardShared>,
     bars: Vec<Bar>,
     files: [Option<File>; BARS],
+    /// Size of local memory, which its BAR may exceed: beyond it, accesses are trapped and read all ones.
+    local_bytes: u64,
     io_events: Vec<IoEvent>,
     /// The BAR addresses last reported to the machine. The mutex is the configuration lock: it is held while a change
     /// of configuration space is applied and reported, which serialises the reports to the machine in order.
@@ -203,8 +205,9 @@ impl CardFunction {
         let bar = |index, size| Bar { index, size };
         let io_events = io_events::new()?;
         Ok(Arc::new_cyclic(|this| CardFunction {
-            bars: vec![bar(GTTMMADR_BAR, GTTMMADR_BYTES), bar(LMEM_BAR, local_bytes)],
+            bars: vec![bar(GTTMMADR_BAR, GTTMMADR_BYTES), bar(LMEM_BAR, local_bytes.next_power_of_two())],
             files: [gttmmadr, Some(local)],
+            local_bytes,
             io_events: io_events.into(),
             ..Self::new(shared, number, Exposure::Full, port, this)
         }))
@@ -230,6 +233,7 @@ impl CardFunction {
             shared: shared.clone(),
             bars: Vec::new(),
             files: [None, None],
+            local_bytes: 0,
             io_events: Vec::new(),
             placed: Mutex::default(),
             this: this.clone(),
@@ -451,8 +455,10 @@ impl PciDevice for CardFunction {
         let alone = matches!(self.shared.topology, Topology::Split | Topology::Provisioned);
         let area = match bar.index {
             GTTMMADR_BAR => GGTT_WINDOW..GTTMMADR_BYTES,
-            _ if self.number.is_vf() && alone => 0..self.shared.card.gt().memory.quota(self.number).min(bar.size),
-            _ => 0..bar.size,
+            _ if self.number.is_vf() && alone => {
+                0..self.shared.card.gt().memory.quota(self.number).min(self.local_bytes)
+            }
+            _ => 0..self.local_bytes,
         };
         let mapping =
             BarMapping { offset: area.start, len: area.end.saturating_sub(area.start), file, file_offset: area.start };

@@ -133,6 +133,29 @@ fn the_function_shows_its_identity_and_bars() {
     assert_eq!(CONFIG_BYTES, 4096);
 }
 
+/// The identity is that of the card file, also in the VFs' capability. The BAR of local memory that is not a power of
+/// two is larger: only local memory is mapped, and beyond it reads return all ones and writes are dropped.
+#[test]
+fn local_memory_need_not_be_a_power_of_two() {
+    let profile = card_file::load("flex140").unwrap();
+    let gib = 1_u64 << 30;
+    let profile = CardProfile { local_memory: 3 * gib, ..profile };
+    let card = served(profile, 2, Topology::Together).unwrap();
+    card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    assert_eq!((read32(&card, CONFIG_REGION, 0), read32(&card, CONFIG_REGION, 8) & 0xff), (0x56c1_8086, 5));
+    assert_eq!(card.pf().size(2), 4 * gib);
+    assert_eq!(card.pf().areas(2), [0..3 * gib]);
+    card.pf().write(LMEM, 3 * gib - 4, &[1, 2, 3, 4]);
+    card.pf().write(LMEM, 3 * gib, &[1, 2, 3, 4]);
+    assert_eq!(read32(&card, LMEM, 3 * gib - 4), 0x0403_0201);
+    assert_eq!((read32(&card, LMEM, 3 * gib), read32(&card, LMEM, 4 * gib - 4)), (u32::MAX, u32::MAX));
+    let mut across = [0; 8];
+    card.pf().read(LMEM, 3 * gib - 4, &mut across);
+    assert_eq!(across, [1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff]);
+    let layout = card.card().gt().read(0x4900) >> 8;
+    assert_eq!((layout, card.pf().file_of(2).metadata().unwrap().len()), (3, 3 * gib));
+}
+
 /// The mappings of a VMM and the accesses of the card's units refer to the same memory (V13-004).
 #[test]
 fn windows_files_and_units_agree() {

@@ -8,8 +8,11 @@ use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::limits::Limits;
 use arctic_sriov::function::Event;
 
+use arctic_sriov::header::Identity;
+
 use super::ecam::{BarAddresses, BarPlacer, Ecam};
 use super::{Device, VECTORS, Vectors};
+use crate::card;
 use crate::card::{CardError, CardFunction, Exposure, Topology, VirtualCard};
 use crate::dma::GuestMemory;
 use crate::dma::quota::{self, Ledger};
@@ -38,7 +41,8 @@ impl ServedCard {
         let descriptors_in_all = limits.descriptors_in_all.min(quota::spare_descriptors(functions));
         let limits = Limits { descriptors_in_all, ..limits }.each(functions);
         let ledger = Ledger::new(limits, topology == Topology::Together);
-        let clients = Clients::new(vfs, topology, ecam, &ledger).map_err(CardError::Threads)?;
+        let clients =
+            Clients::new(vfs, topology, (ecam, card::identity(&profile)), &ledger).map_err(CardError::Threads)?;
         let card = VirtualCard::new(profile, vfs, topology, clients.clone(), clients.clone())?;
         // Weak, because the card holds the clients' memory, which holds the ledger.
         let model = Arc::downgrade(&card.shared.card);
@@ -91,13 +95,18 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    fn new(vfs: u8, topology: Topology, ecam: Ecam, ledger: &Arc<Ledger>) -> std::io::Result<Arc<Self>> {
+    fn new(
+        vfs: u8,
+        topology: Topology,
+        (ecam, identity): (Ecam, Identity),
+        ledger: &Arc<Ledger>,
+    ) -> std::io::Result<Arc<Self>> {
         let memory = |number| Arc::new(GuestMemory::new(Function(number), ledger.clone()));
         let hands: Vec<_> = (0..=vfs).map(|n| Hands { memory: memory(n), ..Hands::default() }).collect();
         let placer = OnceLock::new();
         if topology == Topology::Together && vfs != 0 {
             let memory = hands.first().map(|pf| pf.memory.clone()).unwrap_or_default();
-            let _ = placer.set(BarPlacer::start(ecam, vfs, memory)?);
+            let _ = placer.set(BarPlacer::start(ecam, identity, vfs, memory)?);
         }
         Ok(Arc::new(Clients { hands, topology, placer }))
     }

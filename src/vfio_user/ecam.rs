@@ -155,13 +155,13 @@ pub struct BarPlacer {
 }
 
 impl BarPlacer {
-    /// Starts the thread for `vfs` VFs of a PF; its client maps `memory`.
-    pub fn start(ecam: Ecam, vfs: u8, memory: Arc<GuestMemory>) -> io::Result<Self> {
+    /// Starts the thread for `vfs` VFs of a PF with `identity`; its client maps `memory`.
+    pub fn start(ecam: Ecam, identity: Identity, vfs: u8, memory: Arc<GuestMemory>) -> io::Result<Self> {
         let work = Work { placed: vec![None; vfs.into()], ..Work::default() };
         let shared = Arc::new(Shared { work: Mutex::new(work), changed: Condvar::new() });
         let thread = {
             let shared = shared.clone();
-            thread::Builder::new().name("ecam".into()).spawn(move || run(&shared, ecam, &memory))?
+            thread::Builder::new().name("ecam".into()).spawn(move || run(&shared, ecam, identity, &memory))?
         };
         Ok(BarPlacer { shared, thread: Some(thread) })
     }
@@ -195,7 +195,7 @@ impl Drop for BarPlacer {
     }
 }
 
-fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
+fn run(shared: &Shared, ecam: Ecam, identity: Identity, memory: &GuestMemory) {
     let mut work = shared.work();
     // Time of the first error, and the trigger count then.
     let mut refused: Option<(Instant, u64)> = None;
@@ -208,7 +208,7 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
         };
         let reasons = work.reasons;
         drop(work);
-        let outcome = place(ecam, byte(vf).saturating_add(1), bars, memory);
+        let outcome = place((ecam, identity), byte(vf).saturating_add(1), bars, memory);
         work = shared.work();
         match outcome {
             Ok(()) => {
@@ -235,10 +235,9 @@ fn run(shared: &Shared, ecam: Ecam, memory: &GuestMemory) {
 }
 
 /// Locates the PF at its configured address or, failing that, at its address in the printed arguments of earlier
-/// versions. Returns the configured address if it is at neither. `read` returns a dword at a guest address.
-fn locate(ecam: Ecam, read: impl Fn(u64) -> Result<u32, DmaError>) -> Result<Ecam, DmaError> {
-    let Identity { vendor, device, .. } = Identity::FLEX_170;
-    let id = u32::from(device) << 16 | u32::from(vendor);
+/// versions; `identity` is the PF's. Returns the configured address if it is at neither. `read` returns a dword at a guest address.
+fn locate(ecam: Ecam, identity: Identity, read: impl Fn(u64) -> Result<u32, DmaError>) -> Result<Ecam, DmaError> {
+    let id = u32::from(identity.device) << 16 | u32::from(identity.vendor);
     if ecam.pf == PciAddress::PF {
         return Ok(ecam);
     }
@@ -252,9 +251,14 @@ fn locate(ecam: Ecam, read: impl Fn(u64) -> Result<u32, DmaError>) -> Result<Eca
 }
 
 /// Programs the BARs of VF `number`: decoding off, both addresses, decoding on.
-fn place(ecam: Ecam, number: u8, bars: BarAddresses, memory: &GuestMemory) -> Result<(), DmaError> {
+fn place(
+    (ecam, identity): (Ecam, Identity),
+    number: u8,
+    bars: BarAddresses,
+    memory: &GuestMemory,
+) -> Result<(), DmaError> {
     let client = memory.client().ok_or(DmaError::NoAnswer)?;
-    let ecam = locate(ecam, |at| {
+    let ecam = locate(ecam, identity, |at| {
         let mut id = [0; 4];
         client.read_at_leisure(at, &mut id).map(|()| u32::from_le_bytes(id))
     })?;
@@ -294,14 +298,15 @@ mod tests {
     /// A user's QEMU command line may still have the PF at the address of earlier versions; it is then located there.
     #[test]
     fn the_pf_is_looked_for_where_it_used_to_be() {
+        const FLEX_170: Identity = Identity::data_center_gpu(0x56c0, 8);
         let card = 0x56c0_8086;
         let configured = Ecam { pf: "00:10.0".parse().unwrap(), ..Ecam::default() };
         let at = |place: u64| move |address| Ok(if address == place { card } else { u32::MAX });
-        assert_eq!(locate(configured, at(0xb008_0000)), Ok(configured));
-        assert_eq!(locate(configured, at(0xb000_8000)), Ok(Ecam::default()));
-        assert_eq!(locate(configured, at(0)), Ok(configured), "it is at neither address");
-        assert_eq!(locate(configured, |_| Err(DmaError::NoAnswer)), Err(DmaError::NoAnswer));
-        let unread = locate(Ecam::default(), |_| Err(DmaError::NoAnswer));
+        assert_eq!(locate(configured, FLEX_170, at(0xb008_0000)), Ok(configured));
+        assert_eq!(locate(configured, FLEX_170, at(0xb000_8000)), Ok(Ecam::default()));
+        assert_eq!(locate(configured, FLEX_170, at(0)), Ok(configured), "it is at neither address");
+        assert_eq!(locate(configured, FLEX_170, |_| Err(DmaError::NoAnswer)), Err(DmaError::NoAnswer));
+        let unread = locate(Ecam::default(), FLEX_170, |_| Err(DmaError::NoAnswer));
         assert_eq!(unread, Ok(Ecam::default()), "with one possible address nothing is read");
     }
 }

@@ -26,7 +26,7 @@ pub struct Identity {
     pub vendor: u16,
     /// Device ID.
     pub device: u16,
-    /// Revision ID: the stepping (xe: xe_step.c, dg2_g10_revid_step_tbl).
+    /// Revision ID: the stepping of the die.
     pub revision: u8,
     /// Class code: base class, sub-class, programming interface.
     pub class: u32,
@@ -39,17 +39,19 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Intel Data Center GPU Flex 170: DG2-G10 at stepping C0, a display controller that is not VGA compatible (xe:
-    /// include/drm/intel/pciids.h, INTEL_ATS_M150_IDS). Subsystem 8086:4905 is used by Intel's own DG2 boards.
-    pub const FLEX_170: Identity = Identity {
-        vendor: 0x8086,
-        device: 0x56c0,
-        revision: 0x08,
-        class: 0x03_80_00,
-        subsystem_vendor: 0x8086,
-        subsystem: 0x4905,
-        serial: 0,
-    };
+    /// Returns the identity of an Intel data center GPU: a display controller that is not VGA compatible. Subsystem
+    /// 8086:4905 is used by Intel's own DG2 boards.
+    pub const fn data_center_gpu(device: u16, revision: u8) -> Self {
+        Identity {
+            vendor: 0x8086,
+            device,
+            revision,
+            class: 0x03_80_00,
+            subsystem_vendor: 0x8086,
+            subsystem: 0x4905,
+            serial: 0,
+        }
+    }
 
     /// The header registers, without BARs and capability pointer. Interrupt Pin reads 0: the function has no INTx.
     pub fn fields(&self) -> [Field; 8] {

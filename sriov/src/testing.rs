@@ -3,6 +3,10 @@
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 use crate::function::{Event, Events, PciFunction};
+use crate::header::Identity;
+
+/// An Intel Data Center GPU Flex 170 at stepping C0 (include/drm/intel/pciids.h, INTEL_ATS_M150_IDS).
+pub const FLEX_170: Identity = Identity::data_center_gpu(0x56c0, 8);
 
 /// The dword at `offset` in configuration space.
 pub fn dword(function: &PciFunction, offset: u64) -> u32 {

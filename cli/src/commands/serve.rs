@@ -53,7 +53,8 @@ use arctic_gpu::vfio_user::{Served, ServedCard, Server, Settings};
     arctic serve --print-capabilities\n  \
     arctic serve --card flex170-63vf --dir /tmp/card --vfs 63 --provision config --json > card.json")]
 pub struct Arguments {
-    /// Card file, or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex170-63vf, small (2 GiB)
+    /// Card file, or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex140 (6 GiB), flex170-63vf, small
+    /// (2 GiB)
     #[arg(long, value_name = "FILE|NAME", required_unless_present = CAPABILITIES)]
     card: Option<String>,
     /// Directory for sockets and the report; created if it does not exist

@@ -227,18 +227,15 @@ fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, [control, ..]: [u32; 3]
 
 /// GET_HWCONFIG: replies with the size of the table in bytes. Also copies the table if the given size is not 0.
 fn hardware_config(_: &mut GucState, ctx: &mut GucCtx<'_>, [low, high, size]: [u32; 3]) -> Result<Answer, Error> {
-    let table = hwconfig::table();
+    let table = hwconfig::table(ctx.gt.die);
     let bytes = count(table.len() * 4);
-    if bytes == 0 {
-        return Err(Error::NoAttributeTable);
-    }
     if size != 0 {
         if size < bytes {
             return Err(Error::InvalidSize);
         }
         let address = global_address(low, high)?;
         for (n, value) in (0u64..).zip(table) {
-            ctx.own().write_u32(Space::Ggtt, address + n * 4, *value).map_err(|_| Error::InvalidGgttAddress)?;
+            ctx.own().write_u32(Space::Ggtt, address + n * 4, value).map_err(|_| Error::InvalidGgttAddress)?;
         }
     }
     Ok(bytes.into())

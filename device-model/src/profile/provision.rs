@@ -225,7 +225,7 @@ impl CardProfile {
     pub fn vf_local_memory_bar(&self) -> u64 {
         let named = self.provision.vf.iter().map(|(_, shares)| shares).chain([&self.provision.each]);
         let largest = named.filter_map(|shares| shares.local_memory).max().unwrap_or(0);
-        (self.local_memory / 4).max(largest.next_power_of_two()).max(256 * MIB)
+        (self.local_memory / 4).next_power_of_two().max(largest.next_power_of_two()).max(256 * MIB)
     }
 }
 

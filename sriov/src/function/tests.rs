@@ -6,14 +6,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::config::CONFIG_BYTES;
-use crate::testing::{dword, events, word};
+use crate::testing::{FLEX_170, dword, events, word};
 
 const EXPRESS: u64 = 0x70;
 const MSI: u64 = 0xac;
 const PMCSR: u64 = 0xd4;
 
 fn flex_170() -> PciFunction {
-    PciFunction::physical(&Identity::FLEX_170, 16 << 30, None).unwrap()
+    PciFunction::physical(&FLEX_170, 16 << 30, None).unwrap()
 }
 
 /// Contract A.1, A.3: the IDs that drivers match, no INTx, and the GGC word that i915 reads.
@@ -138,7 +138,7 @@ fn power_states() {
 /// A memory size in the card file that is not a valid BAR size is an error, not a panic.
 #[test]
 fn impossible_memory_size_is_refused() {
-    let result = PciFunction::physical(&Identity::FLEX_170, 3 << 30, None);
+    let result = PciFunction::physical(&FLEX_170, 3 << 30, None);
     assert_eq!(result.err(), Some(FunctionError::Bar(BarError::Size(3 << 30))));
 }
 

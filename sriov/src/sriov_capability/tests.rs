@@ -8,8 +8,7 @@ use super::*;
 use crate::capability::{DEVICE_CONTROL, ID_ARI, ID_VENDOR_SPECIFIC, INITIATE_FLR};
 use crate::config::CONFIG_BYTES;
 use crate::function::{Event, FunctionError, PciFunction};
-use crate::header::Identity;
-use crate::testing::{dword, events, word};
+use crate::testing::{FLEX_170, dword, events, word};
 
 const SRIOV: u64 = 0x320;
 const VF_REBAR: u64 = 0x420;
@@ -22,7 +21,7 @@ fn layout(total_vfs: u16) -> SriovLayout {
 }
 
 fn card() -> PciFunction {
-    PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout(63))).unwrap()
+    PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(63))).unwrap()
 }
 
 fn write_word(function: &mut PciFunction, offset: u64, value: u16) -> Vec<Event> {
@@ -60,7 +59,7 @@ fn extended_capability_list() {
     let function = card();
     let expected = [(0x100, 0x0003), (0x200, ID_ARI), (SRIOV, ID_SRIOV), (VF_REBAR, ID_VF_RESIZABLE_BAR)];
     assert_eq!(extended_capabilities(|at| dword(&function, at)), expected);
-    let without = PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout(0))).unwrap();
+    let without = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(0))).unwrap();
     assert_eq!(extended_capabilities(|at| dword(&without, at)), [(0x100, 0x0003)]);
     assert_eq!((without.total_vfs(), without.vfs_enabled(), without.vf_bars().count()), (0, 0, 0));
 }
@@ -239,7 +238,7 @@ fn bulk_reads_are_disguised() {
 /// Errors in the card file are reported, not panics.
 #[test]
 fn impossible_layouts_are_refused() {
-    let built = |layout: SriovLayout| PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout)).err();
+    let built = |layout: SriovLayout| PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout)).err();
     let with = |sizes: &[u64], size| SriovLayout { vf_lmem_sizes: sizes.to_vec(), vf_lmem_bytes: size, ..layout(1) };
     assert_eq!(built(layout(64)), Some(FunctionError::Sriov(SriovError::TotalVfs(64))));
     for size in [0, 3 << 30, 512 << 10, 1 << 48] {
@@ -272,8 +271,8 @@ proptest! {
     /// change.
     #[test]
     fn events_and_invariants(total in 1..=63_u16, writes in prop::collection::vec(access(), 1..64)) {
-        let mut function = PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
-        let fresh = PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
+        let mut function = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
+        let fresh = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
         let (mut vfs, mut memory) = (0, false);
         let mut bars: Vec<VfBar> = function.vf_bars().collect();
         for (offset, data) in &writes {
@@ -368,7 +367,7 @@ fn every_vf_bar() {
     for (n, size) in sizes.iter().enumerate() {
         for total_vfs in [1, 2, 62, 63] {
             let layout = SriovLayout { total_vfs, vf_lmem_sizes: sizes.clone(), vf_lmem_bytes: sizes[0] };
-            let mut function = PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout)).unwrap();
+            let mut function = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout)).unwrap();
             write_dword(&mut function, VF_REBAR + 8, (n as u32) << 8);
             for address in (0..64).flat_map(|bit| [1_u64 << bit, !(1 << bit)]).chain([0, u64::MAX]) {
                 function.write_config(LMEM, &address.to_le_bytes());
@@ -391,7 +390,7 @@ fn every_vf_bar() {
 #[test]
 fn every_number_of_vfs() {
     for total in [1, 2, 31, 62, 63] {
-        let mut function = PciFunction::physical(&Identity::FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
+        let mut function = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
         for number in 0..=u16::MAX {
             let told = enable(&mut function, number);
             let expected = if number <= total { number } else { 0 };

@@ -8,11 +8,12 @@ use super::*;
 use crate::capability::{DEVICE_CONTROL, INITIATE_FLR};
 use crate::config::CONFIG_BYTES;
 use crate::function::Event;
+use crate::testing::FLEX_170;
 
 const FLR_BYTE: u64 = EXPRESS as u64 + DEVICE_CONTROL as u64 + 1;
 
 fn plain() -> PciFunction {
-    PciFunction::virtual_function(&Identity::FLEX_170, 512 << 20).unwrap()
+    PciFunction::virtual_function(&FLEX_170, 512 << 20).unwrap()
 }
 
 fn face() -> VfConfigShim {
@@ -60,7 +61,7 @@ fn identity_and_capabilities() {
 /// space bit. All other registers equal those of an assigned VF.
 #[test]
 fn a_vf_on_its_bus_is_a_shadow_of_its_pf() {
-    let mut function = PciFunction::virtual_function_on_bus(&Identity::FLEX_170).unwrap();
+    let mut function = PciFunction::virtual_function_on_bus(&FLEX_170).unwrap();
     function.write_config(COMMAND.into(), &0xffff_u16.to_le_bytes());
     for bar in (0x10..0x28).step_by(4) {
         function.write_config(bar, &u32::MAX.to_le_bytes());

@@ -74,7 +74,7 @@ fn power_on(profile: &CardProfile) {
             Ok(card) => {
                 let mut identity = [0; 4];
                 card.pf().read_config(0, &mut identity);
-                assert_eq!(u32::from_le_bytes(identity), 0x56c0_8086);
+                assert_eq!(u32::from_le_bytes(identity), u32::from(profile.device) << 16 | 0x8086);
                 assert_eq!(card.total_vfs(), profile.total_vfs.min(3));
                 while card.model().work() != arctic_device_model::card::WorkStatus::Idle(None) {}
             }

@@ -39,6 +39,7 @@ struct Protocol {
 #[derive(Serialize)]
 struct Device {
     vendor: String,
+    /// PCI device ID of the default card.
     device: String,
     subsystem_vendor: String,
     subsystem: String,
@@ -51,6 +52,10 @@ struct Device {
 struct Card {
     /// Value for `--card`.
     name: &'static str,
+    /// Name of the die.
+    die: &'static str,
+    /// PCI device ID.
+    device: String,
     revision: u8,
     local_memory_bytes: u64,
     /// Maximum value of `--vfs`.
@@ -63,13 +68,17 @@ impl Capabilities {
         let options = Arguments::augment_args(clap::Command::new("serve"));
         let features = options.get_arguments().filter(|option| option.get_id() != CAPABILITIES);
         let (major, minor) = PROTOCOL_VERSION;
-        let Identity { vendor, device, subsystem_vendor, subsystem, class, .. } = Identity::FLEX_170;
+        let default = card_file::parse(BUILT_IN[0].0, BUILT_IN[0].1)?;
+        let Identity { vendor, device, subsystem_vendor, subsystem, class, .. } =
+            Identity::data_center_gpu(default.device, default.revision);
         let [vendor, device, subsystem_vendor, subsystem] =
             [vendor, device, subsystem_vendor, subsystem].map(|id| format!("{id:#06x}"));
         let card = |(name, text)| {
             let profile = card_file::parse(name, text)?;
             Ok(Card {
                 name,
+                die: profile.die.name,
+                device: format!("{:#06x}", profile.device),
                 revision: profile.revision,
                 local_memory_bytes: profile.local_memory,
                 max_vfs: profile.total_vfs,
