@@ -6,9 +6,6 @@ use std::path::Path;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// PCI device ID for `force_probe`: the drivers do not bind to this device by default.
-const FORCE_PROBE: &str = "56c0";
-
 /// A Linux driver for the card.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -44,15 +41,16 @@ impl Driver {
     }
 
     /// Returns the modprobe configuration that makes this driver bind to the card and prevents hotplug from loading the
-    /// others.
-    pub fn modprobe_options(self) -> String {
+    /// others. The drivers do not bind to a data center GPU by default; `device` is its PCI device ID.
+    pub fn modprobe_options(self, device: u16) -> String {
         let blacklist: String = self.others().map(|driver| format!("blacklist {driver}\n")).collect();
-        format!("options {self} force_probe={FORCE_PROBE}\n{blacklist}")
+        format!("options {self} force_probe={device:04x}\n{blacklist}")
     }
 
-    /// Returns kernel arguments that prevent the other drivers from binding to the card, even if they are loaded.
-    pub fn blocked_others(self) -> String {
-        self.others().map(|driver| format!("{driver}.force_probe=!{FORCE_PROBE}")).collect::<Vec<_>>().join(" ")
+    /// Returns kernel arguments that prevent the other drivers from binding to the card with PCI device ID `device`, even
+    /// if they are loaded.
+    pub fn blocked_others(self, device: u16) -> String {
+        self.others().map(|driver| format!("{driver}.force_probe=!{device:04x}")).collect::<Vec<_>>().join(" ")
     }
 
     /// Modules that a distribution's hotplug loads for the PF.
@@ -108,9 +106,9 @@ mod tests {
 
     #[test]
     fn each_driver_takes_the_card_alone() {
-        assert_eq!(Driver::Xe.modprobe_options(), "options xe force_probe=56c0\nblacklist i915\n");
-        assert_eq!(Driver::I915.modprobe_options(), "options i915 force_probe=56c0\nblacklist xe\n");
-        assert_eq!(Driver::Xe.blocked_others(), "i915.force_probe=!56c0");
+        assert_eq!(Driver::Xe.modprobe_options(0x56c0), "options xe force_probe=56c0\nblacklist i915\n");
+        assert_eq!(Driver::I915.modprobe_options(0x56c0), "options i915 force_probe=56c0\nblacklist xe\n");
+        assert_eq!(Driver::Xe.blocked_others(0x56c0), "i915.force_probe=!56c0");
         assert_eq!(Driver::named("i915"), Some(Driver::I915));
         assert_eq!(Driver::named("vgem"), None);
     }

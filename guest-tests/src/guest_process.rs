@@ -32,6 +32,8 @@ pub struct Options {
     pub own: Own,
     /// The card's file or name for `arctic serve --card`; `None` boots without a card.
     pub card: Option<String>,
+    /// PCI device ID of the card.
+    pub device: u16,
     /// The card's functions and their assignment to guests.
     pub functions: Functions,
     /// The guests' driver for the card.
@@ -53,12 +55,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults with `program` as the card's server.
-    pub fn new(program: PathBuf) -> Self {
+    /// The defaults with `program` as the server of `card`, a card file or its name; `device` is its PCI device ID.
+    pub fn new(program: PathBuf, card: &str, device: u16) -> Self {
         Self {
             program,
             own: Own::default(),
-            card: Some("flex170".into()),
+            card: Some(card.into()),
+            device,
             functions: Functions::Physical,
             driver: Driver::default(),
             firmware: None,
@@ -182,6 +185,7 @@ impl<'a> Stand<'a> {
             program: Some(self.options.program.clone()),
             firmware,
             driver: self.options.driver,
+            device: self.options.device,
             job,
             tests: tests.iter().cloned().collect(),
             share: self.options.share.is_some(),
@@ -229,6 +233,7 @@ impl<'a> Stand<'a> {
             results: &self.results(seat)?,
             share: self.options.share.as_deref(),
             driver: self.options.driver,
+            device: self.options.device,
             tsc_khz: tsc::host_khz(),
             append: &self.options.append,
             console: &console,

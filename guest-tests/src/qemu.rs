@@ -51,6 +51,8 @@ pub struct Machine<'a> {
     pub share: Option<&'a Path>,
     /// The guest's driver for the card.
     pub driver: Driver,
+    /// PCI device ID of the card.
+    pub device: u16,
     /// TSC frequency of the guest in kHz, if known ([`tsc::host_khz`]).
     pub tsc_khz: Option<u32>,
     /// Additional kernel arguments, placed last so that they take precedence.
@@ -177,7 +179,7 @@ impl Machine<'_> {
     /// otherwise, which happens on a busy host; kernels on KVM, Hyper-V and VMware skip the test for the same reason.
     fn command_line(&self) -> String {
         let clock = tsc::arguments(self.tsc_khz, self.kernel.hz);
-        let blocked = self.driver.blocked_others();
+        let blocked = self.driver.blocked_others(self.device);
         let parts = [BASE_ARGUMENTS, &clock, &blocked, self.append.trim()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
@@ -298,6 +300,7 @@ mod tests {
             tsc_khz: Some(2_445_422),
             append: " tsc_early_khz=1000000 ",
             driver: Driver::Xe,
+            device: 0x56c0,
             console: Path::new("/c"),
             messages: Path::new("/q"),
         };

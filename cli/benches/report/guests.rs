@@ -71,7 +71,7 @@ impl Sink for Look {
 
 /// Boots a guest that only probes the card.
 pub fn probe() -> Result<Probe> {
-    let options = Options { card: Some(CARD.into()), ..Options::new(PROGRAM.into()) };
+    let options = Options::new(PROGRAM.into(), CARD, arctic_gpu::card_file::load(CARD)?.device);
     let mut look = Look::default();
     let job = Mode::Run(format!("sleep {}; test -e /dev/dri/renderD128 && echo idle && sleep 1", SETTLED.as_secs()));
     let report = boot::run(&options, &job, &mut look, &Stderr::default())?;

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use arctic_gpu::card_file;
 use arctic_guest_tests::artifacts::Own;
 use arctic_guest_tests::boot::{self, Mode, Sink};
 use arctic_guest_tests::card::Functions;
@@ -76,7 +77,7 @@ pub fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
 /// Arguments of all commands that boot a guest.
 #[derive(clap::Args)]
 pub struct GuestArgs {
-    /// The card: a file, or the name of a built-in one (flex170, flex170-63vf, small); the default is flex170, with
+    /// The card: a file, or the name of a built-in one (flex170, flex140, flex170-63vf, small); the default is flex170, with
     /// more than 31 VFs flex170-63vf
     #[arg(long, value_name = "FILE|NAME")]
     card: Option<String>,
@@ -139,9 +140,11 @@ impl GuestArgs {
             bail!("i915 has no SR-IOV support on this card: use --driver i915 without virtual functions");
         }
         let program = std::env::current_exe().context("the path of this program cannot be found")?;
+        let card = self.card(functions);
+        let defaults = Options::new(program, &card, card_file::load(&card)?.device);
         Ok(Options {
             own: Own { kernel: self.kernel.clone(), modules: self.modules.clone(), qemu: self.qemu.clone() },
-            card: (!self.no_card).then(|| self.card(functions)),
+            card: (!self.no_card).then_some(card),
             functions,
             driver: self.driver,
             firmware: self.firmware.clone(),
@@ -151,7 +154,7 @@ impl GuestArgs {
             limit,
             log: self.log.clone(),
             trace: self.trace.clone(),
-            ..Options::new(program)
+            ..defaults
         })
     }
 

@@ -42,6 +42,8 @@ pub struct Extra {
     pub firmware: Option<PathBuf>,
     /// The driver that the guest loads for the card.
     pub driver: Driver,
+    /// PCI device ID of the card.
+    pub device: u16,
     /// Shell script that the guest's init runs; it may set STATUS.
     pub job: String,
     /// Names of additional IGT programs to install.
@@ -55,7 +57,7 @@ pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, pro
     modules::check(&parts.kernel, extra.driver)?;
     let mut own = Tree::default();
     own.file("job", 0o755, extra.job.as_str());
-    own.file("etc/modprobe.d/card.conf", 0o644, extra.driver.modprobe_options());
+    own.file("etc/modprobe.d/card.conf", 0o644, extra.driver.modprobe_options(extra.device));
     own.file("etc/card-driver", 0o644, format!("{}\n", extra.driver));
     if extra.share {
         own.folder("share");

@@ -45,7 +45,9 @@ fn linux_boots_and_xe_works_on_pf_and_vfs() -> Result<(), String> {
     }
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let vfs = VFS.to_string();
+    let card = arctic_gpu::card_file::load("small").map_err(|error| error.to_string())?;
     let extra = Extra {
+        device: card.device,
         vmm: Path::new(env!("CARGO_BIN_EXE_arctic-vmm")),
         arguments: &["--memory", "768M", "--cpus", "2", "--card", "small", "--vfs", &vfs],
         program: &program,
