@@ -36,6 +36,13 @@ pub const JOBS: &[Job] = &[
         ],
     },
     Job {
+        name: "flex140",
+        minutes: 2,
+        tests: "one GPU of a Flex 140 with xe, i915 and two virtual functions",
+        paths: &["device-model/src/generation.rs", "device-model/src/profile", "configs/", "sriov/src/header.rs"],
+        steps: &["cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- flex_140"],
+    },
+    Job {
         name: "igt-sriov",
         minutes: 1,
         tests: "IGT's SR-IOV subtests on a PF with VFs",

@@ -34,6 +34,19 @@ fn sixty_three_virtual_functions() {
     all_worked(&report, 63, &CLASSES);
 }
 
+/// One GPU of a Flex 140: the smaller die, with local memory that is not a power of two. xe and i915 probe it and run
+/// the workloads on every engine, also on two virtual functions.
+#[test]
+fn flex_140() {
+    let _one = one_guest();
+    for further in [["--driver", "xe"], ["--driver", "i915"], ["--vfs", "2"]] {
+        let (status, report) = arctic(&[["boot", "--card", "flex140"], further].concat());
+        assert_eq!(others(&report, "pass"), Vec::<&Value>::new(), "{further:?}");
+        assert_eq!((status, &report["card"]), (Some(0), &Value::from("flex140")), "{further:?}");
+        assert_eq!(report["guest_card"]["pci_id"], "8086:56c1", "{further:?}");
+    }
+}
+
 /// IGT tests in a guest with one virtual function; none is skipped. The tests that fill local memory run on a small
 /// card.
 #[test]
