@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use crate::host::Timebase;
+use crate::interrupts::{InterruptMap, XE_HPG_INTERRUPTS};
 use crate::registers::ranges::{self, Range};
 use crate::registers::{ENGINE_TABLE, Register, TABLES};
 use crate::topology::{EngineId, EngineInfo, EngineTable, XE_HPG_ENGINES};
@@ -21,6 +23,10 @@ pub struct Generation {
     pub engine_registers: &'static [Register],
     /// Forcewake domain and replication of the GT's registers, by offset.
     pub ranges: &'static [Range],
+    /// Rate of the timestamp counters.
+    pub timebase: Timebase,
+    /// Sources of interrupts.
+    pub interrupts: &'static InterruptMap,
     /// The dies.
     pub dies: &'static [&'static Die],
 }
@@ -127,6 +133,9 @@ pub static XE_HPG: Generation = Generation {
     registers: TABLES,
     engine_registers: ENGINE_TABLE,
     ranges: ranges::RANGES,
+    // 19.2 MHz crystal, not divided (RPM_CONFIG0 = 0xe; xe: xe_gt_clock.c).
+    timebase: Timebase::new(19_200_000),
+    interrupts: &XE_HPG_INTERRUPTS,
     dies: &[&DG2_G10, &DG2_G11],
 };
 

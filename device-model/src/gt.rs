@@ -118,12 +118,15 @@ impl Gt {
             generation,
             die: profile.die,
             memory,
-            interrupts: Interrupts::new(Function::PF, sink.clone()),
-            vfs: Function::vfs().map(|vf| VirtualFunction::new(vf, &registers, sink.clone())).collect(),
+            interrupts: Interrupts::new(Function::PF, generation.interrupts, sink.clone()),
+            vfs: Function::vfs().map(|vf| VirtualFunction::new(vf, generation, &registers, sink.clone())).collect(),
             registers,
             doorbells: Doorbells::new(),
             clock,
-            context_clocks: engines.all().map(|engine| ContextClock::new(engine, residency.clone())).collect(),
+            context_clocks: engines
+                .all()
+                .map(|engine| ContextClock::new(engine, generation.timebase, residency.clone()))
+                .collect(),
             engine_clocks: engines.all().map(|_| EngineClock::default()).collect(),
             csb_ports: engines.all().map(|_| CsbPort::default()).collect(),
             residency,

@@ -163,18 +163,43 @@ impl Clock for ManualClock {
     }
 }
 
-/// Frequency of the card's timestamp counters in Hz: 19.2 MHz crystal, not divided (RPM_CONFIG0 = 0xe; xe:
-/// xe_gt_clock).
-pub const TIMESTAMP_HZ: u64 = 19_200_000;
-
-/// Converts `nanoseconds` to ticks of the 19.2 MHz timestamp counter (52.083 ns per tick: 12 ticks are 625 ns).
-#[allow(clippy::arithmetic_side_effects, reason = "the quotient is small enough for the product")]
-pub fn ticks(nanoseconds: u64) -> u64 {
-    nanoseconds / 625 * 12 + nanoseconds % 625 * 12 / 625
+/// Rate of a generation's timestamp counters, which count from the start of the card's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Timebase {
+    hz: u64,
+    /// The rate as a reduced fraction: this number of ticks in `nanoseconds`.
+    ticks: u64,
+    nanoseconds: u64,
 }
 
-/// Converts ticks of the timestamp counter to nanoseconds, rounded up, saturating.
-#[allow(clippy::arithmetic_side_effects, reason = "the remainder is below 12")]
-pub fn ticks_to_ns(ticks: u64) -> u64 {
-    (ticks / 12).saturating_mul(625).saturating_add((ticks % 12 * 625).div_ceil(12))
+impl Timebase {
+    /// Creates the rate of a counter of `hz` ticks per second, at most 10^9.
+    #[allow(clippy::arithmetic_side_effects, reason = "hz and every divisor are not 0")]
+    pub const fn new(hz: u64) -> Self {
+        let (mut divisor, mut rest) = (hz, 1_000_000_000 % hz);
+        while rest != 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        Timebase { hz, ticks: hz / divisor, nanoseconds: 1_000_000_000 / divisor }
+    }
+
+    /// Returns the number of ticks per second.
+    pub const fn hz(self) -> u64 {
+        self.hz
+    }
+
+    /// Converts nanoseconds to ticks, rounded down.
+    #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "the rate is at most 10^9, so no product exceeds the time")]
+    pub const fn ticks(self, nanoseconds: u64) -> u64 {
+        nanoseconds / self.nanoseconds * self.ticks + nanoseconds % self.nanoseconds * self.ticks / self.nanoseconds
+    }
+
+    /// Converts ticks to nanoseconds, rounded up, saturating.
+    #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "the remainder is below 10^9")]
+    pub const fn nanoseconds(self, ticks: u64) -> u64 {
+        let whole = (ticks / self.ticks).saturating_mul(self.nanoseconds);
+        whole.saturating_add((ticks % self.ticks * self.nanoseconds).div_ceil(self.ticks))
+    }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Card;
 use crate::guc::client::State;
 use crate::guc::provisioning::VfConfig;
-use crate::host::{Function, functions, ticks, ticks_to_ns};
+use crate::host::{Function, functions};
 use crate::topology::EngineClass;
 
 /// A snapshot of the card. Times and counts start when the GuC firmware starts.
@@ -69,7 +69,8 @@ fn name(class: EngineClass) -> &'static str {
 impl Card {
     /// Takes a snapshot. Waits for a GuC step in progress, but not for engines.
     pub fn status(&self) -> Status {
-        let now = ticks(self.gt.clock.now());
+        let timebase = self.gt.generation.timebase;
+        let now = timebase.ticks(self.gt.clock.now());
         let functions = functions(u64::MAX).filter(|function| self.enabled(*function));
         let mut status = Status {
             functions: functions.map(|f| FunctionStatus { function: f.0, ..FunctionStatus::default() }).collect(),
@@ -100,7 +101,8 @@ impl Card {
             for id in self.gt.generation.engines.all() {
                 let busy = state.activity.busy(id, now);
                 if busy != 0 {
-                    *of.engine_time_ns.entry(name(self.gt.engine(id).class).into()).or_default() += ticks_to_ns(busy);
+                    *of.engine_time_ns.entry(name(self.gt.engine(id).class).into()).or_default() +=
+                        timebase.nanoseconds(busy);
                 }
             }
         }

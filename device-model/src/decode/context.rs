@@ -6,7 +6,6 @@ use super::{Dword, Line, register};
 use crate::command::mi::fields;
 use crate::command::{Command, Mi, Requester};
 use crate::generation::EngineRef;
-use crate::host::ticks_to_ns;
 
 /// Size in dwords of the per-process status page that precedes the image.
 pub const PAGE_DWORDS: usize = 0x400;
@@ -154,7 +153,7 @@ fn meaning(offset: u32, value: u32, engine: EngineRef) -> String {
             let set = flags.iter().filter(|(bit, _)| value >> bit & 1 != 0).map(|(_, flag)| *flag);
             set.collect::<Vec<_>>().join(", ")
         }
-        0x3a8 => format!("{} us on the engine", ticks_to_ns(u64::from(value)) / 1000),
+        0x3a8 => format!("{} us on the engine", engine.generation.timebase.nanoseconds(u64::from(value)) / 1000),
         _ => String::new(),
     }
 }

@@ -37,7 +37,7 @@ use crate::execlist::status::{ContextStatus, Detail};
 use crate::execlist::{self, Execlist, Loaded};
 use crate::generation::Generation;
 use crate::gt::Gt;
-use crate::host::{Function, ticks};
+use crate::host::Function;
 use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, GuestMappings, Tlb};
 use crate::registers::engine_offsets::{self as reg, GLOBALS};
@@ -184,7 +184,7 @@ impl Engine {
         self.tlb.flush();
         // The context clock is stopped until the next step reads the image.
         let now = gt.clock.now();
-        gt.context_clocks[self.id.index()].stop(ticks(now));
+        gt.context_clocks[self.id.index()].stop(gt.generation.timebase.ticks(now));
         gt.engine_clocks[self.id.index()].load(now);
         self.swap_global_registers(gt, load.function, Exchange::Enter);
         self.running = Some(Running::new(load));

@@ -11,7 +11,7 @@ use super::reg;
 use super::streamer::Streamer;
 use crate::command::Requester;
 use crate::execlist;
-use crate::host::{ticks, ticks_to_ns};
+
 use crate::interrupts::WATCHDOG;
 use crate::registers::GT_PERF_STATUS;
 
@@ -79,13 +79,14 @@ impl Streamer<'_> {
     /// Returns the current state of the running counter, and whether it reached the threshold since the last check.
     fn watchdog_now(&self) -> Option<(Watchdog, bool)> {
         let mut watchdog = self.running.watchdog?;
+        let timebase = self.gt.generation.timebase;
         let (seen, now) = (watchdog.seen, self.engine_time());
         watchdog.seen = now;
         if !self.takes_execlists() {
             return Some((watchdog, false));
         }
         let clocks = if self.own(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
-            ticks(now).saturating_sub(ticks(seen))
+            timebase.ticks(now).saturating_sub(timebase.ticks(seen))
         } else {
             let parts = watchdog.part.saturating_add(now.saturating_sub(seen).saturating_mul(self.gpu_clock()));
             watchdog.part = parts % 1000;
@@ -133,7 +134,8 @@ impl Streamer<'_> {
             let distance = watchdog.distance(self.own(reg::PR_CTR_THRSH));
             let now = self.engine_time();
             let left = if self.own(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
-                Some(ticks_to_ns(ticks(now).saturating_add(distance)).saturating_sub(now))
+                let timebase = self.gt.generation.timebase;
+                Some(timebase.nanoseconds(timebase.ticks(now).saturating_add(distance)).saturating_sub(now))
             } else {
                 let parts = (distance * 1000).saturating_sub(watchdog.part);
                 parts.checked_div(self.gpu_clock()).map(|ns| ns.saturating_add(1))

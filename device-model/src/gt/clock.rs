@@ -7,24 +7,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arctic_sriov::number::{high, low};
 
 use super::Gt;
-use crate::host::{ticks, ticks_to_ns};
+use crate::host::Timebase;
 use crate::registers::{ClockRegister, Decoded};
 use crate::residency::{Awake, Residency};
 use crate::topology::EngineId;
 
-/// Context timestamp of one engine as read by MMIO: ticks of the 19.2 MHz counter that the context has run. While the
+/// Context timestamp of one engine as read by MMIO: ticks of the timestamp counter that the context has run. While the
 /// clock of an engine runs, the GT stays out of RC6. Only the engine modifies it; any thread may read it.
 pub struct ContextClock {
     /// Bit 32 is set while the clock runs. Bits 31:0 hold global ticks minus context ticks while running, and the
     /// context ticks while stopped.
     state: AtomicU64,
     engine: EngineId,
+    timebase: Timebase,
     residency: Arc<Residency>,
 }
 
 impl ContextClock {
-    pub(super) fn new(engine: EngineId, residency: Arc<Residency>) -> Self {
-        ContextClock { state: AtomicU64::new(0), engine, residency }
+    pub(super) fn new(engine: EngineId, timebase: Timebase, residency: Arc<Residency>) -> Self {
+        ContextClock { state: AtomicU64::new(0), engine, timebase, residency }
     }
 
     /// Continues from `context_ticks` at global tick `now`.
@@ -41,7 +42,7 @@ impl ContextClock {
     fn start(&self, now: u64, wake: impl FnOnce()) {
         let before = self.state.swap(RUNNING | u64::from(low(now)), Ordering::AcqRel);
         if before & RUNNING == 0 {
-            self.residency.set(Awake::Engine(self.engine), true, ticks_to_ns(now), wake);
+            self.residency.set(Awake::Engine(self.engine), true, self.timebase.nanoseconds(now), wake);
         }
     }
 
@@ -50,7 +51,7 @@ impl ContextClock {
         let ticks = self.read(now);
         let before = self.state.swap(u64::from(ticks), Ordering::AcqRel);
         if before & RUNNING != 0 {
-            self.residency.set(Awake::Engine(self.engine), false, ticks_to_ns(now), || ());
+            self.residency.set(Awake::Engine(self.engine), false, self.timebase.nanoseconds(now), || ());
         }
         ticks
     }
@@ -69,9 +70,9 @@ const RUNNING: u64 = 1 << 32;
 const RING_TIMESTAMP: u64 = 0xf_ffff_ffff;
 
 impl Gt {
-    /// Current value of the 19.2 MHz counter.
+    /// Current value of the timestamp counter.
     pub fn timestamp(&self) -> u64 {
-        ticks(self.clock.now())
+        self.generation.timebase.ticks(self.clock.now())
     }
 
     /// Starts the context clock of `engine` at 0 and wakes the GT. Called when the engine starts a context.

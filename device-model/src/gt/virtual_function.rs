@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use arctic_sriov::number::count;
 
 use super::{Gt, SideEffect};
+use crate::generation::Generation;
 use crate::host::{Function, InterruptSink};
 use crate::interrupts::Interrupts;
 use crate::registers::engine_offsets::GLOBALS;
@@ -24,11 +25,11 @@ pub struct VirtualFunction {
 
 impl VirtualFunction {
     /// Returns the state of a VF of the card with the registers of `file`, after reset.
-    pub fn new(function: Function, file: &RegisterFile, sink: Arc<dyn InterruptSink>) -> Self {
+    pub fn new(function: Function, generation: &Generation, file: &RegisterFile, sink: Arc<dyn InterruptSink>) -> Self {
         VirtualFunction {
             registers: FunctionRegisters::new(file),
-            interrupts: Interrupts::new(function, sink),
-            globals: file.engines().all().map(|_| Default::default()).collect(),
+            interrupts: Interrupts::new(function, generation.interrupts, sink),
+            globals: generation.engines.all().map(|_| Default::default()).collect(),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use arctic_sriov::number::low;
 
-use crate::host::{Function, TIMESTAMP_HZ, functions};
+use crate::host::{Function, Timebase, functions};
 use crate::memory::{Fault, Gam, Space};
 use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 
@@ -70,6 +70,7 @@ impl FunctionActivity {
 #[derive(Debug)]
 pub struct Activity {
     map: EngineMap,
+    timebase: Timebase,
     /// Total of all functions.
     whole: Meters,
     /// Function and id of the context running on each engine.
@@ -105,10 +106,11 @@ fn stamp(tick: u64) -> u32 {
 }
 
 impl Activity {
-    /// Creates idle meters for the engines of `map`.
-    pub fn new(map: EngineMap) -> Self {
+    /// Creates idle meters for the engines of `map`; records are in ticks of `timebase`.
+    pub fn new(map: EngineMap, timebase: Timebase) -> Self {
         Activity {
             map,
+            timebase,
             whole: Meters::default(),
             running: [None; MAX_ENGINES],
             device: None,
@@ -199,7 +201,7 @@ impl Activity {
         for place in self.places() {
             self.write_record(gam, records, place, function)?;
         }
-        gam.write_u32(Space::Ggtt, metadata, low(TIMESTAMP_HZ))?;
+        gam.write_u32(Space::Ggtt, metadata, low(self.timebase.hz()))?;
         self.count_change(gam, metadata)
     }
 

@@ -10,8 +10,9 @@ use arctic_sriov::number::count;
 
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::execlist::descriptor::Descriptor;
+use crate::generation::Generation;
 use crate::gt::Gt;
-use crate::host::{Function, functions, ticks};
+use crate::host::{Function, functions};
 use crate::memory::{Gam, GuestMappings, Tlb};
 use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 use crate::trace::EventKind;
@@ -147,7 +148,7 @@ pub struct Scheduler {
 
 impl Scheduler {
     /// Creates a scheduler without contexts. `functions` and `loads` continue from the last boot.
-    pub fn new(ads: Ads, firmware: &Firmware, functions: Functions, loads: u16) -> Self {
+    pub fn new(generation: &Generation, ads: Ads, firmware: &Firmware, functions: Functions, loads: u16) -> Self {
         Scheduler {
             ads,
             functions,
@@ -160,7 +161,7 @@ impl Scheduler {
             adverse: Vec::new(),
             hold_compute: firmware.holds_compute_switch_out(),
             capture: Capture::new(firmware.log(), ads.lists),
-            activity: Activity::new(ads.map),
+            activity: Activity::new(ads.map, generation.timebase),
         }
     }
 

@@ -103,7 +103,7 @@ impl GucState {
             firmware,
             doorbells: DoorbellTable::boot(&gt.doorbells),
             adverse: Adverse::default(),
-            scheduler: Scheduler::new(ads, &firmware, persistent.functions, persistent.loads),
+            scheduler: Scheduler::new(gt.generation, ads, &firmware, persistent.functions, persistent.loads),
             policy: VgtPolicy::default(),
             render_compute_yield: None,
             counters: Counters::default(),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::sources::{GSC, GUC};
+use super::sources::InterruptMap;
 use super::tree::{SavedTree, Tree};
 use crate::host::{Function, InterruptSink};
 use crate::registers::InterruptRegister;
@@ -14,6 +14,7 @@ use crate::topology::EngineId;
 /// The interrupt tree of one function, from the sources' event bits to the MSI.
 pub struct Interrupts {
     function: Function,
+    map: &'static InterruptMap,
     sink: Arc<dyn InterruptSink>,
     state: Mutex<State>,
     /// Notified when the last MSI in flight has been sent.
@@ -29,10 +30,10 @@ struct State {
 }
 
 impl Interrupts {
-    /// Creates an idle tree that sends the MSI of `function` to `sink`; every function has a separate tree (V13-262).
-    pub fn new(function: Function, sink: Arc<dyn InterruptSink>) -> Self {
-        let state = State { tree: Tree::new(function), sending: 0, draining: 0 };
-        Interrupts { function, sink, state: Mutex::new(state), drained: Condvar::new() }
+    /// Creates an idle tree with the sources of `map` that sends the MSI of `function` to `sink`; every function has a separate tree (V13-262).
+    pub fn new(function: Function, map: &'static InterruptMap, sink: Arc<dyn InterruptSink>) -> Self {
+        let state = State { tree: Tree::new(function, map), sending: 0, draining: 0 };
+        Interrupts { function, map, sink, state: Mutex::new(state), drained: Condvar::new() }
     }
 
     /// Sends the function's MSI without involving the tree, for events reported in memory (V13-274).
@@ -53,12 +54,12 @@ impl Interrupts {
 
     /// Raises `bits` of the GuC (GUC2HOST).
     pub fn raise_guc(&self, bits: u16) {
-        self.change(|tree| tree.raise(GUC, bits));
+        self.change(|tree| tree.raise(self.map.guc, bits));
     }
 
     /// Raises `bits` of the GSC (bit 15 HECI1, bit 14 HECI2).
     pub fn raise_gsc(&self, bits: u16) {
-        self.change(|tree| tree.raise(GSC, bits));
+        self.change(|tree| tree.raise(self.map.gsc, bits));
     }
 
     /// Resets the tree to its power-on state: no events, all disabled.
@@ -69,7 +70,7 @@ impl Interrupts {
     /// Like [`Interrupts::reset`]; `keep` updates copies of the tree's registers, atomically with the tree.
     pub fn reset_with(&self, keep: impl FnOnce()) {
         self.change(|tree| {
-            *tree = Tree::new(self.function);
+            *tree = Tree::new(self.function, self.map);
             keep();
         });
     }
@@ -132,7 +133,7 @@ impl SaveState for &Interrupts {
 
     /// Replaces the state of the tree. Sends no MSI.
     fn restore(&mut self, saved: &SavedTree) -> Result<(), RestoreError> {
-        let restored = Tree::restored(self.function, saved)?;
+        let restored = Tree::restored(self.function, self.map, saved)?;
         self.change(|tree| *tree = restored);
         Ok(())
     }

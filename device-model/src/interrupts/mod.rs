@@ -21,4 +21,5 @@ pub use event::{
     CONTEXT_SWITCH, CS_ERROR, DOORBELL_RANG, FLUSH_COMPLETE, GUC2HOST, L3_PARITY, PAGE_FAULT, SEMAPHORE_WAIT,
     USER_INTERRUPT, WATCHDOG,
 };
+pub use sources::{InterruptMap, XE_HPG_INTERRUPTS};
 pub use tree::SavedTree;

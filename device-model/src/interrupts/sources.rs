@@ -59,25 +59,39 @@ impl Source {
 /// Class "other" of the identity: instance 0 is the GuC, 6 the GSC (V13-258).
 const OTHER: u8 = 4;
 
-/// Index of the GuC in [`SOURCES`]; the engines come first, by [`crate::topology::EngineId::index`].
-pub const GUC: usize = MAX_ENGINES;
-/// Index of the GSC.
-pub const GSC: usize = MAX_ENGINES + 1;
+/// Maximum number of sources of a generation: its engines, GuC and GSC.
+pub const MAX_SOURCES: usize = MAX_ENGINES + 2;
 
-/// All sources.
+/// The interrupt sources of a generation.
+#[derive(Debug)]
+pub struct InterruptMap {
+    /// All sources; the engines come first, by [`crate::topology::EngineId::index`].
+    pub sources: &'static [Source],
+    /// Index of the GuC.
+    pub guc: usize,
+    /// Index of the GSC.
+    pub gsc: usize,
+}
+
+const XE_HPG_COUNT: usize = XE_HPG_ENGINES.list().len();
 #[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "evaluated at compile time")]
-pub const SOURCES: [Source; MAX_ENGINES + 2] = {
+static XE_HPG_SOURCES: [Source; XE_HPG_COUNT + 2] = {
     let guc = Source { bank: 0, bit: 25, class: OTHER, instance: 0, enable: upper(0x19_0038), mask: upper(0x19_00e8) };
     let gsc = Source { bank: 0, bit: 31, class: OTHER, instance: 6, enable: lower(0x19_0044), mask: lower(0x19_00f4) };
-    let mut sources = [guc; MAX_ENGINES + 2];
-    sources[GSC] = gsc;
+    let mut sources = [guc; XE_HPG_COUNT + 2];
+    sources[XE_HPG_COUNT + 1] = gsc;
     let mut n = 0;
-    while n < XE_HPG_ENGINES.list().len() {
+    while n < XE_HPG_COUNT {
         sources[n] = engine(&XE_HPG_ENGINES.list()[n]);
         n += 1;
     }
     sources
 };
+
+/// The interrupt sources of Xe-HPG.
+#[allow(clippy::arithmetic_side_effects, reason = "evaluated at compile time")]
+pub static XE_HPG_INTERRUPTS: InterruptMap =
+    InterruptMap { sources: &XE_HPG_SOURCES, guc: XE_HPG_COUNT, gsc: XE_HPG_COUNT + 1 };
 
 /// Returns the interrupt source of an engine, with its enable and mask registers (contract B.10). If two instances
 /// share a mask register, the even one has the upper half.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use super::sources::{GSC, GUC, SOURCES, Source};
+use super::sources::{Source, XE_HPG_INTERRUPTS};
 use super::tree::{DATA_VALID, MASTER_ENABLE};
 use super::*;
 use crate::generation::XE_HPG;
@@ -84,7 +84,7 @@ const MASKS: [u32; 12] = [
 /// A tree with all sources enabled and unmasked and the master enabled.
 fn open_tree() -> (Interrupts, Arc<Msis>) {
     let msis = Arc::new(Msis::default());
-    let tree = Interrupts::new(Function::PF, msis.clone());
+    let tree = Interrupts::new(Function::PF, &XE_HPG_INTERRUPTS, msis.clone());
     for register in ENABLES {
         enable(&tree, register, !0);
     }
@@ -147,16 +147,20 @@ fn handle(tree: &Interrupts, seen: &mut dyn FnMut(u32), step: &mut dyn FnMut()) 
 
 /// Index of the source that is encoded in an identity.
 fn named(identity: u32) -> usize {
-    SOURCES.iter().position(|source| source.name() == identity & 0x03f7_0000).expect("a known class and instance")
+    XE_HPG_INTERRUPTS
+        .sources
+        .iter()
+        .position(|source| source.name() == identity & 0x03f7_0000)
+        .expect("a known class and instance")
 }
 
 /// V13-258, V13-260, V13-263, V13-267, V13-280; contract B.10, K.3: every source has the documented bit, class and
 /// instance.
 #[test]
 fn each_source_has_its_place_and_name() {
-    let places: BTreeSet<_> = SOURCES.iter().map(|source| (source.bank, source.bit)).collect();
-    assert_eq!(places.len(), SOURCES.len());
-    for (number, source) in SOURCES.iter().enumerate() {
+    let places: BTreeSet<_> = XE_HPG_INTERRUPTS.sources.iter().map(|source| (source.bank, source.bit)).collect();
+    assert_eq!(places.len(), XE_HPG_INTERRUPTS.sources.len());
+    for (number, source) in XE_HPG_INTERRUPTS.sources.iter().enumerate() {
         let (tree, msis) = open_tree();
         raise(&tree, number, USER_INTERRUPT | GUC2HOST);
         assert_eq!(msis.take(), 1);
@@ -171,10 +175,10 @@ fn each_source_has_its_place_and_name() {
         assert_eq!(msis.take(), 0);
     }
     let identity = |source: &Source| source.name() | 1;
-    assert_eq!(identity(&SOURCES[engine(EngineClass::Copy, 0).index()]), 0x0003_0001);
-    assert_eq!(identity(&SOURCES[engine(EngineClass::Compute, 3).index()]), 0x0035_0001);
-    assert_eq!(identity(&SOURCES[GUC]), 0x0004_0001);
-    assert_eq!(identity(&SOURCES[GSC]), 0x0064_0001);
+    assert_eq!(identity(&XE_HPG_INTERRUPTS.sources[engine(EngineClass::Copy, 0).index()]), 0x0003_0001);
+    assert_eq!(identity(&XE_HPG_INTERRUPTS.sources[engine(EngineClass::Compute, 3).index()]), 0x0035_0001);
+    assert_eq!(identity(&XE_HPG_INTERRUPTS.sources[XE_HPG_INTERRUPTS.guc]), 0x0004_0001);
+    assert_eq!(identity(&XE_HPG_INTERRUPTS.sources[XE_HPG_INTERRUPTS.gsc]), 0x0064_0001);
 }
 
 /// V13-265, V13-266: a disabled event is dropped, a masked event stays pending until it is unmasked.
@@ -219,7 +223,8 @@ fn engines_have_a_bit_in_two_vectors() {
         vectors[usize::from(bank)] |= 1 << bit;
     }
     assert_eq!(vectors.map(u32::count_ones).iter().sum::<u32>() as usize, XE_HPG.engines.list().len());
-    let firmware = [GUC, GSC].map(|unit| (usize::from(SOURCES[unit].bank), SOURCES[unit].bit));
+    let firmware = [XE_HPG_INTERRUPTS.guc, XE_HPG_INTERRUPTS.gsc]
+        .map(|unit| (usize::from(XE_HPG_INTERRUPTS.sources[unit].bank), XE_HPG_INTERRUPTS.sources[unit].bit));
     assert!(firmware.iter().all(|(bank, bit)| vectors[*bank] >> bit & 1 == 0));
 }
 
@@ -338,7 +343,7 @@ fn one_msi_until_it_is_served() {
 /// by another MSI.
 #[test]
 fn an_event_at_any_step_of_the_handler_is_seen() {
-    for late in 0..SOURCES.len() {
+    for late in 0..XE_HPG_INTERRUPTS.sources.len() {
         for at in 0.. {
             let (tree, msis) = open_tree();
             raise(&tree, 0, USER_INTERRUPT);
@@ -381,7 +386,8 @@ fn no_wakeup_is_lost_between_threads() {
     const RAISES: u64 = 4000;
     let (tree, msis) = open_tree();
     let tree = Arc::new(tree);
-    let raised: Arc<Vec<[AtomicBool; 16]>> = Arc::new(SOURCES.iter().map(|_| Default::default()).collect());
+    let raised: Arc<Vec<[AtomicBool; 16]>> =
+        Arc::new(XE_HPG_INTERRUPTS.sources.iter().map(|_| Default::default()).collect());
     let running = Arc::new(AtomicUsize::new(THREADS));
     let threads: Vec<_> = (0..THREADS)
         .map(|thread| {
@@ -390,7 +396,7 @@ fn no_wakeup_is_lost_between_threads() {
                 let mut random = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(thread as u64 + 1);
                 for _ in 0..RAISES {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    let source = (random >> 40) as usize % SOURCES.len();
+                    let source = (random >> 40) as usize % XE_HPG_INTERRUPTS.sources.len();
                     let bit = (random >> 32) as usize % 16;
                     raised[source][bit].store(true, Ordering::SeqCst);
                     raise(&tree, source, 1 << bit);

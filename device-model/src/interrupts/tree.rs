@@ -4,7 +4,7 @@
 use arctic_sriov::number::count;
 use serde::{Deserialize, Serialize};
 
-use super::sources::{Half, SOURCES, Source};
+use super::sources::{Half, InterruptMap, MAX_SOURCES, Source};
 use crate::host::Function;
 use crate::registers::InterruptRegister;
 use crate::state::{RestoreError, SavedState};
@@ -82,7 +82,8 @@ impl SavedState for SavedTree {
 /// The tree of one function.
 pub struct Tree {
     function: Function,
-    sources: [Collapsed; SOURCES.len()],
+    map: &'static InterruptMap,
+    sources: [Collapsed; MAX_SOURCES],
     banks: [Bank; 2],
     /// Bit 31 of DG1_MSTR_TILE_INTR.
     enabled: bool,
@@ -92,10 +93,11 @@ pub struct Tree {
 
 impl Tree {
     /// The power-on state: no events, all disabled.
-    pub fn new(function: Function) -> Self {
+    pub fn new(function: Function, map: &'static InterruptMap) -> Self {
         Tree {
             function,
-            sources: [Collapsed::default(); SOURCES.len()],
+            map,
+            sources: [Collapsed::default(); MAX_SOURCES],
             banks: [Bank::default(); 2],
             enabled: false,
             signalled: false,
@@ -107,36 +109,38 @@ impl Tree {
         let source = |of: &Collapsed| (of.enable, of.mask, of.pending, of.past_mask);
         let bank = |bank: &Bank| (bank.open, bank.selector, bank.identity, count(bank.shown));
         SavedTree {
-            sources: self.sources.iter().map(source).collect(),
+            sources: self.sources.iter().take(self.map.sources.len()).map(source).collect(),
             banks: self.banks.each_ref().map(bank),
             enabled: self.enabled,
         }
     }
 
-    /// Returns the tree of `function` with the saved state.
-    pub fn restored(function: Function, saved: &SavedTree) -> Result<Self, RestoreError> {
+    /// Returns the tree of `function` with the sources of `map` and the saved state.
+    pub fn restored(function: Function, map: &'static InterruptMap, saved: &SavedTree) -> Result<Self, RestoreError> {
         let invalid = RestoreError::invalid::<SavedTree>;
-        let mut tree = Tree::new(function);
-        if saved.sources.len() != SOURCES.len() {
+        let mut tree = Tree::new(function, map);
+        if saved.sources.len() != map.sources.len() {
             return Err(invalid("the number of sources"));
         }
         for (state, (enable, mask, pending, past_mask)) in tree.sources.iter_mut().zip(&saved.sources) {
             *state = Collapsed { enable: *enable, mask: *mask, pending: *pending, past_mask: *past_mask };
         }
-        for (number, (open, selector, identity, shown)) in saved.banks.into_iter().enumerate() {
+        for (number, ((open, selector, identity, shown), bank)) in
+            saved.banks.into_iter().zip(&mut tree.banks).enumerate()
+        {
             let known = (0..32).filter(|bit| {
-                SOURCES.iter().any(|source| usize::from(source.bank) == number && u32::from(source.bit) == *bit)
+                map.sources.iter().any(|source| usize::from(source.bank) == number && u32::from(source.bit) == *bit)
             });
             if open & !known.fold(0, |all, bit| all | 1 << bit) != 0 {
                 return Err(invalid("a source of a snapshot"));
             }
             let shown = shown as usize;
-            if shown != 0 && SOURCES.get(shown).is_none_or(|source| usize::from(source.bank) != number) {
+            if shown != 0 && map.sources.get(shown).is_none_or(|source| usize::from(source.bank) != number) {
                 return Err(invalid("the source of an identity"));
             }
-            tree.banks[number] = Bank { ready: 0, open, selector, identity, shown };
+            *bank = Bank { ready: 0, open, selector, identity, shown };
         }
-        (0..SOURCES.len()).for_each(|source| tree.refresh(source));
+        (0..map.sources.len()).for_each(|source| tree.refresh(source));
         tree.enabled = saved.enabled;
         // The MSI for pending events was sent before the tree was saved.
         tree.settle();
@@ -176,7 +180,7 @@ impl Tree {
 
     /// Value of the enable or mask register at `offset`.
     pub fn held(&self, offset: u32) -> u32 {
-        SOURCES.iter().zip(&self.sources).fold(0, |value, (source, state)| {
+        self.map.sources.iter().zip(&self.sources).fold(0, |value, (source, state)| {
             let half = |at: Half, bits| if at.register == offset { at.placed(bits) } else { 0 };
             value | half(source.enable, state.enable) | half(source.mask, state.mask)
         })
@@ -203,7 +207,9 @@ impl Tree {
 
     /// Updates the bank's bit of a source from its unmasked events.
     fn refresh(&mut self, source: usize) {
-        let Some((Source { bank, bit, .. }, state)) = SOURCES.get(source).zip(self.sources.get(source)) else { return };
+        let Some((Source { bank, bit, .. }, state)) = self.map.sources.get(source).zip(self.sources.get(source)) else {
+            return;
+        };
         let unmasked = state.unmasked();
         let Some(Bank { ready, .. }) = self.banks.get_mut(usize::from(*bank)) else { return };
         if unmasked != 0 { *ready |= 1 << bit } else { *ready &= !(1 << bit) }
@@ -241,7 +247,9 @@ impl Tree {
     /// identity invalid (V13-269, V13-270).
     fn select(&mut self, number: usize, value: u32) {
         let Some(bank) = self.banks.get_mut(number) else { return };
-        let source = SOURCES
+        let source = self
+            .map
+            .sources
             .iter()
             .position(|source| usize::from(source.bank) == number && value == 1 << source.bit)
             .filter(|_| value & bank.visible() != 0);
@@ -255,7 +263,7 @@ impl Tree {
             self.refresh(shown);
         }
         let Some(source) = source else { return };
-        let Some((row, state)) = SOURCES.get(source).zip(self.sources.get_mut(source)) else { return };
+        let Some((row, state)) = self.map.sources.get(source).zip(self.sources.get_mut(source)) else { return };
         let shown = state.unmasked();
         state.pending &= !shown;
         let Some(bank) = self.banks.get_mut(number) else { return };
@@ -279,7 +287,7 @@ impl Tree {
     }
 
     fn set_enables(&mut self, offset: u32, value: u32) {
-        for (source, state) in SOURCES.iter().zip(&mut self.sources) {
+        for (source, state) in self.map.sources.iter().zip(&mut self.sources) {
             if source.enable.register == offset {
                 state.enable = source.enable.of(value);
             }
@@ -287,7 +295,7 @@ impl Tree {
     }
 
     fn set_masks(&mut self, offset: u32, value: u32) {
-        for (number, source) in SOURCES.iter().enumerate() {
+        for (number, source) in self.map.sources.iter().enumerate() {
             if source.mask.register == offset
                 && let Some(state) = self.sources.get_mut(number)
             {

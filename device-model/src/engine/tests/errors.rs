@@ -6,7 +6,6 @@ use super::*;
 use crate::engine::error;
 use crate::generation::XE_HPG;
 use crate::gt::SideEffect;
-use crate::host::ticks_to_ns;
 use crate::interrupts::{
     CONTEXT_SWITCH, CS_ERROR, FLUSH_COMPLETE, L3_PARITY, PAGE_FAULT, SEMAPHORE_WAIT, USER_INTERRUPT, WATCHDOG,
 };
@@ -161,7 +160,7 @@ fn each_cause_is_a_bit_of_the_engines_vector() {
             bench.gt.write(info.mmio_base + reg::GFX_MODE, 0x0008_0008);
             bench.put(DATA, 0);
             bench.batch(&commands);
-            bench.clock.advance(ticks_to_ns(6));
+            bench.clock.advance(XE_HPG.timebase.nanoseconds(6));
             bench.engine.step(&bench.gt, 10);
             let name = format!("{} bit {bit}", info.name);
             let (class, instance, events) = bench.told(Function::PF, engine).unwrap();

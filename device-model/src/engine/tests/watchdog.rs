@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::generation::XE_HPG;
-use crate::host::{Clock, ticks_to_ns};
+use crate::host::Clock;
 use crate::interrupts::WATCHDOG;
 use crate::registers::InterruptRegister;
 
@@ -38,10 +38,14 @@ fn expiration_in_a_vf_ring_buffer_resets_the_engine() {
         bench.put(DATA, 0xffff);
         let started = bench.clock.now();
         assert_eq!(bench.submit(context), Outcome::Waiting);
-        assert_eq!(bench.engine.wake_at(), Some(started + ticks_to_ns(100)), "the next step is due at expiration");
-        bench.clock.advance(ticks_to_ns(99));
+        assert_eq!(
+            bench.engine.wake_at(),
+            Some(started + XE_HPG.timebase.nanoseconds(100)),
+            "the next step is due at expiration"
+        );
+        bench.clock.advance(XE_HPG.timebase.nanoseconds(99));
         assert_eq!(bench.run(), Outcome::Waiting);
-        bench.clock.advance(ticks_to_ns(2));
+        bench.clock.advance(XE_HPG.timebase.nanoseconds(2));
         assert_eq!(bench.run(), Outcome::Complete);
         assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [0, 1, 0x15_0000, 1], "{class:?}");
         assert_eq!(bench.engine.counters().watchdog_resets, 1);
@@ -119,11 +123,11 @@ fn the_watchdog_restarts_after_preemption() {
     assert_eq!(bench.run(), Outcome::Preempted);
     bench.emit(other, &endless(other));
     assert_eq!(bench.submit(other), Outcome::Waiting);
-    bench.clock.advance(ticks_to_ns(200));
+    bench.clock.advance(XE_HPG.timebase.nanoseconds(200));
     assert_eq!((bench.run(), bench.engine.wake_at()), (Outcome::Waiting, None), "no watchdog in the other context");
     bench.engine.reset(&bench.gt);
     assert_eq!(bench.submit(context), Outcome::Waiting);
-    bench.clock.advance(ticks_to_ns(101));
+    bench.clock.advance(XE_HPG.timebase.nanoseconds(101));
     assert_eq!(bench.run(), Outcome::Complete);
     assert_eq!(bench.get(DATA), 1);
 }
@@ -151,7 +155,7 @@ fn expiration_on_the_pf_or_in_a_batch_does_not_reset() {
         assert_eq!(bench.submit(context), Outcome::Waiting);
         assert_eq!(bench.msis.take(), []);
         for _ in 0..2 {
-            bench.clock.advance(ticks_to_ns(101));
+            bench.clock.advance(XE_HPG.timebase.nanoseconds(101));
             assert_eq!((bench.run(), bench.run()), (Outcome::Waiting, Outcome::Waiting));
             let told = if function.is_vf() { vec![] } else { vec![function] };
             assert_eq!(bench.msis.take(), told, "{function:?} user {user}");
@@ -181,10 +185,10 @@ fn repeated_expiration_remains_preemptible() {
     bench.emit(context, &[0x1880_0001, BATCH as u32, 0]);
     bench.engine.load(&bench.gt, Load { function: VF, ..context.load() });
     for step in 1..=50 {
-        bench.clock.advance(ticks_to_ns(2));
+        bench.clock.advance(XE_HPG.timebase.nanoseconds(2));
         // The first step starts the watchdog and waits, the second step resets the engine.
         assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::Waiting);
-        bench.clock.advance(ticks_to_ns(2));
+        bench.clock.advance(XE_HPG.timebase.nanoseconds(2));
         assert_eq!(bench.engine.step(&bench.gt, 1000), Outcome::More);
         assert_eq!(bench.engine.counters().watchdog_resets, step);
     }
@@ -223,10 +227,10 @@ fn watching(bench: &mut Bench, commands: &[u32]) -> Context {
 fn later(bench: &mut Bench, ticks: u64) -> usize {
     const LOOK: u64 = 19_200;
     for _ in 0..(ticks - 1) / LOOK {
-        bench.clock.advance(ticks_to_ns(LOOK));
+        bench.clock.advance(XE_HPG.timebase.nanoseconds(LOOK));
         bench.run();
     }
-    bench.clock.advance(ticks_to_ns((ticks - 1) % LOOK + 1));
+    bench.clock.advance(XE_HPG.timebase.nanoseconds((ticks - 1) % LOOK + 1));
     bench.run();
     // The wait may also be reported.
     let told = bench.told(Function::PF, bench.engine.id());
@@ -258,7 +262,7 @@ fn control_0_enables_and_1_clears() {
     bench.emit(context, &start(VA + BATCH));
     bench.put64(DATA, u64::MAX);
     assert_eq!(bench.submit(context), Outcome::Waiting);
-    bench.clock.advance(ticks_to_ns(30));
+    bench.clock.advance(XE_HPG.timebase.nanoseconds(30));
     bench.put(DATA + 16, 1);
     assert_eq!(bench.run(), Outcome::Complete);
     assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (30, 0));
@@ -323,7 +327,7 @@ fn the_counter_runs_only_while_a_context_is_loaded() {
     later(&mut bench, 50);
     bench.engine.request_preemption();
     assert_eq!(bench.run(), Outcome::Preempted);
-    bench.clock.advance(ticks_to_ns(300));
+    bench.clock.advance(XE_HPG.timebase.nanoseconds(300));
     assert_eq!(bench.submit(other), Outcome::Waiting);
     assert_eq!(bench.own(reg::PR_CTR), 50, "stopped while idle");
     later(&mut bench, 20);

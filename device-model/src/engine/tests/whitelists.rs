@@ -6,7 +6,6 @@ use super::*;
 use crate::command::Requester;
 use crate::engine::whitelist::{Wanted, listed, permits};
 use crate::generation::XE_HPG;
-use crate::host::ticks_to_ns;
 
 /// Offset and size in dwords, as in the PRM.
 type Row = (u32, u32);
@@ -244,7 +243,7 @@ fn a_decoder_reaches_its_hevc_block() {
 fn the_second_window_of_the_render_streamer() {
     for class in [EngineClass::Render, EngineClass::Copy] {
         let mut bench = Bench::new(class);
-        bench.clock.advance(ticks_to_ns(0x1_2345_6789));
+        bench.clock.advance(XE_HPG.timebase.nanoseconds(0x1_2345_6789));
         bench.put64(DATA, u64::MAX);
         bench.put(DATA + 8, u32::MAX);
         let mut commands = Vec::new();

@@ -98,7 +98,7 @@ impl Scheduler {
 
     pub(super) fn emptied(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
         self.occupy(ctx, engine, None, engine);
-        let tick = ticks(ctx.now);
+        let tick = ctx.gt.generation.timebase.ticks(ctx.now);
         self.activity.switch(&mut ctx.gam(Function::PF), &mut self.functions, (engine, None), tick);
     }
 

@@ -99,7 +99,7 @@ impl Scheduler {
             streamer.load(ctx.gt, load);
             ctx.engines.set_runnable(engine, true);
             drop(streamer);
-            let (loaded, tick) = ((id.function, u32::from(number)), ticks(ctx.now));
+            let (loaded, tick) = ((id.function, u32::from(number)), ctx.gt.generation.timebase.ticks(ctx.now));
             self.occupy(ctx, engine, Some(id.function), engine);
             self.activity.switch(&mut ctx.gam(Function::PF), &mut self.functions, (engine, Some(loaded)), tick);
         }

@@ -15,6 +15,7 @@ use crate::guc::hxg::{MAX_DWORDS, Outgoing};
 use crate::host::{Function, InterruptSink};
 use crate::interrupts::delivery::Interrupts;
 use crate::interrupts::event::USER_INTERRUPT;
+use crate::interrupts::sources::XE_HPG_INTERRUPTS;
 use crate::memory::Gam;
 use crate::registers::InterruptRegister;
 use crate::topology::{EngineClass, EngineId};
@@ -203,7 +204,7 @@ impl Tree {
     /// given.
     fn new(enabled: bool) -> Arc<Tree> {
         let msis = Arc::new(Msis { sent: Mutex::new(0), came: Condvar::new() });
-        let tree = Tree { interrupts: Interrupts::new(VF, StdArc::new(Sink(msis.clone()))), msis };
+        let tree = Tree { interrupts: Interrupts::new(VF, &XE_HPG_INTERRUPTS, StdArc::new(Sink(msis.clone()))), msis };
         tree.interrupts.write(InterruptRegister::Enable, ENABLE, 0, 0x0001_0001);
         MASK.iter().for_each(|mask| tree.interrupts.write(InterruptRegister::Mask, *mask, 0, 0));
         tree.master(enabled);
