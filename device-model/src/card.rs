@@ -32,6 +32,7 @@ use crate::memory::layout::MemoryLayout;
 use crate::memory::{Memories, Memory};
 use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
+use crate::registers::guc::{GRDOM_BLT, GRDOM_FULL, GRDOM_GUC, GRDOM_MEDIA, GRDOM_RENDER, GRDOM_VECS};
 use crate::topology::{EngineClass, EngineId, EngineInfo};
 
 /// Offset of the GGTT window in GTTMMADR (V13-004).
@@ -42,16 +43,14 @@ pub const GTTMMADR_BYTES: u64 = GGTT_WINDOW + GGTT_BYTES as u64;
 /// Maximum number of commands that an engine executes in one step.
 const STEP_BUDGET: u32 = 1024;
 
-/// Bits of GDRST (xe: XEHP GRDOM; i915: intel_engine_cs.c get_reset_domain).
-const GRDOM_FULL: u32 = 1 << 0;
-const GRDOM_GUC: u32 = 1 << 3;
-
+/// The bits of GDRST that reset an engine.
 fn reset_domain(info: &EngineInfo) -> u32 {
+    let instance = 1_u32 << info.instance;
     match info.class {
-        EngineClass::Render | EngineClass::Compute => 1 << 1,
-        EngineClass::Copy => 1 << 2,
-        EngineClass::VideoDecode => 1 << (5 + info.instance),
-        EngineClass::VideoEnhance => 1 << (13 + info.instance),
+        EngineClass::Render | EngineClass::Compute => GRDOM_RENDER.mask(),
+        EngineClass::Copy => GRDOM_BLT.mask(),
+        EngineClass::VideoDecode => GRDOM_MEDIA.of(instance),
+        EngineClass::VideoEnhance => GRDOM_VECS.of(instance),
     }
 }
 
@@ -266,11 +265,11 @@ impl Card {
     /// GDRST: resets the GuC and the engines selected by `domains`. Their work and state are lost.
     fn reset_domains(&self, domains: u32) {
         let mut guc = self.guc_for(Function::PF);
-        if domains & (GRDOM_GUC | GRDOM_FULL) != 0 {
+        if (GRDOM_GUC.mask() | GRDOM_FULL.mask()) & domains != 0 {
             guc.reset(&self.gt);
         }
         for id in self.gt.generation.engines.all() {
-            if domains & (reset_domain(self.gt.engine(id)) | GRDOM_FULL) != 0 {
+            if (reset_domain(self.gt.engine(id)) | GRDOM_FULL.mask()) & domains != 0 {
                 let mut engine = self.engines.lock(id);
                 engine.reset(&self.gt);
                 self.engines.set_runnable(id, false);

@@ -13,7 +13,7 @@ use crate::command::Requester;
 use crate::execlist;
 
 use crate::interrupts::WATCHDOG;
-use crate::registers::GT_PERF_STATUS;
+use crate::registers::power::{ACTUAL_RATIO, GT_PERF_STATUS};
 
 /// PR_CTR_CTRL bits 30:0. 0 enables the counter (trap T4).
 const CONTROL: u32 = 0x7fff_ffff;
@@ -62,7 +62,7 @@ impl Watchdog {
 impl Streamer<'_> {
     /// Returns the GPU clock in MHz from GT_PERF_STATUS bits 19:11, in units of 16.67 MHz.
     fn gpu_clock(&self) -> u64 {
-        u64::from(self.gt.registers.value(GT_PERF_STATUS) >> 11 & 0x1ff) * 50 / 3
+        u64::from(ACTUAL_RATIO.get(self.gt.registers.value(GT_PERF_STATUS))) * 50 / 3
     }
 
     /// Returns the current engine time. Must be called within a step.

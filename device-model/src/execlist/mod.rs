@@ -23,8 +23,6 @@ use status::{ContextStatus, Detail, QueueStatus};
 pub const GFX_MODE: u32 = 0x29c;
 /// See [`GFX_MODE`].
 pub const DISABLE_LEGACY_MODE: u32 = 1 << 3;
-/// RING_EXECLIST_CONTROL: loads the submission queue (i915: EL_CTRL_LOAD).
-pub const LOAD: u32 = 1 << 0;
 /// CSB_INTERRUPT_MASK (V8-056).
 pub const CSB_INTERRUPT_MASK: u32 = 0x218;
 /// RING_EXECLIST_STATUS: two dwords.

@@ -2,12 +2,8 @@
 //! Registers of the GuC: WOPCM, DMA, and the host's interrupt.
 
 use super::{Gt, SideEffect};
+use crate::registers::guc::{LOCKED, START_DMA};
 use crate::registers::{GucRegister, masked};
-
-/// WOPCM registers: the register is valid and locked.
-const LOCKED: u32 = 1 << 0;
-/// DMA_CTRL: starts the transfer.
-const START_DMA: u32 = 1 << 0;
 
 impl Gt {
     pub(super) fn write_guc(&self, register: GucRegister, offset: u32, value: u32) -> Option<SideEffect> {
@@ -15,12 +11,13 @@ impl Gt {
             GucRegister::HostInterrupt => Some(SideEffect::RingGuc),
             GucRegister::WopcmLock { mask } => {
                 // Of two concurrent writes, only the first takes effect.
-                self.registers.update(offset, |old| if old & LOCKED == 0 { value & mask | LOCKED } else { old });
+                self.registers
+                    .update(offset, |old| if LOCKED.is_set(old) { old } else { value & mask | LOCKED.mask() });
                 None
             }
             GucRegister::Dma => {
                 let (_, control) = self.registers.update(offset, |old| masked(old, value));
-                (control & START_DMA != 0).then_some(SideEffect::StartGucDma)
+                START_DMA.is_set(control).then_some(SideEffect::StartGucDma)
             }
         }
     }

@@ -7,23 +7,14 @@ use arctic_sriov::number::low;
 
 use super::{Gt, power_context};
 use crate::pcode::{self, Activity, Pcode};
-use crate::registers::{PowerRegister, masked};
+use crate::registers::power::{ACTUAL_RATIO, MEDIA_POWERGATE, POWERGATE_ENABLE, RC_STATE, RC0, RC6, RENDER_POWERGATE};
+use crate::registers::{Bits, PowerRegister, masked};
 use crate::residency::Awake;
 use crate::sync::IgnorePoison;
 use crate::topology::WakeDomain;
 
-/// POWERGATE_ENABLE: domains that may be power gated while the GT is awake (xe: regs/xe_gt_regs.h).
-const POWERGATE_ENABLE: u32 = 0xa210;
-const RENDER_POWERGATE: u32 = 1 << 0;
-const MEDIA_POWERGATE: u32 = 1 << 1;
-/// GT_CORE_STATUS: values for RC6 and RC0.
-const RC6: u32 = 3;
-const RC0: u32 = 0;
 /// Unit of the RC6 residency counter in ns.
 const RC6_UNIT: u64 = 1280;
-/// GT_PERF_STATUS bits 19:11: actual frequency.
-const CAGF_MASK: u32 = 0x000f_f800;
-
 impl Gt {
     /// The power controller's mailbox.
     pub fn pcode(&self) -> MutexGuard<'_, Pcode> {
@@ -53,8 +44,8 @@ impl Gt {
     /// Returns whether a forcewake domain is asleep. Either the whole GT is asleep, or the domain's power gating is
     /// enabled and neither a forcewake request nor one of its engines keeps it awake (V13-138).
     pub(super) fn asleep(&self, domain: WakeDomain) -> bool {
-        let gated = |enable: u32, forcewake: u8| {
-            self.registers.value(POWERGATE_ENABLE) & enable != 0
+        let gated = |enable: Bits, forcewake: u8| {
+            enable.is_set(self.registers.value(POWERGATE_ENABLE))
                 && !self.residency.holds(Awake::Forcewake(forcewake))
                 && !self.awake_engine(domain)
         };
@@ -76,11 +67,11 @@ impl Gt {
     pub(super) fn read_power(&self, register: PowerRegister, offset: u32, ordinal: u16) -> u32 {
         match register {
             PowerRegister::Forcewake { .. } => self.registers.value(offset),
-            PowerRegister::CoreStatus if self.residency.asleep() => RC6,
-            PowerRegister::CoreStatus => RC0,
+            PowerRegister::CoreStatus if self.residency.asleep() => RC_STATE.of(RC6),
+            PowerRegister::CoreStatus => RC_STATE.of(RC0),
             PowerRegister::Rc6Residency => low(self.residency.slept(self.clock.now()) / RC6_UNIT),
             PowerRegister::PerfStatus => {
-                let sleeping = if self.residency.asleep() { CAGF_MASK } else { 0 };
+                let sleeping = if self.residency.asleep() { ACTUAL_RATIO.mask() } else { 0 };
                 self.registers.value(offset) & !sleeping
             }
             PowerRegister::Pcode if ordinal == 0 => self.pcode().read_mailbox(),
@@ -95,12 +86,12 @@ impl Gt {
 
     pub(super) fn write_power(&self, register: PowerRegister, offset: u32, ordinal: u16, value: u32) {
         match register {
-            PowerRegister::Forcewake { ack } => {
+            PowerRegister::Forcewake { ack, domain } => {
                 let _forcewake = self.forcewake();
                 let held = masked(self.registers.value(offset), value);
                 self.registers.set(offset, held);
                 self.registers.set(ack + 4 * u32::from(ordinal), held);
-                let domain = Awake::Forcewake(forcewake_domain(offset));
+                let domain = Awake::Forcewake((domain + ordinal & 0xf) as u8);
                 self.keep_awake(domain, held != 0);
             }
             PowerRegister::Pcode if ordinal == 0 => self.pcode().write_mailbox(value),
@@ -110,14 +101,5 @@ impl Gt {
             | PowerRegister::PerfStatus
             | PowerRegister::Sensor => {}
         }
-    }
-}
-
-/// Forcewake domain of the request register at `offset`: 0 GT, 1 render, 2..=9 VDBOX, 10..=13 VEBOX.
-fn forcewake_domain(offset: u32) -> u8 {
-    match offset {
-        0xa188 => 0,
-        0xa278 => 1,
-        media => (media.wrapping_sub(0xa540) / 4 + 2 & 0xff) as u8,
     }
 }

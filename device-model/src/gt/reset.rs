@@ -6,14 +6,9 @@ use super::{Gt, SideEffect};
 use crate::execlist::buffer::CsbPort;
 use crate::heci::Heci;
 use crate::pcode::Pcode;
-use crate::registers::{GU_DEBUG, ResetRegister};
-
-/// GU_CNTL, GU_DEBUG: function level reset requested by the driver, and its completion.
-const DRIVER_FLR: u32 = 1 << 31;
-/// GU_CNTL: local memory is initialised.
-const LMEM_INIT: u32 = 1 << 7;
-/// Registers of the interrupt tree.
-const TREE: std::ops::Range<u32> = 0x19_0000..0x19_0200;
+use crate::registers::ResetRegister;
+use crate::registers::interrupt::TREE;
+use crate::registers::tile::{DRIVER_FLR, GU_DEBUG, LMEM_INIT};
 
 impl Gt {
     /// Resets the registers, interrupt trees, doorbells, mailboxes and HECI windows to their power-on state.
@@ -37,15 +32,16 @@ impl Gt {
 
     /// Reports completion of the reset requested in GU_CNTL to the driver (GU_DEBUG bit 31).
     pub fn finish_driver_flr(&self) {
-        self.registers.set(GU_DEBUG, DRIVER_FLR);
+        self.registers.set(GU_DEBUG, DRIVER_FLR.mask());
     }
 
     pub(super) fn write_reset(&self, register: ResetRegister, offset: u32, value: u32) -> Option<SideEffect> {
         match register {
             ResetRegister::Gdrst => Some(SideEffect::Reset(value)),
             ResetRegister::GuCntl => {
-                self.registers.update(offset, |old| old & LMEM_INIT | value & !(DRIVER_FLR | LMEM_INIT));
-                (value & DRIVER_FLR != 0).then_some(SideEffect::DriverFlr)
+                let fixed = DRIVER_FLR.mask() | LMEM_INIT.mask();
+                self.registers.update(offset, |old| old & LMEM_INIT.mask() | value & !fixed);
+                DRIVER_FLR.is_set(value).then_some(SideEffect::DriverFlr)
             }
         }
     }

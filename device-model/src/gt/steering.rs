@@ -3,13 +3,8 @@
 
 use super::Gt;
 use crate::registers::ranges::{self, Range};
-use crate::registers::{Decoded, Kind, MULTICAST};
-
-/// CS_MMIO_GROUP_INSTANCE_SELECT, relative to the engine's base: the steering of a streamer's commands (V13-142).
-const CS_STEERING: u32 = 0xcc;
-/// CS_MMIO_GROUP_INSTANCE_SELECT: reads are steered to the group in bits 29:23 and the instance in bits 22:16 (xe:
-/// xe_engine_regs.h).
-const SELECTIVE_READ: u32 = 1 << 30;
+use crate::registers::steering::{CS_GROUP, CS_INSTANCE, CS_SELECTIVE_READ, CS_SELECTOR, MULTICAST, SLICE, SUBSLICE};
+use crate::registers::{Decoded, Kind};
 
 /// Initiator of a register access; each has separate steering (V13-140..142).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,16 +23,16 @@ impl Gt {
         let steering = match agent {
             Agent::Host => self.registers.value(range.selector()),
             Agent::Streamer(base) => {
-                let own = self.registers.value(base + CS_STEERING);
+                let own = self.registers.value(base + CS_SELECTOR);
                 // Without SELECTIVE_READ, any instance may respond.
-                if own & SELECTIVE_READ == 0 {
+                if !CS_SELECTIVE_READ.is_set(own) {
                     return self.registers.value(offset);
                 }
-                let (group, instance) = (own >> 23 & 0x7f, own >> 16 & 0x7f);
-                if group > 0xf || instance > 0x7 {
+                let (group, instance) = (CS_GROUP.get(own), CS_INSTANCE.get(own));
+                if group > SLICE.get(u32::MAX) || instance > SUBSLICE.get(u32::MAX) {
                     return 0;
                 }
-                group << 27 | instance << 24
+                SLICE.of(group) | SUBSLICE.of(instance)
             }
         };
         let selected = range.replication.selected(steering);
@@ -58,9 +53,9 @@ impl Gt {
         let (kind, value) = written;
         let steering = match agent {
             Agent::Host => self.registers.value(range.selector()),
-            Agent::Streamer(_) => MULTICAST,
+            Agent::Streamer(_) => MULTICAST.mask(),
         };
-        if steering & MULTICAST != 0 {
+        if MULTICAST.is_set(steering) {
             self.registers.write_all(offset, decoded, kind, value);
         } else if let Some(instance) = range.replication.selected(steering) {
             self.registers.write_instance(offset, instance, kind, value);

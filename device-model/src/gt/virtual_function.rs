@@ -11,7 +11,8 @@ use crate::generation::Generation;
 use crate::host::{Function, InterruptSink};
 use crate::interrupts::Interrupts;
 use crate::registers::engine_offsets::GLOBALS;
-use crate::registers::{FunctionRegisters, Kind, RegisterFile, VF_SW_FLAG, VIEW_BASE, VIEW_STRIDE};
+use crate::registers::guc::VF_SW_FLAG;
+use crate::registers::{FunctionRegisters, Kind, RegisterFile, VIEW_BASE, VIEW_STRIDE};
 use crate::topology::EngineId;
 
 /// State of the GT for one VF.

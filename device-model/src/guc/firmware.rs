@@ -5,46 +5,33 @@ use arctic_sriov::number::count;
 
 use crate::gt::Gt;
 use crate::memory::{Gam, Space};
+use crate::registers::guc::{
+    AUTHENTICATION, BOOTROM, DMA_ADDR_0, DMA_ADDR_1, DMA_ADDRESS_HIGH, DMA_COPY_SIZE, DMA_CTRL, DMA_GUC_WOPCM_OFFSET,
+    DMA_REVERSE, DMA_SPACE, GUC_WOPCM_SIZE, LOCKED, MIA_CORE, MIA_IN_RESET, SOFT_SCRATCH, START_DMA, UKERNEL, UOS_MOVE,
+    UOS_RSA_SCRATCH, UOS_RSA_SCRATCH_DWORDS,
+};
 
-/// GUC_STATUS (xe: regs/xe_guc_regs.h).
-pub const GUC_STATUS: u32 = 0xc000;
-const GUC_WOPCM_SIZE: u32 = 0xc050;
-const SOFT_SCRATCH: u32 = 0xc180;
-const UOS_RSA_SCRATCH: u32 = 0xc200;
-const UOS_RSA_SCRATCH_DWORDS: u32 = 64;
-const DMA_ADDR_0: u32 = 0xc300;
-const DMA_ADDR_1: u32 = 0xc308;
-const DMA_COPY_SIZE: u32 = 0xc310;
-const DMA_CTRL: u32 = 0xc314;
-const DMA_GUC_WOPCM_OFFSET: u32 = 0xc340;
+pub use crate::registers::guc::GUC_STATUS;
 
-/// DMA_CTRL: the transfer is in progress.
-const START_DMA: u32 = 1 << 0;
-/// DMA_CTRL: address 1 is the source (V13-188).
-const REVERSE: u32 = 1 << 1;
-/// DMA_CTRL: the transfer loads the GuC's kernel.
-const UOS_MOVE: u32 = 1 << 4;
-/// Address space of a DMA address: bits 20:16 of its high dword (V13-187).
+/// Values of [`DMA_SPACE`] (V13-187).
 const SPACE_WOPCM: u32 = 7;
 const SPACE_GGTT: u32 = 8;
 /// Also the GGTT: i915 does not set the field of the source (i915: intel_uc_fw.c uc_fw_xfer).
 const SPACE_DEFAULT: u32 = 0;
-/// WOPCM size register: locked. WOPCM base register: valid.
-const LOCKED: u32 = 1;
 /// Size of WOPCM on the die in bytes (contract B.2); larger values of the size register have no effect.
 const WOPCM_BYTES: u64 = 4 << 20;
 /// Bytes of WOPCM that the GuC reserves at its start for its stack and data (xe: xe_wopcm.c GUC_WOPCM_RESERVED).
 const WOPCM_RESERVED: u32 = 16 << 10;
 
-const STATUS_IN_RESET: u32 = 1 << 0;
-const STATUS_AUTH_BAD: u32 = 1 << 30;
-const STATUS_AUTH_GOOD: u32 = 2 << 30;
-const STATUS_MIA_CORE: u32 = 1 << 16;
+/// Values of [`AUTHENTICATION`].
+const AUTH_BAD: u32 = 1;
+const AUTH_GOOD: u32 = 2;
 /// GUC_STATUS of a running GuC: authenticated, core running, kernel ready, boot ROM jump passed (contract B.4 step
 /// 20g).
-pub const STATUS_READY: u32 = STATUS_AUTH_GOOD | STATUS_MIA_CORE | 0xf0 << 8 | (BootRom::JumpPassed as u32) << 1;
+pub const STATUS_READY: u32 =
+    AUTHENTICATION.of(AUTH_GOOD) | MIA_CORE.mask() | UKERNEL.of(0xf0) | BOOTROM.of(BootRom::JumpPassed as u32);
 /// GUC_STATUS of a GuC in reset.
-pub const STATUS_RESET: u32 = STATUS_IN_RESET;
+pub const STATUS_RESET: u32 = MIA_IN_RESET.mask();
 
 /// Boot ROM status in GUC_STATUS [7:1] (xe: abi/guc_errors_abi.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,13 +54,13 @@ pub struct LoadFailure(u32);
 impl LoadFailure {
     /// Returns the failure for an image, source or destination that the boot ROM rejected.
     fn rom(code: BootRom) -> Self {
-        LoadFailure(STATUS_AUTH_BAD | STATUS_MIA_CORE | (code as u32) << 1)
+        LoadFailure(AUTHENTICATION.of(AUTH_BAD) | MIA_CORE.mask() | BOOTROM.of(code as u32))
     }
 
     /// Returns the failure for a kernel that started with invalid parameters, or with parameters that point to invalid
     /// data.
     pub fn init_data() -> Self {
-        LoadFailure(STATUS_READY & !0xff00 | UKERNEL_INIT_DATA_INVALID << 8)
+        LoadFailure(STATUS_READY & !UKERNEL.mask() | UKERNEL.of(UKERNEL_INIT_DATA_INVALID))
     }
 
     /// Returns the resulting value of GUC_STATUS.
@@ -191,12 +178,12 @@ pub fn wopcm_top(gt: &Gt) -> u64 {
 
 /// Marks the DMA transfer as complete.
 pub fn finish_dma(gt: &Gt) {
-    gt.registers.clear_bits(DMA_CTRL, START_DMA);
+    gt.registers.clear_bits(DMA_CTRL, START_DMA.mask());
 }
 
 /// Returns whether DMA_CTRL requests a transfer.
 pub fn dma_started(gt: &Gt) -> bool {
-    gt.registers.value(DMA_CTRL) & START_DMA != 0
+    START_DMA.is_set(gt.registers.value(DMA_CTRL))
 }
 
 /// Loads the image described by the DMA registers and checks it as the boot ROM does. Returns `None` if the transfer
@@ -204,11 +191,12 @@ pub fn dma_started(gt: &Gt) -> bool {
 pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>> {
     let value = |offset| gt.registers.value(offset);
     let control = value(DMA_CTRL);
-    if control & UOS_MOVE == 0 {
+    if !UOS_MOVE.is_set(control) {
         return None;
     }
-    let (source, target) = if control & REVERSE == 0 { (DMA_ADDR_0, DMA_ADDR_1) } else { (DMA_ADDR_1, DMA_ADDR_0) };
-    let space = |address: u32| value(address + 4) >> 16 & 0x1f;
+    let (source, target) =
+        if DMA_REVERSE.is_set(control) { (DMA_ADDR_1, DMA_ADDR_0) } else { (DMA_ADDR_0, DMA_ADDR_1) };
+    let space = |address: u32| DMA_SPACE.get(value(address + 4));
     if !matches!(space(source), SPACE_GGTT | SPACE_DEFAULT) || space(target) != SPACE_WOPCM {
         return Some(Err(LoadFailure::rom(BootRom::LoadLocationFailed)));
     }
@@ -216,7 +204,7 @@ pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>>
     if let Err(code) = check_wopcm(gt, value(target), size) {
         return Some(Err(LoadFailure::rom(code)));
     }
-    let from = u64::from(value(source)) | u64::from(value(source + 4) & 0xffff) << 32;
+    let from = u64::from(value(source)) | u64::from(DMA_ADDRESS_HIGH.get(value(source + 4))) << 32;
     Some(boot(gt, gam, from, size).map_err(LoadFailure::rom))
 }
 
@@ -226,7 +214,7 @@ fn check_wopcm(gt: &Gt, target: u32, size: u32) -> Result<(), BootRom> {
     let base = gt.registers.value(DMA_GUC_WOPCM_OFFSET);
     let end = u64::from(target) + u64::from(size) + u64::from(WOPCM_RESERVED);
     let fits = size != 0 && end <= u64::from(wopcm & !0xfff).min(WOPCM_BYTES);
-    if wopcm & LOCKED == 0 || base & LOCKED == 0 || !fits { Err(BootRom::WopcmFailed) } else { Ok(()) }
+    if LOCKED.is_set(wopcm) && LOCKED.is_set(base) && fits { Ok(()) } else { Err(BootRom::WopcmFailed) }
 }
 
 fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, BootRom> {
@@ -257,7 +245,7 @@ fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, Bo
 /// contain (contract B.4 step 20e). The signature cannot be verified, because the key exists only in the hardware.
 fn check_signature(gt: &Gt, gam: &mut Gam<'_>, dwords: u32) -> Result<(), BootRom> {
     let mut any = 0;
-    if dwords <= UOS_RSA_SCRATCH_DWORDS {
+    if dwords <= u32::from(UOS_RSA_SCRATCH_DWORDS) {
         for at in 0..dwords {
             any |= gt.registers.value(UOS_RSA_SCRATCH + at * 4);
         }

@@ -4,7 +4,7 @@
 
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
-use crate::registers::{GT_PERF_STATUS, RP_STATE_CAP, RPNSWREQ};
+use crate::registers::power::{ACTUAL_RATIO, GT_PERF_STATUS, REQUESTED_RATIO, RP_STATE_CAP, RP0, RPN, RPNSWREQ};
 
 use super::hxg::{Error, Reply, global_address};
 
@@ -101,7 +101,7 @@ impl Slpc {
     /// test_freq_low_max).
     fn limits(&self, gt: &Gt) -> (u32, u32) {
         let caps = gt.registers.value(RP_STATE_CAP);
-        let (lowest, highest) = ((caps >> 16 & 0xff) * 3, (caps & 0xff) * 3);
+        let (lowest, highest) = (RPN.get(caps) * 3, RP0.get(caps) * 3);
         let (lowest, highest) = (lowest.min(highest), highest);
         let wish = |id: usize| self.params[id].map(|mhz| ratio(mhz).clamp(lowest, highest));
         let min = wish(PARAM_MIN_UNSLICE).unwrap_or(lowest);
@@ -125,8 +125,8 @@ impl Slpc {
         }
         let (min, max) = self.limits(gt);
         let ratio = if busy { max } else { min };
-        gt.registers.set(RPNSWREQ, ratio << 23);
-        gt.registers.set(GT_PERF_STATUS, ratio << 11);
+        gt.registers.set(RPNSWREQ, REQUESTED_RATIO.of(ratio));
+        gt.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(ratio));
     }
 }
 

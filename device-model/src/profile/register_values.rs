@@ -6,15 +6,21 @@ use arctic_sriov::number::{high, low};
 
 use super::CardProfile;
 use crate::memory::layout::MemoryLayout;
-use crate::registers::ranges::{Fuses, Replication};
-use crate::registers::{
-    COMPUTE_DSS_ENABLE, FREQ_INFO_REC, GEOMETRY_DSS_ENABLE, GT_PERF_STATUS, MCFG_SELECTOR, MIRROR_FUSE3, MULTICAST,
-    RP_STATE_CAP, RPNSWREQ, SF_SELECTOR,
+use crate::registers::engine_offsets::ENGINE_ID;
+use crate::registers::fuses::{
+    COMPUTE_DSS_ENABLE, EU_ENABLE, GEOMETRY_DSS_ENABLE, MIRROR_FUSE3, SLICE_ENABLE, VDBOX, VEBOX, VEBOX_VDBOX_DISABLE,
 };
+use crate::registers::memory::{FLAT_CCS_BASE, FLAT_CCS_BASE_ADDR, TILE_GIBIBYTES, TILE0_ADDR_RANGE};
+use crate::registers::power::{
+    ACTUAL_RATIO, FREQ_INFO_REC, GT_PERF_STATUS, REQUESTED_RATIO, RP_STATE_CAP, RP0, RP1, RPA, RPE, RPN, RPNSWREQ,
+};
+use crate::registers::ranges::{Fuses, Replication};
+use crate::registers::steering::{MCFG_SELECTOR, MULTICAST, SF_SELECTOR, SUBSLICE};
+use crate::registers::tile::{DSMBASE, GSMBASE, SG_TILE_ADDR_RANGE, STOLEN_RESERVED, WOPCM_ENABLED, WOPCM_SIZE};
 
-/// STOLEN_RESERVED: bits 63:20 are the address of the WOPCM at the end of stolen memory, bits 9:7 = 2 encode its size
-/// of 4 MiB, bit 0 is set if it exists (contract B.2; i915: icl_get_stolen_reserved).
-const WOPCM_4M: u64 = 2 << 7 | 1;
+/// STOLEN_RESERVED, low dword: the WOPCM exists and has 4 MiB; it is at the end of stolen memory (contract B.2; i915:
+/// icl_get_stolen_reserved).
+const WOPCM_4M: u32 = WOPCM_SIZE.of(2) | WOPCM_ENABLED.mask();
 const WOPCM_BYTES: u64 = 4 << 20;
 
 /// Offsets and reset values that depend on the profile.
@@ -24,32 +30,33 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
     let gibibytes = low(profile.local_memory >> 30);
     let halves = |offset: u32, address: u64| [(offset, low(address)), (offset + 4, high(address))];
     let mut values = vec![
-        (0x4900, gibibytes << 8),
-        (0x10_83a0, gibibytes << 8),
-        (0x4910, low(layout.usable >> 16) << 8),
+        (TILE0_ADDR_RANGE, TILE_GIBIBYTES.of(gibibytes)),
+        (SG_TILE_ADDR_RANGE, TILE_GIBIBYTES.of(gibibytes)),
+        (FLAT_CCS_BASE_ADDR, FLAT_CCS_BASE.of(low(layout.usable >> 16))),
         (GEOMETRY_DSS_ENABLE, fuses.dss_mask),
         (COMPUTE_DSS_ENABLE, fuses.dss_mask),
-        (0x9134, u32::from(fuses.eu_mask)),
-        (0x9138, slices(fuses.dss_mask)),
+        (EU_ENABLE, u32::from(fuses.eu_mask)),
+        (SLICE_ENABLE, slices(fuses.dss_mask)),
         (MIRROR_FUSE3, u32::from(fuses.mslice_mask)),
-        (0x9140, u32::from(fuses.vebox_mask) << 16 | u32::from(fuses.vdbox_mask)),
+        (VEBOX_VDBOX_DISABLE, VEBOX.of(fuses.vebox_mask.into()) | VDBOX.of(fuses.vdbox_mask.into())),
     ];
     // Firmware steers reads to a super queue that exists.
     let instances = Fuses { dss: fuses.dss_mask, meml3: u32::from(fuses.mslice_mask) };
     let queue = Replication::Sqidi.enabled(instances).trailing_zeros();
-    values.extend([MCFG_SELECTOR, SF_SELECTOR].map(|selector| (selector, MULTICAST | queue << 24)));
-    values.extend(halves(0x10_80c0, layout.stolen_base));
-    values.extend(halves(0x10_82c0, (profile.local_memory - WOPCM_BYTES) | WOPCM_4M));
-    values.extend(halves(0x10_8100, layout.gsm_base));
+    values.extend([MCFG_SELECTOR, SF_SELECTOR].map(|selector| (selector, MULTICAST.mask() | SUBSLICE.of(queue))));
+    values.extend(halves(DSMBASE, layout.stolen_base));
+    values.extend(halves(STOLEN_RESERVED, (profile.local_memory - WOPCM_BYTES) | u64::from(WOPCM_4M)));
+    values.extend(halves(GSMBASE, layout.gsm_base));
     let step = |megahertz: u32| megahertz / 50;
     let frequency = &profile.frequency;
-    values.push((RP_STATE_CAP, step(frequency.rp0) | step(frequency.rp1) << 8 | step(frequency.rpn) << 16));
-    values.push((FREQ_INFO_REC, step(frequency.rpn) << 8 | step(frequency.rp0) << 16));
+    values
+        .push((RP_STATE_CAP, RP0.of(step(frequency.rp0)) | RP1.of(step(frequency.rp1)) | RPN.of(step(frequency.rpn))));
+    values.push((FREQ_INFO_REC, RPE.of(step(frequency.rpn)) | RPA.of(step(frequency.rp0))));
     // Assumption: the efficient frequency (RPe) is the minimum, the attainable frequency (RPa) the maximum.
-    values.push((RPNSWREQ, (step(frequency.rpn) * 3) << 23));
-    values.push((GT_PERF_STATUS, (step(frequency.rpn) * 3) << 11));
+    values.push((RPNSWREQ, REQUESTED_RATIO.of(step(frequency.rpn) * 3)));
+    values.push((GT_PERF_STATUS, ACTUAL_RATIO.of(step(frequency.rpn) * 3)));
     for info in profile.generation().engines.list() {
-        values.push((info.mmio_base + 0x8c, u32::from(info.instance) << 4 | info.class as u32));
+        values.push((info.mmio_base + ENGINE_ID, u32::from(info.instance) << 4 | info.class as u32));
     }
     values
 }

@@ -2,7 +2,8 @@
 //! Registers that every engine has, by offset from its base (contract K.3, V8-009).
 
 use super::Kind::{self, Masked, ReadOnly};
-use super::{COPY, EVERY, Live, RENDER, RENDER_COMPUTE, Register, STORED, Scope, array, register};
+use super::steering::CS_SELECTOR;
+use super::{Bits, COPY, EVERY, Live, RENDER, RENDER_COMPUTE, Register, STORED, Scope, array, register};
 
 /// Type of a register that controls an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,6 +38,15 @@ const fn engine(register: EngineRegister) -> Kind {
 const fn clock(register: ClockRegister) -> Kind {
     Kind::Live(Live::Clock(register))
 }
+
+/// RESET_CTL: reset requested by the driver.
+pub const REQUEST_RESET: Bits = Bits::bit(0);
+/// RESET_CTL: the engine is ready for reset.
+pub const READY_TO_RESET: Bits = Bits::bit(1);
+/// RESET_CTL: catastrophic error, cleared by a masked write of 1.
+pub const CAT_ERROR: Bits = Bits::bit(2);
+/// RING_EXECLIST_CONTROL: loads the submission queue into the execution queue.
+pub const LOAD_QUEUE: Bits = Bits::bit(0);
 
 /// Head offset in bits 20:2, wrap count in bits 31:21 (V8-065).
 const RING_HEAD: Kind = Kind::Storage(0xffff_fffc);
@@ -81,7 +91,7 @@ pub const TABLE: &[Register] = &[
     register(0x0c0, "INSTPM", Masked, 0, "xe: regs/xe_engine_regs.h").of(EVERY),
     register(0x0c4, "RING_CMD_CCTL", Masked, 0, "xe: regs/xe_engine_regs.h"),
     register(0x0c8, "RING_PWR_CLK_STATE", STORED, 0, "contract K.1").of(RENDER),
-    register(0x0cc, "CS_MMIO_GROUP_INSTANCE_SELECT", STORED, 0, "V13-142; xe: regs/xe_engine_regs.h"),
+    register(CS_SELECTOR, "CS_MMIO_GROUP_INSTANCE_SELECT", STORED, 0, "V13-142; xe: regs/xe_engine_regs.h"),
     register(
         0x0d0,
         "RING_RESET_CTL",

@@ -10,6 +10,7 @@ pub const ACTHD_UDW: u32 = 0x5c;
 pub const IPEHR: u32 = 0x68;
 pub const ACTHD: u32 = 0x74;
 pub const HWS_PGA: u32 = 0x80;
+pub const ENGINE_ID: u32 = 0x8c;
 pub const NOPID: u32 = 0x94;
 pub const HWSTAM: u32 = 0x98;
 pub const INT_SRC_RPT_PTR: u32 = 0xa4;

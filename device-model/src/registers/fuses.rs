@@ -2,8 +2,18 @@
 //! Fuse mirrors: slices, subslices, engines and banks of the die (V13-160, contract B.4).
 
 use super::Kind::ReadOnly;
-use super::{Register, array, register};
+use super::{Bits, Register, array, register};
 
+/// XELP_EU_ENABLE: pairs of EUs of a subslice in bits 7:0, one bit each.
+pub const EU_ENABLE: u32 = 0x9134;
+/// XELP_GT_SLICE_ENABLE: slices, one bit each.
+pub const SLICE_ENABLE: u32 = 0x9138;
+/// GT_VEBOX_VDBOX_DISABLE: a set bit enables the engine from version 12.50 on.
+pub const VEBOX_VDBOX_DISABLE: u32 = 0x9140;
+/// GT_VEBOX_VDBOX_DISABLE: video decode engines, one bit each.
+pub const VDBOX: Bits = Bits::new(7, 0);
+/// GT_VEBOX_VDBOX_DISABLE: video enhancement engines, one bit each.
+pub const VEBOX: Bits = Bits::new(19, 16);
 /// MIRROR_FUSE3: MEML3 in bits 3:0, one bit per quadrant.
 pub const MIRROR_FUSE3: u32 = 0x9118;
 /// XELP_GT_GEOMETRY_DSS_ENABLE: dual subslices that support geometry, one bit each.
@@ -19,10 +29,16 @@ pub const TABLE: &[Register] = &[
     register(0x911c, "MIRROR_FUSE1", ReadOnly, 0, "contract G.1; no SFC, so no lock to hand over in a reset"),
     register(0x9120, "FUSE2", ReadOnly, 0x4, "contract B.5b; bit 2 production hardware"),
     register(0x9130, "MIRROR_L3BANK_ENABLE", ReadOnly, 0, "xe: regs/xe_gt_regs.h; Xe2 on"),
-    register(0x9134, "XELP_EU_ENABLE", ReadOnly, 0, "contract B.4; [7:0] pairs of EUs of a subslice"),
-    register(0x9138, "XELP_GT_SLICE_ENABLE", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
+    register(EU_ENABLE, "XELP_EU_ENABLE", ReadOnly, 0, "contract B.4; [7:0] pairs of EUs of a subslice"),
+    register(SLICE_ENABLE, "XELP_GT_SLICE_ENABLE", ReadOnly, 0, "xe: regs/xe_gt_regs.h"),
     register(GEOMETRY_DSS_ENABLE, "XELP_GT_GEOMETRY_DSS_ENABLE", ReadOnly, 0, "V13-160"),
-    register(0x9140, "GT_VEBOX_VDBOX_DISABLE", ReadOnly, 0, "contract B.4; a set bit enables from version 12.50 on"),
+    register(
+        VEBOX_VDBOX_DISABLE,
+        "GT_VEBOX_VDBOX_DISABLE",
+        ReadOnly,
+        0,
+        "contract B.4; a set bit enables from version 12.50 on",
+    ),
     register(COMPUTE_DSS_ENABLE, "XEHP_GT_COMPUTE_DSS_ENABLE", ReadOnly, 0, "V13-160"),
     register(0x9148, "XEHPC_GT_COMPUTE_DSS_ENABLE_EXT", ReadOnly, 0, "xe: regs/xe_gt_regs.h; Ponte Vecchio"),
     register(0x9170, "SERVICE_COPY_ENABLE", ReadOnly, 0, "xe: regs/xe_gt_regs.h; Xe3p on"),

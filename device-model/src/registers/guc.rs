@@ -2,12 +2,70 @@
 //! The GuC's registers: status, scratch, DMA, WOPCM, mailboxes, doorbell (contract B.4, B.6; V13-184..195).
 
 use super::Kind::{self, ReadOnly};
-use super::{ClockRegister, Live, Register, ResetRegister, STORED, array, register};
+use super::{Bits, ClockRegister, Live, Register, ResetRegister, STORED, array, register};
+
+/// GDRST.
+pub const GDRST: u32 = 0x941c;
+/// GDRST: all units (xe: XEHP GRDOM; i915: intel_engine_cs.c get_reset_domain).
+pub const GRDOM_FULL: Bits = Bits::bit(0);
+/// GDRST: render and compute engines.
+pub const GRDOM_RENDER: Bits = Bits::bit(1);
+/// GDRST: the copy engine.
+pub const GRDOM_BLT: Bits = Bits::bit(2);
+/// GDRST: the GuC.
+pub const GRDOM_GUC: Bits = Bits::bit(3);
+/// GDRST: video decode engines, one bit each.
+pub const GRDOM_MEDIA: Bits = Bits::new(12, 5);
+/// GDRST: video enhancement engines, one bit each.
+pub const GRDOM_VECS: Bits = Bits::new(16, 13);
 
 /// GUC_STATUS.
 pub const GUC_STATUS: u32 = 0xc000;
-/// GUC_STATUS bit 0: the core is held in reset.
-pub const GS_MIA_IN_RESET: u32 = 1;
+/// GUC_STATUS: the core is held in reset.
+pub const MIA_IN_RESET: Bits = Bits::bit(0);
+/// GUC_STATUS: status of the boot ROM.
+pub const BOOTROM: Bits = Bits::new(7, 1);
+/// GUC_STATUS: status of the kernel.
+pub const UKERNEL: Bits = Bits::new(15, 8);
+/// GUC_STATUS: the core runs.
+pub const MIA_CORE: Bits = Bits::bit(16);
+/// GUC_STATUS: 1 if authentication failed, 2 if it succeeded.
+pub const AUTHENTICATION: Bits = Bits::new(31, 30);
+
+/// GUC_WOPCM_SIZE.
+pub const GUC_WOPCM_SIZE: u32 = 0xc050;
+/// DMA_GUC_WOPCM_OFFSET.
+pub const DMA_GUC_WOPCM_OFFSET: u32 = 0xc340;
+/// GUC_WOPCM_SIZE: locked. DMA_GUC_WOPCM_OFFSET: valid.
+pub const LOCKED: Bits = Bits::bit(0);
+
+/// SOFT_SCRATCH.
+pub const SOFT_SCRATCH: u32 = 0xc180;
+/// UOS_RSA_SCRATCH.
+pub const UOS_RSA_SCRATCH: u32 = 0xc200;
+/// Number of dwords of [`UOS_RSA_SCRATCH`].
+pub const UOS_RSA_SCRATCH_DWORDS: u16 = 64;
+
+/// DMA_ADDR_0, low and high dword.
+pub const DMA_ADDR_0: u32 = 0xc300;
+/// DMA_ADDR_1, low and high dword.
+pub const DMA_ADDR_1: u32 = 0xc308;
+/// DMA_ADDR, high dword: bits 47:32 of the address.
+pub const DMA_ADDRESS_HIGH: Bits = Bits::new(15, 0);
+/// DMA_ADDR, high dword: address space (V13-187).
+pub const DMA_SPACE: Bits = Bits::new(20, 16);
+/// DMA_COPY_SIZE.
+pub const DMA_COPY_SIZE: u32 = 0xc310;
+/// DMA_CTRL.
+pub const DMA_CTRL: u32 = 0xc314;
+/// DMA_CTRL: starts the transfer, and reads 1 while it is in progress.
+pub const START_DMA: Bits = Bits::bit(0);
+/// DMA_CTRL: address 1 is the source (V13-188).
+pub const DMA_REVERSE: Bits = Bits::bit(1);
+/// DMA_CTRL: the transfer loads the GuC's kernel.
+pub const UOS_MOVE: Bits = Bits::bit(4);
+/// GUC_SEND_INTERRUPT.
+pub const GUC_SEND_INTERRUPT: u32 = 0xc4c8;
 /// VF_SW_FLAG: first dword of the mailbox.
 pub const VF_SW_FLAG: u32 = 0x19_0240;
 /// Number of dwords of the mailbox.
@@ -35,12 +93,12 @@ const TIMESTAMP: Kind = Kind::Live(Live::Clock(ClockRegister::Timestamp));
 
 /// The register table.
 pub const TABLE: &[Register] = &[
-    register(0x941c, "GDRST", Kind::Live(Live::Reset(ResetRegister::Gdrst)), 0, "contract B.4, G.1"),
-    register(GUC_STATUS, "GUC_STATUS", ReadOnly, GS_MIA_IN_RESET, "contract B.4; xe: regs/xe_guc_regs.h"),
+    register(GDRST, "GDRST", Kind::Live(Live::Reset(ResetRegister::Gdrst)), 0, "contract B.4, G.1"),
+    register(GUC_STATUS, "GUC_STATUS", ReadOnly, MIA_IN_RESET.mask(), "contract B.4; xe: regs/xe_guc_regs.h"),
     register(0xc010, "BOOT_HASH_CHK", ReadOnly, 0, "V13-184; xe: regs/xe_guc_regs.h"),
     register(0xc014, "GUC_HEADER_INFO", ReadOnly, 0, "xe: regs/xe_guc_regs.h"),
     register(
-        0xc050,
+        GUC_WOPCM_SIZE,
         "GUC_WOPCM_SIZE",
         guc(GucRegister::WopcmLock { mask: 0xffff_f000 }),
         0,
@@ -49,21 +107,40 @@ pub const TABLE: &[Register] = &[
     register(0xc064, "GUC_SHIM_CONTROL", STORED, 0, "contract B.4; xe: regs/xe_guc_regs.h"),
     // Bit 30: the HuC is loaded by the GSC, as on every DG2.
     register(0xc068, "GUC_SHIM_CONTROL2", Kind::Storage(0xbfff_ffff), 0x4000_0000, "contract G.4"),
-    array(0xc180, "SOFT_SCRATCH", STORED, 0, (16, 4), "contract B.4; xe: regs/xe_guc_regs.h"),
+    array(SOFT_SCRATCH, "SOFT_SCRATCH", STORED, 0, (16, 4), "contract B.4; xe: regs/xe_guc_regs.h"),
     // Bit 0: loaded. The HuC is loaded from power-on, so that no driver waits for a GSC that does not exist.
     register(0xc1dc, "HUC_KERNEL_LOAD_INFO", ReadOnly, 1, "contract G.4; xe: regs/xe_guc_regs.h"),
-    array(0xc200, "UOS_RSA_SCRATCH", STORED, 0, (64, 4), "contract B.4; xe: regs/xe_guc_regs.h"),
-    array(0xc300, "DMA_ADDR", STORED, 0, (4, 4), "V13-187: ADDR_0 low, high, ADDR_1 low, high"),
-    register(0xc310, "DMA_COPY_SIZE", STORED, 0, "V13-187"),
-    register(0xc314, "DMA_CTRL", guc(GucRegister::Dma), 0, "V13-187; contract B.4"),
-    register(0xc340, "DMA_GUC_WOPCM_OFFSET", guc(GucRegister::WopcmLock { mask: 0xffff_c002 }), 0, "contract B.4, G.4"),
+    array(
+        UOS_RSA_SCRATCH,
+        "UOS_RSA_SCRATCH",
+        STORED,
+        0,
+        (UOS_RSA_SCRATCH_DWORDS, 4),
+        "contract B.4; xe: regs/xe_guc_regs.h",
+    ),
+    array(DMA_ADDR_0, "DMA_ADDR", STORED, 0, (4, 4), "V13-187: ADDR_0 low, high, ADDR_1 low, high"),
+    register(DMA_COPY_SIZE, "DMA_COPY_SIZE", STORED, 0, "V13-187"),
+    register(DMA_CTRL, "DMA_CTRL", guc(GucRegister::Dma), 0, "V13-187; contract B.4"),
+    register(
+        DMA_GUC_WOPCM_OFFSET,
+        "DMA_GUC_WOPCM_OFFSET",
+        guc(GucRegister::WopcmLock { mask: 0xffff_c002 }),
+        0,
+        "contract B.4, G.4",
+    ),
     register(0xc398, "GUC_SRAM_STATUS", ReadOnly, 0, "xe: regs/xe_guc_regs.h"),
     array(0xc3b8, "GUC_DMA_PPGTT", STORED, 0, (10, 4), "V13-193: CTXT_INFO and PDP0..3, 0xc3b8 .. 0xc3dc"),
     register(0xc3e4, "GUC_MAX_IDLE_COUNT", STORED, 0, "xe: regs/xe_guc_regs.h"),
     array(0xc3e8, "GUC_PMTIMESTAMP", TIMESTAMP, 0, (2, 4), "contract K.4; xe: regs/xe_guc_regs.h"),
     register(0xc3f0, "GUC_PPGTT_ENABLE", STORED, 0, "V13-193"),
     register(0xc4b8, "GUC_TO_HOST_INTERRUPT", STORED, 0, "V13-207"),
-    register(0xc4c8, "GUC_SEND_INTERRUPT", guc(GucRegister::HostInterrupt), 0, "V13-206; xe: regs/xe_guc_regs.h"),
+    register(
+        GUC_SEND_INTERRUPT,
+        "GUC_SEND_INTERRUPT",
+        guc(GucRegister::HostInterrupt),
+        0,
+        "V13-206; xe: regs/xe_guc_regs.h",
+    ),
     register(0xc50c, "GUC_INTR_CHICKEN", STORED, 0, "xe: regs/xe_guc_regs.h"),
     array(0xc550, "GUC_IER", STORED, 0, (4, 4), "xe: regs/xe_guc_regs.h"),
     register(0xc590, "GUC_HOST_INTERRUPT_DATA", ReadOnly, 0, "V13-206"),

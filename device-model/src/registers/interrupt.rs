@@ -27,6 +27,9 @@ const fn interrupt(register: InterruptRegister) -> Kind {
     Kind::Live(Live::Interrupt(register))
 }
 
+/// The block of the tree's registers.
+pub const TREE: std::ops::Range<u32> = 0x19_0000..0x19_0200;
+
 const ENABLE: Kind = interrupt(InterruptRegister::Enable);
 const MASK: Kind = interrupt(InterruptRegister::Mask);
 

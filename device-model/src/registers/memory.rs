@@ -2,9 +2,17 @@
 //! Memory attributes, translation caches, faults: PAT, MOCS, TLB invalidation, LMTT (contract B.2, B.5, G.6, G.7).
 
 use super::Kind::{self, ReadOnly};
-use super::{COPY, Live, RENDER, Register, STORED, Scope, array, register};
+use super::{Bits, COPY, Live, RENDER, Register, STORED, Scope, array, register};
 use crate::topology::EngineClass::{Compute, VideoDecode, VideoEnhance};
 
+/// XEHP_TILE0_ADDR_RANGE: local memory of the tile.
+pub const TILE0_ADDR_RANGE: u32 = 0x4900;
+/// XEHP_TILE0_ADDR_RANGE, SG_TILE_ADDR_RANGE: size in GiB.
+pub const TILE_GIBIBYTES: Bits = Bits::new(14, 8);
+/// XEHP_FLAT_CCS_BASE_ADDR: end of the memory that is not compression control.
+pub const FLAT_CCS_BASE_ADDR: u32 = 0x4910;
+/// XEHP_FLAT_CCS_BASE_ADDR: address in 64 KiB units.
+pub const FLAT_CCS_BASE: Bits = Bits::new(31, 8);
 /// LMEM_CFG: enable bit and directory address of the LMTT.
 pub const LMEM_CFG: u32 = 0xcf58;
 
@@ -46,8 +54,8 @@ pub const TABLE: &[Register] = &[
     array(0x45c0, "TRTT_CCS2", STORED, 0, (6, 4), "V8-182").of(Scope::ContextOf(Compute, 2)),
     array(0x45e0, "TRTT_CCS3", STORED, 0, (6, 4), "V8-182").of(Scope::ContextOf(Compute, 3)),
     array(0x4800, "PAT_INDEX", STORED, 0, (8, 4), "contract B.2; xe: xe_pat.c"),
-    register(0x4900, "XEHP_TILE0_ADDR_RANGE", ReadOnly, 0, "contract G.2; from the card's memory"),
-    register(0x4910, "XEHP_FLAT_CCS_BASE_ADDR", ReadOnly, 0, "contract B.2; from the card's memory"),
+    register(TILE0_ADDR_RANGE, "XEHP_TILE0_ADDR_RANGE", ReadOnly, 0, "contract G.2; from the card's memory"),
+    register(FLAT_CCS_BASE_ADDR, "XEHP_FLAT_CCS_BASE_ADDR", ReadOnly, 0, "contract B.2; from the card's memory"),
     array(0xb020, "XEHP_LNCFCMOCS", STORED, 0, (32, 4), "contract B.5; xe: xe_mocs.c"),
     array(0xceb8, "XEHP_FAULT_TLB_DATA", STORED, 0, (2, 4), "contract G.7; i915: intel_gt_regs.h"),
     register(0xcec4, "XEHP_RING_FAULT_REG", STORED, 0, "contract G.7; i915: intel_gt_regs.h"),

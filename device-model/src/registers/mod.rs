@@ -2,40 +2,40 @@
 //! Registers as data: one table per unit, from which decoding, reset, access rules and the report of unmodelled
 //! accesses are derived.
 
+mod bits;
 mod cell;
 mod doorbell;
-mod engine;
+pub mod engine;
 pub(crate) mod engine_offsets;
 mod file;
 mod function;
-mod fuses;
+pub mod fuses;
 mod gsc;
-mod guc;
-mod interrupt;
+pub mod guc;
+pub mod interrupt;
 pub mod known;
 pub mod memory;
 mod observation;
-mod power;
+pub mod power;
 pub mod ranges;
 mod render;
-mod steering;
+pub mod steering;
 #[cfg(test)]
 mod tests;
-mod tile;
+pub mod tile;
 mod workaround;
 
+pub use bits::Bits;
 pub use cell::masked;
 pub use doorbell::DoorbellRegister;
 pub use engine::{ClockRegister, EngineRegister};
 pub use file::{Decoded, RegisterFile, Touches, admitted};
 pub use function::FunctionRegisters;
-pub use fuses::{COMPUTE_DSS_ENABLE, GEOMETRY_DSS_ENABLE, MIRROR_FUSE3};
-pub use guc::{GucRegister, VF_SW_FLAG, VF_SW_FLAGS};
+pub use guc::GucRegister;
 pub use interrupt::InterruptRegister;
 pub use memory::MemoryRegister;
-pub use power::{FREQ_INFO_REC, GT_PERF_STATUS, PowerRegister, RP_STATE_CAP, RPNSWREQ};
-pub use steering::{MCFG_SELECTOR, MULTICAST, SF_SELECTOR};
-pub use tile::{GU_DEBUG, ResetRegister};
+pub use power::PowerRegister;
+pub use tile::ResetRegister;
 
 use crate::topology::{Classes, EngineClass, EngineInfo};
 

@@ -2,17 +2,59 @@
 //! Power: forcewake, RC6, frequency, PCODE and the sensors of the PCU (contract B.1, B.2, B.5b, B.11).
 
 use super::Kind::{self, ReadOnly};
-use super::{ClockRegister, Live, Register, STORED, array, register};
+use super::{Bits, ClockRegister, Live, Register, STORED, array, register};
 use crate::pcode::{RAPL_LIMIT, RAPL_LIMIT_MASK, RAPL_LIMIT_RESET};
 
-/// RPNSWREQ: requested frequency in bits 31:23, 16.67 MHz units.
+/// Forcewake request of the GT's domain.
+pub const FORCEWAKE_GT: u32 = 0xa188;
+/// Forcewake request of the render domain.
+pub const FORCEWAKE_RENDER: u32 = 0xa278;
+/// Forcewake requests of the VDBOX domains.
+pub const FORCEWAKE_MEDIA_VDBOX: u32 = 0xa540;
+/// Forcewake requests of the VEBOX domains.
+pub const FORCEWAKE_MEDIA_VEBOX: u32 = 0xa560;
+/// The last of [`FORCEWAKE_MEDIA_VEBOX`].
+pub const FORCEWAKE_MEDIA_VEBOX_LAST: u32 = FORCEWAKE_MEDIA_VEBOX + 12;
+
+/// RPNSWREQ: requested frequency.
 pub const RPNSWREQ: u32 = 0xa008;
-/// GT_PERF_STATUS: actual frequency in bits 19:11, 16.67 MHz units; voltage in bits 10:0, 2.5 mV units.
+/// RPNSWREQ: frequency in 16.67 MHz units.
+pub const REQUESTED_RATIO: Bits = Bits::new(31, 23);
+
+/// POWERGATE_ENABLE: domains that may be power gated while the GT is awake.
+pub const POWERGATE_ENABLE: u32 = 0xa210;
+/// POWERGATE_ENABLE: the render domain.
+pub const RENDER_POWERGATE: Bits = Bits::bit(0);
+/// POWERGATE_ENABLE: the VDBOX and VEBOX domains.
+pub const MEDIA_POWERGATE: Bits = Bits::bit(1);
+
+/// GT_CORE_STATUS: RC state, [`RC0`] or [`RC6`].
+pub const RC_STATE: Bits = Bits::new(2, 0);
+/// [`RC_STATE`] while the GT is awake.
+pub const RC0: u32 = 0;
+/// [`RC_STATE`] while the GT sleeps.
+pub const RC6: u32 = 3;
+
+/// GT_PERF_STATUS: actual frequency and voltage.
 pub const GT_PERF_STATUS: u32 = 0x13_81b4;
-/// RP_STATE_CAP: RP0, RP1 and RPn in bits 7:0, bits 15:8, bits 23:16, 50 MHz units.
+/// GT_PERF_STATUS: actual frequency in 16.67 MHz units. Bits 10:0 are the voltage in 2.5 mV units.
+pub const ACTUAL_RATIO: Bits = Bits::new(19, 11);
+
+/// RP_STATE_CAP: frequency limits of the die in 50 MHz units.
 pub const RP_STATE_CAP: u32 = 0x14_5998;
-/// FREQ_INFO_REC: RPe in bits 15:8, RPa in bits 31:16, 50 MHz units.
+/// RP_STATE_CAP: maximum frequency.
+pub const RP0: Bits = Bits::new(7, 0);
+/// RP_STATE_CAP: guaranteed frequency.
+pub const RP1: Bits = Bits::new(15, 8);
+/// RP_STATE_CAP: minimum frequency.
+pub const RPN: Bits = Bits::new(23, 16);
+
+/// FREQ_INFO_REC: further frequencies in 50 MHz units.
 pub const FREQ_INFO_REC: u32 = 0x14_5ef0;
+/// FREQ_INFO_REC: efficient frequency.
+pub const RPE: Bits = Bits::new(15, 8);
+/// FREQ_INFO_REC: attainable frequency.
+pub const RPA: Bits = Bits::new(31, 16);
 
 /// Type of a register of the power controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +64,8 @@ pub enum PowerRegister {
     Forcewake {
         /// Offset of the acknowledge register of element 0; the stride is 4.
         ack: u32,
+        /// Number of the domain of element 0: 0 GT, 1 render, 2..=9 VDBOX, 10..=13 VEBOX.
+        domain: u16,
     },
     /// Idle state of the GT: bits 2:0 RC state.
     CoreStatus,
@@ -49,10 +93,24 @@ pub const TABLE: &[Register] = &[
     array(0xd70, "FORCEWAKE_ACK_MEDIA_VEBOX", ReadOnly, 0, (4, 4), "V13-135"),
     register(0xd84, "FORCEWAKE_ACK_RENDER", ReadOnly, 0, "V13-135"),
     register(0x13_0044, "FORCEWAKE_ACK_GT", ReadOnly, 0, "V13-135"),
-    register(0xa188, "FORCEWAKE_GT", power(Forcewake { ack: 0x13_0044 }), 0, "V13-135"),
-    register(0xa278, "FORCEWAKE_RENDER", power(Forcewake { ack: 0xd84 }), 0, "V13-135"),
-    array(0xa540, "FORCEWAKE_MEDIA_VDBOX", power(Forcewake { ack: 0xd50 }), 0, (8, 4), "V13-135"),
-    array(0xa560, "FORCEWAKE_MEDIA_VEBOX", power(Forcewake { ack: 0xd70 }), 0, (4, 4), "V13-135"),
+    register(FORCEWAKE_GT, "FORCEWAKE_GT", power(Forcewake { ack: 0x13_0044, domain: 0 }), 0, "V13-135"),
+    register(FORCEWAKE_RENDER, "FORCEWAKE_RENDER", power(Forcewake { ack: 0xd84, domain: 1 }), 0, "V13-135"),
+    array(
+        FORCEWAKE_MEDIA_VDBOX,
+        "FORCEWAKE_MEDIA_VDBOX",
+        power(Forcewake { ack: 0xd50, domain: 2 }),
+        0,
+        (8, 4),
+        "V13-135",
+    ),
+    array(
+        FORCEWAKE_MEDIA_VEBOX,
+        "FORCEWAKE_MEDIA_VEBOX",
+        power(Forcewake { ack: 0xd70, domain: 10 }),
+        0,
+        (4, 4),
+        "V13-135",
+    ),
     // Reads 0: no forcewake of a command streamer is ever pending.
     array(0x8000, "MSG_IDLE", ReadOnly, 0, (5, 4), "i915: intel_gt_regs.h; CS, VCS0, VCS1, BCS, VECS0"),
     array(0x80c0, "MSG_IDLE_MEDIA", ReadOnly, 0, (9, 4), "i915: intel_gt_regs.h; VCS2 .. VCS7, VECS1 .. VECS3"),
@@ -78,7 +136,7 @@ pub const TABLE: &[Register] = &[
     register(0xa0c8, "RENDER_POWERGATE_IDLE_HYSTERESIS", STORED, 0, "xe: xe_gt_idle.c"),
     register(0xa168, "PMINTRMSK", STORED, 0xffff_ffff, "contract B.4; xe: xe_guc.c"),
     register(0xa178, "GUC_ARAT_C6DIS", STORED, 0, "xe: regs/xe_guc_regs.h"),
-    register(0xa210, "POWERGATE_ENABLE", STORED, 0, "contract B.4; xe: xe_gt_idle.c"),
+    register(POWERGATE_ENABLE, "POWERGATE_ENABLE", STORED, 0, "contract B.4; xe: xe_gt_idle.c"),
     register(0xa248, "GEN9_MISC_CTRL0", STORED, 0, "i915: intel_gt_regs.h"),
     register(0xa26c, "CTC_MODE", ReadOnly, 0, "contract G.1; bit 0: the crystal is the clock's source"),
     array(0xa288, "UNSLICE_FLC_THRESHOLDS", STORED, 0, (2, 4), "V8-177"),

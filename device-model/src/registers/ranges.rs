@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Ranges of GT registers: their forcewake domain and replication (V13-129..134, V13-140..164).
 
-use super::steering::{GAM_SELECTOR, MCFG_SELECTOR, MCR_SELECTOR, SF_SELECTOR};
+use super::Bits;
+use super::engine_offsets::RING_TAIL;
+use super::guc::GUC_SEND_INTERRUPT;
+use super::power::{FORCEWAKE_GT, FORCEWAKE_MEDIA_VDBOX, FORCEWAKE_MEDIA_VEBOX_LAST, FORCEWAKE_RENDER, RPNSWREQ};
+use super::steering::{GAM_SELECTOR, MCFG_SELECTOR, MCR_SELECTOR, SF_SELECTOR, SLICE, SUBSLICE};
 use crate::topology::EngineTable;
 use crate::topology::WakeDomain::{self, AlwaysOn, Gt, Render, Vdbox, Vebox};
 use Replication::{Dss, Gam, Gslice, L3Bank, Lncf, Mslice, Single, Sqidi};
@@ -57,10 +61,10 @@ impl Replication {
         }
     }
 
-    /// The instance selected by a steering value, which has the slice in bits 30:27 and the subslice in bits 26:24
-    /// (V13-143). `None` if no die has it.
+    /// The instance selected by a steering value ([`SLICE`], [`SUBSLICE`]). `None` if no die has it.
     pub fn selected(self, steering: u32) -> Option<u16> {
-        let (slice, subslice) = ((steering >> 27 & 0xf) as u16, (steering >> 24 & 0x7) as u16);
+        let id = |field: Bits| (field.get(steering) & 0xf) as u16;
+        let (slice, subslice) = (id(SLICE), id(SUBSLICE));
         match self {
             Single | Gam => Some(0),
             Sqidi => Some(subslice),
@@ -136,10 +140,13 @@ pub fn find(offset: u32) -> Option<&'static Range> {
 /// (V13-130; i915: intel_uncore.c dg2_shadowed_regs).
 pub fn shadowed(offset: u32, engines: EngineTable) -> bool {
     match offset {
-        0xa008 | 0xa00c | 0xa188 | 0xa278 | 0xa540..=0xa56c | 0xc4c8 | 0xc4e0 | 0xc600 | 0xc658 => true,
+        RPNSWREQ | FORCEWAKE_GT | FORCEWAKE_RENDER | GUC_SEND_INTERRUPT => true,
+        FORCEWAKE_MEDIA_VDBOX..=FORCEWAKE_MEDIA_VEBOX_LAST => true,
+        // Registers that are not modelled.
+        0xa00c | 0xc4e0 | 0xc600 | 0xc658 => true,
         _ => engines
             .at_offset(offset)
-            .is_some_and(|engine| matches!(offset - engines.info(engine).mmio_base, 0x30 | 0x510..=0x550)),
+            .is_some_and(|engine| matches!(offset - engines.info(engine).mmio_base, RING_TAIL | 0x510..=0x550)),
     }
 }
 

@@ -2,12 +2,28 @@
 //! Registers of the tile outside the GT: identity, reset, memory layout, errors (contract A, B.1, B.2).
 
 use super::Kind::{self, ReadOnly, Write1Clear};
-use super::{Live, Register, STORED, array, register};
+use super::{Bits, Live, Register, STORED, array, register};
 
 /// GU_CNTL.
 pub const GU_CNTL: u32 = 0x10_1010;
-/// GU_DEBUG: bit 31 is set once a reset requested in GU_CNTL is complete.
+/// GU_CNTL: function level reset requested by the driver. GU_DEBUG: it is complete.
+pub const DRIVER_FLR: Bits = Bits::bit(31);
+/// GU_CNTL: local memory is initialised.
+pub const LMEM_INIT: Bits = Bits::bit(7);
+/// GU_DEBUG.
 pub const GU_DEBUG: u32 = 0x10_1018;
+/// SG_TILE_ADDR_RANGE: local memory of the tile ([`super::memory::TILE_GIBIBYTES`]).
+pub const SG_TILE_ADDR_RANGE: u32 = 0x10_83a0;
+/// DSMBASE: address of stolen memory, low and high dword.
+pub const DSMBASE: u32 = 0x10_80c0;
+/// GSMBASE: address of the GGTT in local memory, low and high dword.
+pub const GSMBASE: u32 = 0x10_8100;
+/// STOLEN_RESERVED, low and high dword: bits 63:20 are the address of the WOPCM.
+pub const STOLEN_RESERVED: u32 = 0x10_82c0;
+/// STOLEN_RESERVED, low dword: size of the WOPCM, 1 MiB << n.
+pub const WOPCM_SIZE: Bits = Bits::new(9, 7);
+/// STOLEN_RESERVED, low dword: the WOPCM exists.
+pub const WOPCM_ENABLED: Bits = Bits::bit(0);
 
 /// Type of a register that resets more than one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,18 +48,18 @@ pub const TABLE: &[Register] = &[
         GU_CNTL,
         "GU_CNTL",
         Kind::Live(Live::Reset(ResetRegister::GuCntl)),
-        0x80,
+        LMEM_INIT.mask(),
         "contract B.1, B.12; bit 7 LMEM_INIT",
     ),
     register(0x10_1014, "XEHP_CLOCK_GATE_DIS", STORED, 0, "contract B.2; xe: regs/xe_regs.h"),
-    register(GU_DEBUG, "GU_DEBUG", Write1Clear(0x8000_0000), 0, "contract B.12; xe: regs/xe_regs.h"),
+    register(GU_DEBUG, "GU_DEBUG", Write1Clear(DRIVER_FLR.mask()), 0, "contract B.12; xe: regs/xe_regs.h"),
     register(0x10_108c, "VIRTUAL_CTRL_REG", STORED, 0, "contract D.2; xe: regs/xe_regs.h"),
     register(0x10_1800, "XEHP_MTCFG_ADDR", ReadOnly, 0x100, "xe: regs/xe_regs.h; [15:8] one tile"),
     register(0x10_8040, "GGC", ReadOnly, 0, "xe: regs/xe_regs.h; no stolen system memory"),
-    array(0x10_80c0, "DSMBASE", ReadOnly, 0, (2, 4), "contract B.2; from the card's memory"),
-    array(0x10_8100, "GSMBASE", ReadOnly, 0, (2, 4), "contract B.2; from the card's memory"),
-    array(0x10_82c0, "STOLEN_RESERVED", ReadOnly, 0, (2, 4), "contract B.2; from the card's memory"),
-    register(0x10_83a0, "SG_TILE_ADDR_RANGE", ReadOnly, 0, "contract B.2; from the card's memory"),
+    array(DSMBASE, "DSMBASE", ReadOnly, 0, (2, 4), "contract B.2; from the card's memory"),
+    array(GSMBASE, "GSMBASE", ReadOnly, 0, (2, 4), "contract B.2; from the card's memory"),
+    array(STOLEN_RESERVED, "STOLEN_RESERVED", ReadOnly, 0, (2, 4), "contract B.2; from the card's memory"),
+    register(SG_TILE_ADDR_RANGE, "SG_TILE_ADDR_RANGE", ReadOnly, 0, "contract B.2; from the card's memory"),
     register(0x12_0010, "HSW_EDRAM_CAP", ReadOnly, 0, "i915: i915_edram.c; no embedded DRAM on this card"),
     // Bit 0: the function is a VF.
     register(0x19_01f8, "VF_CAP_REG", ReadOnly, 0, "contract B.1, V13-002").per_function_with(1),

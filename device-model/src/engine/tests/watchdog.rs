@@ -6,6 +6,7 @@ use crate::generation::XE_HPG;
 use crate::host::Clock;
 use crate::interrupts::WATCHDOG;
 use crate::registers::InterruptRegister;
+use crate::registers::power::{ACTUAL_RATIO, GT_PERF_STATUS};
 
 const VF: Function = Function(2);
 const STOP: [u32; 3] = [0x1108_0001, 0x178, 1];
@@ -273,7 +274,7 @@ fn control_0_enables_and_1_clears() {
 fn the_counter_has_two_clocks() {
     for (control, mhz, counts) in [(0, 300, 192), (1 << 31, 300, 3000), (1 << 31, 2050, 20_500), (1 << 31, 0, 0)] {
         let mut bench = Bench::new(EngineClass::Render);
-        bench.gt.registers.set(crate::registers::GT_PERF_STATUS, mhz * 3 / 50 << 11);
+        bench.gt.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(mhz * 3 / 50));
         watching(&mut bench, &[0x1108_0003, 0x17c, 1_000_000, 0x178, control]);
         for _ in 0..10 {
             bench.clock.advance(1000);
@@ -282,7 +283,7 @@ fn the_counter_has_two_clocks() {
         assert_eq!(bench.own(reg::PR_CTR), counts, "{control:#x} at {mhz} MHz");
     }
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
-    bench.gt.registers.set(crate::registers::GT_PERF_STATUS, 18 << 11);
+    bench.gt.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(18));
     let context = bench.context(0);
     bench.emit(context, &[0x1108_0003, 0x17c, 3000, 0x178, 1 << 31]);
     bench.emit(context, &endless(context));
