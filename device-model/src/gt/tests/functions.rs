@@ -39,35 +39,48 @@ fn each_vf_has_the_trees_registers() {
 #[test]
 fn registers_with_one_value_per_function() {
     let Bench { gt, .. } = bench();
-    let (one, last) = (Function(1), Function(63));
+    let (one, two, last) = (Function(1), Function(2), Function(63));
     let view = |function: Function, offset| offset + 0x400 * u32::from(function.0);
-    let stored = |kind| matches!(kind, Kind::Storage(u32::MAX) | Kind::Live(Live::Interrupt(Enable | Mask)));
-    let own: Vec<u32> = gt
+    // Offset and stored bits.
+    let own: Vec<(u32, u32)> = gt
         .registers
         .listing()
-        .filter(|(_, found)| found.function_copy.is_some() && stored(found.register.kind))
-        .map(|(offset, _)| offset)
+        .filter(|(_, found)| found.function_copy.is_some())
+        .filter_map(|(offset, found)| match found.register.kind {
+            Kind::Storage(mask) => Some((offset, mask)),
+            Kind::Live(Live::Interrupt(Enable | Mask)) => Some((offset, u32::MAX)),
+            _ => None,
+        })
         .collect();
-    assert!([0x19_003c, 0x19_00a0, 0x19_0240, 0x19_024c].iter().all(|offset| own.contains(offset)));
-    for (offset, n) in own.iter().copied().zip(1..) {
-        assert_eq!(gt.mmio_write(one, offset, 0x0101_0100 + n, !0), None);
-        gt.mmio_write(last, offset, 0x3f3f_3f3f, 0x0000_ff00);
-        gt.write(offset, 0x1_0000 + n);
+    assert!([0x19_003c, 0x19_00a0, 0x19_0240, 0x19_024c].iter().all(|at| own.iter().any(|(offset, _)| offset == at)));
+    let fresh: Vec<_> = own.iter().map(|(offset, _)| (gt.read(*offset), gt.mmio_read(two, *offset))).collect();
+    let value = |function: Function, n: u32| (0x0101_0101 * u32::from(function.0)) ^ n.wrapping_mul(0x9e37_79b9);
+    let of_pf = Function(0x55);
+    for (n, (offset, _)) in (0..).zip(&own) {
+        assert_eq!(gt.mmio_write(one, *offset, value(one, n), !0), None);
+        gt.mmio_write(last, *offset, value(last, n), 0x0000_ff00);
+        gt.write(*offset, value(of_pf, n));
     }
-    for (offset, n) in own.iter().copied().zip(1..) {
-        assert_eq!(gt.mmio_read(one, offset), 0x0101_0100 + n, "{offset:#x}");
-        assert_eq!((gt.mmio_read(last, offset), gt.mmio_read(Function(2), offset)), (0x3f00, 0), "{offset:#x}");
-        assert_eq!((gt.read(offset), gt.read(view(one, offset))), (0x1_0000 + n, 0x0101_0100 + n), "{offset:#x}");
-        gt.write(view(last, offset), 0x7000 + n);
-        assert_eq!((gt.mmio_read(last, offset), gt.read(view(last, offset))), (0x7000 + n, 0x7000 + n));
+    let held = |reset: u32, mask: u32, value: u32| reset & !mask | value & mask;
+    for ((n, (offset, mask)), (pf, vf)) in (0..).zip(&own).zip(&fresh) {
+        assert_eq!(gt.mmio_read(one, *offset), held(*vf, *mask, value(one, n)), "{offset:#x}");
+        assert_eq!(gt.mmio_read(last, *offset), held(*vf, *mask & 0xff00, value(last, n)), "{offset:#x}");
+        assert_eq!((gt.read(*offset), gt.mmio_read(two, *offset)), (held(*pf, *mask, value(of_pf, n)), *vf));
+        assert_eq!(gt.read(view(one, *offset)), gt.mmio_read(one, *offset), "{offset:#x}");
+        gt.write(view(last, *offset), value(two, n));
+        let written = held(*vf, *mask, value(two, n));
+        assert_eq!((gt.mmio_read(last, *offset), gt.read(view(last, *offset))), (written, written), "{offset:#x}");
     }
     gt.vf(one).unwrap().reset();
-    for (offset, n) in own.iter().copied().zip(1..) {
-        let left = (gt.mmio_read(one, offset), gt.read(offset), gt.mmio_read(last, offset));
-        assert_eq!(left, (0, 0x1_0000 + n, 0x7000 + n), "{offset:#x}");
+    for ((n, (offset, mask)), (pf, vf)) in (0..).zip(&own).zip(&fresh) {
+        let left = (gt.mmio_read(one, *offset), gt.read(*offset), gt.mmio_read(last, *offset));
+        let kept = (held(*pf, *mask, value(of_pf, n)), held(*vf, *mask, value(two, n)));
+        assert_eq!(left, (*vf, kept.0, kept.1), "{offset:#x}");
     }
     gt.reset();
-    assert!(own.iter().all(|offset| gt.mmio_read(last, *offset) == 0 && gt.read(*offset) == 0));
+    for ((offset, _), (pf, vf)) in own.iter().zip(&fresh) {
+        assert_eq!((gt.read(*offset), gt.mmio_read(last, *offset)), (*pf, *vf), "{offset:#x}");
+    }
     assert!(gt.registers.unmodelled().is_empty());
 }
 
