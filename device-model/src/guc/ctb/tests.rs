@@ -148,3 +148,25 @@ fn no_message_overwrites_what_is_unread() {
         }
     }
 }
+
+/// CT buffers are restored as they were saved, with waiting messages of any length. Positions outside a ring, invalid
+/// messages and too many messages are refused.
+#[test]
+fn a_channel_is_saved_and_restored() {
+    let location = Location { descriptor: 0x1000, buffer: 0x2000, bytes: 4096 };
+    let position = |own| SavedPosition { own, published: own, broken: false };
+    let restored = |saved: &SavedChannel| Channel::restored(location, location, saved, 3);
+    let waiting = vec![(7, vec![0xf000_0001]), (0, vec![0x9000_1002, 5, 1]), (0, (1..=255).collect())];
+    let saved = SavedChannel { h2g: position(1023), g2h: SavedPosition { published: 9, ..position(12) }, waiting };
+    assert_eq!(restored(&saved).map(|channel| channel.save()), Some(saved.clone()));
+    let channel = restored(&saved).unwrap();
+    assert_eq!((channel.waiting(), channel.unsent(), channel.h2g.offset()), (3, true, 1023));
+    let refused = [
+        SavedChannel { h2g: position(1024), ..saved.clone() },
+        SavedChannel { g2h: SavedPosition { published: u32::MAX, ..position(0) }, ..saved.clone() },
+        SavedChannel { waiting: vec![(0, Vec::new())], ..saved.clone() },
+        SavedChannel { waiting: vec![(0, vec![0; 256])], ..saved.clone() },
+        SavedChannel { waiting: vec![(0, vec![1]); 4], ..saved.clone() },
+    ];
+    assert!(refused.iter().all(|saved| restored(saved).is_none()));
+}
