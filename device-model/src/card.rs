@@ -25,11 +25,11 @@ use crate::doorbell::{NACK, Page};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::gt::{Gt, SideEffect};
 use crate::guc::Guc;
-use crate::host::{Clock, Dma, Function, InterruptSink, functions};
+use crate::host::{ALL_FUNCTIONS, Clock, Dma, Function, InterruptSink, functions};
 use crate::interrupts::GUC2HOST;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::layout::MemoryLayout;
-use crate::memory::{Memories, Memory};
+use crate::memory::{Memories, Memory, Tlb};
 use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
 use crate::registers::guc::{GRDOM_BLT, GRDOM_FULL, GRDOM_GUC, GRDOM_MEDIA, GRDOM_RENDER, GRDOM_VECS};
@@ -223,13 +223,19 @@ impl Card {
                 self.reset();
                 self.gt.finish_driver_flr();
             }
-            SideEffect::TlbInvalidate => self.engines.pass_step_boundary(),
+            SideEffect::TlbInvalidate => {
+                // Waits for a step of the GuC, which accesses memory of all functions.
+                drop(self.guc_for(function));
+                self.engines.pass_step_boundary();
+            }
             SideEffect::Submit(engine, value) => self.engines.lock(engine).push(&self.gt, value),
             SideEffect::LoadQueue(engine) => self.load_queue(engine),
             SideEffect::EngineStatus(engine) => {
                 // Locked as for a step: the engine writes the same page, whose memory must not be unmapped meanwhile.
                 let _step = self.engines.lock(engine);
-                self.gt.tell_error_bit(engine);
+                let (memory, mut tlb) = (&self.gt.memory, Tlb::default());
+                let views = memory.step_views(engine);
+                self.gt.tell_error_bit(&mut memory.gam(Function::PF, &views, &mut tlb), engine);
             }
             // The engine stops at a step boundary. It has passed one once its lock has been acquired.
             SideEffect::EngineReset(engine, _) => drop(self.engines.lock(engine)),
@@ -276,7 +282,7 @@ impl Card {
                 self.gt.registers.reset_engine(id);
             }
         }
-        self.gt.memory.invalidate();
+        self.gt.memory.invalidate(ALL_FUNCTIONS);
     }
 
     /// Resets the physical function: registers, GuC and engines return to their power-on state. Memory keeps its

@@ -47,6 +47,9 @@ impl Function {
     }
 }
 
+/// The set of all functions, one bit each.
+pub const ALL_FUNCTIONS: u64 = u64::MAX;
+
 /// Iterates over the functions with a set bit in `set`.
 pub fn functions(set: u64) -> impl Iterator<Item = Function> {
     (0..=MAX_VFS).map(Function).filter(move |function| set & function.bit() != 0)

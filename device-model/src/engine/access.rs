@@ -12,7 +12,8 @@ use super::whitelist::{self, Wanted};
 use super::{error, image, reg};
 use crate::command::Requester;
 use crate::gt::SideEffect;
-use crate::memory::{Access, Fault, Space, Span};
+use crate::host::Function;
+use crate::memory::{Access, Fault, Space, Span, Tlb};
 use crate::registers::REGISTER_BYTES;
 
 /// Size in bytes of one streamer's register block.
@@ -127,7 +128,9 @@ impl Streamer<'_> {
         }
         match self.gt.streamer_write(self.base, offset, value) {
             None => {}
-            Some(SideEffect::EngineStatus(engine)) => self.gt.tell_error_bit(engine),
+            Some(SideEffect::EngineStatus(engine)) => {
+                self.gt.tell_error_bit(&mut self.gam.of(Function::PF, &mut Tlb::default()), engine);
+            }
             Some(_) => self.counters.dropped_requests += 1,
         }
         if watchdog {

@@ -7,10 +7,9 @@ use std::sync::atomic::{Ordering, fence};
 use super::reg;
 use super::streamer::Streamer;
 use crate::gt::Gt;
-use crate::host::Function;
 use crate::interrupts::memirq::Report;
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE, PAGE_FAULT, USER_INTERRUPT};
-use crate::memory::{Fault, Gam, Space, Tlb};
+use crate::memory::{Fault, Gam, Space};
 use crate::topology::{Classes, EngineId, EngineInfo};
 
 /// The parser decoded a command that the engine does not implement (i915: I915_ERROR_INSTRUCTION).
@@ -86,10 +85,9 @@ impl Gt {
     }
 
     /// Reports a change of an engine's error bit that was not caused by the engine's commands, in the status page of
-    /// the PF's driver and, if the bit is set, by interrupt.
-    pub fn tell_error_bit(&self, engine: EngineId) {
-        let (views, mut tlb) = (self.memory.views(), Tlb::default());
-        self.write_status(&mut self.memory.gam(Function::PF, &views, &mut tlb), engine, CS_ERROR);
+    /// the PF's driver and, if the bit is set, by interrupt. `gam` must be that of the PF, which owns the page.
+    pub fn tell_error_bit(&self, gam: &mut Gam<'_>, engine: EngineId) {
+        self.write_status(gam, engine, CS_ERROR);
         if self.error_register(engine, reg::EIR) != 0 {
             self.interrupts.raise_engine(engine, CS_ERROR);
         }

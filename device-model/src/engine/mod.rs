@@ -39,7 +39,7 @@ use crate::generation::Generation;
 use crate::gt::Gt;
 use crate::host::Function;
 use crate::interrupts::CONTEXT_SWITCH;
-use crate::memory::{Fault, GuestMappings, Tlb};
+use crate::memory::{Fault, GuestMappings, Memory, Tlb};
 use crate::registers::engine_offsets::{self as reg, GLOBALS};
 use crate::topology::{EngineId, EngineInfo};
 use crate::trace::EventKind;
@@ -167,12 +167,17 @@ impl Engine {
         &self.counters
     }
 
+    /// Returns the number of translations that the engine's TLB has cached since the card was created.
+    pub fn tlb_fills(&self) -> u64 {
+        self.tlb.fills()
+    }
+
     /// Loads a context for the GuC. Subsequent steps execute it. Must not be called while a context is loaded.
     pub fn load(&mut self, gt: &Gt, load: Load) {
         debug_assert!(self.running.is_none(), "{} already has a context loaded", self.info.name);
         let queue = Queue::of(Descriptor(load.descriptor | 1));
         if let Loaded::Start(status, ..) = self.execlist.load(queue, None, false) {
-            self.report_switch(gt, &gt.memory.views(), status, load.submitter);
+            self.report_switch(gt, &gt.memory.step_views(self.id), status, load.submitter);
         }
         self.start(gt, load);
         self.show_status(gt);
@@ -227,7 +232,7 @@ impl Engine {
         let running = self.running.as_ref();
         let goes_on = running.is_some_and(|it| it.load.submitter == Submitter::Execlist && it.halted.is_none());
         let descriptor = running.map(|it| it.load.descriptor());
-        let views = gt.memory.views();
+        let views = gt.memory.step_views(self.id);
         match self.execlist.load(queue, descriptor, goes_on) {
             Loaded::Start(status, element, descriptor) => {
                 self.report_switch(gt, &views, status, Submitter::Execlist);
@@ -302,7 +307,7 @@ impl Engine {
         gt.trace.tell(running.load.function, Some(self.id), || EventKind::Reset);
         let timestamp = gt.context_clocks[self.id.index()].stop(gt.timestamp());
         if running.restored() {
-            let views = gt.memory.views();
+            let views = gt.memory.step_views(self.id);
             let mut gam = gt.memory.gam(running.load.function, &views, &mut self.tlb);
             // Errors are ignored: the state cannot be saved to an inaccessible image.
             let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
@@ -323,7 +328,7 @@ impl Engine {
         clock.begin_step(started);
         self.window.flush();
         let info = self.info;
-        let views = gt.memory.views();
+        let views = gt.memory.step_views(self.id);
         let mut streamer = Streamer {
             gt,
             started,
@@ -565,6 +570,15 @@ impl Engines {
     pub fn stand_still<T>(&self, work: impl FnOnce() -> T) -> T {
         let _held = self.hold();
         work()
+    }
+
+    /// Blocks until every engine whose current step uses memory of `functions` (one bit each) has passed a step boundary.
+    /// Translations and guest mappings of these functions that were changed before the call, and invalidated in the
+    /// TLBs, are then no longer in use.
+    pub fn end_steps_of(&self, functions: u64, memory: &Memory) {
+        for id in self.present().filter(|id| memory.used_by(*id, functions)) {
+            drop(self.lock(id));
+        }
     }
 
     /// Blocks until every engine has passed a step boundary. State used by steps that started before the call is then

@@ -2,6 +2,7 @@
 //! Registers of the memory unit: TLB invalidation and local memory translation.
 
 use super::{Gt, SideEffect};
+use crate::host::ALL_FUNCTIONS;
 use crate::registers::MemoryRegister;
 
 impl Gt {
@@ -15,7 +16,8 @@ impl Gt {
     pub(super) fn write_memory(&self, register: MemoryRegister, value: u32) -> Option<SideEffect> {
         match register {
             MemoryRegister::TlbInvalidate => {
-                self.memory.invalidate();
+                // The registers select units of the card, not functions.
+                self.memory.invalidate(ALL_FUNCTIONS);
                 Some(SideEffect::TlbInvalidate)
             }
             MemoryRegister::LmemCfg => {

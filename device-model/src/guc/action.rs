@@ -5,7 +5,7 @@
 
 use arctic_sriov::number::count;
 
-use crate::host::{Function, functions};
+use crate::host::{ALL_FUNCTIONS, Function, functions};
 use crate::memory::Fault;
 
 use super::ads;
@@ -214,18 +214,52 @@ fn register_as(guc: &mut GucState, ctx: &mut GucCtx<'_>, id: u32, registration: 
     guc.scheduler.register(ctx, id, registration)
 }
 
-/// TLB_INVALIDATION: the response is sent after every engine has passed a step boundary.
+/// Sets of functions (one bit each) for the TLB invalidations that a step of the GuC has received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Invalidations {
+    /// Functions to which responses must be sent.
+    asked: u64,
+    /// Functions whose cached translations must be dropped.
+    drop: u64,
+    /// Functions whose memory may be used by old translations until the current steps of engines have ended.
+    wait: u64,
+}
+
+impl Invalidations {
+    /// Adds a request of `function`.
+    pub fn add(&mut self, function: Function, drop: u64, wait: u64) {
+        self.asked |= function.bit();
+        self.drop |= drop;
+        self.wait |= wait;
+    }
+}
+
+/// TLB_INVALIDATION: concerns the translations of the requesting function. The GGTT is shared, so if the PF invalidates
+/// it, the response also waits for steps that use GGTT pages of VFs. The GGTT is not cached between steps.
 fn invalidate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
-    let [seqno, ..] = m else { return Err(Error::InvalidSize) };
-    guc.of(ctx.function).client.invalidations.push(*seqno);
-    guc.invalidating |= ctx.function.bit();
+    /// Bits 7:0 of the operation (xe: XE_GUC_TLB_INVAL_TYPE_SHIFT; contract C.3).
+    const TYPE: u32 = 0xff;
+    const GGTT: u32 = 3;
+    let [seqno, operation, ..] = m else { return Err(Error::InvalidSize) };
+    let own = ctx.function.bit();
+    let shared = operation & TYPE == GGTT && !ctx.function.is_vf();
+    note_invalidation(guc, ctx, *seqno, own, if shared { ALL_FUNCTIONS } else { own });
     Ok(0)
 }
 
-/// TLB_INVALIDATION_ALL: also re-reads the LMTT, because the second-level translation may have changed (contract D.5).
+/// Records an invalidation, whose response is sent by [`finish_invalidations`].
+fn note_invalidation(guc: &mut GucState, ctx: &GucCtx<'_>, seqno: u32, drop: u64, wait: u64) {
+    guc.of(ctx.function).client.invalidations.push(seqno);
+    guc.invalidations.add(ctx.function, drop, wait);
+}
+
+/// TLB_INVALIDATION_ALL: concerns the translations of all functions. Also re-reads the LMTT, because the second-level
+/// translation may have changed (contract D.5).
 fn invalidate_all(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
+    let [seqno, ..] = m else { return Err(Error::InvalidSize) };
     control::second_level::adopt(ctx);
-    invalidate(guc, ctx, m)
+    note_invalidation(guc, ctx, *seqno, ALL_FUNCTIONS, ALL_FUNCTIONS);
+    Ok(0)
 }
 
 /// OPT_IN_FEATURE_KLV: checks the key and value length of each opt-in. Returns the number of applied keys.
@@ -296,14 +330,15 @@ fn function_activity(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
 /// G2H: response to TLB_INVALIDATION and TLB_INVALIDATION_ALL.
 const TLB_INVALIDATION_DONE: u16 = 0x7001;
 
-/// Executes all pending invalidations and sends each response to the function that requested it.
+/// Executes all pending invalidations and sends each response to the function that requested it. Waits for the engines
+/// whose current steps use memory of the functions concerned, and for no others.
 pub fn finish_invalidations(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
-    let asked = std::mem::take(&mut guc.invalidating);
+    let Invalidations { asked, drop, wait } = std::mem::take(&mut guc.invalidations);
     if asked == 0 {
         return;
     }
-    ctx.gt.memory.invalidate();
-    ctx.engines.pass_step_boundary();
+    ctx.gt.memory.invalidate(drop);
+    ctx.engines.end_steps_of(wait, &ctx.gt.memory);
     for function in functions(asked) {
         for seqno in guc.of(function).client.invalidations.drain(..) {
             ctx.tell(function, Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));

@@ -182,6 +182,9 @@ pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
 /// Drops what the VF's driver has set up, and its counts of adverse events.
 fn forget(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     guc.forget(ctx, vf);
+    // Contexts of the PF may use memory of the VF.
+    ctx.gt.memory.invalidate(vf.bit());
+    ctx.engines.end_steps_of(vf.bit(), &ctx.gt.memory);
     guc.of(vf).watch.forget();
 }
 

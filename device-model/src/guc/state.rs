@@ -9,7 +9,7 @@ use crate::host::{FUNCTIONS, Function, functions};
 use crate::trace::EventKind;
 
 use super::Step;
-use super::action;
+use super::action::{self, Invalidations};
 use super::ads::Ads;
 use super::adverse::{Adverse, Kind};
 use super::client::Client;
@@ -80,8 +80,8 @@ pub struct GucState {
     pub builtin_pf: bool,
     /// Functions that may have requests in their CT buffer, one bit each.
     pub pending: u64,
-    /// Functions with pending TLB invalidations.
-    pub invalidating: u64,
+    /// TLB invalidations that the current step has received.
+    pub invalidations: Invalidations,
     /// VFs in the state [`State::Paused`] for which PAUSE_DONE has not been sent.
     pausing: u64,
     /// Functions with unsent messages.
@@ -109,7 +109,7 @@ impl GucState {
             counters: Counters::default(),
             builtin_pf: false,
             pending: 0,
-            invalidating: 0,
+            invalidations: Invalidations::default(),
             pausing: 0,
             unsent: 0,
             untold: 0,
@@ -155,7 +155,7 @@ impl GucState {
             self.unsent |= function.bit();
         }
         if !client.invalidations.is_empty() {
-            self.invalidating |= function.bit();
+            self.invalidations.add(function, function.bit(), function.bit());
         }
         self.of(function).client = client;
     }

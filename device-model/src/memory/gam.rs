@@ -30,13 +30,16 @@ pub struct Gam<'m> {
     pub(super) memory: &'m Memory,
     views: &'m GuestMappings<'m>,
     function: Function,
+    /// Functions (one bit each) that this thread knows to be recorded as used by the step.
+    entered: u64,
     tlb: &'m mut Tlb,
 }
 
 impl<'m> Gam<'m> {
-    /// Creates the manager for one step; `tlb` must have caught up with the invalidation epoch.
+    /// Creates the manager for one step, which `views` has recorded for `function`; `tlb` must have caught up with the
+    /// function's invalidation epoch since.
     pub(super) fn new(memory: &'m Memory, views: &'m GuestMappings<'m>, function: Function, tlb: &'m mut Tlb) -> Self {
-        Gam { memory, views, function, tlb }
+        Gam { memory, views, function, entered: function.bit(), tlb }
     }
 
     /// Creates the memory access of a worker: another thread that executes a part of the same step, for the same
@@ -50,7 +53,15 @@ impl<'m> Gam<'m> {
         'm: 'w,
     {
         tlb.follow(self.tlb);
-        Gam { memory: self.memory, views: self.views, function: self.function, tlb }
+        Gam { tlb, ..*self }
+    }
+
+    /// Creates the memory access of the same step on behalf of another function, with a TLB that no engine uses.
+    pub fn of<'w>(&self, function: Function, tlb: &'w mut Tlb) -> Gam<'w>
+    where
+        'm: 'w,
+    {
+        self.memory.gam(function, self.views, tlb)
     }
 
     /// The function on whose behalf accesses are made.
@@ -65,15 +76,23 @@ impl<'m> Gam<'m> {
 
     /// Translates a GGTT address. A VF can access only its own pages; the PF can access the pages of all functions,
     /// through the owner's second level of translation (V13-020, V13-030, V13-031).
-    fn ggtt_page(&self, address: u64) -> Result<Page, FaultReason> {
-        let entry = self.memory.ggtt.effective(address >> 12);
-        if address >> 32 != 0 || !entry.valid() {
-            return Err(FaultReason::NotPresent { level: 0 });
-        }
-        let owner = entry.function().ok_or(FaultReason::NotOwned)?;
-        if self.function.is_vf() && owner != self.function {
-            return Err(FaultReason::NotOwned);
-        }
+    fn ggtt_page(&mut self, address: u64) -> Result<Page, FaultReason> {
+        let (entry, owner) = loop {
+            let entry = self.memory.ggtt.effective(address >> 12);
+            if address >> 32 != 0 || !entry.valid() {
+                return Err(FaultReason::NotPresent { level: 0 });
+            }
+            let owner = entry.function().ok_or(FaultReason::NotOwned)?;
+            if self.entered & owner.bit() != 0 {
+                break (entry, owner);
+            }
+            if self.function.is_vf() {
+                return Err(FaultReason::NotOwned);
+            }
+            // Recorded before the entry is used: the owner may be invalidating it. Each function is added at most once.
+            self.views.enter(owner);
+            self.entered |= owner.bit();
+        };
         let page = Page {
             base: address & !(ggtt::GGTT_PAGE - 1),
             len: ggtt::GGTT_PAGE,

@@ -24,8 +24,9 @@ use std::sync::{Arc, OnceLock};
 use arctic_sriov::gate::lmtt::{self, Lmtt, LmttFault};
 use vm_memory::{Bytes, VolatileSlice};
 
-use crate::host::{Dma, DmaView, FUNCTIONS, Function};
-use epoch::Epoch;
+use crate::host::{ALL_FUNCTIONS, Dma, DmaView, FUNCTIONS, Function};
+use crate::topology::{EngineId, MAX_ENGINES};
+use epoch::{Epochs, StepFunctions};
 pub use gam::{Gam, Zeroed};
 use ggtt::Ggtt;
 use local::SharedRegion;
@@ -131,7 +132,9 @@ pub struct Memory {
     storage: Storage,
     ggtt: Ggtt,
     dma: Arc<dyn Dma>,
-    epoch: Epoch,
+    epochs: Epochs,
+    /// The functions whose memory the current step of each engine uses.
+    steps: [StepFunctions; MAX_ENGINES],
     flat_ccs: Option<u64>,
     /// LMEM_CFG (0xcf58): address of the LMTT's directory.
     lmem_cfg: AtomicU32,
@@ -146,7 +149,8 @@ impl Memory {
             storage: Storage::new(local),
             ggtt,
             dma,
-            epoch: Epoch::new(),
+            epochs: Epochs::new(),
+            steps: std::array::from_fn(|_| StepFunctions::new()),
             flat_ccs: None,
             lmem_cfg: AtomicU32::new(0),
             functions: [const { FunctionMemory::new() }; FUNCTIONS],
@@ -177,10 +181,28 @@ impl Memory {
         &self.ggtt
     }
 
-    /// Cache of guest mappings for one step and all threads that execute parts of it; must not be held beyond the end
-    /// of the step.
+    /// Cache of guest mappings for one step of the GuC, or another operation with the GuC's lock held; must not be held
+    /// beyond its end.
     pub fn views(&self) -> GuestMappings<'_> {
-        GuestMappings { dma: &*self.dma, taken: [const { OnceLock::new() }; FUNCTIONS] }
+        GuestMappings { dma: &*self.dma, taken: [const { OnceLock::new() }; FUNCTIONS], step: None }
+    }
+
+    /// Cache of guest mappings for one step of `engine` and all threads that execute parts of it, or another operation
+    /// with the engine's lock held. While it exists, it records whose memory the step uses ([`Memory::used_by`]). Must
+    /// not be held beyond the end of the step, and an engine must not have two at a time.
+    #[allow(clippy::indexing_slicing, reason = "EngineId::index is below MAX_ENGINES")]
+    pub fn step_views(&self, engine: EngineId) -> GuestMappings<'_> {
+        let functions = &self.steps[engine.index()];
+        debug_assert!(!functions.contains(ALL_FUNCTIONS), "the engine's last step has not ended");
+        let taken = [const { OnceLock::new() }; FUNCTIONS];
+        GuestMappings { dma: &*self.dma, taken, step: Some(Step(functions)) }
+    }
+
+    /// Returns whether the current step of `engine` may use memory of `functions` (one bit each) by translations or
+    /// guest mappings that were changed before this call. A step that begins later uses the new ones.
+    #[allow(clippy::indexing_slicing, reason = "EngineId::index is below MAX_ENGINES")]
+    pub fn used_by(&self, engine: EngineId, functions: u64) -> bool {
+        self.steps[engine.index()].contains(functions)
     }
 
     /// Returns whether accesses to `function`'s guest memory may send a request to its client
@@ -189,23 +211,28 @@ impl Memory {
         self.dma.view(function).asks_client()
     }
 
-    /// Invalidates all TLBs; each TLB is flushed at the next step that uses it. The invalidation must not be reported
-    /// as complete before each engine has passed a step boundary.
-    pub fn invalidate(&self) {
-        self.epoch.invalidate();
+    /// Invalidates the translations of `functions` (one bit each) in all TLBs; a TLB that holds such translations is
+    /// flushed before its next step. The invalidation must not be reported as complete before each engine whose step
+    /// uses memory of these functions has passed a step boundary ([`Memory::used_by`]).
+    pub fn invalidate(&self, functions: u64) {
+        self.epochs.invalidate(functions);
     }
 
-    /// Creates the memory access for one step on behalf of `function`. `views` comes from [`Memory::views`]. Further
-    /// threads of the same step use [`Gam::for_worker`].
+    /// Creates the memory access for one step on behalf of `function`. `views` comes from [`Memory::step_views`] if
+    /// `tlb` is an engine's, otherwise from [`Memory::views`]. Further threads of the same step use
+    /// [`Gam::for_worker`].
     pub fn gam<'m>(&'m self, function: Function, views: &'m GuestMappings<'m>, tlb: &'m mut Tlb) -> Gam<'m> {
-        tlb.catch_up(self.epoch.now(), function);
+        // Before the epoch is read.
+        views.enter(function);
+        tlb.catch_up(self.epochs.now(function), function);
         Gam::new(self, views, function, tlb)
     }
 
     /// Handles a write of LMEM_CFG.
     pub fn set_lmem_cfg(&self, value: u32) {
         self.lmem_cfg.store(value, Ordering::Release);
-        self.invalidate();
+        // The PF's addresses are not translated by the LMTT.
+        self.invalidate(ALL_FUNCTIONS & !Function::PF.bit());
     }
 
     /// LMEM_CFG (V13-107).
@@ -218,7 +245,7 @@ impl Memory {
     pub fn set_quota(&self, vf: Function, bytes: u64) {
         if vf.is_vf() {
             self.function(vf).quota.store(bytes & !(FRAME - 1), Ordering::Release);
-            self.invalidate();
+            self.invalidate(vf.bit());
         }
     }
 
@@ -311,7 +338,9 @@ impl Memory {
             }
         }
         if !moved.is_empty() {
-            self.invalidate();
+            // A TLB contains whether a frame is at home. Which functions could access a frame that has moved is not
+            // recorded: the LMTT may have changed in between, and may assign a frame to several functions.
+            self.invalidate(ALL_FUNCTIONS);
         }
     }
 
@@ -450,10 +479,28 @@ impl Memory {
 pub struct GuestMappings<'m> {
     dma: &'m dyn Dma,
     taken: [OnceLock<Arc<dyn DmaView>>; FUNCTIONS],
+    /// Declared last: the record of the step ends after the mappings have been released.
+    step: Option<Step<'m>>,
+}
+
+/// The record of an engine's step, which ends when this is dropped.
+struct Step<'m>(&'m StepFunctions);
+
+impl Drop for Step<'_> {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
 }
 
 impl GuestMappings<'_> {
-    /// The mappings of `function`.
+    /// Records that the step uses memory of `function`. Must be called before the function's translations are read.
+    fn enter(&self, function: Function) {
+        if let Some(Step(functions)) = &self.step {
+            functions.add(function);
+        }
+    }
+
+    /// The mappings of `function`, on whose behalf the step runs or whose GGTT pages it has accessed.
     #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub fn of(&self, function: Function) -> &dyn DmaView {
         &**self.taken[function.index()].get_or_init(|| self.dma.view(function))

@@ -68,7 +68,7 @@ impl SaveState for GgttState<'_> {
             page.and_then(|page| entries.get(&page)).copied().unwrap_or(0)
         };
         let owned = self.memory.ggtt().load_vf(self.function, indices.clone(), value);
-        self.memory.invalidate();
+        self.memory.invalidate(self.function.bit());
         match owned {
             true => Ok(()),
             false => Err(RestoreError::invalid::<SavedGgtt>("a page that the function does not own")),

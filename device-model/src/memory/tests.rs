@@ -10,9 +10,10 @@ use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 use super::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use super::local::SharedRegion;
 use super::*;
-use crate::host::DmaFault;
+use crate::host::{ALL_FUNCTIONS, DmaFault};
 
 mod functions;
+mod invalidation;
 mod walks;
 mod window;
 
@@ -213,7 +214,7 @@ fn invalidation_drops_cached_pages() {
     memory.gam(Function::PF, &views, &mut tlb).write_u32(space, 0, 2).unwrap();
     let at = |address| memory.local().slice(address, 4).unwrap().load::<u32>(0, Ordering::Acquire).unwrap();
     assert_eq!((at(0x70_0000), at(0x50_0000)), (2, 0));
-    memory.invalidate();
+    memory.invalidate(ALL_FUNCTIONS);
     memory.gam(Function::PF, &views, &mut tlb).write_u32(space, 0, 3).unwrap();
     assert_eq!((at(0x70_0000), at(0x50_0000)), (2, 3));
 }
@@ -235,7 +236,7 @@ fn a_worker_drops_what_its_engine_drops() {
     type Event = fn(&Memory, &mut Tlb);
     let events: [(bool, Event); 4] = [
         (false, |_, _| {}),
-        (true, |memory, _| memory.invalidate()),
+        (true, |memory, _| memory.invalidate(ALL_FUNCTIONS)),
         (true, |_, engine| engine.flush()),
         (true, |memory, engine| {
             memory.gam(Function(1), &memory.views(), engine);

@@ -75,6 +75,8 @@ pub struct Tlb {
     function: Function,
     /// Number of flushes, of an engine's TLB; of a worker's TLB, the engine's number when it last followed.
     flushes: u64,
+    /// Number of translations that were added, ever.
+    fills: u64,
     empty: bool,
 }
 
@@ -87,6 +89,7 @@ impl Default for Tlb {
             epoch: 0,
             function: Function::PF,
             flushes: 0,
+            fills: 0,
             empty: true,
         }
     }
@@ -118,8 +121,8 @@ impl Tlb {
         self.directories.fill(Directory { base: 0, root: 0, entry: 0 });
     }
 
-    /// Invalidates all entries if an invalidation was requested since the last call (`epoch` differs), or if they
-    /// belong to another function.
+    /// Invalidates all entries if an invalidation of `function` was requested since the last call (`epoch`, the
+    /// function's, differs), or if they belong to another function.
     pub fn catch_up(&mut self, epoch: u64, function: Function) {
         if self.epoch != epoch || self.function != function {
             self.flush();
@@ -147,9 +150,15 @@ impl Tlb {
         small.or_else(|| Some(&self.large[large_slot(address)]).filter(hit))
     }
 
+    /// Number of pages that have been cached since the TLB was created.
+    pub fn fills(&self) -> u64 {
+        self.fills
+    }
+
     /// Caches `page` for `address`.
     pub fn insert(&mut self, address: u64, page: Page) {
         self.empty = false;
+        self.fills = self.fills.wrapping_add(1);
         if page.len < 2 << 20 {
             self.small[small_slot(address)] = page;
         } else {

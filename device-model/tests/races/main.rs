@@ -10,6 +10,7 @@
 
 mod driver;
 mod interleaved;
+mod invalidations;
 mod registers;
 mod threads;
 mod workers;

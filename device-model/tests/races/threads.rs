@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::card::Workers;
-use arctic_device_model::host::Function;
+use arctic_device_model::host::{ALL_FUNCTIONS, Function};
 use arctic_test_support::process::setting;
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::{fill, snapshot};
@@ -156,7 +156,7 @@ fn resets_of_one_function_do_not_affect_others() {
                 guest.fill(&vec![0; new_data.len()]);
                 guests.map(ATTACKER, true);
             }
-            2 => card.gt().memory.invalidate(),
+            2 => card.gt().memory.invalidate(ALL_FUNCTIONS),
             _ => drop(card.status()),
         }
         thread::sleep(Duration::from_micros(random.below(2000)));

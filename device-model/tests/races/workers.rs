@@ -229,7 +229,7 @@ fn no_worker_uses_memory_that_was_taken_away() {
                         let page = random.below(PAGES);
                         let old = world.remap(page, changes[page as usize]);
                         changes[page as usize] += 1;
-                        world.memory.invalidate();
+                        world.memory.invalidate(VF.bit());
                         world.between_steps(|| ());
                         world.fill(page, &guest, old, &[7; 0x1000]);
                         pause(&mut random);

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use arctic_device_model::engine::{Engine, Halt, Load, Outcome, Submitter};
 use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::gt::Gt;
-use arctic_device_model::host::{Function, InterruptSink, ManualClock};
+use arctic_device_model::host::{ALL_FUNCTIONS, Function, InterruptSink, ManualClock};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memory, Space};
@@ -271,7 +271,7 @@ impl World {
         local.slice(self.home + IMAGE, image.len()).unwrap().write_slice(&image, 0).unwrap();
         let start = start(work.fill);
         self.guests.own.set(&start.ram, &start.remote);
-        self.gt.memory.invalidate();
+        self.gt.memory.invalidate(ALL_FUNCTIONS);
         id
     }
 

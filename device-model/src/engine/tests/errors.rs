@@ -29,7 +29,10 @@ fn batch(bench: &mut Bench, commands: &[u32]) {
 /// Writes an engine register by MMIO, including its side effects.
 fn write(bench: &Bench, register: u32, value: u32) {
     match bench.gt.write(bench.base() + register, value) {
-        Some(SideEffect::EngineStatus(engine)) => bench.gt.tell_error_bit(engine),
+        Some(SideEffect::EngineStatus(engine)) => {
+            let (views, mut tlb) = (bench.gt.memory.step_views(engine), Tlb::default());
+            bench.gt.tell_error_bit(&mut bench.gt.memory.gam(Function::PF, &views, &mut tlb), engine);
+        }
         other => assert_eq!(other, None),
     }
 }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::layout::{in_ring_context, layout};
+use crate::host::ALL_FUNCTIONS;
 use crate::registers::{Kind, Scope};
 
 const VF: Function = Function(3);
@@ -148,7 +149,7 @@ fn no_translation_outlives_a_switch_of_functions() {
         let at = contexts[1].1.at + page * 0x1000;
         bench.gt.memory.ggtt().set_entry(at >> 12, GgttEntry(at | u64::from(other.0) << 2 | 3));
     }
-    bench.gt.memory.invalidate();
+    bench.gt.memory.invalidate(ALL_FUNCTIONS);
     for round in 1..5u32 {
         for (n, (function, context, at)) in (1..).zip(contexts) {
             bench.function = function;

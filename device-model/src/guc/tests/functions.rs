@@ -4,6 +4,10 @@
 mod life;
 mod reach;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
 use super::turns::{GLOBAL, RAM};
 use super::*;
 use crate::memory::Tlb;
@@ -402,6 +406,52 @@ fn invalidations_are_answered_to_the_requester() {
     assert_eq!(rig.received(VF1), [[2, 0x9000_7001, 0x77]]);
     assert_eq!(rig.received(VF2), [[2, 0x9000_7001, 0x88]]);
     assert_eq!(rig.host.received(), [[2, 0x9000_7001, 0x99]]);
+}
+
+/// Contract B.6, C.5: a response waits for a step that uses memory of the requester, but not for a step of another
+/// function. The PF also waits for steps of VFs if it invalidates the GGTT.
+#[test]
+fn invalidations_wait_for_steps_of_their_function() {
+    const FULL: u32 = 0x8000_0000;
+    const GGTT: u32 = 0x8000_0003;
+    let mut rig = Rig::talking();
+    let pf = |rig: &mut Rig, operation| rig.host.fast(0x7000, &[1, operation]);
+    let vf = |rig: &mut Rig, operation| rig.send_typed(VF1, 2, 0x7000, &[1, operation]);
+    type Send<'s> = &'s dyn Fn(&mut Rig, u32);
+    let cases: [(Send<'_>, u32, Function, bool); 8] = [
+        (&pf, FULL, Function::PF, true),
+        (&pf, FULL, VF1.function(), false),
+        (&pf, GGTT, Function::PF, true),
+        (&pf, GGTT, VF1.function(), true),
+        (&vf, FULL, VF1.function(), true),
+        (&vf, FULL, VF2.function(), false),
+        (&vf, GGTT, VF1.function(), true),
+        (&vf, GGTT, Function::PF, false),
+    ];
+    for (n, (send, operation, used, waits)) in cases.into_iter().enumerate() {
+        send(&mut rig, operation);
+        let Host { gt, engines, guc, .. } = &mut rig.host;
+        let (gt, engines) = (&*gt, &*engines);
+        let ended = AtomicBool::new(false);
+        let (begun, has_begun) = mpsc::channel();
+        let (end, may_end) = mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let ended = &ended;
+            scope.spawn(move || {
+                let id = engines.present().next().unwrap();
+                let _step = engines.lock(id);
+                let (views, mut tlb) = (gt.memory.step_views(id), Tlb::default());
+                gt.memory.gam(used, &views, &mut tlb);
+                begun.send(()).unwrap();
+                let _ = may_end.recv_timeout(Duration::from_millis(if waits { 50 } else { 10_000 }));
+                ended.store(true, Ordering::SeqCst);
+            });
+            has_begun.recv().unwrap();
+            guc.step(gt, engines, 0b111);
+            assert_eq!(ended.load(Ordering::SeqCst), waits, "case {n}");
+            drop(end);
+        });
+    }
 }
 
 /// Contract C.4: messages between the drivers are relayed with their ids, up to the length that fits into the PF's

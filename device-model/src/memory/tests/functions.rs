@@ -446,7 +446,7 @@ fn cached_by_function() {
     bench.grant(VF1, 1, Some(5));
     bench.put(5 * FRAME, 0x500);
     assert_eq!(read(VF1), Ok(0x100));
-    bench.memory.invalidate();
+    bench.memory.invalidate(ALL_FUNCTIONS);
     assert_eq!(read(VF1), Ok(0x500));
     bench.memory.set_quota(VF1, FRAME);
     assert_eq!(read(VF1), Err(FaultReason::NotGiven));

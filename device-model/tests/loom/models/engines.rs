@@ -12,7 +12,7 @@ use vm_memory::Bytes;
 use crate::engine::priority_mutex::PriorityMutex;
 use crate::engine::wakeup::{EngineWakeup, MemoryGeneration};
 use crate::host::Function;
-use crate::memory::epoch::Epoch;
+use crate::memory::epoch::{Epochs, StepFunctions};
 use crate::memory::storage::{FRAME, FrameBacking, Storage};
 use crate::memory::tlb::{Backing, Page, Tlb};
 
@@ -22,6 +22,8 @@ pub const ALL: &[crate::Model] = &[
     ("engines::no_change_is_slept_over", no_change_is_slept_over),
     ("engines::tlb_invalidation_drops_cached_pages", tlb_invalidation_drops_cached_pages),
     ("engines::invalidation_reaches_the_workers_of_a_step", invalidation_reaches_the_workers_of_a_step),
+    ("engines::a_skipped_engine_uses_no_old_translation", a_skipped_engine_uses_no_old_translation),
+    ("engines::a_skipped_engine_uses_no_old_global_page", a_skipped_engine_uses_no_old_global_page),
     ("storage::no_write_is_lost_on_the_way", no_write_is_lost_on_the_way),
 ];
 
@@ -104,17 +106,26 @@ fn no_change_is_slept_over() {
 }
 
 const ADDRESS: u64 = 0x1000;
+const VF: Function = Function(1);
+const OTHER: Function = Function(2);
 
 /// A page table with one entry, which contains the index of its target page.
 struct Table {
-    epoch: Epoch,
+    epochs: Epochs,
+    /// The functions that the engine's step uses.
+    step: StepFunctions,
     entry: AtomicU64,
     pages: [AtomicU32; 2],
 }
 
 impl Table {
     fn new() -> Self {
-        Table { epoch: Epoch::new(), entry: AtomicU64::new(0), pages: [AtomicU32::new(0), AtomicU32::new(0)] }
+        Table {
+            epochs: Epochs::new(),
+            step: StepFunctions::new(),
+            entry: AtomicU64::new(0),
+            pages: [AtomicU32::new(0), AtomicU32::new(0)],
+        }
     }
 
     /// Writes to the page that `tlb` contains, or to the table's.
@@ -135,7 +146,7 @@ impl Table {
     /// it must still contain that owner's value when `join` returns.
     fn replace(&self, wait: impl FnOnce(), join: impl FnOnce()) {
         self.entry.store(1, Ordering::Release);
-        self.epoch.invalidate();
+        self.epochs.invalidate(VF.bit());
         wait();
         self.pages[0].store(7, Ordering::Relaxed);
         join();
@@ -153,7 +164,7 @@ fn tlb_invalidation_drops_cached_pages() {
         thread::spawn(move || {
             for _ in 0..2 {
                 let Some(mut tlb) = engine.try_lock() else { continue };
-                tlb.catch_up(table.epoch.now(), Function::PF);
+                tlb.catch_up(table.epochs.now(VF), VF);
                 table.write(&mut tlb);
             }
         })
@@ -172,7 +183,7 @@ fn invalidation_reaches_the_workers_of_a_step() {
             for _ in 0..2 {
                 let Some(mut step) = engine.try_lock() else { continue };
                 let (tlb, worker) = &mut *step;
-                tlb.catch_up(table.epoch.now(), Function::PF);
+                tlb.catch_up(table.epochs.now(VF), VF);
                 let mut own = worker.take().unwrap();
                 own.follow(tlb);
                 let part = {
@@ -188,6 +199,61 @@ fn invalidation_reaches_the_workers_of_a_step() {
         })
     };
     table.replace(|| drop(engine.lock()), || stepping.join().unwrap());
+}
+
+/// An engine runs contexts of two functions. One of them changes its table and invalidates, and waits for the engine only
+/// if it finds itself in the engine's set, possibly while the engine begins or ends its step.
+fn a_skipped_engine_uses_no_old_translation() {
+    let engine = Arc::new(PriorityMutex::new(Tlb::default()));
+    let table = Arc::new(Table::new());
+    let worker = {
+        let (engine, table) = (engine.clone(), table.clone());
+        thread::spawn(move || {
+            for function in [VF, OTHER, VF] {
+                let Some(mut tlb) = engine.try_lock() else { continue };
+                table.step.add(function);
+                tlb.catch_up(table.epochs.now(function), function);
+                if function == VF {
+                    table.write(&mut tlb);
+                }
+                table.step.clear();
+            }
+        })
+    };
+    let wait = || {
+        if table.step.contains(VF.bit()) {
+            drop(engine.lock());
+        }
+    };
+    table.replace(wait, || worker.join().unwrap());
+}
+
+/// As above, for a context of the PF that accesses a GGTT page of the function. The page is not cached: its entry is read
+/// again after the owner that it names has been added to the set.
+fn a_skipped_engine_uses_no_old_global_page() {
+    let engine = Arc::new(PriorityMutex::new(()));
+    let table = Arc::new(Table::new());
+    let worker = {
+        let (engine, table) = (engine.clone(), table.clone());
+        thread::spawn(move || {
+            for _ in 0..2 {
+                let Some(_lock) = engine.try_lock() else { continue };
+                table.step.add(Function::PF);
+                let owner = VF;
+                table.entry.load(Ordering::Acquire);
+                table.step.add(owner);
+                let target = table.entry.load(Ordering::Acquire);
+                table.pages[target as usize].store(1, Ordering::Relaxed);
+                table.step.clear();
+            }
+        })
+    };
+    let wait = || {
+        if table.step.contains(VF.bit()) {
+            drop(engine.lock());
+        }
+    };
+    table.replace(wait, || worker.join().unwrap());
 }
 
 /// A frame is assigned to a virtual function and back while a trapped access writes to it. The access uses one location

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Tests of the functions that an invalidation concerns, and of the record of the functions that a step uses.
+
+use super::*;
+use crate::topology::{EngineId, XE_HPG_ENGINES};
+
+const VF1: Function = Function(1);
+const VF2: Function = Function(2);
+
+fn engine(n: usize) -> EngineId {
+    XE_HPG_ENGINES.all().nth(n).unwrap()
+}
+
+/// Contract C.5, E.3: an invalidation drops the translations of its functions only.
+#[test]
+fn an_invalidation_drops_translations_of_its_functions() {
+    type Event = fn(&Memory);
+    let events: [(&str, Event, [bool; 3]); 4] = [
+        ("the PF invalidates", |memory| memory.invalidate(Function::PF.bit()), [true, false, false]),
+        ("VF 1 invalidates", |memory| memory.invalidate(VF1.bit()), [false, true, false]),
+        ("VF 1's quota changes", |memory| memory.set_quota(VF1, 2 << 20), [false, true, false]),
+        ("the LMTT changes", |memory| memory.set_lmem_cfg(0), [false, true, true]),
+    ];
+    for (name, event, drops) in events {
+        let memory = memory();
+        let mut tlbs = [Function::PF, VF1, VF2].map(|function| {
+            let (views, mut tlb) = (memory.views(), Tlb::default());
+            memory.gam(function, &views, &mut tlb);
+            let backing = tlb::Backing::Null;
+            tlb.insert(0, tlb::Page { base: 0, len: 0x1000, target: 0, root: ROOT, backing, writable: true });
+            (function, tlb)
+        });
+        event(&memory);
+        let dropped = tlbs.each_mut().map(|(function, tlb)| {
+            let views = memory.views();
+            memory.gam(*function, &views, tlb);
+            tlb.find(ROOT, 0).is_none()
+        });
+        assert_eq!(dropped, drops, "{name}");
+    }
+}
+
+/// V13-020, V13-030: a step is recorded for the function on whose behalf it accesses memory, and for the owners of GGTT
+/// pages that the PF accesses, until its mappings are dropped. Steps of other engines and of the GuC are separate.
+#[test]
+fn a_step_records_the_functions_that_it_uses() {
+    let memory = memory();
+    let owned = |vf: Function| GgttEntry(GUEST | u64::from(vf.0) << 2 | 1);
+    memory.ggtt().set_entry(1, owned(VF1));
+    memory.ggtt().set_entry(2, owned(VF2));
+    let used = |n| [Function::PF, VF1, VF2].map(|function| memory.used_by(engine(n), function.bit()));
+    let mut tlb = Tlb::default();
+    {
+        let views = memory.step_views(engine(0));
+        assert_eq!(used(0), [false; 3]);
+        let mut gam = memory.gam(VF1, &views, &mut tlb);
+        assert_eq!(used(0), [false, true, false]);
+        assert_eq!(gam.read_u32(Space::Ggtt, 0x2000).unwrap_err().reason, FaultReason::NotOwned);
+        assert_eq!(used(0), [false, true, false], "no access to a page of VF 2");
+        assert_eq!(used(1), [false; 3]);
+    }
+    assert_eq!(used(0), [false; 3]);
+    {
+        let views = memory.step_views(engine(1));
+        let mut gam = memory.gam(Function::PF, &views, &mut tlb);
+        assert_eq!(used(1), [true, false, false]);
+        gam.read_u32(Space::Ggtt, 0x2000).unwrap();
+        assert_eq!(used(1), [true, false, true]);
+        let mut worker = Tlb::default();
+        gam.for_worker(&mut worker).read_u32(Space::Ggtt, 0x1000).unwrap();
+        assert_eq!(used(1), [true; 3]);
+    }
+    assert_eq!(used(1), [false; 3]);
+    let views = memory.views();
+    memory.gam(VF1, &views, &mut tlb);
+    assert!(XE_HPG_ENGINES.all().all(|id| !memory.used_by(id, ALL_FUNCTIONS)));
+}
