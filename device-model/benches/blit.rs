@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Linear 2 MiB copy and fill by the copy engine, compared with non-temporal `memcpy` and `memset` on the same core.
 //!
-//! Prints the ratio of the two speeds (1.0: equal; the target is 0.9), as the median of many short alternating rounds,
-//! so that noise on the host affects both equally. Then prints the speed of tiled copies relative to a linear copy.
+//! Prints the ratio of the two speeds (1.0: equal; the target is 0.9). A run's result is the median of many short
+//! alternating rounds, so that noise on the host affects both equally; the median and the spread of several runs are
+//! printed. The ratio depends on the cache that the host leaves to this process, because the copy engine uses cached
+//! stores: it is faster than the reference for data in the cache, and slower for other data. Therefore both sides are
+//! compared with working sets of several sizes.
+//!
+//! Then prints the speed of fills with zeros and of tiled copies relative to other fills and to a linear copy.
 #![allow(clippy::cast_possible_truncation, reason = "numbers are chosen by the benchmark")]
 
 use std::hint::black_box;
@@ -20,6 +25,10 @@ use vmm_sys_util::tempfile::TempFile;
 const SIZE: usize = 2 << 20;
 const BUFFERS: usize = 16;
 const ROUNDS: usize = 301;
+/// Number of runs of the linear comparisons, each with new memory.
+const RUNS: usize = 7;
+/// Numbers of buffers that a side of a linear comparison uses in turn: 4 fit into the caches of most hosts, 128 do not.
+const WORKING_SETS: [usize; 3] = [4, BUFFERS, 128];
 const ROOT: u64 = 0x1000;
 /// Start of the buffers in local memory; the tables are below.
 const FIRST: u64 = 2 << 20;
@@ -31,19 +40,19 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Self {
-        Bench::on(SharedRegion::anonymous(FIRST as usize + BUFFERS * SIZE).expect("memory"))
+    fn with(buffers: usize) -> Self {
+        Bench::on(SharedRegion::anonymous(FIRST as usize + buffers * SIZE).expect("memory"), buffers)
     }
 
-    /// Like [`Bench::new`], with a sparse file in memory as `arctic` uses it.
+    /// Like [`Bench::with`], with a sparse file in memory as `arctic` uses it.
     fn sparse() -> Self {
         let file = TempFile::new_with_prefix("/dev/shm/arctic").expect("a file in memory").into_file();
         let len = FIRST as usize + BUFFERS * SIZE;
         file.set_len(len as u64).expect("a sparse file");
-        Bench::on(SharedRegion::from_file(file, len).expect("memory"))
+        Bench::on(SharedRegion::from_file(file, len).expect("memory"), BUFFERS)
     }
 
-    fn on(local: SharedRegion) -> Self {
+    fn on(local: SharedRegion, buffers: usize) -> Self {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).expect("memory"));
         let memory = Memory::new(local, ggtt, Arc::new(NullHost));
         let entry = |at: u64, value: u64| {
@@ -51,14 +60,14 @@ impl Bench {
         };
         entry(ROOT, 0x2003);
         entry(0x2000, 0x3003);
-        for buffer in 0..BUFFERS as u64 {
+        for buffer in 0..buffers as u64 {
             entry(0x3000 + buffer * 8, (FIRST + buffer * SIZE as u64) | 0x883);
         }
         memory
             .local()
-            .slice(FIRST, BUFFERS * SIZE)
+            .slice(FIRST, buffers * SIZE)
             .expect("inside")
-            .write_slice(&vec![0x11; BUFFERS * SIZE], 0)
+            .write_slice(&vec![0x11; buffers * SIZE], 0)
             .expect("inside");
         Bench { memory, tlb: Tlb::default() }
     }
@@ -88,9 +97,9 @@ fn fill(to: u32, colour: u32) -> [u32; 16] {
     [2 << 29 | 0x44 << 22 | 2 << 19 | 14, 4095, 0, corner, to, 0, 0, colour, colour, colour, colour, 0, 0, 0, 0, 0]
 }
 
-/// A buffer aligned for 32-byte stores.
-fn buffers() -> Vec<[u64; 8]> {
-    vec![[0x11; 8]; BUFFERS * SIZE / 64]
+/// Buffers of the reference, aligned for 16-byte stores.
+fn reference(buffers: usize) -> Vec<[u64; 8]> {
+    vec![[0x11; 8]; buffers * SIZE / 64]
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -142,27 +151,47 @@ mod streaming {
     }
 }
 
-/// Median over the rounds of `reference`'s time divided by `ours`', and the median speeds of both in GiB/s. Consecutive
-/// rounds use different buffers, so that neither benefits from cached data.
-fn compare(mut ours: impl FnMut(usize), mut reference: impl FnMut(usize)) -> (f64, f64, f64) {
+/// Result of a comparison.
+struct Comparison {
+    /// Quartiles, over the rounds, of the reference's time divided by ours; the second is the median.
+    quartiles: [f64; 3],
+    /// Median speeds in GiB/s: ours and the reference's.
+    speeds: [f64; 2],
+}
+
+/// Measures alternating rounds. The order within a pair alternates too. Consecutive rounds use different buffers.
+fn compare(mut ours: impl FnMut(usize), mut reference: impl FnMut(usize)) -> Comparison {
     let time = |work: &mut dyn FnMut(usize), round| {
         let start = Instant::now();
         work(round);
         start.elapsed().as_secs_f64()
     };
-    let mut samples: Vec<(f64, f64)> =
-        (0..ROUNDS).map(|round| (time(&mut ours, round), time(&mut reference, round))).collect();
-    let mut median = |key: &dyn Fn(&(f64, f64)) -> f64| {
-        samples.sort_by(|a, b| key(a).total_cmp(&key(b)));
-        key(&samples[ROUNDS / 2])
+    let mut pair = |round| {
+        if round % 2 == 0 {
+            let ours = time(&mut ours, round);
+            (ours, time(&mut reference, round))
+        } else {
+            let reference = time(&mut reference, round);
+            (time(&mut ours, round), reference)
+        }
     };
-    let speed = |seconds: f64| SIZE as f64 / seconds / f64::from(1 << 30);
-    let ratio = median(&|(ours, reference)| reference / ours);
-    (ratio, speed(median(&|sample| sample.0)), speed(median(&|sample| sample.1)))
+    let samples: Vec<(f64, f64)> = (0..ROUNDS).map(&mut pair).collect();
+    let sorted = |key: &dyn Fn(&(f64, f64)) -> f64| {
+        let mut values: Vec<f64> = samples.iter().map(key).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    let ratios = sorted(&|(ours, reference)| reference / ours);
+    let speed = |seconds: Vec<f64>| SIZE as f64 / seconds[ROUNDS / 2] / f64::from(1 << 30);
+    Comparison {
+        quartiles: [1, 2, 3].map(|quarter| ratios[ROUNDS * quarter / 4]),
+        speeds: [speed(sorted(&|sample| sample.0)), speed(sorted(&|sample| sample.1))],
+    }
 }
 
-fn report(name: &str, (ratio, ours, reference): (f64, f64, f64)) {
-    println!("{name:<34} {ratio:5.2}   ({ours:.1} GiB/s against {reference:.1} GiB/s)");
+fn report(name: &str, result: &Comparison) {
+    let ([low, median, high], [ours, reference]) = (result.quartiles, result.speeds);
+    println!("{name:<48} {median:5.2}   {low:.2} to {high:.2}   ({ours:.1} GiB/s against {reference:.1} GiB/s)");
 }
 
 /// Fills with zeros over holes of the file, and over data.
@@ -170,47 +199,77 @@ fn zeros() {
     let (mut bench, mut other) = (Bench::sparse(), Bench::sparse());
     let at = |buffer: usize| (buffer % BUFFERS * SIZE) as u32;
     let result = compare(|round| bench.run(&fill(at(round), 0)), |round| other.run(&fill(at(round), 0x0101_0101)));
-    report("zeros on data / other fill", result);
+    report("zeros on data / other fill", &result);
     bench.memory.local().clear(FIRST..bench.memory.local().len());
     let result = compare(|round| bench.run(&fill(at(round), 0)), |round| other.run(&fill(at(round), 0x0101_0101)));
-    report("zeros on holes / other fill", result);
+    report("zeros on holes / other fill", &result);
 }
 
-fn main() {
-    let mut bench = Bench::new();
-    let mut lines = buffers();
+/// Copies and fills, each side in turn in `buffers` buffers of 2 MiB of its own.
+fn linear(buffers: usize) -> [Comparison; 2] {
+    let mut bench = Bench::with(buffers);
+    let mut lines = reference(buffers);
     let per_buffer = SIZE / 64;
-    let at = |buffer: usize| (buffer % BUFFERS * SIZE) as u32;
-    println!("speed of the copy engine relative to the reference");
-    let result = compare(
+    let at = |buffer: usize| (buffer % buffers * SIZE) as u32;
+    let copies = compare(
         |round| bench.run(&copy(at(round * 2), at(round * 2 + 1), 0, 0)),
         |round| {
-            let first = round * 2 % BUFFERS * per_buffer;
+            let first = round * 2 % buffers * per_buffer;
             let (from, to) = lines[first..first + 2 * per_buffer].split_at_mut(per_buffer);
             streaming::copy(black_box(from), black_box(to));
         },
     );
-    report("linear copy / non-temporal memcpy", result);
-    let result = compare(
+    let fills = compare(
         |round| bench.run(&fill(at(round), 0x1234_5678)),
         |round| {
-            let first = round % BUFFERS * per_buffer;
+            let first = round % buffers * per_buffer;
             streaming::fill(black_box(&mut lines[first..first + per_buffer]), 0x1234_5678);
         },
     );
-    report("linear fill / non-temporal memset", result);
+    [copies, fills]
+}
+
+/// Prints the results of [`RUNS`] runs: the median and the spread of their medians, and the median speeds.
+fn linear_runs() {
+    for buffers in WORKING_SETS {
+        let runs: Vec<[Comparison; 2]> = (0..RUNS).map(|_| linear(buffers)).collect();
+        for (n, name) in ["copy / non-temporal memcpy", "fill / non-temporal memset"].into_iter().enumerate() {
+            let sorted = |key: &dyn Fn(&Comparison) -> f64| {
+                let mut values: Vec<f64> = runs.iter().map(|run| key(&run[n])).collect();
+                values.sort_by(f64::total_cmp);
+                values
+            };
+            let ratios = sorted(&|run| run.quartiles[1]);
+            let quartiles = [ratios[0], ratios[RUNS / 2], ratios[RUNS - 1]];
+            let speeds = [0, 1].map(|side| sorted(&|run| run.speeds[side])[RUNS / 2]);
+            // The report of `cargo bench` finds these rows by their names.
+            let name = match buffers {
+                BUFFERS => format!("linear {name}"),
+                _ => format!("{} MiB in use: {name}", buffers * SIZE >> 20),
+            };
+            report(&name, &Comparison { quartiles, speeds });
+        }
+    }
+}
+
+fn main() {
+    let at = |buffer: usize| (buffer % BUFFERS * SIZE) as u32;
+    println!("speed of the copy engine relative to the reference: median, and spread of the medians of {RUNS} runs");
+    linear_runs();
+    println!("the same of one run: median and quartiles");
     zeros();
+    let mut bench = Bench::with(BUFFERS);
     for (name, from, to) in [
         ("linear to X / linear copy", 0, 1),
         ("X to linear / linear copy", 1, 0),
         ("linear to Tile4 / linear copy", 0, 2),
         ("Tile4 to linear / linear copy", 2, 0),
     ] {
-        let mut other = Bench::new();
+        let mut other = Bench::with(BUFFERS);
         let result = compare(
             |round| bench.run(&copy(at(round * 2), at(round * 2 + 1), from, to)),
             |round| other.run(&copy(at(round * 2), at(round * 2 + 1), 0, 0)),
         );
-        report(name, result);
+        report(name, &result);
     }
 }
