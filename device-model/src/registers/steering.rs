@@ -3,7 +3,7 @@
 
 use super::{Bits, Register, STORED, register};
 
-/// STEER_SEMAPHORE: steering of the MCFG endpoints; the fields are those of [`MCR_SELECTOR`].
+/// STEER_SEMAPHORE: steering of the MCFG endpoints; the fields are those of `MCR_SELECTOR`.
 pub const MCFG_SELECTOR: u32 = 0xfd0;
 /// SF_MCR_SELECTOR: the CPU's steering of the SF endpoints.
 pub const SF_SELECTOR: u32 = 0xfd8;
