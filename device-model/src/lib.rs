@@ -3,28 +3,52 @@
 //!
 //! It does not depend on sockets, a PCI transport or files. Its interfaces to the VMM are [`host::Dma`],
 //! [`host::InterruptSink`] and [`host::Clock`].
+//!
+//! # Interface
+//! VMMs use the crate `arctic-gpu`, which presents the card as PCI functions. The modules documented here are the
+//! interface of this crate: a [`profile::CardProfile`] describes a card, [`card::Card`] is the card, [`report`] and
+//! [`trace`] observe it, [`sync`] lists the locks. Semantic versioning applies to them.
+//!
+//! The other public modules have the units of the card, for the project's own tests, tools and decoders. They are hidden
+//! from the documentation, are not an interface, and change without a new major version.
+//! `cargo doc --document-private-items -p arctic-device-model` documents them.
 #![forbid(unsafe_code)]
 
-pub mod blitter;
 pub mod card;
-pub mod command;
-pub mod decode;
-pub mod doorbell;
-pub mod engine;
-pub mod execlist;
-pub mod generation;
-pub mod gt;
-pub mod guc;
-pub mod heci;
 pub mod host;
-pub mod interrupts;
-pub mod memory;
-pub mod pcode;
 pub mod profile;
-pub mod registers;
 pub mod report;
-pub mod residency;
-pub mod state;
 pub mod sync;
-pub mod topology;
 pub mod trace;
+
+#[doc(hidden)]
+pub mod blitter;
+#[doc(hidden)]
+pub mod command;
+#[doc(hidden)]
+pub mod decode;
+#[doc(hidden)]
+pub mod doorbell;
+#[doc(hidden)]
+pub mod engine;
+mod execlist;
+#[doc(hidden)]
+pub mod generation;
+#[doc(hidden)]
+pub mod gt;
+#[doc(hidden)]
+pub mod guc;
+mod heci;
+#[doc(hidden)]
+pub mod interrupts;
+#[doc(hidden)]
+pub mod memory;
+#[doc(hidden)]
+pub mod pcode;
+#[doc(hidden)]
+pub mod registers;
+mod residency;
+#[doc(hidden)]
+pub mod state;
+#[doc(hidden)]
+pub mod topology;

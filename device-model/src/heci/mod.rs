@@ -95,6 +95,7 @@ impl Heci {
     }
 
     /// Counters of invalid input since power-on.
+    #[cfg(test)]
     pub fn refused(&self) -> Refused {
         self.refused
     }
