@@ -38,6 +38,7 @@ use crate::report::Report;
 
 /// How the functions are distributed over machines, and how VFs are presented to a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Topology {
     /// One machine has the PF and its VFs, and its VMM supports SR-IOV. Configuration space is the same as on a
     /// physical bus.
@@ -69,6 +70,7 @@ impl Topology {
 
 /// Errors of creating a card.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CardError {
     /// The profile requires functions that PCI cannot describe.
     #[error(transparent)]

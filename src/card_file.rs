@@ -22,6 +22,7 @@ pub const BUILT_IN: [(&str, &str); 4] = [
 
 /// Errors of loading a card file.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CardFileError {
     /// The name is neither a file nor a built-in card.
     #[error("card file {card} not found; the built-in cards are {}", BUILT_IN.map(|(name, _)| name).join(", "))]
@@ -126,13 +127,15 @@ mod tests {
         assert_eq!((flex140.local_memory, flex140.local_memory_bar()), (6 << 30, 8 << 30));
         assert_eq!((0..4).filter(|n| flex140.has_compute(*n)).collect::<Vec<_>>(), [0]);
         assert_eq!((flex.die.name, flex.device, flex.local_memory_bar()), ("dg2-g10", 0x56c0, 16 << 30));
-        let small = load("small").unwrap();
+        let mut small = load("small").unwrap();
         assert_eq!(small.local_memory, 2 << 30);
-        assert_eq!(CardProfile { name: flex.name.clone(), local_memory: flex.local_memory, ..small }, flex);
+        (small.name, small.local_memory) = (flex.name.clone(), flex.local_memory);
+        assert_eq!(small, flex);
         assert_eq!((flex.total_vfs, flex.ggtt), (31, GgttAccess::Mapped));
-        let most = load("flex170-63vf").unwrap();
+        let mut most = load("flex170-63vf").unwrap();
         assert_eq!(most.total_vfs, 63);
-        assert_eq!(CardProfile { name: flex.name.clone(), total_vfs: 31, ..most }, flex);
+        (most.name, most.total_vfs) = (flex.name.clone(), 31);
+        assert_eq!(most, flex);
     }
 
     /// Each case has the text to replace, its replacement, and a string that the message must contain. The message must

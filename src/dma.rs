@@ -8,6 +8,7 @@
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 mod files;
+#[doc(hidden)]
 pub mod quota;
 
 use std::fs::File;

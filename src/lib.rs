@@ -40,6 +40,12 @@
 //! # Limits
 //! No migration, no dirty tracking of guest memory, no INTx and no MSI-X. The user-space doorbell pages are trapped.
 //!
+//! # Stability
+//! A VMM finds what it needs at the top of this crate; [`pci`] has the traits, [`card_file`] the cards. Enums and structs
+//! that will grow are `#[non_exhaustive]`, and traits grow by methods with a default. Items that are hidden from this
+//! documentation, and the hidden modules of `arctic-device-model`, are for the project's own tests and tools; they
+//! change without a new major version.
+//!
 //! # Features
 //! * `event-manager`: implements `MutEventSubscriber` for [`IoEventHandler`].
 //! * `vfio-user`: the server for VMMs in separate processes (`arctic_gpu::vfio_user`).
@@ -60,11 +66,16 @@ pub mod scheduling;
 pub mod vfio_user;
 
 pub use arctic_device_model::profile::CardProfile;
-pub use arctic_device_model::sync;
+pub use arctic_device_model::profile::limits::Limits;
+pub use arctic_device_model::profile::provision::{GgttAccess, TooMuch};
+pub use arctic_device_model::{sync, trace};
 #[allow(deprecated, reason = "the old name works for one release")]
 pub use card::Arrangement;
-pub use card::{CardError, CardFunction, Topology, VirtualCard};
+pub use card::{CardError, CardFunction, Topology, TrappedCounts, VirtualCard};
+pub use card_file::CardFileError;
 pub use io_events::{IoEventHandler, IoEventThread};
-pub use pci::{Bar, BarMapping, Function, IoEvent, Machine, MsiMessage, MsiSink, PciDevice};
+pub use pci::{
+    Bar, BarMapping, Dma, DmaFault, DmaView, Event, Function, IoEvent, Machine, MsiMessage, MsiSink, PciDevice,
+};
 pub use ram::GuestRam;
 pub use {vm_memory, vmm_sys_util};

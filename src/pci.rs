@@ -52,6 +52,7 @@ pub struct BarMapping<'f> {
 /// A VMM that registers ioeventfds must also call [`crate::VirtualCard::serve_io_events`] or use
 /// [`crate::VirtualCard::io_event_handlers`]; otherwise the events are not processed.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct IoEvent {
     /// Index of the BAR.
     pub bar: u8,

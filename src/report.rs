@@ -12,6 +12,7 @@ use crate::card::TrappedCounts;
 
 /// The report that `arctic serve` writes to `report.json`.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct Report {
     /// Name of the card.
     pub card: String,

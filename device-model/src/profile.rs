@@ -21,6 +21,7 @@ const GIB: u64 = 1 << 30;
 /// parsing, and an error states the expected values.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "CardFile")]
+#[non_exhaustive]
 pub struct CardProfile {
     /// Display name.
     pub name: String,

@@ -24,6 +24,7 @@ pub const KEPT_DWORDS: usize = 64;
 
 /// One trace event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Event {
     /// Timestamp in ns of the card's clock.
     pub ns: u64,
@@ -40,6 +41,7 @@ pub struct Event {
 /// Type and data of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum EventKind {
     /// A context was submitted to an engine.
     Load {

@@ -40,6 +40,7 @@ pub struct Trapped {
 
 /// A snapshot of the counters of one function's trapped accesses, which its VMM cannot serve from a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TrappedCounts {
     /// Accesses to configuration space.
     pub config: u64,

@@ -17,6 +17,7 @@ const MIB: u64 = 1 << 20;
 
 /// A snapshot of a card.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Status {
     /// Name of the card.
     pub card: String,
@@ -39,6 +40,7 @@ pub struct Status {
 
 /// A snapshot of a function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FunctionStatus {
     /// State of the function in the GuC: its number, state, quotas, contexts, time on each engine.
     #[serde(flatten)]

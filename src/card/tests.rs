@@ -137,9 +137,9 @@ fn the_function_shows_its_identity_and_bars() {
 /// two is larger: only local memory is mapped, and beyond it reads return all ones and writes are dropped.
 #[test]
 fn local_memory_need_not_be_a_power_of_two() {
-    let profile = card_file::load("flex140").unwrap();
+    let mut profile = card_file::load("flex140").unwrap();
     let gib = 1_u64 << 30;
-    let profile = CardProfile { local_memory: 3 * gib, ..profile };
+    profile.local_memory = 3 * gib;
     let card = served(profile, 2, Topology::Together).unwrap();
     card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert_eq!((read32(&card, CONFIG_REGION, 0), read32(&card, CONFIG_REGION, 8) & 0xff), (0x56c1_8086, 5));

@@ -26,6 +26,7 @@ const ACCESS_LEN: usize = 16;
 
 /// Errors of a DMA message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum DmaError {
     /// The client has disconnected, or does not reply.
     #[error("the client does not reply")]

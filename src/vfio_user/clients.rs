@@ -19,6 +19,7 @@ use crate::dma::quota::{self, Ledger};
 use crate::pci::{GTTMMADR_BAR, LMEM_BAR, Machine, MsiSink, PciDevice};
 
 /// A function to be served, with the name of its socket (without extension).
+#[non_exhaustive]
 pub struct Served {
     /// "pf", "vf1", "vf1-face" and so on.
     pub name: String,

@@ -10,7 +10,9 @@ pub mod ecam;
 pub(crate) mod irq;
 mod server;
 mod session;
+#[doc(hidden)]
 pub mod socket;
+#[doc(hidden)]
 pub mod wire;
 
 pub use budget::StepBudget;

@@ -27,6 +27,7 @@ const POWER_D3HOT: u16 = 3;
 
 /// The function cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FunctionError {
     /// Invalid BAR size or register.
     Bar(BarError),

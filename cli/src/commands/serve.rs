@@ -168,7 +168,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let capture = capture.transpose()?;
     let settings = Settings { spin: Duration::from_micros(arguments.spin), group: arguments.socket_group };
     let mut servers = Vec::new();
-    for Served { name, function } in served.functions() {
+    for Served { name, function, .. } in served.functions() {
         let socket = dir.path().join(format!("{name}.sock"));
         servers.push(Server::start(&socket, function, settings).map_err(|error| refusal(&socket, &error))?);
     }

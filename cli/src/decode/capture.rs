@@ -75,6 +75,7 @@ fn what(event: &Event) -> String {
         EventKind::Lost { events } => {
             format!("{events} events are missing here: the card was faster than its follower")
         }
+        other => format!("{other:?}"),
     }
 }
 

@@ -72,7 +72,8 @@ fn total_vfs_is_the_lesser_of_card_and_vmm() {
         assert_eq!(card.functions.len(), usize::from(offered) + 1);
     }
     assert_eq!(together(0).pf().read32(CONFIG_REGION, SRIOV), 0);
-    let profile = CardProfile { total_vfs: 0, ..card_file::load("small").unwrap() };
+    let mut profile = card_file::load("small").unwrap();
+    profile.total_vfs = 0;
     let card = served(profile, 7, Topology::Split).unwrap();
     assert_eq!((card.functions.len(), card.pf().read32(CONFIG_REGION, SRIOV)), (1, 0));
 }
@@ -181,7 +182,8 @@ fn vf_windows_can_be_mapped() {
     assert_eq!((vf.size(0), vf.size(2)), (16 << 20, 512 << 20));
     assert_eq!((vf.areas(0), vf.areas(2)), (vec![8 << 20..16 << 20], vec![0..512 << 20]));
     assert!(vf.areas(1).is_empty() && vf.areas(CONFIG_REGION as u8).is_empty() && vf.areas(99).is_empty());
-    let trapped = CardProfile { ggtt: GgttAccess::Trapped, ..card_file::load("small").unwrap() };
+    let mut trapped = card_file::load("small").unwrap();
+    trapped.ggtt = GgttAccess::Trapped;
     let card = served(trapped, 1, Topology::Split).unwrap();
     assert!(card.vf(1).areas(0).is_empty(), "each access is trapped");
     assert!(card.vf(1).areas(2).is_empty(), "it has no local memory yet");
@@ -210,7 +212,8 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     card.vf(3).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert_eq!(card.vf(3).read32(LMEM, 0x20_0000), 0);
     let greedy = toml::from_str("local_memory = \"1GiB\"").unwrap();
-    let profile = CardProfile { provision: greedy, ..profile };
+    let mut profile = profile;
+    profile.provision = greedy;
     let error = served(profile, 3, Topology::Provisioned).err().unwrap().to_string();
     assert!(error.starts_with("3 VFs would get 3072 MiB of local memory"), "{error}");
 }

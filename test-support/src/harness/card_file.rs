@@ -66,7 +66,8 @@ fn power_on(profile: &CardProfile) {
     drop(seen);
     // Limits the card to 1 GiB of local memory, the minimum, and to three VFs. Creates it with and without a PF driver.
     let local_memory = profile.local_memory.min(1 << 30);
-    let profile = CardProfile { local_memory, ..profile.clone() };
+    let mut profile = profile.clone();
+    profile.local_memory = local_memory;
     for topology in [Topology::Native, Topology::Provisioned] {
         let nobody = || Arc::new(Nobody);
         let clock = Arc::new(ManualClock::default());

@@ -109,9 +109,10 @@ impl Connection {
         };
         let alone = |socket: &PathBuf| machine([device("vf", socket, ADDRESS, true)]);
         let (qemu, qemu_vfs) = match topology {
-            Topology::Native | Topology::Together => (beside(ecam, &whole), Vec::new()),
             Topology::Split => (beside(ecam, &faces), whole.iter().map(alone).collect()),
             Topology::Provisioned => (Vec::new(), whole.iter().map(alone).collect()),
+            // Native, Together: one machine has all functions.
+            _ => (beside(ecam, &whole), Vec::new()),
         };
         Connection {
             card: name,
