@@ -29,6 +29,7 @@ pub(super) fn address(low: u32, high: u32) -> u64 {
 
 /// Returns the mask of the register bits that an LRI with this header preserves. Header bits 11:8 are byte write
 /// disables.
+#[allow(clippy::arithmetic_side_effects, reason = "there are four bytes")]
 pub(super) const fn bytes_kept(header: u32) -> u32 {
     let (mut kept, mut byte) = (0, 0);
     while byte < 4 {
@@ -46,6 +47,7 @@ impl Streamer<'_> {
     /// (i915: intel_gpu_commands.h, MI_LRI_LRM_CS_MMIO). If `remapped`, the register is mapped to the executing
     /// instance.
     #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "both are below 8 MiB")]
     pub fn mmio(&self, raw: u32, relative: bool, remapped: bool) -> u32 {
         let offset = raw & REGISTER;
         let offset = if relative { (self.base + offset) & REGISTER } else { offset };
@@ -66,6 +68,7 @@ impl Streamer<'_> {
     /// Adds the workload partition's offset, WPARID times CS_MI_ADDRESS_OFFSET, to an address (Intel media-driver
     /// mhw_mi_hwcmd_xe_xpm.h, WORKLOAD_PARTITION_ID_OFFSET_ENABLE).
     #[cold]
+    #[allow(clippy::arithmetic_side_effects, reason = "the product of two 32-bit values")]
     pub fn partitioned(&mut self, address: u64) -> u64 {
         let offset = u64::from(self.own(reg::WPARID)) * u64::from(self.own(reg::MI_ADDRESS_OFFSET));
         address.wrapping_add(offset) & ADDRESS
@@ -84,6 +87,7 @@ impl Streamer<'_> {
 
     /// Counts a denied register access. In a non-privileged batch it is an error (V8-170).
     #[cold]
+    #[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
     fn refuse_register(&mut self, requester: Requester) {
         self.counters.register_refusals += 1;
         if !requester.privileged() {
@@ -97,6 +101,7 @@ impl Streamer<'_> {
     }
 
     /// Reads a register for a command. Returns 0 if the access is denied.
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn read_register(&mut self, offset: u32) -> u32 {
         if !self.permits(offset, Wanted::Read) {
             return 0;
@@ -112,6 +117,11 @@ impl Streamer<'_> {
 
     /// Writes a register for a command. The write is dropped if it is denied or if it would trigger an action in
     /// another unit.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "an engine's block lies below 4 MiB, and there is a clock for each engine"
+    )]
     pub fn write_register(&mut self, offset: u32, value: u32) {
         if !self.permits(offset, Wanted::Write) {
             return;
@@ -139,11 +149,13 @@ impl Streamer<'_> {
     }
 
     /// Reads a register of this engine, by offset from its base.
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn own(&self, offset: u32) -> u32 {
         self.gt.registers.value(self.base + offset)
     }
 
     /// Writes a register of this engine.
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn set_own(&mut self, offset: u32, value: u32) {
         self.running.loops.effect();
         self.gt.registers.set(self.base + offset, value);
@@ -151,12 +163,14 @@ impl Streamer<'_> {
 
     /// Reads a 64-bit register of this engine.
     #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn own64(&self, offset: u32) -> u64 {
         u64::from(self.own(offset + 4)) << 32 | u64::from(self.own(offset))
     }
 
     /// Writes a 64-bit register of this engine.
     #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn set_own64(&mut self, offset: u32, value: u64) {
         self.set_own(offset, low(value));
         self.set_own(offset + 4, high(value));

@@ -7,8 +7,8 @@ use arctic_sriov::number::low;
 use vm_memory::VolatileMemory;
 
 use super::access::address;
-use super::reg;
 use super::streamer::{Flow, Streamer};
+use super::{reg, word};
 use crate::command::mi::fields;
 use crate::memory::{Access, Fault, Space};
 
@@ -95,7 +95,7 @@ impl Streamer<'_> {
     /// MI_ATOMIC. "CS stall" and the flush of a post-sync operation have no effect, because the parser executes in
     /// order.
     pub(super) fn atomic(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let header = words[0];
+        let header = word(words, 0);
         let opcode = fields::ATOMIC_OPCODE.get(words);
         let operation = opcode & 0x1f;
         let Some(size) = Size::new(opcode) else { return Ok(Flow::Illegal) };
@@ -110,7 +110,7 @@ impl Streamer<'_> {
             return Ok(Flow::Illegal);
         }
         let space = self.space(header & GGTT != 0);
-        let mut at = address(words[1], words[2]);
+        let mut at = address(word(words, 1), word(words, 2));
         if fields::ATOMIC_PARTITION.is_set(words) {
             at = self.partitioned(at);
         }
@@ -140,15 +140,16 @@ impl Streamer<'_> {
     /// Returns the operands. They are in GPR0 and GPR1, and GPR2 and GPR3, or in the command from the fourth dword on,
     /// with alternating dwords. A post-sync operation always has its operands in the command: two dwords for a
     /// comparison, otherwise one qword.
+    #[allow(clippy::arithmetic_side_effects, reason = "indices and offsets are small constants")]
     fn operands(&self, words: &[u32], compares: bool) -> Operands {
-        let dword = |n: usize| u64::from(words.get(n).copied().unwrap_or(0));
-        if words[0] & POST_SYNC != 0 {
+        let dword = |n: usize| u64::from(word(words, n));
+        if word(words, 0) & POST_SYNC != 0 {
             return match compares {
                 true => Operands { first: [dword(3), 0], second: [dword(4), 0] },
                 false => Operands { first: [dword(4) << 32 | dword(3), 0], ..Operands::default() },
             };
         }
-        if words[0] & INLINE != 0 {
+        if word(words, 0) & INLINE != 0 {
             let by_turns = |n: usize| [dword(n + 2) << 32 | dword(n), dword(n + 6) << 32 | dword(n + 4)];
             return Operands { first: by_turns(3), second: by_turns(4) };
         }
@@ -187,6 +188,7 @@ impl Streamer<'_> {
 
     /// Compares and writes 16 bytes. Returns the old value. Each qword is accessed atomically, but the operation as a
     /// whole is not atomic, because 16-byte atomics are not available on shared host memory.
+    #[allow(clippy::arithmetic_side_effects, reason = "an address has 48 bits")]
     fn compare_write(&mut self, space: Space, at: u64, operands: Operands) -> Result<[u64; 2], Fault> {
         // The page must be writable regardless of the result of the comparison, as for the other sizes.
         self.gam.span(space, at, 16, Access::Write)?;
@@ -195,7 +197,7 @@ impl Streamer<'_> {
             self.store64(space, at, operands.second[0])?;
             self.store64(space, at + 8, operands.second[1])?;
         }
-        self.counters.split_atomics += 1;
+        self.counters.split_atomics = self.counters.split_atomics.saturating_add(1);
         Ok(old)
     }
 }

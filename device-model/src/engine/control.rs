@@ -5,8 +5,8 @@ use arctic_sriov::number::{high, low};
 
 use super::access::address;
 use super::head::REPORTED_HEAD;
-use super::reg;
 use super::streamer::{Flow, Look, Streamer};
+use super::{reg, word};
 use crate::command::mi::fields;
 use crate::interrupts::{SEMAPHORE_WAIT, USER_INTERRUPT};
 use crate::memory::{Fault, Space};
@@ -70,8 +70,8 @@ impl Streamer<'_> {
     }
 
     pub(super) fn batch_buffer_start(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let header = words[0];
-        let mut target = address(words[1], words[2]);
+        let header = word(words, 0);
+        let mut target = address(word(words, 1), word(words, 2));
         if header & START_ADD_OFFSET != 0 {
             target = target.wrapping_add(u64::from(self.own(reg::BB_OFFSET)));
         }
@@ -107,25 +107,30 @@ impl Streamer<'_> {
     /// MI_CONDITIONAL_BATCH_BUFFER_END. Continues if the comparison is true, otherwise ends all levels of batches or
     /// only the current level.
     pub(super) fn conditional_batch_buffer_end(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let header = words[0];
+        let header = word(words, 0);
         if header & END_COMPARE == 0 {
             return Ok(Flow::Next);
         }
         let space = self.space(header & GGTT != 0);
-        let at = address(words[2], words[3]);
+        let at = address(word(words, 2), word(words, 3));
         let data = if header & END_MASKED != 0 {
             let masked = self.gam.read_u64(space, at & !7)?;
             low(masked) & high(masked)
         } else {
             self.gam.read_u32(space, at)?
         };
-        Ok(if compare(header, data, words[1]) { Flow::Next } else { self.batch_buffer_end(header & END_LEVEL == 0) })
+        Ok(if compare(header, data, word(words, 1)) {
+            Flow::Next
+        } else {
+            self.batch_buffer_end(header & END_LEVEL == 0)
+        })
     }
 
     /// MI_SEMAPHORE_WAIT (V8-120). Waits for memory or a register, in poll or signal mode (Intel media-driver
     /// mhw_mi_hwcmd_xe_xpm.h). A register is always polled.
+    #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub(super) fn semaphore_wait(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let header = words[0];
+        let header = word(words, 0);
         let (global, register) = (header & GGTT != 0, header & WAIT_REGISTER != 0);
         // Ordering: the signal count must be read before memory, otherwise a signal after the read of memory could be
         // lost.
@@ -133,17 +138,17 @@ impl Streamer<'_> {
         if header & (WAIT_POLL | WAIT_REGISTER) == 0 && self.running.semaphore == Some(look) {
             return Ok(if self.recovered_by_watchdog() { Flow::Recovered } else { Flow::Wait });
         }
-        let mut at = address(words[2], words[3]);
+        let mut at = address(word(words, 2), word(words, 3));
         let (value, immediate) = if register {
-            let offset = self.mmio(words[2], false, false);
-            let immediate = if header & WAIT_INDIRECT != 0 { self.own(reg::GPR) } else { words[1] };
+            let offset = self.mmio(word(words, 2), false, false);
+            let immediate = if header & WAIT_INDIRECT != 0 { self.own(reg::GPR) } else { word(words, 1) };
             (self.read_register(offset), immediate)
         } else {
             if header & WAIT_PARTITION != 0 {
                 at = self.partitioned(at);
             }
             let space = self.space(global);
-            (self.gam.read_u32(space, at)?, words[1])
+            (self.gam.read_u32(space, at)?, word(words, 1))
         };
         if compare(header, value, immediate) {
             self.running.semaphore = None;
@@ -232,6 +237,7 @@ impl Streamer<'_> {
     }
 
     /// MI_REPORT_HEAD: writes the head to the fifth dword of the PPHWSP (V8-069, V8-110).
+    #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub(super) fn report_head(&mut self) -> Result<Flow, Fault> {
         let (at, head) = (self.running.lrc.pphwsp + REPORTED_HEAD, self.running.position.ring.head);
         self.store(Space::Ggtt, at, head)?;

@@ -67,13 +67,14 @@ impl Counters {
     /// Counts a skipped command.
     pub(super) fn state_only(&mut self, name: &'static str) {
         if self.state_only.len() < MOST_NAMES || self.state_only.contains_key(name) {
-            *self.state_only.entry(name).or_default() += 1;
+            let count = self.state_only.entry(name).or_default();
+            *count = count.saturating_add(1);
         }
     }
 
     /// Counts a rejected copy engine command.
     pub(super) fn refuse_blit(&mut self, name: &'static str, error: BlitError) {
         let refused = self.refused_blits.entry(name).or_default();
-        *refused = (refused.0 + 1, Some(error));
+        *refused = (refused.0.saturating_add(1), Some(error));
     }
 }

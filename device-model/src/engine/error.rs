@@ -47,12 +47,14 @@ pub const MASKABLE: u32 = 0xff;
 const STATUS_EVENTS: u16 = USER_INTERRUPT | CS_ERROR | FLUSH_COMPLETE;
 
 impl Gt {
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn error_register(&self, engine: EngineId, offset: u32) -> u32 {
         self.registers.value(self.engine(engine).mmio_base + offset)
     }
 
     /// Sets the bits of EIR that are set in ESR and not masked in EMR. Returns whether this raised the error bit of the
     /// interrupt status (V8-089).
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn identify_errors(&self, engine: EngineId) -> bool {
         // Ordering: either the thread that detects an error observes the new mask, or the thread that changes the mask
         // observes the error.
@@ -62,6 +64,7 @@ impl Gt {
     }
 
     /// Records errors detected by an engine. Returns whether this raised the error bit of its interrupt status.
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn detect_errors(&self, engine: EngineId, errors: u32) -> bool {
         self.registers
             .set_bits(self.engine(engine).mmio_base + reg::ESR, errors & conditions(self.engine(engine), false));
@@ -70,6 +73,7 @@ impl Gt {
 
     /// Handles a write to EIR. Writing 1 clears a recoverable condition in EIR and ESR. Returns whether this cleared
     /// the error bit of the interrupt status.
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn clear_errors(&self, engine: EngineId, value: u32) -> bool {
         let cleared = value & conditions(self.engine(engine), true);
         let base = self.engine(engine).mmio_base;
@@ -79,6 +83,7 @@ impl Gt {
     }
 
     /// Handles a write to EMR. Returns whether this raised the error bit of the interrupt status.
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn mask_errors(&self, engine: EngineId, value: u32) -> bool {
         self.registers.set(self.engine(engine).mmio_base + reg::EMR, value | !MASKABLE);
         self.identify_errors(engine)

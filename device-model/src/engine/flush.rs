@@ -2,8 +2,8 @@
 //! MI_FLUSH_DW and PIPE_CONTROL. Execution is in order, so only the post-sync operation, the TLB invalidation and the
 //! notification need an implementation (V8-127, V8-137).
 
-use super::reg;
 use super::streamer::{Flow, Streamer};
+use super::{reg, word};
 use crate::command::Requester;
 use crate::command::gfx::fields as control;
 use crate::command::mi::fields;
@@ -75,6 +75,7 @@ const TIMESTAMP_BITS: u64 = 0xf_ffff_ffff;
 impl Streamer<'_> {
     /// Returns the address of a post-sync write, or `None` if it is denied to the requester. The flush is executed in
     /// both cases (T6; trap 9 of V13).
+    #[allow(clippy::arithmetic_side_effects, reason = "a page has a 32-bit address, an offset 12 bits")]
     fn target(&mut self, target: Target) -> Option<(Space, u64)> {
         let requester = self.requester();
         if !target.permitted(requester) {
@@ -103,8 +104,8 @@ impl Streamer<'_> {
 
     /// MI_FLUSH_DW. A command of four dwords writes a dword, a command of five dwords writes a qword.
     pub(super) fn flush_dw(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let (header, low) = (words[0], words[1]);
-        let at = (u64::from(words[2]) << 32 | u64::from(low)) & 0xffff_ffff_fff8;
+        let (header, low) = (word(words, 0), word(words, 1));
+        let at = (u64::from(word(words, 2)) << 32 | u64::from(low)) & 0xffff_ffff_fff8;
         let target = Target::new(at, low & FLUSH_GGTT != 0, header & STORE_INDEX != 0);
         match post_sync(header) {
             WRITE_IMMEDIATE => {
@@ -112,7 +113,7 @@ impl Streamer<'_> {
                     match words {
                         [_, _, _] => self.store(space, at, 0)?,
                         [_, _, _, value] => self.store(space, at, *value)?,
-                        _ => self.store64(space, at, u64::from(words[4]) << 32 | u64::from(words[3]))?,
+                        _ => self.store64(space, at, u64::from(word(words, 4)) << 32 | u64::from(word(words, 3)))?,
                     }
                 }
             }
@@ -135,23 +136,23 @@ impl Streamer<'_> {
 
     /// PIPE_CONTROL. Post-sync writes always have eight bytes, except register writes.
     pub(super) fn pipe_control(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let flags = words[1];
-        let mut at = (u64::from(words[3]) << 32 | u64::from(words[2])) & 0xffff_ffff_fff8;
-        if words[0] & CONTROL_PARTITION != 0 {
+        let flags = word(words, 1);
+        let mut at = (u64::from(word(words, 3)) << 32 | u64::from(word(words, 2))) & 0xffff_ffff_fff8;
+        if word(words, 0) & CONTROL_PARTITION != 0 {
             at = self.partitioned(at) & !7;
         }
-        let immediate = u64::from(words[5]) << 32 | u64::from(words[4]);
+        let immediate = u64::from(word(words, 5)) << 32 | u64::from(word(words, 4));
         let operation = post_sync(flags);
         if flags & CONTROL_MMIO != 0 {
-            let offset = self.mmio(words[2], false, false);
-            self.write_register(offset, words[4]);
+            let offset = self.mmio(word(words, 2), false, false);
+            self.write_register(offset, word(words, 4));
         } else if operation != 0 {
             let target = Target::new(at, flags & CONTROL_GGTT != 0, flags & STORE_INDEX != 0);
             if let Some((space, at)) = self.target(target) {
                 match operation {
                     WRITE_IMMEDIATE => self.store64(space, at, immediate)?,
                     WRITE_DEPTH_COUNT => {
-                        self.counters.depth_counts += 1;
+                        self.counters.depth_counts = self.counters.depth_counts.saturating_add(1);
                         self.store64(space, at, 0)?;
                     }
                     _ => self.store_timestamp(space, at)?,

@@ -26,6 +26,7 @@ pub const GLOBAL: u32 = 1 << 22;
 const OPCODE: u32 = 0xff80_0000;
 
 /// Returns the length in dwords of a command with a length field.
+#[allow(clippy::arithmetic_side_effects, reason = "the field has 8 bits")]
 const fn length(header: u32) -> usize {
     (header & 0xff) as usize + 2
 }
@@ -67,6 +68,11 @@ pub struct Cursor {
 
 impl Image {
     /// Reads the `len` dwords of an engine's image at global address `at`.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "the length is at most IMAGE_DWORDS, and chunks have four bytes"
+    )]
     pub fn read(gam: &mut Gam<'_>, at: u64, len: usize) -> Result<Self, Fault> {
         let mut image = Image { words: [0; IMAGE_DWORDS], len: len.min(IMAGE_DWORDS) };
         let mut bytes = [0; IMAGE_DWORDS * 4];
@@ -79,12 +85,17 @@ impl Image {
     }
 
     /// Returns dword `index`, or 0 beyond the end of the image.
+    #[allow(clippy::indexing_slicing, reason = "the length is at most IMAGE_DWORDS")]
     pub fn dword(&self, index: usize) -> u32 {
         self.words[..self.len].get(index).copied().unwrap_or(0)
     }
 
     /// Checks whether `engine` can execute the image up to dword `until`. Fails with the dword index of the first
     /// command that is not valid in an image or that loads registers of another engine class (V8-007).
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "positions lie within the image, and a command has at most 257 dwords"
+    )]
     pub fn check(&self, engines: EngineTable, engine: EngineId, until: usize) -> Result<(), usize> {
         let until = until.min(self.len);
         let mut at = 0;
@@ -108,6 +119,11 @@ impl Image {
     }
 
     /// Returns whether every relative offset of the LRI at dword `at` is valid for the engine's class.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "positions lie within the image, and a command has at most 257 dwords"
+    )]
     fn are_of(&self, engines: EngineTable, engine: EngineId, header: u32, at: usize) -> bool {
         let pairs = self.words.get(at + 1..at + length(header)).unwrap_or_default();
         header & RELATIVE == 0 || pairs.chunks_exact(2).all(|pair| engines.takes_relative(engine, pair[0]))
@@ -115,6 +131,10 @@ impl Image {
 
     /// Returns the next register load that starts before dword `until`. Returns `None` at the end of the image and at a
     /// command that [`Image::check`] rejects.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "positions lie within the image, and a command has at most 257 dwords"
+    )]
     pub fn next(&self, cursor: &mut Cursor, until: usize) -> Option<Load> {
         let until = until.min(self.len);
         while cursor.at < until {

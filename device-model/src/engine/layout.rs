@@ -195,12 +195,14 @@ static LAYOUTS: LazyLock<Vec<Layout>> =
     LazyLock::new(|| XE_HPG.engines.list().iter().map(|engine| lay_out(&XE_HPG, engine)).collect());
 
 /// Returns the image layout of `engine`.
+#[allow(clippy::indexing_slicing, reason = "there is a layout for each engine")]
 pub fn layout(engine: EngineId) -> &'static Layout {
     &LAYOUTS[engine.index()]
 }
 
 /// Returns the image that software writes for a context that has not run yet, valid for any engine: headers and offsets
 /// of dwords 0x00 to 0x33, followed by the end command (xe, i915: set_offsets). All values are 0.
+#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "constants of the layout")]
 pub fn blank_image() -> Vec<u32> {
     let engine = XE_HPG.engines.find(EngineClass::Compute, 0);
     let base = engine.map_or(0, |engine| XE_HPG.engines.info(engine).mmio_base);
@@ -210,6 +212,7 @@ pub fn blank_image() -> Vec<u32> {
 }
 
 /// Returns all modelled registers that are context state on `engine`, with their offsets.
+#[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
 fn context_registers(generation: &Generation, engine: &EngineInfo) -> impl Iterator<Item = (u32, &'static Register)> {
     let base = engine.mmio_base;
     let own = generation.engine_registers.iter().map(move |register| (base, register));
@@ -228,6 +231,7 @@ fn own_kind(generation: &Generation, own: u32) -> Option<Kind> {
 /// Maximum number of registers per LRI in the model-specific section.
 const GROUP: usize = 64;
 
+#[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
 fn lay_out(generation: &Generation, info: &EngineInfo) -> Layout {
     let mut image = Layout { template: Vec::new(), kept: Vec::new() };
     for part in parts(info.class).into_iter().flatten() {
@@ -277,6 +281,7 @@ fn lay_out(generation: &Generation, info: &EngineInfo) -> Layout {
 impl Layout {
     /// Appends an LRI. Each register has an encoded offset and, if its value is stored, its absolute offset and whether
     /// it is masked.
+    #[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "the header was just appended")]
     fn load(&mut self, flags: u32, registers: impl Iterator<Item = (u32, Option<(u32, bool)>)>) {
         let header = self.template.len();
         self.template.push(0);

@@ -74,6 +74,7 @@ impl Lrc {
     }
 
     /// Returns the global address of dword `index` of the image.
+    #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub fn address(&self, index: usize) -> u64 {
         self.pphwsp + IMAGE + index as u64 * 4
     }
@@ -104,6 +105,11 @@ impl Lrc {
 
     /// Writes the image with the current state (V8-044, V8-045), except RING_TAIL, which the driver may have advanced
     /// since the restore.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "the layout lies within IMAGE_DWORDS, the page below 4 GiB"
+    )]
     pub fn save(
         &self,
         gam: &mut Gam<'_>,

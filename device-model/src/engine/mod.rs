@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The engines: their logical contexts, and the command streamer that executes them.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod access;
 mod alu;
@@ -50,6 +51,12 @@ pub use priority_mutex::PriorityGuard;
 use priority_mutex::PriorityMutex;
 use streamer::{Running, Streamer};
 use wakeup::{EngineWakeup, MemoryGeneration};
+
+/// Returns dword `index` of a command, or 0 if the command is shorter.
+#[inline]
+fn word(words: &[u32], index: usize) -> u32 {
+    words.get(index).copied().unwrap_or(0)
+}
 
 /// Submitter of a context. Determines where the outcome of the context is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,6 +190,11 @@ impl Engine {
         self.show_status(gt);
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
+    )]
     fn start(&mut self, gt: &Gt, load: Load) {
         // Page tables may have changed since the context last ran. xe changes the page tables of a preempted context
         // without a TLB invalidation (xe: xe_pt.c, bind_op_prepare).
@@ -222,10 +234,15 @@ impl Engine {
 
     /// Loads the submission queue for the host (V8-013..020). Ignored if execlists are not enabled in the engine's mode
     /// register (V8-008).
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
+    )]
     pub fn load_queue(&mut self, gt: &Gt) {
         let base = self.info.mmio_base;
         if gt.registers.value(base + execlist::GFX_MODE) & execlist::DISABLE_LEGACY_MODE == 0 {
-            self.counters.refused_loads += 1;
+            self.counters.refused_loads = self.counters.refused_loads.saturating_add(1);
             return;
         }
         let queue = Queue::sample(&gt.registers, base);
@@ -258,6 +275,11 @@ impl Engine {
 
     /// Reports a context switch to the GuC's FIFO (V8-060) and, if the host is the submitter, in the status buffer
     /// followed by an interrupt (V8-055). Switches with a masked reason are not reported (V8-056).
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
+    )]
     fn report_switch(&mut self, gt: &Gt, views: &GuestMappings<'_>, status: ContextStatus, submitter: Submitter) {
         let base = self.info.mmio_base;
         if gt.registers.value(base + execlist::CSB_INTERRUPT_MASK) & status.reason() as u32 != 0 {
@@ -269,7 +291,7 @@ impl Engine {
         if submitter == Submitter::Execlist {
             let mut gam = gt.memory.gam(Function::PF, views, &mut self.tlb);
             if execlist::buffer::report(&gt.registers, base, &mut gam, status).is_err() {
-                self.counters.lost_reports += 1;
+                self.counters.lost_reports = self.counters.lost_reports.saturating_add(1);
             }
             gt.interrupts.raise_engine(self.id, CONTEXT_SWITCH);
         }
@@ -288,6 +310,11 @@ impl Engine {
     }
 
     /// Updates EXECLIST_STATUS with the state of the queue (V8-022).
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
+    )]
     fn show_status(&self, gt: &Gt) {
         let running = self.running.as_ref();
         let arbitration = running.is_some_and(|running| running.arbitration);
@@ -299,6 +326,7 @@ impl Engine {
 
     /// Resets the engine: stops and unloads the context, and saves its RING_HEAD and CTX_TIMESTAMP in the image.
     /// Returns the unloaded context, or `None` if no context was loaded.
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub fn reset(&mut self, gt: &Gt) -> Option<Load> {
         self.execlist.reset();
         let running = self.running.take();
@@ -318,6 +346,7 @@ impl Engine {
     }
 
     /// Executes one step, limited to about `budget` commands and about 1 ms of host time.
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub fn step(&mut self, gt: &Gt, budget: u32) -> Outcome {
         let Some(running) = &mut self.running else { return Outcome::Idle };
         if let Some(halt) = running.halted {
@@ -359,6 +388,11 @@ impl Engine {
     /// Clears the register state of a VF's context after it is unloaded. Other contexts must not read it, and some
     /// registers are shared between engines. The state of the PF's contexts is not cleared, because only the PF's
     /// driver can read it.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
+    )]
     fn scrub_context_registers(&mut self, gt: &Gt, function: Function) {
         if function.is_vf() {
             layout::clear_context(self.id, &gt.registers);
@@ -369,6 +403,11 @@ impl Engine {
 
     /// Exchanges the registers in [`GLOBALS`]. They hold a VF's values while one of its contexts is loaded, otherwise
     /// the PF's.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
+    )]
     fn swap_global_registers(&mut self, gt: &Gt, function: Function, way: Exchange) {
         let Some(vf) = gt.vf(function) else { return };
         let theirs = vf.globals(self.id);
@@ -449,26 +488,32 @@ impl Engines {
         }
     }
 
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
+    fn slot(&self, id: EngineId) -> &Slot {
+        &self.slots[id.index()]
+    }
+
     /// Returns the engines that are not fused off.
     pub fn present(&self) -> impl Iterator<Item = EngineId> {
-        self.generation.engines.all().filter(|id| self.slots[id.index()].present)
+        self.generation.engines.all().filter(|id| self.slot(*id).present)
     }
 
     /// Returns whether the engine is not fused off.
     pub fn has(&self, id: EngineId) -> bool {
-        self.slots[id.index()].present
+        self.slot(id).present
     }
 
     /// Locks an engine. Blocks for at most one step: workers lock engines with [`Engines::try_lock`], which fails while
     /// another thread waits in this function.
     pub fn lock(&self, id: EngineId) -> MutexGuard<'_, Engine> {
-        self.slots[id.index()].engine.lock()
+        self.slot(id).engine.lock()
     }
 
     /// Unloads the context of an engine without saving it, after a step has panicked. Returns `None` if no step has
     /// panicked or no context was loaded.
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
     pub fn abandon(&self, id: EngineId, gt: &Gt) -> Option<Load> {
-        let lock = &self.slots[id.index()].engine;
+        let lock = &self.slot(id).engine;
         if !lock.mutex().is_poisoned() {
             return None;
         }
@@ -488,17 +533,17 @@ impl Engines {
     /// Returns whether a thread waits in [`Engines::lock`] or [`Engines::hold`], or holds the engine through
     /// [`Engines::hold`].
     pub fn wanted(&self, id: EngineId) -> bool {
-        self.slots[id.index()].engine.wanted()
+        self.slot(id).engine.wanted()
     }
 
     /// Locks an engine. Returns `None` if another thread holds its lock or waits for it.
     pub fn try_lock(&self, id: EngineId) -> Option<MutexGuard<'_, Engine>> {
-        self.slots[id.index()].engine.try_lock()
+        self.slot(id).engine.try_lock()
     }
 
     /// Sets whether the engine is runnable. The caller must hold the engine's lock.
     pub fn set_runnable(&self, id: EngineId, runnable: bool) {
-        self.slots[id.index()].wakeup.set_runnable(runnable);
+        self.slot(id).wakeup.set_runnable(runnable);
     }
 
     /// Returns the memory generation, which counts possible memory changes. Must be read before a step that may be
@@ -510,22 +555,22 @@ impl Engines {
     /// Defers the next step of a waiting engine with exponential backoff. Does not defer it if the memory generation is
     /// no longer `seen`. Returns true for the first deferral of a wait.
     pub fn back_off(&self, id: EngineId, now: u64, seen: u64) -> bool {
-        self.slots[id.index()].wakeup.back_off(now, &self.changes, seen)
+        self.slot(id).wakeup.back_off(now, &self.changes, seen)
     }
 
     /// Limits the deferral of a waiting engine: its next step is due no later than `at`, in ns of the card's clock.
     pub fn poll_by(&self, id: EngineId, at: u64) {
-        self.slots[id.index()].wakeup.poll_by(at);
+        self.slot(id).wakeup.poll_by(at);
     }
 
     /// Returns whether the last step ended in a wait.
     pub fn waiting(&self, id: EngineId) -> bool {
-        self.slots[id.index()].wakeup.waiting()
+        self.slot(id).wakeup.waiting()
     }
 
     /// Returns the time of the next step of a runnable engine, in ns of the card's clock.
     pub fn next_poll(&self, id: EngineId) -> u64 {
-        self.slots[id.index()].wakeup.next_poll()
+        self.slot(id).wakeup.next_poll()
     }
 
     /// Cancels the deferral of all engines after a memory change, because their wait conditions may now be met.
@@ -535,7 +580,7 @@ impl Engines {
 
     /// Returns whether the engine is runnable.
     pub fn runnable(&self, id: EngineId) -> bool {
-        self.slots[id.index()].wakeup.runnable()
+        self.slot(id).wakeup.runnable()
     }
 
     /// Queues a report for the scheduler.

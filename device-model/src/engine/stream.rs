@@ -28,7 +28,7 @@ pub struct Ring {
 impl Ring {
     /// Creates the ring that RING_START, RING_CTL, RING_HEAD and RING_TAIL describe.
     pub fn new(start: u32, ctl: u32, head: u32, tail: u32) -> Self {
-        let size = if ctl & 1 != 0 { (ctl & 0x1f_f000) + 0x1000 } else { 0 };
+        let size = if ctl & 1 != 0 { (ctl & 0x1f_f000).saturating_add(0x1000) } else { 0 };
         let mut ring = Ring { start: start & !0xfff, size, head: 0, tail: 0 };
         ring.head = ring.offset(head & 0x1f_fffc);
         ring.set_tail(tail);
@@ -40,19 +40,23 @@ impl Ring {
         self.tail = self.offset(tail & 0x1f_fff8);
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "checked here")]
     fn offset(&self, offset: u32) -> u32 {
         if self.size == 0 { 0 } else { offset % self.size }
     }
 
     /// Returns the number of dwords from head to tail.
+    #[allow(clippy::arithmetic_side_effects, reason = "the head is below the size, at most 2 MiB")]
     pub fn dwords(&self) -> u32 {
         if self.tail >= self.head { (self.tail - self.head) / 4 } else { (self.size - self.head + self.tail) / 4 }
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "the head is below the size, at most 2 MiB")]
     fn advance(&mut self, dwords: u32) {
         self.head = self.offset(self.head.wrapping_add(dwords.min(self.size / 4) * 4));
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "the head is below the size, at most 2 MiB")]
     fn rewind(&mut self, dwords: u32) {
         self.head = self.offset((self.head + self.size).wrapping_sub(dwords.min(self.size / 4) * 4));
     }
@@ -107,6 +111,7 @@ pub struct Source {
 
 impl Source {
     /// Returns the address of the dword at `index`.
+    #[allow(clippy::arithmetic_side_effects, reason = "an index is at most the length of the source")]
     pub fn address_of(&self, index: usize) -> u64 {
         match self.wrap {
             Some((start, before)) if index >= before => start + (index - before) as u64 * 4,
@@ -115,6 +120,7 @@ impl Source {
     }
 
     /// Returns the number of contiguous dwords from `index`.
+    #[allow(clippy::arithmetic_side_effects, reason = "checked here")]
     pub fn run(&self, index: usize) -> usize {
         match self.wrap {
             Some((_, before)) if index < before => before - index,
@@ -150,10 +156,12 @@ impl ParserState {
     /// started.
     pub fn in_batch(ring: Ring, stack: &[u64; LEVELS], present: Batch, started: u64) -> Self {
         let mut position = ParserState { ring, started, ..ParserState::default() };
-        let outer = stack[..LEVELS - 1].iter().filter_map(|entry| Batch::from_entry(*entry));
+        let outer = stack.iter().take(LEVELS - 1).filter_map(|entry| Batch::from_entry(*entry));
         for (level, batch) in outer.chain([present]).enumerate() {
-            position.batches[level] = batch;
-            position.depth = level + 1;
+            if let Some(slot) = position.batches.get_mut(level) {
+                *slot = batch;
+                position.depth = level.saturating_add(1);
+            }
         }
         position
     }
@@ -174,9 +182,10 @@ impl ParserState {
 
     /// Enters the persistent batch, which runs before the interrupted batches and the ring (V8-160, trap T26).
     pub fn interrupt(&mut self, batch: Batch) {
+        let Some(slot) = self.batches.get_mut(self.depth) else { return };
+        *slot = batch;
         self.interrupted = Some(self.depth);
-        self.batches[self.depth] = batch;
-        self.depth += 1;
+        self.depth = self.depth.saturating_add(1);
     }
 
     /// Returns the batch being executed, which may be a workaround batch, or `None` in the ring.
@@ -203,6 +212,7 @@ impl ParserState {
     }
 
     /// Returns the source of the next commands. `process` is the context's address space.
+    #[allow(clippy::arithmetic_side_effects, reason = "the head is below the size, at most 2 MiB")]
     pub fn source(&self, process: Space) -> Source {
         let ring = &self.ring;
         match self.batch() {
@@ -225,12 +235,14 @@ impl ParserState {
     }
 
     /// Returns the address of the next command, for ACTHD and for reports.
+    #[allow(clippy::arithmetic_side_effects, reason = "the head is below the size, at most 2 MiB")]
     pub fn address(&self) -> u64 {
         self.batch().map_or(u64::from(self.ring.start) + u64::from(self.ring.head), |batch| batch.address)
     }
 
     /// Advances past a command of `dwords`.
     #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "a command has at most 32 bits of dwords")]
     pub fn advance(&mut self, dwords: u32) {
         if let Some((Workaround::Indirect { left }, _)) = &mut self.workaround {
             *left = left.saturating_sub(dwords);
@@ -249,6 +261,7 @@ impl ParserState {
     }
 
     /// Reverts [`ParserState::advance`] for a command that did not complete.
+    #[allow(clippy::arithmetic_side_effects, reason = "a command has at most 32 bits of dwords")]
     pub fn rewind(&mut self, dwords: u32) {
         if let Some((Workaround::Indirect { left }, _)) = &mut self.workaround {
             *left = left.saturating_add(dwords);
@@ -275,8 +288,8 @@ impl ParserState {
         }
         self.started = batch.address;
         let floor = self.interrupted.unwrap_or(0);
-        if (nested || self.depth == floor) && self.depth < floor + LEVELS {
-            self.depth += 1;
+        if (nested || self.depth == floor) && self.depth < floor.saturating_add(LEVELS) {
+            self.depth = self.depth.saturating_add(1);
         }
         if let Some(present) = self.batch_mut() {
             *present = batch;
@@ -326,6 +339,7 @@ impl IdleLoopDetector {
 
     /// Records a jump from a batch to `target`. Returns true if a jump to `target` is already recorded and either
     /// nothing was written since that jump or a clock was read since the last jump.
+    #[allow(clippy::arithmetic_side_effects, reason = "the ring is not empty")]
     pub fn jump(&mut self, target: u64) -> bool {
         let stamp = self.effects.wrapping_add(1);
         let clock_read = std::mem::take(&mut self.clock_read);
@@ -334,8 +348,10 @@ impl IdleLoopDetector {
             seen.1 = stamp;
             return idle;
         }
-        self.seen[self.next] = (target, stamp);
-        self.next = (self.next + 1) % self.seen.len();
+        if let Some(seen) = self.seen.get_mut(self.next) {
+            *seen = (target, stamp);
+        }
+        self.next = self.next.wrapping_add(1) % self.seen.len();
         false
     }
 }

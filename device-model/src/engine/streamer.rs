@@ -9,7 +9,7 @@ use super::lrc::Lrc;
 use super::stream::{IdleLoopDetector, ParserState, Workaround};
 use super::switch::Restoring;
 use super::watchdog::Watchdog;
-use super::{Halt, Load, Outcome, Submitter, error, reg};
+use super::{Halt, Load, Outcome, Submitter, error, reg, word};
 use crate::blitter::{Blit, Progress};
 use crate::command::gfx::Gfx;
 use crate::command::mi::{self, MiCommand, Predication};
@@ -184,7 +184,7 @@ impl Streamer<'_> {
                 self.running.position.advance(window.lag());
                 halted?;
             }
-            if budget <= 0 || self.gt.clock.now() - self.started > STEP_TIME {
+            if budget <= 0 || self.gt.clock.now().saturating_sub(self.started) > STEP_TIME {
                 return Ok(Outcome::More);
             }
             if let Some(outcome) = self.parse_one(window, &mut budget)? {
@@ -196,6 +196,10 @@ impl Streamer<'_> {
     /// Fast path: executes prefetched commands that do not change the control flow. The caller updates the parser
     /// position once afterwards.
     #[inline]
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "the position lies within the window, which is shorter than the budget allows"
+    )]
     fn parse_straight(&mut self, window: &mut Window, budget: &mut i64) -> Result<(), Halt> {
         let ahead = window.ahead();
         let mut at = 0;
@@ -235,6 +239,7 @@ impl Streamer<'_> {
     }
 
     /// Slow path: executes one command of any kind, or prefetches. A returned outcome ends the step.
+    #[allow(clippy::arithmetic_side_effects, reason = "the budget has 64 bits")]
     fn parse_one(&mut self, window: &mut Window, budget: &mut i64) -> Result<Option<Outcome>, Halt> {
         if self.running.blit.is_some() {
             let progress = self.step_blit()?;
@@ -307,6 +312,7 @@ impl Streamer<'_> {
 
     /// Traces the command at the parser's position. A wait command is traced once, regardless of retries.
     #[cold]
+    #[allow(clippy::arithmetic_side_effects, reason = "at most six levels")]
     fn tell_command(&mut self, ahead: &[u32], dwords: u32) {
         let address = self.running.position.address();
         if self.running.told == Some((address, self.gt.trace.followers())) {
@@ -351,18 +357,20 @@ impl Streamer<'_> {
     }
 
     /// Reports an instruction error (V8-095).
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn illegal(&mut self, header: u32) -> Halt {
-        self.counters.illegal += 1;
+        self.counters.illegal = self.counters.illegal.saturating_add(1);
         self.gt.registers.set(self.base + reg::IPEHR, header);
         self.error(error::INSTRUCTION);
         Halt::IllegalCommand { header, address: self.running.position.address() }
     }
 
     #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn execute(&mut self, command: &Command, words: &[u32]) -> Result<Flow, Fault> {
         match command {
             Command::Mi(command) => {
-                let header = words[0];
+                let header = word(words, 0);
                 if self.withheld(command, header, self.predicated()) {
                     return Ok(Flow::Next);
                 }
@@ -378,7 +386,7 @@ impl Streamer<'_> {
             }
             Command::Gfx(command) => {
                 // Both levels of predication: the global predicate, then the command's predicate (V8-143).
-                if self.predicated() || command.predicated(words[0]) && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
+                if self.predicated() || command.predicated(word(words, 0)) && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
                     return Ok(Flow::Next);
                 }
                 match command.action {
@@ -419,7 +427,7 @@ impl Streamer<'_> {
             Mi::CopyMemMem => self.copy_mem_mem(words),
             Mi::StoreDataIndex => self.store_data_index(words),
             Mi::UpdateGtt => self.update_gtt(words),
-            Mi::Math => self.math(&words[1..]),
+            Mi::Math => self.math(words.get(1..).unwrap_or_default()),
             Mi::Atomic => self.atomic(words),
             Mi::FlushDw => self.flush_dw(words),
             Mi::ReportPerfCount => self.report_perf_count(words),
@@ -429,20 +437,21 @@ impl Streamer<'_> {
             Mi::PrtBatchBufferStart => Ok(self.persistent_batch(words)),
             Mi::ConditionalBatchBufferEnd => self.conditional_batch_buffer_end(words),
             Mi::BatchBufferEnd => Ok(self.batch_buffer_end(false)),
-            Mi::Noop => Ok(self.noop(words[0])),
+            Mi::Noop => Ok(self.noop(word(words, 0))),
             Mi::ArbCheck => Ok(if self.may_leave() { Flow::Preempt } else { Flow::Next }),
             Mi::ArbOnOff => {
-                self.running.arbitration = words[0] & 1 != 0;
+                self.running.arbitration = word(words, 0) & 1 != 0;
                 Ok(Flow::Next)
             }
             Mi::UserInterrupt => self.user_interrupt(),
-            Mi::SetPredicate => Ok(self.set_predicate(words[0])),
-            Mi::Predicate => Ok(self.predicate(words[0])),
+            Mi::SetPredicate => Ok(self.set_predicate(word(words, 0))),
+            Mi::Predicate => Ok(self.predicate(word(words, 0))),
             Mi::SemaphoreSignal => Ok(self.semaphore_signal()),
             // Without a display no event is pending, so the wait completes immediately (V8-108, IVB-143).
             Mi::WaitForEvent | Mi::NoEffect => Ok(Flow::Next),
             Mi::StateOnly => {
-                self.counters.state_only(crate::command::mi::lookup(words[0]).map_or("MI", |command| command.name));
+                self.counters
+                    .state_only(crate::command::mi::lookup(word(words, 0)).map_or("MI", |command| command.name));
                 Ok(Flow::Next)
             }
         }
@@ -476,6 +485,7 @@ impl Streamer<'_> {
     /// Counts a command or part of a command that is denied to its requester. In a non-privileged batch this is an
     /// error (V8-170).
     #[cold]
+    #[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
     pub fn refuse(&mut self, requester: Requester) {
         match requester {
             Requester::VfKernel => self.counters.virtual_refusals += 1,
@@ -503,6 +513,7 @@ impl Streamer<'_> {
     /// Returns whether commands at the current position are predicated off by MI_SET_PREDICATE_RESULT. Workaround
     /// batches of a restore are not predicated.
     #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn predicated(&self) -> bool {
         self.gt.registers.value(self.base + reg::SET_PREDICATE_RESULT) & 1 != 0
             && self.running.position.workaround.is_none()

@@ -48,6 +48,7 @@ impl Streamer<'_> {
     /// Executes the ring context and, unless the ring context inhibits it, the engine context, with the workaround
     /// batches during and after it (V8-043, V8-044, V8-161, V8-162). Registers that the image does not load are set to
     /// their reset values, so a context does not observe the state of another.
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB, and the field has 6 bits")]
     pub(super) fn restore(&mut self) -> Result<(), Halt> {
         let layout = layout::layout(self.id);
         let image = self.running.lrc.read(&mut self.gam, layout).map_err(Halt::Fault)?;
@@ -108,6 +109,7 @@ impl Streamer<'_> {
 
     /// Returns the dword of the image at which INDIRECT_CTX runs, the start of a cacheline of the engine context
     /// (V8-161, trap T16).
+    #[allow(clippy::arithmetic_side_effects, reason = "a cacheline lies within the image")]
     fn indirect_offset(&self) -> usize {
         let cacheline = (self.own(reg::INDIRECT_CTX_OFFSET) >> 6 & 0x3ff) as usize;
         let within = ENGINE_CONTEXT / CACHELINE..IMAGE_DWORDS / CACHELINE;
@@ -159,6 +161,11 @@ impl Streamer<'_> {
 
     /// Writes a register that the image loads. Registers of the context are writable for every requester. Other
     /// registers are written with the rights of the requester's ring (V8-043, V13-052).
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "the index is below 2 * LEVELS, counts do not overflow, and there is a clock for each engine"
+    )]
     fn restore_register(&mut self, restoring: &mut Restoring, register: u32, header: u32, value: u32) {
         let own = register.wrapping_sub(self.base);
         match own {
@@ -203,6 +210,7 @@ impl Streamer<'_> {
 
     /// Enables memory-based interrupts if the image loaded the mask from memory and specifies both pages (V8-049;
     /// contract C.3).
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn take_report(&mut self, mask: Option<u32>) {
         let (status, source) = (self.own(reg::INT_STATUS_RPT_PTR), self.own(reg::INT_SRC_RPT_PTR));
         let report = mask.map(|enable| Report { status, source, enable });
@@ -221,6 +229,7 @@ impl Streamer<'_> {
 
     /// Returns the position at which the context resumes: in its ring, or in the batch in which it was preempted
     /// (V8-163).
+    #[allow(clippy::indexing_slicing, reason = "chunks of two")]
     fn position(&self, restoring: &Restoring) -> ParserState {
         let ring = self.running.position.ring;
         let address = u64::from(self.own(reg::BBADDR_UDW)) << 32 | u64::from(self.own(reg::BBADDR));
@@ -281,6 +290,11 @@ impl Streamer<'_> {
     }
 
     /// Saves the context and stops its clock.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "an engine's block lies below 4 MiB, and there is a clock for each engine"
+    )]
     pub(super) fn save(&mut self) -> Result<(), Halt> {
         let now = self.gt.timestamp();
         let context = self.gt.context_clocks[self.id.index()].stop(now);
@@ -301,6 +315,7 @@ impl Streamer<'_> {
     }
 
     /// Updates the position registers. Called at the end of each step, not for each command.
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn publish(&self) {
         let position = &self.running.position;
         let set = |offset, value| self.gt.registers.set(self.base + offset, value);

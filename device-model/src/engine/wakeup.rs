@@ -63,7 +63,7 @@ impl EngineWakeup {
     /// read before the last step. Returns true for the first deferral of a wait.
     pub fn back_off(&self, now: u64, changes: &MemoryGeneration, seen: u64) -> bool {
         let last = self.pause.load(Ordering::Relaxed);
-        let pause = if last == 0 { LOOK_AGAIN.0 } else { (last * 2).min(LOOK_AGAIN.1) };
+        let pause = if last == 0 { LOOK_AGAIN.0 } else { last.saturating_mul(2).min(LOOK_AGAIN.1) };
         self.pause.store(pause, Ordering::Relaxed);
         self.next_poll.store(now.saturating_add(pause), Ordering::Release);
         fence(Ordering::SeqCst);

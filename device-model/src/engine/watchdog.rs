@@ -39,6 +39,7 @@ impl Watchdog {
     /// Advances the counter by `clocks`. Returns true if it reached the threshold, at which it restarts from 0. The
     /// counter is compared after each increment, so threshold 0 and a threshold at or below the current value are
     /// reached only after the counter wraps.
+    #[allow(clippy::arithmetic_side_effects, reason = "the period is not 0")]
     fn count(&mut self, clocks: u64, threshold: u32) -> bool {
         let distance = self.distance(threshold);
         let reached = clocks >= distance;
@@ -66,6 +67,7 @@ impl Streamer<'_> {
     }
 
     /// Returns the current engine time. Must be called within a step.
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     fn engine_time(&self) -> u64 {
         self.gt.engine_clocks[self.id.index()].at(self.gt.clock.now())
     }
@@ -98,6 +100,7 @@ impl Streamer<'_> {
 
     /// Handles a new value of PR_CTR_CTRL from a command or from the image. The counter is engine state, not context
     /// state: it continues from its last value or is cleared (V8-165, V8-167).
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn control_watchdog(&mut self) {
         self.running.watchdog = match self.own(reg::PR_CTR_CTRL) & CONTROL {
             0 => self.running.watchdog.or(Some(Watchdog {
@@ -115,6 +118,7 @@ impl Streamer<'_> {
     }
 
     /// Updates PR_CTR with the current value.
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn show_watchdog(&self) {
         if let Some((watchdog, _)) = self.watchdog_now() {
             self.gt.registers.set(self.base + reg::PR_CTR, watchdog.count);
@@ -125,6 +129,10 @@ impl Streamer<'_> {
     /// their reset values, as the GuC does on hardware, and the ring continues after the wait. The VF is not notified.
     /// Its driver uses this to create the default context that it copies for all other contexts. Returns whether the
     /// watchdog had expired.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "an engine's block lies below 4 MiB, and the distance has 33 bits"
+    )]
     pub(super) fn recovered_by_watchdog(&mut self) -> bool {
         if self.requester() != Requester::VfKernel {
             return false;
@@ -159,6 +167,7 @@ impl Streamer<'_> {
 
     /// Advances the counter. On the PF, expiration raises an event and the counter restarts (V8-166). The counter is
     /// checked at the end of each step and when its registers are written. Each check raises at most one event.
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn count_watchdog(&mut self) {
         let Some((watchdog, reached)) = self.watchdog_now() else { return };
         self.gt.registers.set(self.base + reg::PR_CTR, watchdog.count);

@@ -118,6 +118,7 @@ struct Lists {
 }
 
 impl Lists {
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn of(info: &EngineInfo) -> Self {
         let given = |given: Given| {
             let own = given.own.iter().map(|(offset, dwords)| (info.mmio_base + offset, *dwords));
@@ -143,7 +144,8 @@ static LISTS: LazyLock<Vec<Lists>> = LazyLock::new(|| XE_HPG.engines.list().iter
 /// Returns whether one of the sorted, non-overlapping ranges contains the dword at `offset`.
 fn within(ranges: &[Range], offset: u32) -> bool {
     let after = ranges.partition_point(|(first, _)| *first <= offset);
-    ranges[..after].last().is_some_and(|(first, dwords)| offset - first < dwords * 4)
+    let before = after.checked_sub(1).and_then(|last| ranges.get(last));
+    before.is_some_and(|(first, dwords)| offset.wrapping_sub(*first) < dwords.saturating_mul(4))
 }
 
 /// Kind of register access by a command.
@@ -218,6 +220,10 @@ enum Target {
 /// none). Bit 30 denies that access regardless of whitelists and other slots. xe uses it to deny reads of observation
 /// registers that the whitelists permit (xe: xe_reg_whitelist.c). Bit 31 selects the target. Its position is specific
 /// to this model, and current drivers leave it clear. Returns `None` if no slot applies.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "an engine's block lies below 4 MiB, and a range has at least 4 bytes"
+)]
 fn nonprivileged_slot(
     registers: &RegisterFile,
     base: u32,
