@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card: access to each function's GTTMMADR, the effects of register writes, and the execution of pending work.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod contention;
 mod deferred;
@@ -42,6 +43,11 @@ pub const GTTMMADR_BYTES: u64 = GGTT_WINDOW + GGTT_BYTES as u64;
 
 /// Maximum number of commands that an engine executes in one step.
 const STEP_BUDGET: u32 = 1024;
+
+/// Number of bytes of an access of `len` bytes that are in its first dword, in which it starts at byte `within`.
+fn part_of_dword(within: usize, len: usize) -> usize {
+    4_usize.saturating_sub(within).min(len)
+}
 
 /// The bits of GDRST that reset an engine.
 fn reset_domain(info: &EngineInfo) -> u32 {
@@ -142,25 +148,24 @@ impl Card {
         }
         data.fill(0);
         if offset >= GGTT_WINDOW {
-            self.gt.memory.ggtt().read(function, offset - GGTT_WINDOW, data);
+            self.gt.memory.ggtt().read(function, offset.saturating_sub(GGTT_WINDOW), data);
             return;
         }
         if let Some(page) = Page::at(offset) {
             self.read_doorbell(function, page, offset, data);
             return;
         }
-        let mut done = 0;
-        while done < data.len() {
-            let at = offset + done as u64;
-            let within = (at % 4) as usize;
-            let n = (4 - within).min(data.len() - done);
+        let (mut at, mut rest) = (offset, data);
+        while !rest.is_empty() {
             let value = match u32::try_from(at) {
                 Ok(register) if register < REGISTER_BYTES => self.gt.mmio_read(function, register & !3),
                 _ => NACK,
             };
-            let value = value.to_le_bytes();
-            data[done..done + n].copy_from_slice(&value[within..within + n]);
-            done += n;
+            let within = (at % 4) as usize;
+            let Some((part, after)) = rest.split_at_mut_checked(part_of_dword(within, rest.len())) else { return };
+            value.to_le_bytes().iter().skip(within).zip(&mut *part).for_each(|(byte, to)| *to = *byte);
+            at = at.wrapping_add(part.len() as u64);
+            rest = after;
         }
     }
 
@@ -171,7 +176,7 @@ impl Card {
             return;
         }
         if offset >= GGTT_WINDOW {
-            self.gt.memory.ggtt().write(function, offset - GGTT_WINDOW, data);
+            self.gt.memory.ggtt().write(function, offset.saturating_sub(GGTT_WINDOW), data);
             return;
         }
         if let Some(page) = Page::at(offset) {
@@ -179,20 +184,21 @@ impl Card {
             self.ring_doorbell(function, page);
             return;
         }
-        let mut done = 0;
-        while done < data.len() {
-            let at = offset + done as u64;
+        let (mut at, mut rest) = (offset, data);
+        while !rest.is_empty() {
             let Some(register) = u32::try_from(at).ok().filter(|at| *at < REGISTER_BYTES) else { return };
             let within = (at % 4) as usize;
-            let n = (4 - within).min(data.len() - done);
+            let Some((part, after)) = rest.split_at_checked(part_of_dword(within, rest.len())) else { return };
             let (mut value, mut lanes) = ([0; 4], [0; 4]);
-            value[within..within + n].copy_from_slice(&data[done..done + n]);
-            lanes[within..within + n].fill(0xff);
+            for ((value, lane), byte) in value.iter_mut().zip(&mut lanes).skip(within).zip(part) {
+                (*value, *lane) = (*byte, 0xff);
+            }
             let (value, lanes) = (u32::from_le_bytes(value), u32::from_le_bytes(lanes));
             if let Some(request) = self.gt.mmio_write(function, register & !3, value, lanes) {
                 self.carry_out(function, request);
             }
-            done += n;
+            at = at.wrapping_add(part.len() as u64);
+            rest = after;
         }
     }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The engines of a generation, and their identifiers in the interrupt, GuC and register interfaces (contract K.3).
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use arctic_sriov::number::byte;
 
@@ -76,6 +77,7 @@ impl Classes {
     /// All except render.
     pub const NOT_RENDER: Classes = Classes(Self::ALL.0 & !Self::RENDER.0);
 
+    #[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "evaluated at compile time")]
     const fn of(classes: &[EngineClass]) -> Classes {
         let mut bits = 0;
         let mut n = 0;
@@ -136,10 +138,12 @@ impl EngineInfo {
 
     /// Returns the register offset that `raw` encodes in a command that adds the engine's base (V8-004; contract F.4).
     #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "the base is below 4 MiB, and the mask has at most 14 bits")]
     pub const fn relative(&self, raw: u32) -> u32 {
         self.mmio_base + (raw & self.class.relative_mask() & !3)
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "registers lie below 4 MiB")]
     const fn media_block(&self, behind: u32) -> Option<u32> {
         if matches!(self.class, EngineClass::VideoDecode) { Some(self.mmio_base + behind) } else { None }
     }
@@ -160,6 +164,7 @@ pub const TRTT_REGISTERS: u32 = 6;
 
 /// Returns the first register of an engine's tiled resource table. Each engine has a separate table, except media
 /// engines for which the PRM lists none (V8-181..183, V8-185).
+#[allow(clippy::arithmetic_side_effects, reason = "an instance is at most 3")]
 pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
     Some(match (class, instance) {
         (EngineClass::Render, 0) => 0x4400,
@@ -243,6 +248,7 @@ impl EngineTable {
 
     /// Returns the fixed properties of `engine`.
     #[inline]
+    #[allow(clippy::indexing_slicing, reason = "identities come from the table")]
     pub fn info(self, engine: EngineId) -> &'static EngineInfo {
         &self.0[engine.index()]
     }

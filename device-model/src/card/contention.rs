@@ -45,6 +45,7 @@ impl Card {
     }
 
     /// Takes the GuC's lock for work on behalf of `function`; a step of the same function may delay it.
+    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub(super) fn guc_for(&self, function: Function) -> MutexGuard<'_, Guc> {
         self.guc_counted(&self.contention.guc[function.index()])
     }
@@ -74,6 +75,7 @@ impl Card {
     /// Returns whether a function other than `function`, or a reset of one, currently waits for the GuC or an engine. A
     /// step of `function` that waits for a response from its client may wait without a timeout only while this returns
     /// false. Does not block on a lock.
+    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     pub fn holds_up_others(&self, function: Function) -> bool {
         let others = !function.bit();
         let Contention { guc, guc_outside, queued } = &self.contention;

@@ -35,7 +35,7 @@ impl Card {
     pub fn enable_vfs(&self, count: u8) {
         // An access that was in progress when the VFs were disabled may have changed their registers.
         let count = count.min(MAX_VFS);
-        (self.vfs() + 1..=count).filter_map(|n| self.gt.vf(Function(n))).for_each(VirtualFunction::reset);
+        (self.vfs().saturating_add(1)..=count).filter_map(|n| self.gt.vf(Function(n))).for_each(VirtualFunction::reset);
         self.vfs.store(count, Ordering::Release);
     }
 
@@ -140,8 +140,8 @@ impl Card {
     /// Handles a read of `page` at `offset` of GTTMMADR: rings the doorbell. Each dword returns whether one is armed.
     pub(super) fn read_doorbell(&self, function: Function, page: Page, offset: u64, data: &mut [u8]) {
         let dword = if self.ring_doorbell(function, page) { ACK } else { NACK }.to_le_bytes();
-        for (at, byte) in (offset % 4..).zip(data) {
-            *byte = dword[(at % 4) as usize];
+        for (from, to) in dword.iter().cycle().skip((offset % 4) as usize).zip(data) {
+            *to = *from;
         }
     }
 

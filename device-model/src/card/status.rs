@@ -68,6 +68,7 @@ fn name(class: EngineClass) -> &'static str {
 
 impl Card {
     /// Takes a snapshot. Waits for a GuC step in progress, but not for engines.
+    #[allow(clippy::arithmetic_side_effects, reason = "a sum of times since power-on")]
     pub fn status(&self) -> Status {
         let timebase = self.gt.generation.timebase;
         let now = timebase.ticks(self.gt.clock.now());

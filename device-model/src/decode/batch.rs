@@ -90,18 +90,19 @@ impl<'b> Batch<'b> {
     }
 
     /// The commands, in order. A run of MI_NOOPs is one command, unless a mark is inside it.
+    #[allow(clippy::arithmetic_side_effects, reason = "an address has 48 bits, a batch less than 2^40 bytes")]
     pub fn commands(&self) -> impl Iterator<Item = Command> + use<'_, 'b> {
         let mut at = 0;
         std::iter::from_fn(move || {
             let rest = self.words.get(at..).filter(|rest| !rest.is_empty())?;
-            let address = (self.base & ADDRESS) + at as u64 * 4;
+            let address = (self.base & ADDRESS).wrapping_add(at as u64 * 4);
             let noops = self.noops(rest, address);
             let (command, end) = if noops > 1 {
-                (Command { times: noops, dwords: rest[..1].to_vec(), ..self.one(&rest[..1], address).0 }, End::No)
+                (Command { times: noops, dwords: vec![0], ..self.one(&[0], address).0 }, End::No)
             } else {
                 self.one(rest, address)
             };
-            at += if noops > 1 { noops } else { command.dwords.len() };
+            at = at.saturating_add(if noops > 1 { noops } else { command.dwords.len() });
             if self.ends && end != End::No {
                 at = self.words.len();
             }
@@ -110,14 +111,16 @@ impl<'b> Batch<'b> {
     }
 
     /// Number of MI_NOOPs at `address`, up to the next mark.
+    #[allow(clippy::arithmetic_side_effects, reason = "an address has 48 bits, a batch less than 2^40 bytes")]
     fn noops(&self, rest: &[u32], address: u64) -> usize {
         let run = rest.iter().take_while(|word| **word == 0).count();
         let until = self.marks.iter().filter(|(mark, _)| *mark > address).map(|(mark, _)| (mark - address).div_ceil(4));
         until.min().map_or(run, |until| run.min(size(until)))
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "an address has 48 bits, a batch less than 2^40 bytes")]
     fn one(&self, rest: &[u32], address: u64) -> (Command, End) {
-        let header = rest[0];
+        let header = rest.first().copied().unwrap_or(0);
         let known = Known::decode(header, self.engine.info().class);
         let wanted = known.as_ref().map_or(1, |command| command.dwords(header) as usize).max(1);
         let mut len = wanted.min(rest.len()).min(MOST_DWORDS);
@@ -130,7 +133,7 @@ impl<'b> Batch<'b> {
         } else if len < wanted {
             notes.push(format!("truncated: {len} of {wanted} dwords"));
         }
-        let words = &rest[..len];
+        let words = rest.get(..len).unwrap_or_default();
         let end_of = address + len as u64 * 4;
         let marks = self.marks.iter().filter(|(mark, _)| (address..end_of).contains(mark)).map(|(_, name)| *name);
         let mut command = Command {
@@ -168,7 +171,7 @@ impl<'b> Batch<'b> {
     }
 
     fn memory_interface(&self, mi: &'static mi::MiCommand, words: &[u32], command: &mut Command) -> End {
-        let header = words[0];
+        let header = words.first().copied().unwrap_or(0);
         command.fields = show::fields(words, mi.fields, mi.group, self.engine);
         let notes = &mut command.notes;
         let known = mi.fields.iter().fold(0xff80_0000 | mi.length.mask(), |bits, field| bits | field.bits_of(0));

@@ -34,6 +34,10 @@ fn registers(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u
 }
 
 /// Register loads by the image's LRIs: index of the value, register, value.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "an image is shorter than 2^40 bytes, and a load has at least two dwords"
+)]
 fn loads(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u32, u32)> + use<'_> {
     let mut at = 0;
     let mut pairs = 0..0;
@@ -62,6 +66,7 @@ fn loads(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u32, 
 }
 
 /// Extracts the execution state from an image.
+#[allow(clippy::arithmetic_side_effects, reason = "the size has 21 bits")]
 pub fn position(image: &[u32], engine: EngineRef) -> Position {
     let mut position = Position::default();
     let mut batch = (0u64, false);
@@ -84,6 +89,7 @@ pub fn position(image: &[u32], engine: EngineRef) -> Position {
 }
 
 /// Disassembles the image of a context of `engine`. `image` starts after the status page.
+#[allow(clippy::arithmetic_side_effects, reason = "checked here")]
 pub fn image(image: &[u32], engine: EngineRef) -> Vec<Line> {
     let mut lines: Vec<_> = loads(image, engine)
         .map(|(index, offset, value)| {
@@ -105,7 +111,8 @@ pub fn image(image: &[u32], engine: EngineRef) -> Vec<Line> {
         Position { size: 0, .. } => "the ring is not enabled".into(),
         Position { head, tail, .. } if head == tail => format!("the ring is empty: HEAD and TAIL are {head:#x}"),
         Position { head, tail, size, .. } => {
-            let left = if tail > head { tail - head } else { size - head + tail };
+            // HEAD and TAIL of a damaged image may be beyond the ring.
+            let left = if tail > head { tail - head } else { size.wrapping_sub(head).wrapping_add(tail) };
             format!("{left:#x} bytes of the ring are pending: HEAD {head:#x}, TAIL {tail:#x} of {size:#x}")
         }
     }));
@@ -133,6 +140,7 @@ fn others(image: &[u32], engine: EngineRef) -> Vec<(usize, String)> {
 }
 
 /// Meaning of a register's value in an image, by its offset from the engine's base.
+#[allow(clippy::arithmetic_side_effects, reason = "the size has 21 bits")]
 fn meaning(offset: u32, value: u32, engine: EngineRef) -> String {
     let state = |set: bool, yes: &str, no: &str| if set { yes.to_string() } else { no.to_string() };
     match offset {
@@ -159,6 +167,7 @@ fn meaning(offset: u32, value: u32, engine: EngineRef) -> String {
 }
 
 /// Decodes the nonzero dwords of a per-process status page.
+#[allow(clippy::arithmetic_side_effects, reason = "an index of a slice")]
 pub fn page(page: &[u32]) -> Vec<Line> {
     let name = |index: usize| match index {
         0x04 => "ring head, reported".into(),

@@ -96,17 +96,20 @@ impl Message {
     }
 }
 
+#[allow(clippy::arithmetic_side_effects, reason = "an index of a slice")]
 fn numbered(rest: &[u32], from: usize, into: &mut Vec<(String, u32)>) {
     into.extend(rest.iter().enumerate().map(|(n, value)| (format!("data{}", n + from), *value)));
 }
 
+#[allow(clippy::arithmetic_side_effects, reason = "an index of a slice")]
 fn requested(code: u16, rest: &[u32], into: &mut Vec<(String, u32)>) {
     let named = names::of_parameters(code);
     let fixed = names::list_in(code).unwrap_or(rest.len()).min(rest.len());
-    for (n, value) in rest[..fixed].iter().enumerate() {
+    let (fixed, list) = rest.split_at_checked(fixed).unwrap_or((rest, &[]));
+    for (n, value) in fixed.iter().enumerate() {
         into.push((named.get(n).map_or_else(|| format!("data{}", n + 1), |name| (*name).into()), *value));
     }
-    for item in klv::walk(&rest[fixed..]) {
+    for item in klv::walk(list) {
         let Ok((key, values)) = item else {
             into.push(("malformed list".into(), 0));
             return;
@@ -120,6 +123,7 @@ fn requested(code: u16, rest: &[u32], into: &mut Vec<(String, u32)>) {
 }
 
 /// Decodes a list of key-length-value entries (KLVs).
+#[allow(clippy::arithmetic_side_effects, reason = "an index of a slice")]
 pub fn keys(dwords: &[u32]) -> Vec<Line> {
     let mut at = 0;
     klv::walk(dwords)
@@ -140,6 +144,7 @@ pub fn keys(dwords: &[u32]) -> Vec<Line> {
 
 /// Decodes the messages in a CT buffer's ring, in buffer order; `head` and `tail` are dword offsets, if known. Data
 /// after the tail may be from older messages or undefined. Dwords that cannot be a message are skipped.
+#[allow(clippy::arithmetic_side_effects, reason = "an index of a slice")]
 pub fn ring(dwords: &[u32], head: Option<usize>, tail: Option<usize>) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut at = 0;
@@ -155,7 +160,10 @@ pub fn ring(dwords: &[u32], head: Option<usize>, tail: Option<usize>) -> Vec<Lin
         let until = at + 1 + len;
         let crosses = |mark: Option<usize>| mark.is_some_and(|mark| at < mark && mark < until);
         let hxg = dwords.get(at + 1..until).unwrap_or_default();
-        let sound = len != 0 && header & 0xff00 == 0 && !hxg.is_empty() && Type::of(hxg[0]).is_some();
+        let sound = len != 0
+            && header & 0xff00 == 0
+            && !hxg.is_empty()
+            && hxg.first().is_some_and(|header| Type::of(*header).is_some());
         if !sound || crosses(head) || crosses(tail) {
             passed += usize::from(*header != 0);
             at += 1;

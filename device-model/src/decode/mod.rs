@@ -2,6 +2,7 @@
 //! Disassembler for a card's memory and messages: batches, rings, context images, status quadwords and GuC messages. It
 //! uses the tables with which the card executes them, but does not need a card. Its run time is bounded by the length
 //! of the input.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod batch;
 pub mod context;

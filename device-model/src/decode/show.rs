@@ -64,6 +64,7 @@ fn together(one: &[Shown], words: &[u32]) -> String {
 }
 
 /// Decodes a field of `words`, a command or an element of its repeated group. `all` is the command.
+#[allow(clippy::arithmetic_side_effects, reason = "the table checks the bit positions")]
 fn show(field: &Field, words: &[u32], all: &[u32], engine: EngineRef, header: u32) -> Option<Shown> {
     words.get(usize::from(field.dword))?;
     let value = field.wide(words);

@@ -13,6 +13,7 @@ fn dword(index: usize, name: &str, value: u32, meaning: String) -> Line {
 }
 
 /// Decodes a context descriptor (V8-030, V8-031; contract F.1).
+#[allow(clippy::arithmetic_side_effects, reason = "bit positions are constants")]
 pub fn descriptor(descriptor: u64) -> Vec<Line> {
     let bits = |high: u32, low: u32| descriptor >> low & (u64::MAX >> (63 - (high - low)));
     let valid = if bits(0, 0) == 1 { "valid" } else { "not valid" };
@@ -58,6 +59,11 @@ pub fn quadword(status: u64) -> String {
 
 /// Decodes the context status buffer in a global status page, if `page` contains it: twelve quadwords from dword 10h
 /// on, the write pointer in dword 2Fh (V8-057, T1; i915: I915_HWS_CSB_BUF0_INDEX, ICL_HWS_CSB_WRITE_INDEX).
+#[allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "positions in a page; chunks of two dwords"
+)]
 pub fn buffer(page: &[u32]) -> Vec<Line> {
     const FIRST: usize = 0x10;
     const ENTRIES: usize = 12;

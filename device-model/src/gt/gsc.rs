@@ -12,6 +12,7 @@ const HECI_INTERRUPTS: [u16; 2] = [1 << 15, 1 << 14];
 
 impl Gt {
     /// HECI window 0 (GSC) or 1 (GSCFI).
+    #[allow(clippy::indexing_slicing, reason = "the window is 0 or 1")]
     pub(super) fn heci(&self, window: u8) -> MutexGuard<'_, Heci> {
         self.heci[usize::from(window & 1)].lock().ignore_poison()
     }
@@ -20,6 +21,7 @@ impl Gt {
         self.heci(window).read(offset % heci::WINDOW_BYTES)
     }
 
+    #[allow(clippy::indexing_slicing, reason = "the window is 0 or 1")]
     pub(super) fn write_heci(&self, window: u8, offset: u32, value: u32) {
         let effect = self.heci(window).write(offset % heci::WINDOW_BYTES, value);
         if effect.interrupt {

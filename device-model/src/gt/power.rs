@@ -43,6 +43,7 @@ impl Gt {
 
     /// Returns whether a forcewake domain is asleep. Either the whole GT is asleep, or the domain's power gating is
     /// enabled and neither a forcewake request nor one of its engines keeps it awake (V13-138).
+    #[allow(clippy::arithmetic_side_effects, reason = "ordinals and domains are positions in an array of registers")]
     pub(super) fn asleep(&self, domain: WakeDomain) -> bool {
         let gated = |enable: Bits, forcewake: u8| {
             enable.is_set(self.registers.value(POWERGATE_ENABLE))
@@ -64,6 +65,7 @@ impl Gt {
         engines.any(|engine| self.engine(engine).wake == domain && self.residency.holds(Awake::Engine(engine)))
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "ordinals and domains are positions in an array of registers")]
     pub(super) fn read_power(&self, register: PowerRegister, offset: u32, ordinal: u16) -> u32 {
         match register {
             PowerRegister::Forcewake { .. } => self.registers.value(offset),
@@ -84,6 +86,7 @@ impl Gt {
         }
     }
 
+    #[allow(clippy::arithmetic_side_effects, reason = "ordinals and domains are positions in an array of registers")]
     pub(super) fn write_power(&self, register: PowerRegister, offset: u32, ordinal: u16, value: u32) {
         match register {
             PowerRegister::Forcewake { ack, domain } => {

@@ -193,6 +193,10 @@ impl PowerImage {
 
     /// Returns the register offsets of the image's pairs on `engine` in order, 0 for a hole. The flag is set for the
     /// disabled RING_CTL.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "positions in an image, whose longest is POWER_DWORDS; offsets below 4 MiB; pairs have two dwords"
+    )]
     fn pairs(self, engine: &EngineInfo) -> impl Iterator<Item = (u32, bool)> + use<> {
         let base = engine.mmio_base;
         self.0.iter().flat_map(move |pair| {
@@ -207,6 +211,10 @@ impl PowerImage {
 
     /// Writes the image: MI_NOOP, the header of one LRI, its pairs, and MI_NOOPs up to a cacheline. Masked registers
     /// are saved with their mask. Returns the length in dwords.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "positions in an image, whose longest is POWER_DWORDS; offsets below 4 MiB; pairs have two dwords"
+    )]
     pub fn emit(self, engine: &EngineInfo, registers: &RegisterFile, image: &mut [u32; POWER_DWORDS]) -> usize {
         *image = [0; POWER_DWORDS];
         let mut at = 2;
@@ -227,6 +235,10 @@ impl PowerImage {
 
     /// Executes the image in order: calls `set` with each register and its value. Unlike command execution, this also
     /// restores registers that commands cannot write, such as EIR and EXECLIST_STATUS.
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "positions in an image, whose longest is POWER_DWORDS; offsets below 4 MiB; pairs have two dwords"
+    )]
     pub fn restore(image: &[u32], registers: &RegisterFile, mut set: impl FnMut(u32, u32)) {
         let Some((header, pairs)) = image.split_first().and_then(|(_, rest)| rest.split_first()) else { return };
         let pairs = pairs.chunks_exact(2).take((*header as usize & 0xff).div_ceil(2));
@@ -244,6 +256,10 @@ impl PowerImage {
 /// Applies the effect of RC6 to the engines' registers: saves the power images, removes power and restores the images.
 /// Hardware enters RC6 after a delay that drivers may rely on, so the model performs all of this when the GT wakes,
 /// before the result is observable. State outside the images is preserved by other units (V8-190).
+#[allow(
+    clippy::indexing_slicing,
+    reason = "positions in an image, whose longest is POWER_DWORDS; offsets below 4 MiB; pairs have two dwords"
+)]
 pub fn sleep_and_wake(registers: &RegisterFile) {
     let mut image = [0; POWER_DWORDS];
     for engine in registers.engines().list() {

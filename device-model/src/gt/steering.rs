@@ -19,6 +19,7 @@ impl Gt {
     /// Reads the instance of a replicated register that `agent` selects, whether it reads by multicast or unicast
     /// (V13-145, V13-146). An instance that does not exist reads 0 (V13-161).
     #[cold]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn read_steered(&self, agent: Agent, offset: u32, range: &Range) -> u32 {
         let steering = match agent {
             Agent::Host => self.registers.value(range.selector()),

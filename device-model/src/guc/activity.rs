@@ -32,6 +32,10 @@ struct Meter {
 }
 
 impl Meter {
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+    )]
     fn switch(&mut self, busy: bool, tick: u64) {
         self.total = self.until(tick);
         self.since = busy.then_some(tick);
@@ -39,7 +43,7 @@ impl Meter {
     }
 
     fn until(&self, tick: u64) -> u64 {
-        self.total + self.since.map_or(0, |since| tick.saturating_sub(since))
+        self.total.saturating_add(self.since.map_or(0, |since| tick.saturating_sub(since)))
     }
 }
 
@@ -61,6 +65,10 @@ impl Default for FunctionActivity {
 
 impl FunctionActivity {
     /// Returns the number of ticks for which contexts of the function ran on `engine`, up to `tick`.
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+    )]
     pub fn busy(&self, engine: EngineId, tick: u64) -> u64 {
         self.meters[engine.index()].until(tick)
     }
@@ -95,6 +103,10 @@ struct Place {
 impl Place {
     /// Returns the address of its record in an array with `bytes` per record. The array has 32 logical instances per
     /// class, with classes in the GuC's order.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+    )]
     fn record(self, records: u64, bytes: u64) -> u64 {
         records + (u64::from(self.class.guc()) * 32 + self.logical as u64) * bytes
     }
@@ -160,6 +172,10 @@ impl Activity {
     }
 
     /// Shows changed shares of the functions to the drivers. A function without a quantum gets the full share.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+    )]
     pub fn set_shares(&mut self, gam: &mut Gam<'_>, functions: &mut Functions) {
         let sum = functions.iter().fold(0u64, |sum, (_, function)| sum.saturating_add(function.share.quantum));
         for (_, function) in functions.iter_mut() {
@@ -205,12 +221,21 @@ impl Activity {
         self.count_change(gam, metadata)
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+    )]
     fn count_change(&mut self, gam: &mut Gam<'_>, metadata: u64) -> Result<(), Fault> {
         self.changes = self.changes.wrapping_add(1).max(1);
         gam.write_u32(Space::Ggtt, metadata + 8, self.changes)
     }
 
     /// Writes the record of `function`, or the total of all functions if `None`.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+    )]
     fn write_record(
         &self,
         gam: &mut Gam<'_>,
@@ -229,6 +254,11 @@ impl Activity {
         gam.write_u32(Space::Ggtt, at, u32::from(meter.changes + 1) | u32::from(part) << 16)
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+    )]
     fn write_usage(&self, gam: &mut Gam<'_>, records: u64, place: Place) -> Result<(), Fault> {
         let at = place.engine.index();
         let meter = &self.whole[at];
@@ -240,6 +270,10 @@ impl Activity {
 
     /// Records that a context was loaded (`Some`: its function and id) or that the engine became idle (`None`), at
     /// `tick` of the 19.2 MHz counter.
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+    )]
     pub fn switch(
         &mut self,
         gam: &mut Gam<'_>,
@@ -283,6 +317,10 @@ impl Activity {
 }
 
 /// Returns the addresses of a function's metadata and records in the arrays.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+)]
 fn element(function: Function, metadata: u64, records: u64) -> (u64, u64) {
     let n = u64::from(function.0);
     (metadata + n * METADATA_BYTES, records + n * ACTIVITY_BYTES)

@@ -31,11 +31,19 @@ pub struct EngineMap([[Option<EngineId>; MAX_LOGICAL]; EngineClass::BY_GUC.len()
 
 impl EngineMap {
     /// Returns the engine of a logical instance.
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "there is a row for each class, with MAX_LOGICAL slots; its offsets are small"
+    )]
     pub fn engine(&self, class: EngineClass, logical: usize) -> Option<EngineId> {
         self.0[usize::from(class.guc())].get(logical).copied().flatten()
     }
 
     /// Returns the drivers' default map: the present engines of each class in instance order.
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "there is a row for each class, with MAX_LOGICAL slots; its offsets are small"
+    )]
     pub fn of(engines: EngineTable, present: impl Iterator<Item = EngineId>) -> Self {
         let mut map = EngineMap::default();
         for engine in present {
@@ -67,6 +75,11 @@ pub struct Ads {
 
 impl Ads {
     /// Reads the ADS at GGTT address `at`, for a card with `engines`.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "there is a row for each class, with MAX_LOGICAL slots; its offsets are small"
+    )]
     pub fn read(gam: &mut Gam<'_>, at: u64, engines: EngineTable) -> Result<Ads, Fault> {
         let policies = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(SCHEDULER_POLICIES))?);
         let info = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(GT_SYSTEM_INFO))?);

@@ -94,11 +94,19 @@ impl Member {
         self.descriptor & 0xffff_f000
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "the descriptor has a 32-bit address; registrations have pairs of dwords and at most MAX_LOGICAL members"
+    )]
     fn registers(&self) -> u64 {
         self.page() + REGISTER_PAGE
     }
 
     /// Returns whether the ring has unexecuted commands, according to head and tail in the context image.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "the descriptor has a 32-bit address; registrations have pairs of dwords and at most MAX_LOGICAL members"
+    )]
     pub fn ring_has_work(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
         let head = gam.read_u32(Space::Ggtt, self.registers() + RING_HEAD)?;
         let tail = gam.read_u32(Space::Ggtt, self.registers() + RING_TAIL)?;
@@ -106,11 +114,19 @@ impl Member {
     }
 
     /// Sets the ring's tail in the context image.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "the descriptor has a 32-bit address; registrations have pairs of dwords and at most MAX_LOGICAL members"
+    )]
     pub fn set_tail(&self, gam: &mut Gam<'_>, tail: u32) -> Result<(), Fault> {
         gam.write_u32(Space::Ggtt, self.registers() + RING_TAIL, tail)
     }
 
     /// Allows a compute context to switch out if it has requested to. Returns whether it had.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "the descriptor has a 32-bit address; registrations have pairs of dwords and at most MAX_LOGICAL members"
+    )]
     pub fn release_switch_out(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
         let asks = gam.read_u32(Space::Ggtt, self.page() + SWITCH_OUT_SEMAPHORE)? == 1;
         if asks {
@@ -173,6 +189,11 @@ pub struct Registration<'m> {
 
 impl Registration<'_> {
     /// Checks all parameters that do not depend on other contexts, and creates the context.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "the descriptor has a 32-bit address; registrations have pairs of dwords and at most MAX_LOGICAL members"
+    )]
     pub fn check(&self, gam: &mut Gam<'_>, map: &EngineMap) -> Result<Context, Error> {
         if u32::from(self.number) > MAX_ID {
             return Err(Error::InvalidContextIndex);

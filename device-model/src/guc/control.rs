@@ -32,6 +32,7 @@ const MOST: u32 = 512;
 
 /// PF2GUC_UPDATE_VF_CFG: function number, list address, number of dwords. An address and length of 0 clear the
 /// configuration.
+#[allow(clippy::indexing_slicing, reason = "the table of actions fixes the number of dwords")]
 pub fn update_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let function = match m[0] {
         0 => Function::PF,
@@ -90,6 +91,7 @@ pub fn provision(guc: &mut GucState, ctx: &mut GucCtx<'_>, function: Function, c
 }
 
 /// PF2GUC_UPDATE_VGT_POLICY: list address, number of dwords.
+#[allow(clippy::indexing_slicing, reason = "the table of actions fixes the number of dwords")]
 pub fn update_policy(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let list = klv::read(&mut ctx.own(), (m[0], m[1]), m[2], MOST)?;
     let before = guc.policy;
@@ -115,6 +117,7 @@ const PAUSE: u32 = 1;
 const RESUME: u32 = 2;
 
 /// PF2GUC_VF_CONTROL: VF number, command.
+#[allow(clippy::indexing_slicing, reason = "the table of actions fixes the number of dwords")]
 pub fn control(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     const STOP: u32 = 3;
     const FLR_START: u32 = 4;

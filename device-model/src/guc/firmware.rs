@@ -88,6 +88,11 @@ struct CssHeader {
 }
 
 impl CssHeader {
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
+    )]
     fn parse(bytes: &[u8; CSS_BYTES]) -> Self {
         let dword = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         CssHeader {
@@ -103,6 +108,10 @@ impl CssHeader {
     }
 
     /// Returns whether the sizes in the header match the transferred image (header and kernel, `moved` bytes).
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
+    )]
     fn consistent_with(&self, moved: u32) -> bool {
         let extra = u64::from(self.key_dwords) + u64::from(self.modulus_dwords) + u64::from(self.exponent_dwords);
         let fixed = CSS_BYTES as u64;
@@ -188,6 +197,10 @@ pub fn dma_started(gt: &Gt) -> bool {
 
 /// Loads the image described by the DMA registers and checks it as the boot ROM does. Returns `None` if the transfer
 /// does not load a kernel; the DMA then completes, and the GuC is unchanged.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
+)]
 pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>> {
     let value = |offset| gt.registers.value(offset);
     let control = value(DMA_CTRL);
@@ -209,6 +222,10 @@ pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>>
 }
 
 /// Checks that base and size of WOPCM are set and that the image fits (V13-195).
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
+)]
 fn check_wopcm(gt: &Gt, target: u32, size: u32) -> Result<(), BootRom> {
     let wopcm = gt.registers.value(GUC_WOPCM_SIZE);
     let base = gt.registers.value(DMA_GUC_WOPCM_OFFSET);
@@ -217,6 +234,11 @@ fn check_wopcm(gt: &Gt, target: u32, size: u32) -> Result<(), BootRom> {
     if LOCKED.is_set(wopcm) && LOCKED.is_set(base) && fits { Ok(()) } else { Err(BootRom::WopcmFailed) }
 }
 
+#[allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
+)]
 fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, BootRom> {
     let mut header = [0; CSS_BYTES];
     gam.read(Space::Ggtt, from, &mut header).map_err(|_| BootRom::LoadLocationFailed)?;
@@ -243,6 +265,10 @@ fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, Bo
 
 /// Checks that a signature is present, in the scratch registers if it fits there, otherwise at the address that they
 /// contain (contract B.4 step 20e). The signature cannot be verified, because the key exists only in the hardware.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
+)]
 fn check_signature(gt: &Gt, gam: &mut Gam<'_>, dwords: u32) -> Result<(), BootRom> {
     let mut any = 0;
     if dwords <= u32::from(UOS_RSA_SCRATCH_DWORDS) {

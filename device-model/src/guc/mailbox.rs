@@ -66,6 +66,10 @@ pub fn holds_request(gt: &Gt, function: Function) -> bool {
 
 /// Executes the mailbox request of `ctx.function` and writes the reply. While a VF is paused, stopped or in reset, the
 /// request stays pending.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "64-bit counts; a complete ring is not empty, and its address has 32 bits"
+)]
 pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     let gt = ctx.gt;
     let function = ctx.function;
@@ -165,6 +169,10 @@ fn reach(guc: &mut GucState, ctx: &GucCtx<'_>) -> Range<u64> {
 }
 
 /// SELF_CFG: replies with the number of values applied; 0 means that the key is unknown.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "64-bit counts; a complete ring is not empty, and its address has 32 bits"
+)]
 fn self_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, [head, low, high]: [u32; 3]) -> Result<Answer, Error> {
     const MEMIRQ_STATUS: u32 = 0x0900;
     const MEMIRQ_SOURCE: u32 = 0x0901;
@@ -202,6 +210,10 @@ fn self_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, [head, low, high]: [u32
     Ok(1.into())
 }
 
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "64-bit counts; a complete ring is not empty, and its address has 32 bits"
+)]
 fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, [control, ..]: [u32; 3]) -> Result<Answer, Error> {
     let end = reach(guc, ctx).end;
     let client = &mut guc.of(ctx.function).client;
@@ -226,6 +238,7 @@ fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, [control, ..]: [u32; 3]
 }
 
 /// GET_HWCONFIG: replies with the size of the table in bytes. Also copies the table if the given size is not 0.
+#[allow(clippy::arithmetic_side_effects, reason = "a global address has 32 bits, and the table is small")]
 fn hardware_config(_: &mut GucState, ctx: &mut GucCtx<'_>, [low, high, size]: [u32; 3]) -> Result<Answer, Error> {
     let table = hwconfig::table(ctx.gt.die);
     let bytes = count(table.len() * 4);

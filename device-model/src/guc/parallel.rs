@@ -66,6 +66,10 @@ impl WorkQueue {
     }
 
     /// Checks the addresses and the size given at registration.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "addresses have 32 bits, sizes and positions are checked to be at most LONGEST"
+    )]
     pub fn check(gam: &mut Gam<'_>, (descriptor, ring, bytes): (u64, u64, u32)) -> Result<Self, Error> {
         if !valid_size(bytes) {
             return Err(Error::InvalidContextRegistration);
@@ -78,6 +82,10 @@ impl WorkQueue {
 
     /// Consumes all items and writes the new tails to the members' images. An invalid item is recorded in the
     /// descriptor, and the queue is ignored from then on.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "addresses have 32 bits, sizes and positions are checked to be at most LONGEST"
+    )]
     pub fn consume(&self, gam: &mut Gam<'_>, context: u16, members: &[Member]) {
         let Ok(head) = gam.read_u32(Space::Ggtt, self.descriptor + HEAD) else { return };
         let mut at = head;
@@ -92,6 +100,10 @@ impl WorkQueue {
         }
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "addresses have 32 bits, sizes and positions are checked to be at most LONGEST"
+    )]
     fn consume_from(&self, gam: &mut Gam<'_>, at: &mut u32, context: u16, members: &[Member]) -> Result<(), Trouble> {
         if gam.read_u32(Space::Ggtt, self.descriptor + STATUS)? == STATUS_COMMAND_ERROR {
             return Ok(());

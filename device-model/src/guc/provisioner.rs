@@ -22,7 +22,7 @@ use crate::registers::memory::LMEM_CFG;
 /// contexts and doorbells from id 0.
 pub fn share_out(guc: &mut GucState, ctx: &mut GucCtx<'_>, quotas: &[Quota]) -> Result<(), Error> {
     let mut next = VfConfig { ggtt_start: GGTT_BOTTOM, ..VfConfig::default() };
-    let mut frame = 0;
+    let mut frame = 0_u32;
     write_directory(ctx)?;
     for (vf, quota) in (1..).map_while(Function::vf).zip(quotas) {
         let config = VfConfig {
@@ -38,21 +38,26 @@ pub fn share_out(guc: &mut GucState, ctx: &mut GucCtx<'_>, quotas: &[Quota]) -> 
             ..next
         };
         let frames = u32::try_from(quota.local_memory / lmtt::PAGE).map_err(|_| Error::InvalidKlvData)?;
-        if u64::from(frame + frames) * lmtt::PAGE > directory(ctx) {
+        let end = frame.checked_add(frames).ok_or(Error::InvalidKlvData)?;
+        if u64::from(end).saturating_mul(lmtt::PAGE) > directory(ctx) {
             return Err(Error::InvalidKlvData);
         }
         ctx.gt.memory.ggtt().assign(vf, config.ggtt());
-        write_table(ctx, vf, frame..frame + frames)?;
+        write_table(ctx, vf, frame..end)?;
         control::provision(guc, ctx, vf, config)?;
-        frame += frames;
+        frame = end;
         next.ggtt_start = config.ggtt().end;
-        next.contexts.begin += quota.contexts;
-        next.doorbells.begin += quota.doorbells;
+        next.contexts.begin = next.contexts.begin.saturating_add(quota.contexts);
+        next.doorbells.begin = next.doorbells.begin.saturating_add(quota.doorbells);
     }
     Ok(())
 }
 
 /// Returns the address of the LMTT, at the top of the memory that can be assigned to functions.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "the LMTT has its place below the end of local memory; a table is smaller than it"
+)]
 fn directory(ctx: &GucCtx<'_>) -> u64 {
     MemoryLayout::of(ctx.gt.memory.local().len()).usable - LMTT_RESERVE
 }
@@ -63,6 +68,10 @@ fn write(ctx: &GucCtx<'_>, at: u64, entry: u32) -> Result<(), Error> {
 }
 
 /// Clears the directory and sets its address in LMEM_CFG.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "the LMTT has its place below the end of local memory; a table is smaller than it"
+)]
 fn write_directory(ctx: &mut GucCtx<'_>) -> Result<(), Error> {
     let at = directory(ctx);
     ctx.gt.memory.local().clear(at..at + LMTT_RESERVE);
@@ -71,6 +80,10 @@ fn write_directory(ctx: &mut GucCtx<'_>) -> Result<(), Error> {
 }
 
 /// Writes the table of `vf`, which maps `frames`, after the directory. Also writes the VF's directory entry.
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "the LMTT has its place below the end of local memory; a table is smaller than it"
+)]
 fn write_table(ctx: &mut GucCtx<'_>, vf: Function, frames: Range<u32>) -> Result<(), Error> {
     let directory = directory(ctx);
     let table = directory + lmtt::TABLE_ENTRIES * 4 * u64::from(vf.0);

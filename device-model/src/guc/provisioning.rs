@@ -37,9 +37,13 @@ pub struct Quota {
 impl Quota {
     /// Returns the global id for the function's own id `local`; `None` if `local` is out of range.
     pub fn global(self, local: u32) -> Option<u32> {
-        (local < self.count).then(|| self.begin + local)
+        self.begin.checked_add(local).filter(|_| local < self.count)
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "sums of 32-bit values in 64 bits; counts of keys; an entry for each kind"
+    )]
     fn range(self) -> Range<u64> {
         u64::from(self.begin)..u64::from(self.begin) + u64::from(self.count)
     }
@@ -92,6 +96,10 @@ impl VfConfig {
     }
 
     /// Applies a list and returns the number of values in it. Changes nothing on error.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "sums of 32-bit values in 64 bits; counts of keys; an entry for each kind"
+    )]
     pub fn update(&mut self, list: &[u32]) -> Result<u32, Error> {
         let mut config = *self;
         let mut applied = 0;
@@ -104,6 +112,10 @@ impl VfConfig {
         Ok(applied)
     }
 
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "sums of 32-bit values in 64 bits; counts of keys; an entry for each kind"
+    )]
     fn set(&mut self, key: u16, value: &[u32]) -> Result<(), Error> {
         let qword = || match value {
             [low, high] => Ok(u64::from(*low) | u64::from(*high) << 32),
@@ -197,6 +209,10 @@ pub struct VgtPolicy {
 
 impl VgtPolicy {
     /// Applies a list and returns the number of values in it. Changes nothing on error.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "sums of 32-bit values in 64 bits; counts of keys; an entry for each kind"
+    )]
     pub fn update(&mut self, list: &[u32]) -> Result<u32, Error> {
         let mut policy = *self;
         let mut applied = 0;

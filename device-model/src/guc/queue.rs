@@ -87,6 +87,10 @@ pub struct Queue {
 
 impl Queue {
     /// Adds a context behind all contexts that become eligible at the same time or earlier.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
+    )]
     pub fn push(&mut self, priority: u8, entry: Entry) {
         let priority = priority.min(PRIORITIES - 1);
         self.wide += u32::from(entry.width > 1);
@@ -95,6 +99,10 @@ impl Queue {
     }
 
     /// Removes a context and returns its entry.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
+    )]
     pub fn remove(&mut self, context: u16) -> Option<Entry> {
         let is = |entry: &Entry| entry.context == context;
         let ready = self.ready.iter_mut().find_map(|queue| queue.remove(queue.iter().position(is)?));
@@ -123,6 +131,10 @@ impl Queue {
     }
 
     /// Returns the instances (one bit each) usable by queued contexts that may preempt others at time `now`.
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
+    )]
     pub fn reach(&mut self, now: u64) -> u8 {
         self.wake(now);
         (0..MAX_LOGICAL).filter(|at| self.reach[*at] != 0).fold(0, |mask, at| mask | 1 << at)
@@ -134,6 +146,11 @@ impl Queue {
         self.resting.front().map(|(_, entry)| entry.eligible_at)
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
+    )]
     fn wake(&mut self, now: u64) {
         while self.wakes_at().is_some_and(|at| at <= now)
             && let Some((priority, entry)) = self.resting.pop_front()
@@ -157,6 +174,11 @@ impl Queue {
 
     /// Plans the dispatch to the instances `places` at time `now` of the card's clock. Removes the contexts to load
     /// from the queue.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
+    )]
     pub fn plan(&mut self, places: &[InstanceState; MAX_LOGICAL], now: u64) -> Schedule {
         self.wake(now);
         let mut plan = Schedule::default();
@@ -204,6 +226,10 @@ impl Queue {
     }
 }
 
+#[allow(
+    clippy::indexing_slicing,
+    reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
+)]
 fn absent(places: &[InstanceState; MAX_LOGICAL]) -> u8 {
     (0..MAX_LOGICAL).filter(|at| places[*at] == InstanceState::Absent).fold(0, |mask, at| mask | 1 << at)
 }
@@ -222,6 +248,10 @@ struct Reservation<'p> {
 
 impl Reservation<'_> {
     /// Returns the sets of unclaimed instances that the entry could use, as (first instance, mask).
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
+    )]
     fn candidates(&self, entry: &Entry) -> impl Iterator<Item = (u8, u8)> + use<> {
         let claimed = self.claimed;
         let (mask, width) = (entry.mask, usize::from(entry.width));
@@ -231,6 +261,10 @@ impl Reservation<'_> {
         })
     }
 
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
+    )]
     fn members(&self, set: u8) -> impl Iterator<Item = InstanceState> {
         (0..MAX_LOGICAL).filter(move |at| set >> at & 1 != 0).map(|at| self.places[at])
     }
@@ -288,6 +322,10 @@ impl Reservation<'_> {
         0
     }
 
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
+    )]
     fn busy(&self, set: u8) -> u8 {
         (0..MAX_LOGICAL)
             .filter(|at| set >> at & 1 != 0 && matches!(self.places[*at], InstanceState::Busy { .. }))

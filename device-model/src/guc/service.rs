@@ -63,6 +63,7 @@ fn handshake(data0: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
 
 /// QUERY_RUNTIME: returns pairs from index `start`, at most `limit` (0 = as many as fit), and the number of remaining
 /// pairs.
+#[allow(clippy::indexing_slicing, reason = "the position was found in the table")]
 fn runtime(gt: &Gt, limit: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
     let [start] = payload else { return Err(Failure::MessageSize) };
     let from = usize::try_from(*start).ok().filter(|start| *start <= RUNTIME_REGISTERS.len());

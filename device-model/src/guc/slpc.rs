@@ -49,6 +49,10 @@ fn ratio(mhz: u32) -> u32 {
 
 impl Slpc {
     /// Executes a request of the host: event and argument count, then the arguments.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "a global address has 32 bits; parameters are constants; frequencies have 8 bits"
+    )]
     pub fn request(&mut self, gt: &Gt, gam: &mut Gam<'_>, data: &[u32]) -> Reply {
         let [head, args @ ..] = data else { return Err(Error::InvalidSize) };
         if (head & 0xff) as usize != args.len() {
@@ -85,6 +89,10 @@ impl Slpc {
         Ok(())
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "a global address has 32 bits; parameters are constants; frequencies have 8 bits"
+    )]
     fn read_overrides(&mut self, gam: &mut Gam<'_>, at: u64) -> Result<(), Fault> {
         let bits = gam.read_u32(Space::Ggtt, at + OVERRIDES)?;
         for (id, param) in self.params.iter_mut().enumerate() {
@@ -99,6 +107,11 @@ impl Slpc {
     /// Returns the minimum and maximum frequency in units of 16.67 MHz: the host's values, clamped to the range of the
     /// die. A minimum above the maximum takes precedence, which results in a fixed frequency (IGT: xe_gt_freq.c,
     /// test_freq_low_max).
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "a global address has 32 bits; parameters are constants; frequencies have 8 bits"
+    )]
     fn limits(&self, gt: &Gt) -> (u32, u32) {
         let caps = gt.registers.value(RP_STATE_CAP);
         let (lowest, highest) = (RPN.get(caps) * 3, RP0.get(caps) * 3);
@@ -109,6 +122,10 @@ impl Slpc {
         (min, max)
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "a global address has 32 bits; parameters are constants; frequencies have 8 bits"
+    )]
     fn write_task_state(&self, gt: &Gt, gam: &mut Gam<'_>, at: u64) -> Result<(), Fault> {
         let (min, max) = self.limits(gt);
         let (min, max) = (min.min(0xff), max.min(0xff));

@@ -23,6 +23,7 @@ impl Bits {
 
     /// The field's bits of a register value set, the others clear.
     #[inline]
+    #[allow(clippy::arithmetic_side_effects, reason = "the constructors check the positions")]
     pub const fn mask(self) -> u32 {
         u32::MAX >> (31 - (self.high - self.low)) << self.low
     }

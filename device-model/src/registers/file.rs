@@ -75,6 +75,10 @@ const MOST_TOUCHED: usize = 4096;
 struct Touched(Mutex<BTreeMap<u32, Touches>>);
 
 impl Touched {
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "registers lie below 4 MiB, and the index has a slot for each dword"
+    )]
     fn note(&self, offset: u32, write: bool) {
         let mut map = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let key = if map.len() < MOST_TOUCHED || map.contains_key(&offset) { offset } else { u32::MAX };
@@ -142,6 +146,11 @@ impl RegisterFile {
         self.engines
     }
 
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "registers lie below 4 MiB, and the index has a slot for each dword"
+    )]
     fn place(&mut self, register: &'static Register, base: u32, engine: Option<EngineId>) {
         for ordinal in 0..register.count {
             let at = (base + register.offset + u32::from(ordinal) * register.stride) / 4;
@@ -163,6 +172,7 @@ impl RegisterFile {
     }
 
     /// Numbers the registers with one value per function by offset.
+    #[allow(clippy::indexing_slicing, reason = "registers lie below 4 MiB, and the index has a slot for each dword")]
     fn number_function_copies(&mut self) {
         let mut copies = 0..;
         for at in &self.places {
@@ -197,6 +207,7 @@ impl RegisterFile {
         self
     }
 
+    #[allow(clippy::indexing_slicing, reason = "registers lie below 4 MiB, and the index has a slot for each dword")]
     fn set_reset(&mut self, offset: u32, value: u32) {
         let slot = usize::from(self.index[(offset / 4) as usize]);
         self.decoded[slot.checked_sub(1).expect("a register with a profile value must be in a table")].reset = value;
@@ -210,6 +221,10 @@ impl RegisterFile {
     }
 
     /// Sets the registers of one engine's block to their reset values.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "registers lie below 4 MiB, and the index has a slot for each dword"
+    )]
     pub fn reset_engine(&self, engine: EngineId) {
         let base = self.engines.info(engine).mmio_base;
         self.reset_range(base..base + 0x800);
@@ -293,6 +308,10 @@ impl RegisterFile {
     }
 
     /// Values of the instances of a replicated register; the one of the first instance that exists is not used.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "registers lie below 4 MiB, and the index has a slot for each dword"
+    )]
     fn others(&self, decoded: &Decoded) -> &[Cell] {
         let values = decoded.instances.and_then(|(replication, first)| {
             let first = usize::from(first);
@@ -371,6 +390,11 @@ impl RegisterFile {
     }
 
     /// All registers of the card, by offset.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "registers lie below 4 MiB, and the index has a slot for each dword"
+    )]
     pub fn listing(&self) -> impl Iterator<Item = (u32, &Decoded)> {
         self.places.iter().filter_map(|at| Some((at * 4, self.decoded_slot(self.index[*at as usize])?)))
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers as data: one table per unit, from which decoding, reset, access rules and the report of unmodelled
 //! accesses are derived.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod bits;
 mod cell;

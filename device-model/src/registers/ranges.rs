@@ -62,6 +62,7 @@ impl Replication {
     }
 
     /// The instance selected by a steering value ([`SLICE`], [`SUBSLICE`]). `None` if no die has it.
+    #[allow(clippy::arithmetic_side_effects, reason = "positions in tables and fuses; registers lie below 4 MiB")]
     pub fn selected(self, steering: u32) -> Option<u16> {
         let id = |field: Bits| (field.get(steering) & 0xf) as u16;
         let (slice, subslice) = (id(SLICE), id(SUBSLICE));
@@ -77,6 +78,7 @@ impl Replication {
     }
 
     /// The instances that exist, one bit each. A fused-off instance reads 0 and drops writes (V13-161).
+    #[allow(clippy::arithmetic_side_effects, reason = "positions in tables and fuses; registers lie below 4 MiB")]
     pub fn enabled(self, fuses: Fuses) -> u32 {
         let dss = |first: u16, n: u32| fuses.dss >> first & ((1 << n) - 1) != 0;
         let mslice = |quadrant: u16| fuses.meml3 >> quadrant & 1 != 0 || dss(quadrant * 8, 8);
@@ -131,6 +133,7 @@ const fn range(start: u32, end: u32, wake: WakeDomain, replication: Replication)
 }
 
 /// The range that contains `offset`; `None` if the document reserves or does not describe it.
+#[allow(clippy::indexing_slicing, reason = "positions in tables and fuses; registers lie below 4 MiB")]
 pub fn find(offset: u32) -> Option<&'static Range> {
     let after = RANGES.partition_point(|range| range.start <= offset);
     RANGES[..after].last().filter(|range| offset <= range.end)
@@ -138,6 +141,7 @@ pub fn find(offset: u32) -> Option<&'static Range> {
 
 /// Returns whether a write at `offset` is accepted while its domain is asleep, because a shadow register holds it
 /// (V13-130; i915: intel_uncore.c dg2_shadowed_regs).
+#[allow(clippy::arithmetic_side_effects, reason = "positions in tables and fuses; registers lie below 4 MiB")]
 pub fn shadowed(offset: u32, engines: EngineTable) -> bool {
     match offset {
         RPNSWREQ | FORCEWAKE_GT | FORCEWAKE_RENDER | GUC_SEND_INTERRUPT => true,

@@ -7,6 +7,10 @@ use super::*;
 
 /// Drains the engine's context-status FIFO (V8-060). Returns whether the reported context left before it was complete.
 /// A context removed without a switch has no entry; the outcome of the report is used then.
+#[allow(
+    clippy::indexing_slicing,
+    reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+)]
 fn left_unfinished(ctx: &GucCtx<'_>, report: &EngineReport) -> bool {
     let port = &ctx.gt.csb_ports[report.engine.index()];
     let away = report.load.descriptor().id();
@@ -17,6 +21,11 @@ fn left_unfinished(ctx: &GucCtx<'_>, report: &EngineReport) -> bool {
 
 impl Scheduler {
     /// Handles the report of an engine.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub fn report(&mut self, ctx: &mut GucCtx<'_>, report: &EngineReport) {
         let unfinished = left_unfinished(ctx, report);
         let slot = &mut self.slots[report.engine.index()];
@@ -59,6 +68,10 @@ impl Scheduler {
     }
 
     /// Clears the semaphore at which i915's compute contexts wait before they switch out (contract G.5).
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub(super) fn release_switch_out(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
         let slot = self.slots[engine.index()];
         if !self.hold_compute || ctx.gt.engine(engine).class != EngineClass::Compute {
@@ -75,6 +88,10 @@ impl Scheduler {
     }
 
     /// Handles a member that has left its engine.
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub(super) fn off(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId, unfinished: bool) {
         let slot = &mut self.slots[engine.index()];
         let pauses = slot.waiting && !(slot.spins && slot.ousted);
@@ -102,6 +119,10 @@ impl Scheduler {
         self.activity.switch(&mut ctx.gam(Function::PF), &mut self.functions, (engine, None), tick);
     }
 
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub(super) fn reset_engine(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
         let ticket = self.slots[engine.index()].ticket;
         let mut streamer = ctx.engines.lock(engine);
@@ -115,6 +136,10 @@ impl Scheduler {
     }
 
     /// Captures the state of the engines on which a context is loaded.
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub(super) fn note_state(&self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         // The log and its lists belong to the PF, and the PF driver only searches them for its own contexts.
         let Some(context) = self.functions.context(id).filter(|_| !id.function.is_vf()) else { return };
@@ -134,6 +159,11 @@ impl Scheduler {
 
     /// Resets the engines on which a context is loaded. The context is not scheduled again until the host enables it
     /// (i915: guc_context_replay).
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub(super) fn reset_context(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         self.note_state(ctx, id);
         let Some(context) = self.functions.context_mut(id) else { return };
@@ -159,6 +189,10 @@ impl Scheduler {
     }
 
     /// Resets each engine on which a context has exceeded its preemption timeout.
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub(super) fn expire(&mut self, ctx: &mut GucCtx<'_>) {
         for engine in ctx.gt.generation.engines.all() {
             if self.time_to_leave(ctx, engine) != Some(0) {
@@ -179,6 +213,10 @@ impl Scheduler {
     /// Returns the remaining time until the preemption deadline of the context on an engine, in ns of engine time;
     /// `None` if there is no deadline. Returns 0 for a halted context, because it reaches no arbitration point and its
     /// steps do not advance engine time.
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub(super) fn time_to_leave(&self, ctx: &GucCtx<'_>, engine: EngineId) -> Option<u64> {
         let slot = &self.slots[engine.index()];
         let leave_by = slot.leave_by.filter(|_| slot.loaded && !self.ads.engine_reset_disabled)?;

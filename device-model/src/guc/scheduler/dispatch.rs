@@ -7,6 +7,11 @@ use super::*;
 
 impl Scheduler {
     /// Checks whether a context has new work. If so, notifies its engines or queues it.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub(super) fn look(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         let Some(context) = self.functions.context_mut(id) else { return };
         if !context.enabled {
@@ -58,6 +63,11 @@ impl Scheduler {
     }
 
     /// Loads the members that have work onto the engines that the context holds.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub(super) fn load(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, base: u8) {
         let Some(context) = self.functions.context(id) else { return };
         let (class, width, number, quantum) =
@@ -125,6 +135,11 @@ impl Scheduler {
     }
 
     /// Requests preemption of a context on all of its engines within `timeout` ns of engine time (0: no limit).
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub(super) fn ask_to_leave(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, timeout: u64) {
         let Some(context) = self.functions.context(id) else { return };
         let Home::Placed(base) = context.home else { return };
@@ -150,6 +165,11 @@ impl Scheduler {
 
     /// Releases the engines of a context that is no longer loaded on any engine, and sends the notifications that the
     /// host waits for.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+    )]
     pub(super) fn settle(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, eligible_at: u64) {
         let Some(context) = self.functions.context_mut(id) else { return };
         if context.members.iter().any(|member| member.loaded) {

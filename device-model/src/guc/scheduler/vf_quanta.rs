@@ -28,6 +28,7 @@ impl Scheduler {
         earlier(next, left.map(|left| not_before(ctx.now, left)))
     }
 
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
     fn share_out(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
         let queued = self.functions.waiting(class);
         if queued == 0 && self.standing == 0 {
@@ -53,6 +54,7 @@ impl Scheduler {
     }
 
     /// Ends the rotation of a class that at most one function uses.
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
     fn relax(&mut self, ctx: &GucCtx<'_>, class: EngineClass) {
         if !std::mem::take(&mut self.rotating[usize::from(class.guc())]) {
             return;
@@ -65,6 +67,7 @@ impl Scheduler {
     }
 
     /// Schedules a class for which several functions compete, or in which functions keep their turns without work.
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
     fn take_turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
         self.rotating[usize::from(class.guc())] = true;
         let wide = self.functions.has_wide(class) || self.engines_of(class).any(|(_, engine)| self.has_wide(engine));
@@ -89,6 +92,7 @@ impl Scheduler {
     }
 
     /// Returns whether a parallel context holds the engine.
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
     fn has_wide(&self, engine: EngineId) -> bool {
         let slot = &self.slots[engine.index()];
         slot.held && self.context_on(slot).is_some_and(|context| context.members.len() > 1)
@@ -96,6 +100,7 @@ impl Scheduler {
 
     /// Ends turns that are over and starts the next ones. Also returns the time by which the turns must be checked
     /// again.
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
     fn turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, together: bool) -> (Turns, Option<u64>) {
         let mut wants = [0u64; MAX_LOGICAL];
         for function in functions(self.functions.waiting(class)) {
@@ -130,6 +135,7 @@ impl Scheduler {
     }
 
     /// Requests preemption on engines where another function owns the turn.
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
     fn oust(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
         for (logical, engine) in self.engines_of(class) {
             let slot = self.slots[engine.index()];
@@ -145,6 +151,7 @@ impl Scheduler {
     }
 
     /// Returns the instances of a class that `function` may use.
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
     fn places_of(&self, ctx: &GucCtx<'_>, class: EngineClass, turns: &Turns, function: Function) -> Instances {
         std::array::from_fn(|logical| {
             let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
@@ -161,6 +168,7 @@ impl Scheduler {
         self.functions.context(slot.context?)
     }
 
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
     fn place(&self, ctx: &GucCtx<'_>, class: EngineClass, logical: usize) -> InstanceState {
         let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
         let slot = &self.slots[engine.index()];
@@ -171,6 +179,11 @@ impl Scheduler {
 
     /// Loads contexts of `function` onto instances of a class. `fresh` is set if no other function claims these
     /// instances. Returns the time by which it must be called again.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        reason = "there is an entry for each engine, a class has MAX_LOGICAL instances"
+    )]
     fn fill(
         &mut self,
         ctx: &mut GucCtx<'_>,
@@ -211,6 +224,7 @@ impl Scheduler {
     }
 
     /// Loads contexts onto engines that no function claims, so that they can recheck the condition that they wait for.
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
     fn fill_unclaimed(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
         for function in functions(self.functions.waiting(class)) {
             let places = std::array::from_fn(|logical| match turns[logical] {
@@ -225,6 +239,7 @@ impl Scheduler {
 
     /// If all engines of a class share their turns, a context that leaves one of them late delays the next turn on all
     /// of them. Its function is charged for this time.
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
     fn charge_late_leavers(&mut self, ctx: &GucCtx<'_>, class: EngineClass) {
         let slot = |engine: EngineId| &self.slots[engine.index()];
         let late = self.engines_of(class).find(|(_, engine)| slot(*engine).ousted && slot(*engine).loaded);
