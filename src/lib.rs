@@ -37,6 +37,19 @@
 //! * [`PciDevice::reset`] must be called on a reset of the machine. [`PciDevice::power_off`] also clears the card's
 //!   memory.
 //!
+//! # Panics and integer overflow
+//! The card does not depend on the profile of the program that links it. Values of guests and clients are computed with
+//! checked, saturating, wrapping or masked operations, so they cause neither a panic nor an overflow. `overflow-checks`
+//! and `panic` may have any value; `cargo xtask long profiles` compares both extremes.
+//! * A panic in the card is a bug in the card. With unwinding, a worker thread catches a panic in a step, resets the
+//!   engine or the GuC whose step it was, and continues; a vfio-user server closes the connection whose message it was.
+//!   A panic in a method that the VMM calls propagates to the VMM. Locks remain usable.
+//! * With `panic = "abort"`, as in crosvm and Firecracker, such a bug ends the process.
+//! * With `overflow-checks = true` for this package and `arctic-device-model`, an overflow that the code does not expect
+//!   is such a bug. Without it (Cargo's default), the value wraps. Accesses to memory are checked against their bounds in
+//!   both cases, and isolation between functions does not depend on `unsafe` code of the card.
+//! * The card allocates a bounded amount of memory for each function. A failed allocation ends the process.
+//!
 //! # Limits
 //! No migration, no dirty tracking of guest memory, no INTx and no MSI-X. The user-space doorbell pages are trapped.
 //!

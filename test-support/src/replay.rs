@@ -50,8 +50,18 @@ pub fn corpus(target: &str, run: fn(&[u8])) {
 /// # Panics
 /// If `longest` is 0, or if `run` panics.
 pub fn random(inputs: u64, longest: u64, run: fn(&[u8])) {
+    for (seed, input) in random_inputs(inputs, longest).enumerate() {
+        replay(&format!("seed {seed}"), &input, run);
+    }
+}
+
+/// The random inputs of [`random`]: the same in every run.
+///
+/// # Panics
+/// If `longest` is 0.
+pub fn random_inputs(inputs: u64, longest: u64) -> impl Iterator<Item = Vec<u8>> {
     let inputs = std::env::var("ARCTIC_FUZZ_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(inputs);
-    for seed in 0..inputs {
+    (0..inputs).map(move |seed| {
         let mut state = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         // xorshift64* with a fixed seed: the same inputs in every run.
         let mut next = || {
@@ -60,7 +70,6 @@ pub fn random(inputs: u64, longest: u64, run: fn(&[u8])) {
             state ^= state >> 27;
             state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32
         };
-        let input: Vec<u8> = (0..next() % longest).map(|_| next() as u8).collect();
-        replay(&format!("seed {seed}"), &input, run);
-    }
+        (0..next() % longest).map(|_| next() as u8).collect()
+    })
 }

@@ -192,6 +192,21 @@ pub const JOBS: &[Job] = &[
         ],
     },
     Job {
+        name: "profiles",
+        minutes: 6,
+        tests: "hostile guests, the fuzz corpora and the reference model without overflow checks, and with panic = \"abort\"",
+        paths: &[],
+        steps: &[
+            "cargo test --profile embedded -p arctic-sriov -p arctic-device-model --lib --test differential \
+             --test hostile --test hostile_vf --test command_streamer --test context_images --test guc_messages",
+            "cargo test --profile embedded -p arctic-gpu --lib --test fuzz_regressions --test security",
+            "cargo run --release -p arctic-test-support --features vfio-user --example replay -- target/replay-release",
+            "cargo run --profile embedded -p arctic-test-support --features vfio-user --example replay -- \
+             target/replay-embedded",
+            "cmp target/replay-release target/replay-embedded",
+        ],
+    },
+    Job {
         name: "book",
         minutes: 5,
         tests: "the documents build as a book, with mdbook, which is built first",

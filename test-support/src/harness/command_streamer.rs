@@ -34,8 +34,13 @@ enum Place {
 
 /// Runs one input; panics if an invariant is violated.
 pub fn run(input: &[u8]) {
+    outcome(input);
+}
+
+/// Like [`run`]; returns the state after the commands, or `None` if the input contains no commands.
+pub fn outcome(input: &[u8]) -> Option<Left> {
     let input = &input[..input.len().min(MOST)];
-    let [kind, who, often, rest @ ..] = input else { return };
+    let [kind, who, often, rest @ ..] = input else { return None };
     let class = EngineClass::BY_GUC[usize::from(kind & 7) % EngineClass::BY_GUC.len()];
     let instances: Vec<EngineId> =
         XE_HPG.engines.all().filter(|engine| XE_HPG.engines.info(*engine).class == class).collect();
@@ -52,7 +57,7 @@ pub fn run(input: &[u8]) {
             panic!("{}{difference}", case.disassembled());
         }
         check_memory(worlds.of(vf));
-        return;
+        return Some(engine);
     }
     let place = [Place::Ring, Place::Privileged, Place::User, Place::User][usize::from(who >> 1 & 3)];
     let words: Vec<u32> = match kind >> 3 & 3 {
@@ -74,16 +79,16 @@ pub fn run(input: &[u8]) {
         }
     };
     let execlist = !vf && who >> 3 & 1 != 0;
-    raw(
+    Some(raw(
         worlds.of(vf),
         place,
         words,
         Work { engine, head: 0, ring: Vec::new(), batches: Vec::new(), fill: 1, interruptions, execlist },
-    );
+    ))
 }
 
 /// Executes `words` and checks the memory that they must not change.
-fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) {
+fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) -> Left {
     words.truncate(PAGE as usize / 4 - 4);
     let mut batches = vec![vec![mi::BATCH_BUFFER_END]; 8];
     let ring = match place {
@@ -117,6 +122,7 @@ fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) {
         world.power_cycle();
     }
     check_works(world, work.engine);
+    left
 }
 
 /// Checks memory that only the PF's kernel driver may change.
