@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use crate::command::{CommandSet, XE_HPG_COMMANDS};
 use crate::host::Timebase;
 use crate::interrupts::{InterruptMap, XE_HPG_INTERRUPTS};
 use crate::registers::ranges::{self, Range};
@@ -23,6 +24,8 @@ pub struct Generation {
     pub engine_registers: &'static [Register],
     /// Forcewake domain and replication of the GT's registers, by offset.
     pub ranges: &'static [Range],
+    /// Commands of the engines.
+    pub commands: &'static CommandSet,
     /// Rate of the timestamp counters.
     pub timebase: Timebase,
     /// Sources of interrupts.
@@ -133,6 +136,7 @@ pub static XE_HPG: Generation = Generation {
     registers: TABLES,
     engine_registers: ENGINE_TABLE,
     ranges: ranges::RANGES,
+    commands: &XE_HPG_COMMANDS,
     // 19.2 MHz crystal, not divided (RPM_CONFIG0 = 0xe; xe: xe_gt_clock.c).
     timebase: Timebase::new(19_200_000),
     interrupts: &XE_HPG_INTERRUPTS,

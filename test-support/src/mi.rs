@@ -314,7 +314,9 @@ mod tests {
             ("MI_FLUSH_DW", EngineClass::Copy, &flush_dw(Process(VA), 7)),
         ];
         for (name, class, words) in commands {
-            let lines: Vec<_> = command::disassemble(words, class).map(|line| (line.name, line.dwords.len())).collect();
+            let lines: Vec<_> = command::disassemble(&command::XE_HPG_COMMANDS, words, class)
+                .map(|line| (line.name, line.dwords.len()))
+                .collect();
             assert_eq!(lines, [(Some(name), words.len())], "{words:x?}");
         }
     }

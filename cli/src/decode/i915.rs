@@ -3,7 +3,7 @@
 
 use std::io;
 
-use arctic_device_model::command::{Command, Requester};
+use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{Batch, Line, context, guc, register, status};
 use arctic_device_model::generation::{EngineRef, XE_HPG};
 
@@ -79,7 +79,7 @@ pub fn decode(
         registers.read(line);
         let header = value(line, "IPEHR").or_else(|| value(line, "RING_IPEHR")).and_then(hex);
         let class = present.map(|engine| engine.info().class);
-        match header.zip(class).and_then(|(header, class)| Command::decode(u32::try_from(header).ok()?, class)) {
+        match header.zip(class).and_then(|(header, class)| XE_HPG.commands.decode(u32::try_from(header).ok()?, class)) {
             Some(command) => tell(Line::note(format!("{line} ({})", command.name())))?,
             None if !line.is_empty() => tell(Line::note(line))?,
             None => {}

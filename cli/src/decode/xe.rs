@@ -3,7 +3,6 @@
 
 use std::io;
 
-use arctic_device_model::command::Command;
 use arctic_device_model::decode::{Line, context, guc, register};
 use arctic_device_model::generation::{EngineRef, XE_HPG};
 
@@ -135,7 +134,9 @@ impl<'d> Dump<'d> {
                 let header = value(line, "IPEHR").or_else(|| value(line, "RING_IPEHR")).and_then(hex);
                 let class =
                     self.registers.and_then(|name| register::engine(&XE_HPG, name)).map(|engine| engine.info().class);
-                match header.zip(class).and_then(|(header, class)| Command::decode(u32::try_from(header).ok()?, class))
+                match header
+                    .zip(class)
+                    .and_then(|(header, class)| XE_HPG.commands.decode(u32::try_from(header).ok()?, class))
                 {
                     Some(command) => tell(Line::note(format!("{line} ({})", command.name()))),
                     None => tell(Line::note(line)),

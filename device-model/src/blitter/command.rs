@@ -6,7 +6,7 @@ use super::control::{Control, ControlCopy};
 use super::raster::{PAT_COPY, Raster, SRC_COPY};
 use super::rectangle::{Rectangle, Resolve, Source};
 use super::tiling::{ADDRESS_MASK, Area, Layout, Surface, TILE_4, TILE_X, TILE_Y, Tiling};
-use crate::command::blt::{BlitCommand, Blt, lookup};
+use crate::command::blt::{BlitCommand, Blt};
 
 /// Reason why a command cannot be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,9 +45,8 @@ pub enum BlitError {
     },
 }
 
-pub(super) fn decode(dwords: &[u32], swctrl: u32) -> Result<(&'static BlitCommand, Work), BlitError> {
+pub(super) fn decode(command: &BlitCommand, dwords: &[u32], swctrl: u32) -> Result<Work, BlitError> {
     let header = dwords.first().copied().unwrap_or(0);
-    let command = lookup(header).ok_or(BlitError::Unknown(header))?;
     if command.dwords(header) as usize != dwords.len() || !command.lengths.contains(&dwords.len()) {
         return Err(BlitError::Length { command: command.name, dwords: dwords.len() });
     }
@@ -61,7 +60,7 @@ pub(super) fn decode(dwords: &[u32], swctrl: u32) -> Result<(&'static BlitComman
         Blt::Color => color(fields)?,
         Blt::SourceCopy => src_copy(fields)?,
     };
-    Ok((command, work))
+    Ok(work)
 }
 
 /// The dwords of a command with a valid length. Dwords beyond the end of a short form read as zero.

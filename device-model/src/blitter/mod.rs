@@ -21,7 +21,8 @@ use rectangle::{Rectangle, Resolve};
 
 pub use command::BlitError;
 
-use crate::command::blt::BlitCommand;
+use crate::command::XE_HPG_COMMANDS;
+use crate::command::blt::{self, BlitCommand};
 use crate::memory::{Fault, Gam, Space};
 
 /// Result of a step of a blit.
@@ -51,16 +52,23 @@ enum Work {
 }
 
 impl Blit {
-    /// Decodes a complete command; BCS_SWCTRL is taken as zero.
+    /// Decodes a complete command of Xe-HPG; BCS_SWCTRL is taken as zero.
     pub fn decode(dwords: &[u32]) -> Result<Blit, BlitError> {
         Blit::decode_with(dwords, 0)
     }
 
-    /// Decodes a complete command with the engine's BCS_SWCTRL (0x22200). With bit 0 set, tiled sources of
+    /// Like [`Blit::decode`], with the engine's BCS_SWCTRL as for [`Blit::new`].
+    pub fn decode_with(dwords: &[u32], swctrl: u32) -> Result<Blit, BlitError> {
+        let header = dwords.first().copied().unwrap_or(0);
+        let command = blt::lookup(XE_HPG_COMMANDS.blt, header).ok_or(BlitError::Unknown(header))?;
+        Blit::new(command, dwords, swctrl)
+    }
+
+    /// Decodes the dwords of a complete `command` with the engine's BCS_SWCTRL (0x22200). With bit 0 set, tiled sources of
     /// XY_SRC_COPY_BLT are Y-tiled; with bit 1 set, tiled destinations of XY_SRC_COPY_BLT and XY_COLOR_BLT are Y-tiled.
     /// Otherwise they are X-tiled.
-    pub fn decode_with(dwords: &[u32], swctrl: u32) -> Result<Blit, BlitError> {
-        let (command, work) = command::decode(dwords, swctrl)?;
+    pub fn new(command: &'static BlitCommand, dwords: &[u32], swctrl: u32) -> Result<Blit, BlitError> {
+        let work = command::decode(command, dwords, swctrl)?;
         Ok(Blit { command, work })
     }
 

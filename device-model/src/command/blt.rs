@@ -68,10 +68,10 @@ pub static COMMANDS: [BlitCommand; 7] = [
 /// Header bits 31:29 of the 2D client.
 const CLIENT_2D: u32 = 2;
 
-/// Finds the command of a header.
-pub fn lookup(header: u32) -> Option<&'static BlitCommand> {
+/// Finds the command of `commands` with this header.
+pub fn lookup(commands: &'static [BlitCommand], header: u32) -> Option<&'static BlitCommand> {
     let opcode = (header >> 22 & 0x7f) as u8;
-    (header >> 29 == CLIENT_2D).then(|| COMMANDS.iter().find(|command| command.opcode == opcode)).flatten()
+    (header >> 29 == CLIENT_2D).then(|| commands.iter().find(|command| command.opcode == opcode)).flatten()
 }
 
 #[cfg(test)]

@@ -64,14 +64,29 @@ const SO_DECL_LIST: u16 = 0x7917;
 /// MFX_WAIT is a single dword on the media engines although its length field is not 0 (i915: MFX_WAIT).
 const SINGLE_DWORD_PIPELINE: u32 = 1;
 
+/// Names by the upper word of the header, sorted.
+type Names = &'static [(u16, &'static str)];
+
+/// Names of the commands of a generation's pipelines. Other commands are skipped in the same way.
+pub struct Pipelines {
+    /// Render and compute.
+    render: Names,
+    video_decode: Names,
+    video_enhance: Names,
+}
+
+/// The pipelines of Xe-HPG.
+pub static XE_HPG_PIPELINES: Pipelines =
+    Pipelines { render: names::PIPELINES, video_decode: names::VIDEO_DECODE, video_enhance: names::VIDEO_ENHANCE };
+
 /// Finds the command of a header with bits 31:29 = 3; `None` on an engine without such a pipeline.
-pub fn lookup(header: u32, class: EngineClass) -> Option<GfxCommand> {
+pub fn lookup(pipelines: &Pipelines, header: u32, class: EngineClass) -> Option<GfxCommand> {
     let opcode = ((header & MATCH) >> 16) as u16;
     let pipeline = header >> 27 & 3;
     let (names, family, long) = match class {
-        EngineClass::Render | EngineClass::Compute => (names::PIPELINES, "GFXPIPE", 0xff),
-        EngineClass::VideoDecode => (names::VIDEO_DECODE, "MFX", 0xfff),
-        EngineClass::VideoEnhance => (names::VIDEO_ENHANCE, "VEBOX", 0xfff),
+        EngineClass::Render | EngineClass::Compute => (pipelines.render, "GFXPIPE", 0xff),
+        EngineClass::VideoDecode => (pipelines.video_decode, "MFX", 0xfff),
+        EngineClass::VideoEnhance => (pipelines.video_enhance, "VEBOX", 0xfff),
         EngineClass::Copy => return None,
     };
     let media = matches!(class, EngineClass::VideoDecode | EngineClass::VideoEnhance);
@@ -100,7 +115,7 @@ mod tests {
         assert!(names::PIPELINES.is_sorted_by_key(|(code, _)| *code));
         assert!(names::VIDEO_DECODE.is_sorted_by_key(|(code, _)| *code));
         assert!(names::VIDEO_ENHANCE.is_sorted_by_key(|(code, _)| *code));
-        let dwords = |header: u32, class| lookup(header, class).map(|c| c.length.dwords(header));
+        let dwords = |header: u32, class| lookup(&XE_HPG_PIPELINES, header, class).map(|c| c.length.dwords(header));
         assert_eq!(dwords(0x6904_0010, EngineClass::Render), Some(1));
         assert_eq!(dwords(0x7809_0043, EngineClass::Render), Some(69));
         assert_eq!(dwords(0x7917_0100, EngineClass::Render), Some(258));
@@ -126,7 +141,7 @@ mod tests {
     #[test]
     fn fields_lie_in_their_commands() {
         for (opcode, command) in fields::TABLE {
-            let command_of = lookup(u32::from(*opcode) << 16, EngineClass::Render).unwrap();
+            let command_of = lookup(&XE_HPG_PIPELINES, u32::from(*opcode) << 16, EngineClass::Render).unwrap();
             let dwords = command.dwords;
             let length = if dwords == 1 { 0 } else { 0xff };
             well_laid(command_of.name, command.fields, None, dwords, 0xffff_0000 | length);

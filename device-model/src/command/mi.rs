@@ -217,8 +217,11 @@ commands! {
     0x39 MI_PRT_BATCH_BUFFER_START field(0xff), 3, ALL, ALLOWED, ALLOWED, Global => PrtBatchBufferStart;
 }
 
+/// The commands by opcode.
+pub type Table = [Option<&'static MiCommand>; 64];
+
 #[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "evaluated at compile time")]
-const fn by_opcode() -> [Option<&'static MiCommand>; 64] {
+const fn by_opcode() -> Table {
     let mut table = [None; 64];
     let mut n = 0;
     while n < COMMANDS.len() {
@@ -228,13 +231,14 @@ const fn by_opcode() -> [Option<&'static MiCommand>; 64] {
     table
 }
 
-static BY_OPCODE: [Option<&'static MiCommand>; 64] = by_opcode();
+/// The commands of Xe-HPG.
+pub static BY_OPCODE: Table = by_opcode();
 
-/// Finds the command of an MI header (bits 31:29 are 0).
+/// Finds the command of `commands` with an MI header (bits 31:29 are 0).
 #[inline]
 #[allow(clippy::indexing_slicing, reason = "the opcode has 6 bits")]
-pub fn lookup(header: u32) -> Option<&'static MiCommand> {
-    BY_OPCODE[(header >> 23 & 0x3f) as usize]
+pub fn lookup(commands: &Table, header: u32) -> Option<&'static MiCommand> {
+    commands[(header >> 23 & 0x3f) as usize]
 }
 
 #[cfg(test)]

@@ -55,17 +55,33 @@ pub enum Command {
     Blit(&'static blt::BlitCommand),
 }
 
-impl Command {
+/// The commands of a generation's engines, one table per client.
+pub struct CommandSet {
+    /// Memory interface commands, by opcode.
+    pub mi: &'static mi::Table,
+    /// Names of the commands of the render, compute and media pipelines.
+    pub gfx: &'static gfx::Pipelines,
+    /// Commands of the copy engine.
+    pub blt: &'static [blt::BlitCommand],
+}
+
+/// The commands of Xe-HPG.
+pub static XE_HPG_COMMANDS: CommandSet =
+    CommandSet { mi: &mi::BY_OPCODE, gfx: &gfx::XE_HPG_PIPELINES, blt: &blt::COMMANDS };
+
+impl CommandSet {
     /// Decodes `header` on an engine of `class`; `None` if the engine does not have the command (V8-095, V8-099).
-    pub fn decode(header: u32, class: EngineClass) -> Option<Command> {
+    pub fn decode(&self, header: u32, class: EngineClass) -> Option<Command> {
         match header >> 29 {
-            0 => mi::lookup(header).filter(|command| command.classes.has(class)).map(Command::Mi),
-            2 if class == EngineClass::Copy => blt::lookup(header).map(Command::Blit),
-            3 => gfx::lookup(header, class).map(Command::Gfx),
+            0 => mi::lookup(self.mi, header).filter(|command| command.classes.has(class)).map(Command::Mi),
+            2 if class == EngineClass::Copy => blt::lookup(self.blt, header).map(Command::Blit),
+            3 => gfx::lookup(self.gfx, header, class).map(Command::Gfx),
             _ => None,
         }
     }
+}
 
+impl Command {
     /// Length in dwords of the command, including its header.
     #[inline]
     pub fn dwords(&self, header: u32) -> u32 {
@@ -97,13 +113,17 @@ pub struct Line<'b> {
     pub dwords: &'b [u32],
 }
 
-/// Splits a batch into commands as an engine of `class` does. An unknown header yields a line of one dword.
-pub fn disassemble(batch: &[u32], class: EngineClass) -> impl Iterator<Item = Line<'_>> {
+/// Splits a batch into commands as an engine of `class` with `commands` does. An unknown header yields a line of one dword.
+pub fn disassemble<'b>(
+    commands: &'static CommandSet,
+    batch: &'b [u32],
+    class: EngineClass,
+) -> impl Iterator<Item = Line<'b>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = batch.get(at..)?;
         let header = *rest.first()?;
-        let command = Command::decode(header, class);
+        let command = commands.decode(header, class);
         let len = command.map_or(1, |command| command.dwords(header) as usize).clamp(1, rest.len());
         let line = Line { at, name: command.map(|command| command.name()), dwords: rest.get(..len)? };
         at = at.saturating_add(len);
@@ -119,10 +139,10 @@ mod tests {
     #[test]
     fn reserved_headers_are_not_decoded() {
         for client in [1u32, 4, 5, 6, 7] {
-            assert!(Command::decode(client << 29, EngineClass::Render).is_none());
+            assert!(XE_HPG_COMMANDS.decode(client << 29, EngineClass::Render).is_none());
         }
         for opcode in [0x10u32, 0x15, 0x17, 0x1f, 0x30, 0x32, 0x33, 0x37, 0x38, 0x3a, 0x3f] {
-            assert!(Command::decode(opcode << 23, EngineClass::Render).is_none(), "{opcode:#x}");
+            assert!(XE_HPG_COMMANDS.decode(opcode << 23, EngineClass::Render).is_none(), "{opcode:#x}");
         }
     }
 
@@ -130,7 +150,9 @@ mod tests {
     #[test]
     fn a_batch_is_disassembled() {
         let batch = [0x1040_0002, 0x1000, 0, 1, 0x7a00_0004, 0, 0, 0, 0, 0, 0x6904_0000, 0x0f80_0000, 0x0500_0000];
-        let lines: Vec<_> = disassemble(&batch, EngineClass::Render).map(|l| (l.at, l.name, l.dwords.len())).collect();
+        let lines: Vec<_> = disassemble(&XE_HPG_COMMANDS, &batch, EngineClass::Render)
+            .map(|l| (l.at, l.name, l.dwords.len()))
+            .collect();
         assert_eq!(
             lines,
             [
@@ -146,7 +168,7 @@ mod tests {
     /// V8-097, V8-098, V8-127: a command is decoded only on the engine classes that have it.
     #[test]
     fn commands_are_decoded_only_on_their_engine_classes() {
-        let has = |opcode: u32, class| Command::decode(opcode << 23, class).is_some();
+        let has = |opcode: u32, class| XE_HPG_COMMANDS.decode(opcode << 23, class).is_some();
         assert!(has(0x26, EngineClass::Copy) && !has(0x26, EngineClass::Render));
         assert!(has(0x0c, EngineClass::Compute) && !has(0x0c, EngineClass::VideoDecode));
         assert!(has(0x08, EngineClass::Copy), "drivers emit MI_ARB_ON_OFF on the copy engine (vol8.md note T7)");

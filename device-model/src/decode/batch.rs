@@ -121,7 +121,7 @@ impl<'b> Batch<'b> {
     #[allow(clippy::arithmetic_side_effects, reason = "an address has 48 bits, a batch less than 2^40 bytes")]
     fn one(&self, rest: &[u32], address: u64) -> (Command, End) {
         let header = rest.first().copied().unwrap_or(0);
-        let known = Known::decode(header, self.engine.info().class);
+        let known = self.engine.generation.commands.decode(header, self.engine.info().class);
         let wanted = known.as_ref().map_or(1, |command| command.dwords(header) as usize).max(1);
         let mut len = wanted.min(rest.len()).min(MOST_DWORDS);
         let mut notes = Vec::new();

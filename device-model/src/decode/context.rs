@@ -50,7 +50,7 @@ fn loads(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u32, 
                 return Some((index + 1, register::meant(raw, relative, engine), value));
             }
             let header = *image.get(at)?;
-            let known = Command::decode(header, engine.info().class)?;
+            let known = engine.generation.commands.decode(header, engine.info().class)?;
             let dwords = known.dwords(header) as usize;
             match known {
                 Command::Mi(mi) if mi.action == Mi::LoadRegisterImm => {
@@ -149,7 +149,11 @@ fn meaning(offset: u32, value: u32, engine: EngineRef) -> String {
         0x038 => format!("ring at {:#x}", value & !0xfff),
         0x03c if value & 1 != 0 => format!("{} KiB, enabled", ((value & 0x1f_f000) + 0x1000) / 1024),
         0x03c => "not enabled".into(),
-        0x068 => Command::decode(value, engine.info().class).map_or(String::new(), |command| command.name().into()),
+        0x068 => engine
+            .generation
+            .commands
+            .decode(value, engine.info().class)
+            .map_or(String::new(), |command| command.name().into()),
         0x110 => state(value & 1 << 5 != 0, "batch in the process's space", "batch in the global space"),
         0x140 => state(value & 1 != 0, "in a batch", "in no batch"),
         0x1c0 if value & 1 != 0 => format!("batch at {:#x} before each ring", value & !0xfff),

@@ -202,6 +202,7 @@ impl Streamer<'_> {
     )]
     fn parse_straight(&mut self, window: &mut Window, budget: &mut i64) -> Result<(), Halt> {
         let ahead = window.ahead();
+        let commands = self.gt.generation.commands.mi;
         let mut at = 0;
         let mut left = *budget;
         // Commands that write registers update this value. Host writes of the register take effect at the next
@@ -210,7 +211,9 @@ impl Streamer<'_> {
         let result = loop {
             let rest = ahead.get(at..).unwrap_or_default();
             let Some(&header) = rest.first().filter(|header| **header >> 29 == 0 && left > 0) else { break Ok(()) };
-            let Some(command) = mi::lookup(header).filter(|command| command.action.straight()) else { break Ok(()) };
+            let Some(command) = mi::lookup(commands, header).filter(|command| command.action.straight()) else {
+                break Ok(());
+            };
             let len = command.length.dwords(header) as usize;
             let Some(words) = rest.get(..len) else { break Ok(()) };
             if !self.withheld(command, header, predicated) {
@@ -248,7 +251,7 @@ impl Streamer<'_> {
         let Some(header) = window.header() else {
             return self.refill(window, 1);
         };
-        let Some(command) = Command::decode(header, self.class) else {
+        let Some(command) = self.gt.generation.commands.decode(header, self.class) else {
             return Err(self.illegal(header));
         };
         let dwords = command.dwords(header);
@@ -403,7 +406,7 @@ impl Streamer<'_> {
                     return Ok(Flow::Next);
                 }
                 let swctrl = self.gt.registers.value(self.base + 0x200);
-                match Blit::decode_with(words, swctrl) {
+                match Blit::new(command, words, swctrl) {
                     Ok(blit) => {
                         self.running.blit = Some(blit);
                         Ok(Flow::Next)
@@ -450,8 +453,9 @@ impl Streamer<'_> {
             // Without a display no event is pending, so the wait completes immediately (V8-108, IVB-143).
             Mi::WaitForEvent | Mi::NoEffect => Ok(Flow::Next),
             Mi::StateOnly => {
-                self.counters
-                    .state_only(crate::command::mi::lookup(word(words, 0)).map_or("MI", |command| command.name));
+                self.counters.state_only(
+                    mi::lookup(self.gt.generation.commands.mi, word(words, 0)).map_or("MI", |command| command.name),
+                );
                 Ok(Flow::Next)
             }
         }

@@ -2,7 +2,7 @@
 //! Commands exactly as xe and i915 send them.
 
 use super::*;
-use crate::command::blt::lookup;
+use crate::command::{XE_HPG_COMMANDS, blt};
 
 /// xe: emit_xy_fast_copy; rows of 4096 bytes.
 fn emit_copy(from: u64, to: u64, size: u32) -> [u32; 10] {
@@ -47,12 +47,12 @@ fn table() {
         (2 << 29 | 0x50 << 22 | 5, "XY_COLOR_BLT", 7),
         (2 << 29 | 3 << 22 | 1, "XY_SETUP_CLIP_BLT", 3),
     ] {
-        let command = lookup(header).unwrap();
+        let command = blt::lookup(XE_HPG_COMMANDS.blt, header).unwrap();
         assert_eq!((command.name, command.dwords(header)), (name, dwords));
         assert!(command.lengths.contains(&(dwords as usize)));
     }
-    assert!(lookup(0x42 << 22 | 8).is_none(), "not the 2D client");
-    assert!(lookup(2 << 29 | 0x5a << 22).is_none(), "MEM_COPY exists only on later cards");
+    assert!(blt::lookup(XE_HPG_COMMANDS.blt, 0x42 << 22 | 8).is_none(), "not the 2D client");
+    assert!(blt::lookup(XE_HPG_COMMANDS.blt, 2 << 29 | 0x5a << 22).is_none(), "MEM_COPY exists only on later cards");
 }
 
 /// Contract B.9: xe copies between local memory in scattered and large pages, and mapped and remote guest memory.

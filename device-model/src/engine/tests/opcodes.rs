@@ -3,8 +3,8 @@
 //! (V8-095..100).
 
 use super::*;
+use crate::command::mi;
 use crate::command::mi::COMMANDS;
-use crate::command::{Command, mi};
 
 const ALL: &[EngineClass] = &EngineClass::BY_GUC;
 const RENDER_COPY: &[EngineClass] = &[EngineClass::Render, EngineClass::Copy];
@@ -69,7 +69,7 @@ fn the_table_is_the_documents() {
     assert_eq!(COMMANDS.len(), DOCUMENT.len() + DRIVERS.len());
     for opcode in 0..0x40 {
         for class in EngineClass::BY_GUC {
-            let decoded = Command::decode(opcode << 23, class).map(|command| command.name());
+            let decoded = XE_HPG.commands.decode(opcode << 23, class).map(|command| command.name());
             assert_eq!(decoded, listed(opcode, class), "{opcode:#x} on {class:?}");
         }
     }
@@ -83,7 +83,7 @@ fn lengths() {
         let all = header | 0x007f_ffff;
         let class = ALL.iter().copied().find(|class| command.classes.has(*class)).unwrap();
         let dwords = |header| {
-            let decoded = Command::decode(header, class).unwrap().dwords(header);
+            let decoded = XE_HPG.commands.decode(header, class).unwrap().dwords(header);
             assert_eq!(decoded, command.length.dwords(header), "{}", command.name);
             decoded
         };
@@ -135,5 +135,5 @@ fn commands_that_are_too_short_are_invalid() {
         let outcome = bench.ring(&[header, 0, 0, 0, 0, 0, 0, 0]);
         assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { .. })), "{}: {outcome:?}", command.name);
     }
-    assert!(mi::lookup(0x20 << 23).is_some_and(|command| command.least == 4));
+    assert!(mi::lookup(XE_HPG.commands.mi, 0x20 << 23).is_some_and(|command| command.least == 4));
 }

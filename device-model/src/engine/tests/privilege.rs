@@ -374,7 +374,7 @@ fn the_quick_look_misses_nothing() {
     for command in COMMANDS {
         for bits in (0..29).map(|bit| 1u32 << bit).chain([0, 0x1fff_ffff, 0x0060_0000]) {
             let header = u32::from(command.opcode) << 23 | bits & 0x7f_ffff;
-            assert!(matches!(mi::lookup(header), Some(found) if found.opcode == command.opcode));
+            assert!(matches!(mi::lookup(&mi::BY_OPCODE, header), Some(found) if found.opcode == command.opcode));
             let forbidden = Requester::ALL.map(|requester| command.rule(requester).forbids(header));
             assert!(command.may_be_restricted(header) || forbidden == [false; 4], "{} {header:#x}", command.name);
             assert_eq!(forbidden[0], forbidden[1], "user rules differ between functions");

@@ -151,7 +151,9 @@ impl Case {
     pub fn name(&self) -> String {
         let commands = self.ring.iter().chain(self.batches.iter().flatten()).filter(|words| words[..] != [END]);
         let names = commands.map(|words| {
-            command::disassemble(words, XE_HPG.engines.info(self.engine).class).next().and_then(|line| line.name)
+            command::disassemble(XE_HPG.commands, words, XE_HPG.engines.info(self.engine).class)
+                .next()
+                .and_then(|line| line.name)
         });
         names.map(|name| name.unwrap_or("(none)")).collect::<Vec<_>>().join(" ")
     }
@@ -170,7 +172,7 @@ impl Case {
         let mut part = |name: &str, commands: &[Words]| {
             let _ = writeln!(text, "{name}:");
             for words in commands {
-                let line = command::disassemble(words, XE_HPG.engines.info(self.engine).class).next();
+                let line = command::disassemble(XE_HPG.commands, words, XE_HPG.engines.info(self.engine).class).next();
                 let name = line.and_then(|line| line.name).unwrap_or("(none)");
                 let dwords: Vec<String> = words.iter().map(|word| format!("{word:08x}")).collect();
                 let _ = writeln!(text, "    {name} {}", dwords.join(" "));
