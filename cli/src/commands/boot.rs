@@ -77,8 +77,8 @@ pub fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
 /// Arguments of all commands that boot a guest.
 #[derive(clap::Args)]
 pub struct GuestArgs {
-    /// The card: a file, or the name of a built-in one (flex170, flex140, flex170-63vf, small); the default is flex170, with
-    /// more than 31 VFs flex170-63vf
+    /// The card: a file, or the name of a built-in one (flex170, flex140, flex170-63vf, small); the default is flex170,
+    /// with more than 31 VFs flex170-63vf
     #[arg(long, value_name = "FILE|NAME")]
     card: Option<String>,
     /// The driver that the guest loads for the card; i915 supports only the PF, without VFs
