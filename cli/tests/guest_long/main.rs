@@ -39,8 +39,8 @@ fn sixty_three_virtual_functions() {
 #[test]
 fn flex_140() {
     let _one = one_guest();
-    for further in [["--driver", "xe"], ["--driver", "i915"], ["--vfs", "2"]] {
-        let (status, report) = arctic(&[["boot", "--card", "flex140"], further].concat());
+    for further in [["--driver", "xe"].as_slice(), &["--driver", "i915"], &["--vfs", "2"]] {
+        let (status, report) = arctic(&[["boot", "--card", "flex140"].as_slice(), further].concat());
         assert_eq!(others(&report, "pass"), Vec::<&Value>::new(), "{further:?}");
         assert_eq!((status, &report["card"]), (Some(0), &Value::from("flex140")), "{further:?}");
         assert_eq!(report["guest_card"]["pci_id"], "8086:56c1", "{further:?}");
