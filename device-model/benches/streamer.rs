@@ -118,7 +118,7 @@ fn main() {
         match instructions(function, long).zip(instructions(function, short)) {
             Some((many, few)) => {
                 let each = (many - few) as f64 / f64::from((long - short) * STEP);
-                println!("{name}: {each:.0}{}", if function.is_vf() { "" } else { " (target: under 150)" });
+                println!("{name}: {each:.1}{}", if function.is_vf() { "" } else { " (target: under 150)" });
             }
             None => println!("{name}: valgrind is not there to count them"),
         }

@@ -16,7 +16,7 @@ pub const STEPS: &[&str] = &[
     "target/tools/typos/bin/typos",
     "target/tools/cargo-deny/bin/cargo-deny --locked --workspace check bans licenses sources",
     "target/tools/cargo-deny/bin/cargo-deny --locked --manifest-path fuzz/Cargo.toml check bans licenses sources",
-    "cargo clippy --release --workspace --all-targets --quiet -- -D warnings",
+    "cargo clippy --release --workspace --all-targets --features arctic-gpu/long-tests,arctic-cli/long-tests,arctic-vmm/long-tests --quiet -- -D warnings",
     "RUSTDOCFLAGS=-Dwarnings cargo doc --release --workspace --no-deps --quiet",
     "cargo package --allow-dirty --no-verify --quiet -p arctic-sriov -p arctic-device-model -p arctic-gpu -p arctic-guest-tests -p arctic-cli",
     "cargo test --release --workspace --no-run --quiet",
