@@ -195,7 +195,8 @@ impl Streamer<'_> {
 
     /// Fast path: executes prefetched commands that do not change the control flow. The caller updates the parser
     /// position once afterwards.
-    #[inline]
+    // Not inlined: in one function with the slow path, its values do not fit into registers.
+    #[inline(never)]
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "the position lies within the window, which is shorter than the budget allows"
