@@ -5,6 +5,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use crate::sync::IgnorePoison;
 use crate::topology::EngineId;
 
 /// A reason that keeps the GT out of RC6.
@@ -47,7 +48,7 @@ pub struct Residency {
 
 impl Residency {
     fn sleep(&self) -> MutexGuard<'_, Sleep> {
-        self.sleep.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.sleep.lock().ignore_poison()
     }
 
     /// Sets or clears `reason` at time `now`. If the GT leaves RC6, calls `wake`, which restores its registers from the

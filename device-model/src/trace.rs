@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::host::{Clock, Function, InterruptSink};
+use crate::sync::IgnorePoison;
 use crate::topology::{EngineId, EngineTable};
 
 /// Maximum number of queued events per subscriber.
@@ -166,7 +167,7 @@ struct Mailbox {
 
 impl Mailbox {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.queue.lock().ignore_poison()
     }
 
     fn put(&self, event: &Event) {
@@ -199,7 +200,7 @@ impl Subscription {
     pub fn take(&self, patience: Duration) -> Vec<Event> {
         let queue = self.mailbox.queue();
         let waited = self.mailbox.filled.wait_timeout_while(queue, patience, |queue| queue.events.is_empty());
-        let (mut queue, _) = waited.unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (mut queue, _) = waited.ignore_poison();
         queue.dwords = 0;
         std::mem::take(&mut queue.events).into()
     }
@@ -235,7 +236,7 @@ impl Recorder {
     }
 
     fn mailboxes(&self) -> MutexGuard<'_, Vec<Arc<Mailbox>>> {
-        self.mailboxes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.mailboxes.lock().ignore_poison()
     }
 
     /// Subscribes to the card's events from now on.

@@ -42,6 +42,7 @@ use crate::host::Function;
 use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, GuestMappings, Memory, Tlb};
 use crate::registers::engine_offsets::{self as reg, GLOBALS};
+use crate::sync::IgnorePoison;
 use crate::topology::{EngineId, EngineInfo};
 use crate::trace::EventKind;
 pub use counters::Counters;
@@ -585,13 +586,13 @@ impl Engines {
 
     /// Queues a report for the scheduler.
     pub fn report(&self, report: EngineReport) {
-        self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(report);
+        self.reports.lock().ignore_poison().push(report);
     }
 
     /// Replaces the contents of `into` with all queued reports, oldest first.
     pub fn take_reports(&self, into: &mut Vec<EngineReport>) {
         into.clear();
-        into.append(&mut self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+        into.append(&mut self.reports.lock().ignore_poison());
     }
 
     /// Returns the counts of unsupported and partially executed operations of all engines, by engine and name, for the

@@ -11,6 +11,7 @@ use arctic_sriov::number::{high, low};
 use super::status::ContextStatus;
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::RegisterFile;
+use crate::sync::IgnorePoison;
 
 /// Number of entries of the buffer.
 pub const ENTRIES: u32 = 12;
@@ -80,7 +81,7 @@ struct Fifo {
 
 impl CsbPort {
     fn fifo(&self) -> MutexGuard<'_, Fifo> {
-        self.entries.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.entries.lock().ignore_poison()
     }
 
     /// Appends a switch; if the FIFO is full, the oldest unread entry is dropped.

@@ -12,6 +12,8 @@ use vm_memory::{Bytes, FileOffset, VolatileMemory, VolatileSlice};
 use vmm_sys_util::fallocate::{FallocateMode, fallocate};
 use vmm_sys_util::seek_hole::SeekHole;
 
+use crate::sync::IgnorePoison;
+
 /// A region of shared memory that both the card and a VMM map: local memory, or the GGTT half of GTTMMADR.
 pub struct SharedRegion {
     map: MmapRegion,
@@ -29,7 +31,7 @@ struct Backing {
 
 impl Backing {
     fn search(&self) -> MutexGuard<'_, File> {
-        self.search.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.search.lock().ignore_poison()
     }
 }
 

@@ -24,7 +24,7 @@ use vm_memory::VolatileSlice;
 use super::local::SharedRegion;
 use crate::host::Function;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use crate::sync::{Mutex, RwLock, RwLockReadGuard};
+use crate::sync::{IgnorePoison, Mutex, RwLock, RwLockReadGuard};
 
 /// Frame size in bytes: the memory that one entry of the LMTT maps (V13-105).
 pub const FRAME: u64 = arctic_sriov::gate::lmtt::PAGE;
@@ -160,7 +160,7 @@ impl Storage {
 
     /// Blocks moves of frames until the guard is dropped, for an access outside a step.
     pub fn still(&self) -> RwLockReadGuard<'_, ()> {
-        self.moving.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.moving.read().ignore_poison()
     }
 
     /// Pages of the VFs' regions that store a frame in `wanted` and currently store none or a different one. Returned
@@ -194,7 +194,7 @@ impl Storage {
     /// Frames that move lose their contents. Returns the addresses of these frames, merged into runs. All engines must
     /// be stopped.
     pub fn settle(&self, wanted: &[FrameBacking]) -> Vec<Range<u64>> {
-        let _alone = self.moving.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _alone = self.moving.write().ignore_poison();
         for (region, arriving) in self.vfs.iter().zip(self.arriving(wanted)) {
             arriving.into_iter().for_each(|run| empty(region, run));
         }
@@ -206,7 +206,7 @@ impl Storage {
                 moved.push(address);
             }
         }
-        *self.unused.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = self.find_unused();
+        *self.unused.lock().ignore_poison() = self.find_unused();
         self.untidy.store(true, Ordering::Release);
         runs(moved)
     }
@@ -247,7 +247,7 @@ impl Storage {
     /// Blocks accesses outside a step and moves of frames.
     #[cfg(test)]
     pub fn alone(&self) -> impl Sized + '_ {
-        self.moving.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.moving.write().ignore_poison()
     }
 
     /// Returns whether [`Storage::scrub`] has work to do.

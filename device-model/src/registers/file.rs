@@ -10,6 +10,7 @@ use super::cell::Cell;
 use super::fuses::{COMPUTE_DSS_ENABLE, GEOMETRY_DSS_ENABLE, MIRROR_FUSE3};
 use super::ranges::{self, Fuses, Range, Replication};
 use super::{Copies, Kind, REGISTER_BYTES, Register};
+use crate::sync::IgnorePoison;
 use crate::topology::{EngineId, EngineTable};
 
 /// Result of decoding an offset.
@@ -80,14 +81,14 @@ impl Touched {
         reason = "registers lie below 4 MiB, and the index has a slot for each dword"
     )]
     fn note(&self, offset: u32, write: bool) {
-        let mut map = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut map = self.0.lock().ignore_poison();
         let key = if map.len() < MOST_TOUCHED || map.contains_key(&offset) { offset } else { u32::MAX };
         let touches = map.entry(key).or_default();
         if write { touches.writes += 1 } else { touches.reads += 1 }
     }
 
     fn list(&self) -> BTreeMap<u32, Touches> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        self.0.lock().ignore_poison().clone()
     }
 }
 

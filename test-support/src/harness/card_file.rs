@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use arctic_device_model::host::{ManualClock, NullHost};
+use arctic_device_model::sync::IgnorePoison;
 use arctic_gpu::card_file::{self, CardFileError};
 use arctic_gpu::{CardError, CardProfile, Function, Machine, MsiSink, PciDevice, Topology, VirtualCard};
 
@@ -56,7 +57,7 @@ fn power_on(profile: &CardProfile) {
     static SEEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut unnamed = profile.clone();
     unnamed.name = "any".into();
-    let mut seen = SEEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut seen = SEEN.lock().ignore_poison();
     if seen.len() > 10_000 {
         seen.clear();
     }

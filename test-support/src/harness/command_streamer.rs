@@ -10,6 +10,7 @@
 use std::sync::Mutex;
 
 use arctic_device_model::generation::XE_HPG;
+use arctic_device_model::sync::IgnorePoison;
 use arctic_device_model::topology::{EngineClass, EngineId};
 
 use crate::bytes::Bytes;
@@ -47,7 +48,7 @@ pub fn outcome(input: &[u8]) -> Option<Left> {
     let engine = instances[usize::from(kind >> 5) % instances.len()];
     let vf = who & 1 != 0;
     let interruptions = (often & 1 != 0).then_some(u32::from(often >> 1) % 32 + 1);
-    let mut worlds = WORLDS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut worlds = WORLDS.lock().ignore_poison();
     let worlds = worlds.get_or_insert_with(Worlds::default);
     worlds.of(vf).patience = PATIENCE;
     if kind >> 3 & 3 == 3 {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use arctic_device_model::generation::XE_HPG;
+use arctic_device_model::sync::IgnorePoison;
 use arctic_device_model::topology::{EngineClass, EngineId};
 
 use crate::bytes::Bytes;
@@ -88,7 +89,7 @@ pub fn run(input: &[u8]) {
     let engine = engines[usize::from(who & 0x7f) % engines.len()];
     let interruptions = (how & 1 != 0).then_some(u32::from(how >> 1 & 7) + 1);
     let execlist = !vf && how & 0x10 != 0;
-    let mut places = PLACES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut places = PLACES.lock().ignore_poison();
     if places.is_empty() {
         places.extend([false, true].map(Place::new));
     }
