@@ -35,6 +35,11 @@ impl Backing {
     }
 }
 
+/// Bytes at the start of a cache line, as the source of large writes. A host's `memcpy` may take twice as long from an
+/// address that is not a multiple of 32, and the address of an array on the stack differs from process to process.
+#[repr(align(64))]
+pub(super) struct Aligned<const N: usize>(pub [u8; N]);
+
 /// Granularity of zeroing in bytes: at each multiple, the search for the next data restarts.
 const ZEROED: u64 = 64 << 10;
 
@@ -156,13 +161,13 @@ impl SharedRegion {
     }
 
     fn write_zeros(&self, range: Range<u64>) {
-        const ZEROS: [u8; 4096] = [0; 4096];
+        static ZEROS: Aligned<4096> = Aligned([0; 4096]);
         let mut at = range.start;
         while at < range.end {
-            let n = size(range.end.saturating_sub(at).min(ZEROS.len() as u64));
+            let n = size(range.end.saturating_sub(at).min(ZEROS.0.len() as u64));
             if let Some(slice) = self.slice(at, n) {
                 // Cannot fail: the slice has exactly this length.
-                let _ = slice.write_slice(ZEROS.get(..n).unwrap_or_default(), 0);
+                let _ = slice.write_slice(ZEROS.0.get(..n).unwrap_or_default(), 0);
             }
             at = at.saturating_add(n as u64);
         }

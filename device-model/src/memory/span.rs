@@ -3,6 +3,7 @@
 
 use vm_memory::{Bytes, VolatileSlice};
 
+use super::local::Aligned;
 use crate::host::{DmaFault, DmaView};
 
 /// Memory covered by one address translation. Must not be used beyond the step that created it.
@@ -24,8 +25,8 @@ pub enum Span<'m> {
 
 /// Size of the bounce buffer for copies whose source or destination is not mapped.
 const BOUNCE: usize = 4096;
-/// Block size of a fill: large enough for few writes, small enough for the L1 cache.
-const FILL_BLOCK: usize = 16 << 10;
+/// Block size of a fill: large enough for few writes, small enough to stay in the L1 cache beside the lines written.
+const FILL_BLOCK: usize = 4 << 10;
 /// Fills up to this length use a block of this size: preparing a large block would cost more than the fill.
 const SHORT_FILL: usize = 256;
 
@@ -122,7 +123,8 @@ impl<'m> Span<'m> {
         reason = "the pattern is not empty, and every sum is within the block or the span"
     )]
     fn fill_by<const N: usize>(&self, pattern: &[u8]) -> Result<(), DmaFault> {
-        let mut made = [0u8; N];
+        let mut aligned = Aligned([0u8; N]);
+        let made = &mut aligned.0;
         let block = if pattern.len() > N {
             pattern
         } else {
