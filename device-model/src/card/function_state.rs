@@ -20,7 +20,7 @@ use crate::guc::{FunctionReset, Guc};
 use crate::host::Function;
 use crate::interrupts::{Interrupts, SavedTree};
 use crate::memory::FunctionMemory;
-use crate::memory::ggtt::{GGTT_PAGE, GgttEntry};
+use crate::memory::ggtt::{self, GgttEntry};
 use crate::memory::saved::{Frames, GgttState, SavedFrames, SavedGgtt};
 use crate::state::{RestoreError, SaveError, SaveState, Versioned};
 
@@ -103,9 +103,8 @@ impl<'c> FunctionState<'c> {
 
     /// The entries of the function's GGTT range, as its engines use them, with their numbers; none without firmware.
     pub fn ggtt(&self) -> impl Iterator<Item = (u64, GgttEntry)> {
-        let range = self.guc().map_or(0..0, |guc| guc.config.ggtt());
-        let ggtt = self.card.gt.memory.ggtt();
-        (range.start / GGTT_PAGE..range.end / GGTT_PAGE).map(|index| (index, ggtt.effective(index)))
+        let GgttState { memory, indices, .. } = self.ggtt_state();
+        indices.map(|index| (index, memory.ggtt().effective(index)))
     }
 
     /// The frames of the function's local memory in order: the card's address of each, or `None` where none is assigned.
@@ -129,8 +128,8 @@ impl<'c> FunctionState<'c> {
     }
 
     fn ggtt_state(&self) -> GgttState<'c> {
-        let range = self.guc().map_or(0..0, |guc| guc.config.ggtt());
-        GgttState { memory: &self.card.gt.memory, function: self.function, range }
+        let indices = self.guc().map_or(0..0, |guc| ggtt::indices(&guc.config.ggtt()));
+        GgttState { memory: &self.card.gt.memory, function: self.function, indices }
     }
 
     /// Saves a VF, which must be paused or stopped. Its state stays as it is.

@@ -58,15 +58,16 @@ impl SaveState for Registers<'_> {
     fn restore(&mut self, saved: &SavedRegisters) -> Result<(), RestoreError> {
         let vf = self.gt.vf(self.function).ok_or(RestoreError::NotVirtual)?;
         let invalid = RestoreError::invalid::<SavedRegisters>;
-        let now: Vec<(u32, u32)> = vf.registers.save();
+        let mut copies = Vec::with_capacity(saved.registers.len());
         for (offset, value) in &saved.registers {
-            let found = now.binary_search_by_key(offset, |(offset, _)| *offset);
-            let now = found.ok().and_then(|at| now.get(at)).ok_or(invalid("an unknown register"))?;
-            if !self.holds(*offset, *value, now.1) {
+            let copy = vf.registers.copy_at(*offset).ok_or(invalid("an unknown register"))?;
+            if !self.holds(*offset, *value, vf.registers.value(copy)) {
                 return Err(invalid("a value that the register cannot hold"));
             }
+            copies.push((copy, *value));
         }
         let engines = self.gt.generation.engines;
+        let mut shared = Vec::with_capacity(saved.shared.len());
         for (name, values) in &saved.shared {
             let engine = engines.named(name).ok_or(invalid("an unknown engine"))?;
             let base = engines.info(engine).mmio_base;
@@ -74,10 +75,13 @@ impl SaveState for Registers<'_> {
             {
                 return Err(invalid("a value that an engine's register cannot hold"));
             }
+            shared.push((vf.globals(engine), values));
         }
-        vf.registers.restore(&saved.registers).map_err(|_| invalid("an unknown register"))?;
-        for (engine, values) in saved.shared.iter().filter_map(|(name, values)| Some((engines.named(name)?, values))) {
-            for (held, value) in vf.globals(engine).iter().zip(values) {
+        for (copy, value) in copies {
+            vf.registers.set(copy, value);
+        }
+        for (held, values) in shared {
+            for (held, value) in held.iter().zip(values) {
                 held.store(*value, Ordering::Release);
             }
         }

@@ -215,12 +215,18 @@ impl Ggtt {
 
     /// Assigns the pages of `range` (GGTT addresses) to `function`: valid, but without a page address (xe:
     /// xe_ggtt_assign).
-    pub fn assign(&self, function: Function, range: std::ops::Range<u64>) {
+    pub fn assign(&self, function: Function, range: Range<u64>) {
         let entry = GgttEntry(gate::assigned(function.0));
-        for index in range.start / GGTT_PAGE..(range.end / GGTT_PAGE).min(self.entries()) {
+        let indices = indices(&range);
+        for index in indices.start..indices.end.min(self.entries()) {
             self.set_entry(index, entry);
         }
     }
+}
+
+/// Returns the indices of the entries for `range` (GGTT addresses, multiples of [`GGTT_PAGE`]).
+pub fn indices(range: &Range<u64>) -> Range<u64> {
+    range.start / GGTT_PAGE..range.end / GGTT_PAGE
 }
 
 #[inline]

@@ -10,7 +10,6 @@ use arctic_sriov::gate::ggtt::{ADDRESS, LOCAL, OWNER, VALID, vf_read};
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
-use super::ggtt::GGTT_PAGE;
 use super::storage::FRAME;
 use crate::host::Function;
 use crate::state::{RestoreError, SaveError, SaveState, SavedState};
@@ -32,14 +31,8 @@ pub struct GgttState<'m> {
     pub memory: &'m Memory,
     /// The VF.
     pub function: Function,
-    /// The VF's GGTT range.
-    pub range: Range<u64>,
-}
-
-impl GgttState<'_> {
-    fn indices(&self) -> Range<u64> {
-        self.range.start / GGTT_PAGE..self.range.end / GGTT_PAGE
-    }
+    /// Indices of the entries for the VF's GGTT range.
+    pub indices: Range<u64>,
 }
 
 impl SaveState for GgttState<'_> {
@@ -47,12 +40,12 @@ impl SaveState for GgttState<'_> {
 
     fn save(&self) -> Result<SavedGgtt, SaveError> {
         let entry = |index| vf_read(self.memory.ggtt().effective(index).0, self.function.0);
-        let entries = (0..).zip(self.indices()).map(|(page, index)| (page, entry(index)));
+        let entries = (0..).zip(self.indices.clone()).map(|(page, index)| (page, entry(index)));
         Ok(SavedGgtt { entries: entries.filter(|(_, entry)| entry & !VALID != 0).collect() })
     }
 
     fn restore(&mut self, saved: &SavedGgtt) -> Result<(), RestoreError> {
-        let indices = self.indices();
+        let indices = self.indices.clone();
         let pages = indices.end.saturating_sub(indices.start);
         let entries: BTreeMap<u32, u64> = saved.entries.iter().copied().collect();
         let inside = |page: &u32| u64::from(*page) < pages;
