@@ -149,6 +149,7 @@ mod tests {
             ("= \"16GiB\"", "= \"512MiB\"", "a number of GiB"),
             ("\"dg2-g10\"", "\"dg2-g12\"", "\"dg2-g10\" or \"dg2-g11\""),
             ("device = 0x56c0", "device = 0x156c0", "u16"),
+            ("device = 0x56c0", "device = 0", "a PCI device ID of the die"),
             ("= \"16GiB\"", "= 16", "expected a string"),
             ("revision = 8", "revision = 3", "8 (C0)"),
             ("revision = 8", "revison = 8", "expected one of `name`"),

@@ -18,28 +18,38 @@ use crate::topology::{EngineClass, EngineId, EngineInfo};
 const GIB: u64 = 1 << 30;
 
 /// Properties that differ between cards of a generation. Parsed from a card file; every value is validated while
-/// parsing, and an error states the expected values.
+/// parsing, also against the die, and an error states the expected values.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(try_from = "CardFile")]
+// The derived function is `CardProfile::deserialize`; the implementation of the trait calls it and checks the result.
+#[serde(remote = "Self", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CardProfile {
     /// Display name.
+    #[serde(deserialize_with = "name")]
     pub name: String,
     /// The die.
+    #[serde(default = "default_die", deserialize_with = "die")]
     pub die: &'static Die,
-    /// PCI device ID.
+    /// PCI device ID; the first of the die, if a card file has none.
+    #[serde(default = "no_device", deserialize_with = "device")]
     pub device: u16,
     /// Size of local memory in bytes, a multiple of 1 GiB.
+    #[serde(deserialize_with = "local_memory")]
     pub local_memory: u64,
     /// PCI revision, which encodes the die's stepping (xe: xe_step.c).
+    #[serde(deserialize_with = "revision")]
     pub revision: u8,
     /// Number of virtual functions; 0 is a card without SR-IOV.
+    #[serde(default = "most_vfs", deserialize_with = "total_vfs")]
     pub total_vfs: u8,
     /// How VFs access the GGTT.
+    #[serde(default)]
     pub ggtt: GgttAccess,
     /// Resources of each VF if no PF driver provisions the card.
+    #[serde(default)]
     pub provision: Provision,
     /// Limits on the process resources that clients of a served card may consume.
+    #[serde(default)]
     pub limits: Limits,
     /// Units that the fuses leave enabled.
     pub fuses: Fuses,
@@ -47,58 +57,26 @@ pub struct CardProfile {
     pub frequency: Frequency,
 }
 
-/// A card file, before its values are checked against the die.
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CardFile {
-    #[serde(deserialize_with = "name")]
-    name: String,
-    #[serde(default = "default_die", deserialize_with = "die")]
-    die: &'static Die,
-    #[serde(default)]
-    device: Option<u16>,
-    #[serde(deserialize_with = "local_memory")]
-    local_memory: u64,
-    #[serde(deserialize_with = "revision")]
-    revision: u8,
-    #[serde(default = "most_vfs", deserialize_with = "total_vfs")]
-    total_vfs: u8,
-    #[serde(default)]
-    ggtt: GgttAccess,
-    #[serde(default)]
-    provision: Provision,
-    #[serde(default)]
-    limits: Limits,
-    fuses: Fuses,
-    frequency: Frequency,
+impl<'de> Deserialize<'de> for CardProfile {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut profile = CardProfile::deserialize(from)?;
+        if profile.device == no_device() {
+            profile.device = profile.die.devices[0];
+        }
+        profile.check_against_die().map_err(D::Error::custom)?;
+        Ok(profile)
+    }
 }
 
-impl TryFrom<CardFile> for CardProfile {
-    type Error = String;
-
-    fn try_from(file: CardFile) -> Result<Self, String> {
-        let CardFile {
-            name,
-            die,
-            device,
-            local_memory,
-            revision,
-            total_vfs,
-            ggtt,
-            provision,
-            limits,
-            fuses,
-            frequency,
-        } = file;
-        let device = match device {
-            None => die.devices[0],
-            Some(device) if die.devices.contains(&device) => device,
-            Some(other) => {
-                let expected: Vec<_> = die.devices.iter().map(|device| format!("{device:#06x}")).collect();
-                return Err(format!("device = {other:#06x} has no {}: expected {}", die.name, expected.join(" or ")));
-            }
-        };
-        if !die.steppings.iter().any(|(valid, _)| *valid == revision) {
+impl CardProfile {
+    /// Returns an error if the die does not have the device ID, the revision, or a unit that the fuses enable.
+    fn check_against_die(&self) -> Result<(), String> {
+        let CardProfile { die, device, revision, fuses, .. } = self;
+        if !die.devices.contains(device) {
+            let expected: Vec<_> = die.devices.iter().map(|device| format!("{device:#06x}")).collect();
+            return Err(format!("device = {device:#06x} has no {}: expected {}", die.name, expected.join(" or ")));
+        }
+        if !die.steppings.iter().any(|(valid, _)| valid == revision) {
             return Err(format!(
                 "revision = {revision} is not a stepping of {}: expected {}",
                 die.name,
@@ -119,19 +97,7 @@ impl TryFrom<CardFile> for CardProfile {
                 ));
             }
         }
-        Ok(CardProfile {
-            name,
-            die,
-            device,
-            local_memory,
-            revision,
-            total_vfs,
-            ggtt,
-            provision,
-            limits,
-            fuses,
-            frequency,
-        })
+        Ok(())
     }
 }
 
@@ -255,6 +221,19 @@ fn die<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Die, D::Error> {
         let names: Vec<_> = XE_HPG.dies.iter().map(|die| format!("\"{}\"", die.name)).collect();
         D::Error::invalid_value(Unexpected::Str(&name), &format!("a die: {}", names.join(" or ")).as_str())
     })
+}
+
+/// Value of a profile's device ID while the card file has none; no device has it.
+fn no_device() -> u16 {
+    0
+}
+
+fn device<'de, D: Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
+    let device = u16::deserialize(from)?;
+    match device == no_device() {
+        true => Err(D::Error::invalid_value(Unexpected::Unsigned(device.into()), &"a PCI device ID of the die")),
+        false => Ok(device),
+    }
 }
 
 fn local_memory<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
