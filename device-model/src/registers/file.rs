@@ -194,9 +194,8 @@ impl RegisterFile {
         })
     }
 
-    /// Replaces reset values of the tables by those of a card, given by offset, and resets all registers. The fuse registers
-    /// determine which instances of replicated registers exist. Panics if an
-    /// offset is not in a table.
+    /// Replaces reset values of the tables by those of a card, given by offset, and resets all registers. The fuse
+    /// registers determine which instances of replicated registers exist. Panics if an offset is not in a table.
     pub fn with_reset_values(mut self, values: &[(u32, u32)]) -> Self {
         for (offset, value) in values {
             self.set_reset(*offset, *value);
