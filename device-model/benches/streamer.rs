@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arctic_device_model::engine::{Engine, Load, Outcome, Submitter, blank_image};
+use arctic_device_model::engine::{Engine, Load, Outcome, Submitter};
 use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::gt::Gt;
 use arctic_device_model::host::{Function, ManualClock, NullHost};
@@ -67,7 +67,7 @@ fn card(function: Function) -> (Gt, Engine) {
     for (n, dword) in [0x1880_0101, BATCH as u32, 0, 0].into_iter().enumerate() {
         put32(CONTEXT + 4 * n as u64, dword);
     }
-    for (n, dword) in (0u64..).zip(blank_image()) {
+    for (n, dword) in (0u64..).zip(XE_HPG.blank_image()) {
         put32(CONTEXT + 0x5000 + n * 4, dword);
     }
     for (dword, value) in [(3, 0x0009_0009), (7, 16), (9, CONTEXT as u32), (11, 0x3001), (0x33, ROOT as u32)] {

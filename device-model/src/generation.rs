@@ -5,10 +5,10 @@
 use std::fmt;
 
 use crate::command::{CommandSet, XE_HPG_COMMANDS};
+use crate::context_image::{self, ContextFormat, XE_HPG_CONTEXTS};
 use crate::host::Timebase;
 use crate::interrupts::{InterruptMap, XE_HPG_INTERRUPTS};
-use crate::registers::ranges::{self, Range};
-use crate::registers::{ENGINE_TABLE, Register, TABLES};
+use crate::registers::{RegisterTables, XE_HPG_REGISTERS};
 use crate::topology::{EngineId, EngineInfo, EngineTable, XE_HPG_ENGINES};
 
 /// Facts that all cards of a hardware generation have in common. Its dies differ by their [`Die`], cards with the same
@@ -18,14 +18,12 @@ pub struct Generation {
     pub name: &'static str,
     /// All engines, before fusing.
     pub engines: EngineTable,
-    /// Registers by absolute offset, one table per unit.
-    pub registers: &'static [&'static [Register]],
-    /// Registers of every engine, by offset from its base.
-    pub engine_registers: &'static [Register],
-    /// Forcewake domain and replication of the GT's registers, by offset.
-    pub ranges: &'static [Range],
+    /// The registers.
+    pub registers: &'static RegisterTables,
     /// Commands of the engines.
     pub commands: &'static CommandSet,
+    /// Register images of the contexts.
+    pub contexts: &'static ContextFormat,
     /// Rate of the timestamp counters.
     pub timebase: Timebase,
     /// Sources of interrupts.
@@ -38,6 +36,17 @@ impl Generation {
     /// Returns the die with this name.
     pub fn die(&self, name: &str) -> Option<&'static Die> {
         self.dies.iter().find(|die| die.name == name).copied()
+    }
+
+    /// Returns the layout of the context images of an engine.
+    pub fn context_layout(&self, engine: EngineId) -> context_image::Layout {
+        context_image::Layout::of(self.contexts, self.registers, self.engines.info(engine))
+    }
+
+    /// Returns the image that software writes for a context that has not run yet, valid for any engine: headers and
+    /// offsets of dwords 0x00 to 0x33, followed by the end command (xe, i915: set_offsets). All values are 0.
+    pub fn blank_image(&self) -> Vec<u32> {
+        context_image::blank(self.contexts, self.registers, self.engines)
     }
 }
 
@@ -133,10 +142,9 @@ impl EngineRef {
 pub static XE_HPG: Generation = Generation {
     name: "xe-hpg",
     engines: XE_HPG_ENGINES,
-    registers: TABLES,
-    engine_registers: ENGINE_TABLE,
-    ranges: ranges::RANGES,
+    registers: &XE_HPG_REGISTERS,
     commands: &XE_HPG_COMMANDS,
+    contexts: &XE_HPG_CONTEXTS,
     // 19.2 MHz crystal, not divided (RPM_CONFIG0 = 0xe; xe: xe_gt_clock.c).
     timebase: Timebase::new(19_200_000),
     interrupts: &XE_HPG_INTERRUPTS,

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex};
 pub use clock::ContextClock;
 pub use engine_clock::EngineClock;
 
+use crate::context_image;
 use crate::doorbell::Doorbells;
 use crate::execlist::buffer::CsbPort;
 use crate::generation::{Die, Generation};
@@ -83,6 +84,8 @@ pub struct Gt {
     pub doorbells: Doorbells,
     /// The card's clock.
     pub clock: Arc<dyn Clock>,
+    /// Layout of the context images of each engine, by [`EngineId::index`].
+    context_layouts: Box<[context_image::Layout]>,
     /// Context timestamp of each engine, by [`EngineId::index`].
     pub context_clocks: Box<[ContextClock]>,
     /// Step clock of each engine, by [`EngineId::index`].
@@ -124,6 +127,7 @@ impl Gt {
             registers,
             doorbells: Doorbells::new(),
             clock,
+            context_layouts: engines.all().map(|engine| generation.context_layout(engine)).collect(),
             context_clocks: engines
                 .all()
                 .map(|engine| ContextClock::new(engine, generation.timebase, residency.clone()))
@@ -143,6 +147,12 @@ impl Gt {
     #[inline]
     pub fn engine(&self, engine: EngineId) -> &'static EngineInfo {
         self.generation.engines.info(engine)
+    }
+
+    /// Returns the layout of the context images of `engine`.
+    #[allow(clippy::indexing_slicing, reason = "there is a layout for each engine of the generation")]
+    pub(crate) fn context_layout(&self, engine: EngineId) -> &context_image::Layout {
+        &self.context_layouts[engine.index()]
     }
 
     /// Signals every engine that waits for a semaphore in signal mode to poll it again (V8-119).

@@ -26,6 +26,8 @@ pub mod blitter;
 #[doc(hidden)]
 pub mod command;
 #[doc(hidden)]
+pub mod context_image;
+#[doc(hidden)]
 pub mod decode;
 #[doc(hidden)]
 pub mod doorbell;

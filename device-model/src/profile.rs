@@ -171,8 +171,8 @@ impl CardProfile {
 
     /// Creates the card's registers, in their power-on state.
     pub fn registers(&self) -> RegisterFile {
-        let Generation { registers, engine_registers, engines, .. } = *self.generation();
-        RegisterFile::new(registers, engine_registers, engines).with_reset_values(&register_values::values(self))
+        let Generation { registers, engines, .. } = *self.generation();
+        RegisterFile::new(registers, engines).with_reset_values(&register_values::values(self))
     }
 
     /// Returns whether the card has `engine`; render and copy are on every card.

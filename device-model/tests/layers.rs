@@ -22,6 +22,7 @@ const MODULES: &[(&str, &str)] = &[
     ("blitter", "the operations of the copy engine on spans of memory"),
     ("pcode", "the power controller's mailbox"),
     ("registers", "tables of the registers, and the file of their values"),
+    ("context_image", "layout of the register images of contexts"),
     ("residency", "RC6 residency: what keeps the GT awake"),
     ("heci", "the HECI windows of the GSC and its firmware interface"),
     ("doorbell", "doorbell pages and the block of their registers"),

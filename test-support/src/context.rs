@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Contexts as a driver creates them (contract K.1).
 
-use arctic_device_model::engine::blank_image;
+use arctic_device_model::generation::XE_HPG;
 
 /// Offset of a context's image from its status page, to which the descriptor points.
 pub const IMAGE: u64 = 0x1000;
@@ -35,7 +35,7 @@ impl Context {
 
     /// Returns the image: the ring context, without context state.
     pub fn image(&self) -> Vec<u32> {
-        let mut words = blank_image();
+        let mut words = XE_HPG.blank_image();
         // Restore inhibited, no synchronous switch.
         words[3] = 0x0009_0009;
         words[TAIL as usize] = self.tail;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use crate::generation::{EngineRef, Generation};
-use crate::registers::{ENGINE_TABLE, REGISTER_BYTES, Register, TABLES};
+use crate::registers::{REGISTER_BYTES, Register, XE_HPG_REGISTERS};
 
 #[allow(clippy::arithmetic_side_effects, reason = "registers lie below 4 MiB")]
 fn by_offset(registers: impl Iterator<Item = &'static Register>) -> BTreeMap<u32, (&'static Register, u16)> {
@@ -18,8 +18,9 @@ fn by_offset(registers: impl Iterator<Item = &'static Register>) -> BTreeMap<u32
 }
 
 static CARD: LazyLock<BTreeMap<u32, (&'static Register, u16)>> =
-    LazyLock::new(|| by_offset(TABLES.iter().flat_map(|table| table.iter())));
-static ENGINE: LazyLock<BTreeMap<u32, (&'static Register, u16)>> = LazyLock::new(|| by_offset(ENGINE_TABLE.iter()));
+    LazyLock::new(|| by_offset(XE_HPG_REGISTERS.card.iter().flat_map(|table| table.iter())));
+static ENGINE: LazyLock<BTreeMap<u32, (&'static Register, u16)>> =
+    LazyLock::new(|| by_offset(XE_HPG_REGISTERS.engine.iter()));
 
 fn element(register: &Register, ordinal: u16) -> String {
     if register.count > 1 { format!("{}[{ordinal}]", register.name) } else { register.name.into() }

@@ -9,8 +9,9 @@ use super::remap::remap;
 use super::stream::{ADDRESS, IdleLoopDetector};
 use super::streamer::Streamer;
 use super::whitelist::{self, Wanted};
-use super::{error, image, reg};
+use super::{error, reg};
 use crate::command::Requester;
+use crate::context_image::{RELATIVE, REMAP};
 use crate::gt::SideEffect;
 use crate::host::Function;
 use crate::memory::{Access, Fault, Space, Span, Tlb};
@@ -58,9 +59,9 @@ impl Streamer<'_> {
     /// remapped to the executing instance, or absolute (V8-046, trap T19). Returns an inaccessible offset if the engine
     /// has no such register.
     pub fn image_register(&self, header: u32, raw: u32) -> u32 {
-        match header & (image::RELATIVE | image::REMAP) {
+        match header & (RELATIVE | REMAP) {
             0 => raw & REGISTER,
-            image::REMAP => remap(self.gt.generation.engines, self.id, raw & REGISTER),
+            REMAP => remap(self.gt.generation.engines, self.id, raw & REGISTER),
             _ => self.gt.engine(self.id).relative(raw),
         }
     }

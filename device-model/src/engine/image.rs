@@ -2,25 +2,10 @@
 //! Register image of a logical ring context. The image is a list of MI_NOOP, MI_LOAD_REGISTER_IMM, one
 //! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and an end command (V8-046). Parsing is bounded by the image's length.
 
-use super::layout::{ENGINE_CONTEXT, IMAGE_DWORDS};
 use crate::command::mi::LRI;
+use crate::context_image::{END, FORCE_WAKEUP, IMAGE_DWORDS, LRM, Layout, RELATIVE};
 use crate::memory::{Fault, Gam, Space};
 use crate::topology::{EngineId, EngineTable};
-
-/// MI_LOAD_REGISTER_MEM.
-pub const LRM: u32 = 0x29 << 23;
-/// MI_FORCE_WAKEUP.
-pub const FORCE_WAKEUP: u32 = 0x1d << 23;
-/// MI_BATCH_BUFFER_END with bit 0 set, which ends an image (xe, i915: set_offsets).
-pub const END: u32 = 0x0a << 23 | 1;
-/// LRI, LRM bit 19: the offset is relative to the engine's register block.
-pub const RELATIVE: u32 = 1 << 19;
-/// LRI bit 17: offsets of a class's first instance are remapped to the executing instance (trap T19).
-pub const REMAP: u32 = 1 << 17;
-/// LRI bit 12: writes may be posted.
-pub const POSTED: u32 = 1 << 12;
-/// LRM bit 22: the address is global.
-pub const GLOBAL: u32 = 1 << 22;
 
 /// Type and opcode of a command.
 const OPCODE: u32 = 0xff80_0000;
@@ -36,6 +21,8 @@ pub struct Image {
     words: [u32; IMAGE_DWORDS],
     /// Length in dwords of the engine's images.
     len: usize,
+    /// Dword at which the engine context starts.
+    engine_context: usize,
 }
 
 /// A register load in the image.
@@ -67,14 +54,15 @@ pub struct Cursor {
 }
 
 impl Image {
-    /// Reads the `len` dwords of an engine's image at global address `at`.
+    /// Reads an engine's image with this layout at global address `at`.
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
         reason = "the length is at most IMAGE_DWORDS, and chunks have four bytes"
     )]
-    pub fn read(gam: &mut Gam<'_>, at: u64, len: usize) -> Result<Self, Fault> {
-        let mut image = Image { words: [0; IMAGE_DWORDS], len: len.min(IMAGE_DWORDS) };
+    pub fn read(gam: &mut Gam<'_>, at: u64, layout: &Layout) -> Result<Self, Fault> {
+        let len = layout.template.len().min(IMAGE_DWORDS);
+        let mut image = Image { words: [0; IMAGE_DWORDS], len, engine_context: layout.format.engine_context };
         let mut bytes = [0; IMAGE_DWORDS * 4];
         let bytes = &mut bytes[..image.len * 4];
         gam.read(Space::Ggtt, at, bytes)?;
@@ -103,7 +91,7 @@ impl Image {
             let header = self.dword(at);
             let dwords = match header & OPCODE {
                 0 => 1,
-                END_OPCODE if at < ENGINE_CONTEXT => 1,
+                END_OPCODE if at < self.engine_context => 1,
                 END_OPCODE => return Ok(()),
                 LRI if !length(header).is_multiple_of(2) && self.are_of(engines, engine, header, at) => length(header),
                 LRM if length(header) == 4 => 4,
@@ -149,7 +137,7 @@ impl Image {
                 0 => 1,
                 // The end command is ignored in the ring context: drivers write it after the common registers and
                 // append the loads for memory-based interrupts (xe: empty_lrc_data).
-                END_OPCODE if at < ENGINE_CONTEXT => 1,
+                END_OPCODE if at < self.engine_context => 1,
                 LRI => {
                     cursor.open = (header, (length(header) - 1) / 2);
                     1
@@ -177,10 +165,11 @@ const END_OPCODE: u32 = END & OPCODE;
 mod tests {
     use super::*;
     use crate::command::mi::lri;
+    use crate::context_image::{POSTED, REMAP};
     use crate::topology::{EngineClass, XE_HPG_ENGINES};
 
     fn image(words: &[u32]) -> Image {
-        let mut image = Image { words: [0; IMAGE_DWORDS], len: words.len() };
+        let mut image = Image { words: [0; IMAGE_DWORDS], len: words.len(), engine_context: 0x60 };
         image.words[..words.len()].copy_from_slice(words);
         image
     }

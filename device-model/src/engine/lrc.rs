@@ -5,8 +5,8 @@
 use arctic_sriov::number::{high, low};
 
 use super::image::Image;
-use super::layout::{IMAGE_DWORDS, Layout};
 use super::stream::{LEVELS, ParserState};
+use crate::context_image::{IMAGE_DWORDS, Layout};
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::RegisterFile;
 
@@ -81,7 +81,7 @@ impl Lrc {
 
     /// Reads the image.
     pub fn read(&self, gam: &mut Gam<'_>, layout: &Layout) -> Result<Image, Fault> {
-        Image::read(gam, self.address(0), layout.template.len())
+        Image::read(gam, self.address(0), layout)
     }
 
     /// Sets the page directory from PDP0 (V8-213).

@@ -12,7 +12,6 @@ mod fetch;
 mod flush;
 mod head;
 mod image;
-mod layout;
 mod lrc;
 mod priority_mutex;
 mod remap;
@@ -47,7 +46,6 @@ use crate::topology::{EngineId, EngineInfo};
 use crate::trace::EventKind;
 pub use counters::Counters;
 use fetch::Window;
-pub use layout::blank_image;
 pub use priority_mutex::PriorityGuard;
 use priority_mutex::PriorityMutex;
 use streamer::{Running, Streamer};
@@ -396,7 +394,7 @@ impl Engine {
     )]
     fn scrub_context_registers(&mut self, gt: &Gt, function: Function) {
         if function.is_vf() {
-            layout::clear_context(self.id, &gt.registers);
+            gt.context_layout(self.id).clear(&gt.registers);
             gt.registers.set(self.info.mmio_base + reg::PR_CTR, 0);
             self.swap_global_registers(gt, function, Exchange::Leave);
         }

@@ -4,14 +4,14 @@
 
 use arctic_sriov::number::{count, high, low};
 
-use super::image::{Cursor, GLOBAL, Image, Load, Value};
-use super::layout::{self, ENGINE_CONTEXT, IMAGE_DWORDS, INDIRECT_CTX_OFFSET};
+use super::image::{Cursor, Image, Load, Value};
 use super::lrc::{Clocks, Lrc};
 use super::stream::{ADDRESS, BATCH_VALID, Batch, LEVELS, ParserState, Ring, Workaround};
 use super::streamer::{Flow, Phase, Streamer};
 use super::{Halt, access, reg};
 use crate::command::Requester;
 use crate::command::mi::fields;
+use crate::context_image::GLOBAL;
 use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
@@ -50,11 +50,12 @@ impl Streamer<'_> {
     /// their reset values, so a context does not observe the state of another.
     #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB, and the field has 6 bits")]
     pub(super) fn restore(&mut self) -> Result<(), Halt> {
-        let layout = layout::layout(self.id);
+        let layout = self.gt.context_layout(self.id);
+        let format = layout.format;
         let image = self.running.lrc.read(&mut self.gam, layout).map_err(Halt::Fault)?;
-        self.check(&image, ENGINE_CONTEXT)?;
+        self.check(&image, format.engine_context)?;
         self.gt.start_context_clock(self.id);
-        layout::clear_context(self.id, &self.gt.registers);
+        layout.clear(&self.gt.registers);
         self.running.tail_moved = false;
         self.running.report = None;
         self.running.mask_address = 0;
@@ -67,11 +68,11 @@ impl Streamer<'_> {
             mask: None,
             inhibited: false,
         };
-        self.execute_image(&mut restoring, ENGINE_CONTEXT).map_err(Halt::Fault)?;
+        self.execute_image(&mut restoring, format.engine_context).map_err(Halt::Fault)?;
         self.take_report(restoring.mask);
         restoring.inhibited = self.own(reg::CONTEXT_CONTROL) & RESTORE_INHIBIT != 0;
         if !restoring.inhibited {
-            self.check(&restoring.image, IMAGE_DWORDS)?;
+            self.check(&restoring.image, format.dwords)?;
         }
         self.running.position = ParserState::in_ring(self.ring());
         self.running.phase = Phase::Run;
@@ -112,8 +113,9 @@ impl Streamer<'_> {
     #[allow(clippy::arithmetic_side_effects, reason = "a cacheline lies within the image")]
     fn indirect_offset(&self) -> usize {
         let cacheline = (self.own(reg::INDIRECT_CTX_OFFSET) >> 6 & 0x3ff) as usize;
-        let within = ENGINE_CONTEXT / CACHELINE..IMAGE_DWORDS / CACHELINE;
-        CACHELINE * if within.contains(&cacheline) { cacheline } else { INDIRECT_CTX_OFFSET }
+        let format = self.gt.generation.contexts;
+        let within = format.engine_context / CACHELINE..format.dwords / CACHELINE;
+        CACHELINE * if within.contains(&cacheline) { cacheline } else { format.indirect_ctx_offset }
     }
 
     fn execute_engine_context(&mut self, restoring: &mut Restoring, until: usize) {
@@ -127,7 +129,7 @@ impl Streamer<'_> {
 
     /// Executes the rest of the restore after the indirect batch, if any, and enters the per-context batch, if any.
     fn finish_restore(&mut self, restoring: &mut Restoring) {
-        self.execute_engine_context(restoring, IMAGE_DWORDS);
+        self.execute_engine_context(restoring, self.gt.generation.contexts.dwords);
         self.running.position = self.position(restoring);
         if let Some(batch) = Batch::from_entry(self.own64(reg::PRT_BB_STATE)) {
             self.running.position.interrupt(batch);
@@ -190,7 +192,7 @@ impl Streamer<'_> {
         let kept = decoded.filter(|decoded| {
             decoded.engine.is_none_or(|engine| engine == self.id)
                 && (decoded.register.scope.kept_by(self.gt.engine(self.id))
-                    || decoded.engine.is_some() && layout::in_ring_context(own))
+                    || decoded.engine.is_some() && self.gt.generation.contexts.in_ring_context(own))
         });
         match kept.map(|decoded| (decoded, decoded.register.kind)) {
             // Read-only for commands, but the image restores the saved value.
@@ -311,7 +313,7 @@ impl Streamer<'_> {
         // The next restore must include the engine context (V8-044).
         set(reg::CONTEXT_CONTROL, self.own(reg::CONTEXT_CONTROL) & !RESTORE_INHIBIT);
         let state = (position, clocks, self.running.mask_address);
-        self.running.lrc.save(&mut self.gam, layout::layout(self.id), registers, state).map_err(Halt::Fault)
+        self.running.lrc.save(&mut self.gam, self.gt.context_layout(self.id), registers, state).map_err(Halt::Fault)
     }
 
     /// Updates the position registers. Called at the end of each step, not for each command.

@@ -6,7 +6,6 @@
 
 use arctic_sriov::number::low;
 
-use super::layout;
 use super::reg;
 use super::streamer::Streamer;
 use crate::command::Requester;
@@ -156,7 +155,7 @@ impl Streamer<'_> {
             return false;
         }
         self.counters.watchdog_resets += 1;
-        layout::clear(self.id, &self.gt.registers);
+        self.gt.context_layout(self.id).clear_engine_context(&self.gt.registers);
         self.gt.registers.set(self.base + reg::PR_CTR, 0);
         self.gam.flush_tlb();
         self.running.watchdog = None;

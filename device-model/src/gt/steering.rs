@@ -2,7 +2,7 @@
 //! Access to replicated registers: steering by the initiator (V13-140..164), and accesses to sleeping domains.
 
 use super::Gt;
-use crate::registers::ranges::{self, Range};
+use crate::registers::ranges::Range;
 use crate::registers::steering::{CS_GROUP, CS_INSTANCE, CS_SELECTIVE_READ, CS_SELECTOR, MULTICAST, SLICE, SUBSLICE};
 use crate::registers::{Decoded, Kind};
 
@@ -67,9 +67,10 @@ impl Gt {
     /// takes to enter sleep.
     #[inline]
     pub(super) fn note_asleep(&self, offset: u32, range: &Range, write: bool) {
+        let ranges = self.generation.registers.ranges;
         if self.asleep(range.wake)
-            && ranges::second_domain(offset).is_none_or(|domain| self.asleep(domain))
-            && !(write && ranges::shadowed(offset, self.generation.engines))
+            && ranges.second_domain(offset).is_none_or(|domain| self.asleep(domain))
+            && !(write && ranges.shadowed(offset, self.generation.engines))
         {
             self.registers.note_asleep(offset, write);
         }

@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use super::cell::Cell;
 use super::fuses::{COMPUTE_DSS_ENABLE, GEOMETRY_DSS_ENABLE, MIRROR_FUSE3};
-use super::ranges::{self, Fuses, Range, Replication};
-use super::{Copies, Kind, REGISTER_BYTES, Register};
+use super::ranges::{Fuses, Range, Replication};
+use super::whitelist::Whitelist;
+use super::{Copies, Kind, REGISTER_BYTES, Register, RegisterTables};
 use crate::sync::IgnorePoison;
 use crate::topology::{EngineId, EngineTable};
 
@@ -94,7 +95,10 @@ impl Touched {
 
 /// All registers with their current values. Of a register with one value per function, this is the PF's.
 pub struct RegisterFile {
+    tables: &'static RegisterTables,
     engines: EngineTable,
+    /// By [`EngineId::index`].
+    whitelists: Box<[Whitelist]>,
     /// By dword; of a replicated register, the value of the first instance that exists.
     values: Box<[Cell]>,
     /// Values of the other instances of the replicated registers, by [`Decoded::instances`] plus the instance.
@@ -110,12 +114,14 @@ pub struct RegisterFile {
 }
 
 impl RegisterFile {
-    /// Builds the register file from the card-wide tables and from the engine table, which is instantiated once per
-    /// engine.
-    pub fn new(tables: &[&'static [Register]], engine_table: &'static [Register], engines: EngineTable) -> Self {
+    /// Builds the register file from the tables. The engine table is instantiated once per engine.
+    pub fn new(tables: &'static RegisterTables, engines: EngineTable) -> Self {
         let dwords = (REGISTER_BYTES / 4) as usize;
+        let whitelists = engines.list().iter().map(|engine| Whitelist::of(tables.whitelists, engine)).collect();
         let mut file = RegisterFile {
+            tables,
             engines,
+            whitelists,
             values: (0..dwords).map(|_| Cell::new(0)).collect(),
             instances: Box::default(),
             enabled: Replication::ALL.map(|replication| replication.enabled(Fuses::FULL)),
@@ -125,11 +131,11 @@ impl RegisterFile {
             unmodelled: Touched::default(),
             asleep: Touched::default(),
         };
-        for register in tables.iter().flat_map(|table| table.iter()) {
+        for register in tables.card.iter().flat_map(|table| table.iter()) {
             file.place(register, 0, None);
         }
         for engine in engines.all() {
-            for register in engine_table {
+            for register in tables.engine {
                 file.place(register, engines.info(engine).mmio_base, Some(engine));
             }
         }
@@ -139,6 +145,17 @@ impl RegisterFile {
         file.instances = (0..instances).map(|_| Cell::new(0)).collect();
         file.reset();
         file
+    }
+
+    /// Returns the tables of the card's generation.
+    pub fn tables(&self) -> &'static RegisterTables {
+        self.tables
+    }
+
+    /// Returns the whitelists of `engine` for non-privileged batches.
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine of the table")]
+    pub fn whitelist(&self, engine: EngineId) -> &Whitelist {
+        &self.whitelists[engine.index()]
     }
 
     /// Returns the engines of the card's generation.
@@ -157,7 +174,7 @@ impl RegisterFile {
             let at = (base + register.offset + u32::from(ordinal) * register.stride) / 4;
             let slot = &mut self.index[at as usize];
             assert_eq!(*slot, 0, "two registers at {:#x}", at * 4);
-            let range = ranges::find(at * 4);
+            let range = self.tables.ranges.find(at * 4);
             self.places.push(at);
             self.decoded.push(Decoded {
                 register,

@@ -24,6 +24,7 @@ pub mod steering;
 #[cfg(test)]
 mod tests;
 pub mod tile;
+pub mod whitelist;
 mod workaround;
 
 pub use bits::Bits;
@@ -127,7 +128,7 @@ impl Scope {
 /// Number of values that a register has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copies {
-    /// One. In a range of replicated registers ([`ranges::RANGES`]), a register without side effects has one for each
+    /// One. In a range of replicated registers ([`ranges::Ranges`]), a register without side effects has one for each
     /// instance of the replicated unit instead (V13-144..146).
     One,
     /// One for each function (V13-005). By MMIO, a VF accesses its own; all other registers read 0 there, and writes to
@@ -202,8 +203,28 @@ pub const fn array(
     Register { offset, name, kind, reset, count, stride, source, scope: Scope::Card, copies: Copies::One }
 }
 
+/// The registers of a generation.
+pub struct RegisterTables {
+    /// Registers by absolute offset, one table per unit.
+    pub card: &'static [&'static [Register]],
+    /// Registers of every engine, by offset from its base.
+    pub engine: &'static [Register],
+    /// Forcewake domain and replication of the GT's registers.
+    pub ranges: &'static ranges::Ranges,
+    /// Registers that non-privileged batches may access.
+    pub whitelists: &'static whitelist::Whitelists,
+}
+
+/// The registers of Xe-HPG.
+pub static XE_HPG_REGISTERS: RegisterTables = RegisterTables {
+    card: TABLES,
+    engine: engine::TABLE,
+    ranges: &ranges::XE_HPG_RANGES,
+    whitelists: &whitelist::XE_HPG_WHITELISTS,
+};
+
 /// The card-wide tables, one per unit.
-pub const TABLES: &[&[Register]] = &[
+const TABLES: &[&[Register]] = &[
     tile::TABLE,
     fuses::TABLE,
     power::TABLE,
@@ -217,9 +238,6 @@ pub const TABLES: &[&[Register]] = &[
     observation::TABLE,
     workaround::TABLE,
 ];
-
-/// The registers of every engine, by offset from its base.
-pub const ENGINE_TABLE: &[Register] = engine::TABLE;
 
 /// State of contexts of all engines.
 const EVERY: Scope = Scope::Context(Classes::ALL);

@@ -132,40 +132,66 @@ const fn range(start: u32, end: u32, wake: WakeDomain, replication: Replication)
     Range { start, end, wake, replication }
 }
 
-/// The range that contains `offset`; `None` if the document reserves or does not describe it.
-#[allow(clippy::indexing_slicing, reason = "positions in tables and fuses; registers lie below 4 MiB")]
-pub fn find(offset: u32) -> Option<&'static Range> {
-    let after = RANGES.partition_point(|range| range.start <= offset);
-    RANGES[..after].last().filter(|range| offset <= range.end)
+/// Forcewake domains and replication of the registers of a generation's GT.
+pub struct Ranges {
+    /// The ranges by offset.
+    pub list: &'static [Range],
+    /// First byte, last byte and second domain of registers that are accessible while either domain is awake.
+    pub second_domains: &'static [(u32, u32, WakeDomain)],
+    /// First and last byte of registers outside the engines' blocks for which shadow registers hold a write while the
+    /// domain is asleep.
+    pub shadowed: &'static [(u32, u32)],
+    /// The same in an engine's block, relative to its base.
+    pub shadowed_by_engine: &'static [(u32, u32)],
 }
 
-/// Returns whether a write at `offset` is accepted while its domain is asleep, because a shadow register holds it
-/// (V13-130; i915: intel_uncore.c dg2_shadowed_regs).
-#[allow(clippy::arithmetic_side_effects, reason = "positions in tables and fuses; registers lie below 4 MiB")]
-pub fn shadowed(offset: u32, engines: EngineTable) -> bool {
-    match offset {
-        RPNSWREQ | FORCEWAKE_GT | FORCEWAKE_RENDER | GUC_SEND_INTERRUPT => true,
-        FORCEWAKE_MEDIA_VDBOX..=FORCEWAKE_MEDIA_VEBOX_LAST => true,
+impl Ranges {
+    /// The range that contains `offset`; `None` if the document reserves or does not describe it.
+    pub fn find(&self, offset: u32) -> Option<&'static Range> {
+        let after = self.list.partition_point(|range| range.start <= offset);
+        self.list.get(after.checked_sub(1)?).filter(|range| offset <= range.end)
+    }
+
+    /// Returns whether a write at `offset` is accepted while its domain is asleep, because a shadow register holds it.
+    pub fn shadowed(&self, offset: u32, engines: EngineTable) -> bool {
+        let within =
+            |list: &[(u32, u32)], offset: u32| list.iter().any(|(first, last)| (*first..=*last).contains(&offset));
+        within(self.shadowed, offset)
+            || engines.at_offset(offset).is_some_and(|engine| {
+                within(self.shadowed_by_engine, offset.wrapping_sub(engines.info(engine).mmio_base))
+            })
+    }
+
+    /// Second domain of the register at `offset`.
+    pub fn second_domain(&self, offset: u32) -> Option<WakeDomain> {
+        let row = self.second_domains.iter().find(|(first, last, _)| (*first..=*last).contains(&offset));
+        row.map(|(_, _, domain)| *domain)
+    }
+}
+
+/// The registers of Xe-HPG.
+pub static XE_HPG_RANGES: Ranges = Ranges {
+    list: RANGES,
+    // Document and drivers disagree on these (V13-134).
+    second_domains: &[(0x1_4000, 0x1_41ff, Vdbox(2)), (0x1_4400, 0x1_47ff, Vdbox(2)), (0x2_0000, 0x2_0fff, Render)],
+    // V13-130; i915: intel_uncore.c dg2_shadowed_regs.
+    shadowed: &[
+        (RPNSWREQ, RPNSWREQ),
+        (FORCEWAKE_GT, FORCEWAKE_GT),
+        (FORCEWAKE_RENDER, FORCEWAKE_RENDER),
+        (GUC_SEND_INTERRUPT, GUC_SEND_INTERRUPT),
+        (FORCEWAKE_MEDIA_VDBOX, FORCEWAKE_MEDIA_VEBOX_LAST),
         // Registers that are not modelled.
-        0xa00c | 0xc4e0 | 0xc600 | 0xc658 => true,
-        _ => engines
-            .at_offset(offset)
-            .is_some_and(|engine| matches!(offset - engines.info(engine).mmio_base, RING_TAIL | 0x510..=0x550)),
-    }
-}
-
-/// Second domain of a register for which document and drivers disagree (V13-134). The register is accessible while
-/// either domain is awake.
-pub fn second_domain(offset: u32) -> Option<WakeDomain> {
-    match offset {
-        0x1_4000..=0x1_41ff | 0x1_4400..=0x1_47ff => Some(Vdbox(2)),
-        0x2_0000..=0x2_0fff => Some(Render),
-        _ => None,
-    }
-}
+        (0xa00c, 0xa00c),
+        (0xc4e0, 0xc4e0),
+        (0xc600, 0xc600),
+        (0xc658, 0xc658),
+    ],
+    shadowed_by_engine: &[(RING_TAIL, RING_TAIL), (0x510, 0x550)],
+};
 
 /// The document's table (V13-129) by offset, adjacent rows with equal attributes merged, reserved rows omitted.
-pub const RANGES: &[Range] = &[
+const RANGES: &[Range] = &[
     range(0x0b00, 0x0bff, AlwaysOn, Sqidi),
     range(0x0c00, 0x0fff, AlwaysOn, Single),
     range(0x1000, 0x1fff, AlwaysOn, Sqidi),
@@ -317,7 +343,7 @@ mod tests {
         }
         for (start, end, attributes) in rows {
             for offset in (start..=end).step_by(4) {
-                let found = find(offset).map(|range| (range.wake, range.replication));
+                let found = XE_HPG_RANGES.find(offset).map(|range| (range.wake, range.replication));
                 assert_eq!(found, attributes, "{offset:#x}");
             }
         }
@@ -365,7 +391,7 @@ mod tests {
     /// V13-140, V13-148: the offset of an access determines the register that steers it.
     #[test]
     fn each_range_has_a_selector() {
-        let selector = |offset| find(offset).unwrap().selector();
+        let selector = |offset| XE_HPG_RANGES.find(offset).unwrap().selector();
         assert_eq!([0xb00, 0x1000, 0x8724].map(selector), [0xfd8, 0xfd8, 0xfd0]);
         assert_eq!([0xcf58, 0xe18c, 0xb100, 0xb020, 0x5200].map(selector), [0xfe0, 0xfdc, 0xfdc, 0xfdc, 0xfdc]);
     }

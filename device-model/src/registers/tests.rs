@@ -15,8 +15,10 @@ pub fn profile() -> CardProfile {
 #[test]
 fn every_row_is_sound() {
     let mut taken = std::collections::BTreeMap::new();
-    let engine_rows =
-        XE_HPG.engines.all().flat_map(|e| ENGINE_TABLE.iter().map(move |r| (XE_HPG.engines.info(e).mmio_base, r)));
+    let engine_rows = XE_HPG
+        .engines
+        .all()
+        .flat_map(|e| XE_HPG_REGISTERS.engine.iter().map(move |r| (XE_HPG.engines.info(e).mmio_base, r)));
     for (base, row) in TABLES.iter().flat_map(|table| table.iter()).map(|r| (0, r)).chain(engine_rows) {
         assert!(!row.name.is_empty() && !row.source.is_empty(), "{:#x}", row.offset);
         assert!(row.count > 0 && row.stride >= 4 && row.stride % 4 == 0 && row.offset % 4 == 0, "{}", row.name);

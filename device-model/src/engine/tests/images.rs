@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::layout::{ENGINE_CONTEXT, IMAGE_DWORDS, in_ring_context, layout};
+use crate::context_image::IMAGE_DWORDS;
 use crate::generation::XE_HPG;
 use crate::registers::Kind;
 use crate::topology::trtt;
@@ -111,7 +111,7 @@ fn the_engine_context_is_the_documents() {
         let wakeup = if media { 0x0e80_0000 } else { 0 };
         assert_eq!(dwords(&bench, context, 0xd0..0xd8), [wakeup, 0, 0, 0, 0, 0, 0, 0]);
         let end = (0xf0..IMAGE_DWORDS).find(|dword| bench.get(context.image(*dword)) == 0x0500_0001);
-        assert_eq!(end.map(|end| (end + 1).next_multiple_of(16)), Some(layout(engine).template.len()));
+        assert_eq!(end.map(|end| (end + 1).next_multiple_of(16)), Some(bench.gt.context_layout(engine).template.len()));
     }
 }
 
@@ -221,12 +221,12 @@ fn an_inhibited_restore_makes_a_golden_image() {
         let mut bench = Bench::new(class);
         let engine = bench.engine.id();
         let (first, copied) = (bench.context(0), bench.context(1));
-        for dword in ENGINE_CONTEXT..IMAGE_DWORDS {
+        for dword in XE_HPG.contexts.engine_context..IMAGE_DWORDS {
             bench.put(first.image(dword), 0xdead_0000 | dword as u32);
         }
         bench.emit(first, &[0x1108_0005, 0x600, 0x1234, 0x67c, 0x5678, 0x41c, 1]);
         assert_eq!(bench.submit(first), Outcome::Complete, "{class:?}");
-        let image = dwords(&bench, first, 0..layout(engine).template.len());
+        let image = dwords(&bench, first, 0..bench.gt.context_layout(engine).template.len());
         assert!(image.iter().all(|word| *word >> 16 != 0xdead), "{class:?}: the whole engine context is written");
         assert_eq!(image[0x03] & 1, 0, "the next restore is not inhibited");
         let (start, pdp0) = (bench.get(copied.image(0x09)), bench.get(copied.image(0x33)));
@@ -348,8 +348,8 @@ proptest! {
         let context = bench.context(0);
         prop_assert_eq!(bench.submit(context), Outcome::Complete);
         // The watchdog is excluded because it would start. Predicates and offsets have no effect on an empty ring.
-        let fixed = |at: u32| in_ring_context(at) || matches!(at, 0x150 | 0x170 | 0x178);
-        let kept: Vec<_> = layout(engine).kept.iter().filter(|kept| !fixed(kept.register.wrapping_sub(base))).collect();
+        let fixed = |at: u32| XE_HPG.contexts.in_ring_context(at) || matches!(at, 0x150 | 0x170 | 0x178);
+        let kept: Vec<_> = bench.gt.context_layout(engine).kept.iter().filter(|kept| !fixed(kept.register.wrapping_sub(base))).collect();
         let mut expected = Vec::new();
         for kept in kept {
             let value = values[kept.dword];
@@ -375,7 +375,7 @@ proptest! {
 #[test]
 fn registers_have_places() {
     for engine in XE_HPG.engines.all() {
-        let layout = layout(engine);
+        let layout = XE_HPG.context_layout(engine);
         let dwords: std::collections::BTreeSet<_> = layout.kept.iter().map(|kept| kept.dword).collect();
         let registers: std::collections::BTreeSet<_> = layout.kept.iter().map(|kept| kept.register).collect();
         assert_eq!(
@@ -424,7 +424,7 @@ fn a_save_reads_the_first_instance_that_exists() {
     }
     bench.put(DATA, 7);
     assert_eq!(bench.run(), Outcome::Complete);
-    let kept = &layout(bench.engine.id()).kept;
+    let kept = &bench.gt.context_layout(bench.engine.id()).kept;
     let dword = kept.iter().find(|kept| kept.register == STATELESS_SCRATCH).unwrap().dword;
     assert_eq!(bench.get(context.image(dword)), 0x105);
     bench.put(context.image(dword), 0x7777);

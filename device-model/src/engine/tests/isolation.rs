@@ -4,7 +4,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::layout::{in_ring_context, layout};
 use crate::host::ALL_FUNCTIONS;
 use crate::registers::{Kind, Scope};
 
@@ -95,11 +94,13 @@ fn contexts_of_functions_do_not_meet() {
         let mut bench = Bench::of_vf(class, VF.0);
         let base = bench.base();
         let (mine, others) = (bench.context(0), bench.context(1));
-        let kept: Vec<u32> = layout(bench.engine.id())
+        let kept: Vec<u32> = bench
+            .gt
+            .context_layout(bench.engine.id())
             .kept
             .iter()
             .map(|kept| kept.register)
-            .filter(|register| !in_ring_context(register.wrapping_sub(base)))
+            .filter(|register| !XE_HPG.contexts.in_ring_context(register.wrapping_sub(base)))
             // Excluded: the watchdog, which would start, predicates, which would skip later commands, and IPEHR, which
             // is not writable by software.
             .filter(|register| ![0x178, 0x3b4, 0x3b8, 0x21c, 0x68].contains(&register.wrapping_sub(base)))
@@ -205,7 +206,7 @@ fn an_image_reaches_its_own_context_alone() {
         let all: Vec<u32> = bench.gt.registers.listing().map(|(offset, _)| offset).collect();
         let base = bench.base();
         for flags in [0, 1 << 17, 1 << 19] {
-            let most = ((layout(bench.engine.id()).template.len() - 0x63) / 2).min(120);
+            let most = ((bench.gt.context_layout(bench.engine.id()).template.len() - 0x63) / 2).min(120);
             for registers in all.chunks(most) {
                 // This value does not set the valid bit of a batch or the length of the indirect batch.
                 let load = registers.iter().flat_map(|at| [*at, 0x0f70_0f40]);
@@ -323,6 +324,6 @@ fn global_registers_are_one_a_function() {
 /// The exchanged registers are exactly the registers with power context scope in the register table.
 #[test]
 fn the_exchanged_registers_are_the_tables() {
-    let table = crate::registers::ENGINE_TABLE.iter().filter(|register| register.scope == Scope::Power);
+    let table = crate::registers::XE_HPG_REGISTERS.engine.iter().filter(|register| register.scope == Scope::Power);
     assert!(table.map(|register| register.offset).eq(GLOBALS));
 }

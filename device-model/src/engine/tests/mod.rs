@@ -241,7 +241,7 @@ impl Bench {
         for dword in 0..0x400 {
             self.put(context.image(dword), 0);
         }
-        self.write(context.image(0), &blank_image());
+        self.write(context.image(0), &XE_HPG.blank_image());
         for (dword, value) in [
             (0x03, 0x0009_0009),
             (0x05, 0),

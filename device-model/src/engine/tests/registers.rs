@@ -2,7 +2,7 @@
 //! Register accesses by commands, for four requester levels and all commands that write or read registers.
 
 use super::*;
-use crate::engine::whitelist::{Wanted, listed};
+use crate::engine::whitelist::Wanted;
 use crate::generation::XE_HPG;
 use crate::registers::{Kind, Scope};
 use crate::topology::Classes;
@@ -172,7 +172,9 @@ fn writable_registers_are_state_of_the_context() {
     for engine in XE_HPG.engines.all() {
         let writable = bench.gt.registers.listing().filter(|(offset, found)| {
             let plain = matches!(found.register.kind, Kind::Storage(_) | Kind::Masked);
-            plain && found.engine.is_none_or(|at| at == engine) && listed(engine, *offset, Wanted::Write)
+            plain
+                && found.engine.is_none_or(|at| at == engine)
+                && bench.gt.registers.whitelist(engine).permits(*offset, Wanted::Write)
         });
         for (offset, found) in writable {
             let name = found.register.name;

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::command::Requester;
-use crate::engine::whitelist::{Wanted, listed, permits};
+use crate::engine::whitelist::{Wanted, permits};
 use crate::generation::XE_HPG;
 
 /// Offset and size in dwords, as in the PRM.
@@ -179,7 +179,8 @@ fn every_dword_on_every_engine() {
     for (class, instance, base) in BASES {
         let engine = XE_HPG.engines.find(class, instance).unwrap();
         let expected = Expected::of(class, usize::from(instance), base);
-        let listed = |offset| (listed(engine, offset, Wanted::Read), listed(engine, offset, Wanted::Write));
+        let list = bench.gt.registers.whitelist(engine);
+        let listed = |offset| (list.permits(offset, Wanted::Read), list.permits(offset, Wanted::Write));
         let verdict = |offset| {
             let permitted = |wanted| permits(&bench.gt.registers, engine, Requester::PfUser, offset, wanted);
             (permitted(Wanted::Read), permitted(Wanted::Write))

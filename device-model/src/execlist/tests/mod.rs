@@ -17,7 +17,6 @@ use vm_memory::Bytes;
 
 use crate::card::{Card, WorkStatus};
 use crate::engine::Engines;
-use crate::engine::blank_image;
 use crate::generation::XE_HPG;
 use crate::gt::Gt;
 use crate::host::{Function, InterruptSink, ManualClock, NullHost};
@@ -244,7 +243,7 @@ impl Host {
         for dword in 0..0x400 {
             self.put(context.image(dword), 0);
         }
-        for (dword, value) in (0..).zip(blank_image()) {
+        for (dword, value) in (0..).zip(XE_HPG.blank_image()) {
             self.put(context.image(dword), value);
         }
         for (dword, value) in [(3, 0x0009_0009), (9, at as u32), (11, 0x3001), (0x33, ROOT as u32)] {

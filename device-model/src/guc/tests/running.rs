@@ -4,7 +4,6 @@
 
 use super::contexts::{append_item, wide};
 use super::*;
-use crate::engine::blank_image;
 use crate::execlist::descriptor::ContextId;
 use crate::execlist::status::{ContextStatus, Detail};
 use crate::generation::XE_HPG;
@@ -38,7 +37,7 @@ impl Host {
         for (n, dword) in (0u64..).zip(commands) {
             self.poke(ring + n * 4, *dword);
         }
-        for (n, dword) in (0u64..).zip(blank_image()) {
+        for (n, dword) in (0u64..).zip(XE_HPG.blank_image()) {
             self.poke(image + n * 4, dword);
         }
         for (at, value) in [(3, 0x0009_0009), (5, 0), (7, 0), (9, ring as u32), (0xb, 1)] {

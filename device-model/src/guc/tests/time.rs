@@ -3,7 +3,7 @@
 
 use super::turns::{Bench, MS, id, image};
 use super::*;
-use crate::engine::blank_image;
+use crate::generation::XE_HPG;
 use crate::guc::share::Priority;
 
 const ARB_CHECK: u32 = 0x05 << 23;
@@ -46,7 +46,7 @@ impl Bench {
         for n in 0..16 {
             self.poke(at + 0x2000 + n * 4, commands.get(n as usize).copied().unwrap_or(0));
         }
-        for (n, dword) in (0u64..).zip(blank_image()) {
+        for (n, dword) in (0u64..).zip(XE_HPG.blank_image()) {
             self.poke(at + 0x1000 + n * 4, dword);
         }
         for (register, value) in [(3, 0x0009_0009), (5, 0), (7, 0), (9, (at + 0x2000) as u32), (0xb, 1)] {
