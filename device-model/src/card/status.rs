@@ -68,7 +68,6 @@ fn name(class: EngineClass) -> &'static str {
 
 impl Card {
     /// Takes a snapshot. Waits for a GuC step in progress, but not for engines.
-    #[allow(clippy::arithmetic_side_effects, reason = "a sum of times since power-on")]
     pub fn status(&self) -> Status {
         let timebase = self.gt.generation.timebase;
         let now = timebase.ticks(self.gt.clock.now());
@@ -102,8 +101,8 @@ impl Card {
             for id in self.gt.generation.engines.all() {
                 let busy = state.activity.busy(id, now);
                 if busy != 0 {
-                    *of.engine_time_ns.entry(name(self.gt.engine(id).class).into()).or_default() +=
-                        timebase.nanoseconds(busy);
+                    let time = of.engine_time_ns.entry(name(self.gt.engine(id).class).into()).or_default();
+                    *time = time.saturating_add(timebase.nanoseconds(busy));
                 }
             }
         }

@@ -59,23 +59,19 @@ pub fn quadword(status: u64) -> String {
 
 /// Decodes the context status buffer in a global status page, if `page` contains it: twelve quadwords from dword 10h
 /// on, the write pointer in dword 2Fh (V8-057, T1; i915: I915_HWS_CSB_BUF0_INDEX, ICL_HWS_CSB_WRITE_INDEX).
-#[allow(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "positions in a page; chunks of two dwords"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "`n` is below ENTRIES")]
 pub fn buffer(page: &[u32]) -> Vec<Line> {
     const FIRST: usize = 0x10;
     const ENTRIES: usize = 12;
     const POINTER: usize = 0x2f;
     let pointer = page.get(POINTER).map(|pointer| *pointer as usize & 0xf);
-    let entries = page.get(FIRST..).unwrap_or_default().chunks_exact(2).take(ENTRIES).enumerate();
+    let entries = page.get(FIRST..).unwrap_or_default().as_chunks().0.iter().take(ENTRIES).enumerate();
     let mut lines: Vec<_> = entries
-        .filter(|(_, entry)| *entry != [0, 0])
-        .map(|(n, entry)| {
+        .filter(|(_, entry)| **entry != [0, 0])
+        .map(|(n, [low, high])| {
             let last = if pointer == Some(n) { " <== written last" } else { "" };
-            let status = u64::from(entry[1]) << 32 | u64::from(entry[0]);
-            dword(FIRST + 2 * n, &format!("CSB[{n}]"), entry[0], quadword(status) + last)
+            let status = u64::from(*high) << 32 | u64::from(*low);
+            dword(FIRST + 2 * n, &format!("CSB[{n}]"), *low, quadword(status) + last)
         })
         .collect();
     if let Some(pointer) = page.get(POINTER) {

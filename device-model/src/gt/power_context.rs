@@ -195,7 +195,7 @@ impl PowerImage {
     /// disabled RING_CTL.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "positions in an image, whose longest is POWER_DWORDS; offsets below 4 MiB; pairs have two dwords"
+        reason = "the registers of an image lie in an engine's block, below 4 MiB"
     )]
     fn pairs(self, engine: &EngineInfo) -> impl Iterator<Item = (u32, bool)> + use<> {
         let base = engine.mmio_base;
@@ -213,7 +213,7 @@ impl PowerImage {
     /// are saved with their mask. Returns the length in dwords.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "positions in an image, whose longest is POWER_DWORDS; offsets below 4 MiB; pairs have two dwords"
+        reason = "the position is at most POWER_DWORDS + 2, and each image has a pair"
     )]
     pub fn emit(self, engine: &EngineInfo, registers: &RegisterFile, image: &mut [u32; POWER_DWORDS]) -> usize {
         *image = [0; POWER_DWORDS];
@@ -235,20 +235,16 @@ impl PowerImage {
 
     /// Executes the image in order: calls `set` with each register and its value. Unlike command execution, this also
     /// restores registers that commands cannot write, such as EIR and EXECLIST_STATUS.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "positions in an image, whose longest is POWER_DWORDS; offsets below 4 MiB; pairs have two dwords"
-    )]
     pub fn restore(image: &[u32], registers: &RegisterFile, mut set: impl FnMut(u32, u32)) {
         let Some((header, pairs)) = image.split_first().and_then(|(_, rest)| rest.split_first()) else { return };
-        let pairs = pairs.chunks_exact(2).take((*header as usize & 0xff).div_ceil(2));
-        for pair in pairs.filter(|pair| pair[0] != 0) {
-            let Some(decoded) = registers.decode(pair[0]) else { continue };
+        let pairs = pairs.as_chunks().0.iter().take((*header as usize & 0xff).div_ceil(2));
+        for &[register, saved] in pairs.filter(|[register, _]| *register != 0) {
+            let Some(decoded) = registers.decode(register) else { continue };
             let value = match decoded.register.kind {
-                Kind::Masked => masked(registers.value(pair[0]), pair[1]),
-                _ => pair[1],
+                Kind::Masked => masked(registers.value(register), saved),
+                _ => saved,
             };
-            set(pair[0], value);
+            set(register, value);
         }
     }
 }
@@ -256,10 +252,7 @@ impl PowerImage {
 /// Applies the effect of RC6 to the engines' registers: saves the power images, removes power and restores the images.
 /// Hardware enters RC6 after a delay that drivers may rely on, so the model performs all of this when the GT wakes,
 /// before the result is observable. State outside the images is preserved by other units (V8-190).
-#[allow(
-    clippy::indexing_slicing,
-    reason = "positions in an image, whose longest is POWER_DWORDS; offsets below 4 MiB; pairs have two dwords"
-)]
+#[allow(clippy::indexing_slicing, reason = "`emit` returns at most POWER_DWORDS")]
 pub fn sleep_and_wake(registers: &RegisterFile) {
     let mut image = [0; POWER_DWORDS];
     for engine in registers.engines().list() {

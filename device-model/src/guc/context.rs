@@ -94,19 +94,13 @@ impl Member {
         self.descriptor & 0xffff_f000
     }
 
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "the descriptor has a 32-bit address; registrations have pairs of dwords and at most MAX_LOGICAL members"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     fn registers(&self) -> u64 {
         self.page() + REGISTER_PAGE
     }
 
     /// Returns whether the ring has unexecuted commands, according to head and tail in the context image.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "the descriptor has a 32-bit address; registrations have pairs of dwords and at most MAX_LOGICAL members"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub fn ring_has_work(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
         let head = gam.read_u32(Space::Ggtt, self.registers() + RING_HEAD)?;
         let tail = gam.read_u32(Space::Ggtt, self.registers() + RING_TAIL)?;
@@ -114,19 +108,13 @@ impl Member {
     }
 
     /// Sets the ring's tail in the context image.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "the descriptor has a 32-bit address; registrations have pairs of dwords and at most MAX_LOGICAL members"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub fn set_tail(&self, gam: &mut Gam<'_>, tail: u32) -> Result<(), Fault> {
         gam.write_u32(Space::Ggtt, self.registers() + RING_TAIL, tail)
     }
 
     /// Allows a compute context to switch out if it has requested to. Returns whether it had.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "the descriptor has a 32-bit address; registrations have pairs of dwords and at most MAX_LOGICAL members"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub fn release_switch_out(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
         let asks = gam.read_u32(Space::Ggtt, self.page() + SWITCH_OUT_SEMAPHORE)? == 1;
         if asks {
@@ -189,11 +177,7 @@ pub struct Registration<'m> {
 
 impl Registration<'_> {
     /// Checks all parameters that do not depend on other contexts, and creates the context.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "the descriptor has a 32-bit address; registrations have pairs of dwords and at most MAX_LOGICAL members"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "base and width are at most MAX_LOGICAL")]
     pub fn check(&self, gam: &mut Gam<'_>, map: &EngineMap) -> Result<Context, Error> {
         if u32::from(self.number) > MAX_ID {
             return Err(Error::InvalidContextIndex);
@@ -201,8 +185,10 @@ impl Registration<'_> {
         let class = EngineClass::from_guc(self.class).ok_or(Error::InvalidEngineId)?;
         let members: Vec<Member> = self
             .descriptors
-            .chunks_exact(2)
-            .map(|pair| Member::new(u64::from(pair[0]) | u64::from(pair[1]) << 32))
+            .as_chunks()
+            .0
+            .iter()
+            .map(|[low, high]| Member::new(u64::from(*low) | u64::from(*high) << 32))
             .collect();
         let width = members.len();
         if width == 0 || width > MAX_LOGICAL {

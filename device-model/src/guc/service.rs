@@ -63,11 +63,10 @@ fn handshake(data0: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
 
 /// QUERY_RUNTIME: returns pairs from index `start`, at most `limit` (0 = as many as fit), and the number of remaining
 /// pairs.
-#[allow(clippy::indexing_slicing, reason = "the position was found in the table")]
 fn runtime(gt: &Gt, limit: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
     let [start] = payload else { return Err(Failure::MessageSize) };
-    let from = usize::try_from(*start).ok().filter(|start| *start <= RUNTIME_REGISTERS.len());
-    let rest = &RUNTIME_REGISTERS[from.ok_or(Failure::InvalidArgument)?..];
+    let rest = usize::try_from(*start).ok().and_then(|start| RUNTIME_REGISTERS.get(start..));
+    let rest = rest.ok_or(Failure::InvalidArgument)?;
     let most = if limit == 0 { MOST_PAIRS } else { MOST_PAIRS.min(limit as usize) };
     let (now, later) = rest.split_at(most.min(rest.len()));
     let mut answer = vec![success(count(now.len())), count(later.len())];

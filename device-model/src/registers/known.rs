@@ -62,10 +62,9 @@ pub const UNIMPLEMENTED: &[LeftOut] = &[
 ];
 
 /// Reason why `offset` is not modelled; `None` if no reason is known.
-#[allow(clippy::indexing_slicing, reason = "a position in the table")]
 pub fn reason(offset: u32) -> Option<&'static str> {
     let after = UNIMPLEMENTED.partition_point(|range| range.start <= offset);
-    UNIMPLEMENTED[..after].last().filter(|range| offset <= range.end).map(|range| range.reason)
+    UNIMPLEMENTED.get(..after)?.last().filter(|range| offset <= range.end).map(|range| range.reason)
 }
 
 #[cfg(test)]
