@@ -20,7 +20,7 @@ pub enum Awake {
 }
 
 impl Awake {
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's index is below 32")]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's index is below MAX_ENGINES")]
     fn bit(self) -> u64 {
         match self {
             Awake::Forcewake(domain) => 1 << (domain & 15),

@@ -143,7 +143,7 @@ impl EngineInfo {
         self.mmio_base + (raw & self.class.relative_mask() & !3)
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "registers lie below 4 MiB")]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     const fn media_block(&self, behind: u32) -> Option<u32> {
         if matches!(self.class, EngineClass::VideoDecode) { Some(self.mmio_base + behind) } else { None }
     }
@@ -164,7 +164,7 @@ pub const TRTT_REGISTERS: u32 = 6;
 
 /// Returns the first register of an engine's tiled resource table. Each engine has a separate table, except media
 /// engines for which the PRM lists none (V8-181..183, V8-185).
-#[allow(clippy::arithmetic_side_effects, reason = "an instance is at most 3")]
+#[allow(clippy::arithmetic_side_effects, reason = "the patterns match instances up to 3")]
 pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
     Some(match (class, instance) {
         (EngineClass::Render, 0) => 0x4400,
@@ -248,7 +248,7 @@ impl EngineTable {
 
     /// Returns the fixed properties of `engine`.
     #[inline]
-    #[allow(clippy::indexing_slicing, reason = "identities come from the table")]
+    #[allow(clippy::indexing_slicing, reason = "an EngineId is an index into its generation's table")]
     pub fn info(self, engine: EngineId) -> &'static EngineInfo {
         &self.0[engine.index()]
     }

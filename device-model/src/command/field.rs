@@ -126,7 +126,7 @@ impl Field {
     }
 
     /// Its bits in its (first) dword, shifted down to bit 0; 0 if the command is too short to contain it.
-    #[allow(clippy::indexing_slicing, reason = "checked here")]
+    #[allow(clippy::indexing_slicing, reason = "`at` is below the number of dwords")]
     pub const fn get(self, words: &[u32]) -> u32 {
         let at = self.dword as usize;
         if at < words.len() { (words[at] & self.mask()) >> self.low } else { 0 }
@@ -141,7 +141,7 @@ impl Field {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "checked here; a field begins in the first 256 dwords"
+        reason = "`at + 1` is below the number of dwords"
     )]
     pub const fn wide(self, words: &[u32]) -> u64 {
         let at = self.dword as usize;
@@ -166,7 +166,7 @@ impl Field {
     }
 
     /// Mask of its bits in dword `at` of the command.
-    #[allow(clippy::arithmetic_side_effects, reason = "Field::new checks the bit positions")]
+    #[allow(clippy::arithmetic_side_effects, reason = "a field of two dwords does not begin at dword 255 in any table")]
     pub const fn bits_of(self, at: u8) -> u32 {
         if at == self.dword {
             self.mask()

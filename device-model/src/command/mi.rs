@@ -10,7 +10,7 @@ use super::{Classes, Length, Requester, Rule, rule};
 pub const LRI: u32 = 0x22 << 23;
 
 /// Returns the header of an LRI with `registers` registers, which must be at least 1.
-#[allow(clippy::arithmetic_side_effects, reason = "a load has at most 128 registers")]
+#[allow(clippy::arithmetic_side_effects, reason = "callers pass 1 to 128 registers")]
 pub const fn lri(flags: u32, registers: u32) -> u32 {
     LRI | flags | (2 * registers - 1)
 }

@@ -90,7 +90,7 @@ impl<'b> Batch<'b> {
     }
 
     /// The commands, in order. A run of MI_NOOPs is one command, unless a mark is inside it.
-    #[allow(clippy::arithmetic_side_effects, reason = "an address has 48 bits, a batch less than 2^40 bytes")]
+    #[allow(clippy::arithmetic_side_effects, reason = "an offset in dwords of a slice has fewer than 62 bits")]
     pub fn commands(&self) -> impl Iterator<Item = Command> + use<'_, 'b> {
         let mut at = 0;
         std::iter::from_fn(move || {
@@ -111,14 +111,17 @@ impl<'b> Batch<'b> {
     }
 
     /// Number of MI_NOOPs at `address`, up to the next mark.
-    #[allow(clippy::arithmetic_side_effects, reason = "an address has 48 bits, a batch less than 2^40 bytes")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the mark is above the address")]
     fn noops(&self, rest: &[u32], address: u64) -> usize {
         let run = rest.iter().take_while(|word| **word == 0).count();
         let until = self.marks.iter().filter(|(mark, _)| *mark > address).map(|(mark, _)| (mark - address).div_ceil(4));
         until.min().map_or(run, |until| run.min(size(until)))
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "an address has 48 bits, a batch less than 2^40 bytes")]
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "an address has 48 bits, a command at most MOST_DWORDS, and the mark is above the address"
+    )]
     fn one(&self, rest: &[u32], address: u64) -> (Command, End) {
         let header = rest.first().copied().unwrap_or(0);
         let known = self.engine.generation.commands.decode(header, self.engine.info().class);

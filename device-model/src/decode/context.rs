@@ -34,10 +34,7 @@ fn registers(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u
 }
 
 /// Register loads by the image's LRIs: index of the value, register, value.
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "an image is shorter than 2^40 bytes, and a load has at least two dwords"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "positions in a slice of dwords; a load has at least two dwords")]
 fn loads(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u32, u32)> + use<'_> {
     let mut at = 0;
     let mut pairs = 0..0;
@@ -89,7 +86,7 @@ pub fn position(image: &[u32], engine: EngineRef) -> Position {
 }
 
 /// Disassembles the image of a context of `engine`. `image` starts after the status page.
-#[allow(clippy::arithmetic_side_effects, reason = "checked here")]
+#[allow(clippy::arithmetic_side_effects, reason = "the tail is above the head")]
 pub fn image(image: &[u32], engine: EngineRef) -> Vec<Line> {
     let mut lines: Vec<_> = loads(image, engine)
         .map(|(index, offset, value)| {
@@ -171,7 +168,7 @@ fn meaning(offset: u32, value: u32, engine: EngineRef) -> String {
 }
 
 /// Decodes the nonzero dwords of a per-process status page.
-#[allow(clippy::arithmetic_side_effects, reason = "an index of a slice")]
+#[allow(clippy::arithmetic_side_effects, reason = "the index of a slice of dwords, in bytes")]
 pub fn page(page: &[u32]) -> Vec<Line> {
     let name = |index: usize| match index {
         0x04 => "ring head, reported".into(),

@@ -96,12 +96,12 @@ impl Message {
     }
 }
 
-#[allow(clippy::arithmetic_side_effects, reason = "an index of a slice")]
+#[allow(clippy::arithmetic_side_effects, reason = "the index of a slice, plus at most 2")]
 fn numbered(rest: &[u32], from: usize, into: &mut Vec<(String, u32)>) {
     into.extend(rest.iter().enumerate().map(|(n, value)| (format!("data{}", n + from), *value)));
 }
 
-#[allow(clippy::arithmetic_side_effects, reason = "an index of a slice")]
+#[allow(clippy::arithmetic_side_effects, reason = "the index of a slice of dwords, plus 1")]
 fn requested(code: u16, rest: &[u32], into: &mut Vec<(String, u32)>) {
     let named = names::of_parameters(code);
     let fixed = names::list_in(code).unwrap_or(rest.len()).min(rest.len());
@@ -123,7 +123,7 @@ fn requested(code: u16, rest: &[u32], into: &mut Vec<(String, u32)>) {
 }
 
 /// Decodes a list of key-length-value entries (KLVs).
-#[allow(clippy::arithmetic_side_effects, reason = "an index of a slice")]
+#[allow(clippy::arithmetic_side_effects, reason = "positions in a slice of dwords")]
 pub fn keys(dwords: &[u32]) -> Vec<Line> {
     let mut at = 0;
     klv::walk(dwords)
@@ -144,7 +144,7 @@ pub fn keys(dwords: &[u32]) -> Vec<Line> {
 
 /// Decodes the messages in a CT buffer's ring, in buffer order; `head` and `tail` are dword offsets, if known. Data
 /// after the tail may be from older messages or undefined. Dwords that cannot be a message are skipped.
-#[allow(clippy::arithmetic_side_effects, reason = "an index of a slice")]
+#[allow(clippy::arithmetic_side_effects, reason = "positions in a slice of dwords, plus at most 256")]
 pub fn ring(dwords: &[u32], head: Option<usize>, tail: Option<usize>) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut at = 0;

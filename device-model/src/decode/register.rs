@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::generation::{EngineRef, Generation};
 use crate::registers::{REGISTER_BYTES, Register, XE_HPG_REGISTERS};
 
-#[allow(clippy::arithmetic_side_effects, reason = "registers lie below 4 MiB")]
+#[allow(clippy::arithmetic_side_effects, reason = "rows of the tables lie below 4 MiB")]
 fn by_offset(registers: impl Iterator<Item = &'static Register>) -> BTreeMap<u32, (&'static Register, u16)> {
     registers
         .flat_map(|register| {
@@ -32,7 +32,7 @@ pub fn of_engine(offset: u32) -> Option<String> {
 }
 
 /// Name of the register at `offset` of a card of `generation`: `rcs0.CS_GPR[3]`, `GDRST`; the offset itself if no register is modelled there.
-#[allow(clippy::arithmetic_side_effects, reason = "registers lie below 4 MiB")]
+#[allow(clippy::arithmetic_side_effects, reason = "`at_offset` returns the engine whose block contains the offset")]
 pub fn name(generation: &Generation, offset: u32) -> String {
     let offset = offset & !3;
     if let Some((register, n)) = CARD.get(&offset) {

@@ -30,7 +30,7 @@ pub(super) fn address(low: u32, high: u32) -> u64 {
 
 /// Returns the mask of the register bits that an LRI with this header preserves. Header bits 11:8 are byte write
 /// disables.
-#[allow(clippy::arithmetic_side_effects, reason = "there are four bytes")]
+#[allow(clippy::arithmetic_side_effects, reason = "there are four bytes of eight bits")]
 pub(super) const fn bytes_kept(header: u32) -> u32 {
     let (mut kept, mut byte) = (0, 0);
     while byte < 4 {
@@ -69,7 +69,7 @@ impl Streamer<'_> {
     /// Adds the workload partition's offset, WPARID times CS_MI_ADDRESS_OFFSET, to an address (Intel media-driver
     /// mhw_mi_hwcmd_xe_xpm.h, WORKLOAD_PARTITION_ID_OFFSET_ENABLE).
     #[cold]
-    #[allow(clippy::arithmetic_side_effects, reason = "the product of two 32-bit values")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the product of two 32-bit values has 64 bits")]
     pub fn partitioned(&mut self, address: u64) -> u64 {
         let offset = u64::from(self.own(reg::WPARID)) * u64::from(self.own(reg::MI_ADDRESS_OFFSET));
         address.wrapping_add(offset) & ADDRESS
@@ -121,7 +121,7 @@ impl Streamer<'_> {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "an engine's block lies below 4 MiB, and there is a clock for each engine"
+        reason = "an engine's block lies below 4 MiB, there is a clock for each engine, and a 64-bit count does not overflow"
     )]
     pub fn write_register(&mut self, offset: u32, value: u32) {
         if !self.permits(offset, Wanted::Write) {

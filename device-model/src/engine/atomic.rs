@@ -140,7 +140,7 @@ impl Streamer<'_> {
     /// Returns the operands. They are in GPR0 and GPR1, and GPR2 and GPR3, or in the command from the fourth dword on,
     /// with alternating dwords. A post-sync operation always has its operands in the command: two dwords for a
     /// comparison, otherwise one qword.
-    #[allow(clippy::arithmetic_side_effects, reason = "indices and offsets are small constants")]
+    #[allow(clippy::arithmetic_side_effects, reason = "`n` is at most 4, and the registers lie in an engine's block")]
     fn operands(&self, words: &[u32], compares: bool) -> Operands {
         let dword = |n: usize| u64::from(word(words, n));
         if word(words, 0) & POST_SYNC != 0 {

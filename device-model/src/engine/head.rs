@@ -22,7 +22,7 @@ fn interval(ctl: u32) -> Option<u32> {
 impl Streamer<'_> {
     /// Reports the head if it has crossed a boundary of 1, 16 or 32 pages since the last check. Called before each
     /// prefetch.
-    #[allow(clippy::arithmetic_side_effects, reason = "the size is not 0, and the page has a 32-bit address")]
+    #[allow(clippy::arithmetic_side_effects, reason = "an interval is not 0, and the page has a 32-bit address")]
     pub(super) fn auto_report_head(&mut self) -> Result<(), Fault> {
         let head = self.running.position.ring.head;
         let Some(last) = self.running.head_seen.replace(head).filter(|last| *last != head) else { return Ok(()) };

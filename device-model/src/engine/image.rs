@@ -82,7 +82,7 @@ impl Image {
     /// command that is not valid in an image or that loads registers of another engine class (V8-007).
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "positions lie within the image, and a command has at most 257 dwords"
+        reason = "the position lies within the image, and a command has at most 257 dwords"
     )]
     pub fn check(&self, engines: EngineTable, engine: EngineId, until: usize) -> Result<(), usize> {
         let until = until.min(self.len);
@@ -110,7 +110,7 @@ impl Image {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "positions lie within the image, and a command has at most 257 dwords"
+        reason = "the position lies within the image, and a command has at most 257 dwords; chunks have two"
     )]
     fn are_of(&self, engines: EngineTable, engine: EngineId, header: u32, at: usize) -> bool {
         let pairs = self.words.get(at + 1..at + length(header)).unwrap_or_default();
@@ -121,7 +121,7 @@ impl Image {
     /// command that [`Image::check`] rejects.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "positions lie within the image, and a command has at most 257 dwords"
+        reason = "the position lies within the image, a command has at most 257 dwords, and a pair is left"
     )]
     pub fn next(&self, cursor: &mut Cursor, until: usize) -> Option<Load> {
         let until = until.min(self.len);

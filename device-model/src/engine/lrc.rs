@@ -108,7 +108,7 @@ impl Lrc {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "the layout lies within IMAGE_DWORDS, the page below 4 GiB"
+        reason = "the layout's positions lie below IMAGE_DWORDS, and the page has a 32-bit address"
     )]
     pub fn save(
         &self,

@@ -189,11 +189,7 @@ impl Engine {
         self.show_status(gt);
     }
 
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     fn start(&mut self, gt: &Gt, load: Load) {
         // Page tables may have changed since the context last ran. xe changes the page tables of a preempted context
         // without a TLB invalidation (xe: xe_pt.c, bind_op_prepare).
@@ -233,11 +229,7 @@ impl Engine {
 
     /// Loads the submission queue for the host (V8-013..020). Ignored if execlists are not enabled in the engine's mode
     /// register (V8-008).
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn load_queue(&mut self, gt: &Gt) {
         let base = self.info.mmio_base;
         if gt.registers.value(base + execlist::GFX_MODE) & execlist::DISABLE_LEGACY_MODE == 0 {
@@ -277,7 +269,7 @@ impl Engine {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
+        reason = "an engine's block lies below 4 MiB, and there is a port for each engine"
     )]
     fn report_switch(&mut self, gt: &Gt, views: &GuestMappings<'_>, status: ContextStatus, submitter: Submitter) {
         let base = self.info.mmio_base;
@@ -309,11 +301,7 @@ impl Engine {
     }
 
     /// Updates EXECLIST_STATUS with the state of the queue (V8-022).
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn show_status(&self, gt: &Gt) {
         let running = self.running.as_ref();
         let arbitration = running.is_some_and(|running| running.arbitration);
@@ -387,11 +375,7 @@ impl Engine {
     /// Clears the register state of a VF's context after it is unloaded. Other contexts must not read it, and some
     /// registers are shared between engines. The state of the PF's contexts is not cleared, because only the PF's
     /// driver can read it.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn scrub_context_registers(&mut self, gt: &Gt, function: Function) {
         if function.is_vf() {
             gt.context_layout(self.id).clear(&gt.registers);
@@ -402,11 +386,7 @@ impl Engine {
 
     /// Exchanges the registers in [`GLOBALS`]. They hold a VF's values while one of its contexts is loaded, otherwise
     /// the PF's.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "an engine's block lies below 4 MiB, and there is an entry for each engine"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn swap_global_registers(&mut self, gt: &Gt, function: Function, way: Exchange) {
         let Some(vf) = gt.vf(function) else { return };
         let theirs = vf.globals(self.id);
@@ -510,7 +490,7 @@ impl Engines {
 
     /// Unloads the context of an engine without saving it, after a step has panicked. Returns `None` if no step has
     /// panicked or no context was loaded.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub fn abandon(&self, id: EngineId, gt: &Gt) -> Option<Load> {
         let lock = &self.slot(id).engine;
         if !lock.mutex().is_poisoned() {

@@ -33,7 +33,10 @@ fn blocks(info: &EngineInfo) -> [Option<Block>; 2] {
 /// table.
 /// Returns an inaccessible offset if `engine` has no such register.
 #[cold]
-#[allow(clippy::arithmetic_side_effects, reason = "the register is within the first range")]
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "the register lies in the first block of the pair, and the second is as long and ends below 4 MiB"
+)]
 pub fn remap(engines: EngineTable, engine: EngineId, register: u32) -> u32 {
     let engine = engines.info(engine);
     let Some(number) = table(engine.class) else { return register };

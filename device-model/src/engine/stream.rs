@@ -40,23 +40,29 @@ impl Ring {
         self.tail = self.offset(tail & 0x1f_fff8);
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "checked here")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the size is not 0 here")]
     fn offset(&self, offset: u32) -> u32 {
         if self.size == 0 { 0 } else { offset % self.size }
     }
 
     /// Returns the number of dwords from head to tail.
-    #[allow(clippy::arithmetic_side_effects, reason = "the head is below the size, at most 2 MiB")]
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "head and tail are below the size, which is at most 2 MiB, or all are 0"
+    )]
     pub fn dwords(&self) -> u32 {
         if self.tail >= self.head { (self.tail - self.head) / 4 } else { (self.size - self.head + self.tail) / 4 }
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "the head is below the size, at most 2 MiB")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the product is at most the size")]
     fn advance(&mut self, dwords: u32) {
         self.head = self.offset(self.head.wrapping_add(dwords.min(self.size / 4) * 4));
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "the head is below the size, at most 2 MiB")]
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "the head is below the size, and the product at most the size, which is at most 2 MiB"
+    )]
     fn rewind(&mut self, dwords: u32) {
         self.head = self.offset((self.head + self.size).wrapping_sub(dwords.min(self.size / 4) * 4));
     }
@@ -111,7 +117,10 @@ pub struct Source {
 
 impl Source {
     /// Returns the address of the dword at `index`.
-    #[allow(clippy::arithmetic_side_effects, reason = "an index is at most the length of the source")]
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "`index` is at least `before` and at most the number of dwords, of which a ring has less than 2^19"
+    )]
     pub fn address_of(&self, index: usize) -> u64 {
         match self.wrap {
             Some((start, before)) if index >= before => start + (index - before) as u64 * 4,
@@ -120,7 +129,7 @@ impl Source {
     }
 
     /// Returns the number of contiguous dwords from `index`.
-    #[allow(clippy::arithmetic_side_effects, reason = "checked here")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the index is below `before`")]
     pub fn run(&self, index: usize) -> usize {
         match self.wrap {
             Some((_, before)) if index < before => before - index,
@@ -212,7 +221,10 @@ impl ParserState {
     }
 
     /// Returns the source of the next commands. `process` is the context's address space.
-    #[allow(clippy::arithmetic_side_effects, reason = "the head is below the size, at most 2 MiB")]
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "the head is at most the size (at most 2 MiB), and the start has 32 bits"
+    )]
     pub fn source(&self, process: Space) -> Source {
         let ring = &self.ring;
         match self.batch() {
@@ -235,14 +247,13 @@ impl ParserState {
     }
 
     /// Returns the address of the next command, for ACTHD and for reports.
-    #[allow(clippy::arithmetic_side_effects, reason = "the head is below the size, at most 2 MiB")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the start has 32 bits, and the head is below 2 MiB")]
     pub fn address(&self) -> u64 {
         self.batch().map_or(u64::from(self.ring.start) + u64::from(self.ring.head), |batch| batch.address)
     }
 
     /// Advances past a command of `dwords`.
     #[inline]
-    #[allow(clippy::arithmetic_side_effects, reason = "a command has at most 32 bits of dwords")]
     pub fn advance(&mut self, dwords: u32) {
         if let Some((Workaround::Indirect { left }, _)) = &mut self.workaround {
             *left = left.saturating_sub(dwords);
@@ -261,7 +272,6 @@ impl ParserState {
     }
 
     /// Reverts [`ParserState::advance`] for a command that did not complete.
-    #[allow(clippy::arithmetic_side_effects, reason = "a command has at most 32 bits of dwords")]
     pub fn rewind(&mut self, dwords: u32) {
         if let Some((Workaround::Indirect { left }, _)) = &mut self.workaround {
             *left = left.saturating_add(dwords);
@@ -339,7 +349,7 @@ impl IdleLoopDetector {
 
     /// Records a jump from a batch to `target`. Returns true if a jump to `target` is already recorded and either
     /// nothing was written since that jump or a clock was read since the last jump.
-    #[allow(clippy::arithmetic_side_effects, reason = "the ring is not empty")]
+    #[allow(clippy::arithmetic_side_effects, reason = "`seen` is an array with entries")]
     pub fn jump(&mut self, target: u64) -> bool {
         let stamp = self.effects.wrapping_add(1);
         let clock_read = std::mem::take(&mut self.clock_read);

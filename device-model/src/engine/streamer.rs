@@ -199,7 +199,7 @@ impl Streamer<'_> {
     #[inline(never)]
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "the position lies within the window, which is shorter than the budget allows"
+        reason = "`at` is at most the window's length, and the budget has 64 bits"
     )]
     fn parse_straight(&mut self, window: &mut Window, budget: &mut i64) -> Result<(), Halt> {
         let ahead = window.ahead();
@@ -243,7 +243,10 @@ impl Streamer<'_> {
     }
 
     /// Slow path: executes one command of any kind, or prefetches. A returned outcome ends the step.
-    #[allow(clippy::arithmetic_side_effects, reason = "the budget has 64 bits")]
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "a command takes less than 2^29 off the budget, which has 64 bits"
+    )]
     fn parse_one(&mut self, window: &mut Window, budget: &mut i64) -> Result<Option<Outcome>, Halt> {
         if self.running.blit.is_some() {
             let progress = self.step_blit()?;
@@ -316,7 +319,10 @@ impl Streamer<'_> {
 
     /// Traces the command at the parser's position. A wait command is traced once, regardless of retries.
     #[cold]
-    #[allow(clippy::arithmetic_side_effects, reason = "at most six levels")]
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "there are at most LEVELS batches, the persistent batch and a workaround batch"
+    )]
     fn tell_command(&mut self, ahead: &[u32], dwords: u32) {
         let address = self.running.position.address();
         if self.running.told == Some((address, self.gt.trace.followers())) {

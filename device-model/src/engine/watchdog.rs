@@ -38,7 +38,7 @@ impl Watchdog {
     /// Advances the counter by `clocks`. Returns true if it reached the threshold, at which it restarts from 0. The
     /// counter is compared after each increment, so threshold 0 and a threshold at or below the current value are
     /// reached only after the counter wraps.
-    #[allow(clippy::arithmetic_side_effects, reason = "the period is not 0")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the period is not 0, which is matched before")]
     fn count(&mut self, clocks: u64, threshold: u32) -> bool {
         let distance = self.distance(threshold);
         let reached = clocks >= distance;
@@ -130,7 +130,7 @@ impl Streamer<'_> {
     /// watchdog had expired.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "an engine's block lies below 4 MiB, and the distance has 33 bits"
+        reason = "an engine's block lies below 4 MiB, the distance has 33 bits, and a 64-bit count does not overflow"
     )]
     pub(super) fn recovered_by_watchdog(&mut self) -> bool {
         if self.requester() != Requester::VfKernel {

@@ -76,12 +76,12 @@ impl Gt {
     }
 
     /// Starts the context clock of `engine` at 0 and wakes the GT. Called when the engine starts a context.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub fn start_context_clock(&self, engine: EngineId) {
         self.context_clocks[engine.index()].start(self.timestamp(), || self.restore_engines());
     }
 
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub(super) fn read_clock(&self, register: ClockRegister, decoded: &Decoded) -> u32 {
         let half = |value: u64| if decoded.ordinal == 0 { low(value) } else { high(value) };
         match register {

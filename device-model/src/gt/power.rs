@@ -43,7 +43,7 @@ impl Gt {
 
     /// Returns whether a forcewake domain is asleep. Either the whole GT is asleep, or the domain's power gating is
     /// enabled and neither a forcewake request nor one of its engines keeps it awake (V13-138).
-    #[allow(clippy::arithmetic_side_effects, reason = "ordinals and domains are positions in an array of registers")]
+    #[allow(clippy::arithmetic_side_effects, reason = "there are at most eight media engines of a kind")]
     pub(super) fn asleep(&self, domain: WakeDomain) -> bool {
         let gated = |enable: Bits, forcewake: u8| {
             enable.is_set(self.registers.value(POWERGATE_ENABLE))
@@ -65,7 +65,7 @@ impl Gt {
         engines.any(|engine| self.engine(engine).wake == domain && self.residency.holds(Awake::Engine(engine)))
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "ordinals and domains are positions in an array of registers")]
+    #[allow(clippy::arithmetic_side_effects, reason = "ordinal 0, the mailbox, is matched before")]
     pub(super) fn read_power(&self, register: PowerRegister, offset: u32, ordinal: u16) -> u32 {
         match register {
             PowerRegister::Forcewake { .. } => self.registers.value(offset),
@@ -86,7 +86,10 @@ impl Gt {
         }
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "ordinals and domains are positions in an array of registers")]
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "a row of forcewake registers has at most 16 ordinals; ordinal 0 of the mailbox is matched before"
+    )]
     pub(super) fn write_power(&self, register: PowerRegister, offset: u32, ordinal: u16, value: u32) {
         match register {
             PowerRegister::Forcewake { ack, domain } => {

@@ -35,7 +35,7 @@ impl VirtualFunction {
     }
 
     /// Registers that the function's contexts share on an engine (`GLOBALS`), saved here while none of them is loaded.
-    #[allow(clippy::indexing_slicing, reason = "offsets of registers, and an entry for each engine")]
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
     pub fn globals(&self, engine: EngineId) -> &[AtomicU32; GLOBALS.len()] {
         &self.globals[engine.index()]
     }
@@ -49,7 +49,10 @@ impl VirtualFunction {
 }
 
 /// Decodes `offset` in the PF's registers into the VF and the offset within the VF's copy, if it lies in a view.
-#[allow(clippy::arithmetic_side_effects, reason = "offsets of registers, and an entry for each engine")]
+#[allow(
+    clippy::arithmetic_side_effects,
+    reason = "the remainder is below VIEW_STRIDE, and the first view ends below 4 MiB"
+)]
 pub fn pf_view(offset: u32) -> Option<(Function, u32)> {
     let behind = offset.checked_sub(VIEW_BASE)?;
     Some((Function::vf(behind / VIEW_STRIDE)?, VIEW_BASE + behind % VIEW_STRIDE))
@@ -87,13 +90,13 @@ impl Gt {
     }
 
     /// Reads dword `n` of the GuC mailbox of `function`.
-    #[allow(clippy::arithmetic_side_effects, reason = "offsets of registers, and an entry for each engine")]
+    #[allow(clippy::arithmetic_side_effects, reason = "callers pass numbers of the mailbox's dwords, 0 to 3")]
     pub fn mailbox(&self, function: Function, n: usize) -> u32 {
         self.function_value(function, VF_SW_FLAG + 4 * count(n))
     }
 
     /// Sets dword `n` of the GuC mailbox of `function`.
-    #[allow(clippy::arithmetic_side_effects, reason = "offsets of registers, and an entry for each engine")]
+    #[allow(clippy::arithmetic_side_effects, reason = "callers pass numbers of the mailbox's dwords, 0 to 3")]
     pub fn set_mailbox(&self, function: Function, n: usize, value: u32) {
         self.set_function_value(function, VF_SW_FLAG + 4 * count(n), value);
     }

@@ -32,10 +32,7 @@ struct Meter {
 }
 
 impl Meter {
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the remainder is below 0xfffe")]
     fn switch(&mut self, busy: bool, tick: u64) {
         self.total = self.until(tick);
         self.since = busy.then_some(tick);
@@ -65,10 +62,7 @@ impl Default for FunctionActivity {
 
 impl FunctionActivity {
     /// Returns the number of ticks for which contexts of the function ran on `engine`, up to `tick`.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a meter for each engine")]
     pub fn busy(&self, engine: EngineId, tick: u64) -> u64 {
         self.meters[engine.index()].until(tick)
     }
@@ -105,7 +99,7 @@ impl Place {
     /// class, with classes in the GuC's order.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+        reason = "a GGTT address has 32 bits, and a table of records ends within 1 MiB"
     )]
     fn record(self, records: u64, bytes: u64) -> u64 {
         records + (u64::from(self.class.guc()) * 32 + self.logical as u64) * bytes
@@ -174,7 +168,7 @@ impl Activity {
     /// Shows changed shares of the functions to the drivers. A function without a quantum gets the full share.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+        reason = "the product of 64 and 16 bits; the sum includes the quantum, which is not 0"
     )]
     pub fn set_shares(&mut self, gam: &mut Gam<'_>, functions: &mut Functions) {
         let sum = functions.iter().fold(0u64, |sum, (_, function)| sum.saturating_add(function.share.quantum));
@@ -221,10 +215,7 @@ impl Activity {
         self.count_change(gam, metadata)
     }
 
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "a GGTT address has 32 bits")]
     fn count_change(&mut self, gam: &mut Gam<'_>, metadata: u64) -> Result<(), Fault> {
         self.changes = self.changes.wrapping_add(1).max(1);
         gam.write_u32(Space::Ggtt, metadata + 8, self.changes)
@@ -234,7 +225,7 @@ impl Activity {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+        reason = "records follow a 32-bit address, a change count is below 0xffff, and there is a meter for each engine"
     )]
     fn write_record(
         &self,
@@ -257,7 +248,7 @@ impl Activity {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
+        reason = "records follow a 32-bit address, and there is an entry for each engine"
     )]
     fn write_usage(&self, gam: &mut Gam<'_>, records: u64, place: Place) -> Result<(), Fault> {
         let at = place.engine.index();
@@ -270,10 +261,7 @@ impl Activity {
 
     /// Records that a context was loaded (`Some`: its function and id) or that the engine became idle (`None`), at
     /// `tick` of the 19.2 MHz counter.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
     pub fn switch(
         &mut self,
         gam: &mut Gam<'_>,
@@ -317,10 +305,7 @@ impl Activity {
 }
 
 /// Returns the addresses of a function's metadata and records in the arrays.
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "a global address has 32 bits, tables are small, and there is a meter for each engine"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "addresses have 32 bits, and a function's number 8")]
 fn element(function: Function, metadata: u64, records: u64) -> (u64, u64) {
     let n = u64::from(function.0);
     (metadata + n * METADATA_BYTES, records + n * ACTIVITY_BYTES)

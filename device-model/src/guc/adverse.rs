@@ -52,7 +52,7 @@ pub const KINDS: usize = KEYS.len();
 
 impl Kind {
     /// All kinds, in declaration order.
-    #[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "evaluated at compile time")]
+    #[allow(clippy::indexing_slicing, reason = "evaluated at compile time")]
     pub const ALL: [Kind; KINDS] = {
         let mut all = [Kind::CatError; KINDS];
         let mut n = 0;
@@ -69,7 +69,7 @@ impl Kind {
     }
 
     /// Returns the threshold key.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each kind")]
+    #[allow(clippy::indexing_slicing, reason = "there is a key for each kind")]
     pub fn key(self) -> u16 {
         KEYS[self as usize].1
     }
@@ -91,7 +91,7 @@ impl Watch {
 
     /// Counts an event at `now` (ns) in sample periods of `period` ns. Returns whether the count now exceeds
     /// `threshold` (0: never). Exactly one event per period does.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each kind")]
+    #[allow(clippy::indexing_slicing, reason = "there is a count for each kind")]
     pub fn exceeds(&mut self, kind: Kind, threshold: u32, (now, period): (u64, NonZero<u64>)) -> bool {
         let period = now / period;
         if self.period != period {
@@ -120,7 +120,7 @@ impl Adverse {
 
     /// Counts an event caused by `function` at `now` (ns). Returns the message for the PF if the count now exceeds the
     /// threshold in the function's configuration.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each kind")]
+    #[allow(clippy::indexing_slicing, reason = "there is a threshold for each kind")]
     pub fn note(&self, functions: &mut Functions, function: Function, kind: Kind, now: u64) -> Option<Outgoing> {
         let period = self.0.filter(|_| function.is_vf())?;
         let of = &mut functions[function];

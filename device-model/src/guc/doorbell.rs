@@ -53,7 +53,7 @@ impl DoorbellTable {
 
     /// Arms doorbell `id` of a function for a page of its window. A ring schedules `context`. Fails if the doorbell is
     /// not assigned to the function (V13-035, V13-096).
-    #[allow(clippy::indexing_slicing, reason = "there are 256 entries")]
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each value of a u8")]
     pub fn allocate(
         &mut self,
         doorbells: &Doorbells,
@@ -106,7 +106,7 @@ impl DoorbellTable {
     }
 
     /// Returns the context assigned to a physical doorbell.
-    #[allow(clippy::indexing_slicing, reason = "there are 256 entries")]
+    #[allow(clippy::indexing_slicing, reason = "there is an entry for each value of a u8")]
     pub fn bound(&self, index: u8) -> Option<GucContextId> {
         self.0[usize::from(index)]
     }

@@ -91,7 +91,7 @@ impl CssHeader {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
+        reason = "the positions are constants below CSS_BYTES"
     )]
     fn parse(bytes: &[u8; CSS_BYTES]) -> Self {
         let dword = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
@@ -110,7 +110,7 @@ impl CssHeader {
     /// Returns whether the sizes in the header match the transferred image (header and kernel, `moved` bytes).
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
+        reason = "sums and products of 32-bit values in 64 bits; the image is longer than the header"
     )]
     fn consistent_with(&self, moved: u32) -> bool {
         let extra = u64::from(self.key_dwords) + u64::from(self.modulus_dwords) + u64::from(self.exponent_dwords);
@@ -199,7 +199,7 @@ pub fn dma_started(gt: &Gt) -> bool {
 /// does not load a kernel; the DMA then completes, and the GuC is unchanged.
 #[allow(
     clippy::arithmetic_side_effects,
-    reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
+    reason = "an address is the offset of a register, with its high half behind it"
 )]
 pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>> {
     let value = |offset| gt.registers.value(offset);
@@ -222,10 +222,7 @@ pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>>
 }
 
 /// Checks that base and size of WOPCM are set and that the image fits (V13-195).
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "the sum of three 32-bit values in 64 bits")]
 fn check_wopcm(gt: &Gt, target: u32, size: u32) -> Result<(), BootRom> {
     let wopcm = gt.registers.value(GUC_WOPCM_SIZE);
     let base = gt.registers.value(DMA_GUC_WOPCM_OFFSET);
@@ -237,7 +234,7 @@ fn check_wopcm(gt: &Gt, target: u32, size: u32) -> Result<(), BootRom> {
 #[allow(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
-    reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
+    reason = "`done` is below the size, a block has 4096 bytes, an address has 48 bits, and registers lie below 4 MiB"
 )]
 fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, BootRom> {
     let mut header = [0; CSS_BYTES];
@@ -267,7 +264,7 @@ fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, Bo
 /// contain (contract B.4 step 20e). The signature cannot be verified, because the key exists only in the hardware.
 #[allow(
     clippy::arithmetic_side_effects,
-    reason = "sums of 32-bit values in 64 bits; positions below the sizes checked here"
+    reason = "UOS_RSA_SCRATCH_DWORDS registers below 4 MiB, or 1024 dwords at a 32-bit address"
 )]
 fn check_signature(gt: &Gt, gam: &mut Gam<'_>, dwords: u32) -> Result<(), BootRom> {
     let mut any = 0;

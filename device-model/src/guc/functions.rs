@@ -55,7 +55,7 @@ pub struct GucFunction {
 
 impl GucFunction {
     /// Returns whether a parallel context is queued for `class`.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each function and class")]
+    #[allow(clippy::indexing_slicing, reason = "a class of the GuC is below CLASSES")]
     pub fn has_wide(&self, class: EngineClass) -> bool {
         self.queues[usize::from(class.guc())].has_wide()
     }
@@ -77,14 +77,14 @@ impl Default for Functions {
 impl Index<Function> for Functions {
     type Output = GucFunction;
 
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each function and class")]
+    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     fn index(&self, function: Function) -> &GucFunction {
         &self.all[function.index()]
     }
 }
 
 impl IndexMut<Function> for Functions {
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each function and class")]
+    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
     fn index_mut(&mut self, function: Function) -> &mut GucFunction {
         &mut self.all[function.index()]
     }
@@ -132,7 +132,7 @@ impl Functions {
     }
 
     /// Returns the functions (one bit each) with queued contexts of `class`.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each function and class")]
+    #[allow(clippy::indexing_slicing, reason = "a class of the GuC is below CLASSES")]
     pub fn waiting(&self, class: EngineClass) -> u64 {
         self.waiting[usize::from(class.guc())]
     }
@@ -148,7 +148,10 @@ impl Functions {
     }
 
     /// Calls `look` with the queue of `function` for `class`, and updates [`Functions::waiting`] afterwards.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each function and class")]
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "Function::index is below FUNCTIONS, and a class of the GuC below CLASSES"
+    )]
     pub fn queue<T>(&mut self, function: Function, class: EngineClass, look: impl FnOnce(&mut Queue) -> T) -> T {
         let class = usize::from(class.guc());
         let queue = &mut self.all[function.index()].queues[class];

@@ -66,10 +66,7 @@ pub fn holds_request(gt: &Gt, function: Function) -> bool {
 
 /// Executes the mailbox request of `ctx.function` and writes the reply. While a VF is paused, stopped or in reset, the
 /// request stays pending.
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "64-bit counts; a complete ring is not empty, and its address has 32 bits"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
 pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     let gt = ctx.gt;
     let function = ctx.function;
@@ -169,10 +166,7 @@ fn reach(guc: &mut GucState, ctx: &GucCtx<'_>) -> Range<u64> {
 }
 
 /// SELF_CFG: replies with the number of values applied; 0 means that the key is unknown.
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "64-bit counts; a complete ring is not empty, and its address has 32 bits"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "an alignment is a constant other than 0")]
 fn self_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, [head, low, high]: [u32; 3]) -> Result<Answer, Error> {
     const MEMIRQ_STATUS: u32 = 0x0900;
     const MEMIRQ_SOURCE: u32 = 0x0901;
@@ -212,7 +206,7 @@ fn self_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, [head, low, high]: [u32
 
 #[allow(
     clippy::arithmetic_side_effects,
-    reason = "64-bit counts; a complete ring is not empty, and its address has 32 bits"
+    reason = "a ring's address has 32 bits, and its size is at least 4096 once it is configured"
 )]
 fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, [control, ..]: [u32; 3]) -> Result<Answer, Error> {
     let end = reach(guc, ctx).end;
@@ -238,7 +232,7 @@ fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, [control, ..]: [u32; 3]
 }
 
 /// GET_HWCONFIG: replies with the size of the table in bytes. Also copies the table if the given size is not 0.
-#[allow(clippy::arithmetic_side_effects, reason = "a global address has 32 bits, and the table is small")]
+#[allow(clippy::arithmetic_side_effects, reason = "a GGTT address has 32 bits, and the table is shorter than 4 KiB")]
 fn hardware_config(_: &mut GucState, ctx: &mut GucCtx<'_>, [low, high, size]: [u32; 3]) -> Result<Answer, Error> {
     let table = hwconfig::table(ctx.gt.die);
     let bytes = count(table.len() * 4);

@@ -66,10 +66,7 @@ impl WorkQueue {
     }
 
     /// Checks the addresses and the size given at registration.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "addresses have 32 bits, sizes and positions are checked to be at most LONGEST"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "a valid size is not 0 and a multiple of 4")]
     pub fn check(gam: &mut Gam<'_>, (descriptor, ring, bytes): (u64, u64, u32)) -> Result<Self, Error> {
         if !valid_size(bytes) {
             return Err(Error::InvalidContextRegistration);
@@ -82,10 +79,7 @@ impl WorkQueue {
 
     /// Consumes all items and writes the new tails to the members' images. An invalid item is recorded in the
     /// descriptor, and the queue is ignored from then on.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "addresses have 32 bits, sizes and positions are checked to be at most LONGEST"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the descriptor has a 32-bit address")]
     pub fn consume(&self, gam: &mut Gam<'_>, context: u16, members: &[Member]) {
         let Ok(head) = gam.read_u32(Space::Ggtt, self.descriptor + HEAD) else { return };
         let mut at = head;
@@ -102,7 +96,7 @@ impl WorkQueue {
 
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "addresses have 32 bits, sizes and positions are checked to be at most LONGEST"
+        reason = "addresses have 32 bits; offsets are at most `bytes`, which is not 0 and at most LONGEST; a tail has 27 bits"
     )]
     fn consume_from(&self, gam: &mut Gam<'_>, at: &mut u32, context: u16, members: &[Member]) -> Result<(), Trouble> {
         if gam.read_u32(Space::Ggtt, self.descriptor + STATUS)? == STATUS_COMMAND_ERROR {

@@ -56,7 +56,7 @@ pub fn share_out(guc: &mut GucState, ctx: &mut GucCtx<'_>, quotas: &[Quota]) -> 
 /// Returns the address of the LMTT, at the top of the memory that can be assigned to functions.
 #[allow(
     clippy::arithmetic_side_effects,
-    reason = "the LMTT has its place below the end of local memory; a table is smaller than it"
+    reason = "the least usable memory, that of 1 GiB, is larger than LMTT_RESERVE"
 )]
 fn directory(ctx: &GucCtx<'_>) -> u64 {
     MemoryLayout::of(ctx.gt.memory.local().len()).usable - LMTT_RESERVE
@@ -68,10 +68,7 @@ fn write(ctx: &GucCtx<'_>, at: u64, entry: u32) -> Result<(), Error> {
 }
 
 /// Clears the directory and sets its address in LMEM_CFG.
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "the LMTT has its place below the end of local memory; a table is smaller than it"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "the area ends where the usable memory does")]
 fn write_directory(ctx: &mut GucCtx<'_>) -> Result<(), Error> {
     let at = directory(ctx);
     ctx.gt.memory.local().clear(at..at + LMTT_RESERVE);
@@ -82,7 +79,7 @@ fn write_directory(ctx: &mut GucCtx<'_>) -> Result<(), Error> {
 /// Writes the table of `vf`, which maps `frames`, after the directory. Also writes the VF's directory entry.
 #[allow(
     clippy::arithmetic_side_effects,
-    reason = "the LMTT has its place below the end of local memory; a table is smaller than it"
+    reason = "tables and entries of all functions lie in the reserve, below the end of local memory"
 )]
 fn write_table(ctx: &mut GucCtx<'_>, vf: Function, frames: Range<u32>) -> Result<(), Error> {
     let directory = directory(ctx);

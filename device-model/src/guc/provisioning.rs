@@ -40,10 +40,7 @@ impl Quota {
         self.begin.checked_add(local).filter(|_| local < self.count)
     }
 
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "sums of 32-bit values in 64 bits; counts of keys; an entry for each kind"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the sum of two 32-bit values in 64 bits")]
     fn range(self) -> Range<u64> {
         u64::from(self.begin)..u64::from(self.begin) + u64::from(self.count)
     }
@@ -98,7 +95,7 @@ impl VfConfig {
     /// Applies a list and returns the number of values in it. Changes nothing on error.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "sums of 32-bit values in 64 bits; counts of keys; an entry for each kind"
+        reason = "a list has fewer keys than dwords, of which there are at most 512"
     )]
     pub fn update(&mut self, list: &[u32]) -> Result<u32, Error> {
         let mut config = *self;
@@ -112,10 +109,7 @@ impl VfConfig {
         Ok(applied)
     }
 
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "sums of 32-bit values in 64 bits; counts of keys; an entry for each kind"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a threshold for each kind")]
     fn set(&mut self, key: u16, value: &[u32]) -> Result<(), Error> {
         let qword = || match value {
             [low, high] => Ok(u64::from(*low) | u64::from(*high) << 32),
@@ -211,7 +205,7 @@ impl VgtPolicy {
     /// Applies a list and returns the number of values in it. Changes nothing on error.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "sums of 32-bit values in 64 bits; counts of keys; an entry for each kind"
+        reason = "a list has fewer keys than dwords, of which there are at most 512"
     )]
     pub fn update(&mut self, list: &[u32]) -> Result<u32, Error> {
         let mut policy = *self;

@@ -87,10 +87,7 @@ pub struct Queue {
 
 impl Queue {
     /// Adds a context behind all contexts that become eligible at the same time or earlier.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "a function has fewer than 2^16 contexts")]
     pub fn push(&mut self, priority: u8, entry: Entry) {
         let priority = priority.min(PRIORITIES - 1);
         self.wide += u32::from(entry.width > 1);
@@ -99,10 +96,7 @@ impl Queue {
     }
 
     /// Removes a context and returns its entry.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "`wake` and `push` have counted the context")]
     pub fn remove(&mut self, context: u16) -> Option<Entry> {
         let is = |entry: &Entry| entry.context == context;
         let ready = self.ready.iter_mut().find_map(|queue| queue.remove(queue.iter().position(is)?));
@@ -131,10 +125,7 @@ impl Queue {
     }
 
     /// Returns the instances (one bit each) usable by queued contexts that may preempt others at time `now`.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "positions are below MAX_LOGICAL")]
     pub fn reach(&mut self, now: u64) -> u8 {
         self.wake(now);
         (0..MAX_LOGICAL).filter(|at| self.reach[*at] != 0).fold(0, |mask, at| mask | 1 << at)
@@ -149,7 +140,7 @@ impl Queue {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
+        reason = "a function has fewer than 2^16 contexts, and `push` limits the priority"
     )]
     fn wake(&mut self, now: u64) {
         while self.wakes_at().is_some_and(|at| at <= now)
@@ -177,7 +168,7 @@ impl Queue {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
+        reason = "each load claims an instance of its own, and there are MAX_LOGICAL"
     )]
     pub fn plan(&mut self, places: &[InstanceState; MAX_LOGICAL], now: u64) -> Schedule {
         self.wake(now);
@@ -226,10 +217,7 @@ impl Queue {
     }
 }
 
-#[allow(
-    clippy::indexing_slicing,
-    reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
-)]
+#[allow(clippy::indexing_slicing, reason = "positions are below MAX_LOGICAL")]
 fn absent(places: &[InstanceState; MAX_LOGICAL]) -> u8 {
     (0..MAX_LOGICAL).filter(|at| places[*at] == InstanceState::Absent).fold(0, |mask, at| mask | 1 << at)
 }
@@ -248,10 +236,7 @@ struct Reservation<'p> {
 
 impl Reservation<'_> {
     /// Returns the sets of unclaimed instances that the entry could use, as (first instance, mask).
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the width is at most MAX_LOGICAL, and the base below it")]
     fn candidates(&self, entry: &Entry) -> impl Iterator<Item = (u8, u8)> + use<> {
         let claimed = self.claimed;
         let (mask, width) = (entry.mask, usize::from(entry.width));
@@ -261,10 +246,7 @@ impl Reservation<'_> {
         })
     }
 
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "positions are below MAX_LOGICAL")]
     fn members(&self, set: u8) -> impl Iterator<Item = InstanceState> {
         (0..MAX_LOGICAL).filter(move |at| set >> at & 1 != 0).map(|at| self.places[at])
     }
@@ -322,10 +304,7 @@ impl Reservation<'_> {
         0
     }
 
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "at most MAX_LOGICAL instances and PRIORITIES queues; each queued context is counted once"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "positions are below MAX_LOGICAL")]
     fn busy(&self, set: u8) -> u8 {
         (0..MAX_LOGICAL)
             .filter(|at| set >> at & 1 != 0 && matches!(self.places[*at], InstanceState::Busy { .. }))

@@ -62,10 +62,7 @@ impl DeficitRoundRobin {
         }
     }
 
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "a quantum is below 2^52 ns; times do not exceed the credit; a credit for each engine"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a credit for each engine")]
     fn credit<'f>(&self, all: &'f mut Functions, function: Function) -> &'f mut i64 {
         &mut all[function].credit[self.engine]
     }
@@ -105,10 +102,7 @@ impl DeficitRoundRobin {
 
     /// Selects the owner of the current turn among the functions that have work (`wants`) and those that keep their
     /// turns without work (`standing`); `None` if there are none.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "a quantum is below 2^52 ns; times do not exceed the credit; a credit for each engine"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a credit for each engine")]
     pub fn turn(&mut self, now: Moment, wants: u64, standing: u64, all: &mut Functions) -> Option<Function> {
         if wants == 0 && self.charged.is_none() {
             self.relax(now, all);
@@ -153,10 +147,7 @@ impl DeficitRoundRobin {
     /// Returns the remaining time of the turn, in ns from the time of the last call with a `now` argument. Returns
     /// `None` if no function waits for its end, if the quantum is unlimited, or if another function still occupies the
     /// engine.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "a quantum is below 2^52 ns; times do not exceed the credit; a credit for each engine"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a credit for each engine")]
     pub fn left(&self, all: &Functions) -> Option<u64> {
         let function =
             self.turn.filter(|turn| self.contended && self.charged.is_none_or(|charged| charged == *turn))?;
@@ -227,10 +218,7 @@ impl DeficitRoundRobin {
     }
 
     /// Skips the rounds in which all functions of `claims` are in deficit.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "a quantum is below 2^52 ns; times do not exceed the credit; a credit for each engine"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a credit for each engine")]
     fn skip_rounds(&mut self, claims: u64, all: &mut Functions) {
         let rounds = functions(claims).map(|function| {
             let (credit, quantum) = (all[function].credit[self.engine], all[function].share.quantum);
@@ -247,7 +235,7 @@ impl DeficitRoundRobin {
     /// Accounts for the turns that were kept while the engine was idle.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "a quantum is below 2^52 ns; times do not exceed the credit; a credit for each engine"
+        reason = "64 quanta of at most 100 s; what is subtracted is at most what is there"
     )]
     fn drift(&mut self, now: Moment, standing: u64, all: &mut Functions) {
         let round = functions(standing).fold(0u64, |sum, function| sum + all[function].share.quantum);
@@ -273,10 +261,7 @@ impl DeficitRoundRobin {
 }
 
 /// Returns the first function of `set` after `last`, wrapping around.
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "a quantum is below 2^52 ns; times do not exceed the credit; a credit for each engine"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "the sum of at most 256 and 64")]
 fn next(set: u64, last: u8) -> Option<Function> {
     let from = u32::from(last) + 1;
     let ahead = set.rotate_right(from).trailing_zeros();

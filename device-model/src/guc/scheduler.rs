@@ -80,13 +80,13 @@ impl<'t> GucCtx<'t> {
     }
 
     /// Returns the engine time of `engine`, in nanoseconds.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub fn time(&self, engine: EngineId) -> u64 {
         self.gt.engine_clocks[engine.index()].time()
     }
 
     /// Returns the current time as used by `rotation`.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     fn moment(&self, rotation: &DeficitRoundRobin) -> Moment {
         Moment { card: self.now, engine: self.gt.engine_clocks[rotation.on()].time() }
     }
@@ -195,7 +195,7 @@ impl Scheduler {
     }
 
     /// Returns the context loaded on an engine.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub fn running(&self, engine: EngineId) -> Option<GucContextId> {
         self.slots[engine.index()].context.filter(|_| self.slots[engine.index()].loaded)
     }
@@ -262,7 +262,7 @@ impl Scheduler {
 
     /// Records that `engine` now runs `function`, or is idle if `None`. The function is charged by the engine time of
     /// `on`.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
+    #[allow(clippy::indexing_slicing, reason = "there is a rotation for each engine")]
     fn occupy(&mut self, ctx: &GucCtx<'_>, engine: EngineId, function: Option<Function>, on: EngineId) {
         let rotation = &mut self.rotations[engine.index()];
         let now = ctx.moment(rotation);
@@ -339,7 +339,7 @@ impl Scheduler {
 
     /// Stops the running contexts of `function` immediately and drops all of its contexts. No messages are sent for
     /// them, because the driver or the PF has discarded them (V13-121).
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub fn drop_function(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
         for engine in ctx.gt.generation.engines.all() {
             let slot = self.slots[engine.index()];
@@ -358,7 +358,7 @@ impl Scheduler {
 
     /// Requests preemption of the contexts of `function` and keeps them off the engines. [`Scheduler::quiet`] returns
     /// true once they have left.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine")]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub fn pause(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
         self.functions[function].paused = true;
         self.functions.unqueue(function);

@@ -49,10 +49,7 @@ fn ratio(mhz: u32) -> u32 {
 
 impl Slpc {
     /// Executes a request of the host: event and argument count, then the arguments.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "a global address has 32 bits; parameters are constants; frequencies have 8 bits"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "a GGTT address has 32 bits")]
     pub fn request(&mut self, gt: &Gt, gam: &mut Gam<'_>, data: &[u32]) -> Reply {
         let [head, args @ ..] = data else { return Err(Error::InvalidSize) };
         if (head & 0xff) as usize != args.len() {
@@ -89,10 +86,7 @@ impl Slpc {
         Ok(())
     }
 
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "a global address has 32 bits; parameters are constants; frequencies have 8 bits"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "a GGTT address has 32 bits, and there are 32 parameters")]
     fn read_overrides(&mut self, gam: &mut Gam<'_>, at: u64) -> Result<(), Fault> {
         let bits = gam.read_u32(Space::Ggtt, at + OVERRIDES)?;
         for (id, param) in self.params.iter_mut().enumerate() {
@@ -110,7 +104,7 @@ impl Slpc {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "a global address has 32 bits; parameters are constants; frequencies have 8 bits"
+        reason = "a frequency has eight bits, and the parameters are constants below PARAMS"
     )]
     fn limits(&self, gt: &Gt) -> (u32, u32) {
         let caps = gt.registers.value(RP_STATE_CAP);
@@ -124,7 +118,7 @@ impl Slpc {
 
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "a global address has 32 bits; parameters are constants; frequencies have 8 bits"
+        reason = "a GGTT address has 32 bits, and the parameter is a constant below PARAMS"
     )]
     fn write_task_state(&self, gt: &Gt, gam: &mut Gam<'_>, at: u64) -> Result<(), Fault> {
         let (min, max) = self.limits(gt);

@@ -316,7 +316,7 @@ impl GucState {
     /// requests does not delay the others. Returns whether more requests may be pending.
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "64-bit counts; a function is below FUNCTIONS; turns and complaints are limited"
+        reason = "a function is below FUNCTIONS, and the turns end at TURNS_A_STEP"
     )]
     fn take_turns(&mut self, ctx: &mut GucCtx<'_>) -> bool {
         let mut blocked = 0;
@@ -346,10 +346,7 @@ impl GucState {
     }
 
     /// Executes requests from the CT buffer of `function`.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "64-bit counts; a function is below FUNCTIONS; turns and complaints are limited"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
     fn take_requests(&mut self, ctx: &mut GucCtx<'_>, function: Function) -> Served {
         let of = &mut self.scheduler.functions[function];
         if of.state != State::Running || ctx.gt.memory.is_emptying(function) {
@@ -389,10 +386,7 @@ impl GucState {
         served
     }
 
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "64-bit counts; a function is below FUNCTIONS; turns and complaints are limited"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
     fn take_request(&mut self, ctx: &mut GucCtx<'_>, fence: u16, hxg: &[u32]) {
         let function = ctx.function;
         ctx.gt.trace.tell(function, None, || EventKind::Guc { mailbox: false, fence, dwords: hxg.to_vec() });
@@ -438,10 +432,7 @@ impl GucState {
     }
 
     /// Logs a problem with a request of `function`. The number of messages is limited.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "64-bit counts; a function is below FUNCTIONS; turns and complaints are limited"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the count ends at the limit")]
     pub fn complain(&mut self, function: Function, what: std::fmt::Arguments<'_>) {
         let complaints = &mut self.of(function).complaints;
         if *complaints < if function.is_vf() { VF_COMPLAINTS } else { COMPLAINTS } {

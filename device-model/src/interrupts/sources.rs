@@ -74,7 +74,7 @@ pub struct InterruptMap {
 }
 
 const XE_HPG_COUNT: usize = XE_HPG_ENGINES.list().len();
-#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "evaluated at compile time")]
+#[allow(clippy::indexing_slicing, reason = "evaluated at compile time")]
 static XE_HPG_SOURCES: [Source; XE_HPG_COUNT + 2] = {
     let guc = Source { bank: 0, bit: 25, class: OTHER, instance: 0, enable: upper(0x19_0038), mask: upper(0x19_00e8) };
     let gsc = Source { bank: 0, bit: 31, class: OTHER, instance: 6, enable: lower(0x19_0044), mask: lower(0x19_00f4) };
@@ -89,7 +89,6 @@ static XE_HPG_SOURCES: [Source; XE_HPG_COUNT + 2] = {
 };
 
 /// The interrupt sources of Xe-HPG.
-#[allow(clippy::arithmetic_side_effects, reason = "evaluated at compile time")]
 pub static XE_HPG_INTERRUPTS: InterruptMap =
     InterruptMap { sources: &XE_HPG_SOURCES, guc: XE_HPG_COUNT, gsc: XE_HPG_COUNT + 1 };
 

@@ -77,10 +77,7 @@ const MOST_TOUCHED: usize = 4096;
 struct Touched(Mutex<BTreeMap<u32, Touches>>);
 
 impl Touched {
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "registers lie below 4 MiB, and the index has a slot for each dword"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
     fn note(&self, offset: u32, write: bool) {
         let mut map = self.0.lock().ignore_poison();
         let key = if map.len() < MOST_TOUCHED || map.contains_key(&offset) { offset } else { u32::MAX };
@@ -167,7 +164,7 @@ impl RegisterFile {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "registers lie below 4 MiB, and the index has a slot for each dword"
+        reason = "rows are constants; one that does not lie below 4 MiB, where the index ends, fails every construction"
     )]
     fn place(&mut self, register: &'static Register, base: u32, engine: Option<EngineId>) {
         for ordinal in 0..register.count {
@@ -190,7 +187,7 @@ impl RegisterFile {
     }
 
     /// Numbers the registers with one value per function by offset.
-    #[allow(clippy::indexing_slicing, reason = "registers lie below 4 MiB, and the index has a slot for each dword")]
+    #[allow(clippy::indexing_slicing, reason = "`places` contains only indices of `index`")]
     fn number_function_copies(&mut self) {
         let mut copies = 0..;
         for at in &self.places {
@@ -224,7 +221,10 @@ impl RegisterFile {
         self
     }
 
-    #[allow(clippy::indexing_slicing, reason = "registers lie below 4 MiB, and the index has a slot for each dword")]
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a profile's offsets are constants below 4 MiB, where the index ends; a slot refers to an entry of `decoded`"
+    )]
     fn set_reset(&mut self, offset: u32, value: u32) {
         let slot = usize::from(self.index[(offset / 4) as usize]);
         self.decoded[slot.checked_sub(1).expect("a register with a profile value must be in a table")].reset = value;
@@ -238,10 +238,7 @@ impl RegisterFile {
     }
 
     /// Sets the registers of one engine's block to their reset values.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "registers lie below 4 MiB, and the index has a slot for each dword"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn reset_engine(&self, engine: EngineId) {
         let base = self.engines.info(engine).mmio_base;
         self.reset_range(base..base + 0x800);
@@ -325,10 +322,7 @@ impl RegisterFile {
     }
 
     /// Values of the instances of a replicated register; the one of the first instance that exists is not used.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "registers lie below 4 MiB, and the index has a slot for each dword"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the sum of two 16-bit numbers")]
     fn others(&self, decoded: &Decoded) -> &[Cell] {
         let values = decoded.instances.and_then(|(replication, first)| {
             let first = usize::from(first);
@@ -410,7 +404,7 @@ impl RegisterFile {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "registers lie below 4 MiB, and the index has a slot for each dword"
+        reason = "`places` contains only indices of `index`, which ends at 4 MiB"
     )]
     pub fn listing(&self) -> impl Iterator<Item = (u32, &Decoded)> {
         self.places.iter().filter_map(|at| Some((at * 4, self.decoded_slot(self.index[*at as usize])?)))

@@ -62,7 +62,7 @@ impl Replication {
     }
 
     /// The instance selected by a steering value ([`SLICE`], [`SUBSLICE`]). `None` if no die has it.
-    #[allow(clippy::arithmetic_side_effects, reason = "positions in tables and fuses; registers lie below 4 MiB")]
+    #[allow(clippy::arithmetic_side_effects, reason = "a slice or subslice has four bits")]
     pub fn selected(self, steering: u32) -> Option<u16> {
         let id = |field: Bits| (field.get(steering) & 0xf) as u16;
         let (slice, subslice) = (id(SLICE), id(SUBSLICE));
@@ -78,7 +78,7 @@ impl Replication {
     }
 
     /// The instances that exist, one bit each. A fused-off instance reads 0 and drops writes (V13-161).
-    #[allow(clippy::arithmetic_side_effects, reason = "positions in tables and fuses; registers lie below 4 MiB")]
+    #[allow(clippy::arithmetic_side_effects, reason = "`n` is at most 8, and an instance at most 31")]
     pub fn enabled(self, fuses: Fuses) -> u32 {
         let dss = |first: u16, n: u32| fuses.dss >> first & ((1 << n) - 1) != 0;
         let mslice = |quadrant: u16| fuses.meml3 >> quadrant & 1 != 0 || dss(quadrant * 8, 8);

@@ -7,10 +7,7 @@ use super::*;
 
 /// Drains the engine's context-status FIFO (V8-060). Returns whether the reported context left before it was complete.
 /// A context removed without a switch has no entry; the outcome of the report is used then.
-#[allow(
-    clippy::indexing_slicing,
-    reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
-)]
+#[allow(clippy::indexing_slicing, reason = "there is a port for each engine")]
 fn left_unfinished(ctx: &GucCtx<'_>, report: &EngineReport) -> bool {
     let port = &ctx.gt.csb_ports[report.engine.index()];
     let away = report.load.descriptor().id();
@@ -24,7 +21,7 @@ impl Scheduler {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+        reason = "there is a slot for each engine, the payload has two dwords, and a 64-bit count does not overflow"
     )]
     pub fn report(&mut self, ctx: &mut GucCtx<'_>, report: &EngineReport) {
         let unfinished = left_unfinished(ctx, report);
@@ -68,10 +65,7 @@ impl Scheduler {
     }
 
     /// Clears the semaphore at which i915's compute contexts wait before they switch out (contract G.5).
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn release_switch_out(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
         let slot = self.slots[engine.index()];
         if !self.hold_compute || ctx.gt.engine(engine).class != EngineClass::Compute {
@@ -88,10 +82,7 @@ impl Scheduler {
     }
 
     /// Handles a member that has left its engine.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn off(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId, unfinished: bool) {
         let slot = &mut self.slots[engine.index()];
         let pauses = slot.waiting && !(slot.spins && slot.ousted);
@@ -119,10 +110,7 @@ impl Scheduler {
         self.activity.switch(&mut ctx.gam(Function::PF), &mut self.functions, (engine, None), tick);
     }
 
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn reset_engine(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
         let ticket = self.slots[engine.index()].ticket;
         let mut streamer = ctx.engines.lock(engine);
@@ -136,10 +124,7 @@ impl Scheduler {
     }
 
     /// Captures the state of the engines on which a context is loaded.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn note_state(&self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         // The log and its lists belong to the PF, and the PF driver only searches them for its own contexts.
         let Some(context) = self.functions.context(id).filter(|_| !id.function.is_vf()) else { return };
@@ -162,7 +147,7 @@ impl Scheduler {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+        reason = "an instance and a member are below MAX_LOGICAL; there is a slot for each engine; a count has 64 bits"
     )]
     pub(super) fn reset_context(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         self.note_state(ctx, id);
@@ -189,10 +174,7 @@ impl Scheduler {
     }
 
     /// Resets each engine on which a context has exceeded its preemption timeout.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn expire(&mut self, ctx: &mut GucCtx<'_>) {
         for engine in ctx.gt.generation.engines.all() {
             if self.time_to_leave(ctx, engine) != Some(0) {
@@ -213,10 +195,7 @@ impl Scheduler {
     /// Returns the remaining time until the preemption deadline of the context on an engine, in ns of engine time;
     /// `None` if there is no deadline. Returns 0 for a halted context, because it reaches no arbitration point and its
     /// steps do not advance engine time.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn time_to_leave(&self, ctx: &GucCtx<'_>, engine: EngineId) -> Option<u64> {
         let slot = &self.slots[engine.index()];
         let leave_by = slot.leave_by.filter(|_| slot.loaded && !self.ads.engine_reset_disabled)?;

@@ -10,7 +10,7 @@ impl Scheduler {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+        reason = "`at` is below the number of members, a base below MAX_LOGICAL, and there is a slot for each engine"
     )]
     pub(super) fn look(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         let Some(context) = self.functions.context_mut(id) else { return };
@@ -66,7 +66,7 @@ impl Scheduler {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+        reason = "an instance and a member are below MAX_LOGICAL, and there is a slot for each engine"
     )]
     pub(super) fn load(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, base: u8) {
         let Some(context) = self.functions.context(id) else { return };
@@ -138,7 +138,7 @@ impl Scheduler {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+        reason = "an instance and a member are below MAX_LOGICAL, and there is a slot for each engine"
     )]
     pub(super) fn ask_to_leave(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, timeout: u64) {
         let Some(context) = self.functions.context(id) else { return };
@@ -168,7 +168,7 @@ impl Scheduler {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "there is an entry for each engine; an instance and a member are below MAX_LOGICAL"
+        reason = "an instance and a member are below MAX_LOGICAL, and there is a slot for each engine"
     )]
     pub(super) fn settle(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, eligible_at: u64) {
         let Some(context) = self.functions.context_mut(id) else { return };

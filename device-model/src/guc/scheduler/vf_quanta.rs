@@ -28,7 +28,7 @@ impl Scheduler {
         earlier(next, left.map(|left| not_before(ctx.now, left)))
     }
 
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn share_out(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
         let queued = self.functions.waiting(class);
         if queued == 0 && self.standing == 0 {
@@ -54,7 +54,10 @@ impl Scheduler {
     }
 
     /// Ends the rotation of a class that at most one function uses.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a class of the GuC is below CLASSES, and there are a slot and a rotation for each engine"
+    )]
     fn relax(&mut self, ctx: &GucCtx<'_>, class: EngineClass) {
         if !std::mem::take(&mut self.rotating[usize::from(class.guc())]) {
             return;
@@ -67,7 +70,7 @@ impl Scheduler {
     }
 
     /// Schedules a class for which several functions compete, or in which functions keep their turns without work.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
+    #[allow(clippy::indexing_slicing, reason = "a class of the GuC is below CLASSES")]
     fn take_turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
         self.rotating[usize::from(class.guc())] = true;
         let wide = self.functions.has_wide(class) || self.engines_of(class).any(|(_, engine)| self.has_wide(engine));
@@ -92,7 +95,7 @@ impl Scheduler {
     }
 
     /// Returns whether a parallel context holds the engine.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn has_wide(&self, engine: EngineId) -> bool {
         let slot = &self.slots[engine.index()];
         slot.held && self.context_on(slot).is_some_and(|context| context.members.len() > 1)
@@ -100,7 +103,10 @@ impl Scheduler {
 
     /// Ends turns that are over and starts the next ones. Also returns the time by which the turns must be checked
     /// again.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "there are a slot and a rotation for each engine; a class has MAX_LOGICAL instances"
+    )]
     fn turns(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, together: bool) -> (Turns, Option<u64>) {
         let mut wants = [0u64; MAX_LOGICAL];
         for function in functions(self.functions.waiting(class)) {
@@ -135,7 +141,7 @@ impl Scheduler {
     }
 
     /// Requests preemption on engines where another function owns the turn.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine; a class has MAX_LOGICAL instances")]
     fn oust(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
         for (logical, engine) in self.engines_of(class) {
             let slot = self.slots[engine.index()];
@@ -151,7 +157,7 @@ impl Scheduler {
     }
 
     /// Returns the instances of a class that `function` may use.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine; a class has MAX_LOGICAL instances")]
     fn places_of(&self, ctx: &GucCtx<'_>, class: EngineClass, turns: &Turns, function: Function) -> Instances {
         std::array::from_fn(|logical| {
             let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
@@ -168,7 +174,7 @@ impl Scheduler {
         self.functions.context(slot.context?)
     }
 
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn place(&self, ctx: &GucCtx<'_>, class: EngineClass, logical: usize) -> InstanceState {
         let Some(engine) = self.ads.map.engine(class, logical) else { return InstanceState::Absent };
         let slot = &self.slots[engine.index()];
@@ -182,7 +188,7 @@ impl Scheduler {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "there is an entry for each engine, a class has MAX_LOGICAL instances"
+        reason = "an instance and a member are below MAX_LOGICAL, and there are a slot and a rotation for each engine"
     )]
     fn fill(
         &mut self,
@@ -224,7 +230,7 @@ impl Scheduler {
     }
 
     /// Loads contexts onto engines that no function claims, so that they can recheck the condition that they wait for.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
+    #[allow(clippy::indexing_slicing, reason = "a class has MAX_LOGICAL instances")]
     fn fill_unclaimed(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
         for function in functions(self.functions.waiting(class)) {
             let places = std::array::from_fn(|logical| match turns[logical] {
@@ -239,7 +245,7 @@ impl Scheduler {
 
     /// If all engines of a class share their turns, a context that leaves one of them late delays the next turn on all
     /// of them. Its function is charged for this time.
-    #[allow(clippy::indexing_slicing, reason = "there is an entry for each engine, a class has MAX_LOGICAL instances")]
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn charge_late_leavers(&mut self, ctx: &GucCtx<'_>, class: EngineClass) {
         let slot = |engine: EngineId| &self.slots[engine.index()];
         let late = self.engines_of(class).find(|(_, engine)| slot(*engine).ousted && slot(*engine).loaded);
