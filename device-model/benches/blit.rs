@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arctic_device_model::blitter::{Blit, Progress};
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::host::{Function, NullHost};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
 use arctic_device_model::memory::local::SharedRegion;
@@ -54,7 +55,7 @@ impl Bench {
 
     fn on(local: SharedRegion, buffers: usize) -> Self {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).expect("memory"));
-        let memory = Memory::new(local, ggtt, Arc::new(NullHost));
+        let memory = Memory::new(XE_HPG.page_tables, local, ggtt, Arc::new(NullHost));
         let entry = |at: u64, value: u64| {
             memory.local().slice(at, 8).expect("inside").write_obj(value, 0).expect("inside");
         };

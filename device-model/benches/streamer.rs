@@ -38,7 +38,7 @@ fn card(function: Function) -> (Gt, Engine) {
     let owner = u64::from(function.0) << 2;
     (0..LOCAL as u64 >> 12).for_each(|page| ggtt.set_entry(page, GgttEntry(page << 12 | owner | 3)));
     let vf = VfMemory { local: region(LOCAL), ggtt: None };
-    let memory = Memory::new(region(2 * LOCAL), ggtt, Arc::new(NullHost)).with_vfs(vec![vf]);
+    let memory = Memory::new(XE_HPG.page_tables, region(2 * LOCAL), ggtt, Arc::new(NullHost)).with_vfs(vec![vf]);
     let put = |at: u64, value: u64| memory.write_bar(Function::PF, at, &value.to_le_bytes());
     let put32 = |at: u64, value: u32| memory.write_bar(Function::PF, at, &value.to_le_bytes());
     // Before the contents: a frame that is assigned to a VF reads zeros.

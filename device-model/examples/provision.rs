@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::blitter::{Blit, Progress};
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::host::{Function, NullHost};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
 use arctic_device_model::memory::local::SharedRegion;
@@ -75,7 +76,7 @@ fn main() {
     write_all(&local, FIRST);
     let vf = VfMemory { local: region(size), ggtt: None };
     let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).expect("memory"));
-    let memory = Memory::new(local, ggtt, Arc::new(NullHost)).with_vfs(vec![vf]);
+    let memory = Memory::new(XE_HPG.page_tables, local, ggtt, Arc::new(NullHost)).with_vfs(vec![vf]);
     let put = |at: u64, value: u32| {
         memory.local().slice(at, 4).expect("inside").store(value, 0, Ordering::Release).expect("inside");
     };

@@ -101,7 +101,9 @@ impl Card {
     ) -> Arc<Self> {
         let layout = MemoryLayout::of(profile.local_memory);
         let Memories { local, ggtt, vfs } = memories;
-        let memory = Memory::new(local, Ggtt::new(ggtt), dma).with_flat_ccs(layout.usable).with_vfs(vfs);
+        let memory = Memory::new(profile.generation().page_tables, local, Ggtt::new(ggtt), dma)
+            .with_flat_ccs(layout.usable)
+            .with_vfs(vfs);
         let engines = Engines::new(profile.generation(), |engine| profile.has(engine));
         Card::assemble(Gt::new(profile, memory, sink, clock), engines)
     }

@@ -2,14 +2,21 @@
 //! Hardware generations as data: one descriptor for each, which refers to the tables of the units. Units receive the
 //! descriptor, or the parts of it that they need, as a parameter.
 
+mod firmware;
+mod hwconfig;
+mod sriov;
+
 use std::fmt;
 
 use crate::command::{CommandSet, XE_HPG_COMMANDS};
 use crate::context_image::{self, ContextFormat, XE_HPG_CONTEXTS};
 use crate::host::Timebase;
 use crate::interrupts::{InterruptMap, XE_HPG_INTERRUPTS};
+use crate::memory::ppgtt::{PageTableFormat, XE_HPG_PAGE_TABLES};
 use crate::registers::{RegisterTables, XE_HPG_REGISTERS};
 use crate::topology::{EngineId, EngineInfo, EngineTable, XE_HPG_ENGINES};
+pub use firmware::{AdsFormat, FirmwareInterface, Version, XE_HPG_FIRMWARE};
+pub use sriov::{SriovFormat, XE_HPG_SRIOV};
 
 /// Facts that all cards of a hardware generation have in common. Its dies differ by their [`Die`], cards with the same
 /// die by their [`crate::profile::CardProfile`].
@@ -24,6 +31,14 @@ pub struct Generation {
     pub commands: &'static CommandSet,
     /// Register images of the contexts.
     pub contexts: &'static ContextFormat,
+    /// Page tables of processes.
+    pub page_tables: &'static PageTableFormat,
+    /// Interface of the GuC.
+    pub firmware: &'static FirmwareInterface,
+    /// Hardware configuration table of a die: keys, lengths in dwords, values.
+    pub hwconfig: fn(&Die) -> Vec<u32>,
+    /// Division of the card among its functions.
+    pub sriov: &'static SriovFormat,
     /// Rate of the timestamp counters.
     pub timebase: Timebase,
     /// Sources of interrupts.
@@ -145,6 +160,10 @@ pub static XE_HPG: Generation = Generation {
     registers: &XE_HPG_REGISTERS,
     commands: &XE_HPG_COMMANDS,
     contexts: &XE_HPG_CONTEXTS,
+    page_tables: &XE_HPG_PAGE_TABLES,
+    firmware: &XE_HPG_FIRMWARE,
+    hwconfig: hwconfig::table,
+    sriov: &XE_HPG_SRIOV,
     // 19.2 MHz crystal, not divided (RPM_CONFIG0 = 0xe; xe: xe_gt_clock.c).
     timebase: Timebase::new(19_200_000),
     interrupts: &XE_HPG_INTERRUPTS,

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
 use super::{Blit, Progress};
+use crate::generation::XE_HPG;
 use crate::host::{Dma, DmaFault, DmaView, Function};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
@@ -88,7 +89,8 @@ impl Bench {
         let guest = Guest { mapped: mmap(), remote: mmap() };
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         let local = SharedRegion::anonymous(LOCAL as usize).unwrap();
-        let memory = Memory::new(local, ggtt, Arc::new(OneGuest(Arc::new(guest)))).with_flat_ccs(CCS_BASE);
+        let memory =
+            Memory::new(XE_HPG.page_tables, local, ggtt, Arc::new(OneGuest(Arc::new(guest)))).with_flat_ccs(CCS_BASE);
         let bench = Bench { memory, tlb: Tlb::default() };
         bench.entry(ROOT, 0, 0x2003);
         bench.entry(0x2000, 0, 0x3003);

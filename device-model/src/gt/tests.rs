@@ -35,7 +35,7 @@ fn bench() -> Bench {
 
 fn bench_of(profile: &CardProfile) -> Bench {
     let region = |len| SharedRegion::anonymous(len).unwrap();
-    let memory = Memory::new(region(1 << 20), Ggtt::new(region(GGTT_BYTES)), Arc::new(NullHost));
+    let memory = Memory::new(XE_HPG.page_tables, region(1 << 20), Ggtt::new(region(GGTT_BYTES)), Arc::new(NullHost));
     let clock = Arc::new(ManualClock::default());
     let msis = Arc::new(Msis::default());
     Bench { gt: Gt::new(profile, memory, msis.clone(), clock.clone()), clock, msis }

@@ -2,25 +2,14 @@
 //! Additional data structure (ADS) that the driver prepares in memory for the GuC: engine map, scheduler policies and
 //! capture register lists (contract B.7, K.2).
 
+use crate::generation::{AdsFormat, Generation};
 use crate::memory::{Fault, Gam, Space};
 use crate::topology::{EngineClass, EngineId, EngineTable};
 
 use super::capture::Lists;
 
-/// Offset of the pointer to the scheduler policies.
-const SCHEDULER_POLICIES: u64 = 0x1004;
-/// Offset of the pointer to the system info.
-const GT_SYSTEM_INFO: u64 = 0x1008;
-/// Policies: global flags.
-const POLICIES_GLOBAL_FLAGS: u64 = 0x4c;
-/// Policies: the values are used only if this field is 1.
-const POLICIES_IS_VALID: u64 = 0x44;
 /// Global flag: do not reset an engine if its context exceeds the preemption timeout.
 const DISABLE_ENGINE_RESET: u32 = 1 << 0;
-/// System info: bytes per row of the mapping table.
-const MAPPING_ROW: u64 = 32;
-/// System info: the enabled masks follow the mapping table of 16 rows.
-const ENABLED_MASKS: u64 = 16 * MAPPING_ROW;
 
 /// Maximum number of logical instances per class on this card.
 pub const MAX_LOGICAL: usize = 8;
@@ -74,29 +63,30 @@ pub struct Ads {
 }
 
 impl Ads {
-    /// Reads the ADS at GGTT address `at`, for a card with `engines`.
+    /// Reads the ADS at GGTT address `at`, of a card of `generation`.
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
         reason = "there is a row for each class, with MAX_LOGICAL slots; its offsets are small"
     )]
-    pub fn read(gam: &mut Gam<'_>, at: u64, engines: EngineTable) -> Result<Ads, Fault> {
-        let policies = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(SCHEDULER_POLICIES))?);
-        let info = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(GT_SYSTEM_INFO))?);
+    pub fn read(gam: &mut Gam<'_>, at: u64, generation: &Generation) -> Result<Ads, Fault> {
+        let format = &generation.firmware.ads;
+        let policies = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(format.scheduler_policies))?);
+        let info = u64::from(gam.read_u32(Space::Ggtt, at.wrapping_add(format.gt_system_info))?);
         let mut ads = Ads {
-            engine_reset_disabled: engine_reset_disabled(gam, policies)?.unwrap_or(false),
-            lists: Lists::read(gam, at)?,
+            engine_reset_disabled: engine_reset_disabled(gam, policies, format)?.unwrap_or(false),
+            lists: Lists::read(gam, at, format)?,
             ..Ads::default()
         };
         for class in EngineClass::BY_GUC {
             let row = u64::from(class.guc());
-            let enabled = gam.read_u32(Space::Ggtt, info.wrapping_add(ENABLED_MASKS + row * 4))?;
+            let enabled = gam.read_u32(Space::Ggtt, info.wrapping_add(format.enabled_masks + row * 4))?;
             let mut physical = [0; MAX_LOGICAL];
-            gam.read(Space::Ggtt, info.wrapping_add(row * MAPPING_ROW), &mut physical)?;
+            gam.read(Space::Ggtt, info.wrapping_add(row * format.mapping_row), &mut physical)?;
             for (logical, instance) in physical.into_iter().enumerate() {
                 // The value 32 marks an unused slot.
                 if instance < 32 && enabled >> instance & 1 != 0 {
-                    ads.map.0[usize::from(class.guc())][logical] = engines.find(class, instance);
+                    ads.map.0[usize::from(class.guc())][logical] = generation.engines.find(class, instance);
                 }
             }
         }
@@ -106,8 +96,8 @@ impl Ads {
 
 /// Reads the engine reset flag of the policies at GGTT address `at`; `None` if the policies are not marked valid (xe:
 /// xe_guc_fwif.h guc_policies).
-pub fn engine_reset_disabled(gam: &mut Gam<'_>, at: u64) -> Result<Option<bool>, Fault> {
-    let valid = gam.read_u32(Space::Ggtt, at.wrapping_add(POLICIES_IS_VALID))? == 1;
-    let flags = gam.read_u32(Space::Ggtt, at.wrapping_add(POLICIES_GLOBAL_FLAGS))?;
+pub fn engine_reset_disabled(gam: &mut Gam<'_>, at: u64, format: &AdsFormat) -> Result<Option<bool>, Fault> {
+    let valid = gam.read_u32(Space::Ggtt, at.wrapping_add(format.policies_is_valid))? == 1;
+    let flags = gam.read_u32(Space::Ggtt, at.wrapping_add(format.policies_global_flags))?;
     Ok(valid.then_some(flags & DISABLE_ENGINE_RESET != 0))
 }

@@ -4,16 +4,11 @@
 
 use arctic_sriov::number::count;
 
+use crate::generation::AdsFormat;
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
 use crate::topology::{EngineClass, EngineId};
 
-/// ADS: pointers to the register lists of one engine instance; 16 classes for the physical function, then 16 for VFs.
-const INSTANCE_LISTS: u64 = 0x109c;
-/// ADS: likewise, for registers shared by the engines of a class.
-const CLASS_LISTS: u64 = 0x111c;
-/// ADS: likewise, but without classes, for registers of the whole GT.
-const GLOBAL_LIST: u64 = 0x119c;
 /// Number of classes with separate lists (xe: guc_capture_list_class_type).
 const CLASSES: usize = 4;
 /// Maximum number of registers of a list: the count in a capture's header has ten bits.
@@ -59,12 +54,12 @@ pub struct Lists {
 
 impl Lists {
     /// Reads the addresses from the ADS at GGTT address `ads`.
-    pub fn read(gam: &mut Gam<'_>, ads: u64) -> Result<Lists, Fault> {
+    pub fn read(gam: &mut Gam<'_>, ads: u64, format: &AdsFormat) -> Result<Lists, Fault> {
         let mut pointer = |at: u64| gam.read_u32(Space::Ggtt, ads.wrapping_add(at));
-        let mut lists = Lists { global: pointer(GLOBAL_LIST)?, ..Lists::default() };
+        let mut lists = Lists { global: pointer(format.global_list)?, ..Lists::default() };
         for (at, (class, instance)) in (0..).step_by(4).zip(lists.class.iter_mut().zip(&mut lists.instance)) {
-            *class = pointer(CLASS_LISTS.wrapping_add(at))?;
-            *instance = pointer(INSTANCE_LISTS.wrapping_add(at))?;
+            *class = pointer(format.class_lists.wrapping_add(at))?;
+            *instance = pointer(format.instance_lists.wrapping_add(at))?;
         }
         Ok(lists)
     }

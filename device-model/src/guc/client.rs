@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ctb::{Channel, Location};
-use super::firmware::Version;
+use crate::generation::Version;
 use crate::interrupts::memirq;
 use crate::memory::Gam;
 

@@ -5,7 +5,7 @@ use super::client::State;
 use super::firmware;
 use super::hxg::{Error, Outgoing, Reply};
 use super::klv;
-use super::mailbox::{self, GGTT_TOP};
+use super::mailbox;
 use super::provisioning::VfConfig;
 use super::scheduler::GucCtx;
 use super::state::GucState;
@@ -51,7 +51,7 @@ pub fn update_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
                 // it.
                 config.local_memory = ctx.gt.memory.quota(function);
             }
-            config.update(&list)?
+            config.update(ctx.gt.generation.sriov, &list)?
         }
     };
     provision(guc, ctx, function, config)?;
@@ -63,7 +63,8 @@ pub fn update_config(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
 pub fn provision(guc: &mut GucState, ctx: &mut GucCtx<'_>, function: Function, config: VfConfig) -> Result<(), Error> {
     let before = guc.of(function).config;
     if function.is_vf() {
-        config.check(firmware::wopcm_top(ctx.gt)..GGTT_TOP, ctx.gt.memory.local().len())?;
+        let format = ctx.gt.generation.sriov;
+        config.check(format, firmware::wopcm_top(ctx.gt)..format.ggtt.end, ctx.gt.memory.local().len())?;
         let others = guc.scheduler.functions.iter().filter(|(other, _)| other.is_vf() && *other != function);
         if others.into_iter().any(|(_, other)| config.collides(&other.config)) {
             return Err(Error::InvalidKlvData);

@@ -3,6 +3,7 @@
 
 use arctic_sriov::number::count;
 
+use crate::generation::{FirmwareInterface, Version};
 use crate::gt::Gt;
 use crate::memory::{Gam, Space};
 use crate::registers::guc::{
@@ -18,10 +19,6 @@ const SPACE_WOPCM: u32 = 7;
 const SPACE_GGTT: u32 = 8;
 /// Also the GGTT: i915 does not set the field of the source (i915: intel_uc_fw.c uc_fw_xfer).
 const SPACE_DEFAULT: u32 = 0;
-/// Size of WOPCM on the die in bytes (contract B.2); larger values of the size register have no effect.
-const WOPCM_BYTES: u64 = 4 << 20;
-/// Bytes of WOPCM that the GuC reserves at its start for its stack and data (xe: xe_wopcm.c GUC_WOPCM_RESERVED).
-const WOPCM_RESERVED: u32 = 16 << 10;
 
 /// Values of [`AUTHENTICATION`].
 const AUTH_BAD: u32 = 1;
@@ -124,24 +121,6 @@ impl CssHeader {
     }
 }
 
-/// A version with three components.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version {
-    /// Major.
-    pub major: u8,
-    /// Minor.
-    pub minor: u8,
-    /// Patch.
-    pub patch: u8,
-}
-
-impl From<u32> for Version {
-    fn from(packed: u32) -> Self {
-        let [patch, minor, major, _] = packed.to_le_bytes();
-        Version { major, minor, patch }
-    }
-}
-
 /// The loaded firmware and its parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Firmware {
@@ -157,11 +136,9 @@ pub struct Firmware {
 const WA_HOLD_CCS_SWITCHOUT: u32 = 1 << 17;
 
 impl Firmware {
-    /// Returns the firmware used if there is no PF driver to load one, with the interface version reported to VF
-    /// drivers (contract C.1).
-    pub fn built_in() -> Self {
-        let release = Version { major: 70, minor: 53, patch: 0 };
-        Firmware { release, submission: Version { major: 1, minor: 26, patch: 0 }, params: [0; 14] }
+    /// Returns the firmware used if there is no PF driver to load one.
+    pub fn built_in(interface: &FirmwareInterface) -> Self {
+        Firmware { release: interface.release, submission: interface.submission, params: [0; 14] }
     }
 
     /// Returns the location and section sizes of the log (parameter 0).
@@ -224,10 +201,11 @@ pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>>
 /// Checks that base and size of WOPCM are set and that the image fits (V13-195).
 #[allow(clippy::arithmetic_side_effects, reason = "the sum of three 32-bit values in 64 bits")]
 fn check_wopcm(gt: &Gt, target: u32, size: u32) -> Result<(), BootRom> {
+    let interface = gt.generation.firmware;
     let wopcm = gt.registers.value(GUC_WOPCM_SIZE);
     let base = gt.registers.value(DMA_GUC_WOPCM_OFFSET);
-    let end = u64::from(target) + u64::from(size) + u64::from(WOPCM_RESERVED);
-    let fits = size != 0 && end <= u64::from(wopcm & !0xfff).min(WOPCM_BYTES);
+    let end = u64::from(target) + u64::from(size) + u64::from(interface.wopcm_reserved);
+    let fits = size != 0 && end <= u64::from(wopcm & !0xfff).min(interface.wopcm_bytes.into());
     if LOCKED.is_set(wopcm) && LOCKED.is_set(base) && fits { Ok(()) } else { Err(BootRom::WopcmFailed) }
 }
 

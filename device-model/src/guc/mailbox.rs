@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use arctic_sriov::number::count;
 
+use crate::generation::Version;
 use crate::gt::Gt;
 use crate::host::Function;
 use crate::memory::Space;
@@ -14,14 +15,10 @@ use crate::trace::EventKind;
 use super::action::Sender;
 use super::client::State;
 use super::ctb::{Channel, Location};
-use super::firmware::{self, Version};
-use super::hwconfig;
+use super::firmware;
 use super::hxg::{Error, Type, action, global_address, reply_header};
 use super::scheduler::GucCtx;
 use super::state::GucState;
-
-/// End of the GGTT range usable for buffers: start of the APIC window (xe: GUC_GGTT_TOP).
-pub const GGTT_TOP: u64 = 0xfee0_0000;
 
 /// Contents of a success reply: data0, and the dwords after the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,7 +154,7 @@ const SELF_CONFIG: &[(u32, u32, bool, Part)] = &[
 
 /// Returns the GGTT range in which buffers of `function` may be placed.
 fn reach(guc: &mut GucState, ctx: &GucCtx<'_>) -> Range<u64> {
-    let all = firmware::wopcm_top(ctx.gt)..GGTT_TOP;
+    let all = firmware::wopcm_top(ctx.gt)..ctx.gt.generation.sriov.ggtt.end;
     if !ctx.function.is_vf() {
         return all;
     }
@@ -234,7 +231,7 @@ fn control_ctb(guc: &mut GucState, ctx: &mut GucCtx<'_>, [control, ..]: [u32; 3]
 /// GET_HWCONFIG: replies with the size of the table in bytes. Also copies the table if the given size is not 0.
 #[allow(clippy::arithmetic_side_effects, reason = "a GGTT address has 32 bits, and the table is shorter than 4 KiB")]
 fn hardware_config(_: &mut GucState, ctx: &mut GucCtx<'_>, [low, high, size]: [u32; 3]) -> Result<Answer, Error> {
-    let table = hwconfig::table(ctx.gt.die);
+    let table = (ctx.gt.generation.hwconfig)(ctx.gt.die);
     let bytes = count(table.len() * 4);
     if size != 0 {
         if size < bytes {

@@ -15,7 +15,6 @@ pub mod doorbell;
 pub mod engine_slot;
 pub mod firmware;
 pub mod functions;
-pub mod hwconfig;
 pub mod hxg;
 pub mod klv;
 pub mod mailbox;
@@ -93,7 +92,7 @@ impl Guc {
         if self.state.is_none()
             && let Some(loaded) = firmware::load(gt, &mut gam)
         {
-            let boot = |firmware: Firmware| match Ads::read(&mut gam, firmware.ads(), gt.generation.engines) {
+            let boot = |firmware: Firmware| match Ads::read(&mut gam, firmware.ads(), gt.generation) {
                 Ok(ads) if firmware.ads() != 0 => Ok((firmware, ads)),
                 _ => Err(LoadFailure::init_data()),
             };
@@ -145,7 +144,12 @@ impl Guc {
             return Ok(());
         }
         let ads = Ads { map: EngineMap::of(gt.generation.engines, engines.present()), ..Ads::default() };
-        let mut state = Box::new(GucState::new(gt, Firmware::built_in(), ads, std::mem::take(&mut self.persistent)));
+        let mut state = Box::new(GucState::new(
+            gt,
+            Firmware::built_in(gt.generation.firmware),
+            ads,
+            std::mem::take(&mut self.persistent),
+        ));
         state.builtin_pf = true;
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);

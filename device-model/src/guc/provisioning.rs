@@ -10,20 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::adverse::{KINDS, Kind};
 use super::hxg::Error;
 use super::klv;
-
-/// Total number of contexts of all functions (xe: GUC_ID_MAX).
-const CONTEXTS: u32 = 65535;
-/// Total number of doorbells of all functions (V13-035).
-const DOORBELLS: u32 = 256;
-/// Bytes of one GGTT page.
-const GGTT_PAGE: u64 = 4096;
-/// Allocation granularity of local memory in bytes (contract D.5).
-const FRAME: u64 = 2 << 20;
-/// Maximum execution quantum in ms and preemption timeout in us (100 s each); larger values are clamped (xe:
-/// abi/guc_klvs_abi.h).
-const LONGEST: (u32, u32) = (100_000, 100_000_000);
-/// Maximum number of scheduling groups in a list of values; this card only has the first.
-const GROUPS: usize = 8;
+use crate::generation::SriovFormat;
 
 /// A contiguous range of ids assigned to a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,12 +84,12 @@ impl VfConfig {
         clippy::arithmetic_side_effects,
         reason = "a list has fewer keys than dwords, of which there are at most 512"
     )]
-    pub fn update(&mut self, list: &[u32]) -> Result<u32, Error> {
+    pub fn update(&mut self, format: &SriovFormat, list: &[u32]) -> Result<u32, Error> {
         let mut config = *self;
         let mut applied = 0;
         for item in klv::walk(list) {
             let (key, value) = item?;
-            config.set(key, value)?;
+            config.set(format, key, value)?;
             applied += 1;
         }
         *self = config;
@@ -110,7 +97,7 @@ impl VfConfig {
     }
 
     #[allow(clippy::indexing_slicing, reason = "there is a threshold for each kind")]
-    fn set(&mut self, key: u16, value: &[u32]) -> Result<(), Error> {
+    fn set(&mut self, format: &SriovFormat, key: u16, value: &[u32]) -> Result<(), Error> {
         let qword = || match value {
             [low, high] => Ok(u64::from(*low) | u64::from(*high) << 32),
             _ => Err(Error::MalformedKlv),
@@ -120,7 +107,7 @@ impl VfConfig {
             _ => Err(Error::MalformedKlv),
         };
         let first_of_groups = || match value {
-            [first, ..] if value.len() <= GROUPS => Ok(*first),
+            [first, ..] if value.len() <= format.groups => Ok(*first),
             _ => Err(Error::MalformedKlv),
         };
         let Scheduling { exec_quantum_ms, preempt_timeout_us, priority } = &mut self.scheduling;
@@ -132,15 +119,15 @@ impl VfConfig {
             // TILE_MASK: ignored, because the card has only one tile.
             0x0005 => drop(dword()?),
             0x0006 => self.doorbells.count = dword()?,
-            0x8a01 => *exec_quantum_ms = dword()?.min(LONGEST.0),
-            0x8a02 => *preempt_timeout_us = dword()?.min(LONGEST.1),
+            0x8a01 => *exec_quantum_ms = dword()?.min(format.longest_quantum_ms),
+            0x8a02 => *preempt_timeout_us = dword()?.min(format.longest_preemption_us),
             0x8a0a => self.doorbells.begin = dword()?,
             0x8a0b => self.contexts.begin = dword()?,
             0x8a0c => {
                 *priority = dword().and_then(|value| if value <= 2 { Ok(value) } else { Err(Error::InvalidKlvData) })?
             }
-            0x8a0e => *exec_quantum_ms = first_of_groups()?.min(LONGEST.0),
-            0x8a0f => *preempt_timeout_us = first_of_groups()?.min(LONGEST.1),
+            0x8a0e => *exec_quantum_ms = first_of_groups()?.min(format.longest_quantum_ms),
+            0x8a0f => *preempt_timeout_us = first_of_groups()?.min(format.longest_preemption_us),
             _ => {
                 let kind = Kind::of_key(key).ok_or(Error::InvalidKlvKey)?;
                 self.thresholds[kind as usize] = dword()?;
@@ -156,13 +143,13 @@ impl VfConfig {
 
     /// Checks whether the configuration can be assigned to a VF: GGTT addresses must be within `ggtt`, and local memory
     /// must not exceed `local` bytes.
-    pub fn check(&self, ggtt: Range<u64>, local: u64) -> Result<(), Error> {
+    pub fn check(&self, format: &SriovFormat, ggtt: Range<u64>, local: u64) -> Result<(), Error> {
         let end = self.ggtt_start.checked_add(self.ggtt_size).ok_or(Error::InvalidKlvData)?;
-        let aligned =
-            (self.ggtt_start | self.ggtt_size).is_multiple_of(GGTT_PAGE) && self.local_memory.is_multiple_of(FRAME);
+        let aligned = (self.ggtt_start | self.ggtt_size).is_multiple_of(format.ggtt_page)
+            && self.local_memory.is_multiple_of(format.local_page);
         let inside = self.ggtt_size == 0 || ggtt.start <= self.ggtt_start && end <= ggtt.end;
-        let few =
-            self.contexts.range().end <= u64::from(CONTEXTS) && self.doorbells.range().end <= u64::from(DOORBELLS);
+        let few = self.contexts.range().end <= u64::from(format.contexts)
+            && self.doorbells.range().end <= u64::from(format.doorbells);
         if aligned && inside && few && self.local_memory <= local { Ok(()) } else { Err(Error::InvalidKlvData) }
     }
 
@@ -232,6 +219,7 @@ impl VgtPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generation::XE_HPG_SRIOV;
 
     const GGTT: Range<u64> = 0x40_0000..0xfee0_0000;
 
@@ -244,7 +232,7 @@ mod tests {
         }
         list.extend([0x0001_0002, 0x40_0000, 0, 0x0002_0002, 0xfea0_0000, 0]);
         let mut config = VfConfig::default();
-        assert_eq!(config.update(&list), Ok(13));
+        assert_eq!(config.update(&XE_HPG_SRIOV, &list), Ok(13));
         assert_eq!(config.ggtt(), GGTT);
     }
 
@@ -252,12 +240,12 @@ mod tests {
     #[test]
     fn a_list_is_applied_whole_or_not_at_all() {
         let mut config = VfConfig::default();
-        assert_eq!(config.update(&[0x0004_0001, 7, 0x0001_0001, 0]), Err(Error::MalformedKlv));
-        assert_eq!(config.update(&[0x0004_0001, 7, 0x0002_0002, 0]), Err(Error::MalformedKlv));
-        assert_eq!(config.update(&[0x0004_0001, 7, 0x7777_0001, 0]), Err(Error::InvalidKlvKey));
-        assert_eq!(config.update(&[0x8a0c_0001, 3]), Err(Error::InvalidKlvData));
+        assert_eq!(config.update(&XE_HPG_SRIOV, &[0x0004_0001, 7, 0x0001_0001, 0]), Err(Error::MalformedKlv));
+        assert_eq!(config.update(&XE_HPG_SRIOV, &[0x0004_0001, 7, 0x0002_0002, 0]), Err(Error::MalformedKlv));
+        assert_eq!(config.update(&XE_HPG_SRIOV, &[0x0004_0001, 7, 0x7777_0001, 0]), Err(Error::InvalidKlvKey));
+        assert_eq!(config.update(&XE_HPG_SRIOV, &[0x8a0c_0001, 3]), Err(Error::InvalidKlvData));
         assert_eq!(config, VfConfig::default());
-        assert_eq!(config.update(&[0x8a01_0001, 1 << 31, 0x8a0f_0008, 5, 0, 0, 0, 0, 0, 0, 0]), Ok(2));
+        assert_eq!(config.update(&XE_HPG_SRIOV, &[0x8a01_0001, 1 << 31, 0x8a0f_0008, 5, 0, 0, 0, 0, 0, 0, 0]), Ok(2));
         assert_eq!(config.scheduling, Scheduling { exec_quantum_ms: 100_000, preempt_timeout_us: 5, priority: 0 });
     }
 
@@ -273,7 +261,7 @@ mod tests {
             ..VfConfig::default()
         };
         let good = give((0x40_0000, 0x10_0000), 4 << 20, (64511, 1024), (252, 4));
-        assert_eq!(good.check(GGTT, 1 << 30), Ok(()));
+        assert_eq!(good.check(&XE_HPG_SRIOV, GGTT, 1 << 30), Ok(()));
         let bad = [
             give((0x40_0100, 0x10_0000), 0, (0, 0), (0, 0)),
             give((0x3f_f000, 0x10_0000), 0, (0, 0), (0, 0)),
@@ -286,7 +274,7 @@ mod tests {
             give((0, 0), 0, (0, 0), (253, 4)),
         ];
         for config in bad {
-            assert_eq!(config.check(GGTT, 1 << 30), Err(Error::InvalidKlvData), "{config:?}");
+            assert_eq!(config.check(&XE_HPG_SRIOV, GGTT, 1 << 30), Err(Error::InvalidKlvData), "{config:?}");
         }
         assert!(good.collides(&give((0, 0), 0, (65000, 1), (0, 0))));
         assert!(good.collides(&give((0, 0), 0, (0, 0), (255, 1))));

@@ -7,11 +7,6 @@ use arctic_sriov::number::count;
 use super::hxg::{MAX_DWORDS, Type, action};
 use crate::gt::Gt;
 
-/// Fuse and clock registers, in ascending order as required by the search of VF drivers (xe: ats_m_runtime_regs).
-const RUNTIME_REGISTERS: [u32; 8] = [0x0d00, 0x9118, 0x911c, 0x9134, 0x913c, 0x9140, 0x9144, 0xc1dc];
-/// Supported version of the interface between VF and PF drivers: major and minor.
-const VERSION: (u32, u32) = (1, 0);
-
 /// Error codes of this interface (xe: abi/guc_relay_communication_abi.h).
 #[derive(Clone, Copy)]
 #[repr(u32)]
@@ -36,7 +31,7 @@ pub fn answer(gt: &Gt, message: &[u32]) -> Option<Vec<u32>> {
     }
     let data0 = header >> 16 & 0xfff;
     let answer = match action(*header) {
-        0x0001 => handshake(data0, payload),
+        0x0001 => handshake(gt, data0, payload),
         0x0101 => runtime(gt, data0, payload),
         _ => Err(Failure::InvalidRequest),
     };
@@ -48,24 +43,25 @@ fn success(data0: u32) -> u32 {
 }
 
 /// HANDSHAKE: zeros request any version.
-fn handshake(data0: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
+fn handshake(gt: &Gt, data0: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
+    let (newest, minor) = gt.generation.sriov.relay_version;
     let [wanted] = payload else { return Err(Failure::MessageSize) };
     if data0 != 0 {
         return Err(Failure::Protocol);
     }
     match (wanted >> 16, wanted & 0xffff) {
         (0, 0) => {}
-        (major, _) if major >= VERSION.0 => {}
+        (major, _) if major >= newest => {}
         _ => return Err(Failure::Permission),
     }
-    Ok(vec![success(0), VERSION.0 << 16 | VERSION.1])
+    Ok(vec![success(0), newest << 16 | minor])
 }
 
 /// QUERY_RUNTIME: returns pairs from index `start`, at most `limit` (0 = as many as fit), and the number of remaining
 /// pairs.
 fn runtime(gt: &Gt, limit: u32, payload: &[u32]) -> Result<Vec<u32>, Failure> {
     let [start] = payload else { return Err(Failure::MessageSize) };
-    let rest = usize::try_from(*start).ok().and_then(|start| RUNTIME_REGISTERS.get(start..));
+    let rest = usize::try_from(*start).ok().and_then(|start| gt.generation.sriov.runtime_registers.get(start..));
     let rest = rest.ok_or(Failure::InvalidArgument)?;
     let most = if limit == 0 { MOST_PAIRS } else { MOST_PAIRS.min(limit as usize) };
     let (now, later) = rest.split_at(most.min(rest.len()));

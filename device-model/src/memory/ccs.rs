@@ -48,6 +48,7 @@ mod tests {
     use vm_memory::Bytes;
 
     use super::*;
+    use crate::generation::XE_HPG;
     use crate::host::{Function, NullHost};
     use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
     use crate::memory::local::SharedRegion;
@@ -55,7 +56,8 @@ mod tests {
 
     fn memory() -> Memory {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
-        let memory = Memory::new(SharedRegion::anonymous(1 << 20).unwrap(), ggtt, Arc::new(NullHost));
+        let memory =
+            Memory::new(XE_HPG.page_tables, SharedRegion::anonymous(1 << 20).unwrap(), ggtt, Arc::new(NullHost));
         // Local page 3, a page beyond the range of the control data, and a page of guest memory.
         for (index, entry) in [(0, 0x3003), (1, 0x7fff_f003), (2, 0x3001)] {
             memory.ggtt().set_entry(index, GgttEntry(entry));

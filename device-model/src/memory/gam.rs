@@ -129,7 +129,7 @@ impl<'m> Gam<'m> {
             let at = memory.host_address(function, at).map_err(|reason| table_fault = reason).ok()?;
             memory.storage.slice(at, 8)?.load::<u64>(0, Ordering::Acquire).ok()
         };
-        let found = ppgtt::walk(self.tlb, function, root, address, load);
+        let found = ppgtt::walk(memory.page_tables, self.tlb, function, root, address, load);
         let mut page = found.map_err(|fault| match fault {
             WalkFault::NotPresent { level } => FaultReason::NotPresent { level },
             WalkFault::BadTable => table_fault,

@@ -30,6 +30,7 @@ use epoch::{Epochs, StepFunctions};
 pub use gam::{Gam, Zeroed};
 use ggtt::Ggtt;
 use local::SharedRegion;
+use ppgtt::PageTableFormat;
 pub use span::Span;
 use storage::{FRAME, FrameBacking, Storage};
 pub use tlb::Tlb;
@@ -129,6 +130,7 @@ impl FunctionMemory {
 
 /// Local memory, the GGTT and access to guest memory.
 pub struct Memory {
+    page_tables: &'static PageTableFormat,
     storage: Storage,
     ggtt: Ggtt,
     dma: Arc<dyn Dma>,
@@ -143,9 +145,10 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Creates the memory system without flat CCS and VFs.
-    pub fn new(local: SharedRegion, ggtt: Ggtt, dma: Arc<dyn Dma>) -> Self {
+    /// Creates the memory system without flat CCS and VFs, for PPGTTs of this format.
+    pub fn new(page_tables: &'static PageTableFormat, local: SharedRegion, ggtt: Ggtt, dma: Arc<dyn Dma>) -> Self {
         Memory {
+            page_tables,
             storage: Storage::new(local),
             ggtt,
             dma,

@@ -10,6 +10,7 @@ use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 use super::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use super::local::SharedRegion;
 use super::*;
+use crate::generation::XE_HPG;
 use crate::host::{ALL_FUNCTIONS, DmaFault};
 
 mod functions;
@@ -56,7 +57,7 @@ const ROOT: u64 = 0x1000;
 fn memory() -> Memory {
     let guest = Guest(vm_memory::mmap::MmapRegion::new(GUEST as usize).unwrap());
     let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
-    Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(OneGuest(Arc::new(guest))))
+    Memory::new(XE_HPG.page_tables, SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(OneGuest(Arc::new(guest))))
 }
 
 fn entry(memory: &Memory, table: u64, index: u64, value: u64) {

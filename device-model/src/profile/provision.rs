@@ -8,28 +8,15 @@ use arctic_sriov::number::low;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use super::{CardProfile, GIB};
+use crate::generation::XE_HPG_SRIOV;
 use crate::memory::layout::MemoryLayout;
 
 /// 1 MiB in bytes.
 const MIB: u64 = 1 << 20;
-/// Page size of the LMTT, in which local memory is provisioned (V13-101).
-const LOCAL_PAGE: u64 = 2 * MIB;
 /// Unit of GGTT quotas: the entries of one unit fill one whole page of the VF's GGTT window.
 const GGTT_PART: u64 = 2 * MIB;
-/// First GGTT address that a function may own; WOPCM is below it (xe: xe_ggtt.c, xe_ggtt_init_early).
-pub const GGTT_BOTTOM: u64 = 4 * MIB;
-/// First GGTT address that is reserved for the GuC (xe: GUC_GGTT_TOP).
-pub const GGTT_TOP: u64 = 0xfee0_0000;
-/// Number of context IDs, shared by all functions (xe: GUC_ID_MAX).
-pub const CONTEXTS: u32 = 65535;
-/// Number of doorbells, shared by all functions (V13-091).
-pub const DOORBELLS: u32 = 256;
 /// Local memory reserved if the program acts as the PF driver: the LMTT's directory and its 63 tables.
 pub const LMTT_RESERVE: u64 = 8 * MIB;
-/// Maximum execution quantum in ms (xe: GUC_KLV_VF_CFG_EXEC_QUANTUM_MAX_VALUE).
-const MAX_QUANTUM_MS: u32 = 100_000;
-/// Maximum preemption timeout in us (xe: GUC_KLV_VF_CFG_PREEMPT_TIMEOUT_MAX_VALUE).
-const MAX_PREEMPT_US: u32 = 100_000_000;
 /// Execution quantum and preemption timeout that the PF driver sets (contract D.4).
 const FAIR_QUANTUM_MS: u32 = 16;
 const FAIR_PREEMPT_US: u32 = 16_000;
@@ -182,16 +169,21 @@ impl CardProfile {
     /// The quotas of VFs 1 to `vfs`, in order: the values of the card file, and for absent values the fair shares that
     /// the PF driver would choose (contract D.4; xe: pf_profile_fair_*).
     pub fn quotas(&self, vfs: u8) -> Result<Vec<Quota>, TooMuch> {
+        let format = self.generation().sriov;
         let count = u64::from(vfs.max(1));
         let usable = MemoryLayout::of(self.local_memory).usable - LMTT_RESERVE;
         // The remainder below a whole GiB is left to the PF driver. The smallest card has less than 1 GiB of usable
         // memory, and half of it is shared.
         let shareable = (usable / GIB * GIB).max(usable / 2);
         let fair = Shares {
-            ggtt: Some(if vfs > 56 { 56 * MIB } else { power_of_two_within((GGTT_TOP & !(512 * MIB - 1)) / count) }),
-            local_memory: Some(power_of_two_within(shareable / (count + 1)).max(LOCAL_PAGE)),
-            contexts: Some(low(power_of_two_within(u64::from(CONTEXTS) / count))),
-            doorbells: Some(low(power_of_two_within(u64::from(DOORBELLS) / (count + 1)))),
+            ggtt: Some(if vfs > 56 {
+                56 * MIB
+            } else {
+                power_of_two_within((format.ggtt.end & !(512 * MIB - 1)) / count)
+            }),
+            local_memory: Some(power_of_two_within(shareable / (count + 1)).max(format.local_page)),
+            contexts: Some(low(power_of_two_within(u64::from(format.contexts) / count))),
+            doorbells: Some(low(power_of_two_within(u64::from(format.doorbells) / (count + 1)))),
             exec_quantum_ms: Some(FAIR_QUANTUM_MS),
             preempt_timeout_us: Some(FAIR_PREEMPT_US),
         };
@@ -213,10 +205,10 @@ impl CardProfile {
             let asked = quotas.iter().map(share).sum::<u64>();
             if asked <= there { Ok(()) } else { Err(TooMuch { what, vfs, asked: asked / unit, there: there / unit }) }
         };
-        check("MiB of GGTT space", GGTT_TOP - GGTT_BOTTOM, |quota| quota.ggtt, MIB)?;
+        check("MiB of GGTT space", format.ggtt.end - format.ggtt.start, |quota| quota.ggtt, MIB)?;
         check("MiB of local memory", usable, |quota| quota.local_memory, MIB)?;
-        check("contexts", CONTEXTS.into(), |quota| quota.contexts.into(), 1)?;
-        check("doorbells", DOORBELLS.into(), |quota| quota.doorbells.into(), 1)?;
+        check("contexts", format.contexts.into(), |quota| quota.contexts.into(), 1)?;
+        check("doorbells", format.doorbells.into(), |quota| quota.doorbells.into(), 1)?;
         Ok(quotas)
     }
 
@@ -247,7 +239,12 @@ fn ggtt<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
 }
 
 fn local_memory<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    bytes(from, LOCAL_PAGE, 16 * GIB, "local memory like \"256MiB\" or \"1GiB\", a multiple of 2 MiB up to 16 GiB")
+    bytes(
+        from,
+        XE_HPG_SRIOV.local_page,
+        16 * GIB,
+        "local memory like \"256MiB\" or \"1GiB\", a multiple of 2 MiB up to 16 GiB",
+    )
 }
 
 fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
@@ -262,19 +259,19 @@ fn within<'de, D: Deserializer<'de>>(from: D, least: u32, most: u32, expected: &
 }
 
 fn contexts<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    within(from, 1, CONTEXTS, "a number of contexts, 1 to 65535").map(Some)
+    within(from, 1, XE_HPG_SRIOV.contexts, "a number of contexts, 1 to 65535").map(Some)
 }
 
 fn doorbells<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    within(from, 0, DOORBELLS, "a number of doorbells, 0 to 256").map(Some)
+    within(from, 0, XE_HPG_SRIOV.doorbells, "a number of doorbells, 0 to 256").map(Some)
 }
 
 fn exec_quantum_ms<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    within(from, 0, MAX_QUANTUM_MS, "a time slice in ms, up to 100000; 0 is without end").map(Some)
+    within(from, 0, XE_HPG_SRIOV.longest_quantum_ms, "a time slice in ms, up to 100000; 0 is without end").map(Some)
 }
 
 fn preempt_timeout_us<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    within(from, 0, MAX_PREEMPT_US, "a time in us, up to 100000000; 0 is without end").map(Some)
+    within(from, 0, XE_HPG_SRIOV.longest_preemption_us, "a time in us, up to 100000000; 0 is without end").map(Some)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
 use arctic_device_model::memory::local::SharedRegion;
@@ -83,7 +84,9 @@ impl World {
         let region = |len: u64| SharedRegion::anonymous(len as usize).unwrap();
         let guest = Arc::new(Guest(RwLock::new(Arc::new(View(None)))));
         let vf = VfMemory { local: region(2 * FRAME), ggtt: None };
-        let memory = Memory::new(region(LOCAL), Ggtt::new(region(GGTT_BYTES as u64)), guest.clone()).with_vfs(vec![vf]);
+        let memory =
+            Memory::new(XE_HPG.page_tables, region(LOCAL), Ggtt::new(region(GGTT_BYTES as u64)), guest.clone())
+                .with_vfs(vec![vf]);
         let world = World {
             memory,
             guest,

@@ -167,7 +167,7 @@ impl World {
         let map = |file: &File, len| SharedRegion::from_file(file.try_clone().unwrap(), len).unwrap();
         let ggtt = Ggtt::new(map(&table, GGTT_BYTES));
         let guests = Arc::new(Guests { function, own: Arc::new(Guest::new()), other: Arc::new(Guest::new()) });
-        let memory = Memory::new(map(&local, LOCAL as usize), ggtt, guests.clone());
+        let memory = Memory::new(XE_HPG.page_tables, map(&local, LOCAL as usize), ggtt, guests.clone());
         let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
         let clock = Arc::new(ManualClock::default());
         clock.advance(TIMESTAMP / 12 * 625);

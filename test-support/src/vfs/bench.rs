@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arctic_device_model::card::{Card, WorkStatus};
+use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::guc::client::State;
 use arctic_device_model::host::{Clock, Function};
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
@@ -14,7 +15,7 @@ use arctic_device_model::memory::layout::MemoryLayout;
 use arctic_device_model::memory::local::SharedRegion;
 use arctic_device_model::memory::{Memories, VfMemory};
 use arctic_device_model::profile::CardProfile;
-use arctic_device_model::profile::provision::{GGTT_BOTTOM, Quota};
+use arctic_device_model::profile::provision::Quota;
 use vm_memory::Bytes;
 
 use crate::ct::{self, Rings};
@@ -53,7 +54,7 @@ pub const QUOTA: Quota = Quota {
 
 /// Returns the first GGTT address of a VF.
 pub const fn base(function: Function) -> u64 {
-    GGTT_BOTTOM + (function.0 as u64 - 1) * GLOBAL
+    XE_HPG.sriov.ggtt.start + (function.0 as u64 - 1) * GLOBAL
 }
 
 /// Layout of each VF's local memory, by offset. The VF's GGTT range begins with a mapping of that memory.

@@ -3,6 +3,7 @@
 
 use super::drivers::emit_clear;
 use super::*;
+use crate::generation::XE_HPG;
 use crate::memory::VfMemory;
 use crate::memory::local::tests::sparse;
 
@@ -14,7 +15,8 @@ const CHUNK: u64 = 8 * MIB;
 fn card() -> Memory {
     let vf = VfMemory { local: sparse(GIB as usize / 2), ggtt: None };
     let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
-    let memory = Memory::new(sparse(GIB as usize), ggtt, Arc::new(crate::host::NullHost)).with_vfs(vec![vf]);
+    let memory =
+        Memory::new(XE_HPG.page_tables, sparse(GIB as usize), ggtt, Arc::new(crate::host::NullHost)).with_vfs(vec![vf]);
     let put = |at: u64, value: u32| memory.local().slice(at, 4).unwrap().store(value, 0, Ordering::Release).unwrap();
     put(ROOT, 0x2003);
     put(0x2000, 0x883);

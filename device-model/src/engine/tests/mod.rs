@@ -127,7 +127,7 @@ impl Bench {
         for page in 0..LOCAL as u64 >> 12 {
             ggtt.set_entry(page, GgttEntry(page << 12 | 3));
         }
-        let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, guest);
+        let memory = Memory::new(XE_HPG.page_tables, SharedRegion::anonymous(LOCAL).unwrap(), ggtt, guest);
         let clock = Arc::new(ManualClock::default());
         let msis = Arc::new(Msis::default());
         let gt = Gt::new(&profile, memory, msis.clone(), clock.clone());

@@ -142,7 +142,7 @@ impl Host {
         for page in 0..LOCAL as u64 >> 12 {
             ggtt.set_entry(page, GgttEntry(page << 12 | 3));
         }
-        let memory = Memory::new(SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(NullHost));
+        let memory = Memory::new(XE_HPG.page_tables, SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(NullHost));
         let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
         let (clock, witness) = (Arc::new(ManualClock::default()), Arc::new(Witness::default()));
         let gt = Gt::new(&profile, memory, witness.clone(), clock.clone());

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::turns::{GLOBAL, RAM};
 use super::*;
 use crate::memory::Tlb;
-use crate::profile::provision::{GGTT_BOTTOM, Quota};
+use crate::profile::provision::Quota;
 
 const VF1: Vf = Vf(1);
 const VF2: Vf = Vf(2);

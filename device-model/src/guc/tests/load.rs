@@ -82,9 +82,9 @@ fn mailbox_examples() {
     let [reply, ..] = host.mail(&[0x4100, 0, 0, 0]);
     let bytes = reply & 0xfff_ffff;
     assert_eq!(reply >> 28, 0xf);
-    assert_eq!(bytes as usize, hwconfig::table(host.gt.die).len() * 4);
+    assert_eq!(bytes as usize, (host.gt.generation.hwconfig)(host.gt.die).len() * 4);
     assert_eq!(host.mail(&[0x4100, SCRATCH as u32, 0, bytes])[0], reply);
-    for (n, value) in (0u64..).zip(hwconfig::table(host.gt.die)) {
+    for (n, value) in (0u64..).zip((host.gt.generation.hwconfig)(host.gt.die)) {
         assert_eq!(host.peek(SCRATCH + n * 4), value);
     }
     assert_eq!(host.mail(&[0x4100, 0x1000, 0, bytes])[0], 0xe000_0080, "not mapped");
@@ -177,7 +177,7 @@ fn the_guc_is_loaded_through_the_mmio_bar() {
         write(0x19_0240 + n * 4, value);
     }
     write(0x19_01f0, 0);
-    assert_eq!(read(0x19_0240), 0xf000_0000 + hwconfig::table(host.gt.die).len() as u32 * 4);
+    assert_eq!(read(0x19_0240), 0xf000_0000 + (host.gt.generation.hwconfig)(host.gt.die).len() as u32 * 4);
     write(0x941c, 1);
     assert_eq!(read(0xc000) & 1, 1);
     write(0x19_0240, 0x4100);

@@ -78,7 +78,7 @@ impl Host {
         clock.advance(1_000_000_000);
         let engines = Engines::new(&XE_HPG, present);
         let ram = Arc::new(turns::GuestRam::default());
-        let memory = Memory::new(local, ggtt, ram.clone());
+        let memory = Memory::new(XE_HPG.page_tables, local, ggtt, ram.clone());
         let profile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
         let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
         let host = Host { gt, engines, guc: Guc::new(), clock, ram, h2g_tail: 0, g2h_head: 0, deadline: None };

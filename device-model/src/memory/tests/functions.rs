@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use vm_memory::mmap::MmapRegion;
 
 use super::*;
+use crate::generation::XE_HPG;
 use crate::memory::local::tests::sparse;
 
 const KIB: u64 = 1 << 10;
@@ -78,9 +79,10 @@ impl Bench {
         let guests = Arc::new(Guests::default());
         let vf =
             |mapped: bool| VfMemory { local: region(PAGES * FRAME), ggtt: mapped.then(|| region(GGTT_BYTES as u64)) };
-        let memory = Memory::new(region(LOCAL), Ggtt::new(region(GGTT_BYTES as u64)), guests.clone())
-            .with_flat_ccs(USABLE)
-            .with_vfs(vec![vf(true), vf(true), vf(false)]);
+        let memory =
+            Memory::new(XE_HPG.page_tables, region(LOCAL), Ggtt::new(region(GGTT_BYTES as u64)), guests.clone())
+                .with_flat_ccs(USABLE)
+                .with_vfs(vec![vf(true), vf(true), vf(false)]);
         let bench = Bench { memory, guests };
         for vf in [VF1, VF2, VF3] {
             let table = (DIRECTORY >> 16) as u32 + u32::from(vf.0);

@@ -25,7 +25,7 @@ fn every_entry_is_read_once() {
         let mut order = Vec::new();
         let mut tlb = Tlb::default();
         // Tables may point to each other: the n-th read returns the n-th value of the case, regardless of its address.
-        let found = ppgtt::walk(&mut tlb, Function(1), 0x1000, ADDRESS, |at| {
+        let found = ppgtt::walk(&ppgtt::XE_HPG_PAGE_TABLES, &mut tlb, Function(1), 0x1000, ADDRESS, |at| {
             let times = reads.entry(at).or_default();
             *times += 1;
             assert_eq!(*times, 1, "{first:x?}: {at:#x} is read again");

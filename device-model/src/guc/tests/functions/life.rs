@@ -3,6 +3,7 @@
 //! tasks of the PF driver itself.
 
 use super::*;
+use crate::generation::XE_HPG;
 
 /// Contract D.7, V13-117..121, V13-123, V13-125: an FLR is reported to the PF once. The VF's contexts stop immediately;
 /// other VFs are not affected. FLR_DONE is sent only in response to FLR_START. The VF is not served until FLR_FINISH.
@@ -240,7 +241,7 @@ fn card_without_pf_driver() {
     let local = SharedRegion::anonymous(1 << 30).unwrap();
     let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
     let usable = crate::memory::layout::MemoryLayout::of(1 << 30).usable;
-    let memory = Memory::new(local, ggtt, ram.clone()).with_flat_ccs(usable);
+    let memory = Memory::new(XE_HPG.page_tables, local, ggtt, ram.clone()).with_flat_ccs(usable);
     let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
     let mut host = Host { gt, engines, guc: Guc::new(), clock, ram, h2g_tail: 0, g2h_head: 0, deadline: None };
     let quota = Quota {
@@ -255,10 +256,10 @@ fn card_without_pf_driver() {
     // Check the GGTT ranges that the card assigned.
     let owner = |rig: &Rig, at: u64| rig.host.gt.memory.ggtt().entry(at >> 12);
     let mut rig = Rig::new(host);
-    assert_eq!(owner(&rig, GGTT_BOTTOM), GgttEntry(1 << 2 | 1));
-    assert_eq!(owner(&rig, GGTT_BOTTOM + (4 << 20) - 1), GgttEntry(2 << 2 | 1));
-    assert!(!owner(&rig, GGTT_BOTTOM + (4 << 20)).valid());
-    assert_eq!(rig.mail(VF2, &[0x5509, 1])[..2], [SUCCESS | 2, (GGTT_BOTTOM + (2 << 20)) as u32]);
+    assert_eq!(owner(&rig, XE_HPG.sriov.ggtt.start), GgttEntry(1 << 2 | 1));
+    assert_eq!(owner(&rig, XE_HPG.sriov.ggtt.start + (4 << 20) - 1), GgttEntry(2 << 2 | 1));
+    assert!(!owner(&rig, XE_HPG.sriov.ggtt.start + (4 << 20)).valid());
+    assert_eq!(rig.mail(VF2, &[0x5509, 1])[..2], [SUCCESS | 2, (XE_HPG.sriov.ggtt.start + (2 << 20)) as u32]);
     assert_eq!(rig.mail(VF2, &[0x5509, 3])[..2], [SUCCESS | 2, 64 << 20]);
     assert_eq!(rig.mail(Vf(3), &[0x5509, 1])[0], FAILURE | 0xd);
     let mut data = [0; 4];
