@@ -191,6 +191,56 @@ fn a_running_or_different_vf_is_refused() {
     assert_eq!(refused, Err(RestoreError::Provisioning { resource: "contexts", saved: 64, here: 63 }));
 }
 
+/// The value at `path` in a document, to be replaced.
+fn part<'v>(value: &'v mut toml::Value, path: &[&str]) -> &'v mut toml::Value {
+    path.iter().fold(value, |value, key| match key.parse::<usize>() {
+        Ok(index) => &mut value[index],
+        Err(_) => &mut value[*key],
+    })
+}
+
+/// Returns saved state with one part replaced.
+fn with(saved: &SavedFunction, path: &[&str], new: impl Into<toml::Value>) -> SavedFunction {
+    let mut text = toml::Value::try_from(saved).unwrap();
+    *part(&mut text, path) = new.into();
+    text.try_into().unwrap()
+}
+
+/// The memory of a restored VF arrives after its state. Until the VF is resumed, the card does not access this memory,
+/// although messages wait for the VF; then they are sent.
+#[test]
+fn memory_may_follow_the_state() {
+    let mut source = bench(true);
+    source.attacker_up();
+    pause(&source, ATTACKER);
+    let waiting = toml::Value::try_from([(0u16, [0x9000_1234u32, 1])]).unwrap();
+    let channel = ["client", "state", "in_use", "channel", "waiting"];
+    let saved = with(&save(&source, ATTACKER), &channel, waiting);
+    let saved = with(&saved, &["client", "state", "invalidations"], vec![5]);
+
+    let mut target = bench(true);
+    pause(&target, ATTACKER);
+    let garbage = vec![0x5a; LOCAL as usize];
+    target.attacker.local.slice(0, garbage.len()).unwrap().write_slice(&garbage, 0).unwrap();
+    let guest = target.guests.of(ATTACKER).bytes();
+    restore(&target, ATTACKER, &saved).unwrap();
+    let [other, _] = &mut target.victims;
+    other.up();
+    submit_waiting(other, 0);
+    target.work(40);
+    let mut bytes = vec![0; garbage.len()];
+    target.attacker.local.slice(0, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
+    assert!(bytes == garbage && target.guests.of(ATTACKER).bytes() == guest, "the paused VF's memory was written");
+
+    target.attacker.local.slice(0, garbage.len()).unwrap().write_slice(&vec![0; garbage.len()], 0).unwrap();
+    copy_memory(&source, &target, &saved);
+    *target.attacker.rings() = *source.attacker.rings();
+    resume(&target, ATTACKER);
+    target.work(40);
+    let messages: Vec<_> = std::iter::from_fn(|| target.attacker.take()).map(|message| message[1..].to_vec()).collect();
+    assert_eq!(messages, [[0x9000_1234, 1], [0x9000_7001, 5]]);
+}
+
 /// The integers in a document, to be replaced.
 fn integers(value: &mut toml::Value) -> Vec<&mut i64> {
     match value {

@@ -84,6 +84,8 @@ pub struct GucState {
     pub invalidations: Invalidations,
     /// VFs in the state [`State::Paused`] for which PAUSE_DONE has not been sent.
     pausing: u64,
+    /// VFs in the state [`State::Paused`] for which PAUSE_DONE has been sent. Messages to them wait.
+    paused: u64,
     /// Functions with unsent messages.
     unsent: u64,
     /// Functions with new messages for which the memory-based interrupt could not be written.
@@ -111,6 +113,7 @@ impl GucState {
             pending: 0,
             invalidations: Invalidations::default(),
             pausing: 0,
+            paused: 0,
             unsent: 0,
             untold: 0,
             unread: 0,
@@ -148,7 +151,7 @@ impl GucState {
     }
 
     /// Replaces what the driver of `function` has set up, apart from contexts and doorbells. Messages and responses that
-    /// it owes are sent in the next step.
+    /// it owes are sent in the next step in which the function is not paused.
     pub fn set_client(&mut self, function: Function, client: Client) {
         self.drop_pending(function);
         if client.channel.is_some() {
@@ -233,8 +236,9 @@ impl GucState {
     /// Sets the state of `function`.
     pub fn set_state(&mut self, function: Function, state: State) {
         self.of(function).state = state;
-        let pausing = state == State::Paused { told: false };
-        self.pausing = self.pausing & !function.bit() | if pausing { function.bit() } else { 0 };
+        for (set, told) in [(&mut self.pausing, false), (&mut self.paused, true)] {
+            *set = *set & !function.bit() | if state == (State::Paused { told }) { function.bit() } else { 0 };
+        }
     }
 
     /// Runs one step: handles engine reports and host requests, then schedules.
@@ -259,7 +263,7 @@ impl GucState {
             self.slpc.show(ctx.gt, busy);
         }
         let mut step = self.send(ctx);
-        let retry = match (self.unsent, self.unread | self.untold) {
+        let retry = match (self.unsent & !self.paused, (self.unread | self.untold) & !self.paused) {
             (0, 0) => None,
             (0, _) => Some(ctx.now.saturating_add(OUT_OF_REACH_PAUSE)),
             _ => Some(ctx.now.saturating_add(RING_FULL_PAUSE)),
@@ -279,11 +283,12 @@ impl GucState {
         }
     }
 
-    /// Writes queued messages to the CT buffers. Returns the functions with new messages.
+    /// Writes queued messages to the CT buffers, except those of paused VFs, whose memory may be transferred meanwhile.
+    /// Returns the functions with new messages.
     pub fn send(&mut self, ctx: &mut GucCtx<'_>) -> Step {
         self.post(ctx);
         let mut step = Step::default();
-        for function in functions(self.unsent | self.untold) {
+        for function in functions((self.unsent | self.untold) & !self.paused) {
             let client = &mut self.scheduler.functions[function].client;
             let Some(channel) = &mut client.channel else {
                 self.unsent &= !function.bit();
