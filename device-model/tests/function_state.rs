@@ -241,6 +241,31 @@ fn memory_may_follow_the_state() {
     assert_eq!(messages, [[0x9000_1234, 1], [0x9000_7001, 5]]);
 }
 
+/// A VF that its PF has stopped runs only after a reset: contexts that are restored do not run, even if their doorbells
+/// ring.
+#[test]
+fn a_stopped_vf_does_not_run_what_is_restored() {
+    const VF_CONTROL: u32 = 0x5506;
+    let mut bench = Bench::with(true, None, Time::manual());
+    bench.attacker_up();
+    submit_waiting(&mut bench.attacker, 0);
+    bench.attacker.request(ALLOCATE_DOORBELL, &[0, 0, WINDOW as u32, 0, 0]);
+    bench.work(40);
+    pause(&bench, ATTACKER);
+    let saved = save(&bench, ATTACKER);
+    assert!(!done(&bench.attacker, 0));
+    let stop = |bench: &Bench| {
+        bench.pf.borrow_mut().as_mut().unwrap().request(VF_CONTROL, &[u32::from(ATTACKER.0), 3]);
+        bench.until("the stop", 5000, |bench| state(bench, ATTACKER) == Some(State::Stopped));
+    };
+    stop(&bench);
+    restore(&bench, ATTACKER, &saved).unwrap();
+    bench.attacker.poke(GO, 1);
+    bench.card.write(ATTACKER, WINDOW, &[1, 0, 0, 0]);
+    bench.work(200);
+    assert!(!done(&bench.attacker, 0), "a context of a stopped VF ran");
+}
+
 /// The integers in a document, to be replaced.
 fn integers(value: &mut toml::Value) -> Vec<&mut i64> {
     match value {

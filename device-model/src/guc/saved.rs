@@ -418,7 +418,9 @@ impl SaveState for Contexts<'_, '_> {
         }
         self.0.guc.doorbells.release_function(self.0.doorbells, self.0.function);
         self.0.guc.scheduler.functions.drop_contexts(self.0.function);
-        self.0.guc.of(self.0.function).contexts = contexts;
+        // They stay off the engines until the VF is resumed, or reset if it is stopped.
+        let of = self.0.guc.of(self.0.function);
+        (of.contexts, of.paused) = (contexts, true);
         Ok(())
     }
 }
