@@ -266,6 +266,22 @@ fn a_stopped_vf_does_not_run_what_is_restored() {
     assert!(!done(&bench.attacker, 0), "a context of a stopped VF ran");
 }
 
+/// Registers that saved state does not contain, because the card that saved it had no such registers, have their reset
+/// values afterwards.
+#[test]
+fn missing_registers_are_reset() {
+    let bench = bench(true);
+    pause(&bench, ATTACKER);
+    let mut saved = toml::Value::try_from(save(&bench, ATTACKER)).unwrap();
+    *part(&mut saved, &["registers", "state", "registers"]) = toml::Value::Array(Vec::new());
+    *part(&mut saved, &["registers", "state", "shared"]) = toml::Value::Array(Vec::new());
+    let fresh = save(&bench, ATTACKER);
+    bench.attacker.set(MAILBOX + 4, 0x1234);
+    assert_ne!(save(&bench, ATTACKER), fresh);
+    restore(&bench, ATTACKER, &saved.try_into().unwrap()).unwrap();
+    assert_eq!(save(&bench, ATTACKER), fresh);
+}
+
 /// The integers in a document, to be replaced.
 fn integers(value: &mut toml::Value) -> Vec<&mut i64> {
     match value {

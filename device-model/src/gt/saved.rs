@@ -12,7 +12,7 @@ use crate::registers::engine_offsets::GLOBALS;
 use crate::state::{RestoreError, SaveError, SaveState, SavedState};
 
 /// The registers of a VF: offset and value of each register with one value per function, and by engine name the registers
-/// that the function's contexts share on an engine.
+/// that the function's contexts share on an engine. A register that is missing has its reset value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedRegisters {
     registers: Vec<(u32, u32)>,
@@ -77,9 +77,11 @@ impl SaveState for Registers<'_> {
             }
             shared.push((vf.globals(engine), values));
         }
+        vf.registers.reset();
         for (copy, value) in copies {
             vf.registers.set(copy, value);
         }
+        engines.all().flat_map(|engine| vf.globals(engine)).for_each(|held| held.store(0, Ordering::Release));
         for (held, values) in shared {
             for (held, value) in held.iter().zip(values) {
                 held.store(*value, Ordering::Release);
