@@ -282,6 +282,23 @@ fn missing_registers_are_reset() {
     assert_eq!(save(&bench, ATTACKER), fresh);
 }
 
+/// An interrupt identity is the one of a source of its bank.
+#[test]
+fn an_identity_without_source_is_refused() {
+    let bench = bench(true);
+    pause(&bench, ATTACKER);
+    let saved = save(&bench, ATTACKER);
+    let identity = |bank: &str, number: &str, value: i64| {
+        let saved = with(&saved, &["interrupts", "state", "banks", bank, number], value);
+        restore(&bench, ATTACKER, &saved)
+    };
+    for (bank, value) in [("0", 0x8000_0000 | 0x7fff_0001), ("1", 0x8000_0001), ("0", 1)] {
+        let invalid = RestoreError::Invalid { unit: "interrupt tree", what: "an identity" };
+        assert_eq!(identity(bank, "2", value), Err(invalid), "{value:#x}");
+    }
+    restore(&bench, ATTACKER, &saved).unwrap();
+}
+
 /// The integers in a document, to be replaced.
 fn integers(value: &mut toml::Value) -> Vec<&mut i64> {
     match value {

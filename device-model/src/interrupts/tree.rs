@@ -135,8 +135,12 @@ impl Tree {
                 return Err(invalid("a source of a snapshot"));
             }
             let shown = shown as usize;
-            if shown != 0 && map.sources.get(shown).is_none_or(|source| usize::from(source.bank) != number) {
+            let source = map.sources.get(shown).filter(|source| usize::from(source.bank) == number);
+            if shown != 0 && source.is_none() {
                 return Err(invalid("the source of an identity"));
+            }
+            if identity != 0 && source.is_none_or(|source| identity & !0xffff != DATA_VALID | source.name()) {
+                return Err(invalid("an identity"));
             }
             *bank = Bank { ready: 0, open, selector, identity, shown };
         }
