@@ -171,7 +171,8 @@ fn scan(source: &str, depth: usize) -> File {
                     inline.pop();
                 }
             }
-            "crate" | "super" if word(i + 1) == "::" => {
+            // A renamed root, whose name then begins paths, is reported as well.
+            "crate" | "super" if matches!(word(i + 1), "::" | "as") => {
                 let mut paths = Vec::new();
                 let end = expand(&tokens, i, &[], &mut paths);
                 for path in paths {
@@ -192,20 +193,37 @@ fn scan(source: &str, depth: usize) -> File {
     file
 }
 
-/// Index after the item that starts at `start`, which may have more attributes.
+/// Index after the item, field or variant that starts at `start`, which may have more attributes.
 fn end_of_item(tokens: &[Token], start: usize) -> usize {
+    let word = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
+    // After attributes and visibility, the name of a field or variant is followed by punctuation.
+    let name = (start..).scan(0_usize, |depth, index| {
+        match word(index) {
+            "(" | "[" => *depth += 1,
+            ")" | "]" => *depth = depth.saturating_sub(1),
+            "#" | "pub" => (),
+            _ if *depth == 0 => return Some(Some(index)),
+            _ => (),
+        }
+        Some(None)
+    });
+    let is_field = name.flatten().next().is_some_and(|name| matches!(word(name + 1), ":" | "," | "}"));
     let mut depth = 0_usize;
     for (index, token) in tokens.iter().enumerate().skip(start) {
         match token.text.as_str() {
             "(" | "[" | "{" => depth += 1,
-            ")" | "]" => depth = depth.saturating_sub(1),
+            "<" if is_field => depth += 1,
+            ">" if is_field => depth = depth.saturating_sub(1),
+            ")" | "]" | "}" if depth == 0 => return index,
+            ")" | "]" => depth -= 1,
             "}" => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 {
+                depth -= 1;
+                if depth == 0 && !is_field {
                     // A `use` with a group ends with a semicolon.
                     return index + 1 + usize::from(tokens.get(index + 1).is_some_and(|next| next.text == ";"));
                 }
             }
+            "," if is_field && depth == 0 => return index + 1,
             ";" if depth == 0 => return index + 1,
             _ => (),
         }
@@ -343,6 +361,8 @@ fn every_form_of_a_path_is_found() {
     assert_eq!(used("use crate::\n    a::b;\nmacro_rules! m { () => { $crate::b::c() } }", 1), ["a", "b"]);
     assert_eq!(used("type T = <crate::a::T as crate::b::U>::V; pub(in crate::c) struct S;", 1), ["a", "b", "c"]);
     assert_eq!(used("use crate::*; use crate::{a as b, c};", 1), ["*", "a", "c"]);
+    assert_eq!(used("use crate as a; use super as b; use crate::{self as c};", 1), ["", "", "self"]);
+    assert_eq!(used("use super as a; use super::super as b; pub(super) const C: u8 = crate_d as u8;", 2), [""]);
     // `super` leaves the module only as often as the module is deep.
     assert_eq!(used("use super::a; use self::super::b; use super::{c, d};", 1), ["a", "b", "c", "d"]);
     assert_eq!(used("use super::a; use super::super::b; use super::{super::c, d};", 2), ["b", "c"]);
@@ -365,9 +385,10 @@ fn comments_strings_and_tests_are_no_uses() {
         mod tests { use crate::l; mod deeper { use crate::m; } }
         #[cfg(test)]
         mod others;
+        struct Fields { #[cfg(test)] only: crate::o::O, also: crate::p::P }
         mod own;
         use crate::n;
     "##;
-    assert_eq!(used(source, 1), ["h", "n"]);
+    assert_eq!(used(source, 1), ["h", "p", "n"]);
     assert_eq!(scan(source, 1).modules, ["own"]);
 }
