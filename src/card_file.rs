@@ -126,6 +126,8 @@ mod tests {
         assert_eq!((flex140.die.name, flex140.device, flex140.revision), ("dg2-g11", 0x56c1, 5));
         assert_eq!((flex140.local_memory, flex140.local_memory_bar()), (6 << 30, 8 << 30));
         assert_eq!((0..4).filter(|n| flex140.has_compute(*n)).collect::<Vec<_>>(), [0]);
+        // PCU_CR_PACKAGE_RAPL_LIMIT, in units of 1/8 W.
+        assert_eq!([&flex, &flex140].map(|card| card.registers().value(0x14_59a0) & 0x7fff), [150 * 8, 75 * 8]);
         assert_eq!((flex.die.name, flex.device, flex.local_memory_bar()), ("dg2-g10", 0x56c0, 16 << 30));
         let mut small = load("small").unwrap();
         assert_eq!(small.local_memory, 2 << 30);
@@ -180,6 +182,9 @@ mod tests {
         let message = parse("my.toml", &good.replace("rp1 = 1950", "rp1 = 200")).unwrap_err().to_string();
         assert!(message.starts_with(&format!("my.toml line {}: ", line("[frequency]"))), "{message}");
         assert!(message.contains("rpn <= rp1 <= rp0"), "{message}");
+        let message = parse("my.toml", &good.replace("board = 150", "board = 15")).unwrap_err().to_string();
+        assert!(message.starts_with(&format!("my.toml line {}: ", line("[power]"))), "{message}");
+        assert!(message.contains("idle = 40: expected idle <= board"), "{message}");
         let message = parse("my.toml", &good.replace("rpn = 300", "")).unwrap_err().to_string();
         assert!(message.contains("missing field `rpn`"), "{message}");
     }

@@ -32,7 +32,7 @@ use crate::heci::Heci;
 use crate::host::{Clock, Function, InterruptSink};
 use crate::interrupts::{Interrupts, L3_PARITY};
 use crate::memory::Memory;
-use crate::pcode::Pcode;
+use crate::pcode::{Pcode, Power};
 use crate::profile::CardProfile;
 use crate::registers::{Decoded, Kind, Live, RegisterFile};
 use crate::residency::{Awake, Residency};
@@ -74,6 +74,8 @@ pub struct Gt {
     pub generation: &'static Generation,
     /// The card's die.
     pub die: &'static Die,
+    /// The card's power in watts.
+    power: Power,
     /// Memory and address translation.
     pub memory: Memory,
     /// The register file.
@@ -121,6 +123,7 @@ impl Gt {
         Gt {
             generation,
             die: profile.die,
+            power: profile.power,
             memory,
             interrupts: Interrupts::new(Function::PF, generation.interrupts, sink.clone()),
             vfs: Function::vfs().map(|vf| VirtualFunction::new(vf, generation, &registers, sink.clone())).collect(),

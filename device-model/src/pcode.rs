@@ -125,21 +125,42 @@ const ENERGY_SHIFT: u32 = 14;
 /// Fractional bits of a time: 1/1024 second.
 const TIME_SHIFT: u32 = 10;
 
-/// Board power of a Flex 170 in watts.
-const BOARD_WATTS: u32 = 150;
-/// Power of the idle card in watts: an assumption of this model, because no public source specifies it.
-const IDLE_WATTS: u32 = 40;
+/// Power of a card in watts, which the sensors report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Power {
+    /// Power of the board: the limit, and the power while an engine is busy.
+    pub board: u16,
+    /// Power of the idle card, at most `board`.
+    pub idle: u16,
+}
+
+impl Power {
+    /// A Flex 170. The power of the idle card is an assumption of this model, because no public source specifies it.
+    pub const FLEX_170: Power = Power { board: 150, idle: 40 };
+
+    /// Power of the board in PCU registers.
+    fn board_units(self) -> u32 {
+        u32::from(self.board) << POWER_SHIFT
+    }
+
+    /// Reset value of the power limit ([`RAPL_LIMIT`]): the board's power, enabled, averaged over 28 s (1.75 * 2^14 time
+    /// units).
+    pub fn limit(self) -> u32 {
+        self.board_units() & 0x7fff | 1 << 15 | 14 << 17 | 3 << 22
+    }
+}
 
 /// PCU_CR_PACKAGE_RAPL_LIMIT, a read/write register; [`RAPL_LIMIT_MASK`] are its writable bits.
 pub const RAPL_LIMIT: u32 = 0x14_59a0;
-/// Reset value of the power limit: the board's power, enabled, averaged over 28 s (1.75 * 2^14 time units).
-pub const RAPL_LIMIT_RESET: u32 = BOARD_WATTS << POWER_SHIFT | 1 << 15 | 14 << 17 | 3 << 22;
 /// Writable bits: limit, enable, clamp and time window.
 pub const RAPL_LIMIT_MASK: u32 = 0x00ff_ffff;
 
 /// Activity of the card, from which the sensor readings are computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activity {
+    /// Power of the card.
+    pub power: Power,
     /// Time since power-on in ns.
     pub now: u64,
     /// Time during which an engine was busy, in ns; clamped to `now`.
@@ -150,8 +171,9 @@ pub struct Activity {
 #[allow(clippy::arithmetic_side_effects, reason = "times have 64 bits, watts fewer than 16")]
 fn package_energy(activity: Activity) -> u32 {
     let busy = activity.busy.min(activity.now);
+    let Power { board, idle } = activity.power;
     let nanojoules =
-        u128::from(activity.now) * u128::from(IDLE_WATTS) + u128::from(busy) * u128::from(BOARD_WATTS - IDLE_WATTS);
+        u128::from(activity.now) * u128::from(idle) + u128::from(busy) * u128::from(board.saturating_sub(idle));
     // The counter is 32 bits and wraps (xe: xe_hwmon_energy_get).
     ((nanojoules << ENERGY_SHIFT) / 1_000_000_000 & 0xffff_ffff) as u32
 }
@@ -166,9 +188,9 @@ struct Reading {
 /// this model: typical values of an idle card in a cooled room.
 const READINGS: [Reading; 7] = [
     // PCU_CR_PACKAGE_POWER_SKU: thermal design power; no minimum.
-    Reading { offset: 0x14_5930, value: |_| BOARD_WATTS << POWER_SHIFT },
+    Reading { offset: 0x14_5930, value: |activity| activity.power.board_units() },
     // Upper half: maximum power, longest time window 2^18 time units (256 s).
-    Reading { offset: 0x14_5934, value: |_| BOARD_WATTS << POWER_SHIFT | 0x12 << 16 },
+    Reading { offset: 0x14_5934, value: |activity| activity.power.board_units() | 0x12 << 16 },
     // PCU_CR_PACKAGE_POWER_SKU_UNIT
     Reading { offset: 0x14_5938, value: |_| TIME_SHIFT << 16 | ENERGY_SHIFT << 8 | POWER_SHIFT },
     // PCU_CR_PACKAGE_ENERGY_STATUS
@@ -240,19 +262,25 @@ mod tests {
         value >> low & ((1 << (high - low + 1)) - 1)
     }
 
+    fn at(now: u64, busy: u64) -> Activity {
+        Activity { power: Power::FLEX_170, now, busy }
+    }
+
     /// Contract B.5b: the arithmetic of xe_hwmon.c on these registers gives plausible watts, seconds and joules.
     #[test]
     fn hwmon_reads_sane_values() {
         let second = 1_000_000_000;
-        let units = reading(0x14_5938, Activity::default()).unwrap();
+        let power_on = at(0, 0);
+        let limit = power_on.power.limit();
+        let units = reading(0x14_5938, power_on).unwrap();
         let (power, energy, time) = (field(units, 3, 0), field(units, 12, 8), field(units, 19, 16));
-        assert_eq!((u64::from(field(RAPL_LIMIT_RESET, 14, 0)) * 1_000_000) >> power, 150_000_000);
-        assert_eq!(RAPL_LIMIT_RESET & 1 << 15, 1 << 15);
-        let window = u64::from(4 | field(RAPL_LIMIT_RESET, 23, 22)) << field(RAPL_LIMIT_RESET, 21, 17);
+        assert_eq!((u64::from(field(limit, 14, 0)) * 1_000_000) >> power, 150_000_000);
+        assert_eq!(limit & 1 << 15, 1 << 15);
+        let window = u64::from(4 | field(limit, 23, 22)) << field(limit, 21, 17);
         assert_eq!((window * 1000) >> (time + 2), 28_000);
-        assert_eq!((u64::from(reading(0x14_5930, Activity::default()).unwrap()) * 1_000_000) >> power, 150_000_000);
+        assert_eq!((u64::from(reading(0x14_5930, power_on).unwrap()) * 1_000_000) >> power, 150_000_000);
 
-        let joules = |now, busy| u64::from(reading(0x14_593c, Activity { now, busy }).unwrap()) >> energy;
+        let joules = |now, busy| u64::from(reading(0x14_593c, at(now, busy)).unwrap()) >> energy;
         assert_eq!(joules(10 * second, 0), 400);
         assert_eq!(joules(10 * second, 10 * second), 1500);
         assert_eq!(joules(10 * second, u64::MAX), 1500);
@@ -261,12 +289,12 @@ mod tests {
     /// The counter wraps at 32 bits: differences across the wrap are correct, regardless of the card's uptime.
     #[test]
     fn energy_wraps() {
-        let at = |now| reading(0x14_593c, Activity { now, busy: 0 }).unwrap();
+        let counter = |now| reading(0x14_593c, at(now, 0)).unwrap();
         // 2^32 / 2^14 J at 40 W: 6553.6 s.
         let wrap = 6_553_600_000_000;
-        assert_eq!(at(wrap), 0);
-        assert_eq!(at(wrap + 1_000_000_000).wrapping_sub(at(wrap - 1_000_000_000)), 80 << ENERGY_SHIFT);
-        assert!(reading(0x14_593c, Activity { now: u64::MAX, busy: u64::MAX }).is_some());
-        assert_eq!(reading(0x14_5900, Activity::default()), None);
+        assert_eq!(counter(wrap), 0);
+        assert_eq!(counter(wrap + 1_000_000_000).wrapping_sub(counter(wrap - 1_000_000_000)), 80 << ENERGY_SHIFT);
+        assert!(reading(0x14_593c, at(u64::MAX, u64::MAX)).is_some());
+        assert_eq!(reading(0x14_5900, at(0, 0)), None);
     }
 }

@@ -11,6 +11,7 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use self::limits::Limits;
 use self::provision::{GgttAccess, Provision};
 use crate::generation::{DSS_PER_COMPUTE_ENGINE, Die, Generation, XE_HPG};
+use crate::pcode::Power;
 use crate::registers::RegisterFile;
 use crate::topology::{EngineClass, EngineId, EngineInfo};
 
@@ -55,6 +56,9 @@ pub struct CardProfile {
     pub fuses: Fuses,
     /// Frequency limits of the GT.
     pub frequency: Frequency,
+    /// Power that the card's sensors report; that of a Flex 170, if a card file has none.
+    #[serde(default = "flex_170_power", deserialize_with = "power")]
+    pub power: Power,
 }
 
 impl<'de> Deserialize<'de> for CardProfile {
@@ -306,6 +310,21 @@ fn vdbox_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
 
 fn vebox_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
     mask(from, 0xf, "a mask of video enhancement engines, 0x1 to 0xf")
+}
+
+/// Power of a card whose card file has none.
+fn flex_170_power() -> Power {
+    Power::FLEX_170
+}
+
+fn power<'de, D: Deserializer<'de>>(from: D) -> Result<Power, D::Error> {
+    let power = Power::deserialize(from)?;
+    let Power { board, idle } = power;
+    if idle <= board && (1..=4095).contains(&board) {
+        return Ok(power);
+    }
+    let expected = "expected idle <= board, and board from 1 to 4095 W";
+    Err(D::Error::custom(format!("[power] has board = {board} and idle = {idle}: {expected}")))
 }
 
 fn mhz<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {

@@ -80,7 +80,7 @@ impl Gt {
             PowerRegister::Pcode => self.pcode().read_data(usize::from(ordinal) - 1),
             PowerRegister::Sensor => {
                 let now = self.clock.now();
-                let activity = Activity { now, busy: now.saturating_sub(self.residency.slept(now)) };
+                let activity = Activity { power: self.power, now, busy: now.saturating_sub(self.residency.slept(now)) };
                 pcode::reading(offset, activity).unwrap_or(0)
             }
         }

@@ -6,6 +6,7 @@ use arctic_sriov::number::{high, low};
 
 use super::CardProfile;
 use crate::memory::layout::MemoryLayout;
+use crate::pcode::RAPL_LIMIT;
 use crate::registers::engine_offsets::ENGINE_ID;
 use crate::registers::fuses::{
     COMPUTE_DSS_ENABLE, EU_ENABLE, GEOMETRY_DSS_ENABLE, MIRROR_FUSE3, SLICE_ENABLE, VDBOX, VEBOX, VEBOX_VDBOX_DISABLE,
@@ -51,6 +52,7 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
     let frequency = &profile.frequency;
     values
         .push((RP_STATE_CAP, RP0.of(step(frequency.rp0)) | RP1.of(step(frequency.rp1)) | RPN.of(step(frequency.rpn))));
+    values.push((RAPL_LIMIT, profile.power.limit()));
     values.push((FREQ_INFO_REC, RPE.of(step(frequency.rpn)) | RPA.of(step(frequency.rp0))));
     // Assumption: the efficient frequency (RPe) is the minimum, the attainable frequency (RPa) the maximum.
     values.push((RPNSWREQ, REQUESTED_RATIO.of(step(frequency.rpn) * 3)));

@@ -3,7 +3,7 @@
 
 use super::Kind::{self, ReadOnly};
 use super::{Bits, ClockRegister, Live, Register, STORED, array, register};
-use crate::pcode::{RAPL_LIMIT, RAPL_LIMIT_MASK, RAPL_LIMIT_RESET};
+use crate::pcode::{RAPL_LIMIT, RAPL_LIMIT_MASK};
 
 /// Forcewake request of the GT's domain.
 pub const FORCEWAKE_GT: u32 = 0xa188;
@@ -164,8 +164,8 @@ pub const TABLE: &[Register] = &[
         RAPL_LIMIT,
         "PCU_CR_PACKAGE_RAPL_LIMIT",
         Kind::Storage(RAPL_LIMIT_MASK),
-        RAPL_LIMIT_RESET,
-        "contract B.5b; xe: regs/xe_mchbar_regs.h",
+        0,
+        "contract B.5b; xe: regs/xe_mchbar_regs.h; from the card's power",
     ),
     register(RAPL_LIMIT + 4, "PCU_CR_PACKAGE_RAPL_LIMIT_2", STORED, 0, "xe: regs/xe_mchbar_regs.h"),
     register(FREQ_INFO_REC, "FREQ_INFO_REC", ReadOnly, 0, "contract B.11; from the card's frequencies"),
