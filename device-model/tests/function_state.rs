@@ -282,6 +282,19 @@ fn missing_registers_are_reset() {
     assert_eq!(save(&bench, ATTACKER), fresh);
 }
 
+/// State that a later version has saved with a further unit is refused, because that unit would be lost.
+#[test]
+fn an_unknown_unit_is_refused() {
+    let bench = bench(true);
+    pause(&bench, ATTACKER);
+    let mut saved = toml::Value::try_from(save(&bench, ATTACKER)).unwrap();
+    assert!(saved.clone().try_into::<SavedFunction>().is_ok());
+    let quotas = part(&mut saved, &["quotas"]).clone();
+    saved.as_table_mut().unwrap().insert("compression".to_owned(), quotas);
+    let error = saved.try_into::<SavedFunction>().unwrap_err().to_string();
+    assert!(error.contains("unknown field `compression`"), "{error}");
+}
+
 /// An interrupt identity is the one of a source of its bank.
 #[test]
 fn an_identity_without_source_is_refused() {

@@ -37,9 +37,11 @@ pub struct FunctionState<'c> {
 }
 
 /// Saved state of a VF: all units with their versions. Not part of it are the contents of local memory
-/// ([`SavedFrames::data`]) and of guest memory, configuration space, and what the PF assigns: quotas, share of the engines
-/// and thresholds, which must exist where it is restored.
+/// ([`SavedFrames::data`]) and its compression control data, guest memory, configuration space, counters for monitoring,
+/// and what the PF assigns: quotas, share of the engines and thresholds, which must exist where it is restored.
+/// Deserialising it fails if it contains a unit that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SavedFunction {
     /// What the VF was provisioned with.
     pub quotas: Versioned<SavedQuotas>,
@@ -153,7 +155,8 @@ impl<'c> FunctionState<'c> {
     /// Restores a VF, which must be paused or stopped and provisioned like the saved one; its GGTT range, contexts and
     /// doorbells may begin elsewhere. Does not access the VF's memory, whose contents may follow until it is resumed.
     ///
-    /// After an error, nothing that a driver had set up remains, apart from GGTT entries and registers.
+    /// Changes nothing if the VF is not paused or stopped, or if its quotas differ. After another error, nothing that a
+    /// driver had set up remains, apart from GGTT entries and registers.
     pub fn restore(&mut self, saved: &SavedFunction) -> Result<(), RestoreError> {
         let (card, function) = (self.card, self.function);
         let mut ggtt = self.ggtt_state();
