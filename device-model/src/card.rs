@@ -33,8 +33,8 @@ use crate::memory::layout::MemoryLayout;
 use crate::memory::{Memories, Memory, Tlb};
 use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
-use crate::registers::guc::{GRDOM_BLT, GRDOM_FULL, GRDOM_GUC, GRDOM_MEDIA, GRDOM_RENDER, GRDOM_VECS};
-use crate::topology::{EngineClass, EngineId, EngineInfo};
+use crate::registers::guc::{GRDOM_FULL, GRDOM_GUC};
+use crate::topology::EngineId;
 
 /// Offset of the GGTT window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;
@@ -47,17 +47,6 @@ const STEP_BUDGET: u32 = 1024;
 /// Number of bytes of an access of `len` bytes that are in its first dword, in which it starts at byte `within`.
 fn part_of_dword(within: usize, len: usize) -> usize {
     4_usize.saturating_sub(within).min(len)
-}
-
-/// The bits of GDRST that reset an engine.
-fn reset_domain(info: &EngineInfo) -> u32 {
-    let instance = 1_u32 << info.instance;
-    match info.class {
-        EngineClass::Render | EngineClass::Compute => GRDOM_RENDER.mask(),
-        EngineClass::Copy => GRDOM_BLT.mask(),
-        EngineClass::VideoDecode => GRDOM_MEDIA.of(instance),
-        EngineClass::VideoEnhance => GRDOM_VECS.of(instance),
-    }
 }
 
 /// Result of [`Card::work`].
@@ -283,7 +272,7 @@ impl Card {
             guc.reset(&self.gt);
         }
         for id in self.gt.generation.engines.all() {
-            if (reset_domain(self.gt.engine(id)) | GRDOM_FULL.mask()) & domains != 0 {
+            if (1 << self.gt.engine(id).reset | GRDOM_FULL.mask()) & domains != 0 {
                 let mut engine = self.engines.lock(id);
                 engine.reset(&self.gt);
                 self.engines.set_runnable(id, false);

@@ -4,20 +4,12 @@
 use super::Kind::{self, ReadOnly};
 use super::{Bits, ClockRegister, Live, Register, ResetRegister, STORED, array, register};
 
-/// GDRST.
+/// GDRST. The other bits reset engines ([`EngineInfo::reset`](crate::topology::EngineInfo::reset)).
 pub const GDRST: u32 = 0x941c;
 /// GDRST: all units (xe: XEHP GRDOM; i915: intel_engine_cs.c get_reset_domain).
 pub const GRDOM_FULL: Bits = Bits::bit(0);
-/// GDRST: render and compute engines.
-pub const GRDOM_RENDER: Bits = Bits::bit(1);
-/// GDRST: the copy engine.
-pub const GRDOM_BLT: Bits = Bits::bit(2);
 /// GDRST: the GuC.
 pub const GRDOM_GUC: Bits = Bits::bit(3);
-/// GDRST: video decode engines, one bit each.
-pub const GRDOM_MEDIA: Bits = Bits::new(12, 5);
-/// GDRST: video enhancement engines, one bit each.
-pub const GRDOM_VECS: Bits = Bits::new(16, 13);
 
 /// GUC_STATUS.
 pub const GUC_STATUS: u32 = 0xc000;
