@@ -28,8 +28,8 @@ mod violations;
 mod watchdog;
 mod whitelists;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
 use vm_memory::Bytes;
 

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! All engines of the card: their locks, when each is stepped next, and reports of steps to the GuC.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+
+use super::priority_mutex::{PriorityGuard, PriorityMutex};
+use super::wakeup::{EngineWakeup, MemoryGeneration};
+use super::{Engine, Load, Outcome};
+use crate::generation::Generation;
+use crate::gt::Gt;
+use crate::memory::Memory;
+use crate::sync::IgnorePoison;
+use crate::topology::EngineId;
+
+/// Report to the GuC after a step of a context that the GuC has submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EngineReport {
+    /// The engine.
+    pub engine: EngineId,
+    /// The context that ran, with its function.
+    pub load: Load,
+    /// `Waiting`, `Spinning`, `Complete`, `Preempted` or `Halted`.
+    pub outcome: Outcome,
+}
+
+/// All engines of the card, each with a separate lock. Lock order: GuC before engine.
+pub struct Engines {
+    generation: &'static Generation,
+    slots: Vec<Slot>,
+    changes: MemoryGeneration,
+    reports: Mutex<Vec<EngineReport>>,
+}
+
+struct Slot {
+    engine: PriorityMutex<Engine>,
+    present: bool,
+    wakeup: EngineWakeup,
+}
+
+impl Engines {
+    /// Creates all engines of `generation`. Engines for which `present` returns false are fused off and never run.
+    pub fn new(generation: &'static Generation, present: impl Fn(EngineId) -> bool) -> Self {
+        let slot = |id| Slot {
+            engine: PriorityMutex::new(Engine::new(generation, id)),
+            present: present(id),
+            wakeup: EngineWakeup::new(),
+        };
+        Engines {
+            generation,
+            slots: generation.engines.all().map(slot).collect(),
+            changes: MemoryGeneration::new(),
+            reports: Mutex::default(),
+        }
+    }
+
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
+    fn slot(&self, id: EngineId) -> &Slot {
+        &self.slots[id.index()]
+    }
+
+    /// Returns the engines that are not fused off.
+    pub fn present(&self) -> impl Iterator<Item = EngineId> {
+        self.generation.engines.all().filter(|id| self.slot(*id).present)
+    }
+
+    /// Returns whether the engine is not fused off.
+    pub fn has(&self, id: EngineId) -> bool {
+        self.slot(id).present
+    }
+
+    /// Locks an engine. Blocks for at most one step: workers lock engines with [`Engines::try_lock`], which fails while
+    /// another thread waits in this function.
+    pub fn lock(&self, id: EngineId) -> MutexGuard<'_, Engine> {
+        self.slot(id).engine.lock()
+    }
+
+    /// Unloads the context of an engine without saving it, after a step has panicked. Returns `None` if no step has
+    /// panicked or no context was loaded.
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
+    pub fn abandon(&self, id: EngineId, gt: &Gt) -> Option<Load> {
+        let lock = &self.slot(id).engine;
+        if !lock.mutex().is_poisoned() {
+            return None;
+        }
+        let mut engine = lock.lock();
+        lock.mutex().clear_poison();
+        self.set_runnable(id, false);
+        gt.context_clocks[id.index()].stop(gt.timestamp());
+        engine.tlb.flush();
+        engine.execlist.reset();
+        let running = engine.running.take();
+        engine.show_status(gt);
+        let load = running?.load;
+        engine.scrub_context_registers(gt, load.function);
+        Some(load)
+    }
+
+    /// Returns whether a thread waits in [`Engines::lock`] or [`Engines::hold`], or holds the engine through
+    /// [`Engines::hold`].
+    pub fn wanted(&self, id: EngineId) -> bool {
+        self.slot(id).engine.wanted()
+    }
+
+    /// Locks an engine. Returns `None` if another thread holds its lock or waits for it.
+    pub fn try_lock(&self, id: EngineId) -> Option<MutexGuard<'_, Engine>> {
+        self.slot(id).engine.try_lock()
+    }
+
+    /// Sets whether the engine is runnable. The caller must hold the engine's lock.
+    pub fn set_runnable(&self, id: EngineId, runnable: bool) {
+        self.slot(id).wakeup.set_runnable(runnable);
+    }
+
+    /// Returns the memory generation, which counts possible memory changes. Must be read before a step that may be
+    /// followed by [`Engines::back_off`].
+    pub fn changes(&self) -> u64 {
+        self.changes.count()
+    }
+
+    /// Defers the next step of a waiting engine with exponential backoff. Does not defer it if the memory generation is
+    /// no longer `seen`. Returns true for the first deferral of a wait.
+    pub fn back_off(&self, id: EngineId, now: u64, seen: u64) -> bool {
+        self.slot(id).wakeup.back_off(now, &self.changes, seen)
+    }
+
+    /// Limits the deferral of a waiting engine: its next step is due no later than `at`, in ns of the card's clock.
+    pub fn poll_by(&self, id: EngineId, at: u64) {
+        self.slot(id).wakeup.poll_by(at);
+    }
+
+    /// Returns whether the last step ended in a wait.
+    pub fn waiting(&self, id: EngineId) -> bool {
+        self.slot(id).wakeup.waiting()
+    }
+
+    /// Returns the time of the next step of a runnable engine, in ns of the card's clock.
+    pub fn next_poll(&self, id: EngineId) -> u64 {
+        self.slot(id).wakeup.next_poll()
+    }
+
+    /// Cancels the deferral of all engines after a memory change, because their wait conditions may now be met.
+    pub fn look_at_all(&self) {
+        self.changes.tell(self.slots.iter().map(|slot| &slot.wakeup));
+    }
+
+    /// Returns whether the engine is runnable.
+    pub fn runnable(&self, id: EngineId) -> bool {
+        self.slot(id).wakeup.runnable()
+    }
+
+    /// Queues a report for the scheduler.
+    pub fn report(&self, report: EngineReport) {
+        self.reports.lock().ignore_poison().push(report);
+    }
+
+    /// Replaces the contents of `into` with all queued reports, oldest first.
+    pub fn take_reports(&self, into: &mut Vec<EngineReport>) {
+        into.clear();
+        into.append(&mut self.reports.lock().ignore_poison());
+    }
+
+    /// Returns the counts of unsupported and partially executed operations of all engines, by engine and name, for the
+    /// report.
+    pub fn undone(&self) -> BTreeMap<String, u64> {
+        let of = |id: EngineId| self.lock(id).counters().told().into_iter().map(move |(what, n)| (id, what, n));
+        self.present()
+            .flat_map(of)
+            .map(|(id, what, n)| (format!("{} {what}", self.generation.engines.info(id).name), n))
+            .collect()
+    }
+
+    /// Locks all engines that are not fused off. No engine executes a step until the guards are dropped. Workers yield
+    /// instead of sleeping while an engine is held. Must not be called with an engine's lock held: deadlock. No other
+    /// code path holds the locks of two engines at a time.
+    pub fn hold(&self) -> Vec<PriorityGuard<'_, Engine>> {
+        self.slots.iter().filter(|slot| slot.present).map(|slot| slot.engine.hold()).collect()
+    }
+
+    /// Runs `work` while no engine executes a step, for changes that must be atomic with respect to steps.
+    pub fn stand_still<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _held = self.hold();
+        work()
+    }
+
+    /// Blocks until every engine whose current step uses memory of `functions` (one bit each) has passed a step boundary.
+    /// Translations and guest mappings of these functions that were changed before the call, and invalidated in the
+    /// TLBs, are then no longer in use.
+    pub fn end_steps_of(&self, functions: u64, memory: &Memory) {
+        for id in self.present().filter(|id| memory.used_by(*id, functions)) {
+            drop(self.lock(id));
+        }
+    }
+
+    /// Blocks until every engine has passed a step boundary. State used by steps that started before the call is then
+    /// no longer in use.
+    pub fn pass_step_boundary(&self) {
+        for id in self.present() {
+            drop(self.lock(id));
+        }
+    }
+}
