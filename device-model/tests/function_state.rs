@@ -312,6 +312,27 @@ fn an_identity_without_source_is_refused() {
     restore(&bench, ATTACKER, &saved).unwrap();
 }
 
+/// A mailbox request that was pending before an FLR is dropped by it: it is not executed afterwards.
+#[test]
+fn a_reset_drops_pending_requests() {
+    const SELF_CFG: u32 = 0x0508;
+    const H2G_BYTES: u32 = 0x0904;
+    let mut bench = bench(true);
+    let configured = |bench: &Bench| bench.card.function_state(ATTACKER).guc().unwrap().client.rings.0.bytes;
+    bench.attacker_up();
+    assert_ne!(configured(&bench), 0);
+    pause(&bench, ATTACKER);
+    for (n, dword) in [SELF_CFG, H2G_BYTES << 16 | 1, 0x7000, 0].into_iter().enumerate() {
+        bench.attacker.set(MAILBOX + 4 * n as u32, dword);
+    }
+    bench.attacker.set(BELL, 1);
+    bench.card.reset_function(ATTACKER);
+    bench.until("the end of the reset", 60_000, |bench| state(bench, ATTACKER) == Some(State::Running));
+    bench.work(40);
+    assert_eq!((configured(&bench), bench.attacker.get(MAILBOX)), (0, 0));
+    bench.attacker_up();
+}
+
 /// The integers in a document, to be replaced.
 fn integers(value: &mut toml::Value) -> Vec<&mut i64> {
     match value {

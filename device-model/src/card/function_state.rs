@@ -205,11 +205,14 @@ impl<'c> FunctionState<'c> {
             FunctionReset::Unled => {
                 card.gt.memory.clear_vf(vf);
                 card.gt.memory.free_unused(vf);
-                card.guc_for(vf).finish_reset(&card.gt, &card.engines, vf);
             }
         }
         if let Some(vf) = card.gt.vf(vf) {
             vf.reset();
+        }
+        if reset == FunctionReset::Unled {
+            // After the registers: a mailbox request from before the reset must not be executed.
+            card.guc_for(vf).finish_reset(&card.gt, &card.engines, vf);
         }
         (reset == FunctionReset::Unannounced).then_some(Emptying(vf))
     }
