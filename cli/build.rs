@@ -17,7 +17,8 @@ mod scan;
 /// Directory of the IGT lists that guest tests run, relative to the repository root.
 const LISTS: &str = "cli/tests/igt";
 
-/// Excluded sources: the report's own sources and tests of its output name items only as examples, which proves nothing.
+/// Excluded sources: the report's own sources and tests of its output name items only as examples, which proves
+/// nothing.
 const OWN: [&str; 4] =
     ["cli/src/fidelity/", "cli/src/commands/fidelity.rs", "cli/tests/fidelity.rs", "cli/tests/serve/output.rs"];
 
@@ -58,9 +59,9 @@ fn gather(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) -> 
     Ok(())
 }
 
-/// Returns the abbreviated commit of the checkout that has this package, in the directory `package`, as `cli/`; `None` if
-/// the sources are not in a git checkout. Registers the files that git writes on every change of HEAD, also in a linked
-/// worktree, with cargo as triggers for rebuilds.
+/// Returns the abbreviated commit of the checkout that has this package, in the directory `package`, as `cli/`; `None`
+/// if the sources are not in a git checkout. Registers the files that git writes on every change of HEAD, also in a
+/// linked worktree, with cargo as triggers for rebuilds.
 fn commit(package: &Path) -> Option<String> {
     const ARGUMENTS: [&str; 8] =
         ["rev-parse", "--show-prefix", "--git-path", "HEAD", "--git-path", "logs/HEAD", "--short", "HEAD"];

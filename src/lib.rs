@@ -45,7 +45,8 @@
 //!   engine or the GuC whose step it was, and continues; a vfio-user server closes the connection whose message it was.
 //!   A panic in a method that the VMM calls propagates to the VMM. Locks remain usable.
 //! * With `panic = "abort"`, as in crosvm and Firecracker, such a bug ends the process.
-//! * With `overflow-checks = true` for this package and `arctic-device-model`, an overflow that the code does not expect
+//! * With `overflow-checks = true` for this package and `arctic-device-model`, an overflow that the code does not
+//!   expect
 //!   is such a bug. Without it (Cargo's default), the value wraps. Accesses to memory are checked against their bounds in
 //!   both cases, and isolation between functions does not depend on `unsafe` code of the card.
 //! * The card allocates a bounded amount of memory for each function. A failed allocation ends the process.
@@ -54,10 +55,10 @@
 //! No migration, no dirty tracking of guest memory, no INTx and no MSI-X. The user-space doorbell pages are trapped.
 //!
 //! # Stability
-//! A VMM finds what it needs at the top of this crate; [`pci`] has the traits, [`card_file`] the cards. Enums and structs
-//! that will grow are `#[non_exhaustive]`, and traits grow by methods with a default. Items that are hidden from this
-//! documentation, and the hidden modules of `arctic-device-model`, are for the project's own tests and tools; they
-//! change without a new major version.
+//! A VMM finds what it needs at the top of this crate; [`pci`] has the traits, [`card_file`] the cards. Enums and
+//! structs that will grow are `#[non_exhaustive]`, and traits grow by methods with a default. Items that are hidden
+//! from this documentation, and the hidden modules of `arctic-device-model`, are for the project's own tests and tools;
+//! they change without a new major version.
 //!
 //! # Features
 //! * `event-manager`: implements `MutEventSubscriber` for [`IoEventHandler`].

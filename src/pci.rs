@@ -146,7 +146,8 @@ pub trait PciDevice: Send + Sync {
 /// Delivers the interrupts of one function, which has one MSI vector. The card has neither INTx nor MSI-X.
 pub trait MsiSink: Send + Sync {
     /// MSI was enabled with this message, its message was changed, or MSI was disabled (`None`). Called on the thread
-    /// that wrote configuration space or reset the function, before the write or reset returns. For KVM: sets the route of the irqfd's GSI.
+    /// that wrote configuration space or reset the function, before the write or reset returns. For KVM: sets the route
+    /// of the irqfd's GSI.
     fn route(&self, message: Option<MsiMessage>) {
         let _ = message;
     }

@@ -7,13 +7,13 @@ use std::io;
 const SLICE: u64 = 100_000;
 
 /// Requests a time slice of 0.1 ms for the calling thread, and for the threads and processes that it creates afterwards
-/// (Linux 6.12 and later; without effect before). Must be called before [`VirtualCard::new`](crate::VirtualCard::new) to
-/// apply to the card's threads. Threads with another policy than `SCHED_OTHER` are not changed.
+/// (Linux 6.12 and later; without effect before). Must be called before [`VirtualCard::new`](crate::VirtualCard::new)
+/// to apply to the card's threads. Threads with another policy than `SCHED_OTHER` are not changed.
 ///
 /// The thread's share of the processor does not change, but it preempts threads with longer slices when it is woken, as
-/// long as it has not used up its share. A trapped access, a GuC request or an interrupt of a guest wakes several threads
-/// of the VMM and the card in turn. With the default slice, xe's timeouts (1 s for a GuC response) expired now and then
-/// with ten busy threads a core; with the short one they did not.
+/// long as it has not used up its share. A trapped access, a GuC request or an interrupt of a guest wakes several
+/// threads of the VMM and the card in turn. With the default slice, xe's timeouts (1 s for a GuC response) expired now
+/// and then with ten busy threads a core; with the short one they did not.
 ///
 /// # Errors
 /// The error of `sched_getattr` or `sched_setattr`, for example `EPERM` or `ENOSYS` under a seccomp filter.
@@ -52,8 +52,8 @@ fn succeeded(result: libc::c_long) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Runs `set` on a new thread, requests the slice there, and returns the attributes before, afterwards, and those of
-    /// a thread that it creates.
+    /// Runs `set` on a new thread, requests the slice there, and returns the attributes before, afterwards, and those
+    /// of a thread that it creates.
     fn requested(set: impl FnOnce() + Send + 'static) -> [libc::sched_attr; 3] {
         let thread = std::thread::spawn(|| {
             set();

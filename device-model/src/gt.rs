@@ -181,9 +181,9 @@ impl Gt {
         if function.is_vf() { self.read_vf(function, offset) } else { self.read(offset) }
     }
 
-    /// Writes the bits in `lanes` of the register at `offset` (a dword) of `function` by MMIO. In a stored register, the
-    /// other bits keep their value. In a register whose written bits trigger actions, they are written as 0, which has
-    /// no effect. Returns the action that the card must perform, if the write causes one.
+    /// Writes the bits in `lanes` of the register at `offset` (a dword) of `function` by MMIO. In a stored register,
+    /// the other bits keep their value. In a register whose written bits trigger actions, they are written as 0, which
+    /// has no effect. Returns the action that the card must perform, if the write causes one.
     pub fn mmio_write(&self, function: Function, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
         if function.is_vf() {
             return self.write_vf(function, offset, value, lanes);
@@ -201,8 +201,8 @@ impl Gt {
         self.write_as(Agent::Host, offset, value, !0)
     }
 
-    /// Reads the register at `offset` for a command of the streamer whose registers start at `base`, with the streamer's
-    /// steering.
+    /// Reads the register at `offset` for a command of the streamer whose registers start at `base`, with the
+    /// streamer's steering.
     pub fn streamer_read(&self, base: u32, offset: u32) -> u32 {
         self.read_as(Agent::Streamer(base), offset)
     }

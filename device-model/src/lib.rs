@@ -9,8 +9,8 @@
 //! interface of this crate: a [`profile::CardProfile`] describes a card, [`card::Card`] is the card, [`report`] and
 //! [`trace`] observe it, [`sync`] lists the locks. Semantic versioning applies to them.
 //!
-//! The other public modules have the units of the card, for the project's own tests, tools and decoders. They are hidden
-//! from the documentation, are not an interface, and change without a new major version.
+//! The other public modules have the units of the card, for the project's own tests, tools and decoders. They are
+//! hidden from the documentation, are not an interface, and change without a new major version.
 //! `cargo doc --document-private-items -p arctic-device-model` documents them.
 #![forbid(unsafe_code)]
 

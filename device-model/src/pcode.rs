@@ -144,8 +144,8 @@ impl Power {
         u32::from(self.board) << POWER_SHIFT
     }
 
-    /// Reset value of the power limit ([`RAPL_LIMIT`]): the board's power, enabled, averaged over 28 s (1.75 * 2^14 time
-    /// units).
+    /// Reset value of the power limit ([`RAPL_LIMIT`]): the board's power, enabled, averaged over 28 s (1.75 * 2^14
+    /// time units).
     pub fn limit(self) -> u32 {
         self.board_units() & 0x7fff | 1 << 15 | 14 << 17 | 3 << 22
     }

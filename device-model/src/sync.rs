@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Synchronisation primitives of the modules that are model-checked, the card's rule for poisoned locks, and the lock
-//! order of the card. The loom tests (`tests/loom`) recompile those modules and substitute loom's types for this module.
+//! order of the card. The loom tests (`tests/loom`) recompile those modules and substitute loom's types for this
+//! module.
 //!
 //! # Lock order
 //! A thread that holds a lock takes only locks further down in this table. Locks with the same number are not held
@@ -45,8 +46,8 @@
 //! | 6 | `GuestMemory::unmap` (`src/dma.rs`) | views of the section that steps use | none | views end with their step; at most 1 s |
 //! | 7 | `EventCount::sleep`, `Subscription::take`, the BAR programming thread | work | none | |
 //!
-//! Flags that look like locks never wait: a thread that finds `Deferred::taken`, [`Memory::begin_emptying`] or an engine
-//! in use does something else.
+//! Flags that look like locks never wait: a thread that finds `Deferred::taken`, [`Memory::begin_emptying`] or an
+//! engine in use does something else.
 //!
 //! [`Memory::begin_emptying`]: crate::memory::Memory::begin_emptying
 

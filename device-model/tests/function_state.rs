@@ -343,8 +343,8 @@ fn integers(value: &mut toml::Value) -> Vec<&mut i64> {
     }
 }
 
-/// Saved state with arbitrary numbers is refused or restored. The card does not panic, other functions are unharmed, and
-/// after an error no context of the VF remains.
+/// Saved state with arbitrary numbers is refused or restored. The card does not panic, other functions are unharmed,
+/// and after an error no context of the VF remains.
 #[test]
 fn invalid_state_is_refused() {
     // Trapped, so that the VF's entries in the PF's table are not compared.

@@ -47,8 +47,8 @@ impl Driver {
         format!("options {self} force_probe={device:04x}\n{blacklist}")
     }
 
-    /// Returns kernel arguments that prevent the other drivers from binding to the card with PCI device ID `device`, even
-    /// if they are loaded.
+    /// Returns kernel arguments that prevent the other drivers from binding to the card with PCI device ID `device`,
+    /// even if they are loaded.
     pub fn blocked_others(self, device: u16) -> String {
         self.others().map(|driver| format!("{driver}.force_probe=!{device:04x}")).collect::<Vec<_>>().join(" ")
     }

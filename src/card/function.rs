@@ -479,8 +479,8 @@ impl PciDevice for CardFunction {
     }
 
     /// For the PF, the card is powered off: its memory is cleared and the pages are returned to the host. A VF is reset
-    /// by an FLR, in which the PF driver (or the card, if no guest has the PF) clears the VF's resources. The VF's local
-    /// memory is cleared and its pages are returned to the host.
+    /// by an FLR, in which the PF driver (or the card, if no guest has the PF) clears the VF's resources. The VF's
+    /// local memory is cleared and its pages are returned to the host.
     fn power_off(&self) {
         self.reset();
         match self.number {

@@ -28,8 +28,8 @@ impl MsiQuiesce {
         self.state.lock().ignore_poison()
     }
 
-    /// Runs `send` for an interrupt on `vector`. During a change the vector is recorded instead, and [`MsiQuiesce::change`]
-    /// returns it.
+    /// Runs `send` for an interrupt on `vector`. During a change the vector is recorded instead, and
+    /// [`MsiQuiesce::change`] returns it.
     pub fn pass(&self, vector: u16, send: impl FnOnce()) {
         let mut state = self.state();
         if state.changing {

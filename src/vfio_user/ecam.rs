@@ -235,7 +235,8 @@ fn run(shared: &Shared, ecam: Ecam, identity: Identity, memory: &GuestMemory) {
 }
 
 /// Locates the PF at its configured address or, failing that, at its address in the printed arguments of earlier
-/// versions; `identity` is the PF's. Returns the configured address if it is at neither. `read` returns a dword at a guest address.
+/// versions; `identity` is the PF's. Returns the configured address if it is at neither. `read` returns a dword at a
+/// guest address.
 fn locate(ecam: Ecam, identity: Identity, read: impl Fn(u64) -> Result<u32, DmaError>) -> Result<Ecam, DmaError> {
     let id = u32::from(identity.device) << 16 | u32::from(identity.vendor);
     if ecam.pf == PciAddress::PF {

@@ -96,8 +96,9 @@ impl Notifier {
         }
     }
 
-    /// Blocks until all interrupts raised before the call have been signalled, for at most [`SETTLE`]. Must not be called
-    /// with the lock of an engine or of the GuC held: a client that blocks its eventfd would delay other functions.
+    /// Blocks until all interrupts raised before the call have been signalled, for at most [`SETTLE`]. Must not be
+    /// called with the lock of an engine or of the GuC held: a client that blocks its eventfd would delay other
+    /// functions.
     fn settle(&self) {
         let raised = self.raised.load(Ordering::Acquire);
         let begun = Instant::now();

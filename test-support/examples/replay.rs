@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Runs the corpora of all fuzz targets, and random inputs, in this process, and writes a digest of the memory, registers
-//! and outcomes that the commands of the command streamer left to the file in the first argument.
+//! Runs the corpora of all fuzz targets, and random inputs, in this process, and writes a digest of the memory,
+//! registers and outcomes that the commands of the command streamer left to the file in the first argument.
 //!
 //! An example, because Cargo builds tests with unwinding whatever the profile says. `cargo xtask long profiles` runs it
 //! with overflow checks and unwinding, and without both; the digests must be equal.

@@ -14,9 +14,9 @@
 )]
 #![forbid(unsafe_code)]
 
-/// Time limit of an assertion. It is `$limit` if the calling package is built with its feature `long-tests`, as the long
-/// job `in-time` does on an idle host. Otherwise it is 20 times as much: the quick and the full tier run on loaded hosts,
-/// where a limit of a second depends on the scheduler, and still fail if a thread is blocked.
+/// Time limit of an assertion. It is `$limit` if the calling package is built with its feature `long-tests`, as the
+/// long job `in-time` does on an idle host. Otherwise it is 20 times as much: the quick and the full tier run on loaded
+/// hosts, where a limit of a second depends on the scheduler, and still fail if a thread is blocked.
 #[macro_export]
 macro_rules! in_time {
     ($limit:expr) => {

@@ -109,8 +109,8 @@ pub const JOBS: &[Job] = &[
         tests: "the packages for a registry build without the checkout and without each other's sources",
         paths: &["Cargo.toml", "cli/Cargo.toml", "cli/build.rs", "device-model/Cargo.toml", "sriov/Cargo.toml"],
         steps: &[
-            // Packages of an earlier run with the same version would be used again: cargo regards the sources that it has
-            // unpacked, and their builds, as unchanged.
+            // Packages of an earlier run with the same version would be used again: cargo regards the sources that it
+            // has unpacked, and their builds, as unchanged.
             "sh -c 'rm -rf target/packages \"${CARGO_HOME:-$HOME/.cargo}\"/registry/src/-*/arctic-*'",
             "cargo package --allow-dirty --target-dir target/packages -p arctic-sriov -p arctic-device-model -p arctic-gpu \
              -p arctic-guest-tests -p arctic-cli",

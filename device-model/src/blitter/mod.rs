@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The copy engine: each XY command is executed as a resumable state machine that accesses memory through [`Gam`].
 //!
-//! The command streamer looks up a command by its header ([`crate::command::blt::lookup`]), collects its dwords, decodes them
-//! ([`Blit::decode`]) and steps the blit until it is [`Progress::Done`]. A blit that faults keeps its progress and can
-//! be stepped again.
+//! The command streamer looks up a command by its header ([`crate::command::blt::lookup`]), collects its dwords,
+//! decodes them ([`Blit::decode`]) and steps the blit until it is [`Progress::Done`]. A blit that faults keeps its
+//! progress and can be stepped again.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod ccs;
@@ -64,9 +64,9 @@ impl Blit {
         Blit::new(command, dwords, swctrl)
     }
 
-    /// Decodes the dwords of a complete `command` with the engine's BCS_SWCTRL (0x22200). With bit 0 set, tiled sources of
-    /// XY_SRC_COPY_BLT are Y-tiled; with bit 1 set, tiled destinations of XY_SRC_COPY_BLT and XY_COLOR_BLT are Y-tiled.
-    /// Otherwise they are X-tiled.
+    /// Decodes the dwords of a complete `command` with the engine's BCS_SWCTRL (0x22200). With bit 0 set, tiled sources
+    /// of XY_SRC_COPY_BLT are Y-tiled; with bit 1 set, tiled destinations of XY_SRC_COPY_BLT and XY_COLOR_BLT are
+    /// Y-tiled. Otherwise they are X-tiled.
     pub fn new(command: &'static BlitCommand, dwords: &[u32], swctrl: u32) -> Result<Blit, BlitError> {
         let work = command::decode(command, dwords, swctrl)?;
         Ok(Blit { command, work })

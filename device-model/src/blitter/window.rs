@@ -84,8 +84,8 @@ impl<'m> Window<'m> {
         Fault { space: self.space, address, access: self.access, reason: FaultReason::NotMapped }
     }
 
-    /// Splits `[address, address + len)` at translation boundaries and calls `work(memory, range)` for each piece; `range`
-    /// is relative to `address`.
+    /// Splits `[address, address + len)` at translation boundaries and calls `work(memory, range)` for each piece;
+    /// `range` is relative to `address`.
     fn each(
         &mut self,
         gam: &mut Gam<'m>,

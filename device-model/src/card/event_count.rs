@@ -45,8 +45,8 @@ impl EventCount {
         }
     }
 
-    /// Sleeps for `pause` (indefinitely if `None`), unless a wakeup was posted since [`EventCount::rings`] returned `seen`.
-    /// May return early.
+    /// Sleeps for `pause` (indefinitely if `None`), unless a wakeup was posted since [`EventCount::rings`] returned
+    /// `seen`. May return early.
     pub fn sleep(&self, seen: u64, pause: Option<Duration>) {
         let guard = self.falling_asleep.lock().ignore_poison();
         self.sleepers.fetch_add(1, Ordering::AcqRel);

@@ -37,9 +37,9 @@ pub struct FunctionState<'c> {
 }
 
 /// Saved state of a VF: all units with their versions. Not part of it are the contents of local memory
-/// ([`SavedFrames::data`]) and its compression control data, guest memory, configuration space, counters for monitoring,
-/// and what the PF assigns: quotas, share of the engines and thresholds, which must exist where it is restored.
-/// Deserialising it fails if it contains a unit that this version does not know.
+/// ([`SavedFrames::data`]) and its compression control data, guest memory, configuration space, counters for
+/// monitoring, and what the PF assigns: quotas, share of the engines and thresholds, which must exist where it is
+/// restored. Deserialising it fails if it contains a unit that this version does not know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedFunction {
@@ -73,8 +73,8 @@ impl Card {
 }
 
 impl<'c> FunctionState<'c> {
-    /// The copies that a VF has of the registers with one value per function; `None` for the PF, whose registers are those
-    /// of the card.
+    /// The copies that a VF has of the registers with one value per function; `None` for the PF, whose registers are
+    /// those of the card.
     pub fn registers(&self) -> Option<&'c VirtualFunction> {
         self.card.gt.vf(self.function)
     }
@@ -93,7 +93,8 @@ impl<'c> FunctionState<'c> {
         })
     }
 
-    /// The GuC's state of the function: contexts, queues, quotas, share of the engines. `None` if no firmware is running.
+    /// The GuC's state of the function: contexts, queues, quotas, share of the engines. `None` if no firmware is
+    /// running.
     pub fn guc(&self) -> Option<&GucFunction> {
         self.guc.function(self.function)
     }
@@ -109,14 +110,15 @@ impl<'c> FunctionState<'c> {
         indices.map(|index| (index, memory.ggtt().effective(index)))
     }
 
-    /// The frames of the function's local memory in order: the card's address of each, or `None` where none is assigned.
+    /// The frames of the function's local memory in order: the card's address of each, or `None` where none is
+    /// assigned.
     pub fn frames(&self) -> impl Iterator<Item = Option<u64>> {
         self.card.gt.memory.frames_of(self.function)
     }
 
-    /// Pauses a VF, or resumes it, as its PF driver does by VF_CONTROL, for a card without a PF driver. While paused, the
-    /// VF's contexts are off the engines and its requests stay pending. Returns the GuC's error if the VF is not running,
-    /// or not paused.
+    /// Pauses a VF, or resumes it, as its PF driver does by VF_CONTROL, for a card without a PF driver. While paused,
+    /// the VF's contexts are off the engines and its requests stay pending. Returns the GuC's error if the VF is not
+    /// running, or not paused.
     pub fn set_paused(&mut self, paused: bool) -> Result<(), Error> {
         let card = self.card;
         self.guc.set_paused(&card.gt, &card.engines, self.function, paused)?;
@@ -183,12 +185,12 @@ impl<'c> FunctionState<'c> {
     }
 
     /// Resets the function: its work is stopped, and everything that its driver has set up is dropped (V13-116..125).
-    /// Every FLR is this operation: of a VF by its configuration space, of all VFs by clearing VF Enable (V13-127), and of
-    /// the PF, which resets the whole card. What a VF's own VF_RESET and the PF's FLR_START request of the GuC is a part of
-    /// it (`GucState::forget`).
+    /// Every FLR is this operation: of a VF by its configuration space, of all VFs by clearing VF Enable (V13-127), and
+    /// of the PF, which resets the whole card. What a VF's own VF_RESET and the PF's FLR_START request of the GuC is a
+    /// part of it (`GucState::forget`).
     ///
-    /// A VF whose PF driver handles the reset stays in reset until that driver has finished. The caller must then release
-    /// the VF's memory.
+    /// A VF whose PF driver handles the reset stays in reset until that driver has finished. The caller must then
+    /// release the VF's memory.
     pub(super) fn reset(mut self) -> Option<Emptying> {
         let (card, vf) = (self.card, self.function);
         if !vf.is_vf() {

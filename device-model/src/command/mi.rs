@@ -102,7 +102,8 @@ pub struct MiCommand {
     pub classes: Classes,
     /// Rules, indexed by [`Requester`] (V8-171, V13-044..076).
     rules: [Rule; 4],
-    /// Mask for a quick check: if `(header | rule::ALWAYS) & watched` is zero, no rule forbids the command by its header.
+    /// Mask for a quick check: if `(header | rule::ALWAYS) & watched` is zero, no rule forbids the command by its
+    /// header.
     watched: u32,
     /// Effect of the global predicate.
     pub predication: Predication,

@@ -113,7 +113,8 @@ pub struct Line<'b> {
     pub dwords: &'b [u32],
 }
 
-/// Splits a batch into commands as an engine of `class` with `commands` does. An unknown header yields a line of one dword.
+/// Splits a batch into commands as an engine of `class` with `commands` does. An unknown header yields a line of one
+/// dword.
 pub fn disassemble<'b>(
     commands: &'static CommandSet,
     batch: &'b [u32],

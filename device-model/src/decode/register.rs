@@ -31,7 +31,8 @@ pub fn of_engine(offset: u32) -> Option<String> {
     ENGINE.get(&(offset & !3)).map(|(register, n)| element(register, *n))
 }
 
-/// Name of the register at `offset` of a card of `generation`: `rcs0.CS_GPR[3]`, `GDRST`; the offset itself if no register is modelled there.
+/// Name of the register at `offset` of a card of `generation`: `rcs0.CS_GPR[3]`, `GDRST`; the offset itself if no
+/// register is modelled there.
 #[allow(clippy::arithmetic_side_effects, reason = "`at_offset` returns the engine whose block contains the offset")]
 pub fn name(generation: &Generation, offset: u32) -> String {
     let offset = offset & !3;
@@ -54,7 +55,8 @@ pub fn meant(raw: u32, relative: bool, engine: EngineRef) -> u32 {
     if relative { engine.info().relative(raw) } else { raw & (REGISTER_BYTES * 2 - 4) }
 }
 
-/// Finds an engine of `generation` by name (`rcs0`), or the first engine of a class by the class name (`render`, `copy`, `vcs`...).
+/// Finds an engine of `generation` by name (`rcs0`), or the first engine of a class by the class name (`render`,
+/// `copy`, `vcs`...).
 pub fn engine(generation: &'static Generation, name: &str) -> Option<EngineRef> {
     let class = match name {
         "render" | "rcs" => "rcs0",

@@ -183,9 +183,9 @@ impl Engines {
         work()
     }
 
-    /// Blocks until every engine whose current step uses memory of `functions` (one bit each) has passed a step boundary.
-    /// Translations and guest mappings of these functions that were changed before the call, and invalidated in the
-    /// TLBs, are then no longer in use.
+    /// Blocks until every engine whose current step uses memory of `functions` (one bit each) has passed a step
+    /// boundary. Translations and guest mappings of these functions that were changed before the call, and invalidated
+    /// in the TLBs, are then no longer in use.
     pub fn end_steps_of(&self, functions: u64, memory: &Memory) {
         for id in self.present().filter(|id| memory.used_by(*id, functions)) {
             drop(self.lock(id));

@@ -29,9 +29,8 @@ fn blocks(info: &EngineInfo) -> [Option<Block>; 2] {
     [Some((info.mmio_base, own)), trtt(info.class, info.instance).map(|first| (first, 4 * TRTT_REGISTERS))]
 }
 
-/// Returns the register on `engine` that corresponds to `register`, if `register` belongs to an engine that uses the same
-/// table.
-/// Returns an inaccessible offset if `engine` has no such register.
+/// Returns the register on `engine` that corresponds to `register`, if `register` belongs to an engine that uses the
+/// same table. Returns an inaccessible offset if `engine` has no such register.
 #[cold]
 #[allow(
     clippy::arithmetic_side_effects,

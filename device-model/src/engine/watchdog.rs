@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PR_CTR, the watchdog of an engine (V8-165..167), and its expiration in a VF (contract C.6).
 //!
-//! At both rates it counts engine time ([`crate::gt::EngineClock`]), so it does not count while the host does not schedule
-//! the card's workers.
+//! At both rates it counts engine time ([`crate::gt::EngineClock`]), so it does not count while the host does not
+//! schedule the card's workers.
 
 use arctic_sriov::number::low;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Hardware configuration table returned by GET_HWCONFIG: key, length in dwords, values (contract B.4 step 21).
 //!
-//! The table contains the attributes of DG2 that are publicly known; some depend on the die. Omitted because not public:
-//! pixel pipes (4), cache ways (8, 9, 61), memory channels as counted by the firmware (10), local memory page sizes as
-//! encoded by the firmware (13), pixel and position-only shader threads (20, 21), minimum URB entries of hull and
-//! geometry shaders (33, 35), URB sizes, alignments and reservations (31, 32, 39 to 45, 47 to 49, 68, 69), L3
-//! partitioning (50 to 59), bindless offset bits (60), context save size (62), geometry pipes (63), fill rates (66, 67),
-//! task and mesh URB entries (77 to 80), synchronous ray tracing stacks (82). The keys marked deprecated (5 to 7, 14,
-//! 22, 28), and the keys for other memories and engines (72, 74 to 76, 81, 83), do not apply.
+//! The table contains the attributes of DG2 that are publicly known; some depend on the die. Omitted because not
+//! public: pixel pipes (4), cache ways (8, 9, 61), memory channels as counted by the firmware (10), local memory page
+//! sizes as encoded by the firmware (13), pixel and position-only shader threads (20, 21), minimum URB entries of hull
+//! and geometry shaders (33, 35), URB sizes, alignments and reservations (31, 32, 39 to 45, 47 to 49, 68, 69), L3
+//! partitioning (50 to 59), bindless offset bits (60), context save size (62), geometry pipes (63), fill rates (66,
+//! 67), task and mesh URB entries (77 to 80), synchronous ray tracing stacks (82). The keys marked deprecated (5 to 7,
+//! 14, 22, 28), and the keys for other memories and engines (72, 74 to 76, 81, 83), do not apply.
 
 use Key::*;
 

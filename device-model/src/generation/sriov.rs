@@ -6,8 +6,8 @@ use std::ops::Range;
 use crate::memory::ggtt::GGTT_PAGE;
 use crate::memory::storage::FRAME;
 
-/// Format of the SR-IOV implementation of a generation. The entries of the GGTT and of the LMTT, which state the owner of
-/// a page, are defined in `arctic_sriov::gate`.
+/// Format of the SR-IOV implementation of a generation. The entries of the GGTT and of the LMTT, which state the owner
+/// of a page, are defined in `arctic_sriov::gate`.
 pub struct SriovFormat {
     /// GGTT addresses that functions may own.
     pub ggtt: Range<u64>,
@@ -25,8 +25,8 @@ pub struct SriovFormat {
     pub longest_preemption_us: u32,
     /// Maximum number of scheduling groups in a list of values.
     pub groups: usize,
-    /// Offsets of the fuse and clock registers whose values a PF driver tells VF drivers, ascending, as the search of VF
-    /// drivers requires.
+    /// Offsets of the fuse and clock registers whose values a PF driver tells VF drivers, ascending, as the search of
+    /// VF drivers requires.
     pub runtime_registers: &'static [u32],
     /// Versions, major and minor, of the interface between PF and VF drivers.
     pub relay_version: (u32, u32),

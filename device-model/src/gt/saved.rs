@@ -11,8 +11,8 @@ use crate::registers::Kind;
 use crate::registers::engine_offsets::GLOBALS;
 use crate::state::{RestoreError, SaveError, SaveState, SavedState};
 
-/// The registers of a VF: offset and value of each register with one value per function, and by engine name the registers
-/// that the function's contexts share on an engine. A register that is missing has its reset value.
+/// The registers of a VF: offset and value of each register with one value per function, and by engine name the
+/// registers that the function's contexts share on an engine. A register that is missing has its reset value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedRegisters {
     registers: Vec<(u32, u32)>,

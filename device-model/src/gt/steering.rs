@@ -40,8 +40,8 @@ impl Gt {
         selected.map_or(0, |instance| self.registers.instance_value(offset, instance))
     }
 
-    /// Writes a replicated register: all instances by multicast, the selected one by unicast (V13-144, V13-146). A write
-    /// to an instance that does not exist is dropped (V13-161). A streamer's steering applies only to reads.
+    /// Writes a replicated register: all instances by multicast, the selected one by unicast (V13-144, V13-146). A
+    /// write to an instance that does not exist is dropped (V13-161). A streamer's steering applies only to reads.
     #[cold]
     pub(super) fn write_steered(
         &self,
@@ -63,8 +63,8 @@ impl Gt {
         }
     }
 
-    /// Counts an access to a sleeping domain. It is still performed, because drivers may rely on the time that a real GT
-    /// takes to enter sleep.
+    /// Counts an access to a sleeping domain. It is still performed, because drivers may rely on the time that a real
+    /// GT takes to enter sleep.
     #[inline]
     pub(super) fn note_asleep(&self, offset: u32, range: &Range, write: bool) {
         let ranges = self.generation.registers.ranges;

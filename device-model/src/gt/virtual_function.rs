@@ -75,8 +75,8 @@ impl Gt {
         self.function_copy(offset).map_or(0, |copy| vf.registers.value(copy))
     }
 
-    /// Stores the value of the register at `offset` of `function`, without side effects or write mask. Only for the unit
-    /// that owns the register.
+    /// Stores the value of the register at `offset` of `function`, without side effects or write mask. Only for the
+    /// unit that owns the register.
     pub(super) fn set_function_value(&self, function: Function, offset: u32, value: u32) {
         match (self.vf(function), self.function_copy(offset)) {
             (None, _) => self.registers.set(offset, value),
@@ -111,8 +111,8 @@ impl Gt {
         }
     }
 
-    /// Writes the bits in `lanes` of the register at `offset` of a VF ([`Gt::mmio_write`]); writes to registers with one
-    /// value for the card are dropped.
+    /// Writes the bits in `lanes` of the register at `offset` of a VF ([`Gt::mmio_write`]); writes to registers with
+    /// one value for the card are dropped.
     pub(super) fn write_vf(&self, function: Function, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
         let decoded = self.registers.decode(offset)?;
         let (copy, vf) = (decoded.function_copy?, self.vf(function)?);

@@ -20,19 +20,13 @@ pub struct EngineMap([[Option<EngineId>; MAX_LOGICAL]; EngineClass::BY_GUC.len()
 
 impl EngineMap {
     /// Returns the engine of a logical instance.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "there is a row for each class, with MAX_LOGICAL slots; its offsets are small"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "`guc` is a position in BY_GUC, and there is a row for each")]
     pub fn engine(&self, class: EngineClass, logical: usize) -> Option<EngineId> {
         self.0[usize::from(class.guc())].get(logical).copied().flatten()
     }
 
     /// Returns the drivers' default map: the present engines of each class in instance order.
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "there is a row for each class, with MAX_LOGICAL slots; its offsets are small"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "`guc` is a position in BY_GUC, and there is a row for each")]
     pub fn of(engines: EngineTable, present: impl Iterator<Item = EngineId>) -> Self {
         let mut map = EngineMap::default();
         for engine in present {
@@ -67,7 +61,7 @@ impl Ads {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "there is a row for each class, with MAX_LOGICAL slots; its offsets are small"
+        reason = "`guc` is a position in BY_GUC, and there is a row for each, with MAX_LOGICAL slots; offsets in the ADS are small"
     )]
     pub fn read(gam: &mut Gam<'_>, at: u64, generation: &Generation) -> Result<Ads, Fault> {
         let format = &generation.firmware.ads;

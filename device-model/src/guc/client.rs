@@ -75,7 +75,8 @@ pub enum State {
     Clearing,
 }
 
-/// What the driver of one function has set up in the GuC, apart from contexts and doorbells. Dropped by VF_RESET and FLR.
+/// What the driver of one function has set up in the GuC, apart from contexts and doorbells. Dropped by VF_RESET and
+/// FLR.
 #[derive(Default)]
 pub struct Client {
     /// Configured locations of the CT buffers: host to GuC, GuC to host.

@@ -43,8 +43,8 @@ impl DoorbellTable {
         Self::default()
     }
 
-    /// Disarms the armed doorbells of a VF outside `range`, which is now its range of physical doorbells. Doorbells that
-    /// are assigned to no VF belong to the PF.
+    /// Disarms the armed doorbells of a VF outside `range`, which is now its range of physical doorbells. Doorbells
+    /// that are assigned to no VF belong to the PF.
     pub fn restrict(&mut self, doorbells: &Doorbells, function: Function, range: Quota) {
         if function.is_vf() {
             self.release(doorbells, |index, context| context.function == function && !contains(range, index));
@@ -112,7 +112,8 @@ impl DoorbellTable {
     }
 }
 
-/// Returns the physical doorbell for `id` of `function`. Fails if it is not assigned to the function (V13-035, V13-096).
+/// Returns the physical doorbell for `id` of `function`. Fails if it is not assigned to the function (V13-035,
+/// V13-096).
 fn physical(functions: &Functions, function: Function, id: u32) -> Result<u8, Error> {
     let index = match function.is_vf() {
         true => functions[function].config.doorbells.global(id),

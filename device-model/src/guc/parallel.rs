@@ -60,7 +60,8 @@ impl WorkQueue {
         (self.descriptor, self.ring, self.bytes)
     }
 
-    /// Creates a work queue from its [`WorkQueue::location`]; `None` if the size is invalid. Does not access the memory.
+    /// Creates a work queue from its [`WorkQueue::location`]; `None` if the size is invalid. Does not access the
+    /// memory.
     pub fn restored((descriptor, ring, bytes): (u64, u64, u32)) -> Option<Self> {
         valid_size(bytes).then_some(WorkQueue { descriptor, ring, bytes })
     }

@@ -18,8 +18,8 @@ use crate::memory::layout::MemoryLayout;
 use crate::profile::provision::{LMTT_RESERVE, Quota};
 use crate::registers::memory::LMEM_CFG;
 
-/// Assigns `quotas` to VFs 1, 2, ...: GGTT addresses upwards from the first that a function may own, local memory from address 0,
-/// contexts and doorbells from id 0.
+/// Assigns `quotas` to VFs 1, 2, ...: GGTT addresses upwards from the first that a function may own, local memory from
+/// address 0, contexts and doorbells from id 0.
 pub fn share_out(guc: &mut GucState, ctx: &mut GucCtx<'_>, quotas: &[Quota]) -> Result<(), Error> {
     let mut next = VfConfig { ggtt_start: ctx.gt.generation.sriov.ggtt.start, ..VfConfig::default() };
     let mut frame = 0_u32;

@@ -184,7 +184,8 @@ pub struct VgtPolicy {
     pub sched_if_idle: bool,
     /// Sample period of adverse events in milliseconds; 0 disables counting.
     pub adverse_sample_period_ms: u32,
-    /// Reset an engine when it switches between functions. Stored without effect: the model does not reset engines then.
+    /// Reset an engine when it switches between functions. Stored without effect: the model does not reset engines
+    /// then.
     pub reset_after_switch: bool,
 }
 

@@ -150,8 +150,8 @@ impl GucState {
         }
     }
 
-    /// Replaces what the driver of `function` has set up, apart from contexts and doorbells. Messages and responses that
-    /// it owes are sent in the next step in which the function is not paused.
+    /// Replaces what the driver of `function` has set up, apart from contexts and doorbells. Messages and responses
+    /// that it owes are sent in the next step in which the function is not paused.
     pub fn set_client(&mut self, function: Function, client: Client) {
         self.drop_pending(function);
         if client.channel.is_some() {

@@ -30,7 +30,8 @@ struct State {
 }
 
 impl Interrupts {
-    /// Creates an idle tree with the sources of `map` that sends the MSI of `function` to `sink`; every function has a separate tree (V13-262).
+    /// Creates an idle tree with the sources of `map` that sends the MSI of `function` to `sink`; every function has a
+    /// separate tree (V13-262).
     pub fn new(function: Function, map: &'static InterruptMap, sink: Arc<dyn InterruptSink>) -> Self {
         let state = State { tree: Tree::new(function, map), sending: 0, draining: 0 };
         Interrupts { function, map, sink, state: Mutex::new(state), drained: Condvar::new() }

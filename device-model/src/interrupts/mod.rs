@@ -2,10 +2,11 @@
 //! The interrupt hierarchy: GT interrupt banks (each with selector and identity), GFX_MSTR_IRQ, DG1_MSTR_TILE_INTR, and
 //! one MSI vector (V13-257..288).
 //!
-//! All stages are level-triggered: a source is pending while it has an unmasked event, a bank while one of its sources is
-//! pending, and the tile while a bank is pending. An MSI is sent when "tile pending and master enabled" becomes true, and
-//! again if a bank is still pending after software has cleared it, because new events arrived. Therefore no event is lost
-//! regardless of the acknowledge order, and no further MSI is sent while the master interrupt is disabled.
+//! All stages are level-triggered: a source is pending while it has an unmasked event, a bank while one of its sources
+//! is pending, and the tile while a bank is pending. An MSI is sent when "tile pending and master enabled" becomes
+//! true, and again if a bank is still pending after software has cleared it, because new events arrived. Therefore no
+//! event is lost regardless of the acknowledge order, and no further MSI is sent while the master interrupt is
+//! disabled.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod delivery;

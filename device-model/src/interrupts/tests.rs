@@ -463,8 +463,8 @@ fn act(tree: &Interrupts, (act, value, bits): (u8, u32, u16)) {
 }
 
 proptest! {
-    /// A tree in any state is saved, and restored in a tree in any other state without an MSI. It is then saved the same
-    /// again, and behaves the same.
+    /// A tree in any state is saved, and restored in a tree in any other state without an MSI. It is then saved the
+    /// same again, and behaves the same.
     #[test]
     fn any_state_is_saved_and_restored(
         before in vec(any::<(u8, u32, u16)>(), 0..60),

@@ -3,19 +3,19 @@
 //!
 //! To take memory away from a function, a thread changes the translation (page tables, LMTT, GGTT or the map of guest
 //! memory), invalidates the function ([`Epochs::invalidate`]), and waits for the end of the current step of each engine
-//! whose [`StepFunctions`] contain the function ([`StepFunctions::contains`]). It can skip the other engines, even if one
-//! of them begins a step for the function at this moment: the step first adds the function to its set, and then reads the
-//! epoch and the translations. The fences of both sides order this, so either the invalidating thread finds the function
-//! in the set, or the step finds the new epoch and translations.
+//! whose [`StepFunctions`] contain the function ([`StepFunctions::contains`]). It can skip the other engines, even if
+//! one of them begins a step for the function at this moment: the step first adds the function to its set, and then
+//! reads the epoch and the translations. The fences of both sides order this, so either the invalidating thread finds
+//! the function in the set, or the step finds the new epoch and translations.
 
 use std::array;
 
 use crate::host::{FUNCTIONS, Function, functions};
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Counts the TLB invalidations of each function. A TLB that has last seen an older count of its function flushes before
-/// its next use. It reads the count at the beginning of a step, with its engine's lock held and the function in the
-/// engine's [`StepFunctions`].
+/// Counts the TLB invalidations of each function. A TLB that has last seen an older count of its function flushes
+/// before its next use. It reads the count at the beginning of a step, with its engine's lock held and the function in
+/// the engine's [`StepFunctions`].
 pub struct Epochs([AtomicU64; FUNCTIONS]);
 
 #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
@@ -38,8 +38,8 @@ impl Epochs {
     }
 }
 
-/// The functions (one bit each) whose memory the current step of an engine uses: that of the engine's context, and for a
-/// context of the PF also those whose GGTT pages it has accessed. Empty between steps. Changed with the engine's lock
+/// The functions (one bit each) whose memory the current step of an engine uses: that of the engine's context, and for
+/// a context of the PF also those whose GGTT pages it has accessed. Empty between steps. Changed with the engine's lock
 /// held, or by threads that execute a part of the step.
 pub struct StepFunctions(AtomicU64);
 

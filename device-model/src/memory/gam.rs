@@ -44,8 +44,9 @@ impl<'m> Gam<'m> {
 
     /// Creates the memory access of a worker: another thread that executes a part of the same step, for the same
     /// function and with the same guest mappings. Each worker needs a TLB of its own, which is flushed if the engine's
-    /// TLB has been flushed for any reason since the worker's last part ([`Tlb::follow`]). The engine's lock must be held
-    /// until the last worker has finished: then everything that waits for a step boundary waits for the workers too.
+    /// TLB has been flushed for any reason since the worker's last part ([`Tlb::follow`]). The engine's lock must be
+    /// held until the last worker has finished: then everything that waits for a step boundary waits for the workers
+    /// too.
     ///
     /// A flush during the step ([`Gam::flush_tlb`]) does not affect workers that have already been created.
     pub fn for_worker<'w>(&self, tlb: &'w mut Tlb) -> Gam<'w>

@@ -197,9 +197,9 @@ impl Ggtt {
         }
     }
 
-    /// Replaces the entries of `vf` in the PF's table at `indices` by `value`, a function of the index, which yields what
-    /// the VF would write; owner and valid bit are unchanged. Clears the VF's separate table, which would take precedence.
-    /// Returns whether the VF owns all of these entries.
+    /// Replaces the entries of `vf` in the PF's table at `indices` by `value`, a function of the index, which yields
+    /// what the VF would write; owner and valid bit are unchanged. Clears the VF's separate table, which would take
+    /// precedence. Returns whether the VF owns all of these entries.
     pub fn load_vf(&self, vf: Function, indices: Range<u64>, value: impl Fn(u64) -> u64) -> bool {
         self.empty_vf(vf);
         let mut owned = true;

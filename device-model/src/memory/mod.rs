@@ -383,8 +383,8 @@ impl Memory {
         }
     }
 
-    /// Reserves [`Memory::empty`] for the calling thread until [`Memory::end_emptying`]. Returns false if another thread
-    /// has done so.
+    /// Reserves [`Memory::empty`] for the calling thread until [`Memory::end_emptying`]. Returns false if another
+    /// thread has done so.
     pub fn begin_emptying(&self, vf: Function) -> bool {
         !self.function(vf).emptying.swap(true, Ordering::AcqRel)
     }

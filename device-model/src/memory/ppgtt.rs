@@ -10,7 +10,8 @@ use crate::host::Function;
 pub struct PageTableFormat {
     /// Width of a virtual address that the tables translate.
     pub va_bits: u32,
-    /// Levels above the last: number of the level, and the lowest address bit of its index of 9 bits. The root is first.
+    /// Levels above the last: number of the level, and the lowest address bit of its index of 9 bits. The root is
+    /// first.
     pub directories: &'static [(u8, u32)],
     /// The entry is valid.
     pub present: u64,

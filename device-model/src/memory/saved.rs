@@ -14,7 +14,8 @@ use super::storage::FRAME;
 use crate::host::Function;
 use crate::state::{RestoreError, SaveError, SaveState, SavedState};
 
-/// The GGTT entries of a VF: page of its range, and the entry as the VF reads it. Pages without an address are left out.
+/// The GGTT entries of a VF: page of its range, and the entry as the VF reads it. Pages without an address are left
+/// out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedGgtt {
     entries: Vec<(u32, u64)>,
@@ -69,7 +70,8 @@ impl SaveState for GgttState<'_> {
     }
 }
 
-/// Description of a VF's local memory: its size in bytes, and the parts that contain data (offset and length), ascending.
+/// Description of a VF's local memory: its size in bytes, and the parts that contain data (offset and length),
+/// ascending.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedFrames {
     bytes: u64,

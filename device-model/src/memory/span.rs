@@ -106,8 +106,8 @@ impl<'m> Span<'m> {
         }
     }
 
-    /// Fills the span with a repeated pattern. If the span's length is not a multiple of the pattern's, the last repetition
-    /// is truncated.
+    /// Fills the span with a repeated pattern. If the span's length is not a multiple of the pattern's, the last
+    /// repetition is truncated.
     pub fn fill(&self, pattern: &[u8]) -> Result<(), DmaFault> {
         match self {
             Span::Null(_) => Ok(()),
@@ -179,8 +179,8 @@ mod tests {
         }
     }
 
-    /// Contract E.2: a copy from a NULL page writes zeros; a copy to a NULL page is dropped. Both copies are longer than
-    /// the bounce buffer.
+    /// Contract E.2: a copy from a NULL page writes zeros; a copy to a NULL page is dropped. Both copies are longer
+    /// than the bounce buffer.
     #[test]
     fn copies_with_null_pages() {
         const LEN: usize = 3 * BOUNCE + 1;

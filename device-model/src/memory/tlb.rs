@@ -132,8 +132,8 @@ impl Tlb {
     }
 
     /// Makes this TLB of a worker usable for the current step of the engine whose TLB is `engine`: invalidates all
-    /// entries if that TLB belongs to another function now, or has been flushed since the last call. It must have caught
-    /// up with the epoch. A worker's TLB must always follow the same engine.
+    /// entries if that TLB belongs to another function now, or has been flushed since the last call. It must have
+    /// caught up with the epoch. A worker's TLB must always follow the same engine.
     pub fn follow(&mut self, engine: &Tlb) {
         let state = (engine.epoch, engine.function, engine.flushes);
         if (self.epoch, self.function, self.flushes) != state {

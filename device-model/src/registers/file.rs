@@ -348,8 +348,8 @@ impl RegisterFile {
         self.instance(offset, instance).map_or(0, Cell::value)
     }
 
-    /// Stores the value of `instance` of a replicated register, without side effects or write mask; no effect if it does
-    /// not exist. Only for the unit that owns the register.
+    /// Stores the value of `instance` of a replicated register, without side effects or write mask; no effect if it
+    /// does not exist. Only for the unit that owns the register.
     pub fn set_instance(&self, offset: u32, instance: u16, value: u32) {
         if let Some(cell) = self.instance(offset, instance) {
             cell.set(value);

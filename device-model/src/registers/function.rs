@@ -13,8 +13,9 @@ struct Copied {
     value: Cell,
 }
 
-/// One VF's values of the registers whose row says [`super::Copies::PerFunction`], by [`super::Decoded::function_copy`].
-/// The PF's values are in the [`RegisterFile`]. All accesses are atomic and take no lock.
+/// One VF's values of the registers whose row says [`super::Copies::PerFunction`], by
+/// [`super::Decoded::function_copy`]. The PF's values are in the [`RegisterFile`]. All accesses are atomic and take no
+/// lock.
 pub struct FunctionRegisters(Box<[Copied]>);
 
 impl FunctionRegisters {

@@ -132,8 +132,8 @@ pub enum Copies {
     /// instance of the replicated unit instead (V13-144..146).
     One,
     /// One for each function (V13-005). By MMIO, a VF accesses its own; all other registers read 0 there, and writes to
-    /// them are dropped. The PF accesses those of VF n at n times [`VIEW_STRIDE`] above its own register. A reset of the
-    /// function resets its values.
+    /// them are dropped. The PF accesses those of VF n at n times [`VIEW_STRIDE`] above its own register. A reset of
+    /// the function resets its values.
     PerFunction {
         /// Value after reset in a VF.
         vf_reset: u32,
@@ -142,8 +142,8 @@ pub enum Copies {
 
 /// First offset of the block that has the registers with [`Copies::PerFunction`].
 pub const VIEW_BASE: u32 = 0x19_0000;
-/// Distance between the PF's views of the functions' registers in bytes: the view of VF n is n times this above the PF's
-/// own registers (xe: xe_mmio_init_vf_view).
+/// Distance between the PF's views of the functions' registers in bytes: the view of VF n is n times this above the
+/// PF's own registers (xe: xe_mmio_init_vf_view).
 pub const VIEW_STRIDE: u32 = 0x400;
 
 /// A register, or an array of registers.

@@ -50,8 +50,8 @@ impl Replication {
     /// All replications.
     pub const ALL: [Replication; 8] = [Single, Sqidi, Gslice, Dss, L3Bank, Mslice, Gam, Lncf];
 
-    /// Number of instances on a full die, each with its own value of a register. The replicas of the GAM have one value,
-    /// because only the primary one may be read (V13-158).
+    /// Number of instances on a full die, each with its own value of a register. The replicas of the GAM have one
+    /// value, because only the primary one may be read (V13-158).
     pub const fn instances(self) -> u16 {
         match self {
             Single | Gam => 1,

@@ -97,10 +97,10 @@ fn fills(card: &Card, class: EngineClass) -> u64 {
     card.engines().lock(XE_HPG_ENGINES.find(class, 0).unwrap()).tlb_fills()
 }
 
-/// V13-041, contract C.5, E.3: VF 2's step is blocked in an access to its guest memory, and VF 3 stores in a loop. VF 1,
-/// which also stores in a loop, changes a page table entry and invalidates, again and again. Each invalidation completes
-/// although VF 2's step does not end, VF 1's engine does not use the old page afterwards, and VF 3's TLB keeps its
-/// contents. An invalidation of VF 2 waits for its step.
+/// V13-041, contract C.5, E.3: VF 2's step is blocked in an access to its guest memory, and VF 3 stores in a loop. VF
+/// 1, which also stores in a loop, changes a page table entry and invalidates, again and again. Each invalidation
+/// completes although VF 2's step does not end, VF 1's engine does not use the old page afterwards, and VF 3's TLB
+/// keeps its contents. An invalidation of VF 2 waits for its step.
 #[test]
 fn an_invalidation_concerns_one_function() {
     let mut bench = Bench::with(true, Some(QUOTA), Time::real());

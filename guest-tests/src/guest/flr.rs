@@ -28,7 +28,8 @@ const BUSY: u32 = 0xb000_0000;
 const TYPE: u32 = 0xf000_0000;
 /// One of this many pages is checked after each reset.
 const CHECKED: usize = 16;
-/// Number of mappings of the memory. Each is written by its own thread, since writing dominates a cycle on a loaded host.
+/// Number of mappings of the memory. Each is written by its own thread, since writing dominates a cycle on a loaded
+/// host.
 const PARTS: usize = 2;
 /// Polling interval for the GuC's response.
 const POLL: Duration = Duration::from_millis(5);

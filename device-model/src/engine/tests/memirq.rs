@@ -84,8 +84,8 @@ fn bytes_are_written_before_the_msi() {
     assert_eq!(bench.msis.take(), []);
 }
 
-/// V13-275, V13-276, contract C.3: each event has its own status byte. All except the user interrupt are reported only if
-/// unmasked.
+/// V13-275, V13-276, contract C.3: each event has its own status byte. All except the user interrupt are reported only
+/// if unmasked.
 #[test]
 fn each_event_has_a_status_byte() {
     for (enable, told) in [(0u32, false), (1 << 4, true), (1, false), (u32::MAX, true)] {

@@ -54,8 +54,8 @@ fn expiration_in_a_vf_ring_buffer_resets_the_engine() {
     }
 }
 
-/// Contract C.6: a wait in the ring buffer does not end if the watchdog is not started, is stopped, or does not reach its
-/// threshold.
+/// Contract C.6: a wait in the ring buffer does not end if the watchdog is not started, is stopped, or does not reach
+/// its threshold.
 #[test]
 fn a_wait_continues_without_expiration() {
     let preludes: [&[u32]; 4] = [&[0, 0], &watch(0), &watch(u32::MAX), &[&watch(2)[..], &STOP[..]].concat()];

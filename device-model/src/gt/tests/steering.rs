@@ -52,8 +52,8 @@ impl Replicated {
     }
 }
 
-/// V13-144, V13-145, V13-146, V13-147, V13-148: a multicast write reaches every instance of every replicated register, a
-/// unicast write only the selected one. A read returns the selected instance, by multicast and by unicast. A reset
+/// V13-144, V13-145, V13-146, V13-147, V13-148: a multicast write reaches every instance of every replicated register,
+/// a unicast write only the selected one. A read returns the selected instance, by multicast and by unicast. A reset
 /// resets all instances. Steering has no effect on a register that is not replicated.
 #[test]
 fn replicated_registers_have_a_value_per_instance() {
@@ -131,8 +131,8 @@ fn a_status_register_is_read_by_instance() {
     assert_eq!(gt.registers.instance_value(row_instdone, 9), 0xffff_fffe, "it is read-only");
 }
 
-/// V13-153, V13-161, V13-162: on a die with eight dual subslices, the other instances read 0 and drop writes, by unicast
-/// and by multicast; the super queue has two instances, and the default steering selects one of them.
+/// V13-153, V13-161, V13-162: on a die with eight dual subslices, the other instances read 0 and drop writes, by
+/// unicast and by multicast; the super queue has two instances, and the default steering selects one of them.
 #[test]
 fn fused_off_instances_read_zero() {
     let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();

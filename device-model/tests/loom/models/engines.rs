@@ -142,8 +142,8 @@ impl Table {
         self.pages[target as usize].store(1, Ordering::Relaxed);
     }
 
-    /// Changes the entry, and invalidates. `wait` waits for a step boundary. The old page then belongs to another owner;
-    /// it must still contain that owner's value when `join` returns.
+    /// Changes the entry, and invalidates. `wait` waits for a step boundary. The old page then belongs to another
+    /// owner; it must still contain that owner's value when `join` returns.
     fn replace(&self, wait: impl FnOnce(), join: impl FnOnce()) {
         self.entry.store(1, Ordering::Release);
         self.epochs.invalidate(VF.bit());
@@ -201,8 +201,8 @@ fn invalidation_reaches_the_workers_of_a_step() {
     table.replace(|| drop(engine.lock()), || stepping.join().unwrap());
 }
 
-/// An engine runs contexts of two functions. One of them changes its table and invalidates, and waits for the engine only
-/// if it finds itself in the engine's set, possibly while the engine begins or ends its step.
+/// An engine runs contexts of two functions. One of them changes its table and invalidates, and waits for the engine
+/// only if it finds itself in the engine's set, possibly while the engine begins or ends its step.
 fn a_skipped_engine_uses_no_old_translation() {
     let engine = Arc::new(PriorityMutex::new(Tlb::default()));
     let table = Arc::new(Table::new());
@@ -228,8 +228,8 @@ fn a_skipped_engine_uses_no_old_translation() {
     table.replace(wait, || worker.join().unwrap());
 }
 
-/// As above, for a context of the PF that accesses a GGTT page of the function. The page is not cached: its entry is read
-/// again after the owner that it names has been added to the set.
+/// As above, for a context of the PF that accesses a GGTT page of the function. The page is not cached: its entry is
+/// read again after the owner that it names has been added to the set.
 fn a_skipped_engine_uses_no_old_global_page() {
     let engine = Arc::new(PriorityMutex::new(()));
     let table = Arc::new(Table::new());
