@@ -80,7 +80,14 @@ mod tests {
         assert_eq!((one.value(copy), two.value(copy)), (0x5678, 0));
         assert_eq!(two.save(), fresh);
         assert_eq!([0x19_0244, 0x19_0008, 0x19_0245].map(|at| two.copy_at(at)), [Some(copy), None, None]);
-        for (offset, value) in one.save() {
+        // Each register has its own value.
+        for (number, (offset, _)) in (1..).zip(&fresh) {
+            one.set(one.copy_at(*offset).unwrap(), 0x1000 + number);
+        }
+        let saved = one.save();
+        assert_eq!(saved.len(), fresh.len());
+        assert!((1..).zip(&saved).all(|(number, (_, value))| *value == 0x1000 + number));
+        for (offset, value) in saved {
             two.set(two.copy_at(offset).unwrap(), value);
         }
         assert_eq!(two.save(), one.save());
