@@ -40,6 +40,9 @@ pub struct Policies {
     pub quantum: u64,
     /// Preemption timeout: maximum time to leave an engine before the engine is reset; 0 = unlimited.
     pub preemption_timeout: u64,
+    /// At the end of its time slice, the context is preempted even if no other context waits. It is queued again; if
+    /// it exceeds its preemption timeout, it is reset.
+    pub preempt_to_idle: bool,
     /// Frequency hint in MHz for SLPC; has no effect on the emulated engines.
     pub frequency: u32,
 }
@@ -47,7 +50,13 @@ pub struct Policies {
 impl Default for Policies {
     /// Returns the drivers' default policies (contract F.2).
     fn default() -> Self {
-        Policies { priority: 2, quantum: 1_000_000, preemption_timeout: 640_000_000, frequency: 0 }
+        Policies {
+            priority: 2,
+            quantum: 1_000_000,
+            preemption_timeout: 640_000_000,
+            preempt_to_idle: false,
+            frequency: 0,
+        }
     }
 }
 
@@ -65,6 +74,7 @@ impl Policies {
                 }
                 klv::EXECUTION_QUANTUM => self.quantum = microseconds(value).ok_or(Error::MalformedKlv)?,
                 klv::PREEMPTION_TIMEOUT => self.preemption_timeout = microseconds(value).ok_or(Error::MalformedKlv)?,
+                klv::PREEMPT_TO_IDLE => self.preempt_to_idle = *value.first().ok_or(Error::MalformedKlv)? != 0,
                 klv::SLPM_GT_FREQUENCY => self.frequency = *value.first().ok_or(Error::MalformedKlv)?,
                 _ => {}
             }
@@ -234,7 +244,14 @@ mod tests {
         let mut policies = Policies::default();
         let list = [0x2003_0001, 9, 0x2001_0001, 5000, 0x2002_0001, 1, 0x2004_0001, 1, 0x2005_0001, 300];
         assert_eq!(policies.update(&list), Ok(()));
-        assert_eq!(policies, Policies { priority: 3, quantum: 5_000_000, preemption_timeout: 1000, frequency: 300 });
+        let expected = Policies {
+            priority: 3,
+            quantum: 5_000_000,
+            preemption_timeout: 1000,
+            preempt_to_idle: true,
+            frequency: 300,
+        };
+        assert_eq!(policies, expected);
         assert_eq!(policies.update(&[0x2003_0000]), Err(Error::MalformedKlv));
         assert_eq!(policies.update(&[0x2003_0002, 1]), Err(Error::MalformedKlv));
     }

@@ -291,6 +291,7 @@ struct SavedContext {
     priority: u8,
     quantum: u64,
     preemption_timeout: u64,
+    preempt_to_idle: bool,
     frequency: u32,
     enabled: bool,
 }
@@ -303,7 +304,7 @@ pub struct SavedContexts {
 
 impl SavedState for SavedContexts {
     const UNIT: &'static str = "contexts";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 fn save_context(id: u16, context: &Context, reach: &Reach) -> Result<SavedContext, SaveError> {
@@ -315,7 +316,7 @@ fn save_context(id: u16, context: &Context, reach: &Reach) -> Result<SavedContex
         let (descriptor, ring, bytes) = queue.location();
         Ok((reach.offset::<SavedContexts>(descriptor)?, reach.offset::<SavedContexts>(ring)?, bytes))
     });
-    let Policies { priority, quantum, preemption_timeout, frequency } = context.policies;
+    let Policies { priority, quantum, preemption_timeout, preempt_to_idle, frequency } = context.policies;
     Ok(SavedContext {
         id,
         class: context.class.guc(),
@@ -325,6 +326,7 @@ fn save_context(id: u16, context: &Context, reach: &Reach) -> Result<SavedContex
         priority,
         quantum,
         preemption_timeout,
+        preempt_to_idle,
         frequency,
         enabled: context.enabled,
     })
@@ -378,6 +380,7 @@ fn restored_context(
             priority: saved.priority,
             quantum: saved.quantum,
             preemption_timeout: saved.preemption_timeout,
+            preempt_to_idle: saved.preempt_to_idle,
             frequency: saved.frequency,
         },
         enabled: saved.enabled,

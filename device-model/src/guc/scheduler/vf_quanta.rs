@@ -24,8 +24,33 @@ impl Scheduler {
         for class in EngineClass::BY_GUC {
             next = earlier(next, self.share_out(ctx, class));
         }
+        next = earlier(next, self.end_slices(ctx));
         let left = ctx.gt.generation.engines.all().filter_map(|engine| self.time_to_leave(ctx, engine)).min();
         earlier(next, left.map(|left| not_before(ctx.now, left)))
+    }
+
+    /// Preempts contexts whose time slice has ended and which must leave then even if no other context waits
+    /// ([`Policies::preempt_to_idle`]). Returns the time at which the next such slice may end.
+    ///
+    /// [`Policies::preempt_to_idle`]: super::context::Policies::preempt_to_idle
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
+    fn end_slices(&mut self, ctx: &mut GucCtx<'_>) -> Option<u64> {
+        let mut next = None;
+        for engine in ctx.gt.generation.engines.all() {
+            let slot = &self.slots[engine.index()];
+            let Some(id) = slot.context.filter(|_| slot.loaded && !slot.leaving) else { continue };
+            let Some(context) = self.functions.context(id).filter(|context| context.policies.preempt_to_idle) else {
+                continue;
+            };
+            match slot.slice_left(ctx.time(engine)) {
+                Some(0) => {
+                    let timeout = context.policies.preemption_timeout;
+                    self.ask_to_leave(ctx, id, timeout);
+                }
+                left => next = earlier(next, left.map(|left| not_before(ctx.now, left))),
+            }
+        }
+        next
     }
 
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]

@@ -112,6 +112,36 @@ fn preemption_timeout() {
     assert_eq!(host.stepped(), [[2, 0x9000_4600, 1]]);
 }
 
+/// Contract K.5, key 0x2004: at the end of its time slice, a context leaves the engine even if no other context waits, and
+/// is queued again. One that does not leave is reset.
+#[test]
+fn preempt_to_idle_at_the_end_of_a_slice() {
+    let mut host = Host::up();
+    host.start(1, EngineClass::Render, 1, 2);
+    host.fast(0x100b, &[1, 0x2001_0001, 5_000, 0x2002_0001, 30_000, 0x2004_0001, 1]);
+    // The slice in progress keeps its length.
+    host.step();
+    assert_eq!(host.deadline, Some(host.clock.now() + 1_000_000));
+    host.pass(1_000_000);
+    host.step();
+    assert!(host.slot("rcs0").leaving);
+    host.end("rcs0", Outcome::Preempted);
+    assert!(host.stepped().is_empty());
+    assert_eq!((host.runs("rcs0"), host.slot("rcs0").leaving), (Some(1), false), "queued again");
+    assert_eq!(host.deadline, Some(host.clock.now() + 5_000_000));
+    host.pass(5_000_000);
+    host.step();
+    assert_eq!(host.deadline, Some(host.clock.now() + 30_000_000));
+    host.pass(30_000_000);
+    assert_eq!(host.stepped(), [[2, 0x9000_1008, 1]]);
+    assert_eq!(host.runs("rcs0"), None);
+    // Without the key, a context that is alone keeps its engine.
+    host.start(2, EngineClass::Copy, 1, 2);
+    host.pass(100_000_000);
+    host.step();
+    assert_eq!((host.runs("bcs0"), host.deadline), (Some(2), None));
+}
+
 /// Contract F.6: if engine resets are disabled by policy, no context is reset.
 #[test]
 fn engine_reset_disabled() {
