@@ -6,6 +6,9 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// Initial and maximum delay between two checks of an unsatisfied wait, in nanoseconds.
 const LOOK_AGAIN: (u64, u64) = (20_000, 1_000_000);
+/// Time since the start of a wait for which the delay keeps its initial value, in nanoseconds. Nothing reports a store of
+/// a processor, and drivers measure short waits that their processor ends (i915: live_engine_timestamps).
+const ATTENTIVE: u64 = 300_000;
 
 /// Generation counter of events after which memory may have changed.
 pub struct MemoryGeneration(AtomicU64);
@@ -39,12 +42,19 @@ pub struct EngineWakeup {
     /// Time at which a waiting engine is stepped again, and the current delay, in ns.
     next_poll: AtomicU64,
     pause: AtomicU64,
+    /// Start of the wait, in ns. Only meaningful while `pause` is not 0.
+    since: AtomicU64,
 }
 
 impl EngineWakeup {
     /// Creates the state of an engine that is not runnable.
     pub fn new() -> Self {
-        EngineWakeup { runnable: AtomicBool::new(false), next_poll: AtomicU64::new(0), pause: AtomicU64::new(0) }
+        EngineWakeup {
+            runnable: AtomicBool::new(false),
+            next_poll: AtomicU64::new(0),
+            pause: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+        }
     }
 
     /// Sets whether the engine is runnable. Cancels any deferral.
@@ -59,11 +69,15 @@ impl EngineWakeup {
         self.runnable.load(Ordering::Acquire)
     }
 
-    /// Defers the next step with exponential backoff, unless the count of `changes` is no longer `seen`, which must be
-    /// read before the last step. Returns true for the first deferral of a wait.
+    /// Defers the next step, with exponential backoff after [`ATTENTIVE`], unless the count of `changes` is no longer
+    /// `seen`, which must be read before the last step. Returns true for the first deferral of a wait.
     pub fn back_off(&self, now: u64, changes: &MemoryGeneration, seen: u64) -> bool {
         let last = self.pause.load(Ordering::Relaxed);
-        let pause = if last == 0 { LOOK_AGAIN.0 } else { last.saturating_mul(2).min(LOOK_AGAIN.1) };
+        if last == 0 {
+            self.since.store(now, Ordering::Relaxed);
+        }
+        let waited = now.saturating_sub(self.since.load(Ordering::Relaxed));
+        let pause = if waited < ATTENTIVE { LOOK_AGAIN.0 } else { last.saturating_mul(2).min(LOOK_AGAIN.1) };
         self.pause.store(pause, Ordering::Relaxed);
         self.next_poll.store(now.saturating_add(pause), Ordering::Release);
         fence(Ordering::SeqCst);

@@ -197,6 +197,28 @@ fn repeated_expiration_remains_preemptible() {
     assert_eq!(bench.run(), Outcome::Preempted);
 }
 
+/// V8-120: the condition of an unsatisfied wait is checked every 20 us for the first 300 us, then ever more rarely, at
+/// least every millisecond; a step that is not a wait starts over.
+#[test]
+fn checks_of_a_wait() {
+    let engines = Engines::new(&XE_HPG, |_| true);
+    let id = XE_HPG.engines.named("bcs0").unwrap();
+    let mut now = 1_000_000;
+    let mut pauses = |engines: &Engines, n: usize| -> Vec<u64> {
+        let next = || {
+            engines.back_off(id, now, engines.changes());
+            let pause = engines.next_poll(id) - now;
+            now += pause;
+            pause / 1000
+        };
+        std::iter::repeat_with(next).take(n).collect()
+    };
+    assert_eq!(pauses(&engines, 15), [20; 15]);
+    assert_eq!(pauses(&engines, 8), [40, 80, 160, 320, 640, 1000, 1000, 1000]);
+    engines.set_runnable(id, true);
+    assert_eq!(pauses(&engines, 2), [20, 20]);
+}
+
 /// The next step of a waiting engine is not deferred past expiration of its watchdog.
 #[test]
 fn a_step_is_not_deferred_past_expiration() {
