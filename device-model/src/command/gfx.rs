@@ -58,7 +58,12 @@ const MATCH: u32 = 0xffff_0000;
 /// PIPE_CONTROL's opcode word.
 const PIPE_CONTROL: u16 = 0x7a00;
 /// COMPUTE_WALKER, 3DSTATE_WM_HZ_OP, PIPE_CONTROL, 3DPRIMITIVE (V8-140).
-const PREDICABLE: [u16; 4] = [0x7202, 0x7852, PIPE_CONTROL, 0x7b00];
+const PREDICABLE: [u16; 4] = [0x7208, 0x7852, PIPE_CONTROL, 0x7b00];
+/// First opcode word of the compute commands. Bits 7:2 are the sub-opcode, bits 1:0 a variant of the command, for example
+/// the resume of a thread group by COMPUTE_WALKER.
+const COMPUTE: u16 = 0x7200;
+/// Variant of a compute command.
+const VARIANT: u16 = 0x3;
 /// 3DSTATE_SO_DECL_LIST has a length field of nine bits (xe: CMD_3DSTATE_SO_DECL_LIST_DW_LEN).
 const SO_DECL_LIST: u16 = 0x7917;
 /// MFX_WAIT is a single dword on the media engines although its length field is not 0 (i915: MFX_WAIT).
@@ -81,15 +86,18 @@ pub static XE_HPG_PIPELINES: Pipelines =
 
 /// Finds the command of a header with bits 31:29 = 3; `None` on an engine without such a pipeline.
 pub fn lookup(pipelines: &Pipelines, header: u32, class: EngineClass) -> Option<GfxCommand> {
-    let opcode = ((header & MATCH) >> 16) as u16;
+    let media = matches!(class, EngineClass::VideoDecode | EngineClass::VideoEnhance);
     let pipeline = header >> 27 & 3;
+    let opcode = match ((header & MATCH) >> 16) as u16 {
+        opcode if !media && opcode & 0xff00 == COMPUTE => opcode & !VARIANT,
+        opcode => opcode,
+    };
     let (names, family, long) = match class {
         EngineClass::Render | EngineClass::Compute => (pipelines.render, "GFXPIPE", 0xff),
         EngineClass::VideoDecode => (pipelines.video_decode, "MFX", 0xfff),
         EngineClass::VideoEnhance => (pipelines.video_enhance, "VEBOX", 0xfff),
         EngineClass::Copy => return None,
     };
-    let media = matches!(class, EngineClass::VideoDecode | EngineClass::VideoEnhance);
     let length = match (pipeline, opcode) {
         (SINGLE_DWORD_PIPELINE, _) => Length::SINGLE,
         (_, SO_DECL_LIST) => Length::field(0x1ff),
@@ -119,9 +127,24 @@ mod tests {
         assert_eq!(dwords(0x6904_0010, EngineClass::Render), Some(1));
         assert_eq!(dwords(0x7809_0043, EngineClass::Render), Some(69));
         assert_eq!(dwords(0x7917_0100, EngineClass::Render), Some(258));
-        assert_eq!(dwords(0x7202_0525, EngineClass::Compute), Some(39), "bits above 7:0 are flags of COMPUTE_WALKER");
+        assert_eq!(dwords(0x7208_0525, EngineClass::Compute), Some(39), "bits above 7:0 are flags of COMPUTE_WALKER");
         assert_eq!(dwords(0x7580_0110, EngineClass::VideoDecode), Some(274));
         assert_eq!(dwords(0x7a00_0004, EngineClass::Copy), None);
+    }
+
+    /// V8-140: the header of COMPUTE_WALKER as NEO writes it, and of its variant that resumes a thread group. Both are
+    /// predicable.
+    #[test]
+    fn compute_commands_have_variants() {
+        for header in [0x7208_0025, 0x7209_0025] {
+            let walker = lookup(&XE_HPG_PIPELINES, header, EngineClass::Compute).unwrap();
+            assert_eq!((walker.name, walker.length.dwords(header)), ("COMPUTE_WALKER", 39));
+            assert_eq!((walker.usual(), walker.predicated(header | 1 << 8)), (Some(39), true));
+            assert!(!walker.predicated(header) && walker.fields().iter().any(|field| field.name == "SIMD Size"));
+        }
+        let name = |header, class| lookup(&XE_HPG_PIPELINES, header, class).unwrap().name;
+        assert_eq!(name(0x7200_0004, EngineClass::Render), "CFE_STATE");
+        assert_eq!(name(0x7202_0000, EngineClass::VideoDecode), "MFX_VC1_DIRECTMODE_STATE", "another pipeline");
     }
 
     /// The bits that are handled by common code have the same positions in MI_FLUSH_DW and PIPE_CONTROL.

@@ -102,7 +102,7 @@ table! {
         Field::value("Maximum Number of Threads", 3, 31, 16)
     ];
     // COMPUTE_WALKER
-    0x7202 39: [
+    0x7208 39: [
         Field::flag("Predicate Enable", 0, 8),
         Field::flag("Workload Partition Enable", 0, 9),
         Field::flag("Indirect Parameter Enable", 0, 10),

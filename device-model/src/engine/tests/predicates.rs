@@ -40,7 +40,7 @@ fn both_predicates() {
         (vec![0x1208_0002, 0x600, at, 0], 1 << 21, stored),
         (vec![0x7a00_0004, 0x4000, at, 0, 9, 0], BY_RESULT, stored),
         (pipeline(0x7b00_0005), BY_RESULT, counted),
-        (pipeline(0x7202_0025), BY_RESULT, counted),
+        (pipeline(0x7208_0025), BY_RESULT, counted),
         (pipeline(0x7852_0003), BY_RESULT, counted),
     ];
     let explicit: [(Vec<u32>, Seen); 3] =

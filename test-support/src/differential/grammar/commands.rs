@@ -282,7 +282,7 @@ impl Writer<'_> {
         if self.choice.one_in(3) {
             return vec![0x6904_0302];
         }
-        let opcode = of(self.choice, &[0x6101u32, 0x7811, 0x7202, 0x7805, 0x7809]);
+        let opcode = of(self.choice, &[0x6101u32, 0x7811, 0x7208, 0x7805, 0x7809]);
         let dwords = 2 + self.choice.below(20);
         let mut words = vec![opcode << 16 | dwords - 2];
         words.extend((1..dwords).map(|_| self.choice.dword()));
