@@ -18,7 +18,7 @@ mod steering;
 mod tests;
 pub mod virtual_function;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub use clock::ContextClock;
@@ -102,7 +102,9 @@ pub struct Gt {
     pub trace: Arc<Recorder>,
     /// Per-VF state, VF 1 first.
     vfs: Box<[VirtualFunction]>,
-    /// Makes updates of a forcewake request, its acknowledgement and `residency` atomic.
+    /// The GuC permits RC6.
+    guc_permits_rc6: AtomicBool,
+    /// Makes updates of a forcewake request or of the permission of RC6, its acknowledgement and `residency` atomic.
     forcewake: Mutex<()>,
     /// The power controller's mailbox.
     pcode: Mutex<Pcode>,
@@ -140,6 +142,7 @@ impl Gt {
             residency,
             semaphore_signals: AtomicU64::new(0),
             trace,
+            guc_permits_rc6: AtomicBool::new(false),
             forcewake: Mutex::new(()),
             pcode: Mutex::new(Pcode::new()),
             heci: [Mutex::new(Heci::new()), Mutex::new(Heci::new())],

@@ -15,7 +15,7 @@ pub enum Awake {
     Engine(EngineId),
     /// A forcewake request of the driver, by domain number (0..=13).
     Forcewake(u8),
-    /// RC6 is not permitted (GuCRC is under the host's control, contract B.11).
+    /// RC6 is not permitted, by the GuC (contract B.11) or by the host.
     Forbidden,
 }
 

@@ -16,7 +16,7 @@
 //! | 3 | `Engines`, one [`PriorityMutex`](crate::engine) for each engine; several only by `Engines::hold`, which takes them by index | the engine and the context that it runs | workers by `try_lock`; control paths (GuC, resets) with priority | replies of a client (wait 4) |
 //! | 4 | `Storage::moving` (`memory/storage.rs`), shared by trapped accesses and the scrubber, exclusive while frames move | the frame table | accesses to LMEM BARs, scrubber and FLR threads; exclusive: the GuC with all engines held | release of at most 2 MiB of a file to the host |
 //! | 5 | `Storage::unused`, by the scrubber only with `try_lock` | ranges that store no frame | the scrubber; the thread that moved frames | as 4 |
-//! | 5 | `Gt::forcewake` | a forcewake request, its acknowledgement and 6 `Residency::sleep` as one change | vCPUs, resets | |
+//! | 5 | `Gt::forcewake` | a forcewake request or a permission of RC6, its acknowledgement and 6 `Residency::sleep` as one change | vCPUs, the GuC, resets | |
 //! | 5 | `Recorder::mailboxes` ([`trace`](crate::trace)) | the list of subscribers | every thread that records an event while there is a subscriber | |
 //! | 6 | leaves: see below | | | |
 //!

@@ -2,12 +2,16 @@
 //! Power: forcewake, RC6, frequency, PCODE and sensors.
 
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 
 use arctic_sriov::number::low;
 
 use super::{Gt, power_context};
 use crate::pcode::{self, Activity, Pcode};
-use crate::registers::power::{ACTUAL_RATIO, MEDIA_POWERGATE, POWERGATE_ENABLE, RC_STATE, RC0, RC6, RENDER_POWERGATE};
+use crate::registers::power::{
+    ACTUAL_RATIO, MEDIA_POWERGATE, POWERGATE_ENABLE, RC_CONTROL, RC_HW_ENABLE, RC_REQUEST, RC_STATE, RC_TARGET, RC0,
+    RC6, RC6_ENABLE, RC6_TARGET, RENDER_POWERGATE,
+};
 use crate::registers::{Bits, PowerRegister, masked};
 use crate::residency::Awake;
 use crate::sync::IgnorePoison;
@@ -28,7 +32,18 @@ impl Gt {
     /// Sets whether the GuC may put the GT into RC6 (SETUP_PC_GUCRC, contract B.11). Any reset of the GuC forbids it
     /// again.
     pub fn permit_rc6(&self, permitted: bool) {
-        self.keep_awake(Awake::Forbidden, !permitted);
+        let _forcewake = self.forcewake();
+        self.guc_permits_rc6.store(permitted, Ordering::Relaxed);
+        self.decide_rc6();
+    }
+
+    /// Permits RC6 if the GuC permits it, or if the host has enabled it and either lets the hardware enter it or
+    /// requests it (i915: intel_rc6.c). [`Gt::forcewake`] must be locked.
+    fn decide_rc6(&self) {
+        let control = self.registers.value(RC_CONTROL);
+        let requested = RC_TARGET.get(self.registers.value(RC_REQUEST)) == RC6_TARGET;
+        let host = RC6_ENABLE.is_set(control) && (RC_HW_ENABLE.is_set(control) || requested);
+        self.keep_awake(Awake::Forbidden, !(host || self.guc_permits_rc6.load(Ordering::Relaxed)));
     }
 
     /// Sets or clears one reason that keeps the GT awake. On wakeup, the engines' registers are restored (V8-190).
@@ -68,7 +83,7 @@ impl Gt {
     #[allow(clippy::arithmetic_side_effects, reason = "ordinal 0, the mailbox, is matched before")]
     pub(super) fn read_power(&self, register: PowerRegister, offset: u32, ordinal: u16) -> u32 {
         match register {
-            PowerRegister::Forcewake { .. } => self.registers.value(offset),
+            PowerRegister::Forcewake { .. } | PowerRegister::RcControl => self.registers.value(offset),
             PowerRegister::CoreStatus if self.residency.asleep() => RC_STATE.of(RC6),
             PowerRegister::CoreStatus => RC_STATE.of(RC0),
             PowerRegister::Rc6Residency => low(self.residency.slept(self.clock.now()) / RC6_UNIT),
@@ -99,6 +114,11 @@ impl Gt {
                 self.registers.set(ack + 4 * u32::from(ordinal), held);
                 let domain = Awake::Forcewake((domain + ordinal & 0xf) as u8);
                 self.keep_awake(domain, held != 0);
+            }
+            PowerRegister::RcControl => {
+                let _forcewake = self.forcewake();
+                self.registers.set(offset, value);
+                self.decide_rc6();
             }
             PowerRegister::Pcode if ordinal == 0 => self.pcode().write_mailbox(value),
             PowerRegister::Pcode => self.pcode().write_data(usize::from(ordinal) - 1, value),

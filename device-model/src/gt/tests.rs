@@ -87,6 +87,39 @@ fn rc6_is_reported_and_counted() {
     assert_eq!(status(), 0, "RC6 after the GuC forbids it");
 }
 
+/// Contract B.11, B.12: the host controls RC6 by RC_CONTROL and RC_STATE while the GuC does not permit it (i915:
+/// intel_rc6.c, live_rc6_manual).
+#[test]
+fn the_host_controls_rc6() {
+    let Bench { gt, .. } = bench();
+    let state = || gt.read(0x13_8060) & 7;
+    let control = |value| gt.write(0xa090, value);
+    let request = |value| gt.write(0xa094, value);
+    // The hardware enters RC6.
+    control(0x8804_0000);
+    assert_eq!((gt.read(0xa090), state()), (0x8804_0000, 3));
+    control(0);
+    assert_eq!(state(), 0);
+    // The host requests RC6; neither the enable bit nor the target suffices alone.
+    control(1 << 18);
+    assert_eq!(state(), 0);
+    request(4 << 16);
+    assert_eq!((gt.read(0xa094), state()), (4 << 16, 3));
+    gt.write(0xa188, 0x0001_0001);
+    assert_eq!(state(), 0, "a forcewake request");
+    gt.write(0xa188, 0x0001_0000);
+    control(0);
+    assert_eq!(state(), 0);
+    // The GuC's permission does not depend on the host.
+    gt.permit_rc6(true);
+    assert_eq!(state(), 3);
+    gt.permit_rc6(false);
+    assert_eq!(state(), 0);
+    control(0x8804_0000);
+    gt.reset();
+    assert_eq!(state(), 0, "a reset clears the registers");
+}
+
 /// Contract B.4 step 19, G.4: the first write locks the register; later writes are ignored; a power-on unlocks it.
 #[test]
 fn wopcm_registers_lock() {

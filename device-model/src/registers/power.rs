@@ -28,6 +28,19 @@ pub const RENDER_POWERGATE: Bits = Bits::bit(0);
 /// POWERGATE_ENABLE: the VDBOX and VEBOX domains.
 pub const MEDIA_POWERGATE: Bits = Bits::bit(1);
 
+/// RC_CONTROL: the host's control of RC6.
+pub const RC_CONTROL: u32 = 0xa090;
+/// RC_CONTROL: RC6 is enabled.
+pub const RC6_ENABLE: Bits = Bits::bit(18);
+/// RC_CONTROL: the hardware enters RC6 when the GT is idle.
+pub const RC_HW_ENABLE: Bits = Bits::bit(31);
+/// RC_STATE: the state that the host requests.
+pub const RC_REQUEST: u32 = 0xa094;
+/// RC_STATE: the target of the request, [`RC6_TARGET`] or 0 (i915: intel_rc6_park).
+pub const RC_TARGET: Bits = Bits::new(18, 16);
+/// [`RC_TARGET`] for RC6.
+pub const RC6_TARGET: u32 = 4;
+
 /// GT_CORE_STATUS: RC state, [`RC0`] or [`RC6`].
 pub const RC_STATE: Bits = Bits::new(2, 0);
 /// [`RC_STATE`] while the GT is awake.
@@ -73,13 +86,15 @@ pub enum PowerRegister {
     Rc6Residency,
     /// Actual frequency of the GT.
     PerfStatus,
+    /// RC_CONTROL and RC_STATE: the host's control of RC6.
+    RcControl,
     /// PCODE mailbox, data 0, data 1 by ordinal.
     Pcode,
     /// Power, energy and temperature sensors of the PCU.
     Sensor,
 }
 
-use PowerRegister::{CoreStatus, Forcewake, Pcode, PerfStatus, Rc6Residency, Sensor};
+use PowerRegister::{CoreStatus, Forcewake, Pcode, PerfStatus, Rc6Residency, RcControl, Sensor};
 
 const fn power(register: PowerRegister) -> Kind {
     Kind::Live(Live::Power(register))
@@ -126,8 +141,8 @@ pub const TABLE: &[Register] = &[
     register(0xa06c, "GEN6_RP_DOWN_EI", STORED, 0, "V8-177"),
     register(0xa070, "GEN6_RP_IDLE_HYSTERSIS", STORED, 0, "i915: intel_gt_regs.h"),
     register(0xa074, "GEN6_PMINTRMSK_RP", STORED, 0, "i915: intel_gt_regs.h"),
-    register(0xa090, "RC_CONTROL", STORED, 0, "contract B.12; xe: xe_gt_idle.c"),
-    register(0xa094, "RC_STATE", STORED, 0, "contract B.12; xe: xe_gt_idle.c"),
+    register(RC_CONTROL, "RC_CONTROL", power(RcControl), 0, "contract B.12; xe: xe_gt_idle.c; i915: intel_rc6.c"),
+    register(RC_REQUEST, "RC_STATE", power(RcControl), 0, "contract B.12; xe: xe_gt_idle.c; i915: intel_rc6.c"),
     array(0xa098, "GEN6_RC_WAKE_RATE_LIMITS", STORED, 0, (5, 4), "i915: intel_rc6.c; 0xa098 .. 0xa0a8"),
     register(0xa0ac, "RC_IDLE_HYSTERSIS", STORED, 0, "xe: xe_gt_idle.c"),
     array(0xa0b0, "GEN6_RC_THRESHOLDS", STORED, 0, (4, 4), "i915: intel_rc6.c; sleep, 1e, 6, 6p"),
