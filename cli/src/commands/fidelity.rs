@@ -8,12 +8,13 @@ use anyhow::{Result, anyhow};
 use super::stdout;
 use crate::fidelity::{Counts, Item, REGENERATE, Report, Status};
 
-/// List which rules of Intel's public documents the card implements: exactly, approximately, or not.
+/// List which rules of Intel's public documents the card implements: exactly, as drivers do, approximately, or not.
 ///
 /// The rules are numbered items (V8-052 is item 52 of Volume 8). The status is derived from the project's own tests: an
-/// item is exact only if a test that can fail names it, in the comment above the test or in its body. Approximate and
-/// absent items are listed with the reason in docs/fidelity.toml; items in neither are "not assessed". No item is
-/// omitted.
+/// item is exact only if a test that can fail names it, in the comment above the test or in its body. An item departs if
+/// the card does what Linux xe or i915 does in a named file and the document does not say, and a test names it. Such
+/// items, approximate items and absent items are listed with the reason in docs/fidelity.toml; other items without a
+/// test are "not assessed". No item is omitted.
 ///
 /// A test that is ignored or asserts nothing does not count. If a test names a range such as V8-145..155, this is
 /// recorded as a doubt for each item of the range (shown by --item and --json).
@@ -23,8 +24,9 @@ use crate::fidelity::{Counts, Item, REGENERATE, Report, Status};
     arctic fidelity --document V8 --status approximate\n  \
     arctic fidelity --item V8-052\n  \
     arctic fidelity --json | jq -r '.[] | select(.status != \"exact\") | \"\\(.id) \\(.note)\"'\n\n\
-    The JSON document is an array of items: id, status (exact, approximate, absent, unassessed), tests (path::name), note,\n\
-    and doubts, places, title, class, facts, document, group, mechanism.\n\n\
+    The JSON document is an array of items: id, status (exact, departs, approximate, absent, unassessed), tests\n\
+    (path::name), note, driver (the driver's file, if the item departs), doubts, places, title, class, facts, document,\n\
+    group, mechanism.\n\n\
     To make an item count: name it in the comment of a test that fails when the rule is broken, then, in the source tree,\n  \
     {REGENERATE}"))]
 pub struct Arguments {
@@ -47,6 +49,9 @@ pub struct Arguments {
     #[arg(long, requires = "markdown")]
     every_item: bool,
 }
+
+/// Width of the column of mechanisms.
+const MECHANISM: usize = 54;
 
 /// Maximum line length of wrapped text.
 const COLUMNS: usize = 100;
@@ -78,16 +83,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(stdout::print(text)?)
 }
 
-/// A table by document and group, followed by the approximate and absent items.
+/// A table by document and group, followed by the items that are not exact. A note of several items is printed once,
+/// after the last of them.
 fn overview(report: &Report, items: &[&Item]) -> String {
     let mut text = String::new();
+    let counted = Status::ALL.map(Status::name).join(" ");
     for &(document, title) in &report.documents {
         if !items.iter().any(|item| item.document == document) {
             continue;
         }
         let heading = format!("{document}: {title}");
-        let _ = writeln!(text, "{heading:<64} items exact approximate absent not assessed");
-        let mut total = [0; 4];
+        let _ = writeln!(text, "{heading:<width$} items {counted}", width = MECHANISM + 4);
+        let mut total = Counts::default();
         for group in report.groups(document) {
             line(&mut text, group.letter, group.mechanism, group.counts);
             total = std::array::from_fn(|n| total[n] + group.counts[n]);
@@ -95,12 +102,14 @@ fn overview(report: &Report, items: &[&Item]) -> String {
         line(&mut text, "", "total", total);
         text.push('\n');
     }
-    for (status, heading) in [(Status::Approximate, "Approximate"), (Status::Absent, "Absent")] {
+    let listed = [(Status::Departs, "Departs"), (Status::Approximate, "Approximate"), (Status::Absent, "Absent")];
+    for (status, heading) in listed {
         let of_status: Vec<&Item> = items.iter().copied().filter(|item| item.status == status).collect();
         if !of_status.is_empty() {
             let _ = writeln!(text, "{heading}, {} items", of_status.len());
-            for item in of_status {
-                entry(&mut text, item, item.note.as_deref());
+            for (n, item) in of_status.iter().enumerate() {
+                let repeated = of_status.get(n + 1).is_some_and(|next| next.note == item.note);
+                entry(&mut text, item, !repeated);
             }
             text.push('\n');
         }
@@ -111,23 +120,23 @@ fn overview(report: &Report, items: &[&Item]) -> String {
 
 fn line(text: &mut String, letter: &str, mechanism: &str, counts: Counts) {
     let all: usize = counts.iter().sum();
-    let [exact, approximate, absent, unassessed] =
-        counts.map(|count| if count == 0 { "-".into() } else { count.to_string() });
-    let mechanism = match mechanism.char_indices().nth(60) {
+    let mechanism = match mechanism.char_indices().nth(MECHANISM) {
         Some((at, _)) => format!("{}…", mechanism[..at].rsplit_once(' ').map_or("", |(words, _)| words)),
         None => mechanism.into(),
     };
-    let _ = writeln!(
-        text,
-        "  {letter:<2}{mechanism:<60} {all:>5} {exact:>5} {approximate:>11} {absent:>6} {unassessed:>12}"
-    );
+    let _ = write!(text, "  {letter:<2}{mechanism:<MECHANISM$} {all:>5}");
+    for (status, count) in Status::ALL.into_iter().zip(counts) {
+        let count = if count == 0 { "-".into() } else { count.to_string() };
+        let _ = write!(text, " {count:>width$}", width = status.name().len());
+    }
+    text.push('\n');
 }
 
 /// A list of the items, each with its note and its tests.
 fn listing(items: &[&Item]) -> String {
     let mut text = String::new();
     for item in items {
-        entry(&mut text, item, item.note.as_deref());
+        entry(&mut text, item, true);
         for test in &item.tests {
             let _ = writeln!(text, "          {test}");
         }
@@ -136,9 +145,12 @@ fn listing(items: &[&Item]) -> String {
     text
 }
 
-fn entry(text: &mut String, item: &Item, note: Option<&str>) {
+/// Appends the item's number and title and, `with_note`, its note and its driver's file.
+fn entry(text: &mut String, item: &Item, with_note: bool) {
     let _ = writeln!(text, "  {:<7} {}", item.id, item.rule.title);
-    wrapped(text, note.unwrap_or(""), "          ");
+    for line in item.note.iter().chain(&item.driver).filter(|_| with_note) {
+        wrapped(text, line, "          ");
+    }
 }
 
 fn of_item(item: &Item) -> String {
@@ -154,6 +166,7 @@ fn of_item(item: &Item) -> String {
         }
     };
     section("What differs", item.note.iter().cloned().collect());
+    section("As in", item.driver.iter().cloned().collect());
     section("The rule", rule.facts.clone());
     let place = |place: &crate::fidelity::Location| format!("{}:{} {}", place.path, place.line, place.symbol);
     section("Implemented in", item.places.iter().map(place).collect());

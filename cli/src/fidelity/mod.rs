@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Reports which rules of Intel's documents the card implements exactly, approximately, or not.
+//! Reports which rules of Intel's documents the card implements exactly, as the drivers do, approximately, or not.
 //!
 //! The report combines three sources: the documents' numbered rules (`docs/spec`), the references in tests and code
 //! (the index that `build.rs` generates from the sources with `scan.rs`), and the manually written list of deviations
@@ -10,6 +10,8 @@ mod index;
 mod page;
 #[cfg(test)]
 mod scan;
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +27,8 @@ pub const REGENERATE: &str = "cargo run -- fidelity --markdown > FIDELITY.md";
 pub enum Status {
     /// A test that can fail names it, and no deviation is known
     Exact,
+    /// Not as the document says, but as Linux xe or i915 does in the file that is named; a test names it
+    Departs,
     /// Implemented, with the deviation described in the note; a test names it
     Approximate,
     /// Not implemented, for the reason given in the note
@@ -35,12 +39,13 @@ pub enum Status {
 
 impl Status {
     /// All statuses, best first.
-    pub const ALL: [Self; 4] = [Self::Exact, Self::Approximate, Self::Absent, Self::Unassessed];
+    pub const ALL: [Self; 5] = [Self::Exact, Self::Departs, Self::Approximate, Self::Absent, Self::Unassessed];
 
     /// The status as text.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
+            Self::Departs => "departs",
             Self::Approximate => "approximate",
             Self::Absent => "absent",
             Self::Unassessed => "not assessed",
@@ -57,12 +62,44 @@ struct Deviations {
     item: Vec<Deviation>,
 }
 
-/// An item that is approximate or absent.
+/// Items that depart from the document, are approximate or are absent, for one reason.
 #[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Deviation {
-    id: String,
+    /// The item, such as `V8-052`, if it is one.
+    id: Option<String>,
+    /// Items and ranges of items, such as `V13-165..175`, if there are several.
+    #[serde(default)]
+    ids: Vec<String>,
     status: Status,
     note: String,
+    /// The driver's file that does what the card does, such as `xe: xe_lrc.c, set_memory_based_intr`.
+    driver: Option<String>,
+}
+
+impl Deviation {
+    /// The items and ranges as they are written.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        self.id.iter().chain(&self.ids).map(String::as_str)
+    }
+
+    /// The items and ranges; text that is neither is omitted.
+    fn claims(&self) -> Vec<Claim> {
+        self.texts().filter_map(claim).collect()
+    }
+
+    /// Returns whether `driver` names a source file or header of xe or i915.
+    fn names_driver_file(&self) -> bool {
+        let Some((driver, place)) = self.driver.as_deref().and_then(|text| text.split_once(": ")) else { return false };
+        let file = place.split([' ', ',', ';']).next().unwrap_or("");
+        let stem = file.strip_suffix(".c").or_else(|| file.strip_suffix(".h"));
+        ["xe", "i915"].contains(&driver) && stem.is_some_and(|stem| !stem.is_empty())
+    }
+}
+
+/// Parses `text` if it is one item or range of items and nothing else.
+fn claim(text: &str) -> Option<Claim> {
+    Claim::all_in(text).into_iter().next().filter(|claim| claim.to_string() == text)
 }
 
 /// A rule of a document and its status.
@@ -81,6 +118,8 @@ pub struct Item {
     pub tests: Vec<String>,
     /// The deviation, or the reason why it is absent.
     pub note: Option<String>,
+    /// The driver's file that does what the card does, for an item that departs from the document.
+    pub driver: Option<String>,
     /// Reasons why a test's claim may be invalid: it names a range, it asserts nothing, it does not run.
     pub doubts: Vec<String>,
     /// The code and table rows that name it.
@@ -99,7 +138,7 @@ pub struct Location {
 }
 
 /// Number of items with each status, in the order of [`Status::ALL`].
-pub type Counts = [usize; 4];
+pub type Counts = [usize; Status::ALL.len()];
 
 /// A group of a document and the counts of its items by status.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +214,7 @@ impl Report {
         for item in self.items.iter().filter(|item| item.document == document) {
             let rule = &item.rule;
             if groups.last().is_none_or(|group| group.letter != rule.group) {
-                groups.push(Group { letter: &rule.group, mechanism: &rule.mechanism, counts: [0; 4] });
+                groups.push(Group { letter: &rule.group, mechanism: &rule.mechanism, counts: Counts::default() });
             }
             if let Some(group) = groups.last_mut() {
                 group.counts[item.status as usize] += 1;
@@ -214,7 +253,7 @@ impl Item {
                 }
             }
         }
-        let told = told.iter().find(|item| item.id == id);
+        let told = told.iter().find(|item| names(&item.claims()));
         let status = match told {
             Some(item) => item.status,
             None if tests.is_empty() => Status::Unassessed,
@@ -224,42 +263,82 @@ impl Item {
             |place: &Place| Location { path: place.path.clone(), line: place.line, symbol: place.symbol.clone() };
         let places = index.places.iter().filter(|place| names(&place.claims)).map(location).collect();
         let note = told.map(|item| item.note.trim().to_owned());
-        Self { id, document, rule: rule.clone(), status, tests, note, doubts, places }
+        let driver = told.and_then(|item| item.driver.clone());
+        Self { id, document, rule: rule.clone(), status, tests, note, driver, doubts, places }
     }
 }
 
 /// Checks `docs/fidelity.toml`.
 fn check_deviations(told: &Deviations, items: &[Item], problems: &mut Vec<String>) {
-    let mut before: Vec<&str> = Vec::new();
+    // The first item or range of each entry so far, and the last one of this entry.
+    let mut before: Vec<Claim> = Vec::new();
     for told in &told.item {
-        let Deviation { id, status, note } = told;
-        match items.iter().find(|item| item.id == *id) {
-            None => problems.push(format!("docs/fidelity.toml lists {id}, which is in no document")),
-            Some(item) if *status == Status::Approximate && item.tests.is_empty() => {
-                problems.push(format!("{id} is listed as approximate, but no test that can fail names it"));
+        let name = told.texts().collect::<Vec<_>>().join(", ");
+        for text in told.texts().filter(|text| claim(text).is_none()) {
+            problems.push(format!("docs/fidelity.toml lists {text}, which is neither an item nor a range of items"));
+        }
+        if name.is_empty() {
+            problems.push("docs/fidelity.toml has an [[item]] without id and ids".into());
+        }
+        check_deviation(told, &name, items, problems);
+        let claims = told.claims();
+        for (n, claim) in claims.iter().enumerate() {
+            let earlier = before.iter().chain(&claims[..n]);
+            if let Some(other) =
+                earlier.filter(|other| other.document == claim.document).max_by_key(|other| other.first)
+                && other.first > claim.first
+            {
+                problems.push(format!("{claim} must precede {other}"));
             }
-            Some(_) => {}
         }
-        if note.trim().is_empty() {
-            problems.push(format!("{id} has no note in docs/fidelity.toml"));
+        before.extend(claims.into_iter().next());
+    }
+    for item in items {
+        let names = |claim: &Claim| claim.names(item.document, item.rule.number);
+        if told.item.iter().flat_map(Deviation::claims).filter(names).count() > 1 {
+            problems.push(format!("{} is listed twice", item.id));
         }
-        if !matches!(status, Status::Approximate | Status::Absent) {
-            problems.push(format!("{id} is listed as {}: only tests give this status", status.name()));
-        }
-        let same =
-            |other: &&&str| other.rsplit_once('-').map(|(document, _)| document) == id.rsplit_once('-').map(|p| p.0);
-        match before.iter().rev().find(same) {
-            Some(other) if *other == id => problems.push(format!("{id} is listed twice")),
-            Some(other) if *other > id.as_str() => problems.push(format!("{id} must precede {other}")),
-            _ => {}
-        }
-        before.push(id);
     }
     for claim in told.promised.iter().flat_map(|text| Claim::all_in(text)) {
         let promised = |item: &&Item| claim.names(item.document, item.rule.number);
         for item in items.iter().filter(promised).filter(|item| item.status == Status::Unassessed) {
             problems.push(format!("{} is promised, but neither named by a test that can fail nor listed", item.id));
         }
+    }
+}
+
+/// Checks one entry of `docs/fidelity.toml`, which lists the items in `name`.
+fn check_deviation(told: &Deviation, name: &str, items: &[Item], problems: &mut Vec<String>) {
+    let Deviation { status, note, driver, .. } = told;
+    for claim in told.claims() {
+        // A range may have gaps, but its first and last item must exist.
+        let exists = |end: u16| items.iter().any(|item| item.document == claim.document && item.rule.number == end);
+        let missing: BTreeSet<u16> = [claim.first, claim.last].into_iter().filter(|&end| !exists(end)).collect();
+        for end in missing {
+            problems.push(format!("docs/fidelity.toml lists {}-{end:03}, which is in no document", claim.document));
+        }
+        let named = items.iter().filter(|item| claim.names(item.document, item.rule.number));
+        let needs_test = matches!(status, Status::Departs | Status::Approximate);
+        for item in named.filter(|item| needs_test && item.tests.is_empty()) {
+            let (id, status) = (&item.id, status.name());
+            problems.push(format!("{id} is listed as {status}, but no test that can fail names it"));
+        }
+    }
+    if note.trim().is_empty() {
+        problems.push(format!("{name} has no note in docs/fidelity.toml"));
+    }
+    match status {
+        Status::Exact | Status::Unassessed => {
+            problems.push(format!("{name} is listed as {}: only tests give this status", status.name()));
+        }
+        Status::Departs if !told.names_driver_file() => problems.push(format!(
+            "{name} is listed as departs, but names no file of xe or i915, as in driver = \"xe: xe_lrc.c, FUNCTION\""
+        )),
+        Status::Approximate | Status::Absent if driver.is_some() => problems.push(format!(
+            "{name} is listed as {}, but names a driver's file: only an item that departs has one",
+            status.name()
+        )),
+        _ => {}
     }
 }
 
@@ -311,7 +390,8 @@ mod tests {
     #[test]
     fn tests_and_notes_decide() {
         let told = "promised = [\"V1-001..010\"]\n[[item]]\nid = \"V1-002\"\nstatus = \"approximate\"\nnote = \"Late.\"\n\
-            [[item]]\nid = \"V1-004\"\nstatus = \"absent\"\nnote = \"No.\"\n";
+            [[item]]\nid = \"V1-004\"\nstatus = \"absent\"\nnote = \"No.\"\n\
+            [[item]]\nid = \"V1-010\"\nstatus = \"departs\"\nnote = \"More.\"\ndriver = \"i915: intel_lrc.c, f\"\n";
         let report = report(told, INDEX);
         assert_eq!(report.problems, Vec::<String>::new());
         let rows: Vec<_> = report.items.iter().map(|item| (&*item.id, item.status, item.tests.len())).collect();
@@ -319,7 +399,7 @@ mod tests {
             ("V1-001", Status::Exact, 2),
             ("V1-002", Status::Approximate, 2),
             ("V1-004", Status::Absent, 2),
-            ("V1-010", Status::Exact, 1),
+            ("V1-010", Status::Departs, 1),
             ("V1-011", Status::Unassessed, 0),
         ];
         assert_eq!(rows, expected);
@@ -327,7 +407,36 @@ mod tests {
         assert_eq!(report.items[4].doubts, ["a.rs::idle asserts nothing, so it cannot fail"]);
         assert_eq!((&report.items[1].note, report.items[0].places.len()), (&Some("Late.".to_owned()), 1));
         let counts: Vec<_> = report.groups("V1").iter().map(|group| (group.letter, group.counts)).collect();
-        assert_eq!(counts, [("A", [1, 1, 1, 0]), ("B", [1, 0, 0, 1])]);
+        assert_eq!(counts, [("A", [1, 0, 1, 1, 0]), ("B", [0, 1, 0, 0, 1])]);
+        let drivers: Vec<_> = report.items.iter().filter_map(|item| item.driver.as_deref()).collect();
+        assert_eq!(drivers, ["i915: intel_lrc.c, f"]);
+    }
+
+    #[test]
+    fn one_entry_lists_several_items() {
+        let told = "promised = [\"V1-001..011\"]\n[[item]]\nids = [\"V1-001..004\", \"V1-011\"]\n\
+            status = \"absent\"\nnote = \"None.\"\n";
+        let report = report(told, INDEX);
+        assert_eq!(report.problems, Vec::<String>::new());
+        let rows: Vec<_> = report.items.iter().map(|item| (item.status, item.note.as_deref())).collect();
+        let absent = (Status::Absent, Some("None."));
+        assert_eq!(rows, [absent, absent, absent, (Status::Exact, None), absent]);
+    }
+
+    /// The file is the first word after the driver's name.
+    #[test]
+    fn a_departure_names_a_file_of_a_driver() {
+        let named = |driver: &str| {
+            let told = format!("id = \"V1-001\"\nstatus = \"departs\"\nnote = \"a\"\n{driver}");
+            toml::from_str::<Deviation>(&told).unwrap().names_driver_file()
+        };
+        for driver in ["xe: xe_lrc.c", "i915: gt/intel_engine.h, ICL_HWS_CSB_WRITE_INDEX", "xe: a.c; i915: b.c"] {
+            assert!(named(&format!("driver = \"{driver}\"")), "{driver}");
+        }
+        for driver in ["", "xe", "xe: ", "xe: .c", "xe: set_memory_based_intr in xe_lrc.c", "igt: a.c", "media: b.h"] {
+            assert!(!named(&format!("driver = \"{driver}\"")), "{driver}");
+        }
+        assert!(!named(""), "no file");
     }
 
     #[test]
@@ -335,6 +444,9 @@ mod tests {
         let item = |id: &str, status: &str, note: &str| {
             format!("[[item]]\nid = \"{id}\"\nstatus = \"{status}\"\nnote = \"{note}\"\n")
         };
+        let departs = |id: &str, driver: &str| item(id, "departs", "a") + driver;
+        let several = |ids: &[&str]| format!("[[item]]\nids = {ids:?}\nstatus = \"absent\"\nnote = \"a\"\n");
+        const NAMED: &str = "test\ta.rs\tb\t\tV1-010";
         for (items, index, problem) in [
             (String::new(), "", "V1-010 is promised, but neither named by a test that can fail nor listed"),
             (
@@ -356,10 +468,46 @@ mod tests {
                 "test\ta.rs\tb\t\tV1-001..003",
                 "a.rs::b names V1-001..003; the document has no V1-003",
             ),
+            (
+                departs("V1-010", "driver = \"xe: a.c\""),
+                "",
+                "V1-010 is listed as departs, but no test that can fail names it",
+            ),
+            (
+                departs("V1-011", "driver = \"xe: a.c\""),
+                "test\ta.rs\tb\t\tV1-010\ntest\ta.rs\tc\tignored\tV1-011",
+                "V1-011 is listed as departs, but no test that can fail names it",
+            ),
+            (
+                departs("V1-010", ""),
+                NAMED,
+                "V1-010 is listed as departs, but names no file of xe or i915, as in driver = \"xe: xe_lrc.c, FUNCTION\"",
+            ),
+            (
+                item("V1-010", "absent", "a") + "driver = \"xe: a.c\"",
+                "",
+                "V1-010 is listed as absent, but names a driver's file: only an item that departs has one",
+            ),
+            (several(&["V1-001..003", "V1-010"]), "", "docs/fidelity.toml lists V1-003, which is in no document"),
+            (several(&["V1-001..004", "V1-010", "V1-004"]), "", "V1-004 must precede V1-010\nV1-004 is listed twice"),
+            (several(&["V1-001..010"]) + &item("V1-004", "absent", "b"), "", "V1-004 is listed twice"),
+            (several(&["V1-010", "V1-002"]), "", "V1-002 must precede V1-010"),
+            (
+                several(&["V1-010", "V1-1"]),
+                "",
+                "docs/fidelity.toml lists V1-1, which is neither an item nor a range of items",
+            ),
+            (several(&[]), NAMED, "docs/fidelity.toml has an [[item]] without id and ids"),
+            (
+                item("V1-010", "absent", "a") + "reason = \"b\"",
+                NAMED,
+                "docs/fidelity.toml cannot be read: unknown field `reason`, expected one of `id`, `ids`, `status`, \
+                 `note`, `driver`",
+            ),
             ("nonsense".into(), "", "docs/fidelity.toml cannot be read: key with no value, expected `=`"),
         ] {
             let report = report(&format!("promised = [\"V1-010\"]\n{items}"), index);
-            assert_eq!(report.problems, [problem]);
+            assert_eq!(report.problems.join("\n"), problem);
         }
     }
 
