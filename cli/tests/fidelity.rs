@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use arctic_cli::fidelity::{REGENERATE, Report};
 use serde_json::Value;
@@ -73,6 +73,17 @@ fn scripts_get_an_array() {
     let (_, text, _) = arctic(&["--json", "--document", "v13", "--status", "absent"]);
     let items: Vec<Value> = serde_json::from_str(&text).unwrap();
     assert!(!items.is_empty() && items.iter().all(|item| item["status"] == "absent" && item["document"] == "V13"));
+}
+
+/// `arctic fidelity --json | head` ends without a message: the array is longer than a pipe holds.
+#[test]
+fn a_closed_pipe_ends_the_report() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_arctic"));
+    let child = command.args(["fidelity", "--json"]).stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
+    drop(reader);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
 
 #[test]
