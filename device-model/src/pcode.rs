@@ -136,7 +136,7 @@ pub struct Power {
 }
 
 impl Power {
-    /// A Flex 170. The power of the idle card is an assumption of this model, because no public source specifies it.
+    /// A Flex 170. The power of the idle card is an assumption of this model: it is in no source that this project has.
     pub const FLEX_170: Power = Power { board: 150, idle: 40 };
 
     /// Power of the board in PCU registers.

@@ -53,7 +53,7 @@ pub const SECOND_LEVEL: Field = Field::flag("Second Level Batch Buffer", 0, 22);
 /// MI_BATCH_BUFFER_START: address of the batch.
 pub const BATCH_ADDRESS: Field = Field::address("Batch Buffer Start Address", 1, 2);
 /// MI_PRT_BATCH_BUFFER_START: every later restore of the context executes the batch, too. The document names the field,
-/// but no public source defines its position. This bit is the model's choice (V8-160).
+/// but its position is in no source that this project has. This bit is the model's choice (V8-160).
 pub const PERSISTENT: Field = Field::flag("Persistence Enable", 0, 9);
 /// MI_CONDITIONAL_BATCH_BUFFER_END: enables the comparison.
 pub const END_COMPARE: Field = Field::flag("Compare Semaphore", 0, 21);
