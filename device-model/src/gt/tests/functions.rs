@@ -105,3 +105,37 @@ fn a_vf_is_told_what_it_is() {
         assert_eq!(gt.mmio_read(Function(1), offset), 0, "{offset:#x}");
     }
 }
+
+/// V13-005, V13-034: of all dwords of the register space, a VF reads and writes only its own copies of the few registers
+/// that xe marks as accessible to VFs (XE_REG_OPTION_VF), and the interrupt masks of all engines. Every other register of the card reads 0, whatever it holds,
+/// and keeps its value; among them are the bases of stolen memory, which the PF reads as configured.
+#[test]
+fn a_vf_accesses_no_register_of_the_card() {
+    let Bench { gt, .. } = bench();
+    let vf = Function(1);
+    let (dsm, gsm) = (0x10_80c0, 0x10_8100);
+    let base = |offset: u32| u64::from(gt.read(offset + 4)) << 32 | u64::from(gt.read(offset));
+    let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+    let top = profile.local_memory;
+    assert!(base(gsm) < base(dsm) && base(dsm) < top && top - base(gsm) < 1 << 30, "{:#x} {:#x}", base(dsm), base(gsm));
+    let accessible = |offset: u32| {
+        let tree = matches!(offset, 0x19_0010 | 0x19_0018 | 0x19_001c | 0x19_0060 | 0x19_0064 | 0x19_0070 | 0x19_0074);
+        let enables_and_masks = matches!(offset, 0x19_0030..=0x19_0048 | 0x19_0090..=0x19_0104);
+        let guc = matches!(offset, 0x19_01f0 | 0x19_01f8 | 0x19_0304 | 0x19_0240..=0x19_024c | 0x19_0310..=0x19_031c);
+        tree || enables_and_masks || guc
+    };
+    let modelled: Vec<u32> = gt.registers.listing().map(|(offset, _)| offset).collect();
+    assert!(modelled.len() > 2000 && [dsm, dsm + 4, gsm, gsm + 4].iter().all(|offset| modelled.contains(offset)));
+    let canary = |offset: u32| offset.wrapping_mul(0x9e37_79b9) | 1;
+    for offset in modelled.iter().copied().filter(|offset| !accessible(*offset)) {
+        gt.registers.set(offset, canary(offset));
+    }
+    for offset in (0..4 << 20).step_by(4).filter(|offset| !accessible(*offset)) {
+        assert_eq!(gt.mmio_read(vf, offset), 0, "{offset:#x}");
+        assert_eq!(gt.mmio_write(vf, offset, !0, !0), None, "{offset:#x}");
+        assert_eq!(gt.mmio_read(vf, offset), 0, "{offset:#x}");
+    }
+    for offset in modelled.into_iter().filter(|offset| !accessible(*offset)) {
+        assert_eq!(gt.registers.value(offset), canary(offset), "{offset:#x}");
+    }
+}
