@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::turns::{GLOBAL, RAM};
 use super::*;
+use crate::execlist::descriptor::Descriptor;
 use crate::memory::Tlb;
 use crate::profile::provision::Quota;
 
@@ -227,8 +228,13 @@ impl Rig {
 
     /// Registers a context by an HXG EVENT, as VF drivers do, gives it work and enables it.
     fn start(&mut self, vf: Vf, id: u32, class: EngineClass) {
+        self.start_as(vf, id, class, 0);
+    }
+
+    /// As [`Rig::start`], with `high` as the upper dword of the descriptor.
+    fn start_as(&mut self, vf: Vf, id: u32, class: EngineClass, high: u32) {
         let image = vf.image(id) as u32 | 0x119;
-        self.send_typed(vf, 1, 0x4502, &[1, id, u32::from(class.guc()), 1, 0, 0, 0, 0, 0, image, 0]);
+        self.send_typed(vf, 1, 0x4502, &[1, id, u32::from(class.guc()), 1, 0, 0, 0, 0, 0, image, high]);
         self.poke(vf, vf.image(id) + 0x1000 + 7 * 4, 64);
         self.send_typed(vf, 2, 0x1001, &[id, 1]);
         self.step();
@@ -526,4 +532,23 @@ fn vf_reset_keeps_the_quotas() {
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[1], CONTEXTS);
     rig.connect(VF1);
     rig.start(VF1, 3, EngineClass::Copy);
+}
+
+/// V13-037: a VF's driver cannot choose the VF number of its contexts. The GuC takes the number from the function that
+/// registers the context and ignores the upper dword of the descriptor, in which the driver may write any number. The
+/// descriptor that the engine receives has the number in bits 37:32.
+#[test]
+fn descriptors_have_the_number_of_the_registering_function() {
+    for claimed in [0, 2, 0x3f, !0] {
+        let mut rig = Rig::talking();
+        rig.start_as(VF1, 0, EngineClass::Copy, claimed);
+        rig.start_as(VF2, 0, EngineClass::VideoDecode, 1);
+        rig.start_as(VF1, 3, EngineClass::Compute, claimed);
+        for (engine, vf, id) in [("bcs0", VF1, 0), ("vcs0", VF2, 0), ("ccs0", VF1, 3)] {
+            let load = rig.host.engines.lock(engine_named(engine)).loaded().unwrap();
+            let descriptor = Descriptor(load.descriptor);
+            assert_eq!((load.function, descriptor.function()), (vf.function(), vf.0), "{engine} {claimed:#x}");
+            assert_eq!((descriptor.software_id(), descriptor.lrca()), (id, vf.image(id.into()) as u32), "{engine}");
+        }
+    }
 }
