@@ -194,6 +194,24 @@ fn no_translation_outlives_a_context_or_a_reset() {
     }
 }
 
+/// V13-111, V13-041: a change of the LMTT takes effect when a context starts, without an invalidation by the PF, for
+/// another context of the VF as well as for the same one.
+#[test]
+fn no_lmtt_translation_outlives_a_context() {
+    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let contexts = [bench.context(0), bench.context(1)];
+    let entry = LMTT + 0x1_0000 + 4 * (SEEN >> 21);
+    for (round, context) in (1..).zip([contexts[0], contexts[0], contexts[1], contexts[1], contexts[0]]) {
+        for place in [SEEN, ELSEWHERE] {
+            let value = round << 8 | (place >> 21) as u32;
+            bench.put(entry, (place >> 21 << 5) as u32 | 1);
+            bench.emit(context, &store(VA + SEEN, value));
+            assert_eq!(bench.submit(context), Outcome::Complete);
+            assert_eq!(bench.get(place), value, "round {round}");
+        }
+    }
+}
+
 /// V8-043, V8-046, V13-052: a VF's image that loads every register of the card by absolute, relative and remapped
 /// offsets changes only registers of its context.
 #[test]
