@@ -176,3 +176,25 @@ fn interrupt_registers_are_per_function() {
         tree.write(InterruptRegister::Bank, 0x19_0018, 0, 1 << 15);
     }
 }
+
+/// V8-088, V13-273: a page fault that is reported in memory is subject to the mask dword, except in contexts with fault
+/// repair. The mask of other events applies in every context.
+#[test]
+fn page_faults_pass_the_mask_in_memory_in_repair_mode() {
+    for (handling, enable, seen) in
+        [(0u64, 0, false), (1, 0, true), (2, 0, true), (3, 0, true), (0, 1 << 7, true), (1, 1 << 7, true)]
+    {
+        let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+        let context = bench.context(0);
+        report(&bench, context, PAGE, enable);
+        bench.emit(context, &[0x1300_0102, 0, 0, 0]);
+        bench.emit(context, &store(VA - 4096, 1));
+        let load = context.load();
+        let descriptor = load.descriptor | handling << 6;
+        bench.engine.load(&bench.gt, Load { function: VF, descriptor, ..load });
+        assert!(matches!(bench.run(), Outcome::Halted(Halt::Fault(fault)) if fault.address == VA - 4096));
+        let expected: &[u64] = if seen { &[15 * 16 + 7, 0x400 + 15] } else { &[] };
+        assert_eq!(set_bytes(&bench), expected, "fault handling {handling}, mask {enable:#x}");
+        assert_eq!(bench.msis.take(), if seen { vec![VF] } else { vec![] });
+    }
+}
