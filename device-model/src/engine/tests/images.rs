@@ -436,3 +436,27 @@ fn a_save_reads_the_first_instance_that_exists() {
         assert_eq!(bench.gt.read(STATELESS_SCRATCH), expected, "{dss}");
     }
 }
+
+/// V8-213: both halves of PDP0 are the address of the page directory, which may be above 4 GiB. A directory at the same
+/// address below 4 GiB is not used.
+#[test]
+fn page_directories_can_be_above_four_gigabytes() {
+    let high = 1 << 32 | ROOT;
+    let mut bench = Bench::with_local(EngineClass::Copy, (4 << 30) + LOCAL);
+    let (low_root, high_root, beyond) = (bench.context(0), bench.context(1), bench.context(2));
+    // Tables above 4 GiB that map the address 2 MiB higher in local memory.
+    bench.put64(high, high + 0x1003);
+    bench.put64(high + 0x1000 + 8, high + 0x2003);
+    bench.put64(high + 0x2000 + 8, 2 << 21 | 0x883);
+    bench.put(high_root.image(0x31), 1);
+    bench.put(beyond.image(0x31), 2);
+    let there = VA + (1 << 21);
+    for (context, value) in [(low_root, 1), (high_root, 2)] {
+        bench.emit(context, &store(there, value));
+        assert_eq!(bench.submit(context), Outcome::Complete);
+    }
+    assert_eq!([1 << 21, 2 << 21].map(|at| bench.get(at)), [1, 2]);
+    bench.emit(beyond, &store(there, 3));
+    assert!(matches!(bench.submit(beyond), Outcome::Halted(Halt::Fault(fault)) if fault.address == there));
+    assert_eq!([1 << 21, 2 << 21].map(|at| bench.get(at)), [1, 2]);
+}

@@ -123,11 +123,21 @@ impl Bench {
 
     /// Creates the card described by `profile` with guest memory.
     fn of(profile: CardProfile, class: EngineClass, guest: Arc<dyn Dma>) -> Self {
+        Bench::assemble(profile, class, guest, LOCAL)
+    }
+
+    /// Creates a card with `local` bytes of local memory, of which GGTT and PPGTT map the first [`LOCAL`].
+    fn with_local(class: EngineClass, local: usize) -> Self {
+        let profile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+        Bench::assemble(profile, class, Arc::new(NullHost), local)
+    }
+
+    fn assemble(profile: CardProfile, class: EngineClass, guest: Arc<dyn Dma>, local: usize) -> Self {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         for page in 0..LOCAL as u64 >> 12 {
             ggtt.set_entry(page, GgttEntry(page << 12 | 3));
         }
-        let memory = Memory::new(XE_HPG.page_tables, SharedRegion::anonymous(LOCAL).unwrap(), ggtt, guest);
+        let memory = Memory::new(XE_HPG.page_tables, SharedRegion::anonymous(local).unwrap(), ggtt, guest);
         let clock = Arc::new(ManualClock::default());
         let msis = Arc::new(Msis::default());
         let gt = Gt::new(&profile, memory, msis.clone(), clock.clone());
