@@ -17,7 +17,7 @@ const PRIVILEGED: u32 = 0x0400_0001;
 const ILLEGAL: u32 = 0x0f80_0000;
 /// Two global status pages.
 const PAGE: u64 = 0x38_0000;
-const OTHER_PAGE: u64 = 0x39_0000;
+const OTHER_PAGE: u64 = 0x39_7000;
 const CANARY: u32 = 0xdead_beef;
 
 /// Runs commands in a non-privileged batch and unloads the context regardless of the outcome.
