@@ -100,15 +100,21 @@ fn lengths() {
     }
 }
 
-/// V8-099, V8-095: an unimplemented opcode or a reserved client is an illegal command. The context halts at the
-/// command, ESR and, if unmasked, EIR report the instruction error, IPEHR contains the header, and the command is
+/// Commands of the copy engine, with their lengths (Mesa: genxml gen125; IGT: intel_blt.c).
+const BLITS: [u32; 7] = [0x40c0_0001, 0x5040_0014, 0x5080_0008, 0x5100_000e, 0x5200_0003, 0x5400_0005, 0x54c0_0008];
+
+/// V8-099, V8-095: an unimplemented opcode, a reserved client or, on any other engine, a command of the copy engine is
+/// an illegal command. The context halts at the command, ESR and, if unmasked, EIR report the instruction error, IPEHR contains the header, and the command is
 /// counted once.
 #[test]
 fn other_opcodes_are_invalid() {
+    assert!(BLITS.iter().all(|header| XE_HPG.commands.decode(*header, EngineClass::Copy).is_some()));
     for class in EngineClass::BY_GUC {
         let opcodes = (0..0x40u32).filter(|opcode| listed(*opcode, class).is_none());
         let clients = [1u32, 2, 4, 5, 6, 7].into_iter().filter(|client| *client != 2 || class != EngineClass::Copy);
-        let headers: Vec<u32> = opcodes.map(|opcode| opcode << 23).chain(clients.map(|client| client << 29)).collect();
+        let blits = BLITS.into_iter().filter(|_| class != EngineClass::Copy);
+        let clients = clients.map(|client| client << 29);
+        let headers: Vec<u32> = opcodes.map(|opcode| opcode << 23).chain(clients).chain(blits).collect();
         assert!(headers.len() >= 30, "{class:?}: {}", headers.len());
         for header in headers {
             let mut bench = Bench::new(class);
