@@ -58,6 +58,25 @@ fn the_port_submits() {
     assert_eq!((host.get(host.data(0)), host.switches().len()), (1, 2));
 }
 
+/// V8-011, V8-013: writes of ELSP that fill the whole queue, and wrap, start nothing. Load then runs the queue as it is.
+#[test]
+fn the_full_port_waits_for_load() {
+    let mut host = Host::new();
+    let contexts: Vec<_> = (0..8).map(|n| host.with(n, &store(host.data(8 * n), 1))).collect();
+    let stored = |host: &Host| (0..8).map(|n| host.get(host.data(8 * n))).sum::<u32>();
+    for context in contexts.iter().chain(&contexts[..2]) {
+        host.write(0x230, (context.descriptor() >> 32) as u32);
+        host.work();
+        host.write(0x230, context.descriptor() as u32);
+        host.work();
+        assert_eq!((stored(&host), host.switches().len(), host.status() & 0x99), (0, 0, 1));
+        assert!(contexts.iter().all(|context| host.head_of(*context) == 0));
+    }
+    host.write(CONTROL, LOAD);
+    host.work();
+    assert_eq!((stored(&host), host.switches().len()), (8, 9));
+}
+
 /// V8-012, V8-016: valid elements run in order from E0 to E7, and invalid elements are skipped. The engine is idle
 /// afterwards.
 #[test]
