@@ -366,6 +366,24 @@ mod tests {
         assert!(present(Sqidi, 0, 7) && present(Gam, 1, 0));
     }
 
+    /// V13-154, V13-155, V13-156, V13-157, V13-159: a geometry slice is terminated when all four of its dual subslices
+    /// are, and not before; a quadrant of the L3 and its memory slice with the last of its eight dual subslices, if it
+    /// has no L3 memory of its own.
+    #[test]
+    fn one_dual_subslice_keeps_its_slices() {
+        for n in 0..32 {
+            let (only, but) = (Fuses { dss: 1 << n, meml3: 0 }, Fuses { dss: !(1 << n), meml3: 0 });
+            let (slice, quadrant) = (n / 4, n / 8);
+            let enabled = [Dss, Gslice, Mslice, Lncf, L3Bank].map(|replication| replication.enabled(only));
+            assert_eq!(enabled, [1 << n, 1 << slice, 1 << quadrant, 3 << (2 * quadrant), 0xff << (8 * quadrant)]);
+            assert_eq!([Dss, Gslice, Mslice].map(|replication| replication.enabled(but)), [!(1 << n), 0xff, 0xf]);
+        }
+        for slice in 0..8 {
+            let without = Fuses { dss: !(0xf << (4 * slice)), meml3: 0 };
+            assert_eq!((Gslice.enabled(without), Mslice.enabled(without)), (0xff & !(1 << slice), 0xf));
+        }
+    }
+
     /// V13-153, V13-154, V13-155, V13-156, V13-157, V13-159: steering reaches each instance of a full die by the ids of
     /// the document, and only the smaller dies have fewer super queues.
     #[test]
