@@ -2,6 +2,7 @@
 //! Tests of the live registers with driver access sequences.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+mod domains;
 mod functions;
 mod steering;
 

@@ -73,7 +73,7 @@ pub const RPA: Bits = Bits::new(31, 16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PowerRegister {
     /// Forcewake request of the driver, a masked register: its low half is copied to the acknowledge register
-    /// (V13-135).
+    /// (V13-135). The request of a media box that the fuses disable is acknowledged like any other (V13-139).
     Forcewake {
         /// Offset of the acknowledge register of element 0; the stride is 4.
         ack: u32,

@@ -406,6 +406,32 @@ mod tests {
         }
     }
 
+    /// V13-151: a quadrant has eight dual subslices, two geometry slices, one memory slice and eight L3 banks; with one
+    /// quadrant, the units of the others are absent.
+    #[test]
+    fn a_quadrant_is_a_quarter_of_the_die() {
+        for quadrant in 0..4 {
+            let fuses = Fuses { dss: 0xff << (8 * quadrant), meml3: 1 << quadrant };
+            let enabled = [Dss, Gslice, Mslice, L3Bank, Lncf].map(|replication| replication.enabled(fuses));
+            let [eight, two, one] = [0xff << (8 * quadrant), 3 << (2 * quadrant), 1 << quadrant];
+            assert_eq!(enabled, [eight, two, one, eight, two], "quadrant {quadrant}");
+        }
+        let whole = [Dss, Gslice, Mslice, L3Bank].map(Replication::instances);
+        assert_eq!(whole, [8, 2, 1, 8].map(|of_quadrant| 4 * of_quadrant));
+    }
+
+    /// V13-152: a quadrant is enabled if any of its eight dual subslices is.
+    #[test]
+    fn one_dual_subslice_enables_its_quadrant() {
+        for dss in 0..32 {
+            let fuses = Fuses { dss: 1 << dss, meml3: 0 };
+            let quadrant = dss / 8;
+            assert_eq!((Mslice.enabled(fuses), Gslice.enabled(fuses)), (1 << quadrant, 1 << (dss / 4)), "{dss}");
+            assert_eq!(L3Bank.enabled(fuses), 0xff << (8 * quadrant), "{dss}");
+        }
+        assert_eq!(Mslice.enabled(Fuses { dss: 0, meml3: 0 }), 0);
+    }
+
     /// V13-140, V13-148: the offset of an access determines the register that steers it.
     #[test]
     fn each_range_has_a_selector() {

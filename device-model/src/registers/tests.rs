@@ -190,3 +190,73 @@ fn registers_are_in_the_low_three_megabytes() {
     }
     assert!(file.listing().all(|(offset, _)| offset < 4 << 20));
 }
+
+/// V13-152: the instances that exist follow the union of the fuses for geometry and for compute.
+#[test]
+fn geometry_and_compute_fuses_are_combined() {
+    let (row_chicken, mslice) = (0xe4f0, 0xe90c);
+    let enabled = |geometry, compute| {
+        let values = [(0x913c, geometry), (0x9144, compute), (0x9118, 0)];
+        let file = RegisterFile::new(&XE_HPG_REGISTERS, XE_HPG.engines).with_reset_values(&values);
+        let set = |offset, n: u16| {
+            (0..n)
+                .filter(|n| {
+                    file.set_instance(offset, *n, 0x77);
+                    file.instance_value(offset, *n) == 0x77
+                })
+                .fold(0_u32, |set, n| set | 1 << n)
+        };
+        (set(row_chicken, 32), set(mslice, 4))
+    };
+    assert_eq!(enabled(0x0000_0001, 0x0000_0100), (0x0000_0101, 0b0011));
+    assert_eq!(enabled(0x8000_0000, 0), (0x8000_0000, 0b1000));
+    assert_eq!(enabled(0, 0x0080_0000), (0x0080_0000, 0b0100));
+}
+
+/// V13-160: the fuse mirrors have the compute and geometry dual subslices and the memory slices with L3 of the card,
+/// and software cannot change them.
+#[test]
+fn fuse_mirrors_follow_the_card() {
+    let mut profile = profile();
+    for (dss, meml3) in [(u32::MAX, 0xf), (0x0000_00ff, 1), (0x00f0_ff0f, 0b0111)] {
+        (profile.fuses.dss_mask, profile.fuses.mslice_mask) = (dss, meml3);
+        let file = profile.registers();
+        let mirrors = || [0x9144, 0x913c, 0x9118].map(|offset| file.value(offset));
+        assert_eq!((mirrors(), mirrors()[2] & 0xf), ([dss, dss, u32::from(meml3)], u32::from(meml3)));
+        for offset in [0x9144, 0x913c, 0x9118] {
+            file.write_plain(offset, file.decode(offset).unwrap().register.kind, !file.value(offset));
+        }
+        assert_eq!(mirrors(), [dss, dss, u32::from(meml3)]);
+    }
+}
+
+/// The seven registers that select the events of the EUs' flexible counters exist, each with 32 bits.
+#[test]
+fn flexible_eu_counters_have_seven_registers() {
+    let file = profile().registers();
+    let offsets = [0xe458, 0xe558, 0xe658, 0xe758, 0xe45c, 0xe55c, 0xe65c];
+    for (offset, n) in offsets.into_iter().zip(0..) {
+        let register = file.decode(offset).unwrap().register;
+        assert_eq!((register.name, register.reset), (format!("EU_PERF_CNTL{n}").as_str(), 0));
+        file.write_all(offset, file.decode(offset).unwrap(), register.kind, 0xa5a5_0000 | n);
+    }
+    for (offset, n) in offsets.into_iter().zip(0..) {
+        assert_eq!(file.value(offset), 0xa5a5_0000 | n, "{offset:#x}");
+    }
+}
+
+/// V13-285: the PCU's interrupt has four registers in 0x444e0..0x444f0: status, mask, identity and enable. After a reset
+/// it is masked and disabled; software writes mask and enable, and clears identity bits by writing 1.
+#[test]
+fn the_pcu_has_an_interrupt_register_set() {
+    let file = profile().registers();
+    let offsets = [0x4_44e0, 0x4_44e4, 0x4_44e8, 0x4_44ec];
+    let values = || offsets.map(|offset| file.value(offset));
+    assert_eq!(offsets.map(|at| file.decode(at).unwrap().register.name), ["PCU_ISR", "PCU_IMR", "PCU_IIR", "PCU_IER"]);
+    assert_eq!(values(), [0, u32::MAX, 0, 0]);
+    offsets.iter().for_each(|offset| file.set(*offset, 0xff));
+    for offset in offsets {
+        file.write_plain(offset, file.decode(offset).unwrap().register.kind, 0x1230_0f0f);
+    }
+    assert_eq!(values(), [0xff, 0x1230_0f0f, 0xf0, 0x1230_0f0f]);
+}

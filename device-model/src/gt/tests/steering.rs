@@ -161,3 +161,95 @@ fn fused_off_instances_read_zero() {
         assert!(present.iter().all(|n| seen[*n] == 15), "{offset:#x}");
     }
 }
+
+/// V13-140, V13-148: of the five steering registers, the CPU's accesses to a range follow one, which depends on the
+/// range. The register of the hardware agents (0xfd4) and the GuC's (0xc060) steer none of them, and the registers of
+/// the GAM have one value, which no steering of other units moves.
+#[test]
+fn each_steering_register_has_its_ranges() {
+    const SELECTORS: [u32; 6] = [0xfd0, 0xfd4, 0xfd8, 0xfdc, 0xfe0, 0xc060];
+    let Bench { gt, .. } = bench();
+    let registers = Replicated::stored(&gt);
+    let owners: Vec<u32> = registers.iter().map(|register| register.selector).collect();
+    assert!(owners.contains(&0xfd0) && owners.contains(&0xfdc), "{owners:x?}");
+    for Replicated { offset, selector, instances } in registers {
+        for (steering, n) in instances.iter().zip(1..) {
+            gt.write(selector, *steering);
+            gt.write(offset, n);
+        }
+        gt.write(selector, instances[1]);
+        for other in SELECTORS.into_iter().filter(|other| *other != selector) {
+            let before = gt.read(other);
+            gt.write(other, instances[0]);
+            assert_eq!(gt.read(offset), 2, "{offset:#x} after a write of {other:#x}");
+            gt.write(other, before);
+        }
+        gt.write(selector, instances[0]);
+        assert_eq!(gt.read(offset), 1, "{offset:#x}");
+    }
+    // The SF endpoints have no stored register.
+    let selector = |offset| gt.generation.registers.ranges.find(offset).unwrap().selector();
+    assert_eq!([0xb00, 0x1000, 0x1ffc].map(selector), [0xfd8; 3]);
+    let gam = [0x4900, 0x4ab0, 0xcebc, 0xcf58, 0xf000];
+    assert_eq!(gam.map(selector), [0xfe0; 5]);
+    gt.write(0xcf58, 0x8000_0123);
+    for other in [0xfd0, 0xfd4, 0xfd8, 0xfdc, 0xc060] {
+        for steering in [0, 3 << 27, 0xf << 27 | 7 << 24, 1 << 31 | 7 << 27] {
+            gt.write(other, steering);
+            assert_eq!((gt.read(0xcf58), gt.read(0x4900)), (0x8000_0123, 0x1000), "{other:#x}");
+        }
+    }
+}
+
+/// V13-143: on a full die, the steering registers select multicast and instance 0.0 after a reset. The fields are bit
+/// 31 multicast, 30:27 slice id and 26:24 subslice id. V13-158: the GAM's selects its primary instance, 1.
+#[test]
+fn steering_is_multicast_after_a_reset() {
+    let Bench { gt, .. } = bench();
+    let values = || [0xfd0, 0xfd4, 0xfd8, 0xfdc, 0xc060, 0xfe0].map(|selector| gt.read(selector));
+    let expected = [1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31 | 1 << 27];
+    assert_eq!(values(), expected);
+    for selector in [0xfd0, 0xfd4, 0xfd8, 0xfdc, 0xc060, 0xfe0] {
+        gt.write(selector, 0x7f00_0000);
+    }
+    assert_eq!(values(), [0x7f00_0000; 6]);
+    gt.reset();
+    assert_eq!(values(), expected);
+    // Each field by its effect: a unicast write reaches slice 5, subslice 2 alone.
+    let row_chicken = 0xe4f0;
+    gt.write(0xfdc, 5 << 27 | 2 << 24);
+    gt.write(row_chicken, 0x0040_0040);
+    let with = |dss: &u16| gt.registers.instance_value(row_chicken, *dss) == 0x40;
+    assert_eq!((0..32).filter(with).collect::<Vec<_>>(), [5 * 4 + 2]);
+    gt.write(0xfdc, 1 << 31);
+    gt.write(row_chicken, 0x0040_0040);
+    assert_eq!((0..32).filter(with).count(), 32);
+}
+
+/// V13-150: units whose replicas have offsets of their own, the compute engines and the media boxes, are outside of
+/// steering: each replica keeps its own value under every steering.
+#[test]
+fn replicas_with_separate_offsets_are_not_steered() {
+    let Bench { gt, .. } = bench();
+    let separate = |class| matches!(class, EngineClass::Compute | EngineClass::VideoDecode | EngineClass::VideoEnhance);
+    let bases: Vec<u32> =
+        XE_HPG.engines.list().iter().filter(|engine| separate(engine.class)).map(|engine| engine.mmio_base).collect();
+    assert_eq!(bases.len(), 4 + 8 + 4);
+    let ranges = gt.generation.registers.ranges;
+    let blocks =
+        bases.iter().flat_map(|base| (*base..base + 0x800).step_by(4)).chain((0x1c_0000..0x24_0000).step_by(4));
+    for offset in blocks {
+        assert!(ranges.find(offset).is_none_or(|range| range.replication == Replication::Single), "{offset:#x}");
+    }
+    for steering in [1 << 31, 1 << 31 | 7 << 27 | 3 << 24, 0, 1 << 27 | 1 << 24, 0x7f00_0000] {
+        for selector in [0xfd0, 0xfd8, 0xfdc] {
+            gt.write(selector, steering);
+        }
+        for (base, n) in bases.iter().zip(1..) {
+            gt.write(base + 0x80, (n << 12) + (steering >> 24 << 20));
+        }
+        for (base, n) in bases.iter().zip(1..) {
+            assert_eq!(gt.read(base + 0x80), (n << 12) + (steering >> 24 << 20), "{base:#x}, {steering:#x}");
+        }
+    }
+}

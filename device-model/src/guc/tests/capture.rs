@@ -2,6 +2,7 @@
 //! Error capture: contents of the log after an engine reset.
 
 use super::*;
+use crate::registers::whitelist::Wanted;
 
 /// Log with a section of one page each: states, events, crash dump, captures.
 const LOG: u64 = 0x88_0000;
@@ -74,4 +75,24 @@ fn the_section_is_a_ring() {
     host.poke(READ_POINTER, 0xffff_ffff);
     assert_eq!(hang(&mut host, 51)[1], [2, 0x9000_8002, 0]);
     assert_eq!(host.peek(LOG + 72 + 0xc), 116);
+}
+
+/// V13-177: the GuC reads any register, also those that no whitelist opens to a context. It submits to the engine,
+/// notices the hang, and notifies the host.
+#[test]
+fn the_guc_reads_registers_without_a_whitelist() {
+    let mut host = host();
+    let engine = engine_named("bcs0");
+    let listed = [(SCRATCH + 0x104, 0xa210, 0xa210, 6), (SCRATCH + 0x304, 0x80, 0x2_2080, 20)];
+    for (entry, listed, register, _) in listed {
+        host.poke(entry, listed);
+        host.gt.registers.set(register, 0x1234_5000 + listed);
+        assert!(!host.gt.registers.whitelist(engine).permits(register, Wanted::Read), "{register:#x}");
+    }
+    let reports = hang(&mut host, 1);
+    assert_eq!(reports.last().unwrap()[1..], [0x9000_1008, 1], "CONTEXT_RESET_NOTIFICATION");
+    for (_, listed, register, dword) in listed {
+        let at = SECTION + (1 + dword) * 4;
+        assert_eq!([host.peek(at), host.peek(at + 4)], [listed, 0x1234_5000 + listed], "{register:#x}");
+    }
 }

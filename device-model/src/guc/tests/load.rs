@@ -184,3 +184,22 @@ fn the_guc_is_loaded_through_the_mmio_bar() {
     write(0x19_01f0, 0);
     assert_eq!(read(0x19_0240), 0x4100, "no reply in reset");
 }
+
+/// V13-188: with bit 1 of DMA_CTRL, address register 1 is the source and register 0 the destination.
+#[test]
+fn the_direction_bit_swaps_source_and_destination() {
+    for (swapped, control, status) in
+        [(false, 0x11, 0x8001_f0ec), (true, 0x13, 0x8001_f0ec), (true, 0x11, 0x4001_00ea), (false, 0x13, 0x4001_00ea)]
+    {
+        let mut host = Host::new();
+        host.upload();
+        host.guc.reset(&host.gt);
+        let addresses = [[FIRMWARE as u32, 0x8_0000], [0x2000, 0x7_0000]];
+        let [first, second] = if swapped { [addresses[1], addresses[0]] } else { addresses };
+        for (offset, value) in (0xc300..).step_by(4).zip([first, second].concat()) {
+            host.gt.registers.set(offset, value);
+        }
+        host.gt.registers.set(0xc314, control);
+        assert_eq!(host.start_dma(), status, "swapped: {swapped}, control {control:#x}");
+    }
+}

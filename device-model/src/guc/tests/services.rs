@@ -118,3 +118,26 @@ fn busy_engines_let_others_in() {
         assert!(engines.try_lock(bcs).is_some() && !engines.wanted(bcs));
     });
 }
+
+/// V13-181: the GuC runs on after RC6, without a new load: firmware, contexts and CT buffers are kept.
+#[test]
+fn the_guc_keeps_running_over_rc6() {
+    let mut host = Host::up();
+    assert_eq!(host.request(0x3004, &[1]), 0xf000_0000);
+    host.register(7, EngineClass::Copy, 1);
+    host.step();
+    let firmware = host.guc.firmware().unwrap();
+    assert_eq!(host.gt.read(0x13_8060), 3, "in C6");
+    host.pass(10_000_000);
+    host.gt.write(0xa188, 0x0001_0001);
+    assert_eq!(host.gt.read(0x13_8060), 0, "awake");
+    assert_eq!((host.gt.read(0xc000), host.guc.firmware().unwrap()), (0x8001_f0ec, firmware));
+    // A context that was registered before can be enabled, and its work is submitted.
+    host.policies(7, 2, 1000, 640_000);
+    host.set_tail(7, 64);
+    host.fast(0x1001, &[7, 1]);
+    assert_eq!(host.stepped(), [[3, 0x9000_1002, 7, 1]]);
+    assert_eq!(host.runs("bcs0"), Some(7));
+    host.gt.write(0xa188, 0x0001_0000);
+    assert_eq!(host.mail(&[0x4100, 0, 0, 0])[0] >> 28, 0xf, "and the mailbox answers");
+}

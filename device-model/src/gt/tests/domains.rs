@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Tests of the ranges' forcewake domains.
+
+use super::*;
+use crate::topology::WakeDomain;
+
+/// Wakes or releases a driver's forcewake request.
+fn wake(gt: &Gt, request: u32, awake: bool) {
+    gt.write(request, 1 << 16 | u32::from(awake));
+}
+
+/// V13-132: the table of domains ends at 0x240000 and has a gap from 0x40000 to 0x1c0000. The registers there are in
+/// no domain and are not steered: acknowledgement and status of power, the BAR's own registers and the interrupt tree
+/// can be read and written while the whole GT sleeps, under any steering.
+#[test]
+fn registers_outside_the_table_have_no_domain() {
+    let Bench { gt, clock, .. } = bench();
+    let outside = |offset: &u32| matches!(offset, 0x4_0000..0x1c_0000 | 0x24_0000..);
+    let listed: Vec<u32> = gt.registers.listing().map(|(offset, _)| offset).filter(outside).collect();
+    for offset in [0x4_44e4, 0x10_1010, 0x13_0044, 0x13_8060, 0x19_0008, 0x19_0240, 0x37_3004, 0x3f_f000] {
+        assert!(listed.contains(&offset), "{offset:#x}");
+    }
+    assert!(listed.iter().all(|offset| gt.registers.decode(*offset).unwrap().range.is_none()));
+    let table = gt.generation.registers.ranges;
+    assert!((0x4_0000..0x1c_0000).step_by(4).chain([0x24_0000, 0x3f_fffc]).all(|at| table.find(at).is_none()));
+    // The page of the VMM lies outside and is empty.
+    assert_eq!((gt.read(0x17_8000), table.find(0x17_8000).is_none()), (0, true));
+    wake(&gt, 0xa278, true);
+    gt.permit_rc6(true);
+    wake(&gt, 0xa278, false);
+    clock.advance(1_280_000);
+    [0xfd0, 0xfd8, 0xfdc].iter().for_each(|selector| gt.registers.set(*selector, 0x7f00_0000));
+    assert_eq!((gt.read(0x13_8060), gt.read(0x13_0044)), (3, 0));
+    for (offset, value) in [(0x4_44e4, 0x5a5a_5a5a), (0x19_0008, 1 << 31), (0x19_0240, 0x1234_5678)] {
+        gt.write(offset, value);
+        assert_eq!(gt.read(offset), value, "{offset:#x}");
+    }
+    assert!(gt.registers.asleep().is_empty());
+}
+
+/// V13-134: of four ranges, the document and the drivers name different domains. They can be accessed while either is
+/// awake, and are asleep if both are.
+#[test]
+fn ranges_with_two_domains() {
+    let Bench { gt, .. } = bench();
+    wake(&gt, 0xa188, true);
+    gt.write(0xa210, 3);
+    let (vdbox, render) = (|n: u32| 0xa540 + 4 * n, 0xa278);
+    for (first, last, domains) in [
+        (0x1_4000, 0x1_41ff, [vdbox(0), vdbox(2)]),
+        (0x1_4400, 0x1_45ff, [vdbox(4), vdbox(2)]),
+        (0x1_4600, 0x1_47ff, [vdbox(6), vdbox(2)]),
+        (0x2_0000, 0x2_0fff, [vdbox(0), render]),
+    ] {
+        for offset in [first, last - 3] {
+            let range = gt.generation.registers.ranges.find(offset).unwrap();
+            let noted = || {
+                let before = gt.registers.asleep().get(&offset).map_or(0, |touches| touches.reads);
+                gt.note_asleep(offset, range, false);
+                gt.registers.asleep().get(&offset).map_or(0, |touches| touches.reads) != before
+            };
+            assert!(noted(), "{offset:#x}: both are asleep");
+            for domain in domains {
+                wake(&gt, domain, true);
+                assert!(!noted(), "{offset:#x}: {domain:#x} is awake");
+                wake(&gt, domain, false);
+                assert!(noted(), "{offset:#x}: both are asleep again");
+            }
+        }
+    }
+    assert_eq!(gt.generation.registers.ranges.second_domain(0x1_4200), None);
+    assert_eq!(gt.generation.registers.ranges.second_domain(0x2_0fff), Some(WakeDomain::Render));
+}
+
+/// V13-139: the acknowledgement of a media box that the fuses disable mirrors the request, as that of a present box.
+#[test]
+fn the_request_of_an_absent_box_is_acknowledged() {
+    let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+    (profile.fuses.vdbox_mask, profile.fuses.vebox_mask) = (0b101, 0b11);
+    let Bench { gt, .. } = bench_of(&profile);
+    let vdboxes = (0..8).filter(|n| !profile.has_video_decode(*n)).map(|n| (0xa540, 0xd50, u32::from(n)));
+    let veboxes = (0..4).filter(|n| !profile.has_video_enhance(*n)).map(|n| (0xa560, 0xd70, u32::from(n)));
+    let absent: Vec<_> = vdboxes.chain(veboxes).collect();
+    assert_eq!(absent.len(), 6 + 2);
+    for (request, ack, n) in absent {
+        wake(&gt, request + 4 * n, true);
+        assert_eq!(gt.read(ack + 4 * n), 1, "{request:#x}[{n}]");
+        wake(&gt, request + 4 * n, false);
+        assert_eq!(gt.read(ack + 4 * n), 0, "{request:#x}[{n}]");
+    }
+}
