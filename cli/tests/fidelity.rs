@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use arctic_cli::fidelity::{REGENERATE, Report};
+use arctic_fidelity::items;
 use serde_json::Value;
 
 #[test]
@@ -35,6 +36,13 @@ fn no_item_is_left_out() {
     for item in &report.items {
         assert!(!item.rule.title.is_empty() && !item.rule.facts.is_empty() && !item.rule.class.is_empty(), "{item:?}");
     }
+}
+
+/// The constants by which tests and mutants name items are the documents' items.
+#[test]
+fn each_item_is_a_constant() {
+    let constants: Vec<String> = [items::V8, items::V13].concat().iter().map(ToString::to_string).collect();
+    assert_eq!(Report::of_this_build().items.iter().map(|item| item.id.clone()).collect::<Vec<_>>(), constants);
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub const STEPS: &[&str] = &[
     "target/tools/cargo-deny/bin/cargo-deny --locked --manifest-path fuzz/Cargo.toml check bans licenses sources",
     "cargo clippy --release --workspace --all-targets --features arctic-gpu/long-tests,arctic-cli/long-tests,arctic-vmm/long-tests --quiet -- -D warnings",
     "RUSTDOCFLAGS=-Dwarnings cargo doc --release --workspace --no-deps --quiet",
-    "cargo package --allow-dirty --no-verify --quiet -p arctic-sriov -p arctic-device-model -p arctic-gpu -p arctic-guest-tests -p arctic-cli",
+    "cargo package --allow-dirty --no-verify --quiet -p arctic-fidelity -p arctic-sriov -p arctic-device-model -p arctic-gpu -p arctic-guest-tests -p arctic-cli",
     "cargo test --release --workspace --no-run --quiet",
     "cargo test --release --workspace",
     "ARCTIC_FUZZ_SECONDS=30 cargo test --release --workspace --features arctic-gpu/long-tests --test fuzz",

@@ -107,13 +107,20 @@ pub const JOBS: &[Job] = &[
         name: "package",
         minutes: 4,
         tests: "the packages for a registry build without the checkout and without each other's sources",
-        paths: &["Cargo.toml", "cli/Cargo.toml", "cli/build.rs", "device-model/Cargo.toml", "sriov/Cargo.toml"],
+        paths: &[
+            "Cargo.toml",
+            "cli/Cargo.toml",
+            "cli/build.rs",
+            "device-model/Cargo.toml",
+            "fidelity/Cargo.toml",
+            "sriov/Cargo.toml",
+        ],
         steps: &[
             // Packages of an earlier run with the same version would be used again: cargo regards the sources that it
             // has unpacked, and their builds, as unchanged.
             "sh -c 'rm -rf target/packages \"${CARGO_HOME:-$HOME/.cargo}\"/registry/src/-*/arctic-*'",
-            "cargo package --allow-dirty --target-dir target/packages -p arctic-sriov -p arctic-device-model -p arctic-gpu \
-             -p arctic-guest-tests -p arctic-cli",
+            "cargo package --allow-dirty --target-dir target/packages -p arctic-fidelity -p arctic-sriov \
+             -p arctic-device-model -p arctic-gpu -p arctic-guest-tests -p arctic-cli",
         ],
     },
     Job {
@@ -201,7 +208,7 @@ pub const JOBS: &[Job] = &[
         tests: "hostile guests, the fuzz corpora and the reference model without overflow checks, and with panic = \"abort\"",
         paths: &[],
         steps: &[
-            "cargo test --profile embedded -p arctic-sriov -p arctic-device-model --lib --test differential \
+            "cargo test --profile embedded -p arctic-fidelity -p arctic-sriov -p arctic-device-model --lib --test differential \
              --test hostile --test hostile_vf --test command_streamer --test context_images --test guc_messages",
             "cargo test --profile embedded -p arctic-gpu --lib --test fuzz_regressions --test security",
             "cargo run --release -p arctic-test-support --features vfio-user --example replay -- target/replay-release",

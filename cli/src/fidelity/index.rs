@@ -69,7 +69,8 @@ fn number(text: &str) -> Option<(u16, usize)> {
 fn single(text: &str) -> Option<(&str, u16, usize)> {
     let volume = text[1..].bytes().take_while(u8::is_ascii_digit).count();
     let document = &text[..1 + volume];
-    let (number, end) = number(text[1 + volume..].strip_prefix('-')?)?;
+    // `V8_052` is the constant of `V8-052`.
+    let (number, end) = number(text[1 + volume..].strip_prefix(['-', '_'])?)?;
     (volume > 0).then_some((document, number, 2 + volume + end))
 }
 
