@@ -4,6 +4,7 @@
 // A list of mappable areas often has one element.
 #![allow(clippy::single_range_in_vec_init)]
 
+use arctic_fidelity::proves;
 use std::os::unix::fs::FileExt;
 
 use arctic_device_model::registers::REGISTER_BYTES;
@@ -156,9 +157,10 @@ fn local_memory_need_not_be_a_power_of_two() {
     assert_eq!((layout, card.pf().file_of(2).metadata().unwrap().len()), (3, 3 * gib));
 }
 
-/// The mappings of a VMM and the accesses of the card's units refer to the same memory (V13-004).
+/// The mappings of a VMM and the accesses of the card's units refer to the same memory.
 #[test]
 fn windows_files_and_units_agree() {
+    proves!(V13_004, "the mappings of a VMM and the accesses of the card's units refer to the same memory");
     let card = enabled();
     let memory = &card.card().gt().memory;
     let file = |region: u32| card.pf().file_of(region as u8);
@@ -256,10 +258,13 @@ fn trapped_accesses_and_missing_registers_are_reported() {
     assert_eq!((missing.offset, missing.reads, missing.writes), (hole, 1, 1));
 }
 
-/// V13-091: with no doorbell enabled, writes to the doorbell window have no effect; user space writes its last page as
-/// a barrier.
 #[test]
 fn the_doorbell_window_keeps_nothing() {
+    proves!(
+        V13_091,
+        "with no doorbell enabled, writes to the doorbell window have no effect; user space writes its last page as \
+        a barrier"
+    );
     let card = enabled();
     for at in [REGISTER_BYTES.into(), GGTT_WINDOW - 0x1000, GGTT_WINDOW - 4] {
         card.pf().write(GTTMMADR, at, &7u32.to_le_bytes());

@@ -99,6 +99,8 @@ impl Bar {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
     use crate::config::ConfigSpace;
 
@@ -108,9 +110,9 @@ mod tests {
         u64::from(space.dword(bar.register() + 4)) << 32 | u64::from(space.dword(bar.register()))
     }
 
-    /// V13-004, V13-013: writing all ones to a BAR and reading it back returns its size and type bits.
     #[test]
     fn writing_all_ones_returns_size_and_type() {
+        proves!([V13_004, V13_013], "writing all ones to a BAR and reading it back returns its size and type bits");
         assert_eq!(sized(Bar::memory_64(0, 16 << 20, false).unwrap()), 0xffff_ffff_ff00_0004);
         assert_eq!(sized(Bar::memory_64(2, 16 << 30, true).unwrap()), 0xffff_fffc_0000_000c);
     }

@@ -193,6 +193,8 @@ impl ConfigSpace {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     fn space() -> ConfigSpace {
@@ -217,9 +219,12 @@ mod tests {
         assert_eq!(space.dword(4), 0x0010_0010);
     }
 
-    /// PCIe 6.6.2, V13-114, V13-115: a Function Level Reset preserves sticky bits; a conventional reset preserves none.
     #[test]
     fn sticky_bits_survive_only_a_function_level_reset() {
+        proves!(
+            [V13_114, V13_115],
+            "a Function Level Reset preserves sticky bits; a conventional reset preserves none (pCIe 6.6.2)"
+        );
         let mut space = space();
         space.write(8, &[0xff, 0xff]);
         space.reset(Reset::FunctionLevel);
@@ -228,9 +233,12 @@ mod tests {
         assert_eq!(space.word(8), 0);
     }
 
-    /// V13-013: when the writable mask changes, bits that remain writable keep their value and the others are reset.
     #[test]
     fn writable_bits_can_change() {
+        proves!(
+            V13_013,
+            "when the writable mask changes, bits that remain writable keep their value and the others are reset"
+        );
         let mut space = space();
         space.write(8, &[0xff, 0xff]);
         space.set_writable(8, 0xfff0);
@@ -242,9 +250,9 @@ mod tests {
         assert_eq!(space.word(8), 0xf000);
     }
 
-    /// V13-018: bytes outside the space read 0 and ignore writes, at the end of the space and far beyond it.
     #[test]
     fn accesses_outside_read_zeros() {
+        proves!(V13_018, "bytes outside the space read 0 and ignore writes, at the end of the space and far beyond it");
         let mut space = space();
         let mut data = [0xaa; 8];
         space.write(4094, &[1; 8]);

@@ -2,6 +2,7 @@
 //! Tests of GTTMMADR accesses by functions: registers, doorbell windows and VF resets.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+use arctic_fidelity::proves;
 use vm_memory::Bytes;
 
 use super::*;
@@ -248,9 +249,12 @@ fn rings(card: &Card, function: Function) -> (u64, u64) {
     (rings.rung, rings.missed)
 }
 
-/// V13-007, V13-018: a write in 0x400000..0x800000 reaches no register, including those that its offset would alias.
 #[test]
 fn the_window_never_aliases_registers() {
+    proves!(
+        [V13_007, V13_018],
+        "a write in 0x400000..0x800000 reaches no register, including those that its offset would alias"
+    );
     let (card, _) = card();
     let registers = &card.gt().registers;
     let snapshot = || registers.listing().map(|(at, _)| registers.value(at)).collect::<Vec<_>>();
@@ -267,10 +271,14 @@ fn the_window_never_aliases_registers() {
     assert_eq!(rings(&card, Function::PF).0, 0);
 }
 
-/// V13-091: an access to any byte of an armed page, of any width and value, rings its doorbell; a read returns whether
-/// one is armed. Accesses to adjacent pages, and to the barrier page that xe maps to user space, do not ring it.
 #[test]
 fn any_access_of_a_page_rings_it() {
+    proves!(
+        V13_091,
+        "an access to any byte of an armed page, of any width and value, rings its doorbell; a read returns whether \
+        one is armed. Accesses to adjacent pages, and to the barrier page that xe maps to user space, do not ring \
+        it"
+    );
     let (card, _) = card();
     card.gt().doorbells.arm(0, Function::PF, page(5)).unwrap();
     let bytes = [0; 8];
@@ -290,10 +298,13 @@ fn any_access_of_a_page_rings_it() {
     assert_eq!(odd, [0xbe, 0xad, 0xde]);
 }
 
-/// V13-092, V13-094, V13-119: page 0 of VF 1 and page 0 of VF 2 are different doorbells. A disabled VF cannot ring a
-/// doorbell, and an FLR of a VF disarms only the VF's doorbells.
 #[test]
 fn windows_of_functions_are_apart() {
+    proves!(
+        [V13_092, V13_094, V13_119],
+        "page 0 of VF 1 and page 0 of VF 2 are different doorbells. A disabled VF cannot ring a doorbell, and an \
+        FLR of a VF disarms only the VF's doorbells"
+    );
     let (card, _) = card();
     card.gt().doorbells.arm(1, VF1, page(0)).unwrap();
     card.gt().doorbells.arm(2, VF2, page(0)).unwrap();
@@ -310,10 +321,13 @@ fn windows_of_functions_are_apart() {
     assert_eq!(card.gt().doorbells.watched(2), None);
 }
 
-/// V13-099; trap 13: doorbells interrupt the host until software routes them to the GuC. After that, only the first
-/// ring of a group wakes the GuC, also if the ring arrives as an event.
 #[test]
 fn rings_go_where_they_are_routed() {
+    proves!(
+        V13_099,
+        "doorbells interrupt the host until software routes them to the GuC. After that, only the first ring of a \
+        group wakes the GuC, also if the ring arrives as an event (trap 13)"
+    );
     let (card, msis) = card();
     let write = |offset, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
     write(0x19_0038, !0);
@@ -371,9 +385,9 @@ fn status_of_a_provisioned_card() {
     assert_eq!(toml::from_str::<status::Status>(&text).unwrap(), status);
 }
 
-/// V13-017: the page reserved for virtualisation software contains no register, for any function.
 #[test]
 fn the_page_of_the_vmm_is_empty() {
+    proves!(V13_017, "the page reserved for virtualisation software contains no register, for any function");
     let (card, _) = card();
     card.enable_vfs(1);
     for function in [Function::PF, VF1] {
@@ -384,9 +398,12 @@ fn the_page_of_the_vmm_is_empty() {
     }
 }
 
-/// V13-113, V13-127: VFs cease to exist when VF Enable is cleared. When it is set again, they are in their reset state.
 #[test]
 fn vfs_that_come_back_start_anew() {
+    proves!(
+        [V13_113, V13_127],
+        "VFs cease to exist when VF Enable is cleared. When it is set again, they are in their reset state"
+    );
     const MAILBOX: u64 = 0x19_0240;
     const OWN_INTERRUPT_MASK: u64 = 0x19_00b0;
     let (card, _) = card();
@@ -407,9 +424,12 @@ fn vfs_that_come_back_start_anew() {
     assert_eq!(read(&card, VF1, OWN_INTERRUPT_MASK), mask);
 }
 
-/// V13-116: an FLR clears the VF's GGTT mappings even while the GuC is in reset and no PF driver handles the FLR.
 #[test]
 fn an_flr_without_a_pf_driver_clears_ggtt_mappings() {
+    proves!(
+        V13_116,
+        "an FLR clears the VF's GGTT mappings even while the GuC is in reset and no PF driver handles the FLR"
+    );
     let profile: CardProfile = toml::from_str(include_str!("../../configs/small.toml")).unwrap();
     let region = |len| SharedRegion::anonymous(len).unwrap();
     let memories = Memories {
@@ -429,10 +449,13 @@ fn an_flr_without_a_pf_driver_clears_ggtt_mappings() {
     assert_eq!(left, [0; 8]);
 }
 
-/// V8-087, V8-089: the driver unmasks and clears an error by MMIO. The status page shows the error bit while the error
-/// is set, and one interrupt is sent.
 #[test]
 fn errors_are_unmasked_and_cleared_by_mmio() {
+    proves!(
+        [V8_087, V8_089],
+        "the driver unmasks and clears an error by MMIO. The status page shows the error bit while the error is \
+        set, and one interrupt is sent"
+    );
     const PAGE: u64 = 0x5000;
     let (card, msis) = card();
     let gt = card.gt();
@@ -478,10 +501,13 @@ fn workers_scrub_memory() {
     assert_eq!(card.gt().memory.stored_by(VF1), 0);
 }
 
-/// V13-116..125: all state of a function is reached in one place. An FLR resets what its driver has set up, keeps its
-/// quotas, and changes nothing of another function.
 #[test]
 fn an_flr_resets_all_state_of_one_function() {
+    proves!(
+        [V13_116, V13_117, V13_118, V13_119, V13_120, V13_121, V13_122, V13_123, V13_124, V13_125],
+        "all state of a function is reached in one place. An FLR resets what its driver has set up, keeps its \
+        quotas, and changes nothing of another function"
+    );
     const MAILBOX: u64 = 0x19_0244;
     const ENABLES: u32 = 0x19_0030;
     let (card, _) = card();

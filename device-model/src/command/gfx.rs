@@ -114,6 +114,8 @@ pub fn lookup(pipelines: &Pipelines, header: u32, class: EngineClass) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
     use crate::command::field::well_laid;
 
@@ -132,10 +134,13 @@ mod tests {
         assert_eq!(dwords(0x7a00_0004, EngineClass::Copy), None);
     }
 
-    /// V8-140: the header of COMPUTE_WALKER as NEO writes it, and of its variant that resumes a thread group. Both are
-    /// predicable.
     #[test]
     fn compute_commands_have_variants() {
+        proves!(
+            V8_140,
+            "the header of COMPUTE_WALKER as NEO writes it, and of its variant that resumes a thread group. Both \
+            are predicable"
+        );
         for header in [0x7208_0025, 0x7209_0025] {
             let walker = lookup(&XE_HPG_PIPELINES, header, EngineClass::Compute).unwrap();
             assert_eq!((walker.name, walker.length.dwords(header)), ("COMPUTE_WALKER", 39));

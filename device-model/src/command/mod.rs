@@ -134,11 +134,16 @@ pub fn disassemble<'b>(
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
-    /// V8-095, V8-099: headers with the reserved clients 1 and 4 to 7, or with a reserved MI opcode, are not decoded.
     #[test]
     fn reserved_headers_are_not_decoded() {
+        proves!(
+            [V8_095, V8_099],
+            "headers with the reserved clients 1 and 4 to 7, or with a reserved MI opcode, are not decoded"
+        );
         for client in [1u32, 4, 5, 6, 7] {
             assert!(XE_HPG_COMMANDS.decode(client << 29, EngineClass::Render).is_none());
         }
@@ -147,9 +152,12 @@ mod tests {
         }
     }
 
-    /// V8-096, V8-140: names and lengths of the commands in a batch; a reserved opcode is a line without a name.
     #[test]
     fn a_batch_is_disassembled() {
+        proves!(
+            [V8_096, V8_140],
+            "names and lengths of the commands in a batch; a reserved opcode is a line without a name"
+        );
         let batch = [0x1040_0002, 0x1000, 0, 1, 0x7a00_0004, 0, 0, 0, 0, 0, 0x6904_0000, 0x0f80_0000, 0x0500_0000];
         let lines: Vec<_> = disassemble(&XE_HPG_COMMANDS, &batch, EngineClass::Render)
             .map(|l| (l.at, l.name, l.dwords.len()))
@@ -166,9 +174,9 @@ mod tests {
         );
     }
 
-    /// V8-097, V8-098, V8-127: a command is decoded only on the engine classes that have it.
     #[test]
     fn commands_are_decoded_only_on_their_engine_classes() {
+        proves!([V8_097, V8_098, V8_127], "a command is decoded only on the engine classes that have it");
         let has = |opcode: u32, class| XE_HPG_COMMANDS.decode(opcode << 23, class).is_some();
         assert!(has(0x26, EngineClass::Copy) && !has(0x26, EngineClass::Render));
         assert!(has(0x0c, EngineClass::Compute) && !has(0x0c, EngineClass::VideoDecode));

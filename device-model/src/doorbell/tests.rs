@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Unit tests of the doorbell block: stages, arming, coalescing, windows, and isolation between functions.
 
+use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::*;
@@ -31,9 +32,9 @@ fn message(groups: u8) -> Ring {
     Ring::Message { groups, to: Route::Guc }
 }
 
-/// V13-081: each of the 256 doorbells has a separate status bit.
 #[test]
 fn each_of_256_rings_its_own_bit() {
+    proves!(V13_081, "each of the 256 doorbells has a separate status bit");
     let doorbells = block();
     for index in 0..=u8::MAX {
         doorbells.arm(index, VF1, page(1023 - u64::from(index))).unwrap();
@@ -47,9 +48,9 @@ fn each_of_256_rings_its_own_bit() {
     }
 }
 
-/// V13-082, V13-089: a ring is visible in each of the three stages; a read of the third clears the second.
 #[test]
 fn a_ring_passes_three_stages() {
+    proves!([V13_082, V13_089], "a ring is visible in each of the three stages; a read of the third clears the second");
     let doorbells = block();
     let read = |register| doorbells.read(register, 1);
     doorbells.arm(33, VF2, page(5)).unwrap();
@@ -64,9 +65,9 @@ fn a_ring_passes_three_stages() {
     assert_eq!(read(DoorbellRegister::InterruptStatus), 0, "taken by the GuC");
 }
 
-/// V13-084: an access before arming is not detected, an access after arming is.
 #[test]
 fn monitoring_begins_with_the_arming() {
+    proves!(V13_084, "an access before arming is not detected, an access after arming is");
     let doorbells = block();
     assert_eq!(doorbells.ring(VF1, page(9)), Ring::Missed);
     doorbells.arm(0, VF1, page(9)).unwrap();
@@ -75,10 +76,13 @@ fn monitoring_begins_with_the_arming() {
     assert_eq!(rung(&doorbells), [0]);
 }
 
-/// V13-083, V13-085, V13-093; trap 11: only the GuC writes address and Valid. Writes by the host have no effect in any
-/// state of the doorbell, and a read of the cookie never sets Valid.
 #[test]
 fn the_host_cannot_arm() {
+    proves!(
+        [V13_083, V13_085, V13_093],
+        "only the GuC writes address and Valid. Writes by the host have no effect in any state of the doorbell, and \
+        a read of the cookie never sets Valid (trap 11)"
+    );
     let doorbells = block();
     for register in [DoorbellRegister::Address, DoorbellRegister::Function] {
         assert!(!doorbells.write(register, 7, 0x40_0001));
@@ -94,10 +98,13 @@ fn the_host_cannot_arm() {
     }
 }
 
-/// V13-086; trap 11: Valid is cleared only when the block reads a cleared cookie, on request or at a ring, which then
-/// does not count. Arming an armed doorbell does not clear Valid.
 #[test]
 fn a_cleared_cookie_takes_valid_away() {
+    proves!(
+        V13_086,
+        "valid is cleared only when the block reads a cleared cookie, on request or at a ring, which then does not \
+        count. Arming an armed doorbell does not clear Valid (trap 11)"
+    );
     let doorbells = block();
     doorbells.arm(8, VF1, page(3)).unwrap();
     doorbells.read_cookie(8);
@@ -114,17 +121,17 @@ fn a_cleared_cookie_takes_valid_away() {
     assert!(!valid(&doorbells, 8));
 }
 
-/// V13-086: the cookie counts rings and skips 0.
 #[test]
 fn rings_do_not_clear_the_cookie() {
+    proves!(V13_086, "the cookie counts rings and skips 0");
     let word = Armed(Armed::new(VF1, page(3)).0 | Armed::COOKIE);
     assert_eq!(word.rung().cookie(), 1);
     assert!(word.rung().watches(VF1, page(3)) && word.rung().0 & Armed::RUNG != 0);
 }
 
-/// V13-087, V13-088: the status is read-only; writing 1 to the interrupt status clears the bit.
 #[test]
 fn status_is_read_only_and_interrupt_status_is_cleared() {
+    proves!([V13_087, V13_088], "the status is read-only; writing 1 to the interrupt status clears the bit");
     let doorbells = block();
     for index in [0, 1] {
         doorbells.arm(index, VF1, page(u64::from(index))).unwrap();
@@ -144,9 +151,9 @@ fn status_is_read_only_and_interrupt_status_is_cleared() {
     }
 }
 
-/// V13-089: five rings before the GuC serves them send one message and set one bit.
 #[test]
 fn rings_collapse() {
+    proves!(V13_089, "five rings before the GuC serves them send one message and set one bit");
     let doorbells = block();
     doorbells.arm(40, VF1, page(0)).unwrap();
     let results: Vec<Ring> = (0..5).map(|_| doorbells.ring(VF1, page(0))).collect();
@@ -157,9 +164,12 @@ fn rings_collapse() {
     assert_eq!(doorbells.rings(VF1), Rings { rung: 5, missed: 0 });
 }
 
-/// V13-089: many rings from many threads set one bit per doorbell, and a ring that was not served is never lost.
 #[test]
 fn a_storm_is_bounded() {
+    proves!(
+        V13_089,
+        "many rings from many threads set one bit per doorbell, and a ring that was not served is never lost"
+    );
     let doorbells = block();
     doorbells.arm(0, VF1, page(0)).unwrap();
     doorbells.arm(200, VF2, page(0)).unwrap();
@@ -178,9 +188,12 @@ fn a_storm_is_bounded() {
     assert_eq!((doorbells.rings(VF1).rung, doorbells.rings(VF2).rung), (20_001, 10_001));
 }
 
-/// V13-007, V13-091: the window is 4 MB from 0x400000 on, in 1,024 pages; every byte of a page rings the same doorbell.
 #[test]
 fn the_window_has_1024_pages() {
+    proves!(
+        [V13_007, V13_091],
+        "the window is 4 MB from 0x400000 on, in 1,024 pages; every byte of a page rings the same doorbell"
+    );
     assert_eq!((Page::at(0x3f_ffff), Page::at(0x80_0000), Page::at(u64::MAX)), (None, None, None));
     assert_eq!(Page::at(0x40_0000).map(Page::offset), Some(0x40_0000));
     assert_eq!(Page::at(0x7f_ffff).map(Page::offset), Some(0x7f_f000));
@@ -188,9 +201,9 @@ fn the_window_has_1024_pages() {
     assert_eq!((page(1023).0, Page::at(WINDOW + u64::from(PAGES) * PAGE_BYTES)), (1023, None));
 }
 
-/// V13-092, V13-094: a doorbell watches a page of one function, not the same page of another function.
 #[test]
 fn functions_have_windows_of_their_own() {
+    proves!([V13_092, V13_094], "a doorbell watches a page of one function, not the same page of another function");
     let doorbells = block();
     doorbells.arm(6, VF2, page(5)).unwrap();
     assert_eq!(doorbells.read(DoorbellRegister::Function, 6), 2);
@@ -206,10 +219,13 @@ fn functions_have_windows_of_their_own() {
     assert_eq!(rung(&doorbells), [6, 7]);
 }
 
-/// V13-097; trap 12: a group's bit is set when its status becomes nonzero. Further rings send no message until the
-/// group is taken.
 #[test]
 fn only_the_first_ring_of_a_group_sends() {
+    proves!(
+        V13_097,
+        "a group's bit is set when its status becomes nonzero. Further rings send no message until the group is \
+        taken (trap 12)"
+    );
     let doorbells = block();
     for index in 64..67 {
         doorbells.arm(index, VF1, page(u64::from(index))).unwrap();
@@ -220,10 +236,13 @@ fn only_the_first_ring_of_a_group_sends() {
     assert_eq!(doorbells.ring(VF1, page(66)), message(4));
 }
 
-/// V13-098: a ring of a page watched by doorbells of two groups sends one message with two bits. Each bit stays set
-/// until its group is taken.
 #[test]
 fn one_message_sets_bits_of_two_groups() {
+    proves!(
+        V13_098,
+        "a ring of a page watched by doorbells of two groups sends one message with two bits. Each bit stays set \
+        until its group is taken"
+    );
     let doorbells = block();
     doorbells.arm(31, VF1, page(0)).unwrap();
     doorbells.arm(32, VF1, page(0)).unwrap();
@@ -235,10 +254,13 @@ fn one_message_sets_bits_of_two_groups() {
     assert_eq!(doorbells.read(DoorbellRegister::Control, 0), SEND_TO_CORE);
 }
 
-/// V13-099; trap 13: after reset, rings notify the host. Once software routes them to the GuC, it also receives earlier
-/// rings.
 #[test]
 fn rings_go_to_the_host_by_default() {
+    proves!(
+        V13_099,
+        "after reset, rings notify the host. Once software routes them to the GuC, it also receives earlier rings \
+        (trap 13)"
+    );
     let doorbells = Doorbells::new();
     doorbells.arm(0, VF1, page(0)).unwrap();
     assert_eq!(doorbells.ring(VF1, page(0)), Ring::Message { groups: 1, to: Route::Host });
@@ -251,10 +273,13 @@ fn rings_go_to_the_host_by_default() {
     assert_eq!(doorbells.read(DoorbellRegister::Control, 0), 1);
 }
 
-/// V13-119: after an FLR of a VF none of its doorbells is valid, and its pending rings are dropped. Other VFs are
-/// unaffected.
 #[test]
 fn a_function_reset_disarms_its_doorbells() {
+    proves!(
+        V13_119,
+        "after an FLR of a VF none of its doorbells is valid, and its pending rings are dropped. Other VFs are \
+        unaffected"
+    );
     let doorbells = block();
     for index in [0, 100, 255] {
         doorbells.arm(index, VF1, page(u64::from(index))).unwrap();
@@ -271,9 +296,9 @@ fn a_function_reset_disarms_its_doorbells() {
     assert_eq!(rung(&doorbells), [101]);
 }
 
-/// V13-099, V13-114: a reset restores the state after power-on.
 #[test]
 fn a_reset_leaves_nothing() {
+    proves!([V13_099, V13_114], "a reset restores the state after power-on");
     let doorbells = block();
     doorbells.arm(3, VF1, page(3)).unwrap();
     doorbells.ring(VF1, page(3));
@@ -313,10 +338,13 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    /// V13-086, V13-092, V13-094, V13-119: for any sequence of operations, the GuC is notified of exactly those
-    /// doorbells that were armed for the function and page at the time of the ring.
     #[test]
     fn a_doorbell_of_another_function_cannot_be_rung(acts in proptest::collection::vec(act(), 0..200)) {
+        proves!(
+            [V13_086, V13_092, V13_094, V13_119],
+            "for any sequence of operations, the GuC is notified of exactly those doorbells that were armed for the \
+            function and page at the time of the ring"
+        );
         #[derive(Clone, Copy)]
         struct Known { function: u8, page: u16, rung: bool, cleared: bool }
         let doorbells = block();

@@ -151,20 +151,22 @@ impl Streamer<'_> {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
-    /// V8-153, trap T10: only powers of two up to 32 are supported. Other amounts are rounded down.
     #[test]
     fn shifts_round_down() {
+        proves!(V8_153, "only powers of two up to 32 are supported. Other amounts are rounded down (trap T10)");
         let pairs = [(0, 0), (1, 1), (3, 2), (15, 8), (31, 16), (32, 32), (63, 32), (64, 32), (70, 32), (u64::MAX, 32)];
         for (amount, supported) in pairs {
             assert_eq!(shift(amount), supported, "{amount}");
         }
     }
 
-    /// V8-148, V8-152: one test vector per opcode, including flags.
     #[test]
     fn operations() {
+        proves!([V8_148, V8_152], "one test vector per opcode, including flags");
         let vectors = [
             (0x100, u64::MAX, 1, 0, true),
             (0x101, 1, 2, u64::MAX, true),

@@ -163,6 +163,8 @@ const END_OPCODE: u32 = END & OPCODE;
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
     use crate::command::mi::lri;
     use crate::context_image::{POSTED, REMAP};
@@ -178,10 +180,13 @@ mod tests {
         std::iter::from_fn(|| image.next(&mut cursor, until)).map(|load| (load.register, load.value)).collect()
     }
 
-    /// V8-046: headers encode 2n-1 in their low byte, and flags in bits 19, 17 and 12. MI_NOOPs are skipped and an LRM
-    /// is executed.
     #[test]
     fn images_are_lists_of_loads() {
+        proves!(
+            V8_046,
+            "headers encode 2n-1 in their low byte, and flags in bits 19, 17 and 12. MI_NOOPs are skipped and an \
+            LRM is executed"
+        );
         let headers = [13, 15, 9, 55].map(|n| lri(RELATIVE | POSTED, n));
         assert_eq!(headers, [0x1108_1019, 0x1108_101d, 0x1108_1011, 0x1108_106d]);
         assert_eq!((lri(POSTED, 2), lri(REMAP | POSTED, 6)), (0x1100_1003, 0x1102_100b));
@@ -194,10 +199,13 @@ mod tests {
         assert_eq!(loads(&image, cursor, 99), all[1..], "continues within the command");
     }
 
-    /// V8-007: an image that is not valid for the engine's class is reported and not executed. Parsing stays within the
-    /// image.
     #[test]
     fn an_invalid_image_is_reported() {
+        proves!(
+            V8_007,
+            "an image that is not valid for the engine's class is reported and not executed. Parsing stays within \
+            the image"
+        );
         let engine = XE_HPG_ENGINES.find(EngineClass::VideoDecode, 1).unwrap();
         let check = |words: &[u32]| image(words).check(XE_HPG_ENGINES, engine, words.len());
         assert_eq!(check(&[0, lri(RELATIVE, 1), 0x34, 0]), Ok(()));

@@ -52,6 +52,8 @@ pub fn remap(engines: EngineTable, engine: EngineId, register: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
     use crate::topology::XE_HPG_ENGINES;
 
@@ -59,9 +61,13 @@ mod tests {
         remap(XE_HPG_ENGINES, XE_HPG_ENGINES.find(class, instance).unwrap(), register)
     }
 
-    /// V8-124, vol8.md note T19: registers of instance 0 map to the executing instance, within the table of the class.
     #[test]
     fn registers_map_to_the_executing_instance() {
+        proves!(
+            V8_124,
+            "registers of instance 0 map to the executing instance, within the table of the class (vol8.md note \
+            T19)"
+        );
         use EngineClass::*;
         assert_eq!(on(VideoDecode, 2, 0x1c_0600), 0x1d_0600);
         assert_eq!(on(VideoDecode, 2, 0x1c_2834), 0x1d_2834, "the HEVC block is remapped too");
@@ -73,10 +79,13 @@ mod tests {
         assert_eq!(on(Compute, 3, 0x4404), 0x45e4);
     }
 
-    /// V8-124: registers outside the table are not remapped. Registers that the executing instance does not have map to
-    /// an inaccessible offset.
     #[test]
     fn other_registers_are_not_remapped() {
+        proves!(
+            V8_124,
+            "registers outside the table are not remapped. Registers that the executing instance does not have map \
+            to an inaccessible offset"
+        );
         use EngineClass::*;
         for register in [0x7004, 0x2_2600, 0x1c_8600, 0x4480, 0x4418, 0x1c_4000 - 0x4001] {
             assert_eq!(on(Compute, 0, register), register, "{register:#x}");

@@ -98,11 +98,15 @@ mod tests {
     #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
     use super::*;
+    use arctic_fidelity::proves;
 
-    /// V8-030, V8-031: the fields of a descriptor as i915 composes it on this generation: valid, 64-bit addressing,
-    /// privilege; SW context ID from bit 39, SW counter from bit 58, the function's number in bits 37:32.
     #[test]
     fn fields_are_where_the_driver_puts_them() {
+        proves!(
+            [V8_030, V8_031],
+            "the fields of a descriptor as i915 composes it on this generation: valid, 64-bit addressing, \
+            privilege; SW context ID from bit 39, SW counter from bit 58, the function's number in bits 37:32"
+        );
         let low = 0x0123_4000 | 3 << 3 | 1 << 8 | 1;
         let descriptor = Descriptor(0x2a_u64 << 58 | 0xbeef << 39 | 0x15 << 32 | low);
         assert!(descriptor.valid() && descriptor.process_space() && !descriptor.force_restore());
@@ -115,9 +119,9 @@ mod tests {
         assert_eq!((Descriptor(!1).valid(), Descriptor(!(1 << 8)).process_space()), (false, false));
     }
 
-    /// V8-034, V8-079: a lite restore requires the same context with the same ID, without Force Restore.
     #[test]
     fn only_the_same_context_goes_on() {
+        proves!([V8_034, V8_079], "a lite restore requires the same context with the same ID, without Force Restore");
         let running = Descriptor(7 << 39 | 0x4000 | 1);
         assert!(running.continues_as(Descriptor(running.0 | 1 << 9)));
         for other in [8 << 39 | 0x4001, 7 << 39 | 0x8001, 1 << 58 | 7 << 39 | 0x4001, 7 << 39 | 0x4005] {

@@ -157,11 +157,15 @@ mod tests {
     #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
     use super::*;
+    use arctic_fidelity::proves;
 
-    /// V8-052, V8-053: positions of all fields as i915's parser reads them (to 31:10, detail 3:0, away 63:42, new queue
-    /// bit 33). Idle is 0xFFFF in the whole field.
     #[test]
     fn fields_are_where_the_driver_reads_them() {
+        proves!(
+            [V8_052, V8_053],
+            "positions of all fields as i915's parser reads them (to 31:10, detail 3:0, away 63:42, new queue bit \
+            33). Idle is 0xFFFF in the whole field"
+        );
         let (x, y) = (ContextId::new(0x2a_0123), ContextId::new(0x15_4567));
         let status = ContextStatus::new(x, y, Detail::Preempted, true, 3);
         let (low, high) = (status.0 as u32, (status.0 >> 32) as u32);
@@ -176,9 +180,9 @@ mod tests {
         assert_eq!((status.away(), status.to(), status.detail(), status.new_queue()), (x, y, 5, true));
     }
 
-    /// V8-056: the reasons for the ten cases of a switch.
     #[test]
     fn cases_have_reasons() {
+        proves!(V8_056, "the reasons for the ten cases of a switch");
         let (idle, x, y) = (ContextId::IDLE, ContextId::new(1), ContextId::new(2));
         let reason = |away, to, new| ContextStatus::new(away, to, Detail::Complete, new, 0).reason();
         assert_eq!(reason(idle, x, true), Reason::IdleToActive);
@@ -190,9 +194,9 @@ mod tests {
         assert_eq!(reason(x, idle, false), Reason::ActiveToIdle);
     }
 
-    /// V8-081: the detail of a wait follows from the command's header.
     #[test]
     fn waits_have_details() {
+        proves!(V8_081, "the detail of a wait follows from the command's header");
         assert_eq!(Detail::of_wait(0x0e00_8003), Detail::Semaphore { polls: true });
         assert_eq!(Detail::of_wait(0x0e00_0003), Detail::Semaphore { polls: false });
         assert_eq!((Detail::of_wait(0x0180_0000).number(), Detail::of_wait(0x0200_0000).number()), (1, 1));

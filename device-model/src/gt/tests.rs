@@ -14,6 +14,7 @@ use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::local::SharedRegion;
 use crate::report::Report;
 use crate::topology::EngineClass;
+use arctic_fidelity::proves;
 
 #[derive(Default)]
 struct Msis(AtomicU64);
@@ -42,10 +43,13 @@ fn bench_of(profile: &CardProfile) -> Bench {
     Bench { gt: Gt::new(profile, memory, msis.clone(), clock.clone()), clock, msis }
 }
 
-/// V13-135; contract B.2 step 7: the acknowledgement follows the masked request in every domain, for the lowest and the
-/// highest request bit.
 #[test]
 fn forcewake_is_acknowledged() {
+    proves!(
+        V13_135,
+        "the acknowledgement follows the masked request in every domain, for the lowest and the highest request bit \
+        (contract B.2 step 7)"
+    );
     let Bench { gt, .. } = bench();
     let media = (0..8).map(|n| (0xa540 + 4 * n, 0xd50 + 4 * n)).chain((0..4).map(|n| (0xa560 + 4 * n, 0xd70 + 4 * n)));
     for (request, ack) in [(0xa188, 0x13_0044), (0xa278, 0xd84)].into_iter().chain(media) {
@@ -243,9 +247,9 @@ fn the_interrupt_registers_work_through_mmio() {
     assert_eq!((gt.read(0x19_0008), gt.read(0x19_0030)), (0, 0));
 }
 
-/// V13-161: an unmodelled register reads 0, and the access is counted. VF_CAP ignores writes.
 #[test]
 fn unmodelled_reads_zero() {
+    proves!(V13_161, "an unmodelled register reads 0, and the access is counted. VF_CAP ignores writes");
     let Bench { gt, .. } = bench();
     gt.write(0x6_0000, 0xffff_ffff);
     assert_eq!(gt.read(0x6_0000), 0);
@@ -255,10 +259,13 @@ fn unmodelled_reads_zero() {
     assert_eq!(gt.registers.unmodelled().len(), 1);
 }
 
-/// V13-130, V13-131, V13-138: an access to a sleeping domain is counted under the register's name and still performed.
-/// An access to an awake domain, to a register without domain, or a write to a shadowed register is not counted.
 #[test]
 fn touches_of_a_sleeping_domain_are_noted() {
+    proves!(
+        [V13_130, V13_131, V13_138],
+        "an access to a sleeping domain is counted under the register's name and still performed. An access to an \
+        awake domain, to a register without domain, or a write to a shadowed register is not counted"
+    );
     let Bench { gt, .. } = bench();
     gt.read(0xa024);
     gt.permit_rc6(true);
@@ -294,10 +301,13 @@ fn the_report_explains_what_is_left_out() {
     assert_eq!(unexplained, [(0x3_0000, 1)]);
 }
 
-/// V13-083, V13-085, V13-087, V13-093, V13-100; trap 38: the doorbell block has 256 registers of 8 bytes, starting at
-/// 0x3ff000, and a write by the host does not arm a doorbell.
 #[test]
 fn the_hosts_writes_do_not_arm_doorbells() {
+    proves!(
+        [V13_083, V13_085, V13_087, V13_093, V13_100],
+        "the doorbell block has 256 registers of 8 bytes, starting at 0x3ff000, and a write by the host does not \
+        arm a doorbell (trap 38)"
+    );
     let Bench { gt, .. } = bench();
     let name = |offset| gt.registers.decode(offset).map(|found| found.name(gt.generation.engines)).unwrap_or_default();
     assert_eq!((name(0x3f_f000), name(0x3f_f7f8)), ("DOORBELL_ADDRESS[0]".into(), "DOORBELL_ADDRESS[255]".into()));
@@ -317,9 +327,9 @@ fn the_hosts_writes_do_not_arm_doorbells() {
     assert_eq!((gt.read(0x3f_f010), gt.read(0x3f_f014)), (0, 0));
 }
 
-/// V13-107, contract D.5: LMEM_CFG exists only in the PF's BAR, not in a VF's.
 #[test]
 fn lmem_cfg() {
+    proves!(V13_107, "LMEM_CFG exists only in the PF's BAR, not in a VF's (contract D.5)");
     let gt = bench().gt;
     gt.write(0xcf58, 0x8000_0123);
     assert_eq!((gt.read(0xcf58), gt.memory.lmem_cfg()), (0x8000_0123, 0x8000_0123));

@@ -158,6 +158,8 @@ pub fn serve(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
     use crate::doorbell::{PAGE_BYTES, Ring, WINDOW};
 
@@ -186,9 +188,12 @@ mod tests {
         doorbells.take_rung().iter().filter_map(|index| table.bound(index)).collect()
     }
 
-    /// V13-035, V13-096: a VF's doorbell ids start at 0. Ids beyond its range are rejected and arm nothing.
     #[test]
     fn a_vf_cannot_arm_outside_its_provision() {
+        proves!(
+            [V13_035, V13_096],
+            "a VF's doorbell ids start at 0. Ids beyond its range are rejected and arm nothing"
+        );
         let (doorbells, functions, mut table) = provisioned();
         assert_eq!(table.allocate(&doorbells, &functions, of(VF2, 7), (1, page(5))), Ok(0));
         assert_eq!(doorbells.watched(65), Some((VF2, page(5))));
@@ -206,9 +211,9 @@ mod tests {
         assert!((0..=255).filter(|index| *index != 65).all(|index| doorbells.watched(index).is_none()));
     }
 
-    /// V13-035: the PF owns the doorbells that are assigned to no VF.
     #[test]
     fn the_pf_has_the_rest() {
+        proves!(V13_035, "the PF owns the doorbells that are assigned to no VF");
         let (doorbells, functions, mut table) = provisioned();
         for (context, id, reply) in [(1, 0, Ok(0)), (2, 255, Ok(0)), (3, 32, Err(Error::InvalidDoorbellId))] {
             assert_eq!(
@@ -222,9 +227,9 @@ mod tests {
         );
     }
 
-    /// V13-036: a ring identifies the context and the VF for which the doorbell was armed.
     #[test]
     fn a_ring_names_context_and_function() {
+        proves!(V13_036, "a ring identifies the context and the VF for which the doorbell was armed");
         let (doorbells, functions, mut table) = provisioned();
         table.allocate(&doorbells, &functions, of(VF1, 1001), (0, page(0))).unwrap();
         table.allocate(&doorbells, &functions, of(VF2, 2001), (0, page(0))).unwrap();
@@ -235,10 +240,13 @@ mod tests {
         assert_eq!(rung(&table, &doorbells), [of(VF1, 1001), of(VF2, 2001)]);
     }
 
-    /// V13-095: page, doorbell and context are assigned one to one. A second assignment is rejected until the first is
-    /// released.
     #[test]
     fn a_doorbell_in_use_is_not_assigned_again() {
+        proves!(
+            V13_095,
+            "page, doorbell and context are assigned one to one. A second assignment is rejected until the first is \
+            released"
+        );
         let (doorbells, functions, mut table) = provisioned();
         table.allocate(&doorbells, &functions, of(VF1, 10), (0, page(0))).unwrap();
         assert_eq!(table.allocate(&doorbells, &functions, of(VF1, 11), (1, page(0))), Err(Error::InvalidParams));
@@ -250,9 +258,9 @@ mod tests {
         assert_eq!(table.allocate(&doorbells, &functions, of(VF1, 11), (0, page(0))), Ok(0));
     }
 
-    /// V13-119: FLR disarms the VF's doorbells; a smaller range disarms those that the VF loses.
     #[test]
     fn reset_and_provisioning_disarm() {
+        proves!(V13_119, "FLR disarms the VF's doorbells; a smaller range disarms those that the VF loses");
         let (doorbells, functions, mut table) = provisioned();
         for (function, context, id) in [(VF1, 1, 0), (VF1, 2, 31), (VF2, 3, 0)] {
             table.allocate(&doorbells, &functions, of(function, context), (id, page(u64::from(id)))).unwrap();

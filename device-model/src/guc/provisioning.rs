@@ -219,6 +219,8 @@ impl VgtPolicy {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
     use crate::generation::XE_HPG_SRIOV;
 
@@ -250,9 +252,12 @@ mod tests {
         assert_eq!(config.scheduling, Scheduling { exec_quantum_ms: 100_000, preempt_timeout_us: 5, priority: 0 });
     }
 
-    /// V13-035, contract F.1: a VF cannot be assigned resources that do not exist, and VFs share no resources.
     #[test]
     fn quotas_are_checked() {
+        proves!(
+            V13_035,
+            "a VF cannot be assigned resources that do not exist, and VFs share no resources (contract F.1)"
+        );
         let give = |ggtt: (u64, u64), local_memory, contexts: (u32, u32), doorbells: (u32, u32)| VfConfig {
             ggtt_start: ggtt.0,
             ggtt_size: ggtt.1,

@@ -3,6 +3,7 @@
 //! raise random events.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+use arctic_fidelity::proves;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -158,10 +159,12 @@ fn named(identity: u32) -> usize {
         .expect("a known class and instance")
 }
 
-/// V13-258, V13-260, V13-263, V13-267, V13-280; contract B.10, K.3: every source has the documented bit, class and
-/// instance.
 #[test]
 fn each_source_has_its_place_and_name() {
+    proves!(
+        [V13_258, V13_260, V13_263, V13_267, V13_280],
+        "every source has the documented bit, class and instance (contract B.10, K.3)"
+    );
     let places: BTreeSet<_> = XE_HPG_INTERRUPTS.sources.iter().map(|source| (source.bank, source.bit)).collect();
     assert_eq!(places.len(), XE_HPG_INTERRUPTS.sources.len());
     for (number, source) in XE_HPG_INTERRUPTS.sources.iter().enumerate() {
@@ -185,9 +188,9 @@ fn each_source_has_its_place_and_name() {
     assert_eq!(identity(&XE_HPG_INTERRUPTS.sources[XE_HPG_INTERRUPTS.gsc]), 0x0064_0001);
 }
 
-/// V13-265, V13-266: a disabled event is dropped, a masked event stays pending until it is unmasked.
 #[test]
 fn disabled_events_are_dropped_and_masked_ones_wait() {
+    proves!([V13_265, V13_266], "a disabled event is dropped, a masked event stays pending until it is unmasked");
     let (tree, msis) = open_tree();
     let rcs = engine(EngineClass::Render, 0);
     enable(&tree, 0x19_0030, u32::from(USER_INTERRUPT) << 16);
@@ -202,10 +205,13 @@ fn disabled_events_are_dropped_and_masked_ones_wait() {
     assert_eq!((msis.take(), read(&tree, Reg::Gt)), (1, 1));
 }
 
-/// V13-257, V13-272: a host that leaves scheduling to the GuC enables only events not related to scheduling; of the
-/// sixteen events, only the enabled ones are reported to it (V13-259).
 #[test]
 fn a_host_takes_the_events_that_it_enables() {
+    proves!(
+        [V13_257, V13_272, V13_259],
+        "a host that leaves scheduling to the GuC enables only events not related to scheduling; of the sixteen \
+        events, only the enabled ones are reported to it (V13-259)"
+    );
     for enabled in [0xffff, USER_INTERRUPT, !(CONTEXT_SWITCH | SEMAPHORE_WAIT), CONTEXT_SWITCH, 0x5555, 0] {
         let (tree, msis) = open_tree();
         enable(&tree, 0x19_0030, u32::from(enabled));
@@ -217,9 +223,12 @@ fn a_host_takes_the_events_that_it_enables() {
     }
 }
 
-/// V13-261, V13-267: each engine has one bit in two 32-bit vectors; no engine shares a bit with a firmware unit.
 #[test]
 fn engines_have_a_bit_in_two_vectors() {
+    proves!(
+        [V13_261, V13_267],
+        "each engine has one bit in two 32-bit vectors; no engine shares a bit with a firmware unit"
+    );
     let mut vectors = [0u32; 2];
     for id in XE_HPG.engines.all() {
         let (bank, bit) = XE_HPG.engines.info(id).interrupt;
@@ -232,10 +241,13 @@ fn engines_have_a_bit_in_two_vectors() {
     assert!(firmware.iter().all(|(bank, bit)| vectors[*bank] >> bit & 1 == 0));
 }
 
-/// V13-271: a bank's bits are cleared after their engines have been serviced, either one by one or together. If they
-/// are cleared earlier, the engine's events are still pending and are shown again.
 #[test]
 fn banks_are_cleared_after_the_service() {
+    proves!(
+        V13_271,
+        "a bank's bits are cleared after their engines have been serviced, either one by one or together. If they \
+        are cleared earlier, the engine's events are still pending and are shown again"
+    );
     for at_once in [true, false] {
         let (tree, msis) = open_tree();
         let bits = [0u32, 4, 15];
@@ -273,10 +285,13 @@ fn a_pair_of_instances_shares_a_mask_register() {
     assert_eq!((msis.take(), read(&tree, Reg::Dw(1))), (1, 1 << 3));
 }
 
-/// V13-268: events raised between the read and the complete clear are hidden until then, and count as a new event
-/// afterwards.
 #[test]
 fn a_bank_is_double_buffered() {
+    proves!(
+        V13_268,
+        "events raised between the read and the complete clear are hidden until then, and count as a new event \
+        afterwards"
+    );
     let (tree, msis) = open_tree();
     tree.raise_engine(engine(EngineClass::Render, 0), USER_INTERRUPT);
     tree.raise_engine(engine(EngineClass::Compute, 1), USER_INTERRUPT);
@@ -294,10 +309,12 @@ fn a_bank_is_double_buffered() {
     assert_eq!((read(&tree, Reg::Dw(0)), msis.take()), (1 << 25, 1));
 }
 
-/// V13-269, V13-270: only a one-hot selection of a shown source is valid; writing DATA_VALID clears identity and
-/// selector.
 #[test]
 fn the_selector_takes_one_shown_source() {
+    proves!(
+        [V13_269, V13_270],
+        "only a one-hot selection of a shown source is valid; writing DATA_VALID clears identity and selector"
+    );
     let (tree, _) = open_tree();
     tree.raise_engine(engine(EngineClass::Render, 0), USER_INTERRUPT);
     tree.raise_engine(engine(EngineClass::Copy, 0), USER_INTERRUPT);
@@ -313,9 +330,9 @@ fn the_selector_takes_one_shown_source() {
     assert_eq!((read(&tree, Reg::Selector(0)), read(&tree, Reg::Identity(0))), (0, 0));
 }
 
-/// V13-270: events of an identity that was not acknowledged are shown again.
 #[test]
 fn an_identity_that_is_not_acknowledged_keeps_its_events() {
+    proves!(V13_270, "events of an identity that was not acknowledged are shown again");
     let (tree, _) = open_tree();
     tree.raise_engine(engine(EngineClass::Render, 0), USER_INTERRUPT);
     write(&tree, Reg::Selector(0), 1);
@@ -324,10 +341,13 @@ fn an_identity_that_is_not_acknowledged_keeps_its_events() {
     assert_eq!(read(&tree, Reg::Identity(0)), DATA_VALID | u32::from(USER_INTERRUPT | FLUSH_COMPLETE));
 }
 
-/// V13-264, V13-278, V13-283: no MSI while the master is disabled, one when it is enabled with an event pending, none
-/// for further events until that MSI is serviced.
 #[test]
 fn one_msi_until_it_is_served() {
+    proves!(
+        [V13_264, V13_278, V13_283],
+        "no MSI while the master is disabled, one when it is enabled with an event pending, none for further events \
+        until that MSI is serviced"
+    );
     let (tree, msis) = open_tree();
     for _ in 0..100 {
         tree.raise_engine(engine(EngineClass::Render, 0), USER_INTERRUPT);
@@ -343,10 +363,13 @@ fn one_msi_until_it_is_served() {
     assert_eq!((msis.take(), read(&tree, Reg::Master)), (0, MASTER_ENABLE));
 }
 
-/// V13-281, V13-283: an event raised at any step of the host's handler is handled in this pass, or in a pass triggered
-/// by another MSI.
 #[test]
 fn an_event_at_any_step_of_the_handler_is_seen() {
+    proves!(
+        [V13_281, V13_283],
+        "an event raised at any step of the host's handler is handled in this pass, or in a pass triggered by \
+        another MSI"
+    );
     for late in 0..XE_HPG_INTERRUPTS.sources.len() {
         for at in 0.. {
             let (tree, msis) = open_tree();
@@ -382,10 +405,13 @@ fn an_event_at_any_step_of_the_handler_is_seen() {
     }
 }
 
-/// V13-281: threads raise random events while a handler thread services each MSI; afterwards every event has been
-/// handled.
 #[test]
 fn no_wakeup_is_lost_between_threads() {
+    proves!(
+        V13_281,
+        "threads raise random events while a handler thread services each MSI; afterwards every event has been \
+        handled"
+    );
     const THREADS: usize = 4;
     const RAISES: u64 = 4000;
     let (tree, msis) = open_tree();

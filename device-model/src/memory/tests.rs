@@ -3,6 +3,7 @@
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+use arctic_fidelity::proves;
 use std::sync::Arc;
 
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
@@ -155,9 +156,9 @@ fn faults_have_reasons() {
     assert_eq!(reason(gam.write_u32(Space::Ggtt, 1 << 32, 1)), FaultReason::NotPresent { level: 0 });
 }
 
-/// V13-027, V13-029: bit 1 of a GGTT entry selects local or guest memory, independently of the address.
 #[test]
 fn global_entries_choose_the_memory() {
+    proves!([V13_027, V13_029], "bit 1 of a GGTT entry selects local or guest memory, independently of the address");
     let memory = memory();
     memory.ggtt().set_entry(3, GgttEntry(GUEST | 3));
     memory.ggtt().set_entry(4, GgttEntry(GUEST | 1));

@@ -65,13 +65,18 @@ impl FunctionRegisters {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
     use crate::registers::tests::profile;
 
-    /// V13-125: values of one VF do not change those of another; saved values are found by their offsets, and a reset
-    /// restores the reset values.
     #[test]
     fn values_are_saved_restored_and_reset() {
+        proves!(
+            V13_125,
+            "values of one VF do not change those of another; saved values are found by their offsets, and a reset \
+            restores the reset values"
+        );
         let file = profile().registers();
         let [one, two] = [(); 2].map(|()| FunctionRegisters::new(&file));
         let fresh = two.save();

@@ -289,6 +289,8 @@ const RANGES: &[Range] = &[
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     /// A row of the document's table: first and last byte, and its attributes.
@@ -329,10 +331,13 @@ mod tests {
         section.split_once("### I. ").unwrap().0.lines().filter_map(row).collect()
     }
 
-    /// V13-129, V13-133: every dword of the document's rows has the domain and the replication of its row; reserved
-    /// rows and gaps have neither.
     #[test]
     fn the_table_is_the_documents() {
+        proves!(
+            [V13_129, V13_133],
+            "every dword of the document's rows has the domain and the replication of its row; reserved rows and \
+            gaps have neither"
+        );
         for pair in RANGES.windows(2) {
             assert!(pair[0].start <= pair[0].end && pair[0].end < pair[1].start, "{:#x}", pair[1].start);
         }
@@ -349,10 +354,12 @@ mod tests {
         }
     }
 
-    /// V13-154, V13-155, V13-156, V13-157, V13-158, V13-159, V13-161, V13-162: instances of a half-fused die; the
-    /// instance selected by the reset value of steering may be missing.
     #[test]
     fn fused_off_instances_are_absent() {
+        proves!(
+            [V13_154, V13_155, V13_156, V13_157, V13_158, V13_159, V13_161, V13_162],
+            "instances of a half-fused die; the instance selected by the reset value of steering may be missing"
+        );
         let fuses = Fuses { dss: 0xffff_00f0, meml3: 0b1101 };
         let present = |replication: Replication, slice: u32, subslice: u32| {
             let selected = replication.selected(1 << 31 | slice << 27 | subslice << 24);
@@ -366,11 +373,14 @@ mod tests {
         assert!(present(Sqidi, 0, 7) && present(Gam, 1, 0));
     }
 
-    /// V13-154, V13-155, V13-156, V13-157, V13-159: a geometry slice is terminated when all four of its dual subslices
-    /// are, and not before; a quadrant of the L3 and its memory slice with the last of its eight dual subslices, if it
-    /// has no L3 memory of its own.
     #[test]
     fn one_dual_subslice_keeps_its_slices() {
+        proves!(
+            [V13_154, V13_155, V13_156, V13_157, V13_159],
+            "a geometry slice is terminated when all four of its dual subslices are, and not before; a quadrant of \
+            the L3 and its memory slice with the last of its eight dual subslices, if it has no L3 memory of its \
+            own"
+        );
         for n in 0..32 {
             let (only, but) = (Fuses { dss: 1 << n, meml3: 0 }, Fuses { dss: !(1 << n), meml3: 0 });
             let (slice, quadrant) = (n / 4, n / 8);
@@ -384,10 +394,13 @@ mod tests {
         }
     }
 
-    /// V13-153, V13-154, V13-155, V13-156, V13-157, V13-159: steering reaches each instance of a full die by the ids of
-    /// the document, and only the smaller dies have fewer super queues.
     #[test]
     fn steering_selects_every_instance() {
+        proves!(
+            [V13_153, V13_154, V13_155, V13_156, V13_157, V13_159],
+            "steering reaches each instance of a full die by the ids of the document, and only the smaller dies \
+            have fewer super queues"
+        );
         let at = |slice: u16, subslice: u16| u32::from(slice) << 27 | u32::from(subslice) << 24;
         for bank in 0..32 {
             assert_eq!(L3Bank.selected(at(bank >> 2, bank & 3)), Some(bank));
@@ -406,10 +419,13 @@ mod tests {
         }
     }
 
-    /// V13-151: a quadrant has eight dual subslices, two geometry slices, one memory slice and eight L3 banks; with one
-    /// quadrant, the units of the others are absent.
     #[test]
     fn a_quadrant_is_a_quarter_of_the_die() {
+        proves!(
+            V13_151,
+            "a quadrant has eight dual subslices, two geometry slices, one memory slice and eight L3 banks; with \
+            one quadrant, the units of the others are absent"
+        );
         for quadrant in 0..4 {
             let fuses = Fuses { dss: 0xff << (8 * quadrant), meml3: 1 << quadrant };
             let enabled = [Dss, Gslice, Mslice, L3Bank, Lncf].map(|replication| replication.enabled(fuses));
@@ -420,9 +436,9 @@ mod tests {
         assert_eq!(whole, [8, 2, 1, 8].map(|of_quadrant| 4 * of_quadrant));
     }
 
-    /// V13-152: a quadrant is enabled if any of its eight dual subslices is.
     #[test]
     fn one_dual_subslice_enables_its_quadrant() {
+        proves!(V13_152, "a quadrant is enabled if any of its eight dual subslices is");
         for dss in 0..32 {
             let fuses = Fuses { dss: 1 << dss, meml3: 0 };
             let quadrant = dss / 8;
@@ -432,9 +448,9 @@ mod tests {
         assert_eq!(Mslice.enabled(Fuses { dss: 0, meml3: 0 }), 0);
     }
 
-    /// V13-140, V13-148: the offset of an access determines the register that steers it.
     #[test]
     fn each_range_has_a_selector() {
+        proves!([V13_140, V13_148], "the offset of an access determines the register that steers it");
         let selector = |offset| XE_HPG_RANGES.find(offset).unwrap().selector();
         assert_eq!([0xb00, 0x1000, 0x8724].map(selector), [0xfd8, 0xfd8, 0xfd0]);
         assert_eq!([0xcf58, 0xe18c, 0xb100, 0xb020, 0x5200].map(selector), [0xfe0, 0xfdc, 0xfdc, 0xfdc, 0xfdc]);

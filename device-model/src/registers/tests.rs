@@ -4,6 +4,7 @@
 use super::*;
 use crate::generation::XE_HPG;
 use crate::profile::CardProfile;
+use arctic_fidelity::proves;
 
 /// The profile used by the tests: a full die with 16 GiB.
 pub fn profile() -> CardProfile {
@@ -137,9 +138,9 @@ fn a_masked_register_takes_the_selected_bits() {
     assert_eq!(file.value(rcu_mode), 2);
 }
 
-/// V13-176: writing 1 clears a bit; bits outside the mask of a stored register do not change.
 #[test]
 fn write_one_to_clear_and_partly_writable() {
+    proves!(V13_176, "writing 1 clears a bit; bits outside the mask of a stored register do not change");
     let file = profile().registers();
     file.set(0x10_0168, 0xff);
     file.write_plain(0x10_0168, Kind::Write1Clear(!0), 0x0f);
@@ -148,9 +149,13 @@ fn write_one_to_clear_and_partly_writable() {
     assert_eq!(file.value(0xc068), 0x4000_0001);
 }
 
-/// V13-113, contract G.1: an engine reset restores the reset values of its own block only. Some blocks are 8 KiB apart.
 #[test]
 fn an_engine_reset_stays_in_its_block() {
+    proves!(
+        V13_113,
+        "an engine reset restores the reset values of its own block only. Some blocks are 8 KiB apart (contract \
+        G.1)"
+    );
     let file = profile().registers();
     let engines = || XE_HPG.engines.list().iter().map(|engine| engine.mmio_base);
     assert!(engines().any(|base| engines().any(|next| next == base + 0x2000)));
@@ -179,10 +184,13 @@ fn unmodelled_registers_are_counted() {
     assert_eq!(file.unmodelled()[&0x6_0000], Touches { reads: 2, writes: 1 });
 }
 
-/// V13-003: the registers of GT, media and display are in the low 3 MiB; above them are the registers of the GSC, and
-/// the doorbell registers below the doorbell window (V13-007).
 #[test]
 fn registers_are_in_the_low_three_megabytes() {
+    proves!(
+        [V13_003, V13_007],
+        "the registers of GT, media and display are in the low 3 MiB; above them are the registers of the GSC, and \
+        the doorbell registers below the doorbell window (V13-007)"
+    );
     let file = profile().registers();
     let last = file.listing().map(|(offset, _)| offset).filter(|offset| *offset < 3 << 20).max().unwrap();
     for offset in (last + 4..4 << 20).step_by(4).filter(|offset| !matches!(offset >> 12, 0x373 | 0x374 | 0x3ff)) {
@@ -191,9 +199,9 @@ fn registers_are_in_the_low_three_megabytes() {
     assert!(file.listing().all(|(offset, _)| offset < 4 << 20));
 }
 
-/// V13-152: the instances that exist follow the union of the fuses for geometry and for compute.
 #[test]
 fn geometry_and_compute_fuses_are_combined() {
+    proves!(V13_152, "the instances that exist follow the union of the fuses for geometry and for compute");
     let (row_chicken, mslice) = (0xe4f0, 0xe90c);
     let enabled = |geometry, compute| {
         let values = [(0x913c, geometry), (0x9144, compute), (0x9118, 0)];
@@ -213,10 +221,13 @@ fn geometry_and_compute_fuses_are_combined() {
     assert_eq!(enabled(0, 0x0080_0000), (0x0080_0000, 0b0100));
 }
 
-/// V13-160: the fuse mirrors have the compute and geometry dual subslices and the memory slices with L3 of the card,
-/// and software cannot change them.
 #[test]
 fn fuse_mirrors_follow_the_card() {
+    proves!(
+        V13_160,
+        "the fuse mirrors have the compute and geometry dual subslices and the memory slices with L3 of the card, \
+        and software cannot change them"
+    );
     let mut profile = profile();
     for (dss, meml3) in [(u32::MAX, 0xf), (0x0000_00ff, 1), (0x00f0_ff0f, 0b0111)] {
         (profile.fuses.dss_mask, profile.fuses.mslice_mask) = (dss, meml3);
@@ -245,10 +256,13 @@ fn flexible_eu_counters_have_seven_registers() {
     }
 }
 
-/// V13-285: the PCU's interrupt has four registers in 0x444e0..0x444f0: status, mask, identity and enable. After a reset
-/// it is masked and disabled; software writes mask and enable, and clears identity bits by writing 1.
 #[test]
 fn the_pcu_has_an_interrupt_register_set() {
+    proves!(
+        V13_285,
+        "the PCU's interrupt has four registers in 0x444e0..0x444f0: status, mask, identity and enable. After a \
+        reset it is masked and disabled; software writes mask and enable, and clears identity bits by writing 1"
+    );
     let file = profile().registers();
     let offsets = [0x4_44e0, 0x4_44e4, 0x4_44e8, 0x4_44ec];
     let values = || offsets.map(|offset| file.value(offset));

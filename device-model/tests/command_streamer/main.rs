@@ -3,12 +3,16 @@
 //! the number of random inputs.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
+use arctic_fidelity::proves;
 use arctic_test_support::harness::command_streamer;
 use arctic_test_support::replay;
 
-/// V13-044..047, V13-080: for each input of the corpus, isolation holds and the engine works afterwards.
 #[test]
 fn the_corpus() {
+    proves!(
+        [V13_044, V13_045, V13_046, V13_047, V13_080],
+        "for each input of the corpus, isolation holds and the engine works afterwards"
+    );
     replay::corpus("command_streamer", command_streamer::run);
 }
 

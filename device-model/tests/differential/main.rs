@@ -9,6 +9,7 @@
 
 mod shrink;
 
+use arctic_fidelity::proves;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -22,12 +23,19 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}?")))
 }
 
-/// V8-045, V8-087, V8-089, V8-090, V8-096..098, V8-105, V8-106, V8-110, V8-112, V8-114, V8-118, V8-120, V8-122..127,
-/// V8-130..135, V8-137, V8-140, V8-145..155, V8-159, V8-163, V8-170, V8-171, V13-044..048, V13-052..057, V13-059,
-/// V13-062, V13-065..067, V13-070, V13-076: the engine's resulting state equals the state that a simple implementation
-/// of these items produces, whether the context is interrupted or not.
 #[test]
 fn the_engine_does_what_the_reference_does() {
+    proves!(
+        [
+            V8_045, V8_087, V8_089, V8_090, V8_096, V8_097, V8_098, V8_105, V8_106, V8_110, V8_112, V8_114, V8_118,
+            V8_120, V8_122, V8_123, V8_124, V8_125, V8_126, V8_127, V8_130, V8_131, V8_132, V8_133, V8_134, V8_135,
+            V8_137, V8_140, V8_145, V8_146, V8_147, V8_148, V8_149, V8_150, V8_151, V8_152, V8_153, V8_154, V8_155,
+            V8_159, V8_163, V8_170, V8_171, V13_044, V13_045, V13_046, V13_047, V13_048, V13_052, V13_053, V13_054,
+            V13_055, V13_056, V13_057, V13_059, V13_062, V13_065, V13_066, V13_067, V13_070, V13_076
+        ],
+        "the engine's resulting state equals the state that a simple implementation of these items produces, \
+        whether the context is interrupted or not"
+    );
     let wanted = setting("ARCTIC_DIFFERENTIAL_COMMANDS", 60_000);
     let first = setting("ARCTIC_DIFFERENTIAL_SEED", 1);
     let one = std::env::var_os("ARCTIC_DIFFERENTIAL_SEED").is_some()

@@ -4,6 +4,7 @@
 use arctic_device_model::host::Function;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;
+use arctic_fidelity::proves;
 use arctic_test_support::mi::{self, Control};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::canary;
@@ -13,10 +14,13 @@ use vm_memory::Bytes;
 
 use crate::{Job, works};
 
-/// Contract H.3.4, V13-121..125: an FLR without a PF driver clears memory and its compression control data; other
-/// functions are not affected.
 #[test]
 fn an_flr_leaves_no_compression_control() {
+    proves!(
+        [V13_121, V13_122, V13_123, V13_124, V13_125],
+        "an FLR without a PF driver clears memory and its compression control data; other functions are not \
+        affected (contract H.3.4)"
+    );
     let mut bench = Bench::new(true);
     bench.victims.iter_mut().for_each(Vf::up);
     fill(&bench);
@@ -60,9 +64,12 @@ fn another_sharing_shows_nothing_old() {
     }
 }
 
-/// V13-127: VF Enable is cleared and set while all functions work: their memory is zero afterwards, and the card works.
 #[test]
 fn virtual_functions_vanish_in_mid_flight() {
+    proves!(
+        V13_127,
+        "VF Enable is cleared and set while all functions work: their memory is zero afterwards, and the card works"
+    );
     let mut bench = Bench::new(true);
     for round in 0..8 {
         bench.victims.iter_mut().for_each(Vf::up);

@@ -6,6 +6,7 @@ use arctic_device_model::host::Function;
 use arctic_device_model::memory::{Access, Space, Tlb};
 use arctic_device_model::registers::{Kind, Scope};
 use arctic_device_model::topology::EngineClass;
+use arctic_fidelity::proves;
 use arctic_test_support::context;
 use arctic_test_support::mi::{self, At, Reg};
 use arctic_test_support::vfs::bench::*;
@@ -24,10 +25,13 @@ fn ready(mapped: bool) -> Bench {
     bench
 }
 
-/// V13-003..007, V13-021..026: reading and writing each dword of the 16 MiB in pseudo-random order and with all widths
-/// neither changes nor reveals other functions' state.
 #[test]
 fn every_offset_of_the_bar() {
+    proves!(
+        [V13_003, V13_004, V13_005, V13_006, V13_007, V13_021, V13_022, V13_023, V13_024, V13_025, V13_026],
+        "reading and writing each dword of the 16 MiB in pseudo-random order and with all widths neither changes \
+        nor reveals other functions' state"
+    );
     for mapped in [false, true] {
         let mut bench = ready(mapped);
         let before = snapshot(&bench, true);
@@ -62,10 +66,13 @@ fn random_word(n: u64) -> u32 {
     (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as u32
 }
 
-/// V13-020..031: GGTT entries forged by the attacker, for local and guest memory and with other functions as owner, map
-/// to the attacker's own pages or are invalid.
 #[test]
 fn every_global_page() {
+    proves!(
+        [V13_020, V13_021, V13_022, V13_023, V13_024, V13_025, V13_026, V13_027, V13_028, V13_029, V13_030, V13_031],
+        "GGTT entries forged by the attacker, for local and guest memory and with other functions as owner, map to \
+        the attacker's own pages or are invalid"
+    );
     for mapped in [false, true] {
         let bench = ready(mapped);
         let mut random = Random::new(2);
@@ -107,10 +114,12 @@ fn every_global_page() {
     }
 }
 
-/// V13-101..112: PPGTT tables with random contents, walked for random addresses, map to the attacker's own memory or
-/// fault.
 #[test]
 fn random_process_tables() {
+    proves!(
+        [V13_101, V13_102, V13_103, V13_104, V13_105, V13_106, V13_107, V13_108, V13_109, V13_110, V13_111, V13_112],
+        "PPGTT tables with random contents, walked for random addresses, map to the attacker's own memory or fault"
+    );
     let bench = ready(true);
     let mut random = Random::new(3);
     let before = snapshot(&bench, true);
@@ -195,10 +204,13 @@ fn every_context_id() {
     jobs.into_iter().for_each(|job| job.finish(&mut bench));
 }
 
-/// V13-052, V13-080: from rings and batches on each engine, the attacker writes each register and stores each
-/// register's value in its memory. It neither reads nor changes a secret of the PF or of a victim.
 #[test]
 fn every_register_by_commands() {
+    proves!(
+        [V13_052, V13_080],
+        "from rings and batches on each engine, the attacker writes each register and stores each register's value \
+        in its memory. It neither reads nor changes a secret of the PF or of a victim"
+    );
     let mut bench = ready(true);
     let registers: Vec<u32> = bench.card.gt().registers.listing().map(|(offset, _)| offset).collect();
     for class in EngineClass::BY_GUC {
@@ -258,9 +270,12 @@ fn nothing_leaks_from(vf: &Vf) {
     }
 }
 
-/// V13-010, V13-108: the attacker reads its own GGTT entries without the owner field, and 0 for all other entries.
 #[test]
 fn every_entry_reads_as_its_owners() {
+    proves!(
+        [V13_010, V13_108],
+        "the attacker reads its own GGTT entries without the owner field, and 0 for all other entries"
+    );
     let bench = ready(false);
     let mut seen = [0; 8];
     for index in 0..1u64 << 20 {
@@ -271,10 +286,13 @@ fn every_entry_reads_as_its_owners() {
     }
 }
 
-/// V13-080: registers without function-specific state (constants and clocks), which commands of any function may read.
-/// Additions to this list require a review.
 #[test]
 fn shared_registers() {
+    proves!(
+        V13_080,
+        "registers without function-specific state (constants and clocks), which commands of any function may read. \
+        Additions to this list require a review"
+    );
     let bench = Bench::new(false);
     let listing = bench.card.gt().registers.listing();
     let shared = listing.filter(|(_, found)| found.register.scope == Scope::Common);
@@ -295,9 +313,9 @@ const SHARED: [&str; 10] = [
     "XEHPG_INSTDONE_GEOM_SVGUNIT",
 ];
 
-/// V13-016, contract C.1: functions without resources and disabled functions cannot access any memory.
 #[test]
 fn functions_without_anything() {
+    proves!(V13_016, "functions without resources and disabled functions cannot access any memory (contract C.1)");
     let bench = ready(false);
     let before = snapshot(&bench, true);
     let mut random = Random::new(5);

@@ -4,6 +4,7 @@
 
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;
+use arctic_fidelity::proves;
 use arctic_test_support::mi::{self, Compare, Global, Process};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::Time;
@@ -115,9 +116,12 @@ impl Contest {
 
 const ROUNDS: u64 = 180;
 
-/// V13-036..043, contract D.4: endless loops in one or many contexts of any priority.
 #[test]
 fn endless_loops() {
+    proves!(
+        [V13_036, V13_037, V13_038, V13_039, V13_040, V13_041, V13_042, V13_043],
+        "endless loops in one or many contexts of any priority (contract D.4)"
+    );
     for class in [EngineClass::Render, EngineClass::Copy] {
         Contest::new(class).play("one loop", ROUNDS, |bench, class, step| {
             if step == 0 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! TLB invalidations of one function while engines run other functions.
 
+use arctic_fidelity::proves;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -97,12 +98,15 @@ fn fills(card: &Card, class: EngineClass) -> u64 {
     card.engines().lock(XE_HPG_ENGINES.find(class, 0).unwrap()).tlb_fills()
 }
 
-/// V13-041, contract C.5, E.3: VF 2's step is blocked in an access to its guest memory, and VF 3 stores in a loop. VF
-/// 1, which also stores in a loop, changes a page table entry and invalidates, again and again. Each invalidation
-/// completes although VF 2's step does not end, VF 1's engine does not use the old page afterwards, and VF 3's TLB
-/// keeps its contents. An invalidation of VF 2 waits for its step.
 #[test]
 fn an_invalidation_concerns_one_function() {
+    proves!(
+        V13_041,
+        "VF 2's step is blocked in an access to its guest memory, and VF 3 stores in a loop. VF 1, which also \
+        stores in a loop, changes a page table entry and invalidates, again and again. Each invalidation completes \
+        although VF 2's step does not end, VF 1's engine does not use the old page afterwards, and VF 3's TLB keeps \
+        its contents. An invalidation of VF 2 waits for its step (contract C.5, E.3)"
+    );
     let mut bench = Bench::with(true, Some(QUOTA), Time::real());
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Several vCPUs write different bits of one register. Each bit must keep the value written by its vCPU.
 
+use arctic_fidelity::proves;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,10 +44,13 @@ fn get(card: &Card, function: Function, at: u32) -> u32 {
     u32::from_le_bytes(data)
 }
 
-/// V13-135: a masked write changes only the bits that it selects. The acknowledgement of a forcewake request follows
-/// the request.
 #[test]
 fn masked_writes_leave_others_bits() {
+    proves!(
+        V13_135,
+        "a masked write changes only the bits that it selects. The acknowledgement of a forcewake request follows \
+        the request"
+    );
     let card = card();
     const RING_MODE: u32 = 0x2_229c;
     const FORCEWAKE: (u32, u32) = (0xa188, 0x13_0044);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Several threads execute parts of one step, each with its own TLB, while the memory that they access is taken away.
 
+use arctic_fidelity::proves;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::thread;
@@ -196,11 +197,14 @@ impl World {
     }
 }
 
-/// V13-043, V13-108, contract E.3: one thread changes page table entries, the LMTT, and the guest's memory map, while
-/// three threads execute each step of an engine. When the thread has invalidated and waited for the end of the step, no
-/// worker writes to the memory that was taken away.
 #[test]
 fn no_worker_uses_memory_that_was_taken_away() {
+    proves!(
+        [V13_043, V13_108],
+        "one thread changes page table entries, the LMTT, and the guest's memory map, while three threads execute \
+        each step of an engine. When the thread has invalidated and waited for the end of the step, no worker \
+        writes to the memory that was taken away (contract E.3)"
+    );
     let world = World::new();
     let new_guest = || Arc::new(SharedRegion::anonymous((PAGES << 12) as usize).unwrap());
     let mut guest = new_guest();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of virtual functions: visibility, enabling, and client sessions.
 
+use arctic_fidelity::proves;
 use std::collections::{BTreeMap, VecDeque};
 
 use arctic_sriov::sriov_capability::{NUM_VFS, SRIOV_CONTROL, VF_BAR0, VF_ENABLE, VF_MEMORY_SPACE_ENABLE};
@@ -59,10 +60,13 @@ fn present(vf: &CardFunction) -> bool {
     vf.read32(CONFIG_REGION, 8) != u32::MAX && vf.read32(GTTMMADR, VF_CAP) == 1
 }
 
-/// V13-001, contract A.3: TotalVFs is the value of the card file, limited to the number of VFs that the VMM supports;
-/// if it is 0, there is no SR-IOV capability.
 #[test]
 fn total_vfs_is_the_lesser_of_card_and_vmm() {
+    proves!(
+        V13_001,
+        "TotalVFs is the value of the card file, limited to the number of VFs that the VMM supports; if it is 0, \
+        there is no SR-IOV capability (contract A.3)"
+    );
     for (given, offered) in [(1, 1), (31, 31), (63, 31)] {
         let card = together(given);
         assert_eq!(
@@ -91,9 +95,9 @@ fn one_bulk_read_does_not_show_what_short_reads_show() {
     assert_eq!((ids, card.vf(1).read32(CONFIG_REGION, 0)), (0x56c0_8086, u32::MAX));
 }
 
-/// V13-016: VFs respond to BAR accesses while VF Enable and VF MSE are set; NumVFs limits their number.
 #[test]
 fn vf_enable_brings_vfs_into_being() {
+    proves!(V13_016, "VFs respond to BAR accesses while VF Enable and VF MSE are set; NumVFs limits their number");
     for card in [together(3), split(3)] {
         for vf in 1..=3 {
             card.vf(vf).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
@@ -129,9 +133,10 @@ fn more_vfs_than_there_are_cannot_be_enabled() {
     assert_eq!(card.card().vfs(), 2);
 }
 
-/// V13-116: a VF's FLR leaves other VFs unchanged, and the VF stays enabled; V13-115: the PF's FLR disables all VFs.
 #[test]
 fn a_function_level_reset_reaches_its_own() {
+    proves!(V13_116, "a VF's FLR leaves other VFs unchanged, and the VF stays enabled;");
+    proves!(V13_115, "the PF's FLR disables all VFs");
     for card in [together(2), split(2)] {
         card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
         card.enable(2);
@@ -173,10 +178,13 @@ fn a_bare_face_is_configuration_space_and_nothing_else() {
     assert_eq!(vf.read32(GTTMMADR, 0x19_0240), 0);
 }
 
-/// V13-004, contract A.4: a VF's BARs have the sizes in the PF's capability; the mappable ranges depend on the card
-/// file and the VF's quota.
 #[test]
 fn vf_windows_can_be_mapped() {
+    proves!(
+        V13_004,
+        "a VF's BARs have the sizes in the PF's capability; the mappable ranges depend on the card file and the \
+        VF's quota (contract A.4)"
+    );
     let card = together(1);
     let vf = card.vf(1);
     assert_eq!((vf.size(0), vf.size(2)), (16 << 20, 512 << 20));
@@ -218,9 +226,12 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     assert!(error.starts_with("3 VFs would get 3072 MiB of local memory"), "{error}");
 }
 
-/// V13-014: the guest chooses the addresses of its VF's BARs; they do not affect the memory that the BARs access.
 #[test]
 fn a_vf_needs_no_address_that_its_guest_chose() {
+    proves!(
+        V13_014,
+        "the guest chooses the addresses of its VF's BARs; they do not affect the memory that the BARs access"
+    );
     let card = served(card_file::load("small").unwrap(), 1, Topology::Provisioned).unwrap();
     let vf = card.vf(1);
     for (bar0, bar2) in [(0xe000_0000_u64, 0x10_0000_0000_u64), (0x38_0000_0000, 0xc000_0000)] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the card in a machine with SR-IOV support, in the process of the VMM.
 
+use arctic_fidelity::proves;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -140,10 +141,13 @@ fn configuration_space_is_that_of_a_real_bus() {
     assert_eq!((plugged.card.total_vfs(), plugged.card.functions().len()), (2, 3));
 }
 
-/// V13-016: the machine is notified of BAR and VF changes in order, and each notification matches the state of the
-/// card.
 #[test]
 fn the_machine_hears_what_the_guest_does() {
+    proves!(
+        V13_016,
+        "the machine is notified of BAR and VF changes in order, and each notification matches the state of the \
+        card"
+    );
     let plugged = plugged(2);
     for (register, address) in [(0x10, 0x40_0000_0000_u64), (0x18, 0x50_0000_0000)] {
         plugged.pf().write_config(register, &address.to_le_bytes());

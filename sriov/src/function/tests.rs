@@ -2,6 +2,7 @@
 //! Configuration accesses as made by drivers, firmware and VMMs, and random accesses.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::*;
@@ -43,10 +44,12 @@ fn capability_lists() {
     assert_eq!(dword(&function, 0x100), 0x0001_0003);
 }
 
-/// V13-004, V13-009, V13-013, contract A.2: sizing by all ones in both halves, then programming. No third BAR
-/// (aperture).
 #[test]
 fn bars_are_sized_and_placed() {
+    proves!(
+        [V13_004, V13_009, V13_013],
+        "sizing by all ones in both halves, then programming. No third BAR (aperture) (contract A.2)"
+    );
     let mut function = flex_170();
     function.write_config(0x10, &[0xff; 16]);
     assert_eq!([0x10, 0x14, 0x18, 0x1c].map(|at| dword(&function, at)), [0xff00_000c, !0, 0xc, 0xffff_fffc]);
@@ -85,10 +88,13 @@ fn msi() {
     assert_eq!(events(function.write_config(MSI + 2, &[0])), [Event::Msi(None)]);
 }
 
-/// V13-113, V13-115: an FLR is started by a write of any width that sets the bit. Registers are reset, link settings
-/// are preserved.
 #[test]
 fn function_level_reset() {
+    proves!(
+        [V13_113, V13_115],
+        "an FLR is started by a write of any width that sets the bit. Registers are reset, link settings are \
+        preserved"
+    );
     let mut function = flex_170();
     function.write_config(0x10, &0x8000_0000_u32.to_le_bytes());
     function.write_config(4, &[6, 0]);
@@ -111,9 +117,9 @@ fn function_level_reset() {
     assert_eq!(events(function.write_config(EXPRESS + 8, &[0xff])), []);
 }
 
-/// V13-113, V13-114: a conventional reset restores every register.
 #[test]
 fn conventional_reset() {
+    proves!([V13_113, V13_114], "a conventional reset restores every register");
     let (mut function, fresh) = (flex_170(), flex_170());
     function.write_config(0, &[0xa5; CONFIG_BYTES]);
     function.reset();

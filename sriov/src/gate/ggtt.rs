@@ -89,24 +89,28 @@ pub const fn permits(entry: u64, function: u8) -> bool {
 mod tests {
     #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+    use arctic_fidelity::proves;
     use proptest::prelude::*;
 
     use super::*;
 
     const FIVES: u64 = 0x0000_0012_3456_7000 | 5 << 2 | LOCAL | VALID;
 
-    /// V13-027: bit positions of the fields; the owner field is 10 bits wide as in xe.
     #[test]
     fn fields() {
+        proves!(V13_027, "bit positions of the fields; the owner field is 10 bits wide as in xe");
         assert_eq!((owner(FIVES), address(FIVES), local(FIVES), valid(FIVES)), (5, 0x12_3456_7000, true, true));
         assert_eq!((owner(!0), address(!0)), (0x3ff, ADDRESS));
         assert_eq!(VALID | LOCAL | OWNER | ADDRESS, (1 << 46) - 1);
         assert_eq!(assigned(63), 63 << 2 | 1);
     }
 
-    /// V13-022, V13-023: owned entries read without the owner field, foreign entries read 0, including the PF's.
     #[test]
     fn reads() {
+        proves!(
+            [V13_022, V13_023],
+            "owned entries read without the owner field, foreign entries read 0, including the PF's"
+        );
         assert_eq!(vf_read(FIVES, 5), 0x12_3456_7000 | LOCAL | VALID);
         assert_eq!(vf_read(FIVES, 4), 0);
         let ownerless = FIVES & !OWNER;
@@ -115,18 +119,24 @@ mod tests {
         assert_eq!(vf_read(FIVES | 0x40 << 2, 5), 0);
     }
 
-    /// V13-024, V13-025: writes of all ones and all zeros do not change owner and Valid; a foreign write is dropped.
     #[test]
     fn writes() {
+        proves!(
+            [V13_024, V13_025],
+            "writes of all ones and all zeros do not change owner and Valid; a foreign write is dropped"
+        );
         assert_eq!(vf_write(FIVES, 5, !0), Some(!OWNER | 5 << 2));
         assert_eq!(vf_write(FIVES, 5, 0), Some(5 << 2 | VALID));
         assert_eq!(vf_write(5 << 2, 5, !0), Some(!OWNER & !VALID | 5 << 2), "not made valid");
         assert_eq!((vf_write(FIVES, 4, !0), vf_write(0, 0, !0)), (None, None));
     }
 
-    /// V13-020, V13-021, V13-030: the VF's table applies to owned pages only; it also applies to the PF's accesses.
     #[test]
     fn two_tables() {
+        proves!(
+            [V13_020, V13_021, V13_030],
+            "the VF's table applies to owned pages only; it also applies to the PF's accesses"
+        );
         let given = assigned(5);
         assert_eq!(combine(given, 0, 5), given, "never written");
         assert_eq!(combine(FIVES, 0, 5), FIVES, "never written, and mapped by the PF");
@@ -224,13 +234,16 @@ mod tests {
     }
 
     proptest! {
-        /// V13-019..026: for any VF accesses, owner and Valid do not change, and foreign entries do not change and read
-        /// 0. A VF reads back what it wrote, except the fields it may not write.
         #[test]
         fn a_vf_never_reaches_a_foreign_entry(
             table in prop::collection::vec(entry(), 32),
             accesses in prop::collection::vec(access(), 1..200),
         ) {
+            proves!(
+                [V13_019, V13_020, V13_021, V13_022, V13_023, V13_024, V13_025, V13_026],
+                "for any VF accesses, owner and Valid do not change, and foreign entries do not change and read 0. \
+                A VF reads back what it wrote, except the fields it may not write"
+            );
             let mut now = table.clone();
             for Access { vf, index, write } in accesses {
                 let own = owner(now[index]) == u16::from(vf);
@@ -250,9 +263,12 @@ mod tests {
             }
         }
 
-        /// V13-020..025: a separate table per VF is equivalent, entry by entry, to the shared table.
         #[test]
         fn mapped_is_as_safe_as_trapped(pf_entry in entry(), vf_entry in prop_oneof![3 => any::<u64>(), 1 => Just(0)], vf in 0..6_u8) {
+            proves!(
+                [V13_020, V13_021, V13_022, V13_023, V13_024, V13_025],
+                "a separate table per VF is equivalent, entry by entry, to the shared table"
+            );
             let used = combine(pf_entry, vf_entry, vf);
             prop_assert_eq!(used & PF_ONLY, pf_entry & PF_ONLY);
             prop_assert_eq!(permits(used, vf), permits(pf_entry, vf));

@@ -2,6 +2,7 @@
 //! SR-IOV capability accesses as made by the PCI core and xe, accesses by a hostile guest, and the resulting events.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::*;
@@ -52,10 +53,13 @@ fn extended_capabilities(read: impl Fn(u64) -> u32) -> Vec<(u64, u16)> {
     found
 }
 
-/// V13-001, V13-110, V13-112, contract A.3: SR-IOV is at 0x320; ARI and VF Resizable BAR are in the list after the
-/// serial number. No other capability is present, in particular no ATS and no PASID.
 #[test]
 fn extended_capability_list() {
+    proves!(
+        [V13_001, V13_110, V13_112],
+        "SR-IOV is at 0x320; ARI and VF Resizable BAR are in the list after the serial number. No other capability \
+        is present, in particular no ATS and no PASID (contract A.3)"
+    );
     let function = card();
     let expected = [(0x100, 0x0003), (0x200, ID_ARI), (SRIOV, ID_SRIOV), (VF_REBAR, ID_VF_RESIZABLE_BAR)];
     assert_eq!(extended_capabilities(|at| dword(&function, at)), expected);
@@ -64,9 +68,9 @@ fn extended_capability_list() {
     assert_eq!((without.total_vfs(), without.vfs_enabled(), without.vf_bars().count()), (0, 0, 0));
 }
 
-/// V13-001, V13-002, V13-004, contract A.3, A.4: reset values of all 64 bytes of the capability.
 #[test]
 fn registers_out_of_reset() {
+    proves!([V13_001, V13_002, V13_004], "reset values of all 64 bytes of the capability (contract A.3, A.4)");
     let function = card();
     let registers: Vec<u32> = (0..SRIOV_BYTES / 4).map(|n| dword(&function, SRIOV + 4 * u64::from(n))).collect();
     assert_eq!(
@@ -79,9 +83,9 @@ fn registers_out_of_reset() {
     assert_eq!(routing, [None, Some(1), Some(63), None]);
 }
 
-/// V13-004, V13-013: the PCI core sizes VF BARs like any other BAR; the BARs of the VFs are contiguous.
 #[test]
 fn vf_bars_are_sized_and_placed() {
+    proves!([V13_004, V13_013], "the PCI core sizes VF BARs like any other BAR; the BARs of the VFs are contiguous");
     let mut function = card();
     function.write_config(SRIOV + 0x24, &[0xff; 24]);
     let sized: Vec<u32> = (0..6).map(|n| dword(&function, SRIOV + 0x24 + 4 * n)).collect();
@@ -101,9 +105,9 @@ fn vf_bars_are_sized_and_placed() {
     assert_eq!(function.vf_bar_address(2, 2), None, "beyond the end of the address space");
 }
 
-/// V13-002, V13-016, contract D.4: enables and disables all 63 VFs as the PCI core does.
 #[test]
 fn vfs_come_and_go() {
+    proves!([V13_002, V13_016], "enables and disables all 63 VFs as the PCI core does (contract D.4)");
     let mut function = card();
     assert_eq!(write_word(&mut function, NUMBER, 63), []);
     assert_eq!((function.vfs_enabled(), function.vf_memory_space()), (0, false));
@@ -119,9 +123,9 @@ fn vfs_come_and_go() {
     assert_eq!(write_word(&mut function, CONTROL, 0), [Event::VfMemorySpace(false), Event::VfDisable]);
 }
 
-/// V13-016: while VF Enable is set, NumVFs, page size, ARI hierarchy and VF BAR size cannot be changed.
 #[test]
 fn enabled_vfs_lock_their_registers() {
+    proves!(V13_016, "while VF Enable is set, NumVFs, page size, ARI hierarchy and VF BAR size cannot be changed");
     let mut function = card();
     enable(&mut function, 5);
     write_word(&mut function, NUMBER, 7);
@@ -137,9 +141,9 @@ fn enabled_vfs_lock_their_registers() {
     assert_eq!(word(&function, CONTROL), ARI_CAPABLE_HIERARCHY);
 }
 
-/// V13-002: NumVFs of 0 or above TotalVFs enables no VF, and a later write of NumVFs does not either.
 #[test]
 fn senseless_numbers_enable_nothing() {
+    proves!(V13_002, "NumVFs of 0 or above TotalVFs enables no VF, and a later write of NumVFs does not either");
     for number in [0, 64, 256, 0xffff] {
         let mut function = card();
         assert_eq!(enable(&mut function, number), []);
@@ -162,9 +166,12 @@ fn absent_features_stay_absent() {
     }
 }
 
-/// V13-013, contract D.4: xe resizes VF BAR 2 before it enables VFs. Writes of unsupported sizes are ignored.
 #[test]
 fn vf_bar_is_resized() {
+    proves!(
+        V13_013,
+        "xe resizes VF BAR 2 before it enables VFs. Writes of unsupported sizes are ignored (contract D.4)"
+    );
     let mut function = card();
     function.write_config(LMEM, &0x1_6000_0000_u64.to_le_bytes());
     let larger = VfBar { index: 2, address: 0x1_0000_0000, size: 4 << 30 };
@@ -184,9 +191,9 @@ fn vf_bar_is_resized() {
     assert_eq!([dword(&function, LMEM), dword(&function, LMEM + 4)], [0xe000_000c, !0]);
 }
 
-/// V13-114, V13-115: both resets of the PF disable the VFs and reset every register of the capability.
 #[test]
 fn resets_clear_vf_enable() {
+    proves!([V13_114, V13_115], "both resets of the PF disable the VFs and reset every register of the capability");
     let fresh = card();
     let resets: [fn(&mut PciFunction) -> Vec<Event>; 2] = [start_flr, |function| events(function.reset())];
     for reset in resets {
@@ -216,9 +223,12 @@ fn vfs_sleep_with_their_pf() {
     assert!(write_word(&mut function, 0xd4, 0).contains(&Event::VfMemorySpace(true)));
 }
 
-/// V13-001 under QEMU: bulk reads at any offset report SR-IOV and ARI as vendor-specific. No other byte differs.
 #[test]
 fn bulk_reads_are_disguised() {
+    proves!(
+        V13_001,
+        "under QEMU, bulk reads at any offset report SR-IOV and ARI as vendor-specific. No other byte differs"
+    );
     let function = card();
     let (mut bulk, mut real) = ([0; CONFIG_BYTES], [0; CONFIG_BYTES]);
     function.read_config_disguised(0, &mut bulk);
@@ -266,11 +276,14 @@ fn place() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    /// V13-002, V13-016: the state after any writes can be derived from events alone. VFs never exceed TotalVFs, exist
-    /// only while VF Enable is set, and their number does not change while they exist. Read-only registers do not
-    /// change.
     #[test]
     fn events_and_invariants(total in 1..=63_u16, writes in prop::collection::vec(access(), 1..64)) {
+        proves!(
+            [V13_002, V13_016],
+            "the state after any writes can be derived from events alone. VFs never exceed TotalVFs, exist only \
+            while VF Enable is set, and their number does not change while they exist. Read-only registers do not \
+            change"
+        );
         let mut function = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
         let fresh = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
         let (mut vfs, mut memory) = (0, false);

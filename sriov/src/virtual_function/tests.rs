@@ -2,6 +2,7 @@
 //! A virtual function assigned to a guest, and as seen by QEMU and a guest's PCI core next to its physical function.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::*;
@@ -44,9 +45,12 @@ fn place(face: &mut VfConfigShim) {
     face.write_config(COMMAND.into(), &COMMAND_MEMORY_SPACE.to_le_bytes());
 }
 
-/// Contract A.3, A.4, V13-034: identity, Express and MSI as on the PF; no power management, no SR-IOV, no GGC.
 #[test]
 fn identity_and_capabilities() {
+    proves!(
+        V13_034,
+        "identity, Express and MSI as on the PF; no power management, no SR-IOV, no GGC (contract A.3, A.4)"
+    );
     let function = plain();
     let ids = [0x00, 0x08, 0x2c, 0x3c, 0x50].map(|at| dword(&function, at));
     assert_eq!(ids, [0x56c0_8086, 0x0380_0008, 0x4905_8086, 0, 0]);
@@ -99,9 +103,9 @@ fn bars_in_a_guest_of_its_own() {
     assert!(function.bus_master());
 }
 
-/// V13-113, V13-116: a VF's FLR preserves BARs and memory space, and clears bus mastering and MSI.
 #[test]
 fn flr_keeps_the_windows() {
+    proves!([V13_113, V13_116], "a VF's FLR preserves BARs and memory space, and clears bus mastering and MSI");
     let mut function = plain();
     function.write_config(0x10, &0x1_9000_0000_u64.to_le_bytes());
     function.write_config(0x18, &0x2_0000_0000_u64.to_le_bytes());
@@ -116,10 +120,13 @@ fn flr_keeps_the_windows() {
     assert_eq!(dword(&function, 0x10), 0xc);
 }
 
-/// V13-016: before VF Enable, a scan finds no function at any width and writes are dropped. QEMU's own reads return the
-/// register values.
 #[test]
 fn a_disabled_face_is_silent() {
+    proves!(
+        V13_016,
+        "before VF Enable, a scan finds no function at any width and writes are dropped. QEMU's own reads return \
+        the register values"
+    );
     let mut face = face();
     for (offset, width) in [(0, 4), (0, 2), (2, 2), (0, 1), (8, 4), (0x0e, 1), (0x34, 1), (0x70, 4), (0x100, 4)] {
         assert_eq!(seen(&face, offset, width), u64::MAX >> (64 - 8 * width), "at {offset:#x}");
@@ -153,10 +160,13 @@ fn ids_depend_on_the_width() {
     assert_eq!(seen(&face, 8, 4), 0x0380_0008);
 }
 
-/// V13-016: BARs programmed before VF Enable are preserved while it is set and after it is cleared, and are decoded
-/// only while it is set.
 #[test]
 fn placed_early() {
+    proves!(
+        V13_016,
+        "BARs programmed before VF Enable are preserved while it is set and after it is cleared, and are decoded \
+        only while it is set"
+    );
     let mut face = face();
     place(&mut face);
     assert_eq!(seen(&face, COMMAND.into(), 2), COMMAND_MEMORY_SPACE.into());
@@ -181,9 +191,9 @@ fn placed_early() {
     assert_eq!(seen(&face, 0x10, 4), 0xc, "cleared like QEMU's copy after its reset");
 }
 
-/// V13-116: a guest's FLR of an enabled VF preserves the BARs that the card has programmed.
 #[test]
 fn flr_under_the_pf() {
+    proves!(V13_116, "a guest's FLR of an enabled VF preserves the BARs that the card has programmed");
     let mut face = face();
     place(&mut face);
     face.set_enabled(true);
@@ -212,10 +222,13 @@ fn act() -> impl Strategy<Value = Act> {
 }
 
 proptest! {
-    /// V13-016: for any guest and VMM accesses: no panic; a disabled VF neither decodes nor sends; events report bus
-    /// mastering; short reads return all ones for the IDs, otherwise the same bytes as the bulk read.
     #[test]
     fn random_lives(acts in prop::collection::vec(act(), 1..64), at in 0..CONFIG_BYTES as u64, width in 1..=4_usize) {
+        proves!(
+            V13_016,
+            "for any guest and VMM accesses: no panic; a disabled VF neither decodes nor sends; events report bus \
+            mastering; short reads return all ones for the IDs, otherwise the same bytes as the bulk read"
+        );
         let mut face = face();
         let mut master = false;
         for act in acts {

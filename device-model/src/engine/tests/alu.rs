@@ -3,6 +3,7 @@
 
 use super::commands::{gpr, gpr_of};
 use super::*;
+use arctic_fidelity::proves;
 
 const SRCA: u32 = 0x20;
 const SRCB: u32 = 0x21;
@@ -43,9 +44,12 @@ fn run(class: EngineClass, a: u64, b: u64, instructions: &[u32]) -> (Bench, Outc
     (bench, outcome)
 }
 
-/// V8-118, V8-145..149, V8-152, V8-153: every engine implements the operations on all sixteen registers, with flags.
 #[test]
 fn operations_and_flags() {
+    proves!(
+        [V8_118, V8_145, V8_146, V8_147, V8_148, V8_149, V8_152, V8_153],
+        "every engine implements the operations on all sixteen registers, with flags"
+    );
     let vectors = [
         (0x100, u64::MAX, 1, 0, true, true),
         (0x100, 1 << 63, 1, 1 << 63 | 1, false, false),
@@ -77,9 +81,10 @@ fn operations_and_flags() {
     }
 }
 
-/// V8-150, trap T9: LOAD0, LOADINV, and LOAD1, which loads all ones. V8-151: STOREINV of the accumulator and flags.
 #[test]
 fn loads_and_stores_with_inversion() {
+    proves!(V8_150, "LOAD0, LOADINV, and LOAD1, which loads all ones (trap T9)");
+    proves!(V8_151, "STOREINV of the accumulator and flags");
     let program = [
         alu(0x481, SRCA, 0),
         alu(0x081, SRCB, 0),
@@ -99,10 +104,13 @@ fn loads_and_stores_with_inversion() {
     assert_eq!(seen, [u64::MAX, 0, u64::MAX, u64::MAX, u64::MAX - 3, u64::MAX]);
 }
 
-/// V8-146, trap T37: only operations change the accumulator and flags. Loads, stores, memory accesses and fences do
-/// not.
 #[test]
 fn flags_belong_to_the_operations() {
+    proves!(
+        V8_146,
+        "only operations change the accumulator and flags. Loads, stores, memory accesses and fences do not (trap \
+        T37)"
+    );
     let mut bench = Bench::new(EngineClass::Render);
     bench.put64(DATA, 5);
     let mut batch = gpr(0, VA + DATA).to_vec();
@@ -136,10 +144,13 @@ fn flags_belong_to_the_operations() {
     assert_eq!(bench.get64(DATA), u64::MAX);
 }
 
-/// V8-154: the low three address bits are ignored, and a register loaded from memory can be used immediately. V8-155: a
-/// STOREIND is visible to the ALU after the fence, to the next command and to the CPU.
 #[test]
 fn indirect_accesses() {
+    proves!(
+        V8_154,
+        "the low three address bits are ignored, and a register loaded from memory can be used immediately"
+    );
+    proves!(V8_155, "a STOREIND is visible to the ALU after the fence, to the next command and to the CPU");
     let mut bench = Bench::new(EngineClass::VideoDecode);
     bench.put64(DATA, 0x1122_3344_5566_7788);
     let mut batch = [gpr(0, VA + DATA + 7), gpr(1, 0), gpr(2, 0x9999_aaaa_bbbb_cccc)].concat();
@@ -165,9 +176,13 @@ fn indirect_accesses() {
     assert_eq!((bench.get64(DATA), bench.get(DATA + 8)), (0x9999_aaaa_bbbb_cccc, 0xbbbb_cccc));
 }
 
-/// V8-154: addresses are PPGTT addresses, in the ring as well as in non-privileged batches. An unmapped address faults.
 #[test]
 fn indirect_addresses_are_the_processes() {
+    proves!(
+        V8_154,
+        "addresses are PPGTT addresses, in the ring as well as in non-privileged batches. An unmapped address \
+        faults"
+    );
     let program = math(&[load(SRCA, 0), alu(0x081, SRCB, 0), ADD, alu(0x181, ACCU, 1)]);
     for address in [VA + DATA, DATA] {
         let mut bench = Bench::new(EngineClass::Copy);
@@ -179,10 +194,13 @@ fn indirect_addresses_are_the_processes() {
     }
 }
 
-/// V8-147, V8-148, V8-149: an instruction with an invalid opcode, prefix or used operand makes the command illegal.
-/// Unused operands are ignored.
 #[test]
 fn an_unknown_instruction_is_invalid() {
+    proves!(
+        [V8_147, V8_148, V8_149],
+        "an instruction with an invalid opcode, prefix or used operand makes the command illegal. Unused operands \
+        are ignored"
+    );
     let invalid = [
         alu(0x003, 0, 0),
         alu(0x083, SRCA, 0),
@@ -216,9 +234,12 @@ fn an_unknown_instruction_is_invalid() {
     assert_eq!((outcome, gpr_of(&bench, 2)), (Outcome::Complete, 2));
 }
 
-/// V8-145: the GPRs are accessible by LRI, LRM, LRR, SRM and the host, at base + 0x600 + 8n, on every engine.
 #[test]
 fn registers_are_in_the_register_space() {
+    proves!(
+        V8_145,
+        "the GPRs are accessible by LRI, LRM, LRR, SRM and the host, at base + 0x600 + 8n, on every engine"
+    );
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::new(class);
         let at = (VA + DATA) as u32;
@@ -237,9 +258,12 @@ fn registers_are_in_the_register_space() {
     }
 }
 
-/// V8-145, V8-149: each of the sixteen registers is read and written by its index, without affecting other registers.
 #[test]
 fn every_register_has_its_number() {
+    proves!(
+        [V8_145, V8_149],
+        "each of the sixteen registers is read and written by its index, without affecting other registers"
+    );
     for n in 0..16u32 {
         let value = |n: u32| 0x1111_0000_0000 * u64::from(n + 1) + u64::from(n);
         let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -253,10 +277,13 @@ fn every_register_has_its_number() {
     }
 }
 
-/// V8-156: MI_MATH has no predicate enable but depends on the global predicate. If it is set, registers are unchanged.
-/// The MOCS field (header 14:8) selects a cache policy, which has no effect in this model.
 #[test]
 fn math_is_predicated() {
+    proves!(
+        V8_156,
+        "MI_MATH has no predicate enable but depends on the global predicate. If it is set, registers are \
+        unchanged. The MOCS field (header 14:8) selects a cache policy, which has no effect in this model"
+    );
     for predicated in [false, true] {
         let mut bench = Bench::new(EngineClass::Compute);
         let mut program = math(&[alu(0x481, SRCA, 0), alu(0x081, SRCB, 0), ADD, store(2, ACCU)]);

@@ -3,6 +3,7 @@
 
 use super::commands::{gpr, gpr_of};
 use super::*;
+use arctic_fidelity::proves;
 
 const AT: u32 = (VA + DATA) as u32;
 const RETURN: u32 = 1 << 16;
@@ -49,10 +50,13 @@ const DWORDS: &[(u32, u32, u32, u32, u32)] = &[
     (0x0e, 7, 8, 9, 7),
 ];
 
-/// V8-133: all operations on dwords and qwords, with operands in the command and in GPR0 and GPR2. The old value is
-/// returned in GPR4 if enabled, for a dword only in the low half. Adjacent memory is unchanged.
 #[test]
 fn operations() {
+    proves!(
+        V8_133,
+        "all operations on dwords and qwords, with operands in the command and in GPR0 and GPR2. The old value is \
+        returned in GPR4 if enabled, for a dword only in the low half. Adjacent memory is unchanged"
+    );
     let widen = |value: u32| if value == u32::MAX { u64::MAX } else { u64::from(value) << 36 | u64::from(value) };
     let qwords = DWORDS.iter().map(|&(operation, old, first, second, new)| match operation {
         // Increment, decrement and subtraction need separate qword vectors. The others repeat the value in both halves.
@@ -97,9 +101,9 @@ fn operations() {
     }
 }
 
-/// V8-133: predecrement returns the new value.
 #[test]
 fn predecrement() {
+    proves!(V8_133, "predecrement returns the new value");
     for (opcode, returned) in [(0x0f, 4), (0x2f, 4)] {
         let mut bench = Bench::new(EngineClass::Copy);
         bench.put64(DATA, 5);
@@ -108,9 +112,9 @@ fn predecrement() {
     }
 }
 
-/// V8-133: a 16-byte compare and write returns the old value in GPR4 and GPR5.
 #[test]
 fn sixteen_bytes() {
+    proves!(V8_133, "a 16-byte compare and write returns the old value in GPR4 and GPR5");
     let mut bench = Bench::new(EngineClass::Render);
     for (second_matches, becomes) in [(true, [3, 4]), (false, [1, 2])] {
         for in_registers in [false, true] {
@@ -130,10 +134,13 @@ fn sixteen_bytes() {
     }
 }
 
-/// V8-133: operands of a post-sync operation are in the command, a qword in two consecutive dwords. No value is
-/// returned. Unsupported post-sync operations and reserved operations are illegal commands.
 #[test]
 fn post_sync_operations() {
+    proves!(
+        V8_133,
+        "operands of a post-sync operation are in the command, a qword in two consecutive dwords. No value is \
+        returned. Unsupported post-sync operations and reserved operations are illegal commands"
+    );
     let command = |opcode: u32, first: u32, second: u32| {
         [0x1780_0009 | INLINE | POST_SYNC | RETURN | opcode << 8, AT, 0, first, second, 8, 8, 8, 8, 8, 8]
     };
@@ -154,9 +161,12 @@ fn post_sync_operations() {
     }
 }
 
-/// V8-133, V8-202: an atomic observes earlier stores of the engine, and the next command observes its result.
 #[test]
 fn atomics_are_in_order() {
+    proves!(
+        [V8_133, V8_202],
+        "an atomic observes earlier stores of the engine, and the next command observes its result"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let batch = [&store(VA + DATA, 5)[..], &atomic(0x05, 0), &[0x1488_0002, 0x600, AT, 0]].concat();
     assert_eq!(bench.batch(&batch), Outcome::Complete);

@@ -2,11 +2,15 @@
 //! Rings, batches, and batches that run during a context restore.
 
 use super::*;
+use arctic_fidelity::proves;
 
-/// V8-065, V8-066: RING_START is 4 KiB aligned and its low bits are ignored. A ring has at most 2 MiB and wraps. Head
-/// equals tail when the ring is idle.
 #[test]
 fn a_ring_is_two_mebibytes_at_the_most() {
+    proves!(
+        [V8_065, V8_066],
+        "RING_START is 4 KiB aligned and its low bits are ignored. A ring has at most 2 MiB and wraps. Head equals \
+        tail when the ring is idle"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     let ring = 0x40_0000u64;
@@ -22,9 +26,9 @@ fn a_ring_is_two_mebibytes_at_the_most() {
     assert_eq!([0x05, 0x07].map(|dword| bench.get(context.image(dword))), [0x10, 0x10]);
 }
 
-/// V8-065: a ring that RING_CTL does not enable is empty, regardless of head and tail.
 #[test]
 fn a_ring_that_is_not_enabled_is_empty() {
+    proves!(V8_065, "a ring that RING_CTL does not enable is empty, regardless of head and tail");
     for (ctl, stored) in [(0x3001, 1), (0x3000, 0)] {
         let mut bench = Bench::new(EngineClass::Copy);
         let context = bench.context(0);
@@ -35,10 +39,13 @@ fn a_ring_that_is_not_enabled_is_empty() {
     }
 }
 
-/// V8-067: the tail has qword granularity. A dword after the last complete qword is not executed. Sequences of odd
-/// length are padded.
 #[test]
 fn the_tail_counts_qwords() {
+    proves!(
+        V8_067,
+        "the tail has qword granularity. A dword after the last complete qword is not executed. Sequences of odd \
+        length are padded"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.write(context.at, &[0x1108_0001, 0x600, 7]);
@@ -48,10 +55,13 @@ fn the_tail_counts_qwords() {
     assert_eq!((bench.own(0x600), bench.own(0x30)), (7, 16));
 }
 
-/// V8-068: each context has a separate ring. Two contexts that are switched at MI_ARB_CHECK each continue at their
-/// head.
 #[test]
 fn contexts_have_rings_of_their_own() {
+    proves!(
+        V8_068,
+        "each context has a separate ring. Two contexts that are switched at MI_ARB_CHECK each continue at their \
+        head"
+    );
     let mut bench = Bench::new(EngineClass::VideoEnhance);
     let contexts = [bench.context(0), bench.context(1)];
     for (n, context) in (0..).zip(contexts) {
@@ -71,9 +81,9 @@ fn contexts_have_rings_of_their_own() {
     }
 }
 
-/// V8-158: a batch of 64 MiB is executed from the first to the last qword before the ring continues.
 #[test]
 fn a_batch_of_64_mebibytes() {
+    proves!(V8_158, "a batch of 64 MiB is executed from the first to the last qword before the ring continues");
     const LONG: u64 = 3 << 30;
     const PAGE: u64 = 2 << 20;
     let mut bench = Bench::new(EngineClass::Copy);
@@ -101,10 +111,13 @@ fn a_batch_of_64_mebibytes() {
     assert_eq!([0, 8].map(|n| bench.get(DATA + n)), [32, 1]);
 }
 
-/// V8-159: the ring and batches in the GGTT are privileged and can write a privileged register. The same commands in a
-/// PPGTT batch cannot.
 #[test]
 fn privilege_is_the_address_space() {
+    proves!(
+        V8_159,
+        "the ring and batches in the GGTT are privileged and can write a privileged register. The same commands in \
+        a PPGTT batch cannot"
+    );
     let commands = [0x1108_0001, 0x24c, 0x77, END];
     for (start, written) in [(Some(0x1880_0001), true), (Some(0x1880_0101), false), (None, true)] {
         let mut bench = Bench::new(EngineClass::Copy);
@@ -128,10 +141,13 @@ fn increment(at: u64) -> [u32; 3] {
     [0x1780_0501, at as u32, (at >> 32) as u32]
 }
 
-/// V8-136, V8-160, trap T26: a persistent batch runs when it is started and at each later restore, before the
-/// interrupted stream continues. Only the latest persistent batch is active. PRT_BB_STATE is saved in the image.
 #[test]
 fn a_persistent_batch_runs_at_each_restore() {
+    proves!(
+        [V8_136, V8_160],
+        "a persistent batch runs when it is started and at each later restore, before the interrupted stream \
+        continues. Only the latest persistent batch is active. PRT_BB_STATE is saved in the image (trap T26)"
+    );
     let mut bench = Bench::new(EngineClass::Render);
     let context = bench.context(0);
     let (first, second) = (BATCH, BATCH + 0x100);
@@ -166,11 +182,14 @@ fn a_persistent_batch_runs_at_each_restore() {
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [6, 4]);
 }
 
-/// V8-160: a persistent batch started from a batch returns to it. At a restore it runs first, then the interrupted
-/// batches continue, including nested batches. If started from a non-privileged batch, it is not privileged, at
-/// restores either (trap T5). It can be preempted at MI_ARB_CHECK.
 #[test]
 fn a_persistent_batch_interrupts_batches() {
+    proves!(
+        V8_160,
+        "a persistent batch started from a batch returns to it. At a restore it runs first, then the interrupted \
+        batches continue, including nested batches. If started from a non-privileged batch, it is not privileged, \
+        at restores either (trap T5). It can be preempted at MI_ARB_CHECK"
+    );
     let mut bench = Bench::new(EngineClass::Render);
     let context = bench.context(0);
     let (inner, prt, nested) = (BATCH + 0x100, BATCH + 0x200, BATCH + 0x300);
@@ -202,12 +221,15 @@ fn a_persistent_batch_interrupts_batches() {
     assert_eq!(bench.get(context.image(0x1d)), at_prt as u32 | 3);
 }
 
-/// V8-161, V8-162, trap T16: INDIRECT_CTX runs at the image cacheline given by INDIRECT_CTX_OFFSET. It observes
-/// registers restored before it, and registers restored after it override its writes. BB_PER_CTX_PTR runs after the
-/// complete restore. Both run before the ring. If the offset is outside the engine context, the default is cacheline
-/// 0xd, after the GPRs.
 #[test]
 fn the_indirect_batch_runs_within_the_restore() {
+    proves!(
+        [V8_161, V8_162],
+        "INDIRECT_CTX runs at the image cacheline given by INDIRECT_CTX_OFFSET. It observes registers restored \
+        before it, and registers restored after it override its writes. BB_PER_CTX_PTR runs after the complete \
+        restore. Both run before the ring. If the offset is outside the engine context, the default is cacheline \
+        0xd, after the GPRs (trap T16)"
+    );
     for (offset, seen_indirect, seen_ring) in [
         (0x06 << 6, 0, 0x1111),
         (0x08 << 6, 0, 0x1111),
@@ -236,10 +258,13 @@ fn the_indirect_batch_runs_within_the_restore() {
     }
 }
 
-/// V8-161, V8-162: both workaround batches belong to the context and run at each restore. They do not run if their
-/// registers disable them.
 #[test]
 fn workaround_batches_are_the_contexts() {
+    proves!(
+        [V8_161, V8_162],
+        "both workaround batches belong to the context and run at each restore. They do not run if their registers \
+        disable them"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let (with, without) = (bench.context(0), bench.context(1));
     let (indirect, per_context) = (with.at + 0x6000, with.at + 0x7000);
@@ -258,10 +283,13 @@ fn workaround_batches_are_the_contexts() {
     }
 }
 
-/// V8-163: a context preempted in the innermost of three batches, including GGTT batches, resumes there and completes
-/// all three. The image contains the outer batches and the start of the current one.
 #[test]
 fn three_levels_of_batches_are_resumed() {
+    proves!(
+        V8_163,
+        "a context preempted in the innermost of three batches, including GGTT batches, resumes there and completes \
+        all three. The image contains the outer batches and the start of the current one"
+    );
     let mut bench = Bench::new(EngineClass::Render);
     let (context, other) = (bench.context(0), bench.context(1));
     let (second, third) = (BATCH + 0x100, BATCH + 0x200);

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::generation::XE_HPG;
+use arctic_fidelity::proves;
 
 /// Returns an LRI of both dwords of a GPR.
 pub(super) fn gpr(n: u32, value: u64) -> [u32; 5] {
@@ -13,9 +14,9 @@ pub(super) fn gpr_of(bench: &Bench, n: u32) -> u64 {
     u64::from(bench.own(0x604 + 8 * n)) << 32 | u64::from(bench.own(0x600 + 8 * n))
 }
 
-/// V8-122: stores a dword, a qword, and multiple dwords across a page boundary.
 #[test]
 fn store_data_imm() {
+    proves!(V8_122, "stores a dword, a qword, and multiple dwords across a page boundary");
     let mut bench = Bench::new(EngineClass::Copy);
     let at = (VA + DATA) as u32;
     let mut batch = vec![0x1020_0003, at, 0, 0x11, 0x22, 0x1000_0002, at + 8, 0, 0x33];
@@ -44,9 +45,10 @@ fn store_data_imm_of_the_greatest_length() {
     assert!(stored(&bench));
 }
 
-/// V8-105: NOPID. V8-124: multiple registers, byte write disables, engine-relative offsets.
 #[test]
 fn register_immediates() {
+    proves!(V8_105, "NOPID");
+    proves!(V8_124, "multiple registers, byte write disables, engine-relative offsets");
     let mut bench = Bench::new(EngineClass::Render);
     let base = bench.base();
     let batch = [0x0040_1234, 0x1100_0003, base + 0x600, 0xaabb_ccdd, base + 0x604, 1, 0x1108_0501, 0x600, 0x1122_3344];
@@ -55,9 +57,9 @@ fn register_immediates() {
     assert_eq!((bench.own(0x600), bench.own(0x604)), (0x11bb_33dd, 1));
 }
 
-/// V8-126, V8-130, V8-131, V8-132: transfers between registers and memory.
 #[test]
 fn registers_and_memory() {
+    proves!([V8_126, V8_130, V8_131, V8_132], "transfers between registers and memory");
     let mut bench = Bench::new(EngineClass::VideoEnhance);
     let at = (VA + DATA) as u32;
     bench.put(DATA, 0x5555);
@@ -83,9 +85,9 @@ fn registers_and_memory() {
     assert_eq!([4, 8].map(|n| bench.get(DATA + n)), [0x5555, 0x5555]);
 }
 
-/// V8-202: the engine reads back its own stores without a flush.
 #[test]
 fn loads_see_stores() {
+    proves!(V8_202, "the engine reads back its own stores without a flush");
     let mut bench = Bench::new(EngineClass::Copy);
     let mut batch = store(VA + DATA, 9).to_vec();
     batch.extend([0x1488_0002, 0x600, (VA + DATA) as u32, 0]);
@@ -94,9 +96,9 @@ fn loads_see_stores() {
     assert_eq!(bench.own(0x600), 9);
 }
 
-/// V8-127: post-sync writes of MI_FLUSH_DW to memory and to the PPHWSP: dword, qword and timestamp.
 #[test]
 fn flush_dw() {
+    proves!(V8_127, "post-sync writes of MI_FLUSH_DW to memory and to the PPHWSP: dword, qword and timestamp");
     let mut bench = Bench::new(EngineClass::VideoDecode);
     let at = DATA as u32;
     bench.clock.advance(625_000);
@@ -131,9 +133,9 @@ fn flush_dw() {
     assert_eq!(bench.get(bench.context(0).pphwsp() + 0xd0), 0x44);
 }
 
-/// V8-137: post-sync operations of PIPE_CONTROL write eight bytes.
 #[test]
 fn pipe_control() {
+    proves!(V8_137, "post-sync operations of PIPE_CONTROL write eight bytes");
     let mut bench = Bench::new(EngineClass::Render);
     let at = DATA as u32;
     bench.clock.advance(625_000);
@@ -184,9 +186,9 @@ fn pipe_control() {
     assert_eq!(bench.engine.counters().depth_counts, 1);
 }
 
-/// V8-110, V8-123, V8-125: status page and GGTT writes from the ring.
 #[test]
 fn privileged_commands_work_in_the_ring() {
+    proves!([V8_110, V8_123, V8_125], "status page and GGTT writes from the ring");
     let mut bench = Bench::new(EngineClass::Copy);
     let pphwsp = bench.context(0).pphwsp();
     let page = 0x1000u32;
@@ -211,9 +213,9 @@ fn privileged_commands_work_in_the_ring() {
     assert_eq!(bench.get(DATA), 8, "the store uses the new entry");
 }
 
-/// V8-159, V8-170, V8-171: commands and parts of commands that are denied to a non-privileged batch.
 #[test]
 fn a_users_batch_has_no_privilege() {
+    proves!([V8_159, V8_170, V8_171], "commands and parts of commands that are denied to a non-privileged batch");
     let mut bench = Bench::new(EngineClass::Copy);
     let (global, process, base) = (DATA as u32, (VA + DATA) as u32, bench.base());
     let dropped: &[&[u32]] = &[
@@ -250,9 +252,13 @@ fn a_users_batch_has_no_privilege() {
     assert_eq!(bench.gt.memory.ggtt().entry(0x300), GgttEntry(0x30_0003));
 }
 
-/// V8-134, trap T5: a non-privileged batch cannot start a privileged batch. IGT starts its loops as "global" batches.
 #[test]
 fn privilege_does_not_rise() {
+    proves!(
+        V8_134,
+        "a non-privileged batch cannot start a privileged batch. IGT starts its loops as \"global\" batches (trap \
+        T5)"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let inner = BATCH + 0x1000;
     bench.write(inner, &[0x1040_0002, DATA as u32, 0, 1]);
@@ -262,9 +268,9 @@ fn privilege_does_not_rise() {
     assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (0, 2));
 }
 
-/// V8-186: a slot permits access to a register, and a deny slot denies it.
 #[test]
 fn slots_extend_the_whitelist() {
+    proves!(V8_186, "a slot permits access to a register, and a deny slot denies it");
     let mut bench = Bench::new(EngineClass::Copy);
     let register = bench.base() + 0x24c;
     let batch = [0x1100_0001, register, 5];
@@ -281,10 +287,13 @@ fn slots_extend_the_whitelist() {
     assert_eq!(bench.own(0x600), 0, "denied");
 }
 
-/// V8-135: the batch continues if the comparison is true, with or without mask. Otherwise all levels of batches or one
-/// level end.
 #[test]
 fn conditional_end() {
+    proves!(
+        V8_135,
+        "the batch continues if the comparison is true, with or without mask. Otherwise all levels of batches or \
+        one level end"
+    );
     let mut bench = Bench::new(EngineClass::Render);
     let inner = BATCH + 0x1000;
     let at = (VA + DATA + 0x100) as u32;
@@ -312,9 +321,9 @@ fn conditional_end() {
     assert_eq!(marks(compare & !(1 << 21), 0, 0), [1, 1, 1], "comparison not enabled");
 }
 
-/// V8-158, V8-134: a chained batch replaces its parent. A nested batch returns to it.
 #[test]
 fn chaining_and_nesting() {
+    proves!([V8_158, V8_134], "a chained batch replaces its parent. A nested batch returns to it");
     let mut bench = Bench::new(EngineClass::Copy);
     let second = BATCH + 0x1000;
     bench.write(second, &store(VA + DATA, 1));
@@ -328,10 +337,13 @@ fn chaining_and_nesting() {
     }
 }
 
-/// V8-108, V8-115, V8-116: without a display, a wait for an event completes immediately and does not preempt. Scan line
-/// and flip commands have no effect and are counted in the report. A flip in a non-privileged batch is dropped.
 #[test]
 fn display_commands_of_a_card_without_display() {
+    proves!(
+        [V8_108, V8_115, V8_116],
+        "without a display, a wait for an event completes immediately and does not preempt. Scan line and flip \
+        commands have no effect and are counted in the report. A flip in a non-privileged batch is dropped"
+    );
     let commands = [0x0180_0008, 0x0200_0008, 0x0900_0000, 0x1234, 0x0980_0000, 0x1234, 0x0a00_0001, 0, DATA as u32];
     for class in [EngineClass::Render, EngineClass::Copy] {
         for user in [false, true] {
@@ -358,9 +370,9 @@ fn blits_run() {
     assert_eq!([0, 4, 0x1ffc, 0x2000].map(|n| bench.get(DATA + n)), [1, 0xabcd, 0xabcd, 0]);
 }
 
-/// V8-206: commands modified beyond the prefetch distance are executed as modified.
 #[test]
 fn self_modifying_batches() {
+    proves!(V8_206, "commands modified beyond the prefetch distance are executed as modified");
     let mut bench = Bench::new(EngineClass::Copy);
     let next = BATCH + 12;
     let target = next + 16;
@@ -386,9 +398,12 @@ fn open_interrupts(bench: &Bench) {
     bench.gt.write(0x19_0008, 1 << 31);
 }
 
-/// V8-086, V8-091, V8-107, V8-127: the user interrupt and the flush notification are raised, and the parser continues.
 #[test]
 fn interrupts_leave_the_engine() {
+    proves!(
+        [V8_086, V8_091, V8_107, V8_127],
+        "the user interrupt and the flush notification are raised, and the parser continues"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     open_interrupts(&bench);
     let mut ring = vec![0x0100_0000];
@@ -406,9 +421,12 @@ fn interrupts_leave_the_engine() {
     assert_eq!(bench.msis.0.load(Ordering::SeqCst), 2, "flush notify");
 }
 
-/// V8-089, V8-095, V8-099: an opcode that no engine implements raises an instruction error and halts the context.
 #[test]
 fn illegal_commands_halt() {
+    proves!(
+        [V8_089, V8_095, V8_099],
+        "an opcode that no engine implements raises an instruction error and halts the context"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let illegal = 0x0f80_0000;
     let outcome = bench.batch(&[0, illegal, 0]);
@@ -444,10 +462,14 @@ fn refused_blits_halt() {
     assert_eq!(bench.engine.counters().refused_blits.len(), 1);
 }
 
-/// V8-117: MI_SET_CONTEXT is decoded and has no effect. A compute batch of IGT omits the length of a CFE_STATE and
-/// thereby also executes MI_SET_CONTEXT on the compute engines (IGT: intel_compute.c, xehp_compute_exec_compute).
 #[test]
 fn a_ring_mode_context_switch_has_no_effect() {
+    proves!(
+        V8_117,
+        "MI_SET_CONTEXT is decoded and has no effect. A compute batch of IGT omits the length of a CFE_STATE and \
+        thereby also executes MI_SET_CONTEXT on the compute engines (IGT: intel_compute.c, \
+        xehp_compute_exec_compute)"
+    );
     for class in [EngineClass::Render, EngineClass::Compute] {
         let mut bench = Bench::new(class);
         let context = bench.context(0);

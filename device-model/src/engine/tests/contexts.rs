@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::generation::XE_HPG;
+use arctic_fidelity::proves;
 
 /// Contract B.8, B.9: xe's WA and NOP jobs complete on every engine class.
 #[test]
@@ -79,9 +80,12 @@ fn the_probe_jobs_run() {
     }
 }
 
-/// V8-045, V8-050, V8-145: GPRs and predicates are saved with the context and not visible to other contexts.
 #[test]
 fn registers_belong_to_the_context() {
+    proves!(
+        [V8_045, V8_050, V8_145],
+        "GPRs and predicates are saved with the context and not visible to other contexts"
+    );
     let mut bench = Bench::new(EngineClass::Compute);
     let (a, b) = (bench.context(0), bench.context(1));
     bench.emit(a, &[0x1108_0007, 0x600, 0xaaaa, 0x67c, 0xbbbb, 0x41c, 1, 0x400, 0x1234]);
@@ -99,9 +103,9 @@ fn registers_belong_to_the_context() {
     assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [0xaaaa, 0xbbbb, 1, 0x1234]);
 }
 
-/// V8-048: BCS_SWCTRL is context state of the copy engine.
 #[test]
 fn copy_engine_state_is_saved() {
+    proves!(V8_048, "BCS_SWCTRL is context state of the copy engine");
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.emit(context, &[0x1108_0001, 0x200, 0x0003_0003]);
@@ -113,10 +117,13 @@ fn copy_engine_state_is_saved() {
     assert_eq!(bench.get(DATA), 3);
 }
 
-/// V8-046, V8-047: a saved image is a complete command list. It includes the registers that drivers program per
-/// context, even if the driver's image ended before them (xe: xe_lrc.c, xe_lrc_lookup_default_reg_value).
 #[test]
 fn a_saved_image_is_a_list_of_commands() {
+    proves!(
+        [V8_046, V8_047],
+        "a saved image is a complete command list. It includes the registers that drivers program per context, even \
+        if the driver's image ended before them (xe: xe_lrc.c, xe_lrc_lookup_default_reg_value)"
+    );
     for (class, end, register) in [(EngineClass::Render, 0x44, 0x7004), (EngineClass::Copy, 0x34, 0x2_2204)] {
         let mut bench = Bench::new(class);
         let (context, other) = (bench.context(0), bench.context(1));
@@ -144,10 +151,12 @@ fn a_saved_image_is_a_list_of_commands() {
     }
 }
 
-/// V8-075, V8-076, V8-163: a nested batch is preempted at MI_ARB_CHECK and resumes at the same position with the same
-/// GPRs.
 #[test]
 fn preemption_resumes_in_the_batch() {
+    proves!(
+        [V8_075, V8_076, V8_163],
+        "a nested batch is preempted at MI_ARB_CHECK and resumes at the same position with the same GPRs"
+    );
     let mut bench = Bench::new(EngineClass::Render);
     let (a, b) = (bench.context(0), bench.context(1));
     let inner = BATCH + 0x1000;
@@ -190,9 +199,12 @@ fn a_moved_head_leaves_the_saved_batch() {
     assert_eq!(bench.get(DATA), 0);
 }
 
-/// V8-078, V8-109, V8-111: with arbitration disabled, the context is not preempted at MI_ARB_CHECK or in a wait.
 #[test]
 fn arbitration_gates_preemption() {
+    proves!(
+        [V8_078, V8_109, V8_111],
+        "with arbitration disabled, the context is not preempted at MI_ARB_CHECK or in a wait"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.emit(context, &[0x0400_0000, ARB_CHECK]);
@@ -211,9 +223,9 @@ fn arbitration_gates_preemption() {
     assert_eq!(bench.get(DATA + 4), 2);
 }
 
-/// V8-119, V8-120: an engine waits for a store of another engine and can be preempted during the wait.
 #[test]
 fn a_semaphore_waits_for_another_engine() {
+    proves!([V8_119, V8_120], "an engine waits for a store of another engine and can be preempted during the wait");
     let mut bench = Bench::new(EngineClass::VideoDecode);
     let (waiter, signaller) = (bench.context(0), bench.context(1));
     bench.emit(waiter, &wait(1, VA + DATA, 3));
@@ -236,9 +248,9 @@ fn a_semaphore_waits_for_another_engine() {
     assert_eq!(bench.submit(waiter), Outcome::Waiting, "the wait is executed again");
 }
 
-/// V8-214, contract F.4, E.8: the ticks of a context continue from its image and stop at the save.
 #[test]
 fn context_time_is_the_time_on_the_engine() {
+    proves!(V8_214, "the ticks of a context continue from its image and stop at the save (contract F.4, E.8)");
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.put(context.image(0x23), 1000);
@@ -254,9 +266,9 @@ fn context_time_is_the_time_on_the_engine() {
     assert_eq!(bench.gt.read(bench.base() + 0x3a8), 2200, "the value by MMIO");
 }
 
-/// V8-079: a lite restore reads the new tail of a loaded context.
 #[test]
 fn the_tail_moves_under_a_loaded_context() {
+    proves!(V8_079, "a lite restore reads the new tail of a loaded context");
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.emit(context, &wait(4, VA + DATA, 1));
@@ -268,9 +280,9 @@ fn the_tail_moves_under_a_loaded_context() {
     assert_eq!(bench.get(DATA + 4), 5);
 }
 
-/// V8-065, contract F.8: the ring wraps, and a command may straddle the wrap.
 #[test]
 fn the_ring_wraps() {
+    proves!(V8_065, "the ring wraps, and a command may straddle the wrap (contract F.8)");
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     for dword in [0x05, 0x07] {
@@ -283,9 +295,9 @@ fn the_ring_wraps() {
     assert_eq!(bench.get(context.image(0x05)), 0x18);
 }
 
-/// V8-161, contract G.5: i915's indirect context batch runs for its length, before the per-context batch.
 #[test]
 fn the_indirect_batch_has_a_length_and_no_end() {
+    proves!(V8_161, "i915's indirect context batch runs for its length, before the per-context batch (contract G.5)");
     let mut bench = Bench::new(EngineClass::Compute);
     let context = bench.context(0);
     let ggtt_store = |at: u64, value| [0x1040_0002, at as u32, 0, value];

@@ -5,11 +5,15 @@ use super::whitelists::BASES;
 use super::*;
 use crate::generation::XE_HPG;
 use crate::interrupts::USER_INTERRUPT;
+use arctic_fidelity::proves;
 
-/// V8-001: a waiting engine does not block others. For every pair, one engine waits while the other engine stores and
-/// raises its interrupt. The waiting engine then continues.
 #[test]
 fn engines_run_side_by_side() {
+    proves!(
+        V8_001,
+        "a waiting engine does not block others. For every pair, one engine waits while the other engine stores and \
+        raises its interrupt. The waiting engine then continues"
+    );
     for first in XE_HPG.engines.all() {
         let mut bench = Bench::on(first);
         bench.listen(Function::PF);
@@ -38,9 +42,12 @@ fn engines_run_side_by_side() {
     }
 }
 
-/// V8-002: there are eighteen streamers with the documented bases. Registers are not shared between streamers.
 #[test]
 fn eighteen_streamers_have_their_bases() {
+    proves!(
+        V8_002,
+        "there are eighteen streamers with the documented bases. Registers are not shared between streamers"
+    );
     assert_eq!(XE_HPG.engines.all().count(), BASES.len());
     let bench = Bench::new(EngineClass::Copy);
     for (n, (class, instance, base)) in BASES.into_iter().enumerate() {
@@ -54,9 +61,12 @@ fn eighteen_streamers_have_their_bases() {
     }
 }
 
-/// V8-005: non-privileged batches and the driver can read the instance (9:4) and the class (2:0) from ENGINE_ID.
 #[test]
 fn engines_identify_themselves() {
+    proves!(
+        V8_005,
+        "non-privileged batches and the driver can read the instance (9:4) and the class (2:0) from ENGINE_ID"
+    );
     for (class, instance, base) in BASES {
         let mut bench = Bench::on(XE_HPG.engines.find(class, instance).unwrap());
         assert_eq!(bench.batch(&store_register(0x8c, VA + DATA)), Outcome::Complete);
@@ -118,10 +128,13 @@ const CATALOGUE: &[(u32, u32, Kept, &[EngineClass])] = &[
     (0x588, 1, There, EVERY), (0x600, 32, ALL, EVERY),
 ];
 
-/// V8-009, V8-004: every register of the catalogue is present at its offset from the base of each engine that has it,
-/// and is independent of all other registers. None is reported as unmodelled.
 #[test]
 fn the_catalogue_is_there_on_every_engine() {
+    proves!(
+        [V8_009, V8_004],
+        "every register of the catalogue is present at its offset from the base of each engine that has it, and is \
+        independent of all other registers. None is reported as unmodelled"
+    );
     let mut written: Vec<(u32, u32)> = Vec::new();
     let bench = Bench::new(EngineClass::Copy);
     for (class, instance, base) in BASES {
@@ -166,10 +179,13 @@ fn the_catalogue_is_there_on_every_engine() {
     }
 }
 
-/// V8-004: if the header bit is set, an offset is relative to the base of the executing engine, otherwise it is
-/// absolute.
 #[test]
 fn commands_name_registers_either_way() {
+    proves!(
+        V8_004,
+        "if the header bit is set, an offset is relative to the base of the executing engine, otherwise it is \
+        absolute"
+    );
     for (class, instance, base) in BASES {
         let mut bench = Bench::on(XE_HPG.engines.find(class, instance).unwrap());
         assert_eq!(bench.ring(&[0x1108_0001, 0x94, 5, 0x1100_0001, 0x2_2098, 6, 0x1100_0001, base + 0x98, 7]), {

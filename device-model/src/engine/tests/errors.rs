@@ -9,6 +9,7 @@ use crate::gt::SideEffect;
 use crate::interrupts::{
     CONTEXT_SWITCH, CS_ERROR, FLUSH_COMPLETE, L3_PARITY, PAGE_FAULT, SEMAPHORE_WAIT, USER_INTERRUPT, WATCHDOG,
 };
+use arctic_fidelity::proves;
 
 const VF: Function = Function(3);
 /// MI_ARB_ON_OFF, which is not permitted in non-privileged batches.
@@ -45,10 +46,13 @@ fn flush(class: EngineClass) -> Vec<u32> {
     }
 }
 
-/// V8-089, contract G.7: an error masked by EMR appears only in ESR. Unmasking it in EMR sets EIR and the error bit of
-/// the interrupt status. Writing 1 to EIR clears both.
 #[test]
 fn masked_errors_set_the_status_alone() {
+    proves!(
+        V8_089,
+        "an error masked by EMR appears only in ESR. Unmasking it in EMR sets EIR and the error bit of the \
+        interrupt status. Writing 1 to EIR clears both (contract G.7)"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let engine = bench.engine.id();
     bench.listen(Function::PF);
@@ -77,9 +81,9 @@ fn masked_errors_set_the_status_alone() {
     assert_eq!(bench.own(reg::EMR), !error::MASKABLE, "unimplemented bits read 1 (IVB-093)");
 }
 
-/// V8-089: only an engine reset clears an instruction error. ESR is read-only.
 #[test]
 fn unrecoverable_errors_stay_until_reset() {
+    proves!(V8_089, "only an engine reset clears an instruction error. ESR is read-only");
     let mut bench = Bench::new(EngineClass::Render);
     write(&bench, reg::EMR, !error::INSTRUCTION);
     batch(&mut bench, &[PRIVILEGED, ILLEGAL]);
@@ -93,11 +97,14 @@ fn unrecoverable_errors_stay_until_reset() {
     assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.own(reg::EMR)), (0, 0, u32::MAX));
 }
 
-/// V8-090, V8-170: on every engine a privilege violation sets bit 2 and execution continues, and an instruction error
-/// sets bit 0 and halts the context. Other engines do not report the error. Commands in a ring do not cause privilege
-/// violations.
 #[test]
 fn every_engine_has_its_errors() {
+    proves!(
+        [V8_090, V8_170],
+        "on every engine a privilege violation sets bit 2 and execution continues, and an instruction error sets \
+        bit 0 and halts the context. Other engines do not report the error. Commands in a ring do not cause \
+        privilege violations"
+    );
     for engine in XE_HPG.engines.all() {
         let mut bench = Bench::on(engine);
         bench.listen(Function::PF);
@@ -125,10 +132,13 @@ fn every_engine_has_its_errors() {
     }
 }
 
-/// V8-089, V13-075, V13-080: error registers and HWSTAM belong to the PF. Errors in a VF's batches are not recorded or
-/// reported there, and none of its events is written to a status page.
 #[test]
 fn a_virtual_functions_errors_are_its_own() {
+    proves!(
+        [V8_089, V13_075, V13_080],
+        "error registers and HWSTAM belong to the PF. Errors in a VF's batches are not recorded or reported there, \
+        and none of its events is written to a status page"
+    );
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     bench.listen(VF);
     bench.listen(Function::PF);
@@ -141,10 +151,13 @@ fn a_virtual_functions_errors_are_its_own() {
     assert_eq!(bench.told(VF, bench.engine.id()), Some((3, 0, USER_INTERRUPT)));
 }
 
-/// V8-086, V8-091, V8-166: each event on each engine sets its bit in the engine's interrupt vector, with class and
-/// instance. The L3 parity error is injected and exists only on the render engine.
 #[test]
 fn each_cause_is_a_bit_of_the_engines_vector() {
+    proves!(
+        [V8_086, V8_091, V8_166],
+        "each event on each engine sets its bit in the engine's interrupt vector, with class and instance. The L3 \
+        parity error is injected and exists only on the render engine"
+    );
     for engine in XE_HPG.engines.all() {
         let info = XE_HPG.engines.info(engine);
         let watchdog = [&[0x1108_0003, 0x17c, 5, 0x178, 0][..], &wait(4, VA + DATA, 1)].concat();
@@ -182,10 +195,13 @@ fn each_cause_is_a_bit_of_the_engines_vector() {
     }
 }
 
-/// V8-087, trap T25: with one bit of HWSTAM clear at a time, only events 0, 3 and 4 write the status page. Only the
-/// error bit is written as 1, while the error is active.
 #[test]
 fn hardware_status_writes() {
+    proves!(
+        V8_087,
+        "with one bit of HWSTAM clear at a time, only events 0, 3 and 4 write the status page. Only the error bit \
+        is written as 1, while the error is active (trap T25)"
+    );
     for open in 0..16 {
         for event in 0..16 {
             let bench = Bench::new(EngineClass::Copy);
@@ -228,9 +244,9 @@ fn hardware_status_writes() {
     assert_eq!(bench.get(PAGE), 0, "cleared together with the error");
 }
 
-/// V8-085: all reports are written to the page that HWS_PGA specifies at the time.
 #[test]
 fn reports_move_with_the_status_page() {
+    proves!(V8_085, "all reports are written to the page that HWS_PGA specifies at the time");
     for class in EngineClass::BY_GUC {
         let mut reports = vec![(vec![0x1080_0001, 0x240, 7], 0x240u64), (vec![0x0100_0000], 0)];
         if class != EngineClass::Render {
@@ -255,10 +271,13 @@ fn reports_move_with_the_status_page() {
     }
 }
 
-/// V8-088, trap T24: page faults are subject to the interrupt mask, except in contexts with fault repair. A fault at a
-/// GGTT address is not reported as a page fault.
 #[test]
 fn page_faults_pass_the_mask_in_repair_mode() {
+    proves!(
+        V8_088,
+        "page faults are subject to the interrupt mask, except in contexts with fault repair. A fault at a GGTT \
+        address is not reported as a page fault (trap T24)"
+    );
     let unmapped = store(VA - 4096, 1);
     for (handling, seen) in [(0u64, false), (1, true), (2, true), (3, true)] {
         let mut bench = Bench::new(EngineClass::Copy);

@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::registers::InterruptRegister;
+use arctic_fidelity::proves;
 
 const STATUS_PAGE: u64 = 0x38_0000;
 const INDEX: u32 = 0x240;
@@ -61,11 +62,14 @@ impl Place {
     }
 }
 
-/// V8-137: all combinations of stall, post-sync operation, target and privilege. The store has eight bytes. Earlier
-/// stores are visible when it is, with or without stall. Without privilege, writes to a GGTT address or an index are
-/// dropped, but the flush and the notification are executed.
 #[test]
 fn pipe_control_matrix() {
+    proves!(
+        V8_137,
+        "all combinations of stall, post-sync operation, target and privilege. The store has eight bytes. Earlier \
+        stores are visible when it is, with or without stall. Without privilege, writes to a GGTT address or an \
+        index are dropped, but the flush and the notification are executed"
+    );
     const STALL: u32 = 1 << 20;
     const NOTIFY: u32 = 1 << 8;
     for class in [EngineClass::Render, EngineClass::Compute] {
@@ -100,10 +104,13 @@ fn pipe_control_matrix() {
     }
 }
 
-/// V8-137: a post-sync register write in a non-privileged batch is permitted for whitelisted registers and denied for
-/// privileged registers. The flush is executed in both cases.
 #[test]
 fn pipe_control_writes_a_register() {
+    proves!(
+        V8_137,
+        "a post-sync register write in a non-privileged batch is permitted for whitelisted registers and denied for \
+        privileged registers. The flush is executed in both cases"
+    );
     const MMIO: u32 = 1 << 23;
     for class in [EngineClass::Render, EngineClass::Compute] {
         for stall in [0, 1 << 20] {
@@ -122,11 +129,14 @@ fn pipe_control_writes_a_register() {
     }
 }
 
-/// V8-127: MI_FLUSH_DW writes a dword, a qword or a timestamp to each target, on each engine that implements it.
-/// Without privilege, writes to a GGTT address or an index are dropped, but the flush is executed. Earlier stores are
-/// visible when the write is (V8-201).
 #[test]
 fn flush_dw_matrix() {
+    proves!(
+        [V8_127, V8_201],
+        "MI_FLUSH_DW writes a dword, a qword or a timestamp to each target, on each engine that implements it. \
+        Without privilege, writes to a GGTT address or an index are dropped, but the flush is executed. Earlier \
+        stores are visible when the write is (V8-201)"
+    );
     for class in &EngineClass::BY_GUC[1..] {
         for place in Place::ALL {
             for (operation, dwords, written) in [
@@ -158,9 +168,9 @@ fn flush_dw_matrix() {
     }
 }
 
-/// V8-127, V8-137: translations invalidated by a flush are read from the page tables again.
 #[test]
 fn flushes_forget_translations() {
+    proves!([V8_127, V8_137], "translations invalidated by a flush are read from the page tables again");
     for (class, flush) in [
         (EngineClass::Copy, &[0x1304_0001, 0, 0][..]),
         (EngineClass::Render, &[0x7a00_0004, 1 << 18 | 1 << 20, 0, 0, 0, 0]),

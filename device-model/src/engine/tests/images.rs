@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The context image: layout, execution, save and isolation.
 
+use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::*;
@@ -27,10 +28,13 @@ fn saved(engine: EngineId) -> (Bench, Context) {
     (bench, context)
 }
 
-/// V8-040, V8-042, V8-046, V8-047, traps T16, T17: on every engine, the PPHWSP is followed by the ring context with the
-/// headers and offsets of dg2_xcs_offsets (xe, i915) up to dword 0x33.
 #[test]
 fn every_engine_saves_the_common_ring_context() {
+    proves!(
+        [V8_040, V8_042, V8_046, V8_047],
+        "on every engine, the PPHWSP is followed by the ring context with the headers and offsets of \
+        dg2_xcs_offsets (xe, i915) up to dword 0x33 (traps T16, T17)"
+    );
     const FIRST: [u32; 15] =
         [0x244, 0x034, 0x030, 0x038, 0x03c, 0x168, 0x140, 0x110, 0x1c0, 0x1c4, 0x1c8, 0x180, 0x2b4, 0x120, 0x124];
     const SECOND: [u32; 9] = [0x3a8, 0x28c, 0x288, 0x284, 0x280, 0x27c, 0x278, 0x274, 0x270];
@@ -47,10 +51,13 @@ fn every_engine_saves_the_common_ring_context() {
     }
 }
 
-/// V8-048: dwords 0x34 to 0x4f contain BCS_SWCTRL and BLIT_CCTL with a header without bit 19 on the copy engine,
-/// MI_NOOPs on media and compute engines, and the registers of dg2_rcs_offsets (xe, i915) on the render engine.
 #[test]
 fn the_cacheline_0x40_is_the_class_own() {
+    proves!(
+        V8_048,
+        "dwords 0x34 to 0x4f contain BCS_SWCTRL and BLIT_CCTL with a header without bit 19 on the copy engine, \
+        MI_NOOPs on media and compute engines, and the registers of dg2_rcs_offsets (xe, i915) on the render engine"
+    );
     let (bench, context) = saved(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap());
     let mut copy = vec![0; 28];
     copy[13..18].copy_from_slice(&[0x1100_1003, 0x2_2200, 0xffff_0000, 0x2_2204, 0]);
@@ -67,10 +74,13 @@ fn the_cacheline_0x40_is_the_class_own() {
     assert_eq!(dwords(&bench, context, 0x34..0x50), render);
 }
 
-/// V8-042, V8-049, trap T18: dwords 0x50 to 0x5f load the interrupt mask from memory and both report pointers. A save
-/// preserves the values written by software.
 #[test]
 fn interrupt_reports_have_a_cacheline() {
+    proves!(
+        [V8_042, V8_049],
+        "dwords 0x50 to 0x5f load the interrupt mask from memory and both report pointers. A save preserves the \
+        values written by software (trap T18)"
+    );
     for class in EngineClass::BY_GUC {
         let (mut bench, context) = saved(XE_HPG.engines.find(class, 0).unwrap());
         let base = bench.base();
@@ -93,10 +103,12 @@ fn interrupt_reports_have_a_cacheline() {
     }
 }
 
-/// V8-046, V8-050: 55 registers from dword 0x62 in the order of the PRM. MI_FORCE_WAKEUP is present only on media
-/// engines.
 #[test]
 fn the_engine_context_is_the_documents() {
+    proves!(
+        [V8_046, V8_050],
+        "55 registers from dword 0x62 in the order of the PRM. MI_FORCE_WAKEUP is present only on media engines"
+    );
     let mut list = vec![0x588; 6];
     list.extend([0x028, 0x09c, 0x0c0, 0x178, 0x17c, 0x358, 0x170, 0x150, 0x154, 0x158, 0x41c]);
     list.extend((0..32).map(|n| 0x600 + 4 * n));
@@ -115,10 +127,13 @@ fn the_engine_context_is_the_documents() {
     }
 }
 
-/// V8-051, traps T18 and T19: the TRTT section at dword 0xd8 has the offsets of the first instance of the class. They
-/// are remapped to the executing instance, in the image and in commands.
 #[test]
 fn trtt_registers_are_remapped_to_the_instance() {
+    proves!(
+        V8_051,
+        "the TRTT section at dword 0xd8 has the offsets of the first instance of the class. They are remapped to \
+        the executing instance, in the image and in commands (traps T18 and T19)"
+    );
     let first = [
         (EngineClass::Render, 0x4400),
         (EngineClass::Compute, 0x4580),
@@ -153,10 +168,13 @@ fn trtt_registers_are_remapped_to_the_instance() {
     assert_eq!([0, 1].map(|n| trtt(EngineClass::VideoEnhance, n)), [Some(0x4460), Some(0x4560)]);
 }
 
-/// V8-004, V8-046: bit 19 adds the engine's base, even if the offset contains the base of any instance (i915:
-/// get_lri_mask). An image can therefore move between the instances of a class.
 #[test]
 fn relative_offsets_may_have_a_base_in_them() {
+    proves!(
+        [V8_004, V8_046],
+        "bit 19 adds the engine's base, even if the offset contains the base of any instance (i915: get_lri_mask). \
+        An image can therefore move between the instances of a class"
+    );
     for (class, instance) in [(EngineClass::Compute, 2), (EngineClass::VideoDecode, 5), (EngineClass::VideoEnhance, 3)]
     {
         let mut bench = Bench::new(class);
@@ -172,10 +190,13 @@ fn relative_offsets_may_have_a_base_in_them() {
     }
 }
 
-/// V8-007: an image of another class raises an instruction error at the command that loads registers of that class.
-/// Memory and registers are unchanged, and the engine is usable after a reset.
 #[test]
 fn an_image_of_another_class_is_an_error() {
+    proves!(
+        V8_007,
+        "an image of another class raises an instruction error at the command that loads registers of that class. \
+        Memory and registers are unchanged, and the engine is usable after a reset"
+    );
     let (copy, context) = saved(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap());
     let image = dwords(&copy, context, 0..IMAGE_DWORDS);
     for class in [EngineClass::VideoDecode, EngineClass::VideoEnhance, EngineClass::Render, EngineClass::Compute] {
@@ -201,9 +222,13 @@ fn an_image_of_another_class_is_an_error() {
     }
 }
 
-/// V8-046: an engine context that contains a command not valid in an image raises an instruction error at that command.
 #[test]
 fn garbage_in_the_engine_context_is_an_error() {
+    proves!(
+        V8_046,
+        "an engine context that contains a command not valid in an image raises an instruction error at that \
+        command"
+    );
     let (mut bench, context) = saved(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap());
     bench.write(context.image(0x60), &store(DATA, 7));
     bench.emit(context, &store(VA + DATA + 4, 1));
@@ -213,10 +238,13 @@ fn garbage_in_the_engine_context_is_an_error() {
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [0, 0]);
 }
 
-/// V8-043, V8-044: with restore inhibited, an invalid engine context is not read, and the next save writes it
-/// completely. The saved image can be used as a template for new contexts, including register values.
 #[test]
 fn an_inhibited_restore_makes_a_golden_image() {
+    proves!(
+        [V8_043, V8_044],
+        "with restore inhibited, an invalid engine context is not read, and the next save writes it completely. The \
+        saved image can be used as a template for new contexts, including register values"
+    );
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::new(class);
         let engine = bench.engine.id();
@@ -242,10 +270,13 @@ fn an_inhibited_restore_makes_a_golden_image() {
     }
 }
 
-/// V8-045: head, registers and ticks are saved to the image on completion, on preemption at a command and on preemption
-/// in a wait.
 #[test]
 fn every_way_out_saves() {
+    proves!(
+        V8_045,
+        "head, registers and ticks are saved to the image on completion, on preemption at a command and on \
+        preemption in a wait"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     let saved = |bench: &Bench| [0x05, 0x85, 0x23].map(|dword| bench.get(context.image(dword)));
@@ -268,10 +299,13 @@ fn every_way_out_saves() {
     assert_eq!(saved(&bench), [56, 3, 12], "the head is before the wait");
 }
 
-/// V8-212, V8-213: the page directory is loaded from the image. The same address maps to different pages in two
-/// contexts, and accesses of a context without a page directory fault.
 #[test]
 fn page_directories_come_from_the_image() {
+    proves!(
+        [V8_212, V8_213],
+        "the page directory is loaded from the image. The same address maps to different pages in two contexts, and \
+        accesses of a context without a page directory fault"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let (mine, other, none) = (bench.context(0), bench.context(1), bench.context(2));
     // A second set of page tables that maps the address 2 MiB higher in local memory.
@@ -291,10 +325,13 @@ fn page_directories_come_from_the_image() {
     assert!(matches!(bench.submit(none), Outcome::Halted(Halt::Fault(fault)) if fault.address == there));
 }
 
-/// V8-041, V8-214: the timestamps of the context's last run and the reported ring head are in the first cachelines of
-/// the PPHWSP and immediately visible to a CPU. The rest of the PPHWSP is unchanged.
 #[test]
 fn the_status_page_has_the_times() {
+    proves!(
+        [V8_041, V8_214],
+        "the timestamps of the context's last run and the reported ring head are in the first cachelines of the \
+        PPHWSP and immediately visible to a CPU. The rest of the PPHWSP is unchanged"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     for n in 0..0x400 {
@@ -315,9 +352,12 @@ fn the_status_page_has_the_times() {
     assert!((0..0x400).filter(|n| ![4, 16, 17, 18, 0x80].contains(n)).all(left));
 }
 
-/// V8-214, V8-215: CTX_TIMESTAMP continues from the image and is saved. TIMESTAMP is saved but not restored.
 #[test]
 fn the_free_running_clock_is_not_restored() {
+    proves!(
+        [V8_214, V8_215],
+        "CTX_TIMESTAMP continues from the image and is saved. TIMESTAMP is saved but not restored"
+    );
     let mut bench = Bench::new(EngineClass::VideoDecode);
     let context = bench.context(0);
     bench.clock.advance(625 * 100);
@@ -336,13 +376,16 @@ fn the_free_running_clock_is_not_restored() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 100 }))]
 
-    /// V8-046, V8-050: executing an image sets each register from its dword, according to the register's kind. Saving
-    /// the context reproduces the image.
     #[test]
     fn executing_an_image_restores_what_its_table_says(
         class in prop::sample::select(EngineClass::BY_GUC.to_vec()),
         values in prop::collection::vec(any::<u32>(), IMAGE_DWORDS),
     ) {
+        proves!(
+            [V8_046, V8_050],
+            "executing an image sets each register from its dword, according to the register's kind. Saving the \
+            context reproduces the image"
+        );
         let mut bench = Bench::new(class);
         let (engine, base) = (bench.engine.id(), bench.base());
         let context = bench.context(0);
@@ -371,9 +414,12 @@ proptest! {
     }
 }
 
-/// V8-042, V8-050, V13-052: every context register is stored exactly once in the image, within the image's size.
 #[test]
 fn registers_have_places() {
+    proves!(
+        [V8_042, V8_050, V13_052],
+        "every context register is stored exactly once in the image, within the image's size"
+    );
     for engine in XE_HPG.engines.all() {
         let layout = XE_HPG.context_layout(engine);
         let dwords: std::collections::BTreeSet<_> = layout.kept.iter().map(|kept| kept.dword).collect();
@@ -406,10 +452,13 @@ fn registers_have_places() {
     }
 }
 
-/// V13-162, V13-163: a save stores the value of the first instance that the fuses leave, not of instance 0; a restore
-/// writes every instance.
 #[test]
 fn a_save_reads_the_first_instance_that_exists() {
+    proves!(
+        [V13_162, V13_163],
+        "a save stores the value of the first instance that the fuses leave, not of instance 0; a restore writes \
+        every instance"
+    );
     const STATELESS_SCRATCH: u32 = 0xe518;
     let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
     profile.fuses.dss_mask = 0xffff_ff20;
@@ -437,10 +486,13 @@ fn a_save_reads_the_first_instance_that_exists() {
     }
 }
 
-/// V8-213: both halves of PDP0 are the address of the page directory, which may be above 4 GiB. A directory at the same
-/// address below 4 GiB is not used.
 #[test]
 fn page_directories_can_be_above_four_gigabytes() {
+    proves!(
+        V8_213,
+        "both halves of PDP0 are the address of the page directory, which may be above 4 GiB. A directory at the \
+        same address below 4 GiB is not used"
+    );
     let high = 1 << 32 | ROOT;
     let mut bench = Bench::with_local(EngineClass::Copy, (4 << 30) + LOCAL);
     let (low_root, high_root, beyond) = (bench.context(0), bench.context(1), bench.context(2));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Register isolation between functions.
 
+use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::*;
@@ -36,10 +37,12 @@ fn submit_long(bench: &mut Bench, commands: &[u32], privileged: bool) -> Outcome
     bench.submit(context)
 }
 
-/// V13-006, V13-052, V13-080, V13-128: a VF writes every register. After its context is unloaded, all registers have
-/// their previous values.
 #[test]
 fn a_virtual_function_leaves_nothing_in_registers() {
+    proves!(
+        [V13_006, V13_052, V13_080, V13_128],
+        "a VF writes every register. After its context is unloaded, all registers have their previous values"
+    );
     for class in EngineClass::BY_GUC {
         for privileged in [true, false] {
             for value in [u32::MAX, 0, 0x0001_0001] {
@@ -55,10 +58,13 @@ fn a_virtual_function_leaves_nothing_in_registers() {
     }
 }
 
-/// V13-080: a VF cannot read register values of other functions, set by MMIO or by earlier contexts, except values
-/// common to all functions.
 #[test]
 fn a_virtual_function_reads_nothing_of_others() {
+    proves!(
+        V13_080,
+        "a VF cannot read register values of other functions, set by MMIO or by earlier contexts, except values \
+        common to all functions"
+    );
     const SECRET: u32 = 0x5ec2_e700;
     const OUT: u64 = 0x60_0000;
     for class in EngineClass::BY_GUC {
@@ -86,10 +92,13 @@ fn a_virtual_function_reads_nothing_of_others() {
     }
 }
 
-/// V13-040, V13-043, V8-145: register values of a context (GPRs, predicates, parser position, timestamps, report
-/// pointers) are restored when it resumes, and are not visible to contexts of other functions.
 #[test]
 fn contexts_of_functions_do_not_meet() {
+    proves!(
+        [V13_040, V13_043, V8_145],
+        "register values of a context (GPRs, predicates, parser position, timestamps, report pointers) are restored \
+        when it resumes, and are not visible to contexts of other functions"
+    );
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::of_vf(class, VF.0);
         let base = bench.base();
@@ -133,10 +142,13 @@ fn contexts_of_functions_do_not_meet() {
 const SEEN: u64 = 0x40_0000;
 const ELSEWHERE: u64 = 0x60_0000;
 
-/// V13-041, V13-043: contexts of two functions alternate on an engine. The same address in the same page tables is
-/// always translated through the LMTT of the context's function, without an explicit invalidation.
 #[test]
 fn no_translation_outlives_a_switch_of_functions() {
+    proves!(
+        [V13_041, V13_043],
+        "contexts of two functions alternate on an engine. The same address in the same page tables is always \
+        translated through the LMTT of the context's function, without an explicit invalidation"
+    );
     let other = Function(4);
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let contexts = [(VF, bench.context(0), SEEN), (other, bench.context(1), ELSEWHERE)];
@@ -162,10 +174,13 @@ fn no_translation_outlives_a_switch_of_functions() {
     }
 }
 
-/// V13-041, V13-122: translations do not become stale over a context switch or an engine reset. A page that was
-/// remapped while the context was not loaded is accessed at its new address.
 #[test]
 fn no_translation_outlives_a_context_or_a_reset() {
+    proves!(
+        [V13_041, V13_122],
+        "translations do not become stale over a context switch or an engine reset. A page that was remapped while \
+        the context was not loaded is accessed at its new address"
+    );
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
     let entry = ROOT + 0x2000 + (SEEN >> 21) * 8;
@@ -194,10 +209,13 @@ fn no_translation_outlives_a_context_or_a_reset() {
     }
 }
 
-/// V13-111, V13-041: a change of the LMTT takes effect when a context starts, without an invalidation by the PF, for
-/// another context of the VF as well as for the same one.
 #[test]
 fn no_lmtt_translation_outlives_a_context() {
+    proves!(
+        [V13_111, V13_041],
+        "a change of the LMTT takes effect when a context starts, without an invalidation by the PF, for another \
+        context of the VF as well as for the same one"
+    );
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let contexts = [bench.context(0), bench.context(1)];
     let entry = LMTT + 0x1_0000 + 4 * (SEEN >> 21);
@@ -212,10 +230,13 @@ fn no_lmtt_translation_outlives_a_context() {
     }
 }
 
-/// V8-043, V8-046, V13-052: a VF's image that loads every register of the card by absolute, relative and remapped
-/// offsets changes only registers of its context.
 #[test]
 fn an_image_reaches_its_own_context_alone() {
+    proves!(
+        [V8_043, V8_046, V13_052],
+        "a VF's image that loads every register of the card by absolute, relative and remapped offsets changes only \
+        registers of its context"
+    );
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::of_vf(class, VF.0);
         let context = bench.context(0);
@@ -250,9 +271,9 @@ fn an_image_reaches_its_own_context_alone() {
     }
 }
 
-/// V8-065: the position registers show the running context from its first command.
 #[test]
 fn positions_are_the_running_contexts() {
+    proves!(V8_065, "the position registers show the running context from its first command");
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let (mine, others) = (bench.context(0), bench.context(1));
     bench.write(BATCH, &[0x0e00_c003, 1, (VA + DATA) as u32, 0, 0]);
@@ -273,13 +294,13 @@ fn positions_are_the_running_contexts() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 100 }))]
 
-    /// V8-043, V13-052: arbitrary contents of a VF's image affect only its context.
     #[test]
     fn hostile_images_stay_with_their_context(
         class in prop::sample::select(EngineClass::BY_GUC.to_vec()),
         image in prop::collection::vec(any::<u32>(), 0x200),
         valid in any::<bool>(),
     ) {
+        proves!([V8_043, V13_052], "arbitrary contents of a VF's image affect only its context");
         let mut bench = Bench::of_vf(class, VF.0);
         let before = values(&bench);
         let context = bench.context(0);
@@ -300,10 +321,13 @@ proptest! {
     }
 }
 
-/// V8-142, V8-190, V13-052, trap T21: all contexts of a function share MI_PREDICATE_RESULT_2 and NOPID on an engine.
-/// Each function has a separate copy, which is cleared by a reset of the function and not affected by other functions.
 #[test]
 fn global_registers_are_one_a_function() {
+    proves!(
+        [V8_142, V8_190, V13_052],
+        "all contexts of a function share MI_PREDICATE_RESULT_2 and NOPID on an engine. Each function has a \
+        separate copy, which is cleared by a reset of the function and not affected by other functions (trap T21)"
+    );
     const WRITTEN: [(Function, u32); 3] = [(Function::PF, 0x11), (VF, 0x33), (Function(4), 0x44)];
     let write = |value| [0x1100_0001, 0x3bc, value, 0, 0x0040_0000 | value, 0];
     for class in EngineClass::BY_GUC {

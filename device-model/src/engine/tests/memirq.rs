@@ -7,6 +7,7 @@ use crate::interrupts::event::{self, EVENTS};
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE, USER_INTERRUPT, memirq};
 use crate::memory::Tlb;
 use crate::registers::InterruptRegister;
+use arctic_fidelity::proves;
 
 const VF: Function = Function(12);
 /// Report page with the layout used by xe: status at +0, sources at +0x400, mask at +0x440 (contract C.3).
@@ -41,10 +42,13 @@ fn set_bytes(bench: &Bench) -> Vec<u64> {
     set
 }
 
-/// V13-273, V13-275, contract C.3, K.1: the user interrupt of every engine writes its status byte and its source byte
-/// and sends an MSI to its function. It is not reported in interrupt registers.
 #[test]
 fn a_user_interrupt_writes_status_and_source() {
+    proves!(
+        [V13_273, V13_275],
+        "the user interrupt of every engine writes its status byte and its source byte and sends an MSI to its \
+        function. It is not reported in interrupt registers (contract C.3, K.1)"
+    );
     let engines = [
         (EngineClass::Render, 0, 0),
         (EngineClass::Copy, 0, 15),
@@ -70,9 +74,9 @@ fn a_user_interrupt_writes_status_and_source() {
     }
 }
 
-/// V13-274: the report is written before the MSI is sent, the status before the source.
 #[test]
 fn bytes_are_written_before_the_msi() {
+    proves!(V13_274, "the report is written before the MSI is sent, the status before the source");
     // The source page is not mapped: the status is written, the context faults, and no MSI is sent.
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
@@ -84,10 +88,13 @@ fn bytes_are_written_before_the_msi() {
     assert_eq!(bench.msis.take(), []);
 }
 
-/// V13-275, V13-276, contract C.3: each event has its own status byte. All except the user interrupt are reported only
-/// if unmasked.
 #[test]
 fn each_event_has_a_status_byte() {
+    proves!(
+        [V13_275, V13_276],
+        "each event has its own status byte. All except the user interrupt are reported only if unmasked (contract \
+        C.3)"
+    );
     for (enable, told) in [(0u32, false), (1 << 4, true), (1, false), (u32::MAX, true)] {
         let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
         let context = bench.context(0);
@@ -119,10 +126,13 @@ fn the_guc_writes_memory_interrupts() {
     assert!(memirq::write(&mut gam, u64::from(u32::MAX), PAGE, 15).is_err());
 }
 
-/// V13-273: the report pointers are part of the context image. A following context without pointers uses the interrupt
-/// registers of its function. Invalid pointers halt only their context.
 #[test]
 fn report_pointers_belong_to_the_context() {
+    proves!(
+        V13_273,
+        "the report pointers are part of the context image. A following context without pointers uses the interrupt \
+        registers of its function. Invalid pointers halt only their context"
+    );
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let (with, without) = (bench.context(0), bench.context(1));
     report(&bench, with, PAGE, 1);
@@ -150,10 +160,13 @@ fn report_pointers_belong_to_the_context() {
     assert_eq!(bench.msis.take(), []);
 }
 
-/// V13-262, V13-068: a context's events are reported only in the interrupt registers of its function. Each function has
-/// separate enables, masks, snapshots and MSIs.
 #[test]
 fn interrupt_registers_are_per_function() {
+    proves!(
+        [V13_262, V13_068],
+        "a context's events are reported only in the interrupt registers of its function. Each function has \
+        separate enables, masks, snapshots and MSIs"
+    );
     let functions = [Function::PF, Function(1), Function(63)];
     let mut bench = Bench::new(EngineClass::Copy);
     for function in functions {
@@ -177,10 +190,13 @@ fn interrupt_registers_are_per_function() {
     }
 }
 
-/// V8-088, V13-273: a page fault that is reported in memory is subject to the mask dword, except in contexts with fault
-/// repair. The mask of other events applies in every context.
 #[test]
 fn page_faults_pass_the_mask_in_memory_in_repair_mode() {
+    proves!(
+        [V8_088, V13_273],
+        "a page fault that is reported in memory is subject to the mask dword, except in contexts with fault \
+        repair. The mask of other events applies in every context"
+    );
     for (handling, enable, seen) in
         [(0u64, 0, false), (1, 0, true), (2, 0, true), (3, 0, true), (0, 1 << 7, true), (1, 1 << 7, true)]
     {

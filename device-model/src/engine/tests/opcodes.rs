@@ -5,6 +5,7 @@
 use super::*;
 use crate::command::mi;
 use crate::command::mi::COMMANDS;
+use arctic_fidelity::proves;
 
 const ALL: &[EngineClass] = &EngineClass::BY_GUC;
 const RENDER_COPY: &[EngineClass] = &[EngineClass::Render, EngineClass::Copy];
@@ -63,9 +64,9 @@ fn listed(opcode: u32, class: EngineClass) -> Option<&'static str> {
     rows.find(|(of, _, classes)| *of == opcode && classes.contains(&class)).map(|(_, name, _)| *name)
 }
 
-/// V8-097, V8-098, V8-099, V8-100: exactly the listed commands are decoded, each on its engines.
 #[test]
 fn the_table_is_the_documents() {
+    proves!([V8_097, V8_098, V8_099, V8_100], "exactly the listed commands are decoded, each on its engines");
     assert_eq!(COMMANDS.len(), DOCUMENT.len() + DRIVERS.len());
     for opcode in 0..0x40 {
         for class in EngineClass::BY_GUC {
@@ -75,9 +76,9 @@ fn the_table_is_the_documents() {
     }
 }
 
-/// V8-096: commands with opcodes below 10h have one dword. Other commands encode their length minus two.
 #[test]
 fn lengths() {
+    proves!(V8_096, "commands with opcodes below 10h have one dword. Other commands encode their length minus two");
     for command in COMMANDS {
         let header = u32::from(command.opcode) << 23;
         let all = header | 0x007f_ffff;
@@ -103,11 +104,14 @@ fn lengths() {
 /// Commands of the copy engine, with their lengths (Mesa: genxml gen125; IGT: intel_blt.c).
 const BLITS: [u32; 7] = [0x40c0_0001, 0x5040_0014, 0x5080_0008, 0x5100_000e, 0x5200_0003, 0x5400_0005, 0x54c0_0008];
 
-/// V8-099, V8-095: an unimplemented opcode, a reserved client or, on any other engine, a command of the copy engine is
-/// an illegal command. The context halts at the command, ESR and, if unmasked, EIR report the instruction error, IPEHR contains the header, and the command is
-/// counted once.
 #[test]
 fn other_opcodes_are_invalid() {
+    proves!(
+        [V8_099, V8_095],
+        "an unimplemented opcode, a reserved client or, on any other engine, a command of the copy engine is an \
+        illegal command. The context halts at the command, ESR and, if unmasked, EIR report the instruction error, \
+        IPEHR contains the header, and the command is counted once"
+    );
     assert!(BLITS.iter().all(|header| XE_HPG.commands.decode(*header, EngineClass::Copy).is_some()));
     for class in EngineClass::BY_GUC {
         let opcodes = (0..0x40u32).filter(|opcode| listed(*opcode, class).is_none());
@@ -130,10 +134,13 @@ fn other_opcodes_are_invalid() {
     }
 }
 
-/// V8-096: a command that is too short for its operands is illegal, on the fast path and on the slow path of the
-/// parser.
 #[test]
 fn commands_that_are_too_short_are_invalid() {
+    proves!(
+        V8_096,
+        "a command that is too short for its operands is illegal, on the fast path and on the slow path of the \
+        parser"
+    );
     for command in COMMANDS.iter().filter(|command| command.least > 2) {
         let class = *ALL.iter().find(|class| command.classes.has(**class)).unwrap();
         let mut bench = Bench::new(class);

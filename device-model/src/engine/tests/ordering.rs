@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Memory and register ordering, as observed by CPUs and by later commands, and command prefetch.
 
+use arctic_fidelity::proves;
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{VolatileMemory, VolatileSlice};
 
@@ -87,10 +88,13 @@ fn completions(round: u32) -> [(&'static str, Vec<u32>); 6] {
     ]
 }
 
-/// V8-200, V8-201: a CPU that reads the sequence number of a completion observes every earlier posted store, for all
-/// storing and completing commands.
 #[test]
 fn a_visible_completion_implies_visible_stores() {
+    proves!(
+        [V8_200, V8_201],
+        "a CPU that reads the sequence number of a completion observes every earlier posted store, for all storing \
+        and completing commands"
+    );
     for kind in 0..completions(0).len() {
         let mut bench = Bench::new(EngineClass::Compute);
         let context = bench.context(0);
@@ -140,10 +144,13 @@ fn a_visible_completion_implies_visible_stores() {
     }
 }
 
-/// V8-202: commands that read memory observe the stores of earlier commands without a flush. This includes commands
-/// that software must order explicitly on hardware.
 #[test]
 fn readers_see_earlier_stores() {
+    proves!(
+        V8_202,
+        "commands that read memory observe the stores of earlier commands without a flush. This includes commands \
+        that software must order explicitly on hardware"
+    );
     let data = VA + DATA;
     let at = data as u32;
     let mut bench = Bench::new(EngineClass::Compute);
@@ -181,10 +188,13 @@ fn readers_see_earlier_stores() {
     assert_eq!(found, [5, 7, 8, 9, 1]);
 }
 
-/// V8-203: a command that reads a register observes the values written by earlier commands without intermediate
-/// commands. This covers every command that writes or reads registers.
 #[test]
 fn registers_are_written_when_the_command_is_done() {
+    proves!(
+        V8_203,
+        "a command that reads a register observes the values written by earlier commands without intermediate \
+        commands. This covers every command that writes or reads registers"
+    );
     let data = VA + DATA;
     let mut bench = Bench::new(EngineClass::Compute);
     let own = bench.base();
@@ -222,10 +232,14 @@ fn registers_are_written_when_the_command_is_done() {
     assert_eq!([0, 4, 8, 12, 16].map(|offset| bench.get(DATA + offset)), [12, 21, 1, 0, 1]);
 }
 
-/// V8-205, trap T31: the parser prefetches exactly eight cachelines of a batch, and modifications by commands within
-/// that distance have no effect. Prefetch does not follow jumps. Prefetch beyond the end of a batch does not fault.
 #[test]
 fn the_parser_reads_ahead_without_side_effects() {
+    proves!(
+        V8_205,
+        "the parser prefetches exactly eight cachelines of a batch, and modifications by commands within that \
+        distance have no effect. Prefetch does not follow jumps. Prefetch beyond the end of a batch does not fault \
+        (trap T31)"
+    );
     // Distance of the modified dword from the start of the batch, and whether the modification is executed.
     for (dword, in_time) in [(8, false), (127, false), (128, true), (400, true)] {
         let mut bench = Bench::new(EngineClass::Copy);
@@ -255,11 +269,14 @@ fn the_parser_reads_ahead_without_side_effects() {
 const PRE_PARSER_OFF: u32 = 0x0280_0101;
 const PRE_PARSER_ON: u32 = 0x0280_0100;
 
-/// V8-205, V8-206: advanced prefetch is controlled by GFX_MODE and MI_ARB_CHECK. A modified batch that is then started,
-/// chained or nested, is executed as modified. The PRM requires the pre-parser to be disabled around the modification,
-/// but the model does not. The same applies to a batch that modifies and restarts itself.
 #[test]
 fn changed_batches_are_executed_as_they_are() {
+    proves!(
+        [V8_205, V8_206],
+        "advanced prefetch is controlled by GFX_MODE and MI_ARB_CHECK. A modified batch that is then started, \
+        chained or nested, is executed as modified. The PRM requires the pre-parser to be disabled around the \
+        modification, but the model does not. The same applies to a batch that modifies and restarts itself"
+    );
     let child = BATCH + 0x1000;
     for mode in [0x0400_0000, 0x0400_0400] {
         for header in [0x1880_0101, 0x18c0_0101] {
@@ -322,10 +339,13 @@ impl Dma for OneGuest {
     }
 }
 
-/// V8-216: a batch written by a CPU with plain stores to guest memory or mapped local memory is executed as written,
-/// repeatedly and without a flush.
 #[test]
 fn batches_are_fetched_as_the_processor_wrote_them() {
+    proves!(
+        V8_216,
+        "a batch written by a CPU with plain stores to guest memory or mapped local memory is executed as written, \
+        repeatedly and without a flush"
+    );
     const GUEST_VA: u64 = VA + (200 << 20);
     let guest = Arc::new(Guest(MmapRegion::new(2 << 20).unwrap()));
     let mut bench = Bench::beside(EngineClass::Copy, Arc::new(OneGuest(guest.clone())));

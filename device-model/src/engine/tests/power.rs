@@ -4,15 +4,16 @@
 use super::*;
 use crate::gt::power_context::{POWER_DWORDS, PowerImage, WITH_DISPLAY, WITH_RING, WITHOUT_DISPLAY};
 use crate::registers::Kind;
+use arctic_fidelity::proves;
 
 /// Returns the index of the value dword of the `nth` pair with this offset.
 fn value_of(image: &[u32], register: u32, nth: usize) -> Option<usize> {
     (2..image.len() - 1).step_by(2).filter(|at| image[*at] == register).nth(nth).map(|at| at + 1)
 }
 
-/// V8-191..193, traps T18 and T28: pairs, header and dword indices of the three images.
 #[test]
 fn power_images_have_the_documents_places() {
+    proves!([V8_191, V8_192, V8_193], "pairs, header and dword indices of the three images (traps T18 and T28)");
     let bench = Bench::new(EngineClass::Copy);
     let (engine, base) = (bench.gt.engine(bench.engine.id()), bench.base());
     let emit = |kind: PowerImage| {
@@ -115,9 +116,9 @@ fn power_images_have_the_documents_places() {
     }
 }
 
-/// V8-193, trap T27: the ring is disabled first and stays disabled until head, tail and start are restored.
 #[test]
 fn the_ring_is_enabled_last() {
+    proves!(V8_193, "the ring is disabled first and stays disabled until head, tail and start are restored (trap T27)");
     let bench = Bench::new(EngineClass::VideoDecode);
     let (engine, base) = (bench.gt.engine(bench.engine.id()), bench.base());
     let saved = [(0x34, 0x40), (0x30, 0x80), (0x38, 0x10_0000), (0x3c, 0x3001), (0x140, 0x2001), (0xa8, 0xff0f)];
@@ -143,11 +144,14 @@ fn the_ring_is_enabled_last() {
     }
 }
 
-/// V8-015, V8-023, V8-082, V8-190..194, traps T12, T21: every register of an engine's power image keeps its value over
-/// RC6, including the SQ, the back end registers and MI_PREDICATE_RESULT_2. The GT exits RC6 by forcewake, by a
-/// submission and when RC6 is disabled.
 #[test]
 fn global_state_survives_rc6() {
+    proves!(
+        [V8_015, V8_023, V8_082, V8_190, V8_191, V8_192, V8_193, V8_194],
+        "every register of an engine's power image keeps its value over RC6, including the SQ, the back end \
+        registers and MI_PREDICATE_RESULT_2. The GT exits RC6 by forcewake, by a submission and when RC6 is \
+        disabled (traps T12, T21)"
+    );
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::new(class);
         let base = bench.base();
@@ -191,10 +195,13 @@ fn global_state_survives_rc6() {
     }
 }
 
-/// V8-190, trap T21: NOPID and MI_PREDICATE_RESULT_2 belong to the engine, not to a context. The next context can read
-/// them (IGT: gem_ctx_isolation, NOCTX), unlike MI_PREDICATE_RESULT_1. Other functions cannot read them.
 #[test]
 fn result_2_is_global() {
+    proves!(
+        V8_190,
+        "NOPID and MI_PREDICATE_RESULT_2 belong to the engine, not to a context. The next context can read them \
+        (IGT: gem_ctx_isolation, NOCTX), unlike MI_PREDICATE_RESULT_1. Other functions cannot read them (trap T21)"
+    );
     let mut bench = Bench::new(EngineClass::Render);
     let (first, second) = (bench.context(0), bench.context(1));
     let write = [0x1108_0005, 0x3bc, 1, 0x94, 0x1234, 0x41c, 1];
@@ -218,10 +225,13 @@ fn result_2_is_global() {
     assert_eq!(read(&mut bench), [1, 0x1234, 0], "the PF's values are restored");
 }
 
-/// V8-190: an engine-global register, SEMA_WAIT_POLL, keeps its value over context switches and RC6 until it is
-/// written.
 #[test]
 fn engine_global_registers_keep_their_value() {
+    proves!(
+        V8_190,
+        "an engine-global register, SEMA_WAIT_POLL, keeps its value over context switches and RC6 until it is \
+        written"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let contexts = [bench.context(0), bench.context(1)];
     bench.gt.write(bench.base() + 0x24c, 0x123);

@@ -2,6 +2,7 @@
 //! Predication of commands.
 
 use super::*;
+use arctic_fidelity::proves;
 
 const EXPLICIT: u32 = 1 << 15;
 const BY_RESULT: u32 = 1 << 8;
@@ -22,12 +23,16 @@ fn executed(command: &[u32], result: u32, set: u32, seen: fn(&Bench) -> bool) ->
     seen(&bench)
 }
 
-/// V8-140, V8-143, trap T2: truth table of predication. Batch start, end and conditional end are skipped if their
-/// predicate enable and MI_SET_PREDICATE_RESULT are set. All other commands are skipped if MI_SET_PREDICATE_RESULT is
-/// set, because the global level takes precedence. Of these, commands with a predicate enable that is set are also
-/// skipped if MI_PREDICATE_RESULT is clear. Covers the predicates of V8-112, V8-126, V8-134, V8-135 and V8-137.
 #[test]
 fn both_predicates() {
+    proves!(
+        [V8_140, V8_143, V8_112, V8_126, V8_134, V8_135, V8_137],
+        "truth table of predication. Batch start, end and conditional end are skipped if their predicate enable and \
+        MI_SET_PREDICATE_RESULT are set. All other commands are skipped if MI_SET_PREDICATE_RESULT is set, because \
+        the global level takes precedence. Of these, commands with a predicate enable that is set are also skipped \
+        if MI_PREDICATE_RESULT is clear. Covers the predicates of V8-112, V8-126, V8-134, V8-135 and V8-137 (trap \
+        T2)"
+    );
     let at = (VA + DATA) as u32;
     let other = (VA + BATCH + 0x1000) as u32;
     let stored = |bench: &Bench| bench.get(DATA) != 0;
@@ -75,9 +80,9 @@ fn both_predicates() {
     }
 }
 
-/// V8-140: blits also depend on the global predicate.
 #[test]
 fn blits_are_predicated() {
+    proves!(V8_140, "blits also depend on the global predicate");
     for set in [0, 1] {
         let mut bench = Bench::new(EngineClass::Copy);
         let at = (VA + DATA) as u32;
@@ -87,10 +92,13 @@ fn blits_are_predicated() {
     }
 }
 
-/// V8-141, trap T3: a predicate set in a batch also applies in the ring. It is saved in the image and persists over
-/// context switches until it is cleared by a register write or by MI_SET_PREDICATE, which is always executed.
 #[test]
 fn the_global_predicate_is_sticky() {
+    proves!(
+        V8_141,
+        "a predicate set in a batch also applies in the ring. It is saved in the image and persists over context \
+        switches until it is cleared by a register write or by MI_SET_PREDICATE, which is always executed (trap T3)"
+    );
     for by_command in [true, false] {
         let mut bench = Bench::new(EngineClass::VideoDecode);
         let context = bench.context(0);
@@ -118,9 +126,9 @@ fn the_global_predicate_is_sticky() {
     }
 }
 
-/// V8-141: predication applies to rings and batches, not to workaround batches of a restore.
 #[test]
 fn workaround_batches_are_not_predicated() {
+    proves!(V8_141, "predication applies to rings and batches, not to workaround batches of a restore");
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.emit(context, &lri(0x3b8, 1));
@@ -133,9 +141,9 @@ fn workaround_batches_are_not_predicated() {
     assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (7, 0));
 }
 
-/// V8-141, contract G.5: i915 clears a stray predicate with a batch. Otherwise the ring would be skipped.
 #[test]
 fn i915_recovers_from_a_stray_predicate() {
+    proves!(V8_141, "i915 clears a stray predicate with a batch. Otherwise the ring would be skipped (contract G.5)");
     for stray in [false, true] {
         let mut bench = Bench::new(EngineClass::Render);
         let context = bench.context(0);
@@ -155,9 +163,9 @@ fn i915_recovers_from_a_stray_predicate() {
     }
 }
 
-/// V8-106, V8-142: sources of MI_SET_PREDICATE, each tested separately.
 #[test]
 fn set_predicate_sources() {
+    proves!([V8_106, V8_142], "sources of MI_SET_PREDICATE, each tested separately");
     let cases: [(u32, u32, bool); 14] = [
         (0, 0, true),
         (1, 0, false),
@@ -186,9 +194,9 @@ fn set_predicate_sources() {
     }
 }
 
-/// V8-114 (IVB-150): load, combine and compare operations of MI_PREDICATE.
 #[test]
 fn predicate_operations() {
+    proves!(V8_114, "load, combine and compare operations of MI_PREDICATE (iVB-150)");
     for (sources, data) in [((5u32, 5u32), 0u32), ((7, 5), 2), ((7, 5), 3)] {
         let delta = sources.0.wrapping_sub(sources.1);
         for present in [false, true] {
@@ -228,10 +236,14 @@ fn predicate_operations() {
     }
 }
 
-/// V8-106: MI_SET_PREDICATE also tests the workload partition ID masked by PREDICATION_MASK. Either condition is
-/// sufficient. V8-142: the results are writable by MMIO and by commands.
 #[test]
 fn set_predicate_by_partition() {
+    proves!(
+        V8_106,
+        "MI_SET_PREDICATE also tests the workload partition ID masked by PREDICATION_MASK. Either condition is \
+        sufficient"
+    );
+    proves!(V8_142, "the results are writable by MMIO and by commands");
     for (partition, mask, zero) in [(5, 2, true), (5, 4, false), (0, u32::MAX, true), (0x10, 0xfff0, false)] {
         for (enable, sets) in [(0 << 4, false), (1 << 4, zero), (2 << 4, !zero), (3 << 4, false), (2 << 4 | 2, true)] {
             let mut bench = Bench::new(EngineClass::Compute);
@@ -244,11 +256,14 @@ fn set_predicate_by_partition() {
     }
 }
 
-/// V8-142, trap T21: MI_PREDICATE_RESULT_2 is engine state, the other three results are context state. Every engine has
-/// RESULT_1, RESULT_2 and MI_SET_PREDICATE_RESULT. Render and compute engines also have MI_PREDICATE_RESULT and the
-/// registers of V8-144.
 #[test]
 fn predicate_results_belong_to_engine_or_context() {
+    proves!(
+        [V8_142, V8_144],
+        "MI_PREDICATE_RESULT_2 is engine state, the other three results are context state. Every engine has \
+        RESULT_1, RESULT_2 and MI_SET_PREDICATE_RESULT. Render and compute engines also have MI_PREDICATE_RESULT \
+        and the registers of V8-144 (trap T21)"
+    );
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::new(class);
         let (first, second) = (bench.context(0), bench.context(1));
@@ -277,10 +292,13 @@ fn predicate_results_belong_to_engine_or_context() {
     }
 }
 
-/// V8-144: MI_LOAD_REGISTER_MEM loads the sources from memory. All 64 bits are compared, and SRCS_EQUAL writes the
-/// difference to the data register.
 #[test]
 fn predicates_of_memory() {
+    proves!(
+        V8_144,
+        "MI_LOAD_REGISTER_MEM loads the sources from memory. All 64 bits are compared, and SRCS_EQUAL writes the \
+        difference to the data register"
+    );
     let mut bench = Bench::new(EngineClass::Render);
     let at = (VA + DATA) as u32;
     bench.put64(DATA, 7 << 32 | 5);
@@ -299,10 +317,13 @@ fn predicates_of_memory() {
     assert_eq!(bench.own(0x418), 1, "load operation 1 keeps the result");
 }
 
-/// V8-126, V8-130, V8-122, V8-137, V8-120, V8-133: commands add WPARID times CS_MI_ADDRESS_OFFSET to their address if
-/// they enable it (IGT: i915_crc.c indexes a table with it).
 #[test]
 fn partitions_have_their_places() {
+    proves!(
+        [V8_126, V8_130, V8_122, V8_137, V8_120, V8_133],
+        "commands add WPARID times CS_MI_ADDRESS_OFFSET to their address if they enable it (IGT: i915_crc.c indexes \
+        a table with it)"
+    );
     let at = (VA + DATA) as u32;
     for (partition, offset) in [(0u32, 0x100u32), (1, 0x40), (3, 0x40)] {
         let mut bench = Bench::new(EngineClass::Render);

@@ -5,6 +5,7 @@ use super::*;
 use crate::command::Requester;
 use crate::command::mi::{self, COMMANDS};
 use crate::registers::InterruptRegister;
+use arctic_fidelity::proves;
 
 /// Location of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,10 +131,15 @@ fn pipe(flags: u32, low: u32) -> [u32; 6] {
     [0x7a00_0004, 0x4000 | flags, low, 0, 0x77, 0]
 }
 
-/// V13-044, V13-046, V13-047, V13-048, V13-055..057, V13-059, V13-062, V13-065, V13-066, V13-069, V13-070, V13-076:
-/// commands of all engines that write memory, registers or the GGTT.
 #[test]
 fn commands_that_write() {
+    proves!(
+        [
+            V13_044, V13_046, V13_047, V13_048, V13_055, V13_056, V13_057, V13_059, V13_062, V13_065, V13_066, V13_069,
+            V13_070, V13_076
+        ],
+        "commands of all engines that write memory, registers or the GGTT"
+    );
     use EngineClass::{Copy, VideoDecode};
     let data = |run: &Run| run.wrote(DATA);
     let own_page = |run: &Run| run.wrote(run.bench.context_at(0).pphwsp() + u64::from(INDEX));
@@ -182,10 +188,13 @@ fn commands_that_write() {
     );
 }
 
-/// V13-060, V13-072, traps 6 and 9: a denied PIPE_CONTROL is executed in part. Performance reports of a VF can be
-/// written only to its PPGTT.
 #[test]
 fn commands_of_render_and_compute() {
+    proves!(
+        [V13_060, V13_072],
+        "a denied PIPE_CONTROL is executed in part. Performance reports of a VF can be written only to its PPGTT \
+        (traps 6 and 9)"
+    );
     use EngineClass::{Compute, Render};
     let data = |run: &Run| run.wrote(DATA);
     let own_page = |run: &Run| run.wrote(run.bench.context_at(0).pphwsp() + u64::from(INDEX));
@@ -207,10 +216,13 @@ fn commands_of_render_and_compute() {
     check(&rows, false);
 }
 
-/// V13-049..051, V13-061, V13-073, trap 6: display commands, as the card has no display, and other commands without
-/// effect. Denied commands are counted.
 #[test]
 fn commands_without_effect() {
+    proves!(
+        [V13_049, V13_050, V13_051, V13_061, V13_073],
+        "display commands, as the card has no display, and other commands without effect. Denied commands are \
+        counted (trap 6)"
+    );
     use EngineClass::{Copy, Render};
     let accepted = |run: &Run| run.outcome == Outcome::Complete && run.refused() == 0;
     let not_for_vfs = [true, true, false];
@@ -230,10 +242,13 @@ fn commands_without_effect() {
     check(&rows, false);
 }
 
-/// V13-058, V13-059, V13-071: commands of older or other streamers are illegal for all requesters. Commands of media
-/// pipelines are skipped and do not write a status.
 #[test]
 fn commands_that_the_streamer_does_not_have() {
+    proves!(
+        [V13_058, V13_059, V13_071],
+        "commands of older or other streamers are illegal for all requesters. Commands of media pipelines are \
+        skipped and do not write a status"
+    );
     use EngineClass::{Copy, VideoDecode};
     let halted = |run: &Run| matches!(run.outcome, Outcome::Halted(Halt::IllegalCommand { .. }));
     let skipped = |run: &Run| run.bench.get(DATA) == 0 && run.bench.engine.counters().state_only.len() == 1;
@@ -247,10 +262,10 @@ fn commands_that_the_streamer_does_not_have() {
     );
 }
 
-/// V13-059: a GGTT semaphore wait is executed if permitted. V13-068, V13-060: interrupts are delivered to the context's
-/// function.
 #[test]
 fn semaphores_and_interrupts() {
+    proves!(V13_059, "a GGTT semaphore wait is executed if permitted");
+    proves!([V13_068, V13_060], "interrupts are delivered to the context's function");
     use EngineClass::{Copy, Render};
     let waits = |run: &Run| run.outcome == Outcome::Waiting;
     let own_msi = |run: &Run| {
@@ -278,9 +293,12 @@ fn semaphores_and_interrupts() {
     );
 }
 
-/// V13-067: MI_CONDITIONAL_BATCH_BUFFER_END on GGTT memory ends privileged batches but not non-privileged batches.
 #[test]
 fn conditional_ends() {
+    proves!(
+        V13_067,
+        "MI_CONDITIONAL_BATCH_BUFFER_END on GGTT memory ends privileged batches but not non-privileged batches"
+    );
     let ends = |commands: &[u32], function, place| {
         let row = row("MI_CONDITIONAL_BATCH_BUFFER_END", EngineClass::Copy, commands, |_| true, ALL);
         let run = run(&row, function, place, false);
@@ -295,10 +313,13 @@ fn conditional_ends() {
     }
 }
 
-/// V13-063, V13-064: all requesters can be preempted at MI_ARB_CHECK. Only the PF's driver can disable preemption,
-/// otherwise a VF could block an engine.
 #[test]
 fn arbitration() {
+    proves!(
+        [V13_063, V13_064],
+        "all requesters can be preempted at MI_ARB_CHECK. Only the PF's driver can disable preemption, otherwise a \
+        VF could block an engine"
+    );
     let stays = |run: &Run| run.outcome == Outcome::Complete;
     let leaves = |run: &Run| run.outcome == Outcome::Preempted;
     let seen = |commands: &[u32], effect: fn(&Run) -> bool, function, place| {
@@ -313,10 +334,13 @@ fn arbitration() {
     }
 }
 
-/// V13-045, V13-066: a child batch has at most its parent's privilege, for both functions. A VF's batch never has more
-/// rights than the VF.
 #[test]
 fn batches_hand_on_no_more_privilege_than_they_have() {
+    proves!(
+        [V13_045, V13_066],
+        "a child batch has at most its parent's privilege, for both functions. A VF's batch never has more rights \
+        than the VF"
+    );
     let child = BATCH + 0x1000;
     for (function, nested) in [(Function::PF, false), (Function::PF, true), (Function(9), false), (Function(9), true)] {
         for (place, written) in [(Place::Ring, true), (Place::Privileged, true), (Place::User, false)] {
@@ -341,10 +365,13 @@ fn batches_hand_on_no_more_privilege_than_they_have() {
     }
 }
 
-/// V13-074, trap 10: context switches of a VF do not write the global status page, nor do context switches of the PF
-/// that are submitted by the GuC.
 #[test]
 fn context_switches_write_no_status_page() {
+    proves!(
+        V13_074,
+        "context switches of a VF do not write the global status page, nor do context switches of the PF that are \
+        submitted by the GuC (trap 10)"
+    );
     for function in [Function::PF, Function(2)] {
         let mut bench = Bench::new(EngineClass::Copy);
         bench.give(function);
@@ -359,18 +386,21 @@ fn context_switches_write_no_status_page() {
     }
 }
 
-/// V13-075: only the PF's driver can unmask HWSTAM.
 #[test]
 fn hwstam_is_the_pfs() {
+    proves!(V13_075, "only the PF's driver can unmask HWSTAM");
     let commands = [0x1108_0001, 0x98, 0, 0x0100_0000];
     let unmasked = |run: &Run| run.bench.own(0x98) == 0;
     check(&[row("MI_LOAD_REGISTER_IMM of HWSTAM", EngineClass::Copy, &commands, unmasked, PF_ONLY)], false);
 }
 
-/// V13-044: no rule denies a command that passes the parser's fast check. The PF's ring is denied no command, so a VF's
-/// ring has no additional rights.
 #[test]
 fn the_quick_look_misses_nothing() {
+    proves!(
+        V13_044,
+        "no rule denies a command that passes the parser's fast check. The PF's ring is denied no command, so a \
+        VF's ring has no additional rights"
+    );
     for command in COMMANDS {
         for bits in (0..29).map(|bit| 1u32 << bit).chain([0, 0x1fff_ffff, 0x0060_0000]) {
             let header = u32::from(command.opcode) << 23 | bits & 0x7f_ffff;

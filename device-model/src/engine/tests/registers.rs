@@ -6,6 +6,7 @@ use crate::engine::whitelist::Wanted;
 use crate::generation::XE_HPG;
 use crate::registers::{Kind, Scope};
 use crate::topology::Classes;
+use arctic_fidelity::proves;
 
 /// Requester: function and location of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +55,13 @@ fn writers(bench: &Bench, register: u32, value: u32) -> Vec<(&'static str, Vec<u
     ]
 }
 
-/// V13-006, V13-052, V13-053, V13-054, V13-060, V13-077..080, trap 7: write permission per register and requester, for
-/// each command that can write registers. Columns: PF ring, PF batch, VF ring, VF batch.
 #[test]
 fn four_levels_of_requesters() {
+    proves!(
+        [V13_006, V13_052, V13_053, V13_054, V13_060, V13_077, V13_078, V13_079, V13_080],
+        "write permission per register and requester, for each command that can write registers. Columns: PF ring, \
+        PF batch, VF ring, VF batch (trap 7)"
+    );
     let slots = [
         (0x24d0, 0x224c),           // SEMA_WAIT_POLL, for users
         (0x24d4, 0x223c | 1 << 31), // RING_IDLEDLY, for VF drivers
@@ -108,9 +112,9 @@ fn four_levels_of_requesters() {
     }
 }
 
-/// V13-054: a load from the GGTT is dropped in a non-privileged batch and executed for a driver.
 #[test]
 fn loads_from_the_global_space() {
+    proves!(V13_054, "a load from the GGTT is dropped in a non-privileged batch and executed for a driver");
     for (who, loaded) in EVERYBODY.into_iter().zip([true, false, true, false]) {
         let mut bench = Bench::new(EngineClass::Copy);
         bench.put(VALUE, 0x77);
@@ -119,10 +123,13 @@ fn loads_from_the_global_space() {
     }
 }
 
-/// V13-052, trap T35: in a non-privileged batch, one denied register turns the whole command into a MI_NOOP. In a VF's
-/// ring, only that register is skipped.
 #[test]
 fn commands_with_several_registers() {
+    proves!(
+        V13_052,
+        "in a non-privileged batch, one denied register turns the whole command into a MI_NOOP. In a VF's ring, \
+        only that register is skipped (trap T35)"
+    );
     for (who, first) in EVERYBODY.into_iter().zip([5, 0, 5, 0]) {
         let mut bench = Bench::new(EngineClass::Copy);
         let base = bench.base();
@@ -132,9 +139,9 @@ fn commands_with_several_registers() {
     }
 }
 
-/// V13-078, trap 8: the slots belong to the engine and are not changed by context switches or VFs.
 #[test]
 fn slots_are_power_context() {
+    proves!(V13_078, "the slots belong to the engine and are not changed by context switches or VFs (trap 8)");
     let mut bench = Bench::new(EngineClass::Copy);
     let base = bench.base();
     let slots = (0..12).map(|n| base + 0x4d0 + 4 * n).chain((0..4).map(|n| base + 0x10 + 4 * n));
@@ -161,12 +168,16 @@ fn slots_are_power_context() {
     }
 }
 
-/// V13-052, V13-077: whitelisted writable registers are context state and therefore private to the context (IGT:
-/// gem_ctx_isolation). This includes OACTXCONTROL, which drivers expect in the image (i915: i915_perf.c). Exceptions
-/// are the other observation registers, which belong to the PF, and registers shared by all compute engines. Both are
-/// denied to VFs. MI_PREDICATE_RESULT_2 and NOPID, which belong to the engine, are also excepted (V8-142, V8-190).
 #[test]
 fn writable_registers_are_state_of_the_context() {
+    proves!(
+        [V13_052, V13_077, V8_142, V8_190],
+        "whitelisted writable registers are context state and therefore private to the context (IGT: \
+        gem_ctx_isolation). This includes OACTXCONTROL, which drivers expect in the image (i915: i915_perf.c). \
+        Exceptions are the other observation registers, which belong to the PF, and registers shared by all compute \
+        engines. Both are denied to VFs. MI_PREDICATE_RESULT_2 and NOPID, which belong to the engine, are also \
+        excepted (V8-142, V8-190)"
+    );
     let shared = ["OAR_OACONTROL", "OAR_OASTATUS", "OAC_OACONTROL", "OAC_OASTATUS"];
     let bench = Bench::new(EngineClass::Copy);
     for engine in XE_HPG.engines.all() {
@@ -189,10 +200,13 @@ fn writable_registers_are_state_of_the_context() {
     );
 }
 
-/// V13-128, V13-006: a VF cannot reset an engine or trigger other card actions by commands. By MMIO, these registers
-/// are not accessible to it.
 #[test]
 fn a_virtual_function_gives_no_orders() {
+    proves!(
+        [V13_128, V13_006],
+        "a VF cannot reset an engine or trigger other card actions by commands. By MMIO, these registers are not \
+        accessible to it"
+    );
     let orders = [0x20d0, 0x941c, 0x19_01f0, 0xc314, 0xced8, 0x10_1010, 0x13_8124, 0x19_0008, 0x19_0018, 0xa188];
     for register in orders {
         for who in [Who::VfRing, Who::VfBatch, Who::PfBatch] {
@@ -210,11 +224,14 @@ fn a_virtual_function_gives_no_orders() {
     }
 }
 
-/// V13-142: register reads by commands are steered by the streamer's steering register, base + 0xcc, independently of
-/// the host's selector. Writes are multicast to all instances. Host accesses use the host's selector (xe: xe_gt.c,
-/// emit_wa_job).
 #[test]
 fn commands_have_steering_of_their_own() {
+    proves!(
+        V13_142,
+        "register reads by commands are steered by the streamer's steering register, base + 0xcc, independently of \
+        the host's selector. Writes are multicast to all instances. Host accesses use the host's selector (xe: \
+        xe_gt.c, emit_wa_job)"
+    );
     const SAMPLER_MODE: u32 = 0xe18c;
     const SELECTIVE: u32 = 1 << 30;
     let at = (VA + DATA) as u32;

@@ -4,6 +4,7 @@
 use super::commands::gpr;
 use super::*;
 use crate::generation::XE_HPG;
+use arctic_fidelity::proves;
 
 /// MI_SEMAPHORE_SIGNAL.
 const SIGNAL: [u32; 2] = [0x0d80_0000, 0];
@@ -17,10 +18,13 @@ const HOLD: [(u32, [bool; 8]); 3] = [
     (6, [true, true, false, false, false, true, false, false]),
 ];
 
-/// V8-120: the six unsigned comparisons, with memory in the GGTT and the PPGTT and with a register, in poll and signal
-/// mode. The two reserved codes are never true.
 #[test]
 fn comparisons() {
+    proves!(
+        V8_120,
+        "the six unsigned comparisons, with memory in the GGTT and the PPGTT and with a register, in poll and \
+        signal mode. The two reserved codes are never true"
+    );
     let global = |compare: u32| [0x0e40_8003 | compare << 12, 5, DATA as u32, 0, 0];
     for (value, holds) in HOLD {
         for (compare, holds) in (0..).zip(holds) {
@@ -46,9 +50,9 @@ fn comparisons() {
     assert_eq!(bench.batch(&wait(0, VA + DATA, 1)), Outcome::Complete, "unsigned");
 }
 
-/// V8-120: in poll mode the engine detects a change of memory or of the register without a signal.
 #[test]
 fn polling_looks_again() {
+    proves!(V8_120, "in poll mode the engine detects a change of memory or of the register without a signal");
     for in_register in [false, true] {
         let mut bench = Bench::new(EngineClass::VideoEnhance);
         let register = bench.base() + 0x600;
@@ -61,10 +65,14 @@ fn polling_looks_again() {
     }
 }
 
-/// V8-119, V8-120: in signal mode the engine checks memory again only after a signal from any engine. A signal without
-/// a change of memory has no effect. A signal sent before the wait is not lost, because the wait checks memory first.
 #[test]
 fn a_signal_wakes_a_waiting_engine() {
+    proves!(
+        [V8_119, V8_120],
+        "in signal mode the engine checks memory again only after a signal from any engine. A signal without a \
+        change of memory has no effect. A signal sent before the wait is not lost, because the wait checks memory \
+        first"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let mut producer = Engine::new(&XE_HPG, XE_HPG.engines.find(EngineClass::Render, 0).unwrap());
     let signal = |bench: &Bench, producer: &mut Engine, commands: &[u32]| {
@@ -89,9 +97,9 @@ fn a_signal_wakes_a_waiting_engine() {
     assert_eq!(bench.run(), Outcome::Complete);
 }
 
-/// V8-120: a context preempted in a wait checks memory when it resumes, regardless of signals.
 #[test]
 fn a_wait_is_preempted_and_resumed() {
+    proves!(V8_120, "a context preempted in a wait checks memory when it resumes, regardless of signals");
     for mode in [0u32, 1 << 15] {
         let mut bench = Bench::new(EngineClass::Copy);
         let context = bench.context(0);
@@ -106,10 +114,13 @@ fn a_wait_is_preempted_and_resumed() {
     }
 }
 
-/// V8-120 (V13-276): in a context that inhibits synchronous switches, a wait on memory is reported to the scheduler
-/// once. A wait that is satisfied immediately and a wait on a register are not reported.
 #[test]
 fn an_unsuccessful_wait_is_an_interrupt() {
+    proves!(
+        [V8_120, V13_276],
+        "in a context that inhibits synchronous switches, a wait on memory is reported to the scheduler once. A \
+        wait that is satisfied immediately and a wait on a register are not reported"
+    );
     let told = |value: u32, control: u32, commands: &[u32]| {
         let mut bench = Bench::new(EngineClass::Copy);
         for (at, value) in [(0x19_0030, u32::MAX), (0x19_0090, 0), (0x19_00a0, 0), (0x19_0008, 1 << 31)] {

@@ -3,13 +3,17 @@
 
 use super::*;
 use crate::execlist;
+use arctic_fidelity::proves;
 
 const PAGE: u64 = DATA + 0x1000;
 
-/// V13-074: the status page at HWS_PGA, in the PF's GGTT, is written for switches of PF contexts from the submission
-/// queue, and never for switches of VF contexts.
 #[test]
 fn only_switches_of_the_pf_are_reported() {
+    proves!(
+        V13_074,
+        "the status page at HWS_PGA, in the PF's GGTT, is written for switches of PF contexts from the submission \
+        queue, and never for switches of VF contexts"
+    );
     let page = |bench: &Bench| (0..512).map(|n| bench.get64(PAGE + 8 * n)).collect::<Vec<_>>();
     let mut bench = Bench::of_vf(EngineClass::Copy, 1);
     bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);

@@ -5,13 +5,17 @@
 use super::commands::{gpr, gpr_of};
 use super::*;
 use crate::generation::XE_HPG;
+use arctic_fidelity::proves;
 
 const AT: u32 = (VA + DATA) as u32;
 
-/// V8-105, V8-107: the 22-bit identification is written to NOPID only if the header enables it, including in a
-/// non-privileged batch. MI_USER_INTERRUPT has one dword. The parser continues after both commands.
 #[test]
 fn identifications() {
+    proves!(
+        [V8_105, V8_107],
+        "the 22-bit identification is written to NOPID only if the header enables it, including in a non-privileged \
+        batch. MI_USER_INTERRUPT has one dword. The parser continues after both commands"
+    );
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::new(class);
         assert_eq!(bench.batch(&[0x007f_ffff, 0x003f_1234, 0x0100_0000]), Outcome::Complete);
@@ -21,10 +25,13 @@ fn identifications() {
     }
 }
 
-/// V8-122: the cache and completion flags of MI_STORE_DATA_IMM do not affect the stored data. Only the addressed dwords
-/// are written.
 #[test]
 fn stores_write_what_they_say() {
+    proves!(
+        V8_122,
+        "the cache and completion flags of MI_STORE_DATA_IMM do not affect the stored data. Only the addressed \
+        dwords are written"
+    );
     let flags = [0, 1 << 10, 1 << 20 | 0x3f << 14];
     for flags in flags {
         let mut bench = Bench::new(EngineClass::VideoEnhance);
@@ -36,10 +43,13 @@ fn stores_write_what_they_say() {
     }
 }
 
-/// V8-123: MI_STORE_DATA_INDEX writes a dword or a qword to the context's or the engine's status page, at the offset in
-/// bits 11:2. In a non-privileged batch it is always a MI_NOOP.
 #[test]
 fn indexed_stores() {
+    proves!(
+        V8_123,
+        "MI_STORE_DATA_INDEX writes a dword or a qword to the context's or the engine's status page, at the offset \
+        in bits 11:2. In a non-privileged batch it is always a MI_NOOP"
+    );
     const PAGE: u64 = 0x38_0000;
     for (own, index) in [(true, 0x100u32), (false, 0x3fc), (true, 0xffc), (false, 0x7100)] {
         let mut bench = Bench::new(EngineClass::Render);
@@ -57,11 +67,14 @@ fn indexed_stores() {
     }
 }
 
-/// V8-124, trap T35: in a non-privileged batch, one privileged register turns a command with many pairs into a MI_NOOP.
-/// In the PF's ring all registers are written. Bits 11:8 are byte write disables. If all four are set, the command is a
-/// MI_NOOP.
 #[test]
 fn register_pairs() {
+    proves!(
+        V8_124,
+        "in a non-privileged batch, one privileged register turns a command with many pairs into a MI_NOOP. In the \
+        PF's ring all registers are written. Bits 11:8 are byte write disables. If all four are set, the command is \
+        a MI_NOOP (trap T35)"
+    );
     let mut pairs = vec![0x1108_0000 | (2 * 32 - 1)];
     pairs.extend((0..32).flat_map(|n| [0x600 + 4 * n, 100 + n]));
     for class in EngineClass::BY_GUC {
@@ -84,10 +97,13 @@ fn register_pairs() {
     }
 }
 
-/// V8-124, V8-126, V8-130, V8-131: all 21 bits of a relative offset are added to the engine's base. The remap bit maps
-/// a register of instance 0 to the executing instance. LRR has separate bits for source and destination.
 #[test]
 fn registers_of_other_instances() {
+    proves!(
+        [V8_124, V8_126, V8_130, V8_131],
+        "all 21 bits of a relative offset are added to the engine's base. The remap bit maps a register of instance \
+        0 to the executing instance. LRR has separate bits for source and destination"
+    );
     let mut bench = Bench::new(EngineClass::Render);
     // Example in the PRM: 0x18600 relative to the render streamer's base is the first GPR of a compute engine.
     assert_eq!(bench.ring(&[0x1108_0001, 0x1_8600, 7, 0x1100_0001, 0x1_a608, 8]), Outcome::Complete);
@@ -113,9 +129,9 @@ fn registers_of_other_instances() {
     assert_eq!((bench.gt.read(0x1c_0600), bench.engine.counters().register_refusals), (0, 1));
 }
 
-/// V8-125: MI_UPDATE_GTT writes consecutive entries, which subsequent commands use.
 #[test]
 fn global_entries() {
+    proves!(V8_125, "MI_UPDATE_GTT writes consecutive entries, which subsequent commands use");
     let mut bench = Bench::new(EngineClass::Copy);
     let page = 0x1000u32;
     let entries = [DATA as u32 | 3, 0, DATA as u32 + 0x1000 | 3, 0, DATA as u32 + 0x2000 | 3, 0];
@@ -129,9 +145,9 @@ fn global_entries() {
     assert_eq!(table(&bench), before);
 }
 
-/// V8-126, trap T6: without privilege, a store to a GGTT address is dropped, but the register is read.
 #[test]
 fn a_dropped_store_reads_its_register() {
+    proves!(V8_126, "without privilege, a store to a GGTT address is dropped, but the register is read (trap T6)");
     let mut bench = Bench::new(EngineClass::Render);
     // A register that every engine can read and that is not modelled, so its reads are counted.
     let register = (0xd900..0xdc00).step_by(4).find(|at| bench.gt.registers.decode(*at).is_none()).unwrap();
@@ -142,10 +158,13 @@ fn a_dropped_store_reads_its_register() {
     assert_eq!(bench.engine.counters().privilege_violations, 1);
 }
 
-/// V8-129: a report of 256 bytes with ID, timestamp, context and zero counters is written to the GGTT or the PPGTT.
-/// Non-privileged batches can use only the PPGTT.
 #[test]
 fn performance_reports() {
+    proves!(
+        V8_129,
+        "a report of 256 bytes with ID, timestamp, context and zero counters is written to the GGTT or the PPGTT. \
+        Non-privileged batches can use only the PPGTT"
+    );
     for class in [EngineClass::Render, EngineClass::Compute] {
         for (global, user) in [(false, false), (true, false), (false, true), (true, true)] {
             let mut bench = Bench::new(class);
@@ -167,9 +186,9 @@ fn performance_reports() {
     }
 }
 
-/// V8-130: a posted register write ("Async Mode") is complete when the next command reads the register.
 #[test]
 fn posted_loads() {
+    proves!(V8_130, "a posted register write (\"Async Mode\") is complete when the next command reads the register");
     let mut bench = Bench::new(EngineClass::Copy);
     bench.put(DATA, 7);
     let batch = [0x14a8_0002, 0x600, AT, 0, 0x150c_0001, 0x600, 0x608, 0x1208_0002, 0x608, AT + 4, 0];
@@ -180,9 +199,9 @@ fn posted_loads() {
     assert_eq!(bench.engine.counters().register_refusals, 1, "a privileged register");
 }
 
-/// V8-131: LRR always reads its source. Only the write of a privileged register is dropped.
 #[test]
 fn register_to_register() {
+    proves!(V8_131, "LRR always reads its source. Only the write of a privileged register is dropped");
     let mut bench = Bench::new(EngineClass::Copy);
     let batch = [&gpr(0, 0x77)[..], &[0x150c_0001, 0x600, 0x218, 0x150c_0001, 0x600, 0x608]].concat();
     assert_eq!(bench.batch(&batch), Outcome::Complete);
@@ -190,10 +209,13 @@ fn register_to_register() {
     assert_eq!(bench.engine.counters().register_refusals, 1);
 }
 
-/// V8-132: MI_COPY_MEM_MEM copies a dword between GGTT and PPGTT in all combinations. Non-privileged batches can use
-/// only the PPGTT.
 #[test]
 fn memory_to_memory() {
+    proves!(
+        V8_132,
+        "MI_COPY_MEM_MEM copies a dword between GGTT and PPGTT in all combinations. Non-privileged batches can use \
+        only the PPGTT"
+    );
     for (source_global, destination_global) in [(false, false), (false, true), (true, false), (true, true)] {
         for user in [false, true] {
             let mut bench = Bench::new(EngineClass::VideoDecode);
@@ -209,9 +231,9 @@ fn memory_to_memory() {
     }
 }
 
-/// V8-134: BB_OFFSET is added to the address of a batch if the command enables it.
 #[test]
 fn batches_with_an_offset() {
+    proves!(V8_134, "BB_OFFSET is added to the address of a batch if the command enables it");
     for asks in [false, true] {
         let mut bench = Bench::new(EngineClass::Render);
         let (first, second) = (BATCH + 0x1000, BATCH + 0x1100);
@@ -225,10 +247,13 @@ fn batches_with_an_offset() {
     }
 }
 
-/// V8-113, V8-117, V8-121, V8-128: memory is coherent and engines are powered, so these commands do not affect
-/// registers or memory and are not counted.
 #[test]
 fn commands_with_nothing_to_do() {
+    proves!(
+        [V8_113, V8_117, V8_121, V8_128],
+        "memory is coherent and engines are powered, so these commands do not affect registers or memory and are \
+        not counted"
+    );
     let values = |bench: &Bench| -> Vec<(u32, u32)> {
         let shown = |name: &str| name.starts_with("RING_") || name.contains("TIMESTAMP");
         let kept = bench.gt.registers.listing().filter(|(_, found)| !shown(found.register.name));
@@ -257,12 +282,18 @@ fn commands_with_nothing_to_do() {
     }
 }
 
-/// V8-109: the prefetch bits of MI_ARB_CHECK are ignored. Without a preemption request the command is a MI_NOOP, with a
-/// request the context is preempted after it. V8-111: MI_ARB_ON_OFF in a non-privileged batch is a MI_NOOP, so it
-/// cannot block preemption. In the ring it also applies to batches, on every engine including the copy engine (trap
-/// T7).
 #[test]
 fn arbitration() {
+    proves!(
+        V8_109,
+        "the prefetch bits of MI_ARB_CHECK are ignored. Without a preemption request the command is a MI_NOOP, with \
+        a request the context is preempted after it"
+    );
+    proves!(
+        V8_111,
+        "MI_ARB_ON_OFF in a non-privileged batch is a MI_NOOP, so it cannot block preemption. In the ring it also \
+        applies to batches, on every engine including the copy engine (trap T7)"
+    );
     for class in EngineClass::BY_GUC {
         for bits in [0, 0x0101, 0x0100, 0xff01] {
             let mut bench = Bench::new(class);
@@ -287,10 +318,13 @@ fn arbitration() {
     }
 }
 
-/// V8-112: MI_BATCH_BUFFER_END ends one level of batches. The end of the outermost batch returns to the ring. It is
-/// ignored in the ring and if it is predicated.
 #[test]
 fn ends() {
+    proves!(
+        V8_112,
+        "MI_BATCH_BUFFER_END ends one level of batches. The end of the outermost batch returns to the ring. It is \
+        ignored in the ring and if it is predicated"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let inner = BATCH + 0x1000;
     bench.write(
@@ -305,10 +339,13 @@ fn ends() {
     assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [1, 2, 3, 4]);
 }
 
-/// V8-135: the six comparisons of memory, with and without mask, with the command's dword. GGTT addresses are denied
-/// without privilege.
 #[test]
 fn conditional_ends_compare() {
+    proves!(
+        V8_135,
+        "the six comparisons of memory, with and without mask, with the command's dword. GGTT addresses are denied \
+        without privilege"
+    );
     let holds = [
         (4u32, [false, false, true, true, false, true, false, false]),
         (5, [false, true, false, true, true, false, false, false]),

@@ -6,6 +6,7 @@ use super::*;
 use crate::engine::error;
 use crate::generation::XE_HPG;
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE};
+use arctic_fidelity::proves;
 
 /// Masked write to GFX_MODE that sets Privilege Check Disable.
 const UNCHECKED: u32 = 0x0001_0001;
@@ -212,13 +213,19 @@ fn check(row: &Row, engine: EngineId, batch: Batch) {
     }
 }
 
-/// V8-170, V8-171, traps T6, T35: tests each row on each engine. In a non-privileged batch the command has no effect
-/// except the row's partial effect, EIR and the error event are set, and parsing continues. In a privileged batch, and
-/// in any batch with privilege checks disabled, the command has its effect and raises no error. Covers the requirements
-/// of V8-116, V8-120, V8-122, V8-123, V8-124, V8-125, V8-126, V8-127, V8-129, V8-130, V8-131, V8-132, V8-133, V8-135
-/// and V8-137 for non-privileged batches.
 #[test]
 fn each_command_on_each_engine() {
+    proves!(
+        [
+            V8_170, V8_171, V8_116, V8_120, V8_122, V8_123, V8_124, V8_125, V8_126, V8_127, V8_129, V8_130, V8_131,
+            V8_132, V8_133, V8_135, V8_137
+        ],
+        "tests each row on each engine. In a non-privileged batch the command has no effect except the row's \
+        partial effect, EIR and the error event are set, and parsing continues. In a privileged batch, and in any \
+        batch with privilege checks disabled, the command has its effect and raises no error. Covers the \
+        requirements of V8-116, V8-120, V8-122, V8-123, V8-124, V8-125, V8-126, V8-127, V8-129, V8-130, V8-131, \
+        V8-132, V8-133, V8-135 and V8-137 for non-privileged batches (traps T6, T35)"
+    );
     for row in rows() {
         for engine in XE_HPG.engines.all().filter(|engine| row.classes.contains(&XE_HPG.engines.info(*engine).class)) {
             for batch in [Batch::User, Batch::Unchecked, Batch::Privileged] {
@@ -228,10 +235,13 @@ fn each_command_on_each_engine() {
     }
 }
 
-/// V8-111, V8-170, V8-171: MI_ARB_ON_OFF, which disables preemption, is a MI_NOOP in a non-privileged batch and raises
-/// an error, unless privilege checks are disabled.
 #[test]
 fn arbitration_stays_on() {
+    proves!(
+        [V8_111, V8_170, V8_171],
+        "MI_ARB_ON_OFF, which disables preemption, is a MI_NOOP in a non-privileged batch and raises an error, \
+        unless privilege checks are disabled"
+    );
     for engine in XE_HPG.engines.all() {
         for (batch, outcome, errors) in [
             (Batch::User, Outcome::Preempted, error::PRIVILEGE),
@@ -249,10 +259,13 @@ fn arbitration_stays_on() {
     }
 }
 
-/// V8-134, V8-171, trap T5: a child batch has at most its parent's privilege. A GGTT batch started from a
-/// non-privileged batch, chained or nested, runs in the PPGTT and is not privileged.
 #[test]
 fn children_are_clamped() {
+    proves!(
+        [V8_134, V8_171],
+        "a child batch has at most its parent's privilege. A GGTT batch started from a non-privileged batch, \
+        chained or nested, runs in the PPGTT and is not privileged (trap T5)"
+    );
     let child = BATCH + 0x1000;
     for engine in XE_HPG.engines.all() {
         for nested in [0, 1 << 22] {
@@ -281,9 +294,9 @@ fn children_are_clamped() {
     }
 }
 
-/// V8-170, V13-080: with privilege checks disabled a VF's batch has exactly the rights of the VF's ring.
 #[test]
 fn without_checks_a_virtual_function_is_one_still() {
+    proves!([V8_170, V13_080], "with privilege checks disabled a VF's batch has exactly the rights of the VF's ring");
     let mut bench = Bench::of_vf(EngineClass::Copy, 4);
     bench.gt.write(bench.base() + reg::GFX_MODE, UNCHECKED);
     bench.put(DATA, 0);

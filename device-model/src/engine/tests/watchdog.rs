@@ -7,6 +7,7 @@ use crate::host::Clock;
 use crate::interrupts::WATCHDOG;
 use crate::registers::InterruptRegister;
 use crate::registers::power::{ACTUAL_RATIO, GT_PERF_STATUS};
+use arctic_fidelity::proves;
 
 const VF: Function = Function(2);
 const STOP: [u32; 3] = [0x1108_0001, 0x178, 1];
@@ -90,9 +91,9 @@ fn a_delayed_step_does_not_expire_the_watchdog() {
     assert_eq!(bench.engine.counters().watchdog_resets, 1);
 }
 
-/// V8-214: timestamps read by a guest follow the card's clock even while the engine is not stepped.
 #[test]
 fn timestamps_advance_while_the_engine_is_not_stepped() {
+    proves!(V8_214, "timestamps read by a guest follow the card's clock even while the engine is not stepped");
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
     bench.emit(context, &endless(context));
@@ -110,10 +111,13 @@ fn timestamps_advance_while_the_engine_is_not_stepped() {
     assert_eq!(after.2 - before.2, 1_000_000, "engine time");
 }
 
-/// V8-165, V8-167: PR_CTR_CTRL and PR_CTR_THRSH are context state, PR_CTR is not. The watchdog resumes counting when
-/// the context resumes.
 #[test]
 fn the_watchdog_restarts_after_preemption() {
+    proves!(
+        [V8_165, V8_167],
+        "PR_CTR_CTRL and PR_CTR_THRSH are context state, PR_CTR is not. The watchdog resumes counting when the \
+        context resumes"
+    );
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let (context, other) = (bench.context(0), bench.context(1));
     bench.emit(context, &watch(100));
@@ -133,10 +137,13 @@ fn the_watchdog_restarts_after_preemption() {
     assert_eq!(bench.get(DATA), 1);
 }
 
-/// V8-166: on the PF and in non-privileged batches the wait continues after expiration. Event 6 is raised on the PF if
-/// enabled, and the counter restarts.
 #[test]
 fn expiration_on_the_pf_or_in_a_batch_does_not_reset() {
+    proves!(
+        V8_166,
+        "on the PF and in non-privileged batches the wait continues after expiration. Event 6 is raised on the PF \
+        if enabled, and the counter restarts"
+    );
     for (function, user) in [(Function::PF, false), (Function::PF, true), (VF, true)] {
         let mut bench = Bench::new(EngineClass::Copy);
         bench.give(function);
@@ -197,10 +204,13 @@ fn repeated_expiration_remains_preemptible() {
     assert_eq!(bench.run(), Outcome::Preempted);
 }
 
-/// V8-120: the condition of an unsatisfied wait is checked every 20 us for the first 300 us, then ever more rarely, at
-/// least every millisecond; a step that is not a wait starts over.
 #[test]
 fn checks_of_a_wait() {
+    proves!(
+        V8_120,
+        "the condition of an unsatisfied wait is checked every 20 us for the first 300 us, then ever more rarely, \
+        at least every millisecond; a step that is not a wait starts over"
+    );
     let engines = Engines::new(&XE_HPG, |_| true);
     let id = XE_HPG.engines.named("bcs0").unwrap();
     let mut now = 1_000_000;
@@ -260,10 +270,13 @@ fn later(bench: &mut Bench, ticks: u64) -> usize {
     usize::from(told.is_some_and(|(.., events)| events & WATCHDOG != 0))
 }
 
-/// V8-165, vol8.md note T4: 0 in bits 30:0 enables the counter, 1 stops and clears it. The counter is stopped after
-/// reset.
 #[test]
 fn control_0_enables_and_1_clears() {
+    proves!(
+        V8_165,
+        "0 in bits 30:0 enables the counter, 1 stops and clears it. The counter is stopped after reset (vol8.md \
+        note T4)"
+    );
     let bench = Bench::new(EngineClass::Copy);
     assert_eq!((bench.own(reg::PR_CTR_CTRL), bench.own(reg::PR_CTR_THRSH)), (1, 0x15_0000));
     for (control, counts) in [(0, 40), (1, 0), (2, 0), (0x7fff_ffff, 0)] {
@@ -291,9 +304,12 @@ fn control_0_enables_and_1_clears() {
     assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (30, 0));
 }
 
-/// V8-165: with bit 31 set, the counter counts GPU clocks at the current frequency instead of timestamp ticks.
 #[test]
 fn the_counter_has_two_clocks() {
+    proves!(
+        V8_165,
+        "with bit 31 set, the counter counts GPU clocks at the current frequency instead of timestamp ticks"
+    );
     for (control, mhz, counts) in [(0, 300, 192), (1 << 31, 300, 3000), (1 << 31, 2050, 20_500), (1 << 31, 0, 0)] {
         let mut bench = Bench::new(EngineClass::Render);
         bench.gt.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(mhz * 3 / 50));
@@ -318,10 +334,13 @@ fn the_counter_has_two_clocks() {
     assert_eq!(bench.run(), Outcome::Complete);
 }
 
-/// V8-166: event 6 is raised exactly when the counter reaches the threshold. The counter then restarts at 0. A
-/// threshold below the current count is reached after the counter wraps.
 #[test]
 fn the_counter_restarts_at_the_threshold() {
+    proves!(
+        V8_166,
+        "event 6 is raised exactly when the counter reaches the threshold. The counter then restarts at 0. A \
+        threshold below the current count is reached after the counter wraps"
+    );
     let mut bench = Bench::new(EngineClass::VideoDecode);
     watching(&mut bench, &watch(100));
     assert_eq!((later(&mut bench, 99), bench.own(reg::PR_CTR)), (0, 99));
@@ -335,10 +354,13 @@ fn the_counter_restarts_at_the_threshold() {
     assert_eq!(later(&mut bench, 1), 1);
 }
 
-/// V8-167: the counter stops while no context is loaded and while execlists are disabled. It is not context state. A
-/// switch does not restore an old count, and the next context that uses the counter continues the count.
 #[test]
 fn the_counter_runs_only_while_a_context_is_loaded() {
+    proves!(
+        V8_167,
+        "the counter stops while no context is loaded and while execlists are disabled. It is not context state. A \
+        switch does not restore an old count, and the next context that uses the counter continues the count"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let other = bench.context(1);
     bench.emit(other, &watch(1000));
@@ -378,9 +400,9 @@ fn the_counter_runs_only_while_a_context_is_loaded() {
     assert_eq!(bench.own(reg::PR_CTR), 0);
 }
 
-/// V8-165: two contexts have separate control and threshold settings.
 #[test]
 fn control_and_threshold_are_per_context() {
+    proves!(V8_165, "two contexts have separate control and threshold settings");
     let mut bench = Bench::new(EngineClass::Compute);
     let (context, other) = (bench.context(0), bench.context(1));
     for (context, commands) in [(context, watch(100)), (other, [0x1108_0003, 0x17c, 7, 0x178, 1])] {

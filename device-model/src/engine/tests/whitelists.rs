@@ -6,6 +6,7 @@ use super::*;
 use crate::command::Requester;
 use crate::engine::whitelist::{Wanted, permits};
 use crate::generation::XE_HPG;
+use arctic_fidelity::proves;
 
 /// Offset and size in dwords, as in the PRM.
 type Row = (u32, u32);
@@ -171,10 +172,16 @@ impl Expected {
 
 const SPACE: usize = 0x20_0000;
 
-/// V8-003, V8-004, V8-006, V8-175..185, traps T20, T33, T34: read and write permission of every dword of 2 MiB, for
-/// non-privileged batches of every engine. No register beyond 2 MiB is permitted.
 #[test]
 fn every_dword_on_every_engine() {
+    proves!(
+        [
+            V8_003, V8_004, V8_006, V8_175, V8_176, V8_177, V8_178, V8_179, V8_180, V8_181, V8_182, V8_183, V8_184,
+            V8_185
+        ],
+        "read and write permission of every dword of 2 MiB, for non-privileged batches of every engine. No register \
+        beyond 2 MiB is permitted (traps T20, T33, T34)"
+    );
     let bench = Bench::new(EngineClass::Copy);
     for (class, instance, base) in BASES {
         let engine = XE_HPG.engines.find(class, instance).unwrap();
@@ -214,9 +221,9 @@ fn every_dword_on_every_engine() {
     }
 }
 
-/// V8-003: bases of the media blocks. No register of the AV1 blocks is whitelisted.
 #[test]
 fn media_blocks_have_their_bases() {
+    proves!(V8_003, "bases of the media blocks. No register of the AV1 blocks is whitelisted");
     for n in 0..8 {
         let info = XE_HPG.engines.info(XE_HPG.engines.find(EngineClass::VideoDecode, n).unwrap());
         let at = usize::from(n);
@@ -228,9 +235,12 @@ fn media_blocks_have_their_bases() {
     }
 }
 
-/// V8-184, V8-003: a non-privileged batch of a video decoder can write exactly the 64 dwords of its HEVC block.
 #[test]
 fn a_decoder_reaches_its_hevc_block() {
+    proves!(
+        [V8_184, V8_003],
+        "a non-privileged batch of a video decoder can write exactly the 64 dwords of its HEVC block"
+    );
     for (offset, refused) in [(0x1c2800, 0), (0x1c28fc, 0), (0x1c2900, 1), (0x1c27fc, 1), (0x1c6800, 1)] {
         let mut bench = Bench::new(EngineClass::VideoDecode);
         assert_eq!(bench.batch(&[0x1100_0001, offset, 5]), Outcome::Complete);
@@ -238,10 +248,13 @@ fn a_decoder_reaches_its_hevc_block() {
     }
 }
 
-/// V8-006: timestamp and engine ID in the second register range of the render streamer are readable in a non-privileged
-/// batch of the render engine, and denied on other engines.
 #[test]
 fn the_second_window_of_the_render_streamer() {
+    proves!(
+        V8_006,
+        "timestamp and engine ID in the second register range of the render streamer are readable in a \
+        non-privileged batch of the render engine, and denied on other engines"
+    );
     for class in [EngineClass::Render, EngineClass::Copy] {
         let mut bench = Bench::new(class);
         bench.clock.advance(XE_HPG.timebase.nanoseconds(0x1_2345_6789));
@@ -261,10 +274,13 @@ fn the_second_window_of_the_render_streamer() {
     }
 }
 
-/// V8-186, trap T22, contract K.3: each of the twenty slots permits or denies reads, writes or both for exactly the
-/// registers of its range. A deny slot overrides whitelists and other slots.
 #[test]
 fn slots_open_and_forbid() {
+    proves!(
+        V8_186,
+        "each of the twenty slots permits or denies reads, writes or both for exactly the registers of its range. A \
+        deny slot overrides whitelists and other slots (trap T22, contract K.3)"
+    );
     const READ: u32 = 1 << 28;
     const WRITE: u32 = 2 << 28;
     const NONE: u32 = 3 << 28;

@@ -3,11 +3,15 @@
 
 use super::*;
 use crate::generation::XE_HPG;
+use arctic_fidelity::proves;
 
-/// V8-030: the descriptor selects the context by its GGTT address, and the use of its PPGTT by bit 8. Without that bit,
-/// the addresses in a context's commands are GGTT addresses.
 #[test]
 fn the_descriptor_chooses_the_space() {
+    proves!(
+        V8_030,
+        "the descriptor selects the context by its GGTT address, and the use of its PPGTT by bit 8. Without that \
+        bit, the addresses in a context's commands are GGTT addresses"
+    );
     let host = Host::new();
     let data = host.data(0);
     // The same command with different addresses, each valid in only one of the two address spaces.
@@ -19,11 +23,14 @@ fn the_descriptor_chooses_the_space() {
     assert_eq!([process, global].map(|context| host.head_of(context) != 0), [true; 2]);
 }
 
-/// V8-031, V8-032: status quadwords contain the SW counter and the SW context ID as submitted, whatever software
-/// encodes in them (engine numbers, the proxy flag), but neither the function's number nor reserved bits. The status
-/// register contains the whole dword.
 #[test]
 fn names_are_carried_through() {
+    proves!(
+        [V8_031, V8_032],
+        "status quadwords contain the SW counter and the SW context ID as submitted, whatever software encodes in \
+        them (engine numbers, the proxy flag), but neither the function's number nor reserved bits. The status \
+        register contains the whole dword"
+    );
     let host = Host::new();
     let page = host.page();
     for (n, (counter, id)) in [(0, 0), (0x3f, 0xfffe), (0x2a, 0x1234), (1, 0xffff)].into_iter().enumerate() {
@@ -43,10 +50,13 @@ fn names_are_carried_through() {
     }
 }
 
-/// V8-033: an application has one context ID for all engines. While blocked on one engine, it still runs on another,
-/// and the status quadwords of each engine refer to that engine's context.
 #[test]
 fn a_context_blocked_on_one_engine_runs_on_another() {
+    proves!(
+        V8_033,
+        "an application has one context ID for all engines. While blocked on one engine, it still runs on another, \
+        and the status quadwords of each engine refer to that engine's context"
+    );
     let mut render = Host::of(XE_HPG.engines.find(EngineClass::Render, 0).unwrap());
     let mut copy = render.beside(EngineClass::Copy);
     let data = render.data(0);
@@ -64,11 +74,14 @@ fn a_context_blocked_on_one_engine_runs_on_another() {
     assert_eq!(render.switches(), [switch(0, 0x77, IDLE, 0)]);
 }
 
-/// V8-034: workloads that a kernel submits on behalf of others, with its own ID and their LRCAs, run in order. A
-/// waiting workload keeps its position and the engine, and can be preempted to idle. Two LRCAs with one ID are two
-/// contexts.
 #[test]
 fn proxy_work_stays_in_order() {
+    proves!(
+        V8_034,
+        "workloads that a kernel submits on behalf of others, with its own ID and their LRCAs, run in order. A \
+        waiting workload keeps its position and the engine, and can be preempted to idle. Two LRCAs with one ID are \
+        two contexts"
+    );
     let mut host = Host::new();
     let data = host.data(0);
     let x = host.with(0, &commands(&[&wait(data, 1), &store(data + 8, 1)]));
@@ -99,10 +112,13 @@ fn proxy_work_stays_in_order() {
     assert_eq!(host.switches()[1], switch(1, 0x55, 0x55, 4));
 }
 
-/// V8-069: with RING_CTL bits 2:1 set, the head is written to the fifth dword of the PPHWSP whenever it enters another
-/// 4 KiB, 64 KiB or 128 KiB of the ring; otherwise never.
 #[test]
 fn the_head_is_reported() {
+    proves!(
+        V8_069,
+        "with RING_CTL bits 2:1 set, the head is written to the fifth dword of the PPHWSP whenever it enters \
+        another 4 KiB, 64 KiB or 128 KiB of the ring; otherwise never"
+    );
     let host = Host::new();
     let data = host.data(0);
     for (ctl, expected) in [(0x3001, 0), (0x3005, 0x1000), (0x3003, 0), (0x3007, 0)] {

@@ -3,11 +3,15 @@
 
 use super::*;
 use crate::execlist::status::ContextStatus;
+use arctic_fidelity::proves;
 
-/// V8-060: every switch is also appended to the engine's FIFO, as the same quadword, until two reads have removed it.
-/// An engine reset keeps it (V13-204), a device reset does not.
 #[test]
 fn switches_wait_in_the_fifo() {
+    proves!(
+        [V8_060, V13_204],
+        "every switch is also appended to the engine's FIFO, as the same quadword, until two reads have removed it. \
+        An engine reset keeps it (V13-204), a device reset does not"
+    );
     let host = Host::new();
     let port = &host.card.gt().csb_ports[host.engine.index()];
     let context = host.with(0, &store(host.data(0), 1));
@@ -29,10 +33,13 @@ fn switches_wait_in_the_fifo() {
     assert_eq!(port.waiting(), 0);
 }
 
-/// V8-060: the GuC receives no report for contexts of the host's queue, whether waiting, complete or halted. Only the
-/// FIFO contains their status quadwords.
 #[test]
 fn the_guc_gets_no_reports() {
+    proves!(
+        V8_060,
+        "the GuC receives no report for contexts of the host's queue, whether waiting, complete or halted. Only the \
+        FIFO contains their status quadwords"
+    );
     let host = Host::new();
     let data = host.data(0);
     let mut reports = Vec::new();

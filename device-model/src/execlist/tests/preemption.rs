@@ -3,11 +3,15 @@
 
 use super::switches::{end, spinner};
 use super::*;
+use arctic_fidelity::proves;
 
-/// V8-019, V8-020: of several Loads before the running context has left the engine, only the last takes effect. The
-/// others have no visible effect (trap T14), even if the last Load is for the running context itself, or empty.
 #[test]
 fn the_last_load_wins() {
+    proves!(
+        [V8_019, V8_020],
+        "of several Loads before the running context has left the engine, only the last takes effect. The others \
+        have no visible effect (trap T14), even if the last Load is for the running context itself, or empty"
+    );
     let mut host = Host::new();
     let data = host.data(0);
     let held = |host: &Host, number| {
@@ -54,10 +58,13 @@ fn the_last_load_wins() {
     assert_eq!(host.get(data + 32), 0);
 }
 
-/// V8-076: MI_ARB_CHECK, the end of an element and unsuccessful waits are preemption points. Stores and MI_NOOPs are
-/// not, even if they take many steps.
 #[test]
 fn preemption_points() {
+    proves!(
+        V8_076,
+        "MI_ARB_CHECK, the end of an element and unsuccessful waits are preemption points. Stores and MI_NOOPs are \
+        not, even if they take many steps"
+    );
     let mut host = Host::new();
     let data = host.data(0);
     // Many more commands than one step of the engine executes.
@@ -92,9 +99,9 @@ fn preemption_points() {
     }
 }
 
-/// V8-077: on the copy engine every blit is also a preemption point.
 #[test]
 fn a_blit_is_a_preemption_point() {
+    proves!(V8_077, "on the copy engine every blit is also a preemption point");
     let mut host = Host::new();
     let data = host.data(0);
     // XY_FAST_COLOR_BLT of one dword, after more stores than one step executes.
@@ -113,9 +120,12 @@ fn a_blit_is_a_preemption_point() {
     assert_eq!((host.get(data + 8), host.get(data)), (2499, 0));
 }
 
-/// V8-078: with arbitration off there is no preemption. A queue loaded meanwhile starts once arbitration is on again.
 #[test]
 fn arbitration_gates_preemption() {
+    proves!(
+        V8_078,
+        "with arbitration off there is no preemption. A queue loaded meanwhile starts once arbitration is on again"
+    );
     for (held, free, detail) in
         [(vec![ARB_CHECK, ARB_CHECK], vec![ARB_CHECK], 5), (vec![0], commands(&[&wait(DATA + 0x8_0000, 9)]), 4)]
     {
@@ -136,10 +146,13 @@ fn arbitration_gates_preemption() {
     }
 }
 
-/// V8-075, V8-018: the image of the preempted context contains its position. When resubmitted with other contexts, it
-/// resumes exactly there, with its registers.
 #[test]
 fn a_preempted_context_resumes() {
+    proves!(
+        [V8_075, V8_018],
+        "the image of the preempted context contains its position. When resubmitted with other contexts, it resumes \
+        exactly there, with its registers"
+    );
     let mut host = Host::new();
     let data = host.data(0);
     let a = spinner(&host, 0);
@@ -162,10 +175,13 @@ fn a_preempted_context_resumes() {
     assert_eq!(host.switches(), expected);
 }
 
-/// V8-075, V8-161: with a batch of any length that runs during the restore (INDIRECT_CTX), the context resumes at the
-/// wait in its own batch, where it was preempted.
 #[test]
 fn a_preempted_context_resumes_behind_its_restore_batch() {
+    proves!(
+        [V8_075, V8_161],
+        "with a batch of any length that runs during the restore (INDIRECT_CTX), the context resumes at the wait in \
+        its own batch, where it was preempted"
+    );
     // Length used by i915, and one longer than a step of the engine.
     for cachelines in [1, 0x3f] {
         let mut host = Host::new();
@@ -202,10 +218,13 @@ fn a_preempted_context_resumes_behind_its_restore_batch() {
     }
 }
 
-/// V8-018: a context that cannot make progress stays on its engine until the engine is reset. The reset clears the
-/// queue, reports no switch, and leaves the engine in its power-on state (V8-211).
 #[test]
 fn a_reset_ends_everything() {
+    proves!(
+        [V8_018, V8_211],
+        "a context that cannot make progress stays on its engine until the engine is reset. The reset clears the \
+        queue, reports no switch, and leaves the engine in its power-on state (V8-211)"
+    );
     let mut host = Host::new();
     let data = host.data(0);
     // A reserved opcode.

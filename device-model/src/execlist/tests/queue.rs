@@ -3,11 +3,15 @@
 
 use super::*;
 use crate::generation::XE_HPG;
+use arctic_fidelity::proves;
 
-/// V8-010, V8-210: the sixteen dwords can be written in any order and any number of times, and read back as written. A
-/// partially written descriptor has no effect.
 #[test]
 fn elements_are_registers() {
+    proves!(
+        [V8_010, V8_210],
+        "the sixteen dwords can be written in any order and any number of times, and read back as written. A \
+        partially written descriptor has no effect"
+    );
     let host = Host::new();
     let context = host.with(0, &store(host.data(0), 1));
     for n in [11, 3, 8, 15, 0, 6, 1, 14, 2, 13, 4, 9, 5, 12, 7, 10] {
@@ -28,9 +32,9 @@ fn elements_are_registers() {
     assert_eq!(host.get(host.data(0)), 1);
 }
 
-/// V8-011: writes of ELSP fill E0 to E7 in order, high dword before low, and wrap to E0. ELSP reads as 0.
 #[test]
 fn the_port_fills_the_queue_in_turn() {
+    proves!(V8_011, "writes of ELSP fill E0 to E7 in order, high dword before low, and wrap to E0. ELSP reads as 0");
     let host = Host::new();
     for n in 1..=9 {
         host.write(0x230, 0x100 + n);
@@ -44,9 +48,9 @@ fn the_port_fills_the_queue_in_turn() {
     assert_eq!(host.read(0x230), 0);
 }
 
-/// V8-011, V8-013: contexts written to ELSP run once they are loaded.
 #[test]
 fn the_port_submits() {
+    proves!([V8_011, V8_013], "contexts written to ELSP run once they are loaded");
     let mut host = Host::new();
     let context = host.with(0, &store(host.data(0), 1));
     host.write(0x230, (context.descriptor() >> 32) as u32);
@@ -58,9 +62,12 @@ fn the_port_submits() {
     assert_eq!((host.get(host.data(0)), host.switches().len()), (1, 2));
 }
 
-/// V8-011, V8-013: writes of ELSP that fill the whole queue, and wrap, start nothing. Load then runs the queue as it is.
 #[test]
 fn the_full_port_waits_for_load() {
+    proves!(
+        [V8_011, V8_013],
+        "writes of ELSP that fill the whole queue, and wrap, start nothing. Load then runs the queue as it is"
+    );
     let mut host = Host::new();
     let contexts: Vec<_> = (0..8).map(|n| host.with(n, &store(host.data(8 * n), 1))).collect();
     let stored = |host: &Host| (0..8).map(|n| host.get(host.data(8 * n))).sum::<u32>();
@@ -77,10 +84,12 @@ fn the_full_port_waits_for_load() {
     assert_eq!((stored(&host), host.switches().len()), (8, 9));
 }
 
-/// V8-012, V8-016: valid elements run in order from E0 to E7, and invalid elements are skipped. The engine is idle
-/// afterwards.
 #[test]
 fn invalid_elements_are_skipped() {
+    proves!(
+        [V8_012, V8_016],
+        "valid elements run in order from E0 to E7, and invalid elements are skipped. The engine is idle afterwards"
+    );
     let mut host = Host::new();
     let at = host.data(0);
     // Each element copies the value that the previous one stored, then stores its own number plus 1.
@@ -107,9 +116,9 @@ fn invalid_elements_are_skipped() {
     assert_eq!(host.status() & 0x99, 1, "the queue is no longer valid, and no element is active");
 }
 
-/// V8-013: only bit 0 of EXECLIST_CONTROL has an effect. The register reads as 0.
 #[test]
 fn filling_starts_nothing() {
+    proves!(V8_013, "only bit 0 of EXECLIST_CONTROL has an effect. The register reads as 0");
     let mut host = Host::new();
     let context = host.with(0, &store(host.data(0), 1));
     host.fill(&[context.descriptor()]);
@@ -123,9 +132,9 @@ fn filling_starts_nothing() {
     assert_eq!((host.get(host.data(0)), host.head_of(context)), (1, host.tail_of(context)));
 }
 
-/// V8-014: writes to the submission queue after Load do not change the loaded queue.
 #[test]
 fn the_loaded_queue_is_a_copy() {
+    proves!(V8_014, "writes to the submission queue after Load do not change the loaded queue");
     let mut host = Host::new();
     let contexts: Vec<_> = (0..4).map(|n| host.with(n, &store(host.data(8 * n), 1))).collect();
     host.load(&contexts[..2]);
@@ -135,10 +144,13 @@ fn the_loaded_queue_is_a_copy() {
     assert_eq!(host.switches(), [switch(1, IDLE, 1, 0), switch(0, 1, 2, 0), switch(0, 2, IDLE, 0)]);
 }
 
-/// V8-015, V8-023, V8-082: the submission queue, the element mask and the hint registers are preserved across Load and
-/// RC6, and a second Load submits the same elements again (trap T12).
 #[test]
 fn the_queue_survives_load_and_sleep() {
+    proves!(
+        [V8_015, V8_023, V8_082],
+        "the submission queue, the element mask and the hint registers are preserved across Load and RC6, and a \
+        second Load submits the same elements again (trap T12)"
+    );
     let mut host = Host::new();
     let contexts: Vec<_> = (0..2).map(|n| host.with(n, &store(host.data(8 * n), 1))).collect();
     host.load(&contexts);
@@ -173,10 +185,13 @@ fn the_queue_survives_load_and_sleep() {
     assert_eq!(host.switches(), [switch(1, IDLE, 1, 0), switch(0, 1, 2, 0), switch(0, 2, IDLE, 0)]);
 }
 
-/// V8-008: without the enable bit in the mode register, nothing starts and nothing is reported. With it, the same queue
-/// runs. Checked on each engine class.
 #[test]
 fn the_mode_register_gates() {
+    proves!(
+        V8_008,
+        "without the enable bit in the mode register, nothing starts and nothing is reported. With it, the same \
+        queue runs. Checked on each engine class"
+    );
     for name in ["rcs0", "bcs0", "ccs0", "vcs0", "vecs0"] {
         let engine = XE_HPG.engines.named(name).unwrap();
         let mut host = Host::of(engine);
@@ -194,10 +209,13 @@ fn the_mode_register_gates() {
     }
 }
 
-/// V8-211: after reset there is no context to save. The first Load only writes the image of its own context, on
-/// completion.
 #[test]
 fn the_first_load_saves_nothing() {
+    proves!(
+        V8_211,
+        "after reset there is no context to save. The first Load only writes the image of its own context, on \
+        completion"
+    );
     let host = Host::new();
     let context = host.with(0, &wait(host.data(0), 1));
     let canary = |host: &Host| (0..0x8000).step_by(8).map(|at| host.get64(at)).collect::<Vec<_>>();
@@ -216,11 +234,14 @@ fn the_first_load_saves_nothing() {
     assert_eq!(host.head_of(context), host.tail_of(context));
 }
 
-/// V8-022: the 64 bits at 0x234 contain the running context's IDs in the high dword, which i915 reads. Bit 7 is set
-/// while a context is active (xe polls it), and bit 0 while the queue is not valid. Other bits show the element,
-/// pending Loads and arbitration.
 #[test]
 fn the_status_register_follows() {
+    proves!(
+        V8_022,
+        "the 64 bits at 0x234 contain the running context's IDs in the high dword, which i915 reads. Bit 7 is set \
+        while a context is active (xe polls it), and bit 0 while the queue is not valid. Other bits show the \
+        element, pending Loads and arbitration"
+    );
     let host = Host::new();
     assert_eq!(host.status(), 1, "after reset");
     let data = host.data(0);
@@ -247,10 +268,13 @@ fn the_status_register_follows() {
     assert_eq!(host.status(), 1);
 }
 
-/// V8-010, V8-013: only the physical function can access the registers of a queue. A virtual function can access
-/// neither the queue nor Load by MMIO. A fused-off engine starts nothing.
 #[test]
 fn elsp_writes_of_a_vf_are_ignored() {
+    proves!(
+        [V8_010, V8_013],
+        "only the physical function can access the registers of a queue. A virtual function can access neither the \
+        queue nor Load by MMIO. A fused-off engine starts nothing"
+    );
     let mut host = Host::new();
     let context = host.with(0, &store(host.data(0), 1));
     host.card.enable_vfs(1);

@@ -2,12 +2,16 @@
 //! Tests of switch reports: status page, its copies in registers, interrupts, and their masks.
 
 use super::*;
+use arctic_fidelity::proves;
 
-/// V8-057, V8-058, V8-059: entries are written in sequence from dword 10h of the status page on, where the drivers read
-/// them (trap T1), and wrap. Only the lowest byte of dword 2Fh is written. It contains the index of the last written
-/// entry, with bits 7:4 clear. Twelve register pairs and CTXT_ST_PTR have the same contents.
 #[test]
 fn the_buffer_wraps() {
+    proves!(
+        [V8_057, V8_058, V8_059],
+        "entries are written in sequence from dword 10h of the status page on, where the drivers read them (trap \
+        T1), and wrap. Only the lowest byte of dword 2Fh is written. It contains the index of the last written \
+        entry, with bits 7:4 clear. Twelve register pairs and CTXT_ST_PTR have the same contents"
+    );
     let mut host = Host::new();
     let page = host.page();
     host.put64(page + 0xb8, 0x5566_770b_1122_3344);
@@ -34,10 +38,13 @@ fn the_buffer_wraps() {
     assert_eq!(host.switches().len(), 6, "the driver sees the number of new entries modulo twelve");
 }
 
-/// V8-058: after reset the first report is written to entry 0 without action by the driver. If the driver writes the
-/// pointer, subject to the register's write mask, reports continue with the entry after it.
 #[test]
 fn the_pointer_is_the_drivers_to_set() {
+    proves!(
+        V8_058,
+        "after reset the first report is written to entry 0 without action by the driver. If the driver writes the \
+        pointer, subject to the register's write mask, reports continue with the entry after it"
+    );
     let mut host = Host::new();
     host.write_card(0x941c, 1 << 2);
     assert_eq!(host.read(STATUS_PTR), 0x0b0b);
@@ -54,10 +61,13 @@ fn the_pointer_is_the_drivers_to_set() {
     assert!(!host.switches().is_empty());
 }
 
-/// V8-055, V8-086: each switch raises the engine's context-switch interrupt, bit 8. At that time the entry and its
-/// pointer, written in this order, are visible in memory (trap T30).
 #[test]
 fn the_interrupt_comes_last() {
+    proves!(
+        [V8_055, V8_086],
+        "each switch raises the engine's context-switch interrupt, bit 8. At that time the entry and its pointer, \
+        written in this order, are visible in memory (trap T30)"
+    );
     let mut host = Host::new();
     let data = host.data(0);
     let contexts: Vec<_> = (0..3).map(|n| host.with(n, &wait(data, n as u32 + 1))).collect();
@@ -78,10 +88,13 @@ fn the_interrupt_comes_last() {
     assert_eq!(host.acknowledge(), 0);
 }
 
-/// V8-056: a masked reason causes neither interrupt nor entry (trap T15). The others are reported as if the masked
-/// switch had not occurred.
 #[test]
 fn masked_reasons_are_not_reported() {
+    proves!(
+        V8_056,
+        "a masked reason causes neither interrupt nor entry (trap T15). The others are reported as if the masked \
+        switch had not occurred"
+    );
     let run = |mask: u32| {
         let mut host = Host::new();
         host.write(CSB_MASK, mask);
@@ -117,11 +130,14 @@ fn masked_reasons_are_not_reported() {
     }
 }
 
-/// V8-057: CSFE_CHICKEN1 bit 15 disables the report to the status page (xe: GHWSP_CSB_REPORT_DIS). The registers are
-/// still updated, and the interrupt is raised. The adjacent bit is for the context's own page, to which no status
-/// quadwords are written.
 #[test]
 fn the_page_report_can_be_turned_off() {
+    proves!(
+        V8_057,
+        "CSFE_CHICKEN1 bit 15 disables the report to the status page (xe: GHWSP_CSB_REPORT_DIS). The registers are \
+        still updated, and the interrupt is raised. The adjacent bit is for the context's own page, to which no \
+        status quadwords are written"
+    );
     let mut host = Host::new();
     host.write(0xd4, 1 << 31 | 1 << 15);
     host.submit(&[]);
@@ -137,10 +153,13 @@ fn the_page_report_can_be_turned_off() {
     assert!((0..512).map(|n| host.get64(context.pphwsp() + 8 * n)).eq(own));
 }
 
-/// V8-057: the GGTT address of the page is read from HWS_PGA at the time of the switch. If the page is unmapped, only
-/// the report is lost.
 #[test]
 fn the_page_moves() {
+    proves!(
+        V8_057,
+        "the GGTT address of the page is read from HWS_PGA at the time of the switch. If the page is unmapped, only \
+        the report is lost"
+    );
     let host = Host::new();
     host.submit(&[]);
     let elsewhere = host.page() + 0x2_0000;

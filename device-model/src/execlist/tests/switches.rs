@@ -2,6 +2,7 @@
 //! Tests of the ten cases of a context switch (V8-052): the contents and number of their reports.
 
 use super::*;
+use arctic_fidelity::proves;
 
 /// A context that loops in a batch with a preemption point until [`end`] replaces its first command.
 pub(super) fn spinner(host: &Host, number: u64) -> Context {
@@ -19,10 +20,13 @@ pub(super) fn end(host: &Host, number: u64) {
     host.put(BATCH + number * 0x1000, BATCH_END);
 }
 
-/// V8-016, V8-052 (rows 1, 8, 10), V8-053, V8-054: n elements cause n + 1 status quadwords, all with detail "complete":
-/// idle to active with the idle ID as away, element switches, and active to idle.
 #[test]
 fn a_queue_that_runs_to_its_end() {
+    proves!(
+        [V8_016, V8_052, V8_053, V8_054],
+        "n elements cause n + 1 status quadwords, all with detail \"complete\": idle to active with the idle ID as \
+        away, element switches, and active to idle (rows 1, 8, 10)"
+    );
     for n in 1..=8 {
         let mut host = Host::new();
         let contexts: Vec<_> = (0..n).map(|number| host.with(number, &store(host.data(8 * number), 1))).collect();
@@ -36,10 +40,13 @@ fn a_queue_that_runs_to_its_end() {
     }
 }
 
-/// V8-020, V8-052 (rows 2, 3), V8-080: an empty queue preempts and saves the running context. On an idle engine the
-/// empty queue is also reported. Row 2 differs from row 10 by the new-queue bit.
 #[test]
 fn an_empty_queue_preempts_to_idle() {
+    proves!(
+        [V8_020, V8_052, V8_080],
+        "an empty queue preempts and saves the running context. On an idle engine the empty queue is also reported. \
+        Row 2 differs from row 10 by the new-queue bit (rows 2, 3)"
+    );
     let mut host = Host::new();
     host.submit(&[]);
     host.work();
@@ -71,11 +78,14 @@ fn an_empty_queue_preempts_to_idle() {
     assert_eq!(host.switches(), expected);
 }
 
-/// V8-018, V8-021, V8-052 (rows 4, 5, 6), V8-075: a Load replaces the queue immediately. Its first element starts once
-/// the running context has ended, has reached a preemption point, or has stopped at an unsuccessful wait. The rest of
-/// the old queue is dropped.
 #[test]
 fn a_new_queue_takes_the_engine() {
+    proves!(
+        [V8_018, V8_021, V8_052, V8_075],
+        "a Load replaces the queue immediately. Its first element starts once the running context has ended, has \
+        reached a preemption point, or has stopped at an unsuccessful wait. The rest of the old queue is dropped \
+        (rows 4, 5, 6)"
+    );
     let mut host = Host::new();
     let data = host.data(0);
     let next = host.with(7, &store(data + 8, 1));
@@ -102,11 +112,14 @@ fn a_new_queue_takes_the_engine() {
     }
 }
 
-/// V8-052 (row 7), V8-079: a Load with the running context as its first element is a lite restore. It causes one status
-/// quadword, with away = to and the new-queue bit, but no save and no restore. The new tail is used, and the following
-/// elements run afterwards.
 #[test]
 fn a_lite_restore() {
+    proves!(
+        [V8_052, V8_079],
+        "a Load with the running context as its first element is a lite restore. It causes one status quadword, \
+        with away = to and the new-queue bit, but no save and no restore. The new tail is used, and the following \
+        elements run afterwards (row 7)"
+    );
     let mut host = Host::new();
     let data = host.data(0);
     let (context, other) = (host.with(0, &wait(data, 1)), host.with(1, &store(data + 16, 1)));
@@ -125,10 +138,13 @@ fn a_lite_restore() {
     assert_eq!(host.switches(), [switch(0, 1, 2, 0), switch(0, 2, IDLE, 0)]);
 }
 
-/// V8-079: with Force Restore (i915: CTX_DESC_FORCE_RESTORE, for a tail that was moved back) the same context is saved
-/// and read again. This is reported like a lite restore.
 #[test]
 fn a_forced_restore() {
+    proves!(
+        V8_079,
+        "with Force Restore (i915: CTX_DESC_FORCE_RESTORE, for a tail that was moved back) the same context is \
+        saved and read again. This is reported like a lite restore"
+    );
     let mut host = Host::new();
     let data = host.data(0);
     let context = host.with(0, &commands(&[&[0x1108_0001, 0x600, 0x77], &wait(data, 1)]));
@@ -145,11 +161,14 @@ fn a_forced_restore() {
     assert_eq!(host.switches(), [switch(0, 1, IDLE, 0)]);
 }
 
-/// V8-017, V8-052 (rows 9, 10), V8-081: at an unsuccessful wait the engine switches to the next element, and the
-/// waiting context is removed from the queue. Only a new Load resumes it, at the wait. Without a next element the
-/// engine becomes idle (trap T13).
 #[test]
 fn a_wait_switches_elements() {
+    proves!(
+        [V8_017, V8_052, V8_081],
+        "at an unsuccessful wait the engine switches to the next element, and the waiting context is removed from \
+        the queue. Only a new Load resumes it, at the wait. Without a next element the engine becomes idle (trap \
+        T13) (rows 9, 10)"
+    );
     let mut host = Host::new();
     let data = host.data(0);
     let yields = |host: &Host, number: u64, ring: &[u32]| {
@@ -178,10 +197,13 @@ fn a_wait_switches_elements() {
     assert_eq!(host.head_of(alone), 0, "the head must point to the wait");
 }
 
-/// V8-081: with the inhibit bit in CTXT_SR_CTL (bit 3), which every driver sets, the same wait blocks the engine and
-/// its queue. It also does so with arbitration off (V8-078).
 #[test]
 fn a_wait_holds_the_engine_if_requested() {
+    proves!(
+        [V8_081, V8_078],
+        "with the inhibit bit in CTXT_SR_CTL (bit 3), which every driver sets, the same wait blocks the engine and \
+        its queue. It also does so with arbitration off (V8-078)"
+    );
     for (control, ring) in [(0x0009_0009, vec![]), (0x0009_0001, vec![ARB_OFF, 0])] {
         let mut host = Host::new();
         let data = host.data(0);
@@ -198,11 +220,14 @@ fn a_wait_holds_the_engine_if_requested() {
     }
 }
 
-/// V8-052, V8-021: check against the driver's logic, with random queues. i915's condition for a new queue (away idle,
-/// or the new-queue bit) is true for exactly one status quadword per Load, and those that it takes for a completion
-/// have detail 0.
 #[test]
 fn the_driver_promotes_once_a_load() {
+    proves!(
+        [V8_052, V8_021],
+        "check against the driver's logic, with random queues. i915's condition for a new queue (away idle, or the \
+        new-queue bit) is true for exactly one status quadword per Load, and those that it takes for a completion \
+        have detail 0"
+    );
     let mut host = Host::new();
     let data = host.data(0);
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;

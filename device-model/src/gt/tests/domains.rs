@@ -3,17 +3,21 @@
 
 use super::*;
 use crate::topology::WakeDomain;
+use arctic_fidelity::proves;
 
 /// Wakes or releases a driver's forcewake request.
 fn wake(gt: &Gt, request: u32, awake: bool) {
     gt.write(request, 1 << 16 | u32::from(awake));
 }
 
-/// V13-132: the table of domains ends at 0x240000 and has a gap from 0x40000 to 0x1c0000. The registers there are in
-/// no domain and are not steered: acknowledgement and status of power, the BAR's own registers and the interrupt tree
-/// can be read and written while the whole GT sleeps, under any steering.
 #[test]
 fn registers_outside_the_table_have_no_domain() {
+    proves!(
+        V13_132,
+        "the table of domains ends at 0x240000 and has a gap from 0x40000 to 0x1c0000. The registers there are in \
+        no domain and are not steered: acknowledgement and status of power, the BAR's own registers and the \
+        interrupt tree can be read and written while the whole GT sleeps, under any steering"
+    );
     let Bench { gt, clock, .. } = bench();
     let outside = |offset: &u32| matches!(offset, 0x4_0000..0x1c_0000 | 0x24_0000..);
     let listed: Vec<u32> = gt.registers.listing().map(|(offset, _)| offset).filter(outside).collect();
@@ -38,10 +42,13 @@ fn registers_outside_the_table_have_no_domain() {
     assert!(gt.registers.asleep().is_empty());
 }
 
-/// V13-134: of four ranges, the document and the drivers name different domains. They can be accessed while either is
-/// awake, and are asleep if both are.
 #[test]
 fn ranges_with_two_domains() {
+    proves!(
+        V13_134,
+        "of four ranges, the document and the drivers name different domains. They can be accessed while either is \
+        awake, and are asleep if both are"
+    );
     let Bench { gt, .. } = bench();
     wake(&gt, 0xa188, true);
     gt.write(0xa210, 3);
@@ -72,9 +79,12 @@ fn ranges_with_two_domains() {
     assert_eq!(gt.generation.registers.ranges.second_domain(0x2_0fff), Some(WakeDomain::Render));
 }
 
-/// V13-139: the acknowledgement of a media box that the fuses disable mirrors the request, as that of a present box.
 #[test]
 fn the_request_of_an_absent_box_is_acknowledged() {
+    proves!(
+        V13_139,
+        "the acknowledgement of a media box that the fuses disable mirrors the request, as that of a present box"
+    );
     let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
     (profile.fuses.vdbox_mask, profile.fuses.vebox_mask) = (0b101, 0b11);
     let Bench { gt, .. } = bench_of(&profile);

@@ -3,11 +3,15 @@
 
 use super::*;
 use crate::registers::InterruptRegister::{Enable, Mask};
+use arctic_fidelity::proves;
 
-/// V13-005, V13-015, V13-124, V13-262, V13-279, V13-280: each virtual function has a separate copy of the interrupt
-/// registers, with the enable bit in its primary register, but neither the tile's register nor the display bits.
 #[test]
 fn each_vf_has_the_trees_registers() {
+    proves!(
+        [V13_005, V13_015, V13_124, V13_262, V13_279, V13_280],
+        "each virtual function has a separate copy of the interrupt registers, with the enable bit in its primary \
+        register, but neither the tile's register nor the display bits"
+    );
     let Bench { gt, msis, .. } = bench();
     let (one, two) = (Function(1), Function(2));
     let copy = XE_HPG.engines.find(EngineClass::Copy, 0).unwrap();
@@ -33,11 +37,14 @@ fn each_vf_has_the_trees_registers() {
     assert!((0x19_0008..0x19_0108).step_by(4).all(|offset| gt.mmio_read(one, offset) == 0));
 }
 
-/// V13-005, V13-125; contract A.4, C.2: every stored register with one value per function keeps a VF's value apart from
-/// those of the PF and of other VFs, shows it in the PF's view of this VF only, and loses it with a reset of this VF
-/// only.
 #[test]
 fn registers_with_one_value_per_function() {
+    proves!(
+        [V13_005, V13_125],
+        "every stored register with one value per function keeps a VF's value apart from those of the PF and of \
+        other VFs, shows it in the PF's view of this VF only, and loses it with a reset of this VF only (contract \
+        A.4, C.2)"
+    );
     let Bench { gt, .. } = bench();
     let (one, two, last) = (Function(1), Function(2), Function(63));
     let view = |function: Function, offset| offset + 0x400 * u32::from(function.0);
@@ -84,10 +91,14 @@ fn registers_with_one_value_per_function() {
     assert!(gt.registers.unmodelled().is_empty());
 }
 
-/// V13-005, contract C.2: VF_CAP_REG reads 1 in each VF and in the PF's view of it, and 0 in the PF; it ignores writes.
-/// A write to GUC_HOST_INTERRUPT notifies the GuC for the function that makes it, not through the PF's view.
 #[test]
 fn a_vf_is_told_what_it_is() {
+    proves!(
+        V13_005,
+        "VF_CAP_REG reads 1 in each VF and in the PF's view of it, and 0 in the PF; it ignores writes. A write to \
+        GUC_HOST_INTERRUPT notifies the GuC for the function that makes it, not through the PF's view (contract \
+        C.2)"
+    );
     let Bench { gt, .. } = bench();
     for function in [Function(1), Function(63)] {
         let view = 0x400 * u32::from(function.0);
@@ -106,11 +117,15 @@ fn a_vf_is_told_what_it_is() {
     }
 }
 
-/// V13-005, V13-034: of all dwords of the register space, a VF reads and writes only its own copies of the few registers
-/// that xe marks as accessible to VFs (XE_REG_OPTION_VF), and the interrupt masks of all engines. Every other register of the card reads 0, whatever it holds,
-/// and keeps its value; among them are the bases of stolen memory, which the PF reads as configured.
 #[test]
 fn a_vf_accesses_no_register_of_the_card() {
+    proves!(
+        [V13_005, V13_034],
+        "of all dwords of the register space, a VF reads and writes only its own copies of the few registers that \
+        xe marks as accessible to VFs (XE_REG_OPTION_VF), and the interrupt masks of all engines. Every other \
+        register of the card reads 0, whatever it holds, and keeps its value; among them are the bases of stolen \
+        memory, which the PF reads as configured"
+    );
     let Bench { gt, .. } = bench();
     let vf = Function(1);
     let (dsm, gsm) = (0x10_80c0, 0x10_8100);

@@ -3,11 +3,14 @@
 
 use super::*;
 use crate::registers::ranges::Replication;
+use arctic_fidelity::proves;
 
-/// V13-144, V13-145, V13-146, V13-161: with steering to a missing instance, reads return 0 and unicast writes are
-/// dropped.
 #[test]
 fn steering_to_a_missing_instance() {
+    proves!(
+        [V13_144, V13_145, V13_146, V13_161],
+        "with steering to a missing instance, reads return 0 and unicast writes are dropped"
+    );
     let Bench { gt, .. } = bench();
     let sampler_mode = 0xe18c;
     gt.write(sampler_mode, 0x0001_0001);
@@ -52,11 +55,14 @@ impl Replicated {
     }
 }
 
-/// V13-144, V13-145, V13-146, V13-147, V13-148: a multicast write reaches every instance of every replicated register,
-/// a unicast write only the selected one. A read returns the selected instance, by multicast and by unicast. A reset
-/// resets all instances. Steering has no effect on a register that is not replicated.
 #[test]
 fn replicated_registers_have_a_value_per_instance() {
+    proves!(
+        [V13_144, V13_145, V13_146, V13_147, V13_148],
+        "a multicast write reaches every instance of every replicated register, a unicast write only the selected \
+        one. A read returns the selected instance, by multicast and by unicast. A reset resets all instances. \
+        Steering has no effect on a register that is not replicated"
+    );
     const MULTICAST: u32 = 1 << 31;
     let Bench { gt, .. } = bench();
     let registers = Replicated::stored(&gt);
@@ -101,9 +107,9 @@ fn replicated_registers_have_a_value_per_instance() {
     }
 }
 
-/// V13-144, V13-153: a masked register is written in every instance, each with its own other bits.
 #[test]
 fn a_masked_write_keeps_each_instances_bits() {
+    proves!([V13_144, V13_153], "a masked register is written in every instance, each with its own other bits");
     let Bench { gt, .. } = bench();
     let row_chicken = 0xe4f0;
     gt.write(0xfdc, 2 << 27);
@@ -117,9 +123,9 @@ fn a_masked_write_keeps_each_instances_bits() {
     assert_eq!((at(2 << 27), at(1 << 31), at(3 << 27 | 1 << 24)), (0x52, 2, 2));
 }
 
-/// V13-164: status registers differ by instance, and each can be read by unicast.
 #[test]
 fn a_status_register_is_read_by_instance() {
+    proves!(V13_164, "status registers differ by instance, and each can be read by unicast");
     let Bench { gt, .. } = bench();
     let row_instdone = 0xe164;
     gt.registers.set_instance(row_instdone, 9, 0xffff_fffe);
@@ -131,10 +137,13 @@ fn a_status_register_is_read_by_instance() {
     assert_eq!(gt.registers.instance_value(row_instdone, 9), 0xffff_fffe, "it is read-only");
 }
 
-/// V13-153, V13-161, V13-162: on a die with eight dual subslices, the other instances read 0 and drop writes, by
-/// unicast and by multicast; the super queue has two instances, and the default steering selects one of them.
 #[test]
 fn fused_off_instances_read_zero() {
+    proves!(
+        [V13_153, V13_161, V13_162],
+        "on a die with eight dual subslices, the other instances read 0 and drop writes, by unicast and by \
+        multicast; the super queue has two instances, and the default steering selects one of them"
+    );
     let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
     (profile.fuses.dss_mask, profile.fuses.mslice_mask) = (0xff, 1);
     let Bench { gt, .. } = bench_of(&profile);
@@ -162,11 +171,14 @@ fn fused_off_instances_read_zero() {
     }
 }
 
-/// V13-140, V13-148: of the five steering registers, the CPU's accesses to a range follow one, which depends on the
-/// range. The register of the hardware agents (0xfd4) and the GuC's (0xc060) steer none of them, and the registers of
-/// the GAM have one value, which no steering of other units moves.
 #[test]
 fn each_steering_register_has_its_ranges() {
+    proves!(
+        [V13_140, V13_148],
+        "of the five steering registers, the CPU's accesses to a range follow one, which depends on the range. The \
+        register of the hardware agents (0xfd4) and the GuC's (0xc060) steer none of them, and the registers of the \
+        GAM have one value, which no steering of other units moves"
+    );
     const SELECTORS: [u32; 6] = [0xfd0, 0xfd4, 0xfd8, 0xfdc, 0xfe0, 0xc060];
     let Bench { gt, .. } = bench();
     let registers = Replicated::stored(&gt);
@@ -201,10 +213,14 @@ fn each_steering_register_has_its_ranges() {
     }
 }
 
-/// V13-143: on a full die, the steering registers select multicast and instance 0.0 after a reset. The fields are bit
-/// 31 multicast, 30:27 slice id and 26:24 subslice id. V13-158: the GAM's selects its primary instance, 1.
 #[test]
 fn steering_is_multicast_after_a_reset() {
+    proves!(
+        V13_143,
+        "on a full die, the steering registers select multicast and instance 0.0 after a reset. The fields are bit \
+        31 multicast, 30:27 slice id and 26:24 subslice id"
+    );
+    proves!(V13_158, "the GAM's selects its primary instance, 1");
     let Bench { gt, .. } = bench();
     let values = || [0xfd0, 0xfd4, 0xfd8, 0xfdc, 0xc060, 0xfe0].map(|selector| gt.read(selector));
     let expected = [1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31 | 1 << 27];
@@ -226,10 +242,13 @@ fn steering_is_multicast_after_a_reset() {
     assert_eq!((0..32).filter(with).count(), 32);
 }
 
-/// V13-150: units whose replicas have offsets of their own, the compute engines and the media boxes, are outside of
-/// steering: each replica keeps its own value under every steering.
 #[test]
 fn replicas_with_separate_offsets_are_not_steered() {
+    proves!(
+        V13_150,
+        "units whose replicas have offsets of their own, the compute engines and the media boxes, are outside of \
+        steering: each replica keeps its own value under every steering"
+    );
     let Bench { gt, .. } = bench();
     let separate = |class| matches!(class, EngineClass::Compute | EngineClass::VideoDecode | EngineClass::VideoEnhance);
     let bases: Vec<u32> =

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::registers::whitelist::Wanted;
+use arctic_fidelity::proves;
 
 /// Log with a section of one page each: states, events, crash dump, captures.
 const LOG: u64 = 0x88_0000;
@@ -77,10 +78,13 @@ fn the_section_is_a_ring() {
     assert_eq!(host.peek(LOG + 72 + 0xc), 116);
 }
 
-/// V13-177: the GuC reads any register, also those that no whitelist opens to a context. It submits to the engine,
-/// notices the hang, and notifies the host.
 #[test]
 fn the_guc_reads_registers_without_a_whitelist() {
+    proves!(
+        V13_177,
+        "the GuC reads any register, also those that no whitelist opens to a context. It submits to the engine, \
+        notices the hang, and notifies the host"
+    );
     let mut host = host();
     let engine = engine_named("bcs0");
     let listed = [(SCRATCH + 0x104, 0xa210, 0xa210, 6), (SCRATCH + 0x304, 0x80, 0x2_2080, 20)];

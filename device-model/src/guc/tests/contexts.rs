@@ -2,6 +2,7 @@
 //! Registration of contexts, and dispatch to the engines.
 
 use super::*;
+use arctic_fidelity::proves;
 
 /// Contract F.2, K.11: register, enable, submit, disable, deregister, with exact lengths and one response each.
 #[test]
@@ -356,6 +357,7 @@ fn parallel_work_queue_with_a_bad_item() {
 /// Invalid registrations are rejected (contract F.8, V13-036).
 #[test]
 fn bad_registrations() {
+    proves!(V13_036, "invalid registrations are rejected");
     let mut host = Host::up();
     let good = [1, 5, 0, 1, 0, 0, 0, 0, 0, Host::image(5, 0) as u32, 0];
     let with = |at: usize, value: u32| {

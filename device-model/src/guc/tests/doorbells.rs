@@ -5,6 +5,7 @@ use super::*;
 use crate::doorbell::{PAGE_BYTES, Page, Ring, Route, WINDOW};
 use crate::guc::context::GucContextId;
 use crate::guc::hxg::Error;
+use arctic_fidelity::proves;
 
 const FAILURE: u32 = 0xe000_0000;
 const SUCCESS: u32 = 0xf000_0000;
@@ -34,10 +35,13 @@ impl Host {
     }
 }
 
-/// V13-035, V13-096, V13-099: end to end. After allocation and a tail update, a ring runs the context. After
-/// deallocation, rings have no effect.
 #[test]
 fn a_ring_schedules_the_context() {
+    proves!(
+        [V13_035, V13_096, V13_099],
+        "end to end. After allocation and a tail update, a ring runs the context. After deallocation, rings have no \
+        effect"
+    );
     let mut host = Host::up();
     host.idle(5);
     assert_eq!(host.allocate(5, 17, page(3).offset()), SUCCESS);
@@ -58,9 +62,9 @@ fn a_ring_schedules_the_context() {
     assert_eq!(host.request(0x0020, &[5]), FAILURE | Error::InvalidDoorbellId as u32);
 }
 
-/// V13-089: pending rings are coalesced and handled once.
 #[test]
 fn a_storm_is_served_once() {
+    proves!(V13_089, "pending rings are coalesced and handled once");
     let mut host = Host::up();
     host.idle(5);
     host.allocate(5, 0, page(0).offset());
@@ -73,10 +77,12 @@ fn a_storm_is_served_once() {
     assert!(host.gt.doorbells.take_rung().iter().next().is_none());
 }
 
-/// V13-036, V13-090, V13-095, V13-096: contexts of other senders, doorbells in memory, and offsets that are not a page
-/// of the window are rejected.
 #[test]
 fn invalid_doorbell_requests_are_refused() {
+    proves!(
+        [V13_036, V13_090, V13_095, V13_096],
+        "contexts of other senders, doorbells in memory, and offsets that are not a page of the window are rejected"
+    );
     let mut host = Host::up();
     host.idle(5);
     for (context, doorbell, offset, error) in [
@@ -97,9 +103,9 @@ fn invalid_doorbell_requests_are_refused() {
     assert!((0..=255).all(|index| host.gt.doorbells.watched(index).is_none()));
 }
 
-/// V13-036: a VF cannot arm a doorbell for a context of the PF.
 #[test]
 fn another_functions_context_is_refused() {
+    proves!(V13_036, "a VF cannot arm a doorbell for a context of the PF");
     let mut host = Host::up();
     host.idle(5);
     let state = host.guc.state.as_mut().unwrap();
@@ -108,10 +114,13 @@ fn another_functions_context_is_refused() {
     assert_eq!(state.scheduler.owned(context(Function(1))), Err(Error::ContextNotRegistered));
 }
 
-/// V13-119, contract B.6: a doorbell is disarmed by deregistering its context, CLIENT_SOFT_RESET, FLR, and a reset of
-/// the GuC.
 #[test]
 fn doorbells_end_with_what_they_stand_for() {
+    proves!(
+        V13_119,
+        "a doorbell is disarmed by deregistering its context, CLIENT_SOFT_RESET, FLR, and a reset of the GuC \
+        (contract B.6)"
+    );
     let mut host = Host::up();
     let armed = |host: &mut Host| {
         host.idle(5);
@@ -136,9 +145,9 @@ fn doorbells_end_with_what_they_stand_for() {
     assert_eq!(host.gt.read(0xc5c0), 0, "rings are routed to the host again");
 }
 
-/// V13-119: FLR of a VF disarms its doorbells, even if no firmware runs.
 #[test]
 fn flr_disarms() {
+    proves!(V13_119, "FLR of a VF disarms its doorbells, even if no firmware runs");
     let mut host = Host::new();
     host.gt.doorbells.arm(9, Function(2), page(0)).unwrap();
     host.gt.doorbells.arm(10, Function(3), page(0)).unwrap();

@@ -4,6 +4,7 @@
 mod life;
 mod reach;
 
+use arctic_fidelity::proves;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -258,9 +259,12 @@ impl Rig {
     }
 }
 
-/// Contract C.1 steps 1 and 2, V13-036: version, then the VF's configuration as values with their number of dwords.
 #[test]
 fn bootstrap() {
+    proves!(
+        V13_036,
+        "version, then the VF's configuration as values with their number of dwords (contract C.1 steps 1 and 2)"
+    );
     let mut rig = Rig::provisioned();
     rig.connect(VF1);
     let base = VF1.base() as u32;
@@ -328,10 +332,13 @@ fn configurations_are_checked() {
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[1], CONTEXTS, "a rejected list changes nothing");
 }
 
-/// Contract C.3, V13-273..276: replies are sent to the VF's own ring. Then status byte 15 and the source byte are
-/// written, and the MSI is sent.
 #[test]
 fn memory_interrupt_of_a_vf() {
+    proves!(
+        [V13_273, V13_274, V13_275, V13_276],
+        "replies are sent to the VF's own ring. Then status byte 15 and the source byte are written, and the MSI is \
+        sent (contract C.3)"
+    );
     let mut rig = Rig::talking();
     let (source, status) = VF1.memirq();
     rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
@@ -369,10 +376,13 @@ fn a_vf_may_not_do_what_is_the_pfs() {
     assert_eq!(rig.host.guc.function(Function(2)).unwrap().counters.failed, 0);
 }
 
-/// Contract C.5, F.1, V13-036, V13-037: a VF's context ids start at 0, and it cannot address contexts of other
-/// functions. Messages to the VF contain its own ids. The engine gets the VF number from the GuC.
 #[test]
 fn contexts_of_vfs_are_their_own() {
+    proves!(
+        [V13_036, V13_037],
+        "a VF's context ids start at 0, and it cannot address contexts of other functions. Messages to the VF \
+        contain its own ids. The engine gets the VF number from the GuC (contract C.5, F.1)"
+    );
     let mut rig = Rig::talking();
     rig.start(VF1, 0, EngineClass::Copy);
     rig.start(VF2, 0, EngineClass::VideoDecode);
@@ -534,11 +544,14 @@ fn vf_reset_keeps_the_quotas() {
     rig.start(VF1, 3, EngineClass::Copy);
 }
 
-/// V13-037: a VF's driver cannot choose the VF number of its contexts. The GuC takes the number from the function that
-/// registers the context and ignores the upper dword of the descriptor, in which the driver may write any number. The
-/// descriptor that the engine receives has the number in bits 37:32.
 #[test]
 fn descriptors_have_the_number_of_the_registering_function() {
+    proves!(
+        V13_037,
+        "a VF's driver cannot choose the VF number of its contexts. The GuC takes the number from the function that \
+        registers the context and ignores the upper dword of the descriptor, in which the driver may write any \
+        number. The descriptor that the engine receives has the number in bits 37:32"
+    );
     for claimed in [0, 2, 0x3f, !0] {
         let mut rig = Rig::talking();
         rig.start_as(VF1, 0, EngineClass::Copy, claimed);

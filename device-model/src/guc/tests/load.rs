@@ -3,11 +3,15 @@
 
 use super::*;
 use crate::memory::Memories;
+use arctic_fidelity::proves;
 
-/// Contract B.4 step 20, V13-178, V13-180: a valid image is started. Versions are read from the image, parameters from
-/// the scratch registers.
 #[test]
 fn upload_good_image() {
+    proves!(
+        [V13_178, V13_180],
+        "a valid image is started. Versions are read from the image, parameters from the scratch registers \
+        (contract B.4 step 20)"
+    );
     let mut host = Host::new();
     assert_eq!(host.upload(), 0x8001_f0ec);
     let firmware = host.guc.firmware().unwrap();
@@ -33,10 +37,12 @@ fn upload_from_the_default_address_space() {
     assert_eq!(host.start_dma(), 0x8001_f0ec);
 }
 
-/// Contract B.4 step 20g, V13-178, V13-195: every invalid image leads to a status that the driver interprets as a
-/// failure.
 #[test]
 fn upload_bad_images() {
+    proves!(
+        [V13_178, V13_195],
+        "every invalid image leads to a status that the driver interprets as a failure (contract B.4 step 20g)"
+    );
     type Spoil = fn(&Host);
     let cases: [(&str, u32, Spoil); 10] = [
         ("module type", 0x50, |h| h.poke(FIRMWARE, 4)),
@@ -100,9 +106,12 @@ fn mailbox_examples() {
     assert_eq!(host.mail(&[0x5500, 0x0001_0100])[0], 0xe000_0302, "a request for VFs only");
 }
 
-/// V13-126: a GuC in reset does not respond; the driver detects this by polling and loads the firmware again.
 #[test]
 fn no_response_in_reset() {
+    proves!(
+        V13_126,
+        "a GuC in reset does not respond; the driver detects this by polling and loads the firmware again"
+    );
     let mut host = Host::new();
     assert_eq!(host.mail(&[0x4100, 0, 0, 0])[0], 0x4100);
     assert_eq!(host.guc.step(&host.gt, &host.engines, 0), Step::default());
@@ -185,9 +194,9 @@ fn the_guc_is_loaded_through_the_mmio_bar() {
     assert_eq!(read(0x19_0240), 0x4100, "no reply in reset");
 }
 
-/// V13-188: with bit 1 of DMA_CTRL, address register 1 is the source and register 0 the destination.
 #[test]
 fn the_direction_bit_swaps_source_and_destination() {
+    proves!(V13_188, "with bit 1 of DMA_CTRL, address register 1 is the source and register 0 the destination");
     for (swapped, control, status) in
         [(false, 0x11, 0x8001_f0ec), (true, 0x13, 0x8001_f0ec), (true, 0x11, 0x4001_00ea), (false, 0x13, 0x4001_00ea)]
     {

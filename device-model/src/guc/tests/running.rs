@@ -7,6 +7,7 @@ use super::*;
 use crate::execlist::descriptor::ContextId;
 use crate::execlist::status::{ContextStatus, Detail};
 use crate::generation::XE_HPG;
+use arctic_fidelity::proves;
 
 const ARB_CHECK: u32 = 0x05 << 23;
 const ARB_OFF: u32 = 0x08 << 23;
@@ -246,12 +247,15 @@ fn context_id(id: u32, load: u32) -> ContextId {
     ContextId::new(load << 16 | id)
 }
 
-/// V8-031, V8-033, V8-060: contexts loaded by the GuC are identified by the id that their driver uses, a load count and
-/// the function number. Context switches are reported only in the FIFO that the GuC reads: the status page, the CSB
-/// registers and the host's interrupt registers do not change. A context that is blocked on one engine does not affect
-/// the application's contexts on other engines.
 #[test]
 fn context_switches_are_reported_only_to_the_guc() {
+    proves!(
+        [V8_031, V8_033, V8_060],
+        "contexts loaded by the GuC are identified by the id that their driver uses, a load count and the function \
+        number. Context switches are reported only in the FIFO that the GuC reads: the status page, the CSB \
+        registers and the host's interrupt registers do not change. A context that is blocked on one engine does \
+        not affect the application's contexts on other engines"
+    );
     let mut host = Host::up();
     let [render, copy] = ["rcs0", "bcs0"].map(engine_named);
     let page = SCRATCH + 0x1000;
@@ -300,10 +304,13 @@ fn context_switches_are_reported_only_to_the_guc() {
     assert_eq!(host.gt.read(0x19_0018), 0, "no engine interrupt is pending for the host");
 }
 
-/// V8-060: the scheduler uses the last status word of the context in the FIFO, not the reported outcome: after detail 0
-/// (complete) the context has no more work, otherwise it is scheduled again.
 #[test]
 fn the_status_word_takes_precedence_over_the_outcome() {
+    proves!(
+        V8_060,
+        "the scheduler uses the last status word of the context in the FIFO, not the reported outcome: after detail \
+        0 (complete) the context has no more work, otherwise it is scheduled again"
+    );
     for (detail, scheduled) in [(Detail::Complete, None), (Detail::Preempted, Some(3))] {
         for outcome in [Outcome::Complete, Outcome::Preempted] {
             let mut host = Host::up();
@@ -318,9 +325,9 @@ fn the_status_word_takes_precedence_over_the_outcome() {
     }
 }
 
-/// V8-060, V13-204: the firmware discards stale FIFO entries when it starts.
 #[test]
 fn the_firmware_drains_the_fifo_when_it_starts() {
+    proves!([V8_060, V13_204], "the firmware discards stale FIFO entries when it starts");
     let mut host = Host::up();
     let stale = ContextStatus::new(context_id(3, 1), ContextId::IDLE, Detail::Complete, false, 0);
     host.gt.csb_ports.iter().for_each(|port| port.push(stale));

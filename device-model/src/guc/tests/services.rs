@@ -2,6 +2,7 @@
 //! Frequency management, engine activity, and engine locks.
 
 use super::*;
+use arctic_fidelity::proves;
 
 /// Contract B.11, K.6: SLPC runs immediately; limits are in 16.67 MHz; requested limits are clamped to RPn and RP0.
 #[test]
@@ -119,9 +120,9 @@ fn busy_engines_let_others_in() {
     });
 }
 
-/// V13-181: the GuC runs on after RC6, without a new load: firmware, contexts and CT buffers are kept.
 #[test]
 fn the_guc_keeps_running_over_rc6() {
+    proves!(V13_181, "the GuC runs on after RC6, without a new load: firmware, contexts and CT buffers are kept");
     let mut host = Host::up();
     assert_eq!(host.request(0x3004, &[1]), 0xf000_0000);
     host.register(7, EngineClass::Copy, 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The scheduler with several functions: dispatch of their contexts, and the messages to them.
 
+use arctic_fidelity::proves;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use vm_memory::VolatileSlice;
@@ -199,9 +200,9 @@ impl Bench {
     }
 }
 
-/// V13-036, contract B.8: functions may use equal context ids; messages to the hosts contain their own ids.
 #[test]
 fn messages_carry_local_ids() {
+    proves!(V13_036, "functions may use equal context ids; messages to the hosts contain their own ids (contract B.8)");
     let mut bench = Bench::new();
     bench.start(1, 3, EngineClass::Copy, 1);
     assert_eq!(bench.step(), [(1, vec![0x9000_1002, 3, 1])]);
@@ -221,9 +222,9 @@ fn messages_carry_local_ids() {
     assert_eq!(bench.step(), [(1, vec![0x9000_4600, 3])]);
 }
 
-/// V13-039, V13-043: engines run different functions at the same time, without affecting each other.
 #[test]
 fn engines_run_different_functions() {
+    proves!([V13_039, V13_043], "engines run different functions at the same time, without affecting each other");
     let mut bench = Bench::new();
     bench.start(1, 0, EngineClass::Render, 1);
     bench.start(2, 0, EngineClass::Copy, 1);
@@ -236,9 +237,12 @@ fn engines_run_different_functions() {
     assert_eq!((bench.runs("rcs0"), bench.runs("bcs0")), (None, Some((2, 0))));
 }
 
-/// V13-121: contexts of a dropped function leave the engines immediately, without a message; those of others continue.
 #[test]
 fn a_dropped_function_leaves_nothing() {
+    proves!(
+        V13_121,
+        "contexts of a dropped function leave the engines immediately, without a message; those of others continue"
+    );
     let mut bench = Bench::new();
     for (function, class) in [(1, EngineClass::Render), (1, EngineClass::Copy), (2, EngineClass::Compute)] {
         bench.start(function, class.guc().into(), class, 1);

@@ -4,6 +4,7 @@
 mod random;
 mod storage;
 
+use arctic_fidelity::proves;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Mutex;
@@ -164,11 +165,14 @@ fn owned(vf: Function, entry: u64) -> GgttEntry {
     GgttEntry(entry | u64::from(vf.0) << 2)
 }
 
-/// V13-019, V13-022..026, V13-033: a VF reads its own entries without the function number, and its writes change
-/// neither the function number nor the valid bit, whether its window is trapped or mapped by its VMM. Entries of other
-/// functions read zero and drop writes. Includes partial accesses of entries.
 #[test]
 fn a_vf_and_entries() {
+    proves!(
+        [V13_019, V13_022, V13_023, V13_024, V13_025, V13_026, V13_033],
+        "a VF reads its own entries without the function number, and its writes change neither the function number \
+        nor the valid bit, whether its window is trapped or mapped by its VMM. Entries of other functions read zero \
+        and drop writes. Includes partial accesses of entries"
+    );
     for vf in [VF1, VF3] {
         let bench = Bench::new();
         let ggtt = bench.memory.ggtt();
@@ -210,11 +214,13 @@ fn a_vf_and_entries() {
     }
 }
 
-/// V13-020, V13-021, V13-028, V13-030, V13-031, V13-042, V13-108: a VF can use only its own pages; the PF can use all
-/// pages, translated to the owner's guest memory and by the owner's LMTT. The separate table of a VF determines only
-/// the addresses of its own pages.
 #[test]
 fn global_pages_by_owner() {
+    proves!(
+        [V13_020, V13_021, V13_028, V13_030, V13_031, V13_042, V13_108],
+        "a VF can use only its own pages; the PF can use all pages, translated to the owner's guest memory and by \
+        the owner's LMTT. The separate table of a VF determines only the addresses of its own pages"
+    );
     let bench = Bench::new();
     let ggtt = bench.memory.ggtt();
     bench.provision(VF1, &[5]);
@@ -274,10 +280,13 @@ fn ggtt_table(bench: &Bench, vf: Function) -> &SharedRegion {
     bench.memory.ggtt().table_of(vf).unwrap()
 }
 
-/// V13-020, V13-021: PAUSE_DONE copies the VF's entries to the PF's table; a new configuration and FLR_FINISH clear the
-/// VF's table, after which the PF's entry is effective again.
 #[test]
 fn settled_and_emptied() {
+    proves!(
+        [V13_020, V13_021],
+        "PAUSE_DONE copies the VF's entries to the PF's table; a new configuration and FLR_FINISH clear the VF's \
+        table, after which the PF's entry is effective again"
+    );
     for (vf, mapped) in [(VF1, true), (VF3, false)] {
         let bench = Bench::new();
         let ggtt = bench.memory.ggtt();
@@ -303,10 +312,13 @@ fn settled_and_emptied() {
     }
 }
 
-/// V13-011, V13-012, V13-034: the PF's BAR exposes local memory without translation and does not include the GGTT;
-/// memory above the usable part is not assigned to a VF, regardless of the contents of the LMTT.
 #[test]
 fn ranges_of_the_cards_own() {
+    proves!(
+        [V13_011, V13_012, V13_034],
+        "the PF's BAR exposes local memory without translation and does not include the GGTT; memory above the \
+        usable part is not assigned to a VF, regardless of the contents of the LMTT"
+    );
     let bench = Bench::new();
     bench.memory.ggtt().set_entry(0, GgttEntry(0x5001));
     for frame in 0..16 {
@@ -331,10 +343,13 @@ fn ranges_of_the_cards_own() {
     assert_eq!(bench.bar(Function::PF, LOCAL - 4), u64::MAX << 32, "only the lower half exists");
 }
 
-/// V13-010, V13-101, V13-102, V13-105, V13-109: trapped accesses of a VF's LMEM BAR are translated by the LMTT, limited
-/// by the quota; the engines see the same bytes.
 #[test]
 fn a_vfs_bar_by_message() {
+    proves!(
+        [V13_010, V13_101, V13_102, V13_105, V13_109],
+        "trapped accesses of a VF's LMEM BAR are translated by the LMTT, limited by the quota; the engines see the \
+        same bytes"
+    );
     let bench = Bench::new();
     assert_eq!(bench.bar(VF1, 0), u64::MAX, "no memory yet");
     bench.grant(VF1, 0, Some(9));
@@ -372,11 +387,14 @@ fn a_vfs_bar_by_message() {
 const DM: u64 = 1 << 11;
 const PS: u64 = 1 << 7;
 
-/// V13-038, V13-102, V13-105, V13-108, contract C.5: system memory is the guest memory of the function for which the
-/// engine runs; all local addresses in a VF's own tables, both of tables and of pages, are guest addresses. A page of 1
-/// GiB is split into the frames that the LMTT maps.
 #[test]
 fn a_vfs_own_page_tables() {
+    proves!(
+        [V13_038, V13_102, V13_105, V13_108],
+        "system memory is the guest memory of the function for which the engine runs; all local addresses in a VF's \
+        own tables, both of tables and of pages, are guest addresses. A page of 1 GiB is split into the frames that \
+        the LMTT maps (contract C.5)"
+    );
     let bench = Bench::new();
     for step in 0..2 {
         // Guest page 1 contains the tables; tested before and after the frames have moved to the VF.
@@ -424,10 +442,13 @@ fn a_vfs_own_page_tables() {
     }
 }
 
-/// V13-111: a cached translation of a VF is used until the invalidation, a change of quota, or a switch to another
-/// function.
 #[test]
 fn cached_by_function() {
+    proves!(
+        V13_111,
+        "a cached translation of a VF is used until the invalidation, a change of quota, or a switch to another \
+        function"
+    );
     let bench = Bench::new();
     bench.provision(VF1, &[1, 2]);
     bench.provision(VF2, &[3, 4]);

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::topology::{EngineId, XE_HPG_ENGINES};
+use arctic_fidelity::proves;
 
 const VF1: Function = Function(1);
 const VF2: Function = Function(2);
@@ -40,10 +41,13 @@ fn an_invalidation_drops_translations_of_its_functions() {
     }
 }
 
-/// V13-020, V13-030: a step is recorded for the function on whose behalf it accesses memory, and for the owners of GGTT
-/// pages that the PF accesses, until its mappings are dropped. Steps of other engines and of the GuC are separate.
 #[test]
 fn a_step_records_the_functions_that_it_uses() {
+    proves!(
+        [V13_020, V13_030],
+        "a step is recorded for the function on whose behalf it accesses memory, and for the owners of GGTT pages \
+        that the PF accesses, until its mappings are dropped. Steps of other engines and of the GuC are separate"
+    );
     let memory = memory();
     let owned = |vf: Function| GgttEntry(GUEST | u64::from(vf.0) << 2 | 1);
     memory.ggtt().set_entry(1, owned(VF1));

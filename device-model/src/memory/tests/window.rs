@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses to the GGTT window, byte by byte, at both ends of the table and beyond.
 
+use arctic_fidelity::proves;
 use arctic_sriov::gate::PF;
 
 use super::*;
@@ -41,12 +42,15 @@ fn seen(now: &[[u8; 8]; 6], function: u8, at: u128) -> u8 {
     }
 }
 
-/// V13-019..026: every function (PF, two VFs), with trapped and mapped window, every offset from three entries before
-/// either end of the table to two beyond it, and the highest offsets, every length up to 17: 2 * 3 * 112 * 18 = 12 096
-/// reads and as many writes. A read returns only bits that the function may read; a write changes only bits that the
-/// function may write, and no other entry.
 #[test]
 fn every_access_of_the_window() {
+    proves!(
+        [V13_019, V13_020, V13_021, V13_022, V13_023, V13_024, V13_025, V13_026],
+        "every function (PF, two VFs), with trapped and mapped window, every offset from three entries before \
+        either end of the table to two beyond it, and the highest offsets, every length up to 17: 2 * 3 * 112 * 18 \
+        = 12 096 reads and as many writes. A read returns only bits that the function may read; a write changes \
+        only bits that the function may write, and no other entry"
+    );
     let mut cases = 0;
     for mapped in [false, true] {
         let mut ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());

@@ -2,6 +2,7 @@
 //! Tests of the walk with tables as written by xe, and with arbitrary memory contents.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+use arctic_fidelity::proves;
 use std::collections::HashMap;
 
 use proptest::prelude::*;
@@ -34,9 +35,12 @@ fn lmtt() -> Lmtt {
     Lmtt { register: register(DIRECTORY), local_bytes: LOCAL }
 }
 
-/// V13-102..107, contract D.5: register and entries as xe encodes them (35 bits), and the wider fields (37 bits).
 #[test]
 fn formats() {
+    proves!(
+        [V13_102, V13_103, V13_104, V13_105, V13_106, V13_107],
+        "register and entries as xe encodes them (35 bits), and the wider fields (37 bits) (contract D.5)"
+    );
     assert_eq!(register(DIRECTORY), 0x8003_fff0);
     assert_eq!(directory_entry(0x7_ffff_0000), 0x7_ffff << 4 | 1);
     assert_eq!(table_entry((32 << 30) - PAGE), 0x3fff << 5 | 1);
@@ -45,9 +49,12 @@ fn formats() {
     assert_eq!((lmtt().directory(), lmtt().enabled()), (DIRECTORY, true));
 }
 
-/// V13-101..106: first and last byte of the second 2 MiB page of VF 7.
 #[test]
 fn a_page() {
+    proves!(
+        [V13_101, V13_102, V13_103, V13_104, V13_105, V13_106],
+        "first and last byte of the second 2 MiB page of VF 7"
+    );
     let memory = Memory::of_vf_7();
     assert_eq!(memory.walk(lmtt(), 7, PAGE, QUOTA), Ok(6 << 20));
     assert_eq!(memory.walk(lmtt(), 7, 2 * PAGE - 1, QUOTA), Ok((8 << 20) - 1));
@@ -58,9 +65,9 @@ fn a_page() {
     assert_eq!(lmtt().frame(u64::MAX - 3, 1, |at| panic!("{at:#x} was read")), Err(LmttFault::Memory));
 }
 
-/// V13-101..103, V13-107, contract D.5: each fault and its cause.
 #[test]
 fn faults() {
+    proves!([V13_101, V13_102, V13_103, V13_107], "each fault and its cause (contract D.5)");
     let memory = Memory::of_vf_7();
     let walk = |vf, guest| memory.walk(lmtt(), vf, guest, QUOTA);
     assert_eq!(walk(7, 0), Err(LmttFault::Entry));
@@ -102,9 +109,6 @@ fn beyond_the_card() {
 }
 
 proptest! {
-    /// V13-101..106, contract D.5: with arbitrary memory contents, the walk reads at most two dwords, both within the
-    /// card's memory. A resulting address is within quota and card. Its frame is given by a valid entry in the table to
-    /// which the function's own valid directory entry points.
     #[test]
     fn no_address_without_an_entry(
         seed in any::<u64>(), directory in 0..0x1_0000_u32, enabled in prop::bool::weighted(0.9),
@@ -113,6 +117,12 @@ proptest! {
         quota in prop_oneof![4 => GUEST_BYTES / 2..2 * GUEST_BYTES, 1 => any::<u64>(), 1 => 0..GUEST_BYTES],
         local_pages in 0..8192_u64,
     ) {
+        proves!(
+            [V13_101, V13_102, V13_103, V13_104, V13_105, V13_106],
+            "with arbitrary memory contents, the walk reads at most two dwords, both within the card's memory. A \
+            resulting address is within quota and card. Its frame is given by a valid entry in the table to which \
+            the function's own valid directory entry points (contract D.5)"
+        );
         let register = directory | if enabled { ENABLE } else { 0 };
         let lmtt = Lmtt { register, local_bytes: local_pages * PAGE };
         // Pseudo-random memory: odd values are valid entries, most of them small enough to point into the card.
@@ -133,11 +143,11 @@ proptest! {
         }
     }
 
-    /// V13-010, V13-101: two VFs with separate frames never reach the same address.
     #[test]
     fn vfs_do_not_meet(
         frames in prop::collection::hash_set(0..8192_u64, 64), one in 0..32_u64, other in 0..32_u64, offset in 0..PAGE,
     ) {
+        proves!([V13_010, V13_101], "two VFs with separate frames never reach the same address");
         let mut memory = Memory::default();
         let frames: Vec<u64> = frames.into_iter().collect();
         for (vf, own) in [(1_u64, &frames[..32]), (63, &frames[32..])] {

@@ -4,11 +4,15 @@
 
 use super::*;
 use crate::generation::XE_HPG;
+use arctic_fidelity::proves;
 
-/// Contract D.7, V13-117..121, V13-123, V13-125: an FLR is reported to the PF once. The VF's contexts stop immediately;
-/// other VFs are not affected. FLR_DONE is sent only in response to FLR_START. The VF is not served until FLR_FINISH.
 #[test]
 fn function_level_reset() {
+    proves!(
+        [V13_117, V13_118, V13_119, V13_120, V13_121, V13_123, V13_125],
+        "an FLR is reported to the PF once. The VF's contexts stop immediately; other VFs are not affected. \
+        FLR_DONE is sent only in response to FLR_START. The VF is not served until FLR_FINISH (contract D.7)"
+    );
     let mut rig = Rig::talking();
     rig.start(VF1, 0, EngineClass::Copy);
     rig.start(VF2, 0, EngineClass::VideoDecode);
@@ -158,9 +162,9 @@ fn local_memory_assignment_survives_guc_reset() {
     }
 }
 
-/// V13-117 without a PF driver: the card completes the FLR.
 #[test]
 fn reset_without_pf_driver() {
+    proves!(V13_117, "without a PF driver, the card completes the FLR");
     let mut rig = Rig::talking();
     assert_eq!(rig.host.mail(&[0x4509, 0])[0], SUCCESS);
     rig.reset_function(VF1);

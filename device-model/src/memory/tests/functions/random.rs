@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Random tables of all types: a VF can access its assigned memory and its own guest's memory, and no other byte.
 
+use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::*;
@@ -94,14 +95,17 @@ impl Bench {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// V13-020..031, V13-101..109: regardless of the contents of VF 1's tables, its writes change only its assigned
-    /// frames and its own guest's memory, before and after the frames have moved to it, and there is no panic.
     #[test]
     fn a_vf_reaches_its_own_bytes_only(
         tables in tables(),
         adopt in any::<bool>(),
         addresses in prop::collection::vec((any::<u64>(), 0..4_u32, 0..6000_usize), 40),
     ) {
+        proves!(
+            [V13_020, V13_021, V13_022, V13_023, V13_024, V13_025, V13_026, V13_027, V13_028, V13_029, V13_030, V13_031, V13_101, V13_102, V13_103, V13_104, V13_105, V13_106, V13_107, V13_108, V13_109],
+            "regardless of the contents of VF 1's tables, its writes change only its assigned frames and its own \
+            guest's memory, before and after the frames have moved to it, and there is no panic"
+        );
         let bench = Bench::new();
         bench.set(&tables);
         if adopt {
@@ -145,16 +149,19 @@ proptest! {
         }
     }
 
-    /// V13-010, V13-011, V13-109: the VF reads at its own address the data that the PF writes at the frame's address,
-    /// and vice versa, across several assignments of frames. Compared with a simple model: a frame that keeps its
-    /// location keeps its bytes, a frame that moves to a VF holds zeros, and a frame that moves home holds zeros or its
-    /// previous contents at home. Frames at home and frames of other functions are unchanged. Complete or partial
-    /// scrubbing between the assignments does not change this.
     #[test]
     fn all_see_the_same_bytes(
         all in prop::collection::vec((tables(), 0..4_usize), 1..5),
         offset in 0..FRAME / 8,
     ) {
+        proves!(
+            [V13_010, V13_011, V13_109],
+            "the VF reads at its own address the data that the PF writes at the frame's address, and vice versa, \
+            across several assignments of frames. Compared with a simple model: a frame that keeps its location \
+            keeps its bytes, a frame that moves to a VF holds zeros, and a frame that moves home holds zeros or its \
+            previous contents at home. Frames at home and frames of other functions are unchanged. Complete or \
+            partial scrubbing between the assignments does not change this"
+        );
         let bench = Bench::new();
         let at = offset * 8;
         let place = |frame: u64| bench.memory.storage.place(frame * FRAME);

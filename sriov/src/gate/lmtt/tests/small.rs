@@ -2,6 +2,7 @@
 //! Exhaustive tests of the walk at a small scale: 16-byte pages, 8-byte table alignment, four pages per VF, three VFs.
 
 use super::*;
+use arctic_fidelity::proves;
 
 type Small = Walk<4, 3, 4, 4>;
 
@@ -53,12 +54,16 @@ fn compare(local: u64, register: u32, vf: u8, guest: u64, quota: u64, dword: imp
     assert!(reads.len() <= 2 && reads.iter().all(|at| at % 4 == 0 && at + 4 <= local), "{reads:?}");
 }
 
-/// V13-101..106: every directory entry pattern with every table entry pattern. Each is valid or not, has no reserved
-/// bit set, one of them or all, and an address in the card (17 for a table, 9 for a frame), at the field's limit or
-/// beyond local memory. 2 * 5 * 19 = 190 directory entries, 2 * 6 * 11 = 132 table entries, in a card of 128 bytes, for
-/// the first page, the last page and beyond the last page of each of three VFs: 190 * 132 * 3 * 4 = 300 960 walks.
 #[test]
 fn every_pattern_of_entries() {
+    proves!(
+        [V13_101, V13_102, V13_103, V13_104, V13_105, V13_106],
+        "every directory entry pattern with every table entry pattern. Each is valid or not, has no reserved bit \
+        set, one of them or all, and an address in the card (17 for a table, 9 for a frame), at the field's limit \
+        or beyond local memory. 2 * 5 * 19 = 190 directory entries, 2 * 6 * 11 = 132 table entries, in a card of \
+        128 bytes, for the first page, the last page and beyond the last page of each of three VFs: 190 * 132 * 3 * \
+        4 = 300 960 walks"
+    );
     let reserved = |bits: u32, top: u32| [0, 1 << 1, ((1 << bits) - 1) << 1, top, ((1 << bits) - 1) << 1 | top];
     let directory_entries = (0..17).chain([0x10_0000, 0x1f_ffff]).flat_map(|place: u32| {
         reserved(3, 0xfe00_0000).into_iter().flat_map(move |noise| [0, 1].map(|valid| place << 4 | noise | valid))
@@ -83,11 +88,14 @@ fn every_pattern_of_entries() {
     assert_eq!(walks, 190 * 132 * 3 * 4);
 }
 
-/// V13-101..103, V13-107: every guest address up to beyond the last, every quota, VF numbers inside and outside the
-/// valid range, enabled and disabled, in a card of every size up to 72 bytes. 70 * 70 * 6 * 2 * 73 = 4 292 400 walks
-/// through a memory that maps each page of each VF to a different frame.
 #[test]
 fn every_address_quota_function_and_size() {
+    proves!(
+        [V13_101, V13_102, V13_103, V13_107],
+        "every guest address up to beyond the last, every quota, VF numbers inside and outside the valid range, \
+        enabled and disabled, in a card of every size up to 72 bytes. 70 * 70 * 6 * 2 * 73 = 4 292 400 walks \
+        through a memory that maps each page of each VF to a different frame"
+    );
     // The VFs' tables are at 24, 32 and 40 (overlapping, four dwords each); the pages are at 0, 16, 32 and 48.
     let dword = |at: u128| match at {
         12 | 16 | 20 => (at as u32 / 4) << 4 | 1,
@@ -122,11 +130,14 @@ fn every_place_of_a_directory() {
     }
 }
 
-/// V13-104, V13-106: fields of the real format. Every table address (2^21) and frame address (2^16), and every
-/// combination of reserved low bits (16 and 32) with the first and the last address, all with the upper bits clear and
-/// set: 2 * (2^21 + 2^16 + 2 * 16 + 2 * 32) = 4 325 568 entries.
 #[test]
 fn every_field_of_the_real_entries() {
+    proves!(
+        [V13_104, V13_106],
+        "fields of the real format. Every table address (2^21) and frame address (2^16), and every combination of \
+        reserved low bits (16 and 32) with the first and the last address, all with the upper bits clear and set: 2 \
+        * (2^21 + 2^16 + 2 * 16 + 2 * 32) = 4 325 568 entries"
+    );
     for above in [0, !0_u32] {
         for place in 0..1 << 21 {
             let entry = above & 0xfe00_0000 | place << 4;
