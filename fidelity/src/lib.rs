@@ -11,6 +11,8 @@
 pub mod claims;
 pub mod items;
 pub mod mutants;
+#[cfg(feature = "results")]
+pub mod results;
 
 use std::fmt;
 

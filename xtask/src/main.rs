@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `cargo xtask`: long tests by name, CI steps and their tools, corpora of the fuzz targets, licence lines, and the word
-//! list of the documentation.
+//! `cargo xtask`: long tests by name, CI steps and their tools, corpora of the fuzz targets, mutants, licence lines, and
+//! the word list of the documentation.
 
 mod ci;
 mod corpus;
 mod jobs;
+mod mutants;
 mod spdx;
 mod tools;
 mod words;
@@ -59,6 +60,13 @@ enum Task {
         #[arg(required = true)]
         names: Vec<String>,
     },
+    /// Run each mutant of the code against the tests that claim its item, and write docs/mutants.toml
+    #[command(
+        after_help = "Examples:\n  cargo xtask mutants V8-089 V13-020\n  cargo xtask mutants --changed --minutes 10\n\n\
+        A mutant is a deliberate fault, a call of mutant! in the code. The tests that claim its item by proves! must fail\n\
+        with it; if none does, the mutant survives and the item does not count as exact."
+    )]
+    Mutants(mutants::Arguments),
     /// Check that every source file starts with the licence line
     Spdx,
     /// Count words that comments and documents should not use; fails above the limit
@@ -91,6 +99,7 @@ fn main() -> ExitCode {
         Task::Corpus { what: Corpus::Unpack { targets } } => corpus::unpack(&targets),
         Task::Corpus { what: Corpus::Pack { targets } } => corpus::pack(&targets),
         Task::Tools { names } => tools::install(&names),
+        Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Spdx => spdx::check(),
         Task::Words { list } => words::check(list),
     };

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The test binaries with mutants: their tests, the claims that these execute, and runs with a mutant.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use anyhow::{Context, Result, ensure};
+use arctic_fidelity::{claims, mutants};
+use serde_json::Value;
+
+use crate::root;
+
+/// The packages that claim items; `arctic-fidelity` is named because it has the feature.
+const BUILD: &[&str] = &[
+    "test",
+    "--no-run",
+    "--quiet",
+    "--profile=mutants",
+    "--message-format=json-render-diagnostics",
+    "--package=arctic-fidelity",
+    "--package=arctic-sriov",
+    "--package=arctic-device-model",
+    "--package=arctic-gpu",
+    "--features=arctic-fidelity/mutants",
+    "--lib",
+    "--tests",
+];
+
+/// Test binaries without claims, which are not run: models of locks, layers of the sources.
+const WITHOUT_CLAIMS: &[&str] = &["loom", "layers"];
+
+/// A test of a binary.
+pub struct Test {
+    binary: PathBuf,
+    /// Directory in which cargo runs the binary.
+    folder: PathBuf,
+    name: String,
+    /// Duration without a mutant.
+    pub duration: Duration,
+}
+
+/// A claim that a test executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Such as `V8-089`.
+    pub item: String,
+    /// The test, as `PACKAGE::NAME`.
+    pub test: String,
+    /// Source file of the claim.
+    pub path: String,
+    /// The test compares a table with a copy of its own.
+    pub table: bool,
+}
+
+/// Builds the tests, runs them without a mutant, and returns those that claim items, by name, with their claims.
+///
+/// # Errors
+/// If the build or a test fails.
+pub fn claims() -> Result<(BTreeMap<String, Test>, Vec<Claim>)> {
+    let binaries = build()?;
+    let mut tests = Vec::new();
+    for (prefix, binary, folder) in binaries {
+        for name in list(&binary)? {
+            let test = Test { binary: binary.clone(), folder: folder.clone(), name, duration: Duration::ZERO };
+            tests.push((format!("{prefix}::{}", test.name), test));
+        }
+    }
+    let lines = baseline(&mut tests)?;
+    let names: BTreeMap<(String, String), String> =
+        tests.iter().map(|(name, test)| ((file_name(&test.binary), test.name.clone()), name.clone())).collect();
+    let claims: Vec<Claim> = lines.iter().filter_map(|line| parse(line, &names)).collect();
+    let claiming: BTreeSet<&String> = claims.iter().map(|claim| &claim.test).collect();
+    let tests = tests.into_iter().filter(|(name, _)| claiming.contains(name)).collect();
+    Ok((tests, claims))
+}
+
+/// Builds the test binaries. Returns the prefix of their tests' names, the binary, and the directory of the package.
+fn build() -> Result<Vec<(String, PathBuf, PathBuf)>> {
+    eprintln!("building the tests with mutants");
+    let started = Instant::now();
+    let output = Command::new("cargo").args(BUILD).current_dir(root()).stderr(Stdio::inherit()).output();
+    let output = output.context("cannot run cargo")?;
+    ensure!(output.status.success(), "the tests with mutants do not build");
+    let mut binaries = Vec::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Ok(message) = serde_json::from_str::<Value>(line) else { continue };
+        let (Some(binary), Some(manifest)) = (message["executable"].as_str(), message["manifest_path"].as_str()) else {
+            continue;
+        };
+        let (target, folder) = (&message["target"], Path::new(manifest).parent().unwrap_or(root()));
+        let name = target["name"].as_str().unwrap_or_default();
+        if message["profile"]["test"] != true || WITHOUT_CLAIMS.contains(&name) {
+            continue;
+        }
+        let package = match folder.strip_prefix(root()).ok().and_then(Path::to_str) {
+            Some("") | None => "arctic-gpu".to_owned(),
+            Some(folder) => format!("arctic-{folder}"),
+        };
+        let is_library = target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "lib"));
+        let prefix = if is_library { package } else { format!("{package}::{name}") };
+        binaries.push((prefix, binary.into(), folder.into()));
+    }
+    eprintln!("built in {:.0} s", started.elapsed().as_secs_f64());
+    Ok(binaries)
+}
+
+/// The tests of a binary that are not ignored.
+fn list(binary: &Path) -> Result<Vec<String>> {
+    let names = |arguments: &[&str]| -> Result<BTreeSet<String>> {
+        let output = Command::new(binary).args(arguments).output();
+        let output = output.with_context(|| format!("cannot run {}", binary.display()))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+    };
+    let ignored = names(&["--list", "--format=terse", "--ignored"])?;
+    Ok(names(&["--list", "--format=terse"])?.difference(&ignored).cloned().collect())
+}
+
+/// Runs all tests once without a mutant, notes their durations, and returns the lines of claims.
+fn baseline(tests: &mut [(String, Test)]) -> Result<Vec<String>> {
+    let folder = root().join("target/mutants/claims");
+    drop(fs::remove_dir_all(&folder));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    eprintln!("running {} tests without a mutant", tests.len());
+    let started = Instant::now();
+    let next = AtomicUsize::new(0);
+    let measured = Mutex::new(Vec::new());
+    let all = &*tests;
+    let worker = || {
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            let Some((_, test)) = all.get(n) else { break };
+            let started = Instant::now();
+            let passed = test.run(&[(claims::VARIABLE, folder.as_os_str())], Duration::from_secs(300));
+            measured.lock().expect("no worker panics").push((n, started.elapsed(), passed));
+        }
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(worker))));
+    let mut failed = Vec::new();
+    for (n, duration, passed) in measured.into_inner().expect("no worker panics") {
+        tests[n].1.duration = duration;
+        if !passed {
+            failed.push(tests[n].0.clone());
+        }
+    }
+    ensure!(failed.is_empty(), "without a mutant, these tests fail: {}", failed.join(" "));
+    eprintln!("done in {:.0} s", started.elapsed().as_secs_f64());
+    let mut lines = Vec::new();
+    for entry in fs::read_dir(&folder)? {
+        let path = entry?.path();
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        lines.extend(text.lines().map(str::to_owned));
+    }
+    Ok(lines)
+}
+
+/// Parses a line of `arctic_fidelity::claims`. `names` has the tests' names by binary and name in it; a claim of
+/// something else, such as a helper process of a test, is none.
+fn parse(line: &str, names: &BTreeMap<(String, String), String>) -> Option<Claim> {
+    let [binary, test, item, kind, path, _rule] = *line.split('\t').collect::<Vec<_>>() else { return None };
+    let test = names.get(&(binary.to_owned(), test.to_owned()))?.clone();
+    Some(Claim { item: item.into(), test, path: path.into(), table: kind == "table" })
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+impl Test {
+    /// Runs the test with a mutant, such as `V8-089/1`. A test that does not end has not passed.
+    pub fn passes_with(&self, mutant: &str) -> bool {
+        let limit = Duration::from_secs(20).max(self.duration * 10);
+        self.run(&[(mutants::VARIABLE, mutant.as_ref())], limit)
+    }
+
+    fn run(&self, environment: &[(&str, &std::ffi::OsStr)], limit: Duration) -> bool {
+        let mut command = Command::new(&self.binary);
+        command.args([self.name.as_str(), "--exact", "--nocapture"]).current_dir(&self.folder);
+        command.env("CARGO_MANIFEST_DIR", &self.folder).envs(environment.iter().copied());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().is_ok_and(|child| ends_well(child, limit))
+    }
+}
+
+/// Waits for the process, at most for the time `limit`.
+fn ends_well(mut child: Child, limit: Duration) -> bool {
+    let started = Instant::now();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return status.success(),
+            Ok(None) if started.elapsed() < limit => thread::sleep(pause),
+            Ok(None) | Err(_) => {
+                drop(child.kill());
+                drop(child.wait());
+                return false;
+            }
+        }
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_of_a_test() {
+        let names = BTreeMap::from([(("a-1".to_owned(), "m::t".to_owned()), "arctic-a::m::t".to_owned())]);
+        let claim =
+            |table| Claim { item: "V8-089".into(), test: "arctic-a::m::t".into(), path: "a/m.rs".into(), table };
+        assert_eq!(parse("a-1\tm::t\tV8-089\t\ta/m.rs\tEMR", &names), Some(claim(false)));
+        assert_eq!(parse("a-1\tm::t\tV8-089\ttable\ta/m.rs\tEMR", &names), Some(claim(true)));
+        assert_eq!(parse("a-1\tm::u\tV8-089\t\ta/m.rs\tEMR", &names), None);
+    }
+
+    #[test]
+    fn a_test_that_does_not_end_has_not_passed() {
+        let spawn = |arguments: &[&str]| Command::new("sleep").args(arguments).spawn().unwrap();
+        assert!(ends_well(spawn(&["0"]), Duration::from_secs(30)));
+        assert!(!ends_well(spawn(&["60"]), Duration::from_millis(10)));
+        assert!(!ends_well(Command::new("false").spawn().unwrap(), Duration::from_secs(30)));
+    }
+}
