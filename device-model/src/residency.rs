@@ -15,6 +15,8 @@ pub enum Awake {
     Engine(EngineId),
     /// A forcewake request of the driver, by domain number (0..=13).
     Forcewake(u8),
+    /// A forcewake request of the GuC, by domain number (0..=13).
+    GucForcewake(u8),
     /// RC6 is not permitted, by the GuC (contract B.11) or by the host.
     Forbidden,
 }
@@ -26,6 +28,7 @@ impl Awake {
             Awake::Forcewake(domain) => 1 << (domain & 15),
             Awake::Forbidden => 1 << 16,
             Awake::Engine(engine) => 1 << (17 + engine.index()),
+            Awake::GucForcewake(domain) => 1 << (48 + (domain & 15)),
         }
     }
 }
@@ -88,6 +91,7 @@ impl Residency {
     pub fn drop_forcewakes(&self, now: u64) {
         for domain in 0..16 {
             self.set(Awake::Forcewake(domain), false, now, || ());
+            self.set(Awake::GucForcewake(domain), false, now, || ());
         }
     }
 }

@@ -9,13 +9,25 @@ use arctic_sriov::number::low;
 use super::{Gt, power_context};
 use crate::pcode::{self, Activity, Pcode};
 use crate::registers::power::{
-    ACTUAL_RATIO, MEDIA_POWERGATE, POWERGATE_ENABLE, RC_CONTROL, RC_HW_ENABLE, RC_REQUEST, RC_STATE, RC_TARGET, RC0,
-    RC6, RC6_ENABLE, RC6_TARGET, RENDER_POWERGATE,
+    ACTUAL_RATIO, FORCEWAKE_GUC_MEDIA, FORCEWAKE_GUC_RENDER, MEDIA_POWERGATE, POWERGATE_ENABLE, RC_CONTROL,
+    RC_HW_ENABLE, RC_REQUEST, RC_STATE, RC_TARGET, RC0, RC6, RC6_ENABLE, RC6_TARGET, RENDER_POWERGATE,
 };
 use crate::registers::{Bits, PowerRegister, masked};
 use crate::residency::Awake;
 use crate::sync::IgnorePoison;
-use crate::topology::WakeDomain;
+use crate::topology::{EngineId, WakeDomain};
+
+/// Domains of each bit of POWERGATE_DOMAIN_STATUS (V13-137).
+const SLICES: [&[WakeDomain]; 5] = {
+    use WakeDomain::{Render, Vdbox, Vebox};
+    [
+        &[Vdbox(0), Vdbox(1), Vebox(0)],
+        &[Render],
+        &[Vdbox(2), Vdbox(3), Vebox(1)],
+        &[Vdbox(4), Vdbox(5), Vebox(2)],
+        &[Vdbox(6), Vdbox(7), Vebox(3)],
+    ]
+};
 
 /// Unit of the RC6 residency counter in ns.
 const RC6_UNIT: u64 = 1280;
@@ -57,12 +69,14 @@ impl Gt {
     }
 
     /// Returns whether a forcewake domain is asleep. Either the whole GT is asleep, or the domain's power gating is
-    /// enabled and neither a forcewake request nor one of its engines keeps it awake (V13-138).
+    /// enabled and neither a forcewake request, of the driver or of the GuC, nor one of its engines keeps it awake
+    /// (V13-138).
     #[allow(clippy::arithmetic_side_effects, reason = "there are at most eight media engines of a kind")]
     pub(super) fn asleep(&self, domain: WakeDomain) -> bool {
         let gated = |enable: Bits, forcewake: u8| {
             enable.is_set(self.registers.value(POWERGATE_ENABLE))
                 && !self.residency.holds(Awake::Forcewake(forcewake))
+                && !self.residency.holds(Awake::GucForcewake(forcewake))
                 && !self.awake_engine(domain)
         };
         match domain {
@@ -80,10 +94,43 @@ impl Gt {
         engines.any(|engine| self.engine(engine).wake == domain && self.residency.holds(Awake::Engine(engine)))
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "ordinal 0, the mailbox, is matched before")]
+    /// Clears the GuC's forcewake requests, because it was reset.
+    pub fn drop_guc_forcewakes(&self) {
+        for register in [FORCEWAKE_GUC_MEDIA, FORCEWAKE_GUC_RENDER] {
+            self.write(register, 0xffff_0000);
+        }
+    }
+
+    /// Performs `access` to the registers of `engine` on behalf of the GuC, which requests the engine's domain for its
+    /// duration (V13-136).
+    #[allow(clippy::arithmetic_side_effects, reason = "there are at most eight media engines of a kind")]
+    pub fn awake_for_guc<T>(&self, engine: EngineId, access: impl FnOnce() -> T) -> T {
+        let (register, bit) = match self.engine(engine).wake {
+            WakeDomain::AlwaysOn | WakeDomain::Gt => return access(),
+            WakeDomain::Render => (FORCEWAKE_GUC_RENDER, 0),
+            WakeDomain::Vdbox(n) => (FORCEWAKE_GUC_MEDIA, n),
+            WakeDomain::Vebox(n) => (FORCEWAKE_GUC_MEDIA, 8 + n),
+        };
+        let request = 1 << bit;
+        let held = self.registers.value(register) & request;
+        self.write(register, request << 16 | request);
+        let result = access();
+        self.write(register, request << 16 | held);
+        result
+    }
+
+    #[allow(
+        clippy::arithmetic_side_effects,
+        reason = "ordinal 0, the mailbox, is matched before; a slice's bit is below 5"
+    )]
     pub(super) fn read_power(&self, register: PowerRegister, offset: u32, ordinal: u16) -> u32 {
         match register {
-            PowerRegister::Forcewake { .. } | PowerRegister::RcControl => self.registers.value(offset),
+            PowerRegister::Forcewake { .. } | PowerRegister::GucForcewake { .. } | PowerRegister::RcControl => {
+                self.registers.value(offset)
+            }
+            PowerRegister::DomainStatus => (0..).zip(SLICES).fold(0, |status, (bit, domains)| {
+                status | u32::from(domains.iter().any(|domain| !self.asleep(*domain))) << bit
+            }),
             PowerRegister::CoreStatus if self.residency.asleep() => RC_STATE.of(RC6),
             PowerRegister::CoreStatus => RC_STATE.of(RC0),
             PowerRegister::Rc6Residency => low(self.residency.slept(self.clock.now()) / RC6_UNIT),
@@ -103,7 +150,7 @@ impl Gt {
 
     #[allow(
         clippy::arithmetic_side_effects,
-        reason = "a row of forcewake registers has at most 16 ordinals; ordinal 0 of the mailbox is matched before"
+        reason = "a row of forcewake registers has at most 16 ordinals, and a request of the GuC at most 16 domains; ordinal 0 of the mailbox is matched before"
     )]
     pub(super) fn write_power(&self, register: PowerRegister, offset: u32, ordinal: u16, value: u32) {
         match register {
@@ -115,6 +162,14 @@ impl Gt {
                 let domain = Awake::Forcewake((domain + ordinal & 0xf) as u8);
                 self.keep_awake(domain, held != 0);
             }
+            PowerRegister::GucForcewake { domain, requests } => {
+                let _forcewake = self.forcewake();
+                let held = masked(self.registers.value(offset), value) & requests;
+                self.registers.set(offset, held);
+                for bit in (0..16_u8).filter(|bit| requests >> bit & 1 != 0) {
+                    self.keep_awake(Awake::GucForcewake(domain + bit), held >> bit & 1 != 0);
+                }
+            }
             PowerRegister::RcControl => {
                 let _forcewake = self.forcewake();
                 self.registers.set(offset, value);
@@ -123,6 +178,7 @@ impl Gt {
             PowerRegister::Pcode if ordinal == 0 => self.pcode().write_mailbox(value),
             PowerRegister::Pcode => self.pcode().write_data(usize::from(ordinal) - 1, value),
             PowerRegister::CoreStatus
+            | PowerRegister::DomainStatus
             | PowerRegister::Rc6Residency
             | PowerRegister::PerfStatus
             | PowerRegister::Sensor => {}

@@ -122,6 +122,7 @@ impl Guc {
         }
         self.out.clear();
         gt.permit_rc6(false);
+        gt.drop_guc_forcewakes();
         gt.doorbells.reset();
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET);
     }

@@ -87,7 +87,8 @@ const TIMESTAMP: Kind = Kind::Live(Live::Clock(ClockRegister::Timestamp));
 pub const TABLE: &[Register] = &[
     register(GDRST, "GDRST", Kind::Live(Live::Reset(ResetRegister::Gdrst)), 0, "contract B.4, G.1"),
     register(GUC_STATUS, "GUC_STATUS", ReadOnly, MIA_IN_RESET.mask(), "contract B.4; xe: regs/xe_guc_regs.h"),
-    register(0xc010, "BOOT_HASH_CHK", ReadOnly, 0, "V13-184; xe: regs/xe_guc_regs.h"),
+    // Bit 8: a load of the HuC was attempted (V13-184). It is loaded from power-on, see HUC_KERNEL_LOAD_INFO.
+    register(0xc010, "BOOT_HASH_CHK", ReadOnly, 0x100, "V13-184; xe: regs/xe_guc_regs.h"),
     register(0xc014, "GUC_HEADER_INFO", ReadOnly, 0, "xe: regs/xe_guc_regs.h"),
     register(
         GUC_WOPCM_SIZE,

@@ -9,6 +9,10 @@ use crate::pcode::{RAPL_LIMIT, RAPL_LIMIT_MASK};
 pub const FORCEWAKE_GT: u32 = 0xa188;
 /// Forcewake request of the render domain.
 pub const FORCEWAKE_RENDER: u32 = 0xa278;
+/// Forcewake requests of the GuC for the media domains: VDBOX 0 to 7 in bits 7:0, VEBOX 0 to 3 in bits 11:8.
+pub const FORCEWAKE_GUC_MEDIA: u32 = 0xa274;
+/// Forcewake request of the GuC for the render domain, bit 0.
+pub const FORCEWAKE_GUC_RENDER: u32 = 0xa27c;
 /// Forcewake requests of the VDBOX domains.
 pub const FORCEWAKE_MEDIA_VDBOX: u32 = 0xa540;
 /// Forcewake requests of the VEBOX domains.
@@ -80,6 +84,15 @@ pub enum PowerRegister {
         /// Number of the domain of element 0: 0 GT, 1 render, 2..=9 VDBOX, 10..=13 VEBOX.
         domain: u16,
     },
+    /// Forcewake requests of the GuC, a masked register with one bit a domain (V13-136).
+    GucForcewake {
+        /// Number of the domain of bit 0, as in [`PowerRegister::Forcewake`].
+        domain: u8,
+        /// Requests that exist.
+        requests: u32,
+    },
+    /// Slices of the power controller that are awake: the media boxes of a slice share a bit (V13-137).
+    DomainStatus,
     /// Idle state of the GT: bits 2:0 RC state.
     CoreStatus,
     /// RC6 residency in 1.28 us units.
@@ -94,7 +107,9 @@ pub enum PowerRegister {
     Sensor,
 }
 
-use PowerRegister::{CoreStatus, Forcewake, Pcode, PerfStatus, Rc6Residency, RcControl, Sensor};
+use PowerRegister::{
+    CoreStatus, DomainStatus, Forcewake, GucForcewake, Pcode, PerfStatus, Rc6Residency, RcControl, Sensor,
+};
 
 const fn power(register: PowerRegister) -> Kind {
     Kind::Live(Live::Power(register))
@@ -129,8 +144,20 @@ pub const TABLE: &[Register] = &[
     // Reads 0: no forcewake of a command streamer is ever pending.
     array(0x8000, "MSG_IDLE", ReadOnly, 0, (5, 4), "i915: intel_gt_regs.h; CS, VCS0, VCS1, BCS, VECS0"),
     array(0x80c0, "MSG_IDLE_MEDIA", ReadOnly, 0, (9, 4), "i915: intel_gt_regs.h; VCS2 .. VCS7, VECS1 .. VECS3"),
-    register(0xa274, "FORCEWAKE_GUC_MEDIA", Kind::Masked, 0, "V13-136"),
-    register(0xa27c, "FORCEWAKE_GUC_RENDER", Kind::Masked, 0, "V13-136"),
+    register(
+        FORCEWAKE_GUC_MEDIA,
+        "FORCEWAKE_GUC_MEDIA",
+        power(GucForcewake { domain: 2, requests: 0xfff }),
+        0,
+        "V13-136",
+    ),
+    register(
+        FORCEWAKE_GUC_RENDER,
+        "FORCEWAKE_GUC_RENDER",
+        power(GucForcewake { domain: 1, requests: 1 }),
+        0,
+        "V13-136",
+    ),
     register(RPNSWREQ, "RPNSWREQ", STORED, 0, "contract B.4; xe: xe_guc_pc.c"),
     register(0xa010, "GEN6_RP_DOWN_TIMEOUT", STORED, 0, "i915: intel_gt_regs.h"),
     register(0xa014, "GEN6_RP_INTERRUPT_LIMITS", STORED, 0, "i915: intel_gt_regs.h"),
@@ -155,8 +182,7 @@ pub const TABLE: &[Register] = &[
     register(0xa248, "GEN9_MISC_CTRL0", STORED, 0, "i915: intel_gt_regs.h"),
     register(0xa26c, "CTC_MODE", ReadOnly, 0, "contract G.1; bit 0: the crystal is the clock's source"),
     array(0xa288, "UNSLICE_FLC_THRESHOLDS", STORED, 0, (2, 4), "V8-177"),
-    // A set bit means that the domain is awake. The register always reports all domains as awake.
-    register(0xa2a0, "POWERGATE_DOMAIN_STATUS", ReadOnly, 0x1f, "V13-137; xe: xe_gt_idle.c"),
+    register(0xa2a0, "POWERGATE_DOMAIN_STATUS", power(DomainStatus), 0, "V13-137; xe: xe_gt_idle.c"),
     array(0xa500, "MISC_STATUS", TIMESTAMP, 0, (2, 4), "contract K.4, K.6; GPM timestamp"),
     array(0xa538, "UNSLICE_FLC_COUNTERS", ReadOnly, 0, (2, 4), "V8-177"),
     register(0x13_8060, "GT_CORE_STATUS", power(CoreStatus), 0, "contract E.8; xe: regs/xe_gt_regs.h"),

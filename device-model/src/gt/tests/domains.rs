@@ -99,3 +99,96 @@ fn the_request_of_an_absent_box_is_acknowledged() {
         assert_eq!(gt.read(ack + 4 * n), 0, "{request:#x}[{n}]");
     }
 }
+
+#[test]
+fn the_guc_requests_domains_independently() {
+    proves!(
+        [V13_136, V13_138],
+        "the GuC has requests of its own, one register for render and one for the media boxes. A domain is \
+        awake while either the driver or the GuC requests it"
+    );
+    let Bench { gt, .. } = bench();
+    gt.permit_rc6(true);
+    gt.write(0xa210, 3);
+    let asleep = |domain| gt.asleep(domain);
+    let boxes = (0..8).map(WakeDomain::Vdbox).chain((0..4).map(WakeDomain::Vebox));
+    let media = (0..).zip(boxes).map(|(bit, domain)| (0xa274, bit, domain, 0xa540 + 4 * bit));
+    for (guc, bit, domain, driver) in media.chain([(0xa27c, 0, WakeDomain::Render, 0xa278)]) {
+        let request = 1 << bit;
+        assert!(asleep(domain), "{domain:?}");
+        gt.write(guc, request << 16 | request);
+        assert_eq!((gt.read(guc), asleep(domain), asleep(WakeDomain::Gt)), (request, false, false), "{domain:?}");
+        let others = (0..8).map(WakeDomain::Vdbox).chain((0..4).map(WakeDomain::Vebox)).chain([WakeDomain::Render]);
+        assert!(others.filter(|other| *other != domain).all(asleep), "{domain:?}: no other domain is awake");
+        wake(&gt, driver, true);
+        gt.write(guc, request << 16);
+        assert!(!asleep(domain), "{domain:?}: the driver holds it");
+        gt.write(guc, request << 16 | request);
+        wake(&gt, driver, false);
+        assert!(!asleep(domain), "{domain:?}: the GuC holds it");
+        gt.write(guc, request << 16);
+        assert!(asleep(domain) && asleep(WakeDomain::Gt), "{domain:?}");
+    }
+    // Bits that are not masked in, and bits without a domain, are not stored.
+    gt.write(0xa274, 0xffff);
+    gt.write(0xa274, 0xf000_f000);
+    gt.write(0xa27c, 0xfffe_fffe);
+    assert_eq!((gt.read(0xa274), gt.read(0xa27c), asleep(WakeDomain::Gt)), (0, 0, true));
+    // The GuC holds a request while it accesses the registers of an engine, and leaves others as they are.
+    for (name, register, request, domain) in
+        [("rcs0", 0xa27c, 1, WakeDomain::Render), ("vcs2", 0xa274, 4, WakeDomain::Vdbox(2))]
+    {
+        let engine = XE_HPG.engines.named(name).unwrap();
+        gt.awake_for_guc(engine, || assert_eq!((gt.read(register), asleep(domain)), (request, false), "{name}"));
+        assert_eq!((gt.read(register), asleep(domain)), (0, true), "{name}");
+        gt.write(register, request << 16 | request);
+        gt.awake_for_guc(engine, || ());
+        assert_eq!(gt.read(register), request, "{name}");
+        gt.write(register, request << 16);
+    }
+    gt.write(0xa274, 0x1_0001);
+    gt.drop_guc_forcewakes();
+    assert_eq!((gt.read(0xa274), asleep(WakeDomain::Gt)), (0, true));
+    gt.write(0xa27c, 0x1_0001);
+    gt.reset();
+    gt.permit_rc6(true);
+    assert_eq!((gt.read(0xa27c), asleep(WakeDomain::Gt)), (0, true));
+}
+
+#[test]
+fn the_status_of_domains_is_by_slice() {
+    proves!(
+        V13_137,
+        "the status has a bit for render and one for each slice of media boxes, which is set while any box of \
+        the slice is awake, by a request of the driver, of the GuC, or by its engine"
+    );
+    let Bench { gt, .. } = bench();
+    let status = || gt.read(0xa2a0);
+    assert_eq!(status(), 0x1f, "nothing is gated");
+    gt.permit_rc6(true);
+    assert_eq!(status(), 0, "the GT is asleep");
+    wake(&gt, 0xa188, true);
+    assert_eq!(status(), 0x1f, "no domain is gated while the GT is awake");
+    gt.write(0xa210, 3);
+    assert_eq!(status(), 0);
+    let slice = |n: u32| [0, 2, 3, 4][n as usize];
+    let vdboxes = (0..8).map(|n| (0xa540 + 4 * n, slice(n / 2)));
+    let veboxes = (0..4).map(|n| (0xa560 + 4 * n, slice(n)));
+    for (request, bit) in vdboxes.chain(veboxes).chain([(0xa278, 1)]) {
+        wake(&gt, request, true);
+        assert_eq!(status(), 1 << bit, "{request:#x}");
+        wake(&gt, request, false);
+    }
+    gt.write(0xa274, 0x80_0080);
+    gt.write(0xa27c, 0x1_0001);
+    assert_eq!(status(), 0x12, "VDBOX7 and render by the GuC");
+    gt.drop_guc_forcewakes();
+    let vecs1 = XE_HPG.engines.named("vecs1").unwrap();
+    gt.start_context_clock(vecs1);
+    assert_eq!(status(), 4);
+    gt.context_clocks[vecs1.index()].stop(gt.timestamp());
+    gt.write(0xa210, 1);
+    assert_eq!(status(), 0x1d, "only render is gated");
+    gt.write(0xa2a0, 0xffff_ffff);
+    assert_eq!(status(), 0x1d, "the register is read-only");
+}

@@ -113,12 +113,13 @@ impl Scheduler {
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn reset_engine(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId) {
         let ticket = self.slots[engine.index()].ticket;
-        let mut streamer = ctx.engines.lock(engine);
-        if streamer.loaded().is_some_and(|load| load.context == ticket) {
-            streamer.reset(ctx.gt);
-            ctx.engines.set_runnable(engine, false);
-        }
-        drop(streamer);
+        ctx.gt.awake_for_guc(engine, || {
+            let mut streamer = ctx.engines.lock(engine);
+            if streamer.loaded().is_some_and(|load| load.context == ticket) {
+                streamer.reset(ctx.gt);
+                ctx.engines.set_runnable(engine, false);
+            }
+        });
         self.slots[engine.index()].loaded = false;
         self.emptied(ctx, engine);
     }

@@ -212,3 +212,20 @@ fn the_direction_bit_swaps_source_and_destination() {
         assert_eq!(host.start_dma(), status, "swapped: {swapped}, control {control:#x}");
     }
 }
+
+#[test]
+fn the_huc_is_loaded() {
+    proves!(
+        V13_184,
+        "the HuC counts as loaded only if a load was attempted (0xC010 bit 8) and succeeded (0xD3B0 bit 7). \
+        Both are set from power-on, before and after a reset of the GuC, and software cannot clear them"
+    );
+    let mut host = Host::new();
+    let loaded = |host: &Host| (host.gt.read(0xc010) >> 8 & 1, host.gt.read(0xd3b0) >> 7 & 1, host.gt.read(0xc1dc) & 1);
+    assert_eq!(loaded(&host), (1, 1, 1));
+    host.gt.write(0xc010, 0);
+    host.gt.write(0xd3b0, 0);
+    host.upload();
+    host.guc.reset(&host.gt);
+    assert_eq!(loaded(&host), (1, 1, 1));
+}
