@@ -374,7 +374,7 @@ impl Card {
             (step, self.guc_pending.set_deadline(step.next))
         };
         for function in functions(step.interrupts) {
-            self.gt.interrupts_of(function).raise_guc(GUC2HOST);
+            self.gt.interrupt_by_guc(function, GUC2HOST);
         }
         for function in functions(step.messages) {
             self.gt.interrupts_of(function).send();

@@ -4,6 +4,7 @@
 
 mod domains;
 mod functions;
+mod guc;
 mod steering;
 
 use super::*;

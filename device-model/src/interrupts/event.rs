@@ -18,6 +18,8 @@ pub const WATCHDOG: u16 = 1 << 6;
 pub const PAGE_FAULT: u16 = 1 << 7;
 /// Context switch.
 pub const CONTEXT_SWITCH: u16 = 1 << 8;
+/// The GuC: its DMA engine has completed a transfer (xe: GUC_INTR_DMA_DONE).
+pub const DMA_DONE: u16 = 1 << 9;
 /// The GuC: a doorbell rang for which the host requested a notification (xe: GUC_INTR_DOORBELL_RANG).
 pub const DOORBELL_RANG: u16 = 1 << 10;
 /// Waiting on a semaphore.

@@ -54,10 +54,23 @@ pub const DMA_CTRL: u32 = 0xc314;
 pub const START_DMA: Bits = Bits::bit(0);
 /// DMA_CTRL: address 1 is the source (V13-188).
 pub const DMA_REVERSE: Bits = Bits::bit(1);
+/// First of the page directory pointers for transfers in PPGTT memory, low and high dword (V13-193).
+pub const DMA_PDP0: u32 = 0xc3c0;
+/// GUC_PPGTT_ENABLE.
+pub const PPGTT_ENABLE: u32 = 0xc3f0;
+/// GUC_PPGTT_ENABLE: transfers may use PPGTT memory. The bit is chosen by the model.
+pub const PPGTT_ENABLED: Bits = Bits::bit(0);
 /// DMA_CTRL: the transfer loads the GuC's kernel.
 pub const UOS_MOVE: Bits = Bits::bit(4);
+/// GUC_TO_HOST_INTERRUPT: interrupts the host with these bits of the GuC's vector.
+pub const GUC_TO_HOST_INTERRUPT: u32 = 0xc4b8;
+/// Bits of the GuC's vector that belong to the firmware: software interrupts 0 to 6 and the message to the host (xe:
+/// regs/xe_guc_regs.h). The hardware sets the others.
+pub const FIRMWARE_INTERRUPTS: u16 = 0x807f;
 /// GUC_SEND_INTERRUPT.
 pub const GUC_SEND_INTERRUPT: u32 = 0xc4c8;
+/// GUC_HOST_INTERRUPT_DATA: the last value written to [`GUC_SEND_INTERRUPT`].
+pub const GUC_HOST_INTERRUPT_DATA: u32 = 0xc590;
 /// VF_SW_FLAG: first dword of the mailbox.
 pub const VF_SW_FLAG: u32 = 0x19_0240;
 /// Number of dwords of the mailbox.
@@ -75,6 +88,10 @@ pub enum GucRegister {
     Dma,
     /// GUC_HOST_INTERRUPT: the doorbell of mailbox and CT buffers.
     HostInterrupt,
+    /// GUC_SEND_INTERRUPT: like [`GucRegister::HostInterrupt`], with a value for the GuC (V13-206).
+    SendInterrupt,
+    /// GUC_TO_HOST_INTERRUPT: sends firmware events to the host (V13-207).
+    ToHost,
 }
 
 const fn guc(register: GucRegister) -> Kind {
@@ -125,18 +142,18 @@ pub const TABLE: &[Register] = &[
     array(0xc3b8, "GUC_DMA_PPGTT", STORED, 0, (10, 4), "V13-193: CTXT_INFO and PDP0..3, 0xc3b8 .. 0xc3dc"),
     register(0xc3e4, "GUC_MAX_IDLE_COUNT", STORED, 0, "xe: regs/xe_guc_regs.h"),
     array(0xc3e8, "GUC_PMTIMESTAMP", TIMESTAMP, 0, (2, 4), "contract K.4; xe: regs/xe_guc_regs.h"),
-    register(0xc3f0, "GUC_PPGTT_ENABLE", STORED, 0, "V13-193"),
-    register(0xc4b8, "GUC_TO_HOST_INTERRUPT", STORED, 0, "V13-207"),
+    register(PPGTT_ENABLE, "GUC_PPGTT_ENABLE", STORED, 0, "V13-193"),
+    register(GUC_TO_HOST_INTERRUPT, "GUC_TO_HOST_INTERRUPT", guc(GucRegister::ToHost), 0, "V13-207"),
     register(
         GUC_SEND_INTERRUPT,
         "GUC_SEND_INTERRUPT",
-        guc(GucRegister::HostInterrupt),
+        guc(GucRegister::SendInterrupt),
         0,
         "V13-206; xe: regs/xe_guc_regs.h",
     ),
     register(0xc50c, "GUC_INTR_CHICKEN", STORED, 0, "xe: regs/xe_guc_regs.h"),
     array(0xc550, "GUC_IER", STORED, 0, (4, 4), "xe: regs/xe_guc_regs.h"),
-    register(0xc590, "GUC_HOST_INTERRUPT_DATA", ReadOnly, 0, "V13-206"),
+    register(GUC_HOST_INTERRUPT_DATA, "GUC_HOST_INTERRUPT_DATA", ReadOnly, 0, "V13-206"),
     register(0xc71c, "GUC_SEM_INTR_ENABLES", STORED, 0, "contract G.4; i915: intel_guc_reg.h"),
     register(0xd3b0, "HUC_STATUS2", ReadOnly, 0x80, "V13-184; bit 7 verified"),
     register(0xef00, "MAIN_GAMCTRL_MODE", STORED, 0, "xe: xe_guc.c"),
