@@ -102,6 +102,8 @@ pub struct Gt {
     pub trace: Arc<Recorder>,
     /// Per-VF state, VF 1 first.
     vfs: Box<[VirtualFunction]>,
+    /// The fuses disable the GuC.
+    guc_disabled: bool,
     /// The GuC permits RC6.
     guc_permits_rc6: AtomicBool,
     /// Makes updates of a forcewake request or of the permission of RC6, its acknowledgement and `residency` atomic.
@@ -142,6 +144,7 @@ impl Gt {
             residency,
             semaphore_signals: AtomicU64::new(0),
             trace,
+            guc_disabled: profile.fuses.guc_disabled,
             guc_permits_rc6: AtomicBool::new(false),
             forcewake: Mutex::new(()),
             pcode: Mutex::new(Pcode::new()),
@@ -153,6 +156,11 @@ impl Gt {
     #[inline]
     pub fn engine(&self, engine: EngineId) -> &'static EngineInfo {
         self.generation.engines.info(engine)
+    }
+
+    /// Returns whether the fuses disable the GuC (V13-189).
+    pub fn guc_disabled(&self) -> bool {
+        self.guc_disabled
     }
 
     /// Returns the layout of the context images of `engine`.

@@ -124,6 +124,9 @@ pub struct Fuses {
     /// Video enhancement engines, 0x9140 bits 19:16.
     #[serde(deserialize_with = "vebox_mask")]
     pub vebox_mask: u8,
+    /// The GuC is disabled: its DMA engine does not work, so no firmware can be loaded (V13-189).
+    #[serde(default)]
+    pub guc_disabled: bool,
 }
 
 /// Frequency limits in MHz, multiples of 50 MHz, the unit of RP_STATE_CAP (0x145998).

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Firmware upload: DMA into WOPCM, the boot ROM's checks of the CSS header, and the status read by the driver.
 
-use arctic_sriov::number::count;
-
+use super::dma::{Rejection, Transfer};
 use crate::generation::{FirmwareInterface, Version};
 use crate::gt::Gt;
 use crate::memory::{Gam, Space};
 use crate::registers::guc::{
-    AUTHENTICATION, BOOTROM, DMA_ADDR_0, DMA_ADDR_1, DMA_ADDRESS_HIGH, DMA_COPY_SIZE, DMA_CTRL, DMA_GUC_WOPCM_OFFSET,
-    DMA_REVERSE, DMA_SPACE, GUC_WOPCM_SIZE, LOCKED, MIA_CORE, MIA_IN_RESET, SOFT_SCRATCH, START_DMA, UKERNEL, UOS_MOVE,
+    AUTHENTICATION, BOOTROM, DMA_CTRL, GUC_WOPCM_SIZE, MIA_CORE, MIA_IN_RESET, SOFT_SCRATCH, START_DMA, UKERNEL,
     UOS_RSA_SCRATCH, UOS_RSA_SCRATCH_DWORDS,
 };
 
 pub use crate::registers::guc::GUC_STATUS;
-
-/// Values of [`DMA_SPACE`] (V13-187).
-const SPACE_WOPCM: u32 = 7;
-const SPACE_GGTT: u32 = 8;
-/// Also the GGTT: i915 does not set the field of the source (i915: intel_uc_fw.c uc_fw_xfer).
-const SPACE_DEFAULT: u32 = 0;
 
 /// Values of [`AUTHENTICATION`].
 const AUTH_BAD: u32 = 1;
@@ -63,6 +55,16 @@ impl LoadFailure {
     /// Returns the resulting value of GUC_STATUS.
     pub fn status(self) -> u32 {
         self.0
+    }
+}
+
+impl From<Rejection> for LoadFailure {
+    /// The status after the DMA engine has rejected the transfer of a kernel.
+    fn from(rejection: Rejection) -> Self {
+        LoadFailure::rom(match rejection {
+            Rejection::Wopcm => BootRom::WopcmFailed,
+            Rejection::Location => BootRom::LoadLocationFailed,
+        })
     }
 }
 
@@ -172,63 +174,19 @@ pub fn dma_started(gt: &Gt) -> bool {
     START_DMA.is_set(gt.registers.value(DMA_CTRL))
 }
 
-/// Loads the image described by the DMA registers and checks it as the boot ROM does. Returns `None` if the transfer
-/// does not load a kernel; the DMA then completes, and the GuC is unchanged.
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "an address is the offset of a register, with its high half behind it"
-)]
-pub fn load(gt: &Gt, gam: &mut Gam<'_>) -> Option<Result<Firmware, LoadFailure>> {
-    let value = |offset| gt.registers.value(offset);
-    let control = value(DMA_CTRL);
-    if !UOS_MOVE.is_set(control) {
-        return None;
-    }
-    let (source, target) =
-        if DMA_REVERSE.is_set(control) { (DMA_ADDR_1, DMA_ADDR_0) } else { (DMA_ADDR_0, DMA_ADDR_1) };
-    let space = |address: u32| DMA_SPACE.get(value(address + 4));
-    if !matches!(space(source), SPACE_GGTT | SPACE_DEFAULT) || space(target) != SPACE_WOPCM {
-        return Some(Err(LoadFailure::rom(BootRom::LoadLocationFailed)));
-    }
-    let size = value(DMA_COPY_SIZE);
-    if let Err(code) = check_wopcm(gt, value(target), size) {
-        return Some(Err(LoadFailure::rom(code)));
-    }
-    let from = u64::from(value(source)) | u64::from(DMA_ADDRESS_HIGH.get(value(source + 4))) << 32;
-    Some(boot(gt, gam, from, size).map_err(LoadFailure::rom))
+/// Checks the image that `transfer` copies into WOPCM as the boot ROM does.
+pub fn load(gt: &Gt, gam: &mut Gam<'_>, transfer: Transfer) -> Result<Firmware, LoadFailure> {
+    let (from, size) = transfer.image().ok_or(LoadFailure::rom(BootRom::LoadLocationFailed))?;
+    boot(gt, gam, from, size).map_err(LoadFailure::rom)
 }
 
-/// Checks that base and size of WOPCM are set and that the image fits (V13-195).
-#[allow(clippy::arithmetic_side_effects, reason = "the sum of three 32-bit values in 64 bits")]
-fn check_wopcm(gt: &Gt, target: u32, size: u32) -> Result<(), BootRom> {
-    let interface = gt.generation.firmware;
-    let wopcm = gt.registers.value(GUC_WOPCM_SIZE);
-    let base = gt.registers.value(DMA_GUC_WOPCM_OFFSET);
-    let end = u64::from(target) + u64::from(size) + u64::from(interface.wopcm_reserved);
-    let fits = size != 0 && end <= u64::from(wopcm & !0xfff).min(interface.wopcm_bytes.into());
-    if LOCKED.is_set(wopcm) && LOCKED.is_set(base) && fits { Ok(()) } else { Err(BootRom::WopcmFailed) }
-}
-
-#[allow(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    reason = "`done` is below the size, a block has 4096 bytes, an address has 48 bits, and registers lie below 4 MiB"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "registers lie below 4 MiB")]
 fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, BootRom> {
     let mut header = [0; CSS_BYTES];
     gam.read(Space::Ggtt, from, &mut header).map_err(|_| BootRom::LoadLocationFailed)?;
     let css = CssHeader::parse(&header);
     if !css.consistent_with(size) {
         return Err(BootRom::RsaFailed);
-    }
-    // The kernel's code is not executed, but all of it must be readable.
-    let mut block = [0; 4096];
-    let mut done = count(CSS_BYTES);
-    while done < size {
-        let n = (size - done).min(count(block.len()));
-        gam.read(Space::Ggtt, from + u64::from(done), &mut block[..n as usize])
-            .map_err(|_| BootRom::LoadLocationFailed)?;
-        done += n;
     }
     check_signature(gt, gam, css.key_dwords)?;
     let mut params = [0; 14];

@@ -11,6 +11,7 @@ pub mod client;
 pub mod context;
 mod control;
 pub mod ctb;
+mod dma;
 pub mod doorbell;
 pub mod engine_slot;
 pub mod firmware;
@@ -39,11 +40,14 @@ use crate::engine::{EngineReport, Engines};
 use crate::execlist::buffer::CsbPort;
 use crate::gt::Gt;
 use crate::host::{Function, functions};
+use crate::interrupts::DMA_DONE;
 use crate::memory::Tlb;
 use crate::profile::provision::Quota;
+use crate::registers::guc::{DMA_CTRL, UOS_MOVE};
 use ads::{Ads, EngineMap};
 use context::GucContextId;
 pub use control::FunctionReset;
+use dma::{DmaEngine, Transfer};
 use firmware::{Firmware, LoadFailure};
 use functions::GucFunction;
 use hxg::{Error, Outgoing};
@@ -71,6 +75,7 @@ pub struct Guc {
     reports: Vec<EngineReport>,
     out: Vec<(Function, Outgoing)>,
     persistent: PersistentState,
+    dma: DmaEngine,
     /// Quotas of VFs 1, 2, ... if the card provisions the VFs itself; empty if a PF driver provisions them.
     quotas: Vec<Quota>,
 }
@@ -81,23 +86,40 @@ impl Guc {
         Self::default()
     }
 
-    /// Handles a write to DMA_CTRL that sets the start bit. Loads, checks and starts the firmware (contract B.4 step
-    /// 20). Running firmware owns the DMA engine, so further DMA requests of the host are ignored (V13-180).
+    /// Handles a write to DMA_CTRL that sets the start bit: carries out the transfer and, if it is that of a kernel,
+    /// checks and starts it (contract B.4 step 20). A rejected transfer changes no memory and sends no interrupt; that
+    /// of a kernel leaves its reason in GUC_STATUS (V13-195). Running firmware owns the DMA engine, so further requests
+    /// of the host are ignored (V13-180). If the fuses disable the GuC, no transfer starts or completes (V13-189).
     pub fn start_dma(&mut self, gt: &Gt) {
-        if !firmware::dma_started(gt) {
+        if !firmware::dma_started(gt) || gt.guc_disabled() {
             return;
         }
+        if self.state.is_none() {
+            self.transfer(gt);
+        }
+        firmware::finish_dma(gt);
+    }
+
+    fn transfer(&mut self, gt: &Gt) {
         let views = gt.memory.views();
         let mut gam = gt.memory.gam(Function::PF, &views, &mut self.tlb);
-        if self.state.is_none()
-            && let Some(loaded) = firmware::load(gt, &mut gam)
-        {
-            let boot = |firmware: Firmware| match Ads::read(&mut gam, firmware.ads(), gt.generation) {
-                Ok(ads) if firmware.ads() != 0 => Ok((firmware, ads)),
-                _ => Err(LoadFailure::init_data()),
+        let programmed = Transfer::programmed(gt);
+        let run = |transfer: Transfer| self.dma.run(gt, &mut gam, transfer).map(|()| transfer);
+        let done = programmed.and_then(run);
+        if done.is_ok() {
+            gt.interrupts.raise_guc(DMA_DONE);
+        }
+        if UOS_MOVE.is_set(gt.registers.value(DMA_CTRL)) {
+            let boot = |transfer: Transfer| {
+                let firmware = firmware::load(gt, &mut gam, transfer)?;
+                match Ads::read(&mut gam, firmware.ads(), gt.generation) {
+                    Ok(ads) if firmware.ads() != 0 => Ok((transfer, firmware, ads)),
+                    _ => Err(LoadFailure::init_data()),
+                }
             };
-            let status = match loaded.and_then(boot) {
-                Ok((firmware, ads)) => {
+            let status = match done.map_err(LoadFailure::from).and_then(boot) {
+                Ok((transfer, firmware, ads)) => {
+                    self.dma.protect(transfer);
                     // The context-status FIFOs keep their entries across engine and GuC resets; the firmware drains
                     // them at startup (V13-204).
                     gt.csb_ports.iter().for_each(CsbPort::clear);
@@ -112,7 +134,6 @@ impl Guc {
             };
             gt.registers.set(firmware::GUC_STATUS, status);
         }
-        firmware::finish_dma(gt);
     }
 
     /// Resets the GuC (GDRST bit 3). Discards the firmware, CT buffers, contexts and configurations.
@@ -121,6 +142,7 @@ impl Guc {
             self.persistent = state.persistent();
         }
         self.out.clear();
+        self.dma.release();
         gt.permit_rc6(false);
         gt.drop_guc_forcewakes();
         gt.doorbells.reset();
@@ -143,6 +165,9 @@ impl Guc {
     pub fn restart_builtin(&mut self, gt: &Gt, engines: &Engines) -> Result<(), Error> {
         if self.quotas.is_empty() || self.state.is_some() {
             return Ok(());
+        }
+        if gt.guc_disabled() {
+            return Err(Error::InvalidState);
         }
         let ads = Ads { map: EngineMap::of(gt.generation.engines, engines.present()), ..Ads::default() };
         let mut state = Box::new(GucState::new(

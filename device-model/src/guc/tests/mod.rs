@@ -4,6 +4,7 @@
 
 mod capture;
 mod contexts;
+mod dma;
 mod doorbells;
 mod functions;
 mod load;
