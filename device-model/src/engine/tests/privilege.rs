@@ -189,6 +189,26 @@ fn commands_that_write() {
 }
 
 #[test]
+fn a_virtual_function_does_not_reach_foreign_pages() {
+    proves!(
+        V13_047,
+        "a VF's ring writes to the VF's own GGTT pages. A write to a page of the PF or of another VF changes nothing \
+        and halts the context"
+    );
+    let row = row("", EngineClass::Copy, &[0x1040_0002, GLOBAL, 0, 0x77], |run| run.wrote(DATA), KERNELS);
+    assert!(run(&row, Function(5), Place::Ring, false).wrote(DATA));
+    for owner in [Function::PF, Function(6)] {
+        let mut bench = Bench::of_vf(row.class, 5);
+        let page = DATA >> 12;
+        bench.gt.memory.ggtt().set_entry(page, GgttEntry(page << 12 | u64::from(owner.0) << 2 | 3));
+        bench.put(DATA, 1);
+        let outcome = bench.ring(&row.commands);
+        assert!(matches!(outcome, Outcome::Halted(Halt::Fault(_))), "{owner:?}: {outcome:?}");
+        assert_eq!(bench.get(DATA), 1, "{owner:?}");
+    }
+}
+
+#[test]
 fn commands_of_render_and_compute() {
     proves!(
         [V13_060, V13_072],

@@ -141,7 +141,11 @@ fn commands_with_several_registers() {
 
 #[test]
 fn slots_are_power_context() {
-    proves!(V13_078, "the slots belong to the engine and are not changed by context switches or VFs (trap 8)");
+    proves!(
+        V13_078,
+        "the slots belong to the engine. They are not changed by context switches or VFs (trap 8), and keep their \
+        value over RC6"
+    );
     let mut bench = Bench::new(EngineClass::Copy);
     let base = bench.base();
     let slots = (0..12).map(|n| base + 0x4d0 + 4 * n).chain((0..4).map(|n| base + 0x10 + 4 * n));
@@ -156,6 +160,9 @@ fn slots_are_power_context() {
             bench.engine.reset(&bench.gt);
         }
     }
+    bench.gt.permit_rc6(true);
+    assert!(bench.gt.residency.asleep());
+    bench.gt.permit_rc6(false);
     assert!(slots.iter().all(|slot| bench.gt.registers.value(*slot) == 0x1_0000 | 1 << 30));
     // Each of the twenty slots permits accesses of non-privileged batches to its register range.
     for slot in &slots {
