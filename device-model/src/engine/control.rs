@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI commands that control the parser: batches, semaphores, predicates, interrupts (V8-105..121, 134..141).
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 
 use super::access::address;
@@ -56,7 +57,7 @@ fn compare(header: u32, memory: u32, immediate: u32) -> bool {
 
 impl Streamer<'_> {
     pub(super) fn noop(&mut self, header: u32) -> Flow {
-        if header & NOOP_WRITE_ID != 0 {
+        if header & NOOP_WRITE_ID != 0 && (!mutant!(V13_069, 1) || self.requester().privileged()) {
             self.set_own(reg::NOPID, header & 0x3f_ffff);
         }
         Flow::Next

@@ -2,6 +2,8 @@
 //! MI_FLUSH_DW and PIPE_CONTROL. Execution is in order, so only the post-sync operation, the TLB invalidation and the
 //! notification need an implementation (V8-127, V8-137).
 
+use arctic_fidelity::mutant;
+
 use super::streamer::{Flow, Streamer};
 use super::{reg, word};
 use crate::command::Requester;
@@ -38,8 +40,11 @@ impl Target {
     fn permitted(self, requester: Requester) -> bool {
         match self {
             Target::Process(_) => true,
-            Target::Global(_) | Target::OwnPage(_) => requester.privileged(),
-            Target::GlobalPage(_) => requester == Requester::PfKernel,
+            Target::Global(_) => requester.privileged() || mutant!(V13_060, 1) || mutant!(V13_062, 1),
+            Target::OwnPage(_) => requester.privileged() || mutant!(V13_062, 2),
+            Target::GlobalPage(_) => {
+                requester == Requester::PfKernel || mutant!(V13_076, 1) && requester == Requester::VfKernel
+            }
         }
     }
 }
@@ -145,6 +150,9 @@ impl Streamer<'_> {
         let operation = post_sync(flags);
         if flags & CONTROL_MMIO != 0 {
             let offset = self.mmio(word(words, 2), false, false);
+            if mutant!(V13_060, 2) {
+                self.gt.streamer_write(self.base, offset, word(words, 4));
+            }
             self.write_register(offset, word(words, 4));
         } else if operation != 0 {
             let target = Target::new(at, flags & CONTROL_GGTT != 0, flags & STORE_INDEX != 0);
@@ -157,6 +165,8 @@ impl Streamer<'_> {
                     }
                     _ => self.store_timestamp(space, at)?,
                 }
+            } else if mutant!(V13_060, 3) {
+                return Ok(Flow::Next);
             }
         }
         self.invalidate_and_notify(flags)?;

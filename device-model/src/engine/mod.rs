@@ -28,6 +28,7 @@ mod whitelist;
 
 use std::sync::atomic::Ordering;
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 
 use crate::execlist::descriptor::Descriptor;
@@ -276,7 +277,7 @@ impl Engine {
         gt.csb_ports[self.id.index()].push(status);
         let whose = self.running.as_ref().map_or(Function::PF, |running| running.load.function);
         gt.trace.tell(whose, Some(self.id), || EventKind::Switch { status: status.0 });
-        if submitter == Submitter::Execlist {
+        if submitter == Submitter::Execlist || mutant!(V13_074, 1) {
             let mut gam = gt.memory.gam(Function::PF, views, &mut self.tlb);
             if execlist::buffer::report(&gt.registers, base, &mut gam, status).is_err() {
                 self.counters.lost_reports = self.counters.lost_reports.saturating_add(1);

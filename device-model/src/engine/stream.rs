@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Parser position in the ring, nested batches and workaround batches, and detection of loops without progress.
 
+use arctic_fidelity::mutant;
+
 use crate::memory::Space;
 
 /// Maximum nesting level of batches. The batch stack in the context image has three entries (V8-163).
@@ -217,7 +219,7 @@ impl ParserState {
     /// Returns whether commands at this position are privileged.
     #[inline]
     pub fn privileged(&self) -> bool {
-        self.batch().is_none_or(|batch| !batch.ppgtt)
+        self.batch().is_none_or(|batch| (!batch.ppgtt || mutant!(V13_044, 1)) && !mutant!(V13_044, 2))
     }
 
     /// Returns the source of the next commands. `process` is the context's address space.
@@ -286,7 +288,8 @@ impl ParserState {
     /// current batch (V8-134). Batches started by a non-privileged batch are clamped to the PPGTT and are not
     /// privileged (trap T5).
     pub fn enter(&mut self, address: u64, ppgtt: bool, nested: bool) {
-        self.enter_unchecked(address, ppgtt || !self.privileged(), nested);
+        let unclamped = mutant!(V13_045, 1) && nested || mutant!(V13_066, 1) && !nested;
+        self.enter_unchecked(address, ppgtt || !self.privileged() && !unclamped, nested);
     }
 
     /// Enters a batch like [`ParserState::enter`], with privilege checks disabled (V8-170).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The command streamer: fetches, decodes and executes the commands of the loaded context.
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::byte;
 
 use super::counters::Counters;
@@ -382,7 +383,7 @@ impl Streamer<'_> {
             Command::Mi(command) => {
                 let header = word(words, 0);
                 if self.withheld(command, header, self.predicated()) {
-                    return Ok(Flow::Next);
+                    return Ok(if mutant!(V13_046, 1) && !self.predicated() { Flow::Illegal } else { Flow::Next });
                 }
                 let requester = self.requester();
                 if command.rule(requester).forbids_operand(words) {
@@ -448,6 +449,7 @@ impl Streamer<'_> {
             Mi::ConditionalBatchBufferEnd => self.conditional_batch_buffer_end(words),
             Mi::BatchBufferEnd => Ok(self.batch_buffer_end(false)),
             Mi::Noop => Ok(self.noop(word(words, 0))),
+            Mi::ArbCheck if mutant!(V13_063, 1) && self.running.load.function.is_vf() => Ok(Flow::Next),
             Mi::ArbCheck => Ok(if self.may_leave() { Flow::Preempt } else { Flow::Next }),
             Mi::ArbOnOff => {
                 self.running.arbitration = word(words, 0) & 1 != 0;
@@ -502,7 +504,7 @@ impl Streamer<'_> {
             Requester::VfKernel => self.counters.virtual_refusals += 1,
             _ => {
                 self.counters.privilege_violations += 1;
-                self.error(error::PRIVILEGE);
+                self.error(if mutant!(V8_170, 1) { 0 } else { error::PRIVILEGE });
             }
         }
     }
@@ -518,7 +520,7 @@ impl Streamer<'_> {
     /// have the rights of the ring of their function (V8-170).
     #[inline]
     pub fn unchecked(&self) -> bool {
-        self.own(reg::GFX_MODE) & PRIVILEGE_CHECK_DISABLE != 0
+        self.own(reg::GFX_MODE) & PRIVILEGE_CHECK_DISABLE != 0 && !mutant!(V8_170, 2)
     }
 
     /// Returns whether commands at the current position are predicated off by MI_SET_PREDICATE_RESULT. Workaround

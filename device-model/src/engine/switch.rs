@@ -2,6 +2,7 @@
 //! Context switches: restore by executing the image, workaround batches during and after the restore, lite restore,
 //! save, and updates of the position registers.
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::{count, high, low};
 
 use super::image::{Cursor, Image, Load, Value};
@@ -12,6 +13,7 @@ use super::{Halt, access, reg};
 use crate::command::Requester;
 use crate::command::mi::fields;
 use crate::context_image::GLOBAL;
+use crate::host::Function;
 use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
@@ -254,7 +256,8 @@ impl Streamer<'_> {
             self.gt.write_status(&mut self.gam, self.id, bits);
         }
         self.tell(|_| EventKind::Interrupt { bits });
-        let interrupts = self.gt.interrupts_of(self.running.load.function);
+        let function = if mutant!(V13_068, 1) { Function::PF } else { self.running.load.function };
+        let interrupts = self.gt.interrupts_of(function);
         match self.running.report {
             Some(report) => {
                 if report.write(&mut self.gam, self.gt.engine(self.id), bits)? {

@@ -2,6 +2,7 @@
 //! MI commands that move data between commands, registers and memory (V8-122..133).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::low;
 
 use super::access::{address, bytes_kept};
@@ -88,7 +89,7 @@ impl Streamer<'_> {
         let [header, pairs @ ..] = words else { return Ok(Flow::Illegal) };
         let (pairs, _) = pairs.as_chunks();
         let (relative, remapped) = (header & CS_MMIO != 0, header & REMAP != 0);
-        if !self.requester().privileged() {
+        if !self.requester().privileged() && !mutant!(V8_171, 2) {
             for [raw, _] in pairs {
                 let offset = self.mmio(*raw, relative, remapped);
                 if !self.may_write(offset) {
@@ -118,6 +119,9 @@ impl Streamer<'_> {
         let source = self.mmio(source, header & SOURCE_CS_MMIO != 0, header & SOURCE_REMAP != 0);
         let value = self.read_register(source);
         let destination = self.mmio(destination, header & CS_MMIO != 0, header & REMAP != 0);
+        if mutant!(V13_053, 1) {
+            self.gt.streamer_write(self.base, destination, value);
+        }
         self.write_register(destination, value);
         Ok(Flow::Next)
     }
@@ -136,11 +140,14 @@ impl Streamer<'_> {
     pub(super) fn load_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let &[header, register, low, high, ..] = words else { return Ok(Flow::Illegal) };
         let offset = self.named_register(header, register);
-        if !self.may_write(offset) {
+        if !self.may_write(offset) && !mutant!(V13_054, 2) {
             return Ok(Flow::Next);
         }
         let (space, at) = (self.space(header & GGTT != 0), self.offset_address(header, low, high));
         let value = self.gam.read_u32(space, at)?;
+        if mutant!(V13_054, 2) {
+            self.gt.streamer_write(self.base, offset, value);
+        }
         self.write_register(offset, value);
         Ok(Flow::Next)
     }
@@ -156,7 +163,7 @@ impl Streamer<'_> {
         let offset = self.named_register(header, register);
         let value = self.read_register(offset);
         let requester = self.requester();
-        if global && !requester.privileged() {
+        if global && !requester.privileged() && !mutant!(V13_056, 1) {
             self.refuse(requester);
             return Ok(Flow::Next);
         }

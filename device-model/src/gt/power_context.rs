@@ -2,6 +2,7 @@
 //! The power context: engine-global register state that the power controller saves before RC6 and restores after it
 //! (V8-190..194). The state is independent of contexts and changes only by register writes.
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::count;
 
 use crate::command::mi;
@@ -265,7 +266,9 @@ pub fn sleep_and_wake(registers: &RegisterFile) {
         // The image restores the registers in the same order.
         let mut slots = woken.iter_mut();
         PowerImage::restore(&image[..len], registers, |register, value| {
-            if let Some((_, restored)) = slots.find(|(of, _)| *of == register) {
+            if let Some((_, restored)) = slots.find(|(of, _)| *of == register)
+                && !(mutant!(V13_078, 2) && register & 0xfff == 0x4d0)
+            {
                 *restored = value;
             }
         });

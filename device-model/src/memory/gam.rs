@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use arctic_fidelity::mutant;
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
 use super::ppgtt::{self, WalkFault};
@@ -87,7 +88,7 @@ impl<'m> Gam<'m> {
             if self.entered & owner.bit() != 0 {
                 break (entry, owner);
             }
-            if self.function.is_vf() {
+            if self.function.is_vf() && !mutant!(V13_047, 2) {
                 return Err(FaultReason::NotOwned);
             }
             // Recorded before the entry is used: the owner may be invalidating it. Each function is added at most once.
