@@ -5,7 +5,7 @@
 
 use crate::command::mi::lri;
 use crate::registers::{Kind, Register, RegisterFile, RegisterTables, engine_offsets as reg};
-use crate::topology::{EngineClass, EngineInfo, EngineTable, TRTT_REGISTERS, trtt};
+use crate::topology::{EngineClass, EngineInfo, TRTT_REGISTERS, trtt};
 
 /// MI_LOAD_REGISTER_MEM.
 pub const LRM: u32 = 0x29 << 23;
@@ -322,20 +322,17 @@ impl Layout {
         }
     }
 
+    /// Returns the image that software writes for a context that has not run yet, valid for any engine: headers and
+    /// offsets of dwords 0x00 to 0x33, followed by the end command (xe, i915: set_offsets). All values are 0.
+    pub(crate) fn blank(&self) -> Vec<u32> {
+        let relative = |word: &u32| if *word & !0x7ff == self.base { word.wrapping_sub(self.base) } else { *word };
+        self.template.iter().take(0x34).map(relative).chain([END]).collect()
+    }
+
     /// Resets all registers of a context.
     pub fn clear(&self, registers: &RegisterFile) {
         for kept in &self.kept {
             registers.reset_register(kept.register);
         }
     }
-}
-
-/// Returns the image that software writes for a context that has not run yet, valid for any engine: headers and offsets
-/// of dwords 0x00 to 0x33, followed by the end command (xe, i915: set_offsets). All values are 0.
-pub(crate) fn blank(format: &'static ContextFormat, tables: &RegisterTables, engines: EngineTable) -> Vec<u32> {
-    let any = engines.find(EngineClass::Compute, 0).map(|engine| engines.info(engine));
-    let template = any.map_or(Vec::new(), |engine| Layout::of(format, tables, engine).template);
-    let base = any.map_or(0, |engine| engine.mmio_base);
-    let relative = |word: &u32| if *word & !0x7ff == base { word.wrapping_sub(base) } else { *word };
-    template.iter().take(0x34).map(relative).chain([END]).collect()
 }

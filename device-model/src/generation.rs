@@ -14,7 +14,7 @@ use crate::host::Timebase;
 use crate::interrupts::{InterruptMap, XE_HPG_INTERRUPTS};
 use crate::memory::ppgtt::{PageTableFormat, XE_HPG_PAGE_TABLES};
 use crate::registers::{RegisterTables, XE_HPG_REGISTERS};
-use crate::topology::{EngineId, EngineInfo, EngineTable, XE_HPG_ENGINES};
+use crate::topology::{EngineClass, EngineId, EngineInfo, EngineTable, XE_HPG_ENGINES};
 pub use firmware::{AdsFormat, FirmwareInterface, Version, XE_HPG_FIRMWARE};
 pub use sriov::{SriovFormat, XE_HPG_SRIOV};
 
@@ -58,10 +58,11 @@ impl Generation {
         context_image::Layout::of(self.contexts, self.registers, self.engines.info(engine))
     }
 
-    /// Returns the image that software writes for a context that has not run yet, valid for any engine: headers and
-    /// offsets of dwords 0x00 to 0x33, followed by the end command (xe, i915: set_offsets). All values are 0.
+    /// Returns the image that software writes for a context that has not run yet: `Layout::blank` of a compute engine,
+    /// valid for any engine.
     pub fn blank_image(&self) -> Vec<u32> {
-        context_image::blank(self.contexts, self.registers, self.engines)
+        let engine = self.engines.find(EngineClass::Compute, 0);
+        engine.map_or(Vec::new(), |engine| self.context_layout(engine).blank())
     }
 }
 
