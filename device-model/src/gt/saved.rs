@@ -77,11 +77,10 @@ impl SaveState for Registers<'_> {
             }
             shared.push((vf.globals(engine), values));
         }
-        vf.registers.reset();
+        vf.reset_registers();
         for (copy, value) in copies {
             vf.registers.set(copy, value);
         }
-        engines.all().flat_map(|engine| vf.globals(engine)).for_each(|held| held.store(0, Ordering::Release));
         for (held, values) in shared {
             for (held, value) in held.iter().zip(values) {
                 held.store(*value, Ordering::Release);

@@ -43,7 +43,13 @@ impl VirtualFunction {
     /// Resets registers and interrupts, as on a reset of the function (V13-124, V13-125).
     pub fn reset(&self) {
         // Atomic with the tree: a concurrent write affects either both or neither.
-        self.interrupts.reset_with(|| self.registers.reset());
+        self.interrupts.reset_with(|| self.reset_registers());
+    }
+
+    /// Resets the registers, among them those that the function's contexts share on an engine, but not the interrupt
+    /// tree.
+    pub fn reset_registers(&self) {
+        self.registers.reset();
         self.globals.iter().flatten().for_each(|value| value.store(0, Ordering::Release));
     }
 }
