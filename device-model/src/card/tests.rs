@@ -480,7 +480,7 @@ fn errors_are_unmasked_and_cleared_by_mmio() {
 /// SRIOV storage: workers return released memory to the host, after the GuC's step and interleaved with engine steps.
 #[test]
 fn workers_scrub_memory() {
-    let profile: CardProfile = toml::from_str(include_str!("../../configs/flex170.toml")).unwrap();
+    let profile = crate::registers::tests::profile();
     let vfs = vec![VfMemory { local: sparse(64 << 20), ggtt: None }];
     let local = sparse(profile.local_memory as usize);
     let memories = Memories { local, ggtt: SharedRegion::anonymous(GGTT_BYTES).unwrap(), vfs };

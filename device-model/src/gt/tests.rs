@@ -33,7 +33,7 @@ struct Bench {
 }
 
 fn bench() -> Bench {
-    bench_of(&toml::from_str(include_str!("../../configs/flex170.toml")).unwrap())
+    bench_of(&crate::registers::tests::profile())
 }
 
 fn bench_of(profile: &CardProfile) -> Bench {

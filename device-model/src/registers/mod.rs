@@ -22,7 +22,7 @@ pub mod ranges;
 mod render;
 pub mod steering;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod tile;
 pub mod whitelist;
 mod workaround;

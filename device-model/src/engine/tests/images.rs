@@ -460,7 +460,7 @@ fn a_save_reads_the_first_instance_that_exists() {
         every instance"
     );
     const STATELESS_SCRATCH: u32 = 0xe518;
-    let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+    let mut profile = crate::registers::tests::profile();
     profile.fuses.dss_mask = 0xffff_ff20;
     let mut bench = Bench::of(profile, EngineClass::Render, Arc::new(NullHost));
     let steer = |gt: &Gt, dss: u32| gt.registers.set(0xfdc, dss / 4 << 27 | dss % 4 << 24);

@@ -118,7 +118,7 @@ impl Bench {
 
     /// Creates a card with guest memory.
     fn beside(class: EngineClass, guest: Arc<dyn Dma>) -> Self {
-        Bench::of(toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap(), class, guest)
+        Bench::of(crate::registers::tests::profile(), class, guest)
     }
 
     /// Creates the card described by `profile` with guest memory.
@@ -128,7 +128,7 @@ impl Bench {
 
     /// Creates a card with `local` bytes of local memory, of which GGTT and PPGTT map the first [`LOCAL`].
     fn with_local(class: EngineClass, local: usize) -> Self {
-        let profile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+        let profile = crate::registers::tests::profile();
         Bench::assemble(profile, class, Arc::new(NullHost), local)
     }
 

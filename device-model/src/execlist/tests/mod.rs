@@ -23,7 +23,6 @@ use crate::host::{Function, InterruptSink, ManualClock, NullHost};
 use crate::memory::Memory;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
-use crate::profile::CardProfile;
 use crate::topology::{EngineClass, EngineId};
 
 const LOCAL: usize = 16 << 20;
@@ -143,7 +142,7 @@ impl Host {
             ggtt.set_entry(page, GgttEntry(page << 12 | 3));
         }
         let memory = Memory::new(XE_HPG.page_tables, SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(NullHost));
-        let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+        let profile = crate::registers::tests::profile();
         let (clock, witness) = (Arc::new(ManualClock::default()), Arc::new(Witness::default()));
         let gt = Gt::new(&profile, memory, witness.clone(), clock.clone());
         let card = Card::assemble(gt, Engines::new(&XE_HPG, |engine| profile.has(engine)));

@@ -85,7 +85,7 @@ fn the_request_of_an_absent_box_is_acknowledged() {
         V13_139,
         "the acknowledgement of a media box that the fuses disable mirrors the request, as that of a present box"
     );
-    let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+    let mut profile = crate::registers::tests::profile();
     (profile.fuses.vdbox_mask, profile.fuses.vebox_mask) = (0b101, 0b11);
     let Bench { gt, .. } = bench_of(&profile);
     let vdboxes = (0..8).filter(|n| !profile.has_video_decode(*n)).map(|n| (0xa540, 0xd50, u32::from(n)));

@@ -144,7 +144,7 @@ fn fused_off_instances_read_zero() {
         "on a die with eight dual subslices, the other instances read 0 and drop writes, by unicast and by \
         multicast; the super queue has two instances, and the default steering selects one of them"
     );
-    let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+    let mut profile = crate::registers::tests::profile();
     (profile.fuses.dss_mask, profile.fuses.mslice_mask) = (0xff, 1);
     let Bench { gt, .. } = bench_of(&profile);
     assert_eq!([0xfd0, 0xfd8, 0xfdc].map(|selector| gt.read(selector)), [0x8200_0000, 0x8200_0000, 0x8000_0000]);

@@ -153,7 +153,7 @@ fn the_guc_is_loaded_through_the_mmio_bar() {
         let bytes = host.gt.memory.local().slice(from, len).unwrap();
         bytes.copy_to_volatile_slice(local.slice(from, len).unwrap());
     }
-    let profile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+    let profile = crate::registers::tests::profile();
     let card = Card::power_on(
         &profile,
         Memories { local, ggtt, vfs: Vec::new() },

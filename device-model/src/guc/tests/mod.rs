@@ -80,7 +80,7 @@ impl Host {
         let engines = Engines::new(&XE_HPG, present);
         let ram = Arc::new(turns::GuestRam::default());
         let memory = Memory::new(XE_HPG.page_tables, local, ggtt, ram.clone());
-        let profile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
+        let profile = crate::registers::tests::profile();
         let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
         let host = Host { gt, engines, guc: Guc::new(), clock, ram, h2g_tail: 0, g2h_head: 0, deadline: None };
         host.write_firmware();

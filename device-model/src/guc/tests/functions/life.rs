@@ -241,7 +241,7 @@ fn pf_driver_unloaded_during_flr() {
 #[test]
 fn card_without_pf_driver() {
     let Host { clock, engines, ram, .. } = Host::new();
-    let profile = toml::from_str(include_str!("../../../../configs/flex170.toml")).unwrap();
+    let profile = crate::registers::tests::profile();
     let local = SharedRegion::anonymous(1 << 30).unwrap();
     let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
     let usable = crate::memory::layout::MemoryLayout::of(1 << 30).usable;
