@@ -252,7 +252,7 @@ impl Streamer<'_> {
     /// Reports events in memory if the image enables it, otherwise in the function's interrupt registers (V13-262,
     /// V13-273).
     pub(super) fn signal(&mut self, bits: u16) -> Result<(), Fault> {
-        if !self.running.load.function.is_vf() {
+        if !self.running.load.function.is_vf() || mutant!(V13_075, 2) {
             self.gt.write_status(&mut self.gam, self.id, bits);
         }
         self.tell(|_| EventKind::Interrupt { bits });
