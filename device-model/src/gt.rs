@@ -21,6 +21,8 @@ pub mod virtual_function;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use arctic_fidelity::mutant;
+
 pub use clock::ContextClock;
 pub use engine_clock::EngineClock;
 
@@ -269,7 +271,8 @@ impl Gt {
             Kind::Live(live) => self.write_live(live, Function::PF, offset, value & lanes, decoded),
             kind => {
                 self.registers.write_plain(offset, kind.limited(lanes), value & lanes);
-                None
+                let submits = mutant!(V8_210, 1) && decoded.register.name == "RING_EXECLIST_SQ_CONTENTS";
+                decoded.engine.filter(|_| submits).map(SideEffect::LoadQueue)
             }
         }
     }

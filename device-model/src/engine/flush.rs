@@ -97,7 +97,7 @@ impl Streamer<'_> {
 
     /// Returns the address of the engine's global status page.
     pub(super) fn global_page(&self) -> u64 {
-        u64::from(self.own(reg::HWS_PGA) & !0xfff)
+        u64::from(self.own(reg::HWS_PGA) & if mutant!(V8_085, 1) { !0x1fff } else { !0xfff })
     }
 
     fn invalidate_and_notify(&mut self, flags: u32) -> Result<(), Fault> {
@@ -120,6 +120,8 @@ impl Streamer<'_> {
                         [_, _, _, value] => self.store(space, at, *value)?,
                         _ => self.store64(space, at, u64::from(word(words, 4)) << 32 | u64::from(word(words, 3)))?,
                     }
+                } else if mutant!(V8_127, 1) {
+                    return Ok(Flow::Next);
                 }
             }
             WRITE_TIMESTAMP => {
@@ -150,7 +152,7 @@ impl Streamer<'_> {
         let operation = post_sync(flags);
         if flags & CONTROL_MMIO != 0 {
             let offset = self.mmio(word(words, 2), false, false);
-            if mutant!(V13_060, 2) {
+            if mutant!(V13_060, 2) || mutant!(V8_137, 2) {
                 self.gt.streamer_write(self.base, offset, word(words, 4));
             }
             self.write_register(offset, word(words, 4));
@@ -165,7 +167,7 @@ impl Streamer<'_> {
                     }
                     _ => self.store_timestamp(space, at)?,
                 }
-            } else if mutant!(V13_060, 3) {
+            } else if mutant!(V13_060, 3) || mutant!(V8_137, 1) {
                 return Ok(Flow::Next);
             }
         }

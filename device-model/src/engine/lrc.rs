@@ -2,6 +2,7 @@
 //! The logical ring context in memory: the PPHWSP, followed by the register image that an engine restores and saves
 //! (V8-040, V8-041, V8-045; contract F.3, F.4, K.1).
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 
 use super::image::Image;
@@ -87,7 +88,7 @@ impl Lrc {
     /// Sets the page directory from PDP0 (V8-213).
     pub fn set_page_directory(&mut self, pdp0: u64) {
         if let Space::Ppgtt(root) = &mut self.space {
-            *root = pdp0;
+            *root = if mutant!(V8_213, 1) { pdp0 & 0xffff_ffff } else { pdp0 };
         }
     }
 

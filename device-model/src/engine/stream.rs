@@ -167,7 +167,10 @@ impl ParserState {
     /// started.
     pub fn in_batch(ring: Ring, stack: &[u64; LEVELS], present: Batch, started: u64) -> Self {
         let mut position = ParserState { ring, started, ..ParserState::default() };
-        let outer = stack.iter().take(LEVELS - 1).filter_map(|entry| Batch::from_entry(*entry));
+        let outer = stack
+            .iter()
+            .take(if mutant!(V8_163, 1) { LEVELS - 2 } else { LEVELS - 1 })
+            .filter_map(|entry| Batch::from_entry(*entry));
         for (level, batch) in outer.chain([present]).enumerate() {
             if let Some(slot) = position.batches.get_mut(level) {
                 *slot = batch;
@@ -219,7 +222,8 @@ impl ParserState {
     /// Returns whether commands at this position are privileged.
     #[inline]
     pub fn privileged(&self) -> bool {
-        self.batch().is_none_or(|batch| (!batch.ppgtt || mutant!(V13_044, 1)) && !mutant!(V13_044, 2))
+        let never = mutant!(V13_044, 2) || mutant!(V8_159, 1);
+        self.batch().is_none_or(|batch| (!batch.ppgtt || mutant!(V13_044, 1)) && !never)
     }
 
     /// Returns the source of the next commands. `process` is the context's address space.
@@ -264,6 +268,10 @@ impl ParserState {
             Some(batch) => batch.address = batch.address.wrapping_add(u64::from(dwords) * 4) & ADDRESS,
             None => self.ring.advance(dwords),
         }
+        // Mutant: a batch has at most 32 MiB.
+        if mutant!(V8_158, 1) && self.batch().is_some_and(|batch| batch.address & 0x1ff_ffff == 0) {
+            self.leave(false);
+        }
     }
 
     /// Advances by `bytes` in a batch.
@@ -288,7 +296,7 @@ impl ParserState {
     /// current batch (V8-134). Batches started by a non-privileged batch are clamped to the PPGTT and are not
     /// privileged (trap T5).
     pub fn enter(&mut self, address: u64, ppgtt: bool, nested: bool) {
-        let unclamped = mutant!(V13_045, 1) && nested || mutant!(V13_066, 1) && !nested;
+        let unclamped = mutant!(V13_045, 1) && nested || mutant!(V13_066, 1) && !nested || mutant!(V8_134, 1);
         self.enter_unchecked(address, ppgtt || !self.privileged() && !unclamped, nested);
     }
 

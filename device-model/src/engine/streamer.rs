@@ -225,7 +225,9 @@ impl Streamer<'_> {
                     _ if len < usize::from(command.least) => break Ok(()),
                     action => {
                         let flow = self.execute_mi(action, words);
-                        predicated = self.predicated();
+                        if !mutant!(V8_141, 1) {
+                            predicated = self.predicated();
+                        }
                         flow
                     }
                 };
@@ -386,7 +388,7 @@ impl Streamer<'_> {
                     return Ok(if mutant!(V13_046, 1) && !self.predicated() { Flow::Illegal } else { Flow::Next });
                 }
                 let requester = self.requester();
-                if command.rule(requester).forbids_operand(words) {
+                if command.rule(requester).forbids_operand(words) && !mutant!(V8_129, 1) {
                     self.refuse(requester);
                     return Ok(Flow::Next);
                 }
@@ -397,7 +399,9 @@ impl Streamer<'_> {
             }
             Command::Gfx(command) => {
                 // Both levels of predication: the global predicate, then the command's predicate (V8-143).
-                if self.predicated() || command.predicated(word(words, 0)) && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
+                let own = command.predicated(word(words, 0));
+                let skipped = own && (self.own(reg::PREDICATE_RESULT) & 1 == 0) != mutant!(V8_140, 1);
+                if self.predicated() && !(own && mutant!(V8_143, 1)) || skipped {
                     return Ok(Flow::Next);
                 }
                 match command.action {
@@ -438,6 +442,9 @@ impl Streamer<'_> {
             Mi::CopyMemMem => self.copy_mem_mem(words),
             Mi::StoreDataIndex => self.store_data_index(words),
             Mi::UpdateGtt => self.update_gtt(words),
+            Mi::Math if mutant!(V8_118, 1) => {
+                self.math(words.get(1..words.len().saturating_sub(1)).unwrap_or_default())
+            }
             Mi::Math => self.math(words.get(1..).unwrap_or_default()),
             Mi::Atomic => self.atomic(words),
             Mi::FlushDw => self.flush_dw(words),
@@ -447,7 +454,7 @@ impl Streamer<'_> {
             Mi::BatchBufferStart => self.batch_buffer_start(words),
             Mi::PrtBatchBufferStart => Ok(self.persistent_batch(words)),
             Mi::ConditionalBatchBufferEnd => self.conditional_batch_buffer_end(words),
-            Mi::BatchBufferEnd => Ok(self.batch_buffer_end(false)),
+            Mi::BatchBufferEnd => Ok(self.batch_buffer_end(mutant!(V8_112, 1))),
             Mi::Noop => Ok(self.noop(word(words, 0))),
             Mi::ArbCheck if mutant!(V13_063, 1) && self.running.load.function.is_vf() => Ok(Flow::Next),
             Mi::ArbCheck => Ok(if self.may_leave() { Flow::Preempt } else { Flow::Next }),
@@ -459,6 +466,13 @@ impl Streamer<'_> {
             Mi::SetPredicate => Ok(self.set_predicate(word(words, 0))),
             Mi::Predicate => Ok(self.predicate(word(words, 0))),
             Mi::SemaphoreSignal => Ok(self.semaphore_signal()),
+            Mi::NoEffect if mutant!(V8_113, 1) && word(words, 0) == 0x0580_0001 => Ok(Flow::Wait),
+            Mi::NoEffect if mutant!(V8_121, 1) && word(words, 0) >> 23 == 0x1d => Ok(Flow::Wait),
+            Mi::NoEffect if mutant!(V8_128, 1) && word(words, 0) >> 23 == 0x27 => {
+                let at = super::access::address(word(words, 1), word(words, 2));
+                self.store(self.space(false), at, 0).map(|()| Flow::Next)
+            }
+            Mi::StateOnly if mutant!(V8_115, 1) && matches!(word(words, 0) >> 23, 0x12 | 0x13) => Ok(Flow::Wait),
             // Without a display no event is pending, so the wait completes immediately (V8-108, IVB-143).
             Mi::WaitForEvent | Mi::NoEffect => Ok(Flow::Next),
             Mi::StateOnly => {
@@ -475,9 +489,9 @@ impl Streamer<'_> {
     fn withheld(&mut self, command: &MiCommand, header: u32, predicated: bool) -> bool {
         if predicated {
             let heeds = match command.predication {
-                Predication::Global => true,
-                Predication::Explicit => header & 1 << 15 != 0,
-                Predication::Never => false,
+                Predication::Global => !(mutant!(V8_156, 1) && command.action == Mi::Math),
+                Predication::Explicit => header & 1 << 15 != 0 && !mutant!(V8_112, 2) || mutant!(V8_140, 2),
+                Predication::Never => mutant!(V8_141, 2),
             };
             if heeds {
                 return true;
@@ -488,7 +502,20 @@ impl Streamer<'_> {
 
     fn forbidden(&mut self, command: &MiCommand, header: u32) -> bool {
         let requester = self.requester();
-        let forbidden = command.rule(requester).forbids(header);
+        // Mutants: the rule of one command is not applied.
+        let spared = match command.action {
+            Mi::ArbOnOff => mutant!(V8_111, 2),
+            Mi::StateOnly => mutant!(V8_116, 1),
+            Mi::SemaphoreWait => mutant!(V8_120, 2),
+            Mi::StoreDataImm => mutant!(V8_122, 1),
+            Mi::StoreDataIndex => mutant!(V8_123, 1),
+            Mi::UpdateGtt => mutant!(V8_125, 1),
+            Mi::LoadRegisterMem => mutant!(V8_130, 1),
+            Mi::CopyMemMem => mutant!(V8_132, 1) && header & mi::fields::SOURCE_GLOBAL.mask() == 0,
+            Mi::ConditionalBatchBufferEnd => mutant!(V8_135, 2),
+            _ => false,
+        };
+        let forbidden = command.rule(requester).forbids(header) && !spared;
         if forbidden {
             self.refuse(requester);
         }
@@ -504,7 +531,8 @@ impl Streamer<'_> {
             Requester::VfKernel => self.counters.virtual_refusals += 1,
             _ => {
                 self.counters.privilege_violations += 1;
-                self.error(if mutant!(V8_170, 1) { 0 } else { error::PRIVILEGE });
+                let violation = if mutant!(V8_090, 1) { error::INSTRUCTION } else { error::PRIVILEGE };
+                self.error(if mutant!(V8_170, 1) { 0 } else { violation });
             }
         }
     }

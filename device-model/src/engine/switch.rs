@@ -58,6 +58,12 @@ impl Streamer<'_> {
         self.check(&image, format.engine_context)?;
         self.gt.start_context_clock(self.id);
         layout.clear(&self.gt.registers);
+        if mutant!(V8_142, 1) {
+            self.set_own(reg::PREDICATE_RESULT_2, 0);
+        }
+        if mutant!(V8_190, 1) {
+            self.set_own(reg::SEMA_WAIT_POLL, 0);
+        }
         self.running.tail_moved = false;
         self.running.report = None;
         self.running.mask_address = 0;
@@ -85,7 +91,7 @@ impl Streamer<'_> {
         } else {
             let pause = self.indirect_offset();
             self.execute_engine_context(&mut restoring, pause);
-            let batch = Batch { ppgtt: false, address: u64::from(indirect & !0x3f) };
+            let batch = Batch { ppgtt: mutant!(V8_161, 2), address: u64::from(indirect & !0x3f) };
             self.running.position.workaround = Some((Workaround::Indirect { left }, batch));
             self.running.restoring = Some(Box::new(restoring));
         }
@@ -117,7 +123,8 @@ impl Streamer<'_> {
         let cacheline = (self.own(reg::INDIRECT_CTX_OFFSET) >> 6 & 0x3ff) as usize;
         let format = self.gt.generation.contexts;
         let within = format.engine_context / CACHELINE..format.dwords / CACHELINE;
-        CACHELINE * if within.contains(&cacheline) { cacheline } else { format.indirect_ctx_offset }
+        CACHELINE
+            * if within.contains(&cacheline) && !mutant!(V8_161, 1) { cacheline } else { format.indirect_ctx_offset }
     }
 
     fn execute_engine_context(&mut self, restoring: &mut Restoring, until: usize) {
@@ -140,7 +147,8 @@ impl Streamer<'_> {
         self.running.restored_at = low(self.gt.timestamp());
         let pointer = self.own(reg::BB_PER_CTX_PTR);
         let batch = Batch { ppgtt: false, address: u64::from(pointer & !0xfff) };
-        self.running.position.workaround = (pointer & 1 != 0).then_some((Workaround::PerContext, batch));
+        self.running.position.workaround =
+            (pointer & 1 != 0 || pointer != 0 && mutant!(V8_162, 1)).then_some((Workaround::PerContext, batch));
     }
 
     fn execute_image(&mut self, restoring: &mut Restoring, until: usize) -> Result<(), Fault> {
@@ -173,7 +181,7 @@ impl Streamer<'_> {
     fn restore_register(&mut self, restoring: &mut Restoring, register: u32, header: u32, value: u32) {
         let own = register.wrapping_sub(self.base);
         match own {
-            reg::CTX_TIMESTAMP => {
+            reg::CTX_TIMESTAMP | reg::TIMESTAMP if own == reg::CTX_TIMESTAMP || mutant!(V8_215, 1) => {
                 return self.gt.context_clocks[self.id.index()].set(self.gt.timestamp(), value);
             }
             // A free-running clock cannot be set back (V8-215).
@@ -228,7 +236,7 @@ impl Streamer<'_> {
     fn ring(&self) -> Ring {
         let [start, ctl, head, tail] =
             [reg::RING_START, reg::RING_CTL, reg::RING_HEAD, reg::RING_TAIL].map(|offset| self.own(offset));
-        Ring::new(start, ctl, head, tail)
+        Ring::new(start, if mutant!(V8_212, 1) { ctl | 1 } else { ctl }, head, tail)
     }
 
     /// Returns the position at which the context resumes: in its ring, or in the batch in which it was preempted
@@ -290,7 +298,10 @@ impl Streamer<'_> {
         let from_batch = position.batch().is_some();
         position.enter(target, fields::BATCH_SPACE.get(words) != 0, true);
         let batch = position.batch().copied().unwrap_or_default();
-        self.set_own64(reg::PRT_BB_STATE, if fields::PERSISTENT.get(words) != 0 { batch.entry() } else { 0 });
+        self.set_own64(
+            reg::PRT_BB_STATE,
+            if fields::PERSISTENT.get(words) != 0 || mutant!(V8_136, 1) { batch.entry() } else { 0 },
+        );
         if from_batch && self.loops().jump(target) { Flow::Idle } else { Flow::Jump }
     }
 

@@ -46,6 +46,8 @@ impl Streamer<'_> {
             at = self.partitioned(at);
         }
         match data {
+            [value] if mutant!(V8_202, 1) => self.store_late(space, at, u64::from(*value), 4)?,
+            [value, _] if mutant!(V8_122, 2) => self.store(space, at, *value)?,
             [value] => self.store(space, at, *value)?,
             [low, high] => self.store64(space, at, u64::from(*high) << 32 | u64::from(*low))?,
             [] => return Ok(Flow::Illegal),
@@ -89,7 +91,7 @@ impl Streamer<'_> {
         let [header, pairs @ ..] = words else { return Ok(Flow::Illegal) };
         let (pairs, _) = pairs.as_chunks();
         let (relative, remapped) = (header & CS_MMIO != 0, header & REMAP != 0);
-        if !self.requester().privileged() && !mutant!(V8_171, 2) {
+        if !self.requester().privileged() && !mutant!(V8_124, 1) && !mutant!(V8_171, 2) {
             for [raw, _] in pairs {
                 let offset = self.mmio(*raw, relative, remapped);
                 if !self.may_write(offset) {
@@ -119,10 +121,14 @@ impl Streamer<'_> {
         let source = self.mmio(source, header & SOURCE_CS_MMIO != 0, header & SOURCE_REMAP != 0);
         let value = self.read_register(source);
         let destination = self.mmio(destination, header & CS_MMIO != 0, header & REMAP != 0);
-        if mutant!(V13_053, 1) {
+        if mutant!(V8_131, 1) || mutant!(V13_053, 1) {
             self.gt.streamer_write(self.base, destination, value);
         }
-        self.write_register(destination, value);
+        if mutant!(V8_203, 1) {
+            self.write_register_late(destination, value);
+        } else {
+            self.write_register(destination, value);
+        }
         Ok(Flow::Next)
     }
 
@@ -161,14 +167,20 @@ impl Streamer<'_> {
             return Ok(Flow::Next);
         }
         let offset = self.named_register(header, register);
-        let value = self.read_register(offset);
         let requester = self.requester();
-        if global && !requester.privileged() && !mutant!(V13_056, 1) {
+        let spared = mutant!(V8_126, 2) || mutant!(V13_056, 1);
+        let dropped = global && !requester.privileged() && !spared;
+        let value = if dropped && mutant!(V8_126, 1) { 0 } else { self.read_register(offset) };
+        if dropped {
             self.refuse(requester);
             return Ok(Flow::Next);
         }
         let (space, at) = (self.space(global), self.offset_address(header, low, high));
-        self.store(space, at, value)?;
+        if mutant!(V8_201, 1) {
+            self.store_late(space, at, u64::from(value), 4)?;
+        } else {
+            self.store(space, at, value)?;
+        }
         Ok(Flow::Next)
     }
 
@@ -177,7 +189,12 @@ impl Streamer<'_> {
         let from = self.space(header & GGTT != 0);
         let to = self.space(header & DESTINATION_GGTT != 0);
         let value = self.gam.read_u32(from, address(from_low, from_high))?;
-        self.store(to, address(to_low, to_high), value)?;
+        let at = address(to_low, to_high);
+        if mutant!(V8_200, 1) {
+            self.store_late(to, at, u64::from(value), 4)?;
+        } else {
+            self.store(to, at, value)?;
+        }
         Ok(Flow::Next)
     }
 

@@ -238,8 +238,11 @@ impl PowerImage {
     /// restores registers that commands cannot write, such as EIR and EXECLIST_STATUS.
     pub fn restore(image: &[u32], registers: &RegisterFile, mut set: impl FnMut(u32, u32)) {
         let Some((header, pairs)) = image.split_first().and_then(|(_, rest)| rest.split_first()) else { return };
-        let pairs = pairs.as_chunks().0.iter().take((*header as usize & 0xff).div_ceil(2));
-        for &[register, saved] in pairs.filter(|[register, _]| *register != 0) {
+        let count = (*header as usize & 0xff).div_ceil(2).saturating_sub(usize::from(mutant!(V8_191, 1)));
+        let pairs = pairs.as_chunks().0.iter().take(count);
+        // The registers of the back end.
+        let forgotten = |at: u32| mutant!(V8_194, 1) && matches!(at & 0xfff, 0x1ac | 0x424..=0x42c);
+        for &[register, saved] in pairs.filter(|[register, _]| *register != 0 && !forgotten(*register)) {
             let Some(decoded) = registers.decode(register) else { continue };
             let value = match decoded.register.kind {
                 Kind::Masked => masked(registers.value(register), saved),

@@ -28,7 +28,11 @@ fn a_ring_is_two_mebibytes_at_the_most() {
 
 #[test]
 fn a_ring_that_is_not_enabled_is_empty() {
-    proves!(V8_065, "a ring that RING_CTL does not enable is empty, regardless of head and tail");
+    proves!(
+        [V8_065, V8_212],
+        "a ring that RING_CTL of the image does not enable is empty, regardless of head and tail: the engine has no \
+        default for it"
+    );
     for (ctl, stored) in [(0x3001, 1), (0x3000, 0)] {
         let mut bench = Bench::new(EngineClass::Copy);
         let context = bench.context(0);
