@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use arctic_device_model::card::{Card, Workers};
 use arctic_device_model::guc::hxg;
+use arctic_device_model::hardware_error::{ErrorRegisters, HardwareError};
 use arctic_device_model::host::{Clock, Dma, Function, HostClock};
 use arctic_device_model::memory::{Memories, VfMemory};
 use arctic_device_model::profile::CardProfile;
@@ -170,7 +171,7 @@ impl VirtualCard {
             vf_memories.push(VfMemory { local, ggtt });
         }
 
-        let host = Arc::new(BusPorts { ports: ports.clone(), memory: memory.clone() });
+        let host = Arc::new(BusPorts { ports: ports.clone(), memory: memory.clone(), machine: machine.clone() });
         let memories = Memories { local, ggtt, vfs: vf_memories };
         let card = Card::power_on(&profile, memories, host.clone(), host, clock);
         let shared = Arc::new(CardShared { card, topology, functions: OnceLock::new(), machine, memory });
@@ -220,6 +221,30 @@ impl VirtualCard {
     /// Number of VFs that the card offers.
     pub fn total_vfs(&self) -> u8 {
         byte(self.functions.len().saturating_sub(1))
+    }
+
+    /// Makes the card report a hardware error, to test the error handling of the PF's driver (V13-284..287): sets the
+    /// error's bits in the error registers, and raises the PF's interrupt, or sends the message of a fatal error
+    /// ([`Machine::fatal_error`]). The error has no other effect: the card continues to work. The bits stay set until
+    /// the driver clears them, or a reset of the PF. May be called from any thread.
+    ///
+    /// ```no_run
+    /// # fn raise(card: &arctic_gpu::VirtualCard) {
+    /// use arctic_gpu::hardware_error::HardwareError;
+    ///
+    /// if let Some(error) = HardwareError::named("nonfatal-soc") {
+    ///     card.raise_hardware_error(error);
+    /// }
+    /// # }
+    /// ```
+    pub fn raise_hardware_error(&self, error: HardwareError) {
+        log::info!("hardware error raised: {}", error.name);
+        self.shared.card.raise_hardware_error(error);
+    }
+
+    /// Returns the card's error registers, by severity.
+    pub fn error_registers(&self) -> [ErrorRegisters; 3] {
+        self.shared.card.error_registers()
     }
 
     /// Must be called after the guest memory map was replaced. Blocks until the card no longer uses the old map.

@@ -82,7 +82,7 @@ pub mod vfio_user;
 pub use arctic_device_model::profile::CardProfile;
 pub use arctic_device_model::profile::limits::Limits;
 pub use arctic_device_model::profile::provision::{GgttAccess, TooMuch};
-pub use arctic_device_model::{sync, trace};
+pub use arctic_device_model::{hardware_error, sync, trace};
 #[allow(deprecated, reason = "the old name works for one release")]
 pub use card::Arrangement;
 pub use card::{CardError, CardFunction, Topology, TrappedCounts, VirtualCard};

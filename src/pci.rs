@@ -195,6 +195,14 @@ pub trait Machine: Send + Sync {
         let _ = vfs;
     }
 
+    /// The function has sent the PCI Express message ERR_FATAL, because a hardware error was raised
+    /// ([`crate::VirtualCard::raise_hardware_error`]) and its driver or firmware has enabled error reporting. A machine
+    /// with an emulated root port passes it to the port. Called on the thread that raised the error, without locks
+    /// held.
+    fn fatal_error(&self, function: Function) {
+        let _ = function;
+    }
+
     /// Called for each change made by a write to configuration space or by a reset.
     fn event(&self, function: &Arc<dyn PciDevice>, event: Event) {
         let _ = (function, event);

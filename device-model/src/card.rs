@@ -26,6 +26,7 @@ use crate::doorbell::{NACK, Page};
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::gt::{Gt, SideEffect};
 use crate::guc::Guc;
+use crate::hardware_error::{ErrorRegisters, HardwareError};
 use crate::host::{ALL_FUNCTIONS, Clock, Dma, Function, InterruptSink, functions};
 use crate::interrupts::GUC2HOST;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
@@ -124,6 +125,21 @@ impl Card {
     /// The engines.
     pub fn engines(&self) -> &Engines {
         &self.engines
+    }
+
+    /// Makes the card report a hardware error, as the service flows of Volume 13 have it (V13-284..287): sets its bits in
+    /// the error registers of its severity and in the primary interrupt register. A correctable or non-fatal error
+    /// raises the PF's interrupt. A fatal error does not: it is sent as a PCI Express message
+    /// ([`InterruptSink::fatal_error`]), and the driver finds its bits when it next serves an interrupt, or when it
+    /// is loaded. The error has no other effect: the card continues to work. The bits stay set until the PF's driver
+    /// clears them, or a reset of the card. VFs see nothing of it. May be called from any thread, without locks held.
+    pub fn raise_hardware_error(&self, error: HardwareError) {
+        self.gt.raise_hardware_error(error);
+    }
+
+    /// Returns the error registers, by severity.
+    pub fn error_registers(&self) -> [ErrorRegisters; 3] {
+        self.gt.error_registers()
     }
 
     /// Number of steps that have panicked. Each one is a bug in the device model.

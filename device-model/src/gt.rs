@@ -7,6 +7,7 @@ mod engine_clock;
 mod engine_control;
 mod gsc;
 mod guc;
+mod hardware_error;
 mod interrupt;
 mod memory;
 mod power;

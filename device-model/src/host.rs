@@ -126,6 +126,11 @@ impl InterruptSink for NullHost {
 pub trait InterruptSink: Send + Sync {
     /// Sends MSI `vector` of `function`; never blocks.
     fn raise(&self, function: Function, vector: u16);
+
+    /// Sends the PCI Express message ERR_FATAL of `function`; never blocks. Called without locks held.
+    fn fatal_error(&self, function: Function) {
+        let _ = function;
+    }
 }
 
 /// The card's monotonic clock, in nanoseconds since an arbitrary epoch.

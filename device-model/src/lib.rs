@@ -6,8 +6,8 @@
 //!
 //! # Interface
 //! VMMs use the crate `arctic-gpu`, which presents the card as PCI functions. The modules documented here are the
-//! interface of this crate: a [`profile::CardProfile`] describes a card, [`card::Card`] is the card, [`report`] and
-//! [`trace`] observe it, [`sync`] lists the locks. Semantic versioning applies to them.
+//! interface of this crate: a [`profile::CardProfile`] describes a card, [`card::Card`] is the card, [`hardware_error`]
+//! has the errors that it can report, [`report`] and [`trace`] observe it, [`sync`] lists the locks. Semantic versioning applies to them.
 //!
 //! The other public modules have the units of the card, for the project's own tests, tools and decoders. They are
 //! hidden from the documentation, are not an interface, and change without a new major version.
@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod card;
+pub mod hardware_error;
 pub mod host;
 pub mod profile;
 pub mod report;

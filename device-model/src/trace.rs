@@ -291,6 +291,10 @@ impl InterruptSink for TracingSink {
         self.trace.tell(function, None, || EventKind::Msi { vector });
         self.sink.raise(function, vector);
     }
+
+    fn fatal_error(&self, function: Function) {
+        self.sink.fatal_error(function);
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 const MODULES: &[(&str, &str)] = &[
     ("sync", "locks and atomics, replaced by loom's in its tests; the rule for poisoned locks"),
     ("host", "the environment: DMA, interrupt sink, clock, function numbers"),
+    ("hardware_error", "the hardware errors that the card can report"),
     ("state", "versioned types of saved state, and the trait of the units that have one"),
     ("topology", "identities of engines, their classes and their MMIO bases"),
     ("command", "tables of the engines' commands"),

@@ -10,7 +10,7 @@ use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, PciFunction};
 use arctic_sriov::virtual_function::VfConfigShim;
 
 use super::msi_quiesce::MsiQuiesce;
-use crate::pci::MsiSink;
+use crate::pci::{Machine, MsiSink};
 
 /// A function's configuration space, as presented to its machine.
 pub enum Config {
@@ -220,6 +220,14 @@ impl BusPort {
         });
     }
 
+    /// Records a fatal error in configuration space. Returns whether the function sends the message ERR_FATAL.
+    fn record_fatal_error(&self) -> bool {
+        match &mut *self.config() {
+            Config::Physical { function, .. } => function.record_fatal_error(),
+            Config::Shim(_) | Config::Virtual { .. } => false,
+        }
+    }
+
     fn trigger(&self) {
         if let Some(msi) = &self.msi {
             msi.trigger();
@@ -237,12 +245,14 @@ impl BusPort {
     }
 }
 
-/// The ports of all functions, and the guest memory that they gate.
+/// The ports of all functions, the guest memory that they gate, and the machine.
 pub struct BusPorts {
     /// Indexed by function number, the PF's first.
     pub ports: Vec<Arc<BusPort>>,
     /// Guest memory, as mapped by the machines.
     pub memory: Arc<dyn Dma>,
+    /// The machine, which receives error messages.
+    pub machine: Arc<dyn Machine>,
 }
 
 impl Dma for BusPorts {
@@ -258,6 +268,12 @@ impl InterruptSink for BusPorts {
     fn raise(&self, function: Function, vector: u16) {
         if let Some(port) = self.ports.get(function.index()) {
             port.raise(vector);
+        }
+    }
+
+    fn fatal_error(&self, function: Function) {
+        if self.ports.get(function.index()).is_some_and(|port| port.record_fatal_error()) {
+            self.machine.fatal_error(function);
         }
     }
 }

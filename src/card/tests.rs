@@ -210,7 +210,11 @@ fn guest_memory_is_out_of_reach_without_bus_mastering() {
 #[test]
 fn an_interrupt_takes_msi_enabled_and_waits_while_masked() {
     let card = enabled();
-    let ports = BusPorts { ports: vec![card.pf().port.clone()], memory: Arc::new(NullHost) };
+    let ports = BusPorts {
+        ports: vec![card.pf().port.clone()],
+        memory: Arc::new(NullHost),
+        machine: card.served.card().shared.machine.clone(),
+    };
     let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
     let vectors = &card.hands("pf").vectors;
     vectors.arm_msi(0, crate::vfio_user::irq::tests::file(&fd));

@@ -26,6 +26,12 @@ pub const ID_VF_RESIZABLE_BAR: u16 = 0x0024;
 pub const DEVICE_CONTROL: u16 = 0x08;
 /// Device Control: initiates a Function Level Reset; reads 0.
 pub const INITIATE_FLR: u16 = 1 << 15;
+/// Device Control: Fatal Error Reporting Enable.
+pub const FATAL_REPORTING_ENABLE: u16 = 1 << 2;
+/// Offset of Device Status in the PCI Express capability.
+pub const DEVICE_STATUS: u16 = 0x0a;
+/// Device Status: Fatal Error Detected.
+pub const FATAL_ERROR_DETECTED: u16 = 1 << 2;
 /// Offset of Power Management Control/Status in its capability. PowerState is in bits 1:0.
 pub const PM_CONTROL: u16 = 0x04;
 /// Offset of the MSI message control register.
@@ -94,7 +100,7 @@ impl Capability {
                 // Relaxed ordering, extended tags, no snoop; maximum read request 512 bytes. The payload size is
                 // hardwired.
                 Field::word(DEVICE_CONTROL, 0x2910).writable(0x791f),
-                Field::word(0x0a, 0).write_1_to_clear(0x000f),
+                Field::word(DEVICE_STATUS, 0).write_1_to_clear(0x000f),
                 Field::dword(0x0c, LINK_CAPABILITIES),
                 // ASPM, read completion boundary, common clock, extended synch: properties of the link, not reset by an
                 // FLR.
@@ -119,7 +125,7 @@ impl Capability {
                 Field::word(0x02, 0x0002),
                 Field::dword(0x04, DEVICE_CAPABILITIES),
                 Field::word(DEVICE_CONTROL, 0),
-                Field::word(0x0a, 0).write_1_to_clear(0x000f),
+                Field::word(DEVICE_STATUS, 0).write_1_to_clear(0x000f),
                 Field::dword(0x0c, LINK_CAPABILITIES),
                 Field::dword(0x24, DEVICE_CAPABILITIES_2),
                 Field::dword(0x2c, LINK_CAPABILITIES_2),

@@ -7,11 +7,14 @@ use std::iter::Flatten;
 
 use crate::bar::{BAR_REGISTERS, Bar, BarError};
 use crate::capability::{
-    Capability, DEVICE_CONTROL, ID_ARI, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC,
-    INITIATE_FLR, MSI_ADDRESS, MSI_CONTROL, MSI_DATA, MSI_ENABLE, MSI_MASK, MSI_PENDING, PM_CONTROL,
+    Capability, DEVICE_CONTROL, DEVICE_STATUS, FATAL_ERROR_DETECTED, FATAL_REPORTING_ENABLE, ID_ARI, ID_EXPRESS,
+    ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC, INITIATE_FLR, MSI_ADDRESS, MSI_CONTROL, MSI_DATA,
+    MSI_ENABLE, MSI_MASK, MSI_PENDING, PM_CONTROL,
 };
 use crate::config::{ConfigSpace, Field, LayoutError, Reset};
-use crate::header::{COMMAND, COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, Identity};
+use crate::header::{
+    COMMAND, COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, COMMAND_SERR, Identity, STATUS, STATUS_SIGNALED_SYSTEM_ERROR,
+};
 use crate::sriov_capability::{FIRST_VF_OFFSET, Sriov, SriovError, SriovLayout, SriovState, VF_STRIDE, VfBar};
 
 /// BAR that holds registers and GGTT (xe: regs/xe_bars.h).
@@ -375,6 +378,19 @@ impl PciFunction {
             return None;
         }
         Some(message)
+    }
+
+    /// Records a fatal error of the device: sets Fatal Error Detected. Returns whether the function sends the message
+    /// ERR_FATAL: fatal error reporting or SERR# is enabled (PCIe 6.2.5). There is no AER capability.
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
+    pub fn record_fatal_error(&mut self) -> bool {
+        let Some(express) = self.express else { return false };
+        self.config.set(express + DEVICE_STATUS, FATAL_ERROR_DETECTED.into(), FATAL_ERROR_DETECTED.into());
+        let serr = self.config.word(COMMAND) & COMMAND_SERR != 0;
+        if serr {
+            self.config.set(STATUS, STATUS_SIGNALED_SYSTEM_ERROR.into(), STATUS_SIGNALED_SYSTEM_ERROR.into());
+        }
+        serr || self.config.word(express + DEVICE_CONTROL) & FATAL_REPORTING_ENABLE != 0
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]

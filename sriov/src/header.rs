@@ -9,11 +9,17 @@ pub const COMMAND: u16 = 0x04;
 pub const COMMAND_MEMORY_SPACE: u16 = 1 << 1;
 /// Command: Bus Master Enable. The function may send memory requests, including MSI.
 pub const COMMAND_BUS_MASTER: u16 = 1 << 2;
+/// Command: SERR# Enable. The function may send error messages.
+pub const COMMAND_SERR: u16 = 1 << 8;
+/// Offset of the status register.
+pub const STATUS: u16 = 0x06;
+/// Status: Signaled System Error. The function has sent an error message while SERR# was enabled.
+pub const STATUS_SIGNALED_SYSTEM_ERROR: u16 = 1 << 14;
 /// Offset of the pointer to the first capability.
 pub const CAPABILITIES_POINTER: u16 = 0x34;
 
-/// Parity Error Response, SERR# Enable and Interrupt Disable: writable, but without effect in this model.
-const COMMAND_OTHERS: u16 = 1 << 6 | 1 << 8 | 1 << 10;
+/// Parity Error Response and Interrupt Disable: writable, but without effect in this model.
+const COMMAND_OTHERS: u16 = 1 << 6 | 1 << 10;
 /// Status: Capabilities List.
 const STATUS_CAPABILITIES: u16 = 1 << 4;
 /// Status: the error bits, all RW1C.
@@ -55,7 +61,7 @@ impl Identity {
 
     /// The header registers, without BARs and capability pointer. Interrupt Pin reads 0: the function has no INTx.
     pub fn fields(&self) -> [Field; 8] {
-        let command = COMMAND_MEMORY_SPACE | COMMAND_BUS_MASTER | COMMAND_OTHERS;
+        let command = COMMAND_MEMORY_SPACE | COMMAND_BUS_MASTER | COMMAND_SERR | COMMAND_OTHERS;
         [
             Field::dword(0x00, u32::from(self.device) << 16 | u32::from(self.vendor)),
             Field::word(COMMAND, 0).writable(command.into()),

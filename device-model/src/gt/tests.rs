@@ -5,6 +5,7 @@
 mod domains;
 mod functions;
 mod guc;
+mod hardware_errors;
 mod steering;
 
 use super::*;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::sources::InterruptMap;
 use super::tree::{SavedTree, Tree};
+use crate::hardware_error::Severity;
 use crate::host::{Function, InterruptSink};
 use crate::registers::InterruptRegister;
 use crate::state::{RestoreError, SaveError, SaveState};
@@ -61,6 +62,15 @@ impl Interrupts {
     /// Raises `bits` of the GSC (bit 15 HECI1, bit 14 HECI2).
     pub fn raise_gsc(&self, bits: u16) {
         self.change(|tree| tree.raise(self.map.gsc, bits));
+    }
+
+    /// Reports a hardware error of this severity: sets its bit in the primary register, and sends the message of a fatal
+    /// error (V13-286). Only for the PF.
+    pub fn raise_error(&self, severity: Severity) {
+        self.change(|tree| tree.raise_error(severity));
+        if severity == Severity::Fatal {
+            self.sink.fatal_error(self.function);
+        }
     }
 
     /// Resets the tree to its power-on state: no events, all disabled.

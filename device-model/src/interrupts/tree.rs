@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State of the levels of the tree: which events are visible, and when they trigger an MSI. Contains no locking.
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::count;
 use serde::{Deserialize, Serialize};
 
 use super::sources::{Half, InterruptMap, MAX_SOURCES, Source};
+use crate::hardware_error::Severity;
 use crate::host::Function;
 use crate::registers::InterruptRegister;
 use crate::state::{RestoreError, SavedState};
@@ -13,6 +15,11 @@ use crate::state::{RestoreError, SavedState};
 pub(super) const DATA_VALID: u32 = 1 << 31;
 /// DG1_MSTR_IRQ: the enable of DG1_MSTR_TILE_INTR.
 pub(super) const MASTER_ENABLE: u32 = 1 << 31;
+
+/// GFX_MSTR_IRQ: an error of this severity has occurred (xe: regs/xe_irq_regs.h, ERROR_IRQ).
+pub(crate) fn error_bit(severity: Severity) -> u32 {
+    1 << 26 << severity.number()
+}
 
 /// State of one source, an engine or a firmware unit.
 #[derive(Clone, Copy, Default)]
@@ -85,6 +92,8 @@ pub struct Tree {
     map: &'static InterruptMap,
     sources: [Collapsed; MAX_SOURCES],
     banks: [Bank; 2],
+    /// Bits of hardware errors in GFX_MSTR_IRQ, which only the PF has. Not saved: a VF has none.
+    errors: u32,
     /// Bit 31 of DG1_MSTR_TILE_INTR.
     enabled: bool,
     /// Whether an MSI was sent for the current "enabled and pending" state.
@@ -99,6 +108,7 @@ impl Tree {
             map,
             sources: [Collapsed::default(); MAX_SOURCES],
             banks: [Bank::default(); 2],
+            errors: 0,
             enabled: false,
             signalled: false,
         }
@@ -177,8 +187,8 @@ impl Tree {
             InterruptRegister::Identity => self.served(bank, value),
             InterruptRegister::Enable => self.set_enables(offset, value),
             InterruptRegister::Mask => self.set_masks(offset, value),
-            // GFX_MSTR_IRQ: writing 1 clears a bit that its bank asserts again immediately (V13-263, V13-279).
-            _ => {}
+            // Writing 1 also clears the bit of a bank, which the bank asserts again immediately (V13-263, V13-279).
+            InterruptRegister::MasterGt => self.errors &= !value,
         }
     }
 
@@ -209,6 +219,11 @@ impl Tree {
         self.raise(source, bits);
     }
 
+    /// Sets the bit of a hardware error of this severity. Only for the PF's tree.
+    pub fn raise_error(&mut self, severity: Severity) {
+        self.errors |= error_bit(severity);
+    }
+
     /// Updates the bank's bit of a source from its unmasked events.
     fn refresh(&mut self, source: usize) {
         let Some((Source { bank, bit, .. }, state)) = self.map.sources.get(source).zip(self.sources.get(source)) else {
@@ -221,20 +236,27 @@ impl Tree {
 
     /// Returns whether an MSI must be sent now.
     pub fn settle(&mut self) -> bool {
-        let signal = self.enabled && self.gt() != 0;
+        let signal = self.enabled && self.pending();
         let fire = signal && !self.signalled;
         self.signalled = signal;
         fire
     }
 
-    /// GFX_MSTR_IRQ: bit n is set if bank n shows a source.
+    /// GFX_MSTR_IRQ: bit n is set if bank n shows a source; bits of hardware errors.
     fn gt(&self) -> u32 {
-        u32::from(self.banks[0].visible() != 0) | u32::from(self.banks[1].visible() != 0) << 1
+        u32::from(self.banks[0].visible() != 0) | u32::from(self.banks[1].visible() != 0) << 1 | self.errors
+    }
+
+    /// Returns whether the tile has something to report by its interrupt: fatal errors are reported by a PCI Express
+    /// message (V13-286).
+    fn pending(&self) -> bool {
+        let reported = if mutant!(V13_286, 1) { u32::MAX } else { !error_bit(Severity::Fatal) };
+        self.gt() & reported != 0
     }
 
     /// DG1_MSTR_TILE_INTR: the enable bit, and bit 0 for the tile.
     fn master(&self) -> u32 {
-        u32::from(self.enabled) << 31 | u32::from(self.gt() != 0)
+        u32::from(self.enabled) << 31 | u32::from(self.pending())
     }
 
     /// Write-1-clear of GT_INTR_DW. Once all of a snapshot is cleared, later events count as a new event (V13-268).

@@ -23,7 +23,7 @@ const MEDIA: &str = "media engine internals: media commands are skipped";
 const DISPLAY: &str = "display: not present";
 const MCHBAR: &str = "mirror of the host bridge: only the sensor registers are modelled";
 const DOORBELLS: &str = "doorbells in memory: they need a snooping bus, the card has only the windows (V13-090)";
-const SOC: &str = "error registers of the SoC: no hardware error ever occurs";
+const SOC: &str = "error registers inside the SoC: its errors are reported in DEV_ERR_STAT_REG only";
 
 /// The ranges, sorted by offset.
 pub const UNIMPLEMENTED: &[LeftOut] = &[
@@ -48,7 +48,7 @@ pub const UNIMPLEMENTED: &[LeftOut] = &[
     left_out(0x7_9000, 0x7_ffff, DISPLAY),
     left_out(0xc_0000, 0xf_ffff, DISPLAY),
     left_out(0x10_0000, 0x10_00ff, "fences: the card has no detiling aperture"),
-    left_out(0x10_0180, 0x10_0fff, SOC),
+    left_out(0x10_0184, 0x10_0fff, SOC),
     left_out(0x10_2040, 0x10_20bf, "flash memory (SPI): not present"),
     left_out(0x11_c000, 0x11_cfff, "timer of the GSC: its firmware is not executed"),
     left_out(0x14_0000, 0x14_ffff, MCHBAR),

@@ -3,7 +3,16 @@
 
 use super::Kind::{self, ReadOnly, Write1Clear};
 use super::{Bits, Live, Register, STORED, array, register};
+use crate::hardware_error::Severity;
 
+/// ERR_STAT_GT_REG of the severity with number 0; those of the others follow.
+const ERR_STAT_GT: u32 = 0x10_0160;
+/// DEV_ERR_STAT_REG of the severity with the highest number; those of the others follow in descending order.
+const DEV_ERR_STAT: u32 = 0x10_0174;
+/// DEV_PCIEERR_STATUS: tiles that have reported an error by a PCI Express message.
+pub const DEV_PCIEERR_STATUS: u32 = 0x10_0180;
+/// DEV_PCIEERR_STATUS: the error of the first tile is fatal.
+pub const FATAL_ON_TILE_0: Bits = Bits::bit(2);
 /// GU_CNTL.
 pub const GU_CNTL: u32 = 0x10_1010;
 /// GU_CNTL: function level reset requested by the driver. GU_DEBUG: it is complete.
@@ -25,6 +34,18 @@ pub const WOPCM_SIZE: Bits = Bits::new(9, 7);
 /// STOLEN_RESERVED, low dword: the WOPCM exists.
 pub const WOPCM_ENABLED: Bits = Bits::bit(0);
 
+/// ERR_STAT_GT_REG: errors of this severity in the GT.
+#[allow(clippy::arithmetic_side_effects, reason = "a severity has number 0, 1 or 2")]
+pub(crate) fn err_stat_gt(severity: Severity) -> u32 {
+    ERR_STAT_GT + 4 * u32::from(severity.number())
+}
+
+/// DEV_ERR_STAT_REG: sources of the errors of this severity.
+#[allow(clippy::arithmetic_side_effects, reason = "a severity has number 0, 1 or 2")]
+pub(crate) fn dev_err_stat(severity: Severity) -> u32 {
+    DEV_ERR_STAT + 4 * (2 - u32::from(severity.number()))
+}
+
 /// Type of a register that resets more than one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResetRegister {
@@ -37,9 +58,10 @@ pub enum ResetRegister {
 /// The register table.
 pub const TABLE: &[Register] = &[
     array(0x7_8000, "PVINFO", ReadOnly, 0, (2, 4), "contract G.1: 0, the card is not a GVT-g virtual GPU"),
-    array(0x10_0160, "ERR_STAT_GT_REG", Write1Clear(!0), 0, (3, 4), "V13-284"),
+    array(ERR_STAT_GT, "ERR_STAT_GT_REG", Write1Clear(!0), 0, (3, 4), "V13-284"),
     register(0x10_0170, "DEV_ERR_ROUTING_CTRL", STORED, 0, "V13-284"),
-    array(0x10_0174, "DEV_ERR_STAT_REG", Write1Clear(!0), 0, (3, 4), "V13-284"),
+    array(DEV_ERR_STAT, "DEV_ERR_STAT_REG", Write1Clear(!0), 0, (3, 4), "V13-284"),
+    register(DEV_PCIEERR_STATUS, "DEV_PCIEERR_STATUS", Write1Clear(!0), 0, "V13-287; Intel's RAS patches for xe, 2023"),
     register(0x10_1000, "TILECTL", STORED, 0, "i915: intel_ggtt_fencing.c"),
     register(0x10_1008, "GFX_FLSH_CNTL_GEN6", STORED, 0, "contract G.6; coherent anyway"),
     // Bit 31: the driver must not reset the function by GU_CNTL and must use the PCI Express FLR.

@@ -40,6 +40,10 @@ mod registers {
     pub use arctic_device_model::registers::{DoorbellRegister, InterruptRegister, Kind, Live};
 }
 
+mod hardware_error {
+    pub use arctic_device_model::hardware_error::*;
+}
+
 mod host {
     pub use arctic_device_model::host::*;
 }

@@ -22,6 +22,7 @@ enum Told {
     Enabled(usize),
     Disabled(usize),
     Route(u8, Option<MsiMessage>),
+    Fatal(u8),
 }
 use Told::*;
 
@@ -76,6 +77,10 @@ impl Machine for Recorder {
     fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         assert!(!vfs.iter().any(|vf| vf.enabled()), "reported after they are disabled");
         self.tell(Disabled(vfs.len()));
+    }
+
+    fn fatal_error(&self, function: Function) {
+        self.tell(Fatal(function.0));
     }
 
     fn event(&self, function: &Arc<dyn PciDevice>, _: Event) {
@@ -263,4 +268,46 @@ fn events_are_served_while_their_thread_lives() {
     let doorbell = &plugged.pf().io_events()[0].event;
     doorbell.write(1).unwrap();
     assert_eq!(doorbell.read().unwrap(), 1, "the thread has stopped");
+}
+
+#[test]
+fn hardware_errors_reach_the_machine() {
+    proves!(
+        [V13_286, V13_287],
+        "a correctable error raises the PF's MSI; a fatal error sends a PCI Express message if the driver has enabled error reporting, and raises no MSI. Bits in configuration space and registers are cleared separately"
+    );
+    use crate::hardware_error::HardwareError;
+    let Plugged { card, machine, .. } = plugged(1);
+    let pf = card.pf();
+    let triggered = || machine.triggered.swap(0, Ordering::Relaxed);
+    pf.write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
+    pf.write_config(MSI + 4, &0xfee0_0000_u32.to_le_bytes());
+    pf.write_config(MSI + 2, &[1, 0]);
+    pf.write_bar(GTTMMADR_BAR, 0x19_0008, &(1_u32 << 31).to_le_bytes());
+    machine.take();
+    triggered();
+    let read = |offset| {
+        let mut value = [0; 4];
+        pf.read_bar(GTTMMADR_BAR, offset, &mut value);
+        u32::from_le_bytes(value)
+    };
+    let detected = || {
+        let mut status = [0; 2];
+        pf.read_config(EXPRESS + 0x0a, &mut status);
+        status[0] & 0xf
+    };
+    card.raise_hardware_error(HardwareError::named("correctable-l3").unwrap());
+    assert_eq!((triggered(), machine.take(), detected(), read(0x10_017c)), (1, vec![], 0, 1));
+    let fatal = HardwareError::named("fatal-soc").unwrap();
+    card.raise_hardware_error(fatal);
+    assert_eq!((triggered(), machine.take(), detected()), (0, vec![], 4), "reporting is disabled");
+    pf.write_config(EXPRESS + 0x0a, &[4, 0]);
+    assert_eq!((detected(), read(0x10_0180), read(0x10_0174)), (0, 4, 1 << 16));
+    pf.write_config(EXPRESS + 0x08, &[4, 0]);
+    card.raise_hardware_error(fatal);
+    assert_eq!((triggered(), machine.take(), detected()), (0, vec![Fatal(0)], 4));
+    pf.write_bar(GTTMMADR_BAR, 0x10_0174, &(1_u32 << 16).to_le_bytes());
+    assert_eq!((read(0x10_0174), read(0x10_0180), detected()), (0, 4, 4));
+    assert_eq!(card.error_registers()[2].device, 0);
+    assert!(card.error_registers()[2].message);
 }

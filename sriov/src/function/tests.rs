@@ -208,3 +208,27 @@ proptest! {
         prop_assert_eq!(function.msi_message(), msi);
     }
 }
+
+/// A fatal error sets Fatal Error Detected, which software clears. It is reported by a message if either enable is set;
+/// only SERR# also sets Signaled System Error.
+#[test]
+fn a_fatal_error_is_recorded_and_reported() {
+    let mut function = flex_170();
+    let status = |function: &PciFunction| (word(function, EXPRESS + 0x0a), word(function, 0x06) & 1 << 14);
+    assert_eq!(status(&function), (0, 0));
+    assert!(!function.record_fatal_error());
+    assert_eq!(status(&function), (1 << 2, 0));
+    function.write_config(EXPRESS + 0x0a, &[1 << 2, 0]);
+    assert_eq!(status(&function), (0, 0));
+    function.write_config(EXPRESS + 0x08, &[1 << 0 | 1 << 1 | 1 << 3, 0]);
+    assert!(!function.record_fatal_error(), "reporting of other errors");
+    function.write_config(EXPRESS + 0x08, &[1 << 2, 0]);
+    assert!(function.record_fatal_error());
+    assert_eq!(status(&function), (1 << 2, 0));
+    function.write_config(EXPRESS + 0x08, &[0, 0]);
+    function.write_config(0x04, &[0, 1]);
+    assert!(function.record_fatal_error());
+    assert_eq!(status(&function), (1 << 2, 1 << 14));
+    function.reset();
+    assert_eq!(status(&function), (0, 0));
+}
