@@ -5,6 +5,8 @@
 //! `arctic-gpu`.
 
 mod commands;
+mod control;
+mod control_socket;
 mod decode;
 pub mod fidelity;
 mod run_dir;

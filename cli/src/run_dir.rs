@@ -3,8 +3,8 @@
 //!
 //! * `lock`: held with flock(2) until the program ends, never removed;
 //! * `pf.sock`, `vf1.sock`, ...: functions, for tenants (the user, and the group of `--socket-group`);
-//! * `operator/status.sock`, `operator/trace.sock`: all functions, for this user only;
-//! * `status.sock`, `trace.sock`: symbolic links to these, for programs that use the names of version 0.1.0;
+//! * `operator/status.sock`, `operator/trace.sock`, `operator/control.sock`: all functions, for this user only;
+//! * `status.sock`, `trace.sock`: symbolic links to the first two, for programs that use the names of version 0.1.0;
 //! * `report.json`: written on exit.
 //!
 //! A directory that other users may write to is refused, because its contents cannot be trusted. The directory is
@@ -24,7 +24,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::{Gid, geteuid};
 
-use crate::{status_socket, trace_socket};
+use crate::{control_socket, status_socket, trace_socket};
 use arctic_gpu::vfio_user::socket;
 
 /// Maximum path length of a UNIX socket (`sockaddr_un`, without the terminating zero).
@@ -35,6 +35,8 @@ const LOCK: &str = "lock";
 const REPORT: &str = "report.json";
 /// The report while it is being written.
 const NEW_REPORT: &str = ".report.json.new";
+/// The operator's sockets.
+const SOCKETS: [&str; 3] = [status_socket::NAME, trace_socket::NAME, control_socket::NAME];
 /// The symbolic links, in order of creation.
 const LINKS: [&str; 2] = [status_socket::NAME, trace_socket::NAME];
 
@@ -65,7 +67,8 @@ impl RunDir {
     /// `group`, its members may enter the directory.
     pub fn open(dir: &Path, group: Option<u32>, names: &[String]) -> Result<Self, Refused> {
         let (path, folder) = create(dir, group)?;
-        let longest = names.iter().map(|name| name.len()).chain([OPERATOR.len() + 1 + status_socket::NAME.len()]).max();
+        let operator = SOCKETS.map(target);
+        let longest = names.iter().chain(&operator).map(String::len).max();
         if path.as_os_str().len() + 1 + longest.unwrap_or(0) > SOCKET_PATH {
             let path = path.display();
             return Err(Refused::new(format_args!(
@@ -82,9 +85,8 @@ impl RunDir {
                 dir.clear(name)?;
             }
         }
-        let operator = LINKS.iter().map(|name| target(name));
-        for name in names.iter().cloned().chain(operator) {
-            dir.clear(&name)?;
+        for name in names.iter().chain(&operator) {
+            dir.clear(name)?;
         }
         Ok(dir)
     }

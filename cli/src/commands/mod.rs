@@ -7,6 +7,7 @@ mod decode;
 mod fidelity;
 mod firmware;
 mod igt;
+mod inject;
 mod logging;
 mod man;
 mod serve;
@@ -56,6 +57,7 @@ enum Command {
     Serve(serve::Arguments),
     Status(status::Arguments),
     Trace(trace::Arguments),
+    Inject(inject::Arguments),
     Decode(decode::Arguments),
     Firmware(firmware::Arguments),
     Fidelity(fidelity::Arguments),
@@ -96,6 +98,7 @@ pub fn run() -> ExitCode {
         Command::Serve(arguments) => serve::run(&arguments).map(done),
         Command::Status(arguments) => status::run(&arguments).map(done),
         Command::Trace(arguments) => trace::run(&arguments).map(done),
+        Command::Inject(arguments) => inject::run(&arguments).map(done),
         Command::Decode(arguments) => decode::run(&arguments).map(done),
         Command::Firmware(arguments) => firmware::run(&arguments).map(done),
         Command::Fidelity(arguments) => fidelity::run(&arguments).map(done),

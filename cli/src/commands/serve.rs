@@ -18,8 +18,8 @@ use self::capabilities::Capabilities;
 use self::connection::Connection;
 use super::stdout::{self, Unwritten};
 use crate::run_dir::{RunDir, refusal};
-use crate::status_socket;
 use crate::trace_socket::{self, Capture};
+use crate::{control, control_socket, status_socket};
 use arctic_gpu::card::Topology;
 use arctic_gpu::card_file;
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
@@ -29,8 +29,8 @@ use arctic_gpu::vfio_user::{Served, ServedCard, Server, Settings};
 ///
 /// Each function has a socket in DIR: pf.sock, and with --vfs N also vf1.sock to vfN.sock. The output begins with the
 /// QEMU arguments that connect to them. `arctic status DIR` shows the state of the card, `arctic trace DIR` its
-/// execution, command by command; their sockets are in DIR/operator, accessible to this user only. On exit,
-/// DIR/report.json is written with the number of trapped accesses and the unimplemented registers that were accessed.
+/// execution, command by command, `arctic inject DIR` raises hardware errors; their sockets are in DIR/operator, accessible
+/// to this user only. On exit, DIR/report.json is written with the number of trapped accesses and the unimplemented registers that were accessed.
 ///
 /// DIR is created with access for this user only. An existing directory must belong to this user and must not be
 /// writable by others. With --socket-group, VMMs of other users in that group can connect to the functions' sockets.
@@ -60,7 +60,7 @@ pub struct Arguments {
     /// Directory for sockets and the report; created if it does not exist
     #[arg(long, value_name = "DIR", required_unless_present = CAPABILITIES)]
     dir: Option<PathBuf>,
-    /// Group, by name or number: its members may connect to the functions' sockets (not to status and trace)
+    /// Group, by name or number: its members may connect to the functions' sockets (not to status, trace and control)
     #[arg(long, value_name = "GROUP", value_parser = group)]
     socket_group: Option<u32>,
     /// Number of virtual functions to serve; with 0 the card has no SR-IOV
@@ -182,6 +182,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let recorder = &card.model().gt().trace;
     let socket = dir.operator(trace_socket::NAME);
     let trace = trace_socket::start(&socket, &name, recorder.clone()).map_err(|error| refusal(&socket, &error))?;
+    let socket = dir.operator(control_socket::NAME);
+    let carry_out = {
+        let served = served.clone();
+        move |request| control::carry_out(served.card(), request)
+    };
+    let control = control_socket::start(&socket, carry_out).map_err(|error| refusal(&socket, &error))?;
     let links = dir.link()?;
 
     let connection = Connection::new(name, &dir, arguments.vfs, topology, arguments.ecam());
@@ -194,6 +200,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     signals.forever().next();
     servers.iter().for_each(Server::stop);
     drop(links);
+    drop(control);
     drop(status);
     drop(trace);
     drop(servers);

@@ -120,7 +120,7 @@ fn dead_sockets_go_and_everything_else_stays() {
     symlink("operator/trace.sock", at("trace.sock")).unwrap();
     drop(open(temp.as_path()).unwrap());
     assert!(["pf.sock", "status.sock", "trace.sock"].iter().all(|name| fs::symlink_metadata(at(name)).is_err()));
-    for name in ["pf.sock", "status.sock", "trace.sock", "operator/status.sock"] {
+    for name in ["pf.sock", "status.sock", "trace.sock", "operator/status.sock", "operator/control.sock"] {
         fs::write(at(name), "precious").unwrap();
         let text = refused(temp.as_path());
         assert!(text.contains(name) && text.contains("it is a regular file, not a socket"), "{text}");

@@ -34,6 +34,7 @@ fn sockets_are_the_users_and_the_operators_apart() {
         ("vf1.sock", 0o600),
         ("operator/status.sock", 0o600),
         ("operator/trace.sock", 0o600),
+        ("operator/control.sock", 0o600),
     ] {
         assert_eq!(mode(&dir.join(path)), bits, "{path}");
     }
@@ -45,6 +46,8 @@ fn sockets_are_the_users_and_the_operators_apart() {
         assert_eq!(old.canonicalize().unwrap(), path.canonicalize().unwrap());
         UnixStream::connect(old).unwrap();
     }
+    assert_eq!(json["sockets"]["control"], dir.join("operator/control.sock").to_str().unwrap());
+    assert!(!dir.join("control.sock").exists());
     assert_eq!(status(&dir)["enabled_vfs"], 0);
     assert_eq!(status(&dir.join("status.sock"))["enabled_vfs"], 0);
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use crate::run_dir::RunDir;
-use crate::{status_socket, trace_socket};
+use crate::{control_socket, status_socket, trace_socket};
 use arctic_gpu::card::Topology;
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
 
@@ -54,6 +54,7 @@ struct Sockets {
     faces: Vec<PathBuf>,
     status: PathBuf,
     trace: PathBuf,
+    control: PathBuf,
 }
 
 /// The value of QEMU's `-device` argument for one function.
@@ -93,11 +94,18 @@ fn lines(arguments: &[String]) -> String {
 impl Connection {
     /// The connection data of the card `name` with its sockets in `dir`.
     pub fn new(name: String, dir: &RunDir, vfs: u8, topology: Topology, ecam: Ecam) -> Self {
-        let operator = [status_socket::NAME, trace_socket::NAME].map(|name| dir.operator(name));
+        let operator = [status_socket::NAME, trace_socket::NAME, control_socket::NAME].map(|name| dir.operator(name));
         Self::at(name, dir.path(), operator, vfs, topology, ecam)
     }
 
-    fn at(name: String, dir: &Path, [status, trace]: [PathBuf; 2], vfs: u8, topology: Topology, ecam: Ecam) -> Self {
+    fn at(
+        name: String,
+        dir: &Path,
+        [status, trace, control]: [PathBuf; 3],
+        vfs: u8,
+        topology: Topology,
+        ecam: Ecam,
+    ) -> Self {
         let sockets =
             |ending: &str| -> Vec<PathBuf> { (1..=vfs).map(|vf| dir.join(format!("vf{vf}{ending}.sock"))).collect() };
         let pf = dir.join("pf.sock");
@@ -123,6 +131,7 @@ impl Connection {
                 faces: if topology == Topology::Split { faces } else { Vec::new() },
                 status,
                 trace,
+                control,
             },
             qemu,
             qemu_vfs,

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The control socket of `arctic serve`, and `arctic inject`.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use vfio_user::Client;
+use vmm_sys_util::tempdir::TempDir;
+
+use crate::{Served, arctic, fails};
+
+const GTTMMADR: u32 = 0;
+
+fn read(client: &mut Client, offset: u64) -> u32 {
+    let mut value = [0; 4];
+    client.region_read(GTTMMADR, offset, &mut value).unwrap();
+    u32::from_le_bytes(value)
+}
+
+fn inject(dir: &Path, arguments: &[&str]) -> String {
+    let output = arctic(&[&["inject", dir.to_str().unwrap()], arguments].concat()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Errors raised by the program are in the registers that the PF's client reads and clears (V13-284).
+#[test]
+fn errors_reach_the_registers_of_a_served_card() {
+    let temp = TempDir::new().unwrap();
+    let dir = temp.as_path();
+    let served = Served::start("small", dir, &[]);
+    let mut pf = served.client(dir, "pf").unwrap();
+    // Memory space and bus master.
+    pf.region_write(7, 4, &[6, 0]).unwrap();
+    let text = inject(dir, &["correctable-l3", "fatal-soc"]);
+    assert_eq!(text, "raised correctable-l3: single-bit error in the L3 cache\nraised fatal-soc: error of the SoC\n");
+    let registers: serde_json::Value = serde_json::from_str(&inject(dir, &["--json"])).unwrap();
+    assert_eq!(registers["registers"][0]["gt"], 1);
+    assert_eq!(registers["registers"][2]["device"], 1 << 16);
+    for (offset, value) in [(0x10_0160, 1), (0x10_017c, 1), (0x10_0174, 1 << 16), (0x19_0010, 1 << 26 | 1 << 28)] {
+        assert_eq!(read(&mut pf, offset), value, "{offset:#x}");
+        pf.region_write(GTTMMADR, offset, &u32::to_le_bytes(value)).unwrap();
+        assert_eq!(read(&mut pf, offset), 0, "{offset:#x}");
+    }
+    let text = inject(dir, &[]);
+    let last: Vec<_> = text.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(last, ["fatal", "0x00000000", "0x00000000", "-", "set"], "{text}");
+    assert_eq!(
+        inject(&dir.join("operator/control.sock"), &["nonfatal-gsc", "--json"]),
+        "{\"raised\":[\"nonfatal-gsc\"]}\n"
+    );
+    assert_eq!(read(&mut pf, 0x10_0178), 1 << 8);
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}
+
+#[test]
+fn every_listed_error_is_taken() {
+    let list = String::from_utf8(arctic(&["inject", "--list"]).output().unwrap().stdout).unwrap();
+    let names: Vec<&str> = list.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names.len(), 31);
+    let json = arctic(&["inject", "--list", "--json"]).output().unwrap().stdout;
+    let json: Vec<serde_json::Value> = serde_json::from_slice(&json).unwrap();
+    assert_eq!(json.iter().map(|error| error["name"].as_str().unwrap()).collect::<Vec<_>>(), names);
+    let temp = TempDir::new().unwrap();
+    let served = Served::start("small", temp.as_path(), &[]);
+    assert_eq!(inject(temp.as_path(), &names).lines().count(), names.len());
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}
+
+#[test]
+fn mistakes_are_refused_in_one_sentence() {
+    let temp = TempDir::new().unwrap();
+    let dir = temp.as_path().join("card");
+    let dir = dir.to_str().unwrap();
+    let (status, text) = fails(&["inject", dir, "fatal-soc"]);
+    assert_eq!((status, text.lines().count()), (Some(1), 1), "{text}");
+    assert!(text.contains("no card is being served at"), "{text}");
+    let (status, text) = fails(&["inject", dir, "fatal-sock"]);
+    assert!(status == Some(2) && text.contains("`arctic inject --list` prints the names"), "{text}");
+    assert_eq!(fails(&["inject"]).0, Some(2));
+    let served = Served::start("small", Path::new(dir), &[]);
+    let mut client = UnixStream::connect(Path::new(dir).join("operator/control.sock")).unwrap();
+    client.write_all(b"{\"request\":\"raise-hardware-error\",\"error\":\"fatal-sock\"}\nhalt\n").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    let (first, second) = text.split_once('\n').unwrap();
+    assert_eq!(first, "{\"error\":\"the card has no error \\\"fatal-sock\\\"\"}");
+    assert!(second.starts_with("{\"error\":\"not a request: "), "{second}");
+    // A socket that is not a control socket.
+    let (status, text) = fails(&["inject", Path::new(dir).join("operator/status.sock").to_str().unwrap()]);
+    assert!(status == Some(1) && text.contains("does not respond"), "{text}");
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}
