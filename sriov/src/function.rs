@@ -5,6 +5,8 @@ use std::array;
 use std::fmt;
 use std::iter::Flatten;
 
+use arctic_fidelity::mutant;
+
 use crate::bar::{BAR_REGISTERS, Bar, BarError};
 use crate::capability::{
     Capability, DEVICE_CONTROL, DEVICE_STATUS, FATAL_ERROR_DETECTED, FATAL_REPORTING_ENABLE, ID_ARI, ID_EXPRESS,
@@ -177,11 +179,14 @@ impl PciFunction {
     /// The card's physical function: GTTMMADR, a BAR for local memory of `lmem_bytes` (a power of two), and the SR-IOV
     /// capabilities if `sriov` specifies at least one virtual function.
     pub fn physical(identity: &Identity, lmem_bytes: u64, sriov: Option<&SriovLayout>) -> Result<Self, FunctionError> {
-        let bars = vec![
+        let mut bars = vec![
             // Prefetchable as on the real card; desktop DG2 cards differ.
             Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?,
             Bar::memory_64(LMEM_BAR, lmem_bytes, true)?,
         ];
+        if mutant!(V13_009, 1) {
+            bars.push(Bar::memory_64(4, 256 << 20, true)?);
+        }
         // GGC: GGMS = 3, 8 MiB of GGTT entries (i915: intel_ggtt.c, gen8_gmch_probe).
         let device_specific = [Field::word(0x50, 0x00c0)];
         let mut capabilities = vec![
@@ -191,6 +196,11 @@ impl PciFunction {
             // Must be the first extended capability: SR-IOV cannot be at 0x100 (see `read_config_disguised`).
             Capability::serial_number(0x100, identity.serial),
         ];
+        if mutant!(V13_110, 1) || mutant!(V13_112, 1) {
+            // ATS or PASID.
+            let id = if mutant!(V13_110, 1) { 0x000f } else { 0x001b };
+            capabilities.push(Capability::extended(id, 1, 0x300, [Field::dword(0x04, 0)]));
+        }
         // SR-IOV is at the same offset as on the real card.
         let sriov = sriov.map(|layout| Sriov::new(layout, identity.device, 0x320, 0x420)).transpose()?.flatten();
         let sriov = sriov.map(|(sriov, own)| {
@@ -240,7 +250,7 @@ impl PciFunction {
     /// on earlier accesses.
     pub fn read_config_disguised(&self, offset: u64, data: &mut [u8]) {
         self.read_config(offset, data);
-        if data.len() <= 4 {
+        if data.len() <= 4 && !mutant!(V13_001, 1) {
             return;
         }
         for at in &self.disguised {
