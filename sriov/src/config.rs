@@ -250,9 +250,9 @@ mod tests {
         assert_eq!(space.word(8), 0xf000);
     }
 
+    /// Bytes outside the space read 0 and ignore writes, at the end of the space and far beyond it.
     #[test]
     fn accesses_outside_read_zeros() {
-        proves!(V13_018, "bytes outside the space read 0 and ignore writes, at the end of the space and far beyond it");
         let mut space = space();
         let mut data = [0xaa; 8];
         space.write(4094, &[1; 8]);

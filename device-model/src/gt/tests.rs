@@ -14,6 +14,7 @@ use crate::host::{Function, ManualClock, NullHost};
 use crate::interrupts::USER_INTERRUPT;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::local::SharedRegion;
+use crate::registers::REGISTER_BYTES;
 use crate::report::Report;
 use crate::topology::EngineClass;
 use arctic_fidelity::proves;
@@ -337,4 +338,24 @@ fn lmem_cfg() {
     assert_eq!((gt.read(0xcf58), gt.memory.lmem_cfg()), (0x8000_0123, 0x8000_0123));
     gt.mmio_write(Function(1), 0xcf58, 7, !0);
     assert_eq!((gt.mmio_read(Function(1), 0xcf58), gt.memory.lmem_cfg()), (0, 0x8000_0123));
+}
+
+#[test]
+fn unimplemented_registers_read_zero() {
+    proves!(
+        V13_018,
+        "every dword of the register space without a register reads 0 and drops writes, for the PF and for a VF. The \
+        PF's views of the VFs' registers are such dwords where the VF has no register"
+    );
+    let gt = bench().gt;
+    let missing = |offset: u32| gt.registers.decode(offset).is_none();
+    let is_hole = |offset: u32| missing(offset) && pf_view(offset).is_none_or(|(_, register)| missing(register));
+    let holes: Vec<u32> = (0..REGISTER_BYTES).step_by(4).filter(|offset| is_hole(*offset)).collect();
+    assert!(holes.len() > 900_000, "{}", holes.len());
+    for function in [Function::PF, Function(1)] {
+        for offset in &holes {
+            assert_eq!(gt.mmio_write(function, *offset, !0, !0), None, "{function:?} {offset:#x}");
+            assert_eq!(gt.mmio_read(function, *offset), 0, "{function:?} {offset:#x}");
+        }
+    }
 }

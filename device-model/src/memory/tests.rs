@@ -185,21 +185,29 @@ fn remote_memory() {
     assert_eq!(gam.read_u32(Space::Ggtt, 0x1020).unwrap_err().reason, FaultReason::NotMapped);
 }
 
-/// An access across two pages with different targets accesses both.
 #[test]
 fn access_across_pages() {
-    let memory = memory();
-    chain(&memory);
-    entry(&memory, 0x4000, 0, 0x70_0003 | DM);
-    entry(&memory, 0x4000, 1, 0x50_0003 | DM);
-    let views = memory.views();
-    let mut tlb = Tlb::default();
-    let mut gam = memory.gam(Function::PF, &views, &mut tlb);
-    gam.write(Space::Ppgtt(ROOT), 0xffe, &[1, 2, 3, 4]).unwrap();
-    let mut back = [0; 4];
-    gam.read(Space::Ppgtt(ROOT), 0xffe, &mut back).unwrap();
-    assert_eq!(back, [1, 2, 3, 4]);
-    assert_eq!(memory.local().slice(0x50_0000, 2).unwrap().load::<u16>(0, Ordering::Acquire).unwrap(), 0x0403);
+    proves!(
+        V13_028,
+        "an access across two pages of 4 KiB with different targets accesses both, in the GGTT and in a PPGTT"
+    );
+    for space in [Space::Ppgtt(ROOT), Space::Ggtt] {
+        let memory = memory();
+        chain(&memory);
+        for (page, target) in [(0, 0x70_0003), (1, 0x50_0003)] {
+            entry(&memory, 0x4000, page, target | DM);
+            memory.ggtt().set_entry(page, GgttEntry(target));
+        }
+        let views = memory.views();
+        let mut tlb = Tlb::default();
+        let mut gam = memory.gam(Function::PF, &views, &mut tlb);
+        gam.write(space, 0xffe, &[1, 2, 3, 4]).unwrap();
+        let mut back = [0; 4];
+        gam.read(space, 0xffe, &mut back).unwrap();
+        assert_eq!(back, [1, 2, 3, 4]);
+        let at = |address| memory.local().slice(address, 2).unwrap().load::<u16>(0, Ordering::Acquire).unwrap();
+        assert_eq!((at(0x70_0ffe), at(0x50_0000)), (0x0201, 0x0403));
+    }
 }
 
 /// Contract E.3: a cached translation is used until the next invalidation, and not afterwards.

@@ -175,6 +175,31 @@ fn no_translation_outlives_a_switch_of_functions() {
 }
 
 #[test]
+fn page_directories_belong_to_contexts() {
+    proves!(
+        V13_040,
+        "the page directory is state of the running context: a context of the PF and one of a VF alternate on an \
+        engine, and the same address is always translated by the tables of the context"
+    );
+    let mut bench = Bench::new(EngineClass::Copy);
+    let other = ROOT + 0x1_0000;
+    bench.put64(other, other + 0x1003);
+    bench.put64(other + 0x1000 + 8, other + 0x2003);
+    bench.put64(other + 0x2000 + (SEEN >> 21) * 8, ELSEWHERE | 0x883);
+    let contexts = [(Function::PF, bench.context(0), SEEN), (VF, bench.context(1), ELSEWHERE)];
+    bench.put(contexts[1].1.image(0x33), other as u32);
+    for round in 1..4 {
+        for (n, (function, context, at)) in (1..).zip(contexts) {
+            bench.give(function);
+            bench.emit(context, &store(VA + SEEN, round << 8 | n));
+            assert_eq!(bench.submit(context), Outcome::Complete);
+            assert_eq!(bench.get(at), round << 8 | n, "{function:?}");
+        }
+        assert_eq!([SEEN, ELSEWHERE].map(|at| bench.get(at)), [round << 8 | 1, round << 8 | 2]);
+    }
+}
+
+#[test]
 fn no_translation_outlives_a_context_or_a_reset() {
     proves!(
         [V13_041, V13_122],

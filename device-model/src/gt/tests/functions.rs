@@ -120,7 +120,7 @@ fn a_vf_is_told_what_it_is() {
 #[test]
 fn a_vf_accesses_no_register_of_the_card() {
     proves!(
-        [V13_005, V13_034],
+        [V13_005, V13_006, V13_034],
         "a VF reads and writes only its own copies of registers. Every other register reads 0 and keeps its value, \
         also the bases of stolen memory, which the PF reads as configured (xe: XE_REG_OPTION_VF)"
     );
