@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
+use arctic_fidelity::mutant;
+
 use self::contention::Contention;
 use self::deferred::Deferred;
 use self::event_count::EventCount;
@@ -155,7 +157,8 @@ impl Card {
         }
         data.fill(0);
         if offset >= GGTT_WINDOW {
-            self.gt.memory.ggtt().read(function, offset.saturating_sub(GGTT_WINDOW), data);
+            let at = offset.saturating_sub(GGTT_WINDOW) >> u32::from(mutant!(V13_004, 2));
+            self.gt.memory.ggtt().read(function, at, data);
             return;
         }
         if let Some(page) = Page::at(offset) {
@@ -189,8 +192,11 @@ impl Card {
         if let Some(page) = Page::at(offset) {
             // The doorbell window contains no registers, and doorbells ignore the written value (V13-007, V13-091).
             self.ring_doorbell(function, page);
-            return;
+            if !mutant!(V13_007, 1) {
+                return;
+            }
         }
+        let offset = if mutant!(V13_007, 1) { offset & 0x3f_ffff } else { offset };
         let (mut at, mut rest) = (offset, data);
         while !rest.is_empty() {
             let Some(register) = u32::try_from(at).ok().filter(|at| *at < REGISTER_BYTES) else { return };

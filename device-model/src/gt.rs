@@ -235,7 +235,8 @@ impl Gt {
                 return self.read_vf(vf, register);
             }
             self.registers.note_unmodelled(offset, false);
-            return 0;
+            let held = if mutant!(V13_017, 1) { self.registers.value(offset) } else { 0 };
+            return if mutant!(V13_018, 1) { u32::MAX } else { held };
         };
         if let Some(range) = decoded.range {
             self.note_asleep(offset, range, false);
@@ -256,6 +257,7 @@ impl Gt {
             match pf_view(offset) {
                 // The PF accesses a VF's registers here, which does not notify the GuC on behalf of the VF.
                 Some((vf, register)) => drop(self.write_vf(vf, register, value, lanes)),
+                None if mutant!(V13_017, 1) => self.registers.set(offset, value),
                 None => self.registers.note_unmodelled(offset, true),
             }
             return None;

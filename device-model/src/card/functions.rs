@@ -5,6 +5,8 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
+use arctic_fidelity::mutant;
+
 use super::Card;
 use super::function_state::Emptying;
 use crate::doorbell::{ACK, NACK, Page, Ring, Route};
@@ -27,7 +29,7 @@ impl Card {
 
     /// Returns whether `function` exists. The PF always does, a VF only while VF Enable is set (V13-016).
     pub fn enabled(&self, function: Function) -> bool {
-        function.0 <= self.vfs()
+        function.0 <= self.vfs() || mutant!(V13_016, 3)
     }
 
     /// Handles the setting of VF Enable with NumVFs `count`, which is clamped to [`MAX_VFS`]. VFs 1 to `count` then

@@ -191,7 +191,9 @@ impl Engine {
     fn start(&mut self, gt: &Gt, load: Load) {
         // Page tables may have changed since the context last ran. xe changes the page tables of a preempted context
         // without a TLB invalidation (xe: xe_pt.c, bind_op_prepare).
-        self.tlb.flush();
+        if !mutant!(V13_041, 1) {
+            self.tlb.flush();
+        }
         // The context clock is stopped until the next step reads the image.
         let now = gt.clock.now();
         gt.context_clocks[self.id.index()].stop(gt.generation.timebase.ticks(now));
@@ -345,10 +347,12 @@ impl Engine {
         self.window.flush();
         let info = self.info;
         let views = gt.memory.step_views(self.id);
+        let function = running.load.function;
+        let function = if mutant!(V13_043, 1) { Function(function.0 & 3) } else { function };
         let mut streamer = Streamer {
             gt,
             started,
-            gam: gt.memory.gam(running.load.function, &views, &mut self.tlb),
+            gam: gt.memory.gam(function, &views, &mut self.tlb),
             id: self.id,
             class: info.class,
             base: info.mmio_base,

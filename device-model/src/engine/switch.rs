@@ -57,6 +57,7 @@ impl Streamer<'_> {
         let image = self.running.lrc.read(&mut self.gam, layout).map_err(Halt::Fault)?;
         self.check(&image, format.engine_context)?;
         self.gt.start_context_clock(self.id);
+        let stale = if mutant!(V13_040, 1) { self.own64(reg::PDP0) } else { 0 };
         layout.clear(&self.gt.registers);
         if mutant!(V8_142, 1) {
             self.set_own(reg::PREDICATE_RESULT_2, 0);
@@ -77,6 +78,9 @@ impl Streamer<'_> {
             inhibited: false,
         };
         self.execute_image(&mut restoring, format.engine_context).map_err(Halt::Fault)?;
+        if stale != 0 {
+            self.running.lrc.set_page_directory(stale);
+        }
         self.take_report(restoring.mask);
         restoring.inhibited = self.own(reg::CONTEXT_CONTROL) & RESTORE_INHIBIT != 0;
         if !restoring.inhibited {

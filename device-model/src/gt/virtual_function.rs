@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::count;
 
 use super::{Gt, SideEffect};
@@ -110,6 +111,11 @@ impl Gt {
     /// Reads the register at `offset` of a VF; registers with one value for the card read 0 (V13-005).
     pub(super) fn read_vf(&self, function: Function, offset: u32) -> u32 {
         let Some(decoded) = self.registers.decode(offset) else { return 0 };
+        let stolen = mutant!(V13_034, 2) && matches!(decoded.register.name, "DSMBASE" | "GSMBASE");
+        if stolen || mutant!(V13_005, 1) && decoded.function_copy.is_none() {
+            return self.registers.value(offset);
+        }
+        let function = if mutant!(V13_005, 2) { Function(1) } else { function };
         let (Some(copy), Some(vf)) = (decoded.function_copy, self.vf(function)) else { return 0 };
         match decoded.register.kind {
             Kind::Live(live) => self.read_live(live, function, offset, decoded),
@@ -121,6 +127,10 @@ impl Gt {
     /// one value for the card are dropped.
     pub(super) fn write_vf(&self, function: Function, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
         let decoded = self.registers.decode(offset)?;
+        if mutant!(V13_006, 2) && decoded.function_copy.is_none() {
+            self.registers.write_plain(offset, decoded.register.kind.limited(lanes), value & lanes);
+        }
+        let function = if mutant!(V13_005, 2) { Function(1) } else { function };
         let (copy, vf) = (decoded.function_copy?, self.vf(function)?);
         match decoded.register.kind {
             Kind::Live(live) => return self.write_live(live, function, offset, value & lanes, decoded),

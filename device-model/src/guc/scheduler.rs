@@ -6,6 +6,7 @@ mod completion;
 mod dispatch;
 mod vf_quanta;
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::count;
 
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
@@ -256,6 +257,7 @@ impl Scheduler {
 
     /// Returns `id` if it is a registered context that is not being deregistered (V13-036).
     pub fn owned(&self, id: GucContextId) -> Result<GucContextId, Error> {
+        let id = if mutant!(V13_036, 1) { GucContextId { function: Function::PF, ..id } } else { id };
         let own = self.functions.context(id).filter(|context| !context.deregistering);
         own.map(|_| id).ok_or(Error::ContextNotRegistered)
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use arctic_fidelity::mutant;
 use serde::Serialize;
 
 use super::cell::Cell;
@@ -263,6 +264,7 @@ impl RegisterFile {
     /// The register of the dword at byte `offset`, if one is modelled there.
     #[inline]
     pub fn decode(&self, offset: u32) -> Option<&Decoded> {
+        let offset = if mutant!(V13_003, 1) { offset & !(1 << 21) } else { offset };
         self.decoded_slot(*self.index.get((offset / 4) as usize)?)
     }
 
