@@ -3,7 +3,9 @@
 
 use super::Gt;
 use crate::registers::ranges::Range;
-use crate::registers::steering::{CS_GROUP, CS_INSTANCE, CS_SELECTIVE_READ, CS_SELECTOR, MULTICAST, SLICE, SUBSLICE};
+use crate::registers::steering::{
+    CS_GROUP, CS_INSTANCE, CS_SELECTIVE_READ, CS_SELECTOR, GUC_SELECTOR, MULTICAST, SLICE, SUBSLICE,
+};
 use crate::registers::{Decoded, Kind};
 
 /// Initiator of a register access; each has separate steering (V13-140..142).
@@ -13,6 +15,8 @@ pub(super) enum Agent {
     Host,
     /// Commands of the streamer at this base.
     Streamer(u32),
+    /// The GuC.
+    Guc,
 }
 
 impl Gt {
@@ -23,6 +27,7 @@ impl Gt {
     pub(super) fn read_steered(&self, agent: Agent, offset: u32, range: &Range) -> u32 {
         let steering = match agent {
             Agent::Host => self.registers.value(range.selector()),
+            Agent::Guc => self.registers.value(GUC_SELECTOR),
             Agent::Streamer(base) => {
                 let own = self.registers.value(base + CS_SELECTOR);
                 // Without SELECTIVE_READ, any instance may respond.
@@ -54,6 +59,7 @@ impl Gt {
         let (kind, value) = written;
         let steering = match agent {
             Agent::Host => self.registers.value(range.selector()),
+            Agent::Guc => self.registers.value(GUC_SELECTOR),
             Agent::Streamer(_) => MULTICAST.mask(),
         };
         if MULTICAST.is_set(steering) {
@@ -61,6 +67,20 @@ impl Gt {
         } else if let Some(instance) = range.replication.selected(steering) {
             self.registers.write_instance(offset, instance, kind, value);
         }
+    }
+
+    /// Reads the stored value of a register for the GuC, steered by GUC_MCR_SELECTOR alone (V13-141). With `instance`, the
+    /// GuC selects this slice and subslice id for the read, and restores its steering.
+    pub fn read_for_guc(&self, offset: u32, instance: Option<(u32, u32)>) -> u32 {
+        let replicated = self.registers.decode(offset).filter(|decoded| decoded.replicated());
+        let Some(range) = replicated.and_then(|decoded| decoded.range) else { return self.registers.value(offset) };
+        let before = self.registers.value(GUC_SELECTOR);
+        if let Some((slice, subslice)) = instance {
+            self.registers.set(GUC_SELECTOR, SLICE.of(slice) | SUBSLICE.of(subslice));
+        }
+        let value = self.read_steered(Agent::Guc, offset, range);
+        self.registers.set(GUC_SELECTOR, before);
+        value
     }
 
     /// Counts an access to a sleeping domain. It is still performed, because drivers may rely on the time that a real

@@ -7,6 +7,7 @@ use arctic_sriov::number::count;
 use crate::generation::AdsFormat;
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
+use crate::registers::Bits;
 use crate::topology::{EngineClass, EngineId};
 
 /// Number of classes with separate lists (xe: guc_capture_list_class_type).
@@ -15,6 +16,11 @@ const CLASSES: usize = 4;
 const MOST_REGISTERS: u32 = 0x3ff;
 /// Dwords of a list entry and of a captured register: offset, value, flags, mask.
 const ENTRY_DWORDS: usize = 4;
+/// Flags of a list entry: the register is replicated, and the ids of the slice and subslice to read (xe:
+/// xe_guc_fwif.h, GUC_REGSET_STEERING_*). i915 sets only the ids.
+const STEERED: Bits = Bits::bit(1);
+const STEERING_GROUP: Bits = Bits::new(15, 12);
+const STEERING_INSTANCE: Bits = Bits::new(23, 20);
 
 /// Size in bytes of the section states, which precede the first section of the log.
 const STATES: u64 = 0x1000;
@@ -180,7 +186,9 @@ fn captured(
     }
     for entry in entries {
         let [offset, _, flags, mask] = entry.map(u32::from_le_bytes);
-        group.extend([offset, gt.registers.value(base.wrapping_add(offset)), flags, mask]);
+        let ids = (STEERING_GROUP.get(flags), STEERING_INSTANCE.get(flags));
+        let instance = (STEERED.is_set(flags) || ids != (0, 0)).then_some(ids);
+        group.extend([offset, gt.read_for_guc(base.wrapping_add(offset), instance), flags, mask]);
     }
     Ok(())
 }

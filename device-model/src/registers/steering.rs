@@ -12,6 +12,9 @@ pub const GAM_SELECTOR: u32 = 0xfe0;
 /// MCR_SELECTOR: the driver's steering for all units except SQIDI and GAM.
 pub const MCR_SELECTOR: u32 = 0xfdc;
 
+/// GUC_MCR_SELECTOR: steering of the GuC's accesses to all units (V13-141).
+pub const GUC_SELECTOR: u32 = 0xc060;
+
 /// Steering registers: a write reaches all instances (V13-143; default 1).
 pub const MULTICAST: Bits = Bits::bit(31);
 /// Steering registers: slice id of the selected instance (V13-143).
@@ -45,5 +48,5 @@ pub const TABLE: &[Register] = &[
         DEFAULT | SLICE.of(1),
         "V13-140, V13-158; instance 1 is the primary GAM",
     ),
-    register(0xc060, "GUC_MCR_SELECTOR", STORED, DEFAULT, "V13-141"),
+    register(GUC_SELECTOR, "GUC_MCR_SELECTOR", STORED, DEFAULT, "V13-141"),
 ];

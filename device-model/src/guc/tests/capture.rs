@@ -100,3 +100,52 @@ fn the_guc_reads_registers_without_a_whitelist() {
         assert_eq!([host.peek(at), host.peek(at + 4)], [listed, 0x1234_5000 + listed], "{register:#x}");
     }
 }
+
+#[test]
+fn the_guc_steers_by_its_own_register() {
+    proves!(
+        V13_141,
+        "the GuC's accesses to replicated registers of all kinds of units are steered by 0xC060, and not by the \
+        registers of the CPU or of a streamer. A list entry that names an instance is read from it, and the steering \
+        is restored"
+    );
+    // A register of a DSS, an LNCF, an L3 bank, an MSLICE and a GSLICE.
+    let units = |host: &Host| {
+        let replicated = |offset: &u32| host.gt.registers.decode(*offset).is_some_and(|found| found.replicated());
+        [(0xe100, 0xe8ff), (0xb000, 0xb0ff), (0xb100, 0xb3ff), (0xdd00, 0xddff), (0x5400, 0x7fff)]
+            .map(|(first, last): (u32, u32)| (first..last).step_by(4).find(replicated))
+    };
+    let found = units(&host());
+    assert!(found.iter().flatten().count() >= 4, "{found:x?}");
+    for offset in found.into_iter().flatten() {
+        let mut host = host();
+        let range = host.gt.registers.decode(offset).unwrap().range.unwrap();
+        let of = |slice: u32, subslice: u32| range.replication.selected(slice << 27 | subslice << 24).unwrap();
+        // Two instances of the unit.
+        let (first, second) = ((0, 0), if of(2, 0) == of(0, 0) { (0, 1) } else { (2, 0) });
+        host.gt.registers.set_instance(offset, of(first.0, first.1), 0x1111);
+        host.gt.registers.set_instance(offset, of(second.0, second.1), 0x2222);
+        host.poke(SCRATCH + 0x104, offset);
+        let captured = |host: &mut Host, id: u32, flags: u32| {
+            host.poke(SCRATCH + 0x10c, flags);
+            host.poke(READ_POINTER, host.peek(LOG + 72 + 0xc));
+            let at = SECTION + u64::from(host.peek(LOG + 72 + 0xc)) + 8 * 4;
+            hang(host, id);
+            assert_eq!([host.peek(at - 4), host.peek(at + 4)], [offset, flags]);
+            host.peek(at)
+        };
+        let steered = second.0 << 12 | second.1 << 20;
+        assert_eq!(captured(&mut host, 1, 2), 0x1111, "{offset:#x}: the named instance");
+        assert_eq!(captured(&mut host, 2, 2 | steered), 0x2222, "{offset:#x}: the named instance");
+        assert_eq!(captured(&mut host, 3, steered), 0x2222, "{offset:#x}: without the flag, as i915");
+        assert_eq!(host.gt.read(0xc060), 1 << 31, "the steering is restored");
+        host.gt.write(0xc060, second.0 << 27 | second.1 << 24);
+        assert_eq!(captured(&mut host, 4, 0), 0x2222, "{offset:#x}: the GuC's steering");
+        host.gt.write(0xc060, 1 << 31);
+        for other in [0xfd0, 0xfd4, 0xfd8, 0xfdc, 0xfe0, 0x20cc, 0x2_20cc] {
+            host.gt.registers.set(other, second.0 << 27 | second.1 << 24);
+        }
+        assert_eq!(captured(&mut host, 5, 0), 0x1111, "{offset:#x}: the steering of others");
+        assert_eq!(host.gt.read(0xc060), 1 << 31);
+    }
+}
