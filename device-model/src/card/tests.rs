@@ -123,6 +123,7 @@ fn a_mailbox_request_is_left_to_a_worker() {
 /// contexts. A step does not count as a delay of its own function.
 #[test]
 fn a_step_holds_up_others_that_wait() {
+    proves!(V13_208, "an interrupt of the host is noted for the GuC, and cleared when the GuC begins to serve it");
     let (card, _) = card();
     let engine = card.engines.present().next().unwrap();
     let held_up = || [Function::PF, VF1].map(|function| card.holds_up_others(function));

@@ -208,7 +208,7 @@ fn disabled_events_are_dropped_and_masked_ones_wait() {
 #[test]
 fn a_host_takes_the_events_that_it_enables() {
     proves!(
-        [V13_257, V13_272, V13_259],
+        [V13_200, V13_272, V13_259],
         "a host that leaves scheduling to the GuC enables only events not related to scheduling; of the sixteen \
         events, only the enabled ones are reported to it (V13-259)"
     );

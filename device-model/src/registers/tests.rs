@@ -241,9 +241,12 @@ fn fuse_mirrors_follow_the_card() {
     }
 }
 
-/// The seven registers that select the events of the EUs' flexible counters exist, each with 32 bits.
 #[test]
 fn flexible_eu_counters_have_seven_registers() {
+    proves!(
+        V13_256,
+        "the seven registers that select the events of the EUs' flexible counters exist, each with 32 bits"
+    );
     let file = profile().registers();
     let offsets = [0xe458, 0xe558, 0xe658, 0xe758, 0xe45c, 0xe55c, 0xe65c];
     for (offset, n) in offsets.into_iter().zip(0..) {

@@ -4,6 +4,7 @@
 use super::*;
 use crate::command::Requester;
 use crate::command::mi::{self, COMMANDS};
+use crate::interrupts::USER_INTERRUPT;
 use crate::registers::InterruptRegister;
 use arctic_fidelity::proves;
 
@@ -392,6 +393,10 @@ fn context_switches_write_no_status_page() {
         "context switches of a VF do not write the global status page, nor do context switches of the PF that are \
         submitted by the GuC (trap 10)"
     );
+    proves!(
+        V13_257,
+        "in the model in which the GuC schedules, the host is told of no context switch, and still of the other events"
+    );
     for function in [Function::PF, Function(2)] {
         let mut bench = Bench::new(EngineClass::Copy);
         bench.give(function);
@@ -400,7 +405,9 @@ fn context_switches_write_no_status_page() {
         for number in 0..2 {
             let context = bench.context(number);
             bench.emit(context, &[0x0100_0000, 0]);
+            bench.listen(function);
             assert_eq!(bench.submit(context), Outcome::Complete);
+            assert_eq!(bench.told(function, bench.engine.id()), Some((3, 0, USER_INTERRUPT)));
         }
         assert!((0..1024).all(|n| bench.get(STATUS_PAGE + 4 * n) == 0x5a5a_5a5a));
     }

@@ -161,7 +161,7 @@ fn a_dropped_store_reads_its_register() {
 #[test]
 fn performance_reports() {
     proves!(
-        V8_129,
+        [V8_129, V13_211],
         "a report of 256 bytes with ID, timestamp, context and zero counters is written to the GGTT or the PPGTT. \
         Non-privileged batches can use only the PPGTT"
     );

@@ -65,3 +65,49 @@ fn the_guc_interrupts_the_host_with_its_own_bits() {
     assert_eq!(events(&gt), 0x807f);
     assert_eq!(gt.read(0xc4b8), 0);
 }
+
+#[test]
+fn the_shim_has_registers() {
+    proves!(
+        V13_185,
+        "GUC_STATUS is set by the GuC alone; SOFT_SCRATCH has 16 registers and UOS_RSA_SCRATCH 64, which keep what is \
+        written"
+    );
+    let Bench { gt, .. } = bench();
+    let scratch: Vec<u32> = (0..16).map(|n| 0xc180 + 4 * n).chain((0..64).map(|n| 0xc200 + 4 * n)).collect();
+    for at in &scratch {
+        gt.write(*at, 0x5a00_0000 | at);
+    }
+    assert!(scratch.iter().all(|at| gt.read(*at) == 0x5a00_0000 | at));
+    gt.write(0xc000, 0xffff_ffff);
+    assert_eq!(gt.read(0xc000), 1);
+}
+
+#[test]
+fn messages_have_no_addresses_for_software() {
+    proves!(
+        V13_288,
+        "only the software addresses of the interrupt block count: a write of any other offset raises no interrupt, \
+        changes no register and reads as 0"
+    );
+    let Bench { gt, msis, .. } = bench();
+    for (offset, value) in [(0x19_0008, 1 << 31), (0x19_0030, !0), (0x19_0034, !0), (0x19_0038, !0), (0x19_0048, !0)] {
+        gt.write(offset, value);
+    }
+    for function in [Function::PF, Function(1)] {
+        let own = |at: &u32| gt.registers.decode(*at).is_some();
+        // The PF's views of the VFs' registers follow the block.
+        let block: Vec<u32> = (0x19_0000..0x19_0400).step_by(4).collect();
+        let (listed, others): (Vec<u32>, Vec<u32>) = block.into_iter().partition(own);
+        assert!(listed.len() > 20 && others.len() > 150);
+        let values = || listed.iter().map(|at| gt.mmio_read(function, *at)).collect::<Vec<_>>();
+        let before = values();
+        for at in others {
+            for value in [1, 0xffff_ffff, 1 << 31 | 4 << 16 | 0x8000] {
+                assert_eq!(gt.mmio_write(function, at, value, !0), None, "{at:#x}");
+                assert_eq!(gt.mmio_read(function, at), 0, "{at:#x}");
+            }
+        }
+        assert_eq!((values(), msis.0.load(Ordering::SeqCst)), (before, 0));
+    }
+}

@@ -220,7 +220,10 @@ fn steering_is_multicast_after_a_reset() {
         "on a full die, the steering registers select multicast and instance 0.0 after a reset. The fields are bit \
         31 multicast, 30:27 slice id and 26:24 subslice id"
     );
-    proves!(V13_158, "the GAM's selects its primary instance, 1");
+    proves!(
+        V13_158,
+        "the GAM's selects its primary instance, 1; set back to it, a register of the GAM reads the primary's value"
+    );
     let Bench { gt, .. } = bench();
     let values = || [0xfd0, 0xfd4, 0xfd8, 0xfdc, 0xc060, 0xfe0].map(|selector| gt.read(selector));
     let expected = [1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31 | 1 << 27];
@@ -229,6 +232,9 @@ fn steering_is_multicast_after_a_reset() {
         gt.write(selector, 0x7f00_0000);
     }
     assert_eq!(values(), [0x7f00_0000; 6]);
+    gt.write(0xfe0, 1 << 31 | 1 << 27);
+    gt.write(0xcf58, 0x8000_0123);
+    assert_eq!((gt.read(0xcf58), gt.read(0x4900)), (0x8000_0123, 0x1000));
     gt.reset();
     assert_eq!(values(), expected);
     // Each field by its effect: a unicast write reaches slice 5, subslice 2 alone.
@@ -271,4 +277,27 @@ fn replicas_with_separate_offsets_are_not_steered() {
             assert_eq!(gt.read(base + 0x80), (n << 12) + (steering >> 24 << 20), "{base:#x}, {steering:#x}");
         }
     }
+}
+
+#[test]
+fn users_of_a_steering_register_are_not_serialised() {
+    proves!(
+        V13_149,
+        "the card does not serialise users of a steering register: software must, and must restore multicast. The \
+        access of one user follows the steering of another that came between, and without multicast later writes \
+        reach one instance"
+    );
+    let Bench { gt, .. } = bench();
+    let row_chicken = 0xe4f0;
+    (0..32).for_each(|dss| gt.registers.set_instance(row_chicken, dss, 0x100 + u32::from(dss)));
+    let dss = |n: u32| (n / 4) << 27 | (n % 4) << 24;
+    gt.write(0xfdc, dss(5));
+    gt.write(0xfdc, dss(9));
+    assert_eq!(gt.read(row_chicken), 0x109, "the first user reads the second's instance");
+    gt.write(row_chicken, 0x0200_0200);
+    let with = |dss: &u16| gt.registers.instance_value(row_chicken, *dss) & 0x200 != 0;
+    assert_eq!((0..32).filter(with).collect::<Vec<_>>(), [9]);
+    gt.write(0xfdc, 1 << 31);
+    gt.write(row_chicken, 0x0200_0200);
+    assert_eq!((0..32).filter(with).count(), 32);
 }

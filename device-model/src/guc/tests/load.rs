@@ -143,6 +143,12 @@ fn reset_and_reload() {
 fn the_guc_is_loaded_through_the_mmio_bar() {
     use crate::card::Card;
 
+    proves!(
+        V13_126,
+        "a driver polls the GuC. If it does not answer, a reset of the GuC and all engines, or of the whole card, and \
+        another load of the firmware bring it back"
+    );
+
     let host = Host::new();
     let (local, ggtt) = (SharedRegion::anonymous(16 << 30).unwrap(), SharedRegion::anonymous(GGTT_BYTES).unwrap());
     for page in (MAPPED.start..MAPPED.end).step_by(4096) {
@@ -169,29 +175,44 @@ fn the_guc_is_loaded_through_the_mmio_bar() {
     };
     write(0x941c, 1 << 3);
     assert_eq!((read(0x941c), read(0xc000) & 1), (0, 1));
-    write(0xc050, 0x3f_3000);
-    write(0xc340, 0x4000);
-    assert_eq!((read(0xc050), read(0xc340)), (0x3f_3001, 0x4001));
-    write(0xc180 + 5 * 4, (ADS >> 12 << 1) as u32);
-    write(0xc200, (FIRMWARE + u64::from(DMA_BYTES)) as u32);
-    for (offset, value) in [(0xc300, FIRMWARE as u32), (0xc304, 0x8_0000), (0xc308, 0x2000), (0xc30c, 0x7_0000)] {
-        write(offset, value);
-    }
-    write(0xc310, DMA_BYTES);
-    write(0xc314, 0x11_0011);
-    assert_eq!(read(0xc314) & 1, 0);
-    write(0xc314, 0x10_0000);
+    let load = || {
+        write(0xc050, 0x3f_3000);
+        write(0xc340, 0x4000);
+        assert_eq!((read(0xc050), read(0xc340)), (0x3f_3001, 0x4001));
+        write(0xc180 + 5 * 4, (ADS >> 12 << 1) as u32);
+        write(0xc200, (FIRMWARE + u64::from(DMA_BYTES)) as u32);
+        for (offset, value) in [(0xc300, FIRMWARE as u32), (0xc304, 0x8_0000), (0xc308, 0x2000), (0xc30c, 0x7_0000)] {
+            write(offset, value);
+        }
+        write(0xc310, DMA_BYTES);
+        write(0xc314, 0x11_0011);
+        assert_eq!(read(0xc314) & 1, 0);
+        write(0xc314, 0x10_0000);
+    };
+    load();
     assert_eq!(read(0xc000), 0x8001_f0ec);
     for (n, value) in [(0, 0x4100), (1, 0), (2, 0), (3, 0)] {
         write(0x19_0240 + n * 4, value);
     }
     write(0x19_01f0, 0);
     assert_eq!(read(0x19_0240), 0xf000_0000 + (host.gt.generation.hwconfig)(host.gt.die).len() as u32 * 4);
-    write(0x941c, 1);
-    assert_eq!(read(0xc000) & 1, 1);
-    write(0x19_0240, 0x4100);
-    write(0x19_01f0, 0);
-    assert_eq!(read(0x19_0240), 0x4100, "no reply in reset");
+    // The driver polls. A GuC that does not answer is reset with all engines, or with the whole card, and loaded again.
+    let polled = || {
+        (0..4).for_each(|n| write(0x19_0240 + n * 4, if n == 0 { 0x4100 } else { 0 }));
+        write(0x19_01f0, 0);
+        read(0x19_0240)
+    };
+    let answer = polled();
+    assert_eq!(answer >> 28, 0xf);
+    let resets: [&dyn Fn(); 2] = [&|| write(0x941c, 1), &|| card.reset()];
+    for reset in resets {
+        write(0x2080, 0x40_0000);
+        reset();
+        assert_eq!((read(0x941c), read(0xc000) & 1, read(0x2080)), (0, 1, 0), "the GuC and the engines");
+        assert_eq!(polled(), 0x4100, "no reply in reset");
+        load();
+        assert_eq!((read(0xc000), polled()), (0x8001_f0ec, answer));
+    }
 }
 
 #[test]
