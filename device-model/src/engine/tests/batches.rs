@@ -47,8 +47,8 @@ fn a_ring_that_is_not_enabled_is_empty() {
 fn the_tail_counts_qwords() {
     proves!(
         V8_067,
-        "the tail has qword granularity. A dword after the last complete qword is not executed. Sequences of odd \
-        length are padded"
+        "the tail has qword granularity, in a restore and in a lite restore. A dword after the last complete qword \
+        is not executed. Sequences of odd length are padded"
     );
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
@@ -57,6 +57,14 @@ fn the_tail_counts_qwords() {
     bench.put(context.at + 16, u32::MAX);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!((bench.own(0x600), bench.own(0x30)), (7, 16));
+    bench.write(context.at + 16, &wait(4, VA + DATA, 1));
+    bench.put(context.image(0x07), 16 + 24);
+    assert_eq!(bench.submit(context), Outcome::Waiting);
+    bench.write(context.at + 40, &[u32::MAX]);
+    bench.put(context.image(0x07), 40 + 4);
+    bench.engine.tail_moved();
+    bench.put(DATA, 1);
+    assert_eq!((bench.run(), bench.own(0x30)), (Outcome::Complete, 40));
 }
 
 #[test]

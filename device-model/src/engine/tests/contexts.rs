@@ -105,16 +105,18 @@ fn registers_belong_to_the_context() {
 
 #[test]
 fn copy_engine_state_is_saved() {
-    proves!(V8_048, "BCS_SWCTRL is context state of the copy engine");
+    proves!(V8_048, "BCS_SWCTRL and BLIT_CCTL are context state of the copy engine, at dwords 0x43 and 0x45");
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
-    bench.emit(context, &[0x1108_0001, 0x200, 0x0003_0003]);
+    bench.emit(context, &[0x1108_0003, 0x200, 0x0003_0003, 0x204, 0x0800_0800]);
     assert_eq!(bench.submit(context), Outcome::Complete);
-    assert_eq!(bench.get(context.image(0x43)), 0xffff_0003);
-    bench.gt.registers.set(bench.base() + 0x200, 0);
-    bench.emit(context, &store_register(0x200, VA + DATA));
+    assert_eq!((bench.get(context.image(0x43)), bench.get(context.image(0x45)) & 0xffff), (0xffff_0003, 0x0800));
+    for offset in [0x200, 0x204] {
+        bench.gt.registers.set(bench.base() + offset, 0);
+        bench.emit(context, &store_register(offset, VA + DATA + u64::from(offset)));
+    }
     assert_eq!(bench.submit(context), Outcome::Complete);
-    assert_eq!(bench.get(DATA), 3);
+    assert_eq!([0x200, 0x204].map(|n| bench.get(DATA + n) & 0xffff), [3, 0x0800]);
 }
 
 #[test]
