@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Context descriptors: identity and location of the contexts in a queue (V8-030..032).
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::low;
 
 /// Context ID as in status quadwords: SW counter and SW context ID (V8-031), 22 bits.
@@ -37,7 +38,8 @@ impl Descriptor {
     /// owning function (V8-031).
     pub fn named(low: u32, id: u16, counter: u8, function: u8) -> Self {
         let high = u64::from(counter & 0x3f) << COUNTER_SHIFT | u64::from(id) << ID_SHIFT;
-        Descriptor(high | u64::from(function & 0x3f) << 32 | u64::from(low))
+        let function_shift = if mutant!(V8_031, 2) { 33 } else { 32 };
+        Descriptor(high | u64::from(function & 0x3f) << function_shift | u64::from(low))
     }
 
     /// Bit 0: the element is valid (V8-012).
@@ -81,8 +83,10 @@ impl Descriptor {
     }
 
     /// The context's ID in status quadwords.
-    pub const fn id(self) -> ContextId {
-        ContextId((self.software_counter() as u32) << 16 | self.software_id() as u32)
+    pub fn id(self) -> ContextId {
+        let counter = if mutant!(V8_031, 1) { 0 } else { u32::from(self.software_counter()) << 16 };
+        let kept = if mutant!(V8_032, 1) { 0x1f_ffff } else { ContextId::MASK };
+        ContextId((counter | u32::from(self.software_id())) & kept)
     }
 
     /// Returns whether the running context `self` can continue as `new`: it is the same context with the same ID, and

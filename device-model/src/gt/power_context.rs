@@ -266,11 +266,17 @@ pub fn sleep_and_wake(registers: &RegisterFile) {
         for (slot, (register, _)) in woken.iter_mut().zip(kind.pairs(engine)) {
             *slot = (register, registers.reset_value(register));
         }
+        let lost = |own| {
+            mutant!(V8_015, 2) && (0x510..0x550).contains(&own)
+                || mutant!(V8_023, 1) && own == 0x56c
+                || mutant!(V8_082, 1) && own == 0x42c
+        };
         // The image restores the registers in the same order.
         let mut slots = woken.iter_mut();
         PowerImage::restore(&image[..len], registers, |register, value| {
             if let Some((_, restored)) = slots.find(|(of, _)| *of == register)
                 && !(mutant!(V13_078, 2) && register & 0xfff == 0x4d0)
+                && !lost(register.wrapping_sub(engine.mmio_base))
             {
                 *restored = value;
             }

@@ -2,6 +2,7 @@
 //! Reset values that depend on the card's profile or on the engine: memory layout, fuses, frequencies, instance
 //! numbers.
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 
 use super::CardProfile;
@@ -58,7 +59,8 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
     values.push((RPNSWREQ, REQUESTED_RATIO.of(step(frequency.rpn) * 3)));
     values.push((GT_PERF_STATUS, ACTUAL_RATIO.of(step(frequency.rpn) * 3)));
     for info in profile.generation().engines.list() {
-        values.push((info.mmio_base + ENGINE_ID, u32::from(info.instance) << 4 | info.class as u32));
+        let instance_shift = if mutant!(V8_005, 1) { 3 } else { 4 };
+        values.push((info.mmio_base + ENGINE_ID, u32::from(info.instance) << instance_shift | info.class as u32));
     }
     values
 }

@@ -162,9 +162,10 @@ impl Whitelist {
         let media = matches!(engine.class, EngineClass::VideoDecode | EngineClass::VideoEnhance);
         let trtt_dwords = TRTT_REGISTERS.saturating_sub(u32::from(mutant!(V8_185, 1) && media));
         let hevc_dwords = lists.hevc_dwords.saturating_sub(u32::from(mutant!(V8_184, 1)));
+        let hevc_block = if mutant!(V8_003, 1) { engine.av1_base() } else { engine.hevc_base() };
         let blocks = [
             trtt(engine.class, engine.instance).map(|first| (first, trtt_dwords)),
-            engine.hevc_base().map(|first| (first, hevc_dwords)),
+            hevc_block.map(|first| (first, hevc_dwords)),
         ];
         let lost_write = match engine.class {
             EngineClass::Render => mutant!(V8_181, 1),
@@ -187,6 +188,9 @@ impl Whitelist {
             dwords.sort_unstable();
             dwords
         };
+        let window = |(first, _): &Dwords| first & !0xfff == 0x1_8000;
+        let read_by_class =
+            (lists.read_by_class)(engine.class).iter().filter(|run| !(mutant!(V8_006, 1) && window(run)));
         let by_class = (lists.write_by_class)(engine.class);
         Whitelist {
             write: sorted(
@@ -194,11 +198,8 @@ impl Whitelist {
                     .concat(),
             ),
             read: sorted(
-                [
-                    all_but(mutant!(V8_176, 1), given(&lists.read)),
-                    all_but(lost_read, (lists.read_by_class)(engine.class).to_vec()),
-                ]
-                .concat(),
+                [all_but(mutant!(V8_176, 1), given(&lists.read)), all_but(lost_read, read_by_class.copied().collect())]
+                    .concat(),
             ),
         }
     }
