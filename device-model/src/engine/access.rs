@@ -4,6 +4,7 @@
 
 use std::sync::Mutex;
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 use vm_memory::VolatileSlice;
 
@@ -54,7 +55,7 @@ impl Streamer<'_> {
     #[allow(clippy::arithmetic_side_effects, reason = "both are below 8 MiB")]
     pub fn mmio(&self, raw: u32, relative: bool, remapped: bool) -> u32 {
         let offset = raw & REGISTER;
-        let offset = if relative { (self.base + offset) & REGISTER } else { offset };
+        let offset = if relative && !mutant!(V8_004, 1) { (self.base + offset) & REGISTER } else { offset };
         if remapped { remap(self.gt.generation.engines, self.id, offset) } else { offset }
     }
 
@@ -65,6 +66,7 @@ impl Streamer<'_> {
         match header & (RELATIVE | REMAP) {
             0 => raw & REGISTER,
             REMAP => remap(self.gt.generation.engines, self.id, raw & REGISTER),
+            _ if mutant!(V8_004, 2) => self.mmio(raw, true, false),
             _ => self.gt.engine(self.id).relative(raw),
         }
     }

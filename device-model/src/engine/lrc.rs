@@ -70,14 +70,14 @@ const REPORT: u64 = 64;
 impl Lrc {
     /// Creates the context described by `descriptor` (contract F.1).
     pub fn new(descriptor: u64) -> Self {
-        let space = if descriptor & 1 << 8 != 0 { Space::Ppgtt(0) } else { Space::Ggtt };
+        let space = if descriptor & 1 << 8 != 0 || mutant!(V8_030, 1) { Space::Ppgtt(0) } else { Space::Ggtt };
         Lrc { pphwsp: descriptor & 0xffff_f000, space }
     }
 
     /// Returns the global address of dword `index` of the image.
     #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub fn address(&self, index: usize) -> u64 {
-        self.pphwsp + IMAGE + index as u64 * 4
+        self.pphwsp + if mutant!(V8_040, 1) { 0 } else { IMAGE } + index as u64 * 4
     }
 
     /// Reads the image.
@@ -121,7 +121,7 @@ impl Lrc {
         let mut words = [0u32; IMAGE_DWORDS];
         let len = layout.template.len().min(IMAGE_DWORDS);
         words[..len].copy_from_slice(&layout.template[..len]);
-        for kept in &layout.kept {
+        for kept in layout.kept.iter().filter(|kept| !mutant!(V8_045, 2) || kept.dword != 0xc3) {
             words[kept.dword] = kept.saved(registers.value(kept.register));
         }
         words[dword::CTX_TIMESTAMP] = clocks.context;

@@ -30,7 +30,8 @@ pub struct Ring {
 impl Ring {
     /// Creates the ring that RING_START, RING_CTL, RING_HEAD and RING_TAIL describe.
     pub fn new(start: u32, ctl: u32, head: u32, tail: u32) -> Self {
-        let size = if ctl & 1 != 0 { (ctl & 0x1f_f000).saturating_add(0x1000) } else { 0 };
+        let pages = if mutant!(V8_066, 1) { 0xf_f000 } else { 0x1f_f000 };
+        let size = if ctl & 1 != 0 || mutant!(V8_065, 1) { (ctl & pages).saturating_add(0x1000) } else { 0 };
         let mut ring = Ring { start: start & !0xfff, size, head: 0, tail: 0 };
         ring.head = ring.offset(head & 0x1f_fffc);
         ring.set_tail(tail);
@@ -39,7 +40,7 @@ impl Ring {
 
     /// Sets a new RING_TAIL.
     pub fn set_tail(&mut self, tail: u32) {
-        self.tail = self.offset(tail & 0x1f_fff8);
+        self.tail = self.offset(tail & if mutant!(V8_067, 1) { 0x1f_fffc } else { 0x1f_fff8 });
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "the size is not 0 here")]
@@ -53,7 +54,11 @@ impl Ring {
         reason = "head and tail are below the size, which is at most 2 MiB, or all are 0"
     )]
     pub fn dwords(&self) -> u32 {
-        if self.tail >= self.head { (self.tail - self.head) / 4 } else { (self.size - self.head + self.tail) / 4 }
+        if self.tail >= self.head || mutant!(V8_065, 2) {
+            self.tail.saturating_sub(self.head) / 4
+        } else {
+            (self.size - self.head + self.tail) / 4
+        }
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "the product is at most the size")]

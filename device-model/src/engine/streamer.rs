@@ -156,6 +156,7 @@ impl Streamer<'_> {
         };
         let outcome = result.and_then(|()| self.parse(window, i64::from(budget)));
         let outcome = outcome.and_then(|outcome| match outcome {
+            Outcome::Preempted if mutant!(V8_045, 1) && self.running.waits_at.is_some() => Ok(outcome),
             Outcome::Complete | Outcome::Preempted => self.save().map(|()| outcome),
             _ => Ok(outcome),
         });
@@ -184,6 +185,9 @@ impl Streamer<'_> {
                 let halted = self.parse_straight(window, &mut budget);
                 self.running.position.advance(window.lag());
                 halted?;
+            }
+            if mutant!(V8_076, 2) && self.may_leave() {
+                return Ok(Outcome::Preempted);
             }
             if budget <= 0 || self.gt.clock.now().saturating_sub(self.started) > STEP_TIME {
                 return Ok(Outcome::More);
@@ -277,7 +281,7 @@ impl Streamer<'_> {
                 return Ok(None);
             }
         }
-        if matches!(command, Command::Blit(_)) && self.may_leave() {
+        if matches!(command, Command::Blit(_)) && self.may_leave() && !mutant!(V8_077, 1) {
             return Ok(Some(Outcome::Preempted));
         }
         *budget -= 1 + i64::from(dwords / 16);
@@ -457,7 +461,7 @@ impl Streamer<'_> {
             Mi::BatchBufferEnd => Ok(self.batch_buffer_end(mutant!(V8_112, 1))),
             Mi::Noop => Ok(self.noop(word(words, 0))),
             Mi::ArbCheck if mutant!(V13_063, 1) && self.running.load.function.is_vf() => Ok(Flow::Next),
-            Mi::ArbCheck => Ok(if self.may_leave() { Flow::Preempt } else { Flow::Next }),
+            Mi::ArbCheck => Ok(if self.may_leave() && !mutant!(V8_076, 1) { Flow::Preempt } else { Flow::Next }),
             Mi::ArbOnOff => {
                 self.running.arbitration = word(words, 0) & 1 != 0;
                 Ok(Flow::Next)
@@ -563,7 +567,8 @@ impl Streamer<'_> {
     /// Returns whether a preemption request is honoured at an arbitration point (V8-076, V8-078).
     #[inline]
     fn may_leave(&self) -> bool {
-        self.running.preempt && self.running.arbitration && self.running.position.workaround.is_none()
+        let arbitration = self.running.arbitration || mutant!(V8_078, 1);
+        self.running.preempt && arbitration && self.running.position.workaround.is_none()
     }
 
     /// Returns whether an unsatisfied wait switches to the next element of the queue (V8-081). Requires that
@@ -571,7 +576,7 @@ impl Streamer<'_> {
     /// loaded.
     fn may_yield(&self) -> bool {
         self.running.load.submitter == Submitter::Execlist
-            && self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH == 0
+            && (self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH == 0 || mutant!(V8_081, 1))
             && self.running.arbitration
             && self.running.position.workaround.is_none()
     }

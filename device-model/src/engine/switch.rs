@@ -54,8 +54,9 @@ impl Streamer<'_> {
     pub(super) fn restore(&mut self) -> Result<(), Halt> {
         let layout = self.gt.context_layout(self.id);
         let format = layout.format;
+        let ring_context = if mutant!(V8_043, 1) { format.dwords } else { format.engine_context };
         let image = self.running.lrc.read(&mut self.gam, layout).map_err(Halt::Fault)?;
-        self.check(&image, format.engine_context)?;
+        self.check(&image, ring_context)?;
         self.gt.start_context_clock(self.id);
         let stale = if mutant!(V13_040, 1) { self.own64(reg::PDP0) } else { 0 };
         layout.clear(&self.gt.registers);
@@ -77,12 +78,12 @@ impl Streamer<'_> {
             mask: None,
             inhibited: false,
         };
-        self.execute_image(&mut restoring, format.engine_context).map_err(Halt::Fault)?;
+        self.execute_image(&mut restoring, ring_context).map_err(Halt::Fault)?;
         if stale != 0 {
             self.running.lrc.set_page_directory(stale);
         }
         self.take_report(restoring.mask);
-        restoring.inhibited = self.own(reg::CONTEXT_CONTROL) & RESTORE_INHIBIT != 0;
+        restoring.inhibited = self.own(reg::CONTEXT_CONTROL) & RESTORE_INHIBIT != 0 && !mutant!(V8_044, 1);
         if !restoring.inhibited {
             self.check(&restoring.image, format.dwords)?;
         }
@@ -188,6 +189,7 @@ impl Streamer<'_> {
             reg::CTX_TIMESTAMP | reg::TIMESTAMP if own == reg::CTX_TIMESTAMP || mutant!(V8_215, 1) => {
                 return self.gt.context_clocks[self.id.index()].set(self.gt.timestamp(), value);
             }
+            reg::RING_HEAD if mutant!(V8_068, 1) => return,
             // A free-running clock cannot be set back (V8-215).
             reg::TIMESTAMP | reg::TIMESTAMP_UDW => return,
             reg::IMR => {
@@ -249,7 +251,8 @@ impl Streamer<'_> {
     fn position(&self, restoring: &Restoring) -> ParserState {
         let ring = self.running.position.ring;
         let address = u64::from(self.own(reg::BBADDR_UDW)) << 32 | u64::from(self.own(reg::BBADDR));
-        if restoring.inhibited || address & BATCH_VALID == 0 || Lrc::head_moved(&restoring.image) {
+        if restoring.inhibited || address & BATCH_VALID == 0 || Lrc::head_moved(&restoring.image) || mutant!(V8_075, 1)
+        {
             return ParserState::in_ring(ring);
         }
         let mut stack = [0; LEVELS];
@@ -329,7 +332,8 @@ impl Streamer<'_> {
             set(reg::BB_ADD_DIFF, low(batch.address.wrapping_sub(position.started)));
         }
         // The next restore must include the engine context (V8-044).
-        set(reg::CONTEXT_CONTROL, self.own(reg::CONTEXT_CONTROL) & !RESTORE_INHIBIT);
+        let cleared = if mutant!(V8_044, 2) { 0 } else { RESTORE_INHIBIT };
+        set(reg::CONTEXT_CONTROL, self.own(reg::CONTEXT_CONTROL) & !cleared);
         let state = (position, clocks, self.running.mask_address);
         self.running.lrc.save(&mut self.gam, self.gt.context_layout(self.id), registers, state).map_err(Halt::Fault)
     }
