@@ -183,6 +183,8 @@ impl Test {
         let mut command = Command::new(&self.binary);
         command.args([self.name.as_str(), "--exact", "--nocapture"]).current_dir(&self.folder);
         command.env("CARGO_MANIFEST_DIR", &self.folder).envs(environment.iter().copied());
+        // A property test that fails with a mutant must not write its case to the source tree.
+        command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command.spawn().is_ok_and(|child| ends_well(child, limit))
     }
