@@ -299,9 +299,9 @@ fn any_access_of_a_page_rings_it() {
 #[test]
 fn windows_of_functions_are_apart() {
     proves!(
-        [V13_016, V13_092, V13_094, V13_119],
+        [V13_016, V13_092, V13_094, V13_119, V13_127],
         "page 0 of VF 1 and page 0 of VF 2 are different doorbells. A disabled VF cannot ring a doorbell, and an \
-        FLR of a VF disarms only the VF's doorbells"
+        FLR of a VF disarms only the VF's doorbells. Clearing VF Enable does so for every VF"
     );
     let (card, _) = card();
     card.gt().doorbells.arm(1, VF1, page(0)).unwrap();

@@ -4,7 +4,7 @@
 use super::*;
 use crate::generation::XE_HPG;
 use crate::interrupts::event::{self, EVENTS};
-use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE, USER_INTERRUPT, memirq};
+use crate::interrupts::{CONTEXT_SWITCH, CS_ERROR, FLUSH_COMPLETE, USER_INTERRUPT, memirq};
 use crate::memory::Tlb;
 use crate::registers::InterruptRegister;
 use arctic_fidelity::proves;
@@ -112,6 +112,59 @@ fn each_event_has_a_status_byte() {
     assert_eq!(event::of_class(EngineClass::Compute), 0xfbd9, "only the render engine has L3 parity (V8-086)");
     for bit in [USER_INTERRUPT, CS_ERROR, FLUSH_COMPLETE] {
         assert!(EngineClass::BY_GUC.iter().all(|class| event::of_class(*class) & bit != 0));
+    }
+}
+
+#[test]
+fn each_class_has_its_events() {
+    proves!(
+        [V13_275, V13_276],
+        "of all sixteen events, an engine reports those of its class, event n in byte n: the document's table, except \
+        that L3 parity is the render engine's alone"
+    );
+    let all = [0u64, 3, 4, 6, 7, 8, 11, 15];
+    let render_and_compute = [9, 12, 13, 14];
+    for class in EngineClass::BY_GUC {
+        let bench = Bench::of_vf(class, VF.0);
+        let engine = XE_HPG.engines.info(bench.engine.id());
+        let (views, mut tlb) = (bench.gt.memory.views(), Tlb::default());
+        let mut gam = bench.gt.memory.gam(VF, &views, &mut tlb);
+        let report = memirq::Report { status: PAGE as u32, source: PAGE as u32 + 0x400, enable: u32::MAX };
+        assert_eq!(report.write(&mut gam, engine, 0xffff), Ok(true));
+        let mut events = all.to_vec();
+        if matches!(class, EngineClass::Render | EngineClass::Compute) {
+            events.extend(render_and_compute);
+        }
+        if class == EngineClass::Render {
+            events.push(5);
+        }
+        events.sort_unstable();
+        let source = memirq::source(engine);
+        let bytes = events.iter().map(|event| 16 * source + event).chain([0x400 + source]);
+        assert_eq!(set_bytes(&bench), bytes.collect::<Vec<_>>(), "{class:?}");
+    }
+}
+
+#[test]
+fn a_switch_is_reported_to_the_scheduler() {
+    proves!(
+        [V13_257, V13_272],
+        "a host that schedules takes the context switches of its queues. Those of contexts that the GuC submitted are \
+        not reported to the host, even if it enables them. The other events reach the host in both models"
+    );
+    for (submitter, events) in
+        [(Submitter::Execlist, USER_INTERRUPT | CONTEXT_SWITCH), (Submitter::Guc, USER_INTERRUPT)]
+    {
+        let mut bench = Bench::new(EngineClass::Copy);
+        for (at, value) in [(0x19_0030, u32::MAX), (0x19_00a0, 0), (0x19_0008, 1 << 31)] {
+            bench.gt.write(at, value);
+        }
+        let context = bench.context(0);
+        bench.emit(context, &[0x0100_0000, 0]);
+        bench.engine.load(&bench.gt, Load { submitter, ..context.load() });
+        assert_eq!(bench.run(), Outcome::Complete);
+        bench.gt.write(0x19_0070, 1 << 15);
+        assert_eq!(bench.gt.read(0x19_0060) & 0xffff, u32::from(events), "{submitter:?}");
     }
 }
 

@@ -36,7 +36,7 @@ fn switches_wait_in_the_fifo() {
 #[test]
 fn the_guc_gets_no_reports() {
     proves!(
-        [V8_060, V13_257],
+        [V8_060, V13_257, V13_272],
         "in the model in which the host schedules, the GuC receives no report for contexts of the host's queue, whether waiting, complete or halted. Only the \
         FIFO contains their status quadwords"
     );

@@ -138,7 +138,6 @@ fn reset_and_reload() {
     assert_eq!(host.stepped(), [[0x8001_0001, 0xe000_0100]]);
 }
 
-/// Contract B.4 steps 19 to 22, B.6: the driver's register writes through the MMIO BAR of the complete card.
 #[test]
 fn the_guc_is_loaded_through_the_mmio_bar() {
     use crate::card::Card;

@@ -310,7 +310,8 @@ impl Host {
             }
             load
         };
-        if outcome == Outcome::Complete {
+        // A VF's image is not in the host's mapping.
+        if outcome == Outcome::Complete && !load.function.is_vf() {
             let image = (load.descriptor & 0xffff_f000) + 0x1000;
             self.poke(image + 5 * 4, self.peek(image + 7 * 4));
         }

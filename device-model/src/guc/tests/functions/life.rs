@@ -15,9 +15,20 @@ fn function_level_reset() {
     );
     let mut rig = Rig::talking();
     rig.start(VF1, 0, EngineClass::Copy);
+    rig.start(VF1, 1, EngineClass::VideoEnhance);
     rig.start(VF2, 0, EngineClass::VideoDecode);
+    // One context of the VF runs, one waits for a semaphore, and one is queued behind another VF's.
+    rig.start(VF1, 2, EngineClass::VideoDecode);
+    rig.host.end("bcs0", Outcome::Waiting);
+    rig.step();
+    assert!(rig.host.slot("bcs0").waiting && rig.host.runs("vecs0").is_some());
     rig.reset_function(VF1);
-    assert_eq!((rig.host.runs("bcs0"), rig.host.runs("vcs0")), (None, Some(100 + 2 * CONTEXTS)));
+    let running = ["bcs0", "vecs0", "vcs0"].map(|engine| rig.host.runs(engine));
+    assert_eq!(running, [None, None, Some(100 + 2 * CONTEXTS)]);
+    rig.poke(VF2, VF2.image(0) + 0x1000 + 5 * 4, 64);
+    rig.host.end("vcs0", Outcome::Complete);
+    rig.step();
+    assert_eq!(rig.host.runs("vcs0"), None, "work that was not scheduled yet is discarded");
     rig.reset_function(VF1);
     rig.step();
     assert_eq!(rig.host.received(), [[3, 0x9000_5106, 1, 1]]);
