@@ -281,7 +281,7 @@ impl Card {
 
     /// Reports `outcome` to the GuC if the GuC submitted the context; contexts from other submitters are ignored.
     fn report(&self, engine: EngineId, load: Load, outcome: Outcome) {
-        if load.submitter == Submitter::Guc {
+        if load.submitter == Submitter::Guc || mutant!(V13_272, 1) {
             self.engines.report(EngineReport { engine, load, outcome });
             self.kick_guc(load.function.bit());
         }
@@ -290,7 +290,8 @@ impl Card {
     /// GDRST: resets the GuC and the engines selected by `domains`. Their work and state are lost.
     fn reset_domains(&self, domains: u32) {
         let mut guc = self.guc_for(Function::PF);
-        if (GRDOM_GUC.mask() | GRDOM_FULL.mask()) & domains != 0 {
+        let full = if mutant!(V13_126, 1) { 0 } else { GRDOM_FULL.mask() };
+        if (GRDOM_GUC.mask() | full) & domains != 0 {
             guc.reset(&self.gt);
         }
         for id in self.gt.generation.engines.all() {

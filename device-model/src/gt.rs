@@ -37,9 +37,11 @@ use crate::interrupts::{Interrupts, L3_PARITY};
 use crate::memory::Memory;
 use crate::pcode::{Pcode, Power};
 use crate::profile::CardProfile;
+use crate::registers::interrupt::TREE;
+use crate::registers::steering::{MCR_SELECTOR, MULTICAST};
 use crate::registers::{Decoded, Kind, Live, RegisterFile};
 use crate::residency::{Awake, Residency};
-use crate::topology::{EngineClass, EngineId, EngineInfo};
+use crate::topology::{EngineClass, EngineId, EngineInfo, WakeDomain};
 use crate::trace::{Recorder, TracingSink};
 use steering::Agent;
 use virtual_function::{VirtualFunction, pf_view};
@@ -258,6 +260,7 @@ impl Gt {
                 // The PF accesses a VF's registers here, which does not notify the GuC on behalf of the VF.
                 Some((vf, register)) => drop(self.write_vf(vf, register, value, lanes)),
                 None if mutant!(V13_017, 1) => self.registers.set(offset, value),
+                None if mutant!(V13_288, 1) && TREE.contains(&offset) => self.interrupts.raise_guc(!0),
                 None => self.registers.note_unmodelled(offset, true),
             }
             return None;
@@ -267,6 +270,16 @@ impl Gt {
             if decoded.replicated() {
                 let written = (decoded.register.kind.limited(lanes), value & lanes);
                 self.write_steered(agent, offset, decoded, range, written);
+                return None;
+            }
+            if mutant!(V13_149, 1) && offset == MCR_SELECTOR && !MULTICAST.is_set(value | self.registers.value(offset))
+            {
+                return None;
+            }
+            if (mutant!(V13_147, 1) && range.wake != WakeDomain::AlwaysOn
+                || mutant!(V13_150, 1) && decoded.engine.is_some())
+                && !MULTICAST.is_set(self.registers.value(MCR_SELECTOR))
+            {
                 return None;
             }
         }

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use arctic_fidelity::mutant;
+
 /// Size in bytes of a PCI Express function's configuration space.
 pub const CONFIG_BYTES: usize = 4096;
 
@@ -145,7 +147,11 @@ impl ConfigSpace {
     /// Restores the reset value of every bit that `reset` affects.
     pub fn reset(&mut self, reset: Reset) {
         for byte in &mut self.0 {
-            let kept = if reset == Reset::FunctionLevel { byte.sticky } else { 0 };
+            let kept = match reset {
+                Reset::FunctionLevel if !mutant!(V13_115, 1) => byte.sticky,
+                Reset::Conventional if mutant!(V13_114, 1) => byte.sticky,
+                _ => 0,
+            };
             byte.value = byte.value & kept | byte.reset & !kept;
         }
     }

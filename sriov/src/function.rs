@@ -476,7 +476,7 @@ impl PciFunction {
         if vfs_before.memory_space && !vfs.memory_space {
             events.push(Event::VfMemorySpace(false));
         }
-        if vfs_before.vfs != vfs.vfs && vfs_before.vfs != 0 {
+        if vfs_before.vfs != vfs.vfs && vfs_before.vfs != 0 && !mutant!(V13_114, 2) {
             events.push(Event::VfDisable);
         }
         if let Some(on) = switched(COMMAND_MEMORY_SPACE).filter(|on| !on) {

@@ -29,6 +29,9 @@ impl PciFunction {
             vec![Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?, Bar::memory_64(LMEM_BAR, lmem_bytes, true)?];
         let capabilities = [Capability::express_virtual(EXPRESS), Capability::msi(MSI), Capability::ari(0x100)];
         let mut function = Self::new(identity, bars, &[], &capabilities)?;
+        if mutant!(V13_116, 1) {
+            return Ok(function);
+        }
         function.config.set_sticky(COMMAND, COMMAND_MEMORY_SPACE.into());
         for register in [GTTMMADR_BAR, LMEM_BAR].map(|bar| 0x10 + 4 * u16::from(bar)) {
             function.config.set_sticky(register, !0);

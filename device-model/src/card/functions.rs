@@ -55,7 +55,8 @@ impl Card {
     /// Handles the clearing of VF Enable: every VF ceases to exist and loses its state through the FLR flow (V13-127).
     pub fn disable_vfs(&self) {
         let count = self.vfs.swap(0, Ordering::AcqRel);
-        let emptying = (1..=count).filter_map(|vf| self.function_state(Function(vf)).reset());
+        let reset = if mutant!(V13_127, 1) { count.min(1) } else { count };
+        let emptying = (1..=reset).filter_map(|vf| self.function_state(Function(vf)).reset());
         self.empty_and_announce(emptying.fold(0, |vfs, Emptying(vf)| vfs | vf.bit()));
     }
 

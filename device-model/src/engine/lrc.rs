@@ -9,7 +9,7 @@ use super::image::Image;
 use super::stream::{LEVELS, ParserState};
 use crate::context_image::{IMAGE_DWORDS, Layout};
 use crate::memory::{Fault, Gam, Space};
-use crate::registers::RegisterFile;
+use crate::registers::{Decoded, RegisterFile};
 
 /// Offset in bytes from the PPHWSP to the image (V8-040).
 const IMAGE: u64 = 0x1000;
@@ -122,7 +122,10 @@ impl Lrc {
         let len = layout.template.len().min(IMAGE_DWORDS);
         words[..len].copy_from_slice(&layout.template[..len]);
         for kept in layout.kept.iter().filter(|kept| !mutant!(V8_045, 2) || kept.dword != 0xc3) {
-            words[kept.dword] = kept.saved(registers.value(kept.register));
+            let replicated = mutant!(V13_163, 1) && registers.decode(kept.register).is_some_and(Decoded::replicated);
+            let value =
+                if replicated { registers.instance_value(kept.register, 0) } else { registers.value(kept.register) };
+            words[kept.dword] = kept.saved(value);
         }
         words[dword::CTX_TIMESTAMP] = clocks.context;
         words[dword::TIMESTAMP] = clocks.card;

@@ -191,7 +191,7 @@ impl Engine {
     fn start(&mut self, gt: &Gt, load: Load) {
         // Page tables may have changed since the context last ran. xe changes the page tables of a preempted context
         // without a TLB invalidation (xe: xe_pt.c, bind_op_prepare).
-        if !mutant!(V13_041, 1) {
+        if !mutant!(V13_041, 1) && !mutant!(V13_122, 1) {
             self.tlb.flush();
         }
         // The context clock is stopped until the next step reads the image.
@@ -296,6 +296,9 @@ impl Engine {
         gt.csb_ports[self.id.index()].push(status);
         let whose = self.running.as_ref().map_or(Function::PF, |running| running.load.function);
         gt.trace.tell(whose, Some(self.id), || EventKind::Switch { status: status.0 });
+        if submitter == Submitter::Guc && mutant!(V13_257, 1) {
+            gt.interrupts.raise_engine(self.id, CONTEXT_SWITCH);
+        }
         if submitter == Submitter::Execlist || mutant!(V13_074, 1) {
             if mutant!(V8_055, 1) {
                 gt.interrupts.raise_engine(self.id, CONTEXT_SWITCH);
@@ -338,6 +341,9 @@ impl Engine {
     /// Returns the unloaded context, or `None` if no context was loaded.
     #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub fn reset(&mut self, gt: &Gt) -> Option<Load> {
+        if mutant!(V13_204, 1) {
+            gt.csb_ports[self.id.index()].clear();
+        }
         if !mutant!(V8_211, 1) {
             self.execlist.reset();
         }
@@ -352,7 +358,9 @@ impl Engine {
             // Errors are ignored: the state cannot be saved to an inaccessible image.
             let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
         }
-        self.tlb.flush();
+        if !mutant!(V13_122, 1) {
+            self.tlb.flush();
+        }
         self.scrub_context_registers(gt, running.load.function);
         Some(running.load)
     }

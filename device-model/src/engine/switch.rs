@@ -273,8 +273,11 @@ impl Streamer<'_> {
         self.tell(|_| EventKind::Interrupt { bits });
         let function = if mutant!(V13_068, 1) { Function::PF } else { self.running.load.function };
         let interrupts = self.gt.interrupts_of(function);
-        match self.running.report {
+        match self.running.report.filter(|_| !mutant!(V13_273, 1)) {
             Some(report) => {
+                if mutant!(V13_274, 1) {
+                    interrupts.send();
+                }
                 if report.write(&mut self.gam, self.gt.engine(self.id), bits)? {
                     interrupts.send();
                 }

@@ -44,7 +44,7 @@ fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Want
     let Some(decoded) = registers.decode(offset) else { return false };
     let own = decoded.engine.is_none_or(|at| at == engine || mutant!(V13_052, 2));
     match decoded.register.scope {
-        Scope::Card => mutant!(V13_006, 1),
+        Scope::Card => mutant!(V13_006, 1) || mutant!(V13_128, 1) && decoded.engine == Some(engine),
         Scope::Common => wanted == Wanted::Read,
         Scope::Position => own && wanted == Wanted::Read,
         Scope::Power => own,

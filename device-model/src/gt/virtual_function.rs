@@ -44,7 +44,14 @@ impl VirtualFunction {
     /// Resets registers and interrupts, as on a reset of the function (V13-124, V13-125).
     pub fn reset(&self) {
         // Atomic with the tree: a concurrent write affects either both or neither.
-        self.interrupts.reset_with(|| self.reset_registers());
+        if mutant!(V13_124, 1) {
+            return self.reset_registers();
+        }
+        self.interrupts.reset_with(|| {
+            if !mutant!(V13_125, 1) {
+                self.reset_registers();
+            }
+        });
     }
 
     /// Resets the registers, among them those that the function's contexts share on an engine, but not the interrupt
@@ -73,7 +80,7 @@ impl Gt {
 
     /// The interrupt tree of `function`.
     pub fn interrupts_of(&self, function: Function) -> &Interrupts {
-        self.vf(function).map_or(&self.interrupts, |vf| &vf.interrupts)
+        self.vf(function).filter(|_| !mutant!(V13_262, 1)).map_or(&self.interrupts, |vf| &vf.interrupts)
     }
 
     /// The value of the register at `offset` of `function`, without side effects; 0 if a VF has no such register.

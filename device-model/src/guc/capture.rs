@@ -2,12 +2,14 @@
 //! Error capture: the engine registers that the GuC logs before it resets an engine (contract B.13).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+use arctic_fidelity::mutant;
 use arctic_sriov::number::count;
 
 use crate::generation::AdsFormat;
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::Bits;
+use crate::registers::whitelist::Wanted;
 use crate::topology::{EngineClass, EngineId};
 
 /// Number of classes with separate lists (xe: guc_capture_list_class_type).
@@ -188,7 +190,10 @@ fn captured(
         let [offset, _, flags, mask] = entry.map(u32::from_le_bytes);
         let ids = (STEERING_GROUP.get(flags), STEERING_INSTANCE.get(flags));
         let instance = (STEERED.is_set(flags) || ids != (0, 0)).then_some(ids);
-        group.extend([offset, gt.read_for_guc(base.wrapping_add(offset), instance), flags, mask]);
+        let register = base.wrapping_add(offset);
+        let refused = mutant!(V13_177, 1)
+            && gt.generation.engines.all().all(|it| !gt.registers.whitelist(it).permits(register, Wanted::Read));
+        group.extend([offset, if refused { 0 } else { gt.read_for_guc(register, instance) }, flags, mask]);
     }
     Ok(())
 }

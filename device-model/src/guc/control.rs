@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PF requests that manage VFs: configuration (quotas), policies, pause, stop and reset (contract D.4, D.6, D.7).
 
+use arctic_fidelity::mutant;
+
 use super::client::State;
 use super::firmware;
 use super::hxg::{Error, Outgoing, Reply};
@@ -238,7 +240,7 @@ pub fn function_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) ->
 pub fn announce_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     match guc.of(vf).state {
         State::Emptying => {
-            notify(ctx, vf, Notice::Reset);
+            notify(ctx, if mutant!(V13_118, 1) { Function::PF } else { vf }, Notice::Reset);
             guc.set_state(vf, State::ResetPending);
         }
         State::Running => listen(guc, ctx, vf),

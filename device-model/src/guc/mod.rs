@@ -36,6 +36,8 @@ pub mod state;
 #[cfg(test)]
 mod tests;
 
+use arctic_fidelity::mutant;
+
 use crate::engine::{EngineReport, Engines};
 use crate::execlist::buffer::CsbPort;
 use crate::gt::Gt;
@@ -91,10 +93,10 @@ impl Guc {
     /// of a kernel leaves its reason in GUC_STATUS (V13-195). Running firmware owns the DMA engine, so further requests
     /// of the host are ignored (V13-180). If the fuses disable the GuC, no transfer starts or completes (V13-189).
     pub fn start_dma(&mut self, gt: &Gt) {
-        if !firmware::dma_started(gt) || gt.guc_disabled() {
+        if !firmware::dma_started(gt) || gt.guc_disabled() && !mutant!(V13_189, 1) {
             return;
         }
-        if self.state.is_none() {
+        if self.state.is_none() || mutant!(V13_180, 1) {
             self.transfer(gt);
         }
         firmware::finish_dma(gt);
@@ -205,8 +207,10 @@ impl Guc {
 
     /// Performs an FLR of a VF, initiated for this VF or caused by clearing VF Enable (V13-117, V13-127).
     pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) -> FunctionReset {
-        gt.doorbells.reset_function(function);
-        let Some(state) = &mut self.state else {
+        if !mutant!(V13_119, 1) {
+            gt.doorbells.reset_function(function);
+        }
+        let Some(state) = self.state.as_mut().filter(|_| !mutant!(V13_117, 1)) else {
             // Without firmware, there are no contexts, and no PF driver handles the reset. Only the VF's GGTT entries
             // must be cleared.
             gt.memory.ggtt().empty_vf(function);

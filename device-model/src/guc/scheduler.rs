@@ -345,13 +345,19 @@ impl Scheduler {
     pub fn drop_function(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
         for engine in ctx.gt.generation.engines.all() {
             let slot = self.slots[engine.index()];
-            if slot.function() != Some(function) {
+            if slot.function() != Some(function) && !mutant!(V13_121, 2) {
+                continue;
+            }
+            if mutant!(V13_121, 1) || mutant!(V13_123, 1) && slot.waiting {
                 continue;
             }
             if slot.loaded {
                 self.reset_engine(ctx, engine);
             }
             self.slots[engine.index()] = EngineSlot::default();
+        }
+        if mutant!(V13_120, 1) {
+            return;
         }
         self.functions.drop_contexts(function);
         self.functions[function].paused = false;

@@ -36,7 +36,7 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
         (SG_TILE_ADDR_RANGE, TILE_GIBIBYTES.of(gibibytes)),
         (FLAT_CCS_BASE_ADDR, FLAT_CCS_BASE.of(low(layout.usable >> 16))),
         (GEOMETRY_DSS_ENABLE, fuses.dss_mask),
-        (COMPUTE_DSS_ENABLE, fuses.dss_mask),
+        (COMPUTE_DSS_ENABLE, if mutant!(V13_160, 1) { u32::MAX } else { fuses.dss_mask }),
         (EU_ENABLE, u32::from(fuses.eu_mask)),
         (SLICE_ENABLE, slices(fuses.dss_mask)),
         (MIRROR_FUSE3, u32::from(fuses.mslice_mask)),

@@ -54,6 +54,8 @@ pub const DMA_CTRL: u32 = 0xc314;
 pub const START_DMA: Bits = Bits::bit(0);
 /// DMA_CTRL: address 1 is the source (V13-188).
 pub const DMA_REVERSE: Bits = Bits::bit(1);
+/// BOOT_HASH_CHK: which loads were attempted.
+pub const BOOT_HASH_CHK: u32 = 0xc010;
 /// First of the page directory pointers for transfers in PPGTT memory, low and high dword (V13-193).
 pub const DMA_PDP0: u32 = 0xc3c0;
 /// GUC_PPGTT_ENABLE.
@@ -105,7 +107,7 @@ pub const TABLE: &[Register] = &[
     register(GDRST, "GDRST", Kind::Live(Live::Reset(ResetRegister::Gdrst)), 0, "contract B.4, G.1"),
     register(GUC_STATUS, "GUC_STATUS", ReadOnly, MIA_IN_RESET.mask(), "contract B.4; xe: regs/xe_guc_regs.h"),
     // Bit 8: a load of the HuC was attempted (V13-184). It is loaded from power-on, see HUC_KERNEL_LOAD_INFO.
-    register(0xc010, "BOOT_HASH_CHK", ReadOnly, 0x100, "V13-184; xe: regs/xe_guc_regs.h"),
+    register(BOOT_HASH_CHK, "BOOT_HASH_CHK", ReadOnly, 0x100, "V13-184; xe: regs/xe_guc_regs.h"),
     register(0xc014, "GUC_HEADER_INFO", ReadOnly, 0, "xe: regs/xe_guc_regs.h"),
     register(
         GUC_WOPCM_SIZE,

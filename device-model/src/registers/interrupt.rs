@@ -27,6 +27,8 @@ const fn interrupt(register: InterruptRegister) -> Kind {
     Kind::Live(Live::Interrupt(register))
 }
 
+/// Interrupt mask of the PCU.
+pub const PCU_IMR: u32 = 0x4_44e4;
 /// The block of the tree's registers.
 pub const TREE: std::ops::Range<u32> = 0x19_0000..0x19_0200;
 
@@ -37,7 +39,7 @@ const MASK: Kind = interrupt(InterruptRegister::Mask);
 /// blocks PCU and GU_MISC are storage only: no unit raises them on a card without display.
 pub const TABLE: &[Register] = &[
     register(0x4_44e0, "PCU_ISR", ReadOnly, 0, "V13-285"),
-    register(0x4_44e4, "PCU_IMR", STORED, 0xffff_ffff, "V13-285; contract B.3"),
+    register(PCU_IMR, "PCU_IMR", STORED, 0xffff_ffff, "V13-285; contract B.3"),
     register(0x4_44e8, "PCU_IIR", Write1Clear(!0), 0, "V13-285; contract B.3"),
     register(0x4_44ec, "PCU_IER", STORED, 0, "V13-285; contract B.3"),
     register(0x4_44f0, "GU_MISC_ISR", ReadOnly, 0, "contract B.3"),
