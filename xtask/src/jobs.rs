@@ -54,7 +54,7 @@ pub const JOBS: &[Job] = &[
     Job {
         name: "igt-xe",
         minutes: 1,
-        tests: "60 IGT subtests on the PF with xe",
+        tests: "62 IGT subtests on the PF with xe",
         paths: DEVICE,
         steps: &[
             "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- igt_first_light",

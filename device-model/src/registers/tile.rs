@@ -57,6 +57,8 @@ pub enum ResetRegister {
 
 /// The register table.
 pub const TABLE: &[Register] = &[
+    // In the display's range, but without a function: developers write them by batches of context restores.
+    array(0x4_f100, "SCRATCH", STORED, 0, (2, 4), "xe: xe_configfs.c, ctx_restore_mid_bb; IGT: xe_configfs.c"),
     array(0x7_8000, "PVINFO", ReadOnly, 0, (2, 4), "contract G.1: 0, the card is not a GVT-g virtual GPU"),
     array(ERR_STAT_GT, "ERR_STAT_GT_REG", Write1Clear(!0), 0, (3, 4), "V13-284"),
     register(0x10_0170, "DEV_ERR_ROUTING_CTRL", STORED, 0, "V13-284"),

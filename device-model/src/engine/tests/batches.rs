@@ -270,6 +270,19 @@ fn the_indirect_batch_runs_within_the_restore() {
     }
 }
 
+/// The batch that xe's configfs attribute `ctx_restore_mid_bb` adds to INDIRECT_CTX writes scratch registers, which keep
+/// their values after the restore.
+#[test]
+fn the_indirect_batch_writes_scratch_registers() {
+    let mut bench = Bench::new(EngineClass::Render);
+    let context = bench.context(0);
+    let indirect = context.at + 0x6000;
+    bench.write(indirect, &[0x1100_0003, 0x4_f100, 0xdea1_bee1, 0x4_f104, 0xdea2_bee2]);
+    bench.put(context.image(0x15), indirect as u32 | 1);
+    assert_eq!(bench.submit(context), Outcome::Complete);
+    assert_eq!([0x4_f100, 0x4_f104].map(|at| bench.gt.registers.value(at)), [0xdea1_bee1, 0xdea2_bee2]);
+}
+
 #[test]
 fn workaround_batches_are_the_contexts() {
     proves!(
