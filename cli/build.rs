@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
+use arctic_fidelity::results;
+
 // A build script runs before the library is built and cannot link to it, so it includes the sources.
 #[path = "src/fidelity/index.rs"]
 #[allow(dead_code, reason = "the program parses the index, the build script only writes it")]
@@ -41,7 +43,10 @@ fn main() -> io::Result<()> {
     gather(&package.join(OTHERS), "", &mut files)?;
     let commit = commit(&package).map(|commit| format!(" ({commit})")).unwrap_or_default();
     println!("cargo::rustc-env=ARCTIC_VERSION={}{commit}", env!("CARGO_PKG_VERSION"));
-    fs::write(variable("OUT_DIR")?.join("fidelity-index.txt"), scan::index(&files).to_string())
+    let mut index = scan::index(&files);
+    let sources = files.iter().filter(|(path, _)| path.ends_with(".rs"));
+    index.hashes = sources.map(|(path, text)| (path.clone(), results::hash(text.as_bytes()))).collect();
+    fs::write(variable("OUT_DIR")?.join("fidelity-index.txt"), index.to_string())
 }
 
 /// Reads all sources and IGT lists below `folder`, whose path from the repository root is `prefix`, and registers their

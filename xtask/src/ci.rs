@@ -21,6 +21,7 @@ pub const STEPS: &[&str] = &[
     "cargo package --allow-dirty --no-verify --quiet -p arctic-fidelity -p arctic-sriov -p arctic-device-model -p arctic-gpu -p arctic-guest-tests -p arctic-cli",
     "cargo test --release --workspace --no-run --quiet",
     "cargo test --release --workspace",
+    "cargo xtask mutants --changed --minutes 10 --check",
     "ARCTIC_FUZZ_SECONDS=30 cargo test --release --workspace --features arctic-gpu/long-tests --test fuzz",
 ];
 /// Time limit of the long tests that follow, in minutes.

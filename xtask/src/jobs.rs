@@ -208,7 +208,7 @@ pub const JOBS: &[Job] = &[
         tests: "hostile guests, the fuzz corpora and the reference model without overflow checks, and with panic = \"abort\"",
         paths: &[],
         steps: &[
-            "cargo test --profile embedded -p arctic-fidelity -p arctic-sriov -p arctic-device-model --lib --test differential \
+            "cargo test --profile embedded -p arctic-sriov -p arctic-device-model --lib --test differential \
              --test hostile --test hostile_vf --test command_streamer --test context_images --test guc_messages",
             "cargo test --profile embedded -p arctic-gpu --lib --test fuzz_regressions --test security",
             "cargo run --release -p arctic-test-support --features vfio-user --example replay -- target/replay-release",
@@ -216,6 +216,13 @@ pub const JOBS: &[Job] = &[
              target/replay-embedded",
             "cmp target/replay-release target/replay-embedded",
         ],
+    },
+    Job {
+        name: "mutants",
+        minutes: 10,
+        tests: "each mutant of the code fails a test that claims its item, as docs/mutants.toml records",
+        paths: &[],
+        steps: &["cargo xtask mutants --check"],
     },
     Job {
         name: "book",

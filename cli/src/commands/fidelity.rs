@@ -10,25 +10,26 @@ use crate::fidelity::{Counts, Item, REGENERATE, Report, Status};
 
 /// List which rules of Intel's public documents the card implements: exactly, as drivers do, approximately, or not.
 ///
-/// The rules are numbered items (V8-052 is item 52 of Volume 8). The status is derived from the project's own tests: an
-/// item is exact only if a test that can fail names it, in the comment above the test or in its body. An item departs if
-/// the card does what Linux xe or i915 does in a named file and the document does not say, and a test names it. Such
-/// items, approximate items and absent items are listed with the reason in docs/fidelity.toml; other items without a
-/// test are "not assessed". No item is omitted.
+/// The rules are numbered items (V8-052 is item 52 of Volume 8). The status is derived from the project's own tests: a
+/// test claims the items that it proves, and the code has mutants, deliberate faults that a special build can select. An
+/// item is exact only if the tests that claim it fail with each of its mutants. An item departs if the card does what
+/// Linux xe or i915 does in a named file and the document does not say; its mutants follow the document. Such items,
+/// approximate items and absent items are listed with the reason in docs/fidelity.toml. Other items are "not proven" if a
+/// test claims them, else "not assessed". No item is omitted.
 ///
-/// A test that is ignored or asserts nothing does not count. If a test names a range such as V8-145..155, this is
-/// recorded as a doubt for each item of the range (shown by --item and --json).
+/// The results of the mutants are in docs/mutants.toml; a result is stale if the sources of the tests or of the mutants
+/// have changed since.
 #[derive(clap::Args)]
 #[command(after_help = format!("Examples:\n  \
     arctic fidelity\n  \
     arctic fidelity --document V8 --status approximate\n  \
     arctic fidelity --item V8-052\n  \
     arctic fidelity --json | jq -r '.[] | select(.status != \"exact\") | \"\\(.id) \\(.note)\"'\n\n\
-    The JSON document is an array of items: id, status (exact, departs, approximate, absent, unassessed), tests\n\
-    (path::name), note, driver (the driver's file, if the item departs), doubts, places, title, class, facts, document,\n\
-    group, mechanism.\n\n\
-    To make an item count: name it in the comment of a test that fails when the rule is broken, then, in the source tree,\n  \
-    {REGENERATE}"))]
+    The JSON document is an array of items: id, status (exact, departs, approximate, absent, unproven, unassessed),\n\
+    tests (path::name), mutants (by number, the tests that fail with it), tables, stale, note, driver (the driver's file,\n\
+    if the item departs), doubts, places, title, class, facts, document, group, mechanism.\n\n\
+    To make an item count: claim it by proves! in a test, break its rule by mutant! in the code, then, in the source tree,\n  \
+    cargo xtask mutants V8-052\n  {REGENERATE}"))]
 pub struct Arguments {
     /// Show one item: the rule, the code that implements it, the tests that prove it
     #[arg(long, value_name = "ITEM", conflicts_with_all = ["document", "status", "markdown"])]
@@ -51,7 +52,7 @@ pub struct Arguments {
 }
 
 /// Width of the column of mechanisms.
-const MECHANISM: usize = 54;
+const MECHANISM: usize = 42;
 
 /// Maximum line length of wrapped text.
 const COLUMNS: usize = 100;
@@ -114,7 +115,13 @@ fn overview(report: &Report, items: &[&Item]) -> String {
             text.push('\n');
         }
     }
-    text.push_str("arctic fidelity --item ITEM shows one item; --status unassessed lists those not assessed yet.\n");
+    let stale: Vec<&str> = items.iter().filter(|item| item.stale).map(|item| item.id.as_str()).collect();
+    if !stale.is_empty() {
+        let _ = writeln!(text, "Stale, {} items: their sources have changed since `cargo xtask mutants`", stale.len());
+        wrapped(&mut text, &stale.join(" "), "  ");
+        text.push('\n');
+    }
+    text.push_str("arctic fidelity --item ITEM shows one item; --status unproven lists those not proven yet.\n");
     text
 }
 
@@ -158,7 +165,8 @@ fn of_item(item: &Item) -> String {
     let rule = &item.rule;
     let _ = writeln!(text, "group      {} {}, {}", item.document, rule.group, rule.mechanism);
     let _ = writeln!(text, "class      [{}] {}", rule.class, class(&rule.class));
-    let _ = writeln!(text, "status     {}", item.status.name());
+    let stale = if item.stale { " (stale: the sources have changed since `cargo xtask mutants`)" } else { "" };
+    let _ = writeln!(text, "status     {}{stale}", item.status.name());
     let mut section = |heading: &str, lines: Vec<String>| {
         if !lines.is_empty() {
             let _ = writeln!(text, "\n{heading}");
@@ -170,7 +178,13 @@ fn of_item(item: &Item) -> String {
     section("The rule", rule.facts.clone());
     let place = |place: &crate::fidelity::Location| format!("{}:{} {}", place.path, place.line, place.symbol);
     section("Implemented in", item.places.iter().map(place).collect());
-    section("Proved by", item.tests.clone());
+    section("Claimed by", item.tests.clone());
+    let mutant = |(number, fell): (&String, &std::collections::BTreeSet<String>)| match fell.len() {
+        0 => format!("{number} survives"),
+        _ => format!("{number} fails {}", fell.iter().cloned().collect::<Vec<_>>().join(" ")),
+    };
+    section("Mutants", item.mutants.iter().map(mutant).collect());
+    section("Table copied in", item.tables.iter().cloned().collect());
     section("In doubt", item.doubts.clone());
     text
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The references to items in the sources: the tests that prove them and the code that implements them. The build
+//! The references to items in the sources: the tests that claim them and the code that implements them. The build
 //! script writes the index as text, which is embedded in the program and parsed at run time.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// One item or a range of items of a document, as referenced in a comment: `V8-052`, `V13-048..051`.
@@ -85,49 +86,14 @@ impl fmt::Display for Claim {
     }
 }
 
-/// The reason that a test that names an item does not prove it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
-    /// `#[ignore]`: it does not run.
-    Ignored,
-    /// Neither the test nor a test helper that it calls asserts anything, so it cannot fail.
-    AssertsNothing,
-    /// A line of an IGT list that no guest test runs.
-    NotRun,
-}
-
-impl Flaw {
-    const NAMES: [(Self, &str); 3] =
-        [(Self::Ignored, "ignored"), (Self::AssertsNothing, "asserts-nothing"), (Self::NotRun, "not-run")];
-
-    fn name(self) -> &'static str {
-        Self::NAMES.into_iter().find(|&(flaw, _)| flaw == self).map_or("", |(_, name)| name)
-    }
-
-    fn of_name(name: &str) -> Option<Self> {
-        Self::NAMES.into_iter().find(|&(_, of)| of == name).map(|(flaw, _)| flaw)
-    }
-
-    /// A description of the flaw, to be printed after the test's name.
-    pub fn explained(self) -> &'static str {
-        match self {
-            Self::Ignored => "is ignored, so it does not run",
-            Self::AssertsNothing => "asserts nothing, so it cannot fail",
-            Self::NotRun => "is in a list that no guest test runs",
-        }
-    }
-}
-
-/// A test that names items.
+/// A test that claims items, or a line of an IGT list that is about them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Test {
     /// File, from the repository's root.
     pub path: String,
     /// Name of the function, or of the IGT subtest.
     pub name: String,
-    /// The reason why it does not prove the items, if any.
-    pub flaw: Option<Flaw>,
-    /// The items named in the comment above it or in its body.
+    /// The items.
     pub claims: Vec<Claim>,
 }
 
@@ -157,18 +123,22 @@ pub struct Index {
     pub tests: Vec<Test>,
     /// In the order of their paths and lines.
     pub places: Vec<Place>,
+    /// Hashes of the sources (`arctic_fidelity::results::hash`), by path from the repository's root.
+    pub hashes: BTreeMap<String, String>,
 }
 
-/// One line per test or place, with fields separated by tabs.
+/// One line per test, place or hash, with fields separated by tabs.
 impl fmt::Display for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = |claims: &[Claim]| claims.iter().map(Claim::to_string).collect::<Vec<_>>().join(" ");
         for test in &self.tests {
-            let flaw = test.flaw.map_or("", Flaw::name);
-            writeln!(f, "test\t{}\t{}\t{flaw}\t{}", test.path, test.name, words(&test.claims))?;
+            writeln!(f, "test\t{}\t{}\t{}", test.path, test.name, words(&test.claims))?;
         }
         for place in &self.places {
             writeln!(f, "place\t{}\t{}\t{}\t{}", place.path, place.line, place.symbol, words(&place.claims))?;
+        }
+        for (path, hash) in &self.hashes {
+            writeln!(f, "hash\t{path}\t{hash}")?;
         }
         Ok(())
     }
@@ -180,18 +150,16 @@ impl Index {
         let mut index = Self::default();
         for line in text.lines() {
             match *line.split('\t').collect::<Vec<_>>() {
-                ["test", path, name, flaw, claims] => index.tests.push(Test {
-                    path: path.into(),
-                    name: name.into(),
-                    flaw: Flaw::of_name(flaw),
-                    claims: Claim::all_in(claims),
-                }),
+                ["test", path, name, claims] => {
+                    index.tests.push(Test { path: path.into(), name: name.into(), claims: Claim::all_in(claims) })
+                }
                 ["place", path, line, symbol, claims] => index.places.push(Place {
                     path: path.into(),
                     line: line.parse().unwrap_or(0),
                     symbol: symbol.into(),
                     claims: Claim::all_in(claims),
                 }),
+                ["hash", path, hash] => drop(index.hashes.insert(path.into(), hash.into())),
                 _ => {}
             }
         }
@@ -216,10 +184,10 @@ mod tests {
     #[test]
     fn the_text_form_is_read_back() {
         let claims = Claim::all_in("V1-001 V1-003..005");
-        let test = |name: &str, flaw| Test { path: "a/b.rs".into(), name: name.into(), flaw, claims: claims.clone() };
-        let flaws = [None, Some(Flaw::Ignored), Some(Flaw::AssertsNothing), Some(Flaw::NotRun)];
+        let test = Test { path: "a/b.rs".into(), name: "e".into(), claims: claims.clone() };
         let place = Place { path: "c.rs".into(), line: 7, symbol: "fn d".into(), claims: claims.clone() };
-        let index = Index { tests: flaws.map(|flaw| test("e", flaw)).to_vec(), places: vec![place] };
+        let hashes = BTreeMap::from([("c.rs".to_owned(), "00ff".to_owned())]);
+        let index = Index { tests: vec![test], places: vec![place], hashes };
         assert_eq!(Index::parse(&index.to_string()), index);
     }
 }

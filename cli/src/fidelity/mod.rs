@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Reports which rules of Intel's documents the card implements exactly, as the drivers do, approximately, or not.
 //!
-//! The report combines three sources: the documents' numbered rules (`docs/spec`), the references in tests and code
-//! (the index that `build.rs` generates from the sources with `scan.rs`), and the manually written list of deviations
-//! (`docs/fidelity.toml`). A rule counts as exact only if a test that can fail names it.
+//! The report combines four sources: the documents' numbered rules (`docs/spec`), the claims of tests and the references
+//! in code (the index that `build.rs` generates from the sources with `scan.rs`), the results of `cargo xtask mutants`
+//! (`docs/mutants.toml`), and the manually written list of deviations (`docs/fidelity.toml`). A rule counts as exact only
+//! if the tests that claim it fail with each of its mutants.
 
 mod document;
 mod index;
@@ -11,12 +12,13 @@ mod page;
 #[cfg(test)]
 mod scan;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use arctic_fidelity::results::{Outcome, Results};
 use serde::{Deserialize, Serialize};
 
 use document::{Document, Rule};
-use index::{Claim, Index, Place};
+use index::{Claim, Index, Place, Test};
 
 /// The command that regenerates `FIDELITY.md`.
 pub const REGENERATE: &str = "cargo run -- fidelity --markdown > FIDELITY.md";
@@ -25,21 +27,24 @@ pub const REGENERATE: &str = "cargo run -- fidelity --markdown > FIDELITY.md";
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// A test that can fail names it, and no deviation is known
+    /// The tests that claim it fail with each of its mutants, and no deviation is known
     Exact,
-    /// Not as the document says, but as Linux xe or i915 does in the file that is named; a test names it
+    /// Not as the document says, but as Linux xe or i915 does in the file that is named; tests prove it as for exact
     Departs,
-    /// Implemented, with the deviation described in the note; a test names it
+    /// Implemented, with the deviation described in the note; a test claims it
     Approximate,
     /// Not implemented, for the reason given in the note
     Absent,
-    /// Named by no test and not listed in docs/fidelity.toml
+    /// Claimed by a test, but a mutant survives, it has none, or they have not been run
+    Unproven,
+    /// Claimed by no test and not listed in docs/fidelity.toml
     Unassessed,
 }
 
 impl Status {
     /// All statuses, best first.
-    pub const ALL: [Self; 5] = [Self::Exact, Self::Departs, Self::Approximate, Self::Absent, Self::Unassessed];
+    pub const ALL: [Self; 6] =
+        [Self::Exact, Self::Departs, Self::Approximate, Self::Absent, Self::Unproven, Self::Unassessed];
 
     /// The status as text.
     pub fn name(self) -> &'static str {
@@ -48,6 +53,7 @@ impl Status {
             Self::Departs => "departs",
             Self::Approximate => "approximate",
             Self::Absent => "absent",
+            Self::Unproven => "not proven",
             Self::Unassessed => "not assessed",
         }
     }
@@ -114,13 +120,19 @@ pub struct Item {
     pub rule: Rule,
     /// The status.
     pub status: Status,
-    /// Tests that name it and can fail, as `path::name`.
+    /// Tests that claim it, and lines of IGT lists about it, as `path::name`.
     pub tests: Vec<String>,
+    /// By mutant of the item: the tests that fail with it. None means that the mutant survives.
+    pub mutants: BTreeMap<String, BTreeSet<String>>,
+    /// Tests that compare the item's table with a copy of their own.
+    pub tables: BTreeSet<String>,
+    /// The sources of mutants and tests have changed since the mutants were run.
+    pub stale: bool,
     /// The deviation, or the reason why it is absent.
     pub note: Option<String>,
     /// The driver's file that does what the card does, for an item that departs from the document.
     pub driver: Option<String>,
-    /// Reasons why a test's claim may be invalid: it names a range, it asserts nothing, it does not run.
+    /// Claims in the sources that no test executed when the mutants were run.
     pub doubts: Vec<String>,
     /// The code and table rows that name it.
     pub places: Vec<Location>,
@@ -169,18 +181,25 @@ impl Report {
             Document::parse("V13", "Volume 13, SW/HW System Interface", include_str!("../../docs/spec/vol13.md")),
         ];
         let index = Index::parse(include_str!(concat!(env!("OUT_DIR"), "/fidelity-index.txt")));
-        Self::new(&documents, &index, include_str!("../../docs/fidelity.toml"))
+        let (told, results) = (include_str!("../../docs/fidelity.toml"), include_str!("../../docs/mutants.toml"));
+        Self::new(&documents, &index, told, results)
     }
 
-    fn new(documents: &[Document], index: &Index, told: &str) -> Self {
+    fn new(documents: &[Document], index: &Index, told: &str, results: &str) -> Self {
         let mut problems = Vec::new();
+        let results = Results::parse(results).unwrap_or_else(|error| {
+            problems.push(format!("docs/mutants.toml cannot be read: {error}"));
+            Results::default()
+        });
         let told: Deviations = toml::from_str(told).unwrap_or_else(|error| {
             problems.push(format!("docs/fidelity.toml cannot be read: {}", error.message()));
             Deviations { promised: Vec::new(), item: Vec::new() }
         });
         let items: Vec<Item> = documents
             .iter()
-            .flat_map(|document| document.rules.iter().map(|rule| Item::new(document.name, rule, index, &told.item)))
+            .flat_map(|document| {
+                document.rules.iter().map(|rule| Item::new(document.name, rule, index, &told.item, &results))
+            })
             .collect();
         check_deviations(&told, &items, &mut problems);
         check_claims(documents, index, &items, &mut problems);
@@ -235,36 +254,33 @@ impl Report {
 }
 
 impl Item {
-    fn new(document: &'static str, rule: &Rule, index: &Index, told: &[Deviation]) -> Self {
+    fn new(document: &'static str, rule: &Rule, index: &Index, told: &[Deviation], results: &Results) -> Self {
         let id = format!("{document}-{:03}", rule.number);
         let names = |claims: &[Claim]| claims.iter().any(|claim| claim.names(document, rule.number));
-        let (mut tests, mut doubts) = (Vec::new(), Vec::new());
-        for test in index.tests.iter().filter(|test| names(&test.claims)) {
-            let mut claims = test.claims.iter().filter(|claim| claim.names(document, rule.number));
-            match test.flaw {
-                Some(flaw) => doubts.push(format!("{test} {}", flaw.explained())),
-                None => {
-                    tests.push(test.to_string());
-                    if let Some(range) = claims.next().filter(|claim| claim.is_range())
-                        && claims.all(Claim::is_range)
-                    {
-                        doubts.push(format!("{test} names it only within {range}"));
-                    }
-                }
-            }
-        }
-        let told = told.iter().find(|item| names(&item.claims()));
-        let status = match told {
-            Some(item) => item.status,
-            None if tests.is_empty() => Status::Unassessed,
-            None => Status::Exact,
+        let of_item = || index.tests.iter().filter(|test| names(&test.claims));
+        let tests: Vec<String> = of_item().map(ToString::to_string).collect();
+        let outcome = results.0.get(&id).cloned().unwrap_or_default();
+        let stale = results.0.contains_key(&id) && outcome.is_stale(|path| index.hashes.get(path).cloned());
+        let ran = |test: &&Test| {
+            let name = format!("::{}", test.name);
+            test.path.ends_with(".txt") || outcome.tests.iter().any(|test| test.ends_with(&name))
         };
+        let doubts =
+            of_item().filter(|test| !ran(test)).map(|test| format!("{test} claims it, but did not run")).collect();
+        let told = told.iter().find(|item| names(&item.claims()));
+        let status = match told.map(|item| item.status) {
+            Some(status) if status != Status::Departs || outcome.proved() => status,
+            None if outcome.proved() => Status::Exact,
+            None if tests.is_empty() => Status::Unassessed,
+            _ => Status::Unproven,
+        };
+        let Outcome { mutants, tables, .. } = outcome;
         let location =
             |place: &Place| Location { path: place.path.clone(), line: place.line, symbol: place.symbol.clone() };
         let places = index.places.iter().filter(|place| names(&place.claims)).map(location).collect();
         let note = told.map(|item| item.note.trim().to_owned());
         let driver = told.and_then(|item| item.driver.clone());
-        Self { id, document, rule: rule.clone(), status, tests, note, driver, doubts, places }
+        Self { id, document, rule: rule.clone(), status, tests, mutants, tables, stale, note, driver, doubts, places }
     }
 }
 
@@ -302,7 +318,7 @@ fn check_deviations(told: &Deviations, items: &[Item], problems: &mut Vec<String
     for claim in told.promised.iter().flat_map(|text| Claim::all_in(text)) {
         let promised = |item: &&Item| claim.names(item.document, item.rule.number);
         for item in items.iter().filter(promised).filter(|item| item.status == Status::Unassessed) {
-            problems.push(format!("{} is promised, but neither named by a test that can fail nor listed", item.id));
+            problems.push(format!("{} is promised, but neither claimed by a test nor listed", item.id));
         }
     }
 }
@@ -321,7 +337,7 @@ fn check_deviation(told: &Deviation, name: &str, items: &[Item], problems: &mut 
         let needs_test = matches!(status, Status::Departs | Status::Approximate);
         for item in named.filter(|item| needs_test && item.tests.is_empty()) {
             let (id, status) = (&item.id, status.name());
-            problems.push(format!("{id} is listed as {status}, but no test that can fail names it"));
+            problems.push(format!("{id} is listed as {status}, but no test claims it"));
         }
     }
     if note.trim().is_empty() {
@@ -379,12 +395,15 @@ mod tests {
 
     const TEXT: &str = "### Group A - Rings\n**V1-001 Start** [DOC]\n- Facts: a.\n**V1-002 End** [DOC]\n\
         **V1-004 Wrap** [PTR]\n### Group B - Queues\n**V1-010 Slots** [DOC]\n**V1-011 Doors** [DOC]\n";
-    const INDEX: &str = "test\ta.rs\tstarts\t\tV1-001 V1-001..004\ntest\ta.rs\tall\t\tV1-001..010\n\
-        test\ta.rs\tidle\tasserts-nothing\tV1-011\nplace\tb.rs\t7\tSTART\tV1-001\n";
+    const INDEX: &str = "test\ta.rs\tstarts\tV1-001\ntest\ta.rs\tall\tV1-001 V1-002 V1-004 V1-010\n\
+        place\tb.rs\t7\tSTART\tV1-001\nhash\ta.rs\t1\n";
+    const RESULTS: &str = "[V1-001]\nhash = \"1\"\nsources = [\"a.rs\"]\ntests = [\"c::starts\"]\n\
+        mutants = { 1 = [\"c::starts\"] }\n[V1-010]\nhash = \"1\"\nsources = []\ntests = [\"c::all\"]\n\
+        tables = [\"c::all\"]\n";
 
     fn report(told: &str, index: &str) -> Report {
         let text = Document::parse("V1", "Volume 1", TEXT);
-        Report::new(&[text], &Index::parse(index), told)
+        Report::new(&[text], &Index::parse(index), told, RESULTS)
     }
 
     #[test]
@@ -397,17 +416,16 @@ mod tests {
         let rows: Vec<_> = report.items.iter().map(|item| (&*item.id, item.status, item.tests.len())).collect();
         let expected = [
             ("V1-001", Status::Exact, 2),
-            ("V1-002", Status::Approximate, 2),
-            ("V1-004", Status::Absent, 2),
+            ("V1-002", Status::Approximate, 1),
+            ("V1-004", Status::Absent, 1),
             ("V1-010", Status::Departs, 1),
             ("V1-011", Status::Unassessed, 0),
         ];
         assert_eq!(rows, expected);
-        assert_eq!(report.items[0].doubts, ["a.rs::all names it only within V1-001..010"]);
-        assert_eq!(report.items[4].doubts, ["a.rs::idle asserts nothing, so it cannot fail"]);
+        assert_eq!(report.items[0].doubts, ["a.rs::all claims it, but did not run"]);
         assert_eq!((&report.items[1].note, report.items[0].places.len()), (&Some("Late.".to_owned()), 1));
         let counts: Vec<_> = report.groups("V1").iter().map(|group| (group.letter, group.counts)).collect();
-        assert_eq!(counts, [("A", [1, 0, 1, 1, 0]), ("B", [0, 1, 0, 0, 1])]);
+        assert_eq!(counts, [("A", [1, 0, 1, 1, 0, 0]), ("B", [0, 1, 0, 0, 0, 1])]);
         let drivers: Vec<_> = report.items.iter().filter_map(|item| item.driver.as_deref()).collect();
         assert_eq!(drivers, ["i915: intel_lrc.c, f"]);
     }
@@ -421,6 +439,27 @@ mod tests {
         let rows: Vec<_> = report.items.iter().map(|item| (item.status, item.note.as_deref())).collect();
         let absent = (Status::Absent, Some("None."));
         assert_eq!(rows, [absent, absent, absent, (Status::Exact, None), absent]);
+    }
+
+    /// A mutant that survives, a departure without a mutant, and a claim without a result prove nothing.
+    #[test]
+    fn mutants_decide() {
+        let text = Document::parse("V1", "Volume 1", TEXT);
+        let told = "promised = []\n[[item]]\nid = \"V1-004\"\nstatus = \"departs\"\nnote = \"a\"\ndriver = \"xe: a.c\"";
+        let result = |mutants: &str| {
+            let results = format!("[V1-001]\nhash = \"1\"\nsources = [\"a.rs\"]\ntests = [\"c::all\"]\n{mutants}");
+            let report = Report::new(std::slice::from_ref(&text), &Index::parse(INDEX), told, &results);
+            (report.items.iter().map(|item| item.status).collect::<Vec<_>>(), report.items[0].stale)
+        };
+        let others = [Status::Unproven, Status::Unproven, Status::Unproven, Status::Unassessed];
+        for (mutants, status) in [
+            ("mutants = { 1 = [\"c::all\"] }", Status::Exact),
+            ("mutants = { 1 = [\"c::all\"], 2 = [] }", Status::Unproven),
+            ("", Status::Unproven),
+            ("tables = [\"c::all\"]", Status::Exact),
+        ] {
+            assert_eq!(result(mutants), ([[status].as_slice(), &others].concat(), true), "{mutants}");
+        }
     }
 
     /// The file is the first word after the driver's name.
@@ -446,14 +485,10 @@ mod tests {
         };
         let departs = |id: &str, driver: &str| item(id, "departs", "a") + driver;
         let several = |ids: &[&str]| format!("[[item]]\nids = {ids:?}\nstatus = \"absent\"\nnote = \"a\"\n");
-        const NAMED: &str = "test\ta.rs\tb\t\tV1-010";
+        const NAMED: &str = "test\ta.rs\tb\tV1-010";
         for (items, index, problem) in [
-            (String::new(), "", "V1-010 is promised, but neither named by a test that can fail nor listed"),
-            (
-                item("V1-010", "approximate", "a"),
-                "",
-                "V1-010 is listed as approximate, but no test that can fail names it",
-            ),
+            (String::new(), "", "V1-010 is promised, but neither claimed by a test nor listed"),
+            (item("V1-010", "approximate", "a"), "", "V1-010 is listed as approximate, but no test claims it"),
             (item("V1-010", "absent", " "), "", "V1-010 has no note in docs/fidelity.toml"),
             (item("V1-010", "exact", "a"), "", "V1-010 is listed as exact: only tests give this status"),
             (item("V1-010", "absent", "a").repeat(2), "", "V1-010 is listed twice"),
@@ -465,18 +500,14 @@ mod tests {
             ),
             (
                 item("V1-010", "absent", "a"),
-                "test\ta.rs\tb\t\tV1-001..003",
+                "test\ta.rs\tb\tV1-001..003",
                 "a.rs::b names V1-001..003; the document has no V1-003",
             ),
-            (
-                departs("V1-010", "driver = \"xe: a.c\""),
-                "",
-                "V1-010 is listed as departs, but no test that can fail names it",
-            ),
+            (departs("V1-010", "driver = \"xe: a.c\""), "", "V1-010 is listed as departs, but no test claims it"),
             (
                 departs("V1-011", "driver = \"xe: a.c\""),
-                "test\ta.rs\tb\t\tV1-010\ntest\ta.rs\tc\tignored\tV1-011",
-                "V1-011 is listed as departs, but no test that can fail names it",
+                "test\ta.rs\tb\tV1-010",
+                "V1-011 is listed as departs, but no test claims it",
             ),
             (
                 departs("V1-010", ""),
@@ -506,7 +537,9 @@ mod tests {
             ),
             ("nonsense".into(), "", "docs/fidelity.toml cannot be read: key with no value, expected `=`"),
         ] {
-            let report = report(&format!("promised = [\"V1-010\"]\n{items}"), index);
+            let text = Document::parse("V1", "Volume 1", TEXT);
+            let told = format!("promised = [\"V1-010\"]\n{items}");
+            let report = Report::new(&[text], &Index::parse(index), &told, "");
             assert_eq!(report.problems.join("\n"), problem);
         }
     }

@@ -4,46 +4,27 @@
 //! It scans text instead of syntax trees, because comments are the main input. It only distinguishes code, comments and
 //! literals, which is sufficient to ignore braces in strings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::index::{Claim, Flaw, Index, Place, Test};
+use super::index::{Claim, Index, Place, Test};
 
-/// The package with code shared by the tests of several packages. All of it counts as test code of each package that
-/// uses it.
+/// The package with code shared by the tests of several packages: all of it is test code.
 const SUPPORT: &str = "test-support";
-/// Crate name of [`SUPPORT`] in sources.
-const SUPPORT_CRATE: &str = "arctic_test_support";
+
+/// The macros by which a test claims items.
+const CLAIMS: [&str; 2] = ["proves!(", "proves_table!("];
 
 /// Builds the index of `files`, which are keyed by path relative to the repository root.
 pub fn index(files: &BTreeMap<String, String>) -> Index {
     let mut index = Index::default();
     let sources: Vec<Source<'_>> =
         files.iter().filter(|(path, _)| path.ends_with(".rs")).map(|(path, text)| Source::new(path, text)).collect();
-    let uses = |source: &&Source<'_>| source.code.contains(SUPPORT_CRATE);
-    let users: BTreeSet<&str> = sources.iter().filter(uses).map(Source::package).collect();
-    let mut helpers: BTreeMap<&str, Asserting> = BTreeMap::new();
-    for source in &sources {
-        helpers.entry(source.package()).or_default().learn(source);
-        if source.package() == SUPPORT {
-            users.iter().for_each(|&user| helpers.entry(user).or_default().learn(source));
-        }
-    }
-    helpers.values_mut().for_each(Asserting::settle);
     for source in &sources {
         let mut of_tests = vec![false; source.lines.len()];
         for found in source.tests() {
-            of_tests[found.lines.clone()].fill(true);
-            let text = source.lines[found.lines].join("\n");
-            let claims = Claim::all_in(&text);
-            let flaw = if found.ignored {
-                Some(Flaw::Ignored)
-            } else if !found.should_panic && !helpers[source.package()].asserts(&found.body) {
-                Some(Flaw::AssertsNothing)
-            } else {
-                None
-            };
-            if !claims.is_empty() {
-                index.tests.push(Test { path: source.path.into(), name: found.name, flaw, claims });
+            of_tests[found.lines].fill(true);
+            if !found.claims.is_empty() {
+                index.tests.push(Test { path: source.path.into(), name: found.name, claims: found.claims });
             }
         }
         for (at, line) in source.lines.iter().enumerate() {
@@ -57,15 +38,16 @@ pub fn index(files: &BTreeMap<String, String>) -> Index {
     for (path, text) in files.iter().filter(|(path, _)| path.ends_with(".txt")) {
         let name = format!("\"{}\"", path.rsplit('/').next().unwrap_or(path));
         let runs = |source: &Source<'_>| source.path.starts_with("cli/tests/") && source.text.contains(&name);
-        let flaw = (!sources.iter().any(runs)).then_some(Flaw::NotRun);
-        index.tests.extend(list(path, text, flaw));
+        if sources.iter().any(runs) {
+            index.tests.extend(list(path, text));
+        }
     }
     index
 }
 
-/// Returns the lines of an IGT list that prove items: lines with a comment that names items, and lines after a comment
+/// Returns the lines of an IGT list that are about items: lines with a comment that names items, and lines after a comment
 /// line that names items, up to the next blank line.
-fn list(path: &str, text: &str, flaw: Option<Flaw>) -> Vec<Test> {
+fn list(path: &str, text: &str) -> Vec<Test> {
     let (mut found, mut above, mut in_comment) = (Vec::new(), Vec::new(), false);
     for line in text.lines() {
         let (test, comment) = line.split_once('#').unwrap_or((line, ""));
@@ -83,7 +65,7 @@ fn list(path: &str, text: &str, flaw: Option<Flaw>) -> Vec<Test> {
         claims.extend(above.iter().cloned());
         if !claims.is_empty() {
             let name = test.strip_prefix("igt@").unwrap_or(test).into();
-            found.push(Test { path: path.into(), name, flaw, claims });
+            found.push(Test { path: path.into(), name, claims });
         }
     }
     found
@@ -197,10 +179,8 @@ struct Found {
     name: String,
     /// The lines from its comment to its closing brace.
     lines: std::ops::Range<usize>,
-    /// The code of its body.
-    body: String,
-    ignored: bool,
-    should_panic: bool,
+    /// The items that it claims.
+    claims: Vec<Claim>,
 }
 
 impl<'a> Source<'a> {
@@ -269,17 +249,18 @@ impl<'a> Source<'a> {
             let line = self.line_of(at);
             let belongs = |line: &&&str| line.trim().starts_with("//") || line.trim().starts_with("#[");
             let above = self.lines[..line].iter().rev().take_while(belongs).count();
-            let attributes: String = self.code.lines().skip(line - above).take(above).collect();
-            let attributes = attributes + &self.code[at..function];
-            found.push(Found {
-                name,
-                lines: line - above..self.line_of(body.end) + 1,
-                ignored: attributes.contains("#[ignore"),
-                should_panic: attributes.contains("#[should_panic"),
-                body: self.code[body].into(),
-            });
+            let claims = CLAIMS.iter().flat_map(|word| self.calls(word, body.clone())).collect();
+            found.push(Found { name, lines: line - above..self.line_of(body.end) + 1, claims });
         }
         found
+    }
+
+    /// The items in the calls of the macro `word` within `body`. Its text is a literal and names none.
+    fn calls(&self, word: &str, body: std::ops::Range<usize>) -> Vec<Claim> {
+        let code = &self.code[body];
+        // `proves!(` is not the end of a longer name.
+        let starts = code.match_indices(word).filter(|&(at, _)| at == 0 || !is_word(code.as_bytes()[at - 1]));
+        starts.flat_map(|(at, _)| Claim::all_in(code[at..].split(')').next().unwrap_or_default())).collect()
     }
 
     /// The symbol of a line that names an item: the declaration below a comment, or the row around a source reference.
@@ -344,75 +325,6 @@ fn declaration(line: &str) -> String {
     line.split(end).next().unwrap_or("").into()
 }
 
-/// The functions of a package's test code that assert something, by name.
-#[derive(Default)]
-struct Asserting {
-    /// Functions without assertions, and the functions that each calls.
-    calls: Vec<(String, BTreeSet<String>)>,
-    names: BTreeSet<String>,
-}
-
-impl Asserting {
-    fn learn(&mut self, source: &Source<'_>) {
-        for (at, _) in source.code.match_indices("fn ") {
-            let word = at > 0 && is_word(source.code.as_bytes()[at - 1]);
-            if word || !source.is_test_code(source.line_of(at)) && !source.path.contains("/tests/") {
-                continue;
-            }
-            let Some((name, body)) = source.function(at) else { continue };
-            let body = &source.code[body];
-            if says(body) {
-                self.names.insert(name);
-            } else {
-                self.calls.push((name, calls(body)));
-            }
-        }
-    }
-
-    /// Computes the transitive closure: a function that calls an asserting function is an asserting function.
-    fn settle(&mut self) {
-        loop {
-            let names = &self.names;
-            let more: Vec<String> = self
-                .calls
-                .iter()
-                .filter(|(name, calls)| !names.contains(name) && !calls.is_disjoint(names))
-                .map(|(name, _)| name.clone())
-                .collect();
-            if more.is_empty() {
-                return;
-            }
-            self.names.extend(more);
-        }
-    }
-
-    fn asserts(&self, body: &str) -> bool {
-        says(body) || !calls(body).is_disjoint(&self.names)
-    }
-}
-
-/// Returns whether the code itself contains an assertion. `unwrap` does not count, because it usually only accesses a
-/// value.
-fn says(code: &str) -> bool {
-    ["assert!", "assert_eq!", "assert_ne!", "assert_matches!", "panic!(", "unreachable!(", ".expect(", ".expect_err("]
-        .iter()
-        .any(|word| code.contains(word))
-}
-
-/// Names of the functions and macros that the code calls.
-fn calls(code: &str) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for (at, _) in code.match_indices('(') {
-        let head = code[..at].trim_end_matches('!');
-        let start = head.bytes().rposition(|b| !is_word(b)).map_or(0, |n| n + 1);
-        let before = head[..start].trim_end();
-        if start < head.len() && !before.ends_with("fn") {
-            found.insert(head[start..].to_owned());
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -421,63 +333,41 @@ mod tests {
         index(&files.iter().map(|&(path, text)| (path.to_owned(), text.to_owned())).collect())
     }
 
-    fn tests_of(text: &str) -> Vec<(String, Option<Flaw>, String)> {
+    fn tests_of(text: &str) -> Vec<(String, String)> {
         let words = |test: &Test| test.claims.iter().map(Claim::to_string).collect::<Vec<_>>().join(" ");
-        of(&[("a/src/tests.rs", text)]).tests.iter().map(|test| (test.name.clone(), test.flaw, words(test))).collect()
+        of(&[("a/src/tests.rs", text)]).tests.iter().map(|test| (test.name.clone(), words(test))).collect()
     }
 
+    /// Comments, literals and other functions claim nothing.
     #[test]
-    fn a_test_names_items_above_itself_and_within() {
-        let text = "/// V1-009: a helper's.\nfn a() {}\n\n/// V1-010.\n// V1-011\n#[test]\n#[cfg(unix)]\nfn b() {\n    \
-            // V1-012\n    let c = '{'; let d = \"}\"; let e = r#\"}\"}\"#; // }\n    assert!(x, \"V1-013\");\n}\n// V1-014\n";
-        assert_eq!(tests_of(text), [("b".into(), None, "V1-010 V1-011 V1-012 V1-013".into())]);
+    fn a_test_claims_items_by_macros() {
+        let text = "/// V1-009.\n#[test]\n#[cfg(unix)]\nfn b() {\n    // proves!(V1_012, \"\")\n    let c = '{'; \
+            let d = \"}\"; let e = r#\"}\"}\"#; // }\n    proves!(V1_010, \"as V1-014\");\n    \
+            arctic_fidelity::proves_table!(\n [V1_011,\n V1_015], \"\");\n    disproves!(V1_016, \"\");\n}\n\
+            fn f() { proves!(V1_017, \"\") }\n";
+        assert_eq!(tests_of(text), [("b".into(), "V1-010 V1-011 V1-015".into())]);
     }
 
     #[test]
     fn a_property_is_a_test() {
-        let text = "proptest! {\n    /// V1-003.\n    #[test]\n    fn p(x in any().prop_map(|y| { y }), z in 0..3) {\n        \
-            prop_assert_eq!(x, z);\n    }\n\n    /// V1-004.\n    #[test]\n    fn q(x: &'static str) {\n        drop(x);\n    }\n}\n";
-        let expected = [("p", None, "V1-003"), ("q", Some(Flaw::AssertsNothing), "V1-004")];
-        assert_eq!(tests_of(text), expected.map(|(name, flaw, items)| (name.into(), flaw, items.into())));
+        let text = "proptest! {\n    #[test]\n    fn p(x in any().prop_map(|y| { y }), z in 0..3) {\n        \
+            proves!(V1_003, \"\");\n    }\n}\n";
+        assert_eq!(tests_of(text), [("p".into(), "V1-003".into())]);
     }
 
     #[test]
-    fn a_test_that_cannot_fail_is_flawed() {
-        let text = "fn looks() { assert_eq!(1, 1) }\nfn through() { looks() }\nfn idle() { x.unwrap(); }\n\
-            /// V1-001\n#[test]\nfn a() { through(); }\n/// V1-002\n#[test]\nfn b() { idle(); }\n\
-            /// V1-003\n#[test]\n#[ignore = \"slow\"]\nfn c() { looks(); }\n/// V1-004\n#[should_panic]\n#[test]\nfn d() { idle(); }\n\
-            /// V1-005\n#[test]\nfn e() { /* assert!(false) */ idle(); }\n";
-        let flaws: Vec<_> = tests_of(text).into_iter().map(|(name, flaw, _)| (name, flaw)).collect();
-        let flawed = Some(Flaw::AssertsNothing);
-        let expected = [("a", None), ("b", flawed), ("c", Some(Flaw::Ignored)), ("d", None), ("e", flawed)];
-        assert_eq!(flaws, expected.map(|(name, flaw)| (name.into(), flaw)));
-    }
-
-    #[test]
-    fn an_assertion_of_the_model_itself_proves_nothing() {
-        let text = "fn model() { assert!(true) }\n#[cfg(test)]\nmod tests {\n    /// V1-001\n    #[test]\n    fn a() { \
-            model(); }\n}\n";
-        let index = of(&[("a/src/model.rs", text)]);
-        assert_eq!(index.tests[0].flaw, Some(Flaw::AssertsNothing));
-    }
-
-    #[test]
-    fn shared_test_code_asserts_for_the_packages_that_use_it() {
-        let support = ("test-support/src/bench.rs", "// V1-009\npub fn works() { assert!(true) }\n");
-        let test = "/// V1-001\n#[test]\nfn a() { works(); }\n";
-        let uses = format!("use arctic_test_support::works;\n{test}");
-        let index = of(&[support, ("a/tests/a.rs", &uses), ("b/tests/b.rs", test)]);
-        let flaws: Vec<_> = index.tests.iter().map(|test| test.flaw).collect();
-        assert_eq!(flaws, [None, Some(Flaw::AssertsNothing)]);
-        assert!(index.places.is_empty(), "shared test code implements no item: {:?}", index.places);
+    fn test_support_implements_no_item() {
+        let index = of(&[("test-support/src/bench.rs", "// V1-009\npub fn works() {}\n")]);
+        assert!(index.places.is_empty(), "{:?}", index.places);
     }
 
     #[test]
     fn lists_of_guests_are_tests_if_a_guest_test_runs_them() {
         let text = "a@b\nigt@c@d # V1-001\n\n# V1-002: both of\n# V1-003\ne@f\ng@h # V1-004\n\ni@j\n";
         let runs = ("cli/tests/guest.rs", "#[test]\nfn x() { list(\"l.txt\") }\n");
-        for (files, flaw) in [(vec![runs], None), (vec![], Some(Flaw::NotRun))] {
-            let index = of(&[files, vec![("cli/tests/igt/l.txt", text)]].concat());
+        assert_eq!(of(&[("cli/tests/igt/l.txt", text)]).tests, []);
+        {
+            let index = of(&[runs, ("cli/tests/igt/l.txt", text)]);
             let found: Vec<_> = index
                 .tests
                 .iter()
@@ -485,7 +375,6 @@ mod tests {
                 .collect();
             let expected = [("c@d", "V1-001"), ("e@f", "V1-002 V1-003"), ("g@h", "V1-004 V1-002 V1-003")];
             assert_eq!(found, expected.map(|(test, items)| (format!("cli/tests/igt/l.txt::{test}"), items.to_owned())));
-            assert!(index.tests.iter().all(|test| test.flaw == flaw));
         }
     }
 
