@@ -157,7 +157,6 @@ fn local_memory_need_not_be_a_power_of_two() {
     assert_eq!((layout, card.pf().file_of(2).metadata().unwrap().len()), (3, 3 * gib));
 }
 
-/// The mappings of a VMM and the accesses of the card's units refer to the same memory.
 #[test]
 fn windows_files_and_units_agree() {
     proves!(V13_004, "the mappings of a VMM and the accesses of the card's units refer to the same memory");

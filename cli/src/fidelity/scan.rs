@@ -20,16 +20,12 @@ pub fn index(files: &BTreeMap<String, String>) -> Index {
     let sources: Vec<Source<'_>> =
         files.iter().filter(|(path, _)| path.ends_with(".rs")).map(|(path, text)| Source::new(path, text)).collect();
     for source in &sources {
-        let mut of_tests = vec![false; source.lines.len()];
-        for found in source.tests() {
-            of_tests[found.lines].fill(true);
-            if !found.claims.is_empty() {
-                index.tests.push(Test { path: source.path.into(), name: found.name, claims: found.claims });
-            }
+        for (name, claims) in source.tests() {
+            index.tests.push(Test { path: source.path.into(), name, claims });
         }
         for (at, line) in source.lines.iter().enumerate() {
             let claims = Claim::all_in(line);
-            if !claims.is_empty() && !of_tests[at] && !source.is_test_code(at) {
+            if !claims.is_empty() && !source.is_test_code(at) {
                 let symbol = source.symbol(at);
                 index.places.push(Place { path: source.path.into(), line: at + 1, symbol, claims });
             }
@@ -174,15 +170,6 @@ struct Source<'a> {
     tests_from: usize,
 }
 
-/// A test function in a file.
-struct Found {
-    name: String,
-    /// The lines from its comment to its closing brace.
-    lines: std::ops::Range<usize>,
-    /// The items that it claims.
-    claims: Vec<Claim>,
-}
-
 impl<'a> Source<'a> {
     fn new(path: &'a str, text: &'a str) -> Self {
         let blank = |(&byte, kind)| match (byte, kind) {
@@ -241,16 +228,19 @@ impl<'a> Source<'a> {
         None
     }
 
-    fn tests(&self) -> Vec<Found> {
+    /// The functions of test code that claim items: tests, and cases of a test with a harness of its own.
+    fn tests(&self) -> Vec<(String, Vec<Claim>)> {
         let mut found = Vec::new();
-        for (at, _) in self.code.match_indices("#[test]") {
-            let Some(function) = self.code[at..].find("fn ").map(|n| at + n) else { continue };
-            let Some((name, body)) = self.function(function) else { continue };
-            let line = self.line_of(at);
-            let belongs = |line: &&&str| line.trim().starts_with("//") || line.trim().starts_with("#[");
-            let above = self.lines[..line].iter().rev().take_while(belongs).count();
-            let claims = CLAIMS.iter().flat_map(|word| self.calls(word, body.clone())).collect();
-            found.push(Found { name, lines: line - above..self.line_of(body.end) + 1, claims });
+        for (at, _) in self.code.match_indices("fn ") {
+            let word = at > 0 && is_word(self.code.as_bytes()[at - 1]);
+            if word || !self.is_test_code(self.line_of(at)) {
+                continue;
+            }
+            let Some((name, body)) = self.function(at) else { continue };
+            let claims: Vec<Claim> = CLAIMS.iter().flat_map(|word| self.calls(word, body.clone())).collect();
+            if !claims.is_empty() {
+                found.push((name, claims));
+            }
         }
         found
     }
@@ -338,13 +328,12 @@ mod tests {
         of(&[("a/src/tests.rs", text)]).tests.iter().map(|test| (test.name.clone(), words(test))).collect()
     }
 
-    /// Comments, literals and other functions claim nothing.
+    /// Comments and literals claim nothing.
     #[test]
     fn a_test_claims_items_by_macros() {
         let text = "/// V1-009.\n#[test]\n#[cfg(unix)]\nfn b() {\n    // proves!(V1_012, \"\")\n    let c = '{'; \
             let d = \"}\"; let e = r#\"}\"}\"#; // }\n    proves!(V1_010, \"as V1-014\");\n    \
-            arctic_fidelity::proves_table!(\n [V1_011,\n V1_015], \"\");\n    disproves!(V1_016, \"\");\n}\n\
-            fn f() { proves!(V1_017, \"\") }\n";
+            arctic_fidelity::proves_table!(\n [V1_011,\n V1_015], \"\");\n    disproves!(V1_016, \"\");\n}\n";
         assert_eq!(tests_of(text), [("b".into(), "V1-010 V1-011 V1-015".into())]);
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! VFs without a PF driver: the card provisions them from its card file and performs the PF driver's tasks.
 
+use arctic_fidelity::proves;
 use arctic_test_support::machine::bus::*;
 use arctic_test_support::machine::driver::context::COPY;
 use arctic_test_support::machine::driver::{Driver, SCRATCH, VF_CAP};
@@ -28,9 +29,12 @@ pub fn a_vf_is_an_ordinary_function(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-014: a VMM routes accesses by its own copy of the BARs, so the value in the VF's BAR registers has no effect.
-/// (Cloud Hypervisor leaves the all ones of BAR sizing in them.)
 pub fn a_vf_needs_no_address_that_its_guest_chose(machine: &mut dyn Machine) {
+    proves!(
+        V13_014,
+        "a VMM routes accesses by its own copy of the BARs, so the value in the VF's BAR registers has no effect. \
+        (Cloud Hypervisor leaves the all ones of BAR sizing in them.)"
+    );
     for address in [0, 0x40_0000_0000, u64::MAX] {
         machine.set_config16(1, COMMAND, 0);
         for at in [BAR0, BAR0 + 8] {

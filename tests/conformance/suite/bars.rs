@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! BARs: registers, windows, resets of the card.
 
+use arctic_fidelity::proves;
 use arctic_test_support::machine::bus::*;
 use arctic_test_support::machine::driver::{Driver, GGTT, GTTMMADR_BYTES, MAILBOX, VF_CAP};
 use arctic_test_support::machine::transport::Machine;
@@ -44,9 +45,13 @@ pub fn bars_answer_in_d0_only(machine: &mut dyn Machine) {
     assert_eq!((machine.bar32(0, 2, 0x1000), machine.register(0, SCRATCH)), (7, 5));
 }
 
-/// PCI: a BAR is decoded at the last address written, a VF's BAR at the address in the PF's SR-IOV capability
-/// (V13-014). Its contents do not depend on the address.
+/// PCI: a BAR is decoded at the last address written, a VF's BAR at the address in the PF's SR-IOV capability. Its
+/// contents do not depend on the address.
 pub fn bars_answer_where_they_have_been_moved_to(machine: &mut dyn Machine) {
+    proves!(
+        V13_014,
+        "PCI: a BAR is decoded at the last address written, a VF's BAR at the address in the PF's SR-IOV capability"
+    );
     let _pf = Driver::pf_with_vfs(machine, 1);
     for round in 0..4 {
         for function in [0, 1] {
@@ -77,9 +82,12 @@ pub fn bars_answer_where_they_have_been_moved_to(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-004: registers are doublewords. Accesses of 1, 2 and 8 bytes, aligned or not, read or write exactly the
-/// addressed bytes.
 pub fn registers_take_every_width(machine: &mut dyn Machine) {
+    proves!(
+        V13_004,
+        "registers are doublewords. Accesses of 1, 2 and 8 bytes, aligned or not, read or write exactly the \
+        addressed bytes"
+    );
     bring_up(machine);
     let at = u64::from(SCRATCH - 4);
     machine.set_bar64(0, 0, at, 0x8877_6655_4433_2211);
@@ -115,9 +123,12 @@ pub fn local_memory_takes_every_width(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-004: a VMM's mapping of a BAR and trapped accesses address the same memory, in the GGTT half of GTTMMADR and in
-/// local memory; registers and doorbells cannot be mapped.
 pub fn both_ways_lead_to_the_same_bytes(machine: &mut dyn Machine) {
+    proves!(
+        V13_004,
+        "a VMM's mapping of a BAR and trapped accesses address the same memory, in the GGTT half of GTTMMADR and in \
+        local memory; registers and doorbells cannot be mapped"
+    );
     bring_up(machine);
     let places = [(0, GGTT), (0, GGTT + 0x12_3458), (0, GTTMMADR_BYTES - 8), (2, 0), (2, 1 << 30), (2, LMEM_BYTES - 8)];
     for (n, (bar, at)) in (1..).zip(places) {
@@ -134,9 +145,12 @@ pub fn both_ways_lead_to_the_same_bytes(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-091: pages of the doorbell window without an armed doorbell do not store what is written. User space writes the
-/// last page of the window as a barrier (contract C.2).
 pub fn the_doorbell_window_keeps_nothing(machine: &mut dyn Machine) {
+    proves!(
+        V13_091,
+        "pages of the doorbell window without an armed doorbell do not store what is written. User space writes the \
+        last page of the window as a barrier (contract C.2)"
+    );
     bring_up(machine);
     for at in [DOORBELLS, GGTT - 0x1000, GGTT - 4] {
         machine.set_bar32(0, 0, at, 7);
@@ -203,16 +217,16 @@ fn used(machine: &mut dyn Machine) {
     machine.set_bar64(0, 2, 0x20_0000, 0x0102_0304_0506_0708);
 }
 
-/// V13-114: a conventional reset clears the function's registers and disables its VFs.
 pub fn a_conventional_reset_begins_anew(machine: &mut dyn Machine) {
+    proves!(V13_114, "a conventional reset clears the function's registers and disables its VFs");
     used(machine);
     machine.reset(0);
     assert_eq!(machine.config32(0, BAR0) & !0xf, 0, "BAR 0 still has an address after the reset");
     as_new(machine);
 }
 
-/// V13-115: a Function Level Reset has the same effect as a conventional reset.
 pub fn a_function_level_reset_begins_anew(machine: &mut dyn Machine) {
+    proves!(V13_115, "a Function Level Reset has the same effect as a conventional reset");
     used(machine);
     flr(machine, 0);
     as_new(machine);

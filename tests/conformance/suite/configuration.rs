@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Configuration space.
 
+use arctic_fidelity::proves;
 use arctic_test_support::machine::bus::*;
 use arctic_test_support::machine::transport::{Machine, VFS};
 
@@ -67,9 +68,12 @@ pub fn vfs_show_what_they_are(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-004: GTTMMADR of 16 MiB and all of local memory, 64-bit and prefetchable. The sizes are read back after writing
-/// all ones; no other BAR is implemented.
 pub fn bars_are_sized_by_all_ones(machine: &mut dyn Machine) {
+    proves!(
+        V13_004,
+        "GTTMMADR of 16 MiB and all of local memory, 64-bit and prefetchable. The sizes are read back after writing \
+        all ones; no other BAR is implemented"
+    );
     assert_eq!(size_bar(machine, 0, BAR0), (GTTMMADR_BYTES, WIDE_PREFETCHABLE));
     assert_eq!(size_bar(machine, 0, BAR0 + 8), (2 << 30, WIDE_PREFETCHABLE));
     for at in [BAR0 + 16, BAR0 + 20, 0x30] {
@@ -91,8 +95,11 @@ pub fn bars_are_sized_by_all_ones(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-001, contract A.3, A.4: VF BARs 0 and 2 in the PF's SR-IOV capability, each with the size for one VF.
 pub fn vf_bars_are_sized_in_the_capability(machine: &mut dyn Machine) {
+    proves!(
+        V13_001,
+        "VF BARs 0 and 2 in the PF's SR-IOV capability, each with the size for one VF (contract A.3, A.4)"
+    );
     let capability = sriov(machine);
     assert_eq!(size_bar(machine, 0, capability + VF_BAR0), (GTTMMADR_BYTES, WIDE_PREFETCHABLE));
     assert_eq!(size_bar(machine, 0, capability + VF_BAR0 + 8), (512 << 20, WIDE_PREFETCHABLE));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Virtual functions: enabling, disabling, and resets that disable them.
 
+use arctic_fidelity::proves;
 use arctic_test_support::machine::bus::*;
 use arctic_test_support::machine::driver::{MAILBOX, VF_CAP};
 use arctic_test_support::machine::transport::{Machine, VFS};
@@ -14,8 +15,8 @@ fn present(machine: &mut dyn Machine, vf: u8) -> bool {
     machine.config32(vf, 8) != u32::MAX && machine.register(vf, VF_CAP) == 1
 }
 
-/// V13-016: VFs 1 to NumVFs exist while VF Enable is set.
 pub fn vf_enable_brings_vfs_into_being(machine: &mut dyn Machine) {
+    proves!(V13_016, "VFs 1 to NumVFs exist while VF Enable is set");
     bring_up(machine);
     for vf in 1..=VFS {
         assert!(absent(machine, vf), "VF {vf} before it is enabled");
@@ -53,8 +54,8 @@ pub fn the_number_of_vfs_is_locked_while_they_are_enabled(machine: &mut dyn Mach
     assert!(present(machine, 1) && absent(machine, 2));
 }
 
-/// V13-016: VF MSE controls decoding of the VFs' BARs; without it the VFs still exist.
 pub fn vf_bars_answer_with_vf_memory_space_only(machine: &mut dyn Machine) {
+    proves!(V13_016, "VF MSE controls decoding of the VFs' BARs; without it the VFs still exist");
     bring_up(machine);
     bring_up_vfs(machine, 2);
     let control = sriov(machine) + SRIOV_CONTROL;
@@ -69,8 +70,11 @@ pub fn vf_bars_answer_with_vf_memory_space_only(machine: &mut dyn Machine) {
     assert_eq!(machine.register(1, MAILBOX), 0, "a write had an effect without VF MSE");
 }
 
-/// V13-005: each VF has separate registers, and the PF's window to them (contract A.4) accesses the right VF.
 pub fn vfs_are_apart(machine: &mut dyn Machine) {
+    proves!(
+        V13_005,
+        "each VF has separate registers, and the PF's window to them (contract A.4) accesses the right VF"
+    );
     bring_up(machine);
     bring_up_vfs(machine, VFS);
     for function in 0..=VFS {
@@ -88,8 +92,8 @@ pub fn vfs_are_apart(machine: &mut dyn Machine) {
     assert_eq!((machine.register(2, MAILBOX + 4), machine.register(0, 0xc180)), (0x102, 0));
 }
 
-/// V13-116: a VF's FLR does not affect another VF, and the VF remains enabled.
 pub fn a_vf_reset_reaches_its_own(machine: &mut dyn Machine) {
+    proves!(V13_116, "a VF's FLR does not affect another VF, and the VF remains enabled");
     bring_up(machine);
     bring_up_vfs(machine, 2);
     for vf in 1..=2 {
@@ -102,8 +106,8 @@ pub fn a_vf_reset_reaches_its_own(machine: &mut dyn Machine) {
     assert_eq!((machine.register(1, MAILBOX), machine.register(2, MAILBOX)), (0, 7));
 }
 
-/// V13-114, V13-115: both kinds of reset of the PF disable all VFs.
 pub fn a_reset_of_the_pf_takes_its_vfs(machine: &mut dyn Machine) {
+    proves!([V13_114, V13_115], "both kinds of reset of the PF disable all VFs");
     for conventional in [false, true] {
         bring_up(machine);
         bring_up_vfs(machine, 2);
@@ -117,8 +121,8 @@ pub fn a_reset_of_the_pf_takes_its_vfs(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-113: VFs are in reset state each time they are enabled.
 pub fn vfs_enabled_again_are_as_new(machine: &mut dyn Machine) {
+    proves!(V13_113, "VFs are in reset state each time they are enabled");
     bring_up(machine);
     for count in [1, 3, 2] {
         enable_vfs(machine, count.into());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Isolation of memory: the GGTT, local memory, guest memory.
 
+use arctic_fidelity::proves;
 use arctic_test_support::firmware::READY;
 use arctic_test_support::machine::bus::*;
 use arctic_test_support::machine::driver::context::COPY;
@@ -9,9 +10,12 @@ use arctic_test_support::machine::driver::{CTB, Driver, GGTT, SCRATCH};
 use arctic_test_support::machine::transport::{Machine, eventually};
 use arctic_test_support::mi;
 
-/// V13-101..106, contract D.5: the LMTT defines a VF's local memory. The VF and the PF's engines access the same
-/// memory. Accesses beyond the VF's quota have no effect on any memory.
 pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
+    proves!(
+        [V13_101, V13_102, V13_103, V13_104, V13_105, V13_106],
+        "the LMTT defines a VF's local memory. The VF and the PF's engines access the same memory. Accesses beyond \
+        the VF's quota have no effect on any memory (contract D.5)"
+    );
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let share = share_of(1).local_bytes;
     let places = [0, share / 2, share - 8];
@@ -39,9 +43,12 @@ pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-030, V13-033: a VF reads 0 from GGTT entries outside its range, whether they belong to another VF or to the PF,
-/// and its writes to them have no effect.
 pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
+    proves!(
+        [V13_030, V13_033],
+        "a VF reads 0 from GGTT entries outside its range, whether they belong to another VF or to the PF, and its \
+        writes to them have no effect"
+    );
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let mut two = Driver::vf(machine, 2);
     // VF 1 writes addresses of its local memory to the entries of the pages in which VF 2 and the PF's driver have CT
@@ -59,9 +66,12 @@ pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
     pf.wait_for(machine, SCRATCH, 0x1111);
 }
 
-/// V13-030, contract D.4: the PF assigns the owner of a GGTT entry; the owning VF sets its address, until the entry is
-/// assigned to another VF.
 pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
+    proves!(
+        V13_030,
+        "the PF assigns the owner of a GGTT entry; the owning VF sets its address, until the entry is assigned to \
+        another VF (contract D.4)"
+    );
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let mut one = Driver::vf(machine, 1);
     let entry = GGTT + (one.base >> 12) * 8;

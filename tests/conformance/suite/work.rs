@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! GPU work: GuC, contexts and interrupts, on the PF and on VFs.
 
+use arctic_fidelity::proves;
 use std::time::Duration;
 
 use arctic_test_support::machine::bus::*;
@@ -167,9 +168,12 @@ pub fn a_vf_learns_its_share(machine: &mut dyn Machine) {
     }
 }
 
-/// Contract C.3, C.5, V13-273: a VF's commands access its memory. Its interrupt is reported by a byte in that memory
-/// and by an MSI of that VF, and is not delivered to other functions.
 pub fn a_vf_stores_and_interrupts(machine: &mut dyn Machine) {
+    proves!(
+        V13_273,
+        "a VF's commands access its memory. Its interrupt is reported by a byte in that memory and by an MSI of \
+        that VF, and is not delivered to other functions (contract C.3, C.5)"
+    );
     let pf = Driver::pf_with_vfs(machine, 2);
     for vf in [1, 2] {
         pf.handle_interrupt(machine);
@@ -228,9 +232,12 @@ pub(super) fn work_in_local_memory(machine: &mut dyn Machine, vfs: [u8; 2]) {
     }
 }
 
-/// V13-030, contract F.6: a VF's context that accesses another VF's GGTT range is reset; the VF's other contexts and
-/// the other VF are not affected.
 pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
+    proves!(
+        V13_030,
+        "a VF's context that accesses another VF's GGTT range is reset; the VF's other contexts and the other VF \
+        are not affected (contract F.6)"
+    );
     let _pf = Driver::pf_with_vfs(machine, 2);
     let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
     // VF 1 writes an address of its own memory to a GGTT entry that belongs to VF 2.
@@ -280,8 +287,11 @@ pub fn vfs_enabled_again_work_again(machine: &mut dyn Machine) {
     }
 }
 
-/// V13-115: a reset of the card stops running contexts, and the engines then work for a newly started driver.
 pub fn work_ends_with_a_reset_of_the_card(machine: &mut dyn Machine) {
+    proves!(
+        V13_115,
+        "a reset of the card stops running contexts, and the engines then work for a newly started driver"
+    );
     let mut pf = Driver::pf_up(machine);
     // This batch increments a counter in memory in an endless loop.
     let batch = pf.global(Driver::batch(1));

@@ -75,4 +75,14 @@ mod tests {
         assert_eq!(calls(text).unwrap(), [("V8-089".to_owned(), 1), ("V13-004".to_owned(), 12)]);
         assert!(calls("mutant!(V8_089)").is_err() && calls("mutant!(V8_089, N)").is_err());
     }
+
+    /// Without the feature a mutant is the constant `false`; only the command line of this task may enable it.
+    #[test]
+    fn no_package_enables_the_mutants() {
+        for path in git(&["ls-files", "*Cargo.toml"]).unwrap() {
+            let text = fs::read_to_string(root().join(&path)).unwrap();
+            let enables = text.contains("\"mutants\"") || text.contains("arctic-fidelity/mutants");
+            assert!(!enables, "{path} enables the feature mutants of arctic-fidelity");
+        }
+    }
 }

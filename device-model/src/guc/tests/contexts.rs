@@ -354,10 +354,9 @@ fn parallel_work_queue_with_a_bad_item() {
     assert_eq!(host.runs("vcs0"), None);
 }
 
-/// Invalid registrations are rejected (contract F.8, V13-036).
 #[test]
 fn bad_registrations() {
-    proves!(V13_036, "invalid registrations are rejected");
+    proves!(V13_036, "invalid registrations are rejected (contract F.8)");
     let mut host = Host::up();
     let good = [1, 5, 0, 1, 0, 0, 0, 0, 0, Host::image(5, 0) as u32, 0];
     let with = |at: usize, value: u32| {
