@@ -2,7 +2,6 @@
 //! `arctic inject`: raises hardware errors of a served card.
 
 use std::fmt;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
@@ -83,12 +82,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn refusal(path: &Path, failure: &Failure) -> anyhow::Error {
-    let path = path.display();
     match failure {
-        Failure::Socket(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
-            anyhow!("no card is being served at {path}")
-        }
-        Failure::Socket(error) => anyhow!("{path} does not respond: {error}"),
+        Failure::Socket(error) => super::no_answer(path, error),
         Failure::Refused(reason) => anyhow!("{reason}"),
     }
 }

@@ -15,8 +15,11 @@ mod status;
 mod stdout;
 mod trace;
 
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::{Parser, Subcommand};
 
 use self::stdout::{Unwritten, complain};
@@ -35,6 +38,15 @@ const VERSION: &str = env!("ARCTIC_VERSION");
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+}
+
+/// The error of a command that gets no answer from the card that should listen at `path`.
+fn no_answer(path: &Path, error: &io::Error) -> anyhow::Error {
+    let path = path.display();
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!("no card is being served at {path}"),
+        _ => anyhow!("{path} does not respond: {error}"),
+    }
 }
 
 #[derive(Subcommand)]

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic status`: the current state of a served card.
 
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 
 use super::stdout;
 use crate::run_dir::find_socket;
@@ -28,19 +27,11 @@ pub struct Arguments {
 /// Requests the status of the card and prints it.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let path = find_socket(&arguments.card, status_socket::NAME);
-    let document = status_socket::ask(&path).map_err(|error| refusal(&path, &error))?;
+    let document = status_socket::ask(&path).map_err(|error| super::no_answer(&path, &error))?;
     if arguments.json {
         return Ok(stdout::print(document)?);
     }
     let status: Status =
         serde_json::from_str(&document).with_context(|| format!("invalid status document from {}", path.display()))?;
     Ok(stdout::print(status)?)
-}
-
-fn refusal(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    let path = path.display();
-    match error.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!("no card is being served at {path}"),
-        _ => anyhow!("{path} does not respond: {error}"),
-    }
 }
