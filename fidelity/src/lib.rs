@@ -66,7 +66,7 @@ macro_rules! proves {
         $($crate::claims::record($crate::items::$item, $rule, false, file!());)+
     };
     ($item:ident, $rule:literal $(,)?) => {
-        $crate::claims::record($crate::items::$item, $rule, false, file!());
+        $crate::proves!([$item], $rule)
     };
 }
 
@@ -78,7 +78,7 @@ macro_rules! proves_table {
         $($crate::claims::record($crate::items::$item, $rule, true, file!());)+
     };
     ($item:ident, $rule:literal $(,)?) => {
-        $crate::claims::record($crate::items::$item, $rule, true, file!());
+        $crate::proves_table!([$item], $rule)
     };
 }
 
