@@ -12,6 +12,8 @@ mod words;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -115,6 +117,22 @@ fn main() -> ExitCode {
 /// Returns the top directory of the repository.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the repository's top directory")
+}
+
+/// Calls `work` with each number below `count`, on all processors. Returns the results by number.
+fn in_parallel<T: Send>(count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let numbers = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < count));
+        numbers.map(|n| (n, work(n))).collect::<Vec<_>>()
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let mut results: Vec<(usize, T)> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("no worker panics")).collect()
+    });
+    results.sort_by_key(|(n, _)| *n);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Runs git in the repository. Returns the lines of its output.

@@ -4,8 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -13,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use arctic_fidelity::{claims, mutants};
 use serde_json::Value;
 
-use crate::root;
+use crate::{in_parallel, root};
 
 /// The packages that claim items; `arctic-fidelity` is named because it has the feature.
 const BUILD: &[&str] = &[
@@ -128,25 +126,16 @@ fn baseline(tests: &mut [(String, Test)]) -> Result<Vec<String>> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     eprintln!("running {} tests without a mutant", tests.len());
     let started = Instant::now();
-    let next = AtomicUsize::new(0);
-    let measured = Mutex::new(Vec::new());
-    let all = &*tests;
-    let worker = || {
-        loop {
-            let n = next.fetch_add(1, Ordering::Relaxed);
-            let Some((_, test)) = all.get(n) else { break };
-            let started = Instant::now();
-            let passed = test.run(&[(claims::VARIABLE, folder.as_os_str())], Duration::from_secs(300));
-            measured.lock().expect("no worker panics").push((n, started.elapsed(), passed));
-        }
-    };
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(worker))));
+    let measured = in_parallel(tests.len(), |n| {
+        let started = Instant::now();
+        let passed = tests[n].1.run(&[(claims::VARIABLE, folder.as_os_str())], Duration::from_secs(300));
+        (started.elapsed(), passed)
+    });
     let mut failed = Vec::new();
-    for (n, duration, passed) in measured.into_inner().expect("no worker panics") {
-        tests[n].1.duration = duration;
+    for ((name, test), (duration, passed)) in tests.iter_mut().zip(measured) {
+        test.duration = duration;
         if !passed {
-            failed.push(tests[n].0.clone());
+            failed.push(name.clone());
         }
     }
     ensure!(failed.is_empty(), "without a mutant, these tests fail: {}", failed.join(" "));

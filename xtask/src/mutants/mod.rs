@@ -8,10 +8,8 @@ mod binaries;
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::fs;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use anyhow::{Context, Result, ensure};
 use arctic_fidelity::results::{self, Outcome, Results};
@@ -58,7 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let wanted = wanted(arguments, &claims, &mutants, &old)?;
     eprintln!("{} tests claim {} items; {} items to run", tests.len(), items_of(&claims).len(), wanted.len());
 
-    let runs = Runs { tests: &tests, claims: &claims, mutants: &mutants, started, limit };
+    let runs = Runs { tests: &tests, mutants: &mutants, started, limit };
     let (outcomes, left) = runs.all(&wanted);
     let survivors = survivors(&outcomes);
     for (item, number) in &survivors {
@@ -94,26 +92,30 @@ fn is_current(old: &Results, mutants: &BTreeMap<String, Vec<Mutant>>) -> bool {
     mutants.keys().chain(old.0.keys()).all(fresh) && claiming.iter().all(|path| recorded.contains(path))
 }
 
-/// The items to run, in the order of the documents.
+/// The items to run, with their outcomes without runs.
 fn wanted(
     arguments: &Arguments,
     claims: &[Claim],
     mutants: &BTreeMap<String, Vec<Mutant>>,
     old: &Results,
-) -> Result<Vec<String>> {
+) -> Result<Vec<(String, Outcome)>> {
     let claimed = items_of(claims);
     let all: BTreeSet<String> = claimed.iter().chain(mutants.keys()).cloned().collect();
     for item in &arguments.items {
         ensure!(all.contains(item), "no test that passes claims {item}, and no code has a mutant of it");
     }
-    let chosen = |item: &String| {
-        let outcome = outcome_without_runs(item, claims, mutants);
-        let current = old.0.get(item).is_some_and(|old| {
-            !old.is_stale(file_hash) && old.sources == outcome.sources && old.tests == outcome.tests
-        });
-        (arguments.items.is_empty() || arguments.items.contains(item)) && !(arguments.changed && current)
+    let named = all.into_iter().filter(|item| arguments.items.is_empty() || arguments.items.contains(item));
+    let with_outcome = named.map(|item| {
+        let outcome = outcome_without_runs(&item, claims, mutants);
+        (item, outcome)
+    });
+    // The hash is that of the sources: equal, if they are the same files with the same contents.
+    let current = |item: &String, outcome: &Outcome| {
+        old.0.get(item).is_some_and(|old| {
+            (&old.hash, &old.sources, &old.tests) == (&outcome.hash, &outcome.sources, &outcome.tests)
+        })
     };
-    Ok(all.into_iter().filter(chosen).collect())
+    Ok(with_outcome.filter(|(item, outcome)| !(arguments.changed && current(item, outcome))).collect())
 }
 
 /// The outcome of an item before its mutants have run.
@@ -133,7 +135,6 @@ fn outcome_without_runs(item: &str, claims: &[Claim], mutants: &BTreeMap<String,
 /// What all runs of mutants share.
 struct Runs<'a> {
     tests: &'a BTreeMap<String, Test>,
-    claims: &'a [Claim],
     mutants: &'a BTreeMap<String, Vec<Mutant>>,
     started: Instant,
     limit: Option<Duration>,
@@ -142,31 +143,27 @@ struct Runs<'a> {
 impl Runs<'_> {
     /// Runs the mutants of the items, one item a processor. Returns the outcomes, and the items for which the time did
     /// not suffice.
-    fn all(&self, wanted: &[String]) -> (BTreeMap<String, Outcome>, Vec<String>) {
-        let next = AtomicUsize::new(0);
-        let done = Mutex::new((BTreeMap::new(), Vec::new()));
-        let worker = || {
-            while let Some(item) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let late = self.limit.is_some_and(|limit| self.started.elapsed() >= limit);
-                let outcome = if late { None } else { Some(self.outcome(item)) };
-                let mut done = done.lock().expect("no worker panics");
-                match outcome {
-                    Some(outcome) => drop(done.0.insert(item.clone(), outcome)),
-                    None => done.1.push(item.clone()),
-                }
-                if done.0.len() % 25 == 0 {
-                    eprintln!("{} of {} items, {} s", done.0.len(), wanted.len(), self.started.elapsed().as_secs());
-                }
+    fn all(&self, wanted: &[(String, Outcome)]) -> (BTreeMap<String, Outcome>, Vec<String>) {
+        let results = crate::in_parallel(wanted.len(), |n| {
+            let elapsed = self.started.elapsed();
+            if n != 0 && n.is_multiple_of(25) {
+                eprintln!("{n} of {} items, {} s", wanted.len(), elapsed.as_secs());
             }
-        };
-        let workers = thread::available_parallelism().map_or(1, usize::from);
-        thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(worker))));
-        done.into_inner().expect("no worker panics")
+            self.limit.is_none_or(|limit| elapsed < limit).then(|| self.outcome(&wanted[n].0, &wanted[n].1))
+        });
+        let (mut outcomes, mut left) = (BTreeMap::new(), Vec::new());
+        for ((item, _), outcome) in wanted.iter().zip(results) {
+            match outcome {
+                Some(outcome) => drop(outcomes.insert(item.clone(), outcome)),
+                None => left.push(item.clone()),
+            }
+        }
+        (outcomes, left)
     }
 
-    /// Runs the mutants of one item.
-    fn outcome(&self, item: &str) -> Outcome {
-        let mut outcome = outcome_without_runs(item, self.claims, self.mutants);
+    /// Runs the mutants of one item. `before` is its outcome without them.
+    fn outcome(&self, item: &str, before: &Outcome) -> Outcome {
+        let mut outcome = before.clone();
         let mut tests: Vec<(&String, &Test)> =
             outcome.tests.iter().filter_map(|name| self.tests.get_key_value(name)).collect();
         tests.sort_by_key(|(_, test)| test.duration);
