@@ -118,6 +118,11 @@ impl Engines {
         self.changes.count()
     }
 
+    /// Notes that the engine's last step ended in a wait of the command at address `at`.
+    pub fn wait_at(&self, id: EngineId, now: u64, at: u64) {
+        self.slot(id).wakeup.wait_at(now, at);
+    }
+
     /// Defers the next step of a waiting engine with exponential backoff. Does not defer it if the memory generation is
     /// no longer `seen`. Returns true for the first deferral of a wait.
     pub fn back_off(&self, id: EngineId, now: u64, seen: u64) -> bool {

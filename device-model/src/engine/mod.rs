@@ -443,6 +443,12 @@ impl Engine {
         }
     }
 
+    /// Returns the address of the command that the context waits at, or `None` if the last step did not end in a wait.
+    pub fn waits_at(&self) -> Option<u64> {
+        let waiting = self.running.as_ref().filter(|running| running.waits_at.is_some());
+        waiting.map(|running| running.position.address())
+    }
+
     /// Returns the time at which the watchdog can end the current wait, in ns of the card's clock. The engine must be
     /// stepped again by then. Returns `None` if the wait has no time limit.
     pub fn wake_at(&self) -> Option<u64> {

@@ -42,8 +42,9 @@ pub struct EngineWakeup {
     /// Time at which a waiting engine is stepped again, and the current delay, in ns.
     next_poll: AtomicU64,
     pause: AtomicU64,
-    /// Start of the wait, in ns. Only meaningful while `pause` is not 0.
+    /// Start of the wait, in ns, and the address of the command that waits. Only meaningful while `pause` is not 0.
     since: AtomicU64,
+    at: AtomicU64,
 }
 
 impl EngineWakeup {
@@ -54,6 +55,7 @@ impl EngineWakeup {
             next_poll: AtomicU64::new(0),
             pause: AtomicU64::new(0),
             since: AtomicU64::new(0),
+            at: AtomicU64::new(0),
         }
     }
 
@@ -69,8 +71,16 @@ impl EngineWakeup {
         self.runnable.load(Ordering::Acquire)
     }
 
+    /// Notes that the last step ended in a wait of the command at address `at`. If the step before it waited elsewhere,
+    /// the wait starts at `now`.
+    pub fn wait_at(&self, now: u64, at: u64) {
+        if self.at.swap(at, Ordering::Relaxed) != at {
+            self.since.store(now, Ordering::Relaxed);
+        }
+    }
+
     /// Defers the next step, with exponential backoff after [`ATTENTIVE`], unless the count of `changes` is no longer
-    /// `seen`, which must be read before the last step. Returns true for the first deferral of a wait.
+    /// `seen`, which must be read before the last step. Returns true for the first deferral since the engine ran.
     pub fn back_off(&self, now: u64, changes: &MemoryGeneration, seen: u64) -> bool {
         let last = self.pause.load(Ordering::Relaxed);
         if last == 0 {

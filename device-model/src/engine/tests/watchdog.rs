@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The watchdog. Expiration raises an event on the PF, and resets the engine in a VF's ring buffer.
 
+use std::cell::Cell;
+
 use super::*;
 use crate::generation::XE_HPG;
 use crate::host::Clock;
@@ -209,16 +211,16 @@ fn checks_of_a_wait() {
     proves!(
         V8_120,
         "the condition of an unsatisfied wait is checked every 20 us for the first 300 us, then ever more rarely, \
-        at least every millisecond; a step that is not a wait starts over"
+        at least every millisecond; a step that is not a wait, or waits at another command, starts over"
     );
     let engines = Engines::new(&XE_HPG, |_| true);
     let id = XE_HPG.engines.named("bcs0").unwrap();
-    let mut now = 1_000_000;
-    let mut pauses = |engines: &Engines, n: usize| -> Vec<u64> {
+    let now = Cell::new(1_000_000);
+    let pauses = |engines: &Engines, n: usize| -> Vec<u64> {
         let next = || {
-            engines.back_off(id, now, engines.changes());
-            let pause = engines.next_poll(id) - now;
-            now += pause;
+            engines.back_off(id, now.get(), engines.changes());
+            let pause = engines.next_poll(id) - now.get();
+            now.set(now.get() + pause);
             pause / 1000
         };
         std::iter::repeat_with(next).take(n).collect()
@@ -226,7 +228,11 @@ fn checks_of_a_wait() {
     assert_eq!(pauses(&engines, 15), [20; 15]);
     assert_eq!(pauses(&engines, 8), [40, 80, 160, 320, 640, 1000, 1000, 1000]);
     engines.set_runnable(id, true);
-    assert_eq!(pauses(&engines, 2), [20, 20]);
+    assert_eq!(pauses(&engines, 20)[14..], [20, 40, 80, 160, 320, 640]);
+    engines.wait_at(id, now.get(), 0x1000);
+    assert_eq!(pauses(&engines, 17)[14..], [20, 40, 80]);
+    engines.wait_at(id, now.get(), 0x1000);
+    assert_eq!(pauses(&engines, 2), [160, 320]);
 }
 
 /// The next step of a waiting engine is not deferred past expiration of its watchdog.
