@@ -123,8 +123,8 @@ impl Engines {
         self.slot(id).wakeup.wait_at(now, at);
     }
 
-    /// Defers the next step of a waiting engine with exponential backoff. Does not defer it if the memory generation is
-    /// no longer `seen`. Returns true for the first deferral of a wait.
+    /// Defers the next step of a waiting engine, the longer the wait lasts. Does not defer it if the memory generation
+    /// is no longer `seen`. Returns true for the first deferral of a wait.
     pub fn back_off(&self, id: EngineId, now: u64, seen: u64) -> bool {
         self.slot(id).wakeup.back_off(now, &self.changes, seen)
     }

@@ -4,11 +4,12 @@
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
-/// Initial and maximum delay between two checks of an unsatisfied wait, in nanoseconds.
+/// Minimum and maximum delay between two checks of an unsatisfied wait, in nanoseconds.
 const LOOK_AGAIN: (u64, u64) = (20_000, 1_000_000);
-/// Time since the start of a wait for which the delay keeps its initial value, in nanoseconds. Nothing reports a store of
-/// a processor, and drivers measure short waits that their processor ends (i915: live_engine_timestamps).
-const ATTENTIVE: u64 = 300_000;
+/// The delay is at most one part in this number of the time since the start of the wait, if that is more than the minimum.
+/// Nothing reports a store of a processor or the progress of time, and drivers measure short waits that their processor
+/// ends, and loops that end after a time (i915: live_engine_timestamps, live_noa_delay).
+const PARTS: u64 = 16;
 
 /// Generation counter of events after which memory may have changed.
 pub struct MemoryGeneration(AtomicU64);
@@ -79,15 +80,15 @@ impl EngineWakeup {
         }
     }
 
-    /// Defers the next step, with exponential backoff after [`ATTENTIVE`], unless the count of `changes` is no longer
-    /// `seen`, which must be read before the last step. Returns true for the first deferral since the engine ran.
+    /// Defers the next step, the longer the wait lasts, unless the count of `changes` is no longer `seen`, which must be
+    /// read before the last step. Returns true for the first deferral since the engine ran.
     pub fn back_off(&self, now: u64, changes: &MemoryGeneration, seen: u64) -> bool {
         let last = self.pause.load(Ordering::Relaxed);
         if last == 0 {
             self.since.store(now, Ordering::Relaxed);
         }
         let waited = now.saturating_sub(self.since.load(Ordering::Relaxed));
-        let pause = if waited < ATTENTIVE { LOOK_AGAIN.0 } else { last.saturating_mul(2).min(LOOK_AGAIN.1) };
+        let pause = (waited / PARTS).clamp(LOOK_AGAIN.0, LOOK_AGAIN.1);
         self.pause.store(pause, Ordering::Relaxed);
         self.next_poll.store(now.saturating_add(pause), Ordering::Release);
         fence(Ordering::SeqCst);

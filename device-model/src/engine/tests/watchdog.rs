@@ -210,29 +210,36 @@ fn repeated_expiration_remains_preemptible() {
 fn checks_of_a_wait() {
     proves!(
         V8_120,
-        "the condition of an unsatisfied wait is checked every 20 us for the first 300 us, then ever more rarely, \
-        at least every millisecond; a step that is not a wait, or waits at another command, starts over"
+        "the condition of an unsatisfied wait is checked every 20 us for the first 320 us, then with delays of a \
+        sixteenth of the time waited, at least every millisecond; a step that is not a wait, or waits at another \
+        command, starts over"
     );
     let engines = Engines::new(&XE_HPG, |_| true);
     let id = XE_HPG.engines.named("bcs0").unwrap();
     let now = Cell::new(1_000_000);
-    let pauses = |engines: &Engines, n: usize| -> Vec<u64> {
+    let pauses = |n: usize| -> Vec<u64> {
         let next = || {
             engines.back_off(id, now.get(), engines.changes());
             let pause = engines.next_poll(id) - now.get();
             now.set(now.get() + pause);
-            pause / 1000
+            pause
         };
         std::iter::repeat_with(next).take(n).collect()
     };
-    assert_eq!(pauses(&engines, 15), [20; 15]);
-    assert_eq!(pauses(&engines, 8), [40, 80, 160, 320, 640, 1000, 1000, 1000]);
+    let young = [20_000; 17];
+    assert_eq!(pauses(17), young);
+    assert_eq!(pauses(3), [21_250, 22_578, 23_989]);
+    let waited = 17 * 20_000 + 21_250 + 22_578 + 23_989;
+    assert_eq!(pauses(1), [waited / 16]);
+    let more = pauses(100);
+    assert!(more.is_sorted());
+    assert_eq!(more[80..], [1_000_000; 20]);
     engines.set_runnable(id, true);
-    assert_eq!(pauses(&engines, 20)[14..], [20, 40, 80, 160, 320, 640]);
+    assert_eq!(pauses(17), young);
     engines.wait_at(id, now.get(), 0x1000);
-    assert_eq!(pauses(&engines, 17)[14..], [20, 40, 80]);
+    assert_eq!(pauses(17), young);
     engines.wait_at(id, now.get(), 0x1000);
-    assert_eq!(pauses(&engines, 2), [160, 320]);
+    assert_eq!(pauses(1), [21_250]);
 }
 
 /// The next step of a waiting engine is not deferred past expiration of its watchdog.
