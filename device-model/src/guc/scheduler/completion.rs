@@ -41,18 +41,19 @@ impl Scheduler {
             // Already handled; the engine was stepped again because the host submitted more work.
             Outcome::Halted(_) if slot.stuck => {}
             Outcome::Halted(halt) => {
-                if let Halt::Fault(fault) = halt {
-                    let GucContextId { function, local } = id;
-                    let engine = ctx.gt.engine(report.engine).name;
-                    log::debug!("context {local} of function {} on {engine}: {fault:?}", function.0);
-                    if self.functions.context(id).is_some() {
-                        let of = &mut self.functions[function];
-                        of.cat_errors += 1;
-                        let payload = [u32::from(local), CAT_ERROR_TYPE_UNKNOWN];
-                        let len = if of.client.cat_error_type { 2 } else { 1 };
-                        self.adverse.push((function, Adverse::CatError));
-                        ctx.tell(function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
-                    }
+                let GucContextId { function, local } = id;
+                log::debug!(
+                    "context {local} of function {} on {}: {halt:?}",
+                    function.0,
+                    ctx.gt.engine(report.engine).name
+                );
+                if matches!(halt, Halt::Fault(_)) && self.functions.context(id).is_some() {
+                    let of = &mut self.functions[function];
+                    of.cat_errors += 1;
+                    let payload = [u32::from(local), CAT_ERROR_TYPE_UNKNOWN];
+                    let len = if of.client.cat_error_type { 2 } else { 1 };
+                    self.adverse.push((function, Adverse::CatError));
+                    ctx.tell(function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
                 }
                 // A bug in the device model leaves the engine empty, so there is no context to preserve.
                 if self.ads.engine_reset_disabled && halt != Halt::Bug {
@@ -152,6 +153,7 @@ impl Scheduler {
     )]
     pub(super) fn reset_context(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         self.note_state(ctx, id);
+        log::debug!("context {} of function {} is reset", id.local, id.function.0);
         let Some(context) = self.functions.context_mut(id) else { return };
         context.enabled = false;
         let (class, home, width) = (context.class, context.home, context.members.len());
