@@ -23,6 +23,7 @@ pub mod process;
 pub mod progress;
 pub mod qemu;
 pub mod report;
+pub mod selftests;
 pub mod terminal;
 pub mod testcard;
 pub mod tsc;

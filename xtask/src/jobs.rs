@@ -163,6 +163,16 @@ pub const JOBS: &[Job] = &[
         ],
     },
     Job {
+        name: "selftests",
+        minutes: 25,
+        tests: "i915's live self-tests on the small card, with the GuC; i915 is built first (an idle host)",
+        paths: &[],
+        steps: &[
+            "cargo build --release",
+            "cargo run --release -p arctic-guest-tests --example selftests -- --submission guc target/release/arctic",
+        ],
+    },
+    Job {
         name: "fuzz",
         minutes: 32,
         tests: "each fuzz target, for ten minutes",

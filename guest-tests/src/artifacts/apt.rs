@@ -93,7 +93,8 @@ impl Apt {
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// Downloads `packages`, including all their dependencies if `closure` is set, and unpacks them into `root`.
+    /// Downloads `packages` (`NAME` or `NAME=VERSION`), including all their dependencies if `closure` is set, and unpacks
+    /// them into `root`.
     /// Returns the versions of `packages`, in order.
     pub fn unpack(
         &self,
@@ -114,7 +115,8 @@ impl Apt {
         debs.retain(|path| path.extension().is_some_and(|extension| extension == "deb"));
         debs.sort();
         let versions = packages.iter().map(|package| {
-            let version = debs.iter().find_map(|deb| version_in_name(deb, package));
+            let name = package.split_once('=').map_or(*package, |(name, _)| name);
+            let version = debs.iter().find_map(|deb| version_in_name(deb, name));
             version.with_context(|| format!("apt-get did not download the package {package}"))
         });
         let versions = versions.collect::<Result<Vec<String>>>()?;

@@ -28,6 +28,12 @@ pub use kernel::Kernel;
 const SUITES: &[&str] = &["trixie", "trixie-backports"];
 const IGT_SUITES: &[&str] = &["sid"];
 const QEMU_MINIMUM: (u32, u32) = (11, 1);
+/// Names under which the versions of the kernel's packages are recorded.
+const KERNEL_PACKAGE: &str = "linux package";
+const SOURCE_PACKAGE: &str = "linux source";
+/// Programs for a build of modules, besides the compiler: the kernel's headers depend on that.
+const BUILD_TOOLS: &[&str] =
+    &["make", "dash", "bash", "coreutils", "sed", "grep", "findutils", "mawk", "diffutils", "tar", "xz-utils"];
 /// Library directory of an unpacked Debian tree.
 pub const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
@@ -194,6 +200,30 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
     Ok(Parts { qemu, kernel, kernel_is_own: own.kernel.is_some(), tools, igt, versions })
 }
 
+/// The files that modules of the downloaded kernel are built from.
+#[derive(Clone, Debug)]
+pub struct ModuleSources {
+    /// The downloaded kernel.
+    pub kernel: Kernel,
+    /// Root of Debian's packages: the kernel's headers and source, and the compiler that the headers depend on.
+    pub root: PathBuf,
+    /// Versions of the packages.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// Obtains the downloaded kernel and the files to build its modules, from the cache or from Debian.
+pub fn module_sources(cache: &Cache, progress: &dyn Progress) -> Result<ModuleSources> {
+    let mut fetcher = Fetcher { cache, progress, lock: None, worlds: BTreeMap::new() };
+    let mut versions = BTreeMap::new();
+    let kernel = Kernel::of_debian(&fetcher.entry("kernel", &mut versions, Fetcher::kernel)?)?;
+    let root = fetcher.entry("module-sources", &mut versions, Fetcher::module_sources)?;
+    let (kernel_version, version) = (&versions[KERNEL_PACKAGE], &versions[SOURCE_PACKAGE]);
+    if kernel_version != version {
+        bail!("the cache has the kernel {kernel_version} and the sources of {version}: remove {}", root.display());
+    }
+    Ok(ModuleSources { kernel, root, versions })
+}
+
 struct Fetcher<'a> {
     cache: &'a Cache,
     progress: &'a dyn Progress,
@@ -258,7 +288,25 @@ impl<'a> Fetcher<'a> {
             .with_context(|| format!("{} has no kernel 7.x", SUITES.join(" and ")))?;
         let packages = ["linux-binary", "linux-modules", "linux-base"].map(|part| format!("{part}-{release}"));
         let versions = apt.unpack(&packages.each_ref().map(String::as_str), false, root, progress)?;
-        Ok(vec![("linux package".into(), versions[0].clone())])
+        Ok(vec![(KERNEL_PACKAGE.into(), versions[0].clone())])
+    }
+
+    /// Source and headers of the kernel in the cache, and the programs that its build runs.
+    fn module_sources(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
+        let (cache, progress) = (self.cache, self.progress);
+        let entry = cache.entry("parts/kernel").context("the kernel was removed from the cache: run again")?;
+        let release = Kernel::of_debian(&entry.join("root"))?.release;
+        let versions = Record::of(&entry)?.versions;
+        let version = versions.get(KERNEL_PACKAGE).context("the version of the cached kernel is not recorded")?;
+        let series: Vec<&str> = release.split('.').take(2).collect();
+        let kernel =
+            [format!("linux-source-{}={version}", series.join(".")), format!("linux-headers-{release}={version}")];
+        let mut packages: Vec<&str> = kernel.iter().map(String::as_str).collect();
+        packages.extend(BUILD_TOOLS);
+        let unpacked = self.apt(SUITES)?.unpack(&packages, true, root, progress).with_context(|| {
+            format!("the mirror may no longer have the kernel {version}: remove {} to get a newer one", entry.display())
+        })?;
+        Ok(vec![(SOURCE_PACKAGE.into(), unpacked[0].clone())])
     }
 
     fn tools(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
