@@ -1,62 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The steps of CI, in order. CI stops at the first failed step.
+//! CI, in stages. It stops at the first failed step.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
 
-use crate::jobs::{JOBS, Job};
+use crate::groups::{GROUPS, Group, Stage};
+use crate::jobs::{self, Job};
 use crate::{git, step};
 
-/// Steps that run for every change. They share one target directory and one profile, so nothing is built twice.
-pub const STEPS: &[&str] = &[
-    "cargo fmt --all --check",
-    "cargo fmt --manifest-path fuzz/Cargo.toml --check",
-    "cargo xtask spdx",
-    "cargo xtask words",
-    "cargo xtask tools typos cargo-deny",
-    "target/tools/typos/bin/typos",
-    "target/tools/cargo-deny/bin/cargo-deny --locked --workspace check bans licenses sources",
-    "target/tools/cargo-deny/bin/cargo-deny --locked --manifest-path fuzz/Cargo.toml check bans licenses sources",
-    "cargo clippy --release --workspace --all-targets --features arctic-gpu/long-tests,arctic-cli/long-tests,arctic-vmm/long-tests --quiet -- -D warnings",
-    "RUSTDOCFLAGS=-Dwarnings cargo doc --release --workspace --no-deps --quiet",
-    "cargo package --allow-dirty --no-verify --quiet -p arctic-fidelity -p arctic-sriov -p arctic-device-model -p arctic-gpu -p arctic-guest-tests -p arctic-cli",
-    "cargo test --release --workspace --no-run --quiet",
-    "cargo test --release --workspace",
-    "cargo xtask mutants --changed --minutes 10 --check",
-    "ARCTIC_FUZZ_SECONDS=30 cargo test --release --workspace --features arctic-gpu/long-tests --test fuzz",
-];
-/// Time limit of the long tests that follow, in minutes.
+/// Time limit of the long tests, in minutes.
 const LONG_MINUTES: u32 = 12;
 /// Number of recent commits. The files that they change select the long tests.
 const COMMITS: u32 = 20;
 
+#[derive(Args)]
+pub struct Arguments {
+    /// Run only these stages
+    #[arg(long = "stage", value_name = "STAGE")]
+    stages: Vec<Stage>,
+    /// Run only the steps of these groups of packages, without those of the whole repository
+    #[arg(long = "group", value_name = "GROUP")]
+    groups: Vec<String>,
+    /// Print the steps without running them
+    #[arg(long)]
+    list: bool,
+}
+
 /// Runs the steps, or prints them.
-pub fn run(list: bool) -> Result<()> {
-    let (chosen, left_out) = choose(&changed_files()?);
-    if list {
-        STEPS.iter().for_each(|line| println!("{line}"));
-        chosen.iter().for_each(|job| println!("cargo xtask long {}", job.name));
-        return Ok(());
-    }
-    STEPS.iter().try_for_each(|line| step(line))?;
-    if !left_out.is_empty() {
-        let names: Vec<&str> = left_out.iter().map(|job| job.name).collect();
-        eprintln!("not run, since long tests are limited to {LONG_MINUTES} minutes: {}", names.join(", "));
-    }
-    for job in chosen {
-        ensure!(job.passes(), "long test {} failed", job.name);
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let stages = if arguments.stages.is_empty() { Stage::ALL } else { &arguments.stages };
+    let find = |name: &String| Group::find(name).with_context(|| format!("no group {name}: {}", names(GROUPS.iter())));
+    let groups: Vec<&Group> = match arguments.groups.as_slice() {
+        [] => GROUPS.iter().collect(),
+        chosen => chosen.iter().map(find).collect::<Result<_>>()?,
+    };
+    for &stage in stages {
+        let whole = if arguments.groups.is_empty() { stage.steps() } else { &[] };
+        let steps =
+            whole.iter().map(|line| (*line).to_owned()).chain(groups.iter().flat_map(|group| group.steps(stage)));
+        for line in steps {
+            if arguments.list {
+                println!("{line}");
+            } else {
+                step(&line)?;
+            }
+        }
+        if stage == Stage::Long {
+            long_tests(&groups, arguments.list)?;
+        }
     }
     Ok(())
 }
 
+fn names<'a>(groups: impl Iterator<Item = &'a Group>) -> String {
+    format!("the groups are {}", groups.map(|group| group.name).collect::<Vec<_>>().join(", "))
+}
+
+/// Runs the long tests of `groups` for the files that the last commits changed, or prints them.
+fn long_tests(groups: &[&'static Group], list: bool) -> Result<()> {
+    let jobs = groups.iter().flat_map(|group| group.jobs.iter().map(|job| (*group, job)));
+    let (chosen, left_out) = choose(jobs, &changed_files()?);
+    if list {
+        chosen.iter().for_each(|(_, job)| println!("cargo xtask long {}", job.name));
+        return Ok(());
+    }
+    if !left_out.is_empty() {
+        let names: Vec<&str> = left_out.iter().map(|(_, job)| job.name).collect();
+        eprintln!("not run, since long tests are limited to {LONG_MINUTES} minutes: {}", names.join(", "));
+    }
+    for (group, job) in chosen {
+        ensure!(jobs::passes(group, job), "long test {} failed", job.name);
+    }
+    Ok(())
+}
+
+/// A long test and its group.
+type GroupJob = (&'static Group, &'static Job);
+
 /// Returns the jobs for these files that fit into the time limit, and those that do not.
-fn choose(files: &[String]) -> (Vec<&'static Job>, Vec<&'static Job>) {
-    let touched = |job: &&Job| job.paths.iter().any(|path| files.iter().any(|file| file.starts_with(path)));
+fn choose(jobs: impl Iterator<Item = GroupJob>, files: &[String]) -> (Vec<GroupJob>, Vec<GroupJob>) {
     let mut left = LONG_MINUTES;
-    JOBS.iter().filter(touched).partition(|job| {
-        let fits = job.minutes <= left;
-        left -= if fits { job.minutes } else { 0 };
-        fits
-    })
+    jobs.filter(|(_, job)| job.paths.iter().any(|path| files.iter().any(|file| file.starts_with(path)))).partition(
+        |(_, job)| {
+            let fits = job.minutes <= left;
+            left -= if fits { job.minutes } else { 0 };
+            fits
+        },
+    )
 }
 
 /// Returns the files that the last commits changed; all files if the history is shorter.
@@ -71,20 +101,24 @@ mod tests {
 
     fn names(files: &[&str]) -> (Vec<&'static str>, Vec<&'static str>) {
         let files: Vec<String> = files.iter().map(|file| (*file).to_owned()).collect();
-        let (chosen, left_out) = choose(&files);
-        let names = |jobs: Vec<&'static Job>| jobs.into_iter().map(|job| job.name).collect();
+        let (chosen, left_out) = choose(jobs::all(), &files);
+        let names = |jobs: Vec<GroupJob>| jobs.into_iter().map(|(_, job)| job.name).collect();
         (names(chosen), names(left_out))
     }
 
-    /// The GitHub workflow runs every step, and every long job at night.
+    /// The GitHub workflow runs every stage, and every long job at night.
     #[test]
-    fn the_workflow_has_every_step_and_job() {
+    fn the_workflow_has_every_stage_and_job() {
         let workflow = std::fs::read_to_string(crate::root().join(".github/workflows/ci.yml")).unwrap();
         let lines: Vec<&str> = workflow.lines().map(str::trim).collect();
-        for line in STEPS {
+        for line in [
+            "cargo xtask ci --stage lint",
+            "cargo xtask ci --stage quick --stage check",
+            "cargo xtask ci --stage test --stage long",
+        ] {
             assert!(lines.contains(&format!("- run: {line}").as_str()), "{line}");
         }
-        for job in JOBS {
+        for (_, job) in jobs::all() {
             assert!(lines.contains(&format!("- {}", job.name).as_str()), "{}", job.name);
         }
     }
@@ -96,9 +130,15 @@ mod tests {
         for files in [["device-model/src/card.rs"].as_slice(), &["src/card.rs", "guest-tests/vmm/src/lib.rs"]] {
             let (chosen, left_out) = names(files);
             assert!(chosen.contains(&"vfs-63"), "{chosen:?}");
-            let minutes = |name: &&str| JOBS.iter().find(|job| job.name == *name).unwrap().minutes;
+            let minutes = |name: &&str| jobs::all().find(|(_, job)| job.name == *name).unwrap().1.minutes;
             assert!(chosen.iter().map(minutes).sum::<u32>() <= LONG_MINUTES);
             assert!(!left_out.contains(&"vfs-63"));
         }
+    }
+
+    #[test]
+    fn an_unknown_group_is_named() {
+        let arguments = Arguments { stages: vec![], groups: vec!["cards".into()], list: true };
+        assert_eq!(run(&arguments).unwrap_err().to_string(), "no group cards: the groups are card");
     }
 }

@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
+use crate::groups::{GROUPS, Group};
 use crate::step;
 
 /// A long test.
@@ -16,7 +17,7 @@ pub struct Job {
     pub tests: &'static str,
     /// CI runs the job if files with these prefixes changed. If empty, it runs only on request and at night.
     pub paths: &'static [&'static str],
-    /// Command lines.
+    /// Command lines, with the placeholders of [`Group::expand`].
     #[serde(skip)]
     pub steps: &'static [&'static str],
 }
@@ -24,15 +25,15 @@ pub struct Job {
 /// Paths of the device model and its transports, on which all guests depend.
 const DEVICE: &[&str] = &["device-model/src/", "sriov/src/", "src/card", "src/vfio_user/", "src/dma", "configs/"];
 
-/// All jobs, in the order in which CI runs them.
-pub const JOBS: &[Job] = &[
+/// Jobs of the card, in the order in which CI runs them.
+pub const CARD: &[Job] = &[
     Job {
         name: "vfs-63",
         minutes: 1,
         tests: "63 virtual functions in one guest",
         paths: DEVICE,
         steps: &[
-            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- sixty_three_virtual_functions",
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- sixty_three_virtual_functions",
         ],
     },
     Job {
@@ -40,7 +41,7 @@ pub const JOBS: &[Job] = &[
         minutes: 2,
         tests: "one GPU of a Flex 140 with xe, i915 and two virtual functions",
         paths: &["device-model/src/generation.rs", "device-model/src/profile", "configs/", "sriov/src/header.rs"],
-        steps: &["cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- flex_140"],
+        steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- flex_140"],
     },
     Job {
         name: "igt-sriov",
@@ -48,7 +49,7 @@ pub const JOBS: &[Job] = &[
         tests: "IGT's SR-IOV subtests on a PF with VFs",
         paths: DEVICE,
         steps: &[
-            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- igt_on_a_physical_function",
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- igt_on_a_physical_function",
         ],
     },
     Job {
@@ -57,7 +58,7 @@ pub const JOBS: &[Job] = &[
         tests: "62 IGT subtests on the PF with xe",
         paths: DEVICE,
         steps: &[
-            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- igt_first_light",
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- igt_first_light",
         ],
     },
     Job {
@@ -66,9 +67,9 @@ pub const JOBS: &[Job] = &[
         tests: "time limits for a server with a hostile or killed client (an idle host)",
         paths: &["device-model/src/", "sriov/src/", "src/", "cli/tests/serve/", "tests/security/"],
         steps: &[
-            "cargo test --release --workspace --features arctic-cli/long-tests --test serve -- --test-threads 1 neighbours:: faults::",
-            "cargo test --release --workspace --features arctic-gpu/long-tests --test security -- --test-threads 1 own_bars",
-            "cargo test --release --workspace --features arctic-gpu/long-tests --lib -- --test-threads 1 vfio_user::tests",
+            "cargo test --release {packages} --features arctic-cli/long-tests --test serve -- --test-threads 1 neighbours:: faults::",
+            "cargo test --release {packages} --features arctic-gpu/long-tests --test security -- --test-threads 1 own_bars",
+            "cargo test --release {packages} --features arctic-gpu/long-tests --lib -- --test-threads 1 vfio_user::tests",
         ],
     },
     Job {
@@ -76,14 +77,14 @@ pub const JOBS: &[Job] = &[
         minutes: 2,
         tests: "Debian's kernel and xe on PF and nine VFs of the reference VMM, under nested KVM in QEMU",
         paths: &["guest-tests/vmm/", "src/pci.rs", "src/io_events.rs", "src/ram.rs"],
-        steps: &["cargo test --release --workspace --features arctic-vmm/long-tests --test linux"],
+        steps: &["cargo test --release {packages} --features arctic-vmm/long-tests --test linux"],
     },
     Job {
         name: "library",
         minutes: 2,
         tests: "the library without its features: example, documentation, event-manager subscribers",
         paths: &["src/", "examples/", "Cargo.toml"],
-        steps: &["cargo test --release --workspace --features arctic-gpu/long-tests --test library"],
+        steps: &["cargo test --release {packages} --features arctic-gpu/long-tests --test library"],
     },
     Job {
         name: "igt-vf",
@@ -91,7 +92,7 @@ pub const JOBS: &[Job] = &[
         tests: "140 IGT subtests on a VF, and 11 that fill the memory of a small VF",
         paths: DEVICE,
         steps: &[
-            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- igt_on_a_virtual_function",
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- igt_on_a_virtual_function",
         ],
     },
     Job {
@@ -100,7 +101,7 @@ pub const JOBS: &[Job] = &[
         tests: "a program installed from a clone with `cargo install` boots a guest without the clone",
         paths: &["cli/build.rs", "cli/src/", "cli/tests/install.rs"],
         steps: &[
-            "cargo test --release --workspace --features arctic-cli/long-tests --test install -- an_installed_program",
+            "cargo test --release {packages} --features arctic-cli/long-tests --test install -- an_installed_program",
         ],
     },
     Job {
@@ -119,8 +120,7 @@ pub const JOBS: &[Job] = &[
             // Packages of an earlier run with the same version would be used again: cargo regards the sources that it
             // has unpacked, and their builds, as unchanged.
             "sh -c 'rm -rf target/packages \"${CARGO_HOME:-$HOME/.cargo}\"/registry/src/-*/arctic-*'",
-            "cargo package --allow-dirty --target-dir target/packages -p arctic-fidelity -p arctic-sriov \
-             -p arctic-device-model -p arctic-gpu -p arctic-guest-tests -p arctic-cli",
+            "cargo package --allow-dirty --target-dir target/packages {published}",
         ],
     },
     Job {
@@ -140,8 +140,8 @@ pub const JOBS: &[Job] = &[
         tests: "seven VFs in the PF's guest; three guests that share a card",
         paths: &[],
         steps: &[
-            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- seven_virtual_functions",
-            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- three_guests_share_a_card",
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- seven_virtual_functions",
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- three_guests_share_a_card",
         ],
     },
     Job {
@@ -150,7 +150,7 @@ pub const JOBS: &[Job] = &[
         tests: "37 IGT subtests on a card with less memory than the guest uses: eviction, compression",
         paths: &[],
         steps: &[
-            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- igt_small_card",
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- igt_small_card",
         ],
     },
     Job {
@@ -158,9 +158,7 @@ pub const JOBS: &[Job] = &[
         minutes: 7,
         tests: "57 IGT subtests of i915's BAT list",
         paths: &[],
-        steps: &[
-            "cargo test --release --workspace --features arctic-cli/long-tests --test guest_long -- igt_with_i915",
-        ],
+        steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- igt_with_i915"],
     },
     Job {
         name: "selftests",
@@ -178,7 +176,7 @@ pub const JOBS: &[Job] = &[
         tests: "each fuzz target, for ten minutes",
         paths: &[],
         steps: &[
-            "ARCTIC_FUZZ_SECONDS=600 cargo test --release --workspace --features arctic-gpu/long-tests --test fuzz -- --nocapture",
+            "ARCTIC_FUZZ_SECONDS=600 cargo test --release {packages} --features arctic-gpu/long-tests --test fuzz -- --nocapture",
         ],
     },
     Job {
@@ -251,13 +249,18 @@ pub const JOBS: &[Job] = &[
     Job { name: "bench", minutes: 15, tests: "all benchmarks", paths: &[], steps: &["cargo bench"] },
 ];
 
+/// Returns the jobs of all groups.
+pub fn all() -> impl Iterator<Item = (&'static Group, &'static Job)> {
+    GROUPS.iter().flat_map(|group| group.jobs.iter().map(move |job| (group, job)))
+}
+
 /// Prints the jobs.
 pub fn print(json: bool) -> Result<()> {
     if json {
-        println!("{}", serde_json::to_string_pretty(JOBS)?);
+        println!("{}", serde_json::to_string_pretty(&all().map(|(_, job)| job).collect::<Vec<_>>())?);
         return Ok(());
     }
-    for Job { name, minutes, tests, .. } in JOBS {
+    for (_, Job { name, minutes, tests, .. }) in all() {
         println!("{name:<14} {minutes:>3} min  {tests}");
     }
     Ok(())
@@ -265,22 +268,22 @@ pub fn print(json: bool) -> Result<()> {
 
 /// Runs jobs by name. All names are checked before the first job starts.
 pub fn run(names: &[String]) -> Result<()> {
-    let all = names.iter().any(|name| name == "all");
     let find = |name: &String| {
-        JOBS.iter().find(|job| job.name == name).with_context(|| format!("no job {name}: see cargo xtask long --list"))
+        all().find(|(_, job)| job.name == name).with_context(|| format!("no job {name}: see cargo xtask long --list"))
     };
-    let jobs = if all { JOBS.iter().collect() } else { names.iter().map(find).collect::<Result<Vec<_>>>()? };
-    let failed: Vec<&str> = jobs.into_iter().filter(|job| !job.passes()).map(|job| job.name).collect();
+    let every = names.iter().any(|name| name == "all");
+    let jobs: Vec<_> = if every { all().collect() } else { names.iter().map(find).collect::<Result<_>>()? };
+    let failed: Vec<&str> =
+        jobs.into_iter().filter(|(group, job)| !passes(group, job)).map(|(_, job)| job.name).collect();
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())
 }
 
-impl Job {
-    /// Runs the job's steps. Returns false after the first failed step; its error is printed to stderr.
-    pub fn passes(&self) -> bool {
-        eprintln!("{} (about {} min): {}", self.name, self.minutes, self.tests);
-        self.steps.iter().all(|line| step(line).inspect_err(|error| eprintln!("{}: {error:#}", self.name)).is_ok())
-    }
+/// Runs the steps of a job of `group`. Returns false after the first failed step; its error is printed to stderr.
+pub fn passes(group: &Group, job: &Job) -> bool {
+    eprintln!("{} (about {} min): {}", job.name, job.minutes, job.tests);
+    let run = |line: &&str| step(&group.expand(line)).inspect_err(|error| eprintln!("{}: {error:#}", job.name)).is_ok();
+    job.steps.iter().all(run)
 }
 
 #[cfg(test)]
@@ -291,14 +294,14 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_every_job_does_something() {
-        let names: HashSet<&str> = JOBS.iter().map(|job| job.name).collect();
-        assert_eq!(names.len(), JOBS.len());
-        assert!(JOBS.iter().all(|job| !job.steps.is_empty() && job.minutes > 0));
+        let names: HashSet<&str> = all().map(|(_, job)| job.name).collect();
+        assert_eq!(names.len(), all().count());
+        assert!(all().all(|(_, job)| !job.steps.is_empty() && job.minutes > 0));
     }
 
     #[test]
     fn paths_exist() {
-        for path in JOBS.iter().flat_map(|job| job.paths) {
+        for path in all().flat_map(|(_, job)| job.paths) {
             let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
             let name = path.rsplit('/').next().unwrap_or_default();
             let entries =

@@ -4,6 +4,7 @@
 
 mod ci;
 mod corpus;
+mod groups;
 mod jobs;
 mod mutants;
 mod spdx;
@@ -42,12 +43,10 @@ enum Task {
         #[arg(long, requires = "list")]
         json: bool,
     },
-    /// Run the steps of CI: lint, build, tests, each fuzz target for 30 s, long tests that cover recently changed files
-    Ci {
-        /// Print the steps without running them
-        #[arg(long)]
-        list: bool,
-    },
+    /// Run CI: lint, the full test tier, each fuzz target for 30 s, long tests that cover recently changed files
+    #[command(after_help = "Examples:\n  cargo xtask ci --list\n  cargo xtask ci --stage lint\n  \
+        cargo xtask ci --group card --stage quick")]
+    Ci(ci::Arguments),
     /// Pack or unpack the corpora of the fuzz targets
     #[command(after_help = "To add a finding:\n  cargo xtask corpus unpack functions\n  \
         cp fuzz/artifacts/functions/crash-... fuzz/corpus/functions/\n  cargo xtask corpus pack functions")]
@@ -97,7 +96,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Long { list: true, json, .. } => jobs::print(json),
         Task::Long { names, .. } => jobs::run(&names),
-        Task::Ci { list } => ci::run(list),
+        Task::Ci(arguments) => ci::run(&arguments),
         Task::Corpus { what: Corpus::Unpack { targets } } => corpus::unpack(&targets),
         Task::Corpus { what: Corpus::Pack { targets } } => corpus::pack(&targets),
         Task::Tools { names } => tools::install(&names),

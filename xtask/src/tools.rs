@@ -83,7 +83,8 @@ impl Tool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ci, jobs};
+    use crate::groups::{GROUPS, Stage};
+    use crate::jobs;
 
     #[test]
     fn an_unknown_tool_is_reported_before_any_is_installed() {
@@ -94,9 +95,11 @@ mod tests {
     /// Each step that runs a tool comes after a step that installs it.
     #[test]
     fn steps_install_the_tools_that_they_run() {
-        for steps in jobs::JOBS.iter().map(|job| job.steps).chain([ci::STEPS]) {
+        let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        let lints = GROUPS.iter().map(|group| group.steps(Stage::Lint)).chain([owned(Stage::Lint.steps())]);
+        for steps in jobs::all().map(|(_, job)| owned(job.steps)).chain(lints) {
             let mut installed: Vec<&str> = Vec::new();
-            for line in steps {
+            for line in &steps {
                 if let Some(names) = line.strip_prefix("cargo xtask tools ") {
                     installed.extend(names.split(' ').map(|name| find(name).unwrap().name));
                 } else if let Some(path) = line.strip_prefix("target/tools/") {

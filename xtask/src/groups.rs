@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Groups of packages, which CI lints and tests apart from each other. A package joins the workspace by a line in its
+//! group; its tests then count towards the limits of this group only.
+
+use crate::jobs::{self, Job};
+
+/// Packages that are linted, tested and published together.
+#[derive(Debug)]
+pub struct Group {
+    pub name: &'static str,
+    /// Packages of the workspace. Each package of the workspace is in exactly one group.
+    pub packages: &'static [&'static str],
+    /// The packages for a registry. They depend on each other by their exact version.
+    pub published: &'static [&'static str],
+    /// Features that lints enable, so that they cover the long tests.
+    pub features: &'static [&'static str],
+    /// Manifest of the group's fuzz targets, a workspace of its own.
+    pub fuzz: &'static str,
+    /// Steps of [`Stage::Check`].
+    pub checks: &'static [&'static str],
+    /// Long tests.
+    pub jobs: &'static [Job],
+}
+
+/// All groups, in the order in which CI runs them.
+pub const GROUPS: &[Group] = &[CARD];
+
+/// The virtual card: library, program, guests, `xtask`.
+const CARD: Group = Group {
+    name: "card",
+    packages: &[
+        "arctic-fidelity",
+        "arctic-sriov",
+        "arctic-device-model",
+        "arctic-gpu",
+        "arctic-guest-tests",
+        "arctic-cli",
+        "arctic-vmm",
+        "arctic-test-support",
+        "xtask",
+    ],
+    published: &[
+        "arctic-fidelity",
+        "arctic-sriov",
+        "arctic-device-model",
+        "arctic-gpu",
+        "arctic-guest-tests",
+        "arctic-cli",
+    ],
+    features: &["arctic-gpu/long-tests", "arctic-cli/long-tests", "arctic-vmm/long-tests"],
+    fuzz: "fuzz/Cargo.toml",
+    checks: &[
+        "cargo xtask mutants --changed --minutes 10 --check",
+        "ARCTIC_FUZZ_SECONDS=30 cargo test --release {packages} --features arctic-gpu/long-tests --test fuzz",
+    ],
+    jobs: jobs::CARD,
+};
+
+/// A part of CI. Command lines select the packages of one group by the placeholders of [`Group::expand`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Stage {
+    /// Format, licences, spelling, clippy, documentation, packages
+    Lint,
+    /// The quick test tier; not part of a whole run, because `test` includes it
+    Quick,
+    /// The full test tier
+    Test,
+    /// Mutants of changed files, each fuzz target for 30 s
+    Check,
+    /// Long tests that cover recently changed files
+    Long,
+}
+
+impl Stage {
+    /// The stages of a whole run.
+    pub const ALL: &[Stage] = &[Stage::Lint, Stage::Test, Stage::Check, Stage::Long];
+
+    /// Steps for the whole repository, before those of the groups.
+    pub fn steps(self) -> &'static [&'static str] {
+        match self {
+            Stage::Lint => &[
+                "cargo fmt --all --check",
+                "cargo xtask spdx",
+                "cargo xtask words",
+                "cargo xtask tools typos cargo-deny",
+                "target/tools/typos/bin/typos",
+                "target/tools/cargo-deny/bin/cargo-deny --locked --workspace check bans licenses sources",
+            ],
+            _ => &[],
+        }
+    }
+}
+
+impl Group {
+    /// Returns the command lines of a stage. All of them build with one target directory, profile and selection of
+    /// packages, so nothing is built twice.
+    pub fn steps(&self, stage: Stage) -> Vec<String> {
+        let lines: &[&str] = match stage {
+            Stage::Lint => &[
+                "cargo fmt --manifest-path {fuzz} --check",
+                "cargo xtask tools cargo-deny",
+                "target/tools/cargo-deny/bin/cargo-deny --locked --manifest-path {fuzz} check bans licenses sources",
+                "cargo clippy --release {packages} --all-targets --features {features} --quiet -- -D warnings",
+                "RUSTDOCFLAGS=-Dwarnings cargo doc --release {packages} --no-deps --quiet",
+                "cargo package --allow-dirty --no-verify --quiet {published}",
+            ],
+            Stage::Quick => &["cargo nextest run --release {packages}"],
+            Stage::Test => &["cargo test --release {packages} --no-run --quiet", "cargo test --release {packages}"],
+            Stage::Check => self.checks,
+            Stage::Long => &[],
+        };
+        lines.iter().map(|line| self.expand(line)).collect()
+    }
+
+    /// Replaces `{packages}` and `{published}` by the options with which cargo selects these packages, `{features}` by
+    /// the features of lints, `{fuzz}` by the manifest of the fuzz targets.
+    pub fn expand(&self, line: &str) -> String {
+        let select = |packages: &[&str]| packages.iter().map(|name| format!("-p {name}")).collect::<Vec<_>>().join(" ");
+        line.replace("{packages}", &select(self.packages))
+            .replace("{published}", &select(self.published))
+            .replace("{features}", &self.features.join(","))
+            .replace("{fuzz}", self.fuzz)
+    }
+
+    /// Returns the group with this name.
+    pub fn find(name: &str) -> Option<&'static Group> {
+        GROUPS.iter().find(|group| group.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::process::Command;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    fn workspace() -> Vec<Value> {
+        let output = Command::new("cargo")
+            .args(["metadata", "--format-version=1", "--no-deps", "--locked"])
+            .current_dir(crate::root())
+            .output()
+            .unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["packages"].as_array().unwrap().clone()
+    }
+
+    #[test]
+    fn each_package_of_the_workspace_is_in_one_group() {
+        let mut groups: BTreeMap<&str, usize> = BTreeMap::new();
+        GROUPS.iter().flat_map(|group| group.packages).for_each(|name| *groups.entry(name).or_default() += 1);
+        let packages = workspace();
+        let packages: BTreeMap<&str, usize> =
+            packages.iter().map(|package| (package["name"].as_str().unwrap(), 1)).collect();
+        assert_eq!(groups, packages);
+    }
+
+    #[test]
+    fn published_packages_depend_on_each_other_by_exact_version() {
+        let packages = workspace();
+        for group in GROUPS {
+            for package in
+                packages.iter().filter(|package| group.published.contains(&package["name"].as_str().unwrap()))
+            {
+                let exact = format!("={}", package["version"].as_str().unwrap());
+                let own = |dependency: &&Value| {
+                    dependency["kind"] != "dev" && group.packages.contains(&dependency["name"].as_str().unwrap())
+                };
+                for dependency in package["dependencies"].as_array().unwrap().iter().filter(own) {
+                    assert_eq!(dependency["req"], exact, "{}: {}", package["name"], dependency["name"]);
+                    assert!(group.published.contains(&dependency["name"].as_str().unwrap()), "{dependency}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn placeholders_of_steps_are_replaced() {
+        for group in GROUPS {
+            for stage in [Stage::ALL, &[Stage::Quick]].concat() {
+                let steps = group.steps(stage);
+                assert!(steps.iter().all(|line| !line.contains(['{', '}'])), "{steps:?}");
+            }
+        }
+        assert!(CARD.steps(Stage::Quick)[0].ends_with("-p arctic-test-support -p xtask"));
+    }
+}
