@@ -68,8 +68,6 @@
 
 pub mod card;
 pub mod card_file;
-#[cfg(feature = "vfio-user")]
-pub mod dma;
 pub mod firmware;
 mod io_events;
 pub mod pci;

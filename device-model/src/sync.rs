@@ -25,8 +25,8 @@
 //!   `CsbPort::entries`, the counts of unmodelled accesses in `RegisterFile`;
 //! * of the card: `Engines::reports`, `Deferred::queue`, `Card::resetting`, `EventCount::falling_asleep`, a trace
 //!   subscriber's queue, `Backing::search` (`memory/local.rs`: one `lseek`);
-//! * in `src/`: `BusPort::config` and `MsiQuiesce::state` (`src/card`), `GuestMemory::change` (`src/dma.rs`: maps a
-//!   client's file), `Work` of the thread that programs VF BARs, `Stop::client`, `Outgoing::sending`,
+//! * in `src/`: `BusPort::config` and `MsiQuiesce::state` (`src/card`), `GuestMemory::change` (`src/vfio_user/memory`:
+//!   maps a client's file), `Work` of the thread that programs VF BARs, `Stop::client`, `Outgoing::sending`,
 //!   `ClientDma::pending`, `Notifier::armed`, and the command line's log limit;
 //! * `ClientDma::budget` also calls `Card::holds_up_others`, which only uses `try_lock` on engines and never waits;
 //! * `Vectors::thread` is held while a notifier starts or stops (at most 1 s), by the connection's thread only, which
@@ -43,7 +43,7 @@
 //! | 3 | `Interrupts::change` that disables the tree | MSIs of the tree in flight | none, or 2 and all of 3 in a reset | as wait 1; engines that are held send nothing |
 //! | 4 | `ClientDma` (`src/vfio_user/client_dma.rs`) | a reply of the client that maps the guest's memory | 2 or 3 | budgets of step and client; at once if the connection's thread itself waits for a lock |
 //! | 5 | `Engines::pass_step_boundary`, `Engines::end_steps_of` | each engine's current step, or each that uses memory of the functions concerned; one engine at a time | none, or 2 | a step is bounded (about 1 ms, and wait 4) |
-//! | 6 | `GuestMemory::unmap` (`src/dma.rs`) | views of the section that steps use | none | views end with their step; at most 1 s |
+//! | 6 | `GuestMemory::unmap` (`src/vfio_user/memory`) | views of the section that steps use | none | views end with their step; at most 1 s |
 //! | 7 | `EventCount::sleep`, `Subscription::take`, the BAR programming thread | work | none | |
 //!
 //! Flags that look like locks never wait: a thread that finds `Deferred::taken`, [`Memory::begin_emptying`] or an

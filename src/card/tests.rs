@@ -22,9 +22,9 @@ use std::ops::Range;
 
 use super::*;
 use crate::card_file;
-use crate::dma::GuestMemory;
 use crate::pci::{CONFIG_BYTES, GTTMMADR_BAR, LMEM_BAR, PciDevice};
 use crate::vfio_user::ecam::Ecam;
+use crate::vfio_user::memory::GuestMemory;
 use crate::vfio_user::{CONFIG_REGION, Served, ServedCard};
 
 const COMMAND: u64 = 4;

@@ -14,8 +14,8 @@ use arctic_device_model::sync::IgnorePoison;
 
 use super::budget::{ANSWER, Budget, StepBudget};
 use super::channel::{Patience, Sender, for_a_time, next_look};
+use super::memory::quota::Ledger;
 use super::wire::{Builder, FLAG_ERROR, Header, command};
-use crate::dma::quota::Ledger;
 
 /// Number of check intervals for which the receiving thread may process the same client request before it is assumed to
 /// wait for this thread.

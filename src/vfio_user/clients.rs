@@ -11,11 +11,11 @@ use arctic_sriov::function::Event;
 use arctic_sriov::header::Identity;
 
 use super::ecam::{BarAddresses, BarPlacer, Ecam};
+use super::memory::GuestMemory;
+use super::memory::quota::{self, Ledger};
 use super::{Device, VECTORS, Vectors};
 use crate::card;
 use crate::card::{CardError, CardFunction, Exposure, Topology, VirtualCard};
-use crate::dma::GuestMemory;
-use crate::dma::quota::{self, Ledger};
 use crate::pci::{GTTMMADR_BAR, LMEM_BAR, Machine, MsiSink, PciDevice};
 
 /// A function to be served, with the name of its socket (without extension).

@@ -19,7 +19,7 @@ use arctic_sriov::header::Identity;
 use arctic_sriov::number::byte;
 
 use super::DmaError;
-use crate::dma::GuestMemory;
+use super::memory::GuestMemory;
 
 /// Register offsets from a function's ECAM address.
 const COMMAND: u64 = 0x04;

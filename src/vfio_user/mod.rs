@@ -8,6 +8,7 @@ mod client_dma;
 mod clients;
 pub mod ecam;
 pub(crate) mod irq;
+pub mod memory;
 mod server;
 mod session;
 #[doc(hidden)]

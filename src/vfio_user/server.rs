@@ -16,10 +16,10 @@ use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use vmm_sys_util::poll::{EpollContext, EpollEvents};
 
 use super::channel::{Channel, Closed, Sender, Wake};
+use super::memory::GuestMemory;
 use super::session::Session;
 use super::socket::{self, SocketPath};
 use super::{Device, Vectors};
-use crate::dma::GuestMemory;
 
 /// A function of the card, with the guest memory and interrupt vectors of its client.
 #[derive(Clone)]

@@ -13,9 +13,9 @@ use vfio_bindings::bindings::vfio::*;
 
 use super::channel::{Channel, Closed, SEND_TIMEOUT, for_a_time};
 use super::client_dma::ClientDma;
+use super::memory::{GuestMemory, function_name};
 use super::wire::*;
 use super::{CONFIG_REGION, Device, Errno, VECTORS, Vectors};
-use crate::dma::{GuestMemory, function_name};
 use crate::pci::{BarMapping, CONFIG_BYTES, MsiSink};
 
 /// Major and minor version of the protocol: 0.0 is the only one supported by QEMU 11.1.

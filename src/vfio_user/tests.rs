@@ -22,10 +22,10 @@ use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 use vmm_sys_util::tempdir::TempDir;
 use vmm_sys_util::tempfile::TempFile;
 
+use super::memory::GuestMemory;
+use super::memory::tests::{memory_file, sealed};
 use super::wire::*;
 use super::*;
-use crate::dma::GuestMemory;
-use crate::dma::tests::{memory_file, sealed};
 use crate::pci::{Bar, BarMapping};
 
 /// A test device: trapped BAR 0 of 4 KiB, BAR 2 with a sparse file, 4 KiB of configuration space; every byte is memory.

@@ -23,7 +23,7 @@ pub struct Job {
 }
 
 /// Paths of the device model and its transports, on which all guests depend.
-const DEVICE: &[&str] = &["device-model/src/", "sriov/src/", "src/card", "src/vfio_user/", "src/dma", "configs/"];
+const DEVICE: &[&str] = &["device-model/src/", "sriov/src/", "src/card", "src/vfio_user/", "configs/"];
 
 /// Jobs of the card, in the order in which CI runs them.
 pub const CARD: &[Job] = &[

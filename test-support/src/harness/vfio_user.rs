@@ -16,7 +16,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use arctic_gpu::MsiSink;
-use arctic_gpu::dma::GuestMemory;
+use arctic_gpu::vfio_user::memory::GuestMemory;
 use arctic_gpu::vfio_user::test_driver::{Channel, Closed, Session, Wake};
 use arctic_gpu::vfio_user::wire::*;
 use arctic_gpu::vfio_user::{CONFIG_REGION, VECTORS, Vectors};
