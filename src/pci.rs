@@ -64,6 +64,14 @@ pub struct IoEvent {
     pub event: EventFd,
 }
 
+/// The name of a function that is a device of a machine: "pf", "vf1".
+pub(crate) fn function_name(function: Function) -> String {
+    match function {
+        Function::PF => "pf".into(),
+        Function(number) => format!("vf{number}"),
+    }
+}
+
 /// A PCI Express function, as a VMM uses it.
 ///
 /// Methods may be called concurrently from any thread. A method returns when all effects of the access are complete or
@@ -77,10 +85,7 @@ pub trait PciDevice: Send + Sync {
 
     /// The function's name in reports and log messages, unique on its card: "pf", "vf1".
     fn name(&self) -> String {
-        match self.number() {
-            Function::PF => "pf".into(),
-            Function(number) => format!("vf{number}"),
-        }
+        function_name(self.number())
     }
 
     /// Offset of the function's routing ID from the PF's.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::function::{CardFunction, TrappedCounts};
 use super::{Topology, VirtualCard};
-use crate::pci::PciDevice;
+use crate::pci::{Function, PciDevice, function_name};
 
 const MIB: u64 = 1 << 20;
 
@@ -100,7 +100,7 @@ fn resident_bytes() -> u64 {
 
 impl FunctionStatus {
     fn name(&self) -> String {
-        name(self.gpu.function)
+        function_name(Function(self.gpu.function))
     }
 
     /// Returns the state shown in the table: "absent" while VF Enable is not set for the VF, "no driver" while bus
@@ -119,10 +119,6 @@ impl FunctionStatus {
             (true, true, _) => "working",
         }
     }
-}
-
-fn name(function: u8) -> String {
-    if function == 0 { "pf".into() } else { format!("vf{function}") }
 }
 
 /// Formats a size given in bytes, in MiB rounded up; "-" if it is 0.
@@ -176,7 +172,7 @@ impl fmt::Display for Status {
             ])?;
         }
         let engine = |engine: &EngineStatus| {
-            let on = engine.function.map_or_else(|| "-".into(), name);
+            let on = engine.function.map_or_else(|| "-".into(), |number| function_name(Function(number)));
             format!("{} {on}", engine.engine)
         };
         let engines: Vec<_> = self.engines.iter().map(engine).collect();

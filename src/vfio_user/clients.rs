@@ -16,7 +16,7 @@ use super::memory::quota::{self, Ledger};
 use super::{Device, VECTORS, Vectors};
 use crate::card;
 use crate::card::{CardError, CardFunction, Exposure, Topology, VirtualCard};
-use crate::pci::{GTTMMADR_BAR, LMEM_BAR, Machine, MsiSink, PciDevice};
+use crate::pci::{GTTMMADR_BAR, LMEM_BAR, Machine, MsiSink, PciDevice, function_name};
 
 /// A function to be served, with the name of its socket (without extension).
 #[non_exhaustive]
@@ -63,7 +63,10 @@ impl ServedCard {
             // Memory and eventfds from the client of a configuration-only function are not used.
             let Hands { memory, vectors } = match function.exposure {
                 Exposure::Full => self.clients.hands(function.number()).cloned().unwrap_or_default(),
-                Exposure::ConfigOnly => Hands::default(),
+                Exposure::ConfigOnly => {
+                    let ledger = Ledger::new(Limits::default(), false);
+                    Hands::new(function.number(), function.name(), &ledger)
+                }
             };
             let device = Arc::new(Endpoint { function: function.clone(), clients: self.clients.clone() });
             Served { name: function.name(), function: super::Function { device, memory, vectors } }
@@ -78,6 +81,14 @@ impl ServedCard {
 pub(super) struct Hands {
     pub memory: Arc<GuestMemory>,
     pub vectors: Arc<Vectors>,
+}
+
+impl Hands {
+    /// Empty memory with the limits of `ledger`, and disarmed vectors.
+    fn new(function: Function, name: String, ledger: &Arc<Ledger>) -> Self {
+        let memory = GuestMemory::new(function, name, ledger.clone());
+        Hands { memory: Arc::new(memory), vectors: Arc::new(Vectors::new(VECTORS)) }
+    }
 }
 
 impl Default for Hands {
@@ -102,8 +113,7 @@ impl Clients {
         (ecam, identity): (Ecam, Identity),
         ledger: &Arc<Ledger>,
     ) -> std::io::Result<Arc<Self>> {
-        let memory = |number| Arc::new(GuestMemory::new(Function(number), ledger.clone()));
-        let hands: Vec<_> = (0..=vfs).map(|n| Hands { memory: memory(n), ..Hands::default() }).collect();
+        let hands: Vec<_> = (0..=vfs).map(Function).map(|n| Hands::new(n, function_name(n), ledger)).collect();
         let placer = OnceLock::new();
         if topology == Topology::Together && vfs != 0 {
             let memory = hands.first().map(|pf| pf.memory.clone()).unwrap_or_default();
@@ -211,6 +221,27 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+
+    /// Log messages about a client's memory name the function that the client is connected to, also for the functions
+    /// that have only configuration space.
+    #[test]
+    fn the_memory_of_a_client_has_the_name_of_its_function() {
+        let profile: CardProfile = toml::from_str(include_str!("../../configs/small.toml")).unwrap();
+        for (topology, expected) in [
+            (Topology::Together, &["pf", "vf1", "vf2"][..]),
+            (Topology::Split, &["pf", "vf1", "vf2", "vf1-face", "vf2-face"]),
+            (Topology::Provisioned, &["vf1", "vf2"]),
+        ] {
+            let served = ServedCard::new(profile.clone(), 2, topology, Ecam::default()).unwrap();
+            let functions = served.functions();
+            let names: Vec<_> = functions.iter().map(|served| served.function.memory.name.as_str()).collect();
+            assert_eq!(names, expected, "{topology:?}");
+            for served in &functions {
+                let (device, memory) = (&served.function.device, &served.function.memory);
+                assert_eq!((served.name.as_str(), device.pci().number()), (memory.name.as_str(), memory.function));
+            }
+        }
+    }
 
     /// Each function gets its share of the common limits; the card reports whether others wait.
     #[test]

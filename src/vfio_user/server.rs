@@ -122,7 +122,7 @@ impl Drop for Server {
 }
 
 fn serve(listener: &UnixListener, epoll: &EpollContext<Wake>, stop: &Stop, function: &Function, settings: Settings) {
-    let name = thread::current().name().unwrap_or("function").to_owned();
+    let name = function.device.pci().name();
     let refuse = || {
         // A function has one client. A second one is disconnected immediately; otherwise it would wait in the backlog.
         if listener.accept().is_ok() {

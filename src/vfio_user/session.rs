@@ -13,7 +13,7 @@ use vfio_bindings::bindings::vfio::*;
 
 use super::channel::{Channel, Closed, SEND_TIMEOUT, for_a_time};
 use super::client_dma::ClientDma;
-use super::memory::{GuestMemory, function_name};
+use super::memory::GuestMemory;
 use super::wire::*;
 use super::{CONFIG_REGION, Device, Errno, VECTORS, Vectors};
 use crate::pci::{BarMapping, CONFIG_BYTES, MsiSink};
@@ -161,7 +161,8 @@ impl<'s> Session<'s> {
         };
         let max_data = usize::try_from(theirs.max_data_xfer_size).unwrap_or(usize::MAX).min(MAX_DATA);
         if max_data < LEAST_DATA {
-            log::warn!("{}: rejected a client with max_data_xfer_size {max_data}, below {LEAST_DATA}", function_name());
+            let name = self.device.pci().name();
+            log::warn!("{name}: rejected a client with max_data_xfer_size {max_data}, below {LEAST_DATA}");
             return Err(Errno::EINVAL);
         }
         let ledger = self.memory.ledger().clone();

@@ -240,6 +240,8 @@ impl DmaView for Asked {
 pub struct GuestMemory {
     /// The function.
     pub(crate) function: Function,
+    /// The function's name in log messages.
+    pub(crate) name: String,
     table: ArcSwap<Table>,
     /// Serialises changes; also holds the client's files.
     change: Mutex<Connection>,
@@ -260,15 +262,17 @@ struct Connection {
 impl Default for GuestMemory {
     /// The memory of a single function, with the default limits.
     fn default() -> Self {
-        GuestMemory::new(Function::PF, Ledger::new(Default::default(), false))
+        GuestMemory::new(Function::PF, "pf".into(), Ledger::new(Default::default(), false))
     }
 }
 
 impl GuestMemory {
-    /// The memory of `function`, with the per-function limits of `ledger`; empty until its client maps sections.
-    pub fn new(function: Function, ledger: Arc<Ledger>) -> Self {
+    /// The memory of `function`, called `name` in log messages, with the per-function limits of `ledger`; empty until
+    /// its client maps sections.
+    pub fn new(function: Function, name: String, ledger: Arc<Ledger>) -> Self {
         GuestMemory {
             function,
+            name,
             table: ArcSwap::default(),
             change: Mutex::default(),
             account: Account::new(ledger),
@@ -365,7 +369,7 @@ impl GuestMemory {
     fn tell_refused(&self, error: Errno) {
         if error == Errno::ENOSPC && !self.refused.swap(true, Ordering::Relaxed) {
             let remedy = "raise [limits] in the card file, or the limit of open files (ulimit -n)";
-            log::warn!("{}: the client maps more guest memory than its limit: {remedy}", function_name());
+            log::warn!("{}: the client maps more guest memory than its limit: {remedy}", self.name);
         }
     }
 
@@ -401,7 +405,7 @@ impl GuestMemory {
             (Backing::Client, "each access of the guest's memory is a message to the client")
         };
         if !self.told.swap(true, Ordering::Relaxed) {
-            let name = function_name();
+            let name = &self.name;
             let remedy = "give QEMU memory-backend-memfd with share=on, seal=on and hugetlb=off";
             log::warn!("{name}: the client may cut its memory file short, so {how}, which is slow: {remedy}");
         }
@@ -469,11 +473,6 @@ fn in_memory(file: &File) -> bool {
 /// Maximum file size that this process may write: a write beyond it raises SIGXFSZ.
 fn longest_file() -> u64 {
     getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
-}
-
-/// Name of the function served by the calling thread, for log messages.
-pub(crate) fn function_name() -> String {
-    thread::current().name().unwrap_or("a function").to_owned()
 }
 
 /// Maps a section of the client's file with the rights that the client grants. A file that is sealed against writing

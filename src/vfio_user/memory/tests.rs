@@ -277,7 +277,7 @@ fn one_client_leaves_the_others_their_address_space() {
     const TIB: u64 = 1 << 40;
     let limits = Limits { mapped: TIB, mapped_in_all: 2 * TIB, ..Limits::default() };
     let ledger = Ledger::new(limits.each(2), false);
-    let [greedy, other] = [0; 2].map(|_| GuestMemory::new(Function::PF, ledger.clone()));
+    let [greedy, other] = [0; 2].map(|_| GuestMemory::new(Function::PF, "pf".into(), ledger.clone()));
     let sparse = || memory_file(c"sparse", 1 << 50, SealFlags::SHRINK);
     let (mut at, mut size, mut refusals) = (0, 1 << 46, Vec::new());
     while size >= 4096 {
@@ -310,7 +310,7 @@ fn one_client_leaves_the_others_their_descriptors() {
     for make in
         [memory_file as fn(&CStr, u64, SealFlags) -> File, |name, size, _| memory_file(name, size, SealFlags::empty())]
     {
-        let memory = GuestMemory::new(Function::PF, Ledger::new(limits, false));
+        let memory = GuestMemory::new(Function::PF, "pf".into(), Ledger::new(limits, false));
         let same = make(c"guest", 0x1000, SealFlags::SHRINK);
         let weak = |memory: &GuestMemory| match &memory.table.load().mappings[0].backing {
             Backing::Mapped(mapped) => Arc::downgrade(&mapped._file),
@@ -359,7 +359,8 @@ fn the_same_file_with_other_rights_is_another() {
 /// The number of sections is limited, regardless of their backing.
 #[test]
 fn one_client_has_a_limit_of_sections() {
-    let memory = GuestMemory::new(Function::PF, Ledger::new(Limits { sections: 16, ..Limits::default() }, false));
+    let memory =
+        GuestMemory::new(Function::PF, "pf".into(), Ledger::new(Limits { sections: 16, ..Limits::default() }, false));
     for n in 0..16 {
         memory.map(n << 12, 0x1000, RW, 0, None).unwrap();
     }
