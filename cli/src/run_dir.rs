@@ -26,6 +26,7 @@ use rustix::process::{Gid, geteuid};
 
 use crate::{control_socket, status_socket, trace_socket};
 use arctic_gpu::vfio_user::socket;
+use arctic_guest_tests::path;
 
 /// Maximum path length of a UNIX socket (`sockaddr_un`, without the terminating zero).
 pub const SOCKET_PATH: usize = 107;
@@ -91,7 +92,7 @@ impl RunDir {
         Ok(dir)
     }
 
-    /// The directory's path, without symbolic links.
+    /// The directory's path, without symbolic links; it is UTF-8.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -196,8 +197,14 @@ fn target(name: &str) -> String {
     format!("{OPERATOR}/{name}")
 }
 
+/// Fails if the path is not UTF-8: QEMU takes the sockets' paths only in JSON.
+fn in_json(path: &Path) -> Result<(), Refused> {
+    path::in_json(path).map(drop).map_err(Refused::new)
+}
+
 /// Opens `dir`, creating it if necessary. A symbolic link as its last component is not followed.
 fn create(dir: &Path, group: Option<u32>) -> Result<(PathBuf, OwnedFd), Refused> {
+    in_json(dir)?;
     let unusable = |error: io::Error| Refused::new(format_args!("directory {} cannot be used: {error}", dir.display()));
     // `.`, `..` and `/` cannot be replaced by a symbolic link.
     let (parent, name) = match (dir.parent(), dir.file_name()) {
@@ -209,6 +216,7 @@ fn create(dir: &Path, group: Option<u32>) -> Result<(PathBuf, OwnedFd), Refused>
         _ => (dir.canonicalize().map_err(unusable)?, ".".as_ref()),
     };
     let path = if name == "." { parent.clone() } else { parent.join(name) };
+    in_json(&path)?;
     let above = File::open(&parent).map_err(unusable)?;
     let created = match mkdirat(&above, name, Mode::RWXU) {
         Ok(()) => true,

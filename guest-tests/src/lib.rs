@@ -19,6 +19,7 @@ pub mod interrupt;
 pub mod kernel_log;
 pub mod nested;
 mod number;
+pub mod path;
 pub mod process;
 pub mod progress;
 pub mod qemu;

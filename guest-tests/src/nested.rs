@@ -14,6 +14,7 @@ use crate::artifacts::{self, Own, Parts};
 use crate::cache::Cache;
 use crate::image::nested::{self, Extra};
 use crate::kernel_log;
+use crate::path;
 use crate::process::Child;
 use crate::progress::Progress;
 use crate::tsc;
@@ -88,8 +89,8 @@ fn boot(parts: &Parts, image: &Path, console: &Path, limit: Duration) -> Result<
         "-append",
         format!("console=ttyS0,115200 loglevel=4 panic=1 tsc=reliable no_timer_check {clock}").trim(),
     ]);
-    let path = console.display().to_string().replace(',', ",,");
-    command.args(["-chardev", &format!("file,id=console,path={path}"), "-serial", "chardev:console"]);
+    command.arg("-chardev").arg(path::in_option("file,id=console,path=", console, ""));
+    command.args(["-serial", "chardev:console"]);
     let messages = File::create(console.with_file_name("qemu.log"))?;
     command.stdin(Stdio::null()).stdout(messages.try_clone()?).stderr(messages);
     // The VM is terminated when `machine` is dropped.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A VM with the card: QEMU's command line, and the running process with its ports.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::{AsRawFd, RawFd};
@@ -16,6 +17,7 @@ use anyhow::{Context, Result};
 
 use crate::artifacts::{Kernel, Qemu};
 use crate::driver::Driver;
+use crate::path;
 use crate::process::Child;
 use crate::tsc;
 
@@ -119,10 +121,10 @@ pub struct Running {
 }
 
 impl Machine<'_> {
-    fn arguments(&self, ports: &[(Port, RawFd)]) -> Vec<String> {
-        let mut arguments: Vec<String> = Vec::new();
-        let mut add = |option: &str, value: String| {
-            arguments.push(option.to_owned());
+    fn arguments(&self, ports: &[(Port, RawFd)]) -> Result<Vec<OsString>> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let mut add = |option: &str, value: OsString| {
+            arguments.push(option.into());
             arguments.push(value);
         };
         add("-machine", "q35,memory-backend=memory".into());
@@ -130,36 +132,37 @@ impl Machine<'_> {
         // With the default of 40 bits the firmware leaves too little address space for the card's BARs.
         add("-cpu", "max,phys-bits=46".into());
         add("-smp", "2".into());
-        add("-m", format!("{}M", self.memory));
+        add("-m", format!("{}M", self.memory).into());
         // Shared, so that the card's process can map guest memory. With a private mapping it would access different
         // memory.
-        add("-object", format!("memory-backend-memfd,id=memory,size={}M,share=on", self.memory));
+        add("-object", format!("memory-backend-memfd,id=memory,size={}M,share=on", self.memory).into());
         add("-global", "q35-pcihost.pci-hole64-size=4T".into());
         for flag in ["-nodefaults", "-no-user-config", "-no-reboot"] {
-            arguments.push(flag.to_owned());
+            arguments.push(flag.into());
         }
-        let mut add = |option: &str, value: String| {
-            arguments.push(option.to_owned());
+        let mut add = |option: &str, value: OsString| {
+            arguments.push(option.into());
             arguments.push(value);
         };
         add("-display", "none".into());
-        add("-kernel", self.kernel.image.display().to_string());
-        add("-initrd", format!("/proc/self/fd/{}", self.image.as_raw_fd()));
-        add("-append", self.command_line());
-        add("-chardev", format!("file,id=console,path={}", escaped(self.console)));
+        add("-kernel", self.kernel.image.clone().into());
+        add("-initrd", format!("/proc/self/fd/{}", self.image.as_raw_fd()).into());
+        add("-append", self.command_line().into());
+        add("-chardev", path::in_option("file,id=console,path=", self.console, ""));
         add("-serial", "chardev:console".into());
-        add("-device", format!("virtio-serial-pci,id=ports,addr={SERIAL_SLOT}"));
+        add("-device", format!("virtio-serial-pci,id=ports,addr={SERIAL_SLOT}").into());
         for (port, fd) in ports {
             let name = port.name();
-            add("-chardev", format!("socket,id={name},fd={fd}"));
+            add("-chardev", format!("socket,id={name},fd={fd}").into());
             let kind = if *port == Port::Terminal { "virtconsole" } else { "virtserialport" };
-            add("-device", format!("{kind},bus=ports.0,chardev={name},name={name}"));
+            add("-device", format!("{kind},bus=ports.0,chardev={name},name={name}").into());
         }
         let shares = [("results", Some(self.results), RESULTS_SLOT), ("share", self.share, SHARE_SLOT)];
         for (tag, folder, slot) in shares {
             let Some(folder) = folder else { continue };
-            add("-fsdev", format!("local,id={tag},path={},security_model=none,multidevs=remap", escaped(folder)));
-            add("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag},addr={slot}"));
+            let options = ",security_model=none,multidevs=remap";
+            add("-fsdev", path::in_option(&format!("local,id={tag},path="), folder, options));
+            add("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag},addr={slot}").into());
         }
         for (index, socket) in self.functions.iter().enumerate() {
             let (slot, function) = place(index);
@@ -167,11 +170,11 @@ impl Machine<'_> {
             let device = serde_json::json!({
                 "driver": "vfio-user-pci", "id": format!("function{index}"), "bus": "pcie.0",
                 "addr": format!("{slot:x}.{function}"), "multifunction": true,
-                "socket": { "type": "unix", "path": socket },
+                "socket": { "type": "unix", "path": path::in_json(socket)? },
             });
-            add("-device", device.to_string());
+            add("-device", device.to_string().into());
         }
-        arguments
+        Ok(arguments)
     }
 
     /// Returns the kernel's command line. All messages are printed on the console, so that the log is complete even
@@ -202,7 +205,7 @@ impl Machine<'_> {
         let messages =
             File::create(self.messages).with_context(|| format!("{} cannot be created", self.messages.display()))?;
         let mut command = self.qemu.command();
-        command.args(self.arguments(&fds));
+        command.args(self.arguments(&fds)?);
         command.stdin(Stdio::null()).stdout(messages.try_clone()?).stderr(messages);
         let ports = fds.iter().map(|(_, fd)| *fd);
         inherit(&mut command, ports.chain([self.image.as_raw_fd()]).collect());
@@ -253,11 +256,6 @@ fn read_port(port: Port, mut socket: UnixStream, sender: &Sender<Event>) {
     }
 }
 
-/// Escapes a path for QEMU's comma-separated options.
-fn escaped(path: &Path) -> String {
-    path.display().to_string().replace(',', ",,")
-}
-
 /// Returns the path of a guest's log file in the directory of a run; `number` counts boots from 1.
 pub fn log_file(folder: &Path, what: &str, number: u32) -> PathBuf {
     match number {
@@ -268,7 +266,28 @@ pub fn log_file(folder: &Path, what: &str, number: u32) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
     use super::*;
+
+    fn machine<'a>(qemu: &'a Qemu, kernel: &'a Kernel, image: &'a File, functions: &'a [PathBuf]) -> Machine<'a> {
+        Machine {
+            qemu,
+            kernel,
+            image,
+            memory: 1024,
+            functions,
+            results: Path::new("/r"),
+            share: None,
+            tsc_khz: None,
+            append: "",
+            driver: Driver::Xe,
+            device: 0x56c0,
+            console: Path::new("/c"),
+            messages: Path::new("/q"),
+        }
+    }
 
     #[test]
     fn log_files_of_later_lives_have_numbers() {
@@ -290,21 +309,11 @@ mod tests {
         let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250) };
         let functions: Vec<PathBuf> = (0..64).map(|index| format!("/tmp/{index}.sock").into()).collect();
         let machine = Machine {
-            qemu: &qemu,
-            kernel: &kernel,
-            image: &image,
-            memory: 1024,
-            functions: &functions,
-            results: Path::new("/r"),
-            share: None,
             tsc_khz: Some(2_445_422),
             append: " tsc_early_khz=1000000 ",
-            driver: Driver::Xe,
-            device: 0x56c0,
-            console: Path::new("/c"),
-            messages: Path::new("/q"),
+            ..machine(&qemu, &kernel, &image, &functions)
         };
-        let arguments = machine.arguments(&[]);
+        let arguments = machine.arguments(&[]).unwrap();
         // The guest's clock uses the host's TSC frequency. User-supplied arguments are last.
         let command_line = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable no_timer_check \
             tsc_early_khz=2445422 lpj=9781688 i915.force_probe=!56c0 tsc_early_khz=1000000";
@@ -312,7 +321,7 @@ mod tests {
         assert_eq!(arguments[at + 1], command_line);
         let devices: Vec<serde_json::Value> = arguments
             .iter()
-            .filter(|text| text.starts_with('{'))
+            .filter_map(|argument| argument.to_str().filter(|text| text.starts_with('{')))
             .map(|text| serde_json::from_str(text).unwrap())
             .collect();
         assert_eq!(devices.len(), 64);
@@ -325,8 +334,19 @@ mod tests {
         }
     }
 
+    /// QEMU receives each path byte by byte; a socket path that JSON cannot contain is an error.
     #[test]
-    fn commas_in_paths_do_not_end_options() {
-        assert_eq!(escaped(Path::new("/a,b")), "/a,,b");
+    fn paths_reach_qemu_unchanged_or_are_refused() {
+        let bad = Path::new(OsStr::from_bytes(b"/bad\xff,x"));
+        let (qemu, image) = (Qemu::default(), tempfile::tempfile().unwrap());
+        let kernel = Kernel { image: bad.into(), modules: "/m".into(), release: "7.2".into(), hz: None };
+        let machine =
+            |functions| Machine { share: Some(bad), console: bad, ..machine(&qemu, &kernel, &image, functions) };
+        let arguments = machine(&[]).arguments(&[]).unwrap();
+        let has = |wanted: &[u8]| arguments.iter().any(|argument| argument.as_bytes() == wanted);
+        assert!(has(b"/bad\xff,x") && has(b"file,id=console,path=/bad\xff,,x"), "{arguments:?}");
+        assert!(has(b"local,id=share,path=/bad\xff,,x,security_model=none,multidevs=remap"), "{arguments:?}");
+        let error = machine(&[bad.join("pf.sock")]).arguments(&[]).unwrap_err().to_string();
+        assert!(error.contains("is not UTF-8"), "{error}");
     }
 }

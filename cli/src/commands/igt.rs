@@ -99,8 +99,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         let inconclusive = clocks::inconclusive(&report.clocks).map_or(String::new(), |line| line + "\n");
         print_if_read(format_args!(
             "{failures}{clocks}host {load}\nlog {}\n{inconclusive}{}\n",
-            report.log.display(),
-            report.totals
+            report.log, report.totals
         ))?;
     }
     Ok(ExitCode::from(clocks::exit_status(&report.clocks, u8::from(!report.ok))))

@@ -15,6 +15,7 @@ mod status;
 mod stdout;
 mod trace;
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
@@ -79,7 +80,7 @@ enum Command {
     #[command(hide = true, disable_help_flag = true, after_help = "Example, in a guest: arctic guest info")]
     Guest {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
+        arguments: Vec<OsString>,
     },
 }
 

@@ -3,6 +3,7 @@
 //! nor access to the host's package database.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
 use super::mirror::Mirror;
+use crate::path;
 use crate::process::{self, find_program};
 use crate::progress::Progress;
 
@@ -33,9 +35,13 @@ impl Apt {
             fs::create_dir_all(folder.path().join(part))?;
         }
         fs::write(folder.path().join("state/status"), "")?;
-        let source =
-            |suite: &&str| format!("deb [signed-by={}] {} {suite} main\n", mirror.keyring.display(), mirror.uri);
-        fs::write(folder.path().join("etc/sources.list"), suites.iter().map(source).collect::<String>())?;
+        let mut sources = Vec::new();
+        for suite in suites {
+            sources.extend_from_slice(b"deb [");
+            sources.extend_from_slice(path::assigned("signed-by", &mirror.keyring).as_bytes());
+            sources.extend_from_slice(format!("] {} {suite} main\n", mirror.uri).as_bytes());
+        }
+        fs::write(folder.path().join("etc/sources.list"), sources)?;
         let apt = Self { folder, suite: suites.last().copied().unwrap_or_default().to_owned() };
         let step = format!("reading Debian's package lists ({})", suites.join(", "));
         apt.run("apt-get", &["-o", "APT::Update::Error-Mode=any", "update"], &step, progress)?;
@@ -44,8 +50,8 @@ impl Apt {
 
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
-        let option = |name: &str, value: &str| format!("{name}={value}");
-        let path = |name: &str, part: &str| format!("{name}={}", self.folder.path().join(part).display());
+        let option = |name: &str, value: &str| path::assigned(name, Path::new(value));
+        let path = |name: &str, part: &str| path::assigned(name, &self.folder.path().join(part));
         let options = [
             path("Dir::Etc", "etc"),
             path("Dir::Etc::sourcelist", "etc/sources.list"),
@@ -68,7 +74,7 @@ impl Apt {
             option("APT::Status-Fd", "1"),
         ];
         for option in &options {
-            command.args(["-o", option]);
+            command.arg("-o").arg(option);
         }
         command
             .env("LC_ALL", "C")

@@ -31,7 +31,7 @@ impl Kernel {
             false => fs::canonicalize(modules)
                 .with_context(|| format!("the modules directory {} cannot be read", modules.display()))?,
         };
-        let release = modules.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        let release = release(&modules)?;
         if !modules.join("modules.builtin").is_file() {
             bail!(
                 "{} holds no modules: pass …/lib/modules/RELEASE as filled by `make modules_install`",
@@ -46,11 +46,17 @@ impl Kernel {
     /// The kernel in unpacked linux-binary and linux-modules packages.
     pub(super) fn of_debian(root: &Path) -> Result<Self> {
         let modules = only_folder(&root.join("usr/lib/modules"))?;
-        let release = modules.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+        let release = release(&modules)?;
         let image = modules.join("vmlinuz");
         let hz = hz(&image, &modules, &release);
         Ok(Self { image, modules, release, hz })
     }
+}
+
+/// The release that a directory of modules is named after.
+fn release(modules: &Path) -> Result<String> {
+    let name = modules.file_name().and_then(|name| name.to_str());
+    name.map(str::to_owned).with_context(|| format!("{} is not named after a kernel's release", modules.display()))
 }
 
 /// Reads CONFIG_HZ from the kernel's configuration. The file is searched next to the modules (as in Debian and Fedora),

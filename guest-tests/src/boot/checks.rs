@@ -93,7 +93,7 @@ pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<
         report.results.push(evidence.check("hotplug", hotplug(evidence), 0.0));
         let problems = match picture(evidence, &report.log) {
             Ok(path) => {
-                report.picture = Some(path);
+                report.picture = Some(path.into());
                 Vec::new()
             }
             Err(error) => vec![format!("{error:#}")],
@@ -251,7 +251,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         good_results(folder.path());
         spoil(folder.path());
-        let mut report = BootReport { log: folder.path().to_owned(), ..BootReport::default() };
+        let mut report = BootReport { log: folder.path().to_owned().into(), ..BootReport::default() };
         judge(
             &mut report,
             &Evidence { name: "", driver: Driver::Xe, role, guest, log, results: folder.path(), own_kernel: false },

@@ -11,7 +11,6 @@ mod summary;
 mod vf_checks;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
@@ -23,6 +22,7 @@ use crate::driver::Driver;
 use crate::guest;
 use crate::guest_process::{Options, Seat, Stand};
 use crate::host_load::{HostLoad, Snapshot};
+use crate::path::PrintedPath;
 use crate::progress::Progress;
 use crate::report::{self, TestResult, Totals};
 use crate::terminal;
@@ -101,9 +101,9 @@ pub struct BootReport {
     /// Versions of the components used.
     pub versions: BTreeMap<String, String>,
     /// Directory with the complete logs of the guests.
-    pub log: PathBuf,
+    pub log: PrintedPath,
     /// File of the picture that the guest drew.
-    pub picture: Option<PathBuf>,
+    pub picture: Option<PrintedPath>,
     /// Exit status of the command or shell in the guest.
     pub status: Option<i32>,
 }
@@ -115,7 +115,7 @@ impl BootReport {
             driver: options.driver,
             card: options.card.clone().unwrap_or_else(|| "none".into()),
             versions: stand.parts.versions.clone(),
-            log: stand.folder.clone(),
+            log: stand.folder.clone().into(),
             ..Self::default()
         }
     }

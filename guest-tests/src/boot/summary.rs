@@ -56,9 +56,9 @@ impl fmt::Display for BootReport {
         line("state only", &format!("{undone} commands of {} kinds skipped or done in part", self.undone.len()))?;
         let versions: Vec<String> = self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         line("versions", &versions.join(", "))?;
-        line("log", &self.log.display().to_string())?;
+        line("log", &self.log.to_string())?;
         let picture = self.picture.as_ref();
-        line("picture", &picture.map_or(String::new(), |path| format!("{}, as the host draws it", path.display())))?;
+        line("picture", &picture.map_or(String::new(), |path| format!("{path}, as the host draws it")))?;
         line("", clocks::inconclusive(&self.clocks).as_deref().unwrap_or_default())?;
         writeln!(out, "{}", self.totals)
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::device::{Config, Device, Gt, MemRegion};
 use super::report::{self, Card};
 use super::sysfs::{Quota, Sysfs};
+use crate::path::PrintedPath;
 
 /// The render node to query.
 #[derive(Debug, clap::Args)]
@@ -32,7 +33,7 @@ struct EngineInfo {
 #[derive(Serialize)]
 struct Everything {
     kernel: String,
-    node: PathBuf,
+    node: PrintedPath,
     config: Config,
     guc_submission: Option<String>,
     guc_firmware: Option<String>,
@@ -57,7 +58,7 @@ pub fn run(info: &Info) -> Result<()> {
         .collect();
     let everything = Everything {
         kernel: report::kernel_release(),
-        node: device.path.clone(),
+        node: device.path.clone().into(),
         config: device.config()?,
         guc_submission: device.guc_submission_version().ok(),
         guc_firmware: guc_firmware_version(&device.path),

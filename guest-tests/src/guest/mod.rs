@@ -29,6 +29,7 @@ pub mod vm;
 mod work;
 mod xe;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -55,8 +56,8 @@ enum Command {
 
 /// Runs the command in `args`, the arguments after `arctic guest` (`["work", "--out", "results.json"]`). Returns exit
 /// code 0 on success, 1 if a check or the driver failed, 2 on a usage error.
-pub fn main(args: Vec<String>) -> ExitCode {
-    let command = match Command::try_parse_from(std::iter::once("arctic guest".to_owned()).chain(args)) {
+pub fn main(args: Vec<OsString>) -> ExitCode {
+    let command = match Command::try_parse_from(std::iter::once("arctic guest".into()).chain(args)) {
         Ok(command) => command,
         Err(error) => {
             // An error while printing is ignored and does not affect the exit code.

@@ -122,7 +122,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("arctic-no-card-{}.json", std::process::id()));
         let file = path.to_str().unwrap();
         let args = ["work", "--device", "/dev/null", "--out", file];
-        assert_eq!(crate::guest::main(args.map(String::from).to_vec()), ExitCode::FAILURE);
+        assert_eq!(crate::guest::main(args.map(Into::into).to_vec()), ExitCode::FAILURE);
         let report: Report = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(!report.ok && report.card.is_none() && !report.kernel.is_empty());

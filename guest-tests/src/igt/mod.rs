@@ -9,7 +9,6 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -22,6 +21,7 @@ use crate::host_load::{HostLoad, Snapshot};
 use crate::image::igt_programs;
 use crate::interrupt::Interrupted;
 use crate::kernel_log;
+use crate::path::PrintedPath;
 use crate::progress::Progress;
 use crate::qemu::{CARD_ADDRESS, Port};
 use crate::report::{self, TestResult, Totals, Verdict};
@@ -83,7 +83,7 @@ pub struct IgtReport {
     /// Versions of the components used.
     pub versions: BTreeMap<String, String>,
     /// Directory with the complete logs of the guests.
-    pub log: PathBuf,
+    pub log: PrintedPath,
 }
 
 /// Runs `job`. Calls `told` with each result as soon as it is known. Returns an error only if no result is available.
@@ -150,7 +150,7 @@ pub fn run(
         unmodelled: run.card.unmodelled,
         undone: run.card.undone,
         versions: stand.parts.versions.clone(),
-        log: stand.folder.clone(),
+        log: stand.folder.clone().into(),
     })
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Connection data of a served card for VMMs: its sockets, and QEMU's arguments for each guest.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -9,6 +9,7 @@ use crate::run_dir::RunDir;
 use crate::{control_socket, status_socket, trace_socket};
 use arctic_gpu::card::Topology;
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
+use arctic_guest_tests::path::PrintedPath;
 
 /// QEMU's arguments for a machine with the card, without the card's functions. Memory must be shared, otherwise the
 /// card reads zeros. The BARs need more space above 4 GiB than QEMU's CPU and bridge have by default. QEMU's default
@@ -47,18 +48,18 @@ pub struct Connection {
 #[derive(Serialize)]
 struct Sockets {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pf: Option<PathBuf>,
+    pf: Option<PrintedPath>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    vfs: Vec<PathBuf>,
+    vfs: Vec<PrintedPath>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    faces: Vec<PathBuf>,
-    status: PathBuf,
-    trace: PathBuf,
-    control: PathBuf,
+    faces: Vec<PrintedPath>,
+    status: PrintedPath,
+    trace: PrintedPath,
+    control: PrintedPath,
 }
 
 /// The value of QEMU's `-device` argument for one function.
-fn device(id: &str, socket: &Path, address: PciAddress, alone: bool) -> String {
+fn device(id: &str, socket: &PrintedPath, address: PciAddress, alone: bool) -> String {
     let PciAddress { bus, device, function } = address;
     // Behind a root port; the user must replace this placeholder by its ID.
     let bus = if bus == 0 { "pcie.0" } else { "PORT" };
@@ -94,28 +95,30 @@ fn lines(arguments: &[String]) -> String {
 impl Connection {
     /// The connection data of the card `name` with its sockets in `dir`.
     pub fn new(name: String, dir: &RunDir, vfs: u8, topology: Topology, ecam: Ecam) -> Self {
-        let operator = [status_socket::NAME, trace_socket::NAME, control_socket::NAME].map(|name| dir.operator(name));
+        let operator =
+            [status_socket::NAME, trace_socket::NAME, control_socket::NAME].map(|name| dir.operator(name).into());
         Self::at(name, dir.path(), operator, vfs, topology, ecam)
     }
 
     fn at(
         name: String,
         dir: &Path,
-        [status, trace, control]: [PathBuf; 3],
+        [status, trace, control]: [PrintedPath; 3],
         vfs: u8,
         topology: Topology,
         ecam: Ecam,
     ) -> Self {
+        let socket = |name: &str| PrintedPath::from(dir.join(format!("{name}.sock")));
         let sockets =
-            |ending: &str| -> Vec<PathBuf> { (1..=vfs).map(|vf| dir.join(format!("vf{vf}{ending}.sock"))).collect() };
-        let pf = dir.join("pf.sock");
+            |ending: &str| -> Vec<PrintedPath> { (1..=vfs).map(|vf| socket(&format!("vf{vf}{ending}"))).collect() };
+        let pf = socket("pf");
         let (whole, faces) = (sockets(""), sockets("-face"));
-        let beside = |ecam: Ecam, beside: &[PathBuf]| {
-            let vf = |(vf, socket): (u8, &PathBuf)| device(&format!("vf{vf}"), socket, ecam.vf(vf), false);
+        let beside = |ecam: Ecam, beside: &[PrintedPath]| {
+            let vf = |(vf, socket): (u8, &PrintedPath)| device(&format!("vf{vf}"), socket, ecam.vf(vf), false);
             let pf = device("pf", &pf, ecam.pf, beside.is_empty());
             machine(std::iter::once(pf).chain((1..).zip(beside).map(vf)))
         };
-        let alone = |socket: &PathBuf| machine([device("vf", socket, ADDRESS, true)]);
+        let alone = |socket: &PrintedPath| machine([device("vf", socket, ADDRESS, true)]);
         let (qemu, qemu_vfs) = match topology {
             Topology::Split => (beside(ecam, &faces), whole.iter().map(alone).collect()),
             Topology::Provisioned => (Vec::new(), whole.iter().map(alone).collect()),
@@ -141,13 +144,13 @@ impl Connection {
     /// Formats the sockets and arguments as text, in the order in which guests are started.
     pub fn text(&self) -> String {
         let sockets = match (&self.sockets.pf, self.sockets.vfs.as_slice()) {
-            (Some(pf), []) => pf.display().to_string(),
-            (Some(pf), [only]) => format!("{} and {}", pf.display(), file_name(only)),
+            (Some(pf), []) => pf.to_string(),
+            (Some(pf), [only]) => format!("{pf} and {}", file_name(only)),
             (Some(pf), [first, .., last]) => {
-                format!("{} and {} to {}", pf.display(), file_name(first), file_name(last))
+                format!("{pf} and {} to {}", file_name(first), file_name(last))
             }
-            (None, [first, .., last]) => format!("{} to {}", first.display(), file_name(last)),
-            (None, vfs) => vfs.iter().map(|socket| socket.display().to_string()).collect(),
+            (None, [first, .., last]) => format!("{first} to {}", file_name(last)),
+            (None, vfs) => vfs.iter().map(|socket| socket.to_string()).collect(),
         };
         let mut text = format!("{} listens on {sockets}.\n", self.card);
         let qemu = "Arguments for qemu-system-x86_64 (11.1 or later; the memory size is free)";
