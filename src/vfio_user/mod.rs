@@ -41,8 +41,6 @@ impl Errno {
     pub const EINVAL: Errno = Errno(libc::EINVAL);
     /// A mapping overlaps another.
     pub const EEXIST: Errno = Errno(libc::EEXIST);
-    /// No section is mapped at the address.
-    pub const ENOENT: Errno = Errno(libc::ENOENT);
     /// A limit on the client's mappings is exceeded.
     pub const ENOSPC: Errno = Errno(libc::ENOSPC);
     /// A file cannot be mapped.

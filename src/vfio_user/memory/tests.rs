@@ -92,7 +92,7 @@ fn an_unmap_takes_whole_sections_only() {
         memory.map(page * 0x1000, 0x1000, RW, 0, None).unwrap();
     }
     assert_eq!(memory.unmap(Some((0x1000, 0x1800))), Err(Errno::EINVAL));
-    assert_eq!(memory.unmap(Some((0x8000, 0x1000))), Err(Errno::ENOENT));
+    assert_eq!(memory.unmap(Some((0x8000, 0x1000))), Ok(()), "a range that holds nothing");
     assert_eq!(memory.unmap(Some((0x1000, 0))), Err(Errno::EINVAL));
     memory.unmap(Some((0, 0x3000))).unwrap();
     assert_eq!(memory.sections(), 2);
