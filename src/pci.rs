@@ -109,6 +109,12 @@ pub trait PciDevice: Send + Sync {
         None
     }
 
+    /// Number of VFs, from VF 1 on, that decode their BARs: 0 unless VF Enable and VF MSE are set. The PF's power state
+    /// is not considered.
+    fn vfs_decoding(&self) -> u16 {
+        0
+    }
+
     /// Reads configuration space at `offset`: 1, 2 or 4 bytes like a guest, or more.
     fn read_config(&self, offset: u64, data: &mut [u8]);
 
@@ -198,6 +204,13 @@ pub trait Machine: Send + Sync {
     /// The functions in `vfs` no longer exist: VF Enable was cleared, or the PF was reset.
     fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         let _ = vfs;
+    }
+
+    /// Returns whether an enabled VF must read all ones in configuration space, because its BARs are not where the
+    /// guest expects them. May be called with any lock of the card held.
+    fn withholds(&self, function: Function) -> bool {
+        let _ = function;
+        false
     }
 
     /// The function has sent the PCI Express message ERR_FATAL, because a hardware error was raised

@@ -53,6 +53,14 @@ impl Config {
         }
     }
 
+    /// Reads configuration space as if the function were not enabled.
+    pub fn read_withheld(&self, offset: u64, data: &mut [u8]) {
+        match self {
+            Config::Shim(face) => face.read_disabled(offset, data),
+            Config::Physical { .. } | Config::Virtual { .. } => data.fill(0xff),
+        }
+    }
+
     /// Writes configuration space.
     pub fn write(&mut self, offset: u64, data: &[u8]) -> Events {
         match self {
@@ -126,6 +134,12 @@ impl Config {
     pub fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
         let Config::Physical { function, .. } = self else { return None };
         function.vf_bar_address(vf, bar)
+    }
+
+    /// Number of VFs that decode their BARs according to the SR-IOV capability of this function, in any power state.
+    pub fn vfs_decoding(&self) -> u16 {
+        let Config::Physical { function, .. } = self else { return 0 };
+        function.vfs_decoding()
     }
 
     /// Returns whether the function may send memory requests, including interrupts.

@@ -402,9 +402,16 @@ impl PciDevice for CardFunction {
         self.port.config().vf_bar_address(vf, bar)
     }
 
+    fn vfs_decoding(&self) -> u16 {
+        self.port.config().vfs_decoding()
+    }
+
     fn read_config(&self, offset: u64, data: &mut [u8]) {
         self.trapped.config.fetch_add(1, Ordering::Relaxed);
-        self.port.config().read(offset, data);
+        match self.shared.machine.withholds(self.number) {
+            true => self.port.config().read_withheld(offset, data),
+            false => self.port.config().read(offset, data),
+        }
         log::trace!("{}: read config:{offset:#x} = {data:02x?}", self.number.0);
     }
 

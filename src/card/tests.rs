@@ -16,6 +16,7 @@ use vm_memory::Bytes;
 
 mod functions;
 mod native;
+mod vf_bars;
 
 use std::fs::File;
 use std::ops::Range;

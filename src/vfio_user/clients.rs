@@ -10,13 +10,13 @@ use arctic_sriov::function::Event;
 
 use arctic_sriov::header::Identity;
 
-use super::ecam::{BarAddresses, BarPlacer, Ecam};
+use super::ecam::{BarPlacer, Ecam, PfState};
 use super::memory::GuestMemory;
 use super::memory::quota::{self, Ledger};
 use super::{Device, VECTORS, Vectors};
 use crate::card;
 use crate::card::{CardError, CardFunction, Exposure, Topology, VirtualCard};
-use crate::pci::{GTTMMADR_BAR, LMEM_BAR, Machine, MsiSink, PciDevice, function_name};
+use crate::pci::{Machine, MsiSink, PciDevice, function_name};
 
 /// A function to be served, with the name of its socket (without extension).
 #[non_exhaustive]
@@ -125,20 +125,6 @@ impl Clients {
     pub(super) fn hands(&self, function: Function) -> Option<&Hands> {
         self.hands.get(function.index())
     }
-
-    /// Schedules the programming of the VF BARs in the PF's guest with the addresses in the PF's SR-IOV capability, if
-    /// the PF's bus mastering is enabled.
-    fn place_vf_bars(&self, pf: &dyn PciDevice) {
-        let Some(placer) = self.placer.get() else { return };
-        let bars = |vf| Some([pf.vf_bar_address(vf, GTTMMADR_BAR)?, pf.vf_bar_address(vf, LMEM_BAR)?]);
-        let mut wanted: Vec<BarAddresses> = Vec::new();
-        // Assigned: not 0, their reset value.
-        let assigned = bars(1).is_some_and(|addresses| addresses.iter().all(|address| *address != 0));
-        if pf.bus_master() && assigned {
-            wanted.extend((1..=u16::from(u8::MAX)).map_while(bars));
-        }
-        placer.place(wanted);
-    }
 }
 
 impl Dma for Clients {
@@ -153,10 +139,26 @@ impl Machine for Clients {
     }
 
     fn event(&self, function: &Arc<dyn PciDevice>, event: Event) {
-        let places = matches!(event, Event::BusMaster(_) | Event::VfBarMoved(_) | Event::VfEnable { .. });
-        if places && function.number() == Function::PF {
-            self.place_vf_bars(&**function);
+        let Some(placer) = self.placer.get() else { return };
+        let Function(number) = function.number();
+        match event {
+            Event::BusMaster(_)
+            | Event::VfBarMoved(_)
+            | Event::VfEnable { .. }
+            | Event::VfDisable
+            | Event::VfMemorySpace(_)
+                if !function.number().is_vf() =>
+            {
+                placer.pf_changed(PfState::of(&**function));
+            }
+            Event::MemorySpace(on) if function.number().is_vf() => placer.memory_space(number, on),
+            Event::BarMoved { bar, address } if function.number().is_vf() => placer.bar(number, bar, address),
+            _ => {}
         }
+    }
+
+    fn withholds(&self, function: Function) -> bool {
+        function.is_vf() && self.placer.get().is_some_and(|placer| placer.withholds(function.0))
     }
 
     /// Disconnects the client of a VF in a separate guest, which is a surprise removal for that guest.
@@ -175,15 +177,6 @@ struct Endpoint {
     clients: Arc<Clients>,
 }
 
-impl Endpoint {
-    /// Marks the VF BARs as not programmed, after a reset of the PF.
-    fn forget_vf_bars(&self) {
-        if self.function.number() == Function::PF {
-            self.clients.placer.get().inspect(|placer| placer.forget());
-        }
-    }
-}
-
 impl Device for Endpoint {
     fn pci(&self) -> &dyn PciDevice {
         &*self.function
@@ -198,12 +191,17 @@ impl Device for Endpoint {
             return Err(format!("VF {} does not exist yet: {how}", function.number().0));
         }
         function.set_connected(true);
+        if let (Some(placer), true) = (self.clients.placer.get(), function.number().is_vf()) {
+            placer.vf_client(function.number().0, true);
+        }
         Ok(())
     }
 
     fn reset(&self) {
         self.function.reset();
-        self.forget_vf_bars();
+        if let (Some(placer), Function::PF) = (self.clients.placer.get(), self.function.number()) {
+            placer.forget();
+        }
     }
 
     fn disconnected(&self) {
@@ -212,7 +210,11 @@ impl Device for Endpoint {
             return;
         }
         self.function.power_off();
-        self.forget_vf_bars();
+        match (self.clients.placer.get(), self.function.number()) {
+            (Some(placer), Function::PF) => placer.client_gone(),
+            (Some(placer), Function(number)) => placer.vf_client(number, false),
+            (None, _) => {}
+        }
     }
 }
 

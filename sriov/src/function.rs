@@ -26,6 +26,9 @@ pub const LMEM_BAR: u8 = 2;
 /// Size of GTTMMADR in bytes (V13-004).
 pub const GTTMMADR_BYTES: u64 = 16 << 20;
 
+/// Offset of the SR-IOV capability of the physical function, the same as on the real card.
+pub const SRIOV_CAPABILITY: u16 = 0x320;
+
 /// PowerState, bits 1:0 of Power Management Control/Status.
 const POWER_STATE: u16 = 0b11;
 const POWER_D3HOT: u16 = 3;
@@ -201,8 +204,8 @@ impl PciFunction {
             let id = if mutant!(V13_110, 1) { 0x000f } else { 0x001b };
             capabilities.push(Capability::extended(id, 1, 0x300, [Field::dword(0x04, 0)]));
         }
-        // SR-IOV is at the same offset as on the real card.
-        let sriov = sriov.map(|layout| Sriov::new(layout, identity.device, 0x320, 0x420)).transpose()?.flatten();
+        let sriov = sriov.map(|layout| Sriov::new(layout, identity.device, SRIOV_CAPABILITY, 0x420));
+        let sriov = sriov.transpose()?.flatten();
         let sriov = sriov.map(|(sriov, own)| {
             capabilities.push(Capability::ari(0x200));
             capabilities.extend(own);
@@ -325,6 +328,13 @@ impl PciFunction {
     /// D0.
     pub fn vf_memory_space(&self) -> bool {
         self.sriov_state().memory_space
+    }
+
+    /// Number of virtual functions that decode their BARs if this function is in D0: 0 unless VF Enable and VF MSE are
+    /// set.
+    pub fn vfs_decoding(&self) -> u16 {
+        let state = self.sriov.as_ref().map(|sriov| sriov.state(&self.config, true));
+        state.filter(|state| state.memory_space).map_or(0, |state| state.vfs)
     }
 
     /// The VF BARs, by ascending index, whether decoded or not.

@@ -65,9 +65,9 @@ const PLACING: std::ops::Range<u64> = 0x04..0x28;
 /// - **While VF Enable is clear**, short reads return all ones and writes are dropped (V13-016). The exceptions are the
 ///   short reads that QEMU itself performs when it sets up or resets a function (`VMM_READS`); these precede any VF
 ///   enabling by the guest.
-/// - **BARs and memory space** are writable before VF Enable. The guest does not program a VF's BARs, but QEMU uses
-///   these registers for its mappings. The card therefore writes them through the VM's ECAM region. This takes
-///   milliseconds per VF, so it is done in advance; a VF that is not enabled does not decode its BARs
+/// - **BARs and memory space** are writable even while VF Enable is clear. The guest does not program a VF's BARs, but
+///   QEMU uses these registers for its mappings. The card therefore writes them through the VM's ECAM region, when VF
+///   Enable and VF MSE are set and after one of them was cleared. A VF that is not enabled does not decode its BARs
 ///   ([`VfConfigShim::decodes`]).
 /// - **Memory space** reads back as written, although it is hardwired to 0 in a VF: guests save the command register
 ///   before an FLR and restore it, and with a 0 QEMU would unmap the BARs.
@@ -108,11 +108,23 @@ impl VfConfigShim {
 
     /// Reads configuration space. Guest accesses and QEMU's bulk read are distinguished by width.
     pub fn read_config(&self, offset: u64, data: &mut [u8]) {
-        let short = data.len() <= 4;
-        if short && !(self.enabled || mutant!(V13_016, 2)) && !VMM_READS.contains(&(offset, data.len())) {
+        if !(self.enabled || mutant!(V13_016, 2)) {
+            return self.read_disabled(offset, data);
+        }
+        self.read_enabled(offset, data);
+    }
+
+    /// Reads configuration space as while VF Enable is clear.
+    pub fn read_disabled(&self, offset: u64, data: &mut [u8]) {
+        if data.len() <= 4 && !VMM_READS.contains(&(offset, data.len())) {
             data.fill(0xff);
             return;
         }
+        self.read_enabled(offset, data);
+    }
+
+    fn read_enabled(&self, offset: u64, data: &mut [u8]) {
+        let short = data.len() <= 4;
         self.function.read_config(offset, data);
         let ids = size(4_u64.saturating_sub(offset).min(data.len() as u64));
         if short {

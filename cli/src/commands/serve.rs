@@ -72,8 +72,8 @@ pub struct Arguments {
     /// Provisioner of the VFs: the PF driver in its guest, or the card file
     #[arg(long, value_name = "BY", value_enum, default_value_t = Provisioner::Driver, conflicts_with = "split")]
     provision: Provisioner,
-    /// Guest address of the configuration space window (ECAM) in the PF's guest, needed if VFs are in that guest:
-    /// 0xb0000000 for q35 with SeaBIOS, 0xe0000000 with OVMF
+    /// Guest address of the configuration space window (ECAM) in the PF's guest, used if VFs are in that guest. The
+    /// windows of SeaBIOS (0xb0000000) and OVMF (0xe0000000) are also tried
     #[arg(long, value_name = "ADDR", default_value = "0xb0000000", value_parser = guest_address)]
     ecam: u64,
     /// PCI address of the PF in its guest; the VFs follow it. QEMU assigns slots from 1 on to its own and other devices

@@ -2,27 +2,27 @@
 //! Tests of virtual functions: visibility, enabling, and client sessions.
 
 use arctic_fidelity::proves;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use arctic_sriov::sriov_capability::{NUM_VFS, SRIOV_CONTROL, VF_BAR0, VF_ENABLE, VF_MEMORY_SPACE_ENABLE};
 use vmm_sys_util::tempdir::TempDir;
 
 use super::*;
-use crate::vfio_user::tests::{Raw, Reply, access, dma_map, eventually};
-use crate::vfio_user::wire::{FLAG_ERROR, Header, TYPE_REPLY, command};
+use crate::vfio_user::tests::{Raw, access, dma_map, eventually};
+use crate::vfio_user::wire::command;
 use crate::vfio_user::{Server, Settings};
 
 /// The SR-IOV capability in the PF's configuration space.
 const SRIOV: u64 = 0x320;
 const TOTAL_VFS: u64 = SRIOV + 0xe;
-const NUM: u64 = SRIOV + NUM_VFS as u64;
-const CONTROL: u64 = SRIOV + SRIOV_CONTROL as u64;
-const BAR0: u64 = SRIOV + VF_BAR0 as u64;
-const BAR2: u64 = BAR0 + 8;
+pub(super) const NUM: u64 = SRIOV + NUM_VFS as u64;
+pub(super) const CONTROL: u64 = SRIOV + SRIOV_CONTROL as u64;
+pub(super) const BAR0: u64 = SRIOV + VF_BAR0 as u64;
+pub(super) const BAR2: u64 = BAR0 + 8;
 /// VF_CAP_REG: reads as 1 in a VF.
 const VF_CAP: u64 = 0x19_01f8;
 
-fn together(vfs: u8) -> Stand {
+pub(super) fn together(vfs: u8) -> Stand {
     served(card_file::load("small").unwrap(), vfs, Topology::Together).unwrap()
 }
 
@@ -35,7 +35,7 @@ impl Stand {
         self.served.card().all_functions.iter().find(|member| member.name() == name).unwrap()
     }
 
-    fn vf(&self, number: u8) -> &CardFunction {
+    pub(super) fn vf(&self, number: u8) -> &CardFunction {
         self.named(&format!("vf{number}"))
     }
 
@@ -248,14 +248,14 @@ fn a_vf_needs_no_address_that_its_guest_chose() {
 }
 
 /// A card with its server sockets.
-struct Sockets {
-    card: Stand,
+pub(super) struct Sockets {
+    pub(super) card: Stand,
     servers: BTreeMap<String, Server>,
     dir: TempDir,
 }
 
 impl Sockets {
-    fn new(card: Stand) -> Self {
+    pub(super) fn new(card: Stand) -> Self {
         let dir = TempDir::new().unwrap();
         let serve = |served: &Served| {
             let path = dir.as_path().join(format!("{}.sock", served.name));
@@ -265,13 +265,13 @@ impl Sockets {
         Sockets { card, servers, dir }
     }
 
-    fn connect(&self, name: &str) -> Raw {
+    pub(super) fn connect(&self, name: &str) -> Raw {
         assert!(self.servers.contains_key(name), "{}", self.dir.as_path().display());
         Raw::connect(&self.dir.as_path().join(format!("{name}.sock")))
     }
 }
 
-fn write(client: &mut Raw, region: u32, offset: u64, data: &[u8]) {
+pub(super) fn write(client: &mut Raw, region: u32, offset: u64, data: &[u8]) {
     let reply = client.ask(command::REGION_WRITE, &access(offset, region, data.len() as u32, data));
     assert_eq!(reply.header.error, 0);
 }
@@ -328,108 +328,4 @@ fn the_death_of_a_vmm_is_its_own_affair() {
     write(&mut one, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert_eq!(read32(&mut one, GTTMMADR, 0x19_0240), 0, "reset, and still enabled");
     assert_eq!(stand.card.card().vfs(), 2);
-}
-
-/// A VMM of the PF that accepts DMA_WRITE messages at any time, like QEMU, and replies when the test requests it.
-struct Vmm {
-    client: Raw,
-    asked: VecDeque<Reply>,
-}
-
-impl Vmm {
-    fn new(stand: &Sockets) -> Self {
-        Vmm { client: stand.connect("pf").versed(), asked: VecDeque::new() }
-    }
-
-    /// Sends a command and returns its reply. Requests of the card received meanwhile are queued.
-    fn ask(&mut self, command: u16, body: &[u8]) -> Reply {
-        let header = self.client.header(command, body, 0);
-        self.client.send(header, body, &[]);
-        loop {
-            let message = self.client.receive();
-            if message.header.is_reply() {
-                assert_eq!((message.header.id, message.header.error), (header.id, 0));
-                return message;
-            }
-            self.asked.push_back(message);
-        }
-    }
-
-    fn write(&mut self, offset: u64, data: &[u8]) {
-        self.ask(command::REGION_WRITE, &access(offset, CONFIG_REGION, data.len() as u32, data));
-    }
-
-    /// Replies to the next DMA_WRITE with `error`. Returns its address and data.
-    fn answer(&mut self, error: u32) -> (u64, Vec<u8>) {
-        let write = self.asked.pop_front().unwrap_or_else(|| self.client.receive());
-        assert_eq!((write.header.command, write.u64(8)), (command::DMA_WRITE, write.body.len() as u64 - 16));
-        let flags = if error == 0 { TYPE_REPLY } else { TYPE_REPLY | FLAG_ERROR };
-        self.client.send(Header { size: 16, flags, error, ..write.header }, &[], &[]);
-        (write.u64(0), write.body[16..].to_vec())
-    }
-
-    fn place(&mut self, bar0: u64, bar2: u64) {
-        self.write(BAR0, &bar0.to_le_bytes());
-        self.write(BAR2, &bar2.to_le_bytes());
-    }
-}
-
-/// Returns the writes that program the BARs of VF `vf` if VF 1's BARs are at `bar0` and `bar2`: decoding off, BARs,
-/// decoding on.
-fn placing(vf: u64, bar0: u64, bar2: u64) -> [(u64, Vec<u8>); 3] {
-    let registers = 0xb000_0000 + ((8 + vf) << 12);
-    let bars = [bar0 + (vf - 1) * (16 << 20), bar2 + (vf - 1) * (512 << 20)];
-    let bars = bars.iter().flat_map(|bar| bar.to_le_bytes()).collect();
-    [(registers + 4, vec![0, 0]), (registers + 0x10, bars), (registers + 4, vec![2, 0])]
-}
-
-/// With unmodified QEMU the card programs the VF BARs itself. It programs them for all VFs when the PF's bus mastering
-/// is enabled, before any VF exists, retries after errors, and reprograms BARs that were moved.
-#[test]
-fn vf_bars_are_placed_through_ecam() {
-    const ENODEV: u32 = libc::ENODEV as u32;
-    let stand = Sockets::new(together(2));
-    let mut vmm = Vmm::new(&stand);
-    vmm.place(0x10_0000_0000, 0x20_0000_0000);
-    vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
-    let [first, ..] = placing(1, 0, 0);
-    for _ in 0..3 {
-        assert_eq!(vmm.answer(ENODEV), first, "QEMU has not processed the PF's Bus Master Enable yet");
-    }
-    for vf in 1..=2 {
-        for wanted in placing(vf, 0x10_0000_0000, 0x20_0000_0000) {
-            assert_eq!(vmm.answer(0), wanted, "VF {vf}");
-        }
-    }
-    // VF Enable does not move BARs, so nothing is programmed.
-    vmm.write(NUM, &[2, 0]);
-    vmm.write(CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
-    vmm.write(CONTROL, &[0, 0]);
-    assert!(vmm.asked.is_empty());
-    vmm.place(0x30_0000_0000, 0x20_0000_0000);
-    for vf in 1..=2 {
-        for wanted in placing(vf, 0x30_0000_0000, 0x20_0000_0000) {
-            assert_eq!(vmm.answer(0), wanted, "VF {vf}, moved");
-        }
-    }
-    // After a reset of the machine all BARs are programmed again when the PF's bus mastering is enabled.
-    vmm.ask(command::DEVICE_RESET, &[]);
-    vmm.place(0x30_0000_0000, 0x20_0000_0000);
-    assert!(vmm.asked.is_empty());
-    vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
-    assert_eq!(vmm.answer(0), first);
-}
-
-/// A client that disconnects while its VFs' BARs are being programmed does not delay the end of its session.
-#[test]
-fn a_client_that_leaves_amid_placing_is_let_go() {
-    let stand = Sockets::new(together(2));
-    for _ in 0..3 {
-        let mut vmm = Vmm::new(&stand);
-        vmm.place(0x10_0000_0000, 0x20_0000_0000);
-        vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
-        vmm.answer(0);
-        drop(vmm);
-        eventually("the session has ended", || !stand.card.pf().connected());
-    }
 }

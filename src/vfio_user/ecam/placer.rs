@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The thread that carries out the writes of [`Placement`].
+//!
+//! The VMM replies to a DMA message only after its own request to the PF has completed, so the writes cannot be sent
+//! within that request. The thread holds no lock while it waits for a reply.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use arctic_device_model::sync::IgnorePoison;
+use arctic_sriov::header::Identity;
+use arctic_sriov::number::byte;
+
+use super::Ecam;
+use super::placement::{BarAddresses, Outcome, Placement, Step};
+use super::window::{self, Pf, WindowError};
+use crate::pci::{GTTMMADR_BAR, LMEM_BAR, PciDevice};
+use crate::vfio_user::memory::GuestMemory;
+use crate::vfio_user::{ClientDma, DmaError};
+
+/// Register offsets from a function's ECAM address.
+const COMMAND: u64 = 0x04;
+const BAR0: u64 = 0x10;
+/// PCI_COMMAND with only memory space enabled.
+const MEMORY_SPACE: u16 = 1 << 1;
+/// Time for which the thread retries after errors of the VMM before it waits for a new trigger.
+const PATIENCE: Duration = Duration::from_secs(15);
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The state of the PF from which the placement follows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::vfio_user) struct PfState {
+    /// The BAR addresses of the VFs that decode their BARs, VF 1 first.
+    wanted: Vec<BarAddresses>,
+    bus_master: bool,
+    /// The VF BARs in its SR-IOV capability, decoded or not.
+    vf_bars: BarAddresses,
+}
+
+impl PfState {
+    /// Reads the state of `pf`. May be called with its configuration lock held.
+    pub fn of(pf: &dyn PciDevice) -> Self {
+        let bars = |vf| Some([pf.vf_bar_address(vf, GTTMMADR_BAR)?, pf.vf_bar_address(vf, LMEM_BAR)?]);
+        let wanted = (1..=pf.vfs_decoding()).map_while(bars).collect();
+        PfState { wanted, bus_master: pf.bus_master(), vf_bars: bars(1).unwrap_or_default() }
+    }
+}
+
+struct Work {
+    placement: Placement,
+    pf: PfState,
+    /// Number of triggers so far. A trigger starts new attempts after the thread has given up.
+    triggers: u64,
+    /// Number of times that the window may have moved.
+    moves: u64,
+    stop: bool,
+}
+
+struct Shared {
+    work: Mutex<Work>,
+    changed: Condvar,
+}
+
+impl Shared {
+    /// A leaf lock, held only for changes of the state.
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().ignore_poison()
+    }
+
+    fn trigger(&self, change: impl FnOnce(&mut Work)) {
+        let mut work = self.work();
+        change(&mut work);
+        work.triggers = work.triggers.wrapping_add(1);
+        self.changed.notify_all();
+    }
+
+    /// Is not a trigger: the thread's own writes are observed too.
+    fn observe(&self, change: impl FnOnce(&mut Placement)) {
+        change(&mut self.work().placement);
+        self.changed.notify_all();
+    }
+}
+
+/// The thread that programs VF BARs; dropping this value stops it. VFs are counted from 1.
+pub(in crate::vfio_user) struct BarPlacer {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl BarPlacer {
+    /// Starts the thread for `vfs` VFs of a PF with `identity`; its client maps `memory`.
+    pub fn start(ecam: Ecam, identity: Identity, vfs: u8, memory: Arc<GuestMemory>) -> io::Result<Self> {
+        let (placement, pf) = (Placement::new(vfs.into()), PfState::default());
+        let work = Mutex::new(Work { placement, pf, triggers: 0, moves: 0, stop: false });
+        let shared = Arc::new(Shared { work, changed: Condvar::new() });
+        let thread = {
+            let shared = shared.clone();
+            let run = move || Writer { shared: &shared, ecam, identity, memory: &memory }.run();
+            thread::Builder::new().name("ecam".into()).spawn(run)?
+        };
+        Ok(BarPlacer { shared, thread: Some(thread) })
+    }
+
+    /// The PF has changed. Does not block.
+    pub fn pf_changed(&self, pf: PfState) {
+        self.shared.trigger(|work| {
+            work.placement.want(&pf.wanted);
+            work.pf = pf;
+        });
+    }
+
+    /// Memory Space Enable of VF `number` was written, by the card or by the guest, or reset. Does not block.
+    pub fn memory_space(&self, number: u8, on: bool) {
+        self.shared.observe(|placement| placement.memory_space(index(number), on));
+    }
+
+    /// BAR `bar` of VF `number` was written, by the card or by the guest, or reset. Does not block.
+    pub fn bar(&self, number: u8, bar: u8, address: u64) {
+        let position = [GTTMMADR_BAR, LMEM_BAR].iter().position(|known| *known == bar);
+        self.shared.observe(|placement| {
+            position.into_iter().for_each(|bar| placement.bar(index(number), bar, address));
+        });
+    }
+
+    /// A client has connected to VF `number`, or has disconnected from it.
+    pub fn vf_client(&self, number: u8, connected: bool) {
+        self.shared.trigger(|work| work.placement.attach(index(number), connected));
+    }
+
+    /// Must be called after a reset of the machine.
+    pub fn forget(&self) {
+        self.shared.trigger(|work| {
+            work.placement.forget();
+            work.moves = work.moves.wrapping_add(1);
+        });
+    }
+
+    /// Must be called when the PF's client has disconnected.
+    pub fn client_gone(&self) {
+        self.shared.trigger(|work| {
+            work.placement.client_gone();
+            work.moves = work.moves.wrapping_add(1);
+        });
+    }
+
+    /// Returns whether VF `number` must not be used, because its BARs are not where the guest expects them.
+    pub fn withholds(&self, number: u8) -> bool {
+        self.shared.work().placement.withheld(index(number))
+    }
+}
+
+/// Index of VF `number` in [`Placement`].
+fn index(number: u8) -> usize {
+    usize::from(number).wrapping_sub(1)
+}
+
+impl Drop for BarPlacer {
+    fn drop(&mut self) {
+        self.shared.work().stop = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A series of failed writes.
+struct Failing {
+    since: Instant,
+    /// Number of triggers when it began.
+    triggers: u64,
+    pause: Duration,
+    reported: bool,
+}
+
+impl Failing {
+    fn new(triggers: u64) -> Self {
+        Failing { since: Instant::now(), triggers, pause: FIRST_PAUSE, reported: false }
+    }
+
+    fn given_up(&self, triggers: u64) -> bool {
+        self.triggers == triggers && self.since.elapsed() > PATIENCE
+    }
+}
+
+/// Why a write failed, and whether it may still be executed.
+struct Failure(WindowError, Outcome);
+
+struct Writer<'w> {
+    shared: &'w Shared,
+    ecam: Ecam,
+    identity: Identity,
+    memory: &'w GuestMemory,
+}
+
+impl Writer<'_> {
+    fn run(&self) {
+        let mut failing: Option<Failing> = None;
+        // The window, and the number of its moves when it was found.
+        let mut found: Option<(Ecam, u64)> = None;
+        let mut work = self.shared.work();
+        while !work.stop {
+            let due = work.placement.due();
+            if !due {
+                failing = None;
+            }
+            let given_up = failing.as_ref().is_some_and(|it| it.given_up(work.triggers));
+            if given_up {
+                work.placement.give_up();
+            }
+            let possible = work.pf.bus_master && self.memory.client().is_some();
+            if !due || !possible || given_up {
+                // The guest may move the window before the next write.
+                found = None;
+                work = self.shared.changed.wait(work).ignore_poison();
+                continue;
+            }
+            let Some((vf, step)) = work.placement.begin() else { continue };
+            let (pf, moves) = (Pf { identity: self.identity, vf_bars: work.pf.vf_bars }, work.moves);
+            found = found.filter(|(_, then)| *then == moves);
+            drop(work);
+            let result = self.write(&pf, byte(vf).saturating_add(1), step, found.map(|(ecam, _)| ecam));
+            work = self.shared.work();
+            let outcome = result.as_ref().map_or_else(|Failure(_, outcome)| *outcome, |_| Outcome::Done);
+            let followed = work.placement.finish(outcome);
+            if let (Ok(ecam), true) = (&result, followed) {
+                (failing, found) = (None, Some((*ecam, moves)));
+                continue;
+            }
+            found = None;
+            let triggers = work.triggers;
+            let mut it = failing.take().filter(|it| it.triggers == triggers).unwrap_or_else(|| Failing::new(triggers));
+            // The first failure may be due to a change that the VMM has not processed yet.
+            if let (Err(Failure(error, _)), false, true) = (&result, it.reported, it.pause > FIRST_PAUSE)
+                && work.placement.wanted()
+            {
+                it.reported = true;
+                log::warn!("{}", advice(vf.saturating_add(1), error));
+            }
+            let pause = it.pause;
+            it.pause = pause.saturating_mul(2).min(LONGEST_PAUSE);
+            failing = Some(it);
+            work = self.shared.changed.wait_timeout(work, pause).ignore_poison().0;
+        }
+    }
+
+    /// Executes `step` for VF `number`, in the window `found` or in one that is located first. Returns the window.
+    fn write(&self, pf: &Pf, number: u8, step: Step, found: Option<Ecam>) -> Result<Ecam, Failure> {
+        let unsent = |error: WindowError| Failure(error, Outcome::Refused);
+        let client = self.memory.client().ok_or(unsent(DmaError::NoAnswer.into()))?;
+        let locate = || window::locate(self.ecam, pf, |at, data| client.read_at_leisure(at, data));
+        let ecam = found.map_or_else(locate, Ok).map_err(unsent)?;
+        match write_step(&client, ecam.registers(number), step) {
+            Ok(()) => Ok(ecam),
+            Err(error @ DmaError::NoAnswer) => Err(Failure(error.into(), Outcome::Unanswered)),
+            Err(error) => Err(unsent(error.into())),
+        }
+    }
+}
+
+/// Writes the registers of the function at guest address `registers`.
+fn write_step(client: &ClientDma, registers: u64, step: Step) -> Result<(), DmaError> {
+    let command = |value: u16| client.write_at_leisure(registers.wrapping_add(COMMAND), &value.to_le_bytes());
+    match step {
+        Step::MemoryOff => command(0),
+        Step::MemoryOn => command(MEMORY_SPACE),
+        Step::Bars(bars) => {
+            let addresses: Vec<u8> = bars.iter().flat_map(|address| address.to_le_bytes()).collect();
+            client.write_at_leisure(registers.wrapping_add(BAR0), &addresses)
+        }
+    }
+}
+
+/// The warning that VF `number` cannot be used.
+fn advice(number: usize, error: &WindowError) -> String {
+    format!(
+        "VF {number} reads all ones because its BARs cannot be programmed in the PF's guest ({error}): if the guest has an \
+         IOMMU, boot it with iommu=pt, otherwise check --pf-address and --ecam"
+    )
+}
