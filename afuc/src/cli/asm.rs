@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! `afuc asm`
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use arctic_afuc::isa::Generation;
+
+use super::{Result, assemble_file, generation, write_file};
+
+/// Assemble a source into a firmware file.
+///
+/// All errors of the source are printed in one run, each with its line, the reason and the cure. The output is written
+/// only if there is none. The generation comes from the id in the first literal, from `.gen`, or from --gen.
+#[derive(clap::Args)]
+#[command(after_help = "Example: afuc asm sqe.asm -o sqe.fw")]
+pub struct Arguments {
+    /// The source.
+    file: PathBuf,
+    /// The firmware file to write.
+    #[arg(short, long)]
+    output: PathBuf,
+    /// Generation: 5, 6 or 7.
+    #[arg(long = "gen", value_parser = generation)]
+    generation: Option<Generation>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let Some(assembled) = assemble_file(&arguments.file, arguments.generation)? else {
+        return Ok(ExitCode::FAILURE);
+    };
+    write_file(&arguments.output, &assembled.image.to_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}

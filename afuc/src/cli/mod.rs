@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The commands of the program.
+
+pub mod asm;
+pub mod disasm;
+pub mod isa;
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use arctic_afuc::container::Image;
+use arctic_afuc::isa::Generation;
+use arctic_afuc::text::{Assembled, Options, assemble};
+
+/// An error in one sentence.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Parses the value of `--gen`.
+pub fn generation(text: &str) -> std::result::Result<Generation, String> {
+    let number = text.parse().ok().and_then(Generation::from_number);
+    number.ok_or_else(|| "the generation is 5, 6 or 7".to_owned())
+}
+
+/// Reads a file.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
+}
+
+/// Reads a firmware file.
+pub fn read_image(path: &Path, generation: Option<Generation>) -> Result<Image> {
+    Image::from_bytes(&read(path)?, generation).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// Assembles a source file; `None` after the errors were printed.
+pub fn assemble_file(path: &Path, generation: Option<Generation>) -> Result<Option<Assembled>> {
+    let source = String::from_utf8(read(path)?)
+        .map_err(|_| format!("{} is no text: the assembler reads UTF-8", path.display()))?;
+    let color = io::stderr().is_terminal();
+    match assemble(&source, &Options { generation }) {
+        Ok(assembled) => {
+            for warning in &assembled.warnings {
+                eprintln!("{}\n", warning.render_warning(&source, &path.display().to_string(), color));
+            }
+            Ok(Some(assembled))
+        }
+        Err(errors) => {
+            eprintln!("{}", errors.render(&source, &path.display().to_string(), color));
+            eprintln!("\nafuc: {} errors in {}; no file was written", errors.0.len(), path.display());
+            Ok(None)
+        }
+    }
+}
+
+/// Replaces a file as a whole: the old content stays until the new is complete.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let temporary = path.with_extension(format!("tmp{}", std::process::id()));
+    let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|error| {
+        // The error of interest is the first one.
+        let _ = fs::remove_file(&temporary);
+        format!("cannot write {}: {error}", path.display()).into()
+    })
+}
+
+/// Prints to standard output. A closed pipe is no error.
+pub fn print(text: &str) -> Result<()> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(()),
+    }
+}

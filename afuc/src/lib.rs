@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+pub mod container;
+pub mod isa;
+pub mod names;
+pub mod text;

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The program `afuc`.
+#![forbid(unsafe_code)]
+
+mod cli;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Assembler, disassembler and emulator for Adreno command-processor microcode (a5xx, a6xx, a7xx).
+#[derive(Parser)]
+#[command(version, after_help = "`afuc help COMMAND` describes a command with an example.")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Disasm(cli::disasm::Arguments),
+    Asm(cli::asm::Arguments),
+    Isa(cli::isa::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Disasm(arguments) => cli::disasm::run(&arguments),
+        Command::Asm(arguments) => cli::asm::run(&arguments),
+        Command::Isa(arguments) => cli::isa::run(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("afuc: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The disassembler: sections, labels, packet tables, data and code.
+
+use std::fmt::Write;
+
+use crate::container::{Image, Section, chip};
+use crate::isa::{Generation, Instruction, Op, decode, decode_exact, register};
+use crate::names::{ControlSet, PACKET_TABLE, Space, packet_label, register_name};
+
+use super::print::{Target, write_instruction};
+
+/// The form of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// Lossless: what has no text of its own is a literal with a comment.
+    Own,
+    /// What Mesa's disassembler prints. Some images cannot be assembled from it (AFC-048).
+    Peer,
+}
+
+/// What a line of a listing is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LineKind {
+    /// An instruction.
+    Instruction(Instruction),
+    /// A word that is written as a literal.
+    Literal,
+    /// A word of the packet table.
+    Table,
+}
+
+/// A word of an image with its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// Offset in the section.
+    pub address: u32,
+    /// The word.
+    pub word: u32,
+    /// What it is.
+    pub kind: LineKind,
+    /// Labels of the word: packet names, `fxnN`, `lN`.
+    pub labels: Vec<String>,
+    /// The text, without comment.
+    pub text: String,
+    /// Word that a branch or call goes to, in the section.
+    pub target: Option<u32>,
+    /// False if no path from the start, the packet table or a call leads here.
+    pub reached: bool,
+}
+
+/// A section with its lines.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    /// The section.
+    pub section: Section,
+    /// Its words in order.
+    pub lines: Vec<Line>,
+}
+
+impl Listing {
+    /// The listings of an image's sections, in the own form.
+    pub fn of(image: &Image) -> Vec<Self> {
+        let listing = |section: Section| {
+            let plan = Plan::new(image, &section, Syntax::Own);
+            let lines = (0..section.range.len()).map(|index| plan.line(index)).collect();
+            Self { section, lines }
+        };
+        image.sections().into_iter().map(listing).collect()
+    }
+}
+
+/// Returns the text of an image.
+pub fn disassemble(image: &Image, syntax: Syntax) -> String {
+    // A line has about 30 bytes.
+    let mut out = String::with_capacity(64 + image.words.len() * 32);
+    write_header(&mut out, image, syntax);
+    let sections = image.sections();
+    for (number, section) in sections.iter().enumerate() {
+        if let Some(name) = section.name {
+            let _ = write!(out, "\n.section {name}\n;\n; {name} microcode:\n;\n");
+        }
+        let plan = Plan::new(image, section, syntax);
+        plan.write(&mut out, number + 1 == sections.len());
+    }
+    out
+}
+
+/// Returns the text of an image without a search for sections and packet tables (AF-116).
+pub fn disassemble_raw(image: &Image, syntax: Syntax) -> String {
+    let mut out = String::with_capacity(64 + image.words.len() * 32);
+    write_header(&mut out, image, syntax);
+    let range = 0..image.words.len();
+    let section = Section { name: None, range, table: None, second_word: crate::container::SecondWord::Unknown };
+    Plan::new(image, &section, syntax).write(&mut out, true);
+    out
+}
+
+fn write_header(out: &mut String, image: &Image, syntax: Syntax) {
+    let first = image.words.first().copied().unwrap_or_default();
+    let number = image.generation().number();
+    let _ = write!(out, "; a{number}xx microcode\n; Version: {first:08x}\n\n");
+    if syntax == Syntax::Peer {
+        return;
+    }
+    // The assembler takes generation and control registers from the first literal, if it can.
+    let named =
+        decode_exact(first, image.generation()).is_none() && chip(first).map(|chip| chip.set) == Some(image.set);
+    if !named || image.words.is_empty() {
+        let _ = writeln!(out, ".gen {number}");
+    }
+    if !image.leading_zero {
+        out.push_str(".nozero\n");
+    }
+}
+
+/// What is known of a section before its text is written.
+struct Plan<'i> {
+    words: &'i [u32],
+    set: ControlSet,
+    generation: Generation,
+    syntax: Syntax,
+    /// First word of the packet table, if it is written as `.jumptbl`.
+    table: Option<usize>,
+    code_len: usize,
+    branch_targets: Vec<bool>,
+    call_targets: Vec<bool>,
+    /// Handlers in order of offset and name.
+    entries: Vec<(u32, std::borrow::Cow<'static, str>)>,
+    reached: Vec<bool>,
+    /// The second word's reading as `[#end]`.
+    end_word: Option<u32>,
+}
+
+impl<'i> Plan<'i> {
+    fn new(image: &'i Image, section: &Section, syntax: Syntax) -> Self {
+        let words = &image.words[section.range.clone()];
+        let generation = image.generation();
+        // Mesa writes the table of a5xx as literals, but takes the labels from it.
+        let table = section.table.as_ref().map(|table| table.start);
+        let (written, code_len) = match (syntax, generation, table) {
+            (Syntax::Peer, Generation::A5, _) | (_, _, None) => (None, words.len()),
+            (_, _, Some(start)) => (Some(start), start),
+        };
+        let mut plan = Self {
+            words,
+            set: image.set,
+            generation,
+            syntax,
+            table: written,
+            code_len,
+            branch_targets: vec![false; code_len],
+            call_targets: vec![false; code_len],
+            entries: Vec::new(),
+            reached: Vec::new(),
+            end_word: None,
+        };
+        if section.range.start == 0 && section.second_word == crate::container::SecondWord::TotalWords {
+            plan.end_word = u32::try_from(image.words.len()).ok().map(|total| generation.nop_literal(total));
+        }
+        plan.find_targets();
+        if let Some(start) = table {
+            plan.find_entries(&words[start..start + PACKET_TABLE]);
+        }
+        if syntax == Syntax::Own {
+            plan.find_reached();
+        }
+        plan
+    }
+
+    /// The instruction at a word, as far as the syntax has text for it.
+    fn instruction(&self, index: usize) -> Option<Instruction> {
+        match self.syntax {
+            Syntax::Own => decode_exact(self.words[index], self.generation),
+            Syntax::Peer => decode(self.words[index], self.generation),
+        }
+    }
+
+    /// The word that an instruction goes to, if it is in the code.
+    fn target(&self, index: usize, instruction: &Instruction) -> Option<usize> {
+        let target = match instruction.op {
+            Op::BrneImm | Op::BreqImm | Op::BrneBit | Op::BreqBit => {
+                usize::try_from(index.cast_signed() + instruction.offset() as isize).ok()?
+            }
+            Op::Setsecure => index + 3,
+            Op::Call | Op::Bl | Op::Jumpa => instruction.imm as usize,
+            _ => return None,
+        };
+        (target < self.code_len).then_some(target)
+    }
+
+    fn find_targets(&mut self) {
+        for index in 0..self.code_len {
+            let Some(instruction) = self.instruction(index) else { continue };
+            if let Some(target) = self.target(index, &instruction) {
+                let is_call = matches!(instruction.op, Op::Call | Op::Bl);
+                let targets = if is_call { &mut self.call_targets } else { &mut self.branch_targets };
+                targets[target] = true;
+            }
+        }
+    }
+
+    fn find_entries(&mut self, table: &[u32]) {
+        // The own form leaves the handlers out that are 0: a slot without label is 0.
+        let counts = |entry: &u32| *entry != 0 || self.syntax == Syntax::Peer;
+        self.entries = (0_u8..)
+            .zip(table)
+            .filter(|(_, entry)| counts(entry))
+            .map(|(opcode, entry)| (*entry, packet_label(opcode, self.generation)))
+            .collect();
+        self.entries.sort();
+    }
+
+    /// Follows all paths from the start, the handlers and the calls (AFC-059).
+    fn find_reached(&mut self) {
+        let mut reached = vec![false; self.code_len];
+        let calls = (0..self.code_len).filter(|index| self.call_targets[*index]);
+        let mut open: Vec<usize> = self.entries.iter().map(|(offset, _)| *offset as usize).chain(calls).collect();
+        open.push(0);
+        while let Some(mut index) = open.pop() {
+            // False after the delay slot of a transfer that does not come back.
+            let mut left = usize::MAX;
+            while left > 0 && index < self.code_len && !reached[index] {
+                reached[index] = true;
+                left -= 1;
+                if let Some(instruction) = decode(self.words[index], self.generation) {
+                    open.extend(self.target(index, &instruction));
+                    let leaves = instruction.is_jump()
+                        || matches!(
+                            instruction.op,
+                            Op::Ret | Op::Iret | Op::Sret | Op::JumpReg | Op::Jumpa | Op::Waitin
+                        );
+                    if leaves {
+                        left = 1;
+                    }
+                }
+                index += 1;
+            }
+        }
+        self.reached = reached;
+    }
+
+    fn labels(&self, index: usize) -> impl Iterator<Item = String> {
+        let entries = self.entries.iter().filter(move |(offset, _)| *offset as usize == index);
+        let flag = |flags: &[bool]| flags.get(index).copied().unwrap_or(false);
+        let function = flag(&self.call_targets).then(|| format!("fxn{index}"));
+        let branch = flag(&self.branch_targets).then(|| format!("l{index}"));
+        entries.map(|(_, name)| name.to_string()).chain(function).chain(branch)
+    }
+
+    fn line(&self, index: usize) -> Line {
+        let word = self.words[index];
+        let address = u32::try_from(index).unwrap_or(u32::MAX);
+        let in_table = self.table.is_some_and(|start| (start..start + PACKET_TABLE).contains(&index));
+        let instruction = (!in_table && index < self.code_len).then(|| self.instruction(index)).flatten();
+        let mut text = String::new();
+        let kind = match instruction {
+            Some(instruction) => {
+                self.write_instruction(&mut text, index, &instruction);
+                LineKind::Instruction(instruction)
+            }
+            None => {
+                let _ = write!(text, "[{word:08x}]");
+                if in_table { LineKind::Table } else { LineKind::Literal }
+            }
+        };
+        Line {
+            address,
+            word,
+            kind,
+            labels: self.labels(index).collect(),
+            text,
+            target: instruction.and_then(|i| self.target(index, &i)).and_then(|target| u32::try_from(target).ok()),
+            reached: self.reached.get(index).copied().unwrap_or(false),
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "an offset of 26 bits")]
+    fn write_instruction(&self, out: &mut String, index: usize, instruction: &Instruction) {
+        let target = match self.target(index, instruction) {
+            Some(target) if matches!(instruction.op, Op::Call | Op::Bl) => Target::Function(target as u32),
+            Some(target) => Target::Label(target as u32),
+            None if self.syntax == Syntax::Peer => Target::PeerNumber,
+            None => Target::Number,
+        };
+        write_instruction(out, instruction, self.set, target);
+    }
+
+    fn write(&self, out: &mut String, is_last: bool) {
+        let mut entries = self.entries.iter().peekable();
+        let is_aligned =
+            self.generation == Generation::A7 && !is_last && self.table.is_some_and(|t| t.is_multiple_of(8));
+        let padding = if is_aligned && self.syntax == Syntax::Own { self.padding() } else { 0 };
+        for index in 0..self.code_len - padding {
+            let function = self.call_targets[index];
+            let at = |entry: &(u32, std::borrow::Cow<'static, str>)| entry.0 as usize == index;
+            if (function || entries.peek().is_some_and(|entry| at(entry))) && index != 0 {
+                out.push('\n');
+            }
+            while let Some((_, name)) = entries.next_if(|entry| at(entry)) {
+                out.push_str(name);
+                out.push_str(":\n");
+            }
+            if function {
+                let _ = writeln!(out, "fxn{index}:");
+            }
+            if self.branch_targets[index] {
+                let _ = writeln!(out, "l{index}:");
+            }
+            self.write_word(out, index);
+            out.push('\n');
+        }
+        let Some(table) = self.table else { return };
+        if is_aligned {
+            out.push_str(".align 32\n");
+        }
+        out.push_str("jumptbl:\n.jumptbl\n");
+        for word in &self.words[table + PACKET_TABLE..] {
+            let _ = writeln!(out, "[{word:08x}]");
+        }
+    }
+
+    /// Number of NOPs at the end of the code that `.align 32` makes again: no path leads to them.
+    fn padding(&self) -> usize {
+        let is_padding = |index: &usize| {
+            self.words[*index] == self.generation.nop_literal(0)
+                && !self.reached[*index]
+                && self.labels(*index).next().is_none()
+        };
+        (0..self.code_len).rev().take(7).take_while(is_padding).count()
+    }
+
+    fn write_word(&self, out: &mut String, index: usize) {
+        let word = self.words[index];
+        let Some(instruction) = self.instruction(index) else {
+            self.write_literal(out, index, word);
+            return;
+        };
+        self.write_instruction(out, index, &instruction);
+        self.write_register_comment(out, &instruction);
+        if self.syntax == Syntax::Own && !self.reached[index] {
+            out.push_str("\t; not reached");
+        }
+    }
+
+    fn write_literal(&self, out: &mut String, index: usize, word: u32) {
+        let table = self.table.and_then(|table| u32::try_from(table).ok());
+        let is_table = table.is_some_and(|table| word == self.generation.nop_literal(table) && table < 1 << 24);
+        if is_table && (index == 1 || self.syntax == Syntax::Peer) {
+            out.push_str("[#jumptbl]");
+            return;
+        }
+        if self.syntax == Syntax::Own && index == 1 && self.end_word == Some(word) {
+            out.push_str("[#end]");
+            return;
+        }
+        let _ = write!(out, "[{word:08x}]");
+        if self.syntax == Syntax::Peer {
+            self.write_gpu_register(out, word);
+        } else if let Some(instruction) = decode(word, self.generation) {
+            out.push_str("\t; ");
+            write_instruction(out, &instruction, self.set, Target::Number);
+            out.push_str(", with ignored bits");
+        } else if index > 1 && !self.reached[index] {
+            out.push_str("\t; data");
+        }
+    }
+
+    /// The comment of Mesa: the GPU register that an immediate may be, or the pipe register that `$addr` gets (AF-113).
+    fn write_register_comment(&self, out: &mut String, i: &Instruction) {
+        let value = match i.op {
+            Op::MovImm => i.imm << i.src1,
+            Op::AddImm
+            | Op::AddhiImm
+            | Op::SubImm
+            | Op::SubhiImm
+            | Op::AndImm
+            | Op::OrImm
+            | Op::XorImm
+            | Op::ShlImm
+            | Op::UshrImm
+            | Op::IshrImm
+            | Op::RotImm
+            | Op::Mul8Imm
+            | Op::MinImm
+            | Op::MaxImm
+            | Op::CmpImm
+            | Op::BicImm => i.imm,
+            _ => return,
+        };
+        if i.op != Op::MovImm || i.dst != register::MEMDATA_ADDR || i.src1 < 16 {
+            self.write_gpu_register(out, value);
+            return;
+        }
+        // Bit 18 stops the address increment and is no part of the number.
+        let address = value & !0x4_0000;
+        if address & 0x00ff_ffff == 0 {
+            out.push_str("\t; ");
+            match register_name(Space::Pipe, self.set, address >> 24) {
+                Some(name) => {
+                    let _ = write!(out, "|{name}");
+                }
+                None => {
+                    let _ = write!(out, "0x{:03x}", address >> 24);
+                }
+            }
+        }
+    }
+
+    fn write_gpu_register(&self, out: &mut String, number: u32) {
+        if (0x100..0x1_0000).contains(&number)
+            && let Some(name) = register_name(Space::Gpu, self.set, number)
+        {
+            let _ = write!(out, "\t; {name}");
+        }
+    }
+}

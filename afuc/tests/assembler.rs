@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Errors of the assembler, relocation, and what it accepts beyond Mesa's syntax.
+
+use arctic_afuc::isa::Generation;
+use arctic_afuc::text::{Options, Syntax, assemble, disassemble};
+
+fn words(source: &str) -> Vec<u32> {
+    assemble(source, &Options::default())
+        .unwrap_or_else(|errors| panic!("{}", errors.render(source, "source", false)))
+        .image
+        .words
+}
+
+fn title(source: &str) -> String {
+    assemble(source, &Options::default()).unwrap_err().to_string()
+}
+
+/// One file with fifteen mistakes gives fifteen errors with line, underline, reason and cure (AFC-051..054).
+#[test]
+fn each_mistake_has_an_error_with_its_place_and_reason() {
+    let source = include_str!("data/bad.asm");
+    let errors = assemble(source, &Options::default()).unwrap_err();
+    insta::assert_snapshot!(errors.render(source, "bad.asm", false));
+    let lines = |at: usize| source[..at].matches('\n').count() + 1;
+    let places: Vec<usize> = errors.0.iter().map(|error| lines(error.span.start)).collect();
+    assert_eq!(places, [4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
+}
+
+/// Mesa's sources use names of all generations (AFC-053).
+#[test]
+fn packet_name_of_another_generation_is_a_warning_with_the_right_name() {
+    let source = "[01730001]\nCP_EVENT_WRITE:\nnop\n.jumptbl\n";
+    let assembled = assemble(source, &Options::default()).unwrap();
+    assert_eq!(assembled.image.words[2 + 0x46], 1);
+    assert_eq!(assembled.warnings[0].cure.as_deref(), Some("here the opcode's name is `CP_EVENT_WRITE7`"));
+    let twice = "[01730001]\nCP_NOP:\nnop\nUNKN16:\nnop\n.jumptbl\n";
+    assert_eq!(title(twice), "opcode 0x10 has two handlers");
+}
+
+#[test]
+fn errors_of_one_run_are_at_most_twenty() {
+    let source = "[016ee001]\n".to_owned() + &"bogus\n".repeat(100);
+    assert_eq!(assemble(&source, &Options::default()).unwrap_err().0.len(), 20);
+}
+
+#[test]
+fn instruction_before_the_generation_is_an_error() {
+    assert_eq!(title("nop\n[016ee001]\n"), "the generation is not known here");
+    assert!(title("[01123001]\n").contains("unknown"));
+    assert_eq!(words(".gen 7\nnop"), [0x0100_0000]);
+    assert_eq!(words("[016ee001] ; no newline at the end").len(), 1);
+}
+
+#[test]
+fn constants_conditions_and_register_names_are_immediates() {
+    let source = "[016ee001]\n.equ SIZE, 0x10\nmov $02, SIZE + 2\nmov $02, CP_SCRATCH_REG[2]\n\
+        mov $addr, |NRT_ADDR << 24\n.if a7xx\n.if a6xx\nbogus here\n.endif\n.else\nnop\n.endif\n";
+    assert_eq!(words(source)[1..], [0x8802_0012, 0x8802_0885, 0x8f1d_00a0 & !0x0400_0000, 0x0100_0000]);
+    assert_eq!(title("[016ee001]\n.endif\n"), "`.endif` has no `.if`");
+    assert_eq!(title("[016ee001]\n.if a7xx\n"), "an `.if` has no `.endif`");
+}
+
+#[test]
+fn words_and_tables_of_labels_follow_an_insertion() {
+    let source = |inserted: &str| {
+        format!("[016ee001]\n[#end]\n{inserted}first:\nnop\nlast: nop\n.table first, last\n.word 0x5, 0x6\n")
+    };
+    assert_eq!(words(&source(""))[1..], [0x0100_0008, 0x0100_0000, 0x0100_0000, 2, 3, 5, 6]);
+    let moved = words(&source("nop\nnop\n"));
+    assert_eq!((moved[1], &moved[6..8]), (0x0100_000a, [4, 5].as_slice()));
+}
+
+/// Ten instructions at the head of a section, of code with a table, and of BV: targets, word 2, packet tables and
+/// section bases are right, and without the insertion the original bytes are made (plan, acceptance 4).
+#[test]
+fn relocate_moves_targets_tables_and_sections() {
+    let section = |insert: &str| {
+        format!(
+            "[01000001]\n[#jumptbl]\n{insert}CP_NOP:\ncall #f\nnop\nbrne $02, b1, #back\nnop\nback: waitin\nmov $01, $data\nf: ret\nnop\n.table f, back\n"
+        )
+    };
+    let source = |first: &str, second: &str| {
+        let head = section(first).replacen("[01000001]", "[01730001]", 1);
+        format!("{head}.align 32\njumptbl:\n.jumptbl\n.section BV\n{}.align 32\njumptbl:\n.jumptbl\n", section(second))
+    };
+    let insert = "nop\n".repeat(10);
+    let original = words(&source("", ""));
+    let image = assemble(&source("", ""), &Options::default()).unwrap().image;
+    let text = disassemble(&image, Syntax::Own);
+    assert_eq!(words(&text), original);
+    // The disassembled text, with the insertion before the first handler of the first section.
+    let moved = words(&text.replacen("\nCP_NOP:", &format!("{insert}\nCP_NOP:"), 1));
+    let expected = words(&source(&insert, ""));
+    // The table inside the code is data to the disassembler; all else moved.
+    let table = expected.iter().zip(&moved).filter(|(a, b)| a != b).count();
+    assert_eq!(table, 2);
+    assert_eq!((expected[1], expected[2 + 10], expected.len()), (0x0100_0018, 0xd400_0012, original.len() + 8));
+    assert_eq!(expected[0x18 + 0x10], 12);
+    let bv = words(&source("", &insert));
+    assert_eq!(bv[..0x10 + 0x80], original[..0x10 + 0x80]);
+    assert_eq!((bv[0x91], bv[0x90 + 2 + 10]), (0x0100_0018, 0xd400_0012));
+}
+
+#[test]
+fn relocate_works_on_a5xx() {
+    let source = |insert: &str| {
+        format!(
+            "[005ff001]\n[#jumptbl]\n{insert}CP_NOP:\ncall #f\nnop\nf: waitin\nmov $01, $data\njumptbl:\n.jumptbl\n"
+        )
+    };
+    let original = words(&source(""));
+    assert_eq!((original[1], original[6 + 0x10]), (6, 2));
+    let moved = words(&source(&"nop\n".repeat(10)));
+    assert_eq!((moved[1], moved[16 + 0x10], moved[12]), (16, 12, 0xd400_000e));
+    let image = assemble(&source(""), &Options::default()).unwrap().image;
+    assert_eq!(image.generation(), Generation::A5);
+    let text = disassemble(&image, Syntax::Own);
+    assert!(text.contains(".jumptbl") && text.contains("[#jumptbl]"), "{text}");
+    assert!(!disassemble(&image, Syntax::Peer).contains(".jumptbl"));
+}
