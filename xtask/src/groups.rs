@@ -8,14 +8,17 @@ use crate::jobs::{self, Job};
 #[derive(Debug)]
 pub struct Group {
     pub name: &'static str,
-    /// Packages of the workspace. Each package of the workspace is in exactly one group.
+    /// Manifest of the group's workspace.
+    pub manifest: &'static str,
+    /// Packages of the workspace; all of them, if none is named. Each package of the top workspace is in exactly one
+    /// group.
     pub packages: &'static [&'static str],
     /// The packages for a registry. They depend on each other by their exact version.
     pub published: &'static [&'static str],
     /// Features that lints enable, so that they cover the long tests.
     pub features: &'static [&'static str],
     /// Manifest of the group's fuzz targets, a workspace of its own.
-    pub fuzz: &'static str,
+    pub fuzz: Option<&'static str>,
     /// Steps of [`Stage::Check`].
     pub checks: &'static [&'static str],
     /// Long tests.
@@ -23,11 +26,12 @@ pub struct Group {
 }
 
 /// All groups, in the order in which CI runs them.
-pub const GROUPS: &[Group] = &[CARD];
+pub const GROUPS: &[Group] = &[CARD, AFUC];
 
 /// The virtual card: library, program, guests, `xtask`.
 const CARD: Group = Group {
     name: "card",
+    manifest: "Cargo.toml",
     packages: &[
         "arctic-fidelity",
         "arctic-sriov",
@@ -48,12 +52,24 @@ const CARD: Group = Group {
         "arctic-cli",
     ],
     features: &["arctic-gpu/long-tests", "arctic-cli/long-tests", "arctic-vmm/long-tests"],
-    fuzz: "fuzz/Cargo.toml",
+    fuzz: Some("fuzz/Cargo.toml"),
     checks: &[
         "cargo xtask mutants --changed --minutes 10 --check",
         "ARCTIC_FUZZ_SECONDS=30 cargo test --release {packages} --features arctic-gpu/long-tests --test fuzz",
     ],
     jobs: jobs::CARD,
+};
+
+/// Tools for Adreno microcode, a workspace of its own.
+const AFUC: Group = Group {
+    name: "afuc",
+    manifest: "afuc/Cargo.toml",
+    packages: &[],
+    published: &[],
+    features: &["long-tests"],
+    fuzz: None,
+    checks: &[],
+    jobs: &[],
 };
 
 /// A part of CI. Command lines select the packages of one group by the placeholders of [`Group::expand`].
@@ -79,12 +95,10 @@ impl Stage {
     pub fn steps(self) -> &'static [&'static str] {
         match self {
             Stage::Lint => &[
-                "cargo fmt --all --check",
                 "cargo xtask spdx",
                 "cargo xtask words",
                 "cargo xtask tools typos cargo-deny",
                 "target/tools/typos/bin/typos",
-                "target/tools/cargo-deny/bin/cargo-deny --locked --workspace check bans licenses sources",
             ],
             _ => &[],
         }
@@ -97,8 +111,10 @@ impl Group {
     pub fn steps(&self, stage: Stage) -> Vec<String> {
         let lines: &[&str] = match stage {
             Stage::Lint => &[
+                "cargo fmt --manifest-path {manifest} --all --check",
                 "cargo fmt --manifest-path {fuzz} --check",
                 "cargo xtask tools cargo-deny",
+                "target/tools/cargo-deny/bin/cargo-deny --locked --manifest-path {manifest} --workspace check bans licenses sources",
                 "target/tools/cargo-deny/bin/cargo-deny --locked --manifest-path {fuzz} check bans licenses sources",
                 "cargo clippy --release {packages} --all-targets --features {features} --quiet -- -D warnings",
                 "RUSTDOCFLAGS=-Dwarnings cargo doc --release {packages} --no-deps --quiet",
@@ -109,17 +125,22 @@ impl Group {
             Stage::Check => self.checks,
             Stage::Long => &[],
         };
-        lines.iter().map(|line| self.expand(line)).collect()
+        let applies = |line: &&&str| self.fuzz.is_some() || !line.contains("{fuzz}");
+        lines.iter().filter(applies).map(|line| self.expand(line)).collect()
     }
 
     /// Replaces `{packages}` and `{published}` by the options with which cargo selects these packages, `{features}` by
-    /// the features of lints, `{fuzz}` by the manifest of the fuzz targets.
+    /// the features of lints, `{manifest}` and `{fuzz}` by the manifests of the group and of its fuzz targets.
     pub fn expand(&self, line: &str) -> String {
-        let select = |packages: &[&str]| packages.iter().map(|name| format!("-p {name}")).collect::<Vec<_>>().join(" ");
+        let select = |packages: &[&str]| match packages {
+            [] => format!("--manifest-path {}", self.manifest),
+            _ => packages.iter().map(|name| format!("-p {name}")).collect::<Vec<_>>().join(" "),
+        };
         line.replace("{packages}", &select(self.packages))
             .replace("{published}", &select(self.published))
             .replace("{features}", &self.features.join(","))
-            .replace("{fuzz}", self.fuzz)
+            .replace("{manifest}", self.manifest)
+            .replace("{fuzz}", self.fuzz.unwrap_or_default())
     }
 
     /// Returns the group with this name.
@@ -147,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn each_package_of_the_workspace_is_in_one_group() {
+    fn each_package_of_the_top_workspace_is_in_one_group() {
         let mut groups: BTreeMap<&str, usize> = BTreeMap::new();
         GROUPS.iter().flat_map(|group| group.packages).for_each(|name| *groups.entry(name).or_default() += 1);
         let packages = workspace();
