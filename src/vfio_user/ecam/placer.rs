@@ -47,6 +47,12 @@ impl PfState {
         let wanted = (1..=pf.vfs_decoding()).map_while(bars).collect();
         PfState { wanted, bus_master: pf.bus_master(), vf_bars: bars(1).unwrap_or_default() }
     }
+
+    /// Returns whether the guest has assigned addresses to the VF BARs: not 0, their reset value. Otherwise the VMM
+    /// may have placed the VFs itself, and nothing is written.
+    fn assigned(&self) -> bool {
+        self.vf_bars.iter().all(|address| *address != 0)
+    }
 }
 
 struct Work {
@@ -211,7 +217,7 @@ impl Writer<'_> {
             if given_up {
                 work.placement.give_up();
             }
-            let possible = work.pf.bus_master && self.memory.client().is_some();
+            let possible = work.pf.bus_master && work.pf.assigned() && self.memory.client().is_some();
             if !due || !possible || given_up {
                 // The guest may move the window before the next write.
                 found = None;
