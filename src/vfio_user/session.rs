@@ -170,7 +170,8 @@ impl<'s> Session<'s> {
         self.memory.connect(client.clone());
         self.client = Some(client);
 
-        let max_dma_maps = self.memory.most_sections().into();
+        // QEMU refuses a larger number than its own.
+        let max_dma_maps = u64::from(self.memory.most_sections()).min(MAX_DMA_MAPS as u64);
         let ours = VersionData { capabilities: Capabilities { max_dma_maps, ..Capabilities::default() } };
         let json = serde_json::to_vec(&ours).map_err(|_| Errno::ENOMEM)?;
         self.out.u16(PROTOCOL_VERSION.0).u16(PROTOCOL_VERSION.1).bytes(&json).bytes(b"\0");

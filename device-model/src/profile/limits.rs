@@ -17,11 +17,19 @@ pub struct Limits {
     /// `mapped` for all functions together.
     #[serde(deserialize_with = "bytes")]
     pub mapped_in_all: u64,
-    /// Sections of guest memory of one function, 16 to 65535.
+    /// Mappings of these files for one function, 16 to 65535: one for each file, or more if the whole file exceeds
+    /// `mapped`.
     #[serde(deserialize_with = "count")]
+    pub mappings: u32,
+    /// `mappings` for all functions together; the default of the kernel's `vm.max_map_count` is 65530.
+    #[serde(deserialize_with = "count")]
+    pub mappings_in_all: u32,
+    /// Sections of guest memory of one function, 16 to 16777216, after merging of those that continue each other. A
+    /// section takes 32 to 64 bytes.
+    #[serde(deserialize_with = "large_count")]
     pub sections: u32,
-    /// `sections` for all functions together; the default of the kernel's `vm.max_map_count` is 65530.
-    #[serde(deserialize_with = "count")]
+    /// `sections` for all functions together.
+    #[serde(deserialize_with = "large_count")]
     pub sections_in_all: u32,
     /// Files kept open for the client of one function, 16 to 65535. Sections of the same file share one.
     #[serde(deserialize_with = "count")]
@@ -36,8 +44,10 @@ impl Default for Limits {
         Limits {
             mapped: 1 << 40,
             mapped_in_all: 64 << 40,
-            sections: 4096,
-            sections_in_all: 48 << 10,
+            mappings: 4096,
+            mappings_in_all: 48 << 10,
+            sections: 1 << 20,
+            sections_in_all: 4 << 20,
             descriptors: 1024,
             descriptors_in_all: 32 << 10,
         }
@@ -51,6 +61,7 @@ impl Limits {
         let part = |one: u32, all: u32| one.min(u32::try_from(u64::from(all) / parts).unwrap_or(all));
         Limits {
             mapped: self.mapped.min(self.mapped_in_all / parts),
+            mappings: part(self.mappings, self.mappings_in_all),
             sections: part(self.sections, self.sections_in_all),
             descriptors: part(self.descriptors, self.descriptors_in_all),
             ..*self
@@ -75,6 +86,13 @@ fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
     }
 }
 
+fn large_count<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    match u64::deserialize(from)? {
+        count @ 16..=0x100_0000 => Ok(low(count)),
+        other => Err(D::Error::invalid_value(Unexpected::Unsigned(other), &"a number from 16 to 16777216")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,8 +102,10 @@ mod tests {
         let limits = Limits::default();
         assert_eq!(limits.each(1), limits);
         let each = limits.each(64);
-        assert_eq!((each.mapped, each.sections, each.descriptors), (1 << 40, 768, 512));
+        let counts = (each.mappings, each.sections, each.descriptors);
+        assert_eq!((each.mapped, counts), (1 << 40, (768, 65536, 512)));
         assert!(each.mapped * 64 <= limits.mapped_in_all && each.sections * 64 <= limits.sections_in_all);
+        assert!(each.mappings * 64 <= limits.mappings_in_all);
         let few = Limits { descriptors_in_all: 100, ..limits }.each(5);
         assert_eq!(few.descriptors, 20);
     }

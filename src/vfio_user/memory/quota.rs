@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Accounting of the resources of this process that the clients of a card use: address space, sections, descriptors.
+//! Accounting of the resources of this process that the clients of a card use: address space, mappings, entries of the
+//! tables of sections, descriptors.
 //! Limits per function prevent a client from exhausting the resources of the others.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,6 +15,7 @@ use crate::vfio_user::Errno;
 #[derive(Debug, Default)]
 struct Taken {
     mapped: AtomicU64,
+    mappings: AtomicU64,
     sections: AtomicU64,
     descriptors: AtomicU64,
 }
@@ -75,11 +77,12 @@ pub struct Account {
     taken: Taken,
 }
 
-/// The resources charged for a section or a file, until this is dropped. They stay charged after DMA_UNMAP while a step
-/// still has a view of the section.
+/// The resources charged for a client's sections, a mapping or a file, until this is dropped. Mappings and files stay
+/// charged after DMA_UNMAP while a step still has a view of them.
 pub struct Charge {
     account: Arc<Account>,
     mapped: u64,
+    mappings: u64,
     sections: u64,
     descriptors: u64,
 }
@@ -106,43 +109,66 @@ impl Account {
         self.ledger.limits.sections
     }
 
-    fn charge(self: &Arc<Self>) -> Charge {
-        Charge { account: self.clone(), mapped: 0, sections: 0, descriptors: 0 }
+    /// What is charged now: bytes of address space, mappings, sections, descriptors.
+    #[cfg(test)]
+    pub fn in_use(&self) -> [u64; 4] {
+        let Taken { mapped, mappings, sections, descriptors } = &self.taken;
+        [mapped, mappings, sections, descriptors].map(|taken| taken.load(Ordering::Relaxed))
     }
 
-    /// Charges a section of `mapped` bytes of address space (0 if it is not mapped). Fails with ENOSPC if a limit would
-    /// be exceeded.
-    pub fn section(self: &Arc<Self>, mapped: u64) -> Result<Charge, Errno> {
+    /// A charge of nothing.
+    pub fn charge(self: &Arc<Self>) -> Charge {
+        Charge { account: self.clone(), mapped: 0, mappings: 0, sections: 0, descriptors: 0 }
+    }
+
+    /// Charges a mapping of `bytes` of address space. Fails with ENOSPC if a limit would be exceeded.
+    pub fn mapping(self: &Arc<Self>, bytes: u64) -> Result<Charge, Errno> {
         let limits = &self.ledger.limits;
         // If a later limit would be exceeded, dropping the charge releases the amounts taken before.
         let mut charge = self.charge();
-        take(&self.taken.sections, 1, limits.sections.into())?;
-        charge.sections = 1;
-        if let Err(refused) = take(&self.ledger.taken.sections, 1, limits.sections_in_all.into()) {
-            self.taken.sections.fetch_sub(1, Ordering::Relaxed);
-            charge.sections = 0;
-            return Err(refused);
-        }
-        take(&self.taken.mapped, mapped, limits.mapped)?;
-        if let Err(refused) = take(&self.ledger.taken.mapped, mapped, limits.mapped_in_all) {
-            self.taken.mapped.fetch_sub(mapped, Ordering::Relaxed);
-            return Err(refused);
-        }
-        charge.mapped = mapped;
+        self.take(|taken| &taken.mappings, 1, limits.mappings.into(), limits.mappings_in_all.into())?;
+        charge.mappings = 1;
+        self.take(|taken| &taken.mapped, bytes, limits.mapped, limits.mapped_in_all)?;
+        charge.mapped = bytes;
         Ok(charge)
+    }
+
+    /// Takes `amount` of a resource for the function and for all functions, or nothing.
+    fn take(&self, of: fn(&Taken) -> &AtomicU64, amount: u64, limit: u64, limit_in_all: u64) -> Result<(), Errno> {
+        take(of(&self.taken), amount, limit)?;
+        take(of(&self.ledger.taken), amount, limit_in_all).inspect_err(|_| {
+            of(&self.taken).fetch_sub(amount, Ordering::Relaxed);
+        })
     }
 
     /// Charges a descriptor. Fails with ENOSPC if a limit would be exceeded.
     pub fn descriptor(self: &Arc<Self>) -> Result<Charge, Errno> {
         let limits = &self.ledger.limits;
         let mut charge = self.charge();
-        take(&self.taken.descriptors, 1, limits.descriptors.into())?;
-        if let Err(refused) = take(&self.ledger.taken.descriptors, 1, limits.descriptors_in_all.into()) {
-            self.taken.descriptors.fetch_sub(1, Ordering::Relaxed);
-            return Err(refused);
-        }
+        self.take(|taken| &taken.descriptors, 1, limits.descriptors.into(), limits.descriptors_in_all.into())?;
         charge.descriptors = 1;
         Ok(charge)
+    }
+}
+
+impl Charge {
+    /// Charges `sections` sections instead of the number before. Fails with ENOSPC if a limit would be exceeded; the
+    /// charge is then unchanged.
+    pub fn set_sections(&mut self, sections: usize) -> Result<(), Errno> {
+        let (sections, account) = (sections as u64, &self.account);
+        let limits = &account.ledger.limits;
+        match sections.checked_sub(self.sections) {
+            Some(more) => {
+                account.take(|taken| &taken.sections, more, limits.sections.into(), limits.sections_in_all.into())?;
+            }
+            None => {
+                for taken in [&account.taken, &account.ledger.taken] {
+                    taken.sections.fetch_sub(self.sections.saturating_sub(sections), Ordering::Relaxed);
+                }
+            }
+        }
+        self.sections = sections;
+        Ok(())
     }
 }
 
@@ -150,6 +176,7 @@ impl Drop for Charge {
     fn drop(&mut self) {
         for taken in [&self.account.taken, &self.account.ledger.taken] {
             taken.mapped.fetch_sub(self.mapped, Ordering::Relaxed);
+            taken.mappings.fetch_sub(self.mappings, Ordering::Relaxed);
             taken.sections.fetch_sub(self.sections, Ordering::Relaxed);
             taken.descriptors.fetch_sub(self.descriptors, Ordering::Relaxed);
         }
@@ -184,7 +211,9 @@ mod tests {
     }
 
     fn nothing(taken: &Taken) -> bool {
-        [&taken.mapped, &taken.sections, &taken.descriptors].iter().all(|taken| taken.load(Ordering::Relaxed) == 0)
+        [&taken.mapped, &taken.mappings, &taken.sections, &taken.descriptors]
+            .iter()
+            .all(|taken| taken.load(Ordering::Relaxed) == 0)
     }
 
     /// Exceeding a limit fails with ENOSPC and does not affect other limits; amounts taken by a rejected request are
@@ -194,25 +223,35 @@ mod tests {
         let limits = Limits {
             mapped: 100,
             mapped_in_all: 150,
+            mappings: 3,
+            mappings_in_all: 5,
             sections: 3,
             sections_in_all: 5,
             descriptors: 2,
             descriptors_in_all: 3,
         };
         let (ledger, [one, other]) = account(limits);
-        let held = [one.section(60).unwrap(), one.section(40).unwrap()];
-        assert_eq!(one.section(1).err(), Some(Errno::ENOSPC), "bytes of a function");
-        let unmapped = one.section(0).unwrap();
-        assert_eq!(one.section(0).err(), Some(Errno::ENOSPC), "sections of a function");
-        assert_eq!(other.section(51).err(), Some(Errno::ENOSPC), "bytes of all");
-        let others = [other.section(50).unwrap(), other.section(0).unwrap()];
-        assert_eq!(other.section(0).err(), Some(Errno::ENOSPC), "sections of all");
+        let held = [one.mapping(60).unwrap(), one.mapping(40).unwrap()];
+        assert_eq!(one.mapping(1).err(), Some(Errno::ENOSPC), "bytes of a function");
+        let empty = one.mapping(0).unwrap();
+        assert_eq!(one.mapping(0).err(), Some(Errno::ENOSPC), "mappings of a function");
+        assert_eq!(other.mapping(51).err(), Some(Errno::ENOSPC), "bytes of all");
+        let others = [other.mapping(50).unwrap(), other.mapping(0).unwrap()];
+        assert_eq!(other.mapping(0).err(), Some(Errno::ENOSPC), "mappings of all");
+        let [mut sections, mut more] = [one.charge(), other.charge()];
+        assert_eq!(sections.set_sections(4), Err(Errno::ENOSPC), "sections of a function");
+        sections.set_sections(3).unwrap();
+        assert_eq!(more.set_sections(3), Err(Errno::ENOSPC), "sections of all");
+        more.set_sections(2).unwrap();
+        sections.set_sections(2).unwrap();
+        more.set_sections(3).unwrap();
+        assert_eq!(sections.set_sections(3), Err(Errno::ENOSPC), "an increase of the same charge");
         let files = [one.descriptor().unwrap(), one.descriptor().unwrap(), other.descriptor().unwrap()];
         assert_eq!(one.descriptor().err(), Some(Errno::ENOSPC), "descriptors of a function");
         assert_eq!(other.descriptor().err(), Some(Errno::ENOSPC), "descriptors of all");
-        drop((held, unmapped, others, files));
+        drop((held, empty, others, files, sections, more));
         assert!(nothing(&ledger.taken) && nothing(&one.taken) && nothing(&other.taken));
-        assert!(one.section(100).is_ok());
+        assert!(one.mapping(100).is_ok());
     }
 
     /// Clients may use the remaining descriptors of the process, minus those that each function needs.

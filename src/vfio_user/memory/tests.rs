@@ -3,12 +3,16 @@
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
+mod pages;
 mod tables;
 
 use std::ffi::CStr;
+use std::os::unix::fs::FileExt;
 
+use arctic_device_model::host::DmaFault;
 use arctic_device_model::profile::limits::Limits;
-use rustix::fs::{MemfdFlags, fcntl_add_seals, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use vm_memory::Bytes;
 
 use super::*;
 
@@ -86,16 +90,23 @@ fn overlaps_and_nonsense_are_refused() {
 }
 
 #[test]
-fn an_unmap_takes_whole_sections_only() {
+fn an_unmap_removes_its_range_only() {
     let memory = GuestMemory::default();
     for page in 1..5 {
         memory.map(page * 0x1000, 0x1000, RW, 0, None).unwrap();
     }
-    assert_eq!(memory.unmap(Some((0x1000, 0x1800))), Err(Errno::EINVAL));
+    assert_eq!(memory.sections(), 1, "pages that continue each other are one section");
+    memory.unmap(Some((0x1800, 0x800))).unwrap();
+    assert_eq!(memory.sections(), 2, "the parts outside the range are kept");
+    assert_eq!(memory.map(0x17ff, 2, RW, 0, None), Err(Errno::EEXIST));
+    memory.map(0x1800, 0x800, RW, 0, None).unwrap();
+    assert_eq!(memory.sections(), 1);
     assert_eq!(memory.unmap(Some((0x8000, 0x1000))), Ok(()), "a range that holds nothing");
-    assert_eq!(memory.unmap(Some((0x1000, 0))), Err(Errno::EINVAL));
+    for (iova, size) in [(0x1000, 0), (u64::MAX, 2)] {
+        assert_eq!(memory.unmap(Some((iova, size))), Err(Errno::EINVAL));
+    }
     memory.unmap(Some((0, 0x3000))).unwrap();
-    assert_eq!(memory.sections(), 2);
+    assert_eq!(memory.sections(), 1);
     memory.unmap(None).unwrap();
     assert_eq!(memory.sections(), 0);
 }
@@ -200,7 +211,7 @@ fn every_combination_of_seals() {
             assert_eq!(outcome, Ok(()), "{seals:?} {flags}");
             let view = memory.view();
             assert_eq!(view.slice(0x1000, 1).is_some(), !shrinks && flags == RW, "{seals:?} {flags}");
-            assert_eq!(memory.told.load(Ordering::Relaxed), shrinks, "{seals:?}: logged");
+            assert_eq!(memory.slow.load(Ordering::Relaxed), shrinks, "{seals:?}: logged");
             counts[if shrinks { 1 } else { 2 }] += 1;
             let mut data = [0; 4];
             let fault = Err(DmaFault { iova: 0x1ffc });
@@ -221,7 +232,7 @@ fn files_that_are_not_in_memory_are_left_to_the_client() {
     assert_eq!(file.metadata().unwrap().len(), 4096, "sysfs gives every file a page");
     let memory = GuestMemory::default();
     memory.map(0x1000, 0x1000, RW, 0, Some(file)).unwrap();
-    assert!(matches!(memory.table.load().mappings[0].backing, Backing::Client));
+    assert!(memory.table.load().backings.is_empty());
     let view = memory.view();
     assert!(view.slice(0x1000, 1).is_none());
     assert_eq!(view.read_remote(0x1000, &mut [0; 4]), Err(DmaFault { iova: 0x1000 }), "no client is connected");
@@ -312,16 +323,11 @@ fn one_client_leaves_the_others_their_descriptors() {
     {
         let memory = GuestMemory::new(Function::PF, "pf".into(), Ledger::new(limits, false));
         let same = make(c"guest", 0x1000, SealFlags::SHRINK);
-        let weak = |memory: &GuestMemory| match &memory.table.load().mappings[0].backing {
-            Backing::Mapped(mapped) => Arc::downgrade(&mapped._file),
-            Backing::File(window) => Arc::downgrade(&window.file),
-            Backing::Client => panic!("the file is not accessed"),
-        };
         for n in 0..500 {
             memory.map(n << 16, 0x1000, RW, 0, Some(same.try_clone().unwrap())).unwrap();
         }
-        let kept = weak(&memory);
-        assert!(kept.strong_count() >= 500, "one descriptor for all sections");
+        assert_eq!(memory.table.load().backings.len(), 1, "one descriptor and one mapping for all sections");
+        let kept = Arc::downgrade(memory.table.load().backings[0].as_ref().unwrap());
         for n in 500..503 {
             memory.map(n << 16, 0x1000, RW, 0, Some(make(c"guest", 0x1000, SealFlags::SHRINK))).unwrap();
         }
@@ -362,11 +368,21 @@ fn one_client_has_a_limit_of_sections() {
     let memory =
         GuestMemory::new(Function::PF, "pf".into(), Ledger::new(Limits { sections: 16, ..Limits::default() }, false));
     for n in 0..16 {
-        memory.map(n << 12, 0x1000, RW, 0, None).unwrap();
+        memory.map(n << 20, 0x3000, RW, 0, None).unwrap();
     }
-    assert_eq!(memory.map(16 << 12, 0x1000, RW, 0, None), Err(Errno::ENOSPC));
+    for file in [None, Some(file(1)), Some(unsealed(1))] {
+        assert!(!memory.refused.swap(false, Ordering::Relaxed));
+        assert_eq!(memory.map(16 << 20, 0x1000, RW, 0, file), Err(Errno::ENOSPC));
+        assert!(memory.refused.load(Ordering::Relaxed), "a warning is logged");
+        assert_eq!(memory.unmap(Some((0x1000, 0x1000))), Err(Errno::ENOSPC), "two sections instead of one");
+        assert_eq!((memory.sections(), memory.account.in_use()), (16, [0, 0, 16, 0]), "nothing has changed");
+        memory.refused.store(false, Ordering::Relaxed);
+    }
+    memory.map(0x3000, 0x1000, RW, 0, None).unwrap();
     memory.unmap(Some((0, 0x1000))).unwrap();
-    memory.map(16 << 12, 0x1000, RW, 0, None).unwrap();
+    assert_eq!(memory.sections(), 16, "a merged and a shortened section");
+    memory.unmap(Some((0, 0x4000))).unwrap();
+    memory.map(16 << 20, 0x1000, RW, 0, None).unwrap();
 }
 
 /// Only regular files are accepted, although directories and O_PATH descriptors also have a length.

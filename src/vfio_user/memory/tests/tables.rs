@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Compares the table of sections with a page-granular reference model, for every sequence of three operations in a
+//! Compares the table of sections with a set of pages as reference model, for every sequence of three operations in a
 //! small address space.
 
 use super::*;
+use crate::vfio_user::memory::sections::Sections;
 
 /// Number of pages in the tested space, at either end of the 64-bit addresses.
 const PAGES: u64 = 8;
@@ -14,37 +15,34 @@ enum Operation {
     Unmap(u64, u64),
 }
 
-/// The reference model: sections by first page and number of pages, unordered and searched linearly.
+/// The reference model: the set of mapped pages.
 #[derive(Clone, Default)]
-struct Model(Vec<(u64, u64)>);
+struct Model([bool; PAGES as usize]);
 
 impl Model {
-    fn meets(a: (u64, u64), b: (u64, u64)) -> bool {
-        (a.0..a.0 + a.1).any(|page| (b.0..b.0 + b.1).contains(&page))
-    }
-
     fn apply(&mut self, operation: Operation) -> Result<(), Errno> {
-        match operation {
-            Operation::Map(page, count) => {
-                if self.0.iter().any(|section| Self::meets(*section, (page, count))) {
-                    return Err(Errno::EEXIST);
-                }
-                self.0.push((page, count));
-            }
-            Operation::Unmap(page, count) => {
-                let touched: Vec<_> = self.0.iter().filter(|it| Self::meets(**it, (page, count))).copied().collect();
-                if touched.iter().any(|it| it.0 < page || it.0 + it.1 > page + count) {
-                    return Err(Errno::EINVAL);
-                }
-                self.0.retain(|it| !touched.contains(it));
-            }
+        let (Operation::Map(page, count) | Operation::Unmap(page, count)) = operation;
+        let map = matches!(operation, Operation::Map(..));
+        let pages = &mut self.0[page as usize..][..count as usize];
+        if map && pages.contains(&true) {
+            return Err(Errno::EEXIST);
         }
+        pages.fill(map);
         Ok(())
     }
 
-    /// First page and number of pages of the section that contains `page`.
+    /// First page and number of pages of the run of mapped pages that contains `page`.
     fn section(&self, page: u64) -> Option<(u64, u64)> {
-        self.0.iter().find(|it| (it.0..it.0 + it.1).contains(&page)).copied()
+        let mapped = |page: &u64| self.0[*page as usize];
+        let first = (0..=page).rev().take_while(mapped).last()?;
+        Some((first, (first..PAGES).take_while(mapped).count() as u64))
+    }
+
+    /// All runs of mapped pages.
+    fn sections(&self) -> Vec<(u64, u64)> {
+        let mut sections: Vec<_> = (0..PAGES).filter_map(|page| self.section(page)).collect();
+        sections.dedup();
+        sections
     }
 }
 
@@ -63,14 +61,12 @@ fn apply(memory: &GuestMemory, base: u64, operation: Operation) -> Result<(), Er
 /// Asserts that the sections equal the model's, in order, and that each page is found in its section.
 fn compare(memory: &GuestMemory, base: u64, model: &Model, what: &[Operation]) {
     let table = memory.table.load();
-    let mut expected = model.0.clone();
-    expected.sort();
-    let sections = table.mappings.iter().map(|it| ((it.iova - base) / PAGE, (it.last - it.iova) / PAGE + 1));
-    assert!(sections.eq(expected.iter().copied()), "{what:?}");
+    let pages = |it: &Section| ((it.iova - base) / PAGE, (it.last - it.iova) / PAGE + 1);
+    assert!(table.sections.iter().map(pages).eq(model.sections()), "{what:?}");
     for page in 0..PAGES {
         let first = base + page * PAGE;
         for address in [first, first + (PAGE - 1)] {
-            let found = table.find(address).map(|it| ((it.iova - base) / PAGE, (it.last - it.iova) / PAGE + 1));
+            let found = table.sections.find(address).map(pages);
             assert_eq!(found, model.section(page), "{what:?} {address:#x}");
         }
     }
@@ -95,6 +91,7 @@ fn every_sequence_of_three_operations() {
                 let (memory, mut model) = fresh();
                 assert_eq!(apply(&memory, base, *second), model.apply(*second), "{first:?} {second:?}");
                 compare(&memory, base, &model, &[*first, *second]);
+                assert_eq!(memory.account.in_use(), [0, 0, model.sections().len() as u64, 0], "{first:?} {second:?}");
                 let before = memory.table.load_full();
                 for third in &operations {
                     memory.table.store(before.clone());
@@ -116,33 +113,24 @@ fn every_sequence_of_three_operations() {
 #[test]
 fn every_access_across_sections() {
     const BYTES: u64 = 6;
-    let account = Account::new(Ledger::new(Default::default(), false));
-    let file = sealed(PAGE);
-    let metadata = file.metadata().unwrap();
-    let kept = Files::default().keep(file, &metadata, &account).unwrap();
-    let memory = map_file(kept.file.clone(), 0, PAGE, RW).unwrap();
-    let region = Arc::new(Mapped { memory, _file: kept });
-    let charge = Arc::new(account.section(PAGE).unwrap());
     let mut accesses = 0_u64;
     for rights in 0..4_u32.pow(BYTES as u32) {
         // Byte n of the space: none, readable, writable, both.
         let right = |n: u64| rights >> (2 * n) & 3;
-        let mapping = |n: u64| Mapping {
-            iova: 1 + n,
-            last: 1 + n,
-            flags: [0, DMA_READABLE, DMA_WRITABLE, RW][right(n) as usize],
-            backing: Backing::Mapped(region.clone()),
-            _charge: charge.clone(),
-        };
-        let table = Table::new((0..BYTES).filter(|n| right(*n) != 0).map(mapping).collect(), None);
+        let rights_of = |n: u64| [0, DMA_READABLE, DMA_WRITABLE, RW][right(n) as usize];
+        // The bytes are not consecutive in the file, so that no section is merged.
+        let section = |n| Section { iova: 1 + n, last: 1 + n, offset: 2 * n, backing: 0, rights: rights_of(n) };
+        let bytes = (0..BYTES).filter(|n| right(*n) != 0);
+        let sections = bytes.fold(Sections::default(), |all, n| all.insert(section(n)).sections);
+        let table = Table { sections, ..Table::default() };
         for (needs, bit) in [(DMA_READABLE, 1), (DMA_WRITABLE, 2)] {
             for iova in 0..BYTES + 2 {
                 for len in 0..10_usize {
                     let allowed = |at: u64| (1..=BYTES).contains(&at) && right(at - 1) & bit != 0;
                     let first_bad = (iova..iova + len as u64).find(|at| !allowed(*at));
                     let mut seen = Vec::new();
-                    let outcome = table.pieces(iova, len, needs, |mapping, at, range| {
-                        assert!(mapping.iova <= at && at <= mapping.last);
+                    let outcome = table.pieces(iova, len, needs, |section, at, range| {
+                        assert!(section.iova <= at && at <= section.last);
                         seen.push((at, range));
                         Some(())
                     });
