@@ -72,16 +72,20 @@ impl Driver {
         vec![vec![initialized, card]]
     }
 
-    /// Additional log lines of a successful probe on a PF, where the driver loads firmware.
-    pub fn probed_physical(self, card: &'static str) -> Vec<Vec<&'static str>> {
+    /// Additional log lines of a successful probe on a PF, where the driver loads firmware. i915 loads HuC firmware
+    /// through `mei_gsc`; a kernel without that module (`mei_gsc` is false) logs no HuC firmware.
+    pub fn probed_physical(self, card: &'static str, mei_gsc: bool) -> Vec<Vec<&'static str>> {
         match self {
             Self::Xe => vec![vec![card, "GuC firmware from"]],
-            Self::I915 => vec![
+            // Linux 6.1 has `GuC submission enabled`, 7.2 has `GUC: submission enabled`.
+            Self::I915 => [
                 vec![card, "GuC firmware i915/dg2_guc_70.bin"],
-                vec![card, "HuC firmware i915/dg2_huc_gsc.bin"],
-                vec![card, "GUC: submission enabled"],
-                vec![card, "GUC: SLPC enabled"],
-            ],
+                vec![card, "submission enabled"],
+                vec![card, "SLPC enabled"],
+            ]
+            .into_iter()
+            .chain(mei_gsc.then(|| vec![card, "HuC firmware i915/dg2_huc_gsc.bin"]))
+            .collect(),
         }
     }
 

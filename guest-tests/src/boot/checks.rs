@@ -50,6 +50,8 @@ pub(super) struct Evidence<'a> {
     pub results: &'a Path,
     /// Whether the kernel is user-supplied.
     pub own_kernel: bool,
+    /// Whether the kernel has the module `mei_gsc`, with which hotplug loads `mei` and `mei_me`.
+    pub mei_gsc: bool,
 }
 
 impl Evidence<'_> {
@@ -132,7 +134,7 @@ fn probe(evidence: &Evidence<'_>) -> Vec<String> {
         Role::Virtual => REQUIRED_VIRTUAL,
     };
     if let Role::Physical { .. } = evidence.role {
-        required.extend(driver.probed_physical(CARD_ADDRESS));
+        required.extend(driver.probed_physical(CARD_ADDRESS, evidence.mei_gsc));
     }
     let required: Vec<&[&str]> = required.iter().map(Vec::as_slice).chain(further.iter().copied()).collect();
     let missing = kernel_log::missing(evidence.log, &required);
@@ -147,8 +149,8 @@ fn probe(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 fn hotplug(evidence: &Evidence<'_>) -> Vec<String> {
-    let absent =
-        evidence.driver.hotplugged().iter().filter(|name| !evidence.guest.modules.iter().any(|module| module == *name));
+    let expected = evidence.driver.hotplugged().iter().filter(|name| evidence.mei_gsc || !name.starts_with("mei"));
+    let absent = expected.filter(|name| !evidence.guest.modules.iter().any(|module| module == *name));
     absent.map(|name| format!("{name} is not loaded")).collect()
 }
 
@@ -252,10 +254,10 @@ mod tests {
         good_results(folder.path());
         spoil(folder.path());
         let mut report = BootReport { log: folder.path().to_owned().into(), ..BootReport::default() };
-        judge(
-            &mut report,
-            &Evidence { name: "", driver: Driver::Xe, role, guest, log, results: folder.path(), own_kernel: false },
-        );
+        let results = folder.path();
+        let evidence =
+            Evidence { name: "", driver: Driver::Xe, role, guest, log, results, own_kernel: false, mei_gsc: true };
+        judge(&mut report, &evidence);
         report.results.push(registers(card));
         let failed = report.results.into_iter().filter(|result| result.result == Verdict::Fail);
         failed.map(|result| result.test).collect()
@@ -303,12 +305,39 @@ mod tests {
             log: "",
             results: folder.path(),
             own_kernel: false,
+            mei_gsc: true,
         };
         assert!(judge(&mut report, &evidence).is_some());
         let names: Vec<&str> = report.results.iter().map(|result| result.test.as_str()).collect();
         assert_eq!(
             names,
             ["vf2: guest", "vf2: xe probe", "vf2 rcs0: stores", "vf2 rcs0: mi_math", "vf2: kernel log", "vf2: taint"]
+        );
+    }
+
+    /// Debian's 6.1 has no `mei_gsc`: hotplug has no reason to load `mei` and `mei_me`, and i915 loads no HuC firmware.
+    #[test]
+    fn kernel_without_mei_gsc_is_expected_to_load_i915_and_guc_firmware_only() {
+        const OLD: &str = "\
+[   26.5] i915 0000:00:01.0: [drm] GuC firmware i915/dg2_guc_70.bin version 70.53.0\r
+[   26.5] i915 0000:00:01.0: [drm] GuC submission enabled\r
+[   26.5] i915 0000:00:01.0: [drm] GuC SLPC enabled\r
+[   26.7] [drm] Initialized i915 1.6.0 20201103 for 0000:00:01.0 on minor 0\r
+";
+        let problems = |modules: &[&str], log: &str, mei_gsc| {
+            let guest = Guest { modules: modules.iter().map(|name| (*name).to_owned()).collect(), ..good_guest() };
+            let role = Role::Physical { vfs: 0 };
+            let (guest, results) = (&guest, Path::new(""));
+            let evidence =
+                Evidence { name: "", driver: Driver::I915, role, guest, log, results, own_kernel: true, mei_gsc };
+            [hotplug(&evidence), probe(&evidence)].concat()
+        };
+        assert_eq!(problems(&["i915"], OLD, false), [""; 0]);
+        assert_eq!(problems(&[], OLD, false), ["i915 is not loaded"]);
+        assert_eq!(problems(&["i915"], &OLD.replace("submission", ""), false).len(), 1);
+        assert_eq!(
+            problems(&["i915", "mei", "mei_me"], OLD, true),
+            ["mei_gsc is not loaded", "no log line contains 0000:00:01.0 and HuC firmware i915/dg2_huc_gsc.bin"]
         );
     }
 

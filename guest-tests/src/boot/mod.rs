@@ -22,6 +22,7 @@ use crate::driver::Driver;
 use crate::guest;
 use crate::guest_process::{Options, Seat, Stand};
 use crate::host_load::{HostLoad, Snapshot};
+use crate::image::modules;
 use crate::path::PrintedPath;
 use crate::progress::Progress;
 use crate::report::{self, TestResult, Totals};
@@ -219,6 +220,7 @@ fn alone(
             log: &checks::console_text(&console)?,
             results: &stand.results(&seat)?,
             own_kernel: stand.parts.kernel_is_own,
+            mei_gsc: modules::has_mei_gsc(&stand.parts)?,
         };
         checks::judge(&mut report, &evidence);
         if vfs > 0 {

@@ -16,6 +16,7 @@ use super::vf_checks::{self, Marks};
 use super::{BootReport, Mode, Sink};
 use crate::card::Functions;
 use crate::guest_process::{Happening, Life, MEMORY_OF_MANY, Options, Seat, Server, Stand};
+use crate::image::modules;
 use crate::interrupt;
 use crate::progress::Progress;
 
@@ -119,6 +120,7 @@ pub(super) fn run(
             log: &checks::console_text(&player.console)?,
             results: &stand.results(&player.seat)?,
             own_kernel: stand.parts.kernel_is_own,
+            mei_gsc: modules::has_mei_gsc(&stand.parts)?,
         };
         let before = report.results.len();
         let card = checks::judge(&mut report, &evidence);

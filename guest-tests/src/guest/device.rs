@@ -150,7 +150,7 @@ pub struct Config {
     pub revision: u8,
     /// `DRM_XE_QUERY_CONFIG_FLAG_*`; i915 has none.
     pub flags: u64,
-    /// Minimum alignment of addresses and sizes.
+    /// Minimum alignment of the addresses of objects; a range of addresses up to the next multiple belongs to the object.
     pub min_alignment: u64,
     /// Number of bits of a GPU virtual address.
     pub va_bits: u64,
@@ -214,6 +214,8 @@ pub struct Device {
     /// Instance numbers of the memory regions.
     vram: Option<u16>,
     system: u16,
+    /// [`Config::min_alignment`].
+    alignment: u64,
 }
 
 impl Device {
@@ -234,7 +236,8 @@ impl Device {
                 Driver::Xe => &Xe,
                 Driver::I915 => &I915,
             };
-            let mut device = Device { file, path, driver, dialect, vram: None, system: 0 };
+            let mut device = Device { file, path, driver, dialect, vram: None, system: 0, alignment: 0 };
+            device.alignment = device.config()?.min_alignment;
             for region in device.mem_regions()? {
                 match region.class {
                     "vram" => device.vram = device.vram.or(Some(region.instance)),
@@ -285,6 +288,11 @@ impl Device {
     /// Creates an unsignalled fence.
     pub fn fence(&self) -> Result<Fence<'_>> {
         Fence::new(self)
+    }
+
+    /// Minimum alignment of the addresses of objects, in bytes.
+    pub(super) fn alignment(&self) -> u64 {
+        self.alignment
     }
 
     /// Returns the instance number of the memory region for `place`.

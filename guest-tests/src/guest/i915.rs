@@ -16,6 +16,10 @@ use crate::number::{count, low};
 /// Size in bytes of an engine list with one engine: `struct i915_context_param_engines` is packed.
 const ONE_ENGINE_BYTES: u32 = 12;
 
+/// Alignment of pinned addresses that every kernel accepts, and the one that kernels with PTEs of 64 KiB require.
+const ALIGNMENT: u64 = 2 << 20;
+const ALIGNMENT_64K_PTES: u64 = 64 << 10;
+
 /// The [`Dialect`] of i915.
 pub(super) struct I915;
 
@@ -60,7 +64,7 @@ impl Dialect for I915 {
             device_id: (parameter(device, uapi::param::CHIPSET_ID)?.cast_unsigned() & 0xffff) as u16,
             revision: (parameter(device, uapi::param::REVISION)?.cast_unsigned() & 0xff) as u8,
             flags: 0,
-            min_alignment: 64 << 10,
+            min_alignment: alignment(self.guc_submission_version(device).is_ok()),
             va_bits: 48,
         })
     }
@@ -198,6 +202,13 @@ impl Dialect for I915 {
     }
 }
 
+/// Returns the alignment of objects' addresses. Linux before 6.3 pads each object in local memory to 2 MiB of addresses and
+/// rejects other pinned addresses (`i915_drm.h` of 6.1: `drm_i915_gem_create_ext`). No query returns the rule. The query of
+/// the version of GuC submission is younger (6.8), so a kernel that has it accepts 64 KiB.
+fn alignment(has_guc_submission_version: bool) -> u64 {
+    if has_guc_submission_version { ALIGNMENT_64K_PTES } else { ALIGNMENT }
+}
+
 fn parameter(device: &Device, param: i32) -> Result<i32> {
     let mut value = 0i32;
     device.ioctl(&mut uapi::GetParam { param, pad: 0, value: std::ptr::from_mut(&mut value) as u64 })?;
@@ -221,4 +232,15 @@ fn query(device: &Device, query: u64) -> Result<Vec<u8>> {
         answer.resize(length, 0);
     }
     Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel without the query (6.1) gets the alignment that is valid with every kernel.
+    #[test]
+    fn kernels_without_the_guc_version_query_get_2_mib_alignment() {
+        assert_eq!((alignment(false), alignment(true)), (2 << 20, 64 << 10));
+    }
 }

@@ -81,11 +81,8 @@ impl<'d> Vm<'d> {
         let mapping = Mapping::new(device.file(), offset, number::size(size))
             .map_err(|source| DrmError::Os { what: format!("mmap of {size} bytes of {place:?}"), source })?;
 
-        // Large buffers are aligned to 2 MiB, which allows the driver to use 2 MiB pages.
-        let alignment = if size >= 2 << 20 { 2 << 20 } else { 64 << 10 };
-        let address = self.next.get().next_multiple_of(alignment);
-        // An unmapped gap follows each buffer, so that an overrun accesses the scratch page instead of the next buffer.
-        self.next.set(address + size + (64 << 10));
+        let (address, next) = place_after(self.next.get(), size, device.alignment());
+        self.next.set(next);
         let bound = Bound { handle, address, size };
         device.dialect.bind(device, self.id, &bound)?;
         self.bound.borrow_mut().push(bound);
@@ -102,6 +99,16 @@ impl<'d> Vm<'d> {
     pub fn device(&self) -> &'d Device {
         self.device
     }
+}
+
+/// Returns the address of a buffer of `size` bytes at or after `next`, and the first address that may follow it. The
+/// addresses up to the next multiple of `alignment` belong to the buffer.
+fn place_after(next: u64, size: u64, alignment: u64) -> (u64, u64) {
+    // Large buffers are aligned to 2 MiB, which allows the driver to use 2 MiB pages.
+    let alignment = if size >= 2 << 20 { alignment.max(2 << 20) } else { alignment };
+    let address = next.next_multiple_of(alignment);
+    // An unmapped gap follows each buffer, so that an overrun accesses the scratch page instead of the next buffer.
+    (address, (address + size).next_multiple_of(alignment).max(address + size + (64 << 10)))
 }
 
 impl Drop for Vm<'_> {
@@ -270,4 +277,28 @@ fn monotonic_after(delay: Duration) -> i64 {
     let now = clock_gettime(ClockId::Monotonic);
     let delay = i64::try_from(delay.as_nanos()).unwrap_or(i64::MAX);
     (now.tv_sec * 1_000_000_000 + now.tv_nsec).saturating_add(delay)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rules of both drivers: addresses and reserved ranges are multiples of the alignment, and a gap of at least
+    /// 64 KiB follows.
+    #[test]
+    fn buffers_are_placed_at_multiples_of_the_alignment() {
+        for alignment in [64 << 10, 2 << 20] {
+            let mut next = FIRST_ADDRESS;
+            let mut end = 0;
+            for size in [64 << 10, 128 << 10, 2 << 20, 64 << 10, (2 << 20) + (64 << 10), 2 << 20] {
+                let (address, after) = place_after(next, size, alignment);
+                assert!(address.is_multiple_of(alignment) && address >= end, "{size:#x} at {address:#x}");
+                assert!(size < 2 << 20 || address.is_multiple_of(2 << 20), "{size:#x} at {address:#x}");
+                assert!(after >= address + size + (64 << 10), "{size:#x} at {address:#x}");
+                end = (address + size).next_multiple_of(alignment);
+                next = after;
+            }
+        }
+        assert_eq!(place_after(FIRST_ADDRESS, 64 << 10, 64 << 10), (FIRST_ADDRESS, FIRST_ADDRESS + (128 << 10)));
+    }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use goblin::elf::Elf;
 
 use super::cpio::Tree;
-use crate::artifacts::{Kernel, Tools};
+use crate::artifacts::{Kernel, Parts, Tools};
 use crate::driver::Driver;
 use crate::process;
 
@@ -67,6 +67,11 @@ pub fn check(kernel: &Kernel, driver: Driver) -> Result<()> {
         Some(name) => Err(missing(kernel, name)),
         None => Ok(()),
     }
+}
+
+/// Returns whether the guest's kernel has the module `mei_gsc`. Debian's is required to have it.
+pub fn has_mei_gsc(parts: &Parts) -> Result<bool> {
+    Ok(!parts.kernel_is_own || index(&parts.kernel.modules)?.contains_key("mei_gsc"))
 }
 
 /// Returns the error for a `kernel` without the required module `name`.
