@@ -221,13 +221,20 @@ impl Card {
     }
 
     /// Executes a request from a register write of `function`, or defers it to a worker if it may have to request guest
-    /// memory from the function's client.
+    /// memory from the function's client, or waits for a step that does.
     fn carry_out(&self, function: Function, request: SideEffect) {
-        use SideEffect::{EngineStatus, LoadQueue, StartGucDma, Submit};
-        let reaches_memory = matches!(request, StartGucDma | Submit(..) | LoadQueue(_) | EngineStatus(_));
-        if reaches_memory && self.gt.memory.asks_client(function) && self.deferred.push(request).is_ok() {
-            self.wake_workers();
-            return;
+        use SideEffect::{EngineStatus, LoadQueue, StartGucDma, Submit, TlbInvalidate};
+        let reaches_memory =
+            matches!(request, StartGucDma | Submit(..) | LoadQueue(_) | EngineStatus(_) | TlbInvalidate);
+        if reaches_memory && self.gt.memory.asks_client(function) {
+            if request == TlbInvalidate {
+                self.gt.begin_tlb_invalidation();
+            }
+            if self.deferred.push(request).is_ok() {
+                self.wake_workers();
+                return;
+            }
+            self.deferred_ended(request);
         }
         self.carry_out_now(function, request);
     }
@@ -268,7 +275,17 @@ impl Card {
 
     /// Executes the next deferred register-write request. Only requests of the PF are deferred.
     fn carry_out_deferred(&self) -> bool {
-        self.deferred.next(|request| self.carry_out_now(Function::PF, request))
+        self.deferred.next(|request| {
+            self.carry_out_now(Function::PF, request);
+            self.deferred_ended(request);
+        })
+    }
+
+    /// A request is no longer deferred.
+    fn deferred_ended(&self, request: SideEffect) {
+        if request == SideEffect::TlbInvalidate {
+            self.gt.end_tlb_invalidation();
+        }
     }
 
     /// RING_EXECLIST_CONTROL: loads the execution queue that the host has written for the engine.
@@ -322,7 +339,7 @@ impl Card {
     fn reset_all(&self, mut guc: MutexGuard<'_, Guc>) {
         // Atomic with respect to other threads: a concurrent load is either dropped or executed after the reset.
         guc.reset(&self.gt);
-        self.deferred.clear();
+        self.deferred.clear().into_iter().for_each(|request| self.deferred_ended(request));
         let mut held = self.engines.hold();
         for engine in &mut held {
             engine.reset(&self.gt);

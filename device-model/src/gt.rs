@@ -19,7 +19,7 @@ mod steering;
 mod tests;
 pub mod virtual_function;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arctic_fidelity::mutant;
@@ -99,6 +99,8 @@ pub struct Gt {
     pub engine_clocks: Box<[EngineClock]>,
     /// Context status events of each engine for the GuC, by [`EngineId::index`].
     pub csb_ports: Box<[CsbPort]>,
+    /// Number of TLB invalidations that a worker executes.
+    tlb_invalidations: AtomicU32,
     /// RC6 state.
     pub residency: Arc<Residency>,
     /// Number of semaphore signals.
@@ -148,6 +150,7 @@ impl Gt {
             csb_ports: engines.all().map(|_| CsbPort::default()).collect(),
             residency,
             semaphore_signals: AtomicU64::new(0),
+            tlb_invalidations: AtomicU32::new(0),
             trace,
             guc_disabled: profile.fuses.guc_disabled,
             guc_permits_rc6: AtomicBool::new(false),

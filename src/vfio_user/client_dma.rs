@@ -3,7 +3,7 @@
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
@@ -16,6 +16,7 @@ use super::budget::{ANSWER, Budget, StepBudget};
 use super::channel::{Patience, Sender, for_a_time, next_look};
 use super::memory::quota::Ledger;
 use super::wire::{Builder, FLAG_ERROR, Header, command};
+use crate::pci::function_name;
 
 /// Number of check intervals for which the receiving thread may process the same client request before it is assumed to
 /// wait for this thread.
@@ -23,6 +24,9 @@ const BUSY_LOOKS: u32 = 5;
 
 /// Bytes of address and count before the data.
 const ACCESS_LEN: usize = 16;
+
+/// Remedy for slow accesses to guest memory.
+const REMEDY: &str = "give QEMU -object memory-backend-memfd,id=ram,size=SIZE,share=on and -machine memory-backend=ram";
 
 /// Errors of a DMA message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +64,10 @@ pub struct ClientDma {
     function: Function,
     /// Incremented when a request of the client begins and when it ends: odd while one is being processed.
     requests: AtomicU32,
+    /// The warning about slow access to the client's memory was logged.
+    slow: AtomicBool,
+    /// The warning about an exhausted budget was logged.
+    exhausted: AtomicBool,
 }
 
 impl ClientDma {
@@ -75,6 +83,8 @@ impl ClientDma {
             ledger,
             function,
             requests: AtomicU32::new(0),
+            slow: AtomicBool::new(false),
+            exhausted: AtomicBool::new(false),
         }
     }
 
@@ -118,6 +128,11 @@ impl ClientDma {
         self.ask(command::DMA_WRITE, iova, data.len(), data, &for_a_time(ANSWER)).map(drop)
     }
 
+    /// Returns whether this is the first call: the warning about slow access to the client's memory is logged once.
+    pub(super) fn first_slow_access(&self) -> bool {
+        !self.slow.swap(true, Ordering::Relaxed)
+    }
+
     /// Closes the client's connection; its session ends as if the client had disconnected.
     pub fn hang_up(&self) {
         self.sender.hang_up();
@@ -132,15 +147,38 @@ impl ClientDma {
         self.ledger.held_up(self.function)
     }
 
+    fn warn_of_exhausted_budget(&self) {
+        if !self.exhausted.swap(true, Ordering::Relaxed) {
+            let name = function_name(self.function);
+            log::warn!(
+                "{name}: other functions have waited too long for this function's client, so accesses to its memory fail \
+                 until they have not waited for some time: {REMEDY}"
+            );
+        }
+    }
+
     fn ask_within_budget(&self, command: u16, iova: u64, count: usize, data: &[u8], step: &StepBudget) -> Reply {
+        // Logged at the first access, not at the first section without a descriptor: QEMU sends none for firmware and for
+        // the BARs of other devices, which the card does not access.
+        if self.first_slow_access() {
+            let name = function_name(self.function);
+            log::warn!(
+                "{name}: the guest's memory has no file descriptor, so each access is a message to the client, which is \
+                 slow: {REMEDY}"
+            );
+        }
         let most = step.left().ok_or(DmaError::NoAnswer)?.min(ANSWER);
         let begun = Instant::now();
         if !self.budget().begin(begun, self.held_up()) {
+            self.warn_of_exhausted_budget();
             return Err(DmaError::NoAnswer);
         }
         let reply = self.ask(command, iova, count, data, &|now| match self.budget().go_on(now, self.held_up()) {
             true => most.saturating_sub(now.saturating_duration_since(begun)),
-            false => Duration::ZERO,
+            false => {
+                self.warn_of_exhausted_budget();
+                Duration::ZERO
+            }
         });
         let now = Instant::now();
         self.budget().end(now, self.held_up());

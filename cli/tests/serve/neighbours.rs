@@ -131,6 +131,11 @@ fn a_client_that_is_asked_without_end() {
         assert!(longest < limit && sum < 2 * limit, "{delay:?}: longest delay {longest:?}, total {sum:?}");
         let (code, text) = served.end(libc::SIGTERM);
         assert_eq!(code, Some(0), "{text}");
+        let warnings = text.matches("pf: the guest's memory has no file descriptor").count();
+        if delay.as_millis() == 9 {
+            assert!(text.contains("pf: other functions have waited too long for this function's client"), "{text}");
+        }
+        assert!(warnings == 1 && text.contains("-object memory-backend-memfd"), "one warning with the remedy: {text}");
     }
 }
 

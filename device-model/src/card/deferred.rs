@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Register-write requests deferred to a worker, because they may have to request guest memory from the function's
-//! client.
+//! client, or wait for a step that has requested it.
 //!
 //! A register access must not wait for a message from its own client ([`crate::host::DmaView::asks_client`]): deadlock,
 //! because the thread that serves the access also receives those messages.
@@ -61,10 +61,11 @@ impl Deferred {
         next.map(carry_out).is_some()
     }
 
-    /// Drops all requests when the card is reset.
-    pub fn clear(&self) {
-        self.queue().clear();
+    /// Removes all requests when the card is reset, and returns them.
+    pub fn clear(&self) -> VecDeque<SideEffect> {
+        let mut queue = self.queue();
         self.waiting.store(false, Ordering::Release);
+        std::mem::take(&mut queue)
     }
 }
 
@@ -97,7 +98,7 @@ mod tests {
                 let _ = deferred.push(SideEffect::StartGucDma);
             }));
         }
-        deferred.clear();
+        assert_eq!(deferred.clear().len(), MOST);
         assert!(!deferred.next(|_| panic!("the queue must be empty")));
     }
 }

@@ -104,6 +104,28 @@ fn work_that_asks_the_client_is_left_to_a_worker() {
     assert!(!card.deferred.next(|request| panic!("{request:?} executed after the reset")));
 }
 
+/// A TLB invalidation waits for the steps of the engines, which may wait for the client that writes the register. So it is
+/// executed by a worker, and the register reads as busy until then; a reset drops it.
+#[test]
+fn a_tlb_invalidation_that_waits_for_the_client_is_left_to_a_worker() {
+    const GUC_TLB_INV_CR: u64 = 0xcee8;
+    let card = asked();
+    let busy = || read(&card, Function::PF, GUC_TLB_INV_CR);
+    let invalidate = || card.write(Function::PF, GUC_TLB_INV_CR, &1_u32.to_le_bytes());
+    {
+        // A step that is in progress.
+        let _step = card.engines.lock(card.engines.present().next().unwrap());
+        invalidate();
+        invalidate();
+        assert_eq!(busy(), 1);
+    }
+    while card.work() == super::WorkStatus::Busy {}
+    assert_eq!(busy(), 0);
+    invalidate();
+    card.reset();
+    assert_eq!(busy(), 0);
+}
+
 /// A mailbox request that may need guest memory from the client is processed in the GuC's step.
 #[test]
 fn a_mailbox_request_is_left_to_a_worker() {

@@ -19,7 +19,8 @@ pub const LMEM_CFG: u32 = 0xcf58;
 /// Type of a register of the memory unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryRegister {
-    /// TLB invalidation request: complete when the write returns; reads 0.
+    /// TLB invalidation request: complete when it reads 0. That is when the write returns, unless engines may wait for
+    /// the client that writes.
     TlbInvalidate,
     /// LMEM_CFG: enable bit and directory of the local memory translation table (V13-107; contract D.5).
     LmemCfg,

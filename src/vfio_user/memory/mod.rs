@@ -53,7 +53,7 @@ pub struct GuestMemory {
     /// Serialises changes; also holds the client's files.
     change: Mutex<Connection>,
     account: Arc<Account>,
-    /// The warning about slow access to the client's memory was logged.
+    /// The warning about slow access to a memory file was logged.
     slow: AtomicBool,
     /// The warning about a limit of the client was logged.
     refused: AtomicBool,
@@ -240,6 +240,10 @@ impl GuestMemory {
             Access::SystemCalls => "each access of the guest's memory is a system call",
             Access::Messages => "each access of the guest's memory is a message to the client",
         };
+        // One warning about slow access, also if the memory is later accessed by messages.
+        if let Some(client) = self.client() {
+            client.first_slow_access();
+        }
         if !self.slow.swap(true, Ordering::Relaxed) {
             let name = &self.name;
             let remedy = "give QEMU memory-backend-memfd with share=on, seal=on and hugetlb=off";

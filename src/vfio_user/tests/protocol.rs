@@ -220,6 +220,7 @@ fn guest_memory_comes_and_goes() {
     assert_eq!(raw.ask_with(command::DMA_MAP, &map, &[file.as_raw_fd()]).header.error, 0);
     assert_eq!(raw.ask(command::DMA_MAP, &map).header.error, libc::EEXIST as u32);
     assert_eq!(raw.ask(command::DMA_MAP, &dma_map(3, 0, 0x20_0000, 0x1000)).header.error, 0, "without descriptor");
+    assert!(bench.memory.client().unwrap().first_slow_access(), "memory that is not accessed causes no warning");
     let view = bench.memory.view();
     assert_eq!(view.slice(0x10_1000, 0x4000).unwrap().len(), 0x1000);
     assert!(view.slice(0x20_0000, 1).is_none());
@@ -263,6 +264,7 @@ fn remote_guest_memory_is_fetched_by_message() {
     }
     let data = engine.join().unwrap().unwrap();
     assert_eq!((data[0], data[4095], data[4096], data[5999]), (1, 1, 2, 2));
+    assert!(!bench.memory.client().unwrap().first_slow_access(), "a warning was logged");
 }
 
 #[test]
