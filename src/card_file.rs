@@ -164,6 +164,7 @@ mod tests {
             ("total_vfs = 31", "total_vfs = 64", "1 to 63, or 0"),
             ("total_vfs = 31", "total_vfs = \"31\"", "expected u64"),
             ("ggtt = \"mapped\"", "ggtt = \"fast\"", "`mapped` or `trapped`"),
+            ("unmodelled = \"skip\"", "unmodelled = \"hang\"", "`skip` or `fault`"),
             ("# [provision]", "[provision]\nlocal_memory = \"3MiB\"", "a multiple of 2 MiB up to 16 GiB"),
             ("# [provision]", "[provision]\nggtt = \"4097MiB\"", "below 4 GiB"),
             ("# [provision]", "[provision]\ncontexts = 0", "1 to 65535"),

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use arctic_device_model::report::{self, TouchedRegister};
+use arctic_device_model::command::Origin;
+use arctic_device_model::report::{self, SkippedCommands, TouchedRegister};
 use serde::Serialize;
 
 use crate::card::TrappedCounts;
@@ -26,6 +27,8 @@ pub struct Report {
     pub asleep: Vec<TouchedRegister>,
     /// 3D and media commands that engines skipped or executed partly, by engine and name.
     pub undone: BTreeMap<String, u64>,
+    /// The commands among these that were not executed at all, by function and origin.
+    pub skipped_commands: Vec<SkippedCommands>,
 }
 
 impl Report {
@@ -35,8 +38,8 @@ impl Report {
         for (region, count) in functions.values().flat_map(TrappedCounts::named) {
             *trapped.entry(region.to_owned()).or_default() += count;
         }
-        let report::Report { unmodelled, asleep, undone, .. } = model;
-        Report { card: card.into(), trapped, functions, unmodelled, asleep, undone }
+        let report::Report { unmodelled, asleep, undone, skipped_commands, .. } = model;
+        Report { card: card.into(), trapped, functions, unmodelled, asleep, undone, skipped_commands }
     }
 }
 
@@ -63,6 +66,18 @@ impl fmt::Display for Report {
         };
         touched(f, "unmodelled registers", &self.unmodelled)?;
         touched(f, "registers accessed while asleep", &self.asleep)?;
+        let user = || self.skipped_commands.iter().filter(|of| of.origin == Origin::User);
+        let total: u64 = user().map(|of| of.count).sum();
+        if total != 0 {
+            writeln!(
+                f,
+                "commands of user contexts that were not executed: {total}; results of these programs are not valid"
+            )?;
+            for SkippedCommands { function, engine, command, count, .. } in user() {
+                let name = if *function == 0 { "pf".into() } else { format!("vf{function}") };
+                writeln!(f, "  {name} {engine}: {command} {count}")?;
+            }
+        }
         let undone: u64 = self.undone.values().sum();
         writeln!(f, "commands skipped or done in part: {undone} of {} kinds", self.undone.len())
     }
@@ -79,6 +94,15 @@ mod tests {
         let model = report::Report {
             unmodelled: vec![touched(0x44_0000, 2, 0, None), touched(0x2b28, 0, 9, Some("not counted"))],
             undone: BTreeMap::from([("rcs0 3DSTATE_VS: state only".into(), 4)]),
+            skipped_commands: [(0, Origin::Driver), (1, Origin::User)]
+                .map(|(function, origin)| SkippedCommands {
+                    function,
+                    origin,
+                    engine: "rcs0",
+                    command: "3DSTATE_VS",
+                    count: 2,
+                })
+                .into(),
             ..report::Report::default()
         };
         let functions = [("pf", 3), ("vf1", 2)]
@@ -95,10 +119,18 @@ mod tests {
         assert!(text.contains("0x440000 read 2, written 0\n"), "{text}");
         assert!(text.contains("0x002b28 read 0, written 9: not counted\n"), "{text}");
         assert!(text.contains("registers accessed while asleep: none\n"), "{text}");
+        assert!(
+            text.contains("not executed: 2; results of these programs are not valid\n  vf1 rcs0: 3DSTATE_VS 2\n"),
+            "{text}"
+        );
         assert!(text.ends_with("done in part: 4 of 1 kinds\n"), "{text}");
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!((&json["trapped"]["config"], &json["functions"]["vf1"]["config"]), (&5.into(), &2.into()));
         assert_eq!(json["unmodelled"][0]["offset"], 0x44_0000);
         assert_eq!(json["unmodelled"][0].get("reason"), None);
+        assert_eq!(
+            (&json["skipped_commands"][0]["origin"], &json["skipped_commands"][1]["origin"]),
+            (&"driver".into(), &"user".into())
+        );
     }
 }

@@ -25,6 +25,7 @@ use self::deferred::Deferred;
 use self::event_count::EventCount;
 use self::guc_pending::GucPending;
 use crate::doorbell::{NACK, Page};
+use crate::engine::skipped::SkippedCommand;
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::gt::{Gt, SideEffect};
 use crate::guc::Guc;
@@ -302,9 +303,9 @@ impl Card {
     }
 
     /// Reports `outcome` to the GuC if the GuC submitted the context; contexts from other submitters are ignored.
-    fn report(&self, engine: EngineId, load: Load, outcome: Outcome) {
+    fn report(&self, engine: EngineId, load: Load, outcome: Outcome, skipped: Option<SkippedCommand>) {
         if load.submitter == Submitter::Guc || mutant!(V13_272, 1) {
-            self.engines.report(EngineReport { engine, load, outcome });
+            self.engines.report(EngineReport { engine, load, outcome, skipped });
             self.kick_guc(load.function.bit());
         }
     }
@@ -448,6 +449,7 @@ impl Card {
         };
         let seen = self.engines.changes();
         let outcome = engine.step(&self.gt, STEP_BUDGET);
+        let skipped = engine.take_skipped(&self.gt, &load);
         match outcome {
             Outcome::Waiting | Outcome::Spinning => {
                 if let Some(at) = engine.waits_at() {
@@ -458,25 +460,28 @@ impl Card {
                     self.engines.poll_by(id, at);
                 }
                 drop(engine);
-                if first {
-                    self.report(id, load, outcome);
+                if first || skipped.is_some() {
+                    self.report(id, load, outcome, skipped);
                 }
                 return true;
             }
             Outcome::More => {
                 self.engines.set_runnable(id, true);
                 drop(engine);
+                if skipped.is_some() {
+                    self.report(id, load, outcome, skipped);
+                }
             }
             Outcome::Idle | Outcome::Complete | Outcome::Preempted => {
                 // The next element of the queue may already be loaded.
                 self.engines.set_runnable(id, engine.loaded().is_some());
                 drop(engine);
-                self.report(id, load, outcome);
+                self.report(id, load, outcome, skipped);
             }
             Outcome::Halted(_) => {
                 self.engines.set_runnable(id, false);
                 drop(engine);
-                self.report(id, load, outcome);
+                self.report(id, load, outcome, skipped);
             }
         }
         self.engines.look_at_all();
@@ -526,7 +531,7 @@ impl Card {
         }
         for id in self.gt.generation.engines.all() {
             if let Some(load) = self.engines.abandon(id, &self.gt) {
-                self.report(id, load, Outcome::Halted(Halt::Bug));
+                self.report(id, load, Outcome::Halted(Halt::Bug), None);
             }
         }
         if let Err(error) = self.guc().restart_builtin(&self.gt, &self.engines) {

@@ -14,6 +14,7 @@ mod power;
 pub mod power_context;
 mod reset;
 pub mod saved;
+pub mod skipped;
 mod steering;
 #[cfg(test)]
 mod tests;
@@ -32,17 +33,18 @@ use crate::doorbell::Doorbells;
 use crate::execlist::buffer::CsbPort;
 use crate::generation::{Die, Generation};
 use crate::heci::Heci;
-use crate::host::{Clock, Function, InterruptSink};
+use crate::host::{Clock, FUNCTIONS, Function, InterruptSink};
 use crate::interrupts::{Interrupts, L3_PARITY};
 use crate::memory::Memory;
 use crate::pcode::{Pcode, Power};
-use crate::profile::CardProfile;
+use crate::profile::{CardProfile, Unmodelled};
 use crate::registers::interrupt::TREE;
 use crate::registers::steering::{MCR_SELECTOR, MULTICAST};
 use crate::registers::{Decoded, Kind, Live, RegisterFile};
 use crate::residency::{Awake, Residency};
 use crate::topology::{EngineClass, EngineId, EngineInfo, WakeDomain};
 use crate::trace::{Recorder, TracingSink};
+use skipped::SkippedTotals;
 use steering::Agent;
 use virtual_function::{VirtualFunction, pf_view};
 
@@ -109,6 +111,10 @@ pub struct Gt {
     pub trace: Arc<Recorder>,
     /// Per-VF state, VF 1 first.
     vfs: Box<[VirtualFunction]>,
+    /// Number of skipped commands of each function, PF first.
+    skipped: Box<[SkippedTotals]>,
+    /// What happens to contexts with commands that the model does not execute.
+    pub unmodelled: Unmodelled,
     /// The fuses disable the GuC.
     guc_disabled: bool,
     /// The GuC permits RC6.
@@ -152,12 +158,20 @@ impl Gt {
             semaphore_signals: AtomicU64::new(0),
             tlb_invalidations: AtomicU32::new(0),
             trace,
+            skipped: (0..FUNCTIONS).map(|_| SkippedTotals::default()).collect(),
+            unmodelled: profile.unmodelled,
             guc_disabled: profile.fuses.guc_disabled,
             guc_permits_rc6: AtomicBool::new(false),
             forcewake: Mutex::new(()),
             pcode: Mutex::new(Pcode::new()),
             heci: [Mutex::new(Heci::new()), Mutex::new(Heci::new())],
         }
+    }
+
+    /// Number of commands of `function` that engines have skipped.
+    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
+    pub fn skipped(&self, function: Function) -> &SkippedTotals {
+        &self.skipped[function.index()]
     }
 
     /// Fixed properties of `engine`.

@@ -49,6 +49,9 @@ pub struct CardProfile {
     /// Resources of each VF if no PF driver provisions the card.
     #[serde(default)]
     pub provision: Provision,
+    /// What happens to contexts of user space with commands that the model does not execute.
+    #[serde(default)]
+    pub unmodelled: Unmodelled,
     /// Limits on the process resources that clients of a served card may consume.
     #[serde(default)]
     pub limits: Limits,
@@ -59,6 +62,18 @@ pub struct CardProfile {
     /// Power that the card's sensors report; that of a Flex 170, if a card file has none.
     #[serde(default = "flex_170_power", deserialize_with = "power")]
     pub power: Power,
+}
+
+/// What happens to a context of user space when its batch contains a command that the model does not execute: of the 3D,
+/// compute and media pipelines, and of the display.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unmodelled {
+    /// The command is skipped and counted; the context continues.
+    #[default]
+    Skip,
+    /// The command is illegal: the context stops at it, and its driver is notified of the reset of the context.
+    Fault,
 }
 
 impl<'de> Deserialize<'de> for CardProfile {

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::card::Card;
+use crate::command::Origin;
 use crate::gt::Gt;
+use crate::host::Function;
 use crate::registers::{Touches, known};
 
 /// A register that was accessed, with its name and the reason why it is not modelled.
@@ -28,6 +30,21 @@ pub struct TouchedRegister {
     pub reason: Option<&'static str>,
 }
 
+/// A command that an engine skipped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SkippedCommands {
+    /// Number of the function; 0 is the PF.
+    pub function: u8,
+    /// The kind of batch that contained it.
+    pub origin: Origin,
+    /// Name of the engine.
+    pub engine: &'static str,
+    /// Name of the command.
+    pub command: &'static str,
+    /// How often it was skipped.
+    pub count: u64,
+}
+
 /// Accesses and commands that the card does not model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -38,12 +55,26 @@ pub struct Report {
     /// Commands that engines did not execute, or executed only in part, counted by engine and name. Most of them are 3D
     /// and media commands.
     pub undone: BTreeMap<String, u64>,
+    /// The commands that engines did not execute at all, which are also in `undone`, by function and origin: those of
+    /// user space make the results of a program invalid.
+    pub skipped_commands: Vec<SkippedCommands>,
 }
 
 impl Report {
     /// The report for `card` since power-on.
     pub fn of(card: &Card) -> Self {
-        Report { undone: card.engines().undone(), ..Report::of_registers(card.gt()) }
+        let name = |id| card.gt().engine(id).name;
+        let skipped = card.engines().skipped().into_iter();
+        let skipped = skipped.map(|(id, Function(function), origin, command, count)| SkippedCommands {
+            function,
+            origin,
+            engine: name(id),
+            command,
+            count,
+        });
+        let mut skipped: Vec<_> = skipped.collect();
+        skipped.sort_by_key(|of| (of.function, of.origin, of.engine, of.command));
+        Report { undone: card.engines().undone(), skipped_commands: skipped, ..Report::of_registers(card.gt()) }
     }
 
     /// The part of the report that covers registers.

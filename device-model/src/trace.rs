@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::command::Origin;
 use crate::host::{Clock, Function, InterruptSink};
 use crate::sync::IgnorePoison;
 use crate::topology::{EngineId, EngineTable};
@@ -80,6 +81,15 @@ pub enum EventKind {
         length: u32,
         /// The command's first dwords.
         dwords: Vec<u32>,
+    },
+    /// The previous command is not executed, because the model has no unit for it.
+    Skipped {
+        /// Name of the command.
+        command: Cow<'static, str>,
+        /// The kind of batch that contains it.
+        origin: Origin,
+        /// The context is stopped at the command.
+        stopped: bool,
     },
     /// The previous command waits for memory, a register or an event.
     Wait,

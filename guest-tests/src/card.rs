@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::interrupt;
 use crate::process::Child;
 use crate::qemu::CARD_ADDRESS;
+use crate::skipped::Skipped;
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
@@ -32,6 +33,9 @@ pub struct CardReport {
     /// Commands that engines skipped or executed partially, by engine and name.
     #[serde(default)]
     pub undone: BTreeMap<String, u64>,
+    /// Commands that engines skipped, by function, origin, engine and name.
+    #[serde(default)]
+    pub skipped_commands: Vec<Skipped>,
 }
 
 /// A register that a driver accessed and the card does not model.
@@ -163,8 +167,8 @@ pub struct Card {
 
 impl Card {
     /// Starts `program serve --card card --dir folder` with `functions` and waits until it accepts connections. Its
-    /// messages are written to `log` and, if `trace` is given, all its events to that file. `folder` must be short,
-    /// since a socket's path is limited to 107 bytes.
+    /// messages are written to `log` and, if `trace` is given, all its events to that file; `unmodelled` is its option of
+    /// this name. `folder` must be short, since a socket's path is limited to 107 bytes.
     pub fn start(
         program: &Path,
         card: &str,
@@ -172,12 +176,16 @@ impl Card {
         folder: &Path,
         log: &Path,
         trace: Option<&Path>,
+        unmodelled: Option<&str>,
     ) -> Result<Self> {
         let messages = File::create(log).with_context(|| format!("{} cannot be created", log.display()))?;
         let mut command = Command::new(program);
         command.arg("serve").args(["--card", card, "--dir"]).arg(folder).args(functions.arguments());
         if let Some(trace) = trace {
             command.arg("--trace").arg(trace);
+        }
+        if let Some(unmodelled) = unmodelled {
+            command.args(["--unmodelled", unmodelled]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(messages);
         let mut process = Child::spawn(&mut command, "the card")?;
@@ -263,9 +271,16 @@ mod tests {
         )
         .replace("\\'", "'\\''");
         let program = program(folder.path(), &script);
-        let card =
-            Card::start(&program, "flex170", Functions::Physical, folder.path(), &folder.path().join("log"), None)
-                .unwrap();
+        let card = Card::start(
+            &program,
+            "flex170",
+            Functions::Physical,
+            folder.path(),
+            &folder.path().join("log"),
+            None,
+            None,
+        )
+        .unwrap();
         let report = card.stop().unwrap();
         assert_eq!(report.trapped_total(), 9);
         assert_eq!(report.unexplained().map(|register| register.offset).collect::<Vec<_>>(), [8]);
@@ -297,10 +312,17 @@ mod tests {
     fn a_card_that_refuses_says_why_in_its_own_words() {
         let folder = tempfile::tempdir().unwrap();
         let program = program(folder.path(), "echo 'arctic: bad.toml line 3: no such key' >&2; exit 2");
-        let error =
-            Card::start(&program, "bad.toml", Functions::Physical, folder.path(), &folder.path().join("log"), None)
-                .err()
-                .unwrap();
+        let error = Card::start(
+            &program,
+            "bad.toml",
+            Functions::Physical,
+            folder.path(),
+            &folder.path().join("log"),
+            None,
+            None,
+        )
+        .err()
+        .unwrap();
         assert_eq!(error.to_string(), "bad.toml line 3: no such key");
     }
 }

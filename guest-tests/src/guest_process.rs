@@ -52,6 +52,9 @@ pub struct Options {
     pub log: Option<PathBuf>,
     /// File to which the card captures all its events; `None` disables the capture.
     pub trace: Option<PathBuf>,
+    /// What the card does with user contexts that have commands it does not execute, `skip` or `fault`; if `None`, its
+    /// card file determines it.
+    pub unmodelled: Option<String>,
 }
 
 impl Options {
@@ -71,6 +74,7 @@ impl Options {
             limit: Duration::from_secs(120),
             log: None,
             trace: None,
+            unmodelled: None,
         }
     }
 }
@@ -207,8 +211,9 @@ impl<'a> Stand<'a> {
             Some(card) => {
                 let log = log_file(&self.folder, "card", number);
                 {
-                    let Options { program, functions, trace, .. } = &self.options;
-                    Some(Card::start(program, card, *functions, sockets.path(), &log, trace.as_deref())?)
+                    let Options { program, functions, trace, unmodelled, .. } = &self.options;
+                    let (trace, unmodelled) = (trace.as_deref(), unmodelled.as_deref());
+                    Some(Card::start(program, card, *functions, sockets.path(), &log, trace, unmodelled)?)
                 }
             }
             None => None,

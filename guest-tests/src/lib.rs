@@ -25,6 +25,7 @@ pub mod progress;
 pub mod qemu;
 pub mod report;
 pub mod selftests;
+pub mod skipped;
 pub mod terminal;
 pub mod testcard;
 pub mod tsc;

@@ -144,15 +144,18 @@ impl fmt::Display for Status {
             "{card}, {topology}: {enabled_vfs} of {total_vfs} VFs enabled, up {:.0} s, {resident} MiB resident",
             self.uptime_seconds,
         )?;
-        let mut row = |cells: [String; 9]| {
-            let [function, state, local, global, contexts, slice, time, trapped, memory] = cells;
+        let mut row = |cells: [String; 11]| {
+            let [function, state, local, global, contexts, slice, time, trapped, memory, skipped, programs] = cells;
             let line = format!(
-                "{function:<9} {state:<10} {local:>9} {global:>9} {contexts:>11} {slice:>8} {time:>9} {trapped:>9} {memory:>9}"
+                "{function:<9} {state:<10} {local:>9} {global:>9} {contexts:>11} {slice:>8} {time:>9} {trapped:>9} {memory:>9} {skipped:>9} {programs:>9}"
             );
             writeln!(f, "{}", line.trim_end())
         };
-        row(["FUNCTION", "STATE", "LMEM", "GGTT", "CONTEXTS", "QUANTUM", "ENG TIME", "TRAPPED", "HOST MEM"]
-            .map(Into::into))?;
+        row([
+            "FUNCTION", "STATE", "LMEM", "GGTT", "CONTEXTS", "QUANTUM", "ENG TIME", "TRAPPED", "HOST MEM", "SKIPPED",
+            "IN CTXS",
+        ]
+        .map(Into::into))?;
         // VFs that are neither enabled nor connected are omitted.
         let shown = |function: &&FunctionStatus| function.enabled || function.connected || function.gpu.function == 0;
         for function in self.functions.iter().filter(shown) {
@@ -169,6 +172,8 @@ impl fmt::Display for Status {
                 format!("{:.2} s", function.gpu.engine_time_ns.values().sum::<u64>() as f64 / 1e9),
                 function.trapped.total().to_string(),
                 size(function.memory_bytes),
+                function.gpu.skipped_user_commands.to_string(),
+                function.gpu.skipped_contexts.to_string(),
             ])?;
         }
         let engine = |engine: &EngineStatus| {
@@ -216,7 +221,7 @@ mod tests {
                 "engines": [{"engine": "rcs0", "function": 1, "context": 33}, {"engine": "bcs0"}],
                 "functions": [
                 {"function": 1, "contexts": 4, "on": ["rcs0"], "engine_time_ns": {"render": 1000000000, "copy": 500000000},
-                 "engine_resets": 0, "cat_errors": 0,
+                 "engine_resets": 0, "cat_errors": 0, "skipped_user_commands": 12, "skipped_contexts": 2,
                  "enabled": true, "connected": true, "bus_master": true, "guest_sections": 3,
                  "trapped": {"config": 1, "register_reads": 2, "register_writes": 0, "doorbells": 0, "ggtt": 0,
                              "local_memory": 0}, "memory_bytes": 4194304}]}"#,
@@ -229,7 +234,7 @@ mod tests {
         let text = status.to_string();
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(lines[0], "Flex, split: 1 of 2 VFs enabled, up 7 s, 100 MiB resident");
-        assert_eq!(lines[2], "vf1 working 256 MiB 64 MiB 4/2048 16 ms 1.50 s 3 4 MiB");
+        assert_eq!(lines[2], "vf1 working 256 MiB 64 MiB 4/2048 16 ms 1.50 s 3 4 MiB 12 2");
         assert_eq!(lines[3], "engines: rcs0 vf1, bcs0 -");
         let again: Status = serde_json::from_value(serde_json::to_value(&status).unwrap()).unwrap();
         assert_eq!(again, status);

@@ -16,6 +16,7 @@ use arctic_guest_tests::driver::Driver;
 use arctic_guest_tests::guest_process::Options;
 use arctic_guest_tests::interrupt::Interrupted;
 use arctic_guest_tests::progress::Stderr;
+use arctic_guest_tests::skipped;
 
 use super::stdout::{complain, print_if_read};
 
@@ -116,6 +117,10 @@ pub struct GuestArgs {
     /// Capture all events of the card in this file, for `arctic decode`; slows the card down
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// What the card does with programs of user space that use commands which it does not execute (3D, compute, media):
+    /// skip these commands, or stop the context with a fault that the driver reports; the default is the card file's
+    #[arg(long, value_name = "HOW", value_parser = ["skip", "fault"])]
+    unmodelled: Option<String>,
 }
 
 /// Number of virtual functions; a separate struct, which lets each command choose its position in the help text.
@@ -154,6 +159,7 @@ impl GuestArgs {
             limit,
             log: self.log.clone(),
             trace: self.trace.clone(),
+            unmodelled: self.unmodelled.clone(),
             ..defaults
         })
     }
@@ -221,8 +227,13 @@ pub fn run(args: Args) -> Result<ExitCode> {
         print_if_read(format_args!("{document:#}\n"))?;
     } else if mode == Mode::Work {
         print_if_read(&report)?;
-    } else if let Some(line) = clocks::inconclusive(&report.clocks) {
-        complain(&line);
+    } else {
+        if let Some(line) = skipped::line(&report.skipped_commands) {
+            complain(format_args!("skipped     {line}"));
+        }
+        if let Some(line) = clocks::inconclusive(&report.clocks) {
+            complain(&line);
+        }
     }
     let status = match (&mode, report.status) {
         (Mode::Work, _) => u8::from(!report.ok),

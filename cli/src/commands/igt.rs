@@ -12,6 +12,7 @@ use arctic_guest_tests::clocks;
 use arctic_guest_tests::igt::{self, Job, PHYSICAL, VIRTUAL, agent, list};
 use arctic_guest_tests::progress::Stderr;
 use arctic_guest_tests::report::{self, TestResult};
+use arctic_guest_tests::skipped;
 
 use super::boot::{GuestArgs, STAGE_SECONDS, VfArgs, failure, seconds};
 use super::stdout::{complain, print_if_read};
@@ -96,9 +97,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
     } else {
         let load = report.host_load.summary();
         let clocks: String = report.clocks.iter().map(|clock| format!("clock {clock}\n")).collect();
+        let skipped = skipped::line(&report.skipped_commands).map_or(String::new(), |line| format!("skipped {line}\n"));
         let inconclusive = clocks::inconclusive(&report.clocks).map_or(String::new(), |line| line + "\n");
         print_if_read(format_args!(
-            "{failures}{clocks}host {load}\nlog {}\n{inconclusive}{}\n",
+            "{failures}{clocks}{skipped}host {load}\nlog {}\n{inconclusive}{}\n",
             report.log, report.totals
         ))?;
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use arctic_device_model::profile::CardProfile;
+use arctic_device_model::profile::{CardProfile, Unmodelled};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -88,6 +88,10 @@ pub struct Arguments {
     /// Write all events of the card, from its start, to a capture for `arctic decode`; slows the card down
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// What the card does with programs of user space that use commands which it does not execute (3D, compute, media):
+    /// skip these commands, or stop the context with a fault that the driver reports; the default is the card file's
+    #[arg(long, value_name = "HOW", value_enum)]
+    unmodelled: Option<UnmodelledOption>,
     /// Print the supported device, cards and options as one JSON document, and exit; all other options are ignored
     #[arg(long)]
     print_capabilities: bool,
@@ -103,6 +107,15 @@ enum Provisioner {
     Driver,
     /// The card file's [provision] section
     Config,
+}
+
+/// Overrides the card file's `unmodelled`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum UnmodelledOption {
+    /// Skip and count the commands
+    Skip,
+    /// Stop the context at the first of them
+    Fault,
 }
 
 /// Parses a guest address that is a multiple of 1 MiB: an ECAM window is aligned to its size.
@@ -148,7 +161,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (Some(card), Some(dir), false) = (&arguments.card, &arguments.dir, arguments.print_capabilities) else {
         return Ok(stdout::line(serde_json::to_string_pretty(&Capabilities::new()?)?)?);
     };
-    let profile = card_file::load(card)?;
+    let mut profile = card_file::load(card)?;
+    match arguments.unmodelled {
+        Some(UnmodelledOption::Skip) => profile.unmodelled = Unmodelled::Skip,
+        Some(UnmodelledOption::Fault) => profile.unmodelled = Unmodelled::Fault,
+        None => {}
+    }
     let topology = arguments.topology(card, &profile)?;
     let name = profile.name.clone();
     // From here on, signals cause an orderly shutdown.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Formats the events of a capture of `arctic trace`, with commands and messages disassembled.
 
-use arctic_device_model::command::Requester;
+use arctic_device_model::command::{Origin, Requester};
 use arctic_device_model::decode::{Batch, Line, Message, register, status};
 use arctic_device_model::generation::{EngineRef, XE_HPG};
 use arctic_device_model::trace::{Event, EventKind, Filter};
@@ -56,6 +56,14 @@ fn what(event: &Event) -> String {
             let indent = "  ".repeat(usize::from(*level).min(4));
             let space = if *ppgtt { "ppgtt" } else { "ggtt" };
             format!("{indent}{space}:{address:#x} {}", text.unwrap_or_default())
+        }
+        EventKind::Skipped { command, origin, stopped } => {
+            let of = match origin {
+                Origin::User => "user space",
+                Origin::Driver => "the driver",
+            };
+            let effect = if *stopped { "stops the context" } else { "is not executed" };
+            format!("skipped  {command} of {of} {effect}")
         }
         EventKind::Wait => "waits".into(),
         EventKind::Stop { outcome, head } => format!("stop     {outcome}, HEAD {head:#x}"),

@@ -7,6 +7,7 @@ mod faults;
 mod folder;
 mod neighbours;
 mod output;
+mod skipped;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

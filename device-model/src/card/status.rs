@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Card;
+use crate::command::Origin;
 use crate::guc::client::State;
 use crate::guc::provisioning::VfConfig;
 use crate::host::{Function, functions};
@@ -41,6 +42,17 @@ pub struct FunctionStatus {
     pub engine_resets: u64,
     /// Number of CAT errors: accesses of its contexts without a valid translation.
     pub cat_errors: u64,
+    /// Number of contexts that have had a command of user space skipped, because the model does not execute it: the
+    /// results of their programs are not valid.
+    #[serde(default)]
+    pub skipped_contexts: u64,
+    /// Number of commands skipped in batches of user space since power-on.
+    #[serde(default)]
+    pub skipped_user_commands: u64,
+    /// Number of commands skipped in the driver's own batches since power-on. Drivers create the default state of
+    /// contexts with them.
+    #[serde(default)]
+    pub skipped_driver_commands: u64,
 }
 
 /// A snapshot of one engine.
@@ -72,10 +84,14 @@ impl Card {
         let timebase = self.gt.generation.timebase;
         let now = timebase.ticks(self.gt.clock.now());
         let functions = functions(u64::MAX).filter(|function| self.enabled(*function));
-        let mut status = Status {
-            functions: functions.map(|f| FunctionStatus { function: f.0, ..FunctionStatus::default() }).collect(),
-            engines: Vec::new(),
+        let known = |function: Function| FunctionStatus {
+            function: function.0,
+            skipped_contexts: self.gt.skipped(function).contexts(),
+            skipped_user_commands: self.gt.skipped(function).of(Origin::User),
+            skipped_driver_commands: self.gt.skipped(function).of(Origin::Driver),
+            ..FunctionStatus::default()
         };
+        let mut status = Status { functions: functions.map(known).collect(), engines: Vec::new() };
         let guc = self.guc();
         let Some(scheduler) = guc.scheduler() else { return status };
         for id in self.engines.present() {

@@ -29,6 +29,8 @@ pub struct GfxCommand {
     pub action: Gfx,
     /// Whether header bit 8, [`fields::CONTROL_PREDICATE`], enables predication by MI_PREDICATE_RESULT (V8-140).
     pub predicable: bool,
+    /// Position in the names of its class, counted from 1; 0 if it has no name there.
+    pub number: u16,
     /// Upper word of the header.
     opcode: u16,
     /// Whether it is a command of a media engine, for which the upper word has a different meaning.
@@ -84,6 +86,33 @@ pub struct Pipelines {
 pub static XE_HPG_PIPELINES: Pipelines =
     Pipelines { render: names::PIPELINES, video_decode: names::VIDEO_DECODE, video_enhance: names::VIDEO_ENHANCE };
 
+impl Pipelines {
+    /// Names of the commands of the engines of `class`, the name of all others, and the mask of their length field;
+    /// `None` for a class without such a pipeline.
+    fn of(&self, class: EngineClass) -> Option<(Names, &'static str, u32)> {
+        match class {
+            EngineClass::Render | EngineClass::Compute => Some((self.render, "GFXPIPE", 0xff)),
+            EngineClass::VideoDecode => Some((self.video_decode, "MFX", 0xfff)),
+            EngineClass::VideoEnhance => Some((self.video_enhance, "VEBOX", 0xfff)),
+            EngineClass::Copy => None,
+        }
+    }
+
+    /// Number of values of [`GfxCommand::number`] on the engines of `class`.
+    pub fn numbers(&self, class: EngineClass) -> usize {
+        self.of(class).map_or(0, |(names, ..)| names.len().saturating_add(1))
+    }
+
+    /// Name of the commands with this [`GfxCommand::number`] on the engines of `class`.
+    pub fn name_of(&self, number: usize, class: EngineClass) -> Option<&'static str> {
+        let (names, family, _) = self.of(class)?;
+        match number.checked_sub(1) {
+            None => Some(family),
+            Some(at) => names.get(at).map(|(_, name)| *name),
+        }
+    }
+}
+
 /// Finds the command of a header with bits 31:29 = 3; `None` on an engine without such a pipeline.
 pub fn lookup(pipelines: &Pipelines, header: u32, class: EngineClass) -> Option<GfxCommand> {
     let media = matches!(class, EngineClass::VideoDecode | EngineClass::VideoEnhance);
@@ -92,24 +121,17 @@ pub fn lookup(pipelines: &Pipelines, header: u32, class: EngineClass) -> Option<
         opcode if !media && opcode & 0xff00 == COMPUTE => opcode & !VARIANT,
         opcode => opcode,
     };
-    let (names, family, long) = match class {
-        EngineClass::Render | EngineClass::Compute => (pipelines.render, "GFXPIPE", 0xff),
-        EngineClass::VideoDecode => (pipelines.video_decode, "MFX", 0xfff),
-        EngineClass::VideoEnhance => (pipelines.video_enhance, "VEBOX", 0xfff),
-        EngineClass::Copy => return None,
-    };
+    let (names, family, long) = pipelines.of(class)?;
     let length = match (pipeline, opcode) {
         (SINGLE_DWORD_PIPELINE, _) => Length::SINGLE,
         (_, SO_DECL_LIST) => Length::field(0x1ff),
         _ => Length::field(long),
     };
-    let name = names
-        .binary_search_by_key(&opcode, |(code, _)| *code)
-        .ok()
-        .and_then(|at| names.get(at))
-        .map_or(family, |(_, name)| *name);
+    let found = names.binary_search_by_key(&opcode, |(code, _)| *code).ok();
+    let name = found.and_then(|at| names.get(at)).map_or(family, |(_, name)| *name);
+    let number = found.and_then(|at| u16::try_from(at).ok()).map_or(0, |at| at.saturating_add(1));
     let action = if !media && opcode == PIPE_CONTROL { Gfx::PipeControl } else { Gfx::StateOnly };
-    Some(GfxCommand { name, length, action, opcode, media, predicable: !media && PREDICABLE.contains(&opcode) })
+    Some(GfxCommand { name, length, action, number, opcode, media, predicable: !media && PREDICABLE.contains(&opcode) })
 }
 
 #[cfg(test)]
@@ -132,6 +154,22 @@ mod tests {
         assert_eq!(dwords(0x7208_0525, EngineClass::Compute), Some(39), "bits above 7:0 are flags of COMPUTE_WALKER");
         assert_eq!(dwords(0x7580_0110, EngineClass::VideoDecode), Some(274));
         assert_eq!(dwords(0x7a00_0004, EngineClass::Copy), None);
+    }
+
+    #[test]
+    fn the_number_of_a_command_gives_its_name() {
+        for class in EngineClass::BY_GUC {
+            for opcode in 0x6000..0x8000 {
+                let Some(command) = lookup(&XE_HPG_PIPELINES, opcode << 16, class) else { continue };
+                let number = usize::from(command.number);
+                assert_eq!(XE_HPG_PIPELINES.name_of(number, class), Some(command.name), "{class:?} {opcode:#x}");
+                assert!(number < XE_HPG_PIPELINES.numbers(class));
+            }
+        }
+        assert_eq!(
+            (XE_HPG_PIPELINES.numbers(EngineClass::Copy), XE_HPG_PIPELINES.name_of(0, EngineClass::Copy)),
+            (0, None)
+        );
     }
 
     #[test]

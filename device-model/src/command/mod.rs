@@ -7,6 +7,7 @@ pub mod blt;
 pub mod field;
 pub mod gfx;
 pub mod mi;
+pub mod origin;
 pub mod rule;
 
 use arctic_fidelity::mutant;
@@ -15,6 +16,7 @@ pub use crate::topology::Classes;
 use crate::topology::EngineClass;
 pub use field::{Field, FieldKind, Group};
 pub use mi::Mi;
+pub use origin::Origin;
 pub use rule::{Requester, Rule};
 
 /// Encoding of a command's length in its header (V8-096): the length in dwords is the masked header plus a bias.
@@ -86,6 +88,30 @@ impl CommandSet {
             3 => gfx::lookup(self.gfx, header, class).map(Command::Gfx),
             _ => None,
         }
+    }
+
+    /// Number of a command that is not a blit, for tables: an MI command's opcode, then the commands of the pipelines.
+    /// 0 for a blit.
+    pub fn number(&self, command: &Command) -> usize {
+        match command {
+            Command::Mi(command) => usize::from(command.opcode),
+            Command::Gfx(command) => self.mi.len().saturating_add(usize::from(command.number)),
+            Command::Blit(_) => 0,
+        }
+    }
+
+    /// Number of values of [`CommandSet::number`] on an engine of `class`.
+    pub fn numbers(&self, class: EngineClass) -> usize {
+        self.mi.len().saturating_add(self.gfx.numbers(class))
+    }
+
+    /// Name of the command with this [`CommandSet::number`] on an engine of `class`.
+    pub fn name_of(&self, number: usize, class: EngineClass) -> &'static str {
+        let name = match number.checked_sub(self.mi.len()) {
+            None => self.mi.get(number).and_then(|command| command.map(|command| command.name)),
+            Some(number) => self.gfx.name_of(number, class),
+        };
+        name.unwrap_or("unnamed")
     }
 }
 

@@ -3,16 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use super::skipped::SkippedCounts;
 use crate::blitter::BlitError;
-
-/// Maximum number of distinct command names in a report.
-const MOST_NAMES: usize = 256;
+use crate::command::CommandSet;
+use crate::topology::EngineClass;
 
 /// Counters of one engine since the card was created.
-#[derive(Clone, Debug, Default)]
 pub struct Counters {
-    /// Skipped commands of pipelines that are not modelled, by name.
-    pub state_only: BTreeMap<&'static str, u64>,
+    /// Skipped commands of units that are not modelled.
+    pub skipped: SkippedCounts,
     /// Copy engine commands that were rejected, by name, with the last reason.
     pub refused_blits: BTreeMap<&'static str, (u64, Option<BlitError>)>,
     /// Commands that engines of this class do not implement.
@@ -40,9 +39,28 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Zeros, for an engine of `class` with these commands.
+    pub fn new(commands: &'static CommandSet, class: EngineClass) -> Self {
+        Counters {
+            skipped: SkippedCounts::new(commands, class),
+            refused_blits: BTreeMap::new(),
+            illegal: 0,
+            privilege_violations: 0,
+            virtual_refusals: 0,
+            watchdog_resets: 0,
+            register_refusals: 0,
+            dropped_requests: 0,
+            perf_reports: 0,
+            depth_counts: 0,
+            refused_loads: 0,
+            lost_reports: 0,
+            split_atomics: 0,
+        }
+    }
+
     /// Returns the nonzero counters by descriptive name.
     pub fn told(&self) -> BTreeMap<String, u64> {
-        let skipped = self.state_only.iter().map(|(name, count)| (format!("{name}: state only"), *count));
+        let skipped = self.skipped.by_name().into_iter().map(|(name, count)| (format!("{name}: state only"), count));
         let refused = self.refused_blits.iter().map(|(name, (count, error))| {
             let reason = error.as_ref().map_or(String::new(), |error| format!(": {error}"));
             (format!("{name}: refused{reason}"), *count)
@@ -62,14 +80,6 @@ impl Counters {
         ];
         let rest = rest.into_iter().map(|(name, count)| (name.to_owned(), count));
         skipped.chain(refused).chain(rest).filter(|(_, count)| *count != 0).collect()
-    }
-
-    /// Counts a skipped command.
-    pub(super) fn state_only(&mut self, name: &'static str) {
-        if self.state_only.len() < MOST_NAMES || self.state_only.contains_key(name) {
-            let count = self.state_only.entry(name).or_default();
-            *count = count.saturating_add(1);
-        }
     }
 
     /// Counts a rejected copy engine command.

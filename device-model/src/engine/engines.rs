@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
 use super::priority_mutex::{PriorityGuard, PriorityMutex};
+use super::skipped::SkippedCommand;
 use super::wakeup::{EngineWakeup, MemoryGeneration};
 use super::{Engine, Load, Outcome};
+use crate::command::Origin;
 use crate::generation::Generation;
 use crate::gt::Gt;
+use crate::host::Function;
 use crate::memory::Memory;
 use crate::sync::IgnorePoison;
 use crate::topology::EngineId;
@@ -20,8 +23,10 @@ pub struct EngineReport {
     pub engine: EngineId,
     /// The context that ran, with its function.
     pub load: Load,
-    /// `Waiting`, `Spinning`, `Complete`, `Preempted` or `Halted`.
+    /// `Waiting`, `Spinning`, `Complete`, `Preempted` or `Halted`; `More` only to report a skipped command.
     pub outcome: Outcome,
+    /// The first command of the load that was skipped in a batch of user space, in the report of its step.
+    pub skipped: Option<SkippedCommand>,
 }
 
 /// All engines of the card, each with a separate lock. Lock order: GuC before engine.
@@ -173,6 +178,16 @@ impl Engines {
             .flat_map(of)
             .map(|(id, what, n)| (format!("{} {what}", self.generation.engines.info(id).name), n))
             .collect()
+    }
+
+    /// Returns the number of commands that engines have skipped, by engine, function, origin and name.
+    pub fn skipped(&self) -> Vec<(EngineId, Function, Origin, &'static str, u64)> {
+        let of = |id: EngineId| {
+            let engine = self.lock(id);
+            let counts = engine.counters().skipped.iter();
+            counts.map(|(function, origin, name, count)| (id, function, origin, name, count)).collect::<Vec<_>>()
+        };
+        self.present().flat_map(of).collect()
     }
 
     /// Locks all engines that are not fused off. No engine executes a step until the guards are dropped. Workers yield

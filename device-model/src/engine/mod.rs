@@ -16,6 +16,7 @@ mod image;
 mod lrc;
 mod priority_mutex;
 mod remap;
+pub mod skipped;
 mod stream;
 mod streamer;
 mod switch;
@@ -47,6 +48,7 @@ pub use counters::Counters;
 pub use engines::{EngineReport, Engines};
 use fetch::Window;
 pub use priority_mutex::PriorityGuard;
+use skipped::{MOST_WARNINGS, SkippedCommand};
 use streamer::{Running, Streamer};
 
 /// Returns dword `index` of a command, or 0 if the command is shorter.
@@ -123,6 +125,14 @@ pub enum Halt {
         /// GGTT or PPGTT address of the command.
         address: u64,
     },
+    /// A command in a batch of user space that the model does not execute, if the card file has `unmodelled = "fault"`.
+    /// Reported as an illegal command.
+    Unmodelled {
+        /// Header dword.
+        header: u32,
+        /// GGTT or PPGTT address of the command.
+        address: u64,
+    },
     /// The step panicked because of a bug in the device model. The context is unloaded.
     Bug,
 }
@@ -138,6 +148,10 @@ pub struct Engine {
     /// The PF's values of [`GLOBALS`] while a context of a VF is loaded.
     globals: [u32; GLOBALS.len()],
     counters: Counters,
+    /// The first command of the context that was skipped in a batch of user space, until it is taken.
+    skipped: Option<SkippedCommand>,
+    /// Address of the last context of the host's queue with such a command, and the number of them that were logged.
+    queue_skips: (Option<u64>, u64),
 }
 
 impl Engine {
@@ -152,7 +166,9 @@ impl Engine {
             running: None,
             execlist: Execlist::new(info.instance),
             globals: Default::default(),
-            counters: Counters::default(),
+            counters: Counters::new(generation.commands, info.class),
+            skipped: None,
+            queue_skips: (None, 0),
         }
     }
 
@@ -169,6 +185,23 @@ impl Engine {
     /// Returns the counts of unsupported and partially executed operations since the card was created.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Takes the first command that the context `load` has skipped in a batch of user space since it was loaded. Must
+    /// be called after each step; returns the command once. The GuC counts and logs its contexts; those of the host's
+    /// queue are counted and logged here, each until another one has a skipped command.
+    pub fn take_skipped(&mut self, gt: &Gt, load: &Load) -> Option<SkippedCommand> {
+        let skipped = self.skipped.take()?;
+        let page = load.descriptor & 0xffff_f000;
+        let (last, warnings) = &mut self.queue_skips;
+        if load.submitter == Submitter::Execlist && last.replace(page) != Some(page) {
+            gt.skipped(load.function).count_context();
+            if *warnings < MOST_WARNINGS {
+                *warnings = warnings.saturating_add(1);
+                skipped.warn(load.function, self.info.name, format_args!("the context at {page:#x}"));
+            }
+        }
+        Some(skipped)
     }
 
     /// Returns the number of translations that the engine's TLB has cached since the card was created.
@@ -395,6 +428,7 @@ impl Engine {
             base: info.mmio_base,
             running,
             counters: &mut self.counters,
+            skipped: &mut self.skipped,
         };
         let outcome = streamer.run(&mut self.window, budget);
         clock.end_step(gt.clock.now(), matches!(outcome, Outcome::Waiting | Outcome::Spinning));

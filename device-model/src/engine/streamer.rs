@@ -7,6 +7,7 @@ use arctic_sriov::number::byte;
 use super::counters::Counters;
 use super::fetch::{Fetched, LONGEST, Window};
 use super::lrc::Lrc;
+use super::skipped::SkippedCommand;
 use super::stream::{IdleLoopDetector, ParserState, Workaround};
 use super::switch::Restoring;
 use super::watchdog::Watchdog;
@@ -14,10 +15,11 @@ use super::{Halt, Load, Outcome, Submitter, error, reg, word};
 use crate::blitter::{Blit, Progress};
 use crate::command::gfx::Gfx;
 use crate::command::mi::{self, MiCommand, Predication};
-use crate::command::{Command, Mi, Requester};
+use crate::command::{Command, Mi, Origin, Requester};
 use crate::gt::Gt;
 use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
+use crate::profile::Unmodelled;
 use crate::topology::{EngineClass, EngineId};
 use crate::trace::{EventKind, KEPT_DWORDS};
 
@@ -71,6 +73,8 @@ pub(super) struct Running {
     pub watchdog: Option<Watchdog>,
     /// Earliest time at which the watchdog can end the wait of the last step, in ns of the card's clock.
     pub wait_ends: Option<u64>,
+    /// A command was skipped in a batch of user space.
+    pub skipped: bool,
     /// The last check of a semaphore that was not satisfied.
     pub semaphore: Option<Look>,
     /// Target of memory-based interrupts, if the image enables them.
@@ -100,6 +104,7 @@ impl Running {
             blit: None,
             watchdog: None,
             wait_ends: None,
+            skipped: false,
             semaphore: None,
             report: None,
             told: None,
@@ -129,6 +134,8 @@ pub(super) enum Flow {
     Preempt,
     /// The command cannot be executed.
     Illegal,
+    /// The model does not execute the command, and the context must not continue after it.
+    Unmodelled,
 }
 
 /// One step of one engine.
@@ -142,6 +149,7 @@ pub(super) struct Streamer<'s> {
     pub base: u32,
     pub running: &'s mut Running,
     pub counters: &'s mut Counters,
+    pub skipped: &'s mut Option<SkippedCommand>,
 }
 
 impl Streamer<'_> {
@@ -315,6 +323,11 @@ impl Streamer<'_> {
                 self.running.position.rewind(dwords);
                 return Err(self.illegal(header));
             }
+            Flow::Unmodelled => {
+                self.running.position.rewind(dwords);
+                self.instruction_error(header);
+                return Err(Halt::Unmodelled { header, address: self.running.position.address() });
+            }
         })
     }
 
@@ -374,12 +387,33 @@ impl Streamer<'_> {
     }
 
     /// Reports an instruction error (V8-095).
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn illegal(&mut self, header: u32) -> Halt {
         self.counters.illegal = self.counters.illegal.saturating_add(1);
+        self.instruction_error(header);
+        Halt::IllegalCommand { header, address: self.running.position.address() }
+    }
+
+    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
+    fn instruction_error(&mut self, header: u32) {
         self.gt.registers.set(self.base + reg::IPEHR, header);
         self.error(error::INSTRUCTION);
-        Halt::IllegalCommand { header, address: self.running.position.address() }
+    }
+
+    /// Skips a command that the model has no unit for: counts it for its function, and notes the first one of a context
+    /// in a batch of user space.
+    #[cold]
+    fn skip(&mut self, command: &Command) -> Flow {
+        let function = self.running.load.function;
+        let origin = Origin::new(self.running.position.privileged());
+        self.counters.skipped.count(function, origin, self.gt.generation.commands.number(command));
+        self.gt.skipped(function).count(origin);
+        let stopped = origin == Origin::User && self.gt.unmodelled == Unmodelled::Fault;
+        self.tell(|_| EventKind::Skipped { command: command.name().into(), origin, stopped });
+        if origin == Origin::User && !self.running.skipped {
+            self.running.skipped = true;
+            *self.skipped = Some(SkippedCommand { name: command.name(), stopped });
+        }
+        if stopped { Flow::Unmodelled } else { Flow::Next }
     }
 
     #[inline]
@@ -401,20 +435,17 @@ impl Streamer<'_> {
                 }
                 self.execute_mi(command.action, words)
             }
-            Command::Gfx(command) => {
+            Command::Gfx(gfx) => {
                 // Both levels of predication: the global predicate, then the command's predicate (V8-143).
-                let own = command.predicated(word(words, 0));
+                let own = gfx.predicated(word(words, 0));
                 let skipped = own && (self.own(reg::PREDICATE_RESULT) & 1 == 0) != mutant!(V8_140, 1);
                 if self.predicated() && !(own && mutant!(V8_143, 1)) || skipped {
                     return Ok(Flow::Next);
                 }
-                match command.action {
+                match gfx.action {
                     Gfx::PipeControl if words.len() >= 6 => self.pipe_control(words),
                     Gfx::PipeControl => Ok(Flow::Illegal),
-                    Gfx::StateOnly => {
-                        self.counters.state_only(command.name);
-                        Ok(Flow::Next)
-                    }
+                    Gfx::StateOnly => Ok(self.skip(command)),
                 }
             }
             Command::Blit(command) => {
@@ -479,12 +510,8 @@ impl Streamer<'_> {
             Mi::StateOnly if mutant!(V8_115, 1) && matches!(word(words, 0) >> 23, 0x12 | 0x13) => Ok(Flow::Wait),
             // Without a display no event is pending, so the wait completes immediately (V8-108, IVB-143).
             Mi::WaitForEvent | Mi::NoEffect => Ok(Flow::Next),
-            Mi::StateOnly => {
-                self.counters.state_only(
-                    mi::lookup(self.gt.generation.commands.mi, word(words, 0)).map_or("MI", |command| command.name),
-                );
-                Ok(Flow::Next)
-            }
+            Mi::StateOnly => Ok(mi::lookup(self.gt.generation.commands.mi, word(words, 0))
+                .map_or(Flow::Next, |command| self.skip(&Command::Mi(command)))),
         }
     }
 

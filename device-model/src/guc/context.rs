@@ -166,6 +166,8 @@ pub struct Context {
     pub disabling: bool,
     /// The host waits for the notification that the context is deregistered.
     pub deregistering: bool,
+    /// A command in a batch of user space was skipped, because the model does not execute it.
+    pub skipped: bool,
     /// Scheduling state.
     pub home: Home,
 }
@@ -228,6 +230,7 @@ impl Registration<'_> {
             enabled: false,
             disabling: false,
             deregistering: false,
+            skipped: false,
             home: Home::Rest,
         };
         Ok(context)

@@ -49,6 +49,8 @@ pub struct GucFunction {
     pub engine_resets: u64,
     /// Number of accesses of its contexts without a valid translation.
     pub cat_errors: u64,
+    /// Number of contexts with a skipped command in a batch of user space.
+    pub(super) skipped_contexts: u64,
     /// Counts of adverse events.
     pub watch: Watch,
 }

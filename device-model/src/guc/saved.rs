@@ -386,6 +386,7 @@ fn restored_context(
         enabled: saved.enabled,
         disabling: false,
         deregistering: false,
+        skipped: false,
         home: Home::Rest,
     })
 }

@@ -26,6 +26,7 @@ use crate::image::modules;
 use crate::path::PrintedPath;
 use crate::progress::Progress;
 use crate::report::{self, TestResult, Totals};
+use crate::skipped::Skipped;
 use crate::terminal;
 use checks::{Evidence, Role};
 use serial::{Follower, NeverUp, Step};
@@ -99,6 +100,8 @@ pub struct BootReport {
     pub unmodelled: Vec<Unmodelled>,
     /// Commands that engines skipped or executed partially, by engine and name.
     pub undone: BTreeMap<String, u64>,
+    /// Commands that engines skipped, by function, origin, engine and name.
+    pub skipped_commands: Vec<Skipped>,
     /// Versions of the components used.
     pub versions: BTreeMap<String, String>,
     /// Directory with the complete logs of the guests.
@@ -125,6 +128,7 @@ impl BootReport {
         self.trapped.clone_from(&card.trapped);
         self.unmodelled.clone_from(&card.unmodelled);
         self.undone.clone_from(&card.undone);
+        self.skipped_commands.clone_from(&card.skipped_commands);
     }
 }
 

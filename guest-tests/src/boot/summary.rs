@@ -8,6 +8,7 @@ use super::BootReport;
 use crate::card::Unmodelled;
 use crate::clocks;
 use crate::report::{TestResult, Verdict};
+use crate::skipped;
 
 impl fmt::Display for BootReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,6 +55,7 @@ impl fmt::Display for BootReport {
         }
         let undone: u64 = self.undone.values().sum();
         line("state only", &format!("{undone} commands of {} kinds skipped or done in part", self.undone.len()))?;
+        line("skipped", &skipped::line(&self.skipped_commands).unwrap_or_default())?;
         let versions: Vec<String> = self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         line("versions", &versions.join(", "))?;
         line("log", &self.log.to_string())?;
@@ -96,6 +98,7 @@ mod tests {
     use super::*;
     use crate::boot::{MemoryReport, Phase, VfLine};
     use crate::report::Totals;
+    use crate::skipped::Skipped;
 
     /// One line per VF, then times and memory; individual results of a VF appear only if they failed.
     #[test]
@@ -133,6 +136,12 @@ mod tests {
             totals,
             unmodelled,
             modules: vec!["drm".into(), "xe".into()],
+            skipped_commands: vec![Skipped {
+                origin: "user".into(),
+                command: "3DPRIMITIVE".into(),
+                count: 2,
+                ..Skipped::default()
+            }],
             ..BootReport::default()
         };
         let text = report.to_string();
@@ -141,6 +150,7 @@ mod tests {
             "  checks    passed guest, taint (0.50 s)\n",
             "  rcs0      passed stores, mi_math (0.50 s)\n",
             "byte 4: expected 1, got 0\n",
+            "skipped     2 commands of user contexts were not executed: 3DPRIMITIVE 2; results",
             "0x042000 unnamed: 3 reads, 0 writes, no reason given\n",
         ] {
             assert!(text.contains(line), "{line:?} is not in {text}");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `arctic guest submit`: runs empty batches on one engine, each submitted after completion of the previous one, to
-//! measure the cost of a submission.
+//! `arctic guest submit`: runs empty batches, or batches with given commands, on one engine, each submitted after
+//! completion of the previous one, to measure the cost of a submission or to see how the driver and the card treat a
+//! command.
 
 use std::path::PathBuf;
 use std::thread;
@@ -26,6 +27,9 @@ pub struct Submit {
     /// The engine
     #[arg(long, value_name = "NAME", default_value = "rcs0")]
     engine: String,
+    /// Dwords of commands in each batch, in hexadecimal, separated by commas; the batch ends after them
+    #[arg(long, value_name = "DWORDS", value_delimiter = ',', value_parser = dword)]
+    commands: Vec<u32>,
     /// Microseconds to sleep after each submission, so that the driver has handled its interrupt before the next one
     #[arg(long, value_name = "US", default_value_t = 0)]
     pause: u64,
@@ -45,20 +49,26 @@ pub fn run(submit: &Submit) -> Result<()> {
     let queue = vm.queue(engine)?;
     let buffer = vm.buffer(Place::Vram, 64 << 10)?;
     let mut batch = Batch::at(buffer.address());
+    batch.push(&submit.commands);
     batch.batch_buffer_end();
     buffer.load(&batch)?;
     let run = |count| one_after_another(&queue, buffer.address(), count, submit);
     // The card is not suspended between phases, since the driver suspends it only after one second without work.
-    run(WARM_UP)?;
+    run(if submit.commands.is_empty() { WARM_UP } else { 0 })?;
     for count in &submit.count {
         device.engine_cycles(engine)?;
         let start = Instant::now();
         run(*count)?;
         let each = start.elapsed().as_secs_f64() * 1e6 / f64::from((*count).max(1));
-        println!("{count} empty submissions on {}, {each:.0} us each, pauses included", submit.engine);
+        let what = if submit.commands.is_empty() { "empty submissions" } else { "submissions" };
+        println!("{count} {what} on {}, {each:.0} us each, pauses included", submit.engine);
     }
     device.engine_cycles(engine)?;
     Ok(())
+}
+
+fn dword(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text.trim_start_matches("0x"), 16).map_err(|_| format!("`{text}` is no dword in hexadecimal"))
 }
 
 /// Returns the engine with this name.

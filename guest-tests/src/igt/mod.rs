@@ -25,6 +25,7 @@ use crate::path::PrintedPath;
 use crate::progress::Progress;
 use crate::qemu::{CARD_ADDRESS, Port};
 use crate::report::{self, TestResult, Totals, Verdict};
+use crate::skipped::{self, Skipped};
 use list::Test;
 use protocol::{Ended, Message, Plan};
 
@@ -80,6 +81,8 @@ pub struct IgtReport {
     pub unmodelled: Vec<Unmodelled>,
     /// Commands that engines skipped or executed partially, by engine and name.
     pub undone: BTreeMap<String, u64>,
+    /// Commands that engines skipped, by function, origin, engine and name.
+    pub skipped_commands: Vec<Skipped>,
     /// Versions of the components used.
     pub versions: BTreeMap<String, String>,
     /// Directory with the complete logs of the guests.
@@ -149,6 +152,7 @@ pub fn run(
         trapped: run.card.trapped,
         unmodelled: run.card.unmodelled,
         undone: run.card.undone,
+        skipped_commands: run.card.skipped_commands,
         versions: stand.parts.versions.clone(),
         log: stand.folder.clone().into(),
     })
@@ -360,6 +364,7 @@ impl Run<'_> {
         for (what, count) in report.undone {
             *self.card.undone.entry(what).or_default() += count;
         }
+        skipped::add(&mut self.card.skipped_commands, report.skipped_commands);
         for register in report.unmodelled {
             match self.card.unmodelled.iter_mut().find(|known| known.offset == register.offset) {
                 Some(known) => {

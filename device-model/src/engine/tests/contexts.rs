@@ -75,7 +75,7 @@ fn the_probe_jobs_run() {
         assert_eq!(bench.get(context.image(0x03)) & 1, 0, "restore is no longer inhibited");
         assert_eq!(bench.engine.loaded(), None);
         let skipped = if class == EngineClass::Render { 2 } else { 0 };
-        assert_eq!(bench.engine.counters().state_only.values().sum::<u64>(), skipped);
+        assert_eq!(bench.engine.counters().skipped.by_name().values().sum::<u64>(), skipped);
         assert_eq!(bench.engine.counters().illegal, 0);
     }
 }

@@ -21,6 +21,7 @@ mod predicates;
 mod privilege;
 mod registers;
 mod semaphores;
+mod skipped;
 mod status;
 mod trace;
 mod transfers;

@@ -36,7 +36,7 @@ fn both_predicates() {
     let at = (VA + DATA) as u32;
     let other = (VA + BATCH + 0x1000) as u32;
     let stored = |bench: &Bench| bench.get(DATA) != 0;
-    let counted = |bench: &Bench| bench.engine.counters().state_only.len() == 1;
+    let counted = |bench: &Bench| bench.engine.counters().skipped.by_name().len() == 1;
     // The store after the command is not executed if the batch has ended or jumped.
     let ended = |bench: &Bench| bench.get(DATA + 0x20) == 0;
     let pipeline = |header: u32| [&[header][..], &vec![0; (header & 0xff) as usize + 1]].concat();

@@ -272,7 +272,7 @@ fn commands_that_the_streamer_does_not_have() {
     );
     use EngineClass::{Copy, VideoDecode};
     let halted = |run: &Run| matches!(run.outcome, Outcome::Halted(Halt::IllegalCommand { .. }));
-    let skipped = |run: &Run| run.bench.get(DATA) == 0 && run.bench.engine.counters().state_only.len() == 1;
+    let skipped = |run: &Run| run.bench.get(DATA) == 0 && run.bench.engine.counters().skipped.by_name().len() == 1;
     check(
         &[
             row("MI_RS_STORE_DATA_IMM", Copy, &[0x1580_0002, PROCESS, 0, 0x77], halted, ALL),

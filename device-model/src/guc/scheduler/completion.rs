@@ -4,6 +4,7 @@
 use arctic_sriov::number::low;
 
 use super::*;
+use crate::engine::skipped::{MOST_WARNINGS, SkippedCommand};
 
 /// Drains the engine's context-status FIFO (V8-060). Returns whether the reported context left before it was complete.
 /// A context removed without a switch has no entry; the outcome of the report is used then.
@@ -24,12 +25,17 @@ impl Scheduler {
         reason = "there is a slot for each engine, the payload has two dwords, and a 64-bit count does not overflow"
     )]
     pub fn report(&mut self, ctx: &mut GucCtx<'_>, report: &EngineReport) {
-        let unfinished = left_unfinished(ctx, report);
+        // A report of a skipped command follows no switch.
+        let unfinished = report.outcome != Outcome::More && left_unfinished(ctx, report);
         let slot = &mut self.slots[report.engine.index()];
         if !slot.loaded || slot.ticket != report.load.context {
             return;
         }
         let Some(id) = slot.context else { return };
+        if let Some(skipped) = report.skipped {
+            self.note_skipped(ctx, id, report.engine, skipped);
+        }
+        let slot = &mut self.slots[report.engine.index()];
         match report.outcome {
             Outcome::More => {}
             Outcome::Waiting | Outcome::Spinning => {
@@ -62,6 +68,23 @@ impl Scheduler {
                     self.reset_context(ctx, id);
                 }
             }
+        }
+    }
+
+    /// Notes that a command of user space in the context was skipped. The first of a context is counted and logged, for
+    /// [`MOST_WARNINGS`] contexts of a function per boot of the GuC.
+    #[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
+    fn note_skipped(&mut self, ctx: &GucCtx<'_>, id: GucContextId, engine: EngineId, skipped: SkippedCommand) {
+        let Some(context) = self.functions.context_mut(id) else { return };
+        if std::mem::replace(&mut context.skipped, true) {
+            return;
+        }
+        let GucContextId { function, local } = id;
+        let of = &mut self.functions[function];
+        of.skipped_contexts += 1;
+        ctx.gt.skipped(function).count_context();
+        if of.skipped_contexts <= MOST_WARNINGS {
+            skipped.warn(function, ctx.gt.engine(engine).name, format_args!("context {local}"));
         }
     }
 

@@ -2,6 +2,7 @@
 //! Registration of contexts, and dispatch to the engines.
 
 use super::*;
+use crate::engine::skipped::SkippedCommand;
 use arctic_fidelity::proves;
 
 /// Contract F.2, K.11: register, enable, submit, disable, deregister, with exact lengths and one response each.
@@ -217,6 +218,30 @@ fn a_halted_context_stays_if_resets_are_disabled() {
     host.fast(0x1001, &[1, 0]);
     assert_eq!(host.stepped(), [vec![2, 0x9000_1008, 1], vec![3, 0x9000_1002, 1, 0]]);
     assert_eq!(host.runs("rcs0"), None);
+}
+
+/// The first report of a skipped command of user space counts the context. A context that was stopped at the command is
+/// reset, with a notification of its driver, and no other context is.
+#[test]
+fn contexts_with_skipped_commands_are_counted_and_stopped() {
+    let mut host = Host::up();
+    let skip = |host: &Host, engine: &str, outcome, stopped| {
+        let engine = engine_named(engine);
+        let load = host.engines.lock(engine).loaded().unwrap();
+        let skipped = Some(SkippedCommand { name: "3DPRIMITIVE", stopped });
+        host.engines.report(EngineReport { engine, load, outcome, skipped });
+    };
+    host.start(1, EngineClass::Render, 1, 2);
+    host.start(2, EngineClass::Compute, 1, 2);
+    for _ in 0..2 {
+        skip(&host, "rcs0", Outcome::More, false);
+        assert!(host.stepped().is_empty());
+    }
+    assert_eq!(host.gt.skipped(Function::PF).contexts(), 1);
+    skip(&host, "ccs0", Outcome::Halted(Halt::Unmodelled { header: 0x7208_0025, address: 0 }), true);
+    assert_eq!(host.stepped(), [[2, 0x9000_1008, 2]]);
+    assert_eq!((host.runs("rcs0"), host.runs("ccs0")), (Some(1), None));
+    assert_eq!(host.gt.skipped(Function::PF).contexts(), 2);
 }
 
 /// Contract F.6: a fault resets the engine. The message has one dword before the opt-in and two after. A banned context

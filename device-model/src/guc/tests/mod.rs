@@ -318,7 +318,7 @@ impl Host {
         if outcome == Outcome::Waiting {
             self.engines.back_off(id, self.clock.now(), self.engines.changes());
         }
-        self.engines.report(EngineReport { engine: id, load, outcome });
+        self.engines.report(EngineReport { engine: id, load, outcome, skipped: None });
     }
 }
 

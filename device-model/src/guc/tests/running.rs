@@ -89,7 +89,7 @@ impl Host {
                     }
                 };
                 if report {
-                    self.engines.report(EngineReport { engine: id, load, outcome });
+                    self.engines.report(EngineReport { engine: id, load, outcome, skipped: None });
                 }
             }
             self.clock.advance(ns);
@@ -280,7 +280,7 @@ fn context_switches_are_reported_only_to_the_guc() {
     let load = host.engines.lock(copy).loaded().unwrap();
     assert_eq!(host.engines.lock(copy).step(&host.gt, 256), Outcome::Complete);
     assert_eq!((host.peek(SCRATCH + 8), ports(&host)), (1, [1, 2]));
-    host.engines.report(EngineReport { engine: copy, load, outcome: Outcome::Complete });
+    host.engines.report(EngineReport { engine: copy, load, outcome: Outcome::Complete, skipped: None });
     host.step();
     assert_eq!((ports(&host), host.runs("rcs0"), host.runs("bcs0")), ([1, 0], Some(7), None));
     // Disabling the blocked context preempts it to idle, at its polling semaphore wait.
@@ -293,7 +293,7 @@ fn context_switches_are_reported_only_to_the_guc() {
     let last = ContextStatus::new(context_id(7, 1), ContextId::IDLE, Detail::Semaphore { polls: true }, true, 0);
     assert_eq!((port.take(), port.take(), port.take()), (Some(first), Some(last), None));
     port.push(last);
-    host.engines.report(EngineReport { engine: render, load, outcome: Outcome::Preempted });
+    host.engines.report(EngineReport { engine: render, load, outcome: Outcome::Preempted, skipped: None });
     host.step();
     assert_eq!((ports(&host), host.runs("rcs0")), ([0, 0], None));
     assert!((0..0x1000).step_by(4).all(|at| host.peek(page + at) == 0), "the status page is unchanged");

@@ -97,7 +97,7 @@ impl Bench {
                     }
                 };
                 if report {
-                    self.engines.report(EngineReport { engine: *id, load, outcome });
+                    self.engines.report(EngineReport { engine: *id, load, outcome, skipped: None });
                 }
             }
             self.clock.advance(step);

@@ -196,7 +196,7 @@ impl Bench {
         if outcome == Outcome::Waiting {
             self.engines.back_off(id, self.clock.now(), self.engines.changes());
         }
-        self.engines.report(EngineReport { engine: id, load, outcome });
+        self.engines.report(EngineReport { engine: id, load, outcome, skipped: None });
     }
 }
 
