@@ -40,7 +40,7 @@
 //! |---|---|---|---|---|
 //! | 1 | `MsiQuiesce::change` (`src/card/msi_quiesce.rs`) | interrupts of the function that are being sent | 1 | a sender holds at most 2 or 3 and calls `MsiSink::trigger`, which must not block; interrupts raised meanwhile are deferred, not blocked |
 //! | 2 | `MsiSink::settle` over vfio-user (`src/vfio_user/irq.rs`) | eventfd writes of the notifier thread, which takes only leaves | 1 | at most 5 ms |
-//! | 3 | `Interrupts::change` that disables the tree | MSIs of the tree in flight | none, or 2 and all of 3 in a reset | as wait 1; engines that are held send nothing |
+//! | 3 | `Interrupts::change` that disables the tree | MSIs of the tree in flight | none, 2 in an FLR, or 2 and all of 3 in a reset | as wait 1; engines that are held send nothing |
 //! | 4 | `ClientDma` (`src/vfio_user/client_dma.rs`) | a reply of the client that maps the guest's memory | 2 or 3 | budgets of step and client; at once if the connection's thread itself waits for a lock |
 //! | 5 | `Engines::pass_step_boundary`, `Engines::end_steps_of` | each engine's current step, or each that uses memory of the functions concerned; one engine at a time | none, or 2 | a step is bounded (about 1 ms, and wait 4) |
 //! | 6 | `GuestMemory::unmap` (`src/vfio_user/memory`) | views that began before the unmap | none | views end with their step; at most 1 s |

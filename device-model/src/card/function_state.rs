@@ -139,6 +139,9 @@ impl<'c> FunctionState<'c> {
     /// Saves a VF, which must be paused or stopped. Its state stays as it is.
     pub fn save(&mut self) -> Result<SavedFunction, SaveError> {
         let (card, function) = (self.card, self.function);
+        if card.gt.memory.is_emptying(function) {
+            return Err(SaveError::Running);
+        }
         let registers = Registers { gt: &card.gt, function }.save()?;
         let (ggtt, frames) = (self.ggtt_state().save()?, Frames { memory: &card.gt.memory, function }.save()?);
         let mut unit = self.guc.unit(&card.gt, &card.engines, function).ok_or(SaveError::NoFirmware)?;
@@ -163,7 +166,8 @@ impl<'c> FunctionState<'c> {
         let (card, function) = (self.card, self.function);
         let mut ggtt = self.ggtt_state();
         let mut unit = self.guc.unit(&card.gt, &card.engines, function).ok_or(RestoreError::NoFirmware)?;
-        if !unit.stopped() {
+        // While the memory of a reset is being emptied, what is written to the VF's memory may be lost.
+        if !unit.stopped() || card.gt.memory.is_emptying(function) {
             return Err(RestoreError::Running);
         }
         Quotas(&mut unit).restore(saved.quotas.state())?;
@@ -198,23 +202,24 @@ impl<'c> FunctionState<'c> {
             return None;
         }
         let reset = self.guc.function_reset(&card.gt, &card.engines, vf);
+        // With the GuC's lock, because a thread of an earlier reset may let the VF be served again as soon as the lock
+        // is free: a mailbox request from before the reset must not be executed.
+        if let Some(vf) = card.gt.vf(vf) {
+            vf.reset();
+        }
         drop(self);
         card.kick_guc(vf.bit());
         // No lock is held, so that clearing a large memory does not block the other functions.
         match reset {
-            FunctionReset::Unannounced => {}
-            FunctionReset::Led => card.gt.memory.free_unused(vf),
+            FunctionReset::Unannounced | FunctionReset::Led => {}
             FunctionReset::Unled => {
                 card.gt.memory.clear_vf(vf);
                 card.gt.memory.free_unused(vf);
             }
         }
-        if let Some(vf) = card.gt.vf(vf) {
-            vf.reset();
-        }
         if reset == FunctionReset::Unled {
-            // After the registers: a mailbox request from before the reset must not be executed.
             card.guc_for(vf).finish_reset(&card.gt, &card.engines, vf);
+            card.kick_guc(vf.bit());
         }
         (reset == FunctionReset::Unannounced).then_some(Emptying(vf))
     }

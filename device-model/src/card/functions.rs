@@ -35,10 +35,20 @@ impl Card {
     /// Handles the setting of VF Enable with NumVFs `count`, which is clamped to [`MAX_VFS`]. VFs 1 to `count` then
     /// exist, in their reset state.
     pub fn enable_vfs(&self, count: u8) {
-        // An access that was in progress when the VFs were disabled may have changed their registers.
         let count = count.min(MAX_VFS);
-        (self.vfs().saturating_add(1)..=count).filter_map(|n| self.gt.vf(Function(n))).for_each(VirtualFunction::reset);
+        let memory = &self.gt.memory;
+        let mut written = 0;
+        for vf in (self.vfs().saturating_add(1)..=count).map(Function) {
+            // An access that was in progress when the VFs were disabled may have changed their registers. A client may
+            // have written to the regions that it maps at any time since.
+            self.gt.vf(vf).into_iter().for_each(VirtualFunction::reset);
+            memory.ggtt().empty_vf(vf);
+            if memory.stores_data(vf) && memory.begin_emptying(vf) {
+                written |= vf.bit();
+            }
+        }
         self.vfs.store(count, Ordering::Release);
+        self.empty_and_announce(written);
     }
 
     /// Provisions and enables VFs for use without a PF driver: VFs 1, 2, ... get `quotas` in this order (contract D.4).
@@ -94,8 +104,14 @@ impl Card {
     }
 
     fn empty_and_announce_one(&self, vf: Function) {
-        self.guarded(|| self.gt.memory.empty(vf, || self.stopping.load(Ordering::Acquire)));
-        self.guc_for(vf).announce_reset(&self.gt, &self.engines, vf);
+        let stopping = || self.stopping.load(Ordering::Acquire);
+        loop {
+            self.guarded(|| self.gt.memory.empty(vf, stopping));
+            // Again for a reset since the last pass. All such resets together cause one more pass.
+            if self.guc_for(vf).announce_reset(&self.gt, &self.engines, vf) || stopping() {
+                break;
+            }
+        }
         self.kick_guc(vf.bit());
     }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PF requests that manage VFs: configuration (quotas), policies, pause, stop and reset (contract D.4, D.6, D.7).
 
+use std::ops::Range;
+
 use arctic_fidelity::mutant;
 
 use super::client::State;
@@ -12,6 +14,7 @@ use super::provisioning::VfConfig;
 use super::scheduler::GucCtx;
 use super::state::GucState;
 use crate::host::{Function, functions};
+use crate::memory::ggtt;
 
 /// G2H to the PF: the state of a VF has changed.
 const VF_STATE_NOTIFY: u16 = 0x5106;
@@ -177,7 +180,8 @@ fn listen(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
 /// Notifies the PF of each VF that has completed a pause, i.e. has no context on an engine.
 pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     for vf in functions(guc.pausing()) {
-        if guc.scheduler.quiet(vf) {
+        // While the memory of an earlier reset is being emptied, data that the PF writes to restore the VF may be lost.
+        if guc.scheduler.quiet(vf) && !ctx.gt.memory.is_emptying(vf) {
             guc.set_state(vf, State::Paused { told: true });
             second_level::copy_global(ctx, vf);
             notify(ctx, vf, Notice::PauseDone);
@@ -198,7 +202,7 @@ fn forget(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum FunctionReset {
-    /// None: the PF driver is already handling an FLR, or there is nothing to handle.
+    /// None: a thread of an earlier reset is still releasing the VF's local memory, and then does so again.
     Led,
     /// The PF driver handles the FLR and has not been notified yet. The card must release the VF's local memory
     /// ([`crate::memory::Memory::empty`]), without holding the GuC's lock, and then call `announce_reset`. xe clears
@@ -213,24 +217,25 @@ pub enum FunctionReset {
 
 /// Starts an FLR of a VF (V13-117): stops its contexts immediately. The PF driver, once notified, handles the reset
 /// (V13-118, contract D.7). Without a PF driver, the card completes the reset as far as possible.
+///
+/// In every state, including those of an earlier FLR, the VF may have written local memory, GGTT entries and registers
+/// through its BARs since, so each FLR discards all of it. The PF driver is notified of one FLR at a time: Linux
+/// ignores a notification while it handles an FLR (xe: pf_begin_vf_flr), and a notification that it gets just after
+/// FLR_FINISH makes it reset a VF that is in use again. It does not take part in an FLR that begins while it handles
+/// another: the VF is not served in between, so the PF driver has no new state of it, and its FLR_FINISH concludes both.
 pub fn function_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) -> FunctionReset {
-    let state = guc.of(vf).state;
     let leads = !guc.builtin_pf && guc.of(Function::PF).client.channel.is_some();
-    if leads && state == State::Resetting {
-        // The PF driver is already handling a reset, and the VF cannot have created new state since.
-        return FunctionReset::Led;
-    }
     forget(guc, ctx, vf);
     if leads {
-        if state == State::ResetPending {
-            return FunctionReset::Led;
+        second_level::erase_global(ctx, vf, &guc.of(vf).granted);
+        if !matches!(guc.of(vf).state, State::Emptying | State::ResetPending | State::Resetting) {
+            guc.set_state(vf, State::Emptying);
         }
-        guc.set_state(vf, State::Emptying);
-        // Fails if an earlier reset is still emptying the memory. The thread doing so notifies the PF.
         return if ctx.gt.memory.begin_emptying(vf) { FunctionReset::Unannounced } else { FunctionReset::Led };
     }
     second_level::forget_global(ctx, vf);
     ctx.gt.memory.ggtt().assign(vf, guc.of(vf).config.ggtt());
+    ctx.gt.memory.begin_clearing(vf);
     guc.set_state(vf, State::Clearing);
     FunctionReset::Unled
 }
@@ -242,18 +247,42 @@ pub fn announce_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
         State::Emptying => {
             notify(ctx, if mutant!(V13_118, 1) { Function::PF } else { vf }, Notice::Reset);
             guc.set_state(vf, State::ResetPending);
+            guc.of(vf).notify_again_at = ctx.now.saturating_add(NOTICE_INTERVAL);
         }
         State::Running => listen(guc, ctx, vf),
         _ => {}
     }
 }
 
-/// Completes an FLR without a PF driver, after the memory of `vf` has been cleared. The VF is served again.
-pub fn finish_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
-    if guc.of(vf).state == State::Clearing {
+/// Completes an FLR without a PF driver, after the memory of `vf` has been cleared. `last`: no other thread clears it
+/// for another reset. The VF is then served again.
+pub fn finish_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function, last: bool) {
+    if last && guc.of(vf).state == State::Clearing {
         guc.set_state(vf, State::Running);
+    }
+    if guc.of(vf).state == State::Running {
         listen(guc, ctx, vf);
     }
+}
+
+/// Interval in nanoseconds after which the PF is notified again of an FLR that it has not started to handle.
+const NOTICE_INTERVAL: u64 = 2_000_000_000;
+
+/// Notifies the PF again of each FLR that it has not started to handle for [`NOTICE_INTERVAL`]. Linux loses a
+/// notification that it receives after its FLR_FINISH of an earlier FLR has been executed and before it has recorded
+/// that; the VF would never be served again. A repeated notification does no harm: Linux receives it before the end of
+/// the FLR that the first one began, and ignores it (xe: pf_begin_vf_flr). Returns the time of the next notification.
+pub fn repeat_notices(guc: &mut GucState, ctx: &mut GucCtx<'_>) -> Option<u64> {
+    let mut next = None;
+    for vf in functions(guc.resets_pending()) {
+        let of = guc.of(vf);
+        if of.notify_again_at <= ctx.now {
+            of.notify_again_at = ctx.now.saturating_add(NOTICE_INTERVAL);
+            notify(ctx, vf, Notice::Reset);
+        }
+        next = next.into_iter().chain([guc.of(vf).notify_again_at]).min();
+    }
+    next
 }
 
 /// Updates of the second-level translation: the GGTT entries written by the VF, and its local memory.
@@ -270,6 +299,11 @@ pub mod second_level {
     /// Discards the GGTT entries that the VF has written.
     pub fn forget_global(ctx: &mut GucCtx<'_>, vf: Function) {
         ctx.gt.memory.ggtt().empty_vf(vf);
+    }
+
+    /// Discards the GGTT entries that the VF has written in its range `granted`, wherever they are stored.
+    pub fn erase_global(ctx: &mut GucCtx<'_>, vf: Function, granted: &Range<u64>) {
+        ctx.gt.memory.ggtt().erase_vf(vf, ggtt::indices(granted));
     }
 
     /// Copies the GGTT entries that the VF has written to the table that the PF reads.

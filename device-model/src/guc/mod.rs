@@ -43,7 +43,7 @@ use crate::execlist::buffer::CsbPort;
 use crate::gt::Gt;
 use crate::host::{Function, functions};
 use crate::interrupts::DMA_DONE;
-use crate::memory::Tlb;
+use crate::memory::{Tlb, ggtt};
 use crate::profile::provision::Quota;
 use crate::registers::guc::{DMA_CTRL, UOS_MOVE};
 use ads::{Ads, EngineMap};
@@ -211,10 +211,12 @@ impl Guc {
             gt.doorbells.reset_function(function);
         }
         let Some(state) = self.state.as_mut().filter(|_| !mutant!(V13_117, 1)) else {
-            // Without firmware, there are no contexts, and no PF driver handles the reset. Only the VF's GGTT entries
-            // must be cleared.
-            gt.memory.ggtt().empty_vf(function);
-            return FunctionReset::Led;
+            // Without firmware, there are no contexts, and no PF driver handles the reset. The memory that the VF has
+            // written through its BARs stays assigned to it when firmware is loaded again.
+            let granted = ggtt::indices(&self.persistent.functions[function].granted);
+            gt.memory.ggtt().erase_vf(function, granted);
+            gt.memory.begin_clearing(function);
+            return FunctionReset::Unled;
         };
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
@@ -222,21 +224,27 @@ impl Guc {
     }
 
     /// Continues a reset that returned [`FunctionReset::Unannounced`], after the VF's local memory has been released.
-    /// The caller must request a GuC step, which sends the notification.
-    pub fn announce_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
-        gt.memory.end_emptying(function);
-        let Some(state) = &mut self.state else { return };
+    /// Returns false if it must be released again, because the VF was reset meanwhile, and this function be called again
+    /// then. Otherwise the caller must request a GuC step, which sends the notification.
+    #[must_use]
+    pub fn announce_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) -> bool {
+        if !gt.memory.end_emptying(function) {
+            return false;
+        }
+        let Some(state) = &mut self.state else { return true };
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
         control::announce_reset(state, &mut ctx, function);
+        true
     }
 
     /// Completes a reset that returned [`FunctionReset::Unled`], after the VF's memory has been cleared.
     pub fn finish_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) {
+        let last = gt.memory.end_clearing(function);
         let Some(state) = &mut self.state else { return };
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, function, &mut self.out);
-        control::finish_reset(state, &mut ctx, function);
+        control::finish_reset(state, &mut ctx, function, last);
     }
 
     /// Performs a bounded amount of work: pending CT buffer requests, engine reports and time slices. `notified`

@@ -86,6 +86,8 @@ pub struct GucState {
     pausing: u64,
     /// VFs in the state [`State::Paused`] for which PAUSE_DONE has been sent. Messages to them wait.
     paused: u64,
+    /// VFs in the state [`State::ResetPending`].
+    resets_pending: u64,
     /// Functions with unsent messages.
     unsent: u64,
     /// Functions with new messages for which the memory-based interrupt could not be written.
@@ -114,6 +116,7 @@ impl GucState {
             invalidations: Invalidations::default(),
             pausing: 0,
             paused: 0,
+            resets_pending: 0,
             unsent: 0,
             untold: 0,
             unread: 0,
@@ -233,11 +236,21 @@ impl GucState {
         self.pausing
     }
 
+    /// Returns the VFs (one bit each) with an FLR that the PF has been notified of and has not started to handle.
+    pub fn resets_pending(&self) -> u64 {
+        self.resets_pending
+    }
+
     /// Sets the state of `function`.
     pub fn set_state(&mut self, function: Function, state: State) {
         self.of(function).state = state;
-        for (set, told) in [(&mut self.pausing, false), (&mut self.paused, true)] {
-            *set = *set & !function.bit() | if state == (State::Paused { told }) { function.bit() } else { 0 };
+        let sets = [
+            (&mut self.pausing, State::Paused { told: false }),
+            (&mut self.paused, State::Paused { told: true }),
+            (&mut self.resets_pending, State::ResetPending),
+        ];
+        for (set, member) in sets {
+            *set = *set & !function.bit() | if state == member { function.bit() } else { 0 };
         }
     }
 
@@ -256,6 +269,7 @@ impl GucState {
         doorbell::serve(self, ctx);
         action::finish_invalidations(self, ctx);
         control::finish_pauses(self, ctx);
+        let notice = control::repeat_notices(self, ctx);
         let next = self.scheduler.schedule(ctx);
         self.note_adverse(ctx);
         let busy = self.scheduler.busy();
@@ -269,7 +283,7 @@ impl GucState {
             _ => Some(ctx.now.saturating_add(RING_FULL_PAUSE)),
         };
         let more = more.then_some(ctx.now);
-        step.next = [next, retry, more].into_iter().flatten().min();
+        step.next = [next, retry, more, notice].into_iter().flatten().min();
         step
     }
 

@@ -187,6 +187,20 @@ impl Ggtt {
         }
     }
 
+    /// Discards all page addresses that `vf` has written to its entries at `indices`: in its separate table, and in the
+    /// PF's table, where they are if its window is trapped or after [`Ggtt::settle_vf`]. Owner and valid bit are
+    /// unchanged.
+    pub fn erase_vf(&self, vf: Function, indices: Range<u64>) {
+        self.empty_vf(vf);
+        for index in indices {
+            let cell = index.checked_mul(8).and_then(|at| self.table.slice(at, 8));
+            let cell = cell.as_ref().and_then(|slice| slice.get_atomic_ref::<AtomicU64>(0).ok());
+            let erase = |entry| gate::vf_write(entry, vf.0, 0).filter(|erased| *erased != entry);
+            // Fails if the entry is not the VF's or has no address.
+            let _ = cell.map(|cell| cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, erase));
+        }
+    }
+
     /// Copies the entries that `vf` has written to its separate table into the PF's table, from which the PF saves the
     /// function (PAUSE_DONE). Owner and valid bit are unchanged.
     pub fn settle_vf(&self, vf: Function) {

@@ -18,7 +18,7 @@ mod tests;
 pub mod tlb;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arctic_fidelity::mutant;
@@ -109,13 +109,15 @@ pub struct Memories {
 pub struct FunctionMemory {
     /// Local memory provisioned to the function in bytes, whole frames; 0 for the PF.
     quota: AtomicU64,
-    /// [`Memory::empty`] is releasing the function's memory.
-    emptying: AtomicBool,
+    /// 0; 1 while [`Memory::empty`] releases the function's memory; 2 if it must then do so again.
+    emptying: AtomicU32,
+    /// Number of calls of [`Memory::clear_vf`] in progress for resets.
+    clearing: AtomicU32,
 }
 
 impl FunctionMemory {
     const fn new() -> Self {
-        FunctionMemory { quota: AtomicU64::new(0), emptying: AtomicBool::new(false) }
+        FunctionMemory { quota: AtomicU64::new(0), emptying: AtomicU32::new(0), clearing: AtomicU32::new(0) }
     }
 
     /// Local memory quota in bytes.
@@ -123,9 +125,10 @@ impl FunctionMemory {
         self.quota.load(Ordering::Acquire)
     }
 
-    /// Returns whether data of the function is being released. Data that it writes meanwhile may be lost.
+    /// Returns whether data of the function is being released or cleared for a reset. Data that it writes meanwhile may
+    /// be lost.
     pub fn is_emptying(&self) -> bool {
-        self.emptying.load(Ordering::Acquire)
+        self.emptying.load(Ordering::Acquire) != 0 || self.clearing.load(Ordering::Acquire) != 0
     }
 }
 
@@ -386,24 +389,58 @@ impl Memory {
     }
 
     /// Reserves [`Memory::empty`] for the calling thread until [`Memory::end_emptying`]. Returns false if another
-    /// thread has done so.
+    /// thread has done so. That thread then empties the memory once more, because the VF may have written to pages that
+    /// the thread has already released.
     pub fn begin_emptying(&self, vf: Function) -> bool {
-        !self.function(vf).emptying.swap(true, Ordering::AcqRel)
+        let next = |requests: u32| Some(requests.saturating_add(1).min(2));
+        self.function(vf).emptying.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) == Ok(0)
     }
 
-    /// Releases all data of `vf`'s LMEM BAR to the host, before the PF clears the VF's local memory in an FLR. Takes
-    /// about 0.2 s per GiB of data; no lock is held for longer than the release of one frame. Returns early if `stop`
-    /// returns true. Meanwhile, the GuC does not serve the VF ([`Memory::is_emptying`]).
+    /// Releases all data of `vf`'s LMEM BAR to the host, and clears the compression control data of the frames stored
+    /// there, before the PF clears the VF's local memory in an FLR. Takes about 0.2 s per GiB of data; no lock is held
+    /// for longer than the release of one frame. Returns early if `stop` returns true. Meanwhile, the GuC does not serve
+    /// the VF ([`Memory::is_emptying`]).
     pub fn empty(&self, vf: Function, stop: impl Fn() -> bool) {
-        self.storage.empty(vf, stop);
+        self.storage.empty(vf, &stop);
+        for frame in (0..self.storage.frames() as u64).take_while(|_| !stop()) {
+            let address = frame.saturating_mul(FRAME);
+            let _still = self.storage.still();
+            if self.storage.place(address).stored_for(vf)
+                && let Some(control) = self.control_of(address, FRAME)
+                && self.local().first_data(&control).is_some()
+            {
+                self.local().clear(control);
+            }
+        }
     }
 
-    /// Releases the reservation made by [`Memory::begin_emptying`].
-    pub fn end_emptying(&self, vf: Function) {
-        self.function(vf).emptying.store(false, Ordering::Release);
+    /// Ends a call of [`Memory::empty`]. Returns true if the reservation made by [`Memory::begin_emptying`] has ended,
+    /// and false if the memory must be emptied again because of a reset since its beginning.
+    pub fn end_emptying(&self, vf: Function) -> bool {
+        let next = |requests: u32| requests.checked_sub(1);
+        self.function(vf).emptying.fetch_update(Ordering::AcqRel, Ordering::Acquire, next) != Ok(2)
     }
 
-    /// Returns whether data of `vf` is being released. Data that the VF writes meanwhile may be lost.
+    /// Records that the calling thread clears the memory of `vf` ([`Memory::clear_vf`]) for a reset, until
+    /// [`Memory::end_clearing`]. Several threads may do so at once, each for its own reset.
+    pub fn begin_clearing(&self, vf: Function) {
+        self.function(vf).clearing.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Ends the call of [`Memory::begin_clearing`]. Returns whether no other thread clears the memory of `vf`.
+    pub fn end_clearing(&self, vf: Function) -> bool {
+        let next = |threads: u32| threads.checked_sub(1);
+        matches!(self.function(vf).clearing.fetch_update(Ordering::AcqRel, Ordering::Acquire, next), Ok(1) | Err(_))
+    }
+
+    /// Returns whether the region of `vf`'s LMEM BAR is a file, which a client may map, and contains data.
+    pub fn stores_data(&self, vf: Function) -> bool {
+        let region = self.storage.region(vf).filter(|region| region.is_file());
+        region.is_some_and(|region| region.first_data(&(0..region.len())).is_some())
+    }
+
+    /// Returns whether data of `vf` is being released or cleared for a reset. Data that the VF writes meanwhile may be
+    /// lost.
     pub fn is_emptying(&self, vf: Function) -> bool {
         self.function(vf).is_emptying()
     }

@@ -49,6 +49,11 @@ impl FrameBacking {
     fn offset(self) -> u64 {
         u64::from(self.0 & 0xffff) * FRAME
     }
+
+    /// Returns whether the frame is in the region of `vf`.
+    pub fn stored_for(self, vf: Function) -> bool {
+        vf.is_vf() && self.function() == vf.index()
+    }
 }
 
 /// Maximum number of bytes released to the host in one call; the release takes the host about half a microsecond per
@@ -287,7 +292,8 @@ impl Storage {
     /// Starts at the end because a PF driver that clears the VF's memory at the same time starts at the beginning.
     pub fn empty(&self, vf: Function, stop: impl Fn() -> bool) {
         let Some(region) = self.region(vf) else { return };
-        for page in (0..region.len().div_ceil(FRAME)).rev().take_while(|_| !stop()) {
+        let Some(first) = region.first_data(&(0..region.len())) else { return };
+        for page in (first / FRAME..region.len().div_ceil(FRAME)).rev().take_while(|_| !stop()) {
             let _still = self.still();
             let start = page.saturating_mul(FRAME);
             empty(region, start..start.saturating_add(FRAME));

@@ -3,6 +3,7 @@
 
 mod life;
 mod reach;
+mod resets;
 
 use arctic_fidelity::proves;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,14 +57,18 @@ struct Rig {
 
 impl Rig {
     fn new(mut host: Host) -> Self {
-        for vf in [VF1, VF2] {
-            for at in (0..RAM as u64).step_by(4096) {
-                let entry = GgttEntry(at | u64::from(vf.0) << 2 | 1);
-                host.gt.memory.ggtt().set_entry((vf.base() + at) >> 12, entry);
-            }
-        }
         host.deadline = None;
-        Rig { host, tails: [0; 3], heads: [0; 3], messages: 0 }
+        let rig = Rig { host, tails: [0; 3], heads: [0; 3], messages: 0 };
+        [VF1, VF2].iter().for_each(|vf| rig.map_guest_memory(*vf));
+        rig
+    }
+
+    /// Maps the VF's guest memory to its GGTT range, as PF and VF do.
+    fn map_guest_memory(&self, vf: Vf) {
+        for at in (0..RAM as u64).step_by(4096) {
+            let entry = GgttEntry(at | u64::from(vf.0) << 2 | 1);
+            self.host.gt.memory.ggtt().set_entry((vf.base() + at) >> 12, entry);
+        }
     }
 
     /// The PF driver is running; the VFs are not configured.
@@ -138,6 +143,8 @@ impl Rig {
 
     /// Connects the VF as its driver does: contract C.1 steps 1 and 6b.
     fn connect(&mut self, vf: Vf) {
+        // An FLR discards the entries.
+        self.map_guest_memory(vf);
         assert_eq!(self.mail(vf, &[0x5507])[0], SUCCESS);
         assert_eq!(self.mail(vf, &[0x5500, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
         let (source, status) = vf.memirq();
@@ -249,7 +256,7 @@ impl Rig {
             FunctionReset::Led => {}
             FunctionReset::Unannounced => {
                 gt.memory.empty(vf.function(), || false);
-                guc.announce_reset(gt, engines, vf.function());
+                assert!(guc.announce_reset(gt, engines, vf.function()));
             }
             FunctionReset::Unled => {
                 gt.memory.clear_vf(vf.function());

@@ -189,8 +189,9 @@ fn reset_without_pf_driver() {
     // A second reset during the first one, as caused by clearing VF Enable, also requires the memory to be cleared.
     assert_eq!(guc.function_reset(gt, engines, VF1.function()), FunctionReset::Unled);
     guc.finish_reset(gt, engines, VF1.function());
-    assert_eq!(gt.mailbox(VF1.function(), 0), SUCCESS);
+    assert_eq!(gt.mailbox(VF1.function(), 0), 0x5507, "the other thread still clears the memory");
     guc.finish_reset(gt, engines, VF1.function());
+    assert_eq!(gt.mailbox(VF1.function(), 0), SUCCESS);
     rig.connect(VF1);
 }
 
@@ -205,15 +206,15 @@ fn pf_is_notified_after_local_memory_is_released() {
     };
     let announce = |rig: &mut Rig| {
         let Host { gt, engines, guc, .. } = &mut rig.host;
-        guc.announce_reset(gt, engines, VF1.function());
+        let released = guc.announce_reset(gt, engines, VF1.function());
         rig.step();
-        rig.host.received()
+        (released, rig.host.received())
     };
+    let again = (false, vec![]);
     assert_eq!((reset(&mut rig), reset(&mut rig)), (FunctionReset::Unannounced, FunctionReset::Led));
-    rig.step();
+    assert_eq!(announce(&mut rig), again, "local memory must be released again for the second reset");
     assert!(rig.host.received().is_empty(), "local memory not released yet");
-    assert_eq!(announce(&mut rig), [[3, 0x9000_5106, 1, 1]]);
-    assert!(announce(&mut rig).is_empty(), "once");
+    assert_eq!(announce(&mut rig), (true, vec![vec![3, 0x9000_5106, 1, 1]]));
     rig.control_and_collect(VF1, 4);
     assert_eq!(rig.control(VF1, 5), SUCCESS);
     rig.connect(VF1);
@@ -223,14 +224,15 @@ fn pf_is_notified_after_local_memory_is_released() {
     assert!(answers.contains(&vec![3, 0x9000_5106, 1, 2]), "the PF starts without a notification: {answers:x?}");
     assert_eq!((rig.control(VF1, 5), rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507), "local memory not released yet");
     assert_eq!(reset(&mut rig), FunctionReset::Led, "another thread is already releasing the local memory");
-    assert_eq!(announce(&mut rig), [[3, 0x9000_5106, 1, 1]]);
+    assert_eq!(announce(&mut rig), again);
+    assert_eq!(announce(&mut rig), (true, vec![vec![3, 0x9000_5106, 1, 1]]));
     rig.control_and_collect(VF1, 4);
     assert_eq!((rig.control(VF1, 5), rig.host.gt.mailbox(VF1.function(), 0)), (SUCCESS, SUCCESS));
 
     assert_eq!(reset(&mut rig), FunctionReset::Unannounced);
     rig.control_and_collect(VF1, 4);
     assert_eq!((rig.control(VF1, 5), rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507));
-    assert!(announce(&mut rig).is_empty());
+    assert_eq!(announce(&mut rig), (true, vec![]));
     assert_eq!(rig.host.gt.mailbox(VF1.function(), 0), SUCCESS);
     rig.connect(VF1);
 }

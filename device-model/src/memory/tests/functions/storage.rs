@@ -137,7 +137,8 @@ fn a_region_is_emptied_from_its_end() {
     bench.memory.empty(VF1, || false);
     assert_eq!([VF1, VF2].map(|vf| bench.memory.stored_by(vf)), [0, FRAME]);
     assert_eq!([VF1, VF2].map(|vf| bench.memory.is_emptying(vf)), [true, false]);
-    bench.memory.end_emptying(VF1);
+    assert!(!bench.memory.end_emptying(VF1), "once more for the second reset");
+    assert!(bench.memory.is_emptying(VF1) && bench.memory.end_emptying(VF1) && !bench.memory.is_emptying(VF1));
     assert!(bench.memory.begin_emptying(VF1));
 }
 
