@@ -133,11 +133,6 @@ impl ClientDma {
         !self.slow.swap(true, Ordering::Relaxed)
     }
 
-    /// Closes the client's connection; its session ends as if the client had disconnected.
-    pub fn hang_up(&self) {
-        self.sender.hang_up();
-    }
-
     fn budget(&self) -> MutexGuard<'_, Budget> {
         self.budget.lock().ignore_poison()
     }

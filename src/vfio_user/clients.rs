@@ -160,15 +160,6 @@ impl Machine for Clients {
     fn withholds(&self, function: Function) -> bool {
         function.is_vf() && self.placer.get().is_some_and(|placer| placer.withholds(function.0))
     }
-
-    /// Disconnects the client of a VF in a separate guest, which is a surprise removal for that guest.
-    fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
-        if self.topology != Topology::Split {
-            return;
-        }
-        let memories = vfs.iter().filter_map(|vf| self.hands(vf.number())).map(|hands| &hands.memory);
-        memories.filter_map(|memory| memory.client()).for_each(|client| client.hang_up());
-    }
 }
 
 /// A function as used by its server.
@@ -182,7 +173,8 @@ impl Device for Endpoint {
         &*self.function
     }
 
-    /// A VF in a separate guest is served only while it is enabled.
+    /// A VF in a separate guest accepts a client only while it is enabled. The connection outlasts the VF: while the VF
+    /// is not enabled, all reads return all ones and writes are dropped; memory, interrupts and resets are accepted.
     fn admit(&self) -> Result<(), String> {
         let function = &self.function;
         let split = self.clients.topology == Topology::Split;

@@ -254,7 +254,7 @@ pub(crate) fn dma_map(flags: u32, offset: u64, iova: u64, size: u64) -> Vec<u8> 
     dwords(&[32, flags]).into_iter().chain(fields).collect()
 }
 
-fn dma_unmap(flags: u32, iova: u64, size: u64) -> Vec<u8> {
+pub(crate) fn dma_unmap(flags: u32, iova: u64, size: u64) -> Vec<u8> {
     dwords(&[24, flags]).into_iter().chain([iova, size].into_iter().flat_map(u64::to_le_bytes)).collect()
 }
 

@@ -3,6 +3,7 @@
 //! with its client crate (from its `pci/src/vfio.rs` and `pci/src/vfio_user.rs`; `docs/cloud-hypervisor.md` names the
 //! commit). No guest runs in this test.
 
+use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use arctic_gpu::vfio_user::ecam::Ecam;
@@ -10,8 +11,10 @@ use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
 use arctic_gpu::{Topology, card_file};
 use vfio_bindings::bindings::vfio::*;
 use vfio_user::Client;
+use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory};
 use vmm_sys_util::eventfd::EventFd;
 use vmm_sys_util::tempdir::TempDir;
+use vmm_sys_util::tempfile::TempFile;
 
 const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
 const GUC_HOST_INTERRUPT: u64 = 0x19_01f0;
@@ -136,4 +139,106 @@ pub fn a_device_is_added_and_taken_away() {
         }
         device.0.shutdown().unwrap();
     }
+}
+
+/// What ends a VF in another guest.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    VfEnableCleared,
+    PfReset,
+    PfClientDies,
+}
+
+/// A VF in a guest of its own ceases to exist because of the PF's guest. Its VMM stays connected: reads return all ones,
+/// writes are dropped, requests of the VMM succeed, and the mapped GGTT window shows no other data. When the VF exists
+/// again and is reset, it works.
+pub fn a_vf_that_is_gone_keeps_its_connection() {
+    const VF_CAP: u64 = 0x19_01f8;
+    const GGTT_WINDOW: u64 = 8 << 20;
+    let card = ServedCard::new(card_file::load("small").unwrap(), 2, Topology::Split, Ecam::default()).unwrap();
+    let dir = TempDir::new().unwrap();
+    let _servers: Vec<_> = card
+        .functions()
+        .into_iter()
+        .map(|served| {
+            let path = dir.as_path().join(format!("{}.sock", served.name));
+            Server::start(&path, served.function, Settings::default()).unwrap()
+        })
+        .collect();
+    let connect = |name: &str| {
+        let path = dir.as_path().join(name);
+        let mut client = Client::new(&path);
+        arctic_test_support::machine::transport::eventually("a connection", || {
+            if client.is_err() {
+                client = Client::new(&path);
+            }
+            client.is_ok()
+        });
+        Wrapper(client.unwrap())
+    };
+    let enable = |pf: &mut Wrapper| {
+        pf.write_config(0x330, &[1, 0]);
+        pf.write_config(0x328, &[9, 0]);
+    };
+    let register = |vf: &mut Wrapper, offset: u64| {
+        let mut data = [0; 4];
+        vf.0.region_read(0, offset, &mut data).unwrap();
+        u32::from_le_bytes(data)
+    };
+    let mut pf = connect("pf.sock");
+    enable(&mut pf);
+    let mut vf = connect("vf1.sock");
+    let ram = tempfile();
+    let event = EventFd::new(libc::EFD_NONBLOCK).unwrap();
+    let window = {
+        let region = vf.0.region(0).unwrap();
+        let file = region.file_offset.as_ref().expect("a mapping of the GGTT window");
+        let place = FileOffset::new(file.file().try_clone().unwrap(), file.start() + GGTT_WINDOW);
+        MmapRegion::<()>::from_file(place, 4096).unwrap()
+    };
+    for end in [End::VfEnableCleared, End::PfReset, End::PfClientDies] {
+        vf.0.dma_map(0, 0x10_0000, 0x1_0000, ram.as_raw_fd()).unwrap();
+        vf.write_config(4, &[6, 0]);
+        assert_eq!(register(&mut vf, VF_CAP), 1, "{end:?}");
+        vf.0.region_write(0, MAILBOX + 4, &[7; 4]).unwrap();
+        window.as_volatile_slice().write_slice(&[7; 8], 0).unwrap();
+
+        match end {
+            End::VfEnableCleared => pf.write_config(0x328, &[0, 0]),
+            End::PfReset => pf.0.reset().unwrap(),
+            End::PfClientDies => {
+                pf.0.shutdown().unwrap();
+                pf = connect("pf.sock");
+            }
+        }
+        arctic_test_support::machine::transport::eventually("the VF is gone", || vf.read_config_dword(0) == u32::MAX);
+        assert_eq!([4, 0x10, 0x34, 0x100].map(|offset| vf.read_config_dword(offset)), [u32::MAX; 4], "{end:?}");
+        vf.write_config(4, &[6, 0]);
+        vf.0.region_write(0, MAILBOX + 4, &[9; 4]).unwrap();
+        assert_eq!((register(&mut vf, VF_CAP), register(&mut vf, MAILBOX + 4)), (u32::MAX, u32::MAX), "{end:?}");
+        vf.0.dma_map(0, 0x20_0000, 0x1_0000, ram.as_raw_fd()).unwrap();
+        vf.enable_msi(&event);
+        vf.disable_msi();
+        assert_eq!(vf.0.get_irq_info(VFIO_PCI_MSI_IRQ_INDEX).unwrap().count, 1);
+        vf.0.reset().unwrap();
+        vf.0.dma_unmap(0x10_0000, 0x1_0000).unwrap();
+        vf.0.dma_unmap(0x20_0000, 0x1_0000).unwrap();
+        assert_eq!(vf.read_config_dword(0), u32::MAX, "{end:?}");
+
+        enable(&mut pf);
+        vf.0.reset().unwrap();
+        assert_eq!((vf.read_config_dword(0), vf.read_config_dword(4) & 7), (0x56c0_8086, 0), "{end:?}");
+        vf.write_config(4, &[6, 0]);
+        assert_eq!((register(&mut vf, VF_CAP), register(&mut vf, MAILBOX + 4)), (1, 0), "{end:?}");
+        let mut entry = [1; 8];
+        window.as_volatile_slice().read_slice(&mut entry, 0).unwrap();
+        assert_eq!(entry, [0; 8], "{end:?}: the entries that the VF wrote before");
+    }
+}
+
+/// Guest memory.
+fn tempfile() -> File {
+    let file = TempFile::new().unwrap().into_file();
+    file.set_len(0x1_0000).unwrap();
+    file
 }

@@ -65,6 +65,7 @@ const WHOLE: &[Test] = tests![
     bars::a_function_level_reset_begins_anew,
     bars::a_machine_that_is_switched_off_leaves_nothing_behind,
     functions::vf_enable_brings_vfs_into_being,
+    functions::a_vf_that_is_absent_can_be_accessed_and_reset,
     functions::more_vfs_than_there_are_cannot_be_enabled,
     functions::the_number_of_vfs_is_locked_while_they_are_enabled,
     functions::vf_bars_answer_with_vf_memory_space_only,
@@ -134,6 +135,10 @@ fn main() -> ExitCode {
     let mut all: Vec<Trial> = TRANSPORTS.into_iter().flat_map(|transport| trials(transport, WHOLE, None)).collect();
     all.extend(trials(KVM, WHOLE, if asked(KVM) { bare_guest::unable() } else { None }));
     all.extend(trials(WITHOUT_PF, ALONE, None));
+    all.push(Trial::test("cloud_hypervisor::a_vf_that_is_gone_keeps_its_connection", || {
+        cloud_hypervisor::a_vf_that_is_gone_keeps_its_connection();
+        Ok(())
+    }));
     all.push(Trial::test("cloud_hypervisor::a_device_is_added_and_taken_away", || {
         cloud_hypervisor::a_device_is_added_and_taken_away();
         Ok(())

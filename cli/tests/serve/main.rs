@@ -193,7 +193,33 @@ fn split_vfs_are_let_in_while_they_exist() {
     assert_eq!((config_u16(&mut vf, 2), config_u16(&mut face, 2)), (0x56c0, 0xffff));
     assert!(served.client(dir.as_path(), "vf2").is_none(), "client of a disabled VF accepted");
     drop(vf);
-    eventually("a new client after a disconnect", || served.client(dir.as_path(), "vf1").is_some());
+    let mut vf = None;
+    eventually("a new client after a disconnect", || {
+        vf = served.client(dir.as_path(), "vf1");
+        vf.is_some()
+    });
+    // The VF's client stays connected when the VFs are disabled, and when the PF's client dies.
+    let mut vf = vf.unwrap();
+    for dies in [false, true] {
+        match dies {
+            false => pf.region_write(CONFIG, CONTROL, &[0, 0]).unwrap(),
+            true => pf.shutdown().unwrap(),
+        }
+        eventually("the VF is gone", || config_u16(&mut vf, 2) == 0xffff);
+        vf.reset().unwrap();
+        assert!(served.client(dir.as_path(), "vf1").is_none(), "a second client");
+        eventually("a client of the PF", || {
+            if dies && let Some(next) = served.client(dir.as_path(), "pf") {
+                pf = next;
+                return true;
+            }
+            !dies
+        });
+        pf.region_write(CONFIG, NUM_VFS, &[1, 0]).unwrap();
+        pf.region_write(CONFIG, CONTROL, &VF_ENABLE_AND_MSE).unwrap();
+        vf.reset().unwrap();
+        assert_eq!(config_u16(&mut vf, 2), 0x56c0);
+    }
     let (code, text) = served.end(libc::SIGINT);
     assert!(code == Some(0) && text.contains("VF 1 does not exist yet: start its guest after"), "{text}");
 }

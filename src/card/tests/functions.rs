@@ -8,7 +8,7 @@ use arctic_sriov::sriov_capability::{NUM_VFS, SRIOV_CONTROL, VF_BAR0, VF_ENABLE,
 use vmm_sys_util::tempdir::TempDir;
 
 use super::*;
-use crate::vfio_user::tests::{Raw, access, dma_map, eventually};
+use crate::vfio_user::tests::{Raw, access, dma_map, dma_unmap, eventually};
 use crate::vfio_user::wire::command;
 use crate::vfio_user::{Server, Settings};
 
@@ -281,28 +281,40 @@ fn read32(client: &mut Raw, region: u32, offset: u64) -> u32 {
 }
 
 /// A VF of another guest accepts connections only while it is enabled. Before that, a connection is closed immediately.
-/// Disabling the VF disconnects its client; after it is enabled again, the next client is accepted.
+/// Its client stays connected when the VF is disabled, by the PF's guest or because the PF's client disconnects: it reads
+/// all ones, and its other requests succeed. When the VF is enabled again, the same client uses it.
 #[test]
-fn a_vf_of_another_guest_is_served_while_it_exists() {
+fn a_vf_of_another_guest_accepts_clients_while_it_exists_and_keeps_them() {
     let stand = Sockets::new(split(2));
     let mut pf = stand.connect("pf").versed();
     stand.connect("vf1-face").versed();
     assert!(stand.connect("vf1").closed(), "not enabled yet");
-    for _ in 0..3 {
-        write(&mut pf, CONFIG_REGION, NUM, &[1, 0]);
-        write(&mut pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
-        assert!(stand.connect("vf2").closed(), "NumVFs is 1");
-        let mut vf = stand.connect("vf1").versed();
+    let enable = |pf: &mut Raw| {
+        write(pf, CONFIG_REGION, NUM, &[1, 0]);
+        write(pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
+    };
+    enable(&mut pf);
+    assert!(stand.connect("vf2").closed(), "NumVFs is 1");
+    let mut vf = stand.connect("vf1").versed();
+    for round in 0..3 {
         write(&mut vf, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
         assert_eq!(read32(&mut vf, GTTMMADR, VF_CAP), 1);
-        write(&mut pf, CONFIG_REGION, CONTROL, &[0, 0]);
-        assert!(vf.closed(), "VFs are disabled");
-        eventually("the session has ended", || !stand.card.vf(1).connected());
+        if round == 1 {
+            drop(pf);
+            eventually("the PF's session has ended", || !stand.card.vf(1).enabled());
+            pf = stand.connect("pf").versed();
+        } else {
+            write(&mut pf, CONFIG_REGION, CONTROL, &[0, 0]);
+        }
+        assert_eq!(read32(&mut vf, CONFIG_REGION, 0), u32::MAX);
+        assert_eq!(read32(&mut vf, GTTMMADR, VF_CAP), u32::MAX);
+        assert_eq!(vf.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000)).header.error, 0);
+        assert_eq!(vf.ask(command::DEVICE_RESET, &[]).header.error, 0);
+        assert_eq!(vf.ask(command::DMA_UNMAP, &dma_unmap(0, 0x1000, 0x1000)).header.error, 0);
+        enable(&mut pf);
+        assert_eq!(vf.ask(command::DEVICE_RESET, &[]).header.error, 0);
+        assert_eq!(read32(&mut vf, CONFIG_REGION, 0), 0x56c0_8086);
     }
-    write(&mut pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
-    let mut vf = stand.connect("vf1").versed();
-    drop(pf);
-    assert!(vf.closed(), "all VFs are disabled when the PF's client disconnects");
 }
 
 /// When a VF's VMM terminates, the VF is reset and its guest memory is unmapped; other functions are not affected, and

@@ -324,15 +324,6 @@ fn a_client_that_comes_too_early_is_turned_away_at_once() {
 }
 
 #[test]
-fn a_client_can_be_hung_up_on() {
-    let bench = Bench::new();
-    let mut raw = bench.client();
-    bench.memory.client().unwrap().hang_up();
-    assert!(raw.closed());
-    bench.client_after_disconnect(1).ask(command::VERSION, b"\0\0\0\0{}\0");
-}
-
-#[test]
 fn sockets_are_taken_left_behind_and_cleaned_up() {
     let mut bench = Bench::new();
     let function =

@@ -202,15 +202,12 @@ impl VfioUser {
         }
     }
 
-    /// Performs `access` on the function's client; `None` if the function does not exist.
+    /// Performs `access` on the function's client, which stays connected while a VF is disabled; `None` if the function
+    /// has no client and does not exist.
     fn ask<T>(&mut self, function: u8, access: impl Fn(&mut Client) -> Result<T, vfio_user::Error>) -> Option<T> {
         let slot = usize::from(function);
         if let Some(connection) = &mut self.connections[slot] {
-            if let Ok(value) = access(&mut connection.client) {
-                return Some(value);
-            }
-            // The server has closed the connection: the VF was disabled.
-            self.connections[slot] = None;
+            return Some(access(&mut connection.client).expect("a request failed"));
         }
         if !self.exists(function) {
             return None;

@@ -30,6 +30,37 @@ pub fn vf_enable_brings_vfs_into_being(machine: &mut dyn Machine) {
     }
 }
 
+/// A VF's machine may go on while the VF is absent: it reads all ones, writes have no effect, and it can be reset. When
+/// it exists again it is in reset state.
+pub fn a_vf_that_is_absent_can_be_accessed_and_reset(machine: &mut dyn Machine) {
+    bring_up(machine);
+    for conventional in [false, true] {
+        bring_up(machine);
+        bring_up_vfs(machine, 1);
+        machine.set_register(1, MAILBOX + 4, 7);
+        if conventional {
+            machine.reset(0);
+        } else {
+            enable_vfs(machine, 0);
+        }
+        for _ in 0..2 {
+            enable(machine, 1);
+            machine.set_register(1, MAILBOX + 4, 9);
+            assert!(absent(machine, 1));
+            assert_eq!(machine.register(1, MAILBOX + 4), u32::MAX);
+            machine.reset(1);
+        }
+        bring_up(machine);
+        enable_vfs(machine, 1);
+        assert_eq!(machine.config16(1, COMMAND) & BUS_MASTER, 0);
+        machine.reset(1);
+        enable(machine, 1);
+        assert!(present(machine, 1));
+        assert_eq!(machine.register(1, MAILBOX + 4), 0, "conventional: {conventional}");
+        enable_vfs(machine, 0);
+    }
+}
+
 /// PCIe 9.3.3.7: the card enables no VF if NumVFs exceeds TotalVFs.
 pub fn more_vfs_than_there_are_cannot_be_enabled(machine: &mut dyn Machine) {
     bring_up(machine);
