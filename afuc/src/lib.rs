@@ -4,5 +4,6 @@
 
 pub mod container;
 pub mod isa;
+pub mod machine;
 pub mod names;
 pub mod text;

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! What registers reach: control, pipe and GPU registers, memory, and the queues of packet words.
+
+use std::collections::HashMap;
+
+use crate::isa::Generation;
+use crate::names::{ControlSet, Space, register_number};
+
+use super::fault::FaultKind;
+
+type Access<T> = Result<T, FaultKind>;
+
+/// Memory in pages of 4 KiB. A page that is not mapped cannot be accessed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    pages: HashMap<u64, Vec<u32>>,
+}
+
+const PAGE_WORDS: usize = 1024;
+
+impl Memory {
+    /// Maps the pages of a range; pages that are mapped keep their content.
+    pub fn map(&mut self, address: u64, bytes: u64) {
+        for page in address >> 12..=address.saturating_add(bytes.saturating_sub(1)) >> 12 {
+            self.pages.entry(page).or_insert_with(|| vec![0; PAGE_WORDS]);
+        }
+    }
+
+    fn word(&mut self, address: u64) -> Access<&mut u32> {
+        if !address.is_multiple_of(4) {
+            return Err(FaultKind::Unaligned(address));
+        }
+        let page = self.pages.get_mut(&(address >> 12)).ok_or(FaultKind::Unmapped(address))?;
+        Ok(&mut page[(address >> 2) as usize % PAGE_WORDS])
+    }
+
+    /// Reads a word.
+    ///
+    /// # Errors
+    ///
+    /// If the address is not mapped or not a multiple of 4.
+    pub fn read(&mut self, address: u64) -> Access<u32> {
+        self.word(address).map(|word| *word)
+    }
+
+    /// Writes a word.
+    ///
+    /// # Errors
+    ///
+    /// If the address is not mapped or not a multiple of 4.
+    pub fn write(&mut self, address: u64, value: u32) -> Access<()> {
+        self.word(address).map(|word| *word = value)
+    }
+}
+
+/// Words of a buffer that were not read yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Queue {
+    /// Address of the next word.
+    pub address: u64,
+    /// Words left.
+    pub left: u32,
+}
+
+/// A draw-state group (AFC-041).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Group {
+    /// Header word.
+    pub header: u32,
+    /// Address of the packets.
+    pub base: u64,
+}
+
+/// A write that the rest of the GPU sees, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// A GPU register.
+    Register(u32, u32),
+    /// A word of memory.
+    Memory(u64, u32),
+    /// A pipe register, or the address of one without data.
+    Pipe(u8, u32),
+}
+
+/// Control registers with a function, by their number in the chip's set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Function {
+    Storage,
+    /// Writing arms the queue of a level; reading gives the words left.
+    Dwords(u8),
+    RegWrite,
+    PacketTableWrite,
+    DrawStateSelect,
+    DrawStateSetHeader,
+}
+
+const FUNCTIONS: [(&str, Function); 8] = [
+    ("IB1_DWORDS", Function::Dwords(1)),
+    ("IB2_DWORDS", Function::Dwords(2)),
+    ("IB3_DWORDS", Function::Dwords(3)),
+    ("SDS_DWORDS", Function::Dwords(SDS)),
+    ("REG_WRITE", Function::RegWrite),
+    ("PACKET_TABLE_WRITE", Function::PacketTableWrite),
+    ("DRAW_STATE_SEL", Function::DrawStateSelect),
+    ("DRAW_STATE_SET_HDR", Function::DrawStateSetHeader),
+];
+
+/// The queue of the draw-state groups.
+const SDS: u8 = 4;
+/// CP_PROTECT_CNTL, and the first entry (AFC-025).
+const PROTECT_CNTL: usize = 0x84f;
+const PROTECT: usize = 0x850;
+const PROTECT_ENTRIES: usize = 48;
+const PROTECT_STATUS: usize = 0x824;
+/// CP_INTERRUPT_STATUS
+pub const INTERRUPT_STATUS: usize = 0x823;
+
+/// Where `$data` writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DataTarget {
+    Register { number: u32, keep: bool, checked: bool },
+    Pipe { number: u8, keep: bool },
+}
+
+/// The state outside the processor core.
+#[derive(Debug, Clone)]
+pub struct Bus {
+    /// Control registers.
+    pub control: Vec<u32>,
+    /// GPU registers.
+    pub gpu: Vec<u32>,
+    /// Pipe registers, as last written.
+    pub pipe: [u32; 256],
+    /// Memory.
+    pub memory: Memory,
+    /// RB, IB1, IB2, IB3, SDS.
+    pub queues: [Queue; 5],
+    /// Handlers by opcode.
+    pub packet_table: [u32; 128],
+    /// Draw-state groups.
+    pub groups: [Group; 32],
+    /// Writes in order, if [`Bus::record`] is set.
+    pub effects: Vec<Effect>,
+    /// True to keep the writes in `effects`.
+    pub record: bool,
+    generation: Generation,
+    functions: Vec<Function>,
+    numbers: Numbers,
+    target: DataTarget,
+}
+
+/// Numbers of control registers that are read at use.
+#[derive(Debug, Clone, Copy)]
+struct Numbers {
+    ib_level: usize,
+    mem_read: usize,
+    mem_read_dwords: usize,
+    reg_read: usize,
+    reg_read_dwords: usize,
+    reg_write: usize,
+    load_store_hi: usize,
+    table_address: usize,
+}
+
+impl Bus {
+    /// All zero, with nothing mapped.
+    pub fn new(set: ControlSet) -> Self {
+        // A register that the set does not have gets a number beyond those that instructions reach.
+        let number = |name: &str| register_number(Space::Control, set, name).map_or(CONTROLS, |n| n as usize);
+        let mut functions = vec![Function::Storage; CONTROLS + 2];
+        for (name, function) in FUNCTIONS {
+            functions[number(name)] = function;
+        }
+        functions[CONTROLS] = Function::Storage;
+        let numbers = Numbers {
+            ib_level: number("IB_LEVEL"),
+            mem_read: number("MEM_READ_ADDR"),
+            mem_read_dwords: number("MEM_READ_DWORDS"),
+            reg_read: number("REG_READ_ADDR"),
+            reg_read_dwords: number("REG_READ_DWORDS"),
+            reg_write: number("REG_WRITE_ADDR"),
+            load_store_hi: number("LOAD_STORE_HI"),
+            table_address: number("PACKET_TABLE_WRITE_ADDR"),
+        };
+        Self {
+            control: vec![0; CONTROLS + 2],
+            gpu: vec![0; 0x1_0000],
+            pipe: [0; 256],
+            memory: Memory::default(),
+            queues: [Queue::default(); 5],
+            packet_table: [0; 128],
+            groups: [Group::default(); 32],
+            effects: Vec::new(),
+            record: false,
+            generation: set.generation(),
+            functions,
+            numbers,
+            target: DataTarget::Register { number: 0, keep: false, checked: false },
+        }
+    }
+
+    /// The generation.
+    pub const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// The queue that IB_LEVEL selects: on a6xx level 3 is SDS, on a7xx level 4 (AFC-039).
+    pub fn level(&self) -> usize {
+        match (self.control[self.numbers.ib_level] & 7, self.generation) {
+            (3, Generation::A6) | (4.., _) => usize::from(SDS),
+            (level, _) => level as usize,
+        }
+    }
+
+    /// The current queue.
+    pub fn queue(&self) -> Queue {
+        self.queues[self.level()]
+    }
+
+    /// Reads the next packet word; `peek` leaves it in the queue.
+    pub fn next_word(&mut self, peek: bool) -> Access<u32> {
+        let level = self.level();
+        let queue = &mut self.queues[level];
+        if queue.left == 0 {
+            #[expect(clippy::cast_possible_truncation, reason = "below 5")]
+            return Err(FaultKind::QueueEmpty(level as u32));
+        }
+        let word = self.memory.read(queue.address)?;
+        if !peek {
+            queue.address = queue.address.wrapping_add(4);
+            queue.left -= 1;
+        }
+        Ok(word)
+    }
+
+    fn pair(&self, number: usize) -> u64 {
+        u64::from(self.control[number + 1]) << 32 | u64::from(self.control[number])
+    }
+
+    fn set_pair(&mut self, number: usize, value: u64) {
+        #[expect(clippy::cast_possible_truncation, reason = "the halves of a pair")]
+        let (low, high) = (value as u32, (value >> 32) as u32);
+        (self.control[number], self.control[number + 1]) = (low, high);
+    }
+
+    /// `$memdata` (AFC-021).
+    pub fn mem_data(&mut self, peek: bool) -> Access<u32> {
+        let address = self.pair(self.numbers.mem_read);
+        let value = self.memory.read(address)?;
+        let left = &mut self.control[self.numbers.mem_read_dwords];
+        if !peek && *left > 0 {
+            *left -= 1;
+            self.set_pair(self.numbers.mem_read, address.wrapping_add(4));
+        }
+        Ok(value)
+    }
+
+    /// `$regdata`
+    pub fn reg_data(&mut self, peek: bool) -> u32 {
+        let address = self.control[self.numbers.reg_read];
+        let value = self.gpu[address as usize & 0xffff];
+        let left = &mut self.control[self.numbers.reg_read_dwords];
+        if !peek && *left > 0 {
+            *left -= 1;
+            self.control[self.numbers.reg_read] = address.wrapping_add(1);
+        }
+        value
+    }
+
+    /// The address of `load` and `store`.
+    pub fn load_store_address(&self, low: u32) -> u64 {
+        u64::from(self.control[self.numbers.load_store_hi]) << 32 | u64::from(low)
+    }
+
+    /// Reads a control register.
+    pub fn read_control(&self, number: u32) -> u32 {
+        let number = number as usize & (CONTROLS - 1);
+        match self.functions[number] {
+            Function::Dwords(level) => self.queues[usize::from(level)].left,
+            _ => self.control[number],
+        }
+    }
+
+    /// Writes a control register. `more` are the words of `(sdsN)`, low half first.
+    pub fn write_control(&mut self, number: u32, value: u32, more: [u32; 2]) {
+        let number = number as usize & (CONTROLS - 1);
+        self.control[number] = value;
+        match self.functions[number] {
+            Function::Storage => {}
+            // The base is the pair before.
+            Function::Dwords(level) => {
+                self.queues[usize::from(level)] = Queue { address: self.pair(number - 2), left: value };
+            }
+            Function::RegWrite => {
+                let address = self.control[self.numbers.reg_write];
+                self.write_gpu(address & 0xffff, value);
+                self.control[self.numbers.reg_write] = address & 0xffff_0000 | address.wrapping_add(1) & 0xffff;
+            }
+            Function::PacketTableWrite => {
+                let at = self.control[self.numbers.table_address];
+                self.packet_table[at as usize & 127] = value;
+                self.control[self.numbers.table_address] = at.wrapping_add(1);
+            }
+            Function::DrawStateSetHeader => {
+                let group = value >> 24 & 31;
+                let base = u64::from(more[1]) << 32 | u64::from(more[0]);
+                self.groups[group as usize] = Group { header: value, base };
+                // DRAW_STATE_ACTIVE_BITMASK is 0x49 on a6xx and a7xx.
+                self.control[0x49] |= 1 << group;
+            }
+            Function::DrawStateSelect => {
+                let group = self.groups[value as usize & 31];
+                // SDS_BASE, DRAW_STATE_BASE, DRAW_STATE_HDR: mode mask in the high half, dwords in the low.
+                self.set_pair(0x42, group.base);
+                self.set_pair(0x45, group.base);
+                self.control[0x47] = (group.header >> 20 & 7) << 16 | group.header & 0xffff;
+            }
+        }
+    }
+
+    fn write_gpu(&mut self, number: u32, value: u32) {
+        self.gpu[number as usize & 0xffff] = value;
+        if self.record {
+            self.effects.push(Effect::Register(number & 0xffff, value));
+        }
+    }
+
+    /// Writes memory and records the write.
+    pub fn write_memory(&mut self, address: u64, value: u32) -> Access<()> {
+        self.memory.write(address, value)?;
+        if self.record {
+            self.effects.push(Effect::Memory(address, value));
+        }
+        Ok(())
+    }
+
+    /// `$addr` and `$usraddr` (AFC-023). Writing the address of a pipe register without data triggers it.
+    pub fn set_address(&mut self, value: u32, checked: bool) {
+        let keep = value >> 18 & 1 != 0;
+        if value & 0xff00_0000 == 0 {
+            self.target = DataTarget::Register { number: value & 0xffff, keep, checked };
+            return;
+        }
+        let number = (value >> 24).to_le_bytes()[0];
+        self.target = DataTarget::Pipe { number, keep };
+        if number < 0xa0 && self.record {
+            self.effects.push(Effect::Pipe(number, 0));
+        }
+    }
+
+    /// `$data` as a destination.
+    pub fn write_data(&mut self, value: u32) -> Access<()> {
+        match self.target {
+            DataTarget::Register { number, keep, checked } => {
+                if checked && self.is_protected(number) {
+                    self.gpu[PROTECT_STATUS] = number;
+                    return Err(FaultKind::Protected(number));
+                }
+                self.write_gpu(number, value);
+                let number = if keep { number } else { (number + 1) & 0xffff };
+                self.target = DataTarget::Register { number, keep, checked };
+            }
+            DataTarget::Pipe { number, keep } => {
+                self.write_pipe(number, value)?;
+                let number = if keep { number } else { number.wrapping_add(1) };
+                self.target = DataTarget::Pipe { number, keep };
+            }
+        }
+        Ok(())
+    }
+
+    fn write_pipe(&mut self, number: u8, value: u32) -> Access<()> {
+        self.pipe[usize::from(number)] = value;
+        // NRT_DATA; bit 0 of NRT_ADDR stops the increment (AFC-024).
+        if number == 0xa2 {
+            let low = self.pipe[0xa0];
+            let address = u64::from(self.pipe[0xa1]) << 32 | u64::from(low);
+            self.write_memory(address & !3, value)?;
+            if low & 1 == 0 {
+                let next = address.wrapping_add(4);
+                #[expect(clippy::cast_possible_truncation, reason = "the halves of a pair")]
+                let halves = (next as u32, (next >> 32) as u32);
+                (self.pipe[0xa0], self.pipe[0xa1]) = halves;
+            }
+        } else if self.record && !(0xa0..0xa2).contains(&number) {
+            self.effects.push(Effect::Pipe(number, value));
+        }
+        Ok(())
+    }
+
+    /// True if an entry of CP_PROTECT covers the register (AFC-025).
+    fn is_protected(&self, number: u32) -> bool {
+        let entries = &self.gpu[PROTECT..PROTECT + PROTECT_ENTRIES];
+        self.gpu[PROTECT_CNTL] & 1 != 0
+            && entries.iter().filter(|entry| **entry != 0).any(|entry| {
+                let (base, length) = (entry & 0x3_ffff, (entry >> 18 & 0x1fff) + 1);
+                (base..base + length).contains(&number)
+            })
+    }
+}
+
+/// Control registers that an instruction can address.
+const CONTROLS: usize = 4096;

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The machine: one processor that executes microcode of a6xx or a7xx. It has no global state and does not panic on any
+//! image or packet stream.
+
+mod alu;
+mod bus;
+mod fault;
+
+pub use bus::{Bus, Effect, Group, Memory, Queue};
+pub use fault::{Fault, FaultKind, Stop};
+
+use crate::container::Image;
+use crate::isa::{Generation, Instruction, Op, decode, register};
+
+/// Address of the image, CP_SQE_INSTR_BASE (AFC-010).
+pub const INSTR_BASE: u64 = 0x1_0000_0000;
+const CP_SQE_INSTR_BASE: usize = 0x830;
+/// SQE registers (AFC-017).
+const SP: usize = 5;
+const STACK: usize = 8;
+const STACK_DEPTH: u32 = 8;
+/// The packet-table entry that the end of an indirect buffer enters (AFC-038).
+const IN_IB_END: u8 = 0x0a;
+
+/// A machine.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// General registers. `$00` stays 0; the special registers have no value of their own here.
+    pub gpr: [u32; 32],
+    /// SQE registers: call stack and preemption entry.
+    pub sqe: [u32; 16],
+    /// Word of the next instruction.
+    pub pc: u32,
+    /// Registers, memory and queues.
+    pub bus: Bus,
+    /// Instructions executed; each pass of `(rep)` counts.
+    pub executed: u64,
+    /// Instructions that one packet may take (AFC-040).
+    pub packet_budget: u64,
+    carry: u32,
+    /// Target of the transfer whose delay slot is next.
+    pending: Option<u32>,
+    dispatch: Dispatch,
+    code: Vec<Option<Instruction>>,
+    words: Vec<u32>,
+    packet: (u32, u64),
+    packet_start: u64,
+}
+
+/// What follows the delay slot of `waitin`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dispatch {
+    None,
+    Packet,
+    /// The indirect buffer is empty; `$data` reads 0 in the slot.
+    BufferEnd,
+}
+
+impl Machine {
+    /// A machine after reset, with the image at [`INSTR_BASE`].
+    pub fn new(image: &Image) -> Self {
+        let mut bus = Bus::new(image.set);
+        bus.memory.map(INSTR_BASE, (image.words.len() as u64 + 1) * 4);
+        for (index, word) in (0_u64..).zip(&image.words) {
+            // The range is mapped.
+            let _ = bus.memory.write(INSTR_BASE + index * 4, *word);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the halves of a pair")]
+        let halves = (INSTR_BASE as u32, (INSTR_BASE >> 32) as u32);
+        (bus.gpu[CP_SQE_INSTR_BASE], bus.gpu[CP_SQE_INSTR_BASE + 1]) = halves;
+        Self {
+            gpr: [0; 32],
+            sqe: [0; 16],
+            pc: 0,
+            bus,
+            executed: 0,
+            packet_budget: 1_000_000,
+            carry: 0,
+            pending: None,
+            dispatch: Dispatch::None,
+            code: image.words.iter().map(|word| executable(*word, image.generation())).collect(),
+            words: image.words.clone(),
+            packet: (0, 0),
+            packet_start: 0,
+        }
+    }
+
+    /// Appends a buffer of packets to the ring. The memory must be mapped and the ring empty.
+    pub fn submit(&mut self, address: u64, words: u32) {
+        self.bus.queues[0] = Queue { address, left: words };
+    }
+
+    /// Executes until the ring is empty, a fault, or `instructions` are executed.
+    pub fn run(&mut self, instructions: u64) -> Stop {
+        let end = self.executed.saturating_add(instructions);
+        while self.executed < end {
+            match self.step() {
+                Ok(true) => {}
+                Ok(false) => return Stop::Idle,
+                Err(kind) => {
+                    self.bus.gpu[bus::INTERRUPT_STATUS] |= 1 << kind.interrupt_bit();
+                    let (header, address) = self.packet;
+                    return Stop::Fault(Fault { kind, pc: self.pc, header, address });
+                }
+            }
+        }
+        Stop::Budget
+    }
+
+    /// Executes one instruction. False if it is `waitin` and the ring is empty.
+    fn step(&mut self) -> Result<bool, FaultKind> {
+        let at = self.pc as usize;
+        let i = match self.code.get(at) {
+            Some(Some(instruction)) => *instruction,
+            Some(None) => return Err(FaultKind::Illegal(self.words[at])),
+            None => return Err(FaultKind::OutsideImage),
+        };
+        if i.op == Op::Waitin && self.bus.queue().left == 0 && self.bus.level() == 0 {
+            return Ok(false);
+        }
+        if self.executed - self.packet_start >= self.packet_budget {
+            return Err(FaultKind::Endless);
+        }
+        let slot_of = self.pending.take();
+        let dispatch = std::mem::replace(&mut self.dispatch, Dispatch::None);
+        let result = if i.rep { self.repeat(&i, dispatch) } else { self.execute(&i, dispatch) };
+        if let Err(kind) = result {
+            (self.pending, self.dispatch) = (slot_of, dispatch);
+            return Err(kind);
+        }
+        self.executed += 1;
+        let transfers = self.pending.is_some() || self.dispatch != Dispatch::None;
+        let in_slot = slot_of.is_some() || dispatch != Dispatch::None;
+        if transfers && in_slot {
+            return Err(FaultKind::BothTaken);
+        }
+        self.pc = match (slot_of, dispatch) {
+            (Some(target), _) => target,
+            (None, Dispatch::None) => self.pc.wrapping_add(1),
+            (None, Dispatch::Packet) => self.handler()?,
+            (None, Dispatch::BufferEnd) => match self.bus.packet_table[usize::from(IN_IB_END)] {
+                0 => return Err(FaultKind::Opcode(IN_IB_END)),
+                handler => handler,
+            },
+        };
+        Ok(true)
+    }
+
+    /// `(rep)`: until `$rem` is 0, each pass counts once: by the words it reads, or by the modifier (AFC-031).
+    fn repeat(&mut self, i: &Instruction, dispatch: Dispatch) -> Result<(), FaultKind> {
+        while self.rem() != 0 {
+            let before = self.bus.queue();
+            self.execute(i, dispatch)?;
+            if self.bus.queue() == before {
+                self.gpr[usize::from(register::REM)] = self.rem().wrapping_sub(1);
+            }
+            self.executed += 1;
+            if self.executed - self.packet_start >= self.packet_budget {
+                return Err(FaultKind::Endless);
+            }
+        }
+        Ok(())
+    }
+
+    fn rem(&self) -> u32 {
+        self.gpr[usize::from(register::REM)]
+    }
+
+    /// Reads a source register.
+    fn source(&mut self, number: u8, peek: bool, dispatch: Dispatch) -> Result<u32, FaultKind> {
+        match number & 31 {
+            register::MEMDATA_ADDR => self.bus.mem_data(peek),
+            register::REGDATA_USRADDR => Ok(self.bus.reg_data(peek)),
+            register::DATA if dispatch == Dispatch::BufferEnd => Ok(0),
+            register::DATA => {
+                let word = self.bus.next_word(peek)?;
+                if !peek && dispatch == Dispatch::None {
+                    self.gpr[usize::from(register::REM)] = self.rem().saturating_sub(1);
+                }
+                Ok(word)
+            }
+            other => Ok(self.gpr[usize::from(other)]),
+        }
+    }
+
+    /// Writes a destination register.
+    fn set(&mut self, number: u8, value: u32) -> Result<(), FaultKind> {
+        match number & 31 {
+            register::ZERO => {}
+            register::MEMDATA_ADDR => self.bus.set_address(value, false),
+            register::REGDATA_USRADDR => self.bus.set_address(value, true),
+            register::DATA => self.bus.write_data(value)?,
+            other => self.gpr[usize::from(other)] = value,
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, i: &Instruction, dispatch: Dispatch) -> Result<(), FaultKind> {
+        match i.op {
+            Op::Nop => Ok(()),
+            Op::MovImm => self.set(i.dst, i.imm << (i.src1 & 31)),
+            Op::NotImm => self.set(i.dst, !i.imm),
+            Op::SetbitImm | Op::Clrbit => {
+                let a = self.source(i.src1, false, dispatch)?;
+                self.set(i.dst, alu::compute(i.op, a, i.src2.into(), &mut 0))
+            }
+            Op::Ubfx => {
+                let a = self.source(i.src1, false, dispatch)?;
+                self.set(i.dst, alu::extract(a, i.imm, i.src2.into()))
+            }
+            Op::Bfi => {
+                let a = self.source(i.src1, false, dispatch)?;
+                let old = self.gpr[usize::from(i.dst & 31)];
+                self.set(i.dst, old | (a & alu::field(i.imm, i.src2.into())) << (i.imm & 31))
+            }
+            Op::AddImm
+            | Op::AddhiImm
+            | Op::SubImm
+            | Op::SubhiImm
+            | Op::AndImm
+            | Op::OrImm
+            | Op::XorImm
+            | Op::ShlImm
+            | Op::UshrImm
+            | Op::IshrImm
+            | Op::RotImm
+            | Op::Mul8Imm
+            | Op::MinImm
+            | Op::MaxImm
+            | Op::CmpImm
+            | Op::BicImm => {
+                let a = self.source(i.src1, false, dispatch)?;
+                let value = alu::compute(i.op, a, i.imm, &mut self.carry);
+                self.set(i.dst, value)
+            }
+            Op::Load | Op::Cread | Op::Sread | Op::Store | Op::Cwrite | Op::Swrite => self.access(i, dispatch),
+            Op::BrneImm | Op::BreqImm | Op::BrneBit | Op::BreqBit => {
+                let value = self.source(i.src1, false, dispatch)?;
+                let taken = match i.op {
+                    Op::BrneImm => value != u32::from(i.src2),
+                    Op::BreqImm => value == u32::from(i.src2),
+                    Op::BrneBit => value >> (i.src2 & 31) & 1 == 0,
+                    _ => value >> (i.src2 & 31) & 1 != 0,
+                };
+                if taken {
+                    self.pending = Some(self.pc.wrapping_add_signed(i.offset()));
+                }
+                Ok(())
+            }
+            Op::Call => {
+                let depth = self.sqe[SP];
+                if depth >= STACK_DEPTH {
+                    return Err(FaultKind::StackOverflow);
+                }
+                self.sqe[STACK + depth as usize] = self.pc.wrapping_add(2);
+                self.sqe[SP] = depth + 1;
+                self.pending = Some(i.imm);
+                Ok(())
+            }
+            Op::Ret => {
+                let depth = self.sqe[SP];
+                if depth == 0 || depth > STACK_DEPTH {
+                    return Err(FaultKind::StackUnderflow);
+                }
+                self.sqe[SP] = depth - 1;
+                self.pending = Some(self.sqe[STACK + depth as usize - 1]);
+                Ok(())
+            }
+            Op::Bl => {
+                self.gpr[usize::from(register::LR)] = self.pc.wrapping_add(2);
+                self.pending = Some(i.imm);
+                Ok(())
+            }
+            Op::Jumpa => {
+                self.pending = Some(i.imm);
+                Ok(())
+            }
+            Op::JumpReg => {
+                self.pending = Some(self.source(i.src1, false, dispatch)?);
+                Ok(())
+            }
+            Op::Sret => {
+                self.pending = Some(self.gpr[usize::from(register::LR)]);
+                Ok(())
+            }
+            // Without preemption there is nothing to return to.
+            Op::Iret => Err(FaultKind::StackUnderflow),
+            // There is no second image: the success path (AFC-043).
+            Op::Setsecure => {
+                self.pending = Some(self.pc.wrapping_add(3));
+                Ok(())
+            }
+            Op::Waitin => {
+                let queue = self.bus.queue();
+                self.dispatch = if queue.left == 0 { Dispatch::BufferEnd } else { Dispatch::Packet };
+                self.packet = (0, queue.address);
+                self.packet_start = self.executed;
+                Ok(())
+            }
+            _ => self.register_alu(i, dispatch),
+        }
+    }
+
+    /// A register ALU instruction with `(xmovN)`: after it, `min(N, $rem)` moves from the second source (AF-087..089).
+    fn register_alu(&mut self, i: &Instruction, dispatch: Dispatch) -> Result<(), FaultKind> {
+        let a = match i.op {
+            Op::Not | Op::Msb => 0,
+            _ => self.source(i.src1, i.peek, dispatch)?,
+        };
+        let b = self.source(i.src2, i.peek, dispatch)?;
+        let value = alu::compute(i.op, a, b, &mut self.carry);
+        self.set(i.dst, value)?;
+        if i.extra == 0 {
+            return Ok(());
+        }
+        let moves = u32::from(i.extra).min(self.rem());
+        let special = matches!(i.dst & 31, register::MEMDATA_ADDR..);
+        for number in 0..moves {
+            let value = self.source(i.src2, false, dispatch)?;
+            // Of three moves the second goes to the destination of the instruction.
+            let dst = if moves == 3 && number == 1 { i.dst } else { register::DATA };
+            self.set(if special { dst } else { register::ZERO }, value)?;
+        }
+        Ok(())
+    }
+
+    /// Control registers, SQE registers and memory.
+    fn access(&mut self, i: &Instruction, dispatch: Dispatch) -> Result<(), FaultKind> {
+        let base = self.source(i.src1, false, dispatch)?;
+        let at = base.wrapping_add(i.imm);
+        if i.preincrement {
+            self.set(i.src1, at)?;
+        }
+        match i.op {
+            Op::Load => {
+                let address = self.bus.load_store_address(at);
+                let value = self.bus.memory.read(address)?;
+                self.set(i.dst, value)
+            }
+            Op::Cread => self.set(i.dst, self.bus.read_control(at)),
+            Op::Sread => self.set(i.dst, self.sqe[at as usize & 15]),
+            Op::Store => {
+                let value = self.source(i.src2, false, dispatch)?;
+                let address = self.bus.load_store_address(at);
+                self.bus.write_memory(address, value)?;
+                self.invalidate(address, value);
+                Ok(())
+            }
+            Op::Swrite => {
+                self.sqe[at as usize & 15] = self.source(i.src2, false, dispatch)?;
+                Ok(())
+            }
+            _ => {
+                let value = self.source(i.src2, false, dispatch)?;
+                let mut more = [0; 2];
+                for number in 0..usize::from(i.extra) {
+                    let word = self.source(i.src2, false, dispatch)?;
+                    if let Some(slot) = more.get_mut(number) {
+                        *slot = word;
+                    }
+                }
+                self.bus.write_control(at, value, more);
+                Ok(())
+            }
+        }
+    }
+
+    /// Decodes a word of the image again after a store to it.
+    fn invalidate(&mut self, address: u64, value: u32) {
+        let Some(index) = address.checked_sub(INSTR_BASE).map(|bytes| bytes / 4) else { return };
+        let Ok(index) = usize::try_from(index) else { return };
+        if let (Some(word), Some(code)) = (self.words.get_mut(index), self.code.get_mut(index)) {
+            *word = value;
+            *code = executable(value, self.bus.generation());
+        }
+    }
+
+    /// The handler of the header in `$01`, with `$rem` set (AFC-036, AF-098, AF-099).
+    fn handler(&mut self) -> Result<u32, FaultKind> {
+        let header = self.gpr[usize::from(register::HEADER)];
+        self.packet.0 = header;
+        let odd = |value: u32| (value.count_ones() & 1) ^ 1;
+        let (opcode, count) = match header >> 28 {
+            4 => {
+                let (count, number) = (header & 0x7f, header >> 8 & 0x7_ffff);
+                if header >> 7 & 1 != odd(count) || header >> 27 & 1 != odd(number) {
+                    return Err(FaultKind::Header(header));
+                }
+                self.gpr[usize::from(register::HEADER)] = header & 0x0fff_ffff;
+                (4, count)
+            }
+            7 => {
+                let (count, opcode) = (header & 0x3fff, header >> 16 & 0x7f);
+                let wrong = header >> 15 & 1 != odd(count) || header >> 23 & 1 != odd(opcode);
+                if wrong || header & 0x0f00_4000 != 0 {
+                    return Err(FaultKind::Header(header));
+                }
+                (opcode, count)
+            }
+            _ => return Err(FaultKind::Header(header)),
+        };
+        self.gpr[usize::from(register::REM)] = count;
+        match self.bus.packet_table[opcode as usize] {
+            0 => Err(FaultKind::Opcode(opcode.to_le_bytes()[0])),
+            handler => Ok(handler),
+        }
+    }
+}
+
+/// The instruction that a word executes as. A word with bits 31:27 = 0 is a NOP whatever its data is; on a6xx and
+/// later one whose top byte is 0 is illegal (AF-050, AF-051).
+fn executable(word: u32, generation: Generation) -> Option<Instruction> {
+    decode(word, generation).or_else(|| {
+        let is_nop = word >> 27 == 0 && (generation == Generation::A5 || word >> 24 & 3 != 0);
+        let mut nop = Instruction::new(Op::Nop);
+        nop.rep = word >> 26 & 1 != 0;
+        is_nop.then_some(nop)
+    })
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The machine: ALU vectors, modifiers, queues, the open firmware, faults.
+
+use arctic_afuc::isa::Generation;
+use arctic_afuc::machine::{Effect, Fault, FaultKind, Group, INSTR_BASE, Machine, Stop};
+use arctic_afuc::text::{Options, assemble};
+
+const RING: u64 = 0x10_0000;
+
+fn machine(source: &str) -> Machine {
+    let assembled = assemble(source, &Options::default())
+        .unwrap_or_else(|errors| panic!("{}", errors.render(source, "source", false)));
+    let mut machine = Machine::new(&assembled.image);
+    machine.bus.record = true;
+    machine.bus.memory.map(RING, 0x1_0000);
+    machine
+}
+
+fn put(machine: &mut Machine, address: u64, words: &[u32]) {
+    for (index, word) in (0..).zip(words) {
+        machine.bus.memory.write(address + index * 4, *word).unwrap();
+    }
+}
+
+fn submit(machine: &mut Machine, words: &[u32]) {
+    put(machine, RING, words);
+    machine.submit(RING, u32::try_from(words.len()).unwrap());
+}
+
+/// A machine with the open firmware that has executed the packets.
+fn open(packets: &[u32]) -> (Machine, Stop) {
+    let mut machine = machine(include_str!("../firmware/sqe-open.asm"));
+    assert_eq!(machine.run(1_000), Stop::Idle);
+    submit(&mut machine, packets);
+    let stop = machine.run(100_000);
+    (machine, stop)
+}
+
+/// A machine that ran the instructions once, with the words in its queue and in `$rem`.
+fn execute(instructions: &str, words: &[u32], rem: u32) -> Machine {
+    let mut machine = machine(&format!(".gen 7\n{instructions}\nwaitin\nnop\n"));
+    submit(&mut machine, words);
+    machine.gpr[0x1c] = rem;
+    let _ = machine.run(instructions.lines().count() as u64);
+    machine
+}
+
+fn odd(value: u32) -> u32 {
+    value.count_ones() & 1 ^ 1
+}
+
+fn packet7(opcode: u32, payload: &[u32]) -> Vec<u32> {
+    let count = u32::try_from(payload.len()).unwrap();
+    let header = 7 << 28 | odd(opcode) << 23 | opcode << 16 | odd(count) << 15 | count;
+    [&[header], payload].concat()
+}
+
+fn packet4(register: u32, payload: &[u32]) -> Vec<u32> {
+    let count = u32::try_from(payload.len()).unwrap();
+    let header = 4 << 28 | odd(register) << 27 | register << 8 | odd(count) << 7 | count;
+    [&[header], payload].concat()
+}
+
+fn fault(stop: Stop) -> FaultKind {
+    match stop {
+        Stop::Fault(Fault { kind, .. }) => kind,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// All published steps (AFC-073).
+#[test]
+fn alu_vectors_have_the_published_results() {
+    let mut count = 0;
+    for line in include_str!("data/alu-vectors.tsv").lines().filter(|line| !line.starts_with('#')).skip(1) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let hex = |column: usize| u32::from_str_radix(columns[column], 16).unwrap();
+        let lines: Vec<&str> = columns[3].split(';').map(str::trim).collect();
+        let mut machine = machine(&format!(".gen {}\n{}\n", columns[0], lines.join("\n")));
+        (machine.gpr[2], machine.gpr[3]) = (hex(1), hex(2));
+        assert_eq!(machine.run(lines.len() as u64), Stop::Budget, "{line}");
+        assert_eq!((machine.gpr[4], machine.gpr[5]), (hex(4), hex(5)), "{line}");
+        count += 1;
+    }
+    assert_eq!(count, 544);
+}
+
+/// `(xmovN)` never takes a word of the next packet (AF-089, AFC-032): lengths 1 to 8, N 1 to 3, with `(rep)` and without.
+#[test]
+fn xmov_takes_the_words_of_the_packet_and_no_more() {
+    let words: Vec<u32> = (1..=20).collect();
+    for n in 1..=3_u32 {
+        for length in 1..=8_u32 {
+            let all = execute(&format!("(rep)(xmov{n})mov $data, $data"), &words, length);
+            assert_eq!((all.bus.queues[0].left, all.gpr[0x1c]), (20 - length, 0), "{n} {length}");
+            let values = all.bus.effects.iter().map(|effect| match effect {
+                Effect::Register(_, value) => *value,
+                other => panic!("{other:?}"),
+            });
+            assert!(values.eq(1..=length));
+            let once = execute(&format!("(xmov{n})mov $data, $data"), &words, length);
+            let taken = 1 + n.min(length - 1);
+            assert_eq!((once.bus.queues[0].left, once.gpr[0x1c]), (20 - taken, length - taken), "{n} {length}");
+            // An ordinary destination keeps the first word; the others are dropped (AF-088).
+            let dropped = execute(&format!("(xmov{n})mov $05, $data"), &words, length);
+            assert_eq!((dropped.gpr[5], dropped.bus.queues[0].left), (1, 20 - taken));
+            assert!(dropped.bus.effects.is_empty());
+        }
+    }
+}
+
+#[test]
+fn rep_counts_by_the_words_read_or_by_the_modifier() {
+    let cleared = execute("(rep)cwrite $00, [$03 + 0x100]!", &[], 4);
+    assert_eq!((cleared.gpr[3], cleared.gpr[0x1c]), (0x400, 0));
+    assert_eq!(execute("(rep)add $02, $02, 0x1", &[], 0).gpr[2], 0);
+    assert_eq!(execute("(rep)add $02, $02, $data", &[1, 2, 3, 4], 3).gpr[2], 6);
+    let pairs = execute("(rep)(xmov3)mov $usraddr, $data", &[0x10, 1, 0x20, 2, 0x30, 3, 9], 6);
+    let expected = [Effect::Register(0x10, 1), Effect::Register(0x20, 2), Effect::Register(0x30, 3)];
+    assert_eq!(pairs.bus.effects, expected);
+}
+
+/// Two groups of three words end with `$rem` 0; at another register the words are read and dropped (AF-092, AF-093).
+#[test]
+fn sds_takes_three_words_for_a_group() {
+    let words = [0x0100_0004, 0x1000, 2, 0x0300_0008, 0x2000, 0, 7];
+    let groups = execute("(rep)(sds2)cwrite $data, [$00 + @DRAW_STATE_SET_HDR]", &words, 6);
+    assert_eq!((groups.gpr[0x1c], groups.bus.queues[0].left), (0, 1));
+    assert_eq!(groups.bus.groups[1], Group { header: words[0], base: 0x2_0000_1000 });
+    assert_eq!((groups.bus.groups[3].base, groups.bus.control[0x49]), (0x2000, 0b1010));
+    let dropped = execute("(sds2)cwrite $data, [$00 + 0x101]", &words, 6);
+    assert_eq!((dropped.bus.control[0x101], dropped.gpr[0x1c]), (words[0], 3));
+}
+
+#[test]
+fn peek_leaves_the_word_in_the_queue() {
+    let machine = execute("(peek)mov $02, $data\n(peek)mov $03, $data\nmov $04, $data", &[5, 6], 2);
+    assert_eq!((machine.gpr[2], machine.gpr[3], machine.gpr[4], machine.gpr[0x1c]), (5, 5, 5, 1));
+}
+
+#[test]
+fn open_firmware_executes_packets_of_ring_and_indirect_buffers() {
+    let (ib1, ib2) = (RING + 0x1000, RING + 0x2000);
+    let buffer = |address: u64, words: usize| {
+        packet7(0x3f, &[u32::try_from(address).unwrap(), 0, u32::try_from(words).unwrap()])
+    };
+    let second = packet4(0x1234, &[1, 2, 3, 4, 5]);
+    let target = u32::try_from(RING + 0x3000).unwrap();
+    let first = [
+        packet7(0x3d, &[target | 1, 0, 0xaa, 0xbb, 0xcc]),
+        buffer(ib2, second.len()),
+        packet7(0x5c, &[0x2000, 7, 0x2001, 8]),
+    ]
+    .concat();
+    let ring = [
+        packet7(0x48, &[0x2f, 3, 0x2000_0000, 0, 0, 0, 0, 0]),
+        buffer(ib1, first.len()),
+        packet7(0x4c, &[2 << 20, 0x55]),
+        packet7(0x3e, &[0x1234 | 3 << 18, target + 0x100, 0]),
+        packet7(0x26, &[]),
+    ]
+    .concat();
+    let mut machine = machine(include_str!("../firmware/sqe-open.asm"));
+    assert_eq!(machine.run(1_000), Stop::Idle);
+    put(&mut machine, ib1, &first);
+    put(&mut machine, ib2, &second);
+    submit(&mut machine, &ring);
+    assert_eq!(machine.run(10_000), Stop::Idle);
+    let memory = |offset: u64, value| Effect::Memory(RING + 0x3000 + offset, value);
+    let expected = [
+        vec![memory(0, 0xaa), memory(4, 0xbb), memory(8, 0xcc)],
+        (0..5).map(|n| Effect::Register(0x1234 + n, n + 1)).collect(),
+        vec![Effect::Register(0x2000, 7), Effect::Register(0x2001, 8), Effect::Register(0x885, 0x55)],
+        vec![memory(0x100, 1), memory(0x104, 2), memory(0x108, 3), Effect::Pipe(0x80, 0)],
+    ]
+    .concat();
+    assert_eq!(machine.bus.effects, expected);
+}
+
+/// Each fault is a value with its place, and sets its bit of CP_INTERRUPT_STATUS (AFC-026).
+#[test]
+fn faults_are_values_and_set_the_interrupt_status() {
+    let status = |machine: &Machine| machine.bus.gpu[0x823];
+    let (machine, stop) = open(&packet7(0x7e, &[]));
+    assert_eq!((fault(stop), status(&machine)), (FaultKind::Opcode(0x7e), 1));
+    assert!(matches!(stop, Stop::Fault(Fault { header: 0x707e_8000.., address: RING, .. })), "{stop:?}");
+    let bad = packet7(0x10, &[0])[0] ^ 1 << 15;
+    let (machine, stop) = open(&[bad, 0]);
+    assert_eq!((fault(stop), status(&machine)), (FaultKind::Header(bad), 1));
+    let (_, stop) = open(&packet7(0x10, &[1, 2, 3])[..2]);
+    assert_eq!(fault(stop), FaultKind::QueueEmpty(0));
+    let unmapped = packet7(0x3d, &[0xdead_0000, 9, 1]);
+    let (machine, stop) = open(&unmapped);
+    assert_eq!((fault(stop), status(&machine)), (FaultKind::Unmapped(0x9_dead_0000), 4));
+}
+
+/// The same register through `$usraddr` is a fault and through `$addr` is not (AF-070, AF-075).
+#[test]
+fn protection_is_for_usraddr_only() {
+    for (name, protected) in [("$usraddr", true), ("$addr", false)] {
+        let mut machine = machine(&format!("[016ee001]\nmov {name}, 0x802\nmov $data, $01\nwaitin\nnop\n"));
+        (machine.bus.gpu[0x84f], machine.bus.gpu[0x850]) = (1, 3 << 18 | 0x800);
+        machine.gpr[1] = 5;
+        // The literal is a NOP.
+        let stop = machine.run(10);
+        let (status, value) = (machine.bus.gpu[0x823], machine.bus.gpu[0x802]);
+        match protected {
+            true => assert_eq!((fault(stop), status, value), (FaultKind::Protected(0x802), 1 << 4, 0)),
+            false => assert_eq!((stop, status, value), (Stop::Idle, 0, 5)),
+        }
+    }
+}
+
+#[test]
+fn wrong_control_flow_is_a_fault() {
+    let run = |source: &str| fault(machine(&format!(".gen 6\n{source}")).run(10_000_000));
+    assert_eq!(run("[00000000]"), FaultKind::Illegal(0));
+    assert_eq!(run("nop"), FaultKind::OutsideImage);
+    assert_eq!(run("f: call #f\nnop"), FaultKind::StackOverflow);
+    assert_eq!(run("ret\nnop"), FaultKind::StackUnderflow);
+    assert_eq!(run("jump #l\njump #l\nl: nop"), FaultKind::BothTaken);
+    assert_eq!(run("l: jump #l\nnop"), FaultKind::Endless);
+    assert_eq!(run("load $02, [$00 + 0x2]"), FaultKind::Unaligned(2));
+    assert_eq!(run("mov $rem, 0xffff << 16\n(rep)nop\n(rep)mov $rem, 0x2"), FaultKind::Endless);
+}
+
+#[test]
+fn delay_slot_is_executed_and_an_untaken_branch_in_it_is_legal() {
+    let source = ".gen 6\nbreq $02, 0x0, #l\nbreq $02, 0x1, #l\nadd $03, $03, 0x1\nl: waitin\nadd $03, $03, 0x10\n";
+    let mut machine = machine(source);
+    assert_eq!(machine.run(10), Stop::Idle);
+    assert_eq!((machine.gpr[3], machine.pc), (0, 3));
+}
+
+/// A store into the image changes the instruction.
+#[test]
+fn store_into_the_image_is_executed() {
+    let source = ".gen 6\ncwrite $01, [$00 + @LOAD_STORE_HI]\nstore $02, [$00 + 0xc]\nnop\nnop\nwaitin\nnop\n";
+    let mut machine = machine(source);
+    machine.gpr[1] = u32::try_from(INSTR_BASE >> 32).unwrap();
+    machine.gpr[2] = 0x8803_0007;
+    assert_eq!(machine.run(10), Stop::Idle);
+    assert_eq!(machine.gpr[3], 7);
+}
+
+/// No image and no stream makes the machine panic or run without end.
+#[test]
+fn random_images_stop_within_the_budget() {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        u32::try_from(state >> 32).unwrap()
+    };
+    for number in 0..2_000 {
+        let words: Vec<u32> = (0..64).map(|_| next()).collect();
+        let bytes: Vec<u8> = std::iter::once(0).chain(words).flat_map(u32::to_le_bytes).collect();
+        let image = arctic_afuc::container::Image::from_bytes(&bytes, Some(Generation::ALL[number % 3])).unwrap();
+        let mut machine = Machine::new(&image);
+        machine.bus.memory.map(RING, 0x1000);
+        machine.packet_budget = 10_000;
+        machine.submit(RING, 100);
+        let _ = machine.run(20_000);
+        assert!(machine.executed <= 30_000);
+    }
+}
