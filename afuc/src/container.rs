@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::isa::Generation;
 use crate::names::{ControlSet, PACKET_TABLE};
 
-/// A chip whose firmware id is known (AF-007, AFC-005..007).
+/// A chip with a known firmware id (AF-007, AFC-005..007).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chip {
     /// Bits 23:12 of the first word.
@@ -28,7 +28,7 @@ pub const CHIPS: &[Chip] = &[
     Chip { id: 0x520, name: "gen70900 (a750)", set: ControlSet::A7Gen3 },
 ];
 
-/// Returns the chip whose id is in the first word of an image.
+/// Returns the chip with the id in the first word of an image.
 pub fn chip(first_word: u32) -> Option<&'static Chip> {
     CHIPS.iter().find(|chip| u32::from(chip.id) == first_word >> 12 & 0xfff)
 }
@@ -220,7 +220,7 @@ mod tests {
         Image { words, leading_zero: true, set: ControlSet::A6 }
     }
 
-    /// `code` words with the header, then a table whose entries are `entry`.
+    /// `code` words with the header, then a table with the entries `entry`.
     fn section(first: u32, second: u32, code: usize, entry: u32) -> Vec<u32> {
         let mut words = vec![first, second];
         words.resize(code, 0xd800_0000);

@@ -13,7 +13,7 @@ use super::{Result, generation, print, read_image};
 
 /// Disassemble a firmware file.
 ///
-/// `afuc asm` makes the same bytes from the text, for any file whose length is a multiple of 4. A word that has no text
+/// `afuc asm` makes the same bytes from the text, for any file with a length that is a multiple of 4. A word that has no text
 /// of its own is printed as a literal, `[hex]`.
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc disasm sqe.fw > sqe.asm")]

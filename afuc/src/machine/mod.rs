@@ -38,7 +38,7 @@ pub struct Machine {
     /// Instructions that one packet may take (AFC-040).
     pub packet_budget: u64,
     carry: u32,
-    /// Target of the transfer whose delay slot is next.
+    /// Target of the transfer before its delay slot.
     pending: Option<u32>,
     dispatch: Dispatch,
     code: Vec<Option<Instruction>>,
@@ -408,7 +408,7 @@ impl Machine {
 }
 
 /// The instruction that a word executes as. A word with bits 31:27 = 0 is a NOP whatever its data is; on a6xx and
-/// later one whose top byte is 0 is illegal (AF-050, AF-051).
+/// later one with a top byte of 0 is illegal (AF-050, AF-051).
 fn executable(word: u32, generation: Generation) -> Option<Instruction> {
     decode(word, generation).or_else(|| {
         let is_nop = word >> 27 == 0 && (generation == Generation::A5 || word >> 24 & 3 != 0);

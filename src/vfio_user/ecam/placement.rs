@@ -175,7 +175,7 @@ impl Placement {
                 if !vf.attached {
                     vf.registers = effect;
                 }
-                // A function whose registers do not follow must not be written to without end.
+                // If a function's registers do not follow, it must not be written to without end.
                 vf.registers == effect
             }
             Outcome::Refused => {
@@ -201,7 +201,7 @@ impl Placement {
         }
     }
 
-    /// A client has connected to the VF, whose function is in its reset state, or has disconnected from it.
+    /// A client has connected to the VF, with its function in reset state, or has disconnected from it.
     pub fn attach(&mut self, vf: usize, attached: bool) {
         self.overtake(|n| n == vf);
         if let Some(vf) = self.vfs.get_mut(vf) {

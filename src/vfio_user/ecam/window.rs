@@ -41,7 +41,7 @@ pub(super) struct Pf {
 }
 
 impl Pf {
-    /// Returns whether the function whose registers are at guest address `at` is this PF.
+    /// Returns whether the function with registers at guest address `at` is this PF.
     fn is_at(&self, at: u64, read: &mut impl FnMut(u64, &mut [u8]) -> Result<(), DmaError>) -> Result<bool, DmaError> {
         let (mut ids, mut registers) = ([0; 4], [0; 16]);
         read(at, &mut ids)?;

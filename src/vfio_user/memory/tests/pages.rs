@@ -59,7 +59,7 @@ struct Byte {
 /// Each mapped address.
 type Model = BTreeMap<u64, Byte>;
 
-/// Number of runs of addresses whose bytes continue each other.
+/// Number of runs of addresses with bytes that continue each other.
 fn runs(model: &Model) -> u64 {
     let begins = |(at, byte): &(&u64, &Byte)| at.checked_sub(1).and_then(|at| model.get(&at)) != Some(byte);
     model.iter().filter(begins).count() as u64

@@ -500,7 +500,7 @@ fn explore(trapped: bool, depth: usize, most: usize) -> (usize, usize) {
     (sequences, reached)
 }
 
-/// A VF whose GGTT window is mapped.
+/// A VF with a mapped GGTT window.
 #[test]
 fn no_order_of_events_leaves_data_of_before_a_reset() {
     let (sequences, reached) = explore(false, 4, 700);
@@ -508,7 +508,7 @@ fn no_order_of_events_leaves_data_of_before_a_reset() {
     assert!(reached > 40);
 }
 
-/// A VF whose GGTT window is trapped.
+/// A VF with a trapped GGTT window.
 #[test]
 fn no_order_of_events_leaves_data_of_before_a_reset_with_a_trapped_window() {
     let (sequences, reached) = explore(true, 4, 700);
