@@ -77,6 +77,8 @@ pub enum Functions {
     Physical,
     /// One guest has the PF and this number of VFs.
     Together(u8),
+    /// One guest has the PF and this number of VFs behind a virtual IOMMU, and passes VF 1 and VF 2 on to inner guests.
+    Passthrough(u8),
     /// One guest has the PF and, for each VF, a face with configuration space only (`vfN-face`). Each VF is assigned to
     /// a separate guest.
     Split(u8),
@@ -89,7 +91,7 @@ impl Functions {
     pub fn vfs(self) -> u8 {
         match self {
             Self::Physical => 0,
-            Self::Together(vfs) | Self::Split(vfs) | Self::Provisioned(vfs) => vfs,
+            Self::Together(vfs) | Self::Passthrough(vfs) | Self::Split(vfs) | Self::Provisioned(vfs) => vfs,
         }
     }
 
@@ -98,7 +100,7 @@ impl Functions {
         let vfs = || vec!["--vfs".to_owned(), self.vfs().to_string()];
         let further: &[&str] = match self {
             Self::Physical => return Vec::new(),
-            Self::Together(_) => &["--pf-address", CARD_ADDRESS],
+            Self::Together(_) | Self::Passthrough(_) => &["--pf-address", CARD_ADDRESS],
             Self::Split(_) => &["--split"],
             Self::Provisioned(_) => &["--provision", "config"],
         };
@@ -113,7 +115,7 @@ impl Functions {
             std::iter::once("pf.sock".to_owned()).chain(vfs).collect()
         };
         match self {
-            Self::Physical | Self::Together(_) => behind(""),
+            Self::Physical | Self::Together(_) | Self::Passthrough(_) => behind(""),
             Self::Split(_) => behind("-face"),
             Self::Provisioned(_) => Vec::new(),
         }
@@ -122,7 +124,7 @@ impl Functions {
     /// The VFs that have separate guests.
     pub fn apart(self) -> std::ops::RangeInclusive<u8> {
         let last = match self {
-            Self::Physical | Self::Together(_) => 0,
+            Self::Physical | Self::Together(_) | Self::Passthrough(_) => 0,
             Self::Split(vfs) | Self::Provisioned(vfs) => vfs,
         };
         1..=last
@@ -292,6 +294,9 @@ mod tests {
         let together = Functions::Together(2);
         assert_eq!(together.arguments(), ["--vfs", "2", "--pf-address", CARD_ADDRESS]);
         assert_eq!(together.sockets(), ["pf.sock", "vf1.sock", "vf2.sock"]);
+        let passthrough = Functions::Passthrough(2);
+        assert_eq!((passthrough.arguments(), passthrough.sockets()), (together.arguments(), together.sockets()));
+        assert!(passthrough.apart().is_empty());
         let split = Functions::Split(2);
         assert_eq!(split.arguments(), ["--vfs", "2", "--split"]);
         assert_eq!(split.physical_sockets(), ["pf.sock", "vf1-face.sock", "vf2-face.sock"]);

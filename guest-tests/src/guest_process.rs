@@ -83,6 +83,9 @@ impl Options {
 const MEMORY: u32 = 2048;
 /// Additional memory in MiB per VF in the same guest.
 const MEMORY_OF_A_VF: u32 = 32;
+/// Guest memory in MiB of a guest with inner guests: two of these in huge pages, one in other memory, and the image with
+/// QEMU.
+const MEMORY_OF_PASSTHROUGH: u32 = 2560;
 /// Memory in MiB of each guest in a run with several guests.
 pub const MEMORY_OF_MANY: u32 = 1024;
 
@@ -104,8 +107,9 @@ impl Seat {
             Functions::Provisioned(_) => vec![Functions::virtual_socket(1)],
             _ => functions.physical_sockets(),
         };
+        let base = if let Functions::Passthrough(_) = functions { MEMORY_OF_PASSTHROUGH } else { MEMORY };
         let more = MEMORY_OF_A_VF * (count(sockets.len()) - 1);
-        Self { name: String::new(), sockets, memory: MEMORY + more }
+        Self { name: String::new(), sockets, memory: base + more }
     }
 
     /// The PF guest in a run with separate VF guests.
@@ -160,6 +164,11 @@ impl<'a> Stand<'a> {
         self.options.driver
     }
 
+    /// Whether the guest passes VFs on to inner guests.
+    fn passthrough(&self) -> bool {
+        matches!(self.options.functions, Functions::Passthrough(_))
+    }
+
     /// Returns the host directory that is mounted on /mnt of the guest in `seat`, creating it if necessary.
     pub fn results(&self, seat: &Seat) -> Result<PathBuf> {
         let results = self.folder.join(seat.file("results"));
@@ -193,6 +202,7 @@ impl<'a> Stand<'a> {
             job,
             tests: tests.iter().cloned().collect(),
             share: self.options.share.is_some(),
+            passthrough: self.passthrough(),
         };
         image::build(&self.parts, &extra, &self.cache, &mut image, progress)?;
         Ok(image)
@@ -239,6 +249,7 @@ impl<'a> Stand<'a> {
             share: self.options.share.as_deref(),
             driver: self.options.driver,
             device: self.options.device,
+            passthrough: self.passthrough(),
             tsc_khz: tsc::host_khz(),
             append: &self.options.append,
             console: &console,
@@ -382,6 +393,7 @@ mod tests {
         assert_eq!(Seat::only(Functions::Physical).sockets, ["pf.sock"]);
         assert_eq!(Seat::only(Functions::Together(2)).sockets, ["pf.sock", "vf1.sock", "vf2.sock"]);
         assert_eq!(Seat::only(Functions::Provisioned(7)).sockets, ["vf1.sock"]);
+        assert_eq!(Seat::only(Functions::Passthrough(2)).sockets, ["pf.sock", "vf1.sock", "vf2.sock"]);
         assert!(Seat::only(Functions::Together(63)).memory > Seat::only(Functions::Physical).memory);
     }
 

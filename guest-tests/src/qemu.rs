@@ -33,6 +33,25 @@ const SHARE_SLOT: &str = "1e.0";
 /// Kernel arguments of every guest.
 const BASE_ARGUMENTS: &str = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable no_timer_check";
 
+/// The processors of a guest.
+struct Processor {
+    model: &'static str,
+    count: &'static str,
+}
+
+/// With QEMU's default of 40 address bits the firmware leaves too little address space for the card's BARs.
+const PLAIN: Processor = Processor { model: "max,phys-bits=46", count: "2" };
+/// A model for which QEMU emulates virtualisation (AMD SVM with nested paging), and one processor: with two, one nested
+/// run in three ends in a triple fault without a message (see [`crate::nested`]).
+const NESTING: Processor = Processor { model: "EPYC,+svm,+npt,phys-bits=46", count: "1" };
+
+/// The virtual IOMMU of a guest that passes VFs on. vfio requires interrupt remapping. `caching-mode` makes the kernel
+/// announce each mapping, which QEMU forwards to the card.
+const IOMMU: &str = "intel-iommu,intremap=on,caching-mode=on";
+/// With `iommu=pt` the PF is not translated. The card programs the VF BARs through the PF's address space, in which the
+/// kernel maps no ECAM.
+const IOMMU_ARGUMENTS: &str = "intel_iommu=on iommu=pt";
+
 /// Configuration of a VM.
 #[derive(Debug)]
 pub struct Machine<'a> {
@@ -55,6 +74,8 @@ pub struct Machine<'a> {
     pub driver: Driver,
     /// PCI device ID of the card.
     pub device: u16,
+    /// Whether the guest passes VFs on to inner guests.
+    pub passthrough: bool,
     /// TSC frequency of the guest in kHz, if known ([`tsc::host_khz`]).
     pub tsc_khz: Option<u32>,
     /// Additional kernel arguments, placed last so that they take precedence.
@@ -129,9 +150,9 @@ impl Machine<'_> {
         };
         add("-machine", "q35,memory-backend=memory".into());
         add("-accel", "tcg".into());
-        // With the default of 40 bits the firmware leaves too little address space for the card's BARs.
-        add("-cpu", "max,phys-bits=46".into());
-        add("-smp", "2".into());
+        let processor = if self.passthrough { &NESTING } else { &PLAIN };
+        add("-cpu", processor.model.into());
+        add("-smp", processor.count.into());
         add("-m", format!("{}M", self.memory).into());
         // Shared, so that the card's process can map guest memory. With a private mapping it would access different
         // memory.
@@ -148,6 +169,10 @@ impl Machine<'_> {
         add("-kernel", self.kernel.image.clone().into());
         add("-initrd", format!("/proc/self/fd/{}", self.image.as_raw_fd()).into());
         add("-append", self.command_line().into());
+        if self.passthrough {
+            // Before the functions: QEMU assigns the address space of an IOMMU to devices that are created after it.
+            add("-device", IOMMU.into());
+        }
         add("-chardev", path::in_option("file,id=console,path=", self.console, ""));
         add("-serial", "chardev:console".into());
         add("-device", format!("virtio-serial-pci,id=ports,addr={SERIAL_SLOT}").into());
@@ -183,7 +208,8 @@ impl Machine<'_> {
     fn command_line(&self) -> String {
         let clock = tsc::arguments(self.tsc_khz, self.kernel.hz);
         let blocked = self.driver.blocked_others(self.device);
-        let parts = [BASE_ARGUMENTS, &clock, &blocked, self.append.trim()];
+        let iommu = if self.passthrough { IOMMU_ARGUMENTS } else { "" };
+        let parts = [BASE_ARGUMENTS, &clock, &blocked, iommu, self.append.trim()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
@@ -284,6 +310,7 @@ mod tests {
             append: "",
             driver: Driver::Xe,
             device: 0x56c0,
+            passthrough: false,
             console: Path::new("/c"),
             messages: Path::new("/q"),
         }
@@ -325,6 +352,16 @@ mod tests {
             .map(|text| serde_json::from_str(text).unwrap())
             .collect();
         assert_eq!(devices.len(), 64);
+        let text = |argument: &OsString| argument.to_string_lossy().into_owned();
+        assert!(!arguments.iter().any(|argument| text(argument).contains("iommu")));
+        // The IOMMU precedes the functions.
+        let nested = Machine { passthrough: true, append: "iommu.strict=1", ..machine }.arguments(&[]).unwrap();
+        let nested: Vec<String> = nested.iter().map(text).collect();
+        let position = |start: &str| nested.iter().position(|argument| argument.starts_with(start)).unwrap();
+        assert!(position("intel-iommu") < position("{"));
+        assert_eq!(nested[position("-smp") + 1], "1");
+        let command_line = &nested[position("-append") + 1];
+        assert!(command_line.ends_with("intel_iommu=on iommu=pt iommu.strict=1"), "{command_line}");
         for (device, (index, addr)) in
             [0, 1, 8, 63].map(|n| &devices[n]).iter().zip([(0, "1.0"), (1, "1.1"), (8, "2.0"), (63, "8.7")])
         {

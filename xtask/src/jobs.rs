@@ -80,6 +80,13 @@ pub const CARD: &[Job] = &[
         steps: &["cargo test --release {packages} --features arctic-vmm/long-tests --test linux"],
     },
     Job {
+        name: "passthrough",
+        minutes: 6,
+        tests: "two VFs passed on by vfio-pci to inner guests, behind a virtual IOMMU, under nested KVM in QEMU",
+        paths: DEVICE,
+        steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- inner_guests"],
+    },
+    Job {
         name: "library",
         minutes: 2,
         tests: "the library without its features: example, documentation, event-manager subscribers",

@@ -30,6 +30,10 @@ use super::stdout::{complain, print_if_read};
 /// --provision config no guest has the PF: the card provisions its VFs from its card file, and each VF has a guest. The
 /// report has one line per VF.
 ///
+/// With --passthrough the guest has a virtual IOMMU, and passes VF 1 and VF 2 on to inner guests (QEMU with nested KVM) by
+/// vfio-pci: one after the other, both at once, one that is killed, one that loses its VF and gets it back. The report
+/// has one line per step; the run takes about three minutes.
+///
 /// Without --kernel, --modules and --qemu these components are downloaded from Debian, verified by apt's signatures,
 /// and cached (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic); remove that directory to download newer
 /// versions. The mirror is taken from the host's apt sources; ARCTIC_DEBIAN_MIRROR overrides it. A custom kernel needs
@@ -50,6 +54,10 @@ pub struct Args {
     /// Provisioner of the VFs: `driver` (the PF driver in its guest), or `config` (the card file; no guest has the PF)
     #[arg(long, value_name = "BY", requires = "vfs", default_value = "driver", value_parser = ["driver", "config"])]
     provision: String,
+    /// Pass VF 1 and VF 2 on to inner guests by vfio-pci, in one guest with the PF and a virtual IOMMU; needs at least two
+    /// VFs and xe
+    #[arg(long, requires = "vfs", conflicts_with_all = ["split", "provision", "run", "shell", "no_card"])]
+    passthrough: bool,
     /// Open a shell in the guest on this terminal; with --vfs the VFs exist but are not enabled, with --provision
     /// config it is the guest of VF 1
     #[arg(long, conflicts_with_all = ["run", "json"])]
@@ -144,6 +152,9 @@ impl GuestArgs {
         if self.driver == Driver::I915 && functions != Functions::Physical {
             bail!("i915 has no SR-IOV support on this card: use --driver i915 without virtual functions");
         }
+        if matches!(functions, Functions::Passthrough(0..2)) {
+            bail!("--passthrough passes VF 1 and VF 2 on: use --vfs 2 or more");
+        }
         let program = std::env::current_exe().context("the path of this program cannot be found")?;
         let card = self.card(functions);
         let defaults = Options::new(program, &card, card_file::load(&card)?.device);
@@ -175,6 +186,7 @@ impl Args {
         match (self.vfs.vfs, self.provision.as_str()) {
             (None, _) => Functions::Physical,
             (Some(vfs), _) if self.split => Functions::Split(vfs),
+            (Some(vfs), _) if self.passthrough => Functions::Passthrough(vfs),
             (Some(vfs), "config") => Functions::Provisioned(vfs),
             (Some(vfs), _) => Functions::Together(vfs),
         }
@@ -286,10 +298,26 @@ mod tests {
             ("--vfs 63 --card small", Functions::Together(63), "small"),
             ("--vfs 3 --split", Functions::Split(3), "flex170"),
             ("--vfs 2 --provision config", Functions::Provisioned(2), "flex170"),
+            ("--vfs 2 --passthrough --json", Functions::Passthrough(2), "flex170"),
             ("--vfs 2 --provision driver --shell", Functions::Together(2), "flex170"),
             ("--vfs 1 --provision config --run ls", Functions::Provisioned(1), "flex170"),
         ] {
             assert_eq!(parse(words).unwrap(), (functions, card(name)), "{words}");
+        }
+    }
+
+    #[test]
+    fn passthrough_needs_two_vfs_and_xe() {
+        for (words, reason) in [
+            ("--vfs 1 --passthrough", "--passthrough passes VF 1 and VF 2 on: use --vfs 2 or more"),
+            (
+                "--vfs 2 --passthrough --driver i915",
+                "i915 has no SR-IOV support on this card: use --driver i915 without virtual functions",
+            ),
+        ] {
+            let args = Line::try_parse_from(["boot"].into_iter().chain(words.split_whitespace())).unwrap().args;
+            let error = args.guest.options(args.functions(), Duration::from_secs(1)).unwrap_err().to_string();
+            assert_eq!(error, reason, "{words}");
         }
     }
 
@@ -325,8 +353,15 @@ mod tests {
             "--vfs 2 --split --provision config",
             "--vfs 2 --split --shell",
             "--vfs 2 --provision nonsense",
+            "--passthrough",
+            "--vfs 2 --passthrough --split",
+            "--vfs 2 --passthrough --provision config",
+            "--vfs 2 --passthrough --shell",
+            "--vfs 2 --passthrough --run ls",
         ] {
-            assert!(parse(words).is_err(), "{words}");
+            let error = parse(words).unwrap_err().to_string();
+            let first = error.lines().next().unwrap();
+            assert!(first.starts_with("error: "), "{words}: {error}");
         }
     }
 }

@@ -24,6 +24,32 @@ fn three_guests_share_a_card() {
     guests_share_a_card(2);
 }
 
+/// An outer guest behind a virtual IOMMU passes two VFs on to inner guests: one after the other, both at once, one that is
+/// killed, one that loses its VF and gets it back. Both VFs then work in the outer guest.
+#[test]
+fn inner_guests_have_virtual_functions() {
+    let _one = one_guest();
+    let (status, report) = arctic(&["boot", "--vfs", "2", "--passthrough"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!((status, &report["ok"]), (Some(0), &Value::Bool(true)));
+    let steps = report["steps"].as_array().unwrap();
+    assert!(steps.iter().all(|step| step["ok"] == true && step["seconds"].as_f64().unwrap() > 0.0), "{steps:#?}");
+    // Each inner guest that was not killed ran all workloads: on seven engines, and on all together.
+    for (name, least) in [
+        ("inner guest with vf1, hugetlbfs", 77),
+        ("inner guest with vf2, transparent huge pages", 77),
+        ("inner guests with vf1 and vf2 at once", 2 * 77),
+        ("next inner guest with vf1", 77),
+        ("vf2 unplugged from its inner guest, and added again", 2 * 77),
+        ("next inner guest with vf1", 77),
+        ("vf1 and vf2 on xe again", 2 * 5),
+    ] {
+        let step = steps.iter().find(|step| step["name"] == name).unwrap_or_else(|| panic!("no step {name}"));
+        let checks = step["checks"].as_array().unwrap();
+        assert!(checks.len() >= least && checks.iter().all(|check| check["ok"] == true), "{name}: {}", checks.len());
+    }
+}
+
 /// The maximum number of virtual functions of the hardware, in one guest.
 #[test]
 fn sixty_three_virtual_functions() {

@@ -69,6 +69,20 @@ impl Qemu {
         command
     }
 
+    /// The program itself, and the loader with its options if this QEMU is started through one.
+    pub fn binary(&self) -> (&Path, Option<(&Path, &[OsString])>) {
+        match self.arguments.iter().position(|argument| argument == "-L") {
+            Some(end @ 1..) => (Path::new(&self.arguments[end - 1]), Some((&self.program, &self.arguments[..end - 1]))),
+            _ => (&self.program, None),
+        }
+    }
+
+    /// Returns the directories in which this QEMU looks for firmware, in its order.
+    pub fn data_folders(&self) -> Result<Vec<PathBuf>> {
+        let text = process::output(self.command().args(["-L", "help"]), "QEMU")?;
+        Ok(text.lines().map(PathBuf::from).collect())
+    }
+
     fn of_debian(root: &Path) -> Self {
         let arguments = [
             "--library-path".into(),

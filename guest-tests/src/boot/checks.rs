@@ -63,7 +63,7 @@ impl Evidence<'_> {
         }
     }
 
-    fn check(&self, what: &str, problems: Vec<String>, seconds: f64) -> TestResult {
+    pub(super) fn check(&self, what: &str, problems: Vec<String>, seconds: f64) -> TestResult {
         check(&self.named(what), problems, seconds)
     }
 }
@@ -104,12 +104,17 @@ pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<
         report.engines = card.as_ref().map(|card| card.engines.clone()).unwrap_or_default();
         report.guest_card.clone_from(&card);
     }
+    report.results.push(log_is_clean(evidence));
+    report.results.push(evidence.check("taint", taint(evidence), 0.0));
+    card
+}
+
+/// Checks that the guest's kernel log has no unexpected lines.
+pub(super) fn log_is_clean(evidence: &Evidence<'_>) -> TestResult {
     let lines: Vec<String> =
         kernel_log::problems(evidence.log, CARD_ADDRESS).into_iter().map(|problem| problem.line).collect();
     let first = lines.first().map(|line| format!("{} unexpected lines, first: {line}", lines.len()));
-    report.results.push(TestResult { dmesg: lines, ..evidence.check("kernel log", first.into_iter().collect(), 0.0) });
-    report.results.push(evidence.check("taint", taint(evidence), 0.0));
-    card
+    TestResult { dmesg: lines, ..evidence.check("kernel log", first.into_iter().collect(), 0.0) }
 }
 
 /// Checks that every register that a driver accessed is modelled or has a documented reason for not being modelled.
@@ -125,7 +130,7 @@ pub(super) fn check(name: &str, problems: Vec<String>, seconds: f64) -> TestResu
     TestResult::new(name, verdict, problems.join("; "), seconds)
 }
 
-fn probe(evidence: &Evidence<'_>) -> Vec<String> {
+pub(super) fn probe(evidence: &Evidence<'_>) -> Vec<String> {
     let driver = evidence.driver;
     let mut required = driver.probed(CARD_ADDRESS);
     let further: &[&[&str]] = match evidence.role {
@@ -196,7 +201,7 @@ fn picture(evidence: &Evidence<'_>, folder: &Path) -> Result<std::path::PathBuf>
     Ok(path)
 }
 
-fn taint(evidence: &Evidence<'_>) -> Vec<String> {
+pub(super) fn taint(evidence: &Evidence<'_>) -> Vec<String> {
     let allowed = kernel_log::TAINT_ALLOWED | if evidence.own_kernel { OWN_MODULES_TAINT } else { 0 };
     match evidence.guest.taint {
         Some(taint) if taint & !allowed == 0 => Vec::new(),

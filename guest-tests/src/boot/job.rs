@@ -12,6 +12,8 @@ pub(super) const WORK_REPORT: &str = "work.json";
 pub(super) const PICTURE: &str = "testcard.raw";
 /// The report of `arctic guest rounds`.
 pub(super) const ROUNDS_REPORT: &str = "rounds.json";
+/// The report of `arctic guest passthrough`.
+pub(super) const PASSTHROUGH_REPORT: &str = "passthrough.json";
 /// Created by the host to start the work of the VF guests.
 pub(super) const GO: &str = "go";
 /// Created by the host to make the PF guest disable the VFs.
@@ -37,6 +39,11 @@ pub(super) enum Part {
         /// Number of VFs that are enabled.
         vfs: u8,
     },
+    /// Passes two of its VFs on to inner guests.
+    Outer {
+        /// Number of VFs that are enabled.
+        vfs: u8,
+    },
     /// The PF guest: enables VFs for other guests and runs work until they have finished.
     Provider {
         /// Number of VFs.
@@ -51,6 +58,7 @@ impl Part {
     pub(super) fn only(functions: Functions) -> Self {
         match functions {
             Functions::Together(vfs) => Self::All { vfs },
+            Functions::Passthrough(vfs) => Self::Outer { vfs },
             _ => Self::All { vfs: 0 },
         }
     }
@@ -69,6 +77,9 @@ impl Part {
                     }
                 }
                 text
+            }
+            Self::Outer { vfs } => {
+                format!("arctic guest passthrough --vfs {vfs} --out /mnt/{PASSTHROUGH_REPORT}\nSTATUS=$?\n")
             }
             Self::Provider { vfs } => {
                 let [(_, up, _), (_, down, _), ..] = STEPS;
@@ -132,7 +143,13 @@ mod tests {
     /// Every script has valid shell syntax.
     #[test]
     fn a_shell_understands_every_part() {
-        for part in [Part::All { vfs: 0 }, Part::All { vfs: 63 }, Part::Provider { vfs: 3 }, Part::Consumer] {
+        for part in [
+            Part::All { vfs: 0 },
+            Part::All { vfs: 63 },
+            Part::Outer { vfs: 2 },
+            Part::Provider { vfs: 3 },
+            Part::Consumer,
+        ] {
             let text = of_part(part);
             let status = std::process::Command::new("sh").args(["-n", "-c", &text]).status().unwrap();
             assert!(status.success(), "{text}");

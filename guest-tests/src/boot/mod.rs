@@ -6,6 +6,7 @@ mod checks;
 mod job;
 mod multi_guest;
 mod orchestrator;
+mod passthrough;
 mod serial;
 mod summary;
 mod vf_checks;
@@ -76,6 +77,8 @@ pub struct BootReport {
     pub host_load: HostLoad,
     /// One entry per VF.
     pub vfs: Vec<VfLine>,
+    /// The steps of a run with inner guests, with their checks.
+    pub steps: Vec<guest::report::StepReport>,
     /// Duration of the phases of a run with VFs.
     pub phases: Vec<Phase>,
     /// Host memory of the card's server process, with and without VFs.
@@ -139,6 +142,7 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
     if several {
         multi_guest::check_memory(options)?;
     }
+    passthrough::check_memory(options)?;
     let stand = Stand::prepare(options, "boot", progress)?;
     let load = Snapshot::take();
     let mut report = match several {
@@ -226,8 +230,12 @@ fn alone(
             own_kernel: stand.parts.kernel_is_own,
             mei_gsc: modules::has_mei_gsc(&stand.parts)?,
         };
-        checks::judge(&mut report, &evidence);
-        if vfs > 0 {
+        if let Functions::Passthrough(_) = options.functions {
+            passthrough::evaluate(&mut report, &evidence);
+        } else {
+            checks::judge(&mut report, &evidence);
+        }
+        if let Functions::Together(vfs) = options.functions {
             vf_checks::together(&mut report, &evidence, vfs, &marks);
         }
         if let Some(card) = &card {

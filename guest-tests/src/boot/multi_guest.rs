@@ -47,14 +47,14 @@ struct Stage<'a> {
 }
 
 /// Total memory of this host in MiB.
-fn host_memory() -> Option<u64> {
+pub(super) fn host_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     Some(line.split_whitespace().next()?.parse::<u64>().ok()? >> 10)
 }
 
 /// Fails if the guests together have more memory than the host; `each` and `total` are in MiB.
-fn fits(guests: u64, each: u32, total: u64) -> Result<()> {
+pub(super) fn fits(guests: u64, each: u32, total: u64) -> Result<()> {
     if guests * u64::from(each) > total {
         bail!("{guests} guests of {each} MiB do not fit into this host's {total} MiB: reduce --vfs or --memory");
     }

@@ -29,6 +29,9 @@ impl fmt::Display for BootReport {
         for (group, passed, seconds) in passed(&self.results).into_iter().filter(|(group, ..)| !has_line(group)) {
             line(&format!("  {group}"), &format!("passed {} ({seconds:.2} s)", passed.join(", ")))?;
         }
+        for step in &self.steps {
+            line("  step", &step.line())?;
+        }
         for vf in &self.vfs {
             line(&format!("  vf{}", vf.number), &vf.to_string())?;
         }
@@ -39,7 +42,9 @@ impl fmt::Display for BootReport {
             line("time", &format!("{:>6.1} s  in all, the card's start and every guest's end included", self.seconds))?;
         }
         line("memory", &self.memory.map_or(String::new(), |memory| memory.to_string()))?;
-        for result in self.results.iter().filter(|result| result.result != Verdict::Pass) {
+        // The lines of the steps have the failures of the steps.
+        let has_line = |result: &TestResult| result.test.starts_with("step: ");
+        for result in self.results.iter().filter(|result| result.result != Verdict::Pass && !has_line(result)) {
             line("", &result.to_string())?;
         }
         for clock in &self.clocks {
@@ -66,9 +71,10 @@ impl fmt::Display for BootReport {
     }
 }
 
-/// Returns whether the results of a group are part of a VF's line.
+/// Returns whether the results of a group are part of a VF's line or of the lines of the steps.
 fn has_line(group: &str) -> bool {
-    group.strip_prefix("vf").is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
+    group == "step"
+        || group.strip_prefix("vf").is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 /// The passed checks by engine (host-side checks as group `checks`), with the total seconds of each group.
@@ -121,6 +127,22 @@ mod tests {
         assert!(text.contains("time           3.2 s  2 virtual functions enabled\n"), "{text}");
         assert!(text.contains("memory      512 KiB a virtual function"), "{text}");
         assert!(!text.contains("passed work") && text.contains("  20.0 s  in all"), "{text}");
+    }
+
+    /// One line per step, and none for it among the checks.
+    #[test]
+    fn each_step_has_one_line() {
+        let step = crate::guest::report::StepReport {
+            name: "inner guest with vf1".into(),
+            ok: true,
+            seconds: 20.0,
+            detail: "81 checks, 2477 MSIs".into(),
+            ..Default::default()
+        };
+        let results = vec![TestResult::new("step: inner guest with vf1", Verdict::Pass, "", 20.0)];
+        let text = BootReport { results, steps: vec![step], ..BootReport::default() }.to_string();
+        assert!(text.contains("  step      ok   inner guest with vf1: 81 checks, 2477 MSIs (20.0 s)\n"), "{text}");
+        assert_eq!(text.matches("inner guest").count(), 1, "{text}");
     }
 
     #[test]

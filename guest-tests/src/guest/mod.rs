@@ -7,6 +7,7 @@
 //! - `arctic guest submit` repeats an empty submission.
 //! - `arctic guest hang` hangs an engine.
 //! - `arctic guest flr` resets a VF repeatedly and checks each reset.
+//! - `arctic guest passthrough` passes VFs on to inner guests.
 
 pub mod batch;
 pub mod blt;
@@ -18,12 +19,14 @@ mod i915;
 mod info;
 mod mapping;
 pub mod mi_math;
+pub mod passthrough;
 mod picture;
 pub mod report;
 mod stress;
 mod submit;
 mod sysfs;
 mod uapi;
+mod vfio;
 mod vfs;
 pub mod vm;
 mod work;
@@ -50,6 +53,8 @@ enum Command {
     /// Enable virtual functions, wait for their drivers and run a store, a copy and a fence on each engine class of
     /// each
     Vfs(vfs::Vfs),
+    /// Pass VF 1 and VF 2 on to inner guests by vfio-pci, in a guest with a virtual IOMMU
+    Passthrough(passthrough::Passthrough),
     /// Repeat a store, a copy and a fence on every engine class until a file appears
     Rounds(stress::StressLoop),
 }
@@ -72,6 +77,7 @@ pub fn main(args: Vec<OsString>) -> ExitCode {
         Command::Hang(hang) => hang::run(hang).map(|()| true),
         Command::Flr(flr) => flr::run(flr).map(|()| true),
         Command::Vfs(vfs) => vfs::run(vfs),
+        Command::Passthrough(passthrough) => passthrough::run(passthrough),
         Command::Rounds(rounds) => stress::run(rounds),
     };
     match result {

@@ -107,6 +107,51 @@ pub struct Rounds {
     pub problem: Option<String>,
 }
 
+/// The report of `arctic guest passthrough`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PassthroughReport {
+    /// Whether all steps ran and every check passed.
+    pub ok: bool,
+    /// The steps in order of execution.
+    pub steps: Vec<StepReport>,
+}
+
+/// One step of `arctic guest passthrough`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepReport {
+    /// Name of the step.
+    pub name: String,
+    /// Whether it ran to its end and every check passed.
+    pub ok: bool,
+    /// Duration in seconds by the outer guest's clock.
+    pub seconds: f64,
+    /// Numbers of interest.
+    pub detail: String,
+    /// The first problem, if any.
+    pub problem: Option<String>,
+    /// Its checks, including those of inner guests.
+    pub checks: Vec<Outcome>,
+}
+
+impl StepReport {
+    /// One line of human-readable output.
+    pub fn line(&self) -> String {
+        let verdict = if self.ok { "ok  " } else { "FAIL" };
+        format!("{verdict} {self}")
+    }
+}
+
+impl std::fmt::Display for StepReport {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.name)?;
+        match self.problem.as_ref().unwrap_or(&self.detail).as_str() {
+            "" => {}
+            detail => write!(out, ": {detail}")?,
+        }
+        write!(out, " ({:.1} s)", self.seconds)
+    }
+}
+
 /// The report of `arctic guest work`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// The root of sysfs; tests use a temporary directory.
 #[derive(Clone, Debug)]
@@ -67,6 +67,35 @@ impl Sysfs {
     /// Returns the name of the driver bound to `address`.
     pub fn driver(&self, address: &str) -> Option<String> {
         name(fs::read_link(self.device(address).join("driver")).ok()?)
+    }
+
+    /// Binds the function at `address` to `driver`, in place of its present driver.
+    pub fn bind(&self, address: &str, driver: &str) -> Result<()> {
+        self.write(address, "driver_override", driver)?;
+        if self.driver(address).is_some() {
+            self.write(address, "driver/unbind", address)?;
+        }
+        let path = self.root.join("bus/pci/drivers_probe");
+        fs::write(&path, address).with_context(|| format!("{address} cannot be written to {}", path.display()))?;
+        let bound = self.driver(address);
+        ensure!(
+            bound.as_deref() == Some(driver),
+            "{address} has the driver {}, not {driver}",
+            bound.as_deref().unwrap_or("none")
+        );
+        Ok(())
+    }
+
+    /// Returns the number of the IOMMU group of the function at `address`.
+    pub fn iommu_group(&self, address: &str) -> Option<String> {
+        name(fs::read_link(self.device(address).join("iommu_group")).ok()?)
+    }
+
+    /// Returns the default domain of an IOMMU group, such as `identity`, `DMA` or `DMA-FQ`.
+    pub fn iommu_domain(&self, group: &str) -> Result<String> {
+        let path = self.root.join("kernel/iommu_groups").join(group).join("type");
+        let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+        Ok(text.trim().to_owned())
     }
 
     /// Returns the name of the render node of the function at `address`, for example `renderD129`.
@@ -151,5 +180,29 @@ mod tests {
         let config = folder.path().join("kernel/debug/dri").join(vf).join("gt0/vf/self_config");
         fs::write(config, "GuC doorbells:\t4\n").unwrap();
         assert_eq!(sysfs.quota(vf).doorbells, Some(4));
+    }
+
+    /// A driver that does not bind is named.
+    #[test]
+    fn a_function_is_bound_to_the_driver_of_choice() {
+        let folder = tempfile::tempdir().unwrap();
+        let address = "0000:00:01.1";
+        let device = folder.path().join("bus/pci/devices").join(address);
+        fs::create_dir_all(&device).unwrap();
+        fs::create_dir_all(folder.path().join("bus/pci/drivers/xe")).unwrap();
+        fs::create_dir_all(folder.path().join("kernel/iommu_groups/7")).unwrap();
+        fs::write(folder.path().join("kernel/iommu_groups/7/type"), "identity\n").unwrap();
+        symlink("../../../../kernel/iommu_groups/7", device.join("iommu_group")).unwrap();
+        let sysfs = Sysfs::at(folder.path());
+        assert_eq!(sysfs.iommu_group(address).as_deref(), Some("7"));
+        assert_eq!(sysfs.iommu_domain("7").unwrap(), "identity");
+        let error = sysfs.bind(address, "vfio-pci").unwrap_err().to_string();
+        assert_eq!(error, "0000:00:01.1 has the driver none, not vfio-pci");
+        symlink("../../drivers/xe", device.join("driver")).unwrap();
+        sysfs.bind(address, "xe").unwrap();
+        let read = |path: &str| fs::read_to_string(folder.path().join("bus/pci").join(path)).unwrap();
+        assert_eq!(read("drivers_probe"), address);
+        assert_eq!(read("drivers/xe/unbind"), address);
+        assert_eq!(read("devices/0000:00:01.1/driver_override"), "xe");
     }
 }

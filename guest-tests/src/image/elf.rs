@@ -3,6 +3,7 @@
 //! programs.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,16 +52,32 @@ pub struct HostProgram {
 impl HostProgram {
     /// Runs the program's dynamic loader with `--list` to resolve its libraries.
     pub fn of(program: &Path) -> Result<Self> {
-        let bytes = fs::read(program).with_context(|| format!("{} cannot be read", program.display()))?;
-        let elf = Elf::parse(&bytes).with_context(|| format!("{} is not an ELF program", program.display()))?;
-        let loadable =
-            loadable(&bytes, &elf).with_context(|| format!("{} is a corrupt ELF file", program.display()))?;
-        let Some(loader) = elf.interpreter.map(PathBuf::from) else {
-            return Ok(Self { loadable, loader: None, libraries: Vec::new() });
-        };
-        let listing = process::output(Command::new(&loader).arg("--list").arg(program), "the dynamic loader")?;
+        let (loadable, loader) = read(program)?;
+        match loader {
+            Some(loader) => Self::resolved(program, loadable, loader, &[]),
+            None => Ok(Self { loadable, loader: None, libraries: Vec::new() }),
+        }
+    }
+
+    /// Like [`Self::of`], for a program that `loader` starts with `options`, such as its library path.
+    pub fn started_by(loader: &Path, options: &[OsString], program: &Path) -> Result<Self> {
+        let (loadable, _) = read(program)?;
+        Self::resolved(program, loadable, loader.to_owned(), options)
+    }
+
+    fn resolved(program: &Path, loadable: Vec<u8>, loader: PathBuf, options: &[OsString]) -> Result<Self> {
+        let mut command = Command::new(&loader);
+        let listing = process::output(command.args(options).arg("--list").arg(program), "the dynamic loader")?;
         Ok(Self { loadable, loader: Some(loader), libraries: libraries(&listing) })
     }
+}
+
+/// Returns the loaded part of `program`, and the dynamic loader that it names.
+fn read(program: &Path) -> Result<(Vec<u8>, Option<PathBuf>)> {
+    let bytes = fs::read(program).with_context(|| format!("{} cannot be read", program.display()))?;
+    let elf = Elf::parse(&bytes).with_context(|| format!("{} is not an ELF program", program.display()))?;
+    let loadable = loadable(&bytes, &elf).with_context(|| format!("{} is a corrupt ELF file", program.display()))?;
+    Ok((loadable, elf.interpreter.map(PathBuf::from)))
 }
 
 /// Returns a program truncated after its last loaded byte. The section headers are removed, since they are not needed

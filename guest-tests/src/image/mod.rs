@@ -5,6 +5,7 @@ mod cpio;
 mod elf;
 pub mod modules;
 pub mod nested;
+mod passthrough;
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -50,11 +51,14 @@ pub struct Extra {
     pub tests: BTreeSet<String>,
     /// Whether the guest mounts a shared directory on /share.
     pub share: bool,
+    /// Whether the guest passes VFs on to inner guests: the image then has QEMU and an inner guest's image, and no IGT.
+    pub passthrough: bool,
 }
 
 /// Writes the guest's initramfs to the empty file `target`.
 pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, progress: &dyn Progress) -> Result<()> {
-    modules::check(&parts.kernel, extra.driver)?;
+    let wanted = modules::of_guest(extra.passthrough);
+    modules::check(&parts.kernel, extra.driver, wanted)?;
     let mut own = Tree::default();
     own.file("job", 0o755, extra.job.as_str());
     own.file("etc/modprobe.d/card.conf", 0o644, extra.driver.modprobe_options(extra.device));
@@ -69,27 +73,39 @@ pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, pro
         add_program(&mut own, "arctic", program)?;
     }
     let tests: BTreeSet<String> = extra.tests.iter().filter(|name| !always_there(name)).cloned().collect();
+    let scratch = tempfile::tempdir()?;
+    if extra.passthrough {
+        passthrough::add_inner(&mut own, parts, extra, scratch.path())?;
+    }
     // Written before the base archive: an uncompressed archive can precede another archive, but an archive that follows
     // another depends on its padding.
     own.write_to(target)?;
-    let scratch = tempfile::tempdir()?;
     let base = match parts.kernel_is_own {
         // Modules of a user's kernel may change between runs, so they are not cached.
         true => {
-            write_base(parts, &tests, scratch.path())?;
+            write_base(parts, &tests, extra.passthrough, scratch.path())?;
             scratch.path().join(BASE_FILE)
         }
-        false => cached_base(parts, &tests, cache, progress)?.join(BASE_FILE),
+        false => cached_base(parts, &tests, extra.passthrough, cache, progress)?.join(BASE_FILE),
     };
     let mut base = File::open(&base).with_context(|| format!("{} cannot be read", base.display()))?;
     io::copy(&mut base, target).context("the guest image cannot be written")?;
     Ok(())
 }
 
-fn cached_base(parts: &Parts, tests: &BTreeSet<String>, cache: &Cache, progress: &dyn Progress) -> Result<PathBuf> {
+fn cached_base(
+    parts: &Parts,
+    tests: &BTreeSet<String>,
+    passthrough: bool,
+    cache: &Cache,
+    progress: &dyn Progress,
+) -> Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
-    (&parts.versions, tests, parts.igt.is_some(), INIT, LOAD_DRIVER, IGT_DEFAULT, OPENED_BY_NAME, modules::selection())
-        .hash(&mut hasher);
+    if passthrough {
+        passthrough::FILES.hash(&mut hasher);
+    }
+    (&parts.versions, tests, parts.igt.is_some(), INIT, LOAD_DRIVER, IGT_DEFAULT, OPENED_BY_NAME).hash(&mut hasher);
+    modules::selection(passthrough).hash(&mut hasher);
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
     let name = format!("images/{:016x}", hasher.finish());
     if let Some(base) = cache.entry(&name) {
@@ -101,18 +117,20 @@ fn cached_base(parts: &Parts, tests: &BTreeSet<String>, cache: &Cache, progress:
     }
     progress.say("building the guest image");
     cache.forget_oldest("images", BASES_KEPT - 1);
-    cache.install(&lock, &name, |folder| write_base(parts, tests, folder))
+    cache.install(&lock, &name, |folder| write_base(parts, tests, passthrough, folder))
 }
 
 /// Writes the base archive to `folder`.
-fn write_base(parts: &Parts, tests: &BTreeSet<String>, folder: &Path) -> Result<()> {
+fn write_base(parts: &Parts, tests: &BTreeSet<String>, passthrough: bool, folder: &Path) -> Result<()> {
     let mut tree = system(&parts.tools.busybox, INIT)?;
     tree.file("usr/bin/load-driver", 0o755, LOAD_DRIVER);
-    if let Some(root) = &parts.igt {
-        add_igt(&mut tree, root, tests)?;
+    match &parts.igt {
+        _ if passthrough => passthrough::add_qemu(&mut tree, &parts.qemu)?,
+        Some(root) => add_igt(&mut tree, root, tests)?,
+        None => {}
     }
     let staging = folder.join("modules");
-    modules::add(&mut tree, modules::of_card(), &parts.kernel, &parts.tools, &staging)?;
+    modules::add(&mut tree, modules::of_guest(passthrough), &parts.kernel, &parts.tools, &staging)?;
     let path = folder.join(BASE_FILE);
     tree.write_to(&mut File::create(&path).with_context(|| format!("{} cannot be created", path.display()))?)?;
     fs::remove_dir_all(&staging).with_context(|| format!("{} cannot be removed", staging.display()))
@@ -217,10 +235,15 @@ pub fn igt_programs(root: &Path) -> Result<BTreeSet<String>> {
 
 /// Installs a host program as `name`, which is started with this host's dynamic loader and libraries.
 fn add_program(tree: &mut Tree, name: &str, program: &Path) -> Result<()> {
-    let host = HostProgram::of(program)?;
+    add_host_program(tree, name, HostProgram::of(program)?, "");
+    Ok(())
+}
+
+/// Installs `host` as `name`. `arguments` are shell words that precede the user's; a static program has none.
+fn add_host_program(tree: &mut Tree, name: &str, host: HostProgram, arguments: &str) {
     let Some(loader) = &host.loader else {
         tree.file(&format!("usr/bin/{name}"), 0o755, host.loadable);
-        return Ok(());
+        return;
     };
     let home = format!("opt/{name}");
     tree.file(&format!("{home}/bin/{name}"), 0o755, host.loadable);
@@ -228,7 +251,8 @@ fn add_program(tree: &mut Tree, name: &str, program: &Path) -> Result<()> {
     for (library, path) in &host.libraries {
         tree.copy(&format!("{home}/lib/{library}"), 0o755, path);
     }
-    let start = format!("#!/bin/sh\nexec /{home}/lib/loader --library-path /{home}/lib /{home}/bin/{name} \"$@\"\n");
+    let start = format!(
+        "#!/bin/sh\nexec /{home}/lib/loader --library-path /{home}/lib /{home}/bin/{name} {arguments} \"$@\"\n"
+    );
     tree.file(&format!("usr/bin/{name}"), 0o755, start);
-    Ok(())
 }

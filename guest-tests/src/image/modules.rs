@@ -17,6 +17,10 @@ use crate::process;
 /// Transport modules required by the guest unless built into the kernel. The card's driver is also required.
 const NEEDED: &[&str] = &["virtio_pci", "virtio_console", "9p", "9pnet_virtio"];
 
+/// [`NEEDED`], and what a guest needs to pass VFs on to inner guests.
+const NEEDED_OUTER: &[&str] =
+    &["virtio_pci", "virtio_console", "9p", "9pnet_virtio", "vfio_pci", "vfio_iommu_type1", "kvm_amd"];
+
 /// The kernel option of each module that an image can require (complete list in docs/own-kernel.md).
 const OPTIONS: &[(&str, &str)] = &[
     ("xe", "CONFIG_DRM_XE=m"),
@@ -26,6 +30,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("9p", "CONFIG_9P_FS"),
     ("9pnet_virtio", "CONFIG_NET_9P_VIRTIO"),
     ("kvm_amd", "CONFIG_KVM_AMD"),
+    ("vfio_pci", "CONFIG_VFIO_PCI"),
+    ("vfio_iommu_type1", "CONFIG_VFIO_IOMMU_TYPE1"),
 ];
 
 /// Modules that a distribution's hotplug would load for the card and for the VM, and modules that IGT loads itself.
@@ -50,19 +56,21 @@ const WANTED: &[&str] = &[
 const INDEXES: &[&str] = &["modules.builtin", "modules.builtin.modinfo", "modules.order"];
 
 /// All lists that determine an image's modules, for the image's cache key.
-pub fn selection() -> [&'static [&'static str]; 3] {
-    [NEEDED, WANTED, INDEXES]
+pub fn selection(passthrough: bool) -> [&'static [&'static str]; 3] {
+    let Modules { needed, wanted } = of_guest(passthrough);
+    [needed, wanted, INDEXES]
 }
 
-/// The modules of a guest that tests the card in QEMU, for either driver.
-pub fn of_card() -> Modules<'static> {
-    Modules { needed: NEEDED, wanted: WANTED }
+/// The modules of a guest that tests the card in QEMU, for either driver; with `passthrough` it passes VFs on to inner
+/// guests.
+pub fn of_guest(passthrough: bool) -> Modules<'static> {
+    Modules { needed: if passthrough { NEEDED_OUTER } else { NEEDED }, wanted: WANTED }
 }
 
-/// Fails if `kernel` lacks a module required by a guest with this `driver`.
-pub fn check(kernel: &Kernel, driver: Driver) -> Result<()> {
+/// Fails if `kernel` lacks one of the required `modules` of a guest or its `driver`.
+pub fn check(kernel: &Kernel, driver: Driver, modules: Modules<'_>) -> Result<()> {
     let (files, built_in) = (index(&kernel.modules)?, built_in(&kernel.modules)?);
-    let needed = [driver.name()].into_iter().chain(NEEDED.iter().copied());
+    let needed = [driver.name()].into_iter().chain(modules.needed.iter().copied());
     match needed.into_iter().find(|name| !files.contains_key(*name) && !built_in.contains(*name)) {
         Some(name) => Err(missing(kernel, name)),
         None => Ok(()),
@@ -290,18 +298,26 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let built_in = ["virtio-pci", "virtio_console", "9p", "9pnet_virtio"];
         let with_xe = kernel(folder.path(), &["xe.ko.gz"], &built_in);
-        check(&with_xe, Driver::Xe).unwrap();
+        let plain = of_guest(false);
+        check(&with_xe, Driver::Xe, plain).unwrap();
         assert_eq!(
-            check(&with_xe, Driver::I915).unwrap_err().to_string(),
+            check(&with_xe, Driver::I915, plain).unwrap_err().to_string(),
             "kernel 7.2.0-dev has no module i915, which --driver i915 needs: build the kernel with CONFIG_DRM_I915=m"
         );
         let folder = tempfile::tempdir().unwrap();
         let with_i915 = kernel(folder.path(), &["i915.ko", "9p.ko.zst"], &built_in[..2]);
-        assert!(check(&with_i915, Driver::Xe).unwrap_err().to_string().contains("CONFIG_DRM_XE=m"));
+        assert!(check(&with_i915, Driver::Xe, plain).unwrap_err().to_string().contains("CONFIG_DRM_XE=m"));
         assert_eq!(
-            check(&with_i915, Driver::I915).unwrap_err().to_string(),
+            check(&with_i915, Driver::I915, plain).unwrap_err().to_string(),
             "kernel 7.2.0-dev has no module 9pnet_virtio, which the guest needs: build the kernel with CONFIG_NET_9P_VIRTIO"
         );
-        assert!(NEEDED.iter().chain(&["xe", "i915"]).all(|name| OPTIONS.iter().any(|(module, _)| module == name)));
+        assert_eq!(
+            check(&with_xe, Driver::Xe, of_guest(true)).unwrap_err().to_string(),
+            "kernel 7.2.0-dev has no module vfio_pci, which the guest needs: build the kernel with CONFIG_VFIO_PCI"
+        );
+        assert!(NEEDED_OUTER.starts_with(NEEDED));
+        assert!(
+            NEEDED_OUTER.iter().chain(&["xe", "i915"]).all(|name| OPTIONS.iter().any(|(module, _)| module == name))
+        );
     }
 }
