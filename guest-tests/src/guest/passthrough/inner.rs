@@ -21,7 +21,8 @@ pub(super) const MEMORY: u32 = 384;
 const VF_SLOT: &str = "10.0";
 /// Polling interval for lines of an inner guest.
 pub(super) const POLL: Duration = Duration::from_millis(50);
-/// Arguments of the inner guest's kernel; only warnings are printed, since the serial port is slow.
+/// Arguments of the inner guest's kernel. Only warnings are printed, since the serial port is slow; mitigations of
+/// processor vulnerabilities would only cost time under emulation.
 const ARGUMENTS: &str = "console=ttyS0,115200 loglevel=4 panic=1 tsc=reliable no_timer_check mitigations=off";
 /// ID of the VF in the inner guest's QEMU.
 pub(super) const VF: &str = "vf";
