@@ -21,7 +21,7 @@ const VFS: u8 = 9;
 const LIMIT: Duration = Duration::from_secs(400);
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == "guest") {
         return arctic_guest_tests::guest::main(arguments.collect());
     }

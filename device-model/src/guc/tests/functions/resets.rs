@@ -458,7 +458,7 @@ impl World {
     /// What distinguishes this situation from others, as far as known to the test. Values are reduced to whether they
     /// are older than the last FLR.
     fn situation(&self) -> impl Eq + std::hash::Hash + use<> {
-        let old = |value: &u32| (*value != 0).then(|| *value <= self.resets);
+        let old = |value: &u32| (*value != 0).then_some(*value <= self.resets);
         let values: Vec<_> = self.read_all().iter().map(old).collect();
         let emptying = self.rig.host.gt.memory.is_emptying(VF1.function());
         let unread = self.rig.host.peek(CTB + 0x804) != self.rig.host.g2h_head;
