@@ -83,6 +83,7 @@ mod tests {
             log: LOG,
             results: folder.path(),
             own_kernel: false,
+            mei_gsc: true,
         };
         let mut all = BootReport::default();
         evaluate(&mut all, &evidence);
