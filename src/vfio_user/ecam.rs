@@ -6,7 +6,7 @@
 //! writes of the PF to the guest's configuration space window (ECAM), as soon as VF Enable and VF MSE are set, and
 //! disables their decoding when one of the bits is cleared. Before VFs are enabled, the window is not accessed.
 //!
-//! [`placement`] decides which write is next, [`window`] finds the window, and [`placer`] has the thread that sends the
+//! `placement` decides which write is next, `window` finds the window, and `placer` has the thread that sends the
 //! writes.
 
 mod placement;
