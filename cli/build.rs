@@ -49,7 +49,7 @@ fn main() -> io::Result<()> {
     fs::write(variable("OUT_DIR")?.join("fidelity-index.txt"), index.to_string())
 }
 
-/// Reads all sources and IGT lists below `folder`, whose path from the repository root is `prefix`, and registers their
+/// Reads all sources and IGT lists below `folder` (at `prefix` from the repository root) and registers their
 /// directories with cargo as triggers for rebuilds. The files are keyed by path from the repository root.
 fn gather(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) -> io::Result<()> {
     println!("cargo::rerun-if-changed={}", folder.display());

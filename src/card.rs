@@ -110,7 +110,7 @@ pub(crate) fn identity(profile: &CardProfile) -> Identity {
 impl VirtualCard {
     /// Creates a card and plugs it into `machine`, which supports at most `vfs` VFs. TotalVFs is the smaller of `vfs`
     /// and the profile's `total_vfs`; if it is 0, the card has no SR-IOV capability. The card accesses guest memory
-    /// through `memory`. Its own memory is backed by sparse files, whose pages are allocated on first use.
+    /// through `memory`. Its own memory is backed by sparse files; their pages are allocated on first use.
     pub fn new(
         profile: CardProfile,
         vfs: u8,

@@ -42,12 +42,11 @@
 //! checked, saturating, wrapping or masked operations, so they cause neither a panic nor an overflow. `overflow-checks`
 //! and `panic` may have any value; `cargo xtask long profiles` compares both extremes.
 //! * A panic in the card is a bug in the card. With unwinding, a worker thread catches a panic in a step, resets the
-//!   engine or the GuC whose step it was, and continues; a vfio-user server closes the connection whose message it was.
+//!   engine or the GuC that was stepped, and continues; a vfio-user server closes the connection that sent the message.
 //!   A panic in a method that the VMM calls propagates to the VMM. Locks remain usable.
 //! * With `panic = "abort"`, as in crosvm and Firecracker, such a bug ends the process.
 //! * With `overflow-checks = true` for this package and `arctic-device-model`, an overflow that the code does not
-//!   expect
-//!   is such a bug. Without it (Cargo's default), the value wraps. Accesses to memory are checked against their bounds in
+//!   expect is such a bug. Without it (Cargo's default), the value wraps. Accesses to memory are checked against their bounds in
 //!   both cases, and isolation between functions does not depend on `unsafe` code of the card.
 //! * The card allocates a bounded amount of memory for each function. A failed allocation ends the process.
 //!

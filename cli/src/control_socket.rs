@@ -279,7 +279,7 @@ mod tests {
         assert!(exchange(&path, b"\xff\xfe\n").starts_with("{\"error\":\"not a request: "));
         // Without its end, a line is not a request.
         assert_eq!(exchange(&path, b"{\"request\":\"nothing\"}"), "");
-        // Too long: the rest of the line cannot be told from a request. The card may close before all has arrived.
+        // Too long: the rest of the line cannot be distinguished from a request. The card may close before all has arrived.
         let mut client = UnixStream::connect(&path).unwrap();
         client.write_all(&[b' '; LONGEST_REQUEST]).unwrap();
         let mut text = String::new();

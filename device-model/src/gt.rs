@@ -240,8 +240,7 @@ impl Gt {
         self.read_as(Agent::Streamer(base), offset)
     }
 
-    /// Writes the register at `offset` for a command of the streamer whose registers start at `base`, as
-    /// [`Gt::mmio_write`].
+    /// Writes the register at `offset` for a command of the streamer with registers at `base`, as [`Gt::mmio_write`].
     pub fn streamer_write(&self, base: u32, offset: u32, value: u32) -> Option<SideEffect> {
         self.write_as(Agent::Streamer(base), offset, value, !0)
     }

@@ -22,7 +22,7 @@ pub trait SavedState: Serialize + DeserializeOwned {
     const VERSION: u32;
 }
 
-/// A unit of the card whose state for one function can be saved and restored.
+/// A unit of the card that can save and restore its state for one function.
 ///
 /// For both, the function must be stopped: none of its contexts is on an engine, and its requests are not executed
 /// ([`SaveError::Running`], [`RestoreError::Running`]). Contexts that have left their engine are saved in the

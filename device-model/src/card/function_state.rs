@@ -158,7 +158,7 @@ impl<'c> FunctionState<'c> {
     }
 
     /// Restores a VF, which must be paused or stopped and provisioned like the saved one; its GGTT range, contexts and
-    /// doorbells may begin elsewhere. Does not access the VF's memory, whose contents may follow until it is resumed.
+    /// doorbells may begin elsewhere. Does not access the VF's memory: its contents may follow until it is resumed.
     ///
     /// Changes nothing if the VF is not paused or stopped, or if its quotas differ. After another error, nothing that a
     /// driver had set up remains, apart from GGTT entries and registers.

@@ -297,7 +297,7 @@ impl GucState {
         }
     }
 
-    /// Writes queued messages to the CT buffers, except those of paused VFs, whose memory may be transferred meanwhile.
+    /// Writes queued messages to the CT buffers, except those of paused VFs: their memory may be transferred meanwhile.
     /// Returns the functions with new messages.
     pub fn send(&mut self, ctx: &mut GucCtx<'_>) -> Step {
         self.post(ctx);

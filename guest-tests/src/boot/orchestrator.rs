@@ -22,7 +22,7 @@ pub(super) enum Order {
     Go,
     /// Make the PF guest disable the VFs and shut down.
     Finish,
-    /// Terminate the VF guests, whose functions no longer exist.
+    /// Terminate the VF guests: their functions no longer exist.
     Abandon,
 }
 

@@ -101,7 +101,7 @@ fn length<T>() -> u32 {
     crate::number::count(std::mem::size_of::<T>())
 }
 
-/// Calls an ioctl whose argument is a structure, or is ignored.
+/// Calls an ioctl that takes a structure or ignores its argument.
 fn ioctl<T>(file: &File, n: u64, argument: &mut T) -> io::Result<i32> {
     // SAFETY: each caller passes the structure that the uAPI declares for `n`, which starts with its size if the kernel
     // writes to it. Memory that it refers to is alive during the call.
