@@ -17,34 +17,56 @@ use vmm_sys_util::eventfd::EventFd;
 
 use crate::layout;
 
+/// Passes a routing table to KVM.
+type Install = Box<dyn Fn(&[kvm_irq_routing_entry]) -> io::Result<()> + Send + Sync>;
+
 /// All MSI routes of the VM. KVM replaces the routing table as a whole, so each change passes the complete table.
 pub struct Routes {
     vm: Arc<VmFd>,
-    messages: Mutex<BTreeMap<u32, MsiMessage>>,
+    install: Install,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    messages: BTreeMap<u32, MsiMessage>,
+    /// KVM has accepted a table with `messages`. False from the start of an update until KVM has accepted it.
+    installed: bool,
 }
 
 impl Routes {
     /// Creates a routing table without MSIs.
     pub fn new(vm: Arc<VmFd>) -> Arc<Self> {
-        Arc::new(Routes { vm, messages: Mutex::default() })
+        let kvm = vm.clone();
+        let install: Install = Box::new(move |entries| {
+            let table = KvmIrqRouting::from_entries(entries).map_err(|error| io::Error::other(format!("{error:?}")))?;
+            kvm.set_gsi_routing(&table).map_err(|error| io::Error::from_raw_os_error(error.errno()))
+        });
+        Arc::new(Routes { vm, install, table: Mutex::default() })
     }
 
     /// Sets the message of `gsi`; `None` removes its route.
     fn set(&self, gsi: u32, message: Option<MsiMessage>) {
-        let mut messages = self.messages.lock().ignore_poison();
-        let before = match message {
-            Some(message) => messages.insert(gsi, message),
-            None => messages.remove(&gsi),
-        };
-        // KVM synchronises with all vCPUs when it replaces its table, so redundant changes are skipped.
-        if before == message {
-            return;
-        }
-        let entries = table(&messages);
-        let told = KvmIrqRouting::from_entries(&entries).map(|table| self.vm.set_gsi_routing(&table));
-        if !matches!(told, Ok(Ok(()))) {
-            log::error!("KVM did not accept the interrupt routes: {told:?}");
-        }
+        set(&self.install, &self.table, gsi, message);
+    }
+}
+
+/// Sets the message of `gsi` in `routes` and passes the table to `install` if KVM does not have it already. A table
+/// that was not accepted is passed again by the next call, also if that call changes nothing.
+fn set(install: &Install, routes: &Mutex<Table>, gsi: u32, message: Option<MsiMessage>) {
+    let mut routes = routes.lock().ignore_poison();
+    let before = match message {
+        Some(message) => routes.messages.insert(gsi, message),
+        None => routes.messages.remove(&gsi),
+    };
+    // KVM synchronises with all vCPUs when it replaces its table, so redundant changes are skipped.
+    if before == message && routes.installed {
+        return;
+    }
+    routes.installed = false;
+    match install(&table(&routes.messages)) {
+        Ok(()) => routes.installed = true,
+        Err(error) => log::error!("KVM did not accept the interrupt routes: {error}"),
     }
 }
 
@@ -107,6 +129,29 @@ impl MsiSink for Msi {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The routes that KVM has refused are not recorded as its routes.
+    #[test]
+    fn routes_that_kvm_has_refused_are_passed_again() {
+        let message = |data| Some(MsiMessage { address: 0xfee0_0000, data });
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let install: Install = {
+            let calls = calls.clone();
+            Box::new(move |entries| {
+                let mut calls = calls.lock().unwrap();
+                calls.push(entries.len());
+                if calls.len() == 2 { Err(io::Error::other("no memory")) } else { Ok(()) }
+            })
+        };
+        let routes = Mutex::<Table>::default();
+        for (data, calls_after) in [(1, 1), (1, 1), (2, 2), (2, 3), (2, 3)] {
+            set(&install, &routes, 24, message(data));
+            assert_eq!(calls.lock().unwrap().len(), calls_after);
+        }
+        set(&install, &routes, 24, None);
+        set(&install, &routes, 24, None);
+        assert_eq!(*calls.lock().unwrap(), [41, 41, 41, 40]);
+    }
 
     #[test]
     fn messages_are_behind_the_chips_inputs() {
