@@ -10,7 +10,7 @@ use arctic_sriov::function::Event;
 
 use arctic_sriov::header::Identity;
 
-use super::ecam::{BarPlacer, Ecam, PfState};
+use super::ecam::{BarPlacer, Ecam, PfState, Requester};
 use super::memory::GuestMemory;
 use super::memory::quota::{self, Ledger};
 use super::{Device, VECTORS, Vectors};
@@ -74,6 +74,17 @@ impl ServedCard {
         let functions = self.card.all_functions.iter();
         functions.filter(|member| member.number().is_vf() || !provisioned).map(served).collect()
     }
+
+    /// A PCI function, not of the card, that programs the VF BARs in the PF's guest if a client connects to it; `None`
+    /// if no VFs are in that guest. It is for a bus that the guest's IOMMU does not translate; without it, the PF
+    /// programs them.
+    pub fn ecam_requester(&self) -> Option<Served> {
+        let placer = self.clients.placer.get()?.clone();
+        let device = Arc::new(Requester::new(placer).ok()?);
+        let Hands { vectors, .. } = Hands::default();
+        let memory = self.clients.requester.clone();
+        Some(Served { name: device.name(), function: super::Function { device, memory, vectors } })
+    }
 }
 
 /// Memory and interrupt vectors provided by a client.
@@ -103,7 +114,9 @@ pub(super) struct Clients {
     hands: Vec<Hands>,
     topology: Topology,
     /// Programs the VF BARs; set only if the VFs are in the PF's guest.
-    placer: OnceLock<BarPlacer>,
+    placer: OnceLock<Arc<BarPlacer>>,
+    /// Of the function that programs them instead of the PF, if it has a client.
+    requester: Arc<GuestMemory>,
 }
 
 impl Clients {
@@ -114,12 +127,12 @@ impl Clients {
         ledger: &Arc<Ledger>,
     ) -> std::io::Result<Arc<Self>> {
         let hands: Vec<_> = (0..=vfs).map(Function).map(|n| Hands::new(n, function_name(n), ledger)).collect();
-        let placer = OnceLock::new();
+        let (placer, requester) = (OnceLock::new(), Hands::default().memory);
         if topology == Topology::Together && vfs != 0 {
-            let memory = hands.first().map(|pf| pf.memory.clone()).unwrap_or_default();
-            let _ = placer.set(BarPlacer::start(ecam, identity, vfs, memory)?);
+            let pf = hands.first().map(|pf| pf.memory.clone()).unwrap_or_default();
+            let _ = placer.set(Arc::new(BarPlacer::start(ecam, identity, vfs, [requester.clone(), pf])?));
         }
-        Ok(Arc::new(Clients { hands, topology, placer }))
+        Ok(Arc::new(Clients { hands, topology, placer, requester }))
     }
 
     pub(super) fn hands(&self, function: Function) -> Option<&Hands> {

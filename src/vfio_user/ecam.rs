@@ -7,10 +7,11 @@
 //! disables their decoding when one of the bits is cleared. Before VFs are enabled, the window is not accessed.
 //!
 //! `placement` decides which write is next, `window` finds the window, and `placer` has the thread that sends the
-//! writes.
+//! writes. If an IOMMU of the guest translates the PF's accesses, `requester` is the function that sends them instead.
 
 mod placement;
 mod placer;
+mod requester;
 mod window;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use std::str::FromStr;
 
 pub use self::placement::BarAddresses;
 pub(super) use self::placer::{BarPlacer, PfState};
+pub(super) use self::requester::Requester;
 
 /// Bus, device and function of the PF in its guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

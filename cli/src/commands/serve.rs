@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use self::capabilities::Capabilities;
-use self::connection::Connection;
+use self::connection::{Connection, REQUESTER, Viommu};
 use super::stdout::{self, Unwritten};
 use crate::run_dir::{RunDir, refusal};
 use crate::trace_socket::{self, Capture};
@@ -49,6 +49,7 @@ use arctic_gpu::vfio_user::{Served, ServedCard, Server, Settings};
     arctic serve --card flex170 --dir /tmp/card\n  \
     arctic serve --card flex170 --dir /tmp/card --vfs 7\n  \
     arctic serve --card flex170 --dir /tmp/card --vfs 2 --split\n  \
+    arctic serve --card flex170 --dir /tmp/card --vfs 2 --viommu intel\n  \
     arctic serve --card flex170 --dir /run/card --socket-group kvm\n  \
     arctic serve --print-capabilities\n  \
     arctic serve --card flex170-63vf --dir /tmp/card --vfs 63 --provision config --json > card.json")]
@@ -79,6 +80,10 @@ pub struct Arguments {
     /// PCI address of the PF in its guest; the VFs follow it. QEMU assigns slots from 1 on to its own and other devices
     #[arg(long, value_name = "BUS:DEV.FN", default_value_t = connection::ADDRESS)]
     pf_address: PciAddress,
+    /// Print QEMU arguments with an IOMMU. If VFs are in the PF's guest, a function on a bus that the IOMMU does not
+    /// translate (ecam.sock) programs their BARs
+    #[arg(long, value_name = "intel|amd", value_enum, num_args = 0..=1, default_missing_value = "intel")]
+    viommu: Option<Viommu>,
     /// Print one JSON document instead of text: card, sockets and QEMU arguments
     #[arg(long)]
     json: bool,
@@ -172,7 +177,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     // From here on, signals cause an orderly shutdown.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
     survive_long_files()?;
-    let names = socket_names(arguments.vfs, topology);
+    let mut names = socket_names(arguments.vfs, topology);
+    let programs_bars = topology == Topology::Together && arguments.vfs != 0;
+    names.extend(arguments.viommu.filter(|_| programs_bars).map(|_| format!("{REQUESTER}.sock")));
     let dir = RunDir::open(dir, arguments.socket_group, &names)?;
     raise_descriptor_limit();
     check_file_size(&profile)?;
@@ -186,7 +193,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let capture = capture.transpose()?;
     let settings = Settings { spin: Duration::from_micros(arguments.spin), group: arguments.socket_group };
     let mut servers = Vec::new();
-    for Served { name, function, .. } in served.functions() {
+    let requester = arguments.viommu.and_then(|_| served.ecam_requester());
+    for Served { name, function, .. } in served.functions().into_iter().chain(requester) {
         let socket = dir.path().join(format!("{name}.sock"));
         servers.push(Server::start(&socket, function, settings).map_err(|error| refusal(&socket, &error))?);
     }
@@ -208,7 +216,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let control = control_socket::start(&socket, carry_out).map_err(|error| refusal(&socket, &error))?;
     let links = dir.link()?;
 
-    let connection = Connection::new(name, &dir, arguments.vfs, topology, arguments.ecam());
+    let connection = Connection::new(name, &dir, (arguments.vfs, topology), arguments.ecam(), arguments.viommu);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
     // A parent program may close the pipe; the card is served nevertheless.
     if let Err(error @ Unwritten::Failed(_)) = stdout::print(&text) {

@@ -261,7 +261,8 @@ impl Sockets {
             let path = dir.as_path().join(format!("{}.sock", served.name));
             (served.name.clone(), Server::start(&path, served.function.clone(), Settings::default()).unwrap())
         };
-        let servers = card.functions.iter().map(serve).collect();
+        let requester = card.served.ecam_requester();
+        let servers = card.functions.iter().chain(&requester).map(serve).collect();
         Sockets { card, servers, dir }
     }
 

@@ -55,13 +55,15 @@ impl VfFunction {
 /// [`Vmm::execute`].
 struct Vmm {
     pf: Raw,
+    /// The function that the guest's IOMMU does not translate, if the VMM has it.
+    requester: Option<Raw>,
     vfs: Vec<VfFunction>,
     requests: VecDeque<Reply>,
     /// Guest address of the configuration space window, and the guest's RAM.
     window: u64,
     ram: Vec<(u64, [u8; 4096])>,
-    /// If not 0, DMA messages are refused with this error number.
-    refuses: u32,
+    /// The guest's IOMMU refuses the accesses of the PF.
+    refuses: bool,
     /// Number of DMA messages.
     messages: usize,
     writes: usize,
@@ -73,7 +75,7 @@ impl Vmm {
         let vf = |number: u8| VfFunction::new(client(number));
         let (vfs, pf) = ((1..=vfs).map(vf).collect(), stand.connect("pf").versed());
         let (requests, ram) = (VecDeque::new(), Vec::new());
-        Vmm { pf, vfs, requests, window: SEABIOS, ram, refuses: 0, messages: 0, writes: 0 }
+        Vmm { pf, requester: None, vfs, requests, window: SEABIOS, ram, refuses: false, messages: 0, writes: 0 }
     }
 
     /// Sends a command to the PF and returns its reply. Requests of the card that arrive meanwhile are queued.
@@ -118,22 +120,23 @@ impl Vmm {
 
     /// Returns the next DMA message of the card, if one arrives within `time`.
     fn receive(&mut self, time: Duration) -> Option<Reply> {
+        let (sender, requests) = (self.requester.as_mut().unwrap_or(&mut self.pf), &mut self.requests);
         let begun = Instant::now();
-        self.pf.stream.set_nonblocking(true).unwrap();
-        while self.requests.is_empty() && begun.elapsed() < time {
-            match rustix::net::recv(&self.pf.stream, &mut [0_u8; 1][..], rustix::net::RecvFlags::PEEK) {
+        sender.stream.set_nonblocking(true).unwrap();
+        while requests.is_empty() && begun.elapsed() < time {
+            match rustix::net::recv(&sender.stream, &mut [0_u8; 1][..], rustix::net::RecvFlags::PEEK) {
                 Ok((1.., _)) => {
-                    self.pf.stream.set_nonblocking(false).unwrap();
-                    let message = self.pf.receive();
-                    self.requests.push_back(message);
-                    self.pf.stream.set_nonblocking(true).unwrap();
+                    sender.stream.set_nonblocking(false).unwrap();
+                    let message = sender.receive();
+                    requests.push_back(message);
+                    sender.stream.set_nonblocking(true).unwrap();
                 }
                 Ok(_) => panic!("the card has closed the connection"),
                 Err(error) => assert_eq!(std::io::Error::from(error).kind(), ErrorKind::WouldBlock),
             }
             std::thread::sleep(Duration::from_micros(200));
         }
-        self.pf.stream.set_nonblocking(false).unwrap();
+        sender.stream.set_nonblocking(false).unwrap();
         self.requests.pop_front()
     }
 
@@ -145,13 +148,14 @@ impl Vmm {
             command::DMA_READ => self.dma_read(address, count),
             _ => self.dma_write(address, &request.body[16..]).map(|()| Vec::new()),
         };
-        let (flags, error, data) = match result.filter(|_| self.refuses == 0) {
+        let (flags, error, data) = match result {
             Some(data) => (TYPE_REPLY, 0, data),
-            None => (TYPE_REPLY | FLAG_ERROR, self.refuses.max(ENODEV), Vec::new()),
+            None => (TYPE_REPLY | FLAG_ERROR, ENODEV, Vec::new()),
         };
         let body = if error == 0 { [&request.body[..16], &data].concat() } else { Vec::new() };
         let size = (HEADER_LEN + body.len()) as u32;
-        self.pf.send(Header { size, flags, error, ..request.header }, &body, &[]);
+        let sender = self.requester.as_mut().unwrap_or(&mut self.pf);
+        sender.send(Header { size, flags, error, ..request.header }, &body, &[]);
     }
 
     /// Offset in the window of a function: 0 is the PF.
@@ -161,7 +165,7 @@ impl Vmm {
     }
 
     fn dma_read(&mut self, address: u64, count: usize) -> Option<Vec<u8>> {
-        if self.refuses != 0 {
+        if self.refuses && self.requester.is_none() {
             return None;
         }
         if let Some((page, ram)) = self.ram.iter().find(|(page, _)| *page == address & !0xfff) {
@@ -178,7 +182,7 @@ impl Vmm {
 
     fn dma_write(&mut self, address: u64, data: &[u8]) -> Option<()> {
         self.writes += 1;
-        if self.refuses != 0 {
+        if self.refuses && self.requester.is_none() {
             return None;
         }
         assert!(!self.ram.iter().any(|(page, _)| *page == address & !0xfff), "a write to RAM at {address:#x}");
@@ -295,7 +299,7 @@ fn a_vf_whose_bars_cannot_be_placed_reads_all_ones() {
     let mut vmm = Vmm::new(&stand, 2, true);
     vmm.assign(A);
     vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
-    vmm.refuses = ENODEV;
+    vmm.refuses = true;
     vmm.enable(2);
     assert_eq!(vmm.header_type(1), 0, "nothing is refused yet");
     vmm.run_until("three attempts", |vmm| vmm.messages >= 6);
@@ -304,9 +308,28 @@ fn a_vf_whose_bars_cannot_be_placed_reads_all_ones() {
     vmm.run();
     assert_eq!(vmm.run(), 0, "nothing was placed, so nothing is undone");
     vmm.enable(2);
-    vmm.refuses = 0;
+    vmm.refuses = false;
     vmm.run_until("placed", |vmm| vmm.decoded() == bars(2, 2, A));
     eventually("the VFs are there", || vmm.header_type(1) == 0 && vmm.header_type(2) == 0);
+}
+
+/// An IOMMU refuses the PF's accesses. With the requester on a bus that it does not translate, the BARs are placed, also
+/// while bus mastering of the PF is off.
+#[test]
+fn the_requester_places_the_bars_where_an_iommu_refuses_the_pf() {
+    for master in [MEMORY_AND_BUS_MASTER, [2, 0]] {
+        let stand = Sockets::new(together(2));
+        let mut vmm = Vmm::new(&stand, 2, true);
+        vmm.refuses = true;
+        vmm.requester = Some(stand.connect("ecam").versed());
+        vmm.assign(A);
+        vmm.write(COMMAND, &master);
+        assert_eq!(vmm.run(), 0, "no VF is enabled");
+        vmm.enable(2);
+        vmm.settle(&bars(2, 2, A));
+        vmm.disable();
+        vmm.settle(&[None; 2]);
+    }
 }
 
 /// The window is where the firmware has put it. RAM with other contents, or with a copy of the PF's IDs, is not written.

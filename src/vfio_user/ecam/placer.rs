@@ -97,14 +97,20 @@ pub(in crate::vfio_user) struct BarPlacer {
 }
 
 impl BarPlacer {
-    /// Starts the thread for `vfs` VFs of a PF with `identity`; its client maps `memory`.
-    pub fn start(ecam: Ecam, identity: Identity, vfs: u8, memory: Arc<GuestMemory>) -> io::Result<Self> {
+    /// Starts the thread for `vfs` VFs of a PF with `identity`. The writes are sent to the client of `requester`, or, if
+    /// it has none, to that of `pf`.
+    pub fn start(
+        ecam: Ecam,
+        identity: Identity,
+        vfs: u8,
+        [requester, pf_memory]: [Arc<GuestMemory>; 2],
+    ) -> io::Result<Self> {
         let (placement, pf) = (Placement::new(vfs.into()), PfState::default());
         let work = Mutex::new(Work { placement, pf, triggers: 0, moves: 0, stop: false });
         let shared = Arc::new(Shared { work, changed: Condvar::new() });
         let thread = {
             let shared = shared.clone();
-            let run = move || Writer { shared: &shared, ecam, identity, memory: &memory }.run();
+            let run = move || Writer { shared: &shared, ecam, identity, requester, pf: pf_memory }.run();
             thread::Builder::new().name("ecam".into()).spawn(run)?
         };
         Ok(BarPlacer { shared, thread: Some(thread) })
@@ -150,6 +156,11 @@ impl BarPlacer {
             work.placement.client_gone();
             work.moves = work.moves.wrapping_add(1);
         });
+    }
+
+    /// A client has connected to the requester, or has disconnected from it.
+    pub fn sender_changed(&self) {
+        self.shared.trigger(|work| work.moves = work.moves.wrapping_add(1));
     }
 
     /// Returns whether VF `number` must not be used, because its BARs are not where the guest expects them.
@@ -199,7 +210,8 @@ struct Writer<'w> {
     shared: &'w Shared,
     ecam: Ecam,
     identity: Identity,
-    memory: &'w GuestMemory,
+    requester: Arc<GuestMemory>,
+    pf: Arc<GuestMemory>,
 }
 
 impl Writer<'_> {
@@ -217,18 +229,19 @@ impl Writer<'_> {
             if given_up {
                 work.placement.give_up();
             }
-            let possible = work.pf.bus_master && work.pf.assigned() && self.memory.client().is_some();
-            if !due || !possible || given_up {
+            let ready = due && !given_up && work.pf.assigned();
+            let client = ready.then(|| self.client(work.pf.bus_master)).flatten();
+            let Some(client) = client else {
                 // The guest may move the window before the next write.
                 found = None;
                 work = self.shared.changed.wait(work).ignore_poison();
                 continue;
-            }
+            };
             let Some((vf, step)) = work.placement.begin() else { continue };
             let (pf, moves) = (Pf { identity: self.identity, vf_bars: work.pf.vf_bars }, work.moves);
             found = found.filter(|(_, then)| *then == moves);
             drop(work);
-            let result = self.write(&pf, byte(vf).saturating_add(1), step, found.map(|(ecam, _)| ecam));
+            let result = self.write(&client, &pf, (byte(vf).saturating_add(1), step), found.map(|(ecam, _)| ecam));
             work = self.shared.work();
             let outcome = result.as_ref().map_or_else(|Failure(_, outcome)| *outcome, |_| Outcome::Done);
             let followed = work.placement.finish(outcome);
@@ -253,13 +266,23 @@ impl Writer<'_> {
         }
     }
 
+    /// Returns the client that executes the writes.
+    fn client(&self, bus_master: bool) -> Option<Arc<ClientDma>> {
+        self.requester.client().or_else(|| self.pf.client().filter(|_| bus_master))
+    }
+
     /// Executes `step` for VF `number`, in the window `found` or in one that is located first. Returns the window.
-    fn write(&self, pf: &Pf, number: u8, step: Step, found: Option<Ecam>) -> Result<Ecam, Failure> {
+    fn write(
+        &self,
+        client: &ClientDma,
+        pf: &Pf,
+        (number, step): (u8, Step),
+        found: Option<Ecam>,
+    ) -> Result<Ecam, Failure> {
         let unsent = |error: WindowError| Failure(error, Outcome::Refused);
-        let client = self.memory.client().ok_or(unsent(DmaError::NoAnswer.into()))?;
         let locate = || window::locate(self.ecam, pf, |at, data| client.read_at_leisure(at, data));
         let ecam = found.map_or_else(locate, Ok).map_err(unsent)?;
-        match write_step(&client, ecam.registers(number), step) {
+        match write_step(client, ecam.registers(number), step) {
             Ok(()) => Ok(ecam),
             Err(error @ DmaError::NoAnswer) => Err(Failure(error.into(), Outcome::Unanswered)),
             Err(error) => Err(unsent(error.into())),
@@ -284,6 +307,7 @@ fn write_step(client: &ClientDma, registers: u64, step: Step) -> Result<(), DmaE
 fn advice(number: usize, error: &WindowError) -> String {
     format!(
         "VF {number} reads all ones because its BARs cannot be programmed in the PF's guest ({error}): if the guest has an \
-         IOMMU, boot it with iommu=pt, otherwise check --pf-address and --ecam"
+         IOMMU, boot it with iommu=pt or use the arguments of `arctic serve --viommu`, otherwise check --pf-address and \
+         --ecam"
     )
 }

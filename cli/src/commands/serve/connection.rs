@@ -25,6 +25,45 @@ const MACHINE: [[&str; 2]; 7] = [
     ["-nic", "none"],
 ];
 
+/// An IOMMU of QEMU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Viommu {
+    /// VT-d
+    Intel,
+    /// AMD-Vi
+    Amd,
+}
+
+impl Viommu {
+    /// QEMU's arguments; they must precede those of the devices. An IOMMU that remaps interrupts needs a split irqchip
+    /// under KVM. QEMU assigns the first free slot to the PCI function of AMD-Vi if it has no address.
+    fn arguments(self) -> &'static [[&'static str; 2]] {
+        match self {
+            Viommu::Intel => &[
+                ["-machine", "kernel-irqchip=split"],
+                ["-device", "intel-iommu,intremap=on,caching-mode=on,aw-bits=48"],
+            ],
+            Viommu::Amd => &[
+                ["-machine", "kernel-irqchip=split"],
+                ["-device", "AMDVI-PCI,id=iommupci0,addr=1a.0"],
+                ["-device", "amd-iommu,intremap=on,dma-remap=on,pci-id=iommupci0"],
+            ],
+        }
+    }
+}
+
+/// The function that programs the VF BARs of a guest with an IOMMU.
+pub const REQUESTER: &str = "ecam";
+
+/// A root bus whose functions the IOMMU does not translate, and its only port: QEMU accepts nothing but bridges on that
+/// bus. Its slot on the first bus is behind those of 63 VFs.
+const BYPASS: [&str; 4] = [
+    "-device",
+    "pxb-pcie,id=ecam-bus,bus=pcie.0,addr=19.0,bus_nr=240,bypass_iommu=on",
+    "-device",
+    "pcie-root-port,id=ecam-port,bus=ecam-bus,addr=0.0,chassis=240,slot=0,hotplug=off",
+];
+
 /// Address of the PF in the printed arguments, and of a VF that is the only function in its guest: QEMU assigns slots
 /// from 1 on to disks, NICs and other devices without an explicit address before the card's functions. With 63 VFs the
 /// last slot is 17 (hex).
@@ -53,6 +92,8 @@ struct Sockets {
     vfs: Vec<PrintedPath>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     faces: Vec<PrintedPath>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ecam: Option<PrintedPath>,
     status: PrintedPath,
     trace: PrintedPath,
     control: PrintedPath,
@@ -63,8 +104,12 @@ fn device(id: &str, socket: &PrintedPath, address: PciAddress, alone: bool) -> S
     let PciAddress { bus, device, function } = address;
     // Behind a root port; the user must replace this placeholder by its ID.
     let bus = if bus == 0 { "pcie.0" } else { "PORT" };
+    device_on(bus, &format!("{device:x}.{function}"), id, socket, alone)
+}
+
+fn device_on(bus: &str, address: &str, id: &str, socket: &PrintedPath, alone: bool) -> String {
     let mut document = serde_json::json!({
-        "driver": "vfio-user-pci", "id": id, "bus": bus, "addr": format!("{device:x}.{function}"),
+        "driver": "vfio-user-pci", "id": id, "bus": bus, "addr": address,
         "socket": { "type": "unix", "path": socket },
     });
     if !alone {
@@ -73,8 +118,9 @@ fn device(id: &str, socket: &PrintedPath, address: PciAddress, alone: bool) -> S
     document.to_string()
 }
 
-fn machine(devices: impl IntoIterator<Item = String>) -> Vec<String> {
-    let machine = MACHINE.as_flattened().iter().map(ToString::to_string);
+fn machine(viommu: Option<Viommu>, devices: impl IntoIterator<Item = String>) -> Vec<String> {
+    let iommu = viommu.map_or_else(Default::default, Viommu::arguments);
+    let machine = MACHINE.as_flattened().iter().chain(iommu.as_flattened()).map(ToString::to_string);
     machine.chain(devices.into_iter().flat_map(|device| ["-device".into(), device])).collect()
 }
 
@@ -94,19 +140,19 @@ fn lines(arguments: &[String]) -> String {
 
 impl Connection {
     /// The connection data of the card `name` with its sockets in `dir`.
-    pub fn new(name: String, dir: &RunDir, vfs: u8, topology: Topology, ecam: Ecam) -> Self {
+    pub fn new(name: String, dir: &RunDir, functions: (u8, Topology), ecam: Ecam, viommu: Option<Viommu>) -> Self {
         let operator =
             [status_socket::NAME, trace_socket::NAME, control_socket::NAME].map(|name| dir.operator(name).into());
-        Self::at(name, dir.path(), operator, vfs, topology, ecam)
+        Self::at(name, dir.path(), operator, functions, ecam, viommu)
     }
 
     fn at(
         name: String,
         dir: &Path,
         [status, trace, control]: [PrintedPath; 3],
-        vfs: u8,
-        topology: Topology,
+        (vfs, topology): (u8, Topology),
         ecam: Ecam,
+        viommu: Option<Viommu>,
     ) -> Self {
         let socket = |name: &str| PrintedPath::from(dir.join(format!("{name}.sock")));
         let sockets =
@@ -116,14 +162,22 @@ impl Connection {
         let beside = |ecam: Ecam, beside: &[PrintedPath]| {
             let vf = |(vf, socket): (u8, &PrintedPath)| device(&format!("vf{vf}"), socket, ecam.vf(vf), false);
             let pf = device("pf", &pf, ecam.pf, beside.is_empty());
-            machine(std::iter::once(pf).chain((1..).zip(beside).map(vf)))
+            machine(viommu, std::iter::once(pf).chain((1..).zip(beside).map(vf)))
         };
-        let alone = |socket: &PrintedPath| machine([device("vf", socket, ADDRESS, true)]);
+        let alone = |socket: &PrintedPath| machine(viommu, [device("vf", socket, ADDRESS, true)]);
+        let requester = viommu.filter(|_| vfs != 0 && topology == Topology::Together).map(|_| socket(REQUESTER));
         let (qemu, qemu_vfs) = match topology {
             Topology::Split => (beside(ecam, &faces), whole.iter().map(alone).collect()),
             Topology::Provisioned => (Vec::new(), whole.iter().map(alone).collect()),
             // Native, Together: one machine has all functions.
-            _ => (beside(ecam, &whole), Vec::new()),
+            _ => {
+                let mut arguments = beside(ecam, &whole);
+                if let Some(socket) = &requester {
+                    arguments.extend(BYPASS.map(ToString::to_string));
+                    arguments.extend(["-device".into(), device_on("ecam-port", "0.0", "ecam", socket, true)]);
+                }
+                (arguments, Vec::new())
+            }
         };
         Connection {
             card: name,
@@ -132,6 +186,7 @@ impl Connection {
                 pf: (topology != Topology::Provisioned).then_some(pf),
                 vfs: whole,
                 faces: if topology == Topology::Split { faces } else { Vec::new() },
+                ecam: requester,
                 status,
                 trace,
                 control,
@@ -180,9 +235,9 @@ mod tests {
             "x".into(),
             Path::new(dir),
             Default::default(),
-            vfs,
-            topology,
+            (vfs, topology),
             Ecam { pf: ADDRESS, ..Ecam::default() },
+            None,
         )
     }
 
@@ -235,6 +290,38 @@ mod tests {
             assert_eq!(device["multifunction"], true);
         }
         assert_eq!((&devices[63]["addr"], &devices[63]["socket"]["path"]), (&"17.7".into(), &"/c/vf63.sock".into()));
+    }
+
+    /// QEMU creates the IOMMU before the functions that it translates. Of the VFs' functions only the requester is on the
+    /// bus that is not translated, and it exists only if VFs are in the PF's guest.
+    #[test]
+    fn with_an_iommu_the_requester_is_on_a_bus_that_bypasses_it() {
+        for (viommu, model) in [(Viommu::Intel, "intel-iommu,"), (Viommu::Amd, "amd-iommu,")] {
+            for (vfs, topology) in [(2, Topology::Together), (0, Topology::Together), (2, Topology::Split)] {
+                let ecam = Ecam { pf: ADDRESS, ..Ecam::default() };
+                let connection = Connection::at(
+                    "x".into(),
+                    Path::new("/c"),
+                    Default::default(),
+                    (vfs, topology),
+                    ecam,
+                    Some(viommu),
+                );
+                for arguments in connection.qemu_vfs.iter().chain([&connection.qemu]) {
+                    let position = |start: &str| arguments.iter().position(|argument| argument.starts_with(start));
+                    assert!(position(model).unwrap() < position("{").unwrap(), "{arguments:?}");
+                }
+                let devices = devices(&connection.qemu);
+                let bypassing: Vec<_> = devices.iter().filter(|device| device["bus"] == "ecam-port").collect();
+                if (vfs, topology) == (2, Topology::Together) {
+                    assert_eq!(bypassing.len(), 1);
+                    assert_eq!((&bypassing[0]["socket"]["path"], devices.len()), (&"/c/ecam.sock".into(), 4));
+                    assert!(connection.qemu.iter().any(|argument| argument.contains("bypass_iommu=on")));
+                } else {
+                    assert!(bypassing.is_empty() && connection.sockets.ecam.is_none());
+                }
+            }
+        }
     }
 
     #[test]
