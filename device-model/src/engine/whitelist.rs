@@ -23,11 +23,12 @@ pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester,
     }
     let slot =
         |target| nonprivileged_slot(registers, registers.engines().info(engine).mmio_base, offset, wanted, target);
+    let listed = || registers.whitelist(engine).permits(offset, wanted) || controlled(registers, engine, offset);
     match requester {
         Requester::PfKernel => true,
-        Requester::PfUser => slot(Target::User).unwrap_or_else(|| registers.whitelist(engine).permits(offset, wanted)),
+        Requester::PfUser => slot(Target::User).unwrap_or_else(listed),
         Requester::VfUser => {
-            slot(Target::User).unwrap_or_else(|| registers.whitelist(engine).permits(offset, wanted))
+            slot(Target::User).unwrap_or_else(listed)
                 && (registers.decode(offset).is_none()
                     || belongs(registers, engine, offset, wanted)
                     || mutant!(V13_080, 1))
@@ -37,6 +38,14 @@ pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester,
                 || mutant!(V13_075, 1) && offset.wrapping_sub(registers.engines().info(engine).mmio_base) == reg::HWSTAM
         }
     }
+}
+
+/// Returns whether batches may access the register because the driver has set the bit that permits it.
+fn controlled(registers: &RegisterFile, engine: EngineId, offset: u32) -> bool {
+    let info = registers.engines().info(engine);
+    let at = |own: u32| info.mmio_base.saturating_add(own);
+    let mut rows = registers.tables().whitelists.controlled.iter().filter(|row| row.class == info.class);
+    rows.any(|row| offset == at(row.register) && registers.value(at(row.control)) & row.bit != 0)
 }
 
 /// Returns whether the register is state of a VF's context on `engine` or is accessible to all functions.

@@ -213,7 +213,14 @@ pub const TABLE: &[Register] = &[
         "V8-013; xe: regs/xe_engine_regs.h",
     ),
     register(0x56c, "EQ_ELEMENT_MASK", STORED, 0, "V8-023"),
-    register(0x580, "CS_CHICKEN1", Masked, 0, "xe: regs/xe_engine_regs.h"),
+    register(
+        0x580,
+        "CS_CHICKEN1",
+        Masked,
+        0,
+        "i915: intel_workarounds.c, saved with the context; IGT: gem_ctx_isolation",
+    )
+    .of(RENDER),
     register(0x588, "BB_STACK_WRITE_PORT", STORED, 0, "V8-009"),
     array(0x5a8, "CTX_SCHEDULING_ATTRIBUTES", STORED, 0, (2, 4), "xe: xe_lrc.c; and PREEMPTION_STATUS").of(RENDER),
     array(0x600, "CS_GPR", STORED, 0, (32, 4), "V8-146; xe: regs/xe_engine_regs.h").of(EVERY),

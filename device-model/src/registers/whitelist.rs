@@ -17,6 +17,19 @@ pub struct Given {
     pub absolute: &'static [Dwords],
 }
 
+/// A register that batches may read and write while a bit of another register of the same engine is set. Offsets are
+/// from the engine's base.
+pub struct Controlled {
+    /// Class of the engines that have the register.
+    pub class: EngineClass,
+    /// The register.
+    pub register: u32,
+    /// The register with the bit, which only drivers write.
+    pub control: u32,
+    /// The bit, as a mask.
+    pub bit: u32,
+}
+
 /// Whitelists of a generation.
 pub struct Whitelists {
     /// Registers that batches on every engine may write, and therefore read.
@@ -27,6 +40,8 @@ pub struct Whitelists {
     pub read: Given,
     /// Additional registers that batches may read but not write, by class: absolute offsets.
     pub read_by_class: fn(EngineClass) -> &'static [Dwords],
+    /// Registers that batches may access if the driver permits it.
+    pub controlled: &'static [Controlled],
     /// Number of whitelisted dwords in the HEVC block of a video decoder.
     pub hevc_dwords: u32,
     /// FORCE_TO_NONPRIV slots, relative to the engine's base, in order.
@@ -41,6 +56,9 @@ pub static XE_HPG_WHITELISTS: Whitelists = Whitelists {
     write_by_class: write,
     read: READ,
     read_by_class: read,
+    // CS_CHICKEN1, the context's preemption control, while FF_SLICE_CS_CHICKEN1 selects control per context (i915:
+    // engine_fake_wa_init, FtrPerCtxtPreemptionGranularityControl; IGT: gem_ctx_isolation). No document describes it.
+    controlled: &[Controlled { class: EngineClass::Render, register: 0x580, control: 0x0e0, bit: 1 << 14 }],
     // V8-184.
     hevc_dwords: 64,
     // Slots 0-11, 12-15, 16-19 (V8-186, trap T22).

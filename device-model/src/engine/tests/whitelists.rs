@@ -325,3 +325,35 @@ fn slots_open_and_forbid() {
     bench.gt.registers.set(slots[19], 0);
     assert!(!permits(&bench.gt.registers, other, Requester::PfUser, 0xc400, Wanted::Read));
 }
+
+/// i915: FtrPerCtxtPreemptionGranularityControl. IGT: gem_ctx_isolation@nonpriv, nonpriv-switch.
+#[test]
+fn preemption_control_belongs_to_the_context_while_the_driver_selects_that() {
+    const CS_CHICKEN1: u32 = 0x2580;
+    const PER_CONTEXT: u32 = 1 << 14;
+    let mut bench = Bench::new(EngineClass::Render);
+    let load = [0x1100_0001, CS_CHICKEN1, 0xffff_a5a5];
+    let stored = store_register(CS_CHICKEN1 & 0x7ff, VA + DATA);
+    let refused = |bench: &Bench| bench.engine.counters().register_refusals;
+
+    assert_eq!((bench.batch(&load), refused(&bench), bench.own(0x580)), (Outcome::Complete, 1, 0));
+
+    bench.gt.registers.set(bench.base() + 0x0e0, PER_CONTEXT);
+    let first = bench.context(1);
+    bench.write(BATCH, &[&load[..], &stored, &[END]].concat());
+    bench.emit(first, &start(VA + BATCH));
+    assert_eq!((bench.submit(first), refused(&bench)), (Outcome::Complete, 1));
+    // After another context has written its own value, the first one gets its value back.
+    let second = bench.context(2);
+    bench.write(BATCH, &[0x1100_0001, CS_CHICKEN1, 0xffff_5a5a, stored[0], stored[1], stored[2], stored[3], END]);
+    bench.emit(second, &start(VA + BATCH));
+    assert_eq!((bench.submit(second), bench.get(DATA) & 0xffff), (Outcome::Complete, 0x5a5a));
+    bench.write(BATCH, &[&stored[..], &[END]].concat());
+    bench.emit(first, &start(VA + BATCH));
+    bench.put(first.image(0x03), 0x0009_0008);
+    assert_eq!((bench.submit(first), bench.get(DATA) & 0xffff), (Outcome::Complete, 0xa5a5));
+
+    // The compute engines have no such register in their contexts.
+    let compute = XE_HPG.engines.find(EngineClass::Compute, 0).unwrap();
+    assert!(!permits(&bench.gt.registers, compute, Requester::PfUser, 0x1_a580, Wanted::Write));
+}
