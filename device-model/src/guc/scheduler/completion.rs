@@ -168,11 +168,14 @@ impl Scheduler {
     }
 
     /// Resets the engines on which a context is loaded. The context is not scheduled again until the host enables it
-    /// (i915: guc_context_replay).
+    /// (i915: guc_context_replay). Contexts of the same function on other engines of the reset domain are preempted, and
+    /// reset if they do not leave (IGT: gem_reset_stats@shared-reset-domain). Those of other functions are not affected:
+    /// the engines of this card share no state, so one function does not end the work of another.
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "an instance and a member are below MAX_LOGICAL; there is a slot for each engine; a count has 64 bits"
+        reason = "an instance and a member are below MAX_LOGICAL; there is a slot for each engine; a count has 64 bits; a \
+                  bit of GDRST is below 32"
     )]
     pub(super) fn reset_context(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId) {
         self.note_state(ctx, id);
@@ -184,19 +187,38 @@ impl Scheduler {
             member.loaded = false;
             member.ready = false;
         }
+        let mut domains: u32 = 0;
         if let Home::Placed(base) = home {
             for at in 0..width {
                 if let Some(engine) = self.ads.map.engine(class, usize::from(base) + at)
                     && self.slots[engine.index()].loaded
                 {
                     self.reset_engine(ctx, engine);
+                    domains |= 1 << ctx.gt.engine(engine).reset;
                 }
             }
         }
+        self.vacate(ctx, id, domains);
         self.adverse.push((id.function, Adverse::EngineReset));
         self.functions[id.function].engine_resets += 1;
         ctx.tell(id.function, Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(id.local)]));
         self.settle(ctx, id, ctx.now);
+    }
+
+    /// Requests preemption of the contexts of the function of `reset`, except `reset` itself, on all engines of the reset
+    /// domains in `domains` (bits of GDRST). Those that have not left after the minimum timeout are reset.
+    #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
+    fn vacate(&mut self, ctx: &mut GucCtx<'_>, reset: GucContextId, domains: u32) {
+        for engine in ctx.gt.generation.engines.all() {
+            let slot = self.slots[engine.index()];
+            let victim = slot.context.filter(|other| *other != reset && other.function == reset.function);
+            if slot.loaded
+                && domains >> ctx.gt.engine(engine).reset & 1 != 0
+                && let Some(victim) = victim
+            {
+                self.ask_to_leave(ctx, victim, LEAST_PREEMPTION_TIMEOUT);
+            }
+        }
     }
 
     /// Resets each engine on which a context has exceeded its preemption timeout.

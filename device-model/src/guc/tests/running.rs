@@ -172,6 +172,35 @@ fn a_context_without_arbitration_is_reset_after_the_preemption_timeout() {
     assert_eq!(host.runs("rcs0"), None);
 }
 
+/// Contract F.6, G.1: render and compute engines have one reset domain. When a context on one of them is reset, a context
+/// on the other is preempted, and reset if it does not leave. Other engines are not affected.
+#[test]
+fn a_reset_takes_contexts_that_cannot_be_preempted_from_the_other_engines_of_the_domain() {
+    for (halts, stays) in [(EngineClass::Render, EngineClass::Compute), (EngineClass::Compute, EngineClass::Render)] {
+        for preemptible in [false, true] {
+            let mut host = Host::up();
+            let without_arbitration = |host: &Host, id| [&[ARB_OFF], &jump(host.spinner(id))[..]].concat();
+            let first = without_arbitration(&host, 1);
+            host.submit(1, halts, 2, &first);
+            let second = if preemptible { jump(host.spinner(2)).to_vec() } else { without_arbitration(&host, 2) };
+            host.submit(2, stays, 2, &second);
+            let third = without_arbitration(&host, 3);
+            host.submit(3, EngineClass::Copy, 2, &third);
+            host.work(4, 1000);
+            host.received();
+            host.policies(1, 2, 1000, 1000);
+            host.fast(0x1001, &[1, 0]);
+            // The minimum timeout twice, 20 ms each.
+            host.work(600, 100_000);
+            let mut expected = vec![vec![2, 0x9000_1008, 1], vec![3, 0x9000_1002, 1, 0]];
+            expected.extend((!preemptible).then(|| vec![2, 0x9000_1008, 2]));
+            assert_eq!(host.received(), expected, "{halts:?}");
+            let engine = if stays == EngineClass::Compute { "ccs0" } else { "rcs0" };
+            assert_eq!((host.runs(engine), host.runs("bcs0")), (preemptible.then_some(2), Some(3)));
+        }
+    }
+}
+
 /// Contract F.2: a context in a semaphore wait yields the engine to the context that writes the semaphore, even if that
 /// context has a lower priority.
 #[test]
