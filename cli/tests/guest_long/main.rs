@@ -34,14 +34,13 @@ fn inner_guests_have_virtual_functions() {
     assert_eq!((status, &report["ok"]), (Some(0), &Value::Bool(true)));
     let steps = report["steps"].as_array().unwrap();
     assert!(steps.iter().all(|step| step["ok"] == true && step["seconds"].as_f64().unwrap() > 0.0), "{steps:#?}");
-    // Each inner guest that was not killed ran all workloads: on seven engines, and on all together.
+    // All workloads run on seven engines and on all together; short work is one check on each engine.
     for (name, least) in [
         ("inner guest with vf1, hugetlbfs", 77),
-        ("inner guest with vf2, transparent huge pages", 77),
+        ("inner guest with vf2, transparent huge pages", 7),
         ("inner guests with vf1 and vf2 at once", 2 * 77),
-        ("next inner guest with vf1", 77),
-        ("vf2 unplugged from its inner guest, and added again", 2 * 77),
-        ("next inner guest with vf1", 77),
+        ("vf2 unplugged from its inner guest, and added again", 77 + 7),
+        ("next inner guest with vf1", 7),
         ("vf1 and vf2 on xe again", 2 * 5),
     ] {
         let step = steps.iter().find(|step| step["name"] == name).unwrap_or_else(|| panic!("no step {name}"));

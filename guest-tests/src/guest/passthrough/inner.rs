@@ -24,6 +24,8 @@ pub(super) const POLL: Duration = Duration::from_millis(50);
 /// Arguments of the inner guest's kernel. Only warnings are printed, since the serial port is slow; mitigations of
 /// processor vulnerabilities would only cost time under emulation.
 const ARGUMENTS: &str = "console=ttyS0,115200 loglevel=4 panic=1 tsc=reliable no_timer_check mitigations=off";
+/// Number of passed checks per line of progress.
+const PROGRESS: usize = 20;
 /// ID of the VF in the inner guest's QEMU.
 pub(super) const VF: &str = "vf";
 /// ID of the root port above it, if it can be unplugged.
@@ -94,6 +96,8 @@ pub(super) struct Config {
     pub memory: Memory,
     /// Its task.
     pub task: Task,
+    /// Its work: the checks with this text in their names; all if it is empty.
+    pub only: &'static str,
     /// Clock parameters for its kernel, which are the outer guest's.
     pub clock: String,
 }
@@ -110,7 +114,7 @@ impl Config {
     /// QEMU's arguments, with the inner guest's files in `folder`.
     fn arguments(&self, folder: &Path) -> Vec<String> {
         let file = |what: &str| self.file(folder, what).display().to_string();
-        let append = format!("{ARGUMENTS} {} task={}", self.clock, self.task.word());
+        let append = format!("{ARGUMENTS} {} task={} only={}", self.clock, self.task.word(), self.only);
         let mut arguments: Vec<String> = [
             "-machine",
             "q35,memory-backend=memory",
@@ -190,6 +194,10 @@ pub(super) struct Inner {
     qemu: Child,
     control: Control,
     started: Instant,
+    /// When it wrote its latest line, or was started.
+    latest: Instant,
+    /// Number of checks so far.
+    checks: usize,
 }
 
 impl Inner {
@@ -200,7 +208,8 @@ impl Inner {
         command.args(config.arguments(folder)).stdin(Stdio::null()).stdout(messages.try_clone()?).stderr(messages);
         let qemu = command.spawn().with_context(|| format!("{QEMU} cannot be started"))?;
         let (folder, save) = (folder.to_owned(), save.map(Path::to_owned));
-        Ok(Self { config, folder, save, qemu, control: Control::default(), started: Instant::now() })
+        let started = Instant::now();
+        Ok(Self { config, folder, save, qemu, control: Control::default(), started, latest: started, checks: 0 })
     }
 
     fn text(&self, what: &str) -> String {
@@ -211,6 +220,7 @@ impl Inner {
     /// Reads new lines and prints the guest's progress.
     fn read(&mut self) {
         for line in self.control.take(&self.text("control")) {
+            self.latest = Instant::now();
             let (word, _) = line.split_once(' ').unwrap_or((&line, ""));
             let what = match word {
                 "up" => "is up",
@@ -218,33 +228,42 @@ impl Inner {
                 "report" => "has worked",
                 "gone" => "has lost its VF",
                 "back" => "has its VF again",
+                "ok" => {
+                    self.checks += 1;
+                    if !self.checks.is_multiple_of(PROGRESS) {
+                        continue;
+                    }
+                    &format!("has passed {} checks", self.checks)
+                }
                 _ => continue,
             };
             println!("  inner guest {} {what} after {:.1} s", self.config.name, self.started.elapsed().as_secs_f64());
         }
     }
 
-    /// Blocks until the guest has written a line that starts with `word`, at most for `limit`.
+    /// Blocks until the guest has written a line that starts with `word`. Fails if it writes no line for `limit`.
     pub fn wait_for(&mut self, word: &str, limit: Duration) -> Result<()> {
         let start = Instant::now();
-        loop {
-            // Before the lines are read, so that those written before the exit are found.
-            let running = self.check_running();
-            if self.has_written(word) {
-                return Ok(());
-            }
-            running?;
-            if start.elapsed() >= limit {
-                bail!("no line {word:?} within {} s: {}", limit.as_secs(), self.last_words());
-            }
+        while !self.poll(word, start, limit)? {
             thread::sleep(POLL);
         }
+        Ok(())
     }
 
-    /// Reads new lines. Returns whether one that starts with `word` has been written.
-    pub fn has_written(&mut self, word: &str) -> bool {
+    /// Reads new lines. Returns whether one that starts with `word` has been written. Fails if the guest has not written
+    /// it and has ended, or has written no line for `limit`, counted from `start` at the earliest.
+    pub fn poll(&mut self, word: &str, start: Instant, limit: Duration) -> Result<bool> {
+        // Before the lines are read, so that those written before the exit are found.
+        let running = self.check_running();
         self.read();
-        self.control.has(word)
+        if self.control.has(word) {
+            return Ok(true);
+        }
+        running?;
+        if self.latest.max(start).elapsed() >= limit {
+            bail!("no line {word:?}, nor another, within {} s: {}", limit.as_secs(), self.last_words());
+        }
+        Ok(false)
     }
 
     /// Fails if QEMU has ended.
@@ -349,6 +368,7 @@ mod tests {
             address: "0000:00:01.1".into(),
             memory: Memory::Transparent,
             task,
+            only: "stores",
             clock: "lpj=4".into(),
         }
     }
@@ -369,7 +389,7 @@ mod tests {
     fn arguments_name_the_vf_and_the_task() {
         let plain = config(Task::Work).arguments(Path::new("/tmp")).join(" ");
         assert!(plain.contains("-device vfio-pci,host=0000:00:01.1,id=vf,addr=10.0"), "{plain}");
-        assert!(plain.contains("lpj=4 task=work") && plain.contains("memory-backend-ram"), "{plain}");
+        assert!(plain.contains("lpj=4 task=work only=stores") && plain.contains("memory-backend-ram"), "{plain}");
         assert!(
             plain.contains("-serial file:/tmp/inner-vf1-console -chardev file,id=control,path=/tmp/inner-vf1-control")
         );
