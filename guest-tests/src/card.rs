@@ -169,8 +169,8 @@ pub struct Card {
 
 impl Card {
     /// Starts `program serve --card card --dir folder` with `functions` and waits until it accepts connections. Its
-    /// messages are written to `log` and, if `trace` is given, all its events to that file; `unmodelled` is its option of
-    /// this name. `folder` must be short, since a socket's path is limited to 107 bytes.
+    /// messages are written to `log` and, if `trace` is given, all its events to that file; `further` are further
+    /// options. `folder` must be short, since a socket's path is limited to 107 bytes.
     pub fn start(
         program: &Path,
         card: &str,
@@ -178,7 +178,7 @@ impl Card {
         folder: &Path,
         log: &Path,
         trace: Option<&Path>,
-        unmodelled: Option<&str>,
+        further: &[&str],
     ) -> Result<Self> {
         let messages = File::create(log).with_context(|| format!("{} cannot be created", log.display()))?;
         let mut command = Command::new(program);
@@ -186,9 +186,7 @@ impl Card {
         if let Some(trace) = trace {
             command.arg("--trace").arg(trace);
         }
-        if let Some(unmodelled) = unmodelled {
-            command.args(["--unmodelled", unmodelled]);
-        }
+        command.args(further);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(messages);
         let mut process = Child::spawn(&mut command, "the card")?;
         let stdout = process.inner().stdout.take().context("the card has no stdout")?;
@@ -273,16 +271,9 @@ mod tests {
         )
         .replace("\\'", "'\\''");
         let program = program(folder.path(), &script);
-        let card = Card::start(
-            &program,
-            "flex170",
-            Functions::Physical,
-            folder.path(),
-            &folder.path().join("log"),
-            None,
-            None,
-        )
-        .unwrap();
+        let card =
+            Card::start(&program, "flex170", Functions::Physical, folder.path(), &folder.path().join("log"), None, &[])
+                .unwrap();
         let report = card.stop().unwrap();
         assert_eq!(report.trapped_total(), 9);
         assert_eq!(report.unexplained().map(|register| register.offset).collect::<Vec<_>>(), [8]);
@@ -324,7 +315,7 @@ mod tests {
             folder.path(),
             &folder.path().join("log"),
             None,
-            None,
+            &[],
         )
         .err()
         .unwrap();

@@ -22,6 +22,7 @@ use crate::process::{self, LOOK};
 use crate::progress::Progress;
 use crate::qemu::{Event, Machine, Port, Running, log_file};
 use crate::tsc;
+use crate::viommu::{self, Viommu};
 
 /// Options common to all scenarios.
 #[derive(Clone, Debug)]
@@ -55,6 +56,10 @@ pub struct Options {
     /// What the card does with user contexts that have commands it does not execute, `skip` or `fault`; if `None`, its
     /// card file determines it.
     pub unmodelled: Option<String>,
+    /// An IOMMU in each guest, which translates the card's functions.
+    pub viommu: Option<Viommu>,
+    /// Additional arguments of QEMU, separated by white space.
+    pub qemu_arguments: String,
 }
 
 impl Options {
@@ -75,6 +80,8 @@ impl Options {
             log: None,
             trace: None,
             unmodelled: None,
+            viommu: None,
+            qemu_arguments: String::new(),
         }
     }
 }
@@ -220,11 +227,11 @@ impl<'a> Stand<'a> {
         let card = match &self.options.card {
             Some(card) => {
                 let log = log_file(&self.folder, "card", number);
-                {
-                    let Options { program, functions, trace, unmodelled, .. } = &self.options;
-                    let (trace, unmodelled) = (trace.as_deref(), unmodelled.as_deref());
-                    Some(Card::start(program, card, *functions, sockets.path(), &log, trace, unmodelled)?)
-                }
+                let Options { program, functions, trace, unmodelled, viommu, .. } = &self.options;
+                let unmodelled = unmodelled.iter().flat_map(|how| ["--unmodelled", how]);
+                let viommu = viommu.iter().flat_map(|viommu| ["--viommu", viommu.name()]);
+                let further: Vec<&str> = unmodelled.chain(viommu).collect();
+                Some(Card::start(program, card, *functions, sockets.path(), &log, trace.as_deref(), &further)?)
             }
             None => None,
         };
@@ -237,10 +244,13 @@ impl<'a> Stand<'a> {
             Some(_) => seat.sockets.iter().map(|name| server.sockets.path().join(name)).collect(),
             None => Vec::new(),
         };
+        let requester = Some(server.sockets.path().join(format!("{}.sock", viommu::REQUESTER)));
+        let requester = requester.filter(|socket| socket.exists());
         let console = log_file(&self.folder, &seat.file("console"), number);
         let messages = log_file(&self.folder, &seat.file("qemu"), number);
         let machine = Machine {
             qemu: &self.parts.qemu,
+            bios: self.parts.uefi.as_deref(),
             kernel: &self.parts.kernel,
             image,
             memory: self.options.memory.unwrap_or(seat.memory),
@@ -250,6 +260,9 @@ impl<'a> Stand<'a> {
             driver: self.options.driver,
             device: self.options.device,
             passthrough: self.passthrough(),
+            viommu: self.options.viommu,
+            requester: requester.as_deref(),
+            further: &self.options.qemu_arguments,
             tsc_khz: tsc::host_khz(),
             append: &self.options.append,
             console: &console,

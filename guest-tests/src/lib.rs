@@ -29,3 +29,4 @@ pub mod skipped;
 pub mod terminal;
 pub mod testcard;
 pub mod tsc;
+pub mod viommu;

@@ -20,6 +20,7 @@ use crate::driver::Driver;
 use crate::path;
 use crate::process::Child;
 use crate::tsc;
+use crate::viommu::{self, Viommu};
 
 /// PCI address of the card in the guest: the PF, or the VF of a guest with a single VF.
 pub const CARD_ADDRESS: &str = "0000:00:01.0";
@@ -57,6 +58,8 @@ const IOMMU_ARGUMENTS: &str = "intel_iommu=on iommu=pt";
 pub struct Machine<'a> {
     /// The QEMU to use.
     pub qemu: &'a Qemu,
+    /// The firmware; if `None`, QEMU's default.
+    pub bios: Option<&'a Path>,
     /// The kernel to boot.
     pub kernel: &'a Kernel,
     /// The initramfs; may be an unnamed file.
@@ -76,6 +79,13 @@ pub struct Machine<'a> {
     pub device: u16,
     /// Whether the guest passes VFs on to inner guests.
     pub passthrough: bool,
+    /// An IOMMU that translates the functions.
+    pub viommu: Option<Viommu>,
+    /// The socket of the function that programs the VF BARs, if the card has it.
+    pub requester: Option<&'a Path>,
+    /// Additional arguments of QEMU, separated by white space. They follow those for processor and memory, and precede
+    /// the devices.
+    pub further: &'a str,
     /// TSC frequency of the guest in kHz, if known ([`tsc::host_khz`]).
     pub tsc_khz: Option<u32>,
     /// Additional kernel arguments, placed last so that they take precedence.
@@ -173,6 +183,17 @@ impl Machine<'_> {
             // Before the functions: QEMU assigns the address space of an IOMMU to devices that are created after it.
             add("-device", IOMMU.into());
         }
+        for [option, value] in self.viommu.map_or_else(Default::default, Viommu::arguments) {
+            add(option, (*value).into());
+        }
+        if let Some(bios) = self.bios {
+            add("-bios", bios.into());
+        }
+        arguments.extend(self.further.split_whitespace().map(OsString::from));
+        let mut add = |option: &str, value: OsString| {
+            arguments.push(option.into());
+            arguments.push(value);
+        };
         add("-chardev", path::in_option("file,id=console,path=", self.console, ""));
         add("-serial", "chardev:console".into());
         add("-device", format!("virtio-serial-pci,id=ports,addr={SERIAL_SLOT}").into());
@@ -199,6 +220,17 @@ impl Machine<'_> {
             });
             add("-device", device.to_string().into());
         }
+        if let Some(socket) = self.requester {
+            for [option, value] in viommu::BYPASS {
+                add(option, value.into());
+            }
+            let (bus, address) = viommu::REQUESTER_PLACE;
+            let device = serde_json::json!({
+                "driver": "vfio-user-pci", "id": viommu::REQUESTER, "bus": bus, "addr": address,
+                "socket": { "type": "unix", "path": path::in_json(socket)? },
+            });
+            add("-device", device.to_string().into());
+        }
         Ok(arguments)
     }
 
@@ -208,7 +240,11 @@ impl Machine<'_> {
     fn command_line(&self) -> String {
         let clock = tsc::arguments(self.tsc_khz, self.kernel.hz);
         let blocked = self.driver.blocked_others(self.device);
-        let iommu = if self.passthrough { IOMMU_ARGUMENTS } else { "" };
+        let iommu = match self.viommu {
+            Some(viommu) => viommu.kernel_argument(),
+            None if self.passthrough => IOMMU_ARGUMENTS,
+            None => "",
+        };
         let parts = [BASE_ARGUMENTS, &clock, &blocked, iommu, self.append.trim()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
@@ -300,6 +336,7 @@ mod tests {
     fn machine<'a>(qemu: &'a Qemu, kernel: &'a Kernel, image: &'a File, functions: &'a [PathBuf]) -> Machine<'a> {
         Machine {
             qemu,
+            bios: None,
             kernel,
             image,
             memory: 1024,
@@ -311,8 +348,34 @@ mod tests {
             driver: Driver::Xe,
             device: 0x56c0,
             passthrough: false,
+            viommu: None,
+            requester: None,
+            further: "",
             console: Path::new("/c"),
             messages: Path::new("/q"),
+        }
+    }
+
+    /// QEMU gives an IOMMU's address space to devices that are created after it. Options of the user follow the
+    /// program's own for processor and memory, and replace them.
+    #[test]
+    fn the_iommu_and_the_users_options_precede_the_devices() {
+        let qemu = Qemu::default();
+        let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250) };
+        let image = File::open("/dev/null").unwrap();
+        let functions = [PathBuf::from("/s/pf.sock")];
+        let mut machine = machine(&qemu, &kernel, &image, &functions);
+        machine.further = "-bios  /ovmf -m 3G";
+        for (viommu, name) in [(Viommu::Intel, "intel-iommu,"), (Viommu::Amd, "amd-iommu,")] {
+            machine.viommu = Some(viommu);
+            machine.requester = Some(Path::new("/s/ecam.sock"));
+            let arguments: Vec<String> =
+                machine.arguments(&[]).unwrap().into_iter().map(|word| word.into_string().unwrap()).collect();
+            let position = |text: &str| arguments.iter().position(|word| word.contains(text)).expect(text);
+            let order =
+                ["memory-backend-memfd", name, "/ovmf", "virtio-serial-pci", "pf.sock", "pxb-pcie,", "ecam.sock"];
+            assert!(order.iter().map(|text| position(text)).is_sorted(), "{arguments:?}");
+            assert!(arguments.join(" ").contains("-bios /ovmf -m 3G"), "{arguments:?}");
         }
     }
 

@@ -36,7 +36,7 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub fn idle_card() -> Result<Held> {
     let folder = TempDir::new().context("cannot create a temporary directory")?;
     let log = folder.as_path().join("log");
-    let card = Card::start(Path::new(PROGRAM), CARD, Functions::Physical, folder.as_path(), &log, None, None)?;
+    let card = Card::start(Path::new(PROGRAM), CARD, Functions::Physical, folder.as_path(), &log, None, &[])?;
     std::thread::sleep(Duration::from_millis(500));
     let held = memory::of_the_card();
     card.stop()?;

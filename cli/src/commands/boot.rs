@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use arctic_gpu::card_file;
-use arctic_guest_tests::artifacts::Own;
+use arctic_guest_tests::artifacts::{Own, Suite};
 use arctic_guest_tests::boot::{self, Mode, Sink};
 use arctic_guest_tests::card::Functions;
 use arctic_guest_tests::clocks::{self, INCONCLUSIVE, WrongClock};
@@ -17,6 +17,7 @@ use arctic_guest_tests::guest_process::Options;
 use arctic_guest_tests::interrupt::Interrupted;
 use arctic_guest_tests::progress::Stderr;
 use arctic_guest_tests::skipped;
+use arctic_guest_tests::viommu::Viommu;
 
 use super::stdout::{complain, print_if_read};
 
@@ -103,6 +104,12 @@ pub struct GuestArgs {
     /// by xz, zstd or gzip
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
+    /// The newest kernel of this Debian suite instead of the default one
+    #[arg(long, value_name = "SUITE", value_enum, conflicts_with = "kernel")]
+    debian: Option<Suite>,
+    /// Boot with UEFI firmware (OVMF) instead of SeaBIOS
+    #[arg(long)]
+    uefi: bool,
     /// Custom QEMU binary, 11.1 or later
     #[arg(long, value_name = "FILE")]
     qemu: Option<PathBuf>,
@@ -129,6 +136,13 @@ pub struct GuestArgs {
     /// skip these commands, or stop the context with a fault that the driver reports; the default is the card file's
     #[arg(long, value_name = "HOW", value_parser = ["skip", "fault"])]
     unmodelled: Option<String>,
+    /// Boot with an IOMMU that translates the card's functions
+    #[arg(long, value_name = "intel|amd", value_enum, num_args = 0..=1, default_missing_value = "intel")]
+    viommu: Option<Viommu>,
+    /// Additional arguments of QEMU, separated by white space, before those of the devices: a machine type, memory
+    /// (-object ID... -machine memory-backend=ID)
+    #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
+    qemu_args: String,
 }
 
 /// Number of virtual functions; a separate struct, which lets each command choose its position in the help text.
@@ -155,11 +169,20 @@ impl GuestArgs {
         if matches!(functions, Functions::Passthrough(0..2)) {
             bail!("--passthrough passes VF 1 and VF 2 on: use --vfs 2 or more");
         }
+        if matches!(functions, Functions::Passthrough(_)) && self.viommu.is_some() {
+            bail!("--passthrough has an IOMMU of its own: omit --viommu");
+        }
         let program = std::env::current_exe().context("the path of this program cannot be found")?;
         let card = self.card(functions);
         let defaults = Options::new(program, &card, card_file::load(&card)?.device);
         Ok(Options {
-            own: Own { kernel: self.kernel.clone(), modules: self.modules.clone(), qemu: self.qemu.clone() },
+            own: Own {
+                kernel: self.kernel.clone(),
+                modules: self.modules.clone(),
+                suite: self.debian,
+                uefi: self.uefi,
+                qemu: self.qemu.clone(),
+            },
             card: (!self.no_card).then_some(card),
             functions,
             driver: self.driver,
@@ -171,6 +194,8 @@ impl GuestArgs {
             log: self.log.clone(),
             trace: self.trace.clone(),
             unmodelled: self.unmodelled.clone(),
+            viommu: self.viommu,
+            qemu_arguments: self.qemu_args.clone(),
             ..defaults
         })
     }

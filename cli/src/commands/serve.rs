@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use self::capabilities::Capabilities;
-use self::connection::{Connection, REQUESTER, Viommu};
+use self::connection::Connection;
 use super::stdout::{self, Unwritten};
 use crate::run_dir::{RunDir, refusal};
 use crate::trace_socket::{self, Capture};
@@ -24,6 +24,7 @@ use arctic_gpu::card::Topology;
 use arctic_gpu::card_file;
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
 use arctic_gpu::vfio_user::{Served, ServedCard, Server, Settings};
+use arctic_guest_tests::viommu::{REQUESTER, Viommu};
 
 /// Serve a card over vfio-user until Ctrl-C, for VMMs that you start yourself.
 ///

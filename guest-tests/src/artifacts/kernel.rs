@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
 
 /// A kernel image with its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +44,15 @@ impl Kernel {
         Ok(Self { image, modules, release, hz })
     }
 
-    /// The kernel in unpacked linux-binary and linux-modules packages.
+    /// The kernel in unpacked packages of Debian: linux-binary and linux-modules, or linux-image of older suites.
     pub(super) fn of_debian(root: &Path) -> Result<Self> {
-        let modules = only_folder(&root.join("usr/lib/modules"))?;
+        let folders = ["usr/lib/modules", "lib/modules"].map(|folder| root.join(folder));
+        let modules = only_folder(folders.iter().find(|folder| folder.is_dir()).unwrap_or(&folders[0]))?;
         let release = release(&modules)?;
-        let image = modules.join("vmlinuz");
+        let images = [modules.join("vmlinuz"), root.join(format!("boot/vmlinuz-{release}"))];
+        let image = images.into_iter().find(|image| image.is_file()).with_context(|| {
+            format!("the packages of the kernel {release} contain no image: remove {}", root.display())
+        })?;
         let hz = hz(&image, &modules, &release);
         Ok(Self { image, modules, release, hz })
     }
@@ -89,25 +94,74 @@ fn only_folder(parent: &Path) -> Result<PathBuf> {
     }
 }
 
+/// A Debian suite from which a kernel can be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Suite {
+    /// Debian 12.
+    Bookworm,
+    /// Debian 13.
+    Trixie,
+    /// Newer packages for Debian 13.
+    TrixieBackports,
+    /// Debian's newest packages.
+    Sid,
+}
+
+impl Suite {
+    /// Its name, preceded by that of the suite that it is added to.
+    pub(super) fn with_base(self) -> &'static [&'static str] {
+        match self {
+            Self::Bookworm => &["bookworm"],
+            Self::Trixie => &["trixie"],
+            Self::TrixieBackports => super::SUITES,
+            Self::Sid => &["sid"],
+        }
+    }
+
+    /// Name of its kernel in the cache.
+    pub(super) fn entry(self) -> &'static str {
+        match self {
+            Self::Bookworm => "kernel-bookworm",
+            Self::Trixie => "kernel-trixie",
+            Self::TrixieBackports => "kernel-trixie-backports",
+            Self::Sid => "kernel-sid",
+        }
+    }
+}
+
 /// Selects a release that has both packages: the newest 7.2, else the newest 7.x.
 pub(super) fn newest(binaries: &[String], modules: &[String]) -> Option<String> {
-    let releases = binaries.iter().filter_map(|name| name.strip_prefix("linux-binary-"));
-    releases
-        .filter(|release| modules.iter().any(|name| name.strip_prefix("linux-modules-") == Some(release)))
+    split_releases(binaries, modules)
         .filter_map(|release| Some((version(release)?, release)))
-        .max_by_key(|((major, minor, point), _)| ((*major, *minor) == (7, 2), *major, *minor, *point))
+        .filter(|(version, _)| version.first() == Some(&7))
+        .max_by_key(|(version, _)| (version.get(1) == Some(&2), version.clone()))
         .map(|(_, release)| release.to_owned())
 }
 
-/// Parses the version of a plain amd64 release such as `7.2.12+deb13-amd64`. Returns `None` for the rt and cloud
-/// flavours.
-fn version(release: &str) -> Option<(u32, u32, u32)> {
-    let (numbers, flavour) = release.split_once('-')?;
-    if flavour != "amd64" {
-        return None;
-    }
-    let mut numbers = numbers.split('+').next()?.split('.').map(|number| number.parse().ok());
-    Some((numbers.next()??, numbers.next()??, numbers.next()??))
+/// Returns the packages of the newest kernel: `linux-binary` and `linux-modules`, or one `linux-image` with both.
+pub(super) fn newest_packages(images: &[String], binaries: &[String], modules: &[String]) -> Option<Vec<String>> {
+    let split = split_releases(binaries, modules).map(|release| (release, true));
+    let whole = images.iter().filter_map(|name| name.strip_prefix("linux-image-")).map(|release| (release, false));
+    // Of two with one version, the last is taken: such an image package only depends on the two others.
+    let all = whole.chain(split).filter_map(|(release, split)| Some((version(release)?, release, split)));
+    let (_, release, split) = all.max_by(|one, other| one.0.cmp(&other.0))?;
+    let parts: &[&str] = if split { &["linux-binary", "linux-modules"] } else { &["linux-image"] };
+    Some(parts.iter().map(|part| format!("{part}-{release}")).collect())
+}
+
+/// The releases that have both packages.
+fn split_releases<'a>(binaries: &'a [String], modules: &'a [String]) -> impl Iterator<Item = &'a str> {
+    let releases = binaries.iter().filter_map(|name| name.strip_prefix("linux-binary-"));
+    releases.filter(|release| modules.iter().any(|name| name.strip_prefix("linux-modules-") == Some(release)))
+}
+
+/// Parses the version of a plain amd64 release such as `7.2.12+deb13-amd64` or `6.1.0-41-amd64`. Returns `None` for the
+/// rt and cloud flavours.
+fn version(release: &str) -> Option<Vec<u32>> {
+    let numbers = release.strip_suffix("-amd64")?;
+    let (numbers, suite) = numbers.split_once('+').unwrap_or((numbers, "deb"));
+    let numbers: Option<Vec<u32>> = numbers.split(['.', '-']).map(|number| number.parse().ok()).collect();
+    numbers.filter(|numbers| numbers.len() >= 3 && !suite.contains('-'))
 }
 
 #[cfg(test)]
@@ -131,6 +185,20 @@ mod tests {
         // 7.2.13 has no modules package yet.
         let modules = names("linux-modules-", &releases[..4]);
         assert_eq!(newest(&binaries, &modules).unwrap(), "7.2.12+deb13-amd64");
+    }
+
+    #[test]
+    fn older_suites_have_one_package_for_a_kernel() {
+        let images = ["6.1.0-9-amd64", "6.1.0-41-amd64", "6.1.0-42-cloud-amd64", "6.1.0-43-amd64-unsigned", "amd64"];
+        let packages = newest_packages(&names("linux-image-", &images), &[], &[]).unwrap();
+        assert_eq!(packages, ["linux-image-6.1.0-41-amd64"]);
+        let images = ["6.12.90+deb13-amd64", "7.2.12+deb13-amd64", "7.2.12+deb13-rt-amd64"];
+        let split = ["7.2.12+deb13-amd64"];
+        let [images, binaries, modules] =
+            [names("linux-image-", &images), names("linux-binary-", &split), names("linux-modules-", &split)];
+        let packages = newest_packages(&images, &binaries, &modules).unwrap();
+        assert_eq!(packages, ["linux-binary-7.2.12+deb13-amd64", "linux-modules-7.2.12+deb13-amd64"]);
+        assert_eq!(newest_packages(&names("linux-image-", &["amd64", "cloud-amd64"]), &[], &[]), None);
     }
 
     #[test]

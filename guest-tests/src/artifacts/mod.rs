@@ -22,7 +22,7 @@ use crate::progress::Progress;
 use apt::Apt;
 use mirror::Mirror;
 
-pub use kernel::Kernel;
+pub use kernel::{Kernel, Suite};
 
 /// The suite that provides QEMU and the kernel, preceded by the suite that provides their other dependencies.
 const SUITES: &[&str] = &["trixie", "trixie-backports"];
@@ -34,6 +34,8 @@ const SOURCE_PACKAGE: &str = "linux source";
 /// Programs for a build of modules, besides the compiler: the kernel's headers depend on that.
 const BUILD_TOOLS: &[&str] =
     &["make", "dash", "bash", "coreutils", "sed", "grep", "findutils", "mawk", "diffutils", "tar", "xz-utils"];
+/// OVMF's code and variables in one file, in the package ovmf.
+const OVMF: &str = "usr/share/ovmf/OVMF.fd";
 /// Library directory of an unpacked Debian tree.
 pub const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
@@ -44,6 +46,10 @@ pub struct Own {
     pub kernel: Option<PathBuf>,
     /// `…/lib/modules/VERSION`, or a directory that contains `lib/modules/VERSION`.
     pub modules: Option<PathBuf>,
+    /// The newest kernel of this suite instead of the default one. Not used with `kernel`.
+    pub suite: Option<Suite>,
+    /// UEFI firmware (OVMF) instead of QEMU's default, SeaBIOS.
+    pub uefi: bool,
     /// QEMU 11.1 or later with vfio-user-pci.
     pub qemu: Option<PathBuf>,
 }
@@ -152,8 +158,10 @@ pub struct Parts {
     pub qemu: Qemu,
     /// Kernel image and modules.
     pub kernel: Kernel,
-    /// Whether the kernel is user-supplied.
+    /// Whether the kernel is user-supplied, or of a suite that the user has named.
     pub kernel_is_own: bool,
+    /// UEFI firmware, if it was requested.
+    pub uefi: Option<PathBuf>,
     /// Programs for the guest and for building its image.
     pub tools: Tools,
     /// Root of the unpacked IGT packages; `None` if QEMU and the kernel are user-supplied, the host has no apt, and IGT
@@ -195,7 +203,12 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
     };
     let kernel = match (&own.kernel, &own.modules) {
         (Some(image), Some(modules)) => Kernel::own(image, modules)?,
-        (None, None) => Kernel::of_debian(&fetcher.entry("kernel", &mut versions, Fetcher::kernel)?)?,
+        (None, None) => Kernel::of_debian(&match own.suite {
+            Some(suite) => {
+                fetcher.entry(suite.entry(), &mut versions, |fetcher, root| fetcher.kernel_of(suite, root))?
+            }
+            None => fetcher.entry("kernel", &mut versions, Fetcher::kernel)?,
+        })?,
         (Some(_), None) => bail!("--kernel FILE needs its modules: add --modules DIR"),
         (None, Some(_)) => bail!("--modules DIR needs its kernel: add --kernel FILE"),
     };
@@ -211,7 +224,12 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
         true => None,
         false => Some(fetcher.entry("igt", &mut versions, Fetcher::igt)?),
     };
-    Ok(Parts { qemu, kernel, kernel_is_own: own.kernel.is_some(), tools, igt, versions })
+    let uefi = match own.uefi {
+        true => Some(fetcher.entry("ovmf", &mut versions, Fetcher::ovmf)?.join(OVMF)),
+        false => None,
+    };
+    let kernel_is_own = own.kernel.is_some() || own.suite.is_some();
+    Ok(Parts { qemu, kernel, kernel_is_own, uefi, tools, igt, versions })
 }
 
 /// The files that modules of the downloaded kernel are built from.
@@ -246,13 +264,15 @@ struct Fetcher<'a> {
     worlds: BTreeMap<&'static str, Apt>,
 }
 
-/// Unpacks a component into `root` and returns its versions.
-type Fetch<'a> = fn(&mut Fetcher<'a>, root: &Path) -> Result<Vec<(String, String)>>;
-
 impl<'a> Fetcher<'a> {
-    /// Returns the root of the cached component `name`, downloading it first if necessary. Adds its versions to
-    /// `versions`.
-    fn entry(&mut self, name: &str, versions: &mut BTreeMap<String, String>, fetch: Fetch<'a>) -> Result<PathBuf> {
+    /// Returns the root of the cached component `name`. If necessary, `fetch` unpacks it into a folder and returns its
+    /// versions first. Adds the versions to `versions`.
+    fn entry(
+        &mut self,
+        name: &str,
+        versions: &mut BTreeMap<String, String>,
+        fetch: impl FnOnce(&mut Self, &Path) -> Result<Vec<(String, String)>>,
+    ) -> Result<PathBuf> {
         let path = format!("parts/{name}");
         if self.cache.entry(&path).is_none() && self.lock.is_none() {
             self.lock = Some(self.cache.lock(self.progress)?);
@@ -305,6 +325,18 @@ impl<'a> Fetcher<'a> {
         Ok(vec![(KERNEL_PACKAGE.into(), versions[0].clone())])
     }
 
+    fn kernel_of(&mut self, suite: Suite, root: &Path) -> Result<Vec<(String, String)>> {
+        let progress = self.progress;
+        let apt = self.apt(suite.with_base())?;
+        let [images, binaries, modules] =
+            ["linux-image-", "linux-binary-", "linux-modules-"].map(|prefix| apt.names(prefix));
+        let packages = kernel::newest_packages(&images?, &binaries?, &modules?)
+            .with_context(|| format!("{} has no kernel", suite.with_base().join(" and ")))?;
+        let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
+        let versions = apt.unpack(&packages, false, root, progress)?;
+        Ok(vec![(KERNEL_PACKAGE.into(), versions[0].clone())])
+    }
+
     /// Source and headers of the kernel in the cache, and the programs that its build runs.
     fn module_sources(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
         let (cache, progress) = (self.cache, self.progress);
@@ -328,6 +360,12 @@ impl<'a> Fetcher<'a> {
         let packages = ["busybox-static", "kmod"];
         let versions = self.apt(SUITES)?.unpack(&packages, true, root, progress)?;
         Ok(packages.map(str::to_owned).into_iter().zip(versions).collect())
+    }
+
+    fn ovmf(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
+        let progress = self.progress;
+        let versions = self.apt(SUITES)?.unpack(&["ovmf"], false, root, progress)?;
+        Ok(vec![("ovmf".into(), versions[0].clone())])
     }
 
     fn igt(&mut self, root: &Path) -> Result<Vec<(String, String)>> {

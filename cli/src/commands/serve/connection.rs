@@ -10,6 +10,7 @@ use crate::{control_socket, status_socket, trace_socket};
 use arctic_gpu::card::Topology;
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
 use arctic_guest_tests::path::PrintedPath;
+use arctic_guest_tests::viommu::{self, REQUESTER, Viommu};
 
 /// QEMU's arguments for a machine with the card, without the card's functions. Memory must be shared, otherwise the
 /// card reads zeros. The BARs need more space above 4 GiB than QEMU's CPU and bridge have by default. QEMU's default
@@ -23,45 +24,6 @@ const MACHINE: [[&str; 2]; 7] = [
     ["-global", "q35-pcihost.pci-hole64-size=4T"],
     ["-vga", "none"],
     ["-nic", "none"],
-];
-
-/// An IOMMU of QEMU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Viommu {
-    /// VT-d
-    Intel,
-    /// AMD-Vi
-    Amd,
-}
-
-impl Viommu {
-    /// QEMU's arguments; they must precede those of the devices. An IOMMU that remaps interrupts needs a split irqchip
-    /// under KVM. QEMU assigns the first free slot to the PCI function of AMD-Vi if it has no address.
-    fn arguments(self) -> &'static [[&'static str; 2]] {
-        match self {
-            Viommu::Intel => &[
-                ["-machine", "kernel-irqchip=split"],
-                ["-device", "intel-iommu,intremap=on,caching-mode=on,aw-bits=48"],
-            ],
-            Viommu::Amd => &[
-                ["-machine", "kernel-irqchip=split"],
-                ["-device", "AMDVI-PCI,id=iommupci0,addr=1a.0"],
-                ["-device", "amd-iommu,intremap=on,dma-remap=on,pci-id=iommupci0"],
-            ],
-        }
-    }
-}
-
-/// The function that programs the VF BARs of a guest with an IOMMU.
-pub const REQUESTER: &str = "ecam";
-
-/// A root bus whose functions the IOMMU does not translate, and its only port: QEMU accepts nothing but bridges on that
-/// bus. Its slot on the first bus is behind those of 63 VFs.
-const BYPASS: [&str; 4] = [
-    "-device",
-    "pxb-pcie,id=ecam-bus,bus=pcie.0,addr=19.0,bus_nr=240,bypass_iommu=on",
-    "-device",
-    "pcie-root-port,id=ecam-port,bus=ecam-bus,addr=0.0,chassis=240,slot=0,hotplug=off",
 ];
 
 /// Address of the PF in the printed arguments, and of a VF that is the only function in its guest: QEMU assigns slots
@@ -173,8 +135,9 @@ impl Connection {
             _ => {
                 let mut arguments = beside(ecam, &whole);
                 if let Some(socket) = &requester {
-                    arguments.extend(BYPASS.map(ToString::to_string));
-                    arguments.extend(["-device".into(), device_on("ecam-port", "0.0", "ecam", socket, true)]);
+                    let (bus, address) = viommu::REQUESTER_PLACE;
+                    arguments.extend(viommu::BYPASS.as_flattened().iter().map(ToString::to_string));
+                    arguments.extend(["-device".into(), device_on(bus, address, REQUESTER, socket, true)]);
                 }
                 (arguments, Vec::new())
             }
