@@ -6,4 +6,7 @@ pub mod container;
 pub mod isa;
 pub mod machine;
 pub mod names;
+pub mod pm4;
+pub mod replay;
 pub mod text;
+pub mod trace;

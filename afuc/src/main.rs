@@ -21,6 +21,7 @@ enum Command {
     Disasm(cli::disasm::Arguments),
     Asm(cli::asm::Arguments),
     Isa(cli::isa::Arguments),
+    Run(cli::run::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Disasm(arguments) => cli::disasm::run(&arguments),
         Command::Asm(arguments) => cli::asm::run(&arguments),
         Command::Isa(arguments) => cli::isa::run(&arguments),
+        Command::Run(arguments) => cli::run::run(&arguments),
     };
     match result {
         Ok(code) => code,

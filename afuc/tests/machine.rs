@@ -6,6 +6,7 @@ use arctic_afuc::machine::{Effect, Fault, FaultKind, Group, INSTR_BASE, Machine,
 use arctic_afuc::text::{Options, assemble};
 
 const RING: u64 = 0x10_0000;
+const OPEN: &str = concat!(".gen 6\n", include_str!("../firmware/sqe-open.asm"));
 
 fn machine(source: &str) -> Machine {
     let assembled = assemble(source, &Options::default())
@@ -29,7 +30,7 @@ fn submit(machine: &mut Machine, words: &[u32]) {
 
 /// A machine with the open firmware that has executed the packets.
 fn open(packets: &[u32]) -> (Machine, Stop) {
-    let mut machine = machine(include_str!("../firmware/sqe-open.asm"));
+    let mut machine = machine(OPEN);
     assert_eq!(machine.run(1_000), Stop::Idle);
     submit(&mut machine, packets);
     let stop = machine.run(100_000);
@@ -160,7 +161,7 @@ fn open_firmware_executes_packets_of_ring_and_indirect_buffers() {
         packet7(0x26, &[]),
     ]
     .concat();
-    let mut machine = machine(include_str!("../firmware/sqe-open.asm"));
+    let mut machine = machine(OPEN);
     assert_eq!(machine.run(1_000), Stop::Idle);
     put(&mut machine, ib1, &first);
     put(&mut machine, ib2, &second);
@@ -175,6 +176,66 @@ fn open_firmware_executes_packets_of_ring_and_indirect_buffers() {
     ]
     .concat();
     assert_eq!(machine.bus.effects, expected);
+}
+
+/// All functions of CP_COND_WRITE5 on a value below, at and above the reference, polled in memory and in a register.
+#[test]
+fn open_firmware_writes_if_the_condition_passes() {
+    let compare: [fn(u32, u32) -> bool; 7] =
+        [|_, _| true, |a, b| a < b, |a, b| a <= b, |a, b| a == b, |a, b| a != b, |a, b| a >= b, |a, b| a > b];
+    let target = u32::try_from(RING).unwrap() + 0x4000;
+    for (function, passes) in (0_u32..).zip(compare) {
+        for (value, from_memory) in [(4, false), (5, false), (6, false), (4, true), (5, true), (6, true)] {
+            let (poll, source) = if from_memory { (target + 4, 1 << 4) } else { (0x444, 0) };
+            let set =
+                if from_memory { packet7(0x3d, &[poll, 0, 0xf0 | value]) } else { packet4(poll, &[0xf0 | value]) };
+            let condition = packet7(0x45, &[function | source | 1 << 8, poll, 0, 5, 0xf, target, 0, 9]);
+            let (machine, stop) = open(&[set, condition].concat());
+            assert_eq!(stop, Stop::Idle);
+            let written = machine.bus.effects.get(1) == Some(&Effect::Memory(u64::from(target), 9));
+            assert_eq!(written, passes(value, 5), "{function} {value}");
+        }
+    }
+}
+
+/// An event with a value ends a wait for it, in memory that is mapped on demand.
+#[test]
+fn event_with_a_value_ends_a_wait_in_memory_mapped_on_demand() {
+    let packets = [
+        packet7(0x46, &[4]),
+        packet7(0x46, &[4, 0xdead_0000, 9, 7]),
+        packet7(0x3c, &[3 | 1 << 4, 0xdead_0000, 9, 7, 0xff, 1]),
+    ]
+    .concat();
+    assert_eq!(fault(open(&packets).1), FaultKind::Unmapped(0x9_dead_0000));
+    let mut machine = machine(OPEN);
+    machine.bus.memory.map_on_demand = true;
+    assert_eq!(machine.run(1_000), Stop::Idle);
+    submit(&mut machine, &packets);
+    assert_eq!(machine.run(10_000), Stop::Idle);
+    assert_eq!(machine.bus.effects, [Effect::Memory(0x9_dead_0000, 7)]);
+}
+
+#[test]
+fn indirect_buffer_without_memory_is_skipped_and_counted() {
+    let mut machine = machine(OPEN);
+    machine.bus.memory.map_on_demand = true;
+    assert_eq!(machine.run(1_000), Stop::Idle);
+    submit(&mut machine, &[packet7(0x3f, &[0xdead_0000, 9, 5]), packet4(0x444, &[1])].concat());
+    assert_eq!(machine.run(1_000), Stop::Idle);
+    assert_eq!((machine.bus.missing_buffers, machine.bus.gpu[0x444]), (1, 1));
+}
+
+/// CP_WAIT_REG_MEM ends if the value is there, and is a fault if nothing writes it (AFC-040).
+#[test]
+fn poll_that_nothing_ends_is_a_fault() {
+    let wait = |value| [packet4(0x444, &[value]), packet7(0x3c, &[3, 0x444, 0, 5, 0xff, 16])].concat();
+    assert_eq!(open(&wait(5)).1, Stop::Idle);
+    let mut machine = machine(OPEN);
+    machine.packet_budget = 10_000;
+    assert_eq!(machine.run(1_000), Stop::Idle);
+    submit(&mut machine, &wait(6));
+    assert_eq!(fault(machine.run(u64::MAX)), FaultKind::Endless);
 }
 
 /// Each fault is a value with its place, and sets its bit of CP_INTERRUPT_STATUS (AFC-026).

@@ -3,7 +3,9 @@
 
 pub mod asm;
 pub mod disasm;
+pub mod firmware;
 pub mod isa;
+pub mod run;
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};

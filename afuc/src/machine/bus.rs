@@ -10,9 +10,11 @@ use super::fault::FaultKind;
 
 type Access<T> = Result<T, FaultKind>;
 
-/// Memory in pages of 4 KiB. A page that is not mapped cannot be accessed.
+/// Memory in pages of 4 KiB. A page that is not mapped cannot be accessed, unless `map_on_demand` is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
+    /// True to map a page with zeros when it is accessed first.
+    pub map_on_demand: bool,
     pages: HashMap<u64, Vec<u32>>,
 }
 
@@ -26,12 +28,25 @@ impl Memory {
         }
     }
 
+    /// True if the page of the address is mapped.
+    pub fn is_mapped(&self, address: u64) -> bool {
+        self.pages.contains_key(&(address >> 12))
+    }
+
     fn word(&mut self, address: u64) -> Access<&mut u32> {
         if !address.is_multiple_of(4) {
             return Err(FaultKind::Unaligned(address));
         }
+        if self.map_on_demand {
+            self.map(address, 4);
+        }
         let page = self.pages.get_mut(&(address >> 12)).ok_or(FaultKind::Unmapped(address))?;
         Ok(&mut page[(address >> 2) as usize % PAGE_WORDS])
+    }
+
+    /// The word at an address, without mapping its page.
+    pub fn get(&self, address: u64) -> Option<u32> {
+        self.pages.get(&(address >> 12)).map(|page| page[(address >> 2) as usize % PAGE_WORDS])
     }
 
     /// Reads a word.
@@ -71,9 +86,13 @@ pub struct Group {
     pub base: u64,
 }
 
-/// A write that the rest of the GPU sees, in order.
+/// A write that the rest of the GPU sees, in order; and where preemption begins and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
+    /// The preemption handler is entered.
+    Preempted,
+    /// The preemption handler has returned.
+    Resumed,
     /// A GPU register.
     Register(u32, u32),
     /// A word of memory.
@@ -86,15 +105,27 @@ pub enum Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Function {
     Storage,
+    /// The read pointer of the ring.
+    RingReadPointer,
+    /// The address of a queue, low and high half. Reading gives the address of the next word.
+    Base(u8, u8),
     /// Writing arms the queue of a level; reading gives the words left.
     Dwords(u8),
+    /// A value that is not 0 asks for preemption.
+    PreemptTrigger,
     RegWrite,
     PacketTableWrite,
     DrawStateSelect,
     DrawStateSetHeader,
 }
 
-const FUNCTIONS: [(&str, Function); 8] = [
+const FUNCTIONS: [(&str, Function); 14] = [
+    ("RB_RPTR", Function::RingReadPointer),
+    ("PREEMPT_TRIGGER", Function::PreemptTrigger),
+    ("IB1_BASE", Function::Base(1, 0)),
+    ("IB2_BASE", Function::Base(2, 0)),
+    ("IB3_BASE", Function::Base(3, 0)),
+    ("SDS_BASE", Function::Base(SDS, 0)),
     ("IB1_DWORDS", Function::Dwords(1)),
     ("IB2_DWORDS", Function::Dwords(2)),
     ("IB3_DWORDS", Function::Dwords(3)),
@@ -112,12 +143,18 @@ const PROTECT_CNTL: usize = 0x84f;
 const PROTECT: usize = 0x850;
 const PROTECT_ENTRIES: usize = 48;
 const PROTECT_STATUS: usize = 0x824;
+/// CP_RB_BASE, CP_RB_CNTL and CP_RB_WPTR (AFC-027).
+const RB_BASE: usize = 0x800;
+const RB_CNTL: usize = 0x802;
+const RB_WPTR: usize = 0x807;
+/// CP_CONTEXT_SWITCH_CNTL; bit 0 asks for preemption (AFC-042).
+pub const CONTEXT_SWITCH_CNTL: usize = 0x8a0;
 /// CP_INTERRUPT_STATUS
 pub const INTERRUPT_STATUS: usize = 0x823;
 
 /// Where `$data` writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DataTarget {
+pub(super) enum DataTarget {
     Register { number: u32, keep: bool, checked: bool },
     Pipe { number: u8, keep: bool },
 }
@@ -143,10 +180,16 @@ pub struct Bus {
     pub effects: Vec<Effect>,
     /// True to keep the writes in `effects`.
     pub record: bool,
+    /// Buffers that were skipped, because memory is mapped on demand and theirs was not mapped.
+    pub missing_buffers: u32,
     generation: Generation,
     functions: Vec<Function>,
     numbers: Numbers,
-    target: DataTarget,
+    pub(super) target: DataTarget,
+    /// Levels, as bits, of which a base was written but the number of words was not yet.
+    staged: u8,
+    /// Words of the ring buffer, a power of two; 0 if the ring does not wrap.
+    ring_words: u32,
 }
 
 /// Numbers of control registers that are read at use.
@@ -160,6 +203,14 @@ struct Numbers {
     reg_write: usize,
     load_store_hi: usize,
     table_address: usize,
+    rb_rptr: usize,
+    preempt_enable: usize,
+    preempt_trigger: usize,
+    draw_state_active: usize,
+    draw_state_pending: usize,
+    draw_state_base: usize,
+    draw_state_hdr: usize,
+    sds_base: usize,
 }
 
 impl Bus {
@@ -170,8 +221,11 @@ impl Bus {
         let mut functions = vec![Function::Storage; CONTROLS + 2];
         for (name, function) in FUNCTIONS {
             functions[number(name)] = function;
+            if let Function::Base(level, _) = function {
+                functions[number(name) + 1] = Function::Base(level, 1);
+            }
         }
-        functions[CONTROLS] = Function::Storage;
+        functions[CONTROLS..].fill(Function::Storage);
         let numbers = Numbers {
             ib_level: number("IB_LEVEL"),
             mem_read: number("MEM_READ_ADDR"),
@@ -181,6 +235,14 @@ impl Bus {
             reg_write: number("REG_WRITE_ADDR"),
             load_store_hi: number("LOAD_STORE_HI"),
             table_address: number("PACKET_TABLE_WRITE_ADDR"),
+            rb_rptr: number("RB_RPTR"),
+            preempt_enable: number("PREEMPT_ENABLE"),
+            preempt_trigger: number("PREEMPT_TRIGGER"),
+            draw_state_active: number("DRAW_STATE_ACTIVE_BITMASK"),
+            draw_state_pending: number("DRAW_STATE_SET_PENDING"),
+            draw_state_base: number("DRAW_STATE_BASE"),
+            draw_state_hdr: number("DRAW_STATE_HDR"),
+            sds_base: number("SDS_BASE"),
         };
         Self {
             control: vec![0; CONTROLS + 2],
@@ -192,11 +254,49 @@ impl Bus {
             groups: [Group::default(); 32],
             effects: Vec::new(),
             record: false,
+            missing_buffers: 0,
             generation: set.generation(),
             functions,
             numbers,
             target: DataTarget::Register { number: 0, keep: false, checked: false },
+            staged: 0,
+            ring_words: 0,
         }
+    }
+
+    /// Sets up the ring buffer: its address and its size, which is a power of two, at least 4 words; or 0 for a buffer
+    /// that does not wrap. It is empty.
+    pub fn set_ring(&mut self, address: u64, words: u32) {
+        #[expect(clippy::cast_possible_truncation, reason = "the halves of a pair")]
+        let halves = (address as u32, (address >> 32) as u32);
+        (self.gpu[RB_BASE], self.gpu[RB_BASE + 1]) = halves;
+        // The size is the logarithm of the number of pairs of words.
+        self.gpu[RB_CNTL] = words.checked_ilog2().map_or(0, |log| log.saturating_sub(1));
+        self.gpu[RB_WPTR] = 0;
+        self.control[self.numbers.rb_rptr] = 0;
+        self.update_ring();
+    }
+
+    /// Sets the write pointer of the ring, in words from its start.
+    pub fn set_ring_write_pointer(&mut self, pointer: u32) {
+        self.gpu[RB_WPTR] = pointer;
+        self.update_ring();
+    }
+
+    /// The queue of the ring follows its registers.
+    fn update_ring(&mut self) {
+        let size = self.gpu[RB_CNTL] & 0x3f;
+        self.ring_words = if size == 0 { 0 } else { 2_u32.checked_shl(size).unwrap_or(0) };
+        let base = u64::from(self.gpu[RB_BASE + 1]) << 32 | u64::from(self.gpu[RB_BASE]);
+        let read = self.control[self.numbers.rb_rptr] & self.ring_words.wrapping_sub(1);
+        let left = self.gpu[RB_WPTR].wrapping_sub(read) & self.ring_words.wrapping_sub(1);
+        self.queues[0] = Queue { address: base.wrapping_add(u64::from(read) * 4), left };
+    }
+
+    /// True if preemption is asked for and enabled (AFC-042).
+    pub fn is_preempted(&self) -> bool {
+        let trigger = self.gpu[CONTEXT_SWITCH_CNTL] & 1 != 0 || self.control[self.numbers.preempt_trigger] != 0;
+        trigger && self.control[self.numbers.preempt_enable] & 1 != 0
     }
 
     /// The generation.
@@ -210,6 +310,11 @@ impl Bus {
             (3, Generation::A6) | (4.., _) => usize::from(SDS),
             (level, _) => level as usize,
         }
+    }
+
+    /// Name of the current queue.
+    pub fn level_name(&self) -> &'static str {
+        ["RB", "IB1", "IB2", "IB3", "SDS"][self.level()]
     }
 
     /// The current queue.
@@ -229,8 +334,22 @@ impl Bus {
         if !peek {
             queue.address = queue.address.wrapping_add(4);
             queue.left -= 1;
+            if level == 0 {
+                self.advance_ring();
+            }
         }
         Ok(word)
+    }
+
+    /// Counts the ring's read pointer up by one word that was read.
+    fn advance_ring(&mut self) {
+        let mask = self.ring_words.wrapping_sub(1);
+        let read = self.control[self.numbers.rb_rptr].wrapping_add(1) & mask;
+        self.control[self.numbers.rb_rptr] = read;
+        if read == 0 {
+            let base = u64::from(self.gpu[RB_BASE + 1]) << 32 | u64::from(self.gpu[RB_BASE]);
+            self.queues[0].address = base;
+        }
     }
 
     fn pair(&self, number: usize) -> u64 {
@@ -277,6 +396,11 @@ impl Bus {
         let number = number as usize & (CONTROLS - 1);
         match self.functions[number] {
             Function::Dwords(level) => self.queues[usize::from(level)].left,
+            Function::Base(level, half) if self.staged >> level & 1 == 0 => {
+                #[expect(clippy::cast_possible_truncation, reason = "one half of the address")]
+                let value = (self.queues[usize::from(level)].address >> (32 * half)) as u32;
+                value
+            }
             _ => self.control[number],
         }
     }
@@ -286,10 +410,17 @@ impl Bus {
         let number = number as usize & (CONTROLS - 1);
         self.control[number] = value;
         match self.functions[number] {
-            Function::Storage => {}
+            Function::Storage | Function::PreemptTrigger => {}
+            Function::Base(level, _) => self.stage(number, level),
+            Function::RingReadPointer => self.update_ring(),
             // The base is the pair before.
             Function::Dwords(level) => {
-                self.queues[usize::from(level)] = Queue { address: self.pair(number - 2), left: value };
+                let address = self.pair(number - 2);
+                let is_missing = value != 0 && self.memory.map_on_demand && !self.memory.is_mapped(address);
+                self.missing_buffers += u32::from(is_missing);
+                let left = if is_missing { 0 } else { value };
+                self.queues[usize::from(level)] = Queue { address, left };
+                self.staged &= !(1 << level);
             }
             Function::RegWrite => {
                 let address = self.control[self.numbers.reg_write];
@@ -305,23 +436,51 @@ impl Bus {
                 let group = value >> 24 & 31;
                 let base = u64::from(more[1]) << 32 | u64::from(more[0]);
                 self.groups[group as usize] = Group { header: value, base };
-                // DRAW_STATE_ACTIVE_BITMASK is 0x49 on a6xx and a7xx.
-                self.control[0x49] |= 1 << group;
+                // Bit 17 disables the group, bit 18 all of them. A group without words is disabled too.
+                let is_set = value & 0xffff != 0 && value >> 17 & 1 == 0;
+                for mask in [self.numbers.draw_state_active, self.numbers.draw_state_pending] {
+                    let kept = if value >> 18 & 1 != 0 { 0 } else { self.control[mask] & !(1 << group) };
+                    self.control[mask] = kept | u32::from(is_set) << group;
+                }
             }
             Function::DrawStateSelect => {
                 let group = self.groups[value as usize & 31];
-                // SDS_BASE, DRAW_STATE_BASE, DRAW_STATE_HDR: mode mask in the high half, dwords in the low.
-                self.set_pair(0x42, group.base);
-                self.set_pair(0x45, group.base);
-                self.control[0x47] = (group.header >> 20 & 7) << 16 | group.header & 0xffff;
+                self.set_pair(self.numbers.sds_base, group.base);
+                self.staged |= 1 << SDS;
+                self.set_pair(self.numbers.draw_state_base, group.base);
+                // The mode mask is in the high half, the number of words in the low half.
+                self.control[self.numbers.draw_state_hdr] = (group.header >> 20 & 7) << 16 | group.header & 0xffff;
             }
         }
     }
 
+    /// A half of a queue's base was written. If it is the first, the other half is that of the queue's address.
+    fn stage(&mut self, number: usize, level: u8) {
+        if self.staged >> level & 1 == 0 {
+            let Function::Base(_, half) = self.functions[number] else { return };
+            let value = self.control[number];
+            let low = number - usize::from(half);
+            self.set_pair(low, self.queues[usize::from(level)].address);
+            self.control[number] = value;
+            self.staged |= 1 << level;
+        }
+    }
+
     fn write_gpu(&mut self, number: u32, value: u32) {
-        self.gpu[number as usize & 0xffff] = value;
+        let index = number as usize & 0xffff;
+        self.gpu[index] = value;
+        if (RB_BASE..=RB_WPTR).contains(&index) {
+            self.update_ring();
+        }
         if self.record {
             self.effects.push(Effect::Register(number & 0xffff, value));
+        }
+    }
+
+    /// Records where preemption begins and ends.
+    pub(super) fn mark(&mut self, effect: Effect) {
+        if self.record {
+            self.effects.push(effect);
         }
     }
 

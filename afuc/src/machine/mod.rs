@@ -6,7 +6,7 @@ mod alu;
 mod bus;
 mod fault;
 
-pub use bus::{Bus, Effect, Group, Memory, Queue};
+pub use bus::{Bus, Effect, Group, INTERRUPT_STATUS, Memory, Queue};
 pub use fault::{Fault, FaultKind, Stop};
 
 use crate::container::Image;
@@ -16,11 +16,14 @@ use crate::isa::{Generation, Instruction, Op, decode, register};
 pub const INSTR_BASE: u64 = 0x1_0000_0000;
 const CP_SQE_INSTR_BASE: usize = 0x830;
 /// SQE registers (AFC-017).
+const PREEMPT_INSTR: usize = 4;
 const SP: usize = 5;
 const STACK: usize = 8;
 const STACK_DEPTH: u32 = 8;
 /// The packet-table entry that the end of an indirect buffer enters (AFC-038).
 const IN_IB_END: u8 = 0x0a;
+/// The packet-table entry for preemption, if the SQE register has none (AF-063).
+const IN_PREEMPT: usize = 0x0f;
 
 /// A machine.
 #[derive(Debug, Clone)]
@@ -37,6 +40,14 @@ pub struct Machine {
     pub executed: u64,
     /// Instructions that one packet may take (AFC-040).
     pub packet_budget: u64,
+    /// Asks for preemption when this number of instructions was executed since the last one ended (AFC-072).
+    pub preempt_every: Option<u64>,
+    /// Preemptions that have begun.
+    pub preemptions: u64,
+    /// Packets whose handler was entered, by opcode, without those of preemption handlers.
+    pub packets: [u64; 128],
+    /// Packets of which the handler left words, which became the next header (AFC-037).
+    pub left_words: u64,
     carry: u32,
     /// Target of the transfer before its delay slot.
     pending: Option<u32>,
@@ -45,7 +56,25 @@ pub struct Machine {
     words: Vec<u32>,
     packet: (u32, u64),
     packet_start: u64,
+    /// What preemption interrupted.
+    interrupted: Option<Interrupted>,
+    /// Instructions executed when the last preemption ended.
+    resumed_at: u64,
 }
+
+/// State that no instruction can read, which preemption saves and `iret` restores. That hardware does so is an
+/// assumption (AF-047).
+#[derive(Debug, Clone, Copy)]
+struct Interrupted {
+    pc: u32,
+    carry: u32,
+    target: bus::DataTarget,
+    near_address: [u32; 2],
+    packet: (u32, u64),
+}
+
+/// NRT_ADDR among the pipe registers.
+const NRT_ADDR: usize = 0xa0;
 
 /// What follows the delay slot of `waitin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +104,10 @@ impl Machine {
             bus,
             executed: 0,
             packet_budget: 1_000_000,
+            preempt_every: None,
+            preemptions: 0,
+            packets: [0; 128],
+            left_words: 0,
             carry: 0,
             pending: None,
             dispatch: Dispatch::None,
@@ -82,12 +115,31 @@ impl Machine {
             words: image.words.clone(),
             packet: (0, 0),
             packet_start: 0,
+            interrupted: None,
+            resumed_at: 0,
         }
     }
 
-    /// Appends a buffer of packets to the ring. The memory must be mapped and the ring empty.
+    /// Makes a buffer of packets the ring. The memory must be mapped and the ring empty.
     pub fn submit(&mut self, address: u64, words: u32) {
-        self.bus.queues[0] = Queue { address, left: words };
+        self.bus.set_ring(address, 0);
+        self.bus.set_ring_write_pointer(words);
+    }
+
+    /// The header of the current packet and its address; 0 before the first.
+    pub const fn packet(&self) -> (u32, u64) {
+        self.packet
+    }
+
+    /// The handler that a word belongs to, as far as the packet table says: its opcode and the distance from its start.
+    pub fn handler_of(&self, pc: u32) -> Option<(u8, u32)> {
+        let handlers = (0_u8..).zip(self.bus.packet_table).filter(|(_, start)| *start != 0 && *start <= pc);
+        handlers.max_by_key(|(opcode, start)| (*start, 255 - *opcode)).map(|(opcode, start)| (opcode, pc - start))
+    }
+
+    /// True in a preemption handler.
+    pub const fn is_interrupted(&self) -> bool {
+        self.interrupted.is_some()
     }
 
     /// Executes until the ring is empty, a fault, or `instructions` are executed.
@@ -109,6 +161,9 @@ impl Machine {
 
     /// Executes one instruction. False if it is `waitin` and the ring is empty.
     fn step(&mut self) -> Result<bool, FaultKind> {
+        if self.interrupted.is_none() && self.pending.is_none() && self.dispatch == Dispatch::None {
+            self.preempt();
+        }
         let at = self.pc as usize;
         let i = match self.code.get(at) {
             Some(Some(instruction)) => *instruction,
@@ -144,6 +199,44 @@ impl Machine {
             },
         };
         Ok(true)
+    }
+
+    /// Enters the preemption handler if preemption is due. It is never due in a delay slot (AFC-042).
+    fn preempt(&mut self) {
+        if self.preempt_every.is_some_and(|every| self.executed.saturating_sub(self.resumed_at) >= every) {
+            self.bus.gpu[bus::CONTEXT_SWITCH_CNTL] |= 1;
+        }
+        if !self.bus.is_preempted() {
+            return;
+        }
+        let handler = match self.sqe[PREEMPT_INSTR] {
+            0 => self.bus.packet_table[IN_PREEMPT],
+            handler => handler,
+        };
+        self.interrupted = Some(Interrupted {
+            pc: self.pc,
+            carry: self.carry,
+            target: self.bus.target,
+            near_address: [self.bus.pipe[NRT_ADDR], self.bus.pipe[NRT_ADDR + 1]],
+            packet: self.packet,
+        });
+        self.pc = handler;
+        self.preemptions += 1;
+        self.bus.mark(Effect::Preempted);
+    }
+
+    /// `iret`
+    fn resume(&mut self) -> Result<(), FaultKind> {
+        let interrupted = self.interrupted.take().ok_or(FaultKind::StackUnderflow)?;
+        self.pending = Some(interrupted.pc);
+        self.carry = interrupted.carry;
+        self.bus.target = interrupted.target;
+        [self.bus.pipe[NRT_ADDR], self.bus.pipe[NRT_ADDR + 1]] = interrupted.near_address;
+        self.packet = interrupted.packet;
+        // `iret` and its slot are not counted, and the packet gets its whole budget again.
+        (self.resumed_at, self.packet_start) = (self.executed + 2, self.executed);
+        self.bus.mark(Effect::Resumed);
+        Ok(())
     }
 
     /// `(rep)`: until `$rem` is 0, each pass counts once: by the words it reads, or by the modifier (AFC-031).
@@ -283,8 +376,7 @@ impl Machine {
                 self.pending = Some(self.gpr[usize::from(register::LR)]);
                 Ok(())
             }
-            // Without preemption there is nothing to return to.
-            Op::Iret => Err(FaultKind::StackUnderflow),
+            Op::Iret => self.resume(),
             // There is no second image: the success path (AFC-043).
             Op::Setsecure => {
                 self.pending = Some(self.pc.wrapping_add(3));
@@ -293,6 +385,7 @@ impl Machine {
             Op::Waitin => {
                 let queue = self.bus.queue();
                 self.dispatch = if queue.left == 0 { Dispatch::BufferEnd } else { Dispatch::Packet };
+                self.left_words += u64::from(self.rem() != 0);
                 self.packet = (0, queue.address);
                 self.packet_start = self.executed;
                 Ok(())
@@ -400,6 +493,7 @@ impl Machine {
             _ => return Err(FaultKind::Header(header)),
         };
         self.gpr[usize::from(register::REM)] = count;
+        self.packets[opcode as usize] += u64::from(self.interrupted.is_none());
         match self.bus.packet_table[opcode as usize] {
             0 => Err(FaultKind::Opcode(opcode.to_le_bytes()[0])),
             handler => Ok(handler),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Generated images for the tests.
+#![allow(dead_code, reason = "each test target uses a part of the module")]
 
 use arctic_afuc::container::Image;
 use arctic_afuc::isa::{ENCODINGS, Encoding, Generation};

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Execution of a trace: a machine with a ring buffer, and beside it, if wanted, the interpreter.
+
+use std::ops::RangeInclusive;
+
+use crate::container::Image;
+use crate::isa::Generation;
+use crate::machine::{Fault, INSTR_BASE, Machine, Stop};
+use crate::pm4::{Difference, Histogram, Interpreter, Limit, Sums, Unsupported, compare, operation, walk};
+use crate::trace::Record;
+
+/// Address of the ring buffer, and behind it of the preemption record and the second ring.
+pub const RING: u64 = 0x7f00_0000_0000;
+const RING_WORDS: u32 = 4096;
+/// The record that IN_PREEMPT of the open firmware uses.
+const RECORD: u64 = RING + 0x1_0000;
+const SECOND_RING: u64 = RING + 0x1_1000;
+const SECOND_BUFFER: u64 = RING + 0x1_2000;
+/// A word that the second ring counts up at each preemption.
+pub const COUNTER: u64 = RING + 0x1_3000;
+const OWN_BYTES: u64 = 0x1_4000;
+/// Instructions that a bootstrap may take (AFC-058).
+const BOOT_BUDGET: u64 = 10_000_000;
+/// Instructions between two calls of `progress`.
+const PROGRESS: u64 = 1 << 22;
+/// CP_CONTEXT_SWITCH_PRIV_NON_SECURE_RESTORE_ADDR
+const RESTORE_ADDRESS: usize = 0x8a3;
+/// VSC_STATE: one bit for each bin that has something visible. The visibility unit writes it, which the model does not
+/// have.
+pub const VISIBILITY: RangeInclusive<u32> = 0xc38..=0xc57;
+
+/// How a trace is executed.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Maps memory that the trace does not have when it is accessed first.
+    pub map_on_demand: bool,
+    /// Instructions that a packet may take.
+    pub packet_budget: u64,
+    /// Preempts when this number of instructions was executed.
+    pub preempt_every: Option<u64>,
+    /// Runs the interpreter too.
+    pub compare: bool,
+    /// Registers with a value that another unit of the GPU would have written.
+    pub registers: Vec<(RangeInclusive<u32>, u32)>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            map_on_demand: true,
+            packet_budget: 1_000_000,
+            preempt_every: None,
+            compare: false,
+            registers: vec![(VISIBILITY, u32::MAX)],
+        }
+    }
+}
+
+/// Why a trace cannot be executed further.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// The firmware did not start.
+    #[error("the firmware did not reach waitin: {0}")]
+    Boot(String),
+    /// The machine stopped.
+    #[error("{0}")]
+    Fault(Fault),
+    /// A buffer of the trace is where the emulator has its own memory.
+    #[error("the trace has a buffer at {0:#x}, where the emulator keeps the firmware and the ring")]
+    Overlap(u64),
+    /// A command buffer is too long for one packet.
+    #[error("the command buffer at {0:#x} has more than 1,048,575 words")]
+    Long(u64),
+    /// The interpreter cannot execute the stream, but the machine did.
+    #[error("the interpreter stopped: {0}")]
+    Interpreter(#[from] Unsupported),
+    /// The writes are different.
+    #[error("{0}")]
+    Different(#[from] Difference),
+}
+
+/// The execution of a trace.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// The machine.
+    pub machine: Machine,
+    /// The interpreter, if it runs too.
+    pub interpreter: Option<Interpreter>,
+    /// All packets of the command buffers, executed or not.
+    pub stream: Histogram,
+    /// Instructions to the first `waitin`.
+    pub boot_instructions: u64,
+    /// Command buffers that were executed.
+    pub command_buffers: u32,
+    /// Command buffers that the trace does not have.
+    pub missing_buffers: u32,
+    image_bytes: u64,
+    write_pointer: u32,
+}
+
+impl Replay {
+    /// Starts the firmware.
+    ///
+    /// # Errors
+    ///
+    /// If it does not reach `waitin`.
+    pub fn new(image: &Image, options: &Options) -> Result<Self, ReplayError> {
+        let mut machine = Machine::new(image);
+        for (range, value) in &options.registers {
+            for number in range.clone() {
+                machine.bus.gpu[number as usize & 0xffff] = *value;
+            }
+        }
+        machine.bus.memory.map(RING, OWN_BYTES);
+        machine.bus.set_ring(RING, RING_WORDS);
+        machine.packet_budget = BOOT_BUDGET;
+        match machine.run(BOOT_BUDGET) {
+            Stop::Idle => {}
+            Stop::Budget => return Err(ReplayError::Boot(format!("{BOOT_BUDGET} instructions were executed"))),
+            Stop::Fault(fault) => return Err(ReplayError::Boot(fault.to_string())),
+        }
+        machine.packet_budget = options.packet_budget;
+        machine.preempt_every = options.preempt_every;
+        machine.bus.memory.map_on_demand = options.map_on_demand;
+        machine.bus.record = true;
+        let depth = if image.generation() == Generation::A7 { 3 } else { 2 };
+        let interpreter = options.compare.then(|| {
+            let mut interpreter = Interpreter::new(Limit { depth, ..Limit::default() });
+            interpreter.map_on_demand = options.map_on_demand;
+            interpreter.ring = (RING, RING_WORDS);
+            for (range, value) in &options.registers {
+                interpreter.registers.extend(range.clone().map(|number| (number & 0xffff, *value)));
+            }
+            interpreter
+        });
+        let mut replay = Self {
+            boot_instructions: machine.executed,
+            machine,
+            interpreter,
+            stream: Histogram::default(),
+            command_buffers: 0,
+            missing_buffers: 0,
+            image_bytes: image.words.len() as u64 * 4,
+            write_pointer: 0,
+        };
+        replay.second_ring();
+        Ok(replay)
+    }
+
+    /// Puts a second ring into memory, for preemption: it counts preemptions and writes a register from a buffer.
+    fn second_ring(&mut self) {
+        let halves = |address: u64| [address & 0xffff_ffff, address >> 32].map(|half| u32::try_from(half).unwrap_or(0));
+        let ([counter, high], [buffer, _], [ring, _], [record, _]) =
+            (halves(COUNTER), halves(SECOND_BUFFER), halves(SECOND_RING), halves(RECORD));
+        let buffer_words = operation(0x4c, &[7 << 20, 0x55]);
+        #[expect(clippy::cast_possible_truncation, reason = "a few words")]
+        let indirect = operation(0x3f, &[buffer, high, buffer_words.len() as u32]);
+        let one = operation(0x3d, &[counter + 4, high, 1]);
+        let add = operation(0x73, &[0, counter, high, counter, high, counter + 4, high]);
+        let words = [one, indirect, add, operation(0x6b, &[])].concat();
+        #[expect(clippy::cast_possible_truncation, reason = "a few words")]
+        let header = [ring, high, 0, words.len() as u32];
+        for (address, words) in [(SECOND_BUFFER, &buffer_words[..]), (SECOND_RING, &words), (RECORD, &header)] {
+            self.store(address, words);
+        }
+        (self.machine.bus.gpu[RESTORE_ADDRESS], self.machine.bus.gpu[RESTORE_ADDRESS + 1]) = (record, high);
+    }
+
+    /// Writes mapped memory of the machine.
+    fn store(&mut self, address: u64, words: &[u32]) {
+        for (index, word) in (0..).zip(words) {
+            // The ranges are mapped and aligned.
+            let _ = self.machine.bus.memory.write(address + index * 4, *word);
+        }
+    }
+
+    /// Executes a record of a trace. `progress` is called from time to time.
+    ///
+    /// # Errors
+    ///
+    /// If the machine stops with a fault, or the interpreter writes something else.
+    pub fn record(&mut self, record: &Record, progress: &mut dyn FnMut(&Machine)) -> Result<(), ReplayError> {
+        match record {
+            Record::GpuId(_) => Ok(()),
+            Record::Buffer { address, length, words } => self.buffer(*address, *length, words),
+            Record::Commands { address, words } => self.commands(*address, *words, progress),
+        }
+    }
+
+    fn buffer(&mut self, address: u64, length: u64, words: &[u32]) -> Result<(), ReplayError> {
+        let length = length.max(words.len() as u64 * 4);
+        let overlaps = |start: u64, bytes: u64| address < start + bytes && start < address.saturating_add(length);
+        if overlaps(INSTR_BASE, self.image_bytes) || overlaps(RING, OWN_BYTES) {
+            return Err(ReplayError::Overlap(address));
+        }
+        self.machine.bus.memory.map(address, length);
+        self.store(address, words);
+        if let Some(interpreter) = &mut self.interpreter {
+            interpreter.map(address, length);
+            interpreter.load(address, words);
+        }
+        Ok(())
+    }
+
+    fn commands(&mut self, address: u64, words: u32, progress: &mut dyn FnMut(&Machine)) -> Result<(), ReplayError> {
+        if words > 0xf_ffff {
+            return Err(ReplayError::Long(address));
+        }
+        if !self.machine.bus.memory.is_mapped(address) {
+            self.missing_buffers += 1;
+            return Ok(());
+        }
+        let memory = &self.machine.bus.memory;
+        walk(&mut self.stream, &|at| memory.get(at), address, words);
+        let mut packets = Vec::new();
+        if self.command_buffers == 0 {
+            packets.extend(operation(0x48, &[0x2f, 3, 0x2000_0000, 0, 0, 0, 0, 0]));
+            packets.extend([operation(0x5f, &[0]), operation(0x5f, &[1])].concat());
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the halves of an address")]
+        packets.extend(operation(0x3f, &[address as u32, (address >> 32) as u32, words]));
+        self.command_buffers += 1;
+        self.submit(&packets, progress)
+    }
+
+    /// Puts packets into the ring and executes them.
+    fn submit(&mut self, packets: &[u32], progress: &mut dyn FnMut(&Machine)) -> Result<(), ReplayError> {
+        let start = self.write_pointer;
+        for word in packets {
+            self.store(RING + u64::from(self.write_pointer) * 4, &[*word]);
+            self.write_pointer = (self.write_pointer + 1) % RING_WORDS;
+        }
+        self.machine.bus.set_ring_write_pointer(self.write_pointer);
+        loop {
+            match self.machine.run(PROGRESS) {
+                Stop::Idle => break,
+                Stop::Budget => progress(&self.machine),
+                Stop::Fault(fault) => return Err(ReplayError::Fault(fault)),
+            }
+        }
+        if let Some(interpreter) = &mut self.interpreter {
+            interpreter.execute_ring(packets, RING + u64::from(start) * 4)?;
+        }
+        Ok(())
+    }
+
+    /// Compares all writes of machine and interpreter. `None` without interpreter.
+    ///
+    /// # Errors
+    ///
+    /// The first difference.
+    pub fn compare(&self) -> Result<Option<Sums>, Difference> {
+        self.interpreter.as_ref().map(|other| compare(&self.machine.bus.effects, &other.writes)).transpose()
+    }
+}

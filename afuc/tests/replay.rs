@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Generated streams through the open firmware and through the interpreter, and `afuc run`.
+
+mod common;
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use arctic_afuc::container::Image;
+use arctic_afuc::isa::Generation;
+use arctic_afuc::machine::{Effect, FaultKind};
+use arctic_afuc::pm4::{Unsupported, Write, operation};
+use arctic_afuc::replay::{COUNTER, Options, Replay, ReplayError};
+use arctic_afuc::text::{self, assemble};
+use arctic_afuc::trace::Record;
+use common::Random;
+
+const BUFFER: u32 = 0x10_0000;
+const DATA: u32 = 0x20_0000;
+
+fn open(generation: Generation) -> Image {
+    let options = text::Options { generation: Some(generation) };
+    assemble(include_str!("../firmware/sqe-open.asm"), &options).unwrap().image
+}
+
+fn packet4(register: u32, values: &[u32]) -> Vec<u32> {
+    let odd = |value: u32| u32::from(value.count_ones().is_multiple_of(2));
+    let count = u32::try_from(values.len()).unwrap();
+    let header = 4 << 28 | odd(register) << 27 | register << 8 | odd(count) << 7 | count;
+    [&[header], values].concat()
+}
+
+/// Registers and words of memory are few, so that packets meet each other's writes.
+fn register(random: &mut Random) -> u32 {
+    0x1000 + random.next() % 8
+}
+
+fn word(random: &mut Random) -> u32 {
+    DATA + random.next() % 8 * 4
+}
+
+fn value(random: &mut Random) -> u32 {
+    match random.below(3) {
+        0 => random.next(),
+        1 => random.next() % 4,
+        _ => u32::MAX - random.next() % 4,
+    }
+}
+
+fn packet(random: &mut Random, level: u32, next: &mut u32, buffers: &mut Vec<(u32, Vec<u32>)>) -> Vec<u32> {
+    let values = |random: &mut Random, count: usize| (0..count).map(|_| value(random)).collect::<Vec<u32>>();
+    let flag = |random: &mut Random, bit: u32| (random.next() & 1) << bit;
+    match random.below(19) {
+        0 | 1 => {
+            let count = random.below(6);
+            packet4(register(random), &values(random, count))
+        }
+        2 => {
+            let count = random.below(6);
+            operation(0x3d, &[vec![word(random) | random.next() & 3, 0], values(random, count)].concat())
+        }
+        3 => {
+            let flags = (random.next() & 0xf000_0000) | (random.next() & 31) << 24;
+            let source = |random: &mut Random, bit: u32| {
+                if flags >> bit & 1 != 0 { register(random) } else { value(random) }
+            };
+            let (and, or) = (source(random, 31), source(random, 30));
+            operation(0x21, &[flags & 0xff00_0000 | register(random), and, or])
+        }
+        4 => operation(0x3e, &[register(random) | (random.next() % 4) << 18 | flag(random, 30), word(random), 0]),
+        5 => operation(0x42, &[register(random) | (random.next() % 4) << 19, word(random), 0]),
+        6 => {
+            let sources = (0..random.below(4)).flat_map(|_| [word(random), 0]).collect::<Vec<u32>>();
+            operation(0x73, &[vec![random.next() & 7 | flag(random, 29), word(random), 0], sources].concat())
+        }
+        7 => operation(0x75, &[random.next() % 5, word(random), 0, word(random), 0]),
+        8 => operation(0x4c, &[random.next() & 7 << 20, value(random)]),
+        9 => {
+            operation(0x5c, &(0..random.below(4)).flat_map(|_| [register(random), value(random)]).collect::<Vec<u32>>())
+        }
+        10 | 11 => {
+            let memory = random.next() & 1;
+            let poll = if memory != 0 { word(random) } else { register(random) };
+            let to_memory = random.next() & 1;
+            let target = if to_memory != 0 { word(random) } else { register(random) };
+            let flags = random.next() % 7 | flag(random, 3) | memory << 4 | to_memory << 8;
+            operation(0x45, &[flags, poll, 0, value(random), value(random), target, 0, value(random)])
+        }
+        12 => operation(0x39, &[register(random) | (random.next() & 31) << 20]),
+        13 => {
+            // What is skipped is a whole packet.
+            let skipped = packet4(register(random), &values(random, 2));
+            let modes = random.next() & 7 << 25;
+            let condition = match random.below(6) {
+                0 => operation(0x47, &[1 << 28, 3]),
+                1 => operation(0x47, &[2 << 28 | register(random), register(random), 3]),
+                2 => operation(0x47, &[3 << 28 | modes, 3]),
+                3 => operation(0x47, &[4 << 28 | register(random), value(random), 3]),
+                4 => operation(0x47, &[5 << 28 | modes, 3]),
+                _ => operation(0x44, &[word(random), 0, word(random), 0, value(random), 3]),
+            };
+            [condition, skipped].concat()
+        }
+        14 => operation(0x65, &[random.next() & 0x10f]),
+        15 => {
+            let event = if random.below(2) == 0 { vec![] } else { vec![word(random), 0, value(random)] };
+            operation(0x46, &[vec![random.next() & 0x3f], event].concat())
+        }
+        16 => {
+            let mut groups = Vec::new();
+            for _ in 0..random.below(4) {
+                let body = packet4(register(random), &values(random, 2));
+                let head = (random.next() & 3) << 24 | random.next() & 7 << 20 | (random.next() % 8 / 6) << 17;
+                let head = if random.below(8) == 0 { head | 1 << 18 } else { head | 3 };
+                groups.extend([head, *next, 0]);
+                buffers.push((*next, body));
+                *next += 0x40;
+            }
+            operation(0x43, &groups)
+        }
+        17 => operation(0x38, &values(random, 3)),
+        _ if level < 2 => {
+            let body = packets(random, level + 1, next, buffers);
+            let address = *next;
+            *next += u32::try_from(body.len()).unwrap() * 4 + 0x40;
+            let length = u32::try_from(body.len()).unwrap();
+            buffers.push((address, body));
+            operation(0x3f, &[address, 0, length])
+        }
+        _ => operation(0x62, &[word(random), 0]),
+    }
+}
+
+fn packets(random: &mut Random, level: u32, next: &mut u32, buffers: &mut Vec<(u32, Vec<u32>)>) -> Vec<u32> {
+    (0..random.below(12)).flat_map(|_| packet(random, level, next, buffers)).collect()
+}
+
+/// A trace with a command buffer of random packets, and buffers and groups in it.
+fn stream(random: &mut Random) -> Vec<Record> {
+    let (mut next, mut buffers) = (BUFFER, Vec::new());
+    let commands: Vec<u32> = (0..4).flat_map(|_| packets(random, 1, &mut next, &mut buffers)).collect();
+    let length = u32::try_from(commands.len()).unwrap();
+    buffers.push((next, commands));
+    buffers.push((DATA, (0..64).map(|_| value(random)).collect()));
+    let records =
+        buffers.into_iter().map(|(address, words)| Record::Buffer { address: address.into(), length: 4, words });
+    records.chain([Record::Commands { address: next.into(), words: length }]).collect()
+}
+
+fn replay(image: &Image, options: &Options, records: &[Record]) -> Result<Replay, ReplayError> {
+    let mut replay = Replay::new(image, options)?;
+    for record in records {
+        replay.record(record, &mut |_| ())?;
+    }
+    Ok(replay)
+}
+
+/// Packets of all kinds in random order: the open firmware writes what the interpreter writes, with and without
+/// preemption (AFC-071, AFC-072).
+#[test]
+fn generated_streams_have_the_writes_of_the_interpreter() {
+    let (mut writes, mut groups, mut preemptions) = (0, 0, 0);
+    for generation in [Generation::A6, Generation::A7] {
+        let image = open(generation);
+        for seed in 0..150 {
+            let records = stream(&mut Random(seed));
+            for preempt_every in [None, Some(1 + seed % 61)] {
+                let options = Options { compare: true, preempt_every, ..Options::default() };
+                let run = replay(&image, &options, &records).unwrap_or_else(|error| panic!("{seed}: {error}"));
+                let sums = run.compare().unwrap_or_else(|error| panic!("{seed} {preempt_every:?}: {error}")).unwrap();
+                writes += sums.register_writes + sums.memory_writes;
+                groups += run.interpreter.as_ref().unwrap().groups_executed;
+                preemptions += run.machine.preemptions;
+                assert_eq!(run.machine.left_words, 0, "{seed}");
+                assert_eq!(run.interpreter.unwrap().packets, run.machine.packets, "{seed}");
+            }
+        }
+    }
+    println!("{writes} writes, {groups} groups, {preemptions} preemptions");
+    assert!(writes > 10_000 && groups > 200 && preemptions > 10_000, "{writes} {groups} {preemptions}");
+}
+
+/// The second ring is executed at each preemption, and its writes are between two marks.
+#[test]
+fn preemption_executes_the_second_ring() {
+    let image = open(Generation::A6);
+    let wait = operation(0x26, &[]);
+    let words = u32::try_from(wait.len() * 100).unwrap();
+    let records = [
+        Record::Buffer { address: BUFFER.into(), length: 4, words: wait.repeat(100) },
+        Record::Commands { address: BUFFER.into(), words },
+    ];
+    let mut run = replay(&image, &Options { preempt_every: Some(10), ..Options::default() }, &records).unwrap();
+    let preemptions = run.machine.preemptions;
+    assert!(preemptions > 20);
+    assert_eq!(u64::from(run.machine.bus.memory.read(COUNTER).unwrap()), preemptions);
+    let marks = |mark| run.machine.bus.effects.iter().filter(|effect| **effect == mark).count() as u64;
+    assert_eq!((marks(Effect::Preempted), marks(Effect::Resumed)), (preemptions, preemptions));
+    assert_eq!((run.machine.bus.gpu[0x88a], run.machine.bus.gpu[0x8a0]), (0x55, 0));
+}
+
+/// Without PREEMPT_ENABLE a request waits, and CP_CONTEXT_SWITCH_CNTL asks as PREEMPT_TRIGGER does (AFC-042).
+#[test]
+fn preemption_waits_for_its_enable_bit() {
+    let source = "[016ee001]\nmov $02, #handler\nswrite $02, [$00 + %PREEMPT_INSTR]\nmov $03, 0x1\nREQUEST\nnop\n\
+                  add $04, $04, 0x1\ncwrite $03, [$00 + @PREEMPT_ENABLE]\nadd $04, $04, 0x1\nwaitin\nmov $01, $data\n\
+                  handler:\nmov $05, $04\nmov $addr, CP_CONTEXT_SWITCH_CNTL\nmov $data, $00\n\
+                  cwrite $00, [$00 + @PREEMPT_TRIGGER]\niret\nadd $05, $05, 0x10\n";
+    for trigger in ["cwrite $03, [$00 + @PREEMPT_TRIGGER]", "mov $addr, CP_CONTEXT_SWITCH_CNTL\nmov $data, $03"] {
+        let image = assemble(&source.replace("REQUEST", trigger), &text::Options::default()).unwrap().image;
+        let mut machine = arctic_afuc::machine::Machine::new(&image);
+        assert_eq!(machine.run(100), arctic_afuc::machine::Stop::Idle);
+        assert_eq!((machine.gpr[4], machine.gpr[5], machine.preemptions), (2, 0x11, 1), "{trigger}");
+    }
+}
+
+/// The interpreter and the machine stop at the same packets, each with its own error.
+#[test]
+fn packets_that_cannot_be_executed_are_errors_of_both() {
+    let image = open(Generation::A6);
+    let run = |packets: &[u32], options: &Options| {
+        let words = u32::try_from(packets.len()).unwrap();
+        let records = [
+            Record::Buffer { address: BUFFER.into(), length: 4, words: packets.to_vec() },
+            Record::Commands { address: BUFFER.into(), words },
+        ];
+        let machine = replay(&image, options, &records).unwrap_err();
+        let mut interpreter = arctic_afuc::pm4::Interpreter::new(arctic_afuc::pm4::Limit::default());
+        interpreter.load(BUFFER.into(), packets);
+        interpreter.map_on_demand = options.map_on_demand;
+        let ring = operation(0x3f, &[BUFFER, 0, words]);
+        (machine, interpreter.execute_ring(&ring, 0).unwrap_err())
+    };
+    let options = Options { packet_budget: 10_000, ..Options::default() };
+    let kind = |error: ReplayError| match error {
+        ReplayError::Fault(fault) => fault.kind,
+        other => panic!("{other}"),
+    };
+    let at = u64::from(BUFFER);
+    let cases = [
+        (operation(0x7e, &[]), FaultKind::Opcode(0x7e), Unsupported::Packet(at, 0x7e)),
+        (vec![0x7090_8000], FaultKind::Header(0x7090_8000), Unsupported::Header(at, 0x7090_8000)),
+        (operation(0x3c, &[3, 0x444, 0, 5, 0xff, 16]), FaultKind::Endless, Unsupported::Waits(at)),
+        (operation(0x3c, &[0x23, 0x444, 0, 5, 0xff, 16]), FaultKind::Illegal(0), Unsupported::Packet(at, 0x3c)),
+        (operation(0x3e, &[1 << 31, 0x444, 0]), FaultKind::Illegal(0), Unsupported::Packet(at, 0x3e)),
+        (operation(0x47, &[1 << 28, 9]), FaultKind::QueueEmpty(1), Unsupported::Length(at, 0x47)),
+        (operation(0x10, &[1, 2, 3])[..2].to_vec(), FaultKind::QueueEmpty(1), Unsupported::Length(at, 0x10)),
+        (operation(0x3f, &[BUFFER, 0, 4]), FaultKind::Illegal(0), Unsupported::Depth),
+    ];
+    for (packets, fault, error) in cases {
+        let (machine, interpreter) = run(&packets, &options);
+        assert_eq!((kind(machine), interpreter), (fault, error));
+    }
+    let mapped = Options { map_on_demand: false, ..options };
+    let (machine, interpreter) = run(&operation(0x3d, &[0xdead_0000, 0, 1]), &mapped);
+    assert_eq!((kind(machine), interpreter), (FaultKind::Unmapped(0xdead_0000), Unsupported::Unmapped(0xdead_0000)));
+}
+
+/// A wrong handler is found: the comparison is not empty.
+#[test]
+fn firmware_with_a_mistake_differs_from_the_interpreter() {
+    let source =
+        include_str!("../firmware/sqe-open.asm").replace("add $02, $02, CP_SCRATCH\n", "add $02, $02, 0x884\n");
+    let options = text::Options { generation: Some(Generation::A6) };
+    let image = assemble(&source, &options).unwrap().image;
+    let packet = operation(0x4c, &[0, 7]);
+    let records = [
+        Record::Buffer { address: BUFFER.into(), length: 4, words: packet.clone() },
+        Record::Commands { address: BUFFER.into(), words: 3 },
+    ];
+    let run = replay(&image, &Options { compare: true, ..Options::default() }, &records).unwrap();
+    let difference = run.compare().unwrap_err();
+    assert_eq!(
+        (difference.machine, difference.interpreter),
+        (Some(Write::Register(0x884, 7)), Some(Write::Register(0x883, 7)))
+    );
+}
+
+/// A buffer that is not in the trace is skipped; one where the emulator's own memory is, is an error.
+#[test]
+fn buffers_that_are_missing_or_overlap_are_reported() {
+    let image = open(Generation::A6);
+    let run = replay(&image, &Options::default(), &[Record::Commands { address: 0x999_0000, words: 8 }]).unwrap();
+    assert_eq!((run.missing_buffers, run.command_buffers), (1, 0));
+    let records = [Record::Buffer { address: arctic_afuc::replay::RING + 0x100, length: 4, words: vec![0] }];
+    let error = replay(&image, &Options::default(), &records).unwrap_err();
+    assert_eq!(error, ReplayError::Overlap(arctic_afuc::replay::RING + 0x100));
+    let boot = assemble("[016ee001]\nl: jump #l\nnop\n", &text::Options::default()).unwrap().image;
+    assert!(matches!(replay(&boot, &Options::default(), &[]), Err(ReplayError::Boot(_))));
+}
+
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("afuc-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn trace(&self, packets: &[u32]) -> String {
+        let length = u32::try_from(packets.len()).unwrap();
+        let records = [
+            vec![13, 4, 630, 3, 12, BUFFER, length * 4, 0, 12, length * 4],
+            packets.to_vec(),
+            vec![6, 8, BUFFER, length],
+        ];
+        let path = self.0.join("trace.rd");
+        std::fs::write(&path, records.concat().iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
+            .unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn afuc(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_afuc")).args(arguments).output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn run_prints_packets_and_the_comparison() {
+    let directory = Directory::new("run");
+    let trace = directory.trace(&[packet4(0x444, &[1, 2]), operation(0x26, &[])].concat());
+    let arguments = ["run", "--firmware", "open", "--rd", &trace, "--compare", "--preempt-every", "5"];
+    let (code, text, _) = afuc(&arguments);
+    assert_eq!(code, Some(0), "{text}");
+    for part in [
+        "PKT4                                         1         1\n",
+        "equal: 2 registers written, 0 memory words, 0 groups\n",
+        "0 warnings\nidle\n",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    let (code, text, _) = afuc(&[&arguments[..], &["--json"]].concat());
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (code, &document["equal"]["registers"], &document["packets_in_stream"]["PKT4"]),
+        (Some(0), &2.into(), &1.into())
+    );
+    assert!(document["preemptions"].as_u64().unwrap() > 2);
+}
+
+#[test]
+fn run_explains_a_fault_and_exits_with_3() {
+    let directory = Directory::new("fault");
+    let trace = directory.trace(&operation(0x3c, &[3, 0x444, 0, 5, 0xff, 16]));
+    let (code, text, _) = afuc(&["run", "--firmware", "open", "--rd", &trace, "--packet-budget", "5000"]);
+    assert_eq!(code, Some(3));
+    assert!(text.contains("packet 70bc8006 at 0x100000: the packet's handler did not end"), "{text}");
+    assert!(text.contains("in passes, packet CP_WAIT_REG_MEM, queue IB1; CP_INTERRUPT_STATUS 0x2"), "{text}");
+    let (code, _, error) = afuc(&["run", "--firmware", "open", "--rd", "/nonexistent.rd"]);
+    assert_eq!(code, Some(1));
+    assert!(error.starts_with("afuc: cannot read /nonexistent.rd: "), "{error}");
+    let (code, _, error) = afuc(&["run", "--firmware", "open", "--rd", &trace, "--set", "0x10=z"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("`z` is no number"), "{error}");
+}
