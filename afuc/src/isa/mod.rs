@@ -74,6 +74,36 @@ const fn build_rows() -> [[u8; OPS]; 3] {
 
 static ROWS: [[u8; OPS]; 3] = build_rows();
 
+const fn build_alu_immediate() -> [bool; OPS] {
+    let mut ops = [false; OPS];
+    let mut row = 0;
+    while row < ENCODINGS.len() {
+        // `mov` has a shift in the place of the first source.
+        if let [Slot::Rep, Slot::Src1, Slot::Dst, Slot::Imm] = slots(&ENCODINGS[row]) {
+            ops[ENCODINGS[row].op as usize] = !matches!(ENCODINGS[row].op, Op::MovImm);
+        }
+        row += 1;
+    }
+    ops
+}
+
+/// The slots of a row with four fields; of another row, only the first.
+const fn slots(encoding: &Encoding) -> [Slot; 4] {
+    match encoding.fields {
+        [a, b, c, d] => [a.slot, b.slot, c.slot, d.slot],
+        _ => [Slot::Rep; 4],
+    }
+}
+
+static ALU_IMMEDIATE: [bool; OPS] = build_alu_immediate();
+
+impl Op {
+    /// True for the ALU operations of two operands whose second is an immediate.
+    pub fn is_alu_immediate(self) -> bool {
+        ALU_IMMEDIATE[self as usize]
+    }
+}
+
 const fn index(generation: Generation) -> usize {
     generation as usize - 5
 }
@@ -286,6 +316,23 @@ mod tests {
         let mut peek = Instruction::new(Op::Msb);
         peek.peek = true;
         assert!(matches!(encode(&peek, Generation::A7), Err(EncodeError::Range { slot: Slot::Peek, .. })));
+    }
+
+    /// Each of them has the mnemonic of a register form with two sources.
+    #[test]
+    fn alu_immediates_are_those_of_the_register_forms() {
+        let immediates = ENCODINGS.iter().filter(|row| row.op.is_alu_immediate());
+        let mut mnemonics: Vec<&str> = immediates.map(|row| row.mnemonic).collect();
+        mnemonics.sort_unstable();
+        mnemonics.dedup();
+        let is_register_form = |row: &&Encoding| {
+            row.field(Slot::Src1).is_some() && row.field(Slot::Src2).is_some_and(|field| field.name == "SRC2")
+        };
+        let registers = ENCODINGS.iter().filter(is_register_form).map(|row| row.mnemonic);
+        let mut expected: Vec<&str> = registers.filter(|name| !["mov", "setbit"].contains(name)).collect();
+        expected.sort_unstable();
+        expected.dedup();
+        assert_eq!((mnemonics.len(), mnemonics), (16, expected));
     }
 
     #[test]

@@ -306,22 +306,7 @@ impl Machine {
                 let old = self.gpr[usize::from(i.dst & 31)];
                 self.set(i.dst, old | (a & alu::field(i.imm, i.src2.into())) << (i.imm & 31))
             }
-            Op::AddImm
-            | Op::AddhiImm
-            | Op::SubImm
-            | Op::SubhiImm
-            | Op::AndImm
-            | Op::OrImm
-            | Op::XorImm
-            | Op::ShlImm
-            | Op::UshrImm
-            | Op::IshrImm
-            | Op::RotImm
-            | Op::Mul8Imm
-            | Op::MinImm
-            | Op::MaxImm
-            | Op::CmpImm
-            | Op::BicImm => {
+            op if op.is_alu_immediate() => {
                 let a = self.source(i.src1, false, dispatch)?;
                 let value = alu::compute(i.op, a, i.imm, &mut self.carry);
                 self.set(i.dst, value)

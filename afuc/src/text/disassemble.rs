@@ -369,22 +369,7 @@ impl<'i> Plan<'i> {
     fn write_register_comment(&self, out: &mut String, i: &Instruction) {
         let value = match i.op {
             Op::MovImm => i.imm << i.src1,
-            Op::AddImm
-            | Op::AddhiImm
-            | Op::SubImm
-            | Op::SubhiImm
-            | Op::AndImm
-            | Op::OrImm
-            | Op::XorImm
-            | Op::ShlImm
-            | Op::UshrImm
-            | Op::IshrImm
-            | Op::RotImm
-            | Op::Mul8Imm
-            | Op::MinImm
-            | Op::MaxImm
-            | Op::CmpImm
-            | Op::BicImm => i.imm,
+            op if op.is_alu_immediate() => i.imm,
             _ => return,
         };
         if i.op != Op::MovImm || i.dst != register::MEMDATA_ADDR || i.src1 < 16 {

@@ -69,25 +69,6 @@ fn write(out: &mut String, i: &Instruction, set: ControlSet, target: Target) -> 
             write_alu_modifiers(out, i)?;
             write!(out, "{mnemonic} {dst}, {src2}")
         }
-        Op::AddImm
-        | Op::AddhiImm
-        | Op::SubImm
-        | Op::SubhiImm
-        | Op::AndImm
-        | Op::OrImm
-        | Op::XorImm
-        | Op::ShlImm
-        | Op::UshrImm
-        | Op::IshrImm
-        | Op::RotImm
-        | Op::Mul8Imm
-        | Op::MinImm
-        | Op::MaxImm
-        | Op::CmpImm
-        | Op::BicImm => {
-            write_operands(out, mnemonic, dst, &[", ", src1, ", "]);
-            write_hex(out, i.imm)
-        }
         Op::NotImm => write!(out, "not {dst}, {:#x}", i.imm),
         Op::SetbitImm | Op::Clrbit => write!(out, "{mnemonic} {dst}, {src1}, b{}", i.src2),
         Op::Ubfx | Op::Bfi => write!(out, "{mnemonic} {dst}, {src1}, b{}, b{}", i.imm, i.src2),
@@ -137,6 +118,11 @@ fn write(out: &mut String, i: &Instruction, set: ControlSet, target: Target) -> 
         Op::Ret | Op::Iret | Op::Waitin | Op::Nop | Op::Sret => {
             out.push_str(mnemonic);
             Ok(())
+        }
+        // The ALU operations with an immediate: `Op::is_alu_immediate`.
+        _ => {
+            write_operands(out, mnemonic, dst, &[", ", src1, ", "]);
+            write_hex(out, i.imm)
         }
     }
 }
