@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The instruction set: one table of encodings, and the decoder and encoder that derive from it.
 
+mod encoding;
 mod instruction;
 mod table;
 
+pub use encoding::{Encoding, Field, Slot};
 pub use instruction::{Generation, Generations, Instruction, OPS, Op, register};
-pub use table::{ENCODINGS, Encoding, Field, Slot};
+pub use table::ENCODINGS;
 
 /// No row.
 const NONE: u8 = 0xff;

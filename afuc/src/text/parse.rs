@@ -2,16 +2,21 @@
 //! The parser: recursive descent over the tokens, one statement after the other. After an error it goes on at the next
 //! line.
 
+mod mnemonic;
+mod operands;
+
 use std::ops::Range;
 
 use logos::{Logos, SpannedIter};
 
-use crate::isa::{Generation, Instruction, Op, Slot, register};
-use crate::names::{ControlSet, Space, register_number};
+use crate::isa::{Generation, Instruction, Op, Slot};
 
 use super::assemble::{Assembler, Spans, Use};
 use super::diagnostic::Diagnostic;
 use super::lexer::Token;
+
+use mnemonic::{Form, form};
+use operands::{Destination, relative};
 
 type Span = Range<usize>;
 type Parsed<T> = Result<T, Diagnostic>;
@@ -22,87 +27,6 @@ pub(super) struct Parser<'s> {
     next: Option<(Result<Token<'s>, ()>, Span)>,
     /// `.if` directives that are open: true if their statements count.
     conditions: Vec<bool>,
-}
-
-/// The operands of a mnemonic.
-#[derive(Clone, Copy)]
-enum Form {
-    /// dst, src1, src2 or immediate
-    Two(Op, Op),
-    /// dst, src or immediate
-    Not,
-    Msb,
-    Mov,
-    Setbit,
-    Clrbit,
-    /// dst, src, low bit, high bit
-    Bits(Op),
-    /// dst, [base + offset]
-    Read(Op),
-    /// src, [base + offset]
-    Write(Op),
-    /// src, immediate or bit, target
-    Branch(Op, Op),
-    /// absolute target
-    Absolute(Op),
-    Jump,
-    Setsecure,
-    Plain(Op),
-}
-
-fn form(mnemonic: &str) -> Option<Form> {
-    Some(match mnemonic {
-        "add" => Form::Two(Op::Add, Op::AddImm),
-        "addhi" => Form::Two(Op::Addhi, Op::AddhiImm),
-        "sub" => Form::Two(Op::Sub, Op::SubImm),
-        "subhi" => Form::Two(Op::Subhi, Op::SubhiImm),
-        "and" => Form::Two(Op::And, Op::AndImm),
-        "or" => Form::Two(Op::Or, Op::OrImm),
-        "xor" => Form::Two(Op::Xor, Op::XorImm),
-        "shl" => Form::Two(Op::Shl, Op::ShlImm),
-        "ushr" => Form::Two(Op::Ushr, Op::UshrImm),
-        "ishr" => Form::Two(Op::Ishr, Op::IshrImm),
-        "rot" => Form::Two(Op::Rot, Op::RotImm),
-        "mul8" => Form::Two(Op::Mul8, Op::Mul8Imm),
-        "min" => Form::Two(Op::Min, Op::MinImm),
-        "max" => Form::Two(Op::Max, Op::MaxImm),
-        "cmp" => Form::Two(Op::Cmp, Op::CmpImm),
-        "bic" => Form::Two(Op::Bic, Op::BicImm),
-        "not" => Form::Not,
-        "msb" => Form::Msb,
-        "mov" => Form::Mov,
-        "setbit" => Form::Setbit,
-        "clrbit" => Form::Clrbit,
-        "ubfx" => Form::Bits(Op::Ubfx),
-        "bfi" => Form::Bits(Op::Bfi),
-        "load" => Form::Read(Op::Load),
-        "cread" => Form::Read(Op::Cread),
-        "sread" => Form::Read(Op::Sread),
-        "store" => Form::Write(Op::Store),
-        "cwrite" => Form::Write(Op::Cwrite),
-        "swrite" => Form::Write(Op::Swrite),
-        "brne" => Form::Branch(Op::BrneImm, Op::BrneBit),
-        "breq" => Form::Branch(Op::BreqImm, Op::BreqBit),
-        "call" => Form::Absolute(Op::Call),
-        "bl" => Form::Absolute(Op::Bl),
-        "jumpa" => Form::Absolute(Op::Jumpa),
-        "jump" => Form::Jump,
-        "setsecure" => Form::Setsecure,
-        "ret" => Form::Plain(Op::Ret),
-        "iret" => Form::Plain(Op::Iret),
-        "sret" => Form::Plain(Op::Sret),
-        "waitin" => Form::Plain(Op::Waitin),
-        "nop" => Form::Plain(Op::Nop),
-        _ => return None,
-    })
-}
-
-/// The target of a branch or call.
-enum Destination<'s> {
-    Label(&'s str, Span),
-    /// Words from the instruction for a branch; in a call, as Mesa prints it, the absolute word.
-    Number(i32, Span),
-    Absolute(u32, Span),
 }
 
 impl<'s> Parser<'s> {
@@ -555,187 +479,5 @@ impl<'s> Parser<'s> {
             return Err(Diagnostic::new(span, "the flags operand is old syntax", "not an operand").cure(cure));
         }
         out.emit(&i, mnemonic, &spans, target)
-    }
-
-    fn register_or_immediate(
-        &mut self,
-        out: &Assembler<'s>,
-        i: &mut Instruction,
-        spans: &mut Spans,
-        reg: Op,
-        imm: Op,
-    ) -> Parsed<()> {
-        if matches!(self.peek_token(), Some(Token::Register(_))) {
-            i.op = reg;
-            i.src2 = self.register(spans, Slot::Src2)?;
-        } else {
-            i.op = imm;
-            let (value, span) = self.immediate(out)?;
-            (i.imm, spans.slots[Slot::Imm as usize]) = (value, span);
-        }
-        Ok(())
-    }
-
-    fn register(&mut self, spans: &mut Spans, slot: Slot) -> Parsed<u8> {
-        let (token, span) = self.expect_token("a register")?;
-        let Token::Register(name) = token else {
-            return Err(Diagnostic::new(span, "this is no register", "a register such as $02 expected"));
-        };
-        spans.slots[slot as usize] = span.clone();
-        let number = match name {
-            "sp" => register::SP,
-            "lr" => register::LR,
-            "rem" => register::REM,
-            "memdata" | "addr" => register::MEMDATA_ADDR,
-            "regdata" | "usraddr" => register::REGDATA_USRADDR,
-            "data" => register::DATA,
-            _ => match u8::from_str_radix(name, 16) {
-                Ok(number) if number < 32 && name.len() == 2 => number,
-                _ => {
-                    return Err(Diagnostic::new(span, format!("there is no register ${name}"), "unknown register").cure(
-                        "registers are $00 to $1f (hexadecimal), $sp $lr $rem $memdata $regdata $addr $usraddr $data",
-                    ));
-                }
-            },
-        };
-        Ok(number)
-    }
-
-    fn bit(&mut self, spans: &mut Spans, slot: Slot) -> Parsed<u8> {
-        match self.expect_token("a bit number")? {
-            (Token::Bit(number), span) => {
-                spans.slots[slot as usize] = span;
-                Ok(u8::try_from(number).unwrap_or(u8::MAX))
-            }
-            (_, span) => Err(Diagnostic::new(span, "this is no bit number", "a bit number such as b5 expected")),
-        }
-    }
-
-    fn number(&mut self, what: &str) -> Parsed<(u32, Span)> {
-        match self.expect_token(what)? {
-            (Token::Number(number), span) => Ok((number, span)),
-            (_, span) => Err(Diagnostic::new(span, format!("{what} is missing"), "a number expected")),
-        }
-    }
-
-    fn label(&mut self, what: &str) -> Parsed<(&'s str, Span)> {
-        match self.expect_token(what)? {
-            (Token::Label(name), span) => Ok((name, span)),
-            (_, span) => Err(Diagnostic::new(span, format!("{what} is missing"), "a label such as #l5 expected")),
-        }
-    }
-
-    fn destination(&mut self) -> Parsed<Destination<'s>> {
-        match self.expect_token("the target")? {
-            (Token::Label(name), span) => Ok(Destination::Label(name, span)),
-            (Token::Relative(number), span) => Ok(Destination::Number(number, span)),
-            (Token::Absolute(word), span) => Ok(Destination::Absolute(word, span)),
-            (_, span) => Err(Diagnostic::new(span, "this is no target", "a label such as #l5 expected")),
-        }
-    }
-
-    /// `[base + offset]`, with `!` for pre-increment.
-    fn address(&mut self, out: &Assembler<'s>, i: &mut Instruction, spans: &mut Spans) -> Parsed<()> {
-        self.expect(Token::Open, "[")?;
-        i.src1 = self.register(spans, Slot::Src1)?;
-        self.expect(Token::Plus, "+")?;
-        let (value, span) = self.immediate(out)?;
-        (i.imm, spans.slots[Slot::Imm as usize]) = (value, span);
-        self.expect(Token::Close, "]")?;
-        if self.peek_token() == Some(Token::Bang) {
-            if let Some((_, span)) = self.take() {
-                spans.slots[Slot::Preincrement as usize] = span;
-            }
-            i.preincrement = true;
-        }
-        Ok(())
-    }
-
-    /// A number, a constant, or the name of a register; then any number of `+ value`.
-    fn immediate(&mut self, out: &Assembler<'s>) -> Parsed<(u32, Span)> {
-        let (token, mut span) = self.expect_token("an immediate")?;
-        let named = |space, name: &str, kind: &str, span: &Span| {
-            register_number(space, out.set(span)?, name).ok_or_else(|| {
-                let title = format!("there is no {kind} register `{name}`");
-                Diagnostic::new(span.clone(), title, "not a name of this chip")
-            })
-        };
-        let mut value = match token {
-            Token::Number(value) => value,
-            Token::Control(name) => named(Space::Control, name, "control", &span)?,
-            Token::Sqe(name) => named(Space::Sqe, name, "SQE", &span)?,
-            Token::Pipe(name) => named(Space::Pipe, name, "pipe", &span)?,
-            Token::Identifier(name) => {
-                let value = match out.constants.get(name) {
-                    Some(value) => *value,
-                    None => gpu_register(out.set(&span)?, name).ok_or_else(|| {
-                        let title = format!("there is no constant or GPU register `{name}`");
-                        Diagnostic::new(span.clone(), title, "unknown name")
-                    })?,
-                };
-                value.wrapping_add(self.index()?)
-            }
-            _ => {
-                return Err(Diagnostic::new(
-                    span,
-                    "this is no immediate",
-                    "a number or the name of a register expected",
-                ));
-            }
-        };
-        while self.peek_token() == Some(Token::Plus) {
-            self.take();
-            let (more, end) = self.number("a number after `+`")?;
-            value = value
-                .checked_add(more)
-                .ok_or_else(|| Diagnostic::new(end.clone(), "the sum does not fit into 32 bits", "too large"))?;
-            span.end = end.end;
-        }
-        Ok((value, span))
-    }
-
-    /// `[n]` after the name of an array; as in a literal, the digits are hexadecimal.
-    fn index(&mut self) -> Parsed<u32> {
-        match self.peek_token() {
-            Some(Token::Literal(index)) => {
-                self.take();
-                Ok(index)
-            }
-            Some(Token::Open) => {
-                self.take();
-                let (index, _) = self.number("the index")?;
-                self.expect(Token::Close, "]")?;
-                Ok(index)
-            }
-            _ => Ok(0),
-        }
-    }
-}
-
-/// The number of a GPU register. An array's name may end in `_REG`, as the README of Mesa writes it (AF-110).
-fn gpu_register(set: ControlSet, name: &str) -> Option<u32> {
-    register_number(Space::Gpu, set, name).or_else(|| register_number(Space::Gpu, set, name.strip_suffix("_REG")?))
-}
-
-/// Puts a branch's target into the instruction, or returns the label.
-fn relative<'s>(
-    out: &Assembler<'s>,
-    i: &mut Instruction,
-    destination: Destination<'s>,
-) -> Parsed<Option<(&'s str, Span, Use)>> {
-    let (offset, span) = match destination {
-        Destination::Label(name, span) => return Ok(Some((name, span, Use::Relative))),
-        Destination::Number(offset, span) => (i64::from(offset), span),
-        Destination::Absolute(word, span) => (i64::from(word) - i64::from(out.here()), span),
-    };
-    match i16::try_from(offset) {
-        Ok(offset) => {
-            i.imm = u32::from(offset.cast_unsigned());
-            Ok(None)
-        }
-        Err(_) => {
-            let reason = format!("{offset} words; a branch reaches -32768 to 32767");
-            Err(Diagnostic::new(span, "the target is out of reach", reason))
-        }
     }
 }
