@@ -23,7 +23,16 @@ cwrite $01, [$00 + @REG_READ_ADDR]
 cwrite $02, [$00 + @REG_READ_DWORDS]
 mov $02, $regdata
 mov $03, $regdata
-mov $04, #jumptbl << 2
+; Word 1 of the image is a NOP with the offset of the table in words.
+add $04, $02, 0x4
+addhi $05, $03, 0x0
+mov $06, 0x1
+cwrite $04, [$00 + @MEM_READ_ADDR]
+cwrite $05, [$00 + @MEM_READ_ADDR+0x1]
+cwrite $06, [$00 + @MEM_READ_DWORDS]
+mov $04, $memdata
+shl $04, $04, 0x8
+ushr $04, $04, 0x6
 add $02, $02, $04
 addhi $03, $03, 0x0
 mov $rem, 0x80

@@ -3,10 +3,14 @@
 #![forbid(unsafe_code)]
 
 pub mod container;
+pub mod coverage;
+pub mod debug;
 pub mod isa;
 pub mod machine;
 pub mod names;
+pub mod patch;
 pub mod pm4;
 pub mod replay;
+pub mod symbols;
 pub mod text;
 pub mod trace;

@@ -22,6 +22,10 @@ enum Command {
     Asm(cli::asm::Arguments),
     Isa(cli::isa::Arguments),
     Run(cli::run::Arguments),
+    Debug(cli::debug::Arguments),
+    Coverage(cli::coverage::Arguments),
+    Check(cli::check::Arguments),
+    Patch(cli::patch::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -30,6 +34,10 @@ fn main() -> ExitCode {
         Command::Asm(arguments) => cli::asm::run(&arguments),
         Command::Isa(arguments) => cli::isa::run(&arguments),
         Command::Run(arguments) => cli::run::run(&arguments),
+        Command::Debug(arguments) => cli::debug::run(&arguments),
+        Command::Coverage(arguments) => cli::coverage::run(&arguments),
+        Command::Patch(arguments) => cli::patch::run(&arguments),
+        Command::Check(arguments) => cli::check::run(&arguments),
     };
     match result {
         Ok(code) => code,

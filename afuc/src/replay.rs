@@ -21,8 +21,6 @@ pub const COUNTER: u64 = RING + 0x1_3000;
 const OWN_BYTES: u64 = 0x1_4000;
 /// Instructions that a bootstrap may take (AFC-058).
 const BOOT_BUDGET: u64 = 10_000_000;
-/// Instructions between two calls of `progress`.
-const PROGRESS: u64 = 1 << 22;
 /// CP_CONTEXT_SWITCH_PRIV_NON_SECURE_RESTORE_ADDR
 const RESTORE_ADDRESS: usize = 0x8a3;
 /// VSC_STATE: one bit for each bin that has something visible. The visibility unit writes it, which the model does not
@@ -56,6 +54,14 @@ impl Default for Options {
     }
 }
 
+/// Executes a machine until it is idle or has a fault; [`Stop::Budget`] ends the execution of the trace.
+pub type Drive<'d> = &'d mut dyn FnMut(&mut Machine) -> Stop;
+
+/// The usual [`Drive`].
+pub fn run_to_idle(machine: &mut Machine) -> Stop {
+    machine.run(u64::MAX)
+}
+
 /// Why a trace cannot be executed further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
@@ -65,6 +71,9 @@ pub enum ReplayError {
     /// The machine stopped.
     #[error("{0}")]
     Fault(Fault),
+    /// The drive ended the execution.
+    #[error("the execution was ended")]
+    Stopped,
     /// A buffer of the trace is where the emulator has its own memory.
     #[error("the trace has a buffer at {0:#x}, where the emulator keeps the firmware and the ring")]
     Overlap(u64),
@@ -174,16 +183,16 @@ impl Replay {
         }
     }
 
-    /// Executes a record of a trace. `progress` is called from time to time.
+    /// Executes a record of a trace. `drive` executes the machine until it is idle.
     ///
     /// # Errors
     ///
     /// If the machine stops with a fault, or the interpreter writes something else.
-    pub fn record(&mut self, record: &Record, progress: &mut dyn FnMut(&Machine)) -> Result<(), ReplayError> {
+    pub fn record(&mut self, record: &Record, drive: Drive) -> Result<(), ReplayError> {
         match record {
             Record::GpuId(_) => Ok(()),
             Record::Buffer { address, length, words } => self.buffer(*address, *length, words),
-            Record::Commands { address, words } => self.commands(*address, *words, progress),
+            Record::Commands { address, words } => self.commands(*address, *words, drive),
         }
     }
 
@@ -202,7 +211,7 @@ impl Replay {
         Ok(())
     }
 
-    fn commands(&mut self, address: u64, words: u32, progress: &mut dyn FnMut(&Machine)) -> Result<(), ReplayError> {
+    fn commands(&mut self, address: u64, words: u32, drive: Drive) -> Result<(), ReplayError> {
         if words > 0xf_ffff {
             return Err(ReplayError::Long(address));
         }
@@ -220,23 +229,21 @@ impl Replay {
         #[expect(clippy::cast_possible_truncation, reason = "the halves of an address")]
         packets.extend(operation(0x3f, &[address as u32, (address >> 32) as u32, words]));
         self.command_buffers += 1;
-        self.submit(&packets, progress)
+        self.submit(&packets, drive)
     }
 
     /// Puts packets into the ring and executes them.
-    fn submit(&mut self, packets: &[u32], progress: &mut dyn FnMut(&Machine)) -> Result<(), ReplayError> {
+    fn submit(&mut self, packets: &[u32], drive: Drive) -> Result<(), ReplayError> {
         let start = self.write_pointer;
         for word in packets {
             self.store(RING + u64::from(self.write_pointer) * 4, &[*word]);
             self.write_pointer = (self.write_pointer + 1) % RING_WORDS;
         }
         self.machine.bus.set_ring_write_pointer(self.write_pointer);
-        loop {
-            match self.machine.run(PROGRESS) {
-                Stop::Idle => break,
-                Stop::Budget => progress(&self.machine),
-                Stop::Fault(fault) => return Err(ReplayError::Fault(fault)),
-            }
+        match drive(&mut self.machine) {
+            Stop::Idle => {}
+            Stop::Budget => return Err(ReplayError::Stopped),
+            Stop::Fault(fault) => return Err(ReplayError::Fault(fault)),
         }
         if let Some(interpreter) = &mut self.interpreter {
             interpreter.execute_ring(packets, RING + u64::from(start) * 4)?;

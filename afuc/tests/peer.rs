@@ -7,7 +7,7 @@ mod mesa;
 use arctic_afuc::container::Image;
 use arctic_afuc::isa::Generation;
 use arctic_afuc::pm4::Histogram;
-use arctic_afuc::replay::{self, COUNTER, Replay};
+use arctic_afuc::replay::{self, COUNTER, Replay, run_to_idle};
 use arctic_afuc::text::{Options, Syntax, assemble, disassemble};
 use arctic_afuc::trace::read;
 
@@ -70,7 +70,7 @@ fn run(name: &str, generation: Generation, options: &replay::Options) -> Replay 
     let open = assemble(source, &Options { generation: Some(generation) }).unwrap().image;
     let mut replay = Replay::new(&open, options).unwrap();
     for record in read(&mesa::file(&format!("traces/{name}.rd.gz"))).unwrap() {
-        replay.record(&record, &mut |_| ()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        replay.record(&record, &mut run_to_idle).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     replay
 }

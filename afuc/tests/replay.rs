@@ -10,7 +10,7 @@ use arctic_afuc::container::Image;
 use arctic_afuc::isa::Generation;
 use arctic_afuc::machine::{Effect, FaultKind};
 use arctic_afuc::pm4::{Unsupported, Write, operation};
-use arctic_afuc::replay::{COUNTER, Options, Replay, ReplayError};
+use arctic_afuc::replay::{COUNTER, Options, Replay, ReplayError, run_to_idle};
 use arctic_afuc::text::{self, assemble};
 use arctic_afuc::trace::Record;
 use common::Random;
@@ -150,7 +150,7 @@ fn stream(random: &mut Random) -> Vec<Record> {
 fn replay(image: &Image, options: &Options, records: &[Record]) -> Result<Replay, ReplayError> {
     let mut replay = Replay::new(image, options)?;
     for record in records {
-        replay.record(record, &mut |_| ())?;
+        replay.record(record, &mut run_to_idle)?;
     }
     Ok(replay)
 }

@@ -2,9 +2,13 @@
 //! The commands of the program.
 
 pub mod asm;
+pub mod check;
+pub mod coverage;
+pub mod debug;
 pub mod disasm;
 pub mod firmware;
 pub mod isa;
+pub mod patch;
 pub mod run;
 
 use std::fs;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use arctic_afuc::isa::Generation;
-use arctic_afuc::machine::{Effect, Fault, INTERRUPT_STATUS, Machine};
+use arctic_afuc::machine::{Effect, Fault, INTERRUPT_STATUS, Machine, Stop};
 use arctic_afuc::names::packet_label;
 use arctic_afuc::pm4::Sums;
 use arctic_afuc::replay::{Options, Replay, ReplayError};
@@ -18,9 +18,11 @@ use super::firmware::Firmware;
 use super::{Result, generation, print};
 
 /// Exit code of a run that ends with a fault.
-const FAULT: u8 = 3;
+pub const FAULT: u8 = 3;
 /// A run that takes longer prints its progress.
 const PROGRESS_AFTER: Duration = Duration::from_secs(2);
+/// Instructions between two looks at the clock.
+const PROGRESS_EVERY: u64 = 1 << 22;
 
 /// Execute a command-stream trace with a firmware.
 ///
@@ -121,7 +123,12 @@ pub fn replay(replay: &mut Replay, records: &[Record]) -> std::result::Result<()
         }
     };
     for (index, record) in records.iter().enumerate() {
-        replay.record(record, &mut |machine| note(index, machine))?;
+        replay.record(record, &mut |machine| loop {
+            match machine.run(PROGRESS_EVERY) {
+                Stop::Budget => note(index, machine),
+                stop => break stop,
+            }
+        })?;
         note(index + 1, &replay.machine);
     }
     Ok(())
@@ -131,12 +138,12 @@ pub fn replay(replay: &mut Replay, records: &[Record]) -> std::result::Result<()
 pub fn explain(firmware: &Firmware, machine: &Machine, fault: &Fault) -> String {
     let packet = match fault.header >> 28 {
         4 => "PKT4".into(),
-        7 => packet_label((fault.header >> 16 & 0x7f).to_le_bytes()[0], machine.bus.generation()),
+        7 => packet_label((fault.header >> 16 & 0x7f).to_le_bytes()[0], machine.bus.set().generation()),
         _ => "none".into(),
     };
     format!(
         "{fault}\nin {}, packet {packet}, queue {}; CP_INTERRUPT_STATUS {:#x}",
-        firmware.place(machine, fault.pc),
+        firmware.symbols.place(machine, fault.pc),
         machine.bus.level_name(),
         machine.bus.gpu[INTERRUPT_STATUS]
     )
@@ -164,7 +171,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Packets with their number in the stream and the number of those that were executed, most frequent first.
 fn packets(run: &Replay) -> Vec<(String, u64, u64)> {
-    let generation = run.machine.bus.generation();
+    let generation = run.machine.bus.set().generation();
     let mut rows: Vec<(String, u64, u64)> = (0_u8..128)
         .map(|opcode| (opcode, run.stream.packets[usize::from(opcode)], run.machine.packets[usize::from(opcode)]))
         .filter(|(_, stream, executed)| stream + executed > 0)

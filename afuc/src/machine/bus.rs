@@ -182,7 +182,8 @@ pub struct Bus {
     pub record: bool,
     /// Buffers that were skipped, because memory is mapped on demand and theirs was not mapped.
     pub missing_buffers: u32,
-    generation: Generation,
+    set: ControlSet,
+    last_control: Option<(u32, u32)>,
     functions: Vec<Function>,
     numbers: Numbers,
     pub(super) target: DataTarget,
@@ -255,7 +256,8 @@ impl Bus {
             effects: Vec::new(),
             record: false,
             missing_buffers: 0,
-            generation: set.generation(),
+            set,
+            last_control: None,
             functions,
             numbers,
             target: DataTarget::Register { number: 0, keep: false, checked: false },
@@ -299,14 +301,19 @@ impl Bus {
         trigger && self.control[self.numbers.preempt_enable] & 1 != 0
     }
 
-    /// The generation.
-    pub const fn generation(&self) -> Generation {
-        self.generation
+    /// The control registers, and with them the generation.
+    pub const fn set(&self) -> ControlSet {
+        self.set
+    }
+
+    /// The last write to a control register since this was called last: number and value.
+    pub const fn take_control_write(&mut self) -> Option<(u32, u32)> {
+        self.last_control.take()
     }
 
     /// The queue that IB_LEVEL selects: on a6xx level 3 is SDS, on a7xx level 4 (AFC-039).
     pub fn level(&self) -> usize {
-        match (self.control[self.numbers.ib_level] & 7, self.generation) {
+        match (self.control[self.numbers.ib_level] & 7, self.set.generation()) {
             (3, Generation::A6) | (4.., _) => usize::from(SDS),
             (level, _) => level as usize,
         }
@@ -407,6 +414,7 @@ impl Bus {
 
     /// Writes a control register. `more` are the words of `(sdsN)`, low half first.
     pub fn write_control(&mut self, number: u32, value: u32, more: [u32; 2]) {
+        self.last_control = Some((number & 0xfff, value));
         let number = number as usize & (CONTROLS - 1);
         self.control[number] = value;
         match self.functions[number] {

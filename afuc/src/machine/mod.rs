@@ -137,6 +137,41 @@ impl Machine {
         handlers.max_by_key(|(opcode, start)| (*start, 255 - *opcode)).map(|(opcode, start)| (opcode, pc - start))
     }
 
+    /// The instruction at a word.
+    pub fn instruction(&self, pc: u32) -> Option<Instruction> {
+        self.code.get(pc as usize).copied().flatten()
+    }
+
+    /// Calls that have not returned.
+    pub fn call_depth(&self) -> u32 {
+        self.sqe[SP].min(STACK_DEPTH)
+    }
+
+    /// True if the next instruction is in a delay slot.
+    pub fn is_in_slot(&self) -> bool {
+        self.pending.is_some() || self.dispatch != Dispatch::None
+    }
+
+    /// True if the current packet has this opcode, and 4 for a type-4 packet.
+    pub const fn is_at_packet(&self, opcode: u8) -> bool {
+        match self.packet.0 >> 28 {
+            4 => opcode == 4,
+            7 => self.packet.0 >> 16 & 0x7f == opcode as u32,
+            _ => false,
+        }
+    }
+
+    /// Writes memory as `store` does: a write to the image changes the instruction.
+    ///
+    /// # Errors
+    ///
+    /// If the address is not mapped or not a multiple of 4.
+    pub fn store(&mut self, address: u64, value: u32) -> Result<(), FaultKind> {
+        self.bus.write_memory(address, value)?;
+        self.invalidate(address, value);
+        Ok(())
+    }
+
     /// True in a preemption handler.
     pub const fn is_interrupted(&self) -> bool {
         self.interrupted.is_some()
@@ -420,9 +455,7 @@ impl Machine {
             Op::Store => {
                 let value = self.source(i.src2, false, dispatch)?;
                 let address = self.bus.load_store_address(at);
-                self.bus.write_memory(address, value)?;
-                self.invalidate(address, value);
-                Ok(())
+                self.store(address, value)
             }
             Op::Swrite => {
                 self.sqe[at as usize & 15] = self.source(i.src2, false, dispatch)?;
@@ -449,7 +482,7 @@ impl Machine {
         let Ok(index) = usize::try_from(index) else { return };
         if let (Some(word), Some(code)) = (self.words.get_mut(index), self.code.get_mut(index)) {
             *word = value;
-            *code = executable(value, self.bus.generation());
+            *code = executable(value, self.bus.set().generation());
         }
     }
 

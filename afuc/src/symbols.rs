@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Labels of a firmware that a machine executes.
+
+use crate::machine::Machine;
+use crate::names::packet_label;
+use crate::text::Assembled;
+
+/// Labels. A binary has none of its own, but those of its packet table after its bootstrap.
+#[derive(Debug, Clone, Default)]
+pub struct Symbols {
+    labels: Vec<(String, u32)>,
+}
+
+impl Symbols {
+    /// The labels of the first section of a source.
+    pub fn of(assembled: &Assembled) -> Self {
+        Self { labels: assembled.sections.first().map(|section| section.labels.clone()).unwrap_or_default() }
+    }
+
+    /// The word of a label.
+    pub fn address(&self, machine: &Machine, label: &str) -> Option<u32> {
+        let found = self.labels.iter().find(|(name, _)| name == label).map(|(_, address)| *address);
+        found.or_else(|| {
+            let generation = machine.bus.set().generation();
+            let mut table = (0_u8..).zip(machine.bus.packet_table).filter(|(_, handler)| *handler != 0);
+            table.find(|(opcode, _)| packet_label(*opcode, generation) == label).map(|(_, handler)| handler)
+        })
+    }
+
+    /// The last label at or before a word, with the distance: `label+0x3`.
+    pub fn place(&self, machine: &Machine, pc: u32) -> String {
+        let at = |name: &str, distance: u32| match distance {
+            0 => name.to_owned(),
+            _ => format!("{name}+{distance:#x}"),
+        };
+        // Of labels at one word, the last.
+        let label = self.labels.iter().filter(|(_, address)| *address <= pc).max_by_key(|(_, address)| *address);
+        if let Some((name, address)) = label {
+            return at(name, pc - address);
+        }
+        match machine.handler_of(pc) {
+            Some((opcode, distance)) => at(&packet_label(opcode, machine.bus.set().generation()), distance),
+            None => at("start", pc),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! `afuc debug`, `coverage`, `patch` and `check`, on the open firmware and a trace of a few packets.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use arctic_afuc::pm4::operation;
+
+const BUFFER: u32 = 0x10_0000;
+const DATA: u32 = 0x20_0000;
+
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("afuc-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// A trace with two command buffers.
+    fn trace(&self, buffers: [&[u32]; 2]) -> String {
+        let mut words = vec![13, 4, 630];
+        for (number, packets) in (0..).zip(buffers) {
+            let (address, length) = (BUFFER + number * 0x1000, u32::try_from(packets.len()).unwrap());
+            words.extend([3, 12, address, length * 4, 0, 12, length * 4]);
+            words.extend(packets);
+            words.extend([6, 8, address, length]);
+        }
+        self.file("trace.rd", words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn afuc(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_afuc")).args(arguments).output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+fn open(directory: &Directory, generation: &str) -> String {
+    let output = directory.0.join(format!("open{generation}.fw"));
+    let output = output.to_str().unwrap();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/firmware/sqe-open.asm");
+    assert_eq!(afuc(&["asm", "--gen", generation, source, "-o", output]).0, Some(0));
+    output.to_owned()
+}
+
+/// Break on packet, register, memory and control register; step, next, finish, watch, dump, set, snapshot: the transcript
+/// is a snapshot.
+#[test]
+fn debug_script_has_the_recorded_transcript() {
+    let directory = Directory::new("debug");
+    let first = [
+        operation(0x3d, &[DATA, 0, 1, 2]),
+        operation(0x4c, &[1 << 20, 7]),
+        operation(0x45, &[0x113, DATA, 0, 1, 0xff, DATA + 4, 0, 9]),
+    ];
+    let second = [operation(0x3d, &[DATA, 0, 5])];
+    let trace = directory.trace([&first.concat(), &second.concat()]);
+    let script = directory.file(
+        "script",
+        "break packet CP_MEM_WRITE   # at the handler\nbreak register CP_SCRATCH 7\nbreak register 0x884\n\
+         watch memory 0x200000\ncontinue\nwhere\npacket\nstep 2\ndump gpr\nsnapshot before\n\
+         break memory 0x200004 2\ncontinue\ndump memory 0x200000 2\ndelete 4\nrestore before\nwhere\ncontinue\n\
+         dump register CP_SCRATCH 2\nbreak passes\nc\ndump stack\nfinish\ndisasm 2\nset gpr $09 0\nset memory 0x200004 0\n\
+         until skip\ndump breakpoints\nbreak control @IB_LEVEL\nbreak control IB_LEVEL 0\nc\ndump control IB_LEVEL\n\
+         dump queues\ndelete 6\nc\nc\nstep\ndump sqe\nnonsense\nbreak nowhere\ndelete 9\nset memory 0x1 1\n",
+    );
+    let (code, text, error) = afuc(&["debug", "--firmware", "open", "--rd", &trace, "--script", &script]);
+    assert_eq!(code, Some(0), "{error}");
+    insta::assert_snapshot!(text);
+}
+
+/// After a fault the machine can be looked at.
+#[test]
+fn debug_shows_the_machine_after_a_fault() {
+    let directory = Directory::new("debug-fault");
+    let trace = directory.trace([&operation(0x7e, &[]), &[]]);
+    let script = directory.file("script", "c\ndump register CP_INTERRUPT_STATUS\nc\n");
+    let (code, text, _) = afuc(&["debug", "--firmware", "open", "--rd", &trace, "--script", &script]);
+    assert_eq!(code, Some(3));
+    let fault = "packet 70fe8000 at 0x100000: possible opcode=0x7e: the packet has no handler\n";
+    assert!(text.contains(fault) && text.contains("CP_INTERRUPT_STATUS = 00000001\n"), "{text}");
+    assert!(text.ends_with("> c\nerror: there is nothing left to execute\n"), "{text}");
+}
+
+#[test]
+fn coverage_counts_instructions_by_handler() {
+    let directory = Directory::new("coverage");
+    let packets = [operation(0x3d, &[DATA, 0, 1, 2]), operation(0x26, &[]), operation(0x26, &[])].concat();
+    let trace = directory.trace([&packets, &[]]);
+    let arguments = ["coverage", "--firmware", "open", "--rd", &trace];
+    let (code, text, _) = afuc(&arguments);
+    assert_eq!(code, Some(0));
+    let row = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap_or_else(|| panic!("{text}"));
+        line.split_whitespace().skip(1).map(str::to_owned).collect::<Vec<String>>()
+    };
+    assert_eq!(row("CP_WAIT_FOR_IDLE"), ["3/3", "100%", "6"]);
+    assert_eq!(row("CP_MEM_WRITE"), ["10/10", "100%", "10"]);
+    assert_eq!(row("CP_MEMCPY"), ["0/12", "0%", "0"]);
+    let (_, listing, _) = afuc(&[&arguments[..], &["--listing"]].concat());
+    assert!(listing.contains("CP_WAIT_FOR_IDLE:\n         2  "), "{listing}");
+    let (_, text, _) = afuc(&[&arguments[..], &["--json"]].concat());
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let parts = document["parts"].as_array().unwrap();
+    assert!(parts.iter().any(|part| part["handler"] == "CP_MEM_WRITE" && part["executed"] == 10));
+}
+
+/// A handler for a free opcode is added to a binary, and the new firmware executes the packet.
+#[test]
+fn patch_adds_a_handler_that_the_firmware_executes() {
+    let directory = Directory::new("patch");
+    let change = directory
+        .file("change.asm", "UNKN125:\nmov $02, $data\nmov $addr, 0x1234\nmov $data, $02\nwaitin\nmov $01, $data");
+    let trace = directory.trace([&[operation(0x7d, &[77]), operation(0x26, &[])].concat(), &[]]);
+    let output = directory.0.join("new.fw");
+    let output = output.to_str().unwrap();
+    for generation in ["6", "7"] {
+        let base = open(&directory, generation);
+        let (code, text, error) = afuc(&["patch", &base, &change, "-o", output]);
+        assert_eq!(code, Some(0), "{error}");
+        assert!(text.starts_with("+ UNKN125:\n") && text.contains("packet table, UNKN125: 0x0 -> 0x"), "{text}");
+        let (code, text, _) = afuc(&["run", "--firmware", output, "--rd", &trace, "--effects"]);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.starts_with("register 0x01234 = 0000004d\n"), "{text}");
+        let (code, text, _) = afuc(&["run", "--firmware", &base, "--rd", &trace]);
+        assert_eq!(code, Some(3), "{text}");
+    }
+}
+
+#[test]
+fn patch_replaces_a_handler_only_on_request_and_reports_places_in_the_change() {
+    let directory = Directory::new("patch-errors");
+    let base = open(&directory, "6");
+    let output = directory.0.join("new.fw");
+    let output = output.to_str().unwrap();
+    let change = directory.file("change.asm", "CP_NOP:\nwaitin\nmov $01, $data\n");
+    let (code, _, error) = afuc(&["patch", &base, &change, "-o", output]);
+    assert_eq!((code, error.contains("CP_NOP has a handler")), (Some(1), true), "{error}");
+    assert_eq!(afuc(&["patch", &base, &change, "-o", output, "--replace"]).0, Some(0));
+    let wrong = directory.file("wrong.asm", "UNKN125:\nmov $02, 0x12345\nwaitin\nnop\n");
+    let (code, _, error) = afuc(&["patch", &base, &wrong, "-o", output]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains("wrong.asm:2:10"), "{error}");
+    let none = directory.file("none.asm", "nop\n");
+    let (code, _, error) = afuc(&["patch", &base, &none, "-o", output]);
+    assert_eq!((code, error.contains("defines no label of a packet")), (Some(1), true), "{error}");
+}
+
+#[test]
+fn check_reports_each_file_of_a_directory() {
+    let directory = Directory::new("check");
+    open(&directory, "6");
+    open(&directory, "7");
+    directory.file("odd.fw", [1, 2, 3]);
+    directory.file(
+        "spin.fw",
+        [0_u32, 0x016e_e001, 0xc800_0000, 0x0100_0000].iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>(),
+    );
+    let path = directory.0.to_str().unwrap();
+    let (code, text, _) = afuc(&["check", path]);
+    assert_eq!(code, Some(0));
+    let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(
+        line("open6.fw").contains("id 6ee (a630), a6xx; SQE ")
+            && line("open6.fw").contains("word 2 is its offset; round trip identical; boots: "),
+        "{text}"
+    );
+    assert!(line("open7.fw").contains("a7xx") && line("odd.fw").contains("skipped, the file has 3 bytes"), "{text}");
+    assert!(line("spin.fw").contains("round trip identical; does not boot"), "{text}");
+    assert!(text.ends_with("4 files\n"));
+    let (code, text, _) = afuc(&["check", "/nonexistent"]);
+    assert_eq!((code, text.as_str()), (Some(0), "/nonexistent: skipped, there is no such directory\n"));
+}
