@@ -229,6 +229,11 @@ impl Card {
             matches!(request, StartGucDma | Submit(..) | LoadQueue(_) | EngineStatus(_) | TlbInvalidate);
         if reaches_memory && self.gt.memory.asks_client(function) {
             if request == TlbInvalidate {
+                // Usually no step waits for the client. i915 before 6.8 polls the register for 4 ms only, in which a
+                // worker may not run.
+                if self.pass_step_boundary_soon() {
+                    return;
+                }
                 self.gt.begin_tlb_invalidation();
             }
             if self.deferred.push(request).is_ok() {
@@ -272,6 +277,12 @@ impl Card {
             // The engine stops at a step boundary. It has passed one once its lock has been acquired.
             SideEffect::EngineReset(engine, _) => drop(self.engines.lock(engine)),
         }
+    }
+
+    /// Waits until the GuC and every engine have passed a step boundary, at most for some milliseconds. Returns false if
+    /// one has not.
+    fn pass_step_boundary_soon(&self) -> bool {
+        self.try_guc_soon() && self.engines.pass_step_boundary_soon()
     }
 
     /// Executes the next deferred register-write request. Only requests of the PF are deferred.

@@ -8,6 +8,7 @@ mod groups;
 mod jobs;
 mod mutants;
 mod spdx;
+mod support;
 mod tools;
 mod words;
 
@@ -68,6 +69,8 @@ enum Task {
         with it; if none does, the mutant survives and the item does not count as exact."
     )]
     Mutants(mutants::Arguments),
+    /// Boot guests with several kernels, drivers, firmwares, IOMMUs and memory backends, and write docs/support.md
+    Support,
     /// Check that every source file starts with the licence line
     Spdx,
     /// Count words that comments and documents should not use; fails above the limit
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
         Task::Tools { names } => tools::install(&names),
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Spdx => spdx::check(),
+        Task::Support => support::run(),
         Task::Words { list } => words::check(list),
     };
     match result {

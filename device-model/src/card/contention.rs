@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Detects whether a step that waits for a function's client delays other functions.
 
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{MutexGuard, TryLockError};
 
 use super::Card;
 use crate::guc::Guc;
 use crate::host::{FUNCTIONS, Function, functions};
 use crate::sync::IgnorePoison;
+
+/// Attempts to take the GuC's lock for a caller that must not wait without a limit. Each takes about a microsecond.
+const SOON: u32 = 4096;
 
 /// Waiting threads, and functions with waiting contexts.
 pub struct Contention {
@@ -54,6 +57,18 @@ impl Card {
     /// in [`GucPending`](super::GucPending).
     pub(super) fn guc_for_calls(&self) -> MutexGuard<'_, Guc> {
         self.guc.lock().ignore_poison()
+    }
+
+    /// Takes the GuC's lock if it becomes free within some milliseconds. Returns whether it did; a GuC step that was in
+    /// progress has then ended.
+    pub(super) fn try_guc_soon(&self) -> bool {
+        (0..SOON).any(|_| {
+            let free = !matches!(self.guc.try_lock(), Err(TryLockError::WouldBlock));
+            if !free {
+                std::thread::yield_now();
+            }
+            free
+        })
     }
 
     fn guc_counted(&self, waiting: &AtomicU32) -> MutexGuard<'_, Guc> {

@@ -104,8 +104,8 @@ fn work_that_asks_the_client_is_left_to_a_worker() {
     assert!(!card.deferred.next(|request| panic!("{request:?} executed after the reset")));
 }
 
-/// A TLB invalidation waits for the steps of the engines, which may wait for the client that writes the register. So it is
-/// executed by a worker, and the register reads as busy until then; a reset drops it.
+/// A TLB invalidation waits for the steps of the engines, which may wait for the client that writes the register. If they do
+/// not end soon, it is executed by a worker, and the register reads as busy until then; a reset drops it.
 #[test]
 fn a_tlb_invalidation_that_waits_for_the_client_is_left_to_a_worker() {
     const GUC_TLB_INV_CR: u64 = 0xcee8;
@@ -122,6 +122,12 @@ fn a_tlb_invalidation_that_waits_for_the_client_is_left_to_a_worker() {
     while card.work() == super::WorkStatus::Busy {}
     assert_eq!(busy(), 0);
     invalidate();
+    assert_eq!(busy(), 0, "no step is in progress");
+    {
+        let _step = card.engines.lock(card.engines.present().next().unwrap());
+        invalidate();
+    }
+    assert_eq!(busy(), 1);
     card.reset();
     assert_eq!(busy(), 0);
 }

@@ -43,6 +43,9 @@ struct Slot {
     wakeup: EngineWakeup,
 }
 
+/// Attempts to lock an engine for which a caller must not wait without a limit. Each takes about a microsecond.
+const SOON: u32 = 4096;
+
 impl Engines {
     /// Creates all engines of `generation`. Engines for which `present` returns false are fused off and never run.
     pub fn new(generation: &'static Generation, present: impl Fn(EngineId) -> bool) -> Self {
@@ -218,5 +221,11 @@ impl Engines {
         for id in self.present() {
             drop(self.lock(id));
         }
+    }
+
+    /// As [`Engines::pass_step_boundary`], but gives up if a step does not end soon: after milliseconds. Returns whether
+    /// every engine has passed a step boundary. A caller for which a step may wait must use this: deadlock.
+    pub fn pass_step_boundary_soon(&self) -> bool {
+        self.present().all(|id| self.slot(id).engine.lock_soon(SOON).is_some())
     }
 }

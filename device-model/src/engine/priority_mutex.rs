@@ -33,11 +33,29 @@ impl<T> PriorityMutex<T> {
         PriorityGuard { guard: self.inside.lock().ignore_poison(), _waits: waits }
     }
 
+    /// Acquires the lock with priority over workers, but tries only `attempts` times, in which it lets other threads run.
+    /// Poisoning is ignored.
+    pub fn lock_soon(&self, attempts: u32) -> Option<MutexGuard<'_, T>> {
+        self.wanted.fetch_add(1, Ordering::AcqRel);
+        let _waits = Waits(&self.wanted);
+        (0..attempts).find_map(|_| {
+            let guard = self.try_inside();
+            if guard.is_none() {
+                std::thread::yield_now();
+            }
+            guard
+        })
+    }
+
     /// Acquires the lock. Returns `None` if another thread holds it or waits for it. Poisoning is ignored.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         if self.wanted() {
             return None;
         }
+        self.try_inside()
+    }
+
+    fn try_inside(&self) -> Option<MutexGuard<'_, T>> {
         match self.inside.try_lock() {
             Ok(guard) => Some(guard),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),

@@ -138,14 +138,15 @@ pub(super) fn newest(binaries: &[String], modules: &[String]) -> Option<String> 
         .map(|(_, release)| release.to_owned())
 }
 
-/// Returns the packages of the newest kernel: `linux-binary` and `linux-modules`, or one `linux-image` with both.
+/// Returns the packages of the newest kernel: `linux-binary`, `linux-modules` and `linux-base`, or one `linux-image` with
+/// all.
 pub(super) fn newest_packages(images: &[String], binaries: &[String], modules: &[String]) -> Option<Vec<String>> {
     let split = split_releases(binaries, modules).map(|release| (release, true));
     let whole = images.iter().filter_map(|name| name.strip_prefix("linux-image-")).map(|release| (release, false));
     // Of two with one version, the last is taken: such an image package only depends on the two others.
     let all = whole.chain(split).filter_map(|(release, split)| Some((version(release)?, release, split)));
     let (_, release, split) = all.max_by(|one, other| one.0.cmp(&other.0))?;
-    let parts: &[&str] = if split { &["linux-binary", "linux-modules"] } else { &["linux-image"] };
+    let parts: &[&str] = if split { &["linux-binary", "linux-modules", "linux-base"] } else { &["linux-image"] };
     Some(parts.iter().map(|part| format!("{part}-{release}")).collect())
 }
 
@@ -197,7 +198,8 @@ mod tests {
         let [images, binaries, modules] =
             [names("linux-image-", &images), names("linux-binary-", &split), names("linux-modules-", &split)];
         let packages = newest_packages(&images, &binaries, &modules).unwrap();
-        assert_eq!(packages, ["linux-binary-7.2.12+deb13-amd64", "linux-modules-7.2.12+deb13-amd64"]);
+        let parts = ["linux-binary", "linux-modules", "linux-base"].map(|part| format!("{part}-7.2.12+deb13-amd64"));
+        assert_eq!(packages, parts);
         assert_eq!(newest_packages(&names("linux-image-", &["amd64", "cloud-amd64"]), &[], &[]), None);
     }
 
