@@ -70,7 +70,11 @@ enum Task {
     )]
     Mutants(mutants::Arguments),
     /// Boot guests with several kernels, drivers, firmwares, IOMMUs and memory backends, and write docs/support.md
-    Support,
+    #[command(after_help = "Example:\n  cargo xtask support OVMF AMD-Vi")]
+    Support {
+        /// Only configurations with one of these texts in their names
+        only: Vec<String>,
+    },
     /// Check that every source file starts with the licence line
     Spdx,
     /// Count words that comments and documents should not use; fails above the limit
@@ -105,7 +109,7 @@ fn main() -> ExitCode {
         Task::Tools { names } => tools::install(&names),
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Spdx => spdx::check(),
-        Task::Support => support::run(),
+        Task::Support { only } => support::run(&only),
         Task::Words { list } => words::check(list),
     };
     match result {
