@@ -39,7 +39,7 @@ fn no_item_is_left_out() {
     }
 }
 
-/// The constants by which tests and mutants name items are the documents' items.
+/// The constants by which tests name items are the documents' items.
 #[test]
 fn each_item_is_a_constant() {
     let constants: Vec<String> = [items::V8, items::V13].concat().iter().map(ToString::to_string).collect();
@@ -52,6 +52,15 @@ fn the_page_is_in_step() {
     let (page, wanted) = (fs::read_to_string(path).unwrap_or_default(), Report::of_this_build().summary());
     let differs = page.lines().zip(wanted.lines()).find(|(is, wanted)| is != wanted);
     assert!(page == wanted, "FIDELITY.md is out of date: {REGENERATE}\nfirst line that differs: {differs:?}");
+}
+
+/// The program has no mutants: it does not contain the variable by which the copies of `cargo xtask mutants` select one.
+#[test]
+fn the_program_has_no_mutants() {
+    let program = fs::read(env!("CARGO_BIN_EXE_arctic")).unwrap();
+    let contains = |text: &str| program.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(contains("arctic fidelity --item V8-052"));
+    assert!(!contains("ARCTIC_MUTANT"));
 }
 
 fn arctic(arguments: &[&str]) -> (Option<i32>, String, String) {

@@ -18,8 +18,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::{JoinHandle, Thread};
 use std::time::Duration;
 
-use arctic_fidelity::mutant;
-
 use self::contention::Contention;
 use self::deferred::Deferred;
 use self::event_count::EventCount;
@@ -163,7 +161,7 @@ impl Card {
         }
         data.fill(0);
         if offset >= GGTT_WINDOW {
-            let at = offset.saturating_sub(GGTT_WINDOW) >> u32::from(mutant!(V13_004, 2));
+            let at = offset.saturating_sub(GGTT_WINDOW);
             self.gt.memory.ggtt().read(function, at, data);
             return;
         }
@@ -198,11 +196,8 @@ impl Card {
         if let Some(page) = Page::at(offset) {
             // The doorbell window contains no registers, and doorbells ignore the written value (V13-007, V13-091).
             self.ring_doorbell(function, page);
-            if !mutant!(V13_007, 1) {
-                return;
-            }
+            return;
         }
-        let offset = if mutant!(V13_007, 1) { offset & 0x3f_ffff } else { offset };
         let (mut at, mut rest) = (offset, data);
         while !rest.is_empty() {
             let Some(register) = u32::try_from(at).ok().filter(|at| *at < REGISTER_BYTES) else { return };
@@ -315,7 +310,7 @@ impl Card {
 
     /// Reports `outcome` to the GuC if the GuC submitted the context; contexts from other submitters are ignored.
     fn report(&self, engine: EngineId, load: Load, outcome: Outcome, skipped: Option<SkippedCommand>) {
-        if load.submitter == Submitter::Guc || mutant!(V13_272, 1) {
+        if load.submitter == Submitter::Guc {
             self.engines.report(EngineReport { engine, load, outcome, skipped });
             self.kick_guc(load.function.bit());
         }
@@ -324,8 +319,7 @@ impl Card {
     /// GDRST: resets the GuC and the engines selected by `domains`. Their work and state are lost.
     fn reset_domains(&self, domains: u32) {
         let mut guc = self.guc_for(Function::PF);
-        let full = if mutant!(V13_126, 1) { 0 } else { GRDOM_FULL.mask() };
-        if (GRDOM_GUC.mask() | full) & domains != 0 {
+        if (GRDOM_GUC.mask() | GRDOM_FULL.mask()) & domains != 0 {
             guc.reset(&self.gt);
         }
         for id in self.gt.generation.engines.all() {

@@ -3,8 +3,6 @@
 //! V8-046..051). The engine writes images in this layout, and drivers rely on positions in it. The documented sections
 //! are followed by a section specific to this model with LRIs of the remaining context registers.
 
-use arctic_fidelity::mutant;
-
 use crate::command::mi::lri;
 use crate::registers::{Kind, Register, RegisterFile, RegisterTables, engine_offsets as reg};
 use crate::topology::{EngineClass, EngineInfo, TRTT_REGISTERS, trtt};
@@ -256,8 +254,7 @@ impl Layout {
     #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn of(format: &'static ContextFormat, tables: &RegisterTables, info: &EngineInfo) -> Self {
         let mut image = Layout { format, base: info.mmio_base, template: Vec::new(), kept: Vec::new() };
-        let sections = (format.sections)(info.class).into_iter().enumerate();
-        for part in sections.filter(|(n, _)| !mutant!(V8_042, 1) || *n != 2).flat_map(|(_, section)| section) {
+        for part in (format.sections)(info.class).into_iter().flatten() {
             match part {
                 Noop(dwords) => image.template.extend(std::iter::repeat_n(0, *dwords)),
                 Wakeup => image.template.extend([FORCE_WAKEUP, 0]),
@@ -274,19 +271,12 @@ impl Layout {
                 Load(flags, spans) => {
                     let base = if flags & RELATIVE != 0 { info.mmio_base } else { 0 };
                     let each = spans.iter().flat_map(|Span(first, n)| (0..*n).map(move |n| base + first + 4 * n));
-                    let exchanged = |own| {
-                        mutant!(V8_047, 1) && matches!(own, reg::RING_TAIL | reg::RING_HEAD)
-                            || mutant!(V8_050, 1) && matches!(own, reg::PR_CTR_CTRL | reg::PR_CTR_THRSH)
-                    };
-                    let each = each.map(|at| if exchanged(at - info.mmio_base) { at ^ 4 } else { at });
                     let kept = |at: u32| match own_kind(tables, at - info.mmio_base) {
                         Some(Kind::Live(_)) => None,
-                        _ if mutant!(V8_048, 2) && at == 0x2_2204 => None,
                         _ if at - info.mmio_base == reg::BB_STACK_WRITE_PORT => None,
                         kind => Some((at, kind == Some(Kind::Masked))),
                     };
-                    let flags = flags | if mutant!(V8_048, 1) && *flags == POSTED { RELATIVE } else { 0 };
-                    image.load(flags, each.map(|at| (at, kept(at))));
+                    image.load(*flags, each.map(|at| (at, kept(at))));
                 }
             }
         }
@@ -321,8 +311,7 @@ impl Layout {
             let dword = self.template.len() - 1;
             self.kept.extend(kept.map(|(register, masked)| Kept { dword, register, masked }));
         }
-        let flags = if mutant!(V8_046, 2) { flags & !POSTED } else { flags };
-        self.template[header] = if mutant!(V8_049, 1) && header == 0x55 { 0x1108_0001 } else { lri(flags, count) };
+        self.template[header] = lri(flags, count);
     }
 
     /// Resets the registers of the engine context.

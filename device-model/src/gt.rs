@@ -23,8 +23,6 @@ pub mod virtual_function;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arctic_fidelity::mutant;
-
 pub use clock::ContextClock;
 pub use engine_clock::EngineClock;
 
@@ -38,11 +36,9 @@ use crate::interrupts::{Interrupts, L3_PARITY};
 use crate::memory::Memory;
 use crate::pcode::{Pcode, Power};
 use crate::profile::{CardProfile, Unmodelled};
-use crate::registers::interrupt::TREE;
-use crate::registers::steering::{MCR_SELECTOR, MULTICAST};
 use crate::registers::{Decoded, Kind, Live, RegisterFile};
 use crate::residency::{Awake, Residency};
-use crate::topology::{EngineClass, EngineId, EngineInfo, WakeDomain};
+use crate::topology::{EngineClass, EngineId, EngineInfo};
 use crate::trace::{Recorder, TracingSink};
 use skipped::SkippedTotals;
 use steering::Agent;
@@ -253,8 +249,7 @@ impl Gt {
                 return self.read_vf(vf, register);
             }
             self.registers.note_unmodelled(offset, false);
-            let held = if mutant!(V13_017, 1) { self.registers.value(offset) } else { 0 };
-            return if mutant!(V13_018, 1) { u32::MAX } else { held };
+            return 0;
         };
         if let Some(range) = decoded.range {
             self.note_asleep(offset, range, false);
@@ -275,8 +270,6 @@ impl Gt {
             match pf_view(offset) {
                 // The PF accesses a VF's registers here, which does not notify the GuC on behalf of the VF.
                 Some((vf, register)) => drop(self.write_vf(vf, register, value, lanes)),
-                None if mutant!(V13_017, 1) => self.registers.set(offset, value),
-                None if mutant!(V13_288, 1) && TREE.contains(&offset) => self.interrupts.raise_guc(!0),
                 None => self.registers.note_unmodelled(offset, true),
             }
             return None;
@@ -288,23 +281,12 @@ impl Gt {
                 self.write_steered(agent, offset, decoded, range, written);
                 return None;
             }
-            if mutant!(V13_149, 1) && offset == MCR_SELECTOR && !MULTICAST.is_set(value | self.registers.value(offset))
-            {
-                return None;
-            }
-            if (mutant!(V13_147, 1) && range.wake != WakeDomain::AlwaysOn
-                || mutant!(V13_150, 1) && decoded.engine.is_some())
-                && !MULTICAST.is_set(self.registers.value(MCR_SELECTOR))
-            {
-                return None;
-            }
         }
         match decoded.register.kind {
             Kind::Live(live) => self.write_live(live, Function::PF, offset, value & lanes, decoded),
             kind => {
                 self.registers.write_plain(offset, kind.limited(lanes), value & lanes);
-                let submits = mutant!(V8_210, 1) && decoded.register.name == "RING_EXECLIST_SQ_CONTENTS";
-                decoded.engine.filter(|_| submits).map(SideEffect::LoadQueue)
+                None
             }
         }
     }

@@ -2,7 +2,6 @@
 //! The engines of a generation, and their identifiers in the interrupt, GuC and register interfaces (contract K.3).
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::byte;
 
 /// Hardware engine class, as encoded in ENGINE_ID and in interrupt identities (V13-267).
@@ -280,8 +279,7 @@ impl EngineTable {
     pub fn takes_relative(self, engine: EngineId, raw: u32) -> bool {
         let info = self.info(engine);
         let above = raw & !info.class.relative_mask();
-        let of_class =
-            || self.0.iter().any(|other| (other.class == info.class || mutant!(V8_007, 1)) && other.mmio_base == above);
+        let of_class = || self.0.iter().any(|other| other.class == info.class && other.mmio_base == above);
         raw < 0x1000 || above == info.mmio_base || of_class()
     }
 }

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Items of the hardware documents as constants, with the macros that connect them to tests and code.
+//! Items of the hardware documents as constants, with the macros by which tests claim them. For tests only.
 //!
-//! A test claims the items that it proves with [`proves!`]; the code that implements an item carries [`mutant!`]s,
-//! deliberate faults of which one can be selected in a build with the feature `mutants`. `cargo xtask mutants` runs each
-//! mutant against the tests that claim its item; an item counts as exact only if they fail.
-//!
-//! Without the feature, [`mutant!`] is the constant `false` and costs nothing.
+//! A test claims the items that it proves with [`proves!`]. The rows of `fidelity/mutants/` are deliberate faults:
+//! `cargo xtask mutants` applies each to a copy of the sources and runs the tests that claim its item; an item counts as
+//! exact only if they fail.
 #![forbid(unsafe_code)]
 
 pub mod claims;
 pub mod items;
-pub mod mutants;
-#[cfg(feature = "results")]
-pub mod results;
 
 use std::fmt;
 
@@ -82,15 +77,6 @@ macro_rules! proves_table {
     };
 }
 
-/// A condition that is true only while mutant `number` of the item is selected: `mutant!(V8_089, 1)`. The code that it
-/// guards is a deliberate fault: a violation of the item that the tests that claim it must detect.
-#[macro_export]
-macro_rules! mutant {
-    ($item:ident, $number:literal) => {
-        $crate::mutants::selected($crate::items::$item, $number)
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,10 +90,5 @@ mod tests {
             assert!(items.is_sorted_by(|a, b| a < b), "in order, and each once");
         }
         assert_eq!((items::V8.len(), items::V13.len()), (166, 288));
-    }
-
-    #[test]
-    fn no_mutant_is_selected_by_default() {
-        assert!(!mutant!(V8_089, 1));
     }
 }

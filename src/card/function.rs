@@ -10,7 +10,6 @@ use arctic_device_model::card::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::host::{Dma, Function};
 use arctic_device_model::registers::REGISTER_BYTES;
 use arctic_device_model::sync::IgnorePoison;
-use arctic_fidelity::mutant;
 use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, LMEM_BAR};
 use serde::{Deserialize, Serialize};
 
@@ -309,9 +308,7 @@ impl CardFunction {
 
     /// Returns whether accesses to the BARs are decoded.
     fn decoding(&self) -> bool {
-        let host = || self.shared.pf()?.port.config().vf_bar_address(self.number.0.into(), LMEM_BAR);
-        let own = || self.port.config().decoded(LMEM_BAR);
-        self.exposure == Exposure::Full && self.port.decoding() && !(mutant!(V13_014, 1) && own() != host())
+        self.exposure == Exposure::Full && self.port.decoding()
     }
 
     /// Changes configuration space and applies the resulting events. Changes are serialised by `placed`.

@@ -3,8 +3,6 @@
 
 use std::fmt;
 
-use arctic_fidelity::mutant;
-
 /// Size in bytes of a PCI Express function's configuration space.
 pub const CONFIG_BYTES: usize = 4096;
 
@@ -148,8 +146,7 @@ impl ConfigSpace {
     pub fn reset(&mut self, reset: Reset) {
         for byte in &mut self.0 {
             let kept = match reset {
-                Reset::FunctionLevel if !mutant!(V13_115, 1) => byte.sticky,
-                Reset::Conventional if mutant!(V13_114, 1) => byte.sticky,
+                Reset::FunctionLevel => byte.sticky,
                 _ => 0,
             };
             byte.value = byte.value & kept | byte.reset & !kept;

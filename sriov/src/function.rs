@@ -5,8 +5,6 @@ use std::array;
 use std::fmt;
 use std::iter::Flatten;
 
-use arctic_fidelity::mutant;
-
 use crate::bar::{BAR_REGISTERS, Bar, BarError};
 use crate::capability::{
     Capability, DEVICE_CONTROL, DEVICE_STATUS, FATAL_ERROR_DETECTED, FATAL_REPORTING_ENABLE, ID_ARI, ID_EXPRESS,
@@ -182,14 +180,11 @@ impl PciFunction {
     /// The card's physical function: GTTMMADR, a BAR for local memory of `lmem_bytes` (a power of two), and the SR-IOV
     /// capabilities if `sriov` specifies at least one virtual function.
     pub fn physical(identity: &Identity, lmem_bytes: u64, sriov: Option<&SriovLayout>) -> Result<Self, FunctionError> {
-        let mut bars = vec![
+        let bars = vec![
             // Prefetchable as on the real card; desktop DG2 cards differ.
             Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?,
             Bar::memory_64(LMEM_BAR, lmem_bytes, true)?,
         ];
-        if mutant!(V13_009, 1) {
-            bars.push(Bar::memory_64(4, 256 << 20, true)?);
-        }
         // GGC: GGMS = 3, 8 MiB of GGTT entries (i915: intel_ggtt.c, gen8_gmch_probe).
         let device_specific = [Field::word(0x50, 0x00c0)];
         let mut capabilities = vec![
@@ -199,11 +194,6 @@ impl PciFunction {
             // Must be the first extended capability: SR-IOV cannot be at 0x100 (see `read_config_disguised`).
             Capability::serial_number(0x100, identity.serial),
         ];
-        if mutant!(V13_110, 1) || mutant!(V13_112, 1) {
-            // ATS or PASID.
-            let id = if mutant!(V13_110, 1) { 0x000f } else { 0x001b };
-            capabilities.push(Capability::extended(id, 1, 0x300, [Field::dword(0x04, 0)]));
-        }
         let sriov = sriov.map(|layout| Sriov::new(layout, identity.device, SRIOV_CAPABILITY, 0x420));
         let sriov = sriov.transpose()?.flatten();
         let sriov = sriov.map(|(sriov, own)| {
@@ -253,7 +243,7 @@ impl PciFunction {
     /// on earlier accesses.
     pub fn read_config_disguised(&self, offset: u64, data: &mut [u8]) {
         self.read_config(offset, data);
-        if data.len() <= 4 && !mutant!(V13_001, 1) {
+        if data.len() <= 4 {
             return;
         }
         for at in &self.disguised {
@@ -486,7 +476,7 @@ impl PciFunction {
         if vfs_before.memory_space && !vfs.memory_space {
             events.push(Event::VfMemorySpace(false));
         }
-        if vfs_before.vfs != vfs.vfs && vfs_before.vfs != 0 && !mutant!(V13_114, 2) {
+        if vfs_before.vfs != vfs.vfs && vfs_before.vfs != 0 {
             events.push(Event::VfDisable);
         }
         if let Some(on) = switched(COMMAND_MEMORY_SPACE).filter(|on| !on) {

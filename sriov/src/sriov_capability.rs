@@ -10,8 +10,6 @@
 
 use std::fmt;
 
-use arctic_fidelity::mutant;
-
 use crate::bar::{BAR_REGISTERS, Bar, BarError};
 use crate::capability::{Capability, ID_SRIOV, ID_VF_RESIZABLE_BAR};
 use crate::config::{ConfigSpace, Field};
@@ -185,7 +183,7 @@ impl Sriov {
         }
         // Both prefetchable, as on the PF, so that they can be placed above 4 GiB.
         let bars = [
-            Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES >> u32::from(mutant!(V13_004, 1)), true)?,
+            Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?,
             Bar::memory_64(LMEM_BAR, layout.vf_lmem_bytes, true)?,
         ];
         let control = VF_ENABLE | VF_MEMORY_SPACE_ENABLE | ARI_CAPABLE_HIERARCHY;
@@ -196,7 +194,7 @@ impl Sriov {
             // Status: has only VF migration bits.
             Field::word(0x0a, 0),
             // InitialVFs equals TotalVFs because migration is not supported.
-            Field::word(INITIAL_VFS, if mutant!(V13_001, 2) { 0 } else { layout.total_vfs }),
+            Field::word(INITIAL_VFS, layout.total_vfs),
             Field::word(INITIAL_VFS + 2, layout.total_vfs),
             Field::word(NUM_VFS, 0).writable(0xffff),
             // Function Dependency Link: the PF's own number, which means no dependency.
@@ -232,9 +230,9 @@ impl Sriov {
     /// Number of enabled virtual functions; 0 while VF Enable is clear or NumVFs is invalid (V13-016).
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096, and there are at most 63 VFs")]
     pub fn vfs(&self, config: &ConfigSpace) -> u16 {
-        let enabled = config.word(self.at + SRIOV_CONTROL) & VF_ENABLE != 0 || mutant!(V13_016, 1);
+        let enabled = config.word(self.at + SRIOV_CONTROL) & VF_ENABLE != 0;
         let num_vfs = config.word(self.at + NUM_VFS);
-        if enabled && num_vfs <= self.total_vfs + u16::from(mutant!(V13_002, 1)) { num_vfs } else { 0 }
+        if enabled && num_vfs <= self.total_vfs { num_vfs } else { 0 }
     }
 
     /// The VF BARs as currently programmed.
@@ -291,9 +289,6 @@ impl Sriov {
     /// Sets the writable bits of VF BAR 2 for its current size, after a write or a reset.
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096, and a BAR has at least 4096 bytes")]
     pub fn resize(&self, config: &mut ConfigSpace) {
-        if mutant!(V13_013, 1) {
-            return;
-        }
         let mask = !(self.lmem_bytes(config) - 1);
         let register = self.register(LMEM_BAR);
         config.set_writable(register, low(mask));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Virtual functions, both as an ordinary function in a guest and as exposed by a VMM next to the physical function.
 
-use arctic_fidelity::mutant;
-
 use crate::bar::Bar;
 use crate::capability::Capability;
 use crate::config::Reset;
@@ -29,9 +27,6 @@ impl PciFunction {
             vec![Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?, Bar::memory_64(LMEM_BAR, lmem_bytes, true)?];
         let capabilities = [Capability::express_virtual(EXPRESS), Capability::msi(MSI), Capability::ari(0x100)];
         let mut function = Self::new(identity, bars, &[], &capabilities)?;
-        if mutant!(V13_116, 1) {
-            return Ok(function);
-        }
         function.config.set_sticky(COMMAND, COMMAND_MEMORY_SPACE.into());
         for register in [GTTMMADR_BAR, LMEM_BAR].map(|bar| 0x10 + 4 * u16::from(bar)) {
             function.config.set_sticky(register, !0);
@@ -108,7 +103,7 @@ impl VfConfigShim {
 
     /// Reads configuration space. Guest accesses and QEMU's bulk read are distinguished by width.
     pub fn read_config(&self, offset: u64, data: &mut [u8]) {
-        if !(self.enabled || mutant!(V13_016, 2)) {
+        if !self.enabled {
             return self.read_disabled(offset, data);
         }
         self.read_enabled(offset, data);

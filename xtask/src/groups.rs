@@ -43,14 +43,7 @@ const CARD: Group = Group {
         "arctic-test-support",
         "xtask",
     ],
-    published: &[
-        "arctic-fidelity",
-        "arctic-sriov",
-        "arctic-device-model",
-        "arctic-gpu",
-        "arctic-guest-tests",
-        "arctic-cli",
-    ],
+    published: &["arctic-sriov", "arctic-device-model", "arctic-gpu", "arctic-guest-tests", "arctic-cli"],
     features: &["arctic-gpu/long-tests", "arctic-cli/long-tests", "arctic-vmm/long-tests"],
     fuzz: Some("fuzz/Cargo.toml"),
     checks: &[

@@ -64,9 +64,10 @@ enum Task {
     },
     /// Run each mutant of the code against the tests that claim its item, and write docs/mutants.toml
     #[command(
-        after_help = "Examples:\n  cargo xtask mutants V8-089 V13-020\n  cargo xtask mutants --changed --minutes 10\n\n\
-        A mutant is a deliberate fault, a call of mutant! in the code. The tests that claim its item by proves! must fail\n\
-        with it; if none does, the mutant survives and the item does not count as exact."
+        after_help = "Examples:\n  cargo xtask mutants V8-089 V13-020\n  cargo xtask mutants --changed --minutes 10\n  cargo xtask mutants --fix\n\n\
+        A mutant is a violation of an item: rows of fidelity/mutants/, each a Rust item, a sequence of its tokens and their\n\
+        replacement. They are applied to a copy of the sources. The tests that claim the item by proves! must fail with\n\
+        it; if none does, the mutant survives and the item does not count as exact."
     )]
     Mutants(mutants::Arguments),
     /// Boot guests with several kernels, drivers, firmwares, IOMMUs and memory backends, and write docs/support.md

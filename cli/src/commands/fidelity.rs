@@ -11,11 +11,11 @@ use crate::fidelity::{Counts, Item, REGENERATE, Report, Status};
 /// List which rules of Intel's public documents the card implements: exactly, as drivers do, approximately, or not.
 ///
 /// The rules are numbered items (V8-052 is item 52 of Volume 8). The status is derived from the project's own tests: a
-/// test claims the items that it proves, and the code has mutants, deliberate faults that a special build can select. An
-/// item is exact only if the tests that claim it fail with each of its mutants. An item departs if the card does what
-/// Linux xe or i915 does in a named file and the document does not say; its mutants follow the document. Such items,
-/// approximate items and absent items are listed with the reason in docs/fidelity.toml. Other items are "not proven" if a
-/// test claims them, else "not assessed". No item is omitted.
+/// test claims the items that it proves, and mutants, rows of fidelity/mutants/, replace code by a violation of an item. An item is exact only if the tests that
+/// claim it fail with each of its mutants, in a copy of the sources. An item departs if the card does what Linux xe or
+/// i915 does in a named file and the document does not say; its mutants follow the document. Such items, approximate
+/// items and absent items are listed with the reason in docs/fidelity.toml. Other items are "not proven" if a test claims
+/// them, else "not assessed". No item is omitted.
 ///
 /// The results of the mutants are in docs/mutants.toml; a result is stale if the sources of the tests or of the mutants
 /// have changed since.
@@ -28,7 +28,8 @@ use crate::fidelity::{Counts, Item, REGENERATE, Report, Status};
     The JSON document is an array of items: id, status (exact, departs, approximate, absent, unproven, unassessed),\n\
     tests (path::name), mutants (by number, the tests that fail with it), tables, stale, note, driver (the driver's file,\n\
     if the item departs), doubts, places, title, class, facts, document, group, mechanism.\n\n\
-    To make an item count: claim it by proves! in a test, break its rule by mutant! in the code, then, in the source tree,\n  \
+    To make an item count: claim it by proves! in a test, add a mutant that breaks its rule to fidelity/mutants/, then, in\n\
+    the source tree,\n  \
     cargo xtask mutants V8-052\n  {REGENERATE}"))]
 pub struct Arguments {
     /// Show one item: the rule, the code that implements it, the tests that prove it

@@ -123,7 +123,7 @@ pub struct Index {
     pub tests: Vec<Test>,
     /// In the order of their paths and lines.
     pub places: Vec<Place>,
-    /// Hashes of the sources (`arctic_fidelity::results::hash`), by path from the repository's root.
+    /// Hashes of the sources (`hash.rs`), by path from the repository's root.
     pub hashes: BTreeMap<String, String>,
 }
 

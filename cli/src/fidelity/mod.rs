@@ -7,18 +7,20 @@
 //! if the tests that claim it fail with each of its mutants.
 
 mod document;
+mod hash;
 mod index;
 mod page;
+mod results;
 #[cfg(test)]
 mod scan;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arctic_fidelity::results::{Outcome, Results};
 use serde::{Deserialize, Serialize};
 
 use document::{Document, Rule};
 use index::{Claim, Index, Place, Test};
+use results::{Outcome, Results};
 
 /// The command that regenerates `FIDELITY.md`.
 pub const REGENERATE: &str = "cargo run -- fidelity --markdown > FIDELITY.md";

@@ -5,8 +5,6 @@ use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use arctic_fidelity::mutant;
-
 use super::Card;
 use super::function_state::Emptying;
 use crate::doorbell::{ACK, NACK, Page, Ring, Route};
@@ -29,7 +27,7 @@ impl Card {
 
     /// Returns whether `function` exists. The PF always does, a VF only while VF Enable is set (V13-016).
     pub fn enabled(&self, function: Function) -> bool {
-        function.0 <= self.vfs() || mutant!(V13_016, 3)
+        function.0 <= self.vfs()
     }
 
     /// Handles the setting of VF Enable with NumVFs `count`, which is clamped to [`MAX_VFS`]. VFs 1 to `count` then
@@ -65,8 +63,7 @@ impl Card {
     /// Handles the clearing of VF Enable: every VF ceases to exist and loses its state through the FLR flow (V13-127).
     pub fn disable_vfs(&self) {
         let count = self.vfs.swap(0, Ordering::AcqRel);
-        let reset = if mutant!(V13_127, 1) { count.min(1) } else { count };
-        let emptying = (1..=reset).filter_map(|vf| self.function_state(Function(vf)).reset());
+        let emptying = (1..=count).filter_map(|vf| self.function_state(Function(vf)).reset());
         self.empty_and_announce(emptying.fold(0, |vfs, Emptying(vf)| vfs | vf.bit()));
     }
 

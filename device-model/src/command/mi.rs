@@ -3,8 +3,6 @@
 
 pub mod fields;
 
-use arctic_fidelity::mutant;
-
 use super::field::{Field, Group};
 use super::{Classes, Length, Requester, Rule, rule};
 
@@ -121,43 +119,13 @@ impl MiCommand {
     /// Fast check for the parser: returns false only if no rule forbids the command by this header.
     #[inline(always)]
     pub fn may_be_restricted(&self, header: u32) -> bool {
-        (header | rule::ALWAYS) & self.watched != 0 || mutant!(V13_061, 1)
+        (header | rule::ALWAYS) & self.watched != 0
     }
 
     /// The rule of the command for `requester`.
     #[allow(clippy::indexing_slicing, reason = "there is a rule for each requester")]
     pub fn rule(&self, requester: Requester) -> Rule {
-        self.mutant_rule(requester).unwrap_or(self.rules[requester as usize])
-    }
-
-    /// The wrong rule if a mutant of this command's rule for `requester` is selected.
-    #[inline(always)]
-    fn mutant_rule(&self, requester: Requester) -> Option<Rule> {
-        use Requester::{PfUser, VfKernel, VfUser};
-        Some(match (self.opcode, requester) {
-            (0x03 | 0x04, VfKernel) if mutant!(V13_051, 1) => ALLOWED,
-            (0x03 | 0x04, PfUser | VfUser) if mutant!(V13_051, 2) => DROPPED,
-            (0x08, VfKernel) if mutant!(V13_064, 1) => ALLOWED,
-            (0x12 | 0x13, VfKernel) if mutant!(V13_050, 1) => ALLOWED,
-            (0x12 | 0x13, PfUser | VfUser) if mutant!(V13_050, 2) => DROPPED,
-            (0x14, VfKernel) if mutant!(V13_049, 1) => ALLOWED,
-            (0x18, PfUser | VfUser) if mutant!(V13_073, 1) => ALLOWED,
-            (0x18, VfKernel) if mutant!(V13_073, 2) => DROPPED,
-            (0x1c, PfUser | VfUser) if mutant!(V8_171, 1) => ALLOWED,
-            (0x20, VfKernel) if mutant!(V13_047, 1) => NOT_GLOBAL,
-            (0x20, PfUser | VfUser) if mutant!(V13_057, 1) => ALLOWED,
-            (0x21, VfKernel) if mutant!(V13_055, 1) => ALLOWED,
-            (0x21, PfUser | VfUser) if mutant!(V13_055, 2) => OWN_PAGE_ONLY,
-            (0x23, VfKernel) if mutant!(V13_048, 1) => ALLOWED,
-            (0x27, VfKernel) if mutant!(V13_061, 1) => DROPPED,
-            (0x28, VfKernel) if mutant!(V13_072, 1) => ALLOWED,
-            (0x29, PfUser | VfUser) if mutant!(V13_054, 1) => ALLOWED,
-            (0x2e, PfUser | VfUser) if mutant!(V13_070, 1) => Rule::unless(fields::SOURCE_GLOBAL.mask()),
-            (0x2e, PfUser | VfUser) if mutant!(V13_070, 2) => Rule::unless(fields::DESTINATION_GLOBAL.mask()),
-            (0x2f, PfUser | VfUser) if mutant!(V13_065, 1) => ALLOWED,
-            (0x36, PfUser | VfUser) if mutant!(V13_067, 1) => ALLOWED,
-            _ => return None,
-        })
+        self.rules[requester as usize]
     }
 }
 

@@ -10,8 +10,6 @@ pub mod mi;
 pub mod origin;
 pub mod rule;
 
-use arctic_fidelity::mutant;
-
 pub use crate::topology::Classes;
 use crate::topology::EngineClass;
 pub use field::{Field, FieldKind, Group};
@@ -77,14 +75,8 @@ impl CommandSet {
     /// Decodes `header` on an engine of `class`; `None` if the engine does not have the command (V8-095, V8-099).
     pub fn decode(&self, header: u32, class: EngineClass) -> Option<Command> {
         match header >> 29 {
-            1 if mutant!(V8_095, 1) => mi::lookup(self.mi, header).map(Command::Mi),
-            0 => mi::lookup(self.mi, header)
-                .or(if mutant!(V8_099, 1) { self.mi[0] } else { None })
-                .filter(|command| command.classes.has(class))
-                .filter(|command| !(mutant!(V8_100, 1) && class == EngineClass::Copy && command.opcode == 0x14))
-                .filter(|command| !(mutant!(V8_111, 1) && class == EngineClass::Copy && command.action == Mi::ArbOnOff))
-                .map(Command::Mi),
-            2 if class == EngineClass::Copy || mutant!(V8_095, 2) => blt::lookup(self.blt, header).map(Command::Blit),
+            0 => mi::lookup(self.mi, header).filter(|command| command.classes.has(class)).map(Command::Mi),
+            2 if class == EngineClass::Copy => blt::lookup(self.blt, header).map(Command::Blit),
             3 => gfx::lookup(self.gfx, header, class).map(Command::Gfx),
             _ => None,
         }
@@ -120,7 +112,6 @@ impl Command {
     #[inline]
     pub fn dwords(&self, header: u32) -> u32 {
         match self {
-            Command::Mi(command) if mutant!(V8_096, 1) => command.length.dwords(header & !0xff00),
             Command::Mi(command) => command.length.dwords(header),
             Command::Gfx(command) => command.length.dwords(header),
             Command::Blit(command) => command.dwords(header),

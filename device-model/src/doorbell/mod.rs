@@ -24,7 +24,6 @@
 #[cfg(test)]
 mod tests;
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 use serde::Serialize;
 
@@ -66,8 +65,7 @@ pub struct Page(u16);
 impl Page {
     /// The page that contains byte `offset` of GTTMMADR; `None` outside the window.
     pub fn at(offset: u64) -> Option<Page> {
-        let start = if mutant!(V13_007, 2) { WINDOW - PAGE_BYTES } else { WINDOW };
-        let page = offset.checked_sub(start)? / PAGE_BYTES;
+        let page = offset.checked_sub(WINDOW)? / PAGE_BYTES;
         u16::try_from(page).ok().filter(|page| *page < PAGES).map(Page)
     }
 
@@ -152,7 +150,7 @@ impl Armed {
 
     /// State after arming by the GuC. The cookie that the block captures is nonzero, that is, not cleared.
     fn new(function: Function, page: Page) -> Self {
-        let cookie = if mutant!(V13_084, 1) { 0 } else { 1 << 32 };
+        let cookie = 1 << 32;
         Armed(cookie | Self::watched(function, page))
     }
 
@@ -169,12 +167,11 @@ impl Armed {
     }
 
     fn watches(self, function: Function, page: Page) -> bool {
-        let function = if mutant!(V13_092, 1) { self.function() } else { function };
         self.0 & Self::WATCHED == Self::watched(function, page)
     }
 
     fn watched(function: Function, page: Page) -> u64 {
-        let number = function.index() as u64 & if mutant!(V13_094, 1) { 0x1f } else { 0x3f };
+        let number = function.index() as u64 & 0x3f;
         Self::VALID | number << 16 | u64::from(page.0)
     }
 
@@ -224,7 +221,7 @@ impl Doorbells {
     }
 
     fn indices(&self) -> impl Iterator<Item = u8> + use<> {
-        (0..=u8::MAX).take(if mutant!(V13_081, 1) { 255 } else { self.armed.len() })
+        (0..=u8::MAX).take(self.armed.len())
     }
 
     #[allow(clippy::indexing_slicing, reason = "indices come from `indices`, or the block has all 256 doorbells")]
@@ -265,7 +262,7 @@ impl Doorbells {
     /// that was not served is then dropped: its remaining status bit is ignored.
     pub fn read_cookie(&self, index: u8) {
         let word = self.word(index);
-        if word.valid() && (word.cookie() == 0 || mutant!(V13_086, 1)) {
+        if word.valid() && word.cookie() == 0 {
             let cell = self.doorbell(index);
             // Fails if a concurrent reader has already cleared Valid. The doorbell may have been armed again since.
             let _ = cell.compare_exchange(word.0, Armed::NOT.0, Ordering::AcqRel, Ordering::Acquire);
@@ -311,8 +308,8 @@ impl Doorbells {
             found = true;
             // The GTI notifies the GuC when a group's status changes from zero to nonzero (V13-097).
             let before = low(self.group_of(group(index)).fetch_or(bit(index).into(), Ordering::AcqRel));
-            if before == 0 || mutant!(V13_097, 1) {
-                groups = 1 << group(index) | if mutant!(V13_098, 1) { 0 } else { groups };
+            if before == 0 {
+                groups |= 1 << group(index);
             }
         }
         let [rung, missed] = self.rings_of(function);
@@ -349,8 +346,7 @@ impl Doorbells {
     /// concurrent ring sets it again, possibly for a status that was already moved and is empty when next taken.
     fn take_group(&self, group: usize) {
         self.control.fetch_and(!(1 << group), Ordering::AcqRel);
-        let kept = if mutant!(V13_089, 1) { u64::MAX } else { INTERRUPT_STATUS };
-        let moved = |word: u64| (low(word) != 0).then_some((word | word << 32) & kept);
+        let moved = |word: u64| (low(word) != 0).then_some((word | word << 32) & INTERRUPT_STATUS);
         // Fails if no doorbell of the group has rung.
         let _ = self.group_of(group).fetch_update(Ordering::AcqRel, Ordering::Acquire, moved);
     }
@@ -417,12 +413,7 @@ impl Doorbells {
                 let watched = u8::try_from(ordinal).ok().and_then(|index| self.watched(index));
                 watched.map_or(0, |(function, _)| u32::from(function.0))
             }
-            DoorbellRegister::Status => {
-                if mutant!(V13_082, 1) && usize::from(ordinal) < self.groups.len() {
-                    self.take_group(ordinal.into());
-                }
-                low(self.group(ordinal))
-            }
+            DoorbellRegister::Status => low(self.group(ordinal)),
             DoorbellRegister::InterruptStatus => {
                 if usize::from(ordinal) < self.groups.len() {
                     self.take_group(ordinal.into());
@@ -437,32 +428,10 @@ impl Doorbells {
     /// (V13-083, V13-085, V13-093), and only the hardware can write the status (V13-087). Returns whether the GuC must
     /// now serve doorbells.
     pub fn write(&self, register: DoorbellRegister, ordinal: u16, value: u32) -> bool {
-        let index = u8::try_from(ordinal).unwrap_or(0);
         match register {
-            DoorbellRegister::Address if mutant!(V13_083, 1) => {
-                let change = |word| Armed(word).valid().then_some(word ^ 1);
-                let _ = self.doorbell(index).fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
-                false
-            }
-            DoorbellRegister::Address if mutant!(V13_085, 1) => {
-                let _ = self.arm(index, Function::PF, Page((value >> 12 & 0x3ff) as u16));
-                false
-            }
-            DoorbellRegister::Function if mutant!(V13_093, 1) => {
-                let change = |word| Armed(word).valid().then_some(word ^ 1 << 16);
-                let _ = self.doorbell(index).fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
-                false
-            }
-            DoorbellRegister::Status if mutant!(V13_087, 1) => {
-                if let Some(group) = self.groups.get(usize::from(ordinal)) {
-                    group.fetch_and(!u64::from(value), Ordering::AcqRel);
-                }
-                false
-            }
             DoorbellRegister::Address | DoorbellRegister::Function | DoorbellRegister::Status => false,
             DoorbellRegister::InterruptStatus => {
                 if let Some(group) = self.groups.get(usize::from(ordinal)) {
-                    let value = if mutant!(V13_088, 1) { u32::MAX } else { value };
                     group.fetch_and(!(u64::from(value) << 32), Ordering::AcqRel);
                 }
                 false
@@ -480,5 +449,5 @@ impl Doorbells {
 }
 
 fn route(control: u32) -> Route {
-    if control & SEND_TO_CORE != 0 || mutant!(V13_099, 1) { Route::Guc } else { Route::Host }
+    if control & SEND_TO_CORE != 0 { Route::Guc } else { Route::Host }
 }

@@ -2,9 +2,6 @@
 //! Register and memory accesses by commands. They are checked against the requester's rights and recorded for loop
 //! detection.
 
-use std::sync::Mutex;
-
-use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 use vm_memory::VolatileSlice;
 
@@ -19,7 +16,6 @@ use crate::gt::SideEffect;
 use crate::host::Function;
 use crate::memory::{Access, Fault, Space, Span, Tlb};
 use crate::registers::REGISTER_BYTES;
-use crate::sync::IgnorePoison;
 
 /// Size in bytes of one streamer's register block.
 const ENGINE_BLOCK: u32 = 0x1000;
@@ -55,7 +51,7 @@ impl Streamer<'_> {
     #[allow(clippy::arithmetic_side_effects, reason = "both are below 8 MiB")]
     pub fn mmio(&self, raw: u32, relative: bool, remapped: bool) -> u32 {
         let offset = raw & REGISTER;
-        let offset = if relative && !mutant!(V8_004, 1) { (self.base + offset) & REGISTER } else { offset };
+        let offset = if relative { (self.base + offset) & REGISTER } else { offset };
         if remapped { remap(self.gt.generation.engines, self.id, offset) } else { offset }
     }
 
@@ -66,7 +62,6 @@ impl Streamer<'_> {
         match header & (RELATIVE | REMAP) {
             0 => raw & REGISTER,
             REMAP => remap(self.gt.generation.engines, self.id, raw & REGISTER),
-            _ if mutant!(V8_004, 2) => self.mmio(raw, true, false),
             _ => self.gt.engine(self.id).relative(raw),
         }
     }
@@ -200,25 +195,6 @@ impl Streamer<'_> {
     pub fn store64(&mut self, space: Space, address: u64, value: u64) -> Result<(), Fault> {
         self.running.loops.effect();
         self.gam.write_u64(space, address, value)
-    }
-
-    /// Stores `len` bytes of `value` when the next such store comes: a posted store that nothing completes. For mutants.
-    #[cold]
-    pub fn store_late(&mut self, space: Space, address: u64, value: u64, len: usize) -> Result<(), Fault> {
-        static LAST: Mutex<Option<(Space, u64, u64, usize)>> = Mutex::new(None);
-        let last = LAST.lock().ignore_poison().replace((space, address, value, len));
-        let Some((space, address, value, len)) = last else { return Ok(()) };
-        self.gam.write(space, address, value.to_le_bytes().get(..len).unwrap_or_default())
-    }
-
-    /// Writes a register when the next such write comes. For mutants.
-    #[cold]
-    pub fn write_register_late(&mut self, offset: u32, value: u32) {
-        static LAST: Mutex<Option<(u32, u32)>> = Mutex::new(None);
-        let last = LAST.lock().ignore_poison().replace((offset, value));
-        if let Some((offset, value)) = last {
-            self.write_register(offset, value);
-        }
     }
 
     /// Returns memory of `len` bytes at `address` for atomic access, or `None` if it is not mapped contiguously.

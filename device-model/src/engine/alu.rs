@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI_MATH: the command streamer's 64-bit ALU and its sixteen registers (V8-145..156).
 
-use arctic_fidelity::mutant;
-use arctic_sriov::number::low;
-
 use super::reg;
 use super::stream::ADDRESS;
 use super::streamer::{Flow, Streamer};
@@ -55,7 +52,6 @@ struct Alu {
 fn shift(amount: u64) -> u32 {
     match amount {
         0 => 0,
-        amount if mutant!(V8_153, 1) => low(amount & 0x3f),
         amount => 1 << amount.ilog2().min(5),
     }
 }
@@ -63,7 +59,6 @@ fn shift(amount: u64) -> u32 {
 impl Alu {
     /// Loads an input. Flags are unchanged (trap T37). Returns `None` if the operand is not an input.
     fn load(&mut self, operand: u32, value: u64) -> Option<()> {
-        self.zero = if mutant!(V8_146, 1) { value == 0 } else { self.zero };
         match operand {
             operand::SRCA => self.a = value,
             operand::SRCB => self.b = value,
@@ -74,8 +69,8 @@ impl Alu {
 
     /// Returns the accumulator, or a flag replicated to all bits. Returns `None` for any other operand.
     fn result(&self, operand: u32) -> Option<u64> {
-        let all = |flag| if flag { if mutant!(V8_151, 1) { 1 } else { u64::MAX } } else { 0 };
-        match operand ^ u32::from(mutant!(V8_149, 1) && operand & !1 == operand::ZF) {
+        let all = |flag| if flag { u64::MAX } else { 0 };
+        match operand {
             operand::ACCU => Some(self.accumulator),
             operand::ZF => Some(all(self.zero)),
             operand::CF => Some(all(self.carry)),
@@ -86,9 +81,9 @@ impl Alu {
     /// Executes an arithmetic or logical operation. Returns `None` for an invalid opcode.
     fn operate(&mut self, opcode: u32) -> Option<()> {
         let (a, b) = (self.a, self.b);
-        let (value, carry) = match opcode ^ u32::from(mutant!(V8_148, 1) && opcode & !1 == opcode::AND) {
+        let (value, carry) = match opcode {
             opcode::ADD => a.overflowing_add(b),
-            opcode::SUB => (a.wrapping_sub(b), (a < b) != mutant!(V8_152, 1)),
+            opcode::SUB => (a.wrapping_sub(b), a < b),
             opcode::AND => (a & b, false),
             opcode::OR => (a | b, false),
             opcode::XOR => (a ^ b, false),
@@ -105,12 +100,12 @@ impl Alu {
 /// Returns the register offset of a GPR, or `None` if the operand is not a GPR (V8-149).
 #[allow(clippy::arithmetic_side_effects, reason = "the operand is below 16, and GPR is an offset in an engine's block")]
 fn gpr(operand: u32) -> Option<u32> {
-    (operand < if mutant!(V8_145, 1) { 0x0f } else { 0x10 }).then_some(reg::GPR + 8 * operand)
+    (operand < 0x10).then_some(reg::GPR + 8 * operand)
 }
 
 /// Returns the address in the accumulator. The low three bits are ignored (V8-154).
 fn indirect(accumulator: u64) -> u64 {
-    accumulator & ADDRESS & if mutant!(V8_154, 1) { !3 } else { !7 }
+    accumulator & ADDRESS & !7
 }
 
 impl Streamer<'_> {
@@ -128,8 +123,7 @@ impl Streamer<'_> {
 
     /// Executes one instruction. Returns `None` if it is invalid.
     fn instruct(&mut self, alu: &mut Alu, instruction: u32) -> Result<Option<()>, Fault> {
-        let prefix = if mutant!(V8_147, 1) { 0 } else { 0xc00 };
-        let opcode = instruction >> 20 & (prefix | 0x3ff);
+        let opcode = instruction >> 20;
         let (first, second) = (instruction >> 10 & 0x3ff, instruction & 0x3ff);
         Ok(match opcode {
             // Fences are no-ops, because each instruction completes its accesses before the next one executes (V8-155).
@@ -137,7 +131,7 @@ impl Streamer<'_> {
             opcode::LOAD => gpr(second).and_then(|from| alu.load(first, self.own64(from))),
             opcode::LOADINV => gpr(second).and_then(|from| alu.load(first, !self.own64(from))),
             opcode::LOAD0 => alu.load(first, 0),
-            opcode::LOAD1 => alu.load(first, if mutant!(V8_150, 1) { 1 } else { u64::MAX }),
+            opcode::LOAD1 => alu.load(first, u64::MAX),
             opcode::LOADIND => {
                 let Some(to) = gpr(first).filter(|_| second == operand::ACCU) else { return Ok(None) };
                 let value = self.gam.read_u64(self.space(false), indirect(alu.accumulator))?;
@@ -149,11 +143,7 @@ impl Streamer<'_> {
             opcode::STOREIND => {
                 let Some(from) = gpr(second).filter(|_| first == operand::ACCU) else { return Ok(None) };
                 let (at, value) = (indirect(alu.accumulator), self.own64(from));
-                if mutant!(V8_155, 1) {
-                    self.store_late(self.space(false), at, value, 8)?;
-                } else {
-                    self.store64(self.space(false), at, value)?;
-                }
+                self.store64(self.space(false), at, value)?;
                 Some(())
             }
             _ => alu.operate(opcode),

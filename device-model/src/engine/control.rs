@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI commands that control the parser: batches, semaphores, predicates, interrupts (V8-105..121, 134..141).
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 
 use super::access::address;
@@ -45,7 +44,7 @@ const HOLD_SWITCHOUT: u64 = 0x540;
 fn compare(header: u32, memory: u32, immediate: u32) -> bool {
     match header >> 12 & 7 {
         0 => memory > immediate,
-        1 => memory > immediate || memory == immediate && !mutant!(V8_120, 1),
+        1 => memory >= immediate,
         2 => memory < immediate,
         3 => memory <= immediate,
         4 => memory == immediate,
@@ -57,8 +56,8 @@ fn compare(header: u32, memory: u32, immediate: u32) -> bool {
 
 impl Streamer<'_> {
     pub(super) fn noop(&mut self, header: u32) -> Flow {
-        if header & NOOP_WRITE_ID != 0 && (!mutant!(V13_069, 1) || self.requester().privileged()) {
-            self.set_own(reg::NOPID, header & if mutant!(V8_105, 1) { 0x1f_ffff } else { 0x3f_ffff });
+        if header & NOOP_WRITE_ID != 0 {
+            self.set_own(reg::NOPID, header & 0x3f_ffff);
         }
         Flow::Next
     }
@@ -66,8 +65,8 @@ impl Streamer<'_> {
     /// MI_USER_INTERRUPT. Earlier stores are already visible, because each store completes with its command (V8-091).
     pub(super) fn user_interrupt(&mut self) -> Result<Flow, Fault> {
         self.loops().effect();
-        self.signal(if mutant!(V8_091, 1) { USER_INTERRUPT << 1 } else { USER_INTERRUPT })?;
-        Ok(if mutant!(V8_107, 1) { Flow::Preempt } else { Flow::Next })
+        self.signal(USER_INTERRUPT)?;
+        Ok(Flow::Next)
     }
 
     pub(super) fn batch_buffer_start(&mut self, words: &[u32]) -> Result<Flow, Fault> {
@@ -123,7 +122,7 @@ impl Streamer<'_> {
         Ok(if compare(header, data, word(words, 1)) {
             Flow::Next
         } else {
-            self.batch_buffer_end((header & END_LEVEL == 0) != mutant!(V8_135, 1))
+            self.batch_buffer_end(header & END_LEVEL == 0)
         })
     }
 
@@ -178,9 +177,7 @@ impl Streamer<'_> {
     /// again.
     pub(super) fn semaphore_signal(&mut self) -> Flow {
         self.loops().effect();
-        if !mutant!(V8_119, 1) {
-            self.gt.signal_semaphores();
-        }
+        self.gt.signal_semaphores();
         Flow::Next
     }
 
@@ -214,7 +211,7 @@ impl Streamer<'_> {
     /// (IVB-150).
     pub(super) fn predicate(&mut self, header: u32) -> Flow {
         let (first, second) = (self.own64(reg::PREDICATE_SRC0), self.own64(reg::PREDICATE_SRC1));
-        let delta = first.wrapping_sub(second) & if mutant!(V8_144, 1) { 0xffff_ffff } else { u64::MAX };
+        let delta = first.wrapping_sub(second);
         let compared = match header & 3 {
             0 => true,
             1 => false,
@@ -243,7 +240,6 @@ impl Streamer<'_> {
     #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub(super) fn report_head(&mut self) -> Result<Flow, Fault> {
         let (at, head) = (self.running.lrc.pphwsp + REPORTED_HEAD, self.running.position.ring.head);
-        let head = head.wrapping_sub(if mutant!(V8_110, 1) { 4 } else { 0 });
         self.store(Space::Ggtt, at, head)?;
         Ok(Flow::Next)
     }

@@ -4,8 +4,6 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use arctic_fidelity::mutant;
-
 use super::reg;
 use super::streamer::Streamer;
 use crate::gt::Gt;
@@ -61,7 +59,7 @@ impl Gt {
         // Ordering: either the thread that detects an error observes the new mask, or the thread that changes the mask
         // observes the error.
         fence(Ordering::SeqCst);
-        let masked = if mutant!(V8_089, 1) { 0 } else { self.error_register(engine, reg::EMR) };
+        let masked = self.error_register(engine, reg::EMR);
         let through = self.error_register(engine, reg::ESR) & !masked;
         through != 0 && self.registers.set_bits(self.engine(engine).mmio_base + reg::EIR, through) == 0
     }
@@ -78,7 +76,7 @@ impl Gt {
     /// the error bit of the interrupt status.
     #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn clear_errors(&self, engine: EngineId, value: u32) -> bool {
-        let cleared = value & conditions(self.engine(engine), !mutant!(V8_089, 2));
+        let cleared = value & conditions(self.engine(engine), true);
         let base = self.engine(engine).mmio_base;
         self.registers.clear_bits(base + reg::ESR, cleared);
         let before = self.registers.clear_bits(base + reg::EIR, cleared);
@@ -106,13 +104,12 @@ impl Gt {
     /// (V8-087, "when unmasked via HWSTAM"). The bits of the user interrupt and of the flush are written as 0. `gam`
     /// must be that of the PF, which owns the page.
     pub(super) fn write_status(&self, gam: &mut Gam<'_>, engine: EngineId, events: u16) {
-        let supported = if mutant!(V8_087, 1) { u16::MAX } else { STATUS_EVENTS };
-        let unmasked = supported & (!self.error_register(engine, reg::HWSTAM) & 0xffff) as u16;
+        let unmasked = STATUS_EVENTS & (!self.error_register(engine, reg::HWSTAM) & 0xffff) as u16;
         if events & unmasked == 0 {
             return;
         }
-        let page = self.error_register(engine, reg::HWS_PGA) & if mutant!(V8_085, 2) { !0x1fff } else { !0xfff };
-        let error = self.error_register(engine, reg::EIR) != 0 || mutant!(V8_087, 2);
+        let page = self.error_register(engine, reg::HWS_PGA) & !0xfff;
+        let error = self.error_register(engine, reg::EIR) != 0;
         let status = if error { unmasked & CS_ERROR } else { 0 };
         // Faults are ignored: the driver has not mapped a status page.
         let _ = gam.write_u32(Space::Ggtt, page.into(), status.into());
@@ -137,10 +134,10 @@ impl Streamer<'_> {
             return;
         }
         let interrupts = self.gt.interrupts_of(self.running.load.function);
-        let handling = self.running.load.descriptor >> FAULT_HANDLING & if mutant!(V8_088, 1) { 1 } else { 3 };
+        let handling = self.running.load.descriptor >> FAULT_HANDLING & 3;
         let repaired = handling != FAULT_AND_HANG;
         match self.running.report {
-            Some(report) if repaired && !mutant!(V8_088, 2) => {
+            Some(report) if repaired => {
                 let unmasked = Report { enable: u32::MAX, ..report };
                 if unmasked.write(&mut self.gam, self.gt.engine(self.id), PAGE_FAULT) == Ok(true) {
                     interrupts.send();

@@ -2,16 +2,11 @@
 //! Command prefetch (V8-205).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-
-use arctic_fidelity::mutant;
 use vm_memory::Bytes;
 
 use super::stream::Source;
 use crate::host::DmaFault;
-use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
-use crate::sync::IgnorePoison;
+use crate::memory::{Access, Fault, FaultReason, Gam, Span};
 
 /// Prefetch distance in dwords: eight cachelines (V8-205). Commands within this distance of a store that modifies them
 /// may be stale, as on hardware.
@@ -94,7 +89,7 @@ impl Window {
     /// Prefetches at least `need` dwords (1 to [`LONGEST`]) from `source`.
     pub fn fill(&mut self, gam: &mut Gam<'_>, source: &Source, need: usize) -> Result<Fetched, Fault> {
         self.flush();
-        let reach = source.dwords.min(need.max(if mutant!(V8_206, 1) { 4 * AHEAD } else { AHEAD }));
+        let reach = source.dwords.min(need.max(AHEAD));
         if reach < need {
             return Ok(Fetched::Empty);
         }
@@ -111,22 +106,10 @@ impl Window {
             let end = self.len.saturating_add(span.len() / 4);
             let into = self.words.get_mut(self.len..end).filter(|into| !into.is_empty()).ok_or(fault)?;
             read(&span, &mut self.raw, into).map_err(|_| fault)?;
-            if mutant!(V8_216, 1) && matches!(source.space, Space::Ppgtt(_)) {
-                read_once(address, into);
-            }
             self.len = end;
         }
         Ok(Fetched::Ready)
     }
-}
-
-/// Replaces dwords by those that were first read at `address`: a fetch that does not snoop. For mutants.
-#[cold]
-fn read_once(address: u64, words: &mut [u32]) {
-    static SEEN: Mutex<BTreeMap<u64, Vec<u32>>> = Mutex::new(BTreeMap::new());
-    let mut seen = SEEN.lock().ignore_poison();
-    let first = seen.entry(address).or_insert_with(|| words.to_vec());
-    words.iter_mut().zip(first).for_each(|(word, first)| *word = *first);
 }
 
 /// Returns the number of bytes from `address` to the end of the NULL page, at least 4.

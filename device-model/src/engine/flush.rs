@@ -2,8 +2,6 @@
 //! MI_FLUSH_DW and PIPE_CONTROL. Execution is in order, so only the post-sync operation, the TLB invalidation and the
 //! notification need an implementation (V8-127, V8-137).
 
-use arctic_fidelity::mutant;
-
 use super::streamer::{Flow, Streamer};
 use super::{reg, word};
 use crate::command::Requester;
@@ -40,11 +38,8 @@ impl Target {
     fn permitted(self, requester: Requester) -> bool {
         match self {
             Target::Process(_) => true,
-            Target::Global(_) => requester.privileged() || mutant!(V13_060, 1) || mutant!(V13_062, 1),
-            Target::OwnPage(_) => requester.privileged() || mutant!(V13_062, 2),
-            Target::GlobalPage(_) => {
-                requester == Requester::PfKernel || mutant!(V13_076, 1) && requester == Requester::VfKernel
-            }
+            Target::Global(_) | Target::OwnPage(_) => requester.privileged(),
+            Target::GlobalPage(_) => requester == Requester::PfKernel,
         }
     }
 }
@@ -97,7 +92,7 @@ impl Streamer<'_> {
 
     /// Returns the address of the engine's global status page.
     pub(super) fn global_page(&self) -> u64 {
-        u64::from(self.own(reg::HWS_PGA) & if mutant!(V8_085, 1) { !0x1fff } else { !0xfff })
+        u64::from(self.own(reg::HWS_PGA) & !0xfff)
     }
 
     fn invalidate_and_notify(&mut self, flags: u32) -> Result<(), Fault> {
@@ -120,8 +115,6 @@ impl Streamer<'_> {
                         [_, _, _, value] => self.store(space, at, *value)?,
                         _ => self.store64(space, at, u64::from(word(words, 4)) << 32 | u64::from(word(words, 3)))?,
                     }
-                } else if mutant!(V8_127, 1) {
-                    return Ok(Flow::Next);
                 }
             }
             WRITE_TIMESTAMP => {
@@ -152,9 +145,6 @@ impl Streamer<'_> {
         let operation = post_sync(flags);
         if flags & CONTROL_MMIO != 0 {
             let offset = self.mmio(word(words, 2), false, false);
-            if mutant!(V13_060, 2) || mutant!(V8_137, 2) {
-                self.gt.streamer_write(self.base, offset, word(words, 4));
-            }
             self.write_register(offset, word(words, 4));
         } else if operation != 0 {
             let target = Target::new(at, flags & CONTROL_GGTT != 0, flags & STORE_INDEX != 0);
@@ -167,8 +157,6 @@ impl Streamer<'_> {
                     }
                     _ => self.store_timestamp(space, at)?,
                 }
-            } else if mutant!(V13_060, 3) || mutant!(V8_137, 1) {
-                return Ok(Flow::Next);
             }
         }
         self.invalidate_and_notify(flags)?;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Automatic report of the ring's head in the PPHWSP (V8-069).
 
-use arctic_fidelity::mutant;
-
 use super::reg;
 use super::streamer::Streamer;
 use crate::memory::{Fault, Space};
@@ -15,7 +13,6 @@ pub(super) const REPORTED_HEAD: u64 = 16;
 fn interval(ctl: u32) -> Option<u32> {
     match ctl >> 1 & 3 {
         0 => None,
-        1 if mutant!(V8_069, 1) => Some(4 << 10),
         1 => Some(64 << 10),
         2 => Some(4 << 10),
         _ => Some(128 << 10),

@@ -2,8 +2,6 @@
 //! Register image of a logical ring context. The image is a list of MI_NOOP, MI_LOAD_REGISTER_IMM, one
 //! MI_LOAD_REGISTER_MEM, MI_FORCE_WAKEUP and an end command (V8-046). Parsing is bounded by the image's length.
 
-use arctic_fidelity::mutant;
-
 use crate::command::mi::LRI;
 use crate::context_image::{END, FORCE_WAKEUP, IMAGE_DWORDS, LRM, Layout, RELATIVE};
 use crate::memory::{Fault, Gam, Space};
@@ -141,8 +139,7 @@ impl Image {
                 // append the loads for memory-based interrupts (xe: empty_lrc_data).
                 END_OPCODE if at < self.engine_context => 1,
                 LRI => {
-                    let missing = usize::from(mutant!(V8_046, 1));
-                    cursor.open = (header, ((length(header) - 1) / 2).saturating_sub(missing));
+                    cursor.open = (header, (length(header) - 1) / 2);
                     1
                 }
                 LRM => {

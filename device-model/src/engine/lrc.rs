@@ -2,14 +2,13 @@
 //! The logical ring context in memory: the PPHWSP, followed by the register image that an engine restores and saves
 //! (V8-040, V8-041, V8-045; contract F.3, F.4, K.1).
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 
 use super::image::Image;
 use super::stream::{LEVELS, ParserState};
 use crate::context_image::{IMAGE_DWORDS, Layout};
 use crate::memory::{Fault, Gam, Space};
-use crate::registers::{Decoded, RegisterFile};
+use crate::registers::RegisterFile;
 
 /// Offset in bytes from the PPHWSP to the image (V8-040).
 const IMAGE: u64 = 0x1000;
@@ -70,14 +69,14 @@ const REPORT: u64 = 64;
 impl Lrc {
     /// Creates the context described by `descriptor` (contract F.1).
     pub fn new(descriptor: u64) -> Self {
-        let space = if descriptor & 1 << 8 != 0 || mutant!(V8_030, 1) { Space::Ppgtt(0) } else { Space::Ggtt };
+        let space = if descriptor & 1 << 8 != 0 { Space::Ppgtt(0) } else { Space::Ggtt };
         Lrc { pphwsp: descriptor & 0xffff_f000, space }
     }
 
     /// Returns the global address of dword `index` of the image.
     #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub fn address(&self, index: usize) -> u64 {
-        self.pphwsp + if mutant!(V8_040, 1) { 0 } else { IMAGE } + index as u64 * 4
+        self.pphwsp + IMAGE + index as u64 * 4
     }
 
     /// Reads the image.
@@ -88,7 +87,7 @@ impl Lrc {
     /// Sets the page directory from PDP0 (V8-213).
     pub fn set_page_directory(&mut self, pdp0: u64) {
         if let Space::Ppgtt(root) = &mut self.space {
-            *root = if mutant!(V8_213, 1) { pdp0 & 0xffff_ffff } else { pdp0 };
+            *root = pdp0;
         }
     }
 
@@ -121,11 +120,8 @@ impl Lrc {
         let mut words = [0u32; IMAGE_DWORDS];
         let len = layout.template.len().min(IMAGE_DWORDS);
         words[..len].copy_from_slice(&layout.template[..len]);
-        for kept in layout.kept.iter().filter(|kept| !mutant!(V8_045, 2) || kept.dword != 0xc3) {
-            let replicated = mutant!(V13_163, 1) && registers.decode(kept.register).is_some_and(Decoded::replicated);
-            let value =
-                if replicated { registers.instance_value(kept.register, 0) } else { registers.value(kept.register) };
-            words[kept.dword] = kept.saved(value);
+        for kept in &layout.kept {
+            words[kept.dword] = kept.saved(registers.value(kept.register));
         }
         words[dword::CTX_TIMESTAMP] = clocks.context;
         words[dword::TIMESTAMP] = clocks.card;

@@ -29,7 +29,6 @@ mod whitelist;
 
 use std::sync::atomic::Ordering;
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 
 use crate::execlist::descriptor::Descriptor;
@@ -224,9 +223,7 @@ impl Engine {
     fn start(&mut self, gt: &Gt, load: Load) {
         // Page tables may have changed since the context last ran. xe changes the page tables of a preempted context
         // without a TLB invalidation (xe: xe_pt.c, bind_op_prepare).
-        if !mutant!(V13_041, 1) && !mutant!(V13_122, 1) {
-            self.tlb.flush();
-        }
+        self.tlb.flush();
         // The context clock is stopped until the next step reads the image.
         let now = gt.clock.now();
         gt.context_clocks[self.id.index()].stop(gt.generation.timebase.ticks(now));
@@ -259,9 +256,6 @@ impl Engine {
     #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn push(&mut self, gt: &Gt, value: u32) {
         self.execlist.port.push(&gt.registers, self.info.mmio_base, value);
-        if mutant!(V8_013, 2) && gt.registers.value(self.info.mmio_base + execlist::queue::SQ_CONTENTS + 0x38) != 0 {
-            self.load_queue(gt);
-        }
     }
 
     /// Loads the submission queue for the host (V8-013..020). Ignored if execlists are not enabled in the engine's mode
@@ -269,45 +263,32 @@ impl Engine {
     #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn load_queue(&mut self, gt: &Gt) {
         let base = self.info.mmio_base;
-        if gt.registers.value(base + execlist::GFX_MODE) & execlist::DISABLE_LEGACY_MODE == 0 && !mutant!(V8_008, 1) {
+        if gt.registers.value(base + execlist::GFX_MODE) & execlist::DISABLE_LEGACY_MODE == 0 {
             self.counters.refused_loads = self.counters.refused_loads.saturating_add(1);
             return;
         }
         let queue = Queue::sample(&gt.registers, base);
-        if mutant!(V8_015, 1) {
-            gt.registers.clear_bits(base + execlist::queue::SQ_CONTENTS, 1);
-        }
-        let first = || queue.valid_from(0).map(|(_, descriptor)| high(descriptor.0));
-        let same = |other: &EngineInfo| first() == Some(gt.registers.value(other.mmio_base + execlist::STATUS + 4));
-        if mutant!(V8_033, 1) && gt.generation.engines.list().iter().any(same)
-            || mutant!(V8_080, 1) && first().is_none() && self.running.is_some()
-        {
-            return;
-        }
         let running = self.running.as_ref();
         let goes_on = running.is_some_and(|it| it.load.submitter == Submitter::Execlist && it.halted.is_none());
         let descriptor = running.map(|it| it.load.descriptor());
         let views = gt.memory.step_views(self.id);
         match self.execlist.load(queue, descriptor, goes_on) {
             Loaded::Start(status, element, descriptor) => {
-                if !mutant!(V8_054, 1) {
-                    self.report_switch(gt, &views, status, Submitter::Execlist);
-                }
+                self.report_switch(gt, &views, status, Submitter::Execlist);
                 self.start(gt, of_queue(element, descriptor));
             }
-            Loaded::StillIdle(_) if mutant!(V8_020, 1) => {}
             Loaded::StillIdle(status) => self.report_switch(gt, &views, status, Submitter::Execlist),
             Loaded::Lite(status, element, descriptor) => {
                 if let Some(running) = &mut self.running {
                     running.load = of_queue(element, descriptor);
-                    running.tail_moved = !mutant!(V8_079, 1);
+                    running.tail_moved = true;
                     running.preempt = false;
                 }
                 self.report_switch(gt, &views, status, Submitter::Execlist);
             }
             Loaded::Preempt => {
                 if let Some(running) = &mut self.running {
-                    running.preempt = !mutant!(V8_018, 2);
+                    running.preempt = true;
                 }
             }
         }
@@ -329,13 +310,7 @@ impl Engine {
         gt.csb_ports[self.id.index()].push(status);
         let whose = self.running.as_ref().map_or(Function::PF, |running| running.load.function);
         gt.trace.tell(whose, Some(self.id), || EventKind::Switch { status: status.0 });
-        if submitter == Submitter::Guc && mutant!(V13_257, 1) {
-            gt.interrupts.raise_engine(self.id, CONTEXT_SWITCH);
-        }
-        if submitter == Submitter::Execlist || mutant!(V13_074, 1) {
-            if mutant!(V8_055, 1) {
-                gt.interrupts.raise_engine(self.id, CONTEXT_SWITCH);
-            }
+        if submitter == Submitter::Execlist {
             let mut gam = gt.memory.gam(Function::PF, views, &mut self.tlb);
             if execlist::buffer::report(&gt.registers, base, &mut gam, status).is_err() {
                 self.counters.lost_reports = self.counters.lost_reports.saturating_add(1);
@@ -347,9 +322,6 @@ impl Engine {
     /// Reports that the context `load` was switched out for the reason `detail`, and starts the next element of the
     /// queue, if any (V8-016).
     fn switch(&mut self, gt: &Gt, views: &GuestMappings<'_>, load: Load, detail: Detail) {
-        if mutant!(V8_014, 1) {
-            self.execlist.queue = Queue::sample(&gt.registers, self.info.mmio_base);
-        }
         let (status, next) = self.execlist.switch(load.descriptor(), detail);
         // An element that follows a context submitted by the GuC belongs to a queue that the host has loaded since.
         let submitter = if next.is_some() { Submitter::Execlist } else { load.submitter };
@@ -374,12 +346,7 @@ impl Engine {
     /// Returns the unloaded context, or `None` if no context was loaded.
     #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub fn reset(&mut self, gt: &Gt) -> Option<Load> {
-        if mutant!(V13_204, 1) {
-            gt.csb_ports[self.id.index()].clear();
-        }
-        if !mutant!(V8_211, 1) {
-            self.execlist.reset();
-        }
+        self.execlist.reset();
         let running = self.running.take();
         self.show_status(gt);
         let running = running?;
@@ -391,9 +358,7 @@ impl Engine {
             // Errors are ignored: the state cannot be saved to an inaccessible image.
             let _ = running.lrc.save_stopped(&mut gam, &running.position, timestamp);
         }
-        if !mutant!(V13_122, 1) {
-            self.tlb.flush();
-        }
+        self.tlb.flush();
         self.scrub_context_registers(gt, running.load.function);
         Some(running.load)
     }
@@ -405,12 +370,6 @@ impl Engine {
         if let Some(halt) = running.halted {
             return Outcome::Halted(halt);
         }
-        let active =
-            |info: &EngineInfo| gt.registers.value(info.mmio_base.wrapping_add(execlist::STATUS)) & 1 << 7 != 0;
-        if mutant!(V8_001, 1) && gt.generation.engines.list().iter().any(|other| *other != *self.info && active(other))
-        {
-            return Outcome::Waiting;
-        }
         let clock = &gt.engine_clocks[self.id.index()];
         let started = gt.clock.now();
         clock.begin_step(started);
@@ -418,7 +377,6 @@ impl Engine {
         let info = self.info;
         let views = gt.memory.step_views(self.id);
         let function = running.load.function;
-        let function = if mutant!(V13_043, 1) { Function(function.0 & 3) } else { function };
         let mut streamer = Streamer {
             gt,
             started,
@@ -436,7 +394,7 @@ impl Engine {
             && let Some(running) = self.running.take()
         {
             self.scrub_context_registers(gt, running.load.function);
-            let detail = match running.waits_at.filter(|_| !mutant!(V8_081, 2)) {
+            let detail = match running.waits_at {
                 _ if outcome == Outcome::Complete => Detail::Complete,
                 Some(header) => Detail::of_wait(header),
                 None => Detail::Preempted,

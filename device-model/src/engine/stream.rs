@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Parser position in the ring, nested batches and workaround batches, and detection of loops without progress.
 
-use arctic_fidelity::mutant;
-
 use crate::memory::Space;
 
 /// Maximum nesting level of batches. The batch stack in the context image has three entries (V8-163).
@@ -30,8 +28,7 @@ pub struct Ring {
 impl Ring {
     /// Creates the ring that RING_START, RING_CTL, RING_HEAD and RING_TAIL describe.
     pub fn new(start: u32, ctl: u32, head: u32, tail: u32) -> Self {
-        let pages = if mutant!(V8_066, 1) { 0xf_f000 } else { 0x1f_f000 };
-        let size = if ctl & 1 != 0 || mutant!(V8_065, 1) { (ctl & pages).saturating_add(0x1000) } else { 0 };
+        let size = if ctl & 1 != 0 { (ctl & 0x1f_f000).saturating_add(0x1000) } else { 0 };
         let mut ring = Ring { start: start & !0xfff, size, head: 0, tail: 0 };
         ring.head = ring.offset(head & 0x1f_fffc);
         ring.set_tail(tail);
@@ -40,7 +37,7 @@ impl Ring {
 
     /// Sets a new RING_TAIL.
     pub fn set_tail(&mut self, tail: u32) {
-        self.tail = self.offset(tail & if mutant!(V8_067, 1) { 0x1f_fffc } else { 0x1f_fff8 });
+        self.tail = self.offset(tail & 0x1f_fff8);
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "the size is not 0 here")]
@@ -54,7 +51,7 @@ impl Ring {
         reason = "head and tail are below the size, which is at most 2 MiB, or all are 0"
     )]
     pub fn dwords(&self) -> u32 {
-        if self.tail >= self.head || mutant!(V8_065, 2) {
+        if self.tail >= self.head {
             self.tail.saturating_sub(self.head) / 4
         } else {
             (self.size - self.head + self.tail) / 4
@@ -172,10 +169,7 @@ impl ParserState {
     /// started.
     pub fn in_batch(ring: Ring, stack: &[u64; LEVELS], present: Batch, started: u64) -> Self {
         let mut position = ParserState { ring, started, ..ParserState::default() };
-        let outer = stack
-            .iter()
-            .take(if mutant!(V8_163, 1) { LEVELS - 2 } else { LEVELS - 1 })
-            .filter_map(|entry| Batch::from_entry(*entry));
+        let outer = stack.iter().take(LEVELS - 1).filter_map(|entry| Batch::from_entry(*entry));
         for (level, batch) in outer.chain([present]).enumerate() {
             if let Some(slot) = position.batches.get_mut(level) {
                 *slot = batch;
@@ -227,8 +221,7 @@ impl ParserState {
     /// Returns whether commands at this position are privileged.
     #[inline]
     pub fn privileged(&self) -> bool {
-        let never = mutant!(V13_044, 2) || mutant!(V8_159, 1);
-        self.batch().is_none_or(|batch| (!batch.ppgtt || mutant!(V13_044, 1)) && !never)
+        self.batch().is_none_or(|batch| !batch.ppgtt)
     }
 
     /// Returns the source of the next commands. `process` is the context's address space.
@@ -273,10 +266,6 @@ impl ParserState {
             Some(batch) => batch.address = batch.address.wrapping_add(u64::from(dwords) * 4) & ADDRESS,
             None => self.ring.advance(dwords),
         }
-        // Mutant: a batch has at most 32 MiB.
-        if mutant!(V8_158, 1) && self.batch().is_some_and(|batch| batch.address & 0x1ff_ffff == 0) {
-            self.leave(false);
-        }
     }
 
     /// Advances by `bytes` in a batch.
@@ -301,8 +290,7 @@ impl ParserState {
     /// current batch (V8-134). Batches started by a non-privileged batch are clamped to the PPGTT and are not
     /// privileged (trap T5).
     pub fn enter(&mut self, address: u64, ppgtt: bool, nested: bool) {
-        let unclamped = mutant!(V13_045, 1) && nested || mutant!(V13_066, 1) && !nested || mutant!(V8_134, 1);
-        self.enter_unchecked(address, ppgtt || !self.privileged() && !unclamped, nested);
+        self.enter_unchecked(address, ppgtt || !self.privileged(), nested);
     }
 
     /// Enters a batch like [`ParserState::enter`], with privilege checks disabled (V8-170).

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The command streamer: fetches, decodes and executes the commands of the loaded context.
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::byte;
 
 use super::counters::Counters;
@@ -164,7 +163,6 @@ impl Streamer<'_> {
         };
         let outcome = result.and_then(|()| self.parse(window, i64::from(budget)));
         let outcome = outcome.and_then(|outcome| match outcome {
-            Outcome::Preempted if mutant!(V8_045, 1) && self.running.waits_at.is_some() => Ok(outcome),
             Outcome::Complete | Outcome::Preempted => self.save().map(|()| outcome),
             _ => Ok(outcome),
         });
@@ -193,9 +191,6 @@ impl Streamer<'_> {
                 let halted = self.parse_straight(window, &mut budget);
                 self.running.position.advance(window.lag());
                 halted?;
-            }
-            if mutant!(V8_076, 2) && self.may_leave() {
-                return Ok(Outcome::Preempted);
             }
             if budget <= 0 || self.gt.clock.now().saturating_sub(self.started) > STEP_TIME {
                 return Ok(Outcome::More);
@@ -237,9 +232,7 @@ impl Streamer<'_> {
                     _ if len < usize::from(command.least) => break Ok(()),
                     action => {
                         let flow = self.execute_mi(action, words);
-                        if !mutant!(V8_141, 1) {
-                            predicated = self.predicated();
-                        }
+                        predicated = self.predicated();
                         flow
                     }
                 };
@@ -289,7 +282,7 @@ impl Streamer<'_> {
                 return Ok(None);
             }
         }
-        if matches!(command, Command::Blit(_)) && self.may_leave() && !mutant!(V8_077, 1) {
+        if matches!(command, Command::Blit(_)) && self.may_leave() {
             return Ok(Some(Outcome::Preempted));
         }
         *budget -= 1 + i64::from(dwords / 16);
@@ -423,10 +416,10 @@ impl Streamer<'_> {
             Command::Mi(command) => {
                 let header = word(words, 0);
                 if self.withheld(command, header, self.predicated()) {
-                    return Ok(if mutant!(V13_046, 1) && !self.predicated() { Flow::Illegal } else { Flow::Next });
+                    return Ok(Flow::Next);
                 }
                 let requester = self.requester();
-                if command.rule(requester).forbids_operand(words) && !mutant!(V8_129, 1) {
+                if command.rule(requester).forbids_operand(words) {
                     self.refuse(requester);
                     return Ok(Flow::Next);
                 }
@@ -438,8 +431,8 @@ impl Streamer<'_> {
             Command::Gfx(gfx) => {
                 // Both levels of predication: the global predicate, then the command's predicate (V8-143).
                 let own = gfx.predicated(word(words, 0));
-                let skipped = own && (self.own(reg::PREDICATE_RESULT) & 1 == 0) != mutant!(V8_140, 1);
-                if self.predicated() && !(own && mutant!(V8_143, 1)) || skipped {
+                let skipped = own && self.own(reg::PREDICATE_RESULT) & 1 == 0;
+                if self.predicated() || skipped {
                     return Ok(Flow::Next);
                 }
                 match gfx.action {
@@ -477,9 +470,6 @@ impl Streamer<'_> {
             Mi::CopyMemMem => self.copy_mem_mem(words),
             Mi::StoreDataIndex => self.store_data_index(words),
             Mi::UpdateGtt => self.update_gtt(words),
-            Mi::Math if mutant!(V8_118, 1) => {
-                self.math(words.get(1..words.len().saturating_sub(1)).unwrap_or_default())
-            }
             Mi::Math => self.math(words.get(1..).unwrap_or_default()),
             Mi::Atomic => self.atomic(words),
             Mi::FlushDw => self.flush_dw(words),
@@ -489,10 +479,9 @@ impl Streamer<'_> {
             Mi::BatchBufferStart => self.batch_buffer_start(words),
             Mi::PrtBatchBufferStart => Ok(self.persistent_batch(words)),
             Mi::ConditionalBatchBufferEnd => self.conditional_batch_buffer_end(words),
-            Mi::BatchBufferEnd => Ok(self.batch_buffer_end(mutant!(V8_112, 1))),
+            Mi::BatchBufferEnd => Ok(self.batch_buffer_end(false)),
             Mi::Noop => Ok(self.noop(word(words, 0))),
-            Mi::ArbCheck if mutant!(V13_063, 1) && self.running.load.function.is_vf() => Ok(Flow::Next),
-            Mi::ArbCheck => Ok(if self.may_leave() && !mutant!(V8_076, 1) { Flow::Preempt } else { Flow::Next }),
+            Mi::ArbCheck => Ok(if self.may_leave() { Flow::Preempt } else { Flow::Next }),
             Mi::ArbOnOff => {
                 self.running.arbitration = word(words, 0) & 1 != 0;
                 Ok(Flow::Next)
@@ -501,13 +490,6 @@ impl Streamer<'_> {
             Mi::SetPredicate => Ok(self.set_predicate(word(words, 0))),
             Mi::Predicate => Ok(self.predicate(word(words, 0))),
             Mi::SemaphoreSignal => Ok(self.semaphore_signal()),
-            Mi::NoEffect if mutant!(V8_113, 1) && word(words, 0) == 0x0580_0001 => Ok(Flow::Wait),
-            Mi::NoEffect if mutant!(V8_121, 1) && word(words, 0) >> 23 == 0x1d => Ok(Flow::Wait),
-            Mi::NoEffect if mutant!(V8_128, 1) && word(words, 0) >> 23 == 0x27 => {
-                let at = super::access::address(word(words, 1), word(words, 2));
-                self.store(self.space(false), at, 0).map(|()| Flow::Next)
-            }
-            Mi::StateOnly if mutant!(V8_115, 1) && matches!(word(words, 0) >> 23, 0x12 | 0x13) => Ok(Flow::Wait),
             // Without a display no event is pending, so the wait completes immediately (V8-108, IVB-143).
             Mi::WaitForEvent | Mi::NoEffect => Ok(Flow::Next),
             Mi::StateOnly => Ok(mi::lookup(self.gt.generation.commands.mi, word(words, 0))
@@ -520,9 +502,9 @@ impl Streamer<'_> {
     fn withheld(&mut self, command: &MiCommand, header: u32, predicated: bool) -> bool {
         if predicated {
             let heeds = match command.predication {
-                Predication::Global => !(mutant!(V8_156, 1) && command.action == Mi::Math),
-                Predication::Explicit => header & 1 << 15 != 0 && !mutant!(V8_112, 2) || mutant!(V8_140, 2),
-                Predication::Never => mutant!(V8_141, 2),
+                Predication::Global => true,
+                Predication::Explicit => header & 1 << 15 != 0,
+                Predication::Never => false,
             };
             if heeds {
                 return true;
@@ -533,20 +515,7 @@ impl Streamer<'_> {
 
     fn forbidden(&mut self, command: &MiCommand, header: u32) -> bool {
         let requester = self.requester();
-        // Mutants: the rule of one command is not applied.
-        let spared = match command.action {
-            Mi::ArbOnOff => mutant!(V8_111, 2),
-            Mi::StateOnly => mutant!(V8_116, 1),
-            Mi::SemaphoreWait => mutant!(V8_120, 2),
-            Mi::StoreDataImm => mutant!(V8_122, 1),
-            Mi::StoreDataIndex => mutant!(V8_123, 1),
-            Mi::UpdateGtt => mutant!(V8_125, 1),
-            Mi::LoadRegisterMem => mutant!(V8_130, 1),
-            Mi::CopyMemMem => mutant!(V8_132, 1) && header & mi::fields::SOURCE_GLOBAL.mask() == 0,
-            Mi::ConditionalBatchBufferEnd => mutant!(V8_135, 2),
-            _ => false,
-        };
-        let forbidden = command.rule(requester).forbids(header) && !spared;
+        let forbidden = command.rule(requester).forbids(header);
         if forbidden {
             self.refuse(requester);
         }
@@ -562,8 +531,7 @@ impl Streamer<'_> {
             Requester::VfKernel => self.counters.virtual_refusals += 1,
             _ => {
                 self.counters.privilege_violations += 1;
-                let violation = if mutant!(V8_090, 1) { error::INSTRUCTION } else { error::PRIVILEGE };
-                self.error(if mutant!(V8_170, 1) { 0 } else { violation });
+                self.error(error::PRIVILEGE);
             }
         }
     }
@@ -579,7 +547,7 @@ impl Streamer<'_> {
     /// have the rights of the ring of their function (V8-170).
     #[inline]
     pub fn unchecked(&self) -> bool {
-        self.own(reg::GFX_MODE) & PRIVILEGE_CHECK_DISABLE != 0 && !mutant!(V8_170, 2)
+        self.own(reg::GFX_MODE) & PRIVILEGE_CHECK_DISABLE != 0
     }
 
     /// Returns whether commands at the current position are predicated off by MI_SET_PREDICATE_RESULT. Workaround
@@ -594,8 +562,7 @@ impl Streamer<'_> {
     /// Returns whether a preemption request is honoured at an arbitration point (V8-076, V8-078).
     #[inline]
     fn may_leave(&self) -> bool {
-        let arbitration = self.running.arbitration || mutant!(V8_078, 1);
-        self.running.preempt && arbitration && self.running.position.workaround.is_none()
+        self.running.preempt && self.running.arbitration && self.running.position.workaround.is_none()
     }
 
     /// Returns whether an unsatisfied wait switches to the next element of the queue (V8-081). Requires that
@@ -603,7 +570,7 @@ impl Streamer<'_> {
     /// loaded.
     fn may_yield(&self) -> bool {
         self.running.load.submitter == Submitter::Execlist
-            && (self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH == 0 || mutant!(V8_081, 1))
+            && self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH == 0
             && self.running.arbitration
             && self.running.position.workaround.is_none()
     }

@@ -2,7 +2,6 @@
 //! Context switches: restore by executing the image, workaround batches during and after the restore, lite restore,
 //! save, and updates of the position registers.
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::{count, high, low};
 
 use super::image::{Cursor, Image, Load, Value};
@@ -13,7 +12,6 @@ use super::{Halt, access, reg};
 use crate::command::Requester;
 use crate::command::mi::fields;
 use crate::context_image::GLOBAL;
-use crate::host::Function;
 use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
@@ -54,18 +52,11 @@ impl Streamer<'_> {
     pub(super) fn restore(&mut self) -> Result<(), Halt> {
         let layout = self.gt.context_layout(self.id);
         let format = layout.format;
-        let ring_context = if mutant!(V8_043, 1) { format.dwords } else { format.engine_context };
+        let ring_context = format.engine_context;
         let image = self.running.lrc.read(&mut self.gam, layout).map_err(Halt::Fault)?;
         self.check(&image, ring_context)?;
         self.gt.start_context_clock(self.id);
-        let stale = if mutant!(V13_040, 1) { self.own64(reg::PDP0) } else { 0 };
         layout.clear(&self.gt.registers);
-        if mutant!(V8_142, 1) {
-            self.set_own(reg::PREDICATE_RESULT_2, 0);
-        }
-        if mutant!(V8_190, 1) {
-            self.set_own(reg::SEMA_WAIT_POLL, 0);
-        }
         self.running.tail_moved = false;
         self.running.report = None;
         self.running.mask_address = 0;
@@ -79,11 +70,8 @@ impl Streamer<'_> {
             inhibited: false,
         };
         self.execute_image(&mut restoring, ring_context).map_err(Halt::Fault)?;
-        if stale != 0 {
-            self.running.lrc.set_page_directory(stale);
-        }
         self.take_report(restoring.mask);
-        restoring.inhibited = self.own(reg::CONTEXT_CONTROL) & RESTORE_INHIBIT != 0 && !mutant!(V8_044, 1);
+        restoring.inhibited = self.own(reg::CONTEXT_CONTROL) & RESTORE_INHIBIT != 0;
         if !restoring.inhibited {
             self.check(&restoring.image, format.dwords)?;
         }
@@ -96,7 +84,7 @@ impl Streamer<'_> {
         } else {
             let pause = self.indirect_offset();
             self.execute_engine_context(&mut restoring, pause);
-            let batch = Batch { ppgtt: mutant!(V8_161, 2), address: u64::from(indirect & !0x3f) };
+            let batch = Batch { ppgtt: false, address: u64::from(indirect & !0x3f) };
             self.running.position.workaround = Some((Workaround::Indirect { left }, batch));
             self.running.restoring = Some(Box::new(restoring));
         }
@@ -128,8 +116,7 @@ impl Streamer<'_> {
         let cacheline = (self.own(reg::INDIRECT_CTX_OFFSET) >> 6 & 0x3ff) as usize;
         let format = self.gt.generation.contexts;
         let within = format.engine_context / CACHELINE..format.dwords / CACHELINE;
-        CACHELINE
-            * if within.contains(&cacheline) && !mutant!(V8_161, 1) { cacheline } else { format.indirect_ctx_offset }
+        CACHELINE * if within.contains(&cacheline) { cacheline } else { format.indirect_ctx_offset }
     }
 
     fn execute_engine_context(&mut self, restoring: &mut Restoring, until: usize) {
@@ -152,8 +139,7 @@ impl Streamer<'_> {
         self.running.restored_at = low(self.gt.timestamp());
         let pointer = self.own(reg::BB_PER_CTX_PTR);
         let batch = Batch { ppgtt: false, address: u64::from(pointer & !0xfff) };
-        self.running.position.workaround =
-            (pointer & 1 != 0 || pointer != 0 && mutant!(V8_162, 1)).then_some((Workaround::PerContext, batch));
+        self.running.position.workaround = (pointer & 1 != 0).then_some((Workaround::PerContext, batch));
     }
 
     fn execute_image(&mut self, restoring: &mut Restoring, until: usize) -> Result<(), Fault> {
@@ -186,10 +172,9 @@ impl Streamer<'_> {
     fn restore_register(&mut self, restoring: &mut Restoring, register: u32, header: u32, value: u32) {
         let own = register.wrapping_sub(self.base);
         match own {
-            reg::CTX_TIMESTAMP | reg::TIMESTAMP if own == reg::CTX_TIMESTAMP || mutant!(V8_215, 1) => {
+            reg::CTX_TIMESTAMP => {
                 return self.gt.context_clocks[self.id.index()].set(self.gt.timestamp(), value);
             }
-            reg::RING_HEAD if mutant!(V8_068, 1) => return,
             // A free-running clock cannot be set back (V8-215).
             reg::TIMESTAMP | reg::TIMESTAMP_UDW => return,
             reg::IMR => {
@@ -242,7 +227,7 @@ impl Streamer<'_> {
     fn ring(&self) -> Ring {
         let [start, ctl, head, tail] =
             [reg::RING_START, reg::RING_CTL, reg::RING_HEAD, reg::RING_TAIL].map(|offset| self.own(offset));
-        Ring::new(start, if mutant!(V8_212, 1) { ctl | 1 } else { ctl }, head, tail)
+        Ring::new(start, ctl, head, tail)
     }
 
     /// Returns the position at which the context resumes: in its ring, or in the batch in which it was preempted
@@ -251,8 +236,7 @@ impl Streamer<'_> {
     fn position(&self, restoring: &Restoring) -> ParserState {
         let ring = self.running.position.ring;
         let address = u64::from(self.own(reg::BBADDR_UDW)) << 32 | u64::from(self.own(reg::BBADDR));
-        if restoring.inhibited || address & BATCH_VALID == 0 || Lrc::head_moved(&restoring.image) || mutant!(V8_075, 1)
-        {
+        if restoring.inhibited || address & BATCH_VALID == 0 || Lrc::head_moved(&restoring.image) {
             return ParserState::in_ring(ring);
         }
         let mut stack = [0; LEVELS];
@@ -267,17 +251,13 @@ impl Streamer<'_> {
     /// Reports events in memory if the image enables it, otherwise in the function's interrupt registers (V13-262,
     /// V13-273).
     pub(super) fn signal(&mut self, bits: u16) -> Result<(), Fault> {
-        if !self.running.load.function.is_vf() || mutant!(V13_075, 2) {
+        if !self.running.load.function.is_vf() {
             self.gt.write_status(&mut self.gam, self.id, bits);
         }
         self.tell(|_| EventKind::Interrupt { bits });
-        let function = if mutant!(V13_068, 1) { Function::PF } else { self.running.load.function };
-        let interrupts = self.gt.interrupts_of(function);
-        match self.running.report.filter(|_| !mutant!(V13_273, 1)) {
+        let interrupts = self.gt.interrupts_of(self.running.load.function);
+        match self.running.report {
             Some(report) => {
-                if mutant!(V13_274, 1) {
-                    interrupts.send();
-                }
                 if report.write(&mut self.gam, self.gt.engine(self.id), bits)? {
                     interrupts.send();
                 }
@@ -308,10 +288,7 @@ impl Streamer<'_> {
         let from_batch = position.batch().is_some();
         position.enter(target, fields::BATCH_SPACE.get(words) != 0, true);
         let batch = position.batch().copied().unwrap_or_default();
-        self.set_own64(
-            reg::PRT_BB_STATE,
-            if fields::PERSISTENT.get(words) != 0 || mutant!(V8_136, 1) { batch.entry() } else { 0 },
-        );
+        self.set_own64(reg::PRT_BB_STATE, if fields::PERSISTENT.get(words) != 0 { batch.entry() } else { 0 });
         if from_batch && self.loops().jump(target) { Flow::Idle } else { Flow::Jump }
     }
 
@@ -335,8 +312,7 @@ impl Streamer<'_> {
             set(reg::BB_ADD_DIFF, low(batch.address.wrapping_sub(position.started)));
         }
         // The next restore must include the engine context (V8-044).
-        let cleared = if mutant!(V8_044, 2) { 0 } else { RESTORE_INHIBIT };
-        set(reg::CONTEXT_CONTROL, self.own(reg::CONTEXT_CONTROL) & !cleared);
+        set(reg::CONTEXT_CONTROL, self.own(reg::CONTEXT_CONTROL) & !RESTORE_INHIBIT);
         let state = (position, clocks, self.running.mask_address);
         self.running.lrc.save(&mut self.gam, self.gt.context_layout(self.id), registers, state).map_err(Halt::Fault)
     }

@@ -2,7 +2,6 @@
 //! MI commands that move data between commands, registers and memory (V8-122..133).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::low;
 
 use super::access::{address, bytes_kept};
@@ -46,8 +45,6 @@ impl Streamer<'_> {
             at = self.partitioned(at);
         }
         match data {
-            [value] if mutant!(V8_202, 1) => self.store_late(space, at, u64::from(*value), 4)?,
-            [value, _] if mutant!(V8_122, 2) => self.store(space, at, *value)?,
             [value] => self.store(space, at, *value)?,
             [low, high] => self.store64(space, at, u64::from(*high) << 32 | u64::from(*low))?,
             [] => return Ok(Flow::Illegal),
@@ -91,7 +88,7 @@ impl Streamer<'_> {
         let [header, pairs @ ..] = words else { return Ok(Flow::Illegal) };
         let (pairs, _) = pairs.as_chunks();
         let (relative, remapped) = (header & CS_MMIO != 0, header & REMAP != 0);
-        if !self.requester().privileged() && !mutant!(V8_124, 1) && !mutant!(V8_171, 2) {
+        if !self.requester().privileged() {
             for [raw, _] in pairs {
                 let offset = self.mmio(*raw, relative, remapped);
                 if !self.may_write(offset) {
@@ -121,14 +118,7 @@ impl Streamer<'_> {
         let source = self.mmio(source, header & SOURCE_CS_MMIO != 0, header & SOURCE_REMAP != 0);
         let value = self.read_register(source);
         let destination = self.mmio(destination, header & CS_MMIO != 0, header & REMAP != 0);
-        if mutant!(V8_131, 1) || mutant!(V13_053, 1) {
-            self.gt.streamer_write(self.base, destination, value);
-        }
-        if mutant!(V8_203, 1) {
-            self.write_register_late(destination, value);
-        } else {
-            self.write_register(destination, value);
-        }
+        self.write_register(destination, value);
         Ok(Flow::Next)
     }
 
@@ -146,14 +136,11 @@ impl Streamer<'_> {
     pub(super) fn load_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let &[header, register, low, high, ..] = words else { return Ok(Flow::Illegal) };
         let offset = self.named_register(header, register);
-        if !self.may_write(offset) && !mutant!(V13_054, 2) {
+        if !self.may_write(offset) {
             return Ok(Flow::Next);
         }
         let (space, at) = (self.space(header & GGTT != 0), self.offset_address(header, low, high));
         let value = self.gam.read_u32(space, at)?;
-        if mutant!(V13_054, 2) {
-            self.gt.streamer_write(self.base, offset, value);
-        }
         self.write_register(offset, value);
         Ok(Flow::Next)
     }
@@ -168,19 +155,14 @@ impl Streamer<'_> {
         }
         let offset = self.named_register(header, register);
         let requester = self.requester();
-        let spared = mutant!(V8_126, 2) || mutant!(V13_056, 1);
-        let dropped = global && !requester.privileged() && !spared;
-        let value = if dropped && mutant!(V8_126, 1) { 0 } else { self.read_register(offset) };
+        let dropped = global && !requester.privileged();
+        let value = self.read_register(offset);
         if dropped {
             self.refuse(requester);
             return Ok(Flow::Next);
         }
         let (space, at) = (self.space(global), self.offset_address(header, low, high));
-        if mutant!(V8_201, 1) {
-            self.store_late(space, at, u64::from(value), 4)?;
-        } else {
-            self.store(space, at, value)?;
-        }
+        self.store(space, at, value)?;
         Ok(Flow::Next)
     }
 
@@ -190,11 +172,7 @@ impl Streamer<'_> {
         let to = self.space(header & DESTINATION_GGTT != 0);
         let value = self.gam.read_u32(from, address(from_low, from_high))?;
         let at = address(to_low, to_high);
-        if mutant!(V8_200, 1) {
-            self.store_late(to, at, u64::from(value), 4)?;
-        } else {
-            self.store(to, at, value)?;
-        }
+        self.store(to, at, value)?;
         Ok(Flow::Next)
     }
 

@@ -4,7 +4,6 @@
 //! At both rates it counts engine time ([`crate::gt::EngineClock`]), so it does not count while the host does not
 //! schedule the card's workers.
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::low;
 
 use super::reg;
@@ -44,7 +43,6 @@ impl Watchdog {
         let distance = self.distance(threshold);
         let reached = clocks >= distance;
         self.count = match (clocks.checked_sub(distance), u64::from(threshold)) {
-            _ if mutant!(V8_166, 1) => self.count.wrapping_add(low(clocks)),
             (None, _) => self.count.wrapping_add(low(clocks)),
             (Some(behind), 0) => low(behind),
             (Some(behind), period) => low(behind % period),
@@ -85,7 +83,7 @@ impl Streamer<'_> {
         let timebase = self.gt.generation.timebase;
         let (seen, now) = (watchdog.seen, self.engine_time());
         watchdog.seen = now;
-        if !self.takes_execlists() && !mutant!(V8_167, 1) {
+        if !self.takes_execlists() {
             return Some((watchdog, false));
         }
         let clocks = if self.own(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {

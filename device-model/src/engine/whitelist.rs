@@ -2,11 +2,9 @@
 //! Registers that commands may access, by requester (V13-080): the whitelists for non-privileged batches (V8-175..185),
 //! the slots programmed by the driver (V8-186), and the registers accessible to VFs.
 
-use arctic_fidelity::mutant;
-
 use crate::command::Requester;
 pub use crate::registers::whitelist::Wanted;
-use crate::registers::{RegisterFile, Scope, engine_offsets as reg};
+use crate::registers::{RegisterFile, Scope};
 use crate::topology::EngineId;
 
 /// Returns whether commands of `requester` on `engine` may access the register at `offset` (V13-052, V13-080).
@@ -17,7 +15,6 @@ pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester,
     if wanted == Wanted::Write
         && requester != Requester::PfKernel
         && registers.tables().whitelists.kernel_only.contains(&offset)
-        && !mutant!(V13_052, 1)
     {
         return false;
     }
@@ -29,13 +26,10 @@ pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester,
         Requester::PfUser => slot(Target::User).unwrap_or_else(listed),
         Requester::VfUser => {
             slot(Target::User).unwrap_or_else(listed)
-                && (registers.decode(offset).is_none()
-                    || belongs(registers, engine, offset, wanted)
-                    || mutant!(V13_080, 1))
+                && (registers.decode(offset).is_none() || belongs(registers, engine, offset, wanted))
         }
         Requester::VfKernel => {
             slot(Target::VirtualKernel).unwrap_or_else(|| belongs(registers, engine, offset, wanted))
-                || mutant!(V13_075, 1) && offset.wrapping_sub(registers.engines().info(engine).mmio_base) == reg::HWSTAM
         }
     }
 }
@@ -51,9 +45,9 @@ fn controlled(registers: &RegisterFile, engine: EngineId, offset: u32) -> bool {
 /// Returns whether the register is state of a VF's context on `engine` or is accessible to all functions.
 fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Wanted) -> bool {
     let Some(decoded) = registers.decode(offset) else { return false };
-    let own = decoded.engine.is_none_or(|at| at == engine || mutant!(V13_052, 2));
+    let own = decoded.engine.is_none_or(|at| at == engine);
     match decoded.register.scope {
-        Scope::Card => mutant!(V13_006, 1) || mutant!(V13_128, 1) && decoded.engine == Some(engine),
+        Scope::Card => false,
         Scope::Common => wanted == Wanted::Read,
         Scope::Position => own && wanted == Wanted::Read,
         Scope::Power => own,
@@ -87,10 +81,9 @@ fn nonprivileged_slot(
 ) -> Option<bool> {
     let mut permitted = None;
     let slots = registers.tables().whitelists.slots;
-    let unused = u32::from(mutant!(V13_078, 1));
-    for at in slots.iter().flat_map(|(first, count)| (0..*count - unused).map(move |n| base + first + n * 4)) {
+    for at in slots.iter().flat_map(|(first, count)| (0..*count).map(move |n| base + first + n * 4)) {
         let slot = registers.value(at);
-        let bytes = 4u32 << (if mutant!(V8_186, 1) { 1 } else { 2 } * (slot & 3));
+        let bytes = 4u32 << (2 * (slot & 3));
         let address = slot & 0x03ff_fffc;
         if address == 0 || slot >> 31 != target as u32 || offset & !(bytes - 1) != address & !(bytes - 1) {
             continue;
@@ -99,7 +92,7 @@ fn nonprivileged_slot(
         if !matches!((access, wanted), (0, _) | (1, Wanted::Read) | (2, Wanted::Write)) {
             continue;
         }
-        if slot & 1 << 30 != 0 && !mutant!(V8_186, 2) {
+        if slot & 1 << 30 != 0 {
             return Some(false);
         }
         permitted = Some(true);

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, MutexGuard};
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 
 use super::status::ContextStatus;
@@ -42,12 +41,12 @@ const STATUS_BUFFER: [u32; 2] = [0x370, 0x3c0];
 )]
 pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: ContextStatus) -> Result<(), Fault> {
     let after = |pointer: u32| match pointer & 0xf {
-        last if last + 1 < ENTRIES + u32::from(mutant!(V8_057, 2)) => last + 1,
+        last if last + 1 < ENTRIES => last + 1,
         _ => 0,
     };
     let entry = after(registers.value(base + STATUS_POINTER));
     let half = ENTRIES / 2;
-    let copy = base + STATUS_BUFFER[usize::from(entry >= half && !mutant!(V8_059, 1))] + entry % half * 8;
+    let copy = base + STATUS_BUFFER[usize::from(entry >= half)] + entry % half * 8;
     registers.set(copy, low(status.0));
     registers.set(copy + 4, high(status.0));
     // The same register contains the host's read pointer.
@@ -56,13 +55,10 @@ pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: Co
         return Ok(());
     }
     let page = u64::from(registers.value(base + HWS_PGA));
-    let first = if mutant!(V8_057, 1) { 0x28 * 4 } else { PAGE_ENTRIES };
-    gam.write_u64(Space::Ggtt, page + first + u64::from(entry) * 8, status.0)?;
+    gam.write_u64(Space::Ggtt, page + PAGE_ENTRIES + u64::from(entry) * 8, status.0)?;
     // Byte writes are unordered. The entry must be visible before the pointer.
     fence(Ordering::Release);
-    let pointer = if mutant!(V8_058, 1) { 0x47 * 4 } else { PAGE_POINTER };
-    let bytes = if mutant!(V8_058, 2) { 4 } else { 1 };
-    gam.write(Space::Ggtt, page + pointer, &entry.to_le_bytes()[..bytes])
+    gam.write(Space::Ggtt, page + PAGE_POINTER, &entry.to_le_bytes()[..1])
 }
 
 /// Depth of the GuC's FIFO; the depth of the hardware FIFO is not public.

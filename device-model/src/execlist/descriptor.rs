@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Context descriptors: identity and location of the contexts in a queue (V8-030..032).
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::low;
 
 /// Context ID as in status quadwords: SW counter and SW context ID (V8-031), 22 bits.
@@ -38,8 +37,7 @@ impl Descriptor {
     /// owning function (V8-031).
     pub fn named(low: u32, id: u16, counter: u8, function: u8) -> Self {
         let high = u64::from(counter & 0x3f) << COUNTER_SHIFT | u64::from(id) << ID_SHIFT;
-        let function_shift = if mutant!(V8_031, 2) { 33 } else { 32 };
-        Descriptor(high | u64::from(function & 0x3f) << function_shift | u64::from(low))
+        Descriptor(high | u64::from(function & 0x3f) << 32 | u64::from(low))
     }
 
     /// Bit 0: the element is valid (V8-012).
@@ -84,9 +82,8 @@ impl Descriptor {
 
     /// The context's ID in status quadwords.
     pub fn id(self) -> ContextId {
-        let counter = if mutant!(V8_031, 1) { 0 } else { u32::from(self.software_counter()) << 16 };
-        let kept = if mutant!(V8_032, 1) { 0x1f_ffff } else { ContextId::MASK };
-        ContextId((counter | u32::from(self.software_id())) & kept)
+        let counter = u32::from(self.software_counter()) << 16;
+        ContextId((counter | u32::from(self.software_id())) & ContextId::MASK)
     }
 
     /// Returns whether the running context `self` can continue as `new`: it is the same context with the same ID, and

@@ -14,7 +14,6 @@ pub mod status;
 #[cfg(test)]
 mod tests;
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::byte;
 use descriptor::{ContextId, Descriptor};
 use queue::{ELEMENTS, Queue, SubmitPort};
@@ -71,15 +70,13 @@ impl Execlist {
     }
 
     fn status(&self, away: ContextId, to: Option<Descriptor>, detail: Detail, new_queue: bool) -> ContextStatus {
-        let idle = if mutant!(V8_053, 1) { ContextId::new(0x7ff) } else { ContextId::IDLE };
-        let to = to.map_or(idle, Descriptor::id);
+        let to = to.map_or(ContextId::IDLE, Descriptor::id);
         ContextStatus::new(away, to, detail, new_queue, self.instance)
     }
 
     fn take_next(&mut self) -> Option<Descriptor> {
         let found = self.queue.valid_from(self.next);
-        let found = found.filter(|(element, _)| !mutant!(V8_016, 1) || *element == self.next);
-        self.valid = found.is_some() || mutant!(V8_016, 2);
+        self.valid = found.is_some();
         let (element, descriptor) = found?;
         self.next = element.saturating_add(1);
         self.active = byte(element);
@@ -89,11 +86,7 @@ impl Execlist {
     /// Handles a Load: `queue` immediately replaces the execution queue (V8-014, V8-018). `running` is the context on
     /// the engine; `goes_on` is true if it could continue without being saved.
     pub fn load(&mut self, queue: Queue, running: Option<Descriptor>, goes_on: bool) -> Loaded {
-        if mutant!(V8_019, 1) && running.is_some() && self.loads != 0 {
-            return Loaded::Preempt;
-        }
-        let next = if mutant!(V8_018, 1) && running.is_some() { self.next } else { 0 };
-        (self.queue, self.next, self.valid) = (queue, next, true);
+        (self.queue, self.next, self.valid) = (queue, 0, true);
         let Some(running) = running else {
             let first = self.take_next();
             let status = self.status(ContextId::IDLE, first, Detail::Complete, true);
@@ -103,14 +96,11 @@ impl Execlist {
             };
         };
         let first = self.queue.valid_from(0).map(|(_, descriptor)| descriptor);
-        if goes_on
-            && !mutant!(V8_079, 2)
-            && let Some(new) = first.filter(|first| running.continues_as(*first))
-        {
+        if goes_on && let Some(new) = first.filter(|first| running.continues_as(*first)) {
             // Cancels an earlier Load for which the context has not left yet (V8-019).
             self.loads = 0;
             self.take_next();
-            let status = self.status(running.id(), Some(new), Detail::Complete, !mutant!(V8_052, 2));
+            let status = self.status(running.id(), Some(new), Detail::Complete, true);
             return Loaded::Lite(status, self.active, new);
         }
         self.loads = self.loads.saturating_add(1);
@@ -120,10 +110,7 @@ impl Execlist {
     /// Handles a switch away from context `away` for the reason `detail`. Returns the status to report and the next
     /// element. A context that has left the engine is no longer in the queue (V8-017).
     pub fn switch(&mut self, away: Descriptor, detail: Detail) -> (ContextStatus, Option<(u8, Descriptor)>) {
-        let new_queue = std::mem::take(&mut self.loads) != 0 && !mutant!(V8_021, 1);
-        if mutant!(V8_017, 1) && self.active < 7 && matches!(detail, Detail::Semaphore { .. }) {
-            self.queue.0[7] = away;
-        }
+        let new_queue = std::mem::take(&mut self.loads) != 0;
         let next = self.take_next();
         let status = self.status(away.id(), next, detail, new_queue);
         (status, next.map(|descriptor| (self.active, descriptor)))

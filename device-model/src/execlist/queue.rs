@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Submission queue and execution queue of an engine (V8-010..020).
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::{byte, count};
 
 use super::descriptor::Descriptor;
@@ -28,18 +27,12 @@ impl Queue {
     #[allow(clippy::arithmetic_side_effects, reason = "offsets in an engine's block; the queue has 8 elements")]
     pub fn sample(registers: &RegisterFile, base: u32) -> Self {
         let dword = |n: usize| u64::from(registers.value(base + SQ_CONTENTS + 4 * count(n)));
-        let first = usize::from(mutant!(V8_010, 1));
-        Queue(std::array::from_fn(|n| Descriptor(dword(2 * n + first) | dword(2 * n + 1 - first) << 32)))
+        Queue(std::array::from_fn(|n| Descriptor(dword(2 * n) | dword(2 * n + 1) << 32)))
     }
 
     /// The first valid element from `from` on.
     pub fn valid_from(&self, from: usize) -> Option<(usize, Descriptor)> {
-        self.0
-            .iter()
-            .copied()
-            .enumerate()
-            .skip(from)
-            .find(|(_, descriptor)| descriptor.valid() || mutant!(V8_012, 1) && descriptor.0 != 0)
+        self.0.iter().copied().enumerate().skip(from).find(|(_, descriptor)| descriptor.valid())
     }
 }
 
@@ -63,6 +56,6 @@ impl SubmitPort {
         let at = base + SQ_CONTENTS + 8 * u32::from(self.element);
         registers.set(at, value);
         registers.set(at + 4, high);
-        self.element = (self.element + 1) % (byte(ELEMENTS) - u8::from(mutant!(V8_011, 1)));
+        self.element = (self.element + 1) % byte(ELEMENTS);
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Reports of a context switch: the status quadword and the switch reasons (V8-052..056), and EXECLIST_STATUS (V8-022).
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 
 use super::descriptor::{ContextId, Descriptor};
@@ -81,7 +80,6 @@ impl ContextStatus {
     /// The switch of engine instance `instance` from `away` to `to`.
     pub fn new(away: ContextId, to: ContextId, detail: Detail, new_queue: bool, instance: u8) -> Self {
         let polled = if detail == (Detail::Semaphore { polls: true }) { POLLED } else { 0 };
-        let detail = if mutant!(V8_052, 1) && new_queue { Detail::Complete } else { detail };
         let new_queue = if new_queue { NEW_QUEUE } else { 0 };
         let low = u64::from(to.bits()) << ID_SHIFT | u64::from(instance & 0x3f) << INSTANCE_SHIFT | detail.number();
         ContextStatus(u64::from(away.bits()) << (32 + ID_SHIFT) | polled | new_queue | low)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers that control an engine: submission, errors, and the reset handshake.
 
-use arctic_fidelity::mutant;
-
 use super::{Gt, SideEffect};
 use crate::registers::engine::{CAT_ERROR, LOAD_QUEUE, READY_TO_RESET, REQUEST_RESET};
 use crate::registers::{EngineRegister, masked};
@@ -19,9 +17,7 @@ impl Gt {
     ) -> Option<SideEffect> {
         match register {
             EngineRegister::SubmitPort => Some(SideEffect::Submit(engine, value)),
-            EngineRegister::ExeclistControl => {
-                (LOAD_QUEUE.is_set(value) || mutant!(V8_013, 1)).then_some(SideEffect::LoadQueue(engine))
-            }
+            EngineRegister::ExeclistControl => LOAD_QUEUE.is_set(value).then_some(SideEffect::LoadQueue(engine)),
             EngineRegister::ErrorIdentity => {
                 self.clear_errors(engine, value).then_some(SideEffect::EngineStatus(engine))
             }

@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers of the GuC: WOPCM, DMA, and the host's interrupt.
 
-use arctic_fidelity::mutant;
-
 use super::{Gt, SideEffect};
 use crate::host::Function;
-use crate::registers::guc::{FIRMWARE_INTERRUPTS, GUC_HOST_INTERRUPT_DATA, GUC_SEND_INTERRUPT, LOCKED, START_DMA};
+use crate::registers::guc::{FIRMWARE_INTERRUPTS, GUC_HOST_INTERRUPT_DATA, LOCKED, START_DMA};
 use crate::registers::{GucRegister, masked};
 
 impl Gt {
     /// Interrupts `function` on behalf of the GuC's firmware, which can set only the bits of the vector that belong to
     /// it (V13-207).
     pub fn interrupt_by_guc(&self, function: Function, bits: u16) {
-        self.interrupts_of(function).raise_guc(bits & if mutant!(V13_207, 1) { !0 } else { FIRMWARE_INTERRUPTS });
+        self.interrupts_of(function).raise_guc(bits & FIRMWARE_INTERRUPTS);
     }
 
     pub(super) fn write_guc(&self, register: GucRegister, offset: u32, value: u32) -> Option<SideEffect> {
         match register {
             GucRegister::HostInterrupt => Some(SideEffect::RingGuc),
             GucRegister::SendInterrupt => {
-                let data = if mutant!(V13_206, 1) { GUC_SEND_INTERRUPT } else { GUC_HOST_INTERRUPT_DATA };
-                self.registers.set(data, value);
+                self.registers.set(GUC_HOST_INTERRUPT_DATA, value);
                 Some(SideEffect::RingGuc)
             }
             GucRegister::ToHost => {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The card's error registers.
 
-use arctic_fidelity::mutant;
-
 use super::Gt;
 use crate::hardware_error::{ErrorRegisters, HardwareError, Severity};
 use crate::registers::InterruptRegister;
@@ -14,10 +12,8 @@ impl Gt {
     pub fn raise_hardware_error(&self, error: HardwareError) {
         let HardwareError { severity, gt, device, .. } = error;
         self.registers.set_bits(err_stat_gt(severity), gt);
-        if !mutant!(V13_284, 1) {
-            self.registers.set_bits(dev_err_stat(severity), device);
-        }
-        if severity == Severity::Fatal && !mutant!(V13_287, 1) {
+        self.registers.set_bits(dev_err_stat(severity), device);
+        if severity == Severity::Fatal {
             self.registers.set_bits(DEV_PCIEERR_STATUS, FATAL_ON_TILE_0.mask());
         }
         self.interrupts.raise_error(severity);

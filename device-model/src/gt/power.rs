@@ -4,13 +4,10 @@
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::low;
 
 use super::{Gt, power_context};
 use crate::pcode::{self, Activity, Pcode};
-use crate::registers::fuses::{VDBOX, VEBOX, VEBOX_VDBOX_DISABLE};
-use crate::registers::guc::{GUC_STATUS, MIA_IN_RESET};
 use crate::registers::power::{
     ACTUAL_RATIO, FORCEWAKE_GUC_MEDIA, FORCEWAKE_GUC_RENDER, MEDIA_POWERGATE, POWERGATE_ENABLE, RC_CONTROL,
     RC_HW_ENABLE, RC_REQUEST, RC_STATE, RC_TARGET, RC0, RC6, RC6_ENABLE, RC6_TARGET, RENDER_POWERGATE,
@@ -68,9 +65,6 @@ impl Gt {
 
     /// Applies the effect of RC6 to the engines' registers when the GT wakes (V8-190).
     pub(super) fn restore_engines(&self) {
-        if mutant!(V13_181, 1) {
-            self.registers.set(GUC_STATUS, MIA_IN_RESET.mask());
-        }
         power_context::sleep_and_wake(&self.registers);
     }
 
@@ -82,26 +76,15 @@ impl Gt {
         let gated = |enable: Bits, forcewake: u8| {
             enable.is_set(self.registers.value(POWERGATE_ENABLE))
                 && !self.residency.holds(Awake::Forcewake(forcewake))
-                && (mutant!(V13_138, 1) || !self.residency.holds(Awake::GucForcewake(forcewake)))
+                && !self.residency.holds(Awake::GucForcewake(forcewake))
                 && !self.awake_engine(domain)
         };
         match domain {
-            WakeDomain::AlwaysOn => mutant!(V13_131, 1) && self.residency.asleep(),
+            WakeDomain::AlwaysOn => false,
             WakeDomain::Gt => self.residency.asleep(),
             WakeDomain::Render => self.residency.asleep() || gated(RENDER_POWERGATE, 1),
             WakeDomain::Vdbox(n) => self.residency.asleep() || gated(MEDIA_POWERGATE, 2 + n),
             WakeDomain::Vebox(n) => self.residency.asleep() || gated(MEDIA_POWERGATE, 10 + n),
-        }
-    }
-
-    /// Returns whether forcewake domain number `domain` is of a media box that the fuses disable.
-    #[allow(clippy::arithmetic_side_effects, reason = "the media domains are numbers 2 to 13")]
-    fn has_no_media(&self, domain: u16) -> bool {
-        let fuses = self.registers.value(VEBOX_VDBOX_DISABLE);
-        match domain {
-            0 | 1 => false,
-            2..=9 => VDBOX.get(fuses) >> (domain - 2) & 1 == 0,
-            _ => VEBOX.get(fuses) >> (domain - 10) & 1 == 0,
         }
     }
 
@@ -146,8 +129,7 @@ impl Gt {
                 self.registers.value(offset)
             }
             PowerRegister::DomainStatus => (0..).zip(SLICES).fold(0, |status, (bit, domains)| {
-                let seen = if mutant!(V13_137, 1) { 1 } else { domains.len() };
-                status | u32::from(domains.iter().take(seen).any(|domain| !self.asleep(*domain))) << bit
+                status | u32::from(domains.iter().any(|domain| !self.asleep(*domain))) << bit
             }),
             PowerRegister::CoreStatus if self.residency.asleep() => RC_STATE.of(RC6),
             PowerRegister::CoreStatus => RC_STATE.of(RC0),
@@ -174,12 +156,8 @@ impl Gt {
         match register {
             PowerRegister::Forcewake { ack, domain } => {
                 let _forcewake = self.forcewake();
-                let held =
-                    if mutant!(V13_135, 1) { value & 0xffff } else { masked(self.registers.value(offset), value) };
+                let held = masked(self.registers.value(offset), value);
                 self.registers.set(offset, held);
-                if mutant!(V13_139, 1) && self.has_no_media(domain + ordinal) || mutant!(V13_135, 2) && held == 0 {
-                    return;
-                }
                 self.registers.set(ack + 4 * u32::from(ordinal), held);
                 let domain = Awake::Forcewake((domain + ordinal & 0xf) as u8);
                 self.keep_awake(domain, held != 0);
@@ -188,7 +166,7 @@ impl Gt {
                 let _forcewake = self.forcewake();
                 let held = masked(self.registers.value(offset), value) & requests;
                 self.registers.set(offset, held);
-                for bit in (0..if mutant!(V13_136, 1) { 8 } else { 16_u8 }).filter(|bit| requests >> bit & 1 != 0) {
+                for bit in (0..16_u8).filter(|bit| requests >> bit & 1 != 0) {
                     self.keep_awake(Awake::GucForcewake(domain + bit), held >> bit & 1 != 0);
                 }
             }

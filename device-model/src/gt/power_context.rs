@@ -2,7 +2,6 @@
 //! The power context: engine-global register state that the power controller saves before RC6 and restores after it
 //! (V8-190..194). The state is independent of contexts and changes only by register writes.
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::count;
 
 use crate::command::mi;
@@ -238,11 +237,9 @@ impl PowerImage {
     /// restores registers that commands cannot write, such as EIR and EXECLIST_STATUS.
     pub fn restore(image: &[u32], registers: &RegisterFile, mut set: impl FnMut(u32, u32)) {
         let Some((header, pairs)) = image.split_first().and_then(|(_, rest)| rest.split_first()) else { return };
-        let count = (*header as usize & 0xff).div_ceil(2).saturating_sub(usize::from(mutant!(V8_191, 1)));
+        let count = (*header as usize & 0xff).div_ceil(2);
         let pairs = pairs.as_chunks().0.iter().take(count);
-        // The registers of the back end.
-        let forgotten = |at: u32| mutant!(V8_194, 1) && matches!(at & 0xfff, 0x1ac | 0x424..=0x42c);
-        for &[register, saved] in pairs.filter(|[register, _]| *register != 0 && !forgotten(*register)) {
+        for &[register, saved] in pairs.filter(|[register, _]| *register != 0) {
             let Some(decoded) = registers.decode(register) else { continue };
             let value = match decoded.register.kind {
                 Kind::Masked => masked(registers.value(register), saved),
@@ -266,18 +263,10 @@ pub fn sleep_and_wake(registers: &RegisterFile) {
         for (slot, (register, _)) in woken.iter_mut().zip(kind.pairs(engine)) {
             *slot = (register, registers.reset_value(register));
         }
-        let lost = |own| {
-            mutant!(V8_015, 2) && (0x510..0x550).contains(&own)
-                || mutant!(V8_023, 1) && own == 0x56c
-                || mutant!(V8_082, 1) && own == 0x42c
-        };
         // The image restores the registers in the same order.
         let mut slots = woken.iter_mut();
         PowerImage::restore(&image[..len], registers, |register, value| {
-            if let Some((_, restored)) = slots.find(|(of, _)| *of == register)
-                && !(mutant!(V13_078, 2) && register & 0xfff == 0x4d0)
-                && !lost(register.wrapping_sub(engine.mmio_base))
-            {
+            if let Some((_, restored)) = slots.find(|(of, _)| *of == register) {
                 *restored = value;
             }
         });

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Access to replicated registers: steering by the initiator (V13-140..164), and accesses to sleeping domains.
 
-use arctic_fidelity::mutant;
-
 use super::Gt;
 use crate::registers::ranges::Range;
 use crate::registers::steering::{
@@ -29,8 +27,7 @@ impl Gt {
     pub(super) fn read_steered(&self, agent: Agent, offset: u32, range: &Range) -> u32 {
         let steering = match agent {
             Agent::Host => self.registers.value(range.selector()),
-            Agent::Guc => self.registers.value(if mutant!(V13_141, 1) { range.selector() } else { GUC_SELECTOR }),
-            Agent::Streamer(_) if mutant!(V13_142, 1) => self.registers.value(range.selector()),
+            Agent::Guc => self.registers.value(GUC_SELECTOR),
             Agent::Streamer(base) => {
                 let own = self.registers.value(base + CS_SELECTOR);
                 // Without SELECTIVE_READ, any instance may respond.
@@ -44,9 +41,6 @@ impl Gt {
                 SLICE.of(group) | SUBSLICE.of(instance)
             }
         };
-        if mutant!(V13_145, 1) && MULTICAST.is_set(steering) {
-            return self.registers.value(offset);
-        }
         let selected = range.replication.selected(steering);
         selected.map_or(0, |instance| self.registers.instance_value(offset, instance))
     }
@@ -68,8 +62,8 @@ impl Gt {
             Agent::Guc => self.registers.value(GUC_SELECTOR),
             Agent::Streamer(_) => MULTICAST.mask(),
         };
-        let multicast = MULTICAST.is_set(steering) && !mutant!(V13_144, 1);
-        if multicast || mutant!(V13_146, 1) {
+        let multicast = MULTICAST.is_set(steering);
+        if multicast {
             self.registers.write_all(offset, decoded, kind, value);
         } else if let Some(instance) = range.replication.selected(steering) {
             self.registers.write_instance(offset, instance, kind, value);

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::count;
 
 use super::{Gt, SideEffect};
@@ -44,14 +43,7 @@ impl VirtualFunction {
     /// Resets registers and interrupts, as on a reset of the function (V13-124, V13-125).
     pub fn reset(&self) {
         // Atomic with the tree: a concurrent write affects either both or neither.
-        if mutant!(V13_124, 1) {
-            return self.reset_registers();
-        }
-        self.interrupts.reset_with(|| {
-            if !mutant!(V13_125, 1) {
-                self.reset_registers();
-            }
-        });
+        self.interrupts.reset_with(|| self.reset_registers());
     }
 
     /// Resets the registers, among them those that the function's contexts share on an engine, but not the interrupt
@@ -80,7 +72,7 @@ impl Gt {
 
     /// The interrupt tree of `function`.
     pub fn interrupts_of(&self, function: Function) -> &Interrupts {
-        self.vf(function).filter(|_| !mutant!(V13_262, 1)).map_or(&self.interrupts, |vf| &vf.interrupts)
+        self.vf(function).map_or(&self.interrupts, |vf| &vf.interrupts)
     }
 
     /// The value of the register at `offset` of `function`, without side effects; 0 if a VF has no such register.
@@ -118,11 +110,6 @@ impl Gt {
     /// Reads the register at `offset` of a VF; registers with one value for the card read 0 (V13-005).
     pub(super) fn read_vf(&self, function: Function, offset: u32) -> u32 {
         let Some(decoded) = self.registers.decode(offset) else { return 0 };
-        let stolen = mutant!(V13_034, 2) && matches!(decoded.register.name, "DSMBASE" | "GSMBASE");
-        if stolen || mutant!(V13_005, 1) && decoded.function_copy.is_none() {
-            return self.registers.value(offset);
-        }
-        let function = if mutant!(V13_005, 2) { Function(1) } else { function };
         let (Some(copy), Some(vf)) = (decoded.function_copy, self.vf(function)) else { return 0 };
         match decoded.register.kind {
             Kind::Live(live) => self.read_live(live, function, offset, decoded),
@@ -134,10 +121,6 @@ impl Gt {
     /// one value for the card are dropped.
     pub(super) fn write_vf(&self, function: Function, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
         let decoded = self.registers.decode(offset)?;
-        if mutant!(V13_006, 2) && decoded.function_copy.is_none() {
-            self.registers.write_plain(offset, decoded.register.kind.limited(lanes), value & lanes);
-        }
-        let function = if mutant!(V13_005, 2) { Function(1) } else { function };
         let (copy, vf) = (decoded.function_copy?, self.vf(function)?);
         match decoded.register.kind {
             Kind::Live(live) => return self.write_live(live, function, offset, value & lanes, decoded),

@@ -2,14 +2,12 @@
 //! Error capture: the engine registers that the GuC logs before it resets an engine (contract B.13).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::count;
 
 use crate::generation::AdsFormat;
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::Bits;
-use crate::registers::whitelist::Wanted;
 use crate::topology::{EngineClass, EngineId};
 
 /// Number of classes with separate lists (xe: guc_capture_list_class_type).
@@ -191,9 +189,7 @@ fn captured(
         let ids = (STEERING_GROUP.get(flags), STEERING_INSTANCE.get(flags));
         let instance = (STEERED.is_set(flags) || ids != (0, 0)).then_some(ids);
         let register = base.wrapping_add(offset);
-        let refused = mutant!(V13_177, 1)
-            && gt.generation.engines.all().all(|it| !gt.registers.whitelist(it).permits(register, Wanted::Read));
-        group.extend([offset, if refused { 0 } else { gt.read_for_guc(register, instance) }, flags, mask]);
+        group.extend([offset, gt.read_for_guc(register, instance), flags, mask]);
     }
     Ok(())
 }

@@ -3,8 +3,6 @@
 
 use std::ops::Range;
 
-use arctic_fidelity::mutant;
-
 use super::client::State;
 use super::firmware;
 use super::hxg::{Error, Outgoing, Reply};
@@ -245,7 +243,7 @@ pub fn function_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) ->
 pub fn announce_reset(guc: &mut GucState, ctx: &mut GucCtx<'_>, vf: Function) {
     match guc.of(vf).state {
         State::Emptying => {
-            notify(ctx, if mutant!(V13_118, 1) { Function::PF } else { vf }, Notice::Reset);
+            notify(ctx, vf, Notice::Reset);
             guc.set_state(vf, State::ResetPending);
             guc.of(vf).notify_again_at = ctx.now.saturating_add(NOTICE_INTERVAL);
         }

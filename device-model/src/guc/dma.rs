@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::size;
 
 use crate::gt::Gt;
@@ -87,8 +86,7 @@ impl Transfer {
         };
         let (first, second) = (place(DMA_ADDR_0)?, place(DMA_ADDR_1)?);
         let control = value(DMA_CTRL);
-        let (source, target) =
-            if DMA_REVERSE.is_set(control) && !mutant!(V13_188, 1) { (second, first) } else { (first, second) };
+        let (source, target) = if DMA_REVERSE.is_set(control) { (second, first) } else { (first, second) };
         Ok(Transfer { source, target, size: value(DMA_COPY_SIZE), kernel: UOS_MOVE.is_set(control) })
     }
 
@@ -107,7 +105,7 @@ impl Transfer {
         let interface = gt.generation.firmware;
         let wopcm = gt.registers.value(GUC_WOPCM_SIZE);
         let base = gt.registers.value(DMA_GUC_WOPCM_OFFSET);
-        let set_up = LOCKED.is_set(wopcm) && (LOCKED.is_set(base) || mutant!(V13_195, 2));
+        let set_up = LOCKED.is_set(wopcm) && LOCKED.is_set(base);
         let reserved = if kernel { interface.wopcm_reserved } else { 0 };
         for place in [source, target] {
             let end = place.address + u64::from(size) + u64::from(reserved);
@@ -115,14 +113,13 @@ impl Transfer {
                 // A longer transfer between two places in graphics memory would hold the GuC's lock for too long.
                 Segment::Graphics(_) => size != 0 && size <= interface.wopcm_bytes,
                 Segment::Wopcm => size != 0 && set_up && end <= u64::from((wopcm & !0xfff).min(interface.wopcm_bytes)),
-                Segment::Sram => size != 0 && (end <= SRAM_BYTES || mutant!(V13_195, 1)),
+                Segment::Sram => size != 0 && end <= SRAM_BYTES,
             };
             if !fits {
                 return Err(Rejection::Wopcm);
             }
         }
-        let aligned = (source.address ^ target.address) % if mutant!(V13_190, 1) { 32 } else { BLOCK } == 0
-            && (!kernel || target.address % BLOCK == 0 || mutant!(V13_190, 2));
+        let aligned = (source.address ^ target.address) % BLOCK == 0 && (!kernel || target.address % BLOCK == 0);
         if aligned { Ok(()) } else { Err(Rejection::Location) }
     }
 }
@@ -161,9 +158,7 @@ impl DmaEngine {
                 }
                 gam.write(space, target.address, &data).map_err(|_| Rejection::Location)
             }
-            Segment::Wopcm
-                if !mutant!(V13_192, 1) && target.address < self.protected.end && self.protected.start < end =>
-            {
+            Segment::Wopcm if target.address < self.protected.end && self.protected.start < end => {
                 Err(Rejection::Wopcm)
             }
             Segment::Wopcm => {

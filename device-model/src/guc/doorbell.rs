@@ -8,8 +8,6 @@
 //! exec queues", a patch that was proposed for xe. Current drivers send neither action. All ids are local to the
 //! sender; a VF's context and doorbell ids start at 0.
 
-use arctic_fidelity::mutant;
-
 use crate::doorbell::{DOORBELLS, Doorbells, Page, SEND_TO_CORE};
 use crate::host::Function;
 use crate::registers::DoorbellRegister;
@@ -65,7 +63,7 @@ impl DoorbellTable {
     ) -> Reply {
         let index = physical(functions, context.function, id)?;
         let used = |(index, bound): (u8, &Option<GucContextId>)| {
-            let is_page = doorbells.watched(index) == Some((context.function, page)) && !mutant!(V13_095, 1);
+            let is_page = doorbells.watched(index) == Some((context.function, page));
             bound.is_some_and(|bound| bound == context || is_page)
         };
         if (0..=u8::MAX).zip(self.0.iter()).any(used) {
@@ -118,14 +116,12 @@ impl DoorbellTable {
 /// V13-096).
 fn physical(functions: &Functions, function: Function, id: u32) -> Result<u8, Error> {
     let index = match function.is_vf() {
-        true if mutant!(V13_035, 1) => functions[function].config.doorbells.begin.checked_add(id),
-        true if mutant!(V13_096, 1) => Some(id),
         true => functions[function].config.doorbells.global(id),
         false => Some(id),
     };
     let index = index.and_then(|index| u8::try_from(index).ok()).ok_or(Error::InvalidDoorbellId)?;
     let given_away = || functions.iter().any(|(vf, of)| vf.is_vf() && contains(of.config.doorbells, index));
-    if !function.is_vf() && given_away() && !mutant!(V13_035, 2) { Err(Error::InvalidDoorbellId) } else { Ok(index) }
+    if !function.is_vf() && given_away() { Err(Error::InvalidDoorbellId) } else { Ok(index) }
 }
 
 /// ALLOCATE_DOORBELL from `ctx.function`.
@@ -133,11 +129,10 @@ pub fn allocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let &[context, id, low, high, global] = m else { return Err(Error::InvalidSize) };
     if global != 0 {
         // Doorbells in memory are not supported (V13-090).
-        return if mutant!(V13_090, 1) { Ok(0) } else { Err(Error::NotSupported) };
+        return Err(Error::NotSupported);
     }
     let offset = u64::from(low) | u64::from(high) << 32;
-    let page =
-        Page::at(offset).filter(|page| page.offset() == offset || mutant!(V13_096, 2)).ok_or(Error::InvalidParams)?;
+    let page = Page::at(offset).filter(|page| page.offset() == offset).ok_or(Error::InvalidParams)?;
     let context = guc.scheduler.owned(guc.context_id(ctx.function, context)?)?;
     guc.doorbells.allocate(&ctx.gt.doorbells, &guc.scheduler.functions, context, (id, page))
 }

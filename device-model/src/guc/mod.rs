@@ -36,8 +36,6 @@ pub mod state;
 #[cfg(test)]
 mod tests;
 
-use arctic_fidelity::mutant;
-
 use crate::engine::{EngineReport, Engines};
 use crate::execlist::buffer::CsbPort;
 use crate::gt::Gt;
@@ -93,10 +91,10 @@ impl Guc {
     /// of a kernel leaves its reason in GUC_STATUS (V13-195). Running firmware owns the DMA engine, so further requests
     /// of the host are ignored (V13-180). If the fuses disable the GuC, no transfer starts or completes (V13-189).
     pub fn start_dma(&mut self, gt: &Gt) {
-        if !firmware::dma_started(gt) || gt.guc_disabled() && !mutant!(V13_189, 1) {
+        if !firmware::dma_started(gt) || gt.guc_disabled() {
             return;
         }
-        if self.state.is_none() || mutant!(V13_180, 1) {
+        if self.state.is_none() {
             self.transfer(gt);
         }
         firmware::finish_dma(gt);
@@ -207,10 +205,8 @@ impl Guc {
 
     /// Performs an FLR of a VF, initiated for this VF or caused by clearing VF Enable (V13-117, V13-127).
     pub fn function_reset(&mut self, gt: &Gt, engines: &Engines, function: Function) -> FunctionReset {
-        if !mutant!(V13_119, 1) {
-            gt.doorbells.reset_function(function);
-        }
-        let Some(state) = self.state.as_mut().filter(|_| !mutant!(V13_117, 1)) else {
+        gt.doorbells.reset_function(function);
+        let Some(state) = self.state.as_mut() else {
             // Without firmware, there are no contexts, and no PF driver handles the reset. The memory that the VF has
             // written through its BARs stays assigned to it when firmware is loaded again.
             let granted = ggtt::indices(&self.persistent.functions[function].granted);

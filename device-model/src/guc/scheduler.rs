@@ -6,7 +6,6 @@ mod completion;
 mod dispatch;
 mod vf_quanta;
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::count;
 
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
@@ -257,7 +256,6 @@ impl Scheduler {
 
     /// Returns `id` if it is a registered context that is not being deregistered (V13-036).
     pub fn owned(&self, id: GucContextId) -> Result<GucContextId, Error> {
-        let id = if mutant!(V13_036, 1) { GucContextId { function: Function::PF, ..id } } else { id };
         let own = self.functions.context(id).filter(|context| !context.deregistering);
         own.map(|_| id).ok_or(Error::ContextNotRegistered)
     }
@@ -345,19 +343,13 @@ impl Scheduler {
     pub fn drop_function(&mut self, ctx: &mut GucCtx<'_>, function: Function) {
         for engine in ctx.gt.generation.engines.all() {
             let slot = self.slots[engine.index()];
-            if slot.function() != Some(function) && !mutant!(V13_121, 2) {
-                continue;
-            }
-            if mutant!(V13_121, 1) || mutant!(V13_123, 1) && slot.waiting {
+            if slot.function() != Some(function) {
                 continue;
             }
             if slot.loaded {
                 self.reset_engine(ctx, engine);
             }
             self.slots[engine.index()] = EngineSlot::default();
-        }
-        if mutant!(V13_120, 1) {
-            return;
         }
         self.functions.drop_contexts(function);
         self.functions[function].paused = false;

@@ -5,8 +5,6 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use arctic_fidelity::mutant;
-
 use super::event::{self, USER_INTERRUPT};
 use crate::memory::{Fault, Gam, Space};
 use crate::topology::EngineInfo;
@@ -37,7 +35,7 @@ impl Report {
     pub fn write(&self, gam: &mut Gam<'_>, engine: &EngineInfo, bits: u16) -> Result<bool, Fault> {
         let source = source(engine);
         let status = u64::from(self.status) + source * STATUS_BYTES;
-        let known = if mutant!(V13_276, 1) { !0 } else { event::of_class(engine.class) };
+        let known = event::of_class(engine.class);
         let reported = bits & known & ((self.enable & 0xffff) as u16 | USER_INTERRUPT);
         for bit in (0..16).filter(|bit| reported >> bit & 1 != 0) {
             write(gam, status, u64::from(self.source) + source, bit)?;
@@ -62,7 +60,7 @@ pub fn write(gam: &mut Gam<'_>, status: u64, source: u64, bit: u8) -> Result<(),
     // The writes themselves are unordered. The first fence orders them after the data that the event signals, the
     // second orders the source byte after the status byte.
     fence(Ordering::Release);
-    gam.write(Space::Ggtt, status + u64::from(bit & if mutant!(V13_275, 1) { 7 } else { 0xf }), &[SET])?;
+    gam.write(Space::Ggtt, status + u64::from(bit & 0xf), &[SET])?;
     fence(Ordering::Release);
     gam.write(Space::Ggtt, source, &[SET])
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State of the levels of the tree: which events are visible, and when they trigger an MSI. Contains no locking.
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::count;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +62,7 @@ impl Bank {
 
     fn snapshot(&mut self) -> u32 {
         let visible = self.visible();
-        self.open = if mutant!(V13_268, 1) { 0 } else { visible };
+        self.open = visible;
         visible
     }
 }
@@ -181,14 +180,10 @@ impl Tree {
     pub fn write(&mut self, register: InterruptRegister, offset: u32, ordinal: u16, value: u32) {
         let bank = usize::from(ordinal);
         match register {
-            InterruptRegister::MasterTile => {
-                self.enabled = value & MASTER_ENABLE != 0;
-                self.signalled |= mutant!(V13_283, 1);
-            }
-            InterruptRegister::MasterGt if mutant!(V13_279, 1) => self.enabled &= value & MASTER_ENABLE == 0,
+            InterruptRegister::MasterTile => self.enabled = value & MASTER_ENABLE != 0,
             InterruptRegister::MasterGt if self.function.is_vf() => self.enabled = value & MASTER_ENABLE != 0,
             InterruptRegister::Bank => self.clear(bank, value),
-            InterruptRegister::Selector => self.select(if mutant!(V13_280, 1) { 0 } else { bank }, value),
+            InterruptRegister::Selector => self.select(bank, value),
             InterruptRegister::Identity => self.served(bank, value),
             InterruptRegister::Enable => self.set_enables(offset, value),
             InterruptRegister::Mask => self.set_masks(offset, value),
@@ -213,9 +208,7 @@ impl Tree {
     /// Raises `bits` of a source.
     pub fn raise(&mut self, source: usize, bits: u16) {
         let Some(state) = self.sources.get_mut(source) else { return };
-        let kept = if mutant!(V13_266, 1) { !state.mask } else { !0 };
-        let bits = if mutant!(V13_259, 1) { bits & 0x7fff } else { bits };
-        state.pending |= bits & kept & if mutant!(V13_265, 1) { !0 } else { state.enable };
+        state.pending |= bits & state.enable;
         self.refresh(source);
     }
 
@@ -236,30 +229,28 @@ impl Tree {
         let Some((Source { bank, bit, .. }, state)) = self.map.sources.get(source).zip(self.sources.get(source)) else {
             return;
         };
-        let unmasked = if mutant!(V13_267, 1) { state.pending } else { state.unmasked() };
+        let unmasked = state.unmasked();
         let Some(Bank { ready, .. }) = self.banks.get_mut(usize::from(*bank)) else { return };
         if unmasked != 0 { *ready |= 1 << bit } else { *ready &= !(1 << bit) }
     }
 
     /// Returns whether an MSI must be sent now.
     pub fn settle(&mut self) -> bool {
-        let signal = (self.enabled || mutant!(V13_278, 1)) && self.pending();
+        let signal = self.enabled && self.pending();
         let fire = signal && !self.signalled;
-        self.signalled = if mutant!(V13_264, 1) { self.pending() } else { signal };
+        self.signalled = signal;
         fire
     }
 
     /// GFX_MSTR_IRQ: bit n is set if bank n shows a source; bits of hardware errors.
     fn gt(&self) -> u32 {
-        let latched = mutant!(V13_263, 1) && self.signalled;
-        u32::from(self.banks[0].visible() != 0 || latched) | u32::from(self.banks[1].visible() != 0) << 1 | self.errors
+        u32::from(self.banks[0].visible() != 0) | u32::from(self.banks[1].visible() != 0) << 1 | self.errors
     }
 
     /// Returns whether the tile has something to report by its interrupt: fatal errors are reported by a PCI Express
     /// message (V13-286).
     fn pending(&self) -> bool {
-        let reported = if mutant!(V13_286, 1) { u32::MAX } else { !error_bit(Severity::Fatal) };
-        self.gt() & reported != 0
+        self.gt() & !error_bit(Severity::Fatal) != 0
     }
 
     /// DG1_MSTR_TILE_INTR: the enable bit, and bit 0 for the tile.
@@ -272,12 +263,6 @@ impl Tree {
         let Some(bank) = self.banks.get_mut(bank) else { return };
         let open = bank.open;
         bank.open &= !value;
-        if mutant!(V13_271, 1) {
-            bank.ready &= !value;
-        }
-        if mutant!(V13_268, 2) {
-            return;
-        }
         if open != 0 && bank.open == 0 && bank.ready != 0 {
             self.signalled = false;
         }
@@ -291,11 +276,8 @@ impl Tree {
             .map
             .sources
             .iter()
-            .position(|source| {
-                usize::from(source.bank) == number
-                    && (value == 1 << source.bit || mutant!(V13_269, 2) && value >> source.bit & 1 != 0)
-            })
-            .filter(|_| value & bank.visible() != 0 || mutant!(V13_269, 1));
+            .position(|source| usize::from(source.bank) == number && value == 1 << source.bit)
+            .filter(|_| value & bank.visible() != 0);
         // Events that were shown but not acknowledged return to their source.
         let unserved = (bank.identity & DATA_VALID != 0).then_some((bank.shown, (bank.identity & 0xffff) as u16));
         (bank.selector, bank.identity) = (value, 0);
@@ -310,8 +292,7 @@ impl Tree {
         let shown = state.unmasked();
         state.pending &= !shown;
         let Some(bank) = self.banks.get_mut(number) else { return };
-        let name = if mutant!(V13_258, 1) { row.name() & 0xf_ffff } else { row.name() };
-        bank.identity = DATA_VALID | name | u32::from(shown);
+        bank.identity = DATA_VALID | row.name() | u32::from(shown);
         bank.shown = source;
         self.refresh(source);
     }
@@ -319,17 +300,14 @@ impl Tree {
     /// Acknowledges: writing DATA_VALID to the identity clears it and the selector (V13-270).
     fn served(&mut self, bank: usize, value: u32) {
         if let Some(bank) = self.banks.get_mut(bank)
-            && (value & DATA_VALID != 0 || mutant!(V13_270, 2))
+            && value & DATA_VALID != 0
         {
             if bank.identity & DATA_VALID != 0
                 && let Some(state) = self.sources.get_mut(bank.shown)
             {
                 state.past_mask &= !((bank.identity & 0xffff) as u16);
-                if mutant!(V13_281, 1) {
-                    state.pending = 0;
-                }
             }
-            (bank.selector, bank.identity) = (if mutant!(V13_270, 1) { bank.selector } else { 0 }, 0);
+            (bank.selector, bank.identity) = (0, 0);
         }
     }
 

@@ -5,7 +5,6 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use arctic_fidelity::mutant;
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
 use super::ppgtt::{self, WalkFault};
@@ -80,36 +79,32 @@ impl<'m> Gam<'m> {
     /// through the owner's second level of translation (V13-020, V13-030, V13-031).
     fn ggtt_page(&mut self, address: u64) -> Result<Page, FaultReason> {
         let (entry, owner) = loop {
-            let index = if mutant!(V13_028, 1) { address >> 16 << 4 } else { address >> 12 };
+            let index = address >> 12;
             let entry = self.memory.ggtt.effective(index);
             if address >> 32 != 0 || !entry.valid() {
                 return Err(FaultReason::NotPresent { level: 0 });
             }
-            let owned = if mutant!(V13_026, 1) { self.memory.ggtt.effective(index & !1) } else { entry };
-            let owner = owned.function().ok_or(FaultReason::NotOwned)?;
+            let owner = entry.function().ok_or(FaultReason::NotOwned)?;
             if self.entered & owner.bit() != 0 {
                 break (entry, owner);
             }
-            let refused = self.function.is_vf() && !(mutant!(V13_020, 1) || mutant!(V13_047, 2)) || mutant!(V13_020, 2);
-            if refused || mutant!(V13_042, 1) && self.entered != Function::PF.bit() {
+            if self.function.is_vf() {
                 return Err(FaultReason::NotOwned);
             }
             // Recorded before the entry is used: the owner may be invalidating it. Each function is added at most once.
             self.views.enter(owner);
             self.entered |= owner.bit();
         };
-        let owner = if mutant!(V13_030, 1) { self.function } else { owner };
-        let local = entry.local() || mutant!(V13_029, 1) && entry.address() < self.memory.local().len();
-        let guest = if mutant!(V13_031, 2) { Function::PF } else { owner };
+        let local = entry.local();
         let page = Page {
             base: address & !(ggtt::GGTT_PAGE - 1),
-            len: ggtt::GGTT_PAGE << if mutant!(V13_028, 2) { 4 } else { 0 },
+            len: ggtt::GGTT_PAGE,
             target: entry.address(),
             root: 0,
-            backing: if local { Backing::Local } else { Backing::System(guest) },
+            backing: if local { Backing::Local } else { Backing::System(owner) },
             writable: true,
         };
-        if local && !mutant!(V13_031, 1) { self.stored(owner, page) } else { Ok(page) }
+        if local { self.stored(owner, page) } else { Ok(page) }
     }
 
     /// Translates a page of `owner`'s local memory, limited to one frame, to the card's local memory.
@@ -134,8 +129,7 @@ impl<'m> Gam<'m> {
         let (memory, function) = (self.memory, self.function);
         let mut table_fault = FaultReason::OutsideLocal;
         let load = |at: u64| {
-            let of = if mutant!(V13_038, 2) { Function::PF } else { function };
-            let at = memory.host_address(of, at).map_err(|reason| table_fault = reason).ok()?;
+            let at = memory.host_address(function, at).map_err(|reason| table_fault = reason).ok()?;
             memory.storage.slice(at, 8)?.load::<u64>(0, Ordering::Acquire).ok()
         };
         let found = ppgtt::walk(memory.page_tables, self.tlb, function, root, address, load);
@@ -143,7 +137,7 @@ impl<'m> Gam<'m> {
             WalkFault::NotPresent { level } => FaultReason::NotPresent { level },
             WalkFault::BadTable => table_fault,
         })?;
-        if page.backing == Backing::Local && !mutant!(V13_108, 1) {
+        if page.backing == Backing::Local {
             page = self.stored(function, page.within_frame(address))?;
         }
         self.tlb.insert(address, page);

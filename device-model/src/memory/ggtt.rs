@@ -8,7 +8,6 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arctic_fidelity::mutant;
 use arctic_sriov::gate::ggtt as gate;
 use vm_memory::{Bytes, VolatileMemory};
 
@@ -32,7 +31,7 @@ impl GgttEntry {
 
     /// Bit 1: the address is in local memory; otherwise in the owner's guest-physical memory.
     pub fn local(self) -> bool {
-        gate::local(self.0 >> u32::from(mutant!(V13_027, 1)))
+        gate::local(self.0)
     }
 
     /// Bits 11:2: number of the owning function.
@@ -88,7 +87,7 @@ impl Ggtt {
     #[inline]
     pub fn effective(&self, index: u64) -> GgttEntry {
         let entry = self.entry(index);
-        if entry.owner() == 0 || mutant!(V13_021, 1) { entry } else { self.with_owners_part(index, entry) }
+        if entry.owner() == 0 { entry } else { self.with_owners_part(index, entry) }
     }
 
     fn with_owners_part(&self, index: u64, entry: GgttEntry) -> GgttEntry {
@@ -119,13 +118,7 @@ impl Ggtt {
             return;
         }
         for (index, within, part) in parts(offset, data.len()) {
-            let mut entry = self.effective(index).0;
-            if mutant!(V13_019, 1) {
-                entry = self.table_of(function).map_or(0, |own| load(own, index).0);
-            }
-            if mutant!(V13_026, 2) {
-                entry = entry & !gate::OWNER | self.effective(index & !1).0 & gate::OWNER;
-            }
+            let entry = self.effective(index).0;
             let value = gate::vf_read(entry, function.0).to_le_bytes();
             if let (Some(data), Some(value)) = (data.get_mut(part), value.get(within)) {
                 data.copy_from_slice(value);
@@ -165,7 +158,6 @@ impl Ggtt {
         for _ in 0..ATTEMPTS {
             let entry = cell.load(Ordering::Acquire);
             let written = match own {
-                _ if mutant!(V13_025, 1) => Some(new(entry)),
                 None => gate::vf_write(entry, vf.0, new(gate::vf_read(entry, vf.0))),
                 Some(_) => {
                     let effective = gate::combine(self.entry(index).0, entry, vf.0);

@@ -21,7 +21,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use arctic_fidelity::mutant;
 use arctic_sriov::gate::lmtt::{self, Lmtt, LmttFault};
 use vm_memory::{Bytes, VolatileSlice};
 
@@ -297,8 +296,7 @@ impl Memory {
 
     /// The LMTT as the PF has currently programmed it.
     fn lmtt(&self) -> Lmtt {
-        let end = if mutant!(V13_034, 1) { self.local().len() } else { self.usable() };
-        Lmtt { register: self.lmem_cfg(), local_bytes: end }
+        Lmtt { register: self.lmem_cfg(), local_bytes: self.usable() }
     }
 
     /// Computes the location of each frame from the current LMTT. A frame that is assigned twice is stored for the
@@ -508,9 +506,6 @@ impl Memory {
 
     /// Writes the LMEM BAR of `function`; dropped where no local memory is assigned.
     pub fn write_bar(&self, function: Function, offset: u64, data: &[u8]) {
-        if mutant!(V13_012, 1) && !function.is_vf() && offset >= self.usable() {
-            self.ggtt.write(function, offset.saturating_sub(self.usable()), data);
-        }
         self.each_of_bar(function, offset, data.len(), |memory, part| {
             if let Some(memory) = memory {
                 let _ = memory.write_slice(data.get(part).unwrap_or_default(), 0);

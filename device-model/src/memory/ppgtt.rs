@@ -3,8 +3,6 @@
 //!
 //! Layout as in xe (xe_pt.c, xe_gtt_defs.h; contract E.1, E.2). All tables are in local memory.
 
-use arctic_fidelity::mutant;
-
 use super::tlb::{Backing, Page, Tlb};
 use crate::host::Function;
 
@@ -86,10 +84,10 @@ pub fn walk(
             root,
             backing: if entry & format.null != 0 {
                 Backing::Null
-            } else if entry & format.local != 0 || mutant!(V13_029, 2) && entry & format.address < 16 << 30 {
+            } else if entry & format.local != 0 {
                 Backing::Local
             } else {
-                Backing::System(if mutant!(V13_038, 1) { Function::PF } else { function })
+                Backing::System(function)
             },
             writable: entry & format.writable != 0,
         }

@@ -2,8 +2,6 @@
 //! TLB of an engine, or of a worker that executes parts of an engine's steps: cached leaf translations and last
 //! directory levels.
 
-use arctic_fidelity::mutant;
-
 use super::storage::FRAME;
 use crate::host::Function;
 
@@ -119,9 +117,7 @@ impl Tlb {
         }
         self.empty = true;
         self.small.fill(EMPTY);
-        if !mutant!(V13_111, 1) {
-            self.large.fill(EMPTY);
-        }
+        self.large.fill(EMPTY);
         self.directories.fill(Directory { base: 0, root: 0, entry: 0 });
     }
 

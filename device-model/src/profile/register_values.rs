@@ -2,7 +2,6 @@
 //! Reset values that depend on the card's profile or on the engine: memory layout, fuses, frequencies, instance
 //! numbers.
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::{high, low};
 
 use super::CardProfile;
@@ -36,7 +35,7 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
         (SG_TILE_ADDR_RANGE, TILE_GIBIBYTES.of(gibibytes)),
         (FLAT_CCS_BASE_ADDR, FLAT_CCS_BASE.of(low(layout.usable >> 16))),
         (GEOMETRY_DSS_ENABLE, fuses.dss_mask),
-        (COMPUTE_DSS_ENABLE, if mutant!(V13_160, 1) { u32::MAX } else { fuses.dss_mask }),
+        (COMPUTE_DSS_ENABLE, fuses.dss_mask),
         (EU_ENABLE, u32::from(fuses.eu_mask)),
         (SLICE_ENABLE, slices(fuses.dss_mask)),
         (MIRROR_FUSE3, u32::from(fuses.mslice_mask)),
@@ -59,8 +58,7 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
     values.push((RPNSWREQ, REQUESTED_RATIO.of(step(frequency.rpn) * 3)));
     values.push((GT_PERF_STATUS, ACTUAL_RATIO.of(step(frequency.rpn) * 3)));
     for info in profile.generation().engines.list() {
-        let instance_shift = if mutant!(V8_005, 1) { 3 } else { 4 };
-        values.push((info.mmio_base + ENGINE_ID, u32::from(info.instance) << instance_shift | info.class as u32));
+        values.push((info.mmio_base + ENGINE_ID, u32::from(info.instance) << 4 | info.class as u32));
     }
     values
 }

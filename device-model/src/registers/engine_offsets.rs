@@ -41,7 +41,6 @@ pub const CONTEXT_CONTROL: u32 = 0x244;
 /// CONTEXT_CONTROL (CTXT_SR_CTL) bit 3: a wait does not switch to the next context (xe, i915:
 /// CTX_CTRL_INHIBIT_SYN_CTX_SWITCH).
 pub const INHIBIT_SYNCHRONOUS_SWITCH: u32 = 1 << 3;
-pub const SEMA_WAIT_POLL: u32 = 0x24c;
 pub const PDP0: u32 = 0x270;
 pub const GFX_MODE: u32 = 0x29c;
 pub const SEMAPHORE_TOKEN: u32 = 0x2b4;

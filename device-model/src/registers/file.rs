@@ -4,15 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use arctic_fidelity::mutant;
 use serde::Serialize;
 
 use super::cell::Cell;
 use super::fuses::{COMPUTE_DSS_ENABLE, GEOMETRY_DSS_ENABLE, MIRROR_FUSE3};
-use super::guc::BOOT_HASH_CHK;
-use super::interrupt::PCU_IMR;
 use super::ranges::{Fuses, Range, Replication};
-use super::steering::{GAM_SELECTOR, MCR_SELECTOR, MULTICAST};
 use super::whitelist::Whitelist;
 use super::{Copies, Kind, REGISTER_BYTES, Register, RegisterTables};
 use crate::sync::IgnorePoison;
@@ -171,8 +167,7 @@ impl RegisterFile {
         reason = "rows are constants; one that does not lie below 4 MiB, where the index ends, fails every construction"
     )]
     fn place(&mut self, register: &'static Register, base: u32, engine: Option<EngineId>) {
-        let missing = u16::from(mutant!(V8_009, 1) && engine.is_some() && register.count > 1);
-        for ordinal in 0..register.count - missing {
+        for ordinal in 0..register.count {
             let at = (base + register.offset + u32::from(ordinal) * register.stride) / 4;
             let slot = &mut self.index[at as usize];
             assert_eq!(*slot, 0, "two registers at {:#x}", at * 4);
@@ -182,13 +177,7 @@ impl RegisterFile {
                 register,
                 ordinal,
                 engine,
-                reset: match register.offset {
-                    GAM_SELECTOR if mutant!(V13_158, 1) => MULTICAST.mask(),
-                    MCR_SELECTOR if mutant!(V13_143, 2) => 0,
-                    BOOT_HASH_CHK if mutant!(V13_184, 1) => 0,
-                    PCU_IMR if mutant!(V13_285, 1) => 0,
-                    _ => register.reset,
-                },
+                reset: register.reset,
                 range,
                 function_copy: None,
                 instances: None,
@@ -227,7 +216,7 @@ impl RegisterFile {
         }
         self.reset();
         let (geometry, compute) = (self.value(GEOMETRY_DSS_ENABLE), self.value(COMPUTE_DSS_ENABLE));
-        let dss = if mutant!(V13_152, 1) { geometry & compute } else { geometry | compute };
+        let dss = geometry | compute;
         let fuses = Fuses { dss, meml3: self.value(MIRROR_FUSE3) };
         self.enabled = Replication::ALL.map(|replication| replication.enabled(fuses));
         self
@@ -253,7 +242,7 @@ impl RegisterFile {
     #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn reset_engine(&self, engine: EngineId) {
         let base = self.engines.info(engine).mmio_base;
-        self.reset_range(base..base + if mutant!(V13_113, 1) { 0x2800 } else { 0x800 });
+        self.reset_range(base..base + 0x800);
     }
 
     /// Sets the registers in a range of offsets to their reset values.
@@ -275,14 +264,11 @@ impl RegisterFile {
     /// The register of the dword at byte `offset`, if one is modelled there.
     #[inline]
     pub fn decode(&self, offset: u32) -> Option<&Decoded> {
-        let offset = if mutant!(V13_003, 1) { offset & !(1 << 21) } else { offset };
         self.decoded_slot(*self.index.get((offset / 4) as usize)?)
     }
 
     #[inline]
     fn cell(&self, offset: u32) -> Option<&Cell> {
-        // VCS1's block read as VCS0's.
-        let offset = if mutant!(V8_002, 1) && offset >> 12 == 0x1c4 { offset & !0x4000 } else { offset };
         self.values.get((offset / 4) as usize)
     }
 
@@ -352,7 +338,7 @@ impl RegisterFile {
         let (replication, _) = decoded.instances?;
         let enabled = self.enabled.get(replication as usize)?;
         match enabled.checked_shr(u32::from(instance))? {
-            missing if missing & 1 == 0 && !mutant!(V13_161, 1) => None,
+            missing if missing & 1 == 0 => None,
             _ if enabled.trailing_zeros() == u32::from(instance) => self.cell(offset),
             _ => self.others(decoded).get(usize::from(instance)),
         }
@@ -360,16 +346,12 @@ impl RegisterFile {
 
     /// The value of `instance` of a replicated register ([`Replication::selected`]); 0 if it does not exist (V13-161).
     pub fn instance_value(&self, offset: u32, instance: u16) -> u32 {
-        let missing = || if mutant!(V13_162, 1) { self.value(offset) } else { 0 };
-        self.instance(offset, instance).map_or_else(missing, Cell::value)
+        self.instance(offset, instance).map_or(0, Cell::value)
     }
 
     /// Stores the value of `instance` of a replicated register, without side effects or write mask; no effect if it
     /// does not exist. Only for the unit that owns the register.
     pub fn set_instance(&self, offset: u32, instance: u16, value: u32) {
-        if mutant!(V13_164, 1) {
-            self.set_all(offset, value);
-        }
         if let Some(cell) = self.instance(offset, instance) {
             cell.set(value);
         }

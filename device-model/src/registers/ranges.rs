@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Ranges of GT registers: their forcewake domain and replication (V13-129..134, V13-140..164).
 
-use arctic_fidelity::mutant;
-
 use super::Bits;
 use super::engine_offsets::RING_TAIL;
 use super::guc::GUC_SEND_INTERRUPT;
@@ -66,17 +64,15 @@ impl Replication {
     /// The instance selected by a steering value ([`SLICE`], [`SUBSLICE`]). `None` if no die has it.
     #[allow(clippy::arithmetic_side_effects, reason = "a slice or subslice has four bits")]
     pub fn selected(self, steering: u32) -> Option<u16> {
-        let steering = if mutant!(V13_143, 1) { steering >> 1 } else { steering };
         let id = |field: Bits| (field.get(steering) & 0xf) as u16;
         let (slice, subslice) = (id(SLICE), id(SUBSLICE));
         match self {
-            Lncf if mutant!(V13_159, 1) => (slice < 4).then_some(slice * 2),
             Single | Gam => Some(0),
             Sqidi => Some(subslice),
             Gslice | Lncf => (slice < 8).then_some(slice),
             Dss => (slice < 8 && subslice < 4).then_some(slice * 4 + subslice),
             // Bit 3 of the slice id and bit 2 of the subslice id are not used.
-            L3Bank => Some((slice & if mutant!(V13_156, 1) { 0xf } else { 7 }) * 4 + (subslice & 3)),
+            L3Bank => Some((slice & 7) * 4 + (subslice & 3)),
             Mslice => (slice < 4).then_some(slice),
         }
     }
@@ -85,24 +81,18 @@ impl Replication {
     #[allow(clippy::arithmetic_side_effects, reason = "`n` is at most 8, and an instance at most 31")]
     pub fn enabled(self, fuses: Fuses) -> u32 {
         let dss = |first: u16, n: u32| fuses.dss >> first & ((1 << n) - 1) != 0;
-        let mslice = |quadrant: u16| {
-            let first = quadrant * if mutant!(V13_151, 1) { 4 } else { 8 };
-            fuses.meml3 >> quadrant & 1 != 0 || dss(first, if mutant!(V13_152, 2) { 4 } else { 8 })
-        };
+        let mslice = |quadrant: u16| fuses.meml3 >> quadrant & 1 != 0 || dss(quadrant * 8, 8);
         let exists = |instance: u16| match self {
             Single | Gam => true,
             // The parts with 512, 256 and 128 EUs have 32, 16 and 8 dual subslices.
             Sqidi => match 32 - fuses.dss.leading_zeros() {
                 17.. => true,
-                9..=16 if !mutant!(V13_153, 1) => (2..=5).contains(&instance),
+                9..=16 => (2..=5).contains(&instance),
                 _ => (2..=3).contains(&instance),
             },
-            Gslice => dss(instance * 4, if mutant!(V13_154, 1) { 2 } else { 4 }),
-            Dss if mutant!(V13_155, 1) => dss(instance & !1, 2),
+            Gslice => dss(instance * 4, 4),
             Dss => dss(instance, 1),
-            L3Bank if mutant!(V13_156, 2) => fuses.meml3 >> (instance / 8) & 1 != 0,
             L3Bank => mslice(instance / 8),
-            Mslice if mutant!(V13_157, 1) => fuses.meml3 >> instance & 1 != 0,
             Mslice => mslice(instance),
             Lncf => mslice(instance / 2),
         };
@@ -127,9 +117,9 @@ impl Range {
     /// Offset of the register that steers the CPU's accesses to the range (V13-140, V13-148).
     pub fn selector(&self) -> u32 {
         match (self.replication, self.start) {
-            (Sqidi, MCFG) if !mutant!(V13_148, 1) => MCFG_SELECTOR,
+            (Sqidi, MCFG) => MCFG_SELECTOR,
             (Sqidi, _) => SF_SELECTOR,
-            (Gam, _) if !mutant!(V13_140, 1) => GAM_SELECTOR,
+            (Gam, _) => GAM_SELECTOR,
             _ => MCR_SELECTOR,
         }
     }
@@ -158,10 +148,8 @@ pub struct Ranges {
 impl Ranges {
     /// The range that contains `offset`; `None` if the document reserves or does not describe it.
     pub fn find(&self, offset: u32) -> Option<&'static Range> {
-        let late = u32::from(mutant!(V13_129, 1));
-        let after = self.list.partition_point(|range| range.start.saturating_add(late) <= offset);
-        let filled = |range: &&Range| mutant!(V13_132, 1) && range.end == 0x3_ffff || mutant!(V13_133, 1);
-        self.list.get(after.checked_sub(1)?).filter(|range| offset <= range.end || filled(range))
+        let after = self.list.partition_point(|range| range.start <= offset);
+        self.list.get(after.checked_sub(1)?).filter(|range| offset <= range.end)
     }
 
     /// Returns whether a write at `offset` is accepted while its domain is asleep, because a shadow register holds it.
@@ -177,7 +165,7 @@ impl Ranges {
     /// Second domain of the register at `offset`.
     pub fn second_domain(&self, offset: u32) -> Option<WakeDomain> {
         let row = self.second_domains.iter().find(|(first, last, _)| (*first..=*last).contains(&offset));
-        row.filter(|_| !mutant!(V13_134, 1)).map(|(_, _, domain)| *domain)
+        row.map(|(_, _, domain)| *domain)
     }
 }
 

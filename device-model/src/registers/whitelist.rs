@@ -2,8 +2,6 @@
 //! Registers that non-privileged batches may access: the documented whitelists (V8-175..185), and the offsets of the
 //! slots by which a driver extends them (V8-186).
 
-use arctic_fidelity::mutant;
-
 use crate::topology::{EngineClass, EngineInfo, TRTT_REGISTERS, trtt};
 
 /// First offset and number of dwords.
@@ -177,56 +175,25 @@ impl Whitelist {
             let own = given.own.iter().map(|(offset, dwords)| (engine.mmio_base.saturating_add(*offset), *dwords));
             own.chain(given.absolute.iter().copied()).collect::<Vec<_>>()
         };
-        let media = matches!(engine.class, EngineClass::VideoDecode | EngineClass::VideoEnhance);
-        let trtt_dwords = TRTT_REGISTERS.saturating_sub(u32::from(mutant!(V8_185, 1) && media));
-        let hevc_dwords = lists.hevc_dwords.saturating_sub(u32::from(mutant!(V8_184, 1)));
-        let hevc_block = if mutant!(V8_003, 1) { engine.av1_base() } else { engine.hevc_base() };
         let blocks = [
-            trtt(engine.class, engine.instance).map(|first| (first, trtt_dwords)),
-            hevc_block.map(|first| (first, hevc_dwords)),
+            trtt(engine.class, engine.instance).map(|first| (first, TRTT_REGISTERS)),
+            engine.hevc_base().map(|first| (first, lists.hevc_dwords)),
         ];
-        let lost_write = match engine.class {
-            EngineClass::Render => mutant!(V8_181, 1),
-            EngineClass::Compute => mutant!(V8_182, 1),
-            EngineClass::Copy => mutant!(V8_183, 1),
-            EngineClass::VideoDecode => mutant!(V8_184, 2),
-            EngineClass::VideoEnhance => false,
-        };
-        let lost_read = match engine.class {
-            EngineClass::Render => mutant!(V8_177, 1),
-            EngineClass::Compute => mutant!(V8_178, 1),
-            EngineClass::Copy => mutant!(V8_179, 1),
-            EngineClass::VideoDecode | EngineClass::VideoEnhance => mutant!(V8_180, 1),
-        };
-        let all_but = |lost: bool, mut rows: Vec<Dwords>| {
-            rows.truncate(rows.len().saturating_sub(usize::from(lost)));
-            rows
-        };
         let sorted = |mut dwords: Vec<Dwords>| {
             dwords.sort_unstable();
             dwords
         };
-        let window = |(first, _): &Dwords| first & !0xfff == 0x1_8000;
-        let read_by_class =
-            (lists.read_by_class)(engine.class).iter().filter(|run| !(mutant!(V8_006, 1) && window(run)));
         let by_class = (lists.write_by_class)(engine.class);
         Whitelist {
-            write: sorted(
-                [given(&lists.write), all_but(lost_write, given(&by_class)), blocks.into_iter().flatten().collect()]
-                    .concat(),
-            ),
-            read: sorted(
-                [all_but(mutant!(V8_176, 1), given(&lists.read)), all_but(lost_read, read_by_class.copied().collect())]
-                    .concat(),
-            ),
+            write: sorted([given(&lists.write), given(&by_class), blocks.into_iter().flatten().collect()].concat()),
+            read: sorted([given(&lists.read), (lists.read_by_class)(engine.class).to_vec()].concat()),
         }
     }
 
     /// Returns whether non-privileged batches may access the register at `offset`. Writable registers are readable
     /// (V8-175).
     pub fn permits(&self, offset: u32, wanted: Wanted) -> bool {
-        within(&self.write, offset) && (wanted == Wanted::Write || !mutant!(V8_175, 1))
-            || (wanted == Wanted::Read || mutant!(V8_175, 2)) && within(&self.read, offset)
+        within(&self.write, offset) || wanted == Wanted::Read && within(&self.read, offset)
     }
 }
 
@@ -234,6 +201,5 @@ impl Whitelist {
 fn within(runs: &[Dwords], offset: u32) -> bool {
     let after = runs.partition_point(|(first, _)| *first <= offset);
     let before = after.checked_sub(1).and_then(|last| runs.get(last));
-    let beyond = u32::from(mutant!(V13_077, 1));
-    before.is_some_and(|(first, dwords)| offset.wrapping_sub(*first) < dwords.saturating_add(beyond).saturating_mul(4))
+    before.is_some_and(|(first, dwords)| offset.wrapping_sub(*first) < dwords.saturating_mul(4))
 }

@@ -8,8 +8,6 @@
 
 use std::fmt;
 
-use arctic_fidelity::mutant;
-
 use crate::number::low;
 
 /// Size in bytes of an LMTT page (V13-105).
@@ -100,12 +98,8 @@ impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIO
         quota: u64,
         mut read_u32: impl FnMut(u64) -> Option<u32>,
     ) -> Result<u64, LmttFault> {
-        let guest = if mutant!(V13_102, 2) { guest & (PAGES << PAGE_BITS).wrapping_sub(1) } else { guest };
         if guest >= quota.min(PAGES << PAGE_BITS) {
             return Err(LmttFault::Quota);
-        }
-        if mutant!(V13_101, 1) && !self.enabled() {
-            return Ok(guest);
         }
         let table = self.table(vf, &mut read_u32)?;
         let frame = self.frame(table, guest >> PAGE_BITS, &mut read_u32)?;
@@ -121,12 +115,11 @@ impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIO
         if !self.enabled() {
             return Err(LmttFault::Disabled);
         }
-        let index = vf.wrapping_sub(mutant!(V13_103, 1).into());
-        let entry = self.entry(self.directory(), index.into(), read_u32)?;
-        if entry & VALID == 0 && !mutant!(V13_104, 1) {
+        let entry = self.entry(self.directory(), vf.into(), read_u32)?;
+        if entry & VALID == 0 {
             return Err(LmttFault::Directory);
         }
-        Ok(Self::table_address(entry) >> if mutant!(V13_104, 2) { 4 } else { 0 })
+        Ok(Self::table_address(entry))
     }
 
     /// Returns the frame of page `page` (below [`TABLE_ENTRIES`]) in the table at `table`: the second half of a walk.
@@ -134,13 +127,13 @@ impl<const PAGE_BITS: u32, const UNIT_BITS: u32, const PAGES: u64, const FUNCTIO
         if page >= PAGES {
             return Err(LmttFault::Quota);
         }
-        let entry = self.entry(table, page << u32::from(mutant!(V13_105, 1)), read_u32)?;
-        if entry & VALID == 0 && !mutant!(V13_106, 1) {
+        let entry = self.entry(table, page, read_u32)?;
+        if entry & VALID == 0 {
             return Err(LmttFault::Entry);
         }
         let frame = Self::frame_address(entry);
         let end = frame.saturating_add(1 << PAGE_BITS);
-        if end > self.local_bytes && !mutant!(V13_102, 1) { Err(LmttFault::Memory) } else { Ok(frame) }
+        if end > self.local_bytes { Err(LmttFault::Memory) } else { Ok(frame) }
     }
 
     /// Reads entry `index` of the directory or table at `table`. Faults if it is outside the card's local memory.

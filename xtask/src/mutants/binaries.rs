@@ -8,29 +8,25 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use anyhow::{Context, Result, ensure};
-use arctic_fidelity::{claims, mutants};
+use arctic_fidelity::claims;
 use serde_json::Value;
 
+use super::tree::VARIABLE;
 use crate::{in_parallel, root};
 
-/// The packages that claim items; `arctic-fidelity` is named because it has the feature.
+/// The packages that claim items.
 const BUILD: &[&str] = &[
     "test",
     "--no-run",
     "--quiet",
     "--profile=mutants",
     "--message-format=json-render-diagnostics",
-    "--package=arctic-fidelity",
     "--package=arctic-sriov",
     "--package=arctic-device-model",
     "--package=arctic-gpu",
-    "--features=arctic-fidelity/mutants",
     "--lib",
     "--tests",
 ];
-
-/// Test binaries without claims, which are not run: models of locks, layers of the sources.
-const WITHOUT_CLAIMS: &[&str] = &["loom", "layers"];
 
 /// A test of a binary.
 pub struct Test {
@@ -55,12 +51,13 @@ pub struct Claim {
     pub table: bool,
 }
 
-/// Builds the tests, runs them without a mutant, and returns those that claim items, by name, with their claims.
+/// Builds the tests of the copy in `tree`, runs them without a mutant, and returns those that claim items, by name, with
+/// their claims. `claiming` are the files with claims.
 ///
 /// # Errors
 /// If the build or a test fails.
-pub fn claims() -> Result<(BTreeMap<String, Test>, Vec<Claim>)> {
-    let binaries = build()?;
+pub fn claims(tree: &Path, claiming: &[String]) -> Result<(BTreeMap<String, Test>, Vec<Claim>)> {
+    let binaries = build(tree, claiming)?;
     let mut tests = Vec::new();
     for (prefix, binary, folder) in binaries {
         for name in list(&binary)? {
@@ -77,11 +74,19 @@ pub fn claims() -> Result<(BTreeMap<String, Test>, Vec<Claim>)> {
     Ok((tests, claims))
 }
 
-/// Builds the test binaries. Returns the prefix of their tests' names, the binary, and the directory of the package.
-fn build() -> Result<Vec<(String, PathBuf, PathBuf)>> {
+/// Builds the test binaries of the copy in `tree`. Returns the prefix of their tests' names, the binary, and the directory
+/// of the package, of those that may claim items: `claiming` are the files with claims.
+pub fn build(tree: &Path, claiming: &[String]) -> Result<Vec<(String, PathBuf, PathBuf)>> {
     eprintln!("building the tests with mutants");
     let started = Instant::now();
-    let output = Command::new("cargo").args(BUILD).current_dir(root()).stderr(Stdio::inherit()).output();
+    let output = Command::new("cargo")
+        .args(BUILD)
+        .current_dir(tree)
+        .env("CARGO_TARGET_DIR", root().join("target/mutants/build"))
+        // Code that a mutant does not reach is not a defect of the copy.
+        .env("RUSTFLAGS", "--cap-lints=allow")
+        .stderr(Stdio::inherit())
+        .output();
     let output = output.context("cannot run cargo")?;
     ensure!(output.status.success(), "the tests with mutants do not build");
     let mut binaries = Vec::new();
@@ -90,12 +95,13 @@ fn build() -> Result<Vec<(String, PathBuf, PathBuf)>> {
         let (Some(binary), Some(manifest)) = (message["executable"].as_str(), message["manifest_path"].as_str()) else {
             continue;
         };
-        let (target, folder) = (&message["target"], Path::new(manifest).parent().unwrap_or(root()));
+        let (target, folder) = (&message["target"], Path::new(manifest).parent().unwrap_or(tree));
         let name = target["name"].as_str().unwrap_or_default();
-        if message["profile"]["test"] != true || WITHOUT_CLAIMS.contains(&name) {
+        let source = target["src_path"].as_str().and_then(|path| Path::new(path).strip_prefix(tree).ok());
+        if message["profile"]["test"] != true || !source.is_some_and(|source| may_claim(source, claiming)) {
             continue;
         }
-        let package = match folder.strip_prefix(root()).ok().and_then(Path::to_str) {
+        let package = match folder.strip_prefix(tree).ok().and_then(Path::to_str) {
             Some("") | None => "arctic-gpu".to_owned(),
             Some(folder) => format!("arctic-{folder}"),
         };
@@ -105,6 +111,15 @@ fn build() -> Result<Vec<(String, PathBuf, PathBuf)>> {
     }
     eprintln!("built in {:.0} s", started.elapsed().as_secs_f64());
     Ok(binaries)
+}
+
+/// Returns whether a file with claims may belong to the target whose first source is `source`: it lies in the folder of a
+/// target `main.rs` or `lib.rs`, or is the source itself. Files in no folder of a target, such as those of
+/// `test-support`, may belong to every target.
+fn may_claim(source: &Path, claiming: &[String]) -> bool {
+    let has_folder = source.file_name().is_some_and(|name| name == "main.rs" || name == "lib.rs");
+    let own = if has_folder { source.parent().unwrap_or(source) } else { source };
+    claiming.iter().any(|path| Path::new(path).starts_with(own) || path.starts_with("test-support/"))
 }
 
 /// The tests of a binary that are not ignored.
@@ -162,10 +177,10 @@ fn file_name(path: &Path) -> String {
 }
 
 impl Test {
-    /// Runs the test with a mutant, such as `V8-089/1`. A test that does not end has not passed.
-    pub fn passes_with(&self, mutant: &str) -> bool {
+    /// Runs the test with the mutant that `switch` selects. A test that does not end has not passed.
+    pub fn passes_with(&self, switch: u32) -> bool {
         let limit = Duration::from_secs(20).max(self.duration * 10);
-        self.run(&[(mutants::VARIABLE, mutant.as_ref())], limit)
+        self.run(&[(VARIABLE, switch.to_string().as_ref())], limit)
     }
 
     fn run(&self, environment: &[(&str, &std::ffi::OsStr)], limit: Duration) -> bool {
@@ -209,6 +224,16 @@ mod tests {
         assert_eq!(parse("a-1\tm::t\tV8-089\t\ta/m.rs\tEMR", &names), Some(claim(false)));
         assert_eq!(parse("a-1\tm::t\tV8-089\ttable\ta/m.rs\tEMR", &names), Some(claim(true)));
         assert_eq!(parse("a-1\tm::u\tV8-089\t\ta/m.rs\tEMR", &names), None);
+    }
+
+    #[test]
+    fn a_target_claims_items_if_one_of_its_files_does() {
+        let claiming = ["device-model/tests/races/tlb.rs".to_owned(), "src/card.rs".to_owned()];
+        let may = |source: &str| may_claim(Path::new(source), &claiming);
+        assert!(may("device-model/tests/races/main.rs") && may("src/lib.rs"));
+        assert!(!may("device-model/tests/hostile/main.rs") && !may("device-model/src/lib.rs"));
+        assert!(!may("device-model/tests/races.rs"));
+        assert!(may_claim(Path::new("sriov/src/lib.rs"), &["test-support/src/mi.rs".to_owned()]));
     }
 
     #[test]

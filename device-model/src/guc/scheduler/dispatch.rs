@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Loading and unloading of contexts on engines.
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::{byte, low};
 
 use super::*;
@@ -100,11 +99,8 @@ impl Scheduler {
             member.ready = false;
             // The engine's status words contain the function's own id of the context (V8-031, V8-060).
             let (low, count) = (low(member.descriptor), (self.loads & 0xff) as u8);
-            let named = if mutant!(V13_037, 1) { 0 } else { id.function.0 };
-            let descriptor = Descriptor::named(low, id.local, count, named).0;
-            let claimed = Function(Descriptor(member.descriptor).function());
-            let function = if mutant!(V13_037, 2) { claimed } else { id.function };
-            let load = Load { function, submitter: Submitter::Guc, context: ticket, descriptor };
+            let descriptor = Descriptor::named(low, id.local, count, id.function.0).0;
+            let load = Load { function: id.function, submitter: Submitter::Guc, context: ticket, descriptor };
             let mut streamer = ctx.engines.lock(engine);
             if streamer.loaded().is_some() {
                 // A submitter other than the scheduler has loaded a context on this engine.

@@ -6,7 +6,6 @@
 //! engines can run different functions at the same time (V13-039). The members of a parallel context need several
 //! engines at the same time. If such a context exists, all engines of the class follow the turns of the first engine.
 
-use arctic_fidelity::mutant;
 use arctic_sriov::number::byte;
 
 use super::*;
@@ -224,9 +223,6 @@ impl Scheduler {
         places: &Instances,
         fresh: bool,
     ) -> Option<u64> {
-        if mutant!(V13_039, 1) && self.slots.iter().any(|slot| slot.function().is_some_and(|other| other != function)) {
-            return None;
-        }
         let plan = self.functions.queue(function, class, |queue| queue.plan(places, ctx.now));
         for (entry, base) in plan.loads() {
             for at in (0..usize::from(entry.width)).filter(|_| fresh) {

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::hash::hash;
+
 /// All results, by item, such as `V8-089`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -18,6 +20,9 @@ pub struct Outcome {
     pub hash: String,
     /// The source files with the mutants and with the tests that claim the item, from the repository's root.
     pub sources: BTreeSet<String>,
+    /// [`hash`] of the rows of the mutants; empty, if there are none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rows: String,
     /// Tests that passed and claim the item, as `PACKAGE::NAME`; those of a binary other than the library as
     /// `PACKAGE::BINARY::NAME`.
     pub tests: BTreeSet<String>,
@@ -68,12 +73,6 @@ impl std::fmt::Display for Results {
     }
 }
 
-/// Hash of a file's contents: FNV-1a, 64 bits, in hexadecimal. It detects changes, not forgeries.
-pub fn hash(contents: &[u8]) -> String {
-    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", contents.iter().fold(0xcbf2_9ce4_8422_2325, step))
-}
-
 /// Hash of several files: of their paths and hashes.
 pub fn hash_of(sources: &BTreeSet<String>, mut file_hash: impl FnMut(&str) -> Option<String>) -> String {
     let line = |path: &String| format!("{path} {}\n", file_hash(path).unwrap_or_default());
@@ -120,14 +119,5 @@ mod tests {
         let outcome = Outcome { hash: hash_of(&sources, hashes(Some("2"))), sources, ..Outcome::default() };
         assert!(!outcome.is_stale(hashes(Some("2"))));
         assert!(outcome.is_stale(hashes(Some("3"))) && outcome.is_stale(hashes(None)));
-    }
-
-    /// The test vectors of the algorithm's authors.
-    #[test]
-    fn the_hash_is_fnv_1a() {
-        assert_eq!(
-            [hash(b""), hash(b"a"), hash(b"foobar")],
-            ["cbf29ce484222325", "af63dc4c8601ec8c", "85944171f73967e8"]
-        );
     }
 }

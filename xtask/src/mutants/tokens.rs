@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Sources as sequences of tokens. Sequences are equal whatever their spaces, line breaks and comments.
+
+use std::fmt;
+use std::ops::Range;
+
+use anyhow::{Result, anyhow};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+/// A token and its place.
+#[derive(Clone, Debug)]
+pub struct Token {
+    /// A word, a literal, a delimiter, or one character of an operator.
+    pub text: String,
+    /// Bytes of the source.
+    pub at: Range<usize>,
+}
+
+/// Splits a source into tokens. Delimiters must be balanced.
+pub fn split(source: &str) -> Result<Vec<Token>> {
+    let stream: TokenStream = source.parse().map_err(|error| anyhow!("`{}` is not Rust: {error}", Shown(source)))?;
+    let mut tokens = Vec::new();
+    flatten(stream, &mut tokens);
+    Ok(tokens)
+}
+
+fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
+    for tree in stream {
+        let TokenTree::Group(group) = &tree else {
+            tokens.push(Token { text: tree.to_string(), at: tree.span().byte_range() });
+            continue;
+        };
+        let (open, close) = match group.delimiter() {
+            Delimiter::Parenthesis => ("(", ")"),
+            Delimiter::Brace => ("{", "}"),
+            Delimiter::Bracket => ("[", "]"),
+            Delimiter::None => {
+                flatten(group.stream(), tokens);
+                continue;
+            }
+        };
+        tokens.push(Token { text: open.into(), at: group.span_open().byte_range() });
+        flatten(group.stream(), tokens);
+        tokens.push(Token { text: close.into(), at: group.span_close().byte_range() });
+    }
+}
+
+/// Returns the places, in bytes of their source, at which `wanted` stands in `tokens`.
+pub fn find(tokens: &[Token], wanted: &[Token]) -> Vec<Range<usize>> {
+    let (Some(first), Some(last)) = (wanted.first(), wanted.len().checked_sub(1)) else { return Vec::new() };
+    let same = |window: &&[Token]| window.iter().zip(wanted).all(|(a, b)| a.text == b.text);
+    let starts = tokens.windows(wanted.len()).filter(|window| window[0].text == first.text);
+    starts.filter(same).map(|window| window[0].at.start..window[last].at.end).collect()
+}
+
+/// Returns the part of `tokens` that is most like `wanted`, of about its length, as bytes of its source; `None` if less
+/// than half of it is equal.
+pub fn nearest(tokens: &[Token], wanted: &[Token]) -> Option<Range<usize>> {
+    let lengths = wanted.len().saturating_sub(3).max(1)..=wanted.len() + 3;
+    let windows = lengths.flat_map(|len| tokens.windows(len));
+    let best = windows.max_by_key(|window| (2 * common(window, wanted)).saturating_sub(window.len()))?;
+    let is_near = 2 * common(best, wanted) >= wanted.len();
+    is_near.then(|| best[0].at.start..best[best.len() - 1].at.end)
+}
+
+/// Length of the longest common subsequence.
+fn common(a: &[Token], b: &[Token]) -> usize {
+    let mut row = vec![0; b.len() + 1];
+    for x in a {
+        let mut diagonal = 0;
+        for (n, y) in b.iter().enumerate() {
+            let above = row[n + 1];
+            row[n + 1] = if x.text == y.text { diagonal + 1 } else { above.max(row[n]) };
+            diagonal = above;
+        }
+    }
+    row[b.len()]
+}
+
+/// A source on one line.
+pub struct Shown<'a>(pub &'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sequences_are_found_across_lines_and_comments() {
+        let source = "fn f() { if a && // why\n  b >> 3 != 0 { g(1) } else { g(2) } }";
+        let tokens = split(source).unwrap();
+        let places = |wanted: &str| find(&tokens, &split(wanted).unwrap());
+        assert_eq!(places("b>>3").len(), 1);
+        assert_eq!(&source[places("a && b")[0].clone()], "a && // why\n  b");
+        assert_eq!(places("g").len(), 2);
+        assert_eq!(places("b << 3"), []);
+    }
+
+    #[test]
+    fn the_nearest_sequence_is_proposed() {
+        let source = "fn f() { let end = start + LENGTH; if at >= end { return None; } }";
+        let tokens = split(source).unwrap();
+        let nearest = |wanted: &str| nearest(&tokens, &split(wanted).unwrap()).map(|at| &source[at]);
+        assert_eq!(nearest("at > end"), Some("at >= end"));
+        assert_eq!(nearest("self.registers.value(base)"), None);
+    }
+}
