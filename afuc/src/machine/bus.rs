@@ -1,72 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What registers reach: control, pipe and GPU registers, memory, and the queues of packet words.
 
-use std::collections::HashMap;
-
 use crate::isa::Generation;
 use crate::names::{ControlSet, Space, register_number};
 
 use super::fault::FaultKind;
+use super::memory::Memory;
 
-type Access<T> = Result<T, FaultKind>;
-
-/// Memory in pages of 4 KiB. A page that is not mapped cannot be accessed, unless `map_on_demand` is set.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// True to map a page with zeros when it is accessed first.
-    pub map_on_demand: bool,
-    pages: HashMap<u64, Vec<u32>>,
-}
-
-const PAGE_WORDS: usize = 1024;
-
-impl Memory {
-    /// Maps the pages of a range; pages that are mapped keep their content.
-    pub fn map(&mut self, address: u64, bytes: u64) {
-        for page in address >> 12..=address.saturating_add(bytes.saturating_sub(1)) >> 12 {
-            self.pages.entry(page).or_insert_with(|| vec![0; PAGE_WORDS]);
-        }
-    }
-
-    /// True if the page of the address is mapped.
-    pub fn is_mapped(&self, address: u64) -> bool {
-        self.pages.contains_key(&(address >> 12))
-    }
-
-    fn word(&mut self, address: u64) -> Access<&mut u32> {
-        if !address.is_multiple_of(4) {
-            return Err(FaultKind::Unaligned(address));
-        }
-        if self.map_on_demand {
-            self.map(address, 4);
-        }
-        let page = self.pages.get_mut(&(address >> 12)).ok_or(FaultKind::Unmapped(address))?;
-        Ok(&mut page[(address >> 2) as usize % PAGE_WORDS])
-    }
-
-    /// The word at an address, without mapping its page.
-    pub fn get(&self, address: u64) -> Option<u32> {
-        self.pages.get(&(address >> 12)).map(|page| page[(address >> 2) as usize % PAGE_WORDS])
-    }
-
-    /// Reads a word.
-    ///
-    /// # Errors
-    ///
-    /// If the address is not mapped or not a multiple of 4.
-    pub fn read(&mut self, address: u64) -> Access<u32> {
-        self.word(address).map(|word| *word)
-    }
-
-    /// Writes a word.
-    ///
-    /// # Errors
-    ///
-    /// If the address is not mapped or not a multiple of 4.
-    pub fn write(&mut self, address: u64, value: u32) -> Access<()> {
-        self.word(address).map(|word| *word = value)
-    }
-}
+pub(super) type Access<T> = Result<T, FaultKind>;
 
 /// Words of a buffer that were not read yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -111,17 +52,18 @@ enum Function {
     Base(u8, u8),
     /// Writing arms the queue of a level; reading gives the words left.
     Dwords(u8),
-    /// A value that is not 0 asks for preemption.
-    PreemptTrigger,
+    /// PREEMPT_ENABLE, and PREEMPT_TRIGGER, of which a value that is not 0 asks for preemption.
+    Preemption,
     RegWrite,
     PacketTableWrite,
     DrawStateSelect,
     DrawStateSetHeader,
 }
 
-const FUNCTIONS: [(&str, Function); 14] = [
+const FUNCTIONS: [(&str, Function); 15] = [
     ("RB_RPTR", Function::RingReadPointer),
-    ("PREEMPT_TRIGGER", Function::PreemptTrigger),
+    ("PREEMPT_ENABLE", Function::Preemption),
+    ("PREEMPT_TRIGGER", Function::Preemption),
     ("IB1_BASE", Function::Base(1, 0)),
     ("IB2_BASE", Function::Base(2, 0)),
     ("IB3_BASE", Function::Base(3, 0)),
@@ -148,7 +90,7 @@ const RB_BASE: usize = 0x800;
 const RB_CNTL: usize = 0x802;
 const RB_WPTR: usize = 0x807;
 /// CP_CONTEXT_SWITCH_CNTL; bit 0 asks for preemption (AFC-042).
-pub const CONTEXT_SWITCH_CNTL: usize = 0x8a0;
+const CONTEXT_SWITCH_CNTL: usize = 0x8a0;
 /// CP_INTERRUPT_STATUS
 pub const INTERRUPT_STATUS: usize = 0x823;
 
@@ -189,6 +131,8 @@ pub struct Bus {
     pub(super) target: DataTarget,
     /// Levels, as bits, of which a base was written but the number of words was not yet.
     staged: u8,
+    /// True if preemption is asked for and enabled (AFC-042).
+    is_preempted: bool,
     /// Words of the ring buffer, a power of two; 0 if the ring does not wrap.
     ring_words: u32,
 }
@@ -262,6 +206,7 @@ impl Bus {
             numbers,
             target: DataTarget::Register { number: 0, keep: false, checked: false },
             staged: 0,
+            is_preempted: false,
             ring_words: 0,
         }
     }
@@ -296,9 +241,19 @@ impl Bus {
     }
 
     /// True if preemption is asked for and enabled (AFC-042).
-    pub fn is_preempted(&self) -> bool {
-        let trigger = self.gpu[CONTEXT_SWITCH_CNTL] & 1 != 0 || self.control[self.numbers.preempt_trigger] != 0;
-        trigger && self.control[self.numbers.preempt_enable] & 1 != 0
+    pub const fn is_preempted(&self) -> bool {
+        self.is_preempted
+    }
+
+    /// Asks for preemption, as a write of bit 0 of CP_CONTEXT_SWITCH_CNTL does.
+    pub fn request_preemption(&mut self) {
+        self.gpu[CONTEXT_SWITCH_CNTL] |= 1;
+        self.update_preemption();
+    }
+
+    fn update_preemption(&mut self) {
+        let is_requested = self.gpu[CONTEXT_SWITCH_CNTL] & 1 != 0 || self.control[self.numbers.preempt_trigger] != 0;
+        self.is_preempted = is_requested && self.control[self.numbers.preempt_enable] & 1 != 0;
     }
 
     /// The control registers, and with them the generation.
@@ -418,7 +373,8 @@ impl Bus {
         let number = number as usize & (CONTROLS - 1);
         self.control[number] = value;
         match self.functions[number] {
-            Function::Storage | Function::PreemptTrigger => {}
+            Function::Storage => {}
+            Function::Preemption => self.update_preemption(),
             Function::Base(level, _) => self.stage(number, level),
             Function::RingReadPointer => self.update_ring(),
             // The base is the pair before.
@@ -479,6 +435,9 @@ impl Bus {
         self.gpu[index] = value;
         if (RB_BASE..=RB_WPTR).contains(&index) {
             self.update_ring();
+        }
+        if index == CONTEXT_SWITCH_CNTL {
+            self.update_preemption();
         }
         if self.record {
             self.effects.push(Effect::Register(number & 0xffff, value));

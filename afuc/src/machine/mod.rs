@@ -5,9 +5,11 @@
 mod alu;
 mod bus;
 mod fault;
+mod memory;
 
-pub use bus::{Bus, Effect, Group, INTERRUPT_STATUS, Memory, Queue};
+pub use bus::{Bus, Effect, Group, INTERRUPT_STATUS, Queue};
 pub use fault::{Fault, FaultKind, Stop};
+pub use memory::Memory;
 
 use crate::container::Image;
 use crate::isa::{Generation, Instruction, Op, decode, register};
@@ -196,7 +198,7 @@ impl Machine {
 
     /// Executes one instruction. False if it is `waitin` and the ring is empty.
     fn step(&mut self) -> Result<bool, FaultKind> {
-        if self.interrupted.is_none() && self.pending.is_none() && self.dispatch == Dispatch::None {
+        if self.bus.is_preempted() || self.preempt_every.is_some() {
             self.preempt();
         }
         let at = self.pc as usize;
@@ -238,8 +240,11 @@ impl Machine {
 
     /// Enters the preemption handler if preemption is due. It is never due in a delay slot (AFC-042).
     fn preempt(&mut self) {
+        if self.interrupted.is_some() || self.is_in_slot() {
+            return;
+        }
         if self.preempt_every.is_some_and(|every| self.executed.saturating_sub(self.resumed_at) >= every) {
-            self.bus.gpu[bus::CONTEXT_SWITCH_CNTL] |= 1;
+            self.bus.request_preemption();
         }
         if !self.bus.is_preempted() {
             return;
