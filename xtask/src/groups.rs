@@ -60,9 +60,9 @@ const AFUC: Group = Group {
     packages: &[],
     published: &[],
     features: &["long-tests"],
-    fuzz: None,
-    checks: &[],
-    jobs: &[],
+    fuzz: Some("afuc/fuzz/Cargo.toml"),
+    checks: &["ARCTIC_FUZZ_SECONDS=30 cargo test --release {packages} --features long-tests --test fuzz"],
+    jobs: jobs::AFUC,
 };
 
 /// A part of CI. Command lines select the packages of one group by the placeholders of [`Group::expand`].

@@ -257,6 +257,15 @@ pub const CARD: &[Job] = &[
     Job { name: "bench", minutes: 15, tests: "all benchmarks", paths: &[], steps: &["cargo bench"] },
 ];
 
+/// Jobs of the tools for Adreno microcode.
+pub const AFUC: &[Job] = &[Job {
+    name: "afuc-peer",
+    minutes: 4,
+    tests: "Mesa's fixtures and command-stream traces, and all 2^32 words through the decoder",
+    paths: &["afuc/src/", "afuc/firmware/", "afuc/tests/"],
+    steps: &["cargo test --release {packages} --features long-tests --lib --test peer"],
+}];
+
 /// Returns the jobs of all groups.
 pub fn all() -> impl Iterator<Item = (&'static Group, &'static Job)> {
     GROUPS.iter().flat_map(|group| group.jobs.iter().map(move |job| (group, job)))
