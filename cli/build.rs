@@ -19,14 +19,15 @@ mod scan;
 /// Directory of the IGT lists that guest tests run, relative to the repository root.
 const LISTS: &str = "cli/tests/igt";
 
-/// Excluded sources: the report's own sources, the macros and tests of its output name items only as examples, which
-/// proves nothing.
-const OWN: [&str; 5] = [
+/// Excluded sources: the report's own sources, the macros, `xtask` and tests of its output name items only as examples,
+/// which proves nothing.
+const OWN: [&str; 6] = [
     "cli/src/fidelity/",
     "cli/src/commands/fidelity.rs",
     "cli/tests/fidelity.rs",
     "cli/tests/serve/output.rs",
     "fidelity/",
+    "xtask/",
 ];
 
 /// Directory of the package with links to the sources of the other packages, at their paths from the repository root. A
