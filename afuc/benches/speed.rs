@@ -56,7 +56,9 @@ fn source(words: usize) -> String {
     ];
     // The bootstrap of the open firmware, so that Mesa's disassembler finds the table.
     let boot = FIRMWARE.split_once("; Load the packet table").expect("the bootstrap").1;
-    out += boot.split_once("\n").expect("its first line").1.split_once("; System memory mode").expect("its end").0;
+    let boot = boot.split_once("\n").expect("its first line").1.split_once("; System memory mode").expect("its end").0;
+    // Mesa's assembler has no names of GPU registers.
+    out += &boot.replace("CP_SQE_INSTR_BASE", "0x830");
     out += "waitin\nmov $01, $data\n";
     let mut label = 0;
     let used = |out: &str| out.lines().filter(|line| !line.ends_with(':') && !line.starts_with(';')).count();

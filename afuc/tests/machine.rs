@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The machine: ALU vectors, modifiers, queues, the open firmware, faults.
 
+mod common;
+
 use arctic_afuc::isa::Generation;
 use arctic_afuc::machine::{Effect, Fault, FaultKind, Group, INSTR_BASE, Machine, Stop};
 use arctic_afuc::text::{Options, assemble};
@@ -320,7 +322,45 @@ fn random_images_stop_within_the_budget() {
         machine.bus.memory.map(RING, 0x1000);
         machine.packet_budget = 10_000;
         machine.submit(RING, 100);
-        let _ = machine.run(20_000);
+        // A preemption that is never due: all instructions go the long way.
+        let mut long = machine.clone();
+        long.preempt_every = Some(u64::MAX);
+        assert_eq!(machine.run(20_000), long.run(20_000));
+        assert_eq!((machine.gpr, machine.pc, machine.executed), (long.gpr, long.pc, long.executed));
         assert!(machine.executed <= 30_000);
     }
+}
+
+/// ALU instructions and branches of random operands: the short way of execution has the results of the long way.
+#[test]
+fn short_way_has_the_results_of_the_long_way() {
+    let mut random = common::Random(5);
+    let mut executed = 0;
+    for number in 0..300 {
+        let generation = Generation::ALL[number % 3];
+        let is_simple = |row: &&arctic_afuc::isa::Encoding| {
+            let items = ["AF-018", "AF-019", "AF-020", "AF-021", "AF-022", "AF-024", "AF-029", "AF-036", "AF-037"];
+            row.generations.has(generation) && items.iter().any(|item| row.items.contains(item))
+        };
+        let rows: Vec<_> = arctic_afuc::isa::ENCODINGS.iter().filter(is_simple).collect();
+        // Without (rep), and with branches of a few words.
+        let word = |random: &mut common::Random| match common::instruction(random, &rows) & !(1 << 26) {
+            branch if branch >> 28 == 0xc => branch & 0xffff_0003,
+            other => other,
+        };
+        let words: Vec<u32> = (0..64).map(|_| word(&mut random)).collect();
+        let bytes: Vec<u8> = std::iter::once(0).chain(words).flat_map(u32::to_le_bytes).collect();
+        let image = arctic_afuc::container::Image::from_bytes(&bytes, Some(generation)).unwrap();
+        let mut short = Machine::new(&image);
+        short.gpr.iter_mut().skip(1).for_each(|register| *register = random.next());
+        short.packet_budget = 500;
+        let mut long = short.clone();
+        long.preempt_every = Some(u64::MAX);
+        for step in 1..50 {
+            assert_eq!(short.run(step), long.run(step));
+            assert_eq!((short.gpr, short.pc, short.executed), (long.gpr, long.pc, long.executed), "{number}");
+        }
+        executed += short.executed;
+    }
+    assert!(executed > 10_000, "{executed}");
 }

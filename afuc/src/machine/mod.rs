@@ -4,15 +4,17 @@
 
 mod alu;
 mod bus;
+mod fast;
 mod fault;
 mod memory;
 
 pub use bus::{Bus, Effect, Group, INTERRUPT_STATUS, Queue};
+use fast::Decoded;
 pub use fault::{Fault, FaultKind, Stop};
 pub use memory::Memory;
 
 use crate::container::Image;
-use crate::isa::{Generation, Instruction, Op, decode, register};
+use crate::isa::{Instruction, Op, register};
 
 /// Address of the image, CP_SQE_INSTR_BASE (AFC-010).
 pub const INSTR_BASE: u64 = 0x1_0000_0000;
@@ -54,7 +56,7 @@ pub struct Machine {
     /// Target of the transfer before its delay slot.
     pending: Option<u32>,
     dispatch: Dispatch,
-    code: Vec<Option<Instruction>>,
+    code: Vec<Decoded>,
     words: Vec<u32>,
     packet: (u32, u64),
     packet_start: u64,
@@ -113,7 +115,7 @@ impl Machine {
             carry: 0,
             pending: None,
             dispatch: Dispatch::None,
-            code: image.words.iter().map(|word| executable(*word, image.generation())).collect(),
+            code: image.words.iter().map(|word| Decoded::new(*word, image.generation())).collect(),
             words: image.words.clone(),
             packet: (0, 0),
             packet_start: 0,
@@ -141,7 +143,7 @@ impl Machine {
 
     /// The instruction at a word.
     pub fn instruction(&self, pc: u32) -> Option<Instruction> {
-        self.code.get(pc as usize).copied().flatten()
+        self.code.get(pc as usize).and_then(|decoded| decoded.instruction)
     }
 
     /// Calls that have not returned.
@@ -182,7 +184,11 @@ impl Machine {
     /// Executes until the ring is empty, a fault, or `instructions` are executed.
     pub fn run(&mut self, instructions: u64) -> Stop {
         let end = self.executed.saturating_add(instructions);
-        while self.executed < end {
+        loop {
+            self.run_short(end);
+            if self.executed >= end {
+                return Stop::Budget;
+            }
             match self.step() {
                 Ok(true) => {}
                 Ok(false) => return Stop::Idle,
@@ -193,7 +199,6 @@ impl Machine {
                 }
             }
         }
-        Stop::Budget
     }
 
     /// Executes one instruction. False if it is `waitin` and the ring is empty.
@@ -203,8 +208,8 @@ impl Machine {
         }
         let at = self.pc as usize;
         let i = match self.code.get(at) {
-            Some(Some(instruction)) => *instruction,
-            Some(None) => return Err(FaultKind::Illegal(self.words[at])),
+            Some(Decoded { instruction: Some(instruction), .. }) => *instruction,
+            Some(_) => return Err(FaultKind::Illegal(self.words[at])),
             None => return Err(FaultKind::OutsideImage),
         };
         if i.op == Op::Waitin && self.bus.queue().left == 0 && self.bus.level() == 0 {
@@ -487,7 +492,7 @@ impl Machine {
         let Ok(index) = usize::try_from(index) else { return };
         if let (Some(word), Some(code)) = (self.words.get_mut(index), self.code.get_mut(index)) {
             *word = value;
-            *code = executable(value, self.bus.set().generation());
+            *code = Decoded::new(value, self.bus.set().generation());
         }
     }
 
@@ -522,15 +527,4 @@ impl Machine {
             handler => Ok(handler),
         }
     }
-}
-
-/// The instruction that a word executes as. A word with bits 31:27 = 0 is a NOP whatever its data is; on a6xx and
-/// later one with a top byte of 0 is illegal (AF-050, AF-051).
-fn executable(word: u32, generation: Generation) -> Option<Instruction> {
-    decode(word, generation).or_else(|| {
-        let is_nop = word >> 27 == 0 && (generation == Generation::A5 || word >> 24 & 3 != 0);
-        let mut nop = Instruction::new(Op::Nop);
-        nop.rep = word >> 26 & 1 != 0;
-        is_nop.then_some(nop)
-    })
 }
