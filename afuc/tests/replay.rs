@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use arctic_afuc::container::Image;
+use arctic_afuc::coverage::Coverage;
 use arctic_afuc::isa::Generation;
 use arctic_afuc::machine::{Effect, FaultKind};
 use arctic_afuc::pm4::{Unsupported, Write, operation};
 use arctic_afuc::replay::{COUNTER, Options, Replay, ReplayError, run_to_idle};
-use arctic_afuc::text::{self, assemble};
+use arctic_afuc::text::{self, LineKind, Listing, assemble};
 use arctic_afuc::trace::Record;
 use common::Random;
 
@@ -50,7 +51,7 @@ fn value(random: &mut Random) -> u32 {
 fn packet(random: &mut Random, level: u32, next: &mut u32, buffers: &mut Vec<(u32, Vec<u32>)>) -> Vec<u32> {
     let values = |random: &mut Random, count: usize| (0..count).map(|_| value(random)).collect::<Vec<u32>>();
     let flag = |random: &mut Random, bit: u32| (random.next() & 1) << bit;
-    match random.below(19) {
+    match random.below(24) {
         0 | 1 => {
             let count = random.below(6);
             packet4(register(random), &values(random, count))
@@ -119,6 +120,15 @@ fn packet(random: &mut Random, level: u32, next: &mut u32, buffers: &mut Vec<(u3
             operation(0x43, &groups)
         }
         17 => operation(0x38, &values(random, 3)),
+        18 => {
+            let count = random.below(4);
+            operation(0x6d, &[vec![2, register(random)], values(random, count)].concat())
+        }
+        19 => operation([0x1d, 0x23, 0x5f][random.below(3)], &[random.next() & 1]),
+        20 => operation([0x10, 0x12, 0x26, 0x2c, 0x6b][random.below(5)], &[]),
+        // Waits that end at once: always, and at least 0.
+        21 => operation(0x3c, &[1 << 4, word(random), 0, value(random), value(random), 16]),
+        22 => operation(0x14, &[0, word(random), 0, 0]),
         _ if level < 2 => {
             let body = packets(random, level + 1, next, buffers);
             let address = *next;
@@ -162,7 +172,7 @@ fn generated_streams_have_the_writes_of_the_interpreter() {
     let (mut writes, mut groups, mut preemptions) = (0, 0, 0);
     for generation in [Generation::A6, Generation::A7] {
         let image = open(generation);
-        for seed in 0..150 {
+        for seed in 0..250 {
             let records = stream(&mut Random(seed));
             for preempt_every in [None, Some(1 + seed % 61)] {
                 let options = Options { compare: true, preempt_every, ..Options::default() };
@@ -178,6 +188,36 @@ fn generated_streams_have_the_writes_of_the_interpreter() {
     }
     println!("{writes} writes, {groups} groups, {preemptions} preemptions");
     assert!(writes > 10_000 && groups > 200 && preemptions > 10_000, "{writes} {groups} {preemptions}");
+}
+
+/// The streams execute the firmware's handlers whole; what is left is shown by the failure.
+#[test]
+fn generated_streams_cover_the_firmware() {
+    for generation in [Generation::A6, Generation::A7] {
+        let image = open(generation);
+        let mut coverage = Coverage::default();
+        let mut replays = Vec::new();
+        for seed in 0..60 {
+            let options = Options { preempt_every: Some(20 + seed), ..Options::default() };
+            let mut run = Replay::new(&image, &options).unwrap();
+            for record in &stream(&mut Random(seed)) {
+                run.record(record, &mut |machine| coverage.run(machine)).unwrap();
+            }
+            replays.push(run);
+        }
+        let listing = Listing::of(&image).remove(0);
+        let code = u32::try_from(listing.section.code_len()).unwrap();
+        let lines = &listing.lines;
+        let is_code =
+            |word: u32| lines[word as usize].reached && matches!(lines[word as usize].kind, LineKind::Instruction(_));
+        let parts = coverage.parts(&replays[0].machine, code, &is_code);
+        // The bootstrap is before the first record.
+        let parts: Vec<_> = parts.iter().filter(|part| !part.opcodes.is_empty()).collect();
+        let (words, executed) = parts.iter().fold((0, 0), |sum, part| (sum.0 + part.words, sum.1 + part.executed));
+        println!("{generation:?}: {executed} of {words} instructions");
+        let missing: Vec<_> = (0..code).filter(|word| is_code(*word) && coverage.count(*word) == 0).collect();
+        assert!(executed * 100 >= words * 95, "{executed} of {words}: {missing:x?}");
+    }
 }
 
 /// The second ring is executed at each preemption, and its writes are between two marks.
