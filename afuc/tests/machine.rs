@@ -364,3 +364,17 @@ fn short_way_has_the_results_of_the_long_way() {
     }
     assert!(executed > 10_000, "{executed}");
 }
+
+/// Accesses to control and pipe registers without a model are counted; scratch and modelled registers are not (AFC-066).
+#[test]
+fn accesses_to_registers_without_a_model_are_counted() {
+    let source = "[016ee001]\ncwrite $00, [$00 + @PERFCNTR_CNTL]\ncread $02, [$00 + @PERFCNTR_CNTL]\n\
+                  cwrite $00, [$00 + @LOAD_STORE_HI]\ncwrite $00, [$00 + 0x120]\nmov $addr, 0xe7 << 24\n\
+                  mov $data, $00\nwaitin\nnop\n";
+    let mut machine = machine(source);
+    assert_eq!(machine.run(100), Stop::Idle);
+    assert!(machine.bus.unmodelled_control_registers().eq([(0x5d, 2)]));
+    assert!(machine.bus.unmodelled_pipe_registers().eq([(0xe7, 1)]));
+    let (machine, stop) = open(&packet7(0x10, &[]));
+    assert_eq!((stop, machine.bus.unmodelled_control_registers().count()), (Stop::Idle, 0));
+}

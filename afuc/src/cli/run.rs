@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `afuc run`
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use arctic_afuc::isa::Generation;
 use arctic_afuc::machine::{Effect, Fault, INTERRUPT_STATUS, Machine, Stop};
-use arctic_afuc::names::packet_label;
+use arctic_afuc::names::{Space, packet_label, register_name};
 use arctic_afuc::pm4::Sums;
 use arctic_afuc::replay::{Options, Replay, ReplayError};
 use arctic_afuc::trace::{Record, read};
@@ -206,9 +207,21 @@ fn document(run: &Replay, end: &str, is_good: bool, sums: Option<Sums>) -> Strin
         "packets_in_stream": map(|row| row.1), "packets_executed": map(|row| row.2),
         "register_values_in_stream": run.stream.registers, "groups_in_stream": run.stream.groups,
         "register_writes": registers, "memory_writes": memory, "equal": equal,
-        "warnings": run.machine.left_words,
+        "warnings": run.machine.left_words, "unmodelled": unmodelled(run).into_iter().collect::<BTreeMap<_, _>>(),
     });
     format!("{document:#}\n")
+}
+
+/// Registers without a model that were accessed: name and number of accesses.
+fn unmodelled(run: &Replay) -> Vec<(String, u32)> {
+    let bus = &run.machine.bus;
+    let name = |space, prefix: char, number| {
+        let name = register_name(space, bus.set(), number);
+        name.map_or_else(|| format!("{prefix}{number:#05x}"), |name| format!("{prefix}{name}"))
+    };
+    let control = bus.unmodelled_control_registers().map(|(number, count)| (name(Space::Control, '@', number), count));
+    let pipe = bus.unmodelled_pipe_registers().map(|(number, count)| (name(Space::Pipe, '|', number), count));
+    control.chain(pipe).collect()
 }
 
 fn groups(run: &Replay) -> u64 {
@@ -245,6 +258,9 @@ fn report(arguments: &Arguments, run: &Replay, end: &str, sums: Option<Sums>) ->
     let skipped = run.missing_buffers + run.machine.bus.missing_buffers;
     if skipped > 0 {
         out += &format!("{skipped} buffers are not in the trace and were skipped\n");
+    }
+    for (name, count) in unmodelled(run) {
+        out += &format!("{name}: {count} accesses; the model has storage only\n");
     }
     if let Some(sums) = sums {
         out += &format!(

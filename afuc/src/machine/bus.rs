@@ -45,7 +45,10 @@ pub enum Effect {
 /// Control registers with a function, by their number in the chip's set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Function {
+    /// Plain storage, and nothing in the model uses the value.
     Storage,
+    /// Plain storage; the model reads it at use.
+    Parameter,
     /// The read pointer of the ring.
     RingReadPointer,
     /// The address of a queue, low and high half. Reading gives the address of the next word.
@@ -76,6 +79,21 @@ const FUNCTIONS: [(&str, Function); 15] = [
     ("PACKET_TABLE_WRITE", Function::PacketTableWrite),
     ("DRAW_STATE_SEL", Function::DrawStateSelect),
     ("DRAW_STATE_SET_HDR", Function::DrawStateSetHeader),
+];
+
+/// Control registers that the model reads, with their number.
+const PARAMETERS: [(&str, usize); 11] = [
+    ("IB_LEVEL", 1),
+    ("MEM_READ_ADDR", 2),
+    ("MEM_READ_DWORDS", 1),
+    ("REG_READ_ADDR", 1),
+    ("REG_READ_DWORDS", 1),
+    ("REG_WRITE_ADDR", 1),
+    ("LOAD_STORE_HI", 1),
+    ("PACKET_TABLE_WRITE_ADDR", 1),
+    ("DRAW_STATE_ACTIVE_BITMASK", 1),
+    ("DRAW_STATE_SET_PENDING", 1),
+    ("DRAW_STATE_HDR", 1),
 ];
 
 /// The queue of the draw-state groups.
@@ -126,6 +144,10 @@ pub struct Bus {
     pub missing_buffers: u32,
     set: ControlSet,
     last_control: Option<(u32, u32)>,
+    /// Accesses to control registers without a model, by number.
+    unmodelled_control: Vec<u32>,
+    /// Writes to pipe registers without a model, by number.
+    unmodelled_pipe: [u32; 256],
     functions: Vec<Function>,
     numbers: Numbers,
     pub(super) target: DataTarget,
@@ -170,6 +192,9 @@ impl Bus {
                 functions[number(name) + 1] = Function::Base(level, 1);
             }
         }
+        for (name, registers) in PARAMETERS {
+            functions[number(name)..][..registers].fill(Function::Parameter);
+        }
         functions[CONTROLS..].fill(Function::Storage);
         let numbers = Numbers {
             ib_level: number("IB_LEVEL"),
@@ -202,6 +227,8 @@ impl Bus {
             missing_buffers: 0,
             set,
             last_control: None,
+            unmodelled_control: vec![0; CONTROLS],
+            unmodelled_pipe: [0; 256],
             functions,
             numbers,
             target: DataTarget::Register { number: 0, keep: false, checked: false },
@@ -353,6 +380,32 @@ impl Bus {
         u64::from(self.control[self.numbers.load_store_hi]) << 32 | u64::from(low)
     }
 
+    /// Reads a control register for an instruction: an access to one without a model is counted.
+    pub(super) fn load_control(&mut self, number: u32) -> u32 {
+        let index = number as usize & (CONTROLS - 1);
+        if self.functions[index] == Function::Storage {
+            self.count_unmodelled(index);
+        }
+        self.read_control(number)
+    }
+
+    /// Registers from 0x100 on are scratch.
+    fn count_unmodelled(&mut self, number: usize) {
+        if number < SCRATCH {
+            self.unmodelled_control[number] = self.unmodelled_control[number].saturating_add(1);
+        }
+    }
+
+    /// Control registers without a model that were accessed, with the number of accesses (AFC-066).
+    pub fn unmodelled_control_registers(&self) -> impl Iterator<Item = (u32, u32)> {
+        (0..).zip(self.unmodelled_control.iter().copied()).filter(|(_, count)| *count > 0)
+    }
+
+    /// Pipe registers without a model that were written, with the number of writes.
+    pub fn unmodelled_pipe_registers(&self) -> impl Iterator<Item = (u32, u32)> {
+        (0..).zip(self.unmodelled_pipe).filter(|(_, count)| *count > 0)
+    }
+
     /// Reads a control register.
     pub fn read_control(&self, number: u32) -> u32 {
         let number = number as usize & (CONTROLS - 1);
@@ -373,7 +426,8 @@ impl Bus {
         let number = number as usize & (CONTROLS - 1);
         self.control[number] = value;
         match self.functions[number] {
-            Function::Storage => {}
+            Function::Storage => self.count_unmodelled(number),
+            Function::Parameter => {}
             Function::Preemption => self.update_preemption(),
             Function::Base(level, _) => self.stage(number, level),
             Function::RingReadPointer => self.update_ring(),
@@ -508,8 +562,12 @@ impl Bus {
                 let halves = (next as u32, (next >> 32) as u32);
                 (self.pipe[0xa0], self.pipe[0xa1]) = halves;
             }
-        } else if self.record && !(0xa0..0xa2).contains(&number) {
-            self.effects.push(Effect::Pipe(number, value));
+        } else if !(0xa0..0xa2).contains(&number) {
+            let count = &mut self.unmodelled_pipe[usize::from(number)];
+            *count = count.saturating_add(1);
+            if self.record {
+                self.effects.push(Effect::Pipe(number, value));
+            }
         }
         Ok(())
     }
@@ -525,5 +583,7 @@ impl Bus {
     }
 }
 
+/// The first control register of the scratch ranges (AF-057).
+const SCRATCH: usize = 0x100;
 /// Control registers that an instruction can address.
 const CONTROLS: usize = 4096;

@@ -460,7 +460,10 @@ impl Machine {
                 let value = self.bus.memory.read(address)?;
                 self.set(i.dst, value)
             }
-            Op::Cread => self.set(i.dst, self.bus.read_control(at)),
+            Op::Cread => {
+                let value = self.bus.load_control(at);
+                self.set(i.dst, value)
+            }
             Op::Sread => self.set(i.dst, self.sqe[at as usize & 15]),
             Op::Store => {
                 let value = self.source(i.src2, false, dispatch)?;
