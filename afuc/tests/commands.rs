@@ -184,3 +184,86 @@ fn check_reports_each_file_of_a_directory() {
     let (code, text, _) = afuc(&["check", "/nonexistent"]);
     assert_eq!((code, text.as_str()), (Some(0), "/nonexistent: skipped, there is no such directory\n"));
 }
+
+/// Eight kinds of fault: each ends with exit code 3 and a message with PC, label, packet, its address and the bit of
+/// CP_INTERRUPT_STATUS (AFC-026).
+#[test]
+fn each_fault_has_a_message_with_its_place() {
+    let directory = Directory::new("faults");
+    let source = include_str!("../firmware/sqe-open.asm").replace("CP_NOP:\n", "");
+    let firmware = |code: &str| {
+        let handler = format!("CP_NOP:\n{code}\nwaitin\nmov $01, $data\njumptbl:\n.jumptbl\n");
+        directory.file("firmware.asm", source.replace("jumptbl:\n.jumptbl\n", &handler))
+    };
+    let nop = operation(0x10, &[]);
+    let bad = vec![nop[0] ^ 1 << 15];
+    let wait = operation(0x3c, &[3, 0x444, 0, 5, 0xff, 16]);
+    let protect = "--set=0x84f=1 --set=0x850=0xc0800";
+    let protected = |register: &str| format!("mov {register}, 0x802\nmov $data, $00");
+    let (by_user, by_address) = (protected("$usraddr"), protected("$addr"));
+    let cases: [(&str, &[u32], &str, &str, &str); 8] = [
+        (
+            "nop",
+            &operation(0x7e, &[]),
+            "",
+            "possible opcode=0x7e: the packet has no handler",
+            "packet UNKN126, queue IB1; CP_INTERRUPT_STATUS 0x1",
+        ),
+        ("nop", &bad, "", "packet header 70100000 is wrong", "CP_INTERRUPT_STATUS 0x1"),
+        (
+            &by_user,
+            &nop,
+            protect,
+            "register 0x802 is protected",
+            "in CP_NOP+0x1, packet CP_NOP, queue IB1; CP_INTERRUPT_STATUS 0x10",
+        ),
+        (
+            "[00000000]",
+            &nop,
+            "",
+            "word 00000000 is no instruction",
+            "in CP_NOP, packet CP_NOP, queue IB1; CP_INTERRUPT_STATUS 0x80",
+        ),
+        (
+            "again:\ncall #again\nnop",
+            &nop,
+            "",
+            "the call stack has eight entries",
+            "in again, packet CP_NOP, queue IB1; CP_INTERRUPT_STATUS 0x2",
+        ),
+        (
+            "nop",
+            &wait,
+            "--packet-budget=5000",
+            "the packet's handler did not end",
+            "packet CP_WAIT_REG_MEM, queue IB1; CP_INTERRUPT_STATUS 0x2",
+        ),
+        (
+            "load $02, [$00 + 0x4]",
+            &nop,
+            "--only-mapped",
+            "address 0x4 is not mapped",
+            "in CP_NOP, packet CP_NOP, queue IB1; CP_INTERRUPT_STATUS 0x4",
+        ),
+        (
+            "jump #out\njump #out\nout:",
+            &nop,
+            "",
+            "the branch and the one in its delay slot are both taken",
+            "in CP_NOP+0x1, packet CP_NOP, queue IB1; CP_INTERRUPT_STATUS 0x2",
+        ),
+    ];
+    let run = |code: &str, packets: &[u32], options: &str| {
+        let (firmware, trace) = (firmware(code), directory.trace([packets, &[]]));
+        let arguments = ["run", "--gen", "6", "--firmware", &firmware, "--rd", &trace];
+        afuc(&arguments.into_iter().chain(options.split_whitespace()).collect::<Vec<&str>>())
+    };
+    for (code, packets, options, reason, place) in cases {
+        let (exit, text, error) = run(code, packets, options);
+        assert_eq!(exit, Some(3), "{text}{error}");
+        let line = text.lines().find(|line| line.starts_with("at PC 0x")).unwrap_or_else(|| panic!("{text}"));
+        assert!(line.contains(" at 0x100000: ") && line.ends_with(reason), "{text}");
+        assert!(text.trim_end().ends_with(place), "{text}");
+    }
+    assert_eq!(run(&by_address, &nop, protect).0, Some(0));
+}
