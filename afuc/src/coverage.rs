@@ -15,7 +15,7 @@ pub struct Coverage {
 pub struct Part {
     /// First word.
     pub start: u32,
-    /// Opcodes whose handler it is.
+    /// Opcodes that it handles.
     pub opcodes: Vec<u8>,
     /// Words to the next handler or the end of the code.
     pub words: u32,

@@ -62,7 +62,7 @@ pub fn read(file: &[u8]) -> Result<Vec<Record>, TraceError> {
         return Err(TraceError::Large);
     }
     let mut records = Vec::new();
-    // The buffer whose content the next record has.
+    // The buffer of the content in the next record.
     let mut buffer = (0, 0);
     let mut at = 0;
     while at < bytes.len() {

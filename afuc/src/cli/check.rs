@@ -17,7 +17,7 @@ const BOOT_BUDGET: u64 = 10_000_000;
 /// Check all firmware files of a directory: round trip and bootstrap.
 ///
 /// One line for each file: id, chip, generation, sections, packet tables; if the text of the disassembler assembles to the
-/// same bytes; and if the bootstrap reaches waitin. Use it for files whose licence permits disassembly. A directory that
+/// same bytes; and if the bootstrap reaches waitin. Use it for files with a licence that permits disassembly. A directory that
 /// does not exist is reported as skipped. Exit code 1: a file has a different round trip.
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc check ~/firmware")]

@@ -100,7 +100,7 @@ const fn slots(encoding: &Encoding) -> [Slot; 4] {
 static ALU_IMMEDIATE: [bool; OPS] = build_alu_immediate();
 
 impl Op {
-    /// True for the ALU operations of two operands whose second is an immediate.
+    /// True for the ALU operations of two operands, of which the second is an immediate.
     pub fn is_alu_immediate(self) -> bool {
         ALU_IMMEDIATE[self as usize]
     }

@@ -48,7 +48,7 @@ pub struct Machine {
     pub preempt_every: Option<u64>,
     /// Preemptions that have begun.
     pub preemptions: u64,
-    /// Packets whose handler was entered, by opcode, without those of preemption handlers.
+    /// Entries into handlers of packets, by opcode, without those in preemption handlers.
     pub packets: [u64; 128],
     /// Packets of which the handler left words, which became the next header (AFC-037).
     pub left_words: u64,
