@@ -18,7 +18,7 @@ use arctic_afuc::text::{Options, assemble};
 
 const FIRMWARE: &str = include_str!("../firmware/sqe-open.asm");
 /// Passes of the loop in the bootstrap, of five instructions each.
-const PASSES: u32 = 1 << 20;
+const PASSES: u32 = 1 << 18;
 /// Words of the image for disassembler and assembler.
 const WORDS: usize = 16_157;
 const RUNS: u32 = 7;
