@@ -261,9 +261,9 @@ pub const CARD: &[Job] = &[
 pub const AFUC: &[Job] = &[Job {
     name: "afuc-peer",
     minutes: 4,
-    tests: "Mesa's fixtures and command-stream traces, and all 2^32 words through the decoder",
-    paths: &["afuc/src/", "afuc/firmware/", "afuc/tests/"],
-    steps: &["cargo test --release {packages} --features long-tests --lib --test peer"],
+    tests: "Mesa's fixtures and command-stream traces, all 2^32 words through the decoder, fuzz targets",
+    paths: &[],
+    steps: &["cargo test --release {packages} --features long-tests --lib --test peer --test fuzz"],
 }];
 
 /// Returns the jobs of all groups.
