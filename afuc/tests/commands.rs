@@ -1,52 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `afuc debug`, `coverage`, `patch` and `check`, on the open firmware and a trace of a few packets.
 
-use std::path::PathBuf;
-use std::process::{Command, Output};
+#[path = "common/program.rs"]
+mod program;
 
 use arctic_afuc::pm4::operation;
+use program::{Directory, afuc};
 
-const BUFFER: u32 = 0x10_0000;
 const DATA: u32 = 0x20_0000;
-
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("afuc-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
-        let path = self.0.join(name);
-        std::fs::write(&path, content).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-
-    /// A trace with two command buffers.
-    fn trace(&self, buffers: [&[u32]; 2]) -> String {
-        let mut words = vec![13, 4, 630];
-        for (number, packets) in (0..).zip(buffers) {
-            let (address, length) = (BUFFER + number * 0x1000, u32::try_from(packets.len()).unwrap());
-            words.extend([3, 12, address, length * 4, 0, 12, length * 4]);
-            words.extend(packets);
-            words.extend([6, 8, address, length]);
-        }
-        self.file("trace.rd", words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn afuc(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_afuc")).args(arguments).output().unwrap();
-    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
-}
 
 fn open(directory: &Directory, generation: &str) -> String {
     let output = directory.0.join(format!("open{generation}.fw"));
@@ -67,7 +28,7 @@ fn debug_script_has_the_recorded_transcript() {
         operation(0x45, &[0x113, DATA, 0, 1, 0xff, DATA + 4, 0, 9]),
     ];
     let second = [operation(0x3d, &[DATA, 0, 5])];
-    let trace = directory.trace([&first.concat(), &second.concat()]);
+    let trace = directory.trace(&[&first.concat(), &second.concat()]);
     let script = directory.file(
         "script",
         "break packet CP_MEM_WRITE   # at the handler\nbreak register CP_SCRATCH 7\nbreak register 0x884\n\
@@ -86,7 +47,7 @@ fn debug_script_has_the_recorded_transcript() {
 #[test]
 fn debug_shows_the_machine_after_a_fault() {
     let directory = Directory::new("debug-fault");
-    let trace = directory.trace([&operation(0x7e, &[]), &[]]);
+    let trace = directory.trace(&[&operation(0x7e, &[]), &[]]);
     let script = directory.file("script", "c\ndump register CP_INTERRUPT_STATUS\nc\n");
     let (code, text, _) = afuc(&["debug", "--firmware", "open", "--rd", &trace, "--script", &script]);
     assert_eq!(code, Some(3));
@@ -99,7 +60,7 @@ fn debug_shows_the_machine_after_a_fault() {
 fn coverage_counts_instructions_by_handler() {
     let directory = Directory::new("coverage");
     let packets = [operation(0x3d, &[DATA, 0, 1, 2]), operation(0x26, &[]), operation(0x26, &[])].concat();
-    let trace = directory.trace([&packets, &[]]);
+    let trace = directory.trace(&[&packets, &[]]);
     let arguments = ["coverage", "--firmware", "open", "--rd", &trace];
     let (code, text, _) = afuc(&arguments);
     assert_eq!(code, Some(0));
@@ -124,7 +85,7 @@ fn patch_adds_a_handler_that_the_firmware_executes() {
     let directory = Directory::new("patch");
     let change = directory
         .file("change.asm", "UNKN125:\nmov $02, $data\nmov $addr, 0x1234\nmov $data, $02\nwaitin\nmov $01, $data");
-    let trace = directory.trace([&[operation(0x7d, &[77]), operation(0x26, &[])].concat(), &[]]);
+    let trace = directory.trace(&[&[operation(0x7d, &[77]), operation(0x26, &[])].concat(), &[]]);
     let output = directory.0.join("new.fw");
     let output = output.to_str().unwrap();
     for generation in ["6", "7"] {
@@ -254,7 +215,7 @@ fn each_fault_has_a_message_with_its_place() {
         ),
     ];
     let run = |code: &str, packets: &[u32], options: &str| {
-        let (firmware, trace) = (firmware(code), directory.trace([packets, &[]]));
+        let (firmware, trace) = (firmware(code), directory.trace(&[packets, &[]]));
         let arguments = ["run", "--gen", "6", "--firmware", &firmware, "--rd", &trace];
         afuc(&arguments.into_iter().chain(options.split_whitespace()).collect::<Vec<&str>>())
     };

@@ -2,9 +2,8 @@
 //! Generated streams through the open firmware and through the interpreter, and `afuc run`.
 
 mod common;
-
-use std::path::PathBuf;
-use std::process::{Command, Output};
+#[path = "common/program.rs"]
+mod program;
 
 use arctic_afuc::container::Image;
 use arctic_afuc::coverage::Coverage;
@@ -15,8 +14,8 @@ use arctic_afuc::replay::{COUNTER, Options, Replay, ReplayError, run_to_idle};
 use arctic_afuc::text::{self, LineKind, Listing, assemble};
 use arctic_afuc::trace::Record;
 use common::Random;
+use program::{BUFFER, Directory, afuc};
 
-const BUFFER: u32 = 0x10_0000;
 const DATA: u32 = 0x20_0000;
 
 fn open(generation: Generation) -> Image {
@@ -329,44 +328,10 @@ fn buffers_that_are_missing_or_overlap_are_reported() {
     assert!(matches!(replay(&boot, &Options::default(), &[]), Err(ReplayError::Boot(_))));
 }
 
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("afuc-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn trace(&self, packets: &[u32]) -> String {
-        let length = u32::try_from(packets.len()).unwrap();
-        let records = [
-            vec![13, 4, 630, 3, 12, BUFFER, length * 4, 0, 12, length * 4],
-            packets.to_vec(),
-            vec![6, 8, BUFFER, length],
-        ];
-        let path = self.0.join("trace.rd");
-        std::fs::write(&path, records.concat().iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>())
-            .unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn afuc(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = Command::new(env!("CARGO_BIN_EXE_afuc")).args(arguments).output().unwrap();
-    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
-}
-
 #[test]
 fn run_prints_packets_and_the_comparison() {
     let directory = Directory::new("run");
-    let trace = directory.trace(&[packet4(0x444, &[1, 2]), operation(0x26, &[])].concat());
+    let trace = directory.trace(&[&[packet4(0x444, &[1, 2]), operation(0x26, &[])].concat()]);
     let arguments = ["run", "--firmware", "open", "--rd", &trace, "--compare", "--preempt-every", "5"];
     let (code, text, _) = afuc(&arguments);
     assert_eq!(code, Some(0), "{text}");
@@ -389,7 +354,7 @@ fn run_prints_packets_and_the_comparison() {
 #[test]
 fn run_explains_a_fault_and_exits_with_3() {
     let directory = Directory::new("fault");
-    let trace = directory.trace(&operation(0x3c, &[3, 0x444, 0, 5, 0xff, 16]));
+    let trace = directory.trace(&[&operation(0x3c, &[3, 0x444, 0, 5, 0xff, 16])]);
     let (code, text, _) = afuc(&["run", "--firmware", "open", "--rd", &trace, "--packet-budget", "5000"]);
     assert_eq!(code, Some(3));
     assert!(text.contains("packet 70bc8006 at 0x100000: the packet's handler did not end"), "{text}");
