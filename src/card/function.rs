@@ -327,7 +327,7 @@ impl CardFunction {
                 Event::VfBarMoved(_) => self.shared.move_vf_bars(),
                 // Already applied by the port, including pending interrupts; BAR moves are handled below.
                 Event::BusMaster(_) | Event::Msi(_) | Event::MsiUnmasked(_) => {}
-                Event::MemorySpace(_) | Event::PowerState(_) | Event::BarMoved { .. } => {}
+                Event::MemorySpace(_) | Event::IoSpace(_) | Event::PowerState(_) | Event::BarMoved { .. } => {}
             }
             self.shared.machine.event(&this, event);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Base address registers: 64-bit memory BARs and their register pairs.
+//! Base address registers: memory and I/O BARs, and their registers.
 
 use std::fmt;
 
@@ -12,33 +12,102 @@ pub const BAR_REGISTERS: u8 = 6;
 /// Offset of base address register 0.
 const BAR0: u16 = 0x10;
 
+const IO_SPACE: u32 = 1 << 0;
 const MEMORY_64: u32 = 0b10 << 1;
 const PREFETCHABLE: u32 = 1 << 3;
 
-/// A 64-bit memory BAR. It occupies the registers `index` and `index + 1`.
+/// The address space that a BAR decodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarKind {
+    /// Memory below 4 GiB. The BAR has one register.
+    Memory32 {
+        /// Whether reads have no side effects, and writes may be merged.
+        prefetchable: bool,
+    },
+    /// Memory. The BAR has two registers.
+    Memory64 {
+        /// Whether reads have no side effects, and writes may be merged.
+        prefetchable: bool,
+    },
+    /// I/O ports, with 16-bit addresses. The BAR has one register.
+    Io,
+}
+
+impl BarKind {
+    /// Number of registers.
+    pub fn registers(self) -> u8 {
+        match self {
+            BarKind::Memory64 { .. } => 2,
+            BarKind::Memory32 { .. } | BarKind::Io => 1,
+        }
+    }
+
+    /// The read-only low bits of the register.
+    fn bits(self) -> u32 {
+        match self {
+            BarKind::Memory32 { prefetchable } => {
+                if prefetchable {
+                    PREFETCHABLE
+                } else {
+                    0
+                }
+            }
+            BarKind::Memory64 { prefetchable } => MEMORY_64 | if prefetchable { PREFETCHABLE } else { 0 },
+            BarKind::Io => IO_SPACE,
+        }
+    }
+
+    /// The smallest and the largest size in bytes (PCI 3.0, 6.2.5.1). Memory has whole pages.
+    fn sizes(self) -> (u64, u64) {
+        match self {
+            BarKind::Memory32 { .. } => (4096, 1 << 31),
+            BarKind::Memory64 { .. } => (4096, 1 << 63),
+            BarKind::Io => (4, 256),
+        }
+    }
+
+    /// The address bits that a register of this kind can have.
+    fn addresses(self) -> u64 {
+        match self {
+            BarKind::Memory32 { .. } => u32::MAX.into(),
+            BarKind::Memory64 { .. } => u64::MAX,
+            BarKind::Io => u16::MAX.into(),
+        }
+    }
+}
+
+/// A BAR. It occupies the registers from `index` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
     index: u8,
     size: u64,
-    prefetchable: bool,
+    kind: BarKind,
 }
 
 /// Invalid BAR size or register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BarError {
-    /// The size in bytes is not a power of two of at least 4 KiB.
-    Size(u64),
-    /// A 64-bit BAR cannot start at this register.
-    Index(u8),
+    /// The size in bytes is not a power of two that a BAR of this kind can have.
+    Size(u64, BarKind),
+    /// A BAR of this kind cannot start at this register.
+    Index(u8, BarKind),
 }
 
 impl fmt::Display for BarError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            BarError::Size(size) => {
-                write!(f, "invalid BAR size {size:#x}: must be a power of two of at least 4 KiB")
+            BarError::Size(size, kind) => {
+                let (least, most) = kind.sizes();
+                write!(f, "invalid BAR size {size:#x}: must be a power of two from {least:#x} to {most:#x}")
             }
-            BarError::Index(index) => write!(f, "a 64-bit BAR cannot start at register {index}"),
+            BarError::Index(index, kind) => {
+                let last = BAR_REGISTERS.saturating_sub(kind.registers());
+                write!(
+                    f,
+                    "a BAR of {} registers cannot start at register {index}, only at 0 to {last}",
+                    kind.registers()
+                )
+            }
         }
     }
 }
@@ -46,18 +115,25 @@ impl fmt::Display for BarError {
 impl std::error::Error for BarError {}
 
 impl Bar {
-    /// Creates a BAR of `size` bytes, a power of two of at least 4 KiB, at register `index` (0 to 4).
-    pub fn memory_64(index: u8, size: u64, prefetchable: bool) -> Result<Self, BarError> {
-        if index >= BAR_REGISTERS - 1 {
-            return Err(BarError::Index(index));
+    /// Creates a BAR of `size` bytes at register `index`. The size is a power of two: 4 KiB to 2 GiB of 32-bit memory,
+    /// at least 4 KiB of 64-bit memory, 4 to 256 I/O ports. The registers are among the six of a header.
+    pub fn new(index: u8, size: u64, kind: BarKind) -> Result<Self, BarError> {
+        if index > BAR_REGISTERS.saturating_sub(kind.registers()) {
+            return Err(BarError::Index(index, kind));
         }
-        if !size.is_power_of_two() || size < 4096 {
-            return Err(BarError::Size(size));
+        let (least, most) = kind.sizes();
+        if !size.is_power_of_two() || !(least..=most).contains(&size) {
+            return Err(BarError::Size(size, kind));
         }
-        Ok(Bar { index, size, prefetchable })
+        Ok(Bar { index, size, kind })
     }
 
-    /// Index of the first of the two registers. Drivers and transports identify the BAR by this number.
+    /// Creates a BAR of 64-bit memory, see [`Bar::new`].
+    pub fn memory_64(index: u8, size: u64, prefetchable: bool) -> Result<Self, BarError> {
+        Self::new(index, size, BarKind::Memory64 { prefetchable })
+    }
+
+    /// Index of the first of its registers. Drivers and transports identify the BAR by this number.
     pub fn index(&self) -> u8 {
         self.index
     }
@@ -67,33 +143,35 @@ impl Bar {
         self.size
     }
 
-    /// Offset of the lower register in configuration space.
-    #[allow(clippy::arithmetic_side_effects, reason = "the index is at most 4")]
+    /// The address space that it decodes.
+    pub fn kind(&self) -> BarKind {
+        self.kind
+    }
+
+    /// Offset of the first register in configuration space.
+    #[allow(clippy::arithmetic_side_effects, reason = "the index is at most 5")]
     pub fn register(&self) -> u16 {
         BAR0 + 4 * u16::from(self.index)
     }
 
-    /// The two registers as fields. Address bits below the size read 0, so software can size the BAR by writing all
-    /// ones.
-    pub fn fields(&self) -> [Field; 2] {
+    /// The registers as fields. Address bits below the size read 0, so software can size the BAR by writing all ones.
+    pub fn fields(&self) -> impl Iterator<Item = Field> + use<> {
         self.fields_at(self.register())
     }
 
     /// The same registers at another offset, for a VF BAR in the SR-IOV capability, which has the same layout (PCIe
     /// 9.3.3.14).
     #[allow(clippy::arithmetic_side_effects, reason = "registers lie below 4096")]
-    pub fn fields_at(&self, register: u16) -> [Field; 2] {
-        let kind = MEMORY_64 | if self.prefetchable { PREFETCHABLE } else { 0 };
-        [
-            Field::dword(register, kind).writable(low(self.address_mask())),
-            Field::dword(register + 4, 0).writable(high(self.address_mask())),
-        ]
+    pub fn fields_at(&self, register: u16) -> impl Iterator<Item = Field> + use<> {
+        let first = Field::dword(register, self.kind.bits()).writable(low(self.address_mask()));
+        let second = Field::dword(register + 4, 0).writable(high(self.address_mask()));
+        [first, second].into_iter().take(self.kind.registers().into())
     }
 
     /// The address bits that are writable by software.
-    #[allow(clippy::arithmetic_side_effects, reason = "the size is at least 4096")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the size is not 0")]
     pub fn address_mask(&self) -> u64 {
-        !(self.size - 1)
+        !(self.size - 1) & self.kind.addresses()
     }
 }
 
@@ -119,9 +197,44 @@ mod tests {
 
     #[test]
     fn impossible_windows_are_refused() {
-        assert_eq!(Bar::memory_64(2, 12 << 30, true), Err(BarError::Size(12 << 30)));
-        assert_eq!(Bar::memory_64(2, 0, true), Err(BarError::Size(0)));
-        assert_eq!(Bar::memory_64(5, 4096, true), Err(BarError::Index(5)));
+        const MEMORY: BarKind = BarKind::Memory64 { prefetchable: true };
+        assert_eq!(Bar::memory_64(2, 12 << 30, true), Err(BarError::Size(12 << 30, MEMORY)));
+        assert_eq!(Bar::memory_64(2, 0, true), Err(BarError::Size(0, MEMORY)));
+        assert_eq!(Bar::memory_64(5, 4096, true), Err(BarError::Index(5, MEMORY)));
+    }
+
+    /// Every register, kind and power of two: a BAR that is accepted returns its size and kind when all ones are
+    /// written, and leaves the other registers alone.
+    #[test]
+    fn every_kind_has_its_registers_and_sizes() {
+        let kinds = [false, true]
+            .into_iter()
+            .flat_map(|prefetchable| [BarKind::Memory32 { prefetchable }, BarKind::Memory64 { prefetchable }]);
+        for kind in kinds.chain([BarKind::Io]) {
+            let (registers, sizes, low_bits) = match kind {
+                BarKind::Memory32 { prefetchable } => (1, 12..=31, u32::from(prefetchable) << 3),
+                BarKind::Memory64 { prefetchable } => (2, 12..=63, u32::from(prefetchable) << 3 | 4),
+                BarKind::Io => (1, 2..=8, 1),
+            };
+            for (index, bit) in (0..=u8::MAX).flat_map(|index| (0..64).map(move |bit| (index, bit))) {
+                let possible = index <= 6 - registers && sizes.contains(&bit);
+                let bar = Bar::new(index, 1 << bit, kind);
+                assert_eq!(bar.is_ok(), possible, "{kind:?} {index} 2^{bit}");
+                let Ok(bar) = bar else { continue };
+                let mut space = ConfigSpace::new(bar.fields()).unwrap();
+                space.write(0, &[0xff; 64]);
+                let at = 0x10 + 4 * u16::from(index);
+                let read = u64::from(space.dword(at + 4)) << 32 | u64::from(space.dword(at));
+                let expected = match kind {
+                    BarKind::Memory64 { .. } => u64::MAX << bit,
+                    BarKind::Memory32 { .. } => u64::MAX << bit & 0xffff_ffff,
+                    BarKind::Io => u64::MAX << bit & 0xffff,
+                };
+                assert_eq!(read, expected | u64::from(low_bits), "{kind:?} {index} 2^{bit}");
+                let others = (0..64).step_by(4).filter(|other| !(at..at + 4 * u16::from(registers)).contains(other));
+                assert!(others.map(|other| space.dword(other)).all(|value| value == 0), "{kind:?} {index}");
+            }
+        }
     }
 
     /// Tests every index (256) with sizes of 2^n, 2^n + 1 and 2^n - 1, and with `u64::MAX` (193 sizes): 49 408

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Capability structures as lists of fields, and the standard and extended capability lists that link them.
 
+use std::ops::Range;
+
 use crate::config::Field;
 use crate::header::CAPABILITIES_POINTER;
 use crate::number::{high, low};
@@ -38,14 +40,41 @@ pub const PM_CONTROL: u16 = 0x04;
 pub const MSI_CONTROL: u16 = 0x02;
 /// MSI message control: MSI Enable.
 pub const MSI_ENABLE: u16 = 1 << 0;
-/// Offset of the MSI message address, 64 bits.
+/// Offset of the MSI message address, 32 or 64 bits.
 pub const MSI_ADDRESS: u16 = 0x04;
-/// Offset of the MSI message data, 16 bits.
-pub const MSI_DATA: u16 = 0x0c;
-/// Offset of the MSI mask bits.
-pub const MSI_MASK: u16 = 0x10;
-/// Offset of the MSI pending bits.
-pub const MSI_PENDING: u16 = 0x14;
+/// MSI message control: the address has 64 bits.
+const MSI_64_BIT: u16 = 1 << 7;
+/// MSI message control: the capability has mask and pending bits.
+const MSI_MASKABLE: u16 = 1 << 8;
+
+/// Layout of an MSI capability, which the read-only bits of its message control register determine (PCI 3.0, 6.8.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MsiLayout {
+    control: u16,
+}
+
+impl MsiLayout {
+    /// The layout of a capability with this message control register.
+    pub fn of(control: u16) -> Self {
+        MsiLayout { control: control & (MSI_64_BIT | MSI_MASKABLE) }
+    }
+
+    /// Whether the message address has 64 bits.
+    pub fn wide(self) -> bool {
+        self.control & MSI_64_BIT != 0
+    }
+
+    /// Offset of the message data, 16 bits.
+    pub fn data(self) -> u16 {
+        if self.wide() { 0x0c } else { 0x08 }
+    }
+
+    /// Offsets of the mask bits and of the pending bits, if the capability has them.
+    #[allow(clippy::arithmetic_side_effects, reason = "the data lies at 0x0c at most")]
+    pub fn masking(self) -> Option<(u16, u16)> {
+        (self.control & MSI_MASKABLE != 0).then(|| (self.data() + 4, self.data() + 8))
+    }
+}
 
 const SPEED_16GT: u16 = 4;
 const WIDTH_16: u16 = 16 << 4;
@@ -59,7 +88,7 @@ const DEVICE_CAPABILITIES_2: u32 = 0x0013_0012;
 const LINK_CAPABILITIES_2: u32 = 0x1e;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Chain {
+pub(crate) enum Chain {
     Standard,
     Extended { version: u8 },
 }
@@ -84,6 +113,26 @@ impl Capability {
     /// Creates an extended capability. The four header bytes are added by [`Capability::chain()`].
     pub fn extended(id: u16, version: u8, at: u16, body: impl Into<Vec<Field>>) -> Self {
         Capability { chain: Chain::Extended { version }, id, at, body: body.into() }
+    }
+
+    /// Its ID.
+    pub fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// The list that it belongs to.
+    pub(crate) fn chain_kind(&self) -> Chain {
+        self.chain
+    }
+
+    /// Its bytes in configuration space: header and fields.
+    pub fn bytes(&self) -> Range<u16> {
+        let header = match self.chain {
+            Chain::Standard => 2,
+            Chain::Extended { .. } => 4,
+        };
+        let end = self.body.iter().map(|field| field.bytes().end).fold(header, u16::max);
+        self.at..self.at.saturating_add(end)
     }
 
     /// PCI Express endpoint, capability version 2, with Function Level Reset. Device capabilities are those that DG2
@@ -143,19 +192,30 @@ impl Capability {
     /// MSI with a 64-bit address, one vector and per-vector masking. MSI-X must be absent: if it is present, the xe
     /// driver assumes memory-based interrupts (xe: xe_irq_msix_init).
     pub fn msi(at: u16) -> Self {
-        Self::standard(
-            ID_MSI,
-            at,
-            [
-                // 64-bit address, per-vector masking, one message. Writable: MSI Enable and Multiple Message Enable.
-                Field::word(MSI_CONTROL, 1 << 8 | 1 << 7).writable(0x0071),
-                Field::dword(MSI_ADDRESS, 0).writable(0xffff_fffc),
-                Field::dword(MSI_ADDRESS + 4, 0).writable(0xffff_ffff),
-                Field::word(MSI_DATA, 0).writable(0xffff),
-                Field::dword(MSI_MASK, 0).writable(1),
-                Field::dword(MSI_PENDING, 0),
-            ],
-        )
+        Self::msi_with(at, MSI_64_BIT | MSI_MASKABLE)
+    }
+
+    /// MSI with a 32-bit address and one vector, without masking, as on conventional functions.
+    pub fn msi_32(at: u16) -> Self {
+        Self::msi_with(at, 0)
+    }
+
+    #[allow(clippy::arithmetic_side_effects, reason = "the offsets of a layout are below 0x20")]
+    fn msi_with(at: u16, control: u16) -> Self {
+        let layout = MsiLayout::of(control);
+        let mut body = vec![
+            // One message. Writable: MSI Enable and Multiple Message Enable.
+            Field::word(MSI_CONTROL, control).writable(0x0071),
+            Field::dword(MSI_ADDRESS, 0).writable(0xffff_fffc),
+            Field::word(layout.data(), 0).writable(0xffff),
+        ];
+        if layout.wide() {
+            body.push(Field::dword(MSI_ADDRESS + 4, 0).writable(0xffff_ffff));
+        }
+        if let Some((mask, pending)) = layout.masking() {
+            body.extend([Field::dword(mask, 0).writable(1), Field::dword(pending, 0).live(1)]);
+        }
+        Self::standard(ID_MSI, at, body)
     }
 
     /// Power management with D0 and D3hot. No_Soft_Reset is set: GuC, CT buffers and memory keep their state in D3hot,

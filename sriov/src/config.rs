@@ -2,9 +2,12 @@
 //! A function's 4096 bytes of configuration space: reset value and write behaviour of each bit.
 
 use std::fmt;
+use std::ops::Range;
 
 /// Size in bytes of a PCI Express function's configuration space.
 pub const CONFIG_BYTES: usize = 4096;
+/// Size in bytes of a conventional function's configuration space.
+pub const CONVENTIONAL_CONFIG_BYTES: u64 = 256;
 
 /// One register or part of one, 1 to 4 bytes wide. Bytes that no field covers read 0 and ignore writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +18,12 @@ pub struct Field {
     writable: u32,
     clear: u32,
     sticky: u32,
+    live: u32,
 }
 
 impl Field {
     const fn new(at: u16, bytes: u8, reset: u32) -> Self {
-        Field { at, bytes, reset, writable: 0, clear: 0, sticky: 0 }
+        Field { at, bytes, reset, writable: 0, clear: 0, sticky: 0, live: 0 }
     }
 
     /// A read-only byte at offset `at`.
@@ -50,6 +54,16 @@ impl Field {
     /// The same field with the bits of `mask` preserved across a Function Level Reset (the "S" in RWS; PCIe 6.6.2).
     pub const fn sticky(self, mask: u32) -> Self {
         Field { sticky: mask, ..self }
+    }
+
+    /// The same field with bits that only the function itself changes ([`ConfigSpace::set`]): read-only for software.
+    pub const fn live(self, mask: u32) -> Self {
+        Field { live: mask, ..self }
+    }
+
+    /// The bytes that the field covers.
+    pub fn bytes(&self) -> Range<u16> {
+        self.at..self.at.saturating_add(self.bytes.into())
     }
 
     /// The same field, moved up by `base` bytes: converts a capability-relative offset to an absolute one.
@@ -94,6 +108,7 @@ struct Byte {
     writable: u8,
     clear: u8,
     sticky: u8,
+    live: u8,
 }
 
 /// Configuration space, stored by byte so that accesses of any width and alignment are consistent.
@@ -106,18 +121,18 @@ impl ConfigSpace {
         let mut bytes = vec![Byte::default(); CONFIG_BYTES];
         let mut claimed = vec![false; CONFIG_BYTES];
         for field in fields {
-            let parts = [field.reset, field.writable, field.clear, field.sticky].map(u32::to_le_bytes);
-            let [resets, writable, clear, sticky] = parts;
+            let parts = [field.reset, field.writable, field.clear, field.sticky, field.live].map(u32::to_le_bytes);
+            let [resets, writable, clear, sticky, live] = parts;
             let places = bytes.iter_mut().zip(&mut claimed).enumerate().skip(field.at.into());
             let mut places = places.take(field.bytes.into());
-            for (((reset, writable), clear), sticky) in
-                resets.into_iter().zip(writable).zip(clear).zip(sticky).take(field.bytes.into())
+            for ((((reset, writable), clear), sticky), live) in
+                resets.into_iter().zip(writable).zip(clear).zip(sticky).zip(live).take(field.bytes.into())
             {
                 let (at, (byte, claimed)) = places.next().ok_or(LayoutError::OutOfRange(field.at))?;
                 if std::mem::replace(claimed, true) {
                     return Err(LayoutError::Overlap(u16::try_from(at).unwrap_or(field.at)));
                 }
-                *byte = Byte { value: reset, reset, writable, clear, sticky };
+                *byte = Byte { value: reset, reset, writable, clear, sticky, live };
             }
         }
         Ok(ConfigSpace(bytes.into_boxed_slice()))
@@ -173,6 +188,20 @@ impl ConfigSpace {
         for (byte, (mask, value)) in inside.iter_mut().zip(mask.to_le_bytes().into_iter().zip(value.to_le_bytes())) {
             byte.value = byte.value & !mask | value & mask;
         }
+    }
+
+    /// Replaces the bytes from `at` on with saved values. Fails with the offset of the first byte whose value differs in
+    /// a bit that neither software nor the function changes; the bytes before it are then replaced.
+    pub fn restore(&mut self, at: u16, values: &[u8]) -> Result<(), u16> {
+        let inside = self.0.get_mut(usize::from(at)..).unwrap_or_default();
+        for ((at, byte), value) in (at..).zip(inside).zip(values) {
+            let variable = byte.writable | byte.clear | byte.live;
+            if (byte.value ^ value) & !variable != 0 {
+                return Err(at);
+            }
+            byte.value = *value;
+        }
+        Ok(())
     }
 
     /// Makes exactly the bits of `mask` in the 32 bits at `at` writable by software, for example when a BAR is resized.

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! A PCI Express function: handles configuration accesses and returns events for the device and the transport.
+//! A PCI function, conventional or Express: handles configuration accesses and returns events for the device and the
+//! transport.
 
 use std::array;
 use std::fmt;
 use std::iter::Flatten;
+use std::ops::Range;
 
-use crate::bar::{BAR_REGISTERS, Bar, BarError};
+use crate::bar::{BAR_REGISTERS, Bar, BarError, BarKind};
 use crate::capability::{
     Capability, DEVICE_CONTROL, DEVICE_STATUS, FATAL_ERROR_DETECTED, FATAL_REPORTING_ENABLE, ID_ARI, ID_EXPRESS,
-    ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC, INITIATE_FLR, MSI_ADDRESS, MSI_CONTROL, MSI_DATA,
-    MSI_ENABLE, MSI_MASK, MSI_PENDING, PM_CONTROL,
+    ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC, INITIATE_FLR, MSI_ADDRESS, MSI_CONTROL, MSI_ENABLE,
+    MsiLayout, PM_CONTROL,
 };
-use crate::config::{ConfigSpace, Field, LayoutError, Reset};
+use crate::config::{CONFIG_BYTES, CONVENTIONAL_CONFIG_BYTES, ConfigSpace, Field, LayoutError, Reset};
 use crate::header::{
-    COMMAND, COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, COMMAND_SERR, Identity, STATUS, STATUS_SIGNALED_SYSTEM_ERROR,
+    COMMAND, COMMAND_BUS_MASTER, COMMAND_IO_SPACE, COMMAND_MEMORY_SPACE, COMMAND_SERR, Identity, STATUS,
+    STATUS_SIGNALED_SYSTEM_ERROR,
 };
-use crate::sriov_capability::{FIRST_VF_OFFSET, Sriov, SriovError, SriovLayout, SriovState, VF_STRIDE, VfBar};
+use crate::saved::{self, PartId};
+use crate::sriov_capability::{
+    FIRST_VF_OFFSET, MAX_VF_BARS, Sriov, SriovError, SriovLayout, SriovState, VF_STRIDE, VfBar,
+};
 
 /// BAR that holds registers and GGTT (xe: regs/xe_bars.h).
 pub const GTTMMADR_BAR: u8 = 0;
@@ -41,6 +47,8 @@ pub enum FunctionError {
     Layout(LayoutError),
     /// Invalid SR-IOV configuration.
     Sriov(SriovError),
+    /// The card has no virtual functions.
+    NoVirtualFunctions,
 }
 
 impl fmt::Display for FunctionError {
@@ -49,6 +57,7 @@ impl fmt::Display for FunctionError {
             FunctionError::Bar(error) => error.fmt(f),
             FunctionError::Layout(error) => error.fmt(f),
             FunctionError::Sriov(error) => error.fmt(f),
+            FunctionError::NoVirtualFunctions => f.write_str("the card has no virtual functions"),
         }
     }
 }
@@ -100,6 +109,8 @@ pub enum Event {
     BusMaster(bool),
     /// Memory space was enabled or disabled. BARs are decoded only in D0, see [`PciFunction::decoded`].
     MemorySpace(bool),
+    /// I/O space was enabled or disabled.
+    IoSpace(bool),
     /// The power state changed.
     PowerState(PowerState),
     /// A BAR address changed. Also reported while the BAR is not decoded.
@@ -126,8 +137,8 @@ pub enum Event {
     VfBarMoved(VfBar),
 }
 
-/// One event of each kind, one per 64-bit BAR and one per 64-bit VF BAR.
-const MAX_EVENTS: usize = 9 + 2 * (BAR_REGISTERS as usize / 2);
+/// One event of each kind, one per BAR and one per VF BAR.
+const MAX_EVENTS: usize = 10 + BAR_REGISTERS as usize + MAX_VF_BARS;
 
 /// Events of one access, in the order in which the caller must handle them.
 #[derive(Clone, Copy, Debug, Default)]
@@ -154,24 +165,34 @@ impl IntoIterator for Events {
     }
 }
 
+/// The bit of the command register that enables the address space of a BAR.
+fn space_enable(kind: BarKind) -> u16 {
+    match kind {
+        BarKind::Memory32 { .. } | BarKind::Memory64 { .. } => COMMAND_MEMORY_SPACE,
+        BarKind::Io => COMMAND_IO_SPACE,
+    }
+}
+
 /// State that is compared to derive the events of a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Controls {
     command: u16,
     power: PowerState,
-    bars: [u64; BAR_REGISTERS as usize / 2],
+    bars: [u64; BAR_REGISTERS as usize],
     msi: Option<MsiMessage>,
     sriov: SriovState,
 }
 
-/// A PCI Express function.
+/// A PCI function. It is a PCI Express function if it has the PCI Express capability, and a conventional one otherwise.
 pub struct PciFunction {
     pub(crate) config: ConfigSpace,
     bars: Vec<Bar>,
     express: Option<u16>,
     power_management: Option<u16>,
     msi: Option<u16>,
-    sriov: Option<Sriov>,
+    pub(crate) sriov: Option<Sriov>,
+    /// The parts of its saved state, with their bytes in configuration space.
+    pub(crate) parts: Vec<(PartId, Range<u16>)>,
     /// Offsets of capabilities that have a different ID in bulk reads, see [`PciFunction::read_config_disguised`].
     disguised: Vec<u16>,
 }
@@ -212,7 +233,8 @@ impl PciFunction {
         device_specific: &[Field],
         capabilities: &[Capability],
     ) -> Result<Self, LayoutError> {
-        let fields = identity.fields().into_iter().chain(bars.iter().flat_map(Bar::fields));
+        let spaces = bars.iter().fold(0, |spaces, bar| spaces | space_enable(bar.kind()));
+        let fields = identity.fields(spaces).into_iter().chain(bars.iter().flat_map(Bar::fields));
         let fields = fields.chain(device_specific.iter().copied()).chain(Capability::chain(capabilities));
         Ok(PciFunction {
             config: ConfigSpace::new(fields)?,
@@ -221,6 +243,7 @@ impl PciFunction {
             msi: Capability::find_standard(capabilities, ID_MSI),
             bars,
             sriov: None,
+            parts: saved::parts(device_specific, capabilities),
             disguised: [ID_SRIOV, ID_ARI]
                 .iter()
                 .filter_map(|id| Capability::find_extended(capabilities, *id))
@@ -360,10 +383,23 @@ impl PciFunction {
         self.bars.iter().find(|bar| bar.index() == index)
     }
 
-    /// Bus address of the BAR if it is decoded: memory space enabled and the function in D0.
+    /// Bus address of the BAR if it is decoded: its address space enabled and the function in D0.
     pub fn decoded(&self, index: u8) -> Option<u64> {
-        let enabled = self.config.word(COMMAND) & COMMAND_MEMORY_SPACE != 0 && self.power_state() == PowerState::D0;
-        self.bar(index).filter(|_| enabled).map(|bar| self.address(bar))
+        self.bar(index).filter(|bar| self.decodes(bar)).map(|bar| self.address(bar))
+    }
+
+    fn decodes(&self, bar: &Bar) -> bool {
+        self.config.word(COMMAND) & space_enable(bar.kind()) != 0 && self.power_state() == PowerState::D0
+    }
+
+    /// Returns whether at least one BAR is decoded.
+    pub fn decodes_any(&self) -> bool {
+        self.bars.iter().any(|bar| self.decodes(bar))
+    }
+
+    /// Size of configuration space in bytes: 4096 with the PCI Express capability, 256 without.
+    pub fn config_bytes(&self) -> u64 {
+        if self.express.is_some() { CONFIG_BYTES as u64 } else { CONVENTIONAL_CONFIG_BYTES }
     }
 
     /// Returns whether the function may send memory requests.
@@ -382,9 +418,11 @@ impl PciFunction {
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn raise_msi(&mut self, vector: u16) -> Option<MsiMessage> {
         let message = self.msi_message().filter(|_| vector == 0 && self.bus_master())?;
-        let msi = self.msi?;
-        if self.config.dword(msi + MSI_MASK) & 1 != 0 {
-            self.config.set(msi + MSI_PENDING, 1, 1);
+        let (msi, layout) = self.msi_layout()?;
+        if let Some((mask, pending)) = layout.masking()
+            && self.config.dword(msi + mask) & 1 != 0
+        {
+            self.config.set(msi + pending, 1, 1);
             return None;
         }
         Some(message)
@@ -405,20 +443,32 @@ impl PciFunction {
 
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn take_unmasked(&mut self) -> u32 {
-        let Some(msi) = self.msi.filter(|_| self.bus_master() && self.msi_message().is_some()) else { return 0 };
-        let due = self.config.dword(msi + MSI_PENDING) & !self.config.dword(msi + MSI_MASK);
-        self.config.set(msi + MSI_PENDING, due, 0);
+        let Some((msi, layout)) = self.msi_layout() else { return 0 };
+        let Some((mask, pending)) = layout.masking() else { return 0 };
+        if !self.bus_master() || self.msi_message().is_none() {
+            return 0;
+        }
+        let due = self.config.dword(msi + pending) & !self.config.dword(msi + mask);
+        self.config.set(msi + pending, due, 0);
         due
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn msi_message(&self) -> Option<MsiMessage> {
-        let msi = self.msi?;
+        let (msi, layout) = self.msi_layout()?;
         let enabled = self.config.word(msi + MSI_CONTROL) & MSI_ENABLE != 0;
-        enabled.then(|| MsiMessage {
-            address: self.qword(msi + MSI_ADDRESS),
-            data: self.config.word(msi + MSI_DATA).into(),
-        })
+        let address = match layout.wide() {
+            true => self.qword(msi + MSI_ADDRESS),
+            false => self.config.dword(msi + MSI_ADDRESS).into(),
+        };
+        enabled.then(|| MsiMessage { address, data: self.config.word(msi + layout.data()).into() })
+    }
+
+    /// Offset and layout of the MSI capability.
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
+    fn msi_layout(&self) -> Option<(u16, MsiLayout)> {
+        let msi = self.msi?;
+        Some((msi, MsiLayout::of(self.config.word(msi + MSI_CONTROL))))
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
@@ -426,9 +476,9 @@ impl PciFunction {
         u64::from(self.config.dword(at + 4)) << 32 | u64::from(self.config.dword(at))
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "a BAR has at least 4096 bytes")]
     fn address(&self, bar: &Bar) -> u64 {
-        self.qword(bar.register()) & !(bar.size() - 1)
+        // For a BAR with one register, the mask removes the register behind it.
+        self.qword(bar.register()) & bar.address_mask()
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
@@ -446,6 +496,16 @@ impl PciFunction {
         }
     }
 
+    /// Fails with the place of the power state if `config` has one that is unsupported.
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
+    pub(crate) fn check_power_state(&self, config: &ConfigSpace) -> Result<(), (PartId, u16)> {
+        let Some(at) = self.power_management.map(|at| at + PM_CONTROL) else { return Ok(()) };
+        match config.word(at) & POWER_STATE {
+            0 | POWER_D3HOT => Ok(()),
+            _ => Err((PartId::Standard(ID_POWER_MANAGEMENT), at)),
+        }
+    }
+
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn starts_flr(&self, offset: u64, data: &[u8]) -> bool {
         let Some(express) = self.express else { return false };
@@ -455,7 +515,7 @@ impl PciFunction {
     }
 
     fn controls(&self) -> Controls {
-        let mut bars = [0; BAR_REGISTERS as usize / 2];
+        let mut bars = [0; BAR_REGISTERS as usize];
         for (address, bar) in bars.iter_mut().zip(&self.bars) {
             *address = self.address(bar);
         }
@@ -482,6 +542,9 @@ impl PciFunction {
         if let Some(on) = switched(COMMAND_MEMORY_SPACE).filter(|on| !on) {
             events.push(Event::MemorySpace(on));
         }
+        if let Some(on) = switched(COMMAND_IO_SPACE).filter(|on| !on) {
+            events.push(Event::IoSpace(on));
+        }
         if before.power != now.power {
             events.push(Event::PowerState(now.power));
         }
@@ -495,6 +558,9 @@ impl PciFunction {
         }
         if let Some(on) = switched(COMMAND_MEMORY_SPACE).filter(|on| *on) {
             events.push(Event::MemorySpace(on));
+        }
+        if let Some(on) = switched(COMMAND_IO_SPACE).filter(|on| *on) {
+            events.push(Event::IoSpace(on));
         }
         if let Some(on) = switched(COMMAND_BUS_MASTER) {
             events.push(Event::BusMaster(on));

@@ -5,6 +5,8 @@ use crate::config::Field;
 
 /// Offset of the command register.
 pub const COMMAND: u16 = 0x04;
+/// Command: I/O Space Enable. The function responds to I/O accesses to its BARs.
+pub const COMMAND_IO_SPACE: u16 = 1 << 0;
 /// Command: Memory Space Enable. The function responds to memory accesses to its BARs.
 pub const COMMAND_MEMORY_SPACE: u16 = 1 << 1;
 /// Command: Bus Master Enable. The function may send memory requests, including MSI.
@@ -42,6 +44,22 @@ pub struct Identity {
     pub subsystem: u16,
     /// Device serial number.
     pub serial: u64,
+    /// The interrupt pin that the header names; `None` for a function with MSI only. The pin is never asserted: the
+    /// functions of this crate send MSI.
+    pub pin: Option<Pin>,
+}
+
+/// An interrupt pin (PCI 3.0, 6.2.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// INTA#.
+    A = 1,
+    /// INTB#.
+    B,
+    /// INTC#.
+    C,
+    /// INTD#.
+    D,
 }
 
 impl Identity {
@@ -56,12 +74,14 @@ impl Identity {
             subsystem_vendor: 0x8086,
             subsystem: 0x4905,
             serial: 0,
+            pin: None,
         }
     }
 
-    /// The header registers, without BARs and capability pointer. Interrupt Pin reads 0: the function has no INTx.
-    pub fn fields(&self) -> [Field; 8] {
-        let command = COMMAND_MEMORY_SPACE | COMMAND_BUS_MASTER | COMMAND_SERR | COMMAND_OTHERS;
+    /// The header registers, without BARs and capability pointer. `spaces` are the bits of the command register that
+    /// enable the address spaces of the BARs.
+    pub fn fields(&self, spaces: u16) -> [Field; 8] {
+        let command = spaces | COMMAND_BUS_MASTER | COMMAND_SERR | COMMAND_OTHERS;
         [
             Field::dword(0x00, u32::from(self.device) << 16 | u32::from(self.vendor)),
             Field::word(COMMAND, 0).writable(command.into()),
@@ -72,7 +92,7 @@ impl Identity {
             Field::dword(0x2c, u32::from(self.subsystem) << 16 | u32::from(self.subsystem_vendor)),
             // Interrupt Line: scratch byte for system software.
             Field::byte(0x3c, 0).writable(0xff),
-            Field::byte(0x3d, 0),
+            Field::byte(0x3d, self.pin.map_or(0, |pin| pin as u8)),
         ]
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! PCI Express functions as data: configuration space, capabilities, BARs, MSI, FLR and the SR-IOV rules.
+//! PCI functions as data: configuration space, capabilities, BARs, MSI, FLR, the SR-IOV rules, saved state.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
@@ -10,6 +10,7 @@ pub mod function;
 pub mod gate;
 pub mod header;
 pub mod number;
+pub mod saved;
 pub mod sriov_capability;
 #[cfg(test)]
 mod testing;

@@ -15,6 +15,7 @@ use crate::capability::{Capability, ID_SRIOV, ID_VF_RESIZABLE_BAR};
 use crate::config::{ConfigSpace, Field};
 use crate::function::{GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
 use crate::number::{high, low};
+use crate::saved::PartId;
 
 /// Maximum number of virtual functions of a card: its LMTT directory has 64 entries, of which the first is the PF's
 /// (V13-002, contract D.1).
@@ -126,6 +127,12 @@ impl VfBar {
     }
 }
 
+/// The parts of the saved state that belong to SR-IOV, in the order in which they are restored.
+pub(crate) const SRIOV_PARTS: [PartId; 2] = [PartId::Extended(ID_VF_RESIZABLE_BAR), PartId::Extended(ID_SRIOV)];
+
+/// Maximum number of VF BARs, which are 64-bit BARs.
+pub(crate) const MAX_VF_BARS: usize = BAR_REGISTERS as usize / 2;
+
 /// Capability state that has an effect outside configuration space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SriovState {
@@ -133,7 +140,7 @@ pub(crate) struct SriovState {
     pub vfs: u16,
     /// Whether the virtual functions decode their BARs.
     pub memory_space: bool,
-    pub bars: [VfBar; BAR_REGISTERS as usize / 2],
+    pub bars: [VfBar; MAX_VF_BARS],
 }
 
 /// Register values before a write, for the checks that follow it.
@@ -284,6 +291,20 @@ impl Sriov {
             config.set(self.vf_rebar + VF_REBAR_CONTROL, !0, before.vf_rebar);
         }
         self.resize(config);
+    }
+
+    /// Fails with the offset of a register if it has a value that no write can give it. Must be called when registers
+    /// were replaced; sets the writable bits of VF BAR 2.
+    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
+    pub fn check(&self, config: &mut ConfigSpace) -> Result<(), u16> {
+        if self.sizes.checked_shr(self.rebar_field(config)).unwrap_or(0) & 1 == 0 {
+            return Err(self.vf_rebar + VF_REBAR_CONTROL);
+        }
+        if !config.dword(self.at + SYSTEM_PAGE_SIZE).is_power_of_two() {
+            return Err(self.at + SYSTEM_PAGE_SIZE);
+        }
+        self.resize(config);
+        Ok(())
     }
 
     /// Sets the writable bits of VF BAR 2 for its current size, after a write or a reset.

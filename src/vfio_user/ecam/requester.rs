@@ -23,6 +23,7 @@ const IDENTITY: Identity = Identity {
     subsystem_vendor: 0x1234,
     subsystem: 0xeca0,
     serial: 0,
+    pin: None,
 };
 
 /// Bits of the command register that always read 1. No driver enables bus mastering of this function, but firmware and

@@ -145,7 +145,10 @@ fn power_states() {
 #[test]
 fn impossible_memory_size_is_refused() {
     let result = PciFunction::physical(&FLEX_170, 3 << 30, None);
-    assert_eq!(result.err(), Some(FunctionError::Bar(BarError::Size(3 << 30))));
+    assert_eq!(
+        result.err(),
+        Some(FunctionError::Bar(BarError::Size(3 << 30, BarKind::Memory64 { prefetchable: true })))
+    );
 }
 
 fn access() -> impl Strategy<Value = (u64, Vec<u8>)> {
@@ -195,8 +198,12 @@ proptest! {
                     Event::Msi(message) => msi = message,
                     Event::BarMoved { bar, address } => bars.iter_mut().filter(|b| b.0 == bar).for_each(|b| b.1 = address),
                     Event::FunctionLevelReset | Event::MsiUnmasked(_) => {}
-                    Event::VfEnable { .. } | Event::VfDisable | Event::VfMemorySpace(_) | Event::VfBarMoved(_) => {
-                        prop_assert!(false, "unexpected event from a function without SR-IOV: {:?}", event);
+                    Event::IoSpace(_)
+                    | Event::VfEnable { .. }
+                    | Event::VfDisable
+                    | Event::VfMemorySpace(_)
+                    | Event::VfBarMoved(_) => {
+                        prop_assert!(false, "unexpected event from a function without I/O BAR and SR-IOV: {:?}", event);
                     }
                 }
             }

@@ -169,7 +169,7 @@ fn placed_early() {
     );
     let mut face = face();
     place(&mut face);
-    assert_eq!(seen(&face, COMMAND.into(), 2), COMMAND_MEMORY_SPACE.into());
+    assert_eq!(seen(&face, COMMAND.into(), 2), u64::from(COMMAND_MEMORY_SPACE));
     assert_eq!(seen(&face, 0x10, 4), 0x9000_000c);
     assert!(!face.decodes());
     face.set_memory_space(true);
@@ -200,7 +200,7 @@ fn flr_under_the_pf() {
     face.set_memory_space(true);
     assert_eq!(events(face.write_config(FLR_BYTE, &[0x80])), [Event::FunctionLevelReset]);
     assert!(face.decodes());
-    assert_eq!(seen(&face, COMMAND.into(), 2), COMMAND_MEMORY_SPACE.into());
+    assert_eq!(seen(&face, COMMAND.into(), 2), u64::from(COMMAND_MEMORY_SPACE));
 }
 
 #[derive(Clone, Debug)]

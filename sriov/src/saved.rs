@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The saved state of a function's configuration space: the header, each capability and the device-specific registers
+//! are parts of their own, so that a difference between two functions is named.
+//!
+//! A part contains the registers as software reads them. Restoring accepts only values that the function can have:
+//! read-only bits must be equal, so the identities, BAR sizes and capabilities of the two functions are the same.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::capability::{Capability, Chain};
+use crate::config::{ConfigSpace, Field};
+use crate::function::{Events, PciFunction};
+use crate::sriov_capability::SRIOV_PARTS;
+
+/// Version of [`SavedFunction`]. A change of its fields or of their meaning increments it.
+pub const SAVED_VERSION: u32 = 1;
+
+/// Size in bytes of a type 0 header.
+const HEADER_BYTES: u16 = 0x40;
+
+/// Identifies a part of configuration space within a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartId {
+    /// The type 0 header.
+    Header,
+    /// The standard capability with this ID.
+    Standard(u16),
+    /// The extended capability with this ID.
+    Extended(u16),
+    /// The device-specific registers at this offset.
+    DeviceSpecific(u16),
+}
+
+impl fmt::Display for PartId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PartId::Header => write!(f, "header"),
+            PartId::Standard(id) => write!(f, "capability {id:#x}"),
+            PartId::Extended(id) => write!(f, "extended capability {id:#x}"),
+            PartId::DeviceSpecific(at) => write!(f, "register {at:#x}"),
+        }
+    }
+}
+
+/// The saved state of a function's configuration space.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SavedFunction {
+    version: u32,
+    parts: Vec<SavedPart>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedPart {
+    part: PartId,
+    registers: Vec<u8>,
+}
+
+/// Reason why a saved state cannot be restored. The function is then unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RestoreError {
+    /// The state has another version than [`SAVED_VERSION`].
+    Version(u32),
+    /// The function has this part and the state does not, or has it twice.
+    Missing(PartId),
+    /// The state has this part and the function does not.
+    Unknown(PartId),
+    /// The part has another length in the state.
+    Length(PartId),
+    /// The register at this offset has a value that it cannot have in this function.
+    Value(PartId, u16),
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RestoreError::Version(version) => {
+                write!(f, "the saved configuration space has format {version}, not {SAVED_VERSION}")
+            }
+            RestoreError::Missing(part) => write!(f, "the saved configuration space has not exactly one {part}"),
+            RestoreError::Unknown(part) => write!(f, "the function has no {part}, which was saved"),
+            RestoreError::Length(part) => write!(f, "the saved {part} has another length than the function's"),
+            RestoreError::Value(part, at) => {
+                write!(f, "the saved {part} has a value at {at:#x} that the function cannot have")
+            }
+        }
+    }
+}
+
+impl std::error::Error for RestoreError {}
+
+/// The parts of a function, with their bytes in configuration space.
+pub(crate) fn parts(device_specific: &[Field], capabilities: &[Capability]) -> Vec<(PartId, Range<u16>)> {
+    let header = (PartId::Header, 0..HEADER_BYTES);
+    let registers = device_specific.iter().map(|field| (PartId::DeviceSpecific(field.bytes().start), field.bytes()));
+    let capabilities = capabilities.iter().map(|capability| {
+        let id = match capability.chain_kind() {
+            Chain::Standard => PartId::Standard(capability.id()),
+            Chain::Extended { .. } => PartId::Extended(capability.id()),
+        };
+        (id, capability.bytes())
+    });
+    std::iter::once(header).chain(registers).chain(capabilities).collect()
+}
+
+impl PciFunction {
+    /// Returns the state of configuration space.
+    pub fn save(&self) -> SavedFunction {
+        let part = |(part, bytes): &(PartId, Range<u16>)| SavedPart {
+            part: *part,
+            registers: self.config.bytes(bytes.clone()).collect(),
+        };
+        SavedFunction { version: SAVED_VERSION, parts: self.parts.iter().map(part).collect() }
+    }
+
+    /// Replaces the state of configuration space with `saved`, which may come from another function with the same
+    /// identity, BARs and capabilities. Returns the effects of the change, as those of a write: an interrupt that was
+    /// pending stays pending, and VFs that were enabled are enabled, in their reset state.
+    pub fn restore(&mut self, saved: &SavedFunction) -> Result<Events, RestoreError> {
+        if saved.version != SAVED_VERSION {
+            return Err(RestoreError::Version(saved.version));
+        }
+        if let Some(unknown) = saved.parts.iter().find(|of| self.parts.iter().all(|(part, _)| *part != of.part)) {
+            return Err(RestoreError::Unknown(unknown.part));
+        }
+        let mut config = self.config.clone();
+        // The size of a VF BAR decides which bits of its address exist.
+        let order = |part: &PartId| SRIOV_PARTS.iter().position(|of| of == part).unwrap_or(SRIOV_PARTS.len());
+        let mut parts: Vec<_> = self.parts.iter().collect();
+        parts.sort_by_key(|(part, _)| order(part));
+        for (part, bytes) in parts {
+            let mut found = saved.parts.iter().filter(|of| of.part == *part);
+            let (Some(SavedPart { registers, .. }), None) = (found.next(), found.next()) else {
+                return Err(RestoreError::Missing(*part));
+            };
+            if registers.len() != bytes.len() {
+                return Err(RestoreError::Length(*part));
+            }
+            config.restore(bytes.start, registers).map_err(|at| RestoreError::Value(*part, at))?;
+            if let (Some(sriov), PartId::Extended(_)) = (&self.sriov, part) {
+                sriov.check(&mut config).map_err(|at| RestoreError::Value(*part, at))?;
+            }
+        }
+        self.check_power_state(&config).map_err(|(part, at)| RestoreError::Value(part, at))?;
+        Ok(self.change(|function| function.config = config))
+    }
+}
+
+impl ConfigSpace {
+    /// The values of the bytes in `range`, as far as they lie in the space.
+    fn bytes(&self, range: Range<u16>) -> impl Iterator<Item = u8> {
+        let mut data = vec![0; range.len()];
+        self.read(range.start.into(), &mut data);
+        data.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests;
