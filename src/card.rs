@@ -7,7 +7,7 @@ mod bus_port;
 mod function;
 mod msi_quiesce;
 pub mod status;
-mod windows;
+mod trapped;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,24 +15,19 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
-use arctic_device_model::card::{Card, Workers};
-use arctic_device_model::guc::hxg;
-use arctic_device_model::hardware_error::{ErrorRegisters, HardwareError};
+use arctic_device_model::gpu::{Gpu, Host, Model, PowerOnError, ReportableError, Values};
 use arctic_device_model::host::{Clock, Dma, Function, HostClock};
-use arctic_device_model::memory::{Memories, VfMemory};
-use arctic_device_model::profile::CardProfile;
-use arctic_device_model::profile::provision::{GgttAccess, TooMuch};
-use arctic_sriov::function::{FunctionError, PciFunction};
-use arctic_sriov::header::Identity;
+use arctic_device_model::workers::Workers;
+use arctic_sriov::function::FunctionError;
 use arctic_sriov::number::byte;
-use arctic_sriov::sriov_capability::SriovLayout;
 use arctic_sriov::virtual_function::VfConfigShim;
 
 use self::bus_port::{BusPort, BusPorts, Config};
+pub use self::function::CardFunction;
 use self::function::CardShared;
 #[cfg(feature = "vfio-user")]
 pub(crate) use self::function::Exposure;
-pub use self::function::{CardFunction, TrappedCounts};
+pub use self::trapped::TrappedCounts;
 use crate::io_events::{IoEventHandler, IoEventThread};
 use crate::pci::{Machine, PciDevice};
 use crate::report::Report;
@@ -73,18 +68,12 @@ impl Topology {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CardError {
-    /// The profile requires functions that PCI cannot describe.
+    /// The card's description requires functions that PCI cannot describe.
     #[error(transparent)]
     Pci(#[from] FunctionError),
-    /// The profile assigns more resources to its VFs than the card has.
+    /// The card cannot be powered on.
     #[error(transparent)]
-    TooMuch(#[from] TooMuch),
-    /// The GuC rejects the VF resources of the profile.
-    #[error("the GuC rejects the VF resources of [provision] in the card file ({0:?})")]
-    Provision(hxg::Error),
-    /// The files that back the BARs cannot be created.
-    #[error("cannot create the card's memory files: {0}")]
-    Memory(#[source] io::Error),
+    PowerOn(#[from] PowerOnError),
     /// The card's threads cannot be started, or the descriptors of its events cannot be created.
     #[error("cannot start the card's threads: {0}")]
     Threads(#[source] io::Error),
@@ -93,7 +82,7 @@ pub enum CardError {
 /// A card plugged into a machine, with its worker threads. Dropping it stops the threads. Functions that are still
 /// referenced complete accesses, but do not execute any further work.
 pub struct VirtualCard {
-    profile: CardProfile,
+    name: String,
     pub(crate) shared: Arc<CardShared>,
     pub(crate) all_functions: Vec<Arc<CardFunction>>,
     /// The PF and the VFs, without the configuration-only functions (`Exposure::ConfigOnly`).
@@ -102,109 +91,80 @@ pub struct VirtualCard {
     _workers: Option<Workers>,
 }
 
-/// Returns the PCI identity of the PF and the VFs of a card.
-pub(crate) fn identity(profile: &CardProfile) -> Identity {
-    Identity::data_center_gpu(profile.device, profile.revision)
-}
-
 impl VirtualCard {
     /// Creates a card and plugs it into `machine`, which supports at most `vfs` VFs. TotalVFs is the smaller of `vfs`
-    /// and the profile's `total_vfs`; if it is 0, the card has no SR-IOV capability. The card accesses guest memory
-    /// through `memory`. Its own memory is backed by sparse files; their pages are allocated on first use.
+    /// and the model's; if it is 0, the card has no SR-IOV capability. The card accesses guest memory through `memory`.
+    /// Its own memory is backed by sparse files; their pages are allocated on first use.
+    ///
+    /// A [`CardProfile`](crate::CardProfile) is the model of a card that a card file describes.
     pub fn new(
-        profile: CardProfile,
+        model: impl Model,
         vfs: u8,
         topology: Topology,
         memory: Arc<dyn Dma>,
         machine: Arc<dyn Machine>,
     ) -> Result<Self, CardError> {
-        let mut card = Self::manual(profile, vfs, topology, memory, machine, Arc::new(HostClock::default()))?;
+        let mut card = Self::manual(model, vfs, topology, memory, machine, Arc::new(HostClock::default()))?;
         let threads = thread::available_parallelism().map_or(1, |cores| cores.get().min(4));
-        card._workers = Some(Workers::start(card.shared.card.clone(), threads).map_err(CardError::Threads)?);
+        card._workers = Some(Workers::start(card.shared.gpu.clone(), threads).map_err(CardError::Threads)?);
         Ok(card)
     }
 
     /// Creates a card without threads, for deterministic tests. Accesses have only their immediate effects; all other
-    /// work is done by calls to [`Card::work`], with `clock` as the time source.
+    /// work is done by calls to [`Gpu::work`], with `clock` as the time source.
     #[doc(hidden)]
     pub fn manual(
-        profile: CardProfile,
+        model: impl Model,
         vfs: u8,
         topology: Topology,
         memory: Arc<dyn Dma>,
         machine: Arc<dyn Machine>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, CardError> {
-        let vfs = vfs.min(profile.total_vfs);
+        let vfs = vfs.min(model.total_vfs());
         let provisioned = topology == Topology::Provisioned;
-        // Checked before anything is allocated: the card file may request more than the card has.
-        let quotas = if provisioned { profile.quotas(vfs)? } else { Vec::new() };
-        let identity = identity(&profile);
-        let vf_bar = profile.vf_local_memory_bar();
-        let virtual_function = || PciFunction::virtual_function(&identity, vf_bar);
-
-        let layout = SriovLayout { total_vfs: vfs.into(), vf_lmem_sizes: vec![vf_bar], vf_lmem_bytes: vf_bar };
-        let function = PciFunction::physical(&identity, profile.local_memory_bar(), (vfs != 0).then_some(&layout))?;
-        let pf = Config::Physical { function, disguised: topology != Topology::Native };
+        let physical = model.physical_function(vfs)?;
+        let pf_description = model.physical_function(vfs)?;
+        let vf_description = (vfs != 0).then(|| model.virtual_function()).transpose()?;
+        let pf = Config::Physical { function: physical, disguised: topology != Topology::Native };
         let mut ports = vec![BusPort::new(pf, machine.msi(Function::PF))];
         for number in (1..=vfs).map(Function) {
             let config = match topology {
-                Topology::Native => Config::virtual_function(PciFunction::virtual_function_on_bus(&identity)?),
-                Topology::Together => Config::Shim(VfConfigShim::new(virtual_function()?)),
-                Topology::Split | Topology::Provisioned => Config::virtual_function(virtual_function()?),
+                Topology::Native => Config::virtual_function(model.virtual_function_on_bus()?),
+                Topology::Together => Config::Shim(VfConfigShim::new(model.virtual_function()?)),
+                Topology::Split | Topology::Provisioned => Config::virtual_function(model.virtual_function()?),
             };
             ports.push(BusPort::new(config, machine.msi(number)));
         }
 
-        let (local_file, local) = windows::local_memory(profile.local_memory).map_err(CardError::Memory)?;
-        let (ggtt_file, ggtt) = windows::global_table().map_err(CardError::Memory)?;
-        let mut vf_files = Vec::new();
-        let mut vf_memories = Vec::new();
-        for _ in 1..=vfs {
-            let (file, local) = windows::local_memory(vf_bar).map_err(CardError::Memory)?;
-            let (table, ggtt) = match profile.ggtt {
-                GgttAccess::Mapped => windows::global_table().map(|(file, region)| (Some(file), Some(region))),
-                GgttAccess::Trapped => Ok((None, None)),
-            }
-            .map_err(CardError::Memory)?;
-            vf_files.push((table, file));
-            vf_memories.push(VfMemory { local, ggtt });
-        }
-
         let host = Arc::new(BusPorts { ports: ports.clone(), memory: memory.clone(), machine: machine.clone() });
-        let memories = Memories { local, ggtt, vfs: vf_memories };
-        let card = Card::power_on(&profile, memories, host.clone(), host, clock);
-        let shared = Arc::new(CardShared { card, topology, functions: OnceLock::new(), machine, memory });
-        let mut ports = ports.into_iter();
+        let gpu = model.power_on(vfs, provisioned, Host { memory: host.clone(), interrupts: host, clock })?;
+        let shared = Arc::new(CardShared { gpu, topology, functions: OnceLock::new(), machine, memory });
+        let descriptions = std::iter::once(&pf_description).chain(vf_description.iter().cycle());
         let mut functions = Vec::new();
-        if let Some(port) = ports.next() {
-            let files = (Some(ggtt_file), local_file, profile.local_memory);
-            functions.push(CardFunction::whole(&shared, Function::PF, port, files).map_err(CardError::Threads)?);
-        }
-        for ((number, port), (table, file)) in (1..).map(Function).zip(ports).zip(vf_files) {
-            let files = (table, file, vf_bar);
-            functions.push(CardFunction::whole(&shared, number, port, files).map_err(CardError::Threads)?);
+        for ((number, port), description) in (0..).map(Function).zip(ports).zip(descriptions) {
+            functions.push(CardFunction::whole(&shared, number, port, description).map_err(CardError::Threads)?);
         }
         let mut all_functions = functions.clone();
         if topology == Topology::Split {
             for number in (1..=vfs).map(Function) {
-                let port = BusPort::unconnected(Config::Shim(VfConfigShim::new(virtual_function()?)));
+                let port = BusPort::unconnected(Config::Shim(VfConfigShim::new(model.virtual_function()?)));
                 all_functions.push(CardFunction::bare(&shared, number, port));
             }
         }
         // Set only here.
         let _ = shared.functions.set(all_functions.iter().map(Arc::downgrade).collect());
         if provisioned {
-            shared.card.provision(&quotas).map_err(CardError::Provision)?;
             shared.enable_vfs(vfs);
             shared.set_vf_memory_space(true);
         }
-        Ok(VirtualCard { profile, shared, all_functions, functions, started: Instant::now(), _workers: None })
+        let name = model.name().to_owned();
+        Ok(VirtualCard { name, shared, all_functions, functions, started: Instant::now(), _workers: None })
     }
 
-    /// The hardware model.
-    pub fn model(&self) -> &Card {
-        &self.shared.card
+    /// The card, without its PCI functions.
+    pub fn gpu(&self) -> &Arc<dyn Gpu> {
+        &self.shared.gpu
     }
 
     /// The physical function.
@@ -223,28 +183,35 @@ impl VirtualCard {
         byte(self.functions.len().saturating_sub(1))
     }
 
-    /// Makes the card report a hardware error, to test the error handling of the PF's driver (V13-284..287): sets the
-    /// error's bits in the error registers, and raises the PF's interrupt, or sends the message of a fatal error
-    /// ([`Machine::fatal_error`]). The error has no other effect: the card continues to work. The bits stay set until
-    /// the driver clears them, or a reset of the PF. May be called from any thread.
+    /// Makes the card report the hardware error `name`, one of [`VirtualCard::hardware_errors`], to test the error
+    /// handling of the PF's driver. Returns false if the card has no such error. The error has no other effect: the card
+    /// continues to work. May be called from any thread.
+    ///
+    /// On a Flex card (V13-284..287) the error's bits are set in the error registers, and the PF's interrupt is raised,
+    /// or the message of a fatal error is sent ([`Machine::fatal_error`]). The bits stay set until the driver clears
+    /// them, or a reset of the PF.
     ///
     /// ```no_run
     /// # fn raise(card: &arctic_gpu::VirtualCard) {
-    /// use arctic_gpu::hardware_error::HardwareError;
-    ///
-    /// if let Some(error) = HardwareError::named("nonfatal-soc") {
-    ///     card.raise_hardware_error(error);
-    /// }
+    /// assert!(card.raise_hardware_error("nonfatal-soc"));
     /// # }
     /// ```
-    pub fn raise_hardware_error(&self, error: HardwareError) {
-        log::info!("hardware error raised: {}", error.name);
-        self.shared.card.raise_hardware_error(error);
+    pub fn raise_hardware_error(&self, name: &str) -> bool {
+        let raised = self.shared.gpu.raise_hardware_error(name);
+        if raised {
+            log::info!("hardware error raised: {name}");
+        }
+        raised
+    }
+
+    /// The hardware errors that the card can report.
+    pub fn hardware_errors(&self) -> Vec<ReportableError> {
+        self.shared.gpu.hardware_errors()
     }
 
     /// Returns the card's error registers, by severity.
-    pub fn error_registers(&self) -> [ErrorRegisters; 3] {
-        self.shared.card.error_registers()
+    pub fn error_registers(&self) -> Vec<Values> {
+        self.shared.gpu.error_registers()
     }
 
     /// Must be called after the guest memory map was replaced. Blocks until the card no longer uses the old map.
@@ -253,7 +220,7 @@ impl VirtualCard {
         for function in &self.functions {
             self.shared.memory.view(function.number());
         }
-        self.shared.card.quiesce();
+        self.shared.gpu.quiesce();
     }
 
     /// Serves the [`crate::IoEvent`]s of all functions on a separate thread, until the returned value is dropped.
@@ -261,18 +228,18 @@ impl VirtualCard {
         IoEventThread::start(self.io_event_handlers()?)
     }
 
-    /// Returns one event handler for each function, for a VMM with its own event loop; replaces
-    /// [`VirtualCard::serve_io_events`]. Fails if no file descriptor is available.
+    /// Returns the event handlers of all functions, for a VMM with its own event loop; replaces
+    /// [`VirtualCard::serve_io_events`]. A Flex card has one for each function. Fails if no file descriptor is available.
     pub fn io_event_handlers(&self) -> io::Result<Vec<IoEventHandler>> {
-        self.functions.iter().filter_map(IoEventHandler::new).collect()
+        let registers = self.shared.gpu.io_registers();
+        self.functions.iter().flat_map(|function| IoEventHandler::of(function, registers)).collect()
     }
 
     /// Returns the report of trapped accesses and unimplemented registers so far.
     pub fn report(&self) -> Report {
         let functions: BTreeMap<_, _> =
             self.all_functions.iter().map(|member| (member.name(), member.trapped.counts())).collect();
-        let model = arctic_device_model::report::Report::of(&self.shared.card);
-        Report::new(&self.profile.name, model, functions)
+        Report::new(&self.name, self.shared.gpu.report(), functions)
     }
 }
 

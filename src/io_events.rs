@@ -3,57 +3,55 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
-use arctic_sriov::function::GTTMMADR_BAR;
+use arctic_device_model::gpu::IoRegister;
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use vmm_sys_util::poll::{EpollContext, EpollEvents};
 
 use crate::card::CardFunction;
 use crate::pci::{IoEvent, PciDevice};
 
-/// GUC_HOST_INTERRUPT (contract B.6). Any write notifies the GuC.
-const GUC_HOST_INTERRUPT: u64 = 0x19_01f0;
-/// VF_CAP_REG: the drivers write it as a write barrier after each submission; the write has no effect (xe:
-/// xe_device_wmb).
-const VF_CAP: u64 = 0x19_01f8;
-
-/// VF_SW_FLAG(0..3), the mailbox. A driver writes a request dword by dword, then notifies the GuC (contract B.6).
-pub(crate) const MAILBOX: Range<u64> = 0x19_0240..0x19_0250;
-
-/// The events of a function: first GUC_HOST_INTERRUPT, then VF_CAP_REG, which needs no handling.
-pub(crate) fn new() -> io::Result<[IoEvent; 2]> {
-    let event = |offset| {
+/// Creates an event for each register.
+pub(crate) fn new(registers: &[IoRegister]) -> io::Result<Vec<IoEvent>> {
+    let event = |register: &IoRegister| {
         let event = EventFd::new(EFD_NONBLOCK)?;
-        Ok::<_, io::Error>(IoEvent { bar: GTTMMADR_BAR, offset, len: 4, event })
+        Ok(IoEvent { bar: register.bar, offset: register.offset, len: register.len, event })
     };
-    Ok([event(GUC_HOST_INTERRUPT)?, event(VF_CAP)?])
+    registers.iter().map(event).collect()
 }
 
-/// Serves the events of one function, for VMMs with their own event loop. With the feature `event-manager` it
+/// Serves the events of one register of a function, for VMMs with their own event loop. With the feature `event-manager` it
 /// implements `MutEventSubscriber`. Any other event loop must poll [`IoEventHandler::as_raw_fd`] and call
 /// [`IoEventHandler::ring`].
 pub struct IoEventHandler {
     function: Weak<CardFunction>,
+    /// Index of the register in the function's events.
+    register: usize,
     /// A duplicate descriptor, because an event loop may still poll it after the card was dropped.
     event: EventFd,
 }
 
 impl IoEventHandler {
-    pub(crate) fn new(function: &Arc<CardFunction>) -> Option<io::Result<Self>> {
-        let event = function.io_events().first()?.event.try_clone();
-        Some(event.map(|event| IoEventHandler { function: Arc::downgrade(function), event }))
+    /// Creates the handlers of the registers of `function` whose writes have an effect.
+    pub(crate) fn of<'f>(
+        function: &'f Arc<CardFunction>,
+        registers: &'f [IoRegister],
+    ) -> impl Iterator<Item = io::Result<Self>> + 'f {
+        let events = function.io_events().iter().zip(registers).enumerate();
+        events.filter(|(_, (_, register))| register.effective).map(|(register, (event, _))| {
+            Ok(IoEventHandler { function: Arc::downgrade(function), register, event: event.event.try_clone()? })
+        })
     }
 
     /// Processes the guest's writes to the register since the last call. Must be called when the descriptor is
     /// readable.
     pub fn ring(&self) {
         match self.function.upgrade() {
-            Some(function) => function.serve_doorbell(),
+            Some(function) => function.serve_event(self.register),
             // The function was dropped. Reading the eventfd resets it; otherwise the loop would be woken repeatedly.
             None => drop(self.event.read()),
         }

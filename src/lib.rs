@@ -78,15 +78,16 @@ pub mod vfio_user;
 
 pub use arctic_device_model::profile::CardProfile;
 pub use arctic_device_model::profile::limits::Limits;
-pub use arctic_device_model::profile::provision::{GgttAccess, TooMuch};
-pub use arctic_device_model::{hardware_error, sync, trace};
+pub use arctic_device_model::profile::provision::GgttAccess;
+pub use arctic_device_model::{gpu, hardware_error, sync, trace};
+pub use arctic_sriov;
 #[allow(deprecated, reason = "the old name works for one release")]
 pub use card::Arrangement;
 pub use card::{CardError, CardFunction, Topology, TrappedCounts, VirtualCard};
 pub use card_file::CardFileError;
 pub use io_events::{IoEventHandler, IoEventThread};
 pub use pci::{
-    Bar, BarMapping, Dma, DmaFault, DmaView, Event, Function, IoEvent, Machine, MsiMessage, MsiSink, PciDevice,
+    Bar, BarKind, BarMapping, Dma, DmaFault, DmaView, Event, Function, IoEvent, Machine, MsiMessage, MsiSink, PciDevice,
 };
 pub use ram::GuestRam;
 pub use {vm_memory, vmm_sys_util};

@@ -6,39 +6,27 @@
 //! [`crate::GuestRam`].
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
-use std::fs::File;
 use std::sync::Arc;
 
 use vmm_sys_util::eventfd::EventFd;
 
+pub use arctic_device_model::gpu::BarMapping;
 pub use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
+pub use arctic_sriov::bar::BarKind;
 pub use arctic_sriov::function::{Event, GTTMMADR_BAR, LMEM_BAR, MsiMessage};
 
 /// Size of a PCI Express function's configuration space in bytes.
 pub const CONFIG_BYTES: u64 = 4096;
 
-/// A base address register of a function. All BARs are 64-bit prefetchable memory BARs.
+/// A base address register of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
-    /// Index of the first of its two registers: [`GTTMMADR_BAR`] or [`LMEM_BAR`].
+    /// Index of the first of its registers. On a Flex card, [`GTTMMADR_BAR`] or [`LMEM_BAR`].
     pub index: u8,
     /// Size in bytes, a power of two.
     pub size: u64,
-}
-
-/// A range of a BAR that a VMM may map into its guest. Accesses to it read and write memory without side effects.
-///
-/// Offsets and length are multiples of 4 KiB. A VMM that cannot map the range must forward each access to the function.
-#[derive(Clone, Copy, Debug)]
-pub struct BarMapping<'f> {
-    /// Offset in the BAR, in bytes.
-    pub offset: u64,
-    /// Length in bytes.
-    pub len: u64,
-    /// The backing file; must be mapped shared, readable and writable.
-    pub file: &'f File,
-    /// Offset in the file, in bytes.
-    pub file_offset: u64,
+    /// The address space that it decodes. On a Flex card, all BARs are 64-bit prefetchable memory.
+    pub kind: BarKind,
 }
 
 /// A register for which a VMM may register an ioeventfd. Writes then reach the card as events instead of accesses. The
@@ -113,6 +101,11 @@ pub trait PciDevice: Send + Sync {
     /// is not considered.
     fn vfs_decoding(&self) -> u16 {
         0
+    }
+
+    /// Size of configuration space in bytes: [`CONFIG_BYTES`], or 256 for a conventional function.
+    fn config_bytes(&self) -> u64 {
+        CONFIG_BYTES
     }
 
     /// Reads configuration space at `offset`: 1, 2 or 4 bytes like a guest, or more.

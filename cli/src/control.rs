@@ -2,9 +2,9 @@
 //! The requests of the control socket, and their effect on the card.
 
 use arctic_gpu::VirtualCard;
-use arctic_gpu::hardware_error::{ErrorRegisters, HardwareError};
+use arctic_gpu::hardware_error::ErrorRegisters;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A request of an operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,11 +37,12 @@ pub struct Registers {
 pub fn carry_out(card: &VirtualCard, request: Request) -> Result<Value, String> {
     let answer = match request {
         Request::RaiseHardwareError { error } => {
-            let known = HardwareError::named(&error).ok_or_else(|| format!("the card has no error {error:?}"))?;
-            card.raise_hardware_error(known);
+            if !card.raise_hardware_error(&error) {
+                return Err(format!("the card has no error {error:?}"));
+            }
             serde_json::to_value(Raised { raised: error })
         }
-        Request::ErrorRegisters {} => serde_json::to_value(Registers { registers: card.error_registers().into() }),
+        Request::ErrorRegisters {} => Ok(json!({ "registers": card.error_registers() })),
     };
     answer.map_err(|error| error.to_string())
 }

@@ -209,7 +209,6 @@ impl Followed {
 
 #[cfg(test)]
 mod tests {
-    use arctic_device_model::generation::XE_HPG;
     use arctic_device_model::host::{Function, ManualClock};
     use arctic_device_model::trace::{Event, EventKind};
     use vmm_sys_util::tempdir::TempDir;
@@ -220,13 +219,13 @@ mod tests {
     fn each_client_gets_the_events_of_its_filter() {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join(NAME);
-        let recorder = Recorder::new(XE_HPG.engines, Arc::new(ManualClock::default()));
+        let recorder = Recorder::new(Arc::new(ManualClock::default()));
         let socket = start(&path, "test", recorder.clone()).unwrap();
         let filter = Filter { functions: vec![1], ..Filter::default() };
         let mut followed = Followed::connect(&path, &filter).unwrap();
         assert_eq!(followed.heading, Heading::new("test"));
-        recorder.tell(Function(2), None, || EventKind::Wait);
-        recorder.tell(Function(1), None, || EventKind::Msi { vector: 0 });
+        recorder.record(Function(2), || EventKind::Wait);
+        recorder.record(Function(1), || EventKind::Msi { vector: 0 });
         let line = followed.line().unwrap().unwrap();
         let event: Event = serde_json::from_str(&line).unwrap();
         assert_eq!((event.function, event.what), (1, EventKind::Msi { vector: 0 }), "{line}");
@@ -248,10 +247,10 @@ mod tests {
     fn a_capture_has_everything() {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join("capture");
-        let recorder = Recorder::new(XE_HPG.engines, Arc::new(ManualClock::default()));
+        let recorder = Recorder::new(Arc::new(ManualClock::default()));
         let capture = Capture::start(&path, "test", &recorder).unwrap();
         for vector in 0..1000 {
-            recorder.tell(Function::PF, None, || EventKind::Msi { vector });
+            recorder.record(Function::PF, || EventKind::Msi { vector });
         }
         drop(capture);
         assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1001);

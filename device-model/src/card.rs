@@ -2,12 +2,15 @@
 //! The card: access to each function's GTTMMADR, the effects of register writes, and the execution of pending work.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+mod bar_files;
 mod contention;
 mod deferred;
-mod event_count;
 pub mod function_state;
 mod functions;
+mod gpu;
 mod guc_pending;
+mod power_on;
+mod report;
 pub mod status;
 #[cfg(test)]
 mod tests;
@@ -16,15 +19,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::thread::{JoinHandle, Thread};
-use std::time::Duration;
 
+use self::bar_files::BarFiles;
 use self::contention::Contention;
 use self::deferred::Deferred;
-use self::event_count::EventCount;
 use self::guc_pending::GucPending;
 use crate::doorbell::{NACK, Page};
 use crate::engine::skipped::SkippedCommand;
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
+use crate::event_count::EventCount;
+use crate::gpu::{Host, WorkStatus};
 use crate::gt::{Gt, SideEffect};
 use crate::guc::Guc;
 use crate::hardware_error::{ErrorRegisters, HardwareError};
@@ -45,21 +49,9 @@ pub const GTTMMADR_BYTES: u64 = GGTT_WINDOW + GGTT_BYTES as u64;
 
 /// Maximum number of commands that an engine executes in one step.
 const STEP_BUDGET: u32 = 1024;
-/// Maximum time until the next step is due for which a worker polls instead of sleeping, in nanoseconds.
-const SLEEPLESS: u64 = 20_000;
-
 /// Number of bytes of an access of `len` bytes that are in its first dword, in which it starts at byte `within`.
 fn part_of_dword(within: usize, len: usize) -> usize {
     4_usize.saturating_sub(within).min(len)
-}
-
-/// Result of [`Card::work`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkStatus {
-    /// Some work was executed. More may be pending.
-    Busy,
-    /// No work is due until the given time (ns of the card's clock) or the next [`Card::wake_workers`].
-    Idle(Option<u64>),
 }
 
 /// The card.
@@ -72,21 +64,22 @@ pub struct Card {
     contention: Contention,
     /// The scrubber thread, which returns memory to the host. If not set, [`Card::work`] does this.
     scrubber: OnceLock<Thread>,
-    /// Threads that release the local memory of VFs in reset.
-    resetting: Mutex<Vec<JoinHandle<()>>>,
-    /// Reference to the card for the threads in `resetting`.
+    /// The scrubber thread, and the threads that release the local memory of VFs in reset.
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Reference to the card for the threads that it starts.
     this: Weak<Card>,
+    /// The files that back the BARs; empty if the card was created without files.
+    bar_files: BarFiles,
     /// Number of enabled VFs: VFs 1 to this number exist.
     vfs: AtomicU8,
     event_count: EventCount,
-    /// Held by the worker that polls until the next step is due.
-    polling: Mutex<()>,
     stopping: AtomicBool,
     panics: AtomicU64,
 }
 
 impl Card {
     /// Creates and powers on the card that `profile` describes. `memories` must have the sizes given in [`Memories`].
+    /// Without files for its BARs, a VMM cannot map them.
     pub fn power_on(
         profile: &CardProfile,
         memories: Memories,
@@ -94,17 +87,26 @@ impl Card {
         sink: Arc<dyn InterruptSink>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
+        let host = Host { memory: dma, interrupts: sink, clock };
+        Card::with_files(profile, memories, BarFiles::default(), host)
+    }
+
+    fn with_files(profile: &CardProfile, memories: Memories, bar_files: BarFiles, host: Host) -> Arc<Self> {
         let layout = MemoryLayout::of(profile.local_memory);
         let Memories { local, ggtt, vfs } = memories;
-        let memory = Memory::new(profile.generation().page_tables, local, Ggtt::new(ggtt), dma)
+        let memory = Memory::new(profile.generation().page_tables, local, Ggtt::new(ggtt), host.memory)
             .with_flat_ccs(layout.usable)
             .with_vfs(vfs);
         let engines = Engines::new(profile.generation(), |engine| profile.has(engine));
-        Card::assemble(Gt::new(profile, memory, sink, clock), engines)
+        Card::assembled(Gt::new(profile, memory, host.interrupts, host.clock), engines, bar_files)
     }
 
     /// Creates a card in the state after reset from its shared state and the engines that are not fused off.
     pub fn assemble(gt: Gt, engines: Engines) -> Arc<Self> {
+        Card::assembled(gt, engines, BarFiles::default())
+    }
+
+    fn assembled(gt: Gt, engines: Engines, bar_files: BarFiles) -> Arc<Self> {
         Arc::new_cyclic(|this| Card {
             gt,
             engines,
@@ -113,11 +115,11 @@ impl Card {
             deferred: Deferred::new(),
             contention: Contention::new(),
             scrubber: OnceLock::new(),
-            resetting: Mutex::new(Vec::new()),
+            threads: Mutex::new(Vec::new()),
             this: this.clone(),
+            bar_files,
             vfs: AtomicU8::new(0),
             event_count: EventCount::new(),
-            polling: Mutex::new(()),
             stopping: AtomicBool::new(false),
             panics: AtomicU64::new(0),
         })
@@ -493,17 +495,6 @@ impl Card {
         true
     }
 
-    /// Body of a worker thread: runs steps until [`Card::stop`]. If a step panics, only the engine or the GuC that was
-    /// stepped loses its work. The other engines and functions continue.
-    pub fn run(&self) {
-        while !self.stopping.load(Ordering::Acquire) {
-            let seen = self.event_count.rings();
-            if let Some(WorkStatus::Idle(until)) = self.guarded(|| self.work()) {
-                self.wait(seen, until);
-            }
-        }
-    }
-
     /// Body of the scrubber thread: returns memory that functions no longer use to the host until [`Card::stop`]. The
     /// thread is separate from the workers because the client of a VF also has the VF's local memory file open, and can
     /// delay a system call on that file for as long as one of its own takes.
@@ -545,59 +536,22 @@ impl Card {
         self.kick_guc(u64::MAX);
     }
 
-    fn wait(&self, seen: u64, until: Option<u64>) {
-        while self.event_count.rings() == seen && !self.stopping.load(Ordering::Acquire) {
-            let left = until.map(|until| until.saturating_sub(self.gt.clock.now()));
-            if left == Some(0) {
-                return;
-            }
-            // A timer of the host expires 50 to 100 us late: one worker polls until then.
-            if left.is_some_and(|left| left <= SLEEPLESS)
-                && let Ok(_turn) = self.polling.try_lock()
-            {
-                std::thread::yield_now();
-                continue;
-            }
-            self.event_count.sleep(seen, left.map(Duration::from_nanos));
-        }
-    }
-
-    /// Stops the workers and the scrubber thread after their current step.
-    pub fn stop(&self) {
-        self.stopping.store(true, Ordering::Release);
-        self.event_count.ring();
-        self.scrubber.get().inspect(|thread| thread.unpark());
-    }
-}
-
-/// The threads that run the card. Dropping this stops and joins them.
-pub struct Workers {
-    card: Arc<Card>,
-    threads: Vec<std::thread::JoinHandle<()>>,
-}
-
-impl Workers {
-    /// Starts `count` worker threads, and one thread that returns memory to the host.
-    pub fn start(card: Arc<Card>, count: usize) -> std::io::Result<Self> {
-        let mut workers = Workers { card, threads: Vec::new() };
-        let card = Arc::clone(&workers.card);
+    /// Starts the scrubber thread. Called at most once.
+    fn start_scrubber(self: Arc<Self>) -> std::io::Result<()> {
+        let card = self.clone();
         let scrubber = std::thread::Builder::new().name("scrub".into()).spawn(move || card.run_scrubber())?;
-        // Fails only if already set; workers are started once per card.
-        let _ = workers.card.scrubber.set(scrubber.thread().clone());
-        workers.threads.push(scrubber);
-        for n in 0..count {
-            let card = Arc::clone(&workers.card);
-            workers.threads.push(std::thread::Builder::new().name(format!("gt{n}")).spawn(move || card.run())?);
-        }
-        Ok(workers)
+        // Set only here.
+        let _ = self.scrubber.set(scrubber.thread().clone());
+        self.threads().push(scrubber);
+        Ok(())
     }
-}
 
-impl Drop for Workers {
-    fn drop(&mut self) {
-        self.card.stop();
-        let resetting = std::mem::take(&mut *self.card.resetting());
-        for thread in self.threads.drain(..).chain(resetting) {
+    /// Ends and joins the scrubber thread and the threads of resets.
+    fn end_threads(&self) {
+        self.stopping.store(true, Ordering::Release);
+        self.scrubber.get().inspect(|thread| thread.unpark());
+        let threads = std::mem::take(&mut *self.threads());
+        for thread in threads {
             let _ = thread.join();
         }
     }

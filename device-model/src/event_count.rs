@@ -17,6 +17,12 @@ pub struct EventCount {
     rung: Condvar,
 }
 
+impl Default for EventCount {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl EventCount {
     /// A new event count with no wakeups posted.
     pub fn new() -> Self {

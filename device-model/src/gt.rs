@@ -12,6 +12,7 @@ mod interrupt;
 mod memory;
 mod power;
 pub mod power_context;
+mod report;
 mod reset;
 pub mod saved;
 pub mod skipped;
@@ -130,7 +131,7 @@ impl Gt {
         let engines = generation.engines;
         let residency = Arc::new(Residency::default());
         residency.set(Awake::Forbidden, true, clock.now(), || ());
-        let trace = Recorder::new(engines, clock.clone());
+        let trace = Recorder::new(clock.clone());
         let sink: Arc<dyn InterruptSink> = Arc::new(TracingSink { sink, trace: trace.clone() });
         let registers = profile.registers();
         Gt {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Device model of the card: registers, memory, command streamers, copy engine, GuC, interrupts.
 //!
-//! It does not depend on sockets, a PCI transport or files. Its interfaces to the VMM are [`host::Dma`],
-//! [`host::InterruptSink`] and [`host::Clock`].
+//! It does not depend on sockets or a PCI transport. Its interfaces to the VMM are [`host::Dma`],
+//! [`host::InterruptSink`] and [`host::Clock`], and [`gpu::Gpu`] in the other direction.
 //!
 //! # Interface
 //! VMMs use the crate `arctic-gpu`, which presents the card as PCI functions. The modules documented here are the
-//! interface of this crate: a [`profile::CardProfile`] describes a card, [`card::Card`] is the card, [`hardware_error`]
-//! has the errors that it can report, [`report`] and [`trace`] observe it, [`sync`] lists the locks. Semantic versioning applies to them.
+//! interface of this crate: a [`profile::CardProfile`] describes a card, [`card::Card`] is the card, [`gpu`] has the
+//! traits that every family of GPUs implements, [`workers`] runs a GPU on threads, [`hardware_error`] has the errors that
+//! the card can report, [`report`] and [`trace`] observe it, [`sync`] lists the locks. Semantic versioning applies to
+//! them.
 //!
 //! The other public modules have the units of the card, for the project's own tests, tools and decoders. They are
 //! hidden from the documentation, are not an interface, and change without a new major version.
@@ -15,12 +17,15 @@
 #![forbid(unsafe_code)]
 
 pub mod card;
+pub mod event_count;
+pub mod gpu;
 pub mod hardware_error;
 pub mod host;
 pub mod profile;
 pub mod report;
 pub mod sync;
 pub mod trace;
+pub mod workers;
 
 #[doc(hidden)]
 pub mod blitter;

@@ -6,11 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::card::Card;
 use crate::command::Origin;
-use crate::gt::Gt;
-use crate::host::Function;
-use crate::registers::{Touches, known};
 
 /// A register that was accessed, with its name and the reason why it is not modelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,40 +57,6 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report for `card` since power-on.
-    pub fn of(card: &Card) -> Self {
-        let name = |id| card.gt().engine(id).name;
-        let skipped = card.engines().skipped().into_iter();
-        let skipped = skipped.map(|(id, Function(function), origin, command, count)| SkippedCommands {
-            function,
-            origin,
-            engine: name(id),
-            command,
-            count,
-        });
-        let mut skipped: Vec<_> = skipped.collect();
-        skipped.sort_by_key(|of| (of.function, of.origin, of.engine, of.command));
-        Report { undone: card.engines().undone(), skipped_commands: skipped, ..Report::of_registers(card.gt()) }
-    }
-
-    /// The part of the report that covers registers.
-    pub fn of_registers(gt: &Gt) -> Self {
-        let describe = |(offset, touches): (u32, Touches)| TouchedRegister {
-            offset,
-            name: gt.registers.decode(offset).map(|decoded| decoded.name(gt.generation.engines)),
-            reads: touches.reads,
-            writes: touches.writes,
-            reason: None,
-        };
-        let explain =
-            |register: TouchedRegister| TouchedRegister { reason: known::reason(register.offset), ..register };
-        Report {
-            unmodelled: gt.registers.unmodelled().into_iter().map(describe).map(explain).collect(),
-            asleep: gt.registers.asleep().into_iter().map(describe).collect(),
-            ..Report::default()
-        }
-    }
-
     /// Unmodelled registers without a known reason: candidates for implementation.
     pub fn unexplained(&self) -> impl Iterator<Item = &TouchedRegister> {
         self.unmodelled.iter().filter(|register| register.reason.is_none())

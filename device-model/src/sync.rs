@@ -11,7 +11,7 @@
 //! | no. | lock | protects | taken by | a holder blocks on |
 //! |---|---|---|---|---|
 //! | 1 | `CardFunction::placed` (`src/card/function.rs`), the configuration lock; the PF's, then VFs', one at a time | a change of configuration space and its reports to `Machine`, in order | threads that write configuration space or reset a function | MSIs in flight (waits 1 and 2), the machine's callbacks |
-//! | 1 | `CardFunction::ringing` (`src/card/function.rs`) | from reading a doorbell event to posting it to the GuC | vCPUs, event threads | |
+//! | 1 | `CardFunction::processing` (`src/card/function.rs`) | from reading the event of a register to the card's processing of the write | vCPUs, event threads | |
 //! | 2 | `Card::guc` ([`card`](crate::card)) | the GuC and its records of every function | workers, accesses that the GuC executes at once, resets | step boundaries, replies of a client (wait 4) |
 //! | 3 | `Engines`, one [`PriorityMutex`](crate::engine) for each engine; several only by `Engines::hold`, which takes them by index | the engine and the context that it runs | workers by `try_lock`; control paths (GuC, resets) with priority | replies of a client (wait 4) |
 //! | 4 | `Storage::moving` (`memory/storage.rs`), shared by trapped accesses and the scrubber, exclusive while frames move | the frame table | accesses to LMEM BARs, scrubber and FLR threads; exclusive: the GuC with all engines held | release of at most 2 MiB of a file to the host |
@@ -23,7 +23,7 @@
 //! Leaves are held for a few instructions or one system call; a holder takes no other lock:
 //! * of the GT: `Interrupts::state` (released before the MSI is sent), `Residency::sleep`, `Gt::pcode`, `Gt::heci`,
 //!   `CsbPort::entries`, the counts of unmodelled accesses in `RegisterFile`;
-//! * of the card: `Engines::reports`, `Deferred::queue`, `Card::resetting`, `EventCount::falling_asleep`, a trace
+//! * of the card: `Engines::reports`, `Deferred::queue`, `Card::threads`, `EventCount::falling_asleep`, a trace
 //!   subscriber's queue, `Backing::search` (`memory/local.rs`: one `lseek`);
 //! * in `src/`: `BusPort::config` and `MsiQuiesce::state` (`src/card`), `GuestMemory::change` (`src/vfio_user/memory`:
 //!   maps a client's file), `Work` of the thread that programs VF BARs, `Stop::client`, `Outgoing::sending`,

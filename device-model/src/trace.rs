@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use crate::command::Origin;
 use crate::host::{Clock, Function, InterruptSink};
 use crate::sync::IgnorePoison;
-use crate::topology::{EngineId, EngineTable};
 
 /// Maximum number of queued events per subscriber.
 const MOST_EVENTS: usize = 1 << 16;
@@ -226,7 +225,6 @@ impl Drop for Subscription {
 
 /// Distributes the events of the card's units to the subscribers.
 pub struct Recorder {
-    engines: EngineTable,
     on: AtomicBool,
     followers: AtomicU32,
     clock: Arc<dyn Clock>,
@@ -234,10 +232,9 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Returns a recorder without subscribers for the events of `engines`.
-    pub fn new(engines: EngineTable, clock: Arc<dyn Clock>) -> Arc<Self> {
+    /// Returns a recorder without subscribers.
+    pub fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         Arc::new(Recorder {
-            engines,
             on: AtomicBool::new(false),
             followers: AtomicU32::new(0),
             clock,
@@ -270,17 +267,27 @@ impl Recorder {
         self.followers.load(Ordering::Relaxed)
     }
 
-    /// Records an event if there is a subscriber; `what` is not called otherwise.
+    /// Records an event of no engine if there is a subscriber; `what` is not called otherwise.
     #[inline]
-    pub fn tell(&self, function: Function, engine: Option<EngineId>, what: impl FnOnce() -> EventKind) {
+    pub fn record(&self, function: Function, what: impl FnOnce() -> EventKind) {
         if self.on() {
-            self.put(function, engine, what());
+            self.put(function, None, what());
+        }
+    }
+
+    /// Records an event of an engine if there is a subscriber; `what`, which returns the engine's name and the event, is
+    /// not called otherwise.
+    #[inline]
+    pub fn record_of_engine(&self, function: Function, what: impl FnOnce() -> (&'static str, EventKind)) {
+        if self.on() {
+            let (engine, what) = what();
+            self.put(function, Some(engine), what);
         }
     }
 
     #[cold]
-    fn put(&self, function: Function, engine: Option<EngineId>, what: EventKind) {
-        let engine = engine.map(|engine| Cow::Borrowed(self.engines.info(engine).name));
+    fn put(&self, function: Function, engine: Option<&'static str>, what: EventKind) {
+        let engine = engine.map(Cow::Borrowed);
         let event = Event { ns: self.clock.now(), function: function.0, engine, what };
         for mailbox in self.mailboxes().iter() {
             mailbox.put(&event);
@@ -298,7 +305,7 @@ pub(crate) struct TracingSink {
 
 impl InterruptSink for TracingSink {
     fn raise(&self, function: Function, vector: u16) {
-        self.trace.tell(function, None, || EventKind::Msi { vector });
+        self.trace.record(function, || EventKind::Msi { vector });
         self.sink.raise(function, vector);
     }
 
@@ -311,10 +318,9 @@ impl InterruptSink for TracingSink {
 mod tests {
     use super::*;
     use crate::host::ManualClock;
-    use crate::topology::XE_HPG_ENGINES;
 
     fn recorder() -> Arc<Recorder> {
-        Recorder::new(XE_HPG_ENGINES, Arc::new(ManualClock::default()))
+        Recorder::new(Arc::new(ManualClock::default()))
     }
 
     const AT_ONCE: Duration = Duration::ZERO;
@@ -322,9 +328,9 @@ mod tests {
     #[test]
     fn events_without_subscribers_are_not_constructed() {
         let recorder = recorder();
-        recorder.tell(Function::PF, None, || unreachable!());
+        recorder.record(Function::PF, || unreachable!());
         let all = recorder.subscribe(Filter::default());
-        recorder.tell(Function::PF, None, || EventKind::Wait);
+        recorder.record(Function::PF, || EventKind::Wait);
         assert_eq!(all.take(AT_ONCE).len(), 1);
         drop(all);
         assert!(!recorder.on());
@@ -333,12 +339,11 @@ mod tests {
     #[test]
     fn subscriber_filters_apply() {
         let recorder = recorder();
-        let bcs0 = XE_HPG_ENGINES.named("bcs0");
         let copies = recorder.subscribe(Filter { engines: vec!["bcs0".into()], functions: vec![1] });
-        recorder.tell(Function(1), bcs0, || EventKind::Reset);
-        recorder.tell(Function(2), bcs0, || EventKind::Reset);
-        recorder.tell(Function(1), XE_HPG_ENGINES.all().next(), || EventKind::Reset);
-        recorder.tell(Function(1), None, || EventKind::Msi { vector: 0 });
+        recorder.record_of_engine(Function(1), || ("bcs0", EventKind::Reset));
+        recorder.record_of_engine(Function(2), || ("bcs0", EventKind::Reset));
+        recorder.record_of_engine(Function(1), || ("rcs0", EventKind::Reset));
+        recorder.record(Function(1), || EventKind::Msi { vector: 0 });
         let heard: Vec<_> = copies.take(AT_ONCE).into_iter().map(|event| event.what).collect();
         assert_eq!(heard, [EventKind::Reset, EventKind::Msi { vector: 0 }]);
     }
@@ -348,14 +353,14 @@ mod tests {
         let recorder = recorder();
         let slow = recorder.subscribe(Filter::default());
         for _ in 0..MOST_EVENTS + 5 {
-            recorder.tell(Function::PF, None, || EventKind::Wait);
+            recorder.record(Function::PF, || EventKind::Wait);
         }
         assert_eq!(slow.take(AT_ONCE).len(), MOST_EVENTS);
-        recorder.tell(Function::PF, None, || EventKind::Reset);
+        recorder.record(Function::PF, || EventKind::Reset);
         let heard: Vec<_> = slow.take(AT_ONCE).into_iter().map(|event| event.what).collect();
         assert_eq!(heard, [EventKind::Lost { events: 5 }, EventKind::Reset]);
         for _ in 0..3 * MOST_DWORDS / 64 {
-            recorder.tell(Function::PF, None, || EventKind::Guc { mailbox: false, fence: 0, dwords: vec![0; 64] });
+            recorder.record(Function::PF, || EventKind::Guc { mailbox: false, fence: 0, dwords: vec![0; 64] });
         }
         assert_eq!(slow.take(AT_ONCE).len(), MOST_DWORDS / 64);
     }

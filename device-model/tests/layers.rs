@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 /// that it uses.
 const MODULES: &[(&str, &str)] = &[
     ("sync", "locks and atomics, replaced by loom's in its tests; the rule for poisoned locks"),
+    ("event_count", "wakeups of the worker threads"),
     ("host", "the environment: DMA, interrupt sink, clock, function numbers"),
     ("hardware_error", "the hardware errors that the card can report"),
     ("state", "versioned types of saved state, and the trait of the units that have one"),
@@ -30,14 +31,16 @@ const MODULES: &[(&str, &str)] = &[
     ("interrupts", "the interrupt tree, memory-based interrupts, delivery"),
     ("execlist", "submission queues, context descriptors and the context status buffer"),
     ("trace", "recorder of trace events"),
+    ("report", "report of unmodelled accesses and commands"),
     ("generation", "the descriptor of a hardware generation, which refers to the tables of the units"),
     ("profile", "the card's SKU and limits, from the card file"),
+    ("gpu", "the interface of a GPU of any family, and of its description"),
+    ("workers", "the threads that run a GPU"),
     ("gt", "state that engines and GuC share, and register accesses with side effects"),
     ("engine", "logical contexts and the command streamer"),
     ("guc", "the GuC: messages, contexts, scheduling, provisioning"),
-    ("card", "the whole card: accesses, resets, worker threads"),
+    ("card", "the whole card: accesses, resets, files of its BARs"),
     ("decode", "disassembly of commands, context images and messages"),
-    ("report", "report of unmodelled accesses and commands"),
 ];
 
 /// Exceptions: a module, the higher module that it uses, and the reason. At most [`MOST_EXCEPTIONS`].

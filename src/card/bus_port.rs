@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The connection of a function to its machine: interrupts and guest memory accesses, gated by configuration space.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use arctic_device_model::host::{Dma, DmaView, Function, InterruptSink, NullHost};
 use arctic_device_model::sync::IgnorePoison;
-use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, PciFunction};
+use arctic_sriov::function::{Event, Events, PciFunction};
 use arctic_sriov::virtual_function::VfConfigShim;
 
 use super::msi_quiesce::MsiQuiesce;
 use crate::pci::{Machine, MsiSink};
+
+/// All six BARs, one bit each.
+const ALL_BARS: u8 = 0x3f;
+
+/// The bit of a BAR in a set of BARs; 0 for an index that no BAR has.
+fn bar_bit(bar: u8) -> u8 {
+    1_u8.checked_shl(bar.into()).unwrap_or(0) & ALL_BARS
+}
 
 /// A function's configuration space, as presented to its machine.
 pub enum Config {
@@ -111,14 +119,26 @@ impl Config {
         }
     }
 
-    /// Returns whether the BARs are decoded.
-    fn decodes(&self) -> bool {
+    /// The BARs that are decoded, one bit each by index.
+    fn decoding(&self) -> u8 {
+        let own = |function: &PciFunction| {
+            let decoded = function.bars().iter().filter(|bar| function.decoded(bar.index()).is_some());
+            decoded.fold(0, |bars, bar| bars | bar_bit(bar.index()))
+        };
         match self {
-            Config::Physical { .. } => self.decoded(GTTMMADR_BAR).is_some(),
-            Config::Shim(face) => face.decodes(),
-            Config::Virtual { function, enabled, memory_space } => {
-                *enabled && *memory_space && (function.bars().is_empty() || self.decoded(GTTMMADR_BAR).is_some())
-            }
+            Config::Physical { function, .. } => own(function),
+            Config::Shim(face) if face.decodes() => ALL_BARS,
+            Config::Virtual { function, enabled: true, memory_space: true } if function.bars().is_empty() => ALL_BARS,
+            Config::Virtual { function, enabled: true, memory_space: true } => own(function),
+            Config::Shim(_) | Config::Virtual { .. } => 0,
+        }
+    }
+
+    /// Size of configuration space in bytes.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Config::Physical { function, .. } | Config::Virtual { function, .. } => function.config_bytes(),
+            Config::Shim(face) => face.function().config_bytes(),
         }
     }
 
@@ -169,7 +189,8 @@ pub struct BusPort {
     config: Mutex<Config>,
     msi: Option<Arc<dyn MsiSink>>,
     quiesce: MsiQuiesce,
-    decoding: AtomicBool,
+    /// The BARs that are decoded, one bit each by index.
+    decoding: AtomicU8,
     bus_master: AtomicBool,
 }
 
@@ -185,7 +206,7 @@ impl BusPort {
     }
 
     fn with(config: Config, msi: Option<Arc<dyn MsiSink>>) -> Arc<Self> {
-        let (decoding, bus_master) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (decoding, bus_master) = (AtomicU8::new(0), AtomicBool::new(false));
         Arc::new(BusPort { config: Mutex::new(config), msi, quiesce: MsiQuiesce::default(), decoding, bus_master })
     }
 
@@ -203,7 +224,7 @@ impl BusPort {
             self.msi.iter().for_each(|msi| msi.settle());
             let mut config = self.config();
             let events = change(&mut config);
-            self.decoding.store(config.decodes(), Ordering::Release);
+            self.decoding.store(config.decoding(), Ordering::Release);
             self.bus_master.store(config.bus_master(), Ordering::Release);
             drop(config);
             for event in events {
@@ -248,9 +269,9 @@ impl BusPort {
         }
     }
 
-    /// Returns whether the BARs are decoded.
-    pub fn decoding(&self) -> bool {
-        self.decoding.load(Ordering::Acquire)
+    /// Returns whether a BAR is decoded.
+    pub fn decodes(&self, bar: u8) -> bool {
+        self.decoding.load(Ordering::Acquire) & bar_bit(bar) != 0
     }
 
     /// Returns whether the function may send memory requests.

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A function on the PCI bus.
 
-use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use arctic_device_model::card::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
+use arctic_device_model::gpu::Gpu;
 use arctic_device_model::host::{Dma, Function};
-use arctic_device_model::registers::REGISTER_BYTES;
 use arctic_device_model::sync::IgnorePoison;
-use arctic_sriov::function::{Event, Events, GTTMMADR_BAR, LMEM_BAR};
-use serde::{Deserialize, Serialize};
+use arctic_sriov::bar::BAR_REGISTERS;
+use arctic_sriov::function::{Event, Events, PciFunction};
 
+use super::Topology;
 use super::bus_port::{BusPort, Config};
-use super::{Topology, windows};
+use super::trapped::{Trapped, TrappedCounts};
 use crate::io_events;
 use crate::pci::{Bar, BarMapping, IoEvent, Machine, PciDevice};
 
@@ -27,85 +26,10 @@ pub enum Exposure {
     ConfigOnly,
 }
 
-/// Counters of one function's trapped accesses, which its VMM cannot serve from a mapping.
-#[derive(Default)]
-pub struct Trapped {
-    config: AtomicU64,
-    register_reads: AtomicU64,
-    register_writes: AtomicU64,
-    doorbells: AtomicU64,
-    ggtt: AtomicU64,
-    local_memory: AtomicU64,
-}
-
-/// A snapshot of the counters of one function's trapped accesses, which its VMM cannot serve from a mapping.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct TrappedCounts {
-    /// Accesses to configuration space.
-    pub config: u64,
-    /// Register reads.
-    pub register_reads: u64,
-    /// Register writes.
-    pub register_writes: u64,
-    /// Accesses to the doorbell window.
-    pub doorbells: u64,
-    /// Accesses to the GGTT window.
-    pub ggtt: u64,
-    /// Accesses to the LMEM BAR.
-    pub local_memory: u64,
-}
-
-impl TrappedCounts {
-    /// The counts with their names.
-    pub fn named(&self) -> [(&'static str, u64); 6] {
-        [
-            ("config", self.config),
-            ("register_reads", self.register_reads),
-            ("register_writes", self.register_writes),
-            ("doorbells", self.doorbells),
-            ("ggtt", self.ggtt),
-            ("local_memory", self.local_memory),
-        ]
-    }
-
-    /// The sum of all counts.
-    pub fn total(&self) -> u64 {
-        self.named().iter().map(|(_, count)| count).sum()
-    }
-}
-
-impl Trapped {
-    fn count(&self, bar: u8, offset: u64, write: bool) {
-        let counter = match bar {
-            LMEM_BAR => &self.local_memory,
-            GTTMMADR_BAR if offset >= GGTT_WINDOW => &self.ggtt,
-            GTTMMADR_BAR if offset >= REGISTER_BYTES.into() => &self.doorbells,
-            GTTMMADR_BAR if write => &self.register_writes,
-            GTTMMADR_BAR => &self.register_reads,
-            _ => return,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The current counts.
-    pub fn counts(&self) -> TrappedCounts {
-        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        TrappedCounts {
-            config: count(&self.config),
-            register_reads: count(&self.register_reads),
-            register_writes: count(&self.register_writes),
-            doorbells: count(&self.doorbells),
-            ggtt: count(&self.ggtt),
-            local_memory: count(&self.local_memory),
-        }
-    }
-}
-
 /// State shared by the functions of a card.
 pub struct CardShared {
-    /// The hardware model.
-    pub card: Arc<Card>,
+    /// The card.
+    pub gpu: Arc<dyn Gpu>,
     /// How the functions are distributed over machines.
     pub topology: Topology,
     /// All functions, including those with [`Exposure::ConfigOnly`]. Weak, because each function holds a reference to
@@ -134,7 +58,7 @@ impl CardShared {
     /// accessible.
     pub fn enable_vfs(&self, count: u8) {
         log::info!("VFs 1 to {count} are enabled");
-        self.card.enable_vfs(count);
+        self.gpu.enable_vfs(count);
         let enabled: Vec<_> = self.vfs().filter(|vf| vf.number.0 <= count).collect();
         enabled.iter().for_each(|vf| vf.update(|config| config.set_enabled(true)));
         self.machine.vfs_enabled(&whole(enabled));
@@ -146,7 +70,7 @@ impl CardShared {
         log::info!("VFs are disabled");
         let gone: Vec<_> = self.vfs().filter(|vf| vf.enabled()).collect();
         gone.iter().for_each(|vf| vf.update(|config| config.set_enabled(false)));
-        self.card.disable_vfs();
+        self.gpu.disable_vfs();
         self.machine.vfs_disabled(&whole(gone));
     }
 
@@ -167,13 +91,6 @@ fn whole(mut functions: Vec<Arc<CardFunction>>) -> Vec<Arc<dyn PciDevice>> {
     functions.into_iter().map(|function| function as Arc<dyn PciDevice>).collect()
 }
 
-/// GTTMMADR and LMEM.
-const BARS: usize = 2;
-
-/// The files that back GTTMMADR (`None` if each access is trapped) and LMEM, with the layout of the BARs, and the size
-/// of LMEM in bytes.
-type Files = (Option<File>, File, u64);
-
 /// A function on the PCI bus.
 pub struct CardFunction {
     number: Function,
@@ -182,34 +99,33 @@ pub struct CardFunction {
     pub(crate) trapped: Trapped,
     shared: Arc<CardShared>,
     bars: Vec<Bar>,
-    files: [Option<File>; BARS],
-    /// Size of local memory, which its BAR may exceed: beyond it, accesses are trapped and read all ones.
-    local_bytes: u64,
+    config_bytes: u64,
+    /// In the order of [`Gpu::io_registers`].
     io_events: Vec<IoEvent>,
-    /// The BAR addresses last reported to the machine. The mutex is the configuration lock: it is held while a change
-    /// of configuration space is applied and reported, which serialises the reports to the machine in order.
-    placed: Mutex<[Option<u64>; BARS]>,
+    /// The BAR addresses last reported to the machine, in the order of `bars`. The mutex is the configuration lock: it is
+    /// held while a change of configuration space is applied and reported, which serialises the reports to the machine
+    /// in order.
+    placed: Mutex<[Option<u64>; BAR_REGISTERS as usize]>,
     /// The function itself, passed to its machine.
     this: Weak<CardFunction>,
-    /// Held from reading a doorbell event until the doorbell is posted to the GuC.
-    ringing: Mutex<()>,
+    /// Held from reading an event of a register until the card has processed the write.
+    processing: Mutex<()>,
     connected: AtomicBool,
 }
 
 impl CardFunction {
+    /// Creates a function with the BARs of `description`, which is the function on a bus without SR-IOV.
     pub(super) fn whole(
         shared: &Arc<CardShared>,
         number: Function,
         port: Arc<BusPort>,
-        (gttmmadr, local, local_bytes): Files,
+        description: &PciFunction,
     ) -> io::Result<Arc<Self>> {
-        let bar = |index, size| Bar { index, size };
-        let io_events = io_events::new()?;
+        let bar = |bar: &arctic_sriov::bar::Bar| Bar { index: bar.index(), size: bar.size(), kind: bar.kind() };
+        let io_events = io_events::new(shared.gpu.io_registers())?;
         Ok(Arc::new_cyclic(|this| CardFunction {
-            bars: vec![bar(GTTMMADR_BAR, GTTMMADR_BYTES), bar(LMEM_BAR, local_bytes.next_power_of_two())],
-            files: [gttmmadr, Some(local)],
-            local_bytes,
-            io_events: io_events.into(),
+            bars: description.bars().iter().map(bar).collect(),
+            io_events,
             ..Self::new(shared, number, Exposure::Full, port, this)
         }))
     }
@@ -226,19 +142,19 @@ impl CardFunction {
         port: Arc<BusPort>,
         this: &Weak<Self>,
     ) -> Self {
+        let config_bytes = port.config().bytes();
         CardFunction {
             number,
             exposure,
+            config_bytes,
             port,
-            trapped: Trapped::default(),
+            trapped: Trapped::new(shared.gpu.access_kinds()),
             shared: shared.clone(),
             bars: Vec::new(),
-            files: [None, None],
-            local_bytes: 0,
             io_events: Vec::new(),
             placed: Mutex::default(),
             this: this.clone(),
-            ringing: Mutex::default(),
+            processing: Mutex::default(),
             // A function in the VMM's process is always connected; a server reports when clients connect and
             // disconnect.
             connected: AtomicBool::new(shared.topology == Topology::Native),
@@ -250,43 +166,51 @@ impl CardFunction {
         self.trapped.counts()
     }
 
-    /// Equivalent to a write to GUC_HOST_INTERRUPT, for a VMM that detects such writes by means other than events.
-    /// Events of [`PciDevice::io_events`] must be processed by [`crate::IoEventHandler`] instead, which orders them
-    /// with mailbox accesses.
-    pub fn ring(&self) {
-        if self.decoding() {
-            self.shared.card.guc_doorbell(self.number);
+    /// Equivalent to a write to the register with index `register` in [`PciDevice::io_events`], for a VMM that detects
+    /// such writes by means other than events. Events must be processed by [`crate::IoEventHandler`] instead, which orders
+    /// them with the accesses that depend on them.
+    pub fn io_written(&self, register: usize) {
+        if self.post_written(register) {
+            self.shared.gpu.wakeups().ring();
         }
     }
 
-    /// Processes a pending event of GUC_HOST_INTERRUPT, including the GuC's step, on the calling thread. Must be called
-    /// when the event is readable.
-    pub(crate) fn serve_doorbell(&self) {
-        if self.hear_doorbell() {
-            self.shared.card.poll_guc();
+    /// Processes a pending event of a register, including the work that it requests, on the calling thread. Must be
+    /// called when the event is readable.
+    pub(crate) fn serve_event(&self, register: usize) {
+        if self.take_event(register) {
+            self.shared.gpu.poll();
         }
     }
 
-    /// Reads a pending doorbell event, if any, and posts it to the GuC. Returns whether there was one. The GuC's step
-    /// is only requested; the caller must start it without holding a lock that the guest's VMM may need to reply to the
-    /// card.
-    fn hear_doorbell(&self) -> bool {
-        let Some(doorbell) = self.io_events.first() else { return false };
-        let _order = self.ringing.lock().ignore_poison();
-        let rang = doorbell.event.read().is_ok();
-        if rang && self.decoding() {
-            self.shared.card.post_guc_doorbell(self.number);
+    /// Takes a pending event of a register, if any, and passes the write to the card. Returns whether there was one. The
+    /// work that it requests is not done; the caller must start it without holding a lock that the guest's VMM may need
+    /// to reply to the card.
+    fn take_event(&self, register: usize) -> bool {
+        let Some(event) = self.io_events.get(register) else { return false };
+        let _order = self.processing.lock().ignore_poison();
+        let written = event.event.read().is_ok();
+        if written {
+            self.post_written(register);
         }
-        rang
+        written
     }
 
-    /// Processes a pending doorbell event; must be called before an access to the mailbox. On a busy host the event
-    /// thread may be delayed by more than the 50 ms for which a driver polls for the response (xe:
-    /// xe_guc_mmio_send_recv). Also, the doorbell of one request must not be processed after the next request has been
-    /// partly written to the mailbox.
-    fn hear_doorbell_at(&self, offset: u64) {
-        if io_events::MAILBOX.contains(&offset) && self.hear_doorbell() {
-            self.shared.card.wake_workers();
+    /// Passes a write of a register to the card. Returns false if its BAR is not decoded.
+    fn post_written(&self, register: usize) -> bool {
+        let decoded = self.io_events.get(register).is_some_and(|event| self.decodes(event.bar));
+        if decoded {
+            self.shared.gpu.io_written(self.number, register);
+        }
+        decoded
+    }
+
+    /// Processes pending events of registers whose writes the card must see before an access at `offset` of `bar`.
+    fn take_events_before(&self, bar: u8, offset: u64) {
+        for (index, register) in self.shared.gpu.io_registers().iter().enumerate() {
+            if register.bar == bar && register.ordered.contains(&offset) && self.take_event(index) {
+                self.shared.gpu.wakeups().ring();
+            }
         }
     }
 
@@ -306,21 +230,25 @@ impl CardFunction {
         self.shared.memory.view(self.number).sections()
     }
 
-    /// Returns whether accesses to the BARs are decoded.
-    fn decoding(&self) -> bool {
-        self.exposure == Exposure::Full && self.port.decoding()
+    /// Returns whether accesses to a BAR are decoded.
+    fn decodes(&self, bar: u8) -> bool {
+        self.exposure == Exposure::Full && self.port.decodes(bar)
     }
 
     /// Changes configuration space and applies the resulting events. Changes are serialised by `placed`.
     pub(crate) fn update(&self, change: impl FnOnce(&mut Config) -> Events) {
+        self.update_and(change, || {});
+    }
+
+    /// Changes configuration space, applies the resulting events, and calls `then` before the next change.
+    fn update_and(&self, change: impl FnOnce(&mut Config) -> Events, then: impl FnOnce()) {
         // Always succeeds: the caller holds a reference.
         let Some(this) = self.this.upgrade() else { return };
         let this: Arc<dyn PciDevice> = this;
         let mut placed = self.placed.lock().ignore_poison();
         for event in self.port.update(change) {
             match event {
-                Event::FunctionLevelReset if self.number.is_vf() => self.shared.card.reset_function(self.number),
-                Event::FunctionLevelReset => self.shared.card.reset(),
+                Event::FunctionLevelReset => self.shared.gpu.reset(self.number),
                 Event::VfEnable { count } => self.shared.enable_vfs(count.try_into().unwrap_or(u8::MAX)),
                 Event::VfDisable => self.shared.disable_vfs(),
                 Event::VfMemorySpace(on) => self.shared.set_vf_memory_space(on),
@@ -331,6 +259,7 @@ impl CardFunction {
             }
             self.shared.machine.event(&this, event);
         }
+        then();
         for (bar, placed) in self.bars.iter().zip(&mut *placed) {
             let address = self.address(bar.index);
             if *placed != address {
@@ -342,7 +271,7 @@ impl CardFunction {
 
     /// Current guest address of a BAR; `None` if it is not decoded.
     fn address(&self, bar: u8) -> Option<u64> {
-        if !self.decoding() {
+        if !self.decodes(bar) {
             return None;
         }
         let own = self.port.config().decoded(bar);
@@ -350,20 +279,11 @@ impl CardFunction {
         own.or_else(|| self.shared.pf()?.port.config().vf_bar_address(vf?.0.into(), bar))
     }
 
-    fn file(&self, bar: u8) -> Option<&File> {
-        self.bars.iter().zip(&self.files).find(|(found, _)| found.index == bar)?.1.as_ref()
-    }
-
-    /// Host memory allocated for the function's files, in bytes.
+    /// Host memory allocated for the function's memory, in bytes.
     pub(crate) fn allocated(&self) -> u64 {
-        self.files.iter().flatten().map(windows::allocated).sum()
-    }
-
-    fn empty(&self) {
-        for (bar, file) in self.bars.iter().zip(&self.files) {
-            if let Some(Err(error)) = file.as_ref().map(|file| windows::empty(file, bar.size)) {
-                log::warn!("cannot clear a memory file of the card: {error}");
-            }
+        match self.exposure {
+            Exposure::Full => self.shared.gpu.allocated(self.number),
+            Exposure::ConfigOnly => 0,
         }
     }
 }
@@ -403,8 +323,12 @@ impl PciDevice for CardFunction {
         self.port.config().vfs_decoding()
     }
 
+    fn config_bytes(&self) -> u64 {
+        self.config_bytes
+    }
+
     fn read_config(&self, offset: u64, data: &mut [u8]) {
-        self.trapped.config.fetch_add(1, Ordering::Relaxed);
+        self.trapped.count_config();
         match self.shared.machine.withholds(self.number) {
             true => self.port.config().read_withheld(offset, data),
             false => self.port.config().read(offset, data),
@@ -414,8 +338,13 @@ impl PciDevice for CardFunction {
 
     fn write_config(&self, offset: u64, data: &[u8]) {
         log::trace!("{}: write config:{offset:#x} = {data:02x?}", self.number.0);
-        self.trapped.config.fetch_add(1, Ordering::Relaxed);
-        self.update(|config| config.write(offset, data));
+        self.trapped.count_config();
+        let written = || {
+            if self.exposure == Exposure::Full && self.enabled() {
+                self.shared.gpu.config_written(self.number, offset, data);
+            }
+        };
+        self.update_and(|config| config.write(offset, data), written);
     }
 
     fn bars(&self) -> &[Bar] {
@@ -423,54 +352,32 @@ impl PciDevice for CardFunction {
     }
 
     fn read_bar(&self, bar: u8, offset: u64, data: &mut [u8]) {
-        self.trapped.count(bar, offset, false);
-        let card = &self.shared.card;
-        match bar {
+        self.trapped.count(self.shared.gpu.access_kind(bar, offset, false));
+        if self.decodes(bar) {
+            self.take_events_before(bar, offset);
+            self.shared.gpu.read(self.number, bar, offset, data);
+        } else {
             // No BAR decodes the address: the bus returns all ones.
-            _ if !self.decoding() => data.fill(0xff),
-            GTTMMADR_BAR => {
-                self.hear_doorbell_at(offset);
-                card.read(self.number, offset, data);
-            }
-            LMEM_BAR => card.read_local(self.number, offset, data),
-            _ => data.fill(0xff),
+            data.fill(0xff);
         }
         log::trace!("{}: read {bar}:{offset:#x} = {data:02x?}", self.number.0);
     }
 
     fn write_bar(&self, bar: u8, offset: u64, data: &[u8]) {
         log::trace!("{}: write {bar}:{offset:#x} = {data:02x?}", self.number.0);
-        self.trapped.count(bar, offset, true);
-        let card = &self.shared.card;
-        match bar {
-            _ if !self.decoding() => {}
-            GTTMMADR_BAR => {
-                self.hear_doorbell_at(offset);
-                card.write(self.number, offset, data);
-            }
-            LMEM_BAR => card.write_local(self.number, offset, data),
-            _ => {}
+        self.trapped.count(self.shared.gpu.access_kind(bar, offset, true));
+        if self.decodes(bar) {
+            self.take_events_before(bar, offset);
+            self.shared.gpu.write(self.number, bar, offset, data);
         }
     }
 
-    /// Registers and doorbells are never mapped. For a VMM that has only a VF, the mapping of local memory is limited
-    /// to the VF's quota: pages that a guest touches are allocated on the host, and a guest could touch all pages of a
-    /// larger window.
     fn mappings(&self, bar: u8) -> Vec<BarMapping<'_>> {
-        let Some((file, bar)) = self.file(bar).zip(self.bars.iter().find(|found| found.index == bar)) else {
-            return Vec::new();
-        };
         let alone = matches!(self.shared.topology, Topology::Split | Topology::Provisioned);
-        let area = match bar.index {
-            GTTMMADR_BAR => GGTT_WINDOW..GTTMMADR_BYTES,
-            _ if self.number.is_vf() && alone => {
-                0..self.shared.card.gt().memory.quota(self.number).min(self.local_bytes)
-            }
-            _ => 0..self.local_bytes,
-        };
-        let mapping =
-            BarMapping { offset: area.start, len: area.end.saturating_sub(area.start), file, file_offset: area.start };
-        if area.is_empty() { Vec::new() } else { vec![mapping] }
+        match self.exposure {
+            Exposure::Full => self.shared.gpu.mappings(self.number, bar, alone),
+            Exposure::ConfigOnly => Vec::new(),
+        }
     }
 
     fn io_events(&self) -> &[IoEvent] {
@@ -479,20 +386,13 @@ impl PciDevice for CardFunction {
 
     fn reset(&self) {
         self.update(Config::reset);
-        match self.number {
-            Function::PF => self.shared.card.reset(),
-            vf => self.shared.card.reset_function(vf),
-        }
+        self.shared.gpu.reset(self.number);
     }
 
     /// For the PF, the card is powered off: its memory is cleared and the pages are returned to the host. A VF is reset
-    /// by an FLR, in which the PF driver (or the card, if no guest has the PF) clears the VF's resources. The VF's
-    /// local memory is cleared and its pages are returned to the host.
+    /// by an FLR; then its memory is cleared and its pages are returned to the host.
     fn power_off(&self) {
         self.reset();
-        match self.number {
-            Function::PF => self.shared.functions().for_each(|member| member.empty()),
-            vf => self.shared.card.gt().memory.empty(vf, || false),
-        }
+        self.shared.gpu.power_off(self.number);
     }
 }

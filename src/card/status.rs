@@ -4,13 +4,12 @@
 use std::fmt;
 use std::fs;
 
-use arctic_device_model::card::status::{self, EngineStatus};
-use arctic_device_model::guc::client::State;
-use arctic_device_model::guc::provisioning::VfConfig;
+use arctic_device_model::gpu::Values;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::function::{CardFunction, TrappedCounts};
-use super::{Topology, VirtualCard};
+use super::function::CardFunction;
+use super::{Topology, TrappedCounts, VirtualCard};
 use crate::pci::{Function, PciDevice, function_name};
 
 const MIB: u64 = 1 << 20;
@@ -34,17 +33,19 @@ pub struct Status {
     pub resident_bytes: u64,
     /// The functions: the PF, then the VFs by number.
     pub functions: Vec<FunctionStatus>,
-    /// The engines, each with the function for which it is executing.
-    pub engines: Vec<EngineStatus>,
+    /// The engines: the name as `engine`, and the number of the function for which it is executing as `function`, if
+    /// any.
+    pub engines: Vec<Values>,
 }
 
 /// A snapshot of a function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FunctionStatus {
-    /// State of the function in the GuC: its number, state, quotas, contexts, time on each engine.
+    /// What the card's family reports of the function, with the function's number as `function`. On a Flex card: its
+    /// state in the GuC, quotas, contexts, time on each engine.
     #[serde(flatten)]
-    pub gpu: status::FunctionStatus,
+    pub gpu: Values,
     /// Whether the function is enabled.
     pub enabled: bool,
     /// Whether a VMM is connected to its socket.
@@ -62,13 +63,13 @@ pub struct FunctionStatus {
 impl VirtualCard {
     /// Returns a snapshot of the card's state.
     pub fn status(&self) -> Status {
-        let model = self.shared.card.status();
+        let gpu = self.shared.gpu.status();
         let function = |member: &CardFunction| {
-            let known = model.functions.get(member.number().index()).cloned();
-            let unknown =
-                || status::FunctionStatus { function: member.number().0, ..status::FunctionStatus::default() };
+            let number = member.number().0;
+            let known = gpu.functions.iter().find(|values| values.get("function") == Some(&number.into()));
+            let unknown = || Values::from_iter([("function".to_owned(), number.into())]);
             FunctionStatus {
-                gpu: known.unwrap_or_else(unknown),
+                gpu: known.cloned().unwrap_or_else(unknown),
                 enabled: member.enabled(),
                 connected: member.connected(),
                 bus_master: member.port.bus_master(),
@@ -78,14 +79,14 @@ impl VirtualCard {
             }
         };
         Status {
-            card: self.profile.name.clone(),
+            card: self.name.clone(),
             topology: self.shared.topology.name().into(),
             uptime_seconds: self.started.elapsed().as_secs_f64(),
             total_vfs: self.total_vfs(),
-            enabled_vfs: self.shared.card.vfs(),
+            enabled_vfs: self.shared.gpu.vfs(),
             resident_bytes: resident_bytes(),
             functions: self.functions.iter().map(|member| function(member)).collect(),
-            engines: model.engines,
+            engines: gpu.engines,
         }
     }
 }
@@ -99,24 +100,49 @@ fn resident_bytes() -> u64 {
 }
 
 impl FunctionStatus {
+    /// The function's number; 0 is the PF.
+    pub fn number(&self) -> u8 {
+        u8::try_from(self.value("function")).unwrap_or(0)
+    }
+
+    /// The number at `path` in the values of the card's family, such as `quota.local_memory`; 0 if there is none.
+    pub fn value(&self, path: &str) -> u64 {
+        let mut names = path.split('.');
+        let first = names.next().and_then(|name| self.gpu.get(name));
+        names.fold(first, |value, name| value?.get(name)).and_then(Value::as_u64).unwrap_or(0)
+    }
+
     fn name(&self) -> String {
-        function_name(Function(self.gpu.function))
+        function_name(Function(self.number()))
+    }
+
+    /// Name of the function's state in the card; a state with data is an object with the name as key.
+    fn card_state(&self) -> Option<&str> {
+        match self.gpu.get("state")? {
+            Value::String(name) => Some(name),
+            Value::Object(state) => state.keys().next().map(String::as_str),
+            _ => None,
+        }
     }
 
     /// Returns the state shown in the table: "absent" while VF Enable is not set for the VF, "no driver" while bus
     /// mastering is disabled, which a driver enables when it binds.
     fn state(&self) -> &'static str {
-        match (self.enabled, self.connected, self.gpu.state) {
+        let active = self.gpu.get("on").and_then(Value::as_array).is_some_and(|engines| !engines.is_empty());
+        match (self.enabled, self.connected, self.card_state()) {
             (false, _, _) => "absent",
             (true, false, _) => "no client",
-            (true, true, Some(State::Paused { .. })) => "paused",
-            (true, true, Some(State::Stopped)) => "stopped",
-            (true, true, Some(State::Emptying | State::ResetPending | State::Resetting | State::Clearing)) => {
-                "in reset"
-            }
+            (true, true, Some("paused")) => "paused",
+            (true, true, Some("stopped")) => "stopped",
+            (true, true, Some("emptying" | "reset_pending" | "resetting" | "clearing")) => "in reset",
             (true, true, _) if !self.bus_master => "no driver",
-            (true, true, _) if self.gpu.on.is_empty() => "idle",
-            (true, true, _) => "working",
+            (true, true, _) => {
+                if active {
+                    "working"
+                } else {
+                    "idle"
+                }
+            }
         }
     }
 }
@@ -131,7 +157,7 @@ fn size(bytes: u64) -> String {
 
 /// Formats a limit; "-" if it is 0. For the PF, 0 means no limit. For a VF, 0 contexts means not provisioned, and an
 /// execution quantum of 0 means no limit.
-fn limit(value: u32, unit: &str) -> String {
+fn limit(value: u64, unit: &str) -> String {
     if value == 0 { "-".into() } else { format!("{value}{unit}") }
 }
 
@@ -157,28 +183,30 @@ impl fmt::Display for Status {
         ]
         .map(Into::into))?;
         // VFs that are neither enabled nor connected are omitted.
-        let shown = |function: &&FunctionStatus| function.enabled || function.connected || function.gpu.function == 0;
+        let shown = |function: &&FunctionStatus| function.enabled || function.connected || function.number() == 0;
         for function in self.functions.iter().filter(shown) {
             // In this topology the card performs the tasks of the PF driver.
-            let itself = function.gpu.function == 0 && topology == Topology::Provisioned.name();
-            let VfConfig { local_memory, ggtt_size, contexts, scheduling, .. } = function.gpu.quota.unwrap_or_default();
+            let itself = function.number() == 0 && topology == Topology::Provisioned.name();
+            let times = function.gpu.get("engine_time_ns").and_then(Value::as_object).into_iter().flatten();
+            let time: u64 = times.filter_map(|(_, time)| time.as_u64()).sum();
             row([
                 function.name(),
                 if itself { "built-in" } else { function.state() }.into(),
-                size(local_memory),
-                size(ggtt_size),
-                format!("{}/{}", function.gpu.contexts, limit(contexts.count, "")),
-                limit(scheduling.exec_quantum_ms, " ms"),
-                format!("{:.2} s", function.gpu.engine_time_ns.values().sum::<u64>() as f64 / 1e9),
+                size(function.value("quota.local_memory")),
+                size(function.value("quota.ggtt_size")),
+                format!("{}/{}", function.value("contexts"), limit(function.value("quota.contexts.count"), "")),
+                limit(function.value("quota.scheduling.exec_quantum_ms"), " ms"),
+                format!("{:.2} s", time as f64 / 1e9),
                 function.trapped.total().to_string(),
                 size(function.memory_bytes),
-                function.gpu.skipped_user_commands.to_string(),
-                function.gpu.skipped_contexts.to_string(),
+                function.value("skipped_user_commands").to_string(),
+                function.value("skipped_contexts").to_string(),
             ])?;
         }
-        let engine = |engine: &EngineStatus| {
-            let on = engine.function.map_or_else(|| "-".into(), |number| function_name(Function(number)));
-            format!("{} {on}", engine.engine)
+        let engine = |engine: &Values| {
+            let number = engine.get("function").and_then(Value::as_u64).and_then(|number| u8::try_from(number).ok());
+            let on = number.map_or_else(|| "-".into(), |number| function_name(Function(number)));
+            format!("{} {on}", engine.get("engine").and_then(Value::as_str).unwrap_or("?"))
         };
         let engines: Vec<_> = self.engines.iter().map(engine).collect();
         writeln!(f, "engines: {}", if engines.is_empty() { "GuC not running".into() } else { engines.join(", ") })
@@ -187,6 +215,10 @@ impl fmt::Display for Status {
 
 #[cfg(test)]
 mod tests {
+    use arctic_device_model::guc::client::State;
+    use arctic_device_model::guc::provisioning::VfConfig;
+    use serde_json::json;
+
     use super::*;
 
     /// A VF is shown as "in reset" in every state of an FLR. The FLR also clears Bus Master Enable, so the state in the
@@ -195,12 +227,9 @@ mod tests {
     fn every_flr_state_is_shown_as_in_reset() {
         for state in [State::Emptying, State::ResetPending, State::Resetting, State::Clearing] {
             for bus_master in [false, true] {
+                let gpu = json!({ "function": 1, "state": serde_json::to_value(state).unwrap() });
                 let function = FunctionStatus {
-                    gpu: status::FunctionStatus {
-                        function: 1,
-                        state: Some(state),
-                        ..status::FunctionStatus::default()
-                    },
+                    gpu: gpu.as_object().unwrap().clone(),
                     enabled: true,
                     connected: true,
                     bus_master,
@@ -230,7 +259,7 @@ mod tests {
         let mut quota = VfConfig { local_memory: 256 << 20, ggtt_size: 64 << 20, ..VfConfig::default() };
         quota.contexts.count = 2048;
         quota.scheduling.exec_quantum_ms = 16;
-        status.functions[0].gpu.quota = Some(quota);
+        status.functions[0].gpu.insert("quota".into(), serde_json::to_value(quota).unwrap());
         let text = status.to_string();
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(lines[0], "Flex, split: 1 of 2 VFs enabled, up 7 s, 100 MiB resident");

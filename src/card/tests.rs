@@ -8,9 +8,10 @@ use arctic_fidelity::proves;
 use std::os::unix::fs::FileExt;
 
 use arctic_device_model::registers::REGISTER_BYTES;
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use vmm_sys_util::eventfd::EventFd;
 
-use arctic_device_model::card::GGTT_WINDOW;
+use arctic_device_model::card::{Card, GGTT_WINDOW};
 use arctic_device_model::host::{InterruptSink, NullHost};
 use vm_memory::Bytes;
 
@@ -18,15 +19,16 @@ mod functions;
 mod native;
 mod vf_bars;
 
+use std::any::Any;
 use std::fs::File;
 use std::ops::Range;
 
 use super::*;
-use crate::card_file;
 use crate::pci::{CONFIG_BYTES, GTTMMADR_BAR, LMEM_BAR, PciDevice};
 use crate::vfio_user::ecam::Ecam;
 use crate::vfio_user::memory::GuestMemory;
 use crate::vfio_user::{CONFIG_REGION, Served, ServedCard};
+use crate::{CardProfile, card_file};
 
 const COMMAND: u64 = 4;
 const MEMORY_AND_BUS_MASTER: [u8; 2] = [6, 0];
@@ -64,7 +66,7 @@ impl Stand {
     }
 
     fn card(&self) -> &Card {
-        self.served.card().model()
+        model(self.served.card())
     }
 
     fn report(&self) -> Report {
@@ -87,6 +89,21 @@ impl Stand {
 
 fn read32(card: &Stand, region: u32, offset: u64) -> u32 {
     card.pf().read32(region, offset)
+}
+
+/// A file of guest memory, as a client sends it.
+fn guest_file(bytes: u64) -> File {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = File::from(memfd_create("guest", flags).unwrap());
+    file.set_len(bytes).unwrap();
+    fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
+    file
+}
+
+/// The device model of a card.
+fn model(card: &VirtualCard) -> &Card {
+    let gpu: &dyn Any = &**card.gpu();
+    gpu.downcast_ref().unwrap()
 }
 
 /// Accesses by VFIO region index.
@@ -196,7 +213,7 @@ fn bars_answer_with_memory_space_enabled_and_in_d0_only() {
 #[test]
 fn guest_memory_is_out_of_reach_without_bus_mastering() {
     let card = small();
-    let file = windows::memfd("guest", 0x1000).unwrap();
+    let file = guest_file(0x1000);
     card.memory("pf").map(0x1000, 0x1000, 3, 0, Some(file)).unwrap();
     let memory = &card.card().gt().memory;
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none());

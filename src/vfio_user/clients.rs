@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, OnceLock};
 
+use arctic_device_model::gpu::Model;
 use arctic_device_model::host::{Dma, DmaView, Function, NullHost};
-use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::limits::Limits;
 use arctic_sriov::function::Event;
 
@@ -14,7 +14,6 @@ use super::ecam::{BarPlacer, Ecam, PfState, Requester};
 use super::memory::GuestMemory;
 use super::memory::quota::{self, Ledger};
 use super::{Device, VECTORS, Vectors};
-use crate::card;
 use crate::card::{CardError, CardFunction, Exposure, Topology, VirtualCard};
 use crate::pci::{Machine, MsiSink, PciDevice, function_name};
 
@@ -36,18 +35,17 @@ pub struct ServedCard {
 impl ServedCard {
     /// Creates a card for clients that support at most `vfs` VFs. `ecam` is the configuration space window of the PF's
     /// guest, for [`Topology::Together`].
-    pub fn new(profile: CardProfile, vfs: u8, topology: Topology, ecam: Ecam) -> Result<Self, CardError> {
+    pub fn new(model: impl Model, vfs: u8, topology: Topology, ecam: Ecam) -> Result<Self, CardError> {
         let functions = usize::from(vfs) + 1;
-        let limits = profile.limits;
+        let limits = model.limits();
         let descriptors_in_all = limits.descriptors_in_all.min(quota::spare_descriptors(functions));
         let limits = Limits { descriptors_in_all, ..limits }.each(functions);
         let ledger = Ledger::new(limits, topology == Topology::Together);
-        let clients =
-            Clients::new(vfs, topology, (ecam, card::identity(&profile)), &ledger).map_err(CardError::Threads)?;
-        let card = VirtualCard::new(profile, vfs, topology, clients.clone(), clients.clone())?;
+        let clients = Clients::new(vfs, topology, (ecam, model.identity()), &ledger).map_err(CardError::Threads)?;
+        let card = VirtualCard::new(model, vfs, topology, clients.clone(), clients.clone())?;
         // Weak, because the card holds the clients' memory, which holds the ledger.
-        let model = Arc::downgrade(&card.shared.card);
-        ledger.set_waits(move |function| model.upgrade().is_some_and(|card| card.holds_up_others(function)));
+        let gpu = Arc::downgrade(&card.shared.gpu);
+        ledger.set_waits(move |function| gpu.upgrade().is_some_and(|gpu| gpu.delays_others(function)));
         Ok(ServedCard { card, clients })
     }
 
@@ -228,6 +226,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::CardProfile;
 
     /// Log messages about a client's memory name the function that the client is connected to, also for the functions
     /// that have only configuration space.

@@ -16,7 +16,7 @@ use super::client_dma::ClientDma;
 use super::memory::GuestMemory;
 use super::wire::*;
 use super::{CONFIG_REGION, Device, Errno, VECTORS, Vectors};
-use crate::pci::{BarMapping, CONFIG_BYTES, MsiSink};
+use crate::pci::{BarMapping, MsiSink};
 
 /// Major and minor version of the protocol: 0.0 is the only one supported by QEMU 11.1.
 pub const PROTOCOL_VERSION: (u16, u16) = (0, 0);
@@ -224,7 +224,7 @@ impl<'s> Session<'s> {
     /// Size of a region in bytes; 0 if the function has no such region.
     fn region_size(&self, index: u32) -> u64 {
         if index == CONFIG_REGION {
-            return CONFIG_BYTES;
+            return self.device.pci().config_bytes();
         }
         let bars = self.device.pci().bars();
         bars.iter().find(|bar| u32::from(bar.index) == index).map_or(0, |bar| bar.size)

@@ -26,7 +26,7 @@ use super::memory::GuestMemory;
 use super::memory::tests::{memory_file, sealed};
 use super::wire::*;
 use super::*;
-use crate::pci::{Bar, BarMapping};
+use crate::pci::{Bar, BarKind, BarMapping};
 
 /// A test device: trapped BAR 0 of 4 KiB, BAR 2 with a sparse file, 4 KiB of configuration space; every byte is memory.
 struct Scratch {
@@ -44,6 +44,7 @@ struct Scratch {
 const RAISE: u64 = 0xff8;
 /// A read at this offset of BAR 0 panics.
 const BUG: u64 = 0xffc;
+const MEMORY: BarKind = BarKind::Memory64 { prefetchable: true };
 const BAR2_AREA: std::ops::Range<u64> = 0x1000..0x3000;
 
 impl Scratch {
@@ -52,7 +53,7 @@ impl Scratch {
         file.set_len(0x4000).unwrap();
         let bytes = [(0, 0x1000), (2, 0x4000), (CONFIG_REGION, 0x1000)].map(|(region, size)| (region, vec![0; size]));
         Arc::new(Scratch {
-            bars: [Bar { index: 0, size: 0x1000 }, Bar { index: 2, size: 0x4000 }],
+            bars: [Bar { index: 0, size: 0x1000, kind: MEMORY }, Bar { index: 2, size: 0x4000, kind: MEMORY }],
             file,
             bytes: Mutex::new(bytes.into()),
             resets: AtomicUsize::new(0),

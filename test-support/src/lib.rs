@@ -37,6 +37,8 @@ pub mod harness;
 #[cfg(feature = "machines")]
 pub mod machine;
 pub mod mi;
+#[cfg(feature = "vfio-user")]
+pub mod model;
 pub mod process;
 pub mod random;
 pub mod replay;

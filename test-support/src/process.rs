@@ -3,7 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use arctic_device_model::card::{Card, WorkStatus};
+use arctic_device_model::card::Card;
+use arctic_device_model::gpu::WorkStatus;
 
 /// Returns the value of environment variable `name`, or `default` if it is unset or not a number.
 pub fn setting(name: &str, default: u64) -> u64 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! QEMU used NumVFs unchecked to create VFs, and its later value to remove them: CVE-2024-26327, CVE-2024-26328.
 
+use arctic_test_support::model::FlexCard;
 use std::sync::Arc;
 
 use arctic_device_model::host::NullHost;

@@ -4,6 +4,7 @@
 //! Guards: `ClientDma` waits for a bounded time (over vfio-user the access arrives on the connection on which the card
 //! waits for the reply); `GuestRam` accesses RAM only.
 
+use arctic_test_support::model::FlexCard;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -188,7 +188,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let served = Arc::new(ServedCard::new(profile, arguments.vfs, topology, arguments.ecam())?);
     let card = served.card();
     let capture = arguments.trace.as_ref().map(|path| {
-        let started = Capture::start(path, &name, &card.model().gt().trace);
+        let started = Capture::start(path, &name, card.gpu().trace());
         started.with_context(|| format!("capture {} cannot be written", path.display()))
     });
     let capture = capture.transpose()?;
@@ -206,7 +206,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     };
     let status = status_socket::start(&socket, document).map_err(|error| refusal(&socket, &error))?;
 
-    let recorder = &card.model().gt().trace;
+    let recorder = card.gpu().trace();
     let socket = dir.operator(trace_socket::NAME);
     let trace = trace_socket::start(&socket, &name, recorder.clone()).map_err(|error| refusal(&socket, &error))?;
     let socket = dir.operator(control_socket::NAME);

@@ -5,11 +5,60 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
-use arctic_device_model::memory::ggtt::GGTT_BYTES;
-use arctic_device_model::memory::local::SharedRegion;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use vmm_sys_util::fallocate::{FallocateMode, fallocate};
+
+use super::{GGTT_WINDOW, GTTMMADR_BYTES};
+use crate::host::Function;
+use crate::memory::ggtt::GGTT_BYTES;
+use crate::memory::local::SharedRegion;
+
+/// The files of one function, with the layouts of its BARs.
+pub struct FunctionFiles {
+    /// GTTMMADR; `None` if each access is trapped.
+    pub gttmmadr: Option<File>,
+    /// Local memory.
+    pub local: File,
+    /// Size of local memory in bytes, which the BAR may exceed.
+    pub local_bytes: u64,
+}
+
+impl FunctionFiles {
+    fn files(&self) -> impl Iterator<Item = &File> {
+        self.gttmmadr.iter().chain([&self.local])
+    }
+
+    /// Returns the pages of all files to the host, which clears their contents.
+    fn empty(&self) -> io::Result<()> {
+        self.gttmmadr.iter().try_for_each(|file| empty(file, GTTMMADR_BYTES))?;
+        empty(&self.local, self.local_bytes)
+    }
+}
+
+/// The files of all functions, by number. Empty for a card without files.
+#[derive(Default)]
+pub struct BarFiles(pub Vec<FunctionFiles>);
+
+impl BarFiles {
+    /// The files of `function`.
+    pub fn of(&self, function: Function) -> Option<&FunctionFiles> {
+        self.0.get(function.index())
+    }
+
+    /// Host memory allocated for the files of `function`, in bytes.
+    pub fn allocated(&self, function: Function) -> u64 {
+        self.of(function).into_iter().flat_map(FunctionFiles::files).map(allocated).sum()
+    }
+
+    /// Clears the files of all functions.
+    pub fn empty(&self) {
+        for files in &self.0 {
+            if let Err(error) = files.empty() {
+                log::warn!("cannot clear a memory file of the card: {error}");
+            }
+        }
+    }
+}
 
 /// Creates local memory of `bytes`, or a VF's window onto it.
 pub fn local_memory(bytes: u64) -> io::Result<(File, SharedRegion)> {
@@ -28,12 +77,12 @@ pub fn global_table() -> io::Result<(File, SharedRegion)> {
 }
 
 /// Returns the pages of the first `bytes` of `file` to the host (hole punch). The range then reads as zeros.
-pub fn empty(file: &File, bytes: u64) -> io::Result<()> {
+fn empty(file: &File, bytes: u64) -> io::Result<()> {
     Ok(fallocate(file, FallocateMode::PunchHole, true, 0, bytes)?)
 }
 
 /// Host memory allocated for `file`, in bytes.
-pub fn allocated(file: &File) -> u64 {
+fn allocated(file: &File) -> u64 {
     /// Unit of `st_blocks`, in bytes.
     const BLOCK: u64 = 512;
     file.metadata().map_or(0, |metadata| metadata.blocks().saturating_mul(BLOCK))
@@ -41,7 +90,7 @@ pub fn allocated(file: &File) -> u64 {
 
 /// Creates a sparse memfd of `bytes`, sealed against resizing. Without the seals, a process that has received the
 /// descriptor could truncate the file, and accesses to the card's own mapping would raise SIGBUS.
-pub fn memfd(name: &str, bytes: u64) -> io::Result<File> {
+fn memfd(name: &str, bytes: u64) -> io::Result<File> {
     let file = File::from(memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
     file.set_len(bytes)?;
     fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;

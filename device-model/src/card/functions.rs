@@ -89,9 +89,9 @@ impl Card {
         let work = move || functions(vfs).for_each(|vf| card.empty_and_announce_one(vf));
         match std::thread::Builder::new().name("flr".into()).spawn(work) {
             Ok(thread) => {
-                let mut resetting = self.resetting();
-                resetting.retain(|thread| !thread.is_finished());
-                resetting.push(thread);
+                let mut threads = self.threads();
+                threads.retain(|thread| !thread.is_finished());
+                threads.push(thread);
             }
             Err(error) => {
                 log::warn!("cannot start a thread for an FLR: {error}");
@@ -112,8 +112,8 @@ impl Card {
         self.kick_guc(vf.bit());
     }
 
-    pub(super) fn resetting(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
-        self.resetting.lock().ignore_poison()
+    pub(super) fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().ignore_poison()
     }
 
     /// Handles a write of `function` to its GUC_HOST_INTERRUPT and wakes a worker (contract B.6).

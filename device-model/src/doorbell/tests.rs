@@ -71,7 +71,7 @@ fn monitoring_begins_with_the_arming() {
     let doorbells = block();
     assert_eq!(doorbells.ring(VF1, page(9)), Ring::Missed);
     doorbells.arm(0, VF1, page(9)).unwrap();
-    assert_eq!(rung(&doorbells), []);
+    assert_eq!(rung(&doorbells), [0_u8; 0]);
     assert_eq!(doorbells.ring(VF1, page(9)), message(1));
     assert_eq!(rung(&doorbells), [0]);
 }
@@ -160,7 +160,7 @@ fn rings_collapse() {
     assert_eq!(results[0], message(2));
     assert!(results[1..].iter().all(|ring| *ring == Ring::Collapsed));
     assert_eq!(rung(&doorbells), [40]);
-    assert_eq!(rung(&doorbells), []);
+    assert_eq!(rung(&doorbells), [0_u8; 0]);
     assert_eq!(doorbells.rings(VF1), Rings { rung: 5, missed: 0 });
 }
 
@@ -211,7 +211,7 @@ fn functions_have_windows_of_their_own() {
         assert_eq!(doorbells.ring(function, page(5)), Ring::Missed);
     }
     assert_eq!(doorbells.ring(VF2, page(6)), Ring::Missed);
-    assert_eq!(rung(&doorbells), []);
+    assert_eq!(rung(&doorbells), [0_u8; 0]);
     assert_eq!(doorbells.ring(VF2, page(5)), message(1));
     doorbells.arm(7, VF1, page(0)).unwrap();
     doorbells.arm(8, VF2, page(0)).unwrap();
@@ -264,7 +264,7 @@ fn rings_go_to_the_host_by_default() {
     let doorbells = Doorbells::new();
     doorbells.arm(0, VF1, page(0)).unwrap();
     assert_eq!(doorbells.ring(VF1, page(0)), Ring::Message { groups: 1, to: Route::Host });
-    assert_eq!(rung(&doorbells), []);
+    assert_eq!(rung(&doorbells), [0_u8; 0]);
     assert!(doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE | 0x7f), "a ring is pending");
     assert_eq!(doorbells.read(DoorbellRegister::Control, 0), SEND_TO_CORE | 1, "only hardware writes the group bits");
     assert_eq!(rung(&doorbells), [0]);

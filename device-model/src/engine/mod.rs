@@ -231,7 +231,7 @@ impl Engine {
         self.swap_global_registers(gt, load.function, Exchange::Enter);
         self.running = Some(Running::new(load));
         let Load { function, context, descriptor, .. } = load;
-        gt.trace.tell(function, Some(self.id), || EventKind::Load { context, descriptor });
+        gt.trace.record_of_engine(function, || (gt.engine(self.id).name, EventKind::Load { context, descriptor }));
     }
 
     /// Notifies the engine that RING_TAIL of the loaded context changed in memory (lite restore). The next step reads
@@ -309,7 +309,7 @@ impl Engine {
         }
         gt.csb_ports[self.id.index()].push(status);
         let whose = self.running.as_ref().map_or(Function::PF, |running| running.load.function);
-        gt.trace.tell(whose, Some(self.id), || EventKind::Switch { status: status.0 });
+        gt.trace.record_of_engine(whose, || (gt.engine(self.id).name, EventKind::Switch { status: status.0 }));
         if submitter == Submitter::Execlist {
             let mut gam = gt.memory.gam(Function::PF, views, &mut self.tlb);
             if execlist::buffer::report(&gt.registers, base, &mut gam, status).is_err() {
@@ -350,7 +350,7 @@ impl Engine {
         let running = self.running.take();
         self.show_status(gt);
         let running = running?;
-        gt.trace.tell(running.load.function, Some(self.id), || EventKind::Reset);
+        gt.trace.record_of_engine(running.load.function, || (gt.engine(self.id).name, EventKind::Reset));
         let timestamp = gt.context_clocks[self.id.index()].stop(gt.timestamp());
         if running.restored() {
             let views = gt.memory.step_views(self.id);

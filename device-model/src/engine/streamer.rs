@@ -327,7 +327,8 @@ impl Streamer<'_> {
     /// Records a trace event if tracing is enabled.
     #[inline]
     pub fn tell(&self, what: impl FnOnce(&ParserState) -> EventKind) {
-        self.gt.trace.tell(self.running.load.function, Some(self.id), || what(&self.running.position));
+        let event = || (self.gt.engine(self.id).name, what(&self.running.position));
+        self.gt.trace.record_of_engine(self.running.load.function, event);
     }
 
     /// Traces the command at the parser's position. A wait command is traced once, regardless of retries.

@@ -15,7 +15,6 @@ use crate::interrupts::USER_INTERRUPT;
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::local::SharedRegion;
 use crate::registers::REGISTER_BYTES;
-use crate::report::Report;
 use crate::topology::EngineClass;
 use arctic_fidelity::proves;
 
@@ -287,7 +286,7 @@ fn touches_of_a_sleeping_domain_are_noted() {
     gt.write(0xa548, 0x0001_0000);
     gt.write(0xa188, 0x0001_0000);
     assert_eq!(gt.read(0xa024), 0x400);
-    let asleep = Report::of_registers(&gt).asleep;
+    let asleep = gt.report().asleep;
     let told: Vec<_> = asleep.iter().map(|r| (r.name.as_deref().unwrap(), r.reads, r.writes)).collect();
     assert_eq!(told, [("RP_CONTROL", 1, 0), ("vcs2 RING_HWS_PGA", 1, 0)]);
 }
@@ -298,7 +297,7 @@ fn the_report_explains_what_is_left_out() {
     let Bench { gt, .. } = bench();
     gt.write(0x4_6000, 1);
     gt.read(0x3_0000);
-    let report = Report::of_registers(&gt);
+    let report = gt.report();
     assert_eq!(report.unmodelled.len(), 2);
     let unexplained: Vec<_> = report.unexplained().map(|register| (register.offset, register.reads)).collect();
     assert_eq!(unexplained, [(0x3_0000, 1)]);

@@ -71,8 +71,7 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
         return;
     }
     let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox(function, n));
-    let tell =
-        || gt.trace.tell(function, None, || EventKind::Guc { mailbox: true, fence: 0, dwords: held(gt, function) });
+    let tell = || gt.trace.record(function, || EventKind::Guc { mailbox: true, fence: 0, dwords: held(gt, function) });
     tell();
     let code = action(header);
     let reply = match (Type::of(header), ACTIONS.iter().find(|(known, ..)| *known == code)) {

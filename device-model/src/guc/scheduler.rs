@@ -103,7 +103,7 @@ impl<'t> GucCtx<'t> {
 
     /// Queues a message to `function`.
     pub fn tell(&mut self, function: Function, message: Outgoing) {
-        self.gt.trace.tell(function, None, || EventKind::Guc {
+        self.gt.trace.record(function, || EventKind::Guc {
             mailbox: false,
             fence: message.fence,
             dwords: message.hxg().to_vec(),

@@ -408,7 +408,7 @@ impl GucState {
     #[allow(clippy::arithmetic_side_effects, reason = "a 64-bit count does not overflow")]
     fn take_request(&mut self, ctx: &mut GucCtx<'_>, fence: u16, hxg: &[u32]) {
         let function = ctx.function;
-        ctx.gt.trace.tell(function, None, || EventKind::Guc { mailbox: false, fence, dwords: hxg.to_vec() });
+        ctx.gt.trace.record(function, || EventKind::Guc { mailbox: false, fence, dwords: hxg.to_vec() });
         let [header, payload @ ..] = hxg else { return };
         let kind = Type::of(*header).filter(|_| header >> 31 == 0);
         let code = action_of(*header);

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use arctic_device_model::card::{Card, WorkStatus};
+use arctic_device_model::card::Card;
+use arctic_device_model::gpu::WorkStatus;
 use arctic_device_model::host::{Clock, Dma, DmaFault, DmaView, Function, InterruptSink, ManualClock, NullHost};
 use arctic_device_model::memory::Memories;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;

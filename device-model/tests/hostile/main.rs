@@ -12,10 +12,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arctic_device_model::card::{GTTMMADR_BYTES, Workers};
+use arctic_device_model::card::GTTMMADR_BYTES;
 use arctic_device_model::engine::Counters;
 use arctic_device_model::guc::action::ACTIONS;
 use arctic_device_model::topology::EngineClass;
+use arctic_device_model::workers::Workers;
 use arctic_test_support::ct::BELL;
 use arctic_test_support::firmware;
 use arctic_test_support::grammar;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arctic_device_model::card::Workers;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;
+use arctic_device_model::workers::Workers;
 use arctic_test_support::mi::{self, Global};
 use arctic_test_support::process::{resident, setting};
 use arctic_test_support::vfs::bench::*;

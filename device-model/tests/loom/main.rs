@@ -54,9 +54,11 @@ mod engine {
     pub mod wakeup;
 }
 
+#[path = "../../src/event_count.rs"]
+mod event_count;
+
 #[path = "../../src/card"]
 mod card {
-    pub mod event_count;
     pub mod guc_pending;
 }
 

@@ -6,9 +6,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arctic_device_model::card::{Card, Workers};
+use arctic_device_model::card::Card;
 use arctic_device_model::host::DmaFault;
 use arctic_device_model::topology::{EngineClass, XE_HPG_ENGINES};
+use arctic_device_model::workers::Workers;
 use arctic_test_support::mi::{self, Process};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::world::{REMOTE, Time, Trap};

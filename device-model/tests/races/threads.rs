@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arctic_device_model::card::Workers;
 use arctic_device_model::host::{ALL_FUNCTIONS, Function};
+use arctic_device_model::workers::Workers;
 use arctic_test_support::process::setting;
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::{fill, snapshot};

@@ -167,7 +167,7 @@ fn a_bare_face_is_configuration_space_and_nothing_else() {
     assert_eq!((face.read32(CONFIG_REGION, 0), face.read32(GTTMMADR, VF_CAP)), (u32::MAX, u32::MAX));
     vf.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     vf.write(GTTMMADR, 0x19_0240, &7u32.to_le_bytes());
-    let memory = windows::memfd("guest", 0x1000).unwrap();
+    let memory = guest_file(0x1000);
     card.memory("vf1").map(0x1000, 0x1000, 3, 0, Some(memory.try_clone().unwrap())).unwrap();
     card.memory("vf1-face").map(0x8000, 0x1000, 3, 0, Some(memory)).unwrap();
     face.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
@@ -191,7 +191,7 @@ fn vf_windows_can_be_mapped() {
     assert_eq!((vf.areas(0), vf.areas(2)), (vec![8 << 20..16 << 20], vec![0..512 << 20]));
     assert!(vf.areas(1).is_empty() && vf.areas(CONFIG_REGION as u8).is_empty() && vf.areas(99).is_empty());
     let mut trapped = card_file::load("small").unwrap();
-    trapped.ggtt = GgttAccess::Trapped;
+    trapped.ggtt = crate::GgttAccess::Trapped;
     let card = served(trapped, 1, Topology::Split).unwrap();
     assert!(card.vf(1).areas(0).is_empty(), "each access is trapped");
     assert!(card.vf(1).areas(2).is_empty(), "it has no local memory yet");
@@ -211,7 +211,7 @@ fn a_provisioned_card_has_its_vfs_at_once() {
     card.vf(3).write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert!(present(card.vf(3)));
     let status = card.served.card().status();
-    assert_eq!((status.enabled_vfs, status.functions[3].gpu.quota.unwrap().local_memory), (3, 256 << 20));
+    assert_eq!((status.enabled_vfs, status.functions[3].value("quota.local_memory")), (3, 256 << 20));
     // No data remanence: a client must not be able to read data of the previous client.
     let file = card.vf(3).file_of(2);
     file.write_at(&[7; 8], 0x20_0000).unwrap();

@@ -209,7 +209,7 @@ fn msi_routes_follow_configuration_space() {
 #[test]
 fn guest_memory_may_be_replaced() {
     let plugged = plugged(1);
-    let memory = &plugged.card.model().gt().memory;
+    let memory = &super::model(&plugged.card).gt().memory;
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none(), "no bus mastering");
     plugged.pf().write_config(COMMAND, &MEMORY_AND_BUS_MASTER);
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_some());
@@ -276,7 +276,6 @@ fn hardware_errors_reach_the_machine() {
         [V13_286, V13_287],
         "a correctable error raises the PF's MSI; a fatal error sends a PCI Express message if the driver has enabled error reporting, and raises no MSI. Bits in configuration space and registers are cleared separately"
     );
-    use crate::hardware_error::HardwareError;
     let Plugged { card, machine, .. } = plugged(1);
     let pf = card.pf();
     let triggered = || machine.triggered.swap(0, Ordering::Relaxed);
@@ -296,18 +295,19 @@ fn hardware_errors_reach_the_machine() {
         pf.read_config(EXPRESS + 0x0a, &mut status);
         status[0] & 0xf
     };
-    card.raise_hardware_error(HardwareError::named("correctable-l3").unwrap());
+    assert!(card.raise_hardware_error("correctable-l3"));
     assert_eq!((triggered(), machine.take(), detected(), read(0x10_017c)), (1, vec![], 0, 1));
-    let fatal = HardwareError::named("fatal-soc").unwrap();
-    card.raise_hardware_error(fatal);
+    assert!(card.raise_hardware_error("fatal-soc"));
     assert_eq!((triggered(), machine.take(), detected()), (0, vec![], 4), "reporting is disabled");
     pf.write_config(EXPRESS + 0x0a, &[4, 0]);
     assert_eq!((detected(), read(0x10_0180), read(0x10_0174)), (0, 4, 1 << 16));
     pf.write_config(EXPRESS + 0x08, &[4, 0]);
-    card.raise_hardware_error(fatal);
+    assert!(card.raise_hardware_error("fatal-soc"));
     assert_eq!((triggered(), machine.take(), detected()), (0, vec![Fatal(0)], 4));
     pf.write_bar(GTTMMADR_BAR, 0x10_0174, &(1_u32 << 16).to_le_bytes());
     assert_eq!((read(0x10_0174), read(0x10_0180), detected()), (0, 4, 4));
-    assert_eq!(card.error_registers()[2].device, 0);
-    assert!(card.error_registers()[2].message);
+    let registers = &card.error_registers()[2];
+    assert_eq!((&registers["severity"], &registers["device"]), (&"fatal".into(), &0.into()));
+    assert_eq!(registers["message"], true);
+    assert!(!card.raise_hardware_error("fatal-none"));
 }

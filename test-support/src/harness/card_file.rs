@@ -2,6 +2,8 @@
 //! Fuzz harness of the card file parser. Each input must either be rejected with a one-line error message, or describe
 //! a card that can be created.
 
+use crate::model::FlexCard;
+use arctic_gpu::gpu::PowerOnError;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -78,10 +80,12 @@ fn power_on(profile: &CardProfile) {
                 card.pf().read_config(0, &mut identity);
                 assert_eq!(u32::from_le_bytes(identity), u32::from(profile.device) << 16 | 0x8086);
                 assert_eq!(card.total_vfs(), profile.total_vfs.min(3));
-                while card.model().work() != arctic_device_model::card::WorkStatus::Idle(None) {}
+                while card.model().work() != arctic_device_model::gpu::WorkStatus::Idle(None) {}
             }
             // The profile may provision more than the reduced local memory.
-            Err(error @ CardError::TooMuch(_)) => assert!(!error.to_string().contains(char::is_control), "{error}"),
+            Err(error @ CardError::PowerOn(PowerOnError::Resources(_))) => {
+                assert!(!error.to_string().contains(char::is_control), "{error}")
+            }
             Err(error) => panic!("{error}"),
         }
     }

@@ -6,11 +6,13 @@
 //! state of the other functions must not change. If all functions do, the card's state must be consistent with its
 //! notifications to the machine after each operation.
 
+use crate::model::FlexCard;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES, WorkStatus};
+use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
+use arctic_device_model::gpu::WorkStatus;
 use arctic_device_model::host::{Clock, ManualClock};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::provision::{GgttAccess, Quota};
@@ -264,7 +266,7 @@ impl World {
                 assert!(width < 4 || data[..width] != CANARY[..width], "read another function's memory");
             }
             13 if what & 0x80 != 0 => function.reset(),
-            13 => function.ring(),
+            13 => function.io_written(0),
             14 => {
                 for bar in function.bars() {
                     for mapping in function.mappings(bar.index) {

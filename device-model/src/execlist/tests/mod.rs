@@ -15,9 +15,10 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use vm_memory::Bytes;
 
-use crate::card::{Card, WorkStatus};
+use crate::card::Card;
 use crate::engine::Engines;
 use crate::generation::XE_HPG;
+use crate::gpu::WorkStatus;
 use crate::gt::Gt;
 use crate::host::{Function, InterruptSink, ManualClock, NullHost};
 use crate::memory::Memory;

@@ -6,8 +6,8 @@ use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use loom::sync::{Mutex, MutexGuard};
 use loom::thread;
 
-use crate::card::event_count::EventCount;
 use crate::card::guc_pending::GucPending;
+use crate::event_count::EventCount;
 
 pub const ALL: &[crate::Model] = &[
     ("workers::a_call_wakes_a_worker", a_call_wakes_a_worker),

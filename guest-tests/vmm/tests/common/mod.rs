@@ -5,13 +5,15 @@
 // Some test programs do not use all items.
 #![allow(dead_code)]
 
+use std::any::Any;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arctic_gpu::{card_file, firmware};
+use arctic_device_model::card::Card;
+use arctic_gpu::{VirtualCard, card_file, firmware};
 use arctic_vmm::agent::Agent;
 use arctic_vmm::{Boot, CardConfig, Config, Exit, Transcript, Vm, bare_guest, layout};
 use libtest_mimic::{Arguments, Trial};
@@ -76,6 +78,12 @@ pub fn machine(name: &str, command_line: &str, cpus: u8, card: Option<CardConfig
 /// A card with 2 GiB of local memory and four VFs.
 pub fn card() -> Option<CardConfig> {
     Some(CardConfig { profile: card_file::load("small").expect("a built-in card"), vfs: 4 })
+}
+
+/// Number of steps of the card's device model that have panicked.
+pub fn panics(card: &VirtualCard) -> u64 {
+    let gpu: &dyn Any = &**card.gpu();
+    gpu.downcast_ref::<Card>().expect("a Flex card").panics()
 }
 
 /// Runs a VM. Panics unless the guest reports success. Returns the output.

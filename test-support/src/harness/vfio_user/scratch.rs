@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Mutex;
 
 use arctic_gpu::vfio_user::{CONFIG_REGION, Device};
-use arctic_gpu::{Bar, BarMapping, PciDevice};
+use arctic_gpu::{Bar, BarKind, BarMapping, PciDevice};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
@@ -16,6 +16,8 @@ use crate::bytes::Bytes;
 
 /// Size in bytes of the files that may be mapped.
 pub const FILE: u64 = 0x4000;
+
+const MEMORY: BarKind = BarKind::Memory64 { prefetchable: true };
 
 /// A device with a trapped BAR 0 of 4 KiB, a BAR 2 with a mappable file, and a configuration space. All of them store
 /// the written data.
@@ -32,7 +34,7 @@ impl Scratch {
         let file = memory_file(FILE, SealFlags::SHRINK);
         let regions = [(0, 0x1000), (2, FILE as usize), (CONFIG_REGION, 0x1000)];
         Scratch {
-            bars: [Bar { index: 0, size: 0x1000 }, Bar { index: 2, size: FILE }],
+            bars: [Bar { index: 0, size: 0x1000, kind: MEMORY }, Bar { index: 2, size: FILE, kind: MEMORY }],
             file,
             bytes: Mutex::new(regions.map(|(region, size)| (region, fill.repeat(size / 8))).into()),
             resets: Mutex::new(0),

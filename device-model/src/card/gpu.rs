@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The card behind the interface of every GPU: its BARs, the kinds of its accesses, and the registers whose writes may
+//! arrive as events.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arctic_sriov::function::{GTTMMADR_BAR, LMEM_BAR};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::bar_files::FunctionFiles;
+use super::{Card, GGTT_WINDOW, GTTMMADR_BYTES};
+use crate::event_count::EventCount;
+use crate::gpu::{BarMapping, Gpu, IoRegister, ReportableError, Status, Values, WorkStatus};
+use crate::hardware_error::HardwareError;
+use crate::host::{Clock, Function};
+use crate::registers::REGISTER_BYTES;
+use crate::report::Report;
+use crate::trace::Recorder;
+
+/// The kinds of accesses that are counted apart.
+const ACCESS_KINDS: &[&str] = &["register_reads", "register_writes", "doorbells", "ggtt", "local_memory"];
+
+/// VF_SW_FLAG(0..3), the mailbox. A driver writes a request dword by dword, then notifies the GuC (contract B.6). On a
+/// busy host the event of a notification may be processed 50 ms late, for which a driver polls for the response (xe:
+/// xe_guc_mmio_send_recv), and the next request must not be partly written by then.
+const MAILBOX: Range<u64> = 0x19_0240..0x19_0250;
+
+/// GUC_HOST_INTERRUPT (contract B.6): any write notifies the GuC. VF_CAP_REG: the drivers write it as a write barrier
+/// after each submission, without effect (xe: xe_device_wmb).
+const IO_REGISTERS: &[IoRegister] = &[
+    IoRegister { bar: GTTMMADR_BAR, offset: 0x19_01f0, len: 4, effective: true, ordered: MAILBOX },
+    IoRegister { bar: GTTMMADR_BAR, offset: 0x19_01f8, len: 4, effective: false, ordered: 0..0 },
+];
+
+/// Index of GUC_HOST_INTERRUPT in [`IO_REGISTERS`].
+const GUC_HOST_INTERRUPT: usize = 0;
+
+/// Returns the fields of `value`, which is a structure, as named values.
+fn values(value: &impl Serialize) -> Values {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(values)) => values,
+        _ => Values::new(),
+    }
+}
+
+impl Gpu for Card {
+    fn read(&self, function: Function, bar: u8, offset: u64, data: &mut [u8]) {
+        match bar {
+            GTTMMADR_BAR => self.read(function, offset, data),
+            LMEM_BAR => self.read_local(function, offset, data),
+            _ => data.fill(0xff),
+        }
+    }
+
+    fn write(&self, function: Function, bar: u8, offset: u64, data: &[u8]) {
+        match bar {
+            GTTMMADR_BAR => self.write(function, offset, data),
+            LMEM_BAR => self.write_local(function, offset, data),
+            _ => {}
+        }
+    }
+
+    /// The card has no registers of its own in configuration space.
+    fn config_written(&self, _: Function, _: u64, _: &[u8]) {}
+
+    fn reset(&self, function: Function) {
+        match function {
+            Function::PF => self.reset(),
+            vf => self.reset_function(vf),
+        }
+    }
+
+    /// The local memory of a VF is cleared here; the PF driver, or the card if no guest has the PF, clears its other
+    /// resources as after every reset.
+    fn power_off(&self, function: Function) {
+        match function {
+            Function::PF => self.bar_files.empty(),
+            vf => self.gt.memory.empty(vf, || false),
+        }
+    }
+
+    fn enable_vfs(&self, count: u8) {
+        self.enable_vfs(count);
+    }
+
+    fn disable_vfs(&self) {
+        self.disable_vfs();
+    }
+
+    fn vfs(&self) -> u8 {
+        self.vfs()
+    }
+
+    fn access_kinds(&self) -> &'static [&'static str] {
+        ACCESS_KINDS
+    }
+
+    fn access_kind(&self, bar: u8, offset: u64, write: bool) -> Option<usize> {
+        Some(match bar {
+            LMEM_BAR => 4,
+            GTTMMADR_BAR if offset >= GGTT_WINDOW => 3,
+            GTTMMADR_BAR if offset >= REGISTER_BYTES.into() => 2,
+            GTTMMADR_BAR if write => 1,
+            GTTMMADR_BAR => 0,
+            _ => return None,
+        })
+    }
+
+    /// Registers and doorbells are never mapped. For a VMM that has only a VF, the mapping of local memory is limited
+    /// to the VF's quota: pages that a guest touches are allocated on the host, and a guest could touch all pages of a
+    /// larger window.
+    fn mappings(&self, function: Function, bar: u8, alone: bool) -> Vec<BarMapping<'_>> {
+        let Some(FunctionFiles { gttmmadr, local, local_bytes }) = self.bar_files.of(function) else {
+            return Vec::new();
+        };
+        let (file, area) = match bar {
+            GTTMMADR_BAR => (gttmmadr.as_ref(), GGTT_WINDOW..GTTMMADR_BYTES),
+            LMEM_BAR if function.is_vf() && alone => (Some(local), 0..self.gt.memory.quota(function).min(*local_bytes)),
+            LMEM_BAR => (Some(local), 0..*local_bytes),
+            _ => (None, 0..0),
+        };
+        let mapping = |file| BarMapping {
+            offset: area.start,
+            len: area.end.saturating_sub(area.start),
+            file,
+            file_offset: area.start,
+        };
+        file.filter(|_| !area.is_empty()).map(mapping).into_iter().collect()
+    }
+
+    fn allocated(&self, function: Function) -> u64 {
+        self.bar_files.allocated(function)
+    }
+
+    fn io_registers(&self) -> &'static [IoRegister] {
+        IO_REGISTERS
+    }
+
+    fn io_written(&self, function: Function, register: usize) {
+        if register == GUC_HOST_INTERRUPT {
+            self.post_guc_doorbell(function);
+        }
+    }
+
+    fn poll(&self) {
+        self.poll_guc();
+    }
+
+    fn clock(&self) -> &dyn Clock {
+        &*self.gt.clock
+    }
+
+    /// If a step panics, only the engine or the GuC that was stepped loses its work. The other engines and functions
+    /// continue.
+    fn work(&self) -> WorkStatus {
+        self.guarded(|| self.work()).unwrap_or(WorkStatus::Busy)
+    }
+
+    fn wakeups(&self) -> &EventCount {
+        &self.event_count
+    }
+
+    fn start(self: Arc<Self>) -> io::Result<()> {
+        self.start_scrubber()
+    }
+
+    fn stop(&self) {
+        self.end_threads();
+    }
+
+    fn quiesce(&self) {
+        self.quiesce();
+    }
+
+    fn delays_others(&self, function: Function) -> bool {
+        self.holds_up_others(function)
+    }
+
+    fn report(&self) -> Report {
+        self.report_unmodelled()
+    }
+
+    fn status(&self) -> Status {
+        let status = self.status();
+        Status {
+            functions: status.functions.iter().map(values).collect(),
+            engines: status.engines.iter().map(values).collect(),
+        }
+    }
+
+    fn trace(&self) -> &Arc<Recorder> {
+        &self.gt.trace
+    }
+
+    fn hardware_errors(&self) -> Vec<ReportableError> {
+        let reportable = |error: &HardwareError| ReportableError { name: error.name, description: error.description };
+        HardwareError::all().iter().map(reportable).collect()
+    }
+
+    fn raise_hardware_error(&self, name: &str) -> bool {
+        let error = HardwareError::named(name);
+        error.into_iter().for_each(|error| self.raise_hardware_error(error));
+        error.is_some()
+    }
+
+    fn error_registers(&self) -> Vec<Values> {
+        self.error_registers().iter().map(values).collect()
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The card that a card file describes: its PCI functions, and the files that back their BARs.
+
+use std::sync::Arc;
+
+use arctic_sriov::function::{FunctionError, PciFunction};
+use arctic_sriov::header::Identity;
+use arctic_sriov::sriov_capability::SriovLayout;
+
+use super::Card;
+use super::bar_files::{self, BarFiles, FunctionFiles};
+use crate::gpu::{Gpu, Host, Model, PowerOnError};
+use crate::memory::{Memories, VfMemory};
+use crate::profile::CardProfile;
+use crate::profile::limits::Limits;
+use crate::profile::provision::GgttAccess;
+
+impl Model for CardProfile {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn identity(&self) -> Identity {
+        Identity::data_center_gpu(self.device, self.revision)
+    }
+
+    fn total_vfs(&self) -> u8 {
+        self.total_vfs
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn physical_function(&self, vfs: u8) -> Result<PciFunction, FunctionError> {
+        let vf_bar = self.vf_local_memory_bar();
+        let layout = SriovLayout { total_vfs: vfs.into(), vf_lmem_sizes: vec![vf_bar], vf_lmem_bytes: vf_bar };
+        PciFunction::physical(&self.identity(), self.local_memory_bar(), (vfs != 0).then_some(&layout))
+    }
+
+    fn virtual_function(&self) -> Result<PciFunction, FunctionError> {
+        PciFunction::virtual_function(&self.identity(), self.vf_local_memory_bar())
+    }
+
+    fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError> {
+        PciFunction::virtual_function_on_bus(&self.identity())
+    }
+
+    fn power_on(&self, vfs: u8, provisioned: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {
+        // Checked before anything is allocated: the card file may request more than the card has.
+        let quotas = match provisioned {
+            true => self.quotas(vfs).map_err(|error| PowerOnError::Resources(error.to_string()))?,
+            false => Vec::new(),
+        };
+        let vf_bar = self.vf_local_memory_bar();
+        let (local_file, local) = bar_files::local_memory(self.local_memory).map_err(PowerOnError::Memory)?;
+        let (ggtt_file, ggtt) = bar_files::global_table().map_err(PowerOnError::Memory)?;
+        let mut files =
+            vec![FunctionFiles { gttmmadr: Some(ggtt_file), local: local_file, local_bytes: self.local_memory }];
+        let mut vf_memories = Vec::new();
+        for _ in 1..=vfs {
+            let (file, local) = bar_files::local_memory(vf_bar).map_err(PowerOnError::Memory)?;
+            let (gttmmadr, ggtt) = match self.ggtt {
+                GgttAccess::Mapped => bar_files::global_table().map(|(file, region)| (Some(file), Some(region))),
+                GgttAccess::Trapped => Ok((None, None)),
+            }
+            .map_err(PowerOnError::Memory)?;
+            files.push(FunctionFiles { gttmmadr, local: file, local_bytes: vf_bar });
+            vf_memories.push(VfMemory { local, ggtt });
+        }
+        let memories = Memories { local, ggtt, vfs: vf_memories };
+        let card = Card::with_files(self, memories, BarFiles(files), host);
+        if provisioned {
+            card.provision(&quotas).map_err(|error| {
+                let text = "the GuC rejects the VF resources of [provision] in the card file";
+                PowerOnError::Resources(format!("{text} ({error:?})"))
+            })?;
+        }
+        Ok(card)
+    }
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The card: registers, a timer, memory, and a pair of ports to the registers.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex};
+
+use arctic_gpu::arctic_sriov::bar::{Bar, BarKind};
+use arctic_gpu::arctic_sriov::capability::Capability;
+use arctic_gpu::arctic_sriov::config::Field;
+use arctic_gpu::arctic_sriov::function::{FunctionError, PciFunction};
+use arctic_gpu::arctic_sriov::header::{Identity, Pin};
+use arctic_gpu::gpu::{
+    Clock, EventCount, Gpu, Host, IoRegister, Model, ModelReport, PowerOnError, ReportableError, Status,
+    TouchedRegister, Values, WorkStatus,
+};
+use arctic_gpu::trace::Recorder;
+use arctic_gpu::{BarMapping, Function, Limits};
+
+/// The function's identity: an example device of QEMU's vendor ID.
+pub const IDENTITY: Identity = Identity {
+    vendor: 0x1234,
+    device: 0x0f0f,
+    revision: 1,
+    class: 0x03_00_00,
+    subsystem_vendor: 0x1234,
+    subsystem: 1,
+    serial: 0,
+    pin: Some(Pin::A),
+};
+
+/// Offsets in BAR 0.
+pub mod register {
+    /// Reads [`super::MARK`].
+    pub const MARK: u64 = 0;
+    /// A write starts the timer, which expires after this number of nanoseconds.
+    pub const TIMER: u64 = 8;
+    /// Number of times that the timer has expired since the reset.
+    pub const EXPIRED: u64 = 0xc;
+    /// The value of the configuration register at 0x50.
+    pub const CONFIGURED: u64 = 0x10;
+}
+
+/// Value of the register [`register::MARK`].
+pub const MARK: u32 = 0x5ce1_e701;
+
+/// Size of BAR 2 in bytes.
+const MEMORY: u64 = 1 << 20;
+
+/// The description of the card.
+pub struct Skeleton;
+
+impl Model for Skeleton {
+    fn name(&self) -> &str {
+        "Skeleton"
+    }
+
+    fn identity(&self) -> Identity {
+        IDENTITY
+    }
+
+    fn total_vfs(&self) -> u8 {
+        0
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
+
+    fn physical_function(&self, _: u8) -> Result<PciFunction, FunctionError> {
+        let bars =
+            vec![Bar::memory_64(0, 256 << 10, false)?, Bar::memory_64(2, MEMORY, true)?, Bar::new(4, 64, BarKind::Io)?];
+        let registers = [Field::dword(0x50, 0).writable(u32::MAX)];
+        Ok(PciFunction::new(
+            &IDENTITY,
+            bars,
+            &registers,
+            &[Capability::msi_32(0x90), Capability::power_management(0xd0)],
+        )?)
+    }
+
+    fn virtual_function(&self) -> Result<PciFunction, FunctionError> {
+        Err(FunctionError::NoVirtualFunctions)
+    }
+
+    fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError> {
+        Err(FunctionError::NoVirtualFunctions)
+    }
+
+    fn power_on(&self, _: u8, _: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {
+        let memory = tempfile::tempfile().and_then(|file| file.set_len(MEMORY).map(|()| file));
+        Ok(Arc::new(SkeletonGpu {
+            state: Mutex::default(),
+            memory: memory.map_err(PowerOnError::Memory)?,
+            wakeups: EventCount::new(),
+            trace: Recorder::new(host.clock.clone()),
+            host,
+        }))
+    }
+}
+
+#[derive(Default)]
+struct State {
+    index: u32,
+    deadline: Option<u64>,
+    expired: u32,
+    configured: u32,
+    unmodelled: BTreeMap<u64, (u64, u64)>,
+}
+
+struct SkeletonGpu {
+    state: Mutex<State>,
+    memory: File,
+    wakeups: EventCount,
+    trace: Arc<Recorder>,
+    host: Host,
+}
+
+impl SkeletonGpu {
+    fn read_register(&self, offset: u64) -> u32 {
+        let mut state = self.state.lock().unwrap();
+        match offset {
+            register::MARK => MARK,
+            register::EXPIRED => state.expired,
+            register::CONFIGURED => state.configured,
+            _ => {
+                state.unmodelled.entry(offset).or_default().0 += 1;
+                0
+            }
+        }
+    }
+
+    fn write_register(&self, offset: u64, value: u32) {
+        let mut state = self.state.lock().unwrap();
+        if offset == register::TIMER {
+            state.deadline = Some(self.host.clock.now() + u64::from(value));
+            drop(state);
+            self.wakeups.ring();
+        } else {
+            state.unmodelled.entry(offset).or_default().1 += 1;
+        }
+    }
+}
+
+impl Gpu for SkeletonGpu {
+    fn read(&self, _: Function, bar: u8, offset: u64, data: &mut [u8]) {
+        let value = match (bar, offset) {
+            (0, offset) => self.read_register(offset),
+            (2, offset) => return self.memory.read_exact_at(data, offset).unwrap(),
+            (4, 4) => {
+                let index = self.state.lock().unwrap().index;
+                self.read_register(index.into())
+            }
+            _ => u32::MAX,
+        };
+        data.iter_mut().zip(value.to_le_bytes()).for_each(|(to, from)| *to = from);
+    }
+
+    fn write(&self, _: Function, bar: u8, offset: u64, data: &[u8]) {
+        let value = data.iter().take(4).rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
+        match (bar, offset) {
+            (0, offset) => self.write_register(offset, value),
+            (2, offset) => self.memory.write_all_at(data, offset).unwrap(),
+            (4, 0) => self.state.lock().unwrap().index = value,
+            _ => {}
+        }
+    }
+
+    fn config_written(&self, _: Function, offset: u64, data: &[u8]) {
+        if let (0x50, Ok(value)) = (offset, data.try_into()) {
+            self.state.lock().unwrap().configured = u32::from_le_bytes(value);
+        }
+    }
+
+    fn reset(&self, _: Function) {
+        let mut state = self.state.lock().unwrap();
+        *state = State { unmodelled: std::mem::take(&mut state.unmodelled), ..State::default() };
+    }
+
+    fn power_off(&self, _: Function) {
+        self.memory.set_len(0).and_then(|()| self.memory.set_len(MEMORY)).unwrap();
+    }
+
+    fn enable_vfs(&self, _: u8) {}
+
+    fn disable_vfs(&self) {}
+
+    fn vfs(&self) -> u8 {
+        0
+    }
+
+    fn access_kinds(&self) -> &'static [&'static str] {
+        &["registers", "memory", "ports"]
+    }
+
+    fn access_kind(&self, bar: u8, _: u64, _: bool) -> Option<usize> {
+        Some(usize::from(bar / 2))
+    }
+
+    fn mappings(&self, _: Function, bar: u8, _: bool) -> Vec<BarMapping<'_>> {
+        let mapping = BarMapping { offset: 0, len: MEMORY, file: &self.memory, file_offset: 0 };
+        (bar == 2).then_some(mapping).into_iter().collect()
+    }
+
+    fn allocated(&self, _: Function) -> u64 {
+        MEMORY
+    }
+
+    fn io_registers(&self) -> &'static [IoRegister] {
+        &[]
+    }
+
+    fn io_written(&self, _: Function, _: usize) {}
+
+    fn poll(&self) {}
+
+    fn clock(&self) -> &dyn Clock {
+        &*self.host.clock
+    }
+
+    fn work(&self) -> WorkStatus {
+        let mut state = self.state.lock().unwrap();
+        if state.deadline.is_none_or(|deadline| deadline > self.host.clock.now()) {
+            return WorkStatus::Idle(state.deadline);
+        }
+        state.deadline = None;
+        state.expired += 1;
+        drop(state);
+        self.host.interrupts.raise(Function::PF, 0);
+        WorkStatus::Busy
+    }
+
+    fn wakeups(&self) -> &EventCount {
+        &self.wakeups
+    }
+
+    fn start(self: Arc<Self>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn stop(&self) {}
+
+    fn quiesce(&self) {
+        drop(self.state.lock().unwrap());
+    }
+
+    fn delays_others(&self, _: Function) -> bool {
+        false
+    }
+
+    fn report(&self) -> ModelReport {
+        let state = self.state.lock().unwrap();
+        let touched = |(offset, (reads, writes)): (&u64, &(u64, u64))| TouchedRegister {
+            offset: u32::try_from(*offset).unwrap(),
+            name: None,
+            reads: *reads,
+            writes: *writes,
+            reason: None,
+        };
+        ModelReport { unmodelled: state.unmodelled.iter().map(touched).collect(), ..ModelReport::default() }
+    }
+
+    fn status(&self) -> Status {
+        let timers = self.state.lock().unwrap().expired;
+        let values = [("function".to_owned(), 0.into()), ("timers".to_owned(), timers.into())];
+        Status { functions: vec![Values::from_iter(values)], engines: Vec::new() }
+    }
+
+    fn trace(&self) -> &Arc<Recorder> {
+        &self.trace
+    }
+
+    fn hardware_errors(&self) -> Vec<ReportableError> {
+        Vec::new()
+    }
+
+    fn raise_hardware_error(&self, _: &str) -> bool {
+        false
+    }
+
+    fn error_registers(&self) -> Vec<Values> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! A card of a family that the project does not have, built from public items alone: a conventional function with a
+//! 64-bit, a prefetchable and an I/O BAR, an MSI with a 32-bit address, a register in configuration space and a timer.
+//! It runs in the process of its VMM and over vfio-user.
+
+mod gpu;
+
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use arctic_gpu::vfio_user::ecam::Ecam;
+use arctic_gpu::vfio_user::wire::command;
+use arctic_gpu::vfio_user::{ServedCard, Server, Settings};
+use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
+use arctic_gpu::{BarKind, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard};
+use arctic_test_support::client::{Raw, access};
+use gpu::{IDENTITY, MARK, Skeleton, register};
+
+const LIMIT: Duration = Duration::from_secs(20);
+const COMMAND: u64 = 0x04;
+const MSI: u64 = 0x90;
+/// Region index of configuration space.
+const CONFIG: u32 = 7;
+
+/// A machine that counts interrupts and records BAR addresses.
+#[derive(Default)]
+struct Slot {
+    interrupts: Mutex<u32>,
+    raised: Condvar,
+    messages: Mutex<Vec<Option<MsiMessage>>>,
+    placed: Mutex<Vec<(u8, Option<u64>)>>,
+}
+
+struct Sink(Arc<Slot>);
+
+impl MsiSink for Sink {
+    fn route(&self, message: Option<MsiMessage>) {
+        self.0.messages.lock().unwrap().push(message);
+    }
+
+    fn trigger(&self) {
+        *self.0.interrupts.lock().unwrap() += 1;
+        self.0.raised.notify_all();
+    }
+}
+
+struct Plugged(Arc<Slot>);
+
+impl Machine for Plugged {
+    fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
+        Arc::new(Sink(self.0.clone()))
+    }
+
+    fn bar_moved(&self, _: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
+        self.0.placed.lock().unwrap().push((bar, address));
+    }
+}
+
+/// What a driver does with the function, over any transport.
+trait Driver {
+    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]);
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]);
+
+    fn read32(&mut self, region: u32, offset: u64) -> u32 {
+        let mut data = [0; 4];
+        self.read(region, offset, &mut data);
+        u32::from_le_bytes(data)
+    }
+
+    fn write32(&mut self, region: u32, offset: u64, value: u32) {
+        self.write(region, offset, &value.to_le_bytes());
+    }
+
+    /// Sizes and places the BARs, enables both address spaces and bus mastering, and enables the MSI.
+    fn probe(&mut self) {
+        assert_eq!(self.read32(CONFIG, 0), u32::from(IDENTITY.device) << 16 | u32::from(IDENTITY.vendor));
+        assert_eq!(self.read32(CONFIG, 0x3c) >> 8 & 0xff, 1, "INTA#");
+        let sizes = [0x10, 0x18, 0x20].map(|at| {
+            self.write32(CONFIG, at, u32::MAX);
+            self.read32(CONFIG, at)
+        });
+        assert_eq!(sizes, [0xfffc_0004, 0xfff0_000c, 0xffc1]);
+        self.write32(CONFIG, 0x10, 0xe000_0000);
+        self.write32(CONFIG, 0x14, 1);
+        self.write32(CONFIG, 0x18, 0xd000_0000);
+        self.write32(CONFIG, 0x20, 0xe040);
+        assert_eq!(self.read32(0, register::MARK), u32::MAX, "memory space is disabled");
+        self.write(CONFIG, COMMAND, &[6, 0]);
+        assert_eq!(self.read32(0, register::MARK), MARK);
+        assert_eq!(self.read32(4, 4), u32::MAX, "I/O space is disabled");
+        self.write(CONFIG, COMMAND, &[7, 0]);
+        self.write32(CONFIG, MSI + 4, 0xfee0_0000);
+        self.write(CONFIG, MSI + 8, &[0x41, 0]);
+        self.write(CONFIG, MSI + 2, &[1, 0]);
+    }
+
+    /// Uses the index and data ports, the configuration register and the memory.
+    fn work(&mut self) {
+        self.write32(4, 0, u32::try_from(register::MARK).unwrap());
+        assert_eq!(self.read32(4, 4), MARK, "a register by its I/O ports");
+        self.write32(CONFIG, 0x50, 0x1234_5678);
+        assert_eq!(self.read32(0, register::CONFIGURED), 0x1234_5678, "a configuration write has reached the card");
+        self.write32(2, 0x8000, 0xcafe);
+        assert_eq!(self.read32(2, 0x8000), 0xcafe);
+        self.write32(0, 0x3000, 1);
+        self.write32(0, register::TIMER, 2_000_000);
+    }
+}
+
+struct InProcess<'c>(&'c dyn PciDevice);
+
+impl Driver for InProcess<'_> {
+    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
+        match region {
+            CONFIG => self.0.read_config(offset, data),
+            bar => self.0.read_bar(u8::try_from(bar).unwrap(), offset, data),
+        }
+    }
+
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        match region {
+            CONFIG => self.0.write_config(offset, data),
+            bar => self.0.write_bar(u8::try_from(bar).unwrap(), offset, data),
+        }
+    }
+}
+
+struct Client(Raw);
+
+impl Driver for Client {
+    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
+        let count = u32::try_from(data.len()).unwrap();
+        let body = self.0.ask(command::REGION_READ, &access(offset, region, count, &[]), &[]);
+        data.copy_from_slice(&body[16..]);
+    }
+
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+        let count = u32::try_from(data.len()).unwrap();
+        self.0.ask(command::REGION_WRITE, &access(offset, region, count, data), &[]);
+    }
+}
+
+/// Waits until the timer has expired, which the driver sees in a register.
+fn await_timer(driver: &mut dyn Driver) {
+    let start = Instant::now();
+    while driver.read32(0, register::EXPIRED) == 0 {
+        assert!(start.elapsed() < LIMIT, "the timer has not expired");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_card_of_another_family_runs_in_process() {
+    let slot = Arc::new(Slot::default());
+    let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
+    let machine = Arc::new(Plugged(slot.clone()));
+    let card = VirtualCard::new(Skeleton, 8, Topology::Native, ram, machine).unwrap();
+    assert_eq!(card.total_vfs(), 0);
+    let pf = card.pf();
+    assert_eq!(pf.config_bytes(), 256);
+    let kinds: Vec<_> = pf.bars().iter().map(|bar| (bar.index, bar.size, bar.kind)).collect();
+    let memory = |prefetchable| BarKind::Memory64 { prefetchable };
+    assert_eq!(kinds, [(0, 256 << 10, memory(false)), (2, 1 << 20, memory(true)), (4, 64, BarKind::Io)]);
+    let mut driver = InProcess(&**pf);
+    driver.probe();
+    let message = MsiMessage { address: 0xfee0_0000, data: 0x41 };
+    assert_eq!(slot.messages.lock().unwrap().last(), Some(&Some(message)));
+    let placed = slot.placed.lock().unwrap().clone();
+    for expected in [(0, Some(0x1_e000_0000)), (2, Some(0xd000_0000)), (4, Some(0xe040))] {
+        assert!(placed.contains(&expected), "{expected:x?} of {placed:x?}");
+    }
+    driver.work();
+    let interrupts = slot.interrupts.lock().unwrap();
+    let (interrupts, timeout) = slot.raised.wait_timeout_while(interrupts, LIMIT, |count| *count == 0).unwrap();
+    assert!(!timeout.timed_out(), "no interrupt of the timer");
+    drop(interrupts);
+    assert_eq!(driver.read32(0, register::EXPIRED), 1);
+    assert_eq!(pf.mappings(2).len(), 1, "the memory can be mapped");
+    assert!(pf.mappings(0).is_empty() && pf.mappings(4).is_empty());
+
+    let trapped = pf.trapped();
+    assert!(trapped.of("registers") > 4 && trapped.of("ports") == 3 && trapped.of("memory") == 2, "{trapped:?}");
+    let report = card.report();
+    assert_eq!(report.unmodelled.iter().map(|register| register.offset).collect::<Vec<_>>(), [0x3000]);
+    let status = card.status();
+    assert_eq!((status.card.as_str(), status.functions[0].value("timers")), ("Skeleton", 1));
+    assert!(status.to_string().starts_with("Skeleton, native: 0 of 0 VFs enabled"), "{status}");
+    assert!(card.hardware_errors().is_empty() && !card.raise_hardware_error("none"));
+
+    pf.reset();
+    assert_eq!(driver.read32(CONFIG, COMMAND) & 7, 0);
+    driver.probe();
+    assert_eq!((driver.read32(0, register::EXPIRED), driver.read32(0, register::CONFIGURED)), (0, 0));
+    assert_eq!(driver.read32(2, 0x8000), 0xcafe, "a reset keeps the memory");
+    pf.power_off();
+    driver.probe();
+    assert_eq!(driver.read32(2, 0x8000), 0);
+}
+
+#[test]
+fn a_card_of_another_family_is_served() {
+    let card = ServedCard::new(Skeleton, 0, Topology::Together, Ecam::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pf.sock");
+    let function = card.functions().remove(0).function;
+    let _server = Server::start(&path, function, Settings::default()).unwrap();
+    let mut driver = Client(Raw::connect(&path));
+    for (region, size) in [(0, 256 << 10), (2, 1 << 20), (4, 64), (CONFIG, 256)] {
+        let fields = [32, 0, region, 0, 0, 0, 0, 0].map(u32::to_le_bytes).concat();
+        let info = driver.0.ask(command::DEVICE_GET_REGION_INFO, &fields, &[]);
+        assert_eq!(u64::from_le_bytes(info[16..24].try_into().unwrap()), size, "region {region}");
+    }
+    driver.probe();
+    driver.work();
+    await_timer(&mut driver);
+    driver.0.ask(command::DEVICE_RESET, &[], &[]);
+    driver.probe();
+    assert_eq!(driver.read32(0, register::EXPIRED), 0);
+    assert_eq!(card.card().status().functions[0].value("timers"), 0);
+}
