@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Options of commands that launch a kernel.
+
+use std::path::{Path, PathBuf};
+
+use arctic_eu::exec::{Host, Way};
+use arctic_eu::launch::{Argument, Launch, LocalIds, Location, Range, Settings, parse_image_format};
+use arctic_eu::text;
+use arctic_eu::zebin::Zebin;
+
+/// A kernel, its range and its arguments.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Zebin, made by `ocloc compile -file k.cl -device dg2`
+    file: PathBuf,
+    /// Name of the kernel; not needed if the file has one
+    #[arg(long, value_name = "NAME")]
+    pub kernel: Option<String>,
+    /// Number of work items in each direction
+    #[arg(long, value_name = "X[,Y[,Z]]")]
+    global: String,
+    /// Work items of a group; by default what the kernel requires, or one thread
+    #[arg(long, value_name = "X[,Y[,Z]]")]
+    local: Option<String>,
+    /// First global id in each direction
+    #[arg(long, value_name = "X[,Y[,Z]]")]
+    offset: Option<String>,
+    /// Value of an argument: NAME=@FILE, NAME=zeros:BYTES, NAME=u32:5, NAME=f32:1,2,3, NAME=local:BYTES,
+    /// NAME=sampler:clamp_edge,linear, NAME=@FILE:image:64x64:rgba8unorm, NAME=zeros:image:64x64:r32f
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    arguments: Vec<String>,
+    /// Instructions of a thread after which it is reported as endless
+    #[arg(long, default_value_t = 1 << 32, value_name = "N")]
+    limit: u64,
+    /// Host threads; all by default
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub workers: usize,
+    /// Where local ids come from
+    #[arg(long, value_enum, default_value_t = Ids::Driver)]
+    local_ids: Ids,
+    /// Execute lane by lane, as a check
+    #[arg(long)]
+    general: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Ids {
+    /// As a driver chooses
+    Driver,
+    /// In registers
+    Hardware,
+    /// Loaded by the kernel
+    Memory,
+}
+
+type Text<T> = Result<T, String>;
+
+fn sizes(text: &str) -> Text<[u32; 3]> {
+    let mut all = [1; 3];
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > 3 {
+        return Err(format!("error: {text} has more than three sizes"));
+    }
+    for (size, part) in all.iter_mut().zip(parts) {
+        *size = part.parse().map_err(|_| format!("error: `{part}` is no number"))?;
+    }
+    Ok(all)
+}
+
+impl Options {
+    /// The zebin.
+    pub fn zebin(&self) -> Text<Zebin> {
+        Zebin::parse(super::read(&self.file)?).map_err(|error| format!("error: {}: {error}", self.file.display()))
+    }
+
+    /// Prepares the launch.
+    pub fn launch(&self, zebin: &Zebin) -> Text<Launch> {
+        let fail = |error: &dyn std::fmt::Display| format!("error: {error}");
+        let kernel = zebin.kernel(self.kernel.as_deref()).map_err(|error| fail(&error))?;
+        let global = sizes(&self.global)?;
+        let local = match &self.local {
+            Some(text) => sizes(text)?,
+            None => kernel.group_size.unwrap_or([divisor(global[0], kernel.simd), 1, 1]),
+        };
+        let offset = self.offset.as_deref().map_or(Ok([0; 3]), |text| {
+            let mut offset = sizes(text)?;
+            let given = text.split(',').count();
+            offset[given..].fill(0);
+            Ok::<_, String>(offset)
+        })?;
+        let mut arguments = Vec::new();
+        for text in &self.arguments {
+            let (name, value) = text.split_once('=').ok_or_else(|| format!("error: `{text}` is no NAME=VALUE"))?;
+            arguments.push((
+                name.to_string(),
+                value_of(value).map_err(|message| format!("error: argument {name}: {message}"))?,
+            ));
+        }
+        let settings = Settings {
+            workers: self.workers,
+            limit: self.limit,
+            local_ids: match self.local_ids {
+                Ids::Driver => LocalIds::Driver,
+                Ids::Hardware => LocalIds::Hardware,
+                Ids::Memory => LocalIds::Memory,
+            },
+            host: Host::detect(),
+            way: if self.general { Way::General } else { Way::Fast },
+        };
+        let range = Range { global, local, offset };
+        Launch::new(zebin, self.kernel.as_deref(), range, &arguments, settings).map_err(|error| fail(&error))
+    }
+}
+
+/// The largest divisor of `size` up to `most`.
+fn divisor(size: u32, most: u32) -> u32 {
+    (1..=most.max(1)).rev().find(|divisor| size.is_multiple_of(*divisor)).unwrap_or(1)
+}
+
+fn value_of(text: &str) -> Text<Argument> {
+    let (source, image) = match text.split_once(":image:") {
+        Some((source, description)) => (source, Some(description)),
+        None => (text, None),
+    };
+    if let Some(description) = image {
+        let (size, format) =
+            description.split_once(':').ok_or("an image is WIDTHxHEIGHT:FORMAT, as 64x64:rgba8unorm")?;
+        let format = parse_image_format(format).ok_or_else(|| {
+            format!("{format} is no format: use r, rg, rgba or bgra, 8, 16 or 32, unorm, snorm, ui, i or f")
+        })?;
+        let mut dimensions = [1u32; 3];
+        for (dimension, part) in dimensions.iter_mut().zip(size.split('x')) {
+            *dimension = part.parse().map_err(|_| format!("`{part}` is no size"))?;
+        }
+        let bytes = match source.strip_prefix('@') {
+            Some(path) => super::read(Path::new(path))?,
+            None => Vec::new(),
+        };
+        return Ok(Argument::Image { bytes, size: dimensions, format });
+    }
+    match text.strip_prefix('@') {
+        Some(path) => super::read(Path::new(path)).map(Argument::Buffer),
+        None => Argument::parse(text),
+    }
+}
+
+/// Kernel, instruction, group, thread and lane of an event.
+pub fn describe(launch: &Launch, at: &Location) -> String {
+    let located = launch.code.instructions.get(at.instruction as usize);
+    let address = located.map_or(0, |located| located.address);
+    let line = located.and_then(|located| located.instruction.as_ref()).and_then(|from| text::format(from, address));
+    let words: Vec<&str> = line.as_deref().unwrap_or("?").split_whitespace().collect();
+    let lane = at.lane.map_or(String::new(), |lane| format!(", lane {lane}"));
+    let [x, y, z] = at.group;
+    format!(
+        "  kernel {}, instruction at {address:#x}, group {x},{y},{z}, thread {}{lane}\n  {}",
+        launch.name,
+        at.thread,
+        words.join(" ")
+    )
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Choice of the function of an operation on lanes, by operation and types; the general way for the rest.
+
+use super::lanes::{Host, Operation};
+use super::operand::{Fetch, Input};
+use super::uop::{FaultKind, Kind, Uop};
+use crate::isa::table::Lane;
+use crate::isa::{Instruction, Place, Source, Type};
+
+/// How the value of a source extends to more than 32 bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    /// Not negative: unsigned types without negation.
+    Unsigned,
+    /// Fits in a signed dword.
+    Signed,
+    /// Unsigned types, of fewer than 32 bits or small: fits in both.
+    Both,
+    /// Neither: a negated dword, for instance.
+    Neither,
+}
+
+fn sign(input: &Input) -> Sign {
+    let plain = !input.negate && !input.abs;
+    match input.ty {
+        Type::Ub | Type::Uw | Type::Uv => {
+            if plain {
+                Sign::Both
+            } else {
+                Sign::Signed
+            }
+        }
+        Type::B | Type::W | Type::V => Sign::Signed,
+        Type::D => {
+            if input.fetch == Fetch::Constant && input.bits >> 31 & 1 == 0 && plain {
+                Sign::Both
+            } else if plain {
+                Sign::Signed
+            } else {
+                Sign::Neither
+            }
+        }
+        Type::Ud if plain => {
+            if input.fetch == Fetch::Constant && input.bits >> 31 & 1 == 0 {
+                Sign::Both
+            } else {
+                Sign::Unsigned
+            }
+        }
+        _ => Sign::Neither,
+    }
+}
+
+/// True, false for a comparison of signed or unsigned dwords; `None` if the values fit in neither.
+fn signedness(a: &Input, b: &Input) -> Option<bool> {
+    match (sign(a), sign(b)) {
+        (Sign::Neither, _) | (_, Sign::Neither) | (Sign::Unsigned, Sign::Signed) | (Sign::Signed, Sign::Unsigned) => {
+            None
+        }
+        (Sign::Unsigned, _) | (_, Sign::Unsigned) => Some(false),
+        _ => Some(true),
+    }
+}
+
+/// Sets the kind of a uop for an operation on lanes.
+pub fn classify(from: &Instruction, lane: Lane, uop: &mut Uop, host: Host) -> Result<(), FaultKind> {
+    let sources = from.sources();
+    let types: Vec<Type> = from.src[..sources].iter().map(|source| source.ty()).collect();
+    if types.iter().chain([&from.dst.ty]).any(|ty| *ty == Type::Df) {
+        return Err(FaultKind::Types);
+    }
+    if lane == Lane::Math && !(1..=7).contains(&from.modifier) {
+        return Err(FaultKind::Unsupported);
+    }
+    if from.row.has_condition() && matches!(from.modifier, 7 | 10..=15) {
+        return Err(FaultKind::Unsupported);
+    }
+    uop.saturate = from.saturate;
+    uop.acc_write = from.acc_write;
+    // sel and csel read the condition, and do not write the flag. ISA-064.
+    let reads_condition = matches!(lane, Lane::Sel | Lane::Csel | Lane::Math);
+    uop.condition = if reads_condition { 0 } else { from.modifier };
+    if from.src[..sources].iter().any(|source| matches!(source, Source::Imm { ty: Type::Ub | Type::B, .. })) {
+        return Err(FaultKind::Types);
+    }
+    let general = uop.clone();
+    // Registers that change by themselves, and those with an effect.
+    let special = uop.writes_modes || from.src[..sources].iter().any(is_live);
+    if special {
+        uop.kind = Kind::General;
+    } else if let Some((operation, float_mode)) = choose(from, lane, sources, &types, uop) {
+        let function = host.select(operation, from.size);
+        uop.kind = if float_mode { Kind::Floats(function) } else { Kind::Lanes(function) };
+    } else {
+        *uop = general;
+        uop.kind = Kind::General;
+    }
+    Ok(())
+}
+
+/// True for registers that change by themselves: ce and tm0.
+fn is_live(source: &Source) -> bool {
+    matches!(source, Source::Reg { place: Place::Arf { reg: 0x40 | 0xc0, .. }, .. })
+}
+
+/// The operation, and whether it depends on the floating-point mode.
+fn choose(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &mut Uop) -> Option<(Operation, bool)> {
+    let dst = from.dst.ty;
+    let float = types.iter().any(|ty| ty.is_float());
+    let narrow = types.iter().chain([&dst]).all(|ty| ty.size() <= 4);
+    if !narrow {
+        return None;
+    }
+    let plain = from.src[..sources]
+        .iter()
+        .all(|source| matches!(source, Source::Reg { abs: false, negate: false, .. } | Source::Imm { .. }));
+    // Copies of bits. ISA-046.
+    let copies = lane == Lane::Mov || lane == Lane::Sel && from.modifier == 0;
+    if copies && !from.saturate && plain && types.iter().all(|ty| *ty == dst) && from.modifier == 0 && !from.acc_write {
+        let bits = match dst.size() {
+            1 => Type::Ub,
+            2 => Type::Uw,
+            _ => Type::Ud,
+        };
+        uop.dst.ty = bits;
+        for input in &mut uop.src[..sources] {
+            input.ty = bits;
+        }
+        return Some((if lane == Lane::Mov { Operation::Copy } else { Operation::Select }, false));
+    }
+    if float { floats(from, lane, sources, types, uop) } else { integers(from, lane, sources, types, uop) }
+}
+
+fn floats(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &mut Uop) -> Option<(Operation, bool)> {
+    use Operation as O;
+    let dst = from.dst.ty;
+    let all_float = types.iter().all(|ty| ty.is_float());
+    let halves = types.iter().all(|ty| *ty == Type::Hf);
+    // The overflow condition is known to the general way only.
+    if !all_float || from.row.has_condition() && from.modifier == 8 {
+        return None;
+    }
+    // A result that is rounded to another format is compared before that; fused halves are rounded once.
+    if halves
+        && dst == Type::Hf
+        && (lane == Lane::Mad || lane == Lane::Mac || from.modifier != 0 && lane != Lane::Cmp && lane != Lane::Math)
+    {
+        return None;
+    }
+    if dst == Type::Bf || types.contains(&Type::Bf) || from.acc_write && dst != Type::F {
+        return None;
+    }
+    for (input, ty) in uop.src[..sources].iter_mut().zip(types) {
+        if !input.set_modifier(true, false) {
+            return None;
+        }
+        match (input.fetch, ty) {
+            (Fetch::Constant, Type::Hf) => {
+                let value = crate::float::f16_to_f32(input.bits as u16);
+                input.bits = u64::from(value.to_bits());
+            }
+            (_, Type::F | Type::Hf | Type::Vf) => {}
+            _ => return None,
+        }
+    }
+    let to_float = dst == Type::F || dst == Type::Hf;
+    uop.float = true;
+    let condition = from.modifier;
+    let operation = match lane {
+        Lane::Mov if to_float => O::Copy,
+        Lane::Mov if !from.saturate && from.modifier == 0 && from.src[0].ty() == Type::F => {
+            uop.float = false;
+            match dst {
+                Type::D => O::ToSigned,
+                Type::Ud => O::ToUnsigned,
+                _ => return None,
+            }
+        }
+        Lane::Add if to_float => O::FloatAdd,
+        Lane::Mul if to_float => O::FloatMul,
+        Lane::Mad if to_float => O::FloatMad,
+        Lane::Frc if to_float => O::FloatFrc,
+        Lane::Rndu if to_float => O::FloatCeil,
+        Lane::Rndd if to_float => O::FloatFloor,
+        Lane::Rnde if to_float => O::FloatEven,
+        Lane::Rndz if to_float => O::FloatTrunc,
+        Lane::Sel if to_float => match condition {
+            4 => O::FloatMax,
+            5 => O::FloatMin,
+            _ => return None,
+        },
+        Lane::Csel if to_float => match condition {
+            1 => O::FloatCselEq,
+            2 => O::FloatCselNe,
+            3 => O::FloatCselGt,
+            4 => O::FloatCselGe,
+            5 => O::FloatCselLt,
+            6 => O::FloatCselLe,
+            _ => return None,
+        },
+        Lane::Math if to_float => match condition {
+            1 => O::MathInv,
+            2 => O::MathLog,
+            3 => O::MathExp,
+            4 => O::MathSqrt,
+            5 => O::MathRsqrt,
+            6 => O::MathSin,
+            7 => O::MathCos,
+            _ => return None,
+        },
+        Lane::Cmp => {
+            // The result is all ones: bits, not a number.
+            uop.float = false;
+            match condition {
+                1 => O::FloatEq,
+                2 => O::FloatNe,
+                3 => O::FloatGt,
+                4 => O::FloatGe,
+                5 => O::FloatLt,
+                6 => O::FloatLe,
+                9 => O::FloatUn,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some((operation, true))
+}
+
+fn integers(
+    from: &Instruction,
+    lane: Lane,
+    sources: usize,
+    types: &[Type],
+    uop: &mut Uop,
+) -> Option<(Operation, bool)> {
+    use Operation as O;
+    let dst = from.dst.ty;
+    let [a, b, c] = uop.src;
+    let logic = from.row.is_logic();
+    for (input, ty) in uop.src[..sources].iter_mut().zip(types) {
+        if !input.set_modifier(false, logic) {
+            return None;
+        }
+        if input.fetch == Fetch::Constant {
+            input.bits = match ty {
+                Type::W => input.bits as i16 as u64,
+                Type::B => input.bits as i8 as u64,
+                _ => input.bits,
+            };
+        }
+    }
+    if from.saturate || from.acc_write && dst.size() != 4 {
+        return None;
+    }
+    if dst.is_float() {
+        // int to float.
+        if lane != Lane::Mov || dst != Type::F || from.modifier != 0 {
+            return None;
+        }
+        let operation = match sign(&a) {
+            Sign::Signed | Sign::Both => O::FromSigned,
+            Sign::Unsigned => O::FromUnsigned,
+            Sign::Neither => return None,
+        };
+        return Some((operation, true));
+    }
+    let condition = from.modifier;
+    let compares = matches!(lane, Lane::Cmp | Lane::Sel | Lane::Csel | Lane::Cmpn);
+    // Results are compared with 0 exactly: only where 32 bits hold them.
+    if condition != 0 && !compares {
+        let holds =
+            matches!(lane, Lane::Mov | Lane::And | Lane::Or | Lane::Xor | Lane::Not) && signed_dwords(&[a, b], sources);
+        if !holds {
+            return None;
+        }
+    }
+    let operation = match lane {
+        Lane::Mov => O::Copy,
+        Lane::Add => O::Add,
+        Lane::Add3 => O::Add3,
+        Lane::Mul => O::Mul,
+        Lane::Mad => O::Mad,
+        Lane::And => O::And,
+        Lane::Or => O::Or,
+        Lane::Xor => O::Xor,
+        Lane::Not => O::Not,
+        Lane::Shl if a.ty.size() <= 4 => O::Shl,
+        Lane::Shr => O::Shr,
+        Lane::Asr => match sign(&a) {
+            Sign::Unsigned => O::Shr,
+            Sign::Signed | Sign::Both => O::Asr,
+            Sign::Neither => return None,
+        },
+        Lane::Ror if types[0] == Type::Ud => O::Ror,
+        Lane::Rol if types[0] == Type::Ud => O::Rol,
+        Lane::Bfn => O::Bfn,
+        Lane::Bfrev => O::Bfrev,
+        Lane::Bfe => {
+            if c.ty.is_signed() {
+                O::BfeSigned
+            } else {
+                O::Bfe
+            }
+        }
+        Lane::Bfi1 => O::Bfi1,
+        Lane::Bfi2 => O::Bfi2,
+        Lane::Cbit => O::Cbit,
+        Lane::Lzd => O::Lzd,
+        Lane::Fbl => O::Fbl,
+        Lane::Fbh => {
+            if a.ty.is_signed() {
+                O::FbhSigned
+            } else {
+                O::Fbh
+            }
+        }
+        Lane::Addc if types == [Type::Ud; 2] && !a.negate && !b.negate => O::Addc,
+        Lane::Subb if types == [Type::Ud; 2] && !a.negate && !b.negate => O::Subb,
+        Lane::Mach => return mach(from, &a, &b, uop),
+        Lane::Dp4a => match (b.ty.is_signed(), c.ty.is_signed()) {
+            (false, false) => O::Dp4aUnsigned,
+            (true, true) => O::Dp4aSigned,
+            (true, false) => O::Dp4aLeft,
+            (false, true) => O::Dp4aRight,
+        },
+        Lane::Cmp => {
+            let signed = signedness(&a, &b)?;
+            match (condition, signed) {
+                (1, _) => O::Eq,
+                (2, _) => O::Ne,
+                (3, false) => O::Gt,
+                (4, false) => O::Ge,
+                (5, false) => O::Lt,
+                (6, false) => O::Le,
+                (3, true) => O::GtSigned,
+                (4, true) => O::GeSigned,
+                (5, true) => O::LtSigned,
+                (6, true) => O::LeSigned,
+                _ => return None,
+            }
+        }
+        Lane::Sel if condition == 0 => O::Select,
+        Lane::Sel => {
+            let signed = signedness(&a, &b)?;
+            match (condition, signed) {
+                (4, false) => O::Max,
+                (4, true) => O::MaxSigned,
+                (5, false) => O::Min,
+                (5, true) => O::MinSigned,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some((operation, false))
+}
+
+/// True if all values fit in a signed dword.
+fn signed_dwords(inputs: &[Input], sources: usize) -> bool {
+    inputs.iter().take(sources).all(|input| matches!(sign(input), Sign::Signed | Sign::Both))
+}
+
+/// ISA-120: the low dword, or with AccWrEn the high one.
+fn mach(from: &Instruction, a: &Input, b: &Input, uop: &mut Uop) -> Option<(Operation, bool)> {
+    use Operation as O;
+    if !from.acc_write {
+        return Some((O::Mul, false));
+    }
+    let operation = match (sign(a), sign(b)) {
+        (Sign::Neither, _) | (_, Sign::Neither) => return None,
+        (Sign::Unsigned | Sign::Both, Sign::Unsigned | Sign::Both) => O::MulHigh,
+        (Sign::Signed | Sign::Both, Sign::Signed | Sign::Both) => O::MulHighSigned,
+        (Sign::Signed, _) => O::MulHighMixed,
+        (_, Sign::Signed) => {
+            uop.src.swap(0, 1);
+            O::MulHighMixed
+        }
+    };
+    Some((operation, false))
+}

@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The general way to execute an operation on lanes: lane by lane, integers exactly, floats in any mode of cr0, all types.
+//!
+//! The functions of [`super::lanes`] are for the operations, types and modes that compilers use most; this is for the rest.
+
+use super::lanes::float_condition;
+use super::operand::{Input, Store};
+use super::thread::{ACC, Thread};
+use super::uop::Uop;
+use crate::float::{self, BF, F, HF, Round};
+use crate::isa::Type;
+use crate::isa::table::Lane;
+
+/// A lane's value: an exact integer, or the bits of a float.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Value {
+    Int(i128),
+    Float(u32),
+}
+
+/// Type in which an operation is executed. ISA-043.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Domain {
+    Int,
+    F,
+    Hf,
+}
+
+impl Domain {
+    fn format(self) -> float::Format {
+        if self == Domain::Hf { HF } else { F }
+    }
+}
+
+/// The floating-point mode.
+#[derive(Clone, Copy)]
+struct Mode {
+    round: Round,
+    keeps_f: bool,
+    keeps_hf: bool,
+}
+
+impl Mode {
+    fn flush(self, format: float::Format, bits: u32) -> u32 {
+        let keeps = if format == HF { self.keeps_hf } else { self.keeps_f };
+        if keeps { bits } else { format.flush(bits) }
+    }
+}
+
+/// Parts of an operation that are the same for all lanes.
+struct Setting<'u> {
+    uop: &'u Uop,
+    lane: Lane,
+    domain: Domain,
+    mode: Mode,
+    sources: usize,
+}
+
+fn domain(uop: &Uop, sources: usize) -> Domain {
+    let types = || uop.src[..sources].iter().map(|source| source.ty);
+    if !types().any(Type::is_float) {
+        Domain::Int
+    } else if types().all(|ty| ty == Type::Hf) && uop.dst.ty != Type::F {
+        Domain::Hf
+    } else {
+        Domain::F
+    }
+}
+
+/// Executes `lane` of a uop. `modifier` is the function of math, or the condition of an instruction that reads it.
+pub fn execute(thread: &mut Thread, uop: &Uop, lane: Lane, sources: usize, modifier: u8) {
+    let mode = Mode { round: thread.round(), keeps_f: thread.keeps_f(), keeps_hf: thread.keeps_hf() };
+    let setting = Setting { uop, lane, domain: domain(uop, sources), mode, sources };
+    let selects = lane == Lane::Sel && modifier == 0;
+    let enabled = if selects { uop.channels(thread) } else { uop.enabled(thread) };
+    let chosen = uop.predicate_bits(thread);
+    let mut results = [(0u64, None); 32];
+    let mut flags = 0u32;
+    for index in 0..u32::from(uop.size) {
+        if enabled >> index & 1 == 0 {
+            continue;
+        }
+        let (result, accumulator, flag) = one(&setting, thread, index, modifier, chosen >> index & 1 != 0);
+        results[index as usize] = (result, accumulator);
+        flags |= u32::from(flag) << index;
+    }
+    let mut dst = uop.dst;
+    if dst.indirect.is_some() {
+        dst.base = dst.lane_offset(thread, 0) as u32;
+        (dst.indirect, dst.general) = (None, true);
+    }
+    let acc_unit = uop.dst.ty.size() as usize;
+    for index in 0..u32::from(uop.size) {
+        if enabled >> index & 1 == 0 {
+            continue;
+        }
+        let (result, accumulator) = results[index as usize];
+        if dst.store != Store::Null {
+            dst.write(thread, index, result);
+        }
+        if uop.acc_write {
+            let value = accumulator.unwrap_or(result);
+            let at = ACC + index as usize * acc_unit;
+            if let Some(into) = thread.file.get_mut(at..at + acc_unit) {
+                into.copy_from_slice(&value.to_le_bytes()[..acc_unit]);
+            }
+        }
+    }
+    if uop.condition != 0 {
+        uop.write_flag(thread, flags, enabled);
+    }
+}
+
+/// Result as bits of the destination's type, what AccWrEn writes if that differs, and the flag.
+fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: bool) -> (u64, Option<u64>, bool) {
+    let uop = setting.uop;
+    let dst = uop.dst.ty;
+    if is_raw(setting, modifier) {
+        let input = &uop.src[usize::from(setting.lane == Lane::Sel && !chosen)];
+        let raw = input.raw(thread, lane);
+        return (raw, None, condition(uop.condition, raw_value(raw, input.ty), dst));
+    }
+    let mut values = [Value::Int(0); 3];
+    for (value, input) in values.iter_mut().zip(&uop.src[..setting.sources]) {
+        *value = read(setting, thread, input, lane);
+    }
+    let [a, b, c] = values;
+    if matches!(setting.lane, Lane::Cmp | Lane::Cmpn) {
+        let holds = compare(setting, modifier, a, b);
+        let ones = if holds { ones(dst) } else { 0 };
+        return (ones, None, holds);
+    }
+    let (result, accumulator) = match (a, b, c) {
+        (Value::Int(a), Value::Int(b), Value::Int(c)) => {
+            let acc = i128::from(thread.u32(ACC + lane as usize * 4).cast_signed());
+            let (result, accumulator) = integer(setting, [a, b, c], acc, modifier, chosen);
+            (Value::Int(result), accumulator)
+        }
+        _ => {
+            let bits = |value| match value {
+                Value::Float(bits) => bits,
+                Value::Int(_) => 0,
+            };
+            let acc = thread.u32(ACC + lane as usize * 4);
+            (Value::Float(floating(setting, [bits(a), bits(b), bits(c)], acc, modifier, chosen)), None)
+        }
+    };
+    let result = if uop.saturate { saturate(setting, result, dst) } else { result };
+    let flag = condition_in(setting, uop.condition, result, dst);
+    (convert(setting, result, dst), accumulator, flag)
+}
+
+/// True for copies without any conversion. ISA-046.
+fn is_raw(setting: &Setting<'_>, modifier: u8) -> bool {
+    let (uop, sources) = (setting.uop, setting.sources);
+    let copies = setting.lane == Lane::Mov || setting.lane == Lane::Sel && modifier == 0;
+    copies
+        && !uop.saturate
+        && uop.src[..sources].iter().all(|source| source.ty == uop.dst.ty && !source.abs && !source.negate)
+}
+
+fn raw_value(raw: u64, ty: Type) -> Value {
+    if ty.is_float() { Value::Float(widen_float(raw, ty)) } else { Value::Int(extend(raw, ty)) }
+}
+
+fn widen_float(raw: u64, ty: Type) -> u32 {
+    match ty {
+        Type::Bf => (raw as u32) << 16,
+        _ => raw as u32,
+    }
+}
+
+/// An integer by its type.
+fn extend(raw: u64, ty: Type) -> i128 {
+    match ty {
+        Type::Ub | Type::U4 | Type::U2 => i128::from(raw as u8),
+        Type::B | Type::S4 | Type::S2 => i128::from(raw as i8),
+        Type::Uw | Type::Uv => i128::from(raw as u16),
+        Type::W | Type::V => i128::from(raw as i16),
+        Type::D => i128::from(raw as i32),
+        Type::Q => i128::from(raw as i64),
+        Type::Uq => i128::from(raw),
+        _ => i128::from(raw as u32),
+    }
+}
+
+/// A source in the operation's domain, with its modifiers. ISA-058, ISA-131.
+fn read(setting: &Setting<'_>, thread: &Thread, input: &Input, lane: u32) -> Value {
+    let raw = input.raw(thread, lane);
+    if setting.domain == Domain::Int {
+        let mut value = extend(raw, input.ty);
+        if input.abs {
+            value = value.abs();
+        }
+        if input.negate {
+            let logic = matches!(setting.lane, Lane::Not | Lane::And | Lane::Or | Lane::Xor);
+            value = if logic { !value } else { -value };
+        }
+        return Value::Int(value);
+    }
+    let format = setting.domain.format();
+    let bits = match input.ty {
+        Type::Hf => {
+            let bits = setting.mode.flush(HF, raw as u32 & 0xffff);
+            if setting.domain == Domain::Hf { bits } else { F.convert(bits, HF, Round::NearestEven) }
+        }
+        Type::Bf => setting.mode.flush(F, (raw as u32) << 16),
+        Type::F | Type::Vf | Type::Df => setting.mode.flush(F, raw as u32),
+        // An integer beside a float.
+        ty => format.from_integer(extend(raw, ty), setting.mode.round),
+    };
+    let sign = format.sign();
+    let bits = if input.abs { bits & !sign } else { bits };
+    Value::Float(if input.negate { bits ^ sign } else { bits })
+}
+
+/// All ones of a type.
+fn ones(ty: Type) -> u64 {
+    if ty.size() == 8 { !0 } else { (1 << (ty.size() * 8)) - 1 }
+}
+
+fn as_f32(domain: Domain, bits: u32) -> f32 {
+    f32::from_bits(if domain == Domain::Hf { F.convert(bits, HF, Round::NearestEven) } else { bits })
+}
+
+/// ISA-065.
+fn compare(setting: &Setting<'_>, condition: u8, a: Value, b: Value) -> bool {
+    let order = match (a, b) {
+        (Value::Int(a), Value::Int(b)) => Some(a.cmp(&b)),
+        (Value::Float(a), Value::Float(b)) => {
+            let (a, b) = (as_f32(setting.domain, a), as_f32(setting.domain, b));
+            // For minima and maxima: the second operand is not a number, so the first is chosen.
+            if setting.lane == Lane::Cmpn && b.is_nan() {
+                return true;
+            }
+            a.partial_cmp(&b)
+        }
+        _ => None,
+    };
+    match condition {
+        1 => order.is_some_and(|order| order.is_eq()),
+        2 => order.is_none_or(|order| order.is_ne()),
+        3 => order.is_some_and(|order| order.is_gt()),
+        4 => order.is_some_and(|order| order.is_ge()),
+        5 => order.is_some_and(|order| order.is_lt()),
+        6 => order.is_some_and(|order| order.is_le()),
+        9 => order.is_none(),
+        _ => false,
+    }
+}
+
+/// Comparison of a result with 0. ISA-064.
+fn condition(condition: u8, value: Value, dst: Type) -> bool {
+    match value {
+        Value::Int(value) => match condition {
+            1 => value == 0,
+            2 => value != 0,
+            3 => value > 0,
+            4 => value >= 0,
+            5 => value < 0,
+            6 => value <= 0,
+            8 => !range(dst).is_none_or(|(low, high)| (low..=high).contains(&value)),
+            _ => false,
+        },
+        Value::Float(bits) => float_condition(condition, f32::from_bits(bits)),
+    }
+}
+
+fn condition_in(setting: &Setting<'_>, code: u8, value: Value, dst: Type) -> bool {
+    let value = match value {
+        Value::Float(bits) => Value::Float(as_f32(setting.domain, bits).to_bits()),
+        value => value,
+    };
+    condition(code, value, dst)
+}
+
+/// Smallest and largest number of an integer type.
+fn range(ty: Type) -> Option<(i128, i128)> {
+    if ty.is_float() {
+        return None;
+    }
+    let bits = ty.size() * 8;
+    Some(if ty.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) })
+}
+
+/// ISA-044, ISA-068.
+fn saturate(setting: &Setting<'_>, value: Value, dst: Type) -> Value {
+    match (value, range(dst)) {
+        (Value::Int(value), Some((low, high))) => Value::Int(value.clamp(low, high)),
+        (Value::Int(value), None) => Value::Int(value.clamp(0, 1)),
+        (Value::Float(bits), Some(_)) => Value::Float(bits),
+        (Value::Float(bits), None) => {
+            let number = as_f32(setting.domain, bits);
+            let one = if setting.domain == Domain::Hf { 0x3c00 } else { 0x3f80_0000 };
+            Value::Float(if number >= 1.0 {
+                one
+            } else if number > 0.0 {
+                bits
+            } else {
+                0
+            })
+        }
+    }
+}
+
+/// The bits of a result in the destination's type. ISA-044, ISA-045.
+fn convert(setting: &Setting<'_>, value: Value, dst: Type) -> u64 {
+    let mode = setting.mode;
+    match value {
+        Value::Int(value) => match dst {
+            Type::F => u64::from(F.from_integer(value, mode.round)),
+            Type::Hf => u64::from(HF.from_integer(value, mode.round)),
+            Type::Bf => u64::from(BF.from_integer(value, mode.round)),
+            _ => value as u64 & ones(dst),
+        },
+        Value::Float(bits) => {
+            let from = setting.domain.format();
+            let to = match dst {
+                Type::F => F,
+                Type::Hf => HF,
+                Type::Bf => BF,
+                _ => return truncate(as_f32(setting.domain, bits), dst),
+            };
+            if to == from {
+                return u64::from(mode.flush(from, bits));
+            }
+            u64::from(mode.flush(to, to.convert(mode.flush(from, bits), from, mode.round)))
+        }
+    }
+}
+
+/// Float to integer: toward zero, clamped, NaN gives 0. ISA-045.
+fn truncate(value: f32, dst: Type) -> u64 {
+    let Some((low, high)) = range(dst) else { return 0 };
+    // The conversion is exact up to the clamp, which the largest type of 64 bits is within.
+    (value as i128).clamp(low, high) as u64 & ones(dst)
+}
+
+/// Operations on exact integers. Returns the result and what AccWrEn writes.
+fn integer(setting: &Setting<'_>, [a, b, c]: [i128; 3], acc: i128, modifier: u8, chosen: bool) -> (i128, Option<u64>) {
+    let low32 = |value: i128| value as u32;
+    let width = if setting.uop.src[0].ty.size() == 8 { 63 } else { 31 };
+    let wide = |value: i128| if width == 63 { value & i128::from(u64::MAX) } else { value & i128::from(u32::MAX) };
+    let result = match setting.lane {
+        Lane::Add => a + b,
+        Lane::Mul => a * b,
+        Lane::Avg => (a + b + 1) >> 1,
+        Lane::Mac => acc + a * b,
+        Lane::Mach => {
+            let product = a * b;
+            if setting.uop.acc_write {
+                return (product >> 32, Some(u64::from(low32(product))));
+            }
+            i128::from(low32(product).cast_signed())
+        }
+        Lane::Addc => return (i128::from(low32(a + b)), Some(u64::from(a + b > i128::from(u32::MAX)))),
+        Lane::Subb => return (i128::from(low32(a - b)), Some(u64::from(a < b))),
+        Lane::Add3 => a + b + c,
+        Lane::Mad => a + b * c,
+        Lane::Dp4a => {
+            let byte = |value: i128, index: u32, ty: Type| {
+                let byte = (value >> (index * 8)) as u8;
+                if ty.is_signed() { i128::from(byte.cast_signed()) } else { i128::from(byte) }
+            };
+            let types = [setting.uop.src[1].ty, setting.uop.src[2].ty];
+            a + (0..4).map(|index| byte(b, index, types[0]) * byte(c, index, types[1])).sum::<i128>()
+        }
+        Lane::Mov | Lane::Math => a,
+        Lane::Sel => {
+            if is_first(modifier, &a, &b, chosen) {
+                a
+            } else {
+                b
+            }
+        }
+        Lane::Csel => {
+            if condition(modifier, Value::Int(c), Type::D) {
+                a
+            } else {
+                b
+            }
+        }
+        Lane::Not => !a,
+        Lane::And => a & b,
+        Lane::Or => a | b,
+        Lane::Xor => a ^ b,
+        Lane::Shl => a << (b & width),
+        Lane::Shr => wide(a) >> (b & width),
+        Lane::Asr => a >> (b & width),
+        Lane::Ror | Lane::Rol => {
+            let bits = if setting.uop.src[0].ty.size() == 2 { 16 } else { 32 };
+            let count = (b & (bits - 1)) as u32;
+            let count = if setting.lane == Lane::Ror { (bits as u32 - count) % bits as u32 } else { count };
+            let value = a & ((1 << bits) - 1);
+            (value << count | value >> (bits as u32 - count)) & ((1 << bits) - 1)
+        }
+        Lane::Bfn => (0..8u32).filter(|index| setting.uop.function >> index & 1 != 0).fold(0, |result, index| {
+            let side = |value: i128, bit: u32| if index >> bit & 1 != 0 { value } else { !value };
+            result | side(a, 0) & side(b, 1) & side(c, 2)
+        }),
+        Lane::Lzd => i128::from(low32(a).leading_zeros()),
+        Lane::Fbh => {
+            let value = low32(a);
+            let same = if setting.uop.src[0].ty.is_signed() && value >> 31 != 0 { !value } else { value };
+            if same == 0 { i128::from(u32::MAX) } else { i128::from(same.leading_zeros()) }
+        }
+        Lane::Fbl => {
+            if low32(a) == 0 {
+                i128::from(u32::MAX)
+            } else {
+                i128::from(low32(a).trailing_zeros())
+            }
+        }
+        Lane::Cbit => i128::from(low32(a).count_ones()),
+        Lane::Bfrev => i128::from(low32(a).reverse_bits()),
+        Lane::Bfe => {
+            let (bits, offset) = (a & 31, b & 31);
+            let value = c >> offset & ((1 << bits) - 1);
+            if setting.uop.src[2].ty.is_signed() && bits > 0 && value >> (bits - 1) & 1 != 0 {
+                value - (1 << bits)
+            } else {
+                value
+            }
+        }
+        Lane::Bfi1 => i128::from(low32(((1 << (a & 31)) - 1) << (b & 31))),
+        Lane::Bfi2 => {
+            let mask = low32(a);
+            let shift = if mask == 0 { 0 } else { mask.trailing_zeros() };
+            i128::from(low32(b) << shift & mask | low32(c) & !mask)
+        }
+        Lane::Frc | Lane::Rndu | Lane::Rndd | Lane::Rnde | Lane::Rndz | Lane::Cmp | Lane::Cmpn => a,
+    };
+    (result, None)
+}
+
+/// True if sel with this condition gives the first operand. ISA-066.
+fn is_first<T: PartialOrd>(condition: u8, a: &T, b: &T, chosen: bool) -> bool {
+    match condition {
+        0 => chosen,
+        1 => a == b,
+        2 => a != b,
+        3 => a > b,
+        4 => a >= b,
+        5 => a < b,
+        6 => a <= b,
+        _ => false,
+    }
+}
+
+/// Operations on floats, in the domain's format.
+fn floating(setting: &Setting<'_>, [a, b, c]: [u32; 3], acc: u32, modifier: u8, chosen: bool) -> u32 {
+    let format = setting.domain.format();
+    let round = setting.mode.round;
+    let number = |bits| as_f32(setting.domain, bits);
+    let narrow = |value: f32| {
+        if setting.domain == Domain::Hf { HF.convert(value.to_bits(), F, round) } else { value.to_bits() }
+    };
+    match setting.lane {
+        Lane::Add => format.add(a, b, round),
+        Lane::Mul => format.mul(a, b, round),
+        Lane::Mad => format.fma(b, c, a, round),
+        Lane::Mac => format.fma(a, b, acc, round),
+        Lane::Sel => match modifier {
+            0 => {
+                if chosen {
+                    a
+                } else {
+                    b
+                }
+            }
+            // Minimum and maximum: a NaN gives the other operand, and -0 is below +0.
+            4 | 5 => {
+                let (x, y) = (number(a), number(b));
+                if y.is_nan() {
+                    return quiet(format, a);
+                }
+                if x.is_nan() {
+                    return quiet(format, b);
+                }
+                let negative = a & format.sign() != 0;
+                let first = if x == y { negative == (modifier == 5) } else { (x < y) == (modifier == 5) };
+                if first { a } else { b }
+            }
+            _ => {
+                if is_first(modifier, &number(a), &number(b), chosen) {
+                    a
+                } else {
+                    b
+                }
+            }
+        },
+        Lane::Csel => {
+            if float_condition(modifier, number(c)) {
+                a
+            } else {
+                b
+            }
+        }
+        Lane::Frc => {
+            let value = number(a);
+            let fraction = value - value.floor();
+            narrow(if fraction >= 1.0 { f32::from_bits(0x3f7f_ffff) } else { fraction })
+        }
+        Lane::Rndu => narrow(number(a).ceil()),
+        Lane::Rndd => narrow(number(a).floor()),
+        Lane::Rnde => narrow(number(a).round_ties_even()),
+        Lane::Rndz => narrow(number(a).trunc()),
+        Lane::Math => {
+            let value = f64::from(number(a));
+            #[expect(clippy::cast_possible_truncation, reason = "rounding is meant")]
+            let result = match modifier {
+                1 => 1.0 / value,
+                2 => value.log2(),
+                3 => value.exp2(),
+                4 => value.sqrt(),
+                5 => 1.0 / value.sqrt(),
+                6 => value.sin(),
+                _ => value.cos(),
+            } as f32;
+            // The functions round to nearest whatever the mode.
+            if setting.domain == Domain::Hf {
+                HF.convert(result.to_bits(), F, Round::NearestEven)
+            } else {
+                result.to_bits()
+            }
+        }
+        _ => a,
+    }
+}
+
+fn quiet(format: float::Format, bits: u32) -> u32 {
+    if format.is_nan(bits) { bits | 1 << (format.mantissa - 1) } else { bits }
+}

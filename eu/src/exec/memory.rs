@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The interface to memory, which the user of the interpreter implements, and the atomic operations.
+
+use super::uop::FaultKind;
+
+/// What the addresses of a message are relative to. EU-040.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Surface {
+    /// Virtual addresses.
+    Flat,
+    /// Offsets from the general state base.
+    Stateless,
+    /// Entry of the binding table.
+    Binding(u8),
+    /// Byte offset of a surface state from the bindless surface base.
+    Bindless(u32),
+    /// Byte offset of a surface state from the surface state base, and the hardware thread for a scratch surface. EU-041.
+    State(u32, u32),
+}
+
+/// Whether an access was inside its surface. ISA-221: outside, loads give 0 and stores are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Access {
+    /// All bytes were.
+    Inside,
+    /// Not all bytes were.
+    Outside,
+}
+
+/// An image. EU-043.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Virtual address of the first texel.
+    pub base: u64,
+    /// Width in texels.
+    pub width: u32,
+    /// Height.
+    pub height: u32,
+    /// Depth or number of array elements.
+    pub depth: u32,
+    /// Bytes between rows.
+    pub pitch: u64,
+    /// Bytes between slices.
+    pub slice: u64,
+    /// Number of dimensions with coordinates.
+    pub dimensions: u8,
+    /// Format of a texel.
+    pub format: ImageFormat,
+}
+
+/// Format of a texel: number of channels and their kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageFormat {
+    /// Channels in memory.
+    pub channels: u8,
+    /// Bytes of a channel.
+    pub bytes: u8,
+    /// Conversion of a channel.
+    pub kind: ChannelKind,
+    /// The first and third channel change places.
+    pub bgra: bool,
+}
+
+/// Conversion of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// 0 to 1.
+    Unorm,
+    /// -1 to 1.
+    Snorm,
+    /// Unsigned integer.
+    Uint,
+    /// Signed integer.
+    Sint,
+    /// Float.
+    Float,
+}
+
+/// How coordinates outside an image are treated. EU-080.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addressing {
+    /// Repeats.
+    Wrap,
+    /// Repeats, every other time mirrored.
+    Mirror,
+    /// The nearest texel.
+    Clamp,
+    /// A border of 0.
+    Border,
+}
+
+/// A sampler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampler {
+    /// Addressing of all coordinates.
+    pub addressing: Addressing,
+    /// Weighted mean of the nearest texels.
+    pub linear: bool,
+    /// Coordinates are 0 to 1.
+    pub normalized: bool,
+}
+
+/// An atomic operation on integers or floats. ISA-211, ISA-218.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "named like the messages")]
+pub enum Atomic {
+    Inc,
+    Dec,
+    Load,
+    Store,
+    Add,
+    Sub,
+    Smin,
+    Smax,
+    Umin,
+    Umax,
+    Cas,
+    Fadd,
+    Fsub,
+    Fmin,
+    Fmax,
+    Fcas,
+    And,
+    Or,
+    Xor,
+}
+
+impl Atomic {
+    /// The operation with this LSC opcode.
+    pub fn from_opcode(opcode: u32) -> Option<Atomic> {
+        use Atomic::{
+            Add, And, Cas, Dec, Fadd, Fcas, Fmax, Fmin, Fsub, Inc, Load, Or, Smax, Smin, Store, Sub, Umax, Umin, Xor,
+        };
+        let all =
+            [Inc, Dec, Load, Store, Add, Sub, Smin, Smax, Umin, Umax, Cas, Fadd, Fsub, Fmin, Fmax, Fcas, And, Or, Xor];
+        all.get((opcode as usize).checked_sub(8)?).copied()
+    }
+
+    /// Number of operands in source 1.
+    pub fn operands(self) -> usize {
+        match self {
+            Atomic::Inc | Atomic::Dec | Atomic::Load => 0,
+            Atomic::Cas | Atomic::Fcas => 2,
+            _ => 1,
+        }
+    }
+
+    /// The value after the operation, for an element of `size` bytes.
+    pub fn apply(self, old: u64, [first, second]: [u64; 2], size: u32) -> u64 {
+        let shift = 64 - size * 8;
+        let signed = |value: u64| (value << shift) as i64 >> shift;
+        let mask = u64::MAX >> shift;
+        let float =
+            |value: u64| if size == 8 { f64::from_bits(value) } else { f64::from(f32::from_bits(value as u32)) };
+        let bits = |value: f64| {
+            if size == 8 {
+                value.to_bits()
+            } else {
+                #[expect(clippy::cast_possible_truncation, reason = "the sum of two floats, rounded once more exactly")]
+                u64::from((value as f32).to_bits())
+            }
+        };
+        let result = match self {
+            Atomic::Inc => old.wrapping_add(1),
+            Atomic::Dec => old.wrapping_sub(1),
+            Atomic::Load => old,
+            Atomic::Store => first,
+            Atomic::Add => old.wrapping_add(first),
+            Atomic::Sub => old.wrapping_sub(first),
+            Atomic::Smin => {
+                if signed(first) < signed(old) {
+                    first
+                } else {
+                    old
+                }
+            }
+            Atomic::Smax => {
+                if signed(first) > signed(old) {
+                    first
+                } else {
+                    old
+                }
+            }
+            Atomic::Umin => first.min(old),
+            Atomic::Umax => first.max(old),
+            Atomic::Cas => {
+                if old == first {
+                    second
+                } else {
+                    old
+                }
+            }
+            Atomic::Fadd => bits(float(old) + float(first)),
+            Atomic::Fsub => bits(float(old) - float(first)),
+            Atomic::Fmin => {
+                if float(old).is_nan() || float(first) < float(old) {
+                    first
+                } else {
+                    old
+                }
+            }
+            Atomic::Fmax => {
+                if float(old).is_nan() || float(first) > float(old) {
+                    first
+                } else {
+                    old
+                }
+            }
+            Atomic::Fcas => {
+                if float(old) == float(first) {
+                    second
+                } else {
+                    old
+                }
+            }
+            Atomic::And => old & first,
+            Atomic::Or => old | first,
+            Atomic::Xor => old ^ first,
+        };
+        result & mask
+    }
+}
+
+/// Memory of a dispatch, shared by all threads.
+pub trait Memory: Sync {
+    /// Reads bytes. Bytes outside the surface are 0.
+    fn read(&self, surface: Surface, address: u64, bytes: &mut [u8]) -> Result<Access, FaultKind>;
+
+    /// Writes bytes. Bytes outside the surface are dropped.
+    fn write(&self, surface: Surface, address: u64, bytes: &[u8]) -> Result<Access, FaultKind>;
+
+    /// Applies an operation to an aligned element of 4 or 8 bytes, atomically with respect to all other accesses. Returns the
+    /// element before, or `None` outside the surface.
+    fn atomic(
+        &self,
+        surface: Surface,
+        address: u64,
+        size: u32,
+        operation: Atomic,
+        operands: [u64; 2],
+    ) -> Result<Option<u64>, FaultKind>;
+
+    /// Description of an image.
+    fn image(&self, surface: Surface) -> Result<Image, FaultKind>;
+
+    /// Virtual address of a texel that is inside the image.
+    fn texel(&self, image: &Image, x: u32, y: u32, z: u32) -> u64 {
+        let bytes = u64::from(image.format.channels) * u64::from(image.format.bytes);
+        image.base + u64::from(z) * image.slice + u64::from(y) * image.pitch + u64::from(x) * bytes
+    }
+
+    /// Description of a sampler: by the pointer in dword 3 of a header, or by number.
+    fn sampler(&self, pointer: Option<u32>, index: u8) -> Result<Sampler, FaultKind>;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Messages to the gateway: barrier and end of thread (group Q of the document on the ISA).
+
+use super::{Environment, Message, Operation};
+use crate::exec::thread::Thread;
+use crate::exec::uop::FaultKind;
+
+/// ISA-240.
+pub fn decode(desc: u32) -> Result<Operation, FaultKind> {
+    match desc & 15 {
+        0 => Ok(Operation::End),
+        4 => Ok(Operation::Barrier),
+        _ => Err(FaultKind::Message),
+    }
+}
+
+/// A thread arrives at the barrier. ISA-241, EU-052: the payload's byte 11 is the number of threads.
+pub fn signal(message: &Message, thread: &mut Thread, environment: &mut Environment<'_>) {
+    let expected = thread.u32((message.src0 as usize + 8) & thread.grf_mask as usize) >> 24;
+    let group = &mut *environment.group;
+    thread.signalled = group.generation + 1;
+    group.arrived += 1;
+    if group.arrived >= expected.max(1) {
+        group.arrived = 0;
+        group.generation += 1;
+    }
+}

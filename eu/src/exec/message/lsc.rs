@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Load/store cache messages to ugm, slm and tgm (group O of the document on the ISA).
+
+use super::{Environment, Message, MessageFault, Operation, number};
+use crate::exec::memory::{Access, Atomic, Surface};
+use crate::exec::thread::{REG, Thread};
+use crate::exec::uop::{FaultKind, Uop};
+
+/// A decoded descriptor. ISA-210.
+#[derive(Clone, Copy, Debug)]
+pub struct Lsc {
+    action: Action,
+    /// Bytes of an address in the payload.
+    address_size: u32,
+    /// Bytes of an element in memory.
+    memory_size: u32,
+    /// Bytes of an element in registers.
+    register_size: u32,
+    /// The element in memory is the upper half of the element in registers.
+    high: bool,
+    /// Elements of a lane, one behind the other in memory.
+    vector: u32,
+    /// Components that are transferred, of a quad; 0 otherwise.
+    components: u32,
+    transposed: bool,
+    kind: u32,
+    slm: bool,
+    response: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Load,
+    Store,
+    Atomic(Atomic),
+}
+
+/// Decodes a descriptor. ISA-211.
+pub fn decode(sfid: u8, desc: u32, size: u8) -> Result<Operation, FaultKind> {
+    let opcode = desc & 63;
+    let response = desc >> 20 & 31;
+    if opcode == 31 {
+        return Ok(Operation::Fence { response });
+    }
+    let action = match opcode {
+        0..=2 => Action::Load,
+        4..=6 => Action::Store,
+        8..=26 => Action::Atomic(Atomic::from_opcode(opcode).ok_or(FaultKind::Message)?),
+        _ => return Err(FaultKind::Message),
+    };
+    // ISA-216: typed messages go to another data port on this hardware.
+    if sfid == 13 {
+        return Err(FaultKind::Message);
+    }
+    let quad = matches!(opcode, 2 | 6);
+    let address_size = match desc >> 7 & 3 {
+        1 => 2,
+        2 => 4,
+        3 => 8,
+        _ => return Err(FaultKind::Message),
+    };
+    let (memory_size, register_size, high) = match desc >> 9 & 7 {
+        0 => (1, 1, false),
+        1 => (2, 2, false),
+        2 => (4, 4, false),
+        3 => (8, 8, false),
+        4 => (1, 4, false),
+        5 => (2, 4, false),
+        6 => (2, 4, true),
+        _ => return Err(FaultKind::Message),
+    };
+    let transposed = !quad && desc >> 15 & 1 != 0;
+    let vector = if quad { 1 } else { [1, 2, 3, 4, 8, 16, 32, 64][(desc >> 12 & 7) as usize] };
+    if transposed && size != 1 && matches!(action, Action::Atomic(_))
+        || matches!(action, Action::Atomic(_)) && vector != 1
+    {
+        return Err(FaultKind::Message);
+    }
+    Ok(Operation::Lsc(Lsc {
+        action,
+        address_size,
+        memory_size,
+        register_size,
+        high,
+        vector,
+        components: if quad { desc >> 12 & 15 } else { 0 },
+        transposed,
+        kind: desc >> 29 & 3,
+        slm: sfid == 14,
+        response,
+    }))
+}
+
+/// Largest number of bytes that a lane or a block moves: 64 elements of 8 bytes.
+const MOST: usize = 512;
+
+impl Lsc {
+    fn surface(&self, message: &Message, thread: &Thread) -> Surface {
+        match self.kind {
+            0 => Surface::Flat,
+            1 => Surface::Bindless(message.state_offset(thread)),
+            2 => Surface::State(message.state_offset(thread), number(thread)),
+            _ => Surface::Binding((message.extended(thread) >> 24) as u8),
+        }
+    }
+
+    /// Address of a lane. ISA-213.
+    fn address(&self, message: &Message, thread: &Thread, lane: u32) -> u64 {
+        let at = ((message.src0 + lane * self.address_size) & thread.grf_mask) as usize;
+        match self.address_size {
+            2 => u64::from(thread.u16(at)),
+            4 => u64::from(thread.u32(at)),
+            _ => u64::from(thread.u32(at)) | u64::from(thread.u32(at + 4 & thread.grf_mask as usize)) << 32,
+        }
+    }
+
+    /// Byte offset of an element of a lane in the registers that begin at `base`. ISA-214.
+    fn element(&self, base: u32, component: u32, lane: u32, size: u8) -> u32 {
+        let block = (u32::from(size) * self.register_size).next_multiple_of(REG as u32);
+        base + component * block + lane * self.register_size
+    }
+}
+
+/// A message and what it works on.
+#[derive(Clone, Copy)]
+struct Job<'j> {
+    lsc: &'j Lsc,
+    surface: Surface,
+    message: &'j Message,
+    uop: &'j Uop,
+    enabled: u32,
+}
+
+/// Executes a message.
+pub fn execute(
+    lsc: &Lsc,
+    message: &Message,
+    thread: &mut Thread,
+    uop: &Uop,
+    enabled: u32,
+    environment: &mut Environment<'_>,
+) -> Result<(), MessageFault> {
+    if enabled == 0 {
+        return Ok(());
+    }
+    let surface = lsc.surface(message, thread);
+    let job = Job { lsc, surface, message, uop, enabled };
+    if let Action::Atomic(operation) = lsc.action {
+        return atomic(&job, operation, thread, environment);
+    }
+    if lsc.transposed {
+        return block(&job, thread, environment);
+    }
+    if lsc.memory_size == 4 && lsc.vector == 1 && lsc.components == 0 && span(&job, thread, environment) {
+        return Ok(());
+    }
+    for lane in (0..u32::from(uop.size)).filter(|lane| enabled >> lane & 1 != 0) {
+        let address = lsc.address(message, thread, lane);
+        let outside = if lsc.components != 0 {
+            quad(&job, thread, lane, address, environment)
+        } else {
+            vector(&job, thread, lane, address, environment)
+        };
+        let access = outside.map_err(|kind| (kind, Some(lane)))?;
+        environment.note(access, uop, lane);
+    }
+    Ok(())
+}
+
+/// Lanes of dwords with consecutive addresses, as one access. Returns false if that is not possible; then nothing but bytes
+/// that are stored anyway has changed.
+fn span(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) -> bool {
+    let Job { lsc, surface, message, enabled, .. } = *job;
+    let first = enabled.trailing_zeros();
+    let count = 32 - enabled.leading_zeros() - first;
+    let lanes = enabled >> first;
+    let dense = lanes & lanes.wrapping_add(1) == 0;
+    if count < 2 || lsc.action == Action::Store && !dense {
+        return false;
+    }
+    let start = lsc.address(message, thread, first);
+    let consecutive = (1..count).all(|index| {
+        lanes >> index & 1 == 0
+            || lsc.address(message, thread, first + index) == start.wrapping_add(u64::from(index) * 4)
+    });
+    if !consecutive {
+        return false;
+    }
+    let mut buffer = [0u8; 128];
+    let bytes = &mut buffer[..count as usize * 4];
+    if lsc.action == Action::Load {
+        let Some(dst) = message.dst else { return true };
+        if read(lsc.slm, surface, start, bytes, environment) != Ok(Access::Inside) {
+            return false;
+        }
+        for (index, value) in (0..).zip(bytes.as_chunks::<4>().0) {
+            if lanes >> index & 1 != 0 {
+                let at = (dst + (first + index) * 4) & thread.grf_mask;
+                thread.set_u32(at as usize, u32::from_le_bytes(*value));
+            }
+        }
+        return true;
+    }
+    let Some(src) = message.src1 else { return true };
+    for (index, value) in (0..).zip(bytes.as_chunks_mut::<4>().0) {
+        *value = thread.u32(((src + (first + index) * 4) & thread.grf_mask) as usize).to_le_bytes();
+    }
+    write(lsc.slm, surface, start, bytes, environment) == Ok(Access::Inside)
+}
+
+/// The elements of a lane, one behind the other in memory.
+fn vector(
+    job: &Job<'_>,
+    thread: &mut Thread,
+    lane: u32,
+    address: u64,
+    environment: &mut Environment<'_>,
+) -> Result<Access, FaultKind> {
+    let Job { lsc, surface, message, uop, .. } = *job;
+    let mut buffer = [0u8; MOST];
+    let size = lsc.memory_size as usize;
+    let bytes = &mut buffer[..lsc.vector as usize * size];
+    if lsc.action == Action::Load {
+        let access = read(lsc.slm, surface, address, bytes, environment)?;
+        if let Some(dst) = message.dst {
+            for (component, element) in (0..).zip(bytes.chunks_exact(size)) {
+                set(lsc, thread, lsc.element(dst, component, lane, uop.size), element);
+            }
+        }
+        return Ok(access);
+    }
+    let Some(src) = message.src1 else { return Ok(Access::Inside) };
+    for (component, element) in (0..).zip(bytes.chunks_exact_mut(size)) {
+        get(lsc, thread, lsc.element(src, component, lane, uop.size), element);
+    }
+    write(lsc.slm, surface, address, bytes, environment)
+}
+
+/// Some of the four components of a lane. ISA-216.
+fn quad(
+    job: &Job<'_>,
+    thread: &mut Thread,
+    lane: u32,
+    address: u64,
+    environment: &mut Environment<'_>,
+) -> Result<Access, FaultKind> {
+    let Job { lsc, surface, message, uop, .. } = *job;
+    let mut all = Access::Inside;
+    let mut buffer = [0u8; 8];
+    let element = &mut buffer[..lsc.memory_size as usize];
+    let components = (0..4).filter(|component| lsc.components >> component & 1 != 0);
+    for (slot, component) in (0..).zip(components) {
+        let address = address.wrapping_add(u64::from(component * lsc.memory_size));
+        let access = if lsc.action == Action::Load {
+            let access = read(lsc.slm, surface, address, element, environment)?;
+            if let Some(dst) = message.dst {
+                set(lsc, thread, lsc.element(dst, slot, lane, uop.size), element);
+            }
+            access
+        } else if let Some(src) = message.src1 {
+            get(lsc, thread, lsc.element(src, slot, lane, uop.size), element);
+            write(lsc.slm, surface, address, element, environment)?
+        } else {
+            Access::Inside
+        };
+        if access == Access::Outside {
+            all = access;
+        }
+    }
+    Ok(all)
+}
+
+/// One address, consecutive elements of consecutive registers. ISA-215.
+fn block(job: &Job<'_>, thread: &mut Thread, environment: &mut Environment<'_>) -> Result<(), MessageFault> {
+    let Job { lsc, surface, message, uop, .. } = *job;
+    let address = lsc.address(message, thread, 0);
+    let mut buffer = [0u8; MOST];
+    let bytes = &mut buffer[..(lsc.vector * lsc.memory_size) as usize];
+    let fault = |kind| (kind, Some(0));
+    let access = if lsc.action == Action::Load {
+        let access = read(lsc.slm, surface, address, bytes, environment).map_err(fault)?;
+        if let Some(dst) = message.dst {
+            for (index, byte) in (0..).zip(bytes.iter()) {
+                thread.file[((dst + index) & thread.grf_mask) as usize] = *byte;
+            }
+        }
+        access
+    } else if let Some(src) = message.src1 {
+        for (index, byte) in (0..).zip(bytes.iter_mut()) {
+            *byte = thread.file[((src + index) & thread.grf_mask) as usize];
+        }
+        write(lsc.slm, surface, address, bytes, environment).map_err(fault)?
+    } else {
+        Access::Inside
+    };
+    environment.note(access, uop, 0);
+    Ok(())
+}
+
+/// ISA-218. Lanes with the same address are applied in their order.
+fn atomic(
+    job: &Job<'_>,
+    operation: Atomic,
+    thread: &mut Thread,
+    environment: &mut Environment<'_>,
+) -> Result<(), MessageFault> {
+    let Job { lsc, surface, message, uop, enabled } = *job;
+    for lane in (0..u32::from(uop.size)).filter(|lane| enabled >> lane & 1 != 0) {
+        let fault = |kind| (kind, Some(lane));
+        let address = lsc.address(message, thread, lane);
+        let mut operands = [0; 2];
+        if let Some(src) = message.src1 {
+            for (index, operand) in (0..).zip(&mut operands).take(operation.operands()) {
+                let at = lsc.element(src, index, lane, uop.size) & thread.grf_mask;
+                *operand = u64::from(thread.u32(at as usize));
+                if lsc.register_size == 8 {
+                    *operand |= u64::from(thread.u32((at + 4 & thread.grf_mask) as usize)) << 32;
+                }
+                *operand &= u64::MAX >> (64 - lsc.memory_size * 8);
+            }
+        }
+        if !address.is_multiple_of(u64::from(lsc.memory_size)) {
+            return Err(fault(FaultKind::Alignment));
+        }
+        let old = if lsc.slm {
+            slm_atomic(lsc, operation, address, operands, environment)
+        } else {
+            environment.memory.atomic(surface, address, lsc.memory_size, operation, operands).map_err(fault)?
+        };
+        if old.is_none() {
+            environment.note(Access::Outside, uop, lane);
+        }
+        if let Some(dst) = message.dst
+            && lsc.response > 0
+        {
+            let bytes = old.unwrap_or(0).to_le_bytes();
+            set(lsc, thread, lsc.element(dst, 0, lane, uop.size), &bytes[..lsc.memory_size as usize]);
+        }
+    }
+    Ok(())
+}
+
+fn slm_atomic(
+    lsc: &Lsc,
+    operation: Atomic,
+    address: u64,
+    operands: [u64; 2],
+    environment: &mut Environment<'_>,
+) -> Option<u64> {
+    let size = lsc.memory_size as usize;
+    let at = (address & SLM_MASK) as usize;
+    let bytes = environment.group.slm.get_mut(at..at + size)?;
+    let old = bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
+    let new = operation.apply(old, operands, lsc.memory_size);
+    bytes.copy_from_slice(&new.to_le_bytes()[..size]);
+    Some(old)
+}
+
+/// Writes an element to registers. ISA-214: the rest of a wider element is 0.
+fn set(lsc: &Lsc, thread: &mut Thread, at: u32, element: &[u8]) {
+    let mut bytes = [0u8; 8];
+    let start = if lsc.high { 2 } else { 0 };
+    bytes[start..start + element.len()].copy_from_slice(element);
+    for (index, byte) in (0..).zip(&bytes[..lsc.register_size as usize]) {
+        thread.file[((at + index) & thread.grf_mask) as usize] = *byte;
+    }
+}
+
+/// Reads an element from registers.
+fn get(lsc: &Lsc, thread: &Thread, at: u32, element: &mut [u8]) {
+    let start = if lsc.high { 2 } else { 0 };
+    for (index, byte) in (start..).zip(element) {
+        *byte = thread.file[((at + index) & thread.grf_mask) as usize];
+    }
+}
+
+/// Bits of an address in shared local memory. ISA-222: compilers set higher ones.
+pub const SLM_MASK: u64 = (1 << 17) - 1;
+
+/// Reads from a surface or from shared local memory.
+pub fn read(
+    slm: bool,
+    surface: Surface,
+    address: u64,
+    bytes: &mut [u8],
+    environment: &mut Environment<'_>,
+) -> Result<Access, FaultKind> {
+    if !slm {
+        return environment.memory.read(surface, address, bytes);
+    }
+    let at = (address & SLM_MASK) as usize;
+    if let Some(from) = environment.group.slm.get(at..at + bytes.len()) {
+        bytes.copy_from_slice(from);
+        return Ok(Access::Inside);
+    }
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = environment.group.slm.get(at + index).copied().unwrap_or(0);
+    }
+    Ok(Access::Outside)
+}
+
+/// Writes to a surface or to shared local memory.
+pub fn write(
+    slm: bool,
+    surface: Surface,
+    address: u64,
+    bytes: &[u8],
+    environment: &mut Environment<'_>,
+) -> Result<Access, FaultKind> {
+    if !slm {
+        return environment.memory.write(surface, address, bytes);
+    }
+    let at = (address & SLM_MASK) as usize;
+    if let Some(into) = environment.group.slm.get_mut(at..at + bytes.len()) {
+        into.copy_from_slice(bytes);
+        return Ok(Access::Inside);
+    }
+    for (index, byte) in bytes.iter().enumerate() {
+        if let Some(into) = environment.group.slm.get_mut(at + index) {
+            *into = *byte;
+        }
+    }
+    Ok(Access::Outside)
+}

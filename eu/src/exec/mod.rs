@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Interpreter: translation of code to micro-operations, and their execution by threads.
+//!
+//! An instruction is decoded once. Operations on lanes have a function for each operation and number of lanes, that works on
+//! 32-bit lanes; rare types, modes and conditions go through a general way, lane by lane. Instructions are executed
+//! in the order of the program, messages included, which is a legal result of every program with a correct scoreboard
+//! (ISA-005).
+
+mod classify;
+mod control;
+mod dpas;
+mod general;
+mod lanes;
+pub mod memory;
+mod message;
+mod operand;
+#[allow(missing_docs, reason = "offsets of registers in the file, named like the registers")]
+pub mod thread;
+mod translate;
+mod uop;
+
+pub use lanes::{Host, Operation};
+pub use message::{Environment, Group, thread_number};
+pub use thread::Thread;
+pub use translate::{CODE_LIMIT, Code, Located};
+pub use uop::{FaultKind, Kind};
+
+use crate::isa::table::Execute;
+use uop::Uop;
+
+/// Why a thread does not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It has ended.
+    End,
+    /// It waits for the barrier.
+    Barrier,
+    /// The budget is used up.
+    Budget,
+    /// It has reached the instruction at which it was to stop.
+    Break,
+    /// An instruction cannot be executed.
+    Fault(Fault),
+}
+
+/// A fault of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Reason.
+    pub kind: FaultKind,
+    /// Index of the instruction in the code.
+    pub instruction: u32,
+    /// Lane, if it concerns one.
+    pub lane: Option<u32>,
+}
+
+/// Observer of executed instructions. The default does nothing and costs nothing.
+pub trait Observer {
+    /// Called before each instruction. Returns true to stop before it.
+    #[inline(always)]
+    fn before(&mut self, _thread: &Thread, _instruction: u32) -> bool {
+        false
+    }
+}
+
+impl Observer for () {}
+
+/// Which way operations on lanes are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By the functions for all lanes, where there is one.
+    Fast,
+    /// Always lane by lane.
+    General,
+}
+
+/// Executes at most `budget` instructions of a thread.
+pub fn run<O: Observer>(
+    code: &Code,
+    thread: &mut Thread,
+    environment: &mut Environment<'_>,
+    budget: u64,
+    way: Way,
+    observer: &mut O,
+) -> Stop {
+    let mut left = budget;
+    let stop = run_inner(code, thread, environment, &mut left, way, observer);
+    thread.executed += budget - left;
+    stop
+}
+
+fn run_inner<O: Observer>(
+    code: &Code,
+    thread: &mut Thread,
+    environment: &mut Environment<'_>,
+    left: &mut u64,
+    way: Way,
+    observer: &mut O,
+) -> Stop {
+    loop {
+        let Some(uop) = code.uops.get(thread.next as usize) else {
+            return Stop::Fault(Fault { kind: FaultKind::End, instruction: 0, lane: None });
+        };
+        if let Kind::Rejoin = uop.kind {
+            thread.rejoin(thread.next);
+            thread.next += 1;
+            continue;
+        }
+        if *left == 0 {
+            return Stop::Budget;
+        }
+        if observer.before(thread, uop.instruction) {
+            return Stop::Break;
+        }
+        *left -= 1;
+        match &uop.kind {
+            Kind::Lanes(function) if way == Way::Fast => {
+                function(thread, uop);
+                thread.next += 1;
+            }
+            Kind::Floats(function) if way == Way::Fast && thread.plain_floats => {
+                function(thread, uop);
+                thread.next += 1;
+            }
+            Kind::Lanes(_) | Kind::Floats(_) | Kind::General => {
+                general(code, thread, uop);
+                thread.next += 1;
+            }
+            Kind::Control(control) => control::execute(*control, thread, uop, code),
+            Kind::Send(message) => {
+                if let Err((kind, lane)) = message.execute(thread, uop, environment) {
+                    return Stop::Fault(Fault { kind, instruction: uop.instruction, lane });
+                }
+                if message.eot {
+                    return Stop::End;
+                }
+                thread.next += 1;
+            }
+            Kind::Barrier => {
+                if thread.signalled == 0 || environment.group.generation < thread.signalled {
+                    *left += 1;
+                    return Stop::Barrier;
+                }
+                thread.signalled = 0;
+                thread.next += 1;
+            }
+            Kind::Dpas => {
+                if let Some(instruction) = &code.instructions[uop.instruction as usize].instruction {
+                    dpas::execute(thread, uop, instruction.depth, instruction.repeat);
+                }
+                thread.next += 1;
+            }
+            Kind::Movi => {
+                movi(thread, uop);
+                thread.next += 1;
+            }
+            Kind::Nop => thread.next += 1,
+            Kind::Rejoin => {}
+            Kind::Fault(kind) => {
+                return Stop::Fault(Fault { kind: *kind, instruction: uop.instruction, lane: None });
+            }
+        }
+    }
+}
+
+/// An operation in the general way, with the registers that change by themselves. ISA-084, ISA-088.
+#[inline(never)]
+fn general(code: &Code, thread: &mut Thread, uop: &Uop) {
+    let Some(instruction) = &code.instructions[uop.instruction as usize].instruction else { return };
+    let Execute::Lane(lane) = instruction.row.execute else { return };
+    let uop = if let Kind::General = uop.kind { uop } else { &general_form(code, uop, instruction) };
+    let address = code.instructions[uop.instruction as usize].address;
+    thread.set_u32(thread::IP, code.base.wrapping_add(address));
+    thread.set_u32(thread::CE, thread.mask >> uop.channel);
+    thread.set_u32(thread::TM, thread.executed as u32);
+    thread.set_u32(thread::TM + 4, (thread.executed >> 32) as u32);
+    general::execute(thread, uop, lane, instruction.sources(), instruction.modifier);
+    if uop.writes_modes {
+        thread.update_modes();
+    }
+}
+
+/// The uop with the operands as they are in the instruction: the fast form changes types and constants.
+fn general_form(code: &Code, uop: &Uop, instruction: &crate::isa::Instruction) -> Uop {
+    let mut copy = uop.clone();
+    copy.kind = Kind::General;
+    copy.dst.ty = instruction.dst.ty;
+    for (index, input) in copy.src.iter_mut().enumerate().take(instruction.sources()) {
+        if let Some(original) = operand::Input::new(&instruction.src[index], uop.size, code.registers) {
+            *input = original;
+        }
+    }
+    copy
+}
+
+/// movi: lane `n` takes the element of source 0 at its own address. ISA-123.
+fn movi(thread: &mut Thread, uop: &Uop) {
+    let enabled = uop.enabled(thread);
+    let mut values = [0u32; 32];
+    for (lane, value) in (0..u32::from(uop.size)).zip(&mut values) {
+        *value = uop.src[0].widened(thread, lane);
+    }
+    uop.dst.scatter(thread, &values[..usize::from(uop.size)], enabled, false);
+}

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Operands of uops: offsets in the register file, and the ways to read and write lanes.
+
+use super::thread::{FILE_BYTES, GRF_BYTES, REG, Thread, arf_offset};
+use crate::float::{BF, F, HF, Round};
+use crate::isa::{Destination, Place, Region, Source, Type};
+
+/// How the lanes of a source are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetch {
+    /// Consecutive elements of 32 bits, all inside the file.
+    Packed,
+    /// One element of 32 bits for all lanes.
+    Scalar,
+    /// The value in `bits` for all lanes.
+    Constant,
+    /// Lane by lane.
+    Gather,
+}
+
+/// A source, translated.
+#[derive(Clone, Copy, Debug)]
+pub struct Input {
+    /// How to read it.
+    pub fetch: Fetch,
+    /// True if `and`, `xor` and `add` change the value.
+    pub modified: bool,
+    /// Modifier of a 32-bit value: `(value & and ^ xor) + add`.
+    pub and: u32,
+    /// See `and`.
+    pub xor: u32,
+    /// See `and`.
+    pub add: u32,
+    /// Byte offset of the first element in the file.
+    pub base: u32,
+    /// Value of an immediate.
+    pub bits: u64,
+    /// Type of the elements.
+    pub ty: Type,
+    /// Bytes between rows.
+    pub vstride: u16,
+    /// Log2 of the elements in a row.
+    pub row: u8,
+    /// Bytes between elements.
+    pub hstride: u16,
+    /// Address word, if register-indirect.
+    pub indirect: Option<u8>,
+    /// Offset that is added to the address.
+    pub offset: i16,
+    /// Each row has an address word of its own.
+    pub row_addresses: bool,
+    /// The base is a general register.
+    pub general: bool,
+    /// Absolute value.
+    pub abs: bool,
+    /// Negation.
+    pub negate: bool,
+}
+
+impl Input {
+    /// A constant.
+    pub fn constant(ty: Type, bits: u64) -> Input {
+        Input {
+            fetch: Fetch::Constant,
+            modified: false,
+            and: !0,
+            xor: 0,
+            add: 0,
+            base: 0,
+            bits,
+            ty,
+            vstride: 0,
+            row: 0,
+            hstride: 0,
+            indirect: None,
+            offset: 0,
+            row_addresses: false,
+            general: false,
+            abs: false,
+            negate: false,
+        }
+    }
+
+    /// Translates a source of an instruction with `size` lanes. `None` for a register that does not exist.
+    pub fn new(from: &Source, size: u8, registers: u32) -> Option<Input> {
+        let (place, region, ty, abs, negate) = match *from {
+            Source::Imm { ty, value } => return Some(Input::immediate(ty, value)),
+            Source::Reg { place, region, ty, abs, negate } => (place, region, ty, abs, negate),
+        };
+        if place.is_null() {
+            return Some(Input::constant(ty, 0));
+        }
+        let unit = ty.size() as u16;
+        let Region { vstride, width, hstride } = region;
+        let mut into = Input {
+            fetch: Fetch::Gather,
+            vstride: u16::from(vstride.unwrap_or(0)) * unit,
+            row: width.max(1).trailing_zeros() as u8,
+            hstride: u16::from(hstride) * unit,
+            row_addresses: vstride.is_none(),
+            abs,
+            negate,
+            ..Input::constant(ty, 0)
+        };
+        match place {
+            Place::Grf { reg, byte } => {
+                if u32::from(reg) >= registers {
+                    return None;
+                }
+                into.general = true;
+                into.base = u32::from(reg) * REG as u32 + u32::from(byte);
+            }
+            Place::Arf { reg, byte } => into.base = arf_offset(reg)? as u32 + u32::from(byte),
+            Place::Indirect { sub, offset } => {
+                into.indirect = Some(sub);
+                into.offset = offset;
+                return Some(into);
+            }
+        }
+        if unit == 4 {
+            let limit = if into.general { (registers as usize * REG).min(GRF_BYTES) } else { FILE_BYTES };
+            let packed = match (vstride, width, hstride) {
+                (Some(1), 1, _) => true,
+                (Some(vstride), width, 1) => vstride == width || width >= size,
+                _ => false,
+            };
+            // A lane count below 8 is read as 1, 2 or 4 elements.
+            if size == 1 || (vstride == Some(0) && (width == 1 || hstride == 0)) {
+                into.fetch = Fetch::Scalar;
+            } else if packed && into.base as usize + usize::from(size) * 4 <= limit {
+                into.fetch = Fetch::Packed;
+            }
+        }
+        Some(into)
+    }
+
+    /// ISA-014, ISA-042.
+    fn immediate(ty: Type, value: u64) -> Input {
+        match ty {
+            Type::V | Type::Uv | Type::Vf => Input { fetch: Fetch::Gather, ..Input::constant(ty, value) },
+            _ => Input::constant(ty, value),
+        }
+    }
+
+    /// Sets the modifier of the fast path. Returns false if it has none for this operand.
+    pub fn set_modifier(&mut self, float: bool, logic: bool) -> bool {
+        self.modified = self.abs || self.negate;
+        if !self.modified {
+            return true;
+        }
+        if float {
+            // Applied to the value as F, or to the raw bits of an integer type of the same size.
+            let sign = if self.ty.size() == 2 && !self.ty.is_float() { 0x8000 } else { 1 << 31 };
+            self.and = if self.abs { !sign } else { !0 };
+            self.xor = if self.negate { sign } else { 0 };
+            return true;
+        }
+        if self.abs {
+            return false;
+        }
+        self.xor = !0;
+        self.add = u32::from(!logic);
+        true
+    }
+
+    /// Byte offset of a lane's element.
+    #[inline]
+    pub fn lane_offset(&self, thread: &Thread, lane: u32) -> usize {
+        let (row, column) = (lane >> self.row, lane & ((1 << self.row) - 1));
+        let inside = column * u32::from(self.hstride);
+        if let Some(sub) = self.indirect {
+            let (sub, step) = if self.row_addresses {
+                (u32::from(sub) + row, 0)
+            } else {
+                (u32::from(sub), row * u32::from(self.vstride))
+            };
+            let address = i32::from(thread.address(sub as usize)) + i32::from(self.offset);
+            // ISA-057: addresses wrap in the thread's registers.
+            return (address as u32).wrapping_add(step).wrapping_add(inside) as usize & thread.grf_mask as usize;
+        }
+        let at = self.base + row * u32::from(self.vstride) + inside;
+        if self.general { (at & thread.grf_mask) as usize } else { (at as usize).min(FILE_BYTES - 8) }
+    }
+
+    /// Bits of a lane's element, without modifiers, as many as its type has.
+    pub fn raw(&self, thread: &Thread, lane: u32) -> u64 {
+        match self.ty {
+            // ISA-042.
+            Type::Uv => self.bits >> ((lane & 7) * 4) & 15,
+            Type::V => {
+                let nibble = (self.bits >> ((lane & 7) * 4) & 15) as i64;
+                ((nibble << 60 >> 60) as u64) & 0xffff
+            }
+            Type::Vf => u64::from(restricted_float((self.bits >> ((lane & 3) * 8)) as u8)),
+            _ if self.fetch == Fetch::Constant => self.bits,
+            ty => {
+                let at = self.lane_offset(thread, lane);
+                let size = ty.size() as usize;
+                match thread.file.get(at..at + size) {
+                    Some(bytes)
+                        if !self.general && self.indirect.is_none() || at + size <= thread.grf_mask as usize + 1 =>
+                    {
+                        bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
+                    }
+                    _ => (0..size).rev().fold(0, |value, byte| {
+                        value << 8 | u64::from(thread.file[(at + byte) & thread.grf_mask as usize])
+                    }),
+                }
+            }
+        }
+    }
+
+    /// A lane as 32 bits: integers widened by their type, floats as F.
+    pub fn widened(&self, thread: &Thread, lane: u32) -> u32 {
+        let raw = self.raw(thread, lane) as u32;
+        match self.ty {
+            Type::Ub => raw & 0xff,
+            Type::B => raw as i8 as u32,
+            Type::Uw | Type::Uv => raw & 0xffff,
+            Type::W | Type::V => raw as i16 as u32,
+            Type::Hf => F.convert(raw & 0xffff, HF, Round::NearestEven),
+            Type::Bf => raw << 16,
+            _ => raw,
+        }
+    }
+}
+
+/// The value of an 8-bit restricted float: sign, exponent of 3 bits with bias 3, mantissa of 4 bits. ISA-042.
+fn restricted_float(bits: u8) -> u32 {
+    let sign = u32::from(bits & 0x80) << 24;
+    if bits & 0x7f == 0 {
+        return sign;
+    }
+    let exponent = u32::from(bits >> 4 & 7) + 127 - 3;
+    sign | exponent << 23 | u32::from(bits & 15) << 19
+}
+
+/// A destination, translated.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// How to write it.
+    pub store: Store,
+    /// Byte offset of the first element in the file.
+    pub base: u32,
+    /// Bytes between elements.
+    pub stride: u16,
+    /// Type.
+    pub ty: Type,
+    /// Address word and offset, if register-indirect. ISA-056.
+    pub indirect: Option<(u8, i16)>,
+    /// The base is a general register.
+    pub general: bool,
+}
+
+/// How the lanes of a destination are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// Nowhere.
+    Null,
+    /// Consecutive elements of 32 bits, all inside the file.
+    Packed,
+    /// Lane by lane.
+    Scatter,
+}
+
+impl Output {
+    /// Translates a destination. `None` for a register that does not exist.
+    pub fn new(from: &Destination, size: u8, registers: u32) -> Option<Output> {
+        let unit = from.ty.size() as u16;
+        let mut into = Output {
+            store: Store::Scatter,
+            base: 0,
+            stride: u16::from(from.stride.max(1)) * unit,
+            ty: from.ty,
+            indirect: None,
+            general: false,
+        };
+        match from.place {
+            place if place.is_null() => into.store = Store::Null,
+            Place::Grf { reg, byte } => {
+                if u32::from(reg) >= registers {
+                    return None;
+                }
+                into.general = true;
+                into.base = u32::from(reg) * REG as u32 + u32::from(byte);
+            }
+            Place::Arf { reg, byte } => into.base = arf_offset(reg)? as u32 + u32::from(byte),
+            Place::Indirect { sub, offset } => into.indirect = Some((sub, offset)),
+        }
+        let limit = if into.general { registers as usize * REG } else { FILE_BYTES };
+        let direct = into.indirect.is_none() && into.store != Store::Null;
+        if direct
+            && into.stride == 4
+            && unit == 4
+            && into.base as usize + usize::from(size) * 4 <= limit.min(FILE_BYTES)
+        {
+            into.store = Store::Packed;
+        }
+        Some(into)
+    }
+
+    /// Byte offset of a lane's element.
+    #[inline]
+    pub fn lane_offset(&self, thread: &Thread, lane: u32) -> usize {
+        let inside = lane * u32::from(self.stride);
+        if let Some((sub, offset)) = self.indirect {
+            let address = i32::from(thread.address(sub.into())) + i32::from(offset);
+            return (address as u32).wrapping_add(inside) as usize & thread.grf_mask as usize;
+        }
+        let at = self.base + inside;
+        if self.general { (at & thread.grf_mask) as usize } else { (at as usize).min(FILE_BYTES - 8) }
+    }
+
+    /// Writes the low bits of a value to a lane's element.
+    pub fn write(&self, thread: &mut Thread, lane: u32, value: u64) {
+        if self.store == Store::Null {
+            return;
+        }
+        let at = self.lane_offset(thread, lane);
+        let size = self.ty.size() as usize;
+        let wraps = (self.general || self.indirect.is_some()) && at + size > thread.grf_mask as usize + 1;
+        let bytes = value.to_le_bytes();
+        if wraps {
+            for (index, byte) in bytes[..size].iter().enumerate() {
+                thread.file[(at + index) & thread.grf_mask as usize] = *byte;
+            }
+        } else if let Some(into) = thread.file.get_mut(at..at + size) {
+            into.copy_from_slice(&bytes[..size]);
+        }
+    }
+
+    /// Writes 32-bit lanes, floats as F, to elements of this type. The offset of a register-indirect destination is read
+    /// once, before the first write.
+    pub fn scatter(&self, thread: &mut Thread, values: &[u32], mask: u32, is_float: bool) {
+        let mut fixed = *self;
+        if self.indirect.is_some() {
+            fixed.base = self.lane_offset(thread, 0) as u32;
+            fixed.indirect = None;
+            fixed.general = true;
+        }
+        for (lane, value) in (0..).zip(values) {
+            if mask >> lane & 1 != 0 {
+                let value = match self.ty {
+                    Type::Hf if is_float => HF.convert(*value, F, Round::NearestEven),
+                    Type::Bf if is_float => BF.convert(*value, F, Round::NearestEven),
+                    _ => *value,
+                };
+                fixed.write(thread, lane, u64::from(value));
+            }
+        }
+    }
+}

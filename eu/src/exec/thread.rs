@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! State of a hardware thread: plain data that can be copied, saved and shown.
+
+use crate::float::Round;
+
+/// Bytes of the general registers of a thread with 256 of them.
+pub const GRF_BYTES: usize = 8192;
+/// Bytes of a register.
+pub const REG: usize = 32;
+/// Bytes of the register file with the architecture registers behind the general ones. The end is never used, so that a
+/// packed access of 32 lanes to any register stays inside.
+pub const FILE_BYTES: usize = GRF_BYTES + 1024;
+
+// Offsets of architecture registers in the file.
+pub const A0: usize = GRF_BYTES;
+pub const ACC: usize = A0 + 32;
+pub const MME: usize = ACC + 256;
+pub const FLAGS: usize = MME + 256;
+pub const CE: usize = FLAGS + 8;
+pub const IP: usize = CE + 4;
+pub const SR: usize = IP + 4;
+pub const CR: usize = SR + 16;
+pub const N: usize = CR + 16;
+pub const TDR: usize = N + 16;
+pub const TM: usize = TDR + 16;
+pub const MSG: usize = TM + 32;
+pub const FC: usize = MSG + 32;
+pub const DBG: usize = FC + 144;
+/// Where writes to null go.
+pub const NULL: usize = DBG + 16;
+
+/// Offset of an architecture register by its number field (ISA-080).
+pub fn arf_offset(number: u8) -> Option<usize> {
+    let index = usize::from(number & 15);
+    Some(match number {
+        0x00 => NULL,
+        0x10 => A0,
+        0x20..=0x27 => ACC + index * 32,
+        0x28..=0x2f => MME + (index - 8) * 32,
+        0x30 | 0x31 => FLAGS + index * 4,
+        0x40 => CE,
+        0x50..=0x57 => MSG + index * 4,
+        0x70 => SR,
+        0x80 => CR,
+        0x90 => N,
+        0xa0 => IP,
+        0xb0 => TDR,
+        0xc0 => TM,
+        0xd0 => FC,
+        0xd1..=0xd3 => FC + 124 + index * 4,
+        0xf0 => DBG,
+        _ => return None,
+    })
+}
+
+/// Index of the uop at which a channel waits that never runs again.
+pub const NEVER: u32 = u32::MAX;
+
+/// A hardware thread.
+#[derive(Clone)]
+pub struct Thread {
+    /// General registers, then architecture registers.
+    pub file: Box<[u8; FILE_BYTES]>,
+    /// Mask of a byte offset in the general registers of this thread.
+    pub grf_mask: u32,
+    /// Channels that are enabled.
+    pub mask: u32,
+    /// Channels that the dispatch enabled.
+    pub dispatch: u32,
+    /// Index of the next uop.
+    pub next: u32,
+    /// For each channel that is not enabled, the uop at which it waits. ISA-170.
+    pub waiting: [u32; 32],
+    /// Barriers that this thread has signalled and not waited for.
+    pub signalled: u32,
+    /// Executed instructions.
+    pub executed: u64,
+    /// Address of the first instruction, relative to the instruction base.
+    pub base: u32,
+    /// True while cr0 has the mode of OpenCL: nearest even, denormals kept.
+    pub plain_floats: bool,
+}
+
+impl Thread {
+    /// A thread with all registers 0 (ISA-264) and these channels enabled.
+    pub fn new(registers: u32, dispatch: u32) -> Thread {
+        let mut thread = Thread {
+            file: vec![0; FILE_BYTES].into_boxed_slice().try_into().unwrap_or_else(|_| Box::new([0; FILE_BYTES])),
+            grf_mask: if registers > 128 { GRF_BYTES as u32 - 1 } else { GRF_BYTES as u32 / 2 - 1 },
+            mask: 0,
+            dispatch: 0,
+            next: 0,
+            waiting: [NEVER; 32],
+            signalled: 0,
+            executed: 0,
+            base: 0,
+            plain_floats: false,
+        };
+        thread.reset(dispatch);
+        thread
+    }
+
+    /// Makes the state that of a new thread.
+    pub fn reset(&mut self, dispatch: u32) {
+        let used = self.grf_mask as usize + 1;
+        self.file[..used].fill(0);
+        self.file[GRF_BYTES..].fill(0);
+        self.mask = dispatch;
+        self.dispatch = dispatch;
+        self.next = 0;
+        self.waiting = [NEVER; 32];
+        self.signalled = 0;
+        self.executed = 0;
+        // ISA-085: dispatch mask and vector mask.
+        self.set_u32(SR + 8, dispatch);
+        self.set_u32(SR + 12, dispatch);
+        self.update_modes();
+    }
+
+    /// A dword of the file.
+    #[inline(always)]
+    pub fn u32(&self, at: usize) -> u32 {
+        match self.file.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
+            Some(bytes) => u32::from_le_bytes(*bytes),
+            None => 0,
+        }
+    }
+
+    /// Writes a dword of the file.
+    #[inline(always)]
+    pub fn set_u32(&mut self, at: usize, value: u32) {
+        if let Some(bytes) = self.file.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+            *bytes = value.to_le_bytes();
+        }
+    }
+
+    /// A word of the file.
+    pub fn u16(&self, at: usize) -> u16 {
+        match self.file.get(at..).and_then(|rest| rest.first_chunk::<2>()) {
+            Some(bytes) => u16::from_le_bytes(*bytes),
+            None => 0,
+        }
+    }
+
+    /// Word `sub` of a0.
+    pub fn address(&self, sub: usize) -> u16 {
+        self.u16(A0 + (sub & 15) * 2)
+    }
+
+    /// Dword of a general register.
+    pub fn grf(&self, reg: usize, dword: usize) -> u32 {
+        self.u32((reg * REG + dword * 4) & self.grf_mask as usize)
+    }
+
+    /// Writes a dword of a general register.
+    pub fn set_grf(&mut self, reg: usize, dword: usize, value: u32) {
+        self.set_u32((reg * REG + dword * 4) & self.grf_mask as usize, value);
+    }
+
+    /// Flag register 0 or 1.
+    #[inline(always)]
+    pub fn flag(&self, register: u8) -> u32 {
+        self.u32(FLAGS + usize::from(register & 1) * 4)
+    }
+
+    /// Rounding mode. ISA-087.
+    pub fn round(&self) -> Round {
+        Round::from_code(self.u32(CR) >> 4)
+    }
+
+    /// True if denormals of F are kept. ISA-131.
+    pub fn keeps_f(&self) -> bool {
+        self.u32(CR) & 0x80 != 0
+    }
+
+    /// True if denormals of HF are kept.
+    pub fn keeps_hf(&self) -> bool {
+        self.u32(CR) & 0x400 != 0
+    }
+
+    /// To be called after writes to cr0.
+    pub fn update_modes(&mut self) {
+        self.plain_floats = self.u32(CR) & 0x4b0 == 0x480;
+    }
+
+    /// Enables the channels that wait at the uop `index`.
+    pub fn rejoin(&mut self, index: u32) {
+        for (channel, waiting) in self.waiting.iter_mut().enumerate() {
+            if *waiting == index {
+                *waiting = NEVER;
+                self.mask |= 1 << channel;
+            }
+        }
+    }
+
+    /// Disables channels until the thread is at the uop `index`.
+    pub fn wait(&mut self, channels: u32, index: u32) {
+        self.mask &= !channels;
+        for (channel, waiting) in self.waiting.iter_mut().enumerate() {
+            if channels >> channel & 1 != 0 {
+                *waiting = index;
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Micro-operations: instructions with operands, masks and targets resolved.
+
+use super::message::Message;
+use super::operand::{Input, Output};
+use super::thread::Thread;
+use crate::isa::table::Control;
+
+/// Function of a uop that works on lanes.
+pub type LaneFunction = fn(&mut Thread, &Uop);
+
+/// What a uop does.
+#[derive(Clone)]
+pub enum Kind {
+    /// An operation on lanes, for any state of the thread.
+    Lanes(LaneFunction),
+    /// An operation on lanes for the floating-point mode of OpenCL; otherwise the general one.
+    Floats(LaneFunction),
+    /// An operation on lanes in the general way.
+    General,
+    /// A matrix product.
+    Dpas,
+    /// Indexed move.
+    Movi,
+    /// A branch.
+    Control(Control),
+    /// Channels that wait here are enabled.
+    Rejoin,
+    /// A message.
+    Send(Box<Message>),
+    /// Waits for the barrier.
+    Barrier,
+    /// No effect.
+    Nop,
+    /// Ends the thread with a fault: the instruction cannot be executed.
+    Fault(FaultKind),
+}
+
+/// Why an instruction cannot be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum FaultKind {
+    /// ISA-025.
+    #[error("the instruction is illegal")]
+    Illegal,
+    /// No instruction has these bytes.
+    #[error("the bytes are no instruction")]
+    Undecodable,
+    /// ISA-164, ISA-190.
+    #[error("the instruction is not supported")]
+    Unsupported,
+    /// A register that the thread does not have.
+    #[error("a register does not exist")]
+    Register,
+    /// The types of the operands do not occur together.
+    #[error("the types of the operands are not supported")]
+    Types,
+    /// A message that is not supported.
+    #[error("the message is not supported")]
+    Message,
+    /// The lengths in a descriptor do not fit the message.
+    #[error("the lengths in the descriptor do not fit the message")]
+    Length,
+    /// A branch to an address that is no instruction.
+    #[error("the target of a branch is no instruction")]
+    Target,
+    /// The thread runs past the last instruction.
+    #[error("the thread runs past the end of the code")]
+    End,
+    /// An address outside all buffers.
+    #[error("the address is outside all buffers")]
+    Address,
+    /// An atomic operation at an address that is not aligned.
+    #[error("the address of an atomic operation is not aligned")]
+    Alignment,
+    /// A surface or sampler that does not exist.
+    #[error("the surface or sampler does not exist")]
+    Surface,
+}
+
+/// A micro-operation.
+#[derive(Clone)]
+pub struct Uop {
+    /// What it does.
+    pub kind: Kind,
+    /// Index of its instruction in the kernel.
+    pub instruction: u32,
+    /// Number of lanes.
+    pub size: u8,
+    /// First channel.
+    pub channel: u8,
+    /// Lanes are enabled regardless of the execution mask.
+    pub no_mask: bool,
+    /// Predicate control; 0 for none.
+    pub predicate: u8,
+    /// The predicate is inverted.
+    pub invert: bool,
+    /// Flag register times 2 plus the number of its word.
+    pub flag: u8,
+    /// Condition modifier of which the flag is written; 0 for none.
+    pub condition: u8,
+    /// Floats are clamped to 0 to 1.
+    pub saturate: bool,
+    /// The accumulator is written too.
+    pub acc_write: bool,
+    /// Writes cr0.
+    pub writes_modes: bool,
+    /// Truth table of bfn.
+    pub function: u8,
+    /// Lanes of the result are floats.
+    pub float: bool,
+    /// Destination.
+    pub dst: Output,
+    /// Sources.
+    pub src: [Input; 3],
+    /// Uops at the targets.
+    pub jip: u32,
+    /// See `jip`.
+    pub uip: u32,
+}
+
+impl Uop {
+    /// Bits for all lanes.
+    #[inline(always)]
+    pub fn all(&self) -> u32 {
+        if self.size >= 32 { !0 } else { (1 << self.size) - 1 }
+    }
+
+    /// The flag's bits of the lanes. ISA-062.
+    #[inline(always)]
+    pub fn flag_bits(&self, thread: &Thread) -> u32 {
+        thread.flag(self.flag >> 1).rotate_right(u32::from(self.flag & 1) * 16 + u32::from(self.channel))
+    }
+
+    /// The predicate of the lanes; all ones without one. ISA-063.
+    #[inline(always)]
+    pub fn predicate_bits(&self, thread: &Thread) -> u32 {
+        match self.predicate {
+            0 => !0,
+            1 => self.flag_bits(thread) ^ if self.invert { !0 } else { 0 },
+            _ => self.grouped_predicate(thread),
+        }
+    }
+
+    /// Predicates that combine the bits of several channels.
+    fn grouped_predicate(&self, thread: &Thread) -> u32 {
+        let inverted = if self.invert { !0 } else { 0 };
+        let shift = u32::from(self.channel);
+        let word = u32::from(self.flag & 1) * 16;
+        let (f0, f1) = (thread.flag(0).rotate_right(word) ^ inverted, thread.flag(1).rotate_right(word) ^ inverted);
+        let bits = thread.flag(self.flag >> 1).rotate_right(word) ^ inverted;
+        let group = match self.predicate {
+            2 => return (f0 | f1).rotate_right(shift),
+            3 => return (f0 & f1).rotate_right(shift),
+            code @ 4..=13 => 2u32 << ((code - 4) / 2),
+            _ => return !0,
+        };
+        let any = self.predicate.is_multiple_of(2);
+        let mut combined = 0;
+        for first in (0..32).step_by(group as usize) {
+            let mask = if group == 32 { !0 } else { ((1 << group) - 1) << first };
+            let holds = if any { bits & mask != 0 } else { bits & mask == mask };
+            if holds {
+                combined |= mask;
+            }
+        }
+        combined.rotate_right(shift)
+    }
+
+    /// The lanes that the execution mask enables, without the predicate. ISA-061.
+    #[inline(always)]
+    pub fn channels(&self, thread: &Thread) -> u32 {
+        let mask = if self.no_mask { !0 } else { thread.mask >> self.channel };
+        mask & self.all()
+    }
+
+    /// The lanes that are enabled.
+    #[inline(always)]
+    pub fn enabled(&self, thread: &Thread) -> u32 {
+        self.channels(thread) & self.predicate_bits(thread)
+    }
+
+    /// Writes the flag's bits of the enabled lanes.
+    #[inline(always)]
+    pub fn write_flag(&self, thread: &mut Thread, bits: u32, enabled: u32) {
+        let shift = u32::from(self.flag & 1) * 16 + u32::from(self.channel);
+        let at = super::thread::FLAGS + usize::from(self.flag >> 1) * 4;
+        let old = thread.u32(at);
+        let mask = enabled.rotate_left(shift);
+        thread.set_u32(at, old & !mask | bits.rotate_left(shift) & mask);
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Values of a kernel's arguments.
+
+use crate::exec::memory::{Addressing, ChannelKind, ImageFormat, Sampler};
+
+/// Value of an argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Argument {
+    /// Bytes of a value.
+    Value(Vec<u8>),
+    /// Contents of a buffer.
+    Buffer(Vec<u8>),
+    /// Bytes of local memory.
+    Local(u32),
+    /// Contents of an image.
+    Image {
+        /// Texels, rows without padding.
+        bytes: Vec<u8>,
+        /// Width, height, depth; 1 where the image has no such dimension.
+        size: [u32; 3],
+        /// Format.
+        format: ImageFormat,
+    },
+    /// A sampler.
+    Sampler(Sampler),
+}
+
+impl Argument {
+    /// Reads `u32:5`, `f32:1.5`, `x.bin`-style values that need no file: numbers, `zeros:N`, `local:N`, `sampler:…`.
+    ///
+    /// Numbers are `i8 u8 i16 u16 i32 u32 i64 u64 f16 f32`, several of them separated by commas.
+    pub fn parse(text: &str) -> Result<Argument, String> {
+        let (kind, rest) = text.split_once(':').ok_or("a value is TYPE:NUMBER, zeros:BYTES, local:BYTES or @FILE")?;
+        let count = |text: &str| text.parse::<u32>().map_err(|_| format!("`{text}` is no number of bytes"));
+        match kind {
+            "zeros" => {
+                let size = count(rest)? as usize;
+                return Ok(Argument::Buffer(vec![0; size]));
+            }
+            "local" => return Ok(Argument::Local(count(rest)?)),
+            "sampler" => return sampler(rest).map(Argument::Sampler),
+            _ => {}
+        }
+        let mut bytes = Vec::new();
+        for number in rest.split(',') {
+            let fail = |_| format!("`{number}` is no number of the type {kind}");
+            let signed = || number.parse::<i64>();
+            let unsigned = || match number.strip_prefix("0x") {
+                Some(hex) => u64::from_str_radix(hex, 16),
+                None => number.parse::<u64>(),
+            };
+            match kind {
+                "i8" => bytes.extend((signed().map_err(fail)? as i8).to_le_bytes()),
+                "i16" => bytes.extend((signed().map_err(fail)? as i16).to_le_bytes()),
+                "i32" => bytes.extend((signed().map_err(fail)? as i32).to_le_bytes()),
+                "i64" => bytes.extend(signed().map_err(fail)?.to_le_bytes()),
+                "u8" => bytes.extend((unsigned().map_err(fail)? as u8).to_le_bytes()),
+                "u16" => bytes.extend((unsigned().map_err(fail)? as u16).to_le_bytes()),
+                "u32" => bytes.extend((unsigned().map_err(fail)? as u32).to_le_bytes()),
+                "u64" => bytes.extend(unsigned().map_err(fail)?.to_le_bytes()),
+                "f16" | "f32" => {
+                    let value: f32 =
+                        number.parse().map_err(|_| format!("`{number}` is no number of the type {kind}"))?;
+                    if kind == "f32" {
+                        bytes.extend(value.to_le_bytes());
+                    } else {
+                        bytes.extend(crate::float::f32_to_f16(value).to_le_bytes());
+                    }
+                }
+                _ => {
+                    return Err(format!(
+                        "{kind} is no type: use i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, zeros, local or sampler"
+                    ));
+                }
+            }
+        }
+        Ok(Argument::Value(bytes))
+    }
+}
+
+/// `clamp_edge,linear,normalized` and the like.
+fn sampler(text: &str) -> Result<Sampler, String> {
+    let mut sampler = Sampler { addressing: Addressing::Clamp, linear: false, normalized: false };
+    for word in text.split(',') {
+        match word {
+            "clamp_edge" | "none" => sampler.addressing = Addressing::Clamp,
+            "clamp" => sampler.addressing = Addressing::Border,
+            "repeat" => sampler.addressing = Addressing::Wrap,
+            "mirror" => sampler.addressing = Addressing::Mirror,
+            "nearest" => sampler.linear = false,
+            "linear" => sampler.linear = true,
+            "normalized" => sampler.normalized = true,
+            "pixels" => sampler.normalized = false,
+            _ => {
+                return Err(format!(
+                    "{word} is no part of a sampler: use clamp_edge, clamp, repeat, mirror, nearest, linear, normalized, pixels"
+                ));
+            }
+        }
+    }
+    Ok(sampler)
+}
+
+/// Reads the name of an image format: channels, bits and kind, as in `rgba8unorm`, `r32f`, `bgra8unorm`, `rg16i`.
+pub fn parse_image_format(name: &str) -> Option<ImageFormat> {
+    let digits = name.find(|c: char| c.is_ascii_digit())?;
+    let (order, rest) = name.split_at(digits);
+    let (channels, bgra) = match order {
+        "r" => (1, false),
+        "rg" => (2, false),
+        "rgba" => (4, false),
+        "bgra" => (4, true),
+        _ => return None,
+    };
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let (bits, kind) = rest.split_at(end);
+    let bytes = match bits {
+        "8" => 1,
+        "16" => 2,
+        "32" => 4,
+        _ => return None,
+    };
+    let kind = match kind {
+        "unorm" if bytes < 4 => ChannelKind::Unorm,
+        "snorm" if bytes < 4 => ChannelKind::Snorm,
+        "ui" => ChannelKind::Uint,
+        "i" => ChannelKind::Sint,
+        "f" if bytes > 1 => ChannelKind::Float,
+        _ => return None,
+    };
+    Some(ImageFormat { channels, bytes, kind, bgra })
+}

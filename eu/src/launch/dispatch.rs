@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Execution of all groups by workers. A group belongs to one worker, which runs each of its threads to the next barrier or
+//! the end, a bounded number of instructions at a time.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use super::Launch;
+use crate::exec::{self, Environment, Fault, Group, Stop, Thread};
+
+/// Instructions of a thread between checks of a stop.
+const SLICE: u64 = 100_000;
+/// Hardware threads of a worker: a group has at most this many.
+const SLOTS: u32 = 128;
+/// Workers with distinct hardware threads.
+const MOST_WORKERS: usize = 32;
+
+/// Place of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// Group.
+    pub group: [u32; 3],
+    /// Thread in the group.
+    pub thread: u32,
+    /// Index of the instruction.
+    pub instruction: u32,
+    /// Lane.
+    pub lane: Option<u32>,
+}
+
+/// A group that does not end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hang {
+    /// A thread has executed more instructions than the limit.
+    Limit,
+    /// All threads that have not ended wait for a barrier that no thread will complete.
+    Barrier,
+}
+
+/// How a launch ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All threads ended.
+    Complete,
+    /// An instruction could not be executed.
+    Fault(exec::FaultKind, Location),
+    /// A group does not end.
+    Hang(Hang, Location),
+}
+
+/// What a launch did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Instructions that were executed.
+    pub instructions: u64,
+    /// Groups that ended.
+    pub groups: u64,
+    /// Accesses outside of a surface or of local memory.
+    pub outside: u64,
+    /// The first of them.
+    pub first_outside: Option<Location>,
+}
+
+/// State that the workers share.
+struct Shared {
+    next: AtomicU64,
+    stop: AtomicBool,
+    instructions: AtomicU64,
+    done: AtomicU64,
+    outside: AtomicU64,
+    first: Mutex<(Option<Outcome>, Option<Location>)>,
+}
+
+impl Launch {
+    /// Executes all groups. `progress` is called with the number of groups that have ended.
+    pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Report {
+        let groups = self.groups();
+        let total: u64 = groups.iter().map(|count| u64::from(*count)).product();
+        let shared = Shared {
+            next: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+            instructions: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            outside: AtomicU64::new(0),
+            first: Mutex::new((None, None)),
+        };
+        let available = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = if self.settings.workers == 0 { available } else { self.settings.workers };
+        let workers = workers.clamp(1, MOST_WORKERS).min(usize::try_from(total).unwrap_or(usize::MAX));
+        std::thread::scope(|scope| {
+            for worker in 1..workers {
+                let shared = &shared;
+                scope.spawn(move || self.work(worker as u32, total, shared, progress));
+            }
+            self.work(0, total, &shared, progress);
+        });
+        let (outcome, first_outside) = shared.first.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Report {
+            outcome: outcome.unwrap_or(Outcome::Complete),
+            instructions: shared.instructions.into_inner(),
+            groups: shared.done.into_inner(),
+            outside: shared.outside.into_inner(),
+            first_outside,
+        }
+    }
+
+    /// A worker: takes groups until none is left.
+    fn work(&self, worker: u32, total: u64, shared: &Shared, progress: &(dyn Fn(u64) + Sync)) {
+        let [width, height, _] = self.groups().map(u64::from);
+        let count = self.threads();
+        let mut threads: Vec<Thread> = (0..count).map(|_| Thread::new(self.code.registers, 0)).collect();
+        let mut state = Group { slm: vec![0; self.slm], ..Group::default() };
+        while !shared.stop.load(Ordering::Relaxed) {
+            let index = shared.next.fetch_add(1, Ordering::Relaxed);
+            if index >= total {
+                return;
+            }
+            let group = [(index % width) as u32, (index / width % height) as u32, (index / width / height) as u32];
+            for (number, thread) in (0..).zip(&mut threads) {
+                self.start(thread, group, number, (worker * SLOTS + number) & 0xfff);
+            }
+            // ISA-222: zero, so that nothing of an earlier group can be read.
+            state.slm.fill(0);
+            (state.arrived, state.generation) = (0, 0);
+            let outcome = self.group(&mut threads, &mut state, group, shared);
+            shared.instructions.fetch_add(threads.iter().map(|thread| thread.executed).sum(), Ordering::Relaxed);
+            match outcome {
+                None => {
+                    let done = shared.done.fetch_add(1, Ordering::Relaxed) + 1;
+                    progress(done);
+                }
+                Some(outcome) => {
+                    let mut first = shared.first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    first.0.get_or_insert(outcome);
+                    shared.stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Runs a group to its end. Returns how it failed.
+    fn group(&self, threads: &mut [Thread], state: &mut Group, group: [u32; 3], shared: &Shared) -> Option<Outcome> {
+        let mut ended = vec![false; threads.len()];
+        let mut environment = Environment { memory: &self.space, group: state, outside: 0, first_outside: None };
+        loop {
+            let mut progress = false;
+            for (number, thread) in threads.iter_mut().enumerate() {
+                if ended[number] {
+                    continue;
+                }
+                let before = thread.executed;
+                let place = |instruction, lane| Location { group, thread: number as u32, instruction, lane };
+                let at = |thread: &Thread| self.code.uops.get(thread.next as usize).map_or(0, |uop| uop.instruction);
+                let outcome = loop {
+                    let slice = SLICE.min(self.settings.limit.saturating_sub(thread.executed));
+                    match exec::run(&self.code, thread, &mut environment, slice, self.settings.way, &mut ()) {
+                        Stop::End => {
+                            ended[number] = true;
+                            break None;
+                        }
+                        Stop::Barrier | Stop::Break => break None,
+                        Stop::Budget => {
+                            if thread.executed >= self.settings.limit {
+                                break Some(Outcome::Hang(Hang::Limit, place(at(thread), None)));
+                            }
+                            if shared.stop.load(Ordering::Relaxed) {
+                                return None;
+                            }
+                        }
+                        Stop::Fault(Fault { kind, instruction, lane }) => {
+                            break Some(Outcome::Fault(kind, place(instruction, lane)));
+                        }
+                    }
+                };
+                if environment.outside > 0 {
+                    shared.outside.fetch_add(environment.outside, Ordering::Relaxed);
+                    if let Some((instruction, lane)) = environment.first_outside.take() {
+                        let mut first = shared.first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        first.1.get_or_insert(place(instruction, Some(lane)));
+                    }
+                    environment.outside = 0;
+                }
+                if outcome.is_some() {
+                    return outcome;
+                }
+                progress |= ended[number] || thread.executed > before;
+            }
+            if ended.iter().all(|ended| *ended) {
+                return None;
+            }
+            if !progress {
+                let number = ended.iter().position(|ended| !ended).unwrap_or(0);
+                let next = threads[number].next;
+                let instruction = self.code.uops.get(next as usize).map_or(0, |uop| uop.instruction);
+                let location = Location { group, thread: number as u32, instruction, lane: None };
+                return Some(Outcome::Hang(Hang::Barrier, location));
+            }
+        }
+    }
+}

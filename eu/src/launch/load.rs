@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Loader: code and data of a zebin, relocated.
+
+use super::LaunchError;
+use super::memory::Space;
+use crate::zebin::{Relocation, Zebin, ZebinError};
+
+/// Address of the code relative to the instruction base.
+pub const CODE_BASE: u32 = 0;
+/// Alignment of functions.
+const ALIGNMENT: usize = 64;
+/// Largest code.
+const LARGEST: usize = crate::exec::CODE_LIMIT;
+
+/// Places sections with data in memory and returns the relocated code of a kernel, functions behind it.
+pub fn load(zebin: &Zebin, kernel: &str, space: &mut Space) -> Result<Vec<u8>, LaunchError> {
+    let mut addresses: Vec<Option<u64>> = vec![None; zebin.sections.len()];
+    let mut code = Vec::new();
+    let main = format!(".text.{kernel}");
+    let section = zebin.section(&main).ok_or_else(|| LaunchError::Zebin(ZebinError::Missing(main.clone())))?;
+    code.extend_from_slice(zebin.bytes(section));
+    let is_kernel = |name: &str| zebin.info.kernels.iter().any(|kernel| kernel.name == name);
+    let mut placed: Vec<(usize, usize)> = Vec::new();
+    for (index, section) in zebin.sections.iter().enumerate() {
+        if section.name == main {
+            addresses[index] = Some(u64::from(CODE_BASE));
+            placed.push((index, 0));
+        } else if let Some(name) = section.name.strip_prefix(".text.")
+            && !is_kernel(name)
+        {
+            code.resize(code.len().next_multiple_of(ALIGNMENT), 0);
+            addresses[index] = Some(u64::from(CODE_BASE) + code.len() as u64);
+            placed.push((index, code.len()));
+            code.extend_from_slice(zebin.bytes(section));
+        } else if section.name.starts_with(".data.") || section.name.starts_with(".bss.") {
+            let size = usize::try_from(section.size).unwrap_or(usize::MAX);
+            let address = space.allocate(&section.name, size)?;
+            space.poke(address, zebin.bytes(section));
+            addresses[index] = Some(address);
+        }
+        if code.len() > LARGEST {
+            return Err(LaunchError::Memory { name: "the code".into(), size: code.len() });
+        }
+    }
+    for relocation in &zebin.relocations {
+        let Some(name) = zebin.sections.get(relocation.section).map(|section| section.name.as_str()) else { continue };
+        if name.starts_with(".text.") {
+            if let Some((_, start)) = placed.iter().find(|(index, _)| *index == relocation.section) {
+                let patch = value(zebin, relocation, &addresses, name)?;
+                apply(&mut code, *start, relocation, patch, name)?;
+            }
+        } else if let Some(address) = addresses.get(relocation.section).copied().flatten() {
+            let patch = value(zebin, relocation, &addresses, name)?;
+            let bytes = patch.to_le_bytes();
+            let bytes = match relocation.kind {
+                1 => &bytes[..],
+                2 => &bytes[..4],
+                3 => &bytes[4..],
+                _ => continue,
+            };
+            space.poke(address.wrapping_add(relocation.offset), bytes);
+        }
+    }
+    Ok(code)
+}
+
+/// The value that a relocation stores.
+fn value(zebin: &Zebin, relocation: &Relocation, addresses: &[Option<u64>], section: &str) -> Result<u64, LaunchError> {
+    let fail = |symbol: &str, reason| {
+        LaunchError::Zebin(ZebinError::Relocation { symbol: symbol.into(), section: section.into(), reason })
+    };
+    let symbol = zebin.symbols.get(relocation.symbol).ok_or_else(|| fail("?", "the symbol does not exist"))?;
+    if symbol.section == 0 {
+        // Offset of the cross-thread data from r0.0: it begins there.
+        if symbol.name.starts_with("__INTEL_PATCH_CROSS_THREAD_OFFSET") {
+            return Ok(0);
+        }
+        return Err(fail(&symbol.name, "the symbol is defined in another module, and modules are not linked"));
+    }
+    let base = addresses.get(usize::from(symbol.section)).copied().flatten();
+    let base = base.ok_or_else(|| fail(&symbol.name, "the symbol's section is not loaded"))?;
+    Ok(base.wrapping_add(symbol.value).wrapping_add_signed(relocation.addend))
+}
+
+fn apply(code: &mut [u8], start: usize, relocation: &Relocation, value: u64, section: &str) -> Result<(), LaunchError> {
+    let bytes = value.to_le_bytes();
+    let bytes = match relocation.kind {
+        1 => &bytes[..],
+        2 => &bytes[..4],
+        3 => &bytes[4..],
+        7 => &bytes[..2],
+        // Offset of per-thread data, which the compiler has already stored.
+        4 => return Ok(()),
+        _ => {
+            return Err(LaunchError::Zebin(ZebinError::Relocation {
+                symbol: format!("kind {}", relocation.kind),
+                section: section.into(),
+                reason: "this kind of relocation is not supported",
+            }));
+        }
+    };
+    let at = usize::try_from(relocation.offset).ok().and_then(|offset| start.checked_add(offset));
+    let into = at.and_then(|at| code.get_mut(at..at.checked_add(bytes.len())?));
+    let Some(into) = into else {
+        return Err(LaunchError::Zebin(ZebinError::Relocation {
+            symbol: "at its offset".into(),
+            section: section.into(),
+            reason: "it is beyond the end of the section",
+        }));
+    };
+    into.copy_from_slice(bytes);
+    Ok(())
+}

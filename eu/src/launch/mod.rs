@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Launch of a kernel of a zebin: memory, payload and groups as a driver makes them, executed on the host's cores.
+
+mod arguments;
+mod dispatch;
+mod image;
+mod load;
+pub mod memory;
+mod payload;
+mod printf;
+
+pub use arguments::{Argument, parse_image_format};
+pub use dispatch::{Hang, Location, Outcome, Report};
+pub use printf::printf_text;
+
+use thiserror::Error;
+
+use crate::exec::{Code, Host, Thread, Way};
+use crate::zebin::{Kernel, Zebin, ZebinError};
+use memory::Space;
+
+/// Why a launch cannot be made.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum LaunchError {
+    /// The file.
+    #[error(transparent)]
+    Zebin(#[from] ZebinError),
+    /// Memory of the host.
+    #[error("no memory for {name} of {size} bytes: use a smaller one")]
+    Memory {
+        /// Name.
+        name: String,
+        /// Bytes.
+        size: usize,
+    },
+    /// An argument has no value.
+    #[error("the argument {0} has no value: add `--arg {0}=…`")]
+    Missing(String),
+    /// The kernel has no such argument.
+    #[error("the kernel has no argument {name}: it has {known}")]
+    Unknown {
+        /// Name that was given.
+        name: String,
+        /// Names of the arguments.
+        known: String,
+    },
+    /// An argument has another kind.
+    #[error("the argument {name} is {expected}: give it as {form}")]
+    Kind {
+        /// Name.
+        name: String,
+        /// Kind that the kernel expects.
+        expected: &'static str,
+        /// How to write it.
+        form: &'static str,
+    },
+    /// Sizes of the range.
+    #[error("{0}")]
+    Range(String),
+    /// Part of the payload.
+    #[error("the kernel needs {0}, which is not supported")]
+    Payload(String),
+}
+
+/// Sizes of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Work items.
+    pub global: [u32; 3],
+    /// Work items of a group.
+    pub local: [u32; 3],
+    /// First global id.
+    pub offset: [u32; 3],
+}
+
+/// Which entry of the kernel is used. EU-031.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LocalIds {
+    /// As a driver chooses: by hardware, if the sizes are powers of two.
+    #[default]
+    Driver,
+    /// In registers at the start.
+    Hardware,
+    /// Loaded by the kernel from memory.
+    Memory,
+}
+
+/// Settings of a launch.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Host threads; 0 for all.
+    pub workers: usize,
+    /// Instructions of a thread after which it is taken for endless.
+    pub limit: u64,
+    /// Source of local ids.
+    pub local_ids: LocalIds,
+    /// Functions for lanes.
+    pub host: Host,
+    /// Way of execution.
+    pub way: Way,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { workers: 0, limit: 1 << 32, local_ids: LocalIds::Driver, host: Host::detect(), way: Way::Fast }
+    }
+}
+
+/// A launch that is ready to run.
+pub struct Launch {
+    /// Name of the kernel.
+    pub name: String,
+    /// Translated code.
+    pub code: Code,
+    /// Memory, surfaces and samplers.
+    pub space: Space,
+    /// Buffers of the arguments: name, address, bytes.
+    pub buffers: Vec<(String, u64, usize)>,
+    /// Buffer of printf.
+    pub printf: Option<u64>,
+    kernel: Kernel,
+    range: Range,
+    settings: Settings,
+    /// First registers behind r0 that are the same for all threads: inline data.
+    inline: [u8; 32],
+    /// Address of cross-thread and per-thread data.
+    indirect: u64,
+    /// Local ids come in registers.
+    ids_in_registers: bool,
+    /// Bytes of shared local memory of a group.
+    slm: usize,
+    /// Value of r0.5 bits 31:10.
+    scratch: u32,
+    /// First uop.
+    entry: u32,
+}
+
+impl Launch {
+    /// Prepares a kernel with arguments by name.
+    pub fn new(
+        zebin: &Zebin,
+        kernel: Option<&str>,
+        range: Range,
+        arguments: &[(String, Argument)],
+        settings: Settings,
+    ) -> Result<Launch, LaunchError> {
+        let kernel = zebin.kernel(kernel)?.clone();
+        payload::prepare(zebin, kernel, range, arguments, settings)
+    }
+
+    /// Threads of a group.
+    pub fn threads(&self) -> u32 {
+        let items: u64 = self.range.local.iter().map(|size| u64::from(*size)).product();
+        items.div_ceil(u64::from(self.kernel.simd.max(1))) as u32
+    }
+
+    /// Groups in each direction.
+    pub fn groups(&self) -> [u32; 3] {
+        [0, 1, 2].map(|index| self.range.global[index].div_ceil(self.range.local[index].max(1)))
+    }
+
+    /// Bytes of a buffer after the launch.
+    pub fn buffer(&self, name: &str) -> Option<Vec<u8>> {
+        let (_, address, size) = self.buffers.iter().find(|(found, ..)| found == name)?;
+        Some(self.space.peek(*address, *size))
+    }
+
+    /// State of a thread at its start. EU-030, EU-031, EU-032.
+    pub fn start(&self, thread: &mut Thread, group: [u32; 3], number: u32, hardware: u32) {
+        let items: u64 = self.range.local.iter().map(|size| u64::from(*size)).product();
+        let simd = self.kernel.simd;
+        let rest = items - u64::from(number) * u64::from(simd);
+        let lanes = if rest >= 32 { 32 } else { rest as u32 }.min(simd);
+        let mask = if lanes == 32 { !0 } else { (1 << lanes) - 1 };
+        thread.reset(mask);
+        thread.base = self.code.base;
+        thread.next = self.entry;
+        thread.set_grf(0, 0, self.indirect as u32 & !63);
+        thread.set_grf(0, 1, group[0]);
+        thread.set_grf(0, 2, number & 0xff | self.threads() << 24);
+        thread.set_grf(0, 5, self.scratch << 10 | hardware & 0x3ff);
+        thread.set_grf(0, 6, group[1]);
+        thread.set_grf(0, 7, group[2]);
+        // ISA-085, EU-032: the inverse of `thread_number`.
+        thread.set_u32(crate::exec::thread::SR, hardware & 7 | (hardware & 0x18) << 1 | (hardware & 0xfe0) << 2);
+        let mut register = 1;
+        if self.ids_in_registers {
+            register += payload::write_ids(thread, &self.kernel, &self.range, number);
+        }
+        for (index, dword) in self.inline.as_chunks::<4>().0.iter().enumerate() {
+            thread.set_grf(register, index, u32::from_le_bytes(*dword));
+        }
+        thread.update_modes();
+    }
+
+    /// The dispatch's settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Sizes of the launch.
+    pub fn range(&self) -> &Range {
+        &self.range
+    }
+
+    /// Bytes of shared local memory of a group.
+    pub fn local_memory(&self) -> usize {
+        self.slm
+    }
+
+    /// Lanes of a thread.
+    pub fn simd(&self) -> u32 {
+        self.kernel.simd
+    }
+}

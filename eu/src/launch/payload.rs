@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Payload of a launch: arguments, implicit values, local ids (group C of the contract).
+
+use super::arguments::Argument;
+use super::memory::{Space, State};
+use super::{Launch, LaunchError, LocalIds, Range, Settings, image, load};
+use crate::exec::{Code, Thread};
+use crate::zebin::{self, Kernel, Zebin};
+
+/// Hardware threads for which per-thread buffers have room. EU-042.
+pub const HARDWARE_THREADS: usize = 4096;
+/// Bytes of the printf buffer. Kernels stop writing at 4 MiB.
+const PRINTF_BYTES: usize = (1 << 22) + 4096;
+/// Largest group.
+const MOST_ITEMS: u64 = 1024;
+/// Bytes of shared local memory that a group can have.
+const MOST_SLM: u32 = 65536;
+
+/// The resources of an argument.
+#[derive(Clone, Debug, Default)]
+struct Resource {
+    value: Vec<u8>,
+    address: u64,
+    size: usize,
+    state: Option<u32>,
+    sampler: Option<u32>,
+    image: Option<[u32; 3]>,
+    local: Option<u32>,
+}
+
+/// Makes a launch.
+pub fn prepare(
+    zebin: &Zebin,
+    kernel: Kernel,
+    range: Range,
+    arguments: &[(String, Argument)],
+    settings: Settings,
+) -> Result<Launch, LaunchError> {
+    check_range(&kernel, &range)?;
+    let mut space = Space::new();
+    // The indirect data comes first, because its address has 32 bits.
+    let cross = kernel.payload.iter().map(|part| part.offset.saturating_add(part.size)).max().unwrap_or(0);
+    if cross > 1 << 16 || kernel.inline_data > 32 {
+        return Err(LaunchError::Payload(format!("a payload of {cross} bytes")));
+    }
+    let cross = cross.next_multiple_of(32) as usize;
+    let inline = (kernel.inline_data as usize).min(cross.max(32));
+    let rest = cross.saturating_sub(inline);
+    let items: u64 = range.local.iter().map(|size| u64::from(*size)).product();
+    let threads = items.div_ceil(u64::from(kernel.simd.max(1))) as usize;
+    let per_thread = (kernel.per_thread as usize).min(1 << 12);
+    let indirect = space.allocate("indirect data", rest + threads * per_thread + 64)?;
+    let code = load::load(zebin, &kernel.name, &mut space)?;
+    let (mut resources, buffers) = resources(&kernel, arguments, &mut space)?;
+    bind(&kernel, &resources, &mut space);
+    let (slm, printf) = implicit(&kernel, &mut resources, &mut space)?;
+    let scratch = scratch(&kernel, &mut space)?;
+    let mut payload = vec![0u8; cross.max(32)];
+    let writer = Writer { kernel: &kernel, range: &range, resources: &resources, printf };
+    for part in &kernel.payload {
+        let value = writer.value(part, &mut space)?;
+        let start = part.offset as usize;
+        let length = value.len().min(part.size as usize);
+        payload[start..start + length].copy_from_slice(&value[..length]);
+    }
+    let mut first = [0; 32];
+    first[..inline].copy_from_slice(&payload[..inline]);
+    space.poke(indirect, &payload[inline..]);
+    let ids_in_registers = per_thread > 0
+        && match settings.local_ids {
+            LocalIds::Hardware => true,
+            LocalIds::Memory => false,
+            LocalIds::Driver => hardware_ids(&range, kernel.walk_order),
+        };
+    for thread in 0..threads {
+        let at = indirect + (rest + thread * per_thread) as u64;
+        space.poke(at, &ids(&kernel, &range, thread as u32)[..per_thread]);
+    }
+    let entry = if ids_in_registers { kernel.skip_per_thread } else { 0 };
+    let code = Code::translate(&code, load::CODE_BASE, kernel.grf_count, settings.host);
+    let entry = code.entry(i64::from(entry));
+    Ok(Launch {
+        name: kernel.name.clone(),
+        code,
+        space,
+        buffers,
+        printf,
+        kernel,
+        range,
+        settings,
+        inline: first,
+        indirect,
+        ids_in_registers,
+        slm,
+        scratch,
+        entry,
+    })
+}
+
+fn check_range(kernel: &Kernel, range: &Range) -> Result<(), LaunchError> {
+    let fail = |text: String| Err(LaunchError::Range(text));
+    if range.global.contains(&0) || range.local.contains(&0) {
+        return fail("a size of the range is 0: use at least 1".into());
+    }
+    for (global, local) in range.global.iter().zip(range.local) {
+        if global % local != 0 {
+            return fail(format!(
+                "the global size {global} is no multiple of the local size {local}: change one of them"
+            ));
+        }
+    }
+    let items: u64 = range.local.iter().map(|size| u64::from(*size)).product();
+    if items > MOST_ITEMS {
+        return fail(format!("a group of {items} work items is larger than {MOST_ITEMS}: use a smaller local size"));
+    }
+    if let Some(size) = kernel.group_size
+        && size != range.local
+    {
+        return fail(format!("the kernel requires the local size {},{},{}", size[0], size[1], size[2]));
+    }
+    if ![8, 16, 32].contains(&kernel.simd) && kernel.simd != 1 {
+        return fail(format!("the kernel has {} lanes, which no hardware has", kernel.simd));
+    }
+    Ok(())
+}
+
+/// EU-033: hardware makes ids if the sizes of the first two dimensions of the walk are powers of two.
+fn hardware_ids(range: &Range, order: [u32; 3]) -> bool {
+    let size = |index: u32| range.local[index as usize % 3];
+    let used = range.local.iter().filter(|size| **size > 1).count();
+    size(order[0]).is_power_of_two() && (used < 2 || size(order[1]).is_power_of_two())
+}
+
+/// Local ids of a thread, X then Y then Z, as words, each dimension padded to whole registers. EU-031, ISA-262.
+fn ids(kernel: &Kernel, range: &Range, thread: u32) -> Vec<u8> {
+    let simd = kernel.simd;
+    let row = (simd as usize * 2).next_multiple_of(32);
+    let mut bytes = vec![0; row * 3 + kernel.per_thread as usize];
+    let order = kernel.walk_order.map(|dimension| dimension as usize % 3);
+    for lane in 0..simd {
+        let mut linear = u64::from(thread * simd + lane);
+        let mut id = [0u64; 3];
+        for dimension in order {
+            let size = u64::from(range.local[dimension].max(1));
+            id[dimension] = linear % size;
+            linear /= size;
+        }
+        for (dimension, id) in id.iter().enumerate() {
+            let at = dimension * row + lane as usize * 2;
+            bytes[at..at + 2].copy_from_slice(&(*id as u16).to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// Writes local ids behind r0 and returns the number of registers.
+pub fn write_ids(thread: &mut Thread, kernel: &Kernel, range: &Range, number: u32) -> usize {
+    let bytes = ids(kernel, range, number);
+    let registers = (kernel.per_thread as usize).div_ceil(32).min(6);
+    for (index, dword) in bytes[..registers * 32].as_chunks::<4>().0.iter().enumerate() {
+        thread.set_grf(1 + index / 8, index % 8, u32::from_le_bytes(*dword));
+    }
+    registers
+}
+
+type Buffers = Vec<(String, u64, usize)>;
+
+/// Places the arguments in memory, by number.
+fn resources(
+    kernel: &Kernel,
+    arguments: &[(String, Argument)],
+    space: &mut Space,
+) -> Result<(Vec<Resource>, Buffers), LaunchError> {
+    for (name, _) in arguments {
+        if !kernel.arguments.iter().any(|argument| argument.name == *name) {
+            let known = kernel.arguments.iter().map(|argument| argument.name.clone()).collect::<Vec<_>>().join(", ");
+            return Err(LaunchError::Unknown { name: name.clone(), known });
+        }
+    }
+    let mut all = Vec::new();
+    let mut buffers = Vec::new();
+    for info in &kernel.arguments {
+        let given = arguments.iter().find(|(name, _)| *name == info.name).map(|(_, value)| value);
+        let given = given.ok_or_else(|| LaunchError::Missing(info.name.clone()))?;
+        let parts: Vec<_> = kernel.payload.iter().filter(|part| part.index == Some(info.index)).collect();
+        let kind = |expected, form| LaunchError::Kind { name: info.name.clone(), expected, form };
+        let mut resource = Resource::default();
+        let is_value = parts.iter().any(|part| part.kind == "arg_byvalue");
+        let space_of = parts.iter().find(|part| part.kind == "arg_bypointer").map_or("", |part| part.space.as_str());
+        let bound = kernel.bindings.iter().any(|(_, argument)| *argument == info.index);
+        match given {
+            Argument::Value(bytes) if is_value => resource.value.clone_from(bytes),
+            Argument::Buffer(bytes) if is_value => resource.value.clone_from(bytes),
+            _ if is_value => return Err(kind("a value", "TYPE:NUMBER")),
+            Argument::Local(size) if space_of == "local" => resource.local = Some(*size),
+            _ if space_of == "local" => return Err(kind("local memory", "local:BYTES")),
+            Argument::Sampler(sampler) if space_of == "sampler" => {
+                resource.sampler = Some(image::add_sampler(space, *sampler));
+            }
+            _ if space_of == "sampler" => return Err(kind("a sampler", "sampler:clamp_edge,nearest")),
+            Argument::Image { bytes, size, format } if space_of == "image" => {
+                let (state, address, total) = image::create(space, &info.name, bytes, *size, *format)?;
+                (resource.state, resource.address, resource.size) = (Some(state), address, total);
+                resource.image = Some(*size);
+                buffers.push((info.name.clone(), address, total));
+            }
+            _ if space_of == "image" => return Err(kind("an image", "@FILE:image:WIDTHxHEIGHT:FORMAT")),
+            Argument::Buffer(bytes) | Argument::Value(bytes) if !parts.is_empty() || bound => {
+                resource.address = space.allocate_with(&info.name, bytes)?;
+                resource.size = bytes.len();
+                let state = State::Buffer { start: resource.address, size: bytes.len() as u64 };
+                resource.state = Some(space.add_state(state));
+                buffers.push((info.name.clone(), resource.address, bytes.len()));
+            }
+            // The kernel does not use the argument; its buffer is saved all the same.
+            Argument::Buffer(bytes) | Argument::Image { bytes, .. } => {
+                resource.address = space.allocate_with(&info.name, bytes)?;
+                buffers.push((info.name.clone(), resource.address, bytes.len()));
+            }
+            _ => {}
+        }
+        let index = info.index as usize;
+        if index > 4096 {
+            return Err(LaunchError::Payload(format!("argument number {index}")));
+        }
+        if all.len() <= index {
+            all.resize(index + 1, Resource::default());
+        }
+        all[index] = resource;
+    }
+    Ok((all, buffers))
+}
+
+fn bind(kernel: &Kernel, resources: &[Resource], space: &mut Space) {
+    for (index, argument) in &kernel.bindings {
+        let state = resources.get(*argument as usize).and_then(|resource| resource.state);
+        if let (Some(state), Ok(index)) = (state, u8::try_from(*index)) {
+            space.bindings.push((index, (state / super::memory::STATE_BYTES) as usize));
+        }
+    }
+}
+
+/// Shared local memory with the parts of local arguments, and the printf buffer.
+fn implicit(
+    kernel: &Kernel,
+    resources: &mut [Resource],
+    space: &mut Space,
+) -> Result<(usize, Option<u64>), LaunchError> {
+    let mut slm = kernel.slm_size;
+    for resource in resources.iter_mut() {
+        if let Some(size) = resource.local {
+            let start = slm.next_multiple_of(16);
+            slm = start.saturating_add(size);
+            resource.address = u64::from(start);
+        }
+    }
+    if slm > MOST_SLM {
+        return Err(LaunchError::Range(format!(
+            "a group needs {slm} bytes of local memory, and at most {MOST_SLM} are possible"
+        )));
+    }
+    let printf = if kernel.payload.iter().any(|part| part.kind == "printf_buffer") {
+        let address = space.allocate("printf buffer", PRINTF_BYTES)?;
+        // The next record follows the counter.
+        space.poke(address, &4u32.to_le_bytes());
+        Some(address)
+    } else {
+        None
+    };
+    // EU-050: sizes are powers of two from 1 KiB.
+    let size = if slm == 0 { 0 } else { (slm as usize).next_power_of_two().max(1024) };
+    Ok((size, printf))
+}
+
+/// Scratch memory: the value of r0.5 bits 31:10. EU-041.
+fn scratch(kernel: &Kernel, space: &mut Space) -> Result<u32, LaunchError> {
+    let size: usize =
+        kernel.buffers.iter().filter(|buffer| buffer.kind == "scratch").map(|buffer| buffer.size as usize).sum();
+    if size == 0 {
+        return Ok(0);
+    }
+    let pitch = size.next_power_of_two().max(1024);
+    let start = space.allocate("scratch memory", pitch * HARDWARE_THREADS)?;
+    let offset = space.add_state(State::Scratch { start, pitch: pitch as u64 });
+    Ok(offset >> 6)
+}
+
+struct Writer<'w> {
+    kernel: &'w Kernel,
+    range: &'w Range,
+    resources: &'w [Resource],
+    printf: Option<u64>,
+}
+
+/// Bytes of three dwords.
+fn triple(values: [u32; 3]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+impl Writer<'_> {
+    /// Bytes of a part of the payload.
+    fn value(&self, part: &zebin::Argument, space: &mut Space) -> Result<Vec<u8>, LaunchError> {
+        let resource = part.index.and_then(|index| self.resources.get(index as usize)).cloned().unwrap_or_default();
+        let range = self.range;
+        let groups = [0, 1, 2].map(|index| range.global[index] / range.local[index]);
+        let image = resource.image.unwrap_or([0; 3]);
+        let number = |value: u64| value.to_le_bytes().to_vec();
+        Ok(match part.kind.as_str() {
+            "global_id_offset" => triple(range.offset),
+            "enqueued_local_size" | "local_size" => triple(range.local),
+            "global_size" => triple(range.global),
+            "group_count" => triple(groups),
+            "work_dimensions" => {
+                let used = (0..3).rev().find(|index| range.global[*index] > 1).map_or(1, |index| index as u64 + 1);
+                number(used)
+            }
+            "arg_byvalue" => resource.value.get(part.source_offset as usize..).unwrap_or_default().to_vec(),
+            "arg_bypointer" => match (part.mode.as_str(), part.space.as_str()) {
+                (_, "sampler") => number(u64::from(resource.sampler.unwrap_or(0))),
+                ("bindless", _) => number(u64::from(resource.state.unwrap_or(0))),
+                ("stateless" | "slm", _) => number(resource.address),
+                _ => Vec::new(),
+            },
+            "buffer_address" => number(resource.address),
+            "buffer_offset" | "sampler_snap_wa" => number(0),
+            "printf_buffer" => number(self.printf.unwrap_or(0)),
+            "private_base_stateless" => {
+                let lanes = |buffer: &zebin::Buffer| if buffer.per_lane { self.kernel.simd as usize } else { 1 };
+                let size: usize = self
+                    .kernel
+                    .buffers
+                    .iter()
+                    .filter(|buffer| buffer.kind == "global")
+                    .map(|buffer| buffer.size as usize * lanes(buffer))
+                    .sum();
+                number(space.allocate("private memory", size.saturating_mul(HARDWARE_THREADS))?)
+            }
+            "inline_sampler" => {
+                let wanted = part.sampler.unwrap_or(0);
+                let found = self.kernel.samplers.iter().find(|sampler| sampler.index == wanted);
+                let sampler = image::inline_sampler(found.unwrap_or(&zebin::Sampler::default()));
+                number(u64::from(image::add_sampler(space, sampler)))
+            }
+            "const_base" | "data_const_buffer" | "global_base" | "data_global_buffer" => {
+                return Err(LaunchError::Payload(format!("the implicit value {}", part.kind)));
+            }
+            "image_width" => number(u64::from(image[0])),
+            "image_height" => number(u64::from(image[1])),
+            "image_depth" | "image_array_size" => number(u64::from(image[2])),
+            "image_num_mip_levels" | "image_num_samples" => number(0),
+            other => return Err(LaunchError::Payload(format!("the implicit value {other}"))),
+        })
+    }
+}

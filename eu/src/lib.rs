@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+#![doc = include_str!("../README.md")]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "lanes, registers and offsets are reinterpreted and masked all the time"
+)]
+
+pub mod exec;
+pub mod float;
+pub mod isa;
+pub mod launch;
+pub mod text;
+pub mod zebin;

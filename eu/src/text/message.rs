@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Description of messages in comments (groups N to R of the document on the ISA).
+
+use crate::isa::{Descriptor, Instruction};
+
+/// Names of LSC operations. ISA-211.
+const LSC: [&str; 32] = [
+    "load",
+    "load_strided",
+    "load_quad",
+    "load_block2d",
+    "store",
+    "store_strided",
+    "store_quad",
+    "store_block2d",
+    "atomic_iinc",
+    "atomic_idec",
+    "atomic_load",
+    "atomic_store",
+    "atomic_iadd",
+    "atomic_isub",
+    "atomic_smin",
+    "atomic_smax",
+    "atomic_umin",
+    "atomic_umax",
+    "atomic_icas",
+    "atomic_fadd",
+    "atomic_fsub",
+    "atomic_fmin",
+    "atomic_fmax",
+    "atomic_fcas",
+    "atomic_and",
+    "atomic_or",
+    "atomic_xor",
+    "load_status",
+    "store_uncompressed",
+    "ccs",
+    "read_state",
+    "fence",
+];
+
+/// Lengths and operation of a message, as in `wr:2+0, rd:2; load.ugm.d32.a32.ca.ca.bti[0]`.
+pub fn describe(from: &Instruction) -> String {
+    let send = &from.send;
+    let Descriptor::Imm(desc) = send.desc else {
+        let length = match send.ex_desc {
+            Descriptor::Reg(sub) if !send.exbso => format!("a0.{sub}[10:6]"),
+            _ => send.src1_length.to_string(),
+        };
+        return format!("wr:a0.0[28:25]+{length}, rd:a0.0[24:20]");
+    };
+    let lsc = matches!(from.modifier, 13..=15);
+    let header = if !lsc && desc >> 19 & 1 != 0 { "h" } else { "" };
+    let source1 = match send.ex_desc {
+        Descriptor::Reg(sub) if !send.exbso => format!("a0.{sub}[10:6]"),
+        _ => send.src1_length.to_string(),
+    };
+    let lengths = format!("wr:{}{header}+{source1}, rd:{}", desc >> 25 & 15, desc >> 20 & 31);
+    let meaning = match from.modifier {
+        13..=15 => lsc_text(from, desc),
+        10 => data_port_0(desc),
+        12 => data_port_1(desc),
+        3 => gateway(desc).to_string(),
+        2 => sampler(desc),
+        _ => String::new(),
+    };
+    if meaning.is_empty() { lengths } else { format!("{lengths}; {meaning}") }
+}
+
+fn lsc_text(from: &Instruction, desc: u32) -> String {
+    let port = ["tgm", "slm", "ugm"][usize::from(from.modifier - 13)];
+    let operation = desc & 63;
+    let Some(name) = LSC.get(operation as usize) else { return String::new() };
+    if operation == 31 {
+        return fence(port, desc);
+    }
+    let size = ["d8", "d16", "d32", "d64", "d8u32", "d16u32", "d16u32h", "?"][(desc >> 9 & 7) as usize];
+    let quad = matches!(operation, 2 | 6);
+    let vector = if quad {
+        let names: String =
+            "xyzw".chars().enumerate().filter(|(bit, _)| desc >> (12 + bit) & 1 != 0).map(|(_, c)| c).collect();
+        format!(".{names}")
+    } else {
+        let count = [1, 2, 3, 4, 8, 16, 32, 64][(desc >> 12 & 7) as usize];
+        let transposed = desc >> 15 & 1 != 0;
+        let count = if count > 1 || transposed { format!("x{count}") } else { String::new() };
+        format!("{count}{}", if transposed { "t" } else { "" })
+    };
+    let address = ["?", "a16", "a32", "a64"][(desc >> 7 & 3) as usize];
+    let load = matches!(operation, 0..=3 | 27);
+    let cache = match (desc >> 17 & 7, load) {
+        _ if port == "slm" => "",
+        (0, _) => "",
+        (1, _) => ".uc.uc",
+        (2, true) => ".uc.ca",
+        (2, false) => ".uc.wb",
+        (3, true) => ".ca.uc",
+        (3, false) => ".wt.uc",
+        (4, true) => ".ca.ca",
+        (4, false) => ".wt.wb",
+        (5, _) => ".st.uc",
+        (6, true) => ".st.ca",
+        (6, false) => ".st.wb",
+        (_, true) => ".ri.ca",
+        (_, false) => ".wb.wb",
+    };
+    let surface = match (desc >> 29 & 3, from.send.ex_desc) {
+        (0, _) => String::new(),
+        (3, Descriptor::Imm(value)) => format!(".bti[{}]", value >> 24),
+        (kind, Descriptor::Imm(value)) => format!(".{}[0x{:X}]", ["", "bss", "ss", ""][kind as usize], value & !0x7ff),
+        (kind, Descriptor::Reg(sub)) => format!(".{}[a0.{sub}]", ["", "bss", "ss", "bti"][kind as usize]),
+    };
+    format!("{name}.{port}.{size}{vector}.{address}{cache}{surface}")
+}
+
+fn fence(port: &str, desc: u32) -> String {
+    let flush = ["none", "evict", "invalidate", "discard", "clean", "flushl3", "?", "?"][(desc >> 12 & 7) as usize];
+    if flush == "?" {
+        let scope = ["thread-group", "local", "tile", "gpu", "gpus", "system release", "system acquire", "?"];
+        return format!("fence invalid flush type scoped to {}", scope[(desc >> 9 & 7) as usize]);
+    }
+    let scope = ["group", "local", "tile", "gpu", "gpus", "sysrel", "sysacq", "?"][(desc >> 9 & 7) as usize];
+    format!("fence.{port}.{flush}.{scope}")
+}
+
+/// ISA-225.
+fn data_port_0(desc: u32) -> String {
+    match desc >> 14 & 31 {
+        kind @ (0 | 1) => {
+            let size = ["x1L", "x1H", "x2", "x4", "x8", "x16", "?", "?"][(desc >> 8 & 7) as usize];
+            let unit = if desc >> 13 & 1 != 0 { "hword" } else { "oword" };
+            let aligned = if kind == 1 { "aligned " } else { "" };
+            format!("{unit} {aligned}block read {size}")
+        }
+        7 => "fence".into(),
+        8 => "oword block write".into(),
+        _ => String::new(),
+    }
+}
+
+/// ISA-226, ISA-228: the mask disables channels.
+fn data_port_1(desc: u32) -> String {
+    let channels: String =
+        "xyzw".chars().enumerate().filter(|(bit, _)| desc >> (8 + bit) & 1 == 0).map(|(_, c)| c).collect();
+    match desc >> 14 & 31 {
+        5 => format!("typed surface read with {channels}{}", coordinates(desc)),
+        13 => format!("typed surface write with {channels}{}", coordinates(desc)),
+        1 => format!("untyped surface read with {channels}"),
+        9 => format!("untyped surface write with {channels}"),
+        _ => String::new(),
+    }
+}
+
+/// Coordinates in the registers of source 0.
+fn coordinates(desc: u32) -> &'static str {
+    ["", "; u", "; u,v", "; u,v,r", "; u,v,r,lod"].get((desc >> 25 & 15) as usize).copied().unwrap_or_default()
+}
+
+/// ISA-240.
+fn gateway(desc: u32) -> &'static str {
+    match desc & 15 {
+        0 => "end of thread",
+        1 => "signal event",
+        2 => "monitor event",
+        3 => "unmonitor event",
+        4 => "signal barrier",
+        6 => "wait for event",
+        _ => "",
+    }
+}
+
+/// ISA-250, ISA-251.
+fn sampler(desc: u32) -> String {
+    let width = match desc >> 17 & 3 | desc >> 29 & 1 << 2 {
+        1 => "simd8",
+        2 => "simd16",
+        _ => "simd",
+    };
+    let kind = match desc >> 12 & 31 {
+        0 => "sample",
+        2 => "sample with lod",
+        7 => "sample load",
+        10 => "sample res info",
+        24 => "sample with lod forced to 0",
+        26 => "sample load with lod forced to 0",
+        _ => "message",
+    };
+    format!("{width} {kind} using sampler index {}", desc >> 8 & 15)
+}
