@@ -139,6 +139,6 @@ mod tests {
     #[test]
     fn an_unknown_group_is_named() {
         let arguments = Arguments { stages: vec![], groups: vec!["cards".into()], list: true };
-        assert_eq!(run(&arguments).unwrap_err().to_string(), "no group cards: the groups are card, afuc");
+        assert_eq!(run(&arguments).unwrap_err().to_string(), "no group cards: the groups are card, afuc, eu");
     }
 }

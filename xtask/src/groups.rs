@@ -26,7 +26,7 @@ pub struct Group {
 }
 
 /// All groups, in the order in which CI runs them.
-pub const GROUPS: &[Group] = &[CARD, AFUC];
+pub const GROUPS: &[Group] = &[CARD, AFUC, EU];
 
 /// The virtual card: library, program, guests, `xtask`.
 const CARD: Group = Group {
@@ -63,6 +63,18 @@ const AFUC: Group = Group {
     fuzz: Some("afuc/fuzz/Cargo.toml"),
     checks: &[],
     jobs: jobs::AFUC,
+};
+
+/// Tools for kernels of the execution units, a workspace of its own.
+const EU: Group = Group {
+    name: "eu",
+    manifest: "eu/Cargo.toml",
+    packages: &[],
+    published: &[],
+    features: &["long-tests"],
+    fuzz: None,
+    checks: &[],
+    jobs: &[],
 };
 
 /// A part of CI. Command lines select the packages of one group by the placeholders of [`Group::expand`].
