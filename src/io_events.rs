@@ -36,7 +36,7 @@ pub struct IoEventHandler {
 }
 
 impl IoEventHandler {
-    /// Creates the handlers of the registers of `function` whose writes have an effect.
+    /// Creates the handlers of the registers of `function` that have an effect when they are written.
     pub(crate) fn of<'f>(
         function: &'f Arc<CardFunction>,
         registers: &'f [IoRegister],

@@ -9,11 +9,13 @@ pub mod function_state;
 mod functions;
 mod gpu;
 mod guc_pending;
+mod locks;
 mod power_on;
 mod report;
 pub mod status;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -28,12 +30,11 @@ use crate::doorbell::{NACK, Page};
 use crate::engine::skipped::SkippedCommand;
 use crate::engine::{EngineReport, Engines, Halt, Load, Outcome, Submitter};
 use crate::event_count::EventCount;
-use crate::gpu::{Host, WorkStatus};
+use crate::gpu::Host;
 use crate::gt::{Gt, SideEffect};
 use crate::guc::Guc;
 use crate::hardware_error::{ErrorRegisters, HardwareError};
-use crate::host::{ALL_FUNCTIONS, Clock, Dma, Function, InterruptSink, functions};
-use crate::interrupts::GUC2HOST;
+use crate::host::{ALL_FUNCTIONS, Clock, Dma, Function, InterruptSink};
 use crate::memory::ggtt::{GGTT_BYTES, Ggtt};
 use crate::memory::layout::MemoryLayout;
 use crate::memory::{Memories, Memory, Tlb};
@@ -380,119 +381,6 @@ impl Card {
     /// Wakes sleeping workers. Ordering: the work must be visible to them before the call.
     pub fn wake_workers(&self) {
         self.event_count.ring();
-    }
-
-    /// Runs the GuC's step if one is due and no other thread has taken it. A thread that already serves events can use
-    /// this to avoid waking the workers for a notification that makes no engine runnable.
-    pub fn poll_guc(&self) {
-        self.guarded(|| self.step_guc(self.gt.clock.now()));
-    }
-
-    /// Executes a bounded amount of pending work: one deferred request, a GuC step if one is due, and one step of each
-    /// runnable engine. Engines are stepped regardless of how often functions notify the GuC, so they cannot starve.
-    pub fn work(&self) -> WorkStatus {
-        let now = self.gt.clock.now();
-        let deferred = self.carry_out_deferred();
-        let mut busy = self.step_guc(now) || deferred;
-        let mut next = self.guc_pending.deadline();
-        for id in self.engines.present() {
-            if !self.engines.runnable(id) {
-                continue;
-            }
-            let next_poll = self.engines.next_poll(id);
-            if next_poll > now {
-                next = next.min(next_poll);
-                continue;
-            }
-            busy |= self.step_engine(id, now);
-        }
-        if self.gt.memory.untidy() {
-            match self.scrubber.get() {
-                Some(thread) => thread.unpark(),
-                None => busy |= self.gt.memory.scrub(),
-            }
-        }
-        if busy { WorkStatus::Busy } else { WorkStatus::Idle((next != u64::MAX).then_some(next)) }
-    }
-
-    /// Runs a GuC step if one is due. Returns whether a step ran.
-    fn step_guc(&self, now: u64) -> bool {
-        if !self.guc_pending.due(now) {
-            return false;
-        }
-        let (step, sooner) = {
-            let mut guc = self.guc_for_calls();
-            let step = guc.step(&self.gt, &self.engines, self.guc_pending.take_rang());
-            self.publish_queued(&guc);
-            (step, self.guc_pending.set_deadline(step.next))
-        };
-        for function in functions(step.interrupts) {
-            self.gt.interrupt_by_guc(function, GUC2HOST);
-        }
-        for function in functions(step.messages) {
-            self.gt.interrupts_of(function).send();
-        }
-        // Other workers may be asleep beyond the GuC's new deadline, or may have fallen asleep before an engine was
-        // loaded.
-        if sooner || self.engines.present().any(|id| self.engines.runnable(id)) {
-            self.wake_workers();
-        }
-        true
-    }
-
-    /// Steps one engine unless another worker is stepping it. Returns whether the worker should poll for more work.
-    fn step_engine(&self, id: EngineId, now: u64) -> bool {
-        let Some(mut engine) = self.engines.try_lock(id) else {
-            let wanted = self.engines.wanted(id);
-            if wanted {
-                // Another thread waits for the engine's lock and will hold it only briefly. This worker must not sleep.
-                std::thread::yield_now();
-            }
-            return wanted;
-        };
-        let Some(load) = engine.loaded() else {
-            self.engines.set_runnable(id, false);
-            return true;
-        };
-        let seen = self.engines.changes();
-        let outcome = engine.step(&self.gt, STEP_BUDGET);
-        let skipped = engine.take_skipped(&self.gt, &load);
-        match outcome {
-            Outcome::Waiting | Outcome::Spinning => {
-                if let Some(at) = engine.waits_at() {
-                    self.engines.wait_at(id, now, at);
-                }
-                let first = self.engines.back_off(id, now, seen);
-                if let Some(at) = engine.wake_at() {
-                    self.engines.poll_by(id, at);
-                }
-                drop(engine);
-                if first || skipped.is_some() {
-                    self.report(id, load, outcome, skipped);
-                }
-                return true;
-            }
-            Outcome::More => {
-                self.engines.set_runnable(id, true);
-                drop(engine);
-                if skipped.is_some() {
-                    self.report(id, load, outcome, skipped);
-                }
-            }
-            Outcome::Idle | Outcome::Complete | Outcome::Preempted => {
-                // The next element of the queue may already be loaded.
-                self.engines.set_runnable(id, engine.loaded().is_some());
-                drop(engine);
-                self.report(id, load, outcome, skipped);
-            }
-            Outcome::Halted(_) => {
-                self.engines.set_runnable(id, false);
-                drop(engine);
-                self.report(id, load, outcome, skipped);
-            }
-        }
-        self.engines.look_at_all();
-        true
     }
 
     /// Body of the scrubber thread: returns memory that functions no longer use to the host until [`Card::stop`]. The

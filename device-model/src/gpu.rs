@@ -91,7 +91,7 @@ pub struct BarMapping<'f> {
     pub file_offset: u64,
 }
 
-/// A register whose writes may reach the card as events instead of accesses. The value written is ignored.
+/// A register that may be written by events instead of accesses. The value written is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IoRegister {
     /// Index of the BAR.
@@ -177,7 +177,7 @@ pub trait Gpu: Any + Send + Sync {
     /// Host memory allocated for the memory of `function`, in bytes.
     fn allocated(&self, function: Function) -> u64;
 
-    /// The registers of each function whose writes may arrive as events.
+    /// The registers of each function that may be written by events.
     fn io_registers(&self) -> &'static [IoRegister];
 
     /// Processes a write of `function` to the register with this index in [`Gpu::io_registers`]. The caller must then

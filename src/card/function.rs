@@ -205,7 +205,7 @@ impl CardFunction {
         decoded
     }
 
-    /// Processes pending events of registers whose writes the card must see before an access at `offset` of `bar`.
+    /// Processes pending events that the card must receive before an access at `offset` of `bar`.
     fn take_events_before(&self, bar: u8, offset: u64) {
         for (index, register) in self.shared.gpu.io_registers().iter().enumerate() {
             if register.bar == bar && register.ordered.contains(&offset) && self.take_event(index) {

@@ -190,7 +190,7 @@ impl ConfigSpace {
         }
     }
 
-    /// Replaces the bytes from `at` on with saved values. Fails with the offset of the first byte whose value differs in
+    /// Replaces the bytes from `at` on with saved values. Fails with the offset of the first byte that differs in
     /// a bit that neither software nor the function changes; the bytes before it are then replaced.
     pub fn restore(&mut self, at: u16, values: &[u8]) -> Result<(), u16> {
         let inside = self.0.get_mut(usize::from(at)..).unwrap_or_default();

@@ -3,7 +3,7 @@
 
 use arctic_sriov::number::size;
 
-use super::Progress;
+use super::progress::Progress;
 use super::tiling::ADDRESS_MASK;
 use crate::memory::ccs::BLOCK;
 use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};

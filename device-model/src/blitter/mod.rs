@@ -9,6 +9,7 @@
 mod ccs;
 mod command;
 mod control;
+mod progress;
 mod raster;
 mod rectangle;
 #[cfg(test)]
@@ -20,19 +21,11 @@ use control::ControlCopy;
 use rectangle::{Rectangle, Resolve};
 
 pub use command::BlitError;
+pub use progress::Progress;
 
 use crate::command::XE_HPG_COMMANDS;
 use crate::command::blt::{self, BlitCommand};
 use crate::memory::{Fault, Gam, Space};
-
-/// Result of a step of a blit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// The budget is used up; the blit is not complete.
-    More,
-    /// The blit is complete.
-    Done,
-}
 
 /// A decoded blit, with its progress.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use arctic_sriov::number::size;
 
-use super::Progress;
+use super::progress::Progress;
 use super::raster::Raster;
 use super::tiling::{Area, BLOCK_BYTES, Surface, Tiling};
 use super::window::Window;

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Detects whether a step that waits for a function's client delays other functions.
+//! Counts of the threads and contexts that a step may delay.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard};
 
-use super::Card;
 use crate::guc::Guc;
 use crate::host::{FUNCTIONS, Function, functions};
 use crate::sync::IgnorePoison;
-
-/// Attempts to take the GuC's lock for a caller that must not wait without a limit. Each takes about a microsecond.
-const SOON: u32 = 4096;
 
 /// Waiting threads, and functions with waiting contexts.
 pub struct Contention {
@@ -33,79 +29,32 @@ impl Contention {
     }
 }
 
-#[cfg(test)]
 impl Contention {
-    /// Sets `queued` as a GuC step does.
-    pub fn set_queued(&self, functions: u64) {
-        self.queued.store(functions, Ordering::Release);
-    }
-}
-
-impl Card {
-    /// Takes the GuC's lock, poisoned or not, for work on behalf of no function.
-    pub(super) fn guc(&self) -> MutexGuard<'_, Guc> {
-        self.guc_counted(&self.contention.guc_outside)
-    }
-
-    /// Takes the GuC's lock for work on behalf of `function`; a step of the same function may delay it.
+    /// Acquires the GuC's lock, poisoned or not. While the caller waits, it counts as a thread on behalf of `function`,
+    /// or of no function.
     #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
-    pub(super) fn guc_for(&self, function: Function) -> MutexGuard<'_, Guc> {
-        self.guc_counted(&self.contention.guc[function.index()])
-    }
-
-    /// Takes the GuC's lock for a GuC step. Until the lock is acquired, the functions that the step serves are recorded
-    /// in [`GucPending`](super::GucPending).
-    pub(super) fn guc_for_calls(&self) -> MutexGuard<'_, Guc> {
-        self.guc.lock().ignore_poison()
-    }
-
-    /// Takes the GuC's lock if it becomes free within some milliseconds. Returns whether it did; a GuC step that was in
-    /// progress has then ended.
-    pub(super) fn try_guc_soon(&self) -> bool {
-        (0..SOON).any(|_| {
-            let free = !matches!(self.guc.try_lock(), Err(TryLockError::WouldBlock));
-            if !free {
-                std::thread::yield_now();
-            }
-            free
-        })
-    }
-
-    fn guc_counted(&self, waiting: &AtomicU32) -> MutexGuard<'_, Guc> {
-        if let Ok(guc) = self.guc.try_lock() {
+    pub fn wait_for_guc<'g>(&self, guc: &'g Mutex<Guc>, function: Option<Function>) -> MutexGuard<'g, Guc> {
+        if let Ok(guc) = guc.try_lock() {
             return guc;
         }
+        let waiting = function.map_or(&self.guc_outside, |function| &self.guc[function.index()]);
         waiting.fetch_add(1, Ordering::AcqRel);
-        let guc = self.guc.lock().ignore_poison();
+        let guc = guc.lock().ignore_poison();
         waiting.fetch_sub(1, Ordering::AcqRel);
         guc
     }
 
-    /// Publishes the functions with waiting contexts, after the GuC has scheduled.
-    pub(super) fn publish_queued(&self, guc: &Guc) {
-        let queued = guc.scheduler().map_or(0, |scheduler| scheduler.waiting());
-        self.contention.queued.store(queued, Ordering::Release);
+    /// Records the functions (one bit each) with contexts that wait for an engine.
+    pub fn set_queued(&self, functions: u64) {
+        self.queued.store(functions, Ordering::Release);
     }
 
-    /// Returns whether a function other than `function`, or a reset of one, currently waits for the GuC or an engine. A
-    /// step of `function` that waits for a response from its client may wait without a timeout only while this returns
-    /// false. Does not block on a lock.
+    /// Returns whether a thread waits for the GuC on behalf of no function or of one in `others` (one bit each), or one
+    /// of these has a context that waits for an engine.
     #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
-    pub fn holds_up_others(&self, function: Function) -> bool {
-        let others = !function.bit();
-        let Contention { guc, guc_outside, queued } = &self.contention;
-        if queued.load(Ordering::Acquire) & others != 0
-            || guc_outside.load(Ordering::Acquire) != 0
-            || functions(others).any(|other| guc[other.index()].load(Ordering::Acquire) != 0)
-            || self.guc_pending.waiting(others)
-        {
-            return true;
-        }
-        let now = self.gt.clock.now();
-        self.engines.present().any(|id| {
-            let due = || self.engines.runnable(id) && self.engines.next_poll(id) <= now;
-            // If an engine is due and not locked, no worker is available for it.
-            self.engines.wanted(id) || due() && self.engines.try_lock(id).is_some()
-        })
+    pub fn concerns(&self, others: u64) -> bool {
+        self.queued.load(Ordering::Acquire) & others != 0
+            || self.guc_outside.load(Ordering::Acquire) != 0
+            || functions(others).any(|other| self.guc[other.index()].load(Ordering::Acquire) != 0)
     }
 }

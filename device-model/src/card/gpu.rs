@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The card behind the interface of every GPU: its BARs, the kinds of its accesses, and the registers whose writes may
-//! arrive as events.
+//! The card behind the interface of every GPU: its BARs, the kinds of its accesses, and the registers that may be
+//! written by events.
 
 use std::io;
 use std::ops::Range;

@@ -9,6 +9,7 @@ use vm_memory::Bytes;
 
 use super::*;
 use crate::doorbell::{ACK, PAGE_BYTES, SEND_TO_CORE, WINDOW};
+use crate::gpu::WorkStatus;
 use crate::host::{DmaFault, DmaView, ManualClock, NullHost};
 use crate::memory::VfMemory;
 use crate::memory::ggtt::GgttEntry;
@@ -121,7 +122,7 @@ fn a_tlb_invalidation_that_waits_for_the_client_is_left_to_a_worker() {
         invalidate();
         assert_eq!(busy(), 1);
     }
-    while card.work() == crate::gpu::WorkStatus::Busy {}
+    while card.work() == WorkStatus::Busy {}
     assert_eq!(busy(), 0);
     invalidate();
     assert_eq!(busy(), 0, "no step is in progress");
@@ -141,7 +142,7 @@ fn a_mailbox_request_is_left_to_a_worker() {
     let card = asked();
     card.provision(&[QUOTA]).unwrap();
     card.enable_vfs(1);
-    while card.work() == crate::gpu::WorkStatus::Busy {}
+    while card.work() == WorkStatus::Busy {}
     card.write(VF1, MAILBOX, &0x5507_u32.to_le_bytes());
     card.post_guc_doorbell(VF1);
     assert_eq!(read(&card, VF1, MAILBOX), 0x5507);
@@ -211,7 +212,7 @@ fn memory_is_cleared_without_a_lock() {
     let card = asked();
     card.provision(&[QUOTA]).unwrap();
     card.enable_vfs(1);
-    while card.work() == crate::gpu::WorkStatus::Busy {}
+    while card.work() == WorkStatus::Busy {}
     card.gt().memory.write_bar(VF1, 0, &[1]);
     std::thread::scope(|scope| {
         let alone = card.gt().memory.storage().alone();
@@ -258,7 +259,7 @@ fn workers_leave_memory_to_a_thread_of_its_own() {
     let _ = card.scrubber.set(std::thread::current());
     card.provision(&[QUOTA]).unwrap();
     card.gt().memory.storage().region(VF1).unwrap().slice(5 << 20, 1).unwrap().write_slice(&[1], 0).unwrap();
-    while card.work() == crate::gpu::WorkStatus::Busy {}
+    while card.work() == WorkStatus::Busy {}
     assert_eq!(card.gt().memory.stored_by(VF1), 4096);
     assert!(card.gt().memory.untidy());
     while card.gt().memory.scrub() {}
@@ -295,7 +296,7 @@ fn the_window_never_aliases_registers() {
     }
     assert!(snapshot() == before);
     assert!(registers.unmodelled().is_empty());
-    assert_eq!(card.work(), crate::gpu::WorkStatus::Idle(None), "no GuC step was requested");
+    assert_eq!(card.work(), WorkStatus::Idle(None), "no GuC step was requested");
     assert_eq!(rings(&card, Function::PF).0, 0);
 }
 
@@ -363,19 +364,19 @@ fn rings_go_where_they_are_routed() {
     write(0x19_0008, 1 << 31);
     card.gt().doorbells.arm(1, Function::PF, page(1)).unwrap();
     write(page(1).offset(), 0);
-    assert_eq!((msis.0.load(Ordering::SeqCst), card.work()), (1, crate::gpu::WorkStatus::Idle(None)));
+    assert_eq!((msis.0.load(Ordering::SeqCst), card.work()), (1, WorkStatus::Idle(None)));
     assert_eq!(read(&card, Function::PF, DOORBELL_CTRL), 1);
     write(DOORBELL_CTRL, SEND_TO_CORE);
     assert_eq!(
         (card.work(), card.work()),
-        (crate::gpu::WorkStatus::Busy, super::WorkStatus::Idle(None)),
+        (WorkStatus::Busy, WorkStatus::Idle(None)),
         "the earlier ring must be served"
     );
     card.gt().doorbells.take_rung();
     assert!(card.ring_doorbell(Function::PF, page(1)));
-    assert_eq!((card.work(), card.work()), (crate::gpu::WorkStatus::Busy, super::WorkStatus::Idle(None)));
+    assert_eq!((card.work(), card.work()), (WorkStatus::Busy, WorkStatus::Idle(None)));
     assert!(card.ring_doorbell(Function::PF, page(1)));
-    assert_eq!(card.work(), crate::gpu::WorkStatus::Idle(None), "the GuC has not taken the first ring yet");
+    assert_eq!(card.work(), WorkStatus::Idle(None), "the GuC has not taken the first ring yet");
     assert_eq!(msis.0.load(Ordering::SeqCst), 1);
 }
 
@@ -520,7 +521,7 @@ fn workers_scrub_memory() {
     let bytes =
         || local.first_data(&(0..64 << 20)).map(|_| local.data(0..64 << 20).map(|run| run.end - run.start).sum());
     assert_eq!(bytes(), Some(64 << 20), "provisioning does not wait for scrubbing");
-    let steps = (0..).take_while(|_| card.work() == crate::gpu::WorkStatus::Busy).count();
+    let steps = (0..).take_while(|_| card.work() == WorkStatus::Busy).count();
     assert!((32..40).contains(&steps), "{steps} steps for 64 MiB");
     assert_eq!(bytes(), None::<u64>);
     // A reset of the card releases memory itself, because the VF may be reused before the workers run.

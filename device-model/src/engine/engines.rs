@@ -44,7 +44,7 @@ struct Slot {
 }
 
 /// Attempts to lock an engine for which a caller must not wait without a limit. Each takes about a microsecond.
-const SOON: u32 = 4096;
+pub const SOON: u32 = 4096;
 
 impl Engines {
     /// Creates all engines of `generation`. Engines for which `present` returns false are fused off and never run.

@@ -44,7 +44,7 @@ use crate::registers::engine_offsets::{self as reg, GLOBALS};
 use crate::topology::{EngineId, EngineInfo};
 use crate::trace::EventKind;
 pub use counters::Counters;
-pub use engines::{EngineReport, Engines};
+pub use engines::{EngineReport, Engines, SOON};
 use fetch::Window;
 pub use priority_mutex::PriorityGuard;
 use skipped::{MOST_WARNINGS, SkippedCommand};

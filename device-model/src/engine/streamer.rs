@@ -67,7 +67,8 @@ pub(super) struct Running {
     pub mask_address: u64,
     pub arbitration: bool,
     pub loops: IdleLoopDetector,
-    pub blit: Option<Blit>,
+    /// The operation of the last command that has begun and is not complete. It is resumed before the next command.
+    pub pending: Option<Pending>,
     /// The watchdog counter while it is running (V8-165, V8-167).
     pub watchdog: Option<Watchdog>,
     /// Earliest time at which the watchdog can end the wait of the last step, in ns of the card's clock.
@@ -81,6 +82,12 @@ pub(super) struct Running {
     /// The wait command already reported to trace subscribers: its address, and the value of
     /// [`crate::trace::Recorder::followers`] at that time.
     pub told: Option<(u64, u32)>,
+}
+
+/// An operation of a command that takes more than one step.
+pub enum Pending {
+    /// A command of the copy engine.
+    Blit(Blit),
 }
 
 impl Running {
@@ -100,7 +107,7 @@ impl Running {
             mask_address: 0,
             arbitration: true,
             loops: IdleLoopDetector::default(),
-            blit: None,
+            pending: None,
             watchdog: None,
             wait_ends: None,
             skipped: false,
@@ -187,7 +194,7 @@ impl Streamer<'_> {
         // With tracing enabled, all commands are executed on the slow path, one by one.
         let followed = self.gt.trace.on();
         loop {
-            if self.running.blit.is_none() && !followed {
+            if self.running.pending.is_none() && !followed {
                 let halted = self.parse_straight(window, &mut budget);
                 self.running.position.advance(window.lag());
                 halted?;
@@ -256,8 +263,8 @@ impl Streamer<'_> {
         reason = "a command takes less than 2^29 off the budget, which has 64 bits"
     )]
     fn parse_one(&mut self, window: &mut Window, budget: &mut i64) -> Result<Option<Outcome>, Halt> {
-        if self.running.blit.is_some() {
-            let progress = self.step_blit()?;
+        if self.running.pending.is_some() {
+            let progress = self.step_pending()?;
             return Ok((progress == Progress::More).then_some(Outcome::More));
         }
         let Some(header) = window.header() else {
@@ -449,7 +456,7 @@ impl Streamer<'_> {
                 let swctrl = self.gt.registers.value(self.base + 0x200);
                 match Blit::new(command, words, swctrl) {
                     Ok(blit) => {
-                        self.running.blit = Some(blit);
+                        self.running.pending = Some(Pending::Blit(blit));
                         Ok(Flow::Next)
                     }
                     Err(error) => {
@@ -576,12 +583,15 @@ impl Streamer<'_> {
             && self.running.position.workaround.is_none()
     }
 
-    fn step_blit(&mut self) -> Result<Progress, Halt> {
+    /// Executes a bounded part of the pending operation.
+    fn step_pending(&mut self) -> Result<Progress, Halt> {
         let space = self.running.lrc.space;
-        let Some(blit) = &mut self.running.blit else { return Ok(Progress::Done) };
-        let progress = blit.step(&mut self.gam, space, BLIT_BYTES).map_err(Halt::Fault)?;
+        let progress = match &mut self.running.pending {
+            None => return Ok(Progress::Done),
+            Some(Pending::Blit(blit)) => blit.step(&mut self.gam, space, BLIT_BYTES).map_err(Halt::Fault)?,
+        };
         if progress == Progress::Done {
-            self.running.blit = None;
+            self.running.pending = None;
             self.running.loops.effect();
         }
         Ok(progress)

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The GuC's lock, and whether a step that waits for a function's client delays other functions.
+
+use std::sync::{MutexGuard, TryLockError};
+
+use super::Card;
+use crate::engine::SOON;
+use crate::guc::Guc;
+use crate::host::Function;
+use crate::sync::IgnorePoison;
+
+impl Card {
+    /// Takes the GuC's lock, poisoned or not, for work on behalf of no function.
+    pub(super) fn guc(&self) -> MutexGuard<'_, Guc> {
+        self.contention.wait_for_guc(&self.guc, None)
+    }
+
+    /// Takes the GuC's lock for work on behalf of `function`; a step of the same function may delay it.
+    pub(super) fn guc_for(&self, function: Function) -> MutexGuard<'_, Guc> {
+        self.contention.wait_for_guc(&self.guc, Some(function))
+    }
+
+    /// Takes the GuC's lock for a GuC step. Until the lock is acquired, the functions that the step serves are recorded
+    /// in [`GucPending`](super::GucPending).
+    pub(super) fn guc_for_calls(&self) -> MutexGuard<'_, Guc> {
+        self.guc.lock().ignore_poison()
+    }
+
+    /// Takes the GuC's lock if it becomes free within some milliseconds. Returns whether it did; a GuC step that was in
+    /// progress has then ended.
+    pub(super) fn try_guc_soon(&self) -> bool {
+        (0..SOON).any(|_| {
+            let free = !matches!(self.guc.try_lock(), Err(TryLockError::WouldBlock));
+            if !free {
+                std::thread::yield_now();
+            }
+            free
+        })
+    }
+
+    /// Publishes the functions with waiting contexts, after the GuC has scheduled.
+    pub(super) fn publish_queued(&self, guc: &Guc) {
+        let queued = guc.scheduler().map_or(0, |scheduler| scheduler.waiting());
+        self.contention.set_queued(queued);
+    }
+
+    /// Returns whether a function other than `function`, or a reset of one, currently waits for the GuC or an engine. A
+    /// step of `function` that waits for a response from its client may wait without a timeout only while this returns
+    /// false. Does not block on a lock.
+    pub fn holds_up_others(&self, function: Function) -> bool {
+        let others = !function.bit();
+        if self.contention.concerns(others) || self.guc_pending.waiting(others) {
+            return true;
+        }
+        let now = self.gt.clock.now();
+        self.engines.present().any(|id| {
+            let due = || self.engines.runnable(id) && self.engines.next_poll(id) <= now;
+            // If an engine is due and not locked, no worker is available for it.
+            self.engines.wanted(id) || due() && self.engines.try_lock(id).is_some()
+        })
+    }
+}

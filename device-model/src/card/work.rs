@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The work that is executed by worker threads, or by calls of [`Card::work`]: one bounded step of each timed unit.
+
+use super::{Card, STEP_BUDGET};
+use crate::engine::Outcome;
+use crate::gpu::WorkStatus;
+use crate::host::functions;
+use crate::interrupts::GUC2HOST;
+use crate::topology::EngineId;
+
+/// Result of a step of a timed unit.
+struct Stepped {
+    /// Some work was executed. More may be pending.
+    worked: bool,
+    /// When the unit is next due, in ns of the card's clock; `u64::MAX` if at no known time.
+    next: u64,
+}
+
+impl Default for Stepped {
+    fn default() -> Self {
+        Stepped { worked: false, next: u64::MAX }
+    }
+}
+
+/// The timed units, in the order in which a worker steps them. A step receives the time at which the round began.
+const TIMED_UNITS: &[fn(&Card, u64) -> Stepped] =
+    &[Card::step_deferred, Card::step_guc, Card::step_engines, Card::tidy_memory];
+
+impl Card {
+    /// Runs the GuC's step if one is due and no other thread has taken it. A thread that already serves events can use
+    /// this to avoid waking the workers for a notification that makes no engine runnable.
+    pub fn poll_guc(&self) {
+        self.guarded(|| self.step_guc(self.gt.clock.now()));
+    }
+
+    /// Executes a bounded amount of pending work: a step of each timed unit.
+    pub fn work(&self) -> WorkStatus {
+        let now = self.gt.clock.now();
+        let (mut busy, mut next) = (false, u64::MAX);
+        for step in TIMED_UNITS {
+            let stepped = step(self, now);
+            busy |= stepped.worked;
+            next = next.min(stepped.next);
+        }
+        if busy { WorkStatus::Busy } else { WorkStatus::Idle((next != u64::MAX).then_some(next)) }
+    }
+
+    /// Runs a GuC step if one is due.
+    fn step_guc(&self, now: u64) -> Stepped {
+        let worked = self.guc_pending.due(now);
+        if worked {
+            self.step_due_guc();
+        }
+        Stepped { worked, next: self.guc_pending.deadline() }
+    }
+
+    fn step_due_guc(&self) {
+        let (step, sooner) = {
+            let mut guc = self.guc_for_calls();
+            let step = guc.step(&self.gt, &self.engines, self.guc_pending.take_rang());
+            self.publish_queued(&guc);
+            (step, self.guc_pending.set_deadline(step.next))
+        };
+        for function in functions(step.interrupts) {
+            self.gt.interrupt_by_guc(function, GUC2HOST);
+        }
+        for function in functions(step.messages) {
+            self.gt.interrupts_of(function).send();
+        }
+        // Other workers may be asleep beyond the GuC's new deadline, or may have fallen asleep before an engine was
+        // loaded.
+        if sooner || self.engines.present().any(|id| self.engines.runnable(id)) {
+            self.wake_workers();
+        }
+    }
+
+    /// Runs a step of each engine that has a context and is not waiting. Engines are stepped regardless of how often
+    /// functions notify the GuC, so they cannot starve.
+    fn step_engines(&self, now: u64) -> Stepped {
+        let mut stepped = Stepped::default();
+        for id in self.engines.present() {
+            if !self.engines.runnable(id) {
+                continue;
+            }
+            let next_poll = self.engines.next_poll(id);
+            if next_poll > now {
+                stepped.next = stepped.next.min(next_poll);
+            } else {
+                stepped.worked |= self.step_engine(id, now);
+            }
+        }
+        stepped
+    }
+
+    /// Returns a bounded amount of unused memory to the host, or wakes the thread that does it.
+    fn tidy_memory(&self, _: u64) -> Stepped {
+        let mut stepped = Stepped::default();
+        if self.gt.memory.untidy() {
+            match self.scrubber.get() {
+                Some(thread) => thread.unpark(),
+                None => stepped.worked = self.gt.memory.scrub(),
+            }
+        }
+        stepped
+    }
+
+    /// Executes one register write that was deferred to a worker.
+    fn step_deferred(&self, _: u64) -> Stepped {
+        Stepped { worked: self.carry_out_deferred(), ..Stepped::default() }
+    }
+
+    /// Steps one engine unless another worker is stepping it. Returns whether the worker should poll for more work.
+    fn step_engine(&self, id: EngineId, now: u64) -> bool {
+        let Some(mut engine) = self.engines.try_lock(id) else {
+            let wanted = self.engines.wanted(id);
+            if wanted {
+                // Another thread waits for the engine's lock and will hold it only briefly. This worker must not sleep.
+                std::thread::yield_now();
+            }
+            return wanted;
+        };
+        let Some(load) = engine.loaded() else {
+            self.engines.set_runnable(id, false);
+            return true;
+        };
+        let seen = self.engines.changes();
+        let outcome = engine.step(&self.gt, STEP_BUDGET);
+        let skipped = engine.take_skipped(&self.gt, &load);
+        match outcome {
+            Outcome::Waiting | Outcome::Spinning => {
+                if let Some(at) = engine.waits_at() {
+                    self.engines.wait_at(id, now, at);
+                }
+                let first = self.engines.back_off(id, now, seen);
+                if let Some(at) = engine.wake_at() {
+                    self.engines.poll_by(id, at);
+                }
+                drop(engine);
+                if first || skipped.is_some() {
+                    self.report(id, load, outcome, skipped);
+                }
+                return true;
+            }
+            Outcome::More => {
+                self.engines.set_runnable(id, true);
+                drop(engine);
+                if skipped.is_some() {
+                    self.report(id, load, outcome, skipped);
+                }
+            }
+            Outcome::Idle | Outcome::Complete | Outcome::Preempted => {
+                // The next element of the queue may already be loaded.
+                self.engines.set_runnable(id, engine.loaded().is_some());
+                drop(engine);
+                self.report(id, load, outcome, skipped);
+            }
+            Outcome::Halted(_) => {
+                self.engines.set_runnable(id, false);
+                drop(engine);
+                self.report(id, load, outcome, skipped);
+            }
+        }
+        self.engines.look_at_all();
+        true
+    }
+}
