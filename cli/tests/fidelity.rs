@@ -1,58 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Every item of `promised` in `docs/fidelity.toml` has a test or a documented deviation, and `FIDELITY.md` is up to
-//! date.
+//! `arctic fidelity`: pages and JSON of the report that the program contains. The tests of `xtask` compare the report with
+//! the sources.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use arctic_cli::fidelity::{REGENERATE, Report};
-use arctic_fidelity::items;
 use serde_json::Value;
-
-#[test]
-fn every_promised_item_is_proved_or_listed() {
-    let problems = Report::of_this_build().problems;
-    assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
-}
-
-/// The build script finds the sources of the other packages of the workspace through the links in `scanned`.
-#[test]
-fn every_source_is_scanned() {
-    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let sources = Command::new("git").args(["ls-files", "--full-name", ":/*.rs"]).current_dir(package).output();
-    let sources = String::from_utf8(sources.unwrap().stdout).unwrap();
-    let elsewhere = ["cli/", "afuc/"];
-    let others = sources.lines().filter(|path| !elsewhere.iter().any(|folder| path.starts_with(folder)));
-    let missing: Vec<&str> = others.filter(|path| !package.join("scanned").join(path).is_file()).collect();
-    assert!(missing.is_empty(), "no link in cli/scanned leads to {missing:?}");
-}
-
-#[test]
-fn no_item_is_left_out() {
-    let report = Report::of_this_build();
-    let count = |name: &str| report.items.iter().filter(|item| item.document == name).count();
-    assert_eq!((count("V8"), count("V13")), (166, 288));
-    assert_eq!((report.groups("V8").len(), report.groups("V13").len()), (20, 17));
-    for item in &report.items {
-        assert!(!item.rule.title.is_empty() && !item.rule.facts.is_empty() && !item.rule.class.is_empty(), "{item:?}");
-    }
-}
-
-/// The constants by which tests name items are the documents' items.
-#[test]
-fn each_item_is_a_constant() {
-    let constants: Vec<String> = [items::V8, items::V13].concat().iter().map(ToString::to_string).collect();
-    assert_eq!(Report::of_this_build().items.iter().map(|item| item.id.clone()).collect::<Vec<_>>(), constants);
-}
-
-#[test]
-fn the_page_is_in_step() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../FIDELITY.md");
-    let (page, wanted) = (fs::read_to_string(path).unwrap_or_default(), Report::of_this_build().summary());
-    let differs = page.lines().zip(wanted.lines()).find(|(is, wanted)| is != wanted);
-    assert!(page == wanted, "FIDELITY.md is out of date: {REGENERATE}\nfirst line that differs: {differs:?}");
-}
 
 /// The program has no mutants: it does not contain the variable by which the copies of `cargo xtask mutants` select one.
 #[test]
@@ -69,28 +24,48 @@ fn arctic(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
+/// The array of `--json` with these arguments.
+fn items(arguments: &[&str]) -> Vec<Value> {
+    let (status, text, _) = arctic(&[&["--json"], arguments].concat());
+    assert_eq!(status, Some(0));
+    serde_json::from_str(&text).unwrap()
+}
+
 #[test]
-fn the_page_of_every_item_has_a_row_for_each() {
+fn pages_are_those_of_the_checkout() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../FIDELITY.md")).unwrap();
+    assert_eq!(arctic(&["--markdown"]).1, page);
     let (status, page, _) = arctic(&["--markdown", "--every-item"]);
-    let rows: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("| V")?.split(' ').next()).collect();
-    assert_eq!((status, rows.len()), (Some(0), 166 + 288));
-    assert!(page.contains("| V8-153 | Shifts | exact | [`alu.rs::shifts_round_down`]"), "{rows:?}");
+    let items = items(&[]);
+    let id = |item: &Value| format!("| {} | ", item["id"].as_str().unwrap());
+    let missing: Vec<_> = items.iter().map(id).filter(|id| !page.contains(id.as_str())).collect();
+    assert_eq!((status, missing), (Some(0), Vec::new()));
+    assert!(page.contains("| V8-153 | Shifts | exact | [`alu.rs::shifts_round_down`]"));
 }
 
 #[test]
 fn scripts_get_an_array() {
-    let (status, text, _) = arctic(&["--json"]);
-    let items: Vec<Value> = serde_json::from_str(&text).unwrap();
-    assert_eq!((status, items.len()), (Some(0), 166 + 288));
-    let item = items.iter().find(|item| item["id"] == "V13-010").unwrap();
+    let all = items(&[]);
+    let mut documents = BTreeMap::new();
+    for item in &all {
+        *documents.entry(item["document"].as_str().unwrap()).or_insert(0) += 1;
+    }
+    assert!(["V8", "V13", "IVB", "AF"].iter().all(|name| documents[name] > 100), "{documents:?}");
+    let item = all.iter().find(|item| item["id"] == "V13-010").unwrap();
     assert_eq!(item["status"], "approximate");
     assert!(
         item["tests"][0].as_str().unwrap().contains(".rs::") && item["note"].as_str().unwrap().len() > 20,
         "{item}"
     );
-    let (_, text, _) = arctic(&["--json", "--document", "v13", "--status", "absent"]);
-    let items: Vec<Value> = serde_json::from_str(&text).unwrap();
-    assert!(!items.is_empty() && items.iter().all(|item| item["status"] == "absent" && item["document"] == "V13"));
+    let absent = items(&["--document", "v13", "--status", "absent"]);
+    assert!(!absent.is_empty() && absent.iter().all(|item| item["status"] == "absent" && item["document"] == "V13"));
+}
+
+#[test]
+fn an_unknown_document_is_reported_with_the_known_ones() {
+    let (status, text, error) = arctic(&["--document", "V9"]);
+    assert_eq!((status, text.as_str()), (Some(1), ""));
+    assert!(error.starts_with("arctic: no document has the name V9; the documents are V8, V13, "), "{error}");
 }
 
 /// `arctic fidelity --json | head` ends without a message: the array is longer than a pipe holds.

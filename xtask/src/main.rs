@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `cargo xtask`: long tests by name, CI steps and their tools, corpora of the fuzz targets, mutants, licence lines, and
-//! the word list of the documentation.
+//! `cargo xtask`: long tests by name, CI steps and their tools, corpora of the fuzz targets, mutants, the report on
+//! the documents' items, licence lines, and the word list of the documentation.
 
 mod ci;
 mod corpus;
+mod fidelity;
 mod groups;
 mod jobs;
 mod mutants;
@@ -70,6 +71,11 @@ enum Task {
         it; if none does, the mutant survives and the item does not count as exact."
     )]
     Mutants(mutants::Arguments),
+    /// Write the report on the items of the documents: docs/fidelity.json and FIDELITY.md
+    #[command(after_help = "Examples:\n  cargo xtask fidelity\n  cargo xtask fidelity --check\n\n\
+        The report combines docs/spec, the claims of tests (proves!), docs/mutants.toml and docs/fidelity.toml. The program\n\
+        contains it: `arctic fidelity` shows it.")]
+    Fidelity(fidelity::Arguments),
     /// Boot guests with several kernels, drivers, firmwares, IOMMUs and memory backends, and write docs/support.md
     #[command(after_help = "Example:\n  cargo xtask support OVMF AMD-Vi")]
     Support {
@@ -109,6 +115,7 @@ fn main() -> ExitCode {
         Task::Corpus { what: Corpus::Pack { targets } } => corpus::pack(&targets),
         Task::Tools { names } => tools::install(&names),
         Task::Mutants(arguments) => mutants::run(&arguments),
+        Task::Fidelity(arguments) => fidelity::run(&arguments),
         Task::Spdx => spdx::check(),
         Task::Support { only } => support::run(&only),
         Task::Words { list } => words::check(list),

@@ -3,31 +3,35 @@
 
 use std::fmt::Write;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use super::stdout;
-use crate::fidelity::{Counts, Item, REGENERATE, Report, Status};
+use crate::fidelity::{Counts, Document, Item, REGENERATE, Report, Status};
 
-/// List which rules of Intel's public documents the card implements: exactly, as drivers do, approximately, or not.
+/// The report that `cargo xtask fidelity` made.
+const DATA: &str = include_str!("../../docs/fidelity.json");
+
+/// List which rules of the documents the project implements: exactly, as drivers do, approximately, or not.
 ///
 /// The rules are numbered items (V8-052 is item 52 of Volume 8). The status is derived from the project's own tests: a
-/// test claims the items that it proves, and mutants, rows of fidelity/mutants/, replace code by a violation of an item. An item is exact only if the tests that
-/// claim it fail with each of its mutants, in a copy of the sources. An item departs if the card does what Linux xe or
+/// test claims the items that it proves, and mutants, rows of fidelity/mutants/, replace code by a violation of an item. An
+/// item is exact only if the tests that claim it fail with each of its mutants, in a copy of the sources. An item departs if the card does what Linux xe or
 /// i915 does in a named file and the document does not say; its mutants follow the document. Such items, approximate
 /// items and absent items are listed with the reason in docs/fidelity.toml. Other items are "not proven" if a test claims
 /// them, else "not assessed". No item is omitted.
 ///
-/// The results of the mutants are in docs/mutants.toml; a result is stale if the sources of the tests or of the mutants
-/// have changed since.
+/// The results of the mutants are in docs/mutants.toml. An item is "stale" if its result is older than the code that its
+/// mutants change or than a test that claims it. `cargo xtask fidelity` makes the report; the program contains it.
 #[derive(clap::Args)]
 #[command(after_help = format!("Examples:\n  \
     arctic fidelity\n  \
     arctic fidelity --document V8 --status approximate\n  \
     arctic fidelity --item V8-052\n  \
     arctic fidelity --json | jq -r '.[] | select(.status != \"exact\") | \"\\(.id) \\(.note)\"'\n\n\
-    The JSON document is an array of items: id, status (exact, departs, approximate, absent, unproven, unassessed),\n\
-    tests (path::name), mutants (by number, the tests that fail with it), tables, stale, note, driver (the driver's file,\n\
-    if the item departs), doubts, places, title, class, facts, document, group, mechanism.\n\n\
+    The JSON document is an array of items: id, status (exact, departs, approximate, absent, unproven, stale, unassessed),\n\
+    tests (path::name), mutants (by number, the tests that fail with it), coarse (mutants that prove nothing), tables,\n\
+    stale, note, driver (the driver's file, if the item departs), doubts, places, title, class, facts, document, group,\n\
+    mechanism.\n\n\
     To make an item count: claim it by proves! in a test, add a mutant that breaks its rule to fidelity/mutants/, then, in\n\
     the source tree,\n  \
     cargo xtask mutants V8-052\n  {REGENERATE}"))]
@@ -35,8 +39,8 @@ pub struct Arguments {
     /// Show one item: the rule, the code that implements it, the tests that prove it
     #[arg(long, value_name = "ITEM", conflicts_with_all = ["document", "status", "markdown"])]
     item: Option<String>,
-    /// Only items of this document: V8 or V13
-    #[arg(long, value_name = "NAME", ignore_case = true, value_parser = ["V8", "V13"])]
+    /// Only items of this document, such as V8 or IVB
+    #[arg(long, value_name = "NAME")]
     document: Option<String>,
     /// List only the items with this status
     #[arg(long, value_enum)]
@@ -53,16 +57,21 @@ pub struct Arguments {
 }
 
 /// Width of the column of mechanisms.
-const MECHANISM: usize = 42;
+const MECHANISM: usize = 37;
 
 /// Maximum line length of wrapped text.
 const COLUMNS: usize = 100;
 
 /// Runs `arctic fidelity`.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let report = Report::of_this_build();
+    let report = of_this_build()?;
+    if let Some(name) = &arguments.document {
+        let names: Vec<&str> = report.documents.iter().map(|document| document.name.as_str()).collect();
+        let known = names.iter().any(|known| known.eq_ignore_ascii_case(name));
+        ensure!(known, "no document has the name {name}; the documents are {}", names.join(", "));
+    }
     let wanted = |item: &&Item| {
-        arguments.document.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(item.document))
+        arguments.document.as_ref().is_none_or(|name| name.eq_ignore_ascii_case(&item.document))
             && arguments.status.is_none_or(|status| item.status == status)
     };
     let items: Vec<&Item> = match &arguments.item {
@@ -85,13 +94,18 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(stdout::print(text)?)
 }
 
+/// The report with which this program was built.
+fn of_this_build() -> Result<Report> {
+    Report::parse(DATA).context("the report in this program cannot be read")
+}
+
 /// A table by document and group, followed by the items that are not exact. A note of several items is printed once,
 /// after the last of them.
 fn overview(report: &Report, items: &[&Item]) -> String {
     let mut text = String::new();
     let counted = Status::ALL.map(Status::name).join(" ");
-    for &(document, title) in &report.documents {
-        if !items.iter().any(|item| item.document == document) {
+    for Document { name: document, title } in &report.documents {
+        if !items.iter().any(|item| item.document == *document) {
             continue;
         }
         let heading = format!("{document}: {title}");
@@ -118,7 +132,11 @@ fn overview(report: &Report, items: &[&Item]) -> String {
     }
     let stale: Vec<&str> = items.iter().filter(|item| item.stale).map(|item| item.id.as_str()).collect();
     if !stale.is_empty() {
-        let _ = writeln!(text, "Stale, {} items: their sources have changed since `cargo xtask mutants`", stale.len());
+        let _ = writeln!(
+            text,
+            "Stale, {} items: their code or tests have changed since `cargo xtask mutants`",
+            stale.len()
+        );
         wrapped(&mut text, &stale.join(" "), "  ");
         text.push('\n');
     }
@@ -155,18 +173,17 @@ fn listing(items: &[&Item]) -> String {
 
 /// Appends the item's number and title and, `with_note`, its note and its driver's file.
 fn entry(text: &mut String, item: &Item, with_note: bool) {
-    let _ = writeln!(text, "  {:<7} {}", item.id, item.rule.title);
+    let _ = writeln!(text, "  {:<7} {}", item.id, item.title);
     for line in item.note.iter().chain(&item.driver).filter(|_| with_note) {
         wrapped(text, line, "          ");
     }
 }
 
 fn of_item(item: &Item) -> String {
-    let mut text = format!("{}: {}\n", item.id, item.rule.title);
-    let rule = &item.rule;
-    let _ = writeln!(text, "group      {} {}, {}", item.document, rule.group, rule.mechanism);
-    let _ = writeln!(text, "class      [{}] {}", rule.class, class(&rule.class));
-    let stale = if item.stale { " (stale: the sources have changed since `cargo xtask mutants`)" } else { "" };
+    let mut text = format!("{}: {}\n", item.id, item.title);
+    let _ = writeln!(text, "group      {} {}, {}", item.document, item.group, item.mechanism);
+    let _ = writeln!(text, "class      [{}] {}", item.class, class(&item.class));
+    let stale = if item.stale { " (its code or tests have changed since `cargo xtask mutants`)" } else { "" };
     let _ = writeln!(text, "status     {}{stale}", item.status.name());
     let mut section = |heading: &str, lines: Vec<String>| {
         if !lines.is_empty() {
@@ -176,7 +193,7 @@ fn of_item(item: &Item) -> String {
     };
     section("What differs", item.note.iter().cloned().collect());
     section("As in", item.driver.iter().cloned().collect());
-    section("The rule", rule.facts.clone());
+    section("The rule", item.facts.clone());
     let place = |place: &crate::fidelity::Location| format!("{}:{} {}", place.path, place.line, place.symbol);
     section("Implemented in", item.places.iter().map(place).collect());
     section("Claimed by", item.tests.clone());
@@ -185,6 +202,8 @@ fn of_item(item: &Item) -> String {
         _ => format!("{number} fails {}", fell.iter().cloned().collect::<Vec<_>>().join(" ")),
     };
     section("Mutants", item.mutants.iter().map(mutant).collect());
+    let coarse = |(number, share): (&String, &String)| format!("{number} fails {share} unit tests and proves nothing");
+    section("Coarse mutants", item.coarse.iter().map(coarse).collect());
     section("Table copied in", item.tables.iter().cloned().collect());
     section("In doubt", item.doubts.clone());
     text
@@ -230,7 +249,7 @@ mod tests {
 
     #[test]
     fn an_item_shows_rule_code_and_tests() {
-        let report = Report::of_this_build();
+        let report = of_this_build().unwrap();
         let item = report.find("V8-153").unwrap();
         let text = of_item(item);
         for part in
@@ -242,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_overview_counts_and_explains() {
-        let report = Report::of_this_build();
+        let report = of_this_build().unwrap();
         let items: Vec<&Item> = report.items.iter().filter(|item| item.document == "V13").collect();
         let text = overview(&report, &items);
         assert!(

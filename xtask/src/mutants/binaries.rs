@@ -12,6 +12,7 @@ use arctic_fidelity::claims;
 use serde_json::Value;
 
 use super::tree::VARIABLE;
+use super::units::Units;
 use crate::{in_parallel, root};
 
 /// The packages that claim items.
@@ -29,11 +30,12 @@ const BUILD: &[&str] = &[
 ];
 
 /// A test of a binary.
+#[derive(Clone)]
 pub struct Test {
-    binary: PathBuf,
+    pub binary: PathBuf,
     /// Directory in which cargo runs the binary.
-    folder: PathBuf,
-    name: String,
+    pub folder: PathBuf,
+    pub name: String,
     /// Duration without a mutant.
     pub duration: Duration,
 }
@@ -51,12 +53,20 @@ pub struct Claim {
     pub table: bool,
 }
 
-/// Builds the tests of the copy in `tree`, runs them without a mutant, and returns those that claim items, by name, with
-/// their claims. `claiming` are the files with claims.
+/// What the tests without a mutant show.
+pub struct Found {
+    /// The tests that claim items, by name.
+    pub tests: BTreeMap<String, Test>,
+    pub claims: Vec<Claim>,
+    /// The unit tests of the packages.
+    pub units: Units,
+}
+
+/// Builds the tests of the copy in `tree` and runs them without a mutant. `claiming` are the files with claims.
 ///
 /// # Errors
 /// If the build or a test fails.
-pub fn claims(tree: &Path, claiming: &[String]) -> Result<(BTreeMap<String, Test>, Vec<Claim>)> {
+pub fn claims(tree: &Path, claiming: &BTreeSet<&str>) -> Result<Found> {
     let binaries = build(tree, claiming)?;
     let mut tests = Vec::new();
     for (prefix, binary, folder) in binaries {
@@ -70,13 +80,14 @@ pub fn claims(tree: &Path, claiming: &[String]) -> Result<(BTreeMap<String, Test
         tests.iter().map(|(name, test)| ((file_name(&test.binary), test.name.clone()), name.clone())).collect();
     let claims: Vec<Claim> = lines.iter().filter_map(|line| parse(line, &names)).collect();
     let claiming: BTreeSet<&String> = claims.iter().map(|claim| &claim.test).collect();
+    let units = Units::new(&tests);
     let tests = tests.into_iter().filter(|(name, _)| claiming.contains(name)).collect();
-    Ok((tests, claims))
+    Ok(Found { tests, claims, units })
 }
 
 /// Builds the test binaries of the copy in `tree`. Returns the prefix of their tests' names, the binary, and the directory
 /// of the package, of those that may claim items: `claiming` are the files with claims.
-pub fn build(tree: &Path, claiming: &[String]) -> Result<Vec<(String, PathBuf, PathBuf)>> {
+pub fn build(tree: &Path, claiming: &BTreeSet<&str>) -> Result<Vec<(String, PathBuf, PathBuf)>> {
     eprintln!("building the tests with mutants");
     let started = Instant::now();
     let output = Command::new("cargo")
@@ -116,7 +127,7 @@ pub fn build(tree: &Path, claiming: &[String]) -> Result<Vec<(String, PathBuf, P
 /// Returns whether a file with claims may belong to the target whose first source is `source`: it lies in the folder of a
 /// target `main.rs` or `lib.rs`, or is the source itself. Files in no folder of a target, such as those of
 /// `test-support`, may belong to every target.
-fn may_claim(source: &Path, claiming: &[String]) -> bool {
+fn may_claim(source: &Path, claiming: &BTreeSet<&str>) -> bool {
     let has_folder = source.file_name().is_some_and(|name| name == "main.rs" || name == "lib.rs");
     let own = if has_folder { source.parent().unwrap_or(source) } else { source };
     claiming.iter().any(|path| Path::new(path).starts_with(own) || path.starts_with("test-support/"))
@@ -184,18 +195,25 @@ impl Test {
     }
 
     fn run(&self, environment: &[(&str, &std::ffi::OsStr)], limit: Duration) -> bool {
-        let mut command = Command::new(&self.binary);
-        command.args([self.name.as_str(), "--exact", "--nocapture"]).current_dir(&self.folder);
-        command.env("CARGO_MANIFEST_DIR", &self.folder).envs(environment.iter().copied());
-        // A property test that fails with a mutant must not write its case to the source tree.
-        command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = command(&self.binary, &self.folder);
+        command.args([self.name.as_str(), "--exact", "--nocapture"]).envs(environment.iter().copied());
+        command.stdout(Stdio::null());
         command.spawn().is_ok_and(|child| ends_well(child, limit))
     }
 }
 
+/// A command that runs a test binary as cargo does.
+pub fn command(binary: &Path, folder: &Path) -> Command {
+    let mut command = Command::new(binary);
+    command.current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
+    // A property test that fails with a mutant must not write its case to the source tree.
+    command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
 /// Waits for the process, at most for the time `limit`.
-fn ends_well(mut child: Child, limit: Duration) -> bool {
+pub fn ends_well(mut child: Child, limit: Duration) -> bool {
     let started = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
@@ -228,12 +246,12 @@ mod tests {
 
     #[test]
     fn a_target_claims_items_if_one_of_its_files_does() {
-        let claiming = ["device-model/tests/races/tlb.rs".to_owned(), "src/card.rs".to_owned()];
+        let claiming = BTreeSet::from(["device-model/tests/races/tlb.rs", "src/card.rs"]);
         let may = |source: &str| may_claim(Path::new(source), &claiming);
         assert!(may("device-model/tests/races/main.rs") && may("src/lib.rs"));
         assert!(!may("device-model/tests/hostile/main.rs") && !may("device-model/src/lib.rs"));
         assert!(!may("device-model/tests/races.rs"));
-        assert!(may_claim(Path::new("sriov/src/lib.rs"), &["test-support/src/mi.rs".to_owned()]));
+        assert!(may_claim(Path::new("sriov/src/lib.rs"), &BTreeSet::from(["test-support/src/mi.rs"])));
     }
 
     #[test]

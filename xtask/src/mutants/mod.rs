@@ -5,16 +5,15 @@
 //! and `ARCTIC_MUTANT` selects one; mutants of constants are built and run one after the other. The tests first run
 //! without a mutant: this collects the claims that they execute, and only tests that pass count.
 
+pub mod basis;
 mod binaries;
-// The report of `arctic fidelity` reads the results; this package writes them.
-#[path = "../../../cli/src/fidelity/hash.rs"]
-mod hash;
+pub mod hash;
 mod items;
-#[path = "../../../cli/src/fidelity/results.rs"]
-mod results;
+pub mod results;
 mod rows;
-mod tokens;
+pub mod tokens;
 mod tree;
+mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,15 +21,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use basis::Basis;
 use binaries::{Claim, Test};
-use hash::hash;
-use items::Items;
-use results::{Outcome, Results};
-use rows::Row;
+use results::{Outcome, RESULTS, Results};
 use tree::{Mutant, Tree};
-
-/// Results, relative to the repository's root.
-const RESULTS: &str = "docs/mutants.toml";
+use units::Units;
 
 /// A test counts as quick if it takes at most this long without a mutant. All quick tests of an item run with its
 /// mutants; a slower test runs only if no quick test failed.
@@ -42,7 +37,7 @@ pub struct Arguments {
     /// Items such as V8-089; all if none is named
     #[arg(conflicts_with = "changed")]
     items: Vec<String>,
-    /// Only items without a result or with a result of other sources
+    /// Only items without a result, and those whose result is stale
     #[arg(long)]
     changed: bool,
     /// Start no further mutant after this number of minutes, build included, and print the items that are not reached
@@ -60,34 +55,39 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
     let limit = arguments.minutes.map(|minutes| Duration::from_secs(60 * minutes));
-    let (rows, items) = (rows::read()?, Items::read()?);
-    rows::check(&rows, &items, arguments.fix)?;
+    let basis = Basis::read()?;
+    rows::check(&basis.rows, &basis.code, arguments.fix)?;
     if arguments.fix {
-        println!("all {} rows fit", rows.len());
+        println!("all {} rows fit", basis.rows.len());
         return Ok(());
     }
-    let tree = Tree::new(crate::root().join("target/mutants/tree"), &rows, &items)?;
+    let tree = Tree::new(crate::root().join("target/mutants/tree"), &basis.rows, &basis.code)?;
     let mutants = &tree.mutants;
     let alone = mutants.values().flatten().filter(|mutant| mutant.switch == 0).count();
     eprintln!("{} mutants; {alone} of constants, each built alone", mutants.values().flatten().count());
-    let stored = fs::read_to_string(crate::root().join(RESULTS)).unwrap_or_default();
-    let old = Results::parse(&stored).map_err(|error| anyhow::anyhow!("{RESULTS} cannot be read: {error}"))?;
-    if arguments.changed && is_current(&old, mutants, &rows) {
-        eprintln!("no source of a result has changed");
+    let old = Results::read()?;
+    let wanted = wanted(arguments, &basis, &old)?;
+    if arguments.changed && wanted.is_empty() {
+        eprintln!("no result is stale");
         return Ok(());
     }
     tree.write()?;
-    let (tests, claims) = binaries::claims(&tree.folder, &claiming()?)?;
-    let before = |item: &str| outcome_without_runs(item, &claims, mutants, &rows);
-    let all: BTreeSet<String> = items_of(&claims).into_iter().chain(mutants.keys().cloned()).collect();
-    let wanted = wanted(arguments, &all, before, &old)?;
+    let found = binaries::claims(&tree.folder, &basis.index.claiming())?;
+    let (tests, claims) = (found.tests, found.claims);
+    let wanted: Vec<(String, Outcome)> =
+        wanted.into_iter().map(|item| (item.clone(), outcome_without_runs(&item, &claims, &basis))).collect();
     eprintln!("{} tests claim {} items; {} items to run", tests.len(), items_of(&claims).len(), wanted.len());
 
-    let runs = Runs { tests: &tests, tree: &tree, started, limit };
+    let runs = Runs { tests: &tests, units: &found.units, tree: &tree, started, limit };
     let (outcomes, left) = runs.all(&wanted)?;
     let survivors = survivors(&outcomes);
     for (item, number) in &survivors {
         println!("{item}/{number} survived: no test that claims {item} fails");
+    }
+    for (item, outcome) in &outcomes {
+        for (number, share) in &outcome.coarse {
+            println!("{item}/{number} is coarse and proves nothing: {share} unit tests fail");
+        }
     }
     let unproved: Vec<&String> =
         outcomes.iter().filter(|(_, outcome)| !outcome.proved()).map(|(item, _)| item).collect();
@@ -107,69 +107,39 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         ensure!(lost.is_empty(), "recorded as proved in {RESULTS}, but not proved: {}", join(&lost));
         return Ok(());
     }
-    write(old, outcomes, &claims, mutants, arguments)
+    write(old, outcomes, &basis)
 }
 
-/// Returns whether each item with mutants or a result has a result of these sources and rows.
-fn is_current(old: &Results, mutants: &BTreeMap<String, Vec<Mutant>>, rows: &[Row]) -> bool {
-    let fresh = |item: &String| {
-        old.0.get(item).is_some_and(|old| !old.is_stale(file_hash) && old.rows == rows::hash_of(rows, item))
-    };
-    // A claim in another file does not change the hash of any result: files with claims are compared, too.
-    let recorded: BTreeSet<&String> = old.0.values().flat_map(|outcome| &outcome.sources).collect();
-    let claiming = claiming().unwrap_or_default();
-    mutants.keys().chain(old.0.keys()).all(fresh) && claiming.iter().all(|path| recorded.contains(path))
-}
-
-/// The items to run out of `all`, with their outcomes without runs.
-fn wanted(
-    arguments: &Arguments,
-    all: &BTreeSet<String>,
-    before: impl Fn(&str) -> Outcome,
-    old: &Results,
-) -> Result<Vec<(String, Outcome)>> {
+/// The items to run.
+fn wanted(arguments: &Arguments, basis: &Basis, old: &Results) -> Result<BTreeSet<String>> {
+    let all = basis.items();
     for item in &arguments.items {
-        ensure!(all.contains(item), "no test that passes claims {item}, and {} has no mutant of it", rows::FOLDER);
+        ensure!(all.contains(item), "no test claims {item}, and {} has no mutant of it", rows::FOLDER);
     }
-    let named = all.iter().filter(|item| arguments.items.is_empty() || arguments.items.contains(item));
-    let with_outcome = named.map(|item| (item.clone(), before(item)));
-    Ok(with_outcome.filter(|(item, outcome)| !(arguments.changed && is_of(old.0.get(item), outcome))).collect())
-}
-
-/// Returns whether a result is of the sources, rows and tests of `outcome`. Its hash is that of the sources: equal, if
-/// they are the same files with the same contents.
-fn is_of(old: Option<&Outcome>, outcome: &Outcome) -> bool {
-    old.is_some_and(|old| {
-        let of = |outcome: &Outcome| {
-            (outcome.hash.clone(), outcome.rows.clone(), outcome.sources.clone(), outcome.tests.clone())
-        };
-        of(old) == of(outcome)
-    })
+    let named = all.into_iter().filter(|item| arguments.items.is_empty() || arguments.items.contains(item));
+    let is_current = |item: &String| old.0.get(item).is_some_and(|old| old.hash == basis.hash(item));
+    Ok(named.filter(|item| !(arguments.changed && is_current(item))).collect())
 }
 
 /// The outcome of an item before its mutants have run.
-fn outcome_without_runs(
-    item: &str,
-    claims: &[Claim],
-    mutants: &BTreeMap<String, Vec<Mutant>>,
-    rows: &[Row],
-) -> Outcome {
+fn outcome_without_runs(item: &str, claims: &[Claim], basis: &Basis) -> Outcome {
     let of_item = || claims.iter().filter(|claim| claim.item == item);
-    let code = mutants.get(item).into_iter().flatten().flat_map(|mutant| mutant.paths.clone());
-    let sources = code.chain(of_item().map(|claim| claim.path.clone())).collect();
+    let tests = |wanted: &dyn Fn(&Claim) -> bool| {
+        of_item().filter(|claim| wanted(claim)).map(|claim| claim.test.clone()).collect::<BTreeSet<String>>()
+    };
     Outcome {
-        hash: results::hash_of(&sources, file_hash),
-        sources,
-        rows: rows::hash_of(rows, item),
-        tests: of_item().map(|claim| claim.test.clone()).collect(),
-        tables: of_item().filter(|claim| claim.table).map(|claim| claim.test.clone()).collect(),
-        mutants: BTreeMap::new(),
+        hash: basis.hash(item),
+        tests: tests(&|_| true),
+        random: tests(&|claim| basis.is_random(claim)),
+        tables: tests(&|claim| claim.table),
+        ..Outcome::default()
     }
 }
 
 /// What all runs of mutants share.
 struct Runs<'a> {
     tests: &'a BTreeMap<String, Test>,
+    units: &'a Units,
     tree: &'a Tree,
     started: Instant,
     limit: Option<Duration>,
@@ -205,16 +175,15 @@ impl Runs<'_> {
             for mutant in mutants {
                 self.tree.put(item, mutant.number)?;
                 built = true;
-                let fell = match binaries::build(&self.tree.folder, &[]) {
-                    Ok(_) => self.fell(outcome, mutant),
-                    Err(error) => anyhow::bail!("{item}/{}: {error}", mutant.number),
-                };
-                outcome.mutants.insert(mutant.number.to_string(), fell);
+                if let Err(error) = binaries::build(&self.tree.folder, &BTreeSet::new()) {
+                    anyhow::bail!("{item}/{}: {error}", mutant.number);
+                }
+                self.run(outcome, mutant);
                 self.tree.write()?;
             }
         }
         if built {
-            binaries::build(&self.tree.folder, &[])?;
+            binaries::build(&self.tree.folder, &BTreeSet::new())?;
         }
         Ok(())
     }
@@ -223,10 +192,17 @@ impl Runs<'_> {
     fn outcome(&self, item: &str, before: &Outcome) -> Outcome {
         let mut outcome = before.clone();
         for mutant in self.tree.mutants.get(item).into_iter().flatten().filter(|mutant| mutant.switch != 0) {
-            let fell = self.fell(&outcome, mutant);
-            outcome.mutants.insert(mutant.number.to_string(), fell);
+            self.run(&mut outcome, mutant);
         }
         outcome
+    }
+
+    /// Runs one mutant, and adds what it does to the outcome of its item.
+    fn run(&self, outcome: &mut Outcome, mutant: &Mutant) {
+        let number = mutant.number.to_string();
+        outcome.coarse.extend(self.units.coarse(mutant).map(|share| (number.clone(), share)));
+        let fell = self.fell(outcome, mutant);
+        outcome.mutants.insert(number, fell);
     }
 
     /// Returns the tests of an item that fail with a mutant.
@@ -245,20 +221,12 @@ impl Runs<'_> {
 }
 
 /// Stores the outcomes. Results of items that no longer have a claim or a mutant are removed.
-fn write(
-    mut old: Results,
-    outcomes: BTreeMap<String, Outcome>,
-    claims: &[Claim],
-    mutants: &BTreeMap<String, Vec<Mutant>>,
-    arguments: &Arguments,
-) -> Result<()> {
-    let claimed = items_of(claims);
-    old.0.retain(|item, _| claimed.contains(item) || mutants.contains_key(item));
+fn write(mut old: Results, outcomes: BTreeMap<String, Outcome>, basis: &Basis) -> Result<()> {
+    let all = basis.items();
+    old.0.retain(|item, _| all.contains(item));
     old.0.extend(outcomes);
     fs::write(crate::root().join(RESULTS), old.to_string()).with_context(|| format!("cannot write {RESULTS}"))?;
-    if arguments.items.is_empty() {
-        println!("{RESULTS} is written; `cargo run --release -- fidelity --markdown > FIDELITY.md` uses it");
-    }
+    println!("{RESULTS} is written; `cargo xtask fidelity` uses it");
     Ok(())
 }
 
@@ -279,41 +247,12 @@ fn join<T: AsRef<str>>(items: &[T]) -> String {
     items.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ")
 }
 
-/// Hash of a source file of the repository.
-fn file_hash(path: &str) -> Option<String> {
-    fs::read(crate::root().join(path)).ok().map(|contents| hash(&contents))
-}
-
-/// The files that claim items.
-fn claiming() -> Result<Vec<String>> {
-    let own = |path: &String| path.starts_with("fidelity/") || path.starts_with("xtask/") || path.starts_with("cli/");
-    let claims = |path: &String| {
-        let text = fs::read_to_string(crate::root().join(path)).unwrap_or_default();
-        text.contains("proves!(") || text.contains("proves_table!(")
-    };
-    let paths = crate::git(&["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"])?;
-    Ok(paths.into_iter().filter(|path| !own(path) && claims(path)).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::Command;
 
+    use super::items::Items;
     use super::*;
-
-    fn row(item: &str, replace: &str) -> Row {
-        Row { item: item.into(), number: 1, path: "a::b".into(), find: "1".into(), replace: replace.into() }
-    }
-
-    #[test]
-    fn a_changed_row_makes_the_result_of_its_item_old() {
-        let before = |replace: &str| outcome_without_runs("V8-001", &[], &BTreeMap::new(), &[row("V8-001", replace)]);
-        assert!(is_of(Some(&before("2")), &before("2")));
-        assert!(!is_of(Some(&before("2")), &before("3")));
-        assert!(!is_of(None, &before("2")));
-        let other = outcome_without_runs("V8-001", &[], &BTreeMap::new(), &[row("V8-001", "2"), row("V8-002", "3")]);
-        assert!(is_of(Some(&before("2")), &other));
-    }
 
     /// Production code does not mention mutants: no function, table, match arm or static exists for one.
     #[test]

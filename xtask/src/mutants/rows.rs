@@ -8,7 +8,6 @@ use std::ops::Range;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::hash::hash;
 use super::items::{Item, Items};
 use super::tokens::{self, Shown};
 use crate::root;
@@ -105,14 +104,6 @@ pub fn by_mutant(rows: &[Row]) -> BTreeMap<(&str, u8), Vec<&Row>> {
         mutants.entry((&row.item, row.number)).or_default().push(row);
     }
     mutants
-}
-
-/// Hash of the rows of an item; empty if it has none.
-pub fn hash_of(rows: &[Row], item: &str) -> String {
-    let of_item = rows.iter().filter(|row| row.item == item);
-    let text = of_item.map(|row| format!("{} {} {} {}\n", row.number, row.path, Shown(&row.find), Shown(&row.replace)));
-    let text: String = text.collect();
-    if text.is_empty() { text } else { hash(text.as_bytes()) }
 }
 
 /// Prints each row that does not fit, with a proposal if `propose`.

@@ -45,6 +45,37 @@ fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
     }
 }
 
+/// The tokens as text, separated by spaces, without documentation.
+pub fn text(stream: TokenStream) -> String {
+    let mut out = String::new();
+    let trees: Vec<TokenTree> = stream.into_iter().collect();
+    let is_documentation = |tree: Option<&TokenTree>| match tree {
+        Some(TokenTree::Group(group)) => {
+            group.stream().into_iter().next().is_some_and(|tree| tree.to_string() == "doc")
+        }
+        _ => false,
+    };
+    let mut rest = trees.iter();
+    while let Some(tree) = rest.next() {
+        match tree {
+            TokenTree::Punct(hash) if hash.as_char() == '#' && is_documentation(rest.as_slice().first()) => {
+                rest.next();
+            }
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::None => ("", ""),
+                };
+                out += &format!("{open} {}{close} ", text(group.stream()));
+            }
+            tree => out += &format!("{tree} "),
+        }
+    }
+    out
+}
+
 /// Returns the places, in bytes of their source, at which `wanted` stands in `tokens`.
 pub fn find(tokens: &[Token], wanted: &[Token]) -> Vec<Range<usize>> {
     let (Some(first), Some(last)) = (wanted.first(), wanted.len().checked_sub(1)) else { return Vec::new() };
@@ -99,6 +130,13 @@ mod tests {
         assert_eq!(&source[places("a && b")[0].clone()], "a && // why\n  b");
         assert_eq!(places("g").len(), 2);
         assert_eq!(places("b << 3"), []);
+    }
+
+    #[test]
+    fn text_has_no_comments() {
+        let text = |source: &str| text(source.parse().unwrap());
+        assert_eq!(text("fn f() { /// A\n g(1) // B\n }"), "fn f ( ) { g ( 1 ) } ");
+        assert_eq!(text("#[inline] fn f() {}"), "# [ inline ] fn f ( ) { } ");
     }
 
     #[test]

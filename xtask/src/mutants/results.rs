@@ -2,10 +2,15 @@
 //! The results of `cargo xtask mutants`, as stored in `docs/mutants.toml`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 
+use anyhow::{Result, anyhow};
 use serde::{Deserialize, Serialize};
 
-use super::hash::hash;
+use crate::root;
+
+/// Results, from the repository's root.
+pub const RESULTS: &str = "docs/mutants.toml";
 
 /// All results, by item, such as `V8-089`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,48 +21,56 @@ pub struct Results(pub BTreeMap<String, Outcome>);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// [`hash`] of the sources.
+    /// Hash of what the result rests on ([`super::basis::Basis::hash`]).
     pub hash: String,
-    /// The source files with the mutants and with the tests that claim the item, from the repository's root.
-    pub sources: BTreeSet<String>,
-    /// [`hash`] of the rows of the mutants; empty, if there are none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub rows: String,
     /// Tests that passed and claim the item, as `PACKAGE::NAME`; those of a binary other than the library as
     /// `PACKAGE::BINARY::NAME`.
     pub tests: BTreeSet<String>,
+    /// Tests among them with random inputs.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub random: BTreeSet<String>,
     /// Tests among them that compare a table with a copy of their own.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tables: BTreeSet<String>,
     /// By mutant number: the tests that failed. None means that the mutant survived.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mutants: BTreeMap<String, BTreeSet<String>>,
+    /// By number, mutants with which more than a fifth of the unit tests of the package fail, and how many: such a mutant
+    /// breaks more than a rule.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub coarse: BTreeMap<String, String>,
 }
 
 impl Outcome {
-    /// Returns whether tests prove the item: every mutant failed a test, or, without mutants, a test has a copy of the
-    /// table.
+    /// Returns whether tests prove the item: every mutant that is not coarse failed a test, one of them a test without
+    /// random inputs; or, without mutants, a test has a copy of the table.
     pub fn proved(&self) -> bool {
         if self.mutants.is_empty() {
             return !self.tables.is_empty();
         }
-        self.mutants.values().all(|fell| !fell.is_empty())
-    }
-
-    /// Returns whether one of the sources has changed since the run. `file_hash` returns the [`hash`] of a file, `None`
-    /// if it does not exist.
-    pub fn is_stale(&self, file_hash: impl FnMut(&str) -> Option<String>) -> bool {
-        hash_of(&self.sources, file_hash) != self.hash
+        let fell: Vec<&BTreeSet<String>> = self
+            .mutants
+            .iter()
+            .filter(|(number, _)| !self.coarse.contains_key(*number))
+            .map(|(_, fell)| fell)
+            .collect();
+        let directed = |fell: &&BTreeSet<String>| fell.iter().any(|test| !self.random.contains(test));
+        fell.iter().all(|fell| !fell.is_empty()) && fell.iter().any(directed)
     }
 }
 
 impl Results {
+    /// The results of the checkout; none, if the file does not exist.
+    pub fn read() -> Result<Self> {
+        Self::parse(&fs::read_to_string(root().join(RESULTS)).unwrap_or_default())
+    }
+
     /// Parses `docs/mutants.toml`.
     ///
     /// # Errors
-    /// A message, if the text is not in this form.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| error.message().to_owned())
+    /// If the text is not in this form.
+    pub fn parse(text: &str) -> Result<Self> {
+        toml::from_str(text).map_err(|error| anyhow!("{RESULTS} cannot be read: {}", error.message()))
     }
 }
 
@@ -68,15 +81,9 @@ impl std::fmt::Display for Results {
         write!(
             f,
             "# Written by `cargo xtask mutants`. By item: the tests that claim it, and those that fail with each of\n\
-            # its mutants. `arctic fidelity` reads it.\n\n{text}"
+            # its mutants. `cargo xtask fidelity` reads it.\n\n{text}"
         )
     }
-}
-
-/// Hash of several files: of their paths and hashes.
-pub fn hash_of(sources: &BTreeSet<String>, mut file_hash: impl FnMut(&str) -> Option<String>) -> String {
-    let line = |path: &String| format!("{path} {}\n", file_hash(path).unwrap_or_default());
-    hash(sources.iter().map(line).collect::<String>().as_bytes())
 }
 
 #[cfg(test)]
@@ -89,12 +96,13 @@ mod tests {
 
     #[test]
     fn results_are_read_back() {
-        let sources = set(&["a.rs", "b.rs"]);
         let mutants = BTreeMap::from([("1".into(), set(&["c::d"])), ("2".into(), set(&[]))]);
-        let outcome = Outcome { hash: "00".into(), sources, tests: set(&["c::d"]), mutants, ..Outcome::default() };
+        let coarse = BTreeMap::from([("2".into(), "3 of 4".into())]);
+        let outcome = Outcome { hash: "00".into(), tests: set(&["c::d"]), mutants, coarse, ..Outcome::default() };
         let results = Results(BTreeMap::from([("V8-089".into(), outcome)]));
-        assert_eq!(Results::parse(&results.to_string()), Ok(results));
-        assert_eq!(Results::parse("[V8-089]\nhash = 1"), Err("invalid type: integer `1`, expected a string".into()));
+        assert_eq!(Results::parse(&results.to_string()).unwrap(), results);
+        let error = Results::parse("[V8-089]\nhash = 1").unwrap_err().to_string();
+        assert_eq!(error, "docs/mutants.toml cannot be read: invalid type: integer `1`, expected a string");
     }
 
     #[test]
@@ -102,22 +110,16 @@ mod tests {
         let outcome = |mutants: &[&[&str]], tables: &[&str]| Outcome {
             mutants: (1..).zip(mutants).map(|(n, fell): (u8, _)| (n.to_string(), set(fell))).collect(),
             tables: set(tables),
+            random: set(&["r", "s"]),
+            coarse: BTreeMap::from([("3".into(), String::new())]),
             ..Outcome::default()
         };
         assert!(outcome(&[&["a"], &["b", "a"]], &[]).proved());
         assert!(!outcome(&[&["a"], &[]], &["t"]).proved());
         assert!(outcome(&[], &["t"]).proved());
         assert!(!outcome(&[], &[]).proved());
-    }
-
-    #[test]
-    fn a_changed_or_missing_source_makes_a_result_stale() {
-        let sources = set(&["a.rs", "b.rs"]);
-        let hashes = |b: Option<&'static str>| {
-            move |path: &str| if path == "a.rs" { Some("1".to_owned()) } else { b.map(str::to_owned) }
-        };
-        let outcome = Outcome { hash: hash_of(&sources, hashes(Some("2"))), sources, ..Outcome::default() };
-        assert!(!outcome.is_stale(hashes(Some("2"))));
-        assert!(outcome.is_stale(hashes(Some("3"))) && outcome.is_stale(hashes(None)));
+        // A random test counts beside a directed one; a coarse mutant, the third, does not count.
+        assert!(outcome(&[&["r"], &["a"]], &[]).proved() && !outcome(&[&["r"], &["s", "r"]], &[]).proved());
+        assert!(outcome(&[&["a"], &["a"], &[]], &[]).proved() && !outcome(&[&["r"], &["r"], &["a"]], &[]).proved());
     }
 }

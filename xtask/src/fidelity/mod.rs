@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! `cargo xtask fidelity`: makes the report on the items of the documents, `docs/fidelity.json` and `FIDELITY.md`.
+//!
+//! The report combines the documents (`docs/spec`), the claims of tests and the references in code, the results of
+//! `cargo xtask mutants` (`docs/mutants.toml`) and the list of deviations (`docs/fidelity.toml`).
+
+mod afuc;
+pub mod claims;
+mod deviations;
+pub mod index;
+// The program reads the report that this package writes.
+#[path = "../../../cli/src/fidelity/mod.rs"]
+#[allow(dead_code, reason = "only the program looks up items")]
+pub mod report;
+mod source;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use arctic_fidelity::document::{Document, Rule};
+
+use crate::mutants::basis::Basis;
+use crate::mutants::results::Results;
+use crate::root;
+use claims::Claim;
+use deviations::Deviations;
+use index::{Index, Test};
+use report::{Item, Report, Status};
+
+/// The documents, from the repository's root.
+const DOCUMENTS: &str = "docs/spec";
+
+/// The report as data, and as a page.
+const DATA: &str = "docs/fidelity.json";
+const PAGE: &str = "FIDELITY.md";
+
+/// Command line.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Write nothing; fail if the files are out of date
+    #[arg(long)]
+    check: bool,
+}
+
+/// Makes the report.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    let report = of_the_checkout()?;
+    if arguments.check {
+        return check(&report);
+    }
+    for (path, text) in [(DATA, serde_json::to_string_pretty(&report)? + "\n"), (PAGE, report.summary())] {
+        if fs::read_to_string(root().join(path)).ok().as_ref() != Some(&text) {
+            fs::write(root().join(path), text).with_context(|| format!("cannot write {path}"))?;
+            println!("{path} is written");
+        }
+    }
+    let stale: Vec<&str> = report.items.iter().filter(|item| item.stale).map(|item| item.id.as_str()).collect();
+    if !stale.is_empty() {
+        println!("{} stale items, which `cargo xtask mutants --changed` runs: {}", stale.len(), stale.join(" "));
+    }
+    Ok(())
+}
+
+/// Fails if the files are not those of `report`. Line numbers may differ, so that a change of a comment elsewhere does not
+/// make the files out of date.
+fn check(report: &Report) -> Result<()> {
+    let read = |path: &str| fs::read_to_string(root().join(path)).with_context(|| format!("cannot read {path}"));
+    let stored =
+        Report::parse(&read(DATA)?).with_context(|| format!("{DATA} is out of date: {}", report::REGENERATE))?;
+    let (stored, wanted) = (without_lines(stored), without_lines(report.clone()));
+    let differs = wanted.items.iter().find(|item| !stored.items.contains(item)).map(|item| &*item.id);
+    ensure!(stored == wanted, "{DATA} is out of date ({}): {}", differs.unwrap_or("documents"), report::REGENERATE);
+    ensure!(read(PAGE)? == report.summary(), "{PAGE} is out of date: {}", report::REGENERATE);
+    Ok(())
+}
+
+fn without_lines(mut report: Report) -> Report {
+    report.items.iter_mut().flat_map(|item| &mut item.places).for_each(|place| place.line = 0);
+    report
+}
+
+/// The report of the checkout.
+///
+/// # Errors
+/// If a source or document cannot be read, or a claim or deviation is wrong.
+pub fn of_the_checkout() -> Result<Report> {
+    let read = |path: &str| fs::read_to_string(root().join(path)).with_context(|| format!("cannot read {path}"));
+    let deviations = Deviations::parse(&read("docs/fidelity.toml")?).map_err(|error| anyhow!(error))?;
+    let results = Results::read()?;
+    let basis = Basis::read()?;
+    let (report, problems) = make(&documents()?, &basis, &deviations, &results, afuc::items()?);
+    if !problems.is_empty() {
+        bail!("{} problems:\n{}", problems.len(), problems.join("\n"));
+    }
+    Ok(report)
+}
+
+/// The documents of the checkout.
+fn documents() -> Result<Vec<Document>> {
+    let mut texts = Vec::new();
+    for path in crate::git(&["ls-files", "--cached", "--others", "--exclude-standard", DOCUMENTS])? {
+        if path.ends_with(".md") && root().join(&path).is_file() {
+            texts.push(fs::read_to_string(root().join(&path)).with_context(|| format!("cannot read {path}"))?);
+        }
+    }
+    Document::parse_all(texts.iter().map(String::as_str)).map_err(|error| anyhow!("{DOCUMENTS}: {error}"))
+}
+
+/// Makes the report, and lists what is wrong with claims and deviations. `others` are items that are assessed elsewhere.
+fn make(
+    documents: &[Document],
+    basis: &Basis,
+    deviations: &Deviations,
+    results: &Results,
+    others: Option<(report::Document, Vec<Item>)>,
+) -> (Report, Vec<String>) {
+    let mut report = Report::default();
+    let mut documents: Vec<&Document> = documents.iter().collect();
+    documents.sort_by_key(|document| deviations.rank(&document.name));
+    for document in documents {
+        report.documents.push(report::Document { name: document.name.clone(), title: document.title.clone() });
+        let items = document.rules.iter().map(|rule| item(&document.name, rule, basis, deviations, results));
+        report.items.extend(items);
+    }
+    if let Some((document, items)) = others {
+        report.documents.push(document);
+        report.items.extend(items);
+        // The code of the other workspace names its items, too.
+        for item in report.items.iter_mut().filter(|item| item.places.is_empty()) {
+            item.places = places(&basis.index, &item.id);
+        }
+    }
+    let mut problems = Vec::new();
+    deviations.check(&report.items, &mut problems);
+    check_claims(&report, &basis.index, &mut problems);
+    (report, problems)
+}
+
+fn places(index: &Index, id: &str) -> Vec<report::Location> {
+    let item = Claim::of(id);
+    let names = |claims: &[Claim]| {
+        item.as_ref().is_some_and(|item| claims.iter().any(|claim| claim.names(&item.document, item.first)))
+    };
+    index.places.iter().filter(|(_, claims)| names(claims)).map(|(place, _)| place.clone()).collect()
+}
+
+fn item(document: &str, rule: &Rule, basis: &Basis, deviations: &Deviations, results: &Results) -> Item {
+    let id = format!("{document}-{:03}", rule.number);
+    let names = |claims: &[Claim]| claims.iter().any(|claim| claim.names(document, rule.number));
+    let of_item: Vec<&Test> = basis.index.tests.iter().filter(|test| names(&test.claims)).collect();
+    let outcome = results.0.get(&id).cloned().unwrap_or_default();
+    let stale = results.0.contains_key(&id) && outcome.hash != basis.hash(&id);
+    let ran = |test: &Test| {
+        let name = format!("::{}", test.name);
+        test.is_of_list() || outcome.tests.iter().any(|test| test.ends_with(&name))
+    };
+    let doubts = of_item.iter().filter(|test| !ran(test)).map(|test| format!("{test} claims it, but did not run"));
+    let listed = deviations.of(document, rule.number);
+    let status = match listed.map(|entry| entry.status) {
+        Some(status) if status != Status::Departs => status,
+        Some(status) if outcome.proved() && !stale => status,
+        None if outcome.proved() && !stale => Status::Exact,
+        _ if outcome.proved() => Status::Stale,
+        None if of_item.is_empty() => Status::Unassessed,
+        _ => Status::Unproven,
+    };
+    Item {
+        document: document.into(),
+        group: rule.group.clone(),
+        mechanism: rule.mechanism.clone(),
+        title: rule.title.clone(),
+        class: rule.class.clone(),
+        facts: rule.facts.clone(),
+        status,
+        tests: of_item.iter().map(ToString::to_string).collect(),
+        doubts: doubts.collect(),
+        stale,
+        note: listed.map(|entry| entry.note.trim().to_owned()),
+        driver: listed.and_then(|entry| entry.driver.clone()),
+        places: places(&basis.index, &id),
+        mutants: outcome.mutants,
+        coarse: outcome.coarse,
+        tables: outcome.tables,
+        id,
+    }
+}
+
+/// Checks for items that are named in the sources but do not exist in the documents.
+fn check_claims(report: &Report, index: &Index, problems: &mut Vec<String>) {
+    let known: BTreeSet<&str> = report.documents.iter().map(|document| document.name.as_str()).collect();
+    let ids: BTreeSet<&str> = report.items.iter().map(|item| item.id.as_str()).collect();
+    let of_tests = index.tests.iter().map(|test| (test.to_string(), &test.claims));
+    let of_places = index.places.iter().map(|(place, claims)| (format!("{}:{}", place.path, place.line), claims));
+    for (source, claims) in of_tests.chain(of_places) {
+        for claim in claims.iter().filter(|claim| known.contains(claim.document.as_str())) {
+            // A range may have gaps, but its first and last item must exist.
+            for end in [claim.first, claim.last] {
+                if !ids.contains(format!("{}-{end:03}", claim.document).as_str()) {
+                    problems.push(format!("{source} names {claim}; the document has no {}-{end:03}", claim.document));
+                }
+            }
+        }
+    }
+    problems.dedup();
+}
+
+#[cfg(test)]
+mod tests;
