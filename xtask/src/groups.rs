@@ -74,7 +74,7 @@ const EU: Group = Group {
     features: &["long-tests"],
     fuzz: None,
     checks: &[],
-    jobs: &[],
+    jobs: jobs::EU,
 };
 
 /// A part of CI. Command lines select the packages of one group by the placeholders of [`Group::expand`].

@@ -266,6 +266,15 @@ pub const AFUC: &[Job] = &[Job {
     steps: &["cargo test --release {packages} --features long-tests --lib --test peer --test fuzz"],
 }];
 
+/// Jobs of the tools for kernels of the execution units.
+pub const EU: &[Job] = &[Job {
+    name: "eu-peer",
+    minutes: 3,
+    tests: "kernels compiled by ocloc in four ways: results against pocl, text against iga64",
+    paths: &["eu/src/", "eu/tests/"],
+    steps: &["cargo test --release {packages} --features long-tests --test peer"],
+}];
+
 /// Returns the jobs of all groups.
 pub fn all() -> impl Iterator<Item = (&'static Group, &'static Job)> {
     GROUPS.iter().flat_map(|group| group.jobs.iter().map(move |job| (group, job)))

@@ -113,6 +113,11 @@ impl Space {
         (self.states.len() as u32 - 1) * STATE_BYTES
     }
 
+    /// Address and size of the buffer with this name.
+    pub fn named(&self, name: &str) -> Option<(u64, u64)> {
+        self.buffers.iter().find(|buffer| buffer.name == name).map(|buffer| (buffer.start, buffer.size as u64))
+    }
+
     /// The buffer at or below an address.
     pub fn nearest(&self, address: u64) -> Option<&Buffer> {
         let index = self.buffers.partition_point(|buffer| buffer.start <= address);

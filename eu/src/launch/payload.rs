@@ -292,6 +292,17 @@ struct Writer<'w> {
     printf: Option<u64>,
 }
 
+/// Address of a section with data, or the offset of a surface state for it; 0 without such a section.
+fn section(space: &mut Space, name: &str, part: &zebin::Argument) -> Vec<u8> {
+    let Some((start, size)) = space.named(name) else { return vec![0; 8] };
+    let state = space.add_state(State::Buffer { start, size });
+    if let Some(index) = part.binding.and_then(|index| u8::try_from(index).ok()) {
+        space.bindings.push((index, (state / super::memory::STATE_BYTES) as usize));
+    }
+    let value = if part.mode == "bindless" { u64::from(state) } else { start };
+    value.to_le_bytes().to_vec()
+}
+
 /// Bytes of three dwords.
 fn triple(values: [u32; 3]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
@@ -341,9 +352,8 @@ impl Writer<'_> {
                 let sampler = image::inline_sampler(found.unwrap_or(&zebin::Sampler::default()));
                 number(u64::from(image::add_sampler(space, sampler)))
             }
-            "const_base" | "data_const_buffer" | "global_base" | "data_global_buffer" => {
-                return Err(LaunchError::Payload(format!("the implicit value {}", part.kind)));
-            }
+            "const_base" | "data_const_buffer" => section(space, ".data.const", part),
+            "global_base" | "data_global_buffer" => section(space, ".data.global", part),
             "image_width" => number(u64::from(image[0])),
             "image_height" => number(u64::from(image[1])),
             "image_depth" | "image_array_size" => number(u64::from(image[2])),

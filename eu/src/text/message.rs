@@ -125,6 +125,10 @@ fn fence(port: &str, desc: u32) -> String {
 
 /// ISA-225.
 fn data_port_0(desc: u32) -> String {
+    if desc >> 18 & 1 != 0 {
+        let direction = if desc >> 17 & 1 != 0 { "write" } else { "read" };
+        return format!("hword scratch block {direction} x{}", 1 << (desc >> 12 & 3));
+    }
     match desc >> 14 & 31 {
         kind @ (0 | 1) => {
             let size = ["x1L", "x1H", "x2", "x4", "x8", "x16", "?", "?"][(desc >> 8 & 7) as usize];

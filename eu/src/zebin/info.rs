@@ -24,6 +24,8 @@ pub struct Argument {
     pub alignment: u32,
     /// Number of a sampler in the sampler table.
     pub sampler: Option<u32>,
+    /// Index in the binding table, for a section with data.
+    pub binding: Option<u32>,
     /// Bytes of the argument's value at which this part begins.
     pub source_offset: u32,
 }
@@ -254,6 +256,7 @@ fn kernel_entry(kernel: &mut Kernel, path: &[&str], key: &str, value: &str, star
                 "access_type" => argument.access = value.into(),
                 "slm_alignment" => argument.alignment = number(value),
                 "sampler_index" => argument.sampler = Some(number(value)),
+                "bti_value" => argument.binding = Some(number(value)),
                 "source_offset" => argument.source_offset = number(value),
                 _ => {}
             }

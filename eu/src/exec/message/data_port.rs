@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages to data ports 0 and 1 for buffers: blocks and scattered elements (group P of the document on the ISA).
 
-use super::{Environment, Message, MessageFault, Operation, lsc, typed};
+use super::{Environment, Message, MessageFault, Operation, lsc, number, typed};
 use crate::exec::memory::{Access, Surface};
 use crate::exec::thread::{REG, Thread};
 use crate::exec::uop::{FaultKind, Uop};
@@ -37,8 +37,22 @@ pub struct Scattered {
     header: bool,
 }
 
+/// A block of registers in the thread's scratch memory. ISA-227.
+#[derive(Clone, Copy, Debug)]
+pub struct Scratch {
+    store: bool,
+    /// Registers.
+    count: u32,
+    /// Bytes.
+    offset: u32,
+}
+
 /// Messages of data port 0.
 pub fn decode_0(desc: u32, size: u8) -> Result<Operation, FaultKind> {
+    if desc >> 18 & 1 != 0 {
+        let (store, count) = (desc >> 17 & 1 != 0, 1 << (desc >> 12 & 3));
+        return Ok(Operation::Scratch(Scratch { store, count, offset: (desc & 0xfff) * REG as u32 }));
+    }
     let index = desc as u8;
     let kind = desc >> 14 & 31;
     let header = desc >> 19 & 1 != 0;
@@ -159,6 +173,41 @@ pub fn block(
         for (index, byte) in (block.start..).zip(bytes.iter()) {
             thread.file[((dst + index) & thread.grf_mask) as usize] = *byte;
         }
+    }
+    Ok(())
+}
+
+/// Moves registers to or from scratch memory. The header's dword 5 has the surface as r0 has it (EU-041); a dword is written
+/// if the channel of its number is enabled.
+pub fn scratch(
+    scratch: &Scratch,
+    message: &Message,
+    thread: &mut Thread,
+    uop: &Uop,
+    enabled: u32,
+    environment: &mut Environment<'_>,
+) -> Result<(), MessageFault> {
+    let state = (thread.u32(((message.src0 + 20) & thread.grf_mask) as usize) & !0x3ff) >> 4;
+    let surface = Surface::State(state, number(thread));
+    let fault = |kind| (kind, None);
+    let lanes = scratch.count * 8;
+    let written = |dword: u32| uop.no_mask || enabled >> (dword % u32::from(uop.size.max(1))) & 1 != 0;
+    if !scratch.store {
+        let mut buffer = [0u8; 8 * REG];
+        let bytes = &mut buffer[..lanes as usize * 4];
+        let access = environment.memory.read(surface, scratch.offset.into(), bytes).map_err(fault)?;
+        environment.note(access, uop, 0);
+        let Some(dst) = message.dst else { return Ok(()) };
+        for (index, dword) in (0..).zip(bytes.as_chunks::<4>().0).filter(|(index, _)| written(*index)) {
+            thread.set_u32(((dst + index * 4) & thread.grf_mask) as usize, u32::from_le_bytes(*dword));
+        }
+        return Ok(());
+    }
+    for index in (0..lanes).filter(|index| written(*index)) {
+        let at = message.payload(thread, 1, index);
+        let bytes = thread.u32(at).to_le_bytes();
+        let access = environment.memory.write(surface, (scratch.offset + index * 4).into(), &bytes).map_err(fault)?;
+        environment.note(access, uop, index);
     }
     Ok(())
 }

@@ -62,6 +62,7 @@ pub struct Message {
 enum Operation {
     Lsc(lsc::Lsc),
     Block(data_port::Block),
+    Scratch(data_port::Scratch),
     Scattered(data_port::Scattered),
     Typed(typed::Typed),
     Media(typed::Media),
@@ -152,6 +153,7 @@ impl Message {
         match operation.map_err(|kind| (kind, None))? {
             Operation::Lsc(lsc) => lsc::execute(&lsc, self, thread, uop, enabled, environment),
             Operation::Block(block) => data_port::block(&block, self, thread, environment),
+            Operation::Scratch(scratch) => data_port::scratch(&scratch, self, thread, uop, enabled, environment),
             Operation::Scattered(scattered) => {
                 data_port::scattered(&scattered, self, thread, uop, enabled, environment)
             }

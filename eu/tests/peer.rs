@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The kernels of `tests/kernels` as Intel's compiler makes them for DG2: text against iga64, results against pocl on the host.
+//!
+//! Needs the network once (`tests/tools.sh`); the tools are kept in `$ARCTIC_CACHE` or `~/.cache/arctic`, in `eu/`.
+#![cfg(feature = "long-tests")]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use arctic_eu::exec::Way;
+use arctic_eu::launch::{Argument, Launch, LocalIds, Outcome, Range, Settings};
+use arctic_eu::text::{assemble, disassemble};
+use arctic_eu::zebin::Zebin;
+use serde_json::json;
+
+/// Sources of kernels.
+const SOURCES: [&str; 4] = ["integer", "float", "group", "subgroup"];
+
+/// The ways to compile: name, options of the compiler, arguments of ocloc.
+const BUILDS: [(&str, &str, &[&str]); 4] = [
+    ("bindless", "", &[]),
+    ("bindful", "", &["-stateful_address_mode", "bindful"]),
+    ("flat", "-cl-intel-greater-than-4GB-buffer-required", &[]),
+    ("O0", "-cl-opt-disable", &[]),
+];
+
+fn tools() -> PathBuf {
+    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one = ONE.lock();
+    let home = || PathBuf::from(std::env::var_os("HOME").expect("HOME")).join(".cache/arctic");
+    let directory = std::env::var_os("ARCTIC_CACHE").map_or_else(home, PathBuf::from).join("eu");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools.sh");
+    assert!(Command::new("sh").arg(script).arg(&directory).status().unwrap().success());
+    directory
+}
+
+/// A program of the tools, run with their own libraries.
+fn tool(tools: &Path, name: &str) -> Command {
+    let root = tools.join("root/usr");
+    let mut command = Command::new(root.join("lib64/ld-linux-x86-64.so.2"));
+    command.arg("--library-path").arg(root.join("lib/x86_64-linux-gnu")).arg(root.join("bin").join(name));
+    command
+}
+
+fn program(tools: &Path) -> String {
+    let names = fs::read_dir(tools.join("root/usr/bin")).unwrap();
+    let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.find(|name| name.starts_with("ocloc")).unwrap()
+}
+
+/// A kernel with its sizes and arguments, from its `//:` line.
+struct Case {
+    source: &'static str,
+    kernel: String,
+    global: [u32; 3],
+    local: [u32; 3],
+    ulp: u32,
+    abs: f32,
+    options: String,
+    arguments: Vec<(String, String)>,
+}
+
+fn cases(source: &'static str) -> Vec<Case> {
+    let path = format!("{}/tests/kernels/{source}.cl", env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(path).unwrap();
+    let sizes = |text: &str| {
+        let mut sizes = [1; 3];
+        for (size, part) in sizes.iter_mut().zip(text.split(',')) {
+            *size = part.parse().unwrap();
+        }
+        sizes
+    };
+    let lines = text.lines().filter_map(|line| line.strip_prefix("//: "));
+    lines
+        .map(|line| {
+            let mut words = line.split_whitespace();
+            let mut next = || words.next().unwrap();
+            let (kernel, global, local) = (next().to_string(), sizes(next()), sizes(next()));
+            let mut case =
+                Case { source, kernel, global, local, ulp: 0, abs: 0.0, options: String::new(), arguments: Vec::new() };
+            for word in words {
+                let (name, value) = word.split_once('=').unwrap();
+                match name {
+                    "ulp" => case.ulp = value.parse().unwrap(),
+                    "abs" => case.abs = value.parse().unwrap(),
+                    "options" => case.options = value.into(),
+                    _ => case.arguments.push((name.into(), value.into())),
+                }
+            }
+            case
+        })
+        .collect()
+}
+
+/// Numbers of a splitmix generator.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+}
+
+const EDGES: [u64; 10] =
+    [0, 1, !0, 0x7fff_ffff_ffff_ffff, 1 << 63, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0xff, 0x8000];
+
+/// Contents of a buffer `TYPE[COUNT]`.
+fn contents(kind: &str, random: &mut Random) -> Vec<u8> {
+    let (kind, count) = kind.strip_suffix(']').unwrap().split_once('[').unwrap();
+    let count: usize = count.parse().unwrap();
+    let mut bytes = Vec::new();
+    for index in 0..count {
+        let wild = random.next();
+        let value = if wild % 16 == 0 { EDGES[(wild >> 8) as usize % EDGES.len()] } else { wild };
+        match kind {
+            "i8" | "u8" => bytes.extend(&value.to_le_bytes()[..1]),
+            "i16" | "u16" => bytes.extend(&value.to_le_bytes()[..2]),
+            "i32" | "u32" => bytes.extend(&value.to_le_bytes()[..4]),
+            "i64" | "u64" => bytes.extend(value.to_le_bytes()),
+            "nz32" => bytes.extend((value as u32 >> (wild % 24)).max(1).to_le_bytes()),
+            "nz64" => bytes.extend(((value >> (wild % 48)).max(1) & 0x7fff_ffff_ffff_ffff).max(1).to_le_bytes()),
+            "zero32" => bytes.extend([0; 4]),
+            "sorted32" => bytes.extend((index as u32).to_le_bytes()),
+            "idx64" => bytes.extend((wild as u32 & 63).to_le_bytes()),
+            "bits32" => bytes.extend((wild as u32).to_le_bytes()),
+            // -100 to 100.
+            "f32" => bytes.extend(((wild as u32 as f32 / 4_294_967_296.0 - 0.5) * 200.0).to_le_bytes()),
+            // Exponents of 2^-57 to 2^57.
+            "wide32" => {
+                let exponent = 127 - 57 + (wild >> 32) as u32 % 115;
+                bytes.extend((wild as u32 & 0x807f_ffff | exponent << 23).to_le_bytes());
+            }
+            "f16" => bytes.extend((wild as u16 & 0xbfff).to_le_bytes()),
+            _ => panic!("{kind}"),
+        }
+    }
+    bytes
+}
+
+fn is_float(kind: &str) -> bool {
+    kind.starts_with("f32[")
+}
+
+/// Distance of two floats in units of the last place; large for different signs.
+fn distance(a: u32, b: u32) -> u32 {
+    let key = |bits: u32| {
+        if bits >> 31 != 0 { (1u32 << 31).wrapping_sub(bits & 0x7fff_ffff) } else { bits.wrapping_add(1 << 31) }
+    };
+    key(a).abs_diff(key(b))
+}
+
+/// Where a buffer differs from the expected one, of a case's argument.
+fn difference(case: &Case, kind: &str, ours: &[u8], theirs: &[u8]) -> Option<String> {
+    if ours == theirs {
+        return None;
+    }
+    if !is_float(kind) {
+        let at = ours.iter().zip(theirs).position(|(a, b)| a != b)?;
+        let size = if kind.contains("64") {
+            8
+        } else if kind.contains("16") {
+            2
+        } else if kind.contains("8[") {
+            1
+        } else {
+            4
+        };
+        let start = at / size * size;
+        return Some(format!(
+            "element {}: {:02x?}, expected {:02x?}",
+            at / size,
+            &ours[start..start + size],
+            &theirs[start..start + size]
+        ));
+    }
+    for (index, (a, b)) in common::dwords(ours).into_iter().zip(common::dwords(theirs)).enumerate() {
+        let (x, y) = (f32::from_bits(a), f32::from_bits(b));
+        let close = x.is_nan() && y.is_nan() || distance(a, b) <= case.ulp || (x - y).abs() <= case.abs;
+        if !close {
+            return Some(format!("element {index}: {x:e} ({a:#x}), expected {y:e} ({b:#x})"));
+        }
+    }
+    None
+}
+
+/// Inputs of a case: kind of each argument, and its value.
+fn inputs(case: &Case) -> Vec<(String, Argument)> {
+    let mut random = Random(case.kernel.bytes().fold(7, |hash, byte| hash * 131 + u64::from(byte)));
+    case.arguments
+        .iter()
+        .map(|(name, kind)| {
+            let value = if let Some(size) = kind.strip_prefix("local:") {
+                Argument::Local(size.parse().unwrap())
+            } else if let Some((ty, number)) = kind.strip_suffix(')').and_then(|text| text.split_once('(')) {
+                Argument::parse(&format!("{ty}:{number}")).unwrap()
+            } else {
+                Argument::Buffer(contents(kind, &mut random))
+            };
+            (name.clone(), value)
+        })
+        .collect()
+}
+
+struct Work {
+    tools: PathBuf,
+    directory: PathBuf,
+}
+
+impl Work {
+    fn new(name: &str) -> Work {
+        let directory = std::env::temp_dir().join(format!("arctic-eu-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        Work { tools: tools(), directory }
+    }
+
+    fn compile(&self, source: &str, build: usize, more: &str) -> Zebin {
+        let (name, options, arguments) = BUILDS[build];
+        let path = format!("{}/tests/kernels/{source}.cl", env!("CARGO_MANIFEST_DIR"));
+        let output = format!("{source}-{name}{}", more.len());
+        let status = tool(&self.tools, &program(&self.tools))
+            .current_dir(&self.directory)
+            .args(["compile", "-q", "-file", &path, "-device", "dg2", "-output", &output])
+            .arg("-options")
+            .arg(format!("-cl-std=CL3.0 {options} {more}"))
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(status.status.success(), "{source} {name}: {}", String::from_utf8_lossy(&status.stdout));
+        let file = fs::read(self.directory.join(format!("{output}_dg2.bin"))).unwrap();
+        Zebin::parse(file).unwrap()
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Results of all kernels with pocl: for each case, the buffers after it.
+fn expected(work: &Work, cases: &[Case]) -> Vec<Vec<(String, Vec<u8>)>> {
+    let mut jobs = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        let arguments: Vec<_> = inputs(case)
+            .iter()
+            .map(|(name, value)| match value {
+                Argument::Local(size) => json!({ "kind": "local", "size": size }),
+                Argument::Value(bytes) | Argument::Buffer(bytes) => {
+                    let file = format!("{number}-{name}");
+                    fs::write(work.directory.join(&file), bytes).unwrap();
+                    let kind = if matches!(value, Argument::Value(_)) { "value" } else { "buffer" };
+                    json!({ "kind": kind, "file": file })
+                }
+                _ => panic!(),
+            })
+            .collect();
+        let source = format!("{}/tests/kernels/{}.cl", env!("CARGO_MANIFEST_DIR"), case.source);
+        let dimensions = (1..=3).rev().find(|count| case.global[count - 1] > 1).unwrap_or(1);
+        jobs.push(json!({
+            "source": source, "options": case.options, "kernel": case.kernel,
+            "global": &case.global[..dimensions], "local": &case.local[..dimensions], "arguments": arguments,
+        }));
+    }
+    fs::write(work.directory.join("jobs.json"), serde_json::to_string(&jobs).unwrap()).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peer.py");
+    let python = work.tools.join("venv/bin/python");
+    let output = Command::new(python).arg(script).arg(&work.directory).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read =
+        |number: usize, name: &str| fs::read(work.directory.join(format!("{number}-{name}"))).unwrap_or_default();
+    cases
+        .iter()
+        .enumerate()
+        .map(|(number, case)| case.arguments.iter().map(|(name, _)| (name.clone(), read(number, name))).collect())
+        .collect()
+}
+
+/// Runs a case and returns what differs.
+fn compare(case: &Case, zebin: &Zebin, expected: &[(String, Vec<u8>)], settings: Settings) -> Result<u64, String> {
+    let range = Range { global: case.global, local: case.local, offset: [0; 3] };
+    let launch =
+        Launch::new(zebin, Some(&case.kernel), range, &inputs(case), settings).map_err(|error| error.to_string())?;
+    let report = launch.run(&|_| {});
+    if report.outcome != Outcome::Complete || report.outside > 0 {
+        return Err(format!("{:?}, {} outside, first {:?}", report.outcome, report.outside, report.first_outside));
+    }
+    for ((name, kind), (_, theirs)) in case.arguments.iter().zip(expected) {
+        if let Some(ours) = launch.buffer(name)
+            && let Some(text) = difference(case, kind, &ours, theirs)
+        {
+            return Err(format!("{name}: {text}"));
+        }
+    }
+    Ok(report.instructions)
+}
+
+/// Group (c) of the evidence: all kernels, compiled in four ways, with the results of pocl.
+#[test]
+fn kernels_have_the_results_of_pocl() {
+    let work = Work::new("pocl");
+    let cases: Vec<Case> = SOURCES[..3].iter().flat_map(|source| cases(source)).collect();
+    let expected = expected(&work, &cases);
+    let mut failures = Vec::new();
+    let (mut runs, mut instructions) = (0, 0);
+    for (build, (name, ..)) in BUILDS.iter().enumerate() {
+        for source in &SOURCES[..3] {
+            let mut zebins: Vec<(&str, Zebin)> = Vec::new();
+            for (case, expected) in cases.iter().zip(&expected).filter(|(case, _)| case.source == *source) {
+                if !zebins.iter().any(|(options, _)| *options == case.options) {
+                    zebins.push((case.options.as_str(), work.compile(source, build, &case.options)));
+                }
+                let zebin = &zebins.iter().find(|(options, _)| *options == case.options).unwrap().1;
+                for (way, local_ids) in
+                    [(Way::Fast, LocalIds::Driver), (Way::Fast, LocalIds::Memory), (Way::General, LocalIds::Driver)]
+                {
+                    let settings = Settings { way, local_ids, limit: 50_000_000, ..Settings::default() };
+                    match compare(case, zebin, expected, settings) {
+                        Ok(count) => instructions += count,
+                        Err(text) => failures.push(format!("{name} {} {way:?} {local_ids:?}: {text}", case.kernel)),
+                    }
+                    runs += 1;
+                }
+            }
+        }
+    }
+    println!("{} kernels, {runs} runs, {instructions} instructions", cases.len());
+    assert!(failures.is_empty(), "{} of {runs} runs differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Group (d) of the evidence: the text of all kernels is that of iga64, and makes the same bytes.
+#[test]
+fn kernels_have_the_text_of_iga64() {
+    let work = Work::new("iga");
+    let mut count = 0;
+    for (build, (name, ..)) in BUILDS.iter().enumerate() {
+        for source in SOURCES {
+            let zebin = work.compile(source, build, "");
+            for (kernel, code) in zebin.code() {
+                let file = work.directory.join("code");
+                fs::write(&file, code).unwrap();
+                let output = tool(&work.tools, "iga64").args(["-d", "-p=12p71"]).arg(&file).output().unwrap();
+                let theirs = String::from_utf8(output.stdout).unwrap();
+                let ours = disassemble(code);
+                assert_eq!(assemble(&ours).unwrap(), code);
+                // Bytes of padding at the end that are no instruction have no text in iga64's.
+                let ours: Vec<&str> = ours.lines().filter(|line| !line.contains("the code ends within")).collect();
+                let theirs: Vec<&str> = theirs.lines().map(str::trim_end).collect();
+                for (ours, theirs) in ours.iter().zip(&theirs) {
+                    assert_eq!(ours, theirs, "{name} {source} {kernel}");
+                }
+                assert_eq!(ours.len(), theirs.len(), "{name} {source} {kernel}");
+                count += ours.len();
+            }
+        }
+    }
+    println!("{count} lines are equal");
+}
