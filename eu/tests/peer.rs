@@ -118,7 +118,7 @@ fn contents(kind: &str, random: &mut Random) -> Vec<u8> {
     let mut bytes = Vec::new();
     for index in 0..count {
         let wild = random.next();
-        let value = if wild % 16 == 0 { EDGES[(wild >> 8) as usize % EDGES.len()] } else { wild };
+        let value = if wild.is_multiple_of(16) { EDGES[(wild >> 8) as usize % EDGES.len()] } else { wild };
         match kind {
             "i8" | "u8" => bytes.extend(&value.to_le_bytes()[..1]),
             "i16" | "u16" => bytes.extend(&value.to_le_bytes()[..2]),
@@ -361,4 +361,167 @@ fn kernels_have_the_text_of_iga64() {
         }
     }
     println!("{count} lines are equal");
+}
+
+/// A kernel of the source `subgroup` with its arguments.
+fn launch(zebin: &Zebin, kernel: &str, global: [u32; 3], local: [u32; 3], arguments: &[(&str, Argument)]) -> Launch {
+    let arguments: Vec<_> = arguments.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect();
+    let range = Range { global, local, offset: [0; 3] };
+    let launch = Launch::new(zebin, Some(kernel), range, &arguments, Settings::default()).unwrap();
+    let report = launch.run(&|_| {});
+    assert_eq!((report.outcome, report.outside), (Outcome::Complete, 0), "{kernel}");
+    launch
+}
+
+fn buffer(values: &[i32]) -> Argument {
+    Argument::Buffer(values.iter().flat_map(|value| value.to_le_bytes()).collect())
+}
+
+fn ints(launch: &Launch, name: &str) -> Vec<i32> {
+    common::dwords(&launch.buffer(name).unwrap()).into_iter().map(u32::cast_signed).collect()
+}
+
+fn floats(launch: &Launch, name: &str) -> Vec<f32> {
+    common::dwords(&launch.buffer(name).unwrap()).into_iter().map(f32::from_bits).collect()
+}
+
+/// ISA-055, ISA-063, ISA-119, ISA-185, ISA-215: sub-groups and matrices against plain loops.
+#[test]
+fn subgroups_dot_products_and_matrices_are_those_of_plain_loops() {
+    let work = Work::new("subgroup");
+    let mut random = Random(11);
+    let mut values = |count: usize| -> Vec<i32> { (0..count).map(|_| random.next() as i32).collect() };
+    let (a, b, c) = (values(256), values(256), values(256));
+    for build in 0..BUILDS.len() {
+        let zebin = work.compile("subgroup", build, "");
+        let zeros = buffer(&[0; 256]);
+        let run =
+            |kernel: &str, arguments: &[(&str, Argument)]| launch(&zebin, kernel, [256, 1, 1], [32, 1, 1], arguments);
+        let done = run("shuffles", &[("o", zeros.clone()), ("a", buffer(&a))]);
+        let group = |i: usize| &a[i & !15..(i & !15) + 16];
+        for (i, value) in ints(&done, "o").into_iter().enumerate() {
+            let (lane, group) = (i & 15, group(i));
+            let expected =
+                group[(lane * 7 + 3) & 15].wrapping_add(group[lane ^ 5].wrapping_mul(3)).wrapping_sub(group[2]);
+            assert_eq!(value, expected, "shuffles {i}");
+        }
+        let done = run("scans", &[("o", zeros.clone()), ("p", zeros.clone()), ("q", zeros.clone()), ("a", buffer(&a))]);
+        let (o, p, q) = (ints(&done, "o"), ints(&done, "p"), ints(&done, "q"));
+        for i in 0..256 {
+            let (lane, group) = (i & 15, group(i));
+            let sum = |values: &[i32]| values.iter().fold(0i32, |sum, value| sum.wrapping_add(*value));
+            assert_eq!(o[i], sum(group) ^ group.iter().max().unwrap(), "reduce {i}");
+            assert_eq!(p[i], sum(&group[..=lane]), "inclusive {i}");
+            assert_eq!(q[i], group[..lane].iter().copied().min().unwrap_or(i32::MAX), "exclusive {i}");
+        }
+        let done = run("votes", &[("o", zeros.clone()), ("a", buffer(&a))]);
+        for (i, value) in ints(&done, "o").into_iter().enumerate() {
+            let group = group(i);
+            let any = i32::from(group.iter().any(|v| *v < 0));
+            let all = i32::from(group.iter().all(|v| *v > -2_000_000_000));
+            let five = i32::from(group.iter().any(|v| v & 0xfff == 5));
+            assert_eq!(value, any + 2 * all + 4 * five, "votes {i}");
+        }
+        let done = launch(&zebin, "blocks", [64, 1, 1], [16, 1, 1], &[("o", zeros.clone()), ("a", buffer(&a))]);
+        for (i, value) in ints(&done, "o").into_iter().enumerate() {
+            assert_eq!(value, a[i].wrapping_mul(3).wrapping_add((i as i32 >> 4 & 3) + 1), "blocks {i}");
+        }
+        let all = [("o", zeros.clone()), ("p", zeros.clone()), ("a", buffer(&a)), ("b", buffer(&b)), ("c", buffer(&c))];
+        let done = run("dp4", &all);
+        let (o, p) = (ints(&done, "o"), ints(&done, "p"));
+        for i in 0..256 {
+            let (x, y) = (a[i].to_le_bytes(), b[i].to_le_bytes());
+            let signed: i64 = (0..4).map(|k| i64::from(x[k] as i8) * i64::from(y[k] as i8)).sum();
+            let unsigned: u64 = (0..4).map(|k| u64::from(x[k]) * u64::from(y[k])).sum();
+            let expected = (signed + i64::from(c[i])).clamp(i32::MIN.into(), i32::MAX.into());
+            assert_eq!(i64::from(o[i]), expected, "dp4 {i}");
+            let expected = (unsigned + u64::from(c[i].cast_unsigned())).min(u32::MAX.into());
+            assert_eq!(u64::from(p[i].cast_unsigned()), expected, "dp4 unsigned {i}");
+        }
+        matrices(&zebin, &a, &b);
+    }
+}
+
+/// Lane `l` holds column `l` of `b` and of the result, and a part of each row of `a`.
+fn matrices(zebin: &Zebin, a: &[i32], b: &[i32]) {
+    let start: Vec<i32> = (0..64).collect();
+    let arguments = [("o", buffer(&start)), ("a", buffer(&a[..64])), ("b", buffer(&b[..64]))];
+    let done = launch(zebin, "matrix", [8, 1, 1], [8, 1, 1], &arguments);
+    for (index, value) in ints(&done, "o").into_iter().enumerate() {
+        let (n, m) = (index / 8, index % 8);
+        let sum = (0..32).fold(start[index], |sum, k| {
+            let x = a[k / 4 * 8 + m].to_le_bytes()[k % 4] as i8;
+            let y = b[n * 8 + k / 4].to_le_bytes()[k % 4] as i8;
+            sum + i32::from(x) * i32::from(y)
+        });
+        assert_eq!(value, sum, "matrix {m} {n}");
+    }
+    let half = |value: i32| arctic_eu::float::f32_to_f16((value % 64) as f32 / 16.0);
+    let pack = |values: &[i32]| -> Vec<i32> {
+        values.chunks_exact(2).map(|pair| i32::from(half(pair[0])) | i32::from(half(pair[1])) << 16).collect()
+    };
+    let (x, y) = (pack(&a[..128]), pack(&b[..128]));
+    let arguments = [("o", buffer(&[0; 64])), ("a", buffer(&x)), ("b", buffer(&y))];
+    let done = launch(zebin, "matrixh", [8, 1, 1], [8, 1, 1], &arguments);
+    for (index, value) in floats(&done, "o").into_iter().enumerate() {
+        let (n, m) = (index / 8, index % 8);
+        let element = |values: &[i32], row: usize, k: usize| {
+            f64::from(arctic_eu::float::f16_to_f32((values[row].cast_unsigned() >> (k % 2 * 16)) as u16))
+        };
+        let sum: f64 = (0..16).map(|k| element(&x, k / 2 * 8 + m, k) * element(&y, n * 8 + k / 2, k)).sum();
+        assert!((f64::from(value) - sum).abs() < 1e-4, "matrixh {m} {n}: {value} {sum}");
+    }
+}
+
+/// EU-080 to EU-084: images are read with and without samplers, and written, in several formats; printf.
+#[test]
+fn images_and_printf_are_those_of_plain_loops() {
+    let work = Work::new("image");
+    let (w, h) = (16u32, 8u32);
+    let texels: Vec<u8> = (0..w * h * 4).map(|index| (index * 37 % 251) as u8).collect();
+    let format = |name: &str| arctic_eu::launch::parse_image_format(name).unwrap();
+    let image = |bytes: &[u8], size: [u32; 3], name: &str| Argument::Image {
+        bytes: bytes.to_vec(),
+        size,
+        format: format(name),
+    };
+    for build in 0..BUILDS.len() {
+        let zebin = work.compile("subgroup", build, "");
+        let arguments = [("s", image(&texels, [w, h, 1], "rgba8unorm")), ("d", image(&[], [h, w, 1], "rgba32f"))];
+        let done = launch(&zebin, "copyimage", [w, h, 1], [8, 2, 1], &arguments);
+        for (index, value) in floats(&done, "d").into_iter().enumerate() {
+            let (x, y, channel) = (index as u32 / 4 / h, index as u32 / 4 % h, index as u32 % 4);
+            let raw = texels[((y * w + x) * 4 + 3 - channel) as usize];
+            assert!((value - f32::from(raw) / 255.0).abs() < 1e-6, "copyimage {x} {y} {channel}");
+        }
+        let arguments =
+            [("s", image(&texels, [w, h, 1], "rgba8unorm")), ("o", Argument::Buffer(vec![0; (w * h * 16) as usize]))];
+        let done = launch(&zebin, "sampleimage", [w, h, 1], [8, 2, 1], &arguments);
+        for (index, value) in floats(&done, "o").into_iter().enumerate() {
+            let (x, y, channel) = ((index as u32 / 4 % w) as i32, (index as u32 / 4 / w) as i32, index % 4);
+            let at = |x: i32, y: i32| {
+                let (x, y) = (x.clamp(0, w as i32 - 1) as usize, y.clamp(0, h as i32 - 1) as usize);
+                f32::from(texels[(y * w as usize + x) * 4 + channel]) / 255.0
+            };
+            let expected = at(x - 3, y + 2) + 0.25 * (at(x, y) + at(x + 1, y));
+            assert!((value - expected).abs() < 1e-5, "sampleimage {x} {y} {channel}: {value} {expected}");
+        }
+        let sampler = Argument::parse("sampler:clamp_edge,nearest").unwrap();
+        let words: Vec<u8> = (0..w * h * 4).flat_map(|index| (index as u16 * 331).to_le_bytes()).collect();
+        let arguments =
+            [("s", image(&words, [w, h, 1], "rgba16ui")), ("d", image(&[], [w, h, 1], "rgba32ui")), ("t", sampler)];
+        let done = launch(&zebin, "integerimage", [w, h, 1], [8, 2, 1], &arguments);
+        for (index, value) in common::dwords(&done.buffer("d").unwrap()).into_iter().enumerate() {
+            assert_eq!(value, u32::from(index as u16 * 331) * 3 + h, "integerimage {index}");
+        }
+        let cube: Vec<u8> = (0..8 * 4 * 3).flat_map(|index: u32| (index as f32).to_le_bytes()).collect();
+        let arguments = [("s", image(&cube, [8, 4, 3], "r32f")), ("o", Argument::Buffer(vec![0; 8 * 4 * 3 * 4]))];
+        let done = launch(&zebin, "volume", [8, 4, 3], [8, 1, 1], &arguments);
+        for (index, value) in floats(&done, "o").into_iter().enumerate() {
+            assert_eq!(value, (index / 8 * 8 + 7 - index % 8) as f32, "volume {index}");
+        }
+        let done = launch(&zebin, "hello", [32, 1, 1], [32, 1, 1], &[("n", Argument::parse("i32:32").unwrap())]);
+        let text = arctic_eu::launch::printf_text(&done.space, done.printf.unwrap());
+        assert_eq!(text, "item 0 of 32: 1.50 text 7\nitem 1 of 32: 1.50 text 7\n");
+    }
 }

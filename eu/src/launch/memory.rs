@@ -62,8 +62,10 @@ pub struct Space {
     pub states: Vec<State>,
     /// Surface state of each entry of the binding table.
     pub bindings: Vec<(u8, usize)>,
-    /// Samplers by number.
+    /// Samplers; the pointer to one is its number times [`SAMPLER_BYTES`].
     pub samplers: Vec<Sampler>,
+    /// Sampler of each number in the sampler table.
+    pub sampler_table: Vec<(u8, usize)>,
 }
 
 /// Rights to a place: the buffer and the offset in it.
@@ -225,8 +227,11 @@ impl Memory for Space {
     }
 
     fn sampler(&self, pointer: Option<u32>, index: u8) -> Result<Sampler, FaultKind> {
-        let first = pointer.map_or(0, |pointer| pointer / SAMPLER_BYTES);
-        self.samplers.get(first as usize + usize::from(index)).copied().ok_or(FaultKind::Surface)
+        let number = match pointer {
+            Some(pointer) => Some((pointer / SAMPLER_BYTES) as usize + usize::from(index)),
+            None => self.sampler_table.iter().find(|(number, _)| *number == index).map(|(_, sampler)| *sampler),
+        };
+        number.and_then(|number| self.samplers.get(number)).copied().ok_or(FaultKind::Surface)
     }
 }
 

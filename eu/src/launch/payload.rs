@@ -4,6 +4,7 @@
 use super::arguments::Argument;
 use super::memory::{Space, State};
 use super::{Launch, LaunchError, LocalIds, Range, Settings, image, load};
+use crate::exec::memory::Addressing;
 use crate::exec::{Code, Thread};
 use crate::zebin::{self, Kernel, Zebin};
 
@@ -53,6 +54,7 @@ pub fn prepare(
     let code = load::load(zebin, &kernel.name, &mut space)?;
     let (mut resources, buffers) = resources(&kernel, arguments, &mut space)?;
     bind(&kernel, &resources, &mut space);
+    sampler_table(&kernel, &resources, &mut space);
     let (slm, printf) = implicit(&kernel, &mut resources, &mut space)?;
     let scratch = scratch(&kernel, &mut space)?;
     let mut payload = vec![0u8; cross.max(32)];
@@ -240,6 +242,22 @@ fn bind(kernel: &Kernel, resources: &[Resource], space: &mut Space) {
     }
 }
 
+/// Fills the table for messages that name a sampler by number.
+fn sampler_table(kernel: &Kernel, resources: &[Resource], space: &mut Space) {
+    for sampler in &kernel.samplers {
+        let pointer = image::add_sampler(space, image::inline_sampler(sampler));
+        if let Ok(index) = u8::try_from(sampler.index) {
+            space.sampler_table.push((index, (pointer / super::memory::SAMPLER_BYTES) as usize));
+        }
+    }
+    for part in kernel.payload.iter().filter(|part| part.space == "sampler") {
+        let sampler = part.index.and_then(|index| resources.get(index as usize)).and_then(|resource| resource.sampler);
+        if let (Some(pointer), Some(Ok(index))) = (sampler, part.sampler.map(u8::try_from)) {
+            space.sampler_table.push((index, (pointer / super::memory::SAMPLER_BYTES) as usize));
+        }
+    }
+}
+
 /// Shared local memory with the parts of local arguments, and the printf buffer.
 fn implicit(
     kernel: &Kernel,
@@ -345,6 +363,21 @@ impl Writer<'_> {
                     .map(|buffer| buffer.size as usize * lanes(buffer))
                     .sum();
                 number(space.allocate("private memory", size.saturating_mul(HARDWARE_THREADS))?)
+            }
+            // The kernel reads the sampler's mode with the numbers of the driver's header.
+            "sampler_address" | "sampler_normalized" => {
+                let index = resource.sampler.unwrap_or(0) / super::memory::SAMPLER_BYTES;
+                let Some(sampler) = space.samplers.get(index as usize) else { return Ok(number(0)) };
+                number(if part.kind == "sampler_address" {
+                    match sampler.addressing {
+                        Addressing::Border => 1,
+                        Addressing::Clamp => 2,
+                        Addressing::Wrap => 3,
+                        Addressing::Mirror => 4,
+                    }
+                } else {
+                    u64::from(sampler.normalized) * 8
+                })
             }
             "inline_sampler" => {
                 let wanted = part.sampler.unwrap_or(0);

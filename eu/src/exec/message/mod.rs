@@ -187,6 +187,14 @@ impl Message {
         (desc >> 20 & 31, desc >> 25 & 15)
     }
 
+    /// Length of source 1 in registers. ISA-020.
+    fn second_length(&self, thread: &Thread) -> u32 {
+        match self.ex_desc {
+            Descriptor::Reg(_) if !self.exbso => self.extended(thread) >> 6 & 31,
+            _ => u32::from(self.src1_length),
+        }
+    }
+
     /// Byte offset in the file of dword `index` behind the registers `register` of source 0, or of source 1 after its end.
     fn payload(&self, thread: &Thread, register: u32, index: u32) -> usize {
         let (_, length) = self.lengths(thread);

@@ -75,8 +75,8 @@ pub fn execute(
     };
     let registers = sample.lanes * 4 / REG as u32;
     let first = u32::from(sample.header);
-    let (_, length) = message.lengths(thread);
-    let count = length + u32::from(message.src1_length);
+    let (response, length) = message.lengths(thread);
+    let count = length + message.second_length(thread);
     for lane in (0..sample.lanes.min(u32::from(uop.size))).filter(|lane| enabled >> lane & 1 != 0) {
         let parameter = |index: u32| {
             let register = first + index * registers;
@@ -98,7 +98,8 @@ pub fn execute(
         let texel = texel.map_err(|kind| (kind, Some(lane)))?;
         let mut slot = 0;
         for (channel, value) in texel.iter().enumerate() {
-            if mask >> channel & 1 == 0 {
+            // ISA-200: the response has as many channels as its length says.
+            if mask >> channel & 1 == 0 && (slot + 1) * registers <= response {
                 let at = (dst + slot * registers * REG as u32 + lane * 4) & thread.grf_mask;
                 thread.set_u32(at as usize, *value);
                 slot += 1;

@@ -50,9 +50,10 @@ pub fn execute(
 ) -> Result<(), MessageFault> {
     let image = environment.memory.image(surface(message, thread, typed.index)).map_err(|kind| (kind, None))?;
     let first = u32::from(typed.header);
-    let (_, length) = message.lengths(thread);
-    // Coordinates fill the registers of source 0; data is in source 1, or behind four coordinates.
-    let coordinates = if message.src1.is_some() { length.saturating_sub(first) } else { u32::from(image.dimensions) };
+    // ISA-226: coordinates, one register each, then data; the sources are one payload.
+    let total = (message.lengths(thread).1 + message.second_length(thread)).saturating_sub(first);
+    let data = if typed.store { typed.components.count_ones() } else { 0 };
+    let coordinates = total.saturating_sub(data).min(4);
     for lane in (0..8).filter(|lane| enabled >> lane & 1 != 0) {
         let coordinate = |index: u32| {
             if index < coordinates { thread.u32(message.payload(thread, first + index, lane)) } else { 0 }
@@ -62,7 +63,7 @@ pub fn execute(
         let fault = |kind| (kind, Some(lane));
         if typed.store {
             let mut texel = [0u32; 4];
-            let mut slot = if message.src1.is_some() { length } else { first + coordinates };
+            let mut slot = first + coordinates;
             for (component, value) in texel.iter_mut().enumerate() {
                 if typed.components >> component & 1 != 0 {
                     *value = thread.u32(message.payload(thread, slot, lane));
@@ -74,9 +75,10 @@ pub fn execute(
             }
         } else if let Some(dst) = message.dst {
             let texel = if inside { read_texel(environment.memory, &image, [x, y, z]).map_err(fault)? } else { [0; 4] };
+            let (response, _) = message.lengths(thread);
             let mut slot = 0;
             for (component, value) in texel.iter().enumerate() {
-                if typed.components >> component & 1 != 0 {
+                if typed.components >> component & 1 != 0 && slot < response {
                     let at = (dst + slot * REG as u32 + lane * 4) & thread.grf_mask;
                     thread.set_u32(at as usize, *value);
                     slot += 1;
