@@ -179,8 +179,9 @@ impl<'m> Gam<'m> {
             Backing::System(owner) => {
                 let view = self.views.of(owner);
                 Ok(match view.slice(target, len) {
-                    Some(slice) => Span::Mapped(slice),
-                    None => Span::Remote { view, iova: target, len },
+                    // Loops over spans would not end with a view that returns an empty slice.
+                    Some(slice) if !slice.is_empty() => Span::Mapped(slice),
+                    _ => Span::Remote { view, iova: target, len },
                 })
             }
         }

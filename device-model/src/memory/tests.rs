@@ -131,6 +131,45 @@ fn null_pages() {
     }
 }
 
+/// A view that returns an empty slice, against its contract.
+struct EmptySlices(vm_memory::mmap::MmapRegion);
+
+impl DmaView for EmptySlices {
+    fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
+        self.0.get_slice(0, 0).ok()
+    }
+
+    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+
+    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+}
+
+impl Dma for EmptySlices {
+    fn view(&self, _: Function) -> Arc<dyn DmaView> {
+        Arc::new(EmptySlices(vm_memory::mmap::MmapRegion::new(0x1000).unwrap()))
+    }
+}
+
+/// A span has at least one byte, so that loops over spans end.
+#[test]
+fn an_empty_slice_of_guest_memory_is_not_a_span() {
+    let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
+    let dma = Arc::new(EmptySlices(vm_memory::mmap::MmapRegion::new(0x1000).unwrap()));
+    let memory = Memory::new(XE_HPG.page_tables, SharedRegion::anonymous(LOCAL).unwrap(), ggtt, dma);
+    chain(&memory);
+    entry(&memory, 0x4000, 0, GUEST | 3);
+    let (views, mut tlb) = (memory.views(), Tlb::default());
+    let mut gam = memory.gam(Function::PF, &views, &mut tlb);
+    let fault = |access| Fault { space: Space::Ppgtt(ROOT), address: 8, access, reason: FaultReason::NotMapped };
+    assert_eq!(gam.read(Space::Ppgtt(ROOT), 8, &mut [0; 64]), Err(fault(Access::Read)));
+    assert_eq!(gam.write(Space::Ppgtt(ROOT), 8, &[0; 64]), Err(fault(Access::Write)));
+    assert_eq!(gam.span(Space::Ppgtt(ROOT), 8, 64, Access::Read).unwrap().len(), 64);
+}
+
 /// Contract E.2: a missing entry, a read-only page, a table or page outside local memory each cause the corresponding
 /// fault.
 #[test]
