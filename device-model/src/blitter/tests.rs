@@ -11,6 +11,7 @@ mod zeros;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use arctic_fidelity::{proves, proves_table};
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
 use super::{Blit, Progress};
@@ -20,10 +21,11 @@ use crate::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use crate::memory::local::SharedRegion;
 use crate::memory::{Fault, Memory, Space, Tlb};
 
-/// Guest memory: I/O virtual addresses 0 to 1 MiB are directly mapped, the next MiB is accessed through DMA read/write
-/// messages, and the rest is unmapped.
+/// Guest memory: I/O virtual addresses 0 to `end`, at most 1 MiB, are directly mapped, the second MiB is accessed through
+/// DMA read/write messages, and the rest is unmapped.
 struct Guest {
     mapped: vm_memory::mmap::MmapRegion,
+    end: u64,
     remote: vm_memory::mmap::MmapRegion,
 }
 
@@ -38,7 +40,7 @@ impl Guest {
 
 impl DmaView for Guest {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        let rest = MIB.checked_sub(iova).filter(|rest| *rest > 0)?;
+        let rest = self.end.checked_sub(iova).filter(|rest| *rest > 0)?;
         self.mapped.get_slice(iova as usize, len.min(rest as usize)).ok()
     }
 
@@ -85,8 +87,13 @@ const CCS_BASE: u64 = LOCAL - LOCAL / 256;
 
 impl Bench {
     fn new() -> Self {
+        Self::with_mapped(MIB)
+    }
+
+    /// A card whose directly mapped guest memory ends at the I/O virtual address `end`.
+    fn with_mapped(end: u64) -> Self {
         let mmap = || vm_memory::mmap::MmapRegion::new(MIB as usize).unwrap();
-        let guest = Guest { mapped: mmap(), remote: mmap() };
+        let guest = Guest { mapped: mmap(), end, remote: mmap() };
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         let local = SharedRegion::anonymous(LOCAL as usize).unwrap();
         let memory =

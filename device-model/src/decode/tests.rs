@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the disassembler with synthetic batches, images and messages.
 
+use arctic_fidelity::proves;
+use arctic_sriov::number;
+
 use super::batch::Target;
 use super::*;
 use crate::command::Requester;
@@ -131,6 +134,7 @@ fn batch_starts_have_targets() {
 /// An image is decoded into its register loads.
 #[test]
 fn an_image_reads() {
+    proves!([V8_046, V8_065, V8_066], "register loads of an image, and the ring that they describe");
     let mut image = vec![0u32; 0x180];
     image[0x01] = 0x1108_1019;
     for (n, (offset, value)) in [
@@ -167,6 +171,8 @@ fn an_image_reads() {
 /// Descriptors and status quadwords are decoded.
 #[test]
 fn descriptors_and_status_read() {
+    proves!([V8_030, V8_031], "the fields of a descriptor");
+    proves!([V8_052, V8_053], "the reasons of a switch, and the context ID that means none");
     let lines = text(&status::descriptor(0x0400_0080_0012_3119));
     assert_eq!(
         lines[0],
@@ -180,6 +186,24 @@ fn descriptors_and_status_read() {
     assert_eq!(row(3, 3, 1, 0), "lite restore: context 0x3 -> context 0x3, complete");
     assert_eq!(row(3, 4, 0, 4), "next element: context 0x3 -> context 0x4, unsuccessful wait (4)");
     assert_eq!(row(3, 0xffff, 0, 0), "active to idle: context 0x3 -> idle, complete");
+}
+
+/// The status buffer is found in a page, with the entry that its pointer names.
+#[test]
+fn a_status_buffer_reads() {
+    proves!([V8_057, V8_058], "places of the entries and of the pointer to the last one");
+    let mut page = [0; 0x400];
+    for (dword, away, to) in [(0x10, 0xffff_u64, 3), (0x12, 3, 4), (0x26, 4, 5), (0x28, 5, 6)] {
+        let status = away << 42 | 1 << 33 | to << 10;
+        (page[dword], page[dword + 1]) = (number::low(status), number::high(status));
+    }
+    page[0x2f] = 0xf1;
+    let lines = text(&status::buffer(&page));
+    let [first, second, eleventh, pointer] = &lines[..] else { panic!("{lines:#?}") };
+    assert!(first.starts_with("[0x010] CSB[0]") && first.ends_with("idle -> context 0x3, complete"), "{first}");
+    assert!(second.starts_with("[0x012] CSB[1]") && second.ends_with("complete <== written last"), "{second}");
+    assert!(eleventh.starts_with("[0x026] CSB[11]") && eleventh.ends_with("complete"), "{eleventh}");
+    assert!(pointer.starts_with("[0x02f] CSB write pointer 0x000000f1"), "{pointer}");
 }
 
 /// Messages are decoded with the names of their parameters; dwords that are not a message are skipped.

@@ -353,6 +353,8 @@ pub fn finish_invalidations(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
 mod tests {
     #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 
+    use arctic_fidelity::proves;
+
     use super::*;
 
     /// Contract B.6: action codes are unique.
@@ -366,6 +368,7 @@ mod tests {
     /// Contract B.6: permitted payload lengths.
     #[test]
     fn lengths() {
+        proves!(GUC_005, "each form of a length");
         assert!(Exact(2).permits(2) && !Exact(2).permits(3));
         assert!(Either(2, 6).permits(6) && !Either(2, 6).permits(4));
         assert!(Pairs(12).permits(14) && !Pairs(12).permits(13) && !Pairs(12).permits(10));

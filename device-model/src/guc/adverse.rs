@@ -131,6 +131,8 @@ impl Adverse {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     const VF1: Function = Function(1);
@@ -153,6 +155,7 @@ mod tests {
     /// period send none. The next period starts from 0.
     #[test]
     fn a_threshold_is_reported_once_per_period() {
+        proves!([GUC_040, GUC_041], "one report in a period");
         let (mut adverse, mut functions) = (Adverse::default(), Functions::default());
         adverse.set_period(&mut functions, 10);
         functions[VF1].config.thresholds[Kind::EngineReset as usize] = 2;
@@ -170,6 +173,7 @@ mod tests {
     /// Contract D.10: nothing is reported without a threshold or a period, or for the PF.
     #[test]
     fn silent_by_default() {
+        proves!([GUC_040, GUC_041, GUC_042], "no threshold, no period, the PF");
         let (mut adverse, mut functions) = (Adverse::default(), Functions::default());
         let many = |adverse: &Adverse, functions: &mut Functions, function| {
             (0..100).find_map(|_| adverse.note(functions, function, Kind::Doorbell, 5))
@@ -189,6 +193,7 @@ mod tests {
     /// Contract D.10: each kind and function has a separate counter; FLR clears counts and keeps thresholds.
     #[test]
     fn counters_are_apart() {
+        proves!(GUC_042, "each kind of two functions");
         let (mut adverse, mut functions) = (Adverse::default(), Functions::default());
         adverse.set_period(&mut functions, !0);
         for (kind, _) in KEYS {

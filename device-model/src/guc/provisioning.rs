@@ -229,6 +229,7 @@ mod tests {
     /// Contract D.2, K.5: the thirteen values of the PF's own configuration, as xe sends them.
     #[test]
     fn the_pf_pushes_its_own_configuration() {
+        proves!(GUC_020, "the number of values is the answer");
         let mut list = vec![0x0004_0001, 0, 0x0006_0001, 0, 0x8a01_0001, 0, 0x8a02_0001, 0];
         for key in [0x8a03, 0x8a04, 0x8a05, 0x8a06, 0x8a07, 0x8a08, 0x8a0d] {
             list.extend([key << 16 | 1, 0]);
@@ -242,6 +243,7 @@ mod tests {
     /// Contract K.5: lengths are checked, unknown keys are rejected, and an invalid list changes nothing.
     #[test]
     fn a_list_is_applied_whole_or_not_at_all() {
+        proves!([GUC_020, GUC_021, GUC_026], "a list with an error changes nothing");
         let mut config = VfConfig::default();
         assert_eq!(config.update(&XE_HPG_SRIOV, &[0x0004_0001, 7, 0x0001_0001, 0]), Err(Error::MalformedKlv));
         assert_eq!(config.update(&XE_HPG_SRIOV, &[0x0004_0001, 7, 0x0002_0002, 0]), Err(Error::MalformedKlv));
@@ -254,6 +256,7 @@ mod tests {
 
     #[test]
     fn quotas_are_checked() {
+        proves!([GUC_022, GUC_023, GUC_025], "limits of each resource, and adjacent ranges");
         proves!(
             V13_035,
             "a VF cannot be assigned resources that do not exist, and VFs share no resources (contract F.1)"
@@ -291,6 +294,7 @@ mod tests {
     /// Contract C.1 step 2: lengths and values of the keys that a VF may query.
     #[test]
     fn a_vf_asks_for_its_share() {
+        proves!(GUC_024, "values and their lengths");
         let config = VfConfig { ggtt_start: 0x1_8000_0000, local_memory: 1 << 32, ..VfConfig::default() };
         assert_eq!(config.query(1), Ok((2, [0x8000_0000, 1])));
         assert_eq!(config.query(3), Ok((2, [0, 1])));
@@ -302,6 +306,7 @@ mod tests {
     /// Contract D.6: the three policies; engine groups are not supported.
     #[test]
     fn policies() {
+        proves!([GUC_020, GUC_027], "values that are no switch, and their number");
         let mut policy = VgtPolicy::default();
         assert_eq!(policy.update(&[0x8001_0001, 1, 0x8002_0001, 100, 0x8d00_0001, 1]), Ok(3));
         assert_eq!(policy, VgtPolicy { sched_if_idle: true, adverse_sample_period_ms: 100, reset_after_switch: true });

@@ -64,6 +64,7 @@ const CONTROL: u64 = REMOTE;
 /// IGT xe_ccs@ctrl-surf-copy, @large-ctrl-surf-copy, for each tiling.
 #[test]
 fn compressed_copies_and_their_control() {
+    proves!([BLT_030, BLT_031], "control data is needed to read compressed pixels, and is copied");
     for tiling in 0..4 {
         let mut bench = Bench::new();
         let middle = Side { address: LARGE, tiling, compressed: true };
@@ -93,6 +94,7 @@ fn compressed_copies_and_their_control() {
 /// IGT xe_ccs@block-multicopy-inplace: a full resolve results in plain pixels and zero control data.
 #[test]
 fn full_resolve() {
+    proves!(BLT_033, "the pixels are plain and the control data 0");
     for tiling in 0..4 {
         let mut bench = Bench::new();
         let middle = Side { address: LARGE, tiling, compressed: true };
@@ -111,6 +113,7 @@ fn full_resolve() {
 /// together with the raw bytes. It belongs to the physical memory, so each scattered page has its own.
 #[test]
 fn eviction_and_clear() {
+    proves!([BLT_030, BLT_031], "control data is evicted, restored and cleared with the memory that it belongs to");
     let mut bench = Bench::new();
     let pixels = bench.noise(SOURCE, SIZE, 13);
     let scattered = Side { address: 0, tiling: 2, compressed: true };
@@ -135,6 +138,7 @@ fn eviction_and_clear() {
 /// Guest memory has no control data: a compressed copy to it stores plain pixels, and its control data reads as zero.
 #[test]
 fn guest_memory_is_never_compressed() {
+    proves!(BLT_034, "pixels are plain, control data reads as 0");
     let mut bench = Bench::new();
     let pixels = bench.noise(LARGE, SIZE, 15);
     bench.run(&block_copy(linear(LARGE), Side { compressed: true, ..linear(RESULT) }, false), usize::MAX);
@@ -147,6 +151,7 @@ fn guest_memory_is_never_compressed() {
 /// Pixels next to a small compressed write keep their values, although a block is compressed as a whole.
 #[test]
 fn partial_blocks() {
+    proves!(BLT_032, "neighbours of a small compressed write keep their values");
     for tiling in 0..4 {
         let mut bench = Bench::new();
         let pixels = bench.noise(SOURCE, SIZE, 19);

@@ -38,6 +38,7 @@ pub fn emit_clear(to: u64, size: u32, colour: u32) -> [u32; 16] {
 /// Contract B.9: headers of the three commands used by the kernel drivers and of those added by IGT.
 #[test]
 fn table() {
+    proves_table!(BLT_001, "opcode and length of each command");
     for (header, name, dwords) in [
         (emit_copy(0, 0, 0)[0], "XY_FAST_COPY_BLT", 10),
         (emit_clear(0, 0, 0)[0], "XY_FAST_COLOR_BLT", 16),
@@ -58,6 +59,7 @@ fn table() {
 /// Contract B.9: xe copies between local memory in scattered and large pages, and mapped and remote guest memory.
 #[test]
 fn xe_emit_copy() {
+    proves!(BLT_005, "rows of 4096 bytes are copied, and no further row");
     for (from, to) in
         [(0, LARGE), (LARGE, 0), (0, MAPPED), (MAPPED, LARGE), (LARGE, REMOTE), (REMOTE, 0), (REMOTE, MAPPED)]
     {
@@ -73,6 +75,7 @@ fn xe_emit_copy() {
 /// Contract B.9, E.2: a clear of 2 MiB, a fill, and NULL pages that drop writes and read zeros.
 #[test]
 fn xe_emit_clear_and_null_pages() {
+    proves!(BLT_020, "a fill writes the colour to each pixel");
     let mut bench = Bench::new();
     bench.noise(0, 2 * MIB, 3);
     bench.run(&emit_clear(0, 2 << 20, 0), usize::MAX);
@@ -87,6 +90,7 @@ fn xe_emit_clear_and_null_pages() {
 /// i915: the fill of Wa_16018031267 in the per-context batch: 1 by 4 pixels of 8 bits, also in the GGTT.
 #[test]
 fn i915_workaround_fill() {
+    proves!([BLT_004, BLT_005], "one pixel of 8 bits in each of four rows of 64 bytes");
     let mut bench = Bench::new();
     for page in 0..2 {
         bench.global_entry(page, FRAMES[2] + page * 4096);
@@ -119,6 +123,7 @@ fn i915_workaround_fill() {
 /// A blit in steps of one row has the same result as in one step and takes one step per row. Steps are bounded.
 #[test]
 fn steps() {
+    proves!(BLT_042, "a copy in steps of a row has the result of one step");
     let mut bench = Bench::new();
     let data = bench.noise(0, MIB, 5);
     assert_eq!(bench.run(&emit_copy(0, LARGE, 1 << 20), 4096), 256);

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::blitter::BlitError;
+use crate::blitter::window::Window;
 use crate::command::blt::COMMANDS;
 use crate::memory::{Access, FaultReason};
 
@@ -26,6 +27,7 @@ fn copy(corners: [u32; 2], to: u64, from: u64) -> [u32; 10] {
 /// An empty or inverted rectangle is a no-op and accesses no memory.
 #[test]
 fn empty_rectangles() {
+    proves!(BLT_002, "no memory is accessed");
     let mut bench = Bench::new();
     for (first, second) in [
         (point(0, 0), point(0, 0)),
@@ -40,6 +42,7 @@ fn empty_rectangles() {
 /// A fault reports the address. Once the page is mapped, the blit resumes where it stopped.
 #[test]
 fn faults_and_goes_on() {
+    proves!([BLT_040, BLT_042], "the completed part is not repeated");
     let mut bench = Bench::new();
     let data = bench.noise(0, MIB, 17);
     let mut blit = Blit::decode(&copy([0, point(1024, 256)], 5 * MIB, 0)).unwrap();
@@ -59,6 +62,7 @@ fn faults_and_goes_on() {
 /// A copy from or to guest memory that the VMM does not map faults with the access type of that operand.
 #[test]
 fn unmapped_guest_memory() {
+    proves!(BLT_040, "address and access of each operand");
     let mut bench = Bench::new();
     bench.entry(0x5000, 0, 0x3 | (2 * MIB));
     for (to, from, access) in [(2 * MIB, 0, Access::Write), (0, 2 * MIB, Access::Read)] {
@@ -68,9 +72,32 @@ fn unmapped_guest_memory() {
     }
 }
 
+/// Guest memory that ends inside a page can be accessed up to its end. An access beyond it faults at the end, in a window
+/// that is at this page already and in one that is not.
+#[test]
+fn guest_memory_that_ends_inside_a_page() {
+    proves!(BLT_041, "windows, and a copy, fault at the end of the mapping");
+    const LEN: u64 = MIB - 0x800;
+    const END: u64 = MAPPED + LEN;
+    let mut bench = Bench::with_mapped(LEN);
+    let views = bench.memory.views();
+    let mut gam = bench.memory.gam(Function::PF, &views, &mut bench.tlb);
+    let fault = Fault { space: SPACE, address: END, access: Access::Write, reason: FaultReason::NotMapped };
+    let mut moved = Window::new(SPACE, Access::Write, false);
+    assert_eq!(moved.write(&mut gam, END - 64, &[1; 64]), Ok(()));
+    assert_eq!(moved.write(&mut gam, END - 32, &[2; 64]), Err(fault));
+    assert_eq!(Window::new(SPACE, Access::Write, false).write(&mut gam, END, &[3; 8]), Err(fault));
+    let mut data = [0; 64];
+    gam.read(SPACE, END - 64, &mut data).unwrap();
+    assert_eq!((&data[..32], &data[32..]), (&[1; 32][..], &[2; 32][..]));
+    let mut blit = Blit::decode(&copy([0, point(16, 1)], END - 32, 0)).unwrap();
+    assert_eq!(blit.step(&mut gam, SPACE, usize::MAX), Err(fault));
+}
+
 /// Unmodelled features, reserved values and short commands are rejected, each with its own error.
 #[test]
 fn refusals() {
+    proves!(BLT_009, "each has its error");
     assert_eq!(Blit::decode(&[]).unwrap_err(), BlitError::Unknown(0));
     assert!(matches!(Blit::decode(&[2 << 29 | 0x42 << 22 | 8; 9]), Err(BlitError::Length { dwords: 9, .. })));
     let mut block = [0u32; 22];

@@ -132,6 +132,7 @@ proptest! {
         dice: Dice,
         budget in proptest::sample::select(&[1usize, 700, 5000, 1 << 20]),
     ) {
+        proves!([BLT_003, BLT_005, BLT_006, BLT_007], "copies between all tilings and pixel sizes, compared per pixel");
         let mut bench = Bench::new();
         let mut image = bench.noise(0, 2 * MIB, u64::from(dice[9]));
         let (from, to) = (picture(0, tiles.0, depth.1, dice[6]), picture(HALF, tiles.1, depth.1, dice[7]));
@@ -159,6 +160,7 @@ proptest! {
         extended: bool,
         budget in proptest::sample::select(&[1usize, 5000, 1 << 20]),
     ) {
+        proves!([BLT_004, BLT_005, BLT_006, BLT_007, BLT_008], "the same, with offsets into the surfaces");
         // 96-bit pixels have no tiled layout.
         let tiles = if depth.1 == 12 { (Tile::Linear, Tile::Linear) } else { tiles };
         let mut bench = Bench::new();
@@ -197,6 +199,7 @@ proptest! {
         colour: [u32; 4],
         budget in proptest::sample::select(&[1usize, 5000, 1 << 20]),
     ) {
+        proves!([BLT_004, BLT_005, BLT_020], "fills in all tilings and pixel sizes");
         let tile = if depth.1 == 12 && tile == Tile::SixtyFour { Tile::Linear } else { tile };
         let mut bench = Bench::new();
         let mut image = bench.noise(0, 2 * MIB, u64::from(dice[9]));
@@ -238,6 +241,7 @@ proptest! {
         fill: bool,
         y_tiles in 0u32..4,
     ) {
+        proves!([BLT_003, BLT_020, BLT_021, BLT_022, BLT_023], "each result is computed bit by bit from pattern, source and destination");
         let y = |tile, bit| if tile == Tile::X && y_tiles & bit != 0 { Tile::Y } else { tile };
         let mut bench = Bench::new();
         let mut image = bench.noise(0, 2 * MIB, u64::from(dice[9]));
@@ -285,6 +289,7 @@ proptest! {
         dice: Dice,
         budget in proptest::sample::select(&[1000usize, 1 << 20]),
     ) {
+        proves!(BLT_024, "a copy within one surface is that of a copy of the surface");
         let mut bench = Bench::new();
         let mut image = bench.noise(0, 2 * MIB, u64::from(dice[9]));
         let picture = picture(0, tile, 4, dice[6]);

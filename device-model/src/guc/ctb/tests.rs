@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 
+use arctic_fidelity::proves;
+
 use super::*;
 
 /// Returns the positions from `head` to `tail`, found by iterating.
@@ -23,6 +25,7 @@ fn written(size: u32, head: u32, tail: u32) -> Vec<u32> {
 /// cases). Checks the used and free space, wrapping, and the split of a copy at the end of the ring.
 #[test]
 fn every_head_and_tail() {
+    proves!(GUC_001, "all positions of rings up to 12 dwords");
     let mut cases = 0;
     for size in 1..=12 {
         let ring = Ring(size);
@@ -73,6 +76,7 @@ fn plain(mut dwords: VecDeque<u32>, padding: usize) -> (Next, usize) {
 /// is read.
 #[test]
 fn every_message() {
+    proves!([GUC_002, GUC_003], "all contents of rings up to 7 dwords, against a list");
     let mut cases = 0_u64;
     for size in 1..=7_u32 {
         for head in 0..size {
@@ -111,6 +115,7 @@ fn every_message() {
 /// Up to the length of the longest message, zeros are padding; a longer run is an error.
 #[test]
 fn padding_has_an_end() {
+    proves!(GUC_002, "zeros up to the length of a message are padding");
     for head in [0, 200] {
         for zeros in 0..=300_u32 {
             let mut at = head;
@@ -132,6 +137,7 @@ fn padding_has_an_end() {
 /// never overwritten. All rings up to 9 dwords, all heads and tails, all lengths up to 10: 2850 cases.
 #[test]
 fn no_message_overwrites_what_is_unread() {
+    proves!(GUC_001, "all heads, tails and lengths in rings up to 9 dwords");
     for size in 1..=9 {
         for (head, tail) in (0..size).flat_map(|head| (0..size).map(move |tail| (head, tail))) {
             let unread = written(size, head, tail);

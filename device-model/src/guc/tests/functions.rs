@@ -268,6 +268,7 @@ impl Rig {
 
 #[test]
 fn bootstrap() {
+    proves!([GUC_024, GUC_031], "values of each key, and versions that match");
     proves!(
         V13_036,
         "version, then the VF's configuration as values with their number of dwords (contract C.1 steps 1 and 2)"
@@ -325,6 +326,7 @@ fn a_vf_has_what_it_was_given() {
 /// Contract D.4: rejects unknown VFs, invalid lists, unknown keys, and resources assigned to another VF.
 #[test]
 fn configurations_are_checked() {
+    proves!([GUC_004, GUC_021, GUC_022, GUC_023], "requests of the PF that fail");
     let mut rig = Rig::provisioned();
     assert_eq!(rig.configure(64, &[0x8a01_0001, 16]), FAILURE | 0xc);
     assert_eq!(rig.configure(0xffff_ffff, &[0x8a01_0001, 16]), FAILURE | 0xc);
@@ -362,6 +364,7 @@ fn memory_interrupt_of_a_vf() {
 /// Contract B.6, D.4: PF-only actions of VFs, VF-only actions of the PF, and unknown actions are rejected.
 #[test]
 fn a_vf_may_not_do_what_is_the_pfs() {
+    proves!(GUC_030, "each action of the PF, one of VFs, an unknown one");
     let mut rig = Rig::talking();
     let physical: [(u32, usize); 9] = [
         (0x5503, 4),
@@ -385,6 +388,7 @@ fn a_vf_may_not_do_what_is_the_pfs() {
 
 #[test]
 fn contexts_of_vfs_are_their_own() {
+    proves!(GUC_025, "IDs from the number of contexts on");
     proves!(
         [V13_036, V13_037],
         "a VF's context ids start at 0, and it cannot address contexts of other functions. Messages to the VF \
@@ -481,6 +485,10 @@ fn invalidations_wait_for_steps_of_their_function() {
 /// event.
 #[test]
 fn relay() {
+    proves!(
+        [GUC_010, GUC_011, GUC_012, GUC_013],
+        "messages in both directions, the longest, and those without a receiver"
+    );
     let mut rig = Rig::talking();
     let long: Vec<u32> = (0..252).collect();
     let mut payload = vec![7];
@@ -503,6 +511,7 @@ fn relay() {
 /// meanwhile.
 #[test]
 fn messages_to_a_deaf_vf_do_not_pile_up() {
+    proves!(GUC_013, "messages fail when many wait");
     let mut rig = Rig::talking();
     let long = [0; 252];
     let mut refused = 0;
