@@ -90,7 +90,7 @@ pub fn classify(from: &Instruction, lane: Lane, uop: &mut Uop, host: Host) -> Re
         uop.kind = Kind::General;
     } else if let Some((operation, float_mode)) = choose(from, lane, sources, &types, uop) {
         let function = host.select(operation, from.size);
-        uop.kind = if float_mode { Kind::Floats(function) } else { Kind::Lanes(function) };
+        uop.kind = if float_mode { Kind::Floats(function, operation) } else { Kind::Lanes(function, operation) };
     } else {
         *uop = general;
         uop.kind = Kind::General;

@@ -74,14 +74,18 @@ pub fn execute(thread: &mut Thread, uop: &Uop, lane: Lane, sources: usize, modif
     let selects = lane == Lane::Sel && modifier == 0;
     let enabled = if selects { uop.channels(thread) } else { uop.enabled(thread) };
     let chosen = uop.predicate_bits(thread);
-    let mut results = [(0u64, None); 32];
+    let mut results = [0u64; 32];
+    let mut accumulators = [None; 32];
     let mut flags = 0u32;
     for index in 0..u32::from(uop.size) {
         if enabled >> index & 1 == 0 {
             continue;
         }
         let (result, accumulator, flag) = one(&setting, thread, index, modifier, chosen >> index & 1 != 0);
-        results[index as usize] = (result, accumulator);
+        results[index as usize] = result;
+        if uop.acc_write {
+            accumulators[index as usize] = accumulator;
+        }
         flags |= u32::from(flag) << index;
     }
     let mut dst = uop.dst;
@@ -94,12 +98,12 @@ pub fn execute(thread: &mut Thread, uop: &Uop, lane: Lane, sources: usize, modif
         if enabled >> index & 1 == 0 {
             continue;
         }
-        let (result, accumulator) = results[index as usize];
+        let result = results[index as usize];
         if dst.store != Store::Null {
             dst.write(thread, index, result);
         }
         if uop.acc_write {
-            let value = accumulator.unwrap_or(result);
+            let value = accumulators[index as usize].unwrap_or(result);
             let at = ACC + index as usize * acc_unit;
             if let Some(into) = thread.file.get_mut(at..at + acc_unit) {
                 into.copy_from_slice(&value.to_le_bytes()[..acc_unit]);
@@ -166,6 +170,7 @@ fn raw_value(raw: u64, ty: Type) -> Value {
 fn widen_float(raw: u64, ty: Type) -> u32 {
     match ty {
         Type::Bf => (raw as u32) << 16,
+        Type::Hf => F.convert(raw as u32, HF, Round::NearestEven),
         _ => raw as u32,
     }
 }
@@ -455,6 +460,16 @@ fn floating(setting: &Setting<'_>, [a, b, c]: [u32; 3], acc: u32, modifier: u8, 
     let narrow = |value: f32| {
         if setting.domain == Domain::Hf { HF.convert(value.to_bits(), F, round) } else { value.to_bits() }
     };
+    if round == Round::NearestEven && setting.domain == Domain::F {
+        // The host rounds in the same way.
+        let (x, y, z) = (f32::from_bits(a), f32::from_bits(b), f32::from_bits(c));
+        match setting.lane {
+            Lane::Add => return (x + y).to_bits(),
+            Lane::Mul => return (x * y).to_bits(),
+            Lane::Mad => return y.mul_add(z, x).to_bits(),
+            _ => {}
+        }
+    }
     match setting.lane {
         Lane::Add => format.add(a, b, round),
         Lane::Mul => format.mul(a, b, round),

@@ -59,6 +59,25 @@ macro_rules! operations {
             }
         )*
 
+        /// Number of sources of an operation.
+        fn sources(operation: Operation) -> usize {
+            match operation {
+                $( Operation::$name => <ops::$name as Op>::SOURCES, )*
+            }
+        }
+
+        /// Result of an operation on a lane, whether it compares and whether it selects, and what AccWrEn writes.
+        #[inline(always)]
+        fn apply(operation: Operation, uop: &Uop, a: u32, b: u32, c: u32) -> (u32, bool, bool, u32) {
+            match operation {
+                $( Operation::$name => {
+                    let result = <ops::$name as Op>::lane(uop, a, b, c);
+                    let accumulator = <ops::$name as Op>::accumulator(uop, a, b, result);
+                    (result, <ops::$name as Op>::COMPARES, <ops::$name as Op>::SELECTS, accumulator)
+                } )*
+            }
+        }
+
         /// The functions, compiled with the features of the caller.
         macro_rules! functions {
             ($feature:meta) => {
@@ -270,13 +289,12 @@ fn fetch<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
 
 #[inline(always)]
 fn packed<const LANES: usize>(thread: &Thread, at: usize) -> [u32; LANES] {
-    let mut lanes = [0; LANES];
+    let mut raw = [[0; 4]; LANES];
     if let Some(bytes) = thread.file.get(at..at + LANES * 4) {
-        for (lane, bytes) in lanes.iter_mut().zip(bytes.as_chunks::<4>().0) {
-            *lane = u32::from_le_bytes(*bytes);
-        }
+        // Copied whole, so that the loads are as wide as the stores before them.
+        raw.copy_from_slice(bytes.as_chunks::<4>().0);
     }
-    lanes
+    raw.map(u32::from_le_bytes)
 }
 
 #[inline(never)]
@@ -291,18 +309,15 @@ fn gather<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
 /// Writes packed lanes of 32 bits, those that are enabled.
 #[inline(always)]
 fn store<const LANES: usize>(thread: &mut Thread, at: usize, lanes: &[u32; LANES], enabled: u32, all: u32) {
-    let Some(bytes) = thread.file.get_mut(at..at + LANES * 4) else { return };
-    let into = bytes.as_chunks_mut::<4>().0;
-    if enabled == all {
-        for (bytes, lane) in into.iter_mut().zip(lanes) {
-            *bytes = lane.to_le_bytes();
+    let mut chosen = *lanes;
+    if enabled != all {
+        let keep = packed::<LANES>(thread, at);
+        for index in 0..LANES {
+            chosen[index] = if enabled & 1 << index != 0 { lanes[index] } else { keep[index] };
         }
-    } else {
-        for (index, (bytes, lane)) in into.iter_mut().zip(lanes).enumerate() {
-            let keep = u32::from_le_bytes(*bytes);
-            let chosen = if enabled & 1 << index != 0 { *lane } else { keep };
-            *bytes = chosen.to_le_bytes();
-        }
+    }
+    if let Some(bytes) = thread.file.get_mut(at..at + LANES * 4) {
+        bytes.as_chunks_mut::<4>().0.copy_from_slice(&chosen.map(u32::to_le_bytes));
     }
 }
 
@@ -352,6 +367,66 @@ fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
             accumulator[index] = O::accumulator(uop, a[index], b[index], result[index]);
         }
         store(thread, ACC, &accumulator, channels, all);
+    }
+}
+
+/// A source's lane with its modifier.
+#[inline(always)]
+fn element(thread: &Thread, input: &Input, lane: u32) -> u32 {
+    let value = match input.fetch {
+        Fetch::Constant => input.bits as u32,
+        _ => input.widened(thread, lane),
+    };
+    if input.modified { (value & input.and ^ input.xor).wrapping_add(input.add) } else { value }
+}
+
+/// Executes an operation lane by lane.
+pub fn plain(operation: Operation, thread: &mut Thread, uop: &Uop) {
+    let chosen = uop.predicate_bits(thread);
+    let channels = uop.channels(thread);
+    let mut results = [(0, 0); 32];
+    let mut flags = 0;
+    let (mut is_comparison, mut is_selection) = (false, false);
+    let count = sources(operation);
+    for lane in 0..u32::from(uop.size) {
+        let mut values = [0; 3];
+        for (value, input) in values.iter_mut().zip(&uop.src[..count]) {
+            *value = element(thread, input, lane);
+        }
+        let [a, b, c] = values;
+        let (result, compares, selects, accumulator) = apply(operation, uop, a, b, c);
+        (is_comparison, is_selection) = (compares, selects);
+        let mut result = if selects && chosen >> lane & 1 != 0 {
+            a
+        } else if selects {
+            b
+        } else {
+            result
+        };
+        if uop.saturate {
+            let value = f(result);
+            result = if value > 0.0 { value.min(1.0) } else { 0.0 }.to_bits();
+        }
+        flags |= u32::from(compares && result != 0) << lane;
+        results[lane as usize] = (result, accumulator);
+    }
+    let enabled = if is_selection { channels } else { channels & chosen };
+    if is_comparison {
+        uop.write_flag(thread, flags, enabled);
+    } else if uop.condition != 0 {
+        let lanes = results.map(|(result, _)| result);
+        let bits = conditions(uop, &lanes[..usize::from(uop.size)]);
+        uop.write_flag(thread, bits, enabled);
+    }
+    for (lane, (result, accumulator)) in (0..).zip(&results[..usize::from(uop.size)]) {
+        if enabled >> lane & 1 == 0 {
+            continue;
+        }
+        uop.dst.write(thread, lane, u64::from(uop.dst.narrowed(*result, uop.float)));
+        if uop.acc_write {
+            let value = if uop.saturate { *result } else { *accumulator };
+            thread.set_u32(ACC + lane as usize * 4, value);
+        }
     }
 }
 

@@ -70,7 +70,9 @@ impl Observer for () {}
 pub enum Way {
     /// By the functions for all lanes, where there is one.
     Fast,
-    /// Always lane by lane.
+    /// Lane by lane, with operation, region and type looked at for each lane: the yardstick of the benches.
+    Plain,
+    /// Lane by lane, on exact integers and with floats of all modes.
     General,
 }
 
@@ -114,15 +116,23 @@ fn run_inner<O: Observer>(
         }
         *left -= 1;
         match &uop.kind {
-            Kind::Lanes(function) if way == Way::Fast => {
+            Kind::Lanes(function, _) if way == Way::Fast => {
                 function(thread, uop);
                 thread.next += 1;
             }
-            Kind::Floats(function) if way == Way::Fast && thread.plain_floats => {
+            Kind::Floats(function, _) if way == Way::Fast && thread.plain_floats => {
                 function(thread, uop);
                 thread.next += 1;
             }
-            Kind::Lanes(_) | Kind::Floats(_) | Kind::General => {
+            Kind::Lanes(_, operation) if way == Way::Plain => {
+                lanes::plain(*operation, thread, uop);
+                thread.next += 1;
+            }
+            Kind::Floats(_, operation) if way == Way::Plain && thread.plain_floats => {
+                lanes::plain(*operation, thread, uop);
+                thread.next += 1;
+            }
+            Kind::Lanes(..) | Kind::Floats(..) | Kind::General => {
                 general(code, thread, uop);
                 thread.next += 1;
             }

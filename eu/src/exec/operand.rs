@@ -164,7 +164,7 @@ impl Input {
     }
 
     /// Byte offset of a lane's element.
-    #[inline]
+    #[inline(always)]
     pub fn lane_offset(&self, thread: &Thread, lane: u32) -> usize {
         let (row, column) = (lane >> self.row, lane & ((1 << self.row) - 1));
         let inside = column * u32::from(self.hstride);
@@ -183,6 +183,7 @@ impl Input {
     }
 
     /// Bits of a lane's element, without modifiers, as many as its type has.
+    #[inline(always)]
     pub fn raw(&self, thread: &Thread, lane: u32) -> u64 {
         match self.ty {
             // ISA-042.
@@ -196,22 +197,32 @@ impl Input {
             ty => {
                 let at = self.lane_offset(thread, lane);
                 let size = ty.size() as usize;
-                match thread.file.get(at..at + size) {
-                    Some(bytes)
-                        if !self.general && self.indirect.is_none() || at + size <= thread.grf_mask as usize + 1 =>
-                    {
-                        bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
-                    }
-                    _ => (0..size).rev().fold(0, |value, byte| {
+                if (self.general || self.indirect.is_some()) && at + size > thread.grf_mask as usize + 1 {
+                    // The element begins in the last register and ends in the first.
+                    return (0..size).rev().fold(0, |value, byte| {
                         value << 8 | u64::from(thread.file[(at + byte) & thread.grf_mask as usize])
-                    }),
+                    });
+                }
+                match size {
+                    1 => u64::from(thread.file.get(at).copied().unwrap_or(0)),
+                    2 => u64::from(thread.u16(at)),
+                    4 => u64::from(thread.u32(at)),
+                    _ => u64::from(thread.u32(at)) | u64::from(thread.u32(at + 4)) << 32,
                 }
             }
         }
     }
 
     /// A lane as 32 bits: integers widened by their type, floats as F.
+    #[inline(always)]
     pub fn widened(&self, thread: &Thread, lane: u32) -> u32 {
+        if matches!(self.ty, Type::Ud | Type::D | Type::F) && self.fetch != Fetch::Constant {
+            let at = self.lane_offset(thread, lane);
+            // Aligned elements do not cross the end of the registers.
+            if at.is_multiple_of(4) {
+                return thread.u32(at);
+            }
+        }
         let raw = self.raw(thread, lane) as u32;
         match self.ty {
             Type::Ub => raw & 0xff,
@@ -300,7 +311,7 @@ impl Output {
     }
 
     /// Byte offset of a lane's element.
-    #[inline]
+    #[inline(always)]
     pub fn lane_offset(&self, thread: &Thread, lane: u32) -> usize {
         let inside = lane * u32::from(self.stride);
         if let Some((sub, offset)) = self.indirect {
@@ -312,6 +323,7 @@ impl Output {
     }
 
     /// Writes the low bits of a value to a lane's element.
+    #[inline(always)]
     pub fn write(&self, thread: &mut Thread, lane: u32, value: u64) {
         if self.store == Store::Null {
             return;
@@ -324,8 +336,30 @@ impl Output {
             for (index, byte) in bytes[..size].iter().enumerate() {
                 thread.file[(at + index) & thread.grf_mask as usize] = *byte;
             }
-        } else if let Some(into) = thread.file.get_mut(at..at + size) {
-            into.copy_from_slice(&bytes[..size]);
+            return;
+        }
+        match size {
+            4 => thread.set_u32(at, value as u32),
+            1 => {
+                if let Some(into) = thread.file.get_mut(at) {
+                    *into = value as u8;
+                }
+            }
+            _ => {
+                if let Some(into) = thread.file.get_mut(at..at + size) {
+                    into.copy_from_slice(&bytes[..size]);
+                }
+            }
+        }
+    }
+
+    /// A 32-bit lane as bits of this type; a float is F.
+    #[inline]
+    pub fn narrowed(&self, value: u32, is_float: bool) -> u32 {
+        match self.ty {
+            Type::Hf if is_float => HF.convert(value, F, Round::NearestEven),
+            Type::Bf if is_float => BF.convert(value, F, Round::NearestEven),
+            _ => value,
         }
     }
 
@@ -340,12 +374,7 @@ impl Output {
         }
         for (lane, value) in (0..).zip(values) {
             if mask >> lane & 1 != 0 {
-                let value = match self.ty {
-                    Type::Hf if is_float => HF.convert(*value, F, Round::NearestEven),
-                    Type::Bf if is_float => BF.convert(*value, F, Round::NearestEven),
-                    _ => *value,
-                };
-                fixed.write(thread, lane, u64::from(value));
+                fixed.write(thread, lane, u64::from(self.narrowed(*value, is_float)));
             }
         }
     }

@@ -135,6 +135,7 @@ impl Thread {
     }
 
     /// A word of the file.
+    #[inline]
     pub fn u16(&self, at: usize) -> u16 {
         match self.file.get(at..).and_then(|rest| rest.first_chunk::<2>()) {
             Some(bytes) => u16::from_le_bytes(*bytes),
@@ -143,6 +144,7 @@ impl Thread {
     }
 
     /// Word `sub` of a0.
+    #[inline]
     pub fn address(&self, sub: usize) -> u16 {
         self.u16(A0 + (sub & 15) * 2)
     }

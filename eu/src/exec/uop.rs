@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Micro-operations: instructions with operands, masks and targets resolved.
 
+use super::lanes::Operation;
 use super::message::Message;
 use super::operand::{Input, Output};
 use super::thread::Thread;
@@ -13,9 +14,9 @@ pub type LaneFunction = fn(&mut Thread, &Uop);
 #[derive(Clone)]
 pub enum Kind {
     /// An operation on lanes, for any state of the thread.
-    Lanes(LaneFunction),
+    Lanes(LaneFunction, Operation),
     /// An operation on lanes for the floating-point mode of OpenCL; otherwise the general one.
-    Floats(LaneFunction),
+    Floats(LaneFunction, Operation),
     /// An operation on lanes in the general way.
     General,
     /// A matrix product.
