@@ -72,7 +72,7 @@ const EU: Group = Group {
     packages: &[],
     published: &[],
     features: &["long-tests"],
-    fuzz: None,
+    fuzz: Some("eu/fuzz/Cargo.toml"),
     checks: &[],
     jobs: jobs::EU,
 };

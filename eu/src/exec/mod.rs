@@ -85,20 +85,7 @@ pub fn run<O: Observer>(
     way: Way,
     observer: &mut O,
 ) -> Stop {
-    let mut left = budget;
-    let stop = run_inner(code, thread, environment, &mut left, way, observer);
-    thread.executed += budget - left;
-    stop
-}
-
-fn run_inner<O: Observer>(
-    code: &Code,
-    thread: &mut Thread,
-    environment: &mut Environment<'_>,
-    left: &mut u64,
-    way: Way,
-    observer: &mut O,
-) -> Stop {
+    let end = thread.executed.saturating_add(budget);
     loop {
         let Some(uop) = code.uops.get(thread.next as usize) else {
             return Stop::Fault(Fault { kind: FaultKind::End, instruction: 0, lane: None });
@@ -108,13 +95,13 @@ fn run_inner<O: Observer>(
             thread.next += 1;
             continue;
         }
-        if *left == 0 {
+        if thread.executed >= end {
             return Stop::Budget;
         }
         if observer.before(thread, uop.instruction) {
             return Stop::Break;
         }
-        *left -= 1;
+        thread.executed += 1;
         match &uop.kind {
             Kind::Lanes(function, _) if way == Way::Fast => {
                 function(thread, uop);
@@ -148,7 +135,7 @@ fn run_inner<O: Observer>(
             }
             Kind::Barrier => {
                 if thread.signalled == 0 || environment.group.generation < thread.signalled {
-                    *left += 1;
+                    thread.executed -= 1;
                     return Stop::Barrier;
                 }
                 thread.signalled = 0;

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The checks of the fuzz targets on generated inputs.
+
+#[path = "../fuzz/src/lib.rs"]
+mod checks;
+mod common;
+
+use arctic_eu::isa::table::TABLE;
+use common::END;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    fn bytes(&mut self, count: usize) -> Vec<u8> {
+        (0..count).map(|_| self.next() as u8).collect()
+    }
+}
+
+const CASES: usize = if cfg!(feature = "long-tests") { 200_000 } else { 4_000 };
+
+/// Words of instructions of the table with random fields.
+fn word(random: &mut Random) -> Vec<u8> {
+    let mut bytes = random.bytes(16);
+    bytes[0] = TABLE[random.below(TABLE.len())].code;
+    bytes[3] &= !0x20;
+    if random.below(8) > 0 {
+        bytes[2] = bytes[2] & !7 | random.below(6) as u8;
+        // Types and strides that are legal more often.
+        bytes[6] = bytes[6] & 0xfc | 1;
+    }
+    if random.below(3) == 0 {
+        // Short distances of branches, in instructions.
+        let distance = (random.below(17) as i32 - 8) * 16;
+        bytes[12..16].copy_from_slice(&distance.to_le_bytes());
+        bytes[8..12].copy_from_slice(&((random.below(9) as i32 - 4) * 16).to_le_bytes());
+        bytes[5] |= 0xc0;
+    }
+    bytes
+}
+
+#[test]
+fn random_instructions_run_within_their_budget_and_in_parts() {
+    let mut random = Random(1);
+    for _ in 0..CASES {
+        let mut input = random.bytes(32);
+        for _ in 0..1 + random.below(12) {
+            input.extend(word(&mut random));
+        }
+        checks::kernel(&input);
+    }
+}
+
+/// Messages with lengths and operations of all kinds, on registers with addresses of buffers.
+#[test]
+fn random_messages_end_in_a_value() {
+    let mut random = Random(2);
+    let functions = ["ugm", "slm", "dc0", "dc1", "smpl", "gtwy", "tgm", "urb"];
+    for _ in 0..CASES {
+        let function = functions[random.below(functions.len())];
+        let size = [1, 8, 16, 32][random.below(4)];
+        let desc = random.next() as u32 & if random.below(2) == 0 { !0 } else { 0x67ff_ffff };
+        let ex = match random.below(3) {
+            0 => "0x0".to_string(),
+            1 => format!("0x{:X}", random.next() as u32 & !0x7ff),
+            _ => "a0.2".to_string(),
+        };
+        let (dst, src0, src1) = (random.below(128), random.below(128), random.below(128));
+        let length = random.below(9);
+        let length = if ex.starts_with('a') { String::new() } else { format!(":{length}") };
+        let text = format!("send.{function} ({size}|M0) r{dst} r{src0} r{src1}{length} {ex} 0x{desc:08X}\n{END}");
+        let mut input = random.bytes(32);
+        input.extend(common::code(&text));
+        checks::kernel(&input);
+    }
+}
+
+#[test]
+fn changed_files_are_read_or_refused() {
+    let mut random = Random(3);
+    let code = common::code(&format!("mov (16|M0) r20.0<1>:f r30.0<1;1,0>:f\n{END}"));
+    let good = common::zebin(&[("k", code)], &common::info(16, &["a", "b"], "      slm_size: 64\n"));
+    for _ in 0..CASES {
+        let mut file = good.clone();
+        for _ in 0..1 + random.below(6) {
+            let at = random.below(file.len());
+            file[at] = [0, 0xff, 0x7f, b'0', b'9', random.next() as u8][random.below(6)];
+        }
+        if random.below(8) == 0 {
+            file.truncate(random.below(file.len()));
+        }
+        checks::zebin(&file);
+    }
+}
+
+#[test]
+fn random_bytes_have_a_text_that_makes_them() {
+    let mut random = Random(4);
+    for _ in 0..CASES {
+        let length = random.below(80);
+        checks::instructions(&random.bytes(length));
+    }
+}
