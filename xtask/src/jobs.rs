@@ -272,7 +272,9 @@ pub const EU: &[Job] = &[Job {
     minutes: 3,
     tests: "kernels compiled by ocloc in four ways against pocl and iga64; operations on 20,000 lanes a pair of types",
     paths: &["eu/src/", "eu/tests/"],
-    steps: &["cargo test --release {packages} --features long-tests --test peer --test operations --test programs --test fuzz"],
+    steps: &[
+        "cargo test --release {packages} --features long-tests --test peer --test operations --test programs --test fuzz",
+    ],
 }];
 
 /// Returns the jobs of all groups.
