@@ -89,8 +89,8 @@ pub fn classify(from: &Instruction, lane: Lane, uop: &mut Uop, host: Host) -> Re
     if special {
         uop.kind = Kind::General;
     } else if let Some((operation, float_mode)) = choose(from, lane, sources, &types, uop) {
-        let function = host.select(operation, from.size);
-        uop.kind = if float_mode { Kind::Floats(function, operation) } else { Kind::Lanes(function, operation) };
+        let functions = host.select(operation, from.size);
+        uop.kind = if float_mode { Kind::Floats(functions) } else { Kind::Lanes(functions) };
     } else {
         *uop = general;
         uop.kind = Kind::General;

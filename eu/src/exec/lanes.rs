@@ -6,7 +6,7 @@
 
 use super::operand::{Fetch, Input, Store};
 use super::thread::{ACC, Thread};
-use super::uop::{LaneFunction, Uop};
+use super::uop::{Functions, LaneFunction, Uop};
 
 /// An operation on a lane.
 trait Op {
@@ -98,12 +98,18 @@ macro_rules! operations {
                     }
                 }
 
-                /// The function of an operation on this number of lanes.
                 #[$feature]
-                pub fn select(operation: Operation, size: u8) -> LaneFunction {
-                    match operation {
+                fn plain(operation: Operation, thread: &mut Thread, uop: &Uop) {
+                    plain_body(operation, thread, uop);
+                }
+
+                /// The functions of an operation on this number of lanes.
+                #[$feature]
+                pub fn select(operation: Operation, size: u8) -> Functions {
+                    let all = match operation {
                         $( Operation::$name => sized::<ops::$name>(size), )*
-                    }
+                    };
+                    Functions { all, plain, operation }
                 }
             };
         }
@@ -381,7 +387,8 @@ fn element(thread: &Thread, input: &Input, lane: u32) -> u32 {
 }
 
 /// Executes an operation lane by lane.
-pub fn plain(operation: Operation, thread: &mut Thread, uop: &Uop) {
+#[inline(always)]
+fn plain_body(operation: Operation, thread: &mut Thread, uop: &Uop) {
     let chosen = uop.predicate_bits(thread);
     let channels = uop.channels(thread);
     let mut results = [(0, 0); 32];
@@ -468,14 +475,14 @@ pub fn float_condition(condition: u8, value: f32) -> bool {
 
 /// Functions for any host.
 mod portable {
-    use super::{LaneFunction, Op, Operation, Thread, Uop, body, ops};
+    use super::{Functions, LaneFunction, Op, Operation, Thread, Uop, body, ops, plain_body};
     functions!(inline);
 }
 
 /// Functions for hosts with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{LaneFunction, Op, Operation, Thread, Uop, body, ops};
+    use super::{Functions, LaneFunction, Op, Operation, Thread, Uop, body, ops, plain_body};
     functions!(target_feature(enable = "avx2,fma"));
 }
 
@@ -502,8 +509,8 @@ impl Host {
         Host::Portable
     }
 
-    /// The function of an operation on this number of lanes.
-    pub fn select(self, operation: Operation, size: u8) -> LaneFunction {
+    /// The functions of an operation on this number of lanes.
+    pub fn select(self, operation: Operation, size: u8) -> Functions {
         match self {
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "the one call into functions with target features")]

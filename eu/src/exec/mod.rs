@@ -103,23 +103,23 @@ pub fn run<O: Observer>(
         }
         thread.executed += 1;
         match &uop.kind {
-            Kind::Lanes(function, _) if way == Way::Fast => {
-                function(thread, uop);
+            Kind::Lanes(functions) if way != Way::General => {
+                if way == Way::Fast {
+                    (functions.all)(thread, uop);
+                } else {
+                    (functions.plain)(functions.operation, thread, uop);
+                }
                 thread.next += 1;
             }
-            Kind::Floats(function, _) if way == Way::Fast && thread.plain_floats => {
-                function(thread, uop);
+            Kind::Floats(functions) if way != Way::General && thread.plain_floats => {
+                if way == Way::Fast {
+                    (functions.all)(thread, uop);
+                } else {
+                    (functions.plain)(functions.operation, thread, uop);
+                }
                 thread.next += 1;
             }
-            Kind::Lanes(_, operation) if way == Way::Plain => {
-                lanes::plain(*operation, thread, uop);
-                thread.next += 1;
-            }
-            Kind::Floats(_, operation) if way == Way::Plain && thread.plain_floats => {
-                lanes::plain(*operation, thread, uop);
-                thread.next += 1;
-            }
-            Kind::Lanes(..) | Kind::Floats(..) | Kind::General => {
+            Kind::Lanes(_) | Kind::Floats(_) | Kind::General => {
                 general(code, thread, uop);
                 thread.next += 1;
             }

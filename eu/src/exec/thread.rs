@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State of a hardware thread: plain data that can be copied, saved and shown.
 
+use std::ops::{Deref, DerefMut};
+
 use crate::float::Round;
 
 /// Bytes of the general registers of a thread with 256 of them.
@@ -56,11 +58,32 @@ pub fn arf_offset(number: u8) -> Option<usize> {
 /// Index of the uop at which a channel waits that never runs again.
 pub const NEVER: u32 = u32::MAX;
 
+/// Bytes of the register file, aligned to the host's cache lines, so that no access to a register crosses one.
+#[derive(Clone, PartialEq, Eq)]
+#[repr(align(64))]
+pub struct File([u8; FILE_BYTES]);
+
+impl Deref for File {
+    type Target = [u8; FILE_BYTES];
+
+    #[inline(always)]
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl DerefMut for File {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
 /// A hardware thread.
 #[derive(Clone)]
 pub struct Thread {
     /// General registers, then architecture registers.
-    pub file: Box<[u8; FILE_BYTES]>,
+    pub file: Box<File>,
     /// Mask of a byte offset in the general registers of this thread.
     pub grf_mask: u32,
     /// Channels that are enabled.
@@ -85,7 +108,7 @@ impl Thread {
     /// A thread with all registers 0 (ISA-264) and these channels enabled.
     pub fn new(registers: u32, dispatch: u32) -> Thread {
         let mut thread = Thread {
-            file: vec![0; FILE_BYTES].into_boxed_slice().try_into().unwrap_or_else(|_| Box::new([0; FILE_BYTES])),
+            file: Box::new(File([0; FILE_BYTES])),
             grf_mask: if registers > 128 { GRF_BYTES as u32 - 1 } else { GRF_BYTES as u32 / 2 - 1 },
             mask: 0,
             dispatch: 0,

@@ -10,13 +10,27 @@ use crate::isa::table::Control;
 /// Function of a uop that works on lanes.
 pub type LaneFunction = fn(&mut Thread, &Uop);
 
+/// Function that executes an operation lane by lane.
+pub type PlainFunction = fn(Operation, &mut Thread, &Uop);
+
+/// The functions of an operation on lanes.
+#[derive(Clone, Copy)]
+pub struct Functions {
+    /// All lanes at once.
+    pub all: LaneFunction,
+    /// Lane by lane.
+    pub plain: PlainFunction,
+    /// The operation.
+    pub operation: Operation,
+}
+
 /// What a uop does.
 #[derive(Clone)]
 pub enum Kind {
     /// An operation on lanes, for any state of the thread.
-    Lanes(LaneFunction, Operation),
+    Lanes(Functions),
     /// An operation on lanes for the floating-point mode of OpenCL; otherwise the general one.
-    Floats(LaneFunction, Operation),
+    Floats(Functions),
     /// An operation on lanes in the general way.
     General,
     /// A matrix product.
