@@ -134,11 +134,11 @@ struct Test {
 }
 
 impl Test {
-    /// An instruction with random modifiers: 8 lanes, sources in r10, r20, r30, destination in r40.
+    /// An instruction with random modifiers: 8 or 16 lanes, sources in r10, r20, r30, destination in r40.
     fn instruction(&self, random: &mut Random) -> Instruction {
         let row = self.row;
         let mut into = Instruction::new(row);
-        into.size = if self.dst.size() == 8 { 4 } else { 8 };
+        into.size = [8, 16][random.below(2)];
         into.dst = Destination {
             place: Place::Grf { reg: 40, byte: 0 },
             stride: if random.chance(3) { 2 } else { 1 },
@@ -156,7 +156,10 @@ impl Test {
         }
         // ISA-066: sel has either a predicate or a condition.
         let predicated = if self.lane == Lane::Sel { into.modifier == 0 } else { random.chance(3) };
-        if has('P') && predicated {
+        // Half of the instructions have nothing but their operands, as most of a compiler's have.
+        if random.chance(2) && !compares {
+            (into.saturate, into.modifier) = (false, 0);
+        } else if has('P') && predicated {
             into.predicate = 1;
             into.invert = random.chance(2);
             if into.modifier == 0 {
@@ -193,13 +196,13 @@ impl Test {
         while done < lanes {
             let instruction = self.instruction(&mut random);
             let size = usize::from(instruction.size);
-            let mut thread = Thread::new(128, 0xff);
+            let mut thread = Thread::new(128, if random.chance(2) { 0xffff } else { 0x7f7b });
             let modes = [0x4c0, 0x4c0, 0x4f0, 0x4d0, 0x4e0, 0, 0x80, 0x400][random.below(8)];
             thread.set_u32(CR, modes);
             thread.update_modes();
             for (index, ty) in self.srcs.iter().enumerate() {
                 let unit = ty.size() as usize;
-                for element in 0..16 {
+                for element in 0..32 {
                     let value = random.value(*ty).to_le_bytes();
                     let at = (index + 1) * 320 + element * unit;
                     thread.file[at..at + unit].copy_from_slice(&value[..unit]);
@@ -272,7 +275,7 @@ impl Test {
                     read(after)
                 )
             };
-            let enabled = predicate || self.lane == Lane::Sel;
+            let enabled = (predicate || self.lane == Lane::Sel) && before.mask >> lane & 1 != 0;
             if !enabled {
                 assert_eq!(read(after), read(before), "{}", describe());
                 continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Choice of the function of an operation on lanes, by operation and types; the general way for the rest.
 
-use super::lanes::{Host, Operation};
+use super::lanes::{Host, Operation, shape};
 use super::operand::{Fetch, Input};
 use super::uop::{FaultKind, Kind, Uop};
 use crate::isa::table::Lane;
@@ -89,7 +89,7 @@ pub fn classify(from: &Instruction, lane: Lane, uop: &mut Uop, host: Host) -> Re
     if special {
         uop.kind = Kind::General;
     } else if let Some((operation, float_mode)) = choose(from, lane, sources, &types, uop) {
-        let functions = host.select(operation, from.size);
+        let functions = host.select(operation, from.size, shape(uop, operation.sources()));
         uop.kind = if float_mode { Kind::Floats(functions) } else { Kind::Lanes(functions) };
     } else {
         *uop = general;

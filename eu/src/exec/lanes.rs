@@ -59,10 +59,12 @@ macro_rules! operations {
             }
         )*
 
-        /// Number of sources of an operation.
-        fn sources(operation: Operation) -> usize {
-            match operation {
-                $( Operation::$name => <ops::$name as Op>::SOURCES, )*
+        impl Operation {
+            /// Number of sources.
+            pub fn sources(self) -> usize {
+                match self {
+                    $( Operation::$name => <ops::$name as Op>::SOURCES, )*
+                }
             }
         }
 
@@ -87,7 +89,29 @@ macro_rules! operations {
                 }
 
                 #[$feature]
-                fn sized<O: Op>(size: u8) -> LaneFunction {
+                fn quick<O: Op, const SPLATS: u8>(thread: &mut Thread, uop: &Uop) {
+                    quick_body::<O, 16, SPLATS>(thread, uop);
+                }
+
+                #[$feature]
+                fn shaped<O: Op>(splats: u8) -> LaneFunction {
+                    match splats & ((1 << O::SOURCES) - 1) {
+                        0 => quick::<O, 0>,
+                        1 => quick::<O, 1>,
+                        2 => quick::<O, 2>,
+                        3 => quick::<O, 3>,
+                        4 => quick::<O, 4>,
+                        5 => quick::<O, 5>,
+                        6 => quick::<O, 6>,
+                        _ => quick::<O, 7>,
+                    }
+                }
+
+                #[$feature]
+                fn sized<O: Op>(size: u8, shape: Option<u8>) -> LaneFunction {
+                    if let (16, Some(splats)) = (size, shape) {
+                        return shaped::<O>(splats);
+                    }
                     match size {
                         1 => run::<O, 1>,
                         2 => run::<O, 2>,
@@ -105,9 +129,9 @@ macro_rules! operations {
 
                 /// The functions of an operation on this number of lanes.
                 #[$feature]
-                pub fn select(operation: Operation, size: u8) -> Functions {
+                pub fn select(operation: Operation, size: u8, shape: Option<u8>) -> Functions {
                     let all = match operation {
-                        $( Operation::$name => sized::<ops::$name>(size), )*
+                        $( Operation::$name => sized::<ops::$name>(size, shape), )*
                     };
                     Functions { all, plain, operation }
                 }
@@ -376,6 +400,58 @@ fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
     }
 }
 
+/// The shape of an instruction's operands, if it is among those of [`quick_body`]: bit `n` is set if source `n` is one value
+/// for all lanes.
+pub fn shape(uop: &Uop, sources: usize) -> Option<u8> {
+    let plain = !uop.saturate && uop.condition == 0 && !uop.acc_write && uop.dst.store != Store::Scatter;
+    let mut splats = 0;
+    for (index, input) in uop.src[..sources].iter().enumerate() {
+        match input.fetch {
+            _ if input.modified => return None,
+            Fetch::Packed => {}
+            Fetch::Constant | Fetch::Scalar => splats |= 1 << index,
+            Fetch::Gather => return None,
+        }
+    }
+    plain.then_some(splats)
+}
+
+/// The body of an operation without modifiers on packed or uniform operands, which most instructions have.
+#[inline(always)]
+fn quick_body<O: Op, const LANES: usize, const SPLATS: u8>(thread: &mut Thread, uop: &Uop) {
+    if O::SELECTS {
+        return body::<O, LANES>(thread, uop);
+    }
+    let source = |index: usize| {
+        let input = &uop.src[index];
+        if SPLATS >> index & 1 == 0 {
+            packed::<LANES>(thread, input.base as usize)
+        } else if input.fetch == Fetch::Constant {
+            [input.bits as u32; LANES]
+        } else {
+            [thread.u32(input.base as usize); LANES]
+        }
+    };
+    let a = source(0);
+    let b = if O::SOURCES > 1 { source(1) } else { [0; LANES] };
+    let c = if O::SOURCES > 2 { source(2) } else { [0; LANES] };
+    let mut result = [0; LANES];
+    for index in 0..LANES {
+        result[index] = O::lane(uop, a[index], b[index], c[index]);
+    }
+    let enabled = uop.enabled(thread);
+    if O::COMPARES {
+        let mut bits = 0;
+        for (index, lane) in result.iter().enumerate() {
+            bits |= *lane & 1 << index;
+        }
+        uop.write_flag(thread, bits, enabled);
+    }
+    if uop.dst.store == Store::Packed {
+        store(thread, uop.dst.base as usize, &result, enabled, (1u64 << LANES) as u32 - 1);
+    }
+}
+
 /// A source's lane with its modifier.
 #[inline(always)]
 fn element(thread: &Thread, input: &Input, lane: u32) -> u32 {
@@ -394,7 +470,7 @@ fn plain_body(operation: Operation, thread: &mut Thread, uop: &Uop) {
     let mut results = [(0, 0); 32];
     let mut flags = 0;
     let (mut is_comparison, mut is_selection) = (false, false);
-    let count = sources(operation);
+    let count = operation.sources();
     for lane in 0..u32::from(uop.size) {
         let mut values = [0; 3];
         for (value, input) in values.iter_mut().zip(&uop.src[..count]) {
@@ -475,14 +551,14 @@ pub fn float_condition(condition: u8, value: f32) -> bool {
 
 /// Functions for any host.
 mod portable {
-    use super::{Functions, LaneFunction, Op, Operation, Thread, Uop, body, ops, plain_body};
+    use super::{Functions, LaneFunction, Op, Operation, Thread, Uop, body, ops, plain_body, quick_body};
     functions!(inline);
 }
 
 /// Functions for hosts with AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Functions, LaneFunction, Op, Operation, Thread, Uop, body, ops, plain_body};
+    use super::{Functions, LaneFunction, Op, Operation, Thread, Uop, body, ops, plain_body, quick_body};
     functions!(target_feature(enable = "avx2,fma"));
 }
 
@@ -510,15 +586,15 @@ impl Host {
     }
 
     /// The functions of an operation on this number of lanes.
-    pub fn select(self, operation: Operation, size: u8) -> Functions {
+    pub fn select(self, operation: Operation, size: u8, shape: Option<u8>) -> Functions {
         match self {
             #[cfg(target_arch = "x86_64")]
             #[allow(unsafe_code, reason = "the one call into functions with target features")]
             Host::Avx2(Detected(())) => {
                 // SAFETY: a `Detected` exists only if the host has AVX2 and FMA.
-                unsafe { avx2::select(operation, size) }
+                unsafe { avx2::select(operation, size, shape) }
             }
-            _ => portable::select(operation, size),
+            _ => portable::select(operation, size, shape),
         }
     }
 }
