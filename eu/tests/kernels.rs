@@ -312,6 +312,8 @@ fn faults_hangs_and_accesses_outside_are_reported_with_their_place() {
     assert_eq!(kind("nop\n"), (FaultKind::End, 0, None));
     assert_eq!(kind("(W) jmpi L4096\n"), (FaultKind::Target, 0, None));
     assert_eq!(kind("mov (8|M0) r200.0<1>:ud 0x0:ud\n"), (FaultKind::Register, 0, None));
+    let dpas = "dpas.8x8 (8|M0) r64:q r56:q r40:q r48.0:q\n";
+    assert_eq!(kind(dpas), (FaultKind::Types, 0, None));
     assert_eq!(kind("send.urb (8|M0) r2 r1 null:0 0x0 0x02100008\n"), (FaultKind::Message, 0, None));
     let wild = format!("mov (16|M0) r12.0<1>:ud 0x7:ud\n mov (16|M0) r14.0<1>:ud 0x7:ud\n{STORE}{END}");
     assert_eq!(kind(&wild), (FaultKind::Address, 2, Some(0)));

@@ -5,10 +5,27 @@ use super::operand::Input;
 use super::thread::{REG, Thread};
 use super::uop::Uop;
 use crate::float::{BF, F, HF, Round};
-use crate::isa::Type;
+use crate::isa::{Instruction, Type};
 
 /// Lanes of dpas.
 const LANES: usize = 8;
+
+/// True for types that dpas has. ISA-186.
+pub fn has_types(from: &Instruction) -> bool {
+    let [addend, columns, rows] = from.src.map(|source| source.ty());
+    match columns {
+        Type::Hf | Type::Bf => {
+            let result = [Type::F, columns];
+            rows == columns && result.contains(&addend) && result.contains(&from.dst.ty)
+        }
+        Type::Ub | Type::B | Type::U4 | Type::S4 | Type::U2 | Type::S2 => {
+            let narrow = matches!(rows, Type::Ub | Type::B | Type::U4 | Type::S4 | Type::U2 | Type::S2);
+            let dword = |ty| matches!(ty, Type::D | Type::Ud);
+            narrow && dword(addend) && dword(from.dst.ty)
+        }
+        _ => false,
+    }
+}
 
 /// Bits of an element of source 1 or 2.
 fn element_bits(ty: Type) -> u32 {

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::classify;
 use super::lanes::Host;
 use super::message::Message;
 use super::operand::{Input, Output, Store};
 use super::thread::NEVER;
 use super::uop::{FaultKind, Kind, Uop};
+use super::{classify, dpas};
 use crate::isa::table::{Control, Execute, Format};
 use crate::isa::{self, Destination, Instruction, Place, Source};
 
@@ -184,6 +184,7 @@ impl Code {
         };
         let mut uop = plain(kind, Some(from), index);
         match from.row.execute {
+            Execute::Dpas if !dpas::has_types(from) => return Err(FaultKind::Types),
             Execute::Lane(_) | Execute::Dpas | Execute::Movi => {
                 uop.dst = Output::new(&from.dst, from.size, self.registers).ok_or(FaultKind::Register)?;
                 for (input, source) in uop.src.iter_mut().zip(&from.src).take(from.sources()) {
