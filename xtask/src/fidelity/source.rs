@@ -76,7 +76,7 @@ impl<'a> Source<'a> {
     /// Reads the items in a sequence of tokens: functions, modules, and what is in other braces.
     fn walk(&mut self, stream: TokenStream, around: Around) {
         let trees: Vec<TokenTree> = stream.into_iter().collect();
-        // The line of an attribute `cfg(test)` whose item has not ended.
+        // The line of an attribute `cfg(test)`, until its item ends.
         let mut for_tests = None;
         let mut at = 0;
         while at < trees.len() {

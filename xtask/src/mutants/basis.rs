@@ -70,6 +70,11 @@ impl Basis {
         }
     }
 
+    /// Names of the functions that claim any of these items.
+    pub fn claiming(&self, items: &BTreeSet<String>) -> BTreeSet<&str> {
+        items.iter().flat_map(|item| self.tests(item)).map(|test| test.name.as_str()).collect()
+    }
+
     /// All items with a mutant or a test that claims them.
     pub fn items(&self) -> BTreeSet<String> {
         let claimed = self.index.tests.iter().filter(|test| !test.is_of_list()).flat_map(|test| &test.claims);
@@ -135,5 +140,6 @@ mod tests {
         assert!(!random("x::t::p", "V1-001") && random("x::t::q", "V1-001") && random("x::t::calls_q", "V1-002"));
         assert!(!random("x::t::calls_p_or_q", "V1-001") && !random("x::t::calls_helper", "V1-003"));
         assert_eq!(basis.items(), BTreeSet::from(["V1-001", "V1-002", "V1-003"].map(str::to_owned)));
+        assert_eq!(basis.claiming(&BTreeSet::from(["V1-001".to_owned()])), BTreeSet::from(["p", "q"]));
     }
 }

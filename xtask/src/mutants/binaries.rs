@@ -62,15 +62,17 @@ pub struct Found {
     pub units: Units,
 }
 
-/// Builds the tests of the copy in `tree` and runs them without a mutant. `claiming` are the files with claims.
+/// Builds the tests of the copy in `tree`, and runs the unit tests and those with these names without a mutant. `claiming`
+/// are the files with claims. A claim is in the function of the test, so other tests claim nothing that is wanted.
 ///
 /// # Errors
 /// If the build or a test fails.
-pub fn claims(tree: &Path, claiming: &BTreeSet<&str>) -> Result<Found> {
+pub fn claims(tree: &Path, claiming: &BTreeSet<&str>, names: &BTreeSet<&str>) -> Result<Found> {
     let binaries = build(tree, claiming)?;
     let mut tests = Vec::new();
     for (prefix, binary, folder) in binaries {
-        for name in list(&binary)? {
+        let is_wanted = |name: &String| !prefix.contains("::") || names.contains(last(name));
+        for name in list(&binary)?.into_iter().filter(is_wanted) {
             let test = Test { binary: binary.clone(), folder: folder.clone(), name, duration: Duration::ZERO };
             tests.push((format!("{prefix}::{}", test.name), test));
         }
@@ -181,6 +183,11 @@ fn parse(line: &str, names: &BTreeMap<(String, String), String>) -> Option<Claim
     let [binary, test, item, kind, path, _rule] = *line.split('\t').collect::<Vec<_>>() else { return None };
     let test = names.get(&(binary.to_owned(), test.to_owned()))?.clone();
     Some(Claim { item: item.into(), test, path: path.into(), table: kind == "table" })
+}
+
+/// The name of a test's function.
+fn last(name: &str) -> &str {
+    name.rsplit("::").next().unwrap_or(name)
 }
 
 fn file_name(path: &Path) -> String {

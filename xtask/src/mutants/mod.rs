@@ -17,6 +17,7 @@ mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -31,13 +32,16 @@ use units::Units;
 /// mutants; a slower test runs only if no quick test failed.
 const QUICK: Duration = Duration::from_secs(2);
 
+/// After this time no further test runs with a mutant that one has detected.
+const ENOUGH: Duration = Duration::from_secs(60);
+
 /// Command line.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Items such as V8-089; all if none is named
     #[arg(conflicts_with = "changed")]
     items: Vec<String>,
-    /// Only items without a result, and those whose result is stale
+    /// Only items without a result or with a stale one
     #[arg(long)]
     changed: bool,
     /// Start no further mutant after this number of minutes, build included, and print the items that are not reached
@@ -72,13 +76,14 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     tree.write()?;
-    let found = binaries::claims(&tree.folder, &basis.index.claiming())?;
+    let found = binaries::claims(&tree.folder, &basis.index.claiming(), &basis.claiming(&wanted))?;
     let (tests, claims) = (found.tests, found.claims);
     let wanted: Vec<(String, Outcome)> =
         wanted.into_iter().map(|item| (item.clone(), outcome_without_runs(&item, &claims, &basis))).collect();
     eprintln!("{} tests claim {} items; {} items to run", tests.len(), items_of(&claims).len(), wanted.len());
 
-    let runs = Runs { tests: &tests, units: &found.units, tree: &tree, started, limit };
+    let written = (!arguments.check).then(|| Mutex::new(old.clone()));
+    let runs = Runs { tests: &tests, units: &found.units, tree: &tree, started, limit, written };
     let (outcomes, left) = runs.all(&wanted)?;
     let survivors = survivors(&outcomes);
     for (item, number) in &survivors {
@@ -143,6 +148,9 @@ struct Runs<'a> {
     tree: &'a Tree,
     started: Instant,
     limit: Option<Duration>,
+    /// What docs/mutants.toml has, if it is written. Each outcome is written at once, so that a run that is interrupted is
+    /// not lost.
+    written: Option<Mutex<Results>>,
 }
 
 impl Runs<'_> {
@@ -150,11 +158,15 @@ impl Runs<'_> {
     /// not suffice.
     fn all(&self, wanted: &[(String, Outcome)]) -> Result<(BTreeMap<String, Outcome>, Vec<String>)> {
         let results = crate::in_parallel(wanted.len(), |n| {
-            let elapsed = self.started.elapsed();
-            if n != 0 && n.is_multiple_of(25) {
-                eprintln!("{n} of {} items, {} s", wanted.len(), elapsed.as_secs());
+            if n != 0 && n.is_multiple_of(25) && !self.is_over() {
+                eprintln!("{n} of {} items, {} s", wanted.len(), self.started.elapsed().as_secs());
             }
-            self.limit.is_none_or(|limit| elapsed < limit).then(|| self.outcome(&wanted[n].0, &wanted[n].1))
+            let (item, before) = &wanted[n];
+            let outcome = self.outcome(item, before)?;
+            if self.tree.mutants.get(item).into_iter().flatten().all(|mutant| mutant.switch != 0) {
+                self.store(item, &outcome);
+            }
+            Some(outcome)
         });
         let (mut outcomes, mut left) = (BTreeMap::new(), Vec::new());
         for ((item, _), outcome) in wanted.iter().zip(results) {
@@ -188,13 +200,29 @@ impl Runs<'_> {
         Ok(())
     }
 
-    /// Runs the mutants of one item. `before` is its outcome without them.
-    fn outcome(&self, item: &str, before: &Outcome) -> Outcome {
+    /// Runs the mutants of one item, unless the time is over. `before` is its outcome without them.
+    fn outcome(&self, item: &str, before: &Outcome) -> Option<Outcome> {
         let mut outcome = before.clone();
         for mutant in self.tree.mutants.get(item).into_iter().flatten().filter(|mutant| mutant.switch != 0) {
+            if self.is_over() {
+                return None;
+            }
             self.run(&mut outcome, mutant);
         }
-        outcome
+        (!self.is_over()).then_some(outcome)
+    }
+
+    fn is_over(&self) -> bool {
+        self.limit.is_some_and(|limit| self.started.elapsed() >= limit)
+    }
+
+    /// Writes an outcome; the end of the run writes all of them and reports errors.
+    fn store(&self, item: &str, outcome: &Outcome) {
+        if let Some(written) = &self.written {
+            let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+            written.0.insert(item.to_owned(), outcome.clone());
+            let _ = fs::write(crate::root().join(RESULTS), written.to_string());
+        }
     }
 
     /// Runs one mutant, and adds what it does to the outcome of its item.
@@ -210,9 +238,12 @@ impl Runs<'_> {
         let mut tests: Vec<(&String, &Test)> =
             outcome.tests.iter().filter_map(|name| self.tests.get_key_value(name)).collect();
         tests.sort_by_key(|(_, test)| test.duration);
-        let mut fell = BTreeSet::new();
+        let (mut fell, started) = (BTreeSet::new(), Instant::now());
         for (name, test) in tests {
-            if (test.duration <= QUICK || fell.is_empty()) && !test.passes_with(mutant.switch) {
+            // Tests that do not end with the mutant take long.
+            if (test.duration <= QUICK && started.elapsed() < ENOUGH || fell.is_empty())
+                && !test.passes_with(mutant.switch)
+            {
                 fell.insert(name.clone());
             }
         }
