@@ -4,28 +4,11 @@
 #[path = "../fuzz/src/lib.rs"]
 mod checks;
 mod common;
+mod random;
 
 use arctic_eu::isa::table::TABLE;
 use common::END;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-
-    fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
-    }
-}
+use random::Random;
 
 const CASES: usize = if cfg!(feature = "long-tests") { 200_000 } else { 4_000 };
 

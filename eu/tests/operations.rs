@@ -4,6 +4,7 @@
 //!
 //! The quick tier has 200 lanes a pair; `--features long-tests` has 20,000.
 
+mod random;
 mod reference;
 
 use arctic_eu::exec::memory::{Access, Atomic, Image, Memory, Sampler, Surface};
@@ -11,6 +12,7 @@ use arctic_eu::exec::thread::{ACC, CR, FLAGS};
 use arctic_eu::exec::{self, Code, Environment, FaultKind, Group, Host, Stop, Thread, Way};
 use arctic_eu::isa::table::{Execute, Format, Lane, Row, TABLE};
 use arctic_eu::isa::{self, Destination, Instruction, Place, Region, Source, Type};
+use random::Random;
 use reference::{Context, Operand};
 
 const LANES: usize = if cfg!(feature = "long-tests") { 20_000 } else { 200 };
@@ -36,20 +38,7 @@ impl Memory for Nothing {
     }
 }
 
-struct Random(u64);
-
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-
     fn chance(&mut self, one_in: usize) -> bool {
         self.below(one_in) == 0
     }

@@ -5,6 +5,7 @@
 #![cfg(feature = "long-tests")]
 
 mod common;
+mod random;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use arctic_eu::exec::Way;
 use arctic_eu::launch::{Argument, Launch, LocalIds, Outcome, Range, Settings};
 use arctic_eu::text::{assemble, disassemble};
 use arctic_eu::zebin::Zebin;
+use random::Random;
 use serde_json::json;
 
 /// Sources of kernels.
@@ -93,19 +95,6 @@ fn cases(source: &'static str) -> Vec<Case> {
             case
         })
         .collect()
-}
-
-/// Numbers of a splitmix generator.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
 }
 
 const EDGES: [u64; 10] =

@@ -5,28 +5,19 @@
 //! join, and if, else, endif, while, break and cont. The quick tier executes 100,000 instructions, the long one 10 million.
 
 mod common;
+mod random;
 
 use std::fmt::Write;
 
 use arctic_eu::exec::{self, Code, Environment, Group, Host, Stop, Thread, Way};
 use arctic_eu::launch::memory::Space;
+use random::Random;
 
 /// Instructions to execute.
 const GOAL: u64 = if cfg!(feature = "long-tests") { 10_000_000 } else { 100_000 };
 /// Variables of a lane.
 const VARIABLES: usize = 6;
 const LANES: usize = 16;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ z >> 31) % limit as u64) as usize
-    }
-}
 
 /// Condition: the low bits of a variable against a number.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 //!
 //! The functions of [`super::lanes`] are for the operations, types and modes that compilers use most; this is for the rest.
 
-use super::lanes::float_condition;
+use super::lanes::{float_condition, integer_condition};
 use super::operand::{Input, Store};
 use super::thread::{ACC, Thread};
 use super::uop::Uop;
@@ -257,16 +257,8 @@ fn compare(setting: &Setting<'_>, condition: u8, a: Value, b: Value) -> bool {
 /// Comparison of a result with 0. ISA-064.
 fn condition(condition: u8, value: Value, dst: Type) -> bool {
     match value {
-        Value::Int(value) => match condition {
-            1 => value == 0,
-            2 => value != 0,
-            3 => value > 0,
-            4 => value >= 0,
-            5 => value < 0,
-            6 => value <= 0,
-            8 => !range(dst).is_none_or(|(low, high)| (low..=high).contains(&value)),
-            _ => false,
-        },
+        Value::Int(value) if condition == 8 => !range(dst).is_none_or(|(low, high)| (low..=high).contains(&value)),
+        Value::Int(value) => integer_condition(condition, value),
         Value::Float(bits) => float_condition(condition, f32::from_bits(bits)),
     }
 }

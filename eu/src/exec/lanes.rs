@@ -513,6 +513,21 @@ fn plain_body(operation: Operation, thread: &mut Thread, uop: &Uop) {
     }
 }
 
+/// Comparison of an integer result with 0, but for overflow. ISA-064.
+#[inline]
+pub(super) fn integer_condition<T: Default + PartialOrd>(condition: u8, value: T) -> bool {
+    let zero = T::default();
+    match condition {
+        1 => value == zero,
+        2 => value != zero,
+        3 => value > zero,
+        4 => value >= zero,
+        5 => value < zero,
+        6 => value <= zero,
+        _ => false,
+    }
+}
+
 /// Comparison of results with 0. ISA-064.
 #[inline(never)]
 fn conditions(uop: &Uop, lanes: &[u32]) -> u32 {
@@ -520,16 +535,7 @@ fn conditions(uop: &Uop, lanes: &[u32]) -> u32 {
         if uop.float {
             float_condition(uop.condition, f(value))
         } else {
-            let value = value.cast_signed();
-            match uop.condition {
-                1 => value == 0,
-                2 => value != 0,
-                3 => value > 0,
-                4 => value >= 0,
-                5 => value < 0,
-                6 => value <= 0,
-                _ => false,
-            }
+            integer_condition(uop.condition, value.cast_signed())
         }
     };
     lanes.iter().enumerate().fold(0, |bits, (index, lane)| bits | u32::from(holds(*lane)) << index)
