@@ -18,7 +18,7 @@ use std::time::Instant;
 use arctic_device_model::gpu::{Gpu, Host, Model, PowerOnError, ReportableError, Values};
 use arctic_device_model::host::{Clock, Dma, Function, HostClock};
 use arctic_device_model::workers::Workers;
-use arctic_sriov::function::FunctionError;
+use arctic_sriov::function::{FunctionError, PciFunction};
 use arctic_sriov::number::byte;
 use arctic_sriov::virtual_function::VfConfigShim;
 
@@ -29,7 +29,7 @@ use self::function::CardShared;
 pub(crate) use self::function::Exposure;
 pub use self::trapped::TrappedCounts;
 use crate::io_events::{IoEventHandler, IoEventThread};
-use crate::pci::{Machine, PciDevice};
+use crate::pci::{Bar, Machine, PciDevice};
 use crate::report::Report;
 
 /// How the functions are distributed over machines, and how VFs are presented to a machine.
@@ -91,6 +91,12 @@ pub struct VirtualCard {
     _workers: Option<Workers>,
 }
 
+/// The BARs of a function that is not on a bus with SR-IOV, as a machine gets them.
+fn bars(function: &PciFunction) -> Vec<Bar> {
+    let bar = |bar: &arctic_sriov::bar::Bar| Bar { index: bar.index(), size: bar.size(), kind: bar.kind() };
+    function.bars().iter().map(bar).collect()
+}
+
 impl VirtualCard {
     /// Creates a card and plugs it into `machine`, which supports at most `vfs` VFs. TotalVFs is the smaller of `vfs`
     /// and the model's; if it is 0, the card has no SR-IOV capability. The card accesses guest memory through `memory`.
@@ -124,8 +130,8 @@ impl VirtualCard {
         let vfs = vfs.min(model.total_vfs());
         let provisioned = topology == Topology::Provisioned;
         let physical = model.physical_function(vfs)?;
-        let pf_description = model.physical_function(vfs)?;
-        let vf_description = (vfs != 0).then(|| model.virtual_function()).transpose()?;
+        let pf_bars = bars(&physical);
+        let vf_bars = if vfs == 0 { Vec::new() } else { bars(&model.virtual_function()?) };
         let pf = Config::Physical { function: physical, disguised: topology != Topology::Native };
         let mut ports = vec![BusPort::new(pf, machine.msi(Function::PF))];
         for number in (1..=vfs).map(Function) {
@@ -140,10 +146,10 @@ impl VirtualCard {
         let host = Arc::new(BusPorts { ports: ports.clone(), memory: memory.clone(), machine: machine.clone() });
         let gpu = model.power_on(vfs, provisioned, Host { memory: host.clone(), interrupts: host, clock })?;
         let shared = Arc::new(CardShared { gpu, topology, functions: OnceLock::new(), machine, memory });
-        let descriptions = std::iter::once(&pf_description).chain(vf_description.iter().cycle());
         let mut functions = Vec::new();
-        for ((number, port), description) in (0..).map(Function).zip(ports).zip(descriptions) {
-            functions.push(CardFunction::whole(&shared, number, port, description).map_err(CardError::Threads)?);
+        for (number, port) in (0..).map(Function).zip(ports) {
+            let bars = if number.is_vf() { &vf_bars } else { &pf_bars };
+            functions.push(CardFunction::whole(&shared, number, port, bars.clone()).map_err(CardError::Threads)?);
         }
         let mut all_functions = functions.clone();
         if topology == Topology::Split {
@@ -231,8 +237,7 @@ impl VirtualCard {
     /// Returns the event handlers of all functions, for a VMM with its own event loop; replaces
     /// [`VirtualCard::serve_io_events`]. A Flex card has one for each function. Fails if no file descriptor is available.
     pub fn io_event_handlers(&self) -> io::Result<Vec<IoEventHandler>> {
-        let registers = self.shared.gpu.io_registers();
-        self.functions.iter().flat_map(|function| IoEventHandler::of(function, registers)).collect()
+        self.functions.iter().flat_map(IoEventHandler::of).collect()
     }
 
     /// Returns the report of trapped accesses and unimplemented registers so far.

@@ -37,11 +37,8 @@ pub struct IoEventHandler {
 
 impl IoEventHandler {
     /// Creates the handlers of the registers of `function` that have an effect when they are written.
-    pub(crate) fn of<'f>(
-        function: &'f Arc<CardFunction>,
-        registers: &'f [IoRegister],
-    ) -> impl Iterator<Item = io::Result<Self>> + 'f {
-        let events = function.io_events().iter().zip(registers).enumerate();
+    pub(crate) fn of(function: &Arc<CardFunction>) -> impl Iterator<Item = io::Result<Self>> {
+        let events = function.io_events().iter().zip(function.io_registers()).enumerate();
         events.filter(|(_, (_, register))| register.effective).map(|(register, (event, _))| {
             Ok(IoEventHandler { function: Arc::downgrade(function), register, event: event.event.try_clone()? })
         })

@@ -5,11 +5,11 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use arctic_device_model::gpu::Gpu;
+use arctic_device_model::gpu::{Gpu, IoRegister};
 use arctic_device_model::host::{Dma, Function};
 use arctic_device_model::sync::IgnorePoison;
 use arctic_sriov::bar::BAR_REGISTERS;
-use arctic_sriov::function::{Event, Events, PciFunction};
+use arctic_sriov::function::{Event, Events};
 
 use super::Topology;
 use super::bus_port::{BusPort, Config};
@@ -100,7 +100,9 @@ pub struct CardFunction {
     shared: Arc<CardShared>,
     bars: Vec<Bar>,
     config_bytes: u64,
-    /// In the order of [`Gpu::io_registers`].
+    /// The registers that may be written by events. Kept, because each access looks at them.
+    io_registers: &'static [IoRegister],
+    /// In the order of `io_registers`.
     io_events: Vec<IoEvent>,
     /// The BAR addresses last reported to the machine, in the order of `bars`. The mutex is the configuration lock: it is
     /// held while a change of configuration space is applied and reported, which serialises the reports to the machine
@@ -114,17 +116,16 @@ pub struct CardFunction {
 }
 
 impl CardFunction {
-    /// Creates a function with the BARs of `description`, which is the function on a bus without SR-IOV.
+    /// Creates a function with these BARs, in ascending order of index.
     pub(super) fn whole(
         shared: &Arc<CardShared>,
         number: Function,
         port: Arc<BusPort>,
-        description: &PciFunction,
+        bars: Vec<Bar>,
     ) -> io::Result<Arc<Self>> {
-        let bar = |bar: &arctic_sriov::bar::Bar| Bar { index: bar.index(), size: bar.size(), kind: bar.kind() };
         let io_events = io_events::new(shared.gpu.io_registers())?;
         Ok(Arc::new_cyclic(|this| CardFunction {
-            bars: description.bars().iter().map(bar).collect(),
+            bars,
             io_events,
             ..Self::new(shared, number, Exposure::Full, port, this)
         }))
@@ -151,6 +152,7 @@ impl CardFunction {
             trapped: Trapped::new(shared.gpu.access_kinds()),
             shared: shared.clone(),
             bars: Vec::new(),
+            io_registers: shared.gpu.io_registers(),
             io_events: Vec::new(),
             placed: Mutex::default(),
             this: this.clone(),
@@ -159,6 +161,11 @@ impl CardFunction {
             // disconnect.
             connected: AtomicBool::new(shared.topology == Topology::Native),
         }
+    }
+
+    /// The registers of [`PciDevice::io_events`], in the same order.
+    pub(crate) fn io_registers(&self) -> &'static [IoRegister] {
+        self.io_registers
     }
 
     /// The counts of trapped accesses so far.
@@ -207,7 +214,7 @@ impl CardFunction {
 
     /// Processes pending events that the card must receive before an access at `offset` of `bar`.
     fn take_events_before(&self, bar: u8, offset: u64) {
-        for (index, register) in self.shared.gpu.io_registers().iter().enumerate() {
+        for (index, register) in self.io_registers.iter().enumerate() {
             if register.bar == bar && register.ordered.contains(&offset) && self.take_event(index) {
                 self.shared.gpu.wakeups().ring();
             }

@@ -392,11 +392,6 @@ impl PciFunction {
         self.config.word(COMMAND) & space_enable(bar.kind()) != 0 && self.power_state() == PowerState::D0
     }
 
-    /// Returns whether at least one BAR is decoded.
-    pub fn decodes_any(&self) -> bool {
-        self.bars.iter().any(|bar| self.decodes(bar))
-    }
-
     /// Size of configuration space in bytes: 4096 with the PCI Express capability, 256 without.
     pub fn config_bytes(&self) -> u64 {
         if self.express.is_some() { CONFIG_BYTES as u64 } else { CONVENTIONAL_CONFIG_BYTES }
