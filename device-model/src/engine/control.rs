@@ -5,7 +5,8 @@ use arctic_sriov::number::{high, low};
 
 use super::access::address;
 use super::head::REPORTED_HEAD;
-use super::streamer::{Flow, Look, Streamer};
+use super::running::Look;
+use super::streamer::{Flow, Streamer};
 use super::{reg, word};
 use crate::command::mi::fields;
 use crate::interrupts::{SEMAPHORE_WAIT, USER_INTERRUPT};

@@ -16,6 +16,7 @@ mod image;
 mod lrc;
 mod priority_mutex;
 mod remap;
+mod running;
 pub mod skipped;
 mod stream;
 mod streamer;
@@ -47,8 +48,9 @@ pub use counters::Counters;
 pub use engines::{EngineReport, Engines, SOON};
 use fetch::Window;
 pub use priority_mutex::PriorityGuard;
+use running::Running;
 use skipped::{MOST_WARNINGS, SkippedCommand};
-use streamer::{Running, Streamer};
+use streamer::Streamer;
 
 /// Returns dword `index` of a command, or 0 if the command is shorter.
 #[inline]

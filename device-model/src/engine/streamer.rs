@@ -5,18 +5,15 @@ use arctic_sriov::number::byte;
 
 use super::counters::Counters;
 use super::fetch::{Fetched, LONGEST, Window};
-use super::lrc::Lrc;
+use super::running::{Pending, Phase, Running};
 use super::skipped::SkippedCommand;
-use super::stream::{IdleLoopDetector, ParserState, Workaround};
-use super::switch::Restoring;
-use super::watchdog::Watchdog;
-use super::{Halt, Load, Outcome, Submitter, error, reg, word};
+use super::stream::{ParserState, Workaround};
+use super::{Halt, Outcome, Submitter, error, reg, word};
 use crate::blitter::{Blit, Progress};
 use crate::command::gfx::Gfx;
 use crate::command::mi::{self, MiCommand, Predication};
 use crate::command::{Command, Mi, Origin, Requester};
 use crate::gt::Gt;
-use crate::interrupts::memirq::Report;
 use crate::memory::{Fault, Gam};
 use crate::profile::Unmodelled;
 use crate::topology::{EngineClass, EngineId};
@@ -29,99 +26,6 @@ const STEP_TIME: u64 = 500_000;
 
 /// GFX_MODE bit 0 (Intel, Kaby Lake, Volume 2c: GFX_MODE, Privilege Check Disable).
 const PRIVILEGE_CHECK_DISABLE: u32 = 1 << 0;
-
-/// Phase of a loaded context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// The image has not been read yet.
-    Restore,
-    /// Commands are executed.
-    Run,
-}
-
-/// A check of a semaphore: address of the wait command, and number of signals before the check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look {
-    pub at: u64,
-    pub signals: u64,
-}
-
-/// State of a loaded context between steps.
-pub(super) struct Running {
-    pub load: Load,
-    pub lrc: Lrc,
-    pub position: ParserState,
-    pub halted: Option<Halt>,
-    pub preempt: bool,
-    /// Ring head at the last check for an automatic head report.
-    pub head_seen: Option<u32>,
-    /// Header of the unsatisfied wait at which the last step ended.
-    pub waits_at: Option<u32>,
-    pub tail_moved: bool,
-    pub phase: Phase,
-    /// State of the restore while an indirect context batch runs.
-    pub restoring: Option<Box<Restoring>>,
-    /// TIMESTAMP at the end of the restore.
-    pub restored_at: u32,
-    /// Address from which the image loads the interrupt mask. Saved with the image.
-    pub mask_address: u64,
-    pub arbitration: bool,
-    pub loops: IdleLoopDetector,
-    /// The operation of the last command that has begun and is not complete. It is resumed before the next command.
-    pub pending: Option<Pending>,
-    /// The watchdog counter while it is running (V8-165, V8-167).
-    pub watchdog: Option<Watchdog>,
-    /// Earliest time at which the watchdog can end the wait of the last step, in ns of the card's clock.
-    pub wait_ends: Option<u64>,
-    /// A command was skipped in a batch of user space.
-    pub skipped: bool,
-    /// The last check of a semaphore that was not satisfied.
-    pub semaphore: Option<Look>,
-    /// Target of memory-based interrupts, if the image enables them.
-    pub report: Option<Report>,
-    /// The wait command already reported to trace subscribers: its address, and the value of
-    /// [`crate::trace::Recorder::followers`] at that time.
-    pub told: Option<(u64, u32)>,
-}
-
-/// An operation of a command that takes more than one step.
-pub enum Pending {
-    /// A command of the copy engine.
-    Blit(Blit),
-}
-
-impl Running {
-    pub fn new(load: Load) -> Self {
-        Running {
-            load,
-            lrc: Lrc::new(load.descriptor),
-            position: ParserState::default(),
-            halted: None,
-            preempt: false,
-            head_seen: None,
-            waits_at: None,
-            tail_moved: false,
-            phase: Phase::Restore,
-            restoring: None,
-            restored_at: 0,
-            mask_address: 0,
-            arbitration: true,
-            loops: IdleLoopDetector::default(),
-            pending: None,
-            watchdog: None,
-            wait_ends: None,
-            skipped: false,
-            semaphore: None,
-            report: None,
-            told: None,
-        }
-    }
-
-    /// Returns whether the image has been read. Otherwise there is no state to save.
-    pub fn restored(&self) -> bool {
-        self.phase == Phase::Run
-    }
-}
 
 /// Action of the parser after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

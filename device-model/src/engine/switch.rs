@@ -6,8 +6,9 @@ use arctic_sriov::number::{count, high, low};
 
 use super::image::{Cursor, Image, Load, Value};
 use super::lrc::{Clocks, Lrc};
+use super::running::Phase;
 use super::stream::{ADDRESS, BATCH_VALID, Batch, LEVELS, ParserState, Ring, Workaround};
-use super::streamer::{Flow, Phase, Streamer};
+use super::streamer::{Flow, Streamer};
 use super::{Halt, access, reg};
 use crate::command::Requester;
 use crate::command::mi::fields;
