@@ -29,15 +29,6 @@ fn succeeded(arguments: &str, rustdoc_flags: &str) -> String {
     String::from_utf8_lossy(&stdout).into_owned()
 }
 
-/// Linking the library without features does not add the dependencies of the server, the program and the guest tests.
-#[test]
-fn the_library_is_alone_without_its_features() {
-    let tree = succeeded("tree -p arctic-gpu -e normal --prefix none", "");
-    for stranger in ["anyhow", "arctic-guest-tests", "clap", "event-manager", "serde_json", "signal-hook", "vfio"] {
-        assert!(!tree.lines().any(|line| line.starts_with(stranger)), "{stranger} in\n{tree}");
-    }
-}
-
 /// The example has fewer than 150 lines and prints the expected lines in a package that has only the library, without
 /// features, as its dependency. (As an example of this package it would be built with the dev-dependencies' features.)
 #[test]

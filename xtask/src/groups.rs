@@ -201,6 +201,20 @@ mod tests {
         }
     }
 
+    /// Linking the library without features does not add the dependencies of the server, the program and the guest
+    /// tests.
+    #[test]
+    fn the_library_without_features_has_no_dependencies_of_the_program() {
+        let arguments = ["tree", "-p", "arctic-gpu", "-e", "normal", "--prefix", "none", "--offline"];
+        let output = Command::new("cargo").args(arguments).current_dir(crate::root()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let tree = String::from_utf8(output.stdout).unwrap();
+        assert!(tree.starts_with("arctic-gpu"), "{tree}");
+        for stranger in ["anyhow", "arctic-guest-tests", "clap", "event-manager", "signal-hook", "vfio"] {
+            assert!(!tree.lines().any(|line| line.starts_with(stranger)), "{stranger} in\n{tree}");
+        }
+    }
+
     #[test]
     fn placeholders_of_steps_are_replaced() {
         for group in GROUPS {
