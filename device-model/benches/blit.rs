@@ -18,7 +18,7 @@ use arctic_device_model::blitter::{Blit, Progress};
 use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::host::{Function, NullHost};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
-use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::memory::{Memory, Space, Tlb};
 use vm_memory::Bytes;
 use vmm_sys_util::tempfile::TempFile;

@@ -15,7 +15,7 @@ use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::gt::Gt;
 use arctic_device_model::host::{Function, ManualClock, NullHost};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
-use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::memory::{Memory, VfMemory};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::topology::EngineClass;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use arctic_device_model::card::{Card, GGTT_WINDOW};
 use arctic_device_model::host::Function;
-use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::topology::EngineClass;
 use vm_memory::Bytes;
 

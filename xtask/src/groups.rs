@@ -35,6 +35,8 @@ const CARD: Group = Group {
     packages: &[
         "arctic-fidelity",
         "arctic-sriov",
+        "arctic-base",
+        "arctic-xehpg",
         "arctic-device-model",
         "arctic-gpu",
         "arctic-guest-tests",
@@ -43,7 +45,15 @@ const CARD: Group = Group {
         "arctic-test-support",
         "xtask",
     ],
-    published: &["arctic-sriov", "arctic-device-model", "arctic-gpu", "arctic-guest-tests", "arctic-cli"],
+    published: &[
+        "arctic-sriov",
+        "arctic-base",
+        "arctic-xehpg",
+        "arctic-device-model",
+        "arctic-gpu",
+        "arctic-guest-tests",
+        "arctic-cli",
+    ],
     features: &["arctic-gpu/long-tests", "arctic-cli/long-tests", "arctic-vmm/long-tests"],
     fuzz: Some("fuzz/Cargo.toml"),
     checks: &[

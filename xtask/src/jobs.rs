@@ -23,7 +23,7 @@ pub struct Job {
 }
 
 /// Paths of the device model and its transports, on which all guests depend.
-const DEVICE: &[&str] = &["device-model/src/", "sriov/src/", "src/card", "src/vfio_user/", "configs/"];
+const DEVICE: &[&str] = &["device-model/", "sriov/src/", "src/card", "src/vfio_user/", "configs/"];
 
 /// Jobs of the card, in the order in which CI runs them.
 pub const CARD: &[Job] = &[
@@ -40,7 +40,12 @@ pub const CARD: &[Job] = &[
         name: "flex140",
         minutes: 2,
         tests: "one GPU of a Flex 140 with xe, i915 and two virtual functions",
-        paths: &["device-model/src/generation.rs", "device-model/src/profile", "configs/", "sriov/src/header.rs"],
+        paths: &[
+            "device-model/xehpg/src/generation",
+            "device-model/xehpg/src/profile",
+            "configs/",
+            "sriov/src/header.rs",
+        ],
         steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- flex_140"],
     },
     Job {
@@ -65,7 +70,7 @@ pub const CARD: &[Job] = &[
         name: "in-time",
         minutes: 2,
         tests: "time limits for a server with a hostile or killed client (an idle host)",
-        paths: &["device-model/src/", "sriov/src/", "src/", "cli/tests/serve/", "tests/security/"],
+        paths: &["device-model/", "sriov/src/", "src/", "cli/tests/serve/", "tests/security/"],
         steps: &[
             "cargo test --release {packages} --features arctic-cli/long-tests --test serve -- --test-threads 1 neighbours:: faults::",
             "cargo test --release {packages} --features arctic-gpu/long-tests --test security -- --test-threads 1 own_bars",
@@ -123,7 +128,15 @@ pub const CARD: &[Job] = &[
         name: "package",
         minutes: 4,
         tests: "the packages for a registry build without the checkout and without each other's sources",
-        paths: &["Cargo.toml", "cli/Cargo.toml", "cli/build.rs", "device-model/Cargo.toml", "sriov/Cargo.toml"],
+        paths: &[
+            "Cargo.toml",
+            "cli/Cargo.toml",
+            "cli/build.rs",
+            "device-model/Cargo.toml",
+            "device-model/base/Cargo.toml",
+            "device-model/xehpg/Cargo.toml",
+            "sriov/Cargo.toml",
+        ],
         steps: &[
             // Packages of an earlier run with the same version would be used again: cargo regards the sources that it
             // has unpacked, and their builds, as unchanged.
@@ -224,7 +237,7 @@ pub const CARD: &[Job] = &[
         tests: "hostile guests, the fuzz corpora and the reference model without overflow checks, and with panic = \"abort\"",
         paths: &[],
         steps: &[
-            "cargo test --profile embedded -p arctic-sriov -p arctic-device-model --lib --test differential \
+            "cargo test --profile embedded -p arctic-sriov -p arctic-base -p arctic-xehpg -p arctic-device-model --lib --test differential \
              --test hostile --test hostile_vf --test command_streamer --test context_images --test guc_messages",
             "cargo test --profile embedded -p arctic-gpu --lib --test fuzz_regressions --test security",
             "cargo run --release -p arctic-test-support --features vfio-user --example replay -- target/replay-release",

@@ -10,7 +10,7 @@ use arctic_device_model::gpu::WorkStatus;
 use arctic_device_model::host::{Clock, Dma, DmaFault, DmaView, Function, InterruptSink, ManualClock, NullHost};
 use arctic_device_model::memory::Memories;
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
-use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::topology::EngineClass;
 use arctic_test_support::ct::{self, Rings};

@@ -33,7 +33,7 @@ mod topology {
     pub use arctic_device_model::topology::*;
 }
 
-#[path = "../../src/registers"]
+#[path = "../../xehpg/src/registers"]
 mod registers {
     pub mod cell;
 
@@ -48,30 +48,30 @@ mod host {
     pub use arctic_device_model::host::*;
 }
 
-#[path = "../../src/engine"]
+#[path = "../../xehpg/src/engine"]
 mod engine {
     pub mod priority_mutex;
     pub mod wakeup;
 }
 
-#[path = "../../src/event_count.rs"]
+#[path = "../../base/src/event_count.rs"]
 mod event_count;
 
-#[path = "../../src/card"]
+#[path = "../../xehpg/src/card"]
 mod card {
     pub mod guc_pending;
 }
 
-#[path = "../../src/doorbell/mod.rs"]
+#[path = "../../xehpg/src/doorbell/mod.rs"]
 mod doorbell;
 
-#[path = "../../src/guc"]
+#[path = "../../xehpg/src/guc"]
 mod guc {
     pub mod ctb;
     pub mod hxg;
 }
 
-#[path = "../../src/interrupts"]
+#[path = "../../xehpg/src/interrupts"]
 mod interrupts {
     pub mod delivery;
     pub mod event;
@@ -79,18 +79,15 @@ mod interrupts {
     pub mod tree;
 }
 
-#[path = "../../src/memory"]
+#[path = "../../xehpg/src/memory"]
 mod memory {
-    pub mod local {
-        pub use arctic_device_model::memory::local::*;
-    }
-
+    #[path = "../../../base/src/memory/epoch.rs"]
     pub mod epoch;
     pub mod storage;
     pub mod tlb;
 
     pub use crate::models::memory::Gam;
-    pub use arctic_device_model::memory::{Access, Fault, FaultReason, Space};
+    pub use arctic_device_model::memory::{Access, Fault, FaultReason, Space, region};
 }
 
 mod models {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
-use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::memory::storage::FRAME;
 use arctic_device_model::memory::{Memory, Space, Tlb, VfMemory};
 use arctic_test_support::process::setting;

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
-use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::region::SharedRegion;
 use vm_memory::{Bytes, VolatileSlice};
 
 use crate::differential::layout::*;

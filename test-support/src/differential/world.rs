@@ -10,7 +10,7 @@ use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::gt::Gt;
 use arctic_device_model::host::{ALL_FUNCTIONS, Function, InterruptSink, ManualClock};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
-use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::memory::{Memory, Space};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::topology::EngineId;

@@ -13,7 +13,7 @@ use arctic_device_model::guc::client::State;
 use arctic_device_model::host::{Clock, Function};
 use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::layout::MemoryLayout;
-use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::memory::{Memories, VfMemory};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::provision::Quota;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use arctic_device_model::card::Card;
 use arctic_device_model::host::Function;
 use arctic_device_model::memory::layout::MemoryLayout;
-use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::region::SharedRegion;
 use arctic_sriov::gate::{ggtt, lmtt};
 use vm_memory::Bytes;
 

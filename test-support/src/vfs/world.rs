@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
 use arctic_device_model::host::{Clock, Dma, DmaFault, DmaView, Function, InterruptSink, ManualClock, NullHost};
-use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::region::SharedRegion;
 use vm_memory::{Bytes, VolatileSlice};
 use vmm_sys_util::tempfile::TempFile;
 

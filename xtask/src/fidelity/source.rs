@@ -21,7 +21,7 @@ const RANDOM: [&str; 2] = ["device-model/tests/command_streamer/", "device-model
 
 /// Properties in these files compare one command at a time with a reference that does not use the command's table. They
 /// count like tests without random inputs.
-const REFERENCES: [&str; 1] = ["device-model/src/blitter/tests/pixels.rs"];
+const REFERENCES: [&str; 1] = ["device-model/xehpg/src/blitter/tests/pixels.rs"];
 
 /// Names of generators of random values: a function that uses one is random.
 const GENERATORS: [&str; 2] = ["Random", "random"];

@@ -23,6 +23,8 @@ const BUILD: &[&str] = &[
     "--profile=mutants",
     "--message-format=json-render-diagnostics",
     "--package=arctic-sriov",
+    "--package=arctic-base",
+    "--package=arctic-xehpg",
     "--package=arctic-device-model",
     "--package=arctic-gpu",
     "--lib",
@@ -256,7 +258,7 @@ mod tests {
         let claiming = BTreeSet::from(["device-model/tests/races/tlb.rs", "src/card.rs"]);
         let may = |source: &str| may_claim(Path::new(source), &claiming);
         assert!(may("device-model/tests/races/main.rs") && may("src/lib.rs"));
-        assert!(!may("device-model/tests/hostile/main.rs") && !may("device-model/src/lib.rs"));
+        assert!(!may("device-model/tests/hostile/main.rs") && !may("device-model/xehpg/src/lib.rs"));
         assert!(!may("device-model/tests/races.rs"));
         assert!(may_claim(Path::new("sriov/src/lib.rs"), &BTreeSet::from(["test-support/src/mi.rs"])));
     }

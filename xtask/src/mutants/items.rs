@@ -47,7 +47,7 @@ pub struct Items {
 }
 
 /// Directories of sources that may have mutants; the modules of a crate begin below `src/`.
-const FOLDERS: &[&str] = &["device-model/src", "sriov/src", "src"];
+const FOLDERS: &[&str] = &["device-model/base/src", "device-model/xehpg/src", "sriov/src", "src"];
 
 impl Items {
     /// Reads the sources of the checkout.
@@ -218,7 +218,7 @@ mod tests {
     fn paths_have_modules_types_and_names() {
         let text = "mod inner { impl<'a> Gam<'a> { fn page(&self) {} } }\nconst fn two() -> u32 { 2 }\nstatic TABLE: u32 = 1;\n\
                     commands! { 1 A; }\n#[cfg(test)] mod tests { fn hidden() {} }\nimpl Iterator for B { fn next(&mut self) {} }";
-        let items = items("device-model/src/memory/gam.rs", text);
+        let items = items("device-model/xehpg/src/memory/gam.rs", text);
         let paths: Vec<&str> = items.by_path.keys().map(String::as_str).collect();
         assert_eq!(
             paths,

@@ -71,11 +71,9 @@ impl Units {
 
 /// The package of a source file.
 fn package_of(path: &str) -> &'static str {
-    match path.split('/').next() {
-        Some("device-model") => "arctic-device-model",
-        Some("sriov") => "arctic-sriov",
-        _ => "arctic-gpu",
-    }
+    let folders =
+        [("device-model/base/", "arctic-base"), ("device-model/xehpg/", "arctic-xehpg"), ("sriov/", "arctic-sriov")];
+    folders.iter().find(|(folder, _)| path.starts_with(folder)).map_or("arctic-gpu", |(_, package)| package)
 }
 
 impl Package {
@@ -161,7 +159,7 @@ mod tests {
         let package = &units.packages["arctic-a"];
         let names: BTreeSet<&str> = package.names.iter().map(String::as_str).collect();
         assert_eq!((names, package.duration), (BTreeSet::from(["m::t", "m::u"]), Duration::from_millis(12)));
-        assert_eq!(package_of("device-model/src/gt.rs"), "arctic-device-model");
+        assert_eq!(package_of("device-model/xehpg/src/gt.rs"), "arctic-xehpg");
         assert_eq!((package_of("sriov/src/lib.rs"), package_of("src/card.rs")), ("arctic-sriov", "arctic-gpu"));
     }
 

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use arctic_device_model::memory::local::SharedRegion;
+use arctic_device_model::memory::region::SharedRegion;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use loom::thread;

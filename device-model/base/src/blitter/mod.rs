@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Parts of copy engines: layouts of surfaces in memory, raster operations, the result of a bounded step.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+
+mod progress;
+pub mod raster;
+pub mod tiling;
+
+pub use progress::Progress;

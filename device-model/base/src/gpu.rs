@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The interface between a GPU of any family and the code that presents it as PCI functions, runs it on threads and
+//! displays its state. A [`Model`] describes a card and powers it on; the [`Gpu`] is the running card.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+
+use std::any::Any;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arctic_sriov::function::{FunctionError, PciFunction};
+use arctic_sriov::header::Identity;
+use serde::{Deserialize, Serialize};
+
+pub use crate::event_count::EventCount;
+pub use crate::host::{Clock, InterruptSink};
+pub use crate::report::{Report as ModelReport, SkippedCommands, TouchedRegister};
+
+use crate::host::{Dma, Function};
+use crate::limits::Limits;
+use crate::trace::Recorder;
+
+/// Values with their names, as they appear in JSON documents.
+pub type Values = serde_json::Map<String, serde_json::Value>;
+
+/// The environment of a card.
+#[derive(Clone)]
+pub struct Host {
+    /// Guest memory of each function, as far as its configuration space permits accesses.
+    pub memory: Arc<dyn Dma>,
+    /// Receiver of the interrupts.
+    pub interrupts: Arc<dyn InterruptSink>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The card cannot be powered on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PowerOnError {
+    /// The files that back the BARs cannot be created.
+    #[error("cannot create the card's memory files: {0}")]
+    Memory(#[source] io::Error),
+    /// The VFs cannot have the resources that the card's description assigns to them. The text is a sentence.
+    #[error("{0}")]
+    Resources(String),
+}
+
+/// A description of a card: its PCI functions, and how it is powered on.
+pub trait Model {
+    /// Display name.
+    fn name(&self) -> &str;
+
+    /// The PCI identity of the physical function and the VFs.
+    fn identity(&self) -> Identity;
+
+    /// Maximum number of VFs; 0 for a card without SR-IOV.
+    fn total_vfs(&self) -> u8;
+
+    /// Limits on the host resources that the clients of a served card may use.
+    fn limits(&self) -> Limits;
+
+    /// The physical function with a capability for `vfs` VFs; without the capability if `vfs` is 0.
+    fn physical_function(&self, vfs: u8) -> Result<PciFunction, FunctionError>;
+
+    /// A virtual function, with its BARs. Called only if the card has VFs.
+    fn virtual_function(&self) -> Result<PciFunction, FunctionError>;
+
+    /// The same virtual function on a bus with SR-IOV: without BARs, which the physical function describes. Called only
+    /// if the card has VFs.
+    fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError>;
+
+    /// Creates the card with `vfs` VFs, powered on. If `provisioned`, no guest has the physical function: the card
+    /// assigns the resources of all VFs itself.
+    fn power_on(&self, vfs: u8, provisioned: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError>;
+}
+
+/// A range of a BAR that a VMM may map into its guest. Accesses to it read and write memory without side effects.
+///
+/// Offsets and length are multiples of 4 KiB. A VMM that cannot map the range must forward each access to the function.
+#[derive(Clone, Copy, Debug)]
+pub struct BarMapping<'f> {
+    /// Offset in the BAR, in bytes.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u64,
+    /// The backing file; must be mapped shared, readable and writable.
+    pub file: &'f File,
+    /// Offset in the file, in bytes.
+    pub file_offset: u64,
+}
+
+/// A register that may be written by events instead of accesses. The value written is ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoRegister {
+    /// Index of the BAR.
+    pub bar: u8,
+    /// Offset in the BAR.
+    pub offset: u64,
+    /// Width of the writes in bytes.
+    pub len: u32,
+    /// Whether a write has an effect. If not, its events need not be processed.
+    pub effective: bool,
+    /// Offsets in the BAR that must not be accessed before the events of earlier writes were processed.
+    pub ordered: Range<u64>,
+}
+
+/// Result of [`Gpu::work`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkStatus {
+    /// Some work was executed. More may be pending.
+    Busy,
+    /// No work is due until the given time (ns of the card's clock) or the next wakeup ([`Gpu::wakeups`]).
+    Idle(Option<u64>),
+}
+
+/// A snapshot of the card for display.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The functions that exist, each with its number as `function`: the physical function, then the VFs in order.
+    pub functions: Vec<Values>,
+    /// The engines.
+    pub engines: Vec<Values>,
+}
+
+/// A hardware error that the card can report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ReportableError {
+    /// Name of the error.
+    pub name: &'static str,
+    /// The failure, in a few words.
+    pub description: &'static str,
+}
+
+/// A running GPU.
+///
+/// Methods may be called concurrently from any thread. A method returns when all effects of the access are complete or
+/// queued for [`Gpu::work`]; it never waits for a guest.
+pub trait Gpu: Any + Send + Sync {
+    /// Reads BAR `bar` of `function` at `offset`, 1 to 8 bytes. Bytes that nothing decodes read all ones.
+    fn read(&self, function: Function, bar: u8, offset: u64, data: &mut [u8]);
+
+    /// Writes BAR `bar` of `function` at `offset`, 1 to 8 bytes.
+    fn write(&self, function: Function, bar: u8, offset: u64, data: &[u8]);
+
+    /// Software has written `data` to configuration space of `function` at `offset`. The registers of the function's
+    /// PCI capabilities have taken effect. Called with the function's configuration lock held: must not call the host's
+    /// machine.
+    fn config_written(&self, function: Function, offset: u64, data: &[u8]);
+
+    /// Resets `function`: a conventional reset of the physical function resets the card; an FLR of a VF resets the VF.
+    fn reset(&self, function: Function);
+
+    /// Clears the memory of `function`, which was reset, before it returns; for the physical function, the memory of the
+    /// whole card.
+    fn power_off(&self, function: Function);
+
+    /// Enables VFs 1 to `count`, in their reset state.
+    fn enable_vfs(&self, count: u8);
+
+    /// Disables all VFs.
+    fn disable_vfs(&self);
+
+    /// Number of enabled VFs.
+    fn vfs(&self) -> u8;
+
+    /// Names of the kinds of BAR accesses that are counted apart.
+    fn access_kinds(&self) -> &'static [&'static str];
+
+    /// Index in [`Gpu::access_kinds`] of an access; `None` if it is not counted.
+    fn access_kind(&self, bar: u8, offset: u64, write: bool) -> Option<usize>;
+
+    /// The ranges of a BAR that may be mapped into a guest, for a VMM that has only this function if `alone`.
+    fn mappings(&self, function: Function, bar: u8, alone: bool) -> Vec<BarMapping<'_>>;
+
+    /// Host memory allocated for the memory of `function`, in bytes.
+    fn allocated(&self, function: Function) -> u64;
+
+    /// The registers of each function that may be written by events.
+    fn io_registers(&self) -> &'static [IoRegister];
+
+    /// Processes a write of `function` to the register with this index in [`Gpu::io_registers`]. The caller must then
+    /// either call [`Gpu::poll`] or post a wakeup.
+    fn io_written(&self, function: Function, register: usize);
+
+    /// Runs the work that [`Gpu::io_written`] requested, if it can be done on the caller's thread. A thread that serves
+    /// events calls this instead of waking the workers.
+    fn poll(&self);
+
+    /// The card's clock.
+    fn clock(&self) -> &dyn Clock;
+
+    /// Executes a bounded amount of pending work. Several workers may call it at once. Must not panic: a panic in a
+    /// step is contained by the card.
+    fn work(&self) -> WorkStatus;
+
+    /// Receives a wakeup when there may be new work. Workers sleep on it.
+    fn wakeups(&self) -> &EventCount;
+
+    /// Workers will call [`Gpu::work`]. Starts the threads that the card needs besides. Called at most once.
+    fn start(self: Arc<Self>) -> io::Result<()>;
+
+    /// Ends the threads of the card. No method but this one and [`Gpu::work`] may be running.
+    fn stop(&self);
+
+    /// Blocks until every step in progress has ended. Views of guest memory that these steps have taken are then no
+    /// longer in use.
+    fn quiesce(&self);
+
+    /// Returns whether a step that waits for memory of `function` delays the work of other functions. Never waits.
+    fn delays_others(&self, function: Function) -> bool;
+
+    /// Returns the report of unmodelled accesses and commands since power-on.
+    fn report(&self) -> ModelReport;
+
+    /// Takes a snapshot for display.
+    fn status(&self) -> Status;
+
+    /// The recorder of the card's events.
+    fn trace(&self) -> &Arc<Recorder>;
+
+    /// The hardware errors that the card can report.
+    fn hardware_errors(&self) -> Vec<ReportableError>;
+
+    /// Makes the card report the hardware error `name`. Returns false if it has no such error. Called without locks
+    /// held.
+    fn raise_hardware_error(&self, name: &str) -> bool;
+
+    /// The error registers, a set of values for each severity.
+    fn error_registers(&self) -> Vec<Values>;
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Memory behind the translations of a GPU: regions that a VMM maps, spans of one translation, and the order in which
+//! memory is taken away from a function.
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
+
+pub mod epoch;
+pub mod region;
+pub mod span;
+
+pub use span::Span;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The Xe-HPG family of GPUs: registers, memory, command streamers, copy engine, GuC, interrupts.
+//!
+//! It does not depend on sockets or a PCI transport. Its interfaces to the VMM are [`host::Dma`],
+//! [`host::InterruptSink`] and [`host::Clock`], and [`gpu::Gpu`] in the other direction, all of `arctic-base`.
+//!
+//! # Interface
+//! VMMs use the crate `arctic-gpu`, which presents the card as PCI functions. A [`profile::CardProfile`] describes a
+//! card, [`card::Card`] is the card, [`hardware_error`] has the errors that it can report. Semantic versioning applies to
+//! these modules, as far as `arctic-device-model` re-exports them.
+//!
+//! The other public modules have the units of the card, for the project's own tests, tools and decoders. They are
+//! hidden from the documentation, are not an interface, and change without a new major version.
+//! `cargo doc --document-private-items -p arctic-xehpg` documents them.
+#![forbid(unsafe_code)]
+
+// Paths below the crate's root, so that the loom tests can recompile modules with other locks.
+use arctic_base::{event_count, gpu, host, report, state, sync, trace};
+
+pub mod card;
+pub mod hardware_error;
+pub mod profile;
+
+#[doc(hidden)]
+pub mod blitter;
+#[doc(hidden)]
+pub mod command;
+#[doc(hidden)]
+pub mod context_image;
+#[doc(hidden)]
+pub mod decode;
+#[doc(hidden)]
+pub mod doorbell;
+#[doc(hidden)]
+pub mod engine;
+mod execlist;
+#[doc(hidden)]
+pub mod generation;
+#[doc(hidden)]
+pub mod gt;
+#[doc(hidden)]
+pub mod guc;
+mod heci;
+#[doc(hidden)]
+pub mod interrupts;
+#[doc(hidden)]
+pub mod memory;
+#[doc(hidden)]
+pub mod pcode;
+#[doc(hidden)]
+pub mod registers;
+mod residency;
+#[doc(hidden)]
+pub mod topology;

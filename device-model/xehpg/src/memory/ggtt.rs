@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The global graphics translation table (GGTT): 4 GiB of address space, 2^20 64-bit entries (V13-019, V13-027).
+//!
+//! The PF's table defines the owner and the valid bit of each page. A virtual function can change the other bits of its
+//! own entries (V13-021..026). If its window is trapped, each access is checked. If its VMM maps the window, the VF
+//! writes a separate table, and the effective entry is combined from both tables on use.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arctic_sriov::gate::ggtt as gate;
+use vm_memory::{Bytes, VolatileMemory};
+
+use super::region::SharedRegion;
+use crate::host::Function;
+
+/// Size of the table in bytes: the upper half of GTTMMADR (V13-004).
+pub const GGTT_BYTES: usize = 8 << 20;
+/// Page size of the GGTT in bytes (V13-028).
+pub const GGTT_PAGE: u64 = gate::PAGE;
+
+/// One GGTT entry (V13-027; xe: xelp_ggtt_pte_flags, XE_GGTT_PTE_DM, GGTT_PTE_VFID).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GgttEntry(pub u64);
+
+impl GgttEntry {
+    /// Bit 0: the entry is valid.
+    pub fn valid(self) -> bool {
+        gate::valid(self.0)
+    }
+
+    /// Bit 1: the address is in local memory; otherwise in the owner's guest-physical memory.
+    pub fn local(self) -> bool {
+        gate::local(self.0)
+    }
+
+    /// Bits 11:2: number of the owning function.
+    pub fn owner(self) -> u16 {
+        gate::owner(self.0)
+    }
+
+    /// The owning function, if a function with that number exists.
+    pub fn function(self) -> Option<Function> {
+        match self.owner() {
+            0 => Some(Function::PF),
+            vf => Function::vf(u32::from(vf)),
+        }
+    }
+
+    /// Bits 45:12: page address.
+    pub fn address(self) -> u64 {
+        gate::address(self.0)
+    }
+}
+
+/// The table, in memory that is also mapped by the PF's VMM. Each use of an entry reads it with a single load.
+pub struct Ggtt {
+    table: SharedRegion,
+    /// The tables of VFs whose window is mapped by their VMM, VF 1 first.
+    vfs: Vec<Option<SharedRegion>>,
+}
+
+impl Ggtt {
+    /// Creates the GGTT from `table`, which has [`GGTT_BYTES`] bytes.
+    pub fn new(table: SharedRegion) -> Self {
+        Ggtt { table, vfs: Vec::new() }
+    }
+
+    /// Sets the separate tables of the VFs, VF 1 first, [`GGTT_BYTES`] each; `None` if accesses are trapped.
+    pub fn set_vfs(&mut self, vfs: Vec<Option<SharedRegion>>) {
+        self.vfs = vfs;
+    }
+
+    /// Number of entries.
+    pub fn entries(&self) -> u64 {
+        self.table.len() / 8
+    }
+
+    /// Entry `index` of the PF's table; an invalid entry if out of range.
+    #[inline]
+    pub fn entry(&self, index: u64) -> GgttEntry {
+        load(&self.table, index)
+    }
+
+    /// Entry `index` as the hardware uses it: owner and valid bit from the PF's table, the other bits from the owner's
+    /// separate table if the owner has written there.
+    #[inline]
+    pub fn effective(&self, index: u64) -> GgttEntry {
+        let entry = self.entry(index);
+        if entry.owner() == 0 { entry } else { self.with_owners_part(index, entry) }
+    }
+
+    fn with_owners_part(&self, index: u64, entry: GgttEntry) -> GgttEntry {
+        let Some(owner) = entry.function() else { return entry };
+        let own = self.table_of(owner).map_or(0, |table| load(table, index).0);
+        GgttEntry(gate::combine(entry.0, own, owner.0))
+    }
+
+    /// The separate table of `vf`, if its window is mapped.
+    pub(crate) fn table_of(&self, vf: Function) -> Option<&SharedRegion> {
+        self.vfs.get(vf.index().checked_sub(1)?)?.as_ref()
+    }
+
+    /// Stores entry `index` of the PF's table; dropped if out of range.
+    pub fn set_entry(&self, index: u64, entry: GgttEntry) {
+        store(&self.table, index, entry.0);
+    }
+
+    /// Handles a trapped read of `function`'s window: reads `data.len()` bytes starting at `offset`, and zeros outside
+    /// the function's entries.
+    pub fn read(&self, function: Function, offset: u64, data: &mut [u8]) {
+        data.fill(0);
+        if !function.is_vf() {
+            if let Some(bytes) = self.table.slice(offset, data.len()) {
+                // Cannot fail: the slice has exactly this length.
+                let _ = bytes.read_slice(data, 0);
+            }
+            return;
+        }
+        for (index, within, part) in parts(offset, data.len()) {
+            let entry = self.effective(index).0;
+            let value = gate::vf_read(entry, function.0).to_le_bytes();
+            if let (Some(data), Some(value)) = (data.get_mut(part), value.get(within)) {
+                data.copy_from_slice(value);
+            }
+        }
+    }
+
+    /// Handles a trapped write of `function`'s window at `offset`. A partial write of an entry is merged with the value
+    /// that the function reads there.
+    pub fn write(&self, function: Function, offset: u64, data: &[u8]) {
+        if !function.is_vf() {
+            if let Some(bytes) = self.table.slice(offset, data.len()) {
+                let _ = bytes.write_slice(data, 0);
+            }
+            return;
+        }
+        for (index, within, part) in parts(offset, data.len()) {
+            self.change(index, function, |seen| {
+                let mut value = seen.to_le_bytes();
+                if let (Some(value), Some(data)) = (value.get_mut(within.clone()), data.get(part.clone())) {
+                    value.copy_from_slice(data);
+                }
+                u64::from_le_bytes(value)
+            });
+        }
+    }
+
+    /// Replaces an entry with the result of `new` for the value that `vf` reads; dropped if `vf` is not the owner
+    /// (V13-025).
+    fn change(&self, index: u64, vf: Function, new: impl Fn(u64) -> u64) {
+        /// The PF may write the entry concurrently, in which case the owner is checked again. After this many attempts,
+        /// the write is dropped.
+        const ATTEMPTS: usize = 8;
+        let own = self.table_of(vf);
+        let Some(slice) = index.checked_mul(8).and_then(|at| own.unwrap_or(&self.table).slice(at, 8)) else { return };
+        let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0) else { return };
+        for _ in 0..ATTEMPTS {
+            let entry = cell.load(Ordering::Acquire);
+            let written = match own {
+                None => gate::vf_write(entry, vf.0, new(gate::vf_read(entry, vf.0))),
+                Some(_) => {
+                    let effective = gate::combine(self.entry(index).0, entry, vf.0);
+                    gate::owned_by(effective, vf.0).then(|| new(gate::vf_read(effective, vf.0)))
+                }
+            };
+            let Some(written) = written else { return };
+            if cell.compare_exchange(entry, written, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Clears the separate table of `vf`. Called when its range has changed, its configuration was removed, or its FLR
+    /// ends.
+    pub fn empty_vf(&self, vf: Function) {
+        if let Some(own) = self.table_of(vf) {
+            own.clear(0..own.len());
+        }
+    }
+
+    /// Discards all page addresses that `vf` has written to its entries at `indices`: in its separate table, and in the
+    /// PF's table, where they are if its window is trapped or after [`Ggtt::settle_vf`]. Owner and valid bit are
+    /// unchanged.
+    pub fn erase_vf(&self, vf: Function, indices: Range<u64>) {
+        self.empty_vf(vf);
+        for index in indices {
+            let cell = index.checked_mul(8).and_then(|at| self.table.slice(at, 8));
+            let cell = cell.as_ref().and_then(|slice| slice.get_atomic_ref::<AtomicU64>(0).ok());
+            let erase = |entry| gate::vf_write(entry, vf.0, 0).filter(|erased| *erased != entry);
+            // Fails if the entry is not the VF's or has no address.
+            let _ = cell.map(|cell| cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, erase));
+        }
+    }
+
+    /// Copies the entries that `vf` has written to its separate table into the PF's table, from which the PF saves the
+    /// function (PAUSE_DONE). Owner and valid bit are unchanged.
+    pub fn settle_vf(&self, vf: Function) {
+        let Some(own) = self.table_of(vf) else { return };
+        for run in own.data(0..own.len()) {
+            for index in run.start / 8..run.end / 8 {
+                let Some(slice) = self.table.slice(index << 3, 8) else { continue };
+                let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0) else { continue };
+                let entry = cell.load(Ordering::Acquire);
+                let settled = gate::combine(entry, load(own, index).0, vf.0);
+                if settled != entry {
+                    // Fails if the PF concurrently assigns the page to another function, in which case the entry must
+                    // not be changed.
+                    let _ = cell.compare_exchange(entry, settled, Ordering::AcqRel, Ordering::Acquire);
+                }
+            }
+        }
+    }
+
+    /// Replaces the entries of `vf` in the PF's table at `indices` by `value`, a function of the index, which yields
+    /// what the VF would write; owner and valid bit are unchanged. Clears the VF's separate table, which would take
+    /// precedence. Returns whether the VF owns all of these entries.
+    pub fn load_vf(&self, vf: Function, indices: Range<u64>, value: impl Fn(u64) -> u64) -> bool {
+        self.empty_vf(vf);
+        let mut owned = true;
+        for index in indices {
+            let cell = index.checked_mul(8).and_then(|at| self.table.slice(at, 8));
+            let cell = cell.as_ref().and_then(|slice| slice.get_atomic_ref::<AtomicU64>(0).ok());
+            let change = |entry| gate::vf_write(entry, vf.0, value(index));
+            let changed = cell.map(|cell| cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, change));
+            owned &= matches!(changed, Some(Ok(_)));
+        }
+        owned
+    }
+
+    /// Assigns the pages of `range` (GGTT addresses) to `function`: valid, but without a page address (xe:
+    /// xe_ggtt_assign).
+    pub fn assign(&self, function: Function, range: Range<u64>) {
+        let entry = GgttEntry(gate::assigned(function.0));
+        let indices = indices(&range);
+        for index in indices.start..indices.end.min(self.entries()) {
+            self.set_entry(index, entry);
+        }
+    }
+}
+
+/// Returns the indices of the entries for `range` (GGTT addresses, multiples of [`GGTT_PAGE`]).
+pub fn indices(range: &Range<u64>) -> Range<u64> {
+    range.start / GGTT_PAGE..range.end / GGTT_PAGE
+}
+
+#[inline]
+fn load(table: &SharedRegion, index: u64) -> GgttEntry {
+    let load =
+        |at: usize| Some(table.slice(0, GGTT_BYTES)?.get_atomic_ref::<AtomicU64>(at).ok()?.load(Ordering::Acquire));
+    GgttEntry(usize::try_from(index.saturating_mul(8)).ok().and_then(load).unwrap_or(0))
+}
+
+fn store(table: &SharedRegion, index: u64, value: u64) {
+    if let Some(slice) = table.slice(index.saturating_mul(8), 8)
+        && let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0)
+    {
+        cell.store(value, Ordering::Release);
+    }
+}
+
+/// Splits an access of `len` bytes at `offset` into entries: index, and the ranges of bytes within the entry and within
+/// the access.
+fn parts(offset: u64, len: usize) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> {
+    let mut done = 0_usize;
+    std::iter::from_fn(move || {
+        if done >= len {
+            return None;
+        }
+        let at = offset.checked_add(done as u64)?;
+        let within = (at % 8) as usize;
+        let n = 8_usize.saturating_sub(within).min(len.saturating_sub(done));
+        let from = done;
+        done = from.saturating_add(n);
+        Some((at / 8, within..within.saturating_add(n), from..done))
+    })
+}
