@@ -9,8 +9,8 @@
 //! the documentation, are not an interface, and change without a new major version.
 #![forbid(unsafe_code)]
 
-pub use arctic_base::{event_count, gpu, host, limits, report, sync, trace, workers};
-pub use arctic_xehpg::{card, hardware_error, profile};
+pub use arctic_base::{event_count, gpu, host, limits, report, trace, workers};
+pub use arctic_xehpg::{card, hardware_error, profile, sync};
 
 #[doc(hidden)]
 pub use arctic_base::state;

@@ -34,6 +34,7 @@ const CRATES: &[(&str, &[(&str, &str)])] = &[
     (
         "xehpg",
         &[
+            ("sync", "the lock order of the card"),
             ("hardware_error", "the hardware errors that the card can report"),
             ("topology", "identities of engines, their classes and their MMIO bases"),
             ("command", "tables of the engines' commands"),

@@ -15,11 +15,12 @@
 #![forbid(unsafe_code)]
 
 // Paths below the crate's root, so that the loom tests can recompile modules with other locks.
-use arctic_base::{event_count, gpu, host, report, state, sync, trace};
+use arctic_base::{event_count, gpu, host, report, state, trace};
 
 pub mod card;
 pub mod hardware_error;
 pub mod profile;
+pub mod sync;
 
 #[doc(hidden)]
 pub mod blitter;

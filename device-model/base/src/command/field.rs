@@ -196,16 +196,16 @@ pub fn check_layout(name: &str, fields: &[Field], group: Option<Group>, dwords: 
     let mut names = std::collections::BTreeSet::new();
     let mut lay = |field: &Field, from: u8, within: u32| {
         assert!(names.insert(field.name), "{name} has two fields named {}", field.name);
-        for at in field.dword..field.dword + field.dwords() {
+        for at in field.dword..field.dword.saturating_add(field.dwords()) {
             assert!(u32::from(at) < within, "{name}: {} is in dword {at} of {within}", field.name);
-            let laid = bits.entry(from + at).or_default();
+            let laid = bits.entry(from.saturating_add(at)).or_default();
             assert_eq!(*laid & field.bits_of(at), 0, "{name}: {} lies over another field", field.name);
             *laid |= field.bits_of(at);
         }
     };
     fields.iter().for_each(|field| lay(field, 0, dwords));
     if let Some(group) = group {
-        assert!(u32::from(group.first + group.dwords) <= dwords, "{name}: no element of the group fits");
+        assert!(u32::from(group.first.saturating_add(group.dwords)) <= dwords, "{name}: no element of the group fits");
         group.fields.iter().for_each(|field| lay(field, group.first, u32::from(group.dwords)));
     }
 }

@@ -18,13 +18,15 @@ use crate::sync::atomic::{AtomicU64, Ordering, fence};
 /// the engine's [`StepFunctions`].
 pub struct Epochs([AtomicU64; FUNCTIONS]);
 
-#[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
-impl Epochs {
-    /// Returns the initial counts, 1; a new TLB starts with 0.
-    pub fn new() -> Self {
+/// The initial counts are 1; a new TLB starts with 0.
+impl Default for Epochs {
+    fn default() -> Self {
         Epochs(array::from_fn(|_| AtomicU64::new(1)))
     }
+}
 
+#[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
+impl Epochs {
     /// Invalidates all cached translations of `invalid` (one bit for each function).
     pub fn invalidate(&self, invalid: u64) {
         for function in functions(invalid) {
@@ -41,14 +43,10 @@ impl Epochs {
 /// The functions (one bit each) whose memory the current step of an engine uses: that of the engine's context, and for
 /// a context of the PF also those whose GGTT pages it has accessed. Empty between steps. Changed with the engine's lock
 /// held, or by threads that execute a part of the step.
+#[derive(Default)]
 pub struct StepFunctions(AtomicU64);
 
 impl StepFunctions {
-    /// Returns an empty set.
-    pub fn new() -> Self {
-        StepFunctions(AtomicU64::new(0))
-    }
-
     /// Adds `function`. Translations that the thread reads afterwards are valid until it is removed, or it is
     /// invalidated by a thread that then waits for the end of the step.
     pub fn add(&self, function: Function) {

@@ -121,8 +121,8 @@ struct Table {
 impl Table {
     fn new() -> Self {
         Table {
-            epochs: Epochs::new(),
-            step: StepFunctions::new(),
+            epochs: Epochs::default(),
+            step: StepFunctions::default(),
             entry: AtomicU64::new(0),
             pages: [AtomicU32::new(0), AtomicU32::new(0)],
         }
