@@ -35,6 +35,7 @@ impl EventCount {
     }
 
     /// Number of wakeups posted. Must be read before polling for work.
+    #[inline]
     pub fn rings(&self) -> u64 {
         self.rings.load(Ordering::Acquire)
     }

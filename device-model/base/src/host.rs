@@ -22,6 +22,7 @@ impl Function {
     pub const PF: Function = Function(0);
 
     /// Virtual function `number`, 1 to 63; `None` for any other number.
+    #[inline]
     pub fn vf(number: u32) -> Option<Function> {
         u8::try_from(number).ok().filter(|n| (1..=MAX_VFS).contains(n)).map(Function)
     }
@@ -32,16 +33,19 @@ impl Function {
     }
 
     /// Returns whether the function is a VF.
+    #[inline]
     pub fn is_vf(self) -> bool {
         self.0 != 0
     }
 
     /// Index in arrays with [`FUNCTIONS`] elements.
+    #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0) % FUNCTIONS
     }
 
     /// The function's bit in a set of functions.
+    #[inline]
     pub fn bit(self) -> u64 {
         1 << self.index()
     }
@@ -51,6 +55,7 @@ impl Function {
 pub const ALL_FUNCTIONS: u64 = u64::MAX;
 
 /// Iterates over the functions with a set bit in `set`.
+#[inline]
 pub fn functions(set: u64) -> impl Iterator<Item = Function> {
     (0..=MAX_VFS).map(Function).filter(move |function| set & function.bit() != 0)
 }
@@ -192,6 +197,7 @@ impl Timebase {
     }
 
     /// Returns the number of ticks per second.
+    #[inline]
     pub const fn hz(self) -> u64 {
         self.hz
     }

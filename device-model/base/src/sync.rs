@@ -26,6 +26,7 @@ pub trait IgnorePoison {
 impl<G> IgnorePoison for LockResult<G> {
     type Guard = G;
 
+    #[inline]
     fn ignore_poison(self) -> G {
         self.unwrap_or_else(PoisonError::into_inner)
     }

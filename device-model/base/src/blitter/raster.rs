@@ -20,6 +20,7 @@ pub struct Raster {
 
 impl Raster {
     /// Returns whether the new pixels (a pattern, or a source) replace the old ones unchanged.
+    #[inline]
     pub fn plain(self, pattern: bool) -> bool {
         self.code == if pattern { PAT_COPY } else { SRC_COPY } && self.channels == 0xf
     }

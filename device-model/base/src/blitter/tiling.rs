@@ -81,21 +81,25 @@ impl Layout {
     }
 
     /// Size of a tile: columns (bytes) and rows.
+    #[inline]
     pub fn extent(&self) -> (u32, u32) {
         (1 << self.columns.count_ones(), 1 << self.rows.count_ones())
     }
 
     /// Size of a contiguous 4 KiB block: columns (bytes) and rows.
+    #[inline]
     pub fn block_extent(&self) -> (u32, u32) {
         (1 << (self.columns & 0xfff).count_ones(), 1 << (self.rows & 0xfff).count_ones())
     }
 
     /// Offset of a byte in its tile.
+    #[inline]
     pub fn offset(&self, column: u32, row: u32) -> u32 {
         spread(column, self.columns) | spread(row, self.rows)
     }
 
     /// Number of bytes of a row that are contiguous in memory.
+    #[inline]
     pub fn run(&self) -> u32 {
         1 << self.columns.trailing_ones()
     }
@@ -154,6 +158,7 @@ pub struct Surface {
 
 impl Surface {
     /// Columns and rows of the preferred unit of processing: 4 KiB of memory, [`BLOCK_BYTES`].
+    #[inline]
     pub fn block_extent(&self) -> (u32, u32) {
         match self.tiling {
             Tiling::Linear => (LINEAR_BLOCK, 1),
@@ -162,6 +167,7 @@ impl Surface {
     }
 
     /// Address of a byte. Coordinates may be negative: the byte may be below the base.
+    #[inline]
     pub fn address(&self, column: i64, row: i64) -> u64 {
         let offset = match self.tiling {
             Tiling::Linear => row.wrapping_mul(self.pitch).wrapping_add(column),
@@ -178,6 +184,7 @@ impl Surface {
     }
 
     /// Number of bytes, starting at `column`, that are contiguous in memory.
+    #[inline]
     pub fn run(&self, column: i64) -> u64 {
         match self.tiling {
             Tiling::Linear => u64::MAX,
@@ -208,6 +215,7 @@ impl Area {
     /// The part of the rectangle in cell (`across`, `down`) of a grid with this `cell` size, counted from the cell that
     /// contains the rectangle's corner.
     #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
+    #[inline]
     pub fn cell(&self, cell: (u32, u32), across: u64, down: u64) -> Area {
         let part = |start: i64, len: u32, cell: u32, index: u64| {
             let (cell, end) = (i64::from(cell), start + i64::from(len));
@@ -222,6 +230,7 @@ impl Area {
 
     /// Number of cells that the rectangle covers horizontally and vertically.
     #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
+    #[inline]
     pub fn cells(&self, cell: (u32, u32)) -> (u64, u64) {
         let count = |start: i64, len: u32, cell: u32| {
             if len == 0 {
@@ -234,12 +243,14 @@ impl Area {
     }
 
     /// Column and row of the corner within its grid cell.
+    #[inline]
     pub fn origin(&self, cell: (u32, u32)) -> (i64, i64) {
         (self.column.rem_euclid(i64::from(cell.0)), self.row.rem_euclid(i64::from(cell.1)))
     }
 
     /// The rectangle translated by `columns` and `rows`.
     #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
+    #[inline]
     pub fn moved(&self, columns: i64, rows: i64) -> Area {
         Area { column: self.column + columns, row: self.row + rows, ..*self }
     }

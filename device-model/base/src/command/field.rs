@@ -121,18 +121,21 @@ impl Field {
 
     /// Mask of its bits in its (first) dword.
     #[allow(clippy::arithmetic_side_effects, reason = "Field::new checks the bit positions")]
+    #[inline]
     pub const fn mask(self) -> u32 {
         u32::MAX >> (31 - (self.high - self.low)) << self.low
     }
 
     /// Its bits in its (first) dword, shifted down to bit 0; 0 if the command is too short to contain it.
     #[allow(clippy::indexing_slicing, reason = "`at` is below the number of dwords")]
+    #[inline]
     pub const fn get(self, words: &[u32]) -> u32 {
         let at = self.dword as usize;
         if at < words.len() { (words[at] & self.mask()) >> self.low } else { 0 }
     }
 
     /// Returns whether any of its bits is set.
+    #[inline]
     pub const fn is_set(self, words: &[u32]) -> bool {
         self.get(words) != 0
     }
@@ -143,6 +146,7 @@ impl Field {
         clippy::indexing_slicing,
         reason = "`at + 1` is below the number of dwords"
     )]
+    #[inline]
     pub const fn wide(self, words: &[u32]) -> u64 {
         let at = self.dword as usize;
         let low = self.get(words) as u64;
@@ -158,6 +162,7 @@ impl Field {
     }
 
     /// Number of dwords that it spans.
+    #[inline]
     pub const fn dwords(self) -> u8 {
         match self.kind {
             FieldKind::Qword | FieldKind::Address | FieldKind::AddressOrRegister(..) => 2,
@@ -167,6 +172,7 @@ impl Field {
 
     /// Mask of its bits in dword `at` of the command.
     #[allow(clippy::arithmetic_side_effects, reason = "a field of two dwords does not begin at dword 255 in any table")]
+    #[inline]
     pub const fn bits_of(self, at: u8) -> u32 {
         if at == self.dword {
             self.mask()

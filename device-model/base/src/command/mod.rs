@@ -22,11 +22,13 @@ impl Length {
     pub const SINGLE: Length = Length { mask: 0, bias: 1 };
 
     /// A length field with this mask, which contains the length minus two.
+    #[inline]
     pub const fn field(mask: u32) -> Length {
         Length { mask, bias: 2 }
     }
 
     /// Mask of the length field; 0 if there is none.
+    #[inline]
     pub const fn mask(self) -> u32 {
         self.mask
     }

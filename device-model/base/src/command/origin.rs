@@ -21,11 +21,13 @@ pub const ORIGINS: usize = 2;
 
 impl Origin {
     /// The origin of a command in a batch that is privileged or not.
+    #[inline]
     pub fn new(privileged: bool) -> Self {
         if privileged { Origin::Driver } else { Origin::User }
     }
 
     /// Index in tables.
+    #[inline]
     pub fn index(self) -> usize {
         self as usize
     }

@@ -34,11 +34,13 @@ impl Requester {
     }
 
     /// Returns whether the commands come from the kernel driver of the physical function or of a virtual function.
+    #[inline]
     pub const fn privileged(self) -> bool {
         matches!(self, Requester::VfKernel | Requester::PfKernel)
     }
 
     /// Returns whether the commands come from a virtual function.
+    #[inline]
     pub const fn is_vf(self) -> bool {
         matches!(self, Requester::VfUser | Requester::VfKernel)
     }
@@ -82,32 +84,38 @@ impl Rule {
     }
 
     /// Returns whether the header alone forbids the command.
+    #[inline]
     pub const fn forbids(self, header: u32) -> bool {
         ((header | ALWAYS) ^ self.inverted) & self.header != 0
     }
 
     /// Mask for a quick check: if `(header | ALWAYS) & mask` is zero, [`Rule::forbids`] returns false. For rules with
     /// inverted bits the mask is [`ALWAYS`], i.e. the header must always be checked.
+    #[inline]
     pub const fn header_mask(self) -> u32 {
         if self.inverted != 0 { ALWAYS } else { self.header }
     }
 
     /// Returns whether the command's second dword forbids it.
+    #[inline]
     pub fn forbids_operand(self, words: &[u32]) -> bool {
         self.operand != 0 && words.get(1).is_some_and(|word| word & self.operand != 0)
     }
 
     /// Header bits on which the rule depends; contains [`ALWAYS`] for [`Rule::DROPPED`].
+    #[inline]
     pub const fn header_bits(self) -> u32 {
         self.header
     }
 
     /// Bits of the second dword on which the rule depends.
+    #[inline]
     pub const fn operand_bits(self) -> u32 {
         self.operand
     }
 
     /// Returns whether the rule depends on the second dword.
+    #[inline]
     pub const fn looks_at_operand(self) -> bool {
         self.operand != 0
     }

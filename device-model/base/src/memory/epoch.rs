@@ -35,6 +35,7 @@ impl Epochs {
     }
 
     /// The current count of `function`.
+    #[inline]
     pub fn now(&self, function: Function) -> u64 {
         self.0[function.index()].load(Ordering::Acquire)
     }
@@ -49,6 +50,7 @@ pub struct StepFunctions(AtomicU64);
 impl StepFunctions {
     /// Adds `function`. Translations that the thread reads afterwards are valid until it is removed, or it is
     /// invalidated by a thread that then waits for the end of the step.
+    #[inline]
     pub fn add(&self, function: Function) {
         self.0.fetch_or(function.bit(), Ordering::Relaxed);
         // Pairs with the fence in `contains`.
@@ -56,12 +58,14 @@ impl StepFunctions {
     }
 
     /// Removes all functions at the end of a step.
+    #[inline]
     pub fn clear(&self) {
         self.0.store(0, Ordering::Release);
     }
 
     /// Returns whether the current step may use memory of `functions` (one bit each) by translations that were changed
     /// before this call. If not, accesses by such translations are complete.
+    #[inline]
     pub fn contains(&self, functions: u64) -> bool {
         fence(Ordering::SeqCst);
         self.0.load(Ordering::Acquire) & functions != 0

@@ -62,21 +62,25 @@ impl SharedRegion {
     }
 
     /// Size of the region in bytes.
+    #[inline]
     pub fn len(&self) -> u64 {
         self.map.size() as u64
     }
 
     /// Returns whether the size is 0.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.map.size() == 0
     }
 
     /// Bytes `[offset, offset + len)`, or `None` if they are not completely inside the region.
+    #[inline]
     pub fn slice(&self, offset: u64, len: usize) -> Option<VolatileSlice<'_>> {
         self.map.get_slice(usize::try_from(offset).ok()?, len).ok()
     }
 
     /// At most `len` bytes starting at `offset`, or `None` if `offset` is not inside the region.
+    #[inline]
     pub fn slice_up_to(&self, offset: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let rest = self.len().checked_sub(offset).filter(|rest| *rest > 0)?;
         self.slice(offset, len.min(usize::try_from(rest).unwrap_or(usize::MAX)))
@@ -84,6 +88,7 @@ impl SharedRegion {
 
     /// Returns whether the region is backed by a file. Only such a region can have holes and release memory to the
     /// host.
+    #[inline]
     pub fn is_file(&self) -> bool {
         self.file.is_some()
     }

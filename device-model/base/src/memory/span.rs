@@ -32,6 +32,7 @@ const SHORT_FILL: usize = 256;
 
 impl<'m> Span<'m> {
     /// Length of the span in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Span::Mapped(slice) => slice.len(),
@@ -40,11 +41,13 @@ impl<'m> Span<'m> {
     }
 
     /// Returns whether the length is 0.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The sub-span of at most `len` bytes that starts at `offset`.
+    #[inline]
     pub fn part(&self, offset: usize, len: usize) -> Span<'m> {
         let offset = offset.min(self.len());
         let len = len.min(self.len().saturating_sub(offset));
