@@ -246,10 +246,8 @@ fn submission() -> Result<Vec<Finding>> {
                 let verb = if access.write { "write" } else { "read" };
                 let offset = u32::try_from(access.offset).ok().filter(|_| access.region == 0);
                 let name = offset.and_then(|offset| registers.decode(offset));
-                let name = name.map_or_else(
-                    || format!("{}:{:#x}", access.region, access.offset),
-                    |found| found.name(registers.engines()),
-                );
+                let name = name
+                    .map_or_else(|| format!("{}:{:#x}", access.region, access.offset), |found| registers.name(found));
                 format!("{verb} {name} {each:.2}")
             })
             .collect();

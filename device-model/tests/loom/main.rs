@@ -33,11 +33,11 @@ mod topology {
     pub use arctic_device_model::topology::*;
 }
 
-#[path = "../../xehpg/src/registers"]
+#[path = "../../base/src/registers"]
 mod registers {
     pub mod cell;
 
-    pub use arctic_device_model::registers::{DoorbellRegister, InterruptRegister, Kind, Live};
+    pub use arctic_device_model::registers::{DoorbellRegister, InterruptRegister, Kind};
 }
 
 mod hardware_error {

@@ -4,7 +4,7 @@
 //! are followed by a section specific to this model with LRIs of the remaining context registers.
 
 use crate::command::mi::lri;
-use crate::registers::{Kind, Register, RegisterFile, RegisterTables, engine_offsets as reg};
+use crate::registers::{Kind, Live, Register, RegisterFile, RegisterTables, engine_offsets as reg};
 use crate::topology::{EngineClass, EngineInfo, TRTT_REGISTERS, trtt};
 
 /// MI_LOAD_REGISTER_MEM.
@@ -241,7 +241,7 @@ fn context_registers(tables: &RegisterTables, engine: &EngineInfo) -> impl Itera
 }
 
 /// Returns the kind of the engine register at offset `own` from the base, or `None` if it is not modelled.
-fn own_kind(tables: &RegisterTables, own: u32) -> Option<Kind> {
+fn own_kind(tables: &RegisterTables, own: u32) -> Option<Kind<Live>> {
     let holds = |register: &&Register| own.wrapping_sub(register.offset) / 4 < u32::from(register.count);
     tables.engine.iter().find(holds).map(|register| register.kind)
 }

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod clock;
+mod doorbell;
 mod engine_clock;
 mod engine_control;
 mod gsc;
@@ -37,7 +38,7 @@ use crate::interrupts::{Interrupts, L3_PARITY};
 use crate::memory::Memory;
 use crate::pcode::{Pcode, Power};
 use crate::profile::{CardProfile, Unmodelled};
-use crate::registers::{Decoded, Kind, Live, RegisterFile};
+use crate::registers::{Access, Kind, Live, RegisterFile, Unit, XeHpg};
 use crate::residency::{Awake, Residency};
 use crate::topology::{EngineClass, EngineId, EngineInfo};
 use crate::trace::{Recorder, TracingSink};
@@ -259,7 +260,7 @@ impl Gt {
             }
         }
         match decoded.register.kind {
-            Kind::Live(live) => self.read_live(live, Function::PF, offset, decoded),
+            Kind::Live(live) => live.read(self, Access { function: Function::PF, offset, decoded }),
             _ => self.registers.value(offset),
         }
     }
@@ -284,59 +285,40 @@ impl Gt {
             }
         }
         match decoded.register.kind {
-            Kind::Live(live) => self.write_live(live, Function::PF, offset, value & lanes, decoded),
+            Kind::Live(live) => live.write(self, Access { function: Function::PF, offset, decoded }, value & lanes),
             kind => {
                 self.registers.write_plain(offset, kind.limited(lanes), value & lanes);
                 None
             }
         }
     }
+}
 
-    /// Passes a read of a register with behaviour to the unit that owns it.
-    fn read_live(&self, live: Live, function: Function, offset: u32, decoded: &Decoded) -> u32 {
-        let ordinal = decoded.ordinal;
-        match live {
-            Live::Clock(register) => self.read_clock(register, decoded),
-            Live::Doorbell(register) => self.doorbells.read(register, ordinal),
-            Live::Heci(window) => self.read_heci(window, offset),
-            Live::Interrupt(register) => self.read_interrupt(register, function, offset, ordinal),
-            Live::Memory(register) => self.read_memory(register),
-            Live::Power(register) => self.read_power(register, offset, ordinal),
-            Live::Engine(_) | Live::Guc(_) | Live::Reset(_) => self.function_value(function, offset),
+impl Live {
+    /// The register, as one of its unit.
+    fn unit(&self) -> &dyn Unit<XeHpg, Gt, Effect = SideEffect> {
+        match self {
+            Live::Clock(register) => register,
+            Live::Doorbell(register) => register,
+            Live::Engine(register) => register,
+            Live::Guc(register) => register,
+            Live::Heci(register) => register,
+            Live::Interrupt(register) => register,
+            Live::Memory(register) => register,
+            Live::Power(register) => register,
+            Live::Reset(register) => register,
         }
     }
+}
 
-    /// Passes a write of a register with behaviour to the unit that owns it.
-    fn write_live(
-        &self,
-        live: Live,
-        function: Function,
-        offset: u32,
-        value: u32,
-        decoded: &Decoded,
-    ) -> Option<SideEffect> {
-        let ordinal = decoded.ordinal;
-        match live {
-            Live::Clock(_) => None,
-            Live::Doorbell(register) => {
-                self.doorbells.write(register, ordinal, value).then_some(SideEffect::LookAtDoorbells)
-            }
-            Live::Engine(register) => self.write_engine_control(register, decoded.engine?, offset, value),
-            Live::Guc(register) => self.write_guc(register, offset, value),
-            Live::Heci(window) => {
-                self.write_heci(window, offset, value);
-                None
-            }
-            Live::Interrupt(register) => {
-                self.write_interrupt(register, function, offset, ordinal, value);
-                None
-            }
-            Live::Memory(register) => self.write_memory(register, value),
-            Live::Power(register) => {
-                self.write_power(register, offset, ordinal, value);
-                None
-            }
-            Live::Reset(register) => self.write_reset(register, offset, value),
-        }
+impl Unit<XeHpg, Gt> for Live {
+    type Effect = SideEffect;
+
+    fn read(&self, gt: &Gt, access: Access<'_>) -> u32 {
+        self.unit().read(gt, access)
+    }
+
+    fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
+        self.unit().write(gt, access, value)
     }
 }

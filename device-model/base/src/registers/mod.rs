@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Parts of register tables.
+//! Registers as data: rows of tables, from which a [`RegisterFile`] derives decoding, reset and access rules, and the
+//! dispatch of registers with behaviour to their unit.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod bits;
+pub mod cell;
+mod file;
+mod function;
+mod row;
+#[cfg(test)]
+mod tests;
+mod touches;
+mod unit;
 
 pub use bits::Bits;
+pub use cell::masked;
+pub use file::{Decoded, RegisterFile, Table};
+pub use function::FunctionRegisters;
+pub use row::{Copies, Family, Kind, Register, Replicated};
+pub use touches::{Touched, Touches};
+pub use unit::{Access, Unit};

@@ -19,10 +19,10 @@ fn masked_writes() {
     let cell = Arc::new(Cell::new(0));
     let other = {
         let cell = cell.clone();
-        thread::spawn(move || cell.write(Kind::Masked, 0x0002_0002))
+        thread::spawn(move || cell.write(Kind::<()>::Masked, 0x0002_0002))
     };
-    cell.write(Kind::Masked, 0x0001_0001);
-    cell.write(Kind::Masked, 0x0004_0004);
+    cell.write(Kind::<()>::Masked, 0x0001_0001);
+    cell.write(Kind::<()>::Masked, 0x0004_0004);
     other.join().unwrap();
     assert_eq!(cell.value(), 7);
 }
@@ -32,7 +32,7 @@ fn partly_writable() {
     let cell = Arc::new(Cell::new(0));
     let others = [(0xff00, 0x5500), (0x00ff, 0x0033)].map(|(mask, value)| {
         let cell = cell.clone();
-        thread::spawn(move || cell.write(Kind::Storage(mask), value))
+        thread::spawn(move || cell.write(Kind::<()>::Storage(mask), value))
     });
     cell.set_bits(1 << 31);
     for other in others {
@@ -48,7 +48,7 @@ fn a_bit_set_during_a_clear_stays_set() {
         let cell = cell.clone();
         thread::spawn(move || cell.set_bits(2))
     };
-    cell.write(Kind::Write1Clear(!0), 1);
+    cell.write(Kind::<()>::Write1Clear(!0), 1);
     card.join().unwrap();
     assert_eq!(cell.value(), 2);
 }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arctic_sriov::number::{high, low};
 
-use super::Gt;
+use super::{Gt, SideEffect};
 use crate::host::Timebase;
-use crate::registers::{ClockRegister, Decoded};
+use crate::registers::{Access, ClockRegister, Unit, XeHpg};
 use crate::residency::{Awake, Residency};
 use crate::topology::EngineId;
 
@@ -80,16 +80,25 @@ impl Gt {
     pub fn start_context_clock(&self, engine: EngineId) {
         self.context_clocks[engine.index()].start(self.timestamp(), || self.restore_engines());
     }
+}
+
+impl Unit<XeHpg, Gt> for ClockRegister {
+    type Effect = SideEffect;
 
     #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
-    pub(super) fn read_clock(&self, register: ClockRegister, decoded: &Decoded) -> u32 {
-        let half = |value: u64| if decoded.ordinal == 0 { low(value) } else { high(value) };
-        match register {
-            ClockRegister::Timestamp => half(self.timestamp()),
-            ClockRegister::RingTimestamp => half(self.timestamp() & RING_TIMESTAMP),
+    fn read(&self, gt: &Gt, access: Access<'_>) -> u32 {
+        let half = |value: u64| if access.ordinal() == 0 { low(value) } else { high(value) };
+        match self {
+            ClockRegister::Timestamp => half(gt.timestamp()),
+            ClockRegister::RingTimestamp => half(gt.timestamp() & RING_TIMESTAMP),
             ClockRegister::ContextTimestamp => {
-                decoded.engine.map_or(0, |engine| self.context_clocks[engine.index()].read(self.timestamp()))
+                access.decoded.engine.map_or(0, |engine| gt.context_clocks[engine.index()].read(gt.timestamp()))
             }
         }
+    }
+
+    /// The counters are read-only.
+    fn write(&self, _: &Gt, _: Access<'_>, _: u32) -> Option<SideEffect> {
+        None
     }
 }

@@ -3,8 +3,9 @@
 
 use std::sync::MutexGuard;
 
-use super::Gt;
+use super::{Gt, SideEffect};
 use crate::heci::{self, Heci};
+use crate::registers::{Access, HeciWindow, Unit, XeHpg};
 use crate::sync::IgnorePoison;
 
 /// Bits of the GSC's interrupt identity for HECI1 and HECI2 (contract B.10).
@@ -16,16 +17,21 @@ impl Gt {
     pub(super) fn heci(&self, window: u8) -> MutexGuard<'_, Heci> {
         self.heci[usize::from(window & 1)].lock().ignore_poison()
     }
+}
 
-    pub(super) fn read_heci(&self, window: u8, offset: u32) -> u32 {
-        self.heci(window).read(offset % heci::WINDOW_BYTES)
+impl Unit<XeHpg, Gt> for HeciWindow {
+    type Effect = SideEffect;
+
+    fn read(&self, gt: &Gt, access: Access<'_>) -> u32 {
+        gt.heci(self.0).read(access.offset % heci::WINDOW_BYTES)
     }
 
     #[allow(clippy::indexing_slicing, reason = "the window is 0 or 1")]
-    pub(super) fn write_heci(&self, window: u8, offset: u32, value: u32) {
-        let effect = self.heci(window).write(offset % heci::WINDOW_BYTES, value);
+    fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
+        let effect = gt.heci(self.0).write(access.offset % heci::WINDOW_BYTES, value);
         if effect.interrupt {
-            self.interrupts.raise_gsc(HECI_INTERRUPTS[usize::from(window & 1)]);
+            gt.interrupts.raise_gsc(HECI_INTERRUPTS[usize::from(self.0 & 1)]);
         }
+        None
     }
 }

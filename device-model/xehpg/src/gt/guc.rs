@@ -4,7 +4,7 @@
 use super::{Gt, SideEffect};
 use crate::host::Function;
 use crate::registers::guc::{FIRMWARE_INTERRUPTS, GUC_HOST_INTERRUPT_DATA, LOCKED, START_DMA};
-use crate::registers::{GucRegister, masked};
+use crate::registers::{Access, GucRegister, Unit, XeHpg, masked};
 
 impl Gt {
     /// Interrupts `function` on behalf of the GuC's firmware, which can set only the bits of the vector that belong to
@@ -12,26 +12,34 @@ impl Gt {
     pub fn interrupt_by_guc(&self, function: Function, bits: u16) {
         self.interrupts_of(function).raise_guc(bits & FIRMWARE_INTERRUPTS);
     }
+}
 
-    pub(super) fn write_guc(&self, register: GucRegister, offset: u32, value: u32) -> Option<SideEffect> {
-        match register {
+impl Unit<XeHpg, Gt> for GucRegister {
+    type Effect = SideEffect;
+
+    fn read(&self, gt: &Gt, access: Access<'_>) -> u32 {
+        gt.function_value(access.function, access.offset)
+    }
+
+    fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
+        match self {
             GucRegister::HostInterrupt => Some(SideEffect::RingGuc),
             GucRegister::SendInterrupt => {
-                self.registers.set(GUC_HOST_INTERRUPT_DATA, value);
+                gt.registers.set(GUC_HOST_INTERRUPT_DATA, value);
                 Some(SideEffect::RingGuc)
             }
             GucRegister::ToHost => {
-                self.interrupt_by_guc(Function::PF, (value & 0xffff) as u16);
+                gt.interrupt_by_guc(Function::PF, (value & 0xffff) as u16);
                 None
             }
             GucRegister::WopcmLock { mask } => {
                 // Of two concurrent writes, only the first takes effect.
-                self.registers
-                    .update(offset, |old| if LOCKED.is_set(old) { old } else { value & mask | LOCKED.mask() });
+                gt.registers
+                    .update(access.offset, |old| if LOCKED.is_set(old) { old } else { value & mask | LOCKED.mask() });
                 None
             }
             GucRegister::Dma => {
-                let (_, control) = self.registers.update(offset, |old| masked(old, value));
+                let (_, control) = gt.registers.update(access.offset, |old| masked(old, value));
                 START_DMA.is_set(control).then_some(SideEffect::StartGucDma)
             }
         }

@@ -1,38 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers of the functions' interrupt trees.
 
-use super::Gt;
-use crate::host::Function;
+use super::{Gt, SideEffect};
 use crate::registers::InterruptRegister::{self, Enable, Mask};
+use crate::registers::{Access, Unit, XeHpg};
 
-impl Gt {
-    pub(super) fn read_interrupt(
-        &self,
-        register: InterruptRegister,
-        function: Function,
-        offset: u32,
-        ordinal: u16,
-    ) -> u32 {
-        match register {
-            Enable | Mask => self.function_value(function, offset),
-            _ => self.interrupts_of(function).read(register, ordinal),
+impl Unit<XeHpg, Gt> for InterruptRegister {
+    type Effect = SideEffect;
+
+    fn read(&self, gt: &Gt, access: Access<'_>) -> u32 {
+        match self {
+            Enable | Mask => gt.function_value(access.function, access.offset),
+            _ => gt.interrupts_of(access.function).read(*self, access.ordinal()),
         }
     }
 
-    pub(super) fn write_interrupt(
-        &self,
-        register: InterruptRegister,
-        function: Function,
-        offset: u32,
-        ordinal: u16,
-        value: u32,
-    ) {
-        let tree = self.interrupts_of(function);
-        match register {
+    fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
+        let Access { function, offset, decoded } = access;
+        let tree = gt.interrupts_of(function);
+        match self {
             Enable | Mask => {
-                tree.write_with(register, offset, ordinal, value, || self.set_function_value(function, offset, value));
+                let store = || gt.set_function_value(function, offset, value);
+                tree.write_with(*self, offset, decoded.ordinal, value, store);
             }
-            _ => tree.write(register, offset, ordinal, value),
+            _ => tree.write(*self, offset, decoded.ordinal, value),
         }
+        None
     }
 }

@@ -3,17 +3,10 @@
 
 use super::{Gt, SideEffect};
 use crate::host::ALL_FUNCTIONS;
-use crate::registers::MemoryRegister;
+use crate::registers::{Access, MemoryRegister, Unit, XeHpg};
 use crate::sync::atomic::Ordering;
 
 impl Gt {
-    pub(super) fn read_memory(&self, register: MemoryRegister) -> u32 {
-        match register {
-            MemoryRegister::TlbInvalidate => (self.tlb_invalidations.load(Ordering::Acquire) != 0).into(),
-            MemoryRegister::LmemCfg => self.memory.lmem_cfg(),
-        }
-    }
-
     /// A TLB invalidation will be executed by a worker. The registers read as busy until [`Gt::end_tlb_invalidation`].
     pub fn begin_tlb_invalidation(&self) {
         self.tlb_invalidations.fetch_add(1, Ordering::Relaxed);
@@ -23,16 +16,27 @@ impl Gt {
     pub fn end_tlb_invalidation(&self) {
         self.tlb_invalidations.fetch_sub(1, Ordering::Release);
     }
+}
 
-    pub(super) fn write_memory(&self, register: MemoryRegister, value: u32) -> Option<SideEffect> {
-        match register {
+impl Unit<XeHpg, Gt> for MemoryRegister {
+    type Effect = SideEffect;
+
+    fn read(&self, gt: &Gt, _: Access<'_>) -> u32 {
+        match self {
+            MemoryRegister::TlbInvalidate => (gt.tlb_invalidations.load(Ordering::Acquire) != 0).into(),
+            MemoryRegister::LmemCfg => gt.memory.lmem_cfg(),
+        }
+    }
+
+    fn write(&self, gt: &Gt, _: Access<'_>, value: u32) -> Option<SideEffect> {
+        match self {
             MemoryRegister::TlbInvalidate => {
                 // The registers select units of the card, not functions.
-                self.memory.invalidate(ALL_FUNCTIONS);
+                gt.memory.invalidate(ALL_FUNCTIONS);
                 Some(SideEffect::TlbInvalidate)
             }
             MemoryRegister::LmemCfg => {
-                self.memory.set_lmem_cfg(value);
+                gt.memory.set_lmem_cfg(value);
                 None
             }
         }

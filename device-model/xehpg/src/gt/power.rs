@@ -6,13 +6,13 @@ use std::sync::atomic::Ordering;
 
 use arctic_sriov::number::low;
 
-use super::{Gt, power_context};
+use super::{Gt, SideEffect, power_context};
 use crate::pcode::{self, Activity, Pcode};
 use crate::registers::power::{
     ACTUAL_RATIO, FORCEWAKE_GUC_MEDIA, FORCEWAKE_GUC_RENDER, MEDIA_POWERGATE, POWERGATE_ENABLE, RC_CONTROL,
     RC_HW_ENABLE, RC_REQUEST, RC_STATE, RC_TARGET, RC0, RC6, RC6_ENABLE, RC6_TARGET, RENDER_POWERGATE,
 };
-use crate::registers::{Bits, PowerRegister, masked};
+use crate::registers::{Access, Bits, PowerRegister, Unit, XeHpg, masked};
 use crate::residency::Awake;
 use crate::sync::IgnorePoison;
 use crate::topology::{EngineId, WakeDomain};
@@ -31,6 +31,7 @@ const SLICES: [&[WakeDomain]; 5] = {
 
 /// Unit of the RC6 residency counter in ns.
 const RC6_UNIT: u64 = 1280;
+
 impl Gt {
     /// The power controller's mailbox.
     pub fn pcode(&self) -> MutexGuard<'_, Pcode> {
@@ -118,32 +119,36 @@ impl Gt {
         self.write(register, request << 16 | held);
         result
     }
+}
+
+impl Unit<XeHpg, Gt> for PowerRegister {
+    type Effect = SideEffect;
 
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "ordinal 0, the mailbox, is matched before; a slice's bit is below 5"
     )]
-    pub(super) fn read_power(&self, register: PowerRegister, offset: u32, ordinal: u16) -> u32 {
-        match register {
+    fn read(&self, gt: &Gt, access: Access<'_>) -> u32 {
+        match self {
             PowerRegister::Forcewake { .. } | PowerRegister::GucForcewake { .. } | PowerRegister::RcControl => {
-                self.registers.value(offset)
+                gt.registers.value(access.offset)
             }
             PowerRegister::DomainStatus => (0..).zip(SLICES).fold(0, |status, (bit, domains)| {
-                status | u32::from(domains.iter().any(|domain| !self.asleep(*domain))) << bit
+                status | u32::from(domains.iter().any(|domain| !gt.asleep(*domain))) << bit
             }),
-            PowerRegister::CoreStatus if self.residency.asleep() => RC_STATE.of(RC6),
+            PowerRegister::CoreStatus if gt.residency.asleep() => RC_STATE.of(RC6),
             PowerRegister::CoreStatus => RC_STATE.of(RC0),
-            PowerRegister::Rc6Residency => low(self.residency.slept(self.clock.now()) / RC6_UNIT),
+            PowerRegister::Rc6Residency => low(gt.residency.slept(gt.clock.now()) / RC6_UNIT),
             PowerRegister::PerfStatus => {
-                let sleeping = if self.residency.asleep() { ACTUAL_RATIO.mask() } else { 0 };
-                self.registers.value(offset) & !sleeping
+                let sleeping = if gt.residency.asleep() { ACTUAL_RATIO.mask() } else { 0 };
+                gt.registers.value(access.offset) & !sleeping
             }
-            PowerRegister::Pcode if ordinal == 0 => self.pcode().read_mailbox(),
-            PowerRegister::Pcode => self.pcode().read_data(usize::from(ordinal) - 1),
+            PowerRegister::Pcode if access.ordinal() == 0 => gt.pcode().read_mailbox(),
+            PowerRegister::Pcode => gt.pcode().read_data(usize::from(access.ordinal()) - 1),
             PowerRegister::Sensor => {
-                let now = self.clock.now();
-                let activity = Activity { power: self.power, now, busy: now.saturating_sub(self.residency.slept(now)) };
-                pcode::reading(offset, activity).unwrap_or(0)
+                let now = gt.clock.now();
+                let activity = Activity { power: gt.power, now, busy: now.saturating_sub(gt.residency.slept(now)) };
+                pcode::reading(access.offset, activity).unwrap_or(0)
             }
         }
     }
@@ -152,36 +157,38 @@ impl Gt {
         clippy::arithmetic_side_effects,
         reason = "a row of forcewake registers has at most 16 ordinals, and a request of the GuC at most 16 domains; ordinal 0 of the mailbox is matched before"
     )]
-    pub(super) fn write_power(&self, register: PowerRegister, offset: u32, ordinal: u16, value: u32) {
-        match register {
+    fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
+        let (offset, ordinal) = (access.offset, access.ordinal());
+        match *self {
             PowerRegister::Forcewake { ack, domain } => {
-                let _forcewake = self.forcewake();
-                let held = masked(self.registers.value(offset), value);
-                self.registers.set(offset, held);
-                self.registers.set(ack + 4 * u32::from(ordinal), held);
+                let _forcewake = gt.forcewake();
+                let held = masked(gt.registers.value(offset), value);
+                gt.registers.set(offset, held);
+                gt.registers.set(ack + 4 * u32::from(ordinal), held);
                 let domain = Awake::Forcewake((domain + ordinal & 0xf) as u8);
-                self.keep_awake(domain, held != 0);
+                gt.keep_awake(domain, held != 0);
             }
             PowerRegister::GucForcewake { domain, requests } => {
-                let _forcewake = self.forcewake();
-                let held = masked(self.registers.value(offset), value) & requests;
-                self.registers.set(offset, held);
+                let _forcewake = gt.forcewake();
+                let held = masked(gt.registers.value(offset), value) & requests;
+                gt.registers.set(offset, held);
                 for bit in (0..16_u8).filter(|bit| requests >> bit & 1 != 0) {
-                    self.keep_awake(Awake::GucForcewake(domain + bit), held >> bit & 1 != 0);
+                    gt.keep_awake(Awake::GucForcewake(domain + bit), held >> bit & 1 != 0);
                 }
             }
             PowerRegister::RcControl => {
-                let _forcewake = self.forcewake();
-                self.registers.set(offset, value);
-                self.decide_rc6();
+                let _forcewake = gt.forcewake();
+                gt.registers.set(offset, value);
+                gt.decide_rc6();
             }
-            PowerRegister::Pcode if ordinal == 0 => self.pcode().write_mailbox(value),
-            PowerRegister::Pcode => self.pcode().write_data(usize::from(ordinal) - 1, value),
+            PowerRegister::Pcode if ordinal == 0 => gt.pcode().write_mailbox(value),
+            PowerRegister::Pcode => gt.pcode().write_data(usize::from(ordinal) - 1, value),
             PowerRegister::CoreStatus
             | PowerRegister::DomainStatus
             | PowerRegister::Rc6Residency
             | PowerRegister::PerfStatus
             | PowerRegister::Sensor => {}
         }
+        None
     }
 }

@@ -10,7 +10,7 @@ impl Gt {
     pub fn report(&self) -> Report {
         let describe = |(offset, touches): (u32, Touches)| TouchedRegister {
             offset,
-            name: self.registers.decode(offset).map(|decoded| decoded.name(self.generation.engines)),
+            name: self.registers.decode(offset).map(|decoded| self.registers.name(decoded)),
             reads: touches.reads,
             writes: touches.writes,
             reason: None,

@@ -6,9 +6,9 @@ use super::{Gt, SideEffect};
 use crate::execlist::buffer::CsbPort;
 use crate::heci::Heci;
 use crate::pcode::Pcode;
-use crate::registers::ResetRegister;
 use crate::registers::interrupt::TREE;
 use crate::registers::tile::{DRIVER_FLR, GU_DEBUG, LMEM_INIT};
+use crate::registers::{Access, ResetRegister, Unit, XeHpg};
 
 impl Gt {
     /// Resets the registers, interrupt trees, doorbells, mailboxes and HECI windows to their power-on state.
@@ -34,13 +34,21 @@ impl Gt {
     pub fn finish_driver_flr(&self) {
         self.registers.set(GU_DEBUG, DRIVER_FLR.mask());
     }
+}
 
-    pub(super) fn write_reset(&self, register: ResetRegister, offset: u32, value: u32) -> Option<SideEffect> {
-        match register {
+impl Unit<XeHpg, Gt> for ResetRegister {
+    type Effect = SideEffect;
+
+    fn read(&self, gt: &Gt, access: Access<'_>) -> u32 {
+        gt.function_value(access.function, access.offset)
+    }
+
+    fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
+        match self {
             ResetRegister::Gdrst => Some(SideEffect::Reset(value)),
             ResetRegister::GuCntl => {
                 let fixed = DRIVER_FLR.mask() | LMEM_INIT.mask();
-                self.registers.update(offset, |old| old & LMEM_INIT.mask() | value & !fixed);
+                gt.registers.update(access.offset, |old| old & LMEM_INIT.mask() | value & !fixed);
                 DRIVER_FLR.is_set(value).then_some(SideEffect::DriverFlr)
             }
         }

@@ -6,7 +6,7 @@ use crate::registers::ranges::Range;
 use crate::registers::steering::{
     CS_GROUP, CS_INSTANCE, CS_SELECTIVE_READ, CS_SELECTOR, GUC_SELECTOR, MULTICAST, SLICE, SUBSLICE,
 };
-use crate::registers::{Decoded, Kind};
+use crate::registers::{Decoded, Kind, Live};
 
 /// Initiator of a register access; each has separate steering (V13-140..142).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Gt {
         offset: u32,
         decoded: &Decoded,
         range: &Range,
-        written: (Kind, u32),
+        written: (Kind<Live>, u32),
     ) {
         let (kind, value) = written;
         let steering = match agent {

@@ -311,7 +311,7 @@ fn the_hosts_writes_do_not_arm_doorbells() {
         arm a doorbell (trap 38)"
     );
     let Bench { gt, .. } = bench();
-    let name = |offset| gt.registers.decode(offset).map(|found| found.name(gt.generation.engines)).unwrap_or_default();
+    let name = |offset| gt.registers.decode(offset).map(|found| gt.registers.name(found)).unwrap_or_default();
     assert_eq!((name(0x3f_f000), name(0x3f_f7f8)), ("DOORBELL_ADDRESS[0]".into(), "DOORBELL_ADDRESS[255]".into()));
     assert_eq!((name(0x3f_f7fc), name(0x3f_f800)), ("DOORBELL_FUNCTION[255]".into(), String::new()));
     assert_eq!((name(0x1900), name(0x191c)), ("GTI_DOORBELL_STATUS[0]".into(), "GTI_DOORBELL_STATUS[7]".into()));

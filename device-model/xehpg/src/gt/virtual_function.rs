@@ -12,7 +12,7 @@ use crate::host::{Function, InterruptSink};
 use crate::interrupts::Interrupts;
 use crate::registers::engine_offsets::GLOBALS;
 use crate::registers::guc::VF_SW_FLAG;
-use crate::registers::{FunctionRegisters, Kind, RegisterFile, VIEW_BASE, VIEW_STRIDE};
+use crate::registers::{Access, FunctionRegisters, Kind, RegisterFile, Unit, VIEW_BASE, VIEW_STRIDE};
 use crate::topology::EngineId;
 
 /// State of the GT for one VF.
@@ -112,7 +112,7 @@ impl Gt {
         let Some(decoded) = self.registers.decode(offset) else { return 0 };
         let (Some(copy), Some(vf)) = (decoded.function_copy, self.vf(function)) else { return 0 };
         match decoded.register.kind {
-            Kind::Live(live) => self.read_live(live, function, offset, decoded),
+            Kind::Live(live) => live.read(self, Access { function, offset, decoded }),
             _ => vf.registers.value(copy),
         }
     }
@@ -123,7 +123,7 @@ impl Gt {
         let decoded = self.registers.decode(offset)?;
         let (copy, vf) = (decoded.function_copy?, self.vf(function)?);
         match decoded.register.kind {
-            Kind::Live(live) => return self.write_live(live, function, offset, value & lanes, decoded),
+            Kind::Live(live) => return live.write(self, Access { function, offset, decoded }, value & lanes),
             kind => vf.registers.write(copy, kind.limited(lanes), value & lanes),
         }
         None

@@ -31,11 +31,11 @@ pub enum ClockRegister {
     ContextTimestamp,
 }
 
-const fn engine(register: EngineRegister) -> Kind {
+const fn engine(register: EngineRegister) -> Kind<Live> {
     Kind::Live(Live::Engine(register))
 }
 
-const fn clock(register: ClockRegister) -> Kind {
+const fn clock(register: ClockRegister) -> Kind<Live> {
     Kind::Live(Live::Clock(register))
 }
 
@@ -49,7 +49,7 @@ pub const CAT_ERROR: Bits = Bits::bit(2);
 pub const LOAD_QUEUE: Bits = Bits::bit(0);
 
 /// Head offset in bits 20:2, wrap count in bits 31:21 (V8-065).
-const RING_HEAD: Kind = Kind::Storage(0xffff_fffc);
+const RING_HEAD: Kind<Live> = Kind::Storage(0xffff_fffc);
 
 /// The register table.
 pub const TABLE: &[Register] = &[

@@ -2,11 +2,15 @@
 //! The two windows of the graphics system controller: HECI1 (GSC) and HECI2 (GSCFI) (contract G.9).
 
 use super::Kind::{self, Live as L};
-use super::Live::Heci;
+use super::Live::{self, Heci};
 use super::{Register, array, register};
 
-const GSC: Kind = L(Heci(0));
-const GSCFI: Kind = L(Heci(1));
+/// A dword of a HECI window: 0 for GSC, 1 for GSCFI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HeciWindow(pub u8);
+
+const GSC: Kind<Live> = L(Heci(HeciWindow(0)));
+const GSCFI: Kind<Live> = L(Heci(HeciWindow(1)));
 const SOURCE: &str = "contract G.9; mei: hw-me-regs.h";
 
 /// The register table.

@@ -96,11 +96,11 @@ pub enum GucRegister {
     ToHost,
 }
 
-const fn guc(register: GucRegister) -> Kind {
+const fn guc(register: GucRegister) -> Kind<Live> {
     Kind::Live(Live::Guc(register))
 }
 
-const TIMESTAMP: Kind = Kind::Live(Live::Clock(ClockRegister::Timestamp));
+const TIMESTAMP: Kind<Live> = Kind::Live(Live::Clock(ClockRegister::Timestamp));
 
 /// The register table.
 pub const TABLE: &[Register] = &[

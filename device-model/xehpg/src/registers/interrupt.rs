@@ -23,7 +23,7 @@ pub enum InterruptRegister {
     Mask,
 }
 
-const fn interrupt(register: InterruptRegister) -> Kind {
+const fn interrupt(register: InterruptRegister) -> Kind<Live> {
     Kind::Live(Live::Interrupt(register))
 }
 
@@ -32,8 +32,8 @@ pub const PCU_IMR: u32 = 0x4_44e4;
 /// The block of the tree's registers.
 pub const TREE: std::ops::Range<u32> = 0x19_0000..0x19_0200;
 
-const ENABLE: Kind = interrupt(InterruptRegister::Enable);
-const MASK: Kind = interrupt(InterruptRegister::Mask);
+const ENABLE: Kind<Live> = interrupt(InterruptRegister::Enable);
+const MASK: Kind<Live> = interrupt(InterruptRegister::Mask);
 
 /// The register table. Each function has its own tree except the tile's register, which only the PF has (V13-262). The
 /// blocks PCU and GU_MISC are storage only: no unit raises them on a card without display.

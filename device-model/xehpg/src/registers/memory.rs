@@ -26,7 +26,7 @@ pub enum MemoryRegister {
     LmemCfg,
 }
 
-const TLB_INVALIDATE: Kind = Kind::Live(Live::Memory(MemoryRegister::TlbInvalidate));
+const TLB_INVALIDATE: Kind<Live> = Kind::Live(Live::Memory(MemoryRegister::TlbInvalidate));
 
 /// The register table.
 pub const TABLE: &[Register] = &[

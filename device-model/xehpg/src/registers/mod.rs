@@ -3,12 +3,10 @@
 //! accesses are derived.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
-mod cell;
 mod doorbell;
 pub mod engine;
 pub(crate) mod engine_offsets;
 mod file;
-mod function;
 pub mod fuses;
 mod gsc;
 pub mod guc;
@@ -26,51 +24,43 @@ pub mod tile;
 pub mod whitelist;
 mod workaround;
 
-pub use arctic_base::registers::Bits;
-pub use cell::masked;
+pub use arctic_base::registers::{Bits, Copies, Family, FunctionRegisters, Kind, Replicated, Touches, Unit, masked};
 pub use doorbell::DoorbellRegister;
 pub use engine::{ClockRegister, EngineRegister};
-pub use file::{Decoded, RegisterFile, Touches, admitted};
-pub use function::FunctionRegisters;
+pub use file::RegisterFile;
+pub use gsc::HeciWindow;
 pub use guc::GucRegister;
 pub use interrupt::InterruptRegister;
 pub use memory::MemoryRegister;
 pub use power::PowerRegister;
 pub use tile::ResetRegister;
 
-use crate::topology::{Classes, EngineClass, EngineInfo};
+use crate::topology::{Classes, EngineClass, EngineId, EngineInfo};
 
 /// Size of the decoded register space in bytes; GTTMMADR is empty between its end and the doorbells (V13-003).
 pub const REGISTER_BYTES: u32 = 4 << 20;
 
-/// Access behaviour of a register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The bits in the mask are stored; the others do not change.
-    Storage(u32),
-    /// Constant, or set only by the card; writes are ignored.
-    ReadOnly,
-    /// Bits 31:16 select which of bits 15:0 are written; bits 31:16 read 0.
-    Masked,
-    /// Writing 1 clears a bit, within the mask.
-    Write1Clear(u32),
-    /// Reads or writes have side effects in the unit that owns the register.
-    Live(Live),
+/// The family Xe-HPG, for the types of `arctic-base`.
+#[derive(Clone, Copy, Debug)]
+pub enum XeHpg {}
+
+impl Family for XeHpg {
+    type Live = Live;
+    type Scope = Scope;
+    type Engine = EngineId;
+    type Range = ranges::Range;
 }
 
-impl Kind {
-    /// The kind that applies to a write of only the bits in `lanes`, if the other bits of the written value are 0: a
-    /// stored register keeps the other bits. In other registers, written zeros have no effect.
-    pub(crate) fn limited(self, lanes: u32) -> Kind {
-        match self {
-            Kind::Storage(mask) => Kind::Storage(mask & lanes),
-            other => other,
-        }
-    }
-}
+/// A register, or an array of registers. Offsets are in GTTMMADR, or relative to the engine's base in the engine table.
+pub type Register = arctic_base::registers::Register<XeHpg>;
+/// Result of decoding an offset; the range has the forcewake domain and the replication of a register of the GT
+/// (V13-129).
+pub type Decoded = arctic_base::registers::Decoded<XeHpg>;
+/// An access to a register with behaviour.
+pub type Access<'d> = arctic_base::registers::Access<'d, XeHpg>;
 
-/// A register with side effects or a computed value: the unit that owns it, and the register of that unit. For arrays,
-/// the register's ordinal selects the element.
+/// A register with side effects or a computed value: the unit that owns it, and the register of that unit, whose
+/// behaviour is its [`Unit`]. For arrays, the register's ordinal selects the element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Live {
     /// Timestamps (`gt/clock.rs`).
@@ -81,8 +71,8 @@ pub enum Live {
     Engine(EngineRegister),
     /// The GuC (`gt/guc.rs`).
     Guc(GucRegister),
-    /// A dword of a HECI window: 0 for GSC, 1 for GSCFI (`gt/gsc.rs`).
-    Heci(u8),
+    /// A dword of a HECI window (`gt/gsc.rs`).
+    Heci(HeciWindow),
     /// The interrupt tree (`gt/interrupt.rs`).
     Interrupt(InterruptRegister),
     /// TLB and local memory translation (`gt/memory.rs`).
@@ -124,69 +114,16 @@ impl Scope {
     }
 }
 
-/// Number of values that a register has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copies {
-    /// One. In a range of replicated registers ([`ranges::Ranges`]), a register without side effects has one for each
-    /// instance of the replicated unit instead (V13-144..146).
-    One,
-    /// One for each function (V13-005). By MMIO, a VF accesses its own; all other registers read 0 there, and writes to
-    /// them are dropped. The PF accesses those of VF n at n times [`VIEW_STRIDE`] above its own register. A reset of
-    /// the function resets its values.
-    PerFunction {
-        /// Value after reset in a VF.
-        vf_reset: u32,
-    },
-}
-
-/// First offset of the block that has the registers with [`Copies::PerFunction`].
+/// First offset of the block that has the registers with [`Copies::PerFunction`] (V13-005). By MMIO, a VF accesses its
+/// own; all other registers read 0 there, and writes to them are dropped. The PF accesses those of VF n at n times
+/// [`VIEW_STRIDE`] above its own register.
 pub const VIEW_BASE: u32 = 0x19_0000;
 /// Distance between the PF's views of the functions' registers in bytes: the view of VF n is n times this above the
 /// PF's own registers (xe: xe_mmio_init_vf_view).
 pub const VIEW_STRIDE: u32 = 0x400;
 
-/// A register, or an array of registers.
-#[derive(Clone, Copy, Debug)]
-pub struct Register {
-    /// Offset in GTTMMADR, or relative to the engine's base in the engine table.
-    pub offset: u32,
-    /// Name used in documents and drivers.
-    pub name: &'static str,
-    /// Access behaviour.
-    pub kind: Kind,
-    /// Value after reset.
-    pub reset: u32,
-    /// Number of elements of an array (1 for a single register).
-    pub count: u16,
-    /// Distance between elements in bytes.
-    pub stride: u32,
-    /// Defining document, item or driver source.
-    pub source: &'static str,
-    /// Owner of the state.
-    pub scope: Scope,
-    /// Number of values.
-    pub copies: Copies,
-}
-
-impl Register {
-    /// The same register with `scope`.
-    const fn of(self, scope: Scope) -> Register {
-        Register { scope, ..self }
-    }
-
-    /// The same register with one value per function and the same reset value in each.
-    const fn per_function(self) -> Register {
-        Register { copies: Copies::PerFunction { vf_reset: self.reset }, ..self }
-    }
-
-    /// The same register with one value per function, which is `vf_reset` after a reset of a VF.
-    const fn per_function_with(self, vf_reset: u32) -> Register {
-        Register { copies: Copies::PerFunction { vf_reset }, ..self }
-    }
-}
-
 /// A single register with [`Scope::Card`] and one value.
-pub const fn register(offset: u32, name: &'static str, kind: Kind, reset: u32, source: &'static str) -> Register {
+pub const fn register(offset: u32, name: &'static str, kind: Kind<Live>, reset: u32, source: &'static str) -> Register {
     Register { offset, name, kind, reset, count: 1, stride: 4, source, scope: Scope::Card, copies: Copies::One }
 }
 
@@ -194,7 +131,7 @@ pub const fn register(offset: u32, name: &'static str, kind: Kind, reset: u32, s
 pub const fn array(
     offset: u32,
     name: &'static str,
-    kind: Kind,
+    kind: Kind<Live>,
     reset: u32,
     (count, stride): (u16, u32),
     source: &'static str,
@@ -248,4 +185,4 @@ const RENDER_COMPUTE: Scope = Scope::Context(Classes::RENDER_COMPUTE);
 const COPY: Scope = Scope::Context(Classes::COPY);
 
 /// All bits are stored; no side effects.
-const STORED: Kind = Kind::Storage(!0);
+const STORED: Kind<Live> = Kind::Storage(!0);

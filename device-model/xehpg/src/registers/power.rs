@@ -111,11 +111,11 @@ use PowerRegister::{
     CoreStatus, DomainStatus, Forcewake, GucForcewake, Pcode, PerfStatus, Rc6Residency, RcControl, Sensor,
 };
 
-const fn power(register: PowerRegister) -> Kind {
+const fn power(register: PowerRegister) -> Kind<Live> {
     Kind::Live(Live::Power(register))
 }
 
-const TIMESTAMP: Kind = Kind::Live(Live::Clock(ClockRegister::Timestamp));
+const TIMESTAMP: Kind<Live> = Kind::Live(Live::Clock(ClockRegister::Timestamp));
 
 /// The register table.
 pub const TABLE: &[Register] = &[

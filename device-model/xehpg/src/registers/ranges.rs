@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Ranges of GT registers: their forcewake domain and replication (V13-129..134, V13-140..164).
 
-use super::Bits;
 use super::engine_offsets::RING_TAIL;
 use super::guc::GUC_SEND_INTERRUPT;
 use super::power::{FORCEWAKE_GT, FORCEWAKE_MEDIA_VDBOX, FORCEWAKE_MEDIA_VEBOX_LAST, FORCEWAKE_RENDER, RPNSWREQ};
 use super::steering::{GAM_SELECTOR, MCFG_SELECTOR, MCR_SELECTOR, SF_SELECTOR, SLICE, SUBSLICE};
+use super::{Bits, Replicated};
 use crate::topology::EngineTable;
 use crate::topology::WakeDomain::{self, AlwaysOn, Gt, Render, Vdbox, Vebox};
 use Replication::{Dss, Gam, Gslice, L3Bank, Lncf, Mslice, Single, Sqidi};
@@ -111,6 +111,18 @@ pub struct Range {
     pub wake: WakeDomain,
     /// Replication of the range.
     pub replication: Replication,
+}
+
+impl Replicated for Range {
+    #[inline]
+    fn replication(&self) -> usize {
+        self.replication as usize
+    }
+
+    #[inline]
+    fn instances(&self) -> u16 {
+        self.replication.instances()
+    }
 }
 
 impl Range {

@@ -277,3 +277,35 @@ fn the_pcu_has_an_interrupt_register_set() {
     }
     assert_eq!(values(), [0xff, 0x1230_0f0f, 0xf0, 0x1230_0f0f]);
 }
+
+#[test]
+fn values_are_saved_restored_and_reset() {
+    proves!(
+        V13_125,
+        "values of one VF do not change those of another; saved values are found by their offsets, and a reset \
+        restores the reset values"
+    );
+    let file = profile().registers();
+    let [one, two] = [(); 2].map(|()| FunctionRegisters::new(&file));
+    let fresh = two.save();
+    let copy = file.decode(0x19_0244).unwrap().function_copy.unwrap();
+    one.write(copy, Kind::<Live>::Storage(0xffff), 0x1234_5678);
+    assert_eq!((one.value(copy), two.value(copy)), (0x5678, 0));
+    assert_eq!(two.save(), fresh);
+    assert_eq!([0x19_0244, 0x19_0008, 0x19_0245].map(|at| two.copy_at(at)), [Some(copy), None, None]);
+    // Each register has its own value.
+    for (number, (offset, _)) in (1..).zip(&fresh) {
+        one.set(one.copy_at(*offset).unwrap(), 0x1000 + number);
+    }
+    let saved = one.save();
+    assert_eq!(saved.len(), fresh.len());
+    assert!((1..).zip(&saved).all(|(number, (_, value))| *value == 0x1000 + number));
+    for (offset, value) in saved {
+        two.set(two.copy_at(offset).unwrap(), value);
+    }
+    assert_eq!(two.save(), one.save());
+    assert_ne!(two.save(), fresh);
+    two.reset();
+    assert_eq!(two.save(), fresh);
+    assert!(fresh.contains(&(0x19_01f8, 1)) && fresh.is_sorted());
+}

@@ -26,11 +26,13 @@ impl Cell {
     }
 
     /// Sets bits; returns the previous value.
+    #[inline]
     pub fn set_bits(&self, bits: u32) -> u32 {
         self.0.fetch_or(bits, Ordering::AcqRel)
     }
 
     /// Clears bits; returns the previous value.
+    #[inline]
     pub fn clear_bits(&self, bits: u32) -> u32 {
         self.0.fetch_and(!bits, Ordering::AcqRel)
     }
@@ -45,7 +47,7 @@ impl Cell {
     /// Applies a write to a register of `kind`; a write to a [`Kind::Live`] register has no effect here, because the
     /// owning unit handles it.
     #[inline]
-    pub fn write(&self, kind: Kind, value: u32) {
+    pub fn write<L>(&self, kind: Kind<L>, value: u32) {
         match kind {
             Kind::Storage(u32::MAX) => self.set(value),
             Kind::Storage(mask) => drop(self.update(|old| old & !mask | value & mask)),
@@ -56,8 +58,8 @@ impl Cell {
     }
 }
 
-/// Value of a masked register after a write of `value`: bits 31:16 select which of bits 15:0 change (contract,
-/// notation).
+/// Value of a masked register after a write of `value`: bits 31:16 select which of bits 15:0 change.
+#[inline]
 pub fn masked(old: u32, value: u32) -> u32 {
     let select = value >> 16;
     old & !select & 0xffff | value & select

@@ -2,7 +2,7 @@
 //! The copies that a VF has of the registers with one value per function.
 
 use super::cell::Cell;
-use super::{Kind, RegisterFile};
+use super::{Family, Kind, RegisterFile};
 
 /// A VF's copy of one register.
 struct Copied {
@@ -20,7 +20,7 @@ pub struct FunctionRegisters(Box<[Copied]>);
 
 impl FunctionRegisters {
     /// The copies of a VF of the card with the registers of `file`, in their reset state.
-    pub fn new(file: &RegisterFile) -> Self {
+    pub fn new<F: Family>(file: &RegisterFile<F>) -> Self {
         let copied = |(offset, reset)| Copied { offset, reset, value: Cell::new(reset) };
         FunctionRegisters(file.function_copies().map(copied).collect())
     }
@@ -39,7 +39,7 @@ impl FunctionRegisters {
     }
 
     /// Applies a guest's write to a register of `kind` without side effects.
-    pub fn write(&self, copy: u16, kind: Kind, value: u32) {
+    pub fn write<L>(&self, copy: u16, kind: Kind<L>, value: u32) {
         if let Some(copied) = self.0.get(usize::from(copy)) {
             copied.value.write(kind, value);
         }
@@ -60,45 +60,5 @@ impl FunctionRegisters {
     pub fn copy_at(&self, offset: u32) -> Option<u16> {
         let found = self.0.binary_search_by_key(&offset, |copied| copied.offset);
         found.ok().and_then(|at| u16::try_from(at).ok())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use arctic_fidelity::proves;
-
-    use super::*;
-    use crate::registers::tests::profile;
-
-    #[test]
-    fn values_are_saved_restored_and_reset() {
-        proves!(
-            V13_125,
-            "values of one VF do not change those of another; saved values are found by their offsets, and a reset \
-            restores the reset values"
-        );
-        let file = profile().registers();
-        let [one, two] = [(); 2].map(|()| FunctionRegisters::new(&file));
-        let fresh = two.save();
-        let copy = file.decode(0x19_0244).unwrap().function_copy.unwrap();
-        one.write(copy, Kind::Storage(0xffff), 0x1234_5678);
-        assert_eq!((one.value(copy), two.value(copy)), (0x5678, 0));
-        assert_eq!(two.save(), fresh);
-        assert_eq!([0x19_0244, 0x19_0008, 0x19_0245].map(|at| two.copy_at(at)), [Some(copy), None, None]);
-        // Each register has its own value.
-        for (number, (offset, _)) in (1..).zip(&fresh) {
-            one.set(one.copy_at(*offset).unwrap(), 0x1000 + number);
-        }
-        let saved = one.save();
-        assert_eq!(saved.len(), fresh.len());
-        assert!((1..).zip(&saved).all(|(number, (_, value))| *value == 0x1000 + number));
-        for (offset, value) in saved {
-            two.set(two.copy_at(offset).unwrap(), value);
-        }
-        assert_eq!(two.save(), one.save());
-        assert_ne!(two.save(), fresh);
-        two.reset();
-        assert_eq!(two.save(), fresh);
-        assert!(fresh.contains(&(0x19_01f8, 1)) && fresh.is_sorted());
     }
 }
