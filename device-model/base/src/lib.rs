@@ -10,6 +10,7 @@ pub mod command;
 pub mod event_count;
 pub mod gpu;
 pub mod host;
+pub mod interrupts;
 pub mod limits;
 pub mod memory;
 pub mod registers;
