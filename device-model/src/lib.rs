@@ -16,6 +16,6 @@ pub use arctic_xehpg::{card, hardware_error, profile, sync};
 pub use arctic_base::state;
 #[doc(hidden)]
 pub use arctic_xehpg::{
-    blitter, command, context_image, decode, doorbell, engine, generation, gt, guc, interrupts, memory, pcode,
+    blitter, command, context_image, decode, doorbell, engine, gate, generation, gt, guc, interrupts, memory, pcode,
     registers, topology,
 };

@@ -19,6 +19,7 @@ const CRATES: &[(&str, &[(&str, &str)])] = &[
             ("sync", "locks and atomics, replaced by loom's in its tests; the rule for poisoned locks"),
             ("event_count", "wakeups of the worker threads"),
             ("host", "the environment: DMA, interrupt sink, clock, function numbers"),
+            ("interrupts", "delivery of a function's interrupt by MSI"),
             ("state", "versioned types of saved state, and the trait of the units that have one"),
             ("command", "parts of command tables: lengths, fields, rules, origins"),
             ("memory", "regions that a VMM maps, spans of one translation, epochs of functions"),
@@ -36,6 +37,7 @@ const CRATES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("sync", "the lock order of the card"),
             ("hardware_error", "the hardware errors that the card can report"),
+            ("gate", "isolation rules as pure functions: GGTT ownership, LMTT walk"),
             ("topology", "identities of engines, their classes and their MMIO bases"),
             ("command", "tables of the engines' commands"),
             ("memory", "local memory, GGTT, PPGTT, TLB, the only access path to bytes"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! PCI functions as data: configuration space, capabilities, BARs, MSI, FLR, the SR-IOV rules, saved state.
+//! PCI functions as data: configuration space, capabilities, BARs, MSI, FLR, SR-IOV, saved state.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
@@ -7,7 +7,6 @@ pub mod bar;
 pub mod capability;
 pub mod config;
 pub mod function;
-pub mod gate;
 pub mod header;
 pub mod number;
 pub mod saved;

@@ -29,6 +29,10 @@ mod state {
     pub use arctic_device_model::state::*;
 }
 
+mod gate {
+    pub use arctic_device_model::gate::*;
+}
+
 mod topology {
     pub use arctic_device_model::topology::*;
 }

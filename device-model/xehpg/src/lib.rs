@@ -36,6 +36,8 @@ pub mod doorbell;
 pub mod engine;
 mod execlist;
 #[doc(hidden)]
+pub mod gate;
+#[doc(hidden)]
 pub mod generation;
 #[doc(hidden)]
 pub mod gt;

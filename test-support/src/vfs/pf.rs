@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use arctic_device_model::card::Card;
+use arctic_device_model::gate::{ggtt, lmtt};
 use arctic_device_model::host::Function;
 use arctic_device_model::memory::layout::MemoryLayout;
 use arctic_device_model::memory::region::SharedRegion;
-use arctic_sriov::gate::{ggtt, lmtt};
 use vm_memory::Bytes;
 
 use crate::ct::{self, Rings};

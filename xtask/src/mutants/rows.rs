@@ -140,7 +140,9 @@ mod tests {
     #[test]
     fn a_row_that_does_not_fit_is_an_error_with_a_proposal() {
         let mut items = Items::default();
-        items.add("sriov/src/gate.rs".into(), "fn valid(entry: u32) -> bool { entry & VALID != 0 }".into()).unwrap();
+        items
+            .add("device-model/xehpg/src/gate.rs".into(), "fn valid(entry: u32) -> bool { entry & VALID != 0 }".into())
+            .unwrap();
         let row = |path: &str, find: &str| Row {
             item: "V13-001".into(),
             number: 1,

@@ -7,7 +7,7 @@ use crate::memory::ggtt::GGTT_PAGE;
 use crate::memory::storage::FRAME;
 
 /// Format of the SR-IOV implementation of a generation. The entries of the GGTT and of the LMTT, which state the owner
-/// of a page, are defined in `arctic_sriov::gate`.
+/// of a page, are defined in `crate::gate`.
 pub struct SriovFormat {
     /// GGTT addresses that functions may own.
     pub ggtt: Range<u64>,

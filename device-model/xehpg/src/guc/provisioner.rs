@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use arctic_sriov::gate::lmtt;
+use crate::gate::lmtt;
 use vm_memory::Bytes;
 
 use super::control;

@@ -8,7 +8,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arctic_sriov::gate::ggtt as gate;
+use crate::gate::ggtt as gate;
 use vm_memory::{Bytes, VolatileMemory};
 
 use super::region::SharedRegion;

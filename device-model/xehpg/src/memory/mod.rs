@@ -20,8 +20,8 @@ use std::sync::{Arc, OnceLock};
 
 pub use arctic_base::memory::{Span, region, span};
 
+use crate::gate::lmtt::{self, Lmtt, LmttFault};
 use arctic_base::memory::epoch::{Epochs, StepFunctions};
-use arctic_sriov::gate::lmtt::{self, Lmtt, LmttFault};
 use vm_memory::{Bytes, VolatileSlice};
 
 use crate::host::{ALL_FUNCTIONS, Dma, DmaView, FUNCTIONS, Function};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use arctic_sriov::gate::ggtt::{ADDRESS, LOCAL, OWNER, VALID, vf_read};
+use crate::gate::ggtt::{ADDRESS, LOCAL, OWNER, VALID, vf_read};
 use serde::{Deserialize, Serialize};
 
 use super::Memory;

@@ -27,7 +27,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{IgnorePoison, Mutex, RwLock, RwLockReadGuard};
 
 /// Frame size in bytes: the memory that one entry of the LMTT maps (V13-105).
-pub const FRAME: u64 = arctic_sriov::gate::lmtt::PAGE;
+pub const FRAME: u64 = crate::gate::lmtt::PAGE;
 
 /// Entry of the frame table: 0 for a frame at home, otherwise function << 16 | page of its region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses to the GGTT window, byte by byte, at both ends of the table and beyond.
 
+use crate::gate::PF;
 use arctic_fidelity::proves;
-use arctic_sriov::gate::PF;
 
 use super::*;
 

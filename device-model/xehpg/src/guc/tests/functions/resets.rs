@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 
-use arctic_sriov::gate::lmtt;
+use crate::gate::lmtt;
 
 use super::*;
 use crate::generation::XE_HPG;

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use crate::number::low;
+use arctic_sriov::number::low;
 
 /// Size in bytes of an LMTT page (V13-105).
 pub const PAGE: u64 = 1 << PAGE_SHIFT;
