@@ -273,7 +273,8 @@ pub const fn xy_ctrl_surf_copy(to: Control, from: Control, blocks: u32) -> [u32;
 
 #[cfg(test)]
 mod tests {
-    use arctic_device_model::command;
+    use arctic_device_model::decode;
+    use arctic_device_model::generation::{EngineRef, XE_HPG};
     use arctic_device_model::topology::EngineClass;
 
     use super::*;
@@ -314,8 +315,9 @@ mod tests {
             ("MI_FLUSH_DW", EngineClass::Copy, &flush_dw(Process(VA), 7)),
         ];
         for (name, class, words) in commands {
-            let lines: Vec<_> = command::disassemble(&command::XE_HPG_COMMANDS, words, class)
-                .map(|line| (line.name, line.dwords.len()))
+            let id = XE_HPG.engines.find(class, 0).unwrap();
+            let lines: Vec<_> = decode::split(EngineRef { generation: &XE_HPG, id }, words)
+                .map(|command| (command.name, command.dwords.len()))
                 .collect();
             assert_eq!(lines, [(Some(name), words.len())], "{words:x?}");
         }

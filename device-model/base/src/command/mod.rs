@@ -8,7 +8,7 @@ pub mod rule;
 
 pub use field::{Field, FieldKind, Group};
 pub use origin::Origin;
-pub use rule::{Requester, Rule};
+pub use rule::{Requester, Rule, Rules};
 
 /// Encoding of a command's length in its header (V8-096): the length in dwords is the masked header plus a bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -120,3 +120,31 @@ impl Rule {
         self.operand != 0
     }
 }
+
+/// The rules of a command by requester.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    by_requester: [Rule; 4],
+    watched: u32,
+}
+
+impl Rules {
+    /// The rules of a command that has one rule for an unprivileged batch of any function, and one for the ring or a
+    /// privileged batch of a virtual function. Those of the physical function are not restricted.
+    pub const fn new(user: Rule, vf: Rule) -> Rules {
+        Rules { by_requester: [user, user, vf, Rule::ALLOWED], watched: user.header_mask() | vf.header_mask() }
+    }
+
+    /// The rule for `requester`.
+    #[inline]
+    #[allow(clippy::indexing_slicing, reason = "there is a rule for each requester")]
+    pub const fn of(self, requester: Requester) -> Rule {
+        self.by_requester[requester as usize]
+    }
+
+    /// Mask for a quick check: if `(header | ALWAYS) & watched` is zero, no rule forbids the command by its header.
+    #[inline(always)]
+    pub const fn watched(self) -> u32 {
+        self.watched
+    }
+}

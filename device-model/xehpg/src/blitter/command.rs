@@ -51,7 +51,7 @@ pub(super) fn decode(command: &BlitCommand, dwords: &[u32], swctrl: u32) -> Resu
         return Err(BlitError::Length { command: command.name, dwords: dwords.len() });
     }
     let fields = &Fields { dwords, swctrl, command: command.name };
-    let work = match command.operation {
+    let work = match command.action {
         Blt::SetupClip => Work::Nothing,
         Blt::BlockCopy => block_copy(fields)?,
         Blt::FastCopy => fast_copy(fields)?,

@@ -5,8 +5,9 @@
 pub mod fields;
 mod names;
 
-use super::Length;
-use super::field::Field;
+use arctic_base::command::{Field, Length};
+
+use super::description::Description;
 use crate::topology::EngineClass;
 
 /// Action of the command streamer for a command of the pipelines.
@@ -46,6 +47,18 @@ impl GfxCommand {
     /// Length in dwords of a valid command; `None` if only its name is known.
     pub fn usual(&self) -> Option<u32> {
         fields::of(self.opcode).filter(|_| !self.media).map(|command| command.dwords)
+    }
+
+    /// Its description with this header.
+    pub fn describe(&self, header: u32) -> Description {
+        Description { name: self.name, dwords: self.length.dwords(header), fields: self.fields(), group: None }
+    }
+
+    /// Remarks on a command with this header.
+    pub fn remarks(&self, header: u32) -> Vec<String> {
+        let dwords = self.length.dwords(header);
+        let usual = self.usual().filter(|usual| *usual != dwords);
+        usual.map(|usual| format!("{dwords} dwords, expected {usual}")).into_iter().collect()
     }
 
     /// Returns whether the command is skipped while MI_PREDICATE_RESULT is clear.
@@ -136,10 +149,10 @@ pub fn lookup(pipelines: &Pipelines, header: u32, class: EngineClass) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use arctic_base::command::field::check_layout;
     use arctic_fidelity::proves;
 
     use super::*;
-    use crate::command::field::check_layout;
 
     /// Contract K.8: lengths of pipeline commands.
     #[test]

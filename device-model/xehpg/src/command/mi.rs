@@ -3,8 +3,11 @@
 
 pub mod fields;
 
-use super::field::{Field, Group};
-use super::{Classes, Length, Requester, Rule, rule};
+use arctic_base::command::{Length, Rule, Rules};
+
+use super::row;
+pub use super::row::{Predication, lookup};
+use crate::topology::Classes;
 
 /// Header of MI_LOAD_REGISTER_IMM without flags and length.
 pub const LRI: u32 = 0x22 << 23;
@@ -76,58 +79,8 @@ pub enum Mi {
     StateOnly,
 }
 
-/// Effect of MI_SET_PREDICATE_RESULT on a command (V8-140).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Predication {
-    /// Skipped while bit 0 is set.
-    Global,
-    /// Skipped while bit 0 is set if the command's own bit 15 is set.
-    Explicit,
-    /// Always executed.
-    Never,
-}
-
-/// One MI command.
-#[derive(Clone, Copy, Debug)]
-pub struct MiCommand {
-    /// Bits 28:23.
-    pub opcode: u8,
-    /// Name as in the PRM.
-    pub name: &'static str,
-    /// Length rule.
-    pub length: Length,
-    /// Minimum length in dwords; a shorter command is illegal.
-    pub least: u8,
-    /// Engine classes that have the command.
-    pub classes: Classes,
-    /// Rules, indexed by [`Requester`] (V8-171, V13-044..076).
-    rules: [Rule; 4],
-    /// Mask for a quick check: if `(header | rule::ALWAYS) & watched` is zero, no rule forbids the command by its
-    /// header.
-    watched: u32,
-    /// Effect of the global predicate.
-    pub predication: Predication,
-    /// Its action.
-    pub action: Mi,
-    /// Its fields, except opcode and length.
-    pub fields: &'static [Field],
-    /// Repeated elements after the fields.
-    pub group: Option<Group>,
-}
-
-impl MiCommand {
-    /// Fast check for the parser: returns false only if no rule forbids the command by this header.
-    #[inline(always)]
-    pub fn may_be_restricted(&self, header: u32) -> bool {
-        (header | rule::ALWAYS) & self.watched != 0
-    }
-
-    /// The rule of the command for `requester`.
-    #[allow(clippy::indexing_slicing, reason = "there is a rule for each requester")]
-    pub fn rule(&self, requester: Requester) -> Rule {
-        self.rules[requester as usize]
-    }
-}
+/// One MI command. The set of engines is one of classes (V8-171, V13-044..076 for the rules).
+pub type MiCommand = row::MiCommand<Mi, Classes>;
 
 impl Mi {
     /// Returns whether the parser always continues with the next command: the command neither jumps nor waits, and does
@@ -157,7 +110,7 @@ macro_rules! commands {
         /// batches of the physical function are not restricted.
         pub const COMMANDS: &[MiCommand] = &[$(MiCommand {
             opcode: $opcode, name: stringify!($name), length: $length, least: $least, classes: Classes::$classes,
-            rules: [$user, $user, $vf, ALLOWED], watched: $user.header_mask() | $vf.header_mask(),
+            rules: Rules::new($user, $vf),
             predication: Predication::$predication, action: Mi::$action,
             fields: fields::$name.0, group: fields::$name.1,
         }),*];
@@ -219,57 +172,21 @@ commands! {
 }
 
 /// The commands by opcode.
-pub type Table = [Option<&'static MiCommand>; 64];
-
-#[allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "evaluated at compile time")]
-const fn by_opcode() -> Table {
-    let mut table = [None; 64];
-    let mut n = 0;
-    while n < COMMANDS.len() {
-        table[COMMANDS[n].opcode as usize] = Some(&COMMANDS[n]);
-        n += 1;
-    }
-    table
-}
+pub type Table = row::MiTable<Mi, Classes>;
 
 /// The commands of Xe-HPG.
-pub static BY_OPCODE: Table = by_opcode();
-
-/// Finds the command of `commands` with an MI header (bits 31:29 are 0).
-#[inline]
-#[allow(clippy::indexing_slicing, reason = "the opcode has 6 bits")]
-pub fn lookup(commands: &Table, header: u32) -> Option<&'static MiCommand> {
-    commands[(header >> 23 & 0x3f) as usize]
-}
+pub static BY_OPCODE: Table = row::by_opcode(COMMANDS);
 
 #[cfg(test)]
 mod tests {
+    use arctic_base::command::Requester;
+
     use super::*;
-    use crate::command::field::check_layout;
 
-    /// The fields of each command are within it, outside opcode and length, and do not overlap.
     #[test]
-    fn fields_lie_in_their_commands() {
+    fn rows_are_consistent() {
         for command in COMMANDS {
-            let longest = command.length.dwords(command.length.mask());
-            check_layout(command.name, command.fields, command.group, longest, 0xff80_0000 | command.length.mask());
-            assert!(
-                command.group.is_none_or(|group| u32::from(command.least) >= u32::from(group.first)),
-                "{}",
-                command.name
-            );
-        }
-    }
-
-    /// Predication and rules refer only to bits of the command's fields.
-    #[test]
-    fn rules_and_predication_look_at_fields() {
-        for command in COMMANDS {
-            let bits = |at| command.fields.iter().fold(0, |bits, field| bits | field.bits_of(at));
-            let watched = command.rules.iter().fold(0, |watched, rule| watched | rule.header_bits()) & !rule::ALWAYS;
-            assert_eq!(watched & !bits(0), 0, "{}", command.name);
-            let operands = command.rules.iter().fold(0, |watched, rule| watched | rule.operand_bits());
-            assert_eq!(operands & !bits(1), 0, "{}", command.name);
+            command.check();
             let explicit = command.predication == Predication::Explicit;
             assert_eq!(command.fields.contains(&fields::PREDICATE), explicit, "{}", command.name);
         }
@@ -280,6 +197,7 @@ mod tests {
     fn every_engine_has_the_straight_commands() {
         let straight = || COMMANDS.iter().filter(|command| command.action.straight());
         assert!(straight().all(|command| command.classes == Classes::ALL));
-        assert!(straight().all(|command| command.rules.iter().all(|rule| !rule.looks_at_operand())));
+        let rules = straight().flat_map(|command| Requester::ALL.map(|requester| command.rule(requester)));
+        assert!(rules.into_iter().all(|rule| !rule.looks_at_operand()));
     }
 }

@@ -4,10 +4,13 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod blt;
+pub mod description;
 pub mod gfx;
 pub mod mi;
+pub mod row;
 
-pub use arctic_base::command::{Field, FieldKind, Group, Length, Origin, Requester, Rule, field, origin, rule};
+pub use arctic_base::command::{Field, FieldKind, Group, Length, Origin, Requester, Rule, Rules, field, origin, rule};
+pub use description::{Decode, Description, Next, Remarks, Target};
 
 pub use crate::topology::Classes;
 use crate::topology::EngineClass;
@@ -93,36 +96,15 @@ impl Command {
             Command::Blit(command) => command.name,
         }
     }
-}
 
-/// One line of a disassembly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'b> {
-    /// Index of the header in the batch.
-    pub at: usize,
-    /// Name, or `None` if the engine does not have the command.
-    pub name: Option<&'static str>,
-    /// The dwords of the command, truncated at the end of the batch.
-    pub dwords: &'b [u32],
-}
-
-/// Splits a batch into commands as an engine of `class` with `commands` does. An unknown header yields a line of one
-/// dword.
-pub fn disassemble<'b>(
-    commands: &'static CommandSet,
-    batch: &'b [u32],
-    class: EngineClass,
-) -> impl Iterator<Item = Line<'b>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let rest = batch.get(at..)?;
-        let header = *rest.first()?;
-        let command = commands.decode(header, class);
-        let len = command.map_or(1, |command| command.dwords(header) as usize).clamp(1, rest.len());
-        let line = Line { at, name: command.map(|command| command.name()), dwords: rest.get(..len)? };
-        at = at.saturating_add(len);
-        Some(line)
-    })
+    /// Its description with this header.
+    pub fn describe(&self, header: u32) -> Description {
+        match self {
+            Command::Mi(command) => command.describe(header),
+            Command::Gfx(command) => command.describe(header),
+            Command::Blit(command) => command.describe(header),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -143,28 +125,6 @@ mod tests {
         for opcode in [0x10u32, 0x15, 0x17, 0x1f, 0x30, 0x32, 0x33, 0x37, 0x38, 0x3a, 0x3f] {
             assert!(XE_HPG_COMMANDS.decode(opcode << 23, EngineClass::Render).is_none(), "{opcode:#x}");
         }
-    }
-
-    #[test]
-    fn a_batch_is_disassembled() {
-        proves!(
-            [V8_096, V8_140],
-            "names and lengths of the commands in a batch; a reserved opcode is a line without a name"
-        );
-        let batch = [0x1040_0002, 0x1000, 0, 1, 0x7a00_0004, 0, 0, 0, 0, 0, 0x6904_0000, 0x0f80_0000, 0x0500_0000];
-        let lines: Vec<_> = disassemble(&XE_HPG_COMMANDS, &batch, EngineClass::Render)
-            .map(|l| (l.at, l.name, l.dwords.len()))
-            .collect();
-        assert_eq!(
-            lines,
-            [
-                (0, Some("MI_STORE_DATA_IMM"), 4),
-                (4, Some("PIPE_CONTROL"), 6),
-                (10, Some("PIPELINE_SELECT"), 1),
-                (11, None, 1),
-                (12, Some("MI_BATCH_BUFFER_END"), 1)
-            ]
-        );
     }
 
     #[test]

@@ -6,25 +6,23 @@ use std::fmt;
 use arctic_sriov::number::size;
 use serde::Serialize;
 
-use super::show::{self, Shown};
-use crate::command::mi::{self, fields};
-use crate::command::{Command as Known, Mi, Requester};
-use crate::generation::EngineRef;
+use super::show::{self, Names, Shown};
+use crate::command::{Decode, Next, Requester, Target};
 
 /// Valid bits of a graphics address.
 const ADDRESS: u64 = 0xffff_ffff_fffc;
 /// Maximum number of dwords of a command in one line.
 const MOST_DWORDS: usize = 1 << 12;
 
-/// Input of the disassembler.
+/// Input of the disassembler, for an engine `E`.
 #[derive(Clone, Debug)]
-pub struct Batch<'b> {
+pub struct Batch<'b, E> {
     /// The dwords.
     pub words: &'b [u32],
     /// Address of the first dword.
     pub base: u64,
     /// The engine that executes them.
-    pub engine: EngineRef,
+    pub engine: E,
     /// Privilege of the commands: a user's batch, or a ring filled by the driver.
     pub requester: Requester,
     /// Addresses to mark: HEAD, TAIL, ACTHD.
@@ -60,50 +58,31 @@ pub struct Command {
     pub target: Option<Target>,
 }
 
-/// Target of a batch start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Target {
-    /// Address of the batch.
-    pub address: u64,
-    /// The address is in the PPGTT, not in the GGTT.
-    pub ppgtt: bool,
-    /// Execution returns to the command after the batch start; otherwise the batch is chained.
-    pub returns: bool,
-}
-
 fn is_one(times: &usize) -> bool {
     *times == 1
 }
 
-/// Whether the disassembly ends after a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    No,
-    Batch,
-    Chain,
-}
-
-impl<'b> Batch<'b> {
+impl<'b, E: Decode + Names> Batch<'b, E> {
     /// Input for a user's batch at `base`.
-    pub fn new(words: &'b [u32], base: u64, engine: EngineRef) -> Self {
+    pub fn new(words: &'b [u32], base: u64, engine: E) -> Self {
         Batch { words, base, engine, requester: Requester::PfUser, marks: Vec::new(), ends: true }
     }
 
     /// The commands, in order. A run of MI_NOOPs is one command, unless a mark is inside it.
     #[allow(clippy::arithmetic_side_effects, reason = "an offset in dwords of a slice has fewer than 62 bits")]
-    pub fn commands(&self) -> impl Iterator<Item = Command> + use<'_, 'b> {
+    pub fn commands(&self) -> impl Iterator<Item = Command> + use<'_, 'b, E> {
         let mut at = 0;
         std::iter::from_fn(move || {
             let rest = self.words.get(at..).filter(|rest| !rest.is_empty())?;
             let address = (self.base & ADDRESS).wrapping_add(at as u64 * 4);
             let noops = self.noops(rest, address);
-            let (command, end) = if noops > 1 {
-                (Command { times: noops, dwords: vec![0], ..self.one(&[0], address).0 }, End::No)
+            let (command, ends) = if noops > 1 {
+                (Command { times: noops, dwords: vec![0], ..self.one(&[0], address).0 }, false)
             } else {
                 self.one(rest, address)
             };
             at = at.saturating_add(if noops > 1 { noops } else { command.dwords.len() });
-            if self.ends && end != End::No {
+            if self.ends && ends {
                 at = self.words.len();
             }
             Some(command)
@@ -118,14 +97,15 @@ impl<'b> Batch<'b> {
         until.min().map_or(run, |until| run.min(size(until)))
     }
 
+    /// The command at the start of `rest`, and whether the parser does not execute the one behind it.
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "an address has 48 bits, a command at most MOST_DWORDS, and the mark is above the address"
     )]
-    fn one(&self, rest: &[u32], address: u64) -> (Command, End) {
+    fn one(&self, rest: &[u32], address: u64) -> (Command, bool) {
         let header = rest.first().copied().unwrap_or(0);
-        let known = self.engine.generation.commands.decode(header, self.engine.info().class);
-        let wanted = known.as_ref().map_or(1, |command| command.dwords(header) as usize).max(1);
+        let known = self.engine.describe(header);
+        let wanted = known.map_or(1, |command| command.dwords as usize).max(1);
         let mut len = wanted.min(rest.len()).min(MOST_DWORDS);
         let mut notes = Vec::new();
         // A mark is a position of the parser, so a command starts there, whatever dwords precede it.
@@ -141,7 +121,7 @@ impl<'b> Batch<'b> {
         let marks = self.marks.iter().filter(|(mark, _)| (address..end_of).contains(mark)).map(|(_, name)| *name);
         let mut command = Command {
             address,
-            name: known.as_ref().map(Known::name),
+            name: known.map(|command| command.name),
             dwords: words.to_vec(),
             fields: Vec::new(),
             notes,
@@ -149,66 +129,25 @@ impl<'b> Batch<'b> {
             times: 1,
             target: None,
         };
-        let end = match &known {
-            None => {
-                command.notes.push(format!("{} has no such command", self.engine.info().name));
-                End::No
-            }
-            Some(Known::Mi(mi)) => self.memory_interface(mi, words, &mut command),
-            Some(Known::Gfx(gfx)) => {
-                command.fields = show::fields(words, gfx.fields(), None, self.engine);
-                if let Some(usual) = gfx.usual().filter(|usual| *usual as usize != wanted) {
-                    command.notes.push(format!("{wanted} dwords, expected {usual}"));
+        let Some(known) = known else {
+            command.notes.push(format!("{} has no such command", self.engine.name()));
+            return (command, false);
+        };
+        command.fields = show::fields(words, known.fields, known.group, &self.engine);
+        let remarks = self.engine.remarks(words, self.requester);
+        command.notes.extend(remarks.notes);
+        let ends = match remarks.next {
+            Next::Following => false,
+            Next::End => true,
+            Next::Start { target, conditional } => {
+                command.target = Some(target);
+                if !target.returns {
+                    command.notes.push("chained: execution continues there".into());
                 }
-                End::No
-            }
-            Some(Known::Blit(blit)) => {
-                command.fields = show::fields(words, blit.fields, None, self.engine);
-                if !blit.lengths.contains(&wanted) {
-                    command.notes.push(format!("invalid length of {wanted} dwords"));
-                }
-                End::No
+                !target.returns && !conditional
             }
         };
-        (command, end)
-    }
-
-    fn memory_interface(&self, mi: &'static mi::MiCommand, words: &[u32], command: &mut Command) -> End {
-        let header = words.first().copied().unwrap_or(0);
-        command.fields = show::fields(words, mi.fields, mi.group, self.engine);
-        let notes = &mut command.notes;
-        let known = mi.fields.iter().fold(0xff80_0000 | mi.length.mask(), |bits, field| bits | field.bits_of(0));
-        if header & !known != 0 {
-            notes.push(format!("header bits {:#x} are reserved", header & !known));
-        }
-        if words.len() < usize::from(mi.least) {
-            notes.push(format!("illegal: expected at least {} dwords", mi.least));
-        }
-        let rule = mi.rule(self.requester);
-        if rule.forbids(header) || rule.forbids_operand(words) {
-            notes.push("executed as MI_NOOP without privilege".into());
-        }
-        match mi.action {
-            Mi::BatchBufferStart if words.len() > 2 => {
-                let target = Target {
-                    address: fields::BATCH_ADDRESS.wide(words),
-                    ppgtt: fields::BATCH_SPACE.is_set(words),
-                    returns: self.requester.privileged() || fields::SECOND_LEVEL.is_set(words),
-                };
-                command.target = Some(target);
-                if target.returns {
-                    return End::No;
-                }
-                notes.push("chained: execution continues there".into());
-                if fields::PREDICATE.is_set(words) { End::No } else { End::Chain }
-            }
-            Mi::BatchBufferEnd if fields::PREDICATE.is_set(words) => {
-                notes.push("ends the batch unless MI_SET_PREDICATE_RESULT is set".into());
-                End::No
-            }
-            Mi::BatchBufferEnd => End::Batch,
-            _ => End::No,
-        }
+        (command, ends)
     }
 }
 

@@ -6,85 +6,25 @@
 
 pub mod batch;
 pub mod context;
+mod engine;
 pub mod guc;
+pub mod line;
 pub mod register;
-mod show;
+pub mod show;
 pub mod status;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
-use serde::Serialize;
-
-pub use batch::{Batch, Command};
+pub use batch::Command;
 pub use guc::Message;
+pub use line::Dword;
 pub use show::Shown;
 
+pub use crate::command::Target;
+pub use crate::command::description::split;
+use crate::generation::EngineRef;
+
+/// Input of the disassembler.
+pub type Batch<'b> = batch::Batch<'b, EngineRef>;
 /// One line of disassembly.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Line {
-    /// Title of the following lines.
-    Section {
-        /// Its name.
-        title: String,
-    },
-    /// A remark on the surrounding lines.
-    Note {
-        /// Text of the remark.
-        text: String,
-    },
-    /// A command.
-    Command(Command),
-    /// A dword of a context image or status page, or a register.
-    Dword(Dword),
-    /// A message between host and GuC.
-    Message(Message),
-}
-
-/// A named dword with its meaning.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Dword {
-    /// Index in the input.
-    pub index: usize,
-    /// Name of the register or field.
-    pub name: String,
-    /// The value.
-    pub value: u32,
-    /// Meaning of the value.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub meaning: String,
-}
-
-impl Line {
-    /// Creates a section line.
-    pub fn section(title: impl Into<String>) -> Line {
-        Line::Section { title: title.into() }
-    }
-
-    /// Creates a note line.
-    pub fn note(text: impl Into<String>) -> Line {
-        Line::Note { text: text.into() }
-    }
-}
-
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Line::Section { title } => write!(f, "\n{title}"),
-            Line::Note { text } => write!(f, "  # {text}"),
-            Line::Command(command) => command.fmt(f),
-            Line::Dword(dword) => dword.fmt(f),
-            Line::Message(message) => message.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for Dword {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Dword { index, name, value, meaning } = self;
-        let line = format!("  [{index:#05x}] {name:<28} {value:#010x}  {meaning}");
-        f.write_str(line.trim_end())
-    }
-}
+pub type Line = line::Line<Message>;

@@ -4,9 +4,25 @@
 use arctic_sriov::number::low;
 use serde::Serialize;
 
-use super::register;
 use crate::command::{Field, FieldKind, Group};
-use crate::generation::EngineRef;
+
+/// Names for the values of fields, as an engine's family knows them.
+pub trait Names {
+    /// Name of the register at `offset`, relative to the engine's registers or absolute; an unknown register by its
+    /// offset.
+    fn register(&self, offset: u32, relative: bool) -> String;
+
+    /// What is at this graphics address, if that is known.
+    fn address(&self, _address: u64) -> Option<String> {
+        None
+    }
+
+    /// Text for an element of a repeated group, with its fields and dwords. By default, an element of a register and
+    /// data is an assignment, and other elements are the texts of their fields.
+    fn element(&self, fields: &[Shown], _words: &[u32]) -> String {
+        element(fields)
+    }
+}
 
 /// A field with its value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,15 +40,13 @@ pub struct Shown {
 }
 
 /// Decodes the fields of a command. Fields beyond the last dword in `words` are omitted.
-pub fn fields(words: &[u32], fields: &[Field], group: Option<Group>, engine: EngineRef) -> Vec<Shown> {
-    let header = words.first().copied().unwrap_or(0);
-    let mut shown: Vec<_> = fields.iter().filter_map(|field| show(field, words, words, engine, header)).collect();
+pub fn fields(words: &[u32], fields: &[Field], group: Option<Group>, names: &impl Names) -> Vec<Shown> {
+    let mut shown: Vec<_> = fields.iter().filter_map(|field| show(field, words, words, names)).collect();
     let Some(group) = group else { return shown };
     let rest = words.get(usize::from(group.first)..).unwrap_or_default();
     for (n, words_of_one) in rest.chunks(usize::from(group.dwords)).enumerate() {
-        let one: Vec<_> =
-            group.fields.iter().filter_map(|field| show(field, words_of_one, words, engine, header)).collect();
-        let text = together(&one, words_of_one);
+        let one: Vec<_> = group.fields.iter().filter_map(|field| show(field, words_of_one, words, names)).collect();
+        let text = names.element(&one, words_of_one);
         for (at, mut field) in one.into_iter().enumerate() {
             field.name = format!("{}[{n}]", field.name);
             field.text = if at == 0 { text.clone() } else { String::new() };
@@ -42,20 +56,9 @@ pub fn fields(words: &[u32], fields: &[Field], group: Option<Group>, engine: Eng
     shown
 }
 
-/// Display of the fields of one element of a repeated group.
-fn together(one: &[Shown], words: &[u32]) -> String {
-    match one {
-        [opcode, first, second] if opcode.name == "ALU Opcode" => {
-            let operand = |field: &Shown| field.meaning.clone().unwrap_or_else(|| format!("{:#x}", field.value));
-            let name = operand(opcode);
-            match (opcode.value >> 7 & 7, name.as_str()) {
-                // LOAD0 and LOAD1 have no source.
-                (1, "LOAD0" | "LOAD1") => format!("{name} {}", operand(first)),
-                (1 | 3, _) => format!("{name} {}, {}", operand(first), operand(second)),
-                (0 | 2, _) => name,
-                _ => format!("{:#010x}", words.first().copied().unwrap_or(0)),
-            }
-        }
+/// Text for an element of a repeated group: an assignment, if it is a register and data.
+pub fn element(fields: &[Shown]) -> String {
+    match fields {
         [register, data] if register.meaning.is_some() => {
             format!("{} = {:#x}", register.meaning.clone().unwrap_or_default(), data.value)
         }
@@ -65,11 +68,16 @@ fn together(one: &[Shown], words: &[u32]) -> String {
 
 /// Decodes a field of `words`, a command or an element of its repeated group. `all` is the command.
 #[allow(clippy::arithmetic_side_effects, reason = "the table checks the bit positions")]
-fn show(field: &Field, words: &[u32], all: &[u32], engine: EngineRef, header: u32) -> Option<Shown> {
+fn show(field: &Field, words: &[u32], all: &[u32], names: &impl Names) -> Option<Shown> {
     words.get(usize::from(field.dword))?;
     let value = field.wide(words);
     let name = field.name;
-    let register_at = |relative: bool| register::name(engine.generation, register::meant(low(value), relative, engine));
+    let bit_is_set = |dword: u8, bit: u8| all.get(usize::from(dword)).is_some_and(|word| word >> bit & 1 != 0);
+    let address = || {
+        let meaning = names.address(value);
+        let of = meaning.as_ref().map_or_else(String::new, |meaning| format!(" ({meaning})"));
+        (meaning, format!("{name} {value:#x}{of}"))
+    };
     let whole = field.mask() == u32::MAX;
     let (meaning, text) = match field.kind {
         FieldKind::Flag => (None, if value != 0 { name.into() } else { String::new() }),
@@ -89,18 +97,15 @@ fn show(field: &Field, words: &[u32], all: &[u32], engine: EngineRef, header: u3
             let text = if quiet { String::new() } else { format!("{name} {named}") };
             (Some(named), text)
         }
-        FieldKind::Address | FieldKind::Base => (None, format!("{name} {value:#x}")),
-        FieldKind::AddressOrRegister(dword, bit) => {
-            if all.get(usize::from(dword)).is_some_and(|word| word >> bit & 1 != 0) {
-                let register = register_at(false);
-                (Some(register.clone()), format!("Register {register}"))
-            } else {
-                (None, format!("{name} {value:#x}"))
-            }
+        FieldKind::Address | FieldKind::Base => address(),
+        FieldKind::AddressOrRegister(dword, bit) if bit_is_set(dword, bit) => {
+            let register = names.register(low(value), false);
+            (Some(register.clone()), format!("Register {register}"))
         }
+        FieldKind::AddressOrRegister(..) => address(),
         FieldKind::Qword => (None, format!("{name} {value:#x}")),
         FieldKind::Register(relative) => {
-            let register = register_at(relative.is_some_and(|bit| header >> bit & 1 != 0));
+            let register = names.register(low(value), relative.is_some_and(|bit| bit_is_set(0, bit)));
             (Some(register.clone()), format!("{name} {register}"))
         }
         FieldKind::Mbz => (None, if value != 0 { format!("{name} {value:#x}, must be 0") } else { String::new() }),

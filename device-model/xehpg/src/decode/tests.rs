@@ -4,7 +4,6 @@
 use arctic_fidelity::proves;
 use arctic_sriov::number;
 
-use super::batch::Target;
 use super::*;
 use crate::command::Requester;
 use crate::generation::{EngineRef, XE_HPG};
@@ -19,6 +18,26 @@ fn commands(batch: &Batch<'_>) -> Vec<String> {
 
 fn on(engine: &str) -> EngineRef {
     register::engine(&XE_HPG, engine).unwrap()
+}
+
+#[test]
+fn a_batch_is_disassembled() {
+    proves!(
+        [V8_096, V8_140],
+        "names and lengths of the commands in a batch; a reserved opcode is a line without a name"
+    );
+    let batch = [0x1040_0002, 0x1000, 0, 1, 0x7a00_0004, 0, 0, 0, 0, 0, 0x6904_0000, 0x0f80_0000, 0x0500_0000];
+    let lines: Vec<_> = split(on("rcs0"), &batch).map(|l| (l.at, l.name, l.dwords.len())).collect();
+    assert_eq!(
+        lines,
+        [
+            (0, Some("MI_STORE_DATA_IMM"), 4),
+            (4, Some("PIPE_CONTROL"), 6),
+            (10, Some("PIPELINE_SELECT"), 1),
+            (11, None, 1),
+            (12, Some("MI_BATCH_BUFFER_END"), 1)
+        ]
+    );
 }
 
 /// A batch as a driver writes it, each command with its decoded fields.

@@ -12,8 +12,8 @@ mod operands;
 
 use std::fmt::Write;
 
-use arctic_device_model::command;
-use arctic_device_model::generation::XE_HPG;
+use arctic_device_model::decode;
+use arctic_device_model::generation::{EngineRef, XE_HPG};
 use arctic_device_model::topology::{EngineClass, EngineId};
 
 use crate::differential::choice::Choice;
@@ -150,11 +150,8 @@ impl Case {
     /// Returns the names of the commands, which identify a finding.
     pub fn name(&self) -> String {
         let commands = self.ring.iter().chain(self.batches.iter().flatten()).filter(|words| words[..] != [END]);
-        let names = commands.map(|words| {
-            command::disassemble(XE_HPG.commands, words, XE_HPG.engines.info(self.engine).class)
-                .next()
-                .and_then(|line| line.name)
-        });
+        let engine = EngineRef { generation: &XE_HPG, id: self.engine };
+        let names = commands.map(|words| decode::split(engine, words).next().and_then(|command| command.name));
         names.map(|name| name.unwrap_or("(none)")).collect::<Vec<_>>().join(" ")
     }
 
@@ -172,8 +169,8 @@ impl Case {
         let mut part = |name: &str, commands: &[Words]| {
             let _ = writeln!(text, "{name}:");
             for words in commands {
-                let line = command::disassemble(XE_HPG.commands, words, XE_HPG.engines.info(self.engine).class).next();
-                let name = line.and_then(|line| line.name).unwrap_or("(none)");
+                let command = decode::split(EngineRef { generation: &XE_HPG, id: self.engine }, words).next();
+                let name = command.and_then(|command| command.name).unwrap_or("(none)");
                 let dwords: Vec<String> = words.iter().map(|word| format!("{word:08x}")).collect();
                 let _ = writeln!(text, "    {name} {}", dwords.join(" "));
             }

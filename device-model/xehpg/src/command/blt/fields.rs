@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fields of the copy engine's commands (IGT: lib/intel_blt.c; Mesa: gen125.xml; xe: xe_gpu_commands.h).
 
-use crate::command::Field;
+use arctic_base::command::Field;
 
 const TILINGS: &[(u32, &str)] = &[(0, "linear"), (1, "X-major"), (2, "Tile4"), (3, "Tile64")];
 const OLD_TILINGS: &[(u32, &str)] = &[(0, "linear"), (1, "X-major"), (2, "Y-major"), (3, "Tile64")];

@@ -2,7 +2,7 @@
 //! Fields of the pipeline commands that are relevant for debugging a hung context (Mesa: gen125.xml; compute-runtime:
 //! hw_cmds_generated_xe_hpg_core.inl; xe: xe_gpu_commands.h).
 
-use crate::command::field::Field;
+use arctic_base::command::Field;
 
 /// PIPE_CONTROL: predicated by MI_PREDICATE_RESULT (V8-137).
 pub const CONTROL_PREDICATE: Field = Field::flag("Predicate Enable", 0, 8);

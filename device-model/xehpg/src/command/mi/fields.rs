@@ -2,7 +2,7 @@
 //! Fields of the MI commands (Mesa: gen125.xml; compute-runtime: hw_cmds_generated_xe_hpg_core.inl; i915:
 //! intel_gpu_commands.h; xe: xe_mi_commands.h). The field lists are named after the commands.
 
-use crate::command::field::{Field, Group};
+use arctic_base::command::{Field, Group};
 
 /// The address is a GGTT address (most commands).
 pub const GLOBAL: Field = Field::flag("Use Global GTT", 0, 22);
