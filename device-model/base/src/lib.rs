@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What GPUs of every family share: the interfaces to the host, locks, tracing, the report of unmodelled accesses, saved
-//! state, parts of command and register tables, memory behind translations, surfaces, and the threads that run a GPU.
+//! state, rows of command tables and their disassembler, parts of register tables, memory behind translations, surfaces, and the threads that run a GPU.
 //!
 //! The crate knows no family. `arctic-xehpg` has the cards of Xe-HPG; `arctic-device-model` re-exports both.
 #![forbid(unsafe_code)]
 
 pub mod blitter;
 pub mod command;
+pub mod decode;
 pub mod event_count;
 pub mod gpu;
 pub mod host;

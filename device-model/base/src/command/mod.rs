@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Parts of command tables: lengths, fields, rules, and the origin of a command.
+//! Command tables of a family: rows, with lengths, fields and rules, and the interface to the disassembler; the origin of
+//! a command.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+pub mod description;
 pub mod field;
 pub mod origin;
+pub mod row;
 pub mod rule;
 
+pub use description::{Decode, Description, Next, Remarks, Target};
 pub use field::{Field, FieldKind, Group};
 pub use origin::Origin;
 pub use rule::{Requester, Rule, Rules};

@@ -4,8 +4,7 @@
 mod fields;
 
 use arctic_base::command::Length;
-
-use super::row::ClientCommand;
+use arctic_base::command::row::ClientCommand;
 
 /// Operations of the copy engine's commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

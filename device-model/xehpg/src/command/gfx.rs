@@ -5,9 +5,8 @@
 pub mod fields;
 mod names;
 
-use arctic_base::command::{Field, Length};
+use arctic_base::command::{Description, Field, Length};
 
-use super::description::Description;
 use crate::topology::EngineClass;
 
 /// Action of the command streamer for a command of the pipelines.

@@ -3,10 +3,10 @@
 
 pub mod fields;
 
+use arctic_base::command::row;
+pub use arctic_base::command::row::{Predication, lookup};
 use arctic_base::command::{Length, Rule, Rules};
 
-use super::row;
-pub use super::row::{Predication, lookup};
 use crate::topology::Classes;
 
 /// Header of MI_LOAD_REGISTER_IMM without flags and length.

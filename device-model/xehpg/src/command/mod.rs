@@ -4,13 +4,11 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod blt;
-pub mod description;
 pub mod gfx;
 pub mod mi;
-pub mod row;
 
-pub use arctic_base::command::{Field, FieldKind, Group, Length, Origin, Requester, Rule, Rules, field, origin, rule};
-pub use description::{Decode, Description, Next, Remarks, Target};
+use arctic_base::command::Description;
+pub use arctic_base::command::{Field, FieldKind, Group, Length, Origin, Requester, Rule, field, origin, rule};
 
 pub use crate::topology::Classes;
 use crate::topology::EngineClass;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What the disassembler gets of an engine: its commands, their effect on a batch, the names of its registers.
 
+use arctic_base::command::{Decode, Description, Next, Remarks, Target};
+use arctic_base::decode::show::{Names, Shown, element};
+
 use super::register;
-use super::show::{Names, Shown, element};
 use crate::command::mi::{MiCommand, fields};
-use crate::command::{Command, Decode, Description, Mi, Next, Remarks, Requester, Target};
+use crate::command::{Command, Mi, Requester};
 use crate::generation::EngineRef;
 
 impl Decode for EngineRef {

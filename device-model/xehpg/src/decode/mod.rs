@@ -4,24 +4,22 @@
 //! of the input.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
-pub mod batch;
 pub mod context;
 mod engine;
 pub mod guc;
-pub mod line;
 pub mod register;
-pub mod show;
 pub mod status;
 #[cfg(test)]
 mod tests;
 
-pub use batch::Command;
+pub use arctic_base::command::Target;
+pub use arctic_base::command::description::split;
+pub use arctic_base::decode::batch::Command;
+pub use arctic_base::decode::line::Dword;
+pub use arctic_base::decode::show::Shown;
+use arctic_base::decode::{batch, line};
 pub use guc::Message;
-pub use line::Dword;
-pub use show::Shown;
 
-pub use crate::command::Target;
-pub use crate::command::description::split;
 use crate::generation::EngineRef;
 
 /// Input of the disassembler.

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Disassembler for batches and rings of any family. A family implements [`Decode`] and [`Names`] for its engines. The
+//! run time is bounded by the length of the input.
+//!
+//! [`Decode`]: crate::command::Decode
+//! [`Names`]: show::Names
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+
+pub mod batch;
+pub mod line;
+pub mod show;
