@@ -8,6 +8,8 @@ pub mod field;
 pub mod origin;
 pub mod row;
 pub mod rule;
+#[cfg(test)]
+pub(crate) mod toy;
 
 pub use description::{Decode, Description, Next, Remarks, Target};
 pub use field::{Field, FieldKind, Group};

@@ -9,3 +9,5 @@
 pub mod batch;
 pub mod line;
 pub mod show;
+#[cfg(test)]
+mod tests;
