@@ -53,6 +53,9 @@ impl Streamer<'_> {
         Ok(Flow::Next)
     }
 
+    // Not inlined: `parse_straight` contains the stores of one or two dwords, and keeps fewer values in registers with
+    // this one.
+    #[inline(never)]
     fn store_run(&mut self, space: Space, at: u64, words: &[u32]) -> Result<(), Fault> {
         self.loops().effect();
         let (mut at, mut bytes) = (at, [[0; 4]; 64]);
