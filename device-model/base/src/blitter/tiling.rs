@@ -152,7 +152,7 @@ pub struct Surface {
     pub pitch: i64,
     /// Memory layout.
     pub tiling: Tiling,
-    /// Accesses use the compression control data (flat CCS).
+    /// Pixels are compressed: accesses use the control data of the memory.
     pub compressed: bool,
 }
 

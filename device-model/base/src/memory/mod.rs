@@ -3,8 +3,10 @@
 //! memory is taken away from a function.
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+mod access;
 pub mod epoch;
 pub mod region;
 pub mod span;
 
+pub use access::{Access, Zeroed};
 pub use span::Span;

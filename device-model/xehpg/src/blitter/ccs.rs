@@ -7,6 +7,7 @@
 //! the control data, a block with a modified control byte decompresses to other data, restoring the byte restores the
 //! pixels, and zero (the value to which drivers clear it) means uncompressed.
 
+use arctic_base::blitter::{Compression, Piece};
 use arctic_sriov::number::size;
 
 use crate::host::DmaFault;
@@ -16,18 +17,41 @@ use crate::memory::ccs::BLOCK;
 /// Control byte of a block compressed by the copy engine.
 const COMPRESSED: u8 = 0x5c;
 
+/// The control bytes of a span of main memory, starting with that of the block that contains the span's first byte.
+pub struct ControlBytes<'m>(pub Span<'m>);
+
+impl<'m> ControlBytes<'m> {
+    fn of<'a>(&'a self, memory: Piece<'a, 'm>) -> Controlled<'a, 'm> {
+        let Piece { span, start, offset } = memory;
+        Controlled { span, control: &self.0, start, offset }
+    }
+}
+
+impl Compression for ControlBytes<'_> {
+    fn read(&self, memory: Piece<'_, '_>, data: &mut [u8]) -> Result<(), DmaFault> {
+        self.of(memory).read(data)
+    }
+
+    fn write(&self, memory: Piece<'_, '_>, data: &[u8]) -> Result<(), DmaFault> {
+        self.of(memory).write(data)
+    }
+
+    fn resolve(&self, memory: Piece<'_, '_>, len: usize) -> Result<(), DmaFault> {
+        self.of(memory).resolve(len)
+    }
+}
+
 /// Main memory at `offset` of `span`, with its control data.
 #[derive(Clone, Copy)]
-pub struct Controlled<'a, 'm> {
+struct Controlled<'a, 'm> {
     /// The opened main memory.
-    pub span: &'a Span<'m>,
-    /// Its control bytes, starting with that of the block that contains `start`; a NULL span if the memory has no
-    /// control data.
-    pub control: &'a Span<'m>,
+    span: &'a Span<'m>,
+    /// Its control bytes, starting with that of the block that contains `start`.
+    control: &'a Span<'m>,
     /// Address of the span's first byte.
-    pub start: u64,
+    start: u64,
     /// Offset of the access in the span.
-    pub offset: usize,
+    offset: usize,
 }
 
 impl Controlled<'_, '_> {
@@ -35,10 +59,6 @@ impl Controlled<'_, '_> {
     #[allow(clippy::arithmetic_side_effects, reason = "BLOCK is not 0")]
     fn phase(&self) -> usize {
         size(self.start % BLOCK as u64)
-    }
-
-    fn plain(&self) -> bool {
-        matches!(self.control, Span::Null(_))
     }
 
     /// Splits an access into blocks: calls `each(offset of the part in the span, range of the access, index of the
@@ -69,11 +89,8 @@ impl Controlled<'_, '_> {
     }
 
     /// Reads and decompresses pixels.
-    pub fn read(&self, data: &mut [u8]) -> Result<(), DmaFault> {
+    fn read(&self, data: &mut [u8]) -> Result<(), DmaFault> {
         self.span.part(self.offset, data.len()).read(data)?;
-        if self.plain() {
-            return Ok(());
-        }
         self.each(data.len(), |_, range, index| {
             combine(data.get_mut(range).unwrap_or_default(), self.control(index)?);
             Ok(())
@@ -81,10 +98,7 @@ impl Controlled<'_, '_> {
     }
 
     /// Writes pixels; the blocks that contain them become compressed.
-    pub fn write(&self, data: &[u8]) -> Result<(), DmaFault> {
-        if self.plain() {
-            return self.span.part(self.offset, data.len()).write(data);
-        }
+    fn write(&self, data: &[u8]) -> Result<(), DmaFault> {
         self.each(data.len(), |at, range, index| {
             let mut key = self.control(index)?;
             if key == 0 {
@@ -104,10 +118,7 @@ impl Controlled<'_, '_> {
     }
 
     /// Decompresses every block of the next `len` bytes in place.
-    pub fn resolve(&self, len: usize) -> Result<(), DmaFault> {
-        if self.plain() {
-            return Ok(());
-        }
+    fn resolve(&self, len: usize) -> Result<(), DmaFault> {
         self.each(len, |at, _, index| match self.control(index)? {
             0 => Ok(()),
             key => {

@@ -9,6 +9,7 @@
 mod ccs;
 mod command;
 mod control;
+mod memory;
 mod rectangle;
 #[cfg(test)]
 mod tests;

@@ -9,8 +9,8 @@ use arctic_sriov::number::size;
 use super::raster::Raster;
 use super::tiling::{Area, BLOCK_BYTES, Surface, Tiling};
 use super::window::Window;
-use crate::memory::{Access, Fault, Gam, Space};
-use arctic_base::blitter::Progress;
+use crate::memory::{Access, Span};
+use arctic_base::blitter::{BlitMemory, Progress};
 
 /// Relative cost of a byte that is processed through a buffer (tiles, compression, raster operations).
 const BUFFERED_COST: usize = 4;
@@ -90,22 +90,32 @@ impl Rectangle {
     }
 
     /// Continues for about `budget` bytes.
-    pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
+    pub fn step<'m, M: BlitMemory<'m>>(
+        &mut self,
+        memory: &mut M,
+        space: M::Space,
+        budget: usize,
+    ) -> Result<Progress, M::Fault> {
         let linear = |surface: &Surface| surface.tiling == Tiling::Linear && !surface.compressed;
         let source = match &self.source {
             Source::Surface { surface, .. } => linear(surface),
             Source::Colour { .. } => true,
         };
         if source && linear(&self.destination) && self.plain() && !self.right_to_left && !self.bottom_up {
-            self.step_linear(gam, space, budget)
+            self.step_linear(memory, space, budget)
         } else {
-            self.step_cells(gam, space, budget)
+            self.step_cells(memory, space, budget)
         }
     }
 
     /// Copies or fills linear memory; contiguous rows are processed as one run.
     #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
-    fn step_linear(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
+    fn step_linear<'m, M: BlitMemory<'m>>(
+        &mut self,
+        memory: &mut M,
+        space: M::Space,
+        budget: usize,
+    ) -> Result<Progress, M::Fault> {
         let (width, height) = (u64::from(self.area.width), u64::from(self.area.height));
         let close = |surface: &Surface| surface.pitch == width as i64;
         let merged = close(&self.destination)
@@ -113,8 +123,8 @@ impl Rectangle {
                 Source::Surface { surface, .. } => close(surface),
                 Source::Colour { .. } => true,
             };
-        let mut into = Window::new(space, Access::Write, false);
-        let mut from = Window::new(space, Access::Read, false);
+        let mut into = Window::<M>::new(space, Access::Write, false);
+        let mut from = Window::<M>::new(space, Access::Read, false);
         let total = width * height;
         let zeros = matches!(&self.source, Source::Colour { pixel, cpp } if used(pixel, *cpp).iter().all(|b| *b == 0));
         while self.done < total {
@@ -129,20 +139,20 @@ impl Rectangle {
             let address = self.destination.address(self.area.column + column, self.area.row + row);
             if zeros
                 && merged
-                && let Some(zeroed) = gam.zero(space, address, total - self.done)?
+                && let Some(zeroed) = memory.zero(space, address, total - self.done)?
             {
                 self.done += zeroed.len;
                 into.charge(size(zeroed.held.max(LOOK_COST)));
                 continue;
             }
-            let destination = into.open(gam, address, left)?;
+            let destination = into.open(memory, address, left)?;
             let n = match &self.source {
                 Source::Surface { surface, column: first, row: top } => {
                     let origin = surface.address(first + column, top + row);
-                    let source = from.open(gam, origin, destination.len())?;
+                    let source = from.open(memory, origin, destination.len())?;
                     let n = source.len();
                     source.copy_to(&destination, n).map_err(|fault| match fault.iova {
-                        _ if matches!(source, crate::memory::Span::Remote { .. }) => from.not_mapped(origin),
+                        _ if matches!(source, Span::Remote { .. }) => from.not_mapped(origin),
                         _ => into.not_mapped(address),
                     })?;
                     n
@@ -163,14 +173,19 @@ impl Rectangle {
 
     /// Processes the rectangle in cells. Each cell is read completely before it is written.
     #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
-    fn step_cells(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
-        let mut into = Window::new(space, Access::Write, self.destination.compressed);
+    fn step_cells<'m, M: BlitMemory<'m>>(
+        &mut self,
+        memory: &mut M,
+        space: M::Space,
+        budget: usize,
+    ) -> Result<Progress, M::Fault> {
+        let mut into = Window::<M>::new(space, Access::Write, self.destination.compressed);
         let (mut from, grid, shift) = match &self.source {
             Source::Surface { surface, column, row } => {
                 let shift = (column - self.area.column, row - self.area.row);
                 let by_source = self.destination.tiling == Tiling::Linear && surface.tiling != Tiling::Linear;
                 let grid = if by_source { surface } else { &self.destination };
-                let from = Window::new(space, Access::Read, surface.compressed);
+                let from = Window::<M>::new(space, Access::Read, surface.compressed);
                 (from, (grid.block_extent(), by_source), shift)
             }
             Source::Colour { .. } => {
@@ -196,21 +211,21 @@ impl Rectangle {
             let cell = if by_source { cell.moved(-shift.0, -shift.1) } else { cell };
             match &self.source {
                 Source::Surface { surface, .. } => {
-                    read(&mut from, gam, surface, cell.moved(shift.0, shift.1), &mut new)?;
+                    read(&mut from, memory, surface, cell.moved(shift.0, shift.1), &mut new)?;
                 }
                 Source::Colour { pixel, cpp } => paint(cell, used(pixel, *cpp), &mut new),
             }
             let bytes = (cell.width * cell.height) as usize;
             if plain {
-                write(&mut into, gam, &self.destination, cell, &new)?;
+                write(&mut into, memory, &self.destination, cell, &new)?;
             } else {
-                read(&mut into, gam, &self.destination, cell, &mut old)?;
+                read(&mut into, memory, &self.destination, cell, &mut old)?;
                 let colour = matches!(self.source, Source::Colour { .. });
                 let phase = size(cell.column.rem_euclid(4) as u64);
                 if let (Some(old), Some(new)) = (old.get_mut(..bytes), new.get(..bytes)) {
                     self.raster.merge(old, new, colour, phase);
                 }
-                write(&mut into, gam, &self.destination, cell, &old)?;
+                write(&mut into, memory, &self.destination, cell, &old)?;
             }
             self.done += 1;
             work += BUFFERED_COST * bytes;
@@ -227,10 +242,15 @@ impl Resolve {
 
     /// Continues for about `budget` bytes.
     #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
-    pub fn step(&mut self, gam: &mut Gam<'_>, space: Space, budget: usize) -> Result<Progress, Fault> {
+    pub fn step<'m, M: BlitMemory<'m>>(
+        &mut self,
+        memory: &mut M,
+        space: M::Space,
+        budget: usize,
+    ) -> Result<Progress, M::Fault> {
         let extent = self.surface.block_extent();
         let (across, down) = self.area.cells(extent);
-        let mut window = Window::new(space, Access::Write, true);
+        let mut window = Window::<M>::new(space, Access::Write, true);
         let total = across * down;
         while self.done < total {
             let spent = window.spent;
@@ -238,7 +258,7 @@ impl Resolve {
                 return Ok(Progress::More);
             }
             let cell = self.area.cell(extent, self.done % across, self.done / across);
-            runs(&self.surface, cell, cell, |address, range| window.resolve(gam, address, range.len()))?;
+            runs(&self.surface, cell, cell, |address, range| window.resolve(memory, address, range.len()))?;
             self.done += 1;
         }
         Ok(Progress::Done)
@@ -286,16 +306,16 @@ fn runs<E>(
 
 /// Reads a cell into packed rows.
 #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
-fn read<'m>(
-    window: &mut Window<'m>,
-    gam: &mut Gam<'m>,
+fn read<'m, M: BlitMemory<'m>>(
+    window: &mut Window<'m, M>,
+    memory: &mut M,
     surface: &Surface,
     cell: Area,
     rows: &mut [u8; BLOCK_BYTES],
-) -> Result<(), Fault> {
+) -> Result<(), M::Fault> {
     let Tiling::Tiled(layout) = surface.tiling else {
         return runs(surface, cell, cell, |address, range| {
-            window.read(gam, address, rows.get_mut(range).unwrap_or_default())
+            window.read(memory, address, rows.get_mut(range).unwrap_or_default())
         });
     };
     let extent = layout.block_extent();
@@ -309,12 +329,12 @@ fn read<'m>(
         let within_page = address.is_multiple_of(BLOCK_BYTES as u64) && part.width * part.height >= WORTH_A_BLOCK;
         if !whole && !within_page {
             runs(surface, cell, part, |address, range| {
-                window.read(gam, address, rows.get_mut(range).unwrap_or_default())
+                window.read(memory, address, rows.get_mut(range).unwrap_or_default())
             })?;
             continue;
         }
         let mut raw = [0; BLOCK_BYTES];
-        window.read(gam, address, &mut raw)?;
+        window.read(memory, address, &mut raw)?;
         if part == cell && whole {
             layout.unpack(&raw, rows);
             continue;
@@ -335,20 +355,20 @@ fn read<'m>(
 
 /// Writes packed rows to a cell, which for a tiled surface is a cell of its own grid. Bytes outside the cell are not
 /// modified.
-fn write<'m>(
-    window: &mut Window<'m>,
-    gam: &mut Gam<'m>,
+fn write<'m, M: BlitMemory<'m>>(
+    window: &mut Window<'m, M>,
+    memory: &mut M,
     surface: &Surface,
     cell: Area,
     rows: &[u8; BLOCK_BYTES],
-) -> Result<(), Fault> {
+) -> Result<(), M::Fault> {
     if let Tiling::Tiled(layout) = surface.tiling
         && cell.origin(layout.block_extent()) == (0, 0)
         && (cell.width, cell.height) == layout.block_extent()
     {
         let mut raw = [0; BLOCK_BYTES];
         layout.pack(rows, &mut raw);
-        return window.write(gam, surface.address(cell.column, cell.row), &raw);
+        return window.write(memory, surface.address(cell.column, cell.row), &raw);
     }
-    runs(surface, cell, cell, |address, range| window.write(gam, address, rows.get(range).unwrap_or_default()))
+    runs(surface, cell, cell, |address, range| window.write(memory, address, rows.get(range).unwrap_or_default()))
 }

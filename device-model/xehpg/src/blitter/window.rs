@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The currently translated range of a surface, with its compression control data. Valid for one step.
 
+use std::ops::Range;
+
+use arctic_base::blitter::{BlitMemory, Compression, Piece};
 use arctic_sriov::number::size;
 
-use super::ccs;
 use crate::host::DmaFault;
-use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
+use crate::memory::{Access, Span};
 
 /// Smallest page size. A window starts at a page boundary if possible, to also cover accesses just below the requested
 /// address.
@@ -21,8 +23,8 @@ const REMOTE_COST: usize = 32;
 const ACCESS_COST: usize = 256;
 
 /// A translated range of an address space. Like its spans, it must not be used after the end of the step.
-pub struct Window<'m> {
-    space: Space,
+pub struct Window<'m, M: BlitMemory<'m>> {
+    space: M::Space,
     access: Access,
     compressed: bool,
     /// Cost of the accesses so far, in the unit of a step's budget: the number of bytes that a linear copy processes in
@@ -30,30 +32,32 @@ pub struct Window<'m> {
     pub spent: usize,
     start: u64,
     span: Span<'m>,
-    control: Span<'m>,
+    /// Control data of the span; `None` if the surface or its memory is not compressed.
+    control: Option<M::Control>,
 }
 
-impl<'m> Window<'m> {
+impl<'m, M: BlitMemory<'m>> Window<'m, M> {
     /// Creates an empty window on `space`.
-    pub fn new(space: Space, access: Access, compressed: bool) -> Self {
-        Window { space, access, compressed, spent: 0, start: 0, span: Span::Null(0), control: Span::Null(0) }
+    pub fn new(space: M::Space, access: Access, compressed: bool) -> Self {
+        Window { space, access, compressed, spent: 0, start: 0, span: Span::Null(0), control: None }
     }
 
     /// Moves the window to `address` if the address is outside it. Returns the offset of the address in the window.
-    fn seek(&mut self, gam: &mut Gam<'m>, address: u64) -> Result<usize, Fault> {
+    fn seek(&mut self, memory: &mut M, address: u64) -> Result<usize, M::Fault> {
         let offset = address.wrapping_sub(self.start);
         if offset < self.span.len() as u64 {
             return Ok(size(offset));
         }
         for start in [address & !(PAGE - 1), address] {
             self.span = Span::Null(0);
-            let span = gam.span(self.space, start, OPEN, self.access).map_err(|fault| Fault { address, ..fault })?;
+            let span = memory.span(self.space, start, OPEN, self.access);
+            let span = span.map_err(|fault| M::with_address(fault, address))?;
             // The start is at most the address.
             let offset = address.wrapping_sub(start);
             if offset < span.len() as u64 {
                 self.control = match self.compressed {
-                    true => gam.ccs_span(self.space, start, span.len(), self.access)?,
-                    false => Span::Null(0),
+                    true => memory.control(self.space, start, span.len(), self.access)?,
+                    false => None,
                 };
                 self.span = span;
                 self.start = start;
@@ -64,8 +68,8 @@ impl<'m> Window<'m> {
     }
 
     /// Returns a span of 1 to `len` bytes at `address`. Accesses through the span bypass compression.
-    pub fn open(&mut self, gam: &mut Gam<'m>, address: u64, len: usize) -> Result<Span<'m>, Fault> {
-        let offset = self.seek(gam, address)?;
+    pub fn open(&mut self, memory: &mut M, address: u64, len: usize) -> Result<Span<'m>, M::Fault> {
+        let offset = self.seek(memory, address)?;
         Ok(self.span.part(offset, if self.remote() { len.min(REMOTE_PIECE) } else { len }))
     }
 
@@ -80,27 +84,27 @@ impl<'m> Window<'m> {
     }
 
     /// The fault for an address that the function's VMM does not map.
-    pub fn not_mapped(&self, address: u64) -> Fault {
-        Fault { space: self.space, address, access: self.access, reason: FaultReason::NotMapped }
+    pub fn not_mapped(&self, address: u64) -> M::Fault {
+        M::not_mapped(self.space, address, self.access)
     }
 
-    /// Splits `[address, address + len)` at translation boundaries and calls `work(memory, range)` for each piece;
-    /// `range` is relative to `address`.
+    /// Splits `[address, address + len)` at translation boundaries and calls `work(piece, control data,
+    /// range)` for each piece; `range` is relative to `address`.
     fn each(
         &mut self,
-        gam: &mut Gam<'m>,
+        memory: &mut M,
         address: u64,
         len: usize,
-        mut work: impl FnMut(ccs::Controlled<'_, 'm>, std::ops::Range<usize>) -> Result<(), DmaFault>,
-    ) -> Result<(), Fault> {
+        mut work: impl FnMut(Piece<'_, 'm>, Option<&M::Control>, Range<usize>) -> Result<(), DmaFault>,
+    ) -> Result<(), M::Fault> {
         let mut done = 0_usize;
         while done < len {
             let at = address.wrapping_add(done as u64);
-            let offset = self.seek(gam, at)?;
+            let offset = self.seek(memory, at)?;
             let n = self.span.len().saturating_sub(offset).min(len.saturating_sub(done));
             let end = done.saturating_add(n);
-            let memory = ccs::Controlled { span: &self.span, control: &self.control, start: self.start, offset };
-            work(memory, done..end).map_err(|_| self.not_mapped(at))?;
+            let piece = Piece { span: &self.span, start: self.start, offset };
+            work(piece, self.control.as_ref(), done..end).map_err(|_| self.not_mapped(at))?;
             self.charge(n);
             done = end;
         }
@@ -108,17 +112,32 @@ impl<'m> Window<'m> {
     }
 
     /// Reads pixels, decompressed if the surface is compressed.
-    pub fn read(&mut self, gam: &mut Gam<'m>, address: u64, data: &mut [u8]) -> Result<(), Fault> {
-        self.each(gam, address, data.len(), |memory, range| memory.read(data.get_mut(range).unwrap_or_default()))
+    pub fn read(&mut self, memory: &mut M, address: u64, data: &mut [u8]) -> Result<(), M::Fault> {
+        self.each(memory, address, data.len(), |piece, control, range| {
+            let data = data.get_mut(range).unwrap_or_default();
+            match control {
+                Some(control) => control.read(piece, data),
+                None => piece.span.part(piece.offset, data.len()).read(data),
+            }
+        })
     }
 
     /// Writes pixels, compressed if the surface is compressed.
-    pub fn write(&mut self, gam: &mut Gam<'m>, address: u64, data: &[u8]) -> Result<(), Fault> {
-        self.each(gam, address, data.len(), |memory, range| memory.write(data.get(range).unwrap_or_default()))
+    pub fn write(&mut self, memory: &mut M, address: u64, data: &[u8]) -> Result<(), M::Fault> {
+        self.each(memory, address, data.len(), |piece, control, range| {
+            let data = data.get(range).unwrap_or_default();
+            match control {
+                Some(control) => control.write(piece, data),
+                None => piece.span.part(piece.offset, data.len()).write(data),
+            }
+        })
     }
 
-    /// Decompresses all 256-byte blocks of the range.
-    pub fn resolve(&mut self, gam: &mut Gam<'m>, address: u64, len: usize) -> Result<(), Fault> {
-        self.each(gam, address, len, |memory, range| memory.resolve(range.len()))
+    /// Decompresses all blocks of the range.
+    pub fn resolve(&mut self, memory: &mut M, address: u64, len: usize) -> Result<(), M::Fault> {
+        self.each(memory, address, len, |piece, control, range| match control {
+            Some(control) => control.resolve(piece, range.len()),
+            None => Ok(()),
+        })
     }
 }

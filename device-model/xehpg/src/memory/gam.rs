@@ -10,20 +10,11 @@ use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 use super::ppgtt::{self, WalkFault};
 use super::storage::FrameBacking;
 use super::tlb::{Backing, Page, Tlb};
-use super::{Access, Fault, FaultReason, GuestMappings, Memory, Space, Span, ggtt};
+use super::{Access, Fault, FaultReason, GuestMappings, Memory, Space, Span, Zeroed, ggtt};
 use crate::host::Function;
 
 /// Minimum length in bytes for which [`Gam::zero`] queries the host for holes.
 const WORTH_A_LOOK: u64 = 64 << 10;
-
-/// Result of [`Gam::zero`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Zeroed {
-    /// Number of bytes that now read as zeros.
-    pub len: u64,
-    /// Number of these bytes that were backed by host memory before.
-    pub held: u64,
-}
 
 /// The graphics access manager: translates addresses and accesses memory for one function during one step.
 pub struct Gam<'m> {

@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-pub use arctic_base::memory::{Span, region, span};
+pub use arctic_base::memory::{Access, Span, Zeroed, region, span};
 
 use crate::gate::lmtt::{self, Lmtt, LmttFault};
 use arctic_base::memory::epoch::{Epochs, StepFunctions};
@@ -26,7 +26,7 @@ use vm_memory::{Bytes, VolatileSlice};
 
 use crate::host::{ALL_FUNCTIONS, Dma, DmaView, FUNCTIONS, Function};
 use crate::topology::{EngineId, MAX_ENGINES};
-pub use gam::{Gam, Zeroed};
+pub use gam::Gam;
 use ggtt::Ggtt;
 use ppgtt::PageTableFormat;
 use region::SharedRegion;
@@ -40,15 +40,6 @@ pub enum Space {
     Ggtt,
     /// A process's space: address of the root table in local memory (PDP0 of the context image).
     Ppgtt(u64),
-}
-
-/// Type of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Access {
-    /// Data or instruction read.
-    Read,
-    /// Data write.
-    Write,
 }
 
 /// A failed access.

@@ -7,7 +7,7 @@ use super::*;
 use crate::blitter::BlitError;
 use crate::blitter::window::Window;
 use crate::command::blt::COMMANDS;
-use crate::memory::{Access, FaultReason};
+use crate::memory::{Access, FaultReason, Gam};
 
 fn copy(corners: [u32; 2], to: u64, from: u64) -> [u32; 10] {
     [
@@ -83,10 +83,10 @@ fn guest_memory_that_ends_inside_a_page() {
     let views = bench.memory.views();
     let mut gam = bench.memory.gam(Function::PF, &views, &mut bench.tlb);
     let fault = Fault { space: SPACE, address: END, access: Access::Write, reason: FaultReason::NotMapped };
-    let mut moved = Window::new(SPACE, Access::Write, false);
+    let mut moved = Window::<Gam<'_>>::new(SPACE, Access::Write, false);
     assert_eq!(moved.write(&mut gam, END - 64, &[1; 64]), Ok(()));
     assert_eq!(moved.write(&mut gam, END - 32, &[2; 64]), Err(fault));
-    assert_eq!(Window::new(SPACE, Access::Write, false).write(&mut gam, END, &[3; 8]), Err(fault));
+    assert_eq!(Window::<Gam<'_>>::new(SPACE, Access::Write, false).write(&mut gam, END, &[3; 8]), Err(fault));
     let mut data = [0; 64];
     gam.read(SPACE, END - 64, &mut data).unwrap();
     assert_eq!((&data[..32], &data[32..]), (&[1; 32][..], &[2; 32][..]));
