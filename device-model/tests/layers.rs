@@ -24,7 +24,7 @@ const CRATES: &[(&str, &[(&str, &str)])] = &[
             ("command", "rows of command tables, with lengths, fields and rules; origins of commands"),
             ("decode", "disassembly of batches"),
             ("memory", "regions that a VMM maps, spans of one translation, epochs of functions"),
-            ("blitter", "layouts of surfaces, raster operations"),
+            ("blitter", "layouts of surfaces, raster operations, copies and fills of rectangles"),
             ("registers", "parts of register tables"),
             ("trace", "recorder of trace events"),
             ("report", "report of unmodelled accesses and commands"),

@@ -10,17 +10,14 @@ mod ccs;
 mod command;
 mod control;
 mod memory;
-mod rectangle;
 #[cfg(test)]
 mod tests;
-mod window;
-
-use control::ControlCopy;
-use rectangle::{Rectangle, Resolve};
 
 pub use arctic_base::blitter::Progress;
+use arctic_base::blitter::rectangle::{self, Rectangle, Resolve};
 use arctic_base::blitter::{raster, tiling};
 pub use command::BlitError;
+use control::ControlCopy;
 
 use crate::command::XE_HPG_COMMANDS;
 use crate::command::blt::{self, BlitCommand};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Malformed commands that no driver sends.
 
+use arctic_base::blitter::window::Window;
 use proptest::prelude::*;
 
 use super::*;
 use crate::blitter::BlitError;
-use crate::blitter::window::Window;
 use crate::command::blt::COMMANDS;
 use crate::memory::{Access, FaultReason, Gam};
 

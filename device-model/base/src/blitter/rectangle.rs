@@ -9,8 +9,8 @@ use arctic_sriov::number::size;
 use super::raster::Raster;
 use super::tiling::{Area, BLOCK_BYTES, Surface, Tiling};
 use super::window::Window;
+use super::{BlitMemory, Progress};
 use crate::memory::{Access, Span};
-use arctic_base::blitter::{BlitMemory, Progress};
 
 /// Relative cost of a byte that is processed through a buffer (tiles, compression, raster operations).
 const BUFFERED_COST: usize = 4;
@@ -43,6 +43,7 @@ pub enum Source {
 }
 
 /// The used bytes of a colour's pixel.
+#[inline]
 fn used(pixel: &[u8; 16], cpp: usize) -> &[u8] {
     pixel.get(..cpp).unwrap_or(pixel)
 }
@@ -85,6 +86,7 @@ impl Rectangle {
         this
     }
 
+    #[inline]
     fn plain(&self) -> bool {
         self.raster.plain(matches!(self.source, Source::Colour { .. }))
     }
@@ -268,6 +270,7 @@ impl Resolve {
 /// Fills a cell's packed rows with a colour.
 #[allow(clippy::arithmetic_side_effects, reason = "a cell is at most a block, and phase is less than the pixel size")]
 #[allow(clippy::indexing_slicing, reason = "a piece is at most a pixel, and the rows are at most a block")]
+#[inline]
 fn paint(cell: Area, pixel: &[u8], rows: &mut [u8; BLOCK_BYTES]) {
     let width = cell.width as usize;
     let phase = size(cell.column.rem_euclid(pixel.len() as i64) as u64);
@@ -279,6 +282,7 @@ fn paint(cell: Area, pixel: &[u8], rows: &mut [u8; BLOCK_BYTES]) {
 }
 
 /// Distance of a column or row of a cell from the cell's `start`.
+#[inline]
 fn within(start: i64, at: i64) -> usize {
     size(at.abs_diff(start))
 }

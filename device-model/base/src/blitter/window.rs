@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use arctic_base::blitter::{BlitMemory, Compression, Piece};
 use arctic_sriov::number::size;
 
+use super::{BlitMemory, Compression, Piece};
 use crate::host::DmaFault;
 use crate::memory::{Access, Span};
 
@@ -88,8 +88,8 @@ impl<'m, M: BlitMemory<'m>> Window<'m, M> {
         M::not_mapped(self.space, address, self.access)
     }
 
-    /// Splits `[address, address + len)` at translation boundaries and calls `work(piece, control data,
-    /// range)` for each piece; `range` is relative to `address`.
+    /// Splits `[address, address + len)` at translation boundaries and calls `work(piece, control, range)` for each
+    /// piece; `range` is relative to `address`.
     fn each(
         &mut self,
         memory: &mut M,
