@@ -37,6 +37,8 @@ pub struct Layout {
 pub static TILE_X: Layout = Layout { name: "X", columns: 0x1ff, rows: 0xe00 };
 /// 4 KiB: 128 bytes by 32 rows, in columns of 16 bytes (before Xe-HP).
 pub static TILE_Y: Layout = Layout { name: "Y", columns: 0xe0f, rows: 0x1f0 };
+/// 4 KiB: 64 bytes by 64 rows, for stencil buffers (before Xe-HP). Offset bits `XXXY YYYX YXYX`.
+pub static TILE_W: Layout = Layout { name: "W", columns: 0xe15, rows: 0x1ea };
 /// 4 KiB: 128 bytes by 32 rows, in blocks of 16 bytes by 4 rows. Offset bits `YYXY XXYY XXXX`.
 pub static TILE_4: Layout = Layout { name: "Tile4", columns: 0x2cf, rows: 0xd30 };
 /// 64 KiB for 8 bits per pixel: 256 bytes by 256 rows of Tile4 blocks. Offset bits `YYYX`, then those of Tile4.

@@ -1,49 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Decoding of the copy engine's commands (Mesa genxml gen125; IGT lib/intel_blt.c; xe_migrate.c).
 
-use super::Work;
 use super::control::{Control, ControlCopy};
 use super::raster::{PAT_COPY, Raster, SRC_COPY};
 use super::rectangle::{Rectangle, Resolve, Source};
 use super::tiling::{ADDRESS_MASK, Area, Layout, Surface, TILE_4, TILE_X, TILE_Y, Tiling};
+use super::{BlitError, Work};
 use crate::command::blt::{BlitCommand, Blt};
-
-/// Reason why a command cannot be executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BlitError {
-    /// The copy engine does not have this command.
-    #[error("header {0:#010x} is not a command of the copy engine")]
-    Unknown(u32),
-    /// The command does not have this length.
-    #[error("{command}: invalid length of {dwords} dwords")]
-    Length {
-        /// Name of the command.
-        command: &'static str,
-        /// Length in dwords.
-        dwords: usize,
-    },
-    /// A field has a value that the hardware reserves.
-    #[error("{command}: {field} has the reserved value {value}")]
-    Reserved {
-        /// Name of the command.
-        command: &'static str,
-        /// Name of the field.
-        field: &'static str,
-        /// Its value.
-        value: u32,
-    },
-    /// A field selects a feature that the hardware has but the model does not implement. The blit is not executed, and
-    /// the caller must report it.
-    #[error("{command}: {field} = {value} is not modelled")]
-    Unmodelled {
-        /// Name of the command.
-        command: &'static str,
-        /// Name of the field.
-        field: &'static str,
-        /// Its value.
-        value: u32,
-    },
-}
 
 pub(super) fn decode(command: &BlitCommand, dwords: &[u32], swctrl: u32) -> Result<Work, BlitError> {
     let header = dwords.first().copied().unwrap_or(0);

@@ -13,10 +13,9 @@ mod memory;
 #[cfg(test)]
 mod tests;
 
-pub use arctic_base::blitter::Progress;
 use arctic_base::blitter::rectangle::{self, Rectangle, Resolve};
+pub use arctic_base::blitter::{BlitError, Progress};
 use arctic_base::blitter::{raster, tiling};
-pub use command::BlitError;
 use control::ControlCopy;
 
 use crate::command::XE_HPG_COMMANDS;
