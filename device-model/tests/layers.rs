@@ -16,7 +16,7 @@ const CRATES: &[(&str, &[(&str, &str)])] = &[
     (
         "base",
         &[
-            ("sync", "locks and atomics, replaced by loom's in its tests; the rule for poisoned locks"),
+            ("sync", "locks and atomics, loom's with `--cfg loom`; the rule for poisoned locks"),
             ("event_count", "wakeups of the worker threads"),
             ("host", "the environment: DMA, interrupt sink, clock, function numbers"),
             ("interrupts", "delivery of a function's interrupt by MSI"),

@@ -114,6 +114,7 @@ impl Stage {
                 "cargo xtask words",
                 "cargo xtask tools typos cargo-deny",
                 "target/tools/typos/bin/typos",
+                "RUSTFLAGS='--cfg loom' cargo clippy --release -p arctic-xehpg --test loom --target-dir target/loom --quiet -- -D warnings",
             ],
             _ => &[],
         }

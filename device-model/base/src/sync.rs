@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Synchronisation primitives of the modules that are model-checked, and the rule for poisoned locks. The loom tests
-//! (`device-model/tests/loom`) recompile those modules and substitute loom's types for this module. Each family states
-//! its lock order; the locks of this crate (`EventCount`, `trace::Recorder`) are leaves, or as the family's order says.
+//! Synchronisation primitives of the modules that are model-checked, and the rule for poisoned locks. In a build with
+//! `--cfg loom` they are loom's, which work only in a model; the models are `device-model/xehpg/tests/loom`. State that
+//! no model covers may use `std::sync`. Each family states its lock order; the locks of this crate (`EventCount`,
+//! `trace::Recorder`) are leaves, or as the family's order says.
 
-pub use std::sync::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, TryLockError};
+#[cfg(not(loom))]
+use std::sync as primitives;
+pub use std::sync::TryLockError;
 use std::sync::{LockResult, PoisonError};
+
+#[cfg(loom)]
+use loom::sync as primitives;
+pub use primitives::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard};
 
 /// Atomic integers and fences.
 pub mod atomic {
-    pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+    pub use super::primitives::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 }
 
 /// Acquires a lock that a panic may have poisoned.
@@ -30,4 +37,34 @@ impl<G> IgnorePoison for LockResult<G> {
     fn ignore_poison(self) -> G {
         self.unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The poison flag of a mutex. The names are not std's, whose own methods would take precedence.
+pub trait Poison {
+    /// Returns whether a panic has poisoned the lock.
+    fn poisoned(&self) -> bool;
+
+    /// Clears the flag. The state that the lock protects must be valid.
+    fn end_poisoning(&self);
+}
+
+#[cfg(not(loom))]
+impl<T> Poison for Mutex<T> {
+    fn poisoned(&self) -> bool {
+        self.is_poisoned()
+    }
+
+    fn end_poisoning(&self) {
+        self.clear_poison();
+    }
+}
+
+/// A panic ends the model, so loom's locks have no flag.
+#[cfg(loom)]
+impl<T> Poison for Mutex<T> {
+    fn poisoned(&self) -> bool {
+        false
+    }
+
+    fn end_poisoning(&self) {}
 }

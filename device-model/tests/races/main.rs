@@ -5,7 +5,7 @@
 //!
 //! `interleaved` executes single accesses of several actors and single steps of the card on one thread, in an order
 //! determined by a seed; `ARCTIC_RACES_SEED` reproduces a failure. `threads` runs them concurrently for
-//! `ARCTIC_RACES_MS` milliseconds. Races within one access are covered by `tests/loom`.
+//! `ARCTIC_RACES_MS` milliseconds. Races within one access are covered by `xehpg/tests/loom`.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
 mod driver;

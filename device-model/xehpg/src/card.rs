@@ -8,7 +8,8 @@ mod deferred;
 pub mod function_state;
 mod functions;
 mod gpu;
-mod guc_pending;
+#[doc(hidden)]
+pub mod guc_pending;
 mod locks;
 mod power_on;
 mod report;

@@ -14,7 +14,7 @@
 //! `cargo doc --document-private-items -p arctic-xehpg` documents them.
 #![forbid(unsafe_code)]
 
-// Paths below the crate's root, so that the loom tests can recompile modules with other locks.
+// The modules of the base have paths below the root of each family's crate.
 use arctic_base::{event_count, gpu, host, report, state, trace};
 
 pub mod card;

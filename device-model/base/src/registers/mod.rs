@@ -4,7 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod bits;
-pub mod cell;
+mod cell;
 mod file;
 mod function;
 mod row;
@@ -14,7 +14,7 @@ mod touches;
 mod unit;
 
 pub use bits::Bits;
-pub use cell::masked;
+pub use cell::{Cell, masked};
 pub use file::{Decoded, RegisterFile, Table};
 pub use function::FunctionRegisters;
 pub use row::{Copies, Family, Kind, Register, Replicated};

@@ -14,6 +14,12 @@ pub struct GucPending {
     deadline: AtomicU64,
 }
 
+impl Default for GucPending {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl GucPending {
     /// No requests, no deadline.
     pub fn new() -> Self {

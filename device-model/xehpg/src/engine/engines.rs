@@ -2,7 +2,7 @@
 //! All engines of the card: their locks, when each is stepped next, and reports of steps to the GuC.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use super::priority_mutex::{PriorityGuard, PriorityMutex};
 use super::skipped::SkippedCommand;
@@ -13,7 +13,7 @@ use crate::generation::Generation;
 use crate::gt::Gt;
 use crate::host::Function;
 use crate::memory::Memory;
-use crate::sync::IgnorePoison;
+use crate::sync::{IgnorePoison, MutexGuard};
 use crate::topology::EngineId;
 
 /// Report to the GuC after a step of a context that the GuC has submitted.
@@ -88,11 +88,11 @@ impl Engines {
     #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub fn abandon(&self, id: EngineId, gt: &Gt) -> Option<Load> {
         let lock = &self.slot(id).engine;
-        if !lock.mutex().is_poisoned() {
+        if !lock.is_poisoned() {
             return None;
         }
         let mut engine = lock.lock();
-        lock.mutex().clear_poison();
+        lock.clear_poison();
         self.set_runnable(id, false);
         gt.context_clocks[id.index()].stop(gt.timestamp());
         engine.tlb.flush();

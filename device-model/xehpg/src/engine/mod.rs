@@ -47,10 +47,11 @@ use crate::trace::EventKind;
 pub use counters::Counters;
 pub use engines::{EngineReport, Engines, SOON};
 use fetch::Window;
-pub use priority_mutex::PriorityGuard;
+pub use priority_mutex::{PriorityGuard, PriorityMutex};
 use running::Running;
 use skipped::{MOST_WARNINGS, SkippedCommand};
 use streamer::Streamer;
+pub use wakeup::{EngineWakeup, MemoryGeneration};
 
 /// Returns dword `index` of a command, or 0 if the command is shorter.
 #[inline]

@@ -4,7 +4,7 @@
 use std::ops::{Deref, DerefMut};
 
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::{IgnorePoison, Mutex, MutexGuard, TryLockError};
+use crate::sync::{IgnorePoison, Mutex, MutexGuard, Poison, TryLockError};
 
 /// Mutex on which blocking callers have priority over workers. A plain mutex is unfair: a worker that steps an engine
 /// in a loop would starve other threads. Workers therefore use only `try_lock`, which fails while another thread waits.
@@ -68,9 +68,14 @@ impl<T> PriorityMutex<T> {
         self.wanted.load(Ordering::Acquire) != 0
     }
 
-    /// Returns the underlying mutex, for access to its poison flag.
-    pub fn mutex(&self) -> &Mutex<T> {
-        &self.inside
+    /// Returns whether a panic has poisoned the lock.
+    pub fn is_poisoned(&self) -> bool {
+        self.inside.poisoned()
+    }
+
+    /// Ends the poisoning. The value must be valid.
+    pub fn clear_poison(&self) {
+        self.inside.end_poisoning();
     }
 }
 

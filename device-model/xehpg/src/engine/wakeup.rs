@@ -12,12 +12,13 @@ const LOOK_AGAIN: (u64, u64) = (20_000, 1_000_000);
 const PARTS: u64 = 16;
 
 /// Generation counter of events after which memory may have changed.
+#[derive(Default)]
 pub struct MemoryGeneration(AtomicU64);
 
 impl MemoryGeneration {
     /// Creates a counter with value 0.
     pub fn new() -> Self {
-        MemoryGeneration(AtomicU64::new(0))
+        Self::default()
     }
 
     /// Returns the count. Ordering: must be read before the memory that a wait checks.
@@ -38,6 +39,7 @@ impl MemoryGeneration {
 }
 
 /// Scheduling state of one engine for the workers.
+#[derive(Default)]
 pub struct EngineWakeup {
     runnable: AtomicBool,
     /// Time at which a waiting engine is stepped again, and the current delay, in ns.
@@ -51,13 +53,7 @@ pub struct EngineWakeup {
 impl EngineWakeup {
     /// Creates the state of an engine that is not runnable.
     pub fn new() -> Self {
-        EngineWakeup {
-            runnable: AtomicBool::new(false),
-            next_poll: AtomicU64::new(0),
-            pause: AtomicU64::new(0),
-            since: AtomicU64::new(0),
-            at: AtomicU64::new(0),
-        }
+        Self::default()
     }
 
     /// Sets whether the engine is runnable. Cancels any deferral.

@@ -4,32 +4,19 @@
 
 use std::sync::Arc as StdArc;
 
-use arctic_device_model::generation::XE_HPG;
-use arctic_device_model::memory::Space;
+use arctic_base::host::{Function, InterruptSink};
+use arctic_xehpg::generation::XE_HPG;
+use arctic_xehpg::guc::ctb::{Channel, Location};
+use arctic_xehpg::guc::hxg::{MAX_DWORDS, Outgoing};
+use arctic_xehpg::interrupts::{Interrupts, USER_INTERRUPT, XE_HPG_INTERRUPTS};
+use arctic_xehpg::registers::InterruptRegister;
+use arctic_xehpg::topology::EngineClass;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
-use crate::guc::ctb::{Channel, Location};
-use crate::guc::hxg::{MAX_DWORDS, Outgoing};
-use crate::host::{Function, InterruptSink};
-use crate::interrupts::delivery::Interrupts;
-use crate::interrupts::event::USER_INTERRUPT;
-use crate::interrupts::sources::XE_HPG_INTERRUPTS;
-use crate::memory::Gam;
-use crate::registers::InterruptRegister;
-use crate::topology::{EngineClass, EngineId};
-
-pub const ALL: &[crate::Model] = &[
-    ("ctb::requests_arrive_whole", requests_arrive_whole),
-    ("ctb::messages_to_the_host_arrive_whole", messages_to_the_host_arrive_whole),
-    ("ctb::a_host_that_meddles", a_host_that_meddles),
-    ("interrupts::no_event_is_lost", no_event_is_lost),
-    ("interrupts::one_msi_for_events_at_once", one_msi_for_events_at_once),
-    ("interrupts::an_event_beside_the_enable", an_event_beside_the_enable),
-    ("interrupts::no_msi_after_the_disable", no_msi_after_the_disable),
-    ("interrupts::no_msi_after_a_reset", no_msi_after_a_reset),
-];
+use super::check;
+use super::memory::Guest;
 
 /// Dwords in each of the two rings: space for two messages, but not for three.
 const RING: u32 = 8;
@@ -42,11 +29,10 @@ const H2G_BUFFER: usize = 8;
 const G2H_BUFFER: usize = H2G_BUFFER + RING as usize;
 const DWORDS: usize = G2H_BUFFER + RING as usize;
 
-type Memory = Arc<Vec<AtomicU32>>;
-
 /// Returns both rings, empty, with head and tail at `start`.
-fn channel(start: u32) -> (Memory, Channel) {
-    let memory: Memory = Arc::new((0..DWORDS).map(|_| AtomicU32::new(0)).collect());
+fn channel(start: u32) -> (Guest, Channel) {
+    let guest = Guest::new(DWORDS);
+    let memory = &guest.dwords;
     for descriptor in [0, G2H] {
         memory[descriptor + HEAD].store(start, Ordering::Relaxed);
         memory[descriptor + TAIL].store(start, Ordering::Relaxed);
@@ -56,121 +42,131 @@ fn channel(start: u32) -> (Memory, Channel) {
         buffer: buffer as u64 * 4,
         bytes: RING * 4,
     };
-    let channel = Channel::open(&mut Gam(&memory), at(0, H2G_BUFFER), at(G2H, G2H_BUFFER)).unwrap();
-    (memory, channel)
+    let channel = guest.step(|gam| Channel::open(gam, at(0, H2G_BUFFER), at(G2H, G2H_BUFFER))).unwrap();
+    (guest, channel)
 }
 
-fn value(memory: &Memory, at: usize) -> u32 {
+fn value(memory: &[AtomicU32], at: usize) -> u32 {
     memory[at].load(Ordering::Acquire)
 }
 
 /// Receives all pending requests; returns their payloads.
-fn receive(memory: &Memory, channel: &mut Channel) -> Vec<u32> {
+fn receive(guest: &Guest, channel: &mut Channel) -> Vec<u32> {
     let mut taken = Vec::new();
     let mut room = [0; MAX_DWORDS];
-    while let Some(request) = channel.h2g.receive(&mut Gam(memory), &mut room) {
+    while let Some(request) = guest.step(|gam| channel.h2g.receive(gam, &mut room)) {
         assert_eq!((request.fence, request.hxg.len()), (request.hxg[1] as u16, 2), "incomplete message");
         assert_eq!(request.hxg[0], 0x1000 + request.hxg[1]);
         taken.push(request.hxg[1]);
     }
-    channel.h2g.publish_head(&mut Gam(memory));
+    guest.step(|gam| channel.h2g.publish_head(gam));
     taken
 }
 
 /// A host sends three requests, one of which wraps around the end of the ring, while the GuC receives. Each request
 /// arrives completely, in order and exactly once. The host sends the third only if the head indicates enough free
 /// space.
+#[test]
 fn requests_arrive_whole() {
-    let (memory, mut channel) = channel(6);
-    let host = {
-        let memory = memory.clone();
-        thread::spawn(move || {
-            let mut tail = 6;
-            for n in 1..=3 {
-                let head = value(&memory, HEAD);
-                if (tail + RING - head) % RING + 3 >= RING {
-                    return n - 1;
+    check(|| {
+        let (guest, mut channel) = channel(6);
+        let host = {
+            let memory = guest.dwords.clone();
+            thread::spawn(move || {
+                let mut tail = 6;
+                for n in 1..=3 {
+                    let head = value(&memory, HEAD);
+                    if (tail + RING - head) % RING + 3 >= RING {
+                        return n - 1;
+                    }
+                    for dword in [n << 16 | 2, 0x1000 + n, n] {
+                        memory[H2G_BUFFER + tail as usize].store(dword, Ordering::Relaxed);
+                        tail = (tail + 1) % RING;
+                    }
+                    memory[TAIL].store(tail, Ordering::Release);
                 }
-                for dword in [n << 16 | 2, 0x1000 + n, n] {
-                    memory[H2G_BUFFER + tail as usize].store(dword, Ordering::Relaxed);
-                    tail = (tail + 1) % RING;
-                }
-                memory[TAIL].store(tail, Ordering::Release);
-            }
-            3
-        })
-    };
-    let mut taken = receive(&memory, &mut channel);
-    taken.extend(receive(&memory, &mut channel));
-    let sent = host.join().unwrap();
-    taken.extend(receive(&memory, &mut channel));
-    assert_eq!(taken, (1..=sent).collect::<Vec<_>>());
-    assert_eq!((value(&memory, HEAD), value(&memory, STATUS)), ((6 + 3 * sent) % RING, 0));
+                3
+            })
+        };
+        let mut taken = receive(&guest, &mut channel);
+        taken.extend(receive(&guest, &mut channel));
+        let sent = host.join().unwrap();
+        taken.extend(receive(&guest, &mut channel));
+        assert_eq!(taken, (1..=sent).collect::<Vec<_>>());
+        assert_eq!((value(&guest.dwords, HEAD), value(&guest.dwords, STATUS)), ((6 + 3 * sent) % RING, 0));
+    });
 }
 
 /// The GuC sends three messages while the host reads, and the host's ring has space for two. Each message arrives
 /// completely, in order and exactly once.
+#[test]
 fn messages_to_the_host_arrive_whole() {
-    let (memory, mut channel) = channel(6);
-    for n in 1..=3 {
-        channel.post(Outgoing::event(0x77, &[n]));
-    }
-    let host = {
-        let memory = memory.clone();
-        thread::spawn(move || {
-            let (mut head, mut taken) = (6, Vec::new());
-            for _ in 0..2 {
-                let tail = value(&memory, G2H + TAIL);
-                while head != tail {
-                    let at = |n: u32| G2H_BUFFER + ((head + n) % RING) as usize;
-                    let read = |n: u32| memory[at(n)].load(Ordering::Relaxed);
-                    assert_eq!((read(0) & 0xff, read(1) & 0xffff), (2, 0x77), "incomplete message");
-                    taken.push(read(2));
-                    head = (head + 3) % RING;
-                }
-                memory[G2H + HEAD].store(head, Ordering::Release);
-            }
-            (head, taken)
-        })
-    };
-    channel.flush(&mut Gam(&memory));
-    channel.flush(&mut Gam(&memory));
-    let (mut head, mut taken) = host.join().unwrap();
-    for _ in 0..2 {
-        channel.flush(&mut Gam(&memory));
-        while head != value(&memory, G2H + TAIL) {
-            taken.push(value(&memory, G2H_BUFFER + ((head + 2) % RING) as usize));
-            head = (head + 3) % RING;
+    check(|| {
+        let (guest, mut channel) = channel(6);
+        for n in 1..=3 {
+            channel.post(Outgoing::event(0x77, &[n]));
         }
-        memory[G2H + HEAD].store(head, Ordering::Release);
-    }
-    assert_eq!((taken, channel.waiting()), (vec![1, 2, 3], 0));
+        let host = {
+            let memory = guest.dwords.clone();
+            thread::spawn(move || {
+                let (mut head, mut taken) = (6, Vec::new());
+                for _ in 0..2 {
+                    let tail = value(&memory, G2H + TAIL);
+                    while head != tail {
+                        let at = |n: u32| G2H_BUFFER + ((head + n) % RING) as usize;
+                        let read = |n: u32| memory[at(n)].load(Ordering::Relaxed);
+                        assert_eq!((read(0) & 0xff, read(1) & 0xffff), (2, 0x77), "incomplete message");
+                        taken.push(read(2));
+                        head = (head + 3) % RING;
+                    }
+                    memory[G2H + HEAD].store(head, Ordering::Release);
+                }
+                (head, taken)
+            })
+        };
+        guest.step(|gam| channel.flush(gam));
+        guest.step(|gam| channel.flush(gam));
+        let (mut head, mut taken) = host.join().unwrap();
+        let memory = &guest.dwords;
+        for _ in 0..2 {
+            guest.step(|gam| channel.flush(gam));
+            while head != value(memory, G2H + TAIL) {
+                taken.push(value(memory, G2H_BUFFER + ((head + 2) % RING) as usize));
+                head = (head + 3) % RING;
+            }
+            memory[G2H + HEAD].store(head, Ordering::Release);
+        }
+        assert_eq!((taken, channel.waiting()), (vec![1, 2, 3], 0));
+    });
 }
 
 /// A host writes arbitrary values at any time. The GuC disables the ring or reads garbage, but does not panic or loop
 /// forever.
+#[test]
 fn a_host_that_meddles() {
-    let (memory, mut channel) = channel(0);
-    channel.post(Outgoing::event(0x77, &[1]));
-    let host = {
-        let memory = memory.clone();
-        thread::spawn(move || {
-            memory[TAIL].store(7, Ordering::Relaxed);
-            memory[H2G_BUFFER].store(0x00ff_0005, Ordering::Relaxed);
-            memory[HEAD].store(!0, Ordering::Relaxed);
-            memory[G2H + HEAD].store(RING, Ordering::Relaxed);
-            memory[TAIL].store(!0, Ordering::Relaxed);
-        })
-    };
-    let mut room = [0; MAX_DWORDS];
-    for _ in 0..3 {
-        if let Some(request) = channel.h2g.receive(&mut Gam(&memory), &mut room) {
-            assert!(request.hxg.len() < RING as usize);
+    check(|| {
+        let (guest, mut channel) = channel(0);
+        channel.post(Outgoing::event(0x77, &[1]));
+        let host = {
+            let memory = guest.dwords.clone();
+            thread::spawn(move || {
+                memory[TAIL].store(7, Ordering::Relaxed);
+                memory[H2G_BUFFER].store(0x00ff_0005, Ordering::Relaxed);
+                memory[HEAD].store(!0, Ordering::Relaxed);
+                memory[G2H + HEAD].store(RING, Ordering::Relaxed);
+                memory[TAIL].store(!0, Ordering::Relaxed);
+            })
+        };
+        let mut room = [0; MAX_DWORDS];
+        for _ in 0..3 {
+            if let Some(request) = guest.step(|gam| channel.h2g.receive(gam, &mut room)) {
+                assert!(request.hxg.len() < RING as usize);
+            }
+            guest.step(|gam| channel.h2g.publish_head(gam));
+            guest.step(|gam| channel.flush(gam));
         }
-        channel.h2g.publish_head(&mut Gam(&memory));
-        channel.flush(&mut Gam(&memory));
-    }
-    host.join().unwrap();
+        host.join().unwrap();
+    });
 }
 
 /// Counts MSIs and lets a driver wait for one.
@@ -260,51 +256,66 @@ impl Tree {
 
 /// Two engines raise events at any point of the driver's handler. The handler, which only MSIs trigger, finds both
 /// events.
+#[test]
 fn no_event_is_lost() {
-    let tree = Tree::new(true);
-    let engines = [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class));
-    tree.drive(2);
-    for engine in engines {
-        engine.join().unwrap();
-    }
+    check(|| {
+        let tree = Tree::new(true);
+        let engines = [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class));
+        tree.drive(2);
+        for engine in engines {
+            engine.join().unwrap();
+        }
+    });
 }
 
 /// Until the driver handles the interrupt, two events cause one MSI, in either order.
+#[test]
 fn one_msi_for_events_at_once() {
-    let tree = Tree::new(true);
-    for engine in [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class)) {
-        engine.join().unwrap();
-    }
-    assert_eq!(tree.sent(), 1);
+    check(|| {
+        let tree = Tree::new(true);
+        for engine in [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class)) {
+            engine.join().unwrap();
+        }
+        assert_eq!(tree.sent(), 1);
+    });
 }
 
 /// An event concurrent with enabling the master interrupt causes exactly one MSI.
+#[test]
 fn an_event_beside_the_enable() {
-    let tree = Tree::new(false);
-    let engine = Tree::raise(&tree, EngineClass::Copy);
-    tree.master(true);
-    engine.join().unwrap();
-    assert_eq!(tree.sent(), 1);
+    check(|| {
+        let tree = Tree::new(false);
+        let engine = Tree::raise(&tree, EngineClass::Copy);
+        tree.master(true);
+        engine.join().unwrap();
+        assert_eq!(tree.sent(), 1);
+    });
 }
 
 /// After the write that disables the master interrupt has returned, no MSI is sent.
+#[test]
 fn no_msi_after_the_disable() {
-    let tree = Tree::new(true);
-    let engines = [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class));
-    tree.master(false);
-    let sent = tree.sent();
-    for engine in engines {
-        engine.join().unwrap();
-    }
-    assert_eq!(tree.sent(), sent);
+    check(|| {
+        let tree = Tree::new(true);
+        let engines = [EngineClass::Render, EngineClass::Copy].map(|class| Tree::raise(&tree, class));
+        tree.master(false);
+        let sent = tree.sent();
+        for engine in engines {
+            engine.join().unwrap();
+        }
+        assert_eq!(tree.sent(), sent);
+    });
 }
 
 /// After a reset of the function has returned, no MSI is sent.
+#[test]
 fn no_msi_after_a_reset() {
-    let tree = Tree::new(true);
-    let engine = Tree::raise(&tree, EngineClass::Render);
-    tree.interrupts.reset();
-    let sent = tree.sent();
-    engine.join().unwrap();
-    assert_eq!(tree.sent(), sent);
+    check(|| {
+        let tree = Tree::new(true);
+        let engine = Tree::raise(&tree, EngineClass::Render);
+        tree.interrupts.reset();
+        let sent = tree.sent();
+        engine.join().unwrap();
+        assert_eq!(tree.sent(), sent);
+    });
 }
