@@ -89,7 +89,8 @@ impl<'m, M: BlitMemory<'m>> Window<'m, M> {
     }
 
     /// Splits `[address, address + len)` at translation boundaries and calls `work(piece, control, range)` for each
-    /// piece; `range` is relative to `address`.
+    /// piece; `range` is relative to `address`. Always inlined: tiled surfaces have rows of few bytes.
+    #[inline(always)]
     fn each(
         &mut self,
         memory: &mut M,

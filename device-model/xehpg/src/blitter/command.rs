@@ -8,6 +8,8 @@ use super::tiling::{ADDRESS_MASK, Area, Layout, Surface, TILE_4, TILE_X, TILE_Y,
 use super::{BlitError, Work};
 use crate::command::blt::{BlitCommand, Blt};
 
+/// Not inlined, so that the command streamer's loop stays small.
+#[inline(never)]
 pub(super) fn decode(command: &BlitCommand, dwords: &[u32], swctrl: u32) -> Result<Work, BlitError> {
     let header = dwords.first().copied().unwrap_or(0);
     if command.dwords(header) as usize != dwords.len() || !command.lengths.contains(&dwords.len()) {

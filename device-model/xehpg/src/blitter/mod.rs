@@ -55,6 +55,7 @@ impl Blit {
     /// Decodes the dwords of a complete `command` with the engine's BCS_SWCTRL (0x22200). With bit 0 set, tiled sources
     /// of XY_SRC_COPY_BLT are Y-tiled; with bit 1 set, tiled destinations of XY_SRC_COPY_BLT and XY_COLOR_BLT are
     /// Y-tiled. Otherwise they are X-tiled.
+    #[inline]
     pub fn new(command: &'static BlitCommand, dwords: &[u32], swctrl: u32) -> Result<Blit, BlitError> {
         let work = command::decode(command, dwords, swctrl)?;
         Ok(Blit { command, work })
