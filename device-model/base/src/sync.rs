@@ -39,7 +39,7 @@ impl<G> IgnorePoison for LockResult<G> {
     }
 }
 
-/// The poison flag of a mutex. The names are not std's, whose own methods would take precedence.
+/// The poison flag of a mutex. The names differ from those of std's methods, which would take precedence.
 pub trait Poison {
     /// Returns whether a panic has poisoned the lock.
     fn poisoned(&self) -> bool;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Model checking of the modules whose state threads share without a global lock, in every order that the memory model
+//! Model checking of the state that threads share without a global lock, in every order that the memory model
 //! permits.
 //!
 //! Built with `--cfg loom`, `arctic_base::sync` consists of loom's types, and this test of the models. Otherwise its only

@@ -42,7 +42,7 @@ fn message(publish: Ordering) {
     assert_ne!(received, Some(0), "known wrong ordering: the value is stale");
 }
 
-/// A copy of [`EventCount`](arctic_base::event_count::EventCount) without the lock, whose `ring` has its fence only if
+/// A copy of [`EventCount`](arctic_base::event_count::EventCount) without the lock. `ring` has its fence only if
 /// `fenced`. Either the thread that posts a wakeup must find the sleeper, or the sleeper the wakeup.
 fn sleep_beside_ring(fenced: bool) {
     let shared = Arc::new((AtomicU64::new(0), AtomicUsize::new(0)));
