@@ -254,6 +254,13 @@ pub const CARD: &[Job] = &[
         steps: &["cargo xtask mutants --check"],
     },
     Job {
+        name: "recipes",
+        minutes: 6,
+        tests: "the worked examples of docs/recipes.md, carried out literally in a copy of the repository",
+        paths: &["docs/recipes.md", "xtask/src/recipes.rs"],
+        steps: &["cargo xtask recipes"],
+    },
+    Job {
         name: "book",
         minutes: 5,
         tests: "the documents build as a book, with mdbook, which is built first",

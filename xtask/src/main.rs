@@ -8,6 +8,7 @@ mod fidelity;
 mod groups;
 mod jobs;
 mod mutants;
+mod recipes;
 mod spdx;
 mod support;
 mod tools;
@@ -82,6 +83,8 @@ enum Task {
         /// Only configurations with one of these texts in their names
         only: Vec<String>,
     },
+    /// Carry out the worked examples of docs/recipes.md in a copy of the repository
+    Recipes,
     /// Check that every source file starts with the licence line
     Spdx,
     /// Count words that comments and documents should not use; fails above the limit
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Task::Tools { names } => tools::install(&names),
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Fidelity(arguments) => fidelity::run(&arguments),
+        Task::Recipes => recipes::check(),
         Task::Spdx => spdx::check(),
         Task::Support { only } => support::run(&only),
         Task::Words { list } => words::check(list),

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Carries out the worked examples of `docs/recipes.md` in a copy of the repository: what the page tells a reader to
+//! write and to run is written and run literally, so that the page cannot be out of date.
+//!
+//! A sentence that begins a paragraph or a list item, and the block of code behind it, are one instruction:
+//!
+//! ```text
+//! After `LINE` in `PATH`:            inserts the block behind the line
+//! Before `LINE` in `PATH`:           inserts it before the line
+//! Instead of `TEXT` in `PATH`:       replaces the text
+//! At the end of `PATH`:              appends the block
+//! `PATH`, a new file:                writes the block to it
+//! Run:                               runs each line of the block in the copy
+//! ```
+//!
+//! LINE and TEXT must be in the file once; leading spaces of a line do not matter, and the block gets them too.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{git, root};
+
+/// The page.
+const PAGE: &str = "docs/recipes.md";
+
+/// A change of a file, or commands.
+#[derive(Debug, PartialEq, Eq)]
+enum Instruction<'p> {
+    After { line: &'p str, path: &'p str },
+    Before { line: &'p str, path: &'p str },
+    Instead { text: &'p str, path: &'p str },
+    Append { path: &'p str },
+    Create { path: &'p str },
+    Run,
+}
+
+/// An instruction with its block of code.
+#[derive(Debug, PartialEq, Eq)]
+struct Step<'p> {
+    /// Line of the page, counted from 1.
+    at: usize,
+    instruction: Instruction<'p>,
+    block: String,
+}
+
+/// The instruction of a line that introduces a block; `None` if it is none.
+fn instruction(line: &str) -> Option<Instruction<'_>> {
+    let line = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(". ");
+    let line = line.trim().strip_suffix(':')?;
+    if line == "Run" {
+        return Some(Instruction::Run);
+    }
+    // A text with backquotes is between two of them.
+    let mark = if line.contains("``") { "``" } else { "`" };
+    let (verb, quoted) = line.split_once(mark)?;
+    let (one, behind) = quoted.split_once(mark)?;
+    let two = behind.split('`').nth(1);
+    match (verb.trim(), two) {
+        ("After", Some(path)) => Some(Instruction::After { line: one, path }),
+        ("Before", Some(path)) => Some(Instruction::Before { line: one, path }),
+        ("Instead of", Some(path)) => Some(Instruction::Instead { text: one, path }),
+        ("At the end of", None) => Some(Instruction::Append { path: one }),
+        ("", None) if line.ends_with(", a new file") => Some(Instruction::Create { path: one }),
+        _ => None,
+    }
+}
+
+/// The steps of a page. A block of code without an instruction is an error: a reader would not know what to do with it.
+fn steps(page: &str) -> Result<Vec<Step<'_>>> {
+    let mut steps = Vec::new();
+    let mut before = "";
+    let mut lines = page.lines().enumerate();
+    while let Some((n, line)) = lines.next() {
+        let Some(indent) = line.find("```") else {
+            before = if line.trim().is_empty() { before } else { line };
+            continue;
+        };
+        let at = n.saturating_add(1);
+        let block = lines.by_ref().map(|(_, line)| line).take_while(|line| !line.trim_start().starts_with("```"));
+        let block = block.map(|line| format!("{}\n", line.get(indent..).unwrap_or_default())).collect();
+        let instruction = instruction(before).with_context(|| format!("{PAGE}:{at}: `{before}` is no instruction"))?;
+        steps.push(Step { at, instruction, block });
+        before = "";
+    }
+    Ok(steps)
+}
+
+/// `text` after the change; an error says what is not there, or more than once.
+fn changed(text: &str, step: &Step<'_>) -> Result<String> {
+    let once = |found: usize, what: &str, path: &str| {
+        ensure!(found == 1, "{PAGE}:{}: `{what}` is {found} times in {path}", step.at);
+        Ok(())
+    };
+    let around = |wanted: &str, path: &str, behind: bool| {
+        once(text.lines().filter(|line| line.trim() == wanted.trim()).count(), wanted, path)?;
+        let mut new = String::new();
+        for line in text.lines() {
+            let found = line.trim() == wanted.trim();
+            let indent = line.get(..line.len().saturating_sub(line.trim_start().len())).unwrap_or_default();
+            let indented = |block: &str| {
+                let put = |line: &str| if line.is_empty() { "\n".into() } else { format!("{indent}{line}\n") };
+                block.lines().map(put).collect::<String>()
+            };
+            if found && !behind {
+                new.push_str(&indented(&step.block));
+            }
+            new.push_str(line);
+            new.push('\n');
+            if found && behind {
+                new.push_str(&indented(&step.block));
+            }
+        }
+        Ok(new)
+    };
+    match step.instruction {
+        Instruction::After { line, path } => around(line, path, true),
+        Instruction::Before { line, path } => around(line, path, false),
+        Instruction::Instead { text: old, path } => {
+            once(text.matches(old).count(), old, path)?;
+            Ok(text.replace(old, step.block.trim_end()))
+        }
+        Instruction::Append { .. } => Ok(format!("{text}{}", step.block)),
+        Instruction::Create { .. } => Ok(step.block.clone()),
+        Instruction::Run => bail!("{PAGE}:{}: commands change no text", step.at),
+    }
+}
+
+/// Copies the repository's files, as they are in the work tree, to `folder`.
+fn copy(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    for path in git(&["ls-files", "--cached", "--others", "--exclude-standard"])? {
+        let (from, to) = (root().join(&path), folder.join(&path));
+        let Ok(metadata) = from.symlink_metadata() else { continue };
+        fs::create_dir_all(to.parent().context("a path in a folder")?)?;
+        if metadata.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&from)?, &to)?;
+        } else {
+            fs::copy(&from, &to).with_context(|| format!("cannot copy {path}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Carries out the page in `target/recipes/tree`, and builds in `target/recipes/build`.
+pub fn check() -> Result<()> {
+    let page = fs::read_to_string(root().join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
+    let steps = steps(&page)?;
+    let (folder, build) = (root().join("target/recipes/tree"), root().join("target/recipes/build"));
+    copy(&folder)?;
+    for step in &steps {
+        let path = match step.instruction {
+            Instruction::After { path, .. } | Instruction::Before { path, .. } | Instruction::Instead { path, .. } => {
+                path
+            }
+            Instruction::Append { path } | Instruction::Create { path } => path,
+            Instruction::Run => {
+                for line in step.block.lines() {
+                    eprintln!("{PAGE}:{}: {line}", step.at);
+                    let mut shell = Command::new("sh");
+                    shell.args(["-ec", line]).current_dir(&folder).env("CARGO_TARGET_DIR", &build);
+                    let status = shell.status().context("cannot run sh")?;
+                    ensure!(status.success(), "{PAGE}:{}: `{line}` failed: {status}", step.at);
+                }
+                continue;
+            }
+        };
+        let file = folder.join(path);
+        let old = match step.instruction {
+            Instruction::Create { .. } => {
+                ensure!(!file.exists(), "{PAGE}:{}: {path} exists", step.at);
+                String::new()
+            }
+            _ => fs::read_to_string(&file).with_context(|| format!("{PAGE}:{}: cannot read {path}", step.at))?,
+        };
+        fs::write(&file, changed(&old, step)?).with_context(|| format!("cannot write {path}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str =
+        "# Title\n\n1. After `    b,` in `src/a.rs`:\n\n   ```rust\n   c,\n     d\n   ```\n\nRun:\n\n```\ntrue\n```\n";
+
+    #[test]
+    fn a_page_is_split_into_instructions() {
+        let found = steps(SAMPLE).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].instruction, Instruction::After { line: "    b,", path: "src/a.rs" });
+        assert_eq!((found[0].block.as_str(), found[0].at), ("c,\n  d\n", 5));
+        assert_eq!((&found[1].instruction, found[1].block.as_str()), (&Instruction::Run, "true\n"));
+        assert!(steps("Some text:\n```\nx\n```\n").unwrap_err().to_string().contains("no instruction"));
+    }
+
+    #[test]
+    fn text_changes_at_one_place_only() {
+        let step = &steps(SAMPLE).unwrap()[0];
+        assert_eq!(changed("    a,\n    b,\n}\n", step).unwrap(), "    a,\n    b,\n    c,\n      d\n}\n");
+        for (text, times) in [("a\n", 0), ("b,\nb,\n", 2)] {
+            let error = changed(text, step).unwrap_err().to_string();
+            assert!(error.contains(&format!("is {times} times in src/a.rs")), "{error}");
+        }
+        let step =
+            Step { at: 1, instruction: Instruction::Instead { text: "1, 2", path: "p" }, block: "1, 2, 3\n".into() };
+        assert_eq!(changed("[1, 2]", &step).unwrap(), "[1, 2, 3]");
+    }
+
+    /// Every instruction of the page fits the sources; the long job `recipes` also builds and tests the result.
+    #[test]
+    fn the_page_fits_the_sources() {
+        let page = fs::read_to_string(root().join(PAGE)).unwrap();
+        let mut files: std::collections::BTreeMap<&str, String> = std::collections::BTreeMap::new();
+        let steps = steps(&page).unwrap();
+        assert!(steps.iter().filter(|step| step.instruction == Instruction::Run).count() >= 3);
+        for step in &steps {
+            let path = match step.instruction {
+                Instruction::After { path, .. }
+                | Instruction::Before { path, .. }
+                | Instruction::Instead { path, .. } => path,
+                Instruction::Append { path } | Instruction::Create { path } => path,
+                Instruction::Run => continue,
+            };
+            let old = files.remove(path).or_else(|| fs::read_to_string(root().join(path)).ok()).unwrap_or_default();
+            files.insert(path, changed(&old, step).unwrap());
+        }
+    }
+}
