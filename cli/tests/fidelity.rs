@@ -40,7 +40,8 @@ fn pages_are_those_of_the_checkout() {
     let id = |item: &Value| format!("| {} | ", item["id"].as_str().unwrap());
     let missing: Vec<_> = items.iter().map(id).filter(|id| !page.contains(id.as_str())).collect();
     assert_eq!((status, missing), (Some(0), Vec::new()));
-    assert!(page.contains("| V8-153 | Shifts | exact | [`alu.rs::shifts_round_down`]"));
+    let row = page.lines().find(|line| line.starts_with("| V8-153 | Shifts | exact | ")).unwrap();
+    assert!(row.contains("[`alu.rs::shifts_round_down`]"), "{row}");
 }
 
 #[test]

@@ -247,6 +247,9 @@ mod tests {
         let mut config = VfConfig::default();
         assert_eq!(config.update(&XE_HPG_SRIOV, &[0x0004_0001, 7, 0x0001_0001, 0]), Err(Error::MalformedKlv));
         assert_eq!(config.update(&XE_HPG_SRIOV, &[0x0004_0001, 7, 0x0002_0002, 0]), Err(Error::MalformedKlv));
+        // The values are there, but of another length than the key's.
+        assert_eq!(config.update(&XE_HPG_SRIOV, &[0x0004_0002, 7, 0]), Err(Error::MalformedKlv));
+        assert_eq!(config.update(&XE_HPG_SRIOV, &[0x0003_0001, 7]), Err(Error::MalformedKlv));
         assert_eq!(config.update(&XE_HPG_SRIOV, &[0x0004_0001, 7, 0x7777_0001, 0]), Err(Error::InvalidKlvKey));
         assert_eq!(config.update(&XE_HPG_SRIOV, &[0x8a0c_0001, 3]), Err(Error::InvalidKlvData));
         assert_eq!(config, VfConfig::default());

@@ -100,6 +100,8 @@ fn refusals() {
     proves!(BLT_009, "each has its error");
     assert_eq!(Blit::decode(&[]).unwrap_err(), BlitError::Unknown(0));
     assert!(matches!(Blit::decode(&[2 << 29 | 0x42 << 22 | 8; 9]), Err(BlitError::Length { dwords: 9, .. })));
+    // As long as its header says, which is no length of the command.
+    assert!(matches!(Blit::decode(&[2 << 29 | 0x42 << 22 | 7; 9]), Err(BlitError::Length { dwords: 9, .. })));
     let mut block = [0u32; 22];
     block[0] = 2 << 29 | 0x41 << 22 | 2 << 19 | 20;
     assert!(Blit::decode(&block).is_ok());
