@@ -33,13 +33,13 @@ struct State<S> {
 }
 
 impl<S> Delivery<S> {
-    /// Creates the delivery of `function`, whose MSI `sink` receives.
+    /// Creates the delivery of `function`. `sink` receives its MSI.
     pub fn new(function: Function, sink: Arc<dyn InterruptSink>, sources: S) -> Self {
         let state = Mutex::new(State { sources, sending: 0, draining: 0 });
         Delivery { function, sink, state, drained: Condvar::new() }
     }
 
-    /// The function whose interrupt this is.
+    /// The function that is interrupted.
     pub fn function(&self) -> Function {
         self.function
     }
@@ -128,7 +128,7 @@ mod tests {
         }
     }
 
-    /// A sink whose first MSI takes until the test meets it at the barrier.
+    /// A sink that takes an MSI only when the test meets it at the barrier.
     struct Slow {
         sent: AtomicU32,
         begun: Barrier,

@@ -27,7 +27,7 @@ pub trait BlitMemory<'m> {
 
     /// Makes memory that starts at `address` read as zeros, up to `len` bytes, without writing to host memory that is
     /// already zero. Returns `None` if nothing was done: the caller then writes zeros through [`BlitMemory::span`]. A
-    /// family whose memory does not know which of its pages are zero always returns `None`.
+    /// family that does not know which of its pages are zero always returns `None`.
     fn zero(&mut self, space: Self::Space, address: u64, len: u64) -> Result<Option<Zeroed>, Self::Fault>;
 
     /// The control data of the memory of a span of `len` bytes at `address`, which a compressed surface accesses. `None`

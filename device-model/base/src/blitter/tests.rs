@@ -116,7 +116,7 @@ impl<'m> BlitMemory<'m> for Translator<'m> {
 const SPACE: usize = 1;
 
 impl Machine {
-    /// A machine whose pages map different frames in another order, filled with data.
+    /// A machine with pages that map different frames in another order, filled with data.
     fn new(pages: u64) -> Self {
         let memory = SharedRegion::anonymous((pages * PAGE) as usize).unwrap();
         let data: Vec<u8> = (0..pages * PAGE).map(|at| (at * 31 ^ at >> 7 ^ at >> 13) as u8).collect();

@@ -13,7 +13,7 @@ pub struct Table<F: Family> {
     pub rows: &'static [Register<F>],
     /// Added to the offset of each row.
     pub base: u32,
-    /// The engine whose registers these are.
+    /// The engine that has these registers.
     pub engine: Option<F::Engine>,
 }
 

@@ -8,7 +8,7 @@ use crate::host::Function;
 /// An access to a register with side effects or a computed value.
 #[derive(Debug)]
 pub struct Access<'d, F: Family> {
-    /// The function whose register is accessed.
+    /// The function that has the register.
     pub function: Function,
     /// Offset in the register space.
     pub offset: u32,

@@ -59,7 +59,7 @@ pub type Decoded = arctic_base::registers::Decoded<XeHpg>;
 /// An access to a register with behaviour.
 pub type Access<'d> = arctic_base::registers::Access<'d, XeHpg>;
 
-/// A register with side effects or a computed value: the unit that owns it, and the register of that unit, whose
+/// A register with side effects or a computed value: the unit that owns it, and the register of that unit. Its
 /// behaviour is its [`Unit`]. For arrays, the register's ordinal selects the element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Live {
