@@ -1,160 +1,315 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Exact binary numbers of 1,024 bits in fixed point, and their rounding to floats (ISA-130, ISA-133). Shares no code with the
-//! interpreter.
+//! Real numbers as integers of 128 bits and a power of two, and their rounding to the formats of floats.
+//!
+//! Nothing here uses the floating-point arithmetic of the host.
 
-/// Weight of bit 0 is `2^-BIAS`.
-const BIAS: i32 = 400;
-const LIMBS: usize = 16;
+use std::cmp::Ordering;
 
-/// A number in sign and magnitude.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Exact {
-    pub negative: bool,
-    limbs: [u64; LIMBS],
+/// A binary format of IEEE 754: the numbers of bits of the exponent and of the fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    pub exponent: u32,
+    pub fraction: u32,
 }
 
-/// A float format: bits of mantissa and exponent.
-pub type Format = (u32, u32);
-pub const F: Format = (23, 8);
-pub const HF: Format = (10, 5);
-pub const BF: Format = (7, 8);
+/// ISA-040: HF, F, BF.
+pub const HALF: Format = Format { exponent: 5, fraction: 10 };
+pub const SINGLE: Format = Format { exponent: 8, fraction: 23 };
+pub const BRAIN: Format = Format { exponent: 8, fraction: 7 };
 
-/// A float without its encoding.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Rounding mode, in the order of cr0 bits 5:4 (ISA-087).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Round {
+    NearestEven,
+    Up,
+    Down,
+    TowardZero,
+}
+
+impl Round {
+    pub fn from_cr0(cr0: u32) -> Round {
+        [Round::NearestEven, Round::Up, Round::Down, Round::TowardZero][(cr0 >> 4 & 3) as usize]
+    }
+}
+
+/// A number, which may be infinite or not a number. The value of `Finite` is magnitude * 2^exponent; zeros have a sign.
+#[derive(Clone, Copy, Debug)]
 pub enum Number {
     Nan,
-    Inf(bool),
-    Finite(Exact),
+    Infinity { negative: bool },
+    Finite { negative: bool, magnitude: u128, exponent: i32 },
 }
 
-impl Exact {
-    pub fn new(negative: bool, mantissa: u64, exponent: i32) -> Exact {
-        let shift = (exponent + BIAS) as u32;
-        let mut limbs = [0; LIMBS];
-        let wide = u128::from(mantissa) << (shift % 64);
-        let first = (shift / 64) as usize;
-        limbs[first] = wide as u64;
-        limbs[first + 1] = (wide >> 64) as u64;
-        Exact { negative, limbs }
+use Number::{Finite, Infinity, Nan};
+
+impl Format {
+    pub fn bias(self) -> i32 {
+        (1 << (self.exponent - 1)) - 1
     }
 
-    pub fn is_zero(&self) -> bool {
-        self.limbs == [0; LIMBS]
+    pub fn sign_bit(self) -> u64 {
+        1 << (self.exponent + self.fraction)
     }
 
-    fn magnitude(&self, other: &Exact) -> std::cmp::Ordering {
-        self.limbs.iter().rev().cmp(other.limbs.iter().rev())
+    pub fn infinity(self) -> u64 {
+        ((1 << self.exponent) - 1) << self.fraction
     }
 
-    /// Sum; the sign of a zero is that of the first operand.
-    pub fn add(self, other: Exact) -> Exact {
-        let (high, low) = if self.magnitude(&other).is_ge() { (self, other) } else { (other, self) };
-        let subtract = high.negative != low.negative;
-        let mut limbs = high.limbs;
-        let mut carry = false;
-        for (limb, other) in limbs.iter_mut().zip(low.limbs) {
-            let (value, first) = if subtract { limb.overflowing_sub(other) } else { limb.overflowing_add(other) };
-            let (value, second) =
-                if subtract { value.overflowing_sub(carry.into()) } else { value.overflowing_add(carry.into()) };
-            *limb = value;
-            carry = first || second;
+    pub fn quiet_nan(self) -> u64 {
+        self.infinity() | 1 << (self.fraction - 1)
+    }
+
+    pub fn is_nan(self, bits: u64) -> bool {
+        bits & (self.sign_bit() - 1) > self.infinity()
+    }
+
+    pub fn is_quiet_nan(self, bits: u64) -> bool {
+        self.is_nan(bits) && bits >> (self.fraction - 1) & 1 == 1
+    }
+
+    /// True for numbers below the smallest normal one, but not for zeros.
+    pub fn is_denormal(self, bits: u64) -> bool {
+        bits & self.infinity() == 0 && bits & ((1 << self.fraction) - 1) != 0
+    }
+
+    /// The number that these bits stand for.
+    pub fn decode(self, bits: u64) -> Number {
+        let negative = bits & self.sign_bit() != 0;
+        let fraction = u128::from(bits & ((1 << self.fraction) - 1));
+        let exponent = (bits & self.infinity()) >> self.fraction;
+        let least = 1 - self.bias() - self.fraction as i32;
+        if exponent == (1 << self.exponent) - 1 {
+            if fraction == 0 { Infinity { negative } } else { Nan }
+        } else if exponent == 0 {
+            Finite { negative, magnitude: fraction, exponent: least }
+        } else {
+            Finite { negative, magnitude: fraction | 1 << self.fraction, exponent: least + exponent as i32 - 1 }
         }
-        Exact { negative: high.negative, limbs }
     }
 
-    fn bit(&self, index: i32) -> bool {
-        index >= 0 && self.limbs[index as usize / 64] >> (index % 64) & 1 != 0
-    }
-
-    /// Index of the highest bit.
-    fn top(&self) -> Option<i32> {
-        (0..LIMBS as i32 * 64).rev().find(|index| self.bit(*index))
-    }
-
-    /// Rounds to a format; `mode` is that of cr0: 0 nearest even, 1 up, 2 down, 3 toward zero.
-    pub fn round(&self, (mantissa, exponent): Format, mode: u32) -> u32 {
-        let sign = u32::from(self.negative) << (mantissa + exponent);
-        let Some(top) = self.top() else { return sign };
-        let bias = (1 << (exponent - 1)) - 1;
-        let smallest = 1 - bias - mantissa as i32 + BIAS;
-        let unit = (top - mantissa as i32).max(smallest);
-        let mut kept = 0u64;
-        for index in (unit..=top).rev() {
-            kept = kept << 1 | u64::from(self.bit(index));
-        }
-        let half = self.bit(unit - 1);
-        let below = (0..unit - 1).any(|index| self.bit(index));
-        let up = match mode {
-            0 => half && (below || kept & 1 != 0),
-            1 => (half || below) && !self.negative,
-            2 => (half || below) && self.negative,
-            _ => false,
+    /// The bits of the nearest number of this format in the direction of the mode. NaN is the positive quiet NaN.
+    pub fn encode(self, number: Number, round: Round) -> u64 {
+        let (negative, magnitude, exponent) = match number {
+            Nan => return self.quiet_nan(),
+            Infinity { negative } => return self.signed(negative, self.infinity()),
+            Finite { negative, magnitude, exponent } => (negative, magnitude, exponent),
         };
-        kept += u64::from(up);
-        let bits = kept + ((unit - smallest) as u64 * (1 << mantissa));
-        let infinity = ((1u64 << exponent) - 1) << mantissa;
-        if bits >= infinity {
-            let stays = mode == 3 || mode == 1 && self.negative || mode == 2 && !self.negative;
-            return sign | (infinity - u64::from(stays)) as u32;
+        if magnitude == 0 {
+            return self.signed(negative, 0);
         }
-        sign | bits as u32
+        // The distance of the format's numbers around this one is 2^quantum.
+        let highest = exponent + 127 - magnitude.leading_zeros() as i32;
+        let quantum = highest.max(1 - self.bias()) - self.fraction as i32;
+        let significand = round_shift(negative, magnitude, quantum - exponent, round);
+        // Adding the significand with its hidden bit carries into the exponent where rounding does.
+        let exponent_field = (quantum + self.fraction as i32 + self.bias() - 1) as u128;
+        let bits = (exponent_field << self.fraction) + significand;
+        if bits >= u128::from(self.infinity()) {
+            let away = match round {
+                Round::NearestEven => true,
+                Round::Up => !negative,
+                Round::Down => negative,
+                Round::TowardZero => false,
+            };
+            return self.signed(negative, self.infinity() - u64::from(!away));
+        }
+        self.signed(negative, bits as u64)
     }
 
-    /// Integer part, toward zero, at most `i128`.
-    pub fn truncate(&self) -> i128 {
-        let mut value = 0i128;
-        for index in (BIAS..=BIAS + 120).rev() {
-            value = value << 1 | i128::from(self.bit(index));
-        }
-        if self.top().is_some_and(|top| top > BIAS + 120) {
-            value = i128::MAX / 4;
-        }
-        if self.negative { -value } else { value }
-    }
-
-    /// True if there are bits behind the point.
-    pub fn has_fraction(&self) -> bool {
-        (0..BIAS).any(|index| self.bit(index))
-    }
-
-    /// Compares with the half.
-    pub fn fraction_against_half(&self) -> std::cmp::Ordering {
-        if !self.bit(BIAS - 1) {
-            return std::cmp::Ordering::Less;
-        }
-        if (0..BIAS - 1).any(|index| self.bit(index)) { std::cmp::Ordering::Greater } else { std::cmp::Ordering::Equal }
+    fn signed(self, negative: bool, bits: u64) -> u64 {
+        if negative { bits | self.sign_bit() } else { bits }
     }
 }
 
-/// Reads a float.
-pub fn read(bits: u32, (mantissa, exponent): Format) -> Number {
-    let negative = bits >> (mantissa + exponent) & 1 != 0;
-    let fraction = u64::from(bits & ((1 << mantissa) - 1));
-    let code = bits >> mantissa & ((1 << exponent) - 1);
-    let first = 1 - ((1 << (exponent - 1)) - 1) - mantissa as i32;
-    if code == (1 << exponent) - 1 {
-        return if fraction == 0 { Number::Inf(negative) } else { Number::Nan };
+/// magnitude / 2^shift as an integer, rounded. A negative shift multiplies.
+fn round_shift(negative: bool, magnitude: u128, shift: i32, round: Round) -> u128 {
+    if shift <= 0 {
+        assert!(-shift < 128 && magnitude.leading_zeros() >= shift.unsigned_abs(), "the number has too many bits");
+        return magnitude << -shift;
     }
-    if code == 0 {
-        return Number::Finite(Exact::new(negative, fraction, first));
+    let (whole, rest, half) = if shift < 128 {
+        (magnitude >> shift, magnitude & ((1 << shift) - 1), 1u128 << (shift - 1))
+    } else {
+        // Less than a half in any case, as only numbers of less than 127 bits come here.
+        (0, u128::from(magnitude != 0), 2)
+    };
+    let up = match round {
+        Round::NearestEven => rest > half || rest == half && whole & 1 == 1,
+        Round::Up => !negative && rest != 0,
+        Round::Down => negative && rest != 0,
+        Round::TowardZero => false,
+    };
+    whole + u128::from(up)
+}
+
+impl Number {
+    pub const ONE: Number = Finite { negative: false, magnitude: 1, exponent: 0 };
+
+    pub fn zero(negative: bool) -> Number {
+        Finite { negative, magnitude: 0, exponent: 0 }
     }
-    Number::Finite(Exact::new(negative, fraction | 1 << mantissa, first + code as i32 - 1))
-}
 
-/// Parts of a finite float, for products.
-pub fn parts(bits: u32, (mantissa, exponent): Format) -> (bool, u64, i32) {
-    let negative = bits >> (mantissa + exponent) & 1 != 0;
-    let fraction = u64::from(bits & ((1 << mantissa) - 1));
-    let code = bits >> mantissa & ((1 << exponent) - 1);
-    let first = 1 - ((1 << (exponent - 1)) - 1) - mantissa as i32;
-    if code == 0 { (negative, fraction, first) } else { (negative, fraction | 1 << mantissa, first + code as i32 - 1) }
-}
+    pub fn integer(value: i128) -> Number {
+        Finite { negative: value < 0, magnitude: value.unsigned_abs(), exponent: 0 }
+    }
 
-/// Any NaN: payloads are not compared (ISA-132).
-pub fn nan((mantissa, exponent): Format) -> u32 {
-    ((1 << exponent) - 1) << mantissa | 1 << (mantissa - 1)
-}
+    pub fn is_nan(self) -> bool {
+        matches!(self, Nan)
+    }
 
-pub fn infinity((mantissa, exponent): Format, negative: bool) -> u32 {
-    ((1 << exponent) - 1) << mantissa | u32::from(negative) << (mantissa + exponent)
+    pub fn is_negative(self) -> bool {
+        matches!(self, Infinity { negative: true } | Finite { negative: true, .. })
+    }
+
+    pub fn is_zero(self) -> bool {
+        matches!(self, Finite { magnitude: 0, .. })
+    }
+
+    pub fn negated(self) -> Number {
+        match self {
+            Nan => Nan,
+            Infinity { negative } => Infinity { negative: !negative },
+            Finite { negative, magnitude, exponent } => Finite { negative: !negative, magnitude, exponent },
+        }
+    }
+
+    /// The exact product. 0 times infinity is NaN.
+    pub fn times(self, other: Number) -> Number {
+        let negative = self.is_negative() != other.is_negative();
+        match (self, other) {
+            (Nan, _) | (_, Nan) => Nan,
+            (Infinity { .. }, by) | (by, Infinity { .. }) => {
+                if by.is_zero() {
+                    Nan
+                } else {
+                    Infinity { negative }
+                }
+            }
+            (
+                Finite { magnitude, exponent, .. },
+                Finite { magnitude: other_magnitude, exponent: other_exponent, .. },
+            ) => Finite { negative, magnitude: magnitude * other_magnitude, exponent: exponent + other_exponent },
+        }
+    }
+
+    /// The sum, exact or with the bits far below the result replaced by one bit that says that they are not all 0.
+    ///
+    /// Terms have at most 48 bits (a product of floats). The larger one is moved to bit 120, so bits of the smaller one are
+    /// dropped only if it is smaller by a factor of 2^70 and more; then the sum has more than 100 bits above them, and
+    /// rounding to 24 bits depends on whether they are 0 only. An exact sum of 0 has the sign that IEEE 754 says.
+    pub fn plus(self, other: Number, round: Round) -> Number {
+        let (mut left, mut right) = match (self, other) {
+            (Nan, _) | (_, Nan) => return Nan,
+            (Infinity { negative }, Infinity { negative: other }) => {
+                return if negative == other { self } else { Nan };
+            }
+            (Infinity { .. }, _) => return self,
+            (_, Infinity { .. }) => return other,
+            (
+                Finite { negative, magnitude, exponent },
+                Finite { negative: other_negative, magnitude: other_magnitude, exponent: other_exponent },
+            ) => ((negative, magnitude, exponent), (other_negative, other_magnitude, other_exponent)),
+        };
+        if left.1 == 0 && right.1 == 0 {
+            return Number::zero(if left.0 == right.0 { left.0 } else { round == Round::Down });
+        }
+        if left.1 == 0 {
+            return other;
+        }
+        if right.1 == 0 {
+            return self;
+        }
+        let top = |term: (bool, u128, i32)| term.2 + 128 - term.1.leading_zeros() as i32;
+        if top(left) < top(right) {
+            std::mem::swap(&mut left, &mut right);
+        }
+        let shift = left.1.leading_zeros() - 7;
+        let (magnitude, exponent) = (left.1 << shift, left.2 - shift as i32);
+        let smaller = {
+            let distance = right.2 - exponent;
+            if distance >= 0 {
+                right.1 << distance
+            } else if distance > -128 {
+                right.1 >> -distance | u128::from(right.1 & ((1u128 << -distance) - 1) != 0)
+            } else {
+                1
+            }
+        };
+        let (negative, magnitude) = if left.0 == right.0 {
+            (left.0, magnitude + smaller)
+        } else if magnitude >= smaller {
+            (left.0, magnitude - smaller)
+        } else {
+            (right.0, smaller - magnitude)
+        };
+        if magnitude == 0 {
+            return Number::zero(round == Round::Down);
+        }
+        Finite { negative, magnitude, exponent }
+    }
+
+    /// The order of two numbers; `None` if one is NaN. Zeros are equal.
+    pub fn order(self, other: Number) -> Option<Ordering> {
+        if self.is_nan() || other.is_nan() {
+            return None;
+        }
+        let sign = |number: Number| match number {
+            Finite { magnitude: 0, .. } => 0,
+            _ if number.is_negative() => -1,
+            _ => 1,
+        };
+        match (sign(self), sign(other)) {
+            (left, right) if left != right => return Some(left.cmp(&right)),
+            (0, _) => return Some(Ordering::Equal),
+            _ => {}
+        }
+        let order = match (self, other) {
+            (Infinity { .. }, Infinity { .. }) => Ordering::Equal,
+            (Infinity { .. }, _) => Ordering::Greater,
+            (_, Infinity { .. }) => Ordering::Less,
+            _ => {
+                // Of equal sign and not 0: the difference of the magnitudes.
+                let magnitude = |number: Number| if number.is_negative() { number.negated() } else { number };
+                let difference = magnitude(self).plus(magnitude(other).negated(), Round::NearestEven);
+                match difference {
+                    difference if difference.is_zero() => Ordering::Equal,
+                    difference if difference.is_negative() => Ordering::Less,
+                    _ => Ordering::Greater,
+                }
+            }
+        };
+        Some(if self.is_negative() { order.reverse() } else { order })
+    }
+
+    /// The nearest integer in the direction of the mode, with the number's sign if it is 0. Infinities and NaN stay.
+    pub fn to_integral(self, round: Round) -> Number {
+        let Finite { negative, magnitude, exponent } = self else { return self };
+        if exponent >= 0 {
+            return self;
+        }
+        Finite { negative, magnitude: round_shift(negative, magnitude, -exponent, round), exponent: 0 }
+    }
+
+    /// The integer toward zero within the limits. ISA-045: NaN is 0.
+    pub fn to_integer(self, least: i128, most: i128) -> i128 {
+        match self.to_integral(Round::TowardZero) {
+            Nan => 0,
+            Infinity { negative } => {
+                if negative {
+                    least
+                } else {
+                    most
+                }
+            }
+            Finite { magnitude: 0, .. } => 0,
+            Finite { negative, magnitude, exponent } => {
+                // Of more than 100 bits: beyond all limits.
+                if exponent as u32 + 128 - magnitude.leading_zeros() > 100 {
+                    return if negative { least } else { most };
+                }
+                let value = (magnitude << exponent) as i128;
+                (if negative { -value } else { value }).clamp(least, most)
+            }
+        }
+    }
 }

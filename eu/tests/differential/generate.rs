@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Random instructions of an opcode and its types, and random registers for them.
+
+use arctic_eu::isa::table::{self, Format};
+use arctic_eu::isa::{Destination, Instruction, Place, Region, Source, Type};
+
+use crate::random::Random;
+use crate::reference::state::State;
+use crate::reference::value::{GE, LT, OVERFLOW, is_float, width};
+use Type::{B, Bf, D, F, Hf, Ub, Ud, Uw, W};
+
+/// An opcode with the types of its operands.
+#[derive(Clone, Debug)]
+pub struct Combination {
+    pub name: String,
+    pub dst: Type,
+    pub src: Vec<Type>,
+}
+
+const INT: &[Type] = &[Ub, B, Uw, W, Ud, D];
+const WORD_DWORD: &[Type] = &[Uw, W, Ud, D];
+
+/// Types that occur together, by the table of ISA-110 without 64-bit types (ISA-041).
+fn types(name: &str) -> Vec<(&'static [Type], &'static [Type])> {
+    const NUMERIC: [(&[Type], &[Type]); 4] = [(INT, INT), (&[F], &[F]), (&[Hf], &[Hf]), (&[Bf, F], &[Bf, F])];
+    match name {
+        "add" | "mul" | "mac" | "sel" | "cmp" | "cmpn" => NUMERIC.to_vec(),
+        "avg" | "not" | "and" | "or" | "xor" | "shl" | "shr" | "asr" => vec![(INT, INT)],
+        "add3" => vec![(WORD_DWORD, WORD_DWORD)],
+        "mad" => {
+            vec![(&[F], &[F]), (&[Hf], &[Hf]), (&[Bf, F], &[Bf, F]), (&[Uw, W], &[Ub, B]), (WORD_DWORD, WORD_DWORD)]
+        }
+        "csel" => vec![(&[F], &[F]), (&[Hf], &[Hf]), (WORD_DWORD, WORD_DWORD)],
+        // ISA-045
+        "mov" => {
+            vec![(INT, INT), (&[F, Hf], INT), (INT, &[F, Hf]), (&[F], &[F, Hf, Bf]), (&[Hf], &[Hf, F]), (&[Bf], &[F])]
+        }
+        "frc" | "rndu" | "rndd" | "rnde" | "rndz" => vec![(&[F], &[F])],
+        "mach" | "dp4a" => vec![(&[Ud, D], &[Ud, D])],
+        "addc" | "subb" | "bfrev" | "fbl" => vec![(&[Ud], &[Ud])],
+        // The sign of a field is that of one type.
+        "bfe" | "bfi1" | "bfi2" => vec![(&[Ud], &[Ud]), (&[D], &[D])],
+        "lzd" => vec![(&[Ud], INT)],
+        "fbh" => vec![(&[Ud], &[Ud, D])],
+        "cbit" => vec![(&[Ud], &[Ub, Uw, Ud])],
+        "bfn" | "rol" | "ror" => vec![(&[Ud], &[Ud]), (&[Uw], &[Uw])],
+        _ => panic!("{name} has no types"),
+    }
+}
+
+/// All combinations of types of an opcode.
+pub fn combinations(name: &str) -> Vec<Combination> {
+    let count = table::by_name(name).unwrap().sources();
+    let mut all: Vec<Combination> = Vec::new();
+    for (dst, src) in types(name) {
+        for &dst in dst {
+            for index in 0..src.len().pow(count as u32) {
+                let src: Vec<Type> =
+                    (0..count).map(|operand| src[index / src.len().pow(operand as u32) % src.len()]).collect();
+                // ISA-134: not all sources are BF.
+                if count > 1 && src.iter().all(|ty| *ty == Bf) {
+                    continue;
+                }
+                if all.iter().any(|other| other.dst == dst && other.src == src) {
+                    continue;
+                }
+                all.push(Combination { name: name.into(), dst, src });
+            }
+        }
+    }
+    all
+}
+
+/// Values at which something changes.
+fn special(ty: Type) -> &'static [u64] {
+    match ty {
+        F => &[
+            0,
+            0x8000_0000,
+            1,
+            0x8000_0001,
+            0x7f_ffff,
+            0x80_0000,
+            0x8080_0000,
+            0x3f80_0000,
+            0xbf80_0000,
+            0x3f7f_ffff,
+            0x7f7f_ffff,
+            0xff7f_ffff,
+            0x7f80_0000,
+            0xff80_0000,
+            0x7fc0_0000,
+            0xffc1_2345,
+            0x7f80_0001,
+            0xffa0_0000,
+            0x4f00_0000,
+            0xcf00_0000,
+            0x4f80_0000,
+            0x4eff_ffff,
+            0x4b00_0000,
+            0x4aff_ffff,
+            0x3f00_0000,
+            0xbf00_0000,
+            0x477f_e000,
+            0x477f_f000,
+            0x3880_0000,
+            0x387f_c000,
+            0x3300_0000,
+            0x3380_0000,
+            0x4370_8000,
+            0x7f7f_8000,
+        ],
+        Hf => &[
+            0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x8400, 0x3c00, 0xbc00, 0x3bff, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00,
+            0xfe12, 0x7c01, 0xfd00, 0x3800, 0xb800, 0x6400, 0x67ff, 0x5bf8, 0x5c00,
+        ],
+        Bf => {
+            &[0, 0x8000, 1, 0x8001, 0x7f, 0x80, 0x3f80, 0xbf80, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0x7f81, 0x3f00]
+        }
+        Ub | B => &[0, 1, 0x7f, 0x80, 0xff, 0x81, 31, 32, 33],
+        Uw | W => &[0, 1, 0x7fff, 0x8000, 0xffff, 0x8001, 0xff, 0x100, 31, 32, 33],
+        _ => &[0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x8000_0001, 0xffff, 0x1_0000, 31, 32, 33, 0x7fff, 0x8000],
+    }
+}
+
+pub struct Generator {
+    pub random: Random,
+}
+
+impl Generator {
+    fn chance(&mut self, one_in: usize) -> bool {
+        self.random.below(one_in) == 0
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.random.below(from.len())]
+    }
+
+    /// Bits of an element.
+    pub fn value(&mut self, ty: Type) -> u64 {
+        let width = width(ty);
+        let all = u64::MAX >> (64 - width);
+        match self.random.below(6) {
+            0 | 1 => self.pick(special(ty)),
+            // Near a special value.
+            2 => self.pick(special(ty)).wrapping_add(self.random.next() % 5).wrapping_sub(2) & all,
+            // Of all magnitudes.
+            3 if !is_float(ty) => {
+                let value = self.random.next() >> self.random.below(64);
+                (if self.chance(2) { value } else { value.wrapping_neg() }) & all
+            }
+            // Floats of about the same magnitude, so that sums cancel, and few bits, so that results are ties.
+            3 => {
+                let fraction = crate::reference::value::format(ty).fraction;
+                let one = crate::reference::value::format(ty).bias() as u64;
+                let exponent = (one + self.random.next() % 8 - 4) << fraction;
+                let bits = (self.random.next() & ((1 << fraction) - 1)) >> self.random.below(fraction as usize)
+                    << self.random.below(fraction as usize)
+                    & ((1 << fraction) - 1);
+                let sign = if self.chance(2) { 1 << (width - 1) } else { 0 };
+                exponent | bits | sign
+            }
+            _ => self.random.next() & all,
+        }
+    }
+
+    /// A random instruction of a combination. Half of them are plain: packed or scalar operands without modifiers.
+    pub fn instruction(&mut self, combination: &Combination) -> Instruction {
+        let row = table::by_name(&combination.name).unwrap();
+        let plain = self.chance(2);
+        let mut into = Instruction::new(row);
+        into.size = if plain { self.pick(&[8, 16, 16, 16, 32, 1]) } else { self.pick(&[1, 2, 4, 8, 8, 16, 16, 32]) };
+        let step = into.size.max(4);
+        into.channel = if self.chance(3) { self.random.below(usize::from(32 / step)) as u8 * step } else { 0 };
+        into.no_mask = self.chance(6);
+        into.flag = self.random.below(4) as u8;
+        let has = |letter: char| row.modifiers.contains(letter);
+        let name = combination.name.as_str();
+        if has('C') && (self.chance(if plain { 8 } else { 2 }) || matches!(name, "cmp" | "cmpn" | "csel")) {
+            into.modifier = self.condition(combination);
+        }
+        if has('P') && self.chance(if plain { 8 } else { 3 }) {
+            into.predicate = if self.chance(2) { 1 } else { 1 + self.random.below(13) as u8 };
+            into.invert = self.chance(2);
+        }
+        if name == "sel" {
+            // A predicate or a condition.
+            into.predicate = if into.modifier != 0 { 0 } else { into.predicate.max(1) };
+        }
+        into.saturate = has('S') && self.chance(if plain { 8 } else { 3 });
+        if row.format == Format::Bfn {
+            into.function = self.random.next() as u8;
+        }
+        let ternary = matches!(row.format, Format::Ternary | Format::Bfn);
+        into.dst = self.destination(combination.dst, plain, ternary);
+        // ISA-069; the accumulator is written once.
+        into.acc_write = !matches!(into.dst.place, Place::Arf { reg: 0x20..=0x27, .. })
+            && width(into.dst.ty) >= 16
+            && (self.chance(12) || matches!(name, "mach" | "addc" | "subb") && self.chance(2));
+        for (index, ty) in combination.src.iter().enumerate() {
+            into.src[index] = self.source(combination, index, *ty, plain, ternary);
+        }
+        into
+    }
+
+    fn condition(&mut self, combination: &Combination) -> u8 {
+        let integers = !is_float(combination.src[0]);
+        loop {
+            let condition = self.pick(&[1, 2, 3, 4, 5, 6, 8, 9]);
+            let compares = matches!(combination.name.as_str(), "cmp" | "cmpn" | "sel" | "csel");
+            // The document says nothing about an overflow of comparisons and about other conditions of cmpn with NaN.
+            let open = condition == OVERFLOW && compares
+                || combination.name == "cmpn" && !integers && condition != GE && condition != LT;
+            if !open {
+                return condition;
+            }
+        }
+    }
+
+    fn register(&mut self) -> u8 {
+        // The last registers too, and few others, so that operands overlap.
+        if self.chance(8) { 120 + self.random.below(8) as u8 } else { self.random.below(24) as u8 }
+    }
+
+    fn byte(&mut self, ty: Type) -> u8 {
+        if self.chance(2) { 0 } else { (self.random.below(32) as u32 / (width(ty) / 8) * (width(ty) / 8)) as u8 }
+    }
+
+    fn destination(&mut self, ty: Type, plain: bool, ternary: bool) -> Destination {
+        let stride = if plain {
+            if ty == Ub || ty == B { 2 } else { 1 }
+        } else if ternary {
+            self.pick(&[1, 2])
+        } else {
+            self.pick(&[1, 2, 4])
+        };
+        let place = match self.random.below(24) {
+            0 => Place::NULL,
+            1 if width(ty) >= 16 && stride == 1 => Place::Arf { reg: 0x20, byte: 0 },
+            2 if !ternary && !plain => Place::Indirect { sub: self.random.below(16) as u8, offset: self.offset(ty) },
+            _ => Place::Grf { reg: self.register(), byte: if plain { 0 } else { self.byte(ty) } },
+        };
+        Destination { place, stride, ty }
+    }
+
+    fn offset(&mut self, ty: Type) -> i16 {
+        let size = (width(ty) / 8) as i16;
+        (self.random.below(1024) as i16 - 512) / size * size
+    }
+
+    fn source(&mut self, combination: &Combination, index: usize, ty: Type, plain: bool, ternary: bool) -> Source {
+        let last = index + 1 == combination.src.len();
+        let immediate = if ternary { index != 1 && width(ty) == 16 } else { last && width(ty) >= 16 };
+        if immediate && self.chance(6) {
+            let vector = match ty {
+                _ if ternary || !self.chance(3) => None,
+                Uw => Some(Type::Uv),
+                W => Some(Type::V),
+                F => Some(Type::Vf),
+                _ => None,
+            };
+            return match vector {
+                Some(ty) => Source::Imm { ty, value: self.random.next() & 0xffff_ffff },
+                None => Source::Imm { ty, value: self.value(ty) },
+            };
+        }
+        let row = table::by_name(&combination.name).unwrap();
+        let modifiers = row.modifiers.contains('M') && !plain;
+        let negate = modifiers && self.chance(3);
+        // ISA-058: abs is not defined for logic operations.
+        let abs = modifiers && !row.is_logic() && self.chance(4);
+        let mut region = self.region(plain, ternary, index);
+        let place = match self.random.below(24) {
+            0 if width(ty) >= 16 => {
+                region = Region::PACKED;
+                Place::Arf { reg: 0x20, byte: 0 }
+            }
+            1 | 2 if !ternary && !plain => {
+                if self.chance(2) {
+                    region.vstride = None;
+                }
+                Place::Indirect { sub: self.random.below(16) as u8, offset: self.offset(ty) }
+            }
+            _ => Place::Grf { reg: self.register(), byte: if plain { 0 } else { self.byte(ty) } },
+        };
+        Source::Reg { place, region, ty, abs, negate }
+    }
+
+    /// ISA-050, ISA-015. The executor has to define a result for all regions (ISA-052).
+    fn region(&mut self, plain: bool, ternary: bool, index: usize) -> Region {
+        if plain || self.chance(3) {
+            return if self.chance(4) { Region::SCALAR } else { Region::PACKED };
+        }
+        if !ternary {
+            let (vstride, width, hstride) =
+                (self.pick(&[0, 1, 2, 4, 8, 16]), self.pick(&[1, 2, 4, 8, 16]), self.pick(&[0, 1, 2, 4]));
+            return Region { vstride: Some(vstride), width, hstride };
+        }
+        if index == 2 {
+            // One row.
+            return Region { vstride: Some(self.pick(&[0, 1, 2, 4])), width: 1, hstride: 0 };
+        }
+        let (vstride, hstride) = self.pick(&[(4u8, 1u8), (8, 1), (8, 2), (4, 2), (8, 4), (1, 0), (0, 0)]);
+        Region { vstride: Some(vstride), width: vstride.checked_div(hstride).unwrap_or(1).max(1), hstride }
+    }
+
+    /// Random registers with values of the types of the operands.
+    pub fn state(&mut self, combination: &Combination, instruction: &Instruction) -> State {
+        let registers = if self.chance(4) { 256 } else { 128 };
+        let mut state = State {
+            grf: self.random.bytes(registers * 32),
+            acc: self.random.bytes(256).try_into().unwrap(),
+            a0: self.random.bytes(32).try_into().unwrap(),
+            flags: [self.random.next() as u32, self.random.next() as u32],
+            cr0: if self.chance(2) { 0x4c0 } else { self.random.next() as u32 & 0x4f0 },
+            mask: if self.chance(2) { u32::MAX } else { self.random.next() as u32 },
+        };
+        for (index, ty) in combination.src.iter().enumerate() {
+            let size = (width(*ty) / 8) as usize;
+            let accumulated = matches!(instruction.src[index], Source::Reg { place: Place::Arf { reg: 0x20, .. }, .. });
+            if let Source::Reg { place: Place::Grf { reg, byte }, .. } = instruction.src[index] {
+                let base = usize::from(reg) * 32 + usize::from(byte) % size;
+                for element in 0..(32 * 4 * 4 / size).min(128) {
+                    self.put(&mut state.grf, base + element * size, *ty);
+                }
+            } else if accumulated || combination.name == "mac" {
+                for element in 0..256 / size {
+                    let mut acc = state.acc.to_vec();
+                    self.put(&mut acc, element * size, *ty);
+                    state.acc.copy_from_slice(&acc);
+                }
+            }
+        }
+        state
+    }
+
+    fn put(&mut self, bytes: &mut [u8], at: usize, ty: Type) {
+        let bits = self.value(ty);
+        let length = bytes.len();
+        for index in 0..(width(ty) / 8) as usize {
+            bytes[(at + index) % length] = (bits >> (8 * index)) as u8;
+        }
+    }
+}
