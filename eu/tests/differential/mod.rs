@@ -23,7 +23,7 @@ use crate::reference::value::{Expected, format, width};
 use generate::{Combination, Generator, combinations};
 
 /// Disagreements that are described in full.
-const DESCRIBED: usize = 40;
+const DESCRIBED: usize = 100000;
 
 /// What was executed, and where the interpreter and the reference differ.
 #[derive(Default)]

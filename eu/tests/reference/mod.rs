@@ -17,3 +17,4 @@ pub mod integer;
 pub mod lane;
 pub mod state;
 pub mod value;
+pub mod walk;

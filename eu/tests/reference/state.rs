@@ -112,6 +112,11 @@ impl State {
         }
     }
 
+    /// Where a destination begins.
+    pub fn destination(&self, place: Place) -> Location {
+        self.locate(place, 0, 0)
+    }
+
     /// Bits of a source element of a lane, without modifiers.
     pub fn operand_bits(&self, source: &Source, lane: u32) -> u64 {
         self.operand(source, lane).bits
