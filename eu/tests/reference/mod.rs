@@ -15,6 +15,7 @@ pub mod exact;
 pub mod float;
 pub mod integer;
 pub mod lane;
+pub mod math;
 pub mod state;
 pub mod value;
 pub mod walk;
