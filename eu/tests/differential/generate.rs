@@ -61,6 +61,11 @@ pub fn combinations(name: &str) -> Vec<Combination> {
                 if count > 1 && src.iter().all(|ty| *ty == Bf) {
                     continue;
                 }
+                // ISA-082: the accumulator's elements have one width, that of the destination and of the execution.
+                let widest = src.iter().map(|ty| width(*ty)).max().unwrap_or(0).max(16);
+                if name == "mac" && !is_float(dst) && width(dst) != widest {
+                    continue;
+                }
                 if all.iter().any(|other| other.dst == dst && other.src == src) {
                     continue;
                 }

@@ -169,7 +169,8 @@ pub struct Finish {
 
 impl Finish {
     /// The end of an operation with an exact integer as result: ISA-044 (wrap or clamp), ISA-064 (condition on the result
-    /// before the conversion, after the saturation), ISA-045 (to float).
+    /// before the conversion, after the saturation), ISA-045 (to float). An overflow is a result outside the destination's
+    /// type, so there is none after a saturation.
     pub fn integer(self, exact: i128) -> Outcome {
         if is_float(self.dst) {
             let condition = holds(self.condition, Some(exact.cmp(&0)));
@@ -182,7 +183,7 @@ impl Finish {
         let (least, most) = limits(self.dst);
         let value = if self.saturate { exact.clamp(least, most) } else { exact };
         let condition = if self.condition == OVERFLOW {
-            exact < least || exact > most
+            value < least || value > most
         } else {
             holds(self.condition, Some(value.cmp(&0)))
         };
