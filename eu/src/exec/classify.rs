@@ -135,6 +135,9 @@ fn floats(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &
     use Operation as O;
     let dst = from.dst.ty;
     let all_float = types.iter().all(|ty| ty.is_float());
+    let raw = !from.saturate
+        && from.src[0].ty() == dst
+        && matches!(from.src[0], Source::Reg { abs: false, negate: false, .. } | Source::Imm { .. });
     let halves = types.iter().all(|ty| *ty == Type::Hf);
     // The overflow condition is known to the general way only.
     if !all_float || from.row.has_condition() && from.modifier == 8 {
@@ -167,7 +170,9 @@ fn floats(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &
     uop.float = true;
     let condition = from.modifier;
     let operation = match lane {
-        Lane::Mov if to_float => O::Copy,
+        // ISA-046: without modifiers on one type it is raw.
+        Lane::Mov if raw => O::Copy,
+        Lane::Mov if to_float => O::FloatCopy,
         Lane::Mov if !from.saturate && from.modifier == 0 && from.src[0].ty() == Type::F => {
             uop.float = false;
             match dst {

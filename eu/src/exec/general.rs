@@ -146,7 +146,9 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
                 Value::Int(_) => 0,
             };
             let acc = thread.u32(ACC + lane as usize * 4);
-            (Value::Float(floating(setting, [bits(a), bits(b), bits(c)], acc, modifier, chosen)), None)
+            let result = floating(setting, [bits(a), bits(b), bits(c)], acc, modifier, chosen);
+            // ISA-132: a NaN is quiet, also that of an operation that only chooses.
+            (Value::Float(quiet(setting.domain.format(), result)), None)
         }
     };
     let result = if uop.saturate { saturate(setting, result, dst) } else { result };
@@ -479,10 +481,10 @@ fn floating(setting: &Setting<'_>, [a, b, c]: [u32; 3], acc: u32, modifier: u8, 
             4 | 5 => {
                 let (x, y) = (number(a), number(b));
                 if y.is_nan() {
-                    return quiet(format, a);
+                    return a;
                 }
                 if x.is_nan() {
-                    return quiet(format, b);
+                    return b;
                 }
                 let negative = a & format.sign() != 0;
                 let first = if x == y { negative == (modifier == 5) } else { (x < y) == (modifier == 5) };

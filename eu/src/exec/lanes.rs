@@ -150,6 +150,12 @@ fn flag(condition: bool) -> u32 {
     0u32.wrapping_sub(u32::from(condition))
 }
 
+/// A result that is a NaN is quiet. ISA-132.
+#[inline(always)]
+fn quiet(bits: u32) -> u32 {
+    if f(bits).is_nan() { bits | 0x40_0000 } else { bits }
+}
+
 /// Minimum of IEEE 754-2008 with -0 below +0; a NaN gives the other operand. ISA-066.
 #[inline(always)]
 fn min(a: u32, b: u32) -> u32 {
@@ -157,7 +163,7 @@ fn min(a: u32, b: u32) -> u32 {
     let smaller = if x < y { a } else { b };
     let equal = if x == y { a | b } else { smaller };
     let no_a = if x.is_nan() { b } else { equal };
-    if y.is_nan() { a } else { no_a }
+    quiet(if y.is_nan() { a } else { no_a })
 }
 
 #[inline(always)]
@@ -166,7 +172,7 @@ fn max(a: u32, b: u32) -> u32 {
     let greater = if x > y { a } else { b };
     let equal = if x == y { a & b } else { greater };
     let no_a = if x.is_nan() { b } else { equal };
-    if y.is_nan() { a } else { no_a }
+    quiet(if y.is_nan() { a } else { no_a })
 }
 
 /// A function of math in double precision, rounded once. ISA-151.
@@ -179,16 +185,17 @@ fn math(a: u32, function: fn(f64) -> f64) -> u32 {
 
 operations! {
     Copy(uop, a) => a;
+    FloatCopy(uop, a) => quiet(a);
     FloatAdd(uop, a, b) => (f(a) + f(b)).to_bits();
     FloatMul(uop, a, b) => (f(a) * f(b)).to_bits();
     FloatMad(uop, a, b, c) => f(b).mul_add(f(c), f(a)).to_bits();
     FloatMin(uop, a, b) => min(a, b);
     FloatMax(uop, a, b) => max(a, b);
     FloatFrc(uop, a) => { let x = f(a); let r = x - x.floor(); if r >= 1.0 { 0x3f7f_ffff } else { r.to_bits() } };
-    FloatCeil(uop, a) => f(a).ceil().to_bits();
-    FloatFloor(uop, a) => f(a).floor().to_bits();
-    FloatEven(uop, a) => f(a).round_ties_even().to_bits();
-    FloatTrunc(uop, a) => f(a).trunc().to_bits();
+    FloatCeil(uop, a) => quiet(f(a).ceil().to_bits());
+    FloatFloor(uop, a) => quiet(f(a).floor().to_bits());
+    FloatEven(uop, a) => quiet(f(a).round_ties_even().to_bits());
+    FloatTrunc(uop, a) => quiet(f(a).trunc().to_bits());
     FloatEq(uop, a, b) compares true, => flag(f(a) == f(b));
     FloatNe(uop, a, b) compares true, => flag(f(a) != f(b));
     FloatGt(uop, a, b) compares true, => flag(f(a) > f(b));
@@ -196,12 +203,12 @@ operations! {
     FloatLt(uop, a, b) compares true, => flag(f(a) < f(b));
     FloatLe(uop, a, b) compares true, => flag(f(a) <= f(b));
     FloatUn(uop, a, b) compares true, => flag(f(a).is_nan() | f(b).is_nan());
-    FloatCselEq(uop, a, b, c) => if f(c) == 0.0 { a } else { b };
-    FloatCselNe(uop, a, b, c) => if f(c) != 0.0 { a } else { b };
-    FloatCselGt(uop, a, b, c) => if f(c) > 0.0 { a } else { b };
-    FloatCselGe(uop, a, b, c) => if f(c) >= 0.0 { a } else { b };
-    FloatCselLt(uop, a, b, c) => if f(c) < 0.0 { a } else { b };
-    FloatCselLe(uop, a, b, c) => if f(c) <= 0.0 { a } else { b };
+    FloatCselEq(uop, a, b, c) => quiet(if f(c) == 0.0 { a } else { b });
+    FloatCselNe(uop, a, b, c) => quiet(if f(c) != 0.0 { a } else { b });
+    FloatCselGt(uop, a, b, c) => quiet(if f(c) > 0.0 { a } else { b });
+    FloatCselGe(uop, a, b, c) => quiet(if f(c) >= 0.0 { a } else { b });
+    FloatCselLt(uop, a, b, c) => quiet(if f(c) < 0.0 { a } else { b });
+    FloatCselLe(uop, a, b, c) => quiet(if f(c) <= 0.0 { a } else { b });
     FromSigned(uop, a) => (a.cast_signed() as f32).to_bits();
     FromUnsigned(uop, a) => (a as f32).to_bits();
     ToSigned(uop, a) => (f(a) as i32).cast_unsigned();
