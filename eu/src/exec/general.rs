@@ -442,6 +442,7 @@ fn is_first<T: PartialOrd>(condition: u8, a: &T, b: &T, chosen: bool) -> bool {
         4 => a >= b,
         5 => a < b,
         6 => a <= b,
+        9 => a.partial_cmp(b).is_none(),
         _ => false,
     }
 }
