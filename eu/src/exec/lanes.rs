@@ -486,12 +486,10 @@ fn plain_body(operation: Operation, thread: &mut Thread, uop: &Uop) {
         let [a, b, c] = values;
         let (result, compares, selects, accumulator) = apply(operation, uop, a, b, c);
         (is_comparison, is_selection) = (compares, selects);
-        let mut result = if selects && chosen >> lane & 1 != 0 {
-            a
-        } else if selects {
-            b
-        } else {
-            result
+        let (mut result, accumulator) = match (selects, chosen >> lane & 1 != 0) {
+            (true, true) => (a, a),
+            (true, false) => (b, b),
+            _ => (result, accumulator),
         };
         if uop.saturate {
             let value = f(result);
