@@ -136,7 +136,7 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
     }
     let (result, accumulator) = match (a, b, c) {
         (Value::Int(a), Value::Int(b), Value::Int(c)) => {
-            let acc = i128::from(thread.u32(ACC + lane as usize * 4).cast_signed());
+            let acc = extend(accumulator_bits(thread, dst, lane), dst);
             let (result, accumulator) = integer(setting, [a, b, c], acc, modifier, chosen);
             (Value::Int(result), accumulator)
         }
@@ -145,7 +145,10 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
                 Value::Float(bits) => bits,
                 Value::Int(_) => 0,
             };
-            let acc = thread.u32(ACC + lane as usize * 4);
+            let acc = match dst {
+                Type::Bf => setting.mode.flush(F, (accumulator_bits(thread, dst, lane) as u32) << 16),
+                _ => setting.mode.flush(setting.domain.format(), accumulator_bits(thread, dst, lane) as u32),
+            };
             let result = floating(setting, [bits(a), bits(b), bits(c)], acc, modifier, chosen);
             // ISA-132: a NaN is quiet, also that of an operation that only chooses.
             (Value::Float(quiet(setting.domain.format(), result)), None)
@@ -154,6 +157,16 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
     let result = if uop.saturate { saturate(setting, result, dst) } else { result };
     let flag = condition_in(setting, uop.condition, result, dst);
     (convert(setting, result, dst), accumulator, flag)
+}
+
+/// A lane's element of acc0, which has the layout of general registers. ISA-082.
+fn accumulator_bits(thread: &Thread, ty: Type, lane: u32) -> u64 {
+    let lane = lane as usize;
+    match ty.size() {
+        1 => u64::from(thread.file.get(ACC + lane).copied().unwrap_or(0)),
+        2 => u64::from(thread.u16(ACC + lane * 2)),
+        _ => u64::from(thread.u32(ACC + lane * 4)),
+    }
 }
 
 /// True for copies without any conversion. ISA-046.
