@@ -149,9 +149,11 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
                 Type::Bf => setting.mode.flush(F, (accumulator_bits(thread, dst, lane) as u32) << 16),
                 _ => setting.mode.flush(setting.domain.format(), accumulator_bits(thread, dst, lane) as u32),
             };
+            let format = setting.domain.format();
             let result = floating(setting, [bits(a), bits(b), bits(c)], acc, modifier, chosen);
-            // ISA-132: a NaN is quiet, also that of an operation that only chooses.
-            (Value::Float(quiet(setting.domain.format(), result)), None)
+            // ISA-132: a NaN is quiet, also that of an operation that only chooses. ISA-131: a denormal result is flushed
+            // before it is compared.
+            (Value::Float(quiet(format, setting.mode.flush(format, result))), None)
         }
     };
     let result = if uop.saturate { saturate(setting, result, dst) } else { result };
