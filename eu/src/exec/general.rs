@@ -302,7 +302,11 @@ fn saturate(setting: &Setting<'_>, value: Value, dst: Type) -> Value {
     match (value, range(dst)) {
         (Value::Int(value), Some((low, high))) => Value::Int(value.clamp(low, high)),
         (Value::Int(value), None) => Value::Int(value.clamp(0, 1)),
-        (Value::Float(bits), Some(_)) => Value::Float(bits),
+        // The conversion clamps; what is left to see of it in the condition are zeros.
+        (Value::Float(bits), Some((low, _))) => {
+            let number = as_f32(setting.domain, bits);
+            Value::Float(if number.is_nan() || low == 0 && number < 0.0 { 0 } else { bits })
+        }
         (Value::Float(bits), None) => {
             let number = as_f32(setting.domain, bits);
             let one = if setting.domain == Domain::Hf { 0x3c00 } else { 0x3f80_0000 };
