@@ -69,9 +69,11 @@ fn domain(uop: &Uop, sources: usize) -> Domain {
 
 /// Executes `lane` of a uop. `modifier` is the function of math, or the condition of an instruction that reads it.
 pub fn execute(thread: &mut Thread, uop: &Uop, lane: Lane, sources: usize, modifier: u8) {
-    let mode = Mode { round: thread.round(), keeps_f: thread.keeps_f(), keeps_hf: thread.keeps_hf() };
-    let setting = Setting { uop, lane, domain: domain(uop, sources), mode, sources };
     let selects = lane == Lane::Sel && modifier == 0;
+    // ISA-131: sel by the predicate keeps denormals.
+    let mode =
+        Mode { round: thread.round(), keeps_f: selects || thread.keeps_f(), keeps_hf: selects || thread.keeps_hf() };
+    let setting = Setting { uop, lane, domain: domain(uop, sources), mode, sources };
     let enabled = if selects { uop.channels(thread) } else { uop.enabled(thread) };
     let chosen = uop.predicate_bits(thread);
     let mut results = [0u64; 32];

@@ -111,10 +111,12 @@ pub fn truth(lane: &Lane, condition: bool) -> Outcome {
     Outcome { dst: Expected::Bits(if condition { ones } else { 0 }), condition, accumulator: None }
 }
 
-/// ISA-066: source 0 or 1 by the predicate, unchanged (ISA-131) if all types are the same, else converted.
+/// ISA-066: source 0 or 1 by the predicate, unchanged (ISA-131) if all types are the same and no source has a
+/// modifier, else converted. Denormals are kept in any case.
 pub fn sel_predicated(lane: &Lane) -> Outcome {
     let chosen = lane.src[usize::from(!lane.predicate)];
-    if lane.src[..2].iter().all(|source| source.ty == lane.finish.dst) && !lane.finish.saturate {
+    let raw = lane.src[..2].iter().all(|source| source.ty == lane.finish.dst && !source.abs && !source.negate);
+    if raw && !lane.finish.saturate {
         return Outcome { dst: Expected::Bits(chosen.float_bits()), condition: false, accumulator: None };
     }
     let mut finish = lane.finish;
