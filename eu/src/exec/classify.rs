@@ -272,10 +272,11 @@ fn integers(
     }
     let condition = from.modifier;
     let compares = matches!(lane, Lane::Cmp | Lane::Sel | Lane::Csel | Lane::Cmpn);
-    // Results are compared with 0 exactly: only where 32 bits hold them.
+    // Results are compared with 0 exactly: only where 32 bits hold them. An overflow is known to the general way only.
     if condition != 0 && !compares {
-        let holds =
-            matches!(lane, Lane::Mov | Lane::And | Lane::Or | Lane::Xor | Lane::Not) && signed_dwords(&[a, b], sources);
+        let holds = matches!(lane, Lane::Mov | Lane::And | Lane::Or | Lane::Xor | Lane::Not)
+            && condition != 8
+            && signed_dwords(&[a, b], sources);
         if !holds {
             return None;
         }

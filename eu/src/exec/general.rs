@@ -136,6 +136,8 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
         let ones = if holds { ones(dst) } else { 0 };
         return (ones, None, holds);
     }
+    // ISA-064: of a float, an infinite result of finite numbers.
+    let mut overflow = false;
     let (result, accumulator) = match (a, b, c) {
         (Value::Int(a), Value::Int(b), Value::Int(c)) => {
             let acc = extend(accumulator_bits(thread, dst, lane), dst);
@@ -152,14 +154,21 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
                 _ => setting.mode.flush(setting.domain.format(), accumulator_bits(thread, dst, lane) as u32),
             };
             let format = setting.domain.format();
+            let sources = [bits(a), bits(b), bits(c), if setting.lane == Lane::Mac { acc } else { 0 }];
+            let finite = |bits: &u32| bits & format.infinity() != format.infinity();
             let result = floating(setting, [bits(a), bits(b), bits(c)], acc, modifier, chosen);
             // ISA-132: a NaN is quiet, also that of an operation that only chooses. ISA-131: a denormal result is flushed
             // before it is compared.
-            (Value::Float(quiet(format, setting.mode.flush(format, result))), None)
+            let result = quiet(format, setting.mode.flush(format, result));
+            overflow = result & !format.sign() == format.infinity() && sources.iter().all(finite);
+            (Value::Float(result), None)
         }
     };
     let result = if uop.saturate { saturate(setting, result, dst) } else { result };
-    let flag = condition_in(setting, uop.condition, result, dst);
+    let flag = match result {
+        Value::Float(_) if uop.condition == 8 => overflow && !uop.saturate,
+        _ => condition_in(setting, uop.condition, result, dst),
+    };
     (convert(setting, result, dst), accumulator, flag)
 }
 
