@@ -273,13 +273,12 @@ fn integers(
     let condition = from.modifier;
     let compares = matches!(lane, Lane::Cmp | Lane::Sel | Lane::Csel | Lane::Cmpn);
     // Results are compared with 0 exactly: only where 32 bits hold them. An overflow is known to the general way only.
-    if condition != 0 && !compares {
-        let holds = matches!(lane, Lane::Mov | Lane::And | Lane::Or | Lane::Xor | Lane::Not)
-            && condition != 8
-            && signed_dwords(&[a, b], sources);
-        if !holds {
-            return None;
-        }
+    let bitwise = matches!(lane, Lane::And | Lane::Or | Lane::Xor | Lane::Not);
+    if bitwise && !fits_logic(&uop.src[..sources], dst, condition) {
+        return None;
+    }
+    if condition != 0 && !compares && !bitwise && (lane != Lane::Mov || condition == 8 || !signed_dwords(&[a], 1)) {
+        return None;
     }
     let operation = match lane {
         Lane::Mov => O::Copy,
@@ -360,6 +359,19 @@ fn integers(
         _ => return None,
     };
     Some((operation, false))
+}
+
+/// True if 32 bits hold the result of a logic operation: it has the execution type (ISA-114), and is compared as a signed
+/// dword.
+fn fits_logic(inputs: &[Input], dst: Type, condition: u8) -> bool {
+    let dwords = inputs.iter().any(|input| input.ty.size() == 4);
+    let signed = inputs.iter().any(|input| input.ty.is_signed());
+    match condition {
+        0 => dwords || dst.size() <= 2,
+        1 | 2 => dwords,
+        3..=6 => dwords && signed,
+        _ => false,
+    }
 }
 
 /// True if all values fit in a signed dword.

@@ -141,7 +141,10 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
     let (result, accumulator) = match (a, b, c) {
         (Value::Int(a), Value::Int(b), Value::Int(c)) => {
             let acc = extend(accumulator_bits(thread, dst, lane), dst);
-            let (result, accumulator) = integer(setting, [a, b, c], acc, modifier, chosen);
+            let (mut result, accumulator) = integer(setting, [a, b, c], acc, modifier, chosen);
+            if is_logic(setting.lane) {
+                result = in_execution_type(result, &uop.src[..setting.sources]);
+            }
             (Value::Int(result), accumulator)
         }
         _ => {
@@ -170,6 +173,19 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
         _ => condition_in(setting, uop.condition, result, dst),
     };
     (convert(setting, result, dst), accumulator, flag)
+}
+
+fn is_logic(lane: Lane) -> bool {
+    matches!(lane, Lane::Not | Lane::And | Lane::Or | Lane::Xor)
+}
+
+/// Low bits of a value in the execution type of integers: the widest source's type, at least a word, signed if a source is.
+/// ISA-043.
+fn in_execution_type(value: i128, sources: &[Input]) -> i128 {
+    let bits = sources.iter().map(|source| source.ty.size() * 8).max().unwrap_or(0).max(16);
+    let low = value & ((1 << bits) - 1);
+    let signed = sources.iter().any(|source| source.ty.is_signed());
+    if signed && low >> (bits - 1) & 1 == 1 { low - (1 << bits) } else { low }
 }
 
 /// A lane's element of acc0, which has the layout of general registers. ISA-082.
@@ -226,8 +242,7 @@ fn read(setting: &Setting<'_>, thread: &Thread, input: &Input, lane: u32) -> Val
             value = value.abs();
         }
         if input.negate {
-            let logic = matches!(setting.lane, Lane::Not | Lane::And | Lane::Or | Lane::Xor);
-            value = if logic { !value } else { -value };
+            value = if is_logic(setting.lane) { !value } else { -value };
         }
         return Value::Int(value);
     }
