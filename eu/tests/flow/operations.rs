@@ -17,10 +17,10 @@ const OPERATIONS: &[(&str, &[Type], &[Type])] = &[
     ("mad", &[W, D, Ud], &[W, Uw]),
     ("add3", &[W, Uw, D, Ud], &[W, D, Ud]),
     ("avg", &[Ud, D, W], &[Ud, D, W]),
-    ("and", &[Ud], &[Ud]),
-    ("or", &[D], &[D]),
-    ("xor", &[Ud], &[Ud]),
-    ("not", &[Ud], &[Ud]),
+    ("and", &[Ud, D, W], &[Ud, D, Uw, W]),
+    ("or", &[D, Ud, Ub], &[Ud, D, W, B]),
+    ("xor", &[Ud, Uw], &[Ud, Uw, Ub]),
+    ("not", &[Ud, D], &[Ud, W, Uw]),
     ("bfn", &[Ud], &[Ud]),
     ("shl", &[Ud, D], &[Ud, D, Uw]),
     ("shr", &[Ud, Uw], &[Ud, Uw]),
@@ -57,9 +57,9 @@ impl Generator {
             (into.predicate, into.invert) = (1, self.chance(2));
         }
         if name == "csel" || has('C') && width(dst) == 32 && name != "sel" && self.chance(6) {
-            into.modifier = 1 + self.random.below(if into.row.is_logic() { 2 } else { 6 }) as u8;
+            into.modifier = 1 + self.random.below(6) as u8;
         }
-        into.saturate = dst == F || has('S') && into.modifier == 0 && self.chance(6);
+        into.saturate = dst == F || has('S') && self.chance(6);
         if into.modifier != 0 || into.predicate != 0 {
             into.flag = self.flag();
         }
