@@ -204,7 +204,11 @@ fn is_raw(setting: &Setting<'_>, modifier: u8) -> bool {
     let copies = setting.lane == Lane::Mov || setting.lane == Lane::Sel && modifier == 0;
     copies
         && !uop.saturate
-        && uop.src[..sources].iter().all(|source| source.ty == uop.dst.ty && !source.abs && !source.negate)
+        && uop.src[..sources].iter().all(|source| {
+            // ISA-042: an immediate of restricted floats is read as floats.
+            let ty = if source.ty == Type::Vf { Type::F } else { source.ty };
+            ty == uop.dst.ty && !source.abs && !source.negate
+        })
 }
 
 fn raw_value(raw: u64, ty: Type) -> Value {
