@@ -77,18 +77,14 @@ pub fn rndz(lane: &Lane) -> Outcome {
     round(lane, Round::TowardZero)
 }
 
-/// ISA-124: x - floor(x), in [0, 1); of tiny negative numbers the greatest number below 1; of infinities NaN.
+/// ISA-124: x - floor(x), in [0, 1); of tiny negative numbers the greatest number below 1; of infinities NaN. ISA-133: the
+/// rounding mode is that of other operations, so this rounds to nearest, and an exact 0 is +0.
 pub fn frc(lane: &Lane) -> Outcome {
     let number = source(lane, 0);
     let whole = number.to_integral(Round::Down);
-    let round = lane.finish.modes.round;
-    let mut fraction = SINGLE.encode(number.plus(whole.negated(), round), round);
+    let mut fraction = SINGLE.encode(number.plus(whole.negated(), Round::NearestEven), Round::NearestEven);
     if SINGLE.decode(fraction).order(Number::ONE) == Some(std::cmp::Ordering::Equal) {
         fraction -= 1;
-    }
-    if fraction == SINGLE.sign_bit() {
-        // In [0, 1): no negative zero in any mode.
-        fraction = 0;
     }
     lane.finish.float(SINGLE.decode(fraction), Type::F)
 }

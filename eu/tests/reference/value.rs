@@ -223,7 +223,11 @@ impl Finish {
     }
 
     fn condition_of(self, number: Number, overflow: bool) -> bool {
-        if self.condition == OVERFLOW { overflow } else { holds(self.condition, number.order(Number::zero(false))) }
+        if self.condition == OVERFLOW {
+            overflow && !self.saturate
+        } else {
+            holds(self.condition, number.order(Number::zero(false)))
+        }
     }
 }
 
