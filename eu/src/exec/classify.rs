@@ -274,7 +274,7 @@ fn integers(
     let compares = matches!(lane, Lane::Cmp | Lane::Sel | Lane::Csel | Lane::Cmpn);
     // Results are compared with 0 exactly: only where 32 bits hold them. An overflow is known to the general way only.
     let bitwise = matches!(lane, Lane::And | Lane::Or | Lane::Xor | Lane::Not);
-    if bitwise && !fits_logic(&uop.src[..sources], dst, condition) {
+    if bitwise && !fits_logic(&uop.src[..sources], condition) {
         return None;
     }
     if condition != 0 && !compares && !bitwise && (lane != Lane::Mov || condition == 8 || !signed_dwords(&[a], 1)) {
@@ -361,15 +361,12 @@ fn integers(
     Some((operation, false))
 }
 
-/// True if 32 bits hold the result of a logic operation: it has the execution type (ISA-114), and is compared as a signed
-/// dword.
-fn fits_logic(inputs: &[Input], dst: Type, condition: u8) -> bool {
-    let dwords = inputs.iter().any(|input| input.ty.size() == 4);
-    let signed = inputs.iter().any(|input| input.ty.is_signed());
+/// True if the condition of a logic operation is that of a signed dword. The result has 32 bits, and is signed if a source is.
+/// ISA-114.
+fn fits_logic(inputs: &[Input], condition: u8) -> bool {
     match condition {
-        0 => dwords || dst.size() <= 2,
-        1 | 2 => dwords,
-        3..=6 => dwords && signed,
+        0..=2 => true,
+        3..=6 => inputs.iter().any(|input| input.ty.is_signed()),
         _ => false,
     }
 }

@@ -143,7 +143,7 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
             let acc = extend(accumulator_bits(thread, dst, lane), dst);
             let (mut result, accumulator) = integer(setting, [a, b, c], acc, modifier, chosen);
             if is_logic(setting.lane) {
-                result = in_execution_type(result, &uop.src[..setting.sources]);
+                result = in_32_bits(result, &uop.src[..setting.sources]);
             }
             (Value::Int(result), accumulator)
         }
@@ -179,13 +179,11 @@ fn is_logic(lane: Lane) -> bool {
     matches!(lane, Lane::Not | Lane::And | Lane::Or | Lane::Xor)
 }
 
-/// Low bits of a value in the execution type of integers: the widest source's type, at least a word, signed if a source is.
-/// ISA-043.
-fn in_execution_type(value: i128, sources: &[Input]) -> i128 {
-    let bits = sources.iter().map(|source| source.ty.size() * 8).max().unwrap_or(0).max(16);
-    let low = value & ((1 << bits) - 1);
+/// The low 32 bits of a logic operation, signed if a source is. ISA-114.
+fn in_32_bits(value: i128, sources: &[Input]) -> i128 {
+    let low = value as u32;
     let signed = sources.iter().any(|source| source.ty.is_signed());
-    if signed && low >> (bits - 1) & 1 == 1 { low - (1 << bits) } else { low }
+    if signed { i128::from(low.cast_signed()) } else { i128::from(low) }
 }
 
 /// A lane's element of acc0, which has the layout of general registers. ISA-082.

@@ -4,7 +4,7 @@
 use arctic_eu::isa::Type;
 
 use super::lane::Lane;
-use super::value::{Operand, Outcome, execution_type, signed, width, wrap};
+use super::value::{Operand, Outcome, any_signed, signed, width, wrap};
 
 /// ISA-111: computed exactly, then condition, saturation and conversion.
 pub fn add(lane: &Lane) -> Outcome {
@@ -72,19 +72,17 @@ pub fn mov(lane: &Lane) -> Outcome {
     lane.finish.integer(lane.src[0].integer())
 }
 
-/// A source of a logic operation: converted to the execution type (ISA-043), then negated bit by bit (ISA-058).
-fn logic_source(operand: Operand, sources: &[Operand]) -> i128 {
-    let (width, signed) = execution_type(sources);
-    let value = wrap(operand.plain(), width, signed);
-    if operand.negate { !value } else { value }
+/// A source of a logic operation, widened by its own type, then negated bit by bit (ISA-058).
+fn logic_source(operand: Operand) -> i128 {
+    if operand.negate { !operand.plain() } else { operand.plain() }
 }
 
-/// ISA-114: bitwise on the execution type.
+/// ISA-114: bitwise on 32 bits, signed if a source is (ISA-043). Narrow sources are widened as in shifts (ISA-113), not to
+/// words only: compilers invert a byte into a dword by one `not`.
 fn logic(lane: &Lane, count: usize, function: impl Fn(i128, i128) -> i128) -> Outcome {
     let sources = &lane.src[..count];
-    let (width, signed) = execution_type(sources);
-    let second = if count > 1 { logic_source(sources[1], sources) } else { 0 };
-    lane.finish.integer(wrap(function(logic_source(sources[0], sources), second), width, signed))
+    let second = if count > 1 { logic_source(sources[1]) } else { 0 };
+    lane.finish.integer(wrap(function(logic_source(sources[0]), second), 32, any_signed(sources)))
 }
 
 /// ISA-114.

@@ -110,10 +110,9 @@ impl Operand {
     }
 }
 
-/// ISA-043: bits of the execution type of integers, and whether it is signed.
-pub fn execution_type(sources: &[Operand]) -> (u32, bool) {
-    let bits = sources.iter().map(|source| width(source.ty)).max().unwrap_or(16).max(16);
-    (bits, sources.iter().any(|source| signed(source.ty)))
+/// ISA-043: the execution type of integers is signed if a source is.
+pub fn any_signed(sources: &[Operand]) -> bool {
+    sources.iter().any(|source| signed(source.ty))
 }
 
 /// What a lane must have in its destination.
