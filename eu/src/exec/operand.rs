@@ -88,7 +88,7 @@ impl Input {
             Source::Reg { place, region, ty, abs, negate } => (place, region, ty, abs, negate),
         };
         if place.is_null() {
-            return Some(Input::constant(ty, 0));
+            return Some(Input { abs, negate, ..Input::constant(ty, 0) });
         }
         let unit = ty.size() as u16;
         let Region { vstride, width, hstride } = region;
