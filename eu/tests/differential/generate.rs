@@ -197,7 +197,9 @@ impl Generator {
             into.function = self.random.next() as u8;
         }
         let ternary = matches!(row.format, Format::Ternary | Format::Bfn);
-        into.dst = self.destination(combination.dst, plain, ternary);
+        // A flag or an address register is the destination of one lane, if no condition is written.
+        let one = into.size == 1 && into.modifier == 0;
+        into.dst = self.destination(combination.dst, plain, ternary, one);
         // ISA-069; the accumulator is written once.
         into.acc_write = !matches!(into.dst.place, Place::Arf { reg: 0x20..=0x27, .. })
             && width(into.dst.ty) >= 16
@@ -231,7 +233,7 @@ impl Generator {
         if self.chance(2) { 0 } else { (self.random.below(32) as u32 / (width(ty) / 8) * (width(ty) / 8)) as u8 }
     }
 
-    fn destination(&mut self, ty: Type, plain: bool, ternary: bool) -> Destination {
+    fn destination(&mut self, ty: Type, plain: bool, ternary: bool, one: bool) -> Destination {
         let stride = if plain {
             if ty == Ub || ty == B { 2 } else { 1 }
         } else if ternary {
@@ -243,9 +245,19 @@ impl Generator {
             0 => Place::NULL,
             1 if width(ty) >= 16 && stride == 1 => Place::Arf { reg: 0x20, byte: 0 },
             2 if !ternary && !plain => Place::Indirect { sub: self.random.below(16) as u8, offset: self.offset(ty) },
+            3 if one && matches!(ty, Uw | Ud) => self.architecture(ty),
             _ => Place::Grf { reg: self.register(), byte: if plain { 0 } else { self.byte(ty) } },
         };
         Destination { place, stride, ty }
+    }
+
+    /// An element of a flag or address register. ISA-080, ISA-083.
+    fn architecture(&mut self, ty: Type) -> Place {
+        let size = (width(ty) / 8) as usize;
+        match self.random.below(3) {
+            0 => Place::Arf { reg: 0x10, byte: (self.random.below(32 / size) * size) as u8 },
+            flag => Place::Arf { reg: 0x2f + flag as u8, byte: (self.random.below(4 / size) * size) as u8 },
+        }
     }
 
     fn offset(&mut self, ty: Type) -> i16 {
@@ -280,6 +292,11 @@ impl Generator {
                 region = Region::PACKED;
                 Place::Arf { reg: 0x20, byte: 0 }
             }
+            3 if matches!(ty, Uw | Ud) => {
+                region = Region::SCALAR;
+                self.architecture(ty)
+            }
+            4 => Place::NULL,
             1 | 2 if !ternary && !plain => {
                 if self.chance(2) {
                     region.vstride = None;

@@ -153,10 +153,9 @@ fn difference(instruction: &Instruction, expected: &State, writes: &[Write], mut
     for write in writes {
         let size = (width(write.ty) / 8) as usize;
         let actual = got.bytes(write.location, size);
-        if write.expected == Expected::QuietNan && write.location != Location::Null {
-            if format(write.ty).is_quiet_nan(actual) {
-                expected.set_bytes(write.location, size, actual);
-            }
+        let undetermined = write.expected == Expected::QuietNan && write.location != Location::Null;
+        if undetermined && format(write.ty).is_quiet_nan(actual) {
+            expected.set_bytes(write.location, size, actual);
         }
     }
     if expected == got {

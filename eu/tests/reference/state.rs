@@ -29,6 +29,8 @@ pub enum Location {
     Grf(usize),
     Acc(usize),
     A0(usize),
+    /// f0 and f1, 4 bytes each.
+    Flags(usize),
     Null,
 }
 
@@ -48,6 +50,7 @@ impl State {
             Location::Grf(at) => self.grf[(at + index) % self.grf.len()],
             Location::Acc(at) => self.acc[(at + index) % 256],
             Location::A0(at) => self.a0[(at + index) % 32],
+            Location::Flags(at) => (self.flags[(at + index) / 4 % 2] >> ((at + index) % 4 * 8)) as u8,
             // ISA-081
             Location::Null => 0,
         };
@@ -64,6 +67,10 @@ impl State {
                 }
                 Location::Acc(at) => self.acc[(at + index) % 256] = byte,
                 Location::A0(at) => self.a0[(at + index) % 32] = byte,
+                Location::Flags(at) => {
+                    let (flag, shift) = ((at + index) / 4 % 2, (at + index) % 4 * 8);
+                    self.flags[flag] = self.flags[flag] & !(0xff << shift) | u32::from(byte) << shift;
+                }
                 Location::Null => {}
             }
         }
@@ -85,6 +92,7 @@ impl State {
             // ISA-080
             Place::Arf { reg, byte } => match reg {
                 0x10 => Location::A0(usize::from(byte) + offset),
+                0x30 | 0x31 => Location::Flags(usize::from(reg - 0x30) * 4 + usize::from(byte) + offset),
                 0x20..=0x27 => Location::Acc(usize::from(reg - 0x20) * 32 + usize::from(byte) + offset),
                 _ => Location::Null,
             },
