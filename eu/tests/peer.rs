@@ -4,6 +4,7 @@
 //! Needs the network once (`tests/tools.sh`); the tools are kept in `$ARCTIC_CACHE` or `~/.cache/arctic`, in `eu/`.
 #![cfg(feature = "long-tests")]
 
+mod cases;
 mod common;
 mod random;
 
@@ -15,11 +16,12 @@ use arctic_eu::exec::Way;
 use arctic_eu::launch::{Argument, Launch, LocalIds, Outcome, Range, Settings};
 use arctic_eu::text::{assemble, disassemble};
 use arctic_eu::zebin::Zebin;
+use cases::{Case, cases, checksum_line, distance, inputs, is_float};
 use random::Random;
 use serde_json::json;
 
-/// Sources of kernels.
-const SOURCES: [&str; 4] = ["integer", "float", "group", "subgroup"];
+/// Sources of kernels; the last one has no results of pocl.
+const SOURCES: [&str; 5] = ["integer", "float", "group", "golden", "subgroup"];
 
 /// The ways to compile: name, options of the compiler, arguments of ocloc.
 const BUILDS: [(&str, &str, &[&str]); 4] = [
@@ -51,98 +53,6 @@ fn program(tools: &Path) -> String {
     let names = fs::read_dir(tools.join("root/usr/bin")).unwrap();
     let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.find(|name| name.starts_with("ocloc")).unwrap()
-}
-
-/// A kernel with its sizes and arguments, from its `//:` line.
-struct Case {
-    source: &'static str,
-    kernel: String,
-    global: [u32; 3],
-    local: [u32; 3],
-    ulp: u32,
-    abs: f32,
-    options: String,
-    arguments: Vec<(String, String)>,
-}
-
-fn cases(source: &'static str) -> Vec<Case> {
-    let path = format!("{}/tests/kernels/{source}.cl", env!("CARGO_MANIFEST_DIR"));
-    let text = fs::read_to_string(path).unwrap();
-    let sizes = |text: &str| {
-        let mut sizes = [1; 3];
-        for (size, part) in sizes.iter_mut().zip(text.split(',')) {
-            *size = part.parse().unwrap();
-        }
-        sizes
-    };
-    let lines = text.lines().filter_map(|line| line.strip_prefix("//: "));
-    lines
-        .map(|line| {
-            let mut words = line.split_whitespace();
-            let mut next = || words.next().unwrap();
-            let (kernel, global, local) = (next().to_string(), sizes(next()), sizes(next()));
-            let mut case =
-                Case { source, kernel, global, local, ulp: 0, abs: 0.0, options: String::new(), arguments: Vec::new() };
-            for word in words {
-                let (name, value) = word.split_once('=').unwrap();
-                match name {
-                    "ulp" => case.ulp = value.parse().unwrap(),
-                    "abs" => case.abs = value.parse().unwrap(),
-                    "options" => case.options = value.into(),
-                    _ => case.arguments.push((name.into(), value.into())),
-                }
-            }
-            case
-        })
-        .collect()
-}
-
-const EDGES: [u64; 10] =
-    [0, 1, !0, 0x7fff_ffff_ffff_ffff, 1 << 63, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0xff, 0x8000];
-
-/// Contents of a buffer `TYPE[COUNT]`.
-fn contents(kind: &str, random: &mut Random) -> Vec<u8> {
-    let (kind, count) = kind.strip_suffix(']').unwrap().split_once('[').unwrap();
-    let count: usize = count.parse().unwrap();
-    let mut bytes = Vec::new();
-    for index in 0..count {
-        let wild = random.next();
-        let value = if wild.is_multiple_of(16) { EDGES[(wild >> 8) as usize % EDGES.len()] } else { wild };
-        match kind {
-            "i8" | "u8" => bytes.extend(&value.to_le_bytes()[..1]),
-            "i16" | "u16" => bytes.extend(&value.to_le_bytes()[..2]),
-            "i32" | "u32" => bytes.extend(&value.to_le_bytes()[..4]),
-            "i64" | "u64" => bytes.extend(value.to_le_bytes()),
-            "nz32" => bytes.extend((value as u32 >> (wild % 24)).max(1).to_le_bytes()),
-            "nz64" => bytes.extend(((value >> (wild % 48)).max(1) & 0x7fff_ffff_ffff_ffff).max(1).to_le_bytes()),
-            "zero32" => bytes.extend([0; 4]),
-            "sorted32" => bytes.extend((index as u32).to_le_bytes()),
-            "idx64" => bytes.extend((wild as u32 & 63).to_le_bytes()),
-            "bits32" => bytes.extend((wild as u32).to_le_bytes()),
-            // -100 to 100.
-            "f32" => bytes.extend(((wild as u32 as f32 / 4_294_967_296.0 - 0.5) * 200.0).to_le_bytes()),
-            // Exponents of 2^-57 to 2^57.
-            "wide32" => {
-                let exponent = 127 - 57 + (wild >> 32) as u32 % 115;
-                bytes.extend((wild as u32 & 0x807f_ffff | exponent << 23).to_le_bytes());
-            }
-            "f16" => bytes.extend((wild as u16 & 0xbfff).to_le_bytes()),
-            _ => panic!("{kind}"),
-        }
-    }
-    bytes
-}
-
-fn is_float(kind: &str) -> bool {
-    kind.starts_with("f32[")
-}
-
-/// Distance of two floats in units of the last place; large for different signs.
-fn distance(a: u32, b: u32) -> u32 {
-    let key = |bits: u32| {
-        if bits >> 31 != 0 { (1u32 << 31).wrapping_sub(bits & 0x7fff_ffff) } else { bits.wrapping_add(1 << 31) }
-    };
-    key(a).abs_diff(key(b))
 }
 
 /// Where a buffer differs from the expected one, of a case's argument.
@@ -179,24 +89,6 @@ fn difference(case: &Case, kind: &str, ours: &[u8], theirs: &[u8]) -> Option<Str
     None
 }
 
-/// Inputs of a case: kind of each argument, and its value.
-fn inputs(case: &Case) -> Vec<(String, Argument)> {
-    let mut random = Random(case.kernel.bytes().fold(7, |hash, byte| hash * 131 + u64::from(byte)));
-    case.arguments
-        .iter()
-        .map(|(name, kind)| {
-            let value = if let Some(size) = kind.strip_prefix("local:") {
-                Argument::Local(size.parse().unwrap())
-            } else if let Some((ty, number)) = kind.strip_suffix(')').and_then(|text| text.split_once('(')) {
-                Argument::parse(&format!("{ty}:{number}")).unwrap()
-            } else {
-                Argument::Buffer(contents(kind, &mut random))
-            };
-            (name.clone(), value)
-        })
-        .collect()
-}
-
 struct Work {
     tools: PathBuf,
     directory: PathBuf,
@@ -215,7 +107,7 @@ impl Work {
         let output = format!("{source}-{name}{}", more.len());
         let status = tool(&self.tools, &program(&self.tools))
             .current_dir(&self.directory)
-            .args(["compile", "-q", "-file", &path, "-device", "dg2", "-output", &output])
+            .args(["compile", "-q", "-file", &path, "-device", "dg2", "-exclude_ir", "-output", &output])
             .arg("-options")
             .arg(format!("-cl-std=CL3.0 {options} {more}"))
             .args(arguments)
@@ -294,12 +186,12 @@ fn compare(case: &Case, zebin: &Zebin, expected: &[(String, Vec<u8>)], settings:
 #[test]
 fn kernels_have_the_results_of_pocl() {
     let work = Work::new("pocl");
-    let cases: Vec<Case> = SOURCES[..3].iter().flat_map(|source| cases(source)).collect();
+    let cases: Vec<Case> = SOURCES[..4].iter().flat_map(|source| cases(source)).collect();
     let expected = expected(&work, &cases);
     let mut failures = Vec::new();
     let (mut runs, mut instructions) = (0, 0);
     for (build, (name, ..)) in BUILDS.iter().enumerate() {
-        for source in &SOURCES[..3] {
+        for source in &SOURCES[..4] {
             let mut zebins: Vec<(&str, Zebin)> = Vec::new();
             for (case, expected) in cases.iter().zip(&expected).filter(|(case, _)| case.source == *source) {
                 if !zebins.iter().any(|(options, _)| *options == case.options) {
@@ -321,6 +213,29 @@ fn kernels_have_the_results_of_pocl() {
     }
     println!("{} kernels, {runs} runs, {instructions} instructions", cases.len());
     assert!(failures.is_empty(), "{} of {runs} runs differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// The results in `tests/data/golden.txt` are those of pocl. With `ARCTIC_EU_GOLDEN` set, they and the code of their kernels
+/// are written anew.
+#[test]
+fn golden_results_are_those_of_pocl() {
+    let work = Work::new("golden");
+    let cases = cases("golden");
+    let lines: Vec<String> = cases
+        .iter()
+        .zip(expected(&work, &cases))
+        .flat_map(|(case, buffers)| {
+            let buffers = buffers.into_iter().filter(|(_, bytes)| !bytes.is_empty());
+            buffers.map(|(name, bytes)| checksum_line(&case.kernel, &name, &bytes)).collect::<Vec<_>>()
+        })
+        .collect();
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/golden");
+    if std::env::var_os("ARCTIC_EU_GOLDEN").is_some() {
+        work.compile("golden", 0, "");
+        fs::copy(work.directory.join("golden-bindless0_dg2.bin"), format!("{data}.zebin")).unwrap();
+        fs::write(format!("{data}.txt"), lines.concat()).unwrap();
+    }
+    assert_eq!(fs::read_to_string(format!("{data}.txt")).unwrap(), lines.concat());
 }
 
 /// Group (d) of the evidence: the text of all kernels is that of iga64, and makes the same bytes.
