@@ -5,7 +5,7 @@ use arctic_eu::isa::Type;
 
 use super::exact::{Number, Round, SINGLE};
 use super::lane::Lane;
-use super::value::{Expected, Outcome, format, holds, is_float};
+use super::value::{Expected, Outcome, holds, is_float};
 
 /// ISA-043: HF executes as HF if all sources have it, everything else as F.
 fn execution(lane: &Lane, count: usize) -> Type {
@@ -146,9 +146,4 @@ pub fn csel(lane: &Lane) -> Outcome {
 /// True if an operand of this type is computed by this module.
 pub fn applies(lane: &Lane) -> bool {
     is_float(lane.src[0].ty)
-}
-
-/// The bits of a NaN of a type, for tests of raw copies.
-pub fn is_nan(ty: Type, bits: u64) -> bool {
-    format(ty).is_nan(bits)
 }
