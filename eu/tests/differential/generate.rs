@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Random instructions of an opcode and its types, and random registers for them.
+//! Random instructions of an opcode and its types.
 
 use arctic_eu::isa::table::{self, Format};
 use arctic_eu::isa::{Destination, Instruction, Place, Region, Source, Type};
 
 use crate::random::Random;
-use crate::reference::state::State;
 use crate::reference::value::{GE, LT, OVERFLOW, is_float, width};
 use Type::{B, Bf, D, F, Hf, Ub, Ud, Uw, W};
 
@@ -76,97 +75,17 @@ pub fn combinations(name: &str) -> Vec<Combination> {
     all
 }
 
-/// Values at which something changes.
-fn special(ty: Type) -> &'static [u64] {
-    match ty {
-        F => &[
-            0,
-            0x8000_0000,
-            1,
-            0x8000_0001,
-            0x7f_ffff,
-            0x80_0000,
-            0x8080_0000,
-            0x3f80_0000,
-            0xbf80_0000,
-            0x3f7f_ffff,
-            0x7f7f_ffff,
-            0xff7f_ffff,
-            0x7f80_0000,
-            0xff80_0000,
-            0x7fc0_0000,
-            0xffc1_2345,
-            0x7f80_0001,
-            0xffa0_0000,
-            0x4f00_0000,
-            0xcf00_0000,
-            0x4f80_0000,
-            0x4eff_ffff,
-            0x4b00_0000,
-            0x4aff_ffff,
-            0x3f00_0000,
-            0xbf00_0000,
-            0x477f_e000,
-            0x477f_f000,
-            0x3880_0000,
-            0x387f_c000,
-            0x3300_0000,
-            0x3380_0000,
-            0x4370_8000,
-            0x7f7f_8000,
-        ],
-        Hf => &[
-            0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x8400, 0x3c00, 0xbc00, 0x3bff, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00,
-            0xfe12, 0x7c01, 0xfd00, 0x3800, 0xb800, 0x6400, 0x67ff, 0x5bf8, 0x5c00,
-        ],
-        Bf => {
-            &[0, 0x8000, 1, 0x8001, 0x7f, 0x80, 0x3f80, 0xbf80, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0x7f81, 0x3f00]
-        }
-        Ub | B => &[0, 1, 0x7f, 0x80, 0xff, 0x81, 31, 32, 33],
-        Uw | W => &[0, 1, 0x7fff, 0x8000, 0xffff, 0x8001, 0xff, 0x100, 31, 32, 33],
-        _ => &[0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x8000_0001, 0xffff, 0x1_0000, 31, 32, 33, 0x7fff, 0x8000],
-    }
-}
-
 pub struct Generator {
     pub random: Random,
 }
 
 impl Generator {
-    fn chance(&mut self, one_in: usize) -> bool {
+    pub fn chance(&mut self, one_in: usize) -> bool {
         self.random.below(one_in) == 0
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.random.below(from.len())]
-    }
-
-    /// Bits of an element.
-    pub fn value(&mut self, ty: Type) -> u64 {
-        let width = width(ty);
-        let all = u64::MAX >> (64 - width);
-        match self.random.below(6) {
-            0 | 1 => self.pick(special(ty)),
-            // Near a special value.
-            2 => self.pick(special(ty)).wrapping_add(self.random.next() % 5).wrapping_sub(2) & all,
-            // Of all magnitudes.
-            3 if !is_float(ty) => {
-                let value = self.random.next() >> self.random.below(64);
-                (if self.chance(2) { value } else { value.wrapping_neg() }) & all
-            }
-            // Floats of about the same magnitude, so that sums cancel, and few bits, so that results are ties.
-            3 => {
-                let fraction = crate::reference::value::format(ty).fraction;
-                let one = crate::reference::value::format(ty).bias() as u64;
-                let exponent = (one + self.random.next() % 8 - 4) << fraction;
-                let bits = (self.random.next() & ((1 << fraction) - 1)) >> self.random.below(fraction as usize)
-                    << self.random.below(fraction as usize)
-                    & ((1 << fraction) - 1);
-                let sign = if self.chance(2) { 1 << (width - 1) } else { 0 };
-                exponent | bits | sign
-            }
-            _ => self.random.next() & all,
-        }
     }
 
     /// A random instruction of a combination. Half of them are plain: packed or scalar operands without modifiers.
@@ -181,7 +100,8 @@ impl Generator {
         into.flag = self.random.below(4) as u8;
         let has = |letter: char| row.modifiers.contains(letter);
         let name = combination.name.as_str();
-        if has('C') && (self.chance(if plain { 8 } else { 2 }) || matches!(name, "cmp" | "cmpn" | "csel")) {
+        let often = if plain && name != "sel" { 8 } else { 2 };
+        if has('C') && (self.chance(often) || matches!(name, "cmp" | "cmpn" | "csel")) {
             into.modifier = self.condition(combination);
         }
         if has('P') && self.chance(if plain { 8 } else { 3 }) {
@@ -324,43 +244,5 @@ impl Generator {
         }
         let (vstride, hstride) = self.pick(&[(4u8, 1u8), (8, 1), (8, 2), (4, 2), (8, 4), (1, 0), (0, 0)]);
         Region { vstride: Some(vstride), width: vstride.checked_div(hstride).unwrap_or(1).max(1), hstride }
-    }
-
-    /// Random registers with values of the types of the operands.
-    pub fn state(&mut self, combination: &Combination, instruction: &Instruction) -> State {
-        let registers = if self.chance(4) { 256 } else { 128 };
-        let mut state = State {
-            grf: self.random.bytes(registers * 32),
-            acc: self.random.bytes(256).try_into().unwrap(),
-            a0: self.random.bytes(32).try_into().unwrap(),
-            flags: [self.random.next() as u32, self.random.next() as u32],
-            cr0: if self.chance(2) { 0x4c0 } else { self.random.next() as u32 & 0x4f0 },
-            mask: if self.chance(2) { u32::MAX } else { self.random.next() as u32 },
-        };
-        for (index, ty) in combination.src.iter().enumerate() {
-            let size = (width(*ty) / 8) as usize;
-            let accumulated = matches!(instruction.src[index], Source::Reg { place: Place::Arf { reg: 0x20, .. }, .. });
-            if let Source::Reg { place: Place::Grf { reg, byte }, .. } = instruction.src[index] {
-                let base = usize::from(reg) * 32 + usize::from(byte) % size;
-                for element in 0..(32 * 4 * 4 / size).min(128) {
-                    self.put(&mut state.grf, base + element * size, *ty);
-                }
-            } else if accumulated || combination.name == "mac" {
-                for element in 0..256 / size {
-                    let mut acc = state.acc.to_vec();
-                    self.put(&mut acc, element * size, *ty);
-                    state.acc.copy_from_slice(&acc);
-                }
-            }
-        }
-        state
-    }
-
-    fn put(&mut self, bytes: &mut [u8], at: usize, ty: Type) {
-        let bits = self.value(ty);
-        let length = bytes.len();
-        for index in 0..(width(ty) / 8) as usize {
-            bytes[(at + index) % length] = (bits >> (8 * index)) as u8;
-        }
     }
 }

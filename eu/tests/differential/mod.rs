@@ -8,6 +8,7 @@
 )]
 
 pub mod generate;
+pub mod values;
 
 use std::fmt;
 
@@ -19,7 +20,7 @@ use arctic_eu::text;
 
 use crate::random::Random;
 use crate::reference::state::{Location, State, Write};
-use crate::reference::value::{Expected, format, width};
+use crate::reference::value::{Expected, format, is_float, width};
 use generate::{Combination, Generator, combinations};
 
 /// Disagreements that are described in full.
@@ -56,6 +57,8 @@ pub fn test_opcode(name: &str, lanes: usize, report: &mut Report) {
         report.combinations += 1;
         let mut generator = Generator { random: Random(seed) };
         let mut done = 0;
+        // There are few combinations of floats, and what is special about them is rare.
+        let lanes = if is_float(combination.src[0]) { lanes * 10 } else { lanes };
         while done < lanes {
             let instruction = generator.instruction(combination);
             // Three fills of the registers for each instruction.
