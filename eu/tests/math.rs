@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The functions of math against the reference, within the units of the last place of OpenCL's table (ISA-150 to ISA-153),
-//! and a division of integers made of them, whose quotient and remainder are exact.
+//! and a division of integers made of them, with exact quotient and remainder.
 //!
 //! The long tier (`cargo test --release --features long-tests --test math`) has a million numbers a function and all numbers
 //! of 16 bits, the quick one 1 % of them.

@@ -9,8 +9,8 @@ use super::{CONSTANTS, FIRST_VARIABLE, Generator, UNIFORM, VARIABLES};
 use crate::reference::value::width;
 use Type::{B, D, F, Ub, Ud, Uw, W};
 
-/// Opcodes with types of destination and sources. Floating-point results are saturated, so that they are no NaN, whose
-/// bits are not determined.
+/// Opcodes with types of destination and sources. Floating-point results are saturated, so that they are no NaN: the
+/// bits of a NaN are not determined.
 const OPERATIONS: &[(&str, &[Type], &[Type])] = &[
     ("add", &[Ub, B, Uw, W, Ud, D], &[Ub, B, Uw, W, Ud, D]),
     ("mul", &[Uw, W, Ud, D], &[Uw, W, D]),

@@ -105,7 +105,7 @@ pub fn xor(lane: &Lane) -> Outcome {
     logic(lane, 2, |a, b| a ^ b)
 }
 
-/// ISA-017: each bit by the truth table, whose index is src0 | src1 << 1 | src2 << 2.
+/// ISA-017: each bit by the truth table; its index is src0 | src1 << 1 | src2 << 2.
 pub fn bfn(lane: &Lane) -> Outcome {
     let bits = lane.src.iter().map(|source| width(source.ty)).max().unwrap_or(32);
     let value = (0..bits).fold(0i128, |value, bit| {

@@ -186,8 +186,7 @@ fn log2(magnitude: u128, exponent: i32) -> Real {
     Real::new(value < 0, value.unsigned_abs(), -64)
 }
 
-/// The value of a function by its name, for a number in a format whose denormals are kept. `None` beyond the range in which
-/// sine and cosine are compared.
+/// The value of a function by its name, with denormals kept. `None` beyond the range in which sine and cosine are compared.
 pub fn value(function: &str, format: Format, bits: u64) -> Option<Value> {
     let number = format.decode(bits);
     let signed = |negative: bool, bits: u64| Value::Bits(if negative { bits | format.sign_bit() } else { bits });
