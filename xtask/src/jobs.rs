@@ -289,11 +289,13 @@ pub const AFUC: &[Job] = &[Job {
 /// Jobs of the tools for kernels of the execution units.
 pub const EU: &[Job] = &[Job {
     name: "eu-peer",
-    minutes: 3,
-    tests: "kernels compiled by ocloc in four ways against pocl and iga64; operations on 20,000 lanes a pair of types",
+    minutes: 5,
+    tests: "kernels compiled by ocloc in four ways against pocl and iga64; operations on 20,000 lanes a pair of types, \
+            10 million instructions of random programs",
     paths: &["eu/src/", "eu/tests/"],
     steps: &[
-        "cargo test --release {packages} --features long-tests --test peer --test operations --test programs --test fuzz",
+        "cargo test --release {packages} --features long-tests --test peer --test operations --test control_flow \
+         --test math --test matrices --test programs --test fuzz",
     ],
 }];
 
