@@ -8,10 +8,7 @@ use crate::jobs::{self, Job};
 #[derive(Debug)]
 pub struct Group {
     pub name: &'static str,
-    /// Manifest of the group's workspace.
-    pub manifest: &'static str,
-    /// Packages of the workspace; all of them, if none is named. Each package of the top workspace is in exactly one
-    /// group.
+    /// Its packages. Each package of the workspace is in exactly one group.
     pub packages: &'static [&'static str],
     /// The packages for a registry. They depend on each other by their exact version.
     pub published: &'static [&'static str],
@@ -31,7 +28,6 @@ pub const GROUPS: &[Group] = &[CARD, AFUC, EU];
 /// The virtual card: library, program, guests, `xtask`.
 const CARD: Group = Group {
     name: "card",
-    manifest: "Cargo.toml",
     packages: &[
         "arctic-fidelity",
         "arctic-sriov",
@@ -63,25 +59,23 @@ const CARD: Group = Group {
     jobs: jobs::CARD,
 };
 
-/// Tools for Adreno microcode, a workspace of its own.
+/// Tools for Adreno microcode, independent of the card.
 const AFUC: Group = Group {
     name: "afuc",
-    manifest: "afuc/Cargo.toml",
-    packages: &[],
-    published: &[],
-    features: &["long-tests"],
+    packages: &["arctic-afuc"],
+    published: &["arctic-afuc"],
+    features: &["arctic-afuc/long-tests"],
     fuzz: Some("afuc/fuzz/Cargo.toml"),
     checks: &[],
     jobs: jobs::AFUC,
 };
 
-/// Tools for kernels of the execution units, a workspace of its own.
+/// Tools for kernels of the execution units, independent of the card.
 const EU: Group = Group {
     name: "eu",
-    manifest: "eu/Cargo.toml",
-    packages: &[],
-    published: &[],
-    features: &["long-tests"],
+    packages: &["arctic-eu"],
+    published: &["arctic-eu"],
+    features: &["arctic-eu/long-tests"],
     fuzz: Some("eu/fuzz/Cargo.toml"),
     checks: &[],
     jobs: jobs::EU,
@@ -114,6 +108,8 @@ impl Stage {
                 "cargo xtask words",
                 "cargo xtask tools typos cargo-deny",
                 "target/tools/typos/bin/typos",
+                "cargo fmt --all --check",
+                "target/tools/cargo-deny/bin/cargo-deny --locked --workspace check bans licenses sources",
                 "RUSTFLAGS='--cfg loom' cargo clippy --release -p arctic-xehpg --test loom --target-dir target/loom --quiet -- -D warnings",
             ],
             _ => &[],
@@ -127,10 +123,8 @@ impl Group {
     pub fn steps(&self, stage: Stage) -> Vec<String> {
         let lines: &[&str] = match stage {
             Stage::Lint => &[
-                "cargo fmt --manifest-path {manifest} --all --check",
                 "cargo fmt --manifest-path {fuzz} --check",
                 "cargo xtask tools cargo-deny",
-                "target/tools/cargo-deny/bin/cargo-deny --locked --manifest-path {manifest} --workspace check bans licenses sources",
                 "target/tools/cargo-deny/bin/cargo-deny --locked --manifest-path {fuzz} check bans licenses sources",
                 "cargo clippy --release {packages} --all-targets --features {features} --quiet -- -D warnings",
                 "RUSTDOCFLAGS=-Dwarnings cargo doc --release {packages} --no-deps --quiet",
@@ -146,16 +140,12 @@ impl Group {
     }
 
     /// Replaces `{packages}` and `{published}` by the options with which cargo selects these packages, `{features}` by
-    /// the features of lints, `{manifest}` and `{fuzz}` by the manifests of the group and of its fuzz targets.
+    /// the features of lints, `{fuzz}` by the manifest of the group's fuzz targets.
     pub fn expand(&self, line: &str) -> String {
-        let select = |packages: &[&str]| match packages {
-            [] => format!("--manifest-path {}", self.manifest),
-            _ => packages.iter().map(|name| format!("-p {name}")).collect::<Vec<_>>().join(" "),
-        };
+        let select = |packages: &[&str]| packages.iter().map(|name| format!("-p {name}")).collect::<Vec<_>>().join(" ");
         line.replace("{packages}", &select(self.packages))
             .replace("{published}", &select(self.published))
             .replace("{features}", &self.features.join(","))
-            .replace("{manifest}", self.manifest)
             .replace("{fuzz}", self.fuzz.unwrap_or_default())
     }
 
@@ -184,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn each_package_of_the_top_workspace_is_in_one_group() {
+    fn each_package_is_in_one_group() {
         let mut groups: BTreeMap<&str, usize> = BTreeMap::new();
         GROUPS.iter().flat_map(|group| group.packages).for_each(|name| *groups.entry(name).or_default() += 1);
         let packages = workspace();
