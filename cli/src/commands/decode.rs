@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
 use arctic_device_model::command::Requester;
+use arctic_device_model::decode::EngineRef;
 use arctic_device_model::decode::{Batch, Line, context, guc, register};
-use arctic_device_model::generation::{EngineRef, XE_HPG};
 use arctic_device_model::trace::{Event, Filter};
 use arctic_sriov::number::size;
 
@@ -89,8 +89,8 @@ enum Kind {
 
 /// Parses the name of an engine or of a class.
 pub fn engine(name: &str) -> Result<EngineRef, String> {
-    register::engine(&XE_HPG, name).ok_or_else(|| {
-        let names: Vec<_> = XE_HPG.engines.list().iter().map(|engine| engine.name).collect();
+    register::engine(name).ok_or_else(|| {
+        let names: Vec<_> = register::engines().collect();
         format!("expected a class (render, copy, compute, video-decode, video-enhance) or one of {}", names.join(", "))
     })
 }
@@ -175,8 +175,7 @@ impl Arguments {
     }
 
     fn dwords(&self, dwords: &[u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> Result<()> {
-        let engine =
-            self.chosen().or_else(|| register::engine(&XE_HPG, "rcs0")).context("the card has no render engine")?;
+        let engine = self.chosen().or_else(|| register::engine("rcs0")).context("the card has no render engine")?;
         match self.kind_of(dwords) {
             Kind::Context => {
                 let (page, image) = split(dwords);

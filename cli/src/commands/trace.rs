@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow};
 use arctic_device_model::decode::register;
-use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::trace::{Event, EventKind, Filter};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -59,17 +58,12 @@ pub struct Arguments {
 struct Engines(Vec<String>);
 
 fn engines(text: &str) -> Result<Engines, String> {
-    let engines = XE_HPG.engines.list();
-    let exact = engines.iter().find(|engine| engine.name == text);
-    let names = match exact {
-        Some(engine) => vec![engine.name.to_owned()],
-        None => {
-            let class = super::decode::engine(text)?.info().class;
-            engines.iter().filter(|engine| engine.class == class).map(|engine| engine.name.to_owned()).collect()
-        }
-    };
-    debug_assert!(names.iter().all(|name| register::engine(&XE_HPG, name).is_some()));
-    Ok(Engines(names))
+    if register::engines().any(|name| name == text) {
+        return Ok(Engines(vec![text.to_owned()]));
+    }
+    let class = super::decode::engine(text)?.info().class;
+    let of_class = |name: &&str| register::engine(name).is_some_and(|engine| engine.info().class == class);
+    Ok(Engines(register::engines().filter(of_class).map(str::to_owned).collect()))
 }
 
 fn function(text: &str) -> Result<u8, String> {

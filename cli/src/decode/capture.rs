@@ -2,8 +2,8 @@
 //! Formats the events of a capture of `arctic trace`, with commands and messages disassembled.
 
 use arctic_device_model::command::{Origin, Requester};
+use arctic_device_model::decode::EngineRef;
 use arctic_device_model::decode::{Batch, Line, Message, register, status};
-use arctic_device_model::generation::{EngineRef, XE_HPG};
 use arctic_device_model::trace::{Event, EventKind, Filter};
 
 use crate::trace_socket::{Heading, VERSION};
@@ -51,7 +51,7 @@ fn what(event: &Event) -> String {
         }
         EventKind::LiteRestore { tail } => format!("more     TAIL {tail:#x}"),
         EventKind::Command { address, ppgtt, level, length, dwords } => {
-            let engine = event.engine.as_deref().and_then(|name| register::engine(&XE_HPG, name));
+            let engine = event.engine.as_deref().and_then(register::engine);
             let text = engine.map(|engine| command(*address, *ppgtt, *length, dwords, engine));
             let indent = "  ".repeat(usize::from(*level).min(4));
             let space = if *ppgtt { "ppgtt" } else { "ggtt" };

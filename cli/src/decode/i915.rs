@@ -4,8 +4,8 @@
 use std::io;
 
 use arctic_device_model::command::Requester;
+use arctic_device_model::decode::EngineRef;
 use arctic_device_model::decode::{Batch, Line, context, guc, register, status};
-use arctic_device_model::generation::{EngineRef, XE_HPG};
 
 use super::limits::{Budget, Taken, listed};
 use super::memory::Memory;
@@ -54,7 +54,7 @@ pub fn decode(
             && line.starts_with([':', '~'])
         {
             waiting = None;
-            let engine = register::engine(&XE_HPG, engine);
+            let engine = register::engine(engine);
             if chosen.is_some() && engine.is_some() && engine != chosen {
                 continue;
             }
@@ -69,7 +69,7 @@ pub fn decode(
         }
         let line = line.trim();
         if let Some(name) = line.strip_suffix(" command stream:") {
-            (registers, present) = (Registers::default(), register::engine(&XE_HPG, name));
+            (registers, present) = (Registers::default(), register::engine(name));
             tell(Line::section(line))?;
             continue;
         }
@@ -79,8 +79,8 @@ pub fn decode(
         registers.read(line);
         let header = value(line, "IPEHR").or_else(|| value(line, "RING_IPEHR")).and_then(hex);
         let class = present.map(|engine| engine.info().class);
-        match header.zip(class).and_then(|(header, class)| XE_HPG.commands.decode(u32::try_from(header).ok()?, class)) {
-            Some(command) => tell(Line::note(format!("{line} ({})", command.name())))?,
+        match header.zip(class).and_then(|(header, class)| register::command(u32::try_from(header).ok()?, class)) {
+            Some(name) => tell(Line::note(format!("{line} ({name})")))?,
             None if !line.is_empty() => tell(Line::note(line))?,
             None => {}
         }

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arctic_device_model::command::Requester;
+use arctic_device_model::decode::EngineRef;
 use arctic_device_model::decode::{Batch, Line};
-use arctic_device_model::generation::EngineRef;
 
 /// Maximum number of batches followed.
 const MOST_BATCHES: usize = 4096;

@@ -4,7 +4,6 @@
 use std::io::Write;
 
 use arctic_device_model::decode::{Line, register};
-use arctic_device_model::generation::XE_HPG;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
@@ -127,8 +126,7 @@ fn an_error_state_reads() {
             "0x000000fe0018: 00000000 MI_NOOP x2 <== TAIL",
         ],
     );
-    let none =
-        told(|tell| i915::decode(&mut limits::Budget::default(), &text, register::engine(&XE_HPG, "bcs0"), tell));
+    let none = told(|tell| i915::decode(&mut limits::Budget::default(), &text, register::engine("bcs0"), tell));
     assert!(!none.iter().any(|line| line.contains("MI_BATCH")), "{none:#?}");
 }
 
@@ -139,7 +137,7 @@ fn decoded_objects_are_bounded() {
     let object = |at: u64, data: &str| format!("rcs0 --- ring = 0x00000000 {at:08x}\n{data}\n");
     let text = [object(0x1000, &noops(600)), object(0x2000, &noops(256)), object(0x3000, &noops(600))].concat();
     let mut budget = limits::Budget::new(1024, 2560);
-    let lines = told(|tell| i915::decode(&mut budget, &text, register::engine(&XE_HPG, "rcs0"), tell));
+    let lines = told(|tell| i915::decode(&mut budget, &text, register::engine("rcs0"), tell));
     let wanted = ["# the rest is omitted: at most 256 MiB of an object and 1024 MiB of a file are decoded"];
     assert_eq!(lines.iter().filter(|line| **line == wanted[0]).count(), 2, "{lines:#?}");
     assert_in_order(

@@ -3,8 +3,8 @@
 
 use std::io;
 
+use arctic_device_model::decode::EngineRef;
 use arctic_device_model::decode::{Line, context, guc, register};
-use arctic_device_model::generation::{EngineRef, XE_HPG};
 
 use super::limits::{Budget, listed};
 use super::memory::Memory;
@@ -41,7 +41,7 @@ struct Dump<'d> {
 /// Returns the engine for the driver's class number (xe: XE_ENGINE_CLASS_*).
 fn engine(class: u64) -> Option<EngineRef> {
     let name = ["render", "video-decode", "video-enhance", "copy", "", "compute"].get(usize::try_from(class).ok()?)?;
-    register::engine(&XE_HPG, name)
+    register::engine(name)
 }
 
 /// Decodes the dump, section by section, within `budget`; `chosen` is the engine selected by the user.
@@ -132,13 +132,12 @@ impl<'d> Dump<'d> {
                     self.marks.push((at, "ACTHD"));
                 }
                 let header = value(line, "IPEHR").or_else(|| value(line, "RING_IPEHR")).and_then(hex);
-                let class =
-                    self.registers.and_then(|name| register::engine(&XE_HPG, name)).map(|engine| engine.info().class);
+                let class = self.registers.and_then(register::engine).map(|engine| engine.info().class);
                 match header
                     .zip(class)
-                    .and_then(|(header, class)| XE_HPG.commands.decode(u32::try_from(header).ok()?, class))
+                    .and_then(|(header, class)| register::command(u32::try_from(header).ok()?, class))
                 {
-                    Some(command) => tell(Line::note(format!("{line} ({})", command.name()))),
+                    Some(name) => tell(Line::note(format!("{line} ({name})"))),
                     None => tell(Line::note(line)),
                 }
             }

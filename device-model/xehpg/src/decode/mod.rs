@@ -20,7 +20,7 @@ pub use arctic_base::decode::show::Shown;
 use arctic_base::decode::{batch, line};
 pub use guc::Message;
 
-use crate::generation::EngineRef;
+pub use crate::generation::EngineRef;
 
 /// Input of the disassembler.
 pub type Batch<'b> = batch::Batch<'b, EngineRef>;

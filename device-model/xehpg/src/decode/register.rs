@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::generation::{EngineRef, Generation};
+use crate::generation::{EngineRef, Generation, XE_HPG};
 use crate::registers::{REGISTER_BYTES, Register, XE_HPG_REGISTERS};
+use crate::topology::EngineClass;
 
 #[allow(clippy::arithmetic_side_effects, reason = "rows of the tables lie below 4 MiB")]
 fn by_offset(registers: impl Iterator<Item = &'static Register>) -> BTreeMap<u32, (&'static Register, u16)> {
@@ -55,9 +56,8 @@ pub fn meant(raw: u32, relative: bool, engine: EngineRef) -> u32 {
     if relative { engine.info().relative(raw) } else { raw & (REGISTER_BYTES * 2 - 4) }
 }
 
-/// Finds an engine of `generation` by name (`rcs0`), or the first engine of a class by the class name (`render`,
-/// `copy`, `vcs`...).
-pub fn engine(generation: &'static Generation, name: &str) -> Option<EngineRef> {
+/// Finds an engine by name (`rcs0`), or the first engine of a class by the class name (`render`, `copy`, `vcs`...).
+pub fn engine(name: &str) -> Option<EngineRef> {
     let class = match name {
         "render" | "rcs" => "rcs0",
         "copy" | "bcs" => "bcs0",
@@ -66,5 +66,15 @@ pub fn engine(generation: &'static Generation, name: &str) -> Option<EngineRef> 
         "video-enhance" | "vecs" => "vecs0",
         other => other,
     };
-    Some(EngineRef { generation, id: generation.engines.named(class)? })
+    Some(EngineRef { generation: &XE_HPG, id: XE_HPG.engines.named(class)? })
+}
+
+/// Names of the engines.
+pub fn engines() -> impl Iterator<Item = &'static str> {
+    XE_HPG.engines.list().iter().map(|engine| engine.name)
+}
+
+/// Name of the command with this header on an engine of `class`; `None` if the engine does not have it.
+pub fn command(header: u32, class: EngineClass) -> Option<&'static str> {
+    XE_HPG.commands.decode(header, class).map(|command| command.name())
 }

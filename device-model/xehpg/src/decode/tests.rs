@@ -17,7 +17,7 @@ fn commands(batch: &Batch<'_>) -> Vec<String> {
 }
 
 fn on(engine: &str) -> EngineRef {
-    register::engine(&XE_HPG, engine).unwrap()
+    register::engine(engine).unwrap()
 }
 
 #[test]
