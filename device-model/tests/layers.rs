@@ -60,6 +60,22 @@ const CRATES: &[(&str, &[(&str, &str)])] = &[
             ("decode", "disassembly of commands, context images and messages"),
         ],
     ),
+    (
+        "gen6",
+        &[
+            ("sync", "the lock order of the card"),
+            ("topology", "identities of engines, and their bits in registers of other units"),
+            ("pcode", "the power controller's mailbox"),
+            ("residency", "RC6 residency"),
+            ("registers", "tables of the registers"),
+            ("interrupts", "the banks of interrupt registers and the function's MSI"),
+            ("generation", "the descriptor of a generation, which refers to the tables"),
+            ("profile", "the card, from the card file"),
+            ("memory", "GGTT, PPGTT, the only access path to guest memory"),
+            ("gt", "state that the units share, and register accesses with side effects"),
+            ("card", "the whole card: accesses, resets, its PCI function"),
+        ],
+    ),
 ];
 
 /// Exceptions: a module, the higher module that it uses, and the reason. At most [`MOST_EXCEPTIONS`].

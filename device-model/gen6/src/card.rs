@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The card: accesses to its BARs, resets, and its description as a PCI function.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+
+mod aperture;
+mod gpu;
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, RwLock};
+
+use arctic_base::event_count::EventCount;
+use arctic_base::gpu::Host;
+
+use crate::gt::{Gt, SideEffect};
+use crate::profile::IntegratedProfile;
+use crate::registers::REGISTER_BYTES;
+use crate::sync::IgnorePoison;
+
+/// Index of the BAR with registers and GGTT entries, GTTMMADR (G67-005).
+pub const GTTMMADR_BAR: u8 = 0;
+/// Index of the BAR with the aperture, GMADR (G67-005).
+pub const GMADR_BAR: u8 = 2;
+/// Index of the I/O BAR (G67-005).
+pub const IO_BAR: u8 = 4;
+/// Size of GTTMMADR in bytes: registers in the lower half, GGTT entries in the upper half (G67-005).
+pub const GTTMMADR_BYTES: u64 = 4 << 20;
+
+/// The card.
+pub struct Card {
+    gt: Gt,
+    /// Shared by CPU accesses to guest memory, exclusive while the VMM waits for their end.
+    accesses: RwLock<()>,
+    wakeups: EventCount,
+}
+
+impl Card {
+    /// Creates the card that `profile` describes, powered on.
+    pub fn power_on(profile: &IntegratedProfile, host: Host) -> Arc<Self> {
+        Arc::new(Card { gt: Gt::new(profile, host), accesses: RwLock::new(()), wakeups: EventCount::new() })
+    }
+
+    /// State that the units share.
+    pub fn gt(&self) -> &Gt {
+        &self.gt
+    }
+
+    /// Reads GTTMMADR at `offset`, in any width.
+    fn read_gttmmadr(&self, offset: u64, data: &mut [u8]) {
+        if let Some(at) = offset.checked_sub(REGISTER_BYTES.into()) {
+            return self.gt.ggtt.read(at, data);
+        }
+        let (mut at, mut rest) = (offset, data);
+        while !rest.is_empty() {
+            let (register, within, len) = part_of_dword(at, rest.len());
+            let value = self.gt.mmio_read(register);
+            let Some((part, after)) = rest.split_at_mut_checked(len) else { return };
+            value.to_le_bytes().iter().skip(within).zip(&mut *part).for_each(|(byte, to)| *to = *byte);
+            at = at.saturating_add(len as u64);
+            rest = after;
+        }
+    }
+
+    /// Writes GTTMMADR at `offset`, in any width. All effects of the write but the execution of commands are complete on
+    /// return.
+    fn write_gttmmadr(&self, offset: u64, data: &[u8]) {
+        if let Some(at) = offset.checked_sub(REGISTER_BYTES.into()) {
+            return self.gt.ggtt.write(at, data);
+        }
+        let (mut at, mut rest) = (offset, data);
+        while !rest.is_empty() {
+            let (register, within, len) = part_of_dword(at, rest.len());
+            let Some((part, after)) = rest.split_at_checked(len) else { return };
+            let (mut value, mut lanes) = ([0; 4], [0; 4]);
+            for ((value, lane), byte) in value.iter_mut().zip(&mut lanes).skip(within).zip(part) {
+                (*value, *lane) = (*byte, 0xff);
+            }
+            match self.gt.write(register, u32::from_le_bytes(value), u32::from_le_bytes(lanes)) {
+                Some(SideEffect::Wake(_)) => self.wakeups.ring(),
+                Some(SideEffect::Reset(domains)) => self.gt.reset_domains(domains),
+                None => {}
+            }
+            at = at.saturating_add(len as u64);
+            rest = after;
+        }
+    }
+
+    /// Waits for the end of CPU accesses to guest memory in progress.
+    fn end_accesses(&self) {
+        drop(self.accesses.write().ignore_poison());
+    }
+}
+
+/// The register at `offset`, the first byte in it, and the number of bytes of an access of `len` bytes that are in it.
+/// Beyond the register space, the register is one that does not exist.
+fn part_of_dword(offset: u64, len: usize) -> (u32, usize, usize) {
+    let within = (offset % 4) as usize;
+    let register = u32::try_from(offset & !3).unwrap_or(u32::MAX & !3);
+    (register, within, 4_usize.saturating_sub(within).min(len))
+}

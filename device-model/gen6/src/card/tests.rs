@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Tests of accesses to the BARs, and of the PCI function.
+
+use arctic_base::gpu::{Gpu, Model};
+use arctic_base::host::{Dma, DmaFault, DmaView, Function, ManualClock, NullHost};
+use vm_memory::mmap::MmapRegion;
+use vm_memory::{VolatileMemory, VolatileSlice};
+
+use super::*;
+use crate::profile::tests::ivb;
+
+/// 64 KiB of guest memory at 0.
+#[derive(Clone)]
+struct Guest(Arc<MmapRegion>);
+
+impl DmaView for Guest {
+    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+        let at = usize::try_from(iova).ok()?;
+        self.0.get_slice(at, len.min(self.0.size().checked_sub(at)?)).ok()
+    }
+
+    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+
+    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+}
+
+impl Dma for Guest {
+    fn view(&self, _: Function) -> Arc<dyn DmaView> {
+        Arc::new(self.clone())
+    }
+}
+
+fn card() -> Arc<Card> {
+    let memory = Arc::new(Guest(Arc::new(MmapRegion::new(0x1_0000).unwrap())));
+    Card::power_on(&ivb(), Host { memory, interrupts: Arc::new(NullHost), clock: Arc::new(ManualClock::default()) })
+}
+
+fn read(card: &Card, bar: u8, offset: u64) -> u32 {
+    let mut data = [0; 4];
+    card.read(Function::PF, bar, offset, &mut data);
+    u32::from_le_bytes(data)
+}
+
+fn write(card: &Card, bar: u8, offset: u64, value: u32) {
+    card.write(Function::PF, bar, offset, &value.to_le_bytes());
+}
+
+/// G67-001..007: identity, class, BARs, and the size of the table in GGC.
+#[test]
+fn the_function_is_the_drivers() {
+    let ivb = ivb();
+    let function = ivb.physical_function(0).unwrap();
+    let dword = |offset| {
+        let mut data = [0; 4];
+        function.read_config(offset, &mut data);
+        u32::from_le_bytes(data)
+    };
+    assert_eq!((dword(0), dword(8), dword(0x50) & 0xffff, dword(0x5c)), (0x0162_8086, 0x0300_0009, 0x100, 0));
+    let bars: Vec<_> = function.bars().iter().map(|bar| (bar.index(), bar.size())).collect();
+    assert_eq!(bars, [(0, 4 << 20), (2, 256 << 20), (4, 64)]);
+    assert_eq!(function.config_bytes(), 256, "conventional");
+    assert!(ivb.virtual_function().is_err() && ivb.total_vfs() == 0);
+}
+
+/// Registers are accessed in any width; a write of some bytes keeps the others.
+#[test]
+fn registers_have_bytes() {
+    let card = card();
+    write(&card, 0, 0xa010, 0x1122_3344);
+    card.write(Function::PF, 0, 0xa011, &[0xaa, 0xbb]);
+    assert_eq!(read(&card, 0, 0xa010), 0x11bb_aa44);
+    card.write(Function::PF, 0, 0xa068, &0x1_0000_0002_u64.to_le_bytes());
+    let mut data = [0; 8];
+    card.read(Function::PF, 0, 0xa068, &mut data);
+    assert_eq!(u64::from_le_bytes(data), 0x1_0000_0002);
+}
+
+/// G67-055, G67-068: the aperture follows the entries at each access; without one it reads all ones.
+#[test]
+fn the_aperture_follows_the_entries() {
+    let card = card();
+    assert_eq!(read(&card, 2, 0x3000), u32::MAX);
+    write(&card, 0, (2 << 20) + 3 * 4, 0x2001);
+    write(&card, 2, 0x3010, 0xcafe);
+    assert_eq!(read(&card, 2, 0x3010), 0xcafe);
+    write(&card, 0, (2 << 20) + 7 * 4, 0x2001);
+    assert_eq!(read(&card, 2, 0x7010), 0xcafe, "the same page");
+    assert_eq!(read(&card, 0, (2 << 20) + 3 * 4), 0x2001);
+    write(&card, 0, (2 << 20) + 3 * 4, 0x5001);
+    assert_eq!(read(&card, 2, 0x3010), 0);
+    card.reset(Function::PF);
+    assert_eq!((read(&card, 2, 0x7010), read(&card, 4, 0)), (u32::MAX, u32::MAX));
+}
+
+/// Accesses to a tiled range are executed as linear ones, and reported.
+#[test]
+fn accesses_to_tiled_ranges_are_reported() {
+    let card = card();
+    write(&card, 0, 0x10_0008, 0x4000 | 1);
+    write(&card, 0, 0x10_000c, 0x5000 | 3);
+    for page in [3, 4, 5, 6] {
+        read(&card, 2, page << 12);
+    }
+    assert_eq!(card.report().undone.values().collect::<Vec<_>>(), [&2]);
+}
+
+#[test]
+fn kinds_of_accesses_are_counted_apart() {
+    let card = card();
+    let name = |bar, offset, write| card.access_kind(bar, offset, write).map(|kind| card.access_kinds()[kind]);
+    assert_eq!([name(0, 0, false), name(0, 0, true)], [Some("register_reads"), Some("register_writes")]);
+    assert_eq!([name(0, 2 << 20, false), name(0, 2 << 20, true)], [Some("ggtt"); 2]);
+    assert_eq!([name(2, 0, false), name(2, 0, true)], [Some("aperture_reads"), Some("aperture_writes")]);
+    assert_eq!(name(4, 0, true), None);
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! State that the units share, and accesses to registers.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+
+mod display;
+mod engine;
+mod interrupt;
+mod power;
+mod reset;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use arctic_base::gpu::Host;
+use arctic_base::host::{Clock, Dma, DmaView, Function, InterruptSink};
+use arctic_base::registers::{Kind, Touched, Touches, Unit};
+use arctic_base::report::{Report, TouchedRegister};
+use arctic_base::trace::{Recorder, TracingSink};
+
+use crate::generation::Generation;
+use crate::interrupts::Interrupts;
+use crate::memory::Ggtt;
+use crate::pcode::Pcode;
+use crate::profile::IntegratedProfile;
+use crate::registers::fence::{FENCE_BYTES, FENCE_PAGE, FENCE_VALID, FENCES};
+use crate::registers::power::{FORCEWAKE_ACK, FORCEWAKE_MT_ACK};
+use crate::registers::{Access, Gen6, Live, RegisterFile};
+use crate::residency::Residency;
+use crate::topology::EngineId;
+
+/// An action that a register write requests of the card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SideEffect {
+    /// The engine may have work.
+    Wake(EngineId),
+    /// Resets the domains in this value of GDRST.
+    Reset(u32),
+}
+
+/// State that the units share.
+pub struct Gt {
+    /// The generation of the card.
+    pub generation: &'static Generation,
+    /// The register file.
+    pub registers: RegisterFile,
+    /// The interrupt registers.
+    pub interrupts: Interrupts,
+    /// The table of the GGTT.
+    pub ggtt: Ggtt,
+    /// The card's clock.
+    pub clock: Arc<dyn Clock>,
+    /// Recorder of the trace events.
+    pub trace: Arc<Recorder>,
+    /// RC6.
+    residency: Residency,
+    /// The power controller.
+    pcode: Mutex<Pcode>,
+    /// Guest memory.
+    dma: Arc<dyn Dma>,
+    /// Registers that were read while asleep.
+    asleep: Touched,
+    /// Number of accesses to tiled ranges of the aperture, which were executed as linear ones.
+    tiled_accesses: AtomicU64,
+}
+
+impl Gt {
+    /// Creates the power-on state of the card that `profile` describes.
+    pub fn new(profile: &IntegratedProfile, host: Host) -> Self {
+        let trace = Recorder::new(host.clock.clone());
+        let sink: Arc<dyn InterruptSink> = Arc::new(TracingSink { sink: host.interrupts, trace: trace.clone() });
+        Gt {
+            generation: profile.generation,
+            registers: profile.registers(),
+            interrupts: Interrupts::new(sink),
+            ggtt: Ggtt::new(usize::try_from(profile.ggtt_table).unwrap_or_default()),
+            clock: host.clock,
+            trace,
+            residency: Residency::default(),
+            pcode: Mutex::default(),
+            dma: host.memory,
+            asleep: Touched::default(),
+            tiled_accesses: AtomicU64::new(0),
+        }
+    }
+
+    /// The current view of guest memory, for one step or one access.
+    pub fn view(&self) -> Arc<dyn DmaView> {
+        self.dma.view(Function::PF)
+    }
+
+    /// Returns whether a forcewake request is acknowledged.
+    fn awake(&self) -> bool {
+        self.registers.value(FORCEWAKE_MT_ACK) | self.registers.value(FORCEWAKE_ACK) != 0
+    }
+
+    /// A CPU reads the register at `offset`, a multiple of 4.
+    pub fn mmio_read(&self, offset: u32) -> u32 {
+        // Writes wake the GT by themselves, through a FIFO (G67-034).
+        if self.registers.decode(offset).is_some_and(|decoded| decoded.range.is_some()) && !self.awake() {
+            self.asleep.note(offset, false);
+        }
+        self.read(offset)
+    }
+
+    /// Reads the register at `offset`, a multiple of 4. One that is not modelled reads 0 and is counted.
+    pub fn read(&self, offset: u32) -> u32 {
+        let Some(decoded) = self.registers.decode(offset) else {
+            self.registers.note_unmodelled(offset, false);
+            return 0;
+        };
+        let access = Access { function: Function::PF, offset, decoded };
+        match decoded.register.kind {
+            Kind::Live(live) => live.read(self, access),
+            _ => self.registers.value(offset),
+        }
+    }
+
+    /// Writes the bits `lanes` of the register at `offset`, a multiple of 4; the others are 0 in `value`. A write to a
+    /// register that is not modelled is dropped and counted.
+    pub fn write(&self, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
+        let Some(decoded) = self.registers.decode(offset) else {
+            self.registers.note_unmodelled(offset, true);
+            return None;
+        };
+        let access = Access { function: Function::PF, offset, decoded };
+        match decoded.register.kind {
+            Kind::Live(live) => live.write(self, access, value),
+            kind => {
+                self.registers.write_plain(offset, kind.limited(lanes), value);
+                None
+            }
+        }
+    }
+
+    /// Counts an access to a page of the aperture if a fence makes the page tiled.
+    pub fn note_tiled(&self, page: u32) {
+        let fence = |number: u32| FENCES.saturating_add(number.saturating_mul(FENCE_BYTES));
+        let covers = |at: u32| {
+            let (first, last) = (self.registers.value(at), self.registers.value(at.saturating_add(4)));
+            FENCE_VALID.is_set(first) && (FENCE_PAGE.get(first)..=FENCE_PAGE.get(last)).contains(&page)
+        };
+        if (0..self.generation.fences).map(fence).any(covers) {
+            self.tiled_accesses.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Resets the state that a reset of the function resets.
+    pub fn reset(&self) {
+        self.registers.reset();
+        self.interrupts.reset();
+        self.ggtt.reset();
+        self.residency.reset();
+    }
+
+    fn listed(&self, touched: &BTreeMap<u32, Touches>) -> Vec<TouchedRegister> {
+        let name = |offset: u32| {
+            let decoded = self.registers.decode(offset)?;
+            let engine = decoded.engine.map(|engine| format!("{}.", self.generation.engine(engine).name));
+            Some(format!("{}{}", engine.unwrap_or_default(), decoded.name()))
+        };
+        let entry = |(offset, touches): (&u32, &Touches)| TouchedRegister {
+            offset: *offset,
+            name: name(*offset),
+            reads: touches.reads,
+            writes: touches.writes,
+            reason: None,
+        };
+        touched.iter().map(entry).collect()
+    }
+
+    /// Returns the report of accesses that are not modelled.
+    pub fn report(&self) -> Report {
+        let tiled = self.tiled_accesses.load(Ordering::Relaxed);
+        let tiled = (tiled != 0).then(|| ("aperture: linear access to a tiled range".to_owned(), tiled));
+        Report {
+            unmodelled: self.listed(&self.registers.unmodelled()),
+            asleep: self.listed(&self.asleep.list()),
+            undone: tiled.into_iter().collect(),
+            skipped_commands: Vec::new(),
+        }
+    }
+}
+
+impl Unit<Gen6, Gt> for Live {
+    type Effect = SideEffect;
+
+    fn read(&self, gt: &Gt, access: Access<'_>) -> u32 {
+        match self {
+            Live::Display(register) => register.read(gt, access),
+            Live::Engine(register) => register.read(gt, access),
+            Live::Interrupt(register) => register.read(gt, access),
+            Live::Power(register) => register.read(gt, access),
+            Live::Reset | Live::Barrier => 0,
+        }
+    }
+
+    fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
+        match self {
+            Live::Display(register) => register.write(gt, access, value),
+            Live::Engine(register) => register.write(gt, access, value),
+            Live::Interrupt(register) => register.write(gt, access, value),
+            Live::Power(register) => register.write(gt, access, value),
+            Live::Reset => Some(SideEffect::Reset(value)),
+            Live::Barrier => None,
+        }
+    }
+}

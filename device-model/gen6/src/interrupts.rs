@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The interrupt registers and the function's MSI (G67-045..048).
+//!
+//! An event of a source that is not masked sets its bit of IIR, which stays until software clears it. The interrupt is
+//! the level of: the master enable, and a bit set in IIR and IER of a bank. A rising level sends the MSI. The bank of the
+//! PCH has no place in the level of its own, but an event in the display's bank.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+
+use std::sync::Arc;
+
+use arctic_base::host::{Function, InterruptSink};
+use arctic_base::interrupts::{Delivery, Sources};
+
+use crate::registers::interrupt::{Four, MASTER_ENABLE, PCH_EVENT};
+use crate::registers::{Bank, InterruptRegister};
+
+/// The four registers of a bank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Registers {
+    status: u32,
+    mask: u32,
+    identity: u32,
+    enable: u32,
+}
+
+/// After a reset every source is masked.
+const RESET: Registers = Registers { status: 0, mask: !0, identity: 0, enable: 0 };
+
+impl Registers {
+    fn pending(&self) -> u32 {
+        self.identity & self.enable
+    }
+
+    fn event(&mut self, bits: u32) {
+        self.identity |= bits & !self.mask;
+    }
+}
+
+/// The registers of all banks.
+pub struct Banks {
+    display: Registers,
+    graphics: Registers,
+    power: Registers,
+    south: Registers,
+    /// The level when it was last evaluated.
+    level: bool,
+}
+
+impl Default for Banks {
+    fn default() -> Self {
+        Banks { display: RESET, graphics: RESET, power: RESET, south: RESET, level: false }
+    }
+}
+
+impl Banks {
+    fn bank(&mut self, bank: Bank) -> &mut Registers {
+        match bank {
+            Bank::Display => &mut self.display,
+            Bank::Graphics => &mut self.graphics,
+            Bank::Power => &mut self.power,
+            Bank::SouthDisplay => &mut self.south,
+        }
+    }
+}
+
+impl Sources for Banks {
+    fn enabled(&self) -> bool {
+        MASTER_ENABLE.is_set(self.display.enable)
+    }
+
+    fn settle(&mut self) -> bool {
+        let south = if self.south.pending() != 0 { PCH_EVENT.mask() } else { 0 };
+        let risen = south & !self.display.status;
+        self.display.status = self.display.status & !PCH_EVENT.mask() | south;
+        self.display.event(risen);
+        let display = self.display.pending() & !MASTER_ENABLE.mask();
+        let level = self.enabled() && (display | self.graphics.pending() | self.power.pending()) != 0;
+        let send = level && !self.level;
+        self.level = level;
+        send
+    }
+}
+
+/// The interrupt of the function.
+pub struct Interrupts(Delivery<Banks>);
+
+impl Interrupts {
+    /// Creates the registers in their reset state; `sink` receives the MSI.
+    pub fn new(sink: Arc<dyn InterruptSink>) -> Self {
+        Interrupts(Delivery::new(Function::PF, sink, Banks::default()))
+    }
+
+    /// Reads a register.
+    pub fn read(&self, register: InterruptRegister, four: Four) -> u32 {
+        self.0.with(|banks| {
+            let bank = banks.bank(register.0);
+            match four {
+                Four::Status => bank.status,
+                Four::Mask => bank.mask,
+                Four::Identity => bank.identity,
+                Four::Enable => bank.enable,
+            }
+        })
+    }
+
+    /// Writes a register.
+    pub fn write(&self, register: InterruptRegister, four: Four, value: u32) {
+        self.0.change(|banks| {
+            let bank = banks.bank(register.0);
+            match four {
+                Four::Status => {}
+                Four::Mask => {
+                    bank.mask = value;
+                    // A source that is still active is seen when its mask is removed (IVB-092).
+                    bank.event(bank.status);
+                }
+                Four::Identity => bank.identity &= !value,
+                Four::Enable => bank.enable = value,
+            }
+        });
+    }
+
+    /// Records events of sources, one bit each.
+    pub fn event(&self, bank: Bank, bits: u32) {
+        self.0.change(|banks| banks.bank(bank).event(bits));
+    }
+
+    /// Sets all registers to their reset values.
+    pub fn reset(&self) {
+        self.0.change(|banks| *banks = Banks::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counter(AtomicU32);
+
+    impl InterruptSink for Counter {
+        fn raise(&self, _: Function, _: u16) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    const GT: InterruptRegister = InterruptRegister(Bank::Graphics);
+    const DE: InterruptRegister = InterruptRegister(Bank::Display);
+    const SDE: InterruptRegister = InterruptRegister(Bank::SouthDisplay);
+    const MASTER: u32 = 1 << 31;
+
+    fn interrupts() -> (Arc<Counter>, Interrupts) {
+        let counter = Arc::new(Counter::default());
+        (counter.clone(), Interrupts::new(counter))
+    }
+
+    /// G67-045: a masked source leaves no trace; IIR is cleared by writing 1.
+    #[test]
+    fn events_pass_the_mask_and_stay_until_they_are_cleared() {
+        let (_, interrupts) = interrupts();
+        interrupts.event(Bank::Graphics, 1);
+        assert_eq!(interrupts.read(GT, Four::Identity), 0, "all sources are masked after a reset");
+        interrupts.write(GT, Four::Mask, !0x1);
+        interrupts.event(Bank::Graphics, 1 | 1 << 22);
+        assert_eq!(interrupts.read(GT, Four::Identity), 1);
+        interrupts.write(GT, Four::Identity, 1 << 22);
+        assert_eq!(interrupts.read(GT, Four::Identity), 1);
+        interrupts.write(GT, Four::Identity, 1);
+        assert_eq!(interrupts.read(GT, Four::Identity), 0);
+        interrupts.write(GT, Four::Status, !0);
+        assert_eq!(interrupts.read(GT, Four::Status), 0, "read-only");
+    }
+
+    /// G67-048: the MSI is sent when the level rises: by an event, and when a handler sets the master enable again while
+    /// something is pending.
+    #[test]
+    fn the_msi_follows_the_rising_level() {
+        let (counter, interrupts) = interrupts();
+        let sent = || counter.0.load(Ordering::SeqCst);
+        interrupts.write(GT, Four::Mask, 0);
+        interrupts.write(GT, Four::Enable, 0x3);
+        interrupts.event(Bank::Graphics, 1);
+        assert_eq!(sent(), 0, "no master enable");
+        interrupts.write(DE, Four::Enable, MASTER);
+        assert_eq!(sent(), 1);
+        interrupts.event(Bank::Graphics, 2);
+        assert_eq!(sent(), 1, "the level is high");
+        // The handler.
+        interrupts.write(DE, Four::Enable, 0);
+        interrupts.write(GT, Four::Identity, 1);
+        interrupts.write(DE, Four::Enable, MASTER);
+        assert_eq!(sent(), 2, "bit 1 is still pending");
+        interrupts.write(GT, Four::Identity, 2);
+        interrupts.event(Bank::Graphics, 4);
+        assert_eq!(sent(), 2, "not enabled");
+        interrupts.event(Bank::Graphics, 1);
+        assert_eq!(sent(), 3);
+        interrupts.reset();
+        assert_eq!((sent(), interrupts.read(GT, Four::Mask), interrupts.read(DE, Four::Enable)), (3, !0, 0));
+    }
+
+    /// The PCH's bank is an event of the display's bank, at each rise of its level.
+    #[test]
+    fn the_pch_is_an_event_of_the_display() {
+        let (counter, interrupts) = interrupts();
+        interrupts.write(DE, Four::Mask, !PCH_EVENT.mask());
+        interrupts.write(DE, Four::Enable, MASTER | PCH_EVENT.mask());
+        interrupts.write(SDE, Four::Mask, 0);
+        interrupts.write(SDE, Four::Enable, 1 << 17);
+        interrupts.event(Bank::SouthDisplay, 1 << 17);
+        assert_eq!(interrupts.read(DE, Four::Identity), PCH_EVENT.mask());
+        assert_eq!(interrupts.read(DE, Four::Status), PCH_EVENT.mask());
+        assert_eq!(counter.0.load(Ordering::SeqCst), 1);
+        interrupts.write(DE, Four::Identity, PCH_EVENT.mask());
+        assert_eq!(interrupts.read(DE, Four::Identity), 0, "no new edge");
+        interrupts.write(SDE, Four::Enable, 0);
+        interrupts.write(SDE, Four::Enable, 1 << 17);
+        assert_eq!(interrupts.read(DE, Four::Identity), PCH_EVENT.mask());
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Tests of the translation with a small guest.
+
+use arctic_base::host::{DmaFault, DmaView};
+use vm_memory::mmap::MmapRegion;
+use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
+
+use super::*;
+
+/// 64 KiB of guest memory at an address above 4 GiB.
+struct Guest(MmapRegion);
+
+const RAM: u64 = 0x12_0000_0000;
+
+impl Guest {
+    fn new() -> Self {
+        Guest(MmapRegion::new(0x1_0000).unwrap())
+    }
+
+    fn put(&self, at: u64, value: u32) {
+        self.0.get_slice(usize::try_from(at - RAM).unwrap(), 4).unwrap().write_obj(value, 0).unwrap();
+    }
+}
+
+impl DmaView for Guest {
+    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
+        let at = usize::try_from(iova.checked_sub(RAM)?).ok()?;
+        self.0.get_slice(at, len.min(self.0.size().checked_sub(at)?)).ok()
+    }
+
+    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+
+    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
+}
+
+/// A valid entry for guest page `n`.
+fn pte(n: u32) -> Pte {
+    Pte(n << 12 | 0x12 << 4 | 0b101)
+}
+
+/// G67-056, IVB-034: the address of an entry has 40 bits; the cacheability is not part of it.
+#[test]
+fn entries_have_forty_bits() {
+    assert_eq!(Pte(0xabcd_e125).page(), Some(0x12_abcd_e000));
+    assert_eq!(Pte(0xffff_ffff).page(), Some(0xff_ffff_f000));
+    assert_eq!(Pte(0xffff_fffe).page(), None);
+}
+
+/// G67-055: entries are written in any width, and are invalid beyond the table.
+#[test]
+fn the_table_is_accessed_in_any_width() {
+    let ggtt = Ggtt::new(16);
+    ggtt.write(0, &0x1122_3344_5566_7788_u64.to_le_bytes());
+    ggtt.write(5, &[0xaa, 0xbb]);
+    ggtt.write(15, &[0xcc, 0xdd]);
+    let mut data = [0; 18];
+    ggtt.read(0, &mut data);
+    assert_eq!(data[..8], [0x88, 0x77, 0x66, 0x55, 0x44, 0xaa, 0xbb, 0x11]);
+    assert_eq!(data[12..], [0, 0, 0, 0xcc, 0, 0]);
+    assert_eq!((ggtt.entry(1), ggtt.entry(4)), (Pte(0x11bb_aa44), Pte(0)));
+    ggtt.reset();
+    assert_eq!(ggtt.entry(1), Pte(0));
+}
+
+/// An access crosses pages that are not consecutive in guest memory.
+#[test]
+fn accesses_cross_pages() {
+    let (guest, ggtt) = (Guest::new(), Ggtt::new(0x1000));
+    ggtt.set(5, pte(3));
+    ggtt.set(6, pte(1));
+    let memory = Memory::new(&ggtt, &guest);
+    memory.write(Space::Ggtt, 0x5ffe, &[1, 2, 3, 4]).unwrap();
+    assert_eq!(memory.read32(Space::Ggtt, 0x5ffe), Ok(0x0403_0201));
+    assert_eq!(memory.translate(Space::Ggtt, 0x6001), Ok(RAM + 0x1001));
+    let mut byte = [0; 2];
+    guest.slice(RAM + 0x3ffe, 2).unwrap().read_slice(&mut byte, 0).unwrap();
+    assert_eq!(byte, [1, 2]);
+    let fault = |address| Fault { space: Space::Ggtt, address, kind: FaultType::Page };
+    assert_eq!(memory.read32(Space::Ggtt, 0x6ffe), Err(fault(0x7000)));
+    assert_eq!(memory.write32(Space::Ggtt, 0x7000, 1), Err(fault(0x7000)));
+    ggtt.set(7, Pte(0x1f_f001));
+    assert_eq!(memory.write32(Space::Ggtt, 0x7000, 1), Err(fault(0x7000)), "the guest has no such memory");
+}
+
+/// IVB-032, IVB-039, G67-059, G67-060: the directory is in the table of the GGTT; its faults are told apart.
+#[test]
+fn the_ppgtt_walks_through_the_ggtt() {
+    let (guest, ggtt) = (Guest::new(), Ggtt::new(0x1_0000));
+    let directory = Directory::new(0x0010_0000, 1 << 2);
+    assert_eq!(directory.first, 0x100);
+    let memory = Memory::new(&ggtt, &guest);
+    let space = Space::Ppgtt(directory);
+    // Group 2 has entries 32 to 47; entry 33 maps the addresses from 132 MiB.
+    ggtt.set(0x100 + 33, pte(2));
+    guest.put(RAM + 0x2000 + 5 * 4, pte(7).0);
+    let base = 33 << 22;
+    memory.write32(space, base + 0x5010, 0xcafe).unwrap();
+    assert_eq!(memory.translate(space, base + 0x5010), Ok(RAM + 0x7010));
+    let kind = |address| memory.translate(space, address).unwrap_err().kind;
+    assert_eq!(kind(base + 0x6000), FaultType::Page);
+    assert_eq!(kind(34 << 22), FaultType::InvalidDirectory);
+    assert_eq!(kind(0), FaultType::UnloadedDirectory);
+    assert_eq!(kind(0x8000_0000), FaultType::UnloadedDirectory, "2 GiB is the end");
+}

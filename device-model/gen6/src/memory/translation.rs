@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Translation of graphics addresses to guest memory, for one step or one access of a CPU.
+
+use arctic_base::host::{DmaFault, DmaView};
+use arctic_base::memory::Span;
+
+use super::PAGE;
+use super::ggtt::{Ggtt, Pte};
+
+/// Size of the memory that a page directory entry maps (IVB-032).
+const DIRECTORY_ENTRY: u32 = 4 << 20;
+/// Number of entries of a page directory (G67-059).
+const DIRECTORY_ENTRIES: u32 = 512;
+/// Number of directory entries of a bit of PP_DCLV (IVB-032).
+const ENTRIES_OF_A_BIT: u32 = 16;
+
+/// A page directory of the PPGTT, whose entries are in the table of the GGTT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Directory {
+    /// Index of its first entry in the GGTT's table.
+    pub first: u32,
+    /// PP_DCLV: the groups of entries that are loaded.
+    pub loaded: u32,
+}
+
+impl Directory {
+    /// The directory that PP_DIR_BASE and PP_DCLV select: bits 31:16 are its place in units of 64 bytes (G67-060).
+    pub fn new(base: u32, loaded: u32) -> Self {
+        Directory { first: (base >> 16) * 16, loaded }
+    }
+}
+
+/// An address space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// The global space.
+    Ggtt,
+    /// The space of a page directory.
+    Ppgtt(Directory),
+}
+
+/// Type of a fault, as in the fault registers (IVB-039).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultType {
+    /// The page is not valid, or guest memory does not have it.
+    Page = 0,
+    /// The entry of the page directory is not valid.
+    InvalidDirectory = 1,
+    /// PP_DCLV excludes the entry of the page directory.
+    UnloadedDirectory = 2,
+}
+
+/// An access without a translation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The address space.
+    pub space: Space,
+    /// The address.
+    pub address: u32,
+    /// Type of the fault.
+    pub kind: FaultType,
+}
+
+/// Translation of addresses, with the function's view of guest memory.
+pub struct Memory<'m> {
+    ggtt: &'m Ggtt,
+    view: &'m dyn DmaView,
+}
+
+impl<'m> Memory<'m> {
+    /// Translates by `ggtt`; guest memory is `view`, for the duration of a step.
+    pub fn new(ggtt: &'m Ggtt, view: &'m dyn DmaView) -> Self {
+        Memory { ggtt, view }
+    }
+
+    /// The table of the GGTT.
+    #[inline]
+    pub fn ggtt(&self) -> &'m Ggtt {
+        self.ggtt
+    }
+
+    /// Returns a span of guest memory at a physical address.
+    fn guest(&self, address: u64, len: usize) -> Span<'m> {
+        match self.view.slice(address, len) {
+            // Loops over spans would not end with a view that returns an empty slice.
+            Some(slice) if !slice.is_empty() => Span::Mapped(slice),
+            _ => Span::Remote { view: self.view, iova: address, len },
+        }
+    }
+
+    /// The entry of `address` in a page table of `directory`.
+    fn entry(&self, directory: Directory, address: u32) -> Result<Pte, FaultType> {
+        let entry = address / DIRECTORY_ENTRY;
+        let group = entry / ENTRIES_OF_A_BIT;
+        if entry >= DIRECTORY_ENTRIES || directory.loaded >> group & 1 == 0 {
+            return Err(FaultType::UnloadedDirectory);
+        }
+        let table = self.ggtt.entry(directory.first.wrapping_add(entry)).page().ok_or(FaultType::InvalidDirectory)?;
+        let at = table | u64::from(address % DIRECTORY_ENTRY / PAGE) << 2;
+        let mut bytes = [0; 4];
+        self.guest(at, 4).read(&mut bytes).map_err(|_| FaultType::Page)?;
+        Ok(Pte(u32::from_le_bytes(bytes)))
+    }
+
+    /// Returns the physical address of `address`.
+    pub fn translate(&self, space: Space, address: u32) -> Result<u64, Fault> {
+        let fault = |kind| Fault { space, address, kind };
+        let entry = match space {
+            Space::Ggtt => self.ggtt.entry(address / PAGE),
+            Space::Ppgtt(directory) => self.entry(directory, address).map_err(fault)?,
+        };
+        Ok(entry.page().ok_or(fault(FaultType::Page))? | u64::from(address % PAGE))
+    }
+
+    /// Returns a span of bytes `[address, address + n)` of `space`, 1 <= n <= `len`, limited by the end of the page or
+    /// of its mapping. `len` must not be 0.
+    pub fn span(&self, space: Space, address: u32, len: usize) -> Result<Span<'m>, Fault> {
+        let target = self.translate(space, address)?;
+        let rest = PAGE.saturating_sub(address % PAGE);
+        Ok(self.guest(target, len.min(rest as usize)))
+    }
+
+    /// Accesses `len` bytes at `address`, span by span: `access` receives the offset of each span.
+    fn each(
+        &self,
+        (space, address, len): (Space, u32, usize),
+        mut access: impl FnMut(Span<'m>, usize) -> Result<(), DmaFault>,
+    ) -> Result<(), Fault> {
+        let (mut at, mut done) = (address, 0_usize);
+        while done < len {
+            let span = self.span(space, at, len.saturating_sub(done))?;
+            let n = span.len();
+            access(span, done).map_err(|_| Fault { space, address: at, kind: FaultType::Page })?;
+            done = done.saturating_add(n);
+            at = at.wrapping_add(u32::try_from(n).unwrap_or(PAGE));
+        }
+        Ok(())
+    }
+
+    /// Reads into `data`, across page boundaries.
+    pub fn read(&self, space: Space, address: u32, data: &mut [u8]) -> Result<(), Fault> {
+        let len = data.len();
+        self.each((space, address, len), |span, done| {
+            span.read(data.get_mut(done..done.saturating_add(span.len())).unwrap_or_default())
+        })
+    }
+
+    /// Writes `data`, across page boundaries.
+    pub fn write(&self, space: Space, address: u32, data: &[u8]) -> Result<(), Fault> {
+        self.each((space, address, data.len()), |span, done| {
+            span.write(data.get(done..done.saturating_add(span.len())).unwrap_or_default())
+        })
+    }
+
+    /// Reads the dword at `address`.
+    pub fn read32(&self, space: Space, address: u32) -> Result<u32, Fault> {
+        let mut bytes = [0; 4];
+        self.read(space, address, &mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    /// Writes the dword at `address`.
+    pub fn write32(&self, space: Space, address: u32, value: u32) -> Result<(), Fault> {
+        self.write(space, address, &value.to_le_bytes())
+    }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Contents of a card file of this family.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+
+use arctic_base::limits::Limits;
+use arctic_sriov::header::{Identity, Pin};
+use serde::de::{Deserialize, Deserializer, Error, Unexpected};
+
+use crate::generation::{GENERATIONS, Generation};
+use crate::registers::RegisterFile;
+use crate::registers::fuses::{RP_STATE_CAP, RP0, RP1, RPN};
+
+/// 1 MiB in bytes.
+const MIB: u64 = 1 << 20;
+
+/// Unit of the frequency limits in MHz (G67-038).
+const FREQUENCY_UNIT: u32 = 50;
+
+/// Properties that differ between cards of the family. Parsed from a card file; every value is validated while parsing,
+/// and an error states the expected values.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct IntegratedProfile {
+    /// Display name.
+    pub name: String,
+    /// The generation.
+    pub generation: &'static Generation,
+    /// PCI device ID.
+    pub device: u16,
+    /// PCI revision.
+    pub revision: u8,
+    /// Size of the aperture (BAR 2) in bytes: 64 MiB to 512 MiB, a power of two (G67-005).
+    pub aperture: u64,
+    /// Size of the table of the GGTT in bytes: 1 MiB for an address space of 1 GiB, or 2 MiB (G67-006).
+    pub ggtt_table: u64,
+    /// Limits of the frequency.
+    pub frequency: FrequencyLimits,
+    /// Limits on the process resources that clients of a served card may consume.
+    pub limits: Limits,
+}
+
+/// Limits of the frequency in MHz, multiples of 50.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrequencyLimits {
+    /// Maximum (RP0).
+    pub rp0: u32,
+    /// Guaranteed (RP1).
+    pub rp1: u32,
+    /// Minimum (RPn).
+    pub rpn: u32,
+}
+
+/// A card file of the family.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: String,
+    #[serde(deserialize_with = "generation")]
+    generation: &'static Generation,
+    device: u16,
+    revision: u8,
+    #[serde(deserialize_with = "aperture")]
+    aperture: u64,
+    #[serde(deserialize_with = "ggtt")]
+    ggtt: u64,
+    #[serde(deserialize_with = "frequency")]
+    frequency: FrequencyLimits,
+    #[serde(default)]
+    limits: Limits,
+}
+
+impl<'de> Deserialize<'de> for IntegratedProfile {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let File { name, generation, device, revision, aperture, ggtt, frequency, limits } = File::deserialize(from)?;
+        if name.trim().is_empty() || name.len() > 80 || name.contains(char::is_control) {
+            return Err(D::Error::custom("name is empty, too long or not printable: expected 1 to 80 characters"));
+        }
+        if !generation.devices.contains(&device) {
+            let valid: Vec<_> = generation.devices.iter().map(|device| format!("{device:#06x}")).collect();
+            let (name, valid) = (generation.name, valid.join(" or "));
+            return Err(D::Error::custom(format!("device = {device:#06x} is not of {name}: expected {valid}")));
+        }
+        Ok(IntegratedProfile { name, generation, device, revision, aperture, ggtt_table: ggtt, frequency, limits })
+    }
+}
+
+fn generation<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Generation, D::Error> {
+    let name = String::deserialize(from)?;
+    GENERATIONS.iter().find(|generation| generation.name == name).copied().ok_or_else(|| {
+        let names: Vec<_> = GENERATIONS.iter().map(|generation| format!("\"{}\"", generation.name)).collect();
+        D::Error::invalid_value(Unexpected::Str(&name), &format!("a generation: {}", names.join(" or ")).as_str())
+    })
+}
+
+fn aperture<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    match String::deserialize(from)?.as_str() {
+        "64MiB" => Ok(64 * MIB),
+        "128MiB" => Ok(128 * MIB),
+        "256MiB" => Ok(256 * MIB),
+        "512MiB" => Ok(512 * MIB),
+        other => {
+            let expected = "\"64MiB\", \"128MiB\", \"256MiB\" or \"512MiB\"";
+            Err(D::Error::invalid_value(Unexpected::Str(other), &expected))
+        }
+    }
+}
+
+/// Returns the size of the table for a size of the address space.
+fn ggtt<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    match String::deserialize(from)?.as_str() {
+        "1GiB" => Ok(MIB),
+        "2GiB" => Ok(2 * MIB),
+        other => Err(D::Error::invalid_value(Unexpected::Str(other), &"\"1GiB\" or \"2GiB\"")),
+    }
+}
+
+fn frequency<'de, D: Deserializer<'de>>(from: D) -> Result<FrequencyLimits, D::Error> {
+    let limits = FrequencyLimits::deserialize(from)?;
+    let FrequencyLimits { rp0, rp1, rpn } = limits;
+    let valid = |mhz: u32| mhz.is_multiple_of(FREQUENCY_UNIT) && (50..=12750).contains(&mhz);
+    if [rp0, rp1, rpn].into_iter().all(valid) && rpn <= rp1 && rp1 <= rp0 {
+        return Ok(limits);
+    }
+    let expected = "expected multiples of 50 MHz from 50 to 12750 with rpn <= rp1 <= rp0";
+    Err(D::Error::custom(format!("[frequency] has rpn = {rpn}, rp1 = {rp1}, rp0 = {rp0}: {expected}")))
+}
+
+impl IntegratedProfile {
+    /// The PCI identity: a VGA compatible display controller (G67-002) of Intel's reference board.
+    pub fn pci_identity(&self) -> Identity {
+        Identity {
+            vendor: 0x8086,
+            device: self.device,
+            revision: self.revision,
+            class: 0x03_00_00,
+            subsystem_vendor: 0x8086,
+            subsystem: 0x2010,
+            serial: 0,
+            pin: Some(Pin::A),
+        }
+    }
+
+    /// GGC: size of the table of the GGTT in bits 9:8, no stolen memory in bits 7:3 (G67-006).
+    pub fn graphics_control(&self) -> u16 {
+        let mebibytes = u16::try_from(self.ggtt_table / MIB).unwrap_or_default();
+        mebibytes << 8
+    }
+
+    /// Creates the card's registers, in their power-on state.
+    pub fn registers(&self) -> RegisterFile {
+        let mut file = self.generation.registers.file(self.generation.engines);
+        let FrequencyLimits { rp0, rp1, rpn } = self.frequency;
+        let [rp0, rp1, rpn] = [rp0, rp1, rpn].map(|mhz| mhz / FREQUENCY_UNIT);
+        file.set_reset(RP_STATE_CAP, RP0.of(rp0) | RP1.of(rp1) | RPN.of(rpn));
+        file.reset();
+        file
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    const IVB: &str = include_str!("../configs/ivb.toml");
+
+    /// The built-in card.
+    pub(crate) fn ivb() -> IntegratedProfile {
+        toml::from_str(IVB).unwrap()
+    }
+
+    #[test]
+    fn the_card_file_is_read() {
+        let ivb = ivb();
+        assert_eq!((ivb.generation.name, ivb.device, ivb.revision), ("ivy-bridge", 0x0162, 9));
+        assert_eq!((ivb.aperture, ivb.ggtt_table, ivb.graphics_control()), (256 << 20, 1 << 20, 0x100));
+        // 1150, 650 and 350 MHz.
+        assert_eq!(ivb.registers().value(RP_STATE_CAP), 0x0007_0d17);
+    }
+
+    #[test]
+    fn mistakes_are_refused_with_the_expected_values() {
+        for (from, to, expected) in [
+            ("\"ivy-bridge\"", "\"haswell\"", "a generation: \"ivy-bridge\""),
+            ("0x0162", "0x56c0", "expected 0x0162 or 0x0152"),
+            ("\"256MiB\"", "\"1GiB\"", "\"64MiB\""),
+            ("ggtt = \"1GiB\"", "ggtt = \"4GiB\"", "\"1GiB\" or \"2GiB\""),
+            ("rp1 = 650", "rp1 = 651", "multiples of 50 MHz"),
+            ("rp1 = 650", "rp1 = 1200", "rpn <= rp1 <= rp0"),
+            ("rp1 = 650", "rp3 = 650", "unknown field"),
+            ("revision = 9", "revision = 256", "u8"),
+            ("device = 0x0162\n", "", "missing field `device`"),
+        ] {
+            assert!(IVB.contains(from), "{from}");
+            let error = toml::from_str::<IntegratedProfile>(&IVB.replacen(from, to, 1)).unwrap_err();
+            assert!(error.message().contains(expected), "{to}: {}", error.message());
+        }
+    }
+}

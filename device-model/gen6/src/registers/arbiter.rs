@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The arbiters in front of memory (GAM, GAC, GAB): modes, tuning, status page addresses and faults.
+
+use super::Kind::{Masked, ReadOnly, Storage};
+use super::{Bits, Kind, Live, Register, STORED, array, register};
+
+/// Mode of the arbiter (IVB-010).
+pub const ARB_MODE: u32 = 0x4030;
+/// Errors of the translation (IVB-040).
+pub const ERROR: u32 = 0x40a0;
+/// Fault registers: the rest of the register is valid (IVB-039).
+pub const FAULT_VALID: Bits = Bits::bit(0);
+/// Fault registers: type of the fault, one of [`FaultType`](crate::memory::FaultType).
+pub const FAULT_TYPE: Bits = Bits::new(2, 1);
+/// Fault registers: the address is in the GGTT.
+pub const FAULT_GGTT: Bits = Bits::bit(11);
+/// A write invalidates the translations of CPU accesses (IVB-177).
+pub const GFX_FLSH_CNTL: u32 = 0x10_1008;
+
+const TUNING: &str = "IVB-018";
+const GAC: &str = "IVB-014";
+
+/// The registers.
+pub const TABLE: &[Register] = &[
+    register(0x4000, "PWRCTX_REST_DONE", Masked, 0, "IVB-021"),
+    register(0x4028, "WR_WATERMARK", STORED, 0x000f_fea4, "IVB-016"),
+    register(0x402c, "GFX_PRIO_CTRL", STORED, 0x0001_1d10, "IVB-017"),
+    register(ARB_MODE, "ARB_MODE", Masked, 0, "IVB-010"),
+    array(0x4034, "GFX_PEND_TLB", STORED, 0, 2, "IVB-011"),
+    register(0x403c, "L3_LRA_0", STORED, 0x3f20_1f00, TUNING),
+    register(0x4040, "L3_LRA_1", STORED, 0x0900_ff40, TUNING),
+    register(0x4044, "CVS_TLB_LRA_0", Storage(0x1fff_ffff), 0x1f08_0700, TUNING),
+    register(0x4048, "CVS_TLB_LRA_1", STORED, 0x1f18, TUNING),
+    register(0x404c, "CVS_TLB_LRA_2", STORED, 0x5, TUNING),
+    register(0x4050, "ZTLB_LRA_0", STORED, 0x1f10_7f00, TUNING),
+    register(0x4054, "ZTLB_LRA_1", STORED, 0x2f20, TUNING),
+    register(0x4058, "RCC_LRA_0", STORED, 0x3f10_0f00, TUNING),
+    register(0x405c, "RCC_LRA_1", STORED, 0x1_0000, TUNING),
+    register(0x4060, "CASC_LRA_0", STORED, 0x1f10_0f00, TUNING),
+    register(0x4064, "CASC_LRA_1", STORED, 0x3f30_2f20, TUNING),
+    register(0x4068, "CASC_LRA_2", STORED, 0x9f40, TUNING),
+    register(0x406c, "CASC_LRA_3", STORED, 0x14e4, TUNING),
+    register(0x4070, "MEDIA_MAX_REQ_COUNT", STORED, 0x1020_2020, "IVB-019"),
+    register(0x4074, "GFX_MAX_REQ_COUNT", STORED, 0x43f2_0101, "IVB-019"),
+    register(0x4080, "GAM_HWSP", Storage(0xffff_f000), 0, "IVB-044"),
+    register(0x4090, "GAM_ECOCHK", STORED, 0, "G67-061"),
+    register(0x4094, "GAM_FAULT", STORED, 0, "IVB-039"),
+    register(ERROR, "GAM_ERROR", Storage(0xffd5), 0, "IVB-040"),
+    // Everything is idle: all fields are 1.
+    register(0x40b0, "GAM_DONE", ReadOnly, 0xffff_ffff, "IVB-020"),
+    register(0x4180, "GAC_HWSP", Storage(0xffff_f000), 0, "IVB-044"),
+    register(0x4194, "GAC_FAULT", STORED, 0, "IVB-039"),
+    register(0x4204, "MISS_PRIORITY", STORED, 0, "IVB-012"),
+    register(0x4208, "NP_PRIORITY_1", STORED, 0, "IVB-012"),
+    register(0x4280, "GAB_HWSP", Storage(0xffff_f000), 0, "IVB-044"),
+    register(0x4294, "GAB_FAULT", STORED, 0, "IVB-039"),
+    register(0x4380, "VEBOX_HWSP", Storage(0xffff_f000), 0, "i915: gt/intel_gt_regs.h, an engine that is absent"),
+    register(0x4394, "VEBOX_FAULT", STORED, 0, "G67-114, an engine that is absent"),
+    array(0x43a0, "MID_PRIORITY", STORED, 0, 2, "IVB-012"),
+    array(0x43a8, "GAC_COUNT", Storage(0x003f_3f3f), 0, 2, GAC),
+    register(0x43b0, "GOTO_HIT_0", STORED, 0, "IVB-013"),
+    register(0x43b4, "GOTO_HIT_1", STORED, 0, "IVB-013"),
+    register(0x43bc, "GOTO_HIT_3", STORED, 0, "IVB-013"),
+    array(0x43c0, "GOTO_NP", STORED, 0, 4, "IVB-013"),
+    array(0x43d0, "ARB_RO", STORED, 0, 4, GAC),
+    array(0x43e0, "ARB_R", STORED, 0, 4, GAC),
+    array(0x43f0, "ARB_WR", STORED, 0, 4, GAC),
+    register(0x9038, "GT4_MODE", Storage(0b11), 0, "IVB-022"),
+    register(0x1_4090, "GAC_ECO_BITS", STORED, 0, "G67-061"),
+    register(0x2_4000, "GAB_CTL", STORED, 0, "G67-061"),
+    register(0x10_1000, "TILECTL", STORED, 0, "G67-064"),
+    register(GFX_FLSH_CNTL, "GFX_FLSH_CNTL", Kind::Live(Live::Barrier), 0, "IVB-177, G67-055"),
+];

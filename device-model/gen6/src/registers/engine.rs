@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Registers of every engine, by offset from its base: ring, batch, errors and modes.
+
+use super::Kind::{Masked, ReadOnly, Storage, Write1Clear};
+use super::{Bits, Kind, Live, Register, STORED, Scope, register};
+
+/// Condition codes, and exclusion of the ring while it waits for one (IVB-066).
+pub const EXCC: u32 = 0x28;
+/// Offset of the end of the commands in the ring (IVB-075).
+pub const TAIL: u32 = 0x30;
+/// TAIL: the offset.
+pub const TAIL_OFFSET: Bits = Bits::new(20, 3);
+/// Offset of the next command in the ring, and number of wraps (IVB-076).
+pub const HEAD: u32 = 0x34;
+/// HEAD: the offset.
+pub const HEAD_OFFSET: Bits = Bits::new(20, 2);
+/// HEAD: number of wraps.
+pub const HEAD_WRAPS: Bits = Bits::new(31, 21);
+/// Address of the ring in the GGTT (IVB-077).
+pub const START: u32 = 0x38;
+/// Size and state of the ring (IVB-078).
+pub const CTL: u32 = 0x3c;
+/// CTL: number of pages less one.
+pub const CTL_PAGES: Bits = Bits::new(20, 12);
+/// CTL: the ring waits for an event; writing 1 ends the wait.
+pub const CTL_WAIT: Bits = Bits::bit(11);
+/// CTL: the ring waits for a semaphore.
+pub const CTL_SEMAPHORE_WAIT: Bits = Bits::bit(10);
+/// CTL: the ring is enabled.
+pub const CTL_ENABLE: Bits = Bits::bit(0);
+/// Semaphore register 0, the first of three (IVB-069).
+pub const SYNC_0: u32 = 0x40;
+/// Address of the last command with an error.
+pub const IPEIR: u32 = 0x64;
+/// Header of the current command.
+pub const IPEHR: u32 = 0x68;
+/// Idle units, one bit each.
+pub const INSTDONE: u32 = 0x6c;
+/// Instruction parser state.
+pub const INSTPS: u32 = 0x70;
+/// Address of the current command: in the ring or in a batch (G67-073).
+pub const ACTHD: u32 = 0x74;
+/// Address of the last fetch.
+pub const DMA_FADD: u32 = 0x78;
+/// Value of the last MI_NOOP with an identification (IVB-067).
+pub const NOPID: u32 = 0x94;
+/// Mask of the interrupt states that are written to the status page (IVB-091).
+pub const HWSTAM: u32 = 0x98;
+/// Mode of the command parser (IVB-055).
+pub const MI_MODE: u32 = 0x9c;
+/// MI_MODE: the parser is idle; read-only.
+pub const MODE_IDLE: Bits = Bits::bit(9);
+/// MI_MODE: the parser must stop at the next command.
+pub const MODE_STOP: Bits = Bits::bit(8);
+/// Mask of the engine's interrupts, in the bit positions of the GT's registers (G67-047).
+pub const IMR: u32 = 0xa8;
+/// Error identity (IVB-093).
+pub const EIR: u32 = 0xb0;
+/// Error mask (IVB-093).
+pub const EMR: u32 = 0xb4;
+/// Error status (IVB-093).
+pub const ESR: u32 = 0xb8;
+/// EIR, EMR, ESR: the instruction error, which only a reset clears.
+pub const INSTRUCTION_ERROR: Bits = Bits::bit(0);
+/// Instruction parser mode (IVB-064).
+pub const INSTPM: u32 = 0xc0;
+/// INSTPM: requests a sync flush, and reads 0 when it is complete (IVB-065).
+pub const SYNC_FLUSH: Bits = Bits::bit(5);
+/// State of the batch that was started from the ring (IVB-104).
+pub const BB_STATE: u32 = 0x110;
+/// BB_STATE: the batch is in the PPGTT.
+pub const BB_PPGTT: Bits = Bits::bit(5);
+/// New head offset, taken at MI_ARB_CHECK (IVB-081).
+pub const UHPTR: u32 = 0x134;
+/// Address of the current fetch in a batch (IVB-103).
+pub const BB_ADDR: u32 = 0x140;
+/// BB_ADDR, UHPTR, CCID: the rest of the register is valid.
+pub const VALID: Bits = Bits::bit(0);
+/// Ring offset at the last preemption (IVB-082).
+pub const HEAD_PREEMPT: u32 = 0x14c;
+/// Distance between the start of the batch and the current fetch (IVB-105).
+pub const BB_ADDR_DIFF: u32 = 0x154;
+/// Current logical context (IVB-100).
+pub const CCID: u32 = 0x180;
+/// Groups of page directory entries that may be used, one bit for 16 entries (IVB-032).
+pub const PP_DCLV: u32 = 0x220;
+/// Place of the page directory in the GGTT's table (IVB-033, G67-060).
+pub const PP_DIR_BASE: u32 = 0x228;
+/// Mode of the address translation (IVB-059).
+pub const GFX_MODE: u32 = 0x29c;
+/// GFX_MODE: the PPGTT is enabled (IVB-031).
+pub const PPGTT_ENABLE: Bits = Bits::bit(9);
+/// Time in units of 80 ns (IVB-116), of 64 bits.
+pub const TIMESTAMP: u32 = 0x358;
+
+/// Registers of an engine with behaviour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineRegister {
+    /// [`TAIL`]: a write makes commands visible.
+    Tail,
+    /// [`HEAD`]: written only while the ring is disabled.
+    Head,
+    /// [`CTL`].
+    Control,
+    /// [`MI_MODE`].
+    Mode,
+    /// [`INSTPM`].
+    ParserMode,
+    /// [`TIMESTAMP`], low dword.
+    Timestamp,
+    /// [`TIMESTAMP`], high dword.
+    TimestampHigh,
+}
+
+const fn live(register: EngineRegister) -> Kind<Live> {
+    Kind::Live(Live::Engine(register))
+}
+
+/// A row with [`Scope::Engine`].
+const fn row(offset: u32, name: &'static str, kind: Kind<Live>, reset: u32, source: &'static str) -> Register {
+    register(offset, name, kind, reset, source).of(Scope::Engine)
+}
+
+const REGS: &str = "i915: gt/intel_engine_regs.h";
+
+/// The registers.
+pub const TABLE: &[Register] = &[
+    row(EXCC, "EXCC", Masked, 0, "IVB-066"),
+    row(TAIL, "RING_BUFFER_TAIL", live(EngineRegister::Tail), 0, "IVB-075"),
+    row(HEAD, "RING_BUFFER_HEAD", live(EngineRegister::Head), 0, "IVB-076"),
+    // Bits 31:29 are stored: drivers place rings above 512 MiB (G67-056).
+    row(START, "RING_BUFFER_START", Storage(0xffff_f000), 0, "IVB-077, G67-056"),
+    row(CTL, "RING_BUFFER_CTL", live(EngineRegister::Control), 0, "IVB-078"),
+    Register { count: 3, ..row(SYNC_0, "SYNC", STORED, 0, "IVB-069") },
+    row(0x50, "PSMI_CTL", Masked, 0, "IVB-065"),
+    row(0x54, "MAX_IDLE", STORED, 0, "G67-038"),
+    row(IPEIR, "IPEIR", ReadOnly, 0, REGS),
+    row(IPEHR, "IPEHR", ReadOnly, 0, REGS),
+    row(INSTDONE, "INSTDONE", ReadOnly, !0, REGS),
+    row(INSTPS, "INSTPS", ReadOnly, 0, REGS),
+    row(ACTHD, "ACTHD", ReadOnly, 0, "G67-073"),
+    row(DMA_FADD, "DMA_FADD", ReadOnly, 0, REGS),
+    row(NOPID, "NOPID", ReadOnly, 0, "IVB-067"),
+    row(HWSTAM, "HWSTAM", STORED, !0, "IVB-092"),
+    row(MI_MODE, "MI_MODE", live(EngineRegister::Mode), 0, "IVB-055"),
+    row(IMR, "IMR", STORED, !0, "IVB-092, G67-047"),
+    // The instruction error and the page-table error are not cleared by writes.
+    row(EIR, "EIR", Write1Clear(0xffff_ffee), 0, "IVB-093"),
+    row(EMR, "EMR", Storage(0xff), !0, "IVB-093"),
+    row(ESR, "ESR", ReadOnly, 0, "IVB-093"),
+    row(INSTPM, "INSTPM", live(EngineRegister::ParserMode), 0, "IVB-064"),
+    row(BB_STATE, "BB_STATE", ReadOnly, 0, "IVB-104"),
+    row(UHPTR, "UHPTR", Storage(0xffff_fff9), 0, "IVB-081"),
+    row(BB_ADDR, "BB_ADDR", ReadOnly, 0, "IVB-103"),
+    row(HEAD_PREEMPT, "RING_BUFFER_HEAD_PREEMPT", ReadOnly, 0, "IVB-082"),
+    row(BB_ADDR_DIFF, "BB_ADDR_DIFF", ReadOnly, 0, "IVB-105"),
+    row(CCID, "CCID", Storage(0xffff_f10d), 0, "IVB-100"),
+    row(0x1d0, "ECOSKPD", Masked, 0, REGS),
+    row(PP_DCLV, "PP_DCLV", STORED, 0, "IVB-032"),
+    row(PP_DCLV + 4, "PP_DCLV_UDW", ReadOnly, 0, "IVB-032"),
+    row(PP_DIR_BASE, "PP_DIR_BASE", Storage(0xffff_0000), 0, "IVB-033, G67-060"),
+    // The header of the page says 800h, its text 2800h; bit 13 alone has no effect here (no TLB).
+    row(GFX_MODE, "GFX_MODE", Masked, 0x800, "IVB-059"),
+    register(TIMESTAMP, "TIMESTAMP", live(EngineRegister::Timestamp), 0, "IVB-116"),
+    register(TIMESTAMP + 4, "TIMESTAMP_UDW", live(EngineRegister::TimestampHigh), 0, "IVB-116"),
+];

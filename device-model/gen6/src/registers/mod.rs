@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Registers as data: one table for each unit. The sources are items of the documents (IVB-…), of the driver contract
+//! (G67-…), and files of the driver (i915: …).
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+
+pub mod arbiter;
+pub mod display;
+pub mod engine;
+pub mod fence;
+pub mod fuses;
+pub mod interrupt;
+pub mod pch;
+pub mod power;
+mod render;
+#[cfg(test)]
+mod tests;
+mod workaround;
+
+pub use arctic_base::registers::{Bits, Copies, Kind, Touches, Unit, masked};
+
+pub use display::DisplayRegister;
+pub use engine::EngineRegister;
+pub use interrupt::{Bank, InterruptRegister};
+pub use power::PowerRegister;
+
+use arctic_base::registers::{self as base, Family, Replicated, Table};
+
+use crate::topology::{EngineId, EngineInfo};
+
+/// Size of the register space in bytes, the lower half of GTTMMADR (G67-005).
+pub const REGISTER_BYTES: u32 = 2 << 20;
+
+/// The family, for the types of `arctic-base`.
+#[derive(Clone, Copy, Debug)]
+pub enum Gen6 {}
+
+impl Family for Gen6 {
+    type Live = Live;
+    type Scope = Scope;
+    type Engine = EngineId;
+    type Range = Awake;
+}
+
+/// The range of registers that must be awake for an access (G67-035). None of its units is replicated.
+#[derive(Debug)]
+pub struct Awake;
+
+impl Replicated for Awake {
+    fn replication(&self) -> usize {
+        0
+    }
+
+    fn instances(&self) -> u16 {
+        1
+    }
+}
+
+/// End of the range of registers that must be awake, which begins at 0 (G67-035).
+const AWAKE_END: u32 = 0x4_0000;
+
+/// A register, or an array of registers.
+pub type Register = base::Register<Gen6>;
+/// Result of decoding an offset.
+pub type Decoded = base::Decoded<Gen6>;
+/// An access to a register with behaviour.
+pub type Access<'d> = base::Access<'d, Gen6>;
+/// The register file.
+pub type RegisterFile = base::RegisterFile<Gen6>;
+
+/// A register with side effects or a computed value: the unit that owns it, and the register of that unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Live {
+    /// Display edges (`gt/display.rs`).
+    Display(DisplayRegister),
+    /// Ring, modes and time of an engine (`gt/engine.rs`).
+    Engine(EngineRegister),
+    /// Interrupt registers (`gt/interrupt.rs`).
+    Interrupt(InterruptRegister),
+    /// Forcewake, RC6, frequency and PCODE (`gt/power.rs`).
+    Power(PowerRegister),
+    /// GDRST: bits of the domains to reset; reads 0 when the reset is complete.
+    Reset,
+    /// A write has no effect beyond what the model does at each access; reads 0.
+    Barrier,
+}
+
+/// Owner of a register's state, which determines the resets that change it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The device: changed only by a reset of the function.
+    Device,
+    /// The engine to whose table it belongs, or the render engine: changed also by a reset of its domain.
+    Engine,
+    /// A logical context of the render engine: changed also by MI_SET_CONTEXT, and by a reset of the render domain.
+    Context,
+}
+
+/// A single register with [`Scope::Device`].
+const fn register(offset: u32, name: &'static str, kind: Kind<Live>, reset: u32, source: &'static str) -> Register {
+    Register { offset, name, kind, reset, count: 1, stride: 4, source, scope: Scope::Device, copies: Copies::One }
+}
+
+/// An array of `count` consecutive registers with [`Scope::Device`].
+const fn array(
+    offset: u32,
+    name: &'static str,
+    kind: Kind<Live>,
+    reset: u32,
+    count: u16,
+    source: &'static str,
+) -> Register {
+    Register { count, ..register(offset, name, kind, reset, source) }
+}
+
+/// All bits are stored; no side effects.
+const STORED: Kind<Live> = Kind::Storage(!0);
+
+/// The registers of a generation.
+#[derive(Debug)]
+pub struct RegisterTables {
+    /// Registers by absolute offset, one table for each unit.
+    pub card: &'static [&'static [Register]],
+    /// Registers of every engine, by offset from its base.
+    pub engine: &'static [Register],
+}
+
+impl RegisterTables {
+    /// Builds the registers of a card with `engines`, in the reset state.
+    pub fn file(&self, engines: &'static [EngineInfo]) -> RegisterFile {
+        let card = self.card.iter().map(|rows| Table { rows, base: 0, engine: None });
+        let engines = (0..).map(EngineId::new).zip(engines);
+        let engine = engines.map(|(id, info)| Table { rows: self.engine, base: info.base, engine: Some(id) });
+        let range = |offset| (offset < AWAKE_END).then_some(&Awake);
+        RegisterFile::new(REGISTER_BYTES, card.chain(engine), range, &[1])
+    }
+}
+
+/// The registers of Ivy Bridge.
+pub static IVY_BRIDGE_REGISTERS: RegisterTables = RegisterTables {
+    card: &[
+        arbiter::TABLE,
+        render::TABLE,
+        workaround::TABLE,
+        fence::IVY_BRIDGE,
+        fuses::TABLE,
+        power::TABLE,
+        interrupt::TABLE,
+        display::TABLE,
+        pch::TABLE,
+    ],
+    engine: engine::TABLE,
+};

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The lock order of the card, and the synchronisation primitives of [`arctic_base::sync`].
+//!
+//! A thread that holds a lock takes only locks further down in this table.
+//!
+//! | no. | lock | protects | taken by | a holder blocks on |
+//! |---|---|---|---|---|
+//! | 1 | `Card::accesses`, shared by accesses to the aperture, exclusive in `quiesce` | views of guest memory | threads that access BARs | replies of a client |
+//! | 2 | leaves: `Delivery` of the interrupts (released before the MSI is sent), `Residency::sleep`, `Gt::pcode`, the counts of unmodelled accesses | | every thread | |
+
+pub use arctic_base::sync::*;

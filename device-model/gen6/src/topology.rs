@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Identities of the engines: names, bases of their registers, and their bits in registers of other units.
+
+/// An engine, by its index in the generation's table of engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EngineId(u8);
+
+impl EngineId {
+    /// The engine with this index in the table.
+    pub const fn new(index: u8) -> Self {
+        EngineId(index)
+    }
+
+    /// Index in the table, and in arrays with an element for each engine.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0.into()
+    }
+}
+
+/// Function of an engine, which determines the commands that it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineClass {
+    /// 3D and media pipelines, logical contexts.
+    Render,
+    /// The video decoder (BSD).
+    Video,
+    /// The copy engine (BLT).
+    Copy,
+}
+
+/// Facts about one engine.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineInfo {
+    /// Name in the driver.
+    pub name: &'static str,
+    /// Function.
+    pub class: EngineClass,
+    /// Offset of its first register (IVB-003, G67-070).
+    pub base: u32,
+    /// Offset of the register with the address of its status page (IVB-044, G67-072).
+    pub status_page: u32,
+    /// Offset of its fault register (IVB-039).
+    pub fault: u32,
+    /// Position of its bit 0 of interrupts in the registers of the GT (G67-046).
+    pub interrupts: u8,
+    /// Its bit in GDRST (G67-110).
+    pub reset: u32,
+}
+
+/// The engines of Ivy Bridge.
+pub static IVY_BRIDGE_ENGINES: [EngineInfo; 3] = [
+    EngineInfo {
+        name: "rcs0",
+        class: EngineClass::Render,
+        base: 0x2000,
+        status_page: 0x4080,
+        fault: 0x4094,
+        interrupts: 0,
+        reset: 1 << 1,
+    },
+    EngineInfo {
+        name: "vcs0",
+        class: EngineClass::Video,
+        base: 0x1_2000,
+        status_page: 0x4180,
+        fault: 0x4194,
+        interrupts: 12,
+        reset: 1 << 2,
+    },
+    EngineInfo {
+        name: "bcs0",
+        class: EngineClass::Copy,
+        base: 0x2_2000,
+        status_page: 0x4280,
+        fault: 0x4294,
+        interrupts: 22,
+        reset: 1 << 3,
+    },
+];
