@@ -1,24 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Loads card files by name or path. An invalid file is rejected with a one-line message that gives the line number and
-//! the valid values.
+//! the valid values. A file with `generation` describes an integrated GPU, any other file a Flex card.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
+use arctic_device_model::gen6::profile::IntegratedProfile;
+use arctic_device_model::gpu::{Gpu, Host, Model, PowerOnError};
+use arctic_device_model::limits::Limits;
 use arctic_device_model::profile::CardProfile;
+use arctic_sriov::function::{FunctionError, PciFunction};
+use arctic_sriov::header::Identity;
 use rustix::fs::{Mode, OFlags, open};
 
 /// Maximum size of a card file in bytes.
 const LONGEST: u64 = 1 << 20;
 
 /// The built-in card files, by name.
-pub const BUILT_IN: [(&str, &str); 4] = [
+pub const BUILT_IN: [(&str, &str); 5] = [
     ("flex170", include_str!("../configs/flex170.toml")),
     ("flex140", include_str!("../configs/flex140.toml")),
     ("flex170-63vf", include_str!("../configs/flex170-63vf.toml")),
     ("small", include_str!("../configs/small.toml")),
+    ("ivb", include_str!("../configs/ivb.toml")),
 ];
+
+/// A card of any family.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum CardFile {
+    /// A card of the Flex series.
+    Flex(CardProfile),
+    /// An integrated GPU.
+    Integrated(IntegratedProfile),
+}
+
+impl CardFile {
+    fn model(&self) -> &dyn Model {
+        match self {
+            CardFile::Flex(profile) => profile,
+            CardFile::Integrated(profile) => profile,
+        }
+    }
+}
+
+impl Model for CardFile {
+    fn name(&self) -> &str {
+        self.model().name()
+    }
+
+    fn identity(&self) -> Identity {
+        self.model().identity()
+    }
+
+    fn total_vfs(&self) -> u8 {
+        self.model().total_vfs()
+    }
+
+    fn limits(&self) -> Limits {
+        self.model().limits()
+    }
+
+    fn physical_function(&self, vfs: u8) -> Result<PciFunction, FunctionError> {
+        self.model().physical_function(vfs)
+    }
+
+    fn virtual_function(&self) -> Result<PciFunction, FunctionError> {
+        self.model().virtual_function()
+    }
+
+    fn virtual_function_on_bus(&self) -> Result<PciFunction, FunctionError> {
+        self.model().virtual_function_on_bus()
+    }
+
+    fn power_on(&self, vfs: u8, provisioned: bool, host: Host) -> Result<Arc<dyn Gpu>, PowerOnError> {
+        self.model().power_on(vfs, provisioned, host)
+    }
+}
 
 /// Errors of loading a card file.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +98,12 @@ pub enum CardFileError {
         /// The cause.
         error: std::io::Error,
     },
+    /// The card is an integrated GPU, where only Flex cards can be used.
+    #[error("the card {card} is an integrated GPU: expected a Flex card, such as {}", BUILT_IN[0].0)]
+    Integrated {
+        /// The file.
+        card: String,
+    },
     /// The file is not a valid card file.
     #[error("{file}{}: {message}", line.map(|line| format!(" line {line}")).unwrap_or_default())]
     Wrong {
@@ -50,18 +116,23 @@ pub enum CardFileError {
     },
 }
 
-/// Loads `card`, which is a file or the name of a built-in card.
+/// Loads `card`, which is a file or the name of a built-in card, and must be a Flex card.
 pub fn load(card: &str) -> Result<CardProfile, CardFileError> {
+    flex(card, load_any(card)?)
+}
+
+/// Loads `card`, which is a file or the name of a built-in card of any family.
+pub fn load_any(card: &str) -> Result<CardFile, CardFileError> {
     let path = Path::new(card);
     // A file takes precedence over a built-in card of the same name.
     if !path.exists()
         && let Some((name, text)) = BUILT_IN.iter().find(|(name, _)| *name == card)
     {
-        return parse(name, text);
+        return parse_any(name, text);
     }
     let card = card.to_owned();
     match read(path) {
-        Ok(text) => parse(&card, &text),
+        Ok(text) => parse_any(&card, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(CardFileError::Unknown { card }),
         Err(error) => Err(CardFileError::Unreadable { card, error }),
     }
@@ -82,9 +153,34 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Parses the `text` of a card file; `file` is its name in messages.
+/// The key by which a card file selects its family; its value is checked by the family.
+#[derive(serde::Deserialize)]
+struct Family {
+    generation: Option<toml::Value>,
+}
+
+/// Returns the profile of a Flex card.
+fn flex(file: &str, card: CardFile) -> Result<CardProfile, CardFileError> {
+    match card {
+        CardFile::Flex(profile) => Ok(profile),
+        CardFile::Integrated(_) => Err(CardFileError::Integrated { card: file.to_owned() }),
+    }
+}
+
+/// Parses the `text` of a card file of a Flex card; `file` is its name in messages.
 pub fn parse(file: &str, text: &str) -> Result<CardProfile, CardFileError> {
-    toml::from_str(text).map_err(|error| {
+    flex(file, parse_any(file, text)?)
+}
+
+/// Parses the `text` of a card file of any family; `file` is its name in messages.
+pub fn parse_any(file: &str, text: &str) -> Result<CardFile, CardFileError> {
+    // A file that cannot be parsed at all is reported by the second parser.
+    let integrated = matches!(toml::from_str(text), Ok(Family { generation: Some(_) }));
+    let card = match integrated {
+        true => toml::from_str(text).map(CardFile::Integrated),
+        false => toml::from_str(text).map(CardFile::Flex),
+    };
+    card.map_err(|error| {
         let message = one_sentence(error.message());
         let before = error.span().and_then(|span| text.get(..span.start));
         let line = before.map(|before| before.matches('\n').count() + 1);
@@ -138,6 +234,19 @@ mod tests {
         assert_eq!(most.total_vfs, 63);
         (most.name, most.total_vfs) = (flex.name.clone(), 31);
         assert_eq!(most, flex);
+    }
+
+    /// A file with a generation is of an integrated GPU; its mistakes are reported by line, as those of other cards.
+    #[test]
+    fn integrated_gpus_are_a_family_of_their_own() {
+        let CardFile::Integrated(ivb) = load_any("ivb").unwrap() else { panic!("ivb is an integrated GPU") };
+        assert_eq!((ivb.device, ivb.revision, load_any("ivb").unwrap().total_vfs()), (0x0162, 9, 0));
+        assert!(matches!(load_any("small").unwrap(), CardFile::Flex(flex) if flex == load("small").unwrap()));
+        let message = load("ivb").unwrap_err().to_string();
+        assert_eq!(message, "the card ivb is an integrated GPU: expected a Flex card, such as flex170");
+        let text = BUILT_IN.iter().find(|(name, _)| *name == "ivb").unwrap().1;
+        let mistake = parse_any("my.toml", &text.replace("ivy-bridge", "i740")).unwrap_err().to_string();
+        assert!(mistake.starts_with("my.toml line ") && mistake.contains("expected a generation"), "{mistake}");
     }
 
     /// Each case has the text to replace, its replacement, and a string that the message must contain. The message must
@@ -244,7 +353,7 @@ mod tests {
         let message = load("flex9000").unwrap_err().to_string();
         assert_eq!(
             message,
-            "card file flex9000 not found; the built-in cards are flex170, flex140, flex170-63vf, small"
+            "card file flex9000 not found; the built-in cards are flex170, flex140, flex170-63vf, small, ivb"
         );
     }
 }

@@ -76,6 +76,7 @@ pub mod scheduling;
 #[cfg(feature = "vfio-user")]
 pub mod vfio_user;
 
+pub use arctic_device_model::gen6::profile::IntegratedProfile;
 pub use arctic_device_model::profile::CardProfile;
 pub use arctic_device_model::profile::limits::Limits;
 pub use arctic_device_model::profile::provision::GgttAccess;
@@ -84,7 +85,7 @@ pub use arctic_sriov;
 #[allow(deprecated, reason = "the old name works for one release")]
 pub use card::Arrangement;
 pub use card::{CardError, CardFunction, Topology, TrappedCounts, VirtualCard};
-pub use card_file::CardFileError;
+pub use card_file::{CardFile, CardFileError};
 pub use io_events::{IoEventHandler, IoEventThread};
 pub use pci::{
     Bar, BarKind, BarMapping, Dma, DmaFault, DmaView, Event, Function, IoEvent, Machine, MsiMessage, MsiSink, PciDevice,

@@ -3,7 +3,8 @@
 //! every family of GPUs implements, [`workers`] runs a GPU on threads, [`host`] has the interfaces to the VMM, [`report`]
 //! and [`trace`] observe a card, [`sync`] lists the locks. Of the family Xe-HPG (`arctic-xehpg`), a
 //! [`profile::CardProfile`] describes a card, [`card::Card`] is the card, and [`hardware_error`] has the errors that it
-//! can report. Semantic versioning applies to these modules.
+//! can report. [`gen6`] has the family of integrated GPUs (`arctic-gen6`), with modules of the same names. Semantic
+//! versioning applies to these modules.
 //!
 //! The other modules have the units of a card, for the project's own tests, tools and decoders. They are hidden from
 //! the documentation, are not an interface, and change without a new major version.
@@ -11,6 +12,13 @@
 
 pub use arctic_base::{event_count, gpu, host, limits, report, trace, workers};
 pub use arctic_xehpg::{card, hardware_error, profile, sync};
+
+/// The family of integrated GPUs: Ivy Bridge.
+pub mod gen6 {
+    pub use arctic_gen6::{card, profile, sync};
+    #[doc(hidden)]
+    pub use arctic_gen6::{generation, gt, interrupts, memory, pcode, registers, topology};
+}
 
 #[doc(hidden)]
 pub use arctic_base::state;

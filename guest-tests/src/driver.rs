@@ -13,7 +13,8 @@ pub enum Driver {
     /// The default driver, for the PF and the VFs.
     #[default]
     Xe,
-    /// The older driver, for the PF only: it does not support SR-IOV on this card (contract G).
+    /// The older driver: for the PF only, because it does not support SR-IOV on a Flex card (contract G); the driver of
+    /// integrated GPUs.
     I915,
 }
 
@@ -41,10 +42,12 @@ impl Driver {
     }
 
     /// Returns the modprobe configuration that makes this driver bind to the card and prevents hotplug from loading the
-    /// others. The drivers do not bind to a data center GPU by default; `device` is its PCI device ID.
-    pub fn modprobe_options(self, device: u16) -> String {
+    /// others. The drivers do not bind to a data center GPU by default: `forced` is its PCI device ID. They bind to an
+    /// integrated GPU without options.
+    pub fn modprobe_options(self, forced: Option<u16>) -> String {
         let blacklist: String = self.others().map(|driver| format!("blacklist {driver}\n")).collect();
-        format!("options {self} force_probe={device:04x}\n{blacklist}")
+        let options = forced.map(|device| format!("options {self} force_probe={device:04x}\n"));
+        options.unwrap_or_default() + &blacklist
     }
 
     /// Returns kernel arguments that prevent the other drivers from binding to the card with PCI device ID `device`,
@@ -110,8 +113,9 @@ mod tests {
 
     #[test]
     fn each_driver_takes_the_card_alone() {
-        assert_eq!(Driver::Xe.modprobe_options(0x56c0), "options xe force_probe=56c0\nblacklist i915\n");
-        assert_eq!(Driver::I915.modprobe_options(0x56c0), "options i915 force_probe=56c0\nblacklist xe\n");
+        assert_eq!(Driver::Xe.modprobe_options(Some(0x56c0)), "options xe force_probe=56c0\nblacklist i915\n");
+        assert_eq!(Driver::I915.modprobe_options(Some(0x56c0)), "options i915 force_probe=56c0\nblacklist xe\n");
+        assert_eq!(Driver::I915.modprobe_options(None), "blacklist xe\n");
         assert_eq!(Driver::Xe.blocked_others(0x56c0), "i915.force_probe=!56c0");
         assert_eq!(Driver::named("i915"), Some(Driver::I915));
         assert_eq!(Driver::named("vgem"), None);

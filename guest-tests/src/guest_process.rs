@@ -20,7 +20,7 @@ use crate::interrupt;
 use crate::number::count;
 use crate::process::{self, LOOK};
 use crate::progress::Progress;
-use crate::qemu::{Event, Machine, Port, Running, log_file};
+use crate::qemu::{CARD_ADDRESS, Event, INTEGRATED_ADDRESS, Machine, Port, Running, log_file};
 use crate::tsc;
 use crate::viommu::{self, Viommu};
 
@@ -35,6 +35,8 @@ pub struct Options {
     pub card: Option<String>,
     /// PCI device ID of the card.
     pub device: u16,
+    /// Whether the card is an integrated GPU: it is at [`INTEGRATED_ADDRESS`], and drivers bind to it without options.
+    pub integrated: bool,
     /// The card's functions and their assignment to guests.
     pub functions: Functions,
     /// The guests' driver for the card.
@@ -70,6 +72,7 @@ impl Options {
             own: Own::default(),
             card: Some(card.into()),
             device,
+            integrated: false,
             functions: Functions::Physical,
             driver: Driver::default(),
             firmware: None,
@@ -83,6 +86,11 @@ impl Options {
             viommu: None,
             qemu_arguments: String::new(),
         }
+    }
+
+    /// PCI address of the card in its guest.
+    pub fn card_address(&self) -> &'static str {
+        if self.integrated { INTEGRATED_ADDRESS } else { CARD_ADDRESS }
     }
 }
 
@@ -205,7 +213,7 @@ impl<'a> Stand<'a> {
             program: Some(self.options.program.clone()),
             firmware,
             driver: self.options.driver,
-            device: self.options.device,
+            forced: (!self.options.integrated).then_some(self.options.device),
             job,
             tests: tests.iter().cloned().collect(),
             share: self.options.share.is_some(),
@@ -259,6 +267,7 @@ impl<'a> Stand<'a> {
             share: self.options.share.as_deref(),
             driver: self.options.driver,
             device: self.options.device,
+            integrated: self.options.integrated,
             passthrough: self.passthrough(),
             viommu: self.options.viommu,
             requester: requester.as_deref(),

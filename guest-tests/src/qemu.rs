@@ -26,6 +26,10 @@ use crate::viommu::{self, Viommu};
 pub const CARD_ADDRESS: &str = "0000:00:01.0";
 /// Slot and function of [`CARD_ADDRESS`] as a devfn number.
 const CARD_DEVFN: usize = 8;
+/// PCI address of an integrated GPU, as on hardware.
+pub const INTEGRATED_ADDRESS: &str = "0000:00:02.0";
+/// Slot and function of [`INTEGRATED_ADDRESS`] as a devfn number.
+const INTEGRATED_DEVFN: usize = 16;
 /// Slots outside 1.0 to 8.7, which are reserved for the card and its VFs.
 const SERIAL_SLOT: &str = "1c.0";
 const RESULTS_SLOT: &str = "1d.0";
@@ -66,8 +70,8 @@ pub struct Machine<'a> {
     pub image: &'a File,
     /// Guest memory in MiB.
     pub memory: u32,
-    /// The vfio-user sockets of the card's functions, placed consecutively from [`CARD_ADDRESS`]; empty for a VM
-    /// without a card.
+    /// The vfio-user sockets of the card's functions, placed consecutively from [`CARD_ADDRESS`] or
+    /// [`INTEGRATED_ADDRESS`]; empty for a VM without a card.
     pub functions: &'a [PathBuf],
     /// Host directory mounted on /mnt.
     pub results: &'a Path,
@@ -77,6 +81,8 @@ pub struct Machine<'a> {
     pub driver: Driver,
     /// PCI device ID of the card.
     pub device: u16,
+    /// Whether the card is an integrated GPU.
+    pub integrated: bool,
     /// Whether the guest passes VFs on to inner guests.
     pub passthrough: bool,
     /// An IOMMU that translates the functions.
@@ -211,7 +217,8 @@ impl Machine<'_> {
             add("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag},addr={slot}").into());
         }
         for (index, socket) in self.functions.iter().enumerate() {
-            let (slot, function) = place(index);
+            let first = if self.integrated { INTEGRATED_DEVFN } else { CARD_DEVFN };
+            let (slot, function) = place(first, index);
             // A socket address can be specified only in the JSON form.
             let device = serde_json::json!({
                 "driver": "vfio-user-pci", "id": format!("function{index}"), "bus": "pcie.0",
@@ -239,7 +246,8 @@ impl Machine<'_> {
     /// otherwise, which happens on a busy host; kernels on KVM, Hyper-V and VMware skip the test for the same reason.
     fn command_line(&self) -> String {
         let clock = tsc::arguments(self.tsc_khz, self.kernel.hz);
-        let blocked = self.driver.blocked_others(self.device);
+        // No other driver knows an integrated GPU.
+        let blocked = if self.integrated { String::new() } else { self.driver.blocked_others(self.device) };
         let iommu = match self.viommu {
             Some(viommu) => viommu.kernel_argument(),
             None if self.passthrough => IOMMU_ARGUMENTS,
@@ -277,15 +285,16 @@ impl Machine<'_> {
     }
 }
 
-/// Returns the slot and function number, in the guest, of the card's function `index` (0 is the PF). VFs follow without
-/// a gap (First VF Offset 1, VF Stride 1), and all functions are on bus 0 (`contract A.4`).
-fn place(index: usize) -> (usize, usize) {
-    ((CARD_DEVFN + index) / 8, (CARD_DEVFN + index) % 8)
+/// Returns the slot and function number, in the guest, of the card's function `index` (0 is the PF), the first of which
+/// has the devfn number `first`. VFs follow without a gap (First VF Offset 1, VF Stride 1), and all functions are on
+/// bus 0 (`contract A.4`).
+fn place(first: usize, index: usize) -> (usize, usize) {
+    ((first + index) / 8, (first + index) % 8)
 }
 
 /// Returns the PCI address of the card's function `index` (0 is the PF) in a guest that has all functions.
 pub fn function_address(index: usize) -> String {
-    let (slot, function) = place(index);
+    let (slot, function) = place(CARD_DEVFN, index);
     format!("0000:00:{slot:02x}.{function}")
 }
 
@@ -347,6 +356,7 @@ mod tests {
             append: "",
             driver: Driver::Xe,
             device: 0x56c0,
+            integrated: false,
             passthrough: false,
             viommu: None,
             requester: None,
@@ -377,6 +387,20 @@ mod tests {
             assert!(order.iter().map(|text| position(text)).is_sorted(), "{arguments:?}");
             assert!(arguments.join(" ").contains("-bios /ovmf -m 3G"), "{arguments:?}");
         }
+    }
+
+    /// G67-003: an integrated GPU is at 2.0. Its driver gets no options.
+    #[test]
+    fn an_integrated_gpu_is_where_hardware_has_it() {
+        let qemu = Qemu::default();
+        let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250) };
+        let image = File::open("/dev/null").unwrap();
+        let functions = [PathBuf::from("/s/pf.sock")];
+        let machine = Machine { integrated: true, ..machine(&qemu, &kernel, &image, &functions) };
+        let arguments = machine.arguments(&[]).unwrap();
+        let all: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
+        assert!(all.iter().any(|word| word.contains("\"addr\":\"2.0\"")), "{all:?}");
+        assert!(!all.iter().any(|word| word.contains("force_probe")), "{all:?}");
     }
 
     #[test]

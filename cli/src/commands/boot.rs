@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use arctic_gpu::card_file;
+use arctic_gpu::card_file::{self, CardFile};
+use arctic_gpu::gpu::Model;
 use arctic_guest_tests::artifacts::{Own, Suite};
 use arctic_guest_tests::boot::{self, Mode, Sink};
 use arctic_guest_tests::card::Functions;
@@ -87,13 +88,14 @@ pub fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
 /// Arguments of all commands that boot a guest.
 #[derive(clap::Args)]
 pub struct GuestArgs {
-    /// The card: a file, or the name of a built-in one (flex170, flex140, flex170-63vf, small); the default is flex170,
-    /// with more than 31 VFs flex170-63vf
+    /// The card: a file, or the name of a built-in one (flex170, flex140, flex170-63vf, small, ivb); the default is
+    /// flex170, with more than 31 VFs flex170-63vf
     #[arg(long, value_name = "FILE|NAME")]
     card: Option<String>,
-    /// The driver that the guest loads for the card; i915 supports only the PF, without VFs
-    #[arg(long, value_name = "NAME", value_enum, default_value_t)]
-    driver: Driver,
+    /// The driver that the guest loads for the card; the default is xe, for an integrated GPU (ivb) i915. i915 supports
+    /// only the PF, without VFs
+    #[arg(long, value_name = "NAME", value_enum)]
+    driver: Option<Driver>,
     /// Boot without a card
     #[arg(long, hide = true)]
     no_card: bool,
@@ -163,9 +165,6 @@ impl GuestArgs {
     /// Returns the options of the test library for a card with these `functions`; `limit` is the time limit of each
     /// stage.
     pub fn options(&self, functions: Functions, limit: Duration) -> Result<Options> {
-        if self.driver == Driver::I915 && functions != Functions::Physical {
-            bail!("i915 has no SR-IOV support on this card: use --driver i915 without virtual functions");
-        }
         if matches!(functions, Functions::Passthrough(0..2)) {
             bail!("--passthrough passes VF 1 and VF 2 on: use --vfs 2 or more");
         }
@@ -174,7 +173,23 @@ impl GuestArgs {
         }
         let program = std::env::current_exe().context("the path of this program cannot be found")?;
         let card = self.card(functions);
-        let defaults = Options::new(program, &card, card_file::load(&card)?.device);
+        let model = card_file::load_any(&card)?;
+        let integrated = matches!(model, CardFile::Integrated(_));
+        let driver = self.driver.unwrap_or(if integrated { Driver::I915 } else { Driver::Xe });
+        match (integrated, driver, functions) {
+            (_, _, Functions::Physical) | (false, Driver::Xe, _) => {}
+            (false, Driver::I915, _) => {
+                bail!("i915 has no SR-IOV support on this card: use --driver i915 without virtual functions")
+            }
+            (true, _, _) => bail!("the card {card} has no virtual functions: omit --vfs"),
+        }
+        if integrated && driver == Driver::Xe {
+            bail!("xe does not support the card {card}: use --driver i915");
+        }
+        if integrated && self.unmodelled.is_some() {
+            bail!("the card {card} always skips commands that it does not execute: omit --unmodelled");
+        }
+        let defaults = Options::new(program, &card, model.identity().device);
         Ok(Options {
             own: Own {
                 kernel: self.kernel.clone(),
@@ -185,7 +200,8 @@ impl GuestArgs {
             },
             card: (!self.no_card).then_some(card),
             functions,
-            driver: self.driver,
+            integrated,
+            driver,
             firmware: self.firmware.clone(),
             memory: self.memory,
             append: self.append.clone(),
@@ -343,6 +359,28 @@ mod tests {
             let args = Line::try_parse_from(["boot"].into_iter().chain(words.split_whitespace())).unwrap().args;
             let error = args.guest.options(args.functions(), Duration::from_secs(1)).unwrap_err().to_string();
             assert_eq!(error, reason, "{words}");
+        }
+    }
+
+    /// An integrated GPU has its driver and its place by default, and no virtual functions.
+    #[test]
+    fn an_integrated_gpu_is_driven_by_i915() {
+        let options = |words: &str| {
+            let args = Line::try_parse_from(["boot"].into_iter().chain(words.split_whitespace())).unwrap().args;
+            args.guest.options(args.functions(), Duration::from_secs(1)).map_err(|error| error.to_string())
+        };
+        let ivb = options("--card ivb").unwrap();
+        assert_eq!((ivb.driver, ivb.integrated, ivb.device), (Driver::I915, true, 0x0162));
+        assert_eq!(ivb.card_address(), "0000:00:02.0");
+        let flex = options("").unwrap();
+        assert_eq!((flex.driver, flex.integrated, flex.card_address()), (Driver::Xe, false, "0000:00:01.0"));
+        for (words, reason) in [
+            ("--card ivb --vfs 2", "has no virtual functions"),
+            ("--card ivb --driver xe", "use --driver i915"),
+            ("--card ivb --unmodelled fault", "omit --unmodelled"),
+        ] {
+            let error = options(words).unwrap_err();
+            assert!(error.contains(reason), "{words}: {error}");
         }
     }
 

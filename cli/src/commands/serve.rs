@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use arctic_device_model::gpu::Model;
 use arctic_device_model::profile::{CardProfile, Unmodelled};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -21,7 +22,7 @@ use crate::run_dir::{RunDir, refusal};
 use crate::trace_socket::{self, Capture};
 use crate::{control, control_socket, status_socket};
 use arctic_gpu::card::Topology;
-use arctic_gpu::card_file;
+use arctic_gpu::card_file::{self, CardFile};
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
 use arctic_gpu::vfio_user::{Served, ServedCard, Server, Settings};
 use arctic_guest_tests::viommu::{REQUESTER, Viommu};
@@ -56,7 +57,7 @@ use arctic_guest_tests::viommu::{REQUESTER, Viommu};
     arctic serve --card flex170-63vf --dir /tmp/card --vfs 63 --provision config --json > card.json")]
 pub struct Arguments {
     /// Card file, or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex140 (6 GiB), flex170-63vf, small
-    /// (2 GiB)
+    /// (2 GiB), ivb (an integrated GPU)
     #[arg(long, value_name = "FILE|NAME", required_unless_present = CAPABILITIES)]
     card: Option<String>,
     /// Directory for sockets and the report; created if it does not exist
@@ -78,9 +79,10 @@ pub struct Arguments {
     /// windows of SeaBIOS (0xb0000000) and OVMF (0xe0000000) are also tried
     #[arg(long, value_name = "ADDR", default_value = "0xb0000000", value_parser = guest_address)]
     ecam: u64,
-    /// PCI address of the PF in its guest; the VFs follow it. QEMU assigns slots from 1 on to its own and other devices
-    #[arg(long, value_name = "BUS:DEV.FN", default_value_t = connection::ADDRESS)]
-    pf_address: PciAddress,
+    /// PCI address of the PF in its guest; the VFs follow it. QEMU assigns slots from 1 on to its own and other devices.
+    /// The default is 00:10.0, for an integrated GPU 00:02.0
+    #[arg(long, value_name = "BUS:DEV.FN")]
+    pf_address: Option<PciAddress>,
     /// Print QEMU arguments with an IOMMU. If VFs are in the PF's guest, a function on a bus that the IOMMU does not
     /// translate (ecam.sock) programs their BARs
     #[arg(long, value_name = "intel|amd", value_enum, num_args = 0..=1, default_missing_value = "intel")]
@@ -134,12 +136,19 @@ fn guest_address(text: &str) -> Result<u64, String> {
 }
 
 impl Arguments {
-    fn ecam(&self) -> Ecam {
-        Ecam { base: self.ecam, pf: self.pf_address }
+    fn ecam(&self, model: &CardFile) -> Ecam {
+        let default = match model {
+            CardFile::Integrated(_) => connection::INTEGRATED_ADDRESS,
+            _ => connection::ADDRESS,
+        };
+        Ecam { base: self.ecam, pf: self.pf_address.unwrap_or(default) }
     }
 
-    fn topology(&self, card: &str, profile: &CardProfile) -> Result<Topology> {
-        let total = profile.total_vfs;
+    fn topology(&self, card: &str, model: &CardFile) -> Result<Topology> {
+        let total = model.total_vfs();
+        if self.vfs != 0 && matches!(model, CardFile::Integrated(_)) {
+            bail!("the card {card} has no virtual functions: omit --vfs");
+        }
         if self.vfs > total {
             let remedy = "request fewer, or raise total_vfs in the card file";
             bail!("the card {card} has {total} VFs, not {}: {remedy}", self.vfs);
@@ -151,9 +160,9 @@ impl Arguments {
             (_, Provisioner::Config) => Topology::Provisioned,
             (true, _) => Topology::Split,
             (false, _) => {
-                let ecam = self.ecam();
+                let ecam = self.ecam(model);
                 if self.vfs > ecam.most_vfs() {
-                    let pf = self.pf_address;
+                    let pf = ecam.pf;
                     bail!("behind a PF at {pf} the bus has addresses for {} VFs, not {}", ecam.most_vfs(), self.vfs);
                 }
                 Topology::Together
@@ -167,14 +176,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let (Some(card), Some(dir), false) = (&arguments.card, &arguments.dir, arguments.print_capabilities) else {
         return Ok(stdout::line(serde_json::to_string_pretty(&Capabilities::new()?)?)?);
     };
-    let mut profile = card_file::load(card)?;
-    match arguments.unmodelled {
-        Some(UnmodelledOption::Skip) => profile.unmodelled = Unmodelled::Skip,
-        Some(UnmodelledOption::Fault) => profile.unmodelled = Unmodelled::Fault,
-        None => {}
+    let mut model = card_file::load_any(card)?;
+    match (arguments.unmodelled, &mut model) {
+        (Some(UnmodelledOption::Skip), CardFile::Flex(profile)) => profile.unmodelled = Unmodelled::Skip,
+        (Some(UnmodelledOption::Fault), CardFile::Flex(profile)) => profile.unmodelled = Unmodelled::Fault,
+        (Some(_), _) => bail!("the card {card} always skips commands that it does not execute: omit --unmodelled"),
+        (None, _) => {}
     }
-    let topology = arguments.topology(card, &profile)?;
-    let name = profile.name.clone();
+    let topology = arguments.topology(card, &model)?;
+    let (name, ecam) = (model.name().to_owned(), arguments.ecam(&model));
     // From here on, signals cause an orderly shutdown.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
     survive_long_files()?;
@@ -183,9 +193,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     names.extend(arguments.viommu.filter(|_| programs_bars).map(|_| format!("{REQUESTER}.sock")));
     let dir = RunDir::open(dir, arguments.socket_group, &names)?;
     raise_descriptor_limit();
-    check_file_size(&profile)?;
+    if let CardFile::Flex(profile) = &model {
+        check_file_size(profile)?;
+    }
 
-    let served = Arc::new(ServedCard::new(profile, arguments.vfs, topology, arguments.ecam())?);
+    let served = Arc::new(ServedCard::new(model, arguments.vfs, topology, ecam)?);
     let card = served.card();
     let capture = arguments.trace.as_ref().map(|path| {
         let started = Capture::start(path, &name, card.gpu().trace());
@@ -217,7 +229,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let control = control_socket::start(&socket, carry_out).map_err(|error| refusal(&socket, &error))?;
     let links = dir.link()?;
 
-    let connection = Connection::new(name, &dir, (arguments.vfs, topology), arguments.ecam(), arguments.viommu);
+    let connection = Connection::new(name, &dir, (arguments.vfs, topology), ecam, arguments.viommu);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
     // A parent program may close the pipe; the card is served nevertheless.
     if let Err(error @ Unwritten::Failed(_)) = stdout::print(&text) {

@@ -13,7 +13,7 @@ use crate::card::CardReport;
 use crate::driver::Driver;
 use crate::guest::report::{Card, Report};
 use crate::kernel_log;
-use crate::qemu::CARD_ADDRESS;
+use crate::qemu::{CARD_ADDRESS, INTEGRATED_ADDRESS};
 use crate::report::{TestResult, Verdict};
 use crate::testcard;
 
@@ -32,6 +32,15 @@ pub(super) enum Role {
     Physical { vfs: u8 },
     /// A VF; the PF is not assigned to this guest.
     Virtual,
+    /// An integrated GPU. Its driver is loaded; there are no workloads for it yet.
+    Integrated,
+}
+
+impl Role {
+    /// PCI address of the function.
+    fn address(self) -> &'static str {
+        if self == Role::Integrated { INTEGRATED_ADDRESS } else { CARD_ADDRESS }
+    }
 }
 
 /// Input of the checks of one guest.
@@ -86,6 +95,8 @@ pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<
             probe(evidence),
             guest.probe_seconds(),
         ));
+    }
+    if !matches!(evidence.role, Role::NoCard | Role::Integrated) {
         match work(evidence) {
             Ok(work) => card = add_work(report, evidence, work),
             Err(error) => report.results.push(evidence.check("work", vec![format!("{error:#}")], 0.0)),
@@ -112,7 +123,7 @@ pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<
 /// Checks that the guest's kernel log has no unexpected lines.
 pub(super) fn log_is_clean(evidence: &Evidence<'_>) -> TestResult {
     let lines: Vec<String> =
-        kernel_log::problems(evidence.log, CARD_ADDRESS).into_iter().map(|problem| problem.line).collect();
+        kernel_log::problems(evidence.log, evidence.role.address()).into_iter().map(|problem| problem.line).collect();
     let first = lines.first().map(|line| format!("{} unexpected lines, first: {line}", lines.len()));
     TestResult { dmesg: lines, ..evidence.check("kernel log", first.into_iter().collect(), 0.0) }
 }
@@ -132,9 +143,9 @@ pub(super) fn check(name: &str, problems: Vec<String>, seconds: f64) -> TestResu
 
 pub(super) fn probe(evidence: &Evidence<'_>) -> Vec<String> {
     let driver = evidence.driver;
-    let mut required = driver.probed(CARD_ADDRESS);
+    let mut required = driver.probed(evidence.role.address());
     let further: &[&[&str]] = match evidence.role {
-        Role::NoCard | Role::Physical { vfs: 0 } => &[],
+        Role::NoCard | Role::Integrated | Role::Physical { vfs: 0 } => &[],
         Role::Physical { .. } => REQUIRED_PROVIDER,
         Role::Virtual => REQUIRED_VIRTUAL,
     };
@@ -294,6 +305,19 @@ mod tests {
             ),
             [""; 0]
         );
+    }
+
+    /// Of an integrated GPU, the probe at its own address and a clean log are required.
+    #[test]
+    fn an_integrated_gpu_is_probed_at_its_address() {
+        let guest = Guest { modules: vec!["i915".into()], taint: Some(0), ..good_guest() };
+        let log = "[drm] Initialized xe 1.1.0 for 0000:00:02.0 on minor 0\n";
+        let card = CardReport::default();
+        let nothing = |folder: &Path| fs::remove_file(folder.join(WORK_REPORT)).unwrap();
+        assert_eq!(failed_as(Role::Integrated, &guest, log, &card, nothing), [""; 0]);
+        assert_eq!(failed_as(Role::Integrated, &guest, LOG, &card, nothing), ["xe probe"]);
+        let error = format!("{log}foo 0000:00:02.0: *ERROR* bar\n");
+        assert_eq!(failed_as(Role::Integrated, &guest, &error, &card, nothing), ["kernel log"]);
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn alone(
     progress: &dyn Progress,
 ) -> Result<BootReport> {
     let seat = Seat::only(options.functions);
-    let image = stand.build_image(job::only(mode, options.functions), &[], progress)?;
+    let image = stand.build_image(job::only(mode, options.functions, options.integrated), &[], progress)?;
     let mut report = BootReport::new(options, stand);
     let start = Instant::now();
     let mut server = stand.serve(1)?;
@@ -223,7 +223,11 @@ fn alone(
         let evidence = Evidence {
             name: "",
             driver: options.driver,
-            role: if card.is_some() { Role::Physical { vfs } } else { Role::NoCard },
+            role: match &card {
+                None => Role::NoCard,
+                Some(_) if options.integrated => Role::Integrated,
+                Some(_) => Role::Physical { vfs },
+            },
             guest: &guest,
             log: &checks::console_text(&console)?,
             results: &stand.results(&seat)?,

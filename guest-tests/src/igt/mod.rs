@@ -219,7 +219,7 @@ impl Run<'_> {
         let left = self.results.iter().enumerate().filter(|(_, result)| result.is_none());
         let tests: Vec<(usize, Test)> = left.map(|(number, _)| (number, self.job.tests[number].clone())).collect();
         let first = tests[0].0;
-        let device = options.card.as_ref().map(|_| format!("pci:slot={CARD_ADDRESS}"));
+        let device = options.card.as_ref().map(|_| format!("pci:slot={}", options.card_address()));
         let plan = Plan { tests, limit: self.job.limit.as_secs(), driver: options.driver, device };
         fs::write(stand.results(&self.seat)?.join(PLAN), serde_json::to_vec(&plan)?)
             .context("the plan cannot be written")?;

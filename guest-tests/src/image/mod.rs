@@ -43,8 +43,8 @@ pub struct Extra {
     pub firmware: Option<PathBuf>,
     /// The driver that the guest loads for the card.
     pub driver: Driver,
-    /// PCI device ID of the card.
-    pub device: u16,
+    /// PCI device ID of a card to which the driver does not bind by itself.
+    pub forced: Option<u16>,
     /// Shell script that the guest's init runs; it may set STATUS.
     pub job: String,
     /// Names of additional IGT programs to install.
@@ -61,7 +61,7 @@ pub fn build(parts: &Parts, extra: &Extra, cache: &Cache, target: &mut File, pro
     modules::check(&parts.kernel, extra.driver, wanted)?;
     let mut own = Tree::default();
     own.file("job", 0o755, extra.job.as_str());
-    own.file("etc/modprobe.d/card.conf", 0o644, extra.driver.modprobe_options(extra.device));
+    own.file("etc/modprobe.d/card.conf", 0o644, extra.driver.modprobe_options(extra.forced));
     own.file("etc/card-driver", 0o644, format!("{}\n", extra.driver));
     if extra.share {
         own.folder("share");

@@ -41,7 +41,7 @@ pub fn build(parts: &Parts, extra: &Extra<'_>, target: &mut File) -> Result<()> 
     let inner_path = scratch.path().join("inner.cpio");
     let driver = Driver::Xe;
     let mut inner = super::system(&parts.tools.busybox, INNER_INIT)?;
-    inner.file("etc/modprobe.d/card.conf", 0o644, driver.modprobe_options(extra.device));
+    inner.file("etc/modprobe.d/card.conf", 0o644, driver.modprobe_options(Some(extra.device)));
     inner.file("etc/vfs", 0o644, format!("{}\n", extra.vfs));
     super::add_firmware(&mut inner, extra.firmware)?;
     super::add_program(&mut inner, "arctic", extra.program)?;

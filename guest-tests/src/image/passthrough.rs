@@ -40,7 +40,7 @@ pub(super) fn add_qemu(tree: &mut Tree, qemu: &Qemu) -> Result<()> {
 pub(super) fn add_inner(tree: &mut Tree, parts: &Parts, extra: &Extra, scratch: &Path) -> Result<()> {
     let image = scratch.join("inner.cpio");
     let mut inner = super::system(&parts.tools.busybox, INIT)?;
-    inner.file("etc/modprobe.d/card.conf", 0o644, extra.driver.modprobe_options(extra.device));
+    inner.file("etc/modprobe.d/card.conf", 0o644, extra.driver.modprobe_options(extra.forced));
     if let Some(program) = &extra.program {
         add_program(&mut inner, "arctic", program)?;
     }

@@ -9,7 +9,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Arguments, CAPABILITIES};
-use arctic_gpu::card_file::{self, BUILT_IN, CardFileError};
+use arctic_gpu::card_file::{self, BUILT_IN, CardFile, CardFileError};
+use arctic_gpu::gpu::Model;
 use arctic_gpu::vfio_user::PROTOCOL_VERSION;
 
 /// The JSON document.
@@ -52,7 +53,7 @@ struct Device {
 struct Card {
     /// Value for `--card`.
     name: &'static str,
-    /// Name of the die.
+    /// Name of the die, or of the generation of an integrated GPU.
     die: &'static str,
     /// PCI device ID.
     device: String,
@@ -74,15 +75,15 @@ impl Capabilities {
         let [vendor, device, subsystem_vendor, subsystem] =
             [vendor, device, subsystem_vendor, subsystem].map(|id| format!("{id:#06x}"));
         let card = |(name, text)| {
-            let profile = card_file::parse(name, text)?;
-            Ok(Card {
-                name,
-                die: profile.die.name,
-                device: format!("{:#06x}", profile.device),
-                revision: profile.revision,
-                local_memory_bytes: profile.local_memory,
-                max_vfs: profile.total_vfs,
-            })
+            let model = card_file::parse_any(name, text)?;
+            let (die, local_memory_bytes) = match &model {
+                CardFile::Flex(profile) => (profile.die.name, profile.local_memory),
+                CardFile::Integrated(profile) => (profile.generation.name, 0),
+                _ => ("", 0),
+            };
+            let Identity { device, revision, .. } = model.identity();
+            let device = format!("{device:#06x}");
+            Ok(Card { name, die, device, revision, local_memory_bytes, max_vfs: model.total_vfs() })
         };
         Ok(Self {
             kind: "gpu",

@@ -30,6 +30,8 @@ const MACHINE: [[&str; 2]; 7] = [
 /// from 1 on to disks, NICs and other devices without an explicit address before the card's functions. With 63 VFs the
 /// last slot is 17 (hex).
 pub const ADDRESS: PciAddress = PciAddress { bus: 0, device: 0x10, function: 0 };
+/// Address of an integrated GPU in the printed arguments, as on hardware.
+pub const INTEGRATED_ADDRESS: PciAddress = PciAddress { bus: 0, device: 2, function: 0 };
 
 /// The sockets of the card and the QEMU arguments.
 #[derive(Serialize)]
