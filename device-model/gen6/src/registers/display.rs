@@ -14,6 +14,8 @@ pub enum DisplayRegister {
 
 const REGS: &str = "i915: display/intel_display_regs.h";
 const EDGE: &str = "G67-025";
+const FBC: &str = "i915: display/intel_fbc_regs.h";
+const FITTER: &str = "i915: display/intel_pfit_regs.h";
 
 /// The registers.
 pub const TABLE: &[Register] = &[
@@ -23,6 +25,8 @@ pub const TABLE: &[Register] = &[
     register(0x4_2020, "DSPCLK_GATE_D", STORED, 0, "G67-102"),
     register(0x4_4030, "DIGITAL_PORT_HOTPLUG", STORED, 0, REGS),
     register(0x4_4040, "ERR_INT", Write1Clear(!0), 0, EDGE),
+    array(0x4_3208, "DPFC", STORED, 0, 5, FBC),
+    register(0x4_3224, "DPFC_CHICKEN", STORED, 0, FBC),
     register(0x4_4050, "DERRMR", STORED, !0, "IVB-175"),
     register(0x4_5000, "DISP_ARB_CTL", STORED, 0, EDGE),
     register(0x4_5004, "DISP_ARB_CTL2", STORED, 0, EDGE),
@@ -30,6 +34,13 @@ pub const TABLE: &[Register] = &[
     array(0x4_5100, "WM_PIPE", STORED, 0, 9, EDGE),
     register(0x4_5200, "WM_PIPE_C", STORED, 0, EDGE),
     register(0x4_6000, "DISPLAY_CLOCK", ReadOnly, 0, REGS),
+    array(0x4_8250, "BLC_PWM_CPU", STORED, 0, 2, "i915: display/intel_backlight_regs.h"),
+    // No port A, bit 2.
+    register(0x6_4000, "DP_A", ReadOnly, 0, "G67-027"),
+    Register { stride: 0x800, ..array(0x6_8070, "PF_WIN_POS", STORED, 0, 3, FITTER) },
+    Register { stride: 0x800, ..array(0x6_8074, "PF_WIN_SIZE", STORED, 0, 3, FITTER) },
+    Register { stride: 0x800, ..array(0x6_8080, "PF_CTL", STORED, 0, 3, FITTER) },
+    array(0x10_0100, "DPFC_SA", STORED, 0, 2, FBC),
 ];
 
 /// A kind for the rows of units with behaviour.

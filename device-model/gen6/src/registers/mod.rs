@@ -10,6 +10,7 @@ pub mod fence;
 pub mod fuses;
 pub mod interrupt;
 pub mod pch;
+pub mod pipe;
 pub mod power;
 mod render;
 #[cfg(test)]
@@ -122,6 +123,10 @@ pub struct RegisterTables {
     pub card: &'static [&'static [Register]],
     /// Registers of every engine, by offset from its base.
     pub engine: &'static [Register],
+    /// Registers of every pipe of the display, by offset of pipe A.
+    pub pipe: &'static [Register],
+    /// Number of pipes.
+    pub pipes: u32,
 }
 
 impl RegisterTables {
@@ -130,8 +135,10 @@ impl RegisterTables {
         let card = self.card.iter().map(|rows| Table { rows, base: 0, engine: None });
         let engines = (0..).map(EngineId::new).zip(engines);
         let engine = engines.map(|(id, info)| Table { rows: self.engine, base: info.base, engine: Some(id) });
+        let distance = |pipe: u32| pipe.saturating_mul(pipe::DISTANCE);
+        let pipe = (0..self.pipes).map(|pipe| Table { rows: self.pipe, base: distance(pipe), engine: None });
         let range = |offset| (offset < AWAKE_END).then_some(&Awake);
-        RegisterFile::new(REGISTER_BYTES, card.chain(engine), range, &[1])
+        RegisterFile::new(REGISTER_BYTES, card.chain(engine).chain(pipe), range, &[1])
     }
 }
 
@@ -149,4 +156,6 @@ pub static IVY_BRIDGE_REGISTERS: RegisterTables = RegisterTables {
         pch::TABLE,
     ],
     engine: engine::TABLE,
+    pipe: pipe::TABLE,
+    pipes: 3,
 };

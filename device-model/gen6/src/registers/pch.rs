@@ -40,9 +40,16 @@ pub const TABLE: &[Register] = &[
     register(0xc_510c, "GMBUS3", STORED, 0, GMBUS),
     register(0xc_5110, "GMBUS4", STORED, 0, GMBUS),
     register(0xc_5120, "GMBUS5", STORED, 0, GMBUS),
+    array(0xc_6014, "PCH_DPLL", STORED, 0, 2, EDGE),
+    array(0xc_6040, "PCH_FP", STORED, 0, 4, EDGE),
     register(0xc_6200, "PCH_DREF_CONTROL", STORED, 0, EDGE),
     register(0xc_6204, "PCH_RAWCLK_FREQ", STORED, 0, EDGE),
-    register(0xc_7204, "PCH_PP_CONTROL", STORED, 0, EDGE),
+    array(0xc_6208, "PCH_DPLL_TIMERS", STORED, 0, 4, REGS),
+    register(0xc_7000, "PCH_DPLL_SEL", STORED, 0, EDGE),
+    // The panel has no power.
+    register(0xc_7200, "PCH_PP_STATUS", ReadOnly, 0, EDGE),
+    array(0xc_7204, "PCH_PP_CONTROL", STORED, 0, 4, EDGE),
+    array(0xc_8250, "BLC_PWM_PCH", STORED, 0, 2, "i915: display/intel_backlight_regs.h"),
     // The DAC is fused off: its enable bit, the hot-plug trigger and the state of the monitor stay 0 (G67-027).
     register(0xe_1100, "PCH_ADPA", Storage(!(1 << 31 | 3 << 24 | 1 << 16)), 0, "G67-027"),
     // No port has a sink, bit 2.
