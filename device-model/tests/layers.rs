@@ -65,6 +65,7 @@ const CRATES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("sync", "the lock order of the card"),
             ("topology", "identities of engines, and their bits in registers of other units"),
+            ("command", "tables of the engines' commands"),
             ("pcode", "the power controller's mailbox"),
             ("residency", "RC6 residency"),
             ("registers", "tables of the registers"),
@@ -73,7 +74,8 @@ const CRATES: &[(&str, &[(&str, &str)])] = &[
             ("profile", "the card, from the card file"),
             ("memory", "GGTT, PPGTT, the only access path to guest memory"),
             ("gt", "state that the units share, and register accesses with side effects"),
-            ("card", "the whole card: accesses, resets, its PCI function"),
+            ("engine", "command streamers: rings, batches, contexts"),
+            ("card", "the whole card: accesses, work, resets, its PCI function"),
         ],
     ),
 ];

@@ -7,12 +7,13 @@ mod gpu;
 mod model;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use std::sync::{Arc, RwLock};
 
-use arctic_base::event_count::EventCount;
 use arctic_base::gpu::Host;
 
+use self::work::EngineSlot;
 use crate::gt::{Gt, SideEffect};
 use crate::profile::IntegratedProfile;
 use crate::registers::REGISTER_BYTES;
@@ -32,13 +33,15 @@ pub struct Card {
     gt: Gt,
     /// Shared by CPU accesses to guest memory, exclusive while the VMM waits for their end.
     accesses: RwLock<()>,
-    wakeups: EventCount,
+    /// The engines, by [`EngineId::index`](crate::topology::EngineId::index).
+    engines: Box<[EngineSlot]>,
 }
 
 impl Card {
     /// Creates the card that `profile` describes, powered on.
     pub fn power_on(profile: &IntegratedProfile, host: Host) -> Arc<Self> {
-        Arc::new(Card { gt: Gt::new(profile, host), accesses: RwLock::new(()), wakeups: EventCount::new() })
+        let engines = profile.generation.engines().map(|(engine, _)| EngineSlot::new(engine)).collect();
+        Arc::new(Card { gt: Gt::new(profile, host), accesses: RwLock::new(()), engines })
     }
 
     /// State that the units share.
@@ -77,8 +80,8 @@ impl Card {
                 (*value, *lane) = (*byte, 0xff);
             }
             match self.gt.write(register, u32::from_le_bytes(value), u32::from_le_bytes(lanes)) {
-                Some(SideEffect::Wake(_)) => self.wakeups.ring(),
-                Some(SideEffect::Reset(domains)) => self.gt.reset_domains(domains),
+                Some(SideEffect::Wake(engine)) => self.wake(engine),
+                Some(SideEffect::Reset(domains)) => self.reset_domains(domains),
                 None => {}
             }
             at = at.saturating_add(len as u64);

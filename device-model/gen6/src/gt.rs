@@ -14,12 +14,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use arctic_base::event_count::EventCount;
 use arctic_base::gpu::Host;
 use arctic_base::host::{Clock, Dma, DmaView, Function, InterruptSink};
 use arctic_base::registers::{Kind, Touched, Touches, Unit};
 use arctic_base::report::{Report, TouchedRegister};
 use arctic_base::trace::{Recorder, TracingSink};
 
+use self::engine::Activity;
 use crate::generation::Generation;
 use crate::interrupts::Interrupts;
 use crate::memory::Ggtt;
@@ -60,6 +62,10 @@ pub struct Gt {
     pcode: Mutex<Pcode>,
     /// Guest memory.
     dma: Arc<dyn Dma>,
+    /// Wakes the workers.
+    pub wakeups: EventCount,
+    /// What each engine is doing, by [`EngineId::index`].
+    activity: Box<[Activity]>,
     /// Registers that were read while asleep.
     asleep: Touched,
     /// Number of accesses to tiled ranges of the aperture, which were executed as linear ones.
@@ -81,6 +87,8 @@ impl Gt {
             residency: Residency::default(),
             pcode: Mutex::default(),
             dma: host.memory,
+            wakeups: EventCount::new(),
+            activity: profile.generation.engines.iter().map(|_| Activity::default()).collect(),
             asleep: Touched::default(),
             tiled_accesses: AtomicU64::new(0),
         }

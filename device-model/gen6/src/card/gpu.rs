@@ -43,7 +43,7 @@ impl Gpu for Card {
     fn config_written(&self, _: Function, _: u64, _: &[u8]) {}
 
     fn reset(&self, _: Function) {
-        self.gt.reset();
+        self.reset_all();
         self.end_accesses();
     }
 
@@ -93,11 +93,11 @@ impl Gpu for Card {
     }
 
     fn work(&self) -> WorkStatus {
-        WorkStatus::Idle(None)
+        self.step_engines()
     }
 
     fn wakeups(&self) -> &EventCount {
-        &self.wakeups
+        &self.gt.wakeups
     }
 
     fn start(self: Arc<Self>) -> io::Result<()> {
@@ -107,6 +107,7 @@ impl Gpu for Card {
     fn stop(&self) {}
 
     fn quiesce(&self) {
+        self.end_steps();
         self.end_accesses();
     }
 
@@ -115,7 +116,7 @@ impl Gpu for Card {
     }
 
     fn report(&self) -> Report {
-        self.gt.report()
+        self.complete_report(self.gt.report())
     }
 
     fn status(&self) -> Status {

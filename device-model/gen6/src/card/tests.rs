@@ -117,3 +117,37 @@ fn kinds_of_accesses_are_counted_apart() {
     assert_eq!([name(2, 0, false), name(2, 0, true)], [Some("aperture_reads"), Some("aperture_writes")]);
     assert_eq!(name(4, 0, true), None);
 }
+
+/// A request on the card: a stop of the parser keeps the position, a full reset ends an endless batch.
+#[test]
+fn workers_execute_rings_until_they_are_stopped_or_reset() {
+    use arctic_base::gpu::WorkStatus;
+    let card = card();
+    for page in 1..8 {
+        write(&card, 0, (2 << 20) + page * 4, u32::try_from(page << 12 | 1).unwrap());
+    }
+    // A batch in the GGTT that starts itself.
+    for (at, dword) in [(0x1000, 0x1880_0000), (0x1004, 0x4000), (0x4000, 0x1880_0000), (0x4004, 0x4000)] {
+        write(&card, 2, at, dword);
+    }
+    for (register, value) in [(0x38, 0x1000), (0x3c, 1), (0x30, 8)] {
+        write(&card, 0, 0x2_2000 + register, value);
+    }
+    assert_eq!((card.work(), card.work()), (WorkStatus::Busy, WorkStatus::Busy));
+    assert_eq!((read(&card, 0, 0x2_209c), read(&card, 0, 0x2_2074)), (0, 0x4000), "busy in the batch");
+    write(&card, 0, 0x2_209c, 0x0100_0100);
+    assert_eq!((card.work(), read(&card, 0, 0x2_209c) >> 9 & 1), (WorkStatus::Idle(None), 1));
+    write(&card, 0, 0x2_209c, 0x0100_0000);
+    assert_eq!(card.work(), WorkStatus::Busy);
+    write(&card, 0, 0x941c, 1 << 3);
+    assert_eq!((card.work(), read(&card, 0, 0x2_203c)), (WorkStatus::Idle(None), 0));
+    // The ring begins at its head, not in the batch.
+    write(&card, 2, 0x1000, 0x0040_0055);
+    write(&card, 2, 0x1004, 0);
+    for (register, value) in [(0x38, 0x1000), (0x3c, 1), (0x30, 8)] {
+        write(&card, 0, 0x2_2000 + register, value);
+    }
+    assert_eq!((card.work(), card.work()), (WorkStatus::Busy, WorkStatus::Idle(None)));
+    assert_eq!((read(&card, 0, 0x2_2094), read(&card, 0, 0x2_2034)), (0x55, 8));
+    card.quiesce();
+}

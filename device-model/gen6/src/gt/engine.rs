@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses to the registers of an engine: ring, modes, time.
 
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
 use arctic_base::registers::{Unit, masked};
 use arctic_sriov::number::{high, low};
 
@@ -44,6 +46,9 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 // Writing 1 to the bit of a wait clears it; other writes do not change it (IVB-181).
                 let waits = (CTL_WAIT.mask() & !value) | CTL_SEMAPHORE_WAIT.mask();
                 gt.registers.update(at, |old| value & stored | old & waits);
+                if !CTL_ENABLE.is_set(value) {
+                    gt.activity(engine).end();
+                }
             }
             EngineRegister::Mode => {
                 gt.registers.update(at, |old| masked(old, value) & !MODE_IDLE.mask());
@@ -59,7 +64,73 @@ impl Unit<Gen6, Gt> for EngineRegister {
     }
 }
 
+/// What an engine is doing, besides what its registers tell.
+#[derive(Default)]
+pub(super) struct Activity {
+    /// A worker executes a step.
+    stepping: AtomicBool,
+    /// A batch is being executed.
+    in_batch: AtomicBool,
+    /// The engine has stopped at a command and needs a reset, or its ring must be disabled.
+    halted: AtomicBool,
+    /// The ring was disabled: the engine must begin anew at its head.
+    restart: AtomicBool,
+}
+
+impl Activity {
+    /// The ring is disabled, or the engine is reset: there is no batch and no failed command.
+    fn end(&self) {
+        self.restart.store(true, Ordering::Release);
+        self.in_batch.store(false, Ordering::Release);
+        self.halted.store(false, Ordering::Release);
+    }
+}
+
 impl Gt {
+    #[allow(clippy::indexing_slicing, reason = "there is an element for each engine")]
+    fn activity(&self, engine: EngineId) -> &Activity {
+        &self.activity[engine.index()]
+    }
+
+    /// A worker begins or ends a step of `engine`, with its lock held. While it executes a step, the engine is not idle.
+    pub fn set_stepping(&self, engine: EngineId, stepping: bool) {
+        self.activity(engine).stepping.store(stepping, Ordering::Release);
+        // Pairs with the fence in `engine_idle`: either the driver that has stopped the parser sees the step, or the step
+        // sees that the parser is stopped.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The engine is reset.
+    pub fn end_activity(&self, engine: EngineId) {
+        self.activity(engine).end();
+    }
+
+    /// States whether `engine` executes a batch.
+    pub fn set_in_batch(&self, engine: EngineId, in_batch: bool) {
+        self.activity(engine).in_batch.store(in_batch, Ordering::Release);
+    }
+
+    /// States whether `engine` has stopped at a command that it cannot execute.
+    pub fn set_halted(&self, engine: EngineId, halted: bool) {
+        self.activity(engine).halted.store(halted, Ordering::Release);
+    }
+
+    /// Returns whether the ring of `engine` was disabled since the last call.
+    pub fn take_restart(&self, engine: EngineId) -> bool {
+        self.activity(engine).restart.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns whether `engine` may execute its next command: the ring is enabled, the parser is not stopped, and there
+    /// is a command.
+    pub fn engine_runnable(&self, engine: EngineId) -> bool {
+        let activity = self.activity(engine);
+        let [control, mode, head, tail] =
+            [CTL, MI_MODE, HEAD, TAIL].map(|register| self.engine_value(engine, register));
+        let more = HEAD_OFFSET.mask() & head != tail || activity.in_batch.load(Ordering::Acquire);
+        let halted = activity.halted.load(Ordering::Acquire) && !activity.restart.load(Ordering::Acquire);
+        CTL_ENABLE.is_set(control) && !MODE_STOP.is_set(mode) && more && !halted
+    }
+
     /// Offset of a register of an engine.
     #[inline]
     pub fn engine_offset(&self, engine: EngineId, register: u32) -> u32 {
@@ -79,9 +150,12 @@ impl Gt {
 
     /// Returns whether the parser of an engine has nothing to do: its ring is disabled, empty or stopped.
     pub fn engine_idle(&self, engine: EngineId) -> bool {
-        let [control, mode, head, tail] =
-            [CTL, MI_MODE, HEAD, TAIL].map(|register| self.engine_value(engine, register));
-        !CTL_ENABLE.is_set(control) || MODE_STOP.is_set(mode) || HEAD_OFFSET.of(HEAD_OFFSET.get(head)) == tail
+        fence(Ordering::SeqCst);
+        let activity = self.activity(engine);
+        let halted = activity.halted.load(Ordering::Acquire);
+        // An engine that has stopped at a command is busy until the driver stops its parser.
+        let stopped = MODE_STOP.is_set(self.engine_value(engine, MI_MODE));
+        !activity.stepping.load(Ordering::Acquire) && !self.engine_runnable(engine) && (!halted || stopped)
     }
 
     /// Returns whether all engines are idle.

@@ -86,7 +86,7 @@ fn accesses_cross_pages() {
     assert_eq!(memory.write32(Space::Ggtt, 0x7000, 1), Err(fault(0x7000)), "the guest has no such memory");
 }
 
-/// IVB-032, IVB-039, G67-059, G67-060: the directory is in the table of the GGTT; its faults are told apart.
+/// IVB-032, IVB-039, G67-059, G67-060: the directory is in the table of the GGTT; its faults are distinguished.
 #[test]
 fn the_ppgtt_walks_through_the_ggtt() {
     let (guest, ggtt) = (Guest::new(), Ggtt::new(0x1_0000));

@@ -90,6 +90,8 @@ pub const PP_DIR_BASE: u32 = 0x228;
 pub const GFX_MODE: u32 = 0x29c;
 /// GFX_MODE: the PPGTT is enabled (IVB-031).
 pub const PPGTT_ENABLE: Bits = Bits::bit(9);
+/// Number of pixels that passed the depth test, of 64 bits (IVB-115).
+pub const PS_DEPTH_COUNT: u32 = 0x350;
 /// Time in units of 80 ns (IVB-116), of 64 bits.
 pub const TIMESTAMP: u32 = 0x358;
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Control flow: batches, waits and preemption.
+
+use super::{Batch, Current, Engine, Flow};
+use crate::command::USE_GGTT;
+use crate::memory::Fault;
+use crate::registers::engine::{
+    CTL, CTL_SEMAPHORE_WAIT, CTL_WAIT, EXCC, HEAD, HEAD_OFFSET, HEAD_PREEMPT, HEAD_WRAPS, SYNC_0, UHPTR, VALID,
+};
+
+/// MI_BATCH_BUFFER_START: the batch is in the PPGTT and not privileged.
+const START_PPGTT: u32 = 1 << 8;
+/// MI_CONDITIONAL_BATCH_BUFFER_END: memory is compared.
+const END_COMPARES: u32 = 1 << 21;
+/// MI_SEMAPHORE_MBOX: the value in memory is updated.
+const UPDATE: u32 = 1 << 21;
+/// MI_SEMAPHORE_MBOX: a value is compared.
+const COMPARE: u32 = 1 << 20;
+/// MI_SEMAPHORE_MBOX: the compared value is in a register.
+const COMPARE_REGISTER: u32 = 1 << 18;
+/// Bits of a register's offset in MI_SEMAPHORE_MBOX.
+const REGISTER: u32 = 0x7f_fffc;
+
+impl Engine {
+    /// MI_BATCH_BUFFER_START: from the ring, or from a batch, of which the new one is the continuation. A batch keeps the
+    /// space of the first one (IVB-164), so that it cannot gain privilege.
+    pub(super) fn batch_start(&mut self, current: &Current<'_>) -> Result<Flow, Fault> {
+        let start = current.dword(1)? & !3;
+        let ppgtt = match self.batch {
+            Some(batch) if batch.ppgtt => true,
+            _ => current.header & START_PPGTT != 0,
+        };
+        if self.batch.is_none() {
+            self.advance(current.gt, current.length);
+        }
+        self.batch = Some(Batch { start, next: start, ppgtt });
+        Ok(Flow::Jumped)
+    }
+
+    /// MI_BATCH_BUFFER_END: continues in the ring; in the ring it has no effect.
+    pub(super) fn batch_end(&mut self, current: &Current<'_>) -> Flow {
+        match self.batch.take() {
+            Some(_) => {
+                self.publish_batch(current.gt);
+                Flow::Jumped
+            }
+            None => Flow::Next,
+        }
+    }
+
+    /// MI_CONDITIONAL_BATCH_BUFFER_END: continues if the value in memory is greater (IVB-165).
+    pub(super) fn conditional_end(&mut self, current: &Current<'_>) -> Result<Flow, Fault> {
+        if current.header & END_COMPARES == 0 {
+            return Ok(Flow::Next);
+        }
+        let space = self.space(current.gt, current.header & USE_GGTT != 0);
+        let value = current.memory.read32(space, current.dword(2)? & !7)?;
+        Ok(if value > current.dword(1)? { Flow::Next } else { self.batch_end(current) })
+    }
+
+    /// MI_SEMAPHORE_MBOX: waits until a value is greater than the command's (IVB-154), and may update it.
+    pub(super) fn semaphore(&mut self, current: &Current<'_>) -> Result<Flow, Fault> {
+        let (header, gt) = (current.header, current.gt);
+        let ggtt = header & USE_GGTT != 0 && self.privileged();
+        let (space, data, target) = (self.space(gt, ggtt), current.dword(1)?, current.dword(2)?);
+        let control = self.offset(gt, CTL);
+        if header & COMPARE != 0 {
+            let value = if header & COMPARE_REGISTER != 0 {
+                match header >> 16 & 3 {
+                    0 => self.value(gt, SYNC_0),
+                    1 => self.value(gt, SYNC_0.saturating_add(8)),
+                    2 => self.value(gt, SYNC_0.saturating_add(4)),
+                    _ => gt.registers.value(target & REGISTER),
+                }
+            } else {
+                current.memory.read32(space, target & !3)?
+            };
+            if value <= data {
+                gt.registers.set_bits(control, CTL_SEMAPHORE_WAIT.mask());
+                return Ok(Flow::Wait);
+            }
+            gt.registers.clear_bits(control, CTL_SEMAPHORE_WAIT.mask());
+        }
+        if header & UPDATE != 0 && header & COMPARE_REGISTER == 0 {
+            current.memory.write32(space, target & !3, data)?;
+        }
+        Ok(Flow::Next)
+    }
+
+    /// MI_WAIT_FOR_EVENT: waits while the selected condition code is set (IVB-066, IVB-143). Events of the display do not
+    /// occur, because no pipe is active, and are not waited for.
+    pub(super) fn wait_for_event(&mut self, current: &Current<'_>) -> Flow {
+        let (gt, control) = (current.gt, self.offset(current.gt, CTL));
+        let ended = self.wait_ended(gt);
+        let code = (current.header >> 16 & 0xf).checked_sub(1).filter(|code| *code < 5);
+        let blocked = code.is_some_and(|code| self.value(gt, EXCC) >> code & 1 != 0);
+        if !blocked || ended {
+            self.waiting = false;
+            gt.registers.clear_bits(control, CTL_WAIT.mask());
+            return Flow::Next;
+        }
+        if !self.waiting {
+            self.waiting = true;
+            gt.registers.set_bits(control, CTL_WAIT.mask());
+        }
+        Flow::Wait
+    }
+
+    /// MI_ARB_CHECK: continues at the offset in UHPTR, if it is valid, and ends the batch (IVB-081, IVB-145).
+    pub(super) fn arbitration_check(&mut self, current: &Current<'_>) -> Flow {
+        let gt = current.gt;
+        let pointer = self.value(gt, UHPTR);
+        if !VALID.is_set(pointer) {
+            return Flow::Next;
+        }
+        gt.registers.clear_bits(self.offset(gt, UHPTR), VALID.mask());
+        let head = self.value(gt, HEAD);
+        let target = HEAD_OFFSET.mask() & pointer;
+        if self.batch.is_none() && HEAD_OFFSET.mask() & head == target {
+            return Flow::Next;
+        }
+        let origin = u32::from(self.batch.take().is_some());
+        gt.registers.set(self.offset(gt, HEAD_PREEMPT), HEAD_OFFSET.mask() & head | origin);
+        // The number of wraps is the pointer's (IVB-081).
+        gt.registers.set(self.offset(gt, HEAD), pointer & (HEAD_WRAPS.mask() | HEAD_OFFSET.mask()));
+        Flow::Jumped
+    }
+}

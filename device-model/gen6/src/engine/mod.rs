@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The engines: command streamers that fetch and execute the commands of a ring and of the batches that it starts.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+
+mod context;
+mod control;
+mod flush;
+mod registers;
+mod store;
+mod streamer;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use arctic_base::command::Origin;
+
+use crate::gt::Gt;
+use crate::memory::{Directory, Fault, FaultType, Memory, PAGE, Space};
+use crate::registers::arbiter::{ERROR, FAULT_GGTT, FAULT_TYPE, FAULT_VALID};
+use crate::registers::engine::{GFX_MODE, PP_DCLV, PP_DIR_BASE, PPGTT_ENABLE};
+use crate::registers::interrupt::PAGE_FAULT_INTERRUPT;
+use crate::topology::EngineId;
+
+/// Result of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Commands were executed; there may be more.
+    Progress,
+    /// There is nothing to execute.
+    Idle,
+    /// The current command waits.
+    Waiting,
+    /// The current command cannot be executed; the engine stops until it is reset.
+    Halted,
+}
+
+/// A batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Batch {
+    /// Address of its first command.
+    start: u32,
+    /// Address of the next command.
+    next: u32,
+    /// It is in the PPGTT, and not privileged (IVB-131).
+    ppgtt: bool,
+}
+
+/// What the engine does after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    /// It continues behind the command.
+    Next,
+    /// It continues where the command has set its position.
+    Jumped,
+    /// It executes the command again later.
+    Wait,
+    /// It stops.
+    Halt,
+}
+
+/// Commands that were skipped, by name and origin.
+pub type Skipped = BTreeMap<(Origin, &'static str), u64>;
+
+/// A command streamer.
+#[derive(Debug)]
+pub struct Engine {
+    id: EngineId,
+    /// The batch that is being executed; `None` for the ring.
+    batch: Option<Batch>,
+    /// The current command waits for an event.
+    waiting: bool,
+    skipped: Skipped,
+}
+
+/// A command during its execution.
+struct Current<'c> {
+    header: u32,
+    /// Length in dwords.
+    length: u32,
+    /// Address of the header, in the ring or a batch.
+    address: u32,
+    name: &'static str,
+    gt: &'c Gt,
+    memory: &'c Memory<'c>,
+    fetch: Fetch,
+}
+
+/// Where commands are fetched.
+#[derive(Clone, Copy)]
+struct Fetch {
+    space: Space,
+    /// Start and size of the ring; for a batch 0 and no wrap.
+    ring: Option<(u32, u32)>,
+}
+
+impl Fetch {
+    /// Address of the dword `n` of the command at `address`; a command in the ring may wrap to its start.
+    fn address(&self, address: u32, n: u32) -> u32 {
+        let at = address.wrapping_add(n.wrapping_mul(4));
+        match self.ring {
+            Some((start, size)) if at.wrapping_sub(start) >= size => at.wrapping_sub(size),
+            _ => at,
+        }
+    }
+}
+
+impl Current<'_> {
+    /// Reads the dword `n` of the command.
+    fn dword(&self, n: u32) -> Result<u32, Fault> {
+        self.memory.read32(self.fetch.space, self.fetch.address(self.address, n))
+    }
+}
+
+impl Engine {
+    /// The engine in its reset state.
+    pub fn new(id: EngineId) -> Self {
+        Engine { id, batch: None, waiting: false, skipped: Skipped::new() }
+    }
+
+    /// Commands that were skipped since power-on.
+    pub fn skipped(&self) -> &Skipped {
+        &self.skipped
+    }
+
+    /// Returns whether a batch is being executed.
+    pub fn in_batch(&self) -> bool {
+        self.batch.is_some()
+    }
+
+    /// Ends the batch and the wait; the next step begins at the head of the ring.
+    pub fn restart(&mut self) {
+        self.batch = None;
+        self.waiting = false;
+    }
+
+    fn offset(&self, gt: &Gt, register: u32) -> u32 {
+        gt.engine_offset(self.id, register)
+    }
+
+    fn value(&self, gt: &Gt, register: u32) -> u32 {
+        gt.engine_value(self.id, register)
+    }
+
+    /// The commands are of the ring, or of a batch in the GGTT (IVB-131).
+    fn privileged(&self) -> bool {
+        self.batch.is_none_or(|batch| !batch.ppgtt)
+    }
+
+    /// The PPGTT; while it is disabled, the GGTT (IVB-031).
+    fn ppgtt(&self, gt: &Gt) -> Space {
+        match PPGTT_ENABLE.is_set(self.value(gt, GFX_MODE)) {
+            true => Space::Ppgtt(Directory::new(self.value(gt, PP_DIR_BASE), self.value(gt, PP_DCLV))),
+            false => Space::Ggtt,
+        }
+    }
+
+    /// The space that a command's bit selects (IVB-130): it does not depend on the space of the batch.
+    fn space(&self, gt: &Gt, ggtt: bool) -> Space {
+        if ggtt { Space::Ggtt } else { self.ppgtt(gt) }
+    }
+
+    /// Address of the status page, in the GGTT (IVB-044).
+    fn status_page(&self, gt: &Gt) -> u32 {
+        gt.registers.value(gt.generation.engine(self.id).status_page)
+    }
+
+    /// Records a fault in the fault register, unless an earlier one is still there, and reports it (IVB-039, IVB-040,
+    /// IVB-095).
+    fn fault(&self, gt: &Gt, fault: Fault) {
+        let page = fault.address / PAGE * PAGE;
+        let ggtt = if fault.space == Space::Ggtt { FAULT_GGTT.mask() } else { 0 };
+        let latched = page | ggtt | FAULT_TYPE.of(fault.kind as u32) | FAULT_VALID.mask();
+        gt.registers.update(
+            gt.generation.engine(self.id).fault,
+            |old| {
+                if FAULT_VALID.is_set(old) { old } else { latched }
+            },
+        );
+        gt.registers.set_bits(
+            ERROR,
+            match fault.kind {
+                FaultType::Page => 1,
+                FaultType::InvalidDirectory => 1 << 2,
+                FaultType::UnloadedDirectory => 1 << 8,
+            },
+        );
+        gt.interrupt_by_engine(self.id, PAGE_FAULT_INTERRUPT);
+    }
+
+    fn skip(&mut self, name: &'static str) {
+        let count = self.skipped.entry((Origin::new(self.privileged()), name)).or_default();
+        *count = count.saturating_add(1);
+    }
+}

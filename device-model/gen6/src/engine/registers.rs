@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Commands that load and store registers.
+
+use super::{Current, Engine};
+use crate::command::USE_GGTT;
+use crate::gt::SideEffect;
+use crate::memory::Fault;
+use crate::registers::Scope;
+
+/// Bits of a register's offset in commands.
+const OFFSET: u32 = 0x03ff_fffc;
+/// First offset that commands must not write (IVB-159).
+const FORBIDDEN: u32 = 0xc_0000;
+
+impl Engine {
+    /// MI_LOAD_REGISTER_IMM: pairs of offset and value. Bits 11:8 disable bytes (IVB-159).
+    pub(super) fn load_register(&mut self, current: &Current<'_>) -> Result<(), Fault> {
+        let byte = |n: u32| if current.header >> 8 >> n & 1 == 0 { 0xff << (8 * n) } else { 0 };
+        let lanes = byte(0) | byte(1) | byte(2) | byte(3);
+        for n in (1..current.length.saturating_sub(1)).step_by(2) {
+            let (offset, value) = (current.dword(n)? & OFFSET, current.dword(n.saturating_add(1))?);
+            write(current, offset, value & lanes, lanes);
+        }
+        Ok(())
+    }
+
+    /// MI_STORE_REGISTER_MEM (IVB-161).
+    pub(super) fn store_register(&mut self, current: &Current<'_>) -> Result<(), Fault> {
+        let space = self.space(current.gt, current.header & USE_GGTT != 0);
+        let value = current.gt.read(current.dword(1)? & OFFSET);
+        current.memory.write32(space, current.dword(2)? & !3, value)
+    }
+
+    /// MI_LOAD_REGISTER_MEM (IVB-163). Without privilege, only registers of contexts can be loaded.
+    pub(super) fn load_register_memory(&mut self, current: &Current<'_>) -> Result<(), Fault> {
+        let space = self.space(current.gt, current.header & USE_GGTT != 0);
+        let offset = current.dword(1)? & OFFSET;
+        let value = current.memory.read32(space, current.dword(2)? & !3)?;
+        let context =
+            |offset| current.gt.registers.decode(offset).is_some_and(|found| found.register.scope == Scope::Context);
+        if self.privileged() || context(offset) {
+            write(current, offset, value, !0);
+        }
+        Ok(())
+    }
+}
+
+/// Writes a register for a command. A reset cannot be requested by commands.
+fn write(current: &Current<'_>, offset: u32, value: u32, lanes: u32) {
+    if offset >= FORBIDDEN || lanes == 0 {
+        return;
+    }
+    if let Some(SideEffect::Wake(_)) = current.gt.write(offset, value, lanes) {
+        current.gt.wakeups.ring();
+    }
+}

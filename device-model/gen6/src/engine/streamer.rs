@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Fetch and dispatch of commands, and the position in the ring.
+
+use arctic_base::host::Function;
+use arctic_base::trace::{EventKind, KEPT_DWORDS};
+
+use super::{Current, Engine, Fetch, Flow, Outcome};
+use crate::command::{Command, Mi, Pipeline};
+use crate::gt::Gt;
+use crate::memory::{Fault, Memory, PAGE, Space};
+use crate::registers::engine::{
+    ACTHD, BB_ADDR, BB_ADDR_DIFF, BB_PPGTT, BB_STATE, CTL, CTL_PAGES, CTL_WAIT, DMA_FADD, EIR, EMR, ESR, HEAD,
+    HEAD_OFFSET, HEAD_WRAPS, INSTRUCTION_ERROR, IPEHR, IPEIR, NOPID, START, VALID,
+};
+use crate::registers::interrupt::{ERROR_INTERRUPT, USER_INTERRUPT};
+
+/// MI_NOOP: the value is stored in NOPID (IVB-141).
+const NOOP_STORES: u32 = 1 << 22;
+/// MI_NOOP: the value.
+const NOOP_VALUE: u32 = NOOP_STORES - 1;
+
+impl Engine {
+    /// Executes at most `budget` commands.
+    pub fn step(&mut self, gt: &Gt, memory: &Memory<'_>, budget: u32) -> Outcome {
+        let mut outcome = Outcome::Idle;
+        for _ in 0..budget {
+            if !gt.engine_runnable(self.id) {
+                return outcome;
+            }
+            outcome = match self.command(gt, memory) {
+                Flow::Next | Flow::Jumped => Outcome::Progress,
+                Flow::Wait => return Outcome::Waiting,
+                Flow::Halt => return Outcome::Halted,
+            };
+            gt.set_in_batch(self.id, self.in_batch());
+        }
+        outcome
+    }
+
+    /// Start and size of the ring in bytes.
+    fn ring(&self, gt: &Gt) -> (u32, u32) {
+        let pages = CTL_PAGES.get(self.value(gt, CTL)).saturating_add(1);
+        (self.value(gt, START), pages.saturating_mul(PAGE))
+    }
+
+    /// Executes the next command.
+    fn command(&mut self, gt: &Gt, memory: &Memory<'_>) -> Flow {
+        let (address, fetch) = match self.batch {
+            Some(batch) => {
+                let space = if batch.ppgtt { self.ppgtt(gt) } else { Space::Ggtt };
+                (batch.next, Fetch { space, ring: None })
+            }
+            None => {
+                let (start, size) = self.ring(gt);
+                let head = HEAD_OFFSET.of(HEAD_OFFSET.get(self.value(gt, HEAD)));
+                // A head beyond the ring is taken as its offset in it.
+                let at = start.wrapping_add(head.checked_rem(size).unwrap_or(0));
+                (at, Fetch { space: Space::Ggtt, ring: Some((start, size)) })
+            }
+        };
+        gt.registers.set(self.offset(gt, ACTHD), address);
+        gt.registers.set(self.offset(gt, DMA_FADD), address);
+        self.publish_batch(gt);
+        let header = match memory.read32(fetch.space, address) {
+            Ok(header) => header,
+            Err(fault) => return self.halt(gt, fault),
+        };
+        gt.registers.set(self.offset(gt, IPEHR), header);
+        let Some(command) = Command::decode(header) else {
+            return self.instruction_error(gt, address);
+        };
+        let length = command.dwords(header);
+        let current = Current { header, length, address, name: command.name(), gt, memory, fetch };
+        self.trace(&current);
+        let flow = match self.dispatch(&current, command) {
+            Ok(flow) => flow,
+            Err(fault) => {
+                // The access is dropped; the engine continues.
+                self.fault(gt, fault);
+                Flow::Next
+            }
+        };
+        if flow == Flow::Next {
+            self.advance(gt, length);
+        }
+        flow
+    }
+
+    /// Executes a command, or nothing if it is not allowed in the current batch (IVB-133).
+    fn dispatch(&mut self, current: &Current<'_>, command: Command) -> Result<Flow, Fault> {
+        match command {
+            Command::Mi(row) if !self.privileged() && row.rule.forbids(current.header) => Ok(Flow::Next),
+            Command::Mi(row) => self.mi(current, row.action),
+            Command::Pipeline(row) if row.action == Pipeline::PipeControl => self.pipe_control(current),
+            Command::Pipeline(_) => {
+                self.skip(current.name);
+                Ok(Flow::Next)
+            }
+        }
+    }
+
+    fn mi(&mut self, current: &Current<'_>, action: Mi) -> Result<Flow, Fault> {
+        match action {
+            Mi::Noop => {
+                if current.header & NOOP_STORES != 0 {
+                    current.gt.registers.set(self.offset(current.gt, NOPID), current.header & NOOP_VALUE);
+                }
+            }
+            Mi::UserInterrupt => self.interrupt(current, USER_INTERRUPT),
+            Mi::Ordered => {}
+            Mi::WaitForEvent => return Ok(self.wait_for_event(current)),
+            Mi::ArbCheck => return Ok(self.arbitration_check(current)),
+            Mi::BatchEnd => return Ok(self.batch_end(current)),
+            Mi::BatchStart => return self.batch_start(current),
+            Mi::ConditionalEnd => return self.conditional_end(current),
+            Mi::Semaphore => return self.semaphore(current),
+            Mi::SetContext => self.set_context(current)?,
+            Mi::StoreData => self.store_data(current)?,
+            Mi::StoreIndex => self.store_index(current)?,
+            Mi::LoadRegister => self.load_register(current)?,
+            Mi::UpdateGtt => self.update_gtt(current)?,
+            Mi::StoreRegister => self.store_register(current)?,
+            Mi::LoadRegisterMemory => self.load_register_memory(current)?,
+            Mi::FlushDw => self.flush_dw(current)?,
+            Mi::Skipped => self.skip(current.name),
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Continues behind a command of `length` dwords. The ring's head wraps at its end, which is counted (IVB-076).
+    pub(super) fn advance(&mut self, gt: &Gt, length: u32) {
+        let bytes = length.wrapping_mul(4);
+        if let Some(batch) = &mut self.batch {
+            batch.next = batch.next.wrapping_add(bytes);
+            return;
+        }
+        let (_, size) = self.ring(gt);
+        gt.registers.update(self.offset(gt, HEAD), |old| {
+            let head = HEAD_OFFSET.of(HEAD_OFFSET.get(old)).saturating_add(bytes);
+            let wraps = HEAD_WRAPS.get(old);
+            match head.checked_sub(size) {
+                None => HEAD_WRAPS.of(wraps) | HEAD_OFFSET.mask() & head,
+                Some(head) => HEAD_WRAPS.of(wraps.wrapping_add(1)) | HEAD_OFFSET.mask() & head,
+            }
+        });
+    }
+
+    /// Sets the registers that describe the batch (IVB-103..105).
+    pub(super) fn publish_batch(&self, gt: &Gt) {
+        let (address, state, difference) = match self.batch {
+            Some(batch) => {
+                let state = if batch.ppgtt { BB_PPGTT.mask() } else { 0 };
+                (batch.next & !3 | VALID.mask(), state, batch.next.wrapping_sub(batch.start))
+            }
+            None => (self.value(gt, BB_ADDR) & !VALID.mask(), self.value(gt, BB_STATE), 0),
+        };
+        gt.registers.set(self.offset(gt, BB_ADDR), address);
+        gt.registers.set(self.offset(gt, BB_STATE), state);
+        gt.registers.set(self.offset(gt, BB_ADDR_DIFF), difference & !3);
+    }
+
+    /// Reports events of the engine.
+    pub(super) fn interrupt(&self, current: &Current<'_>, bits: u32) {
+        self.report_status(current, bits);
+        current.gt.trace.record_of_engine(Function::PF, || {
+            let name = current.gt.generation.engine(self.id).name;
+            (name, EventKind::Interrupt { bits: u16::try_from(bits).unwrap_or(u16::MAX) })
+        });
+        current.gt.interrupt_by_engine(self.id, bits);
+    }
+
+    /// The commands cannot be fetched.
+    fn halt(&mut self, gt: &Gt, fault: Fault) -> Flow {
+        self.fault(gt, fault);
+        Flow::Halt
+    }
+
+    /// The header is of no command: a fatal error, which a reset clears (IVB-093).
+    fn instruction_error(&mut self, gt: &Gt, address: u32) -> Flow {
+        gt.registers.set(self.offset(gt, IPEIR), address);
+        gt.registers.set_bits(self.offset(gt, ESR), INSTRUCTION_ERROR.mask());
+        if !INSTRUCTION_ERROR.is_set(self.value(gt, EMR)) {
+            gt.registers.set_bits(self.offset(gt, EIR), INSTRUCTION_ERROR.mask());
+            gt.interrupt_by_engine(self.id, ERROR_INTERRUPT);
+        }
+        Flow::Halt
+    }
+
+    /// Returns whether software has ended the wait for an event by the ring's control register (IVB-078).
+    pub(super) fn wait_ended(&self, gt: &Gt) -> bool {
+        self.waiting && !CTL_WAIT.is_set(self.value(gt, CTL))
+    }
+
+    fn trace(&self, current: &Current<'_>) {
+        current.gt.trace.record_of_engine(Function::PF, || {
+            let kept = current.length.min(u32::try_from(KEPT_DWORDS).unwrap_or(1));
+            let event = EventKind::Command {
+                address: current.address.into(),
+                ppgtt: current.fetch.space != Space::Ggtt,
+                level: self.batch.is_some().into(),
+                length: current.length,
+                dwords: (0..kept).map_while(|n| current.dword(n).ok()).collect(),
+            };
+            (current.gt.generation.engine(self.id).name, event)
+        });
+    }
+}
