@@ -99,6 +99,6 @@ impl Card {
 /// Beyond the register space, the register is one that does not exist.
 fn part_of_dword(offset: u64, len: usize) -> (u32, usize, usize) {
     let within = (offset % 4) as usize;
-    let register = u32::try_from(offset & !3).unwrap_or(u32::MAX & !3);
+    let register = u32::try_from(offset & !3).unwrap_or(!3);
     (register, within, 4_usize.saturating_sub(within).min(len))
 }

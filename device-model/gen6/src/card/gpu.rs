@@ -122,9 +122,9 @@ impl Gpu for Card {
     fn status(&self) -> Status {
         let function = Values::from_iter([("function".to_owned(), 0.into())]);
         let engines = self.gt.generation.engines().map(|(engine, info)| {
-            let values =
-                [("engine".to_owned(), info.name.into()), ("idle".to_owned(), self.gt.engine_idle(engine).into())];
-            Values::from_iter(values)
+            // The function for which the engine executes, if it does.
+            let function = (!self.gt.engine_idle(engine)).then(|| ("function".to_owned(), 0.into()));
+            Values::from_iter([("engine".to_owned(), info.name.into())].into_iter().chain(function))
         });
         Status { functions: vec![function], engines: engines.collect() }
     }

@@ -135,6 +135,8 @@ fn workers_execute_rings_until_they_are_stopped_or_reset() {
     }
     assert_eq!((card.work(), card.work()), (WorkStatus::Busy, WorkStatus::Busy));
     assert_eq!((read(&card, 0, 0x2_209c), read(&card, 0, 0x2_2074)), (0, 0x4000), "busy in the batch");
+    let executing: Vec<_> = card.status().engines.iter().map(|engine| engine.contains_key("function")).collect();
+    assert_eq!(executing, [false, false, true]);
     write(&card, 0, 0x2_209c, 0x0100_0100);
     assert_eq!((card.work(), read(&card, 0, 0x2_209c) >> 9 & 1), (WorkStatus::Idle(None), 1));
     write(&card, 0, 0x2_209c, 0x0100_0000);
@@ -150,4 +152,94 @@ fn workers_execute_rings_until_they_are_stopped_or_reset() {
     assert_eq!((card.work(), card.work()), (WorkStatus::Busy, WorkStatus::Idle(None)));
     assert_eq!((read(&card, 0, 0x2_2094), read(&card, 0, 0x2_2034)), (0x55, 8));
     card.quiesce();
+}
+
+/// Counts MSIs.
+#[derive(Default)]
+struct Counter(std::sync::atomic::AtomicU32);
+
+impl arctic_base::host::InterruptSink for Counter {
+    fn raise(&self, _: Function, _: u16) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// G67-071, G67-074: the driver starts the render ring and submits a request with a change of context and a batch of user
+/// space; its handler finds the user interrupt after the MSI (G67-047, G67-048).
+#[test]
+fn a_request_of_the_driver_completes_with_an_msi() {
+    const RING: u32 = 0x1000;
+    const STATUS: u32 = 0x2000;
+    const SCRATCH: u32 = 0x3000;
+    const CONTEXT: u32 = 0x4000;
+    const BATCH: u32 = 0x1_0000;
+    let memory = Arc::new(Guest(Arc::new(MmapRegion::new(0x1_0000).unwrap())));
+    let interrupts = Arc::new(Counter::default());
+    let host = Host { memory, interrupts: interrupts.clone(), clock: Arc::new(ManualClock::default()) };
+    let card = Card::power_on(&ivb(), host);
+    let write = |offset: u32, value: u32| write(&card, 0, offset.into(), value);
+    let read = |offset: u32| read(&card, 0, offset.into());
+    let put = |address: u32, dwords: &[u32]| {
+        let bytes: Vec<u8> = dwords.iter().flat_map(|dword| dword.to_le_bytes()).collect();
+        for (at, part) in (address..).step_by(8).zip(bytes.chunks(8)) {
+            card.write(Function::PF, 2, at.into(), part);
+        }
+    };
+    // The GGTT maps the guest's pages in place; one page table, in the guest's page 8, maps the batch to its page 9.
+    for page in 1..10 {
+        write((2 << 20) + page * 4, page << 12 | 0b101);
+    }
+    write((2 << 20) + 0x8000 * 4, 0x8000 | 1);
+    put(0x8000 + (BATCH >> 12) * 4, &[0x9000 | 0b101]);
+    put(0x9000, &[0x1000_0002, 0, BATCH + 0x800, 0xcafe, 0x7805_0000, 0, 0x0500_0000, 0]);
+    // Interrupts as after their installation.
+    for (offset, value) in [(0x4_4014, !0x1), (0x4_401c, 0x0040_1021), (0x4_400c, 1 << 31), (0x20a8, !0x21)] {
+        write(offset, value);
+    }
+    // The start of the ring.
+    write(0x209c, 0x0100_0100);
+    assert_eq!(read(0x209c) >> 9 & 1, 1, "idle");
+    write(0x2034, read(0x2030));
+    for (offset, value) in
+        [(0x203c, 0), (0x2034, 0), (0x2030, 0), (0x4080, STATUS), (0x2098, !0), (0x20c0, 0x0220_0220)]
+    {
+        write(offset, value);
+    }
+    assert_eq!((read(0x2034), read(0x20c0) >> 5 & 1), (0, 0));
+    for (offset, value) in
+        [(0x2038, RING), (0x2220, !0), (0x2228, 0x0800_0000), (0x229c, 0x0200_0200), (0x2034, 0), (0x203c, 0x1)]
+    {
+        write(offset, value);
+    }
+    assert_eq!((read(0x203c) & 1, read(0x2034)), (1, 0));
+    write(0x209c, 0x0100_0000);
+    // The request.
+    let flush = |flags: u32, address: u32, data: u32| [0x7a00_0002, 1 << 24 | 1 << 20 | 1 << 14 | flags, address, data];
+    let mut request = flush(0x1c, SCRATCH, 0).to_vec();
+    request.extend([0x1100_0001, 0x2220, !0, 0x1100_0001, 0x2228, 0x0800_0000, 0x1240_0001, 0x2228, SCRATCH]);
+    request.extend([0x1100_0001, 0x20c0, 0x0200_0200]);
+    request.extend([0x0400_0000, 0, 0x0c00_0000, CONTEXT | 0x10d, 0, 0x0400_0001]);
+    request.extend([0x1880_0100, BATCH]);
+    request.extend(flush(0x1020, STATUS + 0x100, 7));
+    request.extend([0x0100_0000, 0]);
+    if !request.len().is_multiple_of(2) {
+        request.push(0);
+    }
+    put(RING, &request);
+    let tail = u32::try_from(request.len() * 4).unwrap();
+    write(0x2030, tail);
+    while card.work() == arctic_base::gpu::WorkStatus::Busy {}
+    let aperture = |at: u32| self::read(&card, 2, at.into());
+    assert_eq!((aperture(STATUS + 0x100), aperture(0x9800)), (7, 0xcafe), "seqno and the store of the batch");
+    assert_eq!((aperture(SCRATCH), read(0x2180)), (0x0800_0000, CONTEXT | 0x10d));
+    assert_eq!((read(0x2034), read(0x209c) >> 9 & 1), (tail, 1));
+    let sent = || interrupts.0.load(std::sync::atomic::Ordering::SeqCst);
+    assert_eq!((sent(), read(0x4_4018)), (1, 1));
+    // The handler.
+    write(0x4_400c, 0);
+    write(0x4_4018, 1);
+    write(0x4_400c, 1 << 31);
+    assert_eq!((sent(), read(0x4_4018)), (1, 0));
+    assert_eq!(card.report().skipped_commands.len(), 1, "the 3D command of the batch");
+    assert!(card.report().unmodelled.is_empty());
 }

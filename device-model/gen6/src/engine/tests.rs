@@ -119,7 +119,7 @@ impl Bench {
             self.put(RING + self.tail, *dword);
             self.tail = (self.tail + 4) % 0x2000;
         }
-        if self.tail % 8 != 0 {
+        if !self.tail.is_multiple_of(8) {
             self.put(RING + self.tail, 0);
             self.tail = (self.tail + 4) % 0x2000;
         }
