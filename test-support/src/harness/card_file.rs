@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use arctic_device_model::host::{ManualClock, NullHost};
 use arctic_device_model::sync::IgnorePoison;
-use arctic_gpu::card_file::{self, CardFileError};
+use arctic_gpu::card_file::{self, CardFile, CardFileError};
+use arctic_gpu::gpu::Model;
 use arctic_gpu::{CardError, CardProfile, Function, Machine, MsiSink, PciDevice, Topology, VirtualCard};
 
 /// Maximum number of input bytes that are used; further bytes are ignored.
@@ -32,8 +33,9 @@ impl Machine for Nobody {
 /// Runs one input. Panics if an accepted input does not describe a usable card, or if an error message is malformed.
 pub fn run(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(&input[..input.len().min(MOST)]) else { return };
-    match card_file::parse("my.toml", text) {
-        Ok(profile) => power_on(&profile),
+    match card_file::parse_any("my.toml", text) {
+        Ok(CardFile::Flex(profile)) => power_on(&profile),
+        Ok(card) => assert!(card.physical_function(0).is_ok(), "{card:?}"),
         Err(error) => refused(text, &error),
     }
 }
