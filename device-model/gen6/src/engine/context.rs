@@ -7,7 +7,7 @@
 
 use super::{Current, Engine};
 use crate::command::{Command, Mi};
-use crate::memory::{Fault, PAGE, Space};
+use crate::memory::{Fault, PAGE_MASK, Space};
 use crate::registers::engine::{CCID, VALID};
 use crate::registers::{Kind, Scope};
 use crate::topology::EngineClass;
@@ -38,15 +38,15 @@ impl Engine {
         }
         let operand = current.dword(1)?;
         let (old, new) = (self.value(gt, CCID), operand & KEPT | VALID.mask());
-        let same = VALID.is_set(old) && (old ^ new) / PAGE == 0;
+        let same = VALID.is_set(old) && (old ^ new) & PAGE_MASK == 0;
         if same && operand & FORCE == 0 {
             return Ok(());
         }
         if VALID.is_set(old) && !same {
-            self.save_context(current, old / PAGE * PAGE)?;
+            self.save_context(current, old & PAGE_MASK)?;
         }
         if operand & INHIBIT == 0 {
-            restore_context(current, new / PAGE * PAGE)?;
+            restore_context(current, new & PAGE_MASK)?;
         }
         gt.registers.set(self.offset(gt, CCID), new);
         Ok(())

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use arctic_base::command::Origin;
 
 use crate::gt::Gt;
-use crate::memory::{Directory, Fault, FaultType, Memory, PAGE, Space};
+use crate::memory::{Directory, Fault, FaultType, Memory, PAGE_MASK, Space};
 use crate::registers::arbiter::{ERROR, FAULT_GGTT, FAULT_TYPE, FAULT_VALID};
 use crate::registers::engine::{GFX_MODE, PP_DCLV, PP_DIR_BASE, PPGTT_ENABLE};
 use crate::registers::interrupt::PAGE_FAULT_INTERRUPT;
@@ -168,7 +168,7 @@ impl Engine {
     /// Records a fault in the fault register, unless an earlier one is still there, and reports it (IVB-039, IVB-040,
     /// IVB-095).
     fn fault(&self, gt: &Gt, fault: Fault) {
-        let page = fault.address / PAGE * PAGE;
+        let page = fault.address & PAGE_MASK;
         let ggtt = if fault.space == Space::Ggtt { FAULT_GGTT.mask() } else { 0 };
         let latched = page | ggtt | FAULT_TYPE.of(fault.kind as u32) | FAULT_VALID.mask();
         gt.registers.update(

@@ -15,8 +15,8 @@ const FORBIDDEN: u32 = 0xc_0000;
 impl Engine {
     /// MI_LOAD_REGISTER_IMM: pairs of offset and value. Bits 11:8 disable bytes (IVB-159).
     pub(super) fn load_register(&mut self, current: &Current<'_>) -> Result<(), Fault> {
-        let byte = |n: u32| if current.header >> 8 >> n & 1 == 0 { 0xff << (8 * n) } else { 0 };
-        let lanes = byte(0) | byte(1) | byte(2) | byte(3);
+        let byte = |disable: u32, lane: u32| if current.header & disable == 0 { lane } else { 0 };
+        let lanes = byte(1 << 8, 0xff) | byte(1 << 9, 0xff00) | byte(1 << 10, 0xff_0000) | byte(1 << 11, 0xff00_0000);
         for n in (1..current.length.saturating_sub(1)).step_by(2) {
             let (offset, value) = (current.dword(n)? & OFFSET, current.dword(n.saturating_add(1))?);
             write(current, offset, value & lanes, lanes);

@@ -12,3 +12,5 @@ pub use translation::{Directory, Fault, FaultType, Memory, Space};
 
 /// Size of a page in bytes.
 pub const PAGE: u32 = 4096;
+/// Bits of an address that select the page.
+pub const PAGE_MASK: u32 = !0xfff;

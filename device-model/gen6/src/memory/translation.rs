@@ -26,7 +26,7 @@ pub struct Directory {
 impl Directory {
     /// The directory that PP_DIR_BASE and PP_DCLV select: bits 31:16 are its place in units of 64 bytes (G67-060).
     pub fn new(base: u32, loaded: u32) -> Self {
-        Directory { first: (base >> 16) * 16, loaded }
+        Directory { first: base >> 16 << 4, loaded }
     }
 }
 

@@ -47,7 +47,12 @@ pub enum Four {
 impl Four {
     /// The register with this number in its bank.
     pub fn at(ordinal: u16) -> Four {
-        [Four::Status, Four::Mask, Four::Identity, Four::Enable][usize::from(ordinal & 3)]
+        match ordinal & 3 {
+            0 => Four::Status,
+            1 => Four::Mask,
+            2 => Four::Identity,
+            _ => Four::Enable,
+        }
     }
 }
 
