@@ -63,6 +63,7 @@ fn the_function_is_the_drivers() {
     let bars: Vec<_> = function.bars().iter().map(|bar| (bar.index(), bar.size())).collect();
     assert_eq!(bars, [(0, 4 << 20), (2, 256 << 20), (4, 64)]);
     assert_eq!(function.config_bytes(), 256, "conventional");
+    assert_eq!(dword(0x3c) >> 8 & 0xff, 0, "no interrupt pin (G67-004)");
     assert!(ivb.virtual_function().is_err() && ivb.total_vfs() == 0);
 }
 
