@@ -22,6 +22,8 @@ const GAC: &str = "IVB-014";
 
 /// The registers.
 pub const TABLE: &[Register] = &[
+    // Errors of the Gen4 page tables: nothing raises them here.
+    register(0x2024, "PGTBL_ER", Kind::Write1Clear(!0), 0, "i915: gt/intel_gt.c intel_gt_clear_error_registers"),
     register(0x4000, "PWRCTX_REST_DONE", Masked, 0, "IVB-021"),
     register(0x4028, "WR_WATERMARK", STORED, 0x000f_fea4, "IVB-016"),
     register(0x402c, "GFX_PRIO_CTRL", STORED, 0x0001_1d10, "IVB-017"),

@@ -31,7 +31,7 @@ pub const TABLE: &[Register] = &[
     register(0x4_5000, "DISP_ARB_CTL", STORED, 0, EDGE),
     register(0x4_5004, "DISP_ARB_CTL2", STORED, 0, EDGE),
     register(0x4_5010, "MSG_CTL", STORED, 0, REGS),
-    array(0x4_5100, "WM_PIPE", STORED, 0, 9, EDGE),
+    array(0x4_5100, "WM_PIPE", STORED, 0, 11, EDGE),
     register(0x4_5200, "WM_PIPE_C", STORED, 0, EDGE),
     register(0x4_6000, "DISPLAY_CLOCK", ReadOnly, 0, REGS),
     array(0x4_8250, "BLC_PWM_CPU", STORED, 0, 2, "i915: display/intel_backlight_regs.h"),
