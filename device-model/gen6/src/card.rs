@@ -12,6 +12,7 @@ mod work;
 use std::sync::{Arc, RwLock};
 
 use arctic_base::gpu::Host;
+use arctic_base::registers::{read_dwords, write_dwords};
 
 use self::work::EngineSlot;
 use crate::gt::{Gt, SideEffect};
@@ -54,15 +55,7 @@ impl Card {
         if let Some(at) = offset.checked_sub(REGISTER_BYTES.into()) {
             return self.gt.ggtt.read(at, data);
         }
-        let (mut at, mut rest) = (offset, data);
-        while !rest.is_empty() {
-            let (register, within, len) = part_of_dword(at, rest.len());
-            let value = self.gt.mmio_read(register);
-            let Some((part, after)) = rest.split_at_mut_checked(len) else { return };
-            value.to_le_bytes().iter().skip(within).zip(&mut *part).for_each(|(byte, to)| *to = *byte);
-            at = at.saturating_add(len as u64);
-            rest = after;
-        }
+        read_dwords(offset, data, |at| self.gt.mmio_read(register(at)));
     }
 
     /// Writes GTTMMADR at `offset`, in any width. All effects of the write but the execution of commands are complete on
@@ -71,22 +64,11 @@ impl Card {
         if let Some(at) = offset.checked_sub(REGISTER_BYTES.into()) {
             return self.gt.ggtt.write(at, data);
         }
-        let (mut at, mut rest) = (offset, data);
-        while !rest.is_empty() {
-            let (register, within, len) = part_of_dword(at, rest.len());
-            let Some((part, after)) = rest.split_at_checked(len) else { return };
-            let (mut value, mut lanes) = ([0; 4], [0; 4]);
-            for ((value, lane), byte) in value.iter_mut().zip(&mut lanes).skip(within).zip(part) {
-                (*value, *lane) = (*byte, 0xff);
-            }
-            match self.gt.write(register, u32::from_le_bytes(value), u32::from_le_bytes(lanes)) {
-                Some(SideEffect::Wake(engine)) => self.wake(engine),
-                Some(SideEffect::Reset(domains)) => self.reset_domains(domains),
-                None => {}
-            }
-            at = at.saturating_add(len as u64);
-            rest = after;
-        }
+        write_dwords(offset, data, |at, value, lanes| match self.gt.write(register(at), value, lanes) {
+            Some(SideEffect::Wake(engine)) => self.wake(engine),
+            Some(SideEffect::Reset(domains)) => self.reset_domains(domains),
+            None => {}
+        });
     }
 
     /// Waits for the end of CPU accesses to guest memory in progress.
@@ -95,10 +77,7 @@ impl Card {
     }
 }
 
-/// The register at `offset`, the first byte in it, and the number of bytes of an access of `len` bytes that are in it.
-/// Beyond the register space, the register is one that does not exist.
-fn part_of_dword(offset: u64, len: usize) -> (u32, usize, usize) {
-    let within = (offset % 4) as usize;
-    let register = u32::try_from(offset & !3).unwrap_or(!3);
-    (register, within, 4_usize.saturating_sub(within).min(len))
+/// The register at `offset`; beyond the register space, one that does not exist.
+fn register(offset: u64) -> u32 {
+    u32::try_from(offset).unwrap_or(!3)
 }

@@ -43,6 +43,7 @@ use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
 use crate::registers::guc::{GRDOM_FULL, GRDOM_GUC};
 use crate::topology::EngineId;
+use arctic_base::registers::{read_dwords, write_dwords};
 
 /// Offset of the GGTT window in GTTMMADR (V13-004).
 pub const GGTT_WINDOW: u64 = 8 << 20;
@@ -51,10 +52,6 @@ pub const GTTMMADR_BYTES: u64 = GGTT_WINDOW + GGTT_BYTES as u64;
 
 /// Maximum number of commands that an engine executes in one step.
 const STEP_BUDGET: u32 = 1024;
-/// Number of bytes of an access of `len` bytes that are in its first dword, in which it starts at byte `within`.
-fn part_of_dword(within: usize, len: usize) -> usize {
-    4_usize.saturating_sub(within).min(len)
-}
 
 /// The card.
 pub struct Card {
@@ -173,18 +170,10 @@ impl Card {
             self.read_doorbell(function, page, offset, data);
             return;
         }
-        let (mut at, mut rest) = (offset, data);
-        while !rest.is_empty() {
-            let value = match u32::try_from(at) {
-                Ok(register) if register < REGISTER_BYTES => self.gt.mmio_read(function, register & !3),
-                _ => NACK,
-            };
-            let within = (at % 4) as usize;
-            let Some((part, after)) = rest.split_at_mut_checked(part_of_dword(within, rest.len())) else { return };
-            value.to_le_bytes().iter().skip(within).zip(&mut *part).for_each(|(byte, to)| *to = *byte);
-            at = at.wrapping_add(part.len() as u64);
-            rest = after;
-        }
+        read_dwords(offset, data, |at| match u32::try_from(at) {
+            Ok(register) if register < REGISTER_BYTES => self.gt.mmio_read(function, register),
+            _ => NACK,
+        });
     }
 
     /// Writes GTTMMADR of `function` at `offset`, in any width. All effects of the write are complete on return, except
@@ -202,22 +191,12 @@ impl Card {
             self.ring_doorbell(function, page);
             return;
         }
-        let (mut at, mut rest) = (offset, data);
-        while !rest.is_empty() {
+        write_dwords(offset, data, |at, value, lanes| {
             let Some(register) = u32::try_from(at).ok().filter(|at| *at < REGISTER_BYTES) else { return };
-            let within = (at % 4) as usize;
-            let Some((part, after)) = rest.split_at_checked(part_of_dword(within, rest.len())) else { return };
-            let (mut value, mut lanes) = ([0; 4], [0; 4]);
-            for ((value, lane), byte) in value.iter_mut().zip(&mut lanes).skip(within).zip(part) {
-                (*value, *lane) = (*byte, 0xff);
-            }
-            let (value, lanes) = (u32::from_le_bytes(value), u32::from_le_bytes(lanes));
-            if let Some(request) = self.gt.mmio_write(function, register & !3, value, lanes) {
+            if let Some(request) = self.gt.mmio_write(function, register, value, lanes) {
                 self.carry_out(function, request);
             }
-            at = at.wrapping_add(part.len() as u64);
-            rest = after;
-        }
+        });
     }
 
     /// Executes a request from a register write of `function`, or defers it to a worker if it may have to request guest

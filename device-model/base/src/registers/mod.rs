@@ -5,6 +5,7 @@
 
 mod bits;
 mod cell;
+mod dwords;
 mod file;
 mod function;
 mod row;
@@ -15,6 +16,7 @@ mod unit;
 
 pub use bits::Bits;
 pub use cell::{Cell, masked};
+pub use dwords::{read_dwords, write_dwords};
 pub use file::{Decoded, RegisterFile, Table};
 pub use function::FunctionRegisters;
 pub use row::{Copies, Family, Kind, Register, Replicated};

@@ -3,6 +3,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use arctic_base::registers::{read_dwords, write_dwords};
+
 /// Bytes of an entry.
 const ENTRY: u64 = 4;
 
@@ -47,36 +49,20 @@ impl Ggtt {
 
     /// Reads the table at `offset`, in any width. Bytes beyond it read 0.
     pub fn read(&self, offset: u64, data: &mut [u8]) {
-        for (at, byte) in (offset..).zip(data) {
-            let entry = u32::try_from(at / ENTRY).map_or(Pte(0), |page| self.entry(page));
-            *byte = entry.0.to_le_bytes().get((at % ENTRY) as usize).copied().unwrap_or_default();
-        }
+        read_dwords(offset, data, |at| u32::try_from(at / ENTRY).map_or(0, |page| self.entry(page).0));
     }
 
     /// Writes the table at `offset`, in any width. Bytes beyond it are ignored. A write of a whole entry is atomic.
     pub fn write(&self, offset: u64, data: &[u8]) {
-        let (mut at, mut rest) = (offset, data);
-        while !rest.is_empty() {
-            let within = (at % ENTRY) as usize;
-            let Some((part, after)) = rest.split_at_checked(4_usize.saturating_sub(within).min(rest.len())) else {
-                return;
-            };
-            if let Some(slot) = usize::try_from(at / ENTRY).ok().and_then(|page| self.entries.get(page)) {
-                let merged = |old: u32| {
-                    let mut bytes = old.to_le_bytes();
-                    bytes.iter_mut().skip(within).zip(part).for_each(|(to, from)| *to = *from);
-                    u32::from_le_bytes(bytes)
-                };
-                match part.try_into() {
-                    Ok(bytes) => slot.store(u32::from_le_bytes(bytes), Ordering::Release),
-                    Err(_) => {
-                        let _ = slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| Some(merged(old)));
-                    }
-                }
+        write_dwords(offset, data, |at, value, lanes| {
+            let Some(slot) = usize::try_from(at / ENTRY).ok().and_then(|page| self.entries.get(page)) else { return };
+            if lanes == u32::MAX {
+                slot.store(value, Ordering::Release);
+            } else {
+                let merged = |old: u32| Some(old & !lanes | value);
+                let _ = slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, merged);
             }
-            at = at.saturating_add(part.len() as u64);
-            rest = after;
-        }
+        });
     }
 
     /// Sets all entries to 0.
