@@ -31,6 +31,17 @@ const FILL_BLOCK: usize = 4 << 10;
 const SHORT_FILL: usize = 256;
 
 impl<'m> Span<'m> {
+    /// Guest memory of `view` at `iova`: mapped memory, which may be shorter than `len`, or `len` bytes that are accessed
+    /// by messages. `len` must not be 0.
+    #[inline]
+    pub fn guest(view: &'m dyn DmaView, iova: u64, len: usize) -> Span<'m> {
+        match view.slice(iova, len) {
+            // Loops over spans would not end with a view that returns an empty slice.
+            Some(slice) if !slice.is_empty() => Span::Mapped(slice),
+            _ => Span::Remote { view, iova, len },
+        }
+    }
+
     /// Length of the span in bytes.
     #[inline]
     pub fn len(&self) -> usize {

@@ -6,7 +6,7 @@ use super::file::Decoded;
 use crate::host::Function;
 
 /// An access to a register with side effects or a computed value.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Access<'d, F: Family> {
     /// The function that has the register.
     pub function: Function,
@@ -15,14 +15,6 @@ pub struct Access<'d, F: Family> {
     /// The register.
     pub decoded: &'d Decoded<F>,
 }
-
-impl<F: Family> Clone for Access<'_, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<F: Family> Copy for Access<'_, F> {}
 
 impl<F: Family> Access<'_, F> {
     /// Index of the array element.

@@ -79,15 +79,6 @@ impl<'m> Memory<'m> {
         self.ggtt
     }
 
-    /// Returns a span of guest memory at a physical address.
-    fn guest(&self, address: u64, len: usize) -> Span<'m> {
-        match self.view.slice(address, len) {
-            // Loops over spans would not end with a view that returns an empty slice.
-            Some(slice) if !slice.is_empty() => Span::Mapped(slice),
-            _ => Span::Remote { view: self.view, iova: address, len },
-        }
-    }
-
     /// The entry of `address` in a page table of `directory`.
     fn entry(&self, directory: Directory, address: u32) -> Result<Pte, FaultType> {
         let entry = address / DIRECTORY_ENTRY;
@@ -98,7 +89,7 @@ impl<'m> Memory<'m> {
         let table = self.ggtt.entry(directory.first.wrapping_add(entry)).page().ok_or(FaultType::InvalidDirectory)?;
         let at = table | u64::from(address % DIRECTORY_ENTRY / PAGE) << 2;
         let mut bytes = [0; 4];
-        self.guest(at, 4).read(&mut bytes).map_err(|_| FaultType::Page)?;
+        Span::guest(self.view, at, 4).read(&mut bytes).map_err(|_| FaultType::Page)?;
         Ok(Pte(u32::from_le_bytes(bytes)))
     }
 
@@ -117,7 +108,7 @@ impl<'m> Memory<'m> {
     pub fn span(&self, space: Space, address: u32, len: usize) -> Result<Span<'m>, Fault> {
         let target = self.translate(space, address)?;
         let rest = PAGE.saturating_sub(address % PAGE);
-        Ok(self.guest(target, len.min(rest as usize)))
+        Ok(Span::guest(self.view, target, len.min(rest as usize)))
     }
 
     /// Accesses `len` bytes at `address`, span by span: `access` receives the offset of each span.

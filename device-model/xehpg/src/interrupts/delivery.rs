@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arctic_base::interrupts::{Delivery, Sources};
+use arctic_base::interrupts::Delivery;
 
 use super::sources::InterruptMap;
 use super::tree::{SavedTree, Tree};
@@ -17,16 +17,6 @@ use crate::topology::EngineId;
 pub struct Interrupts {
     map: &'static InterruptMap,
     tree: Delivery<Tree>,
-}
-
-impl Sources for Tree {
-    fn enabled(&self) -> bool {
-        Tree::enabled(self)
-    }
-
-    fn settle(&mut self) -> bool {
-        Tree::settle(self)
-    }
 }
 
 impl Interrupts {

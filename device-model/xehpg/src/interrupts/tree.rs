@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State of the levels of the tree: which events are visible, and when they trigger an MSI. Contains no locking.
 
+use arctic_base::interrupts::Sources;
 use arctic_sriov::number::count;
 use serde::{Deserialize, Serialize};
 
@@ -200,11 +201,6 @@ impl Tree {
         })
     }
 
-    /// Returns whether the master is enabled.
-    pub fn enabled(&self) -> bool {
-        self.enabled
-    }
-
     /// Raises `bits` of a source.
     pub fn raise(&mut self, source: usize, bits: u16) {
         let Some(state) = self.sources.get_mut(source) else { return };
@@ -232,14 +228,6 @@ impl Tree {
         let unmasked = state.unmasked();
         let Some(Bank { ready, .. }) = self.banks.get_mut(usize::from(*bank)) else { return };
         if unmasked != 0 { *ready |= 1 << bit } else { *ready &= !(1 << bit) }
-    }
-
-    /// Returns whether an MSI must be sent now.
-    pub fn settle(&mut self) -> bool {
-        let signal = self.enabled && self.pending();
-        let fire = signal && !self.signalled;
-        self.signalled = signal;
-        fire
     }
 
     /// GFX_MSTR_IRQ: bit n is set if bank n shows a source; bits of hardware errors.
@@ -328,5 +316,19 @@ impl Tree {
                 self.refresh(number);
             }
         }
+    }
+}
+
+impl Sources for Tree {
+    /// Returns whether the master is enabled.
+    fn enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn settle(&mut self) -> bool {
+        let signal = self.enabled && self.pending();
+        let fire = signal && !self.signalled;
+        self.signalled = signal;
+        fire
     }
 }

@@ -167,14 +167,7 @@ impl<'m> Gam<'m> {
                 .slice_up_to(target, len)
                 .map(Span::Mapped)
                 .ok_or(Fault { space, address, access, reason: FaultReason::OutsideLocal }),
-            Backing::System(owner) => {
-                let view = self.views.of(owner);
-                Ok(match view.slice(target, len) {
-                    // Loops over spans would not end with a view that returns an empty slice.
-                    Some(slice) if !slice.is_empty() => Span::Mapped(slice),
-                    _ => Span::Remote { view, iova: target, len },
-                })
-            }
+            Backing::System(owner) => Ok(Span::guest(self.views.of(owner), target, len)),
         }
     }
 
