@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI commands (IVB-140..165, G67-120).
 
-use arctic_base::command::{Length, Rule};
+use arctic_base::command::row::{self, MiTable, Predication, by_opcode};
+use arctic_base::command::{Length, Rule, Rules};
 
 /// Action of an MI command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,20 +45,8 @@ pub enum Mi {
     Skipped,
 }
 
-/// One MI command (header bits 31:29 are 0).
-#[derive(Clone, Copy, Debug)]
-pub struct MiCommand {
-    /// Bits 28:23.
-    pub opcode: u8,
-    /// Name as in the documents.
-    pub name: &'static str,
-    /// Length rule.
-    pub length: Length,
-    /// When the command is executed as MI_NOOP in a batch that is not privileged (IVB-133, IVB-134).
-    pub rule: Rule,
-    /// Its action.
-    pub action: Mi,
-}
+/// One MI command. Every engine has all of them.
+pub type MiCommand = row::MiCommand<Mi, ()>;
 
 /// Header bit: the address is in the GGTT.
 pub const USE_GGTT: u32 = 1 << 22;
@@ -77,11 +66,24 @@ const EIGHT: Length = Length::field(0xff);
 /// A length field of 10 bits.
 const TEN: Length = Length::field(0x3ff);
 
+/// A command, and the rule by which a batch that is not privileged executes it as MI_NOOP (IVB-133, IVB-134). It has no
+/// fields yet: the disassembler does not know the family.
 const fn row(opcode: u8, name: &'static str, length: Length, rule: Rule, action: Mi) -> MiCommand {
-    MiCommand { opcode, name, length, rule, action }
+    MiCommand {
+        opcode,
+        name,
+        length,
+        least: if length.mask() == 0 { 1 } else { 2 },
+        classes: (),
+        rules: Rules::new(rule, Rule::ALLOWED),
+        predication: Predication::Never,
+        action,
+        fields: &[],
+        group: None,
+    }
 }
 
-/// The commands of Ivy Bridge, by opcode.
+/// The commands of Ivy Bridge.
 pub const TABLE: &[MiCommand] = &[
     row(0x00, "MI_NOOP", ONE, FREE, Mi::Noop),
     row(0x02, "MI_USER_INTERRUPT", ONE, FREE, Mi::UserInterrupt),
@@ -113,9 +115,5 @@ pub const TABLE: &[MiCommand] = &[
     row(0x36, "MI_CONDITIONAL_BATCH_BUFFER_END", SIX, GGTT_PRIVILEGED, Mi::ConditionalEnd),
 ];
 
-/// Finds the command with an MI header.
-pub fn find(header: u32) -> Option<&'static MiCommand> {
-    let opcode = header >> 23 & 0x3f;
-    let at = TABLE.binary_search_by_key(&opcode, |row| row.opcode.into()).ok()?;
-    TABLE.get(at)
-}
+/// The commands by opcode.
+pub static BY_OPCODE: MiTable<Mi, ()> = by_opcode(TABLE);

@@ -11,6 +11,7 @@ pub use mi::{Mi, MiCommand, USE_GGTT};
 pub use pipeline::{Pipeline, PipelineCommand};
 
 use arctic_base::command::Length;
+use arctic_base::command::row::lookup;
 
 /// A decoded command.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +26,7 @@ impl Command {
     /// Decodes a header; `None` if no command has it.
     pub fn decode(header: u32) -> Option<Command> {
         match header >> 29 {
-            0 => mi::find(header).map(Command::Mi),
+            0 => lookup(&mi::BY_OPCODE, header).map(Command::Mi),
             2 | 3 => Some(Command::Pipeline(PipelineCommand::decode(header))),
             _ => None,
         }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the command tables.
 
+use arctic_base::command::Requester;
+
 use super::mi::TABLE;
 use super::*;
 
@@ -40,7 +42,7 @@ fn headers_of_the_driver_are_decoded() {
 #[test]
 fn commands_without_privilege() {
     let forbidden = |header: u32| match Command::decode(header) {
-        Some(Command::Mi(row)) => row.rule.forbids(header),
+        Some(Command::Mi(row)) => row.rule(Requester::PfUser).forbids(header),
         _ => panic!("{header:#x}"),
     };
     for header in

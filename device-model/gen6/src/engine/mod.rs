@@ -13,7 +13,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use arctic_base::command::Origin;
+use arctic_base::command::{Origin, Requester};
 
 use crate::gt::Gt;
 use crate::memory::{Directory, Fault, FaultType, Memory, PAGE_MASK, Space};
@@ -145,6 +145,11 @@ impl Engine {
     /// The commands are of the ring, or of a batch in the GGTT (IVB-131).
     fn privileged(&self) -> bool {
         self.batch.is_none_or(|batch| !batch.ppgtt)
+    }
+
+    /// The requester of the commands.
+    fn requester(&self) -> Requester {
+        Requester::new(self.privileged(), false)
     }
 
     /// The PPGTT; while it is disabled, the GGTT (IVB-031).

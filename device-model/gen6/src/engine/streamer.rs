@@ -89,7 +89,7 @@ impl Engine {
     /// Executes a command, or nothing if it is not allowed in the current batch (IVB-133).
     fn dispatch(&mut self, current: &Current<'_>, command: Command) -> Result<Flow, Fault> {
         match command {
-            Command::Mi(row) if !self.privileged() && row.rule.forbids(current.header) => Ok(Flow::Next),
+            Command::Mi(row) if row.rule(self.requester()).forbids(current.header) => Ok(Flow::Next),
             Command::Mi(row) => self.mi(current, row.action),
             Command::Pipeline(row) if row.action == Pipeline::PipeControl => self.pipe_control(current),
             Command::Pipeline(_) => {
