@@ -19,6 +19,8 @@ mod engine;
 pub mod generation;
 #[doc(hidden)]
 pub mod gt;
+#[cfg(test)]
+mod guest;
 #[doc(hidden)]
 pub mod interrupts;
 #[doc(hidden)]

@@ -2,40 +2,14 @@
 //! Tests of accesses to the BARs, and of the PCI function.
 
 use arctic_base::gpu::{Gpu, Model};
-use arctic_base::host::{Dma, DmaFault, DmaView, Function, ManualClock, NullHost};
-use vm_memory::mmap::MmapRegion;
-use vm_memory::{VolatileMemory, VolatileSlice};
+use arctic_base::host::{Function, ManualClock, NullHost};
 
 use super::*;
+use crate::guest::Guest;
 use crate::profile::tests::ivb;
 
-/// 64 KiB of guest memory at 0.
-#[derive(Clone)]
-struct Guest(Arc<MmapRegion>);
-
-impl DmaView for Guest {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        let at = usize::try_from(iova).ok()?;
-        self.0.get_slice(at, len.min(self.0.size().checked_sub(at)?)).ok()
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-}
-
-impl Dma for Guest {
-    fn view(&self, _: Function) -> Arc<dyn DmaView> {
-        Arc::new(self.clone())
-    }
-}
-
 fn card() -> Arc<Card> {
-    let memory = Arc::new(Guest(Arc::new(MmapRegion::new(0x1_0000).unwrap())));
+    let memory = Arc::new(Guest::new(0, 0x1_0000));
     Card::power_on(&ivb(), Host { memory, interrupts: Arc::new(NullHost), clock: Arc::new(ManualClock::default()) })
 }
 
@@ -174,7 +148,7 @@ fn a_request_of_the_driver_completes_with_an_msi() {
     const SCRATCH: u32 = 0x3000;
     const CONTEXT: u32 = 0x4000;
     const BATCH: u32 = 0x1_0000;
-    let memory = Arc::new(Guest(Arc::new(MmapRegion::new(0x1_0000).unwrap())));
+    let memory = Arc::new(Guest::new(0, 0x1_0000));
     let interrupts = Arc::new(Counter::default());
     let host = Host { memory, interrupts: interrupts.clone(), clock: Arc::new(ManualClock::default()) };
     let card = Card::power_on(&ivb(), host);

@@ -4,38 +4,12 @@
 use std::sync::Arc;
 
 use arctic_base::gpu::Host;
-use arctic_base::host::{Dma, DmaFault, DmaView, Function, ManualClock, NullHost};
-use vm_memory::mmap::MmapRegion;
-use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
+use arctic_base::host::{ManualClock, NullHost};
 
 use super::*;
+use crate::guest::Guest;
 use crate::memory::Pte;
 use crate::profile::tests::ivb;
-
-/// 128 KiB of guest memory at 0.
-#[derive(Clone)]
-struct Guest(Arc<MmapRegion>);
-
-impl DmaView for Guest {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        let at = usize::try_from(iova).ok()?;
-        self.0.get_slice(at, len.min(self.0.size().checked_sub(at)?)).ok()
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-}
-
-impl Dma for Guest {
-    fn view(&self, _: Function) -> Arc<dyn DmaView> {
-        Arc::new(self.clone())
-    }
-}
 
 /// Addresses in the GGTT, which maps page n to page n of the guest; the PPGTT maps page n to page n + 16.
 const RING: u32 = 0x1000;
@@ -60,7 +34,7 @@ struct Bench {
 impl Bench {
     /// An engine with an enabled ring of two pages, and the PPGTT enabled.
     fn new(id: EngineId) -> Self {
-        let guest = Guest(Arc::new(MmapRegion::new(0x2_0000).unwrap()));
+        let guest = Guest::new(0, 0x2_0000);
         let host = Host {
             memory: Arc::new(guest.clone()),
             interrupts: Arc::new(NullHost),
@@ -97,11 +71,11 @@ impl Bench {
     }
 
     fn put(&self, at: u32, value: u32) {
-        self.guest.0.get_slice(at as usize, 4).unwrap().write_obj(value, 0).unwrap();
+        self.guest.put(at.into(), value);
     }
 
     fn get(&self, at: u32) -> u32 {
-        self.guest.0.get_slice(at as usize, 4).unwrap().read_obj(0).unwrap()
+        self.guest.get(at.into())
     }
 
     fn register(&self, offset: u32) -> u32 {

@@ -1,41 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the translation with a small guest.
 
-use arctic_base::host::{DmaFault, DmaView};
-use vm_memory::mmap::MmapRegion;
-use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
+use arctic_base::host::DmaView;
+use vm_memory::Bytes;
 
 use super::*;
+use crate::guest::Guest;
 
-/// 64 KiB of guest memory at an address above 4 GiB.
-struct Guest(MmapRegion);
-
+/// Address of the guest's memory, above 4 GiB.
 const RAM: u64 = 0x12_0000_0000;
-
-impl Guest {
-    fn new() -> Self {
-        Guest(MmapRegion::new(0x1_0000).unwrap())
-    }
-
-    fn put(&self, at: u64, value: u32) {
-        self.0.get_slice(usize::try_from(at - RAM).unwrap(), 4).unwrap().write_obj(value, 0).unwrap();
-    }
-}
-
-impl DmaView for Guest {
-    fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        let at = usize::try_from(iova.checked_sub(RAM)?).ok()?;
-        self.0.get_slice(at, len.min(self.0.size().checked_sub(at)?)).ok()
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-}
 
 /// A valid entry for guest page `n`.
 fn pte(n: u32) -> Pte {
@@ -69,7 +42,7 @@ fn the_table_is_accessed_in_any_width() {
 /// An access crosses pages that are not consecutive in guest memory.
 #[test]
 fn accesses_cross_pages() {
-    let (guest, ggtt) = (Guest::new(), Ggtt::new(0x1000));
+    let (guest, ggtt) = (Guest::new(RAM, 0x1_0000), Ggtt::new(0x1000));
     ggtt.set(5, pte(3));
     ggtt.set(6, pte(1));
     let memory = Memory::new(&ggtt, &guest);
@@ -89,7 +62,7 @@ fn accesses_cross_pages() {
 /// IVB-032, IVB-039, G67-059, G67-060: the directory is in the table of the GGTT; its faults are distinguished.
 #[test]
 fn the_ppgtt_walks_through_the_ggtt() {
-    let (guest, ggtt) = (Guest::new(), Ggtt::new(0x1_0000));
+    let (guest, ggtt) = (Guest::new(RAM, 0x1_0000), Ggtt::new(0x1_0000));
     let directory = Directory::new(0x0010_0000, 1 << 2);
     assert_eq!(directory.first, 0x100);
     let memory = Memory::new(&ggtt, &guest);
