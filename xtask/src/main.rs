@@ -3,6 +3,7 @@
 //! the documents' items, licence lines, and the word list of the documentation.
 
 mod ci;
+mod copy;
 mod corpus;
 mod fidelity;
 mod groups;

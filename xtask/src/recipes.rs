@@ -16,12 +16,11 @@
 //! LINE and TEXT must be in the file once; leading spaces of a line do not matter, and the block gets them too.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{git, root};
+use crate::{copy, root};
 
 /// The page.
 const PAGE: &str = "docs/recipes.md";
@@ -35,6 +34,20 @@ enum Instruction<'p> {
     Append { path: &'p str },
     Create { path: &'p str },
     Run,
+}
+
+impl<'p> Instruction<'p> {
+    /// The file that it changes; `None` for commands.
+    fn path(&self) -> Option<&'p str> {
+        match self {
+            Instruction::After { path, .. }
+            | Instruction::Before { path, .. }
+            | Instruction::Instead { path, .. }
+            | Instruction::Append { path }
+            | Instruction::Create { path } => Some(path),
+            Instruction::Run => None,
+        }
+    }
 }
 
 /// An instruction with its block of code.
@@ -128,46 +141,22 @@ fn changed(text: &str, step: &Step<'_>) -> Result<String> {
     }
 }
 
-/// Copies the repository's files, as they are in the work tree, to `folder`.
-fn copy(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
-    for path in git(&["ls-files", "--cached", "--others", "--exclude-standard"])? {
-        let (from, to) = (root().join(&path), folder.join(&path));
-        let Ok(metadata) = from.symlink_metadata() else { continue };
-        fs::create_dir_all(to.parent().context("a path in a folder")?)?;
-        if metadata.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(&from)?, &to)?;
-        } else {
-            fs::copy(&from, &to).with_context(|| format!("cannot copy {path}"))?;
-        }
-    }
-    Ok(())
-}
-
 /// Carries out the page in `target/recipes/tree`, and builds in `target/recipes/build`.
 pub fn check() -> Result<()> {
     let page = fs::read_to_string(root().join(PAGE)).with_context(|| format!("cannot read {PAGE}"))?;
     let steps = steps(&page)?;
     let (folder, build) = (root().join("target/recipes/tree"), root().join("target/recipes/build"));
-    copy(&folder)?;
+    copy::write(&folder, |_| None)?;
     for step in &steps {
-        let path = match step.instruction {
-            Instruction::After { path, .. } | Instruction::Before { path, .. } | Instruction::Instead { path, .. } => {
-                path
+        let Some(path) = step.instruction.path() else {
+            for line in step.block.lines() {
+                eprintln!("{PAGE}:{}: {line}", step.at);
+                let mut shell = Command::new("sh");
+                shell.args(["-ec", line]).current_dir(&folder).env("CARGO_TARGET_DIR", &build);
+                let status = shell.status().context("cannot run sh")?;
+                ensure!(status.success(), "{PAGE}:{}: `{line}` failed: {status}", step.at);
             }
-            Instruction::Append { path } | Instruction::Create { path } => path,
-            Instruction::Run => {
-                for line in step.block.lines() {
-                    eprintln!("{PAGE}:{}: {line}", step.at);
-                    let mut shell = Command::new("sh");
-                    shell.args(["-ec", line]).current_dir(&folder).env("CARGO_TARGET_DIR", &build);
-                    let status = shell.status().context("cannot run sh")?;
-                    ensure!(status.success(), "{PAGE}:{}: `{line}` failed: {status}", step.at);
-                }
-                continue;
-            }
+            continue;
         };
         let file = folder.join(path);
         let old = match step.instruction {
@@ -220,13 +209,7 @@ mod tests {
         let steps = steps(&page).unwrap();
         assert!(steps.iter().filter(|step| step.instruction == Instruction::Run).count() >= 3);
         for step in &steps {
-            let path = match step.instruction {
-                Instruction::After { path, .. }
-                | Instruction::Before { path, .. }
-                | Instruction::Instead { path, .. } => path,
-                Instruction::Append { path } | Instruction::Create { path } => path,
-                Instruction::Run => continue,
-            };
+            let Some(path) = step.instruction.path() else { continue };
             let old = files.remove(path).or_else(|| fs::read_to_string(root().join(path)).ok()).unwrap_or_default();
             files.insert(path, changed(&old, step).unwrap());
         }

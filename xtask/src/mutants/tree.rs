@@ -5,17 +5,16 @@
 //! while compiling cannot have a switch; such a mutant needs a build of its own ([`Tree::put`]).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 use super::items::{Code, Items};
 use super::rows::{self, Row};
-use crate::{git, root};
+use crate::copy;
 
 /// The environment variable with the number of the mutant; no mutant is selected without it, or with 0.
 pub const VARIABLE: &str = "ARCTIC_MUTANT";
@@ -111,32 +110,9 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Writes the copy. Files that are already as they should be are not touched, so that cargo builds only the others.
+    /// Writes the copy.
     pub fn write(&self) -> Result<()> {
-        let files = git(&["ls-files", "--cached", "--others", "--exclude-standard"])?;
-        let files: BTreeSet<String> =
-            files.into_iter().filter(|path| root().join(path).symlink_metadata().is_ok()).collect();
-        remove_others(&self.folder, &self.folder, &files)?;
-        for path in &files {
-            let (from, to) = (root().join(path), self.folder.join(path));
-            if let Some(parent) = to.parent() {
-                fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-            }
-            if from.is_symlink() {
-                let target = fs::read_link(&from)?;
-                if fs::read_link(&to).ok().as_ref() != Some(&target) {
-                    drop(fs::remove_file(&to));
-                    std::os::unix::fs::symlink(target, &to)?;
-                }
-                continue;
-            }
-            let text = match self.switched.get(path) {
-                Some(text) => text.clone().into_bytes(),
-                None => fs::read(&from).with_context(|| format!("cannot read {path}"))?,
-            };
-            write_if_other(&to, &text)?;
-        }
-        Ok(())
+        copy::write(&self.folder, |path| self.switched.get(path).map(String::as_bytes))
     }
 
     /// Puts a mutant that needs a build of its own into the copy. [`Tree::write`] removes it.
@@ -144,31 +120,10 @@ impl Tree {
         for (path, edits) in self.apart.get(&(item.to_owned(), number)).into_iter().flatten() {
             let text = &self.sources[path];
             let all = [edits.as_slice(), self.switches.get(path).map_or(&[], Vec::as_slice)].concat();
-            write_if_other(&self.folder.join(path), apply(text, 0..text.len(), &all).as_bytes())?;
+            copy::write_if_other(&self.folder.join(path), apply(text, 0..text.len(), &all).as_bytes())?;
         }
         Ok(())
     }
-}
-
-/// Removes files of the copy that the repository does not have.
-fn remove_others(folder: &Path, top: &Path, files: &BTreeSet<String>) -> Result<()> {
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
-    for entry in entries {
-        let path = entry?.path();
-        if path.is_dir() && !path.is_symlink() {
-            remove_others(&path, top, files)?;
-        } else if !path.strip_prefix(top).ok().and_then(Path::to_str).is_some_and(|path| files.contains(path)) {
-            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-        }
-    }
-    Ok(())
-}
-
-fn write_if_other(path: &Path, text: &[u8]) -> Result<()> {
-    if fs::read(path).is_ok_and(|found| found == text) {
-        return Ok(());
-    }
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn encloses(outer: &Range<usize>, inner: &Range<usize>) -> bool {
