@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The card behind the interface of every GPU. No BAR can be mapped: the registers, the GGTT entries and the aperture,
-//! whose translation changes, are trapped (G67-068).
+//! The card behind the interface of every GPU. No BAR can be mapped: the registers, the GGTT entries and the aperture
+//! with its changing translation are trapped (G67-068).
 
 use std::io;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ pub enum Mi {
     UserInterrupt,
     /// MI_WAIT_FOR_EVENT.
     WaitForEvent,
-    /// A command whose effect the model has by construction: flushes, and arbitration between contexts.
+    /// A command that needs no action, because the model executes in order: flushes, and arbitration between contexts.
     Ordered,
     /// MI_ARB_CHECK.
     ArbCheck,

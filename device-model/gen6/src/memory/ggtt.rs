@@ -28,7 +28,7 @@ pub struct Ggtt {
 }
 
 impl Ggtt {
-    /// A table of `bytes` bytes whose entries are 0.
+    /// A table of `bytes` bytes with entries of 0.
     pub fn new(bytes: usize) -> Self {
         Ggtt { entries: (0..bytes / 4).map(|_| AtomicU32::new(0)).collect() }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Address translation: the GGTT, the PPGTT whose directory is in it, and the only access path to guest memory.
+//! Address translation: the GGTT, the PPGTT with its directory in it, and the only access path to guest memory.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod ggtt;

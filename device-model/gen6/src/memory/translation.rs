@@ -14,7 +14,7 @@ const DIRECTORY_ENTRIES: u32 = 512;
 /// Number of directory entries of a bit of PP_DCLV (IVB-032).
 const ENTRIES_OF_A_BIT: u32 = 16;
 
-/// A page directory of the PPGTT, whose entries are in the table of the GGTT.
+/// A page directory of the PPGTT. Its entries are in the table of the GGTT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directory {
     /// Index of its first entry in the GGTT's table.

@@ -70,7 +70,7 @@ pub const NOTIFY_INTERRUPT: u32 = 1 << 4;
 
 /// Interrupt of an engine, relative to its first: an access without a translation (IVB-090).
 pub const PAGE_FAULT_INTERRUPT: u32 = 1 << 7;
-/// Events of an engine whose state is written to the status page; the others are written as 0 (IVB-091).
+/// Events of an engine that are written to the status page with their state; the others are written as 0 (IVB-091).
 pub const STATUS_PAGE_STATES: u32 = ERROR_INTERRUPT | PAGE_FAULT_INTERRUPT | 1 << 9;
 
 const fn bank(offset: u32, name: &'static str, bank: Bank) -> Register {

@@ -90,7 +90,7 @@ pub enum Live {
 pub enum Scope {
     /// The device: changed only by a reset of the function.
     Device,
-    /// The engine to whose table it belongs, or the render engine: changed also by a reset of its domain.
+    /// The engine that has the register in its table, or the render engine: changed also by a reset of its domain.
     Engine,
     /// A logical context of the render engine: changed also by MI_SET_CONTEXT, and by a reset of the render domain.
     Context,
