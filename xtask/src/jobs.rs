@@ -182,6 +182,20 @@ pub const CARD: &[Job] = &[
         steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- igt_with_i915"],
     },
     Job {
+        name: "libva",
+        minutes: 2,
+        tests: "ffmpeg scales a picture with libva: the card names what it skipped, or stops the context",
+        paths: &[
+            "guest-tests/examples/libva.rs",
+            "guest-tests/src/skipped.rs",
+            "device-model/xehpg/src/engine/skipped",
+        ],
+        steps: &[
+            "cargo build --release",
+            "cargo run --release -p arctic-guest-tests --example libva -- target/release/arctic",
+        ],
+    },
+    Job {
         name: "selftests",
         minutes: 25,
         tests: "i915's live self-tests on the small card, with the GuC; i915 is built first (an idle host)",

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,6 +35,9 @@ const SOURCE_PACKAGE: &str = "linux source";
 /// Programs for a build of modules, besides the compiler: the kernel's headers depend on that.
 const BUILD_TOOLS: &[&str] =
     &["make", "dash", "bash", "coreutils", "sed", "grep", "findutils", "mawk", "diffutils", "tar", "xz-utils"];
+/// The program and the driver of a media job, and their suite.
+const MEDIA: &[&str] = &["ffmpeg", "intel-media-va-driver"];
+const MEDIA_SUITES: &[&str] = &["trixie"];
 /// OVMF's code and variables in one file, in the package ovmf.
 const OVMF: &str = "usr/share/ovmf/OVMF.fd";
 /// Library directory of an unpacked Debian tree.
@@ -256,6 +260,13 @@ pub fn module_sources(cache: &Cache, progress: &dyn Progress) -> Result<ModuleSo
     Ok(ModuleSources { kernel, root, versions })
 }
 
+/// Obtains a root directory with ffmpeg and libva's driver for Intel GPUs, from the cache or from Debian. Its directories
+/// `dev`, `proc`, `sys` and `tmp` are empty: a guest mounts file systems there.
+pub fn media(cache: &Cache, progress: &dyn Progress) -> Result<PathBuf> {
+    let mut fetcher = Fetcher { cache, progress, lock: None, worlds: BTreeMap::new() };
+    fetcher.entry("media", &mut BTreeMap::new(), Fetcher::media)
+}
+
 struct Fetcher<'a> {
     cache: &'a Cache,
     progress: &'a dyn Progress,
@@ -366,6 +377,21 @@ impl<'a> Fetcher<'a> {
         let progress = self.progress;
         let versions = self.apt(SUITES)?.unpack(&["ovmf"], false, root, progress)?;
         Ok(vec![("ovmf".into(), versions[0].clone())])
+    }
+
+    fn media(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
+        let progress = self.progress;
+        let versions = self.apt(MEDIA_SUITES)?.unpack(MEDIA, true, root, progress)?;
+        for folder in ["dev", "proc", "sys", "tmp"] {
+            fs::create_dir_all(root.join(folder))?;
+        }
+        // Debian's base-files makes these links in its script, which is not run here.
+        for link in ["bin", "lib", "lib64"] {
+            if !root.join(link).exists() {
+                symlink(Path::new("usr").join(link), root.join(link))?;
+            }
+        }
+        Ok(MEDIA.iter().map(|package| (*package).to_owned()).zip(versions).collect())
     }
 
     fn igt(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
