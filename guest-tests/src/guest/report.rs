@@ -129,6 +129,9 @@ pub struct StepReport {
     pub detail: String,
     /// The first problem, if any.
     pub problem: Option<String>,
+    /// Why the step ran twice: an inner guest was stopped by the emulator.
+    #[serde(default)]
+    pub repeated: Option<String>,
     /// Its checks, including those of inner guests.
     pub checks: Vec<Outcome>,
 }
@@ -147,6 +150,9 @@ impl std::fmt::Display for StepReport {
         match self.problem.as_ref().unwrap_or(&self.detail).as_str() {
             "" => {}
             detail => write!(out, ": {detail}")?,
+        }
+        if self.repeated.is_some() {
+            out.write_str(", repeated once")?;
         }
         write!(out, " ({:.1} s)", self.seconds)
     }

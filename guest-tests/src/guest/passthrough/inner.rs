@@ -11,9 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use serde_json::json;
 
 use super::qmp::Monitor;
+use super::state::{DeliveredTwice, State};
 use super::{INITRD, KERNEL, QEMU};
 use crate::guest::report::{Outcome, Report};
 use crate::kernel_log;
@@ -33,13 +33,14 @@ const PROGRESS: usize = 20;
 /// exception in EXITINTINFO after it has been delivered, so KVM takes a write to a register in memory that follows a page
 /// fault for one during the delivery, and ends the guest (KVM internal error, suberror 3).
 const CONTROL: &str = "virtio-serial-pci,disable-legacy=off,disable-modern=on";
+/// Files of an inner guest that are kept.
+const FILES: [&str; 4] = ["console", "control", "qemu", "state"];
 /// ID of the VF in the inner guest's QEMU.
 pub(super) const VF: &str = "vf";
 /// ID of the root port above it, if it can be unplugged.
 pub(super) const PORT: &str = "root-port";
 
-/// Commands of QEMU's monitor whose results are saved when a guest makes no progress, and the time limit of each.
-const STATE: &[&str] = &["info status", "info registers", "info lapic", "info pic", "x /16i $rip", "x /96gx $rsp"];
+/// Time limit of each command to QEMU's monitor about a guest that makes no progress.
 const STATE_LIMIT: Duration = Duration::from_secs(5);
 
 /// The memory of an inner guest. Huge pages shorten its start: QEMU maps each page behind the IOMMU with a request of its
@@ -180,14 +181,6 @@ fn yield_to_kernel_threads() -> io::Result<()> {
     }
 }
 
-/// Name, kernel stack and processor time of each thread of the process `id`.
-fn threads(id: u32) -> String {
-    let folder = format!("/proc/{id}/task");
-    let threads = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let read = |path: PathBuf| fs::read_to_string(path).unwrap_or_else(|error| format!("{error}\n"));
-    threads.map(|thread| format!("{}{}", read(thread.path().join("stat")), read(thread.path().join("stack")))).collect()
-}
-
 /// The lines that an inner guest has written.
 #[derive(Debug, Default)]
 pub(super) struct Control {
@@ -234,6 +227,10 @@ pub(super) struct Inner {
 impl Inner {
     /// Starts QEMU with its files in `folder`, which are copied to `save` when the guest has ended.
     pub fn start(config: Config, folder: &Path, save: Option<&Path>) -> Result<Self> {
+        // A step that is repeated must not read the lines of the guest before.
+        for what in FILES {
+            let _ = fs::remove_file(config.file(folder, what));
+        }
         let messages = File::create(config.file(folder, "qemu"))?;
         let mut command = Command::new(QEMU);
         command.args(config.arguments(folder)).stdin(Stdio::null()).stdout(messages.try_clone()?).stderr(messages);
@@ -294,30 +291,15 @@ impl Inner {
         }
         running?;
         if self.latest.max(start).elapsed() >= limit {
-            self.save_state();
+            let state = State::capture(self.qemu.id(), self.monitor(STATE_LIMIT));
+            // The run has failed already.
+            let _ = fs::write(self.config.file(&self.folder, "state"), &state.text);
+            if state.delivered_twice() {
+                return Err(DeliveredTwice { guest: self.config.name.clone() }.into());
+            }
             bail!("no line {word:?}, nor another, within {} s: {}", limit.as_secs(), self.last_words());
         }
         Ok(false)
-    }
-
-    /// Writes the state of a guest that makes no progress to its file `state`: QEMU's threads in the outer kernel, then
-    /// the guest's processor.
-    fn save_state(&self) {
-        let mut state = threads(self.qemu.id());
-        match self.monitor(STATE_LIMIT) {
-            Ok(mut monitor) => {
-                for command in STATE {
-                    let text = match monitor.execute("human-monitor-command", json!({ "command-line": command })) {
-                        Ok(text) => text.as_str().unwrap_or_default().to_owned(),
-                        Err(error) => format!("{error:#}"),
-                    };
-                    state += &format!("{command}\n{text}\n");
-                }
-            }
-            Err(error) => state += &format!("{error:#}\n"),
-        }
-        // The run has failed already.
-        let _ = fs::write(self.config.file(&self.folder, "state"), state);
     }
 
     /// Fails if QEMU has ended.
@@ -370,7 +352,7 @@ impl Drop for Inner {
         // Both fail if QEMU has already ended.
         let _ = self.qemu.kill();
         let _ = self.qemu.wait();
-        for what in ["console", "control", "qemu", "state"] {
+        for what in FILES {
             if let Some(folder) = &self.save {
                 // The results do not depend on the copies, and a guest that did not start has not all files.
                 let _ =
