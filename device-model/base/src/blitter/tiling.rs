@@ -2,6 +2,9 @@
 //! Addresses of pixels: linear and tiled surface layouts.
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+#[cfg(test)]
+mod tests;
+
 use arctic_sriov::number::low;
 
 /// Valid bits of a graphics address; the upper bits of a canonical address are ignored.
@@ -22,7 +25,7 @@ pub enum Tiling {
 }
 
 /// A tile layout: the masks define which bits of a byte's offset in the tile come from its column and which from its
-/// row. Both preserve the bit order, so the two masks define the layout completely.
+/// row. Both preserve the bit order, so the two masks define the layout before swizzling completely.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Name as in the documents.
@@ -31,22 +34,32 @@ pub struct Layout {
     pub columns: u32,
     /// Offset bits from the row.
     pub rows: u32,
+    /// Offset bits from 7 up whose parity inverts bit 6, as families before Xe-HP do to spread accesses over two memory
+    /// channels; 0 for none.
+    pub swizzle: u32,
 }
 
+/// Number of the offset bit that swizzling inverts.
+const SWIZZLED_BIT: u32 = 6;
+
 /// 4 KiB: 512 bytes by 8 rows, in row order.
-pub static TILE_X: Layout = Layout { name: "X", columns: 0x1ff, rows: 0xe00 };
+pub static TILE_X: Layout = Layout { name: "X", columns: 0x1ff, rows: 0xe00, swizzle: 0 };
 /// 4 KiB: 128 bytes by 32 rows, in columns of 16 bytes (before Xe-HP).
-pub static TILE_Y: Layout = Layout { name: "Y", columns: 0xe0f, rows: 0x1f0 };
+pub static TILE_Y: Layout = Layout { name: "Y", columns: 0xe0f, rows: 0x1f0, swizzle: 0 };
+/// [`TILE_X`] with swizzling: bit 6 is inverted by bits 9 and 10.
+pub static TILE_X_SWIZZLED: Layout = Layout { swizzle: 0x600, ..TILE_X };
+/// [`TILE_Y`] with swizzling: bit 6 is inverted by bit 9.
+pub static TILE_Y_SWIZZLED: Layout = Layout { swizzle: 0x200, ..TILE_Y };
 /// 4 KiB: 64 bytes by 64 rows, for stencil buffers (before Xe-HP). Offset bits `XXXY YYYX YXYX`.
-pub static TILE_W: Layout = Layout { name: "W", columns: 0xe15, rows: 0x1ea };
+pub static TILE_W: Layout = Layout { name: "W", columns: 0xe15, rows: 0x1ea, swizzle: 0 };
 /// 4 KiB: 128 bytes by 32 rows, in blocks of 16 bytes by 4 rows. Offset bits `YYXY XXYY XXXX`.
-pub static TILE_4: Layout = Layout { name: "Tile4", columns: 0x2cf, rows: 0xd30 };
+pub static TILE_4: Layout = Layout { name: "Tile4", columns: 0x2cf, rows: 0xd30, swizzle: 0 };
 /// 64 KiB for 8 bits per pixel: 256 bytes by 256 rows of Tile4 blocks. Offset bits `YYYX`, then those of Tile4.
-pub static TILE_64_8: Layout = Layout { name: "Tile64", columns: 0x12cf, rows: 0xed30 };
+pub static TILE_64_8: Layout = Layout { name: "Tile64", columns: 0x12cf, rows: 0xed30, swizzle: 0 };
 /// 64 KiB for 16 and 32 bits per pixel: 512 bytes by 128 rows. Offset bits `YYXX`, then those of Tile4.
-pub static TILE_64_16_32: Layout = Layout { name: "Tile64", columns: 0x32cf, rows: 0xcd30 };
+pub static TILE_64_16_32: Layout = Layout { name: "Tile64", columns: 0x32cf, rows: 0xcd30, swizzle: 0 };
 /// 64 KiB for 64 and 128 bits per pixel: 1024 bytes by 64 rows. Offset bits `YXXX`, then those of Tile4.
-pub static TILE_64_64_128: Layout = Layout { name: "Tile64", columns: 0x72cf, rows: 0x8d30 };
+pub static TILE_64_64_128: Layout = Layout { name: "Tile64", columns: 0x72cf, rows: 0x8d30, swizzle: 0 };
 
 /// Deposits the low bits of `value` at the bits of `mask`.
 const fn spread(value: u32, mask: u32) -> u32 {
@@ -97,18 +110,36 @@ impl Layout {
     /// Offset of a byte in its tile.
     #[inline]
     pub fn offset(&self, column: u32, row: u32) -> u32 {
-        spread(column, self.columns) | spread(row, self.rows)
+        let offset = spread(column, self.columns) | spread(row, self.rows);
+        if self.swizzle == 0 { offset } else { self.swizzled(offset) }
+    }
+
+    /// The offset after swizzling of an offset before it, and the reverse.
+    #[inline]
+    fn swizzled(&self, offset: u32) -> u32 {
+        offset ^ ((offset & self.swizzle).count_ones() & 1) << SWIZZLED_BIT
     }
 
     /// Number of bytes of a row that are contiguous in memory.
     #[inline]
     pub fn run(&self) -> u32 {
-        1 << self.columns.trailing_ones()
+        let bits = self.columns.trailing_ones();
+        1 << if self.swizzle == 0 { bits } else { bits.min(SWIZZLED_BIT) }
     }
 
     /// Calls `each(offset in the raw block, offset in row order, run)` for all runs of a block.
     #[inline]
-    fn each_run(&self, mut each: impl FnMut(usize, usize, usize)) {
+    fn each_run(&self, each: impl FnMut(usize, usize, usize)) {
+        if self.swizzle == 0 {
+            self.each_run_at(|offset| offset, each);
+        } else {
+            self.each_run_at(|offset| self.swizzled(offset), each);
+        }
+    }
+
+    /// [`Layout::each_run`], with the offset in the raw block that `place` returns for one before swizzling.
+    #[inline]
+    fn each_run_at(&self, place: impl Fn(u32) -> u32, mut each: impl FnMut(usize, usize, usize)) {
         let (width, height) = self.block_extent();
         let run = self.run();
         let columns = self.columns & 0xfff & !run.wrapping_sub(1);
@@ -117,7 +148,7 @@ impl Layout {
         for _ in 0..height {
             let mut column_bits = 0u32;
             for _ in 0..width >> run.trailing_zeros() {
-                each((row_bits | column_bits) as usize, at, run as usize);
+                each(place(row_bits | column_bits) as usize, at, run as usize);
                 // Increments within the bits of the mask.
                 column_bits = column_bits.wrapping_sub(columns) & columns;
                 at = at.wrapping_add(run as usize);
