@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use crate::generation::{GENERATIONS, Generation};
 use crate::registers::RegisterFile;
-use crate::registers::fuses::{RP_STATE_CAP, RP0, RP1, RPN};
+use crate::registers::fuses::{MAD_DIMM, RP_STATE_CAP, RP0, RP1, RPN};
 
 /// 1 MiB in bytes.
 const MIB: u64 = 1 << 20;
@@ -33,6 +33,9 @@ pub struct IntegratedProfile {
     pub aperture: u64,
     /// Size of the table of the GGTT in bytes: 1 MiB for an address space of 1 GiB, or 2 MiB (G67-006).
     pub ggtt_table: u64,
+    /// Both channels of memory have modules of the same size, so that drivers switch on the swizzling of tiled surfaces
+    /// (G67-064).
+    pub swizzling: bool,
     /// Limits of the frequency.
     pub frequency: FrequencyLimits,
     /// Limits on the process resources that clients of a served card may consume.
@@ -64,6 +67,8 @@ struct File {
     aperture: u64,
     #[serde(deserialize_with = "ggtt")]
     ggtt: u64,
+    #[serde(default)]
+    swizzling: bool,
     #[serde(deserialize_with = "frequency")]
     frequency: FrequencyLimits,
     #[serde(default)]
@@ -72,7 +77,8 @@ struct File {
 
 impl<'de> Deserialize<'de> for IntegratedProfile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let File { name, generation, device, revision, aperture, ggtt, frequency, limits } = File::deserialize(from)?;
+        let file = File::deserialize(from)?;
+        let File { name, generation, device, revision, aperture, ggtt, swizzling, frequency, limits } = file;
         if name.trim().is_empty() || name.len() > 80 || name.contains(char::is_control) {
             return Err(D::Error::custom("name is empty, too long or not printable: expected 1 to 80 characters"));
         }
@@ -81,7 +87,8 @@ impl<'de> Deserialize<'de> for IntegratedProfile {
             let (name, valid) = (generation.name, valid.join(" or "));
             return Err(D::Error::custom(format!("device = {device:#06x} is not of {name}: expected {valid}")));
         }
-        Ok(IntegratedProfile { name, generation, device, revision, aperture, ggtt_table: ggtt, frequency, limits })
+        let ggtt_table = ggtt;
+        Ok(IntegratedProfile { name, generation, device, revision, aperture, ggtt_table, swizzling, frequency, limits })
     }
 }
 
@@ -154,6 +161,9 @@ impl IntegratedProfile {
         let FrequencyLimits { rp0, rp1, rpn } = self.frequency;
         let [rp0, rp1, rpn] = [rp0, rp1, rpn].map(|mhz| mhz / FREQUENCY_UNIT);
         file.set_reset(RP_STATE_CAP, RP0.of(rp0) | RP1.of(rp1) | RPN.of(rpn));
+        if self.swizzling {
+            file.set_reset(MAD_DIMM.saturating_add(4), file.reset_value(MAD_DIMM));
+        }
         file.reset();
         file
     }
@@ -175,8 +185,34 @@ pub(crate) mod tests {
         let ivb = ivb();
         assert_eq!((ivb.generation.name, ivb.device, ivb.revision), ("ivy-bridge", 0x0162, 9));
         assert_eq!((ivb.aperture, ivb.ggtt_table, ivb.graphics_control()), (256 << 20, 1 << 20, 0x100));
+        assert!(!ivb.swizzling);
         // 1150, 650 and 350 MHz.
         assert_eq!(ivb.registers().value(RP_STATE_CAP), 0x0007_0d17);
+    }
+
+    /// The cards with and without swizzling differ in nothing else.
+    #[test]
+    fn the_swizzled_card_is_the_same_card() {
+        let key = "swizzling = true\n";
+        let text = |file: &str| {
+            let lines = file.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+            lines.map(|line| format!("{line}\n")).collect::<String>()
+        };
+        let (plain, swizzled) = (text(IVB), text(include_str!("../configs/ivb-swizzled.toml")));
+        assert!(swizzled.contains(key) && swizzled.replace(key, "") == plain);
+        assert!(toml::from_str::<IntegratedProfile>(&swizzled).unwrap().swizzling);
+    }
+
+    /// ILK-046: the sizes of the aperture are those of the document.
+    #[test]
+    fn the_aperture_has_the_size_of_the_card_file() {
+        for mebibytes in [64_u64, 128, 256, 512] {
+            let card = IVB.replace("256MiB", &format!("{mebibytes}MiB"));
+            let card: IntegratedProfile = toml::from_str(&card).unwrap();
+            let bars = arctic_base::gpu::Model::physical_function(&card, 0).unwrap();
+            let aperture = bars.bars().iter().find(|bar| bar.index() == 2).map(|bar| bar.size());
+            assert_eq!(aperture, Some(mebibytes << 20));
+        }
     }
 
     #[test]
@@ -189,6 +225,7 @@ pub(crate) mod tests {
             ("rp1 = 650", "rp1 = 651", "multiples of 50 MHz"),
             ("rp1 = 650", "rp1 = 1200", "rpn <= rp1 <= rp0"),
             ("rp1 = 650", "rp3 = 650", "unknown field"),
+            ("revision = 9", "revision = 9\nswizzling = 1", "expected a boolean"),
             ("revision = 9", "revision = 256", "u8"),
             ("device = 0x0162\n", "", "missing field `device`"),
         ] {

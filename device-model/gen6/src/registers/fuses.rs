@@ -24,7 +24,7 @@ pub const TABLE: &[Register] = &[
     // Not "VGT ": this is not a virtual GPU of GVT.
     array(0x7_8000, "VGT_PVINFO", ReadOnly, 0, 2, "G67-030"),
     register(0x10_82c0, "STOLEN_RESERVED", ReadOnly, 0, "G67-009"),
-    // Channels of different sizes: surfaces are not swizzled.
+    // Channels of different sizes, for which drivers do not switch on swizzling, unless the card file says otherwise.
     register(MAD_DIMM, "MAD_DIMM_C0", ReadOnly, 0x8, "G67-064"),
     register(MAD_DIMM + 4, "MAD_DIMM_C1", ReadOnly, 0x4, "G67-064"),
     // Latencies of memory for the display, as the driver requires that of level 0 (12).
