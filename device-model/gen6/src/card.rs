@@ -67,6 +67,7 @@ impl Card {
         write_dwords(offset, data, |at, value, lanes| match self.gt.write(register(at), value, lanes) {
             Some(SideEffect::Wake(engine)) => self.wake(engine),
             Some(SideEffect::Reset(domains)) => self.reset_domains(domains),
+            Some(SideEffect::EndAccesses) => self.end_accesses(),
             None => {}
         });
     }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use arctic_base::host::Timebase;
 
-use crate::registers::{IVY_BRIDGE_REGISTERS, RegisterTables};
+use crate::registers::{Bits, IVY_BRIDGE_REGISTERS, RegisterTables};
 use crate::topology::{EngineId, EngineInfo, IVY_BRIDGE_ENGINES};
 
 /// A generation.
@@ -21,6 +21,8 @@ pub struct Generation {
     pub engines: &'static [EngineInfo],
     /// Number of fences (G67-062).
     pub fences: u32,
+    /// ARB_MODE: engines access tiled surfaces swizzled (IVB-010, G67-064).
+    pub swizzle: Bits,
     /// Rate of the timestamp (IVB-116).
     pub timebase: Timebase,
 }
@@ -52,6 +54,7 @@ pub static IVY_BRIDGE: Generation = Generation {
     registers: &IVY_BRIDGE_REGISTERS,
     engines: &IVY_BRIDGE_ENGINES,
     fences: 32,
+    swizzle: Bits::bit(5),
     timebase: Timebase::new(12_500_000),
 };
 

@@ -11,7 +11,6 @@ mod reset;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arctic_base::event_count::EventCount;
@@ -24,12 +23,14 @@ use arctic_base::trace::{Recorder, TracingSink};
 use self::engine::Activity;
 use crate::generation::Generation;
 use crate::interrupts::Interrupts;
-use crate::memory::Ggtt;
+use crate::memory::fence::Fence;
+use crate::memory::{Aperture, Ggtt};
 use crate::pcode::Pcode;
 use crate::profile::IntegratedProfile;
-use crate::registers::fence::{FENCE_BYTES, FENCE_PAGE, FENCE_VALID, FENCES};
+use crate::registers::arbiter::{ARB_MODE, SWIZZLED, TILECTL};
+use crate::registers::fence::{FENCE_BYTES, FENCES};
 use crate::registers::power::{FORCEWAKE_ACK, FORCEWAKE_MT_ACK};
-use crate::registers::{Access, Gen6, Live, RegisterFile};
+use crate::registers::{Access, Gen6, Live, RegisterFile, Scope};
 use crate::residency::Residency;
 use crate::topology::EngineId;
 
@@ -40,6 +41,8 @@ pub enum SideEffect {
     Wake(EngineId),
     /// Resets the domains in this value of GDRST.
     Reset(u32),
+    /// Waits for the end of CPU accesses that may use the previous fences (ILK-062).
+    EndAccesses,
 }
 
 /// State that the units share.
@@ -52,6 +55,8 @@ pub struct Gt {
     pub interrupts: Interrupts,
     /// The table of the GGTT.
     pub ggtt: Ggtt,
+    /// The translation of CPU accesses.
+    pub aperture: Aperture,
     /// The card's clock.
     pub clock: Arc<dyn Clock>,
     /// Recorder of the trace events.
@@ -68,8 +73,6 @@ pub struct Gt {
     activity: Box<[Activity]>,
     /// Registers that were read while asleep.
     asleep: Touched,
-    /// Number of accesses to tiled ranges of the aperture, which were executed as linear ones.
-    tiled_accesses: AtomicU64,
 }
 
 impl Gt {
@@ -82,6 +85,7 @@ impl Gt {
             registers: profile.registers(),
             interrupts: Interrupts::new(sink),
             ggtt: Ggtt::new(usize::try_from(profile.ggtt_table).unwrap_or_default()),
+            aperture: Aperture::default(),
             clock: host.clock,
             trace,
             residency: Residency::default(),
@@ -90,7 +94,6 @@ impl Gt {
             wakeups: EventCount::new(),
             activity: profile.generation.engines.iter().map(|_| Activity::default()).collect(),
             asleep: Touched::default(),
-            tiled_accesses: AtomicU64::new(0),
         }
     }
 
@@ -138,26 +141,35 @@ impl Gt {
             Kind::Live(live) => live.write(self, access, value),
             kind => {
                 self.registers.write_plain(offset, kind.limited(lanes), value);
-                None
+                (decoded.register.scope == Scope::Aperture).then(|| {
+                    self.replace_fences();
+                    SideEffect::EndAccesses
+                })
             }
         }
     }
 
-    /// Counts an access to a page of the aperture if a fence makes the page tiled.
-    pub fn note_tiled(&self, page: u32) {
-        let fence = |number: u32| FENCES.saturating_add(number.saturating_mul(FENCE_BYTES));
-        let covers = |at: u32| {
-            let (first, last) = (self.registers.value(at), self.registers.value(at.saturating_add(4)));
-            FENCE_VALID.is_set(first) && (FENCE_PAGE.get(first)..=FENCE_PAGE.get(last)).contains(&page)
-        };
-        if (0..self.generation.fences).map(fence).any(covers) {
-            self.tiled_accesses.fetch_add(1, Ordering::Relaxed);
-        }
+    /// Replaces the fences of the aperture by those of the registers.
+    fn replace_fences(&self) {
+        self.aperture.replace(|| {
+            let swizzled = SWIZZLED.is_set(self.registers.value(TILECTL));
+            (0..self.generation.fences).filter_map(move |number| {
+                let at = FENCES.saturating_add(number.saturating_mul(FENCE_BYTES));
+                let dword = |at| self.registers.value(at);
+                Fence::decode(dword(at), dword(at.saturating_add(4)), swizzled)
+            })
+        });
+    }
+
+    /// Returns whether engines access tiled surfaces swizzled (IVB-010).
+    pub fn engines_swizzle(&self) -> bool {
+        self.generation.swizzle.is_set(self.registers.value(ARB_MODE))
     }
 
     /// Resets the state that a reset of the function resets.
     pub fn reset(&self) {
         self.registers.reset();
+        self.replace_fences();
         self.interrupts.reset();
         self.ggtt.reset();
         self.residency.reset();
@@ -181,12 +193,10 @@ impl Gt {
 
     /// Returns the report of accesses that are not modelled.
     pub fn report(&self) -> Report {
-        let tiled = self.tiled_accesses.load(Ordering::Relaxed);
-        let tiled = (tiled != 0).then(|| ("aperture: linear access to a tiled range".to_owned(), tiled));
         Report {
             unmodelled: self.listed(&self.registers.unmodelled()),
             asleep: self.listed(&self.asleep.list()),
-            undone: tiled.into_iter().collect(),
+            undone: BTreeMap::new(),
             skipped_commands: Vec::new(),
         }
     }

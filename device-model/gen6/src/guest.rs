@@ -24,6 +24,18 @@ impl Guest {
         self.memory.get_slice(usize::try_from(at - self.start).unwrap(), 4).unwrap()
     }
 
+    /// All bytes.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.memory.size()];
+        self.memory.get_slice(0, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
+        bytes
+    }
+
+    /// Sets the first bytes.
+    pub(crate) fn fill(&self, bytes: &[u8]) {
+        self.memory.get_slice(0, bytes.len()).unwrap().write_slice(bytes, 0).unwrap();
+    }
+
     pub(crate) fn put(&self, at: u64, value: u32) {
         self.dword(at).write_obj(value, 0).unwrap();
     }

@@ -7,7 +7,7 @@
 //! [`profile::IntegratedProfile`] describes a card, [`card::Card`] is the card. Semantic versioning applies to these two
 //! modules, as far as `arctic-device-model` re-exports them.
 //!
-//! Not modelled: tiled accesses to the aperture, the display beyond its edges, the 3D and media pipelines.
+//! Not modelled: the display beyond its edges, the 3D and media pipelines.
 #![forbid(unsafe_code)]
 
 pub mod card;

@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! CPU accesses to the aperture: the lower part of the GGTT's address space.
 
-use arctic_sriov::number::low;
-
 use super::Card;
-use crate::memory::{Memory, PAGE, Space};
+use crate::memory::Memory;
 use crate::sync::IgnorePoison;
 
 impl Card {
-    /// Reads the aperture at `offset`. Without a translation, the bytes read all ones.
-    pub(super) fn read_aperture(&self, offset: u64, data: &mut [u8]) {
+    /// Calls `access` with the guest's memory, which the VMM does not take away before its end. The last address has no
+    /// translation: a GGTT has at most 2 GiB.
+    fn access(&self, offset: u64, access: impl FnOnce(&Memory<'_>, u32)) {
+        let address = u32::try_from(offset).unwrap_or(u32::MAX);
         let _access = self.accesses.read().ignore_poison();
-        let (address, view) = (low(offset), self.gt.view());
-        self.gt.note_tiled(address / PAGE);
-        if Memory::new(&self.gt.ggtt, &*view).read(Space::Ggtt, address, data).is_err() {
-            data.fill(0xff);
-        }
+        let view = self.gt.view();
+        access(&Memory::new(&self.gt.ggtt, &*view), address);
     }
 
-    /// Writes the aperture at `offset`. Without a translation, the bytes are dropped.
+    /// Reads the aperture at `offset`. Bytes without a translation read all ones.
+    pub(super) fn read_aperture(&self, offset: u64, data: &mut [u8]) {
+        self.access(offset, |memory, address| self.gt.aperture.read(memory, address, data));
+    }
+
+    /// Writes the aperture at `offset`. Bytes without a translation are dropped.
     pub(super) fn write_aperture(&self, offset: u64, data: &[u8]) {
-        let _access = self.accesses.read().ignore_poison();
-        let (address, view) = (low(offset), self.gt.view());
-        self.gt.note_tiled(address / PAGE);
-        let _ = Memory::new(&self.gt.ggtt, &*view).write(Space::Ggtt, address, data);
+        self.access(offset, |memory, address| self.gt.aperture.write(memory, address, data));
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of accesses to the BARs, and of the PCI function.
 
+mod aperture;
+
 use arctic_base::gpu::{Gpu, Model};
 use arctic_base::host::{Function, ManualClock, NullHost};
 
@@ -69,18 +71,6 @@ fn the_aperture_follows_the_entries() {
     assert_eq!(read(&card, 2, 0x3010), 0);
     card.reset(Function::PF);
     assert_eq!((read(&card, 2, 0x7010), read(&card, 4, 0)), (u32::MAX, u32::MAX));
-}
-
-/// Accesses to a tiled range are executed as linear ones, and reported.
-#[test]
-fn accesses_to_tiled_ranges_are_reported() {
-    let card = card();
-    write(&card, 0, 0x10_0008, 0x4000 | 1);
-    write(&card, 0, 0x10_000c, 0x5000 | 3);
-    for page in [3, 4, 5, 6] {
-        read(&card, 2, page << 12);
-    }
-    assert_eq!(card.report().undone.values().collect::<Vec<_>>(), [&2]);
 }
 
 #[test]

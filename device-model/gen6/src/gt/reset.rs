@@ -15,7 +15,7 @@ impl Gt {
         let render = render.is_some_and(|engine| selected(engine.reset));
         for (offset, decoded) in self.registers.listing() {
             let reset = match (decoded.register.scope, decoded.engine) {
-                (Scope::Device, _) => false,
+                (Scope::Device | Scope::Aperture, _) => false,
                 (Scope::Engine, Some(engine)) => selected(self.generation.engine(engine).reset),
                 (Scope::Engine, None) | (Scope::Context, _) => render,
             };

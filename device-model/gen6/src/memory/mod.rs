@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Address translation: the GGTT, the PPGTT with its directory in it, and the only access path to guest memory.
+//! Address translation: the GGTT, the PPGTT with its directory in it, the fences of the aperture, and the only access path
+//! to guest memory.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+mod aperture;
+pub mod fence;
 pub mod ggtt;
 #[cfg(test)]
 mod tests;
+mod tiling;
 mod translation;
 
+pub use aperture::Aperture;
 pub use ggtt::{Ggtt, Pte};
+pub use tiling::Walk;
 pub use translation::{Directory, Fault, FaultType, Memory, Space};
 
 /// Size of a page in bytes.
 pub const PAGE: u32 = 4096;
+/// Number of pages of an address space of 32 bits.
+pub const PAGES: u32 = 1 << 20;
 /// Bits of an address that select the page.
 pub const PAGE_MASK: u32 = !0xfff;

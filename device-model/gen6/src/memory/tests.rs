@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of the translation with a small guest.
 
+mod aperture;
+mod fences;
+
 use arctic_base::host::DmaView;
 use vm_memory::Bytes;
 
@@ -78,4 +81,38 @@ fn the_ppgtt_walks_through_the_ggtt() {
     assert_eq!(kind(34 << 22), FaultType::InvalidDirectory);
     assert_eq!(kind(0), FaultType::UnloadedDirectory);
     assert_eq!(kind(0x8000_0000), FaultType::UnloadedDirectory, "2 GiB is the end");
+}
+
+/// IVB-032, G67-059: the walk of every page of the PPGTT, against its arithmetic with one operation per term: tables of
+/// three guest pages, some entries invalid, for each bit of PP_DCLV alone.
+#[test]
+fn every_page_of_the_ppgtt_is_walked() {
+    let (guest, ggtt) = (Guest::new(RAM, 0x1_0000), Ggtt::new(0x1000));
+    const FIRST: u32 = 0x40;
+    let (invalid_directory, invalid_page) = (|entry: u32| entry % 7 == 3, |entry: u32| entry % 5 == 2);
+    let frame = |table: u32, entry: u32| (entry * 3 + table) % 16;
+    for entry in (0..512).filter(|entry| !invalid_directory(*entry)) {
+        ggtt.set(FIRST + entry, pte(1 + entry % 3));
+    }
+    for (table, entry) in (0..3).flat_map(|table| (0..1024).map(move |entry| (table, entry))) {
+        let value = if invalid_page(entry) { pte(9).0 & !1 } else { pte(frame(table, entry)).0 };
+        guest.put(RAM + u64::from(1 + table) * 4096 + u64::from(entry) * 4, value);
+    }
+    let memory = Memory::new(&ggtt, &guest);
+    for page in 0..1 << 20 {
+        let (directory_entry, entry) = (page / 1024, page % 1024);
+        // The bit of the page, except in one directory of 16; bits that select nothing in these entries are set.
+        let bit = directory_entry / 16 % 32;
+        let loaded = if page % 16 == 9 { !(1 << bit) } else { 1 << bit };
+        let space = Space::Ppgtt(Directory { first: FIRST, loaded });
+        let expected = match () {
+            () if directory_entry >= 512 || page % 16 == 9 => Err(FaultType::UnloadedDirectory),
+            () if invalid_directory(directory_entry) => Err(FaultType::InvalidDirectory),
+            () if invalid_page(entry) => Err(FaultType::Page),
+            () => Ok(RAM + u64::from(frame(directory_entry % 3, entry)) * 4096),
+        };
+        let walk = |offset| memory.translate(space, page * 4096 + offset).map_err(|fault| fault.kind);
+        assert_eq!(walk(0), expected, "page {page:#x}");
+        assert_eq!(walk(0xffd), expected.map(|start| start + 0xffd), "page {page:#x}");
+    }
 }

@@ -2,10 +2,14 @@
 //! The arbiters in front of memory (GAM, GAC, GAB): modes, tuning, status page addresses and faults.
 
 use super::Kind::{Masked, ReadOnly, Storage};
-use super::{Bits, Kind, Live, Register, STORED, array, register};
+use super::{Bits, Kind, Live, Register, STORED, Scope, array, register};
 
 /// Mode of the arbiter (IVB-010).
 pub const ARB_MODE: u32 = 0x4030;
+/// Swizzling of tiled surfaces that a CPU accesses through the aperture (G67-064, G67-065).
+pub const TILECTL: u32 = 0x10_1000;
+/// TILECTL: the surfaces are swizzled.
+pub const SWIZZLED: Bits = Bits::bit(0);
 /// Errors of the translation (IVB-040).
 pub const ERROR: u32 = 0x40a0;
 /// Fault registers: the rest of the register is valid (IVB-039).
@@ -70,6 +74,6 @@ pub const TABLE: &[Register] = &[
     register(0x9038, "GT4_MODE", Storage(0b11), 0, "IVB-022"),
     register(0x1_4090, "GAC_ECO_BITS", STORED, 0, "G67-061"),
     register(0x2_4000, "GAB_CTL", STORED, 0, "G67-061"),
-    register(0x10_1000, "TILECTL", STORED, 0, "G67-064"),
+    register(TILECTL, "TILECTL", STORED, 0, "G67-064").of(Scope::Aperture),
     register(GFX_FLSH_CNTL, "GFX_FLSH_CNTL", Kind::Live(Live::Barrier), 0, "IVB-177, G67-055"),
 ];

@@ -90,6 +90,8 @@ pub enum Live {
 pub enum Scope {
     /// The device: changed only by a reset of the function.
     Device,
+    /// The translation of CPU accesses to the aperture, which a write changes; reset as the device (ILK-063).
+    Aperture,
     /// The engine that has the register in its table, or the render engine: changed also by a reset of its domain.
     Engine,
     /// A logical context of the render engine: changed also by MI_SET_CONTEXT, and by a reset of the render domain.
