@@ -7,6 +7,7 @@ use std::fmt;
 use arctic_base::host::Timebase;
 
 use crate::registers::{Bits, IVY_BRIDGE_REGISTERS, RegisterTables};
+use crate::command::{CommandSet, IVY_BRIDGE_COMMANDS};
 use crate::topology::{EngineId, EngineInfo, IVY_BRIDGE_ENGINES};
 
 /// A generation.
@@ -17,6 +18,8 @@ pub struct Generation {
     pub devices: &'static [u16],
     /// The registers.
     pub registers: &'static RegisterTables,
+    /// The commands.
+    pub commands: &'static CommandSet,
     /// The engines, by [`EngineId::index`].
     pub engines: &'static [EngineInfo],
     /// Number of fences (G67-062).
@@ -47,11 +50,35 @@ impl Generation {
     }
 }
 
+/// An engine of a generation.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineRef {
+    /// The generation.
+    pub generation: &'static Generation,
+    /// The engine.
+    pub id: EngineId,
+}
+
+impl EngineRef {
+    /// The engine of `generation` with this name in the driver.
+    pub fn named(generation: &'static Generation, name: &str) -> Option<EngineRef> {
+        let (id, _) = generation.engines().find(|(_, info)| info.name == name)?;
+        Some(EngineRef { generation, id })
+    }
+
+    /// Facts about the engine.
+    #[inline]
+    pub fn info(self) -> &'static EngineInfo {
+        self.generation.engine(self.id)
+    }
+}
+
 /// Ivy Bridge (Gen7).
 pub static IVY_BRIDGE: Generation = Generation {
     name: "ivy-bridge",
     devices: &[0x0162, 0x0152],
     registers: &IVY_BRIDGE_REGISTERS,
+    commands: &IVY_BRIDGE_COMMANDS,
     engines: &IVY_BRIDGE_ENGINES,
     fences: 32,
     swizzle: Bits::bit(5),

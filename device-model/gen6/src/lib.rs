@@ -13,7 +13,10 @@
 pub mod card;
 pub mod profile;
 
-mod command;
+#[doc(hidden)]
+pub mod command;
+#[doc(hidden)]
+pub mod decode;
 mod engine;
 #[doc(hidden)]
 pub mod generation;

@@ -29,6 +29,31 @@ pub enum EngineClass {
     Copy,
 }
 
+/// A set of engine classes, one bit per class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classes(u8);
+
+impl Classes {
+    /// Every class.
+    pub const ALL: Classes = Classes(Self::RENDER.0 | Self::NOT_RENDER.0);
+    /// Render.
+    pub const RENDER: Classes = Self::of(EngineClass::Render);
+    /// Render and copy.
+    pub const RENDER_COPY: Classes = Classes(Self::RENDER.0 | Self::of(EngineClass::Copy).0);
+    /// Video and copy.
+    pub const NOT_RENDER: Classes = Classes(Self::of(EngineClass::Video).0 | Self::of(EngineClass::Copy).0);
+
+    const fn of(class: EngineClass) -> Classes {
+        Classes(1 << class as u8)
+    }
+
+    /// Returns whether `class` is in the set.
+    #[inline]
+    pub const fn has(self, class: EngineClass) -> bool {
+        self.0 >> class as u8 & 1 != 0
+    }
+}
+
 /// Facts about one engine.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineInfo {

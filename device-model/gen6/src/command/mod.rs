@@ -1,51 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Tables of the engines' commands: names, lengths, and the rules for batches that are not privileged.
+//! Tables of the engines' commands, one per client (bits 31:29 of the header): names, lengths, fields, and the rules for
+//! batches that are not privileged. The command streamer and the disassembler use them.
+//!
+//! A generation has its [`CommandSet`]. A row that only one generation has is in the table of that generation.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
-mod mi;
-mod pipeline;
+pub mod mi;
+pub mod pipeline;
 #[cfg(test)]
 mod tests;
 
-pub use mi::{Mi, MiCommand, USE_GGTT};
-pub use pipeline::{Pipeline, PipelineCommand};
+pub use mi::{Mi, MiCommand};
+pub use pipeline::{Pipeline, PipelineCommand, Pipelines};
 
-use arctic_base::command::Length;
-use arctic_base::command::row::lookup;
+use arctic_base::command::row::{MiTable, lookup};
+use arctic_base::command::{Description, Length};
 
-/// A decoded command.
-#[derive(Clone, Copy, Debug)]
-pub enum Command {
-    /// An MI command.
-    Mi(&'static MiCommand),
-    /// A command of a pipeline: 3D, media or 2D.
-    Pipeline(PipelineCommand),
+use crate::topology::{Classes, EngineClass};
+
+/// The commands of a generation's engines.
+#[derive(Debug)]
+pub struct CommandSet {
+    /// Memory interface commands, by opcode.
+    pub mi: &'static MiTable<Mi, Classes>,
+    /// Commands of the 3D, media and video pipelines.
+    pub pipelines: &'static Pipelines,
 }
 
-impl Command {
-    /// Decodes a header; `None` if no command has it.
-    pub fn decode(header: u32) -> Option<Command> {
+/// The commands of Ivy Bridge.
+pub static IVY_BRIDGE_COMMANDS: CommandSet =
+    CommandSet { mi: &mi::IVY_BRIDGE, pipelines: &pipeline::IVY_BRIDGE_PIPELINES };
+
+/// A decoded command header: the variant is the client, its value the description of the opcode.
+#[derive(Clone, Copy, Debug)]
+pub enum Command {
+    /// Memory interface (MI) command, executed by the command streamer itself.
+    Mi(&'static MiCommand),
+    /// A command of a pipeline: 3D, media, video or 2D.
+    Pipeline(&'static PipelineCommand),
+}
+
+impl CommandSet {
+    /// Decodes `header` on an engine of `class`; `None` if the engine does not have the command (IVB-093, ILK-097).
+    #[inline]
+    pub fn decode(&self, header: u32, class: EngineClass) -> Option<Command> {
         match header >> 29 {
-            0 => lookup(&mi::BY_OPCODE, header).map(Command::Mi),
-            2 | 3 => Some(Command::Pipeline(PipelineCommand::decode(header))),
+            0 => lookup(self.mi, header).filter(|command| command.classes.has(class)).map(Command::Mi),
+            2 | 3 => self.pipelines.lookup(header, class).map(Command::Pipeline),
             _ => None,
         }
     }
+}
 
+impl Command {
     /// Name as in the documents.
     pub fn name(&self) -> &'static str {
         match self {
             Command::Mi(row) => row.name,
-            Command::Pipeline(command) => command.name,
+            Command::Pipeline(row) => row.name,
         }
     }
 
     /// Length in dwords with this header.
+    #[inline]
     pub fn dwords(&self, header: u32) -> u32 {
         let length: Length = match self {
             Command::Mi(row) => row.length,
-            Command::Pipeline(command) => command.length,
+            Command::Pipeline(row) => row.length,
         };
         length.dwords(header)
+    }
+
+    /// Its description with this header.
+    pub fn describe(&self, header: u32) -> Description {
+        match self {
+            Command::Mi(row) => row.describe(header),
+            Command::Pipeline(row) => row.describe(header),
+        }
     }
 }

@@ -1,52 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Commands of the pipelines: 3D, media and 2D. The model has no pipelines; all but PIPE_CONTROL are skipped by their
-//! length (G67-121..123).
+//! Commands of the pipelines: 3D, media, video and 2D. The model has no pipelines; all but PIPE_CONTROL are skipped by
+//! their length (G67-121..123).
 
-use arctic_base::command::Length;
+pub mod fields;
+mod names;
+
+use arctic_base::command::row::ClientCommand;
+use arctic_base::command::{Field, Length};
+
+use crate::topology::EngineClass;
 
 /// Action of a command of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipeline {
-    /// PIPE_CONTROL.
-    PipeControl,
+    /// PIPE_CONTROL, with the field that tells that its address is in the GGTT: of another dword in each generation
+    /// (G67-076).
+    PipeControl(Field),
     /// Skipped and counted.
     Skipped,
 }
 
-/// A command of a pipeline.
-#[derive(Clone, Copy, Debug)]
-pub struct PipelineCommand {
-    /// Name as in the documents, or the name of its pipeline.
-    pub name: &'static str,
-    /// Length rule.
-    pub length: Length,
-    /// Its action.
-    pub action: Pipeline,
+/// A command of a pipeline. Its opcode is bits 31:16 of the header.
+pub type PipelineCommand = ClientCommand<Pipeline>;
+
+/// A row of a command that is skipped.
+const fn skipped(opcode: u16, name: &'static str, length: Length, fields: &'static [Field]) -> PipelineCommand {
+    PipelineCommand { opcode, name, length, lengths: &[], fields, action: Pipeline::Skipped }
 }
 
-/// Commands by bits 31:16 of the header, where they differ from their pipeline.
-const COMMANDS: &[(u16, PipelineCommand)] = &[
-    (0x7917, skipped("3DSTATE_SO_DECL_LIST", Length::field(0x1ff))),
-    (0x7a00, PipelineCommand { name: "PIPE_CONTROL", length: Length::field(0xff), action: Pipeline::PipeControl }),
-    (0x7b00, skipped("3DPRIMITIVE", Length::field(0xff))),
-];
+/// Commands without a row of their own, by pipeline.
+static RENDER_OTHER: PipelineCommand = skipped(0, "3D command", Length::field(0xff), &[]);
+static RENDER_SINGLE: PipelineCommand = skipped(0, "3D command of one dword", Length::SINGLE, &[]);
+static RENDER_MEDIA: PipelineCommand = skipped(0, "media command", Length::field(0xffff), &[]);
+static VIDEO_OTHER: PipelineCommand = skipped(0, "video command", Length::field(0xff), &[]);
+static VIDEO_SINGLE: PipelineCommand = skipped(0, "MFX_WAIT", Length::SINGLE, &[]);
+static VIDEO_MFX: PipelineCommand = skipped(0, "MFX command", Length::field(0xfff), &[]);
+static VIDEO_LONG: PipelineCommand = skipped(0, "MFX command of any length", Length::field(0xffff), &[]);
+static COPY: PipelineCommand = skipped(0, "2D command", Length::field(0xff), &[]);
 
-const fn skipped(name: &'static str, length: Length) -> PipelineCommand {
-    PipelineCommand { name, length, action: Pipeline::Skipped }
+/// The commands of a generation's pipelines.
+#[derive(Debug)]
+pub struct Pipelines {
+    /// Commands of the render engine with rows of their own, sorted. Others are skipped in the same way.
+    pub render: &'static [PipelineCommand],
 }
 
-impl PipelineCommand {
-    /// The command with a header of the clients 2D (2) or 3D (3).
-    pub fn decode(header: u32) -> PipelineCommand {
-        let identity = header >> 16;
-        if let Some((_, command)) = COMMANDS.iter().find(|(row, _)| u32::from(*row) == identity) {
-            return *command;
-        }
-        match (header >> 29, header >> 27 & 3) {
-            (2, _) => skipped("2D command", Length::field(0xff)),
-            (_, 1) => skipped("3D command of one dword", Length::SINGLE),
-            (_, 2) => skipped("media command", Length::field(0xffff)),
-            _ => skipped("3D command", Length::field(0xff)),
+/// The pipelines of Ivy Bridge.
+pub static IVY_BRIDGE_PIPELINES: Pipelines = Pipelines { render: &names::IVY_BRIDGE_RENDER };
+
+impl Pipelines {
+    /// The command with a header of the clients 2D (2) or 3D (3); `None` on an engine without such a pipeline. Lengths
+    /// of commands without a row are those of the driver's parser (i915: i915_cmd_parser.c, gen7_render_get_cmd_length_mask
+    /// and gen7_bsd_get_cmd_length_mask).
+    pub fn lookup(&self, header: u32, class: EngineClass) -> Option<&'static PipelineCommand> {
+        let (client, pipeline, opcode) = (header >> 29, header >> 27 & 3, header >> 24 & 7);
+        match (client, class) {
+            (2, EngineClass::Copy) => Some(&COPY),
+            (3, EngineClass::Render) => {
+                let identity = (header >> 16) as u16;
+                Some(PipelineCommand::find(self.render, identity).unwrap_or(match pipeline {
+                    1 => &RENDER_SINGLE,
+                    2 => &RENDER_MEDIA,
+                    _ => &RENDER_OTHER,
+                }))
+            }
+            (3, EngineClass::Video) => Some(match (pipeline, opcode) {
+                (1, _) => &VIDEO_SINGLE,
+                (2, 6) => &VIDEO_LONG,
+                (2, _) => &VIDEO_MFX,
+                _ => &VIDEO_OTHER,
+            }),
+            _ => None,
         }
     }
 }

@@ -81,7 +81,8 @@ fn restore_context(current: &Current<'_>, image: u32) -> Result<(), Fault> {
     current.memory.read(Space::Ggtt, image, &mut bytes)?;
     let mut dwords = bytes.as_chunks::<4>().0.iter().map(|dword| u32::from_le_bytes(*dword));
     while let Some(header) = dwords.next() {
-        let Some(Command::Mi(row)) = Command::decode(header) else { return Ok(()) };
+        let command = gt.generation.commands.decode(header, EngineClass::Render);
+        let Some(Command::Mi(row)) = command else { return Ok(()) };
         match row.action {
             Mi::Noop => {}
             Mi::LoadRegister => {

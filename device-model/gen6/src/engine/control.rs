@@ -2,22 +2,12 @@
 //! Control flow: batches, waits and preemption.
 
 use super::{Batch, Current, Engine, Flow};
-use crate::command::USE_GGTT;
+use crate::command::mi::fields;
 use crate::memory::Fault;
 use crate::registers::engine::{
     CTL, CTL_SEMAPHORE_WAIT, CTL_WAIT, EXCC, HEAD, HEAD_OFFSET, HEAD_PREEMPT, HEAD_WRAPS, SYNC_0, UHPTR, VALID,
 };
 
-/// MI_BATCH_BUFFER_START: the batch is in the PPGTT and not privileged.
-const START_PPGTT: u32 = 1 << 8;
-/// MI_CONDITIONAL_BATCH_BUFFER_END: memory is compared.
-const END_COMPARES: u32 = 1 << 21;
-/// MI_SEMAPHORE_MBOX: the value in memory is updated.
-const UPDATE: u32 = 1 << 21;
-/// MI_SEMAPHORE_MBOX: a value is compared.
-const COMPARE: u32 = 1 << 20;
-/// MI_SEMAPHORE_MBOX: the compared value is in a register.
-const COMPARE_REGISTER: u32 = 1 << 18;
 /// Bits of a register's offset in MI_SEMAPHORE_MBOX.
 const REGISTER: u32 = 0x7f_fffc;
 
@@ -25,10 +15,10 @@ impl Engine {
     /// MI_BATCH_BUFFER_START: from the ring, or from a batch, of which the new one is the continuation. A batch keeps the
     /// space of the first one (IVB-164), so that it cannot gain privilege.
     pub(super) fn batch_start(&mut self, current: &Current<'_>) -> Result<Flow, Fault> {
-        let start = current.dword(1)? & !3;
+        let start = current.dword(1)? & fields::BATCH_ADDRESS.mask();
         let ppgtt = match self.batch {
             Some(batch) if batch.ppgtt => true,
-            _ => current.header & START_PPGTT != 0,
+            _ => current.has(fields::BATCH_SPACE),
         };
         if self.batch.is_none() {
             self.advance(current.gt, current.length);
@@ -50,23 +40,23 @@ impl Engine {
 
     /// MI_CONDITIONAL_BATCH_BUFFER_END: continues if the value in memory is greater (IVB-165).
     pub(super) fn conditional_end(&mut self, current: &Current<'_>) -> Result<Flow, Fault> {
-        if current.header & END_COMPARES == 0 {
+        if !current.has(fields::END_COMPARE) {
             return Ok(Flow::Next);
         }
-        let space = self.space(current.gt, current.header & USE_GGTT != 0);
-        let value = current.memory.read32(space, current.dword(2)? & !7)?;
+        let space = self.space(current.gt, current.has(fields::GLOBAL));
+        let value = current.memory.read32(space, current.dword(2)? & fields::END_ADDRESS.mask())?;
         Ok(if value > current.dword(1)? { Flow::Next } else { self.batch_end(current) })
     }
 
     /// MI_SEMAPHORE_MBOX: waits until a value is greater than the command's (IVB-154), and may update it.
     pub(super) fn semaphore(&mut self, current: &Current<'_>) -> Result<Flow, Fault> {
-        let (header, gt) = (current.header, current.gt);
-        let ggtt = header & USE_GGTT != 0 && self.privileged();
+        let gt = current.gt;
+        let ggtt = current.has(fields::GLOBAL) && self.privileged();
         let (space, data, target) = (self.space(gt, ggtt), current.dword(1)?, current.dword(2)?);
         let control = self.offset(gt, CTL);
-        if header & COMPARE != 0 {
-            let value = if header & COMPARE_REGISTER != 0 {
-                match header >> 16 & 3 {
+        if current.has(fields::MAILBOX_COMPARE) {
+            let value = if current.has(fields::MAILBOX_COMPARE_REGISTER) {
+                match fields::MAILBOX_REGISTER.get(&[current.header]) {
                     0 => self.value(gt, SYNC_0),
                     1 => self.value(gt, SYNC_0.saturating_add(8)),
                     2 => self.value(gt, SYNC_0.saturating_add(4)),
@@ -81,7 +71,7 @@ impl Engine {
             }
             gt.registers.clear_bits(control, CTL_SEMAPHORE_WAIT.mask());
         }
-        if header & UPDATE != 0 && header & COMPARE_REGISTER == 0 {
+        if current.has(fields::MAILBOX_UPDATE) && !current.has(fields::MAILBOX_COMPARE_REGISTER) {
             current.memory.write32(space, target & !3, data)?;
         }
         Ok(Flow::Next)
@@ -92,7 +82,7 @@ impl Engine {
     pub(super) fn wait_for_event(&mut self, current: &Current<'_>) -> Flow {
         let (gt, control) = (current.gt, self.offset(current.gt, CTL));
         let ended = self.wait_ended(gt);
-        let code = (current.header >> 16 & 0xf).checked_sub(1).filter(|code| *code < 5);
+        let code = fields::WAIT_CONDITION.get(&[current.header]).checked_sub(1).filter(|code| *code < 5);
         let blocked = code.is_some_and(|code| self.value(gt, EXCC) >> code & 1 != 0);
         if !blocked || ended {
             self.waiting = false;

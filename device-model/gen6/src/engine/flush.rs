@@ -2,32 +2,19 @@
 //! MI_FLUSH_DW and PIPE_CONTROL. The model has no caches, so a flush is its store and its notification (IVB-166,
 //! G67-075..077, G67-122).
 
+use arctic_base::command::Field;
 use arctic_sriov::number::{high, low};
 
-use super::store::INDEX;
 use super::{Current, Engine, Flow};
+use crate::command::mi::fields as flush;
+use crate::command::pipeline::fields as control;
 use crate::memory::{Fault, Space};
 use crate::registers::engine::PS_DEPTH_COUNT;
 use crate::registers::interrupt::NOTIFY_INTERRUPT;
 
-/// MI_FLUSH_DW header: the address is an offset in the status page.
-const FLUSH_INDEX: u32 = 1 << 21;
-/// MI_FLUSH_DW header: a notification is sent.
-const FLUSH_NOTIFY: u32 = 1 << 8;
-/// MI_FLUSH_DW address: it is in the GGTT.
-const FLUSH_GGTT: u32 = 1 << 2;
-/// PIPE_CONTROL flags: the address is in the GGTT.
-const PIPE_GGTT: u32 = 1 << 24;
-/// PIPE_CONTROL flags: the data are written to a register.
-const PIPE_REGISTER: u32 = 1 << 23;
-/// PIPE_CONTROL flags: the address is an offset in the status page.
-const PIPE_INDEX: u32 = 1 << 21;
-/// PIPE_CONTROL flags: a notification is sent.
-const PIPE_NOTIFY: u32 = 1 << 8;
-
 /// A store after a flush.
 struct PostSync {
-    /// The operation, as in bits 15:14 of both commands.
+    /// The operation, with the same values in both commands.
     operation: u32,
     /// The address is an offset in the status page.
     index: bool,
@@ -41,33 +28,43 @@ struct PostSync {
 impl Engine {
     /// MI_FLUSH_DW.
     pub(super) fn flush_dw(&mut self, current: &Current<'_>) -> Result<(), Fault> {
-        let address = current.dword(1)?;
-        let index = current.header & FLUSH_INDEX != 0;
-        let ggtt = address & FLUSH_GGTT != 0;
-        let operation = current.header >> 14 & 3;
-        self.post_sync(current, PostSync { operation, index, ggtt, address: address & !7, data: 2 })?;
-        if current.header & FLUSH_NOTIFY != 0 {
+        let words = [current.header, current.dword(1)?];
+        let store = PostSync {
+            operation: flush::FLUSH_OPERATION.get(&words),
+            index: flush::FLUSH_INDEX.is_set(&words),
+            ggtt: flush::FLUSH_GLOBAL.is_set(&words),
+            address: words[1] & flush::FLUSH_ADDRESS.mask(),
+            data: 2,
+        };
+        self.post_sync(current, store)?;
+        if current.has(flush::FLUSH_NOTIFY) {
             self.interrupt(current, NOTIFY_INTERRUPT);
         }
         Ok(())
     }
 
-    /// PIPE_CONTROL.
-    pub(super) fn pipe_control(&mut self, current: &Current<'_>) -> Result<Flow, Fault> {
-        let flags = current.dword(1)?;
+    /// PIPE_CONTROL, with the field `global` of the generation for the space.
+    pub(super) fn pipe_control(&mut self, current: &Current<'_>, global: Field) -> Result<Flow, Fault> {
+        let address = if current.length > 2 { current.dword(2)? } else { 0 };
+        let words = [current.header, current.dword(1)?, address];
         // Writes to registers need privilege; no driver of this generation uses them.
-        if flags & PIPE_REGISTER != 0 {
+        if control::CONTROL_REGISTER.is_set(&words) {
             if self.privileged() {
                 self.skip("PIPE_CONTROL with a write to a register");
             }
             return Ok(Flow::Next);
         }
-        let (index, ggtt) = (flags & PIPE_INDEX != 0, flags & PIPE_GGTT != 0);
         if current.length > 2 {
-            let address = current.dword(2)? & !7;
-            self.post_sync(current, PostSync { operation: flags >> 14 & 3, index, ggtt, address, data: 3 })?;
+            let store = PostSync {
+                operation: control::CONTROL_OPERATION.get(&words),
+                index: control::CONTROL_INDEX.is_set(&words),
+                ggtt: global.is_set(&words),
+                address: address & control::CONTROL_ADDRESS.mask(),
+                data: 3,
+            };
+            self.post_sync(current, store)?;
         }
-        if flags & PIPE_NOTIFY != 0 {
+        if control::CONTROL_NOTIFY.is_set(&words) {
             self.interrupt(current, NOTIFY_INTERRUPT);
         }
         Ok(Flow::Next)
@@ -81,7 +78,7 @@ impl Engine {
         }
         let gt = current.gt;
         let (space, address) = match store.index {
-            true => (Space::Ggtt, self.status_page(gt) | store.address & INDEX),
+            true => (Space::Ggtt, self.status_page(gt) | store.address & flush::INDEX.mask()),
             false => (self.space(gt, store.ggtt), store.address),
         };
         let last = store.data.saturating_add(1);

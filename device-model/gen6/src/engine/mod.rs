@@ -13,7 +13,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use arctic_base::command::{Origin, Requester};
+use arctic_base::command::{Field, Origin, Requester};
 
 use crate::gt::Gt;
 use crate::memory::{Directory, Fault, FaultType, Memory, PAGE_MASK, Space};
@@ -106,6 +106,12 @@ impl Fetch {
 }
 
 impl Current<'_> {
+    /// Returns whether any bit of a field of the header is set.
+    #[inline]
+    fn has(&self, field: Field) -> bool {
+        field.is_set(&[self.header])
+    }
+
     /// Reads the dword `n` of the command.
     fn dword(&self, n: u32) -> Result<u32, Fault> {
         self.memory.read32(self.fetch.space, self.fetch.address(self.address, n))

@@ -2,7 +2,7 @@
 //! Commands that load and store registers.
 
 use super::{Current, Engine};
-use crate::command::USE_GGTT;
+use crate::command::mi::fields;
 use crate::gt::SideEffect;
 use crate::memory::Fault;
 use crate::registers::Scope;
@@ -26,16 +26,16 @@ impl Engine {
 
     /// MI_STORE_REGISTER_MEM (IVB-161).
     pub(super) fn store_register(&mut self, current: &Current<'_>) -> Result<(), Fault> {
-        let space = self.space(current.gt, current.header & USE_GGTT != 0);
+        let space = self.space(current.gt, current.has(fields::GLOBAL));
         let value = current.gt.read(current.dword(1)? & OFFSET);
-        current.memory.write32(space, current.dword(2)? & !3, value)
+        current.memory.write32(space, current.dword(2)? & fields::MEMORY.mask(), value)
     }
 
     /// MI_LOAD_REGISTER_MEM (IVB-163). Without privilege, only registers of contexts can be loaded.
     pub(super) fn load_register_memory(&mut self, current: &Current<'_>) -> Result<(), Fault> {
-        let space = self.space(current.gt, current.header & USE_GGTT != 0);
+        let space = self.space(current.gt, current.has(fields::GLOBAL));
         let offset = current.dword(1)? & OFFSET;
-        let value = current.memory.read32(space, current.dword(2)? & !3)?;
+        let value = current.memory.read32(space, current.dword(2)? & fields::MEMORY.mask())?;
         let context =
             |offset| current.gt.registers.decode(offset).is_some_and(|found| found.register.scope == Scope::Context);
         if self.privileged() || context(offset) {

@@ -2,19 +2,16 @@
 //! Stores to memory, to the status page and to the GGTT.
 
 use super::{Current, Engine};
-use crate::command::USE_GGTT;
+use crate::command::mi::fields;
 use crate::memory::{Fault, PAGE, Pte, Space};
 use crate::registers::engine::HWSTAM;
 use crate::registers::interrupt::STATUS_PAGE_STATES;
 
-/// Offset in the status page of MI_STORE_DATA_INDEX and of the index forms of flushes.
-pub(super) const INDEX: u32 = 0xffc;
-
 impl Engine {
     /// MI_STORE_DATA_IMM: a dword, or two (IVB-157).
     pub(super) fn store_data(&mut self, current: &Current<'_>) -> Result<(), Fault> {
-        let space = self.space(current.gt, current.header & USE_GGTT != 0);
-        let address = current.dword(2)? & !3;
+        let space = self.space(current.gt, current.has(fields::GLOBAL));
+        let address = current.dword(2)? & fields::STORE_ADDRESS.mask();
         current.memory.write32(space, address, current.dword(3)?)?;
         if current.length >= 5 {
             current.memory.write32(space, address.wrapping_add(4), current.dword(4)?)?;
@@ -24,7 +21,7 @@ impl Engine {
 
     /// MI_STORE_DATA_INDEX: a dword or two to the status page (IVB-158).
     pub(super) fn store_index(&mut self, current: &Current<'_>) -> Result<(), Fault> {
-        let address = self.status_page(current.gt) | current.dword(1)? & INDEX;
+        let address = self.status_page(current.gt) | current.dword(1)? & fields::INDEX.mask();
         current.memory.write32(Space::Ggtt, address, current.dword(2)?)?;
         if current.length >= 4 {
             current.memory.write32(Space::Ggtt, address.wrapping_add(4), current.dword(3)?)?;

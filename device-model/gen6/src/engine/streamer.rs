@@ -5,7 +5,8 @@ use arctic_base::host::Function;
 use arctic_base::trace::{EventKind, KEPT_DWORDS};
 
 use super::{Current, Engine, Fetch, Flow, Outcome};
-use crate::command::{Command, Mi, Pipeline};
+use crate::command::mi::fields;
+use crate::command::{Command, Mi, MiCommand, Pipeline};
 use crate::gt::Gt;
 use crate::memory::{Fault, Memory, PAGE, Space};
 use crate::registers::engine::{
@@ -13,11 +14,6 @@ use crate::registers::engine::{
     HEAD_OFFSET, HEAD_WRAPS, INSTRUCTION_ERROR, IPEHR, IPEIR, NOPID, START, VALID,
 };
 use crate::registers::interrupt::{ERROR_INTERRUPT, USER_INTERRUPT};
-
-/// MI_NOOP: the value is stored in NOPID (IVB-141).
-const NOOP_STORES: u32 = 1 << 22;
-/// MI_NOOP: the value.
-const NOOP_VALUE: u32 = NOOP_STORES - 1;
 
 impl Engine {
     /// Executes at most `budget` commands.
@@ -66,7 +62,8 @@ impl Engine {
             Err(fault) => return self.halt(gt, fault),
         };
         gt.registers.set(self.offset(gt, IPEHR), header);
-        let Some(command) = Command::decode(header) else {
+        let class = gt.generation.engine(self.id).class;
+        let Some(command) = gt.generation.commands.decode(header, class) else {
             return self.instruction_error(gt, address);
         };
         let length = command.dwords(header);
@@ -89,21 +86,30 @@ impl Engine {
     /// Executes a command, or nothing if it is not allowed in the current batch (IVB-133).
     fn dispatch(&mut self, current: &Current<'_>, command: Command) -> Result<Flow, Fault> {
         match command {
-            Command::Mi(row) if row.rule(self.requester()).forbids(current.header) => Ok(Flow::Next),
+            Command::Mi(row) if self.forbidden(current, row)? => Ok(Flow::Next),
             Command::Mi(row) => self.mi(current, row.action),
-            Command::Pipeline(row) if row.action == Pipeline::PipeControl => self.pipe_control(current),
-            Command::Pipeline(_) => {
-                self.skip(current.name);
-                Ok(Flow::Next)
-            }
+            Command::Pipeline(row) => match row.action {
+                Pipeline::PipeControl(global) => self.pipe_control(current, global),
+                Pipeline::Skipped => {
+                    self.skip(current.name);
+                    Ok(Flow::Next)
+                }
+            },
         }
+    }
+
+    /// Returns whether the command is not allowed in the current batch (IVB-133, IVB-134).
+    fn forbidden(&self, current: &Current<'_>, row: &MiCommand) -> Result<bool, Fault> {
+        let rule = row.rule(self.requester());
+        let by_operand = rule.looks_at_operand() && current.dword(1)? & rule.operand_bits() != 0;
+        Ok(by_operand || rule.forbids(current.header))
     }
 
     fn mi(&mut self, current: &Current<'_>, action: Mi) -> Result<Flow, Fault> {
         match action {
             Mi::Noop => {
-                if current.header & NOOP_STORES != 0 {
-                    current.gt.registers.set(self.offset(current.gt, NOPID), current.header & NOOP_VALUE);
+                if current.has(fields::WRITE_NOPID) {
+                    current.gt.registers.set(self.offset(current.gt, NOPID), fields::NOPID.get(&[current.header]));
                 }
             }
             Mi::UserInterrupt => self.interrupt(current, USER_INTERRUPT),

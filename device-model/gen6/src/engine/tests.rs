@@ -330,9 +330,9 @@ fn pipeline_commands_are_counted() {
     assert_eq!(
         skipped,
         [
-            (Origin::User, "3D command", 1),
-            (Origin::User, "3D command of one dword", 1),
-            (Origin::User, "MI_PREDICATE", 1)
+            (Origin::User, "3DSTATE_DEPTH_BUFFER", 1),
+            (Origin::User, "MI_PREDICATE", 1),
+            (Origin::User, "PIPELINE_SELECT", 1)
         ]
     );
 }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Names of registers by offset, from the register tables.
+
+use crate::generation::Generation;
+use crate::registers::{Register, pipe};
+
+/// Name of the register at `offset` of a card of `generation`: `rcs0.MI_MODE`, `FENCE[3]`; the offset itself if no
+/// register is modelled there.
+pub fn name(generation: &Generation, offset: u32) -> String {
+    let offset = offset & !3;
+    let tables = generation.registers;
+    let card = || tables.card.iter().find_map(|rows| find(rows, offset));
+    let engine = || {
+        let of = |base: u32| find(tables.engine, offset.checked_sub(base)?);
+        generation.engines.iter().find_map(|engine| Some(format!("{}.{}", engine.name, of(engine.base)?)))
+    };
+    let display = || {
+        let mut distances = (0..tables.pipes).map(|pipe| pipe.saturating_mul(pipe::DISTANCE));
+        distances.find_map(|distance| find(tables.pipe, offset.checked_sub(distance)?))
+    };
+    card().or_else(engine).or_else(display).unwrap_or_else(|| format!("{offset:#08x}"))
+}
+
+/// Name of the register at `offset` in `rows`.
+fn find(rows: &[Register], offset: u32) -> Option<String> {
+    rows.iter().find_map(|row| {
+        let distance = offset.checked_sub(row.offset)?;
+        let ordinal = distance.checked_div(row.stride)?;
+        if !distance.is_multiple_of(row.stride) || ordinal >= row.count.into() {
+            return None;
+        }
+        Some(if row.count > 1 { format!("{}[{ordinal}]", row.name) } else { row.name.into() })
+    })
+}
