@@ -64,11 +64,17 @@ impl Card {
         if let Some(at) = offset.checked_sub(REGISTER_BYTES.into()) {
             return self.gt.ggtt.write(at, data);
         }
-        write_dwords(offset, data, |at, value, lanes| match self.gt.write(register(at), value, lanes) {
-            Some(SideEffect::Wake(engine)) => self.wake(engine),
-            Some(SideEffect::Reset(domains)) => self.reset_domains(domains),
-            Some(SideEffect::EndAccesses) => self.end_accesses(),
-            None => {}
+        write_dwords(offset, data, |at, value, lanes| {
+            // A write may change the status page of an engine.
+            let access = self.accesses.read().ignore_poison();
+            let effect = self.gt.write(register(at), value, lanes);
+            drop(access);
+            match effect {
+                Some(SideEffect::Wake(engine)) => self.wake(engine),
+                Some(SideEffect::Reset(domains)) => self.reset_domains(domains),
+                Some(SideEffect::EndAccesses) => self.end_accesses(),
+                None => {}
+            }
         });
     }
 

@@ -4,13 +4,17 @@
 
 mod display;
 mod engine;
+mod error;
 mod interrupt;
 mod power;
 mod reset;
+mod status;
 #[cfg(test)]
 mod tests;
+mod watchdog;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arctic_base::event_count::EventCount;
@@ -71,6 +75,8 @@ pub struct Gt {
     pub wakeups: EventCount,
     /// What each engine is doing, by [`EngineId::index`].
     activity: Box<[Activity]>,
+    /// Number of faults that the log has received.
+    faults: AtomicU32,
     /// Registers that were read while asleep.
     asleep: Touched,
 }
@@ -93,6 +99,7 @@ impl Gt {
             dma: host.memory,
             wakeups: EventCount::new(),
             activity: profile.generation.engines.iter().map(|_| Activity::default()).collect(),
+            faults: AtomicU32::new(0),
             asleep: Touched::default(),
         }
     }
@@ -170,6 +177,8 @@ impl Gt {
     pub fn reset(&self) {
         self.registers.reset();
         self.replace_fences();
+        self.activity.iter().for_each(|activity| activity.status.store(0, Ordering::Release));
+        self.faults.store(0, Ordering::Relaxed);
         self.interrupts.reset();
         self.ggtt.reset();
         self.residency.reset();
@@ -211,6 +220,7 @@ impl Unit<Gen6, Gt> for Live {
             Live::Engine(register) => register.read(gt, access),
             Live::Interrupt(register) => register.read(gt, access),
             Live::Power(register) => register.read(gt, access),
+            Live::Fault | Live::MatchReset => gt.registers.value(access.offset),
             Live::Reset | Live::Barrier => 0,
         }
     }
@@ -221,6 +231,11 @@ impl Unit<Gen6, Gt> for Live {
             Live::Engine(register) => register.write(gt, access, value),
             Live::Interrupt(register) => register.write(gt, access, value),
             Live::Power(register) => register.write(gt, access, value),
+            Live::Fault => {
+                gt.clear_fault(access.offset, value);
+                None
+            }
+            Live::MatchReset => gt.match_reset(access.offset, value),
             Live::Reset => Some(SideEffect::Reset(value)),
             Live::Barrier => None,
         }

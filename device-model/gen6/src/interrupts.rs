@@ -125,6 +125,14 @@ impl Interrupts {
         self.0.change(|banks| banks.bank(bank).event(bits));
     }
 
+    /// Sets the states of the sources `mask` of a bank. A state that begins is no event by itself.
+    pub fn set_status(&self, bank: Bank, mask: u32, states: u32) {
+        self.0.change(|banks| {
+            let bank = banks.bank(bank);
+            bank.status = bank.status & !mask | states & mask;
+        });
+    }
+
     /// Sets all registers to their reset values.
     pub fn reset(&self) {
         self.0.change(|banks| *banks = Banks::default());

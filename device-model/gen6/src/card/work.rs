@@ -61,6 +61,9 @@ impl Card {
     pub(super) fn step_engines(&self) -> WorkStatus {
         let (now, mut busy, mut next) = (self.gt.clock.now(), false, None::<u64>);
         for slot in &self.engines {
+            if let Some(expiry) = self.gt.poll_watchdog(slot.id) {
+                next = Some(next.map_or(expiry, |next| next.min(expiry)));
+            }
             if !self.gt.engine_runnable(slot.id) {
                 continue;
             }

@@ -21,8 +21,18 @@ pub enum Mi {
     UserInterrupt,
     /// MI_WAIT_FOR_EVENT.
     WaitForEvent,
-    /// A command that needs no action, because the model executes in order: flushes, and arbitration between contexts.
-    Ordered,
+    /// MI_FLUSH.
+    Flush,
+    /// MI_CLFLUSH.
+    FlushLines,
+    /// MI_SUSPEND_FLUSH.
+    SuspendFlush,
+    /// MI_ARB_ON_OFF.
+    Arbitration,
+    /// MI_PREDICATE.
+    Predicate,
+    /// MI_REPORT_HEAD.
+    ReportHead,
     /// MI_ARB_CHECK.
     ArbCheck,
     /// MI_BATCH_BUFFER_END.
@@ -89,12 +99,12 @@ commands! {
     0x00 MI_NOOP ONE, 1, ALL, FREE => Noop;
     0x02 MI_USER_INTERRUPT ONE, 1, ALL, FREE => UserInterrupt;
     0x03 MI_WAIT_FOR_EVENT ONE, 1, ALL, PRIVILEGED => WaitForEvent;
-    0x04 MI_FLUSH ONE, 1, ALL, FREE => Ordered;
+    0x04 MI_FLUSH ONE, 1, ALL, FREE => Flush;
     0x05 MI_ARB_CHECK ONE, 1, ALL, PRIVILEGED => ArbCheck;
-    0x07 MI_REPORT_HEAD ONE, 1, ALL, PRIVILEGED => Skipped;
-    0x08 MI_ARB_ON_OFF ONE, 1, ALL, PRIVILEGED => Ordered;
+    0x07 MI_REPORT_HEAD ONE, 1, ALL, PRIVILEGED => ReportHead;
+    0x08 MI_ARB_ON_OFF ONE, 1, ALL, PRIVILEGED => Arbitration;
     0x0a MI_BATCH_BUFFER_END ONE, 1, ALL, FREE => BatchEnd;
-    0x0b MI_SUSPEND_FLUSH ONE, 1, ALL, PRIVILEGED => Ordered;
+    0x0b MI_SUSPEND_FLUSH ONE, 1, ALL, PRIVILEGED => SuspendFlush;
     0x14 MI_DISPLAY_FLIP SIX, 3, RENDER_COPY, PRIVILEGED => Skipped;
     0x16 MI_SEMAPHORE_MBOX SIX, 3, ALL, FREE => Semaphore;
     0x18 MI_SET_CONTEXT SIX, 2, RENDER, PRIVILEGED => SetContext;
@@ -105,7 +115,7 @@ commands! {
     0x24 MI_STORE_REGISTER_MEM SIX, 3, ALL, PRIVILEGED => StoreRegister;
     0x26 MI_FLUSH_DW SIX, 3, NOT_RENDER, FREE => FlushDw;
     // Its payload only has a length (IVB-162).
-    0x27 MI_CLFLUSH TEN, 3, RENDER, FREE => Ordered;
+    0x27 MI_CLFLUSH TEN, 3, RENDER, FREE => FlushLines;
     0x28 MI_REPORT_PERF_COUNT SIX, 3, RENDER, REPORT_PRIVILEGED => Skipped;
     // Bits 7:6 of the header are not part of the length.
     0x31 MI_BATCH_BUFFER_START SIX, 2, ALL, FREE => BatchStart;
@@ -115,7 +125,7 @@ commands! {
 commands! {
     /// The commands that only Ivy Bridge has (G67-120).
     IVY_BRIDGE_ONLY:
-    0x0c MI_PREDICATE ONE, 1, RENDER, FREE => Skipped;
+    0x0c MI_PREDICATE ONE, 1, RENDER, FREE => Predicate;
     0x0d MI_TOPOLOGY_FILTER ONE, 1, RENDER, FREE => Skipped;
     0x19 MI_URB_CLEAR SIX, 2, RENDER, FREE => Skipped;
     0x29 MI_LOAD_REGISTER_MEM SIX, 3, ALL, GGTT_PRIVILEGED => LoadRegisterMemory;

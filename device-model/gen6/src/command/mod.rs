@@ -61,6 +61,15 @@ impl Command {
         }
     }
 
+    /// Minimum length in dwords; a shorter command is an instruction error.
+    #[inline]
+    pub fn least(&self) -> u32 {
+        match self {
+            Command::Mi(row) => row.least.into(),
+            Command::Pipeline(_) => 1,
+        }
+    }
+
     /// Length in dwords with this header.
     #[inline]
     pub fn dwords(&self, header: u32) -> u32 {

@@ -16,6 +16,8 @@ pub enum Pipeline {
     /// PIPE_CONTROL, with the field that tells that its address is in the GGTT: of another dword in each generation
     /// (G67-076).
     PipeControl(Field),
+    /// 3DPRIMITIVE, which may be predicated.
+    Draw,
     /// Skipped and counted.
     Skipped,
 }

@@ -2,22 +2,21 @@
 //! Logical contexts of the render engine: MI_SET_CONTEXT saves the registers of the current context to its image and
 //! loads those of the next one (IVB-155, G67-090..092).
 //!
-//! The image is a batch of MI_LOAD_REGISTER_IMM commands, which ends with MI_BATCH_BUFFER_END. It is guest memory: of an
-//! image, only registers of contexts are loaded, and at most [`IMAGE`] bytes are read.
+//! The image is a batch of MI_LOAD_REGISTER_IMM commands (ILK-170): first those of the context, then those of its extended
+//! state, then MI_BATCH_BUFFER_END. It is guest memory: of an image, only registers of contexts are loaded, and at most
+//! [`IMAGE`] bytes are read.
 
 use super::{Current, Engine};
+use crate::command::mi::fields;
 use crate::command::{Command, Mi};
+use crate::gt::Gt;
 use crate::memory::{Fault, PAGE_MASK, Space};
-use crate::registers::engine::{CCID, VALID};
-use crate::registers::{Kind, Scope};
+use crate::registers::engine::{BB_STATE, CCID, INSTPM, PP_DCLV, SYNC_FLUSH, VALID};
+use crate::registers::{Kind, Scope, masked};
 use crate::topology::EngineClass;
 
 /// Size of an image in bytes: 105 lines of 64 bytes (G67-090).
 const IMAGE: u32 = 105 * 64;
-/// MI_SET_CONTEXT: the image is not loaded.
-const INHIBIT: u32 = 1 << 0;
-/// MI_SET_CONTEXT: the image is loaded also if the context is the current one.
-const FORCE: u32 = 1 << 1;
 /// Bits of the command that CCID has: address, extended state, memory space.
 const KEPT: u32 = 0xffff_f10c;
 /// Pairs of one command.
@@ -26,78 +25,110 @@ const PAIRS: usize = 126;
 const LOAD: u32 = 0x22 << 23;
 /// MI_BATCH_BUFFER_END.
 const END: u32 = 0x0a << 23;
+/// Registers of the engine's own table that contexts have (IVB-006, IVB-104, IVB-187).
+const OWN: [u32; 3] = [INSTPM, BB_STATE, PP_DCLV];
 
 impl Engine {
     /// MI_SET_CONTEXT.
     pub(super) fn set_context(&mut self, current: &Current<'_>) -> Result<(), Fault> {
         let gt = current.gt;
-        // Contexts are of the render engine, and switched by the ring only.
-        if gt.generation.engine(self.id).class != EngineClass::Render || self.batch.is_some() {
+        // Contexts are switched by the ring only.
+        if self.batch.is_some() {
             self.skip(current.name);
             return Ok(());
         }
-        let operand = current.dword(1)?;
-        let (old, new) = (self.value(gt, CCID), operand & KEPT | VALID.mask());
+        let words = [current.header, current.dword(1)?];
+        let (old, new) = (self.value(gt, CCID), words[1] & KEPT | VALID.mask());
         let same = VALID.is_set(old) && (old ^ new) & PAGE_MASK == 0;
-        if same && operand & FORCE == 0 {
+        if same && !fields::CONTEXT_FORCE.is_set(&words) {
             return Ok(());
         }
+        // A restore that is forced refreshes the state from an image that software has changed: it is not saved before.
         if VALID.is_set(old) && !same {
-            self.save_context(current, old & PAGE_MASK)?;
+            self.save_context(current, old & PAGE_MASK, fields::CONTEXT_SAVE_EXTENDED.is_set(&[0, old]))?;
         }
-        if operand & INHIBIT == 0 {
-            restore_context(current, new & PAGE_MASK)?;
+        if !fields::CONTEXT_INHIBIT.is_set(&words) {
+            self.restore_context(current, new & PAGE_MASK, fields::CONTEXT_RESTORE_EXTENDED.is_set(&words))?;
         }
         gt.registers.set(self.offset(gt, CCID), new);
         Ok(())
     }
 
-    /// Writes the registers of contexts to the image at `image`.
-    fn save_context(&self, current: &Current<'_>, image: u32) -> Result<(), Fault> {
-        let registers = &current.gt.registers;
-        let of_contexts = registers.listing().filter(|(_, decoded)| decoded.register.scope == Scope::Context);
-        let pairs: Vec<[u32; 2]> = of_contexts
-            .map(|(offset, decoded)| {
-                let select = if decoded.register.kind == Kind::Masked { 0xffff_0000 } else { 0 };
-                [offset, registers.value(offset) | select]
-            })
-            .collect();
+    /// Writes the registers of contexts to the image at `image`. Without the extended state, its part of the image is
+    /// not changed.
+    fn save_context(&self, current: &Current<'_>, image: u32, extended: bool) -> Result<(), Fault> {
+        let gt = current.gt;
+        let own = OWN.map(|register| {
+            let select = if register == INSTPM { 0xffff_0000 } else { 0 };
+            [self.offset(gt, register), self.value(gt, register) | select]
+        });
         let mut dwords = vec![0];
-        for part in pairs.chunks(PAIRS) {
-            let length = u32::try_from(part.len()).unwrap_or(1).saturating_mul(2).saturating_sub(1);
-            dwords.push(LOAD | length);
-            dwords.extend(part.as_flattened());
+        list(&mut dwords, own.into_iter().chain(pairs(gt, Scope::Context)));
+        if extended {
+            list(&mut dwords, pairs(gt, Scope::Extended));
+            dwords.push(END);
         }
-        dwords.push(END);
         let bytes: Vec<u8> = dwords.into_iter().flat_map(u32::to_le_bytes).collect();
         current.memory.write(Space::Ggtt, image, &bytes)
     }
-}
 
-/// Loads the registers of contexts from the image at `image`. Another command than those of images ends it.
-fn restore_context(current: &Current<'_>, image: u32) -> Result<(), Fault> {
-    let gt = current.gt;
-    let mut bytes = [0; IMAGE as usize];
-    current.memory.read(Space::Ggtt, image, &mut bytes)?;
-    let mut dwords = bytes.as_chunks::<4>().0.iter().map(|dword| u32::from_le_bytes(*dword));
-    while let Some(header) = dwords.next() {
-        let command = gt.generation.commands.decode(header, EngineClass::Render);
-        let Some(Command::Mi(row)) = command else { return Ok(()) };
-        match row.action {
-            Mi::Noop => {}
-            Mi::LoadRegister => {
-                for _ in 0..row.length.dwords(header) / 2 {
-                    let (Some(offset), Some(value)) = (dwords.next(), dwords.next()) else { return Ok(()) };
-                    match gt.registers.decode(offset) {
-                        Some(found) if found.register.scope == Scope::Context => {
-                            gt.registers.write_plain(offset & !3, found.register.kind, value);
-                        }
-                        _ => {}
+    /// Loads the registers of contexts from the image at `image`. Another command than those of images ends it.
+    fn restore_context(&self, current: &Current<'_>, image: u32, extended: bool) -> Result<(), Fault> {
+        let gt = current.gt;
+        let mut bytes = [0; IMAGE as usize];
+        current.memory.read(Space::Ggtt, image, &mut bytes)?;
+        let mut dwords = bytes.as_chunks::<4>().0.iter().map(|dword| u32::from_le_bytes(*dword));
+        while let Some(header) = dwords.next() {
+            let command = gt.generation.commands.decode(header, EngineClass::Render);
+            let Some(Command::Mi(row)) = command else { return Ok(()) };
+            match row.action {
+                Mi::Noop => {}
+                Mi::LoadRegister => {
+                    for _ in 0..row.length.dwords(header) / 2 {
+                        let (Some(offset), Some(value)) = (dwords.next(), dwords.next()) else { return Ok(()) };
+                        self.restore_register(gt, offset & !3, value, extended);
                     }
                 }
+                _ => return Ok(()),
             }
-            _ => return Ok(()),
+        }
+        Ok(())
+    }
+
+    /// Loads a register of contexts; others are not changed.
+    fn restore_register(&self, gt: &Gt, offset: u32, value: u32, extended: bool) {
+        let Some(found) = gt.registers.decode(offset) else { return };
+        if OWN.iter().any(|register| self.offset(gt, *register) == offset) {
+            let mode = self.offset(gt, INSTPM) == offset;
+            gt.registers.update(offset, |old| if mode { masked(old, value) & !SYNC_FLUSH.mask() } else { value });
+            return;
+        }
+        match (found.register.scope, found.register.kind) {
+            (Scope::Extended, _) if !extended => {}
+            // Software cannot write it, but a restore sets it (IVB-185).
+            (Scope::Extended, Kind::ReadOnly) => gt.registers.set(offset, value),
+            (scope, kind) if scope.of_contexts() => gt.registers.write_plain(offset, kind, value),
+            _ => {}
         }
     }
-    Ok(())
+}
+
+/// The registers of `scope` with their values, as MI_LOAD_REGISTER_IMM writes them.
+fn pairs(gt: &Gt, scope: Scope) -> impl Iterator<Item = [u32; 2]> + use<'_> {
+    let registers = &gt.registers;
+    let found = registers.listing().filter(move |(_, decoded)| decoded.register.scope == scope);
+    found.map(|(offset, decoded)| {
+        let select = if decoded.register.kind == Kind::Masked { 0xffff_0000 } else { 0 };
+        [offset, registers.value(offset) | select]
+    })
+}
+
+/// Appends commands that load `pairs`.
+fn list(dwords: &mut Vec<u32>, pairs: impl Iterator<Item = [u32; 2]>) {
+    let pairs: Vec<_> = pairs.collect();
+    for part in pairs.chunks(PAIRS) {
+        let length = u32::try_from(part.len()).unwrap_or(1).saturating_mul(2).saturating_sub(1);
+        dwords.push(LOAD | length);
+        dwords.extend(part.as_flattened());
+    }
 }

@@ -3,25 +3,26 @@
 
 use super::{Batch, Current, Engine, Flow};
 use crate::command::mi::fields;
+use crate::gt::Gt;
 use crate::memory::Fault;
 use crate::registers::engine::{
-    CTL, CTL_SEMAPHORE_WAIT, CTL_WAIT, EXCC, HEAD, HEAD_OFFSET, HEAD_PREEMPT, HEAD_WRAPS, SYNC_0, UHPTR, VALID,
+    CTL, CTL_SEMAPHORE_WAIT, CTL_WAIT, EXCC, HEAD, HEAD_OFFSET, HEAD_PREEMPT, HEAD_WAITS, HEAD_WRAPS, SYNC_0, UHPTR,
+    VALID,
 };
+use crate::registers::render::{CONDITION_CODES, SYNC_FLIP_STATUS};
+use crate::topology::EngineClass;
 
 /// Bits of a register's offset in MI_SEMAPHORE_MBOX.
 const REGISTER: u32 = 0x7f_fffc;
 
 impl Engine {
-    /// MI_BATCH_BUFFER_START: from the ring, or from a batch, of which the new one is the continuation. A batch keeps the
-    /// space of the first one (IVB-164), so that it cannot gain privilege.
+    /// MI_BATCH_BUFFER_START: from the ring, or from a batch, of which the new one is the continuation. It keeps the space
+    /// of the first one, whatever its own bit is (IVB-164, ILK-124), and so its privilege.
     pub(super) fn batch_start(&mut self, current: &Current<'_>) -> Result<Flow, Fault> {
         let start = current.dword(1)? & fields::BATCH_ADDRESS.mask();
-        let ppgtt = match self.batch {
-            Some(batch) if batch.ppgtt => true,
-            _ => current.has(fields::BATCH_SPACE),
-        };
+        let ppgtt = self.batch.map_or(current.has(fields::BATCH_SPACE), |batch| batch.ppgtt);
         if self.batch.is_none() {
-            self.advance(current.gt, current.length);
+            self.advance(current.gt, current.memory, current.length);
         }
         self.batch = Some(Batch { start, next: start, ppgtt });
         Ok(Flow::Jumped)
@@ -87,20 +88,32 @@ impl Engine {
         if !blocked || ended {
             self.waiting = false;
             gt.registers.clear_bits(control, CTL_WAIT.mask());
+            self.show_condition(gt, None);
             return Flow::Next;
         }
         if !self.waiting {
             self.waiting = true;
             gt.registers.set_bits(control, CTL_WAIT.mask());
+            self.show_condition(gt, code);
         }
         Flow::Wait
     }
 
-    /// MI_ARB_CHECK: continues at the offset in UHPTR, if it is valid, and ends the batch (IVB-081, IVB-145).
+    /// Shows the condition code for which the render engine waits in its head and in SYNC_FLIP_STATUS (IVB-076, IVB-110).
+    fn show_condition(&self, gt: &Gt, code: Option<u32>) {
+        if gt.generation.engine(self.id).class == EngineClass::Render {
+            let bits = CONDITION_CODES.of(code.map_or(0, |code| 1 << code));
+            gt.registers.update(SYNC_FLIP_STATUS, |old| old & !CONDITION_CODES.mask() | bits);
+            let waits = if code.is_some() { HEAD_WAITS.mask() } else { 0 };
+            gt.registers.update(self.offset(gt, HEAD), |old| old & !HEAD_WAITS.mask() | waits);
+        }
+    }
+
+    /// MI_ARB_CHECK: unless MI_ARB_ON_OFF forbids it, continues at the offset in UHPTR, if it is valid, and ends the batch (IVB-081, IVB-145).
     pub(super) fn arbitration_check(&mut self, current: &Current<'_>) -> Flow {
         let gt = current.gt;
         let pointer = self.value(gt, UHPTR);
-        if !VALID.is_set(pointer) {
+        if !VALID.is_set(pointer) || !self.arbitration {
             return Flow::Next;
         }
         gt.registers.clear_bits(self.offset(gt, UHPTR), VALID.mask());

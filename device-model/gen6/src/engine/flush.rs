@@ -8,9 +8,11 @@ use arctic_sriov::number::{high, low};
 use super::{Current, Engine, Flow};
 use crate::command::mi::fields as flush;
 use crate::command::pipeline::fields as control;
+use crate::gt::Gt;
 use crate::memory::{Fault, Space};
-use crate::registers::engine::PS_DEPTH_COUNT;
+use crate::registers::engine::{CLFLUSH_TOGGLE, INSTPM, MI_MODE, MODE_FLUSH, PS_DEPTH_COUNT};
 use crate::registers::interrupt::NOTIFY_INTERRUPT;
+use crate::registers::render::{STATISTICS, STATISTICS_DWORDS};
 
 /// A store after a flush.
 struct PostSync {
@@ -47,14 +49,17 @@ impl Engine {
     pub(super) fn pipe_control(&mut self, current: &Current<'_>, global: Field) -> Result<Flow, Fault> {
         let address = if current.length > 2 { current.dword(2)? } else { 0 };
         let words = [current.header, current.dword(1)?, address];
-        // Writes to registers need privilege; no driver of this generation uses them.
-        if control::CONTROL_REGISTER.is_set(&words) {
-            if self.privileged() {
-                self.skip("PIPE_CONTROL with a write to a register");
-            }
+        let register = control::CONTROL_REGISTER.is_set(&words);
+        // Without privilege, a write to a register makes the whole command a NOOP (G67-122).
+        if register && !self.privileged() {
             return Ok(Flow::Next);
         }
-        if current.length > 2 {
+        if control::CONTROL_STATISTICS.is_set(&words) {
+            reset_statistics(current.gt);
+        }
+        if register && current.length > 3 && control::CONTROL_OPERATION.get(&words) == 1 {
+            self.write_register(current, address, current.dword(3)?, !0);
+        } else if current.length > 2 && !register {
             let store = PostSync {
                 operation: control::CONTROL_OPERATION.get(&words),
                 index: control::CONTROL_INDEX.is_set(&words),
@@ -70,6 +75,19 @@ impl Engine {
         Ok(Flow::Next)
     }
 
+    /// MI_FLUSH: with the mode that enables it, statistics are reset if the command asks for it (IVB-118, IVB-144).
+    pub(super) fn flush(&self, current: &Current<'_>) {
+        let enabled = MODE_FLUSH.is_set(self.value(current.gt, MI_MODE));
+        if enabled && current.has(flush::FLUSH_STATISTICS) {
+            reset_statistics(current.gt);
+        }
+    }
+
+    /// MI_CLFLUSH: memory is always coherent; the toggle changes (IVB-162).
+    pub(super) fn flush_lines(&self, current: &Current<'_>) {
+        current.gt.registers.update(self.offset(current.gt, INSTPM), |old| old ^ CLFLUSH_TOGGLE);
+    }
+
     /// Executes a store after a flush. A batch without privilege has no access to the GGTT and the status page. A command
     /// with one dword of data stores a dword (G67-077).
     fn post_sync(&mut self, current: &Current<'_>, store: PostSync) -> Result<(), Fault> {
@@ -78,7 +96,7 @@ impl Engine {
         }
         let gt = current.gt;
         let (space, address) = match store.index {
-            true => (Space::Ggtt, self.status_page(gt) | store.address & flush::INDEX.mask()),
+            true => (Space::Ggtt, gt.status_page(self.id) | store.address & flush::INDEX.mask()),
             false => (self.space(gt, store.ggtt), store.address),
         };
         let last = store.data.saturating_add(1);
@@ -99,4 +117,9 @@ impl Engine {
             None => Ok(()),
         }
     }
+}
+
+/// Sets the statistics of the 3D pipeline to 0.
+fn reset_statistics(gt: &Gt) {
+    (STATISTICS..).step_by(4).zip(0..STATISTICS_DWORDS).for_each(|(at, _)| gt.registers.set(at, 0));
 }

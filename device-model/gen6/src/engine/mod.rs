@@ -5,6 +5,7 @@
 mod context;
 mod control;
 mod flush;
+mod predicate;
 mod registers;
 mod store;
 mod streamer;
@@ -16,10 +17,8 @@ use std::collections::BTreeMap;
 use arctic_base::command::{Field, Origin, Requester};
 
 use crate::gt::Gt;
-use crate::memory::{Directory, Fault, FaultType, Memory, PAGE_MASK, Space};
-use crate::registers::arbiter::{ERROR, FAULT_GGTT, FAULT_TYPE, FAULT_VALID};
+use crate::memory::{Directory, Fault, Memory, Space};
 use crate::registers::engine::{GFX_MODE, PP_DCLV, PP_DIR_BASE, PPGTT_ENABLE};
-use crate::registers::interrupt::PAGE_FAULT_INTERRUPT;
 use crate::topology::EngineId;
 
 /// Result of a step.
@@ -70,6 +69,8 @@ pub struct Engine {
     batch: Option<Batch>,
     /// The current command waits for an event.
     waiting: bool,
+    /// MI_ARB_ON_OFF: MI_ARB_CHECK may take a new head.
+    arbitration: bool,
     skipped: Skipped,
 }
 
@@ -121,7 +122,7 @@ impl Current<'_> {
 impl Engine {
     /// The engine in its reset state.
     pub fn new(id: EngineId) -> Self {
-        Engine { id, batch: None, waiting: false, skipped: Skipped::new() }
+        Engine { id, batch: None, waiting: false, arbitration: true, skipped: Skipped::new() }
     }
 
     /// Commands that were skipped since power-on.
@@ -138,6 +139,7 @@ impl Engine {
     pub fn restart(&mut self) {
         self.batch = None;
         self.waiting = false;
+        self.arbitration = true;
     }
 
     fn offset(&self, gt: &Gt, register: u32) -> u32 {
@@ -169,34 +171,6 @@ impl Engine {
     /// The space that a command's bit selects (IVB-130): it does not depend on the space of the batch.
     fn space(&self, gt: &Gt, ggtt: bool) -> Space {
         if ggtt { Space::Ggtt } else { self.ppgtt(gt) }
-    }
-
-    /// Address of the status page, in the GGTT (IVB-044).
-    fn status_page(&self, gt: &Gt) -> u32 {
-        gt.registers.value(gt.generation.engine(self.id).status_page)
-    }
-
-    /// Records a fault in the fault register, unless an earlier one is still there, and reports it (IVB-039, IVB-040,
-    /// IVB-095).
-    fn fault(&self, gt: &Gt, fault: Fault) {
-        let page = fault.address & PAGE_MASK;
-        let ggtt = if fault.space == Space::Ggtt { FAULT_GGTT.mask() } else { 0 };
-        let latched = page | ggtt | FAULT_TYPE.of(fault.kind as u32) | FAULT_VALID.mask();
-        gt.registers.update(
-            gt.generation.engine(self.id).fault,
-            |old| {
-                if FAULT_VALID.is_set(old) { old } else { latched }
-            },
-        );
-        gt.registers.set_bits(
-            ERROR,
-            match fault.kind {
-                FaultType::Page => 1,
-                FaultType::InvalidDirectory => 1 << 2,
-                FaultType::UnloadedDirectory => 1 << 8,
-            },
-        );
-        gt.interrupt_by_engine(self.id, PAGE_FAULT_INTERRUPT);
     }
 
     fn skip(&mut self, name: &'static str) {

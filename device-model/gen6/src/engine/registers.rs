@@ -5,12 +5,16 @@ use super::{Current, Engine};
 use crate::command::mi::fields;
 use crate::gt::SideEffect;
 use crate::memory::Fault;
-use crate::registers::Scope;
+use crate::registers::engine::{CTL, CTL_NO_WRITES};
 
 /// Bits of a register's offset in commands.
 const OFFSET: u32 = 0x03ff_fffc;
 /// First offset that commands must not write (IVB-159).
 const FORBIDDEN: u32 = 0xc_0000;
+/// Offsets below [`FORBIDDEN`] that commands must not write.
+const FORBIDDEN_BLOCK: std::ops::Range<u32> = 0x8800..0x8900;
+/// The registers of the memory controller, which only CPUs can read (ILK-031).
+const MEMORY_CONTROLLER: std::ops::Range<u32> = 0x14_0000..0x18_0000;
 
 impl Engine {
     /// MI_LOAD_REGISTER_IMM: pairs of offset and value. Bits 11:8 disable bytes (IVB-159).
@@ -19,7 +23,7 @@ impl Engine {
         let lanes = byte(1 << 8, 0xff) | byte(1 << 9, 0xff00) | byte(1 << 10, 0xff_0000) | byte(1 << 11, 0xff00_0000);
         for n in (1..current.length.saturating_sub(1)).step_by(2) {
             let (offset, value) = (current.dword(n)? & OFFSET, current.dword(n.saturating_add(1))?);
-            write(current, offset, value & lanes, lanes);
+            self.write_register(current, offset, value & lanes, lanes);
         }
         Ok(())
     }
@@ -27,7 +31,8 @@ impl Engine {
     /// MI_STORE_REGISTER_MEM (IVB-161).
     pub(super) fn store_register(&mut self, current: &Current<'_>) -> Result<(), Fault> {
         let space = self.space(current.gt, current.has(fields::GLOBAL));
-        let value = current.gt.read(current.dword(1)? & OFFSET);
+        let offset = current.dword(1)? & OFFSET;
+        let value = if MEMORY_CONTROLLER.contains(&offset) { 0 } else { current.gt.read(offset) };
         current.memory.write32(space, current.dword(2)? & fields::MEMORY.mask(), value)
     }
 
@@ -37,20 +42,23 @@ impl Engine {
         let offset = current.dword(1)? & OFFSET;
         let value = current.memory.read32(space, current.dword(2)? & fields::MEMORY.mask())?;
         let context =
-            |offset| current.gt.registers.decode(offset).is_some_and(|found| found.register.scope == Scope::Context);
+            |offset| current.gt.registers.decode(offset).is_some_and(|found| found.register.scope.of_contexts());
         if self.privileged() || context(offset) {
-            write(current, offset, value, !0);
+            self.write_register(current, offset, value, !0);
         }
         Ok(())
     }
-}
 
-/// Writes a register for a command. A reset cannot be requested by commands.
-fn write(current: &Current<'_>, offset: u32, value: u32, lanes: u32) {
-    if offset >= FORBIDDEN || lanes == 0 {
-        return;
-    }
-    if let Some(SideEffect::Wake(_)) = current.gt.write(offset, value, lanes) {
-        current.gt.wakeups.ring();
+    /// Writes a register for a command, unless the ring's control register forbids it. A reset cannot be requested by
+    /// commands.
+    pub(super) fn write_register(&self, current: &Current<'_>, offset: u32, value: u32, lanes: u32) {
+        let gt = current.gt;
+        let in_ring = self.batch.is_none() && CTL_NO_WRITES.is_set(self.value(gt, CTL));
+        if in_ring || offset >= FORBIDDEN || FORBIDDEN_BLOCK.contains(&offset) || lanes == 0 {
+            return;
+        }
+        if let Some(SideEffect::Wake(_)) = gt.write(offset, value, lanes) {
+            gt.wakeups.ring();
+        }
     }
 }

@@ -10,10 +10,10 @@ use crate::command::{Command, Mi, MiCommand, Pipeline};
 use crate::gt::Gt;
 use crate::memory::{Fault, Memory, PAGE, Space};
 use crate::registers::engine::{
-    ACTHD, BB_ADDR, BB_ADDR_DIFF, BB_PPGTT, BB_STATE, CTL, CTL_PAGES, CTL_WAIT, DMA_FADD, EIR, EMR, ESR, HEAD,
-    HEAD_OFFSET, HEAD_WRAPS, INSTRUCTION_ERROR, IPEHR, IPEIR, NOPID, START, VALID,
+    ACTHD, BB_ADDR, BB_ADDR_DIFF, BB_PPGTT, BB_STATE, CTL, CTL_PAGES, CTL_REPORT, CTL_WAIT, DMA_FADD, HEAD,
+    HEAD_OFFSET, HEAD_WRAPS, IPEHR, IPEIR, MI_MODE, MODE_INVALIDATE_POINTER, NOPID, START, UHPTR, VALID,
 };
-use crate::registers::interrupt::{ERROR_INTERRUPT, USER_INTERRUPT};
+use crate::registers::interrupt::USER_INTERRUPT;
 
 impl Engine {
     /// Executes at most `budget` commands.
@@ -67,18 +67,21 @@ impl Engine {
             return self.instruction_error(gt, address);
         };
         let length = command.dwords(header);
+        if length < command.least() {
+            return self.instruction_error(gt, address);
+        }
         let current = Current { header, length, address, name: command.name(), gt, memory, fetch };
         self.trace(&current);
         let flow = match self.dispatch(&current, command) {
             Ok(flow) => flow,
             Err(fault) => {
                 // The access is dropped; the engine continues.
-                self.fault(gt, fault);
+                gt.record_fault(self.id, &fault);
                 Flow::Next
             }
         };
         if flow == Flow::Next {
-            self.advance(gt, length);
+            self.advance(gt, memory, length);
         }
         flow
     }
@@ -90,6 +93,10 @@ impl Engine {
             Command::Mi(row) => self.mi(current, row.action),
             Command::Pipeline(row) => match row.action {
                 Pipeline::PipeControl(global) => self.pipe_control(current, global),
+                Pipeline::Draw => {
+                    self.draw(current);
+                    Ok(Flow::Next)
+                }
                 Pipeline::Skipped => {
                     self.skip(current.name);
                     Ok(Flow::Next)
@@ -113,7 +120,14 @@ impl Engine {
                 }
             }
             Mi::UserInterrupt => self.interrupt(current, USER_INTERRUPT),
-            Mi::Ordered => {}
+            Mi::Flush => self.flush(current),
+            Mi::FlushLines => self.flush_lines(current),
+            Mi::SuspendFlush => current.gt.suspend_flushes(self.id, current.has(fields::SUSPEND)),
+            Mi::Arbitration => self.arbitration = current.has(fields::ARBITRATION),
+            Mi::Predicate => self.predicate(current),
+            // Only of the ring (IVB-146).
+            Mi::ReportHead if self.batch.is_none() => self.report_head(current.gt, current.memory)?,
+            Mi::ReportHead => {}
             Mi::WaitForEvent => return Ok(self.wait_for_event(current)),
             Mi::ArbCheck => return Ok(self.arbitration_check(current)),
             Mi::BatchEnd => return Ok(self.batch_end(current)),
@@ -133,15 +147,15 @@ impl Engine {
         Ok(Flow::Next)
     }
 
-    /// Continues behind a command of `length` dwords. The ring's head wraps at its end, which is counted (IVB-076).
-    pub(super) fn advance(&mut self, gt: &Gt, length: u32) {
+    /// Continues behind a command. The ring's head wraps at its end, which is counted (IVB-076).
+    pub(super) fn advance(&mut self, gt: &Gt, memory: &Memory<'_>, length: u32) {
         let bytes = length.wrapping_mul(4);
         if let Some(batch) = &mut self.batch {
             batch.next = batch.next.wrapping_add(bytes);
             return;
         }
         let (_, size) = self.ring(gt);
-        gt.registers.update(self.offset(gt, HEAD), |old| {
+        let (old, new) = gt.registers.update(self.offset(gt, HEAD), |old| {
             let head = HEAD_OFFSET.of(HEAD_OFFSET.get(old)).saturating_add(bytes);
             let wraps = HEAD_WRAPS.get(old);
             match head.checked_sub(size) {
@@ -149,6 +163,24 @@ impl Engine {
                 Some(head) => HEAD_WRAPS.of(wraps.wrapping_add(1)) | HEAD_OFFSET.mask() & head,
             }
         });
+        // The head is reported when it enters the next part of the ring (IVB-078); code 2 is not of ring mode.
+        let part = match CTL_REPORT.get(self.value(gt, CTL)) {
+            1 => 64 << 10,
+            3 => 128 << 10,
+            _ => 0,
+        };
+        let part_of = |head| HEAD_OFFSET.of(HEAD_OFFSET.get(head)).checked_div(part);
+        if part != 0 && (part_of(old) != part_of(new) || HEAD_WRAPS.get(old) != HEAD_WRAPS.get(new)) {
+            // A status page without a translation drops the write.
+            let _ = self.report_head(gt, memory);
+        }
+        let pointer = self.value(gt, UHPTR);
+        if VALID.is_set(pointer)
+            && MODE_INVALIDATE_POINTER.is_set(self.value(gt, MI_MODE))
+            && HEAD_OFFSET.mask() & (pointer ^ new) == 0
+        {
+            gt.registers.clear_bits(self.offset(gt, UHPTR), VALID.mask());
+        }
     }
 
     /// Sets the registers that describe the batch (IVB-103..105).
@@ -167,28 +199,23 @@ impl Engine {
 
     /// Reports events of the engine.
     pub(super) fn interrupt(&self, current: &Current<'_>, bits: u32) {
-        self.report_status(current, bits);
         current.gt.trace.record_of_engine(Function::PF, || {
             let name = current.gt.generation.engine(self.id).name;
             (name, EventKind::Interrupt { bits: u16::try_from(bits).unwrap_or(u16::MAX) })
         });
-        current.gt.interrupt_by_engine(self.id, bits);
+        current.gt.update_status(self.id, bits);
     }
 
     /// The commands cannot be fetched.
     fn halt(&mut self, gt: &Gt, fault: Fault) -> Flow {
-        self.fault(gt, fault);
+        gt.record_fault(self.id, &fault);
         Flow::Halt
     }
 
     /// The header is of no command: a fatal error, which a reset clears (IVB-093).
     fn instruction_error(&mut self, gt: &Gt, address: u32) -> Flow {
         gt.registers.set(self.offset(gt, IPEIR), address);
-        gt.registers.set_bits(self.offset(gt, ESR), INSTRUCTION_ERROR.mask());
-        if !INSTRUCTION_ERROR.is_set(self.value(gt, EMR)) {
-            gt.registers.set_bits(self.offset(gt, EIR), INSTRUCTION_ERROR.mask());
-            gt.interrupt_by_engine(self.id, ERROR_INTERRUPT);
-        }
+        gt.instruction_error(self.id);
         Flow::Halt
     }
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses to the registers of an engine: ring, modes, time.
 
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
 use arctic_base::registers::{Unit, masked};
 use arctic_sriov::number::{high, low};
 
+use super::watchdog::Watchdog;
 use super::{Gt, SideEffect};
 use crate::registers::engine::{
-    CTL, CTL_ENABLE, CTL_PAGES, CTL_SEMAPHORE_WAIT, CTL_WAIT, HEAD, HEAD_OFFSET, HEAD_WRAPS, MI_MODE, MODE_IDLE,
-    MODE_STOP, SYNC_FLUSH, TAIL, TAIL_OFFSET,
+    CTL, CTL_ENABLE, CTL_NO_WRITES, CTL_PAGES, CTL_REPORT, CTL_SEMAPHORE_WAIT, CTL_WAIT, HEAD, HEAD_OFFSET, HEAD_WRAPS,
+    MI_MODE, MODE_IDLE, MODE_STOP, TAIL, TAIL_OFFSET,
 };
 use crate::registers::{Access, EngineRegister, Gen6};
-use crate::topology::EngineId;
+use crate::topology::{EngineClass, EngineId};
 
 /// Bits of the timestamp (IVB-116).
 const TIMESTAMP: u64 = (1 << 36) - 1;
@@ -24,6 +25,7 @@ impl Unit<Gen6, Gt> for EngineRegister {
         let value = gt.registers.value(access.offset);
         match (self, access.decoded.engine) {
             (EngineRegister::Mode, Some(engine)) if gt.engine_idle(engine) => value | MODE_IDLE.mask(),
+            (EngineRegister::WatchdogCounter, Some(engine)) => gt.watchdog_counter(engine),
             (EngineRegister::Timestamp, _) => low(gt.timestamp()),
             (EngineRegister::TimestampHigh, _) => high(gt.timestamp()),
             _ => value,
@@ -42,7 +44,8 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 return None;
             }
             EngineRegister::Control => {
-                let stored = CTL_PAGES.mask() | CTL_ENABLE.mask() | 0x6;
+                let class = gt.generation.engine(engine).class;
+                let stored = CTL_PAGES.mask() | CTL_ENABLE.mask() | control_bits(class);
                 // Writing 1 to the bit of a wait clears it; other writes do not change it (IVB-181).
                 let waits = (CTL_WAIT.mask() & !value) | CTL_SEMAPHORE_WAIT.mask();
                 gt.registers.update(at, |old| value & stored | old & waits);
@@ -54,19 +57,47 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 gt.registers.update(at, |old| masked(old, value) & !MODE_IDLE.mask());
             }
             EngineRegister::ParserMode => {
-                // A flush is complete at once: the model has no caches.
-                gt.registers.update(at, |old| masked(old, value) & !SYNC_FLUSH.mask());
+                gt.registers.update(at, |old| masked(old, value));
+                gt.complete_sync_flush(engine);
                 return None;
             }
-            EngineRegister::Timestamp | EngineRegister::TimestampHigh => return None,
+            EngineRegister::Errors => {
+                gt.clear_errors(engine, value);
+                return None;
+            }
+            EngineRegister::ErrorMask => {
+                gt.registers.set(at, value | 0xffff_ff00);
+                gt.update_status(engine, 0);
+                return None;
+            }
+            EngineRegister::WatchdogControl | EngineRegister::WatchdogThreshold => {
+                gt.registers.set(at, value);
+                gt.set_watchdog(engine, *self == EngineRegister::WatchdogControl);
+            }
+            EngineRegister::WatchdogCounter | EngineRegister::Timestamp | EngineRegister::TimestampHigh => return None,
         }
         Some(SideEffect::Wake(engine))
+    }
+}
+
+/// Bits of the ring's control register that only engines of some classes have (IVB-078).
+fn control_bits(class: EngineClass) -> u32 {
+    match class {
+        EngineClass::Render => 0,
+        EngineClass::Video => CTL_REPORT.mask() | CTL_NO_WRITES.mask(),
+        EngineClass::Copy => CTL_REPORT.mask(),
     }
 }
 
 /// What an engine is doing, besides what its registers tell.
 #[derive(Default)]
 pub(super) struct Activity {
+    /// Sync flushes by INSTPM are suspended (IVB-149).
+    pub(super) flushes_suspended: AtomicBool,
+    /// State of the sources of interrupts, by which a change is found (IVB-091).
+    pub(super) status: AtomicU32,
+    /// The watchdog.
+    pub(super) watchdog: Watchdog,
     /// A worker executes a step.
     stepping: AtomicBool,
     /// A batch is being executed.
@@ -88,7 +119,7 @@ impl Activity {
 
 impl Gt {
     #[allow(clippy::indexing_slicing, reason = "there is an element for each engine")]
-    fn activity(&self, engine: EngineId) -> &Activity {
+    pub(super) fn activity(&self, engine: EngineId) -> &Activity {
         &self.activity[engine.index()]
     }
 
@@ -102,7 +133,10 @@ impl Gt {
 
     /// The engine is reset.
     pub fn end_activity(&self, engine: EngineId) {
-        self.activity(engine).end();
+        let activity = self.activity(engine);
+        activity.end();
+        activity.flushes_suspended.store(false, Ordering::Release);
+        activity.watchdog.stop();
     }
 
     /// States whether `engine` executes a batch.

@@ -16,7 +16,11 @@ impl Unit<Gen6, Gt> for InterruptRegister {
     }
 
     fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
-        gt.interrupts.write(*self, Four::at(access.ordinal()), value);
+        let four = Four::at(access.ordinal());
+        gt.interrupts.write(*self, four, value);
+        if self.0 == Bank::Graphics && four == Four::Identity {
+            gt.renew_events();
+        }
         None
     }
 }

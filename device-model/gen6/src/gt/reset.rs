@@ -17,10 +17,15 @@ impl Gt {
             let reset = match (decoded.register.scope, decoded.engine) {
                 (Scope::Device | Scope::Aperture, _) => false,
                 (Scope::Engine, Some(engine)) => selected(self.generation.engine(engine).reset),
-                (Scope::Engine, None) | (Scope::Context, _) => render,
+                (Scope::Engine, None) | (Scope::Context | Scope::Extended, _) => render,
             };
             if reset {
                 self.registers.reset_register(offset);
+            }
+        }
+        for (engine, info) in self.generation.engines() {
+            if selected(info.reset) {
+                self.update_status(engine, 0);
             }
         }
         self.update_residency();

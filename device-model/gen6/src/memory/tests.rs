@@ -55,11 +55,15 @@ fn accesses_cross_pages() {
     let mut byte = [0; 2];
     guest.slice(RAM + 0x3ffe, 2).unwrap().read_slice(&mut byte, 0).unwrap();
     assert_eq!(byte, [1, 2]);
-    let fault = |address| Fault { space: Space::Ggtt, address, kind: FaultType::Page };
+    let fault = |address| Fault { space: Space::Ggtt, address, kind: FaultType::Page, write: false };
     assert_eq!(memory.read32(Space::Ggtt, 0x6ffe), Err(fault(0x7000)));
-    assert_eq!(memory.write32(Space::Ggtt, 0x7000, 1), Err(fault(0x7000)));
+    assert_eq!(memory.write32(Space::Ggtt, 0x7000, 1), Err(Fault { write: true, ..fault(0x7000) }));
     ggtt.set(7, Pte(0x1f_f001));
-    assert_eq!(memory.write32(Space::Ggtt, 0x7000, 1), Err(fault(0x7000)), "the guest has no such memory");
+    assert_eq!(
+        memory.write32(Space::Ggtt, 0x7000, 1),
+        Err(Fault { write: true, ..fault(0x7000) }),
+        "the guest has no such memory"
+    );
 }
 
 /// IVB-032, IVB-039, G67-059, G67-060: the directory is in the table of the GGTT; its faults are distinguished.

@@ -9,6 +9,10 @@ use super::ggtt::{Ggtt, Pte};
 
 /// Size of the memory that a page directory entry maps (IVB-032).
 const DIRECTORY_ENTRY: u32 = 4 << 20;
+/// Bit of an entry of a page directory: the pages of its table have 32 KiB (IVB-035, ILK-013).
+const BIG_PAGES: u32 = 1 << 1;
+/// Size of a big page in bytes.
+const BIG_PAGE: u32 = 32 << 10;
 /// Number of entries of a page directory (G67-059).
 const DIRECTORY_ENTRIES: u32 = 512;
 /// Number of directory entries of a bit of PP_DCLV (IVB-032).
@@ -59,6 +63,8 @@ pub struct Fault {
     pub address: u32,
     /// Type of the fault.
     pub kind: FaultType,
+    /// The access was a write.
+    pub write: bool,
 }
 
 /// Translation of addresses, with the function's view of guest memory.
@@ -79,28 +85,32 @@ impl<'m> Memory<'m> {
         self.ggtt
     }
 
-    /// The entry of `address` in a page table of `directory`.
-    fn entry(&self, directory: Directory, address: u32) -> Result<Pte, FaultType> {
+    /// The page of `address` by `directory`: its address, and its size.
+    fn page(&self, directory: Directory, address: u32) -> Result<(u64, u32), FaultType> {
         let entry = address / DIRECTORY_ENTRY;
         let group = entry / ENTRIES_OF_A_BIT;
         if entry >= DIRECTORY_ENTRIES || directory.loaded >> group & 1 == 0 {
             return Err(FaultType::UnloadedDirectory);
         }
-        let table = self.ggtt.entry(directory.first.wrapping_add(entry)).page().ok_or(FaultType::InvalidDirectory)?;
-        let at = table | u64::from(address % DIRECTORY_ENTRY / PAGE) << 2;
+        let entry = self.ggtt.entry(directory.first.wrapping_add(entry));
+        let table = entry.page().ok_or(FaultType::InvalidDirectory)?;
+        let size = if entry.0 & BIG_PAGES != 0 { BIG_PAGE } else { PAGE };
+        // The table has an entry for each 4 KiB; of a big page, the first is used.
+        let at = table | u64::from(address % DIRECTORY_ENTRY / size * (size / PAGE)) << 2;
         let mut bytes = [0; 4];
         Span::guest(self.view, at, 4).read(&mut bytes).map_err(|_| FaultType::Page)?;
-        Ok(Pte(u32::from_le_bytes(bytes)))
+        let page = Pte(u32::from_le_bytes(bytes)).page().ok_or(FaultType::Page)?;
+        Ok((page & !u64::from(size.saturating_sub(1)), size))
     }
 
     /// Returns the physical address of `address`.
     pub fn translate(&self, space: Space, address: u32) -> Result<u64, Fault> {
-        let fault = |kind| Fault { space, address, kind };
-        let entry = match space {
-            Space::Ggtt => self.ggtt.entry(address / PAGE),
-            Space::Ppgtt(directory) => self.entry(directory, address).map_err(fault)?,
+        let fault = |kind| Fault { space, address, kind, write: false };
+        let (page, size) = match space {
+            Space::Ggtt => (self.ggtt.entry(address / PAGE).page().ok_or(fault(FaultType::Page))?, PAGE),
+            Space::Ppgtt(directory) => self.page(directory, address).map_err(fault)?,
         };
-        Ok(entry.page().ok_or(fault(FaultType::Page))? | u64::from(address % PAGE))
+        Ok(page | u64::from(address & size.saturating_sub(1)))
     }
 
     /// Returns a span of bytes `[address, address + n)` of `space`, 1 <= n <= `len`, limited by the end of the page or
@@ -121,7 +131,7 @@ impl<'m> Memory<'m> {
         while done < len {
             let span = self.span(space, at, len.saturating_sub(done))?;
             let n = span.len();
-            access(span, done).map_err(|_| Fault { space, address: at, kind: FaultType::Page })?;
+            access(span, done).map_err(|_| Fault { space, address: at, kind: FaultType::Page, write: false })?;
             done = done.saturating_add(n);
             at = at.wrapping_add(u32::try_from(n).unwrap_or(PAGE));
         }
@@ -138,9 +148,10 @@ impl<'m> Memory<'m> {
 
     /// Writes `data`, across page boundaries.
     pub fn write(&self, space: Space, address: u32, data: &[u8]) -> Result<(), Fault> {
-        self.each((space, address, data.len()), |span, done| {
+        let written = self.each((space, address, data.len()), |span, done| {
             span.write(data.get(done..done.saturating_add(span.len())).unwrap_or_default())
-        })
+        });
+        written.map_err(|fault| Fault { write: true, ..fault })
     }
 
     /// Reads the dword at `address`.

@@ -12,10 +12,18 @@ pub const TILECTL: u32 = 0x10_1000;
 pub const SWIZZLED: Bits = Bits::bit(0);
 /// Errors of the translation (IVB-040).
 pub const ERROR: u32 = 0x40a0;
+/// Pages of the last faults (IVB-038).
+pub const FAULT_LOG: u32 = 0x4580;
+/// Number of entries of the log of faults.
+pub const FAULT_LOG_ENTRIES: u32 = 32;
 /// Fault registers: the rest of the register is valid (IVB-039).
 pub const FAULT_VALID: Bits = Bits::bit(0);
 /// Fault registers: type of the fault, one of [`FaultType`](crate::memory::FaultType).
 pub const FAULT_TYPE: Bits = Bits::new(2, 1);
+/// Fault registers: the unit that made the access (IVB-043).
+pub const FAULT_SOURCE: Bits = Bits::new(10, 3);
+/// FAULT_SOURCE: the command streamer, writing. Reading is 0.
+pub const SOURCE_WRITE: u32 = 8;
 /// Fault registers: the address is in the GGTT.
 pub const FAULT_GGTT: Bits = Bits::bit(11);
 /// A write invalidates the translations of CPU accesses (IVB-177).
@@ -50,18 +58,18 @@ pub const TABLE: &[Register] = &[
     register(0x4074, "GFX_MAX_REQ_COUNT", STORED, 0x43f2_0101, "IVB-019"),
     register(0x4080, "GAM_HWSP", Storage(0xffff_f000), 0, "IVB-044"),
     register(0x4090, "GAM_ECOCHK", STORED, 0, "G67-061"),
-    register(0x4094, "GAM_FAULT", STORED, 0, "IVB-039"),
+    register(0x4094, "GAM_FAULT", Kind::Live(Live::Fault), 0, "IVB-039"),
     register(ERROR, "GAM_ERROR", Storage(0xffd5), 0, "IVB-040"),
     // Everything is idle: all fields are 1.
     register(0x40b0, "GAM_DONE", ReadOnly, 0xffff_ffff, "IVB-020"),
     register(0x4180, "GAC_HWSP", Storage(0xffff_f000), 0, "IVB-044"),
-    register(0x4194, "GAC_FAULT", STORED, 0, "IVB-039"),
+    register(0x4194, "GAC_FAULT", Kind::Live(Live::Fault), 0, "IVB-039"),
     register(0x4204, "MISS_PRIORITY", STORED, 0, "IVB-012"),
     register(0x4208, "NP_PRIORITY_1", STORED, 0, "IVB-012"),
     register(0x4280, "GAB_HWSP", Storage(0xffff_f000), 0, "IVB-044"),
-    register(0x4294, "GAB_FAULT", STORED, 0, "IVB-039"),
+    register(0x4294, "GAB_FAULT", Kind::Live(Live::Fault), 0, "IVB-039"),
     register(0x4380, "VEBOX_HWSP", Storage(0xffff_f000), 0, "i915: gt/intel_gt_regs.h, an engine that is absent"),
-    register(0x4394, "VEBOX_FAULT", STORED, 0, "G67-114, an engine that is absent"),
+    register(0x4394, "VEBOX_FAULT", Kind::Live(Live::Fault), 0, "G67-114, an engine that is absent"),
     array(0x43a0, "MID_PRIORITY", STORED, 0, 2, "IVB-012"),
     array(0x43a8, "GAC_COUNT", Storage(0x003f_3f3f), 0, 2, GAC),
     register(0x43b0, "GOTO_HIT_0", STORED, 0, "IVB-013"),
@@ -71,6 +79,15 @@ pub const TABLE: &[Register] = &[
     array(0x43d0, "ARB_RO", STORED, 0, 4, GAC),
     array(0x43e0, "ARB_R", STORED, 0, 4, GAC),
     array(0x43f0, "ARB_WR", STORED, 0, 4, GAC),
+    array(0x4400, "TLBPEND_SEC0", ReadOnly, 0, 64, "IVB-043"),
+    array(0x4500, "TLBPEND_SEC1", ReadOnly, 0, 32, "IVB-043"),
+    array(FAULT_LOG, "PP_PFD", ReadOnly, 0, 32, "IVB-038"),
+    // The model has no cache of translations: none is valid.
+    array(0x4600, "TLBPEND_SEC2", ReadOnly, 0, 64, "IVB-043"),
+    array(0x4700, "TLB_RD", ReadOnly, 0, 2, "IVB-042"),
+    array(0x4720, "TLB_VALID", ReadOnly, 0, 20, "IVB-042"),
+    array(0x4780, "TLB_VA_VALID", ReadOnly, 0, 8, "IVB-041"),
+    array(0x4800, "TLB_VA", ReadOnly, 0, 256, "IVB-041"),
     register(0x9038, "GT4_MODE", Storage(0b11), 0, "IVB-022"),
     register(0x1_4090, "GAC_ECO_BITS", STORED, 0, "G67-061"),
     register(0x2_4000, "GAB_CTL", STORED, 0, "G67-061"),

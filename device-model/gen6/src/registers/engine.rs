@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers of every engine, by offset from its base: ring, batch, errors and modes.
 
-use super::Kind::{Masked, ReadOnly, Storage, Write1Clear};
+use super::Kind::{Masked, ReadOnly, Storage};
 use super::{Bits, Kind, Live, Register, STORED, Scope, register};
 
 /// Condition codes, and exclusion of the ring while it waits for one (IVB-066).
@@ -14,12 +14,18 @@ pub const TAIL_OFFSET: Bits = Bits::new(20, 3);
 pub const HEAD: u32 = 0x34;
 /// HEAD: the offset.
 pub const HEAD_OFFSET: Bits = Bits::new(20, 2);
+/// HEAD: the render engine waits for a condition code; read-only.
+pub const HEAD_WAITS: Bits = Bits::bit(0);
 /// HEAD: number of wraps.
 pub const HEAD_WRAPS: Bits = Bits::new(31, 21);
 /// Address of the ring in the GGTT (IVB-077).
 pub const START: u32 = 0x38;
 /// Size and state of the ring (IVB-078).
 pub const CTL: u32 = 0x3c;
+/// CTL: commands of the ring do not write registers; of video engines only.
+pub const CTL_NO_WRITES: Bits = Bits::bit(8);
+/// CTL: where the head is reported to the status page; not of the render engine.
+pub const CTL_REPORT: Bits = Bits::new(2, 1);
 /// CTL: number of pages less one.
 pub const CTL_PAGES: Bits = Bits::new(20, 12);
 /// CTL: the ring waits for an event; writing 1 ends the wait.
@@ -50,6 +56,10 @@ pub const HWSTAM: u32 = 0x98;
 pub const MI_MODE: u32 = 0x9c;
 /// MI_MODE: the parser is idle; read-only.
 pub const MODE_IDLE: Bits = Bits::bit(9);
+/// MI_MODE: UHPTR becomes invalid when the head is equal to it (IVB-056).
+pub const MODE_INVALIDATE_POINTER: Bits = Bits::bit(11);
+/// MI_MODE: MI_FLUSH is executed (IVB-144).
+pub const MODE_FLUSH: Bits = Bits::bit(12);
 /// MI_MODE: the parser must stop at the next command.
 pub const MODE_STOP: Bits = Bits::bit(8);
 /// Mask of the engine's interrupts, in the bit positions of the GT's registers (G67-047).
@@ -60,10 +70,14 @@ pub const EIR: u32 = 0xb0;
 pub const EMR: u32 = 0xb4;
 /// Error status (IVB-093).
 pub const ESR: u32 = 0xb8;
+/// EIR, ESR: errors that only a reset clears: the instruction error and the page-table error (IVB-093).
+pub const FATAL_ERRORS: u32 = 0x11;
 /// EIR, EMR, ESR: the instruction error, which only a reset clears.
 pub const INSTRUCTION_ERROR: Bits = Bits::bit(0);
 /// Instruction parser mode (IVB-064).
 pub const INSTPM: u32 = 0xc0;
+/// INSTPM: changes when MI_CLFLUSH is complete (IVB-162).
+pub const CLFLUSH_TOGGLE: u32 = 1 << 11;
 /// INSTPM: requests a sync flush, and reads 0 when it is complete (IVB-065).
 pub const SYNC_FLUSH: Bits = Bits::bit(5);
 /// State of the batch that was started from the ring (IVB-104).
@@ -80,6 +94,14 @@ pub const VALID: Bits = Bits::bit(0);
 pub const HEAD_PREEMPT: u32 = 0x14c;
 /// Distance between the start of the batch and the current fetch (IVB-105).
 pub const BB_ADDR_DIFF: u32 = 0x154;
+/// Control of the watchdog (IVB-085).
+pub const WATCHDOG_CONTROL: u32 = 0x178;
+/// WATCHDOG_CONTROL: 0 starts the counter, 1 stops and resets it.
+pub const WATCHDOG_STOP: Bits = Bits::new(30, 0);
+/// Value of the counter at which the watchdog expires (IVB-086).
+pub const WATCHDOG_THRESHOLD: u32 = 0x17c;
+/// Counter of the watchdog (IVB-087).
+pub const WATCHDOG_COUNTER: u32 = 0x190;
 /// Current logical context (IVB-100).
 pub const CCID: u32 = 0x180;
 /// Groups of page directory entries that may be used, one bit for 16 entries (IVB-032).
@@ -108,6 +130,16 @@ pub enum EngineRegister {
     Mode,
     /// [`INSTPM`].
     ParserMode,
+    /// [`EIR`].
+    Errors,
+    /// [`EMR`].
+    ErrorMask,
+    /// [`WATCHDOG_CONTROL`].
+    WatchdogControl,
+    /// [`WATCHDOG_THRESHOLD`].
+    WatchdogThreshold,
+    /// [`WATCHDOG_COUNTER`].
+    WatchdogCounter,
     /// [`TIMESTAMP`], low dword.
     Timestamp,
     /// [`TIMESTAMP`], high dword.
@@ -146,9 +178,8 @@ pub const TABLE: &[Register] = &[
     row(HWSTAM, "HWSTAM", STORED, !0, "IVB-092"),
     row(MI_MODE, "MI_MODE", live(EngineRegister::Mode), 0, "IVB-055"),
     row(IMR, "IMR", STORED, !0, "IVB-092, G67-047"),
-    // The instruction error and the page-table error are not cleared by writes.
-    row(EIR, "EIR", Write1Clear(0xffff_ffee), 0, "IVB-093"),
-    row(EMR, "EMR", Storage(0xff), !0, "IVB-093"),
+    row(EIR, "EIR", live(EngineRegister::Errors), 0, "IVB-093"),
+    row(EMR, "EMR", live(EngineRegister::ErrorMask), !0, "IVB-093"),
     row(ESR, "ESR", ReadOnly, 0, "IVB-093"),
     row(INSTPM, "INSTPM", live(EngineRegister::ParserMode), 0, "IVB-064"),
     row(BB_STATE, "BB_STATE", ReadOnly, 0, "IVB-104"),
@@ -156,6 +187,10 @@ pub const TABLE: &[Register] = &[
     row(BB_ADDR, "BB_ADDR", ReadOnly, 0, "IVB-103"),
     row(HEAD_PREEMPT, "RING_BUFFER_HEAD_PREEMPT", ReadOnly, 0, "IVB-082"),
     row(BB_ADDR_DIFF, "BB_ADDR_DIFF", ReadOnly, 0, "IVB-105"),
+    // It counts only after a start, although the document's reset value is that of a start.
+    row(WATCHDOG_CONTROL, "PR_CTR_CTL", live(EngineRegister::WatchdogControl), 0, "IVB-085"),
+    row(WATCHDOG_THRESHOLD, "PR_CTR_THRSH", live(EngineRegister::WatchdogThreshold), 0x0015_0000, "IVB-086"),
+    row(WATCHDOG_COUNTER, "PR_CTR", live(EngineRegister::WatchdogCounter), 0, "IVB-087"),
     row(CCID, "CCID", Storage(0xffff_f10d), 0, "IVB-100"),
     row(0x1d0, "ECOSKPD", Masked, 0, REGS),
     row(PP_DCLV, "PP_DCLV", STORED, 0, "IVB-032"),

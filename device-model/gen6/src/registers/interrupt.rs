@@ -63,15 +63,18 @@ pub const MASTER_ENABLE: Bits = Bits::bit(31);
 pub const PCH_EVENT: Bits = Bits::bit(28);
 /// Interrupt of an engine, relative to its first: user interrupt (G67-046).
 pub const USER_INTERRUPT: u32 = 1;
+/// Interrupt of an engine, relative to its first: a sync flush is complete (IVB-090).
+pub const SYNC_INTERRUPT: u32 = 1 << 2;
 /// Interrupt of an engine, relative to its first: error (G67-046).
 pub const ERROR_INTERRUPT: u32 = 1 << 3;
 /// Interrupt of an engine, relative to its first: PIPE_CONTROL notification, MI_FLUSH_DW notification (G67-046).
 pub const NOTIFY_INTERRUPT: u32 = 1 << 4;
-
+/// Interrupt of an engine, relative to its first: the watchdog has expired (IVB-090, IVB-189).
+pub const WATCHDOG_INTERRUPT: u32 = 1 << 6;
 /// Interrupt of an engine, relative to its first: an access without a translation (IVB-090).
 pub const PAGE_FAULT_INTERRUPT: u32 = 1 << 7;
-/// Events of an engine that are written to the status page with their state; the others are written as 0 (IVB-091).
-pub const STATUS_PAGE_STATES: u32 = ERROR_INTERRUPT | PAGE_FAULT_INTERRUPT | 1 << 9;
+/// Events that are not written to the status page: the watchdog's and that of a context switch (IVB-091).
+pub const NOT_IN_STATUS_PAGE: u32 = WATCHDOG_INTERRUPT | 1 << 8;
 
 const fn bank(offset: u32, name: &'static str, bank: Bank) -> Register {
     array(offset, name, Kind::Live(Live::Interrupt(InterruptRegister(bank))), 0, 4, "G67-045")

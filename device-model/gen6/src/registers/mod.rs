@@ -12,7 +12,7 @@ pub mod interrupt;
 pub mod pch;
 pub mod pipe;
 pub mod power;
-mod render;
+pub mod render;
 #[cfg(test)]
 mod tests;
 mod workaround;
@@ -79,6 +79,10 @@ pub enum Live {
     Interrupt(InterruptRegister),
     /// Forcewake, RC6, frequency and PCODE (`gt/power.rs`).
     Power(PowerRegister),
+    /// Fault register of an engine, or of one that is absent.
+    Fault,
+    /// MTCH_CID_RST.
+    MatchReset,
     /// GDRST: bits of the domains to reset; reads 0 when the reset is complete.
     Reset,
     /// A write has no effect beyond what the model does at each access; reads 0.
@@ -96,6 +100,17 @@ pub enum Scope {
     Engine,
     /// A logical context of the render engine: changed also by MI_SET_CONTEXT, and by a reset of the render domain.
     Context,
+    /// The extended state of a logical context: as [`Scope::Context`], if the command asks for it (IVB-106). The document
+    /// has no list of these registers; the ones here are those that only commands of the 3D and GPGPU pipelines use.
+    Extended,
+}
+
+impl Scope {
+    /// The state is of a logical context.
+    #[inline]
+    pub fn of_contexts(self) -> bool {
+        matches!(self, Scope::Context | Scope::Extended)
+    }
 }
 
 /// A single register with [`Scope::Device`].

@@ -2,7 +2,34 @@
 //! Registers of the render engine alone: pipeline modes, statistics, predication, stream output.
 
 use super::Kind::{Masked, ReadOnly, Storage};
-use super::{Kind, Live, Register, STORED, Scope, array, register};
+use super::{Bits, Kind, Live, Register, STORED, Scope, array, register};
+
+/// Reset of the render engine if a context is current (IVB-102).
+pub const MATCH_RESET: u32 = 0x222c;
+/// MATCH_RESET: the reset is pending.
+pub const MATCH_PENDING: Bits = Bits::bit(0);
+/// MATCH_RESET: the context was the current one.
+pub const MATCHED: u32 = 1 << 1;
+/// Events for which the engine waits (IVB-110).
+pub const SYNC_FLIP_STATUS: u32 = 0x22d0;
+/// SYNC_FLIP_STATUS: condition codes, one bit each.
+pub const CONDITION_CODES: Bits = Bits::new(4, 0);
+/// Further events (IVB-111).
+pub const SYNC_FLIP_STATUS_1: u32 = 0x22d4;
+/// SYNC_FLIP_STATUS_1: changes with each sync flush (IVB-065).
+pub const SYNC_FLUSH_TOGGLE: Bits = Bits::bit(11);
+/// Statistics of the 3D pipeline (IVB-115).
+pub const STATISTICS: u32 = 0x2300;
+/// Number of dwords of [`STATISTICS`].
+pub const STATISTICS_DWORDS: u32 = 22;
+/// Operands of MI_PREDICATE, of 64 bits (IVB-120).
+pub const PREDICATE_SRC0: u32 = 0x2400;
+/// Second operand.
+pub const PREDICATE_SRC1: u32 = 0x2408;
+/// Difference of the operands.
+pub const PREDICATE_DATA: u32 = 0x2410;
+/// The predicate.
+pub const PREDICATE_RESULT: u32 = 0x2418;
 
 /// A row of a register that belongs to contexts.
 const fn context(offset: u32, name: &'static str, kind: Kind<Live>, reset: u32, source: &'static str) -> Register {
@@ -12,6 +39,11 @@ const fn context(offset: u32, name: &'static str, kind: Kind<Live>, reset: u32, 
 /// Consecutive registers that belong to contexts.
 const fn contexts(offset: u32, name: &'static str, kind: Kind<Live>, count: u16, source: &'static str) -> Register {
     array(offset, name, kind, 0, count, source).of(Scope::Context)
+}
+
+/// Consecutive registers of the extended state of contexts.
+const fn extended(offset: u32, name: &'static str, kind: Kind<Live>, count: u16, source: &'static str) -> Register {
+    array(offset, name, kind, 0, count, source).of(Scope::Extended)
 }
 
 /// A row of a register that a reset of the render domain resets, and contexts do not have.
@@ -27,21 +59,25 @@ pub const TABLE: &[Register] = &[
     engine(0x212c, "GAFS_MODE", Masked, 0, "IVB-063"),
     // 105 lines of 64 bytes are the driver's size of a context.
     engine(0x21a8, "CXT_SIZE", STORED, 0x48a7_b8cd, "IVB-101, G67-090"),
-    array(0x2290, "GPGPU_THREADS_DISPATCHED", STORED, 0, 2, "IVB-127").of(Scope::Context),
+    // Any write sets it to 0; nothing is dispatched.
+    contexts(0x2290, "GPGPU_THREADS_DISPATCHED", ReadOnly, 2, "IVB-127"),
     engine(0x22ac, "RS_STATUS", ReadOnly, 0, "IVB-065"),
-    engine(0x22d0, "SYNC_FLIP_STATUS", ReadOnly, 0, "IVB-110"),
-    engine(0x22d4, "SYNC_FLIP_STATUS_1", ReadOnly, 0, "IVB-111"),
-    contexts(0x2300, "STATISTICS", STORED, 22, "IVB-115"),
-    contexts(0x2400, "MI_PREDICATE_SRC0", STORED, 2, "IVB-120"),
-    contexts(0x2408, "MI_PREDICATE_SRC1", STORED, 2, "IVB-120"),
-    contexts(0x2410, "MI_PREDICATE_DATA", STORED, 2, "IVB-120"),
-    context(0x2418, "MI_PREDICATE_RESULT", Storage(1), 0, "IVB-120"),
-    context(0x2420, "3DPRIM_END_OFFSET", STORED, 0, "IVB-125"),
-    contexts(0x2430, "3DPRIM", STORED, 5, "IVB-125"),
-    contexts(0x2500, "GPGPU_DISPATCHDIM", STORED, 3, "IVB-126"),
-    contexts(0x5200, "SO_NUM_PRIMS_WRITTEN", STORED, 8, "IVB-117"),
-    contexts(0x5240, "SO_PRIM_STORAGE_NEEDED", STORED, 8, "IVB-117"),
-    contexts(0x5280, "SO_WRITE_OFFSET", Storage(0xffff_fffc), 4, "IVB-117"),
+    // The reset that it makes does not change it.
+    register(MATCH_RESET, "MTCH_CID_RST", Kind::Live(Live::MatchReset), 0, "IVB-102"),
+    engine(SYNC_FLIP_STATUS, "SYNC_FLIP_STATUS", ReadOnly, 0, "IVB-110"),
+    engine(SYNC_FLIP_STATUS_1, "SYNC_FLIP_STATUS_1", ReadOnly, 0, "IVB-111"),
+    contexts(STATISTICS, "STATISTICS", STORED, 22, "IVB-115"),
+    extended(PREDICATE_SRC0, "MI_PREDICATE_SRC0", STORED, 2, "IVB-120"),
+    extended(PREDICATE_SRC1, "MI_PREDICATE_SRC1", STORED, 2, "IVB-120"),
+    extended(PREDICATE_DATA, "MI_PREDICATE_DATA", STORED, 2, "IVB-120"),
+    extended(PREDICATE_RESULT, "MI_PREDICATE_RESULT", Storage(1), 1, "IVB-120"),
+    extended(0x2420, "3DPRIM_END_OFFSET", STORED, 1, "IVB-125"),
+    extended(0x2430, "3DPRIM", STORED, 5, "IVB-125"),
+    extended(0x2500, "GPGPU_DISPATCHDIM", STORED, 3, "IVB-126"),
+    extended(0x5200, "SO_NUM_PRIMS_WRITTEN", STORED, 8, "IVB-117"),
+    // Set by the pipeline and by the restore of a context only (IVB-185).
+    extended(0x5240, "SO_PRIM_STORAGE_NEEDED", ReadOnly, 8, "IVB-117, IVB-185"),
+    extended(0x5280, "SO_WRITE_OFFSET", Storage(0xffff_fffc), 4, "IVB-117"),
     context(0x7000, "CACHE_MODE_0", Masked, 4, "IVB-061"),
     context(0x7004, "CACHE_MODE_1", Masked, 0x180, "IVB-062"),
     context(0x7008, "GT_MODE", Masked, 0x200, "IVB-060"),

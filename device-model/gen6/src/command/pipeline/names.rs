@@ -101,5 +101,5 @@ pub(super) static IVY_BRIDGE_RENDER: [PipelineCommand; 77] = [
         action: Pipeline::PipeControl(fields::CONTROL_GLOBAL_GEN7),
         ..known(row(0x7a00, "PIPE_CONTROL", EIGHT), &[4, 5], fields::CONTROL_GEN7)
     },
-    known(row(0x7b00, "3DPRIMITIVE", EIGHT), &[7], fields::DRAW),
+    PipelineCommand { action: Pipeline::Draw, ..known(row(0x7b00, "3DPRIMITIVE", EIGHT), &[7], fields::DRAW) },
 ];
