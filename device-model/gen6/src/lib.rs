@@ -17,7 +17,8 @@ pub mod profile;
 pub mod command;
 #[doc(hidden)]
 pub mod decode;
-mod engine;
+#[doc(hidden)]
+pub mod engine;
 #[doc(hidden)]
 pub mod generation;
 #[doc(hidden)]

@@ -99,7 +99,7 @@ commands! {
     0x00 MI_NOOP ONE, 1, ALL, FREE => Noop;
     0x02 MI_USER_INTERRUPT ONE, 1, ALL, FREE => UserInterrupt;
     0x03 MI_WAIT_FOR_EVENT ONE, 1, ALL, PRIVILEGED => WaitForEvent;
-    0x04 MI_FLUSH ONE, 1, ALL, FREE => Flush;
+    0x04 MI_FLUSH ONE, 1, RENDER, FREE => Flush;
     0x05 MI_ARB_CHECK ONE, 1, ALL, PRIVILEGED => ArbCheck;
     0x07 MI_REPORT_HEAD ONE, 1, ALL, PRIVILEGED => ReportHead;
     0x08 MI_ARB_ON_OFF ONE, 1, ALL, PRIVILEGED => Arbitration;

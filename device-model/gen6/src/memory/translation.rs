@@ -96,7 +96,8 @@ impl<'m> Memory<'m> {
         let table = entry.page().ok_or(FaultType::InvalidDirectory)?;
         let size = if entry.0 & BIG_PAGES != 0 { BIG_PAGE } else { PAGE };
         // The table has an entry for each 4 KiB; of a big page, the first is used.
-        let at = table | u64::from(address % DIRECTORY_ENTRY / size * (size / PAGE)) << 2;
+        let first = address % DIRECTORY_ENTRY & !size.saturating_sub(1);
+        let at = table | u64::from(first / PAGE) << 2;
         let mut bytes = [0; 4];
         Span::guest(self.view, at, 4).read(&mut bytes).map_err(|_| FaultType::Page)?;
         let page = Pte(u32::from_le_bytes(bytes)).page().ok_or(FaultType::Page)?;

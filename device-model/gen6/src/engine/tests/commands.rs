@@ -187,7 +187,7 @@ fn registers_are_written_by_bytes_and_pairs() {
 #[test]
 fn draw_parameters_are_loaded_from_memory() {
     proves!(
-        [IVB_125, IVB_126, IVB_127, IVB_163],
+        [IVB_117, IVB_125, IVB_126, IVB_127, IVB_163],
         "MI_LOAD_REGISTER_MEM loads the registers of indirect draws and dispatches; a dispatch of 0 groups ends the batch \
          where a guard asks for it"
     );

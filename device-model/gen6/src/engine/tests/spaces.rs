@@ -16,7 +16,8 @@ fn each_command_accesses_the_space_of_its_own_bit() {
     // A command with its bit clear and set, whether a batch of the PPGTT executes these, and whether it takes the bit as
     // it is. Each sets the dword at DATA of a space to 7.
     const MAILBOX: u32 = 0x0b00_0001 | 1 << 21;
-    let commands: [([&[u32]; 2], [bool; 2], bool); 5] = [
+    type Case<'c> = ([&'c [u32]; 2], [bool; 2], bool);
+    let commands: [Case<'_>; 5] = [
         ([&[0x1000_0002, 0, DATA, 7], &[0x1040_0002, 0, DATA, 7]], [true, false], true),
         ([&[MAILBOX, 7, DATA], &[MAILBOX | 1 << 22, 7, DATA]], [true, true], false),
         ([&[0x1200_0001, 0x2430, DATA], &[0x1240_0001, 0x2430, DATA]], [false, false], true),

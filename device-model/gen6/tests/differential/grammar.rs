@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Well-formed random commands, with a few that are not.
+
+use crate::choice::{Choice, of};
+
+/// The ring, of two pages: its address in the GGTT, and its size.
+pub const RING: u32 = 0x1000;
+pub const RING_BYTES: u32 = 0x2000;
+/// The status page.
+pub const STATUS: u32 = 0x3000;
+/// Pages of data, which commands read and write.
+pub const DATA: [u32; 2] = [0x4000, 0x5000];
+/// Images of contexts.
+pub const CONTEXTS: [u32; 2] = [0x6000, 0x8000];
+/// Batches, one a page.
+pub const BATCHES: [u32; 3] = [0xa000, 0xb000, 0xc000];
+/// The page table of the PPGTT. It maps page n to page n + 16 of the guest, the GGTT page n to page n.
+pub const TABLE: u32 = 0xe000;
+/// Distance of the pages of the two spaces in the guest.
+pub const BEHIND: u32 = 0x1_0000;
+/// Size of the guest.
+pub const GUEST: u32 = 0x2_0000;
+/// First entry of the page directory in the GGTT's table.
+pub const DIRECTORY: u32 = 0x400;
+/// First of the pages of the GGTT that MI_UPDATE_GTT changes, up to [`DIRECTORY`].
+pub const SPARE: u32 = 0x20;
+
+/// Registers that commands load and store, all stored as they are.
+pub const PLAIN: [u32; 12] =
+    [0x2300, 0x2400, 0x2404, 0x2408, 0x240c, 0x2410, 0x2414, 0x2430, 0x2434, 0x2440, 0x2500, 0x5200];
+
+/// The class of the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    Render,
+    Copy,
+}
+
+/// A program for an engine.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub class: Class,
+    /// Commands of the ring.
+    pub ring: Vec<Vec<u32>>,
+    /// Commands of the batches in the GGTT, then of those in the PPGTT.
+    pub batches: Vec<Vec<Vec<u32>>>,
+    /// Values of [`PLAIN`] at the start, and of the condition codes and the semaphore registers.
+    pub values: Vec<u32>,
+    /// Head at the start.
+    pub head: u32,
+    /// The PPGTT is enabled.
+    pub ppgtt: bool,
+}
+
+impl Case {
+    /// Makes a case of at most `most` commands a batch.
+    pub fn generate(choice: &mut Choice, most: u32) -> Case {
+        let class = of(choice, &[Class::Render, Class::Render, Class::Copy]);
+        let mut part = |in_batch: bool| {
+            let commands = choice.below(most);
+            (0..commands).map(|_| command(choice, class, in_batch)).collect::<Vec<_>>()
+        };
+        let mut ring = part(false);
+        // The ring must have room for all.
+        while ring.iter().map(Vec::len).sum::<usize>() > 0x6e0 {
+            ring.pop();
+        }
+        let mut batches: Vec<_> = (0..2 * BATCHES.len()).map(|_| part(true)).collect();
+        for batch in &mut batches {
+            while batch.iter().map(Vec::len).sum::<usize>() > 0x380 {
+                batch.pop();
+            }
+            batch.push(vec![0x0500_0000]);
+        }
+        let values = (0..PLAIN.len() + 4).map(|_| small(choice)).collect();
+        let head = choice.below(RING_BYTES / 8) * 8;
+        Case { class, ring, batches, values, head, ppgtt: !choice.one_in(6) }
+    }
+
+    /// The ring's dwords, of an even number.
+    pub fn ring_words(&self) -> Vec<u32> {
+        let mut words = self.ring.concat();
+        words.resize(words.len().next_multiple_of(2), 0);
+        words
+    }
+}
+
+/// A value that is often equal to another one.
+fn small(choice: &mut Choice) -> u32 {
+    if choice.one_in(4) { choice.dword() } else { choice.below(3) }
+}
+
+/// An address of data; rarely one without a translation, or across pages.
+fn address(choice: &mut Choice) -> u32 {
+    match choice.below(24) {
+        0 => 0x30_0000,
+        1 => 0x40_0000,
+        2 => 0x0400_0000,
+        3 => 0x4ffc,
+        4 => (SPARE + choice.below(4)) << 12,
+        _ => of(choice, &DATA) + choice.below(16) * 4,
+    }
+}
+
+fn register(choice: &mut Choice) -> u32 {
+    of(choice, &PLAIN)
+}
+
+/// A random command.
+fn command(choice: &mut Choice, class: Class, in_batch: bool) -> Vec<u32> {
+    let ggtt = choice.below(2) << 22;
+    let kind = choice.below(27);
+    // The copy engine lacks some of them, which are errors there.
+    let absent = class == Class::Copy && [2, 7, 8, 22, 25, 26].contains(&kind) && !choice.one_in(16);
+    match if absent { 10 } else { kind } {
+        0 => vec![choice.below(2) << 22 | choice.dword() & 0x3f_ffff],
+        1 => vec![0x0100_0000],
+        2 => vec![0x0200_0000 | choice.below(2) << 3],
+        3 => vec![0x0400_0000 | choice.below(2)],
+        4 => vec![0x0380_0000],
+        5 if in_batch => vec![0x0500_0000],
+        5 | 6 => vec![0x1880_0000 | choice.below(2) << 8, of(choice, &BATCHES)],
+        7 | 8 => vec![0x0600_0000 | choice.below(4) << 6 | choice.below(4) << 3 | choice.below(4)],
+        9 => {
+            let bits = of(choice, &[1, 2, 3, 4, 5, 0]);
+            let register = of(choice, &[0, 2]) << 16;
+            let bits = (bits & 1) << 21 | (bits & 2) << 19 | (bits & 4) << 16;
+            vec![0x0b00_0001 | ggtt | bits | register, small(choice), address(choice)]
+        }
+        10..=12 => {
+            let data = 1 + choice.below(3);
+            let mut words = vec![0x1000_0001 + data | ggtt, 0, address(choice)];
+            words.extend((0..data).map(|_| small(choice)));
+            words
+        }
+        13 => {
+            let data = 1 + choice.below(2);
+            let mut words = vec![0x1080_0000 | data, 0x40 + choice.below(0x3f0) * 4];
+            words.extend((0..data).map(|_| choice.dword()));
+            words
+        }
+        14 | 15 => {
+            let pairs = 1 + choice.below(3);
+            let bytes = if choice.one_in(3) { choice.below(16) << 8 } else { 0 };
+            let mut words = vec![0x1100_0000 | bytes | (2 * pairs - 1)];
+            words.extend((0..pairs).flat_map(|_| [register(choice), small(choice)]));
+            words
+        }
+        16 => {
+            let entries = 1 + choice.below(2);
+            let mut words = vec![0x11c0_0000 | entries, (SPARE + choice.below(4)) << 12];
+            words.extend(
+                (0..entries)
+                    .map(|_| if choice.one_in(3) { 0 } else { of(choice, &DATA) + choice.below(2) * BEHIND | 1 }),
+            );
+            words
+        }
+        17 | 18 => vec![0x1200_0001 | ggtt, register(choice), address(choice)],
+        19 | 20 => vec![0x1480_0001 | ggtt, register(choice), address(choice)],
+        21 => vec![0x1b00_0001 | ggtt | choice.below(2) << 21, small(choice), address(choice) & !7],
+        22 => vec![0x0c00_0000, of(choice, &CONTEXTS) | 0x100 | of(choice, &[0xc, 0xd, 0xe, 0x9, 0x4, 0x8])],
+        23 if class == Class::Render => {
+            let length = 4 + choice.below(2);
+            let flags = choice.below(2) << 24 | choice.below(3) << 14 | choice.below(2) << 8 | choice.below(2) << 19;
+            let index = if choice.one_in(4) { 1 << 21 } else { 0 };
+            let mut words = vec![0x7a00_0000 | (length - 2), flags | index, address(choice) & !7];
+            words.extend((3..length).map(|_| choice.dword()));
+            words
+        }
+        23 => {
+            let length = 3 + choice.below(2);
+            let flags = choice.below(2) << 14 | choice.below(2) << 8;
+            let mut words = vec![0x1300_0000 | flags | (length - 2), address(choice) & !7 | choice.below(2) << 2];
+            words.extend((2..length).map(|_| choice.dword()));
+            words
+        }
+        24 => vec![0x0180_0000 | choice.below(7) << 16],
+        25 if choice.one_in(8) => vec![of(choice, &[0x2000_0000, 0x0080_0000, 0x1000_0000, 0x0d00_0000])],
+        _ => vec![0x1380_0003, address(choice), 0, choice.dword(), choice.dword()],
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Differential test of the command streamers of Gen7 against a plain reference: both execute the same random commands;
+//! memory, entries of the GGTT, registers and the reason of the stop are compared. Raw dwords are executed too, without a
+//! reference.
+//!
+//! `ARCTIC_DIFFERENTIAL_CASES` sets the number of cases (default 500), `ARCTIC_DIFFERENTIAL_SEED` the first seed.
+#![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
+
+mod choice;
+mod grammar;
+mod reference;
+mod world;
+
+use std::collections::BTreeMap;
+
+use arctic_fidelity::proves;
+
+use choice::{Choice, of};
+use grammar::{BATCHES, BEHIND, Case, Class, PLAIN, STATUS};
+use world::{Left, World, contents};
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}?")))
+}
+
+/// Executes a case on a card and in the reference; returns the state after it, and the first difference, if any.
+fn run(case: &Case) -> (Left, Option<String>) {
+    let engine = World::new(case).run(case);
+    let difference = engine.difference(&reference::Reference::new(case).run());
+    (engine, difference)
+}
+
+/// The cases with one command less.
+fn smaller(case: &Case) -> impl Iterator<Item = Case> {
+    let parts = 1 + case.batches.len();
+    (0..parts).flat_map(move |part| {
+        let commands = if part == 0 { case.ring.len() } else { case.batches[part - 1].len() - 1 };
+        (0..commands).map(move |at| {
+            let mut case = case.clone();
+            if part == 0 {
+                case.ring.remove(at)
+            } else {
+                case.batches[part - 1].remove(at)
+            };
+            case
+        })
+    })
+}
+
+#[test]
+fn the_engine_does_what_the_reference_does() {
+    proves!(
+        [
+            IVB_030, IVB_031, IVB_032, IVB_033, IVB_039, IVB_040, IVB_066, IVB_067, IVB_075, IVB_076, IVB_078, IVB_079,
+            IVB_091, IVB_093, IVB_100, IVB_103, IVB_104, IVB_105, IVB_120, IVB_130, IVB_131, IVB_133, IVB_134, IVB_140,
+            IVB_141, IVB_142, IVB_143, IVB_144, IVB_146, IVB_147, IVB_148, IVB_150, IVB_154, IVB_155, IVB_157, IVB_158,
+            IVB_159, IVB_160, IVB_161, IVB_162, IVB_163, IVB_164, IVB_165, IVB_166
+        ],
+        "the engine's resulting state equals the state that a simple implementation of these items produces"
+    );
+    let cases = setting("ARCTIC_DIFFERENTIAL_CASES", 500);
+    let first = setting("ARCTIC_DIFFERENTIAL_SEED", 1);
+    let mut stops = BTreeMap::<_, u64>::new();
+    for seed in first..first + cases {
+        let mut case = Case::generate(&mut Choice::new(seed), 24);
+        let (left, difference) = run(&case);
+        *stops.entry(left.stop).or_default() += 1;
+        if difference.is_some() {
+            loop {
+                let found = smaller(&case).find(|case| run(case).1.is_some());
+                let Some(found) = found else { break };
+                case = found;
+            }
+            panic!("seed {seed}: {}\n{case:x?}", run(&case).1.unwrap_or_default());
+        }
+    }
+    println!("{stops:?}");
+    assert!(cases < 500 || stops.len() == 4 && stops.values().all(|n| n * 50 > cases), "{stops:?}");
+}
+
+/// Random dwords, half of them headers of commands, in the ring, a privileged batch or one of user space.
+#[test]
+fn raw_dwords_of_user_space_change_no_memory_of_the_ggtt() {
+    proves!(IVB_131, "whatever dwords a batch of the PPGTT has, memory that only the GGTT maps is not changed");
+    for seed in 0..setting("ARCTIC_DIFFERENTIAL_CASES", 300) {
+        let choice = &mut Choice::new(seed);
+        let place = choice.below(3);
+        let words: Vec<u32> = (0..choice.below(120))
+            .map(|_| match choice.below(4) {
+                0 => choice.dword(),
+                1 => choice.below(16),
+                2 => of(choice, &grammar::DATA) + choice.below(64) * 4,
+                _ => choice.below(64) << 23 | choice.dword() & 0x7f_ff00 | choice.below(4),
+            })
+            .collect();
+        let class = of(choice, &[Class::Render, Class::Copy]);
+        let batches = vec![vec![vec![0x0500_0000]]; 2 * BATCHES.len()];
+        let mut case =
+            Case { class, ring: Vec::new(), batches, values: vec![1; PLAIN.len() + 4], head: 0, ppgtt: true };
+        let start = |space: u32| vec![vec![0x1880_0000 | space, BATCHES[0]]];
+        let body = vec![words.clone(), vec![0x0500_0000]];
+        match place {
+            0 => case.ring = vec![words],
+            1 => (case.ring, case.batches[0]) = (start(0), body),
+            _ => (case.ring, case.batches[BATCHES.len()]) = (start(1 << 8), body),
+        }
+        let left = World::new(&case).run(&case);
+        if place == 2 {
+            let mut before = vec![0; BEHIND as usize / 4];
+            for (at, value) in contents(&case).into_iter().filter(|(at, _)| *at < BEHIND) {
+                before[at as usize / 4] = value;
+            }
+            // Events are written to the status page.
+            before[STATUS as usize / 4] = left.memory[STATUS as usize / 4];
+            let changed = before.iter().zip(&left.memory).position(|(before, after)| before != after);
+            assert_eq!(changed, None, "seed {seed}: {case:x?}");
+        }
+    }
+}
