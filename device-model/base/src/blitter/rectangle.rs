@@ -86,6 +86,12 @@ impl Rectangle {
         this
     }
 
+    /// Processes the rows from right to left, for a command that states the direction instead of leaving it to the engine:
+    /// of operands in the same memory, with the destination on the right.
+    pub fn from_right_to_left(self) -> Self {
+        Rectangle { right_to_left: true, ..self }
+    }
+
     #[inline]
     fn plain(&self) -> bool {
         self.raster.plain(matches!(self.source, Source::Colour { .. }))

@@ -284,6 +284,21 @@ proptest! {
     }
 }
 
+/// A copy from right to left in the same memory, with other bases, reads each byte before it is overwritten, in one step and
+/// in many.
+#[test]
+fn from_right_to_left() {
+    let (machine, distance, width) = (Machine::new(8), 100, 5 * PAGE - 300);
+    let copy = copy(linear(64 + distance, 0), area(0, 0, width as u32, 1), linear(64, 0), 0, 0, SRC_COPY);
+    for budget in [1, 9000, 1 << 20] {
+        let before = machine.image();
+        machine.run(&mut copy.from_right_to_left(), budget);
+        let mut wanted = before.clone();
+        wanted[(64 + distance) as usize..][..width as usize].copy_from_slice(&before[64..][..width as usize]);
+        assert!(machine.image() == wanted, "in steps of {budget}");
+    }
+}
+
 /// A copy to two pages, a NULL page and an absent page fails at the absent page. Once it is present, the copy continues
 /// there.
 #[test]
