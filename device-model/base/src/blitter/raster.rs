@@ -36,13 +36,24 @@ impl Raster {
                 let (p, s, d) = (flip(4), flip(2), flip(1));
                 // The command has only one of pattern and source; the other operand is zero.
                 let (absent, operand) = if pattern { (s, p) } else { (p, s) };
+                if absent == 0 {
+                    continue;
+                }
                 for ((result, old), new) in result.iter_mut().zip(old.iter()).zip(new) {
-                    *result |= absent & (new ^ operand) & (old ^ d);
+                    *result |= (new ^ operand) & (old ^ d);
                 }
             }
-            for (index, (old, result)) in old.iter_mut().zip(result.iter()).enumerate() {
-                let mask = if self.channels >> (index.wrapping_add(phase) % 4) & 1 != 0 { 0xff } else { 0 };
-                *old = *old & !mask | result & mask;
+            if self.channels == 0xf {
+                old.copy_from_slice(result);
+                continue;
+            }
+            // A piece is a multiple of the pixel, so each one starts in the same phase.
+            let mask = |n: usize| if self.channels >> (n.wrapping_add(phase) % 4) & 1 != 0 { 0xff } else { 0 };
+            let masks = [0, 1, 2, 3].map(mask);
+            for (old, result) in old.chunks_mut(4).zip(result.chunks(4)) {
+                for ((old, result), mask) in old.iter_mut().zip(result).zip(masks) {
+                    *old = *old & !mask | result & mask;
+                }
             }
         }
     }

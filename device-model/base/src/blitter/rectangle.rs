@@ -10,12 +10,17 @@ use super::raster::Raster;
 use super::tiling::{Area, BLOCK_BYTES, Surface, Tiling};
 use super::window::Window;
 use super::{BlitMemory, Progress};
+use crate::memory::region::Aligned;
 use crate::memory::{Access, Span};
 
 /// Relative cost of a byte that is processed through a buffer (tiles, compression, raster operations).
 const BUFFERED_COST: usize = 4;
 /// Minimum number of bytes needed from a block for the whole block to be read.
 const WORTH_A_BLOCK: u32 = 512;
+/// Maximum number of bytes of a pixel.
+const LONGEST_PIXEL: usize = 16;
+/// Minimum number of bytes of a fill for which a block of repeated pixels is prepared.
+const WORTH_A_PATTERN: u64 = 2 * BLOCK_BYTES as u64;
 /// Maximum number of bytes in one piece of a linear run.
 const PIECE: u64 = 1 << 20;
 /// Cost of checking that a page contains no data, in bytes of linear copy.
@@ -135,6 +140,8 @@ impl Rectangle {
         let mut from = Window::<M>::new(space, Access::Read, false);
         let total = width * height;
         let zeros = matches!(&self.source, Source::Colour { pixel, cpp } if used(pixel, *cpp).iter().all(|b| *b == 0));
+        // Many short spans, such as pages of 4 KiB, are written from one block of repeated pixels.
+        let mut block: Option<Aligned<{ BLOCK_BYTES + LONGEST_PIXEL }>> = None;
         while self.done < total {
             let spent = into.spent.max(from.spent);
             if spent >= budget && spent > 0 {
@@ -164,6 +171,17 @@ impl Rectangle {
                         _ => into.not_mapped(address),
                     })?;
                     n
+                }
+                Source::Colour { pixel, cpp } if destination.len() <= BLOCK_BYTES && total >= WORTH_A_PATTERN => {
+                    let block = block.get_or_insert_with(|| {
+                        let mut block = Aligned([0; BLOCK_BYTES + LONGEST_PIXEL]);
+                        repeat(used(pixel, *cpp), 0, &mut block.0);
+                        block
+                    });
+                    let first = phase % cpp;
+                    let bytes = block.0.get(first..first + destination.len()).unwrap_or_default();
+                    destination.write(bytes).map_err(|_| into.not_mapped(address))?;
+                    destination.len()
                 }
                 Source::Colour { pixel, cpp } => {
                     let mut pixel = *pixel;
@@ -206,6 +224,8 @@ impl Rectangle {
         let total = across * down;
         let (mut new, mut old) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
         let plain = self.plain();
+        // Size and phase of the cell whose colour is in `new`: most cells of a rectangle have the same.
+        let mut painted = None;
         let mut work = 0;
         while self.done < total {
             let spent = work + into.spent + from.spent;
@@ -221,11 +241,19 @@ impl Rectangle {
                 Source::Surface { surface, .. } => {
                     read(&mut from, memory, surface, cell.moved(shift.0, shift.1), &mut new)?;
                 }
-                Source::Colour { pixel, cpp } => paint(cell, used(pixel, *cpp), &mut new),
+                Source::Colour { pixel, cpp } => {
+                    let pixel = used(pixel, *cpp);
+                    let form = Some((cell.width, cell.height, phase_of(cell, pixel)));
+                    if painted != form {
+                        paint(cell, pixel, &mut new);
+                        painted = form;
+                    }
+                }
             }
             let bytes = (cell.width * cell.height) as usize;
             if plain {
-                write(&mut into, memory, &self.destination, cell, &new)?;
+                let period = if let Source::Colour { cpp, .. } = &self.source { *cpp } else { 0 };
+                write(&mut into, memory, &self.destination, cell, &new, period)?;
             } else {
                 read(&mut into, memory, &self.destination, cell, &mut old)?;
                 let colour = matches!(self.source, Source::Colour { .. });
@@ -233,7 +261,7 @@ impl Rectangle {
                 if let (Some(old), Some(new)) = (old.get_mut(..bytes), new.get(..bytes)) {
                     self.raster.merge(old, new, colour, phase);
                 }
-                write(&mut into, memory, &self.destination, cell, &old)?;
+                write(&mut into, memory, &self.destination, cell, &old, 0)?;
             }
             self.done += 1;
             work += BUFFERED_COST * bytes;
@@ -279,11 +307,31 @@ impl Resolve {
 #[inline]
 fn paint(cell: Area, pixel: &[u8], rows: &mut [u8; BLOCK_BYTES]) {
     let width = cell.width as usize;
-    let phase = size(cell.column.rem_euclid(pixel.len() as i64) as u64);
-    for row in rows[..width * cell.height as usize].chunks_exact_mut(width) {
-        let (first, rest) = row.split_at_mut(((pixel.len() - phase) % pixel.len()).min(width));
-        first.copy_from_slice(&pixel[phase..][..first.len()]);
-        rest.chunks_mut(pixel.len()).for_each(|piece| piece.copy_from_slice(&pixel[..piece.len()]));
+    let rows = &mut rows[..width * cell.height as usize];
+    let Some((first, rest)) = rows.split_at_mut_checked(width) else { return };
+    repeat(pixel, phase_of(cell, pixel), first);
+    rest.chunks_exact_mut(width.max(1)).for_each(|row| row.copy_from_slice(first));
+}
+
+/// Offset in its pixel of a cell's first byte.
+#[inline]
+fn phase_of(cell: Area, pixel: &[u8]) -> usize {
+    size(cell.column.rem_euclid(pixel.len().max(1) as i64) as u64)
+}
+
+/// Fills `row` with a repeated pixel, from byte `phase` of the pixel on.
+#[allow(clippy::arithmetic_side_effects, reason = "every sum is at most the length of the row")]
+#[allow(clippy::indexing_slicing, reason = "`ready` is at most the length of the row")]
+fn repeat(pixel: &[u8], phase: usize, row: &mut [u8]) {
+    for (into, byte) in row.iter_mut().zip(pixel[phase..].iter().chain(&pixel[..phase])) {
+        *into = *byte;
+    }
+    // The filled part is doubled: a multiple of the pixel.
+    let mut ready = pixel.len().min(row.len());
+    while ready > 0 && ready < row.len() {
+        let more = ready.min(row.len() - ready);
+        row.copy_within(..more, ready);
+        ready += more;
     }
 }
 
@@ -343,6 +391,10 @@ fn read<'m, M: BlitMemory<'m>>(
             })?;
             continue;
         }
+        if part == cell && whole && layout.in_row_order() {
+            window.read(memory, address, rows)?;
+            continue;
+        }
         let mut raw = [0; BLOCK_BYTES];
         window.read(memory, address, &mut raw)?;
         if part == cell && whole {
@@ -364,18 +416,23 @@ fn read<'m, M: BlitMemory<'m>>(
 }
 
 /// Writes packed rows to a cell, which for a tiled surface is a cell of its own grid. Bytes outside the cell are not
-/// modified.
+/// modified. The rows are the repetition of `period` bytes, from the cell's first column on, if it is not 0.
 fn write<'m, M: BlitMemory<'m>>(
     window: &mut Window<'m, M>,
     memory: &mut M,
     surface: &Surface,
     cell: Area,
     rows: &[u8; BLOCK_BYTES],
+    period: usize,
 ) -> Result<(), M::Fault> {
     if let Tiling::Tiled(layout) = surface.tiling
         && cell.origin(layout.block_extent()) == (0, 0)
         && (cell.width, cell.height) == layout.block_extent()
     {
+        // Runs with whole periods are equal, so their order does not matter.
+        if layout.in_row_order() || period != 0 && (layout.run() as usize).is_multiple_of(period) {
+            return window.write(memory, surface.address(cell.column, cell.row), rows);
+        }
         let mut raw = [0; BLOCK_BYTES];
         layout.pack(rows, &mut raw);
         return window.write(memory, surface.address(cell.column, cell.row), &raw);

@@ -217,6 +217,7 @@ fn blocks_in_row_order() {
         }
         layout.pack(&rows, &mut packed);
         assert!(packed == raw, "{layout:?}");
+        assert_eq!(layout.in_row_order(), rows == raw, "{layout:?}");
     }
 }
 

@@ -127,6 +127,12 @@ impl Layout {
         1 << if self.swizzle == 0 { bits } else { bits.min(SWIZZLED_BIT) }
     }
 
+    /// Returns whether the bytes of a block are in row order in memory, so that it needs no conversion.
+    #[inline]
+    pub fn in_row_order(&self) -> bool {
+        self.run() == self.block_extent().0
+    }
+
     /// Calls `each(offset in the raw block, offset in row order, run)` for all runs of a block.
     #[inline]
     fn each_run(&self, each: impl FnMut(usize, usize, usize)) {

@@ -38,7 +38,7 @@ impl Backing {
 /// Bytes at the start of a cache line, as the source of large writes. A host's `memcpy` may take twice as long from an
 /// address that is not a multiple of 32, and the address of an array on the stack differs from process to process.
 #[repr(align(64))]
-pub(super) struct Aligned<const N: usize>(pub [u8; N]);
+pub(crate) struct Aligned<const N: usize>(pub [u8; N]);
 
 /// Granularity of zeroing in bytes: at each multiple, the search for the next data restarts.
 const ZEROED: u64 = 64 << 10;
