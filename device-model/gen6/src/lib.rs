@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The family of integrated GPUs Gen6 and Gen7 (Sandy Bridge, Ivy Bridge): registers, address translation, rings,
-//! interrupts, power and the edges of the display. A generation is data ([`generation::Generation`]).
+//! the copy engine, interrupts, power and the edges of the display. A generation is data ([`generation::Generation`]).
 //!
 //! It does not depend on sockets or a PCI transport. Its interfaces to the VMM are those of `arctic-base`: guest memory,
 //! interrupts and time ([`arctic_base::host`]), and [`arctic_base::gpu::Gpu`] in the other direction. A
@@ -13,6 +13,8 @@
 pub mod card;
 pub mod profile;
 
+#[doc(hidden)]
+pub mod blitter;
 #[doc(hidden)]
 pub mod command;
 #[doc(hidden)]

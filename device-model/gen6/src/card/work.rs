@@ -111,7 +111,7 @@ impl Card {
         let engines = self.engines.iter().filter(|slot| selected(self.gt.generation.engine(slot.id).reset));
         let mut held: Vec<_> = engines.map(|slot| (slot, slot.lock())).collect();
         for (slot, engine) in &mut held {
-            engine.restart();
+            engine.reset();
             self.gt.end_activity(slot.id);
             slot.hurry();
             let name = self.gt.generation.engine(slot.id).name;

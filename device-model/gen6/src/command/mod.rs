@@ -5,11 +5,13 @@
 //! A generation has its [`CommandSet`]. A row that only one generation has is in the table of that generation.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+pub mod blitter;
 pub mod mi;
 pub mod pipeline;
 #[cfg(test)]
 mod tests;
 
+pub use blitter::{BlitCommand, Blt};
 pub use mi::{Mi, MiCommand};
 pub use pipeline::{Pipeline, PipelineCommand, Pipelines};
 
@@ -23,20 +25,24 @@ use crate::topology::{Classes, EngineClass};
 pub struct CommandSet {
     /// Memory interface commands, by opcode.
     pub mi: &'static MiTable<Mi, Classes>,
+    /// Commands of the copy engine, sorted by opcode.
+    pub blitter: &'static [BlitCommand],
     /// Commands of the 3D, media and video pipelines.
     pub pipelines: &'static Pipelines,
 }
 
 /// The commands of Ivy Bridge.
 pub static IVY_BRIDGE_COMMANDS: CommandSet =
-    CommandSet { mi: &mi::IVY_BRIDGE, pipelines: &pipeline::IVY_BRIDGE_PIPELINES };
+    CommandSet { mi: &mi::IVY_BRIDGE, blitter: &blitter::COMMANDS, pipelines: &pipeline::IVY_BRIDGE_PIPELINES };
 
 /// A decoded command header: the variant is the client, its value the description of the opcode.
 #[derive(Clone, Copy, Debug)]
 pub enum Command {
     /// Memory interface (MI) command, executed by the command streamer itself.
     Mi(&'static MiCommand),
-    /// A command of a pipeline: 3D, media, video or 2D.
+    /// A command of the copy engine (2D).
+    Blit(&'static BlitCommand),
+    /// A command of a pipeline: 3D, media or video.
     Pipeline(&'static PipelineCommand),
 }
 
@@ -46,7 +52,8 @@ impl CommandSet {
     pub fn decode(&self, header: u32, class: EngineClass) -> Option<Command> {
         match header >> 29 {
             0 => lookup(self.mi, header).filter(|command| command.classes.has(class)).map(Command::Mi),
-            2 | 3 => self.pipelines.lookup(header, class).map(Command::Pipeline),
+            2 if class == EngineClass::Copy => Some(Command::Blit(blitter::lookup(self.blitter, header))),
+            3 => self.pipelines.lookup(header, class).map(Command::Pipeline),
             _ => None,
         }
     }
@@ -57,6 +64,7 @@ impl Command {
     pub fn name(&self) -> &'static str {
         match self {
             Command::Mi(row) => row.name,
+            Command::Blit(row) => row.name,
             Command::Pipeline(row) => row.name,
         }
     }
@@ -66,7 +74,7 @@ impl Command {
     pub fn least(&self) -> u32 {
         match self {
             Command::Mi(row) => row.least.into(),
-            Command::Pipeline(_) => 1,
+            Command::Blit(_) | Command::Pipeline(_) => 1,
         }
     }
 
@@ -75,6 +83,7 @@ impl Command {
     pub fn dwords(&self, header: u32) -> u32 {
         let length: Length = match self {
             Command::Mi(row) => row.length,
+            Command::Blit(row) => row.length,
             Command::Pipeline(row) => row.length,
         };
         length.dwords(header)
@@ -84,6 +93,7 @@ impl Command {
     pub fn describe(&self, header: u32) -> Description {
         match self {
             Command::Mi(row) => row.describe(header),
+            Command::Blit(row) => row.describe(header),
             Command::Pipeline(row) => row.describe(header),
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Commands of the pipelines: 3D, media, video and 2D. The model has no pipelines; all but PIPE_CONTROL are skipped by
+//! Commands of the pipelines: 3D, media and video. The model has no pipelines; all but PIPE_CONTROL are skipped by
 //! their length (G67-121..123).
 
 pub mod fields;
@@ -38,7 +38,6 @@ static VIDEO_OTHER: PipelineCommand = skipped(0, "video command", Length::field(
 static VIDEO_SINGLE: PipelineCommand = skipped(0, "MFX_WAIT", Length::SINGLE, &[]);
 static VIDEO_MFX: PipelineCommand = skipped(0, "MFX command", Length::field(0xfff), &[]);
 static VIDEO_LONG: PipelineCommand = skipped(0, "MFX command of any length", Length::field(0xffff), &[]);
-static COPY: PipelineCommand = skipped(0, "2D command", Length::field(0xff), &[]);
 
 /// The commands of a generation's pipelines.
 #[derive(Debug)]
@@ -51,14 +50,13 @@ pub struct Pipelines {
 pub static IVY_BRIDGE_PIPELINES: Pipelines = Pipelines { render: &names::IVY_BRIDGE_RENDER };
 
 impl Pipelines {
-    /// The command with a header of the clients 2D (2) or 3D (3); `None` on an engine without such a pipeline. Lengths
+    /// The command with a header of the client 3D (3); `None` on an engine without such a pipeline. Lengths
     /// of commands without a row are those of the driver's parser (i915: i915_cmd_parser.c, gen7_render_get_cmd_length_mask
     /// and gen7_bsd_get_cmd_length_mask).
     pub fn lookup(&self, header: u32, class: EngineClass) -> Option<&'static PipelineCommand> {
-        let (client, pipeline, opcode) = (header >> 29, header >> 27 & 3, header >> 24 & 7);
-        match (client, class) {
-            (2, EngineClass::Copy) => Some(&COPY),
-            (3, EngineClass::Render) => {
+        let (pipeline, opcode) = (header >> 27 & 3, header >> 24 & 7);
+        match class {
+            EngineClass::Render => {
                 let identity = (header >> 16) as u16;
                 Some(PipelineCommand::find(self.render, identity).unwrap_or(match pipeline {
                     1 => &RENDER_SINGLE,
@@ -66,13 +64,13 @@ impl Pipelines {
                     _ => &RENDER_OTHER,
                 }))
             }
-            (3, EngineClass::Video) => Some(match (pipeline, opcode) {
+            EngineClass::Video => Some(match (pipeline, opcode) {
                 (1, _) => &VIDEO_SINGLE,
                 (2, 6) => &VIDEO_LONG,
                 (2, _) => &VIDEO_MFX,
                 _ => &VIDEO_OTHER,
             }),
-            _ => None,
+            EngineClass::Copy => None,
         }
     }
 }

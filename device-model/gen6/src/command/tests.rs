@@ -44,7 +44,11 @@ fn headers_of_the_driver_are_decoded() {
         (Video, 0x7000_0103, "MFX command", 0x105),
         (Video, 0x7600_1003, "MFX command of any length", 0x1005),
         (Video, 0x6800_0103, "MFX_WAIT", 1),
-        (Copy, 0x54c0_0006, "2D command", 8),
+        (Copy, 0x54c0_0006, "XY_SRC_COPY_BLT", 8),
+        (Copy, 0x5000_0003, "COLOR_BLT", 5),
+        (Copy, 0x5400_0004, "XY_COLOR_BLT", 6),
+        (Copy, 0x40c0_0001, "XY_SETUP_CLIP_BLT", 3),
+        (Copy, 0x5080_0008, "2D command", 10),
     ] {
         let command = decode(header, class).unwrap();
         assert_eq!((command.name(), command.dwords(header)), (name, dwords), "{header:#x}");
@@ -85,6 +89,23 @@ fn a_generation_has_its_own_rows() {
     for haswell in [0x01, 0x06, 0x09, 0x0f, 0x1a, 0x2a] {
         assert!(lookup(&mi::IVY_BRIDGE, haswell << 23).is_none(), "{haswell:#x}");
     }
+}
+
+/// G67-121: the rows of the copy engine are consistent, and have the lengths that drivers send.
+#[test]
+fn rows_of_the_copy_engine_are_consistent() {
+    BlitCommand::check(&blitter::COMMANDS, 0xffc0_0000);
+    for row in blitter::COMMANDS.iter().filter(|row| row.action != Blt::Skipped) {
+        let [length] = row.lengths else { panic!("{}", row.name) };
+        let header = 2 << 29 | u32::from(row.opcode) << 22 | (u32::try_from(*length).unwrap() - 2);
+        assert_eq!(blitter::lookup(&blitter::COMMANDS, header).name, row.name);
+        assert_eq!(row.dwords(header) as usize, *length);
+        assert!(row.fields.iter().any(|field| usize::from(field.dword) == length - 1), "{} has a last dword", row.name);
+    }
+    let pattern = [0x5440_0004, 0x5480_0007, 0x5540_0007, 0x5c80_0005];
+    let decoded = pattern.map(|header| decode(header, EngineClass::Copy).unwrap().name());
+    assert_eq!(decoded, ["XY_PAT_BLT", "XY_MONO_PAT_BLT", "XY_FULL_BLT", "XY_PAT_BLT_IMMEDIATE"]);
+    assert!(decode(0x54c0_0006, EngineClass::Render).is_none(), "the render engine has no client 2D");
 }
 
 /// IVB-133, IVB-134: commands that a batch without privilege executes as MI_NOOP, always or with an address in the GGTT.

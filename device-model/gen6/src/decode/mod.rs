@@ -32,6 +32,7 @@ impl Decode for EngineRef {
         match self.generation.commands.decode(header, self.info().class) {
             None => Remarks::default(),
             Some(Command::Mi(mi)) => Remarks { notes: mi.remarks(words, requester), next: next(mi, words, requester) },
+            Some(Command::Blit(row)) => Remarks { notes: row.remarks(header), next: Next::Following },
             Some(Command::Pipeline(row)) => Remarks { notes: row.remarks(header), next: Next::Following },
         }
     }

@@ -2,6 +2,7 @@
 //! The engines: command streamers that fetch and execute the commands of a ring and of the batches that it starts.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+mod blit;
 mod context;
 mod control;
 mod flush;
@@ -16,6 +17,8 @@ use std::collections::BTreeMap;
 
 use arctic_base::command::{Field, Origin, Requester};
 
+use self::blit::{BLIT_BYTES, PendingBlit};
+use crate::blitter::Setup;
 use crate::gt::Gt;
 use crate::memory::{Directory, Fault, Memory, Space};
 use crate::registers::engine::{GFX_MODE, PP_DCLV, PP_DIR_BASE, PPGTT_ENABLE};
@@ -52,6 +55,8 @@ enum Flow {
     Next,
     /// It continues where the command has set its position.
     Jumped,
+    /// It ends the step, and continues in the next one.
+    Pause,
     /// It executes the command again later.
     Wait,
     /// It stops.
@@ -71,6 +76,12 @@ pub struct Engine {
     waiting: bool,
     /// MI_ARB_ON_OFF: MI_ARB_CHECK may take a new head.
     arbitration: bool,
+    /// State of the copy engine's commands, which only a reset of the engine clears.
+    blit_setup: Setup,
+    /// The current command is a blit that is not complete.
+    pending: Option<PendingBlit>,
+    /// Cost of the blits that may still be executed in this step.
+    blit_budget: usize,
     skipped: Skipped,
 }
 
@@ -122,7 +133,16 @@ impl Current<'_> {
 impl Engine {
     /// The engine in its reset state.
     pub fn new(id: EngineId) -> Self {
-        Engine { id, batch: None, waiting: false, arbitration: true, skipped: Skipped::new() }
+        Engine {
+            id,
+            batch: None,
+            waiting: false,
+            arbitration: true,
+            blit_setup: Setup::default(),
+            pending: None,
+            blit_budget: BLIT_BYTES,
+            skipped: Skipped::new(),
+        }
     }
 
     /// Commands that were skipped since power-on.
@@ -135,11 +155,18 @@ impl Engine {
         self.batch.is_some()
     }
 
-    /// Ends the batch and the wait; the next step begins at the head of the ring.
+    /// Ends the batch, the wait and the current command; the next step begins at the head of the ring.
     pub fn restart(&mut self) {
         self.batch = None;
         self.waiting = false;
         self.arbitration = true;
+        self.pending = None;
+    }
+
+    /// Resets the engine.
+    pub fn reset(&mut self) {
+        self.restart();
+        self.blit_setup = Setup::default();
     }
 
     fn offset(&self, gt: &Gt, register: u32) -> u32 {

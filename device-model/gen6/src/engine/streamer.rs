@@ -4,6 +4,7 @@
 use arctic_base::host::Function;
 use arctic_base::trace::{EventKind, KEPT_DWORDS};
 
+use super::blit::BLIT_BYTES;
 use super::{Current, Engine, Fetch, Flow, Outcome};
 use crate::command::mi::fields;
 use crate::command::{Command, Mi, MiCommand, Pipeline};
@@ -16,15 +17,18 @@ use crate::registers::engine::{
 use crate::registers::interrupt::USER_INTERRUPT;
 
 impl Engine {
-    /// Executes at most `budget` commands.
+    /// Executes at most `budget` commands, and blits up to a limit of their bytes.
     pub fn step(&mut self, gt: &Gt, memory: &Memory<'_>, budget: u32) -> Outcome {
         let mut outcome = Outcome::Idle;
+        self.blit_budget = BLIT_BYTES;
+        gt.set_in_command(self.id, self.pending.is_some());
         for _ in 0..budget {
             if !gt.engine_runnable(self.id) {
                 return outcome;
             }
             outcome = match self.command(gt, memory) {
                 Flow::Next | Flow::Jumped => Outcome::Progress,
+                Flow::Pause => return Outcome::Progress,
                 Flow::Wait => return Outcome::Waiting,
                 Flow::Halt => return Outcome::Halted,
             };
@@ -41,6 +45,9 @@ impl Engine {
 
     /// Executes the next command.
     fn command(&mut self, gt: &Gt, memory: &Memory<'_>) -> Flow {
+        if self.pending.is_some() {
+            return self.continue_blit(gt, memory);
+        }
         let (address, fetch) = match self.batch {
             Some(batch) => {
                 let space = if batch.ppgtt { self.ppgtt(gt) } else { Space::Ggtt };
@@ -91,6 +98,7 @@ impl Engine {
         match command {
             Command::Mi(row) if self.forbidden(current, row)? => Ok(Flow::Next),
             Command::Mi(row) => self.mi(current, row.action),
+            Command::Blit(row) => self.blit(current, row),
             Command::Pipeline(row) => match row.action {
                 Pipeline::PipeControl(global) => self.pipe_control(current, global),
                 Pipeline::Draw => {

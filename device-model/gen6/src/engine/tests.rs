@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of rings, batches and commands on a card with a small guest.
 
+mod blit;
 mod commands;
 mod contexts;
 mod errors;

@@ -102,6 +102,8 @@ pub(super) struct Activity {
     stepping: AtomicBool,
     /// A batch is being executed.
     in_batch: AtomicBool,
+    /// A command has been executed in part. The parser stops behind it.
+    in_command: AtomicBool,
     /// The engine has stopped at a command and needs a reset, or its ring must be disabled.
     halted: AtomicBool,
     /// The ring was disabled: the engine must begin anew at its head.
@@ -113,6 +115,7 @@ impl Activity {
     fn end(&self) {
         self.restart.store(true, Ordering::Release);
         self.in_batch.store(false, Ordering::Release);
+        self.in_command.store(false, Ordering::Release);
         self.halted.store(false, Ordering::Release);
     }
 }
@@ -144,6 +147,11 @@ impl Gt {
         self.activity(engine).in_batch.store(in_batch, Ordering::Release);
     }
 
+    /// States whether the current command of `engine` has been executed in part.
+    pub fn set_in_command(&self, engine: EngineId, in_command: bool) {
+        self.activity(engine).in_command.store(in_command, Ordering::Release);
+    }
+
     /// States whether `engine` has stopped at a command that it cannot execute.
     pub fn set_halted(&self, engine: EngineId, halted: bool) {
         self.activity(engine).halted.store(halted, Ordering::Release);
@@ -154,15 +162,16 @@ impl Gt {
         self.activity(engine).restart.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns whether `engine` may execute its next command: the ring is enabled, the parser is not stopped, and there
-    /// is a command.
+    /// Returns whether `engine` may execute its next command, or the rest of the current one: the ring is enabled, the
+    /// parser is not stopped, and there is a command. A stopped parser completes the current command.
     pub fn engine_runnable(&self, engine: EngineId) -> bool {
         let activity = self.activity(engine);
         let [control, mode, head, tail] =
             [CTL, MI_MODE, HEAD, TAIL].map(|register| self.engine_value(engine, register));
         let more = HEAD_OFFSET.mask() & head != tail || activity.in_batch.load(Ordering::Acquire);
+        let next = more && !MODE_STOP.is_set(mode) || activity.in_command.load(Ordering::Acquire);
         let halted = activity.halted.load(Ordering::Acquire) && !activity.restart.load(Ordering::Acquire);
-        CTL_ENABLE.is_set(control) && !MODE_STOP.is_set(mode) && more && !halted
+        CTL_ENABLE.is_set(control) && next && !halted
     }
 
     /// Offset of a register of an engine.

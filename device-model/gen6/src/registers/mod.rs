@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod arbiter;
+pub mod copy;
 pub mod display;
 pub mod engine;
 pub mod fence;
@@ -26,7 +27,7 @@ pub use power::PowerRegister;
 
 use arctic_base::registers::{self as base, Family, Replicated, Table};
 
-use crate::topology::{EngineId, EngineInfo};
+use crate::topology::{EngineClass, EngineId, EngineInfo};
 
 /// Size of the register space in bytes, the lower half of GTTMMADR (G67-005).
 pub const REGISTER_BYTES: u32 = 2 << 20;
@@ -140,6 +141,8 @@ pub struct RegisterTables {
     pub card: &'static [&'static [Register]],
     /// Registers of every engine, by offset from its base.
     pub engine: &'static [Register],
+    /// Registers of the copy engine alone, by offset from its base.
+    pub copy: &'static [Register],
     /// Registers of every pipe of the display, by offset of pipe A.
     pub pipe: &'static [Register],
     /// Number of pipes.
@@ -151,7 +154,10 @@ impl RegisterTables {
     pub fn file(&self, engines: &'static [EngineInfo]) -> RegisterFile {
         let card = self.card.iter().map(|rows| Table { rows, base: 0, engine: None });
         let engines = (0..).map(EngineId::new).zip(engines);
-        let engine = engines.map(|(id, info)| Table { rows: self.engine, base: info.base, engine: Some(id) });
+        let table = |rows, id, info: &EngineInfo| Table { rows, base: info.base, engine: Some(id) };
+        let copy = engines.clone().filter(|(_, info)| info.class == EngineClass::Copy);
+        let copy = copy.map(|(id, info)| table(self.copy, id, info));
+        let engine = engines.map(|(id, info)| table(self.engine, id, info)).chain(copy);
         let distance = |pipe: u32| pipe.saturating_mul(pipe::DISTANCE);
         let pipe = (0..self.pipes).map(|pipe| Table { rows: self.pipe, base: distance(pipe), engine: None });
         let range = |offset| (offset < AWAKE_END).then_some(&Awake);
@@ -173,6 +179,7 @@ pub static IVY_BRIDGE_REGISTERS: RegisterTables = RegisterTables {
         pch::TABLE,
     ],
     engine: engine::TABLE,
+    copy: copy::TABLE,
     pipe: pipe::TABLE,
     pipes: 3,
 };

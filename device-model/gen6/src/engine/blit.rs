@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Commands of the copy engine. A blit may take several steps of the engine, in which its command remains the current one.
+
+use super::{Current, Engine, Flow};
+use crate::blitter::{Blit, Progress, Tiles};
+use crate::command::BlitCommand;
+use crate::gt::Gt;
+use crate::memory::{Fault, Memory, Space};
+use crate::registers::copy::BCS_SWCTRL;
+
+/// Maximum cost of the blits of a step, in bytes of a linear copy; it takes well under a millisecond at memory bandwidth.
+pub(super) const BLIT_BYTES: usize = 2 << 20;
+/// Length in dwords of the longest command that is executed.
+const LONGEST: usize = 9;
+
+/// A blit that is not complete.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PendingBlit {
+    blit: Blit,
+    /// The space of its surfaces: the engine's when the command was decoded.
+    space: Space,
+    /// Length of its command in dwords.
+    length: u32,
+}
+
+impl Engine {
+    /// Executes a command of the client 2D. What is not modelled is skipped and counted.
+    pub(super) fn blit(&mut self, current: &Current<'_>, command: &'static BlitCommand) -> Result<Flow, Fault> {
+        let gt = current.gt;
+        let mut dwords = [0; LONGEST];
+        let length = usize::try_from(current.length).unwrap_or(usize::MAX);
+        let Some(dwords) = dwords.get_mut(..length) else {
+            self.skip(command.name);
+            return Ok(Flow::Next);
+        };
+        for (n, dword) in (0..).zip(dwords.iter_mut()) {
+            *dword = current.dword(n)?;
+        }
+        let tiles = Tiles::new(self.value(gt, BCS_SWCTRL));
+        match self.blit_setup.execute(command, dwords, tiles) {
+            Ok(None) => Ok(Flow::Next),
+            Ok(Some(blit)) => {
+                // Surfaces are in the PPGTT while it is enabled (ILK-010), whatever the batch is in.
+                let space = self.ppgtt(gt);
+                self.pending = Some(PendingBlit { blit, space, length: current.length });
+                Ok(self.continue_blit(gt, current.memory))
+            }
+            Err(_) => {
+                self.skip(command.name);
+                Ok(Flow::Next)
+            }
+        }
+    }
+
+    /// Executes a part of the pending blit, and continues behind its command when the blit is complete. A fault ends it;
+    /// its remaining pixels are not written.
+    pub(super) fn continue_blit(&mut self, gt: &Gt, memory: &Memory<'_>) -> Flow {
+        let Some(pending) = &mut self.pending else { return Flow::Jumped };
+        let (length, cost) = (pending.length, pending.blit.cost());
+        match pending.blit.step(memory, pending.space, self.blit_budget) {
+            Ok(Progress::More) => {
+                gt.set_in_command(self.id, true);
+                return Flow::Pause;
+            }
+            Ok(Progress::Done) => {}
+            Err(fault) => gt.record_fault(self.id, &fault),
+        }
+        self.pending = None;
+        gt.set_in_command(self.id, false);
+        self.advance(gt, memory, length);
+        self.blit_budget = self.blit_budget.saturating_sub(cost);
+        if self.blit_budget == 0 { Flow::Pause } else { Flow::Jumped }
+    }
+}
