@@ -291,6 +291,8 @@ impl Outer<'_> {
     /// Starts two inner guests and waits until both have worked. They continue to run: the one with VF 1 repeats short
     /// work, the other waits until its VF is unplugged.
     fn both(&mut self) -> Done {
+        // Those of a first attempt have the huge pages.
+        self.running = [None, None];
         for (index, task) in [(0, Task::Rounds), (1, Task::Unplug)] {
             self.running[index] = Some(self.start(index, Memory::HugePages, task, ALL, "-both")?);
         }
