@@ -6,8 +6,8 @@ use std::fmt;
 
 use arctic_base::host::Timebase;
 
-use crate::registers::{Bits, IVY_BRIDGE_REGISTERS, RegisterTables};
 use crate::command::{CommandSet, IVY_BRIDGE_COMMANDS};
+use crate::registers::{Bits, IVY_BRIDGE_REGISTERS, RegisterTables};
 use crate::topology::{EngineId, EngineInfo, IVY_BRIDGE_ENGINES};
 
 /// A generation.
