@@ -161,6 +161,56 @@ fn limit(value: u64, unit: &str) -> String {
     if value == 0 { "-".into() } else { format!("{value}{unit}") }
 }
 
+/// A column of the table of functions.
+struct Column {
+    title: &'static str,
+    /// The value of the card's family that the column shows: without it in any function, the table omits the column.
+    value: Option<&'static str>,
+    cell: fn(&FunctionStatus) -> String,
+}
+
+/// The columns behind those for name and state.
+const COLUMNS: [Column; 9] = [
+    Column { title: "LMEM", value: Some("quota"), cell: |function| size(function.value("quota.local_memory")) },
+    Column { title: "GGTT", value: Some("quota"), cell: |function| size(function.value("quota.ggtt_size")) },
+    Column {
+        title: "CONTEXTS",
+        value: Some("contexts"),
+        cell: |function| {
+            format!("{}/{}", function.value("contexts"), limit(function.value("quota.contexts.count"), ""))
+        },
+    },
+    Column {
+        title: "QUANTUM",
+        value: Some("quota"),
+        cell: |function| limit(function.value("quota.scheduling.exec_quantum_ms"), " ms"),
+    },
+    Column {
+        title: "ENG TIME",
+        value: Some("engine_time_ns"),
+        cell: |function| {
+            let times = function.gpu.get("engine_time_ns").and_then(Value::as_object).into_iter().flatten();
+            let time: u64 = times.filter_map(|(_, time)| time.as_u64()).sum();
+            format!("{:.2} s", time as f64 / 1e9)
+        },
+    },
+    Column { title: "TRAPPED", value: None, cell: |function| function.trapped.total().to_string() },
+    Column { title: "HOST MEM", value: None, cell: |function| size(function.memory_bytes) },
+    Column {
+        title: "SKIPPED",
+        value: Some("skipped_user_commands"),
+        cell: |function| function.value("skipped_user_commands").to_string(),
+    },
+    Column {
+        title: "IN CTXS",
+        value: Some("skipped_contexts"),
+        cell: |function| function.value("skipped_contexts").to_string(),
+    },
+];
+
+/// Width of a column behind those for name and state, without the space before it.
+const WIDTH: usize = 9;
+
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Status { card, topology, enabled_vfs, total_vfs, .. } = self;
@@ -170,38 +220,21 @@ impl fmt::Display for Status {
             "{card}, {topology}: {enabled_vfs} of {total_vfs} VFs enabled, up {:.0} s, {resident} MiB resident",
             self.uptime_seconds,
         )?;
-        let mut row = |cells: [String; 11]| {
-            let [function, state, local, global, contexts, slice, time, trapped, memory, skipped, programs] = cells;
-            let line = format!(
-                "{function:<9} {state:<10} {local:>9} {global:>9} {contexts:>11} {slice:>8} {time:>9} {trapped:>9} {memory:>9} {skipped:>9} {programs:>9}"
-            );
-            writeln!(f, "{}", line.trim_end())
+        let known = |value: &str| self.functions.iter().any(|function| function.gpu.contains_key(value));
+        let columns: Vec<&Column> = COLUMNS.iter().filter(|column| column.value.is_none_or(known)).collect();
+        let mut row = |name: &str, state: &str, cells: &[String]| {
+            let cells: String = cells.iter().map(|cell| format!(" {cell:>WIDTH$}")).collect();
+            writeln!(f, "{}", format!("{name:<9} {state:<10}{cells}").trim_end())
         };
-        row([
-            "FUNCTION", "STATE", "LMEM", "GGTT", "CONTEXTS", "QUANTUM", "ENG TIME", "TRAPPED", "HOST MEM", "SKIPPED",
-            "IN CTXS",
-        ]
-        .map(Into::into))?;
+        row("FUNCTION", "STATE", &columns.iter().map(|column| column.title.to_owned()).collect::<Vec<_>>())?;
         // VFs that are neither enabled nor connected are omitted.
         let shown = |function: &&FunctionStatus| function.enabled || function.connected || function.number() == 0;
         for function in self.functions.iter().filter(shown) {
             // In this topology the card performs the tasks of the PF driver.
             let itself = function.number() == 0 && topology == Topology::Provisioned.name();
-            let times = function.gpu.get("engine_time_ns").and_then(Value::as_object).into_iter().flatten();
-            let time: u64 = times.filter_map(|(_, time)| time.as_u64()).sum();
-            row([
-                function.name(),
-                if itself { "built-in" } else { function.state() }.into(),
-                size(function.value("quota.local_memory")),
-                size(function.value("quota.ggtt_size")),
-                format!("{}/{}", function.value("contexts"), limit(function.value("quota.contexts.count"), "")),
-                limit(function.value("quota.scheduling.exec_quantum_ms"), " ms"),
-                format!("{:.2} s", time as f64 / 1e9),
-                function.trapped.total().to_string(),
-                size(function.memory_bytes),
-                function.value("skipped_user_commands").to_string(),
-                function.value("skipped_contexts").to_string(),
-            ])?;
+            let state = if itself { "built-in" } else { function.state() };
+            let cells: Vec<String> = columns.iter().map(|column| (column.cell)(function)).collect();
+            row(&function.name(), state, &cells)?;
         }
         let engine = |engine: &Values| {
             let number = engine.get("function").and_then(Value::as_u64).and_then(|number| u8::try_from(number).ok());
@@ -267,5 +300,22 @@ mod tests {
         assert_eq!(lines[3], "engines: rcs0 vf1, bcs0 -");
         let again: Status = serde_json::from_value(serde_json::to_value(&status).unwrap()).unwrap();
         assert_eq!(again, status);
+    }
+
+    /// A family without quotas, contexts and counts of skipped commands has no columns for them.
+    #[test]
+    fn the_table_has_only_columns_of_the_cards_family() {
+        let status: Status = serde_json::from_str(
+            r#"{"card": "HD Graphics", "arrangement": "native", "uptime_seconds": 7.2, "total_vfs": 0, "enabled_vfs": 0,
+                "resident_bytes": 0, "engines": [{"engine": "rcs0", "function": 0}, {"engine": "bcs0"}],
+                "functions": [
+                {"function": 0, "on": ["rcs0"], "enabled": true, "connected": true, "bus_master": true,
+                 "guest_sections": 3, "trapped": {"config": 1}, "memory_bytes": 4194304}]}"#,
+        )
+        .unwrap();
+        let text = status.to_string();
+        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(lines[1..3], ["FUNCTION STATE TRAPPED HOST MEM", "pf working 1 4 MiB"]);
+        assert_eq!(lines[3], "engines: rcs0 pf, bcs0 -");
     }
 }

@@ -120,8 +120,11 @@ impl Gpu for Card {
     }
 
     fn status(&self) -> Status {
-        let function = Values::from_iter([("function".to_owned(), 0.into())]);
-        let engines = self.gt.generation.engines().map(|(engine, info)| {
+        let generation = self.gt.generation;
+        let busy = generation.engines().filter(|(engine, _)| !self.gt.engine_idle(*engine));
+        let on: Vec<&str> = busy.map(|(_, info)| info.name).collect();
+        let function = Values::from_iter([("function".to_owned(), 0.into()), ("on".to_owned(), on.into())]);
+        let engines = generation.engines().map(|(engine, info)| {
             // The function for which the engine executes, if it does.
             let function = (!self.gt.engine_idle(engine)).then(|| ("function".to_owned(), 0.into()));
             Values::from_iter([("engine".to_owned(), info.name.into())].into_iter().chain(function))
