@@ -281,7 +281,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     } else if mode == Mode::Work {
         print_if_read(&report)?;
     } else {
-        if let Some(line) = skipped::line(&report.skipped_commands) {
+        if let Some(line) = skipped::line(&report.skipped_commands, report.integrated) {
             complain(format_args!("skipped     {line}"));
         }
         if let Some(line) = clocks::inconclusive(&report.clocks) {

@@ -97,7 +97,8 @@ pub fn run(args: Args) -> Result<ExitCode> {
     } else {
         let load = report.host_load.summary();
         let clocks: String = report.clocks.iter().map(|clock| format!("clock {clock}\n")).collect();
-        let skipped = skipped::line(&report.skipped_commands).map_or(String::new(), |line| format!("skipped {line}\n"));
+        let skipped = skipped::line(&report.skipped_commands, options.integrated);
+        let skipped = skipped.map_or(String::new(), |line| format!("skipped {line}\n"));
         let inconclusive = clocks::inconclusive(&report.clocks).map_or(String::new(), |line| line + "\n");
         print_if_read(format_args!(
             "{failures}{clocks}{skipped}host {load}\nlog {}\n{inconclusive}{}\n",

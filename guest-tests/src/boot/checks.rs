@@ -32,7 +32,7 @@ pub(super) enum Role {
     Physical { vfs: u8 },
     /// A VF; the PF is not assigned to this guest.
     Virtual,
-    /// An integrated GPU. Its driver is loaded; there are no workloads for it yet.
+    /// An integrated GPU.
     Integrated,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<
             guest.probe_seconds(),
         ));
     }
-    if !matches!(evidence.role, Role::NoCard | Role::Integrated) {
+    if evidence.role != Role::NoCard {
         match work(evidence) {
             Ok(work) => card = add_work(report, evidence, work),
             Err(error) => report.results.push(evidence.check("work", vec![format!("{error:#}")], 0.0)),
@@ -104,6 +104,8 @@ pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<
     }
     if let Role::Physical { .. } = evidence.role {
         report.results.push(evidence.check("hotplug", hotplug(evidence), 0.0));
+    }
+    if let Role::Physical { .. } | Role::Integrated = evidence.role {
         let problems = match picture(evidence, &report.log) {
             Ok(path) => {
                 report.picture = Some(path.into());
@@ -183,9 +185,7 @@ fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) -> O
             "" => outcome.engine.clone(),
             name => format!("{name} {}", outcome.engine),
         };
-        let verdict = if outcome.ok { Verdict::Pass } else { Verdict::Fail };
-        let name = format!("{engine}: {}", outcome.what);
-        report.results.push(TestResult::new(name, verdict, outcome.detail.clone(), outcome.seconds));
+        report.results.push(outcome.result(format!("{engine}: {}", outcome.what)));
     }
     // A nonzero exit status of the job fails the run even if the report has no failure.
     match evidence.guest.status {
@@ -241,8 +241,8 @@ mod tests {
             engine: "rcs0".into(),
             what: what.into(),
             ok: true,
-            detail: String::new(),
             seconds: 0.1,
+            ..Outcome::default()
         };
         let card = Card {
             pci_id: "8086:56c0".into(),
@@ -307,15 +307,20 @@ mod tests {
         );
     }
 
-    /// Of an integrated GPU, the probe at its own address and a clean log are required.
+    /// Of an integrated GPU, the probe at its own address, work, a picture and a clean log are required, but no module
+    /// besides the driver.
     #[test]
-    fn an_integrated_gpu_is_probed_at_its_address() {
+    fn an_integrated_gpu_is_probed_at_its_address_and_works() {
         let guest = Guest { modules: vec!["i915".into()], taint: Some(0), ..good_guest() };
         let log = "[drm] Initialized xe 1.1.0 for 0000:00:02.0 on minor 0\n";
         let card = CardReport::default();
-        let nothing = |folder: &Path| fs::remove_file(folder.join(WORK_REPORT)).unwrap();
+        let nothing = |_: &Path| ();
         assert_eq!(failed_as(Role::Integrated, &guest, log, &card, nothing), [""; 0]);
         assert_eq!(failed_as(Role::Integrated, &guest, LOG, &card, nothing), ["xe probe"]);
+        let no_work = |folder: &Path| fs::remove_file(folder.join(WORK_REPORT)).unwrap();
+        assert_eq!(failed_as(Role::Integrated, &guest, log, &card, no_work), ["work"]);
+        let no_picture = |folder: &Path| fs::remove_file(folder.join(PICTURE)).unwrap();
+        assert_eq!(failed_as(Role::Integrated, &guest, log, &card, no_picture), ["picture"]);
         let error = format!("{log}foo 0000:00:02.0: *ERROR* bar\n");
         assert_eq!(failed_as(Role::Integrated, &guest, &error, &card, nothing), ["kernel log"]);
     }

@@ -34,8 +34,6 @@ pub(super) const STEPS: [(&str, &str, bool); 4] = [
 /// A guest's job in a run with checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Loads the driver only: there is no work for the card yet.
-    Probe,
     /// Runs work on the PF, then on the VFs in the same guest, if any.
     All {
         /// Number of VFs that are enabled.
@@ -56,10 +54,9 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Returns the job of a run's only guest, with `functions` of a card, which may be an integrated GPU.
-    pub(super) fn only(functions: Functions, integrated: bool) -> Self {
+    /// Returns the job of a run's only guest.
+    pub(super) fn only(functions: Functions) -> Self {
         match functions {
-            _ if integrated => Self::Probe,
             Functions::Together(vfs) => Self::All { vfs },
             Functions::Passthrough(vfs) => Self::Outer { vfs },
             _ => Self::All { vfs: 0 },
@@ -69,7 +66,6 @@ impl Part {
     fn task(self) -> String {
         let work = format!("arctic guest work --out /mnt/{WORK_REPORT}");
         match self {
-            Self::Probe => "STATUS=0\n".to_owned(),
             Self::All { vfs: 0 } => format!("{work} --picture /mnt/{PICTURE}\nSTATUS=$?\n"),
             Self::All { vfs } => {
                 let mut text = format!("{work} --picture /mnt/{PICTURE}\nSTATUS=$?\necho mark {BEFORE} >&3\n");
@@ -112,9 +108,9 @@ pub(super) fn of_part(part: Part) -> String {
 }
 
 /// Returns the script for a run's only guest.
-pub(super) fn only(mode: &Mode, functions: Functions, integrated: bool) -> String {
+pub(super) fn only(mode: &Mode, functions: Functions) -> String {
     match mode {
-        Mode::Work => of_part(Part::only(functions, integrated)),
+        Mode::Work => of_part(Part::only(functions)),
         Mode::Shell => {
             let size =
                 terminal::size().map(|(rows, columns)| format!("stty -F /dev/hvc0 rows {rows} cols {columns}\n"));
@@ -139,7 +135,7 @@ mod tests {
 
     #[test]
     fn an_exit_in_the_users_command_cannot_skip_the_rest_of_the_job() {
-        let text = only(&Mode::Run("exit 7".into()), Functions::Physical, false);
+        let text = only(&Mode::Run("exit 7".into()), Functions::Physical);
         assert!(text.contains("( cd /root\nexit 7\n)\nSTATUS=$?\n"), "{text}");
         assert!(text.contains("taint"));
     }
@@ -148,7 +144,6 @@ mod tests {
     #[test]
     fn a_shell_understands_every_part() {
         for part in [
-            Part::Probe,
             Part::All { vfs: 0 },
             Part::All { vfs: 63 },
             Part::Outer { vfs: 2 },

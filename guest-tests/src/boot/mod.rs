@@ -91,6 +91,8 @@ pub struct BootReport {
     pub boot_seconds: f64,
     /// The guests' driver for the card.
     pub driver: Driver,
+    /// Whether the card is an integrated GPU.
+    pub integrated: bool,
     /// Seconds that modprobe took, including the probe of the card.
     pub probe_seconds: f64,
     /// Modules loaded after hotplug.
@@ -120,6 +122,7 @@ impl BootReport {
         Self {
             kernel: stand.parts.kernel.release.clone(),
             driver: options.driver,
+            integrated: options.integrated,
             card: options.card.clone().unwrap_or_else(|| "none".into()),
             versions: stand.parts.versions.clone(),
             log: stand.folder.clone().into(),
@@ -174,7 +177,7 @@ fn alone(
     progress: &dyn Progress,
 ) -> Result<BootReport> {
     let seat = Seat::only(options.functions);
-    let image = stand.build_image(job::only(mode, options.functions, options.integrated), &[], progress)?;
+    let image = stand.build_image(job::only(mode, options.functions), &[], progress)?;
     let mut report = BootReport::new(options, stand);
     let start = Instant::now();
     let mut server = stand.serve(1)?;

@@ -18,7 +18,11 @@ impl fmt::Display for BootReport {
         };
         line("guest", &format!("Linux {}, up after {:.1} s", self.kernel, self.boot_seconds))?;
         let seen = self.guest_card.as_ref().map(|card| {
-            format!(": {} revision {}, {} MiB of local memory", card.pci_id, card.revision, card.vram_bytes >> 20)
+            let memory = match card.vram_bytes {
+                0 => "no local memory".to_owned(),
+                bytes => format!("{} MiB of local memory", bytes >> 20),
+            };
+            format!(": {} revision {}, {memory}", card.pci_id, card.revision)
         });
         line("card", &format!("{}{}", self.card, seen.unwrap_or_default()))?;
         line("probe", &format!("{:.1} s for modprobe {}", self.probe_seconds, self.driver))?;
@@ -60,7 +64,7 @@ impl fmt::Display for BootReport {
         }
         let undone: u64 = self.undone.values().sum();
         line("state only", &format!("{undone} commands of {} kinds skipped or done in part", self.undone.len()))?;
-        line("skipped", &skipped::line(&self.skipped_commands).unwrap_or_default())?;
+        line("skipped", &skipped::line(&self.skipped_commands, self.integrated).unwrap_or_default())?;
         let versions: Vec<String> = self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
         line("versions", &versions.join(", "))?;
         line("log", &self.log.to_string())?;

@@ -154,6 +154,8 @@ pub struct Config {
     pub min_alignment: u64,
     /// Number of bits of a GPU virtual address.
     pub va_bits: u64,
+    /// Whether programs have address spaces of their own.
+    pub address_spaces: bool,
 }
 
 /// The driver operations that this program uses, implemented for each driver's uAPI.
@@ -216,15 +218,25 @@ pub struct Device {
     system: u16,
     /// [`Config::min_alignment`].
     alignment: u64,
+    /// [`Config::address_spaces`].
+    address_spaces: bool,
 }
 
 impl Device {
     /// Opens `path`, or the first render node that belongs to xe or i915.
     pub fn open(path: Option<&Path>) -> Result<Self> {
-        let candidates = match path {
-            Some(path) => vec![path.to_owned()],
-            None => render_nodes()?,
-        };
+        match path {
+            Some(path) => Self::first_of(vec![path.to_owned()]),
+            None => Self::first_of(nodes("renderD")?),
+        }
+    }
+
+    /// Opens the first primary node that belongs to xe or i915.
+    pub fn open_primary() -> Result<Self> {
+        Self::first_of(nodes("card")?)
+    }
+
+    fn first_of(candidates: Vec<PathBuf>) -> Result<Self> {
         for path in candidates {
             let file = OpenOptions::new()
                 .read(true)
@@ -236,8 +248,10 @@ impl Device {
                 Driver::Xe => &Xe,
                 Driver::I915 => &I915,
             };
-            let mut device = Device { file, path, driver, dialect, vram: None, system: 0, alignment: 0 };
-            device.alignment = device.config()?.min_alignment;
+            let mut device =
+                Device { file, path, driver, dialect, vram: None, system: 0, alignment: 0, address_spaces: true };
+            let config = device.config()?;
+            (device.alignment, device.address_spaces) = (config.min_alignment, config.address_spaces);
             for region in device.mem_regions()? {
                 match region.class {
                     "vram" => device.vram = device.vram.or(Some(region.instance)),
@@ -295,6 +309,11 @@ impl Device {
         self.alignment
     }
 
+    /// Returns whether programs have address spaces of their own.
+    pub fn address_spaces(&self) -> bool {
+        self.address_spaces
+    }
+
     /// Returns the instance number of the memory region for `place`.
     pub(super) fn region(&self, place: Place) -> Result<u16> {
         match place {
@@ -330,12 +349,13 @@ fn ioctl<R: Request>(file: &File, request: &mut R) -> Result<()> {
     }
 }
 
-fn render_nodes() -> Result<Vec<PathBuf>> {
+/// Returns the nodes whose names begin with `prefix`.
+fn nodes(prefix: &str) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(DRI).map_err(|_| DrmError::NoDevice)?;
     let mut nodes: Vec<_> = entries
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("renderD")))
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
         .collect();
     nodes.sort();
     Ok(nodes)

@@ -60,12 +60,14 @@ impl Dialect for I915 {
     }
 
     fn config(&self, device: &Device) -> Result<Config> {
+        let address_spaces = parameter(device, uapi::param::HAS_ALIASING_PPGTT)? > uapi::ALIASING_PPGTT;
         Ok(Config {
             device_id: (parameter(device, uapi::param::CHIPSET_ID)?.cast_unsigned() & 0xffff) as u16,
             revision: (parameter(device, uapi::param::REVISION)?.cast_unsigned() & 0xff) as u8,
             flags: 0,
             min_alignment: alignment(self.guc_submission_version(device).is_ok()),
-            va_bits: 48,
+            va_bits: if address_spaces { 48 } else { 31 },
+            address_spaces,
         })
     }
 
@@ -80,6 +82,9 @@ impl Dialect for I915 {
     }
 
     fn create_vm(&self, device: &Device) -> Result<u32> {
+        if !device.address_spaces() {
+            return Err(DrmError::Unsupported(Driver::I915, "address spaces for programs on this GPU"));
+        }
         let mut create = uapi::VmCreate::default();
         device.ioctl(&mut create)?;
         Ok(create.0.vm_id)
@@ -209,7 +214,8 @@ fn alignment(has_guc_submission_version: bool) -> u64 {
     if has_guc_submission_version { ALIGNMENT_64K_PTES } else { ALIGNMENT }
 }
 
-fn parameter(device: &Device, param: i32) -> Result<i32> {
+/// Reads a parameter of the driver (`I915_PARAM_*`).
+pub(super) fn parameter(device: &Device, param: i32) -> Result<i32> {
     let mut value = 0i32;
     device.ioctl(&mut uapi::GetParam { param, pad: 0, value: std::ptr::from_mut(&mut value) as u64 })?;
     Ok(value)

@@ -14,6 +14,7 @@ pub mod blt;
 pub mod checks;
 pub mod device;
 mod flr;
+mod gen6;
 mod hang;
 mod i915;
 mod info;

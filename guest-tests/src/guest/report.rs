@@ -7,8 +7,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::report::{TestResult, Verdict};
+
 /// One check on one engine.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// `rcs0`, `bcs0`…, or `all` for a check that uses several engines.
     pub engine: String,
@@ -16,7 +18,11 @@ pub struct Outcome {
     pub what: String,
     /// Whether the GPU's results were as expected.
     pub ok: bool,
-    /// On success, statistics; on failure, the expected value, the value found and its location.
+    /// Whether the check does not apply to the card.
+    #[serde(default)]
+    pub skipped: bool,
+    /// On success, statistics; on failure, the expected value, the value found and its location; the reason if the check
+    /// does not apply.
     pub detail: String,
     /// Duration in seconds by the guest's clock, including the work on the CPU.
     pub seconds: f64,
@@ -174,9 +180,23 @@ pub struct Report {
 }
 
 impl Outcome {
+    /// The outcome as a result named `name`.
+    pub fn result(&self, name: String) -> TestResult {
+        let verdict = match (self.ok, self.skipped) {
+            (true, false) => Verdict::Pass,
+            (true, true) => Verdict::Skip,
+            (false, _) => Verdict::Fail,
+        };
+        TestResult::new(name, verdict, self.detail.clone(), self.seconds)
+    }
+
     /// One line of human-readable output.
     pub fn line(&self) -> String {
-        let verdict = if self.ok { "ok  " } else { "FAIL" };
+        let verdict = match (self.ok, self.skipped) {
+            (true, false) => "ok  ",
+            (true, true) => "skip",
+            (false, _) => "FAIL",
+        };
         format!("{verdict} {:<6} {:<18} {:>7.3} s  {}", self.engine, self.what, self.seconds, self.detail)
     }
 }
@@ -226,9 +246,9 @@ mod tests {
             results: vec![Outcome {
                 engine: "rcs0".into(),
                 what: "stores".into(),
-                ok: false,
                 detail: "byte 0x40: expected 1, got 0".into(),
                 seconds: 0.25,
+                ..Outcome::default()
             }],
         };
         let path = std::env::temp_dir().join(format!("arctic-report-{}.json", std::process::id()));

@@ -8,6 +8,8 @@ use anyhow::{Context, Result};
 
 use super::checks::{Bench, COPY_ENGINES, EVERY_ENGINE, FENCES_IN_MEMORY, TOGETHER};
 use super::device::{Device, Engine};
+use super::gen6;
+use super::gen6::checks::Found;
 use super::info;
 use super::picture;
 use super::report::{self, Outcome, Report};
@@ -44,26 +46,40 @@ pub fn run(work: &Work) -> Result<bool> {
     let finished = checks(work, &mut report);
     if let Err(error) = &finished {
         let what = "setup".to_owned();
-        let failed = Outcome { engine: "all".into(), what, ok: false, detail: format!("{error:#}"), seconds: 0.0 };
+        let detail = format!("{error:#}");
+        let failed = Outcome { engine: "all".into(), what, detail, ..Outcome::default() };
         record(&mut report, failed);
     }
     report.ok = !report.results.is_empty() && report.results.iter().all(|outcome| outcome.ok);
-    let passed = report.results.iter().filter(|outcome| outcome.ok).count();
-    println!("{passed} passed, {} failed", report.results.len() - passed);
+    let count = |kind: fn(&&Outcome) -> bool| report.results.iter().filter(kind).count();
+    let (failed, skipped) = (count(|outcome| !outcome.ok), count(|outcome| outcome.skipped));
+    println!("{} passed, {failed} failed, {skipped} not applicable", report.results.len() - failed - skipped);
     if let Some(path) = &work.out {
         report::write_json(path, &report).with_context(|| format!("write {}", path.display()))?;
     }
     Ok(report.ok)
 }
 
+/// The engines of the work, or an error if there are none.
+fn selected(work: &Work, device: &Device) -> Result<Vec<Engine>> {
+    let mut engines = device.engines()?;
+    engines.retain(|engine| engine.name().starts_with(&work.engine));
+    anyhow::ensure!(!engines.is_empty(), "no engine has a name that starts with {:?}", work.engine);
+    Ok(engines)
+}
+
 fn checks(work: &Work, report: &mut Report) -> Result<()> {
     let device = Device::open(work.device.as_deref())?;
     report.card = Some(info::card(&device)?);
-    let reference_clock = device.gts()?.first().context("the driver reports no GT")?.reference_clock;
-    let bench = Bench { device: &device, timeout: Duration::from_secs(work.timeout), reference_clock };
-    let all = device.engines()?;
-    let engines: Vec<Engine> = all.iter().copied().filter(|engine| engine.name().starts_with(&work.engine)).collect();
-    anyhow::ensure!(!engines.is_empty(), "no engine has a name that starts with {:?}", work.engine);
+    match device.address_spaces() {
+        true => checks_of_cards(work, &device, report),
+        false => checks_of_integrated_gpus(work, device, report),
+    }
+}
+
+fn checks_of_cards(work: &Work, device: &Device, report: &mut Report) -> Result<()> {
+    let bench = Bench { device, timeout: Duration::from_secs(work.timeout), reference_clock: reference_clock(device)? };
+    let engines = selected(work, device)?;
     let wanted = |what: &str| what.contains(&work.only);
 
     for engine in &engines {
@@ -71,38 +87,82 @@ fn checks(work: &Work, report: &mut Report) -> Result<()> {
         let in_memory: &[_] = if device.driver == Driver::Xe { &FENCES_IN_MEMORY } else { &[] };
         for (what, check) in EVERY_ENGINE.iter().chain(in_memory).chain(copying) {
             if wanted(what) {
-                record(report, timed(engine.name(), what, || check(&bench, *engine)));
+                record(report, timed(engine.name(), what, || check(&bench, *engine).map(Found::Passed)));
             }
         }
     }
     for (what, check) in TOGETHER {
         if wanted(what) && engines.len() > 1 {
-            record(report, timed("all".into(), what, || check(&bench, &engines)));
+            record(report, timed("all".into(), what, || check(&bench, &engines).map(Found::Passed)));
         }
     }
-    if let (Some(path), Some(engine)) = (&work.picture, engines.iter().find(|engine| engine.copies())) {
-        let mut sha256 = None;
-        let outcome = timed(engine.name(), "test card", || {
-            let (pixels, operations, batches) = picture::draw(&device, *engine, bench.timeout)?;
-            report::write_atomically(path, &pixels).with_context(|| format!("write {}", path.display()))?;
-            let checksum = testcard::checksum(&pixels);
-            sha256 = Some(checksum.to_string());
-            testcard::verify(&pixels)?;
-            Ok(format!("{operations} fills and copies in {batches} batches, SHA-256 {checksum}"))
-        });
-        report.picture_sha256 = sha256;
-        record(report, outcome);
+    draw(work, &engines, report, |engine| picture::draw(device, engine, bench.timeout))
+}
+
+fn checks_of_integrated_gpus(work: &Work, device: Device, report: &mut Report) -> Result<()> {
+    use gen6::checks::{APERTURE, COPY_ENGINES, EVERY_ENGINE, RENDER_ENGINES, TOGETHER};
+
+    let (device, registers) = gen6::gem::with_registers(device)?;
+    let (device, timeout) = (&device, Duration::from_secs(work.timeout));
+    let bench = gen6::checks::Bench { device, timeout, reference_clock: reference_clock(device)?, registers };
+    let engines = selected(work, device)?;
+    let wanted = |what: &str| what.contains(&work.only);
+
+    for engine in &engines {
+        let rendering: &[_] = if engine.has_pipe_control() { &RENDER_ENGINES } else { &[] };
+        let copying: &[_] = if engine.copies() { &COPY_ENGINES } else { &[] };
+        for (what, check) in EVERY_ENGINE.iter().chain(rendering).chain(copying) {
+            if wanted(what) {
+                record(report, timed(engine.name(), what, || check(&bench, *engine)));
+            }
+        }
     }
+    for (group, checks) in [("all", TOGETHER.as_slice()), ("aperture", &APERTURE)] {
+        for (what, check) in checks.iter().filter(|(what, _)| wanted(what)) {
+            record(report, timed(group.into(), what, || check(&bench, &engines)));
+        }
+    }
+    draw(work, &engines, report, |engine| gen6::picture::draw(device, engine, timeout))
+}
+
+fn reference_clock(device: &Device) -> Result<u32> {
+    Ok(device.gts()?.first().context("the driver reports no GT")?.reference_clock)
+}
+
+/// Draws the test card on the first copy engine, if the work includes a picture.
+fn draw(
+    work: &Work,
+    engines: &[Engine],
+    report: &mut Report,
+    draw: impl FnOnce(Engine) -> Result<(Vec<u8>, usize, usize)>,
+) -> Result<()> {
+    let (Some(path), Some(engine)) = (&work.picture, engines.iter().find(|engine| engine.copies())) else {
+        return Ok(());
+    };
+    let mut sha256 = None;
+    let outcome = timed(engine.name(), "test card", || {
+        let (pixels, operations, batches) = draw(*engine)?;
+        report::write_atomically(path, &pixels).with_context(|| format!("write {}", path.display()))?;
+        let checksum = testcard::checksum(&pixels);
+        sha256 = Some(checksum.to_string());
+        testcard::verify(&pixels)?;
+        Ok(Found::Passed(format!("{operations} fills and copies in {batches} batches, SHA-256 {checksum}")))
+    });
+    report.picture_sha256 = sha256;
+    record(report, outcome);
     Ok(())
 }
 
-fn timed(engine: String, what: &str, check: impl FnOnce() -> Result<String>) -> Outcome {
+fn timed(engine: String, what: &str, check: impl FnOnce() -> Result<Found>) -> Outcome {
     let start = Instant::now();
     let result = check();
     let seconds = start.elapsed().as_secs_f64();
-    let ok = result.is_ok();
-    let detail = result.unwrap_or_else(|error| format!("{error:#}"));
-    Outcome { engine, what: what.to_owned(), ok, detail, seconds }
+    let (ok, skipped, detail) = match result {
+        Ok(Found::Passed(detail)) => (true, false, detail),
+        Ok(Found::NotApplicable(reason)) => (true, true, reason),
+        Err(error) => (false, false, format!("{error:#}")),
+    };
+    Outcome { engine, what: what.to_owned(), ok, skipped, detail, seconds }
 }
 
 fn record(report: &mut Report, outcome: Outcome) {

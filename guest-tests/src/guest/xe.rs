@@ -67,6 +67,7 @@ impl Dialect for Xe {
             flags: info(1)?,
             min_alignment: info(2)?,
             va_bits: info(3)?,
+            address_spaces: true,
         })
     }
 

@@ -370,6 +370,7 @@ fn outcomes(name: &str, control: &Control, console: &str, rounds: usize) -> Resu
         ok: problem.is_none(),
         detail: problem.unwrap_or(detail),
         seconds,
+        ..Outcome::default()
     };
     let probe = control.all("xe").next().context("xe was not loaded")?;
     let probed = (probe.split(' ').next() != Some("0")).then(|| format!("modprobe xe ended with status {probe}"));
@@ -410,7 +411,7 @@ mod tests {
     }
 
     fn report(ok: bool) -> String {
-        let result = Outcome { engine: "rcs0".into(), what: "stores".into(), ok, detail: String::new(), seconds: 0.1 };
+        let result = Outcome { engine: "rcs0".into(), what: "stores".into(), ok, seconds: 0.1, ..Outcome::default() };
         let report = Report {
             kernel: "7.2".into(),
             card: None,

@@ -175,7 +175,8 @@ fn checked(engine: &str, what: &str, check: impl FnOnce() -> Result<()>) -> Outc
     let start = Instant::now();
     let result = check();
     let (ok, detail) = (result.is_ok(), result.err().map(|error| format!("{error:#}")).unwrap_or_default());
-    Outcome { engine: engine.to_owned(), what: what.to_owned(), ok, detail, seconds: start.elapsed().as_secs_f64() }
+    let (engine, what, seconds) = (engine.to_owned(), what.to_owned(), start.elapsed().as_secs_f64());
+    Outcome { engine, what, ok, detail, seconds, ..Outcome::default() }
 }
 
 fn modprobe(modules: &[&str]) -> Result<()> {
@@ -411,6 +412,7 @@ mod tests {
             ok,
             detail: "byte 4".into(),
             seconds: 0.1,
+            ..Outcome::default()
         };
         let good = step_report("a step", Ok((vec![outcome(true)], "77 checks".into())), 2.0);
         assert_eq!((good.ok, good.line().as_str()), (true, "ok   a step: 77 checks (2.0 s)"));

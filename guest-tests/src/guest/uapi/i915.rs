@@ -36,16 +36,42 @@ plain! {
         fences: u64, flags: u64, context: u64, reserved: u64,
     }
     ResetStats { context: u32, flags: u32, reset_count: u32, batch_active: u32, batch_pending: u32, pad: u32 }
+    GemBusy { handle: u32, busy: u32 }
+    GemCreate { size: u64, handle: u32, pad: u32 }
+    /// `data_ptr` is the memory of the caller.
+    GemPread { handle: u32, pad: u32, offset: u64, size: u64, data_ptr: u64 }
+    GemSetDomain { handle: u32, read_domains: u32, write_domain: u32 }
+    GemSetTiling { handle: u32, tiling_mode: u32, stride: u32, swizzle_mode: u32 }
+    GemWait { handle: u32, flags: u32, timeout_ns: i64 }
+    RegRead { offset: u64, value: u64 }
+    /// One address in a batch, which the driver replaces if the target is not at `presumed_offset`.
+    Relocation {
+        target_handle: u32, delta: u32, offset: u64, presumed_offset: u64, read_domains: u32, write_domain: u32,
+    }
 }
 
 request!(GetParam, "DRM_IOCTL_I915_GETPARAM", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x06, 16);
+request!(GemBusy, "DRM_IOCTL_I915_GEM_BUSY", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x17, 8);
+request!(GemCreate, "DRM_IOCTL_I915_GEM_CREATE", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x1b, 16);
+request!(GemPread, "DRM_IOCTL_I915_GEM_PREAD", IOC_WRITE, COMMAND_BASE + 0x1c, 32);
+request!(GemSetDomain, "DRM_IOCTL_I915_GEM_SET_DOMAIN", IOC_WRITE, COMMAND_BASE + 0x1f, 12);
+request!(GemSetTiling, "DRM_IOCTL_I915_GEM_SET_TILING", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x21, 16);
 request!(GemMmapOffset, "DRM_IOCTL_I915_GEM_MMAP_OFFSET", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x24, 32);
 request!(ExecBuffer2, "DRM_IOCTL_I915_GEM_EXECBUFFER2", IOC_WRITE, COMMAND_BASE + 0x29, 64);
+request!(GemWait, "DRM_IOCTL_I915_GEM_WAIT", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x2c, 16);
 request!(ContextCreateExt, "DRM_IOCTL_I915_GEM_CONTEXT_CREATE_EXT", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x2d, 16);
 request!(ContextDestroy, "DRM_IOCTL_I915_GEM_CONTEXT_DESTROY", IOC_WRITE, COMMAND_BASE + 0x2e, 8);
+request!(RegRead, "DRM_IOCTL_I915_REG_READ", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x31, 16);
 request!(ResetStats, "DRM_IOCTL_I915_GET_RESET_STATS", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x32, 24);
 request!(Query, "DRM_IOCTL_I915_QUERY", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x39, 16);
 request!(GemCreateExt, "DRM_IOCTL_I915_GEM_CREATE_EXT", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x3c, 24);
+
+/// An [`ExecBuffer2`] that returns addresses and, with [`EXEC_FENCE_OUT`], a descriptor.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(transparent)]
+pub struct ExecBuffer2Wr(pub ExecBuffer2);
+
+request!(ExecBuffer2Wr, "DRM_IOCTL_I915_GEM_EXECBUFFER2_WR", IOC_READ | IOC_WRITE, COMMAND_BASE + 0x29, 64);
 
 /// A [`VmControl`] that creates an address space.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,13 +90,19 @@ const _: () = assert!(size_of::<QueryItem>() == 24);
 const _: () = assert!(size_of::<MemoryRegions>() == 48);
 const _: () = assert!(size_of::<SetParam>() == 56);
 const _: () = assert!(size_of::<ExecObject>() == 56);
+const _: () = assert!(size_of::<Relocation>() == 32);
 
 /// `I915_PARAM_*`: the parameters of [`GetParam`].
 pub mod param {
     pub const CHIPSET_ID: i32 = 4;
+    pub const HAS_ALIASING_PPGTT: i32 = 18;
+    pub const CMD_PARSER_VERSION: i32 = 28;
     pub const REVISION: i32 = 32;
     pub const CS_TIMESTAMP_FREQUENCY: i32 = 51;
 }
+
+/// The value of [`param::HAS_ALIASING_PPGTT`] without address spaces for contexts; greater values mean that they exist.
+pub const ALIASING_PPGTT: i32 = 1;
 
 /// `DRM_I915_QUERY_*`: the queries of [`QueryItem`].
 pub mod query {
@@ -90,6 +122,8 @@ pub struct MemoryClassInstance {
 pub const MEMORY_CLASS_SYSTEM: u16 = 0;
 pub const MEMORY_CLASS_DEVICE: u16 = 1;
 pub const CREATE_EXT_MEMORY_REGIONS: u32 = 0;
+pub const MMAP_OFFSET_GTT: u64 = 0;
+pub const MMAP_OFFSET_WB: u64 = 2;
 pub const MMAP_OFFSET_FIXED: u64 = 4;
 pub const CONTEXT_CREATE_USE_EXTENSIONS: u32 = 1;
 pub const CONTEXT_CREATE_SET_PARAM: u32 = 0;
@@ -101,6 +135,16 @@ pub const OBJECT_ASYNC: u64 = 1 << 6;
 pub const EXEC_BATCH_FIRST: u64 = 1 << 18;
 pub const EXEC_FENCE_ARRAY: u64 = 1 << 19;
 pub const EXEC_NO_RELOC: u64 = 1 << 11;
+pub const EXEC_SECURE: u64 = 1 << 9;
+pub const EXEC_HANDLE_LUT: u64 = 1 << 12;
+pub const EXEC_FENCE_IN: u64 = 1 << 16;
+pub const EXEC_FENCE_OUT: u64 = 1 << 17;
+pub const DOMAIN_CPU: u32 = 1;
+pub const DOMAIN_RENDER: u32 = 1 << 1;
+pub const DOMAIN_INSTRUCTION: u32 = 1 << 4;
+pub const DOMAIN_GTT: u32 = 1 << 6;
+/// Flag in the offset of [`RegRead`]: reads eight bytes at once.
+pub const REG_READ_8B: u64 = 1;
 pub const EXEC_FENCE_WAIT: u32 = 1;
 pub const EXEC_FENCE_SIGNAL: u32 = 2;
 
@@ -115,6 +159,14 @@ mod tests {
         assert_eq!(GetParam::NUMBER, 0xc010_6446);
         assert_eq!(GemMmapOffset::NUMBER, 0xc020_6464);
         assert_eq!(ExecBuffer2::NUMBER, 0x4040_6469);
+        assert_eq!(ExecBuffer2Wr::NUMBER, 0xc040_6469);
+        assert_eq!(GemBusy::NUMBER, 0xc008_6457);
+        assert_eq!(GemCreate::NUMBER, 0xc010_645b);
+        assert_eq!(GemPread::NUMBER, 0x4020_645c);
+        assert_eq!(GemSetDomain::NUMBER, 0x400c_645f);
+        assert_eq!(GemSetTiling::NUMBER, 0xc010_6461);
+        assert_eq!(GemWait::NUMBER, 0xc010_646c);
+        assert_eq!(RegRead::NUMBER, 0xc010_6471);
         assert_eq!(ContextCreateExt::NUMBER, 0xc010_646d);
         assert_eq!(ContextDestroy::NUMBER, 0x4008_646e);
         assert_eq!(ResetStats::NUMBER, 0xc018_6472);
