@@ -196,6 +196,24 @@ pub const CARD: &[Job] = &[
         ],
     },
     Job {
+        name: "igt-ivb",
+        minutes: 30,
+        tests: "81 IGT subtests of i915 on Ivy Bridge (an idle host)",
+        paths: &[],
+        steps: &[
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- igt_on_ivy_bridge",
+        ],
+    },
+    Job {
+        name: "igt-snb",
+        minutes: 30,
+        tests: "76 IGT subtests of i915 on Sandy Bridge (an idle host)",
+        paths: &[],
+        steps: &[
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- igt_on_sandy_bridge",
+        ],
+    },
+    Job {
         name: "selftests",
         minutes: 25,
         tests: "i915's live self-tests on the small card, with the GuC; i915 is built first (an idle host)",

@@ -120,6 +120,26 @@ fn igt_small_card() {
     assert_eq!(status, Some(0));
 }
 
+/// The list of i915's pre-merge CI that applies to Ivy Bridge, with the tests of fences, tiling, the aperture, contexts
+/// and the command parser. A subtest has 180 s on an idle host.
+#[test]
+fn igt_on_ivy_bridge() {
+    let _one = one_guest();
+    igt_on_an_integrated_gpu("ivb", "ivb.txt");
+}
+
+/// The same for Sandy Bridge, which has no command parser.
+#[test]
+fn igt_on_sandy_bridge() {
+    let _one = one_guest();
+    igt_on_an_integrated_gpu("snb", "snb.txt");
+}
+
+fn igt_on_an_integrated_gpu(card: &str, tests: &str) {
+    let list = list(tests);
+    igt_passes(&["igt", "--card", card, "--list", list.to_str().unwrap(), "--timeout", "180"]);
+}
+
 /// The list of i915's pre-merge CI passes on a card with less local memory than the guest uses. The skipped tests are
 /// skipped on every card with local memory: `all` is the name of `all-engines` in older IGT versions, and there is no
 /// aperture that detiles.
