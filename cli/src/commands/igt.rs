@@ -36,6 +36,9 @@ pub struct Args {
     /// Run only lines that contain TEXT; can be repeated
     #[arg(long, value_name = "TEXT")]
     filter: Vec<String>,
+    /// First run the workloads of `arctic boot`, in the same guest
+    #[arg(long)]
+    work: bool,
     /// Time limit in seconds for one subtest
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = seconds())]
     timeout: u64,
@@ -71,7 +74,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     if tests.is_empty() {
         bail!("no test to run in the list {}: check --list and --filter", path.display());
     }
-    let job = Job { tests, limit: Duration::from_secs(args.timeout) };
+    let job = Job { tests, work: args.work, limit: Duration::from_secs(args.timeout) };
     let functions = match (args.function.as_str(), args.vfs.vfs) {
         (VIRTUAL, vfs) => Functions::Provisioned(vfs.unwrap_or(1)),
         (_, Some(vfs)) => Functions::Together(vfs),

@@ -9,6 +9,7 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::{CardReport, Functions, Unmodelled};
 use crate::clocks::{self, Clocks, Comparison};
+use crate::guest::report::Report;
 use crate::guest_process::{Happening, Life, Options, Seat, Server, Stand};
 use crate::host_load::{HostLoad, Snapshot};
 use crate::image::igt_programs;
@@ -23,7 +25,7 @@ use crate::interrupt::Interrupted;
 use crate::kernel_log;
 use crate::path::PrintedPath;
 use crate::progress::Progress;
-use crate::qemu::{CARD_ADDRESS, Port};
+use crate::qemu::Port;
 use crate::report::{self, TestResult, Totals, Verdict};
 use crate::skipped::{self, Skipped};
 use list::Test;
@@ -31,6 +33,8 @@ use protocol::{Ended, Message, Plan};
 
 /// The plan's file on the results share.
 const PLAN: &str = "plan.json";
+/// The report of the workloads on the results share.
+const WORK_REPORT: &str = "work.json";
 /// Time beyond a test's limit for the guest to kill the test and report its result.
 const GRACE: Duration = Duration::from_secs(60);
 /// Minimum period for a meaningful load: for a shorter test, the load since the start of its guest is reported.
@@ -45,6 +49,8 @@ pub const VIRTUAL: &str = "vf";
 pub struct Job {
     /// The tests, in order of execution.
     pub tests: Vec<Test>,
+    /// Whether the workloads of a boot run before the tests, in the same guest.
+    pub work: bool,
     /// Time limit of one test; [`Options::limit`] applies to boot, driver load and shutdown.
     pub limit: Duration,
 }
@@ -57,7 +63,7 @@ pub struct IgtReport {
     /// Totals of `results`.
     #[serde(flatten)]
     pub totals: Totals,
-    /// One result per line of the list, in order.
+    /// The results of the workloads, if they were requested, then one result per line of the list, in order.
     pub results: Vec<TestResult>,
     /// The clock of each guest compared with the host's.
     pub clocks: Vec<Comparison>,
@@ -107,11 +113,12 @@ pub fn run(
     }
     let binaries: Vec<String> =
         job.tests.iter().map(|test| test.binary.clone()).filter(|name| programs.contains(name)).collect();
-    let image = stand.build_image(script(), &binaries, progress)?;
+    let image = stand.build_image(script(job.work), &binaries, progress)?;
     let log = stand.folder.join("igt.log");
     let load = Snapshot::take();
     let mut run = Run {
         seat: Seat::only(options.functions),
+        address: options.card_address(),
         image,
         log: File::create(&log).with_context(|| format!("{} cannot be created", log.display()))?,
         job,
@@ -135,7 +142,9 @@ pub fn run(
         Functions::Provisioned(_) => VIRTUAL,
         _ => PHYSICAL,
     };
-    let results: Vec<TestResult> = run.results.into_iter().flatten().collect();
+    let mut results = if job.work { work(&stand.results(&run.seat)?) } else { Vec::new() };
+    results.iter().for_each(|result| (run.told)(result));
+    results.extend(run.results.into_iter().flatten());
     let totals = Totals::of(&results);
     Ok(IgtReport {
         ok: totals.failed == 0,
@@ -158,13 +167,35 @@ pub fn run(
     })
 }
 
-/// The shell script that the guest's init runs.
-fn script() -> String {
-    format!("arctic igt --agent /mnt/{PLAN}\nSTATUS=$?\n")
+/// The shell script that the guest's init runs. A guest after a hang does not repeat the workloads.
+fn script(work: bool) -> String {
+    let work = match work {
+        true => format!(
+            "if [ ! -e /mnt/{WORK_REPORT} ]; then\nload-driver >&3\n\
+             arctic guest work --out /mnt/{WORK_REPORT} --picture /tmp/testcard.raw\nfi\n"
+        ),
+        false => String::new(),
+    };
+    format!("{work}arctic igt --agent /mnt/{PLAN}\nSTATUS=$?\n")
+}
+
+/// Returns the results of the workloads, from the guest's report in `folder`.
+fn work(folder: &Path) -> Vec<TestResult> {
+    let text = fs::read_to_string(folder.join(WORK_REPORT)).context("the guest has written no work report");
+    match text.and_then(|text| serde_json::from_str::<Report>(&text).context("the work report cannot be parsed")) {
+        Ok(report) => report
+            .results
+            .iter()
+            .map(|outcome| outcome.result(format!("{}: {}", outcome.engine, outcome.what)))
+            .collect(),
+        Err(error) => vec![TestResult::new("work", Verdict::Fail, format!("{error:#}"), 0.0)],
+    }
 }
 
 struct Run<'a> {
     seat: Seat,
+    /// PCI address of the card in the guest.
+    address: &'static str,
     image: File,
     job: &'a Job,
     /// Indexed by position in the list; `None` if not yet run.
@@ -280,7 +311,7 @@ impl Run<'_> {
             let event = match life.next(server, Some(wait.deadline))? {
                 Happening::Event(event) => event,
                 Happening::Silence => {
-                    let trouble = trouble(life).map_or(String::new(), |line| format!(": {line}"));
+                    let trouble = trouble(life, self.address).map_or(String::new(), |line| format!(": {line}"));
                     let reason = wait.reason() + &trouble;
                     if done {
                         // Also reported here, since no test may be left to fail with this reason.
@@ -291,7 +322,7 @@ impl Run<'_> {
                 // Messages that were in transit when the job ended have arrived by now.
                 Happening::End if done => return Ok(Outcome::Done),
                 Happening::End => {
-                    let reason = trouble(life).unwrap_or_else(|| life.last_words());
+                    let reason = trouble(life, self.address).unwrap_or_else(|| life.last_words());
                     return Ok(Outcome::Lost(format!("the guest crashed: {reason}")));
                 }
             };
@@ -332,7 +363,7 @@ impl Run<'_> {
 
     fn ended(&mut self, ended: &Ended) -> Result<()> {
         let Some(test) = self.job.tests.get(ended.number) else { return Ok(()) };
-        let result = verdict::judge(test, ended);
+        let result = verdict::judge(test, ended, self.address);
         writeln!(self.log, "==== {result}\n{}{}", ended.output, ended.errors)?;
         self.record(ended.number, result);
         Ok(())
@@ -378,14 +409,32 @@ impl Run<'_> {
 }
 
 /// Returns the first unexpected line in the guest's kernel log, as a diagnostic for a lost guest.
-fn trouble(life: &Life) -> Option<String> {
-    let problems = kernel_log::problems(&life.console_text(), CARD_ADDRESS);
+fn trouble(life: &Life, address: &str) -> Option<String> {
+    let problems = kernel_log::problems(&life.console_text(), address);
     problems.into_iter().next().map(|problem| problem.line)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn work_without_a_report_is_a_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let results = work(folder.path());
+        assert_eq!(results.iter().map(|result| result.result).collect::<Vec<_>>(), [Verdict::Fail]);
+        assert!(results[0].reason.contains("no work report"), "{}", results[0].reason);
+    }
+
+    #[test]
+    fn a_shell_understands_the_job_with_and_without_work() {
+        for work in [false, true] {
+            let text = script(work);
+            assert_eq!(text.contains("guest work"), work);
+            let status = std::process::Command::new("sh").args(["-n", "-c", &text]).status().unwrap();
+            assert!(status.success(), "{text}");
+        }
+    }
 
     #[test]
     fn a_lost_guest_is_reported_with_its_stage() {

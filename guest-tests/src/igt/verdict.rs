@@ -4,7 +4,6 @@
 use super::list::Test;
 use super::protocol::Ended;
 use crate::kernel_log;
-use crate::qemu::CARD_ADDRESS;
 use crate::report::{TestResult, Verdict};
 
 /// IGT's exit statuses (lib/igt_core.h).
@@ -16,8 +15,8 @@ const AFTER_REASON: &[&str] = &["Test ", "Subtest ", "Dynamic subtest ", "Stack 
 /// Maximum number of lines of an explanation.
 const REASON_LINES: usize = 4;
 
-/// Determines the result of `test`.
-pub fn judge(test: &Test, ended: &Ended) -> TestResult {
+/// Determines the result of `test` of the card at the PCI address `card`.
+pub fn judge(test: &Test, ended: &Ended, card: &str) -> TestResult {
     let (verdict, reason) = outcome(test, ended);
     // A kernel splat during the test overrides a pass or skip.
     let splat = ended.kernel.iter().find(|(_, line)| kernel_log::splat(line).is_some());
@@ -25,7 +24,7 @@ pub fn judge(test: &Test, ended: &Ended) -> TestResult {
         Some((_, line)) if verdict != Verdict::Fail => (Verdict::Fail, format!("kernel log: {line}")),
         _ => (verdict, reason),
     };
-    let told = |line: &str| kernel_log::splat(line).is_some() || kernel_log::of_driver(line, CARD_ADDRESS);
+    let told = |line: &str| kernel_log::splat(line).is_some() || kernel_log::of_driver(line, card);
     let dmesg = ended.kernel.iter().filter(|(_, line)| told(line)).map(|(_, line)| line.clone()).collect();
     TestResult { test: test.to_string(), result: verdict, reason, seconds: ended.seconds, dmesg, overload: None }
 }
@@ -117,8 +116,10 @@ mod tests {
     use super::*;
     use crate::igt::list::parse;
 
+    const CARD: &str = "0000:00:01.0";
+
     fn judged(line: &str, ended: Ended) -> (Verdict, String) {
-        let result = judge(&parse(line).unwrap()[0], &ended);
+        let result = judge(&parse(line).unwrap()[0], &ended, CARD);
         (result.result, result.reason)
     }
 
@@ -181,7 +182,7 @@ mod tests {
     fn a_kernel_splat_fails_a_test_that_said_success() {
         let mut ended = exit(0, "Subtest b: SUCCESS (0.001s)\n", "");
         ended.kernel = vec![(4, "xe 0000:00:01.0: [drm] GT0: reset started".into()), (4, "usb 1-1: strange".into())];
-        let result = judge(&parse("a@b").unwrap()[0], &ended);
+        let result = judge(&parse("a@b").unwrap()[0], &ended, CARD);
         assert_eq!(result.result, Verdict::Pass);
         // A warning of another driver is not reported.
         assert_eq!(result.dmesg, ["xe 0000:00:01.0: [drm] GT0: reset started"]);
