@@ -215,11 +215,11 @@ impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Status { card, topology, enabled_vfs, total_vfs, .. } = self;
         let resident = self.resident_bytes / MIB;
-        writeln!(
-            f,
-            "{card}, {topology}: {enabled_vfs} of {total_vfs} VFs enabled, up {:.0} s, {resident} MiB resident",
-            self.uptime_seconds,
-        )?;
+        match total_vfs {
+            0 => write!(f, "{card}: no VFs")?,
+            _ => write!(f, "{card}, {topology}: {enabled_vfs} of {total_vfs} VFs enabled")?,
+        }
+        writeln!(f, ", up {:.0} s, {resident} MiB resident", self.uptime_seconds)?;
         let known = |value: &str| self.functions.iter().any(|function| function.gpu.contains_key(value));
         let columns: Vec<&Column> = COLUMNS.iter().filter(|column| column.value.is_none_or(known)).collect();
         let mut row = |name: &str, state: &str, cells: &[String]| {
@@ -315,6 +315,7 @@ mod tests {
         .unwrap();
         let text = status.to_string();
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(lines[0], "HD Graphics: no VFs, up 7 s, 0 MiB resident");
         assert_eq!(lines[1..3], ["FUNCTION STATE TRAPPED HOST MEM", "pf working 1 4 MiB"]);
         assert_eq!(lines[3], "engines: rcs0 pf, bcs0 -");
     }
