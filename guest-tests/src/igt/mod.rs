@@ -35,6 +35,8 @@ use protocol::{Ended, Message, Plan};
 const PLAN: &str = "plan.json";
 /// The report of the workloads on the results share.
 const WORK_REPORT: &str = "work.json";
+/// The kernel log up to the end of the workloads, on the results share. Tests may cause lines that workloads must not.
+const WORK_LOG: &str = "work.log";
 /// Time beyond a test's limit for the guest to kill the test and report its result.
 const GRACE: Duration = Duration::from_secs(60);
 /// Minimum period for a meaningful load: for a shorter test, the load since the start of its guest is reported.
@@ -142,7 +144,7 @@ pub fn run(
         Functions::Provisioned(_) => VIRTUAL,
         _ => PHYSICAL,
     };
-    let mut results = if job.work { work(&stand.results(&run.seat)?) } else { Vec::new() };
+    let mut results = if job.work { work(&stand.results(&run.seat)?, options.card_address()) } else { Vec::new() };
     results.iter().for_each(|result| (run.told)(result));
     results.extend(run.results.into_iter().flatten());
     let totals = Totals::of(&results);
@@ -172,24 +174,34 @@ fn script(work: bool) -> String {
     let work = match work {
         true => format!(
             "if [ ! -e /mnt/{WORK_REPORT} ]; then\nload-driver >&3\n\
-             arctic guest work --out /mnt/{WORK_REPORT} --picture /tmp/testcard.raw\nfi\n"
+             arctic guest work --out /mnt/{WORK_REPORT} --picture /tmp/testcard.raw\ndmesg > /mnt/{WORK_LOG}\nfi\n"
         ),
         false => String::new(),
     };
     format!("{work}arctic igt --agent /mnt/{PLAN}\nSTATUS=$?\n")
 }
 
-/// Returns the results of the workloads, from the guest's report in `folder`.
-fn work(folder: &Path) -> Vec<TestResult> {
+/// Returns the results of the workloads on the card at the PCI address `card`, from the guest's report in `folder`, and
+/// the result of the kernel log.
+fn work(folder: &Path, card: &str) -> Vec<TestResult> {
     let text = fs::read_to_string(folder.join(WORK_REPORT)).context("the guest has written no work report");
-    match text.and_then(|text| serde_json::from_str::<Report>(&text).context("the work report cannot be parsed")) {
-        Ok(report) => report
-            .results
-            .iter()
-            .map(|outcome| outcome.result(format!("{}: {}", outcome.engine, outcome.what)))
-            .collect(),
-        Err(error) => vec![TestResult::new("work", Verdict::Fail, format!("{error:#}"), 0.0)],
-    }
+    let log = fs::read_to_string(folder.join(WORK_LOG)).unwrap_or_default();
+    let problem = match kernel_log::problems(&log, card).into_iter().next() {
+        _ if log.is_empty() => "the guest has written no kernel log".to_owned(),
+        problem => problem.map(|problem| problem.line).unwrap_or_default(),
+    };
+    let verdict = if problem.is_empty() { Verdict::Pass } else { Verdict::Fail };
+    let log = TestResult::new("kernel log", verdict, problem, 0.0);
+    let results =
+        match text.and_then(|text| serde_json::from_str::<Report>(&text).context("the work report cannot be parsed")) {
+            Ok(report) => report
+                .results
+                .iter()
+                .map(|outcome| outcome.result(format!("{}: {}", outcome.engine, outcome.what)))
+                .collect(),
+            Err(error) => vec![TestResult::new("work", Verdict::Fail, format!("{error:#}"), 0.0)],
+        };
+    results.into_iter().chain([log]).collect()
 }
 
 struct Run<'a> {
@@ -419,11 +431,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_without_a_report_is_a_failure() {
+    fn work_without_a_report_or_with_a_bad_kernel_log_is_a_failure() {
         let folder = tempfile::tempdir().unwrap();
-        let results = work(folder.path());
-        assert_eq!(results.iter().map(|result| result.result).collect::<Vec<_>>(), [Verdict::Fail]);
+        let results = work(folder.path(), "0000:00:02.0");
+        assert_eq!(results.iter().map(|result| result.result).collect::<Vec<_>>(), [Verdict::Fail; 2]);
         assert!(results[0].reason.contains("no work report"), "{}", results[0].reason);
+        let log = |line: &str| {
+            fs::write(folder.path().join(WORK_LOG), line).unwrap();
+            work(folder.path(), "0000:00:02.0").pop().unwrap().result
+        };
+        let lines = ["i915 0000:00:02.0: [drm] fine\n", "i915 0000:00:02.0: [drm] *ERROR* not fine\n"];
+        assert_eq!(lines.map(log), [Verdict::Pass, Verdict::Fail]);
     }
 
     #[test]
