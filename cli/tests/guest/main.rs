@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 mod run;
-use run::{CLASSES, all_worked, arctic, guests_share_a_card, igt_passes, list, one_guest, others, vfs_work_twice};
+use run::{CLASSES, all_worked, arctic, igt_passes, list, one_guest, others, vfs_work_twice};
 
 /// Debian's xe probes, a workload runs on every engine, the test picture is correct, and the kernel log has no errors.
 /// Proves V13-027 and contract B, E and F as used by a driver.
@@ -71,13 +71,6 @@ fn boots_and_works_on_every_engine(driver: &str) {
 fn virtual_functions_come_work_and_go() {
     let _one = one_guest();
     vfs_work_twice(3);
-}
-
-/// Two guests run workloads concurrently: one has the PF and provisions a VF, the other has that VF.
-#[test]
-fn two_guests_share_a_card() {
-    let _one = one_guest();
-    guests_share_a_card(1);
 }
 
 /// VFs provisioned from the card file probe and work although no guest has the physical function.

@@ -83,15 +83,3 @@ pub fn vfs_work_twice(vfs: usize) {
         assert!(report["results"].as_array().unwrap().iter().any(|result| result["test"] == again), "{again}");
     }
 }
-
-/// Boots a guest with the PF, which provisions `vfs` VFs, and a guest for each VF.
-pub fn guests_share_a_card(vfs: usize) {
-    let (status, report) = arctic(&["boot", "--vfs", &vfs.to_string(), "--split"]);
-    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
-    assert_eq!(status, Some(0));
-    let clocks: Vec<&Value> = report["clocks"].as_array().unwrap().iter().map(|clock| &clock["guest"]).collect();
-    let guests: Vec<String> =
-        std::iter::once("pf".into()).chain((1..=vfs).map(|number| format!("vf{number}"))).collect();
-    assert_eq!(clocks, guests.iter().collect::<Vec<_>>());
-    all_worked(&report, vfs, &CLASSES);
-}

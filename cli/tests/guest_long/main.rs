@@ -7,7 +7,7 @@ use serde_json::Value;
 // Included by path: the module needs the path of the program, which cargo sets only for tests of this package.
 #[path = "../guest/run.rs"]
 mod run;
-use run::{CLASSES, all_worked, arctic, guests_share_a_card, igt_passes, list, one_guest, others, vfs_work_twice};
+use run::{CLASSES, all_worked, arctic, igt_passes, list, one_guest, others, vfs_work_twice};
 
 /// Seven virtual functions in the PF's guest are enabled, run workloads and are disabled, twice.
 #[test]
@@ -16,12 +16,31 @@ fn seven_virtual_functions() {
     vfs_work_twice(7);
 }
 
+/// Two guests run workloads concurrently: one has the PF and provisions a VF, the other has that VF.
+#[test]
+fn two_guests_share_a_card() {
+    let _one = one_guest();
+    guests_share_a_card(1);
+}
+
 /// Three guests run workloads concurrently: one has the PF and provisions two VFs, the others have one of these VFs
 /// each.
 #[test]
 fn three_guests_share_a_card() {
     let _one = one_guest();
     guests_share_a_card(2);
+}
+
+/// Boots a guest with the PF, which provisions `vfs` VFs, and a guest for each VF.
+fn guests_share_a_card(vfs: usize) {
+    let (status, report) = arctic(&["boot", "--vfs", &vfs.to_string(), "--split"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+    let clocks: Vec<&Value> = report["clocks"].as_array().unwrap().iter().map(|clock| &clock["guest"]).collect();
+    let guests: Vec<String> =
+        std::iter::once("pf".into()).chain((1..=vfs).map(|number| format!("vf{number}"))).collect();
+    assert_eq!(clocks, guests.iter().collect::<Vec<_>>());
+    all_worked(&report, vfs, &CLASSES);
 }
 
 /// An outer guest behind a virtual IOMMU passes two VFs on to inner guests: one after the other, both at once, one that is
