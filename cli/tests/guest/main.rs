@@ -90,6 +90,31 @@ fn igt_short_list() {
     igt_passes(&["igt", "--list", list("short.txt").to_str().unwrap()]);
 }
 
+/// Debian's i915 probes an integrated GPU of Ivy Bridge, the workloads pass on every engine and through the aperture, the
+/// test picture is correct, the kernel log has no errors, and eight IGT subtests pass, all in one guest.
+#[test]
+fn ivy_bridge_boots_works_and_passes_igt() {
+    let _one = one_guest();
+    integrated_gpu_works_and_passes_igt("ivb", "ivb-short.txt");
+}
+
+fn integrated_gpu_works_and_passes_igt(card: &str, tests: &str) {
+    let list = list(tests);
+    let (status, report) = arctic(&["igt", "--card", card, "--work", "--list", list.to_str().unwrap()]);
+    let skipped = others(&report, "pass").into_iter().map(|result| (&result["test"], &result["result"]));
+    assert_eq!(skipped.collect::<Vec<_>>(), [(&"all: mi_math".into(), &"skip".into())]);
+    assert_eq!((status, &report["guests"], &report["inconclusive"]), (Some(0), &1.into(), &Value::Bool(false)));
+    let results = report["results"].as_array().unwrap();
+    let ran = |name: &str| results.iter().any(|result| result["test"] == name);
+    for name in ["rcs0: contexts", "bcs0: test card", "vcs0: fence files", "all: fence ring", "aperture: Y tiles"] {
+        assert!(ran(name), "{name}");
+    }
+    let subtests = results.iter().filter(|result| result["test"].as_str().unwrap().contains('@'));
+    assert_eq!(subtests.count(), 8);
+    let unexplained = report["unmodelled"].as_array().unwrap().iter().filter(|register| register["reason"].is_null());
+    assert_eq!(unexplained.collect::<Vec<_>>(), Vec::<&Value>::new());
+}
+
 /// `--run` returns the output and exit status of a command, and `--share` mounts a directory.
 #[test]
 fn one_command_in_the_guest() {
