@@ -5,7 +5,7 @@
 //! #VMEXIT: `helper_vmrun` leaves the vector in `exception_index`, and `cpu_handle_interrupt` then returns to
 //! `cpu_handle_exception`, which delivers it as an exception, even while interrupts are disabled. The thread for RCU stops
 //! the processor after each change of the memory map. The handler of an edge-triggered interrupt then waits for itself,
-//! and a lock is taken twice. The stack has the frame of an interrupt with RF set and IF clear, which no processor writes.
+//! and a lock is taken twice. A stack has the frame of an interrupt with RF set and IF clear, which no processor writes.
 
 use std::fmt;
 use std::fs;
@@ -22,10 +22,13 @@ use super::qmp::Monitor;
 const COMMANDS: &[&str] = &["info status", REGISTERS, STACK, "x /16i $rip", "info lapic", "info pic"];
 const REGISTERS: &str = "info registers";
 const STACK: &str = "x /128gx $rsp";
+/// Size of the kernel's stacks. The last quadword of the stack for interrupts is the stack pointer of the interrupted task.
+const STACK_BYTES: u64 = 16 << 10;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Code segment of the 64-bit kernel, the lowest address of its text, and flags of the processor (AMD64 Vol 2, 3.1.6).
+/// Code segment of the 64-bit kernel, the lowest addresses of its memory and of its text, and flags of the processor (AMD64 Vol 2, 3.1.6).
 const KERNEL_CS: u64 = 0x10;
+const KERNEL: u64 = 0xffff_8000_0000_0000;
 const KERNEL_TEXT: u64 = 0xffff_ffff_8000_0000;
 const RESERVED_1: u64 = 1 << 1;
 const IF: u64 = 1 << 9;
@@ -66,10 +69,27 @@ impl State {
                 text += &execute(&mut monitor, REGISTERS);
                 thread::sleep(PAUSE);
                 COMMANDS.iter().for_each(|command| text += &execute(&mut monitor, command));
+                let state = Self { text };
+                let link = state.stack_pointer().map(|pointer| (pointer | (STACK_BYTES - 1)) - 7);
+                text = state.text;
+                if let Some(link) = link {
+                    let last = execute(&mut monitor, &format!("x /1gx {link:#x}"));
+                    let interrupted = quadwords(&last).first().copied().filter(|pointer| *pointer >= KERNEL);
+                    text += &last;
+                    if let Some(pointer) = interrupted {
+                        text += &execute(&mut monitor, &format!("x /128gx {pointer:#x}"));
+                    }
+                }
             }
             Err(error) => text += &format!("{error:#}\n"),
         }
         Self { text }
+    }
+
+    /// The stack pointer in the registers.
+    fn stack_pointer(&self) -> Option<u64> {
+        let (_, rest) = self.text.split_once(" RSP=")?;
+        u64::from_str_radix(rest.split_whitespace().next()?, 16).ok()
     }
 
     /// Whether the processor has run with interrupts disabled each time, in the handler of an interrupt that was delivered
@@ -89,20 +109,19 @@ impl State {
                 && flags & !FLAGS == 0
                 && flags & (RESERVED_1 | IF | RF) == RESERVED_1 | RF
         };
-        stopped && self.stack().windows(3).any(frame)
+        stopped && quadwords(&self.text).windows(3).any(frame)
     }
+}
 
-    /// The quadwords at the stack pointer, lowest address first.
-    fn stack(&self) -> Vec<u64> {
-        let lines = self.text.lines().skip_while(|line| *line != STACK).skip(1);
-        let values = lines.map_while(|line| {
-            let (address, values) = line.split_once(": ")?;
-            u64::from_str_radix(address, 16).ok()?;
-            Some(values)
-        });
-        let value = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
-        values.flat_map(|values| values.split_whitespace().filter_map(value)).collect()
-    }
+/// The quadwords of all dumps of memory in `text`, in order.
+fn quadwords(text: &str) -> Vec<u64> {
+    let values = text.lines().filter_map(|line| {
+        let (address, values) = line.split_once(": ")?;
+        u64::from_str_radix(address.strip_prefix("0x").unwrap_or(address), 16).ok()?;
+        Some(values)
+    });
+    let words = values.flat_map(str::split_whitespace).filter(|word| word.len() == 18);
+    words.filter_map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()).collect()
 }
 
 fn execute(monitor: &mut Monitor, command: &str) -> String {
@@ -141,6 +160,16 @@ x /16i $rip
     #[test]
     fn a_frame_with_rf_and_without_if_under_a_spinning_processor_is_the_emulators_fault() {
         assert!(delivered_twice(STOPPED));
+    }
+
+    #[test]
+    fn the_frame_may_be_on_the_stack_of_the_interrupted_task() {
+        let dump = "x /128gx 0xffffc90000653d38\n";
+        let (here, frame) = STOPPED.split_once("ffffc90000003d98: ").unwrap();
+        let text = format!("{here}x /16i $rip\n{dump}ffffc90000653d98: {frame}");
+        assert!(delivered_twice(&text));
+        let registers = "RSI=0000000000000001 RBP=0000000000000000 RSP=ffffc90000003f58\n";
+        assert_eq!(State { text: registers.into() }.stack_pointer(), Some(0xffff_c900_0000_3f58));
     }
 
     #[test]
