@@ -26,7 +26,7 @@ const VF_SLOT: &str = "10.0";
 pub(super) const POLL: Duration = Duration::from_millis(50);
 /// Arguments of the inner guest's kernel. Only warnings are printed, since the serial port is slow; mitigations of
 /// processor vulnerabilities would only cost time under emulation.
-const ARGUMENTS: &str = "console=ttyS0,115200 loglevel=4 panic=1 tsc=reliable no_timer_check mitigations=off";
+const ARGUMENTS: &str = "console=ttyS0,115200 loglevel=5 panic=1 tsc=reliable no_timer_check mitigations=off";
 /// Number of passed checks per line of progress.
 const PROGRESS: usize = 20;
 /// The controller of the control port, with registers in I/O space. QEMU's emulation of SVM leaves the type of the last
