@@ -52,7 +52,7 @@ impl Dma for Guest {
     }
 }
 
-/// A card whose copy engine executes the batch for ever.
+/// A card, the copy engine of which executes the batch for ever.
 fn card() -> (Gt, Engine) {
     let guest = Guest(Arc::new(MmapRegion::new(1 << 20).expect("memory")));
     let put = |at: u32, value: u32| guest.0.as_volatile_slice().write_obj(value, at as usize).expect("a dword");

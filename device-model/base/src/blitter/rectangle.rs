@@ -224,7 +224,7 @@ impl Rectangle {
         let total = across * down;
         let (mut new, mut old) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
         let plain = self.plain();
-        // Size and phase of the cell whose colour is in `new`: most cells of a rectangle have the same.
+        // Size and phase of the cell with its colour in `new`: most cells of a rectangle have the same.
         let mut painted = None;
         let mut work = 0;
         while self.done < total {

@@ -34,7 +34,7 @@ pub struct Layout {
     pub columns: u32,
     /// Offset bits from the row.
     pub rows: u32,
-    /// Offset bits from 7 up whose parity inverts bit 6, as families before Xe-HP do to spread accesses over two memory
+    /// Offset bits from 7 up: their parity inverts bit 6, as families before Xe-HP do to spread accesses over two memory
     /// channels; 0 for none.
     pub swizzle: u32,
 }

@@ -54,7 +54,7 @@ impl Gt {
         }
     }
 
-    /// Records again the events of sources whose state still lasts: an interrupt that software clears before its cause
+    /// Records again the events of sources with a state that still lasts: an interrupt that software clears before its cause
     /// is pending again (ILK-162).
     pub(super) fn renew_events(&self) {
         for (engine, _) in self.generation.engines() {

@@ -8,7 +8,7 @@ use super::tiling::Walk;
 use super::{PAGE, PAGES};
 use crate::registers::fence::{FENCE_PAGE, FENCE_PITCH, FENCE_VALID, FENCE_WALK_Y, PITCH_UNIT};
 
-/// A fence: a region of pages, and the surface whose bytes it shows in row order.
+/// A fence: a region of pages, and the surface of which it shows the bytes in row order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fence {
     /// First page.

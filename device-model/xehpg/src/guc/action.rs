@@ -247,7 +247,7 @@ fn invalidate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     Ok(0)
 }
 
-/// Records an invalidation, whose response is sent by [`finish_invalidations`].
+/// Records an invalidation. Its response is sent by [`finish_invalidations`].
 fn note_invalidation(guc: &mut GucState, ctx: &GucCtx<'_>, seqno: u32, drop: u64, wait: u64) {
     guc.of(ctx.function).client.invalidations.push(seqno);
     guc.invalidations.add(ctx.function, drop, wait);

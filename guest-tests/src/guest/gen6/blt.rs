@@ -73,7 +73,7 @@ impl Depth {
 /// A surface: an object, its row pitch in bytes, and its layout.
 #[derive(Clone, Copy)]
 pub struct Surface<'o> {
-    /// The object, whose first byte is the first pixel.
+    /// The object. Its first byte is the first pixel.
     pub object: &'o Object<'o>,
     /// Row pitch in bytes.
     pub pitch: u32,

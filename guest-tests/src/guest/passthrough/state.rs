@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::qmp::Monitor;
 
-/// Commands of QEMU's monitor whose results are the state. The registers are read twice, after [`PAUSE`].
+/// Commands of QEMU's monitor: their results are the state. The registers are read twice, after [`PAUSE`].
 const COMMANDS: &[&str] = &["info status", REGISTERS, STACK, "x /16i $rip", "info lapic", "info pic"];
 const REGISTERS: &str = "info registers";
 const STACK: &str = "x /128gx $rsp";
@@ -61,7 +61,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Reads the state of the guest whose QEMU is the process `id`. Takes [`PAUSE`], and the monitor's time.
+    /// Reads the state of the guest in the process `id` (QEMU). Takes [`PAUSE`], and the monitor's time.
     pub fn capture(id: u32, monitor: Result<Monitor>) -> Self {
         let mut text = threads(id);
         match monitor {

@@ -54,7 +54,7 @@ fn scan_lines_are_filled_with_the_colour_of_the_setup() {
     assert!(bench.read(0, LEN) == image);
 }
 
-/// G67-121: with clipping, XY_PIXEL_BLT and XY_SCANLINES_BLT write inside the rectangle of the setup, whose last corner is
+/// G67-121: with clipping, XY_PIXEL_BLT and XY_SCANLINES_BLT write inside the rectangle of the setup; its last corner is
 /// outside; XY_SETUP_CLIP_BLT changes the rectangle alone.
 #[test]
 fn clipping_limits_pixels_and_scan_lines() {

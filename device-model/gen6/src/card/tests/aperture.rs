@@ -16,7 +16,7 @@ use super::*;
 /// Page of the GGTT at which the fence of the tests begins.
 const FENCE: u64 = 4;
 
-/// A card whose pages 0 to 15 of the GGTT map the guest's pages in reverse order.
+/// A card. Pages 0 to 15 of its GGTT map the guest's pages in reverse order.
 fn mapped() -> Arc<Card> {
     let card = card();
     (0..16).for_each(|page| map(&card, page, 15 - page));
@@ -208,7 +208,7 @@ impl DmaView for Slow {
     }
 }
 
-/// A host whose memory is one view.
+/// A host with one view as its memory.
 struct OneView(Arc<Slow>);
 
 impl Dma for OneView {

@@ -192,7 +192,7 @@ fn fields_of_the_register() {
     assert_eq!(Fence::decode(0x1002, 0x5000, false), None, "not valid");
 }
 
-/// ILK-065, ILK-067: a surface whose base is the start of a row of tiles in the fence, with the fence's pitch, has its
+/// ILK-065, ILK-067: a surface with the start of a row of tiles as its base in the fence, with the fence's pitch, has its
 /// pixels where the CPU finds them.
 #[test]
 fn surfaces_shared_with_an_engine() {

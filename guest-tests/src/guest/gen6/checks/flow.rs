@@ -7,7 +7,7 @@ use super::{Bench, Found, passed};
 use crate::guest::device::Engine;
 use crate::guest::gen6::gem::{Context, Program};
 
-/// A batch jumps to a second one, whose end is the end of both: there are no second-level batches.
+/// A batch jumps to a second one. The end of that is the end of both: there are no second-level batches.
 pub fn chained(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
     let memory = bench.object(4096)?;
     let second = Program::new(bench.device, |batch| {
