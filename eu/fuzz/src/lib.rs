@@ -57,6 +57,7 @@ fn space() -> (Space, u64) {
             pitch: 64,
             slice: 1024,
             dimensions: 2,
+            array: false,
             format,
         };
         space.add_state(State::Image(image));

@@ -66,7 +66,8 @@ fn signedness(a: &Input, b: &Input) -> Option<bool> {
 pub fn classify(from: &Instruction, lane: Lane, uop: &mut Uop, host: Host) -> Result<(), FaultKind> {
     let sources = from.sources();
     let types: Vec<Type> = from.src[..sources].iter().map(|source| source.ty()).collect();
-    if types.iter().chain([&from.dst.ty]).any(|ty| *ty == Type::Df) {
+    // ISA-041: the hardware has no 64-bit types; copies of bits do no harm.
+    if types.iter().chain([&from.dst.ty]).any(|ty| ty.size() == 8) && !is_wide_copy(from, lane) {
         return Err(FaultKind::Types);
     }
     if lane == Lane::Math && !(1..=7).contains(&from.modifier) {
@@ -96,6 +97,13 @@ pub fn classify(from: &Instruction, lane: Lane, uop: &mut Uop, host: Host) -> Re
         uop.kind = Kind::General;
     }
     Ok(())
+}
+
+/// True for a copy of 64-bit integers. ISA-041, ISA-046.
+fn is_wide_copy(from: &Instruction, lane: Lane) -> bool {
+    let plain = matches!(from.src[0], Source::Reg { abs: false, negate: false, .. } | Source::Imm { .. });
+    let wide = matches!(from.dst.ty, Type::Q | Type::Uq) && from.src[0].ty() == from.dst.ty;
+    lane == Lane::Mov && wide && plain && !from.saturate && from.modifier == 0 && !from.acc_write
 }
 
 /// True for registers that change by themselves: ce and tm0.

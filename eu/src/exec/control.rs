@@ -2,6 +2,7 @@
 //! Branches (group L of the document on the ISA). Channels that are not at the thread's instruction wait at the uop of their
 //! own.
 
+use super::operand::Fetch;
 use super::thread::Thread;
 use super::translate::Code;
 use super::uop::Uop;
@@ -19,7 +20,7 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Code) {
             if uop.predicate_bits(thread) & 1 == 0 {
                 next
             } else {
-                register_target(thread, uop, code).unwrap_or(uop.jip)
+                register_target(thread, uop, code, 0).unwrap_or(uop.jip)
             }
         }
         Control::Goto | Control::Brc if is_backward(uop, code) => {
@@ -31,12 +32,12 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Code) {
             }
         }
         Control::Goto | Control::Brc | Control::Halt | Control::Cont | Control::Break => {
-            let target = register_target(thread, uop, code).unwrap_or(uop.uip);
+            let target = register_target(thread, uop, code, 4).unwrap_or(uop.uip);
             thread.wait(taken, target);
-            if thread.mask == 0 { register_target(thread, uop, code).unwrap_or(uop.jip) } else { next }
+            if thread.mask == 0 { register_target(thread, uop, code, 0).unwrap_or(uop.jip) } else { next }
         }
         Control::Brd => {
-            let target = register_target(thread, uop, code).unwrap_or(uop.jip);
+            let target = register_target(thread, uop, code, 0).unwrap_or(uop.jip);
             thread.wait(taken, target);
             if thread.mask == 0 { target } else { next }
         }
@@ -63,7 +64,7 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Code) {
                 next
             } else {
                 let return_address = code.base.wrapping_add(located.address + located.length);
-                let target = call_target(control, thread, uop, code, located.address);
+                let target = call_target(control, thread, uop, code);
                 thread.wait(active & !taken, next);
                 uop.dst.write(thread, 0, u64::from(return_address));
                 uop.dst.write(thread, 1, u64::from(taken));
@@ -85,25 +86,31 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Code) {
     };
 }
 
-/// Uop at the target in a register, in bytes relative to the branch. ISA-022.
-fn register_target(thread: &Thread, uop: &Uop, code: &Code) -> Option<u32> {
+/// Uop at the target in a register, in bytes relative to the branch. ISA-022: brc has JIP and UIP in a pair; which comes first is
+/// a choice.
+fn register_target(thread: &Thread, uop: &Uop, code: &Code, byte: usize) -> Option<u32> {
     let located = &code.instructions[uop.instruction as usize];
     let instruction = located.instruction.as_ref()?;
     if !instruction.register_target || instruction.row.format == Format::Ret {
         return None;
     }
-    let distance = uop.src[0].widened(thread, 0).cast_signed();
+    let input = &uop.src[0];
+    let distance = match input.fetch {
+        Fetch::Constant => input.widened(thread, 0),
+        _ => thread.u32(input.lane_offset(thread, 0) + byte),
+    }
+    .cast_signed();
     Some(code.entry(i64::from(located.address) + i64::from(distance)))
 }
 
-fn call_target(control: Control, thread: &Thread, uop: &Uop, code: &Code, _address: u32) -> u32 {
+fn call_target(control: Control, thread: &Thread, uop: &Uop, code: &Code) -> u32 {
     let located = &code.instructions[uop.instruction as usize];
     let in_register = located.instruction.is_some_and(|instruction| instruction.register_target);
     if in_register && control == Control::Calla {
         let address = uop.src[0].widened(thread, 0).wrapping_sub(code.base);
         return code.entry(i64::from(address));
     }
-    register_target(thread, uop, code).unwrap_or(uop.jip)
+    register_target(thread, uop, code, 0).unwrap_or(uop.jip)
 }
 
 /// True for `goto.b`. ISA-171.

@@ -2,6 +2,7 @@
 //! The interface to memory, which the user of the interpreter implements, and the atomic operations.
 
 use super::uop::FaultKind;
+use crate::float::{f16_to_f32, f32_to_f16};
 
 /// What the addresses of a message are relative to. EU-040.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -43,8 +44,10 @@ pub struct Image {
     pub pitch: u64,
     /// Bytes between slices.
     pub slice: u64,
-    /// Number of dimensions with coordinates.
+    /// Number of dimensions with coordinates, that of array elements among them.
     pub dimensions: u8,
+    /// The last coordinate is the number of an array element.
+    pub array: bool,
     /// Format of a texel.
     pub format: ImageFormat,
 }
@@ -151,15 +154,17 @@ impl Atomic {
         let shift = 64 - size * 8;
         let signed = |value: u64| (value << shift) as i64 >> shift;
         let mask = u64::MAX >> shift;
-        let float =
-            |value: u64| if size == 8 { f64::from_bits(value) } else { f64::from(f32::from_bits(value as u32)) };
-        let bits = |value: f64| {
-            if size == 8 {
-                value.to_bits()
-            } else {
-                #[expect(clippy::cast_possible_truncation, reason = "the sum of two floats, rounded once more exactly")]
-                u64::from((value as f32).to_bits())
-            }
+        let float = |value: u64| match size {
+            8 => f64::from_bits(value),
+            2 => f64::from(f16_to_f32(value as u16)),
+            _ => f64::from(f32::from_bits(value as u32)),
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "the sum of two floats, rounded once more exactly")]
+        let bits = |value: f64| match size {
+            8 => value.to_bits(),
+            // A sum of two halves is a float.
+            2 => u64::from(f32_to_f16(value as f32)),
+            _ => u64::from((value as f32).to_bits()),
         };
         let result = match self {
             Atomic::Inc => old.wrapping_add(1),
@@ -193,15 +198,18 @@ impl Atomic {
             }
             Atomic::Fadd => bits(float(old) + float(first)),
             Atomic::Fsub => bits(float(old) - float(first)),
+            // A NaN gives the other operand, and -0 is below +0: ISA-066.
             Atomic::Fmin => {
-                if float(old).is_nan() || float(first) < float(old) {
+                let (x, y) = (float(old), float(first));
+                if x.is_nan() || y < x || y == x && y.is_sign_negative() {
                     first
                 } else {
                     old
                 }
             }
             Atomic::Fmax => {
-                if float(old).is_nan() || float(first) > float(old) {
+                let (x, y) = (float(old), float(first));
+                if x.is_nan() || y > x || y == x && y.is_sign_positive() {
                     first
                 } else {
                     old

@@ -25,7 +25,7 @@ pub use thread::Thread;
 pub use translate::{CODE_LIMIT, Code, Located};
 pub use uop::{FaultKind, Kind};
 
-use crate::isa::table::Execute;
+use crate::isa::table::{Execute, Lane};
 use uop::Uop;
 
 /// Why a thread does not go on.
@@ -147,8 +147,9 @@ pub fn run<O: Observer>(
                 }
                 thread.next += 1;
             }
+            // ISA-123: each lane has an address of its own, as in a move of one-element rows.
             Kind::Movi => {
-                movi(thread, uop);
+                general::execute(thread, uop, Lane::Mov, 1, 0);
                 thread.next += 1;
             }
             Kind::Nop => thread.next += 1,
@@ -188,14 +189,4 @@ fn general_form(code: &Code, uop: &Uop, instruction: &crate::isa::Instruction) -
         }
     }
     copy
-}
-
-/// movi: lane `n` takes the element of source 0 at its own address. ISA-123.
-fn movi(thread: &mut Thread, uop: &Uop) {
-    let enabled = uop.enabled(thread);
-    let mut values = [0u32; 32];
-    for (lane, value) in (0..u32::from(uop.size)).zip(&mut values) {
-        *value = uop.src[0].widened(thread, lane);
-    }
-    uop.dst.scatter(thread, &values[..usize::from(uop.size)], enabled, false);
 }

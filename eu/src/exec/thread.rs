@@ -157,6 +157,14 @@ impl Thread {
         }
     }
 
+    /// Writes a word of the file.
+    #[inline]
+    pub fn set_u16(&mut self, at: usize, value: u16) {
+        if let Some(bytes) = self.file.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<2>()) {
+            *bytes = value.to_le_bytes();
+        }
+    }
+
     /// A word of the file.
     #[inline]
     pub fn u16(&self, at: usize) -> u16 {

@@ -250,6 +250,10 @@ fn targets(instructions: &[Located]) -> BTreeSet<u32> {
         match control {
             // Channels that do not jump wait behind the instruction.
             Control::Goto | Control::While | Control::Call | Control::Calla => add(next),
+            // Channels wait wherever the register says.
+            Control::Brd | Control::Brc if instruction.register_target => {
+                return instructions.iter().map(|located| located.address).collect();
+            }
             _ => {}
         }
         if !instruction.register_target {

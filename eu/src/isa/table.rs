@@ -232,7 +232,7 @@ pub static TABLE: &[Row] = &[
     row(0x60, "nop", Format::Bare, NONE, "", "ISA-025", Nop, "no effect"),
     row(0x61, "mov", Format::Unary, MOV, "PCSM", "ISA-045", L(Lane::Mov), "copies and converts"),
     row(0x62, "sel", Format::Binary, NUMERIC, "PCSM", "ISA-066", L(Lane::Sel), "chooses by predicate; minimum or maximum with a condition"),
-    row(0x63, "movi", Format::Binary, DWORDS, "PS", "ISA-123", Movi, "indexed move"),
+    row(0x63, "movi", Format::Binary, DWORDS, "P", "ISA-123", Movi, "indexed move"),
     row(0x64, "not", Format::Unary, INTEGER, "PCM", "ISA-114", L(Lane::Not), "bitwise NOT"),
     row(0x65, "and", Format::Binary, INTEGER, "PCM", "ISA-114", L(Lane::And), "bitwise AND"),
     row(0x66, "or", Format::Binary, INTEGER, "PCM", "ISA-114", L(Lane::Or), "bitwise OR"),

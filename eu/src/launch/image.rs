@@ -3,7 +3,7 @@
 
 use super::LaunchError;
 use super::memory::{SAMPLER_BYTES, Space, State};
-use crate::exec::memory::{Addressing, Image, ImageFormat, Sampler};
+use crate::exec::memory::{Addressing, ChannelKind, Image, ImageFormat, Sampler};
 use crate::zebin;
 
 /// Makes an image and returns the byte offset of its surface state, its address and its bytes.
@@ -13,6 +13,7 @@ pub fn create(
     bytes: &[u8],
     size: [u32; 3],
     format: ImageFormat,
+    kind: &str,
 ) -> Result<(u32, u64, usize), LaunchError> {
     let texel = u64::from(format.channels) * u64::from(format.bytes);
     let pitch = u64::from(size[0]) * texel;
@@ -20,17 +21,43 @@ pub fn create(
     let total = usize::try_from(slice * u64::from(size[2])).unwrap_or(usize::MAX);
     let address = space.allocate(name, total)?;
     space.poke(address, &bytes[..bytes.len().min(total)]);
-    let dimensions = if size[2] > 1 {
-        3
-    } else if size[1] > 1 {
-        2
-    } else {
-        1
-    };
-    let image =
-        Image { base: address, width: size[0], height: size[1], depth: size[2], pitch, slice, dimensions, format };
+    let (dimensions, array) = shape(kind, size);
+    let [width, height, depth] = size;
+    let image = Image { base: address, width, height, depth, pitch, slice, dimensions, array, format };
     let offset = space.add_state(State::Image(image));
     Ok((offset, address, total))
+}
+
+/// Number of coordinates of an image of this type, and whether the last is that of an array. Files of older compilers do not
+/// have the type.
+fn shape(kind: &str, size: [u32; 3]) -> (u8, bool) {
+    let array = kind.contains("_array");
+    let dimensions = match kind {
+        "" => size.iter().rposition(|size| *size > 1).map_or(1, |last| last as u8 + 1),
+        _ if kind.starts_with("image_3d") => 3,
+        _ if kind.starts_with("image_1d") || kind == "image_buffer" => 1,
+        _ => 2,
+    };
+    (dimensions + u8::from(array), array)
+}
+
+/// Numbers of OpenCL for the type of an image's channels and for their order, which kernels ask for.
+pub fn numbers(format: ImageFormat) -> (u64, u64) {
+    let size = u64::from(format.bytes.trailing_zeros());
+    let kind = match format.kind {
+        ChannelKind::Snorm => 0x10d0 + size,
+        ChannelKind::Unorm => 0x10d2 + size,
+        ChannelKind::Sint => 0x10d7 + size,
+        ChannelKind::Uint => 0x10da + size,
+        ChannelKind::Float => 0x10dc + size,
+    };
+    let order = match (format.channels, format.bgra) {
+        (_, true) => 0x10b6,
+        (1, _) => 0x10b0,
+        (2, _) => 0x10b2,
+        _ => 0x10b5,
+    };
+    (kind, order)
 }
 
 /// Adds a sampler and returns the pointer to it.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Loader: code and data of a zebin, relocated.
 
-use super::LaunchError;
 use super::memory::Space;
+use super::{LaunchError, implicit};
 use crate::zebin::{Relocation, Zebin, ZebinError};
 
 /// Address of the code relative to the instruction base.
 pub const CODE_BASE: u32 = 0;
+/// Name of the kernel that stands for functions.
+const FUNCTIONS: &str = "Intel_Symbol_Table";
 /// Alignment of functions.
 const ALIGNMENT: usize = 64;
 /// Largest code.
@@ -19,7 +21,9 @@ pub fn load(zebin: &Zebin, kernel: &str, space: &mut Space) -> Result<Vec<u8>, L
     let main = format!(".text.{kernel}");
     let section = zebin.section(&main).ok_or_else(|| LaunchError::Zebin(ZebinError::Missing(main.clone())))?;
     code.extend_from_slice(zebin.bytes(section));
-    let is_kernel = |name: &str| zebin.info.kernels.iter().any(|kernel| kernel.name == name);
+    // The functions whose addresses are taken are in the section of a kernel that is none.
+    let is_kernel =
+        |name: &str| !name.starts_with(FUNCTIONS) && zebin.info.kernels.iter().any(|kernel| kernel.name == name);
     let mut placed: Vec<(usize, usize)> = Vec::new();
     for (index, section) in zebin.sections.iter().enumerate() {
         if section.name == main {
@@ -71,9 +75,9 @@ fn value(zebin: &Zebin, relocation: &Relocation, addresses: &[Option<u64>], sect
     };
     let symbol = zebin.symbols.get(relocation.symbol).ok_or_else(|| fail("?", "the symbol does not exist"))?;
     if symbol.section == 0 {
-        // Offset of the cross-thread data from r0.0: it begins there.
-        if symbol.name.starts_with("__INTEL_PATCH_CROSS_THREAD_OFFSET") {
-            return Ok(0);
+        // Code asks for it if the implicit values are before the cross-thread data.
+        if symbol.name.starts_with(implicit::DISTANCE) {
+            return Ok(implicit::BYTES as u64);
         }
         return Err(fail(&symbol.name, "the symbol is defined in another module, and modules are not linked"));
     }

@@ -4,6 +4,7 @@
 mod arguments;
 mod dispatch;
 mod image;
+mod implicit;
 mod load;
 pub mod memory;
 mod payload;

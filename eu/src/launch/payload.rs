@@ -3,8 +3,8 @@
 
 use super::arguments::Argument;
 use super::memory::{Space, State};
-use super::{Launch, LaunchError, LocalIds, Range, Settings, image, load};
-use crate::exec::memory::Addressing;
+use super::{Launch, LaunchError, LocalIds, Range, Settings, image, implicit, load};
+use crate::exec::memory::{Addressing, ImageFormat};
 use crate::exec::{Code, Thread};
 use crate::zebin::{self, Kernel, Zebin};
 
@@ -25,7 +25,7 @@ struct Resource {
     size: usize,
     state: Option<u32>,
     sampler: Option<u32>,
-    image: Option<[u32; 3]>,
+    image: Option<([u32; 3], ImageFormat)>,
     local: Option<u32>,
 }
 
@@ -50,12 +50,13 @@ pub fn prepare(
     let items: u64 = range.local.iter().map(|size| u64::from(*size)).product();
     let threads = items.div_ceil(u64::from(kernel.simd.max(1))) as usize;
     let per_thread = (kernel.per_thread as usize).min(1 << 12);
-    let indirect = space.allocate("indirect data", rest + threads * per_thread + 64)?;
+    let before = if implicit::is_used(zebin, &kernel.name) { implicit::BYTES } else { 0 };
+    let indirect = space.allocate("indirect data", before + rest + threads * per_thread + 64)?;
     let code = load::load(zebin, &kernel.name, &mut space)?;
     let (mut resources, buffers) = resources(&kernel, arguments, &mut space)?;
     bind(&kernel, &resources, &mut space);
     sampler_table(&kernel, &resources, &mut space);
-    let (slm, printf) = implicit(&kernel, &mut resources, &mut space)?;
+    let (slm, printf) = local_and_printf(&kernel, &mut resources, before > 0, &mut space)?;
     let scratch = scratch(&kernel, &mut space)?;
     let mut payload = vec![0u8; cross.max(32)];
     let writer = Writer { kernel: &kernel, range: &range, resources: &resources, printf };
@@ -67,7 +68,8 @@ pub fn prepare(
     }
     let mut first = [0; 32];
     first[..inline].copy_from_slice(&payload[..inline]);
-    space.poke(indirect, &payload[inline..]);
+    let cross_thread = indirect + before as u64;
+    space.poke(cross_thread, &payload[inline..]);
     let ids_in_registers = per_thread > 0
         && match settings.local_ids {
             LocalIds::Hardware => true,
@@ -75,8 +77,15 @@ pub fn prepare(
             LocalIds::Driver => hardware_ids(&range, kernel.walk_order),
         };
     for thread in 0..threads {
-        let at = indirect + (rest + thread * per_thread) as u64;
+        let at = cross_thread + (rest + thread * per_thread) as u64;
         space.poke(at, &ids(&kernel, &range, thread as u32)[..per_thread]);
+    }
+    if before > 0 {
+        let row = (kernel.simd as usize * 2).next_multiple_of(32);
+        let local_ids: Vec<u8> =
+            (0..threads).flat_map(|thread| ids(&kernel, &range, thread as u32)[..row * 3].to_vec()).collect();
+        let structure = implicit::structure(&kernel, &range, printf, &local_ids, &mut space)?;
+        space.poke(indirect, &structure);
     }
     let entry = if ids_in_registers { kernel.skip_per_thread } else { 0 };
     let code = Code::translate(&code, load::CODE_BASE, kernel.grf_count, settings.host);
@@ -201,9 +210,10 @@ fn resources(
             }
             _ if space_of == "sampler" => return Err(kind("a sampler", "sampler:clamp_edge,nearest")),
             Argument::Image { bytes, size, format } if space_of == "image" => {
-                let (state, address, total) = image::create(space, &info.name, bytes, *size, *format)?;
+                let kind = parts.iter().find(|part| !part.image.is_empty()).map_or("", |part| part.image.as_str());
+                let (state, address, total) = image::create(space, &info.name, bytes, *size, *format, kind)?;
                 (resource.state, resource.address, resource.size) = (Some(state), address, total);
-                resource.image = Some(*size);
+                resource.image = Some((*size, *format));
                 buffers.push((info.name.clone(), address, total));
             }
             _ if space_of == "image" => return Err(kind("an image", "@FILE:image:WIDTHxHEIGHT:FORMAT")),
@@ -259,9 +269,10 @@ fn sampler_table(kernel: &Kernel, resources: &[Resource], space: &mut Space) {
 }
 
 /// Shared local memory with the parts of local arguments, and the printf buffer.
-fn implicit(
+fn local_and_printf(
     kernel: &Kernel,
     resources: &mut [Resource],
+    functions: bool,
     space: &mut Space,
 ) -> Result<(usize, Option<u64>), LaunchError> {
     let mut slm = kernel.slm_size;
@@ -277,7 +288,7 @@ fn implicit(
             "a group needs {slm} bytes of local memory, and at most {MOST_SLM} are possible"
         )));
     }
-    let printf = if kernel.payload.iter().any(|part| part.kind == "printf_buffer") {
+    let printf = if functions || kernel.payload.iter().any(|part| part.kind == "printf_buffer") {
         let address = space.allocate("printf buffer", PRINTF_BYTES)?;
         // The next record follows the counter.
         space.poke(address, &4u32.to_le_bytes());
@@ -332,17 +343,14 @@ impl Writer<'_> {
         let resource = part.index.and_then(|index| self.resources.get(index as usize)).cloned().unwrap_or_default();
         let range = self.range;
         let groups = [0, 1, 2].map(|index| range.global[index] / range.local[index]);
-        let image = resource.image.unwrap_or([0; 3]);
+        let (image, format) = resource.image.map_or(([0; 3], None), |(size, format)| (size, Some(format)));
         let number = |value: u64| value.to_le_bytes().to_vec();
         Ok(match part.kind.as_str() {
             "global_id_offset" => triple(range.offset),
             "enqueued_local_size" | "local_size" => triple(range.local),
             "global_size" => triple(range.global),
             "group_count" => triple(groups),
-            "work_dimensions" => {
-                let used = (0..3).rev().find(|index| range.global[*index] > 1).map_or(1, |index| index as u64 + 1);
-                number(used)
-            }
+            "work_dimensions" => number(implicit::dimensions(range).into()),
             "arg_byvalue" => resource.value.get(part.source_offset as usize..).unwrap_or_default().to_vec(),
             "arg_bypointer" => match (part.mode.as_str(), part.space.as_str()) {
                 (_, "sampler") => number(u64::from(resource.sampler.unwrap_or(0))),
@@ -389,8 +397,21 @@ impl Writer<'_> {
             "global_base" | "data_global_buffer" => section(space, ".data.global", part),
             "image_width" => number(u64::from(image[0])),
             "image_height" => number(u64::from(image[1])),
-            "image_depth" | "image_array_size" => number(u64::from(image[2])),
-            "image_num_mip_levels" | "image_num_samples" => number(0),
+            "image_depth" => number(u64::from(image[2])),
+            "image_array_size" => {
+                let is_line = |other: &&zebin::Argument| other.index == part.index && other.image.starts_with("image_1d");
+                number(u64::from(image[if self.kernel.payload.iter().find(is_line).is_some() { 1 } else { 2 }]))
+            }
+            "image_channel_data_type" => number(format.map_or(0, |format| image::numbers(format).0)),
+            "image_channel_order" => number(format.map_or(0, |format| image::numbers(format).1)),
+            "image_num_mip_levels" | "image_num_samples" | "image_srgb_channel_order" => number(0),
+            "image_flat_image_base_offset" => number(resource.address),
+            // Sizes less 1, widths in bytes.
+            "image_flat_image_width" | "image_flat_image_pitch" => {
+                let bytes = format.map_or(1, |format| u64::from(format.channels) * u64::from(format.bytes));
+                number((u64::from(image[0]) * bytes).saturating_sub(1))
+            }
+            "image_flat_image_height" => number(u64::from(image[1]).saturating_sub(1)),
             other => return Err(LaunchError::Payload(format!("the implicit value {other}"))),
         })
     }

@@ -20,6 +20,8 @@ pub struct Argument {
     pub space: String,
     /// `readonly`, `writeonly`, `readwrite`.
     pub access: String,
+    /// `image_2d`, `image_1d_array` and the like.
+    pub image: String,
     /// Alignment of memory for a local pointer.
     pub alignment: u32,
     /// Number of a sampler in the sampler table.
@@ -254,6 +256,7 @@ fn kernel_entry(kernel: &mut Kernel, path: &[&str], key: &str, value: &str, star
                 "addrmode" => argument.mode = value.into(),
                 "addrspace" => argument.space = value.into(),
                 "access_type" => argument.access = value.into(),
+                "image_type" => argument.image = value.into(),
                 "slm_alignment" => argument.alignment = number(value),
                 "sampler_index" => argument.sampler = Some(number(value)),
                 "bti_value" => argument.binding = Some(number(value)),

@@ -6,7 +6,7 @@ use arctic_eu::isa::{Destination, Instruction, Place, Region, Source, Type};
 
 use crate::random::Random;
 use crate::reference::value::{GE, LT, OVERFLOW, is_float, width};
-use Type::{B, Bf, D, F, Hf, Ub, Ud, Uw, W};
+use Type::{B, Bf, D, F, Hf, Q, Ub, Ud, Uq, Uw, W};
 
 /// An opcode with the types of its operands.
 #[derive(Clone, Debug)]
@@ -32,8 +32,20 @@ fn types(name: &str) -> Vec<(&'static [Type], &'static [Type])> {
         "csel" => vec![(&[F], &[F]), (&[Hf], &[Hf]), (WORD_DWORD, WORD_DWORD)],
         // ISA-045
         "mov" => {
-            vec![(INT, INT), (&[F, Hf], INT), (INT, &[F, Hf]), (&[F], &[F, Hf, Bf]), (&[Hf], &[Hf, F]), (&[Bf], &[F])]
+            vec![
+                (INT, INT),
+                (&[F, Hf], INT),
+                (INT, &[F, Hf]),
+                (&[F], &[F, Hf, Bf]),
+                (&[Hf], &[Hf, F]),
+                (&[Bf], &[F]),
+                // ISA-041: copies are all that there is of 64 bits.
+                (&[Uq], &[Uq]),
+                (&[Q], &[Q]),
+            ]
         }
+        // ISA-123, ISA-110.
+        "movi" => vec![(&[Ud, D], &[Ud, D])],
         "frc" | "rndu" | "rndd" | "rnde" | "rndz" => vec![(&[F], &[F])],
         "mach" | "dp4a" => vec![(&[Ud, D], &[Ud, D])],
         "addc" | "subb" | "bfrev" | "fbl" => vec![(&[Ud], &[Ud])],
@@ -49,7 +61,8 @@ fn types(name: &str) -> Vec<(&'static [Type], &'static [Type])> {
 
 /// All combinations of types of an opcode.
 pub fn combinations(name: &str) -> Vec<Combination> {
-    let count = table::by_name(name).unwrap().sources();
+    // The second source of movi is null.
+    let count = if name == "movi" { 1 } else { table::by_name(name).unwrap().sources() };
     let mut all: Vec<Combination> = Vec::new();
     for (dst, src) in types(name) {
         for &dst in dst {
@@ -98,7 +111,8 @@ impl Generator {
         into.channel = if self.chance(3) { self.random.below(usize::from(32 / step)) as u8 * step } else { 0 };
         into.no_mask = self.chance(6);
         into.flag = self.random.below(4) as u8;
-        let has = |letter: char| row.modifiers.contains(letter);
+        let wide = width(combination.dst) == 64;
+        let has = |letter: char| row.modifiers.contains(letter) && (letter == 'P' || !wide);
         let name = combination.name.as_str();
         let often = if plain && name != "sel" { 8 } else { 2 };
         if has('C') && (self.chance(often) || matches!(name, "cmp" | "cmpn" | "csel")) {
@@ -122,10 +136,18 @@ impl Generator {
         into.dst = self.destination(combination.dst, plain, ternary, one);
         // ISA-069; the accumulator is written once.
         into.acc_write = !matches!(into.dst.place, Place::Arf { reg: 0x20..=0x27, .. })
-            && width(into.dst.ty) >= 16
+            && matches!(width(into.dst.ty), 16 | 32)
+            && name != "movi"
             && (self.chance(12) || matches!(name, "mach" | "addc" | "subb") && self.chance(2));
         for (index, ty) in combination.src.iter().enumerate() {
             into.src[index] = self.source(combination, index, *ty, plain, ternary);
+        }
+        if name == "movi" {
+            // ISA-123: up to 8 lanes, each with its own address.
+            into.size = into.size.min(8);
+            let place = Place::Indirect { sub: self.random.below(16) as u8, offset: self.offset(combination.src[0]) };
+            let region = Region { vstride: None, ..Region::SCALAR };
+            into.src[0] = Source::Reg { place, region, ty: combination.src[0], abs: false, negate: false };
         }
         into
     }
@@ -202,7 +224,7 @@ impl Generator {
             };
         }
         let row = table::by_name(&combination.name).unwrap();
-        let modifiers = row.modifiers.contains('M') && !plain;
+        let modifiers = row.modifiers.contains('M') && !plain && width(ty) < 64;
         let negate = modifiers && self.chance(3);
         // ISA-058: abs is not defined for logic operations.
         let abs = modifiers && !row.is_logic() && self.chance(4);

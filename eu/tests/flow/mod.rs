@@ -21,6 +21,8 @@ pub const FIRST_COUNTER: u8 = 50;
 /// Return addresses: of the main program's calls and of calls in functions.
 const RETURNS: [u8; 2] = [62, 63];
 pub const UNIFORM: u8 = 64;
+/// First of the two uniform dwords with targets of branches.
+const TARGETS: u8 = 6;
 /// Registers that are never written begin here.
 pub const CONSTANTS: u8 = 65;
 /// Level of nesting at most.
@@ -33,6 +35,17 @@ struct Item {
     instruction: Instruction,
     jip: Option<Label>,
     uip: Option<Label>,
+    /// The immediate of this instruction is a target, which a branch reads from a register.
+    target: Option<Target>,
+}
+
+/// A value of a register that a branch reads.
+#[derive(Clone, Copy)]
+enum Target {
+    /// Bytes from the branch, the item with this number. ISA-022.
+    Distance(Label, usize),
+    /// Address relative to the instruction base. ISA-176.
+    Address(Label),
 }
 
 /// The loop in which a statement is.
@@ -124,11 +137,40 @@ impl Generator {
     }
 
     fn emit(&mut self, instruction: Instruction) {
-        self.items.push(Item { instruction, jip: None, uip: None });
+        self.items.push(Item { instruction, jip: None, uip: None, target: None });
     }
 
     fn jump(&mut self, instruction: Instruction, jip: Label, uip: Label) {
-        self.items.push(Item { instruction, jip: Some(jip), uip: Some(uip) });
+        self.items.push(Item { instruction, jip: Some(jip), uip: Some(uip), target: None });
+    }
+
+    /// Writes a target to a uniform dword.
+    fn set_target(&mut self, dword: u8, target: Target) {
+        let mut set = Instruction::new(by_name("mov").unwrap());
+        set.no_mask = true;
+        let place = Place::Grf { reg: UNIFORM, byte: 4 * dword };
+        set.dst = Destination { place, stride: 1, ty: Type::D };
+        set.src[0] = Source::Imm { ty: Type::D, value: 0 };
+        self.items.push(Item { instruction: set, jip: None, uip: None, target: Some(target) });
+    }
+
+    /// A forward branch of channels with the predicate: goto, brd or brc, the latter two with targets in registers, too.
+    /// ISA-171, ISA-177.
+    fn forward(&mut self, mut condition: Instruction, jip: Label, uip: Label) {
+        let name = if jip == uip { self.pick(&["goto", "goto", "brd", "brc"]) } else { self.pick(&["goto", "goto", "brc"]) };
+        condition.row = by_name(name).unwrap();
+        if name == "goto" || !self.chance(2) {
+            return self.jump(condition, jip, uip);
+        }
+        let targets = if name == "brd" { &[jip][..] } else { &[jip, uip] };
+        let branch = self.items.len() + targets.len();
+        for (dword, target) in (TARGETS..).zip(targets) {
+            self.set_target(dword, Target::Distance(*target, branch));
+        }
+        condition.register_target = true;
+        let place = Place::Grf { reg: UNIFORM, byte: 4 * TARGETS };
+        condition.src[0] = Source::Reg { place, region: Region::SCALAR, ty: Type::D, abs: false, negate: false };
+        self.emit(condition);
     }
 
     /// Flags of channels: those of SIMD32 have both words. The last one is that of jmpi.
@@ -262,16 +304,16 @@ impl Generator {
         let condition = self.predicated("goto");
         if self.chance(2) {
             let other = self.label();
-            self.jump(condition, other, other);
+            self.forward(condition, other, other);
             self.block(Context { end: other, ..inner });
             let skip = self.branch("goto");
-            self.jump(skip, other, end);
+            self.forward(skip, other, end);
             self.here(other);
             let join = self.branch("join");
             self.jump(join, end, end);
             self.block(inner);
         } else {
-            self.jump(condition, end, end);
+            self.forward(condition, end, end);
             self.block(inner);
         }
         self.here(end);
@@ -370,18 +412,28 @@ impl Generator {
             }
             Loop::Goto { again, exit } => {
                 let branch = self.predicated("goto");
-                self.jump(branch, context.end, if leaves { exit } else { again });
+                self.forward(branch, context.end, if leaves { exit } else { again });
             }
         }
     }
 
-    /// A call, by some channels or all. ISA-176.
+    /// A call, by some channels or all, of a distance or of an address, which can be in a register. ISA-176.
     fn call(&mut self, context: Context) {
         let function = context.function;
         self.called[function] = true;
-        let mut call = if self.chance(3) { self.predicated("call") } else { self.branch("call") };
+        let name = self.pick(&["call", "call", "calla"]);
+        let mut call = if self.chance(3) { self.predicated(name) } else { self.branch(name) };
         call.dst = dword(RETURNS[function], Type::D);
         let target = self.functions[function];
+        if self.chance(3) {
+            let branch = self.items.len() + 1;
+            let value = if name == "call" { Target::Distance(target, branch) } else { Target::Address(target) };
+            self.set_target(TARGETS, value);
+            call.register_target = true;
+            let place = Place::Grf { reg: UNIFORM, byte: 4 * TARGETS };
+            call.src[0] = Source::Reg { place, region: Region::SCALAR, ty: Type::D, abs: false, negate: false };
+            return self.emit(call);
+        }
         self.jump(call, target, target);
     }
 
@@ -421,7 +473,7 @@ impl Generator {
         for item in &mut self.items {
             let mut small = item.instruction;
             small.compacted = true;
-            if item.jip.is_none() && self.random.below(2) == 0 && encode(&small).is_ok() {
+            if item.jip.is_none() && item.target.is_none() && self.random.below(2) == 0 && encode(&small).is_ok() {
                 item.instruction = small;
             }
         }
@@ -433,9 +485,20 @@ impl Generator {
         let mut instructions = HashMap::new();
         for (item, &address) in self.items.iter().zip(&addresses) {
             let mut instruction = item.instruction;
-            let distance = |label: Label| addresses[self.labels[label].unwrap()] as i32 - address as i32;
+            let at = |label: Label| addresses[self.labels[label].unwrap()];
+            let distance = |label: Label| at(label) as i32 - address as i32;
             if let (Some(jip), Some(uip)) = (item.jip, item.uip) {
                 (instruction.jip, instruction.uip) = (distance(jip), distance(uip));
+                if instruction.row.name == "calla" {
+                    instruction.jip = (base + at(jip)) as i32;
+                }
+            }
+            if let Some(target) = item.target {
+                let value = match target {
+                    Target::Distance(label, branch) => at(label).wrapping_sub(addresses[branch]),
+                    Target::Address(label) => base + at(label),
+                };
+                instruction.src[0] = Source::Imm { ty: Type::D, value: value.into() };
             }
             code.extend(encode(&instruction).unwrap().bytes());
             instructions.insert(address, instruction);

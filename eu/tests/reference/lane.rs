@@ -47,7 +47,8 @@ pub fn evaluate(name: &str, lane: &Lane) -> Option<Outcome> {
         ("mad", true) => float::mad(lane),
         ("mac", false) => integer::mac(lane),
         ("mac", true) => float::mac(lane),
-        ("mov", false) => integer::mov(lane),
+        // ISA-123: the addresses of the lanes are those of a region; then it is a move.
+        ("mov" | "movi", false) => integer::mov(lane),
         ("mov", true) => float::mov(lane),
         ("sel", false) => integer_sel(lane),
         ("sel", true) if lane.finish.condition == 0 => float::sel_predicated(lane),

@@ -46,12 +46,13 @@ pub fn width(ty: Type) -> u32 {
     match ty {
         Type::Ub | Type::B => 8,
         Type::Uw | Type::W | Type::Hf | Type::Bf | Type::Uv | Type::V => 16,
+        Type::Uq | Type::Q | Type::Df => 64,
         _ => 32,
     }
 }
 
 pub fn signed(ty: Type) -> bool {
-    matches!(ty, Type::B | Type::W | Type::D | Type::V)
+    matches!(ty, Type::B | Type::W | Type::D | Type::Q | Type::V)
 }
 
 pub fn is_float(ty: Type) -> bool {

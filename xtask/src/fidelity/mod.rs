@@ -4,7 +4,7 @@
 //! The report combines the documents (`docs/spec`), the claims of tests and the references in code, the results of
 //! `cargo xtask mutants` (`docs/mutants.toml`) and the list of deviations (`docs/fidelity.toml`).
 
-mod afuc;
+mod assessed;
 pub mod claims;
 mod deviations;
 pub mod index;
@@ -89,7 +89,7 @@ pub fn of_the_checkout() -> Result<Report> {
     let deviations = Deviations::parse(&read("docs/fidelity.toml")?).map_err(|error| anyhow!(error))?;
     let results = Results::read()?;
     let basis = Basis::read()?;
-    let (report, problems) = make(&documents()?, &basis, &deviations, &results, afuc::items()?);
+    let (report, problems) = make(&documents()?, &basis, &deviations, &results, assessed::items()?);
     if !problems.is_empty() {
         bail!("{} problems:\n{}", problems.len(), problems.join("\n"));
     }
@@ -113,7 +113,7 @@ fn make(
     basis: &Basis,
     deviations: &Deviations,
     results: &Results,
-    others: Option<(report::Document, Vec<Item>)>,
+    others: Vec<(report::Document, Vec<Item>)>,
 ) -> (Report, Vec<String>) {
     let mut report = Report::default();
     let mut documents: Vec<&Document> = documents.iter().collect();
@@ -123,13 +123,12 @@ fn make(
         let items = document.rules.iter().map(|rule| item(&document.name, rule, basis, deviations, results));
         report.items.extend(items);
     }
-    if let Some((document, items)) = others {
+    for (document, mut items) in others {
         report.documents.push(document);
-        report.items.extend(items);
-        // The code of the other workspace names its items, too.
-        for item in report.items.iter_mut().filter(|item| item.places.is_empty()) {
+        for item in &mut items {
             item.places = places(&basis.index, &item.id);
         }
+        report.items.extend(items);
     }
     let mut problems = Vec::new();
     deviations.check(&report.items, &mut problems);

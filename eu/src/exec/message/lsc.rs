@@ -100,7 +100,8 @@ impl Lsc {
             0 => Surface::Flat,
             1 => Surface::Bindless(message.state_offset(thread)),
             2 => Surface::State(message.state_offset(thread), number(thread)),
-            _ => Surface::Binding((message.extended(thread) >> 24) as u8),
+            // ISA-225: 255 and 253 are no entries of the table, but addresses from the general state base.
+            _ => message.surface(thread, (message.extended(thread) >> 24) as u8).unwrap_or(Surface::Stateless),
         }
     }
 

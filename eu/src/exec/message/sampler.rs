@@ -4,9 +4,10 @@
 
 use super::typed::read_texel;
 use super::{Environment, Message, MessageFault};
-use crate::exec::memory::{Addressing, Image, Memory, Sampler, Surface};
+use crate::exec::memory::{Addressing, ChannelKind, Image, Memory, Sampler, Surface};
 use crate::exec::thread::{REG, Thread};
 use crate::exec::uop::{FaultKind, Uop};
+use crate::float::{f16_to_f32, f32_to_f16};
 
 /// A decoded descriptor. ISA-250.
 #[derive(Clone, Copy, Debug)]
@@ -16,38 +17,54 @@ pub struct Sample {
     sampler: u8,
     lanes: u32,
     header: bool,
+    /// Parameters have 16 bits.
+    narrow: bool,
+    /// Channels of the result have 16 bits.
+    narrow_result: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Coordinates are floats. The number of parameters before them.
-    Sample(u32),
+    /// Coordinates are floats: the number of parameters before them, and from one to the next.
+    Sample(u32, u32),
     /// Coordinates are integers; with the level as third parameter if true.
     Load(bool),
     /// Size of the image.
     Size,
+    /// Number of samples of a texel.
+    Samples,
 }
 
 /// Decodes a descriptor. ISA-251.
 pub fn decode(desc: u32) -> Result<Sample, FaultKind> {
     let kind = match desc >> 12 & 31 {
-        0 | 24 => Kind::Sample(0),
-        2 => Kind::Sample(1),
+        0 | 24 => Kind::Sample(0, 1),
+        // Bias or level; images have one level.
+        1 | 2 => Kind::Sample(1, 1),
+        // Two derivatives behind each coordinate.
+        4 => Kind::Sample(0, 3),
         7 => Kind::Load(true),
         26 => Kind::Load(false),
         10 => Kind::Size,
+        11 => Kind::Samples,
         _ => return Err(FaultKind::Message),
     };
-    let lanes = match (desc >> 17 & 3, desc >> 29 & 1) {
-        (1, 0) => 8,
-        (2, 0) => 16,
+    let (lanes, narrow) = match (desc >> 29 & 1) << 2 | desc >> 17 & 3 {
+        1 => (8, false),
+        2 => (16, false),
+        5 => (8, true),
+        6 => (16, true),
         _ => return Err(FaultKind::Message),
     };
-    // Returns of 16 bits are for other drivers.
-    if desc >> 30 & 1 != 0 {
-        return Err(FaultKind::Message);
-    }
-    Ok(Sample { kind, index: desc as u8, sampler: (desc >> 8 & 15) as u8, lanes, header: desc >> 19 & 1 != 0 })
+    Ok(Sample {
+        kind,
+        index: desc as u8,
+        sampler: (desc >> 8 & 15) as u8,
+        lanes,
+        header: desc >> 19 & 1 != 0,
+        narrow,
+        narrow_result: desc >> 30 & 1 != 0,
+    })
 }
 
 /// Executes a message.
@@ -70,17 +87,23 @@ pub fn execute(
     let header = |index: usize| thread.u32((message.src0 as usize + index * 4) & thread.grf_mask as usize);
     let (mask, pointer) = if sample.header { (header(2) >> 12 & 15, Some(header(3))) } else { (0, None) };
     let sampler = match sample.kind {
-        Kind::Sample(_) => Some(memory.sampler(pointer, sample.sampler).map_err(fault)?),
+        Kind::Sample(..) => Some(memory.sampler(pointer, sample.sampler).map_err(fault)?),
         _ => None,
     };
-    let registers = sample.lanes * 4 / REG as u32;
+    // A parameter or a channel of the result has at least a register.
+    let registers = |narrow| if narrow || sample.lanes == 8 { 1 } else { 2 };
+    let (registers, result_registers) = (registers(sample.narrow), registers(sample.narrow_result));
     let first = u32::from(sample.header);
     let (response, length) = message.lengths(thread);
     let count = length + message.second_length(thread);
     for lane in (0..sample.lanes.min(u32::from(uop.size))).filter(|lane| enabled >> lane & 1 != 0) {
         let parameter = |index: u32| {
             let register = first + index * registers;
-            if register < count { thread.u32(message.payload(thread, register, lane)) } else { 0 }
+            match (register < count, sample.narrow) {
+                (false, _) => 0,
+                (true, false) => thread.u32(message.payload(thread, register, lane)),
+                (true, true) => half(thread, message.payload(thread, register, lane / 2), lane, sample.kind),
+            }
         };
         let texel = match (sample.kind, &sampler) {
             (Kind::Size, _) => Ok(size(&image)),
@@ -89,19 +112,25 @@ pub fn execute(
                 let at = [parameter(0), parameter(1), parameter(z)].map(u32::cast_signed);
                 fetch(memory, &image, at, None)
             }
-            (Kind::Sample(skip), Some(sampler)) => {
-                let at = [0, 1, 2].map(|index| f32::from_bits(parameter(skip + index)));
+            (Kind::Samples, _) => Ok([1, 0, 0, 0]),
+            (Kind::Sample(skip, step), Some(sampler)) => {
+                let at = [0, 1, 2].map(|index| f32::from_bits(parameter(skip + index * step)));
                 filtered(memory, &image, sampler, at)
             }
-            (Kind::Sample(_), None) => Err(FaultKind::Surface),
+            (Kind::Sample(..), None) => Err(FaultKind::Surface),
         };
         let texel = texel.map_err(|kind| (kind, Some(lane)))?;
         let mut slot = 0;
         for (channel, value) in texel.iter().enumerate() {
             // ISA-200: the response has as many channels as its length says.
-            if mask >> channel & 1 == 0 && (slot + 1) * registers <= response {
-                let at = (dst + slot * registers * REG as u32 + lane * 4) & thread.grf_mask;
-                thread.set_u32(at as usize, *value);
+            if mask >> channel & 1 == 0 && (slot + 1) * result_registers <= response {
+                let base = dst + slot * result_registers * REG as u32;
+                if sample.narrow_result {
+                    let value = narrowed(*value, image.format.kind, sample.kind);
+                    thread.set_u16(((base + lane * 2) & thread.grf_mask) as usize, value);
+                } else {
+                    thread.set_u32(((base + lane * 4) & thread.grf_mask) as usize, *value);
+                }
                 slot += 1;
             }
         }
@@ -109,13 +138,25 @@ pub fn execute(
     Ok(())
 }
 
+/// A parameter of 16 bits as one of 32.
+fn half(thread: &Thread, at: usize, lane: u32, kind: Kind) -> u32 {
+    let value = (thread.u32(at) >> ((lane & 1) * 16)) as u16;
+    if matches!(kind, Kind::Sample(..)) { f16_to_f32(value).to_bits() } else { u32::from(value) }
+}
+
+/// A channel of the result in 16 bits: a half, or an integer that is clamped.
+fn narrowed(value: u32, format: ChannelKind, kind: Kind) -> u16 {
+    match (kind, format) {
+        (Kind::Size | Kind::Samples, _) | (_, ChannelKind::Uint) => value.min(0xffff) as u16,
+        (_, ChannelKind::Sint) => (value.cast_signed().clamp(-0x8000, 0x7fff) as i16).cast_unsigned(),
+        _ => f32_to_f16(f32::from_bits(value)),
+    }
+}
+
 /// Width, height, depth or array elements, and number of levels.
 fn size(image: &Image) -> [u32; 4] {
-    match image.dimensions {
-        0 | 1 => [image.width, 0, image.depth, 1],
-        2 => [image.width, image.height, image.depth, 1],
-        _ => [image.width, image.height, image.depth, 1],
-    }
+    let height = if image.dimensions < 2 { 0 } else { image.height };
+    [image.width, height, image.depth, 1]
 }
 
 /// A texel; outside the image what the addressing says, without one 0.
@@ -130,10 +171,20 @@ fn fetch(
     let mut position = [0; 3];
     for index in 0..used {
         let limit = limits[index].max(1);
-        let Some(inside) = wrap(at[index], limit, addressing) else { return Ok([0; 4]) };
+        let Some(inside) = wrap(at[index], limit, addressing) else { return Ok(border(image)) };
         position[index] = inside;
     }
     read_texel(memory, image, position)
+}
+
+/// What is outside of an image: 0, and 1 for the last channel of formats without it, as OpenCL has it.
+fn border(image: &Image) -> [u32; 4] {
+    let last = match image.format.kind {
+        _ if image.format.channels > 3 => 0,
+        ChannelKind::Uint | ChannelKind::Sint => 1,
+        _ => 1.0f32.to_bits(),
+    };
+    [0, 0, 0, last]
 }
 
 /// A coordinate inside `0..limit`, or `None` on the border.
@@ -156,16 +207,25 @@ fn wrap(at: i32, limit: u32, addressing: Option<Addressing>) -> Option<u32> {
 #[expect(clippy::cast_precision_loss, reason = "sizes of images are below 2^24")]
 fn filtered(memory: &dyn Memory, image: &Image, sampler: &Sampler, at: [f32; 3]) -> Result<[u32; 4], FaultKind> {
     let limits = [image.width, image.height, image.depth];
-    let used = usize::from(image.dimensions.clamp(1, 3));
+    let mut used = usize::from(image.dimensions.clamp(1, 3));
+    let mut base = [0; 3];
+    if image.array && used > 1 {
+        // OpenCL: the nearest element, and the first or last one outside.
+        used -= 1;
+        let last = limits[used].saturating_sub(1).min(i32::MAX as u32).cast_signed();
+        base[used] = (at[used].round_ties_even() as i32).clamp(0, last);
+    }
     let mut scaled = [0.0; 3];
     for index in 0..used {
         scaled[index] = if sampler.normalized { at[index] * limits[index] as f32 } else { at[index] };
     }
     let addressing = Some(sampler.addressing);
     if !sampler.linear {
-        return fetch(memory, image, scaled.map(|value| value.floor() as i32), addressing);
+        for index in 0..used {
+            base[index] = scaled[index].floor() as i32;
+        }
+        return fetch(memory, image, base, addressing);
     }
-    let mut base = [0; 3];
     let mut weight = [0.0; 3];
     for index in 0..used {
         let shifted = scaled[index] - 0.5;
