@@ -7,53 +7,23 @@
 mod cases;
 mod common;
 mod random;
+mod tools;
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use arctic_eu::exec::Way;
 use arctic_eu::launch::{Argument, Launch, LocalIds, Outcome, Range, Settings};
-use arctic_eu::text::{assemble, disassemble};
+use arctic_eu::text::{assemble, disassemble, lines};
 use arctic_eu::zebin::Zebin;
 use cases::{Case, cases, checksum_line, distance, inputs, is_float};
 use random::Random;
 use serde_json::json;
+use tools::{BUILDS, Work, buffer, floats, ints, launch, tool};
 
-/// Sources of kernels; the last one has no results of pocl.
-const SOURCES: [&str; 5] = ["integer", "float", "group", "golden", "subgroup"];
-
-/// The ways to compile: name, options of the compiler, arguments of ocloc.
-const BUILDS: [(&str, &str, &[&str]); 4] = [
-    ("bindless", "", &[]),
-    ("bindful", "", &["-stateful_address_mode", "bindful"]),
-    ("flat", "-cl-intel-greater-than-4GB-buffer-required", &[]),
-    ("O0", "-cl-opt-disable", &[]),
-];
-
-fn tools() -> PathBuf {
-    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _one = ONE.lock();
-    let home = || PathBuf::from(std::env::var_os("HOME").expect("HOME")).join(".cache/arctic");
-    let directory = std::env::var_os("ARCTIC_CACHE").map_or_else(home, PathBuf::from).join("eu");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tools.sh");
-    assert!(Command::new("sh").arg(script).arg(&directory).status().unwrap().success());
-    directory
-}
-
-/// A program of the tools, run with their own libraries.
-fn tool(tools: &Path, name: &str) -> Command {
-    let root = tools.join("root/usr");
-    let mut command = Command::new(root.join("lib64/ld-linux-x86-64.so.2"));
-    command.arg("--library-path").arg(root.join("lib/x86_64-linux-gnu")).arg(root.join("bin").join(name));
-    command
-}
-
-fn program(tools: &Path) -> String {
-    let names = fs::read_dir(tools.join("root/usr/bin")).unwrap();
-    let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    names.find(|name| name.starts_with("ocloc")).unwrap()
-}
+/// Sources of kernels; the last two have no results of pocl.
+const SOURCES: [&str; 7] = ["integer", "float", "group", "vector", "golden", "subgroup", "extension"];
 
 /// Where a buffer differs from the expected one, of a case's argument.
 fn difference(case: &Case, kind: &str, ours: &[u8], theirs: &[u8]) -> Option<String> {
@@ -87,42 +57,6 @@ fn difference(case: &Case, kind: &str, ours: &[u8], theirs: &[u8]) -> Option<Str
         }
     }
     None
-}
-
-struct Work {
-    tools: PathBuf,
-    directory: PathBuf,
-}
-
-impl Work {
-    fn new(name: &str) -> Work {
-        let directory = std::env::temp_dir().join(format!("arctic-eu-{name}-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        Work { tools: tools(), directory }
-    }
-
-    fn compile(&self, source: &str, build: usize, more: &str) -> Zebin {
-        let (name, options, arguments) = BUILDS[build];
-        let path = format!("{}/tests/kernels/{source}.cl", env!("CARGO_MANIFEST_DIR"));
-        let output = format!("{source}-{name}{}", more.len());
-        let status = tool(&self.tools, &program(&self.tools))
-            .current_dir(&self.directory)
-            .args(["compile", "-q", "-file", &path, "-device", "dg2", "-exclude_ir", "-output", &output])
-            .arg("-options")
-            .arg(format!("-cl-std=CL3.0 {options} {more}"))
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert!(status.status.success(), "{source} {name}: {}", String::from_utf8_lossy(&status.stdout));
-        let file = fs::read(self.directory.join(format!("{output}_dg2.bin"))).unwrap();
-        Zebin::parse(file).unwrap()
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.directory);
-    }
 }
 
 /// Results of all kernels with pocl: for each case, the buffers after it.
@@ -186,16 +120,16 @@ fn compare(case: &Case, zebin: &Zebin, expected: &[(String, Vec<u8>)], settings:
 #[test]
 fn kernels_have_the_results_of_pocl() {
     let work = Work::new("pocl");
-    let cases: Vec<Case> = SOURCES[..4].iter().flat_map(|source| cases(source)).collect();
+    let cases: Vec<Case> = SOURCES[..5].iter().flat_map(|source| cases(source)).collect();
     let expected = expected(&work, &cases);
     let mut failures = Vec::new();
     let (mut runs, mut instructions) = (0, 0);
     for (build, (name, ..)) in BUILDS.iter().enumerate() {
-        for source in &SOURCES[..4] {
+        for source in &SOURCES[..5] {
             let mut zebins: Vec<(&str, Zebin)> = Vec::new();
             for (case, expected) in cases.iter().zip(&expected).filter(|(case, _)| case.source == *source) {
                 if !zebins.iter().any(|(options, _)| *options == case.options) {
-                    zebins.push((case.options.as_str(), work.compile(source, build, &case.options)));
+                    zebins.push((case.options.as_str(), work.compile(source, build, &case.options, "")));
                 }
                 let zebin = &zebins.iter().find(|(options, _)| *options == case.options).unwrap().1;
                 for (way, local_ids) in
@@ -231,7 +165,7 @@ fn golden_results_are_those_of_pocl() {
         .collect();
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/golden");
     if std::env::var_os("ARCTIC_EU_GOLDEN").is_some() {
-        work.compile("golden", 0, "");
+        work.compile("golden", 0, "", "");
         fs::copy(work.directory.join("golden-bindless0_dg2.bin"), format!("{data}.zebin")).unwrap();
         fs::write(format!("{data}.txt"), lines.concat()).unwrap();
     }
@@ -245,7 +179,7 @@ fn kernels_have_the_text_of_iga64() {
     let mut count = 0;
     for (build, (name, ..)) in BUILDS.iter().enumerate() {
         for source in SOURCES {
-            let zebin = work.compile(source, build, "");
+            let zebin = work.compile(source, build, "", "");
             for (kernel, code) in zebin.code() {
                 let file = work.directory.join("code");
                 fs::write(&file, code).unwrap();
@@ -267,26 +201,90 @@ fn kernels_have_the_text_of_iga64() {
     println!("{count} lines are equal");
 }
 
-/// A kernel of the source `subgroup` with its arguments.
-fn launch(zebin: &Zebin, kernel: &str, global: [u32; 3], local: [u32; 3], arguments: &[(&str, Argument)]) -> Launch {
-    let arguments: Vec<_> = arguments.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect();
-    let range = Range { global, local, offset: [0; 3] };
-    let launch = Launch::new(zebin, Some(kernel), range, &arguments, Settings::default()).unwrap();
-    let report = launch.run(&|_| {});
-    assert_eq!((report.outcome, report.outside), (Outcome::Complete, 0), "{kernel}");
-    launch
+/// Instructions of compiled kernels with up to three bits changed. Those that iga64 refuses are not among them.
+fn changed_words(code: &[u8], count: usize, random: &mut Random) -> Vec<Vec<u8>> {
+    let mut all: Vec<&[u8]> = Vec::new();
+    let mut at = 0;
+    while at + 16 <= code.len() {
+        let length = arctic_eu::isa::length(&code[at..]);
+        all.push(&code[at..at + length]);
+        at += length;
+    }
+    let mut word = || {
+        let mut word = all[random.below(all.len())].to_vec();
+        for _ in 0..1 + random.below(3) {
+            let bit = 8 + random.below(word.len() * 8 - 8);
+            // The length stays.
+            if bit != 29 {
+                word[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+        word
+    };
+    (0..count).map(|_| word()).collect()
 }
 
-fn buffer(values: &[i32]) -> Argument {
-    Argument::Buffer(values.iter().flat_map(|value| value.to_le_bytes()).collect())
+/// The text without spacing, the numbers of labels, and what is said of messages.
+fn bare(text: &str) -> String {
+    let text = text.split("//").next().unwrap_or(text);
+    let words = text.split_whitespace().map(|word| match word.strip_prefix('L') {
+        Some(rest) if rest.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit()) => "L",
+        _ => word,
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
-fn ints(launch: &Launch, name: &str) -> Vec<i32> {
-    common::dwords(&launch.buffer(name).unwrap()).into_iter().map(u32::cast_signed).collect()
-}
-
-fn floats(launch: &Launch, name: &str) -> Vec<f32> {
-    common::dwords(&launch.buffer(name).unwrap()).into_iter().map(f32::from_bits).collect()
+/// Group (d) of the evidence: random words that iga64 accepts have its text, or are printed as bytes if no text makes them.
+#[test]
+fn random_words_have_the_text_of_iga64() {
+    let work = Work::new("words");
+    let mut random = Random(41);
+    let (mut equal, mut as_bytes, mut refused, mut differ) = (0, 0, 0, Vec::new());
+    for source in ["integer", "float", "group", "subgroup"] {
+        let zebin = work.compile(source, 0, "", "");
+        let code: Vec<u8> = zebin.code().flat_map(|(_, code)| code[..code.len() & !15].to_vec()).collect();
+        let words = changed_words(&code, 10_000, &mut random);
+        let (file, text) = (work.directory.join("words"), work.directory.join("text"));
+        fs::write(&file, words.concat()).unwrap();
+        let output = tool(&work.tools, "iga64")
+            .args(["-d", "-p=12p71", "-Xprint-pc", "--output-on-fail", "-o"])
+            .arg(&text)
+            .arg(&file)
+            .output()
+            .unwrap();
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+        let address = |hex: &str| u32::from_str_radix(hex.trim_start_matches("0x").trim_end_matches(':'), 16).ok();
+        let errors: HashSet<u32> = messages
+            .lines()
+            .filter_map(|line| address(line.strip_prefix("byte offset ")?.split_whitespace().next()?))
+            .collect();
+        let theirs: HashMap<u32, String> = fs::read_to_string(&text)
+            .unwrap()
+            .lines()
+            .filter_map(|line| {
+                let (at, text) = line.strip_prefix("/* [")?.split_once(']')?;
+                Some((address(at)?, bare(text.trim_start().strip_prefix("*/")?)))
+            })
+            .collect();
+        for line in lines(&words.concat()) {
+            let Some(theirs) = theirs.get(&line.address).filter(|_| !errors.contains(&line.address)) else {
+                refused += 1;
+                continue;
+            };
+            let ours = bare(&line.text);
+            if ours == *theirs {
+                equal += 1;
+            } else if ours.starts_with(".inst") || ours.starts_with(".byte") {
+                as_bytes += 1;
+            } else {
+                differ.push(format!("{:02x?}\n  {theirs}\n  {ours}", line.bytes));
+            }
+        }
+    }
+    println!("{equal} words are equal, {as_bytes} are printed as bytes, iga64 refuses {refused}");
+    // Subregisters of msg0 to msg7 and immediates of 64-bit floats, which no compiler emits, are written in another way.
+    assert!(differ.len() * 2000 < equal, "{} differ:\n{}", differ.len(), differ.join("\n"));
+    assert!(equal > 20_000, "{equal}");
 }
 
 /// ISA-055, ISA-063, ISA-119, ISA-185, ISA-215: sub-groups and matrices against plain loops.
@@ -297,7 +295,7 @@ fn subgroups_dot_products_and_matrices_are_those_of_plain_loops() {
     let mut values = |count: usize| -> Vec<i32> { (0..count).map(|_| random.next() as i32).collect() };
     let (a, b, c) = (values(256), values(256), values(256));
     for build in 0..BUILDS.len() {
-        let zebin = work.compile("subgroup", build, "");
+        let zebin = work.compile("subgroup", build, "", "");
         let zeros = buffer(&[0; 256]);
         let run =
             |kernel: &str, arguments: &[(&str, Argument)]| launch(&zebin, kernel, [256, 1, 1], [32, 1, 1], arguments);
@@ -390,7 +388,7 @@ fn images_and_printf_are_those_of_plain_loops() {
         format: format(name),
     };
     for build in 0..BUILDS.len() {
-        let zebin = work.compile("subgroup", build, "");
+        let zebin = work.compile("subgroup", build, "", "");
         let arguments = [("s", image(&texels, [w, h, 1], "rgba8unorm")), ("d", image(&[], [h, w, 1], "rgba32f"))];
         let done = launch(&zebin, "copyimage", [w, h, 1], [8, 2, 1], &arguments);
         for (index, value) in floats(&done, "d").into_iter().enumerate() {

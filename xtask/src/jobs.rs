@@ -325,10 +325,8 @@ pub const EU: &[Job] = &[Job {
     tests: "kernels compiled by ocloc in four ways against pocl and iga64; operations on 20,000 lanes a pair of types, \
             10 million instructions of random programs",
     paths: &["eu/src/", "eu/tests/"],
-    steps: &[
-        "cargo test --release {packages} --features long-tests --test peer --test operations --test control_flow \
-         --test math --test matrices --test programs --test fuzz",
-    ],
+    steps: &["cargo test --release {packages} --features long-tests --test peer --test extensions --test operations \
+         --test control_flow --test math --test matrices --test programs --test fuzz"],
 }];
 
 /// Returns the jobs of all groups.

@@ -201,19 +201,11 @@ impl Atomic {
             // A NaN gives the other operand, and -0 is below +0: ISA-066.
             Atomic::Fmin => {
                 let (x, y) = (float(old), float(first));
-                if x.is_nan() || y < x || y == x && y.is_sign_negative() {
-                    first
-                } else {
-                    old
-                }
+                if x.is_nan() || y < x || y == x && y.is_sign_negative() { first } else { old }
             }
             Atomic::Fmax => {
                 let (x, y) = (float(old), float(first));
-                if x.is_nan() || y > x || y == x && y.is_sign_positive() {
-                    first
-                } else {
-                    old
-                }
+                if x.is_nan() || y > x || y == x && y.is_sign_positive() { first } else { old }
             }
             Atomic::Fcas => {
                 if float(old) == float(first) {

@@ -102,7 +102,30 @@ pub fn decode_native(word: u128) -> Result<Instruction, DecodeError> {
         Format::Send => send(word, &mut into),
         Format::Jip | Format::JipUip | Format::Jmpi | Format::Call | Format::Ret => branch(word, &mut into),
     }
+    clear_reserved(&mut into);
     Ok(into)
+}
+
+/// Clears the modifiers that an instruction does not have: their bits are reserved, and iga64 ignores them. ISA-110.
+fn clear_reserved(into: &mut Instruction) {
+    let row = into.row;
+    let lacks = |letter: char| !row.modifiers.contains(letter);
+    if !row.has_condition() {
+        return;
+    }
+    if lacks('M') {
+        for source in &mut into.src {
+            if let Source::Reg { abs, negate, .. } = source {
+                (*abs, *negate) = (false, false);
+            }
+        }
+    }
+    if lacks('S') {
+        into.saturate = false;
+    }
+    if lacks('C') {
+        into.modifier = 0;
+    }
 }
 
 /// A place in the register file of a file bit, subregister and number.
@@ -262,8 +285,13 @@ fn send(word: u128, into: &mut Instruction) {
         if send.exbso {
             value &= !0x7ff;
         }
+        // An immediate is no surface offset.
+        send.exbso = false;
         Descriptor::Imm(value)
     };
+    if into.src[1] == operand(Place::NULL) {
+        send.src1_length = 0;
+    }
 }
 
 fn branch(word: u128, into: &mut Instruction) {

@@ -399,7 +399,8 @@ impl Writer<'_> {
             "image_height" => number(u64::from(image[1])),
             "image_depth" => number(u64::from(image[2])),
             "image_array_size" => {
-                let is_line = |other: &&zebin::Argument| other.index == part.index && other.image.starts_with("image_1d");
+                let is_line =
+                    |other: &&zebin::Argument| other.index == part.index && other.image.starts_with("image_1d");
                 number(u64::from(image[if self.kernel.payload.iter().find(is_line).is_some() { 1 } else { 2 }]))
             }
             "image_channel_data_type" => number(format.map_or(0, |format| image::numbers(format).0)),

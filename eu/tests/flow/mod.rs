@@ -157,7 +157,8 @@ impl Generator {
     /// A forward branch of channels with the predicate: goto, brd or brc, the latter two with targets in registers, too.
     /// ISA-171, ISA-177.
     fn forward(&mut self, mut condition: Instruction, jip: Label, uip: Label) {
-        let name = if jip == uip { self.pick(&["goto", "goto", "brd", "brc"]) } else { self.pick(&["goto", "goto", "brc"]) };
+        let name =
+            if jip == uip { self.pick(&["goto", "goto", "brd", "brc"]) } else { self.pick(&["goto", "goto", "brc"]) };
         condition.row = by_name(name).unwrap();
         if name == "goto" || !self.chance(2) {
             return self.jump(condition, jip, uip);

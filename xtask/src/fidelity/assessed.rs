@@ -62,7 +62,8 @@ pub fn items() -> Result<Vec<(Document, Vec<Item>)>> {
 
 impl Assessment {
     fn read(&self) -> Result<(Document, Vec<Item>)> {
-        let table = fs::read_to_string(root().join(self.table)).with_context(|| format!("cannot read {}", self.table))?;
+        let table =
+            fs::read_to_string(root().join(self.table)).with_context(|| format!("cannot read {}", self.table))?;
         let [code, tests] = self.sources;
         let mut paths = BTreeMap::new();
         for path in crate::git(&["ls-files", "--cached", "--others", "--exclude-standard", code, tests])? {
