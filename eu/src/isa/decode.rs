@@ -90,6 +90,10 @@ pub fn decode_native(word: u128) -> Result<Instruction, DecodeError> {
             for index in 0..into.sources() {
                 into.src[index] = source(word, index)?;
             }
+            // ISA-014: an immediate of 64 bits is where the condition would be.
+            if matches!(into.src[0], Source::Imm { ty, .. } if ty.size() == 8) {
+                into.modifier = 0;
+            }
         }
         Format::Ternary | Format::Bfn => {
             ternary(word, &mut into)?;
