@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Speed of the interpreter on one core, in million instructions of 16 lanes a second: the fast way, for this host and for any,
-//! and a plain loop over lanes of the same decoded instructions, in turns in one process.
+//! Speed of the interpreter: million instructions of 16 lanes a second on one core, by the fast way for this host and for any,
+//! and by a plain loop over lanes of the same decoded instructions, in turns in one process; then whole kernels, which
+//! `kernels.zebin` has, on one core and on two, beside the same computations in C for the host (`cc -O2`, if there is one).
 
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use arctic_eu::exec::{self, Code, Environment, Group, Host, Stop, Thread, Way};
 use arctic_eu::launch::memory::Space;
+use arctic_eu::launch::{Argument, Launch, Outcome, Range, Settings};
 use arctic_eu::text::assemble;
+use arctic_eu::zebin::Zebin;
 
 /// Time of a measurement.
 const TIME: Duration = Duration::from_millis(150);
@@ -126,6 +132,112 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// A kernel of `kernels.zebin` with its range and arguments, as `host.c` has them.
+struct Whole {
+    name: &'static str,
+    range: Range,
+    arguments: Vec<(String, Argument)>,
+}
+
+fn wholes() -> Vec<Whole> {
+    let (items, size, [width, height]) = (1u32 << 20, 128u32, [512u32, 256]);
+    let buffer = |count: u32, value: &dyn Fn(u32) -> u32| {
+        Argument::Buffer((0..count).flat_map(|index| value(index).to_le_bytes()).collect())
+    };
+    let floats = |count: u32, mask: u32| buffer(count, &|index| ((index & mask) as f32).to_bits());
+    let zeros = |count: u32| buffer(count, &|_| 0);
+    let value = |bytes: [u8; 4]| Argument::Value(bytes.to_vec());
+    let number = |value: f32| Argument::Value(value.to_le_bytes().to_vec());
+    let whole = |name, global, local, arguments: Vec<(&str, Argument)>| Whole {
+        name,
+        range: Range { global, local, offset: [0; 3] },
+        arguments: arguments.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
+    };
+    vec![
+        whole(
+            "saxpy",
+            [items, 1, 1],
+            [256, 1, 1],
+            vec![("y", zeros(items)), ("x", floats(items, 255)), ("a", number(2.0))],
+        ),
+        whole(
+            "sgemm",
+            [size, size, 1],
+            [16, 16, 1],
+            vec![
+                ("c", zeros(size * size)),
+                ("a", floats(size * size, 15)),
+                ("b", floats(size * size, 7)),
+                ("n", value(size.to_le_bytes())),
+            ],
+        ),
+        whole(
+            "reduction",
+            [items, 1, 1],
+            [256, 1, 1],
+            vec![("o", zeros(1)), ("a", buffer(items, &|index| index)), ("t", Argument::Local(1024))],
+        ),
+        whole(
+            "mandelbrot",
+            [width, height, 1],
+            [32, 4, 1],
+            vec![
+                ("o", zeros(width * height)),
+                ("width", value(width.to_le_bytes())),
+                ("left", number(-2.4)),
+                ("top", number(-1.0)),
+                ("step", number(0.00694)),
+            ],
+        ),
+    ]
+}
+
+/// Seconds of the computations in C; none without a compiler.
+fn host_times() -> HashMap<String, f64> {
+    let program = std::env::temp_dir().join(format!("arctic-eu-host-{}", std::process::id()));
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/host.c");
+    let compiled = Command::new("cc").args(["-O2", "-o"]).arg(&program).arg(source).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        return HashMap::new();
+    }
+    let output = Command::new(&program).output().map(|output| output.stdout).unwrap_or_default();
+    let _ = std::fs::remove_file(Path::new(&program));
+    let text = String::from_utf8_lossy(&output).into_owned();
+    let pair = |line: &str| line.split_once(' ').and_then(|(name, time)| Some((name.into(), time.parse().ok()?)));
+    text.lines().filter_map(pair).collect()
+}
+
+/// Whole kernels: the shortest of five runs, on one worker and on two in turns.
+fn whole_kernels() {
+    let zebin = Zebin::parse(include_bytes!("kernels.zebin").to_vec()).unwrap();
+    let host = host_times();
+    println!(
+        "\n{:<28} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7}",
+        "whole kernels", "1 core, s", "million/s", "2 cores, s", "times 1", "cc -O2, s", "ratio"
+    );
+    for whole in wholes() {
+        let mut best = [f64::INFINITY; 2];
+        let mut instructions = 0;
+        for _ in 0..ROUNDS {
+            for (workers, best) in (1..).zip(&mut best) {
+                let settings = Settings { workers, ..Settings::default() };
+                let launch = Launch::new(&zebin, Some(whole.name), whole.range, &whole.arguments, settings).unwrap();
+                let start = Instant::now();
+                let report = launch.run(&|_| {});
+                *best = best.min(start.elapsed().as_secs_f64());
+                assert_eq!(report.outcome, Outcome::Complete);
+                instructions = report.instructions;
+            }
+        }
+        let rate = instructions as f64 / best[0] / 1e6;
+        print!("{:<28} {:>10.4} {rate:>10.1} {:>10.4} {:>10.2}", whole.name, best[0], best[1], best[0] / best[1]);
+        match host.get(whole.name) {
+            Some(time) => println!(" {time:>10.5} {:>7.0}", best[0] / time),
+            None => println!(" {:>10} {:>7}", "-", "-"),
+        }
+    }
+}
+
 fn main() {
     println!(
         "{:<28} {:>10} {:>10} {:>10} {:>7}",
@@ -143,4 +255,5 @@ fn main() {
         let [fast, portable, plain] = results.map(median);
         println!("{:<28} {fast:>10.1} {portable:>10.1} {plain:>10.2} {:>7.1}", case.name, fast / plain);
     }
+    whole_kernels();
 }
