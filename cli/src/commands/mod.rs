@@ -4,6 +4,7 @@
 mod boot;
 mod completions;
 mod decode;
+mod eu;
 mod fidelity;
 mod firmware;
 mod igt;
@@ -74,6 +75,8 @@ enum Command {
     Inject(inject::Arguments),
     Decode(decode::Arguments),
     Firmware(firmware::Arguments),
+    #[command(disable_help_flag = true)]
+    Eu(eu::Arguments),
     Fidelity(fidelity::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -115,6 +118,7 @@ pub fn run() -> ExitCode {
         Command::Inject(arguments) => inject::run(&arguments).map(done),
         Command::Decode(arguments) => decode::run(&arguments).map(done),
         Command::Firmware(arguments) => firmware::run(&arguments).map(done),
+        Command::Eu(arguments) => eu::run(&arguments),
         Command::Fidelity(arguments) => fidelity::run(&arguments).map(done),
         Command::Completions(arguments) => completions::run(&arguments).map(done),
         Command::Man(arguments) => man::run(&arguments).map(done),
