@@ -93,7 +93,8 @@ impl Options {
             let (name, value) = text.split_once('=').ok_or_else(|| format!("error: `{text}` is no NAME=VALUE"))?;
             arguments.push((
                 name.to_string(),
-                value_of(value).map_err(|message| format!("error: argument {name}: {message}"))?,
+                value_of(value)
+                    .map_err(|message| format!("error: argument {name}: {}", message.trim_start_matches("error: ")))?,
             ));
         }
         let settings = Settings {

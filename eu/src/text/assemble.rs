@@ -36,7 +36,12 @@ pub fn assemble(source: &str) -> Result<Vec<u8>, Diagnostics> {
             && name.chars().all(|c| c.is_alphanumeric() || c == '_')
         {
             if labels.insert(name, address).is_some() {
-                report(0..text.trim_end().len(), format!("the label {name} is defined twice"));
+                report(
+                    0..text.trim_end().len(),
+                    format!(
+                        "the label {name} is defined twice: assemble the text of one kernel (`eu disasm --kernel NAME`)"
+                    ),
+                );
             }
             continue;
         }
