@@ -17,8 +17,8 @@ pub fn create(
 ) -> Result<(u32, u64, usize), LaunchError> {
     let texel = u64::from(format.channels) * u64::from(format.bytes);
     let pitch = u64::from(size[0]) * texel;
-    let slice = pitch * u64::from(size[1]);
-    let total = usize::try_from(slice * u64::from(size[2])).unwrap_or(usize::MAX);
+    let slice = pitch.saturating_mul(u64::from(size[1]));
+    let total = usize::try_from(slice.saturating_mul(u64::from(size[2]))).unwrap_or(usize::MAX);
     let address = space.allocate(name, total)?;
     space.poke(address, &bytes[..bytes.len().min(total)]);
     let (dimensions, array) = shape(kind, size);

@@ -12,6 +12,8 @@ enum Value {
 
 /// Longest string.
 const LONGEST: usize = 4096;
+/// Longest text of a launch; the rest is not printed.
+const MOST_TEXT: usize = 1 << 26;
 /// Largest width and precision of a number.
 const MOST: usize = 512;
 
@@ -256,7 +258,9 @@ pub fn printf_text(space: &Space, address: u64) -> String {
     let mut reader = Reader { space, address, at: 0, end: 4 };
     reader.end = reader.number(4).unwrap_or(0).min(1 << 22);
     let mut text = String::new();
-    while let Some(format) = reader.string() {
+    while text.len() < MOST_TEXT
+        && let Some(format) = reader.string()
+    {
         let mut rest = format.as_str();
         while let Some(start) = rest.find('%') {
             text.push_str(&rest[..start]);

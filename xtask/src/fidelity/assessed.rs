@@ -43,6 +43,7 @@ const ASSESSMENTS: [Assessment; 2] = [
         measure: "",
         comparing: &[
             "eu/tests/control_flow.rs",
+            "eu/tests/extensions.rs",
             "eu/tests/golden.rs",
             "eu/tests/math.rs",
             "eu/tests/matrices.rs",

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Architecture registers and messages that compiled kernels do not show by their results, by kernels of a few lines.
+
+mod common;
+
+use arctic_eu::exec::FaultKind;
+use arctic_eu::launch::Outcome;
+use common::{END, dwords, run};
+
+/// Address of element `id` of the buffer in r12 (8 lanes, 64 bits), id in r10; inline data is in r4.
+const PROLOG: &str = "
+(W)     mul (1|M0) r6.0<1>:ud r0.1<0;1,0>:ud r4.6<0;1,0>:uw
+        add (8|M0) r10.0<1>:ud r1.0<1;1,0>:uw r6.0<0;1,0>:ud
+        shl (8|M0) r16.0<1>:ud r10.0<1;1,0>:ud 2:uw
+        addc (8|M0) r18.0<1>:ud r16.0<1;1,0>:ud r4.6<0;1,0>:ud {AccWrEn}
+        add (8|M0) r19.0<1>:ud acc0.0<1;1,0>:ud r4.7<0;1,0>:ud
+        mov (8|M0) r12.0<2>:ud r18.0<1;1,0>:ud
+        mov (8|M0) r12.1<2>:ud r19.0<1;1,0>:ud
+";
+const STORE: &str = "        send.ugm (8|M0) null r12 r20:1 0x0 0x04000584\n";
+
+/// r20 of each of the items of groups of `local`, after `body`.
+fn results(body: &str, global: u32, local: u32) -> Vec<u32> {
+    let text = format!("{PROLOG}{body}{STORE}{END}");
+    let (report, buffer) = run(&text, 8, "", global, local, vec![0; 4 * global as usize]);
+    assert_eq!((report.outcome, report.outside), (Outcome::Complete, 0), "{text}");
+    dwords(&buffer)
+}
+
+/// ISA-084: the lanes of the branch, shifted by the channel offset.
+#[test]
+fn channel_enables_are_those_of_the_branch() {
+    let body = "
+        mov (8|M0) r20.0<1>:ud 0x0:ud
+        cmp (8|M0) (gt)f0.0 null<1>:ud r10.0<1;1,0>:ud 0x2:ud
+(~f0.0) goto (8|M0) AFTER AFTER
+(W)     mov (1|M0) r30.0<1>:ud ce<0;1,0>:ud
+(W)     mov (1|M4) r30.1<1>:ud ce<0;1,0>:ud
+        add (8|M0) r20.0<1>:ud r30.0<0;1,0>:ud r30.1<0;1,0>:ud
+AFTER:
+        join (8|M0) NEXT
+NEXT:
+";
+    let sum = 0b1111_1000 + 0b1111;
+    assert_eq!(results(body, 8, 8), [0, 0, 0, sum, sum, sum, sum, sum]);
+}
+
+/// ISA-085, ISA-061: the last thread of a group of 12 has four lanes. ISA-001: its number differs from that of the first.
+#[test]
+fn dispatch_mask_has_the_live_lanes_and_threads_have_numbers() {
+    let masks = results("        mov (8|M0) r20.0<1>:ud sr0.2<0;1,0>:ud\n", 12, 12);
+    assert_eq!(masks, [[0xff; 8].as_slice(), &[0xf; 4]].concat());
+    let numbers = results("        mov (8|M0) r20.0<1>:ud sr0.0<0;1,0>:ud\n", 16, 16);
+    assert!(numbers[0] != numbers[8] && numbers.iter().all(|number| number & !0x3fbf == 0), "{numbers:x?}");
+}
+
+/// ISA-088: the timestamp does not go back; the instruction pointer is that of the instruction.
+#[test]
+fn timestamp_grows_and_ip_is_the_address() {
+    let body = "
+(W)     mov (1|M0) r30.0<1>:ud tm0.0<0;1,0>:ud
+        nop
+(W)     mov (1|M0) r30.1<1>:ud tm0.0<0;1,0>:ud
+        add (8|M0) r20.0<1>:d r30.1<0;1,0>:d -r30.0<0;1,0>:d
+";
+    assert!(results(body, 8, 8).iter().all(|ticks| (1..1000).contains(ticks)));
+    let body = "
+(W)     mov (1|M0) r30.0<1>:ud ip<0;1,0>:ud
+(W)     mov (1|M0) r30.1<1>:ud ip<0;1,0>:ud
+        add (8|M0) r20.0<1>:d r30.1<0;1,0>:d -r30.0<0;1,0>:d
+";
+    assert_eq!(results(body, 8, 8), [16; 8]);
+}
+
+/// ISA-081: null reads 0 and drops what is written; the condition is that of the result.
+#[test]
+fn null_reads_zero_and_conditions_of_it_are_written() {
+    let body = "
+        add (8|M0) (gt)f0.0 null<1>:d r10.0<1;1,0>:d -3:w
+(f0.0)  sel (8|M0) r20.0<1>:ud null<0;1,0>:ud 7:uw
+";
+    assert_eq!(results(body, 8, 8), [7, 7, 7, 7, 0, 0, 0, 0]);
+}
+
+/// ISA-204: sendc is send. ISA-216: a quad message moves the components of its mask, one register each.
+#[test]
+fn sendc_is_send_and_quads_move_the_components_of_their_mask() {
+    let text = format!(
+        "{PROLOG}
+(W)     mov (8|M0) r12.0<2>:ud r4.6<0;1,0>:ud
+(W)     mov (8|M0) r12.1<2>:ud r4.7<0;1,0>:ud
+        shl (8|M0) r16.0<1>:ud r10.0<1;1,0>:ud 4:uw
+        add (8|M0) r12.0<2>:ud r12.0<2;1,0>:ud r16.0<1;1,0>:ud
+        sendc.ugm (8|M0) r20 r12 null:0 0x0 0x0420B582
+        add (8|M0) r20.0<1>:ud r20.0<1;1,0>:ud 0x100:uw
+        add (8|M0) r21.0<1>:ud r21.0<1;1,0>:ud 0x200:uw
+        send.ugm (8|M0) null r12 r20:2 0x0 0x0400A586
+{END}"
+    );
+    let buffer: Vec<u8> = (0..32u32).flat_map(|index| index.to_le_bytes()).collect();
+    let (report, after) = run(&text, 8, "", 8, 8, buffer);
+    assert_eq!((report.outcome, report.outside), (Outcome::Complete, 0), "{text}");
+    for (index, value) in (0..).zip(dwords(&after)) {
+        // Components 0, 1 and 3 are loaded; the first two go to components 1 and 3.
+        let first = index & !3;
+        let expected = match index & 3 {
+            1 => first + 0x100,
+            3 => first + 1 + 0x200,
+            _ => index,
+        };
+        assert_eq!(value, expected, "{index}");
+    }
+}
+
+/// ISA-214: elements of one and two bytes are zero-extended, or the upper half of the register; ISA-217: at any address.
+#[test]
+fn narrow_elements_are_extended_and_addresses_need_no_alignment() {
+    let buffer: Vec<u8> = (0..64u8).map(|byte| byte.wrapping_mul(37) | 0x80).collect();
+    let at = |index: usize, size: usize| {
+        (0..size).fold(0, |value, byte| value | u32::from(buffer[index + byte]) << (8 * byte))
+    };
+    for (descriptor, size, shift) in
+        [(0x0410_0980u32, 1, 0), (0x0410_0b80, 2, 0), (0x0410_0d80, 2, 16), (0x0410_0580, 4, 0)]
+    {
+        for offset in 0..8 {
+            let text = format!(
+                "{PROLOG}
+        add (8|M0) r14.0<2>:ud r12.0<2;1,0>:ud {offset}:uw
+        mov (8|M0) r14.1<2>:ud r12.1<2;1,0>:ud
+        send.ugm (8|M0) r20 r14 null:0 0x0 {descriptor:#x}
+{STORE}{END}"
+            );
+            let (report, after) = run(&text, 8, "", 8, 8, buffer.clone());
+            assert_eq!((report.outcome, report.outside), (Outcome::Complete, 0), "{text}");
+            for (index, value) in dwords(&after)[..8].iter().enumerate() {
+                assert_eq!(*value, at(index * 4 + offset, size) << shift, "{descriptor:#x} {offset} {index}");
+            }
+        }
+    }
+}
+
+/// ISA-240, ISA-201, ISA-150: what is not supported ends in a fault that says what it is.
+#[test]
+fn messages_and_functions_of_other_units_are_faults() {
+    let fault = |line: &str| {
+        let (report, _) = run(&format!("{line}\n{END}"), 8, "", 8, 8, vec![0; 64]);
+        match report.outcome {
+            Outcome::Fault(kind, _) => kind,
+            other => panic!("{line}: {other:?}"),
+        }
+    };
+    for line in [
+        "(W) send.gtwy (1|M0) null r2 null:0 0x0 0x02000001",
+        "send.urb (8|M0) null r2 null:0 0x0 0x02000007",
+        "send.rc (8|M0) null r2 null:0 0x0 0x0200000C",
+        "send.pixi (8|M0) r10 r2 null:0 0x0 0x02100000",
+        "send.btd (8|M0) null r2 null:0 0x0 0x02000000",
+        "send.dcro (8|M0) r10 r2 null:0 0x0 0x02100000",
+        "send.tgm (8|M0) r10 r2 null:0 0x0 0x04180580",
+    ] {
+        assert_eq!(fault(line), FaultKind::Message, "{line}");
+    }
+    let madm = "madm (8|M0) r10.0<1>:f r2.0<1;0>:f r4.0<1;0>:f r6.0<1>:f";
+    assert_eq!(fault(madm), FaultKind::Unsupported);
+}
