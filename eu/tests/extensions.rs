@@ -33,7 +33,7 @@ fn values(count: usize) -> Vec<i32> {
 
 /// ISA-176, ISA-179: calls of addresses in a table of constants; the functions read the implicit values from memory.
 #[test]
-fn functions_that_are_called_through_pointers_have_their_implicit_values() {
+fn functions_with_stacks_recurse_and_have_their_implicit_values() {
     let work = Work::new("pointers");
     let a = values(256);
     for build in 0..3 {
@@ -48,6 +48,10 @@ fn functions_that_are_called_through_pointers_have_their_implicit_values() {
                 _ => a.wrapping_add(1),
             };
             assert_eq!(value, expected, "{i}");
+        }
+        let done = launch(&zebin, "recursion", [256, 1, 1], [64, 1, 1], &arguments);
+        for (value, a) in ints(&done, "o").into_iter().zip(&a) {
+            assert_eq!(value, (1..=a & 7).product(), "recursion of {}", a & 7);
         }
     }
 }

@@ -209,6 +209,41 @@ DONE:
     check(body, |id, value| value + if id % 2 == 0 { 0x1005 } else { 5 });
 }
 
+/// ISA-176: in a recursion, channels of outer calls wait at the join that inner calls reach, and stay there.
+#[test]
+fn recursion_enables_the_channels_of_its_own_call_only() {
+    let body = "
+        and (16|M0) r22.0<1>:ud r10.0<1;1,0>:ud 3:uw
+(W)     mov (1|M0) a0.0<1>:uw 0x800:uw
+        call (16|M0) r30.0 SUB
+        mov (16|M0) r20.0<1>:ud r24.0<1;1,0>:ud
+        jmpi DONE
+SUB:
+(W)     mov (2|M0) r[a0.0]<1>:ud r30.0<1;1,0>:ud
+        mov (16|M0) r[a0.0,32]<1>:ud r22.0<1;1,0>:ud
+(W)     add (1|M0) a0.0<1>:uw a0.0<0;1,0>:uw 0x60:uw
+        cmp (16|M0) (lt)f0.0 null<1>:ud r22.0<1;1,0>:ud 0x2:ud
+(f0.0)  goto (16|M0) LAST LAST
+        add (16|M0) r22.0<1>:d r22.0<1;1,0>:d -1:w
+        call (16|M0) r30.0 SUB
+(W)     add (1|M0) a0.1<1>:uw a0.0<0;1,0>:uw 0xFFA0:uw
+        mul (16|M0) r24.0<1>:d r24.0<1;1,0>:d r[a0.1,32]<2;1,0>:uw
+        goto (16|M0) LAST BACK
+LAST:
+        join (16|M0) BACK
+        mov (16|M0) r24.0<1>:ud 0x1:ud
+BACK:
+        join (16|M0) NEXT
+NEXT:
+(W)     add (1|M0) a0.0<1>:uw a0.0<0;1,0>:uw 0xFFA0:uw
+(W)     mov (2|M0) r30.0<1>:ud r[a0.0]<1;1,0>:ud
+        mov (16|M0) r22.0<1>:ud r[a0.0,32]<1;1,0>:ud
+        ret (16|M0) r30.0
+DONE:
+";
+    check(body, |id, _| [1, 1, 2, 6][(id & 3) as usize]);
+}
+
 /// ISA-054, ISA-055: register-indirect sources, one address and an address a lane.
 #[test]
 fn register_indirect_sources_read_the_addressed_elements() {

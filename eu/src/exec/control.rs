@@ -67,16 +67,22 @@ pub fn execute(control: Control, thread: &mut Thread, uop: &Uop, code: &Code) {
                 let target = call_target(control, thread, uop, code);
                 thread.wait(active & !taken, next);
                 uop.dst.write(thread, 0, u64::from(return_address));
-                uop.dst.write(thread, 1, u64::from(taken));
+                // In a recursion, channels of an outer call wait at the addresses of the inner one.
+                uop.dst.write(thread, 1, u64::from(thread.call_mask));
+                thread.call_mask = thread.mask;
                 target
             }
         }
         Control::Ret => {
-            let address = thread.u32(uop.src[0].lane_offset(thread, 0)).wrapping_sub(code.base);
+            let at = uop.src[0].lane_offset(thread, 0);
+            let address = thread.u32(at).wrapping_sub(code.base);
             let target = code.entry(i64::from(address));
             let returning = if uop.no_mask { thread.mask & taken } else { taken };
             thread.wait(returning, target);
             if thread.mask == 0 {
+                // Code that has made the register itself may have no mask in it.
+                let saved = thread.u32(at + 4);
+                thread.call_mask = if saved & returning != 0 { saved } else { !0 };
                 thread.rejoin(target);
                 target
             } else {

@@ -90,6 +90,8 @@ pub struct Thread {
     pub mask: u32,
     /// Channels that the dispatch enabled.
     pub dispatch: u32,
+    /// Channels of the subroutine that runs; all in the main program. No other is enabled, wherever it waits. ISA-176.
+    pub call_mask: u32,
     /// Index of the next uop.
     pub next: u32,
     /// For each channel that is not enabled, the uop at which it waits. ISA-170.
@@ -112,6 +114,7 @@ impl Thread {
             grf_mask: if registers > 128 { GRF_BYTES as u32 - 1 } else { GRF_BYTES as u32 / 2 - 1 },
             mask: 0,
             dispatch: 0,
+            call_mask: !0,
             next: 0,
             waiting: [NEVER; 32],
             signalled: 0,
@@ -130,6 +133,7 @@ impl Thread {
         self.file[GRF_BYTES..].fill(0);
         self.mask = dispatch;
         self.dispatch = dispatch;
+        self.call_mask = !0;
         self.next = 0;
         self.waiting = [NEVER; 32];
         self.signalled = 0;
@@ -216,10 +220,10 @@ impl Thread {
         self.plain_floats = self.u32(CR) & 0x4b0 == 0x480;
     }
 
-    /// Enables the channels that wait at the uop `index`.
+    /// Enables the channels of the subroutine that wait at the uop `index`.
     pub fn rejoin(&mut self, index: u32) {
         for (channel, waiting) in self.waiting.iter_mut().enumerate() {
-            if *waiting == index {
+            if *waiting == index && self.call_mask >> channel & 1 != 0 {
                 *waiting = NEVER;
                 self.mask |= 1 << channel;
             }

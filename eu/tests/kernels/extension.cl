@@ -11,6 +11,8 @@ int with_global(int x) { return x * 3 + get_global_id(0) + 1000 * get_group_id(0
 int with_sizes(int x) { return x ^ (0x55 + get_local_size(0) + get_global_size(0) * 10 + get_num_groups(0) * 100); }
 int with_offset(int x) { return x + get_global_offset(0) + get_work_dim(); }
 __kernel void pointers(__global int *o, __global const int *a) { uint i = get_global_id(0); int (*t[4])(int) = { with_local, with_global, with_sizes, with_offset }; int (*g)(int) = t[a[i] & 3]; o[i] = g(a[i]); }
+int factorial(int n) { return n < 2 ? 1 : n * factorial(n - 1); }
+__kernel void recursion(__global int *o, __global const int *a) { uint i = get_global_id(0); o[i] = factorial(a[i] & 7); }
 #else
 __kernel void arrays(read_only image2d_array_t s, write_only image2d_array_t d, __global int *o) { int4 p = (int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0); int n = get_image_array_size(s); write_imageui(d, p, read_imageui(s, (int4)(p.x, p.y, n - 1 - p.z, 0)) + 1); o[0] = get_image_width(s) | get_image_height(s) << 8 | n << 16; o[1] = get_image_channel_data_type(s); o[2] = get_image_channel_order(s); }
 __kernel void lines(read_only image1d_array_t s, write_only image1d_array_t d) { int2 p = (int2)(get_global_id(0), get_global_id(1)); write_imagef(d, p, read_imagef(s, (int2)(p.x, (int)get_image_array_size(s) - 1 - p.y))); }
