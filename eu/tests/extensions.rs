@@ -250,7 +250,7 @@ fn float_atomics_and_printf_are_those_of_plain_loops() {
         assert_eq!(floats(&done, "c"), expected);
         let done = launch(zebin, "texts", [16, 1, 1], [16, 1, 1], &[("a", raw.clone())]);
         let expected = format!(
-            "-3    42|42   |00042 +42 7 ff 10 0xff\n2.35 1.000000e+10 0.0001 {:8.3}| text x % 123456789012 -1\n1,2,3,4 \
+            "-3    42|42   |00042 +7 7 ff 10 0xff\n2.35 1.000000e+10 0.0001 {:8.3}| text x % 123456789012 -1\n1,2,3,4 \
              1.500000,2.500000 -1,2,-3,4 1,2,3,4,5,6,7,8 1,-1\n",
             a[0]
         );

@@ -464,7 +464,9 @@ fn quick_body<O: Op, const LANES: usize, const SPLATS: u8>(thread: &mut Thread, 
 fn element(thread: &Thread, input: &Input, lane: u32) -> u32 {
     let value = match input.fetch {
         Fetch::Constant => input.bits as u32,
-        _ => input.widened(thread, lane),
+        Fetch::Packed => thread.u32(input.base as usize + lane as usize * 4),
+        Fetch::Scalar => thread.u32(input.base as usize),
+        Fetch::Gather => input.widened(thread, lane),
     };
     if input.modified { (value & input.and ^ input.xor).wrapping_add(input.add) } else { value }
 }
@@ -510,7 +512,11 @@ fn plain_body(operation: Operation, thread: &mut Thread, uop: &Uop) {
         if enabled >> lane & 1 == 0 {
             continue;
         }
-        uop.dst.write(thread, lane, u64::from(uop.dst.narrowed(*result, uop.float)));
+        match uop.dst.store {
+            Store::Packed => thread.set_u32(uop.dst.base as usize + lane as usize * 4, *result),
+            Store::Null => {}
+            Store::Scatter => uop.dst.write(thread, lane, u64::from(uop.dst.narrowed(*result, uop.float))),
+        }
         if uop.acc_write {
             let value = if uop.saturate { *result } else { *accumulator };
             thread.set_u32(ACC + lane as usize * 4, value);

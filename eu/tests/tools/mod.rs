@@ -67,7 +67,7 @@ impl Work {
             .arg("-options")
             .arg(format!("-cl-std=CL3.0 {options} {more}"))
             .args(arguments)
-            .args(if internal.is_empty() { &[][..] } else { &["-internal_options", internal][..] })
+            .args(if internal.is_empty() { vec![] } else { vec!["-internal_options", internal] })
             .output()
             .unwrap();
         assert!(status.status.success(), "{source} {name}: {}", String::from_utf8_lossy(&status.stdout));
