@@ -16,14 +16,40 @@
 .equ SDS_LEVEL, 0x3
 .endif
 [#jumptbl]
-; Load the packet table, which is at the end of the image.
+; Load the packet table, which is at the end of the section.
 mov $01, CP_SQE_INSTR_BASE
 mov $02, 0x2
 cwrite $01, [$00 + @REG_READ_ADDR]
 cwrite $02, [$00 + @REG_READ_DWORDS]
 mov $02, $regdata
 mov $03, $regdata
-; Word 1 of the image is a NOP with the offset of the table in words.
+.if a7xx
+call #load_table
+nop
+; BV's section follows the table, and LPAC's that of BV. Each clears its bit of THREAD_SYNC when it has started.
+mov $04, 0x6
+cwrite $04, [$00 + @THREAD_SYNC]
+add $02, $02, 0x200
+addhi $03, $03, 0x0
+cwrite $02, [$00 + @BV_INSTR_BASE]
+cwrite $03, [$00 + @BV_INSTR_BASE+0x1]
+cwrite $06, [$00 + @BV_CNTL]
+call #find_table
+nop
+add $02, $02, 0x200
+addhi $03, $03, 0x0
+cwrite $02, [$00 + @LPAC_INSTR_BASE]
+cwrite $03, [$00 + @LPAC_INSTR_BASE+0x1]
+cwrite $06, [$00 + @LPAC_CNTL]
+wait_start:
+cread $04, [$00 + @THREAD_SYNC]
+brne $04, 0x0, #wait_start
+nop
+jump #started
+nop
+; $02 and $03 are the address of a section, and then that of its packet table: word 1 is a NOP with the offset in words.
+find_table:
+.endif
 add $04, $02, 0x4
 addhi $05, $03, 0x0
 mov $06, 0x1
@@ -33,14 +59,28 @@ cwrite $06, [$00 + @MEM_READ_DWORDS]
 mov $04, $memdata
 shl $04, $04, 0x8
 ushr $04, $04, 0x6
+.if a7xx
+add $02, $02, $04
+ret
+addhi $03, $03, 0x0
+load_table:
+call #find_table
+nop
+.else
 add $02, $02, $04
 addhi $03, $03, 0x0
+.endif
 mov $rem, 0x80
 cwrite $02, [$00 + @MEM_READ_ADDR]
 cwrite $03, [$00 + @MEM_READ_ADDR+0x1]
 cwrite $rem, [$00 + @MEM_READ_DWORDS]
 cwrite $00, [$00 + @PACKET_TABLE_WRITE_ADDR]
 (rep)cwrite $memdata, [$00 + @PACKET_TABLE_WRITE]
+.if a7xx
+ret
+nop
+started:
+.endif
 cwrite $00, [$00 + @IB_LEVEL]
 ; System memory mode, protected.
 mov $14, 0x4
@@ -98,12 +138,62 @@ CP_SMMU_TABLE_UPDATE:
 CP_WAIT_FOR_ME:
 .if a7xx
 CP_RESET_CONTEXT_STATE:
-CP_THREAD_CONTROL:
 .endif
 ignore:
 (rep)mov $00, $data
 waitin
 mov $01, $data
+
+.if a7xx
+; Bits 1:0 are the processors that execute the packets which follow: 1 BR, 2 BV, 3 both. With b31 BR and BV wait for each
+; other first; the control registers 0x210 and 0x211 count how often each has come. A processor that does not execute
+; packets reads all of them, and has a packet table that ignores them. It is not preempted then.
+CP_THREAD_CONTROL:
+mov $02, $data
+brne $02, b31, #no_barrier
+cread $03, [$00 + 0x210]
+add $03, $03, 0x1
+cwrite $03, [$00 + 0x210]
+barrier:
+cread $04, [$00 + 0x211]
+sub $04, $04, $03
+breq $04, b31, #barrier
+nop
+no_barrier:
+brne $02, b0, #leave
+mov $04, 0x1
+cwrite $04, [$00 + @PREEMPT_ENABLE]
+mov $01, CP_SQE_INSTR_BASE
+mov $02, 0x2
+cwrite $01, [$00 + @REG_READ_ADDR]
+cwrite $02, [$00 + @REG_READ_DWORDS]
+mov $02, $regdata
+mov $03, $regdata
+call #load_table
+nop
+waitin
+mov $01, $data
+leave:
+cwrite $00, [$00 + @PREEMPT_ENABLE]
+mov $rem, 0x80
+cwrite $00, [$00 + @PACKET_TABLE_WRITE_ADDR]
+mov $02, #ignore
+(rep)cwrite $02, [$00 + @PACKET_TABLE_WRITE]
+mov $02, 0xa
+cwrite $02, [$00 + @PACKET_TABLE_WRITE_ADDR]
+mov $02, #IN_IB_END
+cwrite $02, [$00 + @PACKET_TABLE_WRITE]
+mov $02, 0x17
+cwrite $02, [$00 + @PACKET_TABLE_WRITE_ADDR]
+mov $02, #CP_THREAD_CONTROL
+cwrite $02, [$00 + @PACKET_TABLE_WRITE]
+mov $02, 0x3f
+cwrite $02, [$00 + @PACKET_TABLE_WRITE_ADDR]
+mov $02, #CP_INDIRECT_BUFFER
+cwrite $02, [$00 + @PACKET_TABLE_WRITE]
+waitin
+mov $01, $data
+.endif
 
 ; Bit 0 switches the check of CP_PROTECT on.
 CP_SET_PROTECTED_MODE:
@@ -799,5 +889,348 @@ load $16, [$10 + 0x84]
 load $rem, [$10 + 0x88]
 iret
 nop
+.if a7xx
+.align 32
+.endif
 jumptbl:
 .jumptbl
+
+.if a7xx
+; BV begins without packets to execute: it has the packet table that ignores them.
+.section BV
+[01000001]
+[#jumptbl]
+mov $05, 0x1
+cwrite $05, [$00 + @COPROCESSOR_LOCK]
+lock:
+cread $04, [$00 + @COPROCESSOR_LOCK]
+brne $04, b0, #lock
+nop
+cread $04, [$00 + @THREAD_SYNC]
+mov $05, 0x2
+bic $04, $04, $05
+cwrite $04, [$00 + @THREAD_SYNC]
+cwrite $00, [$00 + @COPROCESSOR_LOCK]
+cwrite $00, [$00 + @IB_LEVEL]
+leave:
+mov $rem, 0x80
+cwrite $00, [$00 + @PACKET_TABLE_WRITE_ADDR]
+mov $02, #ignore
+(rep)cwrite $02, [$00 + @PACKET_TABLE_WRITE]
+mov $02, 0xa
+cwrite $02, [$00 + @PACKET_TABLE_WRITE_ADDR]
+mov $02, #IN_IB_END
+cwrite $02, [$00 + @PACKET_TABLE_WRITE]
+mov $02, 0x17
+cwrite $02, [$00 + @PACKET_TABLE_WRITE_ADDR]
+mov $02, #CP_THREAD_CONTROL
+cwrite $02, [$00 + @PACKET_TABLE_WRITE]
+mov $02, 0x3f
+cwrite $02, [$00 + @PACKET_TABLE_WRITE_ADDR]
+mov $02, #CP_INDIRECT_BUFFER
+cwrite $02, [$00 + @PACKET_TABLE_WRITE]
+waitin
+mov $01, $data
+
+; As in BR.
+CP_THREAD_CONTROL:
+mov $02, $data
+brne $02, b31, #no_barrier
+cread $03, [$00 + 0x211]
+add $03, $03, 0x1
+cwrite $03, [$00 + 0x211]
+barrier:
+cread $04, [$00 + 0x210]
+sub $04, $04, $03
+breq $04, b31, #barrier
+nop
+no_barrier:
+brne $02, b1, #leave
+cread $02, [$00 + @BV_INSTR_BASE]
+cread $03, [$00 + @BV_INSTR_BASE+0x1]
+add $04, $02, 0x4
+addhi $05, $03, 0x0
+mov $06, 0x1
+cwrite $04, [$00 + @MEM_READ_ADDR]
+cwrite $05, [$00 + @MEM_READ_ADDR+0x1]
+cwrite $06, [$00 + @MEM_READ_DWORDS]
+mov $04, $memdata
+shl $04, $04, 0x8
+ushr $04, $04, 0x6
+add $02, $02, $04
+addhi $03, $03, 0x0
+mov $rem, 0x80
+cwrite $02, [$00 + @MEM_READ_ADDR]
+cwrite $03, [$00 + @MEM_READ_ADDR+0x1]
+cwrite $rem, [$00 + @MEM_READ_DWORDS]
+cwrite $00, [$00 + @PACKET_TABLE_WRITE_ADDR]
+(rep)cwrite $memdata, [$00 + @PACKET_TABLE_WRITE]
+waitin
+mov $01, $data
+
+; A packet of a form that this section does not have.
+unsupported:
+[00000000]
+
+PKT4:
+ushr $02, $01, 0x8
+and $02, $02, 0xffff
+mov $usraddr, $02
+(rep)(xmov3)mov $data, $data
+waitin
+mov $01, $data
+
+CP_EVENT_WRITE7:
+CP_ME_INIT:
+CP_NOP:
+CP_SET_PROTECTED_MODE:
+CP_SET_SECURE_MODE:
+CP_WAIT_FOR_IDLE:
+CP_WAIT_FOR_ME:
+CP_WAIT_MEM_WRITES:
+ignore:
+(rep)mov $00, $data
+waitin
+mov $01, $data
+
+CP_MEM_WRITE:
+mov $02, $data
+or $02, $02, 0x3
+xor $02, $02, 0x3
+mov $addr, |NRT_ADDR << 24
+mov $data, $02
+mov $data, $data
+mov $addr, 0xa204 << 16
+(rep)(xmov3)mov $data, $data
+waitin
+mov $01, $data
+
+CP_SCRATCH_WRITE:
+mov $02, $data
+ushr $02, $02, 0x14
+and $02, $02, 0x7
+add $02, $02, CP_SCRATCH
+mov $addr, $02
+mov $data, $data
+waitin
+mov $01, $data
+
+; As BR does it.
+CP_WAIT_REG_MEM:
+mov $02, $data
+mov $03, $data
+mov $04, $data
+mov $05, $data
+mov $06, $data
+breq $02, b5, #unsupported
+cwrite $00, [$00 + @REG_READ_DWORDS]
+cwrite $00, [$00 + @MEM_READ_DWORDS]
+wait:
+breq $02, b4, #memory
+cwrite $03, [$00 + @REG_READ_ADDR]
+jump #compare
+mov $07, $regdata
+memory:
+cwrite $03, [$00 + @MEM_READ_ADDR]
+cwrite $04, [$00 + @MEM_READ_ADDR+0x1]
+mov $07, $memdata
+compare:
+and $07, $07, $06
+mov $0a, $05
+brne $02, b3, #unsigned
+mov $09, 0x8000 << 16
+xor $07, $07, $09
+xor $0a, $0a, $09
+unsigned:
+cmp $08, $07, $0a
+breq $08, 0x0, #known
+mov $09, 0x71
+breq $08, b0, #known
+mov $09, 0x2d
+mov $09, 0x17
+known:
+and $0a, $02, 0x7
+ushr $09, $09, $0a
+brne $09, b0, #wait
+nop
+jump #ignore
+nop
+
+CP_INDIRECT_BUFFER:
+cread $02, [$00 + @IB_LEVEL]
+add $04, $02, 0x1
+breq $04, SDS_LEVEL, #unsupported
+shl $03, $02, 0x2
+cwrite $data, [$03 + @IB1_BASE]
+cwrite $data, [$03 + @IB1_BASE+0x1]
+mov $05, $data
+shl $05, $05, 0xc
+ushr $05, $05, 0xc
+cwrite $05, [$03 + @IB1_DWORDS]
+cwrite $04, [$00 + @IB_LEVEL]
+waitin
+mov $01, $data
+
+IN_IB_END:
+cread $02, [$00 + @IB_LEVEL]
+sub $02, $02, 0x1
+cwrite $02, [$00 + @IB_LEVEL]
+waitin
+mov $01, $data
+
+.align 32
+jumptbl:
+.jumptbl
+
+; LPAC has a ring of its own.
+.section LPAC
+[01000001]
+[#jumptbl]
+mov $05, 0x1
+cwrite $05, [$00 + @COPROCESSOR_LOCK]
+lock:
+cread $04, [$00 + @COPROCESSOR_LOCK]
+brne $04, b0, #lock
+nop
+cread $04, [$00 + @THREAD_SYNC]
+mov $05, 0x4
+bic $04, $04, $05
+cwrite $04, [$00 + @THREAD_SYNC]
+cwrite $00, [$00 + @COPROCESSOR_LOCK]
+cread $02, [$00 + @LPAC_INSTR_BASE]
+cread $03, [$00 + @LPAC_INSTR_BASE+0x1]
+add $04, $02, 0x4
+addhi $05, $03, 0x0
+mov $06, 0x1
+cwrite $04, [$00 + @MEM_READ_ADDR]
+cwrite $05, [$00 + @MEM_READ_ADDR+0x1]
+cwrite $06, [$00 + @MEM_READ_DWORDS]
+mov $04, $memdata
+shl $04, $04, 0x8
+ushr $04, $04, 0x6
+add $02, $02, $04
+addhi $03, $03, 0x0
+mov $rem, 0x80
+cwrite $02, [$00 + @MEM_READ_ADDR]
+cwrite $03, [$00 + @MEM_READ_ADDR+0x1]
+cwrite $rem, [$00 + @MEM_READ_DWORDS]
+cwrite $00, [$00 + @PACKET_TABLE_WRITE_ADDR]
+(rep)cwrite $memdata, [$00 + @PACKET_TABLE_WRITE]
+cwrite $00, [$00 + @IB_LEVEL]
+waitin
+mov $01, $data
+
+; A packet of a form that this section does not have.
+unsupported:
+[00000000]
+
+PKT4:
+ushr $02, $01, 0x8
+and $02, $02, 0xffff
+mov $usraddr, $02
+(rep)(xmov3)mov $data, $data
+waitin
+mov $01, $data
+
+CP_EVENT_WRITE7:
+CP_ME_INIT:
+CP_NOP:
+CP_SET_PROTECTED_MODE:
+CP_SET_SECURE_MODE:
+CP_WAIT_FOR_IDLE:
+CP_WAIT_FOR_ME:
+CP_WAIT_MEM_WRITES:
+ignore:
+(rep)mov $00, $data
+waitin
+mov $01, $data
+
+CP_MEM_WRITE:
+mov $02, $data
+or $02, $02, 0x3
+xor $02, $02, 0x3
+mov $addr, |NRT_ADDR << 24
+mov $data, $02
+mov $data, $data
+mov $addr, 0xa204 << 16
+(rep)(xmov3)mov $data, $data
+waitin
+mov $01, $data
+
+CP_SCRATCH_WRITE:
+mov $02, $data
+ushr $02, $02, 0x14
+and $02, $02, 0x7
+add $02, $02, CP_SCRATCH
+mov $addr, $02
+mov $data, $data
+waitin
+mov $01, $data
+
+; As BR does it.
+CP_WAIT_REG_MEM:
+mov $02, $data
+mov $03, $data
+mov $04, $data
+mov $05, $data
+mov $06, $data
+breq $02, b5, #unsupported
+cwrite $00, [$00 + @REG_READ_DWORDS]
+cwrite $00, [$00 + @MEM_READ_DWORDS]
+wait:
+breq $02, b4, #memory
+cwrite $03, [$00 + @REG_READ_ADDR]
+jump #compare
+mov $07, $regdata
+memory:
+cwrite $03, [$00 + @MEM_READ_ADDR]
+cwrite $04, [$00 + @MEM_READ_ADDR+0x1]
+mov $07, $memdata
+compare:
+and $07, $07, $06
+mov $0a, $05
+brne $02, b3, #unsigned
+mov $09, 0x8000 << 16
+xor $07, $07, $09
+xor $0a, $0a, $09
+unsigned:
+cmp $08, $07, $0a
+breq $08, 0x0, #known
+mov $09, 0x71
+breq $08, b0, #known
+mov $09, 0x2d
+mov $09, 0x17
+known:
+and $0a, $02, 0x7
+ushr $09, $09, $0a
+brne $09, b0, #wait
+nop
+jump #ignore
+nop
+
+CP_INDIRECT_BUFFER:
+cread $02, [$00 + @IB_LEVEL]
+add $04, $02, 0x1
+breq $04, SDS_LEVEL, #unsupported
+shl $03, $02, 0x2
+cwrite $data, [$03 + @IB1_BASE]
+cwrite $data, [$03 + @IB1_BASE+0x1]
+mov $05, $data
+shl $05, $05, 0xc
+ushr $05, $05, 0xc
+cwrite $05, [$03 + @IB1_DWORDS]
+cwrite $04, [$00 + @IB_LEVEL]
+waitin
+mov $01, $data
+
+IN_IB_END:
+cread $02, [$00 + @IB_LEVEL]
+sub $02, $02, 0x1
+cwrite $02, [$00 + @IB_LEVEL]
+waitin
+mov $01, $data
+
+.align 32
+jumptbl:
+.jumptbl
+.endif

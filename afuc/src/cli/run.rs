@@ -236,6 +236,9 @@ fn report(arguments: &Arguments, run: &Replay, end: &str, sums: Option<Sums>) ->
                 Effect::Register(number, value) => format!("register {number:#07x} = {value:08x}\n"),
                 Effect::Memory(address, value) => format!("memory {address:#x} = {value:08x}\n"),
                 Effect::Pipe(number, value) => format!("pipe {number:#04x} = {value:08x}\n"),
+                Effect::Writer(processor) => {
+                    format!("processor {}\n", processor.name(run.machine.bus.set().generation()))
+                }
                 Effect::Preempted => "preempted\n".to_owned(),
                 Effect::Resumed => "resumed\n".to_owned(),
             };

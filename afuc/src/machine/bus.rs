@@ -6,9 +6,10 @@ mod control;
 use crate::isa::Generation;
 use crate::names::{ControlSet, Space, register_number};
 
+use super::Processor;
 use super::fault::FaultKind;
 use super::memory::Memory;
-use control::{FUNCTIONS, Function, Numbers, PARAMETERS};
+use control::{FUNCTIONS, Function, Numbers, PARAMETERS, SHARED};
 
 pub(super) type Access<T> = Result<T, FaultKind>;
 
@@ -30,9 +31,11 @@ pub struct Group {
     pub base: u64,
 }
 
-/// A write that the rest of the GPU sees, in order; and where preemption begins and ends.
+/// A write that the rest of the GPU sees, in order; where preemption begins and ends; and which processor writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
+    /// The writes that follow are those of this processor. At the beginning it is the first.
+    Writer(Processor),
     /// The preemption handler is entered.
     Preempted,
     /// The preemption handler has returned.
@@ -58,6 +61,9 @@ const RB_CNTL: usize = 0x802;
 const RB_WPTR: usize = 0x807;
 /// CP_CONTEXT_SWITCH_CNTL; bit 0 asks for preemption (AFC-042).
 const CONTEXT_SWITCH_CNTL: usize = 0x8a0;
+/// CP_LPAC_SQE_CNTL, of which bit 0 starts LPAC on a6xx, and CP_LPAC_SQE_INSTR_BASE (AF-121, AF-125).
+const LPAC_SQE_CNTL: usize = 0xb81;
+const LPAC_SQE_INSTR_BASE: usize = 0xb82;
 /// CP_INTERRUPT_STATUS
 pub const INTERRUPT_STATUS: usize = 0x823;
 
@@ -106,6 +112,21 @@ pub struct Bus {
     is_preempted: bool,
     /// Words of the ring buffer, a power of two; 0 if the ring does not wrap.
     ring_words: u32,
+    /// The processor that the bus belongs to, and the one that has written last.
+    pub(super) processor: Processor,
+    pub(super) writer: Processor,
+    /// Processors to start and to stop, as bits of [`Processor::switch`].
+    pub(super) switches: u32,
+    /// Control registers that the processors share beside the shared range.
+    pub(super) shared: [Option<usize>; 6],
+    /// COPROCESSOR_LOCK: what each processor asks for, and what it holds.
+    pub(super) locks: [(u32, u32); 3],
+    /// Words of the image that another processor than the first has changed.
+    pub(super) code_changes: Vec<(usize, u32)>,
+    /// The ring of LPAC: address, write pointer.
+    own_ring: Option<(u64, u32)>,
+    /// Counts calls of [`Bus::set_ring`].
+    pub(super) ring_number: u32,
 }
 
 impl Bus {
@@ -163,6 +184,49 @@ impl Bus {
             staged: 0,
             is_preempted: false,
             ring_words: 0,
+            processor: Processor::First,
+            writer: Processor::First,
+            switches: 0,
+            shared: SHARED
+                .map(|(name, index)| register_number(Space::Control, set, name).map(|number| number as usize + index)),
+            locks: [(0, 0); 3],
+            code_changes: Vec::new(),
+            own_ring: None,
+            ring_number: 0,
+        }
+    }
+
+    /// The address of a processor's image.
+    pub(super) fn instruction_base(&self, processor: Processor) -> u64 {
+        let name = match processor {
+            Processor::Bv => "BV_INSTR_BASE",
+            Processor::Lpac if self.set.generation() == Generation::A7 => "LPAC_INSTR_BASE",
+            _ => return u64::from(self.gpu[LPAC_SQE_INSTR_BASE + 1]) << 32 | u64::from(self.gpu[LPAC_SQE_INSTR_BASE]),
+        };
+        register_number(Space::Control, self.set, name).map_or(0, |number| self.pair(number as usize))
+    }
+
+    /// A ring that is not that of the GPU's registers.
+    pub(super) fn set_own_ring(&mut self, address: u64, words: u32) {
+        self.own_ring = Some((address, words));
+        self.restart_ring();
+        self.update_ring();
+    }
+
+    pub(super) fn restart_ring(&mut self) {
+        self.control[self.numbers.rb_rptr] = 0;
+    }
+
+    /// What the queue of the ring is made of.
+    pub(super) fn ring_state(&self) -> [u32; 5] {
+        let gpu = |number| self.gpu.get(number).copied().unwrap_or_default();
+        [gpu(RB_BASE), gpu(RB_BASE + 1), gpu(RB_CNTL), gpu(RB_WPTR), self.ring_number]
+    }
+
+    /// Another processor may have changed the ring's registers.
+    pub(super) fn follow_ring(&mut self) {
+        if self.own_ring.is_none() {
+            self.update_ring();
         }
     }
 
@@ -175,7 +239,8 @@ impl Bus {
         // The size is the logarithm of the number of pairs of words.
         self.gpu[RB_CNTL] = words.checked_ilog2().map_or(0, |log| log.saturating_sub(1));
         self.gpu[RB_WPTR] = 0;
-        self.control[self.numbers.rb_rptr] = 0;
+        self.ring_number = self.ring_number.wrapping_add(1);
+        self.restart_ring();
         self.update_ring();
     }
 
@@ -187,6 +252,12 @@ impl Bus {
 
     /// The queue of the ring follows its registers.
     fn update_ring(&mut self) {
+        if let Some((address, words)) = self.own_ring {
+            let read = self.control[self.numbers.rb_rptr];
+            let address = address.wrapping_add(u64::from(read) * 4);
+            self.queues[0] = Queue { address, left: words.saturating_sub(read) };
+            return;
+        }
         let size = self.gpu[RB_CNTL] & 0x3f;
         self.ring_words = if size == 0 { 0 } else { 2_u32.checked_shl(size).unwrap_or(0) };
         let base = u64::from(self.gpu[RB_BASE + 1]) << 32 | u64::from(self.gpu[RB_BASE]);
@@ -264,8 +335,10 @@ impl Bus {
         let read = self.control[self.numbers.rb_rptr].wrapping_add(1) & mask;
         self.control[self.numbers.rb_rptr] = read;
         if read == 0 {
-            let base = u64::from(self.gpu[RB_BASE + 1]) << 32 | u64::from(self.gpu[RB_BASE]);
-            self.queues[0].address = base;
+            self.queues[0].address = match self.own_ring {
+                Some((address, _)) => address,
+                None => u64::from(self.gpu[RB_BASE + 1]) << 32 | u64::from(self.gpu[RB_BASE]),
+            };
         }
     }
 
@@ -317,24 +390,37 @@ impl Bus {
         if index == CONTEXT_SWITCH_CNTL {
             self.update_preemption();
         }
+        if index == LPAC_SQE_CNTL && self.set.generation() == Generation::A6 {
+            self.switch(Processor::Lpac, value);
+        }
+        self.record(Effect::Register(number & 0xffff, value));
+    }
+
+    /// Starts or stops a processor after this instruction.
+    fn switch(&mut self, processor: Processor, value: u32) {
+        let start = processor.switch();
+        self.switches = self.switches & !(3 * start) | if value & 1 != 0 { start } else { start << 1 };
+    }
+
+    fn record(&mut self, effect: Effect) {
         if self.record {
-            self.effects.push(Effect::Register(number & 0xffff, value));
+            if self.writer != self.processor {
+                self.writer = self.processor;
+                self.effects.push(Effect::Writer(self.processor));
+            }
+            self.effects.push(effect);
         }
     }
 
     /// Records where preemption begins and ends.
     pub(super) fn mark(&mut self, effect: Effect) {
-        if self.record {
-            self.effects.push(effect);
-        }
+        self.record(effect);
     }
 
     /// Writes memory and records the write.
     pub fn write_memory(&mut self, address: u64, value: u32) -> Access<()> {
         self.memory.write(address, value)?;
-        if self.record {
-            self.effects.push(Effect::Memory(address, value));
-        }
+        self.record(Effect::Memory(address, value));
         Ok(())
     }
 
@@ -347,8 +433,8 @@ impl Bus {
         }
         let number = (value >> 24).to_le_bytes()[0];
         self.target = DataTarget::Pipe { number, keep };
-        if number < 0xa0 && self.record {
-            self.effects.push(Effect::Pipe(number, 0));
+        if number < 0xa0 {
+            self.record(Effect::Pipe(number, 0));
         }
     }
 
@@ -389,9 +475,7 @@ impl Bus {
         } else if !(0xa0..0xa2).contains(&number) {
             let count = &mut self.unmodelled_pipe[usize::from(number)];
             *count = count.saturating_add(1);
-            if self.record {
-                self.effects.push(Effect::Pipe(number, value));
-            }
+            self.record(Effect::Pipe(number, value));
         }
         Ok(())
     }

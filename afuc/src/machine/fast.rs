@@ -92,8 +92,10 @@ impl Machine {
             return;
         }
         let end = end.min(self.packet_start.saturating_add(self.packet_budget));
+        let offset = self.offset;
         while self.executed < end {
-            let Some(Decoded { instruction: Some(i), class }) = self.code.get(self.pc as usize) else { return };
+            let at = offset.wrapping_add(self.pc as usize);
+            let Some(Decoded { instruction: Some(i), class }) = self.code.get(at) else { return };
             let a = self.gpr[usize::from(i.src1 & 31)];
             let taken = match class {
                 Class::Long => return,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What stops a machine.
 
+use super::Processor;
+
 /// Why a machine stopped with an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FaultKind {
@@ -34,34 +36,47 @@ pub enum FaultKind {
     /// Memory that is not mapped was read or written.
     #[error("address {0:#x} is not mapped")]
     Unmapped(u64),
+    /// More memory was accessed than a machine may have.
+    #[error("the machine has the {} MiB of memory that it may have", super::memory::LIMIT_PAGES / 256)]
+    MemoryFull,
     /// An address is not a multiple of 4.
     #[error("address {0:#x} is not a multiple of 4")]
     Unaligned(u64),
+    /// BV or LPAC was started at an address where the image has no code.
+    #[error("the image has no code at {0:#x}, where a processor is to start")]
+    Start(u64),
     /// One packet took more instructions than the limit: a poll that nothing ends (AFC-040).
     #[error("the packet's handler did not end")]
     Endless,
 }
 
 impl FaultKind {
-    /// The bit of CP_INTERRUPT_STATUS (AFC-026).
-    pub const fn interrupt_bit(self) -> u32 {
-        match self {
-            Self::Opcode(_) | Self::Header(_) => 0,
-            Self::Protected(_) => 4,
-            Self::Illegal(_) | Self::OutsideImage => 7,
-            Self::Unmapped(_) | Self::Unaligned(_) => 2,
-            _ => 1,
+    /// The bit of CP_INTERRUPT_STATUS; LPAC and BV have bits of their own (AFC-026).
+    pub const fn interrupt_bit(self, processor: Processor) -> u32 {
+        let (first, other) = match self {
+            Self::Opcode(_) | Self::Header(_) => (0, 0),
+            Self::Unmapped(_) | Self::Unaligned(_) | Self::MemoryFull => (2, 2),
+            Self::Protected(_) => (4, 3),
+            Self::Illegal(_) | Self::OutsideImage => (7, 4),
+            _ => (1, 1),
+        };
+        match processor {
+            Processor::First => first,
+            Processor::Lpac => 8 + other,
+            Processor::Bv => 13 + other,
         }
     }
 }
 
 /// A fault with its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("at PC {pc:#06x}, packet {header:08x} at {address:#x}: {kind}")]
+#[error("{processor}at PC {pc:#06x}, packet {header:08x} at {address:#x}: {kind}")]
 pub struct Fault {
     /// What happened.
     pub kind: FaultKind,
-    /// Word of the instruction, from the start of the image.
+    /// The processor.
+    pub processor: Processor,
+    /// Word of the instruction, from the start of the processor's section.
     pub pc: u32,
     /// Header of the current packet; 0 during bootstrap.
     pub header: u32,
@@ -72,7 +87,7 @@ pub struct Fault {
 /// Why [`super::Machine::run`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// The ring buffer is empty and the firmware waits for a packet.
+    /// The ring buffer is empty and the firmware of all processors waits for a packet.
     Idle,
     /// The number of instructions was executed.
     Budget,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Memory of a machine.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::bus::Access;
 use super::fault::FaultKind;
@@ -9,7 +9,11 @@ use super::fault::FaultKind;
 const PAGE_WORDS: usize = 1024;
 type Page = [u32; PAGE_WORDS];
 
-/// Memory in pages of 4 KiB. A page that is not mapped cannot be accessed, unless `map_on_demand` is set.
+/// Pages that a machine may have, 1 GiB: an image or a stream can access more than the host has.
+pub const LIMIT_PAGES: usize = 1 << 18;
+
+/// Memory in pages of 4 KiB. A page that is not mapped cannot be accessed, unless `map_on_demand` is set. A page that is
+/// mapped takes memory when it is accessed first.
 #[derive(Debug, Clone)]
 pub struct Memory {
     /// True to map a page with zeros when it is accessed first.
@@ -17,6 +21,8 @@ pub struct Memory {
     /// Index into `pages` by number of the page.
     numbers: HashMap<u64, usize>,
     pages: Vec<Box<Page>>,
+    /// Numbers of mapped pages: the first, and the one after the last. The ranges do not touch each other.
+    mapped: BTreeMap<u64, u64>,
     /// The page of the last access and its index: most accesses are to the same page as the one before.
     last: (u64, usize),
 }
@@ -26,24 +32,36 @@ const NO_PAGE: u64 = u64::MAX;
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { map_on_demand: false, numbers: HashMap::new(), pages: Vec::new(), last: (NO_PAGE, 0) }
+        Self {
+            map_on_demand: false,
+            numbers: HashMap::new(),
+            pages: Vec::new(),
+            mapped: BTreeMap::new(),
+            last: (NO_PAGE, 0),
+        }
     }
 }
 
 impl Memory {
     /// Maps the pages of a range; pages that are mapped keep their content.
     pub fn map(&mut self, address: u64, bytes: u64) {
-        for number in address >> 12..=address.saturating_add(bytes.saturating_sub(1)) >> 12 {
-            self.numbers.entry(number).or_insert_with(|| {
-                self.pages.push(Box::new([0; PAGE_WORDS]));
-                self.pages.len() - 1
-            });
+        let mut first = address >> 12;
+        let mut end = (address.saturating_add(bytes.saturating_sub(1)) >> 12) + 1;
+        // Ranges that overlap the new one or touch it become part of it.
+        while let Some((start, stop)) = self.mapped.range(..=end).next_back().map(|(start, stop)| (*start, *stop)) {
+            if stop < first {
+                break;
+            }
+            self.mapped.remove(&start);
+            (first, end) = (first.min(start), end.max(stop));
         }
+        self.mapped.insert(first, end);
     }
 
     /// True if the page of the address is mapped.
     pub fn is_mapped(&self, address: u64) -> bool {
-        self.numbers.contains_key(&(address >> 12))
+        let page = address >> 12;
+        self.numbers.contains_key(&page) || self.mapped.range(..=page).next_back().is_some_and(|(_, end)| page < *end)
     }
 
     #[inline]
@@ -59,18 +77,27 @@ impl Memory {
     }
 
     fn look_up(&mut self, address: u64) -> Access<()> {
-        if self.map_on_demand {
-            self.map(address, 4);
-        }
-        let index = *self.numbers.get(&(address >> 12)).ok_or(FaultKind::Unmapped(address))?;
-        self.last = (address >> 12, index);
+        let page = address >> 12;
+        let index = match self.numbers.get(&page) {
+            Some(index) => *index,
+            None if !self.map_on_demand && !self.is_mapped(address) => return Err(FaultKind::Unmapped(address)),
+            None if self.pages.len() >= LIMIT_PAGES => return Err(FaultKind::MemoryFull),
+            None => {
+                self.pages.push(Box::new([0; PAGE_WORDS]));
+                self.numbers.insert(page, self.pages.len() - 1);
+                self.pages.len() - 1
+            }
+        };
+        self.last = (page, index);
         Ok(())
     }
 
     /// The word at an address, without mapping its page.
     pub fn get(&self, address: u64) -> Option<u32> {
-        let index = self.numbers.get(&(address >> 12))?;
-        self.pages.get(*index).map(|page| page[(address >> 2) as usize % PAGE_WORDS])
+        match self.numbers.get(&(address >> 12)) {
+            Some(index) => self.pages.get(*index).map(|page| page[(address >> 2) as usize % PAGE_WORDS]),
+            None => self.is_mapped(address).then_some(0),
+        }
     }
 
     /// Reads a word.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The machine: one processor that executes microcode of a6xx or a7xx. It has no global state and does not panic on any
+//! The machine: the processors that execute microcode of a6xx or a7xx. It has no global state and does not panic on any
 //! image or packet stream.
 
 mod alu;
@@ -7,11 +7,13 @@ mod bus;
 mod fast;
 mod fault;
 mod memory;
+mod processors;
 
 pub use bus::{Bus, Effect, Group, INTERRUPT_STATUS, Queue};
 use fast::Decoded;
 pub use fault::{Fault, FaultKind, Stop};
 pub use memory::Memory;
+pub use processors::Processor;
 
 use crate::container::Image;
 use crate::isa::{Instruction, Op, register};
@@ -29,9 +31,11 @@ const IN_IB_END: u8 = 0x0a;
 /// The packet-table entry for preemption, if the SQE register has none (AF-063).
 const IN_PREEMPT: usize = 0x0f;
 
-/// A machine.
+/// A machine: the SQE of a6xx or the BR of a7xx, with all that it reaches, and the processors that it has started.
 #[derive(Debug, Clone)]
 pub struct Machine {
+    /// Which processor this is: that of the image, or one that it has started.
+    pub processor: Processor,
     /// General registers. `$00` stays 0; the special registers have no value of their own here.
     pub gpr: [u32; 32],
     /// SQE registers: call stack and preemption entry.
@@ -58,6 +62,16 @@ pub struct Machine {
     dispatch: Dispatch,
     code: Vec<Decoded>,
     words: Vec<u32>,
+    /// The word of the image that is word 0 of this processor.
+    offset: usize,
+    /// Processors that were started, in the order of their turns (AFC-045).
+    others: Vec<processors::Other>,
+    /// Executed instructions at which the others have their next turn.
+    next_turn: u64,
+    /// Instructions of the others while this processor waited for a packet.
+    waited: u64,
+    /// Headers of packets that were dispatched.
+    dispatched: u64,
     packet: (u32, u64),
     packet_start: u64,
     /// What preemption interrupted.
@@ -102,6 +116,7 @@ impl Machine {
         let halves = (INSTR_BASE as u32, (INSTR_BASE >> 32) as u32);
         (bus.gpu[CP_SQE_INSTR_BASE], bus.gpu[CP_SQE_INSTR_BASE + 1]) = halves;
         Self {
+            processor: Processor::First,
             gpr: [0; 32],
             sqe: [0; 16],
             pc: 0,
@@ -117,6 +132,11 @@ impl Machine {
             dispatch: Dispatch::None,
             code: image.words.iter().map(|word| Decoded::new(*word, image.generation())).collect(),
             words: image.words.clone(),
+            offset: 0,
+            others: Vec::new(),
+            next_turn: 0,
+            waited: 0,
+            dispatched: 0,
             packet: (0, 0),
             packet_start: 0,
             interrupted: None,
@@ -141,9 +161,14 @@ impl Machine {
         handlers.max_by_key(|(opcode, start)| (*start, 255 - *opcode)).map(|(opcode, start)| (opcode, pc - start))
     }
 
+    #[inline]
+    fn decoded(&self, pc: u32) -> Option<&Decoded> {
+        self.code.get(self.offset.wrapping_add(pc as usize))
+    }
+
     /// The instruction at a word.
     pub fn instruction(&self, pc: u32) -> Option<Instruction> {
-        self.code.get(pc as usize).and_then(|decoded| decoded.instruction)
+        self.decoded(pc).and_then(|decoded| decoded.instruction)
     }
 
     /// Calls that have not returned.
@@ -181,24 +206,52 @@ impl Machine {
         self.interrupted.is_some()
     }
 
-    /// Executes until the ring is empty, a fault, or `instructions` are executed.
+    /// Executes until all processors wait for packets, a fault, or `instructions` are executed. Those of other processors
+    /// count only while this one waits.
     pub fn run(&mut self, instructions: u64) -> Stop {
-        let end = self.executed.saturating_add(instructions);
+        let end = self.clock().saturating_add(instructions);
         loop {
-            self.run_short(end);
-            if self.executed >= end {
+            let left = end.saturating_sub(self.clock());
+            if left == 0 {
                 return Stop::Budget;
+            }
+            let mut limit = self.executed.saturating_add(left);
+            if !self.others.is_empty() {
+                if self.executed >= self.next_turn
+                    && let Err(fault) = self.turn()
+                {
+                    return Stop::Fault(fault);
+                }
+                limit = limit.min(self.next_turn);
+            }
+            self.run_short(limit);
+            if self.executed >= limit {
+                continue;
             }
             match self.step() {
                 Ok(true) => {}
-                Ok(false) => return Stop::Idle,
-                Err(kind) => {
-                    self.bus.gpu[bus::INTERRUPT_STATUS] |= 1 << kind.interrupt_bit();
-                    let (header, address) = self.packet;
-                    return Stop::Fault(Fault { kind, pc: self.pc, header, address });
-                }
+                Ok(false) if self.is_interrupted() || self.others_wait() => return Stop::Idle,
+                Ok(false) => match self.turn() {
+                    Ok(instructions) => self.waited += instructions,
+                    Err(fault) => return Stop::Fault(fault),
+                },
+                Err(kind) => return Stop::Fault(self.fault(kind)),
             }
         }
+    }
+
+    /// What [`Machine::run`] counts: instructions executed, and those of other processors while this one waited.
+    pub const fn clock(&self) -> u64 {
+        self.executed + self.waited
+    }
+
+    /// Sets the bit of CP_INTERRUPT_STATUS, and returns the fault with its place.
+    fn fault(&mut self, kind: FaultKind) -> Fault {
+        if let Some(status) = self.bus.gpu.get_mut(bus::INTERRUPT_STATUS) {
+            *status |= 1 << kind.interrupt_bit(self.processor);
+        }
+        let (header, address) = self.packet;
+        Fault { kind, processor: self.processor, pc: self.pc, header, address }
     }
 
     /// Executes one instruction. False if it is `waitin` and the ring is empty.
@@ -206,10 +259,12 @@ impl Machine {
         if self.bus.is_preempted() || self.preempt_every.is_some() {
             self.preempt();
         }
-        let at = self.pc as usize;
-        let i = match self.code.get(at) {
+        let i = match self.decoded(self.pc) {
             Some(Decoded { instruction: Some(instruction), .. }) => *instruction,
-            Some(_) => return Err(FaultKind::Illegal(self.words[at])),
+            Some(_) => {
+                let word = self.words.get(self.offset.wrapping_add(self.pc as usize));
+                return Err(FaultKind::Illegal(word.copied().unwrap_or_default()));
+            }
             None => return Err(FaultKind::OutsideImage),
         };
         if i.op == Op::Waitin && self.bus.queue().left == 0 && self.bus.level() == 0 {
@@ -226,6 +281,9 @@ impl Machine {
             return Err(kind);
         }
         self.executed += 1;
+        if self.bus.switches != 0 && self.processor == Processor::First {
+            self.switch_processors()?;
+        }
         let transfers = self.pending.is_some() || self.dispatch != Dispatch::None;
         let in_slot = slot_of.is_some() || dispatch != Dispatch::None;
         if transfers && in_slot {
@@ -489,20 +547,31 @@ impl Machine {
         }
     }
 
-    /// Decodes a word of the image again after a store to it.
+    /// Decodes a word of the image again after a store to it, for all processors.
     fn invalidate(&mut self, address: u64, value: u32) {
         let Some(index) = address.checked_sub(INSTR_BASE).map(|bytes| bytes / 4) else { return };
         let Ok(index) = usize::try_from(index) else { return };
-        if let (Some(word), Some(code)) = (self.words.get_mut(index), self.code.get_mut(index)) {
-            *word = value;
-            *code = Decoded::new(value, self.bus.set().generation());
+        if self.change(index, value) && self.processor != Processor::First {
+            self.bus.code_changes.push((index, value));
         }
+        for other in &mut self.others {
+            other.machine.change(index, value);
+        }
+    }
+
+    /// True if the image has the word.
+    fn change(&mut self, index: usize, value: u32) -> bool {
+        let (Some(word), Some(code)) = (self.words.get_mut(index), self.code.get_mut(index)) else { return false };
+        *word = value;
+        *code = Decoded::new(value, self.bus.set().generation());
+        true
     }
 
     /// The handler of the header in `$01`, with `$rem` set (AFC-036, AF-098, AF-099).
     fn handler(&mut self) -> Result<u32, FaultKind> {
         let header = self.gpr[usize::from(register::HEADER)];
         self.packet.0 = header;
+        self.dispatched += 1;
         let odd = |value: u32| (value.count_ones() & 1) ^ 1;
         let (opcode, count) = match header >> 28 {
             4 => {

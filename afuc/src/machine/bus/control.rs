@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Control registers: those with a function, those that the model reads, and plain storage.
 
-use super::{Bus, CONTROLS, Group, Queue, SDS};
+use super::{Bus, CONTROLS, Group, Processor, Queue, SDS};
 
 /// Control registers with a function, by their number in the chip's set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +22,16 @@ pub(super) enum Function {
     PacketTableWrite,
     DrawStateSelect,
     DrawStateSetHeader,
+    /// Bit 0 starts a processor; without it the processor stops.
+    Switch(Processor),
+    /// COPROCESSOR_LOCK: the bits that are written are asked for; those that are read are held (AFC-019).
+    Lock,
 }
 
-pub(super) const FUNCTIONS: [(&str, Function); 15] = [
+pub(super) const FUNCTIONS: [(&str, Function); 18] = [
+    ("BV_CNTL", Function::Switch(Processor::Bv)),
+    ("LPAC_CNTL", Function::Switch(Processor::Lpac)),
+    ("COPROCESSOR_LOCK", Function::Lock),
     ("RB_RPTR", Function::RingReadPointer),
     ("PREEMPT_ENABLE", Function::Preemption),
     ("PREEMPT_TRIGGER", Function::Preemption),
@@ -43,7 +50,9 @@ pub(super) const FUNCTIONS: [(&str, Function); 15] = [
 ];
 
 /// Control registers that the model reads, with their number.
-pub(super) const PARAMETERS: [(&str, usize); 11] = [
+pub(super) const PARAMETERS: [(&str, usize); 13] = [
+    ("BV_INSTR_BASE", 2),
+    ("LPAC_INSTR_BASE", 2),
     ("IB_LEVEL", 1),
     ("MEM_READ_ADDR", 2),
     ("MEM_READ_DWORDS", 1),
@@ -55,6 +64,17 @@ pub(super) const PARAMETERS: [(&str, usize); 11] = [
     ("DRAW_STATE_ACTIVE_BITMASK", 1),
     ("DRAW_STATE_SET_PENDING", 1),
     ("DRAW_STATE_HDR", 1),
+];
+
+/// Control registers outside of the shared range that all processors see: BV and LPAC read their own address there
+/// (AFC-045a).
+pub(super) const SHARED: [(&str, usize); 6] = [
+    ("BV_INSTR_BASE", 0),
+    ("BV_INSTR_BASE", 1),
+    ("BV_CNTL", 0),
+    ("LPAC_INSTR_BASE", 0),
+    ("LPAC_INSTR_BASE", 1),
+    ("LPAC_CNTL", 0),
 ];
 
 /// The first control register of the scratch ranges (AF-057).
@@ -84,10 +104,21 @@ impl Bus {
     /// Reads a control register for an instruction: an access to one without a model is counted.
     pub(in crate::machine) fn load_control(&mut self, number: u32) -> u32 {
         let index = number as usize & (CONTROLS - 1);
-        if self.functions[index] == Function::Storage {
-            self.count_unmodelled(index);
+        match self.functions[index] {
+            Function::Storage => self.count_unmodelled(index),
+            Function::Lock => self.control[index] = self.acquire_locks(),
+            _ => {}
         }
         self.read_control(number)
+    }
+
+    /// Takes the locks that the processor asks for and no other holds; returns those that it holds.
+    fn acquire_locks(&mut self) -> u32 {
+        let own = self.processor as usize;
+        let others =
+            (0..self.locks.len()).filter(|index| *index != own).fold(0, |sum, index| sum | self.locks[index].1);
+        self.locks[own].1 = self.locks[own].0 & !others;
+        self.locks[own].1
     }
 
     /// Registers from 0x100 on are scratch.
@@ -132,6 +163,11 @@ impl Bus {
             Function::Preemption => self.update_preemption(),
             Function::Base(level, _) => self.stage(number, level),
             Function::RingReadPointer => self.update_ring(),
+            Function::Switch(processor) => self.switch(processor, value),
+            Function::Lock => {
+                self.locks[self.processor as usize].0 = value;
+                self.control[number] = self.acquire_locks();
+            }
             // The base is the pair before.
             Function::Dwords(level) => {
                 let address = self.pair(number - 2);
