@@ -161,8 +161,6 @@ breq $04, b31, #barrier
 nop
 no_barrier:
 brne $02, b0, #leave
-mov $04, 0x1
-cwrite $04, [$00 + @PREEMPT_ENABLE]
 mov $01, CP_SQE_INSTR_BASE
 mov $02, 0x2
 cwrite $01, [$00 + @REG_READ_ADDR]
@@ -171,6 +169,8 @@ mov $02, $regdata
 mov $03, $regdata
 call #load_table
 nop
+; Not before the table has IN_PREEMPT.
+cwrite $06, [$00 + @PREEMPT_ENABLE]
 waitin
 mov $01, $data
 leave:

@@ -40,7 +40,10 @@ impl Coverage {
             if self.counts.len() <= pc {
                 self.counts.resize(pc + 1, 0);
             }
+            let before = machine.executed;
             match machine.run(1) {
+                // The processor waits while others execute their packets.
+                Stop::Budget if machine.executed == before => {}
                 Stop::Budget => self.counts[pc] += 1,
                 stop => return stop,
             }

@@ -27,7 +27,7 @@ until ADDRESS|LABEL        execute to the instruction, or to a breakpoint
 continue                   execute to a breakpoint
 where                      instruction, routine, packet, queue
 packet                     the words of the packet that are left
-dump gpr|sqe|queues|groups|stack|breakpoints
+dump gpr|sqe|queues|groups|stack|processors|breakpoints
 dump register|memory|control NUMBER|NAME [COUNT]
 disasm [COUNT]             instructions from PC
 set gpr|register|memory|control NUMBER|NAME VALUE
@@ -218,7 +218,8 @@ impl Debugger {
                 return self.stop(machine, &format!("breakpoint {number}"));
             }
             is_first = false;
-            let effects = machine.bus.effects.len();
+            // Only those of this instruction are of interest.
+            machine.bus.effects.clear();
             machine.bus.take_control_write();
             let stop = machine.run(1);
             let control = machine.bus.take_control_write();
@@ -226,7 +227,7 @@ impl Debugger {
             if stop != Stop::Budget {
                 return Some(stop);
             }
-            if let Some(number) = self.breakpoint_after(machine, effects, control) {
+            if let Some(number) = self.breakpoint_after(machine, control) {
                 return self.stop(machine, &format!("breakpoint {number}"));
             }
             let is_done = match &mut self.mode {
@@ -272,8 +273,8 @@ impl Debugger {
         self.breakpoints.iter().find(|(_, breakpoint)| hit(breakpoint)).map(|(number, _)| *number)
     }
 
-    fn breakpoint_after(&self, machine: &Machine, effects: usize, control: Option<(u32, u32)>) -> Option<u32> {
-        let new = machine.bus.effects.get(effects..).unwrap_or_default();
+    fn breakpoint_after(&self, machine: &Machine, control: Option<(u32, u32)>) -> Option<u32> {
+        let new = &machine.bus.effects;
         let written = |place: Place, value: Option<u32>| {
             let matches = |found: u32| value.is_none_or(|value| value == found);
             match place {
@@ -373,6 +374,15 @@ impl Debugger {
                 for (name, queue) in ["RB", "IB1", "IB2", "IB3", "SDS"].iter().zip(machine.bus.queues) {
                     let current = if *name == machine.bus.level_name() { " current" } else { "" };
                     let _ = writeln!(out, "{name:3} {:#x}, {} words left{current}", queue.address, queue.left);
+                }
+            }
+            "processors" => {
+                let generation = machine.bus.set().generation();
+                for other in machine.processors() {
+                    let (name, pc) = (other.processor.name(generation), other.pc);
+                    let (place, text) = (self.symbols.place(other, pc), instruction_at(other, pc));
+                    let _ =
+                        writeln!(out, "{name:4} {pc:04x} {place}: {text}; {} instructions executed", other.executed);
                 }
             }
             "groups" => {

@@ -14,3 +14,4 @@ pub mod replay;
 pub mod symbols;
 pub mod text;
 pub mod trace;
+pub mod vectors;

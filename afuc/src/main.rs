@@ -26,6 +26,8 @@ enum Command {
     Coverage(cli::coverage::Arguments),
     Check(cli::check::Arguments),
     Patch(cli::patch::Arguments),
+    Vectors(cli::vectors::Words),
+    Alu(cli::vectors::Steps),
 }
 
 fn main() -> ExitCode {
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
         Command::Debug(arguments) => cli::debug::run(&arguments),
         Command::Coverage(arguments) => cli::coverage::run(&arguments),
         Command::Patch(arguments) => cli::patch::run(&arguments),
+        Command::Vectors(arguments) => cli::vectors::run_words(&arguments),
+        Command::Alu(arguments) => cli::vectors::run_steps(&arguments),
         Command::Check(arguments) => cli::check::run(&arguments),
     };
     match result {

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use crate::container::Image;
 use crate::isa::Generation;
-use crate::machine::{Fault, INSTR_BASE, Machine, Stop};
+use crate::machine::{Fault, FaultKind, INSTR_BASE, Machine, Stop};
 use crate::pm4::{Difference, Histogram, Interpreter, Limit, Sums, Unsupported, compare, operation, walk};
 use crate::trace::Record;
 
@@ -18,7 +18,10 @@ const SECOND_RING: u64 = RING + 0x1_1000;
 const SECOND_BUFFER: u64 = RING + 0x1_2000;
 /// A word that the second ring counts up at each preemption.
 pub const COUNTER: u64 = RING + 0x1_3000;
-const OWN_BYTES: u64 = 0x1_4000;
+/// LPAC's ring.
+const LPAC_RING: u64 = RING + 0x1_4000;
+const LPAC_RING_WORDS: usize = 4096;
+const OWN_BYTES: u64 = 0x1_8000;
 /// Instructions that a bootstrap may take (AFC-058).
 const BOOT_BUDGET: u64 = 10_000_000;
 /// CP_CONTEXT_SWITCH_PRIV_NON_SECURE_RESTORE_ADDR
@@ -38,6 +41,8 @@ pub struct Options {
     pub preempt_every: Option<u64>,
     /// Runs the interpreter too.
     pub compare: bool,
+    /// Keeps the writes in [`crate::machine::Bus::effects`]. A comparison keeps them in any case.
+    pub record: bool,
     /// Registers with a value that another unit of the GPU would have written.
     pub registers: Vec<(RangeInclusive<u32>, u32)>,
 }
@@ -49,6 +54,7 @@ impl Default for Options {
             packet_budget: 1_000_000,
             preempt_every: None,
             compare: false,
+            record: true,
             registers: vec![(VISIBILITY, u32::MAX)],
         }
     }
@@ -77,6 +83,15 @@ pub enum ReplayError {
     /// A buffer of the trace is where the emulator has its own memory.
     #[error("the trace has a buffer at {0:#x}, where the emulator keeps the firmware and the ring")]
     Overlap(u64),
+    /// The trace needs more memory than a machine has.
+    #[error("the trace's buffer at {0:#x}: {1}")]
+    Memory(u64, FaultKind),
+    /// There are packets for LPAC, but no LPAC.
+    #[error("the firmware has not started LPAC, so it cannot execute the trace for LPAC")]
+    NoLpac,
+    /// LPAC's ring is full.
+    #[error("the trace for LPAC has more than {} command buffers", LPAC_RING_WORDS / 4)]
+    LpacRing,
     /// A command buffer is too long for one packet.
     #[error("the command buffer at {0:#x} has more than 1,048,575 words")]
     Long(u64),
@@ -131,7 +146,8 @@ impl Replay {
         machine.packet_budget = options.packet_budget;
         machine.preempt_every = options.preempt_every;
         machine.bus.memory.map_on_demand = options.map_on_demand;
-        machine.bus.record = true;
+        machine.bus.writes = (0, 0);
+        machine.bus.record = options.record || options.compare;
         let depth = if image.generation() == Generation::A7 { 3 } else { 2 };
         let interpreter = options.compare.then(|| {
             let mut interpreter = Interpreter::new(Limit { depth, ..Limit::default() });
@@ -202,13 +218,41 @@ impl Replay {
         if overlaps(INSTR_BASE, self.image_bytes) || overlaps(RING, OWN_BYTES) {
             return Err(ReplayError::Overlap(address));
         }
-        self.machine.bus.memory.map(address, length);
-        self.store(address, words);
+        let memory = &mut self.machine.bus.memory;
+        memory.map(address, length);
+        let mut stored = (0..).zip(words);
+        stored
+            .try_for_each(|(index, word)| memory.write(address.wrapping_add(index * 4), *word))
+            .map_err(|kind| ReplayError::Memory(address, kind))?;
         if let Some(interpreter) = &mut self.interpreter {
             interpreter.map(address, length);
-            interpreter.load(address, words);
+            interpreter.load(address, words)?;
         }
         Ok(())
+    }
+
+    /// Makes the command buffers of another trace the ring of LPAC, which executes them beside the packets of the trace.
+    ///
+    /// # Errors
+    ///
+    /// If the firmware has no LPAC, or the trace's memory or ring does not fit.
+    pub fn lpac(&mut self, records: &[Record]) -> Result<(), ReplayError> {
+        let mut packets = Vec::new();
+        for record in records {
+            match record {
+                Record::GpuId(_) => {}
+                Record::Buffer { address, length, words } => self.buffer(*address, *length, words)?,
+                #[expect(clippy::cast_possible_truncation, reason = "the halves of an address")]
+                Record::Commands { address, words } if *words <= 0xf_ffff => {
+                    packets.extend(operation(0x3f, &[*address as u32, (*address >> 32) as u32, *words]));
+                }
+                Record::Commands { address, .. } => return Err(ReplayError::Long(*address)),
+            }
+        }
+        let words = u32::try_from(packets.len()).ok().filter(|_| packets.len() <= LPAC_RING_WORDS);
+        let words = words.ok_or(ReplayError::LpacRing)?;
+        self.store(LPAC_RING, &packets);
+        if self.machine.submit_to_lpac(LPAC_RING, words) { Ok(()) } else { Err(ReplayError::NoLpac) }
     }
 
     fn commands(&mut self, address: u64, words: u32, drive: Drive) -> Result<(), ReplayError> {

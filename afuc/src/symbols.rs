@@ -8,18 +8,26 @@ use crate::text::Assembled;
 /// Labels. A binary has none of its own, but those of its packet table after its bootstrap.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
-    labels: Vec<(String, u32)>,
+    /// The sections' names with their labels.
+    sections: Vec<(Option<String>, Vec<(String, u32)>)>,
 }
 
 impl Symbols {
-    /// The labels of the first section of a source.
+    /// The labels of a source.
     pub fn of(assembled: &Assembled) -> Self {
-        Self { labels: assembled.sections.first().map(|section| section.labels.clone()).unwrap_or_default() }
+        Self { sections: assembled.sections.iter().map(|part| (part.name.clone(), part.labels.clone())).collect() }
+    }
+
+    /// The labels of the section that a processor executes.
+    fn labels(&self, machine: &Machine) -> impl Iterator<Item = &(String, u32)> {
+        let name = machine.processor.section();
+        let section = self.sections.iter().find(move |(section, _)| section.as_deref() == name);
+        section.into_iter().flat_map(|(_, labels)| labels)
     }
 
     /// The word of a label.
     pub fn address(&self, machine: &Machine, label: &str) -> Option<u32> {
-        let found = self.labels.iter().find(|(name, _)| name == label).map(|(_, address)| *address);
+        let found = self.labels(machine).find(|(name, _)| name == label).map(|(_, address)| *address);
         found.or_else(|| {
             let generation = machine.bus.set().generation();
             let mut table = (0_u8..).zip(machine.bus.packet_table).filter(|(_, handler)| *handler != 0);
@@ -34,7 +42,7 @@ impl Symbols {
             _ => format!("{name}+{distance:#x}"),
         };
         // Of labels at one word, the last.
-        let label = self.labels.iter().filter(|(_, address)| *address <= pc).max_by_key(|(_, address)| *address);
+        let label = self.labels(machine).filter(|(_, address)| *address <= pc).max_by_key(|(_, address)| *address);
         if let Some((name, address)) = label {
             return at(name, pc - address);
         }

@@ -144,10 +144,24 @@ fn packets(random: &mut Random, level: u32, next: &mut u32, buffers: &mut Vec<(u
     (0..random.below(12)).flat_map(|_| packet(random, level, next, buffers)).collect()
 }
 
+/// Packets that BV executes, or BR and BV, in memory of their own; with and without a barrier.
+fn part_for_bv(random: &mut Random) -> Vec<u32> {
+    let threads = |random: &mut Random, which: u32| operation(0x17, &[which | (random.next() & 1) << 31]);
+    let which = 2 + random.next() % 2;
+    let write = operation(0x3d, &[DATA + 0x1000 + random.next() % 8 * 4, 0, random.next()]);
+    [threads(random, which), write, operation(0x10, &[0; 3]), threads(random, 1)].concat()
+}
+
 /// A trace with a command buffer of random packets, and buffers and groups in it.
-fn stream(random: &mut Random) -> Vec<Record> {
+fn stream(random: &mut Random, generation: Generation) -> Vec<Record> {
     let (mut next, mut buffers) = (BUFFER, Vec::new());
-    let commands: Vec<u32> = (0..4).flat_map(|_| packets(random, 1, &mut next, &mut buffers)).collect();
+    let mut commands = Vec::new();
+    for _ in 0..4 {
+        commands.extend(packets(random, 1, &mut next, &mut buffers));
+        if generation == Generation::A7 {
+            commands.extend(part_for_bv(random));
+        }
+    }
     let length = u32::try_from(commands.len()).unwrap();
     buffers.push((next, commands));
     buffers.push((DATA, (0..64).map(|_| value(random)).collect()));
@@ -171,8 +185,8 @@ fn generated_streams_have_the_writes_of_the_interpreter() {
     let (mut writes, mut groups, mut preemptions) = (0, 0, 0);
     for generation in [Generation::A6, Generation::A7] {
         let image = open(generation);
-        for seed in 0..250 {
-            let records = stream(&mut Random(seed));
+        for seed in 0..350 {
+            let records = stream(&mut Random(seed), generation);
             for preempt_every in [None, Some(1 + seed % 61)] {
                 let options = Options { compare: true, preempt_every, ..Options::default() };
                 let run = replay(&image, &options, &records).unwrap_or_else(|error| panic!("{seed}: {error}"));
@@ -199,7 +213,7 @@ fn generated_streams_cover_the_firmware() {
         for seed in 0..60 {
             let options = Options { preempt_every: Some(20 + seed), ..Options::default() };
             let mut run = Replay::new(&image, &options).unwrap();
-            for record in &stream(&mut Random(seed)) {
+            for record in &stream(&mut Random(seed), generation) {
                 run.record(record, &mut |machine| coverage.run(machine)).unwrap();
             }
             replays.push(run);
@@ -265,7 +279,7 @@ fn packets_that_cannot_be_executed_are_errors_of_both() {
         ];
         let machine = replay(&image, options, &records).unwrap_err();
         let mut interpreter = arctic_afuc::pm4::Interpreter::new(arctic_afuc::pm4::Limit::default());
-        interpreter.load(BUFFER.into(), packets);
+        interpreter.load(BUFFER.into(), packets).unwrap();
         interpreter.map_on_demand = options.map_on_demand;
         let ring = operation(0x3f, &[BUFFER, 0, words]);
         (machine, interpreter.execute_ring(&ring, 0).unwrap_err())

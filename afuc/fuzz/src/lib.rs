@@ -111,9 +111,9 @@ pub fn machine(input: &[u8]) {
     }
     assert_eq!((stop, machine.gpr, machine.pc, machine.executed), (parts, other.gpr, other.pc, other.executed));
     assert!(machine.bus.effects == other.bus.effects);
-    let mut interpreter = Interpreter::new(Limit { packets: 2_000, depth: 2 });
+    let mut interpreter = Interpreter::new(Limit { packets: 2_000, ..Limit::default() });
     interpreter.map_on_demand = first & 8 != 0;
-    interpreter.load(BUFFER, packets);
+    let _ = interpreter.load(BUFFER, packets);
     #[expect(clippy::cast_possible_truncation, reason = "an address below 2^32")]
     let _ = interpreter.execute_ring(&operation(0x3f, &[BUFFER as u32, 0, length]), 0);
 }

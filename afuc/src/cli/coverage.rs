@@ -32,7 +32,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let Some((firmware, records)) = arguments.input.open()? else { return Ok(ExitCode::FAILURE) };
-    let mut replay = Replay::new(&firmware.image, &arguments.input.options(false))?;
+    let mut replay = Replay::new(&firmware.image, &arguments.input.options(false, false))?;
     let mut coverage = Coverage::default();
     let result = records.iter().try_for_each(|record| replay.record(record, &mut |machine| coverage.run(machine)));
     let listing = Listing::of(&firmware.image).into_iter().next();

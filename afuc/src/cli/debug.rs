@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let script = arguments.script.as_ref().map(|path| super::read(path)).transpose()?;
     let script = script.map(|bytes| String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect());
     let mut commands = Commands { script, is_terminal: io::stdin().is_terminal() };
-    let mut replay = Replay::new(&firmware.image, &arguments.input.options(false))?;
+    let mut replay = Replay::new(&firmware.image, &arguments.input.options(false, true))?;
     let mut debugger = Debugger::new(firmware.symbols.clone());
     let mut error = None;
     let result = records.iter().try_for_each(|record| {

@@ -10,6 +10,7 @@ pub mod firmware;
 pub mod isa;
 pub mod patch;
 pub mod run;
+pub mod vectors;
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -58,10 +59,17 @@ pub fn assemble_file(path: &Path, generation: Option<Generation>) -> Result<Opti
     }
 }
 
-/// Replaces a file as a whole: the old content stays until the new is complete.
+/// Replaces a file as a whole: the old content stays until the new is complete. A link keeps its place, and what is no file,
+/// such as `/dev/stdout`, is written as it is.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let temporary = path.with_extension(format!("tmp{}", std::process::id()));
-    let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return fs::write(path, bytes).map_err(|error| format!("cannot write {}: {error}", path.display()).into());
+    }
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".tmp{}", std::process::id()));
+    let temporary = target.with_file_name(name);
+    let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, &target));
     written.map_err(|error| {
         // The error of interest is the first one.
         let _ = fs::remove_file(&temporary);

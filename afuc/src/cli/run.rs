@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,9 @@ const PROGRESS_EVERY: u64 = 1 << 22;
 pub struct Arguments {
     #[command(flatten)]
     pub input: Input,
+    /// A trace for LPAC, `.rd` or `.rd.gz`: LPAC executes its command buffers from a ring of its own, beside those of --rd.
+    #[arg(long, value_name = "RD")]
+    lpac_rd: Option<PathBuf>,
     /// Run the interpreter of packets too, and compare all writes to registers and memory.
     #[arg(long)]
     compare: bool,
@@ -97,21 +100,25 @@ impl Input {
     /// Reads firmware and trace; `None` after the errors of an assembler source were printed.
     pub fn open(&self) -> Result<Option<(Firmware, Vec<Record>)>> {
         let Some(firmware) = Firmware::open(&self.firmware, self.generation)? else { return Ok(None) };
-        let records = read(&super::read(&self.rd)?).map_err(|error| format!("{}: {error}", self.rd.display()))?;
-        Ok(Some((firmware, records)))
+        Ok(Some((firmware, records(&self.rd)?)))
     }
 
     /// The options of the execution.
-    pub fn options(&self, compare: bool) -> Options {
+    pub fn options(&self, compare: bool, record: bool) -> Options {
         let defaults = Options::default();
         Options {
             map_on_demand: !self.only_mapped,
             packet_budget: self.packet_budget,
             preempt_every: self.preempt_every,
             compare,
+            record,
             registers: if self.registers.is_empty() { defaults.registers } else { self.registers.clone() },
         }
     }
+}
+
+fn records(path: &Path) -> Result<Vec<Record>> {
+    read(&super::read(path)?).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
 /// Executes all records, with a line of progress on standard error now and then.
@@ -142,17 +149,21 @@ pub fn explain(firmware: &Firmware, machine: &Machine, fault: &Fault) -> String 
         7 => packet_label((fault.header >> 16 & 0x7f).to_le_bytes()[0], machine.bus.set().generation()),
         _ => "none".into(),
     };
+    let processor = machine.processor(fault.processor).unwrap_or(machine);
     format!(
         "{fault}\nin {}, packet {packet}, queue {}; CP_INTERRUPT_STATUS {:#x}",
-        firmware.symbols.place(machine, fault.pc),
-        machine.bus.level_name(),
+        firmware.symbols.place(processor, fault.pc),
+        processor.bus.level_name(),
         machine.bus.gpu[INTERRUPT_STATUS]
     )
 }
 
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let Some((firmware, records)) = arguments.input.open()? else { return Ok(ExitCode::FAILURE) };
-    let mut run = Replay::new(&firmware.image, &arguments.input.options(arguments.compare))?;
+    let mut run = Replay::new(&firmware.image, &arguments.input.options(arguments.compare, arguments.effects))?;
+    if let Some(path) = &arguments.lpac_rd {
+        run.lpac(&self::records(path)?)?;
+    }
     let result = replay(&mut run, &records);
     let compared = match &result {
         Ok(()) => run.compare().map_err(ReplayError::Different),
@@ -182,9 +193,16 @@ fn packets(run: &Replay) -> Vec<(String, u64, u64)> {
     rows
 }
 
-fn writes(run: &Replay) -> (usize, usize) {
-    let count = |kind: fn(&Effect) -> bool| run.machine.bus.effects.iter().filter(|effect| kind(effect)).count();
-    (count(|effect| matches!(effect, Effect::Register(..))), count(|effect| matches!(effect, Effect::Memory(..))))
+/// The processors beside the first: name, instructions, packets.
+fn others(run: &Replay) -> impl Iterator<Item = (&'static str, u64, u64)> {
+    let generation = run.machine.bus.set().generation();
+    let row = move |other: &Machine| (other.processor.name(generation), other.executed, other.packets.iter().sum());
+    run.machine.processors().skip(1).map(row)
+}
+
+/// Packets of which handlers left words.
+fn warnings(run: &Replay) -> u64 {
+    run.machine.processors().map(|machine| machine.left_words).sum()
 }
 
 fn document(run: &Replay, end: &str, is_good: bool, sums: Option<Sums>) -> String {
@@ -192,7 +210,10 @@ fn document(run: &Replay, end: &str, is_good: bool, sums: Option<Sums>) -> Strin
     let map = |column: fn(&(String, u64, u64)) -> u64| -> Map<String, serde_json::Value> {
         rows.iter().filter(|row| column(row) > 0).map(|row| (row.0.clone(), column(row).into())).collect()
     };
-    let (registers, memory) = writes(run);
+    let (registers, memory) = run.machine.bus.writes;
+    let others: Vec<_> = others(run)
+        .map(|(name, instructions, packets)| json!({ "name": name, "instructions": instructions, "packets": packets }))
+        .collect();
     let equal = sums.map(|sums| {
         json!({
             "registers": sums.registers, "register_writes": sums.register_writes, "memory_words": sums.memory_words,
@@ -207,7 +228,7 @@ fn document(run: &Replay, end: &str, is_good: bool, sums: Option<Sums>) -> Strin
         "packets_in_stream": map(|row| row.1), "packets_executed": map(|row| row.2),
         "register_values_in_stream": run.stream.registers, "groups_in_stream": run.stream.groups,
         "register_writes": registers, "memory_writes": memory, "equal": equal,
-        "warnings": run.machine.left_words, "unmodelled": unmodelled(run).into_iter().collect::<BTreeMap<_, _>>(),
+        "warnings": warnings(run), "other_processors": others, "unmodelled": unmodelled(run).into_iter().collect::<BTreeMap<_, _>>(),
     });
     format!("{document:#}\n")
 }
@@ -248,7 +269,7 @@ fn report(arguments: &Arguments, run: &Replay, end: &str, sums: Option<Sums>) ->
     for (name, stream, executed) in packets(run) {
         out += &format!("{name:36}{stream:10}{executed:10}\n");
     }
-    let (registers, memory) = writes(run);
+    let (registers, memory) = run.machine.bus.writes;
     out += &format!(
         "{} words in {} command buffers; {} register values, {} draw-state groups\n",
         run.stream.words, run.command_buffers, run.stream.registers, run.stream.groups
@@ -258,6 +279,9 @@ fn report(arguments: &Arguments, run: &Replay, end: &str, sums: Option<Sums>) ->
          preemptions\n",
         run.boot_instructions, run.machine.executed, run.machine.preemptions
     );
+    for (name, instructions, packets) in others(run) {
+        out += &format!("{name}: {instructions} instructions, {packets} packets\n");
+    }
     let skipped = run.missing_buffers + run.machine.bus.missing_buffers;
     if skipped > 0 {
         out += &format!("{skipped} buffers are not in the trace and were skipped\n");
@@ -273,8 +297,8 @@ fn report(arguments: &Arguments, run: &Replay, end: &str, sums: Option<Sums>) ->
             groups(run)
         );
     }
-    out += &format!("{} warnings", run.machine.left_words);
-    if run.machine.left_words > 0 {
+    out += &format!("{} warnings", warnings(run));
+    if warnings(run) > 0 {
         out += ": handlers left words of their packets, which became headers";
     }
     out + &format!("\n{end}\n")

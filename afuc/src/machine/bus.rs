@@ -95,6 +95,8 @@ pub struct Bus {
     pub effects: Vec<Effect>,
     /// True to keep the writes in `effects`.
     pub record: bool,
+    /// Writes to registers and to words of memory, recorded or not.
+    pub writes: (u64, u64),
     /// Buffers that were skipped, because memory is mapped on demand and theirs was not mapped.
     pub missing_buffers: u32,
     set: ControlSet,
@@ -173,6 +175,7 @@ impl Bus {
             groups: [Group::default(); 32],
             effects: Vec::new(),
             record: false,
+            writes: (0, 0),
             missing_buffers: 0,
             set,
             last_control: None,
@@ -403,6 +406,11 @@ impl Bus {
     }
 
     fn record(&mut self, effect: Effect) {
+        match effect {
+            Effect::Register(..) => self.writes.0 += 1,
+            Effect::Memory(..) => self.writes.1 += 1,
+            _ => {}
+        }
         if self.record {
             if self.writer != self.processor {
                 self.writer = self.processor;

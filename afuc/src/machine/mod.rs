@@ -216,7 +216,8 @@ impl Machine {
                 return Stop::Budget;
             }
             let mut limit = self.executed.saturating_add(left);
-            if !self.others.is_empty() {
+            // In a preemption handler the ring is another one: the turns wait.
+            if !self.others.is_empty() && !self.is_interrupted() {
                 if self.executed >= self.next_turn
                     && let Err(fault) = self.turn()
                 {

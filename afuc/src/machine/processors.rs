@@ -165,13 +165,9 @@ impl Machine {
         !other.is_running || other.waits_for.is_some_and(|ring| ring == self.bus.ring_state())
     }
 
-    /// Gives each other processor a turn; returns the instructions that they executed. There are no turns while the first is
-    /// preempted, because the ring is another one.
+    /// Gives each other processor a turn; returns the instructions that they executed.
     pub(super) fn turn(&mut self) -> Result<u64, Fault> {
         self.next_turn = self.executed.saturating_add(TURN);
-        if self.interrupted.is_some() {
-            return Ok(0);
-        }
         let mut others = std::mem::take(&mut self.others);
         let mut result = Ok(0);
         for index in 0..others.len() {
@@ -252,6 +248,7 @@ impl Bus {
         std::mem::swap(&mut self.gpu, &mut other.gpu);
         std::mem::swap(&mut self.effects, &mut other.effects);
         std::mem::swap(&mut self.record, &mut other.record);
+        std::mem::swap(&mut self.writes, &mut other.writes);
         std::mem::swap(&mut self.writer, &mut other.writer);
         std::mem::swap(&mut self.locks, &mut other.locks);
         self.control[SHARED].swap_with_slice(&mut other.control[SHARED]);

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::machine::Effect;
+use crate::machine::{Effect, Processor};
 
 use super::Write;
 
@@ -32,14 +32,14 @@ pub struct Difference {
     pub interpreter: Option<Write>,
 }
 
-/// Compares writes to registers and memory, in order and value. Those of preemption handlers do not count, nor do pipe
-/// registers.
+/// Compares writes of the first processor to registers and memory, in order and value. Those of other processors and of
+/// preemption handlers do not count, nor do pipe registers.
 ///
 /// # Errors
 ///
 /// The first difference.
 pub fn compare(machine: &[Effect], interpreter: &[Write]) -> Result<Sums, Difference> {
-    let mut is_interrupted = false;
+    let (mut is_interrupted, mut is_other) = (false, false);
     let mut others = interpreter.iter().copied();
     let (mut registers, mut words) = (HashSet::new(), HashSet::new());
     let mut sums = Sums::default();
@@ -49,8 +49,13 @@ pub fn compare(machine: &[Effect], interpreter: &[Write]) -> Result<Sums, Differ
                 is_interrupted = *effect == Effect::Preempted;
                 continue;
             }
+            Effect::Writer(processor) => {
+                is_other = processor != Processor::First;
+                continue;
+            }
+            _ if is_other => continue,
+            Effect::Pipe(..) => continue,
             _ if is_interrupted => continue,
-            Effect::Pipe(..) | Effect::Writer(_) => continue,
             Effect::Register(number, value) => Write::Register(number, value),
             Effect::Memory(address, value) => Write::Memory(address, value),
         };
@@ -90,6 +95,9 @@ mod tests {
             Effect::Register(9, 9),
             Effect::Resumed,
             Effect::Pipe(0x80, 0),
+            Effect::Writer(Processor::Bv),
+            Effect::Register(9, 8),
+            Effect::Writer(Processor::First),
             Effect::Memory(8, 3),
             Effect::Register(1, 4),
         ];

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! A plain interpreter of packets: what a command processor writes, without microcode (AFC-069, AFC-071).
 //!
-//! It knows no 3D engine. Where a document leaves a choice it makes the one that README.md lists for the open firmware.
+//! It knows no 3D engine, and of several processors only the first, BR.  Where a document leaves a choice it makes the one that README.md lists for the open firmware.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use super::{Header, header};
 
@@ -37,6 +38,9 @@ pub enum Unsupported {
     /// Buffers contain each other.
     #[error("buffers are nested deeper than the queues IB1 to IB3")]
     Depth,
+    /// The stream needs more memory than the limit.
+    #[error("the stream uses more memory than the limit")]
+    MemoryFull,
     /// The stream is longer than the limit.
     #[error("the stream has more packets than the limit")]
     Long,
@@ -49,11 +53,13 @@ pub struct Limit {
     pub packets: u64,
     /// Indirect buffers in each other.
     pub depth: u32,
+    /// Pages of memory, of 4 KiB each.
+    pub pages: usize,
 }
 
 impl Default for Limit {
     fn default() -> Self {
-        Self { packets: 100_000_000, depth: 2 }
+        Self { packets: 100_000_000, depth: 2, pages: 1 << 18 }
     }
 }
 
@@ -74,8 +80,10 @@ struct State {
 pub struct Interpreter {
     /// GPU registers that are not 0.
     pub registers: HashMap<u32, u32>,
-    /// Memory by number of its page of 4 KiB.
+    /// Memory by number of its page of 4 KiB. A mapped page without an entry is all zero.
     memory: HashMap<u64, Box<[u32; 1024]>>,
+    /// Mapped pages: the first, and the last.
+    mapped: Vec<(u64, u64)>,
     /// True to read 0 from memory that is not there.
     pub map_on_demand: bool,
     /// Writes in order.
@@ -90,6 +98,8 @@ pub struct Interpreter {
     /// Binning, GMEM or system memory: bits 0 to 2.
     mode: u32,
     predicate: bool,
+    /// False while CP_THREAD_CONTROL excludes BR, whose writes these are.
+    is_active: bool,
     /// Address of the ring and its number of words, a power of two: for its read pointer.
     pub ring: (u64, u32),
     /// Address after the packet of the ring that is executed.
@@ -129,6 +139,7 @@ impl Interpreter {
         Self {
             registers: HashMap::new(),
             memory: HashMap::new(),
+            mapped: Vec::new(),
             map_on_demand: false,
             writes: Vec::new(),
             packets: [0; 128],
@@ -138,6 +149,7 @@ impl Interpreter {
             states: [State::default(); 32],
             mode: 4,
             predicate: false,
+            is_active: true,
             ring: (0, 0),
             ring_position: 0,
         }
@@ -145,21 +157,34 @@ impl Interpreter {
 
     /// Maps memory.
     pub fn map(&mut self, address: u64, bytes: u64) {
-        for page in address >> 12..=address.saturating_add(bytes.saturating_sub(1)) >> 12 {
-            self.memory.entry(page).or_insert_with(|| Box::new([0; 1024]));
-        }
+        self.mapped.push((address >> 12, address.saturating_add(bytes.saturating_sub(1)) >> 12));
+    }
+
+    fn is_mapped(&self, address: u64) -> bool {
+        let page = address >> 12;
+        self.memory.contains_key(&page) || self.mapped.iter().any(|(first, last)| (*first..=*last).contains(&page))
     }
 
     /// Puts words into memory without recording them.
-    pub fn load(&mut self, address: u64, words: &[u32]) {
+    ///
+    /// # Errors
+    ///
+    /// If that is more memory than the limit.
+    pub fn load(&mut self, address: u64, words: &[u32]) -> Done<()> {
         for (index, word) in (0..).zip(words) {
-            *self.word(address.wrapping_add(index * 4)) = *word;
+            *self.word(address.wrapping_add(index * 4))? = *word;
         }
+        Ok(())
     }
 
-    fn word(&mut self, address: u64) -> &mut u32 {
-        let page = self.memory.entry(address >> 12).or_insert_with(|| Box::new([0; 1024]));
-        &mut page[(address >> 2 & 1023) as usize]
+    fn word(&mut self, address: u64) -> Done<&mut u32> {
+        let pages = self.memory.len();
+        let page = match self.memory.entry(address >> 12) {
+            Entry::Occupied(page) => page.into_mut(),
+            Entry::Vacant(_) if pages >= self.limit.pages => return Err(Unsupported::MemoryFull),
+            Entry::Vacant(place) => place.insert(Box::new([0; 1024])),
+        };
+        Ok(&mut page[(address >> 2 & 1023) as usize])
     }
 
     /// Executes words of the ring buffer, which begin at `address` and do not wrap.
@@ -174,7 +199,7 @@ impl Interpreter {
     fn read(&self, address: u64) -> Done<u32> {
         match self.memory.get(&(address >> 12)) {
             Some(page) => Ok(page[(address >> 2 & 1023) as usize]),
-            None if self.map_on_demand => Ok(0),
+            None if self.map_on_demand || self.is_mapped(address) => Ok(0),
             None => Err(Unsupported::Unmapped(address)),
         }
     }
@@ -182,10 +207,10 @@ impl Interpreter {
     fn write(&mut self, address: u64, value: u32) -> Done<()> {
         // The two low bits of an address are flags.
         let address = address & !3;
-        if !self.map_on_demand && !self.memory.contains_key(&(address >> 12)) {
+        if !self.map_on_demand && !self.is_mapped(address) {
             return Err(Unsupported::Unmapped(address));
         }
-        *self.word(address) = value;
+        *self.word(address)? = value;
         self.writes.push(Write::Memory(address, value));
         Ok(())
     }
@@ -201,7 +226,7 @@ impl Interpreter {
 
     fn buffer(&mut self, address: u64, words: u32, depth: u32) -> Done<()> {
         // A buffer that is not in memory at all is skipped.
-        if self.map_on_demand && !self.memory.contains_key(&(address >> 12)) {
+        if self.map_on_demand && !self.is_mapped(address) {
             return Ok(());
         }
         let at = |index| address.wrapping_add(u64::from(index) * 4);
@@ -227,6 +252,7 @@ impl Interpreter {
             self.packets[usize::from(opcode)] += 1;
             let mut skip = 0;
             match header {
+                _ if !self.is_active && !matches!(opcode, 0x17 | 0x3f) => {}
                 Header::Registers { first, .. } => {
                     (first..).zip(payload).for_each(|(number, value)| self.set_register(number, *value));
                 }
@@ -272,6 +298,7 @@ impl Interpreter {
             | 0x6b
             | 0x1d
             | 0x23 => {}
+            0x17 => self.is_active = packet.word(0)? & 1 != 0,
             0x22 | 0x24 | 0x28..=0x2a | 0x38 => self.draw(depth)?,
             0x21 => self.register_read_modify_write(packet)?,
             0x39 => self.predicate = self.register(packet.word(0)?) >> (packet.word(0)? >> 20 & 31) & 1 != 0,
