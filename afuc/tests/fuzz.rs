@@ -137,12 +137,23 @@ mod libfuzzer {
             super::operation(0x43, &[0x70_0002, 0x10_0000, 0]),
             super::operation(0x38, &[0; 3]),
         ];
+        // On a7xx also packets for BV, and for both with a barrier.
+        let threads = |which| super::operation(0x17, &[which]);
+        let scratch = super::operation(0x4c, &[1 << 20, 7]);
+        let others = [threads(2), scratch.clone(), threads(3 | 1 << 31), scratch, threads(1)].concat();
         match target {
             "round_trip" => vec![[&[1], &image.to_bytes()[..900]].concat()],
             "assembler" => super::FIRMWARE.as_bytes().chunks(900).map(<[u8]>::to_vec).collect(),
             _ => {
-                let words = packets.concat().into_iter().flat_map(u32::to_le_bytes);
-                [5, 5 | 8, 5 | 24].map(|first| [first, 0].into_iter().chain(words.clone()).collect()).to_vec()
+                let words = [packets.concat(), others].concat();
+                let (a6, a7) = (5, 6);
+                [(a6, 0), (a6, 8), (a6, 24), (a7, 0), (a7, 8), (a7, 24)]
+                    .map(|(generation, flags)| {
+                        let count = if generation == a7 { words.len() } else { packets.concat().len() };
+                        let words = words[..count].iter().flat_map(|word| word.to_le_bytes());
+                        [generation | flags, 0].into_iter().chain(words).collect()
+                    })
+                    .to_vec()
             }
         }
     }

@@ -71,23 +71,6 @@ fn fault(stop: Stop) -> FaultKind {
     }
 }
 
-/// All published steps (AFC-073).
-#[test]
-fn alu_vectors_have_the_published_results() {
-    let mut count = 0;
-    for line in include_str!("data/alu-vectors.tsv").lines().filter(|line| !line.starts_with('#')).skip(1) {
-        let columns: Vec<&str> = line.split('\t').collect();
-        let hex = |column: usize| u32::from_str_radix(columns[column], 16).unwrap();
-        let lines: Vec<&str> = columns[3].split(';').map(str::trim).collect();
-        let mut machine = machine(&format!(".gen {}\n{}\n", columns[0], lines.join("\n")));
-        (machine.gpr[2], machine.gpr[3]) = (hex(1), hex(2));
-        assert_eq!(machine.run(lines.len() as u64), Stop::Budget, "{line}");
-        assert_eq!((machine.gpr[4], machine.gpr[5]), (hex(4), hex(5)), "{line}");
-        count += 1;
-    }
-    assert_eq!(count, 544);
-}
-
 /// `(xmovN)` never takes a word of the next packet (AF-089, AFC-032): lengths 1 to 8, N 1 to 3, with `(rep)` and without.
 #[test]
 fn xmov_takes_the_words_of_the_packet_and_no_more() {

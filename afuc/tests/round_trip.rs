@@ -4,7 +4,7 @@
 mod common;
 
 use arctic_afuc::container::Image;
-use arctic_afuc::isa::{Generation, decode};
+use arctic_afuc::isa::Generation;
 use arctic_afuc::names::ControlSet;
 use arctic_afuc::text::{Options, Syntax, assemble, disassemble, disassemble_raw};
 use common::{Random, image};
@@ -71,19 +71,6 @@ fn empty_image_and_image_without_leading_zero_are_kept() {
         for generation in Generation::ALL {
             check(&Image::from_bytes(&bytes, Some(generation)).unwrap());
         }
-    }
-}
-
-/// The text of each vector is one word again, ignored bits included.
-#[test]
-fn vectors_make_the_same_words_again() {
-    for line in include_str!("data/vectors.tsv").lines().filter(|line| !line.starts_with('#')) {
-        let columns: Vec<&str> = line.split('\t').collect();
-        let generation = Generation::from_number(columns[0].parse().unwrap()).unwrap();
-        let word = u32::from_str_radix(columns[1], 16).unwrap();
-        let image = Image { words: vec![0, word], leading_zero: true, set: ControlSet::of(generation) };
-        assert!(decode(word, generation).is_some());
-        check(&image);
     }
 }
 

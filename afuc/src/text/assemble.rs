@@ -9,7 +9,7 @@ use crate::isa::{EncodeError, Generation, Instruction, Op, Slot, encode};
 use crate::names::{ControlSet, PACKET_TABLE, PacketLabel, packet_of_label};
 
 use super::diagnostic::{Diagnostic, Diagnostics, LIMIT};
-use super::parse::Parser;
+use super::parse::{FAR_BRANCH, Parser};
 
 /// Alignment of sections.
 const SECTION_ALIGN_BYTES: u32 = 32;
@@ -180,7 +180,8 @@ impl<'s> Assembler<'s> {
         let offset = self.offset();
         if let Some((first, _)) = self.labels.get(name) {
             let title = format!("label `{name}` is defined twice");
-            return Err(Diagnostic::new(span, title, format!("the first definition is at word {first:#x}")));
+            let reason = format!("the first definition is at word {first:#x}");
+            return Err(Diagnostic::new(span, title, reason).cure("give one of the two another name"));
         }
         self.labels.insert(name, (offset, span));
         if let Some(section) = self.sections.last_mut() {
@@ -286,6 +287,11 @@ impl<'s> Assembler<'s> {
             }
             let error =
                 Diagnostic::new(fixup.span.clone(), format!("no label `{}`", fixup.name), "not in this section");
+            let error = error.cure_by_name(
+                if fixup.kind == Use::Word { "" } else { "#" },
+                fixup.name,
+                self.labels.keys().copied(),
+            );
             let other = self.sections.iter().any(|section| section.labels.iter().any(|(name, _)| name == fixup.name));
             return Err(if other { error.cure("each `.section` has labels of its own") } else { error });
         };
@@ -293,7 +299,8 @@ impl<'s> Assembler<'s> {
         let relative = i64::from(offset) - i64::try_from(fixup.at - start).unwrap_or(i64::MAX);
         let too_far = |limit: &str| {
             let title = format!("label `{}` is out of reach", fixup.name);
-            Err(Diagnostic::new(fixup.span.clone(), title, format!("at word {offset:#x}; {limit}")))
+            let error = Diagnostic::new(fixup.span.clone(), title, format!("at word {offset:#x}; {limit}"));
+            Err(if fixup.kind == Use::Relative { error.cure(FAR_BRANCH) } else { error })
         };
         let generation = self.set(&fixup.span)?.generation();
         let word = &mut self.words[fixup.at];
@@ -396,7 +403,8 @@ fn explain(
         let has: Vec<String> =
             rows.flat_map(|row| row.generations.iter()).map(|g| format!("a{}xx", g.number())).collect();
         let title = format!("a{number}xx has no `{mnemonic}` with these operands");
-        return Diagnostic::new(spans.mnemonic.clone(), title, format!("only {} has it", has.join(", ")));
+        let error = Diagnostic::new(spans.mnemonic.clone(), title, format!("only {} has it", has.join(", ")));
+        return error.cure(format!("use other instructions, which `afuc isa --gen {number}` lists"));
     };
     let span = spans.slots[slot as usize].clone();
     let modifier = match slot {
@@ -413,7 +421,7 @@ fn explain(
         } else {
             format!("at most {max}")
         };
-        return Diagnostic::new(span, title, reason);
+        return Diagnostic::new(span, title, reason).cure("leave it away");
     }
     let bits = 32 - max.leading_zeros();
     let reason = format!("{value:#x}; {bits} bits are possible, at most {max:#x}");
@@ -432,6 +440,17 @@ fn explain(
                 let (high, low) = (value >> 16, value & 0xffff);
                 error.cure(format!("move `{high:#x} << 16`, then `or` with {low:#x}"))
             }
+        }
+        (Slot::Imm, Op::Load | Op::Store | Op::Cread | Op::Cwrite | Op::Sread | Op::Swrite) => {
+            let (title, cure) =
+                ("the offset does not fit", format!("move {value:#x} to a register, and use it as the base"));
+            Diagnostic::new(span, title, reason).cure(cure)
+        }
+        (Slot::Src2, Op::BrneImm | Op::BreqImm) => Diagnostic::new(span, "the immediate does not fit", reason)
+            .cure("subtract it from a copy of the register, and compare the difference with 0x0"),
+        (Slot::Imm, op) if op.is_alu_immediate() || op == Op::NotImm => {
+            Diagnostic::new(span, "the immediate does not fit", reason)
+                .cure(format!("move {value:#x} to a register, and use the form with registers"))
         }
         _ => Diagnostic::new(span, "the immediate does not fit", reason),
     }

@@ -35,6 +35,15 @@ impl Diagnostic {
         self
     }
 
+    /// Adds `write NAME` as the cure, if there is a name like the wrong one.
+    #[must_use]
+    pub(super) fn cure_by_name<'n>(self, prefix: &str, name: &str, names: impl Iterator<Item = &'n str>) -> Self {
+        match nearest(name, names) {
+            Some(near) => self.cure(format!("write `{prefix}{near}`")),
+            None => self,
+        }
+    }
+
     /// Writes the error with the line of the source, in the form of rustc's errors.
     pub fn render(&self, source: &str, path: &str, color: bool) -> String {
         self.render_as(Level::ERROR, source, path, color)
@@ -58,6 +67,29 @@ impl Diagnostic {
     }
 }
 
+/// The name of `names` that is most like `name`, if it differs in two characters at most, and in less than half of them.
+pub(super) fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    const LONGEST: usize = 64;
+    let limit = 2.min(name.len().saturating_sub(1) / 2);
+    let near = names.filter(|other| name.len() <= LONGEST && other.len().abs_diff(name.len()) <= limit);
+    let distances = near.map(|other| (distance(name.as_bytes(), other.as_bytes()), other));
+    distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, other)| other)
+}
+
+/// Characters to change, insert or remove (Levenshtein).
+fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (index, x) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[column + 1];
+            row[column + 1] = changed.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
 /// The errors of a source, at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostics(pub Vec<Diagnostic>);
@@ -78,3 +110,18 @@ impl fmt::Display for Diagnostics {
 }
 
 impl std::error::Error for Diagnostics {}
+
+#[cfg(test)]
+mod tests {
+    use super::nearest;
+
+    #[test]
+    fn nearest_name_differs_in_two_characters_at_most() {
+        let near = |name| nearest(name, ["add", "addhi", "IB1_BASE", "IB2_BASE"].into_iter());
+        assert_eq!(
+            (near("IB9_BASE"), near("IB1BASE"), near("adhi")),
+            (Some("IB1_BASE"), Some("IB1_BASE"), Some("addhi"))
+        );
+        assert_eq!((near("a"), near("frobnicate"), near(&"x".repeat(100_000))), (None, None, None));
+    }
+}

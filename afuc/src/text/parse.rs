@@ -9,13 +9,14 @@ use std::ops::Range;
 
 use logos::{Logos, SpannedIter};
 
-use crate::isa::{Generation, Instruction, Op, Slot};
+use crate::isa::{ENCODINGS, Generation, Instruction, Op, Slot};
 
 use super::assemble::{Assembler, Spans, Use};
 use super::diagnostic::Diagnostic;
 use super::lexer::Token;
 
 use mnemonic::{Form, form};
+pub(super) use operands::FAR_BRANCH;
 use operands::{Destination, relative};
 
 type Span = Range<usize>;
@@ -221,7 +222,8 @@ impl<'s> Parser<'s> {
             };
             if order <= last {
                 let reason = "the order is (rep), then (xmovN) or (sdsN), then (peek)";
-                return Err(Diagnostic::new(span, "the modifiers are out of order", reason));
+                let cure = "put each at its place, once";
+                return Err(Diagnostic::new(span, "the modifiers are out of order", reason).cure(cure));
             }
             last = order;
         }
@@ -320,51 +322,67 @@ impl<'s> Parser<'s> {
         modifiers: [Span; 3],
     ) -> Parsed<()> {
         let Some(form) = form(mnemonic) else {
-            return Err(Diagnostic::new(span, format!("there is no instruction `{mnemonic}`"), "unknown instruction"));
+            let error = Diagnostic::new(span, format!("there is no instruction `{mnemonic}`"), "unknown instruction");
+            return Err(error.cure_by_name("", mnemonic, ENCODINGS.iter().map(|row| row.mnemonic)));
         };
         let mut spans = Spans { mnemonic: span.clone(), slots: std::array::from_fn(|_| span.clone()) };
         let is_sds = std::mem::take(&mut base.preincrement);
         if base.extra != 0 && is_sds != matches!(form, Form::Write(Op::Cwrite)) {
             let title = format!("`{mnemonic}` does not take this modifier");
             let reason = if is_sds { "(sdsN) is for cwrite" } else { "(xmovN) is for register ALU instructions" };
-            return Err(Diagnostic::new(modifiers[1].clone(), title, reason));
+            return Err(Diagnostic::new(modifiers[1].clone(), title, reason).cure("leave the modifier away"));
         }
         for (slot, modifier) in [Slot::Rep, Slot::Extra, Slot::Peek].into_iter().zip(modifiers) {
             if !modifier.is_empty() {
                 spans.slots[slot as usize] = modifier;
             }
         }
+        let (i, target) = self.operands(out, form, base, &mut spans).map_err(|error| {
+            let is_form = error.title.ends_with("is missing") || error.title.starts_with("this is no");
+            if is_form && error.cure.is_none() { error.cure(form.usage(mnemonic)) } else { error }
+        })?;
+        out.emit(&i, mnemonic, &spans, target)
+    }
+
+    /// Reads the operands of a form.
+    fn operands(
+        &mut self,
+        out: &Assembler<'s>,
+        form: Form,
+        base: Instruction,
+        spans: &mut Spans,
+    ) -> Parsed<(Instruction, Option<(&'s str, Span, Use)>)> {
         let mut i = base;
         let mut target = None;
         match form {
             Form::Plain(op) => i.op = op,
             Form::Two(reg, imm) => {
-                i.dst = self.register(&mut spans, Slot::Dst)?;
+                i.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
-                i.src1 = self.register(&mut spans, Slot::Src1)?;
+                i.src1 = self.register(spans, Slot::Src1)?;
                 self.comma()?;
-                self.register_or_immediate(out, &mut i, &mut spans, reg, imm)?;
+                self.register_or_immediate(out, &mut i, spans, reg, imm)?;
             }
             Form::Not => {
-                i.dst = self.register(&mut spans, Slot::Dst)?;
+                i.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
-                self.register_or_immediate(out, &mut i, &mut spans, Op::Not, Op::NotImm)?;
+                self.register_or_immediate(out, &mut i, spans, Op::Not, Op::NotImm)?;
             }
             Form::Msb => {
                 i.op = Op::Msb;
-                i.dst = self.register(&mut spans, Slot::Dst)?;
+                i.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
-                i.src2 = self.register(&mut spans, Slot::Src2)?;
+                i.src2 = self.register(spans, Slot::Src2)?;
             }
             Form::Mov => {
-                i.dst = self.register(&mut spans, Slot::Dst)?;
+                i.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
                 if let Some(Token::Label(_)) = self.peek_token() {
                     let (name, span) = self.label("a label")?;
                     target = Some((name, span, Use::Immediate));
                     i.op = Op::MovImm;
                 } else {
-                    self.register_or_immediate(out, &mut i, &mut spans, Op::Or, Op::MovImm)?;
+                    self.register_or_immediate(out, &mut i, spans, Op::Or, Op::MovImm)?;
                 }
                 if i.op == Op::MovImm && self.peek_token() == Some(Token::Shift) {
                     self.take();
@@ -374,44 +392,44 @@ impl<'s> Parser<'s> {
                 }
             }
             Form::Setbit | Form::Clrbit => {
-                i.dst = self.register(&mut spans, Slot::Dst)?;
+                i.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
-                i.src1 = self.register(&mut spans, Slot::Src1)?;
+                i.src1 = self.register(spans, Slot::Src1)?;
                 self.comma()?;
                 if matches!(form, Form::Setbit) && matches!(self.peek_token(), Some(Token::Register(_))) {
                     i.op = Op::Setbit;
-                    i.src2 = self.register(&mut spans, Slot::Src2)?;
+                    i.src2 = self.register(spans, Slot::Src2)?;
                 } else {
                     i.op = if matches!(form, Form::Setbit) { Op::SetbitImm } else { Op::Clrbit };
-                    i.src2 = self.bit(&mut spans, Slot::Src2)?;
+                    i.src2 = self.bit(spans, Slot::Src2)?;
                 }
             }
             Form::Bits(op) => {
                 i.op = op;
-                i.dst = self.register(&mut spans, Slot::Dst)?;
+                i.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
-                i.src1 = self.register(&mut spans, Slot::Src1)?;
+                i.src1 = self.register(spans, Slot::Src1)?;
                 self.comma()?;
-                i.imm = self.bit(&mut spans, Slot::Imm)?.into();
+                i.imm = self.bit(spans, Slot::Imm)?.into();
                 self.comma()?;
-                i.src2 = self.bit(&mut spans, Slot::Src2)?;
+                i.src2 = self.bit(spans, Slot::Src2)?;
             }
             Form::Read(op) | Form::Write(op) => {
                 i.op = op;
                 if matches!(form, Form::Read(_)) {
-                    i.dst = self.register(&mut spans, Slot::Dst)?;
+                    i.dst = self.register(spans, Slot::Dst)?;
                 } else {
-                    i.src2 = self.register(&mut spans, Slot::Src2)?;
+                    i.src2 = self.register(spans, Slot::Src2)?;
                 }
                 self.comma()?;
-                self.address(out, &mut i, &mut spans)?;
+                self.address(out, &mut i, spans)?;
             }
             Form::Branch(imm, bit) => {
-                i.src1 = self.register(&mut spans, Slot::Src1)?;
+                i.src1 = self.register(spans, Slot::Src1)?;
                 self.comma()?;
                 if matches!(self.peek_token(), Some(Token::Bit(_))) {
                     i.op = bit;
-                    i.src2 = self.bit(&mut spans, Slot::Src2)?;
+                    i.src2 = self.bit(spans, Slot::Src2)?;
                 } else {
                     i.op = imm;
                     let (value, span) = self.immediate(out)?;
@@ -420,7 +438,8 @@ impl<'s> Parser<'s> {
                     if value > 0xff {
                         let reason = format!("{value:#x}; 5 bits are possible, at most 0x1f");
                         let span = spans.slots[Slot::Src2 as usize].clone();
-                        return Err(Diagnostic::new(span, "the immediate does not fit", reason));
+                        let cure = "subtract it from a copy of the register, and compare the difference with 0x0";
+                        return Err(Diagnostic::new(span, "the immediate does not fit", reason).cure(cure));
                     }
                 }
                 self.comma()?;
@@ -430,7 +449,7 @@ impl<'s> Parser<'s> {
             Form::Jump => {
                 if matches!(self.peek_token(), Some(Token::Register(_))) {
                     i.op = Op::JumpReg;
-                    i.src1 = self.register(&mut spans, Slot::Src1)?;
+                    i.src1 = self.register(spans, Slot::Src1)?;
                 } else {
                     i.op = Op::BrneBit;
                     let destination = self.destination()?;
@@ -455,10 +474,11 @@ impl<'s> Parser<'s> {
             }
             Form::Setsecure => {
                 i.op = Op::Setsecure;
-                let number = self.register(&mut spans, Slot::Src1)?;
+                let number = self.register(spans, Slot::Src1)?;
                 if number != 2 {
                     let span = spans.slots[Slot::Src1 as usize].clone();
-                    return Err(Diagnostic::new(span, "`setsecure` is for $02 only", "the register is not encoded"));
+                    let reason = "the register is not encoded";
+                    return Err(Diagnostic::new(span, "`setsecure` is for $02 only", reason).cure("write `$02`"));
                 }
                 self.comma()?;
                 match self.destination()? {
@@ -466,7 +486,9 @@ impl<'s> Parser<'s> {
                     Destination::Number(3, _) => {}
                     Destination::Number(_, span) | Destination::Absolute(_, span) => {
                         let title = "the target of `setsecure` is always three words ahead";
-                        return Err(Diagnostic::new(span, title, "`#+3` expected"));
+                        return Err(
+                            Diagnostic::new(span, title, "another target cannot be encoded").cure("write `#+3`")
+                        );
                     }
                 }
             }
@@ -478,6 +500,6 @@ impl<'s> Parser<'s> {
             let cure = "for 0x4 write `!` after the bracket; leave 0x0 and 0x8 away";
             return Err(Diagnostic::new(span, "the flags operand is old syntax", "not an operand").cure(cure));
         }
-        out.emit(&i, mnemonic, &spans, target)
+        Ok((i, target))
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The command line: commands and error reporting.
 
+mod afuc;
 mod boot;
 mod completions;
 mod decode;
@@ -78,6 +79,7 @@ enum Command {
     #[command(disable_help_flag = true)]
     Eu(eu::Arguments),
     Fidelity(fidelity::Arguments),
+    Afuc(afuc::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
     /// Run the commands inside a guest; started there by `arctic boot`
@@ -122,6 +124,7 @@ pub fn run() -> ExitCode {
         Command::Fidelity(arguments) => fidelity::run(&arguments).map(done),
         Command::Completions(arguments) => completions::run(&arguments).map(done),
         Command::Man(arguments) => man::run(&arguments).map(done),
+        Command::Afuc(arguments) => afuc::run(&arguments).map(|never| match never {}),
         Command::Guest { arguments } => return arctic_guest_tests::guest::main(arguments),
     };
     match result {

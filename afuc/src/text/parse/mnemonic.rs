@@ -29,6 +29,29 @@ pub(super) enum Form {
     Plain(Op),
 }
 
+impl Form {
+    /// The form in words, for errors.
+    pub fn usage(self, mnemonic: &str) -> String {
+        let operands = match self {
+            Self::Two(..) => " $DST, $SRC, $SRC or a number",
+            Self::Not => " $DST, $SRC or a number",
+            Self::Msb => " $DST, $SRC",
+            Self::Mov => " $DST, $SRC, or a number or #LABEL and `<< SHIFT`",
+            Self::Setbit => " $DST, $SRC, bN or $SRC",
+            Self::Clrbit => " $DST, $SRC, bN",
+            Self::Bits(_) => " $DST, $SRC, bLOW, bHIGH",
+            Self::Read(_) => " $DST, [$BASE + OFFSET]",
+            Self::Write(_) => " $SRC, [$BASE + OFFSET]",
+            Self::Branch(..) => " $SRC, a number or bN, #LABEL",
+            Self::Absolute(_) => " #LABEL",
+            Self::Jump => " #LABEL or $SRC",
+            Self::Setsecure => " $02, #LABEL",
+            Self::Plain(_) => "",
+        };
+        format!("the form is: {mnemonic}{operands}")
+    }
+}
+
 pub(super) fn form(mnemonic: &str) -> Option<Form> {
     Some(match mnemonic {
         "add" => Form::Two(Op::Add, Op::AddImm),

@@ -2,7 +2,7 @@
 //! Operands: registers, immediates, bits, addresses and targets.
 
 use crate::isa::{Instruction, Op, Slot, register};
-use crate::names::{ControlSet, Space, register_number};
+use crate::names::{ControlSet, Space, names, register_number};
 
 use super::super::assemble::{Assembler, Spans, Use};
 use super::super::diagnostic::Diagnostic;
@@ -118,7 +118,9 @@ impl<'s> Parser<'s> {
         let named = |space, name: &str, kind: &str, span: &Span| {
             register_number(space, out.set(span)?, name).ok_or_else(|| {
                 let title = format!("there is no {kind} register `{name}`");
-                Diagnostic::new(span.clone(), title, "not a name of this chip")
+                let error = Diagnostic::new(span.clone(), title, "not a name of this chip");
+                let names = out.set(span).map(|set| names(space, set)).unwrap_or_default();
+                error.cure_by_name(sigil(space), name, names.iter().map(|row| row.name))
             })
         };
         let mut value = match token {
@@ -131,7 +133,9 @@ impl<'s> Parser<'s> {
                     Some(value) => *value,
                     None => gpu_register(out.set(&span)?, name).ok_or_else(|| {
                         let title = format!("there is no constant or GPU register `{name}`");
-                        Diagnostic::new(span.clone(), title, "unknown name")
+                        let gpu = out.set(&span).map(|set| names(Space::Gpu, set)).unwrap_or_default();
+                        let known = gpu.iter().map(|row| row.name).chain(out.constants.keys().copied());
+                        Diagnostic::new(span.clone(), title, "unknown name").cure_by_name("", name, known)
                     })?,
                 };
                 value.wrapping_add(self.index()?)
@@ -173,10 +177,23 @@ impl<'s> Parser<'s> {
     }
 }
 
+/// What precedes a register's name in a space.
+const fn sigil(space: Space) -> &'static str {
+    match space {
+        Space::Control => "@",
+        Space::Sqe => "%",
+        Space::Pipe => "|",
+        Space::Gpu => "",
+    }
+}
+
 /// The number of a GPU register. An array's name may end in `_REG`, as the README of Mesa writes it (AF-110).
 pub(super) fn gpu_register(set: ControlSet, name: &str) -> Option<u32> {
     register_number(Space::Gpu, set, name).or_else(|| register_number(Space::Gpu, set, name.strip_suffix("_REG")?))
 }
+
+/// The cure for a branch that is too long.
+pub(in crate::text) const FAR_BRANCH: &str = "branch to a `jump` between here and there";
 
 /// Puts a branch's target into the instruction, or returns the label.
 pub(super) fn relative<'s>(
@@ -196,7 +213,7 @@ pub(super) fn relative<'s>(
         }
         Err(_) => {
             let reason = format!("{offset} words; a branch reaches -32768 to 32767");
-            Err(Diagnostic::new(span, "the target is out of reach", reason))
+            Err(Diagnostic::new(span, "the target is out of reach", reason).cure(FAR_BRANCH))
         }
     }
 }
