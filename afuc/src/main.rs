@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 
 /// Assembler, disassembler and emulator for Adreno command-processor microcode (a5xx, a6xx, a7xx).
 #[derive(Parser)]
-#[command(version, after_help = "`afuc help COMMAND` describes a command with an example.")]
+#[command(name = "afuc", version, after_help = "`afuc help COMMAND` describes a command with an example.")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

@@ -71,6 +71,9 @@ pub fn run_to_idle(machine: &mut Machine) -> Stop {
 /// Why a trace cannot be executed further.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
+    /// The machine has no PFP and no ME.
+    #[error("the machine executes firmware of a6xx and a7xx; that of a5xx needs the processors PFP and ME")]
+    Generation,
     /// The firmware did not start.
     #[error("the firmware did not reach waitin: {0}")]
     Boot(String),
@@ -129,6 +132,9 @@ impl Replay {
     ///
     /// If it does not reach `waitin`.
     pub fn new(image: &Image, options: &Options) -> Result<Self, ReplayError> {
+        if image.generation() == Generation::A5 {
+            return Err(ReplayError::Generation);
+        }
         let mut machine = Machine::new(image);
         for (range, value) in &options.registers {
             for number in range.clone() {

@@ -11,6 +11,9 @@ pub enum TraceError {
     /// The file is compressed, but broken.
     #[error("the trace cannot be decompressed: {0}")]
     Compression(#[from] std::io::Error),
+    /// The file has no bytes.
+    #[error("the file is empty: it is no trace")]
+    Empty,
     /// The file is larger than [`LIMIT`].
     #[error("the trace has more than 1 GiB after decompression")]
     Large,
@@ -61,6 +64,9 @@ pub fn read(file: &[u8]) -> Result<Vec<Record>, TraceError> {
     if bytes.len() as u64 > LIMIT {
         return Err(TraceError::Large);
     }
+    if bytes.is_empty() {
+        return Err(TraceError::Empty);
+    }
     let mut records = Vec::new();
     // The buffer of the content in the next record.
     let mut buffer = (0, 0);
@@ -68,6 +74,11 @@ pub fn read(file: &[u8]) -> Result<Vec<Record>, TraceError> {
     while at < bytes.len() {
         let word = |index: usize| word_at(bytes, at + index * 4).ok_or(TraceError::CutOff(at));
         let (kind, size) = (word(0)?, word(1)? as usize);
+        // Older writers put a mark of two words before each record.
+        if (kind, size) == (u32::MAX, u32::MAX as usize) {
+            at += 8;
+            continue;
+        }
         let body = bytes.get(at + 8..at + 8 + size).ok_or(TraceError::CutOff(at))?;
         let field = |index: usize| word_at(body, index * 4).ok_or(TraceError::CutOff(at));
         // The high half of an address is missing in old traces.
@@ -112,10 +123,13 @@ mod tests {
             Record::Commands { address: 0x2_0000_1000, words: 2 },
         ];
         assert_eq!(read(&file).unwrap(), expected);
+        let marked = [&[0xff; 8], &file[..12], &[0xff; 8], &file[12..]].concat();
+        assert_eq!(read(&marked).unwrap(), expected);
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(&file).unwrap();
         assert_eq!(read(&encoder.finish().unwrap()).unwrap(), expected);
         assert!(matches!(read(&file[..file.len() - 1]), Err(TraceError::CutOff(48))));
+        assert!(matches!(read(&[]), Err(TraceError::Empty)));
         assert!(matches!(read(&[0x1f, 0x8b, 1]), Err(TraceError::Compression(_))));
     }
 }

@@ -56,6 +56,42 @@ fn debug_shows_the_machine_after_a_fault() {
     assert!(text.ends_with("> c\nerror: there is nothing left to execute\n"), "{text}");
 }
 
+/// The machine has no processors of a5xx, and a file that is no trace is not taken for an empty one.
+#[test]
+fn run_refuses_a5xx_and_empty_traces() {
+    let directory = Directory::new("refused");
+    let trace = directory.trace(&[&operation(0x26, &[])]);
+    let source = directory.file("a5.asm", "[005ff08a]\nnop\n");
+    let empty = directory.file("empty.rd", "");
+    for (firmware, generation, trace, reason) in [
+        ("open", "5", &trace, "the open firmware is for a6xx and a7xx"),
+        (&source, "5", &trace, "needs the processors PFP and ME"),
+        ("open", "6", &empty, "the file is empty: it is no trace"),
+    ] {
+        let (code, _, error) = afuc(&["run", "--firmware", firmware, "--gen", generation, "--rd", trace]);
+        assert_eq!((code, error.contains(reason)), (Some(1), true), "{error}");
+    }
+    // Several traces are executed one after the other.
+    let (code, text, _) = afuc(&["run", "--firmware", "open", "--rd", &trace, "--rd", &trace]);
+    assert_eq!((code, text.contains("2 words in 2 command buffers")), (Some(0), true), "{text}");
+}
+
+/// What is no regular file is written as it is, not replaced, and a link stays a link.
+#[test]
+fn asm_writes_through_links_and_to_devices() {
+    let directory = Directory::new("output");
+    let source = directory.file("a.asm", "[016ee001]\nnop\n");
+    let target = directory.file("target.fw", "old");
+    let link = directory.0.join("link.fw");
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    assert_eq!(afuc(&["asm", &source, "-o", link.to_str().unwrap()]).0, Some(0));
+    assert!(link.is_symlink() && std::fs::read(&target).unwrap().len() == 12);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_afuc"));
+    let output = command.args(["asm", &source, "-o", "/dev/stdout"]).output().unwrap();
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 12));
+    assert!(std::fs::read_dir(&directory.0).unwrap().count() == 3, "no temporary file is left");
+}
+
 #[test]
 fn coverage_counts_instructions_by_handler() {
     let directory = Directory::new("coverage");

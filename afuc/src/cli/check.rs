@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use arctic_afuc::container::{Image, SecondWord};
 use arctic_afuc::isa::Generation;
-use arctic_afuc::machine::{Machine, Stop};
+use arctic_afuc::machine::{Machine, Processor, Stop};
 use arctic_afuc::text::{Options, Syntax, assemble, disassemble};
 
 use super::{Result, generation, print, read};
@@ -63,11 +63,12 @@ fn check(file: &Path, generation: Option<Generation>) -> (String, bool) {
         Err(error) => return (format!("skipped, {error}"), true),
     };
     let first = image.words.first().copied().unwrap_or_default();
+    let first_name = Processor::First.name(image.generation());
     let sections: Vec<String> = image
         .sections()
         .iter()
         .map(|section| {
-            let name = section.name.unwrap_or("SQE");
+            let name = section.name.unwrap_or(first_name);
             let table =
                 section.table.as_ref().map_or("no table".to_owned(), |table| format!("table {:#x}", table.start));
             let second = match section.second_word {
@@ -100,7 +101,11 @@ fn boot(image: &Image) -> String {
     let mut machine = Machine::new(image);
     machine.packet_budget = BOOT_BUDGET;
     match machine.run(BOOT_BUDGET) {
-        Stop::Idle => format!("boots: {} instructions to waitin", machine.executed),
+        Stop::Idle => {
+            let others =
+                machine.processors().skip(1).map(|other| format!(", {} too", other.processor.name(image.generation())));
+            format!("boots: {} instructions to waitin{}", machine.executed, others.collect::<String>())
+        }
         Stop::Budget => format!("does not boot: {BOOT_BUDGET} instructions without waitin"),
         Stop::Fault(fault) => format!("does not boot: {fault}"),
     }

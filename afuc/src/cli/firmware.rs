@@ -30,6 +30,9 @@ impl Firmware {
     /// `None` after the errors of a source were printed.
     pub fn open(path: &Path, generation: Option<Generation>) -> Result<Option<Self>> {
         if path.as_os_str() == "open" {
+            if generation == Some(Generation::A5) {
+                return Err("the open firmware is for a6xx and a7xx: use --gen 6 or --gen 7".into());
+            }
             let options = Options { generation: generation.or(Some(Generation::A6)) };
             return Ok(Some(assemble(OPEN, &options)?.into()));
         }

@@ -53,10 +53,15 @@ pub fn assemble_file(path: &Path, generation: Option<Generation>) -> Result<Opti
         }
         Err(errors) => {
             eprintln!("{}", errors.render(&source, &path.display().to_string(), color));
-            eprintln!("\nafuc: {} errors in {}; no file was written", errors.0.len(), path.display());
+            eprintln!("\nafuc: {} in {}; no file was written", count(errors.0.len()), path.display());
             Ok(None)
         }
     }
+}
+
+/// `1 error`, `2 errors`
+pub fn count(errors: usize) -> String {
+    format!("{errors} error{}", if errors == 1 { "" } else { "s" })
 }
 
 /// Replaces a file as a whole: the old content stays until the new is complete. A link keeps its place, and what is no file,

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use arctic_afuc::isa::Generation;
 use arctic_afuc::patch::{PatchError, patch};
 
-use super::{Result, generation, print, read, read_image, write_file};
+use super::{Result, count, generation, print, read, read_image, write_file};
 
 /// Add handlers for packets to a firmware file.
 ///
@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         Ok(patched) => patched,
         Err(PatchError::Source(errors)) => {
             eprintln!("{}", errors.render(&change, &path, io::stderr().is_terminal()));
-            eprintln!("\nafuc: {} errors in {path}; no file was written", errors.0.len());
+            eprintln!("\nafuc: {} in {path}; no file was written", count(errors.0.len()));
             return Ok(ExitCode::FAILURE);
         }
         Err(error) => return Err(error.into()),

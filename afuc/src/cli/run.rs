@@ -60,9 +60,9 @@ pub struct Input {
     /// The firmware: a file, an assembler source (*.asm), or `open` for the open firmware of the program.
     #[arg(long)]
     pub firmware: PathBuf,
-    /// The trace, `.rd` or `.rd.gz`.
-    #[arg(long)]
-    pub rd: PathBuf,
+    /// The trace, `.rd` or `.rd.gz`. Several are executed one after the other.
+    #[arg(long, required = true)]
+    pub rd: Vec<PathBuf>,
     /// Generation: 5, 6 or 7. Needed if the firmware's id is unknown. The open firmware is for 6 unless 7 is named.
     #[arg(long = "gen", value_parser = generation)]
     generation: Option<Generation>,
@@ -100,7 +100,8 @@ impl Input {
     /// Reads firmware and trace; `None` after the errors of an assembler source were printed.
     pub fn open(&self) -> Result<Option<(Firmware, Vec<Record>)>> {
         let Some(firmware) = Firmware::open(&self.firmware, self.generation)? else { return Ok(None) };
-        Ok(Some((firmware, records(&self.rd)?)))
+        let parts = self.rd.iter().map(|path| records(path)).collect::<Result<Vec<_>>>()?;
+        Ok(Some((firmware, parts.concat())))
     }
 
     /// The options of the execution.

@@ -286,7 +286,8 @@ impl<'s> Assembler<'s> {
                 return Ok(());
             }
             let error =
-                Diagnostic::new(fixup.span.clone(), format!("no label `{}`", fixup.name), "not in this section");
+                Diagnostic::new(fixup.span.clone(), format!("no label `{}`", fixup.name), "not in this section")
+                    .cure("define it in this section");
             let error = error.cure_by_name(
                 if fixup.kind == Use::Word { "" } else { "#" },
                 fixup.name,

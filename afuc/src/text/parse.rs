@@ -323,6 +323,7 @@ impl<'s> Parser<'s> {
     ) -> Parsed<()> {
         let Some(form) = form(mnemonic) else {
             let error = Diagnostic::new(span, format!("there is no instruction `{mnemonic}`"), "unknown instruction");
+            let error = error.cure("`afuc isa` lists all instructions");
             return Err(error.cure_by_name("", mnemonic, ENCODINGS.iter().map(|row| row.mnemonic)));
         };
         let mut spans = Spans { mnemonic: span.clone(), slots: std::array::from_fn(|_| span.clone()) };
