@@ -15,7 +15,7 @@ use crate::text::{Options, Syntax, assemble, disassemble_raw, instruction_text};
 pub struct Report {
     /// Rows.
     pub rows: usize,
-    /// Rows whose note says that the expected text is wrong.
+    /// Rows with a note that the expected text is wrong.
     pub corrected: usize,
     /// What is different: line of the table and reason.
     pub differences: Vec<(usize, String)>,

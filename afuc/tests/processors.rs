@@ -106,7 +106,7 @@ fn semaphores_decide_the_order_of_three_processors() {
         };
         let packets = [threads(2), part(Bv), threads(1), part(First)];
         let run = replay(&packets, Some(&[part(Lpac)]), &Options::default()).unwrap();
-        let expected: Vec<_> = (0..).zip(order).map(|(place, who)| (who, place, 0x70 + who as u32)).collect();
+        let expected: Vec<_> = (0..).zip(order).map(|(place, part)| (part, place, 0x70 + part as u32)).collect();
         assert_eq!(scratch_writes(&run.machine.bus.effects), expected);
         let packets: Vec<u64> = run.machine.processors().map(|machine| machine.packets[0x4c]).collect();
         assert_eq!(packets, [2, 2, 1], "BR and BV read each other's packets too");
@@ -200,7 +200,7 @@ fn fault_of_another_processor_names_it() {
     assert_eq!((kind, processor), (FaultKind::Opcode(0x7e), Processor::Lpac));
     let bits: Vec<u32> = [FaultKind::Opcode(1), FaultKind::Endless, FaultKind::Unmapped(4), FaultKind::Protected(1)]
         .iter()
-        .flat_map(|kind| [Processor::First, Processor::Lpac, Processor::Bv].map(|who| kind.interrupt_bit(who)))
+        .flat_map(|kind| [Processor::First, Processor::Lpac, Processor::Bv].map(|which| kind.interrupt_bit(which)))
         .collect();
     assert_eq!(bits, [0, 8, 13, 1, 9, 14, 2, 10, 15, 4, 11, 16]);
     assert_eq!(FaultKind::Illegal(0).interrupt_bit(Processor::Bv), 17);

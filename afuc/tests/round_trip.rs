@@ -64,6 +64,16 @@ fn round_trip_of_special_forms_is_identical() {
     assert_eq!(assemble(&peer, &Options::default()).unwrap().image, image);
 }
 
+/// The first word has the id of a chip with other numbers of control registers, but is an instruction: the text has `.gen`,
+/// and names of the usual registers. Found by fuzzing.
+#[test]
+fn round_trip_of_an_id_in_an_instruction_is_identical() {
+    let words = [0_u32, 0xa852_0029, 0x0634_326c];
+    let image = Image::from_bytes(&words.map(u32::to_le_bytes).concat(), Some(Generation::A7)).unwrap();
+    assert_eq!(image.set, ControlSet::A7Gen3);
+    check(&image);
+}
+
 #[test]
 fn empty_image_and_image_without_leading_zero_are_kept() {
     for bytes in [vec![], vec![0; 4], vec![0; 8], vec![1, 2, 3, 4], [0x016e_e001_u32; 3].map(u32::to_le_bytes).concat()]

@@ -83,7 +83,7 @@ impl Machine {
         self.processors().find(|machine| machine.processor == processor)
     }
 
-    /// Makes a buffer of packets the ring of LPAC, whose registers are not public. Its present ring must be empty. False
+    /// Makes a buffer of packets the ring of LPAC: the registers of its ring are not public. Its present ring must be empty. False
     /// if LPAC is not running.
     pub fn submit_to_lpac(&mut self, address: u64, words: u32) -> bool {
         let mut others = self.others.iter_mut().filter(|other| other.is_running);

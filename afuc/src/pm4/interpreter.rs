@@ -98,7 +98,7 @@ pub struct Interpreter {
     /// Binning, GMEM or system memory: bits 0 to 2.
     mode: u32,
     predicate: bool,
-    /// False while CP_THREAD_CONTROL excludes BR, whose writes these are.
+    /// False while CP_THREAD_CONTROL excludes BR: the writes are those of BR.
     is_active: bool,
     /// Address of the ring and its number of words, a power of two: for its read pointer.
     pub ring: (u64, u32),

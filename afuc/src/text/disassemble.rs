@@ -95,6 +95,14 @@ pub fn disassemble_raw(image: &Image, syntax: Syntax) -> String {
     out
 }
 
+/// True if the assembler takes generation and control registers from the first literal. It cannot if the first word is an
+/// instruction.
+fn is_named(image: &Image) -> bool {
+    image.words.first().is_some_and(|first| {
+        decode_exact(*first, image.generation()).is_none() && chip(*first).map(|chip| chip.set) == Some(image.set)
+    })
+}
+
 fn write_header(out: &mut String, image: &Image, syntax: Syntax) {
     let first = image.words.first().copied().unwrap_or_default();
     let number = image.generation().number();
@@ -102,10 +110,7 @@ fn write_header(out: &mut String, image: &Image, syntax: Syntax) {
     if syntax == Syntax::Peer {
         return;
     }
-    // The assembler takes generation and control registers from the first literal, if it can.
-    let named =
-        decode_exact(first, image.generation()).is_none() && chip(first).map(|chip| chip.set) == Some(image.set);
-    if !named || image.words.is_empty() {
+    if !is_named(image) {
         let _ = writeln!(out, ".gen {number}");
     }
     if !image.leading_zero {
@@ -143,7 +148,8 @@ impl<'i> Plan<'i> {
         };
         let mut plan = Self {
             words,
-            set: image.set,
+            // After `.gen` the assembler has the usual names of the generation.
+            set: if syntax == Syntax::Peer || is_named(image) { image.set } else { ControlSet::of(generation) },
             generation,
             syntax,
             table: written,
