@@ -177,7 +177,7 @@ impl Machine {
             let (stop, executed, switches) = self.execute_other(&mut others[index]);
             for (word, value) in std::mem::take(&mut others[index].machine.bus.code_changes) {
                 self.change(word, value);
-                others.iter_mut().filter(|other| other.machine.words[word] != value).for_each(|other| {
+                others.iter_mut().filter(|other| other.machine.words.get(word) != Some(&value)).for_each(|other| {
                     other.machine.change(word, value);
                 });
             }
@@ -252,7 +252,7 @@ impl Bus {
         std::mem::swap(&mut self.writer, &mut other.writer);
         std::mem::swap(&mut self.locks, &mut other.locks);
         self.control[SHARED].swap_with_slice(&mut other.control[SHARED]);
-        for number in self.shared.clone().into_iter().flatten() {
+        for number in self.shared.into_iter().flatten() {
             std::mem::swap(&mut self.control[number], &mut other.control[number]);
         }
         // A new ring is read from its start by all.
