@@ -5,11 +5,13 @@ use crate::machine::Machine;
 use crate::names::packet_label;
 use crate::text::Assembled;
 
+/// A section's name, and its labels with their words.
+type Section = (Option<String>, Vec<(String, u32)>);
+
 /// Labels. A binary has none of its own, but those of its packet table after its bootstrap.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
-    /// The sections' names with their labels.
-    sections: Vec<(Option<String>, Vec<(String, u32)>)>,
+    sections: Vec<Section>,
 }
 
 impl Symbols {

@@ -21,6 +21,8 @@ use operands::{Destination, relative};
 
 type Span = Range<usize>;
 type Parsed<T> = Result<T, Diagnostic>;
+/// A label in an operand, and how the instruction uses it.
+type LabelUse<'s> = (&'s str, Span, Use);
 
 pub(super) struct Parser<'s> {
     source: &'s str,
@@ -352,7 +354,7 @@ impl<'s> Parser<'s> {
         form: Form,
         base: Instruction,
         spans: &mut Spans,
-    ) -> Parsed<(Instruction, Option<(&'s str, Span, Use)>)> {
+    ) -> Parsed<(Instruction, Option<LabelUse<'s>>)> {
         let mut i = base;
         let mut target = None;
         match form {

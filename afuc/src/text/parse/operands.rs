@@ -7,7 +7,7 @@ use crate::names::{ControlSet, Space, names, register_number};
 use super::super::assemble::{Assembler, Spans, Use};
 use super::super::diagnostic::Diagnostic;
 use super::super::lexer::Token;
-use super::{Parsed, Parser, Span};
+use super::{LabelUse, Parsed, Parser, Span};
 
 /// The target of a branch or call.
 pub(super) enum Destination<'s> {
@@ -200,7 +200,7 @@ pub(super) fn relative<'s>(
     out: &Assembler<'s>,
     i: &mut Instruction,
     destination: Destination<'s>,
-) -> Parsed<Option<(&'s str, Span, Use)>> {
+) -> Parsed<Option<LabelUse<'s>>> {
     let (offset, span) = match destination {
         Destination::Label(name, span) => return Ok(Some((name, span, Use::Relative))),
         Destination::Number(offset, span) => (i64::from(offset), span),
