@@ -396,7 +396,7 @@ impl Bus {
         if index == LPAC_SQE_CNTL && self.set.generation() == Generation::A6 {
             self.switch(Processor::Lpac, value);
         }
-        self.record(Effect::Register(number & 0xffff, value));
+        self.record_effect(Effect::Register(number & 0xffff, value));
     }
 
     /// Starts or stops a processor after this instruction.
@@ -405,7 +405,7 @@ impl Bus {
         self.switches = self.switches & !(3 * start) | if value & 1 != 0 { start } else { start << 1 };
     }
 
-    fn record(&mut self, effect: Effect) {
+    fn record_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Register(..) => self.writes.0 += 1,
             Effect::Memory(..) => self.writes.1 += 1,
@@ -422,13 +422,13 @@ impl Bus {
 
     /// Records where preemption begins and ends.
     pub(super) fn mark(&mut self, effect: Effect) {
-        self.record(effect);
+        self.record_effect(effect);
     }
 
     /// Writes memory and records the write.
     pub fn write_memory(&mut self, address: u64, value: u32) -> Access<()> {
         self.memory.write(address, value)?;
-        self.record(Effect::Memory(address, value));
+        self.record_effect(Effect::Memory(address, value));
         Ok(())
     }
 
@@ -442,7 +442,7 @@ impl Bus {
         let number = (value >> 24).to_le_bytes()[0];
         self.target = DataTarget::Pipe { number, keep };
         if number < 0xa0 {
-            self.record(Effect::Pipe(number, 0));
+            self.record_effect(Effect::Pipe(number, 0));
         }
     }
 
@@ -483,7 +483,7 @@ impl Bus {
         } else if !(0xa0..0xa2).contains(&number) {
             let count = &mut self.unmodelled_pipe[usize::from(number)];
             *count = count.saturating_add(1);
-            self.record(Effect::Pipe(number, value));
+            self.record_effect(Effect::Pipe(number, value));
         }
         Ok(())
     }
