@@ -2,13 +2,20 @@
 //! The descriptor of a generation: what its cards have in common, as data.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
 use arctic_base::host::Timebase;
 
-use crate::command::{CommandSet, IVY_BRIDGE_COMMANDS};
-use crate::registers::{Bits, IVY_BRIDGE_REGISTERS, RegisterTables};
-use crate::topology::{EngineId, EngineInfo, IVY_BRIDGE_ENGINES};
+use crate::command::{CommandSet, IVY_BRIDGE_COMMANDS, SANDY_BRIDGE_COMMANDS};
+use crate::registers::arbiter::FAULT_TYPE;
+use crate::registers::{Bits, IVY_BRIDGE_REGISTERS, RegisterTables, SANDY_BRIDGE_REGISTERS};
+use crate::topology::{EngineId, EngineInfo, IVY_BRIDGE_ENGINES, SANDY_BRIDGE_ENGINES};
+
+/// Size in bytes of the largest image of a logical context of all generations.
+pub const LARGEST_CONTEXT: usize = 105 * 64;
 
 /// A generation.
 pub struct Generation {
@@ -28,6 +35,15 @@ pub struct Generation {
     pub swizzle: Bits,
     /// Rate of the timestamp (IVB-116).
     pub timebase: Timebase,
+    /// Bits of the fault registers that have the type of a fault; 0 if they do not tell it (IVB-039, ILK-161).
+    pub fault_types: u32,
+    /// Interrupt registers of the display: an event of the bank of the PCH (i915: display/intel_display_regs.h,
+    /// DE_PCH_EVENT, DE_PCH_EVENT_IVB).
+    pub pch_event: Bits,
+    /// Size of the image of a logical context in bytes, as drivers derive it from CXT_SIZE (G67-090).
+    pub context_bytes: usize,
+    /// Drivers read a fuse that tells whether the display is there (G67-020, G67-022).
+    pub display_fuse: bool,
 }
 
 impl fmt::Debug for Generation {
@@ -73,6 +89,22 @@ impl EngineRef {
     }
 }
 
+/// Sandy Bridge (Gen6).
+pub static SANDY_BRIDGE: Generation = Generation {
+    name: "sandy-bridge",
+    devices: &[0x0112, 0x0102, 0x0122],
+    registers: &SANDY_BRIDGE_REGISTERS,
+    commands: &SANDY_BRIDGE_COMMANDS,
+    engines: &SANDY_BRIDGE_ENGINES,
+    fences: 16,
+    swizzle: Bits::bit(4),
+    timebase: Timebase::new(12_500_000),
+    fault_types: 0,
+    pch_event: Bits::bit(21),
+    context_bytes: 63 * 64,
+    display_fuse: false,
+};
+
 /// Ivy Bridge (Gen7).
 pub static IVY_BRIDGE: Generation = Generation {
     name: "ivy-bridge",
@@ -83,7 +115,11 @@ pub static IVY_BRIDGE: Generation = Generation {
     fences: 32,
     swizzle: Bits::bit(5),
     timebase: Timebase::new(12_500_000),
+    fault_types: FAULT_TYPE.mask(),
+    pch_event: Bits::bit(28),
+    context_bytes: LARGEST_CONTEXT,
+    display_fuse: true,
 };
 
 /// All generations.
-pub static GENERATIONS: [&Generation; 1] = [&IVY_BRIDGE];
+pub static GENERATIONS: [&Generation; 2] = [&SANDY_BRIDGE, &IVY_BRIDGE];

@@ -89,7 +89,7 @@ impl Gt {
         Gt {
             generation: profile.generation,
             registers: profile.registers(),
-            interrupts: Interrupts::new(sink),
+            interrupts: Interrupts::new(sink, profile.interrupt_setup()),
             ggtt: Ggtt::new(usize::try_from(profile.ggtt_table).unwrap_or_default()),
             aperture: Aperture::default(),
             clock: host.clock,

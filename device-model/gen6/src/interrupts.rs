@@ -11,8 +11,8 @@ use std::sync::Arc;
 use arctic_base::host::{Function, InterruptSink};
 use arctic_base::interrupts::{Delivery, Sources};
 
-use crate::registers::interrupt::{Four, MASTER_ENABLE, PCH_EVENT};
-use crate::registers::{Bank, InterruptRegister};
+use crate::registers::interrupt::{Four, MASTER_ENABLE};
+use crate::registers::{Bank, Bits, InterruptRegister};
 
 /// The four registers of a bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,17 +42,29 @@ pub struct Banks {
     graphics: Registers,
     power: Registers,
     south: Registers,
+    /// What differs between cards.
+    setup: InterruptSetup,
     /// The level when it was last evaluated.
     level: bool,
 }
 
-impl Default for Banks {
-    fn default() -> Self {
-        Banks { display: RESET, graphics: RESET, power: RESET, south: RESET, level: false }
-    }
+/// Properties of a card's interrupts.
+#[derive(Clone, Copy, Debug)]
+pub struct InterruptSetup {
+    /// Interrupt registers of the display: an event of the bank of the PCH.
+    pub pch_event: Bits,
+    /// Firmware has set the master enable (G67-021).
+    pub enabled_by_firmware: bool,
 }
 
 impl Banks {
+    /// The registers in their reset state.
+    fn new(setup: InterruptSetup) -> Self {
+        let enable = if setup.enabled_by_firmware { MASTER_ENABLE.mask() } else { 0 };
+        let display = Registers { enable, ..RESET };
+        Banks { display, graphics: RESET, power: RESET, south: RESET, setup, level: false }
+    }
+
     fn bank(&mut self, bank: Bank) -> &mut Registers {
         match bank {
             Bank::Display => &mut self.display,
@@ -69,9 +81,10 @@ impl Sources for Banks {
     }
 
     fn settle(&mut self) -> bool {
-        let south = if self.south.pending() != 0 { PCH_EVENT.mask() } else { 0 };
+        let event = self.setup.pch_event.mask();
+        let south = if self.south.pending() != 0 { event } else { 0 };
         let risen = south & !self.display.status;
-        self.display.status = self.display.status & !PCH_EVENT.mask() | south;
+        self.display.status = self.display.status & !event | south;
         self.display.event(risen);
         let display = self.display.pending() & !MASTER_ENABLE.mask();
         let level = self.enabled() && (display | self.graphics.pending() | self.power.pending()) != 0;
@@ -86,8 +99,8 @@ pub struct Interrupts(Delivery<Banks>);
 
 impl Interrupts {
     /// Creates the registers in their reset state; `sink` receives the MSI.
-    pub fn new(sink: Arc<dyn InterruptSink>) -> Self {
-        Interrupts(Delivery::new(Function::PF, sink, Banks::default()))
+    pub fn new(sink: Arc<dyn InterruptSink>, setup: InterruptSetup) -> Self {
+        Interrupts(Delivery::new(Function::PF, sink, Banks::new(setup)))
     }
 
     /// Reads a register.
@@ -135,7 +148,7 @@ impl Interrupts {
 
     /// Sets all registers to their reset values.
     pub fn reset(&self) {
-        self.0.change(|banks| *banks = Banks::default());
+        self.0.change(|banks| *banks = Banks::new(banks.setup));
     }
 }
 
@@ -144,6 +157,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
+    use crate::generation::GENERATIONS;
 
     #[derive(Default)]
     struct Counter(AtomicU32);
@@ -159,9 +173,11 @@ mod tests {
     const SDE: InterruptRegister = InterruptRegister(Bank::SouthDisplay);
     const MASTER: u32 = 1 << 31;
 
+    const PCH_EVENT: Bits = Bits::bit(28);
+
     fn interrupts() -> (Arc<Counter>, Interrupts) {
         let counter = Arc::new(Counter::default());
-        (counter.clone(), Interrupts::new(counter))
+        (counter.clone(), Interrupts::new(counter, InterruptSetup { pch_event: PCH_EVENT, enabled_by_firmware: false }))
     }
 
     /// G67-045: a masked source leaves no trace; IIR is cleared by writing 1.
@@ -209,22 +225,48 @@ mod tests {
         assert_eq!((sent(), interrupts.read(GT, Four::Mask), interrupts.read(DE, Four::Enable)), (3, !0, 0));
     }
 
-    /// The PCH's bank is an event of the display's bank, at each rise of its level.
+    /// G67-021: the master enable that firmware has set is there after each reset.
+    #[test]
+    fn interrupts_are_sent_if_firmware_has_enabled_them() {
+        let counter = Arc::new(Counter::default());
+        let setup = InterruptSetup { pch_event: PCH_EVENT, enabled_by_firmware: true };
+        let interrupts = Interrupts::new(counter.clone(), setup);
+        for sent in [1, 2] {
+            interrupts.write(GT, Four::Mask, 0);
+            interrupts.write(GT, Four::Enable, 1);
+            interrupts.event(Bank::Graphics, 1);
+            assert_eq!(counter.0.load(Ordering::SeqCst), sent);
+            interrupts.write(DE, Four::Enable, 0);
+            interrupts.reset();
+            assert_eq!(interrupts.read(DE, Four::Enable), MASTER);
+        }
+    }
+
+    /// The PCH's bank is an event of the display's bank, at each rise of its level. The bit is the generation's.
     #[test]
     fn the_pch_is_an_event_of_the_display() {
-        let (counter, interrupts) = interrupts();
-        interrupts.write(DE, Four::Mask, !PCH_EVENT.mask());
-        interrupts.write(DE, Four::Enable, MASTER | PCH_EVENT.mask());
+        for generation in GENERATIONS {
+            the_pch_is_event(generation.pch_event);
+        }
+        assert_eq!(GENERATIONS.map(|generation| generation.pch_event), [Bits::bit(21), Bits::bit(28)]);
+    }
+
+    fn the_pch_is_event(event: Bits) {
+        let counter = Arc::new(Counter::default());
+        let setup = InterruptSetup { pch_event: event, enabled_by_firmware: false };
+        let interrupts = Interrupts::new(counter.clone(), setup);
+        interrupts.write(DE, Four::Mask, !event.mask());
+        interrupts.write(DE, Four::Enable, MASTER | event.mask());
         interrupts.write(SDE, Four::Mask, 0);
         interrupts.write(SDE, Four::Enable, 1 << 17);
         interrupts.event(Bank::SouthDisplay, 1 << 17);
-        assert_eq!(interrupts.read(DE, Four::Identity), PCH_EVENT.mask());
-        assert_eq!(interrupts.read(DE, Four::Status), PCH_EVENT.mask());
+        assert_eq!(interrupts.read(DE, Four::Identity), event.mask());
+        assert_eq!(interrupts.read(DE, Four::Status), event.mask());
         assert_eq!(counter.0.load(Ordering::SeqCst), 1);
-        interrupts.write(DE, Four::Identity, PCH_EVENT.mask());
+        interrupts.write(DE, Four::Identity, event.mask());
         assert_eq!(interrupts.read(DE, Four::Identity), 0, "no new edge");
         interrupts.write(SDE, Four::Enable, 0);
         interrupts.write(SDE, Four::Enable, 1 << 17);
-        assert_eq!(interrupts.read(DE, Four::Identity), PCH_EVENT.mask());
+        assert_eq!(interrupts.read(DE, Four::Identity), event.mask());
     }
 }

@@ -7,8 +7,11 @@ use arctic_sriov::header::Identity;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use crate::generation::{GENERATIONS, Generation};
+use crate::interrupts::InterruptSetup;
 use crate::registers::RegisterFile;
-use crate::registers::fuses::{MAD_DIMM, RP_STATE_CAP, RP0, RP1, RPN};
+use crate::registers::fuses::{
+    DISPLAY_DISABLED, FUSE_LOCK, FUSE_STRAP, MAD_DIMM, PCH_DISPLAY_DISABLED, RP_STATE_CAP, RP0, RP1, RPN, SFUSE_STRAP,
+};
 
 /// 1 MiB in bytes.
 const MIB: u64 = 1 << 20;
@@ -36,10 +39,24 @@ pub struct IntegratedProfile {
     /// Both channels of memory have modules of the same size, so that drivers switch on the swizzling of tiled surfaces
     /// (G67-064).
     pub swizzling: bool,
+    /// Whether the display is there.
+    pub display: Display,
     /// Limits of the frequency.
     pub frequency: FrequencyLimits,
     /// Limits on the process resources that clients of a served card may consume.
     pub limits: Limits,
+}
+
+/// The display of a card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Display {
+    /// A display engine with nothing connected (G67-024).
+    #[default]
+    Unconnected,
+    /// Fuses disable the display (G67-020). Firmware leaves the master enable of the interrupts set: drivers that find the
+    /// display fused off do not write it (G67-021).
+    FusedOff,
 }
 
 /// Limits of the frequency in MHz, multiples of 50.
@@ -69,6 +86,8 @@ struct File {
     ggtt: u64,
     #[serde(default)]
     swizzling: bool,
+    #[serde(default)]
+    display: Display,
     #[serde(deserialize_with = "frequency")]
     frequency: FrequencyLimits,
     #[serde(default)]
@@ -78,7 +97,7 @@ struct File {
 impl<'de> Deserialize<'de> for IntegratedProfile {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let file = File::deserialize(from)?;
-        let File { name, generation, device, revision, aperture, ggtt, swizzling, frequency, limits } = file;
+        let File { name, generation, device, revision, aperture, ggtt, swizzling, display, frequency, limits } = file;
         if name.trim().is_empty() || name.len() > 80 || name.contains(char::is_control) {
             return Err(D::Error::custom("name is empty, too long or not printable: expected 1 to 80 characters"));
         }
@@ -87,8 +106,24 @@ impl<'de> Deserialize<'de> for IntegratedProfile {
             let (name, valid) = (generation.name, valid.join(" or "));
             return Err(D::Error::custom(format!("device = {device:#06x} is not of {name}: expected {valid}")));
         }
-        let ggtt_table = ggtt;
-        Ok(IntegratedProfile { name, generation, device, revision, aperture, ggtt_table, swizzling, frequency, limits })
+        if display == Display::FusedOff && !generation.display_fuse {
+            let name = generation.name;
+            return Err(D::Error::custom(format!(
+                "{name} has no fuse of the display: expected display = \"unconnected\""
+            )));
+        }
+        Ok(IntegratedProfile {
+            name,
+            generation,
+            device,
+            revision,
+            aperture,
+            ggtt_table: ggtt,
+            swizzling,
+            display,
+            frequency,
+            limits,
+        })
     }
 }
 
@@ -164,8 +199,18 @@ impl IntegratedProfile {
         if self.swizzling {
             file.set_reset(MAD_DIMM.saturating_add(4), file.reset_value(MAD_DIMM));
         }
+        if self.display == Display::FusedOff {
+            file.set_reset(FUSE_STRAP, DISPLAY_DISABLED.mask());
+            file.set_reset(SFUSE_STRAP, FUSE_LOCK.mask() | PCH_DISPLAY_DISABLED.mask());
+        }
         file.reset();
         file
+    }
+
+    /// Properties of the interrupts.
+    pub fn interrupt_setup(&self) -> InterruptSetup {
+        let enabled_by_firmware = self.display == Display::FusedOff;
+        InterruptSetup { pch_event: self.generation.pch_event, enabled_by_firmware }
     }
 }
 
@@ -174,8 +219,19 @@ pub(crate) mod tests {
     use super::*;
 
     const IVB: &str = include_str!("../configs/ivb.toml");
+    const SNB: &str = include_str!("../configs/snb.toml");
 
-    /// The built-in card.
+    /// The built-in card of Sandy Bridge.
+    pub(crate) fn snb() -> IntegratedProfile {
+        toml::from_str(SNB).unwrap()
+    }
+
+    /// The built-in card of Ivy Bridge with the display fused off.
+    pub(crate) fn fused() -> IntegratedProfile {
+        toml::from_str(include_str!("../configs/ivb-fused.toml")).unwrap()
+    }
+
+    /// The built-in card of Ivy Bridge.
     pub(crate) fn ivb() -> IntegratedProfile {
         toml::from_str(IVB).unwrap()
     }
@@ -215,10 +271,33 @@ pub(crate) mod tests {
         }
     }
 
+    /// G67-001, G67-020: the other cards.
+    #[test]
+    fn the_other_card_files_are_read() {
+        let snb = snb();
+        assert_eq!((snb.generation.name, snb.device, snb.revision), ("sandy-bridge", 0x0112, 9));
+        assert_eq!((snb.aperture, snb.ggtt_table, snb.display), (256 << 20, 1 << 20, Display::Unconnected));
+        // 1350, 850 and 850 MHz.
+        assert_eq!(snb.registers().value(RP_STATE_CAP), 0x0011_111b);
+        let (ivb, fused) = (ivb(), fused());
+        assert_eq!((fused.device, fused.display, ivb.display), (ivb.device, Display::FusedOff, Display::Unconnected));
+        let fuses = |profile: &IntegratedProfile| [FUSE_STRAP, SFUSE_STRAP].map(|at| profile.registers().value(at));
+        assert_eq!((fuses(&ivb), fuses(&fused)), ([0, 1 << 13], [1 << 30, 1 << 13 | 1 << 7]));
+    }
+
+    /// G67-022: Sandy Bridge has no fuse of the display that a driver reads.
+    #[test]
+    fn a_fused_display_is_refused_where_no_fuse_is_read() {
+        let file = SNB.replace("[frequency]", "display = \"fused-off\"\n[frequency]");
+        let error = toml::from_str::<IntegratedProfile>(&file).unwrap_err();
+        assert!(error.message().contains("sandy-bridge has no fuse of the display"), "{}", error.message());
+    }
+
     #[test]
     fn mistakes_are_refused_with_the_expected_values() {
         for (from, to, expected) in [
-            ("\"ivy-bridge\"", "\"haswell\"", "a generation: \"ivy-bridge\""),
+            ("\"ivy-bridge\"", "\"haswell\"", "a generation: \"sandy-bridge\" or \"ivy-bridge\""),
+            ("[frequency]", "display = \"hdmi\"\n[frequency]", "`unconnected` or `fused-off`"),
             ("0x0162", "0x56c0", "expected 0x0162 or 0x0152"),
             ("\"256MiB\"", "\"1GiB\"", "\"64MiB\""),
             ("ggtt = \"1GiB\"", "ggtt = \"4GiB\"", "\"1GiB\" or \"2GiB\""),

@@ -108,6 +108,7 @@ commands! {
     0x14 MI_DISPLAY_FLIP SIX, 3, RENDER_COPY, PRIVILEGED => Skipped;
     0x16 MI_SEMAPHORE_MBOX SIX, 3, ALL, FREE => Semaphore;
     0x18 MI_SET_CONTEXT SIX, 2, RENDER, PRIVILEGED => SetContext;
+    0x19 MI_URB_CLEAR SIX, 2, RENDER, FREE => Skipped;
     0x20 MI_STORE_DATA_IMM TEN, 4, ALL, GGTT_PRIVILEGED => StoreData;
     0x21 MI_STORE_DATA_INDEX SIX, 3, ALL, PRIVILEGED => StoreIndex;
     0x22 MI_LOAD_REGISTER_IMM EIGHT, 3, ALL, PRIVILEGED => LoadRegister;
@@ -127,12 +128,11 @@ commands! {
     IVY_BRIDGE_ONLY:
     0x0c MI_PREDICATE ONE, 1, RENDER, FREE => Predicate;
     0x0d MI_TOPOLOGY_FILTER ONE, 1, RENDER, FREE => Skipped;
-    0x19 MI_URB_CLEAR SIX, 2, RENDER, FREE => Skipped;
     0x29 MI_LOAD_REGISTER_MEM SIX, 3, ALL, GGTT_PRIVILEGED => LoadRegisterMemory;
 }
 
-/// The commands of both generations by opcode.
-pub static BOTH: MiTable<Mi, Classes> = by_opcode(COMMON);
+/// The commands of Sandy Bridge by opcode: it has none that Ivy Bridge does not have.
+pub static SANDY_BRIDGE: MiTable<Mi, Classes> = by_opcode(COMMON);
 
 /// The commands of Ivy Bridge by opcode.
 pub static IVY_BRIDGE: MiTable<Mi, Classes> = changed(&by_opcode(COMMON), IVY_BRIDGE_ONLY);

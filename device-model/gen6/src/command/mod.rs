@@ -31,6 +31,10 @@ pub struct CommandSet {
     pub pipelines: &'static Pipelines,
 }
 
+/// The commands of Sandy Bridge.
+pub static SANDY_BRIDGE_COMMANDS: CommandSet =
+    CommandSet { mi: &mi::SANDY_BRIDGE, blitter: &blitter::COMMANDS, pipelines: &pipeline::SANDY_BRIDGE_PIPELINES };
+
 /// The commands of Ivy Bridge.
 pub static IVY_BRIDGE_COMMANDS: CommandSet =
     CommandSet { mi: &mi::IVY_BRIDGE, blitter: &blitter::COMMANDS, pipelines: &pipeline::IVY_BRIDGE_PIPELINES };

@@ -46,6 +46,9 @@ pub struct Pipelines {
     pub render: &'static [PipelineCommand],
 }
 
+/// The pipelines of Sandy Bridge.
+pub static SANDY_BRIDGE_PIPELINES: Pipelines = Pipelines { render: &names::SANDY_BRIDGE_RENDER };
+
 /// The pipelines of Ivy Bridge.
 pub static IVY_BRIDGE_PIPELINES: Pipelines = Pipelines { render: &names::IVY_BRIDGE_RENDER };
 

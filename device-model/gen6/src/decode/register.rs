@@ -11,12 +11,18 @@ pub fn name(generation: &Generation, offset: u32) -> String {
     let tables = generation.registers;
     let card = || tables.card.iter().find_map(|rows| find(rows, offset));
     let engine = || {
-        let of = |base: u32| find(tables.engine, offset.checked_sub(base)?);
-        generation.engines.iter().find_map(|engine| Some(format!("{}.{}", engine.name, of(engine.base)?)))
+        generation.engines.iter().find_map(|engine| {
+            let relative = offset.checked_sub(engine.base)?;
+            let name = tables.engine.iter().chain([&engine.rows]).find_map(|rows| find(rows, relative))?;
+            Some(format!("{}.{name}", engine.name))
+        })
     };
     let display = || {
         let mut distances = (0..tables.pipes).map(|pipe| pipe.saturating_mul(pipe::DISTANCE));
-        distances.find_map(|distance| find(tables.pipe, offset.checked_sub(distance)?))
+        distances.find_map(|distance| {
+            let relative = offset.checked_sub(distance)?;
+            tables.pipe.iter().find_map(|rows| find(rows, relative))
+        })
     };
     card().or_else(engine).or_else(display).unwrap_or_else(|| format!("{offset:#08x}"))
 }

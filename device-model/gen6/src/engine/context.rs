@@ -3,20 +3,19 @@
 //! loads those of the next one (IVB-155, G67-090..092).
 //!
 //! The image is a batch of MI_LOAD_REGISTER_IMM commands (ILK-170): first those of the context, then those of its extended
-//! state, then MI_BATCH_BUFFER_END. It is guest memory: of an image, only registers of contexts are loaded, and at most
-//! [`IMAGE`] bytes are read.
+//! state, then MI_BATCH_BUFFER_END. It is guest memory: of an image, only registers of contexts are loaded, and no bytes
+//! behind its size are read.
 
 use super::{Current, Engine};
 use crate::command::mi::fields;
 use crate::command::{Command, Mi};
+use crate::generation::LARGEST_CONTEXT;
 use crate::gt::Gt;
 use crate::memory::{Fault, PAGE_MASK, Space};
 use crate::registers::engine::{BB_STATE, CCID, INSTPM, PP_DCLV, SYNC_FLUSH, VALID};
 use crate::registers::{Kind, Scope, masked};
 use crate::topology::EngineClass;
 
-/// Size of an image in bytes: 105 lines of 64 bytes (G67-090).
-const IMAGE: u32 = 105 * 64;
 /// Bits of the command that CCID has: address, extended state, memory space.
 const KEPT: u32 = 0xffff_f10c;
 /// Pairs of one command.
@@ -75,8 +74,9 @@ impl Engine {
     /// Loads the registers of contexts from the image at `image`. Another command than those of images ends it.
     fn restore_context(&self, current: &Current<'_>, image: u32, extended: bool) -> Result<(), Fault> {
         let gt = current.gt;
-        let mut bytes = [0; IMAGE as usize];
-        current.memory.read(Space::Ggtt, image, &mut bytes)?;
+        let mut bytes = [0; LARGEST_CONTEXT];
+        let bytes = bytes.split_at_mut(gt.generation.context_bytes.min(LARGEST_CONTEXT)).0;
+        current.memory.read(Space::Ggtt, image, bytes)?;
         let mut dwords = bytes.as_chunks::<4>().0.iter().map(|dword| u32::from_le_bytes(*dword));
         while let Some(header) = dwords.next() {
             let command = gt.generation.commands.decode(header, EngineClass::Render);

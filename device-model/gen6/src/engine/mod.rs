@@ -21,7 +21,7 @@ use self::blit::{BLIT_BYTES, PendingBlit};
 use crate::blitter::Setup;
 use crate::gt::Gt;
 use crate::memory::{Directory, Fault, Memory, Space};
-use crate::registers::engine::{GFX_MODE, PP_DCLV, PP_DIR_BASE, PPGTT_ENABLE};
+use crate::registers::engine::{PP_DCLV, PP_DIR_BASE, PPGTT_ENABLE};
 use crate::topology::EngineId;
 
 /// Result of a step.
@@ -189,7 +189,7 @@ impl Engine {
 
     /// The PPGTT; while it is disabled, the GGTT (IVB-031).
     fn ppgtt(&self, gt: &Gt) -> Space {
-        match PPGTT_ENABLE.is_set(self.value(gt, GFX_MODE)) {
+        match PPGTT_ENABLE.is_set(gt.registers.value(gt.generation.engine(self.id).translation_mode)) {
             true => Space::Ppgtt(Directory::new(self.value(gt, PP_DIR_BASE), self.value(gt, PP_DCLV))),
             false => Space::Ggtt,
         }

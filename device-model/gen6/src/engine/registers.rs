@@ -28,7 +28,7 @@ impl Engine {
         Ok(())
     }
 
-    /// MI_STORE_REGISTER_MEM (IVB-161).
+    /// MI_STORE_REGISTER_MEM (IVB-161). Of registers that only CPUs can access, it stores 0 (ILK-031).
     pub(super) fn store_register(&mut self, current: &Current<'_>) -> Result<(), Fault> {
         let space = self.space(current.gt, current.has(fields::GLOBAL));
         let offset = current.dword(1)? & OFFSET;

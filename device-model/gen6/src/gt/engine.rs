@@ -8,9 +8,11 @@ use arctic_sriov::number::{high, low};
 
 use super::watchdog::Watchdog;
 use super::{Gt, SideEffect};
+use crate::memory::Directory;
 use crate::registers::engine::{
-    CTL, CTL_ENABLE, CTL_NO_WRITES, CTL_PAGES, CTL_REPORT, CTL_SEMAPHORE_WAIT, CTL_WAIT, HEAD, HEAD_OFFSET, HEAD_WRAPS,
-    MI_MODE, MODE_IDLE, MODE_STOP, TAIL, TAIL_OFFSET,
+    CTL, CTL_ENABLE, CTL_NO_WRITES, CTL_PAGES, CTL_REPORT, CTL_SEMAPHORE_WAIT, CTL_WAIT, DIRECTORY_INDEX, HEAD,
+    HEAD_OFFSET, HEAD_WRAPS, MI_MODE, MODE_IDLE, MODE_STOP, PP_DCIR, PP_DCLV, PP_DIR_BASE, SLEEP_DISABLED,
+    SLEEP_INDICATOR, TAIL, TAIL_OFFSET,
 };
 use crate::registers::{Access, EngineRegister, Gen6};
 use crate::topology::{EngineClass, EngineId};
@@ -28,6 +30,13 @@ impl Unit<Gen6, Gt> for EngineRegister {
             (EngineRegister::WatchdogCounter, Some(engine)) => gt.watchdog_counter(engine),
             (EngineRegister::Timestamp, _) => low(gt.timestamp()),
             (EngineRegister::TimestampHigh, _) => high(gt.timestamp()),
+            (EngineRegister::SleepMessages, Some(engine))
+                if !SLEEP_DISABLED.is_set(value) && gt.engine_idle(engine) =>
+            {
+                value | SLEEP_INDICATOR.mask()
+            }
+            (EngineRegister::DirectoryEntry, Some(engine)) => gt.directory_entry(engine),
+            (EngineRegister::Copy(register), Some(engine)) => gt.engine_value(engine, *register),
             _ => value,
         }
     }
@@ -74,11 +83,22 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 gt.registers.set(at, value);
                 gt.set_watchdog(engine, *self == EngineRegister::WatchdogControl);
             }
-            EngineRegister::WatchdogCounter | EngineRegister::Timestamp | EngineRegister::TimestampHigh => return None,
+            EngineRegister::SleepMessages => {
+                gt.registers.update(at, |old| masked(old, value) & !SLEEP_INDICATOR.mask());
+                return None;
+            }
+            EngineRegister::WatchdogCounter
+            | EngineRegister::Timestamp
+            | EngineRegister::TimestampHigh
+            | EngineRegister::DirectoryEntry
+            | EngineRegister::Copy(_) => return None,
         }
         Some(SideEffect::Wake(engine))
     }
 }
+
+/// PP_DCDR: address and valid bit of an entry (ILK-021).
+const DIRECTORY_ENTRY: u32 = 0xffff_f0f1;
 
 /// Bits of the ring's control register that only engines of some classes have (IVB-078).
 fn control_bits(class: EngineClass) -> u32 {
@@ -172,6 +192,13 @@ impl Gt {
         let next = more && !MODE_STOP.is_set(mode) || activity.in_command.load(Ordering::Acquire);
         let halted = activity.halted.load(Ordering::Acquire) && !activity.restart.load(Ordering::Acquire);
         CTL_ENABLE.is_set(control) && next && !halted
+    }
+
+    /// The entry of the page directory that PP_DCIR selects; 0 for one that PP_DCLV excludes (ILK-020..022).
+    fn directory_entry(&self, engine: EngineId) -> u32 {
+        let [index, base, loaded] = [PP_DCIR, PP_DIR_BASE, PP_DCLV].map(|register| self.engine_value(engine, register));
+        let entry = Directory::new(base, loaded).loaded_entry(DIRECTORY_INDEX.get(index));
+        entry.map_or(0, |entry| self.ggtt.entry(entry).0 & DIRECTORY_ENTRY)
     }
 
     /// Offset of a register of an engine.

@@ -36,7 +36,8 @@ impl Gt {
         let page = fault.address & PAGE_MASK;
         let ggtt = if fault.space == Space::Ggtt { FAULT_GGTT.mask() } else { 0 };
         let source = FAULT_SOURCE.of(if fault.write { SOURCE_WRITE } else { 0 });
-        let latched = page | ggtt | source | FAULT_TYPE.of(fault.kind as u32) | FAULT_VALID.mask();
+        let kind = FAULT_TYPE.of(fault.kind as u32) & self.generation.fault_types;
+        let latched = page | ggtt | source | kind | FAULT_VALID.mask();
         let latch = |old| if FAULT_VALID.is_set(old) { old } else { latched };
         self.registers.update(self.generation.engine(engine).fault, latch);
         let error = match fault.kind {

@@ -32,6 +32,13 @@ impl Directory {
     pub fn new(base: u32, loaded: u32) -> Self {
         Directory { first: base >> 16 << 4, loaded }
     }
+
+    /// Index in the GGTT's table of directory entry `entry`, if it is one that PP_DCLV does not exclude.
+    pub fn loaded_entry(self, entry: u32) -> Option<u32> {
+        let group = entry / ENTRIES_OF_A_BIT;
+        let loaded = entry < DIRECTORY_ENTRIES && self.loaded >> group & 1 != 0;
+        loaded.then(|| self.first.wrapping_add(entry))
+    }
 }
 
 /// An address space.
@@ -87,12 +94,8 @@ impl<'m> Memory<'m> {
 
     /// The page of `address` by `directory`: its address, and its size.
     fn page(&self, directory: Directory, address: u32) -> Result<(u64, u32), FaultType> {
-        let entry = address / DIRECTORY_ENTRY;
-        let group = entry / ENTRIES_OF_A_BIT;
-        if entry >= DIRECTORY_ENTRIES || directory.loaded >> group & 1 == 0 {
-            return Err(FaultType::UnloadedDirectory);
-        }
-        let entry = self.ggtt.entry(directory.first.wrapping_add(entry));
+        let entry = directory.loaded_entry(address / DIRECTORY_ENTRY).ok_or(FaultType::UnloadedDirectory)?;
+        let entry = self.ggtt.entry(entry);
         let table = entry.page().ok_or(FaultType::InvalidDirectory)?;
         let size = if entry.0 & BIG_PAGES != 0 { BIG_PAGE } else { PAGE };
         // The table has an entry for each 4 KiB; of a big page, the first is used.

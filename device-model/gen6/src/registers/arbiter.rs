@@ -29,17 +29,46 @@ pub const FAULT_GGTT: Bits = Bits::bit(11);
 /// A write invalidates the translations of CPU accesses (IVB-177).
 pub const GFX_FLSH_CNTL: u32 = 0x10_1008;
 
+/// The status page of an engine in the GGTT: bits of a page.
+const STATUS_PAGE: Kind<Live> = Storage(0xffff_f000);
+/// Address of the status pages after a reset of Sandy Bridge (ILK-174).
+const STATUS_PAGE_RESET: u32 = 0x1fff_f000;
+const FAULTS: &str = "IVB-039, ILK-161";
 const TUNING: &str = "IVB-018";
+const HWSP: &str = "G67-072, ILK-174";
 const GAC: &str = "IVB-014";
 
-/// The registers.
-pub const TABLE: &[Register] = &[
+/// The registers of all generations.
+pub const SHARED: &[Register] = &[
     // Errors of the Gen4 page tables: nothing raises them here.
     register(0x2024, "PGTBL_ER", Kind::Write1Clear(!0), 0, "i915: gt/intel_gt.c intel_gt_clear_error_registers"),
+    register(ARB_MODE, "ARB_MODE", Masked, 0, "IVB-010"),
+    register(0x4090, "GAM_ECOCHK", STORED, 0, "G67-061"),
+    register(0x4094, "GAM_FAULT", Kind::Live(Live::Fault), 0, FAULTS),
+    register(ERROR, "GAM_ERROR", Storage(0xffd5), 0, "IVB-040"),
+    // Everything is idle: all fields are 1.
+    register(0x40b0, "GAM_DONE", ReadOnly, 0xffff_ffff, "IVB-020"),
+    register(0x4194, "GAC_FAULT", Kind::Live(Live::Fault), 0, FAULTS),
+    register(0x4294, "GAB_FAULT", Kind::Live(Live::Fault), 0, FAULTS),
+    register(0x4394, "VEBOX_FAULT", Kind::Live(Live::Fault), 0, "G67-114, an engine that is absent"),
+    register(0x1_4090, "GAC_ECO_BITS", STORED, 0, "G67-061"),
+    register(0x2_4000, "GAB_CTL", STORED, 0, "G67-061"),
+    register(TILECTL, "TILECTL", STORED, 0, "G67-064").of(Scope::Aperture),
+    register(GFX_FLSH_CNTL, "GFX_FLSH_CNTL", Kind::Live(Live::Barrier), 0, "IVB-177, G67-055"),
+];
+
+/// The registers of Sandy Bridge: the status pages' addresses are in the engines' units (G67-072).
+pub const SANDY_BRIDGE: &[Register] = &[
+    register(0x4080, "RCS_HWSP", STATUS_PAGE, STATUS_PAGE_RESET, HWSP),
+    register(0x1_4080, "VCS_HWSP", STATUS_PAGE, STATUS_PAGE_RESET, HWSP),
+    register(0x2_4080, "BCS_HWSP", STATUS_PAGE, STATUS_PAGE_RESET, HWSP),
+];
+
+/// The registers of Ivy Bridge.
+pub const IVY_BRIDGE: &[Register] = &[
     register(0x4000, "PWRCTX_REST_DONE", Masked, 0, "IVB-021"),
     register(0x4028, "WR_WATERMARK", STORED, 0x000f_fea4, "IVB-016"),
     register(0x402c, "GFX_PRIO_CTRL", STORED, 0x0001_1d10, "IVB-017"),
-    register(ARB_MODE, "ARB_MODE", Masked, 0, "IVB-010"),
     array(0x4034, "GFX_PEND_TLB", STORED, 0, 2, "IVB-011"),
     register(0x403c, "L3_LRA_0", STORED, 0x3f20_1f00, TUNING),
     register(0x4040, "L3_LRA_1", STORED, 0x0900_ff40, TUNING),
@@ -56,20 +85,12 @@ pub const TABLE: &[Register] = &[
     register(0x406c, "CASC_LRA_3", STORED, 0x14e4, TUNING),
     register(0x4070, "MEDIA_MAX_REQ_COUNT", STORED, 0x1020_2020, "IVB-019"),
     register(0x4074, "GFX_MAX_REQ_COUNT", STORED, 0x43f2_0101, "IVB-019"),
-    register(0x4080, "GAM_HWSP", Storage(0xffff_f000), 0, "IVB-044"),
-    register(0x4090, "GAM_ECOCHK", STORED, 0, "G67-061"),
-    register(0x4094, "GAM_FAULT", Kind::Live(Live::Fault), 0, "IVB-039"),
-    register(ERROR, "GAM_ERROR", Storage(0xffd5), 0, "IVB-040"),
-    // Everything is idle: all fields are 1.
-    register(0x40b0, "GAM_DONE", ReadOnly, 0xffff_ffff, "IVB-020"),
-    register(0x4180, "GAC_HWSP", Storage(0xffff_f000), 0, "IVB-044"),
-    register(0x4194, "GAC_FAULT", Kind::Live(Live::Fault), 0, "IVB-039"),
+    register(0x4080, "GAM_HWSP", STATUS_PAGE, 0, "IVB-044"),
+    register(0x4180, "GAC_HWSP", STATUS_PAGE, 0, "IVB-044"),
     register(0x4204, "MISS_PRIORITY", STORED, 0, "IVB-012"),
     register(0x4208, "NP_PRIORITY_1", STORED, 0, "IVB-012"),
-    register(0x4280, "GAB_HWSP", Storage(0xffff_f000), 0, "IVB-044"),
-    register(0x4294, "GAB_FAULT", Kind::Live(Live::Fault), 0, "IVB-039"),
-    register(0x4380, "VEBOX_HWSP", Storage(0xffff_f000), 0, "i915: gt/intel_gt_regs.h, an engine that is absent"),
-    register(0x4394, "VEBOX_FAULT", Kind::Live(Live::Fault), 0, "G67-114, an engine that is absent"),
+    register(0x4280, "GAB_HWSP", STATUS_PAGE, 0, "IVB-044"),
+    register(0x4380, "VEBOX_HWSP", STATUS_PAGE, 0, "i915: gt/intel_gt_regs.h, an engine that is absent"),
     array(0x43a0, "MID_PRIORITY", STORED, 0, 2, "IVB-012"),
     array(0x43a8, "GAC_COUNT", Storage(0x003f_3f3f), 0, 2, GAC),
     register(0x43b0, "GOTO_HIT_0", STORED, 0, "IVB-013"),
@@ -89,8 +110,4 @@ pub const TABLE: &[Register] = &[
     array(0x4780, "TLB_VA_VALID", ReadOnly, 0, 8, "IVB-041"),
     array(0x4800, "TLB_VA", ReadOnly, 0, 256, "IVB-041"),
     register(0x9038, "GT4_MODE", Storage(0b11), 0, "IVB-022"),
-    register(0x1_4090, "GAC_ECO_BITS", STORED, 0, "G67-061"),
-    register(0x2_4000, "GAB_CTL", STORED, 0, "G67-061"),
-    register(TILECTL, "TILECTL", STORED, 0, "G67-064").of(Scope::Aperture),
-    register(GFX_FLSH_CNTL, "GFX_FLSH_CNTL", Kind::Live(Live::Barrier), 0, "IVB-177, G67-055"),
 ];

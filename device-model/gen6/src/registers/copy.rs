@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Registers of the copy engine alone, by offset from its base.
+//! Registers of the copy engine alone, by offset from its base, in all generations.
 
 use super::Kind::Masked;
 use super::{Bits, Register, Scope, register};

@@ -36,6 +36,12 @@ pub const CTL_SEMAPHORE_WAIT: Bits = Bits::bit(10);
 pub const CTL_ENABLE: Bits = Bits::bit(0);
 /// Semaphore register 0, the first of three (IVB-069).
 pub const SYNC_0: u32 = 0x40;
+/// Messages of the engine to the power unit, masked (IVB-065, G67-078).
+pub const PSMI_CTL: u32 = 0x50;
+/// PSMI_CTL: the engine does not tell the power unit that it is idle, and therefore stays awake.
+pub const SLEEP_DISABLED: Bits = Bits::bit(0);
+/// PSMI_CTL: the engine is asleep; read-only (i915: gt/intel_engine_regs.h, GEN6_BSD_SLEEP_INDICATOR).
+pub const SLEEP_INDICATOR: Bits = Bits::bit(3);
 /// Address of the last command with an error.
 pub const IPEIR: u32 = 0x64;
 /// Header of the current command.
@@ -108,7 +114,11 @@ pub const CCID: u32 = 0x180;
 pub const PP_DCLV: u32 = 0x220;
 /// Place of the page directory in the GGTT's table (IVB-033, G67-060).
 pub const PP_DIR_BASE: u32 = 0x228;
-/// Mode of the address translation (IVB-059).
+/// Selects an entry of the page directory for a read of software (ILK-020).
+pub const PP_DCIR: u32 = 0x500;
+/// PP_DCIR: index of a dword in the page directory.
+pub const DIRECTORY_INDEX: Bits = Bits::new(11, 2);
+/// Mode of the address translation of Ivy Bridge (IVB-059).
 pub const GFX_MODE: u32 = 0x29c;
 /// GFX_MODE: the PPGTT is enabled (IVB-031).
 pub const PPGTT_ENABLE: Bits = Bits::bit(9);
@@ -144,6 +154,12 @@ pub enum EngineRegister {
     Timestamp,
     /// [`TIMESTAMP`], high dword.
     TimestampHigh,
+    /// [`PSMI_CTL`] with its sleep indicator.
+    SleepMessages,
+    /// PP_DCDR: the entry of the page directory that PP_DCIR selects.
+    DirectoryEntry,
+    /// Reads as the engine's register at this offset from its base; read-only.
+    Copy(u32),
 }
 
 const fn live(register: EngineRegister) -> Kind<Live> {
@@ -157,16 +173,15 @@ const fn row(offset: u32, name: &'static str, kind: Kind<Live>, reset: u32, sour
 
 const REGS: &str = "i915: gt/intel_engine_regs.h";
 
-/// The registers.
-pub const TABLE: &[Register] = &[
+/// The registers of all generations.
+pub const SHARED: &[Register] = &[
     row(EXCC, "EXCC", Masked, 0, "IVB-066"),
     row(TAIL, "RING_BUFFER_TAIL", live(EngineRegister::Tail), 0, "IVB-075"),
     row(HEAD, "RING_BUFFER_HEAD", live(EngineRegister::Head), 0, "IVB-076"),
     // Bits 31:29 are stored: drivers place rings above 512 MiB (G67-056).
     row(START, "RING_BUFFER_START", Storage(0xffff_f000), 0, "IVB-077, G67-056"),
     row(CTL, "RING_BUFFER_CTL", live(EngineRegister::Control), 0, "IVB-078"),
-    Register { count: 3, ..row(SYNC_0, "SYNC", STORED, 0, "IVB-069") },
-    row(0x50, "PSMI_CTL", Masked, 0, "IVB-065"),
+    Register { count: 2, ..row(SYNC_0, "SYNC", STORED, 0, "IVB-069") },
     row(0x54, "MAX_IDLE", STORED, 0, "G67-038"),
     row(IPEIR, "IPEIR", ReadOnly, 0, REGS),
     row(IPEHR, "IPEHR", ReadOnly, 0, REGS),
@@ -193,11 +208,34 @@ pub const TABLE: &[Register] = &[
     row(WATCHDOG_COUNTER, "PR_CTR", live(EngineRegister::WatchdogCounter), 0, "IVB-087"),
     row(CCID, "CCID", Storage(0xffff_f10d), 0, "IVB-100"),
     row(0x1d0, "ECOSKPD", Masked, 0, REGS),
-    row(PP_DCLV, "PP_DCLV", STORED, 0, "IVB-032"),
-    row(PP_DCLV + 4, "PP_DCLV_UDW", ReadOnly, 0, "IVB-032"),
     row(PP_DIR_BASE, "PP_DIR_BASE", Storage(0xffff_0000), 0, "IVB-033, G67-060"),
-    // The header of the page says 800h, its text 2800h; bit 13 alone has no effect here (no TLB).
-    row(GFX_MODE, "GFX_MODE", Masked, 0x800, "IVB-059"),
     register(TIMESTAMP, "TIMESTAMP", live(EngineRegister::Timestamp), 0, "IVB-116"),
     register(TIMESTAMP + 4, "TIMESTAMP_UDW", live(EngineRegister::TimestampHigh), 0, "IVB-116"),
+];
+
+/// The registers of Sandy Bridge.
+pub const SANDY_BRIDGE: &[Register] = &[
+    row(PSMI_CTL, "PSMI_CTL", live(EngineRegister::SleepMessages), 0, "G67-078"),
+    row(PP_DCLV, "PP_DCLV", STORED, !0, "ILK-022, G67-060"),
+    row(PP_DCLV + 4, "PP_DCLV_UDW", ReadOnly, !0, "ILK-022"),
+    // Ivy Bridge has GFX_MODE here, which the driver's error capture reads on both.
+    row(GFX_MODE, "RESERVED_29C", ReadOnly, 0, "G67-061, G67-114"),
+    row(PP_DCIR, "PP_DCIR", Storage(DIRECTORY_INDEX.mask()), 0, "ILK-020"),
+    row(0x504, "PP_DCDR", live(EngineRegister::DirectoryEntry), 0, "ILK-021"),
+    row(0x508, "PP_DCLV_READ", live(EngineRegister::Copy(PP_DCLV)), 0, "ILK-022"),
+    row(0x50c, "PP_DCLV_READ_UDW", ReadOnly, !0, "ILK-022"),
+    row(0x518, "PP_DIR_BASE_READ", live(EngineRegister::Copy(PP_DIR_BASE)), 0, "ILK-019, G67-060"),
+];
+
+/// The registers of the video engine of Sandy Bridge alone.
+pub const SANDY_BRIDGE_VIDEO: &[Register] = &[Register { count: 2, ..row(0x198, "RNCID", STORED, 0, "G67-078") }];
+
+/// The registers of Ivy Bridge.
+pub const IVY_BRIDGE: &[Register] = &[
+    row(0x48, "SYNC_2", STORED, 0, "IVB-069"),
+    row(PSMI_CTL, "PSMI_CTL", Masked, 0, "IVB-065"),
+    row(PP_DCLV, "PP_DCLV", STORED, 0, "IVB-032"),
+    row(PP_DCLV + 4, "PP_DCLV_UDW", ReadOnly, 0, "IVB-032"),
+    // The header of the page says 800h, its text 2800h; bit 13 alone has no effect here (no TLB).
+    row(GFX_MODE, "GFX_MODE", Masked, 0x800, "IVB-059"),
 ];

@@ -25,6 +25,12 @@ const fn fences(offset: u32, name: &'static str, stored: u32, count: u16, source
     Register { stride: FENCE_BYTES, scope: Scope::Aperture, ..row }
 }
 
+/// 16 fences, with pitches of 10 bits.
+pub const SANDY_BRIDGE: &[Register] = &[
+    fences(FENCES, "FENCE", 0xffff_f003, 16, "ILK-058, G67-062"),
+    fences(FENCES + 4, "FENCE_UDW", 0xffff_f3ff, 16, "ILK-058, G67-062"),
+];
+
 /// 32 fences, with pitches of 11 bits.
 pub const IVY_BRIDGE: &[Register] =
     &[fences(FENCES, "FENCE", 0xffff_f003, 32, "G67-062"), fences(FENCES + 4, "FENCE_UDW", 0xffff_f7ff, 32, "G67-062")];

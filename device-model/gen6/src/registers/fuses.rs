@@ -15,12 +15,22 @@ pub const RPN: Bits = Bits::new(23, 16);
 /// MAD_DIMM_C0, the first of two: sizes of the memory modules of a channel (G67-064).
 pub const MAD_DIMM: u32 = 0x14_5004;
 
+/// Fuses of the display in the processor (G67-020).
+pub const FUSE_STRAP: u32 = 0x4_2014;
+/// FUSE_STRAP: the display is disabled.
+pub const DISPLAY_DISABLED: Bits = Bits::bit(30);
+/// Fuses of the display in the PCH (G67-020).
+pub const SFUSE_STRAP: u32 = 0xc_2014;
+/// SFUSE_STRAP: firmware has locked the register; without it drivers take the display as fused off.
+pub const FUSE_LOCK: Bits = Bits::bit(13);
+/// SFUSE_STRAP: the display is disabled.
+pub const PCH_DISPLAY_DISABLED: Bits = Bits::bit(7);
+
 /// The registers.
 pub const TABLE: &[Register] = &[
     // No unit of the display is disabled.
-    register(0x4_2014, "FUSE_STRAP", ReadOnly, 0, "G67-020"),
-    // Bit 13, FUSE_LOCK: without it the driver takes the display as fused off.
-    register(0xc_2014, "SFUSE_STRAP", ReadOnly, 1 << 13, "G67-020, G67-023"),
+    register(FUSE_STRAP, "FUSE_STRAP", ReadOnly, 0, "G67-020"),
+    register(SFUSE_STRAP, "SFUSE_STRAP", ReadOnly, FUSE_LOCK.mask(), "G67-020, G67-023"),
     // Not "VGT ": this is not a virtual GPU of GVT.
     array(0x7_8000, "VGT_PVINFO", ReadOnly, 0, 2, "G67-030"),
     register(0x10_82c0, "STOLEN_RESERVED", ReadOnly, 0, "G67-009"),

@@ -58,9 +58,6 @@ impl Four {
 
 /// Enable register of the display: the master enable of all banks (G67-048).
 pub const MASTER_ENABLE: Bits = Bits::bit(31);
-/// Interrupt registers of the display: an event of the bank of the PCH (i915: display/intel_display_regs.h,
-/// DE_PCH_EVENT_IVB).
-pub const PCH_EVENT: Bits = Bits::bit(28);
 /// Interrupt of an engine, relative to its first: user interrupt (G67-046).
 pub const USER_INTERRUPT: u32 = 1;
 /// Interrupt of an engine, relative to its first: a sync flush is complete (IVB-090).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Registers as data: one table for each unit. The sources are items of the documents (IVB-…), of the driver contract
-//! (G67-…), and files of the driver (i915: …).
+//! Registers as data. A unit has a table of the registers that all generations have, `SHARED`, and one for each
+//! generation that has others; a unit without differences has one `TABLE`. The sources are items of the documents
+//! (IVB-…, ILK-…), of the driver contract (G67-…), and files of the driver (i915: …).
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod arbiter;
@@ -27,7 +28,7 @@ pub use power::PowerRegister;
 
 use arctic_base::registers::{self as base, Family, Replicated, Table};
 
-use crate::topology::{EngineClass, EngineId, EngineInfo};
+use crate::topology::{EngineId, EngineInfo};
 
 /// Size of the register space in bytes, the lower half of GTTMMADR (G67-005).
 pub const REGISTER_BYTES: u32 = 2 << 20;
@@ -80,7 +81,8 @@ pub enum Live {
     Interrupt(InterruptRegister),
     /// Forcewake, RC6, frequency and PCODE (`gt/power.rs`).
     Power(PowerRegister),
-    /// Fault register of an engine, or of one that is absent.
+    /// Fault register of an engine, or of one that is absent: clearing the valid bit clears the other fields (IVB-039,
+    /// ILK-161).
     Fault,
     /// MTCH_CID_RST.
     MatchReset,
@@ -137,14 +139,12 @@ const STORED: Kind<Live> = Kind::Storage(!0);
 /// The registers of a generation.
 #[derive(Debug)]
 pub struct RegisterTables {
-    /// Registers by absolute offset, one table for each unit.
+    /// Registers by absolute offset, one or more tables for each unit.
     pub card: &'static [&'static [Register]],
-    /// Registers of every engine, by offset from its base.
-    pub engine: &'static [Register],
-    /// Registers of the copy engine alone, by offset from its base.
-    pub copy: &'static [Register],
+    /// Registers of every engine, by offset from its base. [`EngineInfo::rows`] are those of one engine.
+    pub engine: &'static [&'static [Register]],
     /// Registers of every pipe of the display, by offset of pipe A.
-    pub pipe: &'static [Register],
+    pub pipe: &'static [&'static [Register]],
     /// Number of pipes.
     pub pipes: u32,
 }
@@ -154,32 +154,57 @@ impl RegisterTables {
     pub fn file(&self, engines: &'static [EngineInfo]) -> RegisterFile {
         let card = self.card.iter().map(|rows| Table { rows, base: 0, engine: None });
         let engines = (0..).map(EngineId::new).zip(engines);
-        let table = |rows, id, info: &EngineInfo| Table { rows, base: info.base, engine: Some(id) };
-        let copy = engines.clone().filter(|(_, info)| info.class == EngineClass::Copy);
-        let copy = copy.map(|(id, info)| table(self.copy, id, info));
-        let engine = engines.map(|(id, info)| table(self.engine, id, info)).chain(copy);
-        let distance = |pipe: u32| pipe.saturating_mul(pipe::DISTANCE);
-        let pipe = (0..self.pipes).map(|pipe| Table { rows: self.pipe, base: distance(pipe), engine: None });
+        let engine = engines.flat_map(|(id, info)| {
+            let tables = self.engine.iter().copied().chain([info.rows]);
+            tables.map(move |rows| Table { rows, base: info.base, engine: Some(id) })
+        });
+        let pipe = (0..self.pipes).flat_map(|pipe| {
+            let base = pipe.saturating_mul(pipe::DISTANCE);
+            self.pipe.iter().map(move |rows| Table { rows, base, engine: None })
+        });
         let range = |offset| (offset < AWAKE_END).then_some(&Awake);
         RegisterFile::new(REGISTER_BYTES, card.chain(engine).chain(pipe), range, &[1])
     }
 }
 
+/// The registers of Sandy Bridge.
+pub static SANDY_BRIDGE_REGISTERS: RegisterTables = RegisterTables {
+    card: &[
+        arbiter::SHARED,
+        arbiter::SANDY_BRIDGE,
+        render::SHARED,
+        render::SANDY_BRIDGE,
+        fence::SANDY_BRIDGE,
+        fuses::TABLE,
+        power::SHARED,
+        interrupt::TABLE,
+        display::SHARED,
+        display::SANDY_BRIDGE,
+        pch::TABLE,
+    ],
+    engine: &[engine::SHARED, engine::SANDY_BRIDGE],
+    pipe: &[pipe::SHARED, pipe::SANDY_BRIDGE],
+    pipes: 2,
+};
+
 /// The registers of Ivy Bridge.
 pub static IVY_BRIDGE_REGISTERS: RegisterTables = RegisterTables {
     card: &[
-        arbiter::TABLE,
-        render::TABLE,
-        workaround::TABLE,
+        arbiter::SHARED,
+        arbiter::IVY_BRIDGE,
+        render::SHARED,
+        render::IVY_BRIDGE,
+        workaround::IVY_BRIDGE,
         fence::IVY_BRIDGE,
         fuses::TABLE,
-        power::TABLE,
+        power::SHARED,
+        power::IVY_BRIDGE,
         interrupt::TABLE,
-        display::TABLE,
+        display::SHARED,
+        display::IVY_BRIDGE,
         pch::TABLE,
     ],
-    engine: engine::TABLE,
-    copy: copy::TABLE,
-    pipe: pipe::TABLE,
+    engine: &[engine::SHARED, engine::IVY_BRIDGE],
+    pipe: &[pipe::SHARED, pipe::IVY_BRIDGE],
     pipes: 3,
 };

@@ -69,15 +69,14 @@ const RPS: &str = "G67-038";
 const REGS: &str = "i915: gt/intel_gt_regs.h";
 const CLOCKS: &str = "G67-102";
 
-/// The registers.
-pub const TABLE: &[Register] = &[
+/// The registers of all generations.
+pub const SHARED: &[Register] = &[
     register(0x900c, "MBCUNIT_SNPCR", STORED, 0, CLOCKS),
     register(0x907c, "MBCTL", STORED, 0, REGS),
-    array(0x9400, "UCGCTL", STORED, 0, 4, CLOCKS),
+    array(0x9400, "UCGCTL", STORED, 0, 3, CLOCKS),
     array(0x9410, "RCGCTL", STORED, 0, 2, CLOCKS),
     register(GDRST, "GDRST", Kind::Live(Live::Reset), 0, "G67-110"),
     register(0x9420, "RSTCTL", STORED, 0, REGS),
-    register(0x9424, "MISCCPCTL", STORED, 0, "G67-093"),
     register(0xa000, "GFXPAUSE", STORED, 0, REGS),
     register(RPNSWREQ, "RPNSWREQ", STORED, 0, RPS),
     register(0xa00c, "RC_VIDEO_FREQ", STORED, 0, RPS),
@@ -100,14 +99,10 @@ pub const TABLE: &[Register] = &[
     register(0xa0ac, "RC_IDLE_HYSTERESIS", STORED, 0, RPS),
     array(0xa0b0, "RC_THRESHOLD", STORED, 0, 5, RPS),
     register(0xa168, "PMINTRMSK", STORED, 0, RPS),
-    // Bit 5: forcewake requests of several threads are enabled.
-    register(0xa180, "ECOBUS", ReadOnly, 1 << 5, "G67-031"),
-    register(FORCEWAKE_MT, "FORCEWAKE_MT", live(PowerRegister::ForcewakeMt), 0, "G67-031"),
     register(FORCEWAKE, "FORCEWAKE", live(PowerRegister::Forcewake), 0, "G67-032"),
     register(0x12_0000, "GTFIFODBG", Write1Clear(!0), 0, "G67-034"),
     // The FIFO of register writes is empty.
     register(0x12_0008, "GTFIFOCTL", ReadOnly, 0x3f, "G67-034"),
-    register(FORCEWAKE_MT_ACK, "FORCEWAKE_MT_ACK", ReadOnly, 0, "G67-031"),
     register(FORCEWAKE_ACK, "FORCEWAKE_ACK", ReadOnly, 0, "G67-032"),
     register(0x13_805c, "GT_THREAD_STATUS", ReadOnly, 0, "G67-033"),
     register(0x13_8060, "GT_CORE_STATUS", ReadOnly, 0, REGS),
@@ -118,4 +113,14 @@ pub const TABLE: &[Register] = &[
     register(PCODE_MAILBOX, "PCODE_MAILBOX", live(PowerRegister::Mailbox), 0, "G67-037"),
     array(PCODE_DATA, "PCODE_DATA", STORED, 0, 2, "G67-037"),
     register(0x14_5948, "GT_PERF_STATUS", ReadOnly, 0, "G67-038"),
+];
+
+/// The registers of Ivy Bridge.
+pub const IVY_BRIDGE: &[Register] = &[
+    register(0x940c, "UCGCTL4", STORED, 0, CLOCKS),
+    register(0x9424, "MISCCPCTL", STORED, 0, "G67-093"),
+    // Bit 5: forcewake requests of several threads are enabled.
+    register(0xa180, "ECOBUS", ReadOnly, 1 << 5, "G67-031"),
+    register(FORCEWAKE_MT, "FORCEWAKE_MT", live(PowerRegister::ForcewakeMt), 0, "G67-031"),
+    register(FORCEWAKE_MT_ACK, "FORCEWAKE_MT_ACK", ReadOnly, 0, "G67-031"),
 ];

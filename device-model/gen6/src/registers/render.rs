@@ -51,8 +51,32 @@ const fn engine(offset: u32, name: &'static str, kind: Kind<Live>, reset: u32, s
     register(offset, name, kind, reset, source).of(Scope::Engine)
 }
 
-/// The registers.
-pub const TABLE: &[Register] = &[
+const LISTS: &str = "G67-100";
+const REGS: &str = "i915: gt/intel_gt_regs.h";
+
+/// The registers of all generations.
+pub const SHARED: &[Register] = &[contexts(0x2310, "STATISTICS", STORED, 18, "IVB-115")];
+
+/// The registers of Sandy Bridge. Of the modes, contexts have the cache modes and the arbitration state (ILK-163).
+pub const SANDY_BRIDGE: &[Register] = &[
+    engine(0x207c, "INSTDONE_1", ReadOnly, !0, "ILK-177, i915: gt/intel_engine_cs.c"),
+    engine(0x2084, "3D_CHICKEN", Masked, 0, LISTS),
+    engine(0x208c, "3D_CHICKEN2", Masked, 0, REGS),
+    engine(0x2090, "3D_CHICKEN3", Masked, 0, LISTS),
+    engine(0x20d0, "GT_MODE", Masked, 0, LISTS),
+    context(0x20e4, "MI_ARB_STATE", Masked, 0, "ILK-163"),
+    context(0x2120, "CACHE_MODE_0", Masked, 0, "ILK-163"),
+    // No source has the value of hardware. One page less a line, the pipeline's part, has room for the model's image.
+    engine(0x21a0, "CXT_SIZE", STORED, 0x3f, "G67-090"),
+    // The translation mode of all engines.
+    engine(0x2520, "GFX_MODE", Masked, 0, "ILK-012, G67-061"),
+    // The model does not show its translations.
+    engine(0x251c, "TLB_RD_EXT", ReadOnly, 0x780, "ILK-028"),
+    array(0xb000, "TLB_RD", ReadOnly, 0, 480, "ILK-029").of(Scope::Engine),
+];
+
+/// The registers of Ivy Bridge.
+pub const IVY_BRIDGE: &[Register] = &[
     context(0x2090, "3D_CHICKEN3", Masked, 0, "G67-100"),
     context(0x20a0, "FF_MODE", STORED, 0x28a0_1010, "IVB-058"),
     context(0x20e4, "FF_SLICE_CS_CHICKEN2", Masked, 0, "G67-100"),
@@ -66,7 +90,7 @@ pub const TABLE: &[Register] = &[
     register(MATCH_RESET, "MTCH_CID_RST", Kind::Live(Live::MatchReset), 0, "IVB-102"),
     engine(SYNC_FLIP_STATUS, "SYNC_FLIP_STATUS", ReadOnly, 0, "IVB-110"),
     engine(SYNC_FLIP_STATUS_1, "SYNC_FLIP_STATUS_1", ReadOnly, 0, "IVB-111"),
-    contexts(STATISTICS, "STATISTICS", STORED, 22, "IVB-115"),
+    contexts(STATISTICS, "TESSELLATION_STATISTICS", STORED, 4, "IVB-115"),
     extended(PREDICATE_SRC0, "MI_PREDICATE_SRC0", STORED, 2, "IVB-120"),
     extended(PREDICATE_SRC1, "MI_PREDICATE_SRC1", STORED, 2, "IVB-120"),
     extended(PREDICATE_DATA, "MI_PREDICATE_DATA", STORED, 2, "IVB-120"),

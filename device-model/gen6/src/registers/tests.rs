@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::generation::IVY_BRIDGE;
+use crate::generation::{GENERATIONS, IVY_BRIDGE, SANDY_BRIDGE};
 
 fn file() -> RegisterFile {
     IVY_BRIDGE_REGISTERS.file(IVY_BRIDGE.engines)
@@ -13,14 +13,10 @@ fn file() -> RegisterFile {
 /// Every row has a source: an item, or a file of the driver.
 #[test]
 fn every_row_has_a_source() {
-    let rows = IVY_BRIDGE_REGISTERS
-        .card
-        .iter()
-        .copied()
-        .chain([IVY_BRIDGE_REGISTERS.engine, IVY_BRIDGE_REGISTERS.pipe])
-        .flatten();
-    for row in rows {
-        let known = ["IVB-", "G67-", "i915: "].iter().any(|prefix| row.source.starts_with(prefix));
+    let tables = |registers: &RegisterTables| [registers.card, registers.engine, registers.pipe].concat();
+    let own = GENERATIONS.iter().flat_map(|generation| generation.engines).map(|engine| engine.rows);
+    for row in GENERATIONS.iter().flat_map(|generation| tables(generation.registers)).chain(own).flatten() {
+        let known = ["IVB-", "ILK-", "G67-", "i915: "].iter().any(|prefix| row.source.starts_with(prefix));
         assert!(known && !row.name.is_empty(), "{:#x} {}: {}", row.offset, row.name, row.source);
     }
 }
@@ -107,17 +103,36 @@ fn the_dac_is_fused_off() {
     assert_eq!(file.value(0xe_1100) & (1 << 31 | 1 << 16 | 3 << 24), 0);
 }
 
-/// G67-062: 32 fences, of which page numbers, pitch, type and valid bit are stored.
+/// ILK-058, ILK-175, G67-062: 16 fences with pitches of 10 bits, or 32 with 11; page numbers, pitch, type and valid bit are
+/// stored, and none is valid after a reset.
 #[test]
-fn fences_are_stored() {
-    let file = file();
-    for fence in 0..32 {
-        for (at, stored) in [(0, 0xffff_f003), (4, 0xffff_f7ff)] {
-            let at = fence::FENCES + fence * fence::FENCE_BYTES + at;
-            file.write_plain(at, file.decode(at).unwrap().register.kind, !0);
-            assert_eq!(file.value(at), stored);
+fn fences_store_the_bits_of_their_generation() {
+    for (generation, count, upper) in [(&SANDY_BRIDGE, 16, 0xffff_f3ff), (&IVY_BRIDGE, 32, 0xffff_f7ff)] {
+        let file = generation.registers.file(generation.engines);
+        assert_eq!(generation.fences, count);
+        for fence in 0..count {
+            for (at, stored) in [(0, 0xffff_f003), (4, upper)] {
+                let at = fence::FENCES + fence * fence::FENCE_BYTES + at;
+                assert_eq!(file.value(at), 0);
+                file.write_plain(at, file.decode(at).unwrap().register.kind, !0);
+                assert_eq!(file.value(at), stored);
+            }
+        }
+        let behind = file.decode(fence::FENCES + count * fence::FENCE_BYTES);
+        assert!(behind.is_none_or(|found| !found.register.name.starts_with("FENCE")));
+    }
+}
+
+/// ILK-022, ILK-028, ILK-173, ILK-174, ILK-177, ILK-178: the reset values of Sandy Bridge.
+#[test]
+fn reset_values_of_sandy_bridge_are_the_documents() {
+    let file = SANDY_BRIDGE.registers.file(SANDY_BRIDGE.engines);
+    for base in [0x2000, 0x1_2000, 0x2_2000] {
+        for (register, value) in [(0x220, !0), (0x6c, !0), (0x94, 0), (0x98, !0), (0xa8, !0), (0xb4, !0), (0x3c, 0)] {
+            assert_eq!(file.value(base + register), value, "{base:#x} {register:#x}");
         }
     }
-    let behind = file.decode(fence::FENCES + 32 * fence::FENCE_BYTES);
-    assert!(behind.is_none_or(|found| !found.register.name.starts_with("FENCE")));
+    for (offset, value) in [(0x4080, 0x1fff_f000), (0x207c, !0), (0x251c, 0x780), (0x40b0, !0)] {
+        assert_eq!(file.value(offset), value, "{offset:#x}");
+    }
 }

@@ -7,8 +7,8 @@ use super::{Register, STORED, array, register};
 const LISTS: &str = "G67-100";
 const CAPTURE: &str = "G67-114";
 
-/// The registers.
-pub const TABLE: &[Register] = &[
+/// The registers of Ivy Bridge.
+pub const IVY_BRIDGE: &[Register] = &[
     register(0x7100, "SC_INSTDONE", ReadOnly, !0, CAPTURE),
     register(0x9030, "SQ_CHICKEN_MBCUNIT_CONFIG", STORED, 0, LISTS),
     register(0xb008, "L3CDERRST1", STORED, 0, "G67-093"),

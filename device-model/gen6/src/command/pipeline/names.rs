@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The commands of the render engine that drivers and tests use (i915: gt/gen7_renderstate.c, gt/gen7_renderclear.c;
-//! Mesa: gen7.xml).
+//! The commands of the render engine that drivers and tests use (i915: gt/gen6_renderstate.c, gt/gen7_renderstate.c,
+//! gt/gen7_renderclear.c; Mesa: gen6.xml, gen7.xml).
 
 use arctic_base::command::{Field, Length};
 
@@ -19,6 +19,57 @@ const fn row(opcode: u16, name: &'static str, length: Length) -> PipelineCommand
 const fn known(row: PipelineCommand, lengths: &'static [usize], fields: &'static [Field]) -> PipelineCommand {
     PipelineCommand { lengths, fields, ..row }
 }
+
+/// Commands of Sandy Bridge.
+pub(super) static SANDY_BRIDGE_RENDER: [PipelineCommand; 44] = [
+    known(row(0x6101, "STATE_BASE_ADDRESS", EIGHT), &[10], fields::BASE_ADDRESS),
+    row(0x6102, "STATE_SIP", EIGHT),
+    known(row(0x6904, "PIPELINE_SELECT", ONE), &[], fields::SELECT),
+    row(0x690b, "3DSTATE_VF_STATISTICS", ONE),
+    row(0x7000, "MEDIA_VFE_STATE", SIXTEEN),
+    row(0x7001, "MEDIA_CURBE_LOAD", SIXTEEN),
+    row(0x7002, "MEDIA_INTERFACE_DESCRIPTOR_LOAD", SIXTEEN),
+    row(0x7003, "MEDIA_GATEWAY_STATE", SIXTEEN),
+    row(0x7004, "MEDIA_STATE_FLUSH", SIXTEEN),
+    row(0x7100, "MEDIA_OBJECT", SIXTEEN),
+    row(0x7102, "MEDIA_OBJECT_PRT", SIXTEEN),
+    row(0x7103, "MEDIA_OBJECT_WALKER", SIXTEEN),
+    row(0x7801, "3DSTATE_BINDING_TABLE_POINTERS", EIGHT),
+    row(0x7802, "3DSTATE_SAMPLER_STATE_POINTERS", EIGHT),
+    row(0x7805, "3DSTATE_URB", EIGHT),
+    row(0x7808, "3DSTATE_VERTEX_BUFFERS", EIGHT),
+    row(0x7809, "3DSTATE_VERTEX_ELEMENTS", EIGHT),
+    row(0x780a, "3DSTATE_INDEX_BUFFER", EIGHT),
+    row(0x780d, "3DSTATE_VIEWPORT_STATE_POINTERS", EIGHT),
+    row(0x780e, "3DSTATE_CC_STATE_POINTERS", EIGHT),
+    row(0x780f, "3DSTATE_SCISSOR_STATE_POINTERS", EIGHT),
+    row(0x7810, "3DSTATE_VS", EIGHT),
+    row(0x7811, "3DSTATE_GS", EIGHT),
+    row(0x7812, "3DSTATE_CLIP", EIGHT),
+    row(0x7813, "3DSTATE_SF", EIGHT),
+    row(0x7814, "3DSTATE_WM", EIGHT),
+    row(0x7815, "3DSTATE_CONSTANT_VS", EIGHT),
+    row(0x7816, "3DSTATE_CONSTANT_GS", EIGHT),
+    row(0x7817, "3DSTATE_CONSTANT_PS", EIGHT),
+    row(0x7818, "3DSTATE_SAMPLE_MASK", EIGHT),
+    row(0x7900, "3DSTATE_DRAWING_RECTANGLE", EIGHT),
+    row(0x7905, "3DSTATE_DEPTH_BUFFER", EIGHT),
+    row(0x7906, "3DSTATE_POLY_STIPPLE_OFFSET", EIGHT),
+    row(0x7907, "3DSTATE_POLY_STIPPLE_PATTERN", EIGHT),
+    row(0x7908, "3DSTATE_LINE_STIPPLE", EIGHT),
+    row(0x790a, "3DSTATE_AA_LINE_PARAMETERS", EIGHT),
+    row(0x790b, "3DSTATE_GS_SVB_INDEX", EIGHT),
+    row(0x790d, "3DSTATE_MULTISAMPLE", EIGHT),
+    row(0x790e, "3DSTATE_STENCIL_BUFFER", EIGHT),
+    row(0x790f, "3DSTATE_HIER_DEPTH_BUFFER", EIGHT),
+    row(0x7910, "3DSTATE_CLEAR_PARAMS", EIGHT),
+    row(0x7911, "3DSTATE_MONOFILTER_SIZE", EIGHT),
+    PipelineCommand {
+        action: Pipeline::PipeControl(fields::CONTROL_GLOBAL_GEN6),
+        ..known(row(0x7a00, "PIPE_CONTROL", EIGHT), &[4, 5], fields::CONTROL_GEN6)
+    },
+    row(0x7b00, "3DPRIMITIVE", EIGHT),
+];
 
 /// Commands of Ivy Bridge.
 pub(super) static IVY_BRIDGE_RENDER: [PipelineCommand; 77] = [
