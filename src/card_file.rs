@@ -19,13 +19,15 @@ use rustix::fs::{Mode, OFlags, open};
 const LONGEST: u64 = 1 << 20;
 
 /// The built-in card files, by name.
-pub const BUILT_IN: [(&str, &str); 6] = [
+pub const BUILT_IN: [(&str, &str); 8] = [
     ("flex170", include_str!("../configs/flex170.toml")),
     ("flex140", include_str!("../configs/flex140.toml")),
     ("flex170-63vf", include_str!("../configs/flex170-63vf.toml")),
     ("small", include_str!("../configs/small.toml")),
     ("ivb", include_str!("../configs/ivb.toml")),
     ("ivb-swizzled", include_str!("../configs/ivb-swizzled.toml")),
+    ("ivb-fused", include_str!("../configs/ivb-fused.toml")),
+    ("snb", include_str!("../configs/snb.toml")),
 ];
 
 /// A card of any family.
@@ -244,6 +246,11 @@ mod tests {
         assert_eq!((ivb.device, ivb.revision, load_any("ivb").unwrap().total_vfs()), (0x0162, 9, 0));
         let CardFile::Integrated(swizzled) = load_any("ivb-swizzled").unwrap() else { panic!("as ivb") };
         assert_eq!((ivb.swizzling, swizzled.swizzling, swizzled.device), (false, true, 0x0162));
+        for (card, device, display) in [("ivb-fused", 0x0162, "display = \"fused-off\""), ("snb", 0x0112, "")] {
+            let CardFile::Integrated(profile) = load_any(card).unwrap() else { panic!("{card} is an integrated GPU") };
+            let text = BUILT_IN.iter().find(|(name, _)| *name == card).unwrap().1;
+            assert!(profile.device == device && text.contains(display), "{card}");
+        }
         assert!(matches!(load_any("small").unwrap(), CardFile::Flex(flex) if flex == load("small").unwrap()));
         let message = load("ivb").unwrap_err().to_string();
         assert_eq!(message, "the card ivb is an integrated GPU: expected a Flex card, such as flex170");
@@ -356,8 +363,8 @@ mod tests {
         let message = load("flex9000").unwrap_err().to_string();
         assert_eq!(
             message,
-            "card file flex9000 not found; \
-             the built-in cards are flex170, flex140, flex170-63vf, small, ivb, ivb-swizzled"
+            "card file flex9000 not found; the built-in cards are flex170, flex140, flex170-63vf, \
+             small, ivb, ivb-swizzled, ivb-fused, snb"
         );
     }
 }

@@ -88,11 +88,12 @@ pub fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
 /// Arguments of all commands that boot a guest.
 #[derive(clap::Args)]
 pub struct GuestArgs {
-    /// The card: a file, or the name of a built-in one (flex170, flex140, flex170-63vf, small, ivb, ivb-swizzled); the
-    /// default is flex170, with more than 31 VFs flex170-63vf
+    /// The card: a file, or the name of a built-in one
+    /// (flex170, flex140, flex170-63vf, small, ivb, ivb-swizzled, ivb-fused, snb); the default is flex170, with more than
+    /// 31 VFs flex170-63vf
     #[arg(long, value_name = "FILE|NAME")]
     card: Option<String>,
-    /// The driver that the guest loads for the card; the default is xe, for an integrated GPU (ivb) i915. i915 supports
+    /// The driver that the guest loads for the card; the default is xe, for an integrated GPU i915. i915 supports
     /// only the PF, without VFs
     #[arg(long, value_name = "NAME", value_enum)]
     driver: Option<Driver>,
@@ -372,6 +373,10 @@ mod tests {
         let ivb = options("--card ivb").unwrap();
         assert_eq!((ivb.driver, ivb.integrated, ivb.device), (Driver::I915, true, 0x0162));
         assert_eq!(ivb.card_address(), "0000:00:02.0");
+        for (card, device) in [("ivb-fused", 0x0162), ("snb", 0x0112)] {
+            let options = options(&format!("--card {card}")).unwrap();
+            assert_eq!((options.driver, options.integrated, options.device), (Driver::I915, true, device), "{card}");
+        }
         let flex = options("").unwrap();
         assert_eq!((flex.driver, flex.integrated, flex.card_address()), (Driver::Xe, false, "0000:00:01.0"));
         for (words, reason) in [

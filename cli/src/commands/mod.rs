@@ -180,6 +180,19 @@ mod tests {
         }
     }
 
+    /// The help of the commands that take a card names all built-in cards.
+    #[test]
+    fn the_help_lists_every_built_in_card() {
+        let mut command = Arguments::command();
+        for name in ["boot", "serve"] {
+            let help = command.find_subcommand_mut(name).unwrap().render_long_help().to_string();
+            let words: Vec<_> = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
+            for (card, _) in arctic_gpu::card_file::BUILT_IN {
+                assert!(words.contains(&card), "{name}: {card}");
+            }
+        }
+    }
+
     /// Splits a command line of a document into words like a shell, up to a comment, pipe, redirection or `&`. `N` is
     /// replaced by a number, `kvm` by a group that exists; brackets of optional parts are removed.
     fn words(line: &str) -> Vec<String> {

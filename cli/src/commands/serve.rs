@@ -57,7 +57,7 @@ use arctic_guest_tests::viommu::{REQUESTER, Viommu};
     arctic serve --card flex170-63vf --dir /tmp/card --vfs 63 --provision config --json > card.json")]
 pub struct Arguments {
     /// Card file, or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex140 (6 GiB), flex170-63vf, small
-    /// (2 GiB), ivb and ivb-swizzled (integrated GPUs)
+    /// (2 GiB), and the integrated GPUs ivb, ivb-swizzled, ivb-fused (without display) and snb
     #[arg(long, value_name = "FILE|NAME", required_unless_present = CAPABILITIES)]
     card: Option<String>,
     /// Directory for sockets and the report; created if it does not exist
