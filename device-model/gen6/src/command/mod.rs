@@ -13,7 +13,7 @@ mod tests;
 
 pub use blitter::{BlitCommand, Blt};
 pub use mi::{Mi, MiCommand};
-pub use pipeline::{Pipeline, PipelineCommand, Pipelines};
+pub use pipeline::{GlobalStores, Pipeline, PipelineCommand, Pipelines};
 
 use arctic_base::command::row::{MiTable, lookup};
 use arctic_base::command::{Description, Length};

@@ -13,13 +13,21 @@ use crate::topology::EngineClass;
 /// Action of a command of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pipeline {
-    /// PIPE_CONTROL, with the field that tells that its address is in the GGTT: of another dword in each generation
-    /// (G67-076).
-    PipeControl(Field),
+    /// PIPE_CONTROL, with its stores to the GGTT.
+    PipeControl(GlobalStores),
     /// 3DPRIMITIVE, which may be predicated.
     Draw,
     /// Skipped and counted.
     Skipped,
+}
+
+/// The stores of PIPE_CONTROL to the GGTT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GlobalStores {
+    /// The field that selects the GGTT: of another dword in each generation (G67-076).
+    pub field: Field,
+    /// A batch without privilege can make them.
+    pub by_users: bool,
 }
 
 /// A command of a pipeline. Its opcode is bits 31:16 of the header.

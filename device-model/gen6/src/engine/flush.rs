@@ -2,12 +2,11 @@
 //! MI_FLUSH_DW and PIPE_CONTROL. The model has no caches, so a flush is its store and its notification (IVB-166,
 //! G67-075..077, G67-122).
 
-use arctic_base::command::Field;
 use arctic_sriov::number::{high, low};
 
 use super::{Current, Engine, Flow};
 use crate::command::mi::fields as flush;
-use crate::command::pipeline::fields as control;
+use crate::command::pipeline::{GlobalStores, fields as control};
 use crate::gt::Gt;
 use crate::memory::{Fault, Space};
 use crate::registers::engine::{CLFLUSH_TOGGLE, INSTPM, MI_MODE, MODE_FLUSH, PS_DEPTH_COUNT};
@@ -22,6 +21,8 @@ struct PostSync {
     index: bool,
     /// The address is in the GGTT.
     ggtt: bool,
+    /// A batch without privilege has access to the GGTT.
+    ggtt_by_users: bool,
     address: u32,
     /// Number of the first dword with data.
     data: u32,
@@ -35,6 +36,7 @@ impl Engine {
             operation: flush::FLUSH_OPERATION.get(&words),
             index: flush::FLUSH_INDEX.is_set(&words),
             ggtt: flush::FLUSH_GLOBAL.is_set(&words),
+            ggtt_by_users: false,
             address: words[1] & flush::FLUSH_ADDRESS.mask(),
             data: 2,
         };
@@ -45,8 +47,8 @@ impl Engine {
         Ok(())
     }
 
-    /// PIPE_CONTROL, with the field `global` of the generation for the space.
-    pub(super) fn pipe_control(&mut self, current: &Current<'_>, global: Field) -> Result<Flow, Fault> {
+    /// PIPE_CONTROL, with the stores to the GGTT of the generation.
+    pub(super) fn pipe_control(&mut self, current: &Current<'_>, global: GlobalStores) -> Result<Flow, Fault> {
         let address = if current.length > 2 { current.dword(2)? } else { 0 };
         let words = [current.header, current.dword(1)?, address];
         let register = control::CONTROL_REGISTER.is_set(&words);
@@ -63,7 +65,8 @@ impl Engine {
             let store = PostSync {
                 operation: control::CONTROL_OPERATION.get(&words),
                 index: control::CONTROL_INDEX.is_set(&words),
-                ggtt: global.is_set(&words),
+                ggtt: global.field.is_set(&words),
+                ggtt_by_users: global.by_users,
                 address: address & control::CONTROL_ADDRESS.mask(),
                 data: 3,
             };
@@ -88,10 +91,11 @@ impl Engine {
         current.gt.registers.update(self.offset(current.gt, INSTPM), |old| old ^ CLFLUSH_TOGGLE);
     }
 
-    /// Executes a store after a flush. A batch without privilege has no access to the GGTT and the status page. A command
-    /// with one dword of data stores a dword (G67-077).
+    /// Executes a store after a flush. A batch without privilege has no access to the status page, and to the GGTT only
+    /// if the command says so. A command with one dword of data stores a dword (G67-077).
     fn post_sync(&mut self, current: &Current<'_>, store: PostSync) -> Result<(), Fault> {
-        if store.operation == 0 || (store.index || store.ggtt) && !self.privileged() {
+        let guarded = store.index || store.ggtt && !store.ggtt_by_users;
+        if store.operation == 0 || guarded && !self.privileged() {
             return Ok(());
         }
         let gt = current.gt;

@@ -12,7 +12,6 @@ use crate::card::Card;
 use crate::guest::Guest;
 use crate::profile::IntegratedProfile;
 use crate::profile::tests::{ivb, snb};
-use crate::registers::Scope;
 
 /// Addresses in the GGTT, which maps page n to page n of the guest; the PPGTT maps page n to page n + 16.
 const RING: u32 = 0x1000;
@@ -141,6 +140,30 @@ fn pipe_control_selects_the_space_by_the_bit_of_its_generation() {
             let expected = if global { (9, 0) } else { (0, 9) };
             assert_eq!((bench.get(DATA), bench.get(BEHIND + DATA)), expected, "{flags:#x} {address:#x}");
         }
+    }
+}
+
+/// ILK-088: a batch without privilege writes to the GGTT with PIPE_CONTROL on Sandy Bridge only. With MI_FLUSH_DW and to the
+/// status page it writes on neither.
+#[test]
+fn pipe_control_without_privilege_writes_to_the_ggtt_on_sandy_bridge() {
+    for (bench, expected) in both().into_iter().zip([9, 0]) {
+        bench.write(0x2520, 0x0200_0200);
+        [0x229c, 0x2_229c].iter().for_each(|register| bench.write(*register, 0x0200_0200));
+        let batch = |base: u32, commands: &[u32]| {
+            (BEHIND + DATA + 0x100..).step_by(4).zip(commands).for_each(|(at, command)| bench.put(at, *command));
+            bench.put(DATA, 0);
+            bench.run(base, &[0x1880_0100, DATA + 0x100]);
+            (bench.get(DATA), bench.get(BEHIND + DATA))
+        };
+        // Both fields that select the GGTT: each generation ignores that of the other.
+        let flush = |flags: u32| batch(RCS, &[0x7a00_0002, 1 << 14 | 1 << 24 | flags, DATA | 4, 9, 0x0500_0000]);
+        assert_eq!(flush(0), (expected, 0));
+        bench.put(STATUS, 0);
+        [0x4080, 0x1_4080].iter().for_each(|register| bench.write(*register, STATUS));
+        flush(1 << 21);
+        assert_eq!(bench.get(STATUS), 0);
+        assert_eq!(batch(BCS, &[0x1300_4001, DATA | 4, 9, 0x0500_0000]), (0, 0), "MI_FLUSH_DW");
     }
 }
 
@@ -303,7 +326,7 @@ fn the_image_of_a_context_has_its_size() {
         let bytes = lines(registers.value(register), fields) * 64;
         assert_eq!(profile.generation.context_bytes, usize::try_from(bytes).unwrap());
         assert!(profile.generation.context_bytes <= LARGEST_CONTEXT);
-        let context = registers.listing().filter(|(_, found)| found.register.scope == Scope::Context).count();
+        let context = registers.listing().filter(|(_, found)| found.register.scope.of_contexts()).count();
         assert!(context > 10 && context * 8 + 64 <= profile.generation.context_bytes, "{context} registers");
     }
 }

@@ -4,7 +4,7 @@
 
 use arctic_base::command::{Field, Length};
 
-use super::{Pipeline, PipelineCommand, fields};
+use super::{GlobalStores, Pipeline, PipelineCommand, fields};
 
 /// Length fields of the pipelines.
 const ONE: Length = Length::SINGLE;
@@ -65,7 +65,9 @@ pub(super) static SANDY_BRIDGE_RENDER: [PipelineCommand; 44] = [
     row(0x7910, "3DSTATE_CLEAR_PARAMS", EIGHT),
     row(0x7911, "3DSTATE_MONOFILTER_SIZE", EIGHT),
     PipelineCommand {
-        action: Pipeline::PipeControl(fields::CONTROL_GLOBAL_GEN6),
+        // Batches without privilege write to the GGTT: the PPGTT does not work for their flushes (i915:
+        // gem/i915_gem_execbuffer.c, eb_relocate_entry; Mesa: brw_pipe_control.c; IGT: gem_pipe_control_store_loop).
+        action: Pipeline::PipeControl(GlobalStores { field: fields::CONTROL_GLOBAL_GEN6, by_users: true }),
         ..known(row(0x7a00, "PIPE_CONTROL", EIGHT), &[4, 5], fields::CONTROL_GEN6)
     },
     row(0x7b00, "3DPRIMITIVE", EIGHT),
@@ -149,7 +151,7 @@ pub(super) static IVY_BRIDGE_RENDER: [PipelineCommand; 77] = [
     row(0x7917, "3DSTATE_SO_DECL_LIST", NINE),
     row(0x7918, "3DSTATE_SO_BUFFER", EIGHT),
     PipelineCommand {
-        action: Pipeline::PipeControl(fields::CONTROL_GLOBAL_GEN7),
+        action: Pipeline::PipeControl(GlobalStores { field: fields::CONTROL_GLOBAL_GEN7, by_users: false }),
         ..known(row(0x7a00, "PIPE_CONTROL", EIGHT), &[4, 5], fields::CONTROL_GEN7)
     },
     PipelineCommand { action: Pipeline::Draw, ..known(row(0x7b00, "3DPRIMITIVE", EIGHT), &[7], fields::DRAW) },
