@@ -225,18 +225,10 @@ pub struct Device {
 impl Device {
     /// Opens `path`, or the first render node that belongs to xe or i915.
     pub fn open(path: Option<&Path>) -> Result<Self> {
-        match path {
-            Some(path) => Self::first_of(vec![path.to_owned()]),
-            None => Self::first_of(nodes("renderD")?),
-        }
-    }
-
-    /// Opens the first primary node that belongs to xe or i915.
-    pub fn open_primary() -> Result<Self> {
-        Self::first_of(nodes("card")?)
-    }
-
-    fn first_of(candidates: Vec<PathBuf>) -> Result<Self> {
+        let candidates = match path {
+            Some(path) => vec![path.to_owned()],
+            None => render_nodes()?,
+        };
         for path in candidates {
             let file = OpenOptions::new()
                 .read(true)
@@ -349,13 +341,12 @@ fn ioctl<R: Request>(file: &File, request: &mut R) -> Result<()> {
     }
 }
 
-/// Returns the nodes whose names begin with `prefix`.
-fn nodes(prefix: &str) -> Result<Vec<PathBuf>> {
+fn render_nodes() -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(DRI).map_err(|_| DrmError::NoDevice)?;
     let mut nodes: Vec<_> = entries
         .flatten()
         .map(|entry| entry.path())
-        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix)))
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("renderD")))
         .collect();
     nodes.sort();
     Ok(nodes)

@@ -102,9 +102,9 @@ fn checks_of_cards(work: &Work, device: &Device, report: &mut Report) -> Result<
 fn checks_of_integrated_gpus(work: &Work, device: Device, report: &mut Report) -> Result<()> {
     use gen6::checks::{APERTURE, COPY_ENGINES, EVERY_ENGINE, RENDER_ENGINES, TOGETHER};
 
-    let (device, registers) = gen6::gem::with_registers(device)?;
     let (device, timeout) = (&device, Duration::from_secs(work.timeout));
-    let bench = gen6::checks::Bench { device, timeout, reference_clock: reference_clock(device)?, registers };
+    let parser = gen6::gem::has_parser(device)?;
+    let bench = gen6::checks::Bench { device, timeout, reference_clock: reference_clock(device)?, parser };
     let engines = selected(work, device)?;
     let wanted = |what: &str| what.contains(&work.only);
 

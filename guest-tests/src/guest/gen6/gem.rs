@@ -139,17 +139,12 @@ pub enum Trust {
     User,
     /// The driver's command parser checks and copies the batch, and allows some registers.
     Parsed,
-    /// All. Only for root and with the primary node.
-    Privileged,
 }
 
-/// Returns the privileges with which batches of `device` can access registers. Without a command parser the driver must
-/// run the batches with all privileges, which it does for the primary node only.
-pub fn with_registers(device: Device) -> Result<(Device, Trust)> {
-    match parameter(&device, i915::param::CMD_PARSER_VERSION)? {
-        0 => Ok((Device::open_primary()?, Trust::Privileged)),
-        _ => Ok((device, Trust::Parsed)),
-    }
+/// Returns whether the driver has a command parser for the engines of `device`. Without one, no batch can access
+/// registers: from Gen6 on, the driver does not run batches with all privileges (i915: i915_drv.h, HAS_SECURE_BATCHES).
+pub fn has_parser(device: &Device) -> Result<bool> {
+    Ok(parameter(device, i915::param::CMD_PARSER_VERSION)? != 0)
 }
 
 /// A batch in an object.
@@ -303,7 +298,6 @@ impl<'d> Context<'d> {
             Trust::User => {}
             // Only batches with a length are parsed.
             Trust::Parsed => exec.batch_len = count(4 * program.batch.dwords().len()),
-            Trust::Privileged => exec.flags |= i915::EXEC_SECURE,
         }
         if !fences.is_empty() {
             exec.flags |= i915::EXEC_FENCE_ARRAY;

@@ -135,7 +135,6 @@ pub const OBJECT_ASYNC: u64 = 1 << 6;
 pub const EXEC_BATCH_FIRST: u64 = 1 << 18;
 pub const EXEC_FENCE_ARRAY: u64 = 1 << 19;
 pub const EXEC_NO_RELOC: u64 = 1 << 11;
-pub const EXEC_SECURE: u64 = 1 << 9;
 pub const EXEC_HANDLE_LUT: u64 = 1 << 12;
 pub const EXEC_FENCE_IN: u64 = 1 << 16;
 pub const EXEC_FENCE_OUT: u64 = 1 << 17;

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, Found, Noise, Picture, Tiling, passed};
+use super::{Bench, Found, Noise, Picture, Tiling, no_registers, passed};
 use crate::guest::blt::Area;
 use crate::guest::device::Engine;
 use crate::guest::gen6::blt::{Depth, rop};
@@ -130,7 +130,7 @@ pub fn tiled_copies(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
 
 /// Copies from and to Y-tiled surfaces, which a register selects.
 pub fn y_tiles(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
-    run_copies(bench, engine, &Y_COPIES)
+    if bench.parser { run_copies(bench, engine, &Y_COPIES) } else { no_registers() }
 }
 
 /// Copies and fills that combine source, colour and destination.
@@ -159,7 +159,7 @@ fn run_copies(bench: &Bench<'_>, engine: Engine, copies: &[Copy]) -> Result<Foun
         total += model(copy, &from.rows, &mut to.rows);
         ensure!(to.rows != old, "{}: the copy would change nothing", copy.name);
         let y = from.tiling == Y || to.tiling == Y;
-        let trust = if y { bench.registers } else { Trust::User };
+        let trust = if y { Trust::Parsed } else { Trust::User };
         let program = Program::trusted(bench.device, trust, |batch| {
             if y {
                 batch.tiles_are(from.tiling, to.tiling);
