@@ -89,8 +89,8 @@ pub fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
 #[derive(clap::Args)]
 pub struct GuestArgs {
     /// The card: a file, or the name of a built-in one
-    /// (flex170, flex140, flex170-63vf, small, ivb, ivb-swizzled, ivb-fused, snb); the default is flex170, with more than
-    /// 31 VFs flex170-63vf
+    /// (flex170, flex140, flex170-63vf, small, ivb, ivb-swizzled, ivb-fused, snb); the default is flex170,
+    /// with more than 31 VFs flex170-63vf
     #[arg(long, value_name = "FILE|NAME")]
     card: Option<String>,
     /// The driver that the guest loads for the card; the default is xe, for an integrated GPU i915. i915 supports
