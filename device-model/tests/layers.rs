@@ -64,7 +64,7 @@ const CRATES: &[(&str, &[(&str, &str)])] = &[
         "gen6",
         &[
             ("sync", "the lock order of the card"),
-            ("topology", "identities of engines, and their bits in registers of other units"),
+            ("topology", "identities and classes of engines"),
             ("command", "tables of the engines' commands"),
             ("pcode", "the power controller's mailbox"),
             ("residency", "RC6 residency"),

@@ -11,8 +11,9 @@ use arctic_base::host::Timebase;
 
 use crate::command::{CommandSet, IVY_BRIDGE_COMMANDS, SANDY_BRIDGE_COMMANDS};
 use crate::registers::arbiter::FAULT_TYPE;
+use crate::registers::engines::{EngineInfo, IVY_BRIDGE_ENGINES, SANDY_BRIDGE_ENGINES};
 use crate::registers::{Bits, IVY_BRIDGE_REGISTERS, RegisterTables, SANDY_BRIDGE_REGISTERS};
-use crate::topology::{EngineId, EngineInfo, IVY_BRIDGE_ENGINES, SANDY_BRIDGE_ENGINES};
+use crate::topology::EngineId;
 
 /// Size in bytes of the largest image of a logical context of all generations.
 pub const LARGEST_CONTEXT: usize = 105 * 64;

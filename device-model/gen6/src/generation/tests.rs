@@ -12,6 +12,7 @@ use crate::card::Card;
 use crate::guest::Guest;
 use crate::profile::IntegratedProfile;
 use crate::profile::tests::{ivb, snb};
+use crate::registers::arbiter::{FAULT_SOURCE, SOURCE_WRITE};
 
 /// Addresses in the GGTT, which maps page n to page n of the guest; the PPGTT maps page n to page n + 16.
 const RING: u32 = 0x1000;
@@ -194,6 +195,7 @@ fn the_first_fault_stays_until_its_valid_bit_is_cleared() {
         let store = |address: u32| bench.run(BCS, &[0x1000_0002, 0, address, 7]);
         store(0x40_1000);
         store(0x40_2000);
+        let kind = kind | FAULT_SOURCE.of(SOURCE_WRITE);
         assert_eq!(bench.read(0x4294), 0x40_1000 | kind | 1);
         bench.write(0x4294, bench.read(0x4294));
         assert_eq!(bench.read(0x4294), 0x40_1000 | kind | 1, "locked");

@@ -8,6 +8,7 @@ pub mod arbiter;
 pub mod copy;
 pub mod display;
 pub mod engine;
+pub mod engines;
 pub mod fence;
 pub mod fuses;
 pub mod interrupt;
@@ -28,7 +29,8 @@ pub use power::PowerRegister;
 
 use arctic_base::registers::{self as base, Family, Replicated, Table};
 
-use crate::topology::{EngineId, EngineInfo};
+use self::engines::EngineInfo;
+use crate::topology::EngineId;
 
 /// Size of the register space in bytes, the lower half of GTTMMADR (G67-005).
 pub const REGISTER_BYTES: u32 = 2 << 20;
