@@ -50,7 +50,7 @@ impl Basis {
     }
 
     /// The tests that claim `item`, without lines of IGT lists.
-    fn tests(&self, item: &str) -> impl Iterator<Item = &Test> {
+    pub fn tests(&self, item: &str) -> impl Iterator<Item = &Test> {
         let item = claims::Claim::of(item);
         let names = move |test: &&Test| {
             let item = item.as_ref();

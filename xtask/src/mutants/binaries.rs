@@ -15,21 +15,38 @@ use super::tree::VARIABLE;
 use super::units::Units;
 use crate::{in_parallel, root};
 
-/// The packages that claim items.
 const BUILD: &[&str] = &[
     "test",
     "--no-run",
     "--quiet",
     "--profile=mutants",
     "--message-format=json-render-diagnostics",
-    "--package=arctic-sriov",
-    "--package=arctic-base",
-    "--package=arctic-xehpg",
-    "--package=arctic-device-model",
-    "--package=arctic-gpu",
     "--lib",
     "--tests",
 ];
+
+/// The packages that may claim items, with their directories. A directory follows those in it.
+const PACKAGES: &[(&str, &str)] = &[
+    ("sriov/", "arctic-sriov"),
+    ("device-model/base/", "arctic-base"),
+    ("device-model/gen6/", "arctic-gen6"),
+    ("device-model/xehpg/", "arctic-xehpg"),
+    ("device-model/", "arctic-device-model"),
+    ("", "arctic-gpu"),
+];
+
+/// The package of a source file.
+pub fn package_of(path: &str) -> &'static str {
+    PACKAGES.iter().find(|(folder, _)| path.starts_with(folder)).map_or("arctic-gpu", |(_, package)| package)
+}
+
+/// The packages whose tests may be in a file: all, if it is one that they share.
+pub fn packages_of(path: &str) -> Vec<&'static str> {
+    match path.starts_with("test-support/") {
+        true => PACKAGES.iter().map(|(_, package)| *package).collect(),
+        false => vec![package_of(path)],
+    }
+}
 
 /// A test of a binary.
 #[derive(Clone)]
@@ -64,13 +81,18 @@ pub struct Found {
     pub units: Units,
 }
 
-/// Builds the tests of the copy in `tree`, and runs the unit tests and those with these names without a mutant. `claiming`
-/// are the files with claims. A claim is in the function of the test, so other tests claim nothing that is wanted.
+/// Builds the tests of `packages` in the copy in `tree`, and runs the unit tests and those with these names without a mutant.
+/// `claiming` are the files with claims. A claim is in the function of the test, so other tests claim nothing that is wanted.
 ///
 /// # Errors
 /// If the build or a test fails.
-pub fn claims(tree: &Path, claiming: &BTreeSet<&str>, names: &BTreeSet<&str>) -> Result<Found> {
-    let binaries = build(tree, claiming)?;
+pub fn claims(
+    tree: &Path,
+    packages: &BTreeSet<&str>,
+    claiming: &BTreeSet<&str>,
+    names: &BTreeSet<&str>,
+) -> Result<Found> {
+    let binaries = build(tree, packages, claiming)?;
     let mut tests = Vec::new();
     for (prefix, binary, folder) in binaries {
         let is_wanted = |name: &String| !prefix.contains("::") || names.contains(last(name));
@@ -89,13 +111,18 @@ pub fn claims(tree: &Path, claiming: &BTreeSet<&str>, names: &BTreeSet<&str>) ->
     Ok(Found { tests, claims, units })
 }
 
-/// Builds the test binaries of the copy in `tree`. Returns the prefix of their tests' names, the binary, and the directory
+/// Builds the test binaries of `packages` in the copy in `tree`. Returns the prefix of their tests' names, the binary, and the directory
 /// of the package, of those that may claim items: `claiming` are the files with claims.
-pub fn build(tree: &Path, claiming: &BTreeSet<&str>) -> Result<Vec<(String, PathBuf, PathBuf)>> {
+pub fn build(
+    tree: &Path,
+    packages: &BTreeSet<&str>,
+    claiming: &BTreeSet<&str>,
+) -> Result<Vec<(String, PathBuf, PathBuf)>> {
     eprintln!("building the tests with mutants");
     let started = Instant::now();
     let output = Command::new("cargo")
         .args(BUILD)
+        .args(packages.iter().map(|package| format!("--package={package}")))
         .current_dir(tree)
         .env("CARGO_TARGET_DIR", root().join("target/mutants/build"))
         // Code that a mutant does not reach is not a defect of the copy.
@@ -261,6 +288,13 @@ mod tests {
         assert!(!may("device-model/tests/hostile/main.rs") && !may("device-model/xehpg/src/lib.rs"));
         assert!(!may("device-model/tests/races.rs"));
         assert!(may_claim(Path::new("sriov/src/lib.rs"), &BTreeSet::from(["test-support/src/mi.rs"])));
+    }
+
+    #[test]
+    fn a_source_belongs_to_the_innermost_package() {
+        let sources =
+            ["device-model/gen6/src/gt.rs", "device-model/tests/races/main.rs", "cli/tests/a.rs", "sriov/src/a.rs"];
+        assert_eq!(sources.map(package_of), ["arctic-gen6", "arctic-device-model", "arctic-gpu", "arctic-sriov"]);
     }
 
     #[test]

@@ -47,7 +47,8 @@ pub struct Items {
 }
 
 /// Directories of sources that may have mutants; the modules of a crate begin below `src/`.
-const FOLDERS: &[&str] = &["device-model/base/src", "device-model/xehpg/src", "sriov/src", "src"];
+const FOLDERS: &[&str] =
+    &["device-model/base/src", "device-model/gen6/src", "device-model/xehpg/src", "sriov/src", "src"];
 
 impl Items {
     /// Reads the sources of the checkout.

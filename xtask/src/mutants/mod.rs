@@ -76,14 +76,15 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     tree.write()?;
-    let found = binaries::claims(&tree.folder, &basis.index.claiming(), &basis.claiming(&wanted))?;
+    let packages = packages(&wanted, &basis, mutants);
+    let found = binaries::claims(&tree.folder, &packages, &basis.index.claiming(), &basis.claiming(&wanted))?;
     let (tests, claims) = (found.tests, found.claims);
     let wanted: Vec<(String, Outcome)> =
         wanted.into_iter().map(|item| (item.clone(), outcome_without_runs(&item, &claims, &basis))).collect();
     eprintln!("{} tests claim {} items; {} items to run", tests.len(), items_of(&claims).len(), wanted.len());
 
     let written = (!arguments.check).then(|| Mutex::new(old.clone()));
-    let runs = Runs { tests: &tests, units: &found.units, tree: &tree, started, limit, written };
+    let runs = Runs { tests: &tests, units: &found.units, tree: &tree, packages, started, limit, written };
     let (outcomes, left) = runs.all(&wanted)?;
     let survivors = survivors(&outcomes);
     for (item, number) in &survivors {
@@ -126,6 +127,18 @@ fn wanted(arguments: &Arguments, basis: &Basis, old: &Results) -> Result<BTreeSe
     Ok(named.filter(|item| !(arguments.changed && is_current(item))).collect())
 }
 
+/// The packages whose tests claim the items, or whose sources their mutants change.
+fn packages(
+    wanted: &BTreeSet<String>,
+    basis: &Basis,
+    mutants: &BTreeMap<String, Vec<Mutant>>,
+) -> BTreeSet<&'static str> {
+    let changed = wanted.iter().filter_map(|item| mutants.get(item)).flatten().flat_map(|mutant| &mutant.paths);
+    let changed = changed.map(|path| binaries::package_of(path));
+    let claiming = wanted.iter().flat_map(|item| basis.tests(item)).flat_map(|test| binaries::packages_of(&test.path));
+    changed.chain(claiming).collect()
+}
+
 /// The outcome of an item before its mutants have run.
 fn outcome_without_runs(item: &str, claims: &[Claim], basis: &Basis) -> Outcome {
     let of_item = || claims.iter().filter(|claim| claim.item == item);
@@ -146,6 +159,8 @@ struct Runs<'a> {
     tests: &'a BTreeMap<String, Test>,
     units: &'a Units,
     tree: &'a Tree,
+    /// The packages to build.
+    packages: BTreeSet<&'static str>,
     started: Instant,
     limit: Option<Duration>,
     /// What docs/mutants.toml has, if it is written. Each outcome is written at once, so that a run that is interrupted is
@@ -187,7 +202,7 @@ impl Runs<'_> {
             for mutant in mutants {
                 self.tree.put(item, mutant.number)?;
                 built = true;
-                if let Err(error) = binaries::build(&self.tree.folder, &BTreeSet::new()) {
+                if let Err(error) = binaries::build(&self.tree.folder, &self.packages, &BTreeSet::new()) {
                     anyhow::bail!("{item}/{}: {error}", mutant.number);
                 }
                 self.run(outcome, mutant);
@@ -195,7 +210,7 @@ impl Runs<'_> {
             }
         }
         if built {
-            binaries::build(&self.tree.folder, &BTreeSet::new())?;
+            binaries::build(&self.tree.folder, &self.packages, &BTreeSet::new())?;
         }
         Ok(())
     }

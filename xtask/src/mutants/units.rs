@@ -71,8 +71,12 @@ impl Units {
 
 /// The package of a source file.
 fn package_of(path: &str) -> &'static str {
-    let folders =
-        [("device-model/base/", "arctic-base"), ("device-model/xehpg/", "arctic-xehpg"), ("sriov/", "arctic-sriov")];
+    let folders = [
+        ("device-model/base/", "arctic-base"),
+        ("device-model/gen6/", "arctic-device-model/gen6"),
+        ("device-model/xehpg/", "arctic-xehpg"),
+        ("sriov/", "arctic-sriov"),
+    ];
     folders.iter().find(|(folder, _)| path.starts_with(folder)).map_or("arctic-gpu", |(_, package)| package)
 }
 
