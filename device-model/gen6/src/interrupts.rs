@@ -156,6 +156,8 @@ impl Interrupts {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use arctic_fidelity::proves;
+
     use super::*;
     use crate::generation::GENERATIONS;
 
@@ -183,6 +185,10 @@ mod tests {
     /// G67-045: a masked source leaves no trace; IIR is cleared by writing 1.
     #[test]
     fn events_pass_the_mask_and_stay_until_they_are_cleared() {
+        proves!(
+            [ILK_144, ILK_156],
+            "a masked source does not reach IIR; IIR is cleared by writing 1; ISR is read-only"
+        );
         let (_, interrupts) = interrupts();
         interrupts.event(Bank::Graphics, 1);
         assert_eq!(interrupts.read(GT, Four::Identity), 0, "all sources are masked after a reset");
@@ -201,6 +207,10 @@ mod tests {
     /// something is pending.
     #[test]
     fn the_msi_follows_the_rising_level() {
+        proves!(
+            [ILK_156, ILK_173],
+            "IER lets IIR raise the interrupt; after a reset all sources are masked and none is enabled"
+        );
         let (counter, interrupts) = interrupts();
         let sent = || counter.0.load(Ordering::SeqCst);
         interrupts.write(GT, Four::Mask, 0);

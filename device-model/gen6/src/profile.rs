@@ -216,6 +216,8 @@ impl IntegratedProfile {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     const IVB: &str = include_str!("../configs/ivb.toml");
@@ -262,6 +264,7 @@ pub(crate) mod tests {
     /// ILK-046: the sizes of the aperture are those of the document.
     #[test]
     fn the_aperture_has_the_size_of_the_card_file() {
+        proves!(ILK_046, "the sizes of the aperture are those of the document");
         for mebibytes in [64_u64, 128, 256, 512] {
             let card = IVB.replace("256MiB", &format!("{mebibytes}MiB"));
             let card: IntegratedProfile = toml::from_str(&card).unwrap();

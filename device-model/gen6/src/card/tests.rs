@@ -5,6 +5,7 @@ mod aperture;
 
 use arctic_base::gpu::{Gpu, Model};
 use arctic_base::host::{Function, ManualClock, NullHost};
+use arctic_fidelity::proves;
 
 use super::*;
 use crate::guest::Guest;
@@ -28,6 +29,10 @@ fn write(card: &Card, bar: u8, offset: u64, value: u32) {
 /// G67-001..007: identity, class, BARs, and the size of the table in GGC.
 #[test]
 fn the_function_is_the_drivers() {
+    proves!(
+        [IVB_001, ILK_046, ILK_091, ILK_095],
+        "registers and entries are in BAR 0, the aperture in BAR 2; no BAR has local memory"
+    );
     let ivb = ivb();
     let function = ivb.physical_function(0).unwrap();
     let dword = |offset| {
@@ -46,6 +51,7 @@ fn the_function_is_the_drivers() {
 /// Registers are accessed in any width; a write of some bytes keeps the others.
 #[test]
 fn registers_have_bytes() {
+    proves!(IVB_001, "registers are accessed as dwords, as two dwords, and in parts");
     let card = card();
     write(&card, 0, 0xa010, 0x1122_3344);
     card.write(Function::PF, 0, 0xa011, &[0xaa, 0xbb]);
@@ -59,6 +65,10 @@ fn registers_have_bytes() {
 /// G67-055, G67-068: the aperture follows the entries at each access; without one it reads all ones.
 #[test]
 fn the_aperture_follows_the_entries() {
+    proves!(
+        [ILK_004, ILK_034, ILK_071, ILK_072],
+        "an entry that is written through its place in BAR 0 is what the aperture follows"
+    );
     let card = card();
     assert_eq!(read(&card, 2, 0x3000), u32::MAX);
     write(&card, 0, (2 << 20) + 3 * 4, 0x2001);
@@ -133,6 +143,7 @@ impl arctic_base::host::InterruptSink for Counter {
 /// space; its handler finds the user interrupt after the MSI (G67-047, G67-048).
 #[test]
 fn a_request_of_the_driver_completes_with_an_msi() {
+    proves!(ILK_094, "a request by registers, command stream and interrupt");
     const RING: u32 = 0x1000;
     const STATUS: u32 = 0x2000;
     const SCRATCH: u32 = 0x3000;

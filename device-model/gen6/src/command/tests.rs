@@ -2,6 +2,7 @@
 //! Tests of the command tables.
 
 use arctic_base::command::Requester;
+use arctic_fidelity::proves;
 
 use super::mi::{COMMON, IVY_BRIDGE_ONLY, fields};
 use super::*;
@@ -21,6 +22,7 @@ fn rows_are_consistent() {
 /// IVB-140: names and lengths of headers that drivers emit (i915: gt/gen6_engine_cs.c, gt/intel_ring_submission.c).
 #[test]
 fn headers_of_the_driver_are_decoded() {
+    proves!([IVB_140, ILK_097], "lengths and names of headers that drivers emit");
     use EngineClass::{Copy, Render, Video};
     for (class, header, name, dwords) in [
         (Render, 0x0000_0000, "MI_NOOP", 1),
@@ -63,6 +65,7 @@ fn headers_of_the_driver_are_decoded() {
 /// IVB-093, ILK-097: an engine has only the commands of its clients, and of MI those of its class.
 #[test]
 fn commands_are_decoded_only_on_their_engines() {
+    proves!([IVB_093, ILK_097], "an engine has only the commands of its clients");
     use EngineClass::{Copy, Render, Video};
     for (header, render, video, copy) in [
         (0x1000_0002, true, true, true),
@@ -113,6 +116,7 @@ fn rows_of_the_copy_engine_are_consistent() {
 /// IVB-133, IVB-134: commands that a batch without privilege executes as MI_NOOP, always or with an address in the GGTT.
 #[test]
 fn commands_without_privilege() {
+    proves!([IVB_133, IVB_134], "the commands that a batch without privilege executes as MI_NOOP");
     let forbidden = |header: u32| match decode(header, EngineClass::Render) {
         Some(Command::Mi(row)) => row.rule(Requester::PfUser).forbids(header),
         _ => panic!("{header:#x}"),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use arctic_base::gpu::Host;
 use arctic_base::host::{ManualClock, NullHost};
+use arctic_fidelity::proves;
 
 use super::*;
 use crate::guest::Guest;
@@ -139,6 +140,7 @@ impl Bench {
 /// IVB-075, IVB-076: commands up to the tail are executed; the head wraps at the end of the ring and counts it.
 #[test]
 fn the_ring_wraps_and_counts() {
+    proves!([IVB_075, IVB_076, ILK_104], "the head wraps at the end of the ring and counts it");
     let mut bench = Bench::new(BCS);
     assert_eq!(bench.step(), Outcome::Idle);
     for n in 0..0x1000_u32 {
@@ -153,6 +155,10 @@ fn the_ring_wraps_and_counts() {
 /// batch of the PPGTT only the PPGTT (IVB-131).
 #[test]
 fn stores_have_their_own_space() {
+    proves!(
+        [IVB_030, IVB_131, IVB_157, ILK_011],
+        "a store's own bit selects its space; a batch of the PPGTT has no access to the GGTT"
+    );
     let mut bench = Bench::new(RCS);
     let stores = [0x1040_0002, 0, DATA, 1, 0x1000_0002, 0, DATA + 4, 2, 0x1000_0003, 0, DATA + 8, 3, 4];
     bench.run(&stores);
@@ -173,6 +179,7 @@ fn stores_have_their_own_space() {
 /// IVB-031, ILK-003: with the PPGTT disabled, its accesses use the GGTT.
 #[test]
 fn without_ppgtt_its_accesses_use_the_ggtt() {
+    proves!([IVB_031, ILK_003], "with the PPGTT disabled, its accesses use the GGTT");
     let mut bench = Bench::new(RCS);
     bench.gt.write(0x229c, 0x0200_0000, !0);
     bench.run(&[0x1000_0002, 0, DATA, 9]);
@@ -192,6 +199,7 @@ fn a_chained_batch_gains_no_privilege() {
 /// G67-075, IVB-158: the breadcrumb of a request on BCS: flush with a store to the status page, index stores, interrupt.
 #[test]
 fn a_breadcrumb_of_the_copy_engine() {
+    proves!([IVB_158, ILK_037], "flushes and MI_STORE_DATA_INDEX store to the status page");
     let mut bench = Bench::new(BCS);
     let flush = [0x1304_0000 | 1 << 21 | 1 << 14 | 1, 0x104, 0x77];
     bench.run(&[&flush[..], &[0x1080_0001, 0x108, 0x78], &[0x1300_0001, 0, 0, 0x0100_0000, 0]].concat());
@@ -226,6 +234,7 @@ fn pipe_control_stores() {
 /// IVB-159, IVB-161, IVB-163: registers are loaded and stored; bytes can be disabled.
 #[test]
 fn registers_are_loaded_and_stored() {
+    proves!([IVB_159, IVB_161, IVB_163], "registers are loaded and stored; bytes can be disabled");
     let mut bench = Bench::new(RCS);
     bench.run(&[0x1100_0003, 0x2430, 0x1122_3344, 0x2434, 0x5566_7788]);
     bench.run(&[0x1100_0501, 0x2430, 0xaabb_ccdd, 0x1240_0001, 0x2430, DATA]);
@@ -242,6 +251,7 @@ fn registers_are_loaded_and_stored() {
 /// IVB-160: entries of the GGTT are updated by the ring.
 #[test]
 fn entries_are_updated() {
+    proves!([IVB_160, ILK_018], "MI_UPDATE_GTT changes entries of consecutive pages");
     let mut bench = Bench::new(RCS);
     bench.run(&[0x11c0_0002, 0x9000, 0x5001, 0x7001]);
     assert_eq!([bench.gt.ggtt.entry(9), bench.gt.ggtt.entry(10)], [Pte(0x5001), Pte(0x7001)]);
@@ -250,6 +260,7 @@ fn entries_are_updated() {
 /// IVB-154, IVB-170: the compared value must be greater; a wait ends when another engine writes the register.
 #[test]
 fn semaphores_wait_for_a_greater_value() {
+    proves!([IVB_154, IVB_170], "the compared value must be greater; the register of the wait ends it");
     let mut bench = Bench::new(RCS);
     let wait = 0x0b00_0001 | 1 << 20 | 1 << 18;
     bench.gt.write(0x2040, 5, !0);
@@ -267,6 +278,7 @@ fn semaphores_wait_for_a_greater_value() {
 /// IVB-066, IVB-078, IVB-143: a wait for a condition code ends when the code is cleared, or by the control register.
 #[test]
 fn waits_for_events() {
+    proves!([IVB_066, IVB_078, IVB_143], "a wait ends when the condition code is cleared, or by the ring control");
     let mut bench = Bench::new(RCS);
     bench.gt.write(0x2028, 0x0002_0002, !0);
     assert_eq!(bench.run(&[0x0180_0000 | 1 << 16, 0x0180_0000 | 2 << 16]), Outcome::Waiting);
@@ -283,6 +295,7 @@ fn waits_for_events() {
 /// IVB-081, IVB-082: MI_ARB_CHECK takes the new head.
 #[test]
 fn preemption_by_the_head_pointer() {
+    proves!([IVB_081, IVB_082], "MI_ARB_CHECK continues at UHPTR and records the old head");
     let mut bench = Bench::new(RCS);
     bench.put(RING + 0x100, 0x0040_0042);
     bench.gt.write(0x2134, 0x101, !0);
@@ -298,6 +311,7 @@ fn preemption_by_the_head_pointer() {
 /// switch.
 #[test]
 fn contexts_keep_their_registers() {
+    proves!([IVB_155, ILK_163, ILK_168], "contexts keep their registers; the first use does not load the image");
     let mut bench = Bench::new(RCS);
     let switch = |context: u32, flags: u32| [0x0c00_0000, context | 0x100 | flags, 0, 0];
     let other = CONTEXT + 0x2000;
@@ -324,6 +338,7 @@ fn contexts_keep_their_registers() {
 /// IVB-093: a header of no command stops the engine, with an error that stays.
 #[test]
 fn errors_stop_the_engine() {
+    proves!(IVB_093, "a header of no command stops the engine, with an error that stays");
     let mut bench = Bench::new(BCS);
     bench.gt.write(0x2_20b4, 0xfe, !0);
     assert_eq!(bench.run(&[0, 0x2000_0000]), Outcome::Halted);
@@ -336,6 +351,7 @@ fn errors_stop_the_engine() {
 /// IVB-039, IVB-040: the first fault of an engine is recorded until software clears it; a store without a page is dropped.
 #[test]
 fn faults_are_recorded_once() {
+    proves!([IVB_039, IVB_040], "the first fault of an engine is recorded until software clears it");
     let mut bench = Bench::new(RCS);
     assert_eq!(bench.run(&[0x1040_0002, 0, 0x20_0004, 1, 0x1000_0002, 0, 0x40_0000, 2]), Outcome::Progress);
     assert_eq!((bench.gt.read(0x4094), bench.gt.read(0x40a0)), (0x20_0000 | 1 << 11 | 8 << 3 | 1, 1 | 1 << 2));
@@ -350,6 +366,7 @@ fn faults_are_recorded_once() {
 /// Commands of the pipelines are skipped by their length, and counted.
 #[test]
 fn pipeline_commands_are_counted() {
+    proves!([ILK_126, ILK_127, ILK_131], "commands of the pipelines are accepted by their length, and counted");
     let mut bench = Bench::new(RCS);
     bench.batch(BEHIND + BATCH, &[0x7805_0000, 0xffff_ffff, 0x6904_0000, 0x0600_0000]);
     bench.run(&[0x1880_0100, BATCH]);
@@ -362,6 +379,7 @@ fn pipeline_commands_are_counted() {
 /// one.
 #[test]
 fn the_status_page_is_written_on_events() {
+    proves!(IVB_091, "an event that HWSTAM does not mask is written to the status page");
     let mut bench = Bench::new(RCS);
     bench.put(STATUS, 0xffff);
     bench.run(&[0x0100_0000, 0]);

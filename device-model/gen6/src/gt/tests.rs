@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arctic_base::gpu::Host;
 use arctic_base::host::{ManualClock, NullHost};
+use arctic_fidelity::proves;
 
 use super::*;
 use crate::profile::tests::ivb;
@@ -106,6 +107,10 @@ fn the_bus_of_the_monitors_has_no_device() {
 /// keeps it, writing 1 clears it.
 #[test]
 fn modes_of_an_engine() {
+    proves!(
+        [IVB_055, IVB_065, IVB_181],
+        "the idle bit is computed; a sync flush is complete at once; writing 0 to the bit of a wait keeps it"
+    );
     let bench = bench();
     let bcs = EngineId::new(2);
     assert_eq!(bench.gt.read(0x2_209c), 1 << 9, "the ring is disabled");
@@ -127,6 +132,7 @@ fn modes_of_an_engine() {
 /// IVB-116: the timestamp has units of 80 ns and 36 bits, and a reset of the GT keeps it.
 #[test]
 fn timestamps() {
+    proves!([IVB_116, ILK_093], "the timestamp has units of 80 ns and 36 bits, and a reset of the GT keeps it");
     let bench = bench();
     bench.clock.advance(80 << 32);
     bench.gt.reset_domains(1);
@@ -142,6 +148,10 @@ fn timestamps() {
 /// G67-110, G67-113: a reset of a domain resets its engine; fences and power management are not changed.
 #[test]
 fn resets_of_domains() {
+    proves!(
+        [ILK_063, ILK_172, ILK_175],
+        "a reset of a domain disables its ring and keeps the fences; a reset of the function clears them"
+    );
     let bench = bench();
     let fill = || {
         for offset in [0x2038, 0x1_2038, 0x2_2038, 0x7008, 0x10_0000, 0xa010, 0x4_5000] {

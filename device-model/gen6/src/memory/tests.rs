@@ -5,6 +5,7 @@ mod aperture;
 mod fences;
 
 use arctic_base::host::DmaView;
+use arctic_fidelity::proves;
 use vm_memory::Bytes;
 
 use super::*;
@@ -21,6 +22,10 @@ fn pte(n: u32) -> Pte {
 /// G67-056, IVB-034: the address of an entry has 40 bits; the cacheability is not part of it.
 #[test]
 fn entries_have_forty_bits() {
+    proves!(
+        [IVB_034, ILK_016],
+        "an entry has a valid bit and an address of 40 bits; its other bits do not change the page"
+    );
     assert_eq!(Pte(0xabcd_e125).page(), Some(0x12_abcd_e000));
     assert_eq!(Pte(0xffff_ffff).page(), Some(0xff_ffff_f000));
     assert_eq!(Pte(0xffff_fffe).page(), None);
@@ -29,6 +34,10 @@ fn entries_have_forty_bits() {
 /// G67-055: entries are written in any width, and are invalid beyond the table.
 #[test]
 fn the_table_is_accessed_in_any_width() {
+    proves!(
+        [ILK_004, ILK_072, ILK_075],
+        "software reads and writes the entries, with all their bits, through their place in the BAR"
+    );
     let ggtt = Ggtt::new(16);
     ggtt.write(0, &0x1122_3344_5566_7788_u64.to_le_bytes());
     ggtt.write(5, &[0xaa, 0xbb]);
@@ -69,6 +78,10 @@ fn accesses_cross_pages() {
 /// IVB-032, IVB-039, G67-059, G67-060: the directory is in the table of the GGTT; its faults are distinguished.
 #[test]
 fn the_ppgtt_walks_through_the_ggtt() {
+    proves!(
+        [IVB_032, IVB_033, ILK_002, ILK_009, ILK_014, ILK_015, ILK_017],
+        "directory entries are in the table of the GGTT, page tables anywhere; three kinds of faults"
+    );
     let (guest, ggtt) = (Guest::new(RAM, 0x1_0000), Ggtt::new(0x1_0000));
     let directory = Directory::new(0x0010_0000, 1 << 2);
     assert_eq!(directory.first, 0x100);
@@ -91,6 +104,7 @@ fn the_ppgtt_walks_through_the_ggtt() {
 /// three guest pages, some entries invalid, for each bit of PP_DCLV alone.
 #[test]
 fn every_page_of_the_ppgtt_is_walked() {
+    proves!([IVB_032, ILK_009, ILK_022], "the walk of every page, for each bit of PP_DCLV");
     let (guest, ggtt) = (Guest::new(RAM, 0x1_0000), Ggtt::new(0x1000));
     const FIRST: u32 = 0x40;
     let (invalid_directory, invalid_page) = (|entry: u32| entry % 7 == 3, |entry: u32| entry % 5 == 2);

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use arctic_fidelity::{proves, proves_table};
+
 use super::*;
 use crate::generation::{GENERATIONS, IVY_BRIDGE, SANDY_BRIDGE};
 
@@ -25,6 +27,7 @@ fn every_row_has_a_source() {
 /// otherwise.
 #[test]
 fn engine_registers_are_at_each_base() {
+    proves_table!(IVB_003, "the engines have their registers at 2000, 12000 and 22000");
     let file = file();
     for (base, index) in [(0x2000, 0), (0x1_2000, 1), (0x2_2000, 2)] {
         let tail = file.decode(base + engine::TAIL).unwrap();
@@ -37,6 +40,7 @@ fn engine_registers_are_at_each_base() {
 /// IVB-004: the reset values that are not 0.
 #[test]
 fn reset_values_are_the_documents() {
+    proves_table!(IVB_004, "the reset values that are not 0");
     let file = file();
     for (offset, value) in [
         (0x20a0, 0x28a0_1010),
@@ -73,6 +77,7 @@ fn reset_values_are_the_documents() {
 /// IVB-002: of masked registers, the high half selects the bits that change, and reads 0.
 #[test]
 fn masked_registers() {
+    proves!(IVB_002, "the high half selects the bits of a masked register that change, and reads 0");
     let file = file();
     for offset in [0x4000, 0x4030, 0x7000, 0x7004, 0x7008, 0x212c, 0x2028, 0x229c] {
         let kind = file.decode(offset).unwrap().register.kind;
@@ -88,6 +93,7 @@ fn masked_registers() {
 /// IVB-039, IVB-044, IVB-077: addresses store the bits of a page.
 #[test]
 fn addresses_store_the_bits_of_a_page() {
+    proves!([IVB_044, IVB_077], "addresses store the bits of a page");
     let file = file();
     for offset in [0x4080, 0x4180, 0x4280, 0x2038] {
         file.write_plain(offset, file.decode(offset).unwrap().register.kind, !0);

@@ -2,6 +2,8 @@
 //! Tile layouts of families before Xe-HP: vectors of the document's figures, and each byte against its formulas.
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 
+use arctic_fidelity::proves;
+
 use super::*;
 
 const PAGE: u32 = 4096;
@@ -41,6 +43,7 @@ fn algorithm(layout: &Layout, pitch: u32, x: u32, y: u32) -> u32 {
 /// ILK-048, ILK-049, ILK-053, ILK-054, G67-064: every byte of regions of 1 to 3 tiles by 3 rows of tiles.
 #[test]
 fn every_byte_of_small_regions_is_where_the_algorithm_says() {
+    proves!([ILK_048, ILK_049, ILK_053, ILK_054], "every byte of regions of 1 to 3 tiles by 3 rows of tiles");
     for layout in ALL {
         let (width, height) = layout.extent();
         assert_eq!((width * height, layout.block_extent()), (PAGE, (width, height)), "{layout:?}");
@@ -66,6 +69,7 @@ fn every_byte_of_small_regions_is_where_the_algorithm_says() {
 /// ILK-052, ILK-054: the 64 cells of the document's figure "W-Major Block Layout", row by row.
 #[test]
 fn a_block_of_a_w_tile_is_the_printed_figure() {
+    proves!([ILK_052, ILK_054], "the 64 cells of the figure of a W block");
     const FIGURE: [[u32; 8]; 8] = [
         [0, 1, 4, 5, 16, 17, 20, 21],
         [2, 3, 6, 7, 18, 19, 22, 23],
@@ -89,6 +93,7 @@ fn a_block_of_a_w_tile_is_the_printed_figure() {
 /// 64 bytes. ILK-051: an X-tiled region with a pitch of one tile is linear.
 #[test]
 fn neighbours_in_tiles() {
+    proves!([ILK_050, ILK_051, ILK_056], "X tiles store OWords row by row, Y tiles column by column");
     let oword = |layout: &Layout, x: u32, y: u32| layout.offset(x * 16, y) / 16;
     for (x, y) in (0..8).flat_map(|y| (0..32).map(move |x| (x, y))) {
         assert_eq!(oword(&TILE_X, x, y), y * 32 + x);

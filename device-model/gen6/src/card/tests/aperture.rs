@@ -48,6 +48,7 @@ const SECOND_ROW_LINEAR: u64 = FENCE * 0x1000 + 512;
 /// order. Without the fence, the aperture is linear.
 #[test]
 fn a_fence_is_in_front_of_the_entries() {
+    proves!([ILK_034, ILK_044, ILK_055], "a fence is in front of the entries");
     let card = mapped();
     x_fence(&card);
     write(&card, 2, SECOND_ROW, 0x1111);
@@ -90,6 +91,7 @@ fn an_access_across_a_boundary_is_split() {
 /// ILK-058: a fence is written in any width; the last of 32 fences is the last.
 #[test]
 fn fences_are_written_in_any_width() {
+    proves!(ILK_058, "a fence is written in any width");
     let card = mapped();
     // The page of the second row once more, behind all fences.
     map(&card, 20, 15 - 4);
@@ -116,6 +118,10 @@ fn fences_are_written_in_any_width() {
 /// ILK-057: an engine's access to a fenced region is linear.
 #[test]
 fn engines_do_not_see_fences() {
+    proves!(
+        [ILK_045, ILK_057],
+        "an engine's access to a fenced region is linear; it reads what the CPU wrote through the aperture"
+    );
     let card = mapped();
     // A ring in page 1: MI_STORE_DATA_IMM to the GGTT.
     let store = [0x1040_0002, 0, u32::try_from(SECOND_ROW).unwrap(), 0xcafe];
@@ -135,6 +141,7 @@ fn engines_do_not_see_fences() {
 /// ILK-063, G67-113: fences, and the tiles that they show, survive a reset of the GT, and not one of the function.
 #[test]
 fn fences_survive_a_reset_of_the_gt() {
+    proves!([ILK_063, ILK_175], "fences survive a reset of the GT, and not one of the function");
     let card = mapped();
     x_fence(&card);
     write(&card, 2, SECOND_ROW, 0x1234);
@@ -178,6 +185,7 @@ fn a_swizzled_card_swizzles_when_the_driver_says_so() {
 /// IVB-010: bit 5 of ARB_MODE, a masked register, is what the engines follow.
 #[test]
 fn engines_swizzle_by_the_mode_of_the_arbiter() {
+    proves!([IVB_002, IVB_010], "bit 5 of ARB_MODE, a masked register, is what the engines follow");
     let card = card();
     for (value, swizzled) in [(0x20, false), (0x0020_0020, true), (0x0010_0000, true), (0x0020_0000, false)] {
         write(&card, 0, 0x4030, value);
@@ -220,6 +228,7 @@ impl Dma for OneView {
 /// ILK-062: a write of a fence is complete when the accesses by the previous one are.
 #[test]
 fn a_change_of_a_fence_waits_for_accesses() {
+    proves!(ILK_062, "a write of a fence is complete when the accesses by the previous one are");
     let ((entered, has_entered), (proceed, may_proceed), (done, is_done)) = (channel(), channel(), channel());
     let memory = Arc::new(OneView(Arc::new(Slow { entered: entered.into(), proceed: may_proceed.into() })));
     let host = Host { memory, interrupts: Arc::new(NullHost), clock: Arc::new(ManualClock::default()) };

@@ -37,6 +37,10 @@ impl Bench {
 /// GGTT; else in the GGTT.
 #[test]
 fn surfaces_are_in_the_ppgtt_while_it_is_enabled() {
+    proves!(
+        [IVB_031, ILK_010, ILK_041, ILK_086],
+        "surfaces of blits are in the PPGTT while it is enabled, else in the GGTT"
+    );
     let mut bench = Bench::new(BCS);
     bench.run(&fill(DATA, 0x1_0001, 1));
     bench.batch(BATCH, &fill(DATA + 4, 0x1_0001, 2));
@@ -67,6 +71,10 @@ fn setup_state_lasts_until_a_reset() {
 /// engine's domain clears it.
 #[test]
 fn the_control_register_selects_y_tiling() {
+    proves!(
+        [IVB_002, ILK_069],
+        "BCS_SWCTRL is a masked register, which selects Y tiling; without it tiled surfaces are X tiled"
+    );
     let mut bench = Bench::new(BCS);
     let tiled = |at: u32| {
         let mut dwords = fill(DATA, (at + 1) << 16 | 5, at);
@@ -120,6 +128,7 @@ fn many_blits_take_several_steps() {
 /// IVB-055: a stopped parser completes the command, and is idle behind it.
 #[test]
 fn a_stopped_parser_completes_the_rectangle() {
+    proves!(IVB_055, "a stopped parser completes the command, and is idle behind it");
     let mut bench = Bench::new(BCS);
     bench.run(&[&fill(DATA, LONG, 7)[..], &[0x0040_0009, 0]].concat());
     bench.gt.write(0x2_209c, 0x0100_0100, !0);
@@ -165,6 +174,7 @@ fn a_reset_ends_the_rectangle() {
 /// IVB-039: a missing page ends the command with a fault of the copy engine; the engine continues behind it.
 #[test]
 fn a_missing_page_ends_the_rectangle() {
+    proves!(IVB_039, "a missing page is a fault of the copy engine, with its address and direction");
     let mut bench = Bench::new(BCS);
     let mut copy = vec![0x54c0_0006 | 3 << 20, 0x03cc_1000, 0, 0x2_0400, 0x1_f000, 0, 0x1000, DATA];
     assert_eq!(bench.run(&[&copy[..], &[0x0040_0003, 0]].concat()), Outcome::Progress);
@@ -183,6 +193,7 @@ fn a_missing_page_ends_the_rectangle() {
 /// client (ILK-097).
 #[test]
 fn unmodelled_blits_are_counted() {
+    proves!(ILK_097, "the render engine has no commands of the client 2D");
     let mut bench = Bench::new(BCS);
     bench.run(&[0x5440_0004, 0, 0, 0, 0, 0, 0x5430_0005, 0, 0, 0, 0, 0, 0, 0x5080_0000, 0]);
     bench.run(&[&[0x5c40_00fd_u32][..], &[0; 254]].concat());

@@ -73,7 +73,7 @@ fn a_noop_may_name_itself() {
 
 #[test]
 fn a_user_interrupt_is_sent_per_command() {
-    proves!([IVB_090, IVB_142], "MI_USER_INTERRUPT raises bit 0 of the engine, and the parser continues");
+    proves!([IVB_090, IVB_142, ILK_153], "MI_USER_INTERRUPT raises bit 0 of the engine, and the parser continues");
     for (index, bit) in [(0, 0), (1, 12), (2, 22)] {
         let mut bench = Bench::new(EngineId::new(index));
         bench.run(&[0x0100_0000, 0x0040_0001]);
@@ -88,7 +88,7 @@ fn a_user_interrupt_is_sent_per_command() {
 #[test]
 fn flushes_reset_statistics_if_they_are_asked_to() {
     proves!(
-        [IVB_115, IVB_118, IVB_144, IVB_186],
+        [IVB_115, IVB_118, IVB_144, IVB_186, ILK_142],
         "MI_FLUSH with bit 3, if MI_MODE enables it, and PIPE_CONTROL with bit 19 set the statistics to 0, but not the \
          timestamp; software sets statistics"
     );
@@ -130,7 +130,7 @@ fn cache_line_flushes_toggle_a_bit() {
 #[test]
 fn a_suspended_flush_completes_when_it_is_resumed() {
     proves!(
-        [IVB_065, IVB_091, IVB_111, IVB_149],
+        [IVB_065, IVB_091, IVB_111, IVB_149, ILK_143, ILK_147],
         "a sync flush completes at once, or when MI_SUSPEND_FLUSH ends its suspension. It flips SYNC_FLIP_STATUS_1 bit 11 \
          and bit 2 of the status page, and raises interrupt 2"
     );
@@ -215,7 +215,7 @@ fn draw_parameters_are_loaded_from_memory() {
 #[test]
 fn flushes_store_and_notify() {
     proves!(
-        [IVB_116, IVB_166],
+        [IVB_116, IVB_166, ILK_093, ILK_154],
         "PIPE_CONTROL and MI_FLUSH_DW store a value or the time, then raise interrupt 4; PIPE_CONTROL writes a register \
          with privilege"
     );
@@ -237,7 +237,7 @@ fn flushes_store_and_notify() {
 #[test]
 fn commands_take_effect_in_order() {
     proves!(
-        [IVB_168, IVB_169],
+        [IVB_168, IVB_169, ILK_133, ILK_135, ILK_136, ILK_138, ILK_141],
         "a register that is loaded, stored, changed and stored again, with and without flushes between"
     );
     for flush in [&[][..], &[0x7a00_0002, 1 << 20 | 1 << 18 | 1 << 12, 0, 0], &[0x0200_0000]] {
@@ -261,7 +261,7 @@ fn commands_take_effect_in_order() {
 #[test]
 fn the_batch_is_described_while_it_runs() {
     proves!(
-        [IVB_103, IVB_104, IVB_105, IVB_148, IVB_164],
+        [IVB_103, IVB_104, IVB_105, IVB_148, IVB_164, ILK_113],
         "BB_ADDR has the address of the current fetch and a valid bit, BB_STATE the space, BB_ADDR_DIFF the distance from \
          the start; MI_BATCH_BUFFER_END returns to the ring"
     );

@@ -27,7 +27,7 @@ fn values(bench: &Bench, registers: &[u32]) -> Vec<u32> {
 #[test]
 fn a_switch_saves_and_restores_the_registers_of_contexts() {
     proves!(
-        [IVB_006, IVB_100, IVB_155, IVB_187],
+        [IVB_006, IVB_100, IVB_155, IVB_187, ILK_163, ILK_165, ILK_167, ILK_168],
         "a switch saves the registers of the old context, if CCID is valid, loads those of the new one unless that is \
          inhibited, and sets CCID without the bits 1:0. The image sets PP_DCLV"
     );
@@ -60,7 +60,7 @@ fn a_switch_saves_and_restores_the_registers_of_contexts() {
 #[test]
 fn a_restore_of_the_current_context_must_be_forced() {
     proves!(
-        [IVB_100, IVB_155],
+        [IVB_100, IVB_155, ILK_167, ILK_169],
         "the same address as in CCID is a NOOP, unless the restore is forced: then changes of the image take effect"
     );
     let mut bench = Bench::new(RCS);
@@ -80,7 +80,7 @@ fn a_restore_of_the_current_context_must_be_forced() {
 #[test]
 fn the_extended_state_takes_part_if_it_is_enabled() {
     proves!(
-        [IVB_106, IVB_155, IVB_185],
+        [IVB_106, IVB_155, IVB_185, ILK_170],
         "the save bit that CCID has, and the restore bit of the command, decide whether the extended state is saved and \
          restored. A restore sets SO_PRIM_STORAGE_NEEDED, which software cannot write"
     );
@@ -114,7 +114,7 @@ fn the_extended_state_takes_part_if_it_is_enabled() {
 #[test]
 fn the_image_is_a_list_of_register_loads_of_105_lines() {
     proves!(
-        [IVB_101, IVB_155],
+        [IVB_101, IVB_155, ILK_164, ILK_170],
         "the image is within the lines of CXT_SIZE, extended and VF, and has MI_LOAD_REGISTER_IMM commands"
     );
     let mut bench = Bench::new(RCS);
@@ -130,7 +130,7 @@ fn the_image_is_a_list_of_register_loads_of_105_lines() {
 /// ILK-166: MI_SET_CONTEXT is of the ring and the render engine.
 #[test]
 fn contexts_are_switched_by_the_render_ring_only() {
-    proves!(IVB_155, "MI_SET_CONTEXT has no effect in a batch, and is an error on another engine");
+    proves!([IVB_155, ILK_166], "MI_SET_CONTEXT has no effect in a batch, and is an error on another engine");
     let mut bench = Bench::new(RCS);
     bench.batch(BATCH, &[0x0c00_0000, CONTEXT | 0x10d, 0]);
     bench.run(&[0x1880_0000, BATCH]);
@@ -159,7 +159,10 @@ fn a_matching_context_is_reset() {
 /// ILK-171..174, ILK-177..179: the state after a reset.
 #[test]
 fn a_reset_of_one_engine_leaves_the_others() {
-    proves!([IVB_092, IVB_116], "a reset of an engine sets its registers, but neither the time nor the other engines");
+    proves!(
+        [IVB_092, IVB_116, ILK_171, ILK_172, ILK_173, ILK_177, ILK_178, ILK_179],
+        "a reset of an engine sets its registers, but neither the time nor the other engines"
+    );
     let mut bench = Bench::new(RCS);
     let mut other = Engine::new(BCS);
     bench.clock.advance(8000);

@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn a_bad_header_is_a_fatal_error() {
     proves!(
-        [IVB_090, IVB_093, IVB_183],
+        [IVB_090, IVB_093, IVB_183, ILK_097, ILK_098, ILK_145, ILK_157],
         "a header of a reserved client or opcode, or a command that is too short, stops the engine. Bit 0 of ESR is set, \
          of EIR too unless EMR masks it, with interrupt 3; only a reset clears it"
     );
@@ -37,7 +37,7 @@ fn a_bad_header_is_a_fatal_error() {
 #[test]
 fn an_interrupt_lasts_as_long_as_its_error() {
     proves!(
-        [IVB_091, IVB_092, IVB_093, IVB_095],
+        [IVB_091, IVB_092, IVB_093, IVB_095, ILK_156, ILK_162],
         "the status register and the status page show an error while it lasts; an interrupt that is cleared before its \
          cause is raised again, also when it is unmasked"
     );
@@ -64,7 +64,7 @@ fn an_interrupt_lasts_as_long_as_its_error() {
 #[test]
 fn the_status_page_is_written_only_for_unmasked_sources() {
     proves!(
-        [IVB_091, IVB_092],
+        [IVB_091, IVB_092, ILK_144, ILK_155],
         "a source that HWSTAM and IMR unmask has the status written to dword 0 of the page, as 0 for events without a \
          state; the watchdog's has not"
     );
@@ -92,7 +92,7 @@ fn the_status_page_is_written_only_for_unmasked_sources() {
 #[test]
 fn one_fault_is_in_all_registers() {
     proves!(
-        [IVB_038, IVB_039, IVB_040, IVB_095, IVB_184],
+        [IVB_038, IVB_039, IVB_040, IVB_095, IVB_184, ILK_017, ILK_159, ILK_161],
         "the first fault of an engine stays in its register until software clears the valid bit, which clears all; the \
          error register collects the types, the log has the pages of all, and interrupt 7 reports them"
     );

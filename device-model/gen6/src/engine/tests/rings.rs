@@ -9,7 +9,10 @@ use super::*;
 #[test]
 fn a_ring_executes_up_to_its_tail() {
     proves!(
-        [IVB_075, IVB_077, IVB_079, IVB_180],
+        [
+            IVB_075, IVB_077, IVB_079, IVB_180, ILK_038, ILK_099, ILK_100, ILK_101, ILK_102, ILK_103, ILK_105, ILK_112,
+            ILK_116
+        ],
         "a ring may be enabled empty; commands up to the QWord of the tail are executed, and the head then is equal to it"
     );
     let mut bench = Bench::new(BCS);
@@ -32,7 +35,7 @@ fn a_ring_executes_up_to_its_tail() {
 /// ILK-101: sizes of a ring; G67-056: its address may be above 512 MiB.
 #[test]
 fn a_ring_has_up_to_two_mebibytes() {
-    proves!([IVB_077, IVB_078], "the start is a page of the GGTT, the length 1 to 512 pages");
+    proves!([IVB_077, IVB_078, ILK_101], "the start is a page of the GGTT, the length 1 to 512 pages");
     let mut bench = Bench::new(BCS);
     bench.write(0x2_203c, 0);
     bench.write(0x2_2038, 0x7fff_afff);
@@ -58,7 +61,10 @@ fn a_ring_has_up_to_two_mebibytes() {
 /// ILK-104, ILK-106: wraps are counted between commands.
 #[test]
 fn wraps_are_counted_up_to_eleven_bits() {
-    proves!(IVB_076, "the head's number of wraps increments once per wrap and overflows to 0");
+    proves!(
+        [IVB_076, IVB_079, ILK_102, ILK_104, ILK_106],
+        "the head's number of wraps increments once per wrap and overflows to 0"
+    );
     let mut bench = Bench::new(BCS);
     bench.write(0x2_203c, 0);
     bench.write(0x2_2034, 0x7fe << 21);
@@ -77,7 +83,7 @@ fn wraps_are_counted_up_to_eleven_bits() {
 #[test]
 fn the_head_is_reported_at_parts_of_the_ring() {
     proves!(
-        [IVB_078, IVB_146],
+        [IVB_078, IVB_146, ILK_098, ILK_109, ILK_110],
         "an engine other than the render engine reports its head at each 64 KiB or 128 KiB; MI_REPORT_HEAD always does"
     );
     for (id, base, code, reports) in [
@@ -144,7 +150,7 @@ fn a_stopped_ring_continues_where_it_was() {
 #[test]
 fn preemption_is_at_checks_that_arbitration_allows() {
     proves!(
-        [IVB_081, IVB_082, IVB_145, IVB_147],
+        [IVB_081, IVB_082, IVB_145, IVB_147, ILK_117, ILK_123],
         "MI_ARB_CHECK in the ring or a batch continues at a valid UHPTR, with its number of wraps, unless MI_ARB_ON_OFF \
          has disabled it; the old head is recorded, with bit 0 for a batch"
     );
@@ -189,7 +195,7 @@ fn a_pointer_that_the_head_reaches_is_invalidated() {
 #[test]
 fn a_wait_shows_its_condition() {
     proves!(
-        [IVB_066, IVB_076, IVB_078, IVB_110, IVB_143, IVB_181],
+        [IVB_066, IVB_076, IVB_078, IVB_110, IVB_143, IVB_181, ILK_119, ILK_120, ILK_121, ILK_122],
         "MI_WAIT_FOR_EVENT waits while one of five condition codes is set. Bit 11 of the ring control, bit 0 of the \
          head and the code show the wait; writing 1 to bit 11 ends it, writing 0 does not"
     );

@@ -9,7 +9,10 @@ use super::*;
 #[test]
 fn each_command_accesses_the_space_of_its_own_bit() {
     proves!(
-        [IVB_030, IVB_130, IVB_131, IVB_133, IVB_134, IVB_157, IVB_161, IVB_166],
+        [
+            IVB_030, IVB_130, IVB_131, IVB_133, IVB_134, IVB_157, IVB_161, IVB_166, ILK_001, ILK_010, ILK_011, ILK_087,
+            ILK_088, ILK_098
+        ],
         "the bit of a command selects the space in the ring and in a batch of the GGTT. In a batch of the PPGTT a command \
          with an address in the GGTT is a NOOP, and MI_SEMAPHORE_MBOX ignores the bit"
     );
@@ -53,7 +56,7 @@ fn each_command_accesses_the_space_of_its_own_bit() {
 #[test]
 fn reading_commands_use_the_space_of_their_own_bit() {
     proves!(
-        [IVB_130, IVB_134, IVB_163, IVB_165],
+        [IVB_130, IVB_134, IVB_163, IVB_165, ILK_001],
         "MI_LOAD_REGISTER_MEM and MI_CONDITIONAL_BATCH_BUFFER_END read the space of their bit, and the GGTT only with \
          privilege"
     );
@@ -89,7 +92,7 @@ fn reading_commands_use_the_space_of_their_own_bit() {
 #[test]
 fn a_chained_batch_keeps_the_space_of_the_first() {
     proves!(
-        [IVB_131, IVB_164],
+        [IVB_131, IVB_164, ILK_113, ILK_124],
         "a chained batch has the space and the privilege of the first one, whatever its bit is"
     );
     let mut bench = Bench::new(RCS);
@@ -154,7 +157,7 @@ fn privileged_commands_are_noops_in_a_batch_of_the_ppgtt() {
 #[test]
 fn the_directory_registers_select_the_page_tables() {
     proves!(
-        [IVB_031, IVB_032, IVB_033],
+        [IVB_031, IVB_032, IVB_033, IVB_059, ILK_019, ILK_022],
         "PP_DIR_BASE selects the directory, of which PP_DCLV enables groups of 64 MiB; commands load both. Without the \
          enable bit the accesses use the GGTT"
     );
@@ -175,7 +178,7 @@ fn the_directory_registers_select_the_page_tables() {
 /// ILK-013: the pages of a table may have 32 KiB.
 #[test]
 fn big_pages_have_one_entry_for_eight_pages() {
-    proves!(IVB_035, "a directory entry with the size bit has pages of 32 KiB, with natural alignment");
+    proves!([IVB_035, ILK_013], "a directory entry with the size bit has pages of 32 KiB, with natural alignment");
     let mut bench = Bench::new(RCS);
     bench.gt.ggtt.set(0x1000, Pte(TABLE | 0b11));
     bench.put(TABLE, 0x1_a001);
@@ -192,7 +195,7 @@ fn big_pages_have_one_entry_for_eight_pages() {
 #[test]
 fn changed_entries_hold_for_the_next_access() {
     proves!(
-        [IVB_036, IVB_046, IVB_160, IVB_169, IVB_177],
+        [IVB_036, IVB_046, IVB_160, IVB_169, IVB_177, ILK_018, ILK_071, ILK_090, ILK_128, ILK_134, ILK_139],
         "entries that the CPU, MI_UPDATE_GTT or a store changes hold for the next access after an invalidation, in both \
          modes of invalidation"
     );
@@ -236,7 +239,10 @@ fn a_reset_keeps_no_translation() {
 /// ILK-005, ILK-137: commands are fetched only as far as they reach.
 #[test]
 fn the_page_behind_a_batch_may_be_missing() {
-    proves!(IVB_045, "a batch that ends at the end of a page is executed although the next page has no translation");
+    proves!(
+        [IVB_045, ILK_005, ILK_137],
+        "a batch that ends at the end of a page is executed although the next page has no translation"
+    );
     let mut bench = Bench::new(RCS);
     bench.gt.ggtt.set(0xc, Pte(0));
     bench.batch(0xbff8, &[0x0040_0003]);
@@ -247,7 +253,7 @@ fn the_page_behind_a_batch_may_be_missing() {
 #[test]
 fn each_engine_has_its_status_page() {
     proves!(
-        [IVB_044, IVB_158],
+        [IVB_044, IVB_158, ILK_037],
         "the status pages of the engines have addresses in 4080, 4180 and 4280, in the GGTT; MI_STORE_DATA_INDEX stores \
          one or two dwords at an offset"
     );
@@ -273,7 +279,10 @@ fn each_engine_has_its_status_page() {
 /// ILK-031: commands cannot read the memory controller.
 #[test]
 fn registers_that_commands_cannot_store_are_harmless() {
-    proves!(IVB_047, "MI_STORE_REGISTER_MEM of a fence stores some value; a CPU reads and writes fences");
+    proves!(
+        [IVB_047, ILK_030, ILK_031],
+        "MI_STORE_REGISTER_MEM of a fence stores some value; a CPU reads and writes fences"
+    );
     let mut bench = Bench::new(RCS);
     bench.write(0x10_0008, 0x5001);
     assert_eq!(bench.run(&[0x1240_0001, 0x10_0008, DATA, 0x1240_0001, 0x14_5004, DATA + 4]), Outcome::Progress);

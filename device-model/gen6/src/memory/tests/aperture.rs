@@ -2,6 +2,7 @@
 //! Tests of accesses through the aperture, against a copy of memory that is accessed byte by byte.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
+use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::fences::{PAGE, Plain, plain};
@@ -81,6 +82,7 @@ impl Bench {
 /// does not have, with and without a fence: accesses across all page boundaries.
 #[test]
 fn every_table_of_four_pages() {
+    proves!([ILK_034, ILK_044, ILK_047], "the aperture translates by fence and entry; without a fence it is linear");
     let entries = [None, Some(0), Some(1), Some(2), Some(9)];
     let x = Plain { first: 1, last: 2, pitch: 1024, walk: Walk::X };
     let y = Plain { first: 0, last: 3, pitch: 256, walk: Walk::Y };
@@ -162,6 +164,7 @@ proptest! {
             1..4,
         ),
     ) {
+        proves!([ILK_044, ILK_053, ILK_055, ILK_062], "random tables, fences that change, and accesses of any length");
         let mut bench = Bench::new(&table, 9);
         for (plain, swizzled, accesses, (address, len)) in rounds {
             bench.fence(&plain, swizzled);

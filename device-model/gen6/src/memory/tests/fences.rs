@@ -3,6 +3,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
 use arctic_base::blitter::tiling::{Surface, Tiling};
+use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use crate::memory::Walk;
@@ -99,6 +100,7 @@ fn at(fences: &Fences, address: u64) -> (u64, usize) {
 /// ILK-053, ILK-055: vectors, from the CPU's address to the tiled one and back.
 #[test]
 fn vectors_of_fences() {
+    proves!([ILK_053, ILK_055], "vectors from the address of a CPU to the tiled one and back");
     let x = Plain { first: 5, last: 20, pitch: 1024, walk: Walk::X };
     let y = Plain { first: 0, last: 15, pitch: 256, walk: Walk::Y };
     for (fence, swizzled, (column, row), offset) in [
@@ -128,6 +130,7 @@ fn vectors_of_fences() {
 /// incomplete last rows of tiles. No two addresses share a byte; with complete rows, a fence permutes its region.
 #[test]
 fn every_address_of_small_apertures() {
+    proves!([ILK_048, ILK_049, ILK_053, ILK_055, ILK_059, ILK_061, ILK_066], "every address of small apertures");
     const PAGES: u64 = 12;
     for number in 0..3 * 6 * 3 * 2 * 2_u32 {
         let (first, pages, tiles) = ([0, 1, 3][number as usize % 3], 1 + number / 3 % 6, 1 + number / 18 % 3);
@@ -176,6 +179,7 @@ fn runs_begin_at_any_byte() {
 /// and 256 KiB. The fence is as large as the largest aperture.
 #[test]
 fn fields_of_the_register() {
+    proves!([ILK_058, ILK_059, ILK_068], "the fields of the register, with the widest pitches");
     for (high, pitch) in [(0x3ff, 128 << 10), (0x7ff, 256 << 10)] {
         for (walk, low, height) in [(Walk::X, 1, 8), (Walk::Y, 3, 32)] {
             let fence = Plain { first: 0, last: 0x1_ffff, pitch, walk };
@@ -196,6 +200,10 @@ fn fields_of_the_register() {
 /// pixels where the CPU finds them.
 #[test]
 fn surfaces_shared_with_an_engine() {
+    proves!(
+        [ILK_065, ILK_067],
+        "a surface whose base is the start of a row of tiles has its pixels where the CPU finds them"
+    );
     for (walk, pitch, height, swizzled) in
         [(Walk::X, 1024, 8, false), (Walk::X, 1024, 8, true), (Walk::Y, 256, 32, true)]
     {
@@ -218,6 +226,7 @@ fn surfaces_shared_with_an_engine() {
 /// overlap (ILK-060), and one at the end of the address space.
 #[test]
 fn registers_without_a_meaning() {
+    proves!([ILK_058, ILK_060], "reversed bounds, pitches between two tiles, fences that overlap");
     let fence = |first, last, pitch, walk| Plain { first, last, pitch, walk };
     assert_eq!(fence(5, 4, 512, Walk::X).fence(false), None);
     for (pitch, same) in [(128, 512), (384, 512), (640, 512), (1920, 1536)] {
