@@ -51,11 +51,17 @@ fn the_function_is_the_drivers() {
 /// Registers are accessed in any width; a write of some bytes keeps the others.
 #[test]
 fn registers_have_bytes() {
-    proves!(IVB_001, "registers are accessed as dwords, as two dwords, and in parts");
+    proves!([IVB_001, IVB_005], "registers are accessed as dwords, as two dwords, and in parts");
     let card = card();
     write(&card, 0, 0xa010, 0x1122_3344);
     card.write(Function::PF, 0, 0xa011, &[0xaa, 0xbb]);
     assert_eq!(read(&card, 0, 0xa010), 0x11bb_aa44);
+    // Without the selecting half, nothing is written.
+    card.write(Function::PF, 0, 0x7004, &[0xff, 0xff]);
+    assert_eq!(read(&card, 0, 0x7004), 0x180);
+    // Read-only.
+    write(&card, 0, 0x40b0, 0);
+    assert_eq!(read(&card, 0, 0x40b0), !0);
     card.write(Function::PF, 0, 0xa068, &0x1_0000_0002_u64.to_le_bytes());
     let mut data = [0; 8];
     card.read(Function::PF, 0, 0xa068, &mut data);

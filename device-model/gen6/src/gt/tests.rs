@@ -108,7 +108,7 @@ fn the_bus_of_the_monitors_has_no_device() {
 #[test]
 fn modes_of_an_engine() {
     proves!(
-        [IVB_055, IVB_065, IVB_181],
+        [IVB_055, IVB_057, IVB_065, IVB_181, ILK_099, ILK_112],
         "the idle bit is computed; a sync flush is complete at once; writing 0 to the bit of a wait keeps it"
     );
     let bench = bench();
@@ -127,6 +127,8 @@ fn modes_of_an_engine() {
     assert_eq!(bench.gt.read(0x2_203c), 0x3c01);
     bench.write(0x2_203c, 0x3801);
     assert_eq!(bench.gt.read(0x2_203c), 0x3401);
+    bench.write(0x209c, 0x0001_0001);
+    assert_eq!(bench.gt.read(0x209c), 1 << 9 | 1, "stored");
 }
 
 /// IVB-116: the timestamp has units of 80 ns and 36 bits, and a reset of the GT keeps it.

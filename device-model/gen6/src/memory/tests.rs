@@ -104,7 +104,7 @@ fn the_ppgtt_walks_through_the_ggtt() {
 /// three guest pages, some entries invalid, for each bit of PP_DCLV alone.
 #[test]
 fn every_page_of_the_ppgtt_is_walked() {
-    proves!([IVB_032, ILK_009, ILK_022], "the walk of every page, for each bit of PP_DCLV");
+    proves!([IVB_032, ILK_009, ILK_022, ILK_070], "the walk of every page, for each bit of PP_DCLV");
     let (guest, ggtt) = (Guest::new(RAM, 0x1_0000), Ggtt::new(0x1000));
     const FIRST: u32 = 0x40;
     let (invalid_directory, invalid_page) = (|entry: u32| entry % 7 == 3, |entry: u32| entry % 5 == 2);

@@ -72,7 +72,7 @@ fn setup_state_lasts_until_a_reset() {
 #[test]
 fn the_control_register_selects_y_tiling() {
     proves!(
-        [IVB_002, ILK_069],
+        [IVB_002, ILK_064, ILK_069],
         "BCS_SWCTRL is a masked register, which selects Y tiling; without it tiled surfaces are X tiled"
     );
     let mut bench = Bench::new(BCS);

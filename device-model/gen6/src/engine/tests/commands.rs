@@ -164,7 +164,7 @@ fn stores_have_the_length_of_their_header() {
 #[test]
 fn registers_are_written_by_bytes_and_pairs() {
     proves!(
-        [IVB_159],
+        [IVB_159, IVB_178],
         "bits 11:8 disable the bytes of all registers of MI_LOAD_REGISTER_IMM; 8800-88FF and C0000 upwards are not written"
     );
     let mut bench = Bench::new(RCS);

@@ -78,6 +78,18 @@ fn a_restore_of_the_current_context_must_be_forced() {
 }
 
 #[test]
+fn an_inhibited_restore_does_not_read_the_image() {
+    proves!([IVB_155, ILK_168], "a switch with the inhibit bit keeps the registers, whatever the image has");
+    for (inhibit, value) in [(1, 0x11), (0, 0x99)] {
+        let mut bench = Bench::new(RCS);
+        bench.write(0x2300, 0x11);
+        bench.batch(CONTEXT, &[0x1100_0001, 0x2300, 0x99]);
+        switch(&mut bench, CONTEXT, 0xc | inhibit);
+        assert_eq!(bench.gt.read(0x2300), value);
+    }
+}
+
+#[test]
 fn the_extended_state_takes_part_if_it_is_enabled() {
     proves!(
         [IVB_106, IVB_155, IVB_185, ILK_170],
@@ -169,6 +181,7 @@ fn a_reset_of_one_engine_leaves_the_others() {
     bench.run_other(&mut other, 0x8000, &[0x0040_0005, 0]);
     bench.run(&[0x0040_0007, 0]);
     bench.write(0x2_2098, 0);
+    bench.write(0x2_20c0, 0x0040_0040);
     bench.gt.reset_domains(1 << 3);
     assert_eq!([0x94, 0x3c].map(|at| bench.register(at)), [7, 0x1001]);
     assert_eq!([0x2_2094, 0x2_203c, 0x2_2098, 0x2_20a8].map(|at| bench.gt.read(at)), [0, 0, !0, !0]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Errors, faults and the status page.
 
-use arctic_fidelity::proves;
+use arctic_fidelity::{proves, proves_table};
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn a_bad_header_is_a_fatal_error() {
 #[test]
 fn an_interrupt_lasts_as_long_as_its_error() {
     proves!(
-        [IVB_091, IVB_092, IVB_093, IVB_095, ILK_156, ILK_162],
+        [IVB_091, IVB_092, IVB_093, IVB_095, ILK_144, ILK_155, ILK_156, ILK_162],
         "the status register and the status page show an error while it lasts; an interrupt that is cleared before its \
          cause is raised again, also when it is unmasked"
     );
@@ -149,7 +149,7 @@ fn no_translation_is_shown() {
 
 #[test]
 fn execlists_do_not_exist() {
-    proves!(IVB_188, "no engine has registers for the submission or the status of execlists");
+    proves_table!(IVB_188, "no engine has registers for the submission or the status of execlists");
     let bench = Bench::new(RCS);
     for at in [0x230, 0x234, 0x370, 0x510, 0x514] {
         let missing = [0x2000, 0x1_2000, 0x2_2000].map(|base| bench.gt.registers.decode(base + at).is_none());

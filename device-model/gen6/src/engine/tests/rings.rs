@@ -56,6 +56,15 @@ fn a_ring_has_up_to_two_mebibytes() {
     bench.write(0x2_2030, 8);
     bench.step();
     assert_eq!(bench.register(0x34), 1 << 21 | 8);
+    // Above 512 MiB.
+    bench.write(0x2_203c, 0);
+    bench.write(0x2_2034, 0);
+    bench.write(0x2_2038, 0x3000_0000);
+    bench.gt.ggtt.set(0x3_0000, Pte(0xc001));
+    bench.put(0xc000, 0x0040_0007);
+    bench.write(0x2_203c, 1);
+    bench.step();
+    assert_eq!(bench.register(0x94), 7);
 }
 
 /// ILK-104, ILK-106: wraps are counted between commands.

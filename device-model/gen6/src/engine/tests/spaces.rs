@@ -10,8 +10,8 @@ use super::*;
 fn each_command_accesses_the_space_of_its_own_bit() {
     proves!(
         [
-            IVB_030, IVB_130, IVB_131, IVB_133, IVB_134, IVB_157, IVB_161, IVB_166, ILK_001, ILK_010, ILK_011, ILK_087,
-            ILK_088, ILK_098
+            IVB_030, IVB_130, IVB_131, IVB_133, IVB_134, IVB_157, IVB_161, IVB_166, ILK_001, ILK_010, ILK_011, ILK_038,
+            ILK_087, ILK_088, ILK_098
         ],
         "the bit of a command selects the space in the ring and in a batch of the GGTT. In a batch of the PPGTT a command \
          with an address in the GGTT is a NOOP, and MI_SEMAPHORE_MBOX ignores the bit"
@@ -157,7 +157,7 @@ fn privileged_commands_are_noops_in_a_batch_of_the_ppgtt() {
 #[test]
 fn the_directory_registers_select_the_page_tables() {
     proves!(
-        [IVB_031, IVB_032, IVB_033, IVB_059, ILK_019, ILK_022],
+        [IVB_031, IVB_032, IVB_033, IVB_059, ILK_012, ILK_015, ILK_019, ILK_022],
         "PP_DIR_BASE selects the directory, of which PP_DCLV enables groups of 64 MiB; commands load both. Without the \
          enable bit the accesses use the GGTT"
     );
@@ -253,7 +253,7 @@ fn the_page_behind_a_batch_may_be_missing() {
 #[test]
 fn each_engine_has_its_status_page() {
     proves!(
-        [IVB_044, IVB_158, ILK_037],
+        [IVB_044, IVB_094, IVB_158, ILK_037],
         "the status pages of the engines have addresses in 4080, 4180 and 4280, in the GGTT; MI_STORE_DATA_INDEX stores \
          one or two dwords at an offset"
     );
