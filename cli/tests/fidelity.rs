@@ -51,7 +51,7 @@ fn scripts_get_an_array() {
     for item in &all {
         *documents.entry(item["document"].as_str().unwrap()).or_insert(0) += 1;
     }
-    assert!(["V8", "V13", "IVB", "AF"].iter().all(|name| documents[name] > 100), "{documents:?}");
+    assert!(["V8", "V13", "IVB", "ILK", "AF"].iter().all(|name| documents[name] > 100), "{documents:?}");
     let item = all.iter().find(|item| item["id"] == "V13-010").unwrap();
     assert_eq!(item["status"], "approximate");
     assert!(

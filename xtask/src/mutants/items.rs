@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The Rust items of the production sources, by path: `memory::gam::Gam::ggtt_page`. A path has the modules within the
-//! crate, for a method its type, and the name; it has neither crate nor file, so a row of the mutants survives a move.
+//! crate, for a method its type, and the name; it has neither crate nor file, so a row of the mutants survives a move. Only
+//! paths of `arctic-gen6` begin with `gen6`, because families have modules and items of the same names.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -99,6 +100,9 @@ fn modules(path: &str) -> Vec<String> {
     let mut names: Vec<String> = within.trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if names.last().is_some_and(|last| last == "mod" || last == "lib") {
         names.pop();
+    }
+    if path.starts_with("device-model/gen6/") {
+        names.insert(0, "gen6".into());
     }
     names
 }
@@ -233,6 +237,13 @@ mod tests {
         );
         assert!(matches!(items.get("memory::gam::two")[0].code, Code::Constant));
         assert_eq!(items.like("gam::Gam::page"), ["memory::gam::inner::Gam::page"]);
+    }
+
+    #[test]
+    fn paths_tell_families_apart() {
+        let mut items = items("device-model/xehpg/src/gt.rs", "fn at() {}");
+        items.add("device-model/gen6/src/gt.rs".into(), "fn at() {}".into()).unwrap();
+        assert_eq!((items.get("gt::at").len(), items.get("gen6::gt::at").len()), (1, 1));
     }
 
     #[test]
