@@ -18,6 +18,7 @@ pub const IVY_BRIDGE: &[Register] = &[
     register(0xb030, "L3_CHICKEN_MODE", STORED, 0, LISTS),
     register(0xb034, "L3SQCREG4", STORED, 0, LISTS),
     array(0xb070, "L3LOG", STORED, 0, 64, "G67-093"),
+    register(0x5_0380, "MSG_FBC_REND_STATE", STORED, 0, "IVB-178, i915: display/intel_fbc_regs.h"),
     register(0xe100, "HALF_SLICE_CHICKEN1", Masked, 0, LISTS),
     register(0xe160, "SAMPLER_INSTDONE", ReadOnly, !0, CAPTURE),
     register(0xe164, "ROW_INSTDONE", ReadOnly, !0, CAPTURE),

@@ -90,6 +90,26 @@ fn an_inhibited_restore_does_not_read_the_image() {
 }
 
 #[test]
+fn an_image_may_have_more_than_two_kibibytes() {
+    proves!(ILK_164, "registers behind the first 2 KiB of an image are loaded");
+    let mut bench = Bench::new(RCS);
+    // Zeros are MI_NOOP.
+    bench.batch(CONTEXT + 0x1000, &[0x1100_0001, 0x2300, 0x99]);
+    switch(&mut bench, CONTEXT, 0xc);
+    assert_eq!(bench.gt.read(0x2300), 0x99);
+}
+
+#[test]
+fn a_switch_completes_the_stores_before_it() {
+    proves!(ILK_128, "a command behind MI_SET_CONTEXT reads what a command before it has stored");
+    let mut bench = Bench::new(RCS);
+    bench.write(0x2180, CONTEXT);
+    let commands = [0x1100_0001, 0x2434, 7, 0x1240_0001, 0x2434, DATA, 0x0c00_0000, OTHER | 0x101, 0];
+    bench.run(&[&commands[..], &[0x14c0_0001, 0x2438, DATA]].concat());
+    assert_eq!((bench.register(0x180), bench.gt.read(0x2438)), (OTHER | 0x101, 7));
+}
+
+#[test]
 fn the_extended_state_takes_part_if_it_is_enabled() {
     proves!(
         [IVB_106, IVB_155, IVB_185, ILK_170],

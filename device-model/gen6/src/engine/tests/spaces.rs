@@ -195,7 +195,7 @@ fn big_pages_have_one_entry_for_eight_pages() {
 #[test]
 fn changed_entries_hold_for_the_next_access() {
     proves!(
-        [IVB_036, IVB_046, IVB_160, IVB_169, IVB_177, ILK_018, ILK_071, ILK_090, ILK_128, ILK_134, ILK_139],
+        [IVB_036, IVB_046, IVB_160, IVB_169, IVB_177, ILK_018, ILK_071, ILK_090, ILK_134, ILK_139],
         "entries that the CPU, MI_UPDATE_GTT or a store changes hold for the next access after an invalidation, in both \
          modes of invalidation"
     );

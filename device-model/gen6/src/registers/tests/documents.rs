@@ -65,8 +65,8 @@ fn registers_of_the_arbiters_are_stored_with_the_documents_masks() {
 #[test]
 fn mode_registers_are_stored_with_the_documents_masks() {
     proves_table!(
-        [IVB_058, IVB_059, IVB_060, IVB_061, IVB_062, IVB_063, IVB_068],
-        "offset, stored bits and reset value of the registers of modes; all but two are masked"
+        [IVB_058, IVB_059, IVB_060, IVB_061, IVB_062, IVB_063, IVB_068, IVB_178, IVB_186],
+        "offset, stored bits and reset value of the registers of modes, and of those for statistics and FBC"
     );
     check(&[
         (0x20a0, !0, 0x28a0_1010),
@@ -76,7 +76,9 @@ fn mode_registers_are_stored_with_the_documents_masks() {
         (0x7004, 0xffff, 0x180),
         (0x7008, 0xffff, 0x200),
         (0x7020, !0, 0),
+        (0x5_0380, !0, 0),
     ]);
+    check(&range(0x2300..0x2358, !0));
     let file = file();
     for offset in [0x212c, 0x229c, 0x7000, 0x7004, 0x7008] {
         assert_eq!(file.decode(offset).unwrap().register.kind, Kind::Masked, "{offset:#x}");
