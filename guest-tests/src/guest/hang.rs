@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `arctic guest hang`: submits a batch that waits for a value that is never written, and saves the driver's dump.
+//! `arctic guest hang`: submits a batch that does not end, and saves the driver's dump.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::batch::{Batch, Compare};
 use super::device::Device;
+use super::gen6::gem::{Context as Gen6Context, Object, Order, Program};
 use super::submit::find;
 use super::vm::Place;
 
@@ -39,8 +40,26 @@ pub struct Hang {
 /// Hangs the engine, waits until the driver has removed the job from it, and copies the driver's dump.
 pub fn run(hang: &Hang) -> Result<()> {
     let device = Device::open(hang.device.as_deref())?;
+    let limit = Duration::from_secs(hang.timeout);
+    let start = Instant::now();
+    let address = match device.address_spaces() {
+        true => wait_for_memory(&device, &hang.engine, limit)?,
+        false => jump_for_ever(&device, &hang.engine, limit)?,
+    };
+    let after = start.elapsed().as_secs_f64();
+    println!("{} hung at {address:#x}; the driver cancelled the job after {after:.1} s", hang.engine);
+    if let Some(to) = &hang.dump {
+        let bytes = copy(&DUMPS.map(|(folder, file)| (Path::new(folder), file)), to, limit)?;
+        println!("dump of {bytes} bytes written to {}", to.display());
+    }
+    Ok(())
+}
+
+/// Submits a batch that waits for a value that is never written, and returns the address of the wait when the driver has
+/// cancelled the batch.
+fn wait_for_memory(device: &Device, engine: &str, limit: Duration) -> Result<u64> {
     let vm = device.vm()?;
-    let queue = vm.queue(find(&device, &hang.engine)?)?;
+    let queue = vm.queue(find(device, engine)?)?;
     let buffer = vm.buffer(Place::Vram, 64 << 10)?;
     let flag = buffer.address() + 0x1000;
     let mut batch = Batch::at(buffer.address());
@@ -48,18 +67,22 @@ pub fn run(hang: &Hang) -> Result<()> {
     batch.semaphore_wait(flag, Compare::Equal, 1);
     batch.batch_buffer_end();
     buffer.load(&batch)?;
-    let start = Instant::now();
     let fence = queue.submit(buffer.address())?;
-    let limit = Duration::from_secs(hang.timeout);
     // The fence also signals when the driver cancels the job.
     fence.wait(limit)?;
-    let after = start.elapsed().as_secs_f64();
-    println!("{} hung at {:#x}; the driver cancelled the job after {after:.1} s", hang.engine, buffer.address() + 16);
-    if let Some(to) = &hang.dump {
-        let bytes = copy(&DUMPS.map(|(folder, file)| (Path::new(folder), file)), to, limit)?;
-        println!("dump of {bytes} bytes written to {}", to.display());
-    }
-    Ok(())
+    Ok(buffer.address() + 16)
+}
+
+/// Submits a batch that jumps to its start, on a GPU without a command that waits for a value in memory, and returns its
+/// address when the driver has cancelled it.
+fn jump_for_ever(device: &Device, engine: &str, limit: Duration) -> Result<u64> {
+    let memory = Object::new(device, 4096)?;
+    let program = Program::new(device, |batch| {
+        batch.store_dword(&memory, 0, 0xc0de).jump_to_start();
+    })?;
+    let context = Gen6Context::new(device, find(device, engine)?)?;
+    context.submit(&program, Order::default())?.wait(limit)?;
+    Ok(program.object().presumed())
 }
 
 /// Copies the first dump that appears within `limit`. The kernel keeps the dump until it is written to.
