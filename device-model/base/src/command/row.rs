@@ -63,8 +63,8 @@ impl<A, C> MiCommand<A, C> {
         Description { name: self.name, dwords: self.length.dwords(header), fields: self.fields, group: self.group }
     }
 
-    /// Remarks on a command with the dwords `words`, as far as they are known: reserved bits, missing dwords and
-    /// privileges.
+    /// Remarks on a command with the dwords `words`, as far as they are known: reserved bits, missing and
+    /// superfluous dwords, and privileges.
     pub fn remarks(&self, words: &[u32], requester: Requester) -> Vec<String> {
         let header = words.first().copied().unwrap_or(0);
         let mut notes = Vec::new();
@@ -75,11 +75,20 @@ impl<A, C> MiCommand<A, C> {
         if words.len() < usize::from(self.least) {
             notes.push(format!("illegal: expected at least {} dwords", self.least));
         }
+        if let Some(most) = self.most().filter(|most| words.len() > usize::from(*most)) {
+            notes.push(format!("{} dwords, of which only {most} have a meaning", words.len()));
+        }
         let rule = self.rule(requester);
         if rule.forbids(header) || rule.forbids_operand(words) {
             notes.push("executed as MI_NOOP without privilege".into());
         }
         notes
+    }
+
+    /// Number of dwords that have a meaning; `None` if elements are repeated up to the end of the command.
+    pub fn most(&self) -> Option<u8> {
+        let end = |field: &Field| field.dword.saturating_add(field.dwords());
+        self.group.is_none().then(|| self.fields.iter().map(end).fold(self.least, u8::max))
     }
 
     /// Panics unless the fields are within the command, outside opcode and length, and do not overlap, and the rules

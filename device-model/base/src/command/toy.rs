@@ -235,6 +235,9 @@ fn remarks_name_what_is_wrong() {
             "executed as MI_NOOP without privilege"
         ]
     );
+    assert_eq!(store.remarks(&[0x1000_0002, 0, 0, 0], Requester::PfUser), ["4 dwords, of which only 3 have a meaning"]);
+    let load = row::lookup(&GENERATION_1, 0x22 << 23).unwrap();
+    assert_eq!(load.remarks(&[0x1100_0005, 0, 0, 0, 0, 0, 0], Requester::PfUser), [""; 0], "it has a group");
     assert_eq!(FLAT[0].remarks(0x5400_0001), [""; 0]);
     assert_eq!(FLAT[0].remarks(0x5400_0002), ["invalid length of 4 dwords"]);
     assert_eq!(PIPELINE[0].remarks(0x7900_0007), [""; 0], "its lengths are not known");
