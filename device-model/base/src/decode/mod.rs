@@ -8,6 +8,7 @@
 
 pub mod batch;
 pub mod line;
+pub mod loads;
 pub mod show;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Disassembly of context images: logical ring contexts in memory (V8-040..051).
 
+use arctic_base::decode::loads;
+
 use super::batch::Batch;
 use super::{Dword, Line, register};
-use crate::command::mi::fields;
-use crate::command::{Command, Mi, Requester};
+use crate::command::Requester;
 use crate::generation::EngineRef;
 
 /// Size in dwords of the per-process status page that precedes the image.
@@ -34,32 +35,9 @@ fn registers(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u
 }
 
 /// Register loads by the image's LRIs: index of the value, register, value.
-#[allow(clippy::arithmetic_side_effects, reason = "positions in a slice of dwords; a load has at least two dwords")]
 fn loads(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u32, u32)> + use<'_> {
-    let mut at = 0;
-    let mut pairs = 0..0;
-    let mut relative = false;
-    std::iter::from_fn(move || {
-        loop {
-            if let Some(index) = pairs.next() {
-                let (raw, value) = (*image.get(index)?, *image.get(index + 1)?);
-                pairs.next();
-                return Some((index + 1, register::meant(raw, relative, engine), value));
-            }
-            let header = *image.get(at)?;
-            let known = engine.generation.commands.decode(header, engine.info().class)?;
-            let dwords = known.dwords(header) as usize;
-            match known {
-                Command::Mi(mi) if mi.action == Mi::LoadRegisterImm => {
-                    relative = fields::CS_MMIO.is_set(&[header]);
-                    pairs = at + 1..at + 1 + (dwords - 1) / 2 * 2;
-                }
-                Command::Mi(mi) if mi.action == Mi::BatchBufferEnd => return None,
-                _ => {}
-            }
-            at += dwords;
-        }
-    })
+    loads::loads(image, engine)
+        .map(move |load| (load.index, register::meant(load.offset, load.relative, engine), load.value))
 }
 
 /// Extracts the execution state from an image.
