@@ -17,9 +17,16 @@ pub use arctic_xehpg::{card, hardware_error, profile, sync};
 pub mod gen6 {
     pub use arctic_gen6::{card, profile, sync};
     #[doc(hidden)]
-    pub use arctic_gen6::{generation, gt, interrupts, memory, pcode, registers, topology};
+    pub use arctic_gen6::{decode, generation, gt, interrupts, memory, pcode, registers, topology};
 }
 
+/// The disassembler of all families; the modules `decode` have what each family adds.
+#[doc(hidden)]
+pub mod disassembler {
+    pub use arctic_base::command::{Decode, Description, Remarks};
+    pub use arctic_base::decode::batch::Batch;
+    pub use arctic_base::decode::show::{Names, Shown};
+}
 #[doc(hidden)]
 pub use arctic_base::state;
 #[doc(hidden)]

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Disassembler for a card's batches and rings. It uses the tables with which the card executes them, but does not need
-//! a card. Its run time is bounded by the length of the input.
+//! Disassembler for a card's batches, rings and context images, and the fields of registers in error states. It uses the
+//! tables with which the card executes commands, but does not need a card. Its run time is bounded by the length of the
+//! input.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+pub mod context;
+#[cfg(test)]
+mod lengths;
 mod register;
+pub mod state;
 #[cfg(test)]
 mod tests;
 
