@@ -36,18 +36,20 @@ pub struct Heading {
     pub arctic_capture: u32,
     /// Name of the card.
     pub card: String,
+    /// The generation of an integrated GPU, whose engines have other commands than those of the Flex series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<String>,
 }
 
 impl Heading {
-    /// The heading of a capture of the card with this name.
-    pub fn new(card: &str) -> Self {
-        Heading { arctic_capture: VERSION, card: card.into() }
+    /// The heading of a capture of the card with this name, of this generation if it is an integrated GPU.
+    pub fn new(card: &str, generation: Option<&str>) -> Self {
+        Heading { arctic_capture: VERSION, card: card.into(), generation: generation.map(Into::into) }
     }
 }
 
-/// Listens at `path` for trace clients of the card with this name.
-pub fn start(path: &Path, card: &str, recorder: Arc<Recorder>) -> io::Result<Listening> {
-    let heading = Heading::new(card);
+/// Listens at `path` for trace clients of a card with this heading.
+pub fn start(path: &Path, heading: Heading, recorder: Arc<Recorder>) -> io::Result<Listening> {
     Listening::start(path, "trace", move |listener, stop| serve(listener, stop, &heading, &recorder))
 }
 
@@ -128,9 +130,9 @@ pub struct Capture {
 
 impl Capture {
     /// Starts writing all events to `path`.
-    pub fn start(path: &Path, card: &str, recorder: &Arc<Recorder>) -> io::Result<Self> {
+    pub fn start(path: &Path, heading: &Heading, recorder: &Arc<Recorder>) -> io::Result<Self> {
         let mut file = io::BufWriter::new(std::fs::File::create(path)?);
-        writeln!(file, "{}", serde_json::to_string(&Heading::new(card))?)?;
+        writeln!(file, "{}", serde_json::to_string(heading)?)?;
         let subscription = recorder.subscribe(Filter::default());
         let stop = Arc::new(AtomicBool::new(false));
         let ending = stop.clone();
@@ -220,10 +222,10 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join(NAME);
         let recorder = Recorder::new(Arc::new(ManualClock::default()));
-        let socket = start(&path, "test", recorder.clone()).unwrap();
+        let socket = start(&path, Heading::new("test", Some("ivy-bridge")), recorder.clone()).unwrap();
         let filter = Filter { functions: vec![1], ..Filter::default() };
         let mut followed = Followed::connect(&path, &filter).unwrap();
-        assert_eq!(followed.heading, Heading::new("test"));
+        assert_eq!(followed.heading, Heading::new("test", Some("ivy-bridge")));
         recorder.record(Function(2), || EventKind::Wait);
         recorder.record(Function(1), || EventKind::Msi { vector: 0 });
         let line = followed.line().unwrap().unwrap();
@@ -248,7 +250,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join("capture");
         let recorder = Recorder::new(Arc::new(ManualClock::default()));
-        let capture = Capture::start(&path, "test", &recorder).unwrap();
+        let capture = Capture::start(&path, &Heading::new("test", None), &recorder).unwrap();
         for vector in 0..1000 {
             recorder.record(Function::PF, || EventKind::Msi { vector });
         }

@@ -47,6 +47,63 @@ fn dwords_are_decoded_for_the_engine_that_is_named() {
     assert_eq!(lines[1]["name"], "MI_BATCH_BUFFER_END");
 }
 
+/// The same dwords have the addresses and lengths of the card's generation.
+#[test]
+fn dwords_are_decoded_for_the_card_that_is_named() {
+    let dwords = "0x12400001 0x2358 0x8000  0x13004001 0x8004 0x1234  0x05000000";
+    let ivb = text(&decode(&["-", "--card", "ivb", "--engine", "bcs0", "--kind", "ring"], dwords));
+    let lines: Vec<_> = ivb.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "  0x000000000000: 12400001 MI_STORE_REGISTER_MEM: Use Global GTT, Register rcs0.TIMESTAMP, Memory Address 0x8000",
+            "  0x00000000000c: 13004001 MI_FLUSH_DW: Post-Sync Operation write immediate, Destination Address Type GGTT, \
+             Address 0x8000, Immediate Data 0x1234",
+            "  0x000000000018: 05000000 MI_BATCH_BUFFER_END",
+        ]
+    );
+    let flex = text(&decode(&["-", "--card", "small", "--engine", "bcs0", "--kind", "ring"], dwords));
+    assert!(flex.contains("# illegal: expected at least 4 dwords"), "{flex}");
+    let none = decode(&["-", "--card", "ivb", "--engine", "ccs0"], dwords);
+    let told = String::from_utf8(none.stderr).unwrap();
+    assert_eq!(
+        (none.status.code(), told.as_str()),
+        (Some(1), "arctic: the card has no engine ccs0; its engines are rcs0, vcs0, bcs0\n")
+    );
+    let unknown = decode(&["-", "--card", "nonexistent"], dwords);
+    assert_eq!(unknown.status.code(), Some(2));
+}
+
+/// An error state as i915 writes it for a batch on `ivb` that jumps to its start, with a few lines and dwords of each object.
+#[test]
+fn an_error_state_of_ivy_bridge_reads() {
+    let dump = text(&decode(&["tests/data/ivb-hang.txt"], ""));
+    let mut lines = dump.lines();
+    for wanted in [
+        "  # PCI ID: 0x0162",
+        "  # fence[0] = 101ff00310000001 (0x10000000 to 0x101fffff, X tiles, pitch 512)",
+        "  # HEAD:  0x00000030 [0x00000000] (Head Offset 0x30)",
+        "  # IPEHR: 0x18800100 (MI_BATCH_BUFFER_START)",
+        "  # BB_STATE: 0x00000020 (Address Space Indicator PPGTT)",
+        "  # GFX_MODE: 0x00000a00 (PPGTT Enable, Replay Mode)",
+        "ring at 0x3fddc000 bcs0",
+        "  0x00003fddc01c: 12400001 MI_STORE_REGISTER_MEM: Use Global GTT, Register bcs0.PP_DIR_BASE, Memory Address \
+         0x3ffff000",
+        "  0x00003fddc030: 13244001 MI_FLUSH_DW: Post-Sync Operation write immediate, TLB Invalidate, Store Data Index, \
+         Destination Address Type GGTT, Address 0x100, Immediate Data 0x4 <== HEAD",
+        "  0x00003fddc040: 00000000 MI_NOOP x2 <== TAIL",
+        "Batch at 0x3ffe0000 on bcs0",
+        "  0x00003ffe0000: 10000002 MI_STORE_DATA_IMM: Address 0x2000, Data 0xc0de",
+        "  0x00003ffe0010: 18800100 MI_BATCH_BUFFER_START: Address Space Indicator PPGTT, Batch Buffer Start Address \
+         0x3ffe0000 <== ACTHD",
+    ] {
+        assert!(lines.any(|line| line == wanted), "{wanted} is not in {dump}");
+    }
+    let json = text(&decode(&["tests/data/ivb-hang.txt", "--json"], ""));
+    let lines: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.iter().any(|line| line["kind"] == "command" && line["marks"][0] == "ACTHD"), "{json}");
+}
+
 #[test]
 fn undecodable_input_is_refused_in_a_sentence() {
     for (arguments, input, wanted) in [
@@ -111,6 +168,27 @@ fn a_capture_reads() {
     assert!(!text(&decode(&["-", "--engine", "bcs0"], capture)).contains("ccs0"));
     let cut = &capture[..capture.len() - 20];
     assert!(text(&decode(&["-"], cut)).ends_with("# the capture ends in the middle of an event\n"));
+}
+
+/// A capture of an integrated GPU has its generation, whose commands it is formatted with.
+#[test]
+fn a_capture_of_an_integrated_gpu_reads() {
+    let command = r#"{"ns":1000000,"function":0,"engine":"bcs0","event":"command","address":4096,"ppgtt":false,"level":0,"length":3,"dwords":[318783489,32772,7]}"#;
+    let capture = |generation: &str| format!("{{\"arctic_capture\":1,\"card\":\"Test\"{generation}}}\n{command}\n");
+    let ivb = text(&decode(&["-"], &capture(",\"generation\":\"ivy-bridge\"")));
+    assert_eq!(
+        ivb,
+        "# Test, by `arctic trace`: ms, function, engine, what\n      1.000000 pf    bcs0   ggtt:0x1000 MI_FLUSH_DW: Post-Sync \
+         Operation write immediate, Destination Address Type GGTT, Address 0x8000, Immediate Data 0x7\n"
+    );
+    assert_ne!(text(&decode(&["-"], &capture(""))), ivb);
+    let unknown = decode(&["-"], &capture(",\"generation\":\"gen99\""));
+    let told = String::from_utf8(unknown.stderr).unwrap();
+    assert_eq!(
+        (unknown.status.code(), told.contains("its card is of the unknown generation gen99")),
+        (Some(1), true),
+        "{told}"
+    );
 }
 
 /// Starts `arctic serve` and waits for the first line of its output.

@@ -7,20 +7,26 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
 use arctic_device_model::command::Requester;
-use arctic_device_model::decode::EngineRef;
-use arctic_device_model::decode::{Batch, Line, context, guc, register};
+use arctic_device_model::decode::{Line, context, guc};
 use arctic_device_model::trace::{Event, Filter};
+use arctic_gpu::card_file;
 use arctic_sriov::number::size;
 
 use super::stdout::Stdout;
+use crate::decode::engine::{Batch, Engine, Family};
 use crate::decode::limits::{Budget, MOST_OF_FILE, listed};
 use crate::decode::{File, capture, i915, xe};
 
 /// Disassemble the input of an engine or of the GuC: raw dwords, a driver's dump, or a capture.
 ///
+/// Each family of GPUs has its own commands and registers. i915's error state names the GPU (`PCI ID`, `Platform`), and a
+/// capture its generation; for dwords, --card gives the card, by default a Flex card. An integrated GPU is decoded as Ivy
+/// Bridge with `--card ivb`.
+///
 /// The type of FILE is detected: xe's devcoredump, i915's error state, a capture of `arctic trace`, dwords in
 /// hexadecimal (separated by blanks or commas, `#` begins a comment), or raw little-endian dwords. A dump is decoded
-/// completely: messages, context images, rings, and batches with ACTHD marked. For dwords, --kind gives the type.
+/// completely: messages, context images, rings, and batches with ACTHD marked, and the
+/// command that has caused an error or a fault. For dwords, --kind gives the type.
 ///
 /// Names, lengths, fields and access rights come from the tables that the card uses for execution, so commands that the
 /// card would reject are marked. The disassembly of a batch follows command lengths up to MI_BATCH_BUFFER_END; the
@@ -35,17 +41,23 @@ use crate::decode::{File, capture, i915, xe};
     arctic decode batch.bin --engine bcs0 --base 0x100000 --acthd 0x100058\n  \
     arctic decode ring.bin --kind ring --engine ccs0 --base 0xfe000 --head 0x240 --tail 0x2c0\n  \
     echo 0x1a00001 0x10c00002 | arctic decode - --json | jq .name\n  \
-    arctic decode lrc.bin --kind context --class compute")]
+    arctic decode lrc.bin --kind context --class compute\n  \
+    arctic decode batch.bin --card ivb --engine bcs0")]
 pub struct Arguments {
     /// The file, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The engine: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3; the default is the engine named in the dump, or rcs0
+    /// The card whose engine has executed the input: a card file, or the name of a built-in card (flex170, ivb...). The
+    /// default is the GPU that the file names, or a Flex card
+    #[arg(long, value_name = "FILE|NAME", value_parser = family)]
+    card: Option<Family>,
+    /// The engine: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3; the default is the engine named in the dump, or rcs0. An
+    /// integrated GPU has rcs0, bcs0 and vcs0
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
-    engine: Option<EngineRef>,
+    engine: Option<String>,
     /// The engine class: render, copy, compute, video-decode, video-enhance
     #[arg(long, value_name = "CLASS", value_parser = engine, conflicts_with = "engine")]
-    class: Option<EngineRef>,
+    class: Option<String>,
     /// The type of the dwords; auto detects a context image by its first commands and a ring by --head or --tail, else
     /// assumes a batch
     #[arg(long, value_name = "KIND", value_enum, default_value_t = Kind::Auto)]
@@ -87,12 +99,20 @@ enum Kind {
     Mailbox,
 }
 
-/// Parses the name of an engine or of a class.
-pub fn engine(name: &str) -> Result<EngineRef, String> {
-    register::engine(name).ok_or_else(|| {
-        let names: Vec<_> = register::engines().collect();
-        format!("expected a class (render, copy, compute, video-decode, video-enhance) or one of {}", names.join(", "))
-    })
+/// Checks the name of an engine or of a class; the families have different engines.
+pub fn engine(name: &str) -> Result<String, String> {
+    match Family::all().any(|family| family.engine(name).is_some()) {
+        true => Ok(name.to_owned()),
+        false => Err(format!(
+            "expected a class (render, copy, compute, video-decode, video-enhance) or one of {}",
+            Family::XeHpg.engines().join(", ")
+        )),
+    }
+}
+
+/// Returns the family of a card.
+fn family(card: &str) -> Result<Family, String> {
+    card_file::load_any(card).map(|card| Family::of_card(&card)).map_err(|error| error.to_string())
 }
 
 /// Parses an address in hexadecimal.
@@ -153,16 +173,29 @@ fn read(arguments: &Arguments, name: &str) -> Result<Vec<u8>> {
 }
 
 impl Arguments {
-    fn chosen(&self) -> Option<EngineRef> {
-        self.engine.or(self.class)
+    /// The engine that the user has selected.
+    fn chosen(&self, family: Family) -> Result<Option<Engine>> {
+        let Some(name) = self.engine.as_deref().or(self.class.as_deref()) else { return Ok(None) };
+        let engines = || family.engines().join(", ");
+        family
+            .engine(name)
+            .map(Some)
+            .with_context(|| format!("the card has no engine {name}; its engines are {}", engines()))
     }
 
     fn print<W: Write>(&self, name: &str, file: File, printer: &mut Printer<W>) -> Result<()> {
-        let chosen = self.chosen();
         let mut tell = |line: Line| printer.line(&line);
+        let budget = &mut Budget::default();
         match file {
-            File::Xe(text) => xe::decode(&mut Budget::default(), &text, chosen, &mut tell)?,
-            File::I915(text) => i915::decode(&mut Budget::default(), &text, chosen, &mut tell)?,
+            // xe has no integrated GPUs of these families.
+            File::Xe(text) => match self.chosen(Family::XeHpg)? {
+                Some(Engine::XeHpg(engine)) => xe::decode(budget, &text, Some(engine), &mut tell)?,
+                _ => xe::decode(budget, &text, None, &mut tell)?,
+            },
+            File::I915(text) => {
+                let family = self.card.unwrap_or_else(|| i915::family(&text));
+                i915::decode(budget, &text, family, self.chosen(family)?, &mut tell)?;
+            }
             File::Capture(text) => self.capture(name, &text, printer)?,
             File::Dwords(dwords, rest) => {
                 self.dwords(&dwords, &mut tell)?;
@@ -175,7 +208,8 @@ impl Arguments {
     }
 
     fn dwords(&self, dwords: &[u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> Result<()> {
-        let engine = self.chosen().or_else(|| register::engine("rcs0")).context("the card has no render engine")?;
+        let family = self.card.unwrap_or(Family::XeHpg);
+        let engine = self.chosen(family)?.or_else(|| family.engine("rcs0")).context("the card has no render engine")?;
         match self.kind_of(dwords) {
             Kind::Context => {
                 let (page, image) = split(dwords);
@@ -183,8 +217,8 @@ impl Arguments {
                     tell(Line::section("Status page of the context (PPHWSP), non-zero dwords"))?;
                     context::page(page).into_iter().try_for_each(&mut *tell)?;
                 }
-                tell(Line::section(format!("Context image, {}", engine.info().name)))?;
-                context::image(listed(image, tell)?, engine).into_iter().try_for_each(tell)?;
+                tell(Line::section(format!("Context image, {}", engine.name())))?;
+                engine.image(listed(image, tell)?).into_iter().try_for_each(tell)?;
             }
             Kind::Guc => {
                 let offset = |at: Option<u64>| at.map(size);
@@ -233,7 +267,11 @@ impl Arguments {
         if !printer.json {
             writeln!(printer.to, "# {}, by `arctic trace`: ms, function, engine, what", heading.card)?;
         }
-        let engines = self.chosen().map(|engine| engine.info().name.to_owned());
+        let family = match self.card {
+            Some(family) => family,
+            None => capture::family(&heading).map_err(|why| anyhow!("{name}: {why}"))?,
+        };
+        let engines = self.chosen(family)?.map(|engine| engine.name().to_owned());
         let filter = Filter { engines: engines.into_iter().collect(), functions: Vec::new() };
         for (n, line) in lines.enumerate() {
             let event: Event = match serde_json::from_str(line) {
@@ -245,7 +283,7 @@ impl Arguments {
                 }
                 Err(error) => bail!("{name}: line {} is no event: {error}", n + 2),
             };
-            if let Some(text) = capture::text(&event, &filter) {
+            if let Some(text) = capture::text(&event, family, &filter) {
                 if printer.json {
                     let document = serde_json::json!({ "kind": "event", "event": event, "text": text.trim_start() });
                     writeln!(printer.to, "{document}")?;
@@ -275,7 +313,7 @@ mod tests {
     fn addresses_and_engines_are_read() {
         assert_eq!(address("0xffff_0000"), Ok(0xffff_0000));
         assert!(address("0x1_0000_0000_0000").is_err() && address("ten").is_err());
-        assert_eq!(engine("compute").unwrap().info().name, "ccs0");
+        assert_eq!(engine("compute").unwrap(), "compute");
         assert!(engine("rcs9").unwrap_err().contains("rcs0, bcs0"));
     }
 }

@@ -18,8 +18,9 @@ use signal_hook::iterator::Signals;
 use self::capabilities::Capabilities;
 use self::connection::Connection;
 use super::stdout::{self, Unwritten};
+use crate::decode::engine::Family;
 use crate::run_dir::{RunDir, refusal};
-use crate::trace_socket::{self, Capture};
+use crate::trace_socket::{self, Capture, Heading};
 use crate::{control, control_socket, status_socket};
 use arctic_gpu::card::Topology;
 use arctic_gpu::card_file::{self, CardFile};
@@ -197,10 +198,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         check_file_size(profile)?;
     }
 
+    let heading = Heading::new(&name, Family::of_card(&model).name());
     let served = Arc::new(ServedCard::new(model, arguments.vfs, topology, ecam)?);
     let card = served.card();
     let capture = arguments.trace.as_ref().map(|path| {
-        let started = Capture::start(path, &name, card.gpu().trace());
+        let started = Capture::start(path, &heading, card.gpu().trace());
         started.with_context(|| format!("capture {} cannot be written", path.display()))
     });
     let capture = capture.transpose()?;
@@ -220,7 +222,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
     let recorder = card.gpu().trace();
     let socket = dir.operator(trace_socket::NAME);
-    let trace = trace_socket::start(&socket, &name, recorder.clone()).map_err(|error| refusal(&socket, &error))?;
+    let trace = trace_socket::start(&socket, heading, recorder.clone()).map_err(|error| refusal(&socket, &error))?;
     let socket = dir.operator(control_socket::NAME);
     let carry_out = {
         let served = served.clone();

@@ -61,8 +61,9 @@ fn engines(text: &str) -> Result<Engines, String> {
     if register::engines().any(|name| name == text) {
         return Ok(Engines(vec![text.to_owned()]));
     }
-    let class = super::decode::engine(text)?.info().class;
-    let of_class = |name: &&str| register::engine(name).is_some_and(|engine| engine.info().class == class);
+    super::decode::engine(text)?;
+    let class = register::engine(text).map(|engine| engine.info().class);
+    let of_class = |name: &&str| register::engine(name).is_some_and(|engine| Some(engine.info().class) == class);
     Ok(Engines(register::engines().filter(of_class).map(str::to_owned).collect()))
 }
 
@@ -90,6 +91,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut followed = Followed::connect(&path, &filter).map_err(|error| refusal(&path, &error))?;
     let mut kept = arguments.save.as_ref().map(|path| keep(path)).transpose()?;
     let heading = serde_json::to_string(&followed.heading)?;
+    let family = capture::family(&followed.heading).map_err(|why| anyhow!("{}: {why}", path.display()))?;
     if let Some((file, path)) = &mut kept {
         writeln!(file, "{heading}").with_context(|| format!("{} cannot be written", path.display()))?;
     }
@@ -121,7 +123,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         printed = match (arguments.quiet, arguments.json) {
             (true, _) => Ok(()),
             (_, true) => writeln!(stdout, "{line}"),
-            _ => capture::text(&event, &Filter::default()).map_or(Ok(()), |text| writeln!(stdout, "{text}")),
+            _ => capture::text(&event, family, &Filter::default()).map_or(Ok(()), |text| writeln!(stdout, "{text}")),
         };
         if printed.is_err() {
             break;

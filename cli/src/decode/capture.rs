@@ -2,10 +2,10 @@
 //! Formats the events of a capture of `arctic trace`, with commands and messages disassembled.
 
 use arctic_device_model::command::{Origin, Requester};
-use arctic_device_model::decode::EngineRef;
-use arctic_device_model::decode::{Batch, Line, Message, register, status};
+use arctic_device_model::decode::{Line, Message, status};
 use arctic_device_model::trace::{Event, EventKind, Filter};
 
+use super::engine::{Batch, Engine, Family};
 use crate::trace_socket::{Heading, VERSION};
 
 /// Returns whether a text begins like a capture.
@@ -27,16 +27,22 @@ fn function(number: u8) -> String {
     if number == 0 { "pf".into() } else { format!("vf{number}") }
 }
 
-/// Formats an event as a line of text; `None` if the filter excludes it.
-pub fn text(event: &Event, filter: &Filter) -> Option<String> {
+/// The family of the card of which a capture with this heading is.
+pub fn family(heading: &Heading) -> Result<Family, String> {
+    let name = heading.generation.as_deref();
+    Family::named(name).ok_or_else(|| format!("its card is of the unknown generation {}", name.unwrap_or_default()))
+}
+
+/// Formats an event of a card of `family` as a line of text; `None` if the filter excludes it.
+pub fn text(event: &Event, family: Family, filter: &Filter) -> Option<String> {
     filter.passes(event).then(|| {
         let place = event.engine.as_deref().unwrap_or("-");
         let when = event.ns as f64 / 1e6;
-        format!("{when:>14.6} {:<5} {place:<6} {}", function(event.function), what(event))
+        format!("{when:>14.6} {:<5} {place:<6} {}", function(event.function), what(event, family))
     })
 }
 
-fn what(event: &Event) -> String {
+fn what(event: &Event, family: Family) -> String {
     match &event.what {
         EventKind::Load { context, descriptor } => {
             let lines = status::descriptor(*descriptor);
@@ -51,7 +57,7 @@ fn what(event: &Event) -> String {
         }
         EventKind::LiteRestore { tail } => format!("more     TAIL {tail:#x}"),
         EventKind::Command { address, ppgtt, level, length, dwords } => {
-            let engine = event.engine.as_deref().and_then(register::engine);
+            let engine = event.engine.as_deref().and_then(|name| family.engine(name));
             let text = engine.map(|engine| command(*address, *ppgtt, *length, dwords, engine));
             let indent = "  ".repeat(usize::from(*level).min(4));
             let space = if *ppgtt { "ppgtt" } else { "ggtt" };
@@ -87,7 +93,7 @@ fn what(event: &Event) -> String {
     }
 }
 
-fn command(address: u64, ppgtt: bool, length: u32, dwords: &[u32], engine: EngineRef) -> String {
+fn command(address: u64, ppgtt: bool, length: u32, dwords: &[u32], engine: Engine) -> String {
     let requester = if ppgtt { Requester::PfUser } else { Requester::PfKernel };
     // Missing dwords of a long command are due to the recording and are not an error in the command.
     let mut words = dwords.to_vec();

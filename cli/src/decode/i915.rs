@@ -4,9 +4,9 @@
 use std::io;
 
 use arctic_device_model::command::Requester;
-use arctic_device_model::decode::EngineRef;
-use arctic_device_model::decode::{Batch, Line, context, guc, register, status};
+use arctic_device_model::decode::{Line, context, guc};
 
+use super::engine::{Batch, Engine, Family};
 use super::limits::{Budget, Taken, listed};
 use super::memory::Memory;
 use super::text::{hex, value};
@@ -25,6 +25,13 @@ fn object(line: &str) -> Option<(&str, &str, u64)> {
     Some((engine, what, hex(high)? << 32 | hex(low)?))
 }
 
+/// The family of the GPU that a dump is of, by its PCI device ID and its platform.
+pub fn family(text: &str) -> Family {
+    let mut lines = text.lines();
+    let device = lines.clone().find_map(|line| u16::try_from(hex(value(line, "PCI ID")?)?).ok());
+    Family::of_device(device, lines.find_map(|line| value(line, "Platform")))
+}
+
 /// Registers of the current engine, parsed so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Registers {
@@ -32,17 +39,21 @@ struct Registers {
     head: Option<u64>,
     tail: Option<u64>,
     acthd: Option<u64>,
+    error: bool,
+    fault: bool,
 }
 
-/// Decodes the dump in the order of its lines, within `budget`; `chosen` excludes the objects of other engines.
+/// Decodes the dump in the order of its lines, within `budget`, with the tables of `family`; `chosen` excludes the objects
+/// of other engines.
 pub fn decode(
     budget: &mut Budget,
     text: &str,
-    chosen: Option<EngineRef>,
+    family: Family,
+    chosen: Option<Engine>,
     tell: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut registers = Registers::default();
-    let mut present: Option<EngineRef> = None;
+    let mut present: Option<Engine> = None;
     let mut waiting: Option<(&str, &str, u64)> = None;
     let mut rings: Vec<Ct> = Vec::new();
     for line in text.lines() {
@@ -54,8 +65,10 @@ pub fn decode(
             && line.starts_with([':', '~'])
         {
             waiting = None;
-            let engine = register::engine(engine);
-            if chosen.is_some() && engine.is_some() && engine != chosen {
+            let engine = family.engine(engine);
+            if let (Some(chosen), Some(engine)) = (chosen, engine)
+                && chosen.name() != engine.name()
+            {
                 continue;
             }
             match unpack(line, budget) {
@@ -69,7 +82,7 @@ pub fn decode(
         }
         let line = line.trim();
         if let Some(name) = line.strip_suffix(" command stream:") {
-            (registers, present) = (Registers::default(), register::engine(name));
+            (registers, present) = (Registers::default(), family.engine(name));
             tell(Line::section(line))?;
             continue;
         }
@@ -77,15 +90,25 @@ pub fn decode(
             rings.push(ct);
         }
         registers.read(line);
-        let header = value(line, "IPEHR").or_else(|| value(line, "RING_IPEHR")).and_then(hex);
-        let class = present.map(|engine| engine.info().class);
-        match header.zip(class).and_then(|(header, class)| register::command(u32::try_from(header).ok()?, class)) {
-            Some(name) => tell(Line::note(format!("{line} ({name})")))?,
+        match meaning(line, family, present) {
+            Some(meaning) => tell(Line::note(format!("{line} ({meaning})")))?,
             None if !line.is_empty() => tell(Line::note(line))?,
             None => {}
         }
     }
     Ok(())
+}
+
+/// Meaning of a line `REGISTER: 0x...` or `fence[n] = ...`, if it is known. Lines before the first engine have registers
+/// of the GT, which are those of the render engine.
+fn meaning(line: &str, family: Family, present: Option<Engine>) -> Option<String> {
+    if let Some((_, fence)) = line.strip_prefix("fence[").and_then(|rest| rest.split_once(" = ")) {
+        return family.fence(hex(fence)?);
+    }
+    let (name, value) = line.split_once(": ")?;
+    // The high and the low dword of an address are separate.
+    let low = value.split_once(['_', ' ']).filter(|(_, low)| low.len() == 8).map_or(value, |(_, low)| low);
+    present.or_else(|| family.engine("rcs0"))?.register(name, u32::try_from(hex(low)?).ok()?)
 }
 
 impl Registers {
@@ -98,10 +121,14 @@ impl Registers {
         let apart = value(line, "ACTHD").and_then(|text| text.split_once(' '));
         let acthd = apart.and_then(|(high, low)| Some(hex(high)? << 32 | hex(low)?));
         self.acthd = acthd.or_else(|| of(["ACTHD", "RING_ACTHD"])).or(self.acthd);
+        self.error |= of(["ESR", "RING_ESR"]).is_some_and(|errors| errors != 0);
+        self.fault |= of(["FAULT_REG", "RING_FAULT_REG"]).is_some_and(|fault| fault & 1 != 0);
     }
 
     fn marks(&self) -> Vec<(u64, &'static str)> {
-        let mut marks: Vec<_> = self.acthd.map(|at| (at, "ACTHD")).into_iter().collect();
+        let of_command = [("ACTHD", true), ("error in ESR", self.error), ("fault in FAULT_REG", self.fault)];
+        let of_command = of_command.into_iter().filter(|(_, set)| *set);
+        let mut marks: Vec<_> = of_command.filter_map(|(name, _)| Some((self.acthd?, name))).collect();
         if let Some(start) = self.start {
             marks.extend(self.head.map(|head| (start + (head & 0x1f_fffc), "HEAD")));
             marks.extend(self.tail.map(|tail| (start + (tail & 0x1f_fff8), "TAIL")));
@@ -147,12 +174,12 @@ fn object_lines(
     what: &str,
     address: u64,
     dwords: Vec<u32>,
-    engine: Option<EngineRef>,
+    engine: Option<Engine>,
     registers: &Registers,
     rings: &[Ct],
     tell: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
-    let name = engine.map_or("", |engine| engine.info().name);
+    let name = engine.map_or("", Engine::name);
     let title = Line::section(format!("{what} at {address:#x} {name}").trim_end());
     let Some(engine) = engine else {
         tell(title)?;
@@ -192,14 +219,14 @@ fn object_lines(
         }
         "HW context" => {
             tell(title)?;
-            let (page, image) = dwords.split_at(context::PAGE_DWORDS.min(dwords.len()));
+            let (page, image) = engine.split(&dwords);
             context::page(page).into_iter().try_for_each(&mut *tell)?;
             let image = listed(image, tell)?;
-            context::image(image, engine).into_iter().try_for_each(tell)
+            engine.image(image).into_iter().try_for_each(tell)
         }
         "HW Status" => {
             tell(title)?;
-            status::buffer(&dwords).into_iter().try_for_each(tell)
+            engine.status(listed(&dwords, tell)?).into_iter().try_for_each(tell)
         }
         _ => {
             tell(title)?;

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arctic_device_model::command::Requester;
-use arctic_device_model::decode::EngineRef;
-use arctic_device_model::decode::{Batch, Line};
+use arctic_device_model::decode::Line;
+
+use super::engine::{Batch, Engine};
 
 /// Maximum number of batches followed.
 const MOST_BATCHES: usize = 4096;
@@ -38,7 +39,7 @@ impl Memory {
     pub fn batches(
         &self,
         starts: &[u64],
-        engine: EngineRef,
+        engine: Engine,
         marks: &[(u64, &'static str)],
         tell: &mut dyn FnMut(Line) -> std::io::Result<()>,
     ) -> std::io::Result<BTreeSet<u64>> {
@@ -49,10 +50,10 @@ impl Memory {
                 continue;
             }
             let Some(words) = self.from(start) else {
-                tell(Line::section(format!("Batch at {start:#x} on {}: not in the dump", engine.info().name)))?;
+                tell(Line::section(format!("Batch at {start:#x} on {}: not in the dump", engine.name())))?;
                 continue;
             };
-            tell(Line::section(format!("Batch at {start:#x} on {}", engine.info().name)))?;
+            tell(Line::section(format!("Batch at {start:#x} on {}", engine.name())))?;
             let batch =
                 Batch { marks: marks.to_vec(), requester: Requester::PfUser, ..Batch::new(words, start, engine) };
             for command in batch.commands() {

@@ -3,6 +3,7 @@
 
 pub mod ascii85;
 pub mod capture;
+pub mod engine;
 pub mod i915;
 pub mod limits;
 pub mod memory;

@@ -3,11 +3,12 @@
 
 use std::io::Write;
 
-use arctic_device_model::decode::{Line, register};
+use arctic_device_model::decode::Line;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 use super::ascii85::{bytes, encode};
+use super::engine::Family;
 use super::*;
 
 fn told(decode: impl FnOnce(&mut dyn FnMut(Line) -> std::io::Result<()>) -> std::io::Result<()>) -> Vec<String> {
@@ -113,7 +114,7 @@ fn an_error_state_reads() {
         packed(&ring)
     );
     let File::I915(text) = File::of(text.into_bytes()).unwrap() else { panic!("not recognised") };
-    let lines = told(|tell| i915::decode(&mut limits::Budget::default(), &text, None, tell));
+    let lines = told(|tell| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, None, tell));
     assert_in_order(
         &lines,
         &[
@@ -126,7 +127,9 @@ fn an_error_state_reads() {
             "0x000000fe0018: 00000000 MI_NOOP x2 <== TAIL",
         ],
     );
-    let none = told(|tell| i915::decode(&mut limits::Budget::default(), &text, register::engine("bcs0"), tell));
+    let none = told(|tell| {
+        i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, Family::XeHpg.engine("bcs0"), tell)
+    });
     assert!(!none.iter().any(|line| line.contains("MI_BATCH")), "{none:#?}");
 }
 
@@ -137,7 +140,7 @@ fn decoded_objects_are_bounded() {
     let object = |at: u64, data: &str| format!("rcs0 --- ring = 0x00000000 {at:08x}\n{data}\n");
     let text = [object(0x1000, &noops(600)), object(0x2000, &noops(256)), object(0x3000, &noops(600))].concat();
     let mut budget = limits::Budget::new(1024, 2560);
-    let lines = told(|tell| i915::decode(&mut budget, &text, register::engine("rcs0"), tell));
+    let lines = told(|tell| i915::decode(&mut budget, &text, Family::XeHpg, Family::XeHpg.engine("rcs0"), tell));
     let wanted = ["# the rest is omitted: at most 256 MiB of an object and 1024 MiB of a file are decoded"];
     assert_eq!(lines.iter().filter(|line| **line == wanted[0]).count(), 2, "{lines:#?}");
     assert_in_order(
@@ -161,7 +164,7 @@ fn decoded_objects_are_bounded() {
 #[test]
 fn an_image_without_end_is_listed_in_part() {
     let text = format!("rcs0 --- HW context = 0x00000000 00001000\n{}\n", packed(&vec![1; 2 << 20]));
-    let lines = told(|tell| i915::decode(&mut limits::Budget::default(), &text, None, tell));
+    let lines = told(|tell| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, None, tell));
     assert!(lines.iter().any(|line| line.contains("trailing dwords are omitted: 262144 are listed")), "{lines:?}");
 }
 
@@ -187,7 +190,97 @@ proptest::proptest! {
         bytes[at] = byte;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let _ = told(|tell| xe::decode(&mut limits::Budget::default(), &text, None, tell));
-        let _ = told(|tell| i915::decode(&mut limits::Budget::default(), &text, None, tell));
+        let _ = told(|tell| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, None, tell));
         let _ = File::of(bytes);
+    }
+}
+
+/// An error state of an Ivy Bridge whose render engine executes a batch that jumps to its start, and whose access to
+/// memory has faulted.
+fn ivy_bridge_dump() -> String {
+    let ring = [0x1880_0100, 0x10_0000, 0x1300_4001, 0x8004, 0x7, 0x0100_0000, 0, 0];
+    let batch = [0x1000_0002, 0, 0x30_0000, 0xc0de, 0x1880_0100, 0x10_0000, 0x0500_0000, 0];
+    let image = [0, 0x1100_0003, 0x20c0, 0xffff_0000, 0x2110, 0x20, 0x0500_0000, 0];
+    let mut page = [0; 0x48];
+    page[0x40] = 5;
+    format!(
+        "GPU HANG: ecode 7:1:85dffffb\nPlatform: IVYBRIDGE\nPCI ID: 0x0162\nEIR: 0x00000001\n\
+         \x20 fence[0] = 101ff00301000003\n  fence[1] = 00000000\n  fence[2] = 01fff07f01000001\nERROR: 0x00000004\n\
+         rcs0 command stream:\n  CCID:  0x00040101\n  START: 0x00fe0000\n  HEAD:  0x00000008 [0x00000000]\n\
+         \x20 TAIL:  0x00000018 [0x0, 0x0]\n  CTL:   0x00003001\n  ACTHD: 0x00000000 00100000\n  IPEHR: 0x10000002\n\
+         \x20 ESR:   0x00000000\n  INSTDONE: 0xfffffffe\n  BBADDR: 0x00000000_00100001\n  FAULT_REG: 0x00300043\n\
+         \x20 PP_DIR_BASE: 0x7fde0000\n\
+         rcs0 --- ring = 0x00000000 00fe0000\n{}\nrcs0 --- batch = 0x00000000 00100000\n{}\n\
+         rcs0 --- HW context = 0x00000000 00040000\n{}\nrcs0 --- HW Status = 0x00000000 00050000\n{}\n",
+        packed(&ring),
+        packed(&batch),
+        packed(&image),
+        packed(&page),
+    )
+}
+
+#[test]
+fn an_error_state_of_ivy_bridge_reads_with_its_own_tables() {
+    let text = ivy_bridge_dump();
+    let File::I915(text) = File::of(text.into_bytes()).unwrap() else { panic!("not recognised") };
+    let family = i915::family(&text);
+    assert_eq!(family.name(), Some("ivy-bridge"));
+    let lines = told(|tell| i915::decode(&mut limits::Budget::default(), &text, family, None, tell));
+    assert_in_order(
+        &lines,
+        &[
+            "# EIR: 0x00000001 (Instruction Error)",
+            "# fence[0] = 101ff00301000003 (0x1000000 to 0x101fffff, Y tiles, pitch 512)",
+            "# fence[1] = 00000000",
+            "# fence[2] = 01fff07f01000001 (0x1000000 to 0x1ffffff, X tiles, pitch 16384)",
+            "# ERROR: 0x00000004 (Invalid Directory Entry)",
+            "rcs0 command stream:",
+            "# CCID: 0x00040101 (Valid, Logical Context Address 0x40000)",
+            "# HEAD: 0x00000008 [0x00000000] (Head Offset 0x8)",
+            "# CTL: 0x00003001 (Ring Buffer Enable, Pages Less One 3)",
+            "# IPEHR: 0x10000002 (MI_STORE_DATA_IMM)",
+            "# ESR: 0x00000000",
+            "# INSTDONE: 0xfffffffe (busy: 0x1)",
+            "# BBADDR: 0x00000000_00100001 (Valid, Batch Buffer Address 0x100000)",
+            "# FAULT_REG: 0x00300043 (Valid, Fault Type invalid directory entry, Source command streamer, writing, \
+             Address Space PPGTT, Page 0x300000)",
+            "ring at 0xfe0000 rcs0",
+            "0x000000fe0000: 18800100 MI_BATCH_BUFFER_START: Address Space Indicator PPGTT",
+            "0x000000fe0008: 13004001 unknown <== HEAD # rcs0 has no such command",
+            "0x000000fe0014: 01000000 MI_USER_INTERRUPT",
+            "0x000000fe0018: 00000000 MI_NOOP x2 <== TAIL",
+            "Batch at 0x100000 on rcs0",
+            "0x000000100000: 10000002 MI_STORE_DATA_IMM: Address 0x300000, Data 0xc0de <== ACTHD, fault in FAULT_REG",
+            "0x000000100010: 18800100 MI_BATCH_BUFFER_START: Address Space Indicator PPGTT, Batch Buffer Start Address \
+             0x100000 # chained: execution continues there",
+            "HW context at 0x40000 rcs0",
+            "[0x003] rcs0.INSTPM",
+            "[0x005] rcs0.BB_STATE 0x00000020 Address Space Indicator PPGTT",
+            "HW Status at 0x50000 rcs0",
+            "[0x040] seqno (i915) 0x00000005",
+        ],
+    );
+    assert!(!lines.iter().any(|line| line.starts_with("# fence[1]") && line.contains('(')), "{lines:#?}");
+}
+
+/// A GPU of another platform is decoded as a Flex card; the ID or the platform is enough for an integrated GPU.
+#[test]
+fn the_family_is_that_of_the_dump() {
+    let family = |text: &str| i915::family(text).name();
+    assert_eq!(family("PCI ID: 0x0162\n"), Some("ivy-bridge"));
+    assert_eq!(family("Platform: IVYBRIDGE\nPCI ID: 0x0166\n"), Some("ivy-bridge"), "a mobile part");
+    assert_eq!(family("Platform: DG2\nPCI ID: 0x56c0\n"), None);
+    assert_eq!(family("rcs0 command stream:\n"), None);
+}
+
+#[test]
+fn damaged_error_states_of_ivy_bridge_are_read() {
+    let dump = ivy_bridge_dump();
+    let family = Family::named(Some("ivy-bridge")).unwrap();
+    for at in 0..dump.len() {
+        let mut bytes = dump.clone().into_bytes();
+        bytes[at] = if at % 2 == 0 { b'z' } else { b'f' };
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let _ = told(|tell| i915::decode(&mut limits::Budget::default(), &text, family, None, tell));
     }
 }

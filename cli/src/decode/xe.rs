@@ -6,6 +6,7 @@ use std::io;
 use arctic_device_model::decode::EngineRef;
 use arctic_device_model::decode::{Line, context, guc, register};
 
+use super::engine::Engine;
 use super::limits::{Budget, listed};
 use super::memory::Memory;
 use super::text::{hex, number, value};
@@ -197,7 +198,7 @@ impl<'d> Dump<'d> {
     fn end(self, chosen: Option<EngineRef>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
         let engine = chosen.or(self.engine);
         let decoded = match engine {
-            Some(engine) => self.memory.batches(&self.batches, engine, &self.marks, tell)?,
+            Some(engine) => self.memory.batches(&self.batches, Engine::XeHpg(engine), &self.marks, tell)?,
             None if self.batches.is_empty() => Default::default(),
             None => {
                 tell(Line::note("the engine of the batches is unknown: give it with --engine"))?;

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The families of GPUs and their engines: each engine with the tables and decoders of its family.
+
+use arctic_device_model::command::Requester;
+use arctic_device_model::decode::{self, Line, register, status};
+use arctic_device_model::disassembler::{self, Decode, Description, Names, Remarks, Shown};
+use arctic_device_model::gen6::decode as gen6;
+use arctic_device_model::gen6::generation::{EngineRef, GENERATIONS, Generation};
+use arctic_gpu::card_file::CardFile;
+
+/// Input of the disassembler.
+pub type Batch<'b> = disassembler::Batch<'b, Engine>;
+
+/// A family of GPUs, whose engines have the same commands and registers.
+#[derive(Clone, Copy, Debug)]
+pub enum Family {
+    /// The Flex series.
+    XeHpg,
+    /// A generation of integrated GPUs.
+    Gen6(&'static Generation),
+}
+
+/// An engine of a family.
+#[derive(Clone, Copy, Debug)]
+pub enum Engine {
+    /// Of the Flex series.
+    XeHpg(decode::EngineRef),
+    /// Of an integrated GPU.
+    Gen6(EngineRef),
+}
+
+/// Evaluates an expression with the engine of the family.
+macro_rules! of_family {
+    ($engine:expr, $it:ident => $result:expr) => {
+        match $engine {
+            Engine::XeHpg($it) => $result,
+            Engine::Gen6($it) => $result,
+        }
+    };
+}
+
+impl Family {
+    /// All families.
+    pub fn all() -> impl Iterator<Item = Family> {
+        std::iter::once(Family::XeHpg).chain(GENERATIONS.map(Family::Gen6))
+    }
+
+    /// The family of a card.
+    pub fn of_card(card: &CardFile) -> Family {
+        match card {
+            CardFile::Integrated(profile) => Family::Gen6(profile.generation),
+            _ => Family::XeHpg,
+        }
+    }
+
+    /// The family with this name in a capture; the Flex series has none.
+    pub fn named(name: Option<&str>) -> Option<Family> {
+        match name {
+            None => Some(Family::XeHpg),
+            Some(name) => GENERATIONS.into_iter().find(|generation| generation.name == name).map(Family::Gen6),
+        }
+    }
+
+    /// Name in a capture: that of the generation. The Flex series has none.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Family::XeHpg => None,
+            Family::Gen6(generation) => Some(generation.name),
+        }
+    }
+
+    /// The family with this PCI device ID, or this name of a platform in i915. The Flex series by default.
+    pub fn of_device(device: Option<u16>, platform: Option<&str>) -> Family {
+        let is = |generation: &&Generation| {
+            let name = generation.name.replace('-', "");
+            device.is_some_and(|device| generation.devices.contains(&device))
+                || platform.is_some_and(|platform| platform.eq_ignore_ascii_case(&name))
+        };
+        GENERATIONS.into_iter().find(is).map_or(Family::XeHpg, Family::Gen6)
+    }
+
+    /// Finds an engine by name (`rcs0`), or the first engine of a class by the class name (`render`, `copy`, `vcs`...).
+    pub fn engine(self, name: &str) -> Option<Engine> {
+        match self {
+            Family::XeHpg => register::engine(name).map(Engine::XeHpg),
+            Family::Gen6(generation) => {
+                // Names of engines and classes are those of the Flex series.
+                let name = register::engine(name)?.info().name;
+                EngineRef::named(generation, name).map(Engine::Gen6)
+            }
+        }
+    }
+
+    /// Names of the engines.
+    pub fn engines(self) -> Vec<&'static str> {
+        match self {
+            Family::XeHpg => register::engines().collect(),
+            Family::Gen6(generation) => generation.engines.iter().map(|engine| engine.name).collect(),
+        }
+    }
+
+    /// The region of a fence register, if the family has fences and this one is valid.
+    pub fn fence(self, value: u64) -> Option<String> {
+        match self {
+            Family::XeHpg => None,
+            Family::Gen6(_) => gen6::state::fence(value),
+        }
+    }
+}
+
+impl Engine {
+    /// Name in the driver.
+    pub fn name(self) -> &'static str {
+        of_family!(self, engine => engine.info().name)
+    }
+
+    /// Name of the command with this header; `None` if the engine does not have it.
+    pub fn command(self, header: u32) -> Option<&'static str> {
+        self.describe(header).map(|command| command.name)
+    }
+
+    /// Meaning of the register that i915's error state has under `name`, if it is known.
+    pub fn register(self, name: &str, value: u32) -> Option<String> {
+        match (self, name) {
+            (_, "IPEHR" | "RING_IPEHR") => self.command(value).map(Into::into),
+            (Engine::XeHpg(_), _) => None,
+            (Engine::Gen6(engine), _) => gen6::state::of_name(engine, name, value),
+        }
+    }
+
+    /// Splits a context in memory into status page and image. The Flex series has a page for each context.
+    pub fn split(self, context: &[u32]) -> (&[u32], &[u32]) {
+        match self {
+            Engine::XeHpg(_) => context.split_at(decode::context::PAGE_DWORDS.min(context.len())),
+            Engine::Gen6(_) => (&[], context),
+        }
+    }
+
+    /// Disassembles the image of a context.
+    pub fn image(self, image: &[u32]) -> Vec<Line> {
+        match self {
+            Engine::XeHpg(engine) => decode::context::image(image, engine),
+            Engine::Gen6(engine) => gen6::context::image(image, engine),
+        }
+    }
+
+    /// Decodes the status page of the engine.
+    pub fn status(self, page: &[u32]) -> Vec<Line> {
+        match self {
+            Engine::XeHpg(_) => status::buffer(page),
+            Engine::Gen6(_) => gen6::context::page(page),
+        }
+    }
+}
+
+impl Decode for Engine {
+    fn name(&self) -> &str {
+        Engine::name(*self)
+    }
+
+    fn describe(&self, header: u32) -> Option<Description> {
+        of_family!(self, engine => engine.describe(header))
+    }
+
+    fn remarks(&self, words: &[u32], requester: Requester) -> Remarks {
+        of_family!(self, engine => engine.remarks(words, requester))
+    }
+}
+
+impl Names for Engine {
+    fn register(&self, offset: u32, relative: bool) -> String {
+        of_family!(self, engine => engine.register(offset, relative))
+    }
+
+    fn address(&self, address: u64) -> Option<String> {
+        of_family!(self, engine => engine.address(address))
+    }
+
+    fn element(&self, fields: &[Shown], words: &[u32]) -> String {
+        of_family!(self, engine => engine.element(fields, words))
+    }
+}
