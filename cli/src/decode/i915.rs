@@ -130,8 +130,8 @@ impl Registers {
         let of_command = of_command.into_iter().filter(|(_, set)| *set);
         let mut marks: Vec<_> = of_command.filter_map(|(name, _)| Some((self.acthd?, name))).collect();
         if let Some(start) = self.start {
-            marks.extend(self.head.map(|head| (start + (head & 0x1f_fffc), "HEAD")));
-            marks.extend(self.tail.map(|tail| (start + (tail & 0x1f_fff8), "TAIL")));
+            marks.extend(self.head.map(|head| (start.wrapping_add(head & 0x1f_fffc), "HEAD")));
+            marks.extend(self.tail.map(|tail| (start.wrapping_add(tail & 0x1f_fff8), "TAIL")));
         }
         marks
     }

@@ -273,6 +273,20 @@ fn the_family_is_that_of_the_dump() {
     assert_eq!(family("rcs0 command stream:\n"), None);
 }
 
+/// Addresses at the end of 64 bits do not overflow.
+#[test]
+fn an_address_of_64_bits_is_read() {
+    let all = "0xffffffffffffffff";
+    let text = ivy_bridge_dump().replace("START: 0x00fe0000", &format!("START: {all}"));
+    let text = text.replace("ring = 0x00000000 00fe0000", "ring = ffffffff ffffffff");
+    let family = i915::family(&text);
+    let lines = told(|tell| i915::decode(&mut limits::Budget::default(), &text, family, None, tell));
+    assert!(lines.iter().any(|line| line.starts_with("ring at 0xffffffffffffffff")), "{lines:#?}");
+    let text = xe_dump().replace("[200000]", "[fffffffffffffff0]");
+    let lines = told(|tell| xe::decode(&mut limits::Budget::default(), &text, None, tell));
+    assert!(lines.contains(&"# 0xfffffffffffffff0: 0x14 bytes".to_owned()), "{lines:#?}");
+}
+
 #[test]
 fn damaged_error_states_of_ivy_bridge_are_read() {
     let dump = ivy_bridge_dump();

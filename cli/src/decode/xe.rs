@@ -209,7 +209,7 @@ impl<'d> Dump<'d> {
             tell(Line::section("Memory of the process in the dump"))?;
         }
         for (address, bytes) in self.memory.pieces() {
-            let batches = decoded.range(address..address + bytes as u64).count();
+            let batches = decoded.range(address..address.saturating_add(bytes as u64)).count();
             let what = if batches == 0 { "" } else { ", with batches shown above" };
             tell(Line::note(format!("{address:#x}: {bytes:#x} bytes{what}")))?;
         }

@@ -35,3 +35,43 @@ pub fn page<M>(page: &[u32]) -> Vec<Line<M>> {
         .map(|(index, value)| Line::Dword(Dword { index, name: name(index), value: *value, meaning: String::new() }))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+    use crate::generation::IVY_BRIDGE;
+
+    fn text(lines: Vec<Line<Infallible>>) -> Vec<String> {
+        lines.iter().map(|line| line.to_string().split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    /// ILK-170: the image is a list of register loads.
+    #[test]
+    fn an_image_shows_the_registers_that_it_loads() {
+        let render = EngineRef::named(&IVY_BRIDGE, "rcs0").unwrap();
+        let words = [0, 0x1100_0003, 0x2110, 0x20, 0x7000, 0xffff_0000, 0x1100_0001, 0x1f_fffc, 7, 0x0500_0000, 9];
+        assert_eq!(
+            text(image(&words, render)),
+            [
+                "[0x003] rcs0.BB_STATE 0x00000020 Address Space Indicator PPGTT",
+                "[0x005] CACHE_MODE_0 0xffff0000",
+                "[0x008] 0x1ffffc 0x00000007"
+            ]
+        );
+        let none = ["# contains no register load: not a context image, or not saved yet"];
+        assert_eq!(text(image(&[0; 8], render)), none);
+        assert_eq!(text(image(&[], render)), none);
+    }
+
+    #[test]
+    fn a_status_page_shows_the_dwords_that_are_written() {
+        let mut words = [0; 0x50];
+        (words[4], words[0x40], words[0x41]) = (0x100, 7, 8);
+        assert_eq!(
+            text(page(&words)),
+            ["[0x004] ring head, reported 0x00000100", "[0x040] seqno (i915) 0x00000007", "[0x041] +0x104 0x00000008"]
+        );
+    }
+}

@@ -206,3 +206,55 @@ pub fn fence(value: u64) -> Option<String> {
     let pitch = FENCE_PITCH.get(high).saturating_add(1).saturating_mul(PITCH_UNIT);
     Some(format!("{first:#x} to {last:#x}, {tiles} tiles, pitch {pitch}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use arctic_base::command::field::check_layout;
+
+    use super::*;
+    use crate::generation::IVY_BRIDGE;
+
+    fn render() -> EngineRef {
+        EngineRef::named(&IVY_BRIDGE, "rcs0").unwrap()
+    }
+
+    #[test]
+    fn fields_do_not_overlap_and_registers_are_modelled() {
+        for state in STATES {
+            check_layout(state.name, state.fields, None, 1, 0);
+            let mut offsets = IVY_BRIDGE.registers.engine.iter().map(|row| row.offset);
+            assert!(state.offset.is_none_or(|offset| offsets.any(|row| row == offset)), "{}", state.name);
+        }
+    }
+
+    /// IVB-039: without the valid bit, a fault register has no fault.
+    #[test]
+    fn registers_are_described_by_their_fields() {
+        let text = |name, value| of_name(render(), name, value);
+        assert_eq!(text("FAULT_REG", 0x0030_0042), None);
+        assert_eq!(
+            text("FAULT_REG", 0x0030_0845).as_deref(),
+            Some(
+                "Valid, Fault Type unloaded directory entry, Source command streamer, writing, Address Space GGTT, Page \
+                 0x300000"
+            )
+        );
+        assert_eq!(text("ESR", 0x11).as_deref(), Some("Instruction Error, Page Table Error"));
+        assert_eq!((text("ESR", 0), text("CCID", 0), text("NOPID", 5)), (None, None, None));
+        assert_eq!(text("INSTDONE", u32::MAX).as_deref(), Some("all units are idle"));
+        assert_eq!(text("INSTDONE", !0x30).as_deref(), Some("busy: 0x30"));
+        assert_eq!(of_offset(render(), engine::BB_STATE, 0).as_deref(), Some("Address Space Indicator GGTT"));
+        assert_eq!(of_offset(render(), 0x1234, 0), None);
+    }
+
+    /// ILK-058: the last page belongs to the fence.
+    #[test]
+    fn fences_are_shown_as_ranges() {
+        assert_eq!(fence(0x101f_f003_0100_0003).as_deref(), Some("0x1000000 to 0x101fffff, Y tiles, pitch 512"));
+        assert_eq!(fence(0x0100_0000_0100_0001).as_deref(), Some("0x1000000 to 0x1000fff, X tiles, pitch 128"));
+        assert_eq!(fence(0x101f_f003_0100_0002), None, "not valid");
+        let reversed = "no page: it ends at 0xfff before it begins at 0x1000000";
+        assert_eq!(fence(0x0100_0001).as_deref(), Some(reversed));
+        assert!(fence(u64::MAX).unwrap().starts_with("0xfffff000 to 0xffffffff, Y tiles"));
+    }
+}
