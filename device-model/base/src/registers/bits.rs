@@ -21,6 +21,16 @@ impl Bits {
         Bits::new(bit, bit)
     }
 
+    /// The highest bit.
+    pub const fn high(self) -> u8 {
+        self.high
+    }
+
+    /// The lowest bit.
+    pub const fn low(self) -> u8 {
+        self.low
+    }
+
     /// The field's bits of a register value set, the others clear.
     #[inline]
     #[allow(clippy::arithmetic_side_effects, reason = "the constructors check the positions")]

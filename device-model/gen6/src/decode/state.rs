@@ -23,25 +23,20 @@ const fn state(name: &'static str, offset: u32, fields: &'static [Field]) -> Sta
     State { name, offset: Some(offset), fields }
 }
 
-/// Highest and lowest bit of `bits`.
-const fn ends(bits: Bits) -> (u8, u8) {
-    (bits.mask().ilog2() as u8, bits.mask().trailing_zeros() as u8)
-}
-
 const fn flag(name: &'static str, bits: Bits) -> Field {
-    Field::flag(name, 0, ends(bits).1)
+    Field::flag(name, 0, bits.low())
 }
 
 const fn value(name: &'static str, bits: Bits) -> Field {
-    Field::value(name, 0, ends(bits).0, ends(bits).1)
+    Field::value(name, 0, bits.high(), bits.low())
 }
 
 const fn offset(name: &'static str, bits: Bits) -> Field {
-    Field::offset(name, 0, ends(bits).0, ends(bits).1)
+    Field::offset(name, 0, bits.high(), bits.low())
 }
 
 const fn choice(name: &'static str, bits: Bits, values: &'static [(u32, &'static str)]) -> Field {
-    Field::choice(name, 0, ends(bits).0, ends(bits).1, values)
+    Field::choice(name, 0, bits.high(), bits.low(), values)
 }
 
 /// Errors of an engine: the first is one of a command, and only a reset clears these (IVB-093).
