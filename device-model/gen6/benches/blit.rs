@@ -73,7 +73,7 @@ impl Bench {
 
     fn run(&mut self, dwords: &[u32], swctrl: u32) {
         let command = blitter::lookup(&blitter::COMMANDS, dwords[0]);
-        let blit = self.setup.execute(command, dwords, Tiles::new(swctrl));
+        let blit = self.setup.execute(command, dwords, Tiles::new(swctrl, false));
         let mut blit = blit.expect("a valid command").expect("a blit");
         let memory = Memory::new(&self.ggtt, &self.guest);
         while blit.step(&memory, self.space, STEP).expect("mapped") == Progress::More {}

@@ -31,6 +31,7 @@ struct Bench {
     ggtt: Ggtt,
     setup: Setup,
     swctrl: u32,
+    swizzled: bool,
 }
 
 impl Bench {
@@ -39,7 +40,7 @@ impl Bench {
         let ggtt = Ggtt::new(pages as usize * 4);
         (0..pages).for_each(|page| ggtt.set(page, Pte((page * 7 % pages) << 12 | 1)));
         let guest = Guest::new(0, (pages * PAGE) as usize);
-        Bench { guest, ggtt, setup: Setup::default(), swctrl: 0 }
+        Bench { guest, ggtt, setup: Setup::default(), swctrl: 0, swizzled: false }
     }
 
     fn memory(&self) -> Memory<'_> {
@@ -72,7 +73,7 @@ impl Bench {
 
     fn decode(&mut self, dwords: &[u32]) -> Result<Option<Blit>, BlitError> {
         let command = blitter::lookup(&blitter::COMMANDS, dwords[0]);
-        self.setup.execute(command, dwords, Tiles::new(self.swctrl))
+        self.setup.execute(command, dwords, Tiles::new(self.swctrl, self.swizzled))
     }
 
     /// Executes a command in steps of `budget` bytes; returns the number of steps.
@@ -107,10 +108,13 @@ struct Picture {
     tile: Tile,
     cpp: i64,
     pitch: i64,
+    /// Tiles are swizzled.
+    swizzled: bool,
 }
 
 impl Picture {
-    /// Offset in memory of a byte of a pixel, by the formulas of ILK-053.
+    /// Offset in memory of a byte of a pixel, by the formulas of ILK-053; swizzling inverts bit 6 by bits 9 and 10 of X tiles
+    /// and by bit 9 of Y tiles (G67-064).
     fn at(&self, x: i64, y: i64, byte: i64) -> usize {
         let (column, base) = (x * self.cpp + byte, i64::from(self.base));
         let offset = match self.tile {
@@ -124,7 +128,12 @@ impl Picture {
                 row_size * (y / 32) + 4096 * (column / 128) + 512 * (column % 128 / 16) + 16 * (y % 32) + column % 16
             }
         };
-        (base + offset) as usize
+        let swizzle = match self.tile {
+            Tile::X if self.swizzled => (offset >> 9 ^ offset >> 10) & 1,
+            Tile::Y if self.swizzled => offset >> 9 & 1,
+            _ => 0,
+        };
+        (base + (offset ^ swizzle << 6)) as usize
     }
 
     fn tiled(&self) -> bool {

@@ -36,7 +36,7 @@ impl Engine {
         for (n, dword) in (0..).zip(dwords.iter_mut()) {
             *dword = current.dword(n)?;
         }
-        let tiles = Tiles::new(self.value(gt, BCS_SWCTRL));
+        let tiles = Tiles::new(self.value(gt, BCS_SWCTRL), gt.engines_swizzle());
         match self.blit_setup.execute(command, dwords, tiles) {
             Ok(None) => Ok(Flow::Next),
             Ok(Some(blit)) => {

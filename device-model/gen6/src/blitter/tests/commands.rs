@@ -7,7 +7,7 @@ const PAGES: u32 = 16;
 const LEN: usize = (PAGES * PAGE) as usize;
 
 fn linear(base: u32, pitch: i64) -> Picture {
-    Picture { base, tile: Tile::Linear, cpp: 4, pitch }
+    Picture { base, tile: Tile::Linear, cpp: 4, pitch, swizzled: false }
 }
 
 /// A fill of the reference with the plain raster operation.

@@ -14,7 +14,7 @@ fn raster_operations_combine_the_operands_bit_by_bit() {
     let mut image = bench.noise(LEN, 5);
     for code in 0..=255u8 {
         for (cpp, format) in [(1, 0), (2, 0), (2, 1), (4, 0)] {
-            let picture = |base| Picture { base, tile: Tile::Linear, cpp, pitch: 60 };
+            let picture = |base| Picture { base, tile: Tile::Linear, cpp, pitch: 60, swizzled: false };
             let mask = u32::from(code) + format & 3;
             let operands = [Operand::Colour(0x1357_9bdf ^ u32::from(code)), Operand::From(picture(4090), (3, 1))];
             for operand in operands {
@@ -44,13 +44,14 @@ const PAGES: u32 = 32;
 const HALF: i64 = (PAGES * PAGE) as i64;
 
 fn picture(base: u32, tile: Tile, cpp: i64, dice: u32) -> Picture {
+    let picture = Picture { base, tile, cpp, pitch: 0, swizzled: dice >> 16 & 1 != 0 };
     match tile {
         Tile::Linear => {
             let base = base + (dice >> 8) % 64 * cpp as u32;
-            Picture { base, tile, cpp, pitch: 700 + i64::from(dice % 90) * cpp }
+            Picture { base, pitch: 700 + i64::from(dice % 90) * cpp, ..picture }
         }
-        Tile::X => Picture { base, tile, cpp, pitch: 512 * (1 + i64::from(dice % 3)) },
-        Tile::Y => Picture { base, tile, cpp, pitch: 128 * (1 + i64::from(dice % 9)) },
+        Tile::X => Picture { pitch: 512 * (1 + i64::from(dice % 3)), ..picture },
+        Tile::Y => Picture { pitch: 128 * (1 + i64::from(dice % 9)), ..picture },
     }
 }
 
@@ -67,7 +68,7 @@ fn extent(picture: &Picture) -> (i64, i64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
-    /// G67-121, ILK-053, ILK-064: fills and copies between linear, X and Y tiled surfaces with clipping, in few and in many
+    /// G67-121, ILK-053, ILK-064, IVB-010: fills and copies between linear, X and Y tiled surfaces with clipping, in few and in many
     /// steps.
     #[test]
     fn rectangles_of_all_tilings_are_those_of_the_reference(
@@ -82,7 +83,9 @@ proptest! {
     ) {
         let mut bench = Bench::new(2 * PAGES);
         let mut image = bench.noise(2 * HALF as usize, dice[0]);
-        let (from, to) = (picture(0, tiles.0, depth.0, dice[1]), picture(HALF as u32, tiles.1, depth.0, dice[2]));
+        let to = picture(HALF as u32, tiles.1, depth.0, dice[2]);
+        // One mode applies to both.
+        let from = Picture { swizzled: to.swizzled, ..picture(0, tiles.0, depth.0, dice[1]) };
         let pick = |dice: u32, count: i64| i64::from(dice) % count;
         let (columns, rows) = (extent(&from).0.min(extent(&to).0), extent(&from).1.min(extent(&to).1));
         let (width, height) = (1 + pick(dice[3], columns), 1 + pick(dice[4], rows.min(90)));
@@ -106,7 +109,7 @@ proptest! {
         if let Some([from, to]) = clip {
             bench.run(&[XY_SETUP_CLIP_BLT, point(from.0, from.1), point(to.0, to.1)], 1).unwrap();
         }
-        bench.swctrl = operation.swctrl();
+        (bench.swctrl, bench.swizzled) = (operation.swctrl(), to.swizzled);
         bench.run(&operation.xy(depth.1), budget).unwrap();
         operation.apply(&mut image);
         prop_assert!(bench.read(0, image.len()) == image);
@@ -132,7 +135,7 @@ proptest! {
         let last = (first.0 + width, first.1 + height);
         let operand = Operand::From(picture, origin);
         let operation = Operation { to: picture, first, last, clip: None, operand, code: 0xcc, mask: 3 };
-        bench.swctrl = operation.swctrl();
+        (bench.swctrl, bench.swizzled) = (operation.swctrl(), picture.swizzled);
         bench.run(&operation.xy(0), budget).unwrap();
         operation.apply(&mut image);
         prop_assert!(bench.read(0, image.len()) == image);

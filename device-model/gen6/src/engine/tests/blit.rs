@@ -98,6 +98,24 @@ fn the_control_register_selects_y_tiling() {
     assert!(bench.gt.registers.decode(0x1_2200).is_none() && bench.gt.registers.decode(0x2200).is_none());
 }
 
+/// IVB-010: tiled surfaces are swizzled in the mode of ARB_MODE: bit 6 of the second row of an X tile is inverted.
+#[test]
+fn tiled_surfaces_are_swizzled_by_the_mode_of_the_arbiter() {
+    let mut bench = Bench::new(BCS);
+    let tiled = |colour: u32| {
+        let mut dwords = fill(DATA, 2 << 16 | 1, colour);
+        dwords[0] |= 1 << 11;
+        dwords[1] |= 512 / 4;
+        dwords[2] = 1 << 16;
+        dwords
+    };
+    for (mode, at) in [(0x0020_0020, 0x240), (0x0020_0000, 0x200)] {
+        bench.gt.write(0x4030, mode, !0);
+        bench.run(&tiled(mode));
+        assert_eq!(bench.get(BEHIND + DATA + at), mode, "{mode:#x}");
+    }
+}
+
 /// A long rectangle takes many steps, in which the head stays at its command; the commands behind it wait.
 #[test]
 fn long_rectangles_take_many_steps() {
