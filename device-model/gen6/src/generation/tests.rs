@@ -344,7 +344,8 @@ fn registers_of_one_generation_are_unmodelled_in_the_other() {
         let has = |offset: &u32| bench.card.gt().registers.decode(*offset).is_some();
         assert!(only[n].iter().all(has), "{n}");
         assert!(!only[1 - n].iter().any(has), "{n}");
-        let shared = [0x2090, 0x2358, 0x4030, 0x4094, 0xa18c, 0x13_0090, 0x10_0000, 0x13_8110, 0x4_400c, 0xc_5104];
+        let shared =
+            [0x2090, 0x2358, 0x4030, 0x4094, 0x4_4050, 0xa18c, 0x13_0090, 0x10_0000, 0x13_8110, 0x4_400c, 0xc_5104];
         assert!(shared.iter().all(has), "{n}");
         // G67-031, G67-032: a request with the mask of the other kind is acknowledged at once.
         bench.write(0xa18c, 0x0001_0001);

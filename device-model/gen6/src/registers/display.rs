@@ -26,6 +26,8 @@ pub const SHARED: &[Register] = &[
     register(0x4_4030, "DIGITAL_PORT_HOTPLUG", STORED, 0, REGS),
     array(0x4_3208, "DPFC", STORED, 0, 5, FBC),
     register(0x4_3224, "DPFC_CHICKEN", STORED, 0, FBC),
+    // The document has it for Ivy Bridge; the driver's error capture reads it on both.
+    register(0x4_4050, "DERRMR", STORED, !0, "IVB-175, i915: display/intel_display_irq.c"),
     register(0x4_5000, "DISP_ARB_CTL", STORED, 0, EDGE),
     register(0x4_5004, "DISP_ARB_CTL2", STORED, 0, EDGE),
     register(0x4_5010, "MSG_CTL", STORED, 0, REGS),
@@ -48,7 +50,6 @@ pub const SANDY_BRIDGE: &[Register] =
 pub const IVY_BRIDGE: &[Register] = &[
     register(0x4_200c, "CHICKEN3", STORED, 0, "G67-102"),
     register(0x4_4040, "ERR_INT", Write1Clear(!0), 0, EDGE),
-    register(0x4_4050, "DERRMR", STORED, !0, "IVB-175"),
     register(0x4_5200, "WM_PIPE_C", STORED, 0, EDGE),
 ];
 
