@@ -39,7 +39,10 @@ fn fields_are_shown_with_their_names() {
 #[test]
 fn commands_are_those_of_the_engine() {
     let words = [0x1000_0002, 0x8000, 0x9000, 5, 0x5400_0001, 0x40, 0xffff];
-    assert_eq!(text(&driver(&words, RENDER_1))[0], "0x000000001000: 10000002 MI_STORE: Address 0x8000, Data 0x9000");
+    assert_eq!(
+        text(&driver(&words, RENDER_1))[0],
+        "0x000000001000: 10000002 MI_STORE: Address 0x8000, Data 0x9000 # 4 dwords, of which only 3 have a meaning"
+    );
     assert_eq!(text(&driver(&words, RENDER_2))[0], "0x000000001000: 10000002 MI_STORE: Address 0x9000, Data 0x5");
     assert_eq!(text(&driver(&words, RENDER_1))[1], "0x000000001010: 54000001 unknown # render has no such command");
     assert_eq!(text(&driver(&words, BLITTER_1))[1], "0x000000001010: 54000001 XY_FILL: Pitch 64, X -1");
