@@ -170,7 +170,7 @@ fn a_capture_reads() {
     assert!(text(&decode(&["-"], cut)).ends_with("# the capture ends in the middle of an event\n"));
 }
 
-/// A capture of an integrated GPU has its generation, whose commands it is formatted with.
+/// A capture of an integrated GPU has its generation, and is formatted with the commands of that.
 #[test]
 fn a_capture_of_an_integrated_gpu_reads() {
     let command = r#"{"ns":1000000,"function":0,"engine":"bcs0","event":"command","address":4096,"ppgtt":false,"level":0,"length":3,"dwords":[318783489,32772,7]}"#;

@@ -11,7 +11,7 @@ use arctic_gpu::card_file::CardFile;
 /// Input of the disassembler.
 pub type Batch<'b> = disassembler::Batch<'b, Engine>;
 
-/// A family of GPUs, whose engines have the same commands and registers.
+/// A family of GPUs: their engines have the same commands and registers.
 #[derive(Clone, Copy, Debug)]
 pub enum Family {
     /// The Flex series.

@@ -195,7 +195,7 @@ proptest::proptest! {
     }
 }
 
-/// An error state of an Ivy Bridge whose render engine executes a batch that jumps to its start, and whose access to
+/// An error state of an Ivy Bridge. The render engine executes a batch that jumps to its start, and its access to
 /// memory has faulted.
 fn ivy_bridge_dump() -> String {
     let ring = [0x1880_0100, 0x10_0000, 0x1300_4001, 0x8004, 0x7, 0x0100_0000, 0, 0];

@@ -11,7 +11,7 @@ pub const BYTES: usize = 128;
 /// Bytes that the version has.
 const USED: u8 = 112;
 
-/// Name of the symbol whose value is the distance from r0.0 to the cross-thread data.
+/// Name of the symbol with the distance from r0.0 to the cross-thread data.
 pub const DISTANCE: &str = "__INTEL_PATCH_CROSS_THREAD_OFFSET";
 
 /// True if the code of a kernel expects the structure: it asks for the distance.

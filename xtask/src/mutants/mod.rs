@@ -127,7 +127,7 @@ fn wanted(arguments: &Arguments, basis: &Basis, old: &Results) -> Result<BTreeSe
     Ok(named.filter(|item| !(arguments.changed && is_current(item))).collect())
 }
 
-/// The packages whose tests claim the items, or whose sources their mutants change.
+/// The packages with tests that claim the items, or with sources that their mutants change.
 fn packages(
     wanted: &BTreeSet<String>,
     basis: &Basis,

@@ -16,7 +16,7 @@ fn engines() -> impl Iterator<Item = EngineRef> {
     GENERATIONS.iter().flat_map(|generation| generation.engines().map(|(id, _)| EngineRef { generation, id }))
 }
 
-/// The only command of `header` and ones, whose length is in the header.
+/// The only command of `header` and ones. Its length is in the header.
 fn one(header: u32, length: u32, engine: EngineRef) -> batch::Command {
     let mut words = vec![u32::MAX; length as usize];
     words[0] = header;

@@ -106,7 +106,7 @@ impl<'d> Bench<'d> {
     }
 }
 
-/// The result of a check whose batches must access registers, on a card on which they cannot.
+/// The result of a check that must access registers in batches, on a card on which they cannot.
 fn no_registers() -> Result<Found> {
     Ok(Found::NotApplicable("not applicable: without a command parser, batches cannot access registers".into()))
 }
