@@ -120,7 +120,7 @@ fn sample(texels: &[f32], mode: &str, linear: bool, at: [f32; 2], channel: usize
         + b * ((1.0 - a) * read(x, y + 1) + a * read(x + 1, y + 1))
 }
 
-/// EU-080, EU-083, ISA-252: all addressings, filters and coordinates; elements of arrays are not mixed.
+/// EU-080, EU-083, ISA-252: each addressing mode, all filters and coordinates; elements of arrays are not mixed.
 #[test]
 fn samplers_filter_and_address_as_in_double_precision() {
     let mut random = Random(3);
