@@ -71,7 +71,7 @@ fn a_ring_has_up_to_two_mebibytes() {
 #[test]
 fn wraps_are_counted_up_to_eleven_bits() {
     proves!(
-        [IVB_076, IVB_079, ILK_102, ILK_104, ILK_106],
+        [IVB_076, IVB_079, ILK_099, ILK_102, ILK_104, ILK_106],
         "the head's number of wraps increments once per wrap and overflows to 0"
     );
     let mut bench = Bench::new(BCS);
