@@ -76,11 +76,15 @@ pub trait DmaView: Send + Sync {
     /// is not mapped into this process.
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>>;
 
-    /// Copies from memory that is not directly mapped (a mapping without a file descriptor).
-    fn read_remote(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault>;
+    /// Copies from memory that is not directly mapped (a mapping without a file descriptor). By default there is none.
+    fn read_remote(&self, iova: u64, _data: &mut [u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
 
-    /// Copies to memory that is not directly mapped.
-    fn write_remote(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault>;
+    /// Copies to memory that is not directly mapped. By default there is none.
+    fn write_remote(&self, iova: u64, _data: &[u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
 
     /// Number of sections of guest memory, for reports.
     fn sections(&self) -> usize {
@@ -106,14 +110,6 @@ pub struct NullHost;
 impl DmaView for NullHost {
     fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
         None
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
     }
 }
 

@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use arctic_base::host::{DmaFault, DmaView};
+use arctic_base::host::DmaView;
 use arctic_gen6::blitter::{Progress, Setup, Tiles};
 use arctic_gen6::command::blitter;
 use arctic_gen6::memory::{Directory, Ggtt, Memory, Pte, Space};
@@ -33,14 +33,6 @@ struct Guest(MmapRegion);
 impl DmaView for Guest {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         self.0.get_slice(iova as usize, len).ok()
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arctic_base::gpu::Host;
-use arctic_base::host::{Dma, DmaFault, DmaView, Function, ManualClock, NullHost};
+use arctic_base::host::{Dma, DmaView, Function, ManualClock, NullHost};
 use arctic_gen6::engine::{Engine, Outcome};
 use arctic_gen6::gt::Gt;
 use arctic_gen6::memory::{Memory, Pte};
@@ -35,14 +35,6 @@ impl DmaView for Guest {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let at = usize::try_from(iova).ok()?;
         self.0.get_slice(at, len.min(self.0.size().checked_sub(at)?)).ok()
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
     }
 }
 

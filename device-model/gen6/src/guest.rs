@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arctic_base::host::{Dma, DmaFault, DmaView, Function};
+use arctic_base::host::{Dma, DmaView, Function};
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
@@ -49,14 +49,6 @@ impl DmaView for Guest {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let at = usize::try_from(iova.checked_sub(self.start)?).ok()?;
         self.memory.get_slice(at, len.min(self.memory.size().checked_sub(at)?)).ok()
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
     }
 }
 

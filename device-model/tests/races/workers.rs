@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::generation::XE_HPG;
-use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
+use arctic_device_model::host::{Dma, DmaView, Function};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
 use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::memory::storage::FRAME;
@@ -43,14 +43,6 @@ impl DmaView for View {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let (region, at) = (self.0.as_ref()?, iova.checked_sub(GUEST)?);
         region.slice_up_to(at, len)
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
     }
 }
 

@@ -12,7 +12,7 @@ use super::raster::{PAT_COPY, Raster, SRC_COPY};
 use super::rectangle::{Rectangle, Resolve, Source};
 use super::tiling::{Area, BLOCK_BYTES, Layout, Surface, TILE_W, TILE_X, TILE_Y, Tiling};
 use super::{BlitMemory, Progress};
-use crate::host::{DmaFault, DmaView};
+use crate::host::DmaView;
 use crate::memory::region::SharedRegion;
 use crate::memory::{Access, Span, Zeroed};
 
@@ -60,14 +60,6 @@ struct Nothing;
 impl DmaView for Nothing {
     fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
         None
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arctic_base::host::{Dma, DmaFault, DmaView, Function, ManualClock, NullHost};
+use arctic_base::host::{Dma, DmaView, Function, ManualClock, NullHost};
 use arctic_gen6::engine::{Engine, Outcome};
 use arctic_gen6::gt::Gt;
 use arctic_gen6::memory::{Memory, Pte};
@@ -98,14 +98,6 @@ impl DmaView for Guest {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let at = usize::try_from(iova).ok()?;
         self.0.get_slice(at, len.min(self.0.size().checked_sub(at).filter(|rest| *rest > 0)?)).ok()
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
     }
 }
 

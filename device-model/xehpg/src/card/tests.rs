@@ -10,7 +10,7 @@ use vm_memory::Bytes;
 use super::*;
 use crate::doorbell::{ACK, PAGE_BYTES, SEND_TO_CORE, WINDOW};
 use crate::gpu::WorkStatus;
-use crate::host::{DmaFault, DmaView, ManualClock, NullHost};
+use crate::host::{DmaView, ManualClock, NullHost};
 use crate::memory::VfMemory;
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::region::SharedRegion;
@@ -51,14 +51,6 @@ struct Asked;
 impl DmaView for Asked {
     fn slice(&self, _: u64, _: usize) -> Option<vm_memory::VolatileSlice<'_>> {
         None
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
     }
 
     fn asks_client(&self) -> bool {

@@ -47,10 +47,6 @@ impl DmaView for Guest {
         data.fill(0x5a);
         Ok(())
     }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
 }
 
 struct OneGuest(Arc<Guest>);
@@ -146,14 +142,6 @@ struct EmptySlices(vm_memory::mmap::MmapRegion);
 impl DmaView for EmptySlices {
     fn slice(&self, _: u64, _: usize) -> Option<VolatileSlice<'_>> {
         self.0.get_slice(0, 0).ok()
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
     }
 }
 

@@ -210,10 +210,6 @@ impl DmaView for Slow {
         data.fill(1);
         Ok(())
     }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
 }
 
 /// A host with one view as its memory.

@@ -8,7 +8,7 @@ use vm_memory::{VolatileMemory, VolatileSlice};
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::host::{DmaFault, DmaView};
+use crate::host::DmaView;
 
 /// Address of the sequence number that a completion writes.
 const SEQNO: u64 = DATA + 0xf00;
@@ -320,14 +320,6 @@ impl DmaView for Guest {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         let at = usize::try_from(iova).ok()?;
         self.0.get_slice(at, len.min(self.0.size().checked_sub(at).filter(|rest| *rest > 0)?)).ok()
-    }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
     }
 }
 

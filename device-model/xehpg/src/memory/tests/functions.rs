@@ -39,14 +39,6 @@ impl DmaView for GuestMemory {
         let at = iova.checked_sub(GUEST.start).filter(|at| *at < GUEST.end - GUEST.start)? as usize;
         self.0.get_slice(at, len.min(self.0.size() - at)).ok()
     }
-
-    fn read_remote(&self, iova: u64, _: &mut [u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
-
-    fn write_remote(&self, iova: u64, _: &[u8]) -> Result<(), DmaFault> {
-        Err(DmaFault { iova })
-    }
 }
 
 #[derive(Default)]
