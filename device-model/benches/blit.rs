@@ -12,7 +12,6 @@
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
 
 use arctic_device_model::blitter::{Blit, Progress};
 use arctic_device_model::generation::XE_HPG;
@@ -20,6 +19,7 @@ use arctic_device_model::host::{Function, NullHost};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt};
 use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::memory::{Memory, Space, Tlb};
+use arctic_test_support::measure::{self, Comparison};
 use vm_memory::Bytes;
 use vmm_sys_util::tempfile::TempFile;
 
@@ -152,47 +152,9 @@ mod streaming {
     }
 }
 
-/// Result of a comparison.
-struct Comparison {
-    /// Quartiles, over the rounds, of the reference's time divided by ours; the second is the median.
-    quartiles: [f64; 3],
-    /// Median speeds in GiB/s: ours and the reference's.
-    speeds: [f64; 2],
-}
-
-/// Measures alternating rounds. The order within a pair alternates too. Consecutive rounds use different buffers.
-fn compare(mut ours: impl FnMut(usize), mut reference: impl FnMut(usize)) -> Comparison {
-    let time = |work: &mut dyn FnMut(usize), round| {
-        let start = Instant::now();
-        work(round);
-        start.elapsed().as_secs_f64()
-    };
-    let mut pair = |round| {
-        if round % 2 == 0 {
-            let ours = time(&mut ours, round);
-            (ours, time(&mut reference, round))
-        } else {
-            let reference = time(&mut reference, round);
-            (time(&mut ours, round), reference)
-        }
-    };
-    let samples: Vec<(f64, f64)> = (0..ROUNDS).map(&mut pair).collect();
-    let sorted = |key: &dyn Fn(&(f64, f64)) -> f64| {
-        let mut values: Vec<f64> = samples.iter().map(key).collect();
-        values.sort_by(f64::total_cmp);
-        values
-    };
-    let ratios = sorted(&|(ours, reference)| reference / ours);
-    let speed = |seconds: Vec<f64>| SIZE as f64 / seconds[ROUNDS / 2] / f64::from(1 << 30);
-    Comparison {
-        quartiles: [1, 2, 3].map(|quarter| ratios[ROUNDS * quarter / 4]),
-        speeds: [speed(sorted(&|sample| sample.0)), speed(sorted(&|sample| sample.1))],
-    }
-}
-
-fn report(name: &str, result: &Comparison) {
-    let ([low, median, high], [ours, reference]) = (result.quartiles, result.speeds);
-    println!("{name:<48} {median:5.2}   {low:.2} to {high:.2}   ({ours:.1} GiB/s against {reference:.1} GiB/s)");
+/// Measures alternating rounds. Consecutive rounds use different buffers.
+fn compare(ours: impl FnMut(usize), reference: impl FnMut(usize)) -> Comparison {
+    measure::compare(ROUNDS, SIZE, ours, reference)
 }
 
 /// Fills with zeros over holes of the file, and over data.
@@ -200,10 +162,10 @@ fn zeros() {
     let (mut bench, mut other) = (Bench::sparse(), Bench::sparse());
     let at = |buffer: usize| (buffer % BUFFERS * SIZE) as u32;
     let result = compare(|round| bench.run(&fill(at(round), 0)), |round| other.run(&fill(at(round), 0x0101_0101)));
-    report("zeros on data / other fill", &result);
+    result.print("zeros on data / other fill");
     bench.memory.local().clear(FIRST..bench.memory.local().len());
     let result = compare(|round| bench.run(&fill(at(round), 0)), |round| other.run(&fill(at(round), 0x0101_0101)));
-    report("zeros on holes / other fill", &result);
+    result.print("zeros on holes / other fill");
 }
 
 /// Copies and fills, each side in turn in `buffers` buffers of 2 MiB of its own.
@@ -248,7 +210,7 @@ fn linear_runs() {
                 BUFFERS => format!("linear {name}"),
                 _ => format!("{} MiB in use: {name}", buffers * SIZE >> 20),
             };
-            report(&name, &Comparison { quartiles, speeds });
+            Comparison { quartiles, speeds }.print(&name);
         }
     }
 }
@@ -271,6 +233,6 @@ fn main() {
             |round| bench.run(&copy(at(round * 2), at(round * 2 + 1), from, to)),
             |round| other.run(&copy(at(round * 2), at(round * 2 + 1), 0, 0)),
         );
-        report(name, &result);
+        result.print(name);
     }
 }

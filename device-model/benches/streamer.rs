@@ -6,7 +6,6 @@
 //! Without valgrind only the rate is printed.
 #![allow(clippy::cast_possible_truncation, reason = "numbers are chosen by the benchmark")]
 
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -19,6 +18,7 @@ use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::memory::{Memory, VfMemory};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::topology::EngineClass;
+use arctic_test_support::measure;
 
 /// Local memory: page tables, a context (ring, PPHWSP, image), a batch, and the destination of its stores.
 const ROOT: u64 = 0x1000;
@@ -93,15 +93,7 @@ fn run(function: Function, steps: u32) {
 
 /// Number of host instructions of a run with this number of steps; `None` if valgrind is not available.
 fn instructions(function: Function, steps: u32) -> Option<u64> {
-    let out = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe().ok()?)
-        .args(["--steps", &steps.to_string(), "--function", &function.0.to_string()])
-        .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&out.stderr).into_owned();
-    let line = text.lines().find(|line| line.contains("Collected : "))?;
-    line.rsplit(' ').next()?.parse().ok()
+    measure::instructions(&["--steps".into(), steps.to_string(), "--function".into(), function.0.to_string()])
 }
 
 fn main() {

@@ -36,6 +36,7 @@ pub mod grammar;
 pub mod harness;
 #[cfg(feature = "machines")]
 pub mod machine;
+pub mod measure;
 pub mod mi;
 #[cfg(feature = "vfio-user")]
 pub mod model;

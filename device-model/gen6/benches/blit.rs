@@ -7,12 +7,12 @@
 #![allow(clippy::cast_possible_truncation, reason = "numbers are chosen by the benchmark")]
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use arctic_base::host::DmaView;
 use arctic_gen6::blitter::{Progress, Setup, Tiles};
 use arctic_gen6::command::blitter;
 use arctic_gen6::memory::{Directory, Ggtt, Memory, Pte, Space};
+use arctic_test_support::measure;
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
@@ -105,34 +105,9 @@ fn fill(to: (u32, Tile), raster: u32) -> ([u32; 6], u32) {
     ([header, control, 0, CORNER, to.0, 0x1234_5678], u32::from(to.1 == Tile::Y) << 1)
 }
 
-/// Measures alternating rounds; the order within a pair alternates too. Prints the median and the quartiles of the
-/// reference's time divided by ours, and the median speeds.
-fn compare(name: &str, mut ours: impl FnMut(usize), mut reference: impl FnMut(usize)) {
-    let time = |work: &mut dyn FnMut(usize), round| {
-        let start = Instant::now();
-        work(round);
-        start.elapsed().as_secs_f64()
-    };
-    let mut pair = |round| {
-        if round % 2 == 0 {
-            let ours = time(&mut ours, round);
-            (ours, time(&mut reference, round))
-        } else {
-            let reference = time(&mut reference, round);
-            (time(&mut ours, round), reference)
-        }
-    };
-    let samples: Vec<(f64, f64)> = (0..ROUNDS).map(&mut pair).collect();
-    let sorted = |key: &dyn Fn(&(f64, f64)) -> f64| {
-        let mut values: Vec<f64> = samples.iter().map(key).collect();
-        values.sort_by(f64::total_cmp);
-        values
-    };
-    let ratios = sorted(&|(ours, reference)| reference / ours);
-    let [low, median, high] = [1, 2, 3].map(|quarter| ratios[ROUNDS * quarter / 4]);
-    let speed = |seconds: Vec<f64>| SIZE as f64 / seconds[ROUNDS / 2] / f64::from(1 << 30);
-    let (ours, reference) = (speed(sorted(&|sample| sample.0)), speed(sorted(&|sample| sample.1)));
-    println!("{name:<36} {median:5.2}   {low:.2} to {high:.2}   ({ours:.1} GiB/s against {reference:.1} GiB/s)");
+/// Measures alternating rounds, and prints the result.
+fn compare(name: &str, ours: impl FnMut(usize), reference: impl FnMut(usize)) {
+    measure::compare(ROUNDS, SIZE, ours, reference).print(name);
 }
 
 fn main() {

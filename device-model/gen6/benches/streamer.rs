@@ -5,7 +5,6 @@
 //! The count is the difference of two runs of this program under `valgrind`, which eliminates the setup of the card.
 //! Without valgrind only the rate is printed.
 
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,6 +14,7 @@ use arctic_gen6::engine::{Engine, Outcome};
 use arctic_gen6::gt::Gt;
 use arctic_gen6::memory::{Memory, Pte};
 use arctic_gen6::topology::EngineId;
+use arctic_test_support::measure;
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
@@ -82,15 +82,7 @@ fn run(steps: u32) {
 
 /// Number of host instructions of a run with this number of steps; `None` if valgrind is not available.
 fn instructions(steps: u32) -> Option<u64> {
-    let out = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe().ok()?)
-        .args(["--steps", &steps.to_string()])
-        .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&out.stderr).into_owned();
-    let line = text.lines().find(|line| line.contains("Collected : "))?;
-    line.rsplit(' ').next()?.parse().ok()
+    measure::instructions(&["--steps".into(), steps.to_string()])
 }
 
 fn main() {
