@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Well-formed random commands, with a few that are not.
 
-use crate::choice::{Choice, of};
+use arctic_test_support::differential::choice::{Choice, of};
 
 /// The ring, of two pages: its address in the GGTT, and its size.
 pub const RING: u32 = 0x1000;
@@ -54,7 +54,7 @@ pub struct Case {
 
 impl Case {
     /// Makes a case of at most `most` commands a batch.
-    pub fn generate(choice: &mut Choice, most: u32) -> Case {
+    pub fn generate(choice: &mut dyn Choice, most: u32) -> Case {
         let class = of(choice, &[Class::Render, Class::Render, Class::Copy]);
         let mut part = |in_batch: bool| {
             let commands = choice.below(most);
@@ -86,12 +86,12 @@ impl Case {
 }
 
 /// A value that is often equal to another one.
-fn small(choice: &mut Choice) -> u32 {
+fn small(choice: &mut dyn Choice) -> u32 {
     if choice.one_in(4) { choice.dword() } else { choice.below(3) }
 }
 
 /// An address of data; rarely one without a translation, or across pages.
-fn address(choice: &mut Choice) -> u32 {
+fn address(choice: &mut dyn Choice) -> u32 {
     match choice.below(24) {
         0 => 0x30_0000,
         1 => 0x40_0000,
@@ -102,12 +102,12 @@ fn address(choice: &mut Choice) -> u32 {
     }
 }
 
-fn register(choice: &mut Choice) -> u32 {
+fn register(choice: &mut dyn Choice) -> u32 {
     of(choice, &PLAIN)
 }
 
 /// A random command.
-fn command(choice: &mut Choice, class: Class, in_batch: bool) -> Vec<u32> {
+fn command(choice: &mut dyn Choice, class: Class, in_batch: bool) -> Vec<u32> {
     let ggtt = choice.below(2) << 22;
     let kind = choice.below(27);
     // The copy engine lacks some of them, which are errors there.

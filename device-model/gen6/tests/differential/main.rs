@@ -6,7 +6,6 @@
 //! `ARCTIC_DIFFERENTIAL_CASES` sets the number of cases (default 500), `ARCTIC_DIFFERENTIAL_SEED` the first seed.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
-mod choice;
 mod grammar;
 mod reference;
 mod world;
@@ -14,8 +13,8 @@ mod world;
 use std::collections::BTreeMap;
 
 use arctic_fidelity::proves;
+use arctic_test_support::differential::choice::{Choice, Seeded, of};
 
-use choice::{Choice, of};
 use grammar::{BATCHES, BEHIND, Case, Class, PLAIN, STATUS};
 use world::{Left, World, contents};
 
@@ -62,7 +61,7 @@ fn the_engine_does_what_the_reference_does() {
     let first = setting("ARCTIC_DIFFERENTIAL_SEED", 1);
     let mut stops = BTreeMap::<_, u64>::new();
     for seed in first..first + cases {
-        let mut case = Case::generate(&mut Choice::new(seed), 24);
+        let mut case = Case::generate(&mut Seeded::new(seed), 24);
         let (left, difference) = run(&case);
         *stops.entry(left.stop).or_default() += 1;
         if difference.is_some() {
@@ -83,7 +82,7 @@ fn the_engine_does_what_the_reference_does() {
 fn raw_dwords_of_user_space_change_no_memory_of_the_ggtt() {
     proves!(IVB_131, "whatever dwords a batch of the PPGTT has, memory that only the GGTT maps is not changed");
     for seed in 0..setting("ARCTIC_DIFFERENTIAL_CASES", 300) {
-        let choice = &mut Choice::new(seed);
+        let choice = &mut Seeded::new(seed);
         let place = choice.below(3);
         let words: Vec<u32> = (0..choice.below(120))
             .map(|_| match choice.below(4) {
