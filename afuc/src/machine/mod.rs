@@ -116,8 +116,14 @@ impl Machine {
         #[expect(clippy::cast_possible_truncation, reason = "the halves of a pair")]
         let halves = (INSTR_BASE as u32, (INSTR_BASE >> 32) as u32);
         (bus.gpu[CP_SQE_INSTR_BASE], bus.gpu[CP_SQE_INSTR_BASE + 1]) = halves;
+        let code = image.words.iter().map(|word| Decoded::new(*word, image.generation())).collect();
+        Self::of_processor(Processor::First, bus, (code, image.words.clone()), 0)
+    }
+
+    /// A processor after reset: its word 0 is the word `offset` of the image that is decoded in `code`, beside its words.
+    fn of_processor(processor: Processor, bus: Bus, (code, words): (Vec<Decoded>, Vec<u32>), offset: usize) -> Self {
         Self {
-            processor: Processor::First,
+            processor,
             gpr: [0; 32],
             sqe: [0; 16],
             pc: 0,
@@ -131,9 +137,9 @@ impl Machine {
             carry: 0,
             pending: None,
             dispatch: Dispatch::None,
-            code: image.words.iter().map(|word| Decoded::new(*word, image.generation())).collect(),
-            words: image.words.clone(),
-            offset: 0,
+            code,
+            words,
+            offset,
             others: Vec::new(),
             next_turn: 0,
             waited: 0,

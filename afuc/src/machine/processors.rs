@@ -119,37 +119,13 @@ impl Machine {
             return Ok(());
         }
         // The code of a processor that was stopped is kept: it is that of the whole image.
-        let (code, words) = match place.map(|place| self.others.remove(place)) {
+        let code = match place.map(|place| self.others.remove(place)) {
             Some(old) => (old.machine.code, old.machine.words),
             None => (self.code.clone(), self.words.clone()),
         };
-        let machine = Machine {
-            processor,
-            gpr: [0; 32],
-            sqe: [0; 16],
-            pc: 0,
-            bus: Bus::of_processor(&self.bus, processor),
-            executed: 0,
-            packet_budget: self.packet_budget,
-            preempt_every: None,
-            preemptions: 0,
-            packets: [0; 128],
-            left_words: 0,
-            carry: 0,
-            pending: None,
-            dispatch: super::Dispatch::None,
-            code,
-            words,
-            offset,
-            others: Vec::new(),
-            next_turn: 0,
-            waited: 0,
-            dispatched: 0,
-            packet: (0, 0),
-            packet_start: 0,
-            interrupted: None,
-            resumed_at: 0,
-        };
+        let bus = Bus::of_processor(&self.bus, processor);
+        let packet_budget = self.packet_budget;
+        let machine = Machine { packet_budget, ..Machine::of_processor(processor, bus, code, offset) };
         self.others.push(Other { machine, is_running: true, waits_for: None, seen: 0 });
         self.others.sort_by_key(|other| other.machine.processor);
         self.next_turn = self.executed;
