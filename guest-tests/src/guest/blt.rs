@@ -4,6 +4,7 @@
 
 use super::batch::Batch;
 use crate::number::{count, high, low};
+use crate::testcard::Rect;
 
 const fn xy(opcode: u32, dwords: u32) -> u32 {
     2 << 29 | opcode << 22 | (dwords - 2)
@@ -109,6 +110,12 @@ pub struct Area {
     pub width: u32,
     /// Rows.
     pub height: u32,
+}
+
+impl From<Rect> for Area {
+    fn from(rect: Rect) -> Self {
+        Area { x: rect.x, y: rect.y, width: rect.width, height: rect.height }
+    }
 }
 
 fn point(x: u32, y: u32) -> u32 {

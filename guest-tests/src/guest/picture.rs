@@ -9,14 +9,10 @@ use super::batch::{Batch, PostSync};
 use super::blt::{Area, Depth, Surface, Tiling};
 use super::device::{Device, Engine};
 use super::vm::{Buffer, Place};
-use crate::testcard::{self, Canvas, Op, Rect};
+use crate::testcard::{self, Canvas, Op};
 
 /// Maximum dwords of commands in one submission: about 60 KiB with the flush and MI_BATCH_BUFFER_END.
 const BATCH_DWORDS: usize = 15_000;
-
-fn area(rect: Rect) -> Area {
-    Area { x: rect.x, y: rect.y, width: rect.width, height: rect.height }
-}
 
 /// Draws all operations on `engine`. Returns the screen's pixels (XRGB8888, from the top left) and the number of
 /// operations and batches.
@@ -56,10 +52,10 @@ pub fn draw(device: &Device, engine: Engine, timeout: Duration) -> Result<(Vec<u
         }
         match *operation {
             Op::Fill { on, rect, colour } => {
-                batch.fast_color(&surface(on), Depth::Bits32, area(rect), [colour, 0, 0, 0])
+                batch.fast_color(&surface(on), Depth::Bits32, rect.into(), [colour, 0, 0, 0])
             }
             Op::Copy { from, rect, to, x, y } => {
-                batch.fast_copy(&surface(from), area(rect), &surface(to), x, y, Depth::Bits32)
+                batch.fast_copy(&surface(from), rect.into(), &surface(to), x, y, Depth::Bits32)
             }
         };
         if batch.dwords().len() > BATCH_DWORDS {

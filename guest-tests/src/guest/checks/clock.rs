@@ -12,8 +12,8 @@ use crate::guest::device::Engine;
 use crate::guest::vm::Place;
 use crate::number::size;
 
-/// RING_TIMESTAMP is 36 bits wide (contract E.7).
-const TIMESTAMP_MASK: u64 = (1 << 36) - 1;
+/// RING_TIMESTAMP is 36 bits wide (contract E.7; IVB-116).
+pub(in crate::guest) const TIMESTAMP_MASK: u64 = (1 << 36) - 1;
 /// Time between two readings.
 const PAUSE: Duration = Duration::from_millis(60);
 /// Permitted difference of the two clocks over [`PAUSE`], as a fraction of the time; emulated clocks are inexact.
@@ -32,23 +32,32 @@ pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
             batch.store_register_mem(reg::TIMESTAMP, at).store_register_mem(reg::TIMESTAMP_UDW, at + 4);
         }
     })?;
-    let read = || -> Result<(Instant, u64, Instant)> {
+    let read = || -> Result<Reading> {
         let before = Instant::now();
         let fence = queue.submit(code.address())?;
         queue.wait(&fence, bench.timeout)?;
         let after = Instant::now();
         let ticks: Vec<_> =
             (0..READINGS).map(|index| memory.mapping().read_u64(size(8 * index)) & TIMESTAMP_MASK).collect();
-        let back = ticks.windows(2).find(|pair| pair[1].wrapping_sub(pair[0]) & TIMESTAMP_MASK > TIMESTAMP_MASK / 2);
+        let back = decrease(&ticks);
         ensure!(back.is_none(), "timestamps in one batch must not decrease: {back:x?}");
         Ok((before, ticks[0], after))
     };
+    rate(read, bench.reference_clock)
+}
+
+/// The time before a batch, its first timestamp, and the time after it.
+pub(in crate::guest) type Reading = (Instant, u64, Instant);
+
+/// Reads twice, with a pause between. The timestamps must advance at `reference_clock` Hz: at least by the CPU time
+/// between the two batches, at most by the CPU time from before the first to after the second.
+pub(in crate::guest) fn rate(mut read: impl FnMut() -> Result<Reading>, reference_clock: u32) -> Result<String> {
     let (first_before, first, first_after) = read()?;
     sleep(PAUSE);
     let (second_before, second, second_after) = read()?;
 
     let ticks = second.wrapping_sub(first) & TIMESTAMP_MASK;
-    let gpu = ticks as f64 / f64::from(bench.reference_clock);
+    let gpu = ticks as f64 / f64::from(reference_clock);
     let least = (second_before - first_after).as_secs_f64() * (1.0 - TOLERANCE);
     let most = (second_after - first_before).as_secs_f64() * (1.0 + TOLERANCE);
     ensure!(
@@ -57,7 +66,12 @@ pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         least * 1e3,
         most * 1e3,
         gpu * 1e3,
-        bench.reference_clock
+        reference_clock
     );
     Ok(format!("{ticks} ticks in {:.1} ms of CPU time", (second_before - first_before).as_secs_f64() * 1e3))
+}
+
+/// The first two successive timestamps of which the second is before the first.
+pub(in crate::guest) fn decrease(times: &[u64]) -> Option<&[u64]> {
+    times.windows(2).find(|pair| pair[1].wrapping_sub(pair[0]) & TIMESTAMP_MASK > TIMESTAMP_MASK / 2)
 }

@@ -2,13 +2,13 @@
 //! The checks of the engines. The guest's CPU compares the GPU's results with the expected values.
 
 mod blits;
-mod clock;
+pub(super) mod clock;
 mod fences;
 mod flow;
 mod handover;
 mod slices;
 pub mod smoke;
-mod stores;
+pub(super) mod stores;
 
 use std::time::Duration;
 

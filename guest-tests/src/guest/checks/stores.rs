@@ -6,6 +6,7 @@ use anyhow::{Result, ensure};
 use super::{Bench, Noise, compare};
 use crate::guest::batch::{MAX_QWORDS, PostSync, reg};
 use crate::guest::device::Engine;
+use crate::guest::mapping::Mapping;
 use crate::guest::vm::Place;
 use crate::number::low;
 
@@ -109,10 +110,15 @@ pub fn flush_writes(bench: &Bench<'_>, engine: Engine) -> Result<String> {
             };
         }
     })?;
-    let [value, first, second] = [0, 8, 16].map(|at| memory.mapping().read_u64(at));
-    ensure!(value == VALUE, "post-sync write: expected {VALUE:#018x}, got {value:#018x}");
+    flushed(memory.mapping(), VALUE, engine)
+}
+
+/// Checks that flushes have written `expected` and two timestamps at offset 0 of `memory`, and nothing behind them.
+pub(in crate::guest) fn flushed(memory: &Mapping, expected: u64, engine: Engine) -> Result<String> {
+    let [value, first, second] = [0, 8, 16].map(|at| memory.read_u64(at));
+    ensure!(value == expected, "post-sync write: expected {expected:#018x}, got {value:#018x}");
     ensure!(first != 0 && first <= second, "post-sync timestamps must not decrease: got {first:#x}, then {second:#x}");
-    ensure!(memory.mapping().read_u64(24) == 0, "bytes after the last write changed");
+    ensure!(memory.read_u64(24) == 0, "bytes after the last write changed");
     let command = if engine.has_pipe_control() { "PIPE_CONTROL" } else { "MI_FLUSH_DW" };
     Ok(format!("{command} wrote an immediate and timestamps"))
 }

@@ -10,16 +10,11 @@ use super::blt::{Depth, Surface, rop};
 use super::gem::{Context, Object, Program};
 use super::tiling::Tiling;
 use crate::guest::batch::PostSync;
-use crate::guest::blt::Area;
 use crate::guest::device::{Device, Engine};
-use crate::testcard::{self, Canvas, Op, Rect};
+use crate::testcard::{self, Canvas, Op};
 
 /// Maximum dwords of commands in one submission.
 const BATCH_DWORDS: usize = 15_000;
-
-fn area(rect: Rect) -> Area {
-    Area { x: rect.x, y: rect.y, width: rect.width, height: rect.height }
-}
 
 /// Draws all operations on `engine`. Returns the screen's pixels (XRGB8888, from the top left) and the number of
 /// operations and batches.
@@ -69,9 +64,9 @@ fn draw_some<'o>(
             batch.flush(engine, marker, 0, PostSync::Immediate(0));
         }
         match *operation {
-            Op::Fill { on, rect, colour } => batch.fill(surface(on), Depth::Bits32, area(rect), rop::PATTERN, colour),
+            Op::Fill { on, rect, colour } => batch.fill(surface(on), Depth::Bits32, rect.into(), rop::PATTERN, colour),
             Op::Copy { from, rect, to, x, y } => {
-                batch.copy(surface(from), area(rect), surface(to), x, y, Depth::Bits32, rop::SOURCE)
+                batch.copy(surface(from), rect.into(), surface(to), x, y, Depth::Bits32, rop::SOURCE)
             }
         };
     }

@@ -5,6 +5,7 @@ use anyhow::{Result, ensure};
 
 use super::{Bench, Found, Noise, compare, passed};
 use crate::guest::batch::PostSync;
+use crate::guest::checks::stores::flushed;
 use crate::guest::device::Engine;
 use crate::guest::gen6::gem::{Context, Object, Program};
 use crate::number::{count, low};
@@ -47,12 +48,7 @@ pub fn flush_writes(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
         }
     })?;
     Context::new(bench.device, engine)?.run(&program, bench.timeout)?;
-    let [value, first, second] = [0, 8, 16].map(|at| memory.memory().read_u64(at));
-    ensure!(value == VALUE, "post-sync write: expected {VALUE:#018x}, got {value:#018x}");
-    ensure!(first != 0 && first <= second, "post-sync timestamps must not decrease: got {first:#x}, then {second:#x}");
-    ensure!(memory.memory().read_u64(24) == 0, "bytes after the last write changed");
-    let command = if engine.has_pipe_control() { "PIPE_CONTROL" } else { "MI_FLUSH_DW" };
-    passed(format!("{command} wrote an immediate and timestamps"))
+    passed(flushed(memory.memory(), VALUE, engine)?)
 }
 
 /// Objects at addresses that the program selects: the driver neither moves them nor changes the batch.
