@@ -65,9 +65,9 @@ fn dwords_are_decoded_for_the_card_that_is_named() {
     let flex = text(&decode(&["-", "--card", "small", "--engine", "bcs0", "--kind", "ring"], dwords));
     assert!(flex.contains("# illegal: expected at least 4 dwords"), "{flex}");
     let none = decode(&["-", "--card", "ivb", "--engine", "ccs0"], dwords);
-    let told = String::from_utf8(none.stderr).unwrap();
+    let message = String::from_utf8(none.stderr).unwrap();
     assert_eq!(
-        (none.status.code(), told.as_str()),
+        (none.status.code(), message.as_str()),
         (Some(1), "arctic: the card has no engine ccs0; its engines are rcs0, vcs0, bcs0\n")
     );
     let unknown = decode(&["-", "--card", "nonexistent"], dwords);
@@ -114,9 +114,12 @@ fn undecodable_input_is_refused_in_a_sentence() {
         (&["-"], "{\"arctic_capture\":1,\"card\":\"x\"}\n{}\n{}\n", "line 2 is no event: missing field"),
     ] {
         let output = decode(arguments, input);
-        let told = String::from_utf8(output.stderr).unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1));
-        assert!(told.starts_with("arctic: ") && told.contains(wanted) && told.lines().count() == 1, "{told}");
+        assert!(
+            message.starts_with("arctic: ") && message.contains(wanted) && message.lines().count() == 1,
+            "{message}"
+        );
     }
     assert_eq!(decode(&["-", "--engine", "gpu0"], "").status.code(), Some(2));
     assert_eq!(decode(&["-", "--base", "12345678901234"], "").status.code(), Some(2));
@@ -183,11 +186,11 @@ fn a_capture_of_an_integrated_gpu_reads() {
     );
     assert_ne!(text(&decode(&["-"], &capture(""))), ivb);
     let unknown = decode(&["-"], &capture(",\"generation\":\"gen99\""));
-    let told = String::from_utf8(unknown.stderr).unwrap();
+    let message = String::from_utf8(unknown.stderr).unwrap();
     assert_eq!(
-        (unknown.status.code(), told.contains("its card is of the unknown generation gen99")),
+        (unknown.status.code(), message.contains("its card is of the unknown generation gen99")),
         (Some(1), true),
-        "{told}"
+        "{message}"
     );
 }
 
@@ -219,8 +222,8 @@ fn a_card_is_followed_until_ctrl_c() {
     }
     interrupt(&trace);
     let output = trace.wait_with_output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success() && told == "0 events, 0 of them commands; 0 missing\n", "{told}");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && message == "0 events, 0 of them commands; 0 missing\n", "{message}");
     interrupt(&card);
     assert!(card.wait_with_output().unwrap().status.success());
     for capture in [saved, whole] {
