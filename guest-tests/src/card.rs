@@ -58,11 +58,6 @@ pub struct Unmodelled {
 }
 
 impl CardReport {
-    /// Total number of trapped accesses.
-    pub fn trapped_total(&self) -> u64 {
-        self.trapped.values().sum()
-    }
-
     /// The unmodelled registers without a reason.
     pub fn unexplained(&self) -> impl Iterator<Item = &Unmodelled> {
         self.unmodelled.iter().filter(|register| register.reason.as_ref().is_none_or(|reason| reason.is_empty()))
@@ -275,7 +270,7 @@ mod tests {
             Card::start(&program, "flex170", Functions::Physical, folder.path(), &folder.path().join("log"), None, &[])
                 .unwrap();
         let report = card.stop().unwrap();
-        assert_eq!(report.trapped_total(), 9);
+        assert_eq!(report.trapped.values().sum::<u64>(), 9);
         assert_eq!(report.unexplained().map(|register| register.offset).collect::<Vec<_>>(), [8]);
     }
 

@@ -19,9 +19,7 @@ use crate::header::{
     STATUS_SIGNALED_SYSTEM_ERROR,
 };
 use crate::saved::{self, PartId};
-use crate::sriov_capability::{
-    FIRST_VF_OFFSET, MAX_VF_BARS, Sriov, SriovError, SriovLayout, SriovState, VF_STRIDE, VfBar,
-};
+use crate::sriov_capability::{MAX_VF_BARS, Sriov, SriovError, SriovLayout, SriovState, VfBar};
 
 /// BAR that holds registers and GGTT (xe: regs/xe_bars.h).
 pub const GTTMMADR_BAR: u8 = 0;
@@ -339,7 +337,8 @@ impl PciFunction {
 
     /// Returns whether the virtual functions decode their BARs: VF Enable and VF MSE are set and this function is in
     /// D0.
-    pub fn vf_memory_space(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) fn vf_memory_space(&self) -> bool {
         self.sriov_state().memory_space
     }
 
@@ -359,13 +358,6 @@ impl PciFunction {
     /// programs the BAR. Returns `None` for an address beyond the end of the address space.
     pub fn vf_bar_address(&self, vf: u16, bar: u8) -> Option<u64> {
         self.vf_bars().find(|found| found.index == bar && vf <= self.total_vfs())?.window(vf)
-    }
-
-    /// Routing ID of VF `vf` (1 to TotalVFs) relative to this function's routing ID.
-    pub fn vf_routing_offset(&self, vf: u16) -> Option<u16> {
-        (1..=self.total_vfs())
-            .contains(&vf)
-            .then(|| FIRST_VF_OFFSET.saturating_add(vf.saturating_sub(1).saturating_mul(VF_STRIDE)))
     }
 
     fn sriov_state(&self) -> SriovState {

@@ -34,13 +34,13 @@ use crate::execlist::buffer::CsbPort;
 use crate::generation::{Die, Generation};
 use crate::heci::Heci;
 use crate::host::{Clock, FUNCTIONS, Function, InterruptSink};
-use crate::interrupts::{Interrupts, L3_PARITY};
+use crate::interrupts::Interrupts;
 use crate::memory::Memory;
 use crate::pcode::{Pcode, Power};
 use crate::profile::{CardProfile, Unmodelled};
 use crate::registers::{Access, Kind, Live, RegisterFile, Unit, XeHpg};
 use crate::residency::{Awake, Residency};
-use crate::topology::{EngineClass, EngineId, EngineInfo};
+use crate::topology::{EngineId, EngineInfo};
 use crate::trace::{Recorder, TracingSink};
 use skipped::SkippedTotals;
 use steering::Agent;
@@ -197,13 +197,6 @@ impl Gt {
     /// Number of semaphore signals so far.
     pub fn semaphore_signals(&self) -> u64 {
         self.semaphore_signals.load(Ordering::Acquire)
-    }
-
-    /// Injects an L3 parity error; the model never generates one otherwise. The render engine reports it (V8-086).
-    pub fn inject_l3_parity_error(&self) {
-        if let Some(engine) = self.generation.engines.find(EngineClass::Render, 0) {
-            self.interrupts.raise_engine(engine, L3_PARITY);
-        }
     }
 
     /// Reads the register at `offset` (a dword) of `function` by MMIO. An unmodelled register reads 0, and the PF's

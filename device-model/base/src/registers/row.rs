@@ -51,15 +51,6 @@ impl<L> Kind<L> {
             other => other,
         }
     }
-
-    /// The bits of `value` that a full-width write stores in a register without side effects.
-    pub fn admitted(self, value: u32) -> u32 {
-        match self {
-            Kind::Storage(mask) => value & mask,
-            Kind::Masked => value & 0xffff,
-            Kind::Write1Clear(_) | Kind::ReadOnly | Kind::Live(_) => 0,
-        }
-    }
 }
 
 /// Number of values that a register has.

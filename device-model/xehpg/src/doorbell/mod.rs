@@ -385,11 +385,6 @@ impl Doorbells {
         taken
     }
 
-    /// Returns whether a doorbell is armed for the page.
-    pub fn is_armed(&self, function: Function, page: Page) -> bool {
-        self.indices().any(|index| self.word(index).watches(function, page))
-    }
-
     /// Function and page that a physical doorbell watches.
     pub fn watched(&self, index: u8) -> Option<(Function, Page)> {
         let word = self.word(index);

@@ -55,11 +55,6 @@ impl Descriptor {
         (self.0 >> 3 & 3) as u8
     }
 
-    /// Bit 8: the context has a PPGTT (i915: GEN8_CTX_PRIVILEGE).
-    pub const fn process_space(self) -> bool {
-        self.0 & 1 << 8 != 0
-    }
-
     /// Bits 31:12: GGTT address of the context's PPHWSP.
     pub const fn lrca(self) -> u32 {
         low(self.0) & 0xffff_f000
@@ -110,14 +105,14 @@ mod tests {
         );
         let low = 0x0123_4000 | 3 << 3 | 1 << 8 | 1;
         let descriptor = Descriptor(0x2a_u64 << 58 | 0xbeef << 39 | 0x15 << 32 | low);
-        assert!(descriptor.valid() && descriptor.process_space() && !descriptor.force_restore());
+        assert!(descriptor.valid() && !descriptor.force_restore());
         assert_eq!((descriptor.lrca(), descriptor.addressing()), (0x0123_4000, 3));
         let (id, counter) = (descriptor.software_id(), descriptor.software_counter());
         assert_eq!((id, counter, descriptor.function()), (0xbeef, 0x2a, 0x15));
         assert_eq!(descriptor.id().bits(), 0x2a_beef);
         assert_eq!(Descriptor::named(low as u32, 0xbeef, 0x2a, 0x15), descriptor);
         assert_eq!(Descriptor(1 << 38 | 7 << 55).id().bits(), 0, "reserved bits are not part of the ID");
-        assert_eq!((Descriptor(!1).valid(), Descriptor(!(1 << 8)).process_space()), (false, false));
+        assert!(!Descriptor(!1).valid());
     }
 
     #[test]

@@ -11,9 +11,6 @@ use crate::guest::device::Engine;
 use crate::guest::vm::{Buffer, Place};
 use crate::number::size;
 
-/// Name of the result of [`brief`].
-pub const BRIEF: &str = "store, copy, fence";
-
 /// Size in bytes of an engine's region of the code buffer; larger than its batch.
 const CODE: u64 = 4096;
 /// Size in bytes of an engine's region of each data buffer.
