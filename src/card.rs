@@ -6,6 +6,7 @@
 mod bus_port;
 mod function;
 mod msi_quiesce;
+mod reverted;
 pub mod status;
 mod trapped;
 

@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Instant;
 
 use arctic_device_model::gpu::{Gpu, IoRegister};
 use arctic_device_model::host::{Dma, Function};
@@ -13,6 +14,7 @@ use arctic_sriov::function::{Event, Events};
 
 use super::Topology;
 use super::bus_port::{BusPort, Config};
+use super::reverted::RevertedLog;
 use super::trapped::{Trapped, TrappedCounts};
 use crate::io_events;
 use crate::pci::{Bar, BarMapping, IoEvent, Machine, PciDevice};
@@ -97,6 +99,7 @@ pub struct CardFunction {
     pub(crate) exposure: Exposure,
     pub(crate) port: Arc<BusPort>,
     pub(crate) trapped: Trapped,
+    reverted: RevertedLog,
     shared: Arc<CardShared>,
     bars: Vec<Bar>,
     config_bytes: u64,
@@ -150,6 +153,7 @@ impl CardFunction {
             config_bytes,
             port,
             trapped: Trapped::new(shared.gpu.access_kinds()),
+            reverted: RevertedLog::default(),
             shared: shared.clone(),
             bars: Vec::new(),
             io_registers: shared.gpu.io_registers(),
@@ -253,7 +257,13 @@ impl CardFunction {
         let Some(this) = self.this.upgrade() else { return };
         let this: Arc<dyn PciDevice> = this;
         let mut placed = self.placed.lock().ignore_poison();
-        for event in self.port.update(change) {
+        let events = self.port.update(change);
+        for write in events.reverted() {
+            if let Some(line) = self.reverted.line(&self.name(), write, Instant::now()) {
+                log::warn!("{line}");
+            }
+        }
+        for event in events {
             match event {
                 Event::FunctionLevelReset => self.shared.gpu.reset(self.number),
                 Event::VfEnable { count } => self.shared.enable_vfs(count.try_into().unwrap_or(u8::MAX)),

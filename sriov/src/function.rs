@@ -135,14 +135,31 @@ pub enum Event {
     VfBarMoved(VfBar),
 }
 
+/// A register field that keeps its value, because the function rejects the written one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RevertedWrite {
+    /// Name of the register or field in the PCI Express specification.
+    pub register: &'static str,
+    /// Offset of the register in configuration space.
+    pub offset: u16,
+    /// The value that was written, at its position in the register.
+    pub written: u32,
+    /// The value that the field keeps, at the same position.
+    pub kept: u32,
+}
+
 /// One event of each kind, one per BAR and one per VF BAR.
 const MAX_EVENTS: usize = 10 + BAR_REGISTERS as usize + MAX_VF_BARS;
+
+/// The power state, and the fields that [`Sriov::settle`] checks.
+const MAX_REVERTED: usize = 5;
 
 /// Events of one access, in the order in which the caller must handle them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Events {
     list: [Option<Event>; MAX_EVENTS],
     count: usize,
+    reverted: [Option<RevertedWrite>; MAX_REVERTED],
 }
 
 impl Events {
@@ -150,6 +167,29 @@ impl Events {
         if let Some(slot) = self.list.get_mut(self.count) {
             *slot = Some(event);
             self.count = self.count.saturating_add(1);
+        }
+    }
+
+    /// The fields that the access has written and that keep their values. They have no effect on the device.
+    pub fn reverted(&self) -> impl Iterator<Item = RevertedWrite> + '_ {
+        self.reverted.iter().flatten().copied()
+    }
+
+    /// Sets the bits of `mask` in the 32 bits at `offset` to `value`, as before the write. If the write has changed them,
+    /// adds it to the reverted ones.
+    pub(crate) fn revert(
+        &mut self,
+        config: &mut ConfigSpace,
+        register: &'static str,
+        (offset, mask): (u16, u32),
+        value: u32,
+    ) {
+        let (written, kept) = (config.dword(offset) & mask, value & mask);
+        if written != kept {
+            config.set(offset, mask, value);
+            if let Some(slot) = self.reverted.iter_mut().find(|slot| slot.is_none()) {
+                *slot = Some(RevertedWrite { register, offset, written, kept });
+            }
         }
     }
 }
@@ -286,11 +326,11 @@ impl PciFunction {
         // Initiate FLR always reads 0, so it is detected from the written data.
         let flr = self.starts_flr(offset, data);
         self.config.write(offset, data);
-        self.refuse_unsupported_power_state(slept);
-        if let Some((sriov, latched)) = self.sriov.as_ref().zip(latched) {
-            sriov.settle(&mut self.config, &latched);
-        }
         let mut events = Events::default();
+        self.revert_unsupported_power_state(slept, &mut events);
+        if let Some((sriov, latched)) = self.sriov.as_ref().zip(latched) {
+            sriov.settle(&mut self.config, &latched, &mut events);
+        }
         if flr {
             self.reset_config(Reset::FunctionLevel);
             events.push(Event::FunctionLevelReset);
@@ -475,11 +515,11 @@ impl PciFunction {
 
     /// Discards a write of an unsupported power state (D1, D2) (PCI PM 1.2, 3.2.4).
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
-    fn refuse_unsupported_power_state(&mut self, before: u16) {
+    fn revert_unsupported_power_state(&mut self, before: u16, events: &mut Events) {
         if let Some(at) = self.power_management
             && !matches!(self.power_state_bits(), 0 | POWER_D3HOT)
         {
-            self.config.set(at + PM_CONTROL, POWER_STATE.into(), before.into());
+            events.revert(&mut self.config, "PowerState", (at + PM_CONTROL, POWER_STATE.into()), before.into());
         }
     }
 

@@ -13,7 +13,7 @@ use std::fmt;
 use crate::bar::{BAR_REGISTERS, Bar, BarError};
 use crate::capability::{Capability, ID_SRIOV, ID_VF_RESIZABLE_BAR};
 use crate::config::{ConfigSpace, Field};
-use crate::function::{GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
+use crate::function::{Events, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
 use crate::number::{high, low};
 use crate::saved::PartId;
 
@@ -276,19 +276,24 @@ impl Sriov {
         }
     }
 
-    /// Reverts changes that a write is not allowed to make. `before` is the state before the write.
+    /// Reverts changes that a write is not allowed to make, and adds them to `events`. `before` is the state before the
+    /// write.
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
-    pub fn settle(&self, config: &mut ConfigSpace, before: &Latched) {
+    pub fn settle(&self, config: &mut ConfigSpace, before: &Latched, events: &mut Events) {
+        let mut revert = |config: &mut ConfigSpace, register, at, mask, value: u32| {
+            events.revert(config, register, (at, mask), value);
+        };
         let locked = before.control & VF_ENABLE != 0;
         if locked {
-            config.set(self.at + SRIOV_CONTROL, ARI_CAPABLE_HIERARCHY.into(), before.control.into());
-            config.set(self.at + NUM_VFS, 0xffff, before.num_vfs.into());
+            let (at, mask) = (self.at + SRIOV_CONTROL, ARI_CAPABLE_HIERARCHY.into());
+            revert(config, "ARI Capable Hierarchy", at, mask, before.control.into());
+            revert(config, "NumVFs", self.at + NUM_VFS, 0xffff, before.num_vfs.into());
         }
         if locked || !config.dword(self.at + SYSTEM_PAGE_SIZE).is_power_of_two() {
-            config.set(self.at + SYSTEM_PAGE_SIZE, !0, before.page_size);
+            revert(config, "System Page Size", self.at + SYSTEM_PAGE_SIZE, !0, before.page_size);
         }
         if locked || self.sizes.checked_shr(self.rebar_field(config)).unwrap_or(0) & 1 == 0 {
-            config.set(self.vf_rebar + VF_REBAR_CONTROL, !0, before.vf_rebar);
+            revert(config, "VF BAR Size", self.vf_rebar + VF_REBAR_CONTROL, VF_REBAR_SIZE, before.vf_rebar);
         }
         self.resize(config);
     }

@@ -5,13 +5,14 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::Stdio;
+use std::time::Instant;
 
 use arctic_test_support::client::{DATA, Raw, Transport};
 use arctic_test_support::mi::{self, Global};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::{Served, arctic};
+use crate::{CONFIG, CONTROL, NUM_VFS, Served, VF_ENABLE_AND_MSE, arctic, config_u16};
 
 /// A closed pipe as stdout is not an error; a full disk is an error.
 #[test]
@@ -108,4 +109,27 @@ fn the_signal_of_long_files_ends_nothing() {
     crate::status(dir.as_path());
     assert_eq!(served.process.try_wait().unwrap(), None, "the server has exited");
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}
+
+/// A guest that writes NumVFs while VFs are enabled gets log lines on it, and a limited number of them.
+#[test]
+fn reverted_configuration_writes_are_logged_up_to_a_limit() {
+    let dir = TempDir::new().unwrap();
+    let served = Served::start("small", dir.as_path(), &["--vfs", "2"]);
+    let mut pf = served.client(dir.as_path(), "pf").unwrap();
+    pf.region_write(CONFIG, NUM_VFS, &[2, 0]).unwrap();
+    pf.region_write(CONFIG, CONTROL, &VF_ENABLE_AND_MSE).unwrap();
+    let started = Instant::now();
+    for _ in 0..500 {
+        pf.region_write(CONFIG, NUM_VFS, &[1, 0]).unwrap();
+    }
+    assert_eq!(config_u16(&mut pf, NUM_VFS), 2);
+    let seconds = started.elapsed().as_secs();
+    let (code, text) = served.end(libc::SIGTERM);
+    assert_eq!(code, Some(0), "{text}");
+    let lines = text
+        .lines()
+        .filter(|line| line.contains("pf: NumVFs at 0x330 keeps 0x2: the guest's write of 0x1 is reverted"));
+    let lines = lines.count() as u64;
+    assert!((1..=4 * (seconds + 1)).contains(&lines), "{lines} lines in {seconds} s");
 }

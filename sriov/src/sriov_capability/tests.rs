@@ -139,6 +139,44 @@ fn enabled_vfs_lock_their_registers() {
     assert_eq!(word(&function, CONTROL), ARI_CAPABLE_HIERARCHY);
 }
 
+/// Each field that keeps its value is reported with the written and the kept value; a write of the same value is not.
+#[test]
+fn reverted_writes_are_reported() {
+    let mut function = card();
+    let mut reverted = |offset: u64, value: u32| -> Vec<(&'static str, u16, u32, u32)> {
+        let events = function.write_config(offset, &value.to_le_bytes());
+        events.reverted().map(|write| (write.register, write.offset, write.written, write.kept)).collect()
+    };
+    assert_eq!(reverted(NUMBER, 5), []);
+    assert_eq!(reverted(SRIOV + 0x20, 3), [("System Page Size", 0x340, 3, 1)]);
+    assert_eq!(reverted(VF_REBAR + 8, 3 << 8), [("VF BAR Size", 0x428, 3 << 8, 9 << 8)]);
+    assert_eq!(reverted(0xd4, 1), [("PowerState", 0xd4, 1, 0)]);
+    assert_eq!(reverted(CONTROL, (VF_ENABLE | VF_MEMORY_SPACE_ENABLE).into()), []);
+    assert_eq!(reverted(NUMBER, 7), [("NumVFs", 0x330, 7, 5)]);
+    assert_eq!(reverted(NUMBER, 5), []);
+    assert_eq!(reverted(SRIOV + 0x20, 2), [("System Page Size", 0x340, 2, 1)]);
+    assert_eq!(reverted(VF_REBAR + 8, 12 << 8), [("VF BAR Size", 0x428, 12 << 8, 9 << 8)]);
+    let ari = (VF_ENABLE | ARI_CAPABLE_HIERARCHY).into();
+    assert_eq!(reverted(CONTROL, ari), [("ARI Capable Hierarchy", 0x328, ARI_CAPABLE_HIERARCHY.into(), 0)]);
+}
+
+/// One access of all registers reverts all fields, and reports each.
+#[test]
+fn one_write_reports_each_reverted_field() {
+    let mut function = card();
+    enable(&mut function, 5);
+    let events = function.write_config(0, &[0xff; CONFIG_BYTES]);
+    assert_eq!(events.reverted().count(), 4, "{events:?}");
+    assert_eq!((word(&function, NUMBER), dword(&function, SRIOV + 0x20)), (0, 1), "reset by the FLR of the same write");
+    let mut function = card();
+    enable(&mut function, 5);
+    let mut data = [0xff; CONFIG_BYTES];
+    data[usize::from(0x70 + DEVICE_CONTROL)..][..2].fill(0);
+    data[0xd4] = 1;
+    assert_eq!(function.write_config(0, &data).reverted().count(), 5);
+    assert_eq!((word(&function, NUMBER), dword(&function, SRIOV + 0x20)), (5, 1));
+}
+
 #[test]
 fn senseless_numbers_enable_nothing() {
     proves!(V13_002, "NumVFs of 0 or above TotalVFs enables no VF, and a later write of NumVFs does not either");
