@@ -49,10 +49,6 @@ pub enum Topology {
     Provisioned,
 }
 
-/// Former name of [`Topology`].
-#[deprecated(note = "renamed to `Topology`; removed in the release after the next")]
-pub type Arrangement = Topology;
-
 impl Topology {
     /// Name of the topology, a single lowercase word.
     pub fn name(self) -> &'static str {

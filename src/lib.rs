@@ -82,8 +82,6 @@ pub use arctic_device_model::profile::limits::Limits;
 pub use arctic_device_model::profile::provision::GgttAccess;
 pub use arctic_device_model::{gpu, hardware_error, sync, trace};
 pub use arctic_sriov;
-#[allow(deprecated, reason = "the old name works for one release")]
-pub use card::Arrangement;
 pub use card::{CardError, CardFunction, Topology, TrappedCounts, VirtualCard};
 pub use card_file::{CardFile, CardFileError};
 pub use io_events::{IoEventHandler, IoEventThread};

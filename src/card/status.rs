@@ -20,8 +20,7 @@ const MIB: u64 = 1 << 20;
 pub struct Status {
     /// Name of the card.
     pub card: String,
-    /// Name of the [`Topology`]: "native", "together", "split" or "provisioned". The JSON key keeps the former name.
-    #[serde(rename = "arrangement")]
+    /// Name of the [`Topology`]: "native", "together", "split" or "provisioned".
     pub topology: String,
     /// Seconds since the card was powered on.
     pub uptime_seconds: f64,
@@ -278,7 +277,7 @@ mod tests {
     #[test]
     fn the_table_lists_resources_by_function() {
         let mut status: Status = serde_json::from_str(
-            r#"{"card": "Flex", "arrangement": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
+            r#"{"card": "Flex", "topology": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
                 "resident_bytes": 104857600, 
                 "engines": [{"engine": "rcs0", "function": 1, "context": 33}, {"engine": "bcs0"}],
                 "functions": [
@@ -306,7 +305,7 @@ mod tests {
     #[test]
     fn the_table_has_only_columns_of_the_cards_family() {
         let status: Status = serde_json::from_str(
-            r#"{"card": "HD Graphics", "arrangement": "native", "uptime_seconds": 7.2, "total_vfs": 0, "enabled_vfs": 0,
+            r#"{"card": "HD Graphics", "topology": "native", "uptime_seconds": 7.2, "total_vfs": 0, "enabled_vfs": 0,
                 "resident_bytes": 0, "engines": [{"engine": "rcs0", "function": 0}, {"engine": "bcs0"}],
                 "functions": [
                 {"function": 0, "on": ["rcs0"], "enabled": true, "connected": true, "bus_master": true,

@@ -167,7 +167,7 @@ fn vfs_have_sockets_beside_the_pf() {
     vf.region_read(0, 0x19_01f8, &mut vf_cap).unwrap();
     assert_eq!(vf_cap, [1, 0, 0, 0]);
     let status = status(dir.as_path());
-    assert_eq!((&status["arrangement"], &status["enabled_vfs"]), (&"together".into(), &2.into()));
+    assert_eq!((&status["topology"], &status["enabled_vfs"]), (&"together".into(), &2.into()));
     let function = |n: usize, what: &str| status["functions"][n][what].clone();
     assert_eq!([0, 1, 2].map(|n| function(n, "connected")), [true, false, true]);
     assert_eq!(function(2, "trapped")["register_reads"], 1);
@@ -183,7 +183,7 @@ fn split_vfs_are_let_in_while_they_exist() {
     let dir = TempDir::new().unwrap();
     let served = Served::start("small", dir.as_path(), &["--vfs", "2", "--split", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&served.first_line).unwrap();
-    assert_eq!((json["qemu_vfs"].as_array().unwrap().len(), &json["arrangement"]), (2, &"split".into()));
+    assert_eq!((json["qemu_vfs"].as_array().unwrap().len(), &json["topology"]), (2, &"split".into()));
     let mut pf = served.client(dir.as_path(), "pf").unwrap();
     let mut face = served.client(dir.as_path(), "vf1-face").unwrap();
     assert!(served.client(dir.as_path(), "vf1").is_none(), "client accepted before VF Enable");

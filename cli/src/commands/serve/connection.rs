@@ -37,7 +37,6 @@ pub const INTEGRATED_ADDRESS: PciAddress = PciAddress { bus: 0, device: 2, funct
 #[derive(Serialize)]
 pub struct Connection {
     card: String,
-    #[serde(rename = "arrangement")]
     topology: &'static str,
     sockets: Sockets,
     /// QEMU's arguments for the guest of the PF.
