@@ -4,14 +4,11 @@
 //! The library target exists for the program and for its tests; its items are not an interface. VMMs use the library
 //! `arctic-gpu`.
 
+mod capture;
 mod commands;
-mod control;
-mod control_socket;
 mod decode;
 pub mod fidelity;
+mod operator;
 mod run_dir;
-mod status_socket;
-mod trace_socket;
-mod unix_listener;
 
 pub use commands::run;

@@ -3,43 +3,38 @@
 //!
 //! * `lock`: held with flock(2) until the program ends, never removed;
 //! * `pf.sock`, `vf1.sock`, ...: functions, for tenants (the user, and the group of `--socket-group`);
-//! * `operator/status.sock`, `operator/trace.sock`, `operator/control.sock`: all functions, for this user only;
-//! * `status.sock`, `trace.sock`: symbolic links to the first two, for programs that use the names of version 0.1.0;
+//! * `operator/operator.sock`: all functions, for this user only;
 //! * `report.json`: written on exit.
 //!
 //! A directory that other users may write to is refused, because its contents cannot be trusted. The directory is
 //! opened once; everything except sockets is created relative to that descriptor (bind(2) accepts only a path).
 
 use std::fmt;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, fchmod, fchown, flock, fstat, mkdirat, openat, readlinkat,
-    renameat, statat, symlinkat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, Stat, fchmod, fchown, flock, fstat, mkdirat, openat, renameat,
+    statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::{Gid, geteuid};
 
-use crate::{control_socket, status_socket, trace_socket};
+use crate::operator;
 use arctic_gpu::vfio_user::socket;
 use arctic_guest_tests::path;
 
 /// Maximum path length of a UNIX socket (`sockaddr_un`, without the terminating zero).
 pub const SOCKET_PATH: usize = 107;
-/// The directory of the operator's sockets.
+/// The directory of the operator socket.
 const OPERATOR: &str = "operator";
 const LOCK: &str = "lock";
 const REPORT: &str = "report.json";
 /// The report while it is being written.
 const NEW_REPORT: &str = ".report.json.new";
-/// The operator's sockets.
-const SOCKETS: [&str; 3] = [status_socket::NAME, trace_socket::NAME, control_socket::NAME];
-/// The symbolic links, in order of creation.
-const LINKS: [&str; 2] = [status_socket::NAME, trace_socket::NAME];
 
 /// The directory cannot be used. The message names the directory and the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -60,16 +55,13 @@ pub struct RunDir {
     _lock: OwnedFd,
 }
 
-/// The symbolic links with the old names; dropping this value removes them.
-pub struct Links<'d>(&'d RunDir);
-
 impl RunDir {
     /// Creates or checks `dir` and takes its lock; sockets with the names in `names` will be created in it. With
     /// `group`, its members may enter the directory.
     pub fn open(dir: &Path, group: Option<u32>, names: &[String]) -> Result<Self, Refused> {
         let (path, folder) = create(dir, group)?;
-        let operator = SOCKETS.map(target);
-        let longest = names.iter().chain(&operator).map(String::len).max();
+        let operator = format!("{OPERATOR}/{}", operator::NAME);
+        let longest = names.iter().chain([&operator]).map(String::len).max();
         if path.as_os_str().len() + 1 + longest.unwrap_or(0) > SOCKET_PATH {
             let path = path.display();
             return Err(Refused::new(format_args!(
@@ -79,14 +71,8 @@ impl RunDir {
         let lock = lock(&path, &folder)?;
         let dir = RunDir { path, folder, _lock: lock };
         dir.make_operator()?;
-        // The links, in particular the last one, signal that all sockets are listening, so they are removed first.
-        // Other than these links, only stale sockets are removed.
-        for name in LINKS.into_iter().rev() {
-            if !dir.remove_link(name) {
-                dir.clear(name)?;
-            }
-        }
-        for name in names.iter().chain(&operator) {
+        // The operator socket is created last, and signals that the others are listening, so it is removed first.
+        for name in [&operator].into_iter().chain(names) {
             dir.clear(name)?;
         }
         Ok(dir)
@@ -97,19 +83,9 @@ impl RunDir {
         &self.path
     }
 
-    /// Path of the operator's socket `name`.
-    pub fn operator(&self, name: &str) -> PathBuf {
-        self.path.join(OPERATOR).join(name)
-    }
-
-    /// Links the old names to the operator's sockets. Must be called when all sockets are listening; `trace.sock` is
-    /// created last.
-    pub fn link(&self) -> Result<Links<'_>, Refused> {
-        let links = Links(self);
-        for name in LINKS {
-            symlinkat(target(name), &self.folder, name).map_err(|error| self.cannot("create", name, error))?;
-        }
-        Ok(links)
+    /// Path of the operator socket. It must be created after all other sockets.
+    pub fn operator_socket(&self) -> PathBuf {
+        self.path.join(OPERATOR).join(operator::NAME)
     }
 
     /// Replaces `report.json` by `bytes`, mode 0600; a symbolic link there is replaced, not followed.
@@ -128,16 +104,12 @@ impl RunDir {
         })
     }
 
-    fn cannot(&self, what: &str, name: &str, error: impl fmt::Display) -> Refused {
-        Refused::new(format_args!("cannot {what} {}: {error}", self.path.join(name).display()))
-    }
-
     fn make_operator(&self) -> Result<(), Refused> {
+        let path = self.path.join(OPERATOR);
         match mkdirat(&self.folder, OPERATOR, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(self.cannot("create", OPERATOR, error)),
+            Err(error) => return Err(Refused::new(format_args!("cannot create {}: {error}", path.display()))),
         }
-        let path = self.path.join(OPERATOR);
         let folder = open_folder(&self.folder, OPERATOR, &path)?;
         let found = owned(&folder, &path)?;
         if found.st_mode & 0o077 != 0 {
@@ -152,33 +124,11 @@ impl RunDir {
         let path = self.path.join(name);
         socket::remove_dead(&path).map_err(|error| refusal(&path, &error))
     }
-
-    /// Removes the link `name` if this program created it. Returns whether it was removed.
-    fn remove_link(&self, name: &str) -> bool {
-        readlinkat(&self.folder, name, Vec::new()).is_ok_and(|found| found.as_bytes() == target(name).as_bytes())
-            && unlinkat(&self.folder, name, AtFlags::empty()).is_ok()
-    }
 }
 
-impl Drop for Links<'_> {
-    fn drop(&mut self) {
-        for name in LINKS {
-            self.0.remove_link(name);
-        }
-    }
-}
-
-/// Returns the path of the operator's socket `name` of the card in `dir`. The socket is in `operator/`, or directly in
-/// `dir` if the card is served by a version without that directory. `dir` may be the socket itself.
-pub fn find_socket(dir: &Path, name: &str) -> PathBuf {
-    let operator = dir.join(OPERATOR).join(name);
-    if !dir.is_dir() {
-        dir.to_owned()
-    } else if fs::symlink_metadata(&operator).is_ok_and(|found| found.file_type().is_socket()) {
-        operator
-    } else {
-        dir.join(name)
-    }
+/// Returns the path of the operator socket of the card in `dir`, which may be the socket itself.
+pub fn find_operator_socket(dir: &Path) -> PathBuf {
+    if dir.is_dir() { dir.join(OPERATOR).join(operator::NAME) } else { dir.to_owned() }
 }
 
 /// The error for a socket at `path` that cannot be created.
@@ -191,10 +141,6 @@ pub fn refusal(path: &Path, error: &io::Error) -> Refused {
         }
         _ => Refused::new(format_args!("{path} cannot be created: {error}")),
     }
-}
-
-fn target(name: &str) -> String {
-    format!("{OPERATOR}/{name}")
 }
 
 /// Fails if the path is not UTF-8: QEMU takes the sockets' paths only in JSON.

@@ -207,7 +207,7 @@ fn interrupt(process: &Child) {
     assert_eq!(unsafe { libc::kill(process.id() as i32, libc::SIGINT) }, 0);
 }
 
-/// `arctic trace` follows a served card from its trace socket until SIGINT, and `--trace` captures from the start;
+/// `arctic trace` follows a served card until SIGINT, and `--trace` captures from the start;
 /// `arctic decode` reads both captures.
 #[test]
 fn a_card_is_followed_until_ctrl_c() {

@@ -2,15 +2,14 @@
 //! `arctic inject`: raises hardware errors of a served card.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use arctic_gpu::hardware_error::HardwareError;
 
 use super::stdout;
-use crate::control::{Raised, Registers, Request};
-use crate::control_socket::{self, Connection, Failure};
-use crate::run_dir::find_socket;
+use crate::operator::{Connection, Raised, Registers, Request};
+use crate::run_dir::find_operator_socket;
 
 /// Raise hardware errors of a card served by `arctic serve`, to test how the PF's driver handles them.
 ///
@@ -28,7 +27,7 @@ use crate::run_dir::find_socket;
     arctic inject /tmp/card correctable-l3 fatal-guc\n  \
     arctic inject /tmp/card --json | jq '.registers[] | select(.device != 0)'")]
 pub struct Arguments {
-    /// The card's directory (`arctic serve --dir`), or its control.sock
+    /// The card's directory (`arctic serve --dir`), or its operator.sock
     #[arg(value_name = "DIR|SOCKET", required_unless_present = "list")]
     card: Option<PathBuf>,
     /// The errors to raise, in this order
@@ -55,11 +54,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             Ok(stdout::print(List)?)
         };
     };
-    let path = find_socket(card, control_socket::NAME);
-    let unanswered = |failure| refusal(&path, &failure);
-    let mut connection = Connection::open(&path).map_err(|error| unanswered(error.into()))?;
+    let path = find_operator_socket(card);
+    let failed = |failure| super::failure(&path, &failure);
+    let mut connection = Connection::open(&path).map_err(|error| failed(error.into()))?;
     if arguments.errors.is_empty() {
-        let answer: Registers = connection.ask(&Request::ErrorRegisters {}).map_err(unanswered)?;
+        let answer: Registers = connection.request(&Request::ErrorRegisters {}).map_err(failed)?;
         return if arguments.json {
             Ok(stdout::line(serde_json::to_string(&answer)?)?)
         } else {
@@ -68,8 +67,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let mut raised = Vec::new();
     for error in &arguments.errors {
-        let request = Request::RaiseHardwareError { error: error.name.into() };
-        let answer: Raised = connection.ask(&request).map_err(unanswered)?;
+        let request = Request::Inject { error: error.name.into() };
+        let answer: Raised = connection.request(&request).map_err(failed)?;
         if !arguments.json {
             stdout::line(format_args!("raised {}: {}", answer.raised, error.description))?;
         }
@@ -79,13 +78,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         stdout::line(serde_json::json!({ "raised": raised }))?;
     }
     Ok(())
-}
-
-fn refusal(path: &Path, failure: &Failure) -> anyhow::Error {
-    match failure {
-        Failure::Socket(error) => super::no_answer(path, error),
-        Failure::Refused(reason) => anyhow!("{reason}"),
-    }
 }
 
 /// The errors, one per line.

@@ -18,7 +18,7 @@ mod stdout;
 mod trace;
 
 use std::ffi::OsString;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -26,6 +26,7 @@ use anyhow::anyhow;
 use clap::{Parser, Subcommand};
 
 use self::stdout::{Unwritten, complain};
+use crate::operator::Failure;
 
 /// The version of the package, with the commit if it was built in a checkout: `0.1.0 (5c5c552)`.
 const VERSION: &str = env!("ARCTIC_VERSION");
@@ -43,12 +44,15 @@ struct Arguments {
     command: Command,
 }
 
-/// The error of a command that gets no answer from the card that should listen at `path`.
-fn no_answer(path: &Path, error: &io::Error) -> anyhow::Error {
+/// The error of a command whose request to the card that should listen at `path` failed.
+fn failure(path: &Path, failure: &Failure) -> anyhow::Error {
     let path = path.display();
-    match error.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!("no card is being served at {path}"),
-        _ => anyhow!("{path} does not respond: {error}"),
+    match failure {
+        Failure::Refused(reason) => anyhow!("{reason}"),
+        Failure::Socket(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+            anyhow!("no card is being served at {path}")
+        }
+        Failure::Socket(error) => anyhow!("{path} does not respond: {error}"),
     }
 }
 

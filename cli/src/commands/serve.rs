@@ -18,10 +18,10 @@ use signal_hook::iterator::Signals;
 use self::capabilities::Capabilities;
 use self::connection::Connection;
 use super::stdout::{self, Unwritten};
+use crate::capture::{Capture, Heading};
 use crate::decode::engine::Family;
+use crate::operator::{self, CardBackend};
 use crate::run_dir::{RunDir, refusal};
-use crate::trace_socket::{self, Capture, Heading};
-use crate::{control, control_socket, status_socket};
 use arctic_gpu::card::Topology;
 use arctic_gpu::card_file::{self, CardFile};
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
@@ -32,7 +32,7 @@ use arctic_guest_tests::viommu::{REQUESTER, Viommu};
 ///
 /// Each function has a socket in DIR: pf.sock, and with --vfs N also vf1.sock to vfN.sock. The output begins with the
 /// QEMU arguments that connect to them. `arctic status DIR` shows the state of the card, `arctic trace DIR` its
-/// execution, command by command, `arctic inject DIR` raises hardware errors; their sockets are in DIR/operator, accessible
+/// execution, command by command, `arctic inject DIR` raises hardware errors; their socket is in DIR/operator, accessible
 /// to this user only. On exit, DIR/report.json is written with the number of trapped accesses and the unimplemented registers that were accessed.
 ///
 /// DIR is created with access for this user only. An existing directory must belong to this user and must not be
@@ -64,7 +64,7 @@ pub struct Arguments {
     /// Directory for sockets and the report; created if it does not exist
     #[arg(long, value_name = "DIR", required_unless_present = CAPABILITIES)]
     dir: Option<PathBuf>,
-    /// Group, by name or number: its members may connect to the functions' sockets (not to status, trace and control)
+    /// Group, by name or number: its members may connect to the functions' sockets (not to the operator's)
     #[arg(long, value_name = "GROUP", value_parser = group)]
     socket_group: Option<u32>,
     /// Number of virtual functions to serve; with 0 the card has no SR-IOV
@@ -213,23 +213,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let socket = dir.path().join(format!("{name}.sock"));
         servers.push(Server::start(&socket, function, settings).map_err(|error| refusal(&socket, &error))?);
     }
-    let socket = dir.operator(status_socket::NAME);
-    let document = {
-        let served = served.clone();
-        move || serde_json::to_string(&served.card().status()).unwrap_or_default() + "\n"
-    };
-    let status = status_socket::start(&socket, document).map_err(|error| refusal(&socket, &error))?;
-
-    let recorder = card.gpu().trace();
-    let socket = dir.operator(trace_socket::NAME);
-    let trace = trace_socket::start(&socket, heading, recorder.clone()).map_err(|error| refusal(&socket, &error))?;
-    let socket = dir.operator(control_socket::NAME);
-    let carry_out = {
-        let served = served.clone();
-        move |request| control::carry_out(served.card(), request)
-    };
-    let control = control_socket::start(&socket, carry_out).map_err(|error| refusal(&socket, &error))?;
-    let links = dir.link()?;
+    let socket = dir.operator_socket();
+    let operator = operator::Server::start(&socket, CardBackend { served: served.clone(), heading });
+    let operator = operator.map_err(|error| refusal(&socket, &error))?;
 
     let connection = Connection::new(name, &dir, (arguments.vfs, topology), ecam, arguments.viommu);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
@@ -240,10 +226,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
     signals.forever().next();
     servers.iter().for_each(Server::stop);
-    drop(links);
-    drop(control);
-    drop(status);
-    drop(trace);
+    drop(operator);
     drop(servers);
     drop(capture);
     let report = card.report();

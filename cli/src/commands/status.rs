@@ -3,12 +3,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use arctic_gpu::card::status::Status;
+use serde_json::value::RawValue;
 
 use super::stdout;
-use crate::run_dir::find_socket;
-use crate::status_socket;
-use arctic_gpu::card::status::Status;
+use crate::operator::{Connection, Request};
+use crate::run_dir::find_operator_socket;
 
 /// Show the state of a card served by `arctic serve`: its functions, their resources and their use of the host.
 #[derive(clap::Args)]
@@ -16,7 +17,7 @@ use arctic_gpu::card::status::Status;
     arctic status /tmp/card\n  \
     arctic status /tmp/card --json | jq '.functions[] | select(.connected)'")]
 pub struct Arguments {
-    /// The card's directory (`arctic serve --dir`), or its status.sock
+    /// The card's directory (`arctic serve --dir`), or its operator.sock
     #[arg(value_name = "DIR|SOCKET")]
     card: PathBuf,
     /// Print the JSON document
@@ -26,12 +27,13 @@ pub struct Arguments {
 
 /// Requests the status of the card and prints it.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let path = find_socket(&arguments.card, status_socket::NAME);
-    let document = status_socket::ask(&path).map_err(|error| super::no_answer(&path, &error))?;
+    let path = find_operator_socket(&arguments.card);
+    let failed = |failure| super::failure(&path, &failure);
+    let mut connection = Connection::open(&path).map_err(|error| failed(error.into()))?;
     if arguments.json {
-        return Ok(stdout::print(document)?);
+        let document: Box<RawValue> = connection.request(&Request::Status {}).map_err(failed)?;
+        return Ok(stdout::line(document)?);
     }
-    let status: Status =
-        serde_json::from_str(&document).with_context(|| format!("invalid status document from {}", path.display()))?;
+    let status: Status = connection.request(&Request::Status {}).map_err(failed)?;
     Ok(stdout::print(status)?)
 }

@@ -2,7 +2,7 @@
 //! `arctic trace`: traces a served card, command by command.
 
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +15,8 @@ use signal_hook::flag;
 
 use super::stdout::{Stdout, complain};
 use crate::decode::capture;
-use crate::run_dir::find_socket;
-use crate::trace_socket::{self, Followed};
+use crate::operator::Connection;
+use crate::run_dir::find_operator_socket;
 
 /// Trace a card served by `arctic serve`, until Ctrl-C. The trace has context loads, restores, stops and resets, each
 /// command with its address, messages between driver and GuC, and interrupts.
@@ -33,7 +33,7 @@ use crate::trace_socket::{self, Followed};
     arctic trace /tmp/card --engine copy --save copies.capture\n  \
     arctic trace /tmp/card --json | jq -c 'select(.event == \"guc\")'")]
 pub struct Arguments {
-    /// The card's directory (`arctic serve --dir`), or its trace.sock
+    /// The card's directory (`arctic serve --dir`), or its operator.sock
     #[arg(value_name = "DIR|SOCKET")]
     card: PathBuf,
     /// Only this engine (rcs0), or the engines of this class (render, copy, compute, video-decode, video-enhance)
@@ -79,7 +79,7 @@ fn function(text: &str) -> Result<u8, String> {
 
 /// Traces until a signal arrives or the card is no longer served.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let path = find_socket(&arguments.card, trace_socket::NAME);
+    let path = find_operator_socket(&arguments.card);
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register(signal, stop.clone()).context("cannot install signal handlers")?;
@@ -88,10 +88,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         engines: arguments.engine.iter().flat_map(|engines| engines.0.clone()).collect(),
         functions: arguments.function.clone(),
     };
-    let mut followed = Followed::connect(&path, &filter).map_err(|error| refusal(&path, &error))?;
+    let events = Connection::open(&path).map_err(Into::into).and_then(|connection| connection.trace(filter));
+    let mut events = events.map_err(|failure| super::failure(&path, &failure))?;
     let mut kept = arguments.save.as_ref().map(|path| keep(path)).transpose()?;
-    let heading = serde_json::to_string(&followed.heading)?;
-    let family = capture::family(&followed.heading).map_err(|why| anyhow!("{}: {why}", path.display()))?;
+    let heading = serde_json::to_string(&events.heading)?;
+    let family = capture::family(&events.heading).map_err(|why| anyhow!("{}: {why}", path.display()))?;
     if let Some((file, path)) = &mut kept {
         writeln!(file, "{heading}").with_context(|| format!("{} cannot be written", path.display()))?;
     }
@@ -99,7 +100,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let mut printed = Ok(());
     let mut count = Count::default();
     while !stop.load(Ordering::Relaxed) {
-        let line = match followed.line() {
+        let line = match events.next() {
             Ok(Some(line)) => line,
             Ok(None) => {
                 printed = stdout.flush();
@@ -164,14 +165,6 @@ impl Count {
 impl std::fmt::Display for Count {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} events, {} of them commands; {} missing", self.events, self.commands, self.lost)
-    }
-}
-
-fn refusal(path: &Path, error: &io::Error) -> anyhow::Error {
-    let path = path.display();
-    match error.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => anyhow!("no card is being served at {path}"),
-        _ => anyhow!("{path}: {error}"),
     }
 }
 

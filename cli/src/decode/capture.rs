@@ -6,7 +6,7 @@ use arctic_device_model::decode::{Line, Message, status};
 use arctic_device_model::trace::{Event, EventKind, Filter};
 
 use super::engine::{Batch, Engine, Family};
-use crate::trace_socket::{Heading, VERSION};
+use crate::capture::{Heading, VERSION};
 
 /// Returns whether a text begins like a capture.
 pub fn is(text: &str) -> bool {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 
@@ -114,13 +115,13 @@ fn a_folder_is_served_in_once() {
 fn dead_sockets_go_and_everything_else_stays() {
     let temp = TempDir::new().unwrap();
     let at = |name: &str| temp.as_path().join(name);
-    for name in ["pf.sock", "status.sock"] {
+    drop(open(temp.as_path()).unwrap());
+    for name in ["pf.sock", "operator/operator.sock"] {
         drop(UnixListener::bind(at(name)).unwrap());
     }
-    symlink("operator/trace.sock", at("trace.sock")).unwrap();
     drop(open(temp.as_path()).unwrap());
-    assert!(["pf.sock", "status.sock", "trace.sock"].iter().all(|name| fs::symlink_metadata(at(name)).is_err()));
-    for name in ["pf.sock", "status.sock", "trace.sock", "operator/status.sock", "operator/control.sock"] {
+    assert!(["pf.sock", "operator/operator.sock"].iter().all(|name| fs::symlink_metadata(at(name)).is_err()));
+    for name in ["pf.sock", "operator/operator.sock"] {
         fs::write(at(name), "precious").unwrap();
         let text = refused(temp.as_path());
         assert!(text.contains(name) && text.contains("it is a regular file, not a socket"), "{text}");
@@ -153,23 +154,13 @@ fn the_report_replaces_a_link() {
 }
 
 #[test]
-fn old_names_lead_to_the_operators_sockets() {
+fn the_operator_socket_is_found_by_the_directory_and_by_its_path() {
     let temp = TempDir::new().unwrap();
-    let at = |name: &str| temp.as_path().join(name);
     let dir = open(temp.as_path()).unwrap();
-    assert_eq!(
-        find_socket(temp.as_path(), "status.sock"),
-        at("status.sock"),
-        "a version without the operator directory"
-    );
-    let _listener = UnixListener::bind(dir.operator("status.sock")).unwrap();
-    let links = dir.link().unwrap();
-    assert_eq!(fs::read_link(at("status.sock")).unwrap(), Path::new("operator/status.sock"));
-    std::os::unix::net::UnixStream::connect(at("status.sock")).unwrap();
-    assert_eq!(find_socket(temp.as_path(), "status.sock"), at("operator/status.sock"));
-    assert_eq!(find_socket(&at("status.sock"), "status.sock"), at("status.sock"));
-    drop(links);
-    assert!(["status.sock", "trace.sock"].iter().all(|name| fs::symlink_metadata(at(name)).is_err()));
+    let socket = dir.operator_socket();
+    assert_eq!(socket, temp.as_path().canonicalize().unwrap().join("operator/operator.sock"));
+    assert_eq!(find_operator_socket(dir.path()), socket);
+    assert_eq!(find_operator_socket(&socket), socket);
 }
 
 #[test]

@@ -224,7 +224,7 @@ fn a_killed_card_is_started_again() {
         raw.spin();
         served.process.kill().unwrap();
         served.process.wait().unwrap();
-        for name in ["pf.sock", "vf1.sock", "status.sock", "trace.sock"] {
+        for name in ["pf.sock", "vf1.sock", "operator/operator.sock"] {
             assert!(dir.as_path().join(name).exists(), "{name}: missing after the kill");
         }
         assert!(matches!(raw.stream.read(&mut [0; 1]), Ok(0) | Err(_)));

@@ -32,24 +32,14 @@ fn sockets_are_the_users_and_the_operators_apart() {
         ("lock", 0o600),
         ("pf.sock", 0o600),
         ("vf1.sock", 0o600),
-        ("operator/status.sock", 0o600),
-        ("operator/trace.sock", 0o600),
-        ("operator/control.sock", 0o600),
+        ("operator/operator.sock", 0o600),
     ] {
         assert_eq!(mode(&dir.join(path)), bits, "{path}");
     }
-    for name in ["status", "trace"] {
-        let path = dir.join(format!("operator/{name}.sock"));
-        assert_eq!(json["sockets"][name], path.to_str().unwrap());
-        // Deprecated names, kept for one release.
-        let old = dir.join(format!("{name}.sock"));
-        assert_eq!(old.canonicalize().unwrap(), path.canonicalize().unwrap());
-        UnixStream::connect(old).unwrap();
-    }
-    assert_eq!(json["sockets"]["control"], dir.join("operator/control.sock").to_str().unwrap());
-    assert!(!dir.join("control.sock").exists());
+    let socket = dir.join("operator/operator.sock");
+    assert_eq!(json["sockets"]["operator"], socket.to_str().unwrap());
     assert_eq!(status(&dir)["enabled_vfs"], 0);
-    assert_eq!(status(&dir.join("status.sock"))["enabled_vfs"], 0);
+    assert_eq!(status(&socket)["enabled_vfs"], 0);
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
     assert_eq!((left(&dir), mode(&dir.join("report.json"))), (LEFT.map(String::from).to_vec(), 0o600));
 }
@@ -65,7 +55,7 @@ fn a_group_reaches_functions_and_nothing_else() {
         (mode(&path), fs::metadata(&path).unwrap().gid() == group)
     };
     assert_eq!((access(""), access("vf1.sock"), access("pf.sock")), ((0o710, true), (0o660, true), (0o660, true)));
-    assert_eq!([mode(&dir.join("operator")), mode(&dir.join("operator/trace.sock"))], [0o700, 0o600]);
+    assert_eq!([mode(&dir.join("operator")), mode(&dir.join("operator/operator.sock"))], [0o700, 0o600]);
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
     let arguments = ["serve", "--card", "small", "--dir", dir.to_str().unwrap(), "--socket-group", "no such group"];
     let (status, text) = fails(&arguments);
@@ -76,7 +66,9 @@ fn a_group_reaches_functions_and_nothing_else() {
 fn a_folder_with_traps_is_refused() {
     let temp = TempDir::new().unwrap();
     let at = |name: &str| temp.as_path().join(name);
-    for name in ["pf.sock", "status.sock", "trace.sock"] {
+    fs::create_dir(at("operator")).unwrap();
+    fs::set_permissions(at("operator"), fs::Permissions::from_mode(0o700)).unwrap();
+    for name in ["pf.sock", "operator/operator.sock"] {
         fs::write(at(name), "precious").unwrap();
         assert!(refused(temp.as_path()).contains("it is a regular file, not a socket"));
         assert_eq!(fs::read_to_string(at(name)).unwrap(), "precious");
@@ -116,7 +108,7 @@ fn one_of_several_starts_serves() {
         let serving: Vec<_> = served.iter().enumerate().filter(|(_, served)| !served.first_line.is_empty()).collect();
         assert_eq!(serving.len(), 1);
         let one = served.remove(serving[0].0);
-        for name in ["pf", "vf1", "vf7", "status", "trace"] {
+        for name in ["pf", "vf1", "vf7", "operator/operator"] {
             UnixStream::connect(dir.as_path().join(format!("{name}.sock"))).unwrap();
         }
         for mut other in served {

@@ -2,10 +2,10 @@
 //! Command-line tests of `arctic serve` and `arctic firmware`.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
-mod control;
 mod faults;
 mod folder;
 mod neighbours;
+mod operator;
 mod output;
 mod skipped;
 
@@ -48,7 +48,7 @@ impl Served {
     }
 }
 
-/// Files that remain after an orderly exit: no socket, no link.
+/// Files that remain after an orderly exit: no socket.
 pub const LEFT: [&str; 3] = ["lock", "operator", "report.json"];
 
 /// Returns the names in the directory and in its subdirectory `operator`.
@@ -232,7 +232,7 @@ fn provisioned_vfs_need_no_pf() {
     assert!(!dir.as_path().join("pf.sock").exists());
     let mut vf = served.client(dir.as_path(), "vf3").unwrap();
     assert_eq!(config_u16(&mut vf, 2), 0x56c0);
-    let output = arctic(&["status", dir.as_path().join("status.sock").to_str().unwrap()]).output().unwrap();
+    let output = arctic(&["status", dir.as_path().join("operator/operator.sock").to_str().unwrap()]).output().unwrap();
     let table = String::from_utf8(output.stdout).unwrap();
     let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("provisioned: 3 of 3 VFs enabled"), "{table}");

@@ -6,7 +6,6 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::run_dir::RunDir;
-use crate::{control_socket, status_socket, trace_socket};
 use arctic_gpu::card::Topology;
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
 use arctic_guest_tests::path::PrintedPath;
@@ -57,9 +56,7 @@ struct Sockets {
     faces: Vec<PrintedPath>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ecam: Option<PrintedPath>,
-    status: PrintedPath,
-    trace: PrintedPath,
-    control: PrintedPath,
+    operator: PrintedPath,
 }
 
 /// The value of QEMU's `-device` argument for one function.
@@ -104,15 +101,13 @@ fn lines(arguments: &[String]) -> String {
 impl Connection {
     /// The connection data of the card `name` with its sockets in `dir`.
     pub fn new(name: String, dir: &RunDir, functions: (u8, Topology), ecam: Ecam, viommu: Option<Viommu>) -> Self {
-        let operator =
-            [status_socket::NAME, trace_socket::NAME, control_socket::NAME].map(|name| dir.operator(name).into());
-        Self::at(name, dir.path(), operator, functions, ecam, viommu)
+        Self::at(name, dir.path(), dir.operator_socket().into(), functions, ecam, viommu)
     }
 
     fn at(
         name: String,
         dir: &Path,
-        [status, trace, control]: [PrintedPath; 3],
+        operator: PrintedPath,
         (vfs, topology): (u8, Topology),
         ecam: Ecam,
         viommu: Option<Viommu>,
@@ -151,9 +146,7 @@ impl Connection {
                 vfs: whole,
                 faces: if topology == Topology::Split { faces } else { Vec::new() },
                 ecam: requester,
-                status,
-                trace,
-                control,
+                operator,
             },
             qemu,
             qemu_vfs,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The control socket of `arctic serve`, and `arctic inject`.
+//! The operator socket of `arctic serve`, and `arctic inject`.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn errors_reach_the_registers_of_a_served_card() {
     let last: Vec<_> = text.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(last, ["fatal", "0x00000000", "0x00000000", "-", "set"], "{text}");
     assert_eq!(
-        inject(&dir.join("operator/control.sock"), &["nonfatal-gsc", "--json"]),
+        inject(&dir.join("operator/operator.sock"), &["nonfatal-gsc", "--json"]),
         "{\"raised\":[\"nonfatal-gsc\"]}\n"
     );
     assert_eq!(read(&mut pf, 0x10_0178), 1 << 8);
@@ -81,16 +81,41 @@ fn mistakes_are_refused_in_one_sentence() {
     assert!(status == Some(2) && text.contains("`arctic inject --list` prints the names"), "{text}");
     assert_eq!(fails(&["inject"]).0, Some(2));
     let served = Served::start("small", Path::new(dir), &[]);
-    let mut client = UnixStream::connect(Path::new(dir).join("operator/control.sock")).unwrap();
-    client.write_all(b"{\"request\":\"raise-hardware-error\",\"error\":\"fatal-sock\"}\nhalt\n").unwrap();
+    let mut client = UnixStream::connect(Path::new(dir).join("operator/operator.sock")).unwrap();
+    client.write_all(b"{\"request\":\"inject\",\"error\":\"fatal-sock\"}\nhalt\n").unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     let mut text = String::new();
     client.read_to_string(&mut text).unwrap();
     let (first, second) = text.split_once('\n').unwrap();
     assert_eq!(first, "{\"error\":\"the card has no error \\\"fatal-sock\\\"\"}");
     assert!(second.starts_with("{\"error\":\"not a request: "), "{second}");
-    // A socket that is not a control socket.
-    let (status, text) = fails(&["inject", Path::new(dir).join("operator/status.sock").to_str().unwrap()]);
+    // The socket of a function.
+    let (status, text) = fails(&["inject", Path::new(dir).join("pf.sock").to_str().unwrap()]);
     assert!(status == Some(1) && text.contains("does not respond"), "{text}");
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}
+
+/// One connection takes requests of each kind, and ends with events.
+#[test]
+fn a_connection_takes_all_requests() {
+    let temp = TempDir::new().unwrap();
+    let dir = temp.as_path();
+    let served = Served::start("small", dir, &[]);
+    let mut pf = served.client(dir, "pf").unwrap();
+    // Memory space and bus master.
+    pf.region_write(7, 4, &[6, 0]).unwrap();
+    let mut client = UnixStream::connect(dir.join("operator/operator.sock")).unwrap();
+    let mut lines = BufReader::new(client.try_clone().unwrap()).lines();
+    let mut request = |line: &str| -> serde_json::Value {
+        client.write_all(format!("{line}\n").as_bytes()).unwrap();
+        serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+    };
+    assert_eq!(request(r#"{"request":"status"}"#)["ok"]["functions"][0]["connected"], true);
+    assert_eq!(request(r#"{"request":"error-registers"}"#)["ok"]["registers"].as_array().unwrap().len(), 3);
+    assert!(
+        request(r#"{"request":"trace","filter":{"engine":1}}"#)["error"].as_str().unwrap().contains("unknown field")
+    );
+    assert_eq!(request(r#"{"request":"trace"}"#)["ok"]["arctic_capture"], 1);
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+    assert!(lines.next().is_none(), "the connection outlives the server");
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The operator socket of a served card: `arctic status`, `arctic trace` and `arctic inject` are its clients.
+//!
+//! A client sends requests, one JSON object per line with the name of the request in `request`. Each is answered by one
+//! line, `{"ok": ANSWER}` or `{"error": SENTENCE}`, in order. A line that is not a request is answered with an error, and
+//! the next line is read. After the answer to [`Request::Trace`] the server sends events, one JSON object per line, until
+//! the client disconnects; it reads no further requests from this connection.
+#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+
+mod client;
+mod server;
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use arctic_device_model::trace::Filter;
+use arctic_gpu::hardware_error::ErrorRegisters;
+use serde::{Deserialize, Serialize};
+
+pub use client::{Connection, Failure};
+pub use server::{CardBackend, Server};
+
+/// Name of the socket in the directory `operator`.
+pub const NAME: &str = "operator.sock";
+/// Maximum length of a request in bytes, with the end of its line.
+const LONGEST_REQUEST: usize = 4096;
+/// Maximum length of an answer or event in bytes, with the end of its line.
+const LONGEST_ANSWER: usize = 1 << 20;
+/// Time limit for a client to send a request, and to receive an answer or 64 KiB of events.
+const TIME_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 });
+
+/// A request of an operator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// Reads the state of the card. The answer is a [`Status`](arctic_gpu::card::status::Status).
+    Status {},
+    /// Subscribes to the card's events. The answer is a [`Heading`](crate::capture::Heading).
+    Trace {
+        /// The events to send.
+        #[serde(default)]
+        filter: Filter,
+    },
+    /// Raises a hardware error. The answer is [`Raised`].
+    Inject {
+        /// Name of the error.
+        error: String,
+    },
+    /// Reads the error registers. The answer is [`Registers`].
+    ErrorRegisters {},
+}
+
+/// A hardware error was raised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Raised {
+    /// Name of the error.
+    pub raised: String,
+}
+
+/// The card's error registers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registers {
+    /// The registers, by severity.
+    pub registers: Vec<ErrorRegisters>,
+}
+
+/// The answer to a request.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Answer<T> {
+    Ok(T),
+    Error(String),
+}
+
+/// The lines that arrive on a socket.
+struct Lines<S> {
+    socket: S,
+    /// Bytes after the last line that was returned.
+    received: Vec<u8>,
+    /// Maximum length of a line in bytes.
+    longest: usize,
+}
+
+impl<S: std::borrow::Borrow<UnixStream>> Lines<S> {
+    fn new(socket: S, longest: usize) -> Self {
+        Lines { socket, received: Vec::new(), longest }
+    }
+
+    /// Returns the next line without its end, or `None` at the end of the connection. Fails if the line is too long, or,
+    /// with `TimedOut`, if it is not complete after `limit`; what has arrived of it is kept.
+    fn next(&mut self, limit: Duration) -> io::Result<Option<Vec<u8>>> {
+        let started = Instant::now();
+        loop {
+            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+                let rest = self.received.split_off(end.saturating_add(1));
+                let mut line = std::mem::replace(&mut self.received, rest);
+                line.truncate(end);
+                return Ok(Some(line));
+            }
+            if self.received.len() >= self.longest {
+                return Err(io::Error::new(ErrorKind::InvalidData, format!("the line exceeds {} bytes", self.longest)));
+            }
+            let left = limit.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return Err(io::Error::new(ErrorKind::TimedOut, format!("no line in {} s", limit.as_secs())));
+            }
+            let mut socket = self.socket.borrow();
+            socket.set_read_timeout(Some(left))?;
+            let mut bytes = [0; 4096];
+            match socket.read(&mut bytes) {
+                Ok(0) => return Ok(None),
+                Ok(count) => self.received.extend(bytes.iter().take(count)),
+                // At the time limit, the loop ends above.
+                Err(error) if is_pause(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Sends `bytes`. Fails if the other side has not read enough of them after [`TIME_LIMIT`].
+fn send(mut socket: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
+    let started = Instant::now();
+    while !bytes.is_empty() {
+        let left = TIME_LIMIT.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        socket.set_write_timeout(Some(left))?;
+        match socket.write(bytes) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
+            Err(error) if is_pause(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn send_line(socket: &UnixStream, value: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    send(socket, &line)
+}
+
+/// Returns whether a transfer ended at its time limit, or by a signal.
+fn is_pause(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The client's side of the operator socket.
+
+use std::io::{self, ErrorKind};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use arctic_device_model::trace::Filter;
+use serde::de::DeserializeOwned;
+
+use super::{Answer, LONGEST_ANSWER, Lines, Request, TIME_LIMIT, send_line};
+use crate::capture::Heading;
+
+/// A request failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The request could not be sent, or the card sent no valid answer.
+    #[error(transparent)]
+    Socket(#[from] io::Error),
+    /// The card refused the request.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A connection to the operator socket of a card.
+pub struct Connection(Lines<UnixStream>);
+
+impl Connection {
+    /// Connects to the card that listens at `path`.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Connection(Lines::new(UnixStream::connect(path)?, LONGEST_ANSWER)))
+    }
+
+    /// Sends a request and returns the answer.
+    pub fn request<A: DeserializeOwned>(&mut self, request: &Request) -> Result<A, Failure> {
+        // A card that refuses the connection may have closed it already; its answer has the reason.
+        let sent = send_line(&self.0.socket, request);
+        let line = match (self.0.next(TIME_LIMIT), sent) {
+            (Ok(Some(line)), _) => line,
+            (Ok(None), Ok(())) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
+            (Err(error), _) | (_, Err(error)) => return Err(error.into()),
+        };
+        match serde_json::from_slice(&line).map_err(io::Error::from)? {
+            Answer::Ok(answer) => Ok(answer),
+            Answer::Error(reason) => Err(Failure::Refused(reason)),
+        }
+    }
+
+    /// Subscribes to the events that `filter` selects.
+    pub fn trace(mut self, filter: Filter) -> Result<Events, Failure> {
+        let heading = self.request(&Request::Trace { filter })?;
+        Ok(Events { lines: self.0, heading })
+    }
+}
+
+/// A subscription to the events of a card.
+pub struct Events {
+    lines: Lines<UnixStream>,
+    /// The heading that the card sent.
+    pub heading: Heading,
+}
+
+impl Events {
+    /// Returns the next event as a line of JSON, `Ok(None)` if there was none for 100 ms, or an end-of-file error if the
+    /// card is no longer served.
+    pub fn next(&mut self) -> io::Result<Option<String>> {
+        match self.lines.next(Duration::from_millis(100)) {
+            Ok(Some(line)) => Ok(Some(String::from_utf8_lossy(&line).into_owned())),
+            Ok(None) => Err(ErrorKind::UnexpectedEof.into()),
+            Err(error) if error.kind() == ErrorKind::TimedOut => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}

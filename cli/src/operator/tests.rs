@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use arctic_device_model::host::{Function, ManualClock};
+use arctic_device_model::trace::{Event, EventKind, Recorder, Subscription};
+use serde_json::value::{RawValue, to_raw_value};
+use vmm_sys_util::tempdir::TempDir;
+
+use super::client::Events;
+use super::server::{Backend, MOST_CONNECTIONS, MOST_SUBSCRIBERS};
+use super::*;
+use crate::capture::Heading;
+
+/// A backend that has the errors "a" and "b", a status of `status_bytes` bytes, and the recorder's events.
+struct TestBackend {
+    recorder: Arc<Recorder>,
+    status_bytes: usize,
+    /// Number of requests carried out.
+    requests: Arc<AtomicUsize>,
+}
+
+impl Backend for TestBackend {
+    fn carry_out(&self, request: Request) -> Result<Box<RawValue>, String> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        match request {
+            Request::Inject { error } if ["a", "b"].contains(&error.as_str()) => {
+                Ok(to_raw_value(&Raised { raised: error }).unwrap())
+            }
+            Request::Inject { error } => Err(format!("no error {error}")),
+            Request::Status {} => Ok(to_raw_value(&"x".repeat(self.status_bytes)).unwrap()),
+            _ => Ok(to_raw_value(&()).unwrap()),
+        }
+    }
+
+    fn subscribe(&self, filter: Filter) -> (Heading, Subscription) {
+        (Heading::new("test", Some("ivy-bridge")), self.recorder.subscribe(filter))
+    }
+}
+
+struct Fixture {
+    _dir: TempDir,
+    path: PathBuf,
+    recorder: Arc<Recorder>,
+    requests: Arc<AtomicUsize>,
+    server: Server,
+}
+
+fn fixture(status_bytes: usize) -> Fixture {
+    let dir = TempDir::new().unwrap();
+    let path = dir.as_path().join(NAME);
+    let recorder = Recorder::new(Arc::new(ManualClock::default()));
+    let requests = Arc::<AtomicUsize>::default();
+    let backend = TestBackend { recorder: recorder.clone(), status_bytes, requests: requests.clone() };
+    let server = Server::start(&path, backend).unwrap();
+    Fixture { _dir: dir, path, recorder, requests, server }
+}
+
+const INJECT: &str = "{\"request\":\"inject\",\"error\":\"a\"}\n";
+const RAISED: &str = "{\"ok\":{\"raised\":\"a\"}}\n";
+
+/// Sends `bytes` and returns all that the server sends until it or the client closes the connection.
+fn exchange(path: &Path, bytes: &[u8]) -> String {
+    let mut client = UnixStream::connect(path).unwrap();
+    let _ = client.write_all(bytes);
+    let _ = client.shutdown(Shutdown::Write);
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn subscribe(path: &Path, filter: Filter) -> Result<Events, Failure> {
+    Connection::open(path).unwrap().trace(filter)
+}
+
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < TIME_LIMIT * 5, "timed out: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn requests_of_a_connection_are_answered_in_order() {
+    let fixture = fixture(10);
+    let mut connection = Connection::open(&fixture.path).unwrap();
+    for error in ["a", "b"].into_iter().cycle().take(50) {
+        let answer: Raised = connection.request(&Request::Inject { error: error.into() }).unwrap();
+        assert_eq!(answer.raised, error);
+    }
+    let refused = connection.request::<Raised>(&Request::Inject { error: "c".into() }).unwrap_err();
+    assert_eq!(refused.to_string(), "no error c");
+    connection.request::<()>(&Request::ErrorRegisters {}).unwrap();
+    let lines = [INJECT, "{\"error\":\"c\",\"request\":\"inject\"}\n", "{\"request\":\"error-registers\"}\n"].concat();
+    assert_eq!(
+        exchange(&fixture.path, lines.as_bytes()),
+        [RAISED, "{\"error\":\"no error c\"}\n{\"ok\":null}\n"].concat()
+    );
+    drop(fixture.server);
+    assert!(!fixture.path.exists());
+    assert!(matches!(connection.request::<()>(&Request::ErrorRegisters {}), Err(Failure::Socket(_))));
+}
+
+#[test]
+fn lines_that_are_not_requests_are_answered_with_an_error() {
+    let fixture = fixture(10);
+    let deep = "[".repeat(4000);
+    for line in [
+        "",
+        "status",
+        "{\"request\":\"inject\"}",
+        "{\"request\":\"halt\"}",
+        "{\"request\":\"inject\",\"error\":\"a\",\"more\":1}",
+        "{\"request\":\"status\",\"more\":1}",
+        "{\"request\":\"inject\",\"error\":1}",
+        "{\"request\":\"trace\",\"filter\":{\"engine\":1}}",
+        "\u{0}\u{7f}\\",
+        deep.as_str(),
+    ] {
+        let text = exchange(&fixture.path, format!("{line}\n{INJECT}").as_bytes());
+        let (first, second) = text.split_once('\n').unwrap();
+        assert!(first.starts_with("{\"error\":\"not a request: "), "{line}: {first}");
+        assert_eq!(second, RAISED, "{line}");
+    }
+    assert!(exchange(&fixture.path, b"\xff\xfe\n").starts_with("{\"error\":\"not a request: "));
+    // Without its end, a line is not a request.
+    assert_eq!(exchange(&fixture.path, b"{\"request\":\"status\"}"), "");
+    // Too long: the rest of the line cannot be distinguished from a request. The server may close before all has arrived.
+    let mut client = UnixStream::connect(&fixture.path).unwrap();
+    client.write_all(&[b' '; LONGEST_REQUEST]).unwrap();
+    let mut text = String::new();
+    client.read_to_string(&mut text).unwrap();
+    assert_eq!(text, "{\"error\":\"no request: the line exceeds 4096 bytes\"}\n");
+}
+
+/// Clients that send nothing, or a byte at a time, occupy only their own connections, for a bounded time, and do not
+/// delay the end of the server.
+#[test]
+fn idle_clients_do_not_block_others() {
+    let fixture = fixture(10);
+    let idle: Vec<_> = (1..MOST_CONNECTIONS).map(|_| UnixStream::connect(&fixture.path).unwrap()).collect();
+    assert_eq!(exchange(&fixture.path, INJECT.as_bytes()), RAISED);
+    // The server may still count the client before: the last place is taken when a request is answered.
+    let last = loop {
+        let mut client = UnixStream::connect(&fixture.path).unwrap();
+        let _ = client.write_all(INJECT.as_bytes());
+        let mut answer = String::new();
+        let _ = BufReader::new(&client).read_line(&mut answer);
+        if answer == RAISED {
+            break client;
+        }
+    };
+    let mut refused = Connection::open(&fixture.path).unwrap();
+    let error = refused.request::<()>(&Request::ErrorRegisters {}).unwrap_err().to_string();
+    assert_eq!(error, "too many clients are connected to the operator socket");
+    // A client that sends a byte now and then is disconnected at the time limit of the line.
+    let started = Instant::now();
+    let mut slow = &last;
+    while slow.write_all(b" ").is_ok() {
+        assert!(started.elapsed() < TIME_LIMIT * 4);
+        thread::sleep(Duration::from_millis(100));
+    }
+    assert!(started.elapsed() > TIME_LIMIT / 2);
+    let begun = Instant::now();
+    drop(fixture.server);
+    assert!(begun.elapsed() < TIME_LIMIT / 2, "the server waits for idle clients");
+    drop(idle);
+}
+
+/// A client that sends requests without reading answers, or reads a byte at a time, is disconnected.
+#[test]
+fn a_client_that_does_not_read_is_disconnected() {
+    let fixture = fixture(60 << 10);
+    for read in [0, 1] {
+        let before = fixture.requests.load(Ordering::Relaxed);
+        let mut client = UnixStream::connect(&fixture.path).unwrap();
+        client.set_write_timeout(Some(TIME_LIMIT / 10)).unwrap();
+        let started = Instant::now();
+        loop {
+            let failed = client.write_all(b"{\"request\":\"status\"}\n").err();
+            if failed.is_some_and(|error| !is_pause(&error)) {
+                break;
+            }
+            assert!(started.elapsed() < TIME_LIMIT * 5);
+            let _ = client.read(&mut [0; 1][..read]);
+        }
+        let answered = fixture.requests.load(Ordering::Relaxed) - before;
+        assert!((1..100).contains(&answered), "{answered}");
+    }
+    let mut connection = Connection::open(&fixture.path).unwrap();
+    assert_eq!(connection.request::<String>(&Request::Status {}).unwrap().len(), 60 << 10);
+}
+
+#[test]
+fn each_subscriber_receives_the_events_of_its_filter() {
+    let fixture = fixture(10);
+    let filter = |function| Filter { functions: vec![function], ..Filter::default() };
+    let mut subscribers = [1, 2].map(|function| subscribe(&fixture.path, filter(function)).unwrap());
+    assert_eq!(subscribers[0].heading, Heading::new("test", Some("ivy-bridge")));
+    for function in [1, 2, 3] {
+        fixture.recorder.record(Function(function), || EventKind::Msi { vector: function.into() });
+    }
+    for (events, function) in subscribers.iter_mut().zip([1, 2]) {
+        let line = events.next().unwrap().unwrap();
+        let event: Event = serde_json::from_str(&line).unwrap();
+        assert_eq!((event.function, event.what), (function, EventKind::Msi { vector: function.into() }), "{line}");
+        assert_eq!(events.next().unwrap(), None);
+    }
+    // Requests are answered beside them.
+    assert_eq!(exchange(&fixture.path, INJECT.as_bytes()), RAISED);
+    let [mut kept, dropped] = subscribers;
+    drop(dropped);
+    drop(fixture.server);
+    eventually("the subscriptions end", || !fixture.recorder.on());
+    assert_eq!(kept.next().unwrap_err().kind(), ErrorKind::UnexpectedEof);
+}
+
+#[test]
+fn subscribers_are_limited_and_leave_connections_for_requests() {
+    let fixture = fixture(10);
+    let all: Vec<_> = (0..MOST_SUBSCRIBERS).map(|_| subscribe(&fixture.path, Filter::default()).unwrap()).collect();
+    let refused = subscribe(&fixture.path, Filter::default()).err().unwrap().to_string();
+    assert_eq!(refused, "too many clients receive the card's events");
+    assert_eq!(exchange(&fixture.path, INJECT.as_bytes()), RAISED);
+    drop(all);
+    eventually("the subscriptions end", || !fixture.recorder.on());
+    eventually("a new subscription", || subscribe(&fixture.path, Filter::default()).is_ok());
+}
+
+/// The card does not wait for a subscriber that does not read, and the subscriber is disconnected.
+#[test]
+fn a_subscriber_that_does_not_read_is_disconnected() {
+    let fixture = fixture(10);
+    let _silent = subscribe(&fixture.path, Filter::default()).unwrap();
+    let started = Instant::now();
+    while fixture.recorder.on() {
+        assert!(started.elapsed() < TIME_LIMIT * 5, "the subscriber is still connected");
+        fixture.recorder.record(Function::PF, || EventKind::Guc { mailbox: false, fence: 0, dwords: vec![1; 64] });
+    }
+}
