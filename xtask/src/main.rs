@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `cargo xtask`: long tests by name, CI steps and their tools, corpora of the fuzz targets, mutants, the report on
-//! the documents' items, licence lines, and the word list of the documentation.
+//! the documents' items, licence lines, names in documents, and the word list of the documentation.
 
 mod ci;
 mod copy;
 mod corpus;
+mod documents;
 mod fidelity;
 mod groups;
 mod jobs;
@@ -86,6 +87,8 @@ enum Task {
     },
     /// Carry out the worked examples of docs/recipes.md in a copy of the repository
     Recipes,
+    /// Check that the paths, functions, types and tests that documents name in backticks exist
+    Documents,
     /// Check that every source file starts with the licence line
     Spdx,
     /// Count words that comments and documents should not use; fails above the limit
@@ -121,6 +124,7 @@ fn main() -> ExitCode {
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Fidelity(arguments) => fidelity::run(&arguments),
         Task::Recipes => recipes::check(),
+        Task::Documents => documents::check(),
         Task::Spdx => spdx::check(),
         Task::Support { only } => support::run(&only),
         Task::Words { list } => words::check(list),

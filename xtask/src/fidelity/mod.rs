@@ -97,7 +97,7 @@ pub fn of_the_checkout() -> Result<Report> {
 }
 
 /// The documents of the checkout.
-fn documents() -> Result<Vec<Document>> {
+pub fn documents() -> Result<Vec<Document>> {
     let mut texts = Vec::new();
     for path in crate::git(&["ls-files", "--cached", "--others", "--exclude-standard", DOCUMENTS])? {
         if path.ends_with(".md") && root().join(&path).is_file() {
