@@ -230,7 +230,7 @@ pub struct Layout {
 }
 
 /// Returns all modelled registers that are context state on `engine`, with their offsets.
-#[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
+#[allow(clippy::arithmetic_side_effects, reason = "the rows of the tables lie below 4 MiB")]
 fn context_registers(tables: &RegisterTables, engine: &EngineInfo) -> impl Iterator<Item = (u32, &'static Register)> {
     let base = engine.mmio_base;
     let own = tables.engine.iter().map(move |register| (base, register));
@@ -251,7 +251,7 @@ const GROUP: usize = 64;
 
 impl Layout {
     /// Returns the layout of the images of an engine with these registers.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the rows of the tables lie below 4 MiB")]
     pub fn of(format: &'static ContextFormat, tables: &RegisterTables, info: &EngineInfo) -> Self {
         let mut image = Layout { format, base: info.mmio_base, template: Vec::new(), kept: Vec::new() };
         for part in (format.sections)(info.class).into_iter().flatten() {

@@ -225,15 +225,14 @@ impl Gt {
         self.write_as(Agent::Host, offset, value, !0)
     }
 
-    /// Reads the register at `offset` for a command of the streamer whose registers start at `base`, with the
-    /// streamer's steering.
-    pub fn streamer_read(&self, base: u32, offset: u32) -> u32 {
-        self.read_as(Agent::Streamer(base), offset)
+    /// Reads the register at `offset` for a command of the streamer of `engine`, with the streamer's steering.
+    pub fn streamer_read(&self, engine: EngineId, offset: u32) -> u32 {
+        self.read_as(Agent::Streamer(engine), offset)
     }
 
-    /// Writes the register at `offset` for a command of the streamer with registers at `base`, as [`Gt::mmio_write`].
-    pub fn streamer_write(&self, base: u32, offset: u32, value: u32) -> Option<SideEffect> {
-        self.write_as(Agent::Streamer(base), offset, value, !0)
+    /// Writes the register at `offset` for a command of the streamer of `engine`, as [`Gt::mmio_write`].
+    pub fn streamer_write(&self, engine: EngineId, offset: u32, value: u32) -> Option<SideEffect> {
+        self.write_as(Agent::Streamer(engine), offset, value, !0)
     }
 
     /// Reads the register at `offset` in the PF's register space for `agent`.

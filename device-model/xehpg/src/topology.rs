@@ -128,14 +128,17 @@ pub struct EngineInfo {
     pub wake: WakeDomain,
 }
 
+/// Size in bytes of the register block that every engine has.
+pub const ENGINE_BLOCK: u32 = 0x800;
+
 /// Offsets of a video decoder's HEVC and AV1 blocks from its base (V8-003).
 const HEVC_BLOCK: u32 = 0x2800;
 const AV1_BLOCK: u32 = 0x2b00;
 
 impl EngineInfo {
-    /// Returns whether the register at `offset` is in the engine's 2 KiB register block.
+    /// Returns whether the register at `offset` is in the engine's register block.
     pub const fn holds(&self, offset: u32) -> bool {
-        offset.wrapping_sub(self.mmio_base) < 0x800
+        offset.wrapping_sub(self.mmio_base) < ENGINE_BLOCK
     }
 
     /// Returns the register offset that `raw` encodes in a command that adds the engine's base (V8-004; contract F.4).
@@ -145,9 +148,15 @@ impl EngineInfo {
         self.mmio_base + (raw & self.class.relative_mask() & !3)
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
+    /// Returns the offset in GTTMMADR of the register at `own` from the engine's base. The sum wraps, to an offset that
+    /// no engine has.
+    #[inline]
+    pub const fn register(&self, own: u32) -> u32 {
+        self.mmio_base.wrapping_add(own)
+    }
+
     const fn media_block(&self, behind: u32) -> Option<u32> {
-        if matches!(self.class, EngineClass::VideoDecode) { Some(self.mmio_base + behind) } else { None }
+        if matches!(self.class, EngineClass::VideoDecode) { Some(self.register(behind)) } else { None }
     }
 
     /// Returns the base of the HEVC block of a video decoder (V8-003).
@@ -269,9 +278,9 @@ impl EngineTable {
         self.search(|info| info.name == name)
     }
 
-    /// Returns the engine whose 2 KiB register block contains `offset`.
+    /// Returns the engine whose register block contains `offset`.
     pub fn at_offset(self, offset: u32) -> Option<EngineId> {
-        self.search(|info| offset & !0x7ff == info.mmio_base)
+        self.search(|info| info.holds(offset))
     }
 
     /// Returns whether `raw` is a relative offset on `engine`, either without a base or with the base of an instance of

@@ -2,7 +2,6 @@
 //! Register and memory accesses by commands. They are checked against the requester's rights and recorded for loop
 //! detection.
 
-use arctic_sriov::number::{high, low};
 use vm_memory::VolatileSlice;
 
 use super::remap::remap;
@@ -17,8 +16,8 @@ use crate::host::Function;
 use crate::memory::{Access, Fault, Space, Span, Tlb};
 use crate::registers::REGISTER_BYTES;
 
-/// Size in bytes of one streamer's register block.
-const ENGINE_BLOCK: u32 = 0x1000;
+/// The bases of the engines are multiples of this.
+const ENGINE_SPACING: u32 = 0x1000;
 /// Register offset in a command, bits 22:2.
 const REGISTER: u32 = 0x7f_fffc;
 
@@ -51,7 +50,7 @@ impl Streamer<'_> {
     #[allow(clippy::arithmetic_side_effects, reason = "both are below 8 MiB")]
     pub fn mmio(&self, raw: u32, relative: bool, remapped: bool) -> u32 {
         let offset = raw & REGISTER;
-        let offset = if relative { (self.base + offset) & REGISTER } else { offset };
+        let offset = if relative { self.registers.offset(offset) & REGISTER } else { offset };
         if remapped { remap(self.gt.generation.engines, self.id, offset) } else { offset }
     }
 
@@ -71,7 +70,7 @@ impl Streamer<'_> {
     #[cold]
     #[allow(clippy::arithmetic_side_effects, reason = "the product of two 32-bit values has 64 bits")]
     pub fn partitioned(&mut self, address: u64) -> u64 {
-        let offset = u64::from(self.own(reg::WPARID)) * u64::from(self.own(reg::MI_ADDRESS_OFFSET));
+        let offset = u64::from(self.registers.get(reg::WPARID)) * u64::from(self.registers.get(reg::MI_ADDRESS_OFFSET));
         address.wrapping_add(offset) & ADDRESS
     }
 
@@ -102,18 +101,17 @@ impl Streamer<'_> {
     }
 
     /// Reads a register for a command. Returns 0 if the access is denied.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn read_register(&mut self, offset: u32) -> u32 {
         if !self.permits(offset, Wanted::Read) {
             return 0;
         }
-        if matches!(offset & (ENGINE_BLOCK - 1), reg::TIMESTAMP | reg::TIMESTAMP_UDW | reg::CTX_TIMESTAMP) {
+        if matches!(offset & (ENGINE_SPACING - 1), reg::TIMESTAMP | reg::TIMESTAMP_UDW | reg::CTX_TIMESTAMP) {
             self.running.loops.clock_read();
         }
-        if offset == self.base + reg::PR_CTR {
+        if self.registers.own(offset) == reg::PR_CTR {
             self.show_watchdog();
         }
-        self.gt.streamer_read(self.base, offset)
+        self.gt.streamer_read(self.id, offset)
     }
 
     /// Writes a register for a command. The write is dropped if it is denied or if it would trigger an action in
@@ -121,7 +119,7 @@ impl Streamer<'_> {
     #[allow(
         clippy::arithmetic_side_effects,
         clippy::indexing_slicing,
-        reason = "an engine's block lies below 4 MiB, there is a clock for each engine, and a 64-bit count does not overflow"
+        reason = "there is a clock for each engine, and a 64-bit count does not overflow"
     )]
     pub fn write_register(&mut self, offset: u32, value: u32) {
         if !self.permits(offset, Wanted::Write) {
@@ -129,15 +127,16 @@ impl Streamer<'_> {
         }
         self.running.loops.effect();
         let now = self.gt.timestamp();
-        if offset == self.base + reg::CTX_TIMESTAMP {
+        let own = self.registers.own(offset);
+        if own == reg::CTX_TIMESTAMP {
             self.gt.context_clocks[self.id.index()].set(now, value);
         }
         // The watchdog must be advanced with the old register values first.
-        let watchdog = matches!(offset.wrapping_sub(self.base), reg::PR_CTR_CTRL | reg::PR_CTR_THRSH);
+        let watchdog = matches!(own, reg::PR_CTR_CTRL | reg::PR_CTR_THRSH);
         if watchdog {
             self.count_watchdog();
         }
-        match self.gt.streamer_write(self.base, offset, value) {
+        match self.gt.streamer_write(self.id, offset, value) {
             None => {}
             Some(SideEffect::EngineStatus(engine)) => {
                 self.gt.tell_error_bit(&mut self.gam.of(Function::PF, &mut Tlb::default()), engine);
@@ -149,32 +148,17 @@ impl Streamer<'_> {
         }
     }
 
-    /// Reads a register of this engine, by offset from its base.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
-    pub fn own(&self, offset: u32) -> u32 {
-        self.gt.registers.value(self.base + offset)
-    }
-
-    /// Writes a register of this engine.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
+    /// Writes a register of this engine for a command, by offset from its base.
     pub fn set_own(&mut self, offset: u32, value: u32) {
         self.running.loops.effect();
-        self.gt.registers.set(self.base + offset, value);
+        self.registers.set(offset, value);
     }
 
-    /// Reads a 64-bit register of this engine.
+    /// Writes a register of two dwords of this engine for a command, by offset of the low one.
     #[inline]
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
-    pub fn own64(&self, offset: u32) -> u64 {
-        u64::from(self.own(offset + 4)) << 32 | u64::from(self.own(offset))
-    }
-
-    /// Writes a 64-bit register of this engine.
-    #[inline]
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn set_own64(&mut self, offset: u32, value: u64) {
-        self.set_own(offset, low(value));
-        self.set_own(offset + 4, high(value));
+        self.running.loops.effect();
+        self.registers.set64(offset, value);
     }
 
     /// Returns the address space of a memory operand: the GGTT if `global`, otherwise the context's address space.

@@ -128,8 +128,8 @@ impl Streamer<'_> {
         Ok(match opcode {
             // Fences are no-ops, because each instruction completes its accesses before the next one executes (V8-155).
             opcode::NOOP | opcode::FENCE_RD | opcode::FENCE_WR => Some(()),
-            opcode::LOAD => gpr(second).and_then(|from| alu.load(first, self.own64(from))),
-            opcode::LOADINV => gpr(second).and_then(|from| alu.load(first, !self.own64(from))),
+            opcode::LOAD => gpr(second).and_then(|from| alu.load(first, self.registers.get64(from))),
+            opcode::LOADINV => gpr(second).and_then(|from| alu.load(first, !self.registers.get64(from))),
             opcode::LOAD0 => alu.load(first, 0),
             opcode::LOAD1 => alu.load(first, u64::MAX),
             opcode::LOADIND => {
@@ -142,7 +142,7 @@ impl Streamer<'_> {
             opcode::STOREINV => gpr(first).zip(alu.result(second)).map(|(to, value)| self.set_own64(to, !value)),
             opcode::STOREIND => {
                 let Some(from) = gpr(second).filter(|_| first == operand::ACCU) else { return Ok(None) };
-                let (at, value) = (indirect(alu.accumulator), self.own64(from));
+                let (at, value) = (indirect(alu.accumulator), self.registers.get64(from));
                 self.store64(self.space(false), at, value)?;
                 Some(())
             }

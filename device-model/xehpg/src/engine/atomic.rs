@@ -153,7 +153,7 @@ impl Streamer<'_> {
             let by_turns = |n: usize| [dword(n + 2) << 32 | dword(n), dword(n + 6) << 32 | dword(n + 4)];
             return Operands { first: by_turns(3), second: by_turns(4) };
         }
-        let gprs = |n: u32| [self.own64(reg::GPR + 8 * n), self.own64(reg::GPR + 8 * (n + 1))];
+        let gprs = |n: u32| [self.registers.get64(reg::GPR + 8 * n), self.registers.get64(reg::GPR + 8 * (n + 1))];
         Operands { first: gprs(0), second: gprs(2) }
     }
 

@@ -74,7 +74,7 @@ impl Streamer<'_> {
         let header = word(words, 0);
         let mut target = address(word(words, 1), word(words, 2));
         if header & START_ADD_OFFSET != 0 {
-            target = target.wrapping_add(u64::from(self.own(reg::BB_OFFSET)));
+            target = target.wrapping_add(u64::from(self.registers.get(reg::BB_OFFSET)));
         }
         let (ppgtt, nested) = (header & START_PPGTT != 0, header & START_NESTED != 0);
         let unchecked = self.unchecked();
@@ -142,7 +142,7 @@ impl Streamer<'_> {
         let mut at = address(word(words, 2), word(words, 3));
         let (value, immediate) = if register {
             let offset = self.mmio(word(words, 2), false, false);
-            let immediate = if header & WAIT_INDIRECT != 0 { self.own(reg::GPR) } else { word(words, 1) };
+            let immediate = if header & WAIT_INDIRECT != 0 { self.registers.get(reg::GPR) } else { word(words, 1) };
             (self.read_register(offset), immediate)
         } else {
             if header & WAIT_PARTITION != 0 {
@@ -167,7 +167,7 @@ impl Streamer<'_> {
         }
         // If synchronous context switches are inhibited, a wait on memory is reported to the scheduler once.
         let told = self.running.semaphore.replace(look).is_some_and(|last| last.at == look.at);
-        if !told && !register && self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH != 0 {
+        if !told && !register && self.registers.get(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH != 0 {
             self.signal(SEMAPHORE_WAIT)?;
         }
         Ok(Flow::Wait)
@@ -187,7 +187,7 @@ impl Streamer<'_> {
     /// media-driver (mhw_mi_hwcmd_g8_X.h, mhw_mi_hwcmd_xe_xpm.h). The encodings of RESULT_1 are specific to this model.
     /// Bits 5:4 test the workload partition ID masked by PREDICATION_MASK. Reserved values are never true.
     pub(super) fn set_predicate(&mut self, header: u32) -> Flow {
-        let result = |offset| self.own(offset) & 1 != 0;
+        let result = |offset| self.registers.get(offset) & 1 != 0;
         let by_result = match header & 0xf {
             1 => !result(reg::PREDICATE_RESULT_2),
             2 => result(reg::PREDICATE_RESULT_2),
@@ -198,7 +198,7 @@ impl Streamer<'_> {
             15 => true,
             _ => false,
         };
-        let partition = self.own(reg::WPARID) & self.own(reg::PREDICATION_MASK);
+        let partition = self.registers.get(reg::WPARID) & self.registers.get(reg::PREDICATION_MASK);
         let by_partition = match header >> 4 & 3 {
             1 => partition == 0,
             2 => partition != 0,
@@ -211,7 +211,7 @@ impl Streamer<'_> {
     /// MI_PREDICATE: compare operation (1:0), combine operation with the current result (4:3), load operation (7:6)
     /// (IVB-150).
     pub(super) fn predicate(&mut self, header: u32) -> Flow {
-        let (first, second) = (self.own64(reg::PREDICATE_SRC0), self.own64(reg::PREDICATE_SRC1));
+        let (first, second) = (self.registers.get64(reg::PREDICATE_SRC0), self.registers.get64(reg::PREDICATE_SRC1));
         let delta = first.wrapping_sub(second);
         let compared = match header & 3 {
             0 => true,
@@ -220,9 +220,9 @@ impl Streamer<'_> {
                 self.set_own64(reg::PREDICATE_DATA, delta);
                 delta == 0
             }
-            _ => delta == self.own64(reg::PREDICATE_DATA),
+            _ => delta == self.registers.get64(reg::PREDICATE_DATA),
         };
-        let present = self.own(reg::PREDICATE_RESULT) & 1 != 0;
+        let present = self.registers.get(reg::PREDICATE_RESULT) & 1 != 0;
         let combined = match header >> 3 & 3 {
             0 => compared,
             1 => present & compared,

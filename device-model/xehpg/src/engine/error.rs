@@ -47,46 +47,38 @@ pub const MASKABLE: u32 = 0xff;
 const STATUS_EVENTS: u16 = USER_INTERRUPT | CS_ERROR | FLUSH_COMPLETE;
 
 impl Gt {
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
-    fn error_register(&self, engine: EngineId, offset: u32) -> u32 {
-        self.registers.value(self.engine(engine).mmio_base + offset)
-    }
-
     /// Sets the bits of EIR that are set in ESR and not masked in EMR. Returns whether this raised the error bit of the
     /// interrupt status (V8-089).
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn identify_errors(&self, engine: EngineId) -> bool {
         // Ordering: either the thread that detects an error observes the new mask, or the thread that changes the mask
         // observes the error.
         fence(Ordering::SeqCst);
-        let masked = self.error_register(engine, reg::EMR);
-        let through = self.error_register(engine, reg::ESR) & !masked;
-        through != 0 && self.registers.set_bits(self.engine(engine).mmio_base + reg::EIR, through) == 0
+        let registers = self.registers.engine(engine);
+        let masked = registers.get(reg::EMR);
+        let through = registers.get(reg::ESR) & !masked;
+        through != 0 && registers.set_bits(reg::EIR, through) == 0
     }
 
     /// Records errors detected by an engine. Returns whether this raised the error bit of its interrupt status.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn detect_errors(&self, engine: EngineId, errors: u32) -> bool {
-        self.registers
-            .set_bits(self.engine(engine).mmio_base + reg::ESR, errors & conditions(self.engine(engine), false));
+        let detected = errors & conditions(self.engine(engine), false);
+        self.registers.engine(engine).set_bits(reg::ESR, detected);
         self.identify_errors(engine)
     }
 
     /// Handles a write to EIR. Writing 1 clears a recoverable condition in EIR and ESR. Returns whether this cleared
     /// the error bit of the interrupt status.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn clear_errors(&self, engine: EngineId, value: u32) -> bool {
         let cleared = value & conditions(self.engine(engine), true);
-        let base = self.engine(engine).mmio_base;
-        self.registers.clear_bits(base + reg::ESR, cleared);
-        let before = self.registers.clear_bits(base + reg::EIR, cleared);
+        let registers = self.registers.engine(engine);
+        registers.clear_bits(reg::ESR, cleared);
+        let before = registers.clear_bits(reg::EIR, cleared);
         before != 0 && before & !cleared == 0
     }
 
     /// Handles a write to EMR. Returns whether this raised the error bit of the interrupt status.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn mask_errors(&self, engine: EngineId, value: u32) -> bool {
-        self.registers.set(self.engine(engine).mmio_base + reg::EMR, value | !MASKABLE);
+        self.registers.engine(engine).set(reg::EMR, value | !MASKABLE);
         self.identify_errors(engine)
     }
 
@@ -94,7 +86,7 @@ impl Gt {
     /// the PF's driver and, if the bit is set, by interrupt. `gam` must be that of the PF, which owns the page.
     pub fn tell_error_bit(&self, gam: &mut Gam<'_>, engine: EngineId) {
         self.write_status(gam, engine, CS_ERROR);
-        if self.error_register(engine, reg::EIR) != 0 {
+        if self.registers.engine(engine).get(reg::EIR) != 0 {
             self.interrupts.raise_engine(engine, CS_ERROR);
         }
     }
@@ -104,12 +96,13 @@ impl Gt {
     /// (V8-087, "when unmasked via HWSTAM"). The bits of the user interrupt and of the flush are written as 0. `gam`
     /// must be that of the PF, which owns the page.
     pub(super) fn write_status(&self, gam: &mut Gam<'_>, engine: EngineId, events: u16) {
-        let unmasked = STATUS_EVENTS & (!self.error_register(engine, reg::HWSTAM) & 0xffff) as u16;
+        let registers = self.registers.engine(engine);
+        let unmasked = STATUS_EVENTS & (!registers.get(reg::HWSTAM) & 0xffff) as u16;
         if events & unmasked == 0 {
             return;
         }
-        let page = self.error_register(engine, reg::HWS_PGA) & !0xfff;
-        let error = self.error_register(engine, reg::EIR) != 0;
+        let page = registers.get(reg::HWS_PGA) & !0xfff;
+        let error = registers.get(reg::EIR) != 0;
         let status = if error { unmasked & CS_ERROR } else { 0 };
         // Faults are ignored: the driver has not mapped a status page.
         let _ = gam.write_u32(Space::Ggtt, page.into(), status.into());

@@ -92,7 +92,7 @@ impl Streamer<'_> {
 
     /// Returns the address of the engine's global status page.
     pub(super) fn global_page(&self) -> u64 {
-        u64::from(self.own(reg::HWS_PGA) & !0xfff)
+        u64::from(self.registers.get(reg::HWS_PGA) & !0xfff)
     }
 
     fn invalidate_and_notify(&mut self, flags: u32) -> Result<(), Fault> {

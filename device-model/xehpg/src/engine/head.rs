@@ -26,7 +26,7 @@ impl Streamer<'_> {
     pub(super) fn auto_report_head(&mut self) -> Result<(), Fault> {
         let head = self.running.position.ring.head;
         let Some(last) = self.running.head_seen.replace(head).filter(|last| *last != head) else { return Ok(()) };
-        match interval(self.own(reg::RING_CTL)) {
+        match interval(self.registers.get(reg::RING_CTL)) {
             Some(bytes) if head / bytes != last / bytes => {
                 self.store(Space::Ggtt, self.running.lrc.pphwsp + REPORTED_HEAD, head)
             }

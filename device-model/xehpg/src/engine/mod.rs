@@ -30,8 +30,6 @@ mod whitelist;
 
 use std::sync::atomic::Ordering;
 
-use arctic_sriov::number::{high, low};
-
 use crate::execlist::descriptor::Descriptor;
 use crate::execlist::queue::Queue;
 use crate::execlist::status::{ContextStatus, Detail};
@@ -256,21 +254,19 @@ impl Engine {
     }
 
     /// Handles a host write of a dword to ELSP (V8-011).
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn push(&mut self, gt: &Gt, value: u32) {
-        self.execlist.port.push(&gt.registers, self.info.mmio_base, value);
+        self.execlist.port.push(gt.registers.engine(self.id), value);
     }
 
     /// Loads the submission queue for the host (V8-013..020). Ignored if execlists are not enabled in the engine's mode
     /// register (V8-008).
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn load_queue(&mut self, gt: &Gt) {
-        let base = self.info.mmio_base;
-        if gt.registers.value(base + execlist::GFX_MODE) & execlist::DISABLE_LEGACY_MODE == 0 {
+        let registers = gt.registers.engine(self.id);
+        if registers.get(reg::GFX_MODE) & reg::DISABLE_LEGACY_MODE == 0 {
             self.counters.refused_loads = self.counters.refused_loads.saturating_add(1);
             return;
         }
-        let queue = Queue::sample(&gt.registers, base);
+        let queue = Queue::sample(registers);
         let running = self.running.as_ref();
         let goes_on = running.is_some_and(|it| it.load.submitter == Submitter::Execlist && it.halted.is_none());
         let descriptor = running.map(|it| it.load.descriptor());
@@ -300,14 +296,10 @@ impl Engine {
 
     /// Reports a context switch to the GuC's FIFO (V8-060) and, if the host is the submitter, in the status buffer
     /// followed by an interrupt (V8-055). Switches with a masked reason are not reported (V8-056).
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "an engine's block lies below 4 MiB, and there is a port for each engine"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a port for each engine")]
     fn report_switch(&mut self, gt: &Gt, views: &GuestMappings<'_>, status: ContextStatus, submitter: Submitter) {
-        let base = self.info.mmio_base;
-        if gt.registers.value(base + execlist::CSB_INTERRUPT_MASK) & status.reason() as u32 != 0 {
+        let registers = gt.registers.engine(self.id);
+        if registers.get(reg::CSB_INTERRUPT_MASK) & status.reason() as u32 != 0 {
             return;
         }
         gt.csb_ports[self.id.index()].push(status);
@@ -315,7 +307,7 @@ impl Engine {
         gt.trace.record_of_engine(whose, || (gt.engine(self.id).name, EventKind::Switch { status: status.0 }));
         if submitter == Submitter::Execlist {
             let mut gam = gt.memory.gam(Function::PF, views, &mut self.tlb);
-            if execlist::buffer::report(&gt.registers, base, &mut gam, status).is_err() {
+            if execlist::buffer::report(registers, &mut gam, status).is_err() {
                 self.counters.lost_reports = self.counters.lost_reports.saturating_add(1);
             }
             gt.interrupts.raise_engine(self.id, CONTEXT_SWITCH);
@@ -335,14 +327,11 @@ impl Engine {
     }
 
     /// Updates EXECLIST_STATUS with the state of the queue (V8-022).
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn show_status(&self, gt: &Gt) {
         let running = self.running.as_ref();
         let arbitration = running.is_some_and(|running| running.arbitration);
         let status = self.execlist.shown(running.map(|running| running.load.descriptor()), arbitration).register();
-        let at = self.info.mmio_base + execlist::STATUS;
-        gt.registers.set(at, low(status));
-        gt.registers.set(at + 4, high(status));
+        gt.registers.engine(self.id).set64(reg::EXECLIST_STATUS, status);
     }
 
     /// Resets the engine: stops and unloads the context, and saves its RING_HEAD and CTX_TIMESTAMP in the image.
@@ -386,7 +375,7 @@ impl Engine {
             gam: gt.memory.gam(function, &views, &mut self.tlb),
             id: self.id,
             class: info.class,
-            base: info.mmio_base,
+            registers: gt.registers.engine(self.id),
             running,
             counters: &mut self.counters,
             skipped: &mut self.skipped,
@@ -411,29 +400,27 @@ impl Engine {
     /// Clears the register state of a VF's context after it is unloaded. Other contexts must not read it, and some
     /// registers are shared between engines. The state of the PF's contexts is not cleared, because only the PF's
     /// driver can read it.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn scrub_context_registers(&mut self, gt: &Gt, function: Function) {
         if function.is_vf() {
             gt.context_layout(self.id).clear(&gt.registers);
-            gt.registers.set(self.info.mmio_base + reg::PR_CTR, 0);
+            gt.registers.engine(self.id).set(reg::PR_CTR, 0);
             self.swap_global_registers(gt, function, Exchange::Leave);
         }
     }
 
     /// Exchanges the registers in [`GLOBALS`]. They hold a VF's values while one of its contexts is loaded, otherwise
     /// the PF's.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn swap_global_registers(&mut self, gt: &Gt, function: Function, way: Exchange) {
         let Some(vf) = gt.vf(function) else { return };
+        let registers = gt.registers.engine(self.id);
         let theirs = vf.globals(self.id);
         for ((own, ours), theirs) in GLOBALS.into_iter().zip(&mut self.globals).zip(theirs) {
-            let register = self.info.mmio_base + own;
             if way == Exchange::Enter {
-                *ours = gt.registers.value(register);
-                gt.registers.set(register, theirs.load(Ordering::Relaxed));
+                *ours = registers.get(own);
+                registers.set(own, theirs.load(Ordering::Relaxed));
             } else {
-                theirs.store(gt.registers.value(register), Ordering::Relaxed);
-                gt.registers.set(register, *ours);
+                theirs.store(registers.get(own), Ordering::Relaxed);
+                registers.set(own, *ours);
             }
         }
     }

@@ -16,6 +16,7 @@ use crate::command::{Command, Mi, Origin, Requester};
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam};
 use crate::profile::Unmodelled;
+use crate::registers::EngineRegisters;
 use crate::topology::{EngineClass, EngineId};
 use crate::trace::{EventKind, KEPT_DWORDS};
 
@@ -56,7 +57,8 @@ pub(super) struct Streamer<'s> {
     pub gam: Gam<'s>,
     pub id: EngineId,
     pub class: EngineClass,
-    pub base: u32,
+    /// The engine's registers.
+    pub registers: EngineRegisters<'s>,
     pub running: &'s mut Running,
     pub counters: &'s mut Counters,
     pub skipped: &'s mut Option<SkippedCommand>,
@@ -298,9 +300,8 @@ impl Streamer<'_> {
         Halt::IllegalCommand { header, address: self.running.position.address() }
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn instruction_error(&mut self, header: u32) {
-        self.gt.registers.set(self.base + reg::IPEHR, header);
+        self.registers.set(reg::IPEHR, header);
         self.error(error::INSTRUCTION);
     }
 
@@ -322,7 +323,6 @@ impl Streamer<'_> {
     }
 
     #[inline]
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn execute(&mut self, command: &Command, words: &[u32]) -> Result<Flow, Fault> {
         match command {
             Command::Mi(command) => {
@@ -343,7 +343,7 @@ impl Streamer<'_> {
             Command::Gfx(gfx) => {
                 // Both levels of predication: the global predicate, then the command's predicate (V8-143).
                 let own = gfx.predicated(word(words, 0));
-                let skipped = own && self.own(reg::PREDICATE_RESULT) & 1 == 0;
+                let skipped = own && self.registers.get(reg::PREDICATE_RESULT) & 1 == 0;
                 if self.predicated() || skipped {
                     return Ok(Flow::Next);
                 }
@@ -357,7 +357,7 @@ impl Streamer<'_> {
                 if self.predicated() {
                     return Ok(Flow::Next);
                 }
-                let swctrl = self.gt.registers.value(self.base + 0x200);
+                let swctrl = self.registers.get(reg::BCS_SWCTRL);
                 match Blit::new(command, words, swctrl) {
                     Ok(blit) => {
                         self.running.pending = Some(Pending::Blit(blit));
@@ -459,16 +459,14 @@ impl Streamer<'_> {
     /// have the rights of the ring of their function (V8-170).
     #[inline]
     pub fn unchecked(&self) -> bool {
-        self.own(reg::GFX_MODE) & PRIVILEGE_CHECK_DISABLE != 0
+        self.registers.get(reg::GFX_MODE) & PRIVILEGE_CHECK_DISABLE != 0
     }
 
     /// Returns whether commands at the current position are predicated off by MI_SET_PREDICATE_RESULT. Workaround
     /// batches of a restore are not predicated.
     #[inline]
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn predicated(&self) -> bool {
-        self.gt.registers.value(self.base + reg::SET_PREDICATE_RESULT) & 1 != 0
-            && self.running.position.workaround.is_none()
+        self.registers.get(reg::SET_PREDICATE_RESULT) & 1 != 0 && self.running.position.workaround.is_none()
     }
 
     /// Returns whether a preemption request is honoured at an arbitration point (V8-076, V8-078).
@@ -482,7 +480,7 @@ impl Streamer<'_> {
     /// loaded.
     fn may_yield(&self) -> bool {
         self.running.load.submitter == Submitter::Execlist
-            && self.own(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH == 0
+            && self.registers.get(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH == 0
             && self.running.arbitration
             && self.running.position.workaround.is_none()
     }

@@ -49,7 +49,7 @@ impl Streamer<'_> {
     /// Executes the ring context and, unless the ring context inhibits it, the engine context, with the workaround
     /// batches during and after it (V8-043, V8-044, V8-161, V8-162). Registers that the image does not load are set to
     /// their reset values, so a context does not observe the state of another.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB, and the field has 6 bits")]
+    #[allow(clippy::arithmetic_side_effects, reason = "the field has 6 bits")]
     pub(super) fn restore(&mut self) -> Result<(), Halt> {
         let layout = self.gt.context_layout(self.id);
         let format = layout.format;
@@ -61,7 +61,7 @@ impl Streamer<'_> {
         self.running.tail_moved = false;
         self.running.report = None;
         self.running.mask_address = 0;
-        self.gt.registers.set(self.base + reg::CURRENT_LRCA, low(self.running.load.descriptor));
+        self.registers.set(reg::CURRENT_LRCA, low(self.running.load.descriptor));
         let mut restoring = Restoring {
             image,
             next: Cursor::default(),
@@ -72,13 +72,13 @@ impl Streamer<'_> {
         };
         self.execute_image(&mut restoring, ring_context).map_err(Halt::Fault)?;
         self.take_report(restoring.mask);
-        restoring.inhibited = self.own(reg::CONTEXT_CONTROL) & RESTORE_INHIBIT != 0;
+        restoring.inhibited = self.registers.get(reg::CONTEXT_CONTROL) & RESTORE_INHIBIT != 0;
         if !restoring.inhibited {
             self.check(&restoring.image, format.dwords)?;
         }
         self.running.position = ParserState::in_ring(self.ring());
         self.running.phase = Phase::Run;
-        let indirect = self.own(reg::INDIRECT_CTX);
+        let indirect = self.registers.get(reg::INDIRECT_CTX);
         let left = (indirect & 0x3f) * count(CACHELINE);
         if left == 0 {
             self.finish_restore(&mut restoring);
@@ -114,7 +114,7 @@ impl Streamer<'_> {
     /// (V8-161, trap T16).
     #[allow(clippy::arithmetic_side_effects, reason = "a cacheline lies within the image")]
     fn indirect_offset(&self) -> usize {
-        let cacheline = (self.own(reg::INDIRECT_CTX_OFFSET) >> 6 & 0x3ff) as usize;
+        let cacheline = (self.registers.get(reg::INDIRECT_CTX_OFFSET) >> 6 & 0x3ff) as usize;
         let format = self.gt.generation.contexts;
         let within = format.engine_context / CACHELINE..format.dwords / CACHELINE;
         CACHELINE * if within.contains(&cacheline) { cacheline } else { format.indirect_ctx_offset }
@@ -133,12 +133,12 @@ impl Streamer<'_> {
     fn finish_restore(&mut self, restoring: &mut Restoring) {
         self.execute_engine_context(restoring, self.gt.generation.contexts.dwords);
         self.running.position = self.position(restoring);
-        if let Some(batch) = Batch::from_entry(self.own64(reg::PRT_BB_STATE)) {
+        if let Some(batch) = Batch::from_entry(self.registers.get64(reg::PRT_BB_STATE)) {
             self.running.position.interrupt(batch);
         }
         self.control_watchdog();
         self.running.restored_at = low(self.gt.timestamp());
-        let pointer = self.own(reg::BB_PER_CTX_PTR);
+        let pointer = self.registers.get(reg::BB_PER_CTX_PTR);
         let batch = Batch { ppgtt: false, address: u64::from(pointer & !0xfff) };
         self.running.position.workaround = (pointer & 1 != 0).then_some((Workaround::PerContext, batch));
     }
@@ -171,7 +171,7 @@ impl Streamer<'_> {
         reason = "the index is below 2 * LEVELS, counts do not overflow, and there is a clock for each engine"
     )]
     fn restore_register(&mut self, restoring: &mut Restoring, register: u32, header: u32, value: u32) {
-        let own = register.wrapping_sub(self.base);
+        let own = self.registers.own(register);
         match own {
             reg::CTX_TIMESTAMP => {
                 return self.gt.context_clocks[self.id.index()].set(self.gt.timestamp(), value);
@@ -204,7 +204,7 @@ impl Streamer<'_> {
                 let value = if bytes == 0 { value } else { registers.value(register) & bytes | value & !bytes };
                 registers.write_all(register, decoded, kind, value);
                 if matches!(own.wrapping_sub(reg::PDP0), 0 | 4) {
-                    self.running.lrc.set_page_directory(self.own64(reg::PDP0));
+                    self.running.lrc.set_page_directory(self.registers.get64(reg::PDP0));
                 }
             }
             None if self.requester() == Requester::PfKernel => self.write_register(register, value),
@@ -214,20 +214,19 @@ impl Streamer<'_> {
 
     /// Enables memory-based interrupts if the image loaded the mask from memory and specifies both pages (V8-049;
     /// contract C.3).
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     fn take_report(&mut self, mask: Option<u32>) {
-        let (status, source) = (self.own(reg::INT_STATUS_RPT_PTR), self.own(reg::INT_SRC_RPT_PTR));
+        let (status, source) = (self.registers.get(reg::INT_STATUS_RPT_PTR), self.registers.get(reg::INT_SRC_RPT_PTR));
         let report = mask.map(|enable| Report { status, source, enable });
         self.running.report = report.filter(|_| status != 0 && source != 0);
         if self.running.report.is_none() {
-            self.gt.registers.set(self.base + reg::INT_STATUS_RPT_PTR, 0);
-            self.gt.registers.set(self.base + reg::INT_SRC_RPT_PTR, 0);
+            self.registers.set(reg::INT_STATUS_RPT_PTR, 0);
+            self.registers.set(reg::INT_SRC_RPT_PTR, 0);
         }
     }
 
     fn ring(&self) -> Ring {
         let [start, ctl, head, tail] =
-            [reg::RING_START, reg::RING_CTL, reg::RING_HEAD, reg::RING_TAIL].map(|offset| self.own(offset));
+            [reg::RING_START, reg::RING_CTL, reg::RING_HEAD, reg::RING_TAIL].map(|offset| self.registers.get(offset));
         Ring::new(start, ctl, head, tail)
     }
 
@@ -236,7 +235,7 @@ impl Streamer<'_> {
     #[allow(clippy::indexing_slicing, reason = "chunks of two")]
     fn position(&self, restoring: &Restoring) -> ParserState {
         let ring = self.running.position.ring;
-        let address = u64::from(self.own(reg::BBADDR_UDW)) << 32 | u64::from(self.own(reg::BBADDR));
+        let address = u64::from(self.registers.get(reg::BBADDR_UDW)) << 32 | u64::from(self.registers.get(reg::BBADDR));
         if restoring.inhibited || address & BATCH_VALID == 0 || Lrc::head_moved(&restoring.image) {
             return ParserState::in_ring(ring);
         }
@@ -244,8 +243,10 @@ impl Streamer<'_> {
         for (entry, halves) in stack.iter_mut().zip(restoring.stack.chunks_exact(2)) {
             *entry = u64::from(halves[1]) << 32 | u64::from(halves[0]);
         }
-        let present = Batch { ppgtt: self.own(reg::BB_STATE) & BB_STATE_PPGTT != 0, address: address & ADDRESS };
-        let started = u64::from(self.own(reg::BB_START_ADDR_UDW)) << 32 | u64::from(self.own(reg::BB_START_ADDR));
+        let present =
+            Batch { ppgtt: self.registers.get(reg::BB_STATE) & BB_STATE_PPGTT != 0, address: address & ADDRESS };
+        let started = u64::from(self.registers.get(reg::BB_START_ADDR_UDW)) << 32
+            | u64::from(self.registers.get(reg::BB_START_ADDR));
         ParserState::in_batch(ring, &stack, present, started & ADDRESS)
     }
 
@@ -294,35 +295,32 @@ impl Streamer<'_> {
     }
 
     /// Saves the context and stops its clock.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "an engine's block lies below 4 MiB, and there is a clock for each engine"
-    )]
+    #[allow(clippy::indexing_slicing, reason = "there is a clock for each engine")]
     pub(super) fn save(&mut self) -> Result<(), Halt> {
         let now = self.gt.timestamp();
         let context = self.gt.context_clocks[self.id.index()].stop(now);
         let clocks = Clocks { context, card: low(now), restored: self.running.restored_at };
         self.publish();
         let position = &self.running.position;
-        let registers = &self.gt.registers;
-        let set = |offset, value| registers.set(self.base + offset, value);
+        let registers = self.registers;
         if let Some(batch) = position.batches().last() {
-            set(reg::BB_START_ADDR, low(position.started));
-            set(reg::BB_START_ADDR_UDW, high(position.started));
-            set(reg::BB_ADD_DIFF, low(batch.address.wrapping_sub(position.started)));
+            registers.set(reg::BB_START_ADDR, low(position.started));
+            registers.set(reg::BB_START_ADDR_UDW, high(position.started));
+            registers.set(reg::BB_ADD_DIFF, low(batch.address.wrapping_sub(position.started)));
         }
         // The next restore must include the engine context (V8-044).
-        set(reg::CONTEXT_CONTROL, self.own(reg::CONTEXT_CONTROL) & !RESTORE_INHIBIT);
+        registers.set(reg::CONTEXT_CONTROL, registers.get(reg::CONTEXT_CONTROL) & !RESTORE_INHIBIT);
         let state = (position, clocks, self.running.mask_address);
-        self.running.lrc.save(&mut self.gam, self.gt.context_layout(self.id), registers, state).map_err(Halt::Fault)
+        self.running
+            .lrc
+            .save(&mut self.gam, self.gt.context_layout(self.id), &self.gt.registers, state)
+            .map_err(Halt::Fault)
     }
 
     /// Updates the position registers. Called at the end of each step, not for each command.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn publish(&self) {
         let position = &self.running.position;
-        let set = |offset, value| self.gt.registers.set(self.base + offset, value);
+        let set = |own, value| self.registers.set(own, value);
         set(reg::RING_HEAD, position.ring.head);
         set(reg::RING_TAIL, position.ring.tail);
         let address = position.address();

@@ -107,7 +107,7 @@ impl Streamer<'_> {
                 u32::MAX => {}
                 // Reads can have side effects, so the register is read only if the write is permitted.
                 _ if self.may_write(offset) => {
-                    let present = self.gt.streamer_read(self.base, offset);
+                    let present = self.gt.streamer_read(self.id, offset);
                     self.write_register(offset, present & kept | value & !kept);
                 }
                 _ => {}
@@ -153,7 +153,7 @@ impl Streamer<'_> {
     pub(super) fn store_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let &[header, register, low, high, ..] = words else { return Ok(Flow::Illegal) };
         let global = header & GGTT != 0;
-        if header & SRM_PREDICATE != 0 && self.own(reg::PREDICATE_RESULT) & 1 == 0 {
+        if header & SRM_PREDICATE != 0 && self.registers.get(reg::PREDICATE_RESULT) & 1 == 0 {
             return Ok(Flow::Next);
         }
         let offset = self.named_register(header, register);

@@ -9,8 +9,6 @@ use arctic_sriov::number::low;
 use super::reg;
 use super::streamer::Streamer;
 use crate::command::Requester;
-use crate::execlist;
-
 use crate::interrupts::WATCHDOG;
 use crate::registers::power::{ACTUAL_RATIO, GT_PERF_STATUS};
 
@@ -74,7 +72,7 @@ impl Streamer<'_> {
     /// Returns whether execlists are enabled on the engine (V8-167). Always true for contexts of VFs, which require
     /// execlists.
     fn takes_execlists(&self) -> bool {
-        self.running.load.function.is_vf() || self.own(reg::GFX_MODE) & execlist::DISABLE_LEGACY_MODE != 0
+        self.running.load.function.is_vf() || self.registers.get(reg::GFX_MODE) & reg::DISABLE_LEGACY_MODE != 0
     }
 
     /// Returns the current state of the running counter, and whether it reached the threshold since the last check.
@@ -86,30 +84,29 @@ impl Streamer<'_> {
         if !self.takes_execlists() {
             return Some((watchdog, false));
         }
-        let clocks = if self.own(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
+        let clocks = if self.registers.get(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
             timebase.ticks(now).saturating_sub(timebase.ticks(seen))
         } else {
             let parts = watchdog.part.saturating_add(now.saturating_sub(seen).saturating_mul(self.gpu_clock()));
             watchdog.part = parts % 1000;
             parts / 1000
         };
-        let reached = watchdog.count(clocks, self.own(reg::PR_CTR_THRSH));
+        let reached = watchdog.count(clocks, self.registers.get(reg::PR_CTR_THRSH));
         Some((watchdog, reached))
     }
 
     /// Handles a new value of PR_CTR_CTRL from a command or from the image. The counter is engine state, not context
     /// state: it continues from its last value or is cleared (V8-165, V8-167).
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn control_watchdog(&mut self) {
-        self.running.watchdog = match self.own(reg::PR_CTR_CTRL) & CONTROL {
+        self.running.watchdog = match self.registers.get(reg::PR_CTR_CTRL) & CONTROL {
             0 => self.running.watchdog.or(Some(Watchdog {
-                count: self.own(reg::PR_CTR),
+                count: self.registers.get(reg::PR_CTR),
                 seen: self.engine_time(),
                 part: 0,
             })),
             control => {
                 if control == STOPPED {
-                    self.gt.registers.set(self.base + reg::PR_CTR, 0);
+                    self.registers.set(reg::PR_CTR, 0);
                 }
                 None
             }
@@ -117,10 +114,9 @@ impl Streamer<'_> {
     }
 
     /// Updates PR_CTR with the current value.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn show_watchdog(&self) {
         if let Some((watchdog, _)) = self.watchdog_now() {
-            self.gt.registers.set(self.base + reg::PR_CTR, watchdog.count);
+            self.registers.set(reg::PR_CTR, watchdog.count);
         }
     }
 
@@ -128,19 +124,16 @@ impl Streamer<'_> {
     /// their reset values, as the GuC does on hardware, and the ring continues after the wait. The VF is not notified.
     /// Its driver uses this to create the default context that it copies for all other contexts. Returns whether the
     /// watchdog had expired.
-    #[allow(
-        clippy::arithmetic_side_effects,
-        reason = "an engine's block lies below 4 MiB, the distance has 33 bits, and a 64-bit count does not overflow"
-    )]
+    #[allow(clippy::arithmetic_side_effects, reason = "the distance has 33 bits, and a 64-bit count does not overflow")]
     pub(super) fn recovered_by_watchdog(&mut self) -> bool {
         if self.requester() != Requester::VfKernel {
             return false;
         }
         let Some((watchdog, reached)) = self.watchdog_now() else { return false };
         if !reached {
-            let distance = watchdog.distance(self.own(reg::PR_CTR_THRSH));
+            let distance = watchdog.distance(self.registers.get(reg::PR_CTR_THRSH));
             let now = self.engine_time();
-            let left = if self.own(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
+            let left = if self.registers.get(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
                 let timebase = self.gt.generation.timebase;
                 Some(timebase.nanoseconds(timebase.ticks(now).saturating_add(distance)).saturating_sub(now))
             } else {
@@ -156,7 +149,7 @@ impl Streamer<'_> {
         }
         self.counters.watchdog_resets += 1;
         self.gt.context_layout(self.id).clear_engine_context(&self.gt.registers);
-        self.gt.registers.set(self.base + reg::PR_CTR, 0);
+        self.registers.set(reg::PR_CTR, 0);
         self.gam.flush_tlb();
         self.running.watchdog = None;
         self.running.arbitration = true;
@@ -166,10 +159,9 @@ impl Streamer<'_> {
 
     /// Advances the counter. On the PF, expiration raises an event and the counter restarts (V8-166). The counter is
     /// checked at the end of each step and when its registers are written. Each check raises at most one event.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn count_watchdog(&mut self) {
         let Some((watchdog, reached)) = self.watchdog_now() else { return };
-        self.gt.registers.set(self.base + reg::PR_CTR, watchdog.count);
+        self.registers.set(reg::PR_CTR, watchdog.count);
         let is_vf = self.running.load.function.is_vf();
         // For a VF, expiration is handled when its ring waits.
         if !(is_vf && reached) {

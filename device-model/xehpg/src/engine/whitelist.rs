@@ -18,8 +18,7 @@ pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester,
     {
         return false;
     }
-    let slot =
-        |target| nonprivileged_slot(registers, registers.engines().info(engine).mmio_base, offset, wanted, target);
+    let slot = |target| nonprivileged_slot(registers, engine, offset, wanted, target);
     let listed = || registers.whitelist(engine).permits(offset, wanted) || controlled(registers, engine, offset);
     match requester {
         Requester::PfKernel => true,
@@ -36,10 +35,9 @@ pub fn permits(registers: &RegisterFile, engine: EngineId, requester: Requester,
 
 /// Returns whether batches may access the register because the driver has set the bit that permits it.
 fn controlled(registers: &RegisterFile, engine: EngineId, offset: u32) -> bool {
-    let info = registers.engines().info(engine);
-    let at = |own: u32| info.mmio_base.saturating_add(own);
-    let mut rows = registers.tables().whitelists.controlled.iter().filter(|row| row.class == info.class);
-    rows.any(|row| offset == at(row.register) && registers.value(at(row.control)) & row.bit != 0)
+    let (class, own) = (registers.engines().info(engine).class, registers.engine(engine));
+    let mut rows = registers.tables().whitelists.controlled.iter().filter(|row| row.class == class);
+    rows.any(|row| own.own(offset) == row.register && own.get(row.control) & row.bit != 0)
 }
 
 /// Returns whether the register is state of a VF's context on `engine` or is accessible to all functions.
@@ -68,21 +66,19 @@ enum Target {
 /// none). Bit 30 denies that access regardless of whitelists and other slots. xe uses it to deny reads of observation
 /// registers that the whitelists permit (xe: xe_reg_whitelist.c). Bit 31 selects the target. Its position is specific
 /// to this model, and current drivers leave it clear. Returns `None` if no slot applies.
-#[allow(
-    clippy::arithmetic_side_effects,
-    reason = "an engine's block lies below 4 MiB, and a range has at least 4 bytes"
-)]
+#[allow(clippy::arithmetic_side_effects, reason = "slots lie in an engine's block, and a range has at least 4 bytes")]
 fn nonprivileged_slot(
     registers: &RegisterFile,
-    base: u32,
+    engine: EngineId,
     offset: u32,
     wanted: Wanted,
     target: Target,
 ) -> Option<bool> {
     let mut permitted = None;
+    let own = registers.engine(engine);
     let slots = registers.tables().whitelists.slots;
-    for at in slots.iter().flat_map(|(first, count)| (0..*count).map(move |n| base + first + n * 4)) {
-        let slot = registers.value(at);
+    for at in slots.iter().flat_map(|(first, count)| (0..*count).map(move |n| first + n * 4)) {
+        let slot = own.get(at);
         let bytes = 4u32 << (2 * (slot & 3));
         let address = slot & 0x03ff_fffc;
         if address == 0 || slot >> 31 != target as u32 || offset & !(bytes - 1) != address & !(bytes - 1) {

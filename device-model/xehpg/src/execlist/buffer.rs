@@ -10,7 +10,7 @@ use arctic_sriov::number::{high, low};
 
 use super::status::ContextStatus;
 use crate::memory::{Fault, Gam, Space};
-use crate::registers::RegisterFile;
+use crate::registers::{EngineRegisters, engine_offsets as reg};
 use crate::sync::IgnorePoison;
 
 /// Number of entries of the buffer.
@@ -22,39 +22,33 @@ pub const PAGE_ENTRIES: u64 = 0x10 * 4;
 /// ICL_HWS_CSB_WRITE_INDEX).
 pub const PAGE_POINTER: u64 = 0x2f * 4;
 
-/// CSFE_CHICKEN1, and its bit that disables the report to the status page (xe: GHWSP_CSB_REPORT_DIS).
-const CSFE_CHICKEN1: u32 = 0xd4;
+/// CSFE_CHICKEN1: disables the report to the status page (xe: GHWSP_CSB_REPORT_DIS).
 const NO_PAGE_REPORT: u32 = 1 << 15;
-const HWS_PGA: u32 = 0x80;
-/// CTXT_ST_PTR: write pointer (last written entry) in bits 3:0, the host's read pointer in bits 11:8 (i915:
-/// reset_csb_pointers).
-const STATUS_POINTER: u32 = 0x3a0;
-/// CTXT_ST_BUF: copies of entries 0 to 5, and of 6 to 11 (i915: wa_csb_read).
-const STATUS_BUFFER: [u32; 2] = [0x370, 0x3c0];
+/// Copies of entries 0 to 5, and of 6 to 11 (i915: wa_csb_read).
+const STATUS_BUFFER: [u32; 2] = [reg::CTXT_ST_BUF, reg::CTXT_ST_BUF_UPPER];
 
 /// Reports a switch to the host: writes the entry, then the pointer, to registers and to memory. The caller must raise
 /// the interrupt afterwards.
 #[allow(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
-    reason = "offsets in an engine's block, 4 bits of pointer, and a 32-bit page address"
+    reason = "4 bits of pointer, and a 32-bit page address"
 )]
-pub fn report(registers: &RegisterFile, base: u32, gam: &mut Gam<'_>, status: ContextStatus) -> Result<(), Fault> {
+pub fn report(registers: EngineRegisters<'_>, gam: &mut Gam<'_>, status: ContextStatus) -> Result<(), Fault> {
     let after = |pointer: u32| match pointer & 0xf {
         last if last + 1 < ENTRIES => last + 1,
         _ => 0,
     };
-    let entry = after(registers.value(base + STATUS_POINTER));
+    let entry = after(registers.get(reg::CTXT_ST_PTR));
     let half = ENTRIES / 2;
-    let copy = base + STATUS_BUFFER[usize::from(entry >= half)] + entry % half * 8;
-    registers.set(copy, low(status.0));
-    registers.set(copy + 4, high(status.0));
+    let copy = STATUS_BUFFER[usize::from(entry >= half)] + entry % half * 8;
+    registers.set64(copy, status.0);
     // The same register contains the host's read pointer.
-    registers.update(base + STATUS_POINTER, |pointer| pointer & !0xff | entry);
-    if registers.value(base + CSFE_CHICKEN1) & NO_PAGE_REPORT != 0 {
+    registers.update(reg::CTXT_ST_PTR, |pointer| pointer & !0xff | entry);
+    if registers.get(reg::CSFE_CHICKEN1) & NO_PAGE_REPORT != 0 {
         return Ok(());
     }
-    let page = u64::from(registers.value(base + HWS_PGA));
+    let page = u64::from(registers.get(reg::HWS_PGA));
     gam.write_u64(Space::Ggtt, page + PAGE_ENTRIES + u64::from(entry) * 8, status.0)?;
     // Byte writes are unordered. The entry must be visible before the pointer.
     fence(Ordering::Release);

@@ -19,15 +19,6 @@ use descriptor::{ContextId, Descriptor};
 use queue::{ELEMENTS, Queue, SubmitPort};
 use status::{ContextStatus, Detail, QueueStatus};
 
-/// GFX_MODE, and its bit that enables execlist submission (V8-008; i915: GEN11_GFX_DISABLE_LEGACY_MODE).
-pub const GFX_MODE: u32 = 0x29c;
-/// See [`GFX_MODE`].
-pub const DISABLE_LEGACY_MODE: u32 = 1 << 3;
-/// CSB_INTERRUPT_MASK (V8-056).
-pub const CSB_INTERRUPT_MASK: u32 = 0x218;
-/// RING_EXECLIST_STATUS: two dwords.
-pub const STATUS: u32 = 0x234;
-
 /// Immediate effect of a Load on the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loaded {

@@ -70,9 +70,8 @@ impl SaveState for Registers<'_> {
         let mut shared = Vec::with_capacity(saved.shared.len());
         for (name, values) in &saved.shared {
             let engine = engines.named(name).ok_or(invalid("an unknown engine"))?;
-            let base = engines.info(engine).mmio_base;
-            if GLOBALS.iter().zip(values).any(|(register, value)| !self.holds(base.wrapping_add(*register), *value, 0))
-            {
+            let own = self.gt.registers.engine(engine);
+            if GLOBALS.iter().zip(values).any(|(register, value)| !self.holds(own.offset(*register), *value, 0)) {
                 return Err(invalid("a value that an engine's register cannot hold"));
             }
             shared.push((vf.globals(engine), values));

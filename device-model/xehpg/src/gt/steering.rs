@@ -7,14 +7,15 @@ use crate::registers::steering::{
     CS_GROUP, CS_INSTANCE, CS_SELECTIVE_READ, CS_SELECTOR, GUC_SELECTOR, MULTICAST, SLICE, SUBSLICE,
 };
 use crate::registers::{Decoded, Kind, Live};
+use crate::topology::EngineId;
 
 /// Initiator of a register access; each has separate steering (V13-140..142).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Agent {
     /// Software, by MMIO.
     Host,
-    /// Commands of the streamer at this base.
-    Streamer(u32),
+    /// Commands of the streamer of this engine.
+    Streamer(EngineId),
     /// The GuC.
     Guc,
 }
@@ -23,13 +24,12 @@ impl Gt {
     /// Reads the instance of a replicated register that `agent` selects, whether it reads by multicast or unicast
     /// (V13-145, V13-146). An instance that does not exist reads 0 (V13-161).
     #[cold]
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub(super) fn read_steered(&self, agent: Agent, offset: u32, range: &Range) -> u32 {
         let steering = match agent {
             Agent::Host => self.registers.value(range.selector()),
             Agent::Guc => self.registers.value(GUC_SELECTOR),
-            Agent::Streamer(base) => {
-                let own = self.registers.value(base + CS_SELECTOR);
+            Agent::Streamer(engine) => {
+                let own = self.registers.engine(engine).get(CS_SELECTOR);
                 // Without SELECTIVE_READ, any instance may respond.
                 if !CS_SELECTIVE_READ.is_set(own) {
                     return self.registers.value(offset);

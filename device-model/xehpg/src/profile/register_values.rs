@@ -58,7 +58,7 @@ pub fn values(profile: &CardProfile) -> Vec<(u32, u32)> {
     values.push((RPNSWREQ, REQUESTED_RATIO.of(step(frequency.rpn) * 3)));
     values.push((GT_PERF_STATUS, ACTUAL_RATIO.of(step(frequency.rpn) * 3)));
     for info in profile.generation().engines.list() {
-        values.push((info.mmio_base + ENGINE_ID, u32::from(info.instance) << 4 | info.class as u32));
+        values.push((info.register(ENGINE_ID), u32::from(info.instance) << 4 | info.class as u32));
     }
     values
 }

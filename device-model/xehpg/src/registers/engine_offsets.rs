@@ -19,6 +19,7 @@ pub const INT_STATUS_RPT_PTR: u32 = 0xac;
 pub const EIR: u32 = 0xb0;
 pub const EMR: u32 = 0xb4;
 pub const ESR: u32 = 0xb8;
+pub const CSFE_CHICKEN1: u32 = 0xd4;
 pub const BB_STATE: u32 = 0x110;
 pub const PRT_BB_STATE: u32 = 0x120;
 pub const BBADDR: u32 = 0x140;
@@ -35,7 +36,12 @@ pub const BB_PER_CTX_PTR: u32 = 0x1c0;
 pub const INDIRECT_CTX: u32 = 0x1c4;
 pub const INDIRECT_CTX_OFFSET: u32 = 0x1c8;
 pub const PREDICATION_MASK: u32 = 0x1fc;
+pub const BCS_SWCTRL: u32 = 0x200;
+/// CSB_INTERRUPT_MASK (V8-056).
+pub const CSB_INTERRUPT_MASK: u32 = 0x218;
 pub const WPARID: u32 = 0x21c;
+/// RING_EXECLIST_STATUS: two dwords.
+pub const EXECLIST_STATUS: u32 = 0x234;
 pub const CURRENT_LRCA: u32 = 0x240;
 pub const CONTEXT_CONTROL: u32 = 0x244;
 /// CONTEXT_CONTROL (CTXT_SR_CTL) bit 3: a wait does not switch to the next context (xe, i915:
@@ -43,18 +49,29 @@ pub const CONTEXT_CONTROL: u32 = 0x244;
 pub const INHIBIT_SYNCHRONOUS_SWITCH: u32 = 1 << 3;
 pub const PDP0: u32 = 0x270;
 pub const GFX_MODE: u32 = 0x29c;
+/// GFX_MODE: enables execlist submission (V8-008; i915: GEN11_GFX_DISABLE_LEGACY_MODE).
+pub const DISABLE_LEGACY_MODE: u32 = 1 << 3;
 pub const SEMAPHORE_TOKEN: u32 = 0x2b4;
 pub const TIMESTAMP: u32 = 0x358;
 pub const TIMESTAMP_UDW: u32 = 0x35c;
+/// CTXT_ST_BUF: copies of entries 0 to 5 of the context status buffer, a qword each.
+pub const CTXT_ST_BUF: u32 = 0x370;
+/// CTXT_ST_PTR: write pointer (last written entry) in bits 3:0, the host's read pointer in bits 11:8 (i915:
+/// reset_csb_pointers).
+pub const CTXT_ST_PTR: u32 = 0x3a0;
 pub const CTX_TIMESTAMP: u32 = 0x3a8;
 pub const MI_ADDRESS_OFFSET: u32 = 0x3b4;
 pub const SET_PREDICATE_RESULT: u32 = 0x3b8;
 pub const PREDICATE_RESULT_2: u32 = 0x3bc;
+/// CTXT_ST_BUF_UPPER: copies of entries 6 to 11.
+pub const CTXT_ST_BUF_UPPER: u32 = 0x3c0;
 pub const PREDICATE_SRC0: u32 = 0x400;
 pub const PREDICATE_SRC1: u32 = 0x408;
 pub const PREDICATE_DATA: u32 = 0x410;
 pub const PREDICATE_RESULT: u32 = 0x418;
 pub const PREDICATE_RESULT_1: u32 = 0x41c;
+/// RING_EXECLIST_SQ_CONTENTS: eight elements of two dwords.
+pub const EXECLIST_SQ_CONTENTS: u32 = 0x510;
 pub const BB_STACK_WRITE_PORT: u32 = 0x588;
 pub const GPR: u32 = 0x600;
 

@@ -10,8 +10,8 @@ use arctic_base::registers::{self as base, Table, Touched, Touches};
 use super::fuses::{COMPUTE_DSS_ENABLE, GEOMETRY_DSS_ENABLE, MIRROR_FUSE3};
 use super::ranges::{Fuses, Replication};
 use super::whitelist::Whitelist;
-use super::{Decoded, REGISTER_BYTES, RegisterTables, XeHpg};
-use crate::topology::{EngineId, EngineTable};
+use super::{Decoded, EngineRegisters, REGISTER_BYTES, RegisterTables, XeHpg};
+use crate::topology::{ENGINE_BLOCK, EngineId, EngineTable};
 
 /// All registers with their current values ([`base::RegisterFile`], to which it dereferences). Of a register with one
 /// value per function, this is the PF's.
@@ -88,11 +88,16 @@ impl RegisterFile {
         self
     }
 
+    /// Returns the view of the registers of `engine`.
+    #[inline]
+    pub fn engine(&self, engine: EngineId) -> EngineRegisters<'_> {
+        EngineRegisters::new(self, self.engines.info(engine).mmio_base)
+    }
+
     /// Sets the registers of one engine's block to their reset values.
-    #[allow(clippy::arithmetic_side_effects, reason = "an engine's block lies below 4 MiB")]
     pub fn reset_engine(&self, engine: EngineId) {
-        let base = self.engines.info(engine).mmio_base;
-        self.reset_range(base..base + 0x800);
+        let registers = self.engine(engine);
+        self.reset_range(registers.offset(0)..registers.offset(ENGINE_BLOCK));
     }
 
     /// Display name: `vcs2 RING_TAIL`, `SOFT_SCRATCH[3]`, `GDRST`.

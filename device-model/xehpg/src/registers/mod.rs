@@ -6,6 +6,7 @@
 mod doorbell;
 pub mod engine;
 pub(crate) mod engine_offsets;
+mod engine_registers;
 mod file;
 pub mod fuses;
 mod gsc;
@@ -27,6 +28,7 @@ mod workaround;
 pub use arctic_base::registers::{Bits, Copies, Family, FunctionRegisters, Kind, Replicated, Touches, Unit, masked};
 pub use doorbell::DoorbellRegister;
 pub use engine::{ClockRegister, EngineRegister};
+pub use engine_registers::EngineRegisters;
 pub use file::RegisterFile;
 pub use gsc::HeciWindow;
 pub use guc::GucRegister;

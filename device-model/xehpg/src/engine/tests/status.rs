@@ -2,7 +2,6 @@
 //! Context switch reports in the status page.
 
 use super::*;
-use crate::execlist;
 use arctic_fidelity::proves;
 
 const PAGE: u64 = DATA + 0x1000;
@@ -23,10 +22,10 @@ fn only_switches_of_the_pf_are_reported() {
     assert_eq!(port.waiting(), 2, "the GuC receives them");
     bench.give(Function::PF);
     let base = bench.base();
-    bench.gt.registers.set(base + execlist::GFX_MODE, execlist::DISABLE_LEGACY_MODE);
+    bench.gt.registers.set(base + reg::GFX_MODE, reg::DISABLE_LEGACY_MODE);
     let context = bench.context(0);
     bench.emit(context, &store(VA + DATA, 2));
-    bench.gt.registers.set(base + execlist::queue::SQ_CONTENTS, context.load().descriptor as u32);
+    bench.gt.registers.set(base + reg::EXECLIST_SQ_CONTENTS, context.load().descriptor as u32);
     bench.engine.load_queue(&bench.gt);
     assert_eq!((bench.run(), bench.get(DATA)), (Outcome::Complete, 2));
     let told = page(&bench);
