@@ -32,6 +32,9 @@ use crate::{CardProfile, card_file};
 
 const COMMAND: u64 = 4;
 const MEMORY_AND_BUS_MASTER: [u8; 2] = [6, 0];
+/// SR-IOV Control: VF Enable and VF MSE (PCIe 9.3.3.3).
+const VF_ENABLE: u16 = 1 << 0;
+const VF_MEMORY_SPACE_ENABLE: u16 = 1 << 3;
 const EXPRESS: u64 = 0x70;
 const MSI: u64 = 0xac;
 const POWER: u64 = 0xd0;

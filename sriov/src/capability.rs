@@ -6,6 +6,11 @@ use std::ops::Range;
 use crate::config::Field;
 use crate::header::CAPABILITIES_POINTER;
 use crate::number::{high, low};
+use crate::register::Register;
+use crate::registers::{
+    DeviceCapabilities, DeviceCapabilities2, DeviceControl, DeviceControl2, DeviceStatus, LinkCapabilities,
+    LinkControl, LinkStatus, MsiControl, PmCapabilities, PmControl,
+};
 
 /// Power Management.
 pub const ID_POWER_MANAGEMENT: u16 = 0x01;
@@ -26,64 +31,99 @@ pub const ID_VF_RESIZABLE_BAR: u16 = 0x0024;
 
 /// Offset of Device Control in the PCI Express capability.
 pub const DEVICE_CONTROL: u16 = 0x08;
-/// Device Control: initiates a Function Level Reset; reads 0.
-pub const INITIATE_FLR: u16 = 1 << 15;
-/// Device Control: Fatal Error Reporting Enable.
-pub const FATAL_REPORTING_ENABLE: u16 = 1 << 2;
 /// Offset of Device Status in the PCI Express capability.
 pub const DEVICE_STATUS: u16 = 0x0a;
-/// Device Status: Fatal Error Detected.
-pub const FATAL_ERROR_DETECTED: u16 = 1 << 2;
-/// Offset of Power Management Control/Status in its capability. PowerState is in bits 1:0.
+/// Offset of Power Management Control/Status in its capability.
 pub const PM_CONTROL: u16 = 0x04;
 /// Offset of the MSI message control register.
 pub const MSI_CONTROL: u16 = 0x02;
-/// MSI message control: MSI Enable.
-pub const MSI_ENABLE: u16 = 1 << 0;
 /// Offset of the MSI message address, 32 or 64 bits.
 pub const MSI_ADDRESS: u16 = 0x04;
-/// MSI message control: the address has 64 bits.
-const MSI_64_BIT: u16 = 1 << 7;
-/// MSI message control: the capability has mask and pending bits.
-const MSI_MASKABLE: u16 = 1 << 8;
 
 /// Layout of an MSI capability, which the read-only bits of its message control register determine (PCI 3.0, 6.8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MsiLayout {
-    control: u16,
+    /// The message address has 64 bits.
+    wide: bool,
+    /// The capability has mask bits and pending bits.
+    maskable: bool,
 }
 
 impl MsiLayout {
     /// The layout of a capability with this message control register.
-    pub fn of(control: u16) -> Self {
-        MsiLayout { control: control & (MSI_64_BIT | MSI_MASKABLE) }
+    pub fn of(control: MsiControl) -> Self {
+        MsiLayout { wide: control.wide(), maskable: control.maskable() }
     }
 
     /// Whether the message address has 64 bits.
     pub fn wide(self) -> bool {
-        self.control & MSI_64_BIT != 0
+        self.wide
     }
 
     /// Offset of the message data, 16 bits.
     pub fn data(self) -> u16 {
-        if self.wide() { 0x0c } else { 0x08 }
+        if self.wide { 0x0c } else { 0x08 }
     }
 
     /// Offsets of the mask bits and of the pending bits, if the capability has them.
     #[allow(clippy::arithmetic_side_effects, reason = "the data lies at 0x0c at most")]
     pub fn masking(self) -> Option<(u16, u16)> {
-        (self.control & MSI_MASKABLE != 0).then(|| (self.data() + 4, self.data() + 8))
+        self.maskable.then(|| (self.data() + 4, self.data() + 8))
     }
 }
 
-const SPEED_16GT: u16 = 4;
-const WIDTH_16: u16 = 16 << 4;
-/// Maximum payload 128 bytes, extended tags, role-based error reporting, FLR.
-const DEVICE_CAPABILITIES: u32 = 1 << 28 | 1 << 15 | 1 << 5;
-/// ASPM L0s and L1, optionality compliance.
-const LINK_CAPABILITIES: u32 = (WIDTH_16 | SPEED_16GT) as u32 | 0b11 << 10 | 1 << 22;
-/// Completion timeout range B, completion timeout disable, 10-bit tags, extended format.
-const DEVICE_CAPABILITIES_2: u32 = 0x0013_0012;
+/// Link speed of 16 GT/s.
+const SPEED_16GT: u8 = 4;
+/// Link width in lanes.
+const WIDTH_16: u8 = 16;
+/// Maximum payload 128 bytes.
+const DEVICE_CAPABILITIES: DeviceCapabilities = DeviceCapabilities::new()
+    .with_extended_tag(true)
+    .with_role_based_error_reporting(true)
+    .with_function_level_reset(true);
+const LINK_CAPABILITIES: LinkCapabilities = LinkCapabilities::new()
+    .with_speed(SPEED_16GT)
+    .with_width(WIDTH_16)
+    .with_aspm_l0s(true)
+    .with_aspm_l1(true)
+    .with_aspm_optionality(true);
+/// Completion timeout range B.
+const DEVICE_CAPABILITIES_2: DeviceCapabilities2 = DeviceCapabilities2::new()
+    .with_completion_timeout_ranges(0b10)
+    .with_completion_timeout_disable(true)
+    .with_tag_10_bit_completer(true)
+    .with_tag_10_bit_requester(true)
+    .with_extended_format(true);
+/// Maximum read request 512 bytes.
+const DEVICE_CONTROL_RESET: DeviceControl = DeviceControl::new()
+    .with_relaxed_ordering(true)
+    .with_extended_tag(true)
+    .with_no_snoop(true)
+    .with_max_read_request_size(2);
+/// All fields but the payload size, which is hardwired.
+const DEVICE_CONTROL_WRITABLE: DeviceControl = DeviceControl::new()
+    .with_correctable_error_reporting(true)
+    .with_non_fatal_error_reporting(true)
+    .with_fatal_error_reporting(true)
+    .with_unsupported_request_reporting(true)
+    .with_relaxed_ordering(true)
+    .with_extended_tag(true)
+    .with_no_snoop(true)
+    .with_max_read_request_size(0b111);
+const DEVICE_STATUS_ERRORS: DeviceStatus = DeviceStatus::new()
+    .with_correctable_error(true)
+    .with_non_fatal_error(true)
+    .with_fatal_error(true)
+    .with_unsupported_request(true);
+const LINK_CONTROL_WRITABLE: LinkControl = LinkControl::new()
+    .with_aspm(0b11)
+    .with_read_completion_boundary(true)
+    .with_common_clock(true)
+    .with_extended_synch(true);
+const DEVICE_CONTROL_2_WRITABLE: DeviceControl2 = DeviceControl2::new()
+    .with_completion_timeout(0xf)
+    .with_completion_timeout_disable(true)
+    .with_tag_10_bit_requester(true);
 /// Supported link speeds: 2.5, 5, 8 and 16 GT/s.
 const LINK_CAPABILITIES_2: u32 = 0x1e;
 
@@ -145,21 +185,21 @@ impl Capability {
             [
                 // Version 2, endpoint.
                 Field::word(0x02, 0x0002),
-                Field::dword(0x04, DEVICE_CAPABILITIES),
-                // Relaxed ordering, extended tags, no snoop; maximum read request 512 bytes. The payload size is
-                // hardwired.
-                Field::word(DEVICE_CONTROL, 0x2910).writable(0x791f),
-                Field::word(DEVICE_STATUS, 0).write_1_to_clear(0x000f),
-                Field::dword(0x0c, LINK_CAPABILITIES),
-                // ASPM, read completion boundary, common clock, extended synch: properties of the link, not reset by an
-                // FLR.
-                Field::word(0x10, 0).writable(0x00cb).sticky(0x00cb),
+                Field::register(DEVICE_CAPABILITIES),
+                Field::register(DEVICE_CONTROL_RESET).writable(DEVICE_CONTROL_WRITABLE.value()),
+                Field::register(DeviceStatus::new()).write_1_to_clear(DEVICE_STATUS_ERRORS.value()),
+                Field::register(LINK_CAPABILITIES),
+                // Properties of the link, not reset by an FLR.
+                Field::register(LinkControl::new())
+                    .writable(LINK_CONTROL_WRITABLE.value())
+                    .sticky(LINK_CONTROL_WRITABLE.value()),
                 // Negotiated at full speed and width, with the slot's reference clock.
-                Field::word(0x12, WIDTH_16 | SPEED_16GT | 1 << 12),
-                Field::dword(0x24, DEVICE_CAPABILITIES_2),
-                Field::word(0x28, 0).writable(0x101f),
+                Field::register(LinkStatus::new().with_speed(SPEED_16GT).with_width(WIDTH_16).with_slot_clock(true)),
+                Field::register(DEVICE_CAPABILITIES_2),
+                Field::register(DeviceControl2::new()).writable(DEVICE_CONTROL_2_WRITABLE.value()),
                 Field::dword(0x2c, LINK_CAPABILITIES_2),
-                Field::word(0x30, SPEED_16GT).writable(0xffbf).sticky(0xffbf),
+                // Link Control 2: all fields but Selectable De-emphasis.
+                Field::word(0x30, SPEED_16GT.into()).writable(0xffbf).sticky(0xffbf),
             ],
         )
     }
@@ -172,11 +212,11 @@ impl Capability {
             at,
             [
                 Field::word(0x02, 0x0002),
-                Field::dword(0x04, DEVICE_CAPABILITIES),
-                Field::word(DEVICE_CONTROL, 0),
-                Field::word(DEVICE_STATUS, 0).write_1_to_clear(0x000f),
-                Field::dword(0x0c, LINK_CAPABILITIES),
-                Field::dword(0x24, DEVICE_CAPABILITIES_2),
+                Field::register(DEVICE_CAPABILITIES),
+                Field::register(DeviceControl::new()),
+                Field::register(DeviceStatus::new()).write_1_to_clear(DEVICE_STATUS_ERRORS.value()),
+                Field::register(LINK_CAPABILITIES),
+                Field::register(DEVICE_CAPABILITIES_2),
                 Field::dword(0x2c, LINK_CAPABILITIES_2),
             ],
         )
@@ -192,20 +232,21 @@ impl Capability {
     /// MSI with a 64-bit address, one vector and per-vector masking. MSI-X must be absent: if it is present, the xe
     /// driver assumes memory-based interrupts (xe: xe_irq_msix_init).
     pub fn msi(at: u16) -> Self {
-        Self::msi_with(at, MSI_64_BIT | MSI_MASKABLE)
+        Self::msi_with(at, MsiControl::new().with_wide(true).with_maskable(true))
     }
 
     /// MSI with a 32-bit address and one vector, without masking, as on conventional functions.
     pub fn msi_32(at: u16) -> Self {
-        Self::msi_with(at, 0)
+        Self::msi_with(at, MsiControl::new())
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "the offsets of a layout are below 0x20")]
-    fn msi_with(at: u16, control: u16) -> Self {
+    fn msi_with(at: u16, control: MsiControl) -> Self {
         let layout = MsiLayout::of(control);
+        let writable = MsiControl::new().with_enable(true).with_multiple_enable(0b111);
         let mut body = vec![
-            // One message. Writable: MSI Enable and Multiple Message Enable.
-            Field::word(MSI_CONTROL, control).writable(0x0071),
+            // One message.
+            Field::register(control).writable(writable.value()),
             Field::dword(MSI_ADDRESS, 0).writable(0xffff_fffc),
             Field::word(layout.data(), 0).writable(0xffff),
         ];
@@ -221,16 +262,17 @@ impl Capability {
     /// Power management with D0 and D3hot. No_Soft_Reset is set: GuC, CT buffers and memory keep their state in D3hot,
     /// which the xe driver enters after one second idle (xe: xe_pci_runtime_suspend).
     pub fn power_management(at: u16) -> Self {
-        const NO_SOFT_RESET: u16 = 1 << 3;
-        const PME_ENABLE: u32 = 1 << 8;
-        const PME_STATUS: u32 = 1 << 15;
+        let writable = PmControl::new().with_power_state(0b11).with_pme_enable(true);
+        let cleared = PmControl::new().with_pme_status(true);
         Self::standard(
             ID_POWER_MANAGEMENT,
             at,
             [
-                // Version 3; PME from D0 and D3hot, as Linux reports for the real card.
-                Field::word(0x02, 1 << 14 | 1 << 11 | 3),
-                Field::word(PM_CONTROL, NO_SOFT_RESET).writable(PME_ENABLE | 0b11).write_1_to_clear(PME_STATUS),
+                // As Linux reports for the real card.
+                Field::register(PmCapabilities::new().with_version(3).with_pme_d0(true).with_pme_d3hot(true)),
+                Field::register(PmControl::new().with_no_soft_reset(true))
+                    .writable(writable.value())
+                    .write_1_to_clear(cleared.value()),
             ],
         )
     }

@@ -9,15 +9,13 @@ use std::ops::Range;
 
 use crate::bar::{BAR_REGISTERS, Bar, BarError, BarKind};
 use crate::capability::{
-    Capability, DEVICE_CONTROL, DEVICE_STATUS, FATAL_ERROR_DETECTED, FATAL_REPORTING_ENABLE, ID_ARI, ID_EXPRESS,
-    ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC, INITIATE_FLR, MSI_ADDRESS, MSI_CONTROL, MSI_ENABLE,
-    MsiLayout, PM_CONTROL,
+    Capability, DEVICE_CONTROL, ID_ARI, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC,
+    MSI_ADDRESS, MsiLayout, PM_CONTROL,
 };
 use crate::config::{CONFIG_BYTES, CONVENTIONAL_CONFIG_BYTES, ConfigSpace, Field, LayoutError, Reset};
-use crate::header::{
-    COMMAND, COMMAND_BUS_MASTER, COMMAND_IO_SPACE, COMMAND_MEMORY_SPACE, COMMAND_SERR, Identity, STATUS,
-    STATUS_SIGNALED_SYSTEM_ERROR,
-};
+use crate::header::{Command, Identity, Status};
+use crate::register::Register;
+use crate::registers::{DeviceControl, DeviceStatus, MsiControl, PmControl};
 use crate::saved::{self, PartId};
 use crate::sriov_capability::{MAX_VF_BARS, Sriov, SriovError, SriovLayout, SriovState, VfBar};
 
@@ -31,9 +29,8 @@ pub const GTTMMADR_BYTES: u64 = 16 << 20;
 /// Offset of the SR-IOV capability of the physical function, the same as on the real card.
 pub const SRIOV_CAPABILITY: u16 = 0x320;
 
-/// PowerState, bits 1:0 of Power Management Control/Status.
-const POWER_STATE: u16 = 0b11;
-const POWER_D3HOT: u16 = 3;
+/// PowerState of Power Management Control/Status: D3hot. 0 is D0.
+const POWER_D3HOT: u8 = 3;
 
 /// The function cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,6 +189,18 @@ impl Events {
             }
         }
     }
+
+    /// Like [`Events::revert`] for the bits of `mask` in the register `R` of the capability at `start`.
+    pub(crate) fn revert_register<R: Register>(
+        &mut self,
+        config: &mut ConfigSpace,
+        register: &'static str,
+        start: u16,
+        mask: R,
+        value: R,
+    ) {
+        self.revert(config, register, (start.saturating_add(R::AT), mask.value()), value.value());
+    }
 }
 
 impl IntoIterator for Events {
@@ -203,18 +212,26 @@ impl IntoIterator for Events {
     }
 }
 
-/// The bit of the command register that enables the address space of a BAR.
-fn space_enable(kind: BarKind) -> u16 {
+/// Returns whether the command register enables the address space of a BAR.
+fn space_enabled(command: Command, kind: BarKind) -> bool {
     match kind {
-        BarKind::Memory32 { .. } | BarKind::Memory64 { .. } => COMMAND_MEMORY_SPACE,
-        BarKind::Io => COMMAND_IO_SPACE,
+        BarKind::Memory32 { .. } | BarKind::Memory64 { .. } => command.memory_space(),
+        BarKind::Io => command.io_space(),
     }
+}
+
+/// The command register with the address spaces of `bars` enabled.
+fn spaces(bars: &[Bar]) -> Command {
+    bars.iter().fold(Command::new(), |command, bar| match bar.kind() {
+        BarKind::Memory32 { .. } | BarKind::Memory64 { .. } => command.with_memory_space(true),
+        BarKind::Io => command.with_io_space(true),
+    })
 }
 
 /// State that is compared to derive the events of a change.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Controls {
-    command: u16,
+    command: Command,
     power: PowerState,
     bars: [u64; BAR_REGISTERS as usize],
     msi: Option<MsiMessage>,
@@ -271,8 +288,7 @@ impl PciFunction {
         device_specific: &[Field],
         capabilities: &[Capability],
     ) -> Result<Self, LayoutError> {
-        let spaces = bars.iter().fold(0, |spaces, bar| spaces | space_enable(bar.kind()));
-        let fields = identity.fields(spaces).into_iter().chain(bars.iter().flat_map(Bar::fields));
+        let fields = identity.fields(spaces(&bars)).into_iter().chain(bars.iter().flat_map(Bar::fields));
         let fields = fields.chain(device_specific.iter().copied()).chain(Capability::chain(capabilities));
         Ok(PciFunction {
             config: ConfigSpace::new(fields)?,
@@ -421,7 +437,7 @@ impl PciFunction {
     }
 
     fn decodes(&self, bar: &Bar) -> bool {
-        self.config.word(COMMAND) & space_enable(bar.kind()) != 0 && self.power_state() == PowerState::D0
+        space_enabled(self.command(), bar.kind()) && self.power_state() == PowerState::D0
     }
 
     /// Size of configuration space in bytes: 4096 with the PCI Express capability, 256 without.
@@ -431,7 +447,7 @@ impl PciFunction {
 
     /// Returns whether the function may send memory requests.
     pub fn bus_master(&self) -> bool {
-        self.config.word(COMMAND) & COMMAND_BUS_MASTER != 0
+        self.command().bus_master()
     }
 
     /// Current power state.
@@ -457,15 +473,16 @@ impl PciFunction {
 
     /// Records a fatal error of the device: sets Fatal Error Detected. Returns whether the function sends the message
     /// ERR_FATAL: fatal error reporting or SERR# is enabled (PCIe 6.2.5). There is no AER capability.
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn record_fatal_error(&mut self) -> bool {
         let Some(express) = self.express else { return false };
-        self.config.set(express + DEVICE_STATUS, FATAL_ERROR_DETECTED.into(), FATAL_ERROR_DETECTED.into());
-        let serr = self.config.word(COMMAND) & COMMAND_SERR != 0;
+        let detected = DeviceStatus::new().with_fatal_error(true);
+        self.config.set_register(express, detected, detected);
+        let serr = self.command().serr();
         if serr {
-            self.config.set(STATUS, STATUS_SIGNALED_SYSTEM_ERROR.into(), STATUS_SIGNALED_SYSTEM_ERROR.into());
+            let signaled = Status::new().with_signaled_system_error(true);
+            self.config.set_register(0, signaled, signaled);
         }
-        serr || self.config.word(express + DEVICE_CONTROL) & FATAL_REPORTING_ENABLE != 0
+        serr || self.config.register::<DeviceControl>(express).fatal_error_reporting()
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
@@ -483,7 +500,7 @@ impl PciFunction {
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn msi_message(&self) -> Option<MsiMessage> {
         let (msi, layout) = self.msi_layout()?;
-        let enabled = self.config.word(msi + MSI_CONTROL) & MSI_ENABLE != 0;
+        let enabled = self.config.register::<MsiControl>(msi).enable();
         let address = match layout.wide() {
             true => self.qword(msi + MSI_ADDRESS),
             false => self.config.dword(msi + MSI_ADDRESS).into(),
@@ -492,10 +509,9 @@ impl PciFunction {
     }
 
     /// Offset and layout of the MSI capability.
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn msi_layout(&self) -> Option<(u16, MsiLayout)> {
         let msi = self.msi?;
-        Some((msi, MsiLayout::of(self.config.word(msi + MSI_CONTROL))))
+        Some((msi, MsiLayout::of(self.config.register(msi))))
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
@@ -508,28 +524,31 @@ impl PciFunction {
         self.qword(bar.register()) & bar.address_mask()
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
-    fn power_state_bits(&self) -> u16 {
-        self.power_management.map_or(0, |at| self.config.word(at + PM_CONTROL)) & POWER_STATE
+    fn command(&self) -> Command {
+        self.config.register(0)
+    }
+
+    fn power_state_bits(&self) -> u8 {
+        self.power_management.map_or(0, |at| self.config.register::<PmControl>(at).power_state())
     }
 
     /// Discards a write of an unsupported power state (D1, D2) (PCI PM 1.2, 3.2.4).
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
-    fn revert_unsupported_power_state(&mut self, before: u16, events: &mut Events) {
+    fn revert_unsupported_power_state(&mut self, before: u8, events: &mut Events) {
         if let Some(at) = self.power_management
             && !matches!(self.power_state_bits(), 0 | POWER_D3HOT)
         {
-            events.revert(&mut self.config, "PowerState", (at + PM_CONTROL, POWER_STATE.into()), before.into());
+            let state = |bits| PmControl::new().with_power_state(bits);
+            events.revert_register(&mut self.config, "PowerState", at, state(0b11), state(before));
         }
     }
 
     /// Fails with the place of the power state if `config` has one that is unsupported.
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub(crate) fn check_power_state(&self, config: &ConfigSpace) -> Result<(), (PartId, u16)> {
-        let Some(at) = self.power_management.map(|at| at + PM_CONTROL) else { return Ok(()) };
-        match config.word(at) & POWER_STATE {
+        let Some(at) = self.power_management else { return Ok(()) };
+        match config.register::<PmControl>(at).power_state() {
             0 | POWER_D3HOT => Ok(()),
-            _ => Err((PartId::Standard(ID_POWER_MANAGEMENT), at)),
+            _ => Err((PartId::Standard(ID_POWER_MANAGEMENT), at + PM_CONTROL)),
         }
     }
 
@@ -538,7 +557,7 @@ impl PciFunction {
         let Some(express) = self.express else { return false };
         let high_byte = u64::from(express + DEVICE_CONTROL + 1);
         let written = high_byte.checked_sub(offset).and_then(|n| data.get(usize::try_from(n).ok()?));
-        written.is_some_and(|byte| u16::from(*byte) << 8 & INITIATE_FLR != 0)
+        written.is_some_and(|byte| DeviceControl::from_bits(u16::from(*byte) << 8).initiate_flr())
     }
 
     fn controls(&self) -> Controls {
@@ -547,7 +566,7 @@ impl PciFunction {
             *address = self.address(bar);
         }
         Controls {
-            command: self.config.word(COMMAND),
+            command: self.command(),
             power: self.power_state(),
             bars,
             msi: self.msi_message(),
@@ -558,7 +577,10 @@ impl PciFunction {
     /// Appends the differences from `before`. Removals precede additions.
     fn changes(&self, before: Controls, events: &mut Events) {
         let now = self.controls();
-        let switched = |bit: u16| ((before.command ^ now.command) & bit != 0).then_some(now.command & bit != 0);
+        let switched = |bit: fn(&Command) -> bool| {
+            let (before, now) = (bit(&before.command), bit(&now.command));
+            (before != now).then_some(now)
+        };
         let (vfs_before, vfs) = (before.sriov, now.sriov);
         if vfs_before.memory_space && !vfs.memory_space {
             events.push(Event::VfMemorySpace(false));
@@ -566,10 +588,10 @@ impl PciFunction {
         if vfs_before.vfs != vfs.vfs && vfs_before.vfs != 0 {
             events.push(Event::VfDisable);
         }
-        if let Some(on) = switched(COMMAND_MEMORY_SPACE).filter(|on| !on) {
+        if let Some(on) = switched(Command::memory_space).filter(|on| !on) {
             events.push(Event::MemorySpace(on));
         }
-        if let Some(on) = switched(COMMAND_IO_SPACE).filter(|on| !on) {
+        if let Some(on) = switched(Command::io_space).filter(|on| !on) {
             events.push(Event::IoSpace(on));
         }
         if before.power != now.power {
@@ -583,13 +605,13 @@ impl PciFunction {
         for bar in vfs.bars.iter().zip(&vfs_before.bars).filter(|(new, old)| new != old).map(|(new, _)| *new) {
             events.push(Event::VfBarMoved(bar));
         }
-        if let Some(on) = switched(COMMAND_MEMORY_SPACE).filter(|on| *on) {
+        if let Some(on) = switched(Command::memory_space).filter(|on| *on) {
             events.push(Event::MemorySpace(on));
         }
-        if let Some(on) = switched(COMMAND_IO_SPACE).filter(|on| *on) {
+        if let Some(on) = switched(Command::io_space).filter(|on| *on) {
             events.push(Event::IoSpace(on));
         }
-        if let Some(on) = switched(COMMAND_BUS_MASTER) {
+        if let Some(on) = switched(Command::bus_master) {
             events.push(Event::BusMaster(on));
         }
         if before.msi != now.msi {

@@ -1,31 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The type 0 header: function identity, command and status registers.
 
+use bitfield_struct::bitfield;
+
 use crate::config::Field;
+use crate::register::{Register, registers};
 
 /// Offset of the command register.
 pub const COMMAND: u16 = 0x04;
-/// Command: I/O Space Enable. The function responds to I/O accesses to its BARs.
-pub const COMMAND_IO_SPACE: u16 = 1 << 0;
-/// Command: Memory Space Enable. The function responds to memory accesses to its BARs.
-pub const COMMAND_MEMORY_SPACE: u16 = 1 << 1;
-/// Command: Bus Master Enable. The function may send memory requests, including MSI.
-pub const COMMAND_BUS_MASTER: u16 = 1 << 2;
-/// Command: SERR# Enable. The function may send error messages.
-pub const COMMAND_SERR: u16 = 1 << 8;
 /// Offset of the status register.
 pub const STATUS: u16 = 0x06;
-/// Status: Signaled System Error. The function has sent an error message while SERR# was enabled.
-pub const STATUS_SIGNALED_SYSTEM_ERROR: u16 = 1 << 14;
 /// Offset of the pointer to the first capability.
 pub const CAPABILITIES_POINTER: u16 = 0x34;
 
-/// Parity Error Response and Interrupt Disable: writable, but without effect in this model.
-const COMMAND_OTHERS: u16 = 1 << 6 | 1 << 10;
-/// Status: Capabilities List.
-const STATUS_CAPABILITIES: u16 = 1 << 4;
-/// Status: the error bits, all RW1C.
-const STATUS_ERRORS: u16 = 0xf900;
+/// The command register.
+#[bitfield(u16)]
+#[derive(PartialEq, Eq)]
+pub struct Command {
+    /// I/O Space Enable. The function responds to I/O accesses to its BARs.
+    pub io_space: bool,
+    /// Memory Space Enable. The function responds to memory accesses to its BARs.
+    pub memory_space: bool,
+    /// Bus Master Enable. The function may send memory requests, including MSI.
+    pub bus_master: bool,
+    #[bits(3)]
+    __: u8,
+    /// Parity Error Response: writable, but without effect in this model.
+    pub parity_error_response: bool,
+    __: bool,
+    /// SERR# Enable. The function may send error messages.
+    pub serr: bool,
+    __: bool,
+    /// Interrupt Disable: writable, but without effect in this model.
+    pub interrupt_disable: bool,
+    #[bits(5)]
+    __: u8,
+}
+
+/// The status register.
+#[bitfield(u16)]
+pub struct Status {
+    #[bits(4)]
+    __: u8,
+    /// Capabilities List: the function has capabilities.
+    pub capabilities: bool,
+    #[bits(3)]
+    __: u8,
+    /// Master Data Parity Error.
+    pub master_data_parity_error: bool,
+    #[bits(2)]
+    __: u8,
+    /// Signaled Target Abort, Received Target Abort, Received Master Abort.
+    #[bits(3)]
+    pub aborts: u8,
+    /// Signaled System Error. The function has sent an error message while SERR# was enabled.
+    pub signaled_system_error: bool,
+    /// Detected Parity Error.
+    pub detected_parity_error: bool,
+}
+
+registers! {
+    Command: u16 at COMMAND;
+    Status: u16 at STATUS;
+}
+
+impl Status {
+    /// The errors, all cleared by writing 1.
+    const ERRORS: Status = Status::new()
+        .with_master_data_parity_error(true)
+        .with_aborts(0b111)
+        .with_signaled_system_error(true)
+        .with_detected_parity_error(true);
+}
 
 /// IDs and class code of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,14 +124,15 @@ impl Identity {
         }
     }
 
-    /// The header registers, without BARs and capability pointer. `spaces` are the bits of the command register that
+    /// The header registers, without BARs and capability pointer. `spaces` has the bits of the command register set that
     /// enable the address spaces of the BARs.
-    pub fn fields(&self, spaces: u16) -> [Field; 8] {
-        let command = spaces | COMMAND_BUS_MASTER | COMMAND_SERR | COMMAND_OTHERS;
+    pub fn fields(&self, spaces: Command) -> [Field; 8] {
+        let command =
+            spaces.with_bus_master(true).with_parity_error_response(true).with_serr(true).with_interrupt_disable(true);
         [
             Field::dword(0x00, u32::from(self.device) << 16 | u32::from(self.vendor)),
-            Field::word(COMMAND, 0).writable(command.into()),
-            Field::word(0x06, STATUS_CAPABILITIES).write_1_to_clear(STATUS_ERRORS.into()),
+            Field::register(Command::new()).writable(command.value()),
+            Field::register(Status::new().with_capabilities(true)).write_1_to_clear(Status::ERRORS.value()),
             Field::dword(0x08, self.class << 8 | u32::from(self.revision)),
             // Cache Line Size: writable, no effect in PCI Express.
             Field::byte(0x0c, 0).writable(0xff),

@@ -9,6 +9,8 @@ pub mod config;
 pub mod function;
 pub mod header;
 pub mod number;
+pub mod register;
+pub mod registers;
 pub mod saved;
 pub mod sriov_capability;
 #[cfg(test)]

@@ -10,11 +10,14 @@
 
 use std::fmt;
 
+use bitfield_struct::bitfield;
+
 use crate::bar::{BAR_REGISTERS, Bar, BarError};
 use crate::capability::{Capability, ID_SRIOV, ID_VF_RESIZABLE_BAR};
 use crate::config::{ConfigSpace, Field};
 use crate::function::{Events, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
 use crate::number::{high, low};
+use crate::register::{Register, registers};
 use crate::saved::PartId;
 
 /// Maximum number of virtual functions of a card: its LMTT directory has 64 entries, of which the first is the PF's
@@ -40,23 +43,71 @@ pub const VF_BAR0: u16 = 0x24;
 /// Size in bytes of the SR-IOV capability.
 pub const SRIOV_BYTES: u16 = 0x40;
 
-/// SR-IOV Control: VF Enable.
-pub const VF_ENABLE: u16 = 1 << 0;
-/// SR-IOV Control: VF Memory Space Enable.
-pub const VF_MEMORY_SPACE_ENABLE: u16 = 1 << 3;
-/// SR-IOV Control: ARI Capable Hierarchy.
-pub const ARI_CAPABLE_HIERARCHY: u16 = 1 << 4;
+/// SR-IOV Capabilities.
+#[bitfield(u32)]
+pub struct SriovCapabilities {
+    __: bool,
+    /// ARI Capable Hierarchy is preserved in D3hot. Must be set even if No_Soft_Reset is set.
+    pub ari_preserved: bool,
+    #[bits(30)]
+    __: u32,
+}
 
-/// SR-IOV Capabilities: ARI Capable Hierarchy is preserved in D3hot. Must be set even if No_Soft_Reset is set.
-const ARI_CAPABLE_HIERARCHY_PRESERVED: u32 = 1 << 1;
+/// SR-IOV Control.
+#[bitfield(u16)]
+pub struct SriovControl {
+    /// VF Enable.
+    pub vf_enable: bool,
+    #[bits(2)]
+    __: u8,
+    /// VF Memory Space Enable.
+    pub vf_memory_space: bool,
+    /// ARI Capable Hierarchy.
+    pub ari_capable_hierarchy: bool,
+    #[bits(11)]
+    __: u16,
+}
+
+/// VF Resizable BAR Capability.
+#[bitfield(u32)]
+pub struct VfRebarCapability {
+    #[bits(4)]
+    __: u8,
+    /// Supported sizes, from 1 MiB in bit 0 to 128 TiB.
+    #[bits(28)]
+    pub sizes: u32,
+}
+
+/// VF Resizable BAR Control.
+#[bitfield(u32)]
+pub struct VfRebarControl {
+    /// BAR Index.
+    #[bits(3)]
+    pub index: u8,
+    #[bits(2)]
+    __: u8,
+    /// Number of Resizable BARs.
+    #[bits(3)]
+    pub bars: u8,
+    /// BAR Size: 1 MiB shifted by this value.
+    #[bits(6)]
+    pub size: u8,
+    #[bits(18)]
+    __: u32,
+}
+
+registers! {
+    SriovCapabilities: u32 at 0x04;
+    SriovControl: u16 at SRIOV_CONTROL;
+    VfRebarCapability: u32 at 0x04;
+    VfRebarControl: u32 at VF_REBAR_CONTROL;
+}
+
 /// 4 KiB, 8 KiB, 64 KiB, 256 KiB, 1 MiB and 4 MiB: mandatory for every device. No VF BAR is smaller than any of these.
 const SUPPORTED_PAGE_SIZES: u32 = 0x553;
 
 /// Offset of the VF Resizable BAR control register in its capability.
 pub const VF_REBAR_CONTROL: u16 = 0x08;
-/// VF BAR size in the control register: 1 MiB shifted by this value.
-const VF_REBAR_SIZE: u32 = 0x3f << VF_REBAR_SIZE_SHIFT;
-const VF_REBAR_SIZE_SHIFT: u32 = 8;
 const MIB_SHIFT: u32 = 20;
 /// The largest size that the capability register can encode, 128 TiB, as a shift of 1 MiB.
 const VF_REBAR_LARGEST: u32 = 27;
@@ -146,10 +197,10 @@ pub(crate) struct SriovState {
 /// Register values before a write, for the checks that follow it.
 #[derive(Clone, Copy)]
 pub(crate) struct Latched {
-    control: u16,
+    control: SriovControl,
     num_vfs: u16,
     page_size: u32,
-    vf_rebar: u32,
+    vf_rebar: VfRebarControl,
 }
 
 /// The capability in a function's configuration space: its offset and its fixed parameters.
@@ -163,9 +214,10 @@ pub(crate) struct Sriov {
 }
 
 /// Encodes a size for Resizable BAR.
-fn rebar_size(bytes: u64) -> Result<u32, SriovError> {
+fn rebar_size(bytes: u64) -> Result<u8, SriovError> {
     let shift = bytes.checked_ilog2().filter(|_| bytes.is_power_of_two()).and_then(|log2| log2.checked_sub(MIB_SHIFT));
-    shift.filter(|shift| *shift <= VF_REBAR_LARGEST).ok_or(SriovError::LmemSize(bytes))
+    let shift = shift.filter(|shift| *shift <= VF_REBAR_LARGEST).and_then(|shift| u8::try_from(shift).ok());
+    shift.ok_or(SriovError::LmemSize(bytes))
 }
 
 impl Sriov {
@@ -193,11 +245,12 @@ impl Sriov {
             Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?,
             Bar::memory_64(LMEM_BAR, layout.vf_lmem_bytes, true)?,
         ];
-        let control = VF_ENABLE | VF_MEMORY_SPACE_ENABLE | ARI_CAPABLE_HIERARCHY;
+        let control =
+            SriovControl::new().with_vf_enable(true).with_vf_memory_space(true).with_ari_capable_hierarchy(true);
         let mut body = vec![
             // No VF migration (removed from the specification), no 10-bit tags for VFs.
-            Field::dword(0x04, ARI_CAPABLE_HIERARCHY_PRESERVED),
-            Field::word(SRIOV_CONTROL, 0).writable(control.into()),
+            Field::register(SriovCapabilities::new().with_ari_preserved(true)),
+            Field::register(SriovControl::new()).writable(control.value()),
             // Status: has only VF migration bits.
             Field::word(0x0a, 0),
             // InitialVFs equals TotalVFs because migration is not supported.
@@ -215,12 +268,10 @@ impl Sriov {
             Field::dword(0x3c, 0),
         ];
         body.extend(bars.iter().flat_map(|bar| bar.fields_at(vf_bar_register(0, bar.index()))));
+        let rebar_control = VfRebarControl::new().with_index(LMEM_BAR).with_bars(1).with_size(size);
         let rebar = [
-            // Bits 31:4: supported sizes from 1 MiB to 128 TiB.
-            Field::dword(0x04, sizes << 4),
-            // One resizable VF BAR, with index 2.
-            Field::dword(VF_REBAR_CONTROL, size << VF_REBAR_SIZE_SHIFT | 1 << 5 | u32::from(LMEM_BAR))
-                .writable(VF_REBAR_SIZE),
+            Field::register(VfRebarCapability::new().with_sizes(sizes)),
+            Field::register(rebar_control).writable(VfRebarControl::new().with_size(0x3f).value()),
         ];
         let capabilities = [
             Capability::extended(ID_SRIOV, 1, at, body),
@@ -237,7 +288,7 @@ impl Sriov {
     /// Number of enabled virtual functions; 0 while VF Enable is clear or NumVFs is invalid (V13-016).
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096, and there are at most 63 VFs")]
     pub fn vfs(&self, config: &ConfigSpace) -> u16 {
-        let enabled = config.word(self.at + SRIOV_CONTROL) & VF_ENABLE != 0;
+        let enabled = self.control(config).vf_enable();
         let num_vfs = config.word(self.at + NUM_VFS);
         if enabled && num_vfs <= self.total_vfs { num_vfs } else { 0 }
     }
@@ -254,10 +305,9 @@ impl Sriov {
     }
 
     /// Current capability state. VFs have no separate power state and follow the PF's (`awake`: the PF is in D0).
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn state(&self, config: &ConfigSpace, awake: bool) -> SriovState {
         let vfs = self.vfs(config);
-        let enabled = config.word(self.at + SRIOV_CONTROL) & VF_MEMORY_SPACE_ENABLE != 0;
+        let enabled = self.control(config).vf_memory_space();
         let mut state = SriovState { vfs, memory_space: vfs != 0 && enabled && awake, ..SriovState::default() };
         for (slot, bar) in state.bars.iter_mut().zip(self.bars(config)) {
             *slot = bar;
@@ -269,10 +319,10 @@ impl Sriov {
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn latch(&self, config: &ConfigSpace) -> Latched {
         Latched {
-            control: config.word(self.at + SRIOV_CONTROL),
+            control: self.control(config),
             num_vfs: config.word(self.at + NUM_VFS),
             page_size: config.dword(self.at + SYSTEM_PAGE_SIZE),
-            vf_rebar: config.dword(self.vf_rebar + VF_REBAR_CONTROL),
+            vf_rebar: config.register(self.vf_rebar),
         }
     }
 
@@ -280,20 +330,18 @@ impl Sriov {
     /// write.
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     pub fn settle(&self, config: &mut ConfigSpace, before: &Latched, events: &mut Events) {
-        let mut revert = |config: &mut ConfigSpace, register, at, mask, value: u32| {
-            events.revert(config, register, (at, mask), value);
-        };
-        let locked = before.control & VF_ENABLE != 0;
+        let locked = before.control.vf_enable();
         if locked {
-            let (at, mask) = (self.at + SRIOV_CONTROL, ARI_CAPABLE_HIERARCHY.into());
-            revert(config, "ARI Capable Hierarchy", at, mask, before.control.into());
-            revert(config, "NumVFs", self.at + NUM_VFS, 0xffff, before.num_vfs.into());
+            let mask = SriovControl::new().with_ari_capable_hierarchy(true);
+            events.revert_register(config, "ARI Capable Hierarchy", self.at, mask, before.control);
+            events.revert(config, "NumVFs", (self.at + NUM_VFS, 0xffff), before.num_vfs.into());
         }
         if locked || !config.dword(self.at + SYSTEM_PAGE_SIZE).is_power_of_two() {
-            revert(config, "System Page Size", self.at + SYSTEM_PAGE_SIZE, !0, before.page_size);
+            events.revert(config, "System Page Size", (self.at + SYSTEM_PAGE_SIZE, !0), before.page_size);
         }
         if locked || self.sizes.checked_shr(self.rebar_field(config)).unwrap_or(0) & 1 == 0 {
-            revert(config, "VF BAR Size", self.vf_rebar + VF_REBAR_CONTROL, VF_REBAR_SIZE, before.vf_rebar);
+            let mask = VfRebarControl::new().with_size(0x3f);
+            events.revert_register(config, "VF BAR Size", self.vf_rebar, mask, before.vf_rebar);
         }
         self.resize(config);
     }
@@ -325,9 +373,13 @@ impl Sriov {
         vf_bar_register(self.at, bar)
     }
 
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
+    fn control(&self, config: &ConfigSpace) -> SriovControl {
+        config.register(self.at)
+    }
+
+    /// BAR Size of VF Resizable BAR Control: 1 MiB shifted by this value.
     fn rebar_field(&self, config: &ConfigSpace) -> u32 {
-        (config.dword(self.vf_rebar + VF_REBAR_CONTROL) & VF_REBAR_SIZE) >> VF_REBAR_SIZE_SHIFT
+        config.register::<VfRebarControl>(self.vf_rebar).size().into()
     }
 
     fn lmem_bytes(&self, config: &ConfigSpace) -> u64 {

@@ -5,8 +5,9 @@ use crate::bar::Bar;
 use crate::capability::Capability;
 use crate::config::Reset;
 use crate::function::{Events, FunctionError, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR, MsiMessage, PciFunction};
-use crate::header::{COMMAND, COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, Identity};
+use crate::header::{COMMAND, Command, Identity};
 use crate::number::size;
+use crate::register::Register;
 
 /// Offset of a virtual function's Express capability.
 const EXPRESS: u16 = 0x70;
@@ -27,7 +28,7 @@ impl PciFunction {
             vec![Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, true)?, Bar::memory_64(LMEM_BAR, lmem_bytes, true)?];
         let capabilities = [Capability::express_virtual(EXPRESS), Capability::msi(MSI), Capability::ari(0x100)];
         let mut function = Self::new(identity, bars, &[], &capabilities)?;
-        function.config.set_sticky(COMMAND, COMMAND_MEMORY_SPACE.into());
+        function.config.set_sticky(COMMAND, Command::new().with_memory_space(true).value());
         for register in [GTTMMADR_BAR, LMEM_BAR].map(|bar| 0x10 + 4 * u16::from(bar)) {
             function.config.set_sticky(register, !0);
             function.config.set_sticky(register + 4, !0);
@@ -42,7 +43,7 @@ impl PciFunction {
         let identity = Identity { vendor: 0xffff, device: 0xffff, ..*identity };
         let capabilities = [Capability::express_virtual(EXPRESS), Capability::msi(MSI), Capability::ari(0x100)];
         let mut function = Self::new(&identity, Vec::new(), &[], &capabilities)?;
-        function.config.set_writable(COMMAND, COMMAND_BUS_MASTER.into());
+        function.config.set_writable(COMMAND, Command::new().with_bus_master(true).value());
         Ok(function)
     }
 }
@@ -139,7 +140,7 @@ impl VfConfigShim {
         let mut len = 0_usize;
         for ((at, byte), written) in (start..PLACING.end).zip(&mut placing).zip(written) {
             *byte = match at {
-                0x04 => *written & (COMMAND_MEMORY_SPACE & 0xff) as u8,
+                0x04 => *written & Command::new().with_memory_space(true).into_bits().to_le_bytes()[0],
                 0x05 => 0,
                 _ => *written,
             };

@@ -5,7 +5,7 @@ use arctic_fidelity::proves;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use arctic_sriov::sriov_capability::{NUM_VFS, SRIOV_CONTROL, VF_BAR0, VF_ENABLE, VF_MEMORY_SPACE_ENABLE};
+use arctic_sriov::sriov_capability::{NUM_VFS, SRIOV_CONTROL, VF_BAR0};
 use vm_memory::{Bytes, GuestAddress, GuestAddressSpace, GuestMemoryAtomic, GuestMemoryMmap};
 
 use super::*;

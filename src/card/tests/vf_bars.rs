@@ -6,8 +6,6 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use arctic_sriov::sriov_capability::{VF_ENABLE, VF_MEMORY_SPACE_ENABLE};
-
 use super::functions::{BAR0, BAR2, CONTROL, NUM, Sockets, together, write};
 use super::*;
 use crate::vfio_user::tests::{Raw, Reply, access, eventually};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use arctic_device_model::sync::IgnorePoison;
 use arctic_sriov::config::LayoutError;
 use arctic_sriov::function::PciFunction;
-use arctic_sriov::header::{COMMAND, COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, Identity};
+use arctic_sriov::header::{COMMAND, Command, Identity};
 
 use super::BarPlacer;
 use crate::pci::{Bar, BarMapping, Function, PciDevice};
@@ -28,7 +28,7 @@ const IDENTITY: Identity = Identity {
 
 /// Bits of the command register that always read 1. No driver enables bus mastering of this function, but firmware and
 /// kernel write back what they have read, and QEMU enables bus mastering when the bit is written.
-const ALWAYS: u16 = COMMAND_MEMORY_SPACE | COMMAND_BUS_MASTER;
+const ALWAYS: u16 = Command::new().with_memory_space(true).with_bus_master(true).into_bits();
 
 /// The function: a configuration space without BARs and capabilities.
 pub(in crate::vfio_user) struct Requester {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::config::CONFIG_BYTES;
-use crate::testing::{FLEX_170, dword, events, word};
+use crate::testing::{FLEX_170, INITIATE_FLR, dword, events, word};
 
 const EXPRESS: u64 = 0x70;
 const MSI: u64 = 0xac;

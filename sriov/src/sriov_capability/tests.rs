@@ -6,10 +6,12 @@ use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::*;
-use crate::capability::{DEVICE_CONTROL, ID_ARI, ID_VENDOR_SPECIFIC, INITIATE_FLR};
+use crate::capability::{DEVICE_CONTROL, ID_ARI, ID_VENDOR_SPECIFIC};
 use crate::config::CONFIG_BYTES;
 use crate::function::{Event, FunctionError, PciFunction};
-use crate::testing::{FLEX_170, dword, events, word};
+use crate::testing::{
+    ARI_CAPABLE_HIERARCHY, FLEX_170, INITIATE_FLR, VF_ENABLE, VF_MEMORY_SPACE_ENABLE, dword, events, word,
+};
 
 const SRIOV: u64 = 0x320;
 const VF_REBAR: u64 = 0x420;

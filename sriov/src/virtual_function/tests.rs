@@ -6,10 +6,10 @@ use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::*;
-use crate::capability::{DEVICE_CONTROL, INITIATE_FLR};
+use crate::capability::DEVICE_CONTROL;
 use crate::config::CONFIG_BYTES;
 use crate::function::Event;
-use crate::testing::FLEX_170;
+use crate::testing::{COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, FLEX_170, INITIATE_FLR};
 
 const FLR_BYTE: u64 = EXPRESS as u64 + DEVICE_CONTROL as u64 + 1;
 
