@@ -15,15 +15,15 @@ use arctic_device_model::sync::IgnorePoison;
 use super::budget::{ANSWER, Budget, StepBudget};
 use super::channel::{Patience, Sender, for_a_time, next_look};
 use super::memory::quota::Ledger;
-use super::wire::{Builder, FLAG_ERROR, Header, command};
+use super::wire::{Builder, DmaAccess, FLAG_ERROR, Header, command};
 use crate::pci::function_name;
 
 /// Number of check intervals for which the receiving thread may process the same client request before it is assumed to
 /// wait for this thread.
 const BUSY_LOOKS: u32 = 5;
 
-/// Bytes of address and count before the data.
-const ACCESS_LEN: usize = 16;
+/// Bytes before the data.
+const ACCESS_LEN: usize = size_of::<DmaAccess>();
 
 /// Remedy for slow accesses to guest memory.
 const REMEDY: &str = "give QEMU -object memory-backend-memfd,id=ram,size=SIZE,share=on and -machine memory-backend=ram";
@@ -189,8 +189,8 @@ impl ClientDma {
         let (answer, reply) = sync_channel(1);
         let id = self.enlist(answer)?;
         let mut message = Builder::default();
-        message.clear().u64(iova).u64(count as u64).bytes(data);
-        let header = Header { id, command, size: 0, flags: 0, error: 0 };
+        message.clear().put(&DmaAccess { address: iova.into(), count: (count as u64).into() }).bytes(data);
+        let header = Header { id, command, ..Header::default() };
         let reply = match self.sender.send(message.finish(header), None, patience) {
             Ok(()) => self.wait(&reply, patience),
             Err(_) => Err(DmaError::NoAnswer),

@@ -19,7 +19,7 @@ use arctic_device_model::sync::IgnorePoison;
 use vmm_sys_util::signal::{Killable, register_signal_handler};
 
 use super::Errno;
-use super::wire::{Fields, IRQ_INDEXES};
+use super::wire::{IRQ_INDEXES, IrqSet, parse};
 use crate::pci::MsiSink;
 use vfio_bindings::bindings::vfio::*;
 
@@ -231,10 +231,11 @@ impl Vectors {
         let _ = started.join();
     }
 
-    /// Executes DEVICE_SET_IRQS with body `fields` and descriptors `files`.
-    pub(super) fn set(&self, mut fields: Fields<'_>, files: Vec<File>) -> Result<(), Errno> {
-        let (_argsz, flags) = (fields.u32()?, fields.u32()?);
-        let (index, start, count) = (fields.u32()? as usize, fields.u32()? as usize, fields.u32()? as usize);
+    /// Executes DEVICE_SET_IRQS with this body and descriptors `files`.
+    pub(super) fn set(&self, body: &[u8], files: Vec<File>) -> Result<(), Errno> {
+        let (set, data) = parse::<IrqSet>(body)?;
+        let flags = set.flags.get();
+        let [index, start, count] = [set.index, set.start, set.count].map(|field| field.get() as usize);
         let available = *self.counts.get(index).ok_or(Errno::EINVAL)? as usize;
         let end = start.checked_add(count).filter(|end| *end <= available).ok_or(Errno::EINVAL)?;
         if flags & VFIO_IRQ_SET_ACTION_TYPE_MASK != VFIO_IRQ_SET_ACTION_TRIGGER {
@@ -245,7 +246,7 @@ impl Vectors {
             VFIO_IRQ_SET_DATA_NONE if count == 0 => self.arm(index, 0, &mut vec![None; available].into_iter()),
             VFIO_IRQ_SET_DATA_NONE => (start..end).for_each(|vector| self.raise(index, vector)),
             VFIO_IRQ_SET_DATA_BOOL => {
-                let fire = fields.rest().get(..count).ok_or(Errno::EINVAL)?;
+                let fire = data.get(..count).ok_or(Errno::EINVAL)?;
                 (start..end).zip(fire).filter(|(_, fire)| **fire != 0).for_each(|(n, _)| self.raise(index, n));
             }
             VFIO_IRQ_SET_DATA_EVENTFD if files.is_empty() => {
@@ -330,12 +331,12 @@ pub(crate) mod tests {
         let vectors = Vectors::new([0, 1, 0]);
         let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
         vectors.raise_msi(0);
-        vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file(&fd)]).unwrap();
+        vectors.set(&body(SET, 1, 0, 1), vec![file(&fd)]).unwrap();
         assert_eq!(signalled(&vectors, &fd), None, "raised before it was armed");
         vectors.raise_msi(0);
         vectors.raise_msi(7);
         assert_eq!(signalled(&vectors, &fd), Some(1));
-        vectors.set(Fields(&body(SET, 1, 0, 1)), Vec::new()).unwrap();
+        vectors.set(&body(SET, 1, 0, 1), Vec::new()).unwrap();
         vectors.raise_msi(0);
         assert_eq!(signalled(&vectors, &fd), None, "a message without descriptors disarms");
     }
@@ -347,7 +348,7 @@ pub(crate) mod tests {
         let vectors = Vectors::new([0, 1, 0]);
         for _ in 0..20 {
             let fd = EventFd::new(0).unwrap();
-            vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file(&fd)]).unwrap();
+            vectors.set(&body(SET, 1, 0, 1), vec![file(&fd)]).unwrap();
             fd.write(u64::MAX - 1).unwrap();
             for _ in 0..3 {
                 vectors.raise_msi(0);
@@ -366,11 +367,11 @@ pub(crate) mod tests {
     fn arming_waits_for_interrupts_raised_before() {
         let vectors = Vectors::new([0, 1, 0]);
         let fd = EventFd::new(0).unwrap();
-        vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file(&fd)]).unwrap();
+        vectors.set(&body(SET, 1, 0, 1), vec![file(&fd)]).unwrap();
         fd.write(u64::MAX - 1).unwrap();
         vectors.raise_msi(0);
         let begun = Instant::now();
-        vectors.set(Fields(&body(SET, 1, 0, 1)), Vec::new()).unwrap();
+        vectors.set(&body(SET, 1, 0, 1), Vec::new()).unwrap();
         assert!(begun.elapsed() >= SETTLE, "{:?}", begun.elapsed());
         vectors.clear();
     }
@@ -395,7 +396,7 @@ pub(crate) mod tests {
         let vectors = Vectors::new([0, 1, 0]);
         let (_, pipe) = std::io::pipe().unwrap();
         for file in [File::open("/dev/zero").unwrap(), File::from(std::os::fd::OwnedFd::from(pipe))] {
-            assert_eq!(vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file]), Err(Errno::EINVAL));
+            assert_eq!(vectors.set(&body(SET, 1, 0, 1), vec![file]), Err(Errno::EINVAL));
         }
     }
 
@@ -404,27 +405,27 @@ pub(crate) mod tests {
         let vectors = Vectors::new([0, 1, 0]);
         let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
         for (index, start, count) in [(1, 0, 2), (1, 1, 1), (1, u32::MAX, u32::MAX), (3, 0, 0), (0, 0, 1)] {
-            let result = vectors.set(Fields(&body(SET, index, start, count)), vec![file(&fd)]);
+            let result = vectors.set(&body(SET, index, start, count), vec![file(&fd)]);
             assert_eq!(result, Err(Errno::EINVAL), "{index} {start} {count}");
         }
-        assert_eq!(vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file(&fd), file(&fd)]), Err(Errno::EINVAL));
-        assert_eq!(vectors.set(Fields(&[0; 19]), Vec::new()), Err(Errno::EINVAL));
+        assert_eq!(vectors.set(&body(SET, 1, 0, 1), vec![file(&fd), file(&fd)]), Err(Errno::EINVAL));
+        assert_eq!(vectors.set(&[0; 19], Vec::new()), Err(Errno::EINVAL));
     }
 
     #[test]
     fn the_client_can_fire_a_vector_itself() {
         let vectors = Vectors::new([0, 1, 0]);
         let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
-        vectors.set(Fields(&body(SET, 1, 0, 1)), vec![file(&fd)]).unwrap();
+        vectors.set(&body(SET, 1, 0, 1), vec![file(&fd)]).unwrap();
         let none = VFIO_IRQ_SET_DATA_NONE | VFIO_IRQ_SET_ACTION_TRIGGER;
-        vectors.set(Fields(&body(none, 1, 0, 1)), Vec::new()).unwrap();
+        vectors.set(&body(none, 1, 0, 1), Vec::new()).unwrap();
         assert_eq!(signalled(&vectors, &fd), Some(1));
         let mut bools = body(VFIO_IRQ_SET_DATA_BOOL | VFIO_IRQ_SET_ACTION_TRIGGER, 1, 0, 1);
-        assert_eq!(vectors.set(Fields(&bools), Vec::new()), Err(Errno::EINVAL));
+        assert_eq!(vectors.set(&bools, Vec::new()), Err(Errno::EINVAL));
         bools.push(1);
-        vectors.set(Fields(&bools), Vec::new()).unwrap();
+        vectors.set(&bools, Vec::new()).unwrap();
         assert_eq!(signalled(&vectors, &fd), Some(1));
-        vectors.set(Fields(&body(none, 1, 0, 0)), Vec::new()).unwrap();
+        vectors.set(&body(none, 1, 0, 0), Vec::new()).unwrap();
         vectors.raise_msi(0);
         assert_eq!(signalled(&vectors, &fd), None, "count 0 disarms the index");
     }

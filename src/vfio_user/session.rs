@@ -128,32 +128,30 @@ impl<'s> Session<'s> {
 
     /// Executes one command. Writes the reply's fields to `out`. Returns the descriptor to attach to the reply, if any.
     fn execute(&mut self, header: &Header, body: &[u8], files: Vec<File>) -> Result<Option<RawFd>, Errno> {
-        let fields = Fields(body);
         if self.client.is_none() && header.command != command::VERSION {
             return Err(Errno::EINVAL);
         }
         match header.command {
-            command::VERSION => self.version(fields)?,
-            command::DMA_MAP => self.dma_map(fields, files)?,
-            command::DMA_UNMAP => self.dma_unmap(fields)?,
-            command::DEVICE_GET_INFO => self.device_info(fields)?,
-            command::DEVICE_GET_REGION_INFO => return self.region_info(fields),
-            command::DEVICE_GET_IRQ_INFO => self.irq_info(fields)?,
-            command::DEVICE_SET_IRQS => self.vectors.set(fields, files)?,
-            command::REGION_READ => self.region_read(fields)?,
-            command::REGION_WRITE => self.region_write(fields)?,
+            command::VERSION => self.version(body)?,
+            command::DMA_MAP => self.dma_map(body, files)?,
+            command::DMA_UNMAP => self.dma_unmap(body)?,
+            command::DEVICE_GET_INFO => self.device_info(body)?,
+            command::DEVICE_GET_REGION_INFO => return self.region_info(body),
+            command::DEVICE_GET_IRQ_INFO => self.irq_info(body)?,
+            command::DEVICE_SET_IRQS => self.vectors.set(body, files)?,
+            command::REGION_READ => self.region_read(body)?,
+            command::REGION_WRITE => self.region_write(body)?,
             command::DEVICE_RESET => self.device.reset(),
             _ => return Err(Errno::ENOTSUP),
         }
         Ok(None)
     }
 
-    fn version(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
-        let (major, _minor) = (fields.u16()?, fields.u16()?);
-        if self.client.is_some() || major != PROTOCOL_VERSION.0 {
+    fn version(&mut self, body: &[u8]) -> Result<(), Errno> {
+        let (version, text) = parse::<Version>(body)?;
+        if self.client.is_some() || version.major != PROTOCOL_VERSION.0 {
             return Err(Errno::EINVAL);
         }
-        let text = fields.rest();
         let text = text.strip_suffix(b"\0").unwrap_or(text);
         let theirs = match text {
             [] => Capabilities::default(),
@@ -174,42 +172,46 @@ impl<'s> Session<'s> {
         let max_dma_maps = u64::from(self.memory.most_sections()).min(MAX_DMA_MAPS as u64);
         let ours = VersionData { capabilities: Capabilities { max_dma_maps, ..Capabilities::default() } };
         let json = serde_json::to_vec(&ours).map_err(|_| Errno::ENOMEM)?;
-        self.out.u16(PROTOCOL_VERSION.0).u16(PROTOCOL_VERSION.1).bytes(&json).bytes(b"\0");
+        let version = Version { major: PROTOCOL_VERSION.0.into(), minor: PROTOCOL_VERSION.1.into() };
+        self.out.put(&version).bytes(&json).bytes(b"\0");
         Ok(())
     }
 
-    fn dma_map(&mut self, mut fields: Fields<'_>, files: Vec<File>) -> Result<(), Errno> {
-        let (_argsz, flags) = (fields.u32()?, fields.u32()?);
-        let (offset, iova, size) = (fields.u64()?, fields.u64()?, fields.u64()?);
+    fn dma_map(&mut self, body: &[u8], files: Vec<File>) -> Result<(), Errno> {
+        let (DmaMap { flags, offset, address, size, .. }, _) = parse(body)?;
         let mut files = files.into_iter();
         let file = files.next();
         if files.next().is_some() {
             return Err(Errno::EINVAL);
         }
-        self.memory.map(iova, size, flags, offset, file)
+        self.memory.map(address.get(), size.get(), flags.get(), offset.get(), file)
     }
 
-    fn dma_unmap(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
-        let (argsz, flags) = (fields.u32()?, fields.u32()?);
-        let (iova, size) = (fields.u64()?, fields.u64()?);
-        match flags {
-            0 => self.memory.unmap(Some((iova, size)))?,
+    fn dma_unmap(&mut self, body: &[u8]) -> Result<(), Errno> {
+        let (unmap, _) = parse::<DmaUnmap>(body)?;
+        match unmap.flags.get() {
+            0 => self.memory.unmap(Some((unmap.address.get(), unmap.size.get())))?,
             VFIO_DMA_UNMAP_FLAG_ALL => self.memory.unmap(None)?,
             _ => return Err(Errno::ENOTSUP),
         }
-        self.out.u32(argsz).u32(flags).u64(iova).u64(size);
+        self.out.put(unmap);
         Ok(())
     }
 
-    fn device_info(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
-        let _argsz = fields.u32()?;
-        let flags = VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET;
-        self.out.u32(16).u32(flags).u32(REGIONS).u32(number::count(IRQ_INDEXES));
+    fn device_info(&mut self, body: &[u8]) -> Result<(), Errno> {
+        parse::<DeviceQuery>(body)?;
+        self.out.put(&DeviceInfo {
+            argsz: number::count(size_of::<DeviceInfo>()).into(),
+            flags: (VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET).into(),
+            regions: REGIONS.into(),
+            irqs: number::count(IRQ_INDEXES).into(),
+        });
         Ok(())
     }
 
-    fn region_info(&mut self, mut fields: Fields<'_>) -> Result<Option<RawFd>, Errno> {
-        let (argsz, _flags, index) = (fields.u32()?, fields.u32()?, fields.u32()?);
+    fn region_info(&mut self, body: &[u8]) -> Result<Option<RawFd>, Errno> {
+        let (query, _) = parse::<IndexQuery>(body)?;
+        let index = query.index.get();
         if index >= REGIONS {
             return Err(Errno::EINVAL);
         }
@@ -217,7 +219,7 @@ impl<'s> Session<'s> {
         let areas: Vec<_> =
             mappings.iter().map(|BarMapping { offset, len, .. }| *offset..offset.saturating_add(*len)).collect();
         let size = self.region_size(index);
-        let complete = put_region_info(&mut self.out, index, size, &areas, argsz);
+        let complete = put_region_info(&mut self.out, index, size, &areas, query.argsz.get());
         Ok(mappings.first().filter(|_| complete).map(|mapping| mapping.file.as_raw_fd()))
     }
 
@@ -230,45 +232,48 @@ impl<'s> Session<'s> {
         bars.iter().find(|bar| u32::from(bar.index) == index).map_or(0, |bar| bar.size)
     }
 
-    fn irq_info(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
-        let (_argsz, _flags, index) = (fields.u32()?, fields.u32()?, fields.u32()?);
-        let count = *VECTORS.get(index as usize).ok_or(Errno::EINVAL)?;
+    fn irq_info(&mut self, body: &[u8]) -> Result<(), Errno> {
+        let (IndexQuery { index, .. }, _) = parse(body)?;
+        let count = *VECTORS.get(index.get() as usize).ok_or(Errno::EINVAL)?;
         // Without NORESIZE, QEMU arms vectors one by one instead of disarming all each time.
         let flags = if count == 0 { 0 } else { VFIO_IRQ_INFO_EVENTFD };
-        self.out.u32(16).u32(flags).u32(index).u32(count);
+        let argsz = number::count(size_of::<IrqInfo>()).into();
+        self.out.put(&IrqInfo { argsz, flags: flags.into(), index: *index, count: count.into() });
         Ok(())
     }
 
-    /// Parses and checks an access: offset, region and length, inside an existing region.
-    fn access(&self, fields: &mut Fields<'_>) -> Result<(u64, u32, usize), Errno> {
-        let (offset, region, count) = (fields.u64()?, fields.u32()?, fields.u32()? as usize);
+    /// Parses and checks an access, which must lie inside an existing region. Returns it, its length and the data that
+    /// follow it.
+    fn access<'b>(&self, body: &'b [u8]) -> Result<(&'b RegionAccess, usize, &'b [u8]), Errno> {
+        let (access, data) = parse::<RegionAccess>(body)?;
+        let (offset, region, count) = (access.offset.get(), access.region.get(), access.count.get() as usize);
         let size = self.region_size(region);
         let end = offset.checked_add(count as u64).ok_or(Errno::EINVAL)?;
         let width_ok = matches!(count, 1 | 2 | 4 | 8) || region == CONFIG_REGION && (1..=MAX_DATA).contains(&count);
         if end > size || !width_ok {
             return Err(Errno::EINVAL);
         }
-        Ok((offset, region, count))
+        Ok((access, count, data))
     }
 
-    fn region_read(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
-        let (offset, region, count) = self.access(&mut fields)?;
-        let data = self.out.u64(offset).u32(region).u32(number::count(count)).space(count);
-        match region {
-            CONFIG_REGION => self.device.pci().read_config(offset, data),
-            bar => self.device.pci().read_bar((bar & 0xff) as u8, offset, data),
+    fn region_read(&mut self, body: &[u8]) -> Result<(), Errno> {
+        let (access, count, _) = self.access(body)?;
+        let data = self.out.put(access).space(count);
+        match access.region.get() {
+            CONFIG_REGION => self.device.pci().read_config(access.offset.get(), data),
+            bar => self.device.pci().read_bar((bar & 0xff) as u8, access.offset.get(), data),
         }
         Ok(())
     }
 
-    fn region_write(&mut self, mut fields: Fields<'_>) -> Result<(), Errno> {
-        let (offset, region, count) = self.access(&mut fields)?;
-        let data = fields.rest().get(..count).ok_or(Errno::EINVAL)?;
-        match region {
-            CONFIG_REGION => self.device.pci().write_config(offset, data),
-            bar => self.device.pci().write_bar((bar & 0xff) as u8, offset, data),
+    fn region_write(&mut self, body: &[u8]) -> Result<(), Errno> {
+        let (access, count, data) = self.access(body)?;
+        let data = data.get(..count).ok_or(Errno::EINVAL)?;
+        match access.region.get() {
+            CONFIG_REGION => self.device.pci().write_config(access.offset.get(), data),
+            bar => self.device.pci().write_bar((bar & 0xff) as u8, access.offset.get(), data),
         }
-        self.out.u64(offset).u32(region).u32(number::count(count));
+        self.out.put(access);
         Ok(())
     }
 }

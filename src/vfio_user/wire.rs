@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Encoding of the messages of vfio-user protocol 0.0: header, commands, flags, limits and the fields of each body.
+//! Encoding of the messages of vfio-user protocol 0.0: header, commands, flags, limits and the structures of each body.
 //!
 //! Source: QEMU docs/interop/vfio-user.rst. Structures shared with the kernel's VFIO interface (region, interrupt and
 //! device flags, the sparse-mmap capability) come from `vfio-bindings`. All fields are little-endian.
@@ -9,11 +9,13 @@ use std::ops::Range;
 
 use arctic_sriov::number::count;
 use vfio_bindings::bindings::vfio::*;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::Errno;
 
 /// Size of a message header in bytes.
-pub const HEADER_LEN: usize = 16;
+pub const HEADER_LEN: usize = size_of::<WireHeader>();
 /// Maximum data bytes of one access message, in both directions (capability `max_data_xfer_size`).
 pub const MAX_DATA: usize = 1 << 20;
 /// Minimum `max_data_xfer_size` of a client: each message requires a wait, and with a smaller limit an access of a page
@@ -75,8 +77,8 @@ pub const IRQ_INDEXES: usize = 3;
 /// Number of regions of a PCI device: six BARs, ROM, configuration space, VGA (`VFIO_PCI_*_REGION_INDEX`).
 pub const REGIONS: u32 = VFIO_PCI_NUM_REGIONS;
 
-/// A message header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A message header. In a message under construction, [`Builder::finish`] sets the size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// Chosen by the sender of the command, repeated in its reply.
     pub id: u16,
@@ -90,27 +92,34 @@ pub struct Header {
     pub error: u32,
 }
 
+/// A header as it lies in a message.
+#[derive(FromBytes, IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+struct WireHeader {
+    id: U16,
+    command: U16,
+    size: U32,
+    flags: U32,
+    error: U32,
+}
+
 impl Header {
     /// Decodes a header.
     pub fn decode(bytes: &[u8; HEADER_LEN]) -> Header {
-        Header {
-            id: u16::from_le_bytes([bytes[0], bytes[1]]),
-            command: u16::from_le_bytes([bytes[2], bytes[3]]),
-            size: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
-            flags: u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]),
-            error: u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]),
-        }
+        let WireHeader { id, command, size, flags, error } = zerocopy::transmute!(*bytes);
+        Header { id: id.get(), command: command.get(), size: size.get(), flags: flags.get(), error: error.get() }
     }
 
     /// Encodes the header.
     pub fn encode(&self) -> [u8; HEADER_LEN] {
-        let mut bytes = [0; HEADER_LEN];
-        bytes[0..2].copy_from_slice(&self.id.to_le_bytes());
-        bytes[2..4].copy_from_slice(&self.command.to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.size.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.flags.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.error.to_le_bytes());
-        bytes
+        let Header { id, command, size, flags, error } = *self;
+        zerocopy::transmute!(WireHeader {
+            id: id.into(),
+            command: command.into(),
+            size: size.into(),
+            flags: flags.into(),
+            error: error.into(),
+        })
     }
 
     /// Returns whether this is a reply to a command of this server.
@@ -130,38 +139,159 @@ impl Header {
     }
 }
 
-/// The fields of a message body, read in order; EINVAL if the body is too short.
-pub struct Fields<'b>(pub &'b [u8]);
+/// Defines structures of message bodies.
+macro_rules! structures {
+    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* })*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+        #[repr(C)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
+        })*
+    };
+}
 
-impl<'b> Fields<'b> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], Errno> {
-        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(Errno::EINVAL)?;
-        self.0 = rest;
-        Ok(*head)
+structures! {
+    /// VERSION, in both directions; JSON follows.
+    Version {
+        /// Major version.
+        major: U16,
+        /// Minor version.
+        minor: U16,
     }
-
-    /// The next 16 bits.
-    pub fn u16(&mut self) -> Result<u16, Errno> {
-        self.take().map(u16::from_le_bytes)
+    /// The command DMA_MAP.
+    DmaMap {
+        /// Size of the structure.
+        argsz: U32,
+        /// [`DMA_READABLE`], [`DMA_WRITABLE`], [`DMA_HINTS`].
+        flags: U32,
+        /// Offset of the section in its file.
+        offset: U64,
+        /// Guest address.
+        address: U64,
+        /// Size in bytes.
+        size: U64,
     }
-
-    /// The next 32 bits.
-    pub fn u32(&mut self) -> Result<u32, Errno> {
-        self.take().map(u32::from_le_bytes)
+    /// DMA_UNMAP, in both directions.
+    DmaUnmap {
+        /// Size of the structure.
+        argsz: U32,
+        /// `VFIO_DMA_UNMAP_FLAG_*`.
+        flags: U32,
+        /// Guest address.
+        address: U64,
+        /// Size in bytes.
+        size: U64,
     }
-
-    /// The next 64 bits.
-    pub fn u64(&mut self) -> Result<u64, Errno> {
-        self.take().map(u64::from_le_bytes)
+    /// The fields of the command DEVICE_GET_INFO that have a meaning.
+    DeviceQuery {
+        /// Size of the client's buffer.
+        argsz: U32,
     }
-
-    /// The bytes after the fields read so far.
-    pub fn rest(self) -> &'b [u8] {
-        self.0
+    /// The reply to DEVICE_GET_INFO.
+    DeviceInfo {
+        /// Size of the structure.
+        argsz: U32,
+        /// `VFIO_DEVICE_FLAGS_*`.
+        flags: U32,
+        /// Number of regions.
+        regions: U32,
+        /// Number of interrupt indexes.
+        irqs: U32,
+    }
+    /// The fields of the commands DEVICE_GET_REGION_INFO and DEVICE_GET_IRQ_INFO that have a meaning.
+    IndexQuery {
+        /// Size of the client's buffer.
+        argsz: U32,
+        /// Not used.
+        flags: U32,
+        /// The region or interrupt index.
+        index: U32,
+    }
+    /// The reply to DEVICE_GET_REGION_INFO (`vfio_region_info`); capabilities follow.
+    RegionInfo {
+        /// Size of the structure with its capabilities.
+        argsz: U32,
+        /// `VFIO_REGION_INFO_FLAG_*`.
+        flags: U32,
+        /// The region.
+        index: U32,
+        /// Offset of the first capability from the start of the structure; 0 without capabilities.
+        cap_offset: U32,
+        /// Size of the region in bytes.
+        size: U64,
+        /// Offset of the region in the file.
+        offset: U64,
+    }
+    /// The capability with the mappable areas of a region (`vfio_region_info_cap_sparse_mmap`); the areas follow.
+    SparseMmap {
+        /// `VFIO_REGION_INFO_CAP_SPARSE_MMAP`.
+        id: U16,
+        /// Version of the capability.
+        version: U16,
+        /// Offset of the next capability; 0 for none.
+        next: U32,
+        /// Number of areas.
+        areas: U32,
+        /// 0.
+        reserved: U32,
+    }
+    /// A mappable area of a region (`vfio_region_sparse_mmap_area`).
+    SparseArea {
+        /// Offset in the region.
+        offset: U64,
+        /// Size in bytes.
+        size: U64,
+    }
+    /// The reply to DEVICE_GET_IRQ_INFO.
+    IrqInfo {
+        /// Size of the structure.
+        argsz: U32,
+        /// `VFIO_IRQ_INFO_*`.
+        flags: U32,
+        /// The interrupt index.
+        index: U32,
+        /// Number of its vectors.
+        count: U32,
+    }
+    /// The command DEVICE_SET_IRQS; a byte for each vector may follow.
+    IrqSet {
+        /// Size of the structure.
+        argsz: U32,
+        /// `VFIO_IRQ_SET_*`.
+        flags: U32,
+        /// The interrupt index.
+        index: U32,
+        /// The first vector.
+        start: U32,
+        /// Number of vectors.
+        count: U32,
+    }
+    /// REGION_READ and REGION_WRITE, in both directions; the data follow.
+    RegionAccess {
+        /// Offset in the region.
+        offset: U64,
+        /// The region.
+        region: U32,
+        /// Number of bytes.
+        count: U32,
+    }
+    /// DMA_READ and DMA_WRITE, in both directions; the data follow.
+    DmaAccess {
+        /// Guest address.
+        address: U64,
+        /// Number of bytes.
+        count: U64,
     }
 }
 
-/// A message under construction: space for the header, then the fields.
+/// Reads a structure at the front of a message body. Returns it and the bytes that follow. Fails with EINVAL if the body
+/// is too short.
+pub fn parse<T: FromBytes + KnownLayout + Immutable + Unaligned>(body: &[u8]) -> Result<(&T, &[u8]), Errno> {
+    T::ref_from_prefix(body).map_err(|_| Errno::EINVAL)
+}
+
+/// A message under construction: space for the header, then the body.
 #[derive(Default)]
 pub struct Builder(Vec<u8>);
 
@@ -173,19 +303,9 @@ impl Builder {
         self
     }
 
-    /// Appends 16 bits.
-    pub fn u16(&mut self, value: u16) -> &mut Self {
-        self.bytes(&value.to_le_bytes())
-    }
-
-    /// Appends 32 bits.
-    pub fn u32(&mut self, value: u32) -> &mut Self {
-        self.bytes(&value.to_le_bytes())
-    }
-
-    /// Appends 64 bits.
-    pub fn u64(&mut self, value: u64) -> &mut Self {
-        self.bytes(&value.to_le_bytes())
+    /// Appends a structure.
+    pub fn put(&mut self, structure: &(impl IntoBytes + Immutable)) -> &mut Self {
+        self.bytes(structure.as_bytes())
     }
 
     /// Appends bytes.
@@ -212,9 +332,13 @@ impl Builder {
     }
 }
 
-const REGION_INFO_LEN: u32 = count(size_of::<vfio_region_info>());
-const SPARSE_HEADER_LEN: u32 = count(size_of::<vfio_region_info_cap_sparse_mmap>());
-const SPARSE_AREA_LEN: u32 = count(size_of::<vfio_region_sparse_mmap_area>());
+const REGION_INFO_LEN: u32 = count(size_of::<RegionInfo>());
+const SPARSE_HEADER_LEN: u32 = count(size_of::<SparseMmap>());
+const SPARSE_AREA_LEN: u32 = count(size_of::<SparseArea>());
+// The structures are those of the kernel's interface.
+const _: () = assert!(size_of::<RegionInfo>() == size_of::<vfio_region_info>());
+const _: () = assert!(size_of::<SparseMmap>() == size_of::<vfio_region_info_cap_sparse_mmap>());
+const _: () = assert!(size_of::<SparseArea>() == size_of::<vfio_region_sparse_mmap_area>());
 
 /// Appends the reply to DEVICE_GET_REGION_INFO for a region of `size` bytes with mappable `areas`, for a client with a
 /// buffer of `argsz` bytes. Returns whether the reply is complete (and the file must be sent with it); otherwise it
@@ -242,14 +366,24 @@ pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<
     if with_caps {
         flags |= VFIO_REGION_INFO_FLAG_CAPS;
     }
-    out.u32(len).u32(flags).u32(index);
-    out.u32(if with_caps { REGION_INFO_LEN } else { 0 });
-    out.u64(size).u64(0);
+    out.put(&RegionInfo {
+        argsz: len.into(),
+        flags: flags.into(),
+        index: index.into(),
+        cap_offset: if with_caps { REGION_INFO_LEN } else { 0 }.into(),
+        size: size.into(),
+        offset: 0.into(),
+    });
     if with_caps {
-        out.u16((VFIO_REGION_INFO_CAP_SPARSE_MMAP & 0xffff) as u16).u16(1).u32(0);
-        out.u32(count(areas.len())).u32(0);
+        out.put(&SparseMmap {
+            id: ((VFIO_REGION_INFO_CAP_SPARSE_MMAP & 0xffff) as u16).into(),
+            version: 1.into(),
+            next: 0.into(),
+            areas: count(areas.len()).into(),
+            reserved: 0.into(),
+        });
         for area in areas {
-            out.u64(area.start).u64(area.end.saturating_sub(area.start));
+            out.put(&SparseArea { offset: area.start.into(), size: area.end.saturating_sub(area.start).into() });
         }
     }
     complete
@@ -269,6 +403,7 @@ mod tests {
         let bytes = header.encode();
         assert_eq!(bytes[..4], [0x34, 0x12, 9, 0]);
         assert_eq!(bytes[8], 0x10);
+        assert_eq!(bytes[12..], [22, 0, 0, 0]);
         assert_eq!(Header::decode(&bytes), header);
         assert!(!header.is_reply() && header.no_reply());
         assert_eq!(header.body_len(), Some(16));
@@ -277,7 +412,7 @@ mod tests {
     /// A message size below the header's or above that of the largest access is invalid.
     #[test]
     fn impossible_sizes_have_no_body() {
-        let header = |size| Header { id: 0, command: 0, size, flags: 0, error: 0 };
+        let header = |size| Header { size, ..Header::default() };
         assert_eq!(header(15).body_len(), None);
         assert_eq!(header(16).body_len(), Some(0));
         assert_eq!(header(MAX_MESSAGE as u32).body_len(), Some(MAX_MESSAGE - HEADER_LEN));
@@ -286,10 +421,9 @@ mod tests {
     }
 
     #[test]
-    fn fields_end_with_the_body() {
-        let mut fields = Fields(&[1, 0, 0, 0, 9]);
-        assert_eq!(fields.u32(), Ok(1));
-        assert_eq!(fields.u16(), Err(Errno::EINVAL));
-        assert_eq!(fields.rest(), [9]);
+    fn a_structure_beyond_the_body_is_invalid() {
+        let (version, rest) = parse::<Version>(&[1, 0, 2, 0, 9]).unwrap();
+        assert_eq!((version.major.get(), version.minor.get(), rest), (1, 2, &[9][..]));
+        assert_eq!(parse::<Version>(rest).err(), Some(Errno::EINVAL));
     }
 }

@@ -274,7 +274,7 @@ impl Sockets {
 
 pub(super) fn write(client: &mut Raw, region: u32, offset: u64, data: &[u8]) {
     let reply = client.ask(command::REGION_WRITE, &access(offset, region, data.len() as u32, data));
-    assert_eq!(reply.header.error.get(), 0);
+    assert_eq!(reply.header.error, 0);
 }
 
 fn read32(client: &mut Raw, region: u32, offset: u64) -> u32 {
@@ -309,11 +309,11 @@ fn a_vf_of_another_guest_accepts_clients_while_it_exists_and_keeps_them() {
         }
         assert_eq!(read32(&mut vf, CONFIG_REGION, 0), u32::MAX);
         assert_eq!(read32(&mut vf, GTTMMADR, VF_CAP), u32::MAX);
-        assert_eq!(vf.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000)).header.error.get(), 0);
-        assert_eq!(vf.ask(command::DEVICE_RESET, &[]).header.error.get(), 0);
-        assert_eq!(vf.ask(command::DMA_UNMAP, &dma_unmap(0, 0x1000, 0x1000)).header.error.get(), 0);
+        assert_eq!(vf.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000)).header.error, 0);
+        assert_eq!(vf.ask(command::DEVICE_RESET, &[]).header.error, 0);
+        assert_eq!(vf.ask(command::DMA_UNMAP, &dma_unmap(0, 0x1000, 0x1000)).header.error, 0);
         enable(&mut pf);
-        assert_eq!(vf.ask(command::DEVICE_RESET, &[]).header.error.get(), 0);
+        assert_eq!(vf.ask(command::DEVICE_RESET, &[]).header.error, 0);
         assert_eq!(read32(&mut vf, CONFIG_REGION, 0), 0x56c0_8086);
     }
 }
@@ -330,7 +330,7 @@ fn the_death_of_a_vmm_is_its_own_affair() {
     for vf in &mut vfs {
         write(vf, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
         write(vf, GTTMMADR, 0x19_0240, &7u32.to_le_bytes());
-        assert_eq!(vf.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000)).header.error.get(), 0);
+        assert_eq!(vf.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000)).header.error, 0);
     }
     let [one, mut two] = vfs;
     drop(one);
