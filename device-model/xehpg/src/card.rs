@@ -41,7 +41,7 @@ use crate::memory::layout::MemoryLayout;
 use crate::memory::{Memories, Memory, Tlb};
 use crate::profile::CardProfile;
 use crate::registers::REGISTER_BYTES;
-use crate::registers::guc::{GRDOM_FULL, GRDOM_GUC};
+use crate::registers::guc::Gdrst;
 use crate::topology::EngineId;
 use arctic_base::registers::{read_dwords, write_dwords};
 
@@ -302,11 +302,12 @@ impl Card {
     /// GDRST: resets the GuC and the engines selected by `domains`. Their work and state are lost.
     fn reset_domains(&self, domains: u32) {
         let mut guc = self.guc_for(Function::PF);
-        if (GRDOM_GUC.mask() | GRDOM_FULL.mask()) & domains != 0 {
+        let request = Gdrst::from(domains);
+        if request.guc() || request.full() {
             guc.reset(&self.gt);
         }
         for id in self.gt.generation.engines.all() {
-            if (1 << self.gt.engine(id).reset | GRDOM_FULL.mask()) & domains != 0 {
+            if domains >> self.gt.engine(id).reset & 1 != 0 || request.full() {
                 let mut engine = self.engines.lock(id);
                 engine.reset(&self.gt);
                 self.engines.set_runnable(id, false);

@@ -7,6 +7,7 @@ use super::batch::Batch;
 use super::{Dword, Line, register};
 use crate::command::Requester;
 use crate::generation::EngineRef;
+use crate::registers::engine_fields::RingCtl;
 
 /// Size in dwords of the per-process status page that precedes the image.
 pub const PAGE_DWORDS: usize = 0x400;
@@ -41,7 +42,6 @@ fn loads(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u32, 
 }
 
 /// Extracts the execution state from an image.
-#[allow(clippy::arithmetic_side_effects, reason = "the size has 21 bits")]
 pub fn position(image: &[u32], engine: EngineRef) -> Position {
     let mut position = Position::default();
     let mut batch = (0u64, false);
@@ -51,7 +51,7 @@ pub fn position(image: &[u32], engine: EngineRef) -> Position {
             0x030 => position.tail = value & 0x1f_fff8,
             0x034 => position.head = value & 0x1f_fffc,
             0x038 => position.start = value & 0xffff_f000,
-            0x03c => position.size = if value & 1 != 0 { (value & 0x1f_f000) + 0x1000 } else { 0 },
+            0x03c => position.size = RingCtl::from(value).bytes(),
             0x140 => batch = (batch.0 & !0xffff_ffff | u64::from(value & !7), value & 1 != 0),
             0x168 => batch.0 = u64::from(value) << 32 | batch.0 & 0xffff_ffff,
             0x270 => position.root |= u64::from(value),
@@ -115,14 +115,13 @@ fn others(image: &[u32], engine: EngineRef) -> Vec<(usize, String)> {
 }
 
 /// Meaning of a register's value in an image, by its offset from the engine's base.
-#[allow(clippy::arithmetic_side_effects, reason = "the size has 21 bits")]
 fn meaning(offset: u32, value: u32, engine: EngineRef) -> String {
     let state = |set: bool, yes: &str, no: &str| if set { yes.to_string() } else { no.to_string() };
     match offset {
         0x030 => format!("offset {:#x}", value & 0x1f_fff8),
         0x034 => format!("offset {:#x}, wrapped {} times", value & 0x1f_fffc, value >> 21),
         0x038 => format!("ring at {:#x}", value & !0xfff),
-        0x03c if value & 1 != 0 => format!("{} KiB, enabled", ((value & 0x1f_f000) + 0x1000) / 1024),
+        0x03c if RingCtl::from(value).enabled() => format!("{} KiB, enabled", RingCtl::from(value).bytes() / 1024),
         0x03c => "not enabled".into(),
         0x068 => engine
             .generation

@@ -11,6 +11,7 @@ use super::{reg, word};
 use crate::command::mi::fields;
 use crate::interrupts::{SEMAPHORE_WAIT, USER_INTERRUPT};
 use crate::memory::{Fault, Space};
+use crate::registers::engine_fields::ContextControl;
 use crate::topology::EngineClass;
 
 /// MI_NOOP bit 22: bits 21:0 are written to NOPID.
@@ -167,7 +168,7 @@ impl Streamer<'_> {
         }
         // If synchronous context switches are inhibited, a wait on memory is reported to the scheduler once.
         let told = self.running.semaphore.replace(look).is_some_and(|last| last.at == look.at);
-        if !told && !register && self.registers.get(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH != 0 {
+        if !told && !register && self.registers.fields::<ContextControl>().inhibit_synchronous_switch() {
             self.signal(SEMAPHORE_WAIT)?;
         }
         Ok(Flow::Wait)

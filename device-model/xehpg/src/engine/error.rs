@@ -10,13 +10,13 @@ use crate::gt::Gt;
 use crate::interrupts::memirq::Report;
 use crate::interrupts::{CS_ERROR, FLUSH_COMPLETE, PAGE_FAULT, USER_INTERRUPT};
 use crate::memory::{Fault, Gam, Space};
+use crate::registers::engine_fields::Errors;
 use crate::topology::{Classes, EngineId, EngineInfo};
 
-/// The parser decoded a command that the engine does not implement (i915: I915_ERROR_INSTRUCTION).
-pub const INSTRUCTION: u32 = 1 << 0;
-/// A command or part of a command was denied to a non-privileged batch. Parsing continues (i915: "CP_PRIV (bit 2)" in
-/// intel_execlists_submission.c; Kaby Lake's Volume 2c: Command Privilege Violation Error).
-pub const PRIVILEGE: u32 = 1 << 2;
+/// The bit of [`Errors::instruction`].
+pub const INSTRUCTION: u32 = Errors::new().with_instruction(true).into_bits();
+/// The bit of [`Errors::privilege`].
+pub const PRIVILEGE: u32 = Errors::new().with_privilege(true).into_bits();
 
 /// One error condition, identified by its bit in ESR, EMR and EIR.
 struct Condition {

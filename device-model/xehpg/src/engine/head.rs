@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Automatic report of the ring's head in the PPHWSP (V8-069).
 
-use super::reg;
 use super::streamer::Streamer;
 use crate::memory::{Fault, Space};
+use crate::registers::engine_fields::RingCtl;
 
 /// Offset of the head report in the PPHWSP, also used by MI_REPORT_HEAD (V8-110).
 pub(super) const REPORTED_HEAD: u64 = 16;
 
-/// Returns the distance in bytes between two reports, from RING_CTL bits 2:1 (IVB: RING_BUFFER_CTL, 4 KiB only with
-/// execlists).
-fn interval(ctl: u32) -> Option<u32> {
-    match ctl >> 1 & 3 {
+/// Returns the distance in bytes between two reports (IVB: RING_BUFFER_CTL, 4 KiB only with execlists).
+fn interval(ctl: RingCtl) -> Option<u32> {
+    match ctl.head_report() {
         0 => None,
         1 => Some(64 << 10),
         2 => Some(4 << 10),
@@ -26,7 +25,7 @@ impl Streamer<'_> {
     pub(super) fn auto_report_head(&mut self) -> Result<(), Fault> {
         let head = self.running.position.ring.head;
         let Some(last) = self.running.head_seen.replace(head).filter(|last| *last != head) else { return Ok(()) };
-        match interval(self.registers.get(reg::RING_CTL)) {
+        match interval(self.registers.fields()) {
             Some(bytes) if head / bytes != last / bytes => {
                 self.store(Space::Ggtt, self.running.lrc.pphwsp + REPORTED_HEAD, head)
             }

@@ -39,6 +39,7 @@ use crate::gt::Gt;
 use crate::host::Function;
 use crate::interrupts::CONTEXT_SWITCH;
 use crate::memory::{Fault, GuestMappings, Tlb};
+use crate::registers::engine_fields::GfxMode;
 use crate::registers::engine_offsets::{self as reg, GLOBALS};
 use crate::topology::{EngineId, EngineInfo};
 use crate::trace::EventKind;
@@ -262,7 +263,7 @@ impl Engine {
     /// register (V8-008).
     pub fn load_queue(&mut self, gt: &Gt) {
         let registers = gt.registers.engine(self.id);
-        if registers.get(reg::GFX_MODE) & reg::DISABLE_LEGACY_MODE == 0 {
+        if !registers.fields::<GfxMode>().disable_legacy_mode() {
             self.counters.refused_loads = self.counters.refused_loads.saturating_add(1);
             return;
         }

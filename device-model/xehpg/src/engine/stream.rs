@@ -2,6 +2,7 @@
 //! Parser position in the ring, nested batches and workaround batches, and detection of loops without progress.
 
 use crate::memory::Space;
+use crate::registers::engine_fields::RingCtl;
 
 /// Maximum nesting level of batches. The batch stack in the context image has three entries (V8-163).
 pub const LEVELS: usize = 3;
@@ -27,9 +28,8 @@ pub struct Ring {
 
 impl Ring {
     /// Creates the ring that RING_START, RING_CTL, RING_HEAD and RING_TAIL describe.
-    pub fn new(start: u32, ctl: u32, head: u32, tail: u32) -> Self {
-        let size = if ctl & 1 != 0 { (ctl & 0x1f_f000).saturating_add(0x1000) } else { 0 };
-        let mut ring = Ring { start: start & !0xfff, size, head: 0, tail: 0 };
+    pub fn new(start: u32, ctl: RingCtl, head: u32, tail: u32) -> Self {
+        let mut ring = Ring { start: start & !0xfff, size: ctl.bytes(), head: 0, tail: 0 };
         ring.head = ring.offset(head & 0x1f_fffc);
         ring.set_tail(tail);
         ring

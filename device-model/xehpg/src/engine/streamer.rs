@@ -17,6 +17,7 @@ use crate::gt::Gt;
 use crate::memory::{Fault, Gam};
 use crate::profile::Unmodelled;
 use crate::registers::EngineRegisters;
+use crate::registers::engine_fields::{ContextControl, GfxMode};
 use crate::topology::{EngineClass, EngineId};
 use crate::trace::{EventKind, KEPT_DWORDS};
 
@@ -24,9 +25,6 @@ use crate::trace::{EventKind, KEPT_DWORDS};
 const BLIT_BYTES: usize = 2 << 20;
 /// Maximum host time of a step in nanoseconds, enforced when the clock is checked.
 const STEP_TIME: u64 = 500_000;
-
-/// GFX_MODE bit 0 (Intel, Kaby Lake, Volume 2c: GFX_MODE, Privilege Check Disable).
-const PRIVILEGE_CHECK_DISABLE: u32 = 1 << 0;
 
 /// Action of the parser after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -459,7 +457,7 @@ impl Streamer<'_> {
     /// have the rights of the ring of their function (V8-170).
     #[inline]
     pub fn unchecked(&self) -> bool {
-        self.registers.get(reg::GFX_MODE) & PRIVILEGE_CHECK_DISABLE != 0
+        self.registers.fields::<GfxMode>().privilege_check_disable()
     }
 
     /// Returns whether commands at the current position are predicated off by MI_SET_PREDICATE_RESULT. Workaround
@@ -480,7 +478,7 @@ impl Streamer<'_> {
     /// loaded.
     fn may_yield(&self) -> bool {
         self.running.load.submitter == Submitter::Execlist
-            && self.registers.get(reg::CONTEXT_CONTROL) & reg::INHIBIT_SYNCHRONOUS_SWITCH == 0
+            && !self.registers.fields::<ContextControl>().inhibit_synchronous_switch()
             && self.running.arbitration
             && self.running.position.workaround.is_none()
     }

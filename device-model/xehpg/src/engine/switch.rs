@@ -16,12 +16,9 @@ use crate::context_image::GLOBAL;
 use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
+use crate::registers::engine_fields::{BbPerCtxPtr, BbState, ContextControl, IndirectCtx, IndirectCtxOffset};
 use crate::trace::EventKind;
 
-/// RING_CONTEXT_CONTROL bit 0 (xe: CTX_CTRL_ENGINE_CTX_RESTORE_INHIBIT).
-const RESTORE_INHIBIT: u32 = 1 << 0;
-/// BB_STATE bit 5: the batch is in the PPGTT.
-const BB_STATE_PPGTT: u32 = 1 << 5;
 /// Dwords per cacheline.
 const CACHELINE: usize = 16;
 
@@ -72,20 +69,20 @@ impl Streamer<'_> {
         };
         self.execute_image(&mut restoring, ring_context).map_err(Halt::Fault)?;
         self.take_report(restoring.mask);
-        restoring.inhibited = self.registers.get(reg::CONTEXT_CONTROL) & RESTORE_INHIBIT != 0;
+        restoring.inhibited = self.registers.fields::<ContextControl>().restore_inhibit();
         if !restoring.inhibited {
             self.check(&restoring.image, format.dwords)?;
         }
         self.running.position = ParserState::in_ring(self.ring());
         self.running.phase = Phase::Run;
-        let indirect = self.registers.get(reg::INDIRECT_CTX);
-        let left = (indirect & 0x3f) * count(CACHELINE);
+        let indirect: IndirectCtx = self.registers.fields();
+        let left = u32::from(indirect.cachelines()) * count(CACHELINE);
         if left == 0 {
             self.finish_restore(&mut restoring);
         } else {
             let pause = self.indirect_offset();
             self.execute_engine_context(&mut restoring, pause);
-            let batch = Batch { ppgtt: false, address: u64::from(indirect & !0x3f) };
+            let batch = Batch { ppgtt: false, address: u64::from(indirect.address()) << 6 };
             self.running.position.workaround = Some((Workaround::Indirect { left }, batch));
             self.running.restoring = Some(Box::new(restoring));
         }
@@ -114,7 +111,7 @@ impl Streamer<'_> {
     /// (V8-161, trap T16).
     #[allow(clippy::arithmetic_side_effects, reason = "a cacheline lies within the image")]
     fn indirect_offset(&self) -> usize {
-        let cacheline = (self.registers.get(reg::INDIRECT_CTX_OFFSET) >> 6 & 0x3ff) as usize;
+        let cacheline = usize::from(self.registers.fields::<IndirectCtxOffset>().cacheline());
         let format = self.gt.generation.contexts;
         let within = format.engine_context / CACHELINE..format.dwords / CACHELINE;
         CACHELINE * if within.contains(&cacheline) { cacheline } else { format.indirect_ctx_offset }
@@ -138,9 +135,9 @@ impl Streamer<'_> {
         }
         self.control_watchdog();
         self.running.restored_at = low(self.gt.timestamp());
-        let pointer = self.registers.get(reg::BB_PER_CTX_PTR);
-        let batch = Batch { ppgtt: false, address: u64::from(pointer & !0xfff) };
-        self.running.position.workaround = (pointer & 1 != 0).then_some((Workaround::PerContext, batch));
+        let pointer: BbPerCtxPtr = self.registers.fields();
+        let batch = Batch { ppgtt: false, address: u64::from(pointer.page()) << 12 };
+        self.running.position.workaround = pointer.valid().then_some((Workaround::PerContext, batch));
     }
 
     fn execute_image(&mut self, restoring: &mut Restoring, until: usize) -> Result<(), Fault> {
@@ -225,9 +222,9 @@ impl Streamer<'_> {
     }
 
     fn ring(&self) -> Ring {
-        let [start, ctl, head, tail] =
-            [reg::RING_START, reg::RING_CTL, reg::RING_HEAD, reg::RING_TAIL].map(|offset| self.registers.get(offset));
-        Ring::new(start, ctl, head, tail)
+        let [start, head, tail] =
+            [reg::RING_START, reg::RING_HEAD, reg::RING_TAIL].map(|offset| self.registers.get(offset));
+        Ring::new(start, self.registers.fields(), head, tail)
     }
 
     /// Returns the position at which the context resumes: in its ring, or in the batch in which it was preempted
@@ -243,8 +240,7 @@ impl Streamer<'_> {
         for (entry, halves) in stack.iter_mut().zip(restoring.stack.chunks_exact(2)) {
             *entry = u64::from(halves[1]) << 32 | u64::from(halves[0]);
         }
-        let present =
-            Batch { ppgtt: self.registers.get(reg::BB_STATE) & BB_STATE_PPGTT != 0, address: address & ADDRESS };
+        let present = Batch { ppgtt: self.registers.fields::<BbState>().ppgtt(), address: address & ADDRESS };
         let started = u64::from(self.registers.get(reg::BB_START_ADDR_UDW)) << 32
             | u64::from(self.registers.get(reg::BB_START_ADDR));
         ParserState::in_batch(ring, &stack, present, started & ADDRESS)
@@ -309,7 +305,7 @@ impl Streamer<'_> {
             registers.set(reg::BB_ADD_DIFF, low(batch.address.wrapping_sub(position.started)));
         }
         // The next restore must include the engine context (V8-044).
-        registers.set(reg::CONTEXT_CONTROL, registers.get(reg::CONTEXT_CONTROL) & !RESTORE_INHIBIT);
+        registers.set_fields(registers.fields::<ContextControl>().with_restore_inhibit(false));
         let state = (position, clocks, self.running.mask_address);
         self.running
             .lrc
@@ -335,6 +331,6 @@ impl Streamer<'_> {
         let at = batch.map_or(0, |batch| batch.address | BATCH_VALID);
         set(reg::BBADDR, low(at));
         set(reg::BBADDR_UDW, high(at));
-        set(reg::BB_STATE, if batch.is_some_and(|batch| batch.ppgtt) { BB_STATE_PPGTT } else { 0 });
+        self.registers.set_fields(BbState::new().with_ppgtt(batch.is_some_and(|batch| batch.ppgtt)));
     }
 }

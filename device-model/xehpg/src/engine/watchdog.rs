@@ -10,14 +10,11 @@ use super::reg;
 use super::streamer::Streamer;
 use crate::command::Requester;
 use crate::interrupts::WATCHDOG;
+use crate::registers::engine_fields::{GfxMode, PrCtrCtrl};
 use crate::registers::power::{ACTUAL_RATIO, GT_PERF_STATUS};
 
-/// PR_CTR_CTRL bits 30:0. 0 enables the counter (trap T4).
-const CONTROL: u32 = 0x7fff_ffff;
-/// PR_CTR_CTRL bits 30:0: 1 stops and clears the counter. Other nonzero values are undocumented and stop it.
+/// [`PrCtrCtrl::control`]: stops and clears the counter.
 const STOPPED: u32 = 1;
-/// PR_CTR_CTRL bit 31: the counter counts GPU clocks. If clear, it counts timestamp ticks.
-const GPU_CLOCK: u32 = 1 << 31;
 /// Number of counter values.
 const MODULUS: u64 = 1 << 32;
 
@@ -72,7 +69,7 @@ impl Streamer<'_> {
     /// Returns whether execlists are enabled on the engine (V8-167). Always true for contexts of VFs, which require
     /// execlists.
     fn takes_execlists(&self) -> bool {
-        self.running.load.function.is_vf() || self.registers.get(reg::GFX_MODE) & reg::DISABLE_LEGACY_MODE != 0
+        self.running.load.function.is_vf() || self.registers.fields::<GfxMode>().disable_legacy_mode()
     }
 
     /// Returns the current state of the running counter, and whether it reached the threshold since the last check.
@@ -84,7 +81,7 @@ impl Streamer<'_> {
         if !self.takes_execlists() {
             return Some((watchdog, false));
         }
-        let clocks = if self.registers.get(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
+        let clocks = if !self.registers.fields::<PrCtrCtrl>().gpu_clock() {
             timebase.ticks(now).saturating_sub(timebase.ticks(seen))
         } else {
             let parts = watchdog.part.saturating_add(now.saturating_sub(seen).saturating_mul(self.gpu_clock()));
@@ -98,7 +95,7 @@ impl Streamer<'_> {
     /// Handles a new value of PR_CTR_CTRL from a command or from the image. The counter is engine state, not context
     /// state: it continues from its last value or is cleared (V8-165, V8-167).
     pub(super) fn control_watchdog(&mut self) {
-        self.running.watchdog = match self.registers.get(reg::PR_CTR_CTRL) & CONTROL {
+        self.running.watchdog = match self.registers.fields::<PrCtrCtrl>().control() {
             0 => self.running.watchdog.or(Some(Watchdog {
                 count: self.registers.get(reg::PR_CTR),
                 seen: self.engine_time(),
@@ -133,7 +130,7 @@ impl Streamer<'_> {
         if !reached {
             let distance = watchdog.distance(self.registers.get(reg::PR_CTR_THRSH));
             let now = self.engine_time();
-            let left = if self.registers.get(reg::PR_CTR_CTRL) & GPU_CLOCK == 0 {
+            let left = if !self.registers.fields::<PrCtrCtrl>().gpu_clock() {
                 let timebase = self.gt.generation.timebase;
                 Some(timebase.nanoseconds(timebase.ticks(now).saturating_add(distance)).saturating_sub(now))
             } else {

@@ -3,6 +3,7 @@
 //! the slots programmed by the driver (V8-186), and the registers accessible to VFs.
 
 use crate::command::Requester;
+use crate::registers::engine_fields::NonprivSlot;
 pub use crate::registers::whitelist::Wanted;
 use crate::registers::{RegisterFile, Scope};
 use crate::topology::EngineId;
@@ -57,15 +58,14 @@ fn belongs(registers: &RegisterFile, engine: EngineId, offset: u32, wanted: Want
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     /// Non-privileged batches.
-    User = 0,
+    User,
     /// Rings and privileged batches of VFs.
-    VirtualKernel = 1,
+    VirtualKernel,
 }
 
-/// Evaluates the driver's slots: address 25:2, number of registers 1:0 (1, 4, 16, 64), access 29:28 (both, read, write,
-/// none). Bit 30 denies that access regardless of whitelists and other slots. xe uses it to deny reads of observation
-/// registers that the whitelists permit (xe: xe_reg_whitelist.c). Bit 31 selects the target. Its position is specific
-/// to this model, and current drivers leave it clear. Returns `None` if no slot applies.
+/// Evaluates the driver's slots. A slot that denies its access does so regardless of whitelists and other slots. xe uses
+/// it to deny reads of observation registers that the whitelists permit (xe: xe_reg_whitelist.c). Current drivers leave
+/// the bit that selects the target clear. Returns `None` if no slot applies.
 #[allow(clippy::arithmetic_side_effects, reason = "slots lie in an engine's block, and a range has at least 4 bytes")]
 fn nonprivileged_slot(
     registers: &RegisterFile,
@@ -78,17 +78,17 @@ fn nonprivileged_slot(
     let own = registers.engine(engine);
     let slots = registers.tables().whitelists.slots;
     for at in slots.iter().flat_map(|(first, count)| (0..*count).map(move |n| first + n * 4)) {
-        let slot = own.get(at);
-        let bytes = 4u32 << (2 * (slot & 3));
-        let address = slot & 0x03ff_fffc;
-        if address == 0 || slot >> 31 != target as u32 || offset & !(bytes - 1) != address & !(bytes - 1) {
+        let slot = NonprivSlot::from(own.get(at));
+        let bytes = 4u32 << (2 * slot.range());
+        let (address, of) =
+            (slot.dword() << 2, if slot.virtual_kernel() { Target::VirtualKernel } else { Target::User });
+        if address == 0 || of != target || offset & !(bytes - 1) != address & !(bytes - 1) {
             continue;
         }
-        let access = slot >> 28 & 3;
-        if !matches!((access, wanted), (0, _) | (1, Wanted::Read) | (2, Wanted::Write)) {
+        if !matches!((slot.access(), wanted), (0, _) | (1, Wanted::Read) | (2, Wanted::Write)) {
             continue;
         }
-        if slot & 1 << 30 != 0 {
+        if slot.deny() {
             return Some(false);
         }
         permitted = Some(true);

@@ -2,7 +2,7 @@
 //! Registers that control an engine: submission, errors, and the reset handshake.
 
 use super::{Gt, SideEffect};
-use crate::registers::engine::{CAT_ERROR, LOAD_QUEUE, READY_TO_RESET, REQUEST_RESET};
+use crate::registers::engine_fields::{ExeclistControl, ResetCtl};
 use crate::registers::{Access, EngineRegister, Unit, XeHpg, masked};
 
 impl Unit<XeHpg, Gt> for EngineRegister {
@@ -16,15 +16,17 @@ impl Unit<XeHpg, Gt> for EngineRegister {
         let engine = access.decoded.engine?;
         match self {
             EngineRegister::SubmitPort => Some(SideEffect::Submit(engine, value)),
-            EngineRegister::ExeclistControl => LOAD_QUEUE.is_set(value).then_some(SideEffect::LoadQueue(engine)),
+            EngineRegister::ExeclistControl => {
+                ExeclistControl::from(value).load().then_some(SideEffect::LoadQueue(engine))
+            }
             EngineRegister::ErrorIdentity => gt.clear_errors(engine, value).then_some(SideEffect::EngineStatus(engine)),
             EngineRegister::ErrorMask => gt.mask_errors(engine, value).then_some(SideEffect::EngineStatus(engine)),
             EngineRegister::ResetControl => {
-                let written = value >> 16 & value;
+                let written = ResetCtl::from(value >> 16 & value);
                 gt.registers.update(access.offset, |old| {
-                    let wanted = masked(old, value) & REQUEST_RESET.mask();
-                    let ready = if wanted != 0 { READY_TO_RESET.mask() } else { 0 };
-                    wanted | ready | old & CAT_ERROR.mask() & !written
+                    let request = ResetCtl::from(masked(old, value)).request();
+                    let cat_error = ResetCtl::from(old).cat_error() && !written.cat_error();
+                    ResetCtl::new().with_request(request).with_ready(request).with_cat_error(cat_error).into()
                 });
                 Some(SideEffect::EngineReset(engine, value))
             }

@@ -3,7 +3,7 @@
 
 use super::{Gt, SideEffect};
 use crate::host::Function;
-use crate::registers::guc::{FIRMWARE_INTERRUPTS, GUC_HOST_INTERRUPT_DATA, LOCKED, START_DMA};
+use crate::registers::guc::{DmaCtrl, FIRMWARE_INTERRUPTS, GUC_HOST_INTERRUPT_DATA, LOCKED};
 use crate::registers::{Access, GucRegister, Unit, XeHpg, masked};
 
 impl Gt {
@@ -40,7 +40,7 @@ impl Unit<XeHpg, Gt> for GucRegister {
             }
             GucRegister::Dma => {
                 let (_, control) = gt.registers.update(access.offset, |old| masked(old, value));
-                START_DMA.is_set(control).then_some(SideEffect::StartGucDma)
+                DmaCtrl::from(control).start().then_some(SideEffect::StartGucDma)
             }
         }
     }

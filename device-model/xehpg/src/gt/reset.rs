@@ -7,7 +7,7 @@ use crate::execlist::buffer::CsbPort;
 use crate::heci::Heci;
 use crate::pcode::Pcode;
 use crate::registers::interrupt::TREE;
-use crate::registers::tile::{DRIVER_FLR, GU_DEBUG, LMEM_INIT};
+use crate::registers::tile::{GU_DEBUG, GuCntl, GuDebug};
 use crate::registers::{Access, ResetRegister, Unit, XeHpg};
 
 impl Gt {
@@ -32,7 +32,7 @@ impl Gt {
 
     /// Reports completion of the reset requested in GU_CNTL to the driver (GU_DEBUG bit 31).
     pub fn finish_driver_flr(&self) {
-        self.registers.set(GU_DEBUG, DRIVER_FLR.mask());
+        self.registers.set(GU_DEBUG, GuDebug::new().with_driver_flr(true).into());
     }
 }
 
@@ -47,9 +47,11 @@ impl Unit<XeHpg, Gt> for ResetRegister {
         match self {
             ResetRegister::Gdrst => Some(SideEffect::Reset(value)),
             ResetRegister::GuCntl => {
-                let fixed = DRIVER_FLR.mask() | LMEM_INIT.mask();
-                gt.registers.update(access.offset, |old| old & LMEM_INIT.mask() | value & !fixed);
-                DRIVER_FLR.is_set(value).then_some(SideEffect::DriverFlr)
+                let value = GuCntl::from(value);
+                gt.registers.update(access.offset, |old| {
+                    value.with_driver_flr(false).with_lmem_init(GuCntl::from(old).lmem_init()).into()
+                });
+                value.driver_flr().then_some(SideEffect::DriverFlr)
             }
         }
     }

@@ -8,17 +8,17 @@ use arctic_sriov::number::size;
 use crate::gt::Gt;
 use crate::memory::{Access, Gam, Space};
 use crate::registers::guc::{
-    DMA_ADDR_0, DMA_ADDR_1, DMA_ADDRESS_HIGH, DMA_COPY_SIZE, DMA_CTRL, DMA_GUC_WOPCM_OFFSET, DMA_PDP0, DMA_REVERSE,
-    DMA_SPACE, GUC_WOPCM_SIZE, LOCKED, PPGTT_ENABLE, PPGTT_ENABLED, UOS_MOVE,
+    DMA_ADDR_0, DMA_ADDR_1, DMA_COPY_SIZE, DMA_CTRL, DMA_GUC_WOPCM_OFFSET, DMA_PDP0, DmaAddressHigh, DmaCtrl,
+    GUC_WOPCM_SIZE, LOCKED, PPGTT_ENABLE, PPGTT_ENABLED,
 };
 
-/// Values of [`DMA_SPACE`]: those of WOPCM and the GGTT are the drivers' (V13-187), the others chosen by the model.
-const SPACE_WOPCM: u32 = 7;
-const SPACE_GGTT: u32 = 8;
-const SPACE_PPGTT: u32 = 9;
-const SPACE_SRAM: u32 = 6;
+/// Values of [`DmaAddressHigh::space`]: those of WOPCM and the GGTT are the drivers' (V13-187), the others chosen by the model.
+const SPACE_WOPCM: u8 = 7;
+const SPACE_GGTT: u8 = 8;
+const SPACE_PPGTT: u8 = 9;
+const SPACE_SRAM: u8 = 6;
 /// Also the GGTT: i915 does not set the field of the source (i915: intel_uc_fw.c uc_fw_xfer).
-const SPACE_DEFAULT: u32 = 0;
+const SPACE_DEFAULT: u8 = 0;
 
 /// Size of the SRAM in bytes (V13-182).
 const SRAM_BYTES: u64 = 512 << 10;
@@ -70,9 +70,9 @@ impl Transfer {
     pub fn programmed(gt: &Gt) -> Result<Self, Rejection> {
         let value = |offset| gt.registers.value(offset);
         let place = |offset: u32| {
-            let high = value(offset + 4);
-            let address = u64::from(value(offset)) | u64::from(DMA_ADDRESS_HIGH.get(high)) << 32;
-            let segment = match DMA_SPACE.get(high) {
+            let high = DmaAddressHigh::from(value(offset + 4));
+            let address = u64::from(value(offset)) | u64::from(high.address()) << 32;
+            let segment = match high.space() {
                 SPACE_GGTT | SPACE_DEFAULT => Segment::Graphics(Space::Ggtt),
                 SPACE_PPGTT if PPGTT_ENABLED.is_set(value(PPGTT_ENABLE)) => {
                     let root = u64::from(value(DMA_PDP0)) | u64::from(value(DMA_PDP0 + 4)) << 32;
@@ -85,9 +85,9 @@ impl Transfer {
             Ok(Place { segment, address })
         };
         let (first, second) = (place(DMA_ADDR_0)?, place(DMA_ADDR_1)?);
-        let control = value(DMA_CTRL);
-        let (source, target) = if DMA_REVERSE.is_set(control) { (second, first) } else { (first, second) };
-        Ok(Transfer { source, target, size: value(DMA_COPY_SIZE), kernel: UOS_MOVE.is_set(control) })
+        let control = DmaCtrl::from(value(DMA_CTRL));
+        let (source, target) = if control.reverse() { (second, first) } else { (first, second) };
+        Ok(Transfer { source, target, size: value(DMA_COPY_SIZE), kernel: control.kernel() })
     }
 
     /// Returns the address of a kernel in the GGTT, and the length of the transfer.

@@ -6,21 +6,23 @@ use crate::generation::{FirmwareInterface, Version};
 use crate::gt::Gt;
 use crate::memory::{Gam, Space};
 use crate::registers::guc::{
-    AUTHENTICATION, BOOTROM, DMA_CTRL, GUC_WOPCM_SIZE, MIA_CORE, MIA_IN_RESET, SOFT_SCRATCH, START_DMA, UKERNEL,
-    UOS_RSA_SCRATCH, UOS_RSA_SCRATCH_DWORDS,
+    DMA_CTRL, DmaCtrl, GUC_WOPCM_SIZE, GucStatus, SOFT_SCRATCH, UOS_RSA_SCRATCH, UOS_RSA_SCRATCH_DWORDS,
 };
 
 pub use crate::registers::guc::GUC_STATUS;
 
-/// Values of [`AUTHENTICATION`].
-const AUTH_BAD: u32 = 1;
-const AUTH_GOOD: u32 = 2;
+/// Values of [`GucStatus::authentication`].
+const AUTH_BAD: u8 = 1;
+const AUTH_GOOD: u8 = 2;
 /// GUC_STATUS of a running GuC: authenticated, core running, kernel ready, boot ROM jump passed (contract B.4 step
 /// 20g).
-pub const STATUS_READY: u32 =
-    AUTHENTICATION.of(AUTH_GOOD) | MIA_CORE.mask() | UKERNEL.of(0xf0) | BOOTROM.of(BootRom::JumpPassed as u32);
+pub const STATUS_READY: GucStatus = GucStatus::new()
+    .with_authentication(AUTH_GOOD)
+    .with_core(true)
+    .with_kernel(0xf0)
+    .with_boot_rom(BootRom::JumpPassed as u8);
 /// GUC_STATUS of a GuC in reset.
-pub const STATUS_RESET: u32 = MIA_IN_RESET.mask();
+pub const STATUS_RESET: GucStatus = GucStatus::new().with_in_reset(true);
 
 /// Boot ROM status in GUC_STATUS [7:1] (xe: abi/guc_errors_abi.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,26 +36,26 @@ enum BootRom {
 }
 
 /// Kernel status in GUC_STATUS [15:8] if its initialisation fails.
-const UKERNEL_INIT_DATA_INVALID: u32 = 0x71;
+const UKERNEL_INIT_DATA_INVALID: u8 = 0x71;
 
 /// A failed load, with the resulting value of GUC_STATUS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoadFailure(u32);
+pub struct LoadFailure(GucStatus);
 
 impl LoadFailure {
     /// Returns the failure for an image, source or destination that the boot ROM rejected.
     fn rom(code: BootRom) -> Self {
-        LoadFailure(AUTHENTICATION.of(AUTH_BAD) | MIA_CORE.mask() | BOOTROM.of(code as u32))
+        LoadFailure(GucStatus::new().with_authentication(AUTH_BAD).with_core(true).with_boot_rom(code as u8))
     }
 
     /// Returns the failure for a kernel that started with invalid parameters, or with parameters that point to invalid
     /// data.
     pub fn init_data() -> Self {
-        LoadFailure(STATUS_READY & !UKERNEL.mask() | UKERNEL.of(UKERNEL_INIT_DATA_INVALID))
+        LoadFailure(STATUS_READY.with_kernel(UKERNEL_INIT_DATA_INVALID))
     }
 
     /// Returns the resulting value of GUC_STATUS.
-    pub fn status(self) -> u32 {
+    pub fn status(self) -> GucStatus {
         self.0
     }
 }
@@ -166,12 +168,12 @@ pub fn wopcm_top(gt: &Gt) -> u64 {
 
 /// Marks the DMA transfer as complete.
 pub fn finish_dma(gt: &Gt) {
-    gt.registers.clear_bits(DMA_CTRL, START_DMA.mask());
+    gt.registers.clear_bits(DMA_CTRL, DmaCtrl::new().with_start(true).into());
 }
 
 /// Returns whether DMA_CTRL requests a transfer.
 pub fn dma_started(gt: &Gt) -> bool {
-    START_DMA.is_set(gt.registers.value(DMA_CTRL))
+    DmaCtrl::from(gt.registers.value(DMA_CTRL)).start()
 }
 
 /// Checks the image that `transfer` copies into WOPCM as the boot ROM does.
@@ -225,9 +227,9 @@ mod tests {
     /// Contract B.4 step 20g: the value that the drivers interpret as "ready".
     #[test]
     fn ready_status() {
-        assert_eq!(STATUS_READY, 0x8001_f0ec);
-        assert_eq!(LoadFailure::rom(BootRom::RsaFailed).status() >> 1 & 0x7f, 0x50);
-        assert_eq!(LoadFailure::init_data().status() >> 8 & 0xff, 0x71);
+        assert_eq!(u32::from(STATUS_READY), 0x8001_f0ec);
+        assert_eq!(u32::from(LoadFailure::rom(BootRom::RsaFailed).status()) >> 1 & 0x7f, 0x50);
+        assert_eq!(u32::from(LoadFailure::init_data().status()) >> 8 & 0xff, 0x71);
     }
 
     /// Contract B.4 step 18: the header of the real dg2_guc_70.bin (70.53.0) is consistent with its DMA size.

@@ -43,7 +43,7 @@ use crate::host::{Function, functions};
 use crate::interrupts::DMA_DONE;
 use crate::memory::{Tlb, ggtt};
 use crate::profile::provision::Quota;
-use crate::registers::guc::{DMA_CTRL, UOS_MOVE};
+use crate::registers::guc::{DMA_CTRL, DmaCtrl};
 use ads::{Ads, EngineMap};
 use context::GucContextId;
 pub use control::FunctionReset;
@@ -109,7 +109,7 @@ impl Guc {
         if done.is_ok() {
             gt.interrupts.raise_guc(DMA_DONE);
         }
-        if UOS_MOVE.is_set(gt.registers.value(DMA_CTRL)) {
+        if DmaCtrl::from(gt.registers.value(DMA_CTRL)).kernel() {
             let boot = |transfer: Transfer| {
                 let firmware = firmware::load(gt, &mut gam, transfer)?;
                 match Ads::read(&mut gam, firmware.ads(), gt.generation) {
@@ -128,11 +128,11 @@ impl Guc {
                     firmware::STATUS_READY
                 }
                 Err(failure) => {
-                    log::warn!("GuC firmware rejected: GUC_STATUS {:#010x}", failure.status());
+                    log::warn!("GuC firmware rejected: GUC_STATUS {:#010x}", failure.status().into_bits());
                     failure.status()
                 }
             };
-            gt.registers.set(firmware::GUC_STATUS, status);
+            gt.registers.set(firmware::GUC_STATUS, status.into());
         }
     }
 
@@ -146,7 +146,7 @@ impl Guc {
         gt.permit_rc6(false);
         gt.drop_guc_forcewakes();
         gt.doorbells.reset();
-        gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET);
+        gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_RESET.into());
     }
 
     /// Restarts the GuC with the built-in firmware and assigns `quotas` to VFs 1, 2, ... The card then performs the
@@ -181,7 +181,7 @@ impl Guc {
         let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
         let shared = provisioner::share_out(&mut state, &mut ctx, &self.quotas);
         self.state = Some(state);
-        gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_READY);
+        gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_READY.into());
         shared
     }
 

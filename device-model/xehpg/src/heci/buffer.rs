@@ -7,8 +7,10 @@ pub const DEPTH: u8 = 128;
 /// A circular buffer of 32-bit slots (xe: mei, hw-me-regs.h: H_CBD, H_CBWP, H_CBRP).
 pub struct CircularBuffer {
     slots: [u32; DEPTH as usize],
-    write: u8,
-    read: u8,
+    /// Number of dwords written, wrapping.
+    pub write: u8,
+    /// Number of dwords read, wrapping.
+    pub read: u8,
 }
 
 impl Default for CircularBuffer {
@@ -59,10 +61,5 @@ impl CircularBuffer {
     /// Removes all dwords and sets both pointers to 0.
     pub fn clear(&mut self) {
         (self.write, self.read) = (0, 0);
-    }
-
-    /// Depth and pointers as encoded in bits 31:8 of a control and status register.
-    pub fn status(&self) -> u32 {
-        u32::from(DEPTH) << 24 | u32::from(self.write) << 16 | u32::from(self.read) << 8
     }
 }

@@ -9,7 +9,8 @@
 mod buffer;
 mod hbm;
 
-use arctic_sriov::number::{byte, count};
+use arctic_sriov::number::byte;
+use bitfield_struct::bitfield;
 use buffer::{CircularBuffer, DEPTH};
 use hbm::{COMMANDS, HOST_START, LONGEST_REPLY, REQUEST_BYTES, Reply};
 
@@ -32,19 +33,64 @@ const EXT_OP_MEM: [u32; 3] = [0x100, 0x104, 0x108];
 const FIRMWARE_STATUS: [(u32, u32); 6] =
     [(0xc40, 0x0245), (0xc48, 1 << 3), (0xc60, 0), (0xc64, 0), (0xc68, 0), (0xc6c, 0)];
 
-const INTERRUPT_ENABLE: u32 = 1 << 0;
-const INTERRUPT_STATUS: u32 = 1 << 1;
-const INTERRUPT_GENERATE: u32 = 1 << 2;
-const READY: u32 = 1 << 3;
-const RESET: u32 = 1 << 4;
-const D0I3_INTERRUPT_ENABLE: u32 = 1 << 5;
-/// Bits of H_CSR that are writable by the host, outside of a reset.
-const KEPT: u32 = INTERRUPT_ENABLE | READY | RESET | D0I3_INTERRUPT_ENABLE;
+/// H_CSR and ME_CSR_HA (mei: hw-me-regs.h).
+#[bitfield(u32)]
+struct ControlStatus {
+    /// H_IE.
+    interrupt_enable: bool,
+    /// H_IS, cleared by writing 1.
+    interrupt_status: bool,
+    /// H_IG: the host has written a message; reads 0.
+    interrupt_generate: bool,
+    /// H_RDY, ME_RDY.
+    ready: bool,
+    /// H_RST.
+    reset: bool,
+    /// H_D0I3C_IE.
+    d0i3_interrupt_enable: bool,
+    #[bits(2)]
+    __: u8,
+    /// Read pointer of the buffer.
+    read: u8,
+    /// Write pointer of the buffer.
+    write: u8,
+    /// Number of slots of the buffer.
+    depth: u8,
+}
 
-/// Message header: last packet of the message.
-const COMPLETE: u32 = 1 << 31;
-/// Message header: extended header, DMA ring and internal flags, none of which is supported.
-const UNOFFERED: u32 = 1 << 28 | 1 << 29 | 1 << 30;
+impl ControlStatus {
+    /// The bits of H_CSR that the host writes, except those with an effect.
+    const fn kept(self) -> Self {
+        ControlStatus::new()
+            .with_interrupt_enable(self.interrupt_enable())
+            .with_ready(self.ready())
+            .with_reset(self.reset())
+            .with_d0i3_interrupt_enable(self.d0i3_interrupt_enable())
+    }
+
+    /// The register with the depth and the pointers of `buffer`.
+    fn with_buffer(self, buffer: &CircularBuffer) -> Self {
+        self.with_depth(DEPTH).with_write(buffer.write).with_read(buffer.read)
+    }
+}
+
+/// Header of a message (mei: hw.h, mei_msg_hdr).
+#[bitfield(u32)]
+struct MessageHeader {
+    /// Addresses of the clients of firmware and host; 0 for a bus message.
+    clients: u16,
+    /// Length in bytes.
+    #[bits(9)]
+    length: u16,
+    #[bits(3)]
+    __: u8,
+    /// Extended header, DMA ring and internal flags, none of which is supported.
+    #[bits(3)]
+    unoffered: u8,
+    /// Last packet of the message.
+    complete: bool,
+}
+
 /// Maximum number of slots of a reply, including its header.
 const REPLY_SLOTS: u8 = 1 + byte(LONGEST_REPLY.div_ceil(4));
 
@@ -73,8 +119,8 @@ pub struct Refused {
 pub struct Heci {
     host: CircularBuffer,
     firmware: CircularBuffer,
-    /// Bits [`KEPT`] and INTERRUPT_STATUS of H_CSR.
-    control: u32,
+    /// Bits [`ControlStatus::kept`] and `interrupt_status` of H_CSR.
+    control: ControlStatus,
     /// The firmware is ready (ME_RDY): set by a reset by the host, cleared by a protocol violation.
     ready: bool,
     /// HOST_START has been received.
@@ -91,7 +137,7 @@ impl Heci {
 
     /// Returns whether the interrupt is asserted: status set and enabled.
     pub fn pending_interrupt(&self) -> bool {
-        self.control & INTERRUPT_STATUS != 0 && self.control & INTERRUPT_ENABLE != 0
+        self.control.interrupt_status() && self.control.interrupt_enable()
     }
 
     /// Counters of invalid input since power-on.
@@ -103,9 +149,9 @@ impl Heci {
     /// Reads the dword at `offset` of the window; a read of ME_CB_RW removes a dword from the firmware's buffer.
     pub fn read(&mut self, offset: u32) -> u32 {
         match offset {
-            H_CSR => self.host.status() | self.control,
+            H_CSR => self.control.with_buffer(&self.host).into(),
             ME_CB_RW => self.firmware.pop().unwrap_or(0),
-            ME_CSR_HA => self.firmware.status() | if self.ready { READY } else { 0 },
+            ME_CSR_HA => ControlStatus::new().with_ready(self.ready).with_buffer(&self.firmware).into(),
             _ => {
                 let lent =
                     EXT_OP_MEM.iter().zip(&self.ext_op_mem).find(|(at, _)| **at == offset).map(|(_, value)| *value);
@@ -123,7 +169,7 @@ impl Heci {
                 self.refused.lost = self.refused.lost.saturating_add(u64::from(!accepted));
                 Effect { interrupt: false }
             }
-            H_CSR => self.write_control(value),
+            H_CSR => self.write_control(value.into()),
             _ => {
                 if let Some((_, lent)) = EXT_OP_MEM.iter().zip(&mut self.ext_op_mem).find(|(at, _)| **at == offset) {
                     *lent = value;
@@ -134,27 +180,27 @@ impl Heci {
     }
 
     fn link_up(&self) -> bool {
-        self.ready && self.control & (READY | RESET) == READY
+        self.ready && self.control.ready() && !self.control.reset()
     }
 
-    fn write_control(&mut self, value: u32) -> Effect {
+    fn write_control(&mut self, value: ControlStatus) -> Effect {
         let asserted = self.pending_interrupt();
-        let was_in_reset = self.control & RESET != 0;
-        let status = self.control & INTERRUPT_STATUS & !value;
-        self.control = status | value & KEPT;
+        let was_in_reset = self.control.reset();
+        let status = self.control.interrupt_status() && !value.interrupt_status();
+        self.control = value.kept().with_interrupt_status(status);
         let mut raised = false;
-        if self.control & RESET != 0 {
-            self.control &= !READY;
+        if self.control.reset() {
+            self.control.set_ready(false);
             // Setting the bit while it is already set has no effect.
             if !was_in_reset {
                 self.reset_by_host();
                 raised = true;
             }
-        } else if value & INTERRUPT_GENERATE != 0 && self.link_up() {
+        } else if value.interrupt_generate() && self.link_up() {
             raised = self.serve();
         }
         if raised {
-            self.control |= INTERRUPT_STATUS;
+            self.control.set_interrupt_status(true);
         }
         Effect { interrupt: self.pending_interrupt() && (raised || !asserted) }
     }
@@ -178,8 +224,8 @@ impl Heci {
     /// whether a message was processed or the link was taken down.
     fn serve(&mut self) -> bool {
         let mut served = false;
-        while let Some(header) = self.host.first() {
-            let length = (header >> 16 & 0x1ff) as usize;
+        while let Some(header) = self.host.first().map(MessageHeader::from) {
+            let length = usize::from(header.length());
             let payload = length.div_ceil(4);
             let slots = payload.saturating_add(1);
             if slots > usize::from(DEPTH) {
@@ -209,13 +255,14 @@ impl Heci {
     }
 
     /// Processes one message of `length` bytes; returns `false` on a protocol violation.
-    fn message(&mut self, header: u32, length: usize, head: &[u8; REQUEST_BYTES]) -> bool {
+    fn message(&mut self, header: MessageHeader, length: usize, head: &[u8; REQUEST_BYTES]) -> bool {
         // Addresses 0 of firmware and host: a bus message.
-        if header & 0xffff != 0 {
+        if header.clients() != 0 {
             self.refused.clientless = self.refused.clientless.saturating_add(1);
             return true;
         }
-        if header & (COMPLETE | UNOFFERED) != COMPLETE || length == 0 || !(self.started || head[0] == HOST_START) {
+        let whole = header.complete() && header.unoffered() == 0;
+        if !whole || length == 0 || !(self.started || head[0] == HOST_START) {
             return false;
         }
         let Some(command) = COMMANDS.iter().find(|command| command.code == head[0]) else {
@@ -234,7 +281,8 @@ impl Heci {
 
     /// Appends a bus message to the firmware's buffer; [`Self::serve`] has checked that it fits.
     fn send(&mut self, reply: &Reply) {
-        self.firmware.push(COMPLETE | count(reply.bytes().len()) << 16);
+        let length = byte(reply.bytes().len()).into();
+        self.firmware.push(MessageHeader::new().with_length(length).with_complete(true).into());
         for chunk in reply.bytes().chunks(4) {
             let mut dword = [0; 4];
             dword.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);

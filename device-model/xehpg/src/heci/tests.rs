@@ -6,6 +6,16 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// H_CSR and ME_CSR_HA (mei: hw-me-regs.h).
+const INTERRUPT_ENABLE: u32 = 1 << 0;
+const INTERRUPT_STATUS: u32 = 1 << 1;
+const INTERRUPT_GENERATE: u32 = 1 << 2;
+const READY: u32 = 1 << 3;
+const RESET: u32 = 1 << 4;
+const D0I3_INTERRUPT_ENABLE: u32 = 1 << 5;
+/// Last packet of a message (mei: hw.h, mei_msg_hdr).
+const COMPLETE: u32 = 1 << 31;
+
 /// The parts of the Linux driver that access the HECI registers (hw-me.c), with the same order of accesses.
 struct Driver {
     window: Heci,

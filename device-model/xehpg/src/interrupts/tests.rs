@@ -13,13 +13,17 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::sources::{Source, XE_HPG_INTERRUPTS};
-use super::tree::{DATA_VALID, MASTER_ENABLE};
 use super::*;
 use crate::generation::XE_HPG;
 use crate::host::{Function, InterruptSink};
 use crate::registers::InterruptRegister;
 use crate::state::SaveState;
 use crate::topology::{EngineClass, EngineId};
+
+/// INTR_DATA_VALID of an identity register.
+const DATA_VALID: u32 = 1 << 31;
+/// The enable of DG1_MSTR_TILE_INTR.
+const MASTER_ENABLE: u32 = 1 << 31;
 
 /// An interrupt sink that counts MSIs.
 #[derive(Default)]

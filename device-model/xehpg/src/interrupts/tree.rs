@@ -3,6 +3,7 @@
 
 use arctic_base::interrupts::Sources;
 use arctic_sriov::number::count;
+use bitfield_struct::bitfield;
 use serde::{Deserialize, Serialize};
 
 use super::sources::{Half, InterruptMap, MAX_SOURCES, Source};
@@ -11,10 +12,34 @@ use crate::host::Function;
 use crate::registers::InterruptRegister;
 use crate::state::{RestoreError, SavedState};
 
-/// INTR_DATA_VALID of an identity register.
-pub(super) const DATA_VALID: u32 = 1 << 31;
-/// DG1_MSTR_IRQ: the enable of DG1_MSTR_TILE_INTR.
-pub(super) const MASTER_ENABLE: u32 = 1 << 31;
+/// INTR_IDENTITY_REG.
+#[bitfield(u32)]
+pub(super) struct Identity {
+    /// The source's events.
+    pub events: u16,
+    /// Class and instance of the source ([`Source::name`]).
+    #[bits(15)]
+    pub source: u16,
+    /// INTR_DATA_VALID.
+    pub valid: bool,
+}
+
+impl Identity {
+    fn of(source: &Source, events: u16) -> Self {
+        Identity::from(source.name()).with_events(events).with_valid(true)
+    }
+}
+
+/// DG1_MSTR_TILE_INTR. The GFX_MSTR_IRQ of a VF has the enable too.
+#[bitfield(u32)]
+pub(super) struct MasterTile {
+    /// The tile has something to report.
+    pub tile_0: bool,
+    #[bits(30)]
+    __: u32,
+    /// Interrupts are enabled.
+    pub enable: bool,
+}
 
 /// GFX_MSTR_IRQ: an error of this severity has occurred (xe: regs/xe_irq_regs.h, ERROR_IRQ).
 pub(crate) fn error_bit(severity: Severity) -> u32 {
@@ -150,7 +175,11 @@ impl Tree {
             if shown != 0 && source.is_none() {
                 return Err(invalid("the source of an identity"));
             }
-            if identity != 0 && source.is_none_or(|source| identity & !0xffff != DATA_VALID | source.name()) {
+            if identity != 0
+                && source.is_none_or(|source| {
+                    Identity::from(identity).with_events(0).into_bits() != Identity::of(source, 0).into_bits()
+                })
+            {
                 return Err(invalid("an identity"));
             }
             *bank = Bank { ready: 0, open, selector, identity, shown };
@@ -168,7 +197,9 @@ impl Tree {
         match register {
             InterruptRegister::MasterTile => self.master(),
             // A VF has no tile register: its primary register has the enable bit (xe: MASTER_IRQ).
-            InterruptRegister::MasterGt if self.function.is_vf() => self.gt() | u32::from(self.enabled) << 31,
+            InterruptRegister::MasterGt if self.function.is_vf() => {
+                self.gt() | MasterTile::new().with_enable(self.enabled).into_bits()
+            }
             InterruptRegister::MasterGt => self.gt(),
             InterruptRegister::Bank => self.banks.get_mut(bank).map_or(0, Bank::snapshot),
             InterruptRegister::Identity => self.banks.get(bank).map_or(0, |bank| bank.identity),
@@ -181,8 +212,8 @@ impl Tree {
     pub fn write(&mut self, register: InterruptRegister, offset: u32, ordinal: u16, value: u32) {
         let bank = usize::from(ordinal);
         match register {
-            InterruptRegister::MasterTile => self.enabled = value & MASTER_ENABLE != 0,
-            InterruptRegister::MasterGt if self.function.is_vf() => self.enabled = value & MASTER_ENABLE != 0,
+            InterruptRegister::MasterTile => self.enabled = MasterTile::from(value).enable(),
+            InterruptRegister::MasterGt if self.function.is_vf() => self.enabled = MasterTile::from(value).enable(),
             InterruptRegister::Bank => self.clear(bank, value),
             InterruptRegister::Selector => self.select(bank, value),
             InterruptRegister::Identity => self.served(bank, value),
@@ -241,9 +272,9 @@ impl Tree {
         self.gt() & !error_bit(Severity::Fatal) != 0
     }
 
-    /// DG1_MSTR_TILE_INTR: the enable bit, and bit 0 for the tile.
+    /// DG1_MSTR_TILE_INTR.
     fn master(&self) -> u32 {
-        u32::from(self.enabled) << 31 | u32::from(self.pending())
+        MasterTile::new().with_enable(self.enabled).with_tile_0(self.pending()).into()
     }
 
     /// Write-1-clear of GT_INTR_DW. Once all of a snapshot is cleared, later events count as a new event (V13-268).
@@ -267,7 +298,8 @@ impl Tree {
             .position(|source| usize::from(source.bank) == number && value == 1 << source.bit)
             .filter(|_| value & bank.visible() != 0);
         // Events that were shown but not acknowledged return to their source.
-        let unserved = (bank.identity & DATA_VALID != 0).then_some((bank.shown, (bank.identity & 0xffff) as u16));
+        let identity = Identity::from(bank.identity);
+        let unserved = identity.valid().then_some((bank.shown, identity.events()));
         (bank.selector, bank.identity) = (value, 0);
         if let Some((shown, bits)) = unserved {
             if let Some(state) = self.sources.get_mut(shown) {
@@ -280,20 +312,21 @@ impl Tree {
         let shown = state.unmasked();
         state.pending &= !shown;
         let Some(bank) = self.banks.get_mut(number) else { return };
-        bank.identity = DATA_VALID | row.name() | u32::from(shown);
+        bank.identity = Identity::of(row, shown).into();
         bank.shown = source;
         self.refresh(source);
     }
 
-    /// Acknowledges: writing DATA_VALID to the identity clears it and the selector (V13-270).
+    /// Acknowledges: writing INTR_DATA_VALID to the identity clears it and the selector (V13-270).
     fn served(&mut self, bank: usize, value: u32) {
         if let Some(bank) = self.banks.get_mut(bank)
-            && value & DATA_VALID != 0
+            && Identity::from(value).valid()
         {
-            if bank.identity & DATA_VALID != 0
+            let identity = Identity::from(bank.identity);
+            if identity.valid()
                 && let Some(state) = self.sources.get_mut(bank.shown)
             {
-                state.past_mask &= !((bank.identity & 0xffff) as u16);
+                state.past_mask &= !identity.events();
             }
             (bank.selector, bank.identity) = (0, 0);
         }

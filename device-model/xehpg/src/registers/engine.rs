@@ -3,7 +3,7 @@
 
 use super::Kind::{self, Masked, ReadOnly};
 use super::steering::CS_SELECTOR;
-use super::{Bits, COPY, EVERY, Live, RENDER, RENDER_COMPUTE, Register, STORED, Scope, array, register};
+use super::{COPY, EVERY, Live, RENDER, RENDER_COMPUTE, Register, STORED, Scope, array, register};
 
 /// Type of a register that controls an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,15 +38,6 @@ const fn engine(register: EngineRegister) -> Kind<Live> {
 const fn clock(register: ClockRegister) -> Kind<Live> {
     Kind::Live(Live::Clock(register))
 }
-
-/// RESET_CTL: reset requested by the driver.
-pub const REQUEST_RESET: Bits = Bits::bit(0);
-/// RESET_CTL: the engine is ready for reset.
-pub const READY_TO_RESET: Bits = Bits::bit(1);
-/// RESET_CTL: catastrophic error, cleared by a masked write of 1.
-pub const CAT_ERROR: Bits = Bits::bit(2);
-/// RING_EXECLIST_CONTROL: loads the submission queue into the execution queue.
-pub const LOAD_QUEUE: Bits = Bits::bit(0);
 
 /// Head offset in bits 20:2, wrap count in bits 31:21 (V8-065).
 const RING_HEAD: Kind<Live> = Kind::Storage(0xffff_fffc);

@@ -44,13 +44,8 @@ pub const WPARID: u32 = 0x21c;
 pub const EXECLIST_STATUS: u32 = 0x234;
 pub const CURRENT_LRCA: u32 = 0x240;
 pub const CONTEXT_CONTROL: u32 = 0x244;
-/// CONTEXT_CONTROL (CTXT_SR_CTL) bit 3: a wait does not switch to the next context (xe, i915:
-/// CTX_CTRL_INHIBIT_SYN_CTX_SWITCH).
-pub const INHIBIT_SYNCHRONOUS_SWITCH: u32 = 1 << 3;
 pub const PDP0: u32 = 0x270;
 pub const GFX_MODE: u32 = 0x29c;
-/// GFX_MODE: enables execlist submission (V8-008; i915: GEN11_GFX_DISABLE_LEGACY_MODE).
-pub const DISABLE_LEGACY_MODE: u32 = 1 << 3;
 pub const SEMAPHORE_TOKEN: u32 = 0x2b4;
 pub const TIMESTAMP: u32 = 0x358;
 pub const TIMESTAMP_UDW: u32 = 0x35c;

@@ -4,6 +4,7 @@
 use arctic_sriov::number::{high, low};
 
 use super::RegisterFile;
+use super::engine_fields::EngineFields;
 
 /// A view of the registers that every engine has, on one engine. Offsets are those of
 /// [`engine_offsets`](super::engine_offsets), from the engine's base. As in [`RegisterFile`], accesses have no side
@@ -45,6 +46,18 @@ impl<'r> EngineRegisters<'r> {
     #[inline]
     pub fn set(self, own: u32, value: u32) {
         self.file.set(self.offset(own), value);
+    }
+
+    /// Returns the bit fields of a register.
+    #[inline]
+    pub fn fields<R: EngineFields>(self) -> R {
+        R::from(self.get(R::OWN))
+    }
+
+    /// Sets the bit fields of a register.
+    #[inline]
+    pub fn set_fields<R: EngineFields>(self, value: R) {
+        self.set(R::OWN, value.into());
     }
 
     /// Returns the value of a register of two dwords, of which the low one is at `own`.

@@ -1,28 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The GuC's registers: status, scratch, DMA, WOPCM, mailboxes, doorbell (contract B.4, B.6; V13-184..195).
 
+use bitfield_struct::bitfield;
+
 use super::Kind::{self, ReadOnly};
 use super::{Bits, ClockRegister, Live, Register, ResetRegister, STORED, array, register};
 
 /// GDRST. The other bits reset engines ([`EngineInfo::reset`](crate::topology::EngineInfo::reset)).
 pub const GDRST: u32 = 0x941c;
-/// GDRST: all units (xe: XEHP GRDOM; i915: intel_engine_cs.c get_reset_domain).
-pub const GRDOM_FULL: Bits = Bits::bit(0);
-/// GDRST: the GuC.
-pub const GRDOM_GUC: Bits = Bits::bit(3);
+
+/// GDRST (xe: XEHP GRDOM; i915: intel_engine_cs.c get_reset_domain).
+#[bitfield(u32)]
+pub struct Gdrst {
+    /// All units.
+    pub full: bool,
+    #[bits(2)]
+    __: u8,
+    /// The GuC.
+    pub guc: bool,
+    #[bits(28)]
+    __: u32,
+}
 
 /// GUC_STATUS.
 pub const GUC_STATUS: u32 = 0xc000;
-/// GUC_STATUS: the core is held in reset.
-pub const MIA_IN_RESET: Bits = Bits::bit(0);
-/// GUC_STATUS: status of the boot ROM.
-pub const BOOTROM: Bits = Bits::new(7, 1);
-/// GUC_STATUS: status of the kernel.
-pub const UKERNEL: Bits = Bits::new(15, 8);
-/// GUC_STATUS: the core runs.
-pub const MIA_CORE: Bits = Bits::bit(16);
-/// GUC_STATUS: 1 if authentication failed, 2 if it succeeded.
-pub const AUTHENTICATION: Bits = Bits::new(31, 30);
+
+/// GUC_STATUS.
+#[bitfield(u32)]
+#[derive(PartialEq, Eq)]
+pub struct GucStatus {
+    /// The core is held in reset.
+    pub in_reset: bool,
+    /// Status of the boot ROM.
+    #[bits(7)]
+    pub boot_rom: u8,
+    /// Status of the kernel.
+    pub kernel: u8,
+    /// The core runs.
+    pub core: bool,
+    #[bits(13)]
+    __: u16,
+    /// 1 if authentication failed, 2 if it succeeded.
+    #[bits(2)]
+    pub authentication: u8,
+}
 
 /// GUC_WOPCM_SIZE.
 pub const GUC_WOPCM_SIZE: u32 = 0xc050;
@@ -42,18 +63,39 @@ pub const UOS_RSA_SCRATCH_DWORDS: u16 = 64;
 pub const DMA_ADDR_0: u32 = 0xc300;
 /// DMA_ADDR_1, low and high dword.
 pub const DMA_ADDR_1: u32 = 0xc308;
-/// DMA_ADDR, high dword: bits 47:32 of the address.
-pub const DMA_ADDRESS_HIGH: Bits = Bits::new(15, 0);
-/// DMA_ADDR, high dword: address space (V13-187).
-pub const DMA_SPACE: Bits = Bits::new(20, 16);
+
+/// DMA_ADDR, high dword.
+#[bitfield(u32)]
+pub struct DmaAddressHigh {
+    /// Bits 47:32 of the address.
+    pub address: u16,
+    /// Address space (V13-187).
+    #[bits(5)]
+    pub space: u8,
+    #[bits(11)]
+    __: u16,
+}
+
 /// DMA_COPY_SIZE.
 pub const DMA_COPY_SIZE: u32 = 0xc310;
 /// DMA_CTRL.
 pub const DMA_CTRL: u32 = 0xc314;
-/// DMA_CTRL: starts the transfer, and reads 1 while it is in progress.
-pub const START_DMA: Bits = Bits::bit(0);
-/// DMA_CTRL: address 1 is the source (V13-188).
-pub const DMA_REVERSE: Bits = Bits::bit(1);
+
+/// DMA_CTRL.
+#[bitfield(u32)]
+pub struct DmaCtrl {
+    /// Starts the transfer, and reads 1 while it is in progress.
+    pub start: bool,
+    /// Address 1 is the source (V13-188).
+    pub reverse: bool,
+    #[bits(2)]
+    __: u8,
+    /// The transfer loads the GuC's kernel.
+    pub kernel: bool,
+    #[bits(27)]
+    __: u32,
+}
+
 /// BOOT_HASH_CHK: which loads were attempted.
 pub const BOOT_HASH_CHK: u32 = 0xc010;
 /// First of the page directory pointers for transfers in PPGTT memory, low and high dword (V13-193).
@@ -62,8 +104,6 @@ pub const DMA_PDP0: u32 = 0xc3c0;
 pub const PPGTT_ENABLE: u32 = 0xc3f0;
 /// GUC_PPGTT_ENABLE: transfers may use PPGTT memory. The bit is chosen by the model.
 pub const PPGTT_ENABLED: Bits = Bits::bit(0);
-/// DMA_CTRL: the transfer loads the GuC's kernel.
-pub const UOS_MOVE: Bits = Bits::bit(4);
 /// GUC_TO_HOST_INTERRUPT: interrupts the host with these bits of the GuC's vector.
 pub const GUC_TO_HOST_INTERRUPT: u32 = 0xc4b8;
 /// Bits of the GuC's vector that belong to the firmware: software interrupts 0 to 6 and the message to the host (xe:
@@ -105,7 +145,13 @@ const TIMESTAMP: Kind<Live> = Kind::Live(Live::Clock(ClockRegister::Timestamp));
 /// The register table.
 pub const TABLE: &[Register] = &[
     register(GDRST, "GDRST", Kind::Live(Live::Reset(ResetRegister::Gdrst)), 0, "contract B.4, G.1"),
-    register(GUC_STATUS, "GUC_STATUS", ReadOnly, MIA_IN_RESET.mask(), "contract B.4; xe: regs/xe_guc_regs.h"),
+    register(
+        GUC_STATUS,
+        "GUC_STATUS",
+        ReadOnly,
+        GucStatus::new().with_in_reset(true).into_bits(),
+        "contract B.4; xe: regs/xe_guc_regs.h",
+    ),
     // Bit 8: a load of the HuC was attempted (V13-184). It is loaded from power-on, see HUC_KERNEL_LOAD_INFO.
     register(BOOT_HASH_CHK, "BOOT_HASH_CHK", ReadOnly, 0x100, "V13-184; xe: regs/xe_guc_regs.h"),
     register(0xc014, "GUC_HEADER_INFO", ReadOnly, 0, "xe: regs/xe_guc_regs.h"),

@@ -5,6 +5,7 @@
 
 mod doorbell;
 pub mod engine;
+pub(crate) mod engine_fields;
 pub(crate) mod engine_offsets;
 mod engine_registers;
 mod file;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers of the tile outside the GT: identity, reset, memory layout, errors (contract A, B.1, B.2).
 
+use bitfield_struct::bitfield;
+
 use super::Kind::{self, ReadOnly, Write1Clear};
 use super::{Bits, Live, Register, STORED, array, register};
 use crate::hardware_error::Severity;
@@ -15,10 +17,29 @@ pub const DEV_PCIEERR_STATUS: u32 = 0x10_0180;
 pub const FATAL_ON_TILE_0: Bits = Bits::bit(2);
 /// GU_CNTL.
 pub const GU_CNTL: u32 = 0x10_1010;
-/// GU_CNTL: function level reset requested by the driver. GU_DEBUG: it is complete.
-pub const DRIVER_FLR: Bits = Bits::bit(31);
-/// GU_CNTL: local memory is initialised.
-pub const LMEM_INIT: Bits = Bits::bit(7);
+
+/// GU_CNTL.
+#[bitfield(u32)]
+pub struct GuCntl {
+    #[bits(7)]
+    __: u8,
+    /// Local memory is initialised.
+    pub lmem_init: bool,
+    #[bits(23)]
+    __: u32,
+    /// Function level reset requested by the driver; reads 0.
+    pub driver_flr: bool,
+}
+
+/// GU_DEBUG.
+#[bitfield(u32)]
+pub struct GuDebug {
+    #[bits(31)]
+    __: u32,
+    /// The reset requested in GU_CNTL is complete.
+    pub driver_flr: bool,
+}
+
 /// GU_DEBUG.
 pub const GU_DEBUG: u32 = 0x10_1018;
 /// SG_TILE_ADDR_RANGE: local memory of the tile ([`super::memory::TILE_GIBIBYTES`]).
@@ -72,11 +93,17 @@ pub const TABLE: &[Register] = &[
         GU_CNTL,
         "GU_CNTL",
         Kind::Live(Live::Reset(ResetRegister::GuCntl)),
-        LMEM_INIT.mask(),
+        GuCntl::new().with_lmem_init(true).into_bits(),
         "contract B.1, B.12; bit 7 LMEM_INIT",
     ),
     register(0x10_1014, "XEHP_CLOCK_GATE_DIS", STORED, 0, "contract B.2; xe: regs/xe_regs.h"),
-    register(GU_DEBUG, "GU_DEBUG", Write1Clear(DRIVER_FLR.mask()), 0, "contract B.12; xe: regs/xe_regs.h"),
+    register(
+        GU_DEBUG,
+        "GU_DEBUG",
+        Write1Clear(GuDebug::new().with_driver_flr(true).into_bits()),
+        0,
+        "contract B.12; xe: regs/xe_regs.h",
+    ),
     register(0x10_108c, "VIRTUAL_CTRL_REG", STORED, 0, "contract D.2; xe: regs/xe_regs.h"),
     register(0x10_1800, "XEHP_MTCFG_ADDR", ReadOnly, 0x100, "xe: regs/xe_regs.h; [15:8] one tile"),
     register(0x10_8040, "GGC", ReadOnly, 0, "xe: regs/xe_regs.h; no stolen system memory"),

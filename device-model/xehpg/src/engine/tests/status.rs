@@ -2,6 +2,7 @@
 //! Context switch reports in the status page.
 
 use super::*;
+use crate::registers::engine_fields::GfxMode;
 use arctic_fidelity::proves;
 
 const PAGE: u64 = DATA + 0x1000;
@@ -22,7 +23,7 @@ fn only_switches_of_the_pf_are_reported() {
     assert_eq!(port.waiting(), 2, "the GuC receives them");
     bench.give(Function::PF);
     let base = bench.base();
-    bench.gt.registers.set(base + reg::GFX_MODE, reg::DISABLE_LEGACY_MODE);
+    bench.gt.registers.set(base + reg::GFX_MODE, GfxMode::new().with_disable_legacy_mode(true).into());
     let context = bench.context(0);
     bench.emit(context, &store(VA + DATA, 2));
     bench.gt.registers.set(base + reg::EXECLIST_SQ_CONTENTS, context.load().descriptor as u32);
