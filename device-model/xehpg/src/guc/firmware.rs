@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Firmware upload: DMA into WOPCM, the boot ROM's checks of the CSS header, and the status read by the driver.
 
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
 use super::dma::{Rejection, Transfer};
 use crate::generation::{FirmwareInterface, Version};
 use crate::gt::Gt;
@@ -71,56 +74,45 @@ impl From<Rejection> for LoadFailure {
 }
 
 /// Size of a CSS header in bytes.
-const CSS_BYTES: usize = 128;
+const CSS_BYTES: usize = size_of::<CssHeader>();
 /// Module type of a micro-controller image.
 const CSS_MODULE_UC: u32 = 6;
 
-/// Fields of the CSS header that the boot ROM checks (xe: abi/uc_fw_abi.h).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The CSS header in front of a kernel, with the fields that the boot ROM checks (xe: abi/uc_fw_abi.h).
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
 struct CssHeader {
-    module_type: u32,
-    header_dwords: u32,
-    image_dwords: u32,
-    key_dwords: u32,
-    modulus_dwords: u32,
-    exponent_dwords: u32,
-    software_version: u32,
-    submission_version: u32,
+    module_type: U32,
+    header_dwords: U32,
+    _version_to_date: [U32; 4],
+    image_dwords: U32,
+    key_dwords: U32,
+    modulus_dwords: U32,
+    exponent_dwords: U32,
+    _time_to_build: [U32; 6],
+    software_version: U32,
+    submission_version: U32,
+    _reserved: [U32; 14],
 }
 
-impl CssHeader {
-    #[allow(
-        clippy::arithmetic_side_effects,
-        clippy::indexing_slicing,
-        reason = "the positions are constants below CSS_BYTES"
-    )]
-    fn parse(bytes: &[u8; CSS_BYTES]) -> Self {
-        let dword = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        CssHeader {
-            module_type: dword(0x00),
-            header_dwords: dword(0x04),
-            image_dwords: dword(0x18),
-            key_dwords: dword(0x1c),
-            modulus_dwords: dword(0x20),
-            exponent_dwords: dword(0x24),
-            software_version: dword(0x40),
-            submission_version: dword(0x44),
-        }
-    }
+const _: () = assert!(CSS_BYTES == 128);
 
+impl CssHeader {
     /// Returns whether the sizes in the header match the transferred image (header and kernel, `moved` bytes).
     #[allow(
         clippy::arithmetic_side_effects,
         reason = "sums and products of 32-bit values in 64 bits; the image is longer than the header"
     )]
     fn consistent_with(&self, moved: u32) -> bool {
-        let extra = u64::from(self.key_dwords) + u64::from(self.modulus_dwords) + u64::from(self.exponent_dwords);
+        let dwords =
+            [self.key_dwords, self.modulus_dwords, self.exponent_dwords, self.header_dwords, self.image_dwords];
+        let [key, modulus, exponent, header, image] = dwords.map(|dwords| u64::from(dwords.get()));
         let fixed = CSS_BYTES as u64;
         self.module_type == CSS_MODULE_UC
-            && u64::from(self.header_dwords) * 4 == fixed + extra * 4
-            && self.image_dwords > self.header_dwords
-            && u64::from(self.image_dwords - self.header_dwords) * 4 + fixed == u64::from(moved)
-            && self.key_dwords > 0
+            && header * 4 == fixed + (key + modulus + exponent) * 4
+            && image > header
+            && (image - header) * 4 + fixed == u64::from(moved)
+            && key > 0
             && self.software_version & 0xff_ffff != 0
     }
 }
@@ -184,18 +176,18 @@ pub fn load(gt: &Gt, gam: &mut Gam<'_>, transfer: Transfer) -> Result<Firmware, 
 
 #[allow(clippy::arithmetic_side_effects, reason = "registers lie below 4 MiB")]
 fn boot(gt: &Gt, gam: &mut Gam<'_>, from: u64, size: u32) -> Result<Firmware, BootRom> {
-    let mut header = [0; CSS_BYTES];
-    gam.read(Space::Ggtt, from, &mut header).map_err(|_| BootRom::LoadLocationFailed)?;
-    let css = CssHeader::parse(&header);
+    let mut css = CssHeader::new_zeroed();
+    gam.read(Space::Ggtt, from, css.as_mut_bytes()).map_err(|_| BootRom::LoadLocationFailed)?;
     if !css.consistent_with(size) {
         return Err(BootRom::RsaFailed);
     }
-    check_signature(gt, gam, css.key_dwords)?;
+    check_signature(gt, gam, css.key_dwords.get())?;
     let mut params = [0; 14];
     for (at, param) in (1..).zip(params.iter_mut()) {
         *param = gt.registers.value(SOFT_SCRATCH + at * 4);
     }
-    Ok(Firmware { release: css.software_version.into(), submission: css.submission_version.into(), params })
+    let [release, submission] = [css.software_version, css.submission_version].map(|version| version.get().into());
+    Ok(Firmware { release, submission, params })
 }
 
 /// Checks that a signature is present, in the scratch registers if it fits there, otherwise at the address that they
@@ -236,20 +228,21 @@ mod tests {
     #[test]
     fn real_header_sizes() {
         let real = CssHeader {
-            module_type: 6,
-            header_dwords: 0xe1,
-            image_dwords: 0x17531,
-            key_dwords: 0x60,
-            modulus_dwords: 0x60,
-            exponent_dwords: 1,
-            software_version: 0x46_3500,
-            submission_version: 0x1_1a00,
+            module_type: 6.into(),
+            header_dwords: 0xe1.into(),
+            image_dwords: 0x17531.into(),
+            key_dwords: 0x60.into(),
+            modulus_dwords: 0x60.into(),
+            exponent_dwords: 1.into(),
+            software_version: 0x46_3500.into(),
+            submission_version: 0x1_1a00.into(),
+            ..CssHeader::new_zeroed()
         };
         assert!(real.consistent_with(381_376));
         assert!(!real.consistent_with(381_372));
-        assert!(!CssHeader { software_version: 0, ..real }.consistent_with(381_376));
-        assert!(!CssHeader { module_type: 4, ..real }.consistent_with(381_376));
-        assert!(!CssHeader { key_dwords: u32::MAX, ..real }.consistent_with(381_376));
-        assert_eq!(Version::from(real.software_version), Version { major: 70, minor: 53, patch: 0 });
+        assert!(!CssHeader { software_version: 0.into(), ..real }.consistent_with(381_376));
+        assert!(!CssHeader { module_type: 4.into(), ..real }.consistent_with(381_376));
+        assert!(!CssHeader { key_dwords: u32::MAX.into(), ..real }.consistent_with(381_376));
+        assert_eq!(Version::from(real.software_version.get()), Version { major: 70, minor: 53, patch: 0 });
     }
 }
