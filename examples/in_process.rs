@@ -94,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The card: a built-in one or a file, with two VFs. Its threads stop when it is dropped.
     let card = VirtualCard::new(card_file::load("small")?, 2, Topology::Native, GuestRam::new(ram), bus.clone())?;
-    let _doorbells = card.serve_io_events()?;
+    let _io_events = card.serve_io_events()?;
     let pf = card.pf();
 
     // The guest's configuration accesses, which a VMM traps: BARs, memory decode and bus mastering, MSI.

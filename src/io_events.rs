@@ -26,7 +26,7 @@ pub(crate) fn new(registers: &[IoRegister]) -> io::Result<Vec<IoEvent>> {
 
 /// Serves the events of one register of a function, for VMMs with their own event loop. With the feature `event-manager` it
 /// implements `MutEventSubscriber`. Any other event loop must poll [`IoEventHandler::as_raw_fd`] and call
-/// [`IoEventHandler::ring`].
+/// [`IoEventHandler::serve`].
 pub struct IoEventHandler {
     function: Weak<CardFunction>,
     /// Index of the register in the function's events.
@@ -46,7 +46,7 @@ impl IoEventHandler {
 
     /// Processes the guest's writes to the register since the last call. Must be called when the descriptor is
     /// readable.
-    pub fn ring(&self) {
+    pub fn serve(&self) {
         match self.function.upgrade() {
             Some(function) => function.serve_event(self.register),
             // The function was dropped. Reading the eventfd resets it; otherwise the loop would be woken repeatedly.
@@ -64,13 +64,13 @@ impl AsRawFd for IoEventHandler {
 #[cfg(feature = "event-manager")]
 impl event_manager::MutEventSubscriber for IoEventHandler {
     fn process(&mut self, _: event_manager::Events, _: &mut event_manager::EventOps) {
-        self.ring();
+        self.serve();
     }
 
     fn init(&mut self, ops: &mut event_manager::EventOps) {
         let events = event_manager::Events::new(self, event_manager::EventSet::IN);
         if let Err(error) = ops.add(events) {
-            log::error!("cannot add the doorbell eventfd to the event loop: {error}");
+            log::error!("cannot add the eventfd of a register to the event loop: {error}");
         }
     }
 }
@@ -97,7 +97,7 @@ impl IoEventThread {
             while !stopped.0.load(Ordering::Acquire) {
                 let Ok(ready) = epoll.wait(&events) else { return };
                 let tokens = ready.iter_readable().map(|event| event.token());
-                tokens.filter_map(|token| handlers.get(usize::try_from(token).ok()?)).for_each(IoEventHandler::ring);
+                tokens.filter_map(|token| handlers.get(usize::try_from(token).ok()?)).for_each(IoEventHandler::serve);
             }
         };
         let thread = thread::Builder::new().name("io-events".into()).spawn(serve)?;

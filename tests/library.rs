@@ -62,10 +62,10 @@ fn the_example_shows_the_card_in_one_process() {
 
 /// The library builds with only the feature `event-manager`, and the `event_loop` test passes.
 #[test]
-fn an_event_manager_can_serve_the_doorbells() {
+fn an_event_manager_can_serve_notifications_of_the_guc() {
     succeeded("check -p arctic-gpu --lib --features event-manager", "");
     let output = succeeded("test -p arctic-gpu --features event-manager --test event_loop", "");
-    assert!(output.contains("handlers_subscribe_to_doorbells ... ok"), "{output}");
+    assert!(output.contains("handlers_serve_notifications_of_the_guc ... ok"), "{output}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ const LOG: &str = "\
 [TRACE arctic_gpu::card::function] 0: write 0:0xa188 = [00, 00, 01, 00]
 ";
 
-const DOORBELL: Access = Access { write: true, region: 0, offset: 0x19_01f0 };
+const NOTIFICATION: Access = Access { write: true, region: 0, offset: 0x19_01f0 };
 const FORCEWAKE: Access = Access { write: true, region: 0, offset: 0xa188 };
 
 #[test]
@@ -41,16 +41,16 @@ fn accesses_are_distinguished_from_other_lines() {
 fn phases_lie_between_marks() {
     let phases = phases(LOG, 0x2358);
     let config = Access { write: false, region: 7, offset: 0x2358 };
-    assert_eq!(phases, [Counts::from([(DOORBELL, 1)]), Counts::from([(DOORBELL, 2), (config, 1)])]);
+    assert_eq!(phases, [Counts::from([(NOTIFICATION, 1)]), Counts::from([(NOTIFICATION, 2), (config, 1)])]);
     assert!(trace::phases(LOG, 0x9999).is_empty());
 }
 
 #[test]
 fn accesses_of_a_phase_are_not_attributed_to_submissions() {
-    let few = Counts::from([(DOORBELL, 105), (FORCEWAKE, 3)]);
-    let many = Counts::from([(DOORBELL, 405), (FORCEWAKE, 3)]);
+    let few = Counts::from([(NOTIFICATION, 105), (FORCEWAKE, 3)]);
+    let many = Counts::from([(NOTIFICATION, 405), (FORCEWAKE, 3)]);
     let each = per_submission((100, &few), (200, &many)).unwrap();
-    assert_eq!(each.into_iter().collect::<Vec<_>>(), [(DOORBELL, 3.0)]);
+    assert_eq!(each.into_iter().collect::<Vec<_>>(), [(NOTIFICATION, 3.0)]);
     assert!(per_submission((100, &few), (100, &many)).is_err());
     assert!(per_submission((100, &few), (200, &few)).is_err(), "a phase without accesses must be an error");
 }

@@ -3,7 +3,7 @@
 
 /// First dword of the mailbox (VF_SW_FLAG).
 pub const MAILBOX: u32 = 0x19_0240;
-/// GUC_HOST_INTERRUPT, the GuC's doorbell.
+/// GUC_HOST_INTERRUPT: notifies the GuC.
 pub const BELL: u32 = 0x19_01f0;
 
 /// HXG header of a successful response, without its data.

@@ -166,14 +166,14 @@ pub trait GucDriver {
         self.must(ct::ENABLE, ct::SUCCESS);
     }
 
-    /// Writes `message` to the ring unmodified, without ringing the doorbell.
+    /// Writes `message` to the ring unmodified, without notifying the GuC.
     fn put(&mut self, message: &[u32]) {
         let mut rings = *self.rings();
         rings.put(message, |at, value| self.poke(self.places().ctb + at, value));
         *self.rings() = rings;
     }
 
-    /// Writes `message` to the ring unmodified, and rings the doorbell.
+    /// Writes `message` to the ring unmodified, and notifies the GuC.
     fn send(&mut self, message: &[u32]) {
         self.put(message);
         self.set(ct::BELL, 1);

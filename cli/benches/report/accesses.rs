@@ -13,7 +13,8 @@ use arctic_test_support::machine::{in_process, vfio_user};
 use arctic_test_support::mi;
 
 /// The measured operations, in the order of [`Seconds`].
-pub const NAMES: [&str; 4] = ["register read", "doorbell", "submission to its seqno", "submission to its interrupt"];
+pub const NAMES: [&str; 4] =
+    ["register read", "notification of the GuC", "submission to its seqno", "submission to its interrupt"];
 
 /// Duration of each of [`NAMES`] in seconds.
 pub type Seconds = [f64; NAMES.len()];
@@ -40,7 +41,7 @@ fn through(machine: &mut dyn Machine, often: u32) -> Result<Seconds> {
         machine.register(0, VF_CAP);
         Ok(())
     })?;
-    let doorbell = each(2000 * often, |_| {
+    let notification = each(2000 * often, |_| {
         machine.set_register(0, BELL, 0);
         Ok(())
     })?;
@@ -70,7 +71,7 @@ fn through(machine: &mut dyn Machine, often: u32) -> Result<Seconds> {
         pf.handle_interrupt(machine);
         Ok(())
     })?;
-    Ok([register, doorbell, seqno, interrupt])
+    Ok([register, notification, seqno, interrupt])
 }
 
 /// Average duration of `work` over `rounds`, in seconds.

@@ -111,10 +111,10 @@ const MEASUREMENTS: [Measurement; 7] = [
         run: streamer,
     },
     Measurement {
-        says: "registers, doorbells and submissions through the library and over vfio-user",
+        says: "registers, notifications of the GuC and submissions through the library and over vfio-user",
         rows: &[
             ("register read, library / vfio-user", "", Target::Under(1.0)),
-            ("doorbell, library / vfio-user", "", Target::Under(1.0)),
+            ("notification of the GuC, library / vfio-user", "", Target::Under(1.0)),
             ("submission to its seqno, library / vfio-user", "", Target::Under(1.0)),
             ("submission to its interrupt, library / vfio-user", "", Target::Under(1.0)),
         ],
@@ -124,7 +124,7 @@ const MEASUREMENTS: [Measurement; 7] = [
         says: "accesses of a bare-metal guest in the reference VMM",
         rows: &[
             ("KVM: register read / bare exit", "", Target::AtMost(1.05)),
-            ("KVM: doorbell / bare ioeventfd", "", Target::AtMost(1.1)),
+            ("KVM: notification of the GuC / bare ioeventfd", "", Target::AtMost(1.1)),
             ("KVM: hot register write / bare ioeventfd", "", Target::AtMost(1.1)),
         ],
         run: kvm,
@@ -174,13 +174,13 @@ fn device_model(bench: &str) -> Result<String> {
     bench_of("arctic-device-model", bench)
 }
 
-/// Register reads relative to exits on unassigned memory, and doorbell and hot register writes relative to ioeventfds
-/// outside the card.
+/// Register reads relative to exits on unassigned memory, and notifications of the GuC and hot register writes relative
+/// to ioeventfds outside the card.
 fn kvm() -> Result<Vec<Finding>> {
     let text = bench_of("arctic-vmm", "kvm")?;
     let names = [
         "register read / exit",
-        "doorbell / ioeventfd that a thread hears",
+        "notification of the GuC / ioeventfd that a thread hears",
         "hot register write / ioeventfd that nobody hears",
     ];
     let ticks: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("ticks of ")).collect();

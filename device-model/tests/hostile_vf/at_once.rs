@@ -161,8 +161,8 @@ fn floods_make_nothing_grow() {
     }
 }
 
-/// Endless doorbell writes or TLB invalidations of one function, at a higher rate than any VMM produces, do not take
-/// engine time from other functions.
+/// Endless notifications of the GuC or TLB invalidations of one function, at a higher rate than any VMM produces, do not
+/// take engine time from other functions.
 #[test]
 fn ringing_without_end() {
     let _watchdog = Watchdog::new("ringing");
@@ -209,6 +209,6 @@ fn ringing_without_end() {
             counted
         })
     });
-    println!("{alone} iterations alone, {rung} during doorbell writes, {flushed} during TLB invalidations");
+    println!("{alone} iterations alone, {rung} during notifications of the GuC, {flushed} during TLB invalidations");
     assert!(rung.min(flushed) > alone / 50, "{alone} iterations alone, {rung} and {flushed} during a flood");
 }

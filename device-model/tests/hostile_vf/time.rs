@@ -167,7 +167,7 @@ fn on_a_loaded_host() {
     }
 }
 
-/// A function that rings the GuC's doorbell before each step of the card does not stop other functions' engines.
+/// A function that notifies the GuC before each step of the card does not stop other functions' engines.
 #[test]
 fn calls_of_the_guc_stop_no_engine() {
     let mut contest = Contest::new(EngineClass::Copy);
@@ -175,7 +175,7 @@ fn calls_of_the_guc_stop_no_engine() {
     let rounds = |bench: &Bench| bench.victims.each_ref().map(|victim| victim.peek(at::SCRATCH + 8));
     let from = rounds(bench);
     for _ in 0..20_000 {
-        bench.card.guc_doorbell(ATTACKER);
+        bench.card.notify_guc(ATTACKER);
         bench.card.work();
         bench.pass(STEP);
     }

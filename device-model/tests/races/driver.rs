@@ -117,10 +117,10 @@ impl Driver {
     }
 }
 
-/// Another vCPU of the same guest: accesses registers, mailbox and doorbells, one access at a time.
+/// Another vCPU of the same guest: accesses registers, mailbox and notifications, one access at a time.
 pub struct Processor {
     pub vf: Vf,
-    /// Next step of a mailbox request: dwords 3, 2, 1, the header, the doorbell, a read of the response.
+    /// Next step of a mailbox request: dwords 3, 2, 1, the header, the notification, a read of the response.
     mail: usize,
 }
 

@@ -225,8 +225,8 @@ impl Card {
 
     fn carry_out_now(&self, function: Function, request: SideEffect) {
         match request {
-            SideEffect::RingGuc => self.guc_doorbell(function),
-            SideEffect::LookAtDoorbells => self.kick_guc(function.bit()),
+            SideEffect::NotifyGuc => self.notify_guc(function),
+            SideEffect::ServeDoorbells => self.kick_guc(function.bit()),
             SideEffect::StartGucDma => self.guc_for(function).start_dma(&self.gt),
             SideEffect::Reset(domains) => {
                 // Requests deferred before the reset are executed before it, unless a worker is executing one: it and

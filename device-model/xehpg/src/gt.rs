@@ -49,12 +49,12 @@ use virtual_function::{VirtualFunction, pf_view};
 /// An action that is requested by a register write and performed by the card, outside the shared GT state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideEffect {
-    /// The host interrupted the GuC (GUC_HOST_INTERRUPT).
-    RingGuc,
+    /// The host notified the GuC (GUC_HOST_INTERRUPT; xe: xe_guc_notify).
+    NotifyGuc,
     /// GuC DMA was started (DMA_CTRL bit 0).
     StartGucDma,
     /// The GuC must scan its doorbells.
-    LookAtDoorbells,
+    ServeDoorbells,
     /// Resets the domains in this value of GDRST.
     Reset(u32),
     /// The driver requested a function level reset (GU_CNTL bit 31).

@@ -16,10 +16,10 @@ use crate::qemu::CARD_ADDRESS;
 /// Stride of the writes in bytes. One qword per page makes every page present; the cost of clearing depends on the
 /// number of present pages.
 const PAGE: usize = 4096;
-/// Offsets of the VF's mailbox and doorbell register in GTTMMADR (xe: regs/xe_guc_regs.h, VF_SW_FLAG and
+/// Offsets of the VF's mailbox and notification register in GTTMMADR (xe: regs/xe_guc_regs.h, VF_SW_FLAG and
 /// GUC_HOST_INTERRUPT).
 const MAILBOX: usize = 0x19_0240;
-const DOORBELL: usize = 0x19_01f0;
+const GUC_HOST_INTERRUPT: usize = 0x19_01f0;
 /// VF2GUC_VF_RESET, and the header of the GuC's success response (xe: abi/guc_actions_sriov_abi.h).
 const VF_RESET: u32 = 0x5507;
 const SUCCESS: u32 = 0xf000_0000;
@@ -119,7 +119,7 @@ fn cycle(
         // A request sent before the end of the reset is lost and is repeated, as in xe (xe_gt_sriov_vf.c).
         if response & TYPE != BUSY & TYPE && response != VF_RESET {
             registers.write_u32(MAILBOX, VF_RESET);
-            registers.write_u32(DOORBELL, 1);
+            registers.write_u32(GUC_HOST_INTERRUPT, 1);
         }
         thread::sleep(POLL);
     }
@@ -174,11 +174,11 @@ mod tests {
                 // The card: after the notification it clears memory, then responds.
                 let card = scope.spawn(|| {
                     let registers = registers();
-                    while registers.read_u32(DOORBELL) == 0 {
+                    while registers.read_u32(GUC_HOST_INTERRUPT) == 0 {
                         thread::yield_now();
                     }
                     (0..cleared).for_each(|index| part(index).write(&[0; 2 * PAGE]));
-                    registers.write_u32(DOORBELL, 0);
+                    registers.write_u32(GUC_HOST_INTERRUPT, 0);
                     registers.write_u32(MAILBOX, mailbox);
                 });
                 let result = cycle(&registers(), &mut [part(0), part(1)], &reset, 3, Duration::from_millis(200));

@@ -31,7 +31,7 @@ fn main() {
         ("register read", "exit"),
         ("register write", "exit"),
         ("hot register write", "ioeventfd that nobody hears"),
-        ("doorbell", "ioeventfd that a thread hears"),
+        ("notification of the GuC", "ioeventfd that a thread hears"),
     ] {
         let (ours, theirs) = (position(name), position(bare));
         println!("{name} / {bare}: {:.3}", median(guests.iter().map(|ticks| ticks[ours] / ticks[theirs]).collect()));

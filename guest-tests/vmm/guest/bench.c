@@ -59,7 +59,7 @@ static void once(enum report what, struct gpu *gpu, uint64_t round)
     case REPORT_HEARD_EVENT:
         write32(heard, 0);
         break;
-    case REPORT_DOORBELL:
+    case REPORT_NOTIFICATION:
         write32(gpu->registers + REG_GUC_HOST_INTERRUPT, 0);
         break;
     case REPORT_LOCAL_WRITE:
@@ -107,7 +107,7 @@ static void measure(enum report what, struct gpu *gpu, uint64_t rounds)
     settle(gpu);
     /* The first write of a burst wakes the listening thread, which takes time. Use long bursts, as a busy driver
      * does. */
-    if (what == REPORT_HEARD_EVENT || what == REPORT_DOORBELL)
+    if (what == REPORT_HEARD_EVENT || what == REPORT_NOTIFICATION)
         rounds *= 10;
     if (what < REPORT_MAILBOX) {
         uint64_t start = tsc();

@@ -59,7 +59,7 @@ void pf_up(void)
     mail(gpu, hwconfig);
     if (hwconfig[0] >> 28 != 0xf || !(hwconfig[0] & 0xfffffff))
         fail("PF: GET_HWCONFIG: expected a size, seen %x", (uint64_t)hwconfig[0]);
-    step("PF: mailbox and doorbell: the hardware configuration has %u bytes", (uint64_t)(hwconfig[0] & 0xfffffff));
+    step("PF: mailbox and notification of the GuC: the hardware configuration has %u bytes", (uint64_t)(hwconfig[0] & 0xfffffff));
     enable_interrupts(gpu);
     open_rings(gpu);
     uint64_t before = interrupts(gpu->vector);
@@ -300,7 +300,7 @@ void two_processors(void)
     await_second();
     if (second_wrong || !rounds)
         fail("the second processor read a wrong register value or did not run: %u rounds", rounds);
-    step("two: 300 batches while the second processor rang doorbells and read registers %u times", rounds);
+    step("two: 300 batches while the second processor notified the GuC and read registers %u times", rounds);
     vfs_up(2);
     start_second(drive_vf_2);
     vf_up(1);

@@ -9,8 +9,8 @@ use clap::Parser;
 
 /// Boot a KVM guest with a virtual Flex 170. The card's PF and VFs are all assigned to this guest.
 ///
-/// The card is part of this process. Its local memory and GGTT are mapped into the guest, doorbells are ioeventfds, and
-/// interrupts are irqfds. Linux finds the card at 01:00.0 below a root port; with --vfs N,
+/// The card is part of this process. Its local memory and GGTT are mapped into the guest, notifications of the GuC are
+/// ioeventfds, and interrupts are irqfds. Linux finds the card at 01:00.0 below a root port; with --vfs N,
 /// `echo N > /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs` enables N virtual functions.
 ///
 /// The xe driver requires `xe.force_probe=56c0` and its firmware files; `arctic firmware` adds them to the guest image.

@@ -2,7 +2,7 @@
 //! A reference VMM on KVM that embeds the card as a library.
 //!
 //! It uses the rust-vmm crates and implements what the card requires of a VMM: configuration space below a root port,
-//! BAR relocation, memslots for mappable memory, ioeventfds for doorbell registers, an irqfd with an MSI route per
+//! BAR relocation, memslots for mappable memory, ioeventfds for registers, an irqfd with an MSI route per
 //! function, hot-plugged VFs. It boots Linux, and bare-metal programs for tests.
 //!
 //! ```no_run

@@ -69,7 +69,7 @@ pub struct Vm {
     vcpus: Vec<VcpuFd>,
     ram: Ram,
     slot: Arc<CardSlot>,
-    _doorbells: Option<IoEventThread>,
+    _io_events: Option<IoEventThread>,
 }
 
 impl Vm {
@@ -108,7 +108,8 @@ impl Vm {
         let console = Arc::new(Console::new(serial, output));
         let slot = CardSlot::new(vm.clone(), slots);
         let card = card.map(|card| Self::plug(card, &slot, &ram)).transpose()?;
-        let doorbells = card.as_ref().map(|card| card.serve_io_events().step("a thread for doorbells")).transpose()?;
+        let io_events =
+            card.as_ref().map(|card| card.serve_io_events().step("a thread for register events")).transpose()?;
         let vfs = card.as_ref().map_or(0, |card| card.total_vfs());
         let (ports, host) = (Ports::new(console.clone()), Host::new(card));
         let board = Arc::new(Board { ports, host, bars: slot.bars().clone(), end: End::default() });
@@ -135,7 +136,7 @@ impl Vm {
                 Self::enter(&vcpus[0], &start, 0, layout::BOOT_INFO, 0)?;
             }
         }
-        Ok(Vm { board, console, vcpus, ram, slot, _doorbells: doorbells })
+        Ok(Vm { board, console, vcpus, ram, slot, _io_events: io_events })
     }
 
     fn plug(card: CardConfig, slot: &Arc<CardSlot>, ram: &Ram) -> Result<Arc<VirtualCard>, Error> {
@@ -197,7 +198,7 @@ impl Vm {
     }
 
     /// Adds an ioeventfd for the guest's four-byte writes to an unassigned address, as a reference for the cost of a
-    /// doorbell.
+    /// notification of the GuC.
     ///
     /// # Errors
     /// [`Error::Host`] if there is already an ioeventfd at the address.

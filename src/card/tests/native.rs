@@ -225,28 +225,28 @@ fn guest_memory_may_be_replaced() {
     assert_eq!(seen, [1, 2, 3, 4]);
 }
 
-/// Contract B.6: a pending doorbell event is processed before an access to the mailbox, regardless of delays of the
-/// event thread. Otherwise a write could leave half of the next request in the mailbox when the doorbell is processed,
-/// and a polling driver could miss its response.
+/// Contract B.6: a pending notification of the GuC is processed before an access to the mailbox, regardless of delays of
+/// the event thread. Otherwise a write could leave half of the next request in the mailbox when the notification is
+/// processed, and a polling driver could miss its response.
 #[test]
-fn an_access_of_the_mailbox_hears_a_late_ring() {
+fn an_access_to_the_mailbox_processes_a_pending_notification() {
     let plugged = plugged(1);
     plugged.enable(1);
     let write = |function: &CardFunction, register| function.write_bar(GTTMMADR_BAR, register, &[0; 4]);
     let read = |function: &CardFunction, register| function.read_bar(GTTMMADR_BAR, register, &mut [0; 4]);
     for access in [&write as &dyn Fn(&CardFunction, u64), &read] {
         for function in plugged.card.functions() {
-            let doorbell = &function.io_events()[0].event;
+            let notification = &function.io_events()[0].event;
             for (register, taken) in [(0x19_0240, true), (0x19_024c, true), (0x19_023c, false), (0x19_0250, false)] {
-                doorbell.write(1).unwrap();
+                notification.write(1).unwrap();
                 access(function, register);
-                assert_eq!(doorbell.read().is_err(), taken, "{} {register:#x}", function.name());
+                assert_eq!(notification.read().is_err(), taken, "{} {register:#x}", function.name());
             }
         }
     }
 }
 
-/// A doorbell event has the same effect as the register write. The GuC is in reset here and does not process the
+/// A notification event has the same effect as the register write. The GuC is in reset here and does not process the
 /// mailbox; the test checks that the event is read from the descriptor.
 #[test]
 fn events_are_served_while_their_thread_lives() {
@@ -257,17 +257,17 @@ fn events_are_served_while_their_thread_lives() {
         let offsets =
             |events: &[IoEvent]| events.iter().map(|event| (event.bar, event.offset, event.len)).collect::<Vec<_>>();
         assert_eq!(offsets(function.io_events()), [(0, 0x19_01f0, 4), (0, 0x19_01f8, 4)]);
-        let doorbell = &function.io_events()[0].event;
-        doorbell.write(1).unwrap();
+        let notification = &function.io_events()[0].event;
+        notification.write(1).unwrap();
         crate::vfio_user::tests::eventually("the event is processed", || {
             // The read consumes the event if the thread has not done so; in that case the event is written again.
-            doorbell.read().map(|_| doorbell.write(1).unwrap()).is_err()
+            notification.read().map(|_| notification.write(1).unwrap()).is_err()
         });
     }
     drop(thread);
-    let doorbell = &plugged.pf().io_events()[0].event;
-    doorbell.write(1).unwrap();
-    assert_eq!(doorbell.read().unwrap(), 1, "the thread has stopped");
+    let notification = &plugged.pf().io_events()[0].event;
+    notification.write(1).unwrap();
+    assert_eq!(notification.read().unwrap(), 1, "the thread has stopped");
 }
 
 #[test]

@@ -201,7 +201,7 @@ impl Machine for InProcess {
         );
     }
 
-    /// Signals the eventfd for doorbell writes, as a KVM ioeventfd does.
+    /// Signals the eventfd for notifications of the GuC, as a KVM ioeventfd does.
     fn write_bar(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]) {
         let function = self.function(function);
         let bell = function

@@ -116,17 +116,18 @@ impl Card {
         self.threads.lock().ignore_poison()
     }
 
-    /// Handles a write of `function` to its GUC_HOST_INTERRUPT and wakes a worker (contract B.6).
-    pub fn guc_doorbell(&self, function: Function) {
-        self.post_guc_doorbell(function);
+    /// Handles a notification of the GuC, a write of `function` to its GUC_HOST_INTERRUPT, and wakes a worker (contract
+    /// B.6).
+    pub fn notify_guc(&self, function: Function) {
+        self.post_guc_notification(function);
         self.wake_workers();
     }
 
-    /// Handles a write of `function` to its GUC_HOST_INTERRUPT that arrived as an event (contract B.6), and requests a
-    /// GuC step. A mailbox request is processed here, unless this may have to request memory from the function's
-    /// client; the GuC step then processes it. The caller must either run the step ([`Card::poll_guc`]) or wake a
-    /// worker ([`Card::wake_workers`]).
-    pub fn post_guc_doorbell(&self, function: Function) {
+    /// Handles a notification of the GuC by `function` that arrived as an event (contract B.6), and requests a GuC step. A
+    /// mailbox request is processed here, unless this may have to request memory from the function's client; the GuC
+    /// step then processes it. The caller must either run the step ([`Card::poll_guc`]) or wake a worker
+    /// ([`Card::wake_workers`]).
+    pub fn post_guc_notification(&self, function: Function) {
         if !self.enabled(function) {
             return;
         }
@@ -137,7 +138,7 @@ impl Card {
                 guc.mailbox(&self.gt, &self.engines, function);
             }
         }
-        self.guc_pending.ring(function.bit());
+        self.guc_pending.notify(function.bit());
     }
 
     /// Handles an access to a page of the doorbell window of `function`, at BAR offset [`Page::offset`], including

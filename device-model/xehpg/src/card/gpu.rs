@@ -141,7 +141,7 @@ impl Gpu for Card {
 
     fn io_written(&self, function: Function, register: usize) {
         if register == GUC_HOST_INTERRUPT {
-            self.post_guc_doorbell(function);
+            self.post_guc_notification(function);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct GucPending {
     called: AtomicBool,
     /// Functions that have notified the GuC, one bit each.
-    rang: AtomicU64,
+    notified: AtomicU64,
     /// Functions (one bit each) for which a step was requested for another reason.
     behalf: AtomicU64,
     /// Latest time of the next step, in ns of the card's clock.
@@ -25,7 +25,7 @@ impl GucPending {
     pub fn new() -> Self {
         GucPending {
             called: AtomicBool::new(false),
-            rang: AtomicU64::new(0),
+            notified: AtomicU64::new(0),
             behalf: AtomicU64::new(0),
             deadline: AtomicU64::new(u64::MAX),
         }
@@ -39,8 +39,8 @@ impl GucPending {
     }
 
     /// Records a notification from `functions` (one bit each) and requests a step.
-    pub fn ring(&self, functions: u64) {
-        self.rang.fetch_or(functions, Ordering::AcqRel);
+    pub fn notify(&self, functions: u64) {
+        self.notified.fetch_or(functions, Ordering::AcqRel);
         self.called.swap(true, Ordering::AcqRel);
     }
 
@@ -51,14 +51,14 @@ impl GucPending {
 
     /// Returns whether a step was requested on behalf of one of `functions` (one bit each) and none has begun since.
     pub fn waiting(&self, functions: u64) -> bool {
-        (self.rang.load(Ordering::Acquire) | self.behalf.load(Ordering::Acquire)) & functions != 0
+        (self.notified.load(Ordering::Acquire) | self.behalf.load(Ordering::Acquire)) & functions != 0
     }
 
     /// Returns and clears the set of functions that have notified the GuC since the last step. Must be called at the
     /// start of a step, with the GuC's lock held.
-    pub fn take_rang(&self) -> u64 {
+    pub fn take_notified(&self) -> u64 {
         self.behalf.swap(0, Ordering::AcqRel);
-        self.rang.swap(0, Ordering::AcqRel)
+        self.notified.swap(0, Ordering::AcqRel)
     }
 
     /// Latest time of the next step; `u64::MAX` for none.

@@ -136,7 +136,7 @@ fn a_mailbox_request_is_left_to_a_worker() {
     card.enable_vfs(1);
     while card.work() == WorkStatus::Busy {}
     card.write(VF1, MAILBOX, &0x5507_u32.to_le_bytes());
-    card.post_guc_doorbell(VF1);
+    card.post_guc_notification(VF1);
     assert_eq!(read(&card, VF1, MAILBOX), 0x5507);
     card.work();
     assert_eq!(read(&card, VF1, MAILBOX), 0xf000_0000);
@@ -151,16 +151,16 @@ fn a_step_holds_up_others_that_wait() {
     let engine = card.engines.present().next().unwrap();
     let held_up = || [Function::PF, VF1].map(|function| card.holds_up_others(function));
     assert_eq!(held_up(), [false; 2]);
-    card.guc_pending.ring(VF1.bit());
+    card.guc_pending.notify(VF1.bit());
     assert_eq!(held_up(), [true, false], "VF 1 has rung");
-    card.guc_pending.take_rang();
+    card.guc_pending.take_notified();
     assert_eq!(held_up(), [false; 2], "a step has begun");
     card.guc_pending.call(VF1.bit());
     assert_eq!(held_up(), [true, false], "an engine has reported for VF 1");
     card.guc_pending.call(u64::MAX);
     assert_eq!(held_up(), [true; 2]);
     card.guc_pending.due(0);
-    card.guc_pending.take_rang();
+    card.guc_pending.take_notified();
     card.contention.set_queued(VF1.bit());
     assert_eq!(held_up(), [true, false]);
     card.work();

@@ -57,7 +57,7 @@ impl Card {
     fn step_due_guc(&self) {
         let (step, sooner) = {
             let mut guc = self.guc_for_calls();
-            let step = guc.step(&self.gt, &self.engines, self.guc_pending.take_rang());
+            let step = guc.step(&self.gt, &self.engines, self.guc_pending.take_notified());
             self.publish_queued(&guc);
             (step, self.guc_pending.set_deadline(step.next))
         };

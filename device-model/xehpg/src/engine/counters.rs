@@ -24,7 +24,8 @@ pub struct Counters {
     pub watchdog_resets: u64,
     /// Register accesses denied to a batch or a VF, or outside the register space.
     pub register_refusals: u64,
-    /// Dropped register writes that would trigger an action in another unit, such as a GuC doorbell or a reset.
+    /// Dropped register writes that would trigger an action in another unit, such as a notification of the GuC or a
+    /// reset.
     pub dropped_requests: u64,
     /// MI_REPORT_PERF_COUNT commands, of which only the report header is modelled.
     pub perf_reports: u64,

@@ -12,6 +12,6 @@ impl Unit<XeHpg, Gt> for DoorbellRegister {
     }
 
     fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
-        gt.doorbells.write(*self, access.ordinal(), value).then_some(SideEffect::LookAtDoorbells)
+        gt.doorbells.write(*self, access.ordinal(), value).then_some(SideEffect::ServeDoorbells)
     }
 }

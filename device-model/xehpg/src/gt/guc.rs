@@ -23,10 +23,10 @@ impl Unit<XeHpg, Gt> for GucRegister {
 
     fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
         match self {
-            GucRegister::HostInterrupt => Some(SideEffect::RingGuc),
+            GucRegister::HostInterrupt => Some(SideEffect::NotifyGuc),
             GucRegister::SendInterrupt => {
                 gt.registers.set(GUC_HOST_INTERRUPT_DATA, value);
-                Some(SideEffect::RingGuc)
+                Some(SideEffect::NotifyGuc)
             }
             GucRegister::ToHost => {
                 gt.interrupt_by_guc(Function::PF, (value & 0xffff) as u16);

@@ -152,7 +152,7 @@ fn requests_reach_the_card() {
     assert_eq!(gt.write(0xc314, 0x0011_0011), Some(SideEffect::StartGucDma));
     assert_eq!(gt.read(0xc314), 0x11);
     assert_eq!(gt.write(0xc314, 0x0011_0000), None);
-    assert_eq!(gt.write(0x19_01f0, 1), Some(SideEffect::RingGuc));
+    assert_eq!(gt.write(0x19_01f0, 1), Some(SideEffect::NotifyGuc));
     assert_eq!(gt.write(0x10_1010, 0x8000_0000), Some(SideEffect::DriverFlr));
     assert_eq!(gt.read(0x10_1010), 0x80);
     gt.finish_driver_flr();

@@ -255,10 +255,10 @@ impl GucState {
     }
 
     /// Runs one step: handles engine reports and host requests, then schedules.
-    pub fn step(&mut self, ctx: &mut GucCtx<'_>, reports: &[EngineReport], rang: u64) -> Step {
+    pub fn step(&mut self, ctx: &mut GucCtx<'_>, reports: &[EngineReport], notified: u64) -> Step {
         // The PF's CT buffer is checked in every step.
-        self.pending |= rang | Function::PF.bit();
-        for function in functions(rang) {
+        self.pending |= notified | Function::PF.bit();
+        for function in functions(notified) {
             self.note(ctx, function, Kind::HostToGuc);
         }
         let was_busy = self.scheduler.busy();

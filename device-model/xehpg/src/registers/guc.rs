@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The GuC's registers: status, scratch, DMA, WOPCM, mailboxes, doorbell (contract B.4, B.6; V13-184..195).
+//! The GuC's registers: status, scratch, DMA, WOPCM, mailboxes, notification (contract B.4, B.6; V13-184..195).
 
 use bitfield_struct::bitfield;
 
@@ -128,7 +128,7 @@ pub enum GucRegister {
     },
     /// DMA control: masked; bit 0 starts a transfer and reads 0 once it is complete.
     Dma,
-    /// GUC_HOST_INTERRUPT: the doorbell of mailbox and CT buffers.
+    /// GUC_HOST_INTERRUPT: notifies the GuC of a request in the mailbox or in the CT buffers (xe: xe_guc_notify).
     HostInterrupt,
     /// GUC_SEND_INTERRUPT: like [`GucRegister::HostInterrupt`], with a value for the GuC (V13-206).
     SendInterrupt,

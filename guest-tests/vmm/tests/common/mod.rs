@@ -103,7 +103,7 @@ pub const REPORTS: [(&str, u64); 13] = [
     ("ioeventfd that nobody hears", 3),
     ("hot register write", 4),
     ("ioeventfd that a thread hears", 5),
-    ("doorbell", 6),
+    ("notification of the GuC", 6),
     ("write to local memory", 7),
     ("global entry", 8),
     ("request by mailbox", 9),

@@ -142,7 +142,7 @@ impl Driver {
         assert_eq!(self.mail(machine, &ct::ENABLE)[0], SUCCESS, "CT buffers are enabled");
     }
 
-    /// Writes a message into the ring and rings the doorbell.
+    /// Writes a message into the ring and notifies the GuC.
     fn send(&mut self, machine: &mut dyn Machine, message: &[u32]) {
         let mut rings = self.rings;
         rings.put(message, |at, dword| self.poke(machine, CTB + at, &[dword]));

@@ -105,7 +105,7 @@ fn a_vf_is_told_what_it_is() {
         gt.mmio_write(function, 0x19_01f8, 0, !0);
         gt.write(0x19_01f8 + view, 0);
         assert_eq!((gt.mmio_read(function, 0x19_01f8), gt.read(0x19_01f8 + view), gt.read(0x19_01f8)), (1, 1, 0));
-        assert_eq!(gt.mmio_write(function, 0x19_01f0, 1, !0), Some(SideEffect::RingGuc));
+        assert_eq!(gt.mmio_write(function, 0x19_01f0, 1, !0), Some(SideEffect::NotifyGuc));
         assert_eq!(gt.write(0x19_01f0 + view, 1), None);
         gt.vf(function).unwrap().reset();
         assert_eq!(gt.mmio_read(function, 0x19_01f8), 1);

@@ -26,11 +26,11 @@ fn the_host_interrupts_the_guc_with_a_value() {
     let Bench { gt, .. } = bench();
     assert_eq!(gt.read(0xc590), 0);
     for value in [0x1234_5678, 0, 0xffff_ffff] {
-        assert_eq!(gt.write(0xc4c8, value), Some(SideEffect::RingGuc));
+        assert_eq!(gt.write(0xc4c8, value), Some(SideEffect::NotifyGuc));
         assert_eq!(gt.read(0xc590), value);
     }
     assert_eq!(gt.write(0xc590, 5), None);
-    assert_eq!(gt.write(0x19_01f0, 7), Some(SideEffect::RingGuc));
+    assert_eq!(gt.write(0x19_01f0, 7), Some(SideEffect::NotifyGuc));
     assert_eq!(gt.read(0xc590), 0xffff_ffff);
     gt.reset();
     assert_eq!(gt.read(0xc590), 0);

@@ -40,10 +40,10 @@ impl Card {
         })
     }
 
-    /// A guest writes its tail and rings the doorbell register.
+    /// A guest writes its tail and notifies the GuC.
     fn host(&self, function: usize) {
         self.tails[function].store(1, Ordering::Relaxed);
-        self.calls.ring(1 << function);
+        self.calls.notify(1 << function);
         self.event_count.ring();
     }
 
@@ -57,9 +57,9 @@ impl Card {
             return false;
         }
         let mut guc = self.guc();
-        let rang = self.calls.take_rang();
+        let notified = self.calls.take_notified();
         for function in 0..2 {
-            if rang >> function & 1 != 0 {
+            if notified >> function & 1 != 0 {
                 guc.seen[function] = self.tails[function].load(Ordering::Relaxed);
             }
         }
@@ -80,8 +80,8 @@ impl Card {
     }
 }
 
-/// A worker polls for work, and sleeps if there is none, while a host rings the doorbell. The worker reads the tail
-/// that was written before the doorbell.
+/// A worker polls for work, and sleeps if there is none, while a host notifies the GuC. The worker reads the tail
+/// that was written before the notification.
 #[test]
 fn a_call_wakes_a_worker() {
     check(|| {
@@ -95,7 +95,7 @@ fn a_call_wakes_a_worker() {
     });
 }
 
-/// Two functions ring the doorbell: one worker reads both tails, regardless of the interleaving.
+/// Two functions notify the GuC: one worker reads both tails, regardless of the interleaving.
 #[test]
 fn two_callers_and_a_worker() {
     check(|| {
@@ -185,7 +185,7 @@ fn a_thread_attends_to_its_own_call() {
             let card = card.clone();
             thread::spawn(move || {
                 card.tails[1].store(1, Ordering::Relaxed);
-                card.calls.ring(1 << 1);
+                card.calls.notify(1 << 1);
                 if card.work() && card.guc().seen[0] == 1 {
                     // Leaves the other function's work to the worker, as for a loaded engine.
                     card.event_count.ring();

@@ -24,11 +24,11 @@ impl Rig {
         rig
     }
 
-    /// Runs a GuC step with notifications from the functions in `rang`, while the guest addresses `lost` of VF 1 are
+    /// Runs a GuC step with notifications from the functions in `notified`, while the guest addresses `lost` of VF 1 are
     /// inaccessible (for writes if true, otherwise for reads).
-    fn step_without(&mut self, rang: u64, lost: Option<(bool, Range<u64>)>) {
+    fn step_without(&mut self, notified: u64, lost: Option<(bool, Range<u64>)>) {
         *self.host.ram.0[1].lost.lock().unwrap() = lost;
-        let step = self.host.guc.step(&self.host.gt, &self.host.engines, rang);
+        let step = self.host.guc.step(&self.host.gt, &self.host.engines, notified);
         *self.host.ram.0[1].lost.lock().unwrap() = None;
         self.host.deadline = step.next;
         self.messages = step.messages;
