@@ -11,8 +11,9 @@ use crate::memory::Fault;
 use super::ads;
 use super::context::Registration;
 use super::control;
-use super::doorbell;
+use super::doorbell_actions;
 use super::hxg::{Error, Outgoing, Reply, global_address};
+use super::invalidations::Invalidations;
 use super::klv;
 use super::relay;
 use super::scheduler::{GucCtx, Scheduler};
@@ -106,8 +107,8 @@ pub const ACTIONS: &[Action] = &[
     action(0x4601, "REGISTER_CONTEXT_MULTI_LRC", Pairs(12), Any, register_parallel),
     action(0x100b, "UPDATE_CONTEXT_POLICIES", AtLeast(1), Any, set_policies),
     action(0x4503, "DEREGISTER_CONTEXT", Exact(1), Any, deregister),
-    action(0x0010, "ALLOCATE_DOORBELL", Exact(5), Any, doorbell::allocate),
-    action(0x0020, "DEALLOCATE_DOORBELL", Exact(1), Any, doorbell::deallocate),
+    action(0x0010, "ALLOCATE_DOORBELL", Exact(5), Any, doorbell_actions::allocate),
+    action(0x0020, "DEALLOCATE_DOORBELL", Exact(1), Any, doorbell_actions::deallocate),
     action(0x550e, "OPT_IN_FEATURE_KLV", Exact(3), Any, opt_in),
     action(0x0509, "UPDATE_SCHEDULING_POLICIES_KLV", AtLeast(1), Any, scheduling_policies),
     action(0x0506, "GLOBAL_SCHED_POLICY_CHANGE", Exact(1), Physical, global_policies),
@@ -212,26 +213,6 @@ fn register_parallel(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
 fn register_as(guc: &mut GucState, ctx: &mut GucCtx<'_>, id: u32, registration: &Registration<'_>) -> Reply {
     let id = guc.context_id(ctx.function, id)?;
     guc.scheduler.register(ctx, id, registration)
-}
-
-/// Sets of functions (one bit each) for the TLB invalidations that a step of the GuC has received.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Invalidations {
-    /// Functions to which responses must be sent.
-    asked: u64,
-    /// Functions whose cached translations must be dropped.
-    drop: u64,
-    /// Functions whose memory may be used by old translations until the current steps of engines have ended.
-    wait: u64,
-}
-
-impl Invalidations {
-    /// Adds a request of `function`.
-    pub fn add(&mut self, function: Function, drop: u64, wait: u64) {
-        self.asked |= function.bit();
-        self.drop |= drop;
-        self.wait |= wait;
-    }
 }
 
 /// TLB_INVALIDATION: concerns the translations of the requesting function. The GGTT is shared, so if the PF invalidates

@@ -6,22 +6,24 @@ pub mod action;
 pub mod activity;
 pub mod ads;
 pub mod adverse;
+mod builtin_pf;
 mod capture;
 pub mod client;
 pub mod context;
 mod control;
 pub mod ctb;
 mod dma;
-pub mod doorbell;
+mod doorbell_actions;
+pub mod doorbell_table;
 pub mod engine_slot;
 pub mod firmware;
 pub mod functions;
 pub mod hxg;
+mod invalidations;
 pub mod klv;
 pub mod mailbox;
 pub mod names;
 pub mod parallel;
-mod provisioner;
 pub mod provisioning;
 pub mod queue;
 mod relay;
@@ -32,6 +34,7 @@ mod service;
 pub mod share;
 pub mod slpc;
 pub mod state;
+mod step;
 
 #[cfg(test)]
 mod tests;
@@ -179,7 +182,7 @@ impl Guc {
         state.builtin_pf = true;
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
-        let shared = provisioner::share_out(&mut state, &mut ctx, &self.quotas);
+        let shared = builtin_pf::share_out(&mut state, &mut ctx, &self.quotas);
         self.state = Some(state);
         gt.registers.set(firmware::GUC_STATUS, firmware::STATUS_READY.into());
         shared
@@ -281,7 +284,7 @@ impl Guc {
         let state = self.state.as_deref_mut()?;
         let views = gt.memory.views();
         let mut ctx = GucCtx::new(gt, engines, &views, &mut self.tlb, Function::PF, &mut self.out);
-        doorbell::serve(state, &mut ctx);
+        doorbell_actions::serve(state, &mut ctx);
         state.post(&mut ctx);
         Some(saved::Unit { guc: state, doorbells: &gt.doorbells, function })
     }
