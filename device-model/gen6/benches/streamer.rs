@@ -12,7 +12,7 @@ use arctic_base::gpu::Host;
 use arctic_base::host::{Dma, DmaView, Function, ManualClock, NullHost};
 use arctic_gen6::engine::{Engine, Outcome};
 use arctic_gen6::gt::Gt;
-use arctic_gen6::memory::{Memory, Pte};
+use arctic_gen6::memory::Pte;
 use arctic_gen6::topology::EngineId;
 use arctic_test_support::measure;
 use vm_memory::mmap::MmapRegion;
@@ -75,8 +75,7 @@ const STEP: u32 = 1024;
 fn run(steps: u32) {
     let (gt, mut engine) = card();
     for _ in 0..steps {
-        let view = gt.view();
-        assert_eq!(engine.step(&gt, &Memory::new(&gt.ggtt, &*view), STEP), Outcome::Progress);
+        assert_eq!(engine.step(&gt, &*gt.view(), STEP), Outcome::Progress);
     }
 }
 

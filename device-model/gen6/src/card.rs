@@ -73,6 +73,11 @@ impl Card {
                 Some(SideEffect::Wake(engine)) => self.wake(engine),
                 Some(SideEffect::Reset(domains)) => self.reset_domains(domains),
                 Some(SideEffect::EndAccesses) => self.end_accesses(),
+                Some(SideEffect::EndStep(engine)) => self.pass_step_boundary(|id| id == engine),
+                Some(SideEffect::EndAll) => {
+                    self.pass_step_boundary(|_| true);
+                    self.end_accesses();
+                }
                 None => {}
             }
         });

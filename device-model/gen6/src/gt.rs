@@ -47,6 +47,10 @@ pub enum SideEffect {
     Reset(u32),
     /// Waits for the end of CPU accesses that may use the previous fences (ILK-062).
     EndAccesses,
+    /// Waits for the end of the step of an engine, which may use translations that were valid before.
+    EndStep(EngineId),
+    /// Waits for the end of the steps of all engines and of CPU accesses, which may use previous translations.
+    EndAll,
 }
 
 /// State that the units share.
@@ -178,6 +182,7 @@ impl Gt {
         self.registers.reset();
         self.replace_fences();
         self.activity.iter().for_each(|activity| activity.status.store(0, Ordering::Release));
+        self.generation.engines().for_each(|(engine, _)| self.invalidate_translations(engine));
         self.faults.store(0, Ordering::Relaxed);
         self.interrupts.reset();
         self.ggtt.reset();
@@ -237,7 +242,7 @@ impl Unit<Gen6, Gt> for Live {
             }
             Live::MatchReset => gt.match_reset(access.offset, value),
             Live::Reset => Some(SideEffect::Reset(value)),
-            Live::Barrier => None,
+            Live::Barrier => Some(SideEffect::EndAll),
         }
     }
 }

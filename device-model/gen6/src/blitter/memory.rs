@@ -44,7 +44,7 @@ impl<'m> BlitMemory<'m> for Pages<'_, 'm> {
         let page = match kept {
             Some((at, page)) if *at == number => page,
             _ => {
-                let page = self.memory.span(space, number.wrapping_mul(PAGE), size(PAGE.into()));
+                let page = self.memory.surface(space, number);
                 let page = page.map_err(|fault| Fault { address, write: access == Access::Write, ..fault })?;
                 &kept.insert((number, page)).1
             }

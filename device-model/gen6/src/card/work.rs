@@ -2,7 +2,10 @@
 //! Execution of the engines by worker threads, and their resets.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::TryLockError;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use arctic_base::gpu::WorkStatus;
 use arctic_base::host::Function;
@@ -11,7 +14,6 @@ use arctic_base::trace::EventKind;
 
 use super::Card;
 use crate::engine::{Engine, Outcome};
-use crate::memory::Memory;
 use crate::registers::power::RESET_FULL;
 use crate::sync::{IgnorePoison, Mutex, MutexGuard};
 use crate::topology::EngineId;
@@ -21,6 +23,9 @@ const STEP_BUDGET: u32 = 1024;
 /// Time in ns until an engine that waits looks again: the first time, and at most.
 const FIRST_WAIT: u64 = 20_000;
 const LONGEST_WAIT: u64 = 1_000_000;
+/// Number of attempts to lock an engine where waiting may be a deadlock, and the time between them.
+const ATTEMPTS: u32 = 20;
+const ATTEMPT: Duration = Duration::from_millis(1);
 
 /// An engine, and when its next step is due.
 pub(super) struct EngineSlot {
@@ -87,7 +92,7 @@ impl Card {
         gt.update_residency();
         let step = || {
             let view = gt.view();
-            engine.step(gt, &Memory::new(&gt.ggtt, &*view), STEP_BUDGET)
+            engine.step(gt, &*view, STEP_BUDGET)
         };
         // A panic in a step is a bug of the model; it costs this engine its work.
         let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or(Outcome::Halted);
@@ -128,6 +133,25 @@ impl Card {
     /// Resets the card, as a reset of the function does.
     pub(super) fn reset_all(&self) {
         self.reset_engines(|_| true, || self.gt.reset());
+    }
+
+    /// Waits until the engines that `selected` selects have passed a step boundary: translations that were valid before
+    /// are then not in use. A step that waits for the client which this thread serves cannot end before it returns, so
+    /// this gives up on one after milliseconds; the accesses of such a step are requests, which the client itself checks.
+    pub(super) fn pass_step_boundary(&self, selected: impl Fn(EngineId) -> bool) {
+        let may_wait = !self.gt.view().asks_client();
+        for slot in self.engines.iter().filter(|slot| selected(slot.id)) {
+            if may_wait {
+                drop(slot.lock());
+                continue;
+            }
+            for _ in 0..ATTEMPTS {
+                match slot.engine.try_lock() {
+                    Err(TryLockError::WouldBlock) => thread::sleep(ATTEMPT),
+                    Ok(_) | Err(TryLockError::Poisoned(_)) => break,
+                }
+            }
+        }
     }
 
     /// Waits for the end of every step in progress.

@@ -50,6 +50,8 @@ impl Engine {
             self.restore_context(current, new & PAGE_MASK, fields::CONTEXT_RESTORE_EXTENDED.is_set(&words))?;
         }
         gt.registers.set(self.offset(gt, CCID), new);
+        // The command flushes the pipeline (ILK-128).
+        self.flushed(current);
         Ok(())
     }
 
@@ -101,6 +103,9 @@ impl Engine {
         if OWN.iter().any(|register| self.offset(gt, *register) == offset) {
             let mode = self.offset(gt, INSTPM) == offset;
             gt.registers.update(offset, |old| if mode { masked(old, value) & !SYNC_FLUSH.mask() } else { value });
+            if self.offset(gt, PP_DCLV) == offset {
+                gt.invalidate_translations(self.id);
+            }
             return;
         }
         match (found.register.scope, found.register.kind) {

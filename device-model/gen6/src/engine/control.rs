@@ -25,6 +25,7 @@ impl Engine {
             self.advance(current.gt, current.memory, current.length);
         }
         self.batch = Some(Batch { start, next: start, ppgtt });
+        self.invalidate(current);
         Ok(Flow::Jumped)
     }
 
@@ -33,6 +34,7 @@ impl Engine {
         match self.batch.take() {
             Some(_) => {
                 self.publish_batch(current.gt);
+                self.invalidate(current);
                 Flow::Jumped
             }
             None => Flow::Next,

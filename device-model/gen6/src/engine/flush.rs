@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! MI_FLUSH_DW and PIPE_CONTROL. The model has no caches, so a flush is its store and its notification (IVB-166,
-//! G67-075..077, G67-122).
+//! MI_FLUSH, MI_FLUSH_DW and PIPE_CONTROL. The model has no caches but the TLB, so a flush is its invalidation, its store
+//! and its notification (IVB-036, IVB-166, G67-075..077, G67-122).
 
 use arctic_sriov::number::{high, low};
 
@@ -40,6 +40,10 @@ impl Engine {
             address: words[1] & flush::FLUSH_ADDRESS.mask(),
             data: 2,
         };
+        if current.has(flush::FLUSH_TLB) {
+            self.invalidate(current);
+        }
+        self.flushed(current);
         self.post_sync(current, store)?;
         if current.has(flush::FLUSH_NOTIFY) {
             self.interrupt(current, NOTIFY_INTERRUPT);
@@ -58,6 +62,12 @@ impl Engine {
         }
         if control::CONTROL_STATISTICS.is_set(&words) {
             reset_statistics(current.gt);
+        }
+        if control::CONTROL_TLB.is_set(&words) {
+            self.invalidate(current);
+        }
+        if control::CONTROL_FLUSHES.iter().any(|flush| flush.is_set(&words)) {
+            self.flushed(current);
         }
         if register && current.length > 3 && control::CONTROL_OPERATION.get(&words) == 1 {
             self.write_register(current, address, current.dword(3)?, !0);
@@ -81,6 +91,9 @@ impl Engine {
     /// MI_FLUSH: with the mode that enables it, statistics are reset if the command asks for it (IVB-118, IVB-144).
     pub(super) fn flush(&self, current: &Current<'_>) {
         let enabled = MODE_FLUSH.is_set(self.value(current.gt, MI_MODE));
+        if enabled {
+            self.flushed(current);
+        }
         if enabled && current.has(flush::FLUSH_STATISTICS) {
             reset_statistics(current.gt);
         }

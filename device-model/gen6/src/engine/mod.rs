@@ -20,8 +20,8 @@ use arctic_base::command::{Field, Origin, Requester};
 use self::blit::{BLIT_BYTES, PendingBlit};
 use crate::blitter::Setup;
 use crate::gt::Gt;
-use crate::memory::{Directory, Fault, Memory, Space};
-use crate::registers::engine::{PP_DCLV, PP_DIR_BASE, PPGTT_ENABLE};
+use crate::memory::{Directory, Fault, Memory, Space, Tlb};
+use crate::registers::engine::{EXPLICIT_INVALIDATION, PP_DCLV, PP_DIR_BASE, PPGTT_ENABLE};
 use crate::topology::EngineId;
 
 /// Result of a step.
@@ -82,6 +82,8 @@ pub struct Engine {
     pending: Option<PendingBlit>,
     /// Cost of the blits that may still be executed in this step.
     blit_budget: usize,
+    /// Cached translations, between the steps; none after a panic in a step. No reset of the engine changes them (IVB-037).
+    tlb: Option<Tlb>,
     skipped: Skipped,
 }
 
@@ -141,6 +143,7 @@ impl Engine {
             blit_setup: Setup::default(),
             pending: None,
             blit_budget: BLIT_BYTES,
+            tlb: Some(Tlb::default()),
             skipped: Skipped::new(),
         }
     }
@@ -192,6 +195,20 @@ impl Engine {
         match PPGTT_ENABLE.is_set(gt.registers.value(gt.generation.engine(self.id).translation_mode)) {
             true => Space::Ppgtt(Directory::new(self.value(gt, PP_DIR_BASE), self.value(gt, PP_DCLV))),
             false => Space::Ggtt,
+        }
+    }
+
+    /// Invalidates the cached translations, for the rest of the command too.
+    fn invalidate(&self, current: &Current<'_>) {
+        current.gt.invalidate_translations(self.id);
+        current.memory.follow(current.gt.invalidations(self.id));
+    }
+
+    /// The pipeline was flushed: unless GFX_MODE requires explicit invalidations, this is one (IVB-036, ILK-139).
+    fn flushed(&self, current: &Current<'_>) {
+        let mode = current.gt.registers.value(current.gt.generation.engine(self.id).translation_mode);
+        if !EXPLICIT_INVALIDATION.is_set(mode) {
+            self.invalidate(current);
         }
     }
 

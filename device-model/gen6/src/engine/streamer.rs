@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fetch and dispatch of commands, and the position in the ring.
 
-use arctic_base::host::Function;
+use arctic_base::host::{DmaView, Function};
 use arctic_base::trace::{EventKind, KEPT_DWORDS};
 
 use super::blit::BLIT_BYTES;
@@ -17,8 +17,15 @@ use crate::registers::engine::{
 use crate::registers::interrupt::USER_INTERRUPT;
 
 impl Engine {
-    /// Executes at most `budget` commands, and blits up to a limit of their bytes.
-    pub fn step(&mut self, gt: &Gt, memory: &Memory<'_>, budget: u32) -> Outcome {
+    /// Executes at most `budget` commands, and blits up to a limit of their bytes. `view` is the guest's memory.
+    pub fn step(&mut self, gt: &Gt, view: &dyn DmaView, budget: u32) -> Outcome {
+        let memory = Memory::new(&gt.ggtt, view).with_tlb(self.tlb.take().unwrap_or_default());
+        let outcome = self.commands(gt, &memory, budget);
+        self.tlb = memory.into_tlb().inspect(|tlb| gt.show_translations(self.id, tlb));
+        outcome
+    }
+
+    fn commands(&mut self, gt: &Gt, memory: &Memory<'_>, budget: u32) -> Outcome {
         let mut outcome = Outcome::Idle;
         self.blit_budget = BLIT_BYTES;
         gt.set_in_command(self.id, self.pending.is_some());
@@ -45,6 +52,7 @@ impl Engine {
 
     /// Executes the next command.
     fn command(&mut self, gt: &Gt, memory: &Memory<'_>) -> Flow {
+        memory.follow(gt.invalidations(self.id));
         if self.pending.is_some() {
             return self.continue_blit(gt, memory);
         }

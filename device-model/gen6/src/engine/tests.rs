@@ -7,6 +7,7 @@ mod contexts;
 mod errors;
 mod rings;
 mod spaces;
+mod translations;
 
 use std::sync::Arc;
 
@@ -121,9 +122,7 @@ impl Bench {
 
     /// Executes at most `budget` commands.
     fn steps(&mut self, budget: u32) -> Outcome {
-        let view = self.gt.view();
-        let memory = Memory::new(&self.gt.ggtt, &*view);
-        self.engine.step(&self.gt, &memory, budget)
+        self.engine.step(&self.gt, &*self.gt.view(), budget)
     }
 
     /// Writes commands to the ring of another engine, of which they are the first, and executes them.
@@ -132,8 +131,7 @@ impl Bench {
         (ring..).step_by(4).zip(dwords).for_each(|(at, dword)| self.put(at, *dword));
         let bytes = u32::try_from(dwords.len() * 4).unwrap();
         self.write(self.gt.generation.engine(engine.id).base + 0x30, bytes);
-        let view = self.gt.view();
-        engine.step(&self.gt, &Memory::new(&self.gt.ggtt, &*view), 10_000)
+        engine.step(&self.gt, &*self.gt.view(), 10_000)
     }
 }
 

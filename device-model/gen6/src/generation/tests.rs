@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use arctic_base::gpu::{Gpu, Host, WorkStatus};
 use arctic_base::host::{Function, InterruptSink, ManualClock};
+use arctic_fidelity::{proves, proves_table};
 
 use super::*;
 use crate::card::Card;
@@ -88,6 +89,8 @@ impl Bench {
 
     /// Starts the ring of the engine at `base` with the PPGTT's tables, and executes `commands` alone.
     fn run(&self, base: u32, commands: &[u32]) {
+        // A ring that is not empty when it is disabled keeps the state of its engine (IVB-078).
+        self.write(base + 0x30, self.read(base + 0x34) + 8);
         for (offset, value) in [(0x3c, 0), (0x34, 0), (0x30, 0), (0x38, RING), (0x220, !0), (0x228, DIRECTORY << 12)] {
             self.write(base + offset, value);
         }
@@ -254,14 +257,45 @@ fn the_page_directory_of_sandy_bridge_can_be_read() {
     assert_eq!((bench.read(0x2508), [0, 17].map(entry)), (1, [TABLE | 1, 0]));
 }
 
-/// ILK-027..029: the read port of the translations has its extent; its registers read 0 without gaps, as the model shows no
-/// translations.
+/// ILK-027..029: the read ports of the TLBs have their extent, without gaps. Those of the command streamer show its
+/// translations while they are in use; the other units do not exist, and theirs read 0.
 #[test]
-fn translations_read_as_none() {
+fn the_ports_of_the_tlbs_show_translations_in_use() {
+    proves!(
+        [ILK_027, ILK_029],
+        "the six ports of the command streamer from 0xB200 on show the pages that it has translated last, with the GGTT's \
+         marked, until they are invalidated; the others up to the extent in 0x251C read 0"
+    );
+    proves_table!(ILK_028, "the extent of the read ports is 0x780 bytes");
     let bench = bench(&snb());
     let extent = bench.read(0x251c);
     assert_eq!(extent, 0x780);
-    assert!((0xb000..0xb000 + extent).step_by(4).all(|offset| bench.read(offset) == 0));
+    let ports = || (0xb000..0xb000 + extent).step_by(4).map(|at| (at, bench.read(at)));
+    let shown = || ports().filter(|(_, page)| *page != 0).collect::<Vec<_>>();
+    assert_eq!(shown(), []);
+    bench.write(0x2520, 0x0200_0200);
+    let stores =
+        |pages: std::ops::Range<u32>| pages.flat_map(|page| [0x1000_0002, 0, page << 12, 7]).collect::<Vec<_>>();
+    bench.run(RCS, &stores(4..6));
+    let pages = |pages: &[u32]| (0xb200..).step_by(4).zip(pages.iter().copied()).collect::<Vec<_>>();
+    assert_eq!(shown(), pages(&[RING | 3, 0x4001, 0x5001]), "the ring is in the GGTT");
+    // Of other engines nothing is shown.
+    bench.run(BCS, &stores(7..8));
+    assert_eq!(shown().len(), 3);
+    bench.run(RCS, &stores(6..14));
+    assert_eq!(shown(), pages(&[0xb001, RING | 3, 0xc001, 0xd001, 0x9001, 0xa001]), "the latest six");
+    bench.write(0xb200, 0);
+    assert_eq!(bench.read(0xb200), 0xb001, "read-only");
+    // The load of the directory in `run` has invalidated, and so does a command. An invalid page is not shown.
+    bench.run(RCS, &[&stores(4..5)[..], &[0x7a00_0002, 1 << 18, 0, 0], &stores(0x4000..0x4001)].concat());
+    assert_eq!(shown(), pages(&[RING | 3]));
+    // A write of an entry invalidates the pages of the GGTT.
+    bench.run(RCS, &stores(4..5));
+    assert_eq!(shown().len(), 2);
+    bench.write((2 << 20) + 15 * 4, 0xf001);
+    assert_eq!(shown().iter().map(|(_, page)| *page).collect::<Vec<_>>(), [0x4001]);
+    bench.write(0x2220, 1);
+    assert_eq!(shown(), []);
     assert!(bench.card.report().unmodelled.is_empty());
     bench.read(0xb000 + extent);
     assert_eq!(bench.card.report().unmodelled.len(), 1);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Accesses to the registers of an engine: ring, modes, time.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
 use arctic_base::registers::{Unit, masked};
 use arctic_sriov::number::{high, low};
 
 use super::watchdog::Watchdog;
 use super::{Gt, SideEffect};
-use crate::memory::Directory;
+use crate::memory::{Directory, LATEST, SHOWN_GLOBAL, Tlb};
 use crate::registers::engine::{
-    CTL, CTL_ENABLE, CTL_NO_WRITES, CTL_PAGES, CTL_REPORT, CTL_SEMAPHORE_WAIT, CTL_WAIT, DIRECTORY_INDEX, HEAD,
+    CCID, CTL, CTL_ENABLE, CTL_NO_WRITES, CTL_PAGES, CTL_REPORT, CTL_SEMAPHORE_WAIT, CTL_WAIT, DIRECTORY_INDEX, HEAD,
     HEAD_OFFSET, HEAD_WRAPS, MI_MODE, MODE_IDLE, MODE_STOP, PP_DCIR, PP_DCLV, PP_DIR_BASE, SLEEP_DISABLED,
-    SLEEP_INDICATOR, TAIL, TAIL_OFFSET,
+    SLEEP_INDICATOR, TAIL, TAIL_OFFSET, VALID,
 };
 use crate::registers::{Access, EngineRegister, Gen6};
 use crate::topology::{EngineClass, EngineId};
@@ -36,6 +36,7 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 value | SLEEP_INDICATOR.mask()
             }
             (EngineRegister::DirectoryEntry, Some(engine)) => gt.directory_entry(engine),
+            (EngineRegister::Translation, _) => gt.shown_translation(access.decoded.ordinal.into()),
             (EngineRegister::Copy(register), Some(engine)) => gt.engine_value(engine, *register),
             _ => value,
         }
@@ -57,9 +58,12 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 let stored = CTL_PAGES.mask() | CTL_ENABLE.mask() | control_bits(class);
                 // Writing 1 to the bit of a wait clears it; other writes do not change it (IVB-181).
                 let waits = (CTL_WAIT.mask() & !value) | CTL_SEMAPHORE_WAIT.mask();
-                gt.registers.update(at, |old| value & stored | old & waits);
+                let (old, _) = gt.registers.update(at, |old| value & stored | old & waits);
                 if !CTL_ENABLE.is_set(value) {
                     gt.activity(engine).end();
+                    if CTL_ENABLE.is_set(old) && gt.ring_empty(engine) {
+                        gt.invalidate_state(engine);
+                    }
                 }
             }
             EngineRegister::Mode => {
@@ -67,8 +71,7 @@ impl Unit<Gen6, Gt> for EngineRegister {
             }
             EngineRegister::ParserMode => {
                 gt.registers.update(at, |old| masked(old, value));
-                gt.complete_sync_flush(engine);
-                return None;
+                return gt.complete_sync_flush(engine).then_some(SideEffect::EndStep(engine));
             }
             EngineRegister::Errors => {
                 gt.clear_errors(engine, value);
@@ -78,6 +81,16 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 gt.registers.set(at, value | 0xffff_ff00);
                 gt.update_status(engine, 0);
                 return None;
+            }
+            EngineRegister::DirectoryBase => {
+                gt.registers.set(at, value & DIRECTORY_BASE);
+                gt.invalidate_translations(engine);
+                return Some(SideEffect::EndStep(engine));
+            }
+            EngineRegister::LoadedGroups => {
+                gt.registers.set(at, value);
+                gt.invalidate_translations(engine);
+                return Some(SideEffect::EndStep(engine));
             }
             EngineRegister::WatchdogControl | EngineRegister::WatchdogThreshold => {
                 gt.registers.set(at, value);
@@ -91,12 +104,15 @@ impl Unit<Gen6, Gt> for EngineRegister {
             | EngineRegister::Timestamp
             | EngineRegister::TimestampHigh
             | EngineRegister::DirectoryEntry
+            | EngineRegister::Translation
             | EngineRegister::Copy(_) => return None,
         }
         Some(SideEffect::Wake(engine))
     }
 }
 
+/// PP_DIR_BASE: place of the directory.
+const DIRECTORY_BASE: u32 = 0xffff_0000;
 /// PP_DCDR: address and valid bit of an entry (ILK-021).
 const DIRECTORY_ENTRY: u32 = 0xffff_f0f1;
 
@@ -118,6 +134,11 @@ pub(super) struct Activity {
     pub(super) status: AtomicU32,
     /// The watchdog.
     pub(super) watchdog: Watchdog,
+    /// Number of invalidations of the engine's translations.
+    invalidations: AtomicU64,
+    /// The latest pages of the command streamer (ILK-029), and the number of writes of GGTT entries before those in it.
+    shown: [AtomicU32; LATEST],
+    shown_writes: AtomicU64,
     /// A worker executes a step.
     stepping: AtomicBool,
     /// A batch is being executed.
@@ -199,6 +220,48 @@ impl Gt {
         let [index, base, loaded] = [PP_DCIR, PP_DIR_BASE, PP_DCLV].map(|register| self.engine_value(engine, register));
         let entry = Directory::new(base, loaded).loaded_entry(DIRECTORY_INDEX.get(index));
         entry.map_or(0, |entry| self.ggtt.entry(entry).0 & DIRECTORY_ENTRY)
+    }
+
+    /// Invalidates the cached translations of `engine`. Its next command uses none of them; a step in progress may
+    /// complete its current command by them.
+    pub fn invalidate_translations(&self, engine: EngineId) {
+        let activity = self.activity(engine);
+        activity.invalidations.fetch_add(1, Ordering::AcqRel);
+        activity.shown.iter().for_each(|shown| shown.store(0, Ordering::Release));
+    }
+
+    /// Number of invalidations of the translations of `engine`.
+    #[inline]
+    pub fn invalidations(&self, engine: EngineId) -> u64 {
+        self.activity(engine).invalidations.load(Ordering::Acquire)
+    }
+
+    /// Shows the translations of `engine` after a step.
+    pub fn show_translations(&self, engine: EngineId, tlb: &Tlb) {
+        let (activity, (latest, writes)) = (self.activity(engine), tlb.latest());
+        activity.shown_writes.store(writes, Ordering::Release);
+        activity.shown.iter().zip(latest).for_each(|(shown, page)| shown.store(page, Ordering::Release));
+    }
+
+    /// A read port of the render engine's TLB. A page of the GGTT is not shown after a write of an entry (ILK-139).
+    fn shown_translation(&self, place: usize) -> u32 {
+        let render = self.generation.engines().find(|(_, info)| info.class == EngineClass::Render);
+        let Some(activity) = render.map(|(engine, _)| self.activity(engine)) else { return 0 };
+        let shown = activity.shown.get(place).map_or(0, |shown| shown.load(Ordering::Acquire));
+        let written = self.ggtt.writes() != activity.shown_writes.load(Ordering::Acquire);
+        if shown & SHOWN_GLOBAL != 0 && written { 0 } else { shown }
+    }
+
+    /// Returns whether the head of the ring of `engine` has reached its tail.
+    fn ring_empty(&self, engine: EngineId) -> bool {
+        HEAD_OFFSET.mask() & self.engine_value(engine, HEAD) == self.engine_value(engine, TAIL)
+    }
+
+    /// The ring of `engine` is disabled while it is empty: the state that the engine has loaded is invalid, its
+    /// translations and its context (IVB-078).
+    fn invalidate_state(&self, engine: EngineId) {
+        self.invalidate_translations(engine);
+        self.registers.clear_bits(self.engine_offset(engine, CCID), VALID.mask());
     }
 
     /// Offset of a register of an engine.

@@ -70,20 +70,23 @@ impl Gt {
         self.registers.value(self.generation.engine(engine).status_page)
     }
 
-    /// Completes a sync flush that INSTPM requests, unless MI_SUSPEND_FLUSH suspends it: its bit is cleared, and the sync
-    /// status changes (IVB-065, ILK-143). The model has no caches to flush.
-    pub fn complete_sync_flush(&self, engine: EngineId) {
+    /// Completes a sync flush that INSTPM requests, unless MI_SUSPEND_FLUSH suspends it: translations are invalidated
+    /// (IVB-036), its bit is cleared, and the sync status changes (IVB-065, ILK-143). The model has no other caches. Returns
+    /// whether there was one.
+    pub fn complete_sync_flush(&self, engine: EngineId) -> bool {
         let mode = self.engine_offset(engine, INSTPM);
         let activity = self.activity(engine);
         if !SYNC_FLUSH.is_set(self.registers.value(mode)) || activity.flushes_suspended.load(Ordering::Acquire) {
-            return;
+            return false;
         }
+        self.invalidate_translations(engine);
         self.registers.clear_bits(mode, SYNC_FLUSH.mask());
         if self.generation.engine(engine).class == EngineClass::Render {
             self.registers.update(SYNC_FLIP_STATUS_1, |old| old ^ SYNC_FLUSH_TOGGLE.mask());
         }
         let old = activity.status.fetch_xor(SYNC_INTERRUPT, Ordering::AcqRel);
         self.settle_status(engine, old, SYNC_INTERRUPT);
+        true
     }
 
     /// MI_SUSPEND_FLUSH: suspends sync flushes, or completes one that was suspended (IVB-149).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The entries of the GGTT, in the upper half of GTTMMADR (G67-055).
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use arctic_base::registers::{read_dwords, write_dwords};
 
@@ -25,12 +25,25 @@ impl Pte {
 /// The table of the GGTT. Each access to an entry is atomic.
 pub struct Ggtt {
     entries: Box<[AtomicU32]>,
+    /// Number of writes of entries.
+    writes: AtomicU64,
 }
 
 impl Ggtt {
     /// A table of `bytes` bytes with entries of 0.
     pub fn new(bytes: usize) -> Self {
-        Ggtt { entries: (0..bytes / 4).map(|_| AtomicU32::new(0)).collect() }
+        Ggtt { entries: (0..bytes / 4).map(|_| AtomicU32::new(0)).collect(), writes: AtomicU64::new(0) }
+    }
+
+    /// Number of writes of entries since the card was created: translations that were made before the last one may be
+    /// others now.
+    #[inline]
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Acquire)
+    }
+
+    fn written(&self) {
+        self.writes.fetch_add(1, Ordering::AcqRel);
     }
 
     /// The entry of a page; beyond the table, an invalid one.
@@ -44,6 +57,7 @@ impl Ggtt {
     pub fn set(&self, page: u32, entry: Pte) {
         if let Some(slot) = self.entries.get(page as usize) {
             slot.store(entry.0, Ordering::Release);
+            self.written();
         }
     }
 
@@ -62,11 +76,13 @@ impl Ggtt {
                 let merged = |old: u32| Some(old & !lanes | value);
                 let _ = slot.fetch_update(Ordering::AcqRel, Ordering::Acquire, merged);
             }
+            self.written();
         });
     }
 
     /// Sets all entries to 0.
     pub fn reset(&self) {
         self.entries.iter().for_each(|entry| entry.store(0, Ordering::Release));
+        self.written();
     }
 }

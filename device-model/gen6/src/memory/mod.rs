@@ -9,11 +9,13 @@ pub mod ggtt;
 #[cfg(test)]
 mod tests;
 mod tiling;
+mod tlb;
 mod translation;
 
 pub use aperture::Aperture;
 pub use ggtt::{Ggtt, Pte};
 pub use tiling::Walk;
+pub use tlb::{LATEST, SHOWN_GLOBAL, Tlb};
 pub use translation::{Directory, Fault, FaultType, Memory, Space};
 
 /// Size of a page in bytes.

@@ -4,8 +4,9 @@
 use arctic_base::host::{DmaFault, DmaView};
 use arctic_base::memory::Span;
 
-use super::PAGE;
 use super::ggtt::{Ggtt, Pte};
+use super::tlb::Tlb;
+use super::{PAGE, PAGE_MASK};
 
 /// Size of the memory that a page directory entry maps (IVB-032).
 const DIRECTORY_ENTRY: u32 = 4 << 20;
@@ -78,12 +79,32 @@ pub struct Fault {
 pub struct Memory<'m> {
     ggtt: &'m Ggtt,
     view: &'m dyn DmaView,
+    /// The TLB of the engine that makes the accesses; none for accesses of CPUs.
+    tlb: Option<Tlb>,
 }
 
 impl<'m> Memory<'m> {
-    /// Translates by `ggtt`; guest memory is `view`, for the duration of a step.
+    /// Translates by `ggtt`; guest memory is `view`, for the duration of a step. No translation is cached.
     pub fn new(ggtt: &'m Ggtt, view: &'m dyn DmaView) -> Self {
-        Memory { ggtt, view }
+        Memory { ggtt, view, tlb: None }
+    }
+
+    /// Adds the TLB of an engine, for one of its steps.
+    pub fn with_tlb(self, tlb: Tlb) -> Self {
+        Memory { tlb: Some(tlb), ..self }
+    }
+
+    /// The TLB, after a step.
+    pub fn into_tlb(self) -> Option<Tlb> {
+        self.tlb
+    }
+
+    /// Invalidates cached translations if the engine's number of invalidations has changed since the last call.
+    #[inline]
+    pub fn follow(&self, invalidations: u64) {
+        if let Some(tlb) = &self.tlb {
+            tlb.follow(invalidations);
+        }
     }
 
     /// The table of the GGTT.
@@ -92,8 +113,8 @@ impl<'m> Memory<'m> {
         self.ggtt
     }
 
-    /// The page of `address` by `directory`: its address, and its size.
-    fn page(&self, directory: Directory, address: u32) -> Result<(u64, u32), FaultType> {
+    /// Address of the page of 4 KiB of `address` by `directory`.
+    fn page(&self, directory: Directory, address: u32) -> Result<u64, FaultType> {
         let entry = directory.loaded_entry(address / DIRECTORY_ENTRY).ok_or(FaultType::UnloadedDirectory)?;
         let entry = self.ggtt.entry(entry);
         let table = entry.page().ok_or(FaultType::InvalidDirectory)?;
@@ -104,17 +125,43 @@ impl<'m> Memory<'m> {
         let mut bytes = [0; 4];
         Span::guest(self.view, at, 4).read(&mut bytes).map_err(|_| FaultType::Page)?;
         let page = Pte(u32::from_le_bytes(bytes)).page().ok_or(FaultType::Page)?;
-        Ok((page & !u64::from(size.saturating_sub(1)), size))
+        let part = address & size.saturating_sub(1) & PAGE_MASK;
+        Ok(page & !u64::from(size.saturating_sub(1)) | u64::from(part))
     }
 
-    /// Returns the physical address of `address`.
+    /// Walks the tables for the page of `address`.
+    fn walk(&self, space: Space, address: u32) -> Result<u64, FaultType> {
+        match space {
+            Space::Ggtt => self.ggtt.entry(address / PAGE).page().ok_or(FaultType::Page),
+            Space::Ppgtt(directory) => self.page(directory, address),
+        }
+    }
+
+    /// Returns the physical address of `address`, for an access of the command streamer or a CPU.
+    #[inline]
     pub fn translate(&self, space: Space, address: u32) -> Result<u64, Fault> {
-        let fault = |kind| Fault { space, address, kind, write: false };
-        let (page, size) = match space {
-            Space::Ggtt => (self.ggtt.entry(address / PAGE).page().ok_or(fault(FaultType::Page))?, PAGE),
-            Space::Ppgtt(directory) => self.page(directory, address).map_err(fault)?,
+        let page = match (&self.tlb, space) {
+            (None, _) => self.walk(space, address),
+            (Some(tlb), Space::Ggtt) => {
+                // Before the entry is read: a write afterwards hides the page.
+                let writes = self.ggtt.writes();
+                self.walk(space, address).inspect(|_| tlb.show(address, Some(writes)))
+            }
+            (Some(tlb), Space::Ppgtt(_)) => {
+                tlb.find(address / PAGE, false, || self.walk(space, address).inspect(|_| tlb.show(address, None)))
+            }
         };
-        Ok(page | u64::from(address & size.saturating_sub(1)))
+        let page = page.map_err(|kind| Fault { space, address, kind, write: false })?;
+        Ok(page | u64::from(address % PAGE))
+    }
+
+    /// Returns a span of the page of a surface with this number, for a blit.
+    pub fn surface(&self, space: Space, number: u32) -> Result<Span<'m>, Fault> {
+        let address = number.wrapping_mul(PAGE);
+        let walk = || self.walk(space, address);
+        let page = self.tlb.as_ref().map_or_else(walk, |tlb| tlb.find(number, space == Space::Ggtt, walk));
+        let page = page.map_err(|kind| Fault { space, address, kind, write: false })?;
+        Ok(Span::guest(self.view, page, PAGE as usize))
     }
 
     /// Returns a span of bytes `[address, address + n)` of `space`, 1 <= n <= `len`, limited by the end of the page or

@@ -26,7 +26,7 @@ pub const FAULT_SOURCE: Bits = Bits::new(10, 3);
 pub const SOURCE_WRITE: u32 = 8;
 /// Fault registers: the address is in the GGTT.
 pub const FAULT_GGTT: Bits = Bits::bit(11);
-/// A write invalidates the translations of CPU accesses (IVB-177).
+/// A write invalidates the translations of CPU accesses (IVB-177). The model has none, so it only ends accesses in progress.
 pub const GFX_FLSH_CNTL: u32 = 0x10_1008;
 
 /// The status page of an engine in the GGTT: bits of a page.
@@ -103,7 +103,7 @@ pub const IVY_BRIDGE: &[Register] = &[
     array(0x4400, "TLBPEND_SEC0", ReadOnly, 0, 64, "IVB-043"),
     array(0x4500, "TLBPEND_SEC1", ReadOnly, 0, 32, "IVB-043"),
     array(FAULT_LOG, "PP_PFD", ReadOnly, 0, 32, "IVB-038"),
-    // The model has no cache of translations: none is valid.
+    // The units of these TLBs do not exist, or do not show what the model caches: no translation is valid.
     array(0x4600, "TLBPEND_SEC2", ReadOnly, 0, 64, "IVB-043"),
     array(0x4700, "TLB_RD", ReadOnly, 0, 2, "IVB-042"),
     array(0x4720, "TLB_VALID", ReadOnly, 0, 20, "IVB-042"),

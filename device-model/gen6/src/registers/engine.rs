@@ -122,6 +122,8 @@ pub const DIRECTORY_INDEX: Bits = Bits::new(11, 2);
 pub const GFX_MODE: u32 = 0x29c;
 /// GFX_MODE: the PPGTT is enabled (IVB-031).
 pub const PPGTT_ENABLE: Bits = Bits::bit(9);
+/// GFX_MODE: a full flush of the pipeline does not invalidate translations (IVB-036).
+pub const EXPLICIT_INVALIDATION: Bits = Bits::bit(13);
 /// Number of pixels that passed the depth test, of 64 bits (IVB-115).
 pub const PS_DEPTH_COUNT: u32 = 0x350;
 /// Time in units of 80 ns (IVB-116), of 64 bits.
@@ -150,6 +152,10 @@ pub enum EngineRegister {
     WatchdogThreshold,
     /// [`WATCHDOG_COUNTER`].
     WatchdogCounter,
+    /// [`PP_DIR_BASE`]: a write invalidates the translations of the PPGTT.
+    DirectoryBase,
+    /// [`PP_DCLV`]: as [`EngineRegister::DirectoryBase`].
+    LoadedGroups,
     /// [`TIMESTAMP`], low dword.
     Timestamp,
     /// [`TIMESTAMP`], high dword.
@@ -158,11 +164,13 @@ pub enum EngineRegister {
     SleepMessages,
     /// PP_DCDR: the entry of the page directory that PP_DCIR selects.
     DirectoryEntry,
+    /// A read port of the TLB of the render engine: one of the latest pages of the command streamer (ILK-029).
+    Translation,
     /// Reads as the engine's register at this offset from its base; read-only.
     Copy(u32),
 }
 
-const fn live(register: EngineRegister) -> Kind<Live> {
+pub(super) const fn live(register: EngineRegister) -> Kind<Live> {
     Kind::Live(Live::Engine(register))
 }
 
@@ -208,7 +216,7 @@ pub const SHARED: &[Register] = &[
     row(WATCHDOG_COUNTER, "PR_CTR", live(EngineRegister::WatchdogCounter), 0, "IVB-087"),
     row(CCID, "CCID", Storage(0xffff_f10d), 0, "IVB-100"),
     row(0x1d0, "ECOSKPD", Masked, 0, REGS),
-    row(PP_DIR_BASE, "PP_DIR_BASE", Storage(0xffff_0000), 0, "IVB-033, G67-060"),
+    row(PP_DIR_BASE, "PP_DIR_BASE", live(EngineRegister::DirectoryBase), 0, "IVB-033, G67-060"),
     register(TIMESTAMP, "TIMESTAMP", live(EngineRegister::Timestamp), 0, "IVB-116"),
     register(TIMESTAMP + 4, "TIMESTAMP_UDW", live(EngineRegister::TimestampHigh), 0, "IVB-116"),
 ];
@@ -216,7 +224,7 @@ pub const SHARED: &[Register] = &[
 /// The registers of Sandy Bridge.
 pub const SANDY_BRIDGE: &[Register] = &[
     row(PSMI_CTL, "PSMI_CTL", live(EngineRegister::SleepMessages), 0, "G67-078"),
-    row(PP_DCLV, "PP_DCLV", STORED, !0, "ILK-022, G67-060"),
+    row(PP_DCLV, "PP_DCLV", live(EngineRegister::LoadedGroups), !0, "ILK-022, G67-060"),
     row(PP_DCLV + 4, "PP_DCLV_UDW", ReadOnly, !0, "ILK-022"),
     // Ivy Bridge has GFX_MODE here, which the driver's error capture reads on both.
     row(GFX_MODE, "RESERVED_29C", ReadOnly, 0, "G67-061, G67-114"),
@@ -234,8 +242,8 @@ pub const SANDY_BRIDGE_VIDEO: &[Register] = &[Register { count: 2, ..row(0x198, 
 pub const IVY_BRIDGE: &[Register] = &[
     row(0x48, "SYNC_2", STORED, 0, "IVB-069"),
     row(PSMI_CTL, "PSMI_CTL", Masked, 0, "IVB-065"),
-    row(PP_DCLV, "PP_DCLV", STORED, 0, "IVB-032"),
+    row(PP_DCLV, "PP_DCLV", live(EngineRegister::LoadedGroups), 0, "IVB-032"),
     row(PP_DCLV + 4, "PP_DCLV_UDW", ReadOnly, 0, "IVB-032"),
-    // The header of the page says 800h, its text 2800h; bit 13 alone has no effect here (no TLB).
+    // The header of the page says 800h, its text 2800h, with EXPLICIT_INVALIDATION.
     row(GFX_MODE, "GFX_MODE", Masked, 0x800, "IVB-059"),
 ];

@@ -90,7 +90,7 @@ pub enum Live {
     MatchReset,
     /// GDRST: bits of the domains to reset; reads 0 when the reset is complete.
     Reset,
-    /// A write has no effect beyond what the model does at each access; reads 0.
+    /// A write ends accesses by earlier translations; reads 0.
     Barrier,
 }
 

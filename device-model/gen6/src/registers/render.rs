@@ -2,7 +2,8 @@
 //! Registers of the render engine alone: pipeline modes, statistics, predication, stream output.
 
 use super::Kind::{Masked, ReadOnly, Storage};
-use super::{Bits, Kind, Live, Register, STORED, Scope, array, register};
+use super::engine::live;
+use super::{Bits, EngineRegister, Kind, Live, Register, STORED, Scope, array, register};
 
 /// Reset of the render engine if a context is current (IVB-102).
 pub const MATCH_RESET: u32 = 0x222c;
@@ -70,9 +71,17 @@ pub const SANDY_BRIDGE: &[Register] = &[
     engine(0x21a0, "CXT_SIZE", STORED, 0x3f, "G67-090"),
     // The translation mode of all engines.
     engine(0x2520, "GFX_MODE", Masked, 0, "ILK-012, G67-061"),
-    // The model does not show its translations.
+    // The units of the other arrays do not exist.
     engine(0x251c, "TLB_RD_EXT", ReadOnly, 0x780, "ILK-028"),
-    array(0xb000, "TLB_RD", ReadOnly, 0, 480, "ILK-029").of(Scope::Engine),
+    array(0xb000, "ISC_TLB_RD", ReadOnly, 0, 16, "ILK-029").of(Scope::Engine),
+    array(0xb040, "TLB_RD_UNUSED", ReadOnly, 0, 48, "ILK-029").of(Scope::Engine),
+    array(0xb100, "VF_TLB_RD", ReadOnly, 0, 19, "ILK-029").of(Scope::Engine),
+    array(0xb14c, "TLB_RD_UNUSED", ReadOnly, 0, 45, "ILK-029").of(Scope::Engine),
+    array(0xb200, "CS_TLB_RD", live(EngineRegister::Translation), 0, 6, "ILK-029").of(Scope::Engine),
+    array(0xb218, "TLB_RD_UNUSED", ReadOnly, 0, 58, "ILK-029").of(Scope::Engine),
+    array(0xb300, "MT_TLB_RD", ReadOnly, 0, 32, "ILK-029").of(Scope::Engine),
+    array(0xb380, "TLB_RD_UNUSED", ReadOnly, 0, 32, "ILK-029").of(Scope::Engine),
+    array(0xb400, "RC_TLB_RD", ReadOnly, 0, 224, "ILK-029").of(Scope::Engine),
 ];
 
 /// The registers of Ivy Bridge.

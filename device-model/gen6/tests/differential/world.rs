@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arctic_base::host::{Dma, DmaView, Function, ManualClock, NullHost};
 use arctic_gen6::engine::{Engine, Outcome};
 use arctic_gen6::gt::Gt;
-use arctic_gen6::memory::{Memory, Pte};
+use arctic_gen6::memory::Pte;
 use arctic_gen6::topology::EngineId;
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
@@ -179,8 +179,7 @@ impl World {
 
     /// Executes the case.
     pub fn run(mut self, case: &Case) -> Left {
-        let view = self.gt.view();
-        let outcome = self.engine.step(&self.gt, &Memory::new(&self.gt.ggtt, &*view), PATIENCE);
+        let outcome = self.engine.step(&self.gt, &*self.gt.view(), PATIENCE);
         let (_, base, fault, _) = engine(case.class);
         let idle = !self.engine.in_batch() && self.gt.read(base + 0x34) & 0x1f_fffc == self.gt.read(base + 0x30);
         let stop = match outcome {

@@ -193,7 +193,7 @@ fn engines_swizzle_by_the_mode_of_the_arbiter() {
     }
 }
 
-/// Guest memory that is not mapped: a read waits until the test lets it continue.
+/// Guest memory that is not mapped: a read waits until the test lets it continue, or has dropped the sender.
 struct Slow {
     entered: Mutex<Sender<()>>,
     proceed: Mutex<Receiver<()>>,
@@ -205,8 +205,8 @@ impl DmaView for Slow {
     }
 
     fn read_remote(&self, _: u64, data: &mut [u8]) -> Result<(), DmaFault> {
-        self.entered.lock().unwrap().send(()).unwrap();
-        self.proceed.lock().unwrap().recv().unwrap();
+        let _ = self.entered.lock().unwrap().send(());
+        let _ = self.proceed.lock().unwrap().recv();
         data.fill(1);
         Ok(())
     }
@@ -221,10 +221,9 @@ impl Dma for OneView {
     }
 }
 
-/// ILK-062: a write of a fence is complete when the accesses by the previous one are.
-#[test]
-fn a_change_of_a_fence_waits_for_accesses() {
-    proves!(ILK_062, "a write of a fence is complete when the accesses by the previous one are");
+/// Checks that a write of `value` to the register at `offset` completes only when an access in progress has: `begin` makes
+/// it, to page 4 of the GGTT.
+fn completes_after(begin: impl FnOnce(&Card) + Send, offset: u64, value: u32) {
     let ((entered, has_entered), (proceed, may_proceed), (done, is_done)) = (channel(), channel(), channel());
     let memory = Arc::new(OneView(Arc::new(Slow { entered: entered.into(), proceed: may_proceed.into() })));
     let host = Host { memory, interrupts: Arc::new(NullHost), clock: Arc::new(ManualClock::default()) };
@@ -232,17 +231,59 @@ fn a_change_of_a_fence_waits_for_accesses() {
     map(&card, 4, 4);
     let proceeded = AtomicBool::new(false);
     thread::scope(|scope| {
-        let reader = scope.spawn(|| read(&card, 2, 0x4000));
+        let access = scope.spawn(|| begin(&card));
         has_entered.recv().unwrap();
         scope.spawn(|| {
-            write(&card, 0, 0x10_0000, 0x4001);
+            write(&card, 0, offset, value);
             assert!(proceeded.load(Ordering::SeqCst));
             done.send(()).unwrap();
         });
-        assert!(is_done.recv_timeout(Duration::from_millis(50)).is_err(), "the access has not ended");
+        assert!(is_done.recv_timeout(Duration::from_millis(50)).is_err(), "{offset:#x}: the access has not ended");
         proceeded.store(true, Ordering::SeqCst);
-        proceed.send(()).unwrap();
-        assert_eq!(reader.join().unwrap(), 0x0101_0101);
+        drop(proceed);
+        access.join().unwrap();
         is_done.recv().unwrap();
     });
+}
+
+fn read_by_cpu(card: &Card) {
+    assert_eq!(read(card, 2, 0x4000), 0x0101_0101);
+}
+
+/// A step of the copy engine that fetches its ring.
+fn step(card: &Card) {
+    for (offset, value) in [(0x38, 0x4000), (0x3c, 1), (0x30, 8)] {
+        write(card, 0, 0x2_2000 + offset, value);
+    }
+    card.work();
+}
+
+/// ILK-062: a write of a fence is complete when the accesses by the previous one are.
+#[test]
+fn a_change_of_a_fence_waits_for_accesses() {
+    proves!(ILK_062, "a write of a fence is complete when the accesses by the previous one are");
+    completes_after(read_by_cpu, 0x10_0000, 0x4001);
+}
+
+/// IVB-177: the driver may use the memory of a page for something else afterwards.
+#[test]
+fn a_flush_of_the_aperture_waits_for_accesses_and_steps() {
+    proves!(
+        IVB_177,
+        "a write of GFX_FLSH_CNTL is complete when accesses of CPUs and steps of engines by earlier entries are"
+    );
+    completes_after(read_by_cpu, 0x10_1008, 1);
+    completes_after(step, 0x10_1008, 1);
+}
+
+/// Operations of a CPU that invalidate translations of an engine are complete when no step uses them.
+#[test]
+fn an_invalidation_waits_for_the_step_of_the_engine() {
+    proves!(
+        [IVB_033, IVB_036],
+        "a load of the page directory and a sync flush by a CPU are complete at the end of the engine's step"
+    );
+    completes_after(step, 0x2_2228, 0x0100_0000);
+    completes_after(step, 0x2_2220, 1);
+    completes_after(step, 0x2_20c0, 0x0020_0020);
 }

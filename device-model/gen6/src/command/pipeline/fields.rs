@@ -16,6 +16,13 @@ pub const CONTROL_OPERATION: Field = Field::choice(
 );
 /// PIPE_CONTROL: translations are invalidated.
 pub const CONTROL_TLB: Field = Field::flag("TLB Invalidate", 1, 18);
+/// PIPE_CONTROL: flushes that empty the pipeline: of the caches with data, and the stall of the command streamer.
+pub const CONTROL_FLUSHES: [Field; 4] = [
+    Field::flag("Depth Cache Flush Enable", 1, 0),
+    Field::flag("DC Flush Enable", 1, 5),
+    Field::flag("Render Target Cache Flush Enable", 1, 12),
+    Field::flag("Command Streamer Stall Enable", 1, 20),
+];
 /// PIPE_CONTROL: statistics are set to 0.
 pub const CONTROL_STATISTICS: Field = Field::flag("Global Snapshot Count Reset", 1, 19);
 /// PIPE_CONTROL: the address is an offset in the status page.
@@ -35,24 +42,24 @@ pub const DRAW_PREDICATE: Field = Field::flag("Predicate Enable", 0, 8);
 /// PIPE_CONTROL's fields with that of the generation for the space.
 const fn control(global: Field) -> [Field; 23] {
     [
-        Field::flag("Depth Cache Flush Enable", 1, 0),
+        CONTROL_FLUSHES[0],
         Field::flag("Stall At Pixel Scoreboard", 1, 1),
         Field::flag("State Cache Invalidation Enable", 1, 2),
         Field::flag("Constant Cache Invalidation Enable", 1, 3),
         Field::flag("VF Cache Invalidation Enable", 1, 4),
-        Field::flag("DC Flush Enable", 1, 5),
+        CONTROL_FLUSHES[1],
         Field::flag("Pipe Control Flush Enable", 1, 7),
         CONTROL_NOTIFY,
         Field::flag("Indirect State Pointers Disable", 1, 9),
         Field::flag("Texture Cache Invalidation Enable", 1, 10),
         Field::flag("Instruction Cache Invalidate Enable", 1, 11),
-        Field::flag("Render Target Cache Flush Enable", 1, 12),
+        CONTROL_FLUSHES[2],
         Field::flag("Depth Stall Enable", 1, 13),
         CONTROL_OPERATION,
         Field::flag("Generic Media State Clear", 1, 16),
         CONTROL_TLB,
         CONTROL_STATISTICS,
-        Field::flag("Command Streamer Stall Enable", 1, 20),
+        CONTROL_FLUSHES[3],
         CONTROL_INDEX,
         CONTROL_REGISTER,
         global,
