@@ -1,16 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Stores to memory, to the status page and to the table of the GGTT.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use arctic_base::command::row::lookup;
+use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
+
 use super::{Current, Engine};
+use crate::command::Mi;
 use crate::command::mi::fields;
 use crate::gt::Gt;
-use crate::memory::{Fault, Memory, PAGE, Pte, Space};
-use crate::registers::engine::HEAD;
+use crate::memory::{Fault, MappedPages, Memory, PAGE, Pte, Space};
+use crate::registers::engine::{ACTHD, CTL, CTL_ENABLE, DMA_FADD, HEAD, IPEHR, MI_MODE, MODE_STOP};
 
 /// Offset of the reported head in the status page (i915: gt/intel_engine.h, intel_read_status_page).
 const REPORTED_HEAD: u32 = 4 * 4;
 
+/// Length in dwords of MI_STORE_DATA_IMM with a dword of data.
+const STORE: u32 = 4;
+
+/// Reads the aligned dword at `address` of a mapped page.
+#[inline]
+fn dword(page: &VolatileSlice<'_>, address: u32) -> Option<u32> {
+    page.load((address % PAGE) as usize, Ordering::Acquire).ok()
+}
+
 impl Engine {
+    /// Fast path: executes the commands MI_STORE_DATA_IMM of a batch in the PPGTT that store a dword to the PPGTT, up to the
+    /// first other one, and at most `budget`. Returns their number. It does not execute one of which a page has no
+    /// translation, or is not mapped.
+    // Not inlined: in one function with the other path, its values do not fit into registers.
+    #[inline(never)]
+    pub(super) fn stores<'m>(&mut self, gt: &Gt, memory: &Memory<'m>, pages: &mut MappedPages<'m>, budget: u32) -> u32 {
+        let Some(first) = self.batch.filter(|batch| batch.ppgtt && self.pending.is_none()) else { return 0 };
+        let Space::Ppgtt(directory) = self.ppgtt(gt) else { return 0 };
+        if gt.trace.on() {
+            return 0;
+        }
+        let invalidations = gt.invalidations(self.id);
+        memory.follow(invalidations);
+        let [control, mode] = [CTL, MI_MODE].map(|register| self.offset(gt, register));
+        let (mut next, mut header, mut done) = (first.next, 0, 0_u32);
+        while done < budget {
+            let Some(page) = pages.find(memory, directory, next) else { break };
+            let Some(word) = dword(&page, next) else { break };
+            let row =
+                lookup(gt.generation.commands.mi, word).filter(|row| row.action == Mi::StoreData && word >> 29 == 0);
+            if row.is_none_or(|row| row.length.dwords(word) != STORE || row.may_be_restricted(word)) {
+                break;
+            }
+            // A command that crosses the page is left to the other path.
+            let [address, value] = [8, 12].map(|offset| next.wrapping_add(offset));
+            let words = if value / PAGE == next / PAGE { dword(&page, address).zip(dword(&page, value)) } else { None };
+            let Some((address, value)) = words else { break };
+            let address = address & fields::STORE_ADDRESS.mask();
+            let Some(page) = pages.find(memory, directory, address) else { break };
+            let Ok(cell) = page.get_atomic_ref::<AtomicU32>((address % PAGE) as usize) else { break };
+            cell.store(value.to_le(), Ordering::Release);
+            (next, header, done) = (next.wrapping_add(STORE * 4), word, done.saturating_add(1));
+            // Software may stop the parser, or invalidate translations, at any time.
+            let runs = CTL_ENABLE.is_set(gt.registers.value(control)) && !MODE_STOP.is_set(gt.registers.value(mode));
+            if !runs || gt.invalidations(self.id) != invalidations {
+                break;
+            }
+        }
+        if let Some(batch) = &mut self.batch
+            && done > 0
+        {
+            // The registers show the last command.
+            let last = next.wrapping_sub(STORE * 4);
+            batch.next = last;
+            self.publish_batch(gt);
+            [ACTHD, DMA_FADD].iter().for_each(|register| gt.registers.set(self.offset(gt, *register), last));
+            gt.registers.set(self.offset(gt, IPEHR), header);
+            self.batch = Some(super::Batch { next, ..first });
+        }
+        done
+    }
+
     /// MI_STORE_DATA_IMM: consecutive dwords, as many as the length has (IVB-157).
     pub(super) fn store_data(&mut self, current: &Current<'_>) -> Result<(), Fault> {
         let space = self.space(current.gt, current.has(fields::GLOBAL));

@@ -9,7 +9,7 @@ use super::{Current, Engine, Fetch, Flow, Outcome};
 use crate::command::mi::fields;
 use crate::command::{Command, Mi, MiCommand, Pipeline};
 use crate::gt::Gt;
-use crate::memory::{Fault, Memory, PAGE, Space};
+use crate::memory::{Fault, MappedPages, Memory, PAGE, Space};
 use crate::registers::engine::{
     ACTHD, BB_ADDR, BB_ADDR_DIFF, BB_PPGTT, BB_STATE, CTL, CTL_PAGES, CTL_REPORT, CTL_WAIT, DMA_FADD, HEAD,
     HEAD_OFFSET, HEAD_WRAPS, IPEHR, IPEIR, MI_MODE, MODE_INVALIDATE_POINTER, NOPID, START, UHPTR, VALID,
@@ -26,13 +26,21 @@ impl Engine {
     }
 
     fn commands(&mut self, gt: &Gt, memory: &Memory<'_>, budget: u32) -> Outcome {
-        let mut outcome = Outcome::Idle;
+        let (mut outcome, mut left) = (Outcome::Idle, budget);
+        let mut pages = MappedPages::default();
         self.blit_budget = BLIT_BYTES;
         gt.set_in_command(self.id, self.pending.is_some());
-        for _ in 0..budget {
+        while left > 0 {
             if !gt.engine_runnable(self.id) {
                 return outcome;
             }
+            let stores = self.stores(gt, memory, &mut pages, left);
+            if stores > 0 {
+                left = left.saturating_sub(stores);
+                outcome = Outcome::Progress;
+                continue;
+            }
+            left = left.saturating_sub(1);
             outcome = match self.command(gt, memory) {
                 Flow::Next | Flow::Jumped => Outcome::Progress,
                 Flow::Pause => return Outcome::Progress,

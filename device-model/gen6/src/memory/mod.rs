@@ -16,7 +16,7 @@ pub use aperture::Aperture;
 pub use ggtt::{Ggtt, Pte};
 pub use tiling::Walk;
 pub use tlb::{LATEST, SHOWN_GLOBAL, Tlb};
-pub use translation::{Directory, Fault, FaultType, Memory, Space};
+pub use translation::{Directory, Fault, FaultType, MappedPages, Memory, Space};
 
 /// Size of a page in bytes.
 pub const PAGE: u32 = 4096;

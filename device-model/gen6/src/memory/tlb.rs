@@ -66,6 +66,12 @@ impl Tlb {
         }
     }
 
+    /// Key of the page with this number of the PPGTT, until the next invalidation; not 0.
+    #[inline]
+    pub fn key(&self, number: u32) -> u64 {
+        self.invalidations.get() << INVALIDATIONS | USED | u64::from(number)
+    }
+
     /// The translation of the page with this number of the PPGTT, or of the GGTT. `walk` is called if it is not cached.
     #[inline]
     #[allow(clippy::indexing_slicing, reason = "the index is reduced modulo the number of slots")]
@@ -76,8 +82,7 @@ impl Tlb {
         walk: impl FnOnce() -> Result<u64, FaultType>,
     ) -> Result<u64, FaultType> {
         let slot = &self.slots[number as usize % SLOTS];
-        let global = if global { GLOBAL } else { 0 };
-        let key = self.invalidations.get() << INVALIDATIONS | USED | global | u64::from(number);
+        let key = self.key(number) | if global { GLOBAL } else { 0 };
         let held = slot.get();
         if held.key == key {
             return held.page;

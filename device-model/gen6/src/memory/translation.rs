@@ -3,6 +3,7 @@
 
 use arctic_base::host::{DmaFault, DmaView};
 use arctic_base::memory::Span;
+use vm_memory::VolatileSlice;
 
 use super::ggtt::{Ggtt, Pte};
 use super::tlb::Tlb;
@@ -16,6 +17,8 @@ const BIG_PAGES: u32 = 1 << 1;
 const BIG_PAGE: u32 = 32 << 10;
 /// Number of entries of a page directory (G67-059).
 const DIRECTORY_ENTRIES: u32 = 512;
+/// Number of pages that [`MappedPages`] keeps: of a batch, and those that it writes in turn.
+const MAPPED: usize = 16;
 /// Number of directory entries of a bit of PP_DCLV (IVB-032).
 const ENTRIES_OF_A_BIT: u32 = 16;
 
@@ -155,11 +158,20 @@ impl<'m> Memory<'m> {
         Ok(page | u64::from(address % PAGE))
     }
 
+    #[cold]
+    fn page_of(&self, directory: Directory, address: u32) -> Option<VolatileSlice<'m>> {
+        let page = self.translate(Space::Ppgtt(directory), address & PAGE_MASK).ok()?;
+        self.view.slice(page, PAGE as usize)
+    }
+
     /// Returns a span of the page of a surface with this number, for a blit.
     pub fn surface(&self, space: Space, number: u32) -> Result<Span<'m>, Fault> {
         let address = number.wrapping_mul(PAGE);
         let walk = || self.walk(space, address);
-        let page = self.tlb.as_ref().map_or_else(walk, |tlb| tlb.find(number, space == Space::Ggtt, walk));
+        let page = match &self.tlb {
+            Some(tlb) => tlb.find(number, space == Space::Ggtt, walk),
+            None => walk(),
+        };
         let page = page.map_err(|kind| Fault { space, address, kind, write: false })?;
         Ok(Span::guest(self.view, page, PAGE as usize))
     }
@@ -215,5 +227,28 @@ impl<'m> Memory<'m> {
     /// Writes the dword at `address`.
     pub fn write32(&self, space: Space, address: u32, value: u32) -> Result<(), Fault> {
         self.write(space, address, &value.to_le_bytes())
+    }
+}
+
+/// Pages of the PPGTT in mapped guest memory, for accesses of an engine in one step. A page stays valid as long as its
+/// translation in the TLB.
+#[derive(Default)]
+pub struct MappedPages<'m> {
+    /// By the number of the page: its key ([`Tlb::key`], 0 if unused), and its bytes.
+    slots: [(u64, Option<VolatileSlice<'m>>); MAPPED],
+}
+
+impl<'m> MappedPages<'m> {
+    /// The page of `address`, if it has a translation to mapped memory, and the TLB of an engine caches it.
+    #[inline]
+    #[allow(clippy::indexing_slicing, reason = "the index is reduced modulo the number of pages")]
+    pub fn find(&mut self, memory: &Memory<'m>, directory: Directory, address: u32) -> Option<VolatileSlice<'m>> {
+        let number = address / PAGE;
+        let key = memory.tlb.as_ref()?.key(number);
+        let slot = &mut self.slots[number as usize % MAPPED];
+        if slot.0 != key {
+            *slot = (key, memory.page_of(directory, address));
+        }
+        slot.1
     }
 }
