@@ -34,6 +34,8 @@ pub struct Generation {
     pub fences: u32,
     /// ARB_MODE: engines access tiled surfaces swizzled (IVB-010, G67-064).
     pub swizzle: Bits,
+    /// ARB_MODE: accesses of engines are not translated (IVB-010); none if the generation does not have it.
+    pub bypass: Option<Bits>,
     /// Rate of the timestamp (IVB-116).
     pub timebase: Timebase,
     /// Bits of the fault registers that have the type of a fault; 0 if they do not tell it (IVB-039, ILK-161).
@@ -99,6 +101,7 @@ pub static SANDY_BRIDGE: Generation = Generation {
     engines: &SANDY_BRIDGE_ENGINES,
     fences: 16,
     swizzle: Bits::bit(4),
+    bypass: None,
     timebase: Timebase::new(12_500_000),
     fault_types: 0,
     pch_event: Bits::bit(21),
@@ -115,6 +118,7 @@ pub static IVY_BRIDGE: Generation = Generation {
     engines: &IVY_BRIDGE_ENGINES,
     fences: 32,
     swizzle: Bits::bit(5),
+    bypass: Some(Bits::bit(14)),
     timebase: Timebase::new(12_500_000),
     fault_types: FAULT_TYPE.mask(),
     pch_event: Bits::bit(28),

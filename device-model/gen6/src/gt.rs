@@ -177,6 +177,13 @@ impl Gt {
         self.generation.swizzle.is_set(self.registers.value(ARB_MODE))
     }
 
+    /// Returns whether accesses of engines are not translated: their addresses are those of the guest's memory, below 4 GiB
+    /// (IVB-010).
+    #[inline]
+    pub fn bypasses_translation(&self) -> bool {
+        self.generation.bypass.is_some_and(|bypass| bypass.is_set(self.registers.value(ARB_MODE)))
+    }
+
     /// Resets the state that a reset of the function resets.
     pub fn reset(&self) {
         self.registers.reset();

@@ -34,7 +34,7 @@ impl Engine {
     pub(super) fn stores<'m>(&mut self, gt: &Gt, memory: &Memory<'m>, pages: &mut MappedPages<'m>, budget: u32) -> u32 {
         let Some(first) = self.batch.filter(|batch| batch.ppgtt && self.pending.is_none()) else { return 0 };
         let Space::Ppgtt(directory) = self.ppgtt(gt) else { return 0 };
-        if gt.trace.on() {
+        if gt.trace.on() || gt.bypasses_translation() {
             return 0;
         }
         let invalidations = gt.invalidations(self.id);

@@ -61,6 +61,7 @@ impl Engine {
     /// Executes the next command.
     fn command(&mut self, gt: &Gt, memory: &Memory<'_>) -> Flow {
         memory.follow(gt.invalidations(self.id));
+        memory.bypass(gt.bypasses_translation());
         if self.pending.is_some() {
             return self.continue_blit(gt, memory);
         }

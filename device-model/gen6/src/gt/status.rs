@@ -46,7 +46,9 @@ impl Gt {
         if (changed | events) & !masked != 0 {
             let view = self.view();
             // A status page without a translation drops the write, as any store.
-            let _ = Memory::new(&self.ggtt, &*view).write32(Space::Ggtt, self.status_page(engine), states);
+            let memory = Memory::new(&self.ggtt, &*view);
+            memory.bypass(self.bypasses_translation());
+            let _ = memory.write32(Space::Ggtt, self.status_page(engine), states);
         }
         let sent = events | changed & states & LEVELS;
         if sent != 0 {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Translation of graphics addresses to guest memory, for one step or one access of a CPU.
 
+use std::cell::Cell;
+
 use arctic_base::host::{DmaFault, DmaView};
 use arctic_base::memory::Span;
 use vm_memory::VolatileSlice;
@@ -82,6 +84,8 @@ pub struct Fault {
 pub struct Memory<'m> {
     ggtt: &'m Ggtt,
     view: &'m dyn DmaView,
+    /// Addresses are not translated.
+    bypass: Cell<bool>,
     /// The TLB of the engine that makes the accesses; none for accesses of CPUs.
     tlb: Option<Tlb>,
 }
@@ -89,7 +93,7 @@ pub struct Memory<'m> {
 impl<'m> Memory<'m> {
     /// Translates by `ggtt`; guest memory is `view`, for the duration of a step. No translation is cached.
     pub fn new(ggtt: &'m Ggtt, view: &'m dyn DmaView) -> Self {
-        Memory { ggtt, view, tlb: None }
+        Memory { ggtt, view, bypass: Cell::new(false), tlb: None }
     }
 
     /// Adds the TLB of an engine, for one of its steps.
@@ -108,6 +112,12 @@ impl<'m> Memory<'m> {
         if let Some(tlb) = &self.tlb {
             tlb.follow(invalidations);
         }
+    }
+
+    /// States whether addresses are those of guest memory, without a translation (IVB-010).
+    #[inline]
+    pub fn bypass(&self, bypass: bool) {
+        self.bypass.set(bypass);
     }
 
     /// The table of the GGTT.
@@ -143,6 +153,9 @@ impl<'m> Memory<'m> {
     /// Returns the physical address of `address`, for an access of the command streamer or a CPU.
     #[inline]
     pub fn translate(&self, space: Space, address: u32) -> Result<u64, Fault> {
+        if self.bypass.get() {
+            return Ok(address.into());
+        }
         let page = match (&self.tlb, space) {
             (None, _) => self.walk(space, address),
             (Some(tlb), Space::Ggtt) => {
@@ -169,6 +182,7 @@ impl<'m> Memory<'m> {
         let address = number.wrapping_mul(PAGE);
         let walk = || self.walk(space, address);
         let page = match &self.tlb {
+            _ if self.bypass.get() => Ok(address.into()),
             Some(tlb) => tlb.find(number, space == Space::Ggtt, walk),
             None => walk(),
         };

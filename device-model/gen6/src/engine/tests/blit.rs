@@ -116,6 +116,34 @@ fn tiled_surfaces_are_swizzled_by_the_mode_of_the_arbiter() {
     }
 }
 
+/// IVB-010: without translation, addresses of commands, stores and surfaces are those of the guest's memory.
+#[test]
+fn accesses_are_not_translated_in_the_mode_of_the_arbiter() {
+    proves!(
+        IVB_010,
+        "with bit 14 of ARB_MODE, addresses of both spaces are physical ones: of rings, batches, stores, surfaces and the \
+         status page"
+    );
+    let mut bench = Bench::new(BCS);
+    bench.run(&[&[0x1000_0002, 0, DATA, 1][..], &fill(DATA + 4, 0x1_0001, 2)].concat());
+    assert_eq!([0, 4].map(|at| bench.get(BEHIND + DATA + at)), [1, 2]);
+    // The ring and the status page are moved in the GGTT; in memory they are where they were.
+    (1..16).for_each(|page| bench.gt.ggtt.set(page, Pte((page % 15 + 1) << 12 | 1)));
+    bench.write(0x4030, 0x4000_4000);
+    bench.write(0x2_2098, !1);
+    bench.batch(BATCH, &[&[0x1000_0002, 0, DATA, 3][..], &fill(DATA + 4, 0x1_0001, 4)].concat());
+    bench.put(STATUS, 0xffff);
+    bench.run(&[0x1880_0100, BATCH, 0x1040_0002, 0, DATA + 8, 5, 0x0100_0000, 0]);
+    assert_eq!([0, 4, 8].map(|at| bench.get(DATA + at)), [3, 4, 5]);
+    assert_eq!([0, 4].map(|at| bench.get(BEHIND + DATA + at)), [1, 2]);
+    assert_eq!(bench.get(STATUS), 0);
+    // The translations are used again; the directory has been moved by nothing.
+    bench.write(0x4030, 0x4000_0000);
+    (1..16).for_each(|page| bench.gt.ggtt.set(page, Pte(page << 12 | 1)));
+    bench.run(&[0x1000_0002, 0, DATA, 6]);
+    assert_eq!((bench.get(DATA), bench.get(BEHIND + DATA)), (3, 6));
+}
+
 /// A long rectangle takes many steps, in which the head stays at its command; the commands behind it wait.
 #[test]
 fn long_rectangles_take_many_steps() {
