@@ -10,9 +10,9 @@ use super::watchdog::Watchdog;
 use super::{Gt, SideEffect};
 use crate::memory::{Directory, LATEST, SHOWN_GLOBAL, Tlb};
 use crate::registers::engine::{
-    CCID, CTL, CTL_ENABLE, CTL_NO_WRITES, CTL_PAGES, CTL_REPORT, CTL_SEMAPHORE_WAIT, CTL_WAIT, DIRECTORY_INDEX, HEAD,
-    HEAD_OFFSET, HEAD_WRAPS, MI_MODE, MODE_IDLE, MODE_STOP, PP_DCIR, PP_DCLV, PP_DIR_BASE, SLEEP_DISABLED,
-    SLEEP_INDICATOR, TAIL, TAIL_OFFSET, VALID,
+    CCID, CTL, CTL_ENABLE, CTL_PAGES, CTL_SEMAPHORE_WAIT, CTL_WAIT, DIRECTORY_INDEX, HEAD, HEAD_OFFSET, HEAD_WRAPS,
+    MI_MODE, MODE_IDLE, MODE_STOP, PP_DCIR, PP_DCLV, PP_DIR_BASE, SLEEP_DISABLED, SLEEP_INDICATOR, TAIL, TAIL_OFFSET,
+    VALID,
 };
 use crate::registers::{Access, EngineRegister, Gen6};
 use crate::topology::{EngineClass, EngineId};
@@ -54,8 +54,7 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 return None;
             }
             EngineRegister::Control => {
-                let class = gt.generation.engine(engine).class;
-                let stored = CTL_PAGES.mask() | CTL_ENABLE.mask() | control_bits(class);
+                let stored = CTL_PAGES.mask() | CTL_ENABLE.mask() | gt.generation.engine(engine).control;
                 // Writing 1 to the bit of a wait clears it; other writes do not change it (IVB-181).
                 let waits = (CTL_WAIT.mask() & !value) | CTL_SEMAPHORE_WAIT.mask();
                 let (old, _) = gt.registers.update(at, |old| value & stored | old & waits);
@@ -115,15 +114,6 @@ impl Unit<Gen6, Gt> for EngineRegister {
 const DIRECTORY_BASE: u32 = 0xffff_0000;
 /// PP_DCDR: address and valid bit of an entry (ILK-021).
 const DIRECTORY_ENTRY: u32 = 0xffff_f0f1;
-
-/// Bits of the ring's control register that only engines of some classes have (IVB-078).
-fn control_bits(class: EngineClass) -> u32 {
-    match class {
-        EngineClass::Render => 0,
-        EngineClass::Video => CTL_REPORT.mask() | CTL_NO_WRITES.mask(),
-        EngineClass::Copy => CTL_REPORT.mask(),
-    }
-}
 
 /// What an engine is doing, besides what its registers tell.
 #[derive(Default)]

@@ -24,7 +24,7 @@ pub const START: u32 = 0x38;
 pub const CTL: u32 = 0x3c;
 /// CTL: commands of the ring do not write registers; of video engines only.
 pub const CTL_NO_WRITES: Bits = Bits::bit(8);
-/// CTL: where the head is reported to the status page; not of the render engine.
+/// CTL: where the head is reported to the status page; not of the render engine of Ivy Bridge.
 pub const CTL_REPORT: Bits = Bits::new(2, 1);
 /// CTL: number of pages less one.
 pub const CTL_PAGES: Bits = Bits::new(20, 12);

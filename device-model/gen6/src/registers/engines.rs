@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The engines of each generation: names, bases of their registers, and their registers and bits in other units.
 
+use super::engine::{CTL_NO_WRITES, CTL_REPORT};
 use super::{Register, copy, engine};
 use crate::topology::EngineClass;
 
@@ -19,6 +20,8 @@ pub struct EngineInfo {
     pub fault: u32,
     /// Offset of the register that enables its PPGTT, which several engines may have in common (G67-061).
     pub translation_mode: u32,
+    /// Bits of the ring's control register that only some engines have (IVB-078, ILK-109).
+    pub control: u32,
     /// Position of its bit 0 of interrupts in the registers of the GT (G67-046).
     pub interrupts: u8,
     /// Its bit in GDRST (G67-110).
@@ -35,6 +38,7 @@ const RENDER: EngineInfo = EngineInfo {
     status_page: 0x4080,
     fault: 0x4094,
     translation_mode: 0,
+    control: 0,
     interrupts: 0,
     reset: 1 << 1,
     rows: &[],
@@ -48,6 +52,7 @@ const VIDEO: EngineInfo = EngineInfo {
     status_page: 0,
     fault: 0x4194,
     translation_mode: 0,
+    control: CTL_REPORT.mask() | CTL_NO_WRITES.mask(),
     interrupts: 12,
     reset: 1 << 2,
     rows: &[],
@@ -61,6 +66,7 @@ const COPY: EngineInfo = EngineInfo {
     status_page: 0,
     fault: 0x4294,
     translation_mode: 0,
+    control: CTL_REPORT.mask(),
     interrupts: 22,
     reset: 1 << 3,
     rows: copy::TABLE,
@@ -68,7 +74,7 @@ const COPY: EngineInfo = EngineInfo {
 
 /// The engines of Sandy Bridge.
 pub static SANDY_BRIDGE_ENGINES: [EngineInfo; 3] = [
-    EngineInfo { translation_mode: 0x2520, ..RENDER },
+    EngineInfo { translation_mode: 0x2520, control: CTL_REPORT.mask(), ..RENDER },
     EngineInfo { status_page: 0x1_4080, translation_mode: 0x2520, rows: engine::SANDY_BRIDGE_VIDEO, ..VIDEO },
     EngineInfo { status_page: 0x2_4080, translation_mode: 0x2520, ..COPY },
 ];
