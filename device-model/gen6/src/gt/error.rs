@@ -30,8 +30,8 @@ impl Gt {
         self.update_status(engine, 0);
     }
 
-    /// Records a fault in the fault register of `engine`, unless an earlier one is still there, in the error register and
-    /// in the log, and reports it (IVB-038..040, IVB-095).
+    /// Records a fault in the fault register of `engine`, unless an earlier one is still there, in the error register, and
+    /// one of the PPGTT in the log, and reports it (IVB-038..040, IVB-095).
     pub fn record_fault(&self, engine: EngineId, fault: &Fault) {
         let page = fault.address & PAGE_MASK;
         let ggtt = if fault.space == Space::Ggtt { FAULT_GGTT.mask() } else { 0 };
@@ -46,8 +46,10 @@ impl Gt {
             FaultType::UnloadedDirectory => 1 << 8,
         };
         self.registers.set_bits(ERROR, error);
-        let entry = self.faults.fetch_add(1, Ordering::Relaxed) % FAULT_LOG_ENTRIES;
-        self.registers.set(FAULT_LOG.saturating_add(entry.saturating_mul(4)), page);
+        if fault.space != Space::Ggtt {
+            let entry = self.faults.fetch_add(1, Ordering::Relaxed) % FAULT_LOG_ENTRIES;
+            self.registers.set(FAULT_LOG.saturating_add(entry.saturating_mul(4)), page);
+        }
         self.update_status(engine, 0);
     }
 

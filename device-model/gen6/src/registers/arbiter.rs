@@ -12,7 +12,7 @@ pub const TILECTL: u32 = 0x10_1000;
 pub const SWIZZLED: Bits = Bits::bit(0);
 /// Errors of the translation (IVB-040).
 pub const ERROR: u32 = 0x40a0;
-/// Pages of the last faults (IVB-038).
+/// Pages of the last faults of the PPGTT (IVB-038).
 pub const FAULT_LOG: u32 = 0x4580;
 /// Number of entries of the log of faults.
 pub const FAULT_LOG_ENTRIES: u32 = 32;
