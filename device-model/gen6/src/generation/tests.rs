@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Tests of what differs between the generations, on whole cards: each test has the expectations of both.
 
+mod items;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -116,6 +118,10 @@ impl Bench {
 /// While it is disabled, the GGTT is used.
 #[test]
 fn the_ppgtt_of_each_engine_is_enabled_by_its_register() {
+    proves!(
+        [ILK_003, ILK_012],
+        "GFX_MODE enables the PPGTT: at 2520h for all engines of Sandy Bridge, at 29Ch of each engine of Ivy Bridge"
+    );
     let (global, own) = ((7, 0), (0, 7));
     let enables = [&[0x2520][..], &[0x229c, 0x2_229c]];
     let enabled = [[own, own, own], [own, global, own]];
@@ -241,6 +247,11 @@ fn the_video_engine_wakes_for_a_new_tail() {
 /// base and groups have read-only copies.
 #[test]
 fn the_page_directory_of_sandy_bridge_can_be_read() {
+    proves!(
+        [ILK_019, ILK_020, ILK_021, ILK_022],
+        "PP_DCIR has the index of the entry of the page directory that PP_DCDR has, with its address and valid bit; \
+         PP_DIR_BASE and PP_DCLV, which software loads, are read at 2518h and 2508h"
+    );
     let bench = bench(&snb());
     assert_eq!([0x2220, 0x2508, 0x250c].map(|at| bench.read(at)), [!0; 3], "all groups after a reset");
     bench.write((2 << 20) + (DIRECTORY + 17) * 4, 0xabcd_e125);
