@@ -5,7 +5,7 @@
 //!
 //! | no. | lock | protects | taken by | a holder blocks on |
 //! |---|---|---|---|---|
-//! | 1 | the engines (`EngineSlot::engine`), by index if several are held | the engine's position | workers by `try_lock`; resets, writes that invalidate translations and `quiesce`, which wait for a step | replies of a client |
+//! | 1 | the engines (`EngineSlot::engine`), by index if several are held | the engine's position | workers by `try_lock`; resets and `quiesce`, which wait for a step | replies of a client |
 //! | 2 | `Card::accesses`, shared by accesses to the aperture and writes of registers, exclusive in `quiesce` and after a change of a fence | views of guest memory | threads that access BARs | replies of a client |
 //! | 3 | leaves: `Delivery` of the interrupts (released before the MSI is sent), `Residency::sleep`, `Gt::pcode`, `Aperture::replacing`, the counts of unmodelled accesses | | every thread | |
 

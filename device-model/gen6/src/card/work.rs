@@ -2,7 +2,6 @@
 //! Execution of the engines by worker threads, and their resets.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::TryLockError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -23,9 +22,9 @@ const STEP_BUDGET: u32 = 1024;
 /// Time in ns until an engine that waits looks again: the first time, and at most.
 const FIRST_WAIT: u64 = 20_000;
 const LONGEST_WAIT: u64 = 1_000_000;
-/// Number of attempts to lock an engine where waiting may be a deadlock, and the time between them.
-const ATTEMPTS: u32 = 20;
-const ATTEMPT: Duration = Duration::from_millis(1);
+/// Time between two looks at a step whose end a thread waits for, and their number where the wait may be a deadlock.
+const LOOK: Duration = Duration::from_micros(20);
+const LOOKS: u32 = 200;
 
 /// An engine, and when its next step is due.
 pub(super) struct EngineSlot {
@@ -139,18 +138,12 @@ impl Card {
     /// are then not in use. A step that waits for the client which this thread serves cannot end before it returns, so
     /// this gives up on one after milliseconds; the accesses of such a step are requests, which the client itself checks.
     pub(super) fn pass_step_boundary(&self, selected: impl Fn(EngineId) -> bool) {
-        let may_wait = !self.gt.view().asks_client();
+        let looks = if self.gt.view().asks_client() { LOOKS } else { u32::MAX };
         for slot in self.engines.iter().filter(|slot| selected(slot.id)) {
-            if may_wait {
-                drop(slot.lock());
-                continue;
-            }
-            for _ in 0..ATTEMPTS {
-                match slot.engine.try_lock() {
-                    Err(TryLockError::WouldBlock) => thread::sleep(ATTEMPT),
-                    Ok(_) | Err(TryLockError::Poisoned(_)) => break,
-                }
-            }
+            // Not by the engine's lock: a worker that executes one step after the other could take it first each time.
+            let step = self.gt.step_in_progress(slot.id);
+            let in_progress = || step.is_some() && self.gt.step_in_progress(slot.id) == step;
+            (0..looks).take_while(|_| in_progress()).for_each(|_| thread::sleep(LOOK));
         }
     }
 

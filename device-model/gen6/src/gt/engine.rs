@@ -129,8 +129,8 @@ pub(super) struct Activity {
     /// The latest pages of the command streamer (ILK-029), and the number of writes of GGTT entries before those in it.
     shown: [AtomicU32; LATEST],
     shown_writes: AtomicU64,
-    /// A worker executes a step.
-    stepping: AtomicBool,
+    /// Number of beginnings and ends of steps: odd while a worker executes one.
+    steps: AtomicU64,
     /// A batch is being executed.
     in_batch: AtomicBool,
     /// A command has been executed in part. The parser stops behind it.
@@ -159,10 +159,18 @@ impl Gt {
 
     /// A worker begins or ends a step of `engine`, with its lock held. While it executes a step, the engine is not idle.
     pub fn set_stepping(&self, engine: EngineId, stepping: bool) {
-        self.activity(engine).stepping.store(stepping, Ordering::Release);
-        // Pairs with the fence in `engine_idle`: either the driver that has stopped the parser sees the step, or the step
-        // sees that the parser is stopped.
+        let before = self.activity(engine).steps.fetch_add(1, Ordering::AcqRel);
+        debug_assert_eq!(before % 2 == 0, stepping, "a step begins or ends twice");
+        // Pairs with the fence in `step_in_progress`: either the driver that has stopped the parser, or invalidated
+        // translations, sees the step, or the step sees that the parser is stopped, or the invalidation.
         fence(Ordering::SeqCst);
+    }
+
+    /// The number of the step of `engine` in progress; none between two steps. Changes of registers and of entries of the
+    /// GGTT before this call are visible to later steps.
+    pub fn step_in_progress(&self, engine: EngineId) -> Option<u64> {
+        fence(Ordering::SeqCst);
+        Some(self.activity(engine).steps.load(Ordering::Acquire)).filter(|steps| steps % 2 != 0)
     }
 
     /// The engine is reset.
@@ -273,12 +281,12 @@ impl Gt {
 
     /// Returns whether the parser of an engine has nothing to do: its ring is disabled, empty or stopped.
     pub fn engine_idle(&self, engine: EngineId) -> bool {
-        fence(Ordering::SeqCst);
+        let stepping = self.step_in_progress(engine).is_some();
         let activity = self.activity(engine);
         let halted = activity.halted.load(Ordering::Acquire);
         // An engine that has stopped at a command is busy until the driver stops its parser.
         let stopped = MODE_STOP.is_set(self.engine_value(engine, MI_MODE));
-        !activity.stepping.load(Ordering::Acquire) && !self.engine_runnable(engine) && (!halted || stopped)
+        !stepping && !self.engine_runnable(engine) && (!halted || stopped)
     }
 
     /// Returns whether all engines are idle.

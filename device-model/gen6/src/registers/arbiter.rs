@@ -26,7 +26,8 @@ pub const FAULT_SOURCE: Bits = Bits::new(10, 3);
 pub const SOURCE_WRITE: u32 = 8;
 /// Fault registers: the address is in the GGTT.
 pub const FAULT_GGTT: Bits = Bits::bit(11);
-/// A write invalidates the translations of CPU accesses (IVB-177). The model has none, so it only ends accesses in progress.
+/// A write invalidates the translations of CPU accesses (IVB-177). The model does not cache them, so a write only waits for
+/// accesses in progress.
 pub const GFX_FLSH_CNTL: u32 = 0x10_1008;
 
 /// The status page of an engine in the GGTT: bits of a page.

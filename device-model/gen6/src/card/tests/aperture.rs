@@ -276,6 +276,34 @@ fn a_flush_of_the_aperture_waits_for_accesses_and_steps() {
     completes_after(step, 0x10_1008, 1);
 }
 
+/// An engine that has another step after each one, of a batch that starts itself, does not keep a CPU from completing.
+#[test]
+fn a_flush_of_the_aperture_waits_for_one_step_at_most() {
+    let card = super::card();
+    (1..5).for_each(|page| write(&card, 0, (2 << 20) + page * 4, u32::try_from(page << 12 | 1).unwrap()));
+    for (at, dword) in [(0x1000, 0x1880_0000), (0x1004, 0x4000), (0x4000, 0x1880_0000), (0x4004, 0x4000)] {
+        write(&card, 2, at, dword);
+    }
+    for (register, value) in [(0x38, 0x1000), (0x3c, 1), (0x30, 8)] {
+        write(&card, 0, 0x2_2000 + register, value);
+    }
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let mut steps = 0;
+            while !ended.load(Ordering::SeqCst) {
+                card.work();
+                steps += 1;
+            }
+            steps
+        });
+        (0..20).for_each(|_| write(&card, 0, 0x10_1008, 1));
+        ended.store(true, Ordering::SeqCst);
+        assert!(worker.join().unwrap() > 0);
+    });
+    assert_eq!(read(&card, 0, 0x2_2074), 0x4000, "still in the batch");
+}
+
 /// Operations of a CPU that invalidate translations of an engine are complete when no step uses them.
 #[test]
 fn an_invalidation_waits_for_the_step_of_the_engine() {
