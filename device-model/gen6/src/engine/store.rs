@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use arctic_base::command::row::lookup;
-use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
+use vm_memory::{VolatileMemory, VolatileSlice};
 
 use super::{Current, Engine};
 use crate::command::Mi;
@@ -19,10 +19,16 @@ const REPORTED_HEAD: u32 = 4 * 4;
 /// Length in dwords of MI_STORE_DATA_IMM with a dword of data.
 const STORE: u32 = 4;
 
+/// The dword at `address` of a mapped page, if it is aligned.
+#[inline]
+fn cell<'p>(page: &'p VolatileSlice<'_>, address: u32) -> Option<&'p AtomicU32> {
+    page.get_atomic_ref((address % PAGE) as usize).ok()
+}
+
 /// Reads the aligned dword at `address` of a mapped page.
 #[inline]
 fn dword(page: &VolatileSlice<'_>, address: u32) -> Option<u32> {
-    page.load((address % PAGE) as usize, Ordering::Acquire).ok()
+    cell(page, address).map(|cell| u32::from_le(cell.load(Ordering::Acquire)))
 }
 
 impl Engine {
@@ -41,9 +47,13 @@ impl Engine {
         memory.follow(invalidations);
         let [control, mode] = [CTL, MI_MODE].map(|register| self.offset(gt, register));
         let (mut next, mut header, mut done) = (first.next, 0, 0_u32);
+        let mut batch = pages.find(memory, directory, next);
         while done < budget {
-            let Some(page) = pages.find(memory, directory, next) else { break };
-            let Some(word) = dword(&page, next) else { break };
+            if next.is_multiple_of(PAGE) {
+                batch = pages.find(memory, directory, next);
+            }
+            let Some(page) = &batch else { break };
+            let Some(word) = dword(page, next) else { break };
             let row =
                 lookup(gt.generation.commands.mi, word).filter(|row| row.action == Mi::StoreData && word >> 29 == 0);
             if row.is_none_or(|row| row.length.dwords(word) != STORE || row.may_be_restricted(word)) {
@@ -51,11 +61,11 @@ impl Engine {
             }
             // A command that crosses the page is left to the other path.
             let [address, value] = [8, 12].map(|offset| next.wrapping_add(offset));
-            let words = if value / PAGE == next / PAGE { dword(&page, address).zip(dword(&page, value)) } else { None };
+            let words = if value / PAGE == next / PAGE { dword(page, address).zip(dword(page, value)) } else { None };
             let Some((address, value)) = words else { break };
             let address = address & fields::STORE_ADDRESS.mask();
             let Some(page) = pages.find(memory, directory, address) else { break };
-            let Ok(cell) = page.get_atomic_ref::<AtomicU32>((address % PAGE) as usize) else { break };
+            let Some(cell) = cell(&page, address) else { break };
             cell.store(value.to_le(), Ordering::Release);
             (next, header, done) = (next.wrapping_add(STORE * 4), word, done.saturating_add(1));
             // Software may stop the parser, or invalidate translations, at any time.

@@ -278,3 +278,51 @@ fn the_batch_is_described_while_it_runs() {
         assert_eq!((bench.register(0x140) & 1, bench.register(0x154)), (0, 0));
     }
 }
+
+/// Runs of stores in a batch of the PPGTT have a fast path: it must not differ from the other one.
+#[test]
+fn runs_of_stores_are_executed_as_single_ones() {
+    proves!(
+        IVB_157,
+        "consecutive stores of a batch, across pages, to pages without translations, and to the batch itself"
+    );
+    let mut bench = Bench::new(BCS);
+    // The second page of the batch is not behind the first one in memory; the store at their boundary has a part in each.
+    let start = BATCH + 0x1000 - 0x28;
+    bench.put(TABLE + 5 * 4, 0x1_7001);
+    let store = |at: u32, value: u32| [0x1000_0002, 0, at, value];
+    let words = [
+        store(0x8000, 1),
+        store(0x8ffc, 2),
+        store(0x8004, 3),
+        // Without a translation.
+        store(0x40_0000, 4),
+        // Changes the value of the next command.
+        store(0, 6),
+        store(0x8008, 5),
+        [0x1000_0003, 0, 0x8010, 7],
+    ]
+    .concat();
+    let place = |n: u32| if start + n * 4 < DATA { BEHIND + start + n * 4 } else { 0x1_7000 + (start + n * 4 - DATA) };
+    (0..).zip(words.iter().chain(&[8, 0x0500_0000])).for_each(|(n, word)| bench.put(place(n), *word));
+    let changed = (0..).map(|n| start + n * 4).nth(5 * 4 + 3).unwrap();
+    bench.put(place(4 * 4 + 2), changed);
+    bench.run(&[0x1880_0100, start, 0x0040_0001, 0]);
+    let stored = [0x8000, 0x8ffc, 0x8004, 0x8008, 0x8010, 0x8014].map(|at| bench.get(BEHIND + at));
+    assert_eq!(stored, [1, 2, 3, 6, 7, 8]);
+    assert_eq!((bench.register(0x94), bench.gt.read(0x4294)), (1, 0x40_0000 | 8 << 3 | 1 << 1 | 1));
+    // The registers show the last command of a step, and the parser stops behind it.
+    bench.batch(BEHIND + BATCH, &[store(0x8000, 9), store(0x8004, 10), store(0x8008, 11)].concat());
+    bench.put(RING + bench.tail, 0x1880_0100);
+    bench.put(RING + bench.tail + 4, BATCH);
+    bench.tail += 8;
+    bench.write(0x2_2030, bench.tail);
+    assert_eq!(bench.steps(3), Outcome::Progress);
+    assert_eq!([0x8000, 0x8004, 0x8008].map(|at| bench.get(BEHIND + at)), [9, 10, 6]);
+    assert_eq!([0x74, 0x68].map(|at| bench.register(at)), [BATCH + 16, 0x1000_0002]);
+    assert_eq!((bench.register(0x140), bench.register(0x154)), (BATCH + 16 | 1, 16));
+    bench.write(0x2_209c, 0x0100_0100);
+    assert_eq!((bench.step(), bench.get(BEHIND + 0x8008)), (Outcome::Idle, 6));
+    bench.write(0x2_209c, 0x0100_0000);
+    assert_eq!((bench.step(), bench.get(BEHIND + 0x8008)), (Outcome::Progress, 11));
+}
