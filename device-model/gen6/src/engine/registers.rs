@@ -57,6 +57,7 @@ impl Engine {
         if in_ring || offset >= FORBIDDEN || FORBIDDEN_BLOCK.contains(&offset) || lanes == 0 {
             return;
         }
+        // An engine does not wait for the steps of others: it would be a deadlock.
         if let Some(SideEffect::Wake(_)) = gt.write(offset, value, lanes) {
             gt.wakeups.ring();
         }

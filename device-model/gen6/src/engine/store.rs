@@ -39,12 +39,13 @@ impl Engine {
     #[inline(never)]
     pub(super) fn stores<'m>(&mut self, gt: &Gt, memory: &Memory<'m>, pages: &mut MappedPages<'m>, budget: u32) -> u32 {
         let Some(first) = self.batch.filter(|batch| batch.ppgtt && self.pending.is_none()) else { return 0 };
-        let Space::Ppgtt(directory) = self.ppgtt(gt) else { return 0 };
         if gt.trace.on() || gt.bypasses_translation() {
             return 0;
         }
+        // Before the directory is read: a load of another one invalidates afterwards.
         let invalidations = gt.invalidations(self.id);
         memory.follow(invalidations);
+        let Space::Ppgtt(directory) = self.ppgtt(gt) else { return 0 };
         let [control, mode] = [CTL, MI_MODE].map(|register| self.offset(gt, register));
         let (mut next, mut header, mut done) = (first.next, 0, 0_u32);
         let mut batch = pages.find(memory, directory, next);

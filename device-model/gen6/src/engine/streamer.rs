@@ -21,6 +21,8 @@ impl Engine {
     pub fn step(&mut self, gt: &Gt, view: &dyn DmaView, budget: u32) -> Outcome {
         let memory = Memory::new(&gt.ggtt, view).with_tlb(self.tlb.take().unwrap_or_default());
         let outcome = self.commands(gt, &memory, budget);
+        // Translations that were invalidated since the last command are not shown.
+        memory.follow(gt.invalidations(self.id));
         self.tlb = memory.into_tlb().inspect(|tlb| gt.show_translations(self.id, tlb));
         outcome
     }
