@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Saved state: what a unit of the card holds for one virtual function, in a form that can be stored and restored, on
-//! the same card or on another one.
+//! Saved state: what a unit of the card holds, for one virtual function or for a card without any, in a form that can be
+//! stored and restored, on the same card or on another one.
 //!
-//! Each unit has a type for its saved state ([`SavedState`]) beside its code, with a version. Saved state contains no
-//! data of other functions, and no addresses or numbers of the card that differ where the function is provisioned
+//! Each unit has a type for its saved state ([`SavedState`]) beside its code, with a version. Saved state of a function
+//! contains no data of other functions, and no addresses or numbers of the card that differ where the function is provisioned
 //! differently: GGTT addresses are offsets in the function's range, contexts and doorbells have the function's own ids.
 //!
-//! Saved state that is restored comes from outside. [`SaveState::restore`] checks all of it, and fails instead of
-//! panicking.
+//! Saved state that is restored comes from outside. A restore checks all of it, and fails instead of panicking.
 
 use std::marker::PhantomData;
 

@@ -5,6 +5,7 @@
 mod aperture;
 mod gpu;
 mod model;
+pub mod saved;
 #[cfg(test)]
 mod tests;
 mod work;

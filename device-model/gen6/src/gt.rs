@@ -8,13 +8,14 @@ mod error;
 mod interrupt;
 mod power;
 mod reset;
+pub mod saved;
 mod status;
 #[cfg(test)]
 mod tests;
 mod watchdog;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arctic_base::event_count::EventCount;
@@ -65,8 +66,10 @@ pub struct Gt {
     pub ggtt: Ggtt,
     /// The translation of CPU accesses.
     pub aperture: Aperture,
-    /// The card's clock.
+    /// The host's clock.
     pub clock: Arc<dyn Clock>,
+    /// Difference between the card's time and the host's, modulo 2^64: 0 unless a saved card was restored.
+    ahead: AtomicU64,
     /// Recorder of the trace events.
     pub trace: Arc<Recorder>,
     /// RC6.
@@ -97,6 +100,7 @@ impl Gt {
             ggtt: Ggtt::new(usize::try_from(profile.ggtt_table).unwrap_or_default()),
             aperture: Aperture::default(),
             clock: host.clock,
+            ahead: AtomicU64::new(0),
             trace,
             residency: Residency::default(),
             pcode: Mutex::default(),
@@ -106,6 +110,17 @@ impl Gt {
             faults: AtomicU32::new(0),
             asleep: Touched::default(),
         }
+    }
+
+    /// The card's time in ns. It goes on with the host's clock, and where a saved card is restored, from the time at which it
+    /// was saved.
+    pub fn now(&self) -> u64 {
+        self.clock.now().wrapping_add(self.ahead.load(Ordering::Relaxed))
+    }
+
+    /// The host's time at a time of the card.
+    pub fn host_time(&self, time: u64) -> u64 {
+        time.wrapping_sub(self.ahead.load(Ordering::Relaxed))
     }
 
     /// The current view of guest memory, for one step or one access.

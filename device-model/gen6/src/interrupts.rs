@@ -6,16 +6,20 @@
 //! PCH has no place in the level of its own, but an event in the display's bank.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+pub mod saved;
+
 use std::sync::Arc;
 
 use arctic_base::host::{Function, InterruptSink};
 use arctic_base::interrupts::{Delivery, Sources};
+use serde::{Deserialize, Serialize};
 
 use crate::registers::interrupt::{Four, MASTER_ENABLE};
 use crate::registers::{Bank, Bits, InterruptRegister};
 
 /// The four registers of a bank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Registers {
     status: u32,
     mask: u32,

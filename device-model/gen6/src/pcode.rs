@@ -59,6 +59,21 @@ impl Default for Pcode {
 }
 
 impl Pcode {
+    /// The entries of the frequency table that are not 0. The lowest byte of an entry is its index.
+    pub fn save(&self) -> Vec<u32> {
+        let Pcode { frequencies } = self;
+        frequencies.iter().copied().filter(|entry| *entry != 0).collect()
+    }
+
+    /// The controller with saved entries; `None` if one is 0, or if two have the same index or are not in order.
+    pub fn restored(saved: &[u32]) -> Option<Pcode> {
+        let mut pcode = Pcode::default();
+        for entry in saved {
+            *pcode.frequencies.get_mut((entry & 0xff) as usize)? = *entry;
+        }
+        (pcode.save() == saved).then_some(pcode)
+    }
+
     /// Executes `command` with the value of the data register; returns the register's new value.
     pub fn run(&mut self, command: u8, data: u32) -> (PcodeStatus, u32) {
         match COMMANDS.iter().find(|row| row.code == command) {

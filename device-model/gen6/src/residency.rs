@@ -2,17 +2,30 @@
 //! Accumulated time in RC6 (G67-040).
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+use serde::{Deserialize, Serialize};
+
 use crate::sync::{IgnorePoison, Mutex};
 
-#[derive(Default)]
-struct Sleep {
+/// State of the counter, which is also its saved state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sleep {
     /// Start of the current sleep in ns, while asleep.
     since: Option<u64>,
     /// Sleep time before the current sleep, in ns.
     slept: u64,
 }
 
-/// RC6 state and residency. Times are nanoseconds of the card's clock.
+impl Sleep {
+    /// Returns whether a card can be in this state at time `now`.
+    pub fn possible(&self, now: u64) -> bool {
+        let Sleep { since, slept } = self;
+        let before = since.unwrap_or(now);
+        before <= now && *slept <= before
+    }
+}
+
+/// RC6 state and residency. Times are nanoseconds of the card.
 #[derive(Default)]
 pub struct Residency {
     sleep: Mutex<Sleep>,
@@ -36,6 +49,17 @@ impl Residency {
     pub fn slept(&self, now: u64) -> u64 {
         let sleep = self.sleep.lock().ignore_poison();
         sleep.slept.saturating_add(sleep.since.map_or(0, |since| now.saturating_sub(since)))
+    }
+
+    /// Returns the state of the counter.
+    pub fn save(&self) -> Sleep {
+        let Residency { sleep } = self;
+        sleep.lock().ignore_poison().clone()
+    }
+
+    /// Sets the state of the counter.
+    pub fn restore(&self, saved: Sleep) {
+        *self.sleep.lock().ignore_poison() = saved;
     }
 
     /// Sets the time asleep to 0.

@@ -97,6 +97,19 @@ impl Rectangle {
         Rectangle { right_to_left: true, ..self }
     }
 
+    /// Progress of the steps so far, for [`Rectangle::resumed`].
+    pub fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// The same operation, of which steps have already done a part, as [`Rectangle::done`] returns it; `None` if no part of
+    /// the operation is as large.
+    pub fn resumed(self, done: u64) -> Option<Self> {
+        // A cell has a byte at least.
+        let most = u64::from(self.area.width).saturating_mul(self.area.height.into());
+        (done < most).then_some(Rectangle { done, ..self })
+    }
+
     #[inline]
     fn plain(&self) -> bool {
         self.raster.plain(matches!(self.source, Source::Colour { .. }))

@@ -6,6 +6,7 @@ use arctic_base::blitter::raster::Raster;
 use arctic_base::blitter::rectangle::{Rectangle, Source};
 use arctic_base::blitter::tiling::{Area, Layout, Surface, Tiling};
 use arctic_sriov::number::size;
+use serde::{Deserialize, Serialize};
 
 use super::{Blit, BlitError, Tiles};
 use crate::command::{BlitCommand, Blt};
@@ -28,8 +29,10 @@ const RIGHT_TO_LEFT: u32 = 1 << 30;
 /// Dword 1 of XY_SETUP_MONO_PATTERN_SL_BLT: the pattern is the foreground colour.
 const SOLID: u32 = 1 << 31;
 
-/// State that setup commands leave to later commands: clipping rectangle, destination and colour.
-#[derive(Clone, Copy, Debug, Default)]
+/// State that setup commands leave to later commands: clipping rectangle, destination and colour. It is saved as it is:
+/// commands may set its fields to any values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Setup {
     /// Corners of the clipping rectangle.
     clip: [u32; 2],

@@ -37,6 +37,17 @@ impl Blit {
         self.rectangle.step(&mut Pages::new(memory), space, budget)
     }
 
+    /// Progress of the steps so far.
+    pub fn done(&self) -> u64 {
+        self.rectangle.done()
+    }
+
+    /// The same blit, of which steps have already done a part, as [`Blit::done`] returns it; `None` if no part of it is as
+    /// large.
+    pub fn resumed(self, done: u64) -> Option<Self> {
+        Some(Blit { rectangle: self.rectangle.resumed(done)?, ..self })
+    }
+
     /// The estimated cost of the whole blit, for the budget of several blits in a step.
     pub fn cost(&self) -> usize {
         self.cost

@@ -2,6 +2,7 @@
 //! Tests of accesses to the BARs, and of the PCI function.
 
 mod aperture;
+mod saved;
 
 use arctic_base::gpu::{Gpu, Model};
 use arctic_base::host::{Function, ManualClock, NullHost};

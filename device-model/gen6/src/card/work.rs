@@ -28,12 +28,12 @@ const LOOKS: u32 = 200;
 
 /// An engine, and when its next step is due.
 pub(super) struct EngineSlot {
-    id: EngineId,
-    engine: Mutex<Engine>,
-    /// Time of the next step in ns of the card's clock; 0 at once.
-    due: AtomicU64,
+    pub(super) id: EngineId,
+    pub(super) engine: Mutex<Engine>,
+    /// Time of the next step in ns of [`Gt::now`](crate::gt::Gt::now); 0 at once.
+    pub(super) due: AtomicU64,
     /// Time that the engine waits before it looks again, in ns; doubled each time.
-    wait: AtomicU64,
+    pub(super) wait: AtomicU64,
 }
 
 impl EngineSlot {
@@ -42,12 +42,12 @@ impl EngineSlot {
         EngineSlot { id, engine: Mutex::new(Engine::new(id)), due, wait }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Engine> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().ignore_poison()
     }
 
     /// The next step is due at once.
-    fn hurry(&self) {
+    pub(super) fn hurry(&self) {
         self.wait.store(FIRST_WAIT, Ordering::Relaxed);
         self.due.store(0, Ordering::Release);
     }
@@ -63,10 +63,14 @@ impl Card {
 
     /// Executes a step of each engine that has commands and does not wait.
     pub(super) fn step_engines(&self) -> WorkStatus {
-        let (now, mut busy, mut next) = (self.gt.clock.now(), false, None::<u64>);
+        let (now, mut busy, mut next) = (self.gt.now(), false, None::<u64>);
         for slot in &self.engines {
-            if let Some(expiry) = self.gt.poll_watchdog(slot.id) {
-                next = Some(next.map_or(expiry, |next| next.min(expiry)));
+            if self.gt.watchdog_counts(slot.id) {
+                // A save of the card has either the expiry or what follows from it.
+                let _access = self.accesses.read().ignore_poison();
+                if let Some(expiry) = self.gt.poll_watchdog(slot.id) {
+                    next = Some(next.map_or(expiry, |next| next.min(expiry)));
+                }
             }
             if !self.gt.engine_runnable(slot.id) {
                 continue;
@@ -78,16 +82,14 @@ impl Card {
                 busy |= self.step(slot, &mut engine);
             }
         }
-        if busy { WorkStatus::Busy } else { WorkStatus::Idle(next) }
+        if busy { WorkStatus::Busy } else { WorkStatus::Idle(next.map(|next| self.gt.host_time(next))) }
     }
 
     /// Executes a step of one engine; returns whether it has executed a command or found out when to look again.
     fn step(&self, slot: &EngineSlot, engine: &mut Engine) -> bool {
         let (gt, id) = (&self.gt, slot.id);
         gt.set_stepping(id, true);
-        if gt.take_restart(id) {
-            engine.restart();
-        }
+        engine.take_restart(gt);
         gt.update_residency();
         let step = || {
             let view = gt.view();
@@ -100,7 +102,7 @@ impl Card {
             Outcome::Waiting => {
                 let wait = slot.wait.load(Ordering::Relaxed);
                 slot.wait.store(wait.saturating_mul(2).min(LONGEST_WAIT), Ordering::Relaxed);
-                slot.due.store(gt.clock.now().saturating_add(wait), Ordering::Release);
+                slot.due.store(gt.now().saturating_add(wait), Ordering::Release);
             }
             Outcome::Halted => gt.set_halted(id, true),
             Outcome::Idle => {}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Commands of the copy engine. A blit may take several steps of the engine, in which its command remains the current one.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Current, Engine, Flow};
 use crate::blitter::{Blit, Progress, Tiles};
 use crate::command::BlitCommand;
@@ -11,16 +13,35 @@ use crate::registers::copy::BCS_SWCTRL;
 /// Maximum cost of the blits of a step, in bytes of a linear copy; it takes well under a millisecond at memory bandwidth.
 pub(super) const BLIT_BYTES: usize = 2 << 20;
 /// Length in dwords of the longest command that is executed.
-const LONGEST: usize = 9;
+pub(super) const LONGEST: usize = 9;
 
 /// A blit that is not complete.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingBlit {
-    blit: Blit,
+    pub(super) blit: Blit,
     /// The space of its surfaces: the engine's when the command was decoded.
-    space: Space,
+    pub(super) space: Space,
     /// Length of its command in dwords.
-    length: u32,
+    pub(super) length: u32,
+    /// Its command, and the layouts when it was decoded, by which saved state has the blit.
+    pub(super) dwords: [u32; LONGEST],
+    pub(super) layouts: Layouts,
+}
+
+/// Values on which the layouts of tiled surfaces depend, which [`Tiles::new`] gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Layouts {
+    /// Value of BCS_SWCTRL.
+    control: u32,
+    /// Engines access tiled surfaces swizzled.
+    swizzled: bool,
+}
+
+impl Layouts {
+    pub(super) fn tiles(self) -> Tiles {
+        Tiles::new(self.control, self.swizzled)
+    }
 }
 
 impl Engine {
@@ -29,20 +50,20 @@ impl Engine {
         let gt = current.gt;
         let mut dwords = [0; LONGEST];
         let length = usize::try_from(current.length).unwrap_or(usize::MAX);
-        let Some(dwords) = dwords.get_mut(..length) else {
+        let Some(used) = dwords.get_mut(..length) else {
             self.skip(command.name);
             return Ok(Flow::Next);
         };
-        for (n, dword) in (0..).zip(dwords.iter_mut()) {
+        for (n, dword) in (0..).zip(used.iter_mut()) {
             *dword = current.dword(n)?;
         }
-        let tiles = Tiles::new(self.value(gt, BCS_SWCTRL), gt.engines_swizzle());
-        match self.blit_setup.execute(command, dwords, tiles) {
+        let layouts = Layouts { control: self.value(gt, BCS_SWCTRL), swizzled: gt.engines_swizzle() };
+        match self.blit_setup.execute(command, used, layouts.tiles()) {
             Ok(None) => Ok(Flow::Next),
             Ok(Some(blit)) => {
                 // Surfaces are in the PPGTT while it is enabled (ILK-010), whatever the batch is in.
                 let space = self.ppgtt(gt);
-                self.pending = Some(PendingBlit { blit, space, length: current.length });
+                self.pending = Some(PendingBlit { blit, space, length: current.length, dwords, layouts });
                 Ok(self.continue_blit(gt, current.memory))
             }
             Err(_) => {

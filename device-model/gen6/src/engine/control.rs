@@ -63,7 +63,7 @@ impl Engine {
                     0 => self.value(gt, SYNC_0),
                     1 => self.value(gt, SYNC_0.saturating_add(8)),
                     2 => self.value(gt, SYNC_0.saturating_add(4)),
-                    _ => gt.registers.value(target & REGISTER),
+                    _ => gt.registers.decode(target & REGISTER).map_or(0, |_| gt.registers.value(target & REGISTER)),
                 }
             } else {
                 current.memory.read32(space, target & !3)?

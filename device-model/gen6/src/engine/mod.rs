@@ -8,6 +8,7 @@ mod control;
 mod flush;
 mod predicate;
 mod registers;
+pub mod saved;
 mod store;
 mod streamer;
 #[cfg(test)]
@@ -16,6 +17,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use arctic_base::command::{Field, Origin, Requester};
+use serde::{Deserialize, Serialize};
 
 use self::blit::{BLIT_BYTES, PendingBlit};
 use crate::blitter::Setup;
@@ -38,7 +40,8 @@ pub enum Outcome {
 }
 
 /// A batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Batch {
     /// Address of its first command.
     start: u32,
@@ -158,12 +161,27 @@ impl Engine {
         self.batch.is_some()
     }
 
+    /// Returns whether the current command has been executed in part.
+    pub fn in_command(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// Ends the batch, the wait and the current command; the next step begins at the head of the ring.
     pub fn restart(&mut self) {
         self.batch = None;
         self.waiting = false;
         self.arbitration = true;
         self.pending = None;
+    }
+
+    /// Restarts the engine if its ring was disabled since the last call.
+    pub fn take_restart(&mut self, gt: &Gt) {
+        if gt.take_restart(self.id) {
+            self.restart();
+            gt.set_halted(self.id, false);
+            gt.set_in_batch(self.id, false);
+            gt.set_in_command(self.id, false);
+        }
     }
 
     /// Resets the engine.

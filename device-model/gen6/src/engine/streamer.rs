@@ -31,7 +31,7 @@ impl Engine {
         let (mut outcome, mut left) = (Outcome::Idle, budget);
         let mut pages = MappedPages::default();
         self.blit_budget = BLIT_BYTES;
-        gt.set_in_command(self.id, self.pending.is_some());
+        gt.set_in_command(self.id, self.in_command());
         while left > 0 {
             if !gt.engine_runnable(self.id) {
                 return outcome;

@@ -111,7 +111,7 @@ impl Unit<Gen6, Gt> for EngineRegister {
 }
 
 /// PP_DIR_BASE: place of the directory.
-const DIRECTORY_BASE: u32 = 0xffff_0000;
+pub(super) const DIRECTORY_BASE: u32 = 0xffff_0000;
 /// PP_DCDR: address and valid bit of an entry (ILK-021).
 const DIRECTORY_ENTRY: u32 = 0xffff_f0f1;
 
@@ -125,29 +125,35 @@ pub(super) struct Activity {
     /// The watchdog.
     pub(super) watchdog: Watchdog,
     /// Number of invalidations of the engine's translations.
-    invalidations: AtomicU64,
+    pub(super) invalidations: AtomicU64,
     /// The latest pages of the command streamer (ILK-029), and the number of writes of GGTT entries before those in it.
-    shown: [AtomicU32; LATEST],
-    shown_writes: AtomicU64,
+    pub(super) shown: [AtomicU32; LATEST],
+    pub(super) shown_writes: AtomicU64,
     /// Number of beginnings and ends of steps: odd while a worker executes one.
-    steps: AtomicU64,
+    pub(super) steps: AtomicU64,
     /// A batch is being executed.
-    in_batch: AtomicBool,
+    pub(super) in_batch: AtomicBool,
     /// A command has been executed in part. The parser stops behind it.
-    in_command: AtomicBool,
+    pub(super) in_command: AtomicBool,
     /// The engine has stopped at a command and needs a reset, or its ring must be disabled.
-    halted: AtomicBool,
+    pub(super) halted: AtomicBool,
     /// The ring was disabled: the engine must begin anew at its head.
-    restart: AtomicBool,
+    pub(super) restart: AtomicBool,
 }
 
 impl Activity {
     /// The ring is disabled, or the engine is reset: there is no batch and no failed command.
-    fn end(&self) {
+    pub(super) fn end(&self) {
         self.restart.store(true, Ordering::Release);
         self.in_batch.store(false, Ordering::Release);
         self.in_command.store(false, Ordering::Release);
         self.halted.store(false, Ordering::Release);
+    }
+
+    /// Invalidates the engine's translations.
+    pub(super) fn invalidate_translations(&self) {
+        self.invalidations.fetch_add(1, Ordering::AcqRel);
+        self.shown.iter().for_each(|shown| shown.store(0, Ordering::Release));
     }
 }
 
@@ -223,9 +229,7 @@ impl Gt {
     /// Invalidates the cached translations of `engine`. Its next command uses none of them; a step in progress may
     /// complete its current command by them.
     pub fn invalidate_translations(&self, engine: EngineId) {
-        let activity = self.activity(engine);
-        activity.invalidations.fetch_add(1, Ordering::AcqRel);
-        activity.shown.iter().for_each(|shown| shown.store(0, Ordering::Release));
+        self.activity(engine).invalidate_translations();
     }
 
     /// Number of invalidations of the translations of `engine`.
@@ -276,7 +280,7 @@ impl Gt {
 
     /// The time in units of the timestamp.
     pub fn timestamp(&self) -> u64 {
-        self.generation.timebase.ticks(self.clock.now()) & TIMESTAMP
+        self.generation.timebase.ticks(self.now()) & TIMESTAMP
     }
 
     /// Returns whether the parser of an engine has nothing to do: its ring is disabled, empty or stopped.

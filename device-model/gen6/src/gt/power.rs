@@ -18,7 +18,7 @@ impl Unit<Gen6, Gt> for PowerRegister {
     fn read(&self, gt: &Gt, access: Access<'_>) -> u32 {
         match self {
             PowerRegister::Frequency => CURRENT.of(REQUESTED.get(gt.registers.value(RPNSWREQ))),
-            PowerRegister::Residency => low(gt.residency.slept(gt.clock.now()) / RESIDENCY_NANOSECONDS),
+            PowerRegister::Residency => low(gt.residency.slept(gt.now()) / RESIDENCY_NANOSECONDS),
             _ => gt.registers.value(access.offset),
         }
     }
@@ -49,7 +49,7 @@ impl Unit<Gen6, Gt> for PowerRegister {
 impl Gt {
     /// Enters or leaves RC6 after a change of its conditions: RC6 is enabled or requested, nothing keeps the GT awake.
     pub(crate) fn update_residency(&self) {
-        self.residency.update(self.clock.now(), || {
+        self.residency.update(self.now(), || {
             let control = self.registers.value(RC_CONTROL);
             let by_hardware = RC_HW_ENABLE.is_set(control) && RC6_ENABLE.is_set(control);
             let by_software = RC_STATE_RC6.is_set(self.registers.value(RC_STATE));

@@ -15,6 +15,8 @@ use crate::topology::{EngineClass, EngineId};
 
 /// Sources of which a state is an event as long as it lasts.
 const LEVELS: u32 = ERROR_INTERRUPT | PAGE_FAULT_INTERRUPT;
+/// Sources with a state.
+pub(super) const STATES: u32 = LEVELS | SYNC_INTERRUPT;
 
 impl Gt {
     /// State of the sources of `engine`, relative to its first bit. Those without a state are 0.

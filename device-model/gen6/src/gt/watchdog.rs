@@ -18,8 +18,8 @@ const SHORTEST: u64 = 20_000;
 /// State of a watchdog, beside its registers.
 #[derive(Default)]
 pub(super) struct Watchdog {
-    /// Time of the counter's last 0 that has been seen, in ns of the card's clock plus 1; 0 if it does not count.
-    since: AtomicU64,
+    /// Time of the counter's last 0 that has been seen, in ns of [`Gt::now`] plus 1; 0 if it does not count.
+    pub(super) since: AtomicU64,
 }
 
 impl Watchdog {
@@ -37,7 +37,7 @@ impl Gt {
         let watchdog = &self.activity(engine).watchdog;
         match WATCHDOG_STOP.get(self.engine_value(engine, WATCHDOG_CONTROL)) {
             0 if watchdog.since.load(Ordering::Acquire) == 0 => {
-                watchdog.since.store(self.clock.now().saturating_add(1), Ordering::Release);
+                watchdog.since.store(self.now().saturating_add(1), Ordering::Release);
             }
             1 => watchdog.stop(),
             _ => {}
@@ -48,7 +48,12 @@ impl Gt {
     fn watchdog(&self, engine: EngineId) -> Option<(u64, u64)> {
         let since = self.activity(engine).watchdog.since.load(Ordering::Acquire).checked_sub(1)?;
         let threshold = u64::from(self.engine_value(engine, WATCHDOG_THRESHOLD)).max(1);
-        Some((self.clock.now().saturating_sub(since), threshold.saturating_mul(UNIT)))
+        Some((self.now().saturating_sub(since), threshold.saturating_mul(UNIT)))
+    }
+
+    /// Returns whether the watchdog counts.
+    pub fn watchdog_counts(&self, engine: EngineId) -> bool {
+        self.activity(engine).watchdog.since.load(Ordering::Acquire) != 0
     }
 
     /// PR_CTR: the counter.
@@ -57,11 +62,11 @@ impl Gt {
         value.map_or(0, |time| u32::try_from(time / UNIT).unwrap_or(u32::MAX))
     }
 
-    /// Sends the interrupt of a watchdog that has expired. Returns the time in ns of the card's clock when it expires
-    /// next, if it counts.
+    /// Sends the interrupt of a watchdog that has expired. Returns the time in ns of [`Gt::now`] when it expires next, if it
+    /// counts.
     pub fn poll_watchdog(&self, engine: EngineId) -> Option<u64> {
         let (time, period) = self.watchdog(engine)?;
-        let now = self.clock.now();
+        let now = self.now();
         let counted = time.checked_rem(period).unwrap_or(0);
         if counted != time {
             let zero = now.saturating_sub(counted).saturating_add(1);

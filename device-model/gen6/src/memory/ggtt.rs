@@ -24,9 +24,9 @@ impl Pte {
 
 /// The table of the GGTT. Each access to an entry is atomic.
 pub struct Ggtt {
-    entries: Box<[AtomicU32]>,
+    pub(super) entries: Box<[AtomicU32]>,
     /// Number of writes of entries.
-    writes: AtomicU64,
+    pub(super) writes: AtomicU64,
 }
 
 impl Ggtt {

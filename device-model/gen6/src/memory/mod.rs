@@ -6,6 +6,7 @@
 mod aperture;
 pub mod fence;
 pub mod ggtt;
+pub mod saved;
 #[cfg(test)]
 mod tests;
 mod tiling;
