@@ -6,6 +6,8 @@
 //! PCH has no place in the level of its own, but an event in the display's bank.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+#[cfg(test)]
+mod model;
 pub mod saved;
 
 use std::sync::Arc;

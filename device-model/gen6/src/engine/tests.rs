@@ -5,6 +5,7 @@ mod blit;
 mod commands;
 mod contexts;
 mod errors;
+mod properties;
 mod rings;
 mod spaces;
 mod translations;
@@ -18,7 +19,8 @@ use arctic_fidelity::proves;
 use super::*;
 use crate::guest::Guest;
 use crate::memory::Pte;
-use crate::profile::tests::ivb;
+use crate::profile::IntegratedProfile;
+use crate::profile::tests::{ivb, snb};
 
 /// Addresses in the GGTT, which maps page n to page n of the guest; the PPGTT maps page n to page n + 16.
 const RING: u32 = 0x1000;
@@ -44,10 +46,15 @@ struct Bench {
 impl Bench {
     /// An engine with an enabled ring of two pages, and the PPGTT enabled.
     fn new(id: EngineId) -> Self {
+        Bench::of(&ivb(), id)
+    }
+
+    /// The same on another card.
+    fn of(card: &IntegratedProfile, id: EngineId) -> Self {
         let guest = Guest::new(0, 0x2_0000);
         let clock = Arc::new(ManualClock::default());
         let host = Host { memory: Arc::new(guest.clone()), interrupts: Arc::new(NullHost), clock: clock.clone() };
-        let gt = Gt::new(&ivb(), host);
+        let gt = Gt::new(card, host);
         for page in 1..16 {
             gt.ggtt.set(page, Pte(page << 12 | 1));
         }
@@ -68,7 +75,7 @@ impl Bench {
             (info.base + 0x38, ring),
             (info.base + 0x220, !0),
             (info.base + 0x228, 0x0100_0000),
-            (info.base + 0x29c, 0x0200_0200),
+            (info.translation_mode, 0x0200_0200),
             (info.base + 0xa8, 0),
             (info.status_page, STATUS),
             (info.base + 0x3c, 0x1001),

@@ -134,3 +134,33 @@ fn every_page_of_the_ppgtt_is_walked() {
         assert_eq!(walk(0xffd), expected.map(|start| start + 0xffd), "page {page:#x}");
     }
 }
+
+/// IVB-034, IVB-035, ILK-013, ILK-016: every value of an entry's low bits, in the table of the GGTT and as a directory entry
+/// with pages of either size, against arithmetic with one operation per bit.
+#[test]
+fn every_low_bit_of_an_entry() {
+    let (guest, ggtt) = (Guest::new(RAM, 0x1_0000), Ggtt::new(0x1000));
+    let memory = Memory::new(&ggtt, &guest);
+    for low in 0..0x1000_u32 {
+        ggtt.set(5, Pte(0xabcd_e000 | low));
+        let upper = (4..12).filter(|bit| low >> bit & 1 != 0).fold(0, |sum, bit| sum + (1_u64 << (bit + 28)));
+        let expected = (low & 1 != 0).then_some(0xabcd_e000 + upper + 0x123);
+        assert_eq!(memory.translate(Space::Ggtt, 0x5123).ok(), expected, "{low:#x}");
+    }
+    // A table of which each entry maps another page, below directory entries with all low bits that keep its address.
+    let frame = |entry: u32| 0x40 + entry * 3;
+    (0..1024).for_each(|entry| guest.put(RAM + 0x2000 + u64::from(entry) * 4, pte(frame(entry)).0));
+    for bits in (0..16).filter(|bits| bits & 1 == 1) {
+        ggtt.set(0x40, Pte(0x2000 | 0x120 | bits));
+        let space = Space::Ppgtt(Directory { first: 0x40, loaded: 1 });
+        for page in 0..1024 {
+            let expected = if bits & 2 == 0 {
+                RAM + u64::from(frame(page)) * 4096
+            } else {
+                // The first of eight entries has the address; its lower bits are those of the page in the big page.
+                (RAM + u64::from(frame(page / 8 * 8)) * 4096) / 0x8000 * 0x8000 + u64::from(page % 8) * 4096
+            };
+            assert_eq!(memory.translate(space, page * 4096 + 0xabc), Ok(expected + 0xabc), "page {page:#x}, {bits:#x}");
+        }
+    }
+}
