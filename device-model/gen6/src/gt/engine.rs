@@ -166,7 +166,7 @@ impl Gt {
     /// A worker begins or ends a step of `engine`, with its lock held. While it executes a step, the engine is not idle.
     pub fn set_stepping(&self, engine: EngineId, stepping: bool) {
         let before = self.activity(engine).steps.fetch_add(1, Ordering::AcqRel);
-        debug_assert_eq!(before % 2 == 0, stepping, "a step begins or ends twice");
+        debug_assert_eq!(before.is_multiple_of(2), stepping, "a step begins or ends twice");
         // Pairs with the fence in `step_in_progress`: either the driver that has stopped the parser, or invalidated
         // translations, sees the step, or the step sees that the parser is stopped, or the invalidation.
         fence(Ordering::SeqCst);
@@ -176,7 +176,7 @@ impl Gt {
     /// GGTT before this call are visible to later steps.
     pub fn step_in_progress(&self, engine: EngineId) -> Option<u64> {
         fence(Ordering::SeqCst);
-        Some(self.activity(engine).steps.load(Ordering::Acquire)).filter(|steps| steps % 2 != 0)
+        Some(self.activity(engine).steps.load(Ordering::Acquire)).filter(|steps| !steps.is_multiple_of(2))
     }
 
     /// The engine is reset.
