@@ -18,12 +18,14 @@ use arctic_test_support::replay;
 /// Version of cargo-fuzz, which is installed if it is missing.
 const CARGO_FUZZ: &str = "0.13.2";
 /// Targets and the maximum length of their inputs in bytes, ordered by findings per minute.
-const TARGETS: [(&str, u32); 6] = [
+const TARGETS: [(&str, u32); 8] = [
     ("functions", 700),
     ("guc_messages", 700),
     ("vfio_user", 800),
     ("context_images", 400),
     ("command_streamer", 800),
+    ("gen6_streamer", 800),
+    ("gen6_bars", 800),
     ("card_file", 2000),
 ];
 /// Number of fuzzers run in parallel; CI hosts have two cores.

@@ -4,7 +4,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 #![cfg(feature = "vfio-user")]
 
-use arctic_test_support::harness::{card_file, functions, vfio_user};
+use arctic_test_support::harness::{card_file, functions, gen6_bars, gen6_streamer, vfio_user};
 use arctic_test_support::replay;
 
 /// A card file is either valid or rejected with a one-sentence error that contains the line number.
@@ -20,6 +20,21 @@ fn card_files() {
 fn functions_in_any_order() {
     replay::corpus("functions", functions::run);
     replay::random(100, 600, functions::run);
+}
+
+/// For any accesses to an integrated GPU, reads have no effect, and a reset sets its registers.
+#[test]
+fn integrated_gpus_in_any_order() {
+    replay::corpus("gen6_bars", gen6_bars::run);
+    replay::random(200, 600, gen6_bars::run);
+}
+
+/// For any commands of an integrated GPU, those of user space change only what the PPGTT maps, and restoring saved state
+/// changes no result.
+#[test]
+fn commands_of_integrated_gpus() {
+    replay::corpus("gen6_streamer", gen6_streamer::run);
+    replay::random(500, 600, gen6_streamer::run);
 }
 
 /// For any messages from a client, the server replies to each request once, replies contain no memory of another

@@ -7,6 +7,9 @@ pub mod command_streamer;
 pub mod context_images;
 #[cfg(feature = "vfio-user")]
 pub mod functions;
+#[cfg(feature = "vfio-user")]
+pub mod gen6_bars;
+pub mod gen6_streamer;
 pub mod guc_messages;
 #[cfg(feature = "vfio-user")]
 pub mod vfio_user;
