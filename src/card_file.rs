@@ -66,6 +66,10 @@ impl Model for CardFile {
         self.model().limits()
     }
 
+    fn posted_writes(&self) -> bool {
+        self.model().posted_writes()
+    }
+
     fn physical_function(&self, vfs: u8) -> Result<PciFunction, FunctionError> {
         self.model().physical_function(vfs)
     }

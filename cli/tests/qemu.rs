@@ -90,6 +90,7 @@ fn qemu_starts_with_the_printed_arguments() {
         (&["--card", "flex170-63vf", "--vfs", "63"], 64),
         (&["--card", "small", "--vfs", "2", "--split"], 3),
         (&["--card", "small", "--vfs", "2", "--provision", "config"], 1),
+        (&["--card", "ivb"], 1),
     ] {
         let dir = tempfile::tempdir().unwrap();
         // The first block of arguments: indented lines, all except the last with a trailing backslash.

@@ -37,6 +37,8 @@ pub struct Options {
     pub device: u16,
     /// Whether the card is an integrated GPU: it is at [`INTEGRATED_ADDRESS`], and drivers bind to it without options.
     pub integrated: bool,
+    /// Whether QEMU may post writes to the card's BARs.
+    pub posted_writes: bool,
     /// The card's functions and their assignment to guests.
     pub functions: Functions,
     /// The guests' driver for the card.
@@ -73,6 +75,7 @@ impl Options {
             card: Some(card.into()),
             device,
             integrated: false,
+            posted_writes: true,
             functions: Functions::Physical,
             driver: Driver::default(),
             firmware: None,
@@ -268,6 +271,7 @@ impl<'a> Stand<'a> {
             driver: self.options.driver,
             device: self.options.device,
             integrated: self.options.integrated,
+            posted_writes: self.options.posted_writes,
             passthrough: self.passthrough(),
             viommu: self.options.viommu,
             requester: requester.as_deref(),

@@ -26,6 +26,8 @@ use crate::viommu::{self, Viommu};
 pub const CARD_ADDRESS: &str = "0000:00:01.0";
 /// Slot and function of [`CARD_ADDRESS`] as a devfn number.
 const CARD_DEVFN: usize = 8;
+/// Property of vfio-user-pci: the guest's CPU waits until a write to a BAR is complete.
+pub const NO_POSTED_WRITES: &str = "x-no-posted-writes";
 /// PCI address of an integrated GPU, as on hardware.
 pub const INTEGRATED_ADDRESS: &str = "0000:00:02.0";
 /// Slot and function of [`INTEGRATED_ADDRESS`] as a devfn number.
@@ -83,6 +85,8 @@ pub struct Machine<'a> {
     pub device: u16,
     /// Whether the card is an integrated GPU.
     pub integrated: bool,
+    /// Whether QEMU may post writes to the card's BARs.
+    pub posted_writes: bool,
     /// Whether the guest passes VFs on to inner guests.
     pub passthrough: bool,
     /// An IOMMU that translates the functions.
@@ -220,11 +224,14 @@ impl Machine<'_> {
             let first = if self.integrated { INTEGRATED_DEVFN } else { CARD_DEVFN };
             let (slot, function) = place(first, index);
             // A socket address can be specified only in the JSON form.
-            let device = serde_json::json!({
+            let mut device = serde_json::json!({
                 "driver": "vfio-user-pci", "id": format!("function{index}"), "bus": "pcie.0",
                 "addr": format!("{slot:x}.{function}"), "multifunction": true,
                 "socket": { "type": "unix", "path": path::in_json(socket)? },
             });
+            if !self.posted_writes {
+                device[NO_POSTED_WRITES] = true.into();
+            }
             add("-device", device.to_string().into());
         }
         if let Some(socket) = self.requester {
@@ -357,6 +364,7 @@ mod tests {
             driver: Driver::Xe,
             device: 0x56c0,
             integrated: false,
+            posted_writes: true,
             passthrough: false,
             viommu: None,
             requester: None,
@@ -401,6 +409,22 @@ mod tests {
         let all: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
         assert!(all.iter().any(|word| word.contains("\"addr\":\"2.0\"")), "{all:?}");
         assert!(!all.iter().any(|word| word.contains("force_probe")), "{all:?}");
+    }
+
+    /// QEMU waits for writes to BARs only if the card does not permit posted ones.
+    #[test]
+    fn writes_are_posted_only_to_a_card_that_permits_it() {
+        let qemu = Qemu::default();
+        let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250) };
+        let image = File::open("/dev/null").unwrap();
+        let functions = [PathBuf::from("/s/pf.sock")];
+        for posted_writes in [false, true] {
+            let machine = Machine { posted_writes, ..machine(&qemu, &kernel, &image, &functions) };
+            let arguments = machine.arguments(&[]).unwrap();
+            let device = arguments.iter().filter_map(|word| word.to_str()).find(|word| word.starts_with('{')).unwrap();
+            let device: serde_json::Value = serde_json::from_str(device).unwrap();
+            assert_eq!(device.get(NO_POSTED_WRITES), (!posted_writes).then_some(&true.into()));
+        }
     }
 
     #[test]

@@ -69,6 +69,10 @@ impl Model for Skeleton {
         Limits::default()
     }
 
+    fn posted_writes(&self) -> bool {
+        true
+    }
+
     fn physical_function(&self, _: u8) -> Result<PciFunction, FunctionError> {
         let bars =
             vec![Bar::memory_64(0, 256 << 10, false)?, Bar::memory_64(2, MEMORY, true)?, Bar::new(4, 64, BarKind::Io)?];

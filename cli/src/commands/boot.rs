@@ -202,6 +202,7 @@ impl GuestArgs {
             card: (!self.no_card).then_some(card),
             functions,
             integrated,
+            posted_writes: model.posted_writes(),
             driver,
             firmware: self.firmware.clone(),
             memory: self.memory,
@@ -376,9 +377,11 @@ mod tests {
         for (card, device) in [("ivb-fused", 0x0162), ("snb", 0x0112)] {
             let options = options(&format!("--card {card}")).unwrap();
             assert_eq!((options.driver, options.integrated, options.device), (Driver::I915, true, device), "{card}");
+            assert!(!options.posted_writes, "{card}");
         }
         let flex = options("").unwrap();
         assert_eq!((flex.driver, flex.integrated, flex.card_address()), (Driver::Xe, false, "0000:00:01.0"));
+        assert!(flex.posted_writes);
         for (words, reason) in [
             ("--card ivb --vfs 2", "has no virtual functions"),
             ("--card ivb --driver xe", "use --driver i915"),

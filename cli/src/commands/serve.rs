@@ -16,7 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use self::capabilities::Capabilities;
-use self::connection::Connection;
+use self::connection::{Connection, Functions};
 use super::stdout::{self, Unwritten};
 use crate::capture::{Capture, Heading};
 use crate::decode::engine::Family;
@@ -186,6 +186,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     let topology = arguments.topology(card, &model)?;
     let (name, ecam) = (model.name().to_owned(), arguments.ecam(&model));
+    let posted_writes = model.posted_writes();
     // From here on, signals cause an orderly shutdown.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
     survive_long_files()?;
@@ -217,7 +218,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let operator = operator::Server::start(&socket, CardBackend { served: served.clone(), heading });
     let operator = operator.map_err(|error| refusal(&socket, &error))?;
 
-    let connection = Connection::new(name, &dir, (arguments.vfs, topology), ecam, arguments.viommu);
+    let functions = Functions { vfs: arguments.vfs, topology, ecam, viommu: arguments.viommu, posted_writes };
+    let connection = Connection::new(name, &dir, functions);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
     // A parent program may close the pipe; the card is served nevertheless.
     if let Err(error @ Unwritten::Failed(_)) = stdout::print(&text) {

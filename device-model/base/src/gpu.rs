@@ -61,6 +61,10 @@ pub trait Model {
     /// Limits on the host resources that the clients of a served card may use.
     fn limits(&self) -> Limits;
 
+    /// Whether a VMM may post writes to BARs: let the guest continue before a write is complete. If not, drivers of the
+    /// card write memory through a BAR and then read it through another mapping, without an access to the card between.
+    fn posted_writes(&self) -> bool;
+
     /// The physical function with a capability for `vfs` VFs; without the capability if `vfs` is 0.
     fn physical_function(&self, vfs: u8) -> Result<PciFunction, FunctionError>;
 

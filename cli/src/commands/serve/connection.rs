@@ -9,6 +9,7 @@ use crate::run_dir::RunDir;
 use arctic_gpu::card::Topology;
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
 use arctic_guest_tests::path::PrintedPath;
+use arctic_guest_tests::qemu::NO_POSTED_WRITES;
 use arctic_guest_tests::viommu::{self, REQUESTER, Viommu};
 
 /// QEMU's arguments for a machine with the card, without the card's functions. Memory must be shared, otherwise the
@@ -46,6 +47,21 @@ pub struct Connection {
     qemu_vfs: Vec<Vec<String>>,
 }
 
+/// How the card's functions are presented to guests.
+#[derive(Clone, Copy)]
+pub struct Functions {
+    /// Number of VFs.
+    pub vfs: u8,
+    /// The guests of the VFs.
+    pub topology: Topology,
+    /// The addresses of PF and VFs in the PF's guest.
+    pub ecam: Ecam,
+    /// The IOMMU of the guests.
+    pub viommu: Option<Viommu>,
+    /// Whether the card permits posted writes to its BARs.
+    pub posted_writes: bool,
+}
+
 #[derive(Serialize)]
 struct Sockets {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,23 +75,28 @@ struct Sockets {
     operator: PrintedPath,
 }
 
-/// The value of QEMU's `-device` argument for one function.
-fn device(id: &str, socket: &PrintedPath, address: PciAddress, alone: bool) -> String {
-    let PciAddress { bus, device, function } = address;
-    // Behind a root port; the user must replace this placeholder by its ID.
-    let bus = if bus == 0 { "pcie.0" } else { "PORT" };
-    device_on(bus, &format!("{device:x}.{function}"), id, socket, alone)
-}
-
-fn device_on(bus: &str, address: &str, id: &str, socket: &PrintedPath, alone: bool) -> String {
-    let mut document = serde_json::json!({
-        "driver": "vfio-user-pci", "id": id, "bus": bus, "addr": address,
-        "socket": { "type": "unix", "path": socket },
-    });
-    if !alone {
-        document["multifunction"] = true.into();
+impl Functions {
+    /// The value of QEMU's `-device` argument for one function.
+    fn device(&self, id: &str, socket: &PrintedPath, address: PciAddress, alone: bool) -> String {
+        let PciAddress { bus, device, function } = address;
+        // Behind a root port; the user must replace this placeholder by its ID.
+        let bus = if bus == 0 { "pcie.0" } else { "PORT" };
+        self.device_on(bus, &format!("{device:x}.{function}"), id, socket, alone)
     }
-    document.to_string()
+
+    fn device_on(&self, bus: &str, address: &str, id: &str, socket: &PrintedPath, alone: bool) -> String {
+        let mut document = serde_json::json!({
+            "driver": "vfio-user-pci", "id": id, "bus": bus, "addr": address,
+            "socket": { "type": "unix", "path": socket },
+        });
+        if !alone {
+            document["multifunction"] = true.into();
+        }
+        if !self.posted_writes {
+            document[NO_POSTED_WRITES] = true.into();
+        }
+        document.to_string()
+    }
 }
 
 fn machine(viommu: Option<Viommu>, devices: impl IntoIterator<Item = String>) -> Vec<String> {
@@ -100,29 +121,24 @@ fn lines(arguments: &[String]) -> String {
 
 impl Connection {
     /// The connection data of the card `name` with its sockets in `dir`.
-    pub fn new(name: String, dir: &RunDir, functions: (u8, Topology), ecam: Ecam, viommu: Option<Viommu>) -> Self {
-        Self::at(name, dir.path(), dir.operator_socket().into(), functions, ecam, viommu)
+    pub fn new(name: String, dir: &RunDir, functions: Functions) -> Self {
+        Self::at(name, dir.path(), dir.operator_socket().into(), functions)
     }
 
-    fn at(
-        name: String,
-        dir: &Path,
-        operator: PrintedPath,
-        (vfs, topology): (u8, Topology),
-        ecam: Ecam,
-        viommu: Option<Viommu>,
-    ) -> Self {
+    fn at(name: String, dir: &Path, operator: PrintedPath, functions: Functions) -> Self {
+        let Functions { vfs, topology, ecam, viommu, .. } = functions;
         let socket = |name: &str| PrintedPath::from(dir.join(format!("{name}.sock")));
         let sockets =
             |ending: &str| -> Vec<PrintedPath> { (1..=vfs).map(|vf| socket(&format!("vf{vf}{ending}"))).collect() };
         let pf = socket("pf");
         let (whole, faces) = (sockets(""), sockets("-face"));
         let beside = |ecam: Ecam, beside: &[PrintedPath]| {
-            let vf = |(vf, socket): (u8, &PrintedPath)| device(&format!("vf{vf}"), socket, ecam.vf(vf), false);
-            let pf = device("pf", &pf, ecam.pf, beside.is_empty());
+            let vf =
+                |(vf, socket): (u8, &PrintedPath)| functions.device(&format!("vf{vf}"), socket, ecam.vf(vf), false);
+            let pf = functions.device("pf", &pf, ecam.pf, beside.is_empty());
             machine(viommu, std::iter::once(pf).chain((1..).zip(beside).map(vf)))
         };
-        let alone = |socket: &PrintedPath| machine(viommu, [device("vf", socket, ADDRESS, true)]);
+        let alone = |socket: &PrintedPath| machine(viommu, [functions.device("vf", socket, ADDRESS, true)]);
         let requester = viommu.filter(|_| vfs != 0 && topology == Topology::Together).map(|_| socket(REQUESTER));
         let (qemu, qemu_vfs) = match topology {
             Topology::Split => (beside(ecam, &faces), whole.iter().map(alone).collect()),
@@ -133,7 +149,7 @@ impl Connection {
                 if let Some(socket) = &requester {
                     let (bus, address) = viommu::REQUESTER_PLACE;
                     arguments.extend(viommu::BYPASS.as_flattened().iter().map(ToString::to_string));
-                    arguments.extend(["-device".into(), device_on(bus, address, REQUESTER, socket, true)]);
+                    arguments.extend(["-device".into(), functions.device_on(bus, address, REQUESTER, socket, true)]);
                 }
                 (arguments, Vec::new())
             }
@@ -187,15 +203,18 @@ fn file_name(path: &Path) -> String {
 mod tests {
     use super::*;
 
+    /// The functions of a card that permits posted writes, without an IOMMU.
+    fn functions(vfs: u8, topology: Topology) -> Functions {
+        let ecam = Ecam { pf: ADDRESS, ..Ecam::default() };
+        Functions { vfs, topology, ecam, viommu: None, posted_writes: true }
+    }
+
+    fn connected(dir: &str, functions: Functions) -> Connection {
+        Connection::at("x".into(), Path::new(dir), Default::default(), functions)
+    }
+
     fn connection(dir: &str, vfs: u8, topology: Topology) -> Connection {
-        Connection::at(
-            "x".into(),
-            Path::new(dir),
-            Default::default(),
-            (vfs, topology),
-            Ecam { pf: ADDRESS, ..Ecam::default() },
-            None,
-        )
+        connected(dir, functions(vfs, topology))
     }
 
     fn devices(arguments: &[String]) -> Vec<serde_json::Value> {
@@ -255,15 +274,7 @@ mod tests {
     fn with_an_iommu_the_requester_is_on_a_bus_that_bypasses_it() {
         for (viommu, model) in [(Viommu::Intel, "intel-iommu,"), (Viommu::Amd, "amd-iommu,")] {
             for (vfs, topology) in [(2, Topology::Together), (0, Topology::Together), (2, Topology::Split)] {
-                let ecam = Ecam { pf: ADDRESS, ..Ecam::default() };
-                let connection = Connection::at(
-                    "x".into(),
-                    Path::new("/c"),
-                    Default::default(),
-                    (vfs, topology),
-                    ecam,
-                    Some(viommu),
-                );
+                let connection = connected("/c", Functions { viommu: Some(viommu), ..functions(vfs, topology) });
                 for arguments in connection.qemu_vfs.iter().chain([&connection.qemu]) {
                     let position = |start: &str| arguments.iter().position(|argument| argument.starts_with(start));
                     assert!(position(model).unwrap() < position("{").unwrap(), "{arguments:?}");
@@ -278,6 +289,16 @@ mod tests {
                     assert!(bypassing.is_empty() && connection.sockets.ecam.is_none());
                 }
             }
+        }
+    }
+
+    /// QEMU waits for writes of a card whose drivers expect it, and of no other.
+    #[test]
+    fn writes_of_a_card_that_does_not_permit_posting_are_not_posted() {
+        for posted_writes in [false, true] {
+            let connection = connected("/c", Functions { posted_writes, ..functions(0, Topology::Together) });
+            let [pf] = &devices(&connection.qemu)[..] else { panic!("{:?}", connection.qemu) };
+            assert_eq!(pf.get(NO_POSTED_WRITES), (!posted_writes).then_some(&true.into()));
         }
     }
 

@@ -31,6 +31,12 @@ impl Model for IntegratedProfile {
         self.limits
     }
 
+    /// Drivers take a write to the aperture for complete when the CPU's write buffers are empty (i915: `has_coherent_ggtt`
+    /// in i915_pci.c, `flush_write_domain` in gem/i915_gem_domain.c).
+    fn posted_writes(&self) -> bool {
+        false
+    }
+
     fn physical_function(&self, _: u8) -> Result<PciFunction, FunctionError> {
         let bars = vec![
             Bar::memory_64(GTTMMADR_BAR, GTTMMADR_BYTES, false)?,

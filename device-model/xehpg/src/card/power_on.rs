@@ -32,6 +32,11 @@ impl Model for CardProfile {
         self.limits
     }
 
+    /// Memory that drivers also access through another mapping is in BARs that are mapped into the guest.
+    fn posted_writes(&self) -> bool {
+        true
+    }
+
     fn physical_function(&self, vfs: u8) -> Result<PciFunction, FunctionError> {
         let vf_bar = self.vf_local_memory_bar();
         let layout = SriovLayout { total_vfs: vfs.into(), vf_lmem_sizes: vec![vf_bar], vf_lmem_bytes: vf_bar };
