@@ -24,6 +24,17 @@ pub enum Tiling {
     Tiled(&'static Layout),
 }
 
+impl Tiling {
+    /// Maximum number of bytes of a row that are contiguous in memory.
+    #[inline]
+    pub fn run(&self) -> u64 {
+        match self {
+            Tiling::Linear => u64::MAX,
+            Tiling::Tiled(layout) => layout.run().into(),
+        }
+    }
+}
+
 /// A tile layout: the masks define which bits of a byte's offset in the tile come from its column and which from its
 /// row. Both preserve the bit order, so the two masks define the layout before swizzling completely.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,34 +48,43 @@ pub struct Layout {
     /// Offset bits from 7 up: their parity inverts bit 6, as families before Xe-HP do to spread accesses over two memory
     /// channels; 0 for none.
     pub swizzle: u32,
+    /// Size of a tile: columns and rows.
+    tile: (u32, u32),
+    /// Size of a block: columns and rows.
+    block: (u32, u32),
+    /// The units of a block in row order: the number of each in memory order. Not used if runs are shorter than a unit.
+    units: [u8; BLOCK_BYTES / UNIT],
 }
+
+/// Size in bytes of the units in which blocks are converted: the shortest run of the layouts of copy engines.
+const UNIT: usize = 16;
 
 /// Number of the offset bit that swizzling inverts.
 const SWIZZLED_BIT: u32 = 6;
 
 /// 4 KiB: 512 bytes by 8 rows, in row order.
-pub static TILE_X: Layout = Layout { name: "X", columns: 0x1ff, rows: 0xe00, swizzle: 0 };
+pub static TILE_X: Layout = Layout::new("X", 0x1ff, 0xe00, 0);
 /// 4 KiB: 128 bytes by 32 rows, in columns of 16 bytes (before Xe-HP).
-pub static TILE_Y: Layout = Layout { name: "Y", columns: 0xe0f, rows: 0x1f0, swizzle: 0 };
+pub static TILE_Y: Layout = Layout::new("Y", 0xe0f, 0x1f0, 0);
 /// [`TILE_X`] with swizzling: bit 6 is inverted by bits 9 and 10.
-pub static TILE_X_SWIZZLED: Layout = Layout { swizzle: 0x600, ..TILE_X };
+pub static TILE_X_SWIZZLED: Layout = Layout::new("X", 0x1ff, 0xe00, 0x600);
 /// [`TILE_Y`] with swizzling: bit 6 is inverted by bit 9.
-pub static TILE_Y_SWIZZLED: Layout = Layout { swizzle: 0x200, ..TILE_Y };
+pub static TILE_Y_SWIZZLED: Layout = Layout::new("Y", 0xe0f, 0x1f0, 0x200);
 /// 4 KiB: 64 bytes by 64 rows, for stencil buffers (before Xe-HP). Offset bits `XXXY YYYX YXYX`.
-pub static TILE_W: Layout = Layout { name: "W", columns: 0xe15, rows: 0x1ea, swizzle: 0 };
+pub static TILE_W: Layout = Layout::new("W", 0xe15, 0x1ea, 0);
 /// 4 KiB: 128 bytes by 32 rows, in blocks of 16 bytes by 4 rows. Offset bits `YYXY XXYY XXXX`.
-pub static TILE_4: Layout = Layout { name: "Tile4", columns: 0x2cf, rows: 0xd30, swizzle: 0 };
+pub static TILE_4: Layout = Layout::new("Tile4", 0x2cf, 0xd30, 0);
 /// 64 KiB for 8 bits per pixel: 256 bytes by 256 rows of Tile4 blocks. Offset bits `YYYX`, then those of Tile4.
-pub static TILE_64_8: Layout = Layout { name: "Tile64", columns: 0x12cf, rows: 0xed30, swizzle: 0 };
+pub static TILE_64_8: Layout = Layout::new("Tile64", 0x12cf, 0xed30, 0);
 /// 64 KiB for 16 and 32 bits per pixel: 512 bytes by 128 rows. Offset bits `YYXX`, then those of Tile4.
-pub static TILE_64_16_32: Layout = Layout { name: "Tile64", columns: 0x32cf, rows: 0xcd30, swizzle: 0 };
+pub static TILE_64_16_32: Layout = Layout::new("Tile64", 0x32cf, 0xcd30, 0);
 /// 64 KiB for 64 and 128 bits per pixel: 1024 bytes by 64 rows. Offset bits `YXXX`, then those of Tile4.
-pub static TILE_64_64_128: Layout = Layout { name: "Tile64", columns: 0x72cf, rows: 0x8d30, swizzle: 0 };
+pub static TILE_64_64_128: Layout = Layout::new("Tile64", 0x72cf, 0x8d30, 0);
 
 /// Deposits the low bits of `value` at the bits of `mask`.
 const fn spread(value: u32, mask: u32) -> u32 {
     let (mut value, mut mask, mut out) = (value, mask, 0);
-    while mask != 0 {
+    while value != 0 && mask != 0 {
         let bit = mask & mask.wrapping_neg();
         if value & 1 != 0 {
             out |= bit;
@@ -73,6 +93,35 @@ const fn spread(value: u32, mask: u32) -> u32 {
         mask &= mask.wrapping_sub(1);
     }
     out
+}
+
+/// A power of two, by which coordinates are divided: they may be negative, and the remainder is not.
+#[derive(Clone, Copy)]
+struct Size(u32);
+
+impl Size {
+    #[inline]
+    fn new(size: u32) -> Self {
+        Size(size.trailing_zeros())
+    }
+
+    /// The quotient.
+    #[inline]
+    pub fn units(self, at: i64) -> i64 {
+        at.wrapping_shr(self.0)
+    }
+
+    /// The product.
+    #[inline]
+    fn bytes(self, units: i64) -> i64 {
+        units.wrapping_shl(self.0)
+    }
+
+    /// The remainder.
+    #[inline]
+    fn rest(self, at: i64) -> u32 {
+        low(at as u64 & !u64::MAX.wrapping_shl(self.0))
+    }
 }
 
 /// Copies a run of bytes from one block to another. Does nothing if the run exceeds either block.
@@ -85,6 +134,26 @@ fn copy(into: &mut [u8; BLOCK_BYTES], to: usize, raw: &[u8; BLOCK_BYTES], from: 
 }
 
 impl Layout {
+    /// A layout of tiles of at least 4 KiB; both masks have bits below bit 12.
+    #[allow(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::cast_possible_truncation,
+        reason = "evaluated by the compiler; a block has 256 units"
+    )]
+    const fn new(name: &'static str, columns: u32, rows: u32, swizzle: u32) -> Layout {
+        let tile = (1 << columns.count_ones(), 1 << rows.count_ones());
+        let block = (1 << (columns & 0xfff).count_ones(), 1 << (rows & 0xfff).count_ones());
+        let mut layout = Layout { name, columns, rows, swizzle, tile, block, units: [0; BLOCK_BYTES / UNIT] };
+        let mut unit = 0;
+        while unit < layout.units.len() {
+            let at = (unit * UNIT) as u32;
+            layout.units[unit] = (layout.offset(at % block.0, at / block.0) as usize / UNIT) as u8;
+            unit += 1;
+        }
+        layout
+    }
+
     /// The two-dimensional Tile64 layout for pixels of `cpp` bytes; `None` for 96 bits.
     pub fn tile64(cpp: u32) -> Option<&'static Layout> {
         match cpp {
@@ -95,28 +164,28 @@ impl Layout {
         }
     }
 
-    /// Size of a tile: columns (bytes) and rows.
+    /// Size of a tile: columns (bytes) and rows, powers of two.
     #[inline]
     pub fn extent(&self) -> (u32, u32) {
-        (1 << self.columns.count_ones(), 1 << self.rows.count_ones())
+        self.tile
     }
 
-    /// Size of a contiguous 4 KiB block: columns (bytes) and rows.
+    /// Size of a contiguous 4 KiB block: columns (bytes) and rows, powers of two.
     #[inline]
     pub fn block_extent(&self) -> (u32, u32) {
-        (1 << (self.columns & 0xfff).count_ones(), 1 << (self.rows & 0xfff).count_ones())
+        self.block
     }
 
     /// Offset of a byte in its tile.
     #[inline]
-    pub fn offset(&self, column: u32, row: u32) -> u32 {
+    pub const fn offset(&self, column: u32, row: u32) -> u32 {
         let offset = spread(column, self.columns) | spread(row, self.rows);
         if self.swizzle == 0 { offset } else { self.swizzled(offset) }
     }
 
     /// The offset after swizzling of an offset before it, and the reverse.
     #[inline]
-    fn swizzled(&self, offset: u32) -> u32 {
+    const fn swizzled(&self, offset: u32) -> u32 {
         offset ^ ((offset & self.swizzle).count_ones() & 1) << SWIZZLED_BIT
     }
 
@@ -125,6 +194,12 @@ impl Layout {
     pub fn run(&self) -> u32 {
         let bits = self.columns.trailing_ones();
         1 << if self.swizzle == 0 { bits } else { bits.min(SWIZZLED_BIT) }
+    }
+
+    /// The units of 16 bytes of a block in row order: the number of each in memory order. `None` if runs are shorter.
+    #[inline]
+    pub fn units(&self) -> Option<&[u8; BLOCK_BYTES / UNIT]> {
+        (self.run() as usize >= UNIT).then_some(&self.units)
     }
 
     /// Returns whether the bytes of a block are in row order in memory, so that it needs no conversion.
@@ -165,8 +240,8 @@ impl Layout {
 
     /// Converts a block from memory order to row order.
     pub fn unpack(&self, raw: &[u8; BLOCK_BYTES], rows: &mut [u8; BLOCK_BYTES]) {
-        if self.run() == 16 {
-            self.each_run(|from, to, _| copy(rows, to, raw, from, 16));
+        if self.units().is_some() {
+            self.unpack_part(raw, rows, (1, 0));
         } else {
             self.each_run(|from, to, run| copy(rows, to, raw, from, run));
         }
@@ -174,11 +249,48 @@ impl Layout {
 
     /// Converts a block from row order to memory order.
     pub fn pack(&self, rows: &[u8; BLOCK_BYTES], raw: &mut [u8; BLOCK_BYTES]) {
-        if self.run() == 16 {
-            self.each_run(|to, from, _| copy(raw, to, rows, from, 16));
+        if self.units().is_some() {
+            self.pack_part(rows, raw, (1, 0));
         } else {
             self.each_run(|to, from, run| copy(raw, to, rows, from, run));
         }
+    }
+
+    /// Converts a block from memory order to its part of the rows of `blocks` blocks side by side, of which it is the one
+    /// with number `index`. Only for a layout with [`Layout::units`].
+    #[allow(clippy::arithmetic_side_effects, reason = "numbers of units in rows of a few blocks")]
+    #[inline]
+    pub fn unpack_part(&self, raw: &[u8; BLOCK_BYTES], rows: &mut [u8], (blocks, index): (usize, usize)) {
+        let (Some(units), width) = (self.units(), self.units_of_row()) else { return };
+        let (raw, rows) = (raw.as_chunks::<UNIT>().0, rows.as_chunks_mut::<UNIT>().0);
+        for (row, units) in rows.chunks_exact_mut(blocks.max(1) * width).zip(units.chunks_exact(width)) {
+            for (into, unit) in row.iter_mut().skip(index * width).zip(units) {
+                if let Some(from) = raw.get(usize::from(*unit)) {
+                    *into = *from;
+                }
+            }
+        }
+    }
+
+    /// The reverse of [`Layout::unpack_part`].
+    #[allow(clippy::arithmetic_side_effects, reason = "numbers of units in rows of a few blocks")]
+    #[inline]
+    pub fn pack_part(&self, rows: &[u8], raw: &mut [u8; BLOCK_BYTES], (blocks, index): (usize, usize)) {
+        let (Some(units), width) = (self.units(), self.units_of_row()) else { return };
+        let (raw, rows) = (raw.as_chunks_mut::<UNIT>().0, rows.as_chunks::<UNIT>().0);
+        for (row, units) in rows.chunks_exact(blocks.max(1) * width).zip(units.chunks_exact(width)) {
+            for (from, unit) in row.iter().skip(index * width).zip(units) {
+                if let Some(into) = raw.get_mut(usize::from(*unit)) {
+                    *into = *from;
+                }
+            }
+        }
+    }
+
+    /// Number of units in a row of a block, at least 1.
+    #[inline]
+    fn units_of_row(&self) -> usize {
+        (self.block.0 as usize / UNIT).max(1)
     }
 }
 
@@ -211,11 +323,10 @@ impl Surface {
         let offset = match self.tiling {
             Tiling::Linear => row.wrapping_mul(self.pitch).wrapping_add(column),
             Tiling::Tiled(layout) => {
-                let (width, height) = layout.extent();
-                let (width, height) = (i64::from(width), i64::from(height));
-                let inside = layout.offset(low(column.rem_euclid(width) as u64), low(row.rem_euclid(height) as u64));
-                let tile_row = row.div_euclid(height).wrapping_mul(self.pitch.wrapping_mul(height));
-                let tile = column.div_euclid(width).wrapping_mul(width.wrapping_mul(height));
+                let (columns, rows) = (Size::new(layout.tile.0), Size::new(layout.tile.1));
+                let inside = layout.offset(columns.rest(column), rows.rest(row));
+                let tile_row = rows.units(row).wrapping_mul(rows.bytes(self.pitch));
+                let tile = columns.bytes(rows.bytes(columns.units(column)));
                 tile_row.wrapping_add(tile).wrapping_add(i64::from(inside))
             }
         };
@@ -228,8 +339,8 @@ impl Surface {
         match self.tiling {
             Tiling::Linear => u64::MAX,
             Tiling::Tiled(layout) => {
-                let run = u64::from(layout.run());
-                run.wrapping_sub(column.rem_euclid(run as i64) as u64)
+                let run = Size::new(layout.run());
+                u64::from(layout.run().wrapping_sub(run.rest(column)))
             }
         }
     }
@@ -251,15 +362,15 @@ pub struct Area {
 }
 
 impl Area {
-    /// The part of the rectangle in cell (`across`, `down`) of a grid with this `cell` size, counted from the cell that
-    /// contains the rectangle's corner.
+    /// The part of the rectangle in cell (`across`, `down`) of a grid with this `cell` size (powers of two), counted from
+    /// the cell that contains the rectangle's corner.
     #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     #[inline]
     pub fn cell(&self, cell: (u32, u32), across: u64, down: u64) -> Area {
         let part = |start: i64, len: u32, cell: u32, index: u64| {
-            let (cell, end) = (i64::from(cell), start + i64::from(len));
-            let first = (start.div_euclid(cell) + index as i64) * cell;
-            let (low, high) = (first.max(start), (first + cell).min(end));
+            let (size, end) = (Size::new(cell), start + i64::from(len));
+            let first = size.bytes(size.units(start) + index as i64);
+            let (low, high) = (first.max(start), (first + i64::from(cell)).min(end));
             (low, u32::try_from(high - low).unwrap_or(0))
         };
         let (column, width) = part(self.column, self.width, cell.0, across);
@@ -275,8 +386,8 @@ impl Area {
             if len == 0 {
                 return 0;
             }
-            let cell = i64::from(cell);
-            (start + i64::from(len) + cell - 1).div_euclid(cell).abs_diff(start.div_euclid(cell))
+            let size = Size::new(cell);
+            size.units(start + i64::from(len) + i64::from(cell) - 1).abs_diff(size.units(start))
         };
         (count(self.column, self.width, cell.0), count(self.row, self.height, cell.1))
     }
@@ -284,7 +395,7 @@ impl Area {
     /// Column and row of the corner within its grid cell.
     #[inline]
     pub fn origin(&self, cell: (u32, u32)) -> (i64, i64) {
-        (self.column.rem_euclid(i64::from(cell.0)), self.row.rem_euclid(i64::from(cell.1)))
+        (Size::new(cell.0).rest(self.column).into(), Size::new(cell.1).rest(self.row).into())
     }
 
     /// The rectangle translated by `columns` and `rows`.

@@ -9,7 +9,7 @@ use super::*;
 const PAGE: u32 = 4096;
 
 /// [`TILE_W`] with swizzling, which is that of Y.
-static TILE_W_SWIZZLED: Layout = Layout { swizzle: 0x200, ..TILE_W };
+static TILE_W_SWIZZLED: Layout = Layout::new("W", 0xe15, 0x1ea, 0x200);
 
 static ALL: [&Layout; 6] = [&TILE_X, &TILE_Y, &TILE_W, &TILE_X_SWIZZLED, &TILE_Y_SWIZZLED, &TILE_W_SWIZZLED];
 
