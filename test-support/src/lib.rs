@@ -37,10 +37,11 @@ pub mod harness;
 #[cfg(feature = "machines")]
 pub mod machine;
 pub mod measure;
-pub mod mi;
 #[cfg(feature = "vfio-user")]
 pub mod model;
 pub mod process;
 pub mod random;
 pub mod replay;
 pub mod vfs;
+
+pub use arctic_mi as mi;

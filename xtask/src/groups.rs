@@ -30,6 +30,7 @@ const CARD: Group = Group {
     name: "card",
     packages: &[
         "arctic-fidelity",
+        "arctic-mi",
         "arctic-sriov",
         "arctic-base",
         "arctic-xehpg",
@@ -43,6 +44,7 @@ const CARD: Group = Group {
         "xtask",
     ],
     published: &[
+        "arctic-mi",
         "arctic-sriov",
         "arctic-base",
         "arctic-xehpg",

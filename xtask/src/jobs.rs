@@ -136,6 +136,7 @@ pub const CARD: &[Job] = &[
             "device-model/base/Cargo.toml",
             "device-model/xehpg/Cargo.toml",
             "sriov/Cargo.toml",
+            "test-support/mi/Cargo.toml",
         ],
         steps: &[
             // Packages of an earlier run with the same version would be used again: cargo regards the sources that it

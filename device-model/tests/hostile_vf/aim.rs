@@ -3,7 +3,8 @@
 
 use arctic_device_model::host::Function;
 use arctic_device_model::topology::EngineClass;
-use arctic_test_support::mi::{self, At, Compare, Control, Global, Reg, Surface};
+use arctic_test_support::mi::blt::{self, Area, Control, Depth, Surface};
+use arctic_test_support::mi::{self, At, Compare, Global, PostSync, Reg};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::others::PF_GLOBAL;
 use arctic_test_support::vfs::world::{ODD, RAM, REMOTE, private};
@@ -111,6 +112,7 @@ pub fn command(random: &mut Random, class: EngineClass, registers: &[u32]) -> Ve
     let home = Global(own(random));
     let data = random.dword();
     let both = u64::from(data) << 32 | u64::from(data);
+    let write = PostSync::Immediate(both);
     let gpr = Reg::Own(mi::GPR0);
     match random.below(14) {
         0 => mi::store_data_imm(to, data).to_vec(),
@@ -125,9 +127,9 @@ pub fn command(random: &mut Random, class: EngineClass, registers: &[u32]) -> Ve
         10 => mi::atomic(random.below(0x40) as u32 % 24, aligned).to_vec(),
         11 => mi::semaphore_wait(to, random.of(&Compare::ALL), data).to_vec(),
         12 if class == EngineClass::Copy => blit(random),
-        13 if matches!(class, EngineClass::Render | EngineClass::Compute) => mi::pipe_control(aligned, both).to_vec(),
+        13 if matches!(class, EngineClass::Render | EngineClass::Compute) => mi::pipe_control(aligned, write).to_vec(),
         12 => mi::batch_buffer_start(At::new(random.one_in(2), address & !3)).to_vec(),
-        _ => mi::flush_dw(aligned, both).to_vec(),
+        _ => mi::flush_dw(aligned, write).to_vec(),
     }
 }
 
@@ -135,19 +137,20 @@ pub fn command(random: &mut Random, class: EngineClass, registers: &[u32]) -> Ve
 fn blit(random: &mut Random) -> Vec<u32> {
     let address = |random: &mut Random| random.below(0x200_0000) & !0x3f;
     let (to, from, home) = (address(random), address(random), own(random) & !0x3f);
-    let surface = |address| Surface { address, pitch: 64 };
-    let size = (16, 1 + random.below(32) as u16);
+    let surface = |address| Surface::linear(address, 64);
+    let area = Area::of(16, 1 + random.below(32) as u32);
+    let copy = |to, from| blt::fast_copy(&surface(from), area, &surface(to), 0, 0, Depth::Bits32).to_vec();
     match random.below(5) {
-        0 => mi::xy_fast_copy(surface(home), surface(from), size).to_vec(),
-        1 => mi::xy_fast_copy(surface(to), surface(from), size).to_vec(),
-        2 => mi::xy_color(surface(to), size, random.dword()).to_vec(),
+        0 => copy(home, from),
+        1 => copy(to, from),
+        2 => blt::color(&surface(to), Depth::Bits32, area, random.dword()).to_vec(),
         how => {
             // Copies compression control data to or from memory.
             let blocks = 1 + random.below(4) as u32;
             let (from, to, home) = (from & !0xfff, to & !0xfff, home & !0xfff);
             match how {
-                3 => mi::xy_ctrl_surf_copy(Control::Memory(home), Control::Surface(from), blocks).to_vec(),
-                _ => mi::xy_ctrl_surf_copy(Control::Surface(to), Control::Memory(home), blocks).to_vec(),
+                3 => blt::ctrl_surf_copy(Control::Memory(home), Control::Surface(from), blocks).to_vec(),
+                _ => blt::ctrl_surf_copy(Control::Surface(to), Control::Memory(home), blocks).to_vec(),
             }
         }
     }

@@ -5,7 +5,7 @@ use arctic_device_model::host::Function;
 use arctic_device_model::profile::provision::Quota;
 use arctic_device_model::topology::EngineClass;
 use arctic_fidelity::proves;
-use arctic_test_support::mi::{self, Control};
+use arctic_test_support::mi::blt::{self, Control};
 use arctic_test_support::vfs::bench::*;
 use arctic_test_support::vfs::canary;
 use arctic_test_support::vfs::others::*;
@@ -30,7 +30,7 @@ fn an_flr_leaves_no_compression_control() {
     bench.attacker.local.slice(at::DATA, data.len()).unwrap().write_slice(&data, 0).unwrap();
     let from = Control::Memory(base(ATTACKER) + at::DATA);
     let to = Control::Surface(base(ATTACKER) + 0x10_0000);
-    bench.attacker.submit(1, EngineClass::Copy, &mi::xy_ctrl_surf_copy(to, from, 1));
+    bench.attacker.submit(1, EngineClass::Copy, &blt::ctrl_surf_copy(to, from, 1));
     bench.until("the copy", 1000, |bench| own_control(bench).iter().any(|byte| *byte != 0));
     let before = snapshot(&bench, true);
     bench.card.reset_function(ATTACKER);

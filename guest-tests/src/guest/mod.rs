@@ -19,7 +19,6 @@ mod hang;
 mod i915;
 mod info;
 mod mapping;
-pub mod mi_math;
 pub mod passthrough;
 mod picture;
 pub mod report;

@@ -40,6 +40,53 @@ fn a_batch_is_disassembled() {
     );
 }
 
+/// The encoders of tests and guests, which know no table of this crate, agree with the tables about each command's name
+/// and length.
+#[test]
+fn encoded_commands_have_their_names_and_lengths() {
+    use arctic_mi::blt::{self, Area, Control, Depth, Surface};
+    use arctic_mi::{self as mi, Alu, Compare, Global, Operand, PostSync, Process, Reg};
+    const VA: u64 = 0x1_2345_6780;
+    let (gpr, surface, area) = (Reg::Own(mi::GPR0), Surface::linear(VA, 64), Area::of(16, 16));
+    let (value, depth) = (PostSync::Immediate(7), Depth::Bits32);
+    let commands: [(&str, &[u32]); 29] = [
+        ("MI_NOOP", &[mi::NOOP]),
+        ("MI_NOOP", &[mi::noop_id(7)]),
+        ("MI_USER_INTERRUPT", &[mi::USER_INTERRUPT]),
+        ("MI_ARB_CHECK", &[mi::ARB_CHECK]),
+        ("MI_ARB_ON_OFF", &[mi::ARB_OFF]),
+        ("MI_BATCH_BUFFER_END", &[mi::BATCH_BUFFER_END]),
+        ("MI_STORE_DATA_IMM", &mi::store_data_imm(Global(VA), 7)),
+        ("MI_STORE_DATA_IMM", &mi::store_data_imm_qword(Global(VA), 7)),
+        ("MI_STORE_DATA_IMM", &mi::store_data_imm_qwords(Global(VA), &[7; 3])),
+        ("MI_LOAD_REGISTER_IMM", &mi::load_register_imm(gpr, 7)),
+        ("MI_LOAD_REGISTER_IMM", &mi::load_registers_imm(&[(0x600, 7); 3])),
+        ("MI_LOAD_REGISTER_IMM", &mi::load_gpr(1, 7)),
+        ("MI_LOAD_REGISTER_REG", &mi::load_register_reg(gpr, Reg::Own(mi::TIMESTAMP))),
+        ("MI_LOAD_REGISTER_MEM", &mi::load_register_mem(gpr, Global(VA))),
+        ("MI_STORE_REGISTER_MEM", &mi::store_register_mem(gpr, Global(VA))),
+        ("MI_COPY_MEM_MEM", &mi::copy_mem_mem(Global(VA), Process(VA))),
+        ("MI_MATH", &mi::math(&[Alu::Load(Operand::SrcA, Operand::R(0)), Alu::Add])),
+        ("MI_ATOMIC", &mi::atomic_increment(Global(VA))),
+        ("MI_SEMAPHORE_WAIT", &mi::semaphore_wait(Global(VA), Compare::Equal, 1)),
+        ("MI_CONDITIONAL_BATCH_BUFFER_END", &mi::conditional_batch_buffer_end(Process(VA), Compare::Less, 1)),
+        ("MI_BATCH_BUFFER_START", &mi::batch_buffer_start(Process(VA))),
+        ("MI_BATCH_BUFFER_START", &mi::second_level_batch(Process(VA))),
+        ("MI_FLUSH_DW", &mi::flush_dw(Process(VA), value)),
+        ("PIPE_CONTROL", &mi::pipe_control(Global(VA), value)),
+        ("XY_FAST_COPY_BLT", &blt::fast_copy(&surface, area, &surface, 0, 0, depth)),
+        ("XY_BLOCK_COPY_BLT", &blt::block_copy(&surface, area, &surface, 0, 0, depth)),
+        ("XY_FAST_COLOR_BLT", &blt::fast_color(&surface, depth, area, [0; 4])),
+        ("XY_COLOR_BLT", &blt::color(&surface, depth, area, 7)),
+        ("XY_CTRL_SURF_COPY_BLT", &blt::ctrl_surf_copy(Control::Memory(VA), Control::Surface(VA), 1)),
+    ];
+    for (name, words) in commands {
+        let engine = on(if name == "PIPE_CONTROL" { "rcs0" } else { "bcs0" });
+        let lines: Vec<_> = split(engine, words).map(|command| (command.name, command.dwords.len())).collect();
+        assert_eq!(lines, [(Some(name), words.len())], "{words:x?}");
+    }
+}
+
 /// A batch as a driver writes it, each command with its decoded fields.
 #[test]
 fn a_batch_reads_as_it_is_executed() {

@@ -5,9 +5,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use arctic_mi::{TIMESTAMP, TIMESTAMP_UDW};
 
 use super::{Bench, program};
-use crate::guest::batch::reg;
 use crate::guest::device::Engine;
 use crate::guest::vm::Place;
 use crate::number::size;
@@ -29,7 +29,7 @@ pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let code = program(&vm, Place::System, |batch| {
         for index in 0..READINGS {
             let at = memory.address() + 8 * index;
-            batch.store_register_mem(reg::TIMESTAMP, at).store_register_mem(reg::TIMESTAMP_UDW, at + 4);
+            batch.store_register_mem(TIMESTAMP, at).store_register_mem(TIMESTAMP_UDW, at + 4);
         }
     })?;
     let read = || -> Result<Reading> {

@@ -2,12 +2,13 @@
 //! Fences: submissions ordered only by their fences, and user fences in memory.
 
 use anyhow::{Context, Result, ensure};
+use arctic_mi::Alu::*;
+use arctic_mi::Operand::*;
+use arctic_mi::gpr;
 
 use super::{Bench, program};
-use crate::guest::batch::{Compare, reg};
+use crate::guest::batch::Compare;
 use crate::guest::device::Engine;
-use crate::guest::mi_math::Alu::*;
-use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
 use crate::number::size;
 
@@ -32,10 +33,10 @@ pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<String> {
                 if link == 0 {
                     batch.semaphore_wait(at(SEMAPHORE), Compare::GreaterOrEqual, 1);
                 }
-                batch.load_gpr(0, 0).load_gpr(1, 1).load_register_mem(reg::gpr(0), at(COUNTER));
-                batch.store_register_mem(reg::gpr(0), at(LOG + 4 * link as u64));
+                batch.load_gpr(0, 0).load_gpr(1, 1).load_register_mem(gpr(0), at(COUNTER));
+                batch.store_register_mem(gpr(0), at(LOG + 4 * link as u64));
                 batch.math(&[Load(SrcA, R(0)), Load(SrcB, R(1)), Add, Store(R(0), Accu)]);
-                batch.store_register_mem(reg::gpr(0), at(COUNTER));
+                batch.store_register_mem(gpr(0), at(COUNTER));
             })
         })
         .collect::<Result<Vec<_>>>()?;

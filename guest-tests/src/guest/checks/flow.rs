@@ -2,12 +2,13 @@
 //! Arithmetic, loops and calls inside batches.
 
 use anyhow::{Result, ensure};
+use arctic_mi::Alu::{self, *};
+use arctic_mi::Operand::*;
+use arctic_mi::gpr;
 
 use super::{Bench, Noise};
-use crate::guest::batch::{Batch, Compare, reg};
+use crate::guest::batch::{Batch, Compare};
 use crate::guest::device::Engine;
-use crate::guest::mi_math::Alu::{self, *};
-use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
 
 /// Reference implementation of an ALU operation on the CPU.
@@ -75,7 +76,7 @@ pub fn fibonacci(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         let head = batch.here();
         batch.math(&[Load(SrcA, R(0)), Load(SrcB, R(1)), Add, Store(R(2), Accu)]);
         batch.math(&[Load(SrcA, R(1)), Load0(SrcB), Add, Store(R(0), Accu)]);
-        batch.load_register_reg(reg::gpr(2), reg::gpr(1)).load_register_reg(reg::gpr(2) + 4, reg::gpr(1) + 4);
+        batch.load_register_reg(gpr(2), gpr(1)).load_register_reg(gpr(2) + 4, gpr(1) + 4);
         batch.math(&[Load(SrcA, R(4)), Load1(SrcB), Add, Store(R(4), Accu)]);
         batch.math(&[Load0(SrcA), Load1(SrcB), Sub, Store(R(6), Accu)]);
         batch.math(&[Load(SrcA, R(5)), Load(SrcB, R(6)), Add, Store(R(5), Accu)]);

@@ -2,12 +2,13 @@
 //! Engines that access the same memory concurrently, ordered by semaphores or by atomics.
 
 use anyhow::{Context, Result, ensure};
+use arctic_mi::Alu::*;
+use arctic_mi::Operand::*;
+use arctic_mi::gpr;
 
 use super::{Bench, program};
-use crate::guest::batch::{Compare, reg};
+use crate::guest::batch::Compare;
 use crate::guest::device::Engine;
-use crate::guest::mi_math::Alu::*;
-use crate::guest::mi_math::Operand::*;
 use crate::guest::vm::Place;
 use crate::number::count;
 
@@ -54,10 +55,10 @@ fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Re
             program(&vm, Place::System, |batch| {
                 for round in 0..rounds {
                     batch.semaphore_wait(address(semaphore(engine)), Compare::GreaterOrEqual, round + 1);
-                    batch.load_gpr(0, 0).load_gpr(1, 1).load_register_mem(reg::gpr(0), address(COUNTER));
+                    batch.load_gpr(0, 0).load_gpr(1, 1).load_register_mem(gpr(0), address(COUNTER));
                     batch.math(&[Load(SrcA, R(0)), Load(SrcB, R(1)), Add, Store(R(0), Accu)]);
-                    batch.store_register_mem(reg::gpr(0), address(COUNTER));
-                    batch.store_register_mem(reg::gpr(0), address(LOG + 4 * turn(round, engine)));
+                    batch.store_register_mem(gpr(0), address(COUNTER));
+                    batch.store_register_mem(gpr(0), address(LOG + 4 * turn(round, engine)));
                     let next = if engine + 1 == engines.len() { round + 2 } else { round + 1 };
                     batch.store_dword(address(semaphore(engine + 1)), next);
                 }

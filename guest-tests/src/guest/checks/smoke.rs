@@ -3,9 +3,10 @@
 //! milliseconds, short enough to run it on each of many VFs.
 
 use anyhow::{Context, Result, ensure};
+use arctic_mi::gpr;
 
 use super::{Bench, Noise};
-use crate::guest::batch::{Batch, PostSync, reg};
+use crate::guest::batch::{Batch, PostSync};
 use crate::guest::blt::{Area, Depth, Surface, Tiling};
 use crate::guest::device::Engine;
 use crate::guest::vm::{Buffer, Place};
@@ -107,7 +108,7 @@ fn write(batch: &mut Batch, errand: &Errand, card: u64, system: u64) {
     } else {
         for n in 0..REGISTERS {
             let from = system + SOURCE + 8 * u64::from(n);
-            batch.load_register_mem(reg::gpr(n), from).load_register_mem(reg::gpr(n) + 4, from + 4);
+            batch.load_register_mem(gpr(n), from).load_register_mem(gpr(n) + 4, from + 4);
         }
         for n in 0..REGISTERS {
             batch.store_gpr(n, card + COPIED + 8 * u64::from(n));

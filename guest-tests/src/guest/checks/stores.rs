@@ -2,9 +2,10 @@
 //! Immediate stores, register moves and the writes of flushes, verified by the CPU.
 
 use anyhow::{Result, ensure};
+use arctic_mi::gpr;
 
 use super::{Bench, Noise, compare};
-use crate::guest::batch::{MAX_QWORDS, PostSync, reg};
+use crate::guest::batch::{MAX_QWORDS, PostSync};
 use crate::guest::device::Engine;
 use crate::guest::mapping::Mapping;
 use crate::guest::vm::Place;
@@ -68,14 +69,14 @@ pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         // GPR 0 to 7 from immediates and 8 to 15 from memory, then 0 to 3 and 8 to 11 are swapped through 7.
         for n in 0..8 {
             batch.load_gpr(n, immediates[n as usize]);
-            batch.load_register_mem(reg::gpr(8 + n), at(n.into()));
-            batch.load_register_mem(reg::gpr(8 + n) + 4, at(n.into()) + 4);
+            batch.load_register_mem(gpr(8 + n), at(n.into()));
+            batch.load_register_mem(gpr(8 + n) + 4, at(n.into()) + 4);
         }
         for half in [0, 4] {
             for n in 0..4 {
-                batch.load_register_reg(reg::gpr(n) + half, reg::gpr(7) + half);
-                batch.load_register_reg(reg::gpr(8 + n) + half, reg::gpr(n) + half);
-                batch.load_register_reg(reg::gpr(7) + half, reg::gpr(8 + n) + half);
+                batch.load_register_reg(gpr(n) + half, gpr(7) + half);
+                batch.load_register_reg(gpr(8 + n) + half, gpr(n) + half);
+                batch.load_register_reg(gpr(7) + half, gpr(8 + n) + half);
             }
         }
         for n in 0..16 {

@@ -2,22 +2,14 @@
 //! The blitter's commands XY_COLOR_BLT and XY_SRC_COPY_BLT (G67-121), and the register with which it treats tiled
 //! surfaces as Y.
 
+use arctic_mi::gen6 as blt;
+pub use arctic_mi::gen6::Depth;
+
 use super::batch::Batch;
 use super::gem::Object;
 use super::tiling::Tiling;
 use crate::guest::blt::Area;
 use crate::guest::uapi::i915::DOMAIN_RENDER;
-
-const fn xy(opcode: u32, dwords: u32) -> u32 {
-    2 << 29 | opcode << 22 | (dwords - 2)
-}
-
-const XY_COLOR_BLT: u32 = xy(0x50, 6);
-const XY_SRC_COPY_BLT: u32 = xy(0x53, 8);
-const SRC_TILED: u32 = 1 << 15;
-const DST_TILED: u32 = 1 << 11;
-/// Writes the colours and the alpha of a pixel of 32 bits.
-const WRITE_ALPHA_AND_RGB: u32 = 3 << 20;
 
 /// The register that selects Y instead of X tiling of source and destination; the upper half is the mask.
 pub const BCS_SWCTRL: u32 = 0x2_2200;
@@ -40,36 +32,6 @@ pub mod rop {
     pub const INVERT: u32 = 0x55;
 }
 
-/// Bits per pixel; each discriminant is the commands' code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Depth {
-    /// 8 bits.
-    Bits8 = 0,
-    /// 16 bits.
-    Bits16 = 1,
-    /// 32 bits.
-    Bits32 = 3,
-}
-
-impl Depth {
-    /// Bytes per pixel.
-    pub const fn bytes(self) -> usize {
-        match self {
-            Depth::Bits8 => 1,
-            Depth::Bits16 => 2,
-            Depth::Bits32 => 4,
-        }
-    }
-
-    const fn header(self) -> u32 {
-        match self {
-            Depth::Bits32 => WRITE_ALPHA_AND_RGB,
-            _ => 0,
-        }
-    }
-}
-
 /// A surface: an object, its row pitch in bytes, and its layout.
 #[derive(Clone, Copy)]
 pub struct Surface<'o> {
@@ -82,18 +44,10 @@ pub struct Surface<'o> {
 }
 
 impl Surface<'_> {
-    /// Pitch in the commands' units: dwords if tiled, bytes if linear.
-    fn pitch_field(&self) -> u32 {
-        if self.tiling == Tiling::Linear { self.pitch } else { self.pitch / 4 }
+    /// The surface of a command, with an address that a relocation replaces.
+    fn encoded(&self) -> blt::Surface {
+        blt::Surface { address: 0, pitch: self.pitch, tiled: self.tiling != Tiling::Linear }
     }
-
-    fn tiled(&self, bit: u32) -> u32 {
-        if self.tiling == Tiling::Linear { 0 } else { bit }
-    }
-}
-
-fn point(x: u32, y: u32) -> u32 {
-    y << 16 | x
 }
 
 impl<'o> Batch<'o> {
@@ -106,14 +60,7 @@ impl<'o> Batch<'o> {
 
     /// XY_COLOR_BLT: combines `area` of `to` with `colour` by the raster operation `rop`.
     pub fn fill(&mut self, to: Surface<'o>, depth: Depth, area: Area, rop: u32, colour: u32) -> &mut Self {
-        self.push(&[
-            XY_COLOR_BLT | depth.header() | to.tiled(DST_TILED),
-            (depth as u32) << 24 | rop << 16 | to.pitch_field(),
-            point(area.x, area.y),
-            point(area.x + area.width, area.y + area.height),
-        ])
-        .address(to.object, 0, DOMAIN_RENDER)
-        .push(&[colour])
+        self.addressed(&blt::color(&to.encoded(), depth, area, rop, colour), 4, to.object, 0, DOMAIN_RENDER)
     }
 
     /// XY_SRC_COPY_BLT: combines `area` of `from` with the pixels at (`x`, `y`) of `to` by the raster operation `rop`.
@@ -128,14 +75,7 @@ impl<'o> Batch<'o> {
         depth: Depth,
         rop: u32,
     ) -> &mut Self {
-        self.push(&[
-            XY_SRC_COPY_BLT | depth.header() | from.tiled(SRC_TILED) | to.tiled(DST_TILED),
-            (depth as u32) << 24 | rop << 16 | to.pitch_field(),
-            point(x, y),
-            point(x + area.width, y + area.height),
-        ])
-        .address(to.object, 0, DOMAIN_RENDER)
-        .push(&[point(area.x, area.y), from.pitch_field()])
-        .address(from.object, 0, 0)
+        let command = blt::src_copy(&from.encoded(), area, &to.encoded(), (x, y), depth, rop);
+        self.addressed(&command[..7], 4, to.object, 0, DOMAIN_RENDER).address(from.object, 0, 0)
     }
 }

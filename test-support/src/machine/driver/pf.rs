@@ -6,6 +6,7 @@ use super::{Driver, GGTT, LIST, MAILBOX, SCRATCH, SUCCESS, Share};
 use crate::firmware;
 use crate::machine::bus;
 use crate::machine::transport::Machine;
+use crate::mi::blt::{self, Area, Depth, Surface};
 use crate::mi::{self, Global};
 
 /// LMEM_CFG: LMTT address and enable bit.
@@ -207,7 +208,8 @@ impl Driver {
         }
         self.invalidate(machine);
         // Each row is 4 KiB: 1024 pixels of 4 bytes (contract B.9).
-        let commands = mi::xy_fast_clear(4096, 1024, (bytes >> 12) as u16);
+        let commands =
+            blt::fast_color(&Surface::linear(0, 4096), Depth::Bits32, Area::of(1024, (bytes >> 12) as u32), [0; 4]);
         let done = mi::store_data_imm(self.global(DONE), self.next_context);
         self.run(machine, TABLES, &[&commands[..], &done].concat());
     }

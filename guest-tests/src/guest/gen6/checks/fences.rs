@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use super::{Bench, Found, passed};
 use crate::guest::batch::PostSync;
 use crate::guest::device::Engine;
-use crate::guest::gen6::batch::{Batch, MI_BATCH_BUFFER_END};
+use crate::guest::gen6::batch::Batch;
 use crate::guest::gen6::gem::{Context, Object, Order, Program};
 use crate::number::count;
 
@@ -34,7 +34,7 @@ impl<'d> Spinner<'d> {
 
     /// Replaces the first command by the end of the batch.
     fn end(&self) {
-        self.program.object().memory().write_u32(0, MI_BATCH_BUFFER_END);
+        self.program.object().memory().write_u32(0, arctic_mi::BATCH_BUFFER_END);
     }
 }
 

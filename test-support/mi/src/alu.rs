@@ -19,7 +19,7 @@ pub enum Operand {
 }
 
 impl Operand {
-    fn code(self) -> u32 {
+    const fn code(self) -> u32 {
         match self {
             Operand::R(n) => {
                 assert!(n < 16, "there are 16 general purpose registers");
@@ -62,8 +62,8 @@ pub enum Alu {
 }
 
 impl Alu {
-    /// Opcode in bits 31:20, operand 1 in 19:10, operand 2 in 9:0.
-    pub fn dword(self) -> u32 {
+    /// Returns the instruction: opcode in bits 31:20, operand 1 in 19:10, operand 2 in 9:0.
+    pub const fn dword(self) -> u32 {
         let (opcode, first, second) = match self {
             Alu::Load(to, from) => (0x080, to.code(), from.code()),
             Alu::LoadInv(to, from) => (0x480, to.code(), from.code()),
