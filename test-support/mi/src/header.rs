@@ -49,8 +49,10 @@ pub const DESTINATION_GGTT: u32 = 1 << 21;
 pub const WRITE_NOPID: u32 = 1 << 22;
 /// MI_STORE_DATA_IMM: stores qwords.
 pub const STORE_QWORD: u32 = 1 << 21;
-/// MI_STORE_DATA_INDEX and MI_FLUSH_DW: the context's own status page, by an index.
-pub const STATUS_PAGE: u32 = 1 << 21;
+/// MI_STORE_DATA_INDEX: stores to the context's own status page instead of the engine's.
+pub const PER_PROCESS_PAGE: u32 = 1 << 21;
+/// MI_FLUSH_DW: the address is an offset in a status page.
+pub const FLUSH_INDEX: u32 = 1 << 21;
 /// Register commands: the offset is relative to the engine's base.
 pub const CS_MMIO: u32 = 1 << 19;
 /// MI_LOAD_REGISTER_REG: the source's offset is relative to the engine's base.
@@ -97,6 +99,16 @@ pub const PIPE_CS_STALL: u32 = 1 << 20;
 pub const PIPE_STALL_AT_SCOREBOARD: u32 = 1 << 1;
 /// PIPE_CONTROL, in dword 1: waits for preceding flushes.
 pub const PIPE_FLUSH_ENABLE: u32 = 1 << 7;
+/// PIPE_CONTROL, in dword 1: the address is an offset in the context's status page.
+pub const PIPE_INDEX: u32 = 1 << 21;
+/// PIPE_CONTROL, in dword 1: the address is a register's offset.
+pub const PIPE_REGISTER: u32 = 1 << 23;
+/// PIPE_CONTROL, in dword 1: writes the immediate data.
+pub const PIPE_WRITE: u32 = 1 << 14;
+/// PIPE_CONTROL, in dword 1: writes the depth count.
+pub const PIPE_DEPTH_COUNT: u32 = 2 << 14;
+/// PIPE_CONTROL, in dword 1: writes the timestamp.
+pub const PIPE_TIMESTAMP: u32 = 3 << 14;
 /// PIPE_CONTROL, in dword 1: the address is in the GGTT.
 pub const PIPE_GGTT: u32 = 1 << 24;
 

@@ -32,7 +32,7 @@ fn store(gpr: u32, result: u32) -> u32 {
 
 /// Returns MI_MATH with these instructions.
 fn math(instructions: &[u32]) -> Vec<u32> {
-    let mut command = vec![0x0d00_0000 | (instructions.len() as u32 - 1)];
+    let mut command = vec![MI_MATH | (instructions.len() as u32 - 1)];
     command.extend(instructions);
     command
 }
@@ -169,7 +169,7 @@ fn indirect_accesses() {
         store(5, ACCU),
     ];
     batch.extend(math(&program));
-    batch.extend([0x1700_0003, (VA + DATA) as u32 + 8, 0, (VA + DATA) as u32, 0]);
+    batch.extend([MI_COPY_MEM_MEM | 3, (VA + DATA) as u32 + 8, 0, (VA + DATA) as u32, 0]);
     assert_eq!(bench.batch(&batch), Outcome::Complete);
     let seen = [3, 4, 5].map(|n| gpr_of(&bench, n));
     assert_eq!(seen, [0x1122_3344_5566_7788, 0x9999_aaaa_bbbb_cccc, 0x1122_3344_5566_7788]);
@@ -227,7 +227,7 @@ fn an_unknown_instruction_is_invalid() {
         let (bench, outcome) = run(EngineClass::Copy, 1, 1, &[0, instruction, alu(0x580, 2, ACCU)]);
         assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { .. })), "{instruction:#x}: {outcome:?}");
         assert_eq!(gpr_of(&bench, 2), 0, "subsequent instructions are not executed");
-        assert_eq!((bench.own(reg::ESR) & 1, bench.own(reg::IPEHR)), (1, 0x0d00_0002));
+        assert_eq!((bench.own(reg::ESR) & 1, bench.own(reg::IPEHR)), (1, MI_MATH | 2));
     }
     let (bench, outcome) =
         run(EngineClass::Copy, 6, 3, &[load(SRCA, 0), load(SRCB, 1), AND | 0xf_ffff, store(2, ACCU)]);
@@ -247,7 +247,7 @@ fn registers_are_in_the_register_space() {
         let mut batch = Vec::new();
         for n in 0..16u32 {
             batch.extend(gpr(n, 0x1_0000_0001 * u64::from(n + 1)));
-            batch.extend([0x1208_0002, 0x600 + 8 * n + 4, at + 0x100 + 4 * n, 0]);
+            batch.extend([MI_STORE_REGISTER_MEM | CS_MMIO | 2, 0x600 + 8 * n + 4, at + 0x100 + 4 * n, 0]);
         }
         batch.extend([0x1488_0002, 0x678, at, 0, 0x150c_0001, 0x678, 0x600]);
         assert_eq!(bench.batch(&batch), Outcome::Complete);

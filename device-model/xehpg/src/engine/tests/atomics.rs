@@ -9,18 +9,17 @@ const AT: u32 = (VA + DATA) as u32;
 const RETURN: u32 = 1 << 16;
 const CS_STALL: u32 = 1 << 17;
 const INLINE: u32 = 1 << 18;
-const POST_SYNC: u32 = 1 << 21;
 
 /// Returns MI_ATOMIC with operands in registers.
 fn atomic(opcode: u32, flags: u32) -> [u32; 3] {
-    [0x1780_0001 | opcode << 8 | flags, AT, 0]
+    [MI_ATOMIC | 1 | opcode << 8 | flags, AT, 0]
 }
 
 /// Returns MI_ATOMIC with the operands in the command, with alternating dwords.
 fn inline(opcode: u32, flags: u32, first: [u64; 2], second: [u64; 2]) -> [u32; 11] {
     let dword = |value: u64, n: u32| (value >> (32 * n)) as u32;
     let mut command = [0; 11];
-    command[..3].copy_from_slice(&[0x1780_0009 | INLINE | opcode << 8 | flags, AT, 0]);
+    command[..3].copy_from_slice(&[MI_ATOMIC | 9 | INLINE | opcode << 8 | flags, AT, 0]);
     for n in 0..4 {
         let (index, half) = (n / 2, n as u32 % 2);
         command[3 + 2 * n] = dword(first[index], half);
@@ -142,7 +141,7 @@ fn post_sync_operations() {
         returned. Unsupported post-sync operations and reserved operations are illegal commands"
     );
     let command = |opcode: u32, first: u32, second: u32| {
-        [0x1780_0009 | INLINE | POST_SYNC | RETURN | opcode << 8, AT, 0, first, second, 8, 8, 8, 8, 8, 8]
+        [MI_ATOMIC | 9 | INLINE | POST_SYNC | RETURN | opcode << 8, AT, 0, first, second, 8, 8, 8, 8, 8, 8]
     };
     for (opcode, first, second, new) in [(0x27, 1, 2, 0x2_0000_0006u64), (0x07, 1, 2, 6), (0x0e, 5, 9, 9)] {
         let mut bench = Bench::new(EngineClass::Render);
@@ -168,7 +167,8 @@ fn atomics_are_in_order() {
         "an atomic observes earlier stores of the engine, and the next command observes its result"
     );
     let mut bench = Bench::new(EngineClass::Copy);
-    let batch = [&store(VA + DATA, 5)[..], &atomic(0x05, 0), &[0x1488_0002, 0x600, AT, 0]].concat();
+    let batch =
+        [&store(VA + DATA, 5)[..], &atomic(0x05, 0), &[MI_LOAD_REGISTER_MEM | CS_MMIO | 2, 0x600, AT, 0]].concat();
     assert_eq!(bench.batch(&batch), Outcome::Complete);
     assert_eq!(bench.own(0x600), 6);
 }

@@ -52,7 +52,7 @@ fn the_tail_counts_qwords() {
     );
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
-    bench.write(context.at, &[0x1108_0001, 0x600, 7]);
+    bench.write(context.at, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 7]);
     bench.put(context.image(0x07), 16 + 4);
     bench.put(context.at + 16, u32::MAX);
     assert_eq!(bench.submit(context), Outcome::Complete);
@@ -106,9 +106,9 @@ fn a_batch_of_64_mebibytes() {
     }
     // An atomic increment, followed by store commands that are 4 KiB long.
     for page in [fill, last] {
-        bench.write(page, &[0x1780_0501, (VA + DATA) as u32, 0]);
+        bench.write(page, &[MI_ATOMIC | ATOMIC_INC << 8 | 1, (VA + DATA) as u32, 0]);
         for at in (4096..PAGE).step_by(4096) {
-            bench.write(page + at, &[0x1000_0000 | 1022, (VA + 0x70_0000) as u32, 0]);
+            bench.write(page + at, &[MI_STORE_DATA_IMM | 1022, (VA + 0x70_0000) as u32, 0]);
         }
     }
     bench.put(last + PAGE - 4096, 0);
@@ -130,7 +130,7 @@ fn privilege_is_the_address_space() {
         "the ring and batches in the GGTT are privileged and can write a privileged register. The same commands in \
         a PPGTT batch cannot"
     );
-    let commands = [0x1108_0001, 0x24c, 0x77, END];
+    let commands = [MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x24c, 0x77, END];
     for (start, written) in [(Some(0x1880_0001), true), (Some(0x1880_0101), false), (None, true)] {
         let mut bench = Bench::new(EngineClass::Copy);
         bench.write(BATCH, &commands);
@@ -145,12 +145,12 @@ fn privilege_is_the_address_space() {
 
 /// Returns MI_PRT_BATCH_BUFFER_START with Persistence Enable.
 fn persistent(at: u64, ppgtt: bool) -> [u32; 3] {
-    [0x1c80_0201 | u32::from(ppgtt) << 8, at as u32, (at >> 32) as u32]
+    [MI_PRT_BATCH_BUFFER_START | 1 << 9 | 1 | u32::from(ppgtt) << 8, at as u32, (at >> 32) as u32]
 }
 
 /// Returns an MI_ATOMIC increment of a dword in the PPGTT.
 fn increment(at: u64) -> [u32; 3] {
-    [0x1780_0501, at as u32, (at >> 32) as u32]
+    [MI_ATOMIC | ATOMIC_INC << 8 | 1, at as u32, (at >> 32) as u32]
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_persistent_batch_runs_at_each_restore() {
         bench.put(batch + 12, END);
     }
     // The counter is copied directly after each point at which the context is preempted.
-    let look = |n: u64| [0x1700_0003, (VA + DATA + 0x40 + 4 * n) as u32, 0, (VA + DATA) as u32, 0, ARB_CHECK];
+    let look = |n: u64| [MI_COPY_MEM_MEM | 3, (VA + DATA + 0x40 + 4 * n) as u32, 0, (VA + DATA) as u32, 0, ARB_CHECK];
     bench.emit(context, &persistent(VA + first, true));
     for n in 0..4 {
         bench.emit(context, &look(n));
@@ -187,7 +187,7 @@ fn a_persistent_batch_runs_at_each_restore() {
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [5, 3], "only the latest");
     // Without Persistence Enable the batch runs once, and the recorded batch is cleared.
-    bench.emit(context, &[0x1c80_0101, (VA + first) as u32, 0]);
+    bench.emit(context, &[MI_PRT_BATCH_BUFFER_START | BATCH_PPGTT | 1, (VA + first) as u32, 0]);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [6, 4]);
     assert_eq!(bench.submit(context), Outcome::Complete);
@@ -205,7 +205,7 @@ fn a_persistent_batch_interrupts_batches() {
     let mut bench = Bench::new(EngineClass::Render);
     let context = bench.context(0);
     let (inner, prt, nested) = (BATCH + 0x100, BATCH + 0x200, BATCH + 0x300);
-    bench.write(BATCH, &[0x18c0_0101, (VA + inner) as u32, 0]);
+    bench.write(BATCH, &[MI_BATCH_BUFFER_START | SECOND_LEVEL | BATCH_PPGTT | 1, (VA + inner) as u32, 0]);
     bench.write(BATCH + 12, &store(VA + DATA + 12, 3));
     bench.put(BATCH + 28, END);
     // The command requests the GGTT, which is denied to the batch.
@@ -252,12 +252,12 @@ fn the_indirect_batch_runs_within_the_restore() {
     ] {
         let mut bench = Bench::new(EngineClass::Compute);
         let context = bench.context(0);
-        bench.emit(context, &[0x1108_0001, 0x600, 0x1111]);
+        bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 0x1111]);
         assert_eq!(bench.submit(context), Outcome::Complete);
         let (indirect, per_context) = (context.at + 0x6000, context.at + 0x7000);
-        let see = |at: u64| [0x1248_0002, 0x600, at as u32, 0];
+        let see = |at: u64| [MI_STORE_REGISTER_MEM | GGTT | CS_MMIO | 2, 0x600, at as u32, 0];
         bench.write(indirect, &see(DATA));
-        bench.write(indirect + 16, &[0x1108_0001, 0x600, 0x2222]);
+        bench.write(indirect + 16, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 0x2222]);
         bench.write(per_context, &see(DATA + 4));
         bench.put(per_context + 16, END);
         bench.put(context.image(0x13), per_context as u32 | 1);
@@ -277,7 +277,7 @@ fn the_indirect_batch_writes_scratch_registers() {
     let mut bench = Bench::new(EngineClass::Render);
     let context = bench.context(0);
     let indirect = context.at + 0x6000;
-    bench.write(indirect, &[0x1100_0003, 0x4_f100, 0xdea1_bee1, 0x4_f104, 0xdea2_bee2]);
+    bench.write(indirect, &[MI_LOAD_REGISTER_IMM | 3, 0x4_f100, 0xdea1_bee1, 0x4_f104, 0xdea2_bee2]);
     bench.put(context.image(0x15), indirect as u32 | 1);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!([0x4_f100, 0x4_f104].map(|at| bench.gt.registers.value(at)), [0xdea1_bee1, 0xdea2_bee2]);
@@ -293,7 +293,7 @@ fn workaround_batches_are_the_contexts() {
     let mut bench = Bench::new(EngineClass::Copy);
     let (with, without) = (bench.context(0), bench.context(1));
     let (indirect, per_context) = (with.at + 0x6000, with.at + 0x7000);
-    let global = |at: u64| [0x17c0_0501, at as u32, 0];
+    let global = |at: u64| [MI_ATOMIC | GGTT | ATOMIC_INC << 8 | 1, at as u32, 0];
     bench.write(indirect, &global(DATA));
     bench.write(per_context, &global(DATA + 4));
     bench.put(per_context + 12, END);
@@ -318,15 +318,15 @@ fn three_levels_of_batches_are_resumed() {
     let mut bench = Bench::new(EngineClass::Render);
     let (context, other) = (bench.context(0), bench.context(1));
     let (second, third) = (BATCH + 0x100, BATCH + 0x200);
-    bench.write(BATCH, &[0x18c0_0001, second as u32, 0]);
-    bench.write(BATCH + 12, &[0x1108_0001, 0x24c, 0x77, END]);
-    bench.write(second, &[0x18c0_0101, (VA + third) as u32, 0]);
+    bench.write(BATCH, &[MI_BATCH_BUFFER_START | SECOND_LEVEL | 1, second as u32, 0]);
+    bench.write(BATCH + 12, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x24c, 0x77, END]);
+    bench.write(second, &[MI_BATCH_BUFFER_START | SECOND_LEVEL | BATCH_PPGTT | 1, (VA + third) as u32, 0]);
     bench.write(second + 12, &store(VA + DATA + 4, 2));
     bench.put(second + 28, END);
     bench.write(third, &[0, 0, ARB_CHECK]);
     bench.write(third + 12, &store(VA + DATA, 1));
     bench.put(third + 28, END);
-    bench.emit(context, &[0x1880_0001, BATCH as u32, 0]);
+    bench.emit(context, &[MI_BATCH_BUFFER_START | 1, BATCH as u32, 0]);
     bench.emit(context, &store(VA + DATA + 8, 3));
     bench.engine.load(&bench.gt, context.load());
     bench.engine.request_preemption();

@@ -7,7 +7,7 @@ use arctic_fidelity::proves;
 
 /// Returns an LRI of both dwords of a GPR.
 pub(super) fn gpr(n: u32, value: u64) -> [u32; 5] {
-    [0x1108_0003, 0x600 + 8 * n, value as u32, 0x604 + 8 * n, (value >> 32) as u32]
+    mi::load_gpr(n, value)
 }
 
 pub(super) fn gpr_of(bench: &Bench, n: u32) -> u64 {
@@ -19,8 +19,9 @@ fn store_data_imm() {
     proves!(V8_122, "stores a dword, a qword, and multiple dwords across a page boundary");
     let mut bench = Bench::new(EngineClass::Copy);
     let at = (VA + DATA) as u32;
-    let mut batch = vec![0x1020_0003, at, 0, 0x11, 0x22, 0x1000_0002, at + 8, 0, 0x33];
-    batch.extend([0x1020_0000 | (3 + 64 - 2), at + 0xf80, 0]);
+    let mut batch =
+        vec![MI_STORE_DATA_IMM | STORE_QWORD | 3, at, 0, 0x11, 0x22, MI_STORE_DATA_IMM | 2, at + 8, 0, 0x33];
+    batch.extend([MI_STORE_DATA_IMM | STORE_QWORD | (3 + 64 - 2), at + 0xf80, 0]);
     batch.extend(100..164u32);
     batch.extend(store(VA + DATA + 16, 0x44));
     assert_eq!(bench.batch(&batch), Outcome::Complete);
@@ -32,7 +33,7 @@ fn store_data_imm() {
 #[test]
 fn store_data_imm_of_the_greatest_length() {
     let command = |at: u64| {
-        let mut command = vec![0x1020_0000 | (2 * 0x1fe + 3 - 2), at as u32, (at >> 32) as u32];
+        let mut command = vec![MI_STORE_DATA_IMM | STORE_QWORD | (2 * 0x1fe + 3 - 2), at as u32, (at >> 32) as u32];
         command.extend(1..=2 * 0x1fe);
         command
     };
@@ -61,26 +62,15 @@ fn register_immediates() {
 fn registers_and_memory() {
     proves!([V8_126, V8_130, V8_131, V8_132], "transfers between registers and memory");
     let mut bench = Bench::new(EngineClass::VideoEnhance);
-    let at = (VA + DATA) as u32;
+    let at = |offset| Process(VA + DATA + offset);
     bench.put(DATA, 0x5555);
     let batch = [
-        0x1488_0002,
-        0x600,
-        at,
-        0, // MI_LOAD_REGISTER_MEM
-        0x150c_0001,
-        0x600,
-        0x608, // MI_LOAD_REGISTER_REG
-        0x1208_0002,
-        0x608,
-        at + 4,
-        0, // MI_STORE_REGISTER_MEM
-        0x1700_0003,
-        at + 8,
-        0,
-        at + 4,
-        0, // MI_COPY_MEM_MEM
-    ];
+        &mi::load_register_mem(Reg::Own(0x600), at(0))[..],
+        &mi::load_register_reg(Reg::Own(0x608), Reg::Own(0x600)),
+        &mi::store_register_mem(Reg::Own(0x608), at(4)),
+        &mi::copy_mem_mem(at(8), at(4)),
+    ]
+    .concat();
     assert_eq!(bench.batch(&batch), Outcome::Complete);
     assert_eq!([4, 8].map(|n| bench.get(DATA + n)), [0x5555, 0x5555]);
 }
@@ -90,7 +80,7 @@ fn loads_see_stores() {
     proves!(V8_202, "the engine reads back its own stores without a flush");
     let mut bench = Bench::new(EngineClass::Copy);
     let mut batch = store(VA + DATA, 9).to_vec();
-    batch.extend([0x1488_0002, 0x600, (VA + DATA) as u32, 0]);
+    batch.extend([MI_LOAD_REGISTER_MEM | CS_MMIO | 2, 0x600, (VA + DATA) as u32, 0]);
     batch.extend(wait(4, VA + DATA, 9));
     assert_eq!(bench.batch(&batch), Outcome::Complete);
     assert_eq!(bench.own(0x600), 9);
@@ -105,28 +95,13 @@ fn flush_dw() {
     bench.put(DATA + 12, 0xffff_ffff);
     bench.put(DATA + 4, 0xffff_ffff);
     let ring = [
-        0x1300_4002,
-        at | 4,
-        0,
-        0x11,
-        0x1304_4003,
-        (at + 8) | 4,
-        0,
-        0x22,
-        0x33,
-        0x1300_c002,
-        (at + 16) | 4,
-        0,
-        0,
-        0x1320_4002,
-        0xd0,
-        0,
-        0x44,
-        0x1300_4002,
-        (VA + DATA) as u32 + 24,
-        0,
-        0x55,
-    ];
+        &[MI_FLUSH_DW | FLUSH_WRITE | 2, at | FLUSH_GGTT, 0, 0x11][..],
+        &[MI_FLUSH_DW | FLUSH_TLB | FLUSH_WRITE | 3, (at + 8) | FLUSH_GGTT, 0, 0x22, 0x33],
+        &[MI_FLUSH_DW | FLUSH_TIMESTAMP | 2, (at + 16) | FLUSH_GGTT, 0, 0],
+        &[MI_FLUSH_DW | FLUSH_INDEX | FLUSH_WRITE | 2, 0xd0, 0, 0x44],
+        &[MI_FLUSH_DW | FLUSH_WRITE | 2, (VA + DATA) as u32 + 24, 0, 0x55],
+    ]
+    .concat();
     assert_eq!(bench.ring(&ring), Outcome::Complete);
     assert_eq!([0, 4, 8, 12, 24].map(|n| bench.get(DATA + n)), [0x11, 0xffff_ffff, 0x22, 0x33, 0x55]);
     assert_eq!(bench.get64(DATA + 16), 12_000);
@@ -141,44 +116,17 @@ fn pipe_control() {
     bench.clock.advance(625_000);
     bench.put64(DATA, u64::MAX);
     bench.put64(DATA + 16, u64::MAX);
+    let pipe_control = |flags, address, data: [u32; 2]| [PIPE_CONTROL | 4, flags, address, 0, data[0], data[1]];
     let ring = [
-        0x7a00_0004,
-        0x0110_4080,
-        at,
-        0,
-        0x11,
-        0, // QW write, global
-        0x7a00_0004,
-        0x0100_c000,
-        at + 8,
-        0,
-        0,
-        0, // timestamp
-        0x7a00_0004,
-        0x0100_8000,
-        at + 16,
-        0,
-        0,
-        0, // depth count
-        0x7a00_0004,
-        0x0020_4000,
-        0xd0,
-        0,
-        0x44,
-        0x55, // PPHWSP
-        0x7a00_0004,
-        0x0080_4000,
-        0x2600,
-        0,
-        0x66,
-        0, // register
-        0x7a00_0004,
-        0x0000_0001,
-        0xd0,
-        0,
-        0,
-        0, // no post-sync operation
-    ];
+        pipe_control(PIPE_GGTT | PIPE_CS_STALL | PIPE_WRITE | PIPE_FLUSH_ENABLE, at, [0x11, 0]),
+        pipe_control(PIPE_GGTT | PIPE_TIMESTAMP, at + 8, [0, 0]),
+        pipe_control(PIPE_GGTT | PIPE_DEPTH_COUNT, at + 16, [0, 0]),
+        pipe_control(PIPE_INDEX | PIPE_WRITE, 0xd0, [0x44, 0x55]),
+        pipe_control(PIPE_REGISTER | PIPE_WRITE, 0x2600, [0x66, 0]),
+        // No post-sync operation.
+        pipe_control(1, 0xd0, [0, 0]),
+    ]
+    .concat();
     assert_eq!(bench.ring(&ring), Outcome::Complete);
     assert_eq!([0, 8, 16].map(|n| bench.get64(DATA + n)), [0x11, 12_000, 0]);
     assert_eq!(bench.get64(bench.context(0).pphwsp() + 0xd0), 0x55_0000_0044);
@@ -193,20 +141,11 @@ fn privileged_commands_work_in_the_ring() {
     let pphwsp = bench.context(0).pphwsp();
     let page = 0x1000u32;
     let ring = [
-        0x10a0_0001,
-        0x100,
-        0x77,
-        0x0380_0000,
-        0x1180_0002,
-        page << 12,
-        DATA as u32 | 3,
-        0,
-        0x1040_0002,
-        page << 12,
-        0,
-        8,
-        0,
-    ];
+        &[MI_STORE_DATA_INDEX | PER_PROCESS_PAGE | 1, 0x100, 0x77, MI_REPORT_HEAD][..],
+        &[MI_UPDATE_GTT | 2, page << 12, DATA as u32 | 3, 0],
+        &[MI_STORE_DATA_IMM | GGTT | 2, page << 12, 0, 8, 0],
+    ]
+    .concat();
     assert_eq!(bench.ring(&ring), Outcome::Complete);
     assert_eq!(bench.get(pphwsp + 0x100), 0x77);
     assert_eq!(bench.get(pphwsp + 16), 16, "reported head");
@@ -219,22 +158,22 @@ fn a_users_batch_has_no_privilege() {
     let mut bench = Bench::new(EngineClass::Copy);
     let (global, process, base) = (DATA as u32, (VA + DATA) as u32, bench.base());
     let dropped: &[&[u32]] = &[
-        &[0x1040_0002, global, 0, 1],
-        &[0x1080_0001, 0x100, 1],
-        &[0x1180_0002, 0x30_0000, 3, 0],
-        &[0x1248_0002, 0x600, global, 0],
-        &[0x14c8_0002, 0x610, global, 0],
-        &[0x1720_0003, global, 0, process, 0],
-        &[0x17c0_0501, global, 0],
-        &[0x1300_4002, global | 4, 0, 1],
-        &[0x1320_4002, 0xd0, 0, 1],
-        &[0x0e40_c002, 1, global, 0],
-        &[0x1b60_0002, 0, global, 0],
-        &[0x0400_0000],
-        &[0x0380_0000],
+        &[MI_STORE_DATA_IMM | GGTT | 2, global, 0, 1],
+        &[MI_STORE_DATA_INDEX | 1, 0x100, 1],
+        &[MI_UPDATE_GTT | 2, 0x30_0000, 3, 0],
+        &[MI_STORE_REGISTER_MEM | GGTT | CS_MMIO | 2, 0x600, global, 0],
+        &[MI_LOAD_REGISTER_MEM | GGTT | CS_MMIO | 2, 0x610, global, 0],
+        &[MI_COPY_MEM_MEM | DESTINATION_GGTT | 3, global, 0, process, 0],
+        &[MI_ATOMIC | GGTT | ATOMIC_INC << 8 | 1, global, 0],
+        &[MI_FLUSH_DW | FLUSH_WRITE | 2, global | 4, 0, 1],
+        &[MI_FLUSH_DW | FLUSH_INDEX | FLUSH_WRITE | 2, 0xd0, 0, 1],
+        &[MI_SEMAPHORE_WAIT | GGTT | SEMAPHORE_POLL | 4 << 12 | 2, 1, global, 0],
+        &[MI_CONDITIONAL_BATCH_BUFFER_END | GGTT | COMPARE_SEMAPHORE | 2, 0, global, 0],
+        &[MI_ARB_ON_OFF],
+        &[MI_REPORT_HEAD],
         // One privileged register turns the whole command into a MI_NOOP (trap T35).
-        &[0x1100_0003, base + 0x618, 1, base + 0x30, 1],
-        &[0x150c_0001, 0x600, 0x38],
+        &[MI_LOAD_REGISTER_IMM | 3, base + 0x618, 1, base + 0x30, 1],
+        &[MI_LOAD_REGISTER_REG | CS_MMIO | SOURCE_CS_MMIO | 1, 0x600, 0x38],
     ];
     for command in dropped {
         let violations =
@@ -261,10 +200,10 @@ fn privilege_does_not_rise() {
     );
     let mut bench = Bench::new(EngineClass::Copy);
     let inner = BATCH + 0x1000;
-    bench.write(inner, &[0x1040_0002, DATA as u32, 0, 1]);
+    bench.write(inner, &[MI_STORE_DATA_IMM | GGTT | 2, DATA as u32, 0, 1]);
     bench.write(inner + 16, &store(VA + DATA + 4, 2));
     bench.put(inner + 32, END);
-    assert_eq!(bench.batch(&[0x18c0_0001, (VA + inner) as u32, 0]), Outcome::Complete);
+    assert_eq!(bench.batch(&[MI_BATCH_BUFFER_START | SECOND_LEVEL | 1, (VA + inner) as u32, 0]), Outcome::Complete);
     assert_eq!((bench.get(DATA), bench.get(DATA + 4)), (0, 2));
 }
 
@@ -273,17 +212,17 @@ fn slots_extend_the_whitelist() {
     proves!(V8_186, "a slot permits access to a register, and a deny slot denies it");
     let mut bench = Bench::new(EngineClass::Copy);
     let register = bench.base() + 0x24c;
-    let batch = [0x1100_0001, register, 5];
+    let batch = [MI_LOAD_REGISTER_IMM | 1, register, 5];
     bench.batch(&batch);
     assert_eq!(bench.own(0x24c), 0);
     bench.gt.registers.set(bench.base() + 0x4d0, register);
     bench.batch(&batch);
     assert_eq!(bench.own(0x24c), 5);
     bench.gt.registers.set(bench.base() + 0x4d0, register | 1 << 28);
-    bench.batch(&[0x1100_0001, register, 6]);
+    bench.batch(&[MI_LOAD_REGISTER_IMM | 1, register, 6]);
     assert_eq!(bench.own(0x24c), 5, "read only");
     bench.gt.registers.set(bench.base() + 0x4d0, (bench.base() + 0x600) | 1 << 30);
-    bench.batch(&[0x1108_0001, 0x600, 6]);
+    bench.batch(&[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 6]);
     assert_eq!(bench.own(0x600), 0, "denied");
 }
 
@@ -303,7 +242,7 @@ fn conditional_end() {
         bench.write(inner, &[header, immediate, at, 0]);
         bench.write(inner + 16, &store(VA + DATA, 1));
         bench.put(inner + 32, END);
-        let mut batch = vec![0x18c0_0101, (VA + inner) as u32, 0];
+        let mut batch = vec![MI_BATCH_BUFFER_START | SECOND_LEVEL | BATCH_PPGTT | 1, (VA + inner) as u32, 0];
         batch.extend(store(VA + DATA + 4, 1));
         bench.write(BATCH, &batch);
         bench.put(BATCH + 28, END);
@@ -312,7 +251,7 @@ fn conditional_end() {
         assert_eq!(bench.ring(&ring), Outcome::Complete);
         [0, 4, 8].map(|n| bench.get(DATA + n))
     };
-    let compare = 0x1b20_0002;
+    let compare = MI_CONDITIONAL_BATCH_BUFFER_END | COMPARE_SEMAPHORE | 2;
     assert_eq!(marks(compare, 1, 0), [1, 1, 1], "greater: continues");
     assert_eq!(marks(compare, 0, 0), [0, 0, 1], "not greater: all levels end");
     assert_eq!(marks(compare | 1 << 18, 0, 0), [0, 1, 1], "not greater: one level ends");
@@ -344,7 +283,8 @@ fn display_commands_of_a_card_without_display() {
         "without a display, a wait for an event completes immediately and does not preempt. Scan line and flip \
         commands have no effect and are counted in the report. A flip in a non-privileged batch is dropped"
     );
-    let commands = [0x0180_0008, 0x0200_0008, 0x0900_0000, 0x1234, 0x0980_0000, 0x1234, 0x0a00_0001, 0, DATA as u32];
+    let commands =
+        [MI_WAIT_FOR_EVENT | 8, 0x0200_0008, 0x0900_0000, 0x1234, 0x0980_0000, 0x1234, 0x0a00_0001, 0, DATA as u32];
     for class in [EngineClass::Render, EngineClass::Copy] {
         for user in [false, true] {
             let mut bench = Bench::new(class);
@@ -406,7 +346,7 @@ fn interrupts_leave_the_engine() {
     );
     let mut bench = Bench::new(EngineClass::Copy);
     open_interrupts(&bench);
-    let mut ring = vec![0x0100_0000];
+    let mut ring = vec![MI_USER_INTERRUPT];
     ring.extend(store(VA + DATA, 1));
     assert_eq!(bench.ring(&ring), Outcome::Complete);
     assert_eq!((bench.get(DATA), bench.msis.0.load(Ordering::SeqCst)), (1, 1));
@@ -417,7 +357,7 @@ fn interrupts_leave_the_engine() {
     bench.gt.write(0x19_0060, 1 << 31);
     bench.gt.write(0x19_0018, 1 << 15);
     bench.gt.write(0x19_0008, 1 << 31);
-    assert_eq!(bench.ring(&[0x1300_0102, 0, 0, 0]), Outcome::Complete);
+    assert_eq!(bench.ring(&[MI_FLUSH_DW | FLUSH_NOTIFY | 2, 0, 0, 0]), Outcome::Complete);
     assert_eq!(bench.msis.0.load(Ordering::SeqCst), 2, "flush notify");
 }
 

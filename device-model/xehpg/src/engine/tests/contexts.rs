@@ -4,6 +4,7 @@
 use super::*;
 use crate::generation::XE_HPG;
 use arctic_fidelity::proves;
+use arctic_mi::{Alu, Operand};
 
 /// Contract B.8, B.9: xe's WA and NOP jobs complete on every engine class.
 #[test]
@@ -15,28 +16,20 @@ fn the_probe_jobs_run() {
         // The batch as built by xe's emit_wa_job: it changes register bits with the ALU and, on render, contains
         // 3DSTATE commands.
         bench.gt.registers.set(base + 0x24c, 0xf0f);
-        let mut batch = vec![
-            0x1508_0001,
-            base + 0x24c,
-            0x600,
-            0x1108_0003,
-            0x608,
-            0x00f,
-            0x610,
-            0x0a0,
-            0x0d00_0007,
-            0x0800_8000,
-            0x4800_8401,
-            0x1020_0000,
-            0x1800_0031,
-            0x0800_8000,
-            0x0800_8402,
-            0x1030_0000,
-            0x1800_0031,
-            0x1504_0001,
-            0x600,
-            base + 0x24c,
-        ];
+        let changed = Reg::Mmio(base + 0x24c);
+        let mut batch = mi::load_register_reg(Reg::Own(0x600), changed).to_vec();
+        batch.extend(mi::load_registers_imm(&[(0x608, 0x00f), (0x610, 0x0a0)]));
+        batch.extend(mi::math(&[
+            Alu::Load(Operand::SrcA, Operand::R(0)),
+            Alu::LoadInv(Operand::SrcB, Operand::R(1)),
+            Alu::And,
+            Alu::Store(Operand::R(0), Operand::Accu),
+            Alu::Load(Operand::SrcA, Operand::R(0)),
+            Alu::Load(Operand::SrcB, Operand::R(2)),
+            Alu::Or,
+            Alu::Store(Operand::R(0), Operand::Accu),
+        ]));
+        batch.extend(mi::load_register_reg(changed, Reg::Own(0x600)));
         if class == EngineClass::Render {
             batch.extend([0x7815_0009, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
             batch.extend([0x7809_0043]);
@@ -52,15 +45,15 @@ fn the_probe_jobs_run() {
         );
         bench.put(context.image(0x13), (context.at + 0x6000) as u32 | 1);
         let seqno = DATA as u32;
-        bench.emit(context, &[0x0400_0001, 0]);
-        bench.emit(context, &[0x1248_0002, 0x3a8, (context.pphwsp() + 0x200) as u32, 0]);
+        bench.emit(context, &[MI_ARB_ON_OFF | 1, 0]);
+        bench.emit(context, &[MI_STORE_REGISTER_MEM | GGTT | CS_MMIO | 2, 0x3a8, (context.pphwsp() + 0x200) as u32, 0]);
         bench.emit(context, &[0x1040_0002, seqno + 8, 0, 1, 0x1880_0001, BATCH as u32, 0, 0x0400_0000]);
         if matches!(class, EngineClass::Render | EngineClass::Compute) {
-            bench.emit(context, &[0x7a00_0004, 0x0101_4080 | 1 << 20, seqno, 0, 1, 0]);
+            bench.emit(context, &[PIPE_CONTROL | 4, 0x0101_4080 | 1 << 20, seqno, 0, 1, 0]);
         } else {
-            bench.emit(context, &[0x1300_4002, seqno | 4, 0, 1]);
+            bench.emit(context, &[MI_FLUSH_DW | FLUSH_WRITE | 2, seqno | 4, 0, 1]);
         }
-        bench.emit(context, &[0x0100_0000, 0x0400_0001, ARB_CHECK]);
+        bench.emit(context, &[MI_USER_INTERRUPT, MI_ARB_ON_OFF | 1, ARB_CHECK]);
         // The context has no PPGTT, so all addresses of its job are in the GGTT.
         let load = Load { descriptor: context.pphwsp() | 0x19, ..context.load() };
         bench.engine.load(&bench.gt, load);
@@ -88,7 +81,7 @@ fn registers_belong_to_the_context() {
     );
     let mut bench = Bench::new(EngineClass::Compute);
     let (a, b) = (bench.context(0), bench.context(1));
-    bench.emit(a, &[0x1108_0007, 0x600, 0xaaaa, 0x67c, 0xbbbb, 0x41c, 1, 0x400, 0x1234]);
+    bench.emit(a, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 7, 0x600, 0xaaaa, 0x67c, 0xbbbb, 0x41c, 1, 0x400, 0x1234]);
     assert_eq!(bench.submit(a), Outcome::Complete);
     assert_eq!((bench.get(a.image(0x85)), bench.get(a.image(0xc3))), (0xaaaa, 0xbbbb));
     bench.emit(b, &store_register(0x600, VA + DATA));
@@ -108,7 +101,7 @@ fn copy_engine_state_is_saved() {
     proves!(V8_048, "BCS_SWCTRL and BLIT_CCTL are context state of the copy engine, at dwords 0x43 and 0x45");
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
-    bench.emit(context, &[0x1108_0003, 0x200, 0x0003_0003, 0x204, 0x0800_0800]);
+    bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x200, 0x0003_0003, 0x204, 0x0800_0800]);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!((bench.get(context.image(0x43)), bench.get(context.image(0x45)) & 0xffff), (0xffff_0003, 0x0800));
     for offset in [0x200, 0x204] {
@@ -129,8 +122,8 @@ fn a_saved_image_is_a_list_of_commands() {
     for (class, end, register) in [(EngineClass::Render, 0x44, 0x7004), (EngineClass::Copy, 0x34, 0x2_2204)] {
         let mut bench = Bench::new(class);
         let (context, other) = (bench.context(0), bench.context(1));
-        bench.put(context.image(end), 0x0500_0001);
-        bench.emit(context, &[0x1100_0001, register, 0x0800_0800]);
+        bench.put(context.image(end), MI_BATCH_BUFFER_END | 1);
+        bench.emit(context, &[MI_LOAD_REGISTER_IMM | 1, register, 0x0800_0800]);
         assert_eq!(bench.submit(context), Outcome::Complete);
         assert_eq!(bench.submit(other), Outcome::Complete);
         assert_eq!(bench.gt.registers.value(register) & 0xffff, 0, "no state of another context is visible");
@@ -176,7 +169,7 @@ fn preemption_resumes_in_the_batch() {
     assert_eq!(bench.run(), Outcome::Preempted);
     assert_eq!([0, 4].map(|n| bench.get(DATA + n)), [1, 0]);
     assert_eq!(bench.engine.loaded(), None);
-    bench.emit(b, &[0x1108_0001, 0x600, 99]);
+    bench.emit(b, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 99]);
     assert_eq!(bench.submit(b), Outcome::Complete);
     bench.put(DATA, 0);
     assert_eq!(bench.submit(a), Outcome::Complete);
@@ -209,10 +202,10 @@ fn arbitration_gates_preemption() {
     );
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
-    bench.emit(context, &[0x0400_0000, ARB_CHECK]);
+    bench.emit(context, &[MI_ARB_ON_OFF, ARB_CHECK]);
     bench.emit(context, &store(VA + DATA, 1));
     bench.emit(context, &wait(4, VA + DATA + 8, 1));
-    bench.emit(context, &[0x0400_0001, ARB_CHECK]);
+    bench.emit(context, &[MI_ARB_ON_OFF | 1, ARB_CHECK]);
     bench.emit(context, &store(VA + DATA + 4, 2));
     bench.engine.load(&bench.gt, context.load());
     bench.engine.request_preemption();
@@ -233,7 +226,7 @@ fn a_semaphore_waits_for_another_engine() {
     bench.emit(waiter, &wait(1, VA + DATA, 3));
     bench.emit(waiter, &store(VA + DATA + 4, 7));
     bench.emit(signaller, &store(VA + DATA, 3));
-    bench.emit(signaller, &[0x0d80_0000, 0]);
+    bench.emit(signaller, &[MI_SEMAPHORE_SIGNAL, 0]);
     assert_eq!(bench.submit(waiter), Outcome::Waiting);
     assert_eq!(bench.run(), Outcome::Waiting);
     let mut other = Engine::new(&XE_HPG, XE_HPG.engines.find(EngineClass::VideoEnhance, 0).unwrap());
@@ -302,7 +295,7 @@ fn the_indirect_batch_has_a_length_and_no_end() {
     proves!(V8_161, "i915's indirect context batch runs for its length, before the per-context batch (contract G.5)");
     let mut bench = Bench::new(EngineClass::Compute);
     let context = bench.context(0);
-    let ggtt_store = |at: u64, value| [0x1040_0002, at as u32, 0, value];
+    let ggtt_store = |at: u64, value| [MI_STORE_DATA_IMM | GGTT | 2, at as u32, 0, value];
     let batch = context.at + 0x6000;
     bench.write(batch, &ggtt_store(DATA, 1));
     bench.write(batch + 64, &ggtt_store(DATA + 4, 2));
@@ -344,7 +337,7 @@ fn a_spinner_waits() {
     bench.put(end, u32::MAX);
     bench.write(BATCH, &store(VA + DATA, 0xc0ffee));
     let top = BATCH + 16;
-    bench.write(top, &[ARB_CHECK, 0x1b20_0002, 0, (VA + end) as u32, 0]);
+    bench.write(top, &[ARB_CHECK, MI_CONDITIONAL_BATCH_BUFFER_END | COMPARE_SEMAPHORE | 2, 0, (VA + end) as u32, 0]);
     bench.write(top + 20, &start(VA + top));
     bench.emit(context, &start(VA + BATCH));
     assert_eq!(bench.submit(context), Outcome::Spinning);
@@ -362,24 +355,20 @@ fn a_spinner_waits() {
 fn loops_that_work_are_not_put_off() {
     let mut bench = Bench::new(EngineClass::Copy);
     // Subtracts one from GPR0 until it is zero. ZF is copied to MI_SET_PREDICATE_RESULT, which predicates the jump.
-    bench.write(BATCH, &[0x1108_0007, 0x600, 500, 0x604, 0, 0x608, 1, 0x60c, 0]);
+    bench.write(BATCH, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 7, 0x600, 500, 0x604, 0, 0x608, 1, 0x60c, 0]);
     let top = BATCH + 36;
     let body = [
-        0x0d00_0004,
-        0x0800_8000,
-        0x0800_8401,
-        0x1010_0000,
-        0x1800_0031,
-        0x1800_0832,
-        0x150c_0001,
-        0x610,
-        0x3b8,
-        0x1880_8101,
-        (VA + top) as u32,
-        0,
-        0x0080_0000,
-        END,
-    ];
+        &mi::math(&[
+            Alu::Load(Operand::SrcA, Operand::R(0)),
+            Alu::Load(Operand::SrcB, Operand::R(1)),
+            Alu::Sub,
+            Alu::Store(Operand::R(0), Operand::Accu),
+            Alu::Store(Operand::R(2), Operand::Zf),
+        ])[..],
+        &mi::load_register_reg(Reg::Own(0x3b8), Reg::Own(0x610)),
+        &[MI_BATCH_BUFFER_START | BATCH_PPGTT | 1 << 15 | 1, (VA + top) as u32, 0, MI_SET_PREDICATE, END],
+    ]
+    .concat();
     bench.write(top, &body);
     assert_eq!(bench.ring(&start(VA + BATCH)), Outcome::Complete);
     assert_eq!(bench.own(0x600), 0);
@@ -423,7 +412,7 @@ fn the_switchout_hold_is_let_go() {
     let context = bench.context(0);
     let hold = context.pphwsp() as u32 + 0x540;
     bench.emit(context, &[0x17c6_0409, hold, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
-    bench.emit(context, &[0x0e40_c002, 0, hold, 0]);
+    bench.emit(context, &[MI_SEMAPHORE_WAIT | GGTT | SEMAPHORE_POLL | 4 << 12 | 2, 0, hold, 0]);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!(bench.get(u64::from(hold)), 0);
 }

@@ -27,7 +27,7 @@ fn engines_run_side_by_side() {
             let context = bench.context(1);
             bench.put(DATA + 8, 0);
             bench.emit(context, &store(VA + DATA + 8, 3));
-            bench.emit(context, &[0x0100_0000, 0]);
+            bench.emit(context, &[MI_USER_INTERRUPT, 0]);
             engine.load(&bench.gt, context.load());
             assert_eq!(engine.step(&bench.gt, 100), Outcome::Complete, "{}", XE_HPG.engines.info(second).name);
             let info = XE_HPG.engines.info(second);

@@ -13,7 +13,7 @@ use arctic_fidelity::proves;
 
 const VF: Function = Function(3);
 /// MI_ARB_ON_OFF, which is not permitted in non-privileged batches.
-const PRIVILEGED: u32 = 0x0400_0001;
+const PRIVILEGED: u32 = MI_ARB_ON_OFF | 1;
 /// A command that no engine implements.
 const ILLEGAL: u32 = 0x0f80_0000;
 /// Two global status pages.
@@ -41,8 +41,8 @@ fn write(bench: &Bench, register: u32, value: u32) {
 /// Returns MI_FLUSH_DW or PIPE_CONTROL with notification.
 fn flush(class: EngineClass) -> Vec<u32> {
     match class {
-        EngineClass::Render => vec![0x7a00_0004, 0x100, 0, 0, 0, 0],
-        _ => vec![0x1300_0102, 0, 0, 0],
+        EngineClass::Render => vec![PIPE_CONTROL | 4, 0x100, 0, 0, 0, 0],
+        _ => vec![MI_FLUSH_DW | FLUSH_NOTIFY | 2, 0, 0, 0],
     }
 }
 
@@ -146,7 +146,7 @@ fn a_virtual_functions_errors_are_its_own() {
     bench.gt.registers.set(bench.base() + reg::HWSTAM, 0);
     bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);
     bench.put(PAGE, CANARY);
-    bench.batch(&[PRIVILEGED, 0x0100_0000, ILLEGAL]);
+    bench.batch(&[PRIVILEGED, MI_USER_INTERRUPT, ILLEGAL]);
     assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.get(PAGE)), (0, 0, CANARY));
     assert_eq!(bench.told(VF, bench.engine.id()), Some((3, 0, USER_INTERRUPT)));
 }
@@ -160,9 +160,9 @@ fn each_cause_is_a_bit_of_the_engines_vector() {
     );
     for engine in XE_HPG.engines.all() {
         let info = XE_HPG.engines.info(engine);
-        let watchdog = [&[0x1108_0003, 0x17c, 5, 0x178, 0][..], &wait(4, VA + DATA, 1)].concat();
+        let watchdog = [&[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x17c, 5, 0x178, 0][..], &wait(4, VA + DATA, 1)].concat();
         let causes: [(Vec<u32>, u16, u32); 5] = [
-            (vec![0x0100_0000], USER_INTERRUPT, 0),
+            (vec![MI_USER_INTERRUPT], USER_INTERRUPT, 0),
             (vec![PRIVILEGED], CS_ERROR, 3),
             (flush(info.class), FLUSH_COMPLETE, 4),
             (watchdog, WATCHDOG, 6),
@@ -225,7 +225,7 @@ fn hardware_status_writes() {
         bench.put(PAGE, CANARY);
         bench
     };
-    for (commands, event) in [(vec![0x0100_0000], USER_INTERRUPT), (flush(EngineClass::Copy), FLUSH_COMPLETE)] {
+    for (commands, event) in [(vec![MI_USER_INTERRUPT], USER_INTERRUPT), (flush(EngineClass::Copy), FLUSH_COMPLETE)] {
         let mut bench = unmasked(event);
         bench.batch(&commands);
         assert_eq!(bench.get(PAGE), 0);
@@ -237,7 +237,7 @@ fn hardware_status_writes() {
         }
     }
     let mut bench = unmasked(CS_ERROR);
-    bench.batch(&[0x0100_0000, PRIVILEGED]);
+    bench.batch(&[MI_USER_INTERRUPT, PRIVILEGED]);
     assert_eq!((bench.get(PAGE), bench.get(PAGE + 4)), (u32::from(CS_ERROR), 0));
     write(&bench, reg::EIR, error::INSTRUCTION);
     assert_eq!(bench.get(PAGE), u32::from(CS_ERROR), "not cleared yet");
@@ -249,12 +249,12 @@ fn hardware_status_writes() {
 fn reports_move_with_the_status_page() {
     proves!(V8_085, "all reports are written to the page that HWS_PGA specifies at the time");
     for class in EngineClass::BY_GUC {
-        let mut reports = vec![(vec![0x1080_0001, 0x240, 7], 0x240u64), (vec![0x0100_0000], 0)];
+        let mut reports = vec![(vec![MI_STORE_DATA_INDEX | 1, 0x240, 7], 0x240u64), (vec![MI_USER_INTERRUPT], 0)];
         if class != EngineClass::Render {
-            reports.push((vec![0x1320_4002, 0x248 | 4, 0, 7], 0x248));
+            reports.push((vec![MI_FLUSH_DW | FLUSH_INDEX | FLUSH_WRITE | 2, 0x248 | 4, 0, 7], 0x248));
         }
         if matches!(class, EngineClass::Render | EngineClass::Compute) {
-            reports.push((vec![0x7a00_0004, 0x0120_4000, 0x250, 0, 7, 0], 0x250));
+            reports.push((vec![PIPE_CONTROL | 4, 0x0120_4000, 0x250, 0, 7, 0], 0x250));
         }
         for (commands, offset) in reports {
             let mut bench = Bench::new(class);
@@ -286,7 +286,7 @@ fn page_faults_pass_the_mask_in_repair_mode() {
         bench.listen(Function::PF);
         bench.gt.write(0x19_00a0, u32::MAX);
         let context = bench.context(0);
-        bench.emit(context, &[0x0100_0000, 0, unmapped[0], unmapped[1], unmapped[2], unmapped[3]]);
+        bench.emit(context, &[MI_USER_INTERRUPT, 0, unmapped[0], unmapped[1], unmapped[2], unmapped[3]]);
         let load = context.load();
         bench.engine.load(&bench.gt, Load { descriptor: load.descriptor | handling << 6, ..load });
         assert!(matches!(bench.run(), Outcome::Halted(Halt::Fault(_))));
@@ -299,6 +299,6 @@ fn page_faults_pass_the_mask_in_repair_mode() {
     }
     let mut bench = Bench::new(EngineClass::Copy);
     bench.listen(Function::PF);
-    assert!(matches!(bench.ring(&[0x1040_0002, 0xf000_0000, 0, 1]), Outcome::Halted(Halt::Fault(_))));
+    assert!(matches!(bench.ring(&[MI_STORE_DATA_IMM | GGTT | 2, 0xf000_0000, 0, 1]), Outcome::Halted(Halt::Fault(_))));
     assert_eq!(bench.told(Function::PF, bench.engine.id()), None);
 }

@@ -84,7 +84,7 @@ fn pipe_control_matrix() {
                         let flags = flags | u32::from(place.global()) << 24 | u32::from(place.index()) << 21;
                         let commands = [
                             &store(VA + DATA + 0x20, 1)[..],
-                            &[0x7a00_0004, flags, place.address(), 0, 0x55, 0x66],
+                            &[PIPE_CONTROL | 4, flags, place.address(), 0, 0x55, 0x66],
                             &store(VA + DATA + 0x24, 1),
                         ];
                         let commands = commands.concat();
@@ -117,7 +117,7 @@ fn pipe_control_writes_a_register() {
             for (register, kernels) in [(0x600, false), (0x218, true)] {
                 for user in [false, true] {
                     let mut bench = bench(class);
-                    let command = [0x7a00_0004, MMIO | stall | 1 << 8, bench.base() + register, 0, 0x3, 0x66];
+                    let command = [PIPE_CONTROL | 4, MMIO | stall | 1 << 8, bench.base() + register, 0, 0x3, 0x66];
                     assert_eq!(if user { bench.batch(&command) } else { bench.ring(&command) }, Outcome::Complete);
                     let written = bench.own(register) == 3;
                     assert_eq!(written, !(user && kernels), "{class:?} {register:#x} {user}");
@@ -149,7 +149,8 @@ fn flush_dw_matrix() {
                     let mut bench = bench(*class);
                     let at = place.local(&bench);
                     bench.put64(at, u64::MAX);
-                    let header = 0x1300_0100 | (dwords - 2) | operation << 14 | u32::from(place.index()) << 21;
+                    let header =
+                        MI_FLUSH_DW | FLUSH_NOTIFY | (dwords - 2) | operation << 14 | u32::from(place.index()) << 21;
                     let low = place.address() | u32::from(place.global()) << 2;
                     let flush = [header, low, 0, 0x55, 0x66];
                     let commands = [&store(VA + DATA + 0x20, 1)[..], &flush[..dwords as usize]].concat();
@@ -172,14 +173,14 @@ fn flush_dw_matrix() {
 fn flushes_forget_translations() {
     proves!([V8_127, V8_137], "translations invalidated by a flush are read from the page tables again");
     for (class, flush) in [
-        (EngineClass::Copy, &[0x1304_0001, 0, 0][..]),
-        (EngineClass::Render, &[0x7a00_0004, 1 << 18 | 1 << 20, 0, 0, 0, 0]),
+        (EngineClass::Copy, &[MI_FLUSH_DW | FLUSH_TLB | 1, 0, 0][..]),
+        (EngineClass::Render, &[PIPE_CONTROL | 4, 1 << 18 | 1 << 20, 0, 0, 0, 0]),
     ] {
         let mut bench = Bench::new(class);
         // The engine remaps 2 MiB of the PPGTT with a store to the page tables, which are in local memory.
         let entry = ROOT + 0x2000 + 8 * (DATA >> 21);
         let elsewhere = (DATA & !0x1f_ffff) + 0x40_0000;
-        let redirect = [0x1060_0003, entry as u32, 0, elsewhere as u32 | 0x883, 0];
+        let redirect = [MI_STORE_DATA_IMM | GGTT | STORE_QWORD | 3, entry as u32, 0, elsewhere as u32 | 0x883, 0];
         let commands = [&store(VA + DATA, 1)[..], &redirect, flush, &store(VA + DATA, 2)].concat();
         assert_eq!(bench.ring(&commands), Outcome::Complete);
         assert_eq!((bench.get(DATA), bench.get(elsewhere + (DATA & 0x1f_ffff))), (1, 2), "{class:?}");

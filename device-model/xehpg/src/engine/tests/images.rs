@@ -42,10 +42,10 @@ fn every_engine_saves_the_common_ring_context() {
         let (bench, context) = saved(engine);
         let based =
             |list: &[u32]| list.iter().map(|offset| offset + XE_HPG.engines.info(engine).mmio_base).collect::<Vec<_>>();
-        assert_eq!(dwords(&bench, context, 0..2), [0, 0x1108_101d]);
+        assert_eq!(dwords(&bench, context, 0..2), [0, MI_LOAD_REGISTER_IMM | CS_MMIO | FORCE_POSTED | 29]);
         // The value of RING_TAIL belongs to the driver, but its offset is written like all others.
         assert_eq!(offsets(&bench, context, 2, 15), based(&FIRST), "{}", XE_HPG.engines.info(engine).name);
-        assert_eq!(dwords(&bench, context, 0x20..0x22), [0, 0x1108_1011]);
+        assert_eq!(dwords(&bench, context, 0x20..0x22), [0, MI_LOAD_REGISTER_IMM | CS_MMIO | FORCE_POSTED | 17]);
         assert_eq!(offsets(&bench, context, 0x22, 9), based(&SECOND));
         assert_eq!(bench.get(context.pphwsp() + 0x1000 + 4), 0x1108_101d, "after the 4 KiB of the PPHWSP");
     }
@@ -60,7 +60,7 @@ fn the_cacheline_0x40_is_the_class_own() {
     );
     let (bench, context) = saved(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap());
     let mut copy = vec![0; 28];
-    copy[13..18].copy_from_slice(&[0x1100_1003, 0x2_2200, 0xffff_0000, 0x2_2204, 0]);
+    copy[13..18].copy_from_slice(&[MI_LOAD_REGISTER_IMM | FORCE_POSTED | 3, 0x2_2200, 0xffff_0000, 0x2_2204, 0]);
     assert_eq!(dwords(&bench, context, 0x34..0x50), copy);
     for class in [EngineClass::VideoDecode, EngineClass::VideoEnhance, EngineClass::Compute] {
         let (bench, context) = saved(XE_HPG.engines.find(class, 1).unwrap());
@@ -68,9 +68,9 @@ fn the_cacheline_0x40_is_the_class_own() {
     }
     let (bench, context) = saved(XE_HPG.engines.find(EngineClass::Render, 0).unwrap());
     let mut render = vec![0; 28];
-    render[0] = 0x1108_1005;
+    render[0] = MI_LOAD_REGISTER_IMM | CS_MMIO | FORCE_POSTED | 5;
     (render[1], render[3], render[5]) = (0x21b0, 0x25a8, 0x25ac);
-    (render[13], render[14]) = (0x1108_0001, 0x20c8);
+    (render[13], render[14]) = (MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x20c8);
     assert_eq!(dwords(&bench, context, 0x34..0x50), render);
 }
 
@@ -95,7 +95,7 @@ fn interrupt_reports_have_a_cacheline() {
         for (dword, value) in [(0x52, mask), (0x57, status), (0x59, source)] {
             bench.put(context.image(dword), value);
         }
-        bench.emit(context, &[0x0100_0000, 0]);
+        bench.emit(context, &[MI_USER_INTERRUPT, 0]);
         assert_eq!(bench.submit(context), Outcome::Complete);
         let bytes = |at: u64| (0..0x400).filter(|n| bench.get(at + (n & !3)) >> (8 * (n & 3)) & 0xff != 0).count();
         assert_eq!((bytes(DATA), bench.msis.take().len()), (1, 1), "{class:?}: the report is in memory");
@@ -117,7 +117,7 @@ fn the_engine_context_is_the_documents() {
     for engine in XE_HPG.engines.all() {
         let (bench, context) = saved(engine);
         let based: Vec<u32> = list.iter().map(|offset| offset + XE_HPG.engines.info(engine).mmio_base).collect();
-        assert_eq!(bench.get(context.image(0x61)), 0x1108_106d);
+        assert_eq!(bench.get(context.image(0x61)), MI_LOAD_REGISTER_IMM | CS_MMIO | FORCE_POSTED | 109);
         assert_eq!(offsets(&bench, context, 0x62, 55), based, "{}", XE_HPG.engines.info(engine).name);
         let media = matches!(XE_HPG.engines.info(engine).class, EngineClass::VideoDecode | EngineClass::VideoEnhance);
         let wakeup = if media { 0x0e80_0000 } else { 0 };
@@ -155,7 +155,7 @@ fn trtt_registers_are_remapped_to_the_instance() {
             .filter_map(|other| trtt(XE_HPG.engines.info(other).class, XE_HPG.engines.info(other).instance))
             .collect();
         bench.put(context.image(0xdd), 0x1234);
-        bench.emit(context, &[0x1102_0001, numbers + 8, 0x5678]);
+        bench.emit(context, &[MI_LOAD_REGISTER_IMM | MMIO_REMAP | 1, numbers + 8, 0x5678]);
         assert_eq!(bench.submit(context), Outcome::Complete);
         if let Some(own) = trtt(info.class, info.instance) {
             assert_eq!([4, 8].map(|n| bench.gt.registers.value(own + n)), [0x1234, 0x5678], "{}", info.name);
@@ -179,7 +179,7 @@ fn relative_offsets_may_have_a_base_in_them() {
     {
         let mut bench = Bench::new(class);
         let context = bench.context(0);
-        bench.emit(context, &[0x1108_0001, 0x600, 0x77]);
+        bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 0x77]);
         assert_eq!(bench.submit(context), Outcome::Complete);
         let first = bench.base();
         bench.engine = Engine::new(&XE_HPG, XE_HPG.engines.find(class, instance).unwrap());
@@ -252,7 +252,7 @@ fn an_inhibited_restore_makes_a_golden_image() {
         for dword in XE_HPG.contexts.engine_context..IMAGE_DWORDS {
             bench.put(first.image(dword), 0xdead_0000 | dword as u32);
         }
-        bench.emit(first, &[0x1108_0005, 0x600, 0x1234, 0x67c, 0x5678, 0x41c, 1]);
+        bench.emit(first, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 5, 0x600, 0x1234, 0x67c, 0x5678, 0x41c, 1]);
         assert_eq!(bench.submit(first), Outcome::Complete, "{class:?}");
         let image = dwords(&bench, first, 0..bench.gt.context_layout(engine).template.len());
         assert!(image.iter().all(|word| *word >> 16 != 0xdead), "{class:?}: the whole engine context is written");
@@ -280,17 +280,17 @@ fn every_way_out_saves() {
     let mut bench = Bench::new(EngineClass::Copy);
     let context = bench.context(0);
     let saved = |bench: &Bench| [0x05, 0x85, 0x23].map(|dword| bench.get(context.image(dword)));
-    bench.emit(context, &[0x1108_0001, 0x600, 1, 0]);
+    bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 1, 0]);
     bench.clock.advance(625);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!(saved(&bench), [16, 1, 0]);
-    bench.emit(context, &[0x1108_0001, 0x600, 2, ARB_CHECK, 0, 0]);
+    bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 2, ARB_CHECK, 0, 0]);
     bench.engine.load(&bench.gt, context.load());
     bench.engine.request_preemption();
     assert_eq!(bench.run(), Outcome::Preempted);
     assert_eq!(saved(&bench), [32, 2, 0]);
     assert_eq!(bench.get(context.image(0x07)), 40, "the tail belongs to the driver");
-    bench.emit(context, &[0x1108_0001, 0x600, 3]);
+    bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 3]);
     bench.emit(context, &wait(4, VA + DATA, 1));
     assert_eq!(bench.submit(context), Outcome::Waiting);
     bench.clock.advance(625);
@@ -339,8 +339,8 @@ fn the_status_page_has_the_times() {
     }
     bench.put(context.image(0x23), 1000);
     bench.clock.advance(625 * 10);
-    bench.emit(context, &[0x0380_0000, 0]);
-    bench.emit(context, &[0x10a0_0001, 0x200, 7]);
+    bench.emit(context, &[MI_REPORT_HEAD, 0]);
+    bench.emit(context, &[MI_STORE_DATA_INDEX | PER_PROCESS_PAGE | 1, 0x200, 7]);
     bench.emit(context, &wait(4, VA + DATA, 1));
     assert_eq!(bench.submit(context), Outcome::Waiting);
     assert_eq!(bench.get(context.pphwsp() + 0x200), 7, "MI_STORE_DATA_INDEX");

@@ -23,7 +23,7 @@ fn values(bench: &Bench) -> Vec<(u32, u32)> {
 /// Returns one MI_LOAD_REGISTER_IMM per modelled register, with the value given for its offset.
 fn write_all(bench: &Bench, value: impl Fn(u32) -> u32) -> Vec<u32> {
     let offsets: Vec<u32> = bench.gt.registers.listing().map(|(offset, _)| offset).collect();
-    offsets.iter().flat_map(|offset| [0x1100_0001, *offset, value(*offset)]).collect()
+    offsets.iter().flat_map(|offset| [MI_LOAD_REGISTER_IMM | 1, *offset, value(*offset)]).collect()
 }
 
 /// Runs the commands in a batch of `bench`'s function, in the GGTT if `privileged`, otherwise in the PPGTT.
@@ -32,7 +32,7 @@ fn submit_long(bench: &mut Bench, commands: &[u32], privileged: bool) -> Outcome
     bench.write(LONG, commands);
     bench.put(LONG + 4 * commands.len() as u64, END);
     let context = bench.context(0);
-    let start = if privileged { [0x1880_0001, LONG as u32, 0] } else { start(VA + LONG) };
+    let start = if privileged { [MI_BATCH_BUFFER_START | 1, LONG as u32, 0] } else { start(VA + LONG) };
     bench.emit(context, &start);
     bench.submit(context)
 }
@@ -78,7 +78,7 @@ fn a_virtual_function_reads_nothing_of_others() {
             let commands: Vec<u32> = offsets
                 .iter()
                 .enumerate()
-                .flat_map(|(n, offset)| [0x1200_0002, *offset, (VA + OUT) as u32 + 4 * n as u32, 0])
+                .flat_map(|(n, offset)| [MI_STORE_REGISTER_MEM | 2, *offset, (VA + OUT) as u32 + 4 * n as u32, 0])
                 .collect();
             for offset in &offsets {
                 bench.gt.registers.set(*offset, SECRET | offset & 0xff);
@@ -116,12 +116,12 @@ fn contexts_of_functions_do_not_meet() {
             .collect();
         let write: Vec<u32> = kept.iter().flat_map(|register| [0x1100_0001, *register, 0x0077_0077]).collect();
         bench.emit(mine, &write);
-        bench.emit(mine, &[0x1000_0002, (VA + DATA) as u32, 0, 1]);
+        bench.emit(mine, &[MI_STORE_DATA_IMM | 2, (VA + DATA) as u32, 0, 1]);
         assert_eq!(bench.submit(mine), Outcome::Complete);
         let read = |bench: &mut Bench, context: Context| -> Vec<u32> {
             let commands: Vec<u32> = (0..)
                 .zip(&kept)
-                .flat_map(|(n, register)| [0x1200_0002, *register, (VA + DATA) as u32 + 4 * n, 0])
+                .flat_map(|(n, register)| [MI_STORE_REGISTER_MEM | 2, *register, (VA + DATA) as u32 + 4 * n, 0])
                 .collect();
             bench.emit(context, &commands);
             assert_eq!(bench.submit(context), Outcome::Complete);
@@ -166,7 +166,7 @@ fn no_translation_outlives_a_switch_of_functions() {
     for round in 1..5u32 {
         for (n, (function, context, at)) in (1..).zip(contexts) {
             bench.function = function;
-            bench.emit(context, &[0x1000_0002, (VA + SEEN) as u32, 0, round << 8 | n]);
+            bench.emit(context, &[MI_STORE_DATA_IMM | 2, (VA + SEEN) as u32, 0, round << 8 | n]);
             assert_eq!(bench.submit(context), Outcome::Complete);
             assert_eq!(bench.get(at), round << 8 | n, "{function:?}");
         }
@@ -214,8 +214,8 @@ fn no_translation_outlives_a_context_or_a_reset() {
         for place in [SEEN, ELSEWHERE] {
             bench.put64(entry, place | 0x883);
             value += 1;
-            let store = [0x1000_0002, (VA + SEEN) as u32, 0, value];
-            let wait = [0x0e00_c003, 1, (VA + DATA) as u32, 0, 0];
+            let store = [MI_STORE_DATA_IMM | 2, (VA + SEEN) as u32, 0, value];
+            let wait = [MI_SEMAPHORE_WAIT | SEMAPHORE_POLL | 4 << 12 | 3, 1, (VA + DATA) as u32, 0, 0];
             let commands: Vec<u32> = store.into_iter().chain(wait.into_iter().filter(|_| reset)).collect();
             bench.write(BATCH, &commands);
             bench.put(BATCH + 4 * commands.len() as u64, END);
@@ -279,9 +279,9 @@ fn an_image_reaches_its_own_context_alone() {
                 if flags == 1 << 19 && !of_class {
                     continue;
                 }
-                let header = 0x1100_0000 | flags | (2 * registers.len() as u32 - 1);
+                let header = MI_LOAD_REGISTER_IMM | flags | (2 * registers.len() as u32 - 1);
                 bench.put(context.image(0x60), 0);
-                let image: Vec<u32> = [header].into_iter().chain(load).chain([0x0500_0001]).collect();
+                let image: Vec<u32> = [header].into_iter().chain(load).chain([MI_BATCH_BUFFER_END | 1]).collect();
                 bench.write(context.image(0x61), &image);
                 assert_eq!(bench.submit(context), Outcome::Complete, "{class:?} {:#x}", registers[0]);
                 let kept = bench.get(context.image(0x83));
@@ -301,7 +301,7 @@ fn positions_are_the_running_contexts() {
     proves!(V8_065, "the position registers show the running context from its first command");
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     let (mine, others) = (bench.context(0), bench.context(1));
-    bench.write(BATCH, &[0x0e00_c003, 1, (VA + DATA) as u32, 0, 0]);
+    bench.write(BATCH, &[MI_SEMAPHORE_WAIT | SEMAPHORE_POLL | 4 << 12 | 3, 1, (VA + DATA) as u32, 0, 0]);
     bench.emit(mine, &start(VA + BATCH));
     assert_eq!(bench.submit(mine), Outcome::Waiting);
     bench.engine.reset(&bench.gt);
@@ -354,7 +354,7 @@ fn global_registers_are_one_a_function() {
         separate copy, which is cleared by a reset of the function and not affected by other functions (trap T21)"
     );
     const WRITTEN: [(Function, u32); 3] = [(Function::PF, 0x11), (VF, 0x33), (Function(4), 0x44)];
-    let write = |value| [0x1100_0001, 0x3bc, value, 0, 0x0040_0000 | value, 0];
+    let write = |value| [MI_LOAD_REGISTER_IMM | 1, 0x3bc, value, 0, 0x0040_0000 | value, 0];
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::new(class);
         let base = bench.base();

@@ -16,11 +16,11 @@ const PAGE: u64 = 0x3a_0000;
 /// Writes the report pointers to a context's image like xe (xe: set_memory_based_intr).
 fn report(bench: &Bench, context: Context, page: u64, enable: u32) {
     for (dword, value) in [
-        (0x50, 0x14c8_0002),
+        (0x50, MI_LOAD_REGISTER_MEM | GGTT | CS_MMIO | 2),
         (0x51, 0xa8),
         (0x52, page as u32 + 0x440),
         (0x53, 0),
-        (0x55, 0x1108_1003),
+        (0x55, MI_LOAD_REGISTER_IMM | CS_MMIO | FORCE_POSTED | 3),
         (0x56, 0xac),
         (0x57, page as u32),
         (0x58, 0xa4),
@@ -63,7 +63,7 @@ fn a_user_interrupt_writes_status_and_source() {
             bench.engine = Engine::new(&XE_HPG, XE_HPG.engines.find(class, instance).unwrap());
             let context = bench.context(0);
             report(&bench, context, PAGE, enable);
-            bench.emit(context, &[0x0100_0000, 0]);
+            bench.emit(context, &[MI_USER_INTERRUPT, 0]);
             assert_eq!(bench.submit(context), Outcome::Complete);
             assert_eq!(set_bytes(&bench), [source * 16, 0x400 + source], "{class:?}");
             assert_eq!(bench.msis.take(), [VF]);
@@ -82,7 +82,7 @@ fn bytes_are_written_before_the_msi() {
     let context = bench.context(0);
     report(&bench, context, PAGE, 1);
     bench.put(context.image(0x59), 0xfff0_0000);
-    bench.emit(context, &[0x0100_0000, 0]);
+    bench.emit(context, &[MI_USER_INTERRUPT, 0]);
     assert!(matches!(bench.submit(context), Outcome::Halted(Halt::Fault(fault)) if fault.address == 0xfff0_000f));
     assert_eq!(set_bytes(&bench), [15 * 16]);
     assert_eq!(bench.msis.take(), []);
@@ -99,7 +99,7 @@ fn each_event_has_a_status_byte() {
         let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
         let context = bench.context(0);
         report(&bench, context, PAGE, enable);
-        bench.emit(context, &[0x1300_0102, 0, 0, 0]);
+        bench.emit(context, &[MI_FLUSH_DW | FLUSH_NOTIFY | 2, 0, 0, 0]);
         assert_eq!(bench.submit(context), Outcome::Complete);
         let expected: &[u64] = if told { &[15 * 16 + 4, 0x400 + 15] } else { &[] };
         assert_eq!(set_bytes(&bench), expected, "mask {enable:#x}");
@@ -160,7 +160,7 @@ fn a_switch_is_reported_to_the_scheduler() {
             bench.gt.write(at, value);
         }
         let context = bench.context(0);
-        bench.emit(context, &[0x0100_0000, 0]);
+        bench.emit(context, &[MI_USER_INTERRUPT, 0]);
         bench.engine.load(&bench.gt, Load { submitter, ..context.load() });
         assert_eq!(bench.run(), Outcome::Complete);
         bench.gt.write(0x19_0070, 1 << 15);
@@ -194,14 +194,14 @@ fn report_pointers_belong_to_the_context() {
     assert_eq!((bench.own(reg::INT_STATUS_RPT_PTR), bench.own(reg::INT_SRC_RPT_PTR)), (0x3a_0000, 0x3a_0400));
     bench.engine.reset(&bench.gt);
     assert_eq!((bench.own(reg::INT_STATUS_RPT_PTR), bench.own(reg::INT_SRC_RPT_PTR)), (0, 0));
-    bench.emit(without, &[0x0100_0000, 0]);
+    bench.emit(without, &[MI_USER_INTERRUPT, 0]);
     assert_eq!(bench.submit(without), Outcome::Complete);
     assert!(set_bytes(&bench).is_empty());
     for page in [0xfff0_0000, 0xffff_fff8] {
         let context = bench.context(2);
         report(&bench, context, PAGE, 1);
         bench.put(context.image(0x57), page);
-        bench.emit(context, &[0x0100_0000, 0]);
+        bench.emit(context, &[MI_USER_INTERRUPT, 0]);
         assert!(matches!(bench.submit(context), Outcome::Halted(Halt::Fault(_))));
         bench.engine.reset(&bench.gt);
         let mask = bench.context(3);
@@ -229,7 +229,7 @@ fn interrupt_registers_are_per_function() {
     }
     for function in functions {
         bench.give(function);
-        assert_eq!(bench.ring(&[0x0100_0000, 0]), Outcome::Complete);
+        assert_eq!(bench.ring(&[MI_USER_INTERRUPT, 0]), Outcome::Complete);
         assert_eq!(bench.msis.take(), [function]);
         for other in functions {
             let bank = bench.gt.interrupts_of(other).read(InterruptRegister::Bank, 0);
@@ -256,7 +256,7 @@ fn page_faults_pass_the_mask_in_memory_in_repair_mode() {
         let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
         let context = bench.context(0);
         report(&bench, context, PAGE, enable);
-        bench.emit(context, &[0x1300_0102, 0, 0, 0]);
+        bench.emit(context, &[MI_FLUSH_DW | FLUSH_NOTIFY | 2, 0, 0, 0]);
         bench.emit(context, &store(VA - 4096, 1));
         let load = context.load();
         let descriptor = load.descriptor | handling << 6;

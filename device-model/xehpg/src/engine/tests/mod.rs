@@ -32,6 +32,8 @@ mod whitelists;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
+use arctic_mi::header::*;
+use arctic_mi::{self as mi, ARB_CHECK, BATCH_BUFFER_END as END, Compare, Process, Reg};
 use vm_memory::Bytes;
 
 use super::*;
@@ -77,9 +79,6 @@ const CONTEXTS: u64 = 0x10_0000;
 /// Addresses of test batches and data in local memory. The GGTT maps local memory at identical addresses.
 const BATCH: u64 = 0x20_0000;
 const DATA: u64 = 0x30_0000;
-
-const END: u32 = 0x0500_0000;
-const ARB_CHECK: u32 = 0x0280_0000;
 
 /// A card with one engine.
 struct Bench {
@@ -311,20 +310,22 @@ impl Bench {
 
 /// Returns MI_BATCH_BUFFER_START of a batch in the PPGTT.
 fn start(at: u64) -> [u32; 3] {
-    [0x1880_0101, at as u32, (at >> 32) as u32]
+    mi::batch_buffer_start(Process(at))
 }
 
 /// Returns MI_STORE_DATA_IMM of a dword to the PPGTT.
 fn store(at: u64, value: u32) -> [u32; 4] {
-    [0x1000_0002, at as u32, (at >> 32) as u32, value]
+    mi::store_data_imm(Process(at), value)
 }
 
 /// Returns MI_STORE_REGISTER_MEM of an engine register to the PPGTT.
 fn store_register(offset: u32, at: u64) -> [u32; 4] {
-    [0x1208_0002, offset, at as u32, (at >> 32) as u32]
+    mi::store_register_mem(Reg::Own(offset), Process(at))
 }
 
 /// Returns MI_SEMAPHORE_WAIT in poll mode on a PPGTT address, with the given comparison.
 fn wait(compare: u32, at: u64, value: u32) -> [u32; 5] {
-    [0x0e00_8003 | compare << 12, value, at as u32, (at >> 32) as u32, 0]
+    let mut command = mi::semaphore_wait(Process(at), Compare::Greater, value);
+    command[0] |= compare << 12;
+    command
 }

@@ -26,17 +26,17 @@ fn seen(gt: &Gt, at: u64) -> u32 {
 
 /// Returns MI_STORE_DATA_IMM of one dword to the GGTT.
 fn global(at: u64, value: u32) -> [u32; 4] {
-    [0x1040_0002, at as u32, 0, value]
+    [MI_STORE_DATA_IMM | GGTT | 2, at as u32, 0, value]
 }
 
 /// Returns MI_LOAD_REGISTER_IMM of an engine register.
 fn load(register: u32, value: u32) -> [u32; 3] {
-    [0x1108_0001, register, value]
+    [MI_LOAD_REGISTER_IMM | CS_MMIO | 1, register, value]
 }
 
 /// MI_MATH.
 fn math(instructions: &[u32]) -> Vec<u32> {
-    [&[0x0d00_0000 | (instructions.len() as u32 - 1)][..], instructions].concat()
+    [&[MI_MATH | (instructions.len() as u32 - 1)][..], instructions].concat()
 }
 
 /// Returns MI_MATH of R`sum` = R`a` + R`b`.
@@ -54,11 +54,11 @@ fn producers(round: u32) -> Vec<u32> {
     let at = |n| target(n) as u32;
     let mut commands = global(target(0), round).to_vec();
     commands.extend(load(0x600, round));
-    commands.extend([0x1248_0002, 0x600, at(1), 0]);
-    commands.extend([0x1760_0003, at(2), 0, at(0), 0]);
-    commands.extend([0x10a0_0001, INDEX, round]);
-    commands.extend([0x1180_0002, ENTRY_ADDRESS, round << 12 | 3, 0]);
-    commands.extend([0x1400_0002, at(3) | 1, 0, round]);
+    commands.extend([MI_STORE_REGISTER_MEM | GGTT | CS_MMIO | 2, 0x600, at(1), 0]);
+    commands.extend([MI_COPY_MEM_MEM | GGTT | DESTINATION_GGTT | 3, at(2), 0, at(0), 0]);
+    commands.extend([MI_STORE_DATA_INDEX | PER_PROCESS_PAGE | 1, INDEX, round]);
+    commands.extend([MI_UPDATE_GTT | 2, ENTRY_ADDRESS, round << 12 | 3, 0]);
+    commands.extend([MI_REPORT_PERF_COUNT | 2, at(3) | 1, 0, round]);
     // MI_MATH: stores R0 at the PPGTT address in R1.
     commands.extend(load(0x608, (VA + target(4)) as u32));
     commands.extend(math(&[
@@ -67,9 +67,9 @@ fn producers(round: u32) -> Vec<u32> {
         0x100 << 20,
         0x181 << 20 | 0x31 << 10,
     ]));
-    commands.extend([0x7a00_0004, 0x0100_4000, at(5), 0, round, 0]);
-    commands.extend([0x17c4_0409, at(6), 0, round, 0, 0, 0, 0, 0, 0, 0]);
-    commands.push(0x0380_0000);
+    commands.extend([PIPE_CONTROL | 4, PIPE_GGTT | PIPE_WRITE, at(5), 0, round, 0]);
+    commands.extend([MI_ATOMIC | GGTT | ATOMIC_INLINE | 0x4 << 8 | 9, at(6), 0, round, 0, 0, 0, 0, 0, 0, 0]);
+    commands.push(MI_REPORT_HEAD);
     commands
 }
 
@@ -79,11 +79,11 @@ fn completions(round: u32) -> [(&'static str, Vec<u32>); 6] {
     let seqno = SEQNO as u32;
     let then_store = |commands: &[u32]| [commands, &global(SEQNO, round)].concat();
     [
-        ("MI_FLUSH_DW with a write", vec![0x1300_4002, seqno | 4, 0, round]),
-        ("stalling PIPE_CONTROL with a write", vec![0x7a00_0004, 0x0110_4000, seqno, 0, round, 0]),
+        ("MI_FLUSH_DW with a write", vec![MI_FLUSH_DW | FLUSH_WRITE | 2, seqno | 4, 0, round]),
+        ("stalling PIPE_CONTROL with a write", vec![PIPE_CONTROL | 4, 0x0110_4000, seqno, 0, round, 0]),
         ("stalling MI_ATOMIC", vec![0x17c6_0409, seqno, 0, round, 0, 0, 0, 0, 0, 0, 0]),
-        ("MI_FLUSH_DW", then_store(&[0x1300_0001, 0, 0])),
-        ("stalling PIPE_CONTROL", then_store(&[0x7a00_0004, 0x0010_0000, 0, 0, 0, 0])),
+        ("MI_FLUSH_DW", then_store(&[MI_FLUSH_DW | 1, 0, 0])),
+        ("stalling PIPE_CONTROL", then_store(&[PIPE_CONTROL | 4, 0x0010_0000, 0, 0, 0, 0])),
         ("MI_MATH with FENCE_WR", then_store(&math(&[0x002 << 20]))),
     ]
 }
@@ -109,7 +109,7 @@ fn a_visible_completion_implies_visible_stores() {
         (0..16).for_each(|n| bench.put(target(n), 0));
         bench.put(context.pphwsp() + u64::from(INDEX), 0);
         bench.gt.memory.ggtt().set_entry(ENTRY, GgttEntry(0));
-        bench.emit(context, &[0x1880_0001, BATCH as u32, 0]);
+        bench.emit(context, &[MI_BATCH_BUFFER_START | 1, BATCH as u32, 0]);
         bench.engine.load(&bench.gt, context.load());
         let Bench { gt, engine, .. } = &mut bench;
         let gt = &*gt;
@@ -157,17 +157,17 @@ fn readers_see_earlier_stores() {
     let commands = [
         // MI_LOAD_REGISTER_MEM.
         &store(data, 5)[..],
-        &[0x1488_0002, 0x610, at, 0],
+        &[MI_LOAD_REGISTER_MEM | CS_MMIO | 2, 0x610, at, 0],
         &store_register(0x610, data + 0x100),
         // MI_ATOMIC: an increment.
         &store(data + 8, 6),
-        &[0x1780_0501, at + 8, 0],
+        &[MI_ATOMIC | ATOMIC_INC << 8 | 1, at + 8, 0],
         // MI_SEMAPHORE_WAIT.
         &store(data + 16, 7),
         &wait(4, data + 16, 7),
         // MI_COPY_MEM_MEM.
         &store(data + 24, 8),
-        &[0x1700_0003, at + 0x108, 0, at + 24, 0],
+        &[MI_COPY_MEM_MEM | 3, at + 0x108, 0, at + 24, 0],
         // MI_MATH, LOADIND: loads R3 from the address in R2.
         &store(data + 32, 9),
         &load(0x610, at + 32),
@@ -175,10 +175,10 @@ fn readers_see_earlier_stores() {
         &store_register(0x618, data + 0x110),
         // MI_CONDITIONAL_BATCH_BUFFER_END: continues while memory is greater than 3.
         &store(data + 40, 4),
-        &[0x1b20_0002, 3, at + 40, 0],
+        &[MI_CONDITIONAL_BATCH_BUFFER_END | COMPARE_SEMAPHORE | 2, 3, at + 40, 0],
         &store(data + 0x118, 1),
         &store(data + 40, 3),
-        &[0x1b20_0002, 3, at + 40, 0],
+        &[MI_CONDITIONAL_BATCH_BUFFER_END | COMPARE_SEMAPHORE | 2, 3, at + 40, 0],
         &store(data + 0x118, 2),
     ]
     .concat();
@@ -205,26 +205,26 @@ fn registers_are_written_when_the_command_is_done() {
         &load(0x600, 5)[..],
         &load(0x608, 7),
         &add(2, 0, 1),
-        &[0x150c_0001, 0x610, 0x618],
+        &[MI_LOAD_REGISTER_REG | CS_MMIO | SOURCE_CS_MMIO | 1, 0x610, 0x618],
         &store_register(0x618, data),
         // MI_LOAD_REGISTER_MEM, MI_MATH.
-        &[0x1488_0002, 0x620, (data + 0x40) as u32, 0],
+        &[MI_LOAD_REGISTER_MEM | CS_MMIO | 2, 0x620, (data + 0x40) as u32, 0],
         &add(5, 4, 2),
         &store_register(0x628, data + 4),
         // PIPE_CONTROL, MI_SEMAPHORE_WAIT on a register.
-        &[0x7a00_0004, 0x0080_4000, own + 0x630, 0, 3, 0],
-        &[0x0e01_c003, 3, own + 0x630, 0, 0],
+        &[PIPE_CONTROL | 4, PIPE_REGISTER | PIPE_WRITE, own + 0x630, 0, 3, 0],
+        &[MI_SEMAPHORE_WAIT | SEMAPHORE_REGISTER | SEMAPHORE_POLL | 4 << 12 | 3, 3, own + 0x630, 0, 0],
         // MI_PREDICATE: the sources are equal.
         &load(0x400, 11),
         &load(0x408, 11),
         &load(0x418, 0),
-        &[0x0600_0082],
+        &[MI_PREDICATE | 0x82],
         &store_register(0x418, data + 8),
         // MI_SET_PREDICATE by MI_PREDICATE_RESULT_2: following commands are skipped until it is cleared.
         &load(0x3bc, 1),
-        &[0x0080_0002],
+        &[MI_SET_PREDICATE | 2],
         &store(data + 12, 1),
-        &[0x0080_0000],
+        &[MI_SET_PREDICATE],
         &store(data + 16, 1),
     ]
     .concat();
@@ -266,8 +266,8 @@ fn the_parser_reads_ahead_without_side_effects() {
 }
 
 /// MI_ARB_CHECK with its mask bit, disabling and enabling the pre-parser.
-const PRE_PARSER_OFF: u32 = 0x0280_0101;
-const PRE_PARSER_ON: u32 = 0x0280_0100;
+const PRE_PARSER_OFF: u32 = MI_ARB_CHECK | 0x101;
+const PRE_PARSER_ON: u32 = MI_ARB_CHECK | 0x100;
 
 #[test]
 fn changed_batches_are_executed_as_they_are() {
@@ -278,7 +278,7 @@ fn changed_batches_are_executed_as_they_are() {
         modification, but the model does not. The same applies to a batch that modifies and restarts itself"
     );
     let child = BATCH + 0x1000;
-    for mode in [0x0400_0000, 0x0400_0400] {
+    for mode in [MI_ARB_ON_OFF, MI_ARB_ON_OFF | 1 << 10] {
         for header in [0x1880_0101, 0x18c0_0101] {
             for bracket in [true, false] {
                 let mut bench = Bench::new(EngineClass::Render);
@@ -301,11 +301,11 @@ fn changed_batches_are_executed_as_they_are() {
     let at = VA + BATCH;
     let commands = [
         &store(VA + DATA, 1)[..],
-        &[0x1780_0501, (VA + DATA) as u32 + 8, 0],
+        &[MI_ATOMIC | ATOMIC_INC << 8 | 1, (VA + DATA) as u32 + 8, 0],
         &store(at + 12, 2),
-        &[0x1b20_0002, 1, (VA + DATA) as u32 + 12, 0],
+        &[MI_CONDITIONAL_BATCH_BUFFER_END | COMPARE_SEMAPHORE | 2, 1, (VA + DATA) as u32 + 12, 0],
         &store(VA + DATA + 12, 0),
-        &[0x1880_0101, at as u32, 0],
+        &[MI_BATCH_BUFFER_START | BATCH_PPGTT | 1, at as u32, 0],
     ]
     .concat();
     bench.put64(DATA + 8, 2 << 32);

@@ -25,7 +25,7 @@ fn power_images_have_the_documents_places() {
     let images: [(PowerImage, u32, usize, usize, Places); 3] = [
         (
             WITHOUT_DISPLAY,
-            0x1100_00b3,
+            MI_LOAD_REGISTER_IMM | 179,
             0xb6,
             0xc0,
             &[
@@ -54,7 +54,7 @@ fn power_images_have_the_documents_places() {
         ),
         (
             WITH_DISPLAY,
-            0x1100_00c7,
+            MI_LOAD_REGISTER_IMM | 199,
             0xca,
             0xd0,
             &[
@@ -78,7 +78,7 @@ fn power_images_have_the_documents_places() {
         ),
         (
             WITH_RING,
-            0x1100_00d9,
+            MI_LOAD_REGISTER_IMM | 217,
             0xdc,
             0xe0,
             &[
@@ -204,7 +204,7 @@ fn result_2_is_global() {
     );
     let mut bench = Bench::new(EngineClass::Render);
     let (first, second) = (bench.context(0), bench.context(1));
-    let write = [0x1108_0005, 0x3bc, 1, 0x94, 0x1234, 0x41c, 1];
+    let write = [MI_LOAD_REGISTER_IMM | CS_MMIO | 5, 0x3bc, 1, 0x94, 0x1234, 0x41c, 1];
     let read = |bench: &mut Bench| {
         for (n, offset) in [0x3bc, 0x94, 0x41c].into_iter().enumerate() {
             bench.emit(second, &store_register(offset, VA + DATA + 4 * n as u64));

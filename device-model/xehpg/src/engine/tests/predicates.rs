@@ -3,13 +3,15 @@
 
 use super::*;
 use arctic_fidelity::proves;
+use arctic_mi::Alu;
+use arctic_mi::Operand::{Accu, R, SrcA};
 
 const EXPLICIT: u32 = 1 << 15;
 const BY_RESULT: u32 = 1 << 8;
 
 /// Returns MI_LOAD_REGISTER_IMM of an engine register.
 fn lri(register: u32, value: u32) -> [u32; 3] {
-    [0x1108_0001, register, value]
+    [MI_LOAD_REGISTER_IMM | CS_MMIO | 1, register, value]
 }
 
 /// Runs `command` with the given values of both predicates, then clears the global predicate with MI_SET_PREDICATE.
@@ -17,8 +19,8 @@ fn lri(register: u32, value: u32) -> [u32; 3] {
 fn executed(command: &[u32], result: u32, set: u32, seen: fn(&Bench) -> bool) -> bool {
     let mut bench = Bench::new(EngineClass::Render);
     let other = BATCH + 0x1000;
-    bench.write(other, &[0x0080_0000, 0x0040_0002, END]);
-    let batch = [&lri(0x600, 9)[..], &lri(0x418, result), &lri(0x3b8, set), command, &[0x0080_0000]].concat();
+    bench.write(other, &[MI_SET_PREDICATE, MI_NOOP | WRITE_NOPID | 2, END]);
+    let batch = [&lri(0x600, 9)[..], &lri(0x418, result), &lri(0x3b8, set), command, &[MI_SET_PREDICATE]].concat();
     assert_eq!(bench.batch(&[&batch[..], &store(VA + DATA + 0x20, 1)].concat()), Outcome::Complete);
     seen(&bench)
 }
@@ -42,8 +44,8 @@ fn both_predicates() {
     let pipeline = |header: u32| [&[header][..], &vec![0; (header & 0xff) as usize + 1]].concat();
     type Seen = fn(&Bench) -> bool;
     let by_result: [(Vec<u32>, u32, Seen); 5] = [
-        (vec![0x1208_0002, 0x600, at, 0], 1 << 21, stored),
-        (vec![0x7a00_0004, 0x4000, at, 0, 9, 0], BY_RESULT, stored),
+        (vec![MI_STORE_REGISTER_MEM | CS_MMIO | 2, 0x600, at, 0], 1 << 21, stored),
+        (vec![PIPE_CONTROL | 4, 0x4000, at, 0, 9, 0], BY_RESULT, stored),
         (pipeline(0x7b00_0005), BY_RESULT, counted),
         (pipeline(0x7208_0025), BY_RESULT, counted),
         (pipeline(0x7852_0003), BY_RESULT, counted),
@@ -52,12 +54,12 @@ fn both_predicates() {
         [(vec![0x1880_0101, other, 0], ended), (vec![END], ended), (vec![0x1b20_5002, 0, at, 0], ended)];
     let always: [(Vec<u32>, Seen); 7] = [
         (store(VA + DATA, 1).to_vec(), stored),
-        (vec![0x0040_0003], |bench| bench.own(reg::NOPID) == 3),
+        (vec![MI_NOOP | WRITE_NOPID | 3], |bench| bench.own(reg::NOPID) == 3),
         (lri(0x600, 5).to_vec(), |bench| bench.own(0x600) == 5),
-        (vec![0x0d00_0002, 0x4810_8000, 0x1000_0000, 0x1800_0031], |bench| bench.own(0x600) == u32::MAX),
-        (vec![0x1780_0501, at, 0], stored),
+        (mi::math(&[Alu::Load1(SrcA), Alu::Add, Alu::Store(R(0), Accu)]), |bench| bench.own(0x600) == u32::MAX),
+        (vec![MI_ATOMIC | ATOMIC_INC << 8 | 1, at, 0], stored),
         (pipeline(0x6102_0001), counted),
-        (vec![0x1700_0003, at, 0, (VA + BATCH) as u32, 0], stored),
+        (vec![MI_COPY_MEM_MEM | 3, at, 0, (VA + BATCH) as u32, 0], stored),
     ];
     for (result, set) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         for (command, enable, seen) in &by_result {
@@ -87,7 +89,7 @@ fn blits_are_predicated() {
         let mut bench = Bench::new(EngineClass::Copy);
         let at = (VA + DATA) as u32;
         let fill = [0x5110_000e, 63, 0, 1 << 16 | 16, at, 0, 0, 0xabcd, 0, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(bench.batch(&[&lri(0x3b8, set)[..], &fill, &[0x0080_0000]].concat()), Outcome::Complete);
+        assert_eq!(bench.batch(&[&lri(0x3b8, set)[..], &fill, &[MI_SET_PREDICATE]].concat()), Outcome::Complete);
         assert_eq!(bench.get(DATA), if set == 0 { 0xabcd } else { 0 });
     }
 }
@@ -115,7 +117,7 @@ fn the_global_predicate_is_sticky() {
         assert_eq!((bench.submit(other), marks(&bench)), (Outcome::Complete, [0, 0, 1]), "other contexts unaffected");
         bench.emit(context, &store(VA + DATA, 1));
         if by_command {
-            bench.emit(context, &[0x0080_0000]);
+            bench.emit(context, &[MI_SET_PREDICATE]);
         } else {
             bench.engine.load(&bench.gt, context.load());
             bench.run();
@@ -134,7 +136,7 @@ fn workaround_batches_are_not_predicated() {
     bench.emit(context, &lri(0x3b8, 1));
     assert_eq!(bench.submit(context), Outcome::Complete);
     let batch = context.at + 0x6000;
-    bench.write(batch, &[0x1040_0002, DATA as u32, 0, 7, END]);
+    bench.write(batch, &[MI_STORE_DATA_IMM | GGTT | 2, DATA as u32, 0, 7, END]);
     bench.put(context.image(0x13), batch as u32 | 1);
     bench.emit(context, &store(VA + DATA + 4, 7));
     assert_eq!(bench.submit(context), Outcome::Complete);
@@ -153,8 +155,8 @@ fn i915_recovers_from_a_stray_predicate() {
             repair,
             &[0x1040_0002, page + 0xff8, 0, 0, 0x0500_8000, 0x0080_0000, 0x1040_0002, page + 0xff8, 0, 1, END],
         );
-        bench.write(BATCH, &[0x1108_0001, 0x3b8, u32::from(stray), END]);
-        bench.emit(context, &[0x0400_0001, 0x14c8_0002, 0x3b8, page + 0xff8, 0]);
+        bench.write(BATCH, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x3b8, u32::from(stray), END]);
+        bench.emit(context, &[MI_ARB_ON_OFF | 1, MI_LOAD_REGISTER_MEM | GGTT | CS_MMIO | 2, 0x3b8, page + 0xff8, 0]);
         bench.emit(context, &[0x1880_0101, (VA + BATCH) as u32, 0, 0x1880_0001, repair as u32, 0, 0x0400_0000]);
         bench.emit(context, &store(VA + DATA, 1));
         assert_eq!(bench.submit(context), Outcome::Complete);
@@ -188,7 +190,7 @@ fn set_predicate_sources() {
         let source = |first: u32| if matches!(enable.wrapping_sub(first), 0 | 1) { result } else { result ^ 1 };
         let mut batch = vec![0x1108_0005, 0x3bc, source(1), 0x418, source(3), 0x41c, source(5), 0x0080_0000 | enable];
         batch.extend(store(VA + DATA, 1));
-        batch.push(0x0080_0000);
+        batch.push(MI_SET_PREDICATE);
         assert_eq!(bench.batch(&batch), Outcome::Complete);
         assert_eq!(bench.get(DATA) == 1, executed, "enable {enable} result {result}");
     }
@@ -212,7 +214,7 @@ fn predicate_operations() {
                         };
                         let mut bench = Bench::new(EngineClass::Render);
                         let batch = [
-                            0x1108_0007,
+                            MI_LOAD_REGISTER_IMM | CS_MMIO | 7,
                             0x400,
                             sources.0,
                             0x408,
@@ -221,7 +223,7 @@ fn predicate_operations() {
                             data,
                             0x418,
                             u32::from(present),
-                            0x0600_0000 | load << 6 | combine << 3 | compare,
+                            MI_PREDICATE | load << 6 | combine << 3 | compare,
                         ];
                         assert_eq!(bench.batch(&batch), Outcome::Complete);
                         let expected = combined ^ (load == 3);
@@ -248,7 +250,7 @@ fn set_predicate_by_partition() {
         for (enable, sets) in [(0 << 4, false), (1 << 4, zero), (2 << 4, !zero), (3 << 4, false), (2 << 4 | 2, true)] {
             let mut bench = Bench::new(EngineClass::Compute);
             bench.gt.write(bench.base() + 0x3bc, 1);
-            let batch = [&lri(0x21c, partition)[..], &lri(0x1fc, mask), &[0x0080_0000 | enable]].concat();
+            let batch = [&lri(0x21c, partition)[..], &lri(0x1fc, mask), &[MI_SET_PREDICATE | enable]].concat();
             assert_eq!(bench.batch(&batch), Outcome::Complete);
             let seen = bench.gt.read(bench.base() + 0x3b8) == 1;
             assert_eq!(seen, sets, "{partition:#x} {mask:#x} {enable:#x}");
@@ -278,7 +280,7 @@ fn predicate_results_belong_to_engine_or_context() {
         assert_eq!(bench.submit(first), Outcome::Complete);
         let read: Vec<u32> = (0..)
             .zip(&registers)
-            .flat_map(|(n, register)| [0x1208_0002, *register, (VA + DATA) as u32 + 4 * n, 0])
+            .flat_map(|(n, register)| [MI_STORE_REGISTER_MEM | CS_MMIO | 2, *register, (VA + DATA) as u32 + 4 * n, 0])
             .collect();
         for (context, others) in [(second, 0), (first, 1)] {
             bench.emit(context, &read);
@@ -303,17 +305,18 @@ fn predicates_of_memory() {
     let at = (VA + DATA) as u32;
     bench.put64(DATA, 7 << 32 | 5);
     bench.put64(DATA + 8, 6 << 32 | 5);
-    let sources: Vec<u32> = (0..4).flat_map(|n| [0x1488_0002, 0x400 + 4 * n, at + 4 * n, 0]).collect();
-    assert_eq!(bench.batch(&[&sources[..], &[0x0600_0082]].concat()), Outcome::Complete);
+    let sources: Vec<u32> =
+        (0..4).flat_map(|n| [MI_LOAD_REGISTER_MEM | CS_MMIO | 2, 0x400 + 4 * n, at + 4 * n, 0]).collect();
+    assert_eq!(bench.batch(&[&sources[..], &[MI_PREDICATE | 0x82]].concat()), Outcome::Complete);
     assert_eq!((bench.own(0x418), bench.own(0x410), bench.own(0x414)), (0, 0, 1), "only the low dwords are equal");
     bench.put64(DATA, 8 << 32 | 5);
     bench.put64(DATA + 8, 7 << 32 | 5);
-    assert_eq!(bench.batch(&[&sources[..], &[0x0600_0083]].concat()), Outcome::Complete);
+    assert_eq!(bench.batch(&[&sources[..], &[MI_PREDICATE | 0x83]].concat()), Outcome::Complete);
     assert_eq!(bench.own(0x418), 0, "the data register is clear in a new context");
-    let same = [&sources[..], &lri(0x410, 0), &lri(0x414, 1), &[0x0600_0083]].concat();
+    let same = [&sources[..], &lri(0x410, 0), &lri(0x414, 1), &[MI_PREDICATE | 0x83]].concat();
     assert_eq!(bench.batch(&same), Outcome::Complete);
     assert_eq!(bench.own(0x418), 1, "the same difference");
-    assert_eq!(bench.batch(&[&lri(0x418, 1)[..], &[0x0600_0041]].concat()), Outcome::Complete);
+    assert_eq!(bench.batch(&[&lri(0x418, 1)[..], &[MI_PREDICATE | 0x41]].concat()), Outcome::Complete);
     assert_eq!(bench.own(0x418), 1, "load operation 1 keeps the result");
 }
 
@@ -332,11 +335,11 @@ fn partitions_have_their_places() {
         bench.put(place + 0x18, 0x99);
         let batch = [
             &there[..],
-            &[0x1489_0002, 0x600, at + 0x18, 0],
-            &[0x1209_0002, 0x600, at, 0],
-            &[0x1000_0802, at + 4, 0, 0x77],
+            &[MI_LOAD_REGISTER_MEM | CS_MMIO | 1 << 16 | 2, 0x600, at + 0x18, 0],
+            &[MI_STORE_REGISTER_MEM | CS_MMIO | 1 << 16 | 2, 0x600, at, 0],
+            &[MI_STORE_DATA_IMM | 1 << 11 | 2, at + 4, 0, 0x77],
             &[0x7a00_4004, 0x4000, at + 8, 0, 0x66, 0],
-            &[0x1780_0501, at + 0x10 + 1, 0],
+            &[MI_ATOMIC | ATOMIC_INC << 8 | 1, at + 0x10 + 1, 0],
             &[0x0e04_c003, 1, at + 0x10, 0, 0],
         ];
         assert_eq!(bench.batch(&batch.concat()), Outcome::Complete);

@@ -66,7 +66,7 @@ const ALL: [bool; 3] = [true; 3];
 
 /// Returns MI_BATCH_BUFFER_START of the batch in its address space.
 fn start_at(place: Place) -> [u32; 3] {
-    if place == Place::User { start(VA + BATCH) } else { [0x1880_0001, BATCH as u32, 0] }
+    if place == Place::User { start(VA + BATCH) } else { [MI_BATCH_BUFFER_START | 1, BATCH as u32, 0] }
 }
 
 fn run(row: &Row, function: Function, place: Place, preempt: bool) -> Run {
@@ -124,12 +124,12 @@ fn check(rows: &[Row], preempt: bool) {
 
 /// Returns MI_FLUSH_DW with a post-sync write of a dword.
 fn flush(flags: u32, low: u32) -> [u32; 4] {
-    [0x1300_4002 | flags, low, 0, 0x77]
+    [MI_FLUSH_DW | FLUSH_WRITE | 2 | flags, low, 0, 0x77]
 }
 
 /// Returns PIPE_CONTROL with a post-sync write of a qword.
 fn pipe(flags: u32, low: u32) -> [u32; 6] {
-    [0x7a00_0004, 0x4000 | flags, low, 0, 0x77, 0]
+    [PIPE_CONTROL | 4, 0x4000 | flags, low, 0, 0x77, 0]
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn commands_that_write() {
     let entry = |run: &Run| run.bench.gt.memory.ggtt().entry(0x300).0 == 0x31_0003;
     check(
         &[
-            row("MI_UPDATE_GTT", Copy, &[0x1180_0002, 0x30_0000, 0x31_0003, 0], entry, PF_ONLY),
+            row("MI_UPDATE_GTT", Copy, &[MI_UPDATE_GTT | 2, 0x30_0000, 0x31_0003, 0], entry, PF_ONLY),
             row("MI_STORE_DATA_INDEX, own page", Copy, &[0x10a0_0001, INDEX, 0x77], own_page, KERNELS),
             row("MI_STORE_DATA_INDEX, global page", Copy, &[0x1080_0001, INDEX, 0x77], global_page, PF_ONLY),
             row(
@@ -159,8 +159,8 @@ fn commands_that_write() {
                 KERNELS,
             ),
             row("MI_STORE_REGISTER_MEM", Copy, &[0x1108_0001, 0x600, 0x77, 0x1208_0002, 0x600, PROCESS, 0], data, ALL),
-            row("MI_STORE_DATA_IMM, global", Copy, &[0x1040_0002, GLOBAL, 0, 0x77], data, KERNELS),
-            row("MI_STORE_DATA_IMM", Copy, &[0x1000_0002, PROCESS, 0, 0x77], data, ALL),
+            row("MI_STORE_DATA_IMM, global", Copy, &[MI_STORE_DATA_IMM | GGTT | 2, GLOBAL, 0, 0x77], data, KERNELS),
+            row("MI_STORE_DATA_IMM", Copy, &[MI_STORE_DATA_IMM | 2, PROCESS, 0, 0x77], data, ALL),
             row("MI_FLUSH_DW, global", VideoDecode, &flush(0, GLOBAL | 4), data, KERNELS),
             row("MI_FLUSH_DW", VideoDecode, &flush(0, PROCESS), data, ALL),
             row("MI_FLUSH_DW, own page", VideoDecode, &flush(1 << 21, INDEX), own_page, KERNELS),
@@ -171,16 +171,16 @@ fn commands_that_write() {
             row(
                 "MI_COPY_MEM_MEM, destination global",
                 Copy,
-                &[0x1720_0003, GLOBAL, 0, PROCESS + 0x100, 0],
+                &[MI_COPY_MEM_MEM | DESTINATION_GGTT | 3, GLOBAL, 0, PROCESS + 0x100, 0],
                 data,
                 KERNELS,
             ),
-            row("MI_COPY_MEM_MEM", Copy, &[0x1700_0003, PROCESS, 0, PROCESS + 0x100, 0], data, ALL),
+            row("MI_COPY_MEM_MEM", Copy, &[MI_COPY_MEM_MEM | 3, PROCESS, 0, PROCESS + 0x100, 0], data, ALL),
             row("MI_NOOP with an identification", Copy, &[0x0040_0077, 0x1208_0002, 0x94, PROCESS, 0], data, ALL),
             row(
                 "MI_REPORT_HEAD",
                 Copy,
-                &[0x0380_0000],
+                &[MI_REPORT_HEAD],
                 |run| run.bench.get(run.bench.context_at(0).pphwsp() + 16) != 0,
                 KERNELS,
             ),
@@ -196,7 +196,8 @@ fn a_virtual_function_does_not_reach_foreign_pages() {
         "a VF's ring writes to the VF's own GGTT pages. A write to a page of the PF or of another VF changes nothing \
         and halts the context"
     );
-    let row = row("", EngineClass::Copy, &[0x1040_0002, GLOBAL, 0, 0x77], |run| run.wrote(DATA), KERNELS);
+    let row =
+        row("", EngineClass::Copy, &[MI_STORE_DATA_IMM | GGTT | 2, GLOBAL, 0, 0x77], |run| run.wrote(DATA), KERNELS);
     assert!(run(&row, Function(5), Place::Ring, false).wrote(DATA));
     for owner in [Function::PF, Function(6)] {
         let mut bench = Bench::of_vf(row.class, 5);
@@ -227,8 +228,8 @@ fn commands_of_render_and_compute() {
             row("PIPE_CONTROL", class, &pipe(0, PROCESS), data, ALL),
             row("PIPE_CONTROL, own page", class, &pipe(1 << 21, INDEX), own_page, KERNELS),
             row("PIPE_CONTROL, global page", class, &pipe(1 << 21 | 1 << 24, INDEX), global_page, PF_ONLY),
-            row("MI_REPORT_PERF_COUNT, global", class, &[0x1400_0002, GLOBAL | 1, 0, 0x77], data, PF_ONLY),
-            row("MI_REPORT_PERF_COUNT", class, &[0x1400_0002, PROCESS, 0, 0x77], data, ALL),
+            row("MI_REPORT_PERF_COUNT, global", class, &[MI_REPORT_PERF_COUNT | 2, GLOBAL | 1, 0, 0x77], data, PF_ONLY),
+            row("MI_REPORT_PERF_COUNT", class, &[MI_REPORT_PERF_COUNT | 2, PROCESS, 0, 0x77], data, ALL),
         ]);
     }
     // The register of a post-sync write is checked like a register of MI_LOAD_REGISTER_IMM. HWSTAM belongs to the PF.
@@ -252,14 +253,14 @@ fn commands_without_effect() {
         rows.extend([
             row("MI_LOAD_SCAN_LINES_INCL", class, &[0x0900_0000, 0], accepted, not_for_vfs),
             row("MI_LOAD_SCAN_LINES_EXCL", class, &[0x0980_0000, 0], accepted, not_for_vfs),
-            row("MI_WAIT_FOR_EVENT", class, &[0x0180_0008], accepted, not_for_vfs),
+            row("MI_WAIT_FOR_EVENT", class, &[MI_WAIT_FOR_EVENT | 8], accepted, not_for_vfs),
             row("MI_WAIT_FOR_EVENT_2", class, &[0x0200_0008], accepted, not_for_vfs),
             row("MI_DISPLAY_FLIP", class, &[0x0a00_0001, 0, 0], accepted, PF_ONLY),
         ]);
     }
-    rows.push(row("MI_CLFLUSH", Render, &[0x1380_0001, PROCESS, 0], accepted, ALL));
-    rows.push(row("MI_SET_CONTEXT", Render, &[0x0c00_0000, 0], accepted, KERNELS));
-    rows.push(row("MI_SEMAPHORE_SIGNAL, global", Copy, &[0x0dc0_0000, 0], accepted, KERNELS));
+    rows.push(row("MI_CLFLUSH", Render, &[MI_CLFLUSH | 1, PROCESS, 0], accepted, ALL));
+    rows.push(row("MI_SET_CONTEXT", Render, &[MI_SET_CONTEXT, 0], accepted, KERNELS));
+    rows.push(row("MI_SEMAPHORE_SIGNAL, global", Copy, &[MI_SEMAPHORE_SIGNAL | GGTT, 0], accepted, KERNELS));
     check(&rows, false);
 }
 
@@ -298,14 +299,14 @@ fn semaphores_and_interrupts() {
         &[
             row("MI_SEMAPHORE_WAIT, global", Copy, &[0x0e40_c003, 1, GLOBAL, 0, 0], waits, KERNELS),
             row("MI_SEMAPHORE_WAIT", Copy, &[0x0e00_c003, 1, PROCESS, 0, 0], waits, ALL),
-            row("MI_USER_INTERRUPT", Copy, &[0x0100_0000], own_msi, ALL),
-            row("MI_FLUSH_DW, notify", Copy, &[0x1300_0102, 0, 0, 0], own_msi, ALL),
-            row("PIPE_CONTROL, notify", Render, &[0x7a00_0004, 0x100, 0, 0, 0, 0], own_msi, ALL),
+            row("MI_USER_INTERRUPT", Copy, &[MI_USER_INTERRUPT], own_msi, ALL),
+            row("MI_FLUSH_DW, notify", Copy, &[MI_FLUSH_DW | FLUSH_NOTIFY | 2, 0, 0, 0], own_msi, ALL),
+            row("PIPE_CONTROL, notify", Render, &[PIPE_CONTROL | 4, 0x100, 0, 0, 0, 0], own_msi, ALL),
             // The post-sync write is dropped, but the flush and its notification are executed (trap 9).
             row(
                 "PIPE_CONTROL, notify and a write that is not permitted",
                 Render,
-                &[0x7a00_0004, 0x0120_4100, INDEX, 0, 0x77, 0],
+                &[PIPE_CONTROL | 4, 0x0120_4100, INDEX, 0, 0x77, 0],
                 own_msi,
                 ALL,
             ),
@@ -350,7 +351,7 @@ fn arbitration() {
         for place in [Place::Ring, Place::Privileged, Place::User] {
             assert!(seen(&[ARB_CHECK], leaves, function, place), "{function:?} {place:?}");
             let permitted = function == Function::PF && place != Place::User;
-            assert_eq!(seen(&[0x0400_0000, ARB_CHECK], stays, function, place), permitted, "{function:?} {place:?}");
+            assert_eq!(seen(&[MI_ARB_ON_OFF, ARB_CHECK], stays, function, place), permitted, "{function:?} {place:?}");
         }
     }
 }
@@ -404,7 +405,7 @@ fn context_switches_write_no_status_page() {
         (0..1024).for_each(|n| bench.put(STATUS_PAGE + 4 * n, 0x5a5a_5a5a));
         for number in 0..2 {
             let context = bench.context(number);
-            bench.emit(context, &[0x0100_0000, 0]);
+            bench.emit(context, &[MI_USER_INTERRUPT, 0]);
             bench.listen(function);
             assert_eq!(bench.submit(context), Outcome::Complete);
             assert_eq!(bench.told(function, bench.engine.id()), Some((3, 0, USER_INTERRUPT)));
@@ -416,7 +417,7 @@ fn context_switches_write_no_status_page() {
 #[test]
 fn hwstam_is_the_pfs() {
     proves!(V13_075, "only the PF's driver can unmask HWSTAM");
-    let commands = [0x1108_0001, 0x98, 0, 0x0100_0000];
+    let commands = [MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x98, 0, MI_USER_INTERRUPT];
     let unmasked = |run: &Run| run.bench.own(0x98) == 0;
     check(&[row("MI_LOAD_REGISTER_IMM of HWSTAM", EngineClass::Copy, &commands, unmasked, PF_ONLY)], false);
 }

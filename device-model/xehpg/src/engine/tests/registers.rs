@@ -46,12 +46,12 @@ fn writers(bench: &Bench, register: u32, value: u32) -> Vec<(&'static str, Vec<u
     bench.put(VALUE, value);
     let address = (VA + VALUE) as u32;
     vec![
-        ("MI_LOAD_REGISTER_IMM", vec![0x1100_0001, register, value]),
+        ("MI_LOAD_REGISTER_IMM", vec![MI_LOAD_REGISTER_IMM | 1, register, value]),
         // With one byte write disabled, which requires a read.
-        ("MI_LOAD_REGISTER_IMM, bytes", vec![0x1100_0801, register, value]),
-        ("MI_LOAD_REGISTER_MEM", vec![0x1480_0002, register, address, 0]),
+        ("MI_LOAD_REGISTER_IMM, bytes", vec![MI_LOAD_REGISTER_IMM | 0x8 << 8 | 1, register, value]),
+        ("MI_LOAD_REGISTER_MEM", vec![MI_LOAD_REGISTER_MEM | 2, register, address, 0]),
         ("MI_LOAD_REGISTER_REG", vec![0x1108_0001, 0x608, value, 0x1504_0001, 0x608, register]),
-        ("PIPE_CONTROL", vec![0x7a00_0004, 0x0080_4000, register, 0, value, 0]),
+        ("PIPE_CONTROL", vec![PIPE_CONTROL | 4, PIPE_REGISTER | PIPE_WRITE, register, 0, value, 0]),
     ]
 }
 
@@ -118,7 +118,7 @@ fn loads_from_the_global_space() {
     for (who, loaded) in EVERYBODY.into_iter().zip([true, false, true, false]) {
         let mut bench = Bench::new(EngineClass::Copy);
         bench.put(VALUE, 0x77);
-        run(&mut bench, who, &[0x14c8_0002, 0x600, VALUE as u32, 0]);
+        run(&mut bench, who, &[MI_LOAD_REGISTER_MEM | GGTT | CS_MMIO | 2, 0x600, VALUE as u32, 0]);
         assert_eq!(bench.own(0x600) == 0x77, loaded, "{who:?}");
     }
 }
@@ -133,7 +133,7 @@ fn commands_with_several_registers() {
     for (who, first) in EVERYBODY.into_iter().zip([5, 0, 5, 0]) {
         let mut bench = Bench::new(EngineClass::Copy);
         let base = bench.base();
-        run(&mut bench, who, &[0x1100_0005, base + 0x600, 5, base + 0x98, 7, base + 0x608, 5]);
+        run(&mut bench, who, &[MI_LOAD_REGISTER_IMM | 5, base + 0x600, 5, base + 0x98, 7, base + 0x608, 5]);
         assert_eq!((bench.own(0x600), bench.own(0x608)), (first, first), "{who:?}");
         assert_eq!(bench.own(0x98), if who == Who::PfRing { 7 } else { 0xffff_ffff }, "{who:?}");
     }
@@ -155,7 +155,7 @@ fn slots_are_power_context() {
     }
     for who in EVERYBODY {
         for slot in &slots {
-            let commands = if who == Who::PfRing { [0; 3] } else { [0x1100_0001, *slot, 0x2_2098] };
+            let commands = if who == Who::PfRing { [0; 3] } else { [MI_LOAD_REGISTER_IMM | 1, *slot, 0x2_2098] };
             run(&mut bench, who, &commands);
             bench.engine.reset(&bench.gt);
         }
@@ -167,7 +167,7 @@ fn slots_are_power_context() {
     // Each of the twenty slots permits accesses of non-privileged batches to its register range.
     for slot in &slots {
         bench.gt.registers.set(*slot, (base + 0x2c0) | 2);
-        run(&mut bench, Who::PfBatch, &[0x1100_0003, base + 0x2c0, 3, base + 0x2e8, 4]);
+        run(&mut bench, Who::PfBatch, &[MI_LOAD_REGISTER_IMM | 3, base + 0x2c0, 3, base + 0x2e8, 4]);
         assert_eq!((bench.own(0x2e8), bench.own(0x2c0)), (4, 3), "slot at {slot:#x}");
         bench.engine.reset(&bench.gt);
         bench.gt.registers.set(base + 0x2e8, 0);
@@ -251,8 +251,8 @@ fn commands_have_steering_of_their_own() {
         let all = instances.map(|(select, seen)| (SELECTIVE | select, seen));
         for (select, seen) in all.into_iter().chain([(0, 1), (4 << 16, 1)]) {
             bench.put(DATA, 0x55);
-            let steer = [0x1108_0001, 0xcc, select];
-            let commands = [&steer[..], &[0x1200_0002, SAMPLER_MODE, at, 0]].concat();
+            let steer = [MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0xcc, select];
+            let commands = [&steer[..], &[MI_STORE_REGISTER_MEM | 2, SAMPLER_MODE, at, 0]].concat();
             assert_eq!(bench.ring(&commands), Outcome::Complete);
             assert_eq!(bench.get(DATA), seen, "{class:?} {select:#x}");
             assert_eq!(bench.gt.read(SAMPLER_MODE), 0, "host read");

@@ -7,7 +7,7 @@ use crate::generation::XE_HPG;
 use arctic_fidelity::proves;
 
 /// MI_SEMAPHORE_SIGNAL.
-const SIGNAL: [u32; 2] = [0x0d80_0000, 0];
+const SIGNAL: [u32; 2] = [MI_SEMAPHORE_SIGNAL, 0];
 const REGISTER_POLL: u32 = 1 << 16;
 const INDIRECT: u32 = 1 << 17;
 /// Expected results of comparing 4, 5 and 6 in memory with 5: greater, greater or equal, less, less or equal, equal,
@@ -25,7 +25,7 @@ fn comparisons() {
         "the six unsigned comparisons, with memory in the GGTT and the PPGTT and with a register, in poll and \
         signal mode. The two reserved codes are never true"
     );
-    let global = |compare: u32| [0x0e40_8003 | compare << 12, 5, DATA as u32, 0, 0];
+    let global = |compare: u32| [MI_SEMAPHORE_WAIT | GGTT | SEMAPHORE_POLL | 3 | compare << 12, 5, DATA as u32, 0, 0];
     for (value, holds) in HOLD {
         for (compare, holds) in (0..).zip(holds) {
             let mut bench = Bench::new(EngineClass::Copy);
@@ -81,7 +81,8 @@ fn a_signal_wakes_a_waiting_engine() {
         producer.load(&bench.gt, context.load());
         assert_eq!(producer.step(&bench.gt, 100), Outcome::Complete);
     };
-    let waits = [&[0x0e00_4003, 7, (VA + DATA) as u32, 0, 0][..], &store(VA + DATA + 8, 1)].concat();
+    let waits =
+        [&[MI_SEMAPHORE_WAIT | 4 << 12 | 3, 7, (VA + DATA) as u32, 0, 0][..], &store(VA + DATA + 8, 1)].concat();
     signal(&bench, &mut producer, &SIGNAL);
     assert_eq!(bench.batch(&waits), Outcome::Waiting);
     signal(&bench, &mut producer, &SIGNAL);
@@ -93,7 +94,7 @@ fn a_signal_wakes_a_waiting_engine() {
     // Typical use: an atomic on the semaphore, followed by the signal.
     bench.put(DATA, 6);
     assert_eq!(bench.batch(&waits), Outcome::Waiting);
-    signal(&bench, &mut producer, &[&[0x1780_0501, (VA + DATA) as u32, 0][..], &SIGNAL].concat());
+    signal(&bench, &mut producer, &[&[MI_ATOMIC | ATOMIC_INC << 8 | 1, (VA + DATA) as u32, 0][..], &SIGNAL].concat());
     assert_eq!(bench.run(), Outcome::Complete);
 }
 
@@ -103,7 +104,7 @@ fn a_wait_is_preempted_and_resumed() {
     for mode in [0u32, 1 << 15] {
         let mut bench = Bench::new(EngineClass::Copy);
         let context = bench.context(0);
-        bench.emit(context, &[0x0e00_4003 | mode, 7, (VA + DATA) as u32, 0, 0]);
+        bench.emit(context, &[MI_SEMAPHORE_WAIT | 4 << 12 | 3 | mode, 7, (VA + DATA) as u32, 0, 0]);
         bench.emit(context, &store(VA + DATA + 8, 1));
         assert_eq!(bench.submit(context), Outcome::Waiting);
         bench.engine.request_preemption();

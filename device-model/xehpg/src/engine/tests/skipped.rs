@@ -38,7 +38,7 @@ fn skipped_commands_are_counted_by_function_and_origin() {
         bench.give(Function(vf));
         // MI_BATCH_BUFFER_START of a batch in the GGTT.
         bench.write(BATCH, &[PIPELINE_SELECT, PIPELINE_SELECT, END]);
-        bench.ring(&[0x1880_0001, BATCH as u32, 0, PIPELINE_SELECT]);
+        bench.ring(&[MI_BATCH_BUFFER_START | 1, BATCH as u32, 0, PIPELINE_SELECT]);
         assert_eq!(counts(&bench), [(vf, Driver, "PIPELINE_SELECT", 3)]);
         assert_eq!(noted(&mut bench), None);
         let batch = [&PRIMITIVE[..], &PRIMITIVE, &[PIPELINE_SELECT, SET_APPID], &store(VA + DATA, 7)].concat();

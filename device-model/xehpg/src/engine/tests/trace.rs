@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::trace::{EventKind, Filter};
 
-const USER_INTERRUPT: u32 = 0x0100_0000;
+const USER_INTERRUPT: u32 = MI_USER_INTERRUPT;
 
 fn whats(subscription: &crate::trace::Subscription) -> Vec<EventKind> {
     subscription.take(Duration::ZERO).into_iter().map(|event| event.what).collect()

@@ -18,7 +18,7 @@ fn identifications() {
     );
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::new(class);
-        assert_eq!(bench.batch(&[0x007f_ffff, 0x003f_1234, 0x0100_0000]), Outcome::Complete);
+        assert_eq!(bench.batch(&[MI_NOOP | WRITE_NOPID | 0x3fffff, 0x003f_1234, MI_USER_INTERRUPT]), Outcome::Complete);
         assert_eq!(bench.own(reg::NOPID), 0x3f_ffff, "{class:?}");
         assert_eq!(bench.batch(&[0x0040_0000]), Outcome::Complete);
         assert_eq!(bench.own(reg::NOPID), 0);
@@ -37,7 +37,8 @@ fn stores_write_what_they_say() {
         let mut bench = Bench::new(EngineClass::VideoEnhance);
         bench.put64(DATA, u64::MAX);
         bench.put64(DATA + 8, u64::MAX);
-        let batch = [0x1000_0002 | flags, AT + 4, 0, 7, 0x1020_0003 | flags, AT + 8, 0, 8, 9];
+        let batch =
+            [MI_STORE_DATA_IMM | 2 | flags, AT + 4, 0, 7, MI_STORE_DATA_IMM | STORE_QWORD | 3 | flags, AT + 8, 0, 8, 9];
         assert_eq!(bench.batch(&batch), Outcome::Complete);
         assert_eq!([0, 4, 8, 12].map(|n| bench.get(DATA + n)), [u32::MAX, 7, 8, 9]);
     }
@@ -56,7 +57,7 @@ fn indexed_stores() {
         bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);
         let page = if own { bench.context_at(0).pphwsp() } else { PAGE };
         let place = page + u64::from(index & 0xffc);
-        let header = 0x1080_0000 | u32::from(own) << 21;
+        let header = MI_STORE_DATA_INDEX | u32::from(own) << 21;
         assert_eq!(bench.ring(&[header | 1, index, 0x77]), Outcome::Complete);
         assert_eq!((bench.get(place), bench.get(place ^ 4)), (0x77, 0), "{own} {index:#x}");
         assert_eq!(bench.ring(&[header | 2, index & !4, 0x88, 0x99]), Outcome::Complete);
@@ -75,14 +76,14 @@ fn register_pairs() {
         PF's ring all registers are written. Bits 11:8 are byte write disables. If all four are set, the command is \
         a MI_NOOP (trap T35)"
     );
-    let mut pairs = vec![0x1108_0000 | (2 * 32 - 1)];
+    let mut pairs = vec![MI_LOAD_REGISTER_IMM | CS_MMIO | (2 * 32 - 1)];
     pairs.extend((0..32).flat_map(|n| [0x600 + 4 * n, 100 + n]));
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::new(class);
         assert_eq!(bench.batch(&pairs), Outcome::Complete);
         assert!((0..32).all(|n| bench.own(0x600 + 4 * n) == 100 + n), "{class:?}");
         // CSB_INTERRUPT_MASK, in the middle of the command, is privileged.
-        let mixed = [0x1108_0005, 0x600, 1, 0x218, 2, 0x604, 3];
+        let mixed = [MI_LOAD_REGISTER_IMM | CS_MMIO | 5, 0x600, 1, 0x218, 2, 0x604, 3];
         assert_eq!(bench.batch(&mixed), Outcome::Complete);
         assert_eq!([0x600, 0x604, 0x218].map(|at| bench.own(at)), [0, 0, 0], "{class:?}");
         assert_eq!(bench.ring(&mixed), Outcome::Complete);
@@ -112,20 +113,20 @@ fn registers_of_other_instances() {
     bench.engine = Engine::new(&XE_HPG, XE_HPG.engines.find(EngineClass::VideoDecode, 2).unwrap());
     bench.put(DATA, 5);
     let batch = [
-        &[0x1102_0001, 0x1c_0600, 3][..],
-        &[0x1482_0002, 0x1c_0608, AT, 0],
-        &[0x1202_0002, 0x1c_0608, AT + 4, 0],
+        &[MI_LOAD_REGISTER_IMM | MMIO_REMAP | 1, 0x1c_0600, 3][..],
+        &[MI_LOAD_REGISTER_MEM | MMIO_REMAP | 2, 0x1c_0608, AT, 0],
+        &[MI_STORE_REGISTER_MEM | MMIO_REMAP | 2, 0x1c_0608, AT + 4, 0],
         // Remapped source and destination, remapped source only, and relative offsets without and with the remap bit.
-        &[0x1503_0001, 0x1c_0600, 0x1c_0610],
-        &[0x1501_0001, 0x1c_0608, 0x1d_0618],
-        &[0x150c_0001, 0x600, 0x620],
-        &[0x150f_0001, 0x608, 0x628],
+        &[MI_LOAD_REGISTER_REG | MMIO_REMAP | SOURCE_MMIO_REMAP | 1, 0x1c_0600, 0x1c_0610],
+        &[MI_LOAD_REGISTER_REG | SOURCE_MMIO_REMAP | 1, 0x1c_0608, 0x1d_0618],
+        &[MI_LOAD_REGISTER_REG | CS_MMIO | SOURCE_CS_MMIO | 1, 0x600, 0x620],
+        &[MI_LOAD_REGISTER_REG | CS_MMIO | SOURCE_CS_MMIO | MMIO_REMAP | SOURCE_MMIO_REMAP | 1, 0x608, 0x628],
     ];
     assert_eq!(bench.batch(&batch.concat()), Outcome::Complete);
     assert_eq!([0, 1, 2, 3, 4, 5].map(|n| gpr_of(&bench, n)), [3, 5, 3, 5, 3, 5]);
     assert_eq!((bench.get(DATA + 4), bench.gt.read(0x1c_0600), bench.gt.read(0x1c_0608)), (5, 0, 0));
     // Without the remap bit a batch cannot access another instance.
-    assert_eq!(bench.batch(&[0x1100_0001, 0x1c_0600, 3]), Outcome::Complete);
+    assert_eq!(bench.batch(&[MI_LOAD_REGISTER_IMM | 1, 0x1c_0600, 3]), Outcome::Complete);
     assert_eq!((bench.gt.read(0x1c_0600), bench.engine.counters().register_refusals), (0, 1));
 }
 
@@ -135,8 +136,8 @@ fn global_entries() {
     let mut bench = Bench::new(EngineClass::Copy);
     let page = 0x1000u32;
     let entries = [DATA as u32 | 3, 0, DATA as u32 + 0x1000 | 3, 0, DATA as u32 + 0x2000 | 3, 0];
-    let update = [&[0x1180_0000 | 6, page << 12][..], &entries].concat();
-    let stores: Vec<u32> = (0..3).flat_map(|n| [0x1040_0002, (page + n) << 12, 0, n + 1]).collect();
+    let update = [&[MI_UPDATE_GTT | 6, page << 12][..], &entries].concat();
+    let stores: Vec<u32> = (0..3).flat_map(|n| [MI_STORE_DATA_IMM | GGTT | 2, (page + n) << 12, 0, n + 1]).collect();
     assert_eq!(bench.ring(&[&update[..], &stores].concat()), Outcome::Complete);
     assert_eq!([0, 1, 2].map(|n| bench.get(DATA + n * 0x1000)), [1, 2, 3]);
     let table = |bench: &Bench| [0, 1, 2].map(|n| bench.gt.memory.ggtt().entry(0x1000 + n));
@@ -152,7 +153,7 @@ fn a_dropped_store_reads_its_register() {
     // A register that every engine can read and that is not modelled, so its reads are counted.
     let register = (0xd900..0xdc00).step_by(4).find(|at| bench.gt.registers.decode(*at).is_none()).unwrap();
     bench.put(DATA, 0x55);
-    assert_eq!(bench.batch(&[0x1240_0002, register, DATA as u32, 0]), Outcome::Complete);
+    assert_eq!(bench.batch(&[MI_STORE_REGISTER_MEM | GGTT | 2, register, DATA as u32, 0]), Outcome::Complete);
     assert_eq!(bench.get(DATA), 0x55);
     assert_eq!(bench.gt.registers.unmodelled().get(&register).map(|touched| touched.reads), Some(1));
     assert_eq!(bench.engine.counters().privilege_violations, 1);
@@ -171,7 +172,7 @@ fn performance_reports() {
             bench.clock.advance(625_000);
             (0..0x44).for_each(|n| bench.put(DATA + 4 * n, 0x5555_5555));
             let at = if global { DATA as u32 | 1 } else { AT };
-            let report = [0x1400_0002, at, 0, 0x1d];
+            let report = [MI_REPORT_PERF_COUNT | 2, at, 0, 0x1d];
             assert_eq!(if user { bench.batch(&report) } else { bench.ring(&report) }, Outcome::Complete);
             let seen = [0, 1, 2, 3].map(|n| bench.get(DATA + 4 * n));
             if global && user {
@@ -194,7 +195,7 @@ fn posted_loads() {
     let batch = [0x14a8_0002, 0x600, AT, 0, 0x150c_0001, 0x600, 0x608, 0x1208_0002, 0x608, AT + 4, 0];
     assert_eq!(bench.batch(&batch), Outcome::Complete);
     assert_eq!((bench.own(0x600), bench.get(DATA + 4)), (7, 7));
-    let refused = [0x1488_0002, 0x30, AT, 0];
+    let refused = [MI_LOAD_REGISTER_MEM | CS_MMIO | 2, 0x30, AT, 0];
     assert_eq!(bench.batch(&refused), Outcome::Complete);
     assert_eq!(bench.engine.counters().register_refusals, 1, "a privileged register");
 }
@@ -221,7 +222,7 @@ fn memory_to_memory() {
             let mut bench = Bench::new(EngineClass::VideoDecode);
             bench.put64(DATA, 0x1_0000_0007);
             let base = |global: bool| if global { DATA as u32 } else { AT };
-            let header = 0x1700_0003 | u32::from(source_global) << 22 | u32::from(destination_global) << 21;
+            let header = MI_COPY_MEM_MEM | 3 | u32::from(source_global) << 22 | u32::from(destination_global) << 21;
             let command = [header, base(destination_global) + 0x10, 0, base(source_global), 0];
             assert_eq!(if user { bench.batch(&command) } else { bench.ring(&command) }, Outcome::Complete);
             let refused = user && (source_global || destination_global);
@@ -241,7 +242,7 @@ fn batches_with_an_offset() {
             bench.write(at, &store(VA + DATA, value));
             bench.put(at + 16, END);
         }
-        let start = [0x1880_0101 | u32::from(asks) << 16, (VA + first) as u32, 0];
+        let start = [MI_BATCH_BUFFER_START | BATCH_PPGTT | 1 | u32::from(asks) << 16, (VA + first) as u32, 0];
         assert_eq!(bench.batch(&[&[0x1108_0001, 0x158, 0x100][..], &start].concat()), Outcome::Complete);
         assert_eq!(bench.get(DATA), if asks { 2 } else { 1 });
     }
@@ -260,10 +261,10 @@ fn commands_with_nothing_to_do() {
         kept.map(|(offset, _)| (offset, bench.gt.registers.value(offset))).collect()
     };
     let commands: [(&str, &[EngineClass], &[u32]); 4] = [
-        ("MI_SUSPEND_FLUSH", &EngineClass::BY_GUC, &[0x0580_0001, 0x0580_0000]),
-        ("MI_SET_CONTEXT", &[EngineClass::Render], &[0x0c00_0000, DATA as u32 | 0x10d]),
-        ("MI_FORCE_WAKEUP", &EngineClass::BY_GUC[1..], &[0x0e80_0000, 0xffff_031f]),
-        ("MI_CLFLUSH", &[EngineClass::Render], &[0x1380_0003, AT, 0, u32::MAX, u32::MAX]),
+        ("MI_SUSPEND_FLUSH", &EngineClass::BY_GUC, &[MI_SUSPEND_FLUSH | 1, MI_SUSPEND_FLUSH]),
+        ("MI_SET_CONTEXT", &[EngineClass::Render], &[MI_SET_CONTEXT, DATA as u32 | 0x10d]),
+        ("MI_FORCE_WAKEUP", &EngineClass::BY_GUC[1..], &[MI_FORCE_WAKEUP, 0xffff_031f]),
+        ("MI_CLFLUSH", &[EngineClass::Render], &[MI_CLFLUSH | 3, AT, 0, u32::MAX, u32::MAX]),
     ];
     for (name, classes, command) in commands {
         for class in classes {
@@ -297,13 +298,13 @@ fn arbitration() {
     for class in EngineClass::BY_GUC {
         for bits in [0, 0x0101, 0x0100, 0xff01] {
             let mut bench = Bench::new(class);
-            assert_eq!(bench.batch(&[ARB_CHECK | bits, 0x0040_0001]), Outcome::Complete);
+            assert_eq!(bench.batch(&[ARB_CHECK | bits, MI_NOOP | WRITE_NOPID | 1]), Outcome::Complete);
             assert_eq!(bench.own(reg::NOPID), 1);
         }
         for (by_ring, bits) in [(false, 0x0101), (true, 0x0100)] {
             let mut bench = Bench::new(class);
-            let off = 0x0400_0000;
-            bench.write(BATCH, &[off, ARB_CHECK | bits, 0x0040_0001, ARB_CHECK, END]);
+            let off = MI_ARB_ON_OFF;
+            bench.write(BATCH, &[off, ARB_CHECK | bits, MI_NOOP | WRITE_NOPID | 1, ARB_CHECK, END]);
             let context = bench.context(0);
             if by_ring {
                 bench.emit(context, &[off, 0]);

@@ -58,7 +58,8 @@ impl Run {
         }
         bench.write(BATCH, &commands);
         let context = bench.context(0);
-        let start = if batch == Batch::Privileged { [0x1880_0001, BATCH as u32, 0] } else { start(VA + BATCH) };
+        let start =
+            if batch == Batch::Privileged { [MI_BATCH_BUFFER_START | 1, BATCH as u32, 0] } else { start(VA + BATCH) };
         bench.emit(context, &start);
         bench.engine.load(&bench.gt, context.load());
         if preempt {
@@ -112,11 +113,11 @@ impl Row {
 }
 
 fn flush(flags: u32, low: u32) -> [u32; 4] {
-    [0x1300_4102 | flags, low, 0, 0x77]
+    [MI_FLUSH_DW | FLUSH_WRITE | FLUSH_NOTIFY | 2 | flags, low, 0, 0x77]
 }
 
 fn pipe(flags: u32, low: u32) -> [u32; 6] {
-    [0x7a00_0004, 0x4100 | flags, low, 0, 0x77, 0]
+    [PIPE_CONTROL | 4, 0x4100 | flags, low, 0, 0x77, 0]
 }
 
 /// Returns the rows in the order of the PRM, without MI_BATCH_BUFFER_START and MI_ARB_ON_OFF, which affect later
@@ -125,14 +126,14 @@ fn rows() -> Vec<Row> {
     let data = |run: &Run| run.wrote(DATA);
     let notified = |run: &Run| run.told & FLUSH_COMPLETE != 0;
     vec![
-        row("MI_UPDATE_GTT", &[0x1180_0002, 0x30_0000, 0x31_0003, 0], |run| {
+        row("MI_UPDATE_GTT", &[MI_UPDATE_GTT | 2, 0x30_0000, 0x31_0003, 0], |run| {
             run.bench.gt.memory.ggtt().entry(0x300).0 == 0x31_0003
         }),
-        row("MI_STORE_DATA_IMM, global", &[0x1040_0002, GLOBAL, 0, 0x77], data),
-        row("MI_STORE_DATA_INDEX, own page", &[0x10a0_0001, INDEX, 0x77], |run| {
+        row("MI_STORE_DATA_IMM, global", &[MI_STORE_DATA_IMM | GGTT | 2, GLOBAL, 0, 0x77], data),
+        row("MI_STORE_DATA_INDEX, own page", &[MI_STORE_DATA_INDEX | PER_PROCESS_PAGE | 1, INDEX, 0x77], |run| {
             run.wrote(run.own_page() + u64::from(INDEX))
         }),
-        row("MI_STORE_DATA_INDEX, global page", &[0x1080_0001, INDEX, 0x77], |run| {
+        row("MI_STORE_DATA_INDEX, global page", &[MI_STORE_DATA_INDEX | 1, INDEX, 0x77], |run| {
             run.wrote(STATUS_PAGE + u64::from(INDEX))
         }),
         // The register is always read (trap T6).
@@ -151,7 +152,7 @@ fn rows() -> Vec<Row> {
         // Only the write is dropped.
         row("MI_LOAD_REGISTER_REG", &[0x1508_0001, TRACED, 0x98], |run| run.bench.own(0x98) != u32::MAX)
             .doing(|run| run.traced() == 1),
-        row("MI_REPORT_PERF_COUNT, global", &[0x1400_0002, GLOBAL | 1, 0, 0x77], data).on(PIPELINES),
+        row("MI_REPORT_PERF_COUNT, global", &[MI_REPORT_PERF_COUNT | 2, GLOBAL | 1, 0, 0x77], data).on(PIPELINES),
         // Flush and notification are always executed, but the post-sync operation requires privilege (trap T6).
         row("PIPE_CONTROL, global", &pipe(1 << 24, GLOBAL), data).on(PIPELINES).doing(notified),
         row("PIPE_CONTROL, own page", &pipe(1 << 21, INDEX), |run| run.wrote(run.own_page() + u64::from(INDEX)))
@@ -168,7 +169,7 @@ fn rows() -> Vec<Row> {
         .on(PIPELINES)
         .doing(notified),
         row("MI_ATOMIC, global", &[0x17c4_0409, GLOBAL, 0, 0x77, 0, 0, 0, 0, 0, 0, 0], data),
-        row("MI_COPY_MEM_MEM, source global", &[0x1740_0003, PROCESS, 0, GLOBAL + 0x100, 0], data),
+        row("MI_COPY_MEM_MEM, source global", &[MI_COPY_MEM_MEM | GGTT | 3, PROCESS, 0, GLOBAL + 0x100, 0], data),
         row("MI_COPY_MEM_MEM, destination global", &[0x1720_0003, GLOBAL, 0, PROCESS + 0x100, 0], data),
         row("MI_COPY_MEM_MEM, both global", &[0x1760_0003, GLOBAL, 0, GLOBAL + 0x100, 0], data),
         row("MI_SEMAPHORE_WAIT, global", &[0x0e40_c003, 1, GLOBAL, 0, 0], |run| run.outcome == Outcome::Waiting),
@@ -248,7 +249,7 @@ fn arbitration_stays_on() {
             (Batch::Unchecked, Outcome::Complete, 0),
             (Batch::Privileged, Outcome::Complete, 0),
         ] {
-            let run = Run::new(engine, batch, &[0x0400_0000, ARB_CHECK], true);
+            let run = Run::new(engine, batch, &[MI_ARB_ON_OFF, ARB_CHECK], true);
             assert_eq!(
                 (run.outcome, run.bench.own(reg::EIR)),
                 (outcome, errors),
@@ -272,13 +273,13 @@ fn children_are_clamped() {
             for batch in [Batch::User, Batch::Unchecked, Batch::Privileged] {
                 let mut bench = Bench::on(engine);
                 bench.gt.mask_errors(engine, !error::PRIVILEGE);
-                bench.write(child, &[0x1040_0002, GLOBAL, 0, 0x77, END]);
+                bench.write(child, &[MI_STORE_DATA_IMM | GGTT | 2, GLOBAL, 0, 0x77, END]);
                 if batch == Batch::Unchecked {
                     bench.gt.write(bench.base() + reg::GFX_MODE, UNCHECKED);
                 }
                 // A clamped batch is fetched from the PPGTT.
                 let at = child + if batch == Batch::User { VA } else { 0 };
-                bench.write(BATCH, &[0x1880_0001 | nested, at as u32, (at >> 32) as u32, END]);
+                bench.write(BATCH, &[MI_BATCH_BUFFER_START | 1 | nested, at as u32, (at >> 32) as u32, END]);
                 let start = if batch == Batch::Privileged { [0x1880_0001, BATCH as u32, 0] } else { start(VA + BATCH) };
                 assert_eq!(bench.ring(&start), Outcome::Complete, "{} {batch:?}", XE_HPG.engines.info(engine).name);
                 assert_eq!(
@@ -301,7 +302,7 @@ fn without_checks_a_virtual_function_is_one_still() {
     bench.gt.write(bench.base() + reg::GFX_MODE, UNCHECKED);
     bench.put(DATA, 0);
     let hwstam = bench.own(reg::HWSTAM);
-    let update = [0x1180_0002, 0x30_0000, 0x31_0003, 0];
+    let update = [MI_UPDATE_GTT | 2, 0x30_0000, 0x31_0003, 0];
     let commands = [&[0x1040_0002, GLOBAL, 0, 0x77][..], &update, &[0x1108_0001, 0x98, 0x77]].concat();
     assert_eq!(bench.batch(&commands), Outcome::Complete);
     assert_eq!((bench.get(DATA), bench.own(reg::HWSTAM)), (0x77, hwstam));

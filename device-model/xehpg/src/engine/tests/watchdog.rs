@@ -12,16 +12,16 @@ use crate::registers::power::{ACTUAL_RATIO, GT_PERF_STATUS};
 use arctic_fidelity::proves;
 
 const VF: Function = Function(2);
-const STOP: [u32; 3] = [0x1108_0001, 0x178, 1];
+const STOP: [u32; 3] = [MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x178, 1];
 
 /// Returns a command that starts the watchdog with a threshold in ticks. The register order is that of xe.
 fn watch(threshold: u32) -> [u32; 5] {
-    [0x1108_0003, 0x17c, threshold, 0x178, 0]
+    [MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x17c, threshold, 0x178, 0]
 }
 
 /// Returns a semaphore wait on the PPHWSP for a value that is never written, as emitted by xe.
 fn endless(context: Context) -> [u32; 5] {
-    [0x0e40_c003, 0xdead, context.pphwsp() as u32, 0, 0]
+    [MI_SEMAPHORE_WAIT | GGTT | SEMAPHORE_POLL | 4 << 12 | 3, 0xdead, context.pphwsp() as u32, 0, 0]
 }
 
 /// Contract C.6: on a VF, for each engine class, the wait in xe's job ends exactly when the threshold is reached. The
@@ -31,7 +31,7 @@ fn expiration_in_a_vf_ring_buffer_resets_the_engine() {
     for class in EngineClass::BY_GUC {
         let mut bench = Bench::of_vf(class, VF.0);
         let context = bench.context(0);
-        bench.emit(context, &[0x1108_0001, 0x600, 0x77]);
+        bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 0x77]);
         bench.emit(context, &watch(100));
         bench.emit(context, &endless(context));
         for (n, offset) in [0x600, 0x178, 0x17c].into_iter().enumerate() {
@@ -190,9 +190,9 @@ fn repeated_expiration_remains_preemptible() {
     let context = bench.context(0);
     let mut round = watch(1).to_vec();
     round.extend(endless(context));
-    round.extend([0x1880_0001, BATCH as u32, 0]);
+    round.extend([MI_BATCH_BUFFER_START | 1, BATCH as u32, 0]);
     bench.write(BATCH, &round);
-    bench.emit(context, &[0x1880_0001, BATCH as u32, 0]);
+    bench.emit(context, &[MI_BATCH_BUFFER_START | 1, BATCH as u32, 0]);
     bench.engine.load(&bench.gt, Load { function: VF, ..context.load() });
     for step in 1..=50 {
         bench.clock.advance(XE_HPG.timebase.nanoseconds(2));
@@ -294,7 +294,7 @@ fn control_0_enables_and_1_clears() {
     assert_eq!((bench.own(reg::PR_CTR_CTRL), bench.own(reg::PR_CTR_THRSH)), (1, 0x15_0000));
     for (control, counts) in [(0, 40), (1, 0), (2, 0), (0x7fff_ffff, 0)] {
         let mut bench = Bench::new(EngineClass::Copy);
-        watching(&mut bench, &[0x1108_0003, 0x17c, 1000, 0x178, control]);
+        watching(&mut bench, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x17c, 1000, 0x178, control]);
         later(&mut bench, 40);
         assert_eq!(bench.own(reg::PR_CTR), counts, "{control:#x}");
     }
@@ -303,7 +303,7 @@ fn control_0_enables_and_1_clears() {
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
     // One non-privileged batch starts the counter, waits, reads the counter, stops it and reads it again.
     let data = VA + DATA;
-    let read = |at: u64| [0x1208_0002, 0x190, at as u32, 0];
+    let read = |at: u64| [MI_STORE_REGISTER_MEM | CS_MMIO | 2, 0x190, at as u32, 0];
     let commands = [&watch(1000)[..], &wait(4, data + 16, 1), &read(data), &STOP, &read(data + 4)].concat();
     bench.gt.registers.set(bench.base() + 0x4d0, bench.base() + reg::PR_CTR);
     bench.write(BATCH, &commands);
@@ -326,7 +326,7 @@ fn the_counter_has_two_clocks() {
     for (control, mhz, counts) in [(0, 300, 192), (1 << 31, 300, 3000), (1 << 31, 2050, 20_500), (1 << 31, 0, 0)] {
         let mut bench = Bench::new(EngineClass::Render);
         bench.gt.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(mhz * 3 / 50));
-        watching(&mut bench, &[0x1108_0003, 0x17c, 1_000_000, 0x178, control]);
+        watching(&mut bench, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x17c, 1_000_000, 0x178, control]);
         for _ in 0..10 {
             bench.clock.advance(1000);
             bench.run();
@@ -336,7 +336,7 @@ fn the_counter_has_two_clocks() {
     let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
     bench.gt.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(18));
     let context = bench.context(0);
-    bench.emit(context, &[0x1108_0003, 0x17c, 3000, 0x178, 1 << 31]);
+    bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x17c, 3000, 0x178, 1 << 31]);
     bench.emit(context, &endless(context));
     assert_eq!(bench.submit(context), Outcome::Waiting);
     let expires = bench.engine.wake_at().unwrap();

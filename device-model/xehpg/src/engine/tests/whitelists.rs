@@ -243,7 +243,7 @@ fn a_decoder_reaches_its_hevc_block() {
     );
     for (offset, refused) in [(0x1c2800, 0), (0x1c28fc, 0), (0x1c2900, 1), (0x1c27fc, 1), (0x1c6800, 1)] {
         let mut bench = Bench::new(EngineClass::VideoDecode);
-        assert_eq!(bench.batch(&[0x1100_0001, offset, 5]), Outcome::Complete);
+        assert_eq!(bench.batch(&[MI_LOAD_REGISTER_IMM | 1, offset, 5]), Outcome::Complete);
         assert_eq!(bench.engine.counters().register_refusals, refused, "{offset:#x}");
     }
 }
@@ -262,7 +262,7 @@ fn the_second_window_of_the_render_streamer() {
         bench.put(DATA + 8, u32::MAX);
         let mut commands = Vec::new();
         for (n, register) in [0x18358u32, 0x1835c, 0x1808c].into_iter().enumerate() {
-            commands.extend([0x1200_0002, register, (VA + DATA) as u32 + 4 * n as u32, 0]);
+            commands.extend([MI_STORE_REGISTER_MEM | 2, register, (VA + DATA) as u32 + 4 * n as u32, 0]);
         }
         assert_eq!(bench.batch(&commands), Outcome::Complete);
         let refused = bench.engine.counters().register_refusals;
@@ -332,7 +332,7 @@ fn preemption_control_belongs_to_the_context_while_the_driver_selects_that() {
     const CS_CHICKEN1: u32 = 0x2580;
     const PER_CONTEXT: u32 = 1 << 14;
     let mut bench = Bench::new(EngineClass::Render);
-    let load = [0x1100_0001, CS_CHICKEN1, 0xffff_a5a5];
+    let load = [MI_LOAD_REGISTER_IMM | 1, CS_CHICKEN1, 0xffff_a5a5];
     let stored = store_register(CS_CHICKEN1 & 0x7ff, VA + DATA);
     let refused = |bench: &Bench| bench.engine.counters().register_refusals;
 
