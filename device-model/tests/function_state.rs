@@ -97,7 +97,7 @@ fn a_vf_continues_on_another_card() {
         pause(&target, ATTACKER);
         copy_memory(&source, &target, &saved);
         restore(&target, ATTACKER, &saved).unwrap();
-        *target.attacker.rings() = *source.attacker.rings();
+        target.attacker.state_mut().rings = source.attacker.state().rings;
         assert_eq!(save(&target, ATTACKER), saved);
         target.attacker.poke(GO, 1);
         target.work(40);
@@ -234,7 +234,7 @@ fn memory_may_follow_the_state() {
 
     target.attacker.local.slice(0, garbage.len()).unwrap().write_slice(&vec![0; garbage.len()], 0).unwrap();
     copy_memory(&source, &target, &saved);
-    *target.attacker.rings() = *source.attacker.rings();
+    target.attacker.state_mut().rings = source.attacker.state().rings;
     resume(&target, ATTACKER);
     target.work(40);
     let messages: Vec<_> = std::iter::from_fn(|| target.attacker.take()).map(|message| message[1..].to_vec()).collect();

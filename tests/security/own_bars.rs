@@ -159,11 +159,11 @@ fn a_guc_whose_rings_are_registers_of_its_own_card() {
             }
             let start = Instant::now();
             let before = vmm.accesses.load(Ordering::SeqCst);
-            bench.attacker.mail(ct::DISABLE);
+            bench.attacker.mail(&ct::DISABLE);
             for message in ct::registration(shown, shown + ct::G2H) {
-                bench.attacker.mail(message);
+                bench.attacker.mail(&message);
             }
-            bench.attacker.mail(ct::ENABLE);
+            bench.attacker.mail(&ct::ENABLE);
             bench.attacker.set(BELL, 1);
             bench.work(60);
             assert!(

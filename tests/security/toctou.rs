@@ -106,7 +106,7 @@ fn bench() -> (Bench, Arc<Liar>) {
     bench.attacker_up();
     let liar = Arc::new(Liar::default());
     bench.guests.of(ATTACKER).set_trap(liar.clone());
-    enable(&bench);
+    enable(&mut bench);
     (bench, liar)
 }
 
@@ -114,13 +114,13 @@ fn shown(bench: &Bench) -> u64 {
     bench.attacker.base() + at::RAM
 }
 
-fn enable(bench: &Bench) {
+fn enable(bench: &mut Bench) {
     let shown = shown(bench);
-    bench.attacker.must(ct::DISABLE, ct::SUCCESS);
+    bench.attacker.must(&ct::DISABLE, ct::SUCCESS);
     for message in ct::registration(shown, shown + G2H) {
-        bench.attacker.must(message, ct::SUCCESS | 1);
+        bench.attacker.must(&message, ct::SUCCESS | 1);
     }
-    bench.attacker.must(ct::ENABLE, ct::SUCCESS);
+    bench.attacker.must(&ct::ENABLE, ct::SUCCESS);
 }
 
 /// Sends TLB invalidations with these sequence numbers and notifies the GuC.
@@ -165,7 +165,7 @@ fn a_message_that_changes_after_it_has_been_read() {
 #[test]
 fn a_tail_that_changes_after_it_has_been_read() {
     for lie in [4096 / 4, u32::MAX, 0x8000_0000, 3, 0] {
-        let (bench, liar) = bench();
+        let (mut bench, liar) = bench();
         invalidate(&bench, &liar, &[7], 0);
         liar.lie(H2G_DESCRIPTOR + 4, lie);
         bench.work(40);
@@ -183,7 +183,7 @@ fn a_tail_that_changes_after_it_has_been_read() {
         liar.put(H2G_DESCRIPTOR, &[0; 3]);
         liar.put(G2H_DESCRIPTOR, &[0; 3]);
         liar.begin(None);
-        enable(&bench);
+        enable(&mut bench);
         invalidate(&bench, &liar, &[8], 0);
         bench.work(40);
         assert_eq!(liar.get(G2H + 8), 8);
@@ -197,10 +197,10 @@ fn a_head_that_changes_while_messages_are_sent() {
     // At two thirds of the ring, where the messages wrap around its end.
     const START: u32 = 700;
     for lie in [0, 1, 3, START, 1023, 1024, u32::MAX] {
-        let (bench, liar) = bench();
+        let (mut bench, liar) = bench();
         liar.put(G2H_DESCRIPTOR, &[START, START, 0]);
         liar.begin(None);
-        enable(&bench);
+        enable(&mut bench);
         let numbers: Vec<u32> = (1..=200).collect();
         invalidate(&bench, &liar, &numbers, 0);
         liar.lie(G2H_DESCRIPTOR, lie);

@@ -30,6 +30,7 @@ const CARD: Group = Group {
     name: "card",
     packages: &[
         "arctic-fidelity",
+        "arctic-guc-driver",
         "arctic-mi",
         "arctic-sriov",
         "arctic-base",

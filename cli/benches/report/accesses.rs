@@ -57,7 +57,7 @@ fn through(machine: &mut dyn Machine, often: u32) -> Result<Seconds> {
         pf.poke(machine, Driver::ring(CONTEXT) + u64::from(place), &commands);
         place = (place + STEP) % RING_BYTES;
         pf.poke(machine, Driver::image(CONTEXT) + 0x1000 + 7 * 4, &[place]);
-        pf.tell(machine, 0x1000, &[CONTEXT]);
+        pf.request(machine, 0x1000, &[CONTEXT]);
     };
     let seqno = each(2000, |value| {
         submit(machine, &mut pf, value + 1, false);

@@ -56,7 +56,7 @@ fn every_register() {
             }
         }
     }
-    assert!(bench.guest.unharmed());
+    assert!(bench.guest().unharmed());
     bench.works();
 }
 
@@ -84,7 +84,7 @@ fn every_entry_of_the_table_and_the_end() {
             bench.work(2);
         }
     }
-    assert!(bench.guest.unharmed());
+    assert!(bench.guest().unharmed());
     bench.works();
 }
 
@@ -191,7 +191,7 @@ fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
         14 => {
             let words =
                 [random.of(&[0x0508, 0x4509, 0x4100, 0x5507, 0x5500]), random.dword(), random.dword(), random.dword()];
-            bench.mail(words);
+            bench.mail(&words);
         }
         15 => {
             let register = random.of(registers);
@@ -206,15 +206,15 @@ fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
                 0 => PLACES.global_address(random) >> 12,
                 _ => random.below(1 << 20),
             };
-            bench.set_entry(page, random.edge() << 12 | random.below(8));
+            bench.access.set_entry(page, random.edge() << 12 | random.below(8));
         }
         18 => match random.below(4) {
             0 => bench.set(GDRST, 1 << random.below(20)),
             1 => bench.set(GU_CNTL, 1 << 31),
-            2 => drop(bench.upload()),
+            2 => bench.start_firmware(),
             _ => bench.revive(),
         },
-        19 => bench.guest.hide(random.one_in(2)),
+        19 => bench.hide(random.one_in(2)),
         20 => bench.consume(),
         21 => bench.pass(random.below(2_000_000_000)),
         _ => drop(bench.work(random.below(40) as u32)),
@@ -236,7 +236,7 @@ fn random_attacks() {
                 attack(&mut bench, &mut random, &registers);
             }
             bench.work(100);
-            assert!(bench.guest.unharmed(), "the guards around guest memory were written");
+            assert!(bench.guest().unharmed(), "the guards around guest memory were written");
             bench.works();
         }));
         if let Err(panic) = case {
@@ -322,7 +322,7 @@ fn a_panic_in_an_engine_stays_there() {
     bench.write_words(PLACES.batch(2), &[count_up, again].concat());
     bench.submit(2, EngineClass::Render, &again);
     eventually("the other engine runs", || bench.peek(SCRATCH) > 0);
-    bench.guest.trap(RAM.0 + 0x5000);
+    bench.panic_at(RAM.0 + 0x5000);
     bench.submit(1, EngineClass::Copy, &mi::store_data_imm(Global(GLOBAL_RAM + 0x5000), 1));
     let told = || {
         let tail = bench.peek(CTB + 0x804);
@@ -347,7 +347,7 @@ fn a_panic_in_the_guc_resets_it() {
     bench.revive();
     let _workers = Workers::start(bench.card.clone(), 2).unwrap();
     bench.enable_rings(GLOBAL_RAM + 0x8000);
-    bench.guest.trap(RAM.0 + 0x8000);
+    bench.panic_at(RAM.0 + 0x8000);
     bench.request(0x1001, &[1, 1]);
     eventually("the GuC is in reset", || bench.get(firmware::STATUS) == 1);
     assert_eq!(bench.card.panics(), 1);

@@ -126,7 +126,7 @@ fn floods_make_nothing_grow() {
                 1 => (0..60).for_each(|n| vf.request(0x7000, &[n, 1 << 31])),
                 2 => (0..60).for_each(|n| vf.request(0x9999, &[n])),
                 3 => (0..200).for_each(|n| {
-                    vf.mail([0x5509, n, 0, 0]);
+                    vf.mail(&[0x5509, n, 0, 0]);
                 }),
                 4 => {
                     // Faulting contexts and their doorbells, while the notifications are not read.

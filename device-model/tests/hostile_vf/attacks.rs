@@ -184,25 +184,25 @@ fn mail(bench: &mut Bench, random: &mut Random) {
                 1 => aim::window(random),
                 _ => base(ATTACKER) + GLOBAL - random.below(0x1000),
             };
-            vf.mail(ct::configure(key, 2, address & 0xffff_ffff));
-            vf.mail(ct::DISABLE);
-            vf.mail(ct::ENABLE);
+            vf.mail(&ct::configure(key, 2, address & 0xffff_ffff));
+            vf.mail(&ct::DISABLE);
+            vf.mail(&ct::ENABLE);
         }
         2 => {
             let key = random.of(&[0x0904, 0x0907]);
-            vf.mail(ct::configure(key, 1, u64::from(random.dword() & !0xfff)));
-            vf.mail(ct::ENABLE);
+            vf.mail(&ct::configure(key, 1, u64::from(random.dword() & !0xfff)));
+            vf.mail(&ct::ENABLE);
         }
         3 => {
-            vf.mail([0x4100, aim::foreign_global(random) as u32, 0, 0x1000]);
+            vf.mail(&[0x4100, aim::foreign_global(random) as u32, 0, 0x1000]);
         }
         4 => {
-            vf.mail([0x5509, random.dword(), 0, 0]);
+            vf.mail(&[0x5509, random.dword(), 0, 0]);
         }
         _ => {
             let any = random.any() as u32;
             let code = random.of(&[0x0508, 0x4509, 0x4100, 0x5507, 0x5500, 0x5508, 0x550f, any]);
-            vf.mail([innocent(code), operand(random), operand(random), operand(random)]);
+            vf.mail(&[innocent(code), operand(random), operand(random), operand(random)]);
         }
     }
 }

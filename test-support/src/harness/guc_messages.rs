@@ -199,7 +199,7 @@ impl Run {
     }
 
     /// Sends a mailbox request, in some cases with a modified dword.
-    fn mail(&self, bytes: &mut Bytes<'_>) {
+    fn mail(&mut self, bytes: &mut Bytes<'_>) {
         const CODES: [u32; 9] = [0x0508, 0x4509, 0x4100, 0x5507, 0x5500, 0x5509, 0x5508, 0x550f, 0];
         let mut message = [bytes.of(&CODES), 0, 0, 0];
         match message[0] {
@@ -215,7 +215,7 @@ impl Run {
         if bytes.byte() & 7 == 7 {
             message[usize::from(bytes.byte() & 3)] = self.operand(bytes);
         }
-        self.driver().mail(message);
+        self.driver_mut().mail(&message);
     }
 
     /// Performs the next operation of the attacker.
@@ -255,7 +255,7 @@ impl Run {
                 let entry = u64::from(self.operand(bytes)) & !0xfff | u64::from(bytes.byte() & 0x1f);
                 match &self.attacker {
                     Attacker::Virtual => self.bench.attacker.set_global(page, entry),
-                    Attacker::Physical(pf) => pf.set_entry(page, entry),
+                    Attacker::Physical(pf) => pf.access.set_entry(page, entry),
                 }
             }
             15 => match &self.attacker {

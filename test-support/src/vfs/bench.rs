@@ -17,12 +17,13 @@ use arctic_device_model::memory::region::SharedRegion;
 use arctic_device_model::memory::{Memories, VfMemory};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::provision::Quota;
+use arctic_guc_driver::actions;
 use vm_memory::Bytes;
 
-use crate::ct::{self, Rings};
+use crate::ct;
 pub use crate::ct::{BELL, MAILBOX};
-use crate::driver::Places;
-pub use crate::driver::{CONTEXTS, GucDriver};
+pub use crate::driver::{CONTEXTS, GucDriver, SubmitToClass};
+use crate::driver::{CardAccess, DriverState, Layout, Places};
 use crate::mi;
 use crate::process;
 pub use crate::random::Random;
@@ -91,10 +92,15 @@ pub const SCRATCH: u64 = BASE + at::SCRATCH;
 pub const QUEUES: u64 = BASE + at::QUEUES;
 /// Offsets of each driver's data structures.
 pub const LAYOUT: Places = Places {
-    ctb: 0,
-    images: at::IMAGES,
-    rings: at::RINGS,
-    batches: at::BATCHES,
+    layout: Layout {
+        ctb: 0,
+        firmware: 0x2_0000,
+        ads: 0x3_0000,
+        images: at::IMAGES,
+        rings: at::RINGS,
+        batches: at::BATCHES,
+        members: 4,
+    },
     tables: at::TABLES,
     queues: at::QUEUES,
     scratch: at::SCRATCH,
@@ -120,7 +126,8 @@ pub struct Vf {
     pub table: Option<SharedRegion>,
     /// The function is reset while its driver works, so requests may fail.
     pub disturbed: bool,
-    rings: Rings,
+    access: CardAccess,
+    state: DriverState,
 }
 
 impl Vf {
@@ -134,7 +141,8 @@ impl Vf {
             local: files[function.index()].map(),
             table,
             disturbed: false,
-            rings: Rings::default(),
+            access: CardAccess::of_vf(card, function, files[function.index()].map()),
+            state: DriverState::new(base(function), LAYOUT.layout, at::TABLES),
         }
     }
 
@@ -142,14 +150,14 @@ impl Vf {
     pub fn set_global(&self, index: u64, entry: u64) {
         match &self.table {
             Some(table) => table.slice(index * 8, 8).unwrap().store(entry, 0, Ordering::SeqCst).unwrap(),
-            None => self.set_entry(index, entry),
+            None => self.access.set_entry(index, entry),
         }
     }
 
     /// Initialises the function in any state: handshake, GGTT entries, PPGTT tables, rings.
     pub fn up(&mut self) {
-        self.mail([0x5507, 0, 0, 0]);
-        self.mail([0x5500, 0, 0, 0]);
+        self.mail(&[actions::VF_RESET]);
+        self.mail(&[actions::MATCH_VERSION]);
         self.write_global();
         self.write_tables();
         self.enable_rings(self.base() + ct::G2H);
@@ -218,8 +226,9 @@ impl Vf {
     /// Returns whether the GuC no longer processes the rings, as visible in the descriptors. Marks all messages from
     /// the GuC as read.
     pub fn deaf(&self) -> bool {
-        let lost =
-            self.peek(0) != self.peek(4) || self.peek(4) != self.rings.tail() || self.peek(8) | self.peek(0x808) != 0;
+        let lost = self.peek(0) != self.peek(4)
+            || self.peek(4) != self.state.rings.tail()
+            || self.peek(8) | self.peek(0x808) != 0;
         self.consume();
         lost
     }
@@ -246,36 +255,20 @@ impl Vf {
 }
 
 impl GucDriver for Vf {
-    fn function(&self) -> Function {
-        self.function
+    fn access(&self) -> &dyn arctic_guc_driver::Access {
+        &self.access
     }
 
-    fn card(&self) -> &Card {
-        &self.card
+    fn state(&self) -> &DriverState {
+        &self.state
     }
 
-    fn memory(&self) -> (&SharedRegion, u64) {
-        (&self.local, 0)
+    fn state_mut(&mut self) -> &mut DriverState {
+        &mut self.state
     }
 
-    fn base(&self) -> u64 {
-        base(self.function)
-    }
-
-    fn places(&self) -> &'static Places {
-        &LAYOUT
-    }
-
-    fn root(&self) -> u64 {
-        at::TABLES
-    }
-
-    fn rings(&mut self) -> &mut Rings {
-        &mut self.rings
-    }
-
-    fn must(&self, message: [u32; 4], answer: u32) {
-        let answered = self.mail(message);
+    fn must(&mut self, message: &[u32], answer: u32) {
+        let answered = self.mail(message)[0];
         assert!(self.disturbed || answered == answer, "{:?}: {answered:#x} to {message:x?}", self.function);
     }
 }
@@ -341,8 +334,11 @@ impl Bench {
     /// Returns a second driver for `function`, which continues at the ring position of the first.
     pub fn vf(&self, function: Function) -> Vf {
         let first = self.victims.iter().find(|victim| victim.function == function);
-        let rings = first.map_or_else(Rings::default, |first| first.rings);
-        Vf { rings, ..Vf::of(&self.card, &self.files, function) }
+        let mut vf = Vf::of(&self.card, &self.files, function);
+        if let Some(first) = first {
+            vf.state = first.state;
+        }
+        vf
     }
 
     /// Returns the card's time in ns.

@@ -8,11 +8,12 @@ use arctic_device_model::card::Card;
 use arctic_device_model::gate::{ggtt, lmtt};
 use arctic_device_model::host::Function;
 use arctic_device_model::memory::layout::MemoryLayout;
-use arctic_device_model::memory::region::SharedRegion;
+use arctic_guc_driver::actions::*;
+use arctic_guc_driver::provision::{self, LMEM_CFG, Limits, Share};
 use vm_memory::Bytes;
 
-use crate::ct::{self, Rings};
-use crate::driver::{GucDriver, Places};
+use crate::ct;
+use crate::driver::{CardAccess, DriverState, GucDriver, instances};
 use crate::firmware;
 use crate::vfs::bench::{GLOBAL, LAYOUT, LOCAL, QUOTA, base};
 
@@ -24,15 +25,13 @@ const SHOWN: u64 = 0x2000_0000;
 const OWN_BYTES: u64 = 8 << 20;
 // Offsets in the driver's memory, between the CT buffers and the rest of the layout.
 const LIST: u64 = 0x1_0000;
-const FIRMWARE: u64 = 0x2_0000;
-const ADS: u64 = 0x3_0000;
-
-const LMEM_CFG: u32 = 0xcf58;
 
 /// The PF's driver.
 pub struct Pf {
     card: Arc<Card>,
-    rings: Rings,
+    /// Accesses of the driver.
+    pub access: CardAccess,
+    state: DriverState,
     /// Number of messages from virtual functions that the GuC has relayed.
     pub relayed: u64,
 }
@@ -40,11 +39,18 @@ pub struct Pf {
 impl Pf {
     /// Returns a driver that has provisioned and enabled three virtual functions.
     pub fn up(card: &Arc<Card>) -> Pf {
-        let mut pf = Pf { card: card.clone(), rings: Rings::default(), relayed: 0 };
+        let mut pf = Pf {
+            card: card.clone(),
+            access: CardAccess::of_pf(card, OWN),
+            state: DriverState::new(SHOWN, LAYOUT.layout, 0),
+            relayed: 0,
+        };
         for page in 0..OWN_BYTES >> 12 {
-            pf.set_entry((SHOWN >> 12) + page, (OWN + (page << 12)) | 3);
+            pf.access.set_entry((SHOWN >> 12) + page, (OWN + (page << 12)) | 3);
         }
-        pf.upload();
+        pf.write_firmware(&instances(card));
+        pf.start_firmware();
+        assert_eq!(pf.get(firmware::STATUS), firmware::READY, "the firmware has not started");
         pf.enable_rings(SHOWN + ct::G2H);
         pf.share_out();
         card.enable_vfs(3);
@@ -54,19 +60,6 @@ impl Pf {
     /// Writes local memory at a device address.
     fn poke_card(&self, at: u64, value: u32) {
         self.card.gt().memory.local().slice(at, 4).unwrap().store(value, 0, Ordering::SeqCst).unwrap();
-    }
-
-    /// Contract B.4: loads the firmware.
-    fn upload(&self) {
-        for (at, words) in firmware::image() {
-            self.write_words(FIRMWARE + at, &words);
-        }
-        let (at, words) = firmware::ads(SHOWN + ADS, &firmware::engines(&self.card));
-        self.write_words(ADS + at, &words);
-        for (register, value) in firmware::start(SHOWN + FIRMWARE, SHOWN + ADS) {
-            self.set(register, value);
-        }
-        assert_eq!(self.get(firmware::STATUS), firmware::READY, "the firmware has not started");
     }
 
     /// Provisions the VFs: quotas as key-length-value lists, GGTT ranges and frames of local memory (contract D.4,
@@ -83,30 +76,29 @@ impl Pf {
                 self.poke_card(table + page * 4, lmtt::table_entry(frame));
             }
             self.assign(vf);
-            let mut list = Vec::new();
-            for (key, value) in [(1, base(vf)), (2, GLOBAL), (3, LOCAL)] {
-                list.extend([key << 16 | 2, value as u32, (value >> 32) as u32]);
-            }
-            let dwords = [
-                (0x8a0b, n * 64),
-                (0x0004, QUOTA.contexts),
-                (0x8a0a, n * 8),
-                (0x0006, QUOTA.doorbells),
-                (0x8a01, QUOTA.exec_quantum_ms),
-                (0x8a02, QUOTA.preempt_timeout_us),
-                // Thresholds: resets, faults, doorbells of all kinds.
-                (0x8a04, 5),
-                (0x8a07, 5),
-                (0x8a08, 5),
-            ];
-            list.extend(dwords.iter().flat_map(|(key, value)| [key << 16 | 1, *value]));
+            let share = Share {
+                ggtt_start: base(vf),
+                ggtt_bytes: GLOBAL,
+                local_bytes: LOCAL,
+                contexts: QUOTA.contexts,
+                doorbells: QUOTA.doorbells,
+            };
+            let limits = Limits {
+                first_context: n * 64,
+                first_doorbell: n * 8,
+                exec_quantum_ms: QUOTA.exec_quantum_ms,
+                preempt_timeout_us: QUOTA.preempt_timeout_us,
+            };
+            let mut list = share.list(&limits);
+            // Thresholds: resets, faults, doorbells of all kinds.
+            list.extend(provision::list(&[(0x8a04, 5), (0x8a07, 5), (0x8a08, 5)]));
             let at = LIST + u64::from(n) * 0x1000;
             self.write_words(at, &list);
-            self.request(0x5503, &[u32::from(vf.0), (SHOWN + at) as u32, 0, list.len() as u32]);
+            self.request(UPDATE_VF_CFG, &[u32::from(vf.0), (SHOWN + at) as u32, 0, list.len() as u32]);
         }
         self.write_words(LIST + 0x3000, &[0x8002_0001, 10]);
-        self.request(0x5502, &[(SHOWN + LIST + 0x3000) as u32, 0, 2]);
-        self.request(0x7002, &[1, 1 << 31]);
+        self.request(UPDATE_VGT_POLICY, &[(SHOWN + LIST + 0x3000) as u32, 0, 2]);
+        self.request(TLB_INVALIDATION_ALL, &[1, 1 << 31]);
     }
 
     fn directory(&self) -> u64 {
@@ -115,7 +107,7 @@ impl Pf {
 
     fn assign(&self, vf: Function) {
         for page in base(vf) >> 12..(base(vf) + GLOBAL) >> 12 {
-            self.set_entry(page, ggtt::assigned(vf.0));
+            self.access.set_entry(page, ggtt::assigned(vf.0));
         }
     }
 
@@ -123,8 +115,8 @@ impl Pf {
     pub fn serve(&mut self) {
         while let Some(message) = self.take() {
             match (message[1], &message[2..]) {
-                (0x9000_5106, [vf, notice]) => self.life(Function(*vf as u8), *notice),
-                (0x9000_5100, [vf, ..]) => {
+                (VF_STATE_NOTIFY, [vf, notice]) => self.lead_reset(Function(*vf as u8), *notice),
+                (RELAY_FROM_VF, [vf, ..]) => {
                     assert!((1..4).contains(vf));
                     self.relayed += 1;
                 }
@@ -134,16 +126,16 @@ impl Pf {
     }
 
     /// Contract D.7: performs the PF's part of an FLR.
-    fn life(&mut self, vf: Function, notice: u32) {
+    fn lead_reset(&mut self, vf: Function, notice: u32) {
         match notice {
-            1 => self.request(0x5506, &[u32::from(vf.0), 4]),
-            2 => {
+            NOTIFY_FLR => self.request(VF_CONTROL, &[u32::from(vf.0), FLR_START]),
+            NOTIFY_FLR_DONE => {
                 self.assign(vf);
                 let first = u64::from(vf.0 - 1) * LOCAL;
                 self.card.write_local(PF, first, &vec![0; LOCAL as usize]);
                 let usable = MemoryLayout::of(self.card.gt().memory.local().len()).usable;
                 self.card.write_local(PF, usable + first / 256, &vec![0; LOCAL as usize / 256]);
-                self.request(0x5506, &[u32::from(vf.0), 5]);
+                self.request(VF_CONTROL, &[u32::from(vf.0), FLR_FINISH]);
             }
             _ => {}
         }
@@ -151,31 +143,15 @@ impl Pf {
 }
 
 impl GucDriver for Pf {
-    fn function(&self) -> Function {
-        PF
+    fn access(&self) -> &dyn arctic_guc_driver::Access {
+        &self.access
     }
 
-    fn card(&self) -> &Card {
-        &self.card
+    fn state(&self) -> &DriverState {
+        &self.state
     }
 
-    fn memory(&self) -> (&SharedRegion, u64) {
-        (self.card.gt().memory.local(), OWN)
-    }
-
-    fn base(&self) -> u64 {
-        SHOWN
-    }
-
-    fn places(&self) -> &'static Places {
-        &LAYOUT
-    }
-
-    fn root(&self) -> u64 {
-        0
-    }
-
-    fn rings(&mut self) -> &mut Rings {
-        &mut self.rings
+    fn state_mut(&mut self) -> &mut DriverState {
+        &mut self.state
     }
 }

@@ -19,6 +19,9 @@ pub const RAM: (u64, u64) = (0x1000_0000, 1 << 20);
 pub const REMOTE: (u64, u64) = (0x2000_0000, 0x4000);
 /// Guest memory with a mapping that ends after three bytes.
 pub const ODD: (u64, u64) = (0x3000_0000, 3);
+/// Bytes of guard on both sides of [`RAM`], which must not change.
+const GUARD: u64 = 0x1000;
+const GUARD_BYTE: u8 = 0xc5;
 /// Size in bytes of the guest memory at addresses that only one function's guest maps.
 const PRIVATE_BYTES: u64 = 0x1_0000;
 /// Number of functions, including the PF.
@@ -29,14 +32,18 @@ pub fn private(function: Function) -> u64 {
     0x4000_0000 + u64::from(function.0) * 0x100_0000
 }
 
-/// Guest addresses that a VMM routes to a device instead of memory.
+/// Guest addresses that a VMM routes to a device instead of memory. Without methods for them, accesses fail.
 pub trait Trap: Send + Sync {
     /// Returns whether `iova` is routed to the device.
     fn claims(&self, iova: u64) -> bool;
     /// Performs a read.
-    fn read(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault>;
+    fn read(&self, iova: u64, _data: &mut [u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
     /// Performs a write.
-    fn write(&self, iova: u64, data: &[u8]) -> Result<(), DmaFault>;
+    fn write(&self, iova: u64, _data: &[u8]) -> Result<(), DmaFault> {
+        Err(DmaFault { iova })
+    }
 }
 
 /// Memory of one function's guest as mapped by its VMM.
@@ -52,9 +59,13 @@ pub struct Guest {
 impl Guest {
     fn new(function: Function) -> Self {
         let region = |len| SharedRegion::anonymous(len as usize).unwrap();
+        let ram = region(RAM.1 + 2 * GUARD);
+        for at in [0, GUARD + RAM.1] {
+            ram.slice(at, GUARD as usize).unwrap().write_slice(&[GUARD_BYTE; GUARD as usize], 0).unwrap();
+        }
         Guest {
             function,
-            ram: region(RAM.1),
+            ram,
             private: region(PRIVATE_BYTES),
             odd: region(4096),
             remote: Mutex::new(vec![0; REMOTE.1 as usize]),
@@ -67,6 +78,21 @@ impl Guest {
         *self.trap.write().unwrap() = Some(trap);
     }
 
+    /// Removes the trap.
+    pub fn clear_trap(&self) {
+        *self.trap.write().unwrap() = None;
+    }
+
+    /// Returns whether the bytes beside [`RAM`] are unchanged.
+    pub fn unharmed(&self) -> bool {
+        [0, GUARD + RAM.1].iter().all(|at| read(&self.ram, *at, GUARD as usize) == [GUARD_BYTE; GUARD as usize])
+    }
+
+    /// Returns each region of the guest's memory, with the offset of that memory in it, and its bytes.
+    fn regions(&self) -> [(&SharedRegion, u64, u64); 3] {
+        [(&self.ram, GUARD, RAM.1), (&self.private, 0, PRIVATE_BYTES), (&self.odd, 0, self.odd.len())]
+    }
+
     fn trapped(&self, iova: u64) -> Option<Arc<dyn Trap>> {
         self.trap.read().unwrap().as_ref().filter(|trap| trap.claims(iova)).cloned()
     }
@@ -74,8 +100,8 @@ impl Guest {
     /// Returns all bytes of the guest's memory, region after region.
     pub fn bytes(&self) -> Vec<u8> {
         let mut all = Vec::new();
-        for region in [&self.ram, &self.private, &self.odd] {
-            all.extend(read(region, 0, region.len() as usize));
+        for (region, at, len) in self.regions() {
+            all.extend(read(region, at, len as usize));
         }
         all.extend(&*self.remote.lock().unwrap());
         all
@@ -84,9 +110,9 @@ impl Guest {
     /// Sets the contents of all regions, in the order of [`Guest::bytes`].
     pub fn fill(&self, bytes: &[u8]) {
         let mut rest = bytes;
-        for region in [&self.ram, &self.private, &self.odd] {
-            let (now, later) = rest.split_at(region.len() as usize);
-            region.slice(0, now.len()).unwrap().write_slice(now, 0).unwrap();
+        for (region, at, len) in self.regions() {
+            let (now, later) = rest.split_at(len as usize);
+            region.slice(at, now.len()).unwrap().write_slice(now, 0).unwrap();
             rest = later;
         }
         self.remote.lock().unwrap().copy_from_slice(rest);
@@ -94,13 +120,14 @@ impl Guest {
 
     /// Returns the first `len` bytes of two mapped regions: [`RAM`] and the private memory.
     pub fn starts(&self, len: usize) -> [Vec<u8>; 2] {
-        [&self.ram, &self.private].map(|region| read(region, 0, len))
+        let [ram, private, _] = self.regions();
+        [ram, private].map(|(region, at, _)| read(region, at, len))
     }
 
     /// Sets the first bytes of both regions.
     pub fn set_starts(&self, bytes: &[u8]) {
-        for region in [&self.ram, &self.private] {
-            region.slice(0, bytes.len()).unwrap().write_slice(bytes, 0).unwrap();
+        for (region, at, _) in &self.regions()[..2] {
+            region.slice(*at, bytes.len()).unwrap().write_slice(bytes, 0).unwrap();
         }
     }
 
@@ -119,10 +146,10 @@ impl DmaView for View {
             return None;
         }
         let own = private(self.0.function);
-        let areas = [(RAM.0, RAM.1, &self.0.ram), (own, PRIVATE_BYTES, &self.0.private), (ODD.0, ODD.1, &self.0.odd)];
-        areas.into_iter().find_map(|(first, bytes, region)| {
+        let areas = [RAM, (own, PRIVATE_BYTES), ODD];
+        areas.into_iter().zip(self.0.regions()).find_map(|((first, bytes), (region, at, _))| {
             let offset = iova.checked_sub(first).filter(|offset| *offset < bytes)?;
-            region.slice(offset, len.min((bytes - offset) as usize))
+            region.slice(at + offset, len.min((bytes - offset) as usize))
         })
     }
 

@@ -53,7 +53,7 @@ pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
     let mut two = Driver::vf(machine, 2);
     // VF 1 writes addresses of its local memory to the entries of the pages in which VF 2 and the PF's driver have CT
     // rings, results, ring and image.
-    for base in [two.base, pf.base] {
+    for base in [two.base, pf.state.base] {
         for offset in
             [CTB, CTB + 0x1000, CTB + 0x2000, SCRATCH, Driver::ring(1), Driver::image(1), Driver::image(1) + 0x1000]
         {
@@ -97,7 +97,7 @@ pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
 pub fn guest_memory_takes_bus_mastering(machine: &mut dyn Machine) {
     place(machine);
     machine.set_config16(0, COMMAND, MEMORY_SPACE);
-    let pf = Driver::pf(machine);
+    let mut pf = Driver::pf(machine);
     assert_ne!(pf.start_guc(machine), READY, "firmware loaded without bus mastering");
     // GDRST: full reset, after which the firmware can be loaded again.
     machine.set_register(0, 0x941c, 1 << 3);

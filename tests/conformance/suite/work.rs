@@ -39,13 +39,13 @@ pub fn the_guc_answers(machine: &mut dyn Machine) {
     machine.take_msis(0);
     pf.handle_interrupt(machine);
     // An unknown action.
-    assert_eq!(pf.ask(machine, 0x7abc, &[]) & 0xf000_ffff, FAILURE | 0x30);
+    assert_eq!(pf.call(machine, 0x7abc, &[]) & 0xf000_ffff, FAILURE | 0x30);
     machine.wait_msi(0);
     // Class 4, instance 0, bit 15: the GuC has sent a message to the host.
     let identities = pf.handle_interrupt(machine);
     assert_eq!(identities, [4 << 16 | 1 << 15]);
     // UPDATE_VF_CFG that resets the configuration of the PF.
-    assert_eq!(pf.ask(machine, 0x5503, &[0, 0, 0, 0]), SUCCESS);
+    assert_eq!(pf.call(machine, 0x5503, &[0, 0, 0, 0]), SUCCESS);
     machine.wait_msi(0);
 }
 
@@ -161,7 +161,7 @@ pub fn a_context_that_hangs_is_reset(machine: &mut dyn Machine) {
 pub fn a_vf_learns_its_share(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 2);
     for vf in [1, 2] {
-        let driver = Driver::vf(machine, vf);
+        let mut driver = Driver::vf(machine, vf);
         assert_eq!(driver.share(machine), share_of(vf));
         // PF-only actions are rejected for a VF.
         assert_eq!(driver.mail(machine, &[0x5503, 1])[0] & FAILURE, FAILURE);
@@ -248,7 +248,7 @@ pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
     for (n, driver) in [&mut two, &mut one].into_iter().enumerate() {
         driver.submit(machine, 5, COPY, &mi::store_data_imm(driver.global(SCRATCH), 9 + n as u32));
         driver.wait_for(machine, SCRATCH, 9 + n as u32);
-        assert!(driver.events.iter().all(|event| event[0] != 0x9000_1008), "another context was reset");
+        assert!(driver.inbox.events.iter().all(|event| event[0] != 0x9000_1008), "another context was reset");
     }
 }
 

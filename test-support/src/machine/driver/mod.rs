@@ -8,15 +8,17 @@ pub mod context;
 pub mod pf;
 mod start;
 
+use std::cell::RefCell;
 use std::time::Instant;
 
-use crate::ct::{self, Rings};
+use arctic_guc_driver::actions::*;
+pub use arctic_guc_driver::provision::{Share, VF_CAP};
+use arctic_guc_driver::{DriverState, GucDriver, Inbox, Layout};
+
+use crate::ct;
 pub use crate::ct::{BELL, FAILURE, MAILBOX, SUCCESS};
 use crate::machine::transport::{Machine, PATIENCE, eventually};
 
-// Registers.
-/// VF_CAP_REG: reads 1 on a VF.
-pub const VF_CAP: u32 = 0x19_01f8;
 /// Offset of the GGTT entries in GTTMMADR.
 pub const GGTT: u64 = 8 << 20;
 /// Bytes of GTTMMADR.
@@ -37,41 +39,104 @@ const LIST: u64 = 0x3_0000;
 pub const SCRATCH: u64 = 0x4_0000;
 /// Memory-based interrupts (contract C.3).
 const MEMIRQ: u64 = 0x5_0000;
-const RINGS: u64 = 0x6_0000;
-const BATCHES: u64 = 0xa_0000;
-/// Space for 64 context images.
-const IMAGES: u64 = 0x10_0000;
+/// Places of the GuC protocol's data structures, with space for 64 context images.
+const LAYOUT: Layout = Layout {
+    ctb: CTB,
+    firmware: FIRMWARE,
+    ads: ADS,
+    images: 0x10_0000,
+    rings: 0x6_0000,
+    batches: 0xa_0000,
+    members: 1,
+};
 
 /// The driver of one function.
 pub struct Driver {
     /// Number of the function.
     pub function: u8,
-    /// GGTT address of its memory; for a VF also the base of its GGTT range.
-    pub base: u64,
+    /// State of the GuC protocol; its base is for a VF also that of its GGTT range.
+    pub state: DriverState,
     /// Guest address of its memory.
     ram: u64,
-    rings: Rings,
-    fence: u32,
     /// Next free context ID for the driver's own work.
     next_context: u32,
-    /// Messages from the GuC that are not responses, HXG header first.
-    pub events: Vec<Vec<u32>>,
-    answers: Vec<Vec<u32>>,
+    /// Messages from the GuC.
+    pub inbox: Inbox,
+}
+
+/// A driver with the machine whose card it accesses.
+struct Session<'m> {
+    driver: &'m mut Driver,
+    machine: RefCell<&'m mut dyn Machine>,
+}
+
+impl arctic_guc_driver::Access for Session<'_> {
+    fn set(&self, register: u32, value: u32) {
+        self.machine.borrow_mut().set_register(self.driver.function, register, value);
+    }
+
+    fn get(&self, register: u32) -> u32 {
+        self.machine.borrow_mut().register(self.driver.function, register)
+    }
+
+    fn poke(&self, at: u64, value: u32) {
+        self.driver.poke(*self.machine.borrow_mut(), at, &[value]);
+    }
+
+    fn peek(&self, at: u64) -> u32 {
+        self.driver.peek(*self.machine.borrow_mut(), at)
+    }
+
+    fn write_words(&self, at: u64, words: &[u32]) {
+        self.driver.poke(*self.machine.borrow_mut(), at, words);
+    }
+}
+
+impl GucDriver for Session<'_> {
+    fn access(&self) -> &dyn arctic_guc_driver::Access {
+        self
+    }
+
+    fn state(&self) -> &DriverState {
+        &self.driver.state
+    }
+
+    fn state_mut(&mut self) -> &mut DriverState {
+        &mut self.driver.state
+    }
+
+    fn mail(&mut self, message: &[u32]) -> [u32; 4] {
+        self.mail_while(message, |_| ())
+    }
+}
+
+impl Session<'_> {
+    /// Sends a mailbox request and waits for the response; calls `meanwhile` in each iteration of the wait. Repeats the
+    /// request if a reset has cleared the mailbox.
+    fn mail_while(&mut self, message: &[u32], mut meanwhile: impl FnMut(&mut dyn Machine)) -> [u32; 4] {
+        let mut first = 0;
+        let what = format!("the GuC's response to function {}: {:#x}", self.driver.function, message[0]);
+        eventually(&what, || {
+            if first == 0 {
+                self.post(message);
+            }
+            meanwhile(*self.machine.borrow_mut());
+            first = self.get(MAILBOX);
+            // Origin: the GuC.
+            first >> 31 == 1
+        });
+        self.response()
+    }
 }
 
 impl Driver {
     fn new(machine: &dyn Machine, function: u8, base: u64) -> Self {
         let ram = machine.ram() + u64::from(function) * OWN_BYTES;
-        Driver {
-            function,
-            base,
-            ram,
-            rings: Rings::default(),
-            fence: 0,
-            next_context: 32,
-            events: Vec::new(),
-            answers: Vec::new(),
-        }
+        Driver { function, base, ram, rings: Rings::default(), root: 0, next_context: 32, inbox: Inbox::default() }
+    }
+
+    fn with<'m>(&'m mut self, machine: &'m mut dyn Machine) -> Session<'m> {
+        Session { driver: self, machine: RefCell::new(machine) }
     }
 
     /// Returns the guest address of the driver's memory at `offset`.
@@ -98,103 +163,57 @@ impl Driver {
     fn show(&self, machine: &mut dyn Machine) {
         let entries = (0..OWN_BYTES >> 12).flat_map(|page| (self.address(page << 12) | 1).to_le_bytes());
         let entries: Vec<u8> = entries.collect();
-        machine.fill(self.function, 0, GGTT + (self.base >> 12) * 8, &entries);
+        machine.fill(self.function, 0, GGTT + (self.state.base >> 12) * 8, &entries);
     }
 
     /// Sends a request through the mailbox; returns the four dwords of the response.
-    pub fn mail(&self, machine: &mut dyn Machine, message: &[u32]) -> [u32; 4] {
-        self.mail_while(machine, message, |_| ())
-    }
-
-    /// Same as [`Driver::mail`], and calls `meanwhile` in each iteration of the wait. Repeats the request if a reset
-    /// has cleared the mailbox.
-    fn mail_while(
-        &self,
-        machine: &mut dyn Machine,
-        message: &[u32],
-        mut meanwhile: impl FnMut(&mut dyn Machine),
-    ) -> [u32; 4] {
-        let mut first = 0;
-        eventually(&format!("the GuC's response to function {}: {:#x}", self.function, message[0]), || {
-            if first == 0 {
-                for n in 0..4 {
-                    let value = message.get(n as usize).copied().unwrap_or(0);
-                    machine.set_register(self.function, MAILBOX + n * 4, value);
-                }
-                machine.set_register(self.function, BELL, 1);
-            }
-            meanwhile(machine);
-            first = machine.register(self.function, MAILBOX);
-            // Origin: the GuC.
-            first >> 31 == 1
-        });
-        std::array::from_fn(|n| machine.register(self.function, MAILBOX + n as u32 * 4))
+    pub fn mail(&mut self, machine: &mut dyn Machine, message: &[u32]) -> [u32; 4] {
+        self.with(machine).mail(message)
     }
 
     /// Contract B.6: passes the addresses of the rings to the GuC, and enables the rings.
     fn enable_rings(&mut self, machine: &mut dyn Machine) {
         self.poke(machine, CTB, &[0; ct::BYTES as usize / 4]);
-        self.rings = Rings::default();
-        let buffers = self.base + CTB;
-        for message in ct::registration(buffers, buffers + ct::G2H) {
-            assert_eq!(self.mail(machine, &message)[0], SUCCESS | 1, "{message:x?}");
-        }
-        assert_eq!(self.mail(machine, &ct::ENABLE)[0], SUCCESS, "CT buffers are enabled");
-    }
-
-    /// Writes a message into the ring and notifies the GuC.
-    fn send(&mut self, machine: &mut dyn Machine, message: &[u32]) {
-        let mut rings = self.rings;
-        rings.put(message, |at, dword| self.poke(machine, CTB + at, &[dword]));
-        self.rings = rings;
-        machine.set_register(self.function, BELL, 1);
+        let g2h = self.state.base + CTB + ct::G2H;
+        self.with(machine).enable_rings(g2h);
     }
 
     /// Sends a fast request, which has no response.
-    pub fn tell(&mut self, machine: &mut dyn Machine, action: u32, payload: &[u32]) {
-        self.send(machine, &ct::fast_request(action, payload));
+    pub fn request(&mut self, machine: &mut dyn Machine, action: u32, payload: &[u32]) {
+        self.with(machine).request(action, payload);
     }
 
     /// Sends a request through the ring; returns the HXG header of the response.
-    pub fn ask(&mut self, machine: &mut dyn Machine, action: u32, payload: &[u32]) -> u32 {
-        self.fence = self.fence % 0x7fff + 1;
-        let fence = self.fence;
-        self.send(machine, &ct::request(fence, action, payload));
+    pub fn call(&mut self, machine: &mut dyn Machine, action: u32, payload: &[u32]) -> u32 {
+        let fence = self.inbox.next_fence();
+        self.with(machine).send(&ct::request(fence, action, payload));
         let mut answer = None;
         eventually(&format!("the GuC's response to {action:#x}"), || {
             self.receive(machine);
-            answer = self.answers.iter().position(|answer| answer[0] >> 16 == fence).map(|n| self.answers.remove(n));
+            answer = self.inbox.take_response(fence);
             answer.is_some()
         });
-        answer.unwrap()[1]
+        answer.unwrap()
     }
 
     /// Reads all pending messages from the GuC-to-host ring.
     pub fn receive(&mut self, machine: &mut dyn Machine) {
         let status = self.peek(machine, CTB + ct::G2H_DESCRIPTOR + ct::STATUS);
         assert_eq!(status, 0, "the GuC's CT descriptor has an error status");
-        let mut rings = self.rings;
-        while let Some(message) = rings.take(|at| self.peek(machine, CTB + at)) {
-            self.poke(machine, CTB + ct::G2H_DESCRIPTOR + ct::HEAD, &[rings.head()]);
-            // Message type: event or response.
-            match message[1] >> 28 & 7 {
-                1 => self.events.push(message[1..].to_vec()),
-                _ => self.answers.push(message),
-            }
+        while let Some(message) = self.with(machine).take() {
+            self.inbox.push(message);
         }
-        self.rings = rings;
     }
 
-    /// Waits for `event` and removes it from [`Driver::events`]; panics after [`PATIENCE`].
+    /// Waits for `event` and removes it from the inbox; panics after [`PATIENCE`].
     pub fn wait_event(&mut self, machine: &mut dyn Machine, event: &[u32]) {
         let start = Instant::now();
         loop {
             self.receive(machine);
-            if let Some(n) = self.events.iter().position(|has| has == event) {
-                self.events.remove(n);
+            if self.inbox.take_event(|has| has == event).is_some() {
                 return;
             }
-            let (function, events) = (self.function, &self.events);
+            let (function, events) = (self.function, &self.inbox.events);
             assert!(start.elapsed() < PATIENCE, "function {function}: no event {event:x?} among {events:x?}");
         }
     }
@@ -205,21 +224,6 @@ impl Driver {
             self.peek(machine, offset) == value
         });
     }
-}
-
-/// A VF's resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
-    /// First address of its GGTT range.
-    pub ggtt_start: u64,
-    /// Bytes of its GGTT range.
-    pub ggtt_bytes: u64,
-    /// Bytes of its local memory.
-    pub local_bytes: u64,
-    /// Number of context IDs.
-    pub contexts: u32,
-    /// Number of doorbells.
-    pub doorbells: u32,
 }
 
 impl Driver {
@@ -236,34 +240,27 @@ impl Driver {
     fn vf_while(machine: &mut dyn Machine, function: u8, meanwhile: impl FnMut(&mut dyn Machine)) -> Self {
         let mut driver = Driver::new(machine, function, 0);
         assert_eq!(machine.register(function, VF_CAP), 1, "a VF");
-        // VF_RESET, and MATCH_VERSION.
-        assert_eq!(driver.mail_while(machine, &[0x5507], meanwhile)[0], SUCCESS);
-        assert_eq!(driver.mail(machine, &[0x5500, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
-        driver.base = driver.share(machine).ggtt_start;
+        assert_eq!(driver.with(machine).mail_while(&[VF_RESET], meanwhile)[0], SUCCESS);
+        assert_eq!(driver.mail(machine, &[MATCH_VERSION, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
+        driver.state.base = driver.share(machine).ggtt_start;
         driver.clear(machine);
         driver.show(machine);
-        let (source, status) = (driver.base + MEMIRQ + 0x400 + GUC_SOURCE, driver.base + MEMIRQ + GUC_SOURCE * 16);
+        let (source, status) =
+            (driver.state.base + MEMIRQ + 0x400 + GUC_SOURCE, driver.state.base + MEMIRQ + GUC_SOURCE * 16);
         for message in [ct::configure(0x0901, 2, source), ct::configure(0x0900, 2, status)] {
-            assert_eq!(driver.mail(machine, &message)[0], SUCCESS | 1, "{message:x?}");
+            driver.with(machine).must(&message, SUCCESS | 1);
         }
         driver.enable_rings(machine);
         driver
     }
 
     /// Queries the VF's resources from the GuC.
-    pub fn share(&self, machine: &mut dyn Machine) -> Share {
-        let mut query = |key: u32, len: u32| {
-            let answer = self.mail(machine, &[0x5509, key]);
+    pub fn share(&mut self, machine: &mut dyn Machine) -> Share {
+        Share::query(|key, len| {
+            let answer = self.mail(machine, &[QUERY_SINGLE_KLV, key]);
             assert_eq!(answer[0], SUCCESS | len, "key {key:#x}");
             if len == 2 { u64::from(answer[2]) << 32 | u64::from(answer[1]) } else { answer[1].into() }
-        };
-        Share {
-            ggtt_start: query(1, 2),
-            ggtt_bytes: query(2, 2),
-            local_bytes: query(3, 2),
-            contexts: query(4, 1) as u32,
-            doorbells: query(6, 1) as u32,
-        }
+        })
     }
 }
 

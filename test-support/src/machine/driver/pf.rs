@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! PF-only operations of the driver: register-based interrupts, provisioning of VFs, handling of VF resets.
 
+use arctic_guc_driver::actions::*;
+use arctic_guc_driver::provision::{LMEM_CFG, Limits};
+
 use super::context::COPY;
 use super::{Driver, GGTT, LIST, MAILBOX, SCRATCH, SUCCESS, Share};
 use crate::firmware;
@@ -9,8 +12,6 @@ use crate::machine::transport::Machine;
 use crate::mi::blt::{self, Area, Depth, Surface};
 use crate::mi::{self, Global};
 
-/// LMEM_CFG: LMTT address and enable bit.
-const LMEM_CFG: u32 = 0xcf58;
 const LMTT_PAGE: u64 = 2 << 20;
 /// Size of a VF's LMTT in bytes.
 const LMTT_BYTES: u64 = 64 << 10;
@@ -133,22 +134,16 @@ impl Driver {
             machine.fill(0, 2, table, &entries);
             machine.fill(0, 2, LMTT + u64::from(vf) * 4, &((table >> 16) as u32 * 16 | 1).to_le_bytes());
             let n = u32::from(vf - 1);
-            let mut list = Vec::new();
-            for (key, value) in [(1, share.ggtt_start), (2, share.ggtt_bytes), (3, share.local_bytes)] {
-                list.extend([key << 16 | 2, value as u32, (value >> 32) as u32]);
-            }
-            let dwords = [
-                (0x8a0b, 64 + n * 64),
-                (0x0004, share.contexts),
-                (0x8a0a, n * 8),
-                (0x0006, share.doorbells),
-                (0x8a01, 5),
-                (0x8a02, 20_000),
-            ];
-            list.extend(dwords.iter().flat_map(|(key, value)| [key << 16 | 1, *value]));
+            let limits = Limits {
+                first_context: 64 + n * 64,
+                first_doorbell: n * 8,
+                exec_quantum_ms: 5,
+                preempt_timeout_us: 20_000,
+            };
+            let list = share.list(&limits);
             self.poke(machine, LIST, &list);
-            let shown = (self.base + LIST) as u32;
-            let taken = self.ask(machine, 0x5503, &[vf.into(), shown, 0, list.len() as u32]);
+            let shown = (self.state.base + LIST) as u32;
+            let taken = self.call(machine, UPDATE_VF_CFG, &[vf.into(), shown, 0, list.len() as u32]);
             assert_eq!(taken, SUCCESS | 9, "configuration of VF {vf}");
         }
         self.invalidate(machine);
@@ -156,8 +151,8 @@ impl Driver {
 
     /// Invalidates the TLBs of all engines and of the GuC, and waits for completion.
     pub fn invalidate(&mut self, machine: &mut dyn Machine) {
-        self.tell(machine, 0x7002, &[77, 1 << 31]);
-        self.wait_event(machine, &[0x9000_7001, 77]);
+        self.request(machine, TLB_INVALIDATION_ALL, &[77, 1 << 31]);
+        self.wait_event(machine, &[TLB_INVALIDATION_DONE, 77]);
     }
 
     /// Assigns the GGTT entries of the VF's range to the VF, with address 0.
@@ -170,29 +165,29 @@ impl Driver {
 
     /// Contract D.7: performs the PF's part of a VF reset, after the GuC's notification or on the PF's initiative.
     pub fn lead_reset(&mut self, machine: &mut dyn Machine, vf: u8) {
-        assert_eq!(self.ask(machine, 0x5506, &[vf.into(), 4]), SUCCESS, "FLR_START");
-        self.wait_event(machine, &[0x9000_5106, vf.into(), 2]);
+        assert_eq!(self.call(machine, VF_CONTROL, &[vf.into(), FLR_START]), SUCCESS, "FLR_START");
+        self.wait_event(machine, &[VF_STATE_NOTIFY, vf.into(), NOTIFY_FLR_DONE]);
         self.assign(machine, vf);
         self.wipe(machine, frames(vf), share_of(vf).local_bytes);
         for n in 0..4 {
             machine.set_register(0, MAILBOX + u32::from(vf) * 0x400 + n * 4, 0);
         }
-        assert_eq!(self.ask(machine, 0x5506, &[vf.into(), 5]), SUCCESS, "FLR_FINISH");
+        assert_eq!(self.call(machine, VF_CONTROL, &[vf.into(), FLR_FINISH]), SUCCESS, "FLR_FINISH");
     }
 
     /// Performs the PF's part of each VF reset for which a notification is pending. A VF is also reset when its VMM
     /// exits.
     pub fn lead_resets(&mut self, machine: &mut dyn Machine) {
         self.receive(machine);
-        while let Some(n) = self.events.iter().position(|event| event[0] == 0x9000_5106 && event[2] == 1) {
-            let event = self.events.remove(n);
+        let asked = |event: &[u32]| event[0] == VF_STATE_NOTIFY && event[2] == NOTIFY_FLR;
+        while let Some(event) = self.inbox.take_event(asked) {
             self.lead_reset(machine, event[1] as u8);
         }
     }
 
     /// Waits for one notification of the VF's reset.
     pub fn hear_of_reset(&mut self, machine: &mut dyn Machine, vf: u8) {
-        self.wait_event(machine, &[0x9000_5106, vf.into(), 1]);
+        self.wait_event(machine, &[VF_STATE_NOTIFY, vf.into(), NOTIFY_FLR]);
     }
 
     /// Clears local memory from device address `from` with the copy engine, as xe does. In this model, the PF's mapped

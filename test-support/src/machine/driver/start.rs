@@ -3,7 +3,9 @@
 
 use std::time::Instant;
 
-use super::{ADS, Driver, FIRMWARE, PF_BASE};
+use arctic_guc_driver::GucDriver;
+
+use super::{Driver, PF_BASE};
 use crate::firmware;
 use crate::machine::transport::{Machine, PATIENCE};
 
@@ -14,30 +16,16 @@ const ENGINES: [&[u8]; 5] = [&[0], &[0, 2], &[0, 1], &[0], &[0, 1, 2, 3]];
 impl Driver {
     /// Returns the PF's driver without starting the GuC.
     pub fn pf(machine: &mut dyn Machine) -> Self {
-        let driver = Driver::new(machine, 0, PF_BASE);
+        let mut driver = Driver::new(machine, 0, PF_BASE);
         driver.clear(machine);
         driver.show(machine);
-        driver.write_firmware(machine);
-        driver.write_ads(machine);
+        driver.with(machine).write_firmware(&ENGINES.map(<[u8]>::to_vec));
         driver
     }
 
-    fn write_firmware(&self, machine: &mut dyn Machine) {
-        for (at, words) in firmware::image() {
-            self.poke(machine, FIRMWARE + at, &words);
-        }
-    }
-
-    fn write_ads(&self, machine: &mut dyn Machine) {
-        let (at, words) = firmware::ads(self.base + ADS, &ENGINES.map(<[u8]>::to_vec));
-        self.poke(machine, ADS + at, &words);
-    }
-
     /// Starts the firmware DMA; returns GUC_STATUS.
-    pub fn start_guc(&self, machine: &mut dyn Machine) -> u32 {
-        for (register, value) in firmware::start(self.base + FIRMWARE, self.base + ADS) {
-            machine.set_register(0, register, value);
-        }
+    pub fn start_guc(&mut self, machine: &mut dyn Machine) -> u32 {
+        self.with(machine).start_firmware();
         let start = Instant::now();
         while machine.visibility().asks_for_memory && machine.register(0, firmware::DMA_CTRL) & 1 != 0 {
             assert!(start.elapsed() < PATIENCE, "timed out waiting for the firmware DMA");

@@ -26,7 +26,7 @@ fn host() -> Host {
     host.poke(ADS + 0x109c + 3 * 4, list(SCRATCH + 0x300, &[0x068, 0x034]));
     host.gt.registers.set(0xc180 + 4, LOG as u32 | 1);
     assert_eq!(host.upload(), 0x8001_f0ec);
-    host.enable_rings();
+    host.enable_rings(CTB + ct::G2H);
     host
 }
 

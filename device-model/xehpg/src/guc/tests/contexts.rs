@@ -258,7 +258,7 @@ fn faults() {
     host.fast(0x4503, &[1]);
     assert_eq!(host.stepped(), [[2, 0x9000_4600, 1]]);
     host.poke(SCRATCH, 0x4001_0000);
-    host.request(0x550e, &[SCRATCH as u32, 0, 1]);
+    host.tracked(0x550e, &[SCRATCH as u32, 0, 1]);
     host.start(2, EngineClass::Compute, 1, 2);
     host.end("ccs0", Outcome::Halted(Halt::Fault(FAULT)));
     assert_eq!(host.stepped(), [vec![3, 0x9000_6000, 2, 0xdead_beef], vec![2, 0x9000_1008, 2]]);
@@ -396,9 +396,9 @@ fn bad_registrations() {
         (with(3, 0b10), 0x64),
         (with(9, 0x1000), 0x80),
     ] {
-        assert_eq!(host.request(0x4502, &message), 0xe000_0000 | error, "{message:x?}");
+        assert_eq!(host.tracked(0x4502, &message), 0xe000_0000 | error, "{message:x?}");
     }
-    assert_eq!(host.request(0x4502, &good), 0xf000_0000);
-    assert_eq!(host.request(0x4502, &good), 0xe000_0101);
-    assert_eq!(host.request(0x4502, &good[..10]), 0xe000_0102);
+    assert_eq!(host.tracked(0x4502, &good), 0xf000_0000);
+    assert_eq!(host.tracked(0x4502, &good), 0xe000_0101);
+    assert_eq!(host.tracked(0x4502, &good[..10]), 0xe000_0102);
 }

@@ -269,8 +269,7 @@ fn a_fuse_disables_the_engine() {
         memory.ggtt().set_entry(page >> 12, GgttEntry(page | 3));
     }
     host.gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), host.clock.clone());
-    host.write_firmware();
-    host.write_ads();
+    host.write_firmware(&host.instances());
     for (offset, value) in [
         (0xc050, 0x3f_3001),
         (0xc340, 0x4001),

@@ -17,7 +17,7 @@ fn page(number: u64) -> Page {
 impl Host {
     /// Registers and enables a context that has no work yet.
     fn idle(&mut self, id: u32) {
-        self.register(id, EngineClass::Copy, 1);
+        self.register_on(id, EngineClass::Copy, 1);
         self.policies(id, 2, 0, 0);
         self.poke(Self::image(id, 0) + 0x1000 + 5 * 4, 0);
         self.set_tail(id, 0);
@@ -27,7 +27,7 @@ impl Host {
     }
 
     fn allocate(&mut self, context: u32, doorbell: u32, offset: u64) -> u32 {
-        self.request(0x0010, &[context, doorbell, offset as u32, (offset >> 32) as u32, 0])
+        self.tracked(0x0010, &[context, doorbell, offset as u32, (offset >> 32) as u32, 0])
     }
 
     fn ring_doorbell(&self, function: Function, number: u64) -> Ring {
@@ -57,9 +57,9 @@ fn a_ring_schedules_the_context() {
     host.end("bcs0", Outcome::Complete);
     assert!(host.stepped().is_empty());
     assert_eq!(host.runs("bcs0"), None);
-    assert_eq!(host.request(0x0020, &[5]), SUCCESS);
+    assert_eq!(host.tracked(0x0020, &[5]), SUCCESS);
     assert_eq!(host.ring_doorbell(Function::PF, 3), Ring::Missed);
-    assert_eq!(host.request(0x0020, &[5]), FAILURE | Error::InvalidDoorbellId as u32);
+    assert_eq!(host.tracked(0x0020, &[5]), FAILURE | Error::InvalidDoorbellId as u32);
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn invalid_doorbell_requests_are_refused() {
         assert_eq!(host.allocate(context, doorbell, offset), FAILURE | error as u32, "{offset:#x}");
     }
     let memory = [5, 0, 0x1234_5000, 0, 0x80_0000];
-    assert_eq!(host.request(0x0010, &memory), FAILURE | Error::NotSupported as u32);
-    assert_eq!(host.request(0x0010, &memory[..4]), FAILURE | Error::InvalidSize as u32);
+    assert_eq!(host.tracked(0x0010, &memory), FAILURE | Error::NotSupported as u32);
+    assert_eq!(host.tracked(0x0010, &memory[..4]), FAILURE | Error::InvalidSize as u32);
     assert!((0..=255).all(|index| host.gt.doorbells.watched(index).is_none()));
 }
 
@@ -135,7 +135,7 @@ fn doorbells_end_with_what_they_stand_for() {
     armed(&mut host);
     assert_eq!(host.mail(&[0x5507])[0], SUCCESS);
     assert_eq!(host.gt.doorbells.watched(1), None);
-    host.enable_rings();
+    host.enable_rings(CTB + ct::G2H);
 
     armed(&mut host);
     let _ = host.guc.function_reset(&host.gt, &host.engines, Function(1));

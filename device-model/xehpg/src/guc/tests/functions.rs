@@ -22,9 +22,10 @@ const SUCCESS: u32 = 0xf000_0000;
 const FAILURE: u32 = 0xe000_0000;
 /// Number of context ids of each VF in these tests.
 const CONTEXTS: u32 = 16;
-const RING: u64 = 0x1000;
+const VF_LAYOUT: Layout =
+    Layout { ctb: 0, firmware: 0, ads: 0, images: 0x8_0000, rings: 0x4_0000, batches: 0x4_0000, members: 1 };
 
-/// A VF driver, with the layout of its GGTT range.
+/// A VF, with the addresses in its GGTT range.
 #[derive(Clone, Copy)]
 struct Vf(u8);
 
@@ -43,22 +44,65 @@ impl Vf {
     }
 
     fn image(self, context: u32) -> u64 {
-        self.base() + 0x8_0000 + u64::from(context) * 0x4000
+        self.base() + VF_LAYOUT.image(context, 0)
     }
 }
 
 /// PF and VF drivers that share one GuC.
 struct Rig {
     host: Host,
-    tails: [u32; 3],
-    heads: [u32; 3],
+    /// The functions' drivers; the PF's is in the host.
+    drivers: [DriverState; 3],
     messages: u64,
+}
+
+/// The driver of a VF. Offsets are relative to the VF's GGTT range.
+struct VfDriver<'r> {
+    rig: &'r mut Rig,
+    vf: Vf,
+}
+
+impl arctic_guc_driver::Access for VfDriver<'_> {
+    fn set(&self, register: u32, value: u32) {
+        self.rig.host.gt.set_mailbox(self.vf.function(), (register - ct::MAILBOX) as usize / 4, value);
+    }
+
+    fn get(&self, register: u32) -> u32 {
+        self.rig.host.gt.mailbox(self.vf.function(), (register - ct::MAILBOX) as usize / 4)
+    }
+
+    fn poke(&self, at: u64, value: u32) {
+        self.rig.poke(self.vf, self.vf.base() + at, value);
+    }
+
+    fn peek(&self, at: u64) -> u32 {
+        self.rig.peek(self.vf, self.vf.base() + at)
+    }
+}
+
+impl GucDriver for VfDriver<'_> {
+    fn access(&self) -> &dyn arctic_guc_driver::Access {
+        self
+    }
+
+    fn state(&self) -> &DriverState {
+        &self.rig.drivers[usize::from(self.vf.0)]
+    }
+
+    fn state_mut(&mut self) -> &mut DriverState {
+        &mut self.rig.drivers[usize::from(self.vf.0)]
+    }
+
+    fn notify(&mut self) {
+        let Host { gt, engines, guc, .. } = &mut self.rig.host;
+        guc.mailbox(gt, engines, self.vf.function());
+    }
 }
 
 impl Rig {
     fn new(mut host: Host) -> Self {
         host.deadline = None;
-        let rig = Rig { host, tails: [0; 3], heads: [0; 3], messages: 0 };
+        let rig = Rig { host, drivers: [0, 1, 2].map(|n| DriverState::new(Vf(n).base(), VF_LAYOUT, 0)), messages: 0 };
         [VF1, VF2].iter().for_each(|vf| rig.map_guest_memory(*vf));
         rig
     }
@@ -99,7 +143,7 @@ impl Rig {
         for (n, value) in (0u64..).zip(list) {
             self.host.poke(SCRATCH + n * 4, *value);
         }
-        self.host.request(0x5503, &[vfid, SCRATCH as u32, 0, list.len() as u32])
+        self.host.tracked(0x5503, &[vfid, SCRATCH as u32, 0, list.len() as u32])
     }
 
     fn give(&mut self, vf: Vf) -> u32 {
@@ -113,78 +157,54 @@ impl Rig {
         self.configure(vf.0.into(), &list.concat())
     }
 
-    fn access<T>(&mut self, vf: Vf, act: impl FnOnce(&mut crate::memory::Gam<'_>) -> T) -> T {
+    fn access<T>(&self, vf: Vf, act: impl FnOnce(&mut crate::memory::Gam<'_>) -> T) -> T {
         let views = self.host.gt.memory.views();
         act(&mut self.host.gt.memory.gam(vf.function(), &views, &mut Tlb::default()))
     }
 
-    fn poke(&mut self, vf: Vf, at: u64, value: u32) {
+    fn poke(&self, vf: Vf, at: u64, value: u32) {
         self.access(vf, |gam| gam.write_u32(Space::Ggtt, at, value)).unwrap();
     }
 
-    fn peek(&mut self, vf: Vf, at: u64) -> u32 {
+    fn peek(&self, vf: Vf, at: u64) -> u32 {
         self.access(vf, |gam| gam.read_u32(Space::Ggtt, at)).unwrap()
     }
 
-    fn byte(&mut self, vf: Vf, at: u64) -> u8 {
+    fn byte(&self, vf: Vf, at: u64) -> u8 {
         let mut byte = [0];
         self.access(vf, |gam| gam.read(Space::Ggtt, at, &mut byte)).unwrap();
         byte[0]
     }
 
-    /// Puts a request into the VF's mailbox and notifies the GuC; returns the mailbox's contents.
+    fn driver(&mut self, vf: Vf) -> VfDriver<'_> {
+        VfDriver { rig: self, vf }
+    }
+
+    /// Sends a request through the VF's mailbox; returns the mailbox's contents.
     fn mail(&mut self, vf: Vf, message: &[u32]) -> [u32; 4] {
-        for n in 0..4 {
-            self.host.gt.set_mailbox(vf.function(), n, message.get(n).copied().unwrap_or(0));
-        }
-        self.host.guc.mailbox(&self.host.gt, &self.host.engines, vf.function());
-        std::array::from_fn(|n| self.host.gt.mailbox(vf.function(), n))
+        self.driver(vf).mail(message)
     }
 
     /// Connects the VF as its driver does: contract C.1 steps 1 and 6b.
     fn connect(&mut self, vf: Vf) {
         // An FLR discards the entries.
         self.map_guest_memory(vf);
-        assert_eq!(self.mail(vf, &[0x5507])[0], SUCCESS);
-        assert_eq!(self.mail(vf, &[0x5500, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
+        let mut driver = self.driver(vf);
+        assert_eq!(driver.mail(&[actions::VF_RESET])[0], SUCCESS);
+        assert_eq!(driver.mail(&[actions::MATCH_VERSION, 0x0001_0100])[..2], [SUCCESS, 0x0001_1a00]);
+        driver.write_words(0, &[0; 0x1000]);
         let (source, status) = vf.memirq();
-        let base = vf.base();
-        let keys = [
-            (0x0901, 2, source),
-            (0x0900, 2, status),
-            (0x0903, 2, base),
-            (0x0902, 2, base + RING),
-            (0x0904, 1, 0x1000),
-            (0x0906, 2, base + 0x800),
-            (0x0905, 2, base + 2 * RING),
-            (0x0907, 1, 0x1000),
-        ];
-        for (key, len, value) in keys {
-            assert_eq!(self.mail(vf, &[0x0508, key << 16 | len, value as u32, 0])[0], SUCCESS | 1, "{key:#x}");
+        for (key, value) in [(0x0901, source), (0x0900, status)] {
+            driver.must(&ct::configure(key, 2, value), SUCCESS | 1);
         }
-        for at in (base..base + 0x4000).step_by(4) {
-            self.poke(vf, at, 0);
-        }
-        (self.tails[usize::from(vf.0)], self.heads[usize::from(vf.0)]) = (0, 0);
-        assert_eq!(self.mail(vf, &[0x4509, 1])[0], SUCCESS);
+        driver.enable_rings(vf.base() + ct::G2H);
     }
 
-    /// Writes a message into the VF's H2G ring.
-    fn send(&mut self, vf: Vf, message: &[u32]) {
-        let mut tail = self.tails[usize::from(vf.0)];
-        for dword in message {
-            self.poke(vf, vf.base() + RING + u64::from(tail) * 4, *dword);
-            tail = (tail + 1) % 1024;
-        }
-        self.tails[usize::from(vf.0)] = tail;
-        self.poke(vf, vf.base() + 4, tail);
-    }
-
+    /// Writes a message of an HXG type (0 a request, 1 an event, 2 a fast request) into the VF's ring.
     fn send_typed(&mut self, vf: Vf, kind: u32, code: u32, payload: &[u32]) {
-        let fence = if kind == 0 { 0x12 } else { 0x8001 };
-        let mut message = vec![fence << 16 | (payload.len() as u32 + 1), kind << 28 | code];
-        message.extend(payload);
-        self.send(vf, &message);
+        let mut message = if kind == 0 { ct::request(0x12, code, payload) } else { ct::fast_request(code, payload) };
+        message[1] = kind << 28 | code;
+        self.driver(vf).put(&message);
     }
 
     /// Runs a GuC step after notifications from all functions. Checks that VFs get no register-based interrupts.
@@ -197,27 +217,8 @@ impl Rig {
 
     /// Reads the messages in the VF's G2H ring.
     fn received(&mut self, vf: Vf) -> Vec<Vec<u32>> {
-        let tail = self.peek(vf, vf.base() + 0x804);
-        let mut head = self.heads[usize::from(vf.0)];
-        let mut next = |rig: &mut Rig| {
-            let value = rig.peek(vf, vf.base() + 2 * RING + u64::from(head) * 4);
-            head = (head + 1) % 1024;
-            (value, head)
-        };
-        let mut messages = Vec::new();
-        let mut at = self.heads[usize::from(vf.0)];
-        while at != tail {
-            let (header, _) = next(self);
-            let mut message = vec![header];
-            for _ in 0..header & 0xff {
-                message.push(next(self).0);
-            }
-            at = (at + message.len() as u32) % 1024;
-            messages.push(message);
-        }
-        self.heads[usize::from(vf.0)] = at;
-        self.poke(vf, vf.base() + 0x800, at);
-        messages
+        let mut driver = self.driver(vf);
+        std::iter::from_fn(|| driver.take()).collect()
     }
 
     /// Sends a tracked request and returns its only reply.
@@ -231,7 +232,7 @@ impl Rig {
     }
 
     fn control(&mut self, vf: Vf, command: u32) -> u32 {
-        self.host.request(0x5506, &[vf.0.into(), command])
+        self.host.tracked(0x5506, &[vf.0.into(), command])
     }
 
     /// Registers a context by an HXG EVENT, as VF drivers do, gives it work and enables it.
@@ -319,7 +320,7 @@ fn a_vf_has_what_it_was_given() {
     assert_eq!(rig.mail(VF1, &[0x0508, 0x0904_0001, 0x2000, 0])[0], SUCCESS | 1);
     assert_eq!(rig.mail(VF1, &[0x4509, 1])[0], FAILURE | 0x303);
     // The configuration is cleared.
-    assert_eq!(rig.host.request(0x5503, &[1, 0, 0, 0]), SUCCESS);
+    assert_eq!(rig.host.tracked(0x5503, &[1, 0, 0, 0]), SUCCESS);
     assert_eq!(rig.mail(VF1, &[0x5509, 1])[0], FAILURE | 0xd);
 }
 
@@ -335,8 +336,8 @@ fn configurations_are_checked() {
     assert_eq!(rig.configure(1, &[0x8a0b_0001, 100 + 2 * CONTEXTS]), FAILURE | 0x50, "VF 2 has these contexts");
     assert_eq!(rig.configure(1, &[0x0003_0002, 1 << 20, 0]), FAILURE | 0x50, "not a multiple of the frame size");
     assert_eq!(rig.configure(1, &[0x0003_0002, 0, 1]), FAILURE | 0x50, "more than the card has");
-    assert_eq!(rig.host.request(0x5503, &[1, SCRATCH as u32, 0, 513]), FAILURE | 0x102);
-    assert_eq!(rig.host.request(0x5503, &[1, SCRATCH as u32, 1, 2]), FAILURE | 0x80);
+    assert_eq!(rig.host.tracked(0x5503, &[1, SCRATCH as u32, 0, 513]), FAILURE | 0x102);
+    assert_eq!(rig.host.tracked(0x5503, &[1, SCRATCH as u32, 1, 2]), FAILURE | 0x80);
     assert_eq!(rig.configure(0, &[0x8a01_0001, 16, 0x8a02_0001, 16_000]), SUCCESS | 2, "the PF's own configuration");
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[1], CONTEXTS, "a rejected list changes nothing");
 }
@@ -381,7 +382,7 @@ fn a_vf_may_not_do_what_is_the_pfs() {
         assert_eq!(rig.request(VF1, code, &vec![0; len]), FAILURE | 0x302, "{code:#x}");
     }
     assert_eq!(rig.request(VF1, 0x1234, &[]), FAILURE | 0x30);
-    assert_eq!(rig.host.request(0x5103, &[1, 0x0000_0001]), FAILURE | 0x302);
+    assert_eq!(rig.host.tracked(0x5103, &[1, 0x0000_0001]), FAILURE | 0x302);
     assert_eq!(rig.host.guc.function(Function(1)).unwrap().counters.failed, 9);
     assert_eq!(rig.host.guc.function(Function(2)).unwrap().counters.failed, 0);
 }
@@ -500,11 +501,11 @@ fn relay() {
     payload.push(0);
     assert_eq!(rig.request(VF2, 0x5103, &payload), FAILURE | 0x102);
     assert_eq!(rig.request(VF2, 0x5103, &[7]), FAILURE | 0x102, "no message");
-    assert_eq!(rig.host.request(0x5101, &[1, 9, 0x7000_0000, 0x0001_0000]), SUCCESS);
+    assert_eq!(rig.host.tracked(0x5101, &[1, 9, 0x7000_0000, 0x0001_0000]), SUCCESS);
     assert_eq!(rig.received(VF1), [[4, 0x9000_5102, 9, 0x7000_0000, 0x0001_0000]]);
     assert!(rig.received(VF2).is_empty());
-    assert_eq!(rig.host.request(0x5101, &[3, 9, 0]), FAILURE | 0x304, "VF 3 has no rings");
-    assert_eq!(rig.host.request(0x5101, &[64, 9, 0]), FAILURE | 0xc);
+    assert_eq!(rig.host.tracked(0x5101, &[3, 9, 0]), FAILURE | 0x304, "VF 3 has no rings");
+    assert_eq!(rig.host.tracked(0x5101, &[64, 9, 0]), FAILURE | 0xc);
 }
 
 /// The number of messages queued for a VF that does not empty its ring is bounded, and its requests are not served
@@ -518,7 +519,7 @@ fn messages_to_a_deaf_vf_do_not_pile_up() {
     for _ in 0..200 {
         let mut payload = vec![1, 9];
         payload.extend(long);
-        refused += u32::from(rig.host.request(0x5101, &payload) == FAILURE | 0x301);
+        refused += u32::from(rig.host.tracked(0x5101, &payload) == FAILURE | 0x301);
     }
     assert!(refused > 100, "{refused}");
     rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
@@ -535,7 +536,7 @@ fn a_storm_does_not_starve_others() {
         rig.send_typed(VF1, 1, 0x0030, &[0]);
     }
     assert_eq!(rig.request(VF2, 0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1, "in the first step");
-    assert_eq!(rig.host.request(0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1);
+    assert_eq!(rig.host.tracked(0x0509, &[0x1001_0002, 80, 20]), SUCCESS | 1);
     assert!(rig.host.guc.function(Function(1)).unwrap().counters.done < 100);
     assert_eq!(rig.host.deadline, Some(rig.host.clock.now()), "the next step is due immediately");
     for _ in 0..20 {
@@ -554,7 +555,7 @@ fn vf_reset_keeps_the_quotas() {
     assert_eq!((rig.host.runs("bcs0"), rig.host.runs("vcs0")), (None, Some(100 + 2 * CONTEXTS)));
     rig.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
     rig.step();
-    assert_eq!(rig.peek(VF1, VF1.base() + 0x804), rig.heads[1], "its rings are disabled");
+    assert_eq!(rig.peek(VF1, VF1.base() + 0x804), rig.drivers[1].rings.head(), "its rings are disabled");
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[1], CONTEXTS);
     rig.connect(VF1);
     rig.start(VF1, 3, EngineClass::Copy);

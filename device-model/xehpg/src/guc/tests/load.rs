@@ -128,12 +128,12 @@ fn reset_and_reload() {
     host.end("bcs0", Outcome::Complete);
     host.guc.reset(&host.gt);
     assert_eq!(host.upload(), 0x8001_f0ec);
-    host.enable_rings();
+    host.enable_rings(CTB + ct::G2H);
     host.start(5, EngineClass::Copy, 1, 2);
     assert_eq!(host.runs("bcs0"), Some(5), "a completion from before the reset is ignored");
     assert_eq!(host.mail(&[0x5507])[0], 0xf000_0000);
     assert_eq!(host.runs("bcs0"), None);
-    host.enable_rings();
+    host.enable_rings(CTB + ct::G2H);
     host.fast(0x1000, &[5]);
     assert_eq!(host.stepped(), [[0x8001_0001, 0xe000_0100]]);
 }

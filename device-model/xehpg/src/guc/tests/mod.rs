@@ -16,6 +16,8 @@ mod turns;
 
 use std::sync::{Arc, Mutex};
 
+use arctic_guc_driver::firmware::{DMA_BYTES, READY};
+use arctic_guc_driver::{DriverState, GucDriver, Layout, actions, context as lrc, ct};
 use vm_memory::Bytes;
 
 use super::*;
@@ -45,8 +47,8 @@ const SCRATCH: u64 = 0x80_0000;
 /// Context images, 64 KiB apart.
 const IMAGES: u64 = 0x90_0000;
 
-const KERNEL_DWORDS: u32 = 0x100;
-const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
+const LAYOUT: Layout =
+    Layout { ctb: CTB, firmware: FIRMWARE, ads: ADS, images: IMAGES, rings: SCRATCH, batches: SCRATCH, members: 4 };
 
 /// Returns whether an engine is present with the fuses of a Flex 170 (contract K.3).
 fn present(id: EngineId) -> bool {
@@ -60,13 +62,47 @@ struct Host {
     guc: Guc,
     clock: Arc<ManualClock>,
     ram: Arc<turns::GuestRam>,
-    h2g_tail: u32,
-    g2h_head: u32,
+    driver: DriverState,
     deadline: Option<u64>,
 }
 
-const H2G_DWORDS: u32 = 1024;
-const G2H_DWORDS: u32 = 1024;
+/// Accesses of the PF's driver. Register accesses have no side effects on the GuC: tests start its DMA and its steps.
+impl arctic_guc_driver::Access for Host {
+    fn set(&self, register: u32, value: u32) {
+        let _ = self.gt.write(register, value);
+    }
+
+    fn get(&self, register: u32) -> u32 {
+        self.gt.read(register)
+    }
+
+    fn poke(&self, at: u64, value: u32) {
+        self.cell(at).store(value, 0, std::sync::atomic::Ordering::SeqCst).unwrap();
+    }
+
+    fn peek(&self, at: u64) -> u32 {
+        self.cell(at).load(0, std::sync::atomic::Ordering::SeqCst).unwrap()
+    }
+}
+
+impl GucDriver for Host {
+    fn access(&self) -> &dyn arctic_guc_driver::Access {
+        self
+    }
+
+    fn state(&self) -> &DriverState {
+        &self.driver
+    }
+
+    fn state_mut(&mut self) -> &mut DriverState {
+        &mut self.driver
+    }
+
+    fn notify(&mut self) {
+        assert!(Guc::mailbox_holds_request(&self.gt, Function::PF));
+        self.guc.mailbox(&self.gt, &self.engines, Function::PF);
+    }
+}
 
 impl Host {
     fn new() -> Self {
@@ -82,9 +118,9 @@ impl Host {
         let memory = Memory::new(XE_HPG.page_tables, local, ggtt, ram.clone());
         let profile = crate::registers::tests::profile();
         let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
-        let host = Host { gt, engines, guc: Guc::new(), clock, ram, h2g_tail: 0, g2h_head: 0, deadline: None };
-        host.write_firmware();
-        host.write_ads();
+        let host =
+            Host { gt, engines, guc: Guc::new(), clock, ram, driver: DriverState::new(0, LAYOUT, 0), deadline: None };
+        host.write_firmware(&host.instances());
         host
     }
 
@@ -97,61 +133,16 @@ impl Host {
         self.gt.memory.local().slice(at, 4).unwrap()
     }
 
-    fn poke(&self, at: u64, value: u32) {
-        self.cell(at).store(value, 0, std::sync::atomic::Ordering::SeqCst).unwrap();
-    }
-
-    fn peek(&self, at: u64) -> u32 {
-        self.cell(at).load(0, std::sync::atomic::Ordering::SeqCst).unwrap()
-    }
-
-    fn write_firmware(&self) {
-        let header = [6, 32 + 96 + 96 + 1, 0x1_0000, 0, 0x8086, 0x2024_0101, 32 + 193 + KERNEL_DWORDS, 96, 96, 1];
-        for (n, value) in (0u64..).zip(header) {
-            self.poke(FIRMWARE + n * 4, value);
-        }
-        self.poke(FIRMWARE + 0x40, 70 << 16 | 53 << 8);
-        self.poke(FIRMWARE + 0x44, 1 << 16 | 26 << 8);
-        self.poke(FIRMWARE + u64::from(DMA_BYTES), 0x1234_5678); // signature
-    }
-
-    fn write_ads(&self) {
-        self.poke(ADS + 0x1004, (ADS + 0x11dc) as u32);
-        self.poke(ADS + 0x1008, (ADS + 0x123c) as u32);
-        self.poke(ADS + 0x1220, 1);
-        for class in EngineClass::BY_GUC {
-            let row = ADS + 0x123c + u64::from(class.guc()) * 32;
-            let instances: Vec<u8> = self
-                .engines
-                .present()
-                .map(|e| XE_HPG.engines.info(e))
-                .filter(|i| i.class == class)
-                .map(|i| i.instance)
-                .collect();
-            let table: Vec<u8> = (0..32).map(|n| instances.get(n).copied().unwrap_or(32)).collect();
-            for (n, quad) in (0u64..).zip(table.chunks_exact(4)) {
-                self.poke(row + n * 4, u32::from_le_bytes([quad[0], quad[1], quad[2], quad[3]]));
-            }
-            let mask = instances.iter().fold(0, |mask, n| mask | 1 << n);
-            self.poke(ADS + 0x143c + u64::from(class.guc()) * 4, mask);
-        }
+    /// Returns the instance numbers of each engine class, in the GuC's order.
+    fn instances(&self) -> Vec<Vec<u8>> {
+        let present: Vec<_> = self.engines.present().map(|engine| XE_HPG.engines.info(engine)).collect();
+        let of = |class| present.iter().filter(|info| info.class == class).map(|info| info.instance).collect();
+        EngineClass::BY_GUC.into_iter().map(of).collect()
     }
 
     /// Loads the firmware (contract B.4 steps 19 and 20); returns GUC_STATUS.
     fn upload(&mut self) -> u32 {
-        let set = |offset, value| self.gt.registers.set(offset, value);
-        set(0xc050, 0x3f_3001);
-        set(0xc340, 0x4001);
-        set(0xc180 + 5 * 4, (ADS >> 12 << 1) as u32);
-        set(0xc180 + 3 * 4, 0x14); // features: SLPC, lite restore
-        set(0xc180 + 2 * 4, 0x42_4800); // workarounds
-        set(0xc200, (FIRMWARE + u64::from(DMA_BYTES)) as u32);
-        set(0xc300, FIRMWARE as u32);
-        set(0xc304, 0x8_0000);
-        set(0xc308, 0x2000);
-        set(0xc30c, 0x7_0000);
-        set(0xc310, DMA_BYTES);
-        set(0xc314, 0x11);
+        self.start_firmware();
         self.start_dma()
     }
 
@@ -161,57 +152,11 @@ impl Host {
         self.gt.registers.value(0xc000)
     }
 
-    fn mail(&mut self, message: &[u32]) -> [u32; 4] {
-        for (n, value) in (0u32..).zip(message) {
-            self.gt.registers.set(0x19_0240 + n * 4, *value);
-        }
-        assert!(Guc::mailbox_holds_request(&self.gt, Function::PF));
-        self.guc.mailbox(&self.gt, &self.engines, Function::PF);
-        std::array::from_fn(|n| self.gt.registers.value(0x19_0240 + n as u32 * 4))
-    }
-
-    /// Enables the CT buffers (contract B.6), with the locations in the driver's order.
-    fn enable_rings(&mut self) {
-        let keys = [
-            (0x0903, 2, CTB),
-            (0x0902, 2, CTB + 0x1000),
-            (0x0904, 1, u64::from(H2G_DWORDS) * 4),
-            (0x0906, 2, CTB + 0x800),
-            (0x0905, 2, CTB + 0x2000),
-            (0x0907, 1, u64::from(G2H_DWORDS) * 4),
-        ];
-        for (key, len, value) in keys {
-            assert_eq!(self.mail(&[0x0508, key << 16 | len, value as u32, 0])[0], 0xf000_0001);
-        }
-        for at in (CTB..CTB + 0x3000).step_by(4) {
-            self.poke(at, 0);
-        }
-        (self.h2g_tail, self.g2h_head) = (0, 0);
-        assert_eq!(self.mail(&[0x4509, 1])[0], 0xf000_0000);
-    }
-
     fn up() -> Self {
         let mut host = Host::new();
-        assert_eq!(host.upload(), 0x8001_f0ec);
-        host.enable_rings();
+        assert_eq!(host.upload(), READY);
+        host.enable_rings(CTB + ct::G2H);
         host
-    }
-
-    /// Writes a CT message as xe does, with zeros up to the end of the ring if it does not fit.
-    fn send_raw(&mut self, message: &[u32]) {
-        if self.h2g_tail + message.len() as u32 > H2G_DWORDS {
-            while self.h2g_tail < H2G_DWORDS {
-                self.poke(CTB + 0x1000 + u64::from(self.h2g_tail) * 4, 0);
-                self.h2g_tail += 1;
-            }
-            self.h2g_tail = 0;
-        }
-        for dword in message {
-            self.poke(CTB + 0x1000 + u64::from(self.h2g_tail) * 4, *dword);
-            self.h2g_tail += 1;
-        }
-        self.h2g_tail %= H2G_DWORDS;
-        self.poke(CTB + 4, self.h2g_tail);
     }
 
     fn step(&mut self) {
@@ -226,16 +171,12 @@ impl Host {
     }
 
     fn fast(&mut self, code: u32, payload: &[u32]) {
-        let mut message = vec![0x8001 << 16 | (payload.len() as u32 + 1), 2 << 28 | code];
-        message.extend(payload);
-        self.send_raw(&message);
+        self.put_padded(&ct::fast_request(code, payload));
     }
 
     /// Sends a tracked request and returns its only reply.
-    fn request(&mut self, code: u32, payload: &[u32]) -> u32 {
-        let mut message = vec![0x0012 << 16 | (payload.len() as u32 + 1), code];
-        message.extend(payload);
-        self.send_raw(&message);
+    fn tracked(&mut self, code: u32, payload: &[u32]) -> u32 {
+        self.put_padded(&ct::request(0x12, code, payload));
         self.step();
         let replies = self.received();
         assert_eq!(replies.len(), 1, "{replies:x?}");
@@ -245,17 +186,7 @@ impl Host {
 
     /// Reads the received messages, CT header first, and advances the head.
     fn received(&mut self) -> Vec<Vec<u32>> {
-        let tail = self.peek(CTB + 0x800 + 4);
-        let mut messages = Vec::new();
-        let at = |dword: u32| CTB + 0x2000 + u64::from(dword % G2H_DWORDS) * 4;
-        while self.g2h_head != tail {
-            let header = self.peek(at(self.g2h_head));
-            let message: Vec<u32> = (0..=header & 0xff).map(|n| self.peek(at(self.g2h_head + n))).collect();
-            self.g2h_head = (self.g2h_head + message.len() as u32) % G2H_DWORDS;
-            messages.push(message);
-        }
-        self.poke(CTB + 0x800, self.g2h_head);
-        messages
+        std::iter::from_fn(|| self.take()).collect()
     }
 
     fn stepped(&mut self) -> Vec<Vec<u32>> {
@@ -264,25 +195,25 @@ impl Host {
     }
 
     fn image(id: u32, member: u32) -> u64 {
-        IMAGES + u64::from(id * 4 + member) * 0x4000
+        LAYOUT.image(id, member)
     }
 
     fn set_tail(&self, id: u32, tail: u32) {
         self.poke(Self::image(id, 0) + 0x1000 + 7 * 4, tail);
     }
 
-    fn register(&mut self, id: u32, class: EngineClass, mask: u32) {
-        let lrca = Self::image(id, 0) as u32 | 0x119;
-        self.fast(0x4502, &[1, id, u32::from(class.guc()), mask, 0, 0, 0, 0, 0, lrca, 0]);
+    fn register_on(&mut self, id: u32, class: EngineClass, mask: u32) {
+        let registration = lrc::registration(id, class.guc().into(), mask, self.descriptor(id, 0));
+        self.fast(actions::REGISTER_CONTEXT, &registration);
     }
 
     fn policies(&mut self, id: u32, priority: u32, quantum: u32, timeout: u32) {
-        self.fast(0x100b, &[id, 0x2003_0001, priority, 0x2001_0001, quantum, 0x2002_0001, timeout]);
+        self.fast(actions::UPDATE_CONTEXT_POLICIES, &actions::policies(id, priority, quantum, timeout));
     }
 
     /// Registers a context, gives it work and enables it; checks the response.
     fn start(&mut self, id: u32, class: EngineClass, mask: u32, priority: u32) {
-        self.register(id, class, mask);
+        self.register_on(id, class, mask);
         self.policies(id, priority, 1000, 640_000);
         self.poke(Self::image(id, 0) + 0x1000 + 5 * 4, 0);
         self.set_tail(id, 64);

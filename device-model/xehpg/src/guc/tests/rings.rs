@@ -9,14 +9,14 @@ use crate::generation::XE_HPG;
 fn replies() {
     let mut host = Host::up();
     host.poke(SCRATCH, 0x4001_0000);
-    assert_eq!(host.request(0x550e, &[SCRATCH as u32, 0, 1]), 0xf000_0001);
-    assert_eq!(host.request(0x0509, &[0x1001_0002, 80, 20]), 0xf000_0001);
-    assert_eq!(host.request(0x0509, &[0x1001_0001, 80]), 0xe000_0103);
-    assert_eq!(host.request(0x550e, &[SCRATCH as u32, 0]), 0xe000_0102);
-    assert_eq!(host.request(0x5503, &[0, SCRATCH as u32, 0, 2]), 0xe000_0105, "not a valid list");
-    assert_eq!(host.request(0x9999, &[]), 0xe000_0030);
-    assert_eq!(host.request(0x1001, &[70000, 1]), 0xe000_0061);
-    assert_eq!(host.request(0x550a, &[SCRATCH as u32, 0]), 0xf000_0000);
+    assert_eq!(host.tracked(0x550e, &[SCRATCH as u32, 0, 1]), 0xf000_0001);
+    assert_eq!(host.tracked(0x0509, &[0x1001_0002, 80, 20]), 0xf000_0001);
+    assert_eq!(host.tracked(0x0509, &[0x1001_0001, 80]), 0xe000_0103);
+    assert_eq!(host.tracked(0x550e, &[SCRATCH as u32, 0]), 0xe000_0102);
+    assert_eq!(host.tracked(0x5503, &[0, SCRATCH as u32, 0, 2]), 0xe000_0105, "not a valid list");
+    assert_eq!(host.tracked(0x9999, &[]), 0xe000_0030);
+    assert_eq!(host.tracked(0x1001, &[70000, 1]), 0xe000_0061);
+    assert_eq!(host.tracked(0x550a, &[SCRATCH as u32, 0]), 0xf000_0000);
     host.fast(0x9999, &[1, 2, 3]);
     assert!(host.stepped().is_empty());
     assert_eq!(host.guc.counters().unknown, 2);
@@ -38,11 +38,11 @@ fn tlb_invalidations() {
 fn zeros_and_addresses_have_bounds() {
     let mut host = Host::up();
     let beyond = [u32::MAX; 5];
-    assert_eq!(host.request(0x550a, &beyond[..2]), 0xe000_0080);
-    assert_eq!(host.request(0x550c, &beyond[..4]), 0xe000_0080);
-    assert_eq!(host.request(0x550d, &[1, u32::MAX, u32::MAX, u32::MAX, u32::MAX]), 0xe000_0080);
-    assert_eq!(host.request(0x3003, &[2, u32::MAX, u32::MAX]), 0xe000_0080);
-    host.send_raw(&[0; 300]);
+    assert_eq!(host.tracked(0x550a, &beyond[..2]), 0xe000_0080);
+    assert_eq!(host.tracked(0x550c, &beyond[..4]), 0xe000_0080);
+    assert_eq!(host.tracked(0x550d, &[1, u32::MAX, u32::MAX, u32::MAX, u32::MAX]), 0xe000_0080);
+    assert_eq!(host.tracked(0x3003, &[2, u32::MAX, u32::MAX]), 0xe000_0080);
+    host.put_padded(&[0; 300]);
     assert!(host.stepped().is_empty());
     assert_eq!(host.peek(CTB + 8), 2, "underflow");
 }
@@ -54,7 +54,7 @@ fn rings_wrap() {
     for seqno in 1..3000 {
         host.fast(0x7000, &[seqno, 0x8000_0003]);
         assert_eq!(host.stepped(), [[2, 0x9000_7001, seqno]]);
-        assert_eq!(host.peek(CTB), host.h2g_tail, "head follows");
+        assert_eq!(host.peek(CTB), host.driver.rings.tail(), "head follows");
     }
     assert_eq!((host.peek(CTB + 8), host.peek(CTB + 0x808)), (0, 0));
 }
@@ -84,8 +84,8 @@ fn full_ring() {
 #[test]
 fn broken_rings() {
     for (spoil, status) in [
-        ((|h: &mut Host| h.poke(CTB + 4, H2G_DWORDS)) as fn(&mut Host), 1),
-        (|h| h.send_raw(&[0x8001_00ff, 0x2000_1000]), 2),
+        ((|h: &mut Host| h.poke(CTB + 4, ct::RING_DWORDS)) as fn(&mut Host), 1),
+        (|h| h.put_padded(&[0x8001_00ff, 0x2000_1000]), 2),
         (
             |h| {
                 h.poke(CTB, 5);
@@ -139,7 +139,7 @@ fn random_messages() {
             });
         }
         message[0] = random() << 16 | (message.len() as u32 - 1);
-        host.send_raw(&message);
+        host.put_padded(&message);
         if random() % 3 == 0 {
             for id in XE_HPG.engines.all() {
                 let loaded = host.engines.lock(id).loaded().is_some();
@@ -156,7 +156,7 @@ fn random_messages() {
         host.step();
         host.received();
         if host.peek(CTB + 8) != 0 || host.peek(CTB + 0x808) != 0 {
-            host.enable_rings();
+            host.enable_rings(CTB + ct::G2H);
         }
         for at in 0..16 {
             host.poke(SCRATCH + at * 4, random());

@@ -59,7 +59,7 @@ impl Host {
     /// Registers and enables a context with these commands. The resulting G2H messages stay in the CT buffer.
     fn submit(&mut self, id: u32, class: EngineClass, priority: u32, commands: &[u32]) {
         let tail = self.ring(id, 0, commands);
-        self.register(id, class, 1);
+        self.register_on(id, class, 1);
         self.policies(id, priority, 1000, 640_000);
         self.set_tail(id, tail);
         self.fast(0x1001, &[id, 1]);

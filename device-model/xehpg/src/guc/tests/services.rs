@@ -12,21 +12,21 @@ fn slpc() {
     host.fast(0x3003, &[2, SCRATCH as u32, 0]);
     assert!(host.stepped().is_empty());
     assert_eq!(host.peek(SCRATCH + 4), 3);
-    assert_eq!(host.request(0x3003, &[0x502, SCRATCH as u32, 0]), 0xf000_0000);
+    assert_eq!(host.tracked(0x3003, &[0x502, SCRATCH as u32, 0]), 0xf000_0000);
     assert_eq!(task(&host), 123 | 18 << 8 | 123 << 16 | 18 << 24);
-    assert_eq!(host.request(0x3003, &[0x602, 7, 1000]), 0xf000_0000);
+    assert_eq!(host.tracked(0x3003, &[0x602, 7, 1000]), 0xf000_0000);
     for minimum in [9000, u32::MAX / 3 + 1, u32::MAX] {
-        assert_eq!(host.request(0x3003, &[0x602, 6, minimum]), 0xf000_0000);
-        host.request(0x3003, &[0x502, SCRATCH as u32, 0]);
+        assert_eq!(host.tracked(0x3003, &[0x602, 6, minimum]), 0xf000_0000);
+        host.tracked(0x3003, &[0x502, SCRATCH as u32, 0]);
         assert_eq!(
             task(&host),
             123 | 123 << 8 | 123 << 16 | 123 << 24,
             "a minimum above the maximum is a fixed request"
         );
     }
-    assert_eq!(host.request(0x3003, &[0x701, 6]), 0xf000_0000);
+    assert_eq!(host.tracked(0x3003, &[0x701, 6]), 0xf000_0000);
     assert_eq!(host.gt.registers.value(0xa008) >> 23, 18);
-    assert_eq!(host.request(0x3004, &[1]), 0xf000_0000);
+    assert_eq!(host.tracked(0x3004, &[1]), 0xf000_0000);
     assert_eq!(host.gt.read(0x13_8060), 3, "in C6");
     assert_eq!(host.gt.read(0x13_81b4), 0, "the clock is off");
     host.start(1, EngineClass::Copy, 1, 2);
@@ -35,15 +35,15 @@ fn slpc() {
     assert_eq!(host.gt.read(0x13_8060), 0, "awake");
     assert_eq!(host.gt.read(0x13_81b4) >> 11 & 0x1ff, 60);
     assert_eq!(host.gt.registers.value(0xa008) >> 23, 60);
-    assert_eq!(host.request(0x3003, &[0x602, 99, 1]), 0xe000_0060);
-    assert_eq!(host.request(0x3003, &[0x603, 6, 1]), 0xe000_0102);
+    assert_eq!(host.tracked(0x3003, &[0x602, 99, 1]), 0xe000_0060);
+    assert_eq!(host.tracked(0x3003, &[0x603, 6, 1]), 0xe000_0102);
 }
 
 /// Contract B.11: a GuC in reset does not let the GT sleep, even if that was enabled before.
 #[test]
 fn a_reset_guc_keeps_the_gt_awake() {
     let mut host = Host::up();
-    assert_eq!(host.request(0x3004, &[1]), 0xf000_0000);
+    assert_eq!(host.tracked(0x3004, &[1]), 0xf000_0000);
     assert_eq!(host.gt.read(0x13_8060), 3, "in C6");
     host.guc.reset(&host.gt);
     assert_eq!(host.gt.read(0x13_8060), 0, "awake");
@@ -54,7 +54,7 @@ fn a_reset_guc_keeps_the_gt_awake() {
 fn engine_activity() {
     let mut host = Host::up();
     let (metadata, records) = (SCRATCH, SCRATCH + 0x1000);
-    assert_eq!(host.request(0x550c, &[metadata as u32, 0, records as u32, 0]), 0xf000_0000);
+    assert_eq!(host.tracked(0x550c, &[metadata as u32, 0, records as u32, 0]), 0xf000_0000);
     assert_eq!(host.peek(metadata), 19_200_000);
     let bcs = records + 3 * 32 * 16;
     let first = host.peek(bcs);
@@ -76,7 +76,7 @@ fn engine_activity() {
 #[test]
 fn engine_usage() {
     let mut host = Host::up();
-    assert_eq!(host.request(0x550a, &[SCRATCH as u32, 0]), 0xf000_0000);
+    assert_eq!(host.tracked(0x550a, &[SCRATCH as u32, 0]), 0xf000_0000);
     // 32 instances of 32 bytes per class; the blitter is the GuC's class 3.
     let bcs = SCRATCH + 3 * 32 * 32;
     let record = |host: &Host| [0, 4, 12].map(|at| host.peek(bcs + at));
@@ -124,8 +124,8 @@ fn busy_engines_let_others_in() {
 fn the_guc_keeps_running_over_rc6() {
     proves!(V13_181, "the GuC runs on after RC6, without a new load: firmware, contexts and CT buffers are kept");
     let mut host = Host::up();
-    assert_eq!(host.request(0x3004, &[1]), 0xf000_0000);
-    host.register(7, EngineClass::Copy, 1);
+    assert_eq!(host.tracked(0x3004, &[1]), 0xf000_0000);
+    host.register_on(7, EngineClass::Copy, 1);
     host.step();
     let firmware = host.guc.firmware().unwrap();
     assert_eq!(host.gt.read(0x13_8060), 3, "in C6");

@@ -70,7 +70,7 @@ fn reset_by_the_pf() {
 
 impl Rig {
     fn control_and_collect(&mut self, vf: Vf, command: u32) -> Vec<Vec<u32>> {
-        self.host.send_raw(&[0x0012_0003, 0x5506, vf.0.into(), command]);
+        self.host.put_padded(&[0x0012_0003, 0x5506, vf.0.into(), command]);
         self.step();
         self.host.received()
     }
@@ -112,7 +112,7 @@ fn vgt_policies() {
     for (n, value) in (0u64..).zip([0x8001_0001, 1, 0x8002_0001, 100, 0x8d00_0001, 1]) {
         rig.host.poke(SCRATCH + n * 4, value);
     }
-    assert_eq!(rig.host.request(0x5502, &[SCRATCH as u32, 0, 6]), SUCCESS | 3);
+    assert_eq!(rig.host.tracked(0x5502, &[SCRATCH as u32, 0, 6]), SUCCESS | 3);
     let share = |rig: &Rig| rig.host.guc.state.as_ref().unwrap().scheduler.share(Function(1));
     assert_eq!(share(&rig).priority, crate::guc::share::Priority::Normal);
     assert_eq!(rig.configure(1, &[0x8a01_0001, 16, 0x8a02_0001, 16_000]), SUCCESS | 2);
@@ -125,7 +125,7 @@ fn adverse_events() {
     let mut rig = Rig::talking();
     rig.host.poke(SCRATCH, 0x8002_0001);
     rig.host.poke(SCRATCH + 4, 1000);
-    assert_eq!(rig.host.request(0x5502, &[SCRATCH as u32, 0, 2]), SUCCESS | 1);
+    assert_eq!(rig.host.tracked(0x5502, &[SCRATCH as u32, 0, 2]), SUCCESS | 1);
     assert_eq!(rig.configure(1, &[0x8a06_0001, 3]), SUCCESS | 1);
     for _ in 0..3 {
         rig.step();
@@ -142,7 +142,7 @@ fn guc_reset_clears_vf_configs() {
     rig.host.guc.reset(&rig.host.gt);
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], 0x5509, "the GuC is in reset");
     rig.host.upload();
-    rig.host.enable_rings();
+    rig.host.enable_rings(CTB + ct::G2H);
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], FAILURE | 0xd);
     assert_eq!(rig.give(VF1), SUCCESS | 6);
     rig.connect(VF1);
@@ -160,11 +160,11 @@ fn local_memory_assignment_survives_guc_reset() {
     for end in [vec![], vec![0x0003_0002, 0, 0]] {
         rig.host.guc.reset(&rig.host.gt);
         rig.host.upload();
-        rig.host.enable_rings();
+        rig.host.enable_rings(CTB + ct::G2H);
         assert_eq!(rig.configure(1, &[0x8a01_0001, 16]), SUCCESS | 1);
         assert_eq!(quota(&rig), QUOTA, "a KLV list without LMEM_SIZE keeps the quota");
         if end.is_empty() {
-            assert_eq!(rig.host.request(0x5503, &[1, 0, 0, 0]), SUCCESS);
+            assert_eq!(rig.host.tracked(0x5503, &[1, 0, 0, 0]), SUCCESS);
         } else {
             assert_eq!(rig.configure(1, &end), SUCCESS | 1);
         }
@@ -260,7 +260,8 @@ fn card_without_pf_driver() {
     let usable = crate::memory::layout::MemoryLayout::of(1 << 30).usable;
     let memory = Memory::new(XE_HPG.page_tables, local, ggtt, ram.clone()).with_flat_ccs(usable);
     let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
-    let mut host = Host { gt, engines, guc: Guc::new(), clock, ram, h2g_tail: 0, g2h_head: 0, deadline: None };
+    let mut host =
+        Host { gt, engines, guc: Guc::new(), clock, ram, driver: DriverState::new(0, LAYOUT, 0), deadline: None };
     let quota = Quota {
         ggtt: 2 << 20,
         local_memory: 64 << 20,

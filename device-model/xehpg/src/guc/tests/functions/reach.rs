@@ -11,7 +11,7 @@ const PAUSE: u64 = 2_000_000;
 /// Guest addresses of VF 1: descriptors, rings, and interrupt page.
 const DESCRIPTOR: Range<u64> = 0..0x1000;
 const HEAD: Range<u64> = 0..4;
-const PAYLOAD: Range<u64> = RING + 4..2 * RING;
+const PAYLOAD: Range<u64> = ct::H2G + 4..ct::G2H;
 const TAIL_TO_HOST: Range<u64> = 0x804..0x808;
 const INTERRUPTS: Range<u64> = 0x3000..0x4000;
 const ANSWER: [[u32; 2]; 1] = [[0x0012_0001, SUCCESS | 1]];
@@ -53,7 +53,7 @@ fn a_ring_is_tried_again() {
             }
             rig.step_without(0, None);
             assert_eq!(rig.received(VF1), ANSWER, "{writes} {lost:x?}");
-            assert_eq!(rig.peek(VF1, VF1.base()), rig.tails[1], "{writes} {lost:x?}: the head follows");
+            assert_eq!(rig.peek(VF1, VF1.base()), rig.drivers[1].rings.tail(), "{writes} {lost:x?}: the head follows");
             rig.step_without(0, None);
             assert!(rig.received(VF1).is_empty() && rig.host.deadline.is_none(), "{writes} {lost:x?}");
         }

@@ -144,11 +144,11 @@ impl World {
             .with_vfs(vfs.collect());
         let gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), clock.clone());
         let engines = Engines::new(&XE_HPG, present);
-        let mut host = Host { gt, engines, guc: Guc::new(), clock, ram, h2g_tail: 0, g2h_head: 0, deadline: None };
-        host.write_firmware();
-        host.write_ads();
+        let mut host =
+            Host { gt, engines, guc: Guc::new(), clock, ram, driver: DriverState::new(0, LAYOUT, 0), deadline: None };
+        host.write_firmware(&host.instances());
         host.upload();
-        host.enable_rings();
+        host.enable_rings(CTB + ct::G2H);
         host.gt.memory.set_lmem_cfg(lmtt::register(DIRECTORY));
         for vf in [VF1, VF2] {
             let table = DIRECTORY + lmtt::TABLE_ENTRIES * 4 * u64::from(vf.0);
@@ -191,9 +191,7 @@ impl World {
 
     /// Sends a request of the PF driver; its other messages stay unread.
     fn request(&mut self, code: u32, payload: &[u32]) -> u32 {
-        let mut message = vec![0x0012 << 16 | (payload.len() as u32 + 1), code];
-        message.extend(payload);
-        self.rig.host.send_raw(&message);
+        self.rig.host.put_padded(&ct::request(0x12, code, payload));
         self.rig.step();
         let mut answer = None;
         for message in self.rig.host.received() {
@@ -368,7 +366,7 @@ impl World {
             Reconnect => {
                 self.apply_read();
                 assert_eq!(self.rig.host.mail(&[0x4509, 0])[0], SUCCESS);
-                self.rig.host.enable_rings();
+                self.rig.host.enable_rings(CTB + ct::G2H);
             }
             FlrWithoutDriver => {
                 assert_eq!(self.rig.host.mail(&[0x4509, 0])[0], SUCCESS);
@@ -379,13 +377,13 @@ impl World {
                 guc.finish_reset(gt, engines, VF1.function());
                 self.reset_begun();
                 (self.released, self.unfinished) = (true, false);
-                self.rig.host.enable_rings();
+                self.rig.host.enable_rings(CTB + ct::G2H);
                 self.driver = Driver::default();
             }
             Reload => {
                 self.rig.host.guc.reset(&self.rig.host.gt);
                 self.rig.host.upload();
-                self.rig.host.enable_rings();
+                self.rig.host.enable_rings(CTB + ct::G2H);
                 self.provision();
                 // The PF driver considers all VFs ready (xe: xe_gt_sriov_pf_control_restart).
                 self.driver = Driver::default();
@@ -461,7 +459,7 @@ impl World {
         let old = |value: &u32| (*value != 0).then_some(*value <= self.resets);
         let values: Vec<_> = self.read_all().iter().map(old).collect();
         let emptying = self.rig.host.gt.memory.is_emptying(VF1.function());
-        let unread = self.rig.host.peek(CTB + 0x804) != self.rig.host.g2h_head;
+        let unread = self.rig.host.peek(CTB + 0x804) != self.rig.host.driver.rings.head();
         let facts = [emptying, self.releasing, self.released, self.unfinished, unread];
         (format!("{:?}", self.state()), self.driver, facts, values)
     }

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The driver's part of the GuC mailbox and CT buffer protocol (contract B.6).
+//! Messages, mailbox and CT buffers (contract B.6).
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use arctic_mi::{high, low};
+
+use crate::actions;
 
 /// First dword of the mailbox (VF_SW_FLAG).
 pub const MAILBOX: u32 = 0x19_0240;
@@ -15,6 +22,9 @@ pub const FAILURE: u32 = 0xe000_0000;
 pub const RING_DWORDS: u32 = 1024;
 /// Size of the descriptors and both rings in bytes.
 pub const BYTES: u64 = 0x3000;
+
+/// Size of both descriptors in dwords.
+pub const DESCRIPTOR_DWORDS: usize = 0x400;
 
 // Offsets in the buffers, and in a descriptor.
 
@@ -34,14 +44,14 @@ pub const TAIL: u64 = 4;
 pub const STATUS: u64 = 8;
 
 /// The mailbox request that enables registered rings.
-pub const ENABLE: [u32; 4] = [0x4509, 1, 0, 0];
+pub const ENABLE: [u32; 4] = [actions::CONTROL_CTB, 1, 0, 0];
 /// The mailbox request that disables them.
-pub const DISABLE: [u32; 4] = [0x4509, 0, 0, 0];
+pub const DISABLE: [u32; 4] = [actions::CONTROL_CTB, 0, 0, 0];
 
 /// Returns the mailbox request that sets a KLV of the function's self-configuration; the response is [`SUCCESS`] with
 /// data 1.
 pub const fn configure(key: u32, dwords: u32, value: u64) -> [u32; 4] {
-    [0x0508, key << 16 | dwords, value as u32, (value >> 32) as u32]
+    [actions::SELF_CFG, key << 16 | dwords, low(value), high(value)]
 }
 
 /// Returns the mailbox requests that register the CT buffers at GGTT address `buffers`, with the GuC-to-host ring at
@@ -68,7 +78,8 @@ pub fn request(fence: u32, action: u32, payload: &[u32]) -> Vec<u32> {
 }
 
 fn message(fence: u32, header: u32, payload: &[u32]) -> Vec<u32> {
-    let mut message = vec![fence << 16 | payload.len() as u32 + 1, header];
+    let dwords = u32::try_from(payload.len()).expect("a message has fewer dwords") + 1;
+    let mut message = vec![fence << 16 | dwords, header];
     message.extend(payload);
     message
 }
@@ -100,6 +111,16 @@ impl Rings {
         poke(H2G_DESCRIPTOR + TAIL, self.tail);
     }
 
+    /// Writes zeros up to the end of the host-to-GuC ring, if a message of `dwords` does not fit before it, as xe does.
+    /// The message must follow.
+    pub fn pad(&mut self, dwords: usize, mut poke: impl FnMut(u64, u32)) {
+        let rest = RING_DWORDS - self.tail;
+        if dwords > rest as usize {
+            (self.tail..RING_DWORDS).for_each(|dword| poke(H2G + u64::from(dword) * 4, 0));
+            self.tail = 0;
+        }
+    }
+
     /// Returns the next message from the GuC, starting with the CT header; `None` if the ring is empty. `peek` reads a
     /// dword of the buffers. The caller must then write [`Rings::head`] to the descriptor.
     pub fn take(&mut self, mut peek: impl FnMut(u64) -> u32) -> Option<Vec<u32>> {
@@ -109,7 +130,7 @@ impl Rings {
         let at = |dword: u32| G2H + u64::from(dword % RING_DWORDS) * 4;
         let header = peek(at(self.head));
         let message: Vec<u32> = (0..=header & 0xff).map(|n| peek(at(self.head + n))).collect();
-        self.head = (self.head + message.len() as u32) % RING_DWORDS;
+        self.head = (self.head + (header & 0xff) + 1) % RING_DWORDS;
         Some(message)
     }
 }

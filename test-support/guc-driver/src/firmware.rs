@@ -2,13 +2,14 @@
 //! Start of the GuC (contract B.4): a firmware image without code, the ADS with the table of engines, and the registers
 //! that point to both.
 
-use arctic_device_model::card::Card;
-use arctic_device_model::generation::XE_HPG;
-use arctic_device_model::topology::EngineClass;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use arctic_mi::low;
 
 const KERNEL_DWORDS: u32 = 0x100;
-/// Size in bytes of header and kernel, which the DMA copies.
-const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
+/// Size in bytes of header and kernel, which the DMA copies. The signature follows.
+pub const DMA_BYTES: u32 = 128 + KERNEL_DWORDS * 4;
 
 /// GUC_STATUS.
 pub const STATUS: u32 = 0xc000;
@@ -33,13 +34,13 @@ pub fn ads(shown: u64, engines: &[Vec<u8>]) -> (u64, Vec<u32>) {
     const CLASSES: usize = 16;
     let mut words = vec![0; 0x480 / 4];
     let mut put = |at: usize, word: u32| words[(at - FROM) / 4] = word;
-    put(0x1004, shown as u32 + 0x11dc);
-    put(0x1008, shown as u32 + 0x123c);
+    put(0x1004, low(shown) + 0x11dc);
+    put(0x1008, low(shown) + 0x123c);
     put(0x1220, 1);
     for class in 0..CLASSES {
         let instances = engines.get(class).map_or(&[][..], Vec::as_slice);
         // 0x20 marks an unused entry.
-        let table: [u8; 32] = std::array::from_fn(|n| instances.get(n).copied().unwrap_or(0x20));
+        let table: [u8; 32] = core::array::from_fn(|n| instances.get(n).copied().unwrap_or(0x20));
         for (n, quad) in table.chunks_exact(4).enumerate() {
             put(0x123c + class * 32 + n * 4, u32::from_le_bytes([quad[0], quad[1], quad[2], quad[3]]));
         }
@@ -48,22 +49,13 @@ pub fn ads(shown: u64, engines: &[Vec<u8>]) -> (u64, Vec<u32>) {
     (FROM as u64, words)
 }
 
-/// Returns the instance numbers of each engine class of a card, in the GuC's class order.
-pub fn engines(card: &Card) -> Vec<Vec<u8>> {
-    let of = |class: &EngineClass| {
-        let present = card.engines().present().map(|engine| XE_HPG.engines.info(engine));
-        present.filter(|info| info.class == *class).map(|info| info.instance).collect()
-    };
-    EngineClass::BY_GUC.iter().map(of).collect()
-}
-
 /// Returns the register writes that start the firmware, in order. Both addresses are GGTT addresses.
 pub const fn start(firmware: u64, ads: u64) -> [(u32, u32); 12] {
-    let firmware = firmware as u32;
+    let firmware = low(firmware);
     [
         (0xc050, 0x3f_3000),
         (0xc340, 0x4000),
-        (0xc180 + 5 * 4, (ads >> 12 << 1) as u32),
+        (0xc180 + 5 * 4, low(ads >> 12 << 1)),
         (0xc180 + 3 * 4, 0x14),
         (0xc180 + 2 * 4, 0x42_4800),
         (0xc200, firmware + DMA_BYTES),
