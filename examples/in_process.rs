@@ -49,7 +49,7 @@ impl Machine for Bus {
 
     fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
         let mut bars = self.bars.lock().expect("no panic with the lock held");
-        bars.retain(|_, (whose, which)| whose.number() != function.number() || *which != bar);
+        bars.retain(|_, (owner, which)| owner.number() != function.number() || *which != bar);
         let Some(address) = address else { return };
         bars.insert(address, (function.clone(), bar));
         for mapping in function.mappings(bar) {

@@ -146,13 +146,13 @@ impl VirtualCard {
         let mut functions = Vec::new();
         for (number, port) in (0..).map(Function).zip(ports) {
             let bars = if number.is_vf() { &vf_bars } else { &pf_bars };
-            functions.push(CardFunction::whole(&shared, number, port, bars.clone()).map_err(CardError::Threads)?);
+            functions.push(CardFunction::full(&shared, number, port, bars.clone()).map_err(CardError::Threads)?);
         }
         let mut all_functions = functions.clone();
         if topology == Topology::Split {
             for number in (1..=vfs).map(Function) {
                 let port = BusPort::unconnected(Config::Shim(VfConfigShim::new(model.virtual_function()?)));
-                all_functions.push(CardFunction::bare(&shared, number, port));
+                all_functions.push(CardFunction::config_only(&shared, number, port));
             }
         }
         // Set only here.

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_cards_are_what_they_say() {
+    fn built_in_card_files_have_the_expected_values() {
         let flex = load("flex170").unwrap();
         assert_eq!((flex.local_memory, flex.revision), (16 << 30, 8));
         assert_eq!((flex.fuses.vdbox_mask, flex.fuses.vebox_mask, flex.frequency.rp0), (5, 3, 2050));
@@ -245,7 +245,7 @@ mod tests {
 
     /// A file with a generation is of an integrated GPU; its mistakes are reported by line, as those of other cards.
     #[test]
-    fn integrated_gpus_are_a_family_of_their_own() {
+    fn integrated_gpus_are_a_separate_family() {
         let CardFile::Integrated(ivb) = load_any("ivb").unwrap() else { panic!("ivb is an integrated GPU") };
         assert_eq!((ivb.device, ivb.revision, load_any("ivb").unwrap().total_vfs()), (0x0162, 9, 0));
         let CardFile::Integrated(swizzled) = load_any("ivb-swizzled").unwrap() else { panic!("as ivb") };
@@ -315,7 +315,7 @@ mod tests {
 
     /// Values of which each is valid, but not on the die of the card.
     #[test]
-    fn a_card_file_cannot_contradict_its_die() {
+    fn values_that_the_die_does_not_have_are_refused() {
         let mistakes = [
             ("device = 0x56c1", "device = 0x56c0", "device = 0x56c0 has no dg2-g11: expected 0x56c1"),
             ("revision = 5", "revision = 8", "expected 0 (A0), 4 (B0), 5 (B1)"),
@@ -336,7 +336,7 @@ mod tests {
 
     /// A message that quotes the file contains no control characters and is of limited length.
     #[test]
-    fn a_message_is_one_line_that_can_be_read() {
+    fn message_has_limited_length_and_no_control_characters() {
         let message = |text: &str| parse("my.toml", text).unwrap_err().to_string();
         let clear = message("name = \"x\"\n\"\\u001b[2J\" = 1\n");
         assert!(clear.starts_with("my.toml line 2: unknown field `\\u{1b}[2J`, expected one of `name`"), "{clear}");

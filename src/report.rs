@@ -89,7 +89,7 @@ mod tests {
 
     /// Accesses to unimplemented registers and commands are counted and reported.
     #[test]
-    fn the_report_lists_everything_that_is_missing() {
+    fn report_lists_unmodelled_registers_and_commands() {
         let touched = |offset, reads, writes, reason| TouchedRegister { offset, name: None, reads, writes, reason };
         let model = report::Report {
             unmodelled: vec![touched(0x44_0000, 2, 0, None), touched(0x2b28, 0, 9, Some("not counted"))],

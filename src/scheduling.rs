@@ -66,7 +66,7 @@ mod tests {
 
     /// A thread and those that it creates have the short slice. Policy and nice value do not change.
     #[test]
-    fn a_short_slice_is_inherited_and_nothing_else_changes() {
+    fn short_slice_is_inherited_and_other_attributes_are_kept() {
         let [before, after, inherited] = requested(|| {
             // SAFETY: no memory is involved; the calls apply to this thread.
             unsafe {

@@ -7,15 +7,15 @@ use arctic_gpu::vm_memory::{GuestAddress, GuestMemoryMmap};
 use arctic_gpu::{Function, GuestRam, Machine, MsiSink, PciDevice, Topology, VirtualCard, card_file};
 use event_manager::{EventManager, SubscriberOps};
 
-struct Deaf;
+struct NullSink;
 
-impl MsiSink for Deaf {
+impl MsiSink for NullSink {
     fn trigger(&self) {}
 }
 
-impl Machine for Deaf {
+impl Machine for NullSink {
     fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
-        Arc::new(Deaf)
+        Arc::new(NullSink)
     }
 }
 
@@ -23,7 +23,8 @@ impl Machine for Deaf {
 #[test]
 fn handlers_serve_notifications_of_the_guc() {
     let ram = GuestRam::new(Arc::new(GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20)]).unwrap()));
-    let card = VirtualCard::new(card_file::load("small").unwrap(), 2, Topology::Native, ram, Arc::new(Deaf)).unwrap();
+    let card =
+        VirtualCard::new(card_file::load("small").unwrap(), 2, Topology::Native, ram, Arc::new(NullSink)).unwrap();
     let mut events = EventManager::new().unwrap();
     for handler in card.io_event_handlers().unwrap() {
         events.add_subscriber(handler);

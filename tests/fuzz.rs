@@ -63,8 +63,8 @@ fn must(what: &str, command: &mut Command) -> Output {
 fn cargo_fuzz() -> PathBuf {
     let version = format!("cargo-fuzz {CARGO_FUZZ}");
     let works = |program: &Path| {
-        let said = Command::new(program).args(["fuzz", "--version"]).stderr(Stdio::null()).output();
-        said.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == version)
+        let printed = Command::new(program).args(["fuzz", "--version"]).stderr(Stdio::null()).output();
+        printed.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == version)
     };
     let ours = scratch().join("tools");
     for program in [PathBuf::from("cargo-fuzz"), ours.join("bin/cargo-fuzz")] {
@@ -119,7 +119,7 @@ fn fuzz(programs: &Path, target: &str, longest: u32, seconds: u64) -> Result<(),
         command.stdin(Stdio::null()).env_remove("RUST_LOG").output().unwrap_or_else(|error| panic!("{target}: {error}"))
     };
     let start = Instant::now();
-    let (said, artifact) = loop {
+    let (printed, artifact) = loop {
         let left = seconds.saturating_sub(start.elapsed().as_secs()).max(1);
         let arguments = [
             format!("-max_total_time={left}"),
@@ -128,19 +128,23 @@ fn fuzz(programs: &Path, target: &str, longest: u32, seconds: u64) -> Result<(),
             "-print_final_stats=1".into(),
         ];
         let output = run(&arguments, &[&found, &corpus]);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.success() {
-            progress(&format!("{target}: {}, {} new", counts(&said), fs::read_dir(&found).map_or(0, Iterator::count)));
+            progress(&format!(
+                "{target}: {}, {} new",
+                counts(&printed),
+                fs::read_dir(&found).map_or(0, Iterator::count)
+            ));
             return Ok(());
         }
         // libFuzzer also keeps slow inputs, which are not failures.
         let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut kept = fs::read_dir(&artifacts).unwrap().filter_map(Result::ok).map(|entry| entry.path());
         let Some(artifact) = kept.find(|path| !name(path).starts_with("slow-unit")) else {
-            return Err(format!("{target} ended with {}:\n{}", output.status, tail(&said)));
+            return Err(format!("{target} ended with {}:\n{}", output.status, tail(&printed)));
         };
         if !name(&artifact).starts_with("timeout") || !run(&["-runs=1".into()], &[&artifact]).status.success() {
-            break (said, artifact);
+            break (printed, artifact);
         }
         progress(&format!("{target}: an input exceeded 10 s but not when run alone (busy host); continuing"));
         fs::remove_file(&artifact).unwrap();
@@ -150,13 +154,13 @@ fn fuzz(programs: &Path, target: &str, longest: u32, seconds: u64) -> Result<(),
     };
     let hex: String = fs::read(&artifact).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
     let path = artifact.display();
-    Err(format!("{target}: {}\ninput {path}: {hex}\nreproduce: cargo fuzz run -s none {target} {path}", tail(&said)))
+    Err(format!("{target}: {}\ninput {path}: {hex}\nreproduce: cargo fuzz run -s none {target} {path}", tail(&printed)))
 }
 
 /// Returns input and edge counts from a fuzzer's final statistics.
-fn counts(said: &str) -> String {
+fn counts(printed: &str) -> String {
     let last = |name: &str| {
-        let line = said.lines().rev().find(|line| line.contains(name))?;
+        let line = printed.lines().rev().find(|line| line.contains(name))?;
         line.split(name).nth(1)?.split_whitespace().next().map(str::to_owned)
     };
     let number = |name| last(name).unwrap_or_else(|| "?".into());
@@ -164,8 +168,9 @@ fn counts(said: &str) -> String {
 }
 
 /// Returns the last lines of a fuzzer's output, which contain the reason for its exit.
-fn tail(said: &str) -> String {
-    let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with('#') && !line.contains("NEW_FUNC")).collect();
+fn tail(printed: &str) -> String {
+    let lines: Vec<&str> =
+        printed.lines().filter(|line| !line.starts_with('#') && !line.contains("NEW_FUNC")).collect();
     lines[lines.len().saturating_sub(40)..].join("\n")
 }
 

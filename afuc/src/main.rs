@@ -18,14 +18,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Disasm(cli::disasm::Arguments),
-    Asm(cli::asm::Arguments),
-    Isa(cli::isa::Arguments),
-    Run(cli::run::Arguments),
-    Debug(cli::debug::Arguments),
-    Coverage(cli::coverage::Arguments),
-    Check(cli::check::Arguments),
-    Patch(cli::patch::Arguments),
+    Disasm(cli::disasm::DisasmArgs),
+    Asm(cli::asm::AsmArgs),
+    Isa(cli::isa::IsaArgs),
+    Run(cli::run::RunArgs),
+    Debug(cli::debug::DebugArgs),
+    Coverage(cli::coverage::CoverageArgs),
+    Check(cli::check::CheckArgs),
+    Patch(cli::patch::PatchArgs),
     Vectors(cli::vectors::Words),
     Alu(cli::vectors::Steps),
 }

@@ -32,7 +32,7 @@ fn packet_name_of_another_generation_is_a_warning_with_the_right_name() {
     let source = "[01730001]\nCP_EVENT_WRITE:\nnop\n.jumptbl\n";
     let assembled = assemble(source, &Options::default()).unwrap();
     assert_eq!(assembled.image.words[2 + 0x46], 1);
-    assert_eq!(assembled.warnings[0].cure.as_deref(), Some("here the opcode's name is `CP_EVENT_WRITE7`"));
+    assert_eq!(assembled.warnings[0].help.as_deref(), Some("here the opcode's name is `CP_EVENT_WRITE7`"));
     let twice = "[01730001]\nCP_NOP:\nnop\nUNKN16:\nnop\n.jumptbl\n";
     assert_eq!(title(twice), "opcode 0x10 has two handlers");
 }

@@ -55,7 +55,7 @@ fn assembler_reports_places_in_changed_sources() {
 
 /// Random images on random packets, and the open firmware on packets with random words.
 #[test]
-fn machine_keeps_its_budget_and_goes_on_after_a_snapshot() {
+fn machine_keeps_its_budget_and_continues_after_a_snapshot() {
     let mut random = Random(4);
     for _ in 0..300 {
         let mut bytes = vec![random.next().to_le_bytes()[0], random.below(40).to_le_bytes()[0]];
@@ -171,9 +171,9 @@ mod libfuzzer {
         command.arg(format!("-max_total_time={seconds}")).arg(format!("-max_len={longest}"));
         command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg(&corpus).current_dir(&own);
         let output = command.stdin(Stdio::null()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
         let lines: Vec<&str> =
-            said.lines().filter(|line| !line.starts_with('#') && !line.contains("NEW_FUNC")).collect();
+            messages.lines().filter(|line| !line.starts_with('#') && !line.contains("NEW_FUNC")).collect();
         let tail = lines[lines.len().saturating_sub(30)..].join("\n");
         eprintln!(
             "fuzz: {target}: {}",

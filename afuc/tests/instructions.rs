@@ -61,7 +61,7 @@ fn register_names_are_hexadecimal_and_depend_on_the_role() {
 
 /// AF-012
 #[test]
-fn rem_is_an_ordinary_register_too() {
+fn rem_can_be_written_and_read() {
     let machine = run("mov $rem, 0x9\nadd $04, $rem, 0x1\nmov $rem, 0x0", [0; 2]);
     assert_eq!((machine.gpr[4], machine.gpr[0x1c]), (10, 0));
 }

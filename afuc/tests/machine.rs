@@ -73,7 +73,7 @@ fn fault(stop: Stop) -> FaultKind {
 
 /// `(xmovN)` never takes a word of the next packet (AF-089, AFC-032): lengths 1 to 8, N 1 to 3, with `(rep)` and without.
 #[test]
-fn xmov_takes_the_words_of_the_packet_and_no_more() {
+fn xmov_takes_no_word_of_the_next_packet() {
     let words: Vec<u32> = (1..=20).collect();
     for n in 1..=3_u32 {
         for length in 1..=8_u32 {
@@ -316,7 +316,7 @@ fn random_images_stop_within_the_budget() {
 
 /// ALU instructions and branches of random operands: the short way of execution has the results of the long way.
 #[test]
-fn short_way_has_the_results_of_the_long_way() {
+fn fast_path_has_the_results_of_the_slow_path() {
     let mut random = common::Random(5);
     let mut executed = 0;
     for number in 0..300 {

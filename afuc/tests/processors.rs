@@ -162,10 +162,10 @@ fn preemption_of_br_leaves_bv_alone() {
 
 /// A run in one call and a run of single instructions have the same effects in the same order.
 #[test]
-fn processors_have_their_turns_by_instructions() {
+fn single_steps_have_the_effects_of_one_run() {
     let packets =
         [threads(BOTH), signal(0).repeat(7), scratch(0, 1), threads(2), scratch(1, 5), threads(1), scratch(2, 6)];
-    let whole = replay(&packets, None, &Options::default()).unwrap();
+    let at_once = replay(&packets, None, &Options::default()).unwrap();
     let mut parts = Replay::new(&open(), &Options::default()).unwrap();
     let mut drive = |machine: &mut Machine| loop {
         match machine.run(1) {
@@ -176,8 +176,8 @@ fn processors_have_their_turns_by_instructions() {
     for record in trace(BUFFER, &packets) {
         parts.record(&record, &mut drive).unwrap();
     }
-    assert!(whole.machine.bus.effects == parts.machine.bus.effects);
-    assert_eq!(whole.machine.executed, parts.machine.executed);
+    assert!(at_once.machine.bus.effects == parts.machine.bus.effects);
+    assert_eq!(at_once.machine.executed, parts.machine.executed);
 }
 
 /// A fault of BV and one of LPAC name the processor, and have bits of their own in CP_INTERRUPT_STATUS (AFC-026).

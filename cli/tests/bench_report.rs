@@ -62,7 +62,7 @@ fn resident_memory_is_read_in_mib() {
     let resident = memory::resident(status).unwrap();
     assert_eq!((resident.total, resident.own, resident.shared), (10.0, 4.0, 2.0));
     // Shared pages are counted through the backing file, whether or not they are resident in the card's process.
-    assert_eq!(memory::Held { resident, backing: 5.0 }.total(), 13.0);
+    assert_eq!(memory::MemoryUse { resident, backing: 5.0 }.total(), 13.0);
     assert_eq!(memory::resident("Name:\tkthreadd\n"), None);
     // This test has no card as a child process.
     assert!(memory::of_the_card().is_err());

@@ -212,8 +212,8 @@ fn interrupt(process: &Child) {
 #[test]
 fn a_card_is_followed_until_ctrl_c() {
     let dir = TempDir::new().unwrap();
-    let (saved, whole) = (dir.as_path().join("saved"), dir.as_path().join("whole"));
-    let card = serve(dir.as_path(), &["--trace", whole.to_str().unwrap()]);
+    let (saved, complete) = (dir.as_path().join("saved"), dir.as_path().join("whole"));
+    let card = serve(dir.as_path(), &["--trace", complete.to_str().unwrap()]);
     let mut trace = arctic(&["trace", dir.as_path().to_str().unwrap(), "--function", "pf", "--json", "--save"]);
     let trace = trace.arg(&saved).spawn().unwrap();
     // The file is created after the SIGINT handler is installed and before events are written.
@@ -226,7 +226,7 @@ fn a_card_is_followed_until_ctrl_c() {
     assert!(output.status.success() && message == "0 events, 0 of them commands; 0 missing\n", "{message}");
     interrupt(&card);
     assert!(card.wait_with_output().unwrap().status.success());
-    for capture in [saved, whole] {
+    for capture in [saved, complete] {
         let heading = fs::read_to_string(&capture).unwrap();
         assert!(heading.starts_with("{\"arctic_capture\":1,\"card\":"), "{heading}");
         assert_eq!(text(&decode(&[capture.to_str().unwrap()], "")).lines().count(), 1);

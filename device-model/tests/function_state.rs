@@ -107,7 +107,7 @@ fn a_vf_continues_on_another_card() {
         assert_eq!(target.attacker.get(MAILBOX + 4), 0x1234);
         submit_waiting(&mut target.attacker, 2);
         target.until("a new context", 5000, |bench| done(&bench.attacker, 2));
-        assert!(!target.attacker.deaf());
+        assert!(!target.attacker.rings_stopped());
         assert_eq!((source.card.panics(), target.card.panics()), (0, 0));
     }
 }
@@ -143,7 +143,7 @@ fn set_up(vf: &mut Vf, random: &mut Random) {
 /// What is saved, lost by a reset, and restored is saved again unchanged, by all units and through text. The same holds
 /// for a VF whose range of contexts, doorbells and GGTT begins elsewhere.
 #[test]
-fn what_is_restored_is_what_was_saved() {
+fn restored_state_saves_to_the_same_state() {
     for (seed, mapped) in (0..24).zip([true, false].into_iter().cycle()) {
         let random = &mut Random::new(seed);
         let mut bench = bench(mapped);
@@ -209,7 +209,7 @@ fn with(saved: &SavedFunction, path: &[&str], new: impl Into<toml::Value>) -> Sa
 /// The memory of a restored VF arrives after its state. Until the VF is resumed, the card does not access this memory,
 /// although messages wait for the VF; then they are sent.
 #[test]
-fn memory_may_follow_the_state() {
+fn memory_is_not_accessed_before_the_vf_is_resumed() {
     let mut source = bench(true);
     source.attacker_up();
     pause(&source, ATTACKER);
@@ -325,7 +325,7 @@ fn a_reset_drops_pending_requests() {
     for (n, dword) in [SELF_CFG, H2G_BYTES << 16 | 1, 0x7000, 0].into_iter().enumerate() {
         bench.attacker.set(MAILBOX + 4 * n as u32, dword);
     }
-    bench.attacker.set(BELL, 1);
+    bench.attacker.set(GUC_HOST_INTERRUPT, 1);
     bench.card.reset_function(ATTACKER);
     bench.until("the end of the reset", 60_000, |bench| state(bench, ATTACKER) == Some(State::Running));
     bench.work(40);

@@ -151,13 +151,13 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// A kernel of `kernels.zebin` with its range and arguments, as `host.c` has them.
-struct Whole {
+struct LoadedKernel {
     name: &'static str,
     range: Range,
     arguments: Vec<(String, Argument)>,
 }
 
-fn wholes() -> Vec<Whole> {
+fn loaded_kernels() -> Vec<LoadedKernel> {
     let (items, size, [width, height]) = (1u32 << 20, 128u32, [512u32, 256]);
     let buffer = |count: u32, value: &dyn Fn(u32) -> u32| {
         Argument::Buffer((0..count).flat_map(|index| value(index).to_le_bytes()).collect())
@@ -166,19 +166,19 @@ fn wholes() -> Vec<Whole> {
     let zeros = |count: u32| buffer(count, &|_| 0);
     let value = |bytes: [u8; 4]| Argument::Value(bytes.to_vec());
     let number = |value: f32| Argument::Value(value.to_le_bytes().to_vec());
-    let whole = |name, global, local, arguments: Vec<(&str, Argument)>| Whole {
+    let loaded_kernel = |name, global, local, arguments: Vec<(&str, Argument)>| LoadedKernel {
         name,
         range: Range { global, local, offset: [0; 3] },
         arguments: arguments.into_iter().map(|(name, value)| (name.to_string(), value)).collect(),
     };
     vec![
-        whole(
+        loaded_kernel(
             "saxpy",
             [items, 1, 1],
             [256, 1, 1],
             vec![("y", zeros(items)), ("x", floats(items, 255)), ("a", number(2.0))],
         ),
-        whole(
+        loaded_kernel(
             "sgemm",
             [size, size, 1],
             [16, 16, 1],
@@ -189,13 +189,13 @@ fn wholes() -> Vec<Whole> {
                 ("n", value(size.to_le_bytes())),
             ],
         ),
-        whole(
+        loaded_kernel(
             "reduction",
             [items, 1, 1],
             [256, 1, 1],
             vec![("o", zeros(1)), ("a", buffer(items, &|index| index)), ("t", Argument::Local(1024))],
         ),
-        whole(
+        loaded_kernel(
             "mandelbrot",
             [width, height, 1],
             [32, 4, 1],
@@ -226,20 +226,27 @@ fn host_times() -> HashMap<String, f64> {
 }
 
 /// Whole kernels: the shortest of five runs, on one worker and on two in turns.
-fn whole_kernels() {
+fn full_kernels() {
     let zebin = Zebin::parse(include_bytes!("kernels.zebin").to_vec()).unwrap();
     let host = host_times();
     println!(
         "\n{:<28} {:>10} {:>10} {:>10} {:>10} {:>10} {:>7}",
         "whole kernels", "1 core, s", "million/s", "2 cores, s", "times 1", "cc -O2, s", "ratio"
     );
-    for whole in wholes() {
+    for loaded_kernel in loaded_kernels() {
         let mut best = [f64::INFINITY; 2];
         let mut instructions = 0;
         for _ in 0..ROUNDS {
             for (workers, best) in (1..).zip(&mut best) {
                 let settings = Settings { workers, ..Settings::default() };
-                let launch = Launch::new(&zebin, Some(whole.name), whole.range, &whole.arguments, settings).unwrap();
+                let launch = Launch::new(
+                    &zebin,
+                    Some(loaded_kernel.name),
+                    loaded_kernel.range,
+                    &loaded_kernel.arguments,
+                    settings,
+                )
+                .unwrap();
                 let start = Instant::now();
                 let report = launch.run(&|_| {});
                 *best = best.min(start.elapsed().as_secs_f64());
@@ -248,8 +255,14 @@ fn whole_kernels() {
             }
         }
         let rate = instructions as f64 / best[0] / 1e6;
-        print!("{:<28} {:>10.4} {rate:>10.1} {:>10.4} {:>10.2}", whole.name, best[0], best[1], best[0] / best[1]);
-        match host.get(whole.name) {
+        print!(
+            "{:<28} {:>10.4} {rate:>10.1} {:>10.4} {:>10.2}",
+            loaded_kernel.name,
+            best[0],
+            best[1],
+            best[0] / best[1]
+        );
+        match host.get(loaded_kernel.name) {
             Some(time) => println!(" {time:>10.5} {:>7.0}", best[0] / time),
             None => println!(" {:>10} {:>7}", "-", "-"),
         }
@@ -273,5 +286,5 @@ fn main() {
         let [fast, portable, plain] = results.map(median);
         println!("{:<28} {fast:>10.1} {portable:>10.1} {plain:>10.2} {:>7.1}", case.name, fast / plain);
     }
-    whole_kernels();
+    full_kernels();
 }

@@ -211,7 +211,7 @@ DONE:
 
 /// ISA-176: in a recursion, channels of outer calls wait at the join that inner calls reach, and stay there.
 #[test]
-fn recursion_enables_the_channels_of_its_own_call_only() {
+fn recursion_enables_only_the_channels_of_its_call() {
     let body = "
         and (16|M0) r22.0<1>:ud r10.0<1;1,0>:ud 3:uw
 (W)     mov (1|M0) a0.0<1>:uw 0x800:uw

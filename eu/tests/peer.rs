@@ -226,7 +226,7 @@ fn changed_words(code: &[u8], count: usize, random: &mut Random) -> Vec<Vec<u8>>
 }
 
 /// The text without spacing, the numbers of labels, and what is said of messages.
-fn bare(text: &str) -> String {
+fn without_comments(text: &str) -> String {
     let text = text.split("//").next().unwrap_or(text);
     let words = text.split_whitespace().map(|word| match word.strip_prefix('L') {
         Some(rest) if rest.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit()) => "L",
@@ -265,7 +265,7 @@ fn random_words_have_the_text_of_iga64() {
             .lines()
             .filter_map(|line| {
                 let (at, text) = line.strip_prefix("/* [")?.split_once(']')?;
-                Some((address(at)?, bare(text.trim_start().strip_prefix("*/")?)))
+                Some((address(at)?, without_comments(text.trim_start().strip_prefix("*/")?)))
             })
             .collect();
         for line in lines(&words.concat()) {
@@ -273,7 +273,7 @@ fn random_words_have_the_text_of_iga64() {
                 refused += 1;
                 continue;
             };
-            let ours = bare(&line.text);
+            let ours = without_comments(&line.text);
             if ours == *theirs {
                 equal += 1;
             } else if ours.starts_with(".inst") || ours.starts_with(".byte") {

@@ -24,7 +24,7 @@ use arctic_guest_tests::process::{Child, LOOK};
 use clap::Parser;
 
 /// Grace period for a run to clean up between SIGTERM and SIGKILL.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Run a command repeatedly while busy threads load every core.
 #[derive(Parser)]
@@ -65,7 +65,7 @@ fn main() -> ExitCode {
 }
 
 /// Prints a line. Write errors, such as a closed stdout, are ignored.
-fn say(line: &str) {
+fn print_line(line: &str) {
     let mut stdout = io::stdout().lock();
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
@@ -80,7 +80,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     for _ in 0..arguments.threads * cores {
         busy.push(Child::spawn(Command::new(&program).arg("--burn").stdin(Stdio::null()), "a busy thread")?);
     }
-    say(&format!("{} busy threads on {cores} cores: {}", busy.len(), arguments.command.join(" ")));
+    print_line(&format!("{} busy threads on {cores} cores: {}", busy.len(), arguments.command.join(" ")));
     let (mut failed, mut inconclusive, mut seconds) = (0, 0, Vec::new());
     for number in 1..=arguments.runs {
         let mut output = tempfile::tempfile().context("a temporary file for the output cannot be created")?;
@@ -93,21 +93,21 @@ fn run(arguments: &Arguments) -> Result<bool> {
             Some(Some(code)) => format!("exit status {code}"),
         };
         let took = load.seconds();
-        say(&format!("run {number}/{}: {ended}, {took:.1} s, {}", arguments.runs, load.until_now()));
+        print_line(&format!("run {number}/{}: {ended}, {took:.1} s, {}", arguments.runs, load.until_now()));
         if !status.is_some_and(|status| status.success()) {
             failed += 1;
             inconclusive += u32::from(status.and_then(|status| status.code()) == Some(INCONCLUSIVE.into()));
             let mut text = Vec::new();
             output.rewind()?;
             output.read_to_end(&mut text)?;
-            String::from_utf8_lossy(&text).lines().for_each(|line| say(&format!("    {line}")));
+            String::from_utf8_lossy(&text).lines().for_each(|line| print_line(&format!("    {line}")));
         }
         let dead = busy.iter_mut().map(Child::ended).collect::<Result<Vec<_>>>()?.into_iter().flatten().count();
         ensure!(dead == 0, "{dead} busy threads have exited: the host load was lower than requested");
     }
     let total: f64 = seconds.iter().sum();
     let (least, most) = (seconds.iter().copied().fold(f64::MAX, f64::min), seconds.iter().copied().fold(0.0, f64::max));
-    say(&format!(
+    print_line(&format!(
         "{} runs, {} succeeded, {failed} failed ({inconclusive} of them inconclusive), {least:.1} to {most:.1} s, {:.1} s on average",
         arguments.runs,
         arguments.runs - failed,
@@ -130,7 +130,7 @@ fn once(arguments: &Arguments, output: &File) -> Result<Option<ExitStatus>> {
         let interrupted = interrupt::check();
         if interrupted.is_err() || Instant::now() >= deadline {
             // SIGTERM first, to let the command terminate its children and remove its files.
-            child.stop(PATIENCE)?;
+            child.stop(TIMEOUT)?;
             return interrupted.map(|()| None).map_err(Into::into);
         }
         thread::sleep(LOOK);

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use arctic_guest_tests::interrupt::Interrupted;
 use arctic_guest_tests::progress::Stderr;
-use arctic_guest_tests::selftests::{self, Expected, Submission, judge};
+use arctic_guest_tests::selftests::{self, Expected, Submission, evaluate};
 use clap::Parser;
 
 /// Run i915's live self-tests on the card.
@@ -53,7 +53,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let expected = Expected::parse(&text).with_context(|| path.display().to_string())?;
     let run = selftests::run(&arguments.arctic, arguments.submission, &arguments.groups, &Stderr::default())?;
-    let (lines, fine) = judge(&run.subtests, arguments.submission.name(), &expected);
+    let (lines, fine) = evaluate(&run.subtests, arguments.submission.name(), &expected);
     for line in &lines {
         println!("{line}");
     }

@@ -58,13 +58,16 @@ impl Cache {
     pub fn lock(&self, progress: &dyn Progress) -> Result<Lock> {
         let path = self.root.join("lock");
         let file = File::create(&path).with_context(|| format!("{} cannot be created", path.display()))?;
-        let mut told = false;
+        let mut is_reported = false;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) => {
-                    if !std::mem::replace(&mut told, true) {
-                        progress.say(&format!("waiting for another process that is filling {}", self.root.display()));
+                    if !std::mem::replace(&mut is_reported, true) {
+                        progress.print_line(&format!(
+                            "waiting for another process that is filling {}",
+                            self.root.display()
+                        ));
                     }
                     interrupt::check()?;
                     std::thread::sleep(Duration::from_millis(200));
@@ -156,7 +159,7 @@ mod tests {
     use crate::progress::Silent;
 
     #[test]
-    fn a_failed_build_leaves_nothing_and_a_good_one_appears_whole() {
+    fn failed_install_leaves_no_entry_and_complete_install_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
         let lock = cache.lock(&Silent).unwrap();
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_keeps_others_out() {
+    fn cache_lock_is_exclusive() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
         let lock = cache.lock(&Silent).unwrap();
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn old_runs_are_forgotten() {
+    fn old_runs_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
         for number in 0..RUNS_KEPT + 5 {

@@ -74,7 +74,7 @@ pub enum Functions {
     Together(u8),
     /// One guest has the PF and this number of VFs behind a virtual IOMMU, and passes VF 1 and VF 2 on to inner guests.
     Passthrough(u8),
-    /// One guest has the PF and, for each VF, a face with configuration space only (`vfN-face`). Each VF is assigned to
+    /// One guest has the PF and, for each VF, a function with configuration space only (`vfN-config-only`). Each VF is assigned to
     /// a separate guest.
     Split(u8),
     /// The card's server process provisions this number of VFs; each VF has a separate guest.
@@ -111,7 +111,7 @@ impl Functions {
         };
         match self {
             Self::Physical | Self::Together(_) | Self::Passthrough(_) => behind(""),
-            Self::Split(_) => behind("-face"),
+            Self::Split(_) => behind("-config-only"),
             Self::Provisioned(_) => Vec::new(),
         }
     }
@@ -156,13 +156,13 @@ impl Memory {
 }
 
 /// A running card server.
-pub struct Card {
+pub struct CardProcess {
     process: Child,
     folder: PathBuf,
     log: PathBuf,
 }
 
-impl Card {
+impl CardProcess {
     /// Starts `program serve --card card --dir folder` with `functions` and waits until it accepts connections. Its
     /// messages are written to `log` and, if `trace` is given, all its events to that file; `further` are further
     /// options. `folder` must be short, since a socket's path is limited to 107 bytes.
@@ -266,9 +266,16 @@ mod tests {
         )
         .replace("\\'", "'\\''");
         let program = program(folder.path(), &script);
-        let card =
-            Card::start(&program, "flex170", Functions::Physical, folder.path(), &folder.path().join("log"), None, &[])
-                .unwrap();
+        let card = CardProcess::start(
+            &program,
+            "flex170",
+            Functions::Physical,
+            folder.path(),
+            &folder.path().join("log"),
+            None,
+            &[],
+        )
+        .unwrap();
         let report = card.stop().unwrap();
         assert_eq!(report.trapped.values().sum::<u64>(), 9);
         assert_eq!(report.unexplained().map(|register| register.offset).collect::<Vec<_>>(), [8]);
@@ -285,8 +292,11 @@ mod tests {
         assert!(passthrough.apart().is_empty());
         let split = Functions::Split(2);
         assert_eq!(split.arguments(), ["--vfs", "2", "--split"]);
-        assert_eq!(split.physical_sockets(), ["pf.sock", "vf1-face.sock", "vf2-face.sock"]);
-        assert_eq!(split.sockets(), ["pf.sock", "vf1-face.sock", "vf2-face.sock", "vf1.sock", "vf2.sock"]);
+        assert_eq!(split.physical_sockets(), ["pf.sock", "vf1-config-only.sock", "vf2-config-only.sock"]);
+        assert_eq!(
+            split.sockets(),
+            ["pf.sock", "vf1-config-only.sock", "vf2-config-only.sock", "vf1.sock", "vf2.sock"]
+        );
         let provisioned = Functions::Provisioned(1);
         assert_eq!(provisioned.arguments(), ["--vfs", "1", "--provision", "config"]);
         assert_eq!((provisioned.physical_sockets(), provisioned.sockets()), (vec![], vec!["vf1.sock".into()]));
@@ -300,10 +310,10 @@ mod tests {
     }
 
     #[test]
-    fn a_card_that_refuses_says_why_in_its_own_words() {
+    fn startup_error_contains_the_message_of_the_server() {
         let folder = tempfile::tempdir().unwrap();
         let program = program(folder.path(), "echo 'arctic: bad.toml line 3: no such key' >&2; exit 2");
-        let error = Card::start(
+        let error = CardProcess::start(
             &program,
             "bad.toml",
             Functions::Physical,

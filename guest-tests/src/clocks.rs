@@ -48,7 +48,7 @@ impl Clocks {
     }
 
     /// Handles a line of the control port: `clock SECONDS`. Other lines are ignored.
-    pub fn hear(&mut self, line: &str, at: Instant) {
+    pub fn record(&mut self, line: &str, at: Instant) {
         if let Some(seconds) = line.strip_prefix("clock ").and_then(|rest| rest.trim().parse().ok()) {
             self.add(seconds, at);
         }
@@ -127,7 +127,7 @@ mod tests {
         for begin in [0.0, seconds] {
             for (index, late) in [0.0, 0.0, if begin > 0.0 { delay } else { 0.0 }].into_iter().enumerate() {
                 let host = begin + 0.4 * index as f64;
-                clocks.hear(&format!("clock {:.2}", 4.0 + host * rate), start + Duration::from_secs_f64(host + late));
+                clocks.record(&format!("clock {:.2}", 4.0 + host * rate), start + Duration::from_secs_f64(host + late));
             }
         }
         clocks.compare("guest")
@@ -144,7 +144,7 @@ mod tests {
 
     /// Delayed readings do not make a guest's clock appear slow, and a short run tolerates the transport delay.
     #[test]
-    fn delays_on_the_way_are_no_difference() {
+    fn transport_delay_is_not_a_clock_difference() {
         assert!(!run(1.0, 6.0, 0.5).unwrap().differ);
         assert!(!run(1.08, 1.5, 0.0).unwrap().differ);
         assert!(run(2.0, 2.0, 0.0).unwrap().differ);
@@ -156,7 +156,7 @@ mod tests {
         let start = Instant::now();
         let mut clocks = Clocks::default();
         for line in ["clock nan", "clock inf", "clock -1", "clock", "clock x", "ready 4"] {
-            clocks.hear(line, start);
+            clocks.record(line, start);
         }
         assert_eq!(clocks.compare("guest"), None);
         for number in 0..10_000_u32 {

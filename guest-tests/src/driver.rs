@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_driver_takes_the_card_alone() {
+    fn other_driver_is_blocked_for_the_card() {
         assert_eq!(Driver::Xe.modprobe_options(Some(0x56c0)), "options xe force_probe=56c0\nblacklist i915\n");
         assert_eq!(Driver::I915.modprobe_options(Some(0x56c0)), "options i915 force_probe=56c0\nblacklist xe\n");
         assert_eq!(Driver::I915.modprobe_options(None), "blacklist xe\n");

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::artifacts::{self, Own, Parts};
 use crate::cache::Cache;
-use crate::card::{Card, CardReport, Functions, Memory};
+use crate::card::{CardProcess, CardReport, Functions, Memory};
 use crate::driver::Driver;
 use crate::image::{self, Extra};
 use crate::interrupt;
@@ -109,7 +109,7 @@ pub const MEMORY_OF_MANY: u32 = 1024;
 
 /// A guest's role in a run: its name and its functions of the card.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct GuestSpec {
     /// `pf`, `vf1`…; empty for the only guest of a run.
     pub name: String,
     /// The sockets of its functions, first function first.
@@ -118,7 +118,7 @@ pub struct Seat {
     pub memory: u32,
 }
 
-impl Seat {
+impl GuestSpec {
     /// The only guest of a run: with the PF, or with the first VF if the card's server process provisions the VFs.
     pub fn only(functions: Functions) -> Self {
         let sockets = match functions {
@@ -150,7 +150,7 @@ impl Seat {
 }
 
 /// The resources shared by the guests of one run.
-pub struct Stand<'a> {
+pub struct Setup<'a> {
     options: &'a Options,
     /// The components in use.
     pub parts: Parts,
@@ -159,7 +159,7 @@ pub struct Stand<'a> {
     pub folder: PathBuf,
 }
 
-impl<'a> Stand<'a> {
+impl<'a> Setup<'a> {
     /// Obtains the components and creates the run's directory, which is named after `scenario`.
     pub fn prepare(options: &'a Options, scenario: &str, progress: &dyn Progress) -> Result<Self> {
         interrupt::install();
@@ -187,9 +187,9 @@ impl<'a> Stand<'a> {
         matches!(self.options.functions, Functions::Passthrough(_))
     }
 
-    /// Returns the host directory that is mounted on /mnt of the guest in `seat`, creating it if necessary.
-    pub fn results(&self, seat: &Seat) -> Result<PathBuf> {
-        let results = self.folder.join(seat.file("results"));
+    /// Returns the host directory that is mounted on /mnt of the guest in `spec`, creating it if necessary.
+    pub fn results(&self, spec: &GuestSpec) -> Result<PathBuf> {
+        let results = self.folder.join(spec.file("results"));
         fs::create_dir_all(&results).with_context(|| format!("{} cannot be created", results.display()))?;
         Ok(results)
     }
@@ -198,18 +198,18 @@ impl<'a> Stand<'a> {
     pub fn build_image(&self, job: String, tests: &[String], progress: &dyn Progress) -> Result<File> {
         // An unnamed file: it is freed when the last process closes it, even after a crash.
         let mut image = tempfile::tempfile_in(&self.folder).context("the image file cannot be created")?;
-        let stand_in = TempDir::with_prefix_in("firmware-", &self.folder)?;
+        let placeholder = TempDir::with_prefix_in("firmware-", &self.folder)?;
         let firmware = match (&self.options.firmware, &self.options.card) {
             (Some(folder), _) => Some(folder.clone()),
             (None, None) => None,
             (None, Some(_)) => {
                 let mut command = Command::new(&self.options.program);
                 process::run_lines(
-                    command.args(["firmware", "--out"]).arg(stand_in.path()),
+                    command.args(["firmware", "--out"]).arg(placeholder.path()),
                     "arctic firmware",
                     |_| (),
                 )?;
-                Some(stand_in.path().to_owned())
+                Some(placeholder.path().to_owned())
             }
         };
         let extra = Extra {
@@ -242,31 +242,31 @@ impl<'a> Stand<'a> {
                 let unmodelled = unmodelled.iter().flat_map(|how| ["--unmodelled", how]);
                 let viommu = viommu.iter().flat_map(|viommu| ["--viommu", viommu.name()]);
                 let further: Vec<&str> = unmodelled.chain(viommu).collect();
-                Some(Card::start(program, card, *functions, sockets.path(), &log, trace.as_deref(), &further)?)
+                Some(CardProcess::start(program, card, *functions, sockets.path(), &log, trace.as_deref(), &further)?)
             }
             None => None,
         };
         Ok(Server { card, sockets })
     }
 
-    /// Boots a guest in `seat` with the `image` on the card of `server`. `number` counts the boots of the seat, from 1.
-    pub fn boot(&self, seat: &Seat, server: &Server, image: &File, number: u32) -> Result<Life> {
+    /// Boots a guest in `spec` with the `image` on the card of `server`. `number` counts the boots of the seat, from 1.
+    pub fn boot(&self, spec: &GuestSpec, server: &Server, image: &File, number: u32) -> Result<RunningGuest> {
         let functions = match &server.card {
-            Some(_) => seat.sockets.iter().map(|name| server.sockets.path().join(name)).collect(),
+            Some(_) => spec.sockets.iter().map(|name| server.sockets.path().join(name)).collect(),
             None => Vec::new(),
         };
         let requester = Some(server.sockets.path().join(format!("{}.sock", viommu::REQUESTER)));
         let requester = requester.filter(|socket| socket.exists());
-        let console = log_file(&self.folder, &seat.file("console"), number);
-        let messages = log_file(&self.folder, &seat.file("qemu"), number);
+        let console = log_file(&self.folder, &spec.file("console"), number);
+        let messages = log_file(&self.folder, &spec.file("qemu"), number);
         let machine = Machine {
             qemu: &self.parts.qemu,
             bios: self.parts.uefi.as_deref(),
             kernel: &self.parts.kernel,
             image,
-            memory: self.options.memory.unwrap_or(seat.memory),
+            memory: self.options.memory.unwrap_or(spec.memory),
             functions: &functions,
-            results: &self.results(seat)?,
+            results: &self.results(spec)?,
             share: self.options.share.as_deref(),
             driver: self.options.driver,
             device: self.options.device,
@@ -282,7 +282,7 @@ impl<'a> Stand<'a> {
             messages: &messages,
         };
         let running = machine.start()?;
-        Ok(Life { running, console, messages, started: Instant::now(), limit: self.options.limit })
+        Ok(RunningGuest { running, console, messages, started: Instant::now(), limit: self.options.limit })
     }
 }
 
@@ -290,14 +290,14 @@ impl<'a> Stand<'a> {
 /// its sockets, so it must be dropped after the VMs that are connected to it.
 pub struct Server {
     // Fields are dropped in this order.
-    card: Option<Card>,
+    card: Option<CardProcess>,
     sockets: TempDir,
 }
 
 impl Server {
     /// Fails if the card's server process has exited.
     pub fn check(&mut self) -> Result<()> {
-        self.card.as_mut().map_or(Ok(()), Card::check)
+        self.card.as_mut().map_or(Ok(()), CardProcess::check)
     }
 
     /// Current host memory of the card's server process.
@@ -307,13 +307,13 @@ impl Server {
 
     /// Stops the card and reads its report.
     pub fn stop(mut self) -> Result<Option<CardReport>> {
-        self.card.take().map(Card::stop).transpose()
+        self.card.take().map(CardProcess::stop).transpose()
     }
 }
 
-/// The result of [`Life::next`].
+/// The result of [`RunningGuest::next`].
 #[derive(Debug)]
-pub enum Happening {
+pub enum GuestEvent {
     /// Data from a port.
     Event(Event),
     /// No event before the deadline.
@@ -323,7 +323,7 @@ pub enum Happening {
 }
 
 /// A running guest. Dropping it terminates the VM.
-pub struct Life {
+pub struct RunningGuest {
     running: Running,
     /// The complete kernel log.
     pub console: PathBuf,
@@ -332,28 +332,28 @@ pub struct Life {
     limit: Duration,
 }
 
-impl Life {
+impl RunningGuest {
     /// Returns the next event if one is available. Does not block.
-    pub fn poll(&mut self) -> Option<Happening> {
+    pub fn poll(&mut self) -> Option<GuestEvent> {
         match self.running.events.try_recv() {
-            Ok(event) => Some(Happening::Event(event)),
-            Err(TryRecvError::Disconnected) => Some(Happening::End),
+            Ok(event) => Some(GuestEvent::Event(event)),
+            Err(TryRecvError::Disconnected) => Some(GuestEvent::End),
             Err(TryRecvError::Empty) => None,
         }
     }
 
     /// Blocks until the next event, at most until `deadline`. Fails if the card's server process exits meanwhile.
-    pub fn next(&mut self, server: &mut Server, deadline: Option<Instant>) -> Result<Happening> {
+    pub fn next(&mut self, server: &mut Server, deadline: Option<Instant>) -> Result<GuestEvent> {
         loop {
             interrupt::check()?;
             match self.running.events.recv_timeout(LOOK) {
-                Ok(event) => return Ok(Happening::Event(event)),
-                Err(RecvTimeoutError::Disconnected) => return Ok(Happening::End),
+                Ok(event) => return Ok(GuestEvent::Event(event)),
+                Err(RecvTimeoutError::Disconnected) => return Ok(GuestEvent::End),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             server.check()?;
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                return Ok(Happening::Silence);
+                return Ok(GuestEvent::Silence);
             }
         }
     }
@@ -368,18 +368,18 @@ impl Life {
         let deadline = self.started + self.limit;
         loop {
             match self.next(server, Some(deadline))? {
-                Happening::Event(Event { port: Port::Control, bytes, .. }) if bytes.starts_with(b"ready") => {
+                GuestEvent::Event(Event { port: Port::Control, bytes, .. }) if bytes.starts_with(b"ready") => {
                     return Ok(self.started.elapsed().as_secs_f64());
                 }
-                Happening::Event(_) => {}
-                Happening::Silence => {
+                GuestEvent::Event(_) => {}
+                GuestEvent::Silence => {
                     bail!(
                         "the guest did not boot within {} s (its log: {})",
                         self.limit.as_secs(),
                         self.console.display()
                     )
                 }
-                Happening::End => bail!("the guest ended during boot: {}", self.last_words()),
+                GuestEvent::End => bail!("the guest ended during boot: {}", self.last_words()),
             }
         }
     }
@@ -415,18 +415,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lone_guest_holds_what_there_is_to_hold() {
-        assert_eq!(Seat::only(Functions::Physical).sockets, ["pf.sock"]);
-        assert_eq!(Seat::only(Functions::Together(2)).sockets, ["pf.sock", "vf1.sock", "vf2.sock"]);
-        assert_eq!(Seat::only(Functions::Provisioned(7)).sockets, ["vf1.sock"]);
-        assert_eq!(Seat::only(Functions::Passthrough(2)).sockets, ["pf.sock", "vf1.sock", "vf2.sock"]);
-        assert!(Seat::only(Functions::Together(63)).memory > Seat::only(Functions::Physical).memory);
+    fn single_guest_has_all_sockets_of_the_topology() {
+        assert_eq!(GuestSpec::only(Functions::Physical).sockets, ["pf.sock"]);
+        assert_eq!(GuestSpec::only(Functions::Together(2)).sockets, ["pf.sock", "vf1.sock", "vf2.sock"]);
+        assert_eq!(GuestSpec::only(Functions::Provisioned(7)).sockets, ["vf1.sock"]);
+        assert_eq!(GuestSpec::only(Functions::Passthrough(2)).sockets, ["pf.sock", "vf1.sock", "vf2.sock"]);
+        assert!(GuestSpec::only(Functions::Together(63)).memory > GuestSpec::only(Functions::Physical).memory);
     }
 
     #[test]
-    fn guests_side_by_side_have_files_of_their_own() {
-        assert_eq!(Seat::only(Functions::Physical).file("console"), "console");
-        assert_eq!(Seat::virtual_function(3).file("console"), "console-vf3");
-        assert_eq!(Seat::physical(Functions::Split(3)).sockets[3], "vf3-face.sock");
+    fn each_of_several_guests_has_separate_files() {
+        assert_eq!(GuestSpec::only(Functions::Physical).file("console"), "console");
+        assert_eq!(GuestSpec::virtual_function(3).file("console"), "console-vf3");
+        assert_eq!(GuestSpec::physical(Functions::Split(3)).sockets[3], "vf3-config-only.sock");
     }
 }

@@ -48,7 +48,7 @@ impl Snapshot {
 
     fn until(&self, end: &Self, load: f64, cores: u32) -> HostLoad {
         let seconds = end.at.saturating_duration_since(self.at).as_secs_f64();
-        let percent = |part: u64, whole: f64| if whole > 0.0 { (part as f64 / whole * 100.0).min(100.0) } else { 0.0 };
+        let percent = |part: u64, total: f64| if total > 0.0 { (part as f64 / total * 100.0).min(100.0) } else { 0.0 };
         let pressure =
             self.waited.zip(end.waited).map(|(start, end)| percent(end.saturating_sub(start), seconds * 1e6));
         let steal = self.ticks.zip(end.ticks).map(|((all, stolen), (all_now, stolen_now))| {

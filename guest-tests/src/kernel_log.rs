@@ -52,12 +52,12 @@ pub fn of_driver(line: &str, card: &str) -> bool {
 
 /// Returns all lines of `log` that fail a run with the card at `card`.
 pub fn problems(log: &str, card: &str) -> Vec<Problem> {
-    let judge = |line: &str| {
+    let classify = |line: &str| {
         let complaint =
             || DRIVER_COMPLAINTS.iter().find(|pattern| of_driver(line, card) && line.contains(*pattern)).copied();
         Some(Problem { pattern: splat(line).or_else(complaint)?, line: line.trim_end().to_owned() })
     };
-    log.lines().filter_map(judge).collect()
+    log.lines().filter_map(classify).collect()
 }
 
 /// Returns the entries of `required` that match no line of `log`. An entry is a set of words that one line must

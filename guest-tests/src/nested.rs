@@ -33,7 +33,7 @@ const OUTER: &str = "outer";
 
 /// The result of a nested run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct NestedOutcome {
     /// Output of both consoles.
     pub log: String,
     /// Directory of the logs.
@@ -49,23 +49,23 @@ pub struct Outcome {
 const ATTEMPTS: u32 = 3;
 
 /// Runs the test. `limit` applies to each attempt.
-pub fn run(extra: &Extra<'_>, limit: Duration, progress: &dyn Progress) -> Result<Outcome> {
+pub fn run(extra: &Extra<'_>, limit: Duration, progress: &dyn Progress) -> Result<NestedOutcome> {
     crate::interrupt::install();
     let cache = Cache::open()?;
     let parts = artifacts::obtain(&Own::default(), &cache, progress)?;
     let folder = cache.new_run("nested")?;
     let mut image = tempfile::NamedTempFile::new_in(&folder)?;
-    progress.say("building the images for nested virtualisation");
+    progress.print_line("building the images for nested virtualisation");
     nested::build(&parts, extra, image.as_file_mut())?;
     let start = Instant::now();
     for attempt in 1..=ATTEMPTS {
-        progress.say("booting a VM with KVM and, nested in it, the VMM's guest; this takes about two minutes");
+        progress.print_line("booting a VM with KVM and, nested in it, the VMM's guest; this takes about two minutes");
         let console = folder.join("console.log");
         let ended = boot(&parts, image.path(), &console, limit)?;
         let log = String::from_utf8_lossy(&fs::read(&console)?).into_owned();
-        let outcome = Outcome { log, folder: folder.clone(), took: start.elapsed(), vfs: extra.vfs };
+        let outcome = NestedOutcome { log, folder: folder.clone(), took: start.elapsed(), vfs: extra.vfs };
         if attempt < ATTEMPTS && outcome.is_the_emulators(ended) {
-            progress.say("the outer VM did not boot, or ended before its VMM; trying again");
+            progress.print_line("the outer VM did not boot, or ended before its VMM; trying again");
             continue;
         }
         if !ended {
@@ -98,16 +98,16 @@ fn boot(parts: &Parts, image: &Path, console: &Path, limit: Duration) -> Result<
     Ok(machine.wait(limit).context("cannot wait for the VM")?.is_some())
 }
 
-impl Outcome {
+impl NestedOutcome {
     /// Returns whether the outer VM itself failed: it did not boot, or it has `ended` before its VMM without an error
     /// from either kernel. Neither case is a result of the VMM or the card.
     fn is_the_emulators(&self, ended: bool) -> bool {
         let complaint = ["Oops", "BUG:", "Call Trace", "Kernel panic"].iter().any(|word| self.log.contains(word));
-        self.told(OUTER).is_none() || ended && self.told("vmm").is_none() && !complaint
+        self.proof(OUTER).is_none() || ended && self.proof("vmm").is_none() && !complaint
     }
 
     /// Returns the rest of the first line `proof: what …`, if there is one.
-    pub fn told(&self, what: &str) -> Option<&str> {
+    pub fn proof(&self, what: &str) -> Option<&str> {
         let lines = self.log.lines().filter_map(|line| line.trim_end().strip_prefix("proof: "));
         lines.filter_map(|line| line.strip_prefix(what)?.strip_prefix(' ')).next()
     }
@@ -121,17 +121,17 @@ impl Outcome {
         steps.push("vmm");
         let mut problems = Vec::new();
         for step in steps {
-            match self.told(step).and_then(|words| words.split(' ').next()) {
+            match self.proof(step).and_then(|words| words.split(' ').next()) {
                 Some("0") => {}
                 Some(status) => problems.push(format!("{step} ended with status {status}")),
                 None => problems.push(format!("{step} was not reached")),
             }
         }
-        let taint = self.told("taint").and_then(|taint| taint.parse().ok());
+        let taint = self.proof("taint").and_then(|taint| taint.parse().ok());
         if taint != Some(kernel_log::TAINT_ALLOWED) {
             problems.push(format!("the inner kernel's taint is {taint:?}"));
         }
-        let interrupts = self.told("msi").unwrap_or_default();
+        let interrupts = self.proof("msi").unwrap_or_default();
         if interrupts.split_whitespace().filter_map(|count| count.parse::<u64>().ok()).sum::<u64>() == 0 {
             problems.push("the card raised no MSI".into());
         }
@@ -147,8 +147,8 @@ mod tests {
     const GOOD: &str = "proof: outer 9.5\nproof: inner 9.9\nproof: cpus 2\nproof: xe 0 15\nproof: work 0 48\n\
         proof: msi 2330 \nproof: taint 64\nproof: vmm 0\n";
 
-    fn outcome(log: &str, vfs: u8) -> Outcome {
-        Outcome { log: log.replace('\n', "\r\n"), folder: PathBuf::new(), took: Duration::ZERO, vfs }
+    fn outcome(log: &str, vfs: u8) -> NestedOutcome {
+        NestedOutcome { log: log.replace('\n', "\r\n"), folder: PathBuf::new(), took: Duration::ZERO, vfs }
     }
 
     #[test]
@@ -174,8 +174,8 @@ mod tests {
         let cut = "proof: outer 9.5\nproof: inner 9.9\nok   bcs0   timestamp\n";
         assert!(outcome(cut, 0).is_the_emulators(true) && outcome("[ 0.1] Oops\n", 0).is_the_emulators(true));
         assert!(!outcome(cut, 0).is_the_emulators(false), "it hangs");
-        for said in ["proof: vmm 101\n", "[ 12.0] Kernel panic - not syncing\n", "[ 12.0] BUG: unable to handle\n"] {
-            assert!(!outcome(&(cut.to_owned() + said), 0).is_the_emulators(true), "{said}");
+        for output in ["proof: vmm 101\n", "[ 12.0] Kernel panic - not syncing\n", "[ 12.0] BUG: unable to handle\n"] {
+            assert!(!outcome(&(cut.to_owned() + output), 0).is_the_emulators(true), "{output}");
         }
     }
 

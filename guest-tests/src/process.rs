@@ -65,11 +65,11 @@ impl Child {
         }
     }
 
-    /// Sends SIGTERM to the group, and SIGKILL if the child is still running after `patience`. Returns the exit status
+    /// Sends SIGTERM to the group, and SIGKILL if the child is still running after `timeout`. Returns the exit status
     /// if the child exited before the SIGKILL; surviving descendants in the group receive no SIGKILL then.
-    pub fn stop(&mut self, patience: Duration) -> Result<Option<ExitStatus>> {
+    pub fn stop(&mut self, timeout: Duration) -> Result<Option<ExitStatus>> {
         self.signal(libc::SIGTERM);
-        let status = self.wait(patience)?;
+        let status = self.wait(timeout)?;
         if status.is_none() {
             self.kill();
         }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 /// Receives progress messages of a run.
 pub trait Progress: Sync {
     /// Reports the start or end of a step; `line` is one short sentence without a full stop.
-    fn say(&self, line: &str);
+    fn print_line(&self, line: &str);
     /// Reports that step `what` has completed `percent` (0 to 100) of its work.
     fn percent(&self, what: &str, percent: u8);
 }
@@ -19,7 +19,7 @@ pub struct Stderr {
 }
 
 impl Progress for Stderr {
-    fn say(&self, line: &str) {
+    fn print_line(&self, line: &str) {
         let open = self.last.lock().map(|mut last| last.take().is_some()).unwrap_or(false);
         let end_of_line = if open && std::io::stderr().is_terminal() { "\r\x1b[K" } else { "" };
         // An error writing to stderr must not end the run.
@@ -46,6 +46,6 @@ impl Progress for Stderr {
 pub struct Silent;
 
 impl Progress for Silent {
-    fn say(&self, _line: &str) {}
+    fn print_line(&self, _line: &str) {}
     fn percent(&self, _what: &str, _percent: u8) {}
 }

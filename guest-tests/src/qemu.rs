@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn log_files_of_later_lives_have_numbers() {
+    fn log_files_of_later_boots_have_numbers() {
         assert_eq!(log_file(Path::new("/r"), "console", 1), Path::new("/r/console.log"));
         assert_eq!(log_file(Path::new("/r"), "console", 2), Path::new("/r/console.2.log"));
     }

@@ -121,8 +121,9 @@ mod tests {
         let mut results = vec![result("a@b", Verdict::Pass), result("a@c", Verdict::Skip)];
         assert_eq!(failures(&results), "");
         results.extend(["a@d", "a@e"].map(|test| result(test, Verdict::Fail)));
-        let told = failures(&results);
-        let lines: Vec<&str> = told.lines().map(|line| line.split("  ").nth(1).unwrap_or(line).trim()).collect();
+        let failed_lines = failures(&results);
+        let lines: Vec<&str> =
+            failed_lines.lines().map(|line| line.split("  ").nth(1).unwrap_or(line).trim()).collect();
         assert_eq!(lines, ["failed:", "a@d", "a@e"]);
     }
 

@@ -53,7 +53,7 @@ pub fn line(skipped: &[Skipped], integrated: bool) -> Option<String> {
     if let Some(others) = names.len().checked_sub(MOST_NAMES).filter(|others| *others != 0) {
         parts.push(format!("{others} others"));
     }
-    let (whose, note) = match integrated {
+    let (source, note) = match integrated {
         false => ("user contexts", "results of these programs are not valid"),
         true => (
             "batches without privilege",
@@ -63,7 +63,7 @@ pub fn line(skipped: &[Skipped], integrated: bool) -> Option<String> {
     };
     let commands = if total == 1 { "command of" } else { "commands of" };
     let were = if total == 1 { "was" } else { "were" };
-    (total != 0).then(|| format!("{total} {commands} {whose} {were} not executed: {}; {note}", parts.join(", ")))
+    (total != 0).then(|| format!("{total} {commands} {source} {were} not executed: {}; {note}", parts.join(", ")))
 }
 
 #[cfg(test)]

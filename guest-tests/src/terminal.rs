@@ -53,8 +53,8 @@ pub fn size() -> Option<(u16, u16)> {
     // SAFETY: winsize is plain data, for which all zeros is a valid value.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
     // SAFETY: TIOCGWINSZ writes one winsize, and the pointer refers to a live winsize on the stack.
-    let told = unsafe { libc::ioctl(libc::STDIN_FILENO, libc::TIOCGWINSZ, &mut size) };
-    (told == 0 && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+    let status = unsafe { libc::ioctl(libc::STDIN_FILENO, libc::TIOCGWINSZ, &mut size) };
+    (status == 0 && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
 
 /// Ctrl-] ends the run, as in telnet and virsh; Ctrl-C is passed to the guest.

@@ -55,7 +55,7 @@ impl Config {
         match self {
             Config::Physical { function, disguised: true } => function.read_config_disguised(offset, data),
             Config::Physical { function, .. } => function.read_config(offset, data),
-            Config::Shim(face) => face.read_config(offset, data),
+            Config::Shim(shim) => shim.read_config(offset, data),
             Config::Virtual { function, enabled: true, .. } => function.read_config(offset, data),
             Config::Virtual { .. } => data.fill(0xff),
         }
@@ -64,7 +64,7 @@ impl Config {
     /// Reads configuration space as if the function were not enabled.
     pub fn read_withheld(&self, offset: u64, data: &mut [u8]) {
         match self {
-            Config::Shim(face) => face.read_disabled(offset, data),
+            Config::Shim(shim) => shim.read_disabled(offset, data),
             Config::Physical { .. } | Config::Virtual { .. } => data.fill(0xff),
         }
     }
@@ -75,7 +75,7 @@ impl Config {
             Config::Physical { function, .. } | Config::Virtual { function, enabled: true, .. } => {
                 function.write_config(offset, data)
             }
-            Config::Shim(face) => face.write_config(offset, data),
+            Config::Shim(shim) => shim.write_config(offset, data),
             Config::Virtual { .. } => Events::default(),
         }
     }
@@ -84,7 +84,7 @@ impl Config {
     pub fn reset(&mut self) -> Events {
         match self {
             Config::Physical { function, .. } | Config::Virtual { function, .. } => function.reset(),
-            Config::Shim(face) => face.reset(),
+            Config::Shim(shim) => shim.reset(),
         }
     }
 
@@ -92,7 +92,7 @@ impl Config {
     pub fn set_enabled(&mut self, on: bool) -> Events {
         match self {
             Config::Physical { .. } => Events::default(),
-            Config::Shim(face) => face.set_enabled(on),
+            Config::Shim(shim) => shim.set_enabled(on),
             Config::Virtual { function, enabled, .. } => {
                 *enabled = on;
                 function.reset()
@@ -104,7 +104,7 @@ impl Config {
     pub fn set_memory_space(&mut self, on: bool) -> Events {
         match self {
             Config::Physical { .. } => {}
-            Config::Shim(face) => face.set_memory_space(on),
+            Config::Shim(shim) => shim.set_memory_space(on),
             Config::Virtual { memory_space, .. } => *memory_space = on,
         }
         Events::default()
@@ -114,7 +114,7 @@ impl Config {
     pub fn enabled(&self) -> bool {
         match self {
             Config::Physical { .. } => true,
-            Config::Shim(face) => face.enabled(),
+            Config::Shim(shim) => shim.enabled(),
             Config::Virtual { enabled, .. } => *enabled,
         }
     }
@@ -127,7 +127,7 @@ impl Config {
         };
         match self {
             Config::Physical { function, .. } => own(function),
-            Config::Shim(face) if face.decodes() => ALL_BARS,
+            Config::Shim(shim) if shim.decodes() => ALL_BARS,
             Config::Virtual { function, enabled: true, memory_space: true } if function.bars().is_empty() => ALL_BARS,
             Config::Virtual { function, enabled: true, memory_space: true } => own(function),
             Config::Shim(_) | Config::Virtual { .. } => 0,
@@ -138,7 +138,7 @@ impl Config {
     pub fn bytes(&self) -> u64 {
         match self {
             Config::Physical { function, .. } | Config::Virtual { function, .. } => function.config_bytes(),
-            Config::Shim(face) => face.function().config_bytes(),
+            Config::Shim(shim) => shim.function().config_bytes(),
         }
     }
 
@@ -166,7 +166,7 @@ impl Config {
     fn bus_master(&self) -> bool {
         match self {
             Config::Physical { function, .. } => function.bus_master(),
-            Config::Shim(face) => face.bus_master(),
+            Config::Shim(shim) => shim.bus_master(),
             Config::Virtual { function, enabled, .. } => *enabled && function.bus_master(),
         }
     }
@@ -177,7 +177,7 @@ impl Config {
             Config::Physical { function, .. } | Config::Virtual { function, enabled: true, .. } => {
                 function.raise_msi(vector)
             }
-            Config::Shim(face) => face.raise_msi(vector),
+            Config::Shim(shim) => shim.raise_msi(vector),
             Config::Virtual { .. } => None,
         }
         .is_some()

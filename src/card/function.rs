@@ -63,7 +63,7 @@ impl CardShared {
         self.gpu.enable_vfs(count);
         let enabled: Vec<_> = self.vfs().filter(|vf| vf.number.0 <= count).collect();
         enabled.iter().for_each(|vf| vf.update(|config| config.set_enabled(true)));
-        self.machine.vfs_enabled(&whole(enabled));
+        self.machine.vfs_enabled(&of_devices(enabled));
     }
 
     /// Disables all VFs, after VF Enable was cleared. Ordering: the VFs become inaccessible before the device model
@@ -73,7 +73,7 @@ impl CardShared {
         let gone: Vec<_> = self.vfs().filter(|vf| vf.enabled()).collect();
         gone.iter().for_each(|vf| vf.update(|config| config.set_enabled(false)));
         self.gpu.disable_vfs();
-        self.machine.vfs_disabled(&whole(gone));
+        self.machine.vfs_disabled(&of_devices(gone));
     }
 
     /// Enables or disables the decoding of the VF BARs (VF MSE).
@@ -88,7 +88,7 @@ impl CardShared {
 }
 
 /// The functions that have BARs, as a machine gets them.
-fn whole(mut functions: Vec<Arc<CardFunction>>) -> Vec<Arc<dyn PciDevice>> {
+fn of_devices(mut functions: Vec<Arc<CardFunction>>) -> Vec<Arc<dyn PciDevice>> {
     functions.retain(|function| function.exposure == Exposure::Full);
     functions.into_iter().map(|function| function as Arc<dyn PciDevice>).collect()
 }
@@ -120,7 +120,7 @@ pub struct CardFunction {
 
 impl CardFunction {
     /// Creates a function with these BARs, in ascending order of index.
-    pub(super) fn whole(
+    pub(super) fn full(
         shared: &Arc<CardShared>,
         number: Function,
         port: Arc<BusPort>,
@@ -135,7 +135,7 @@ impl CardFunction {
     }
 
     /// Creates a function with configuration space only.
-    pub(super) fn bare(shared: &Arc<CardShared>, number: Function, port: Arc<BusPort>) -> Arc<Self> {
+    pub(super) fn config_only(shared: &Arc<CardShared>, number: Function, port: Arc<BusPort>) -> Arc<Self> {
         Arc::new_cyclic(|this| Self::new(shared, number, Exposure::ConfigOnly, port, this))
     }
 
@@ -310,12 +310,12 @@ impl PciDevice for CardFunction {
         self.number
     }
 
-    /// "pf", "vf1", and "vf1-face" for a configuration-only function (`Exposure::ConfigOnly`).
+    /// "pf", "vf1", and "vf1-config-only" for a configuration-only function (`Exposure::ConfigOnly`).
     fn name(&self) -> String {
         match (self.number, self.exposure) {
             (Function::PF, _) => "pf".into(),
             (Function(number), Exposure::Full) => format!("vf{number}"),
-            (Function(number), Exposure::ConfigOnly) => format!("vf{number}-face"),
+            (Function(number), Exposure::ConfigOnly) => format!("vf{number}-config-only"),
         }
     }
 

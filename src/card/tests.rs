@@ -43,27 +43,27 @@ const GTTMMADR: u32 = GTTMMADR_BAR as u32;
 const LMEM: u32 = LMEM_BAR as u32;
 
 /// A card, and its functions as a server's clients use them.
-struct Stand {
+struct TestCard {
     served: ServedCard,
     functions: Vec<Served>,
 }
 
-fn served(profile: CardProfile, vfs: u8, topology: Topology) -> Result<Stand, CardError> {
+fn served(profile: CardProfile, vfs: u8, topology: Topology) -> Result<TestCard, CardError> {
     let served = ServedCard::new(profile, vfs, topology, Ecam::default())?;
-    Ok(Stand { functions: served.functions(), served })
+    Ok(TestCard { functions: served.functions(), served })
 }
 
-fn small() -> Stand {
+fn small() -> TestCard {
     served(card_file::load("small").unwrap(), 0, Topology::Split).unwrap()
 }
 
-fn enabled() -> Stand {
+fn enabled() -> TestCard {
     let card = small();
     card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     card
 }
 
-impl Stand {
+impl TestCard {
     fn pf(&self) -> &CardFunction {
         self.served.card().pf()
     }
@@ -90,7 +90,7 @@ impl Stand {
     }
 }
 
-fn read32(card: &Stand, region: u32, offset: u64) -> u32 {
+fn read32(card: &TestCard, region: u32, offset: u64) -> u32 {
     card.pf().read32(region, offset)
 }
 
@@ -179,7 +179,7 @@ fn local_memory_need_not_be_a_power_of_two() {
 }
 
 #[test]
-fn windows_files_and_units_agree() {
+fn mappings_and_units_access_the_same_memory() {
     proves!(V13_004, "the mappings of a VMM and the accesses of the card's units refer to the same memory");
     let card = enabled();
     let memory = &card.card().gt().memory;
@@ -199,7 +199,7 @@ fn windows_files_and_units_agree() {
 }
 
 #[test]
-fn bars_answer_with_memory_space_enabled_and_in_d0_only() {
+fn bars_decode_only_in_d0_with_memory_space_enabled() {
     let card = small();
     card.pf().write(LMEM, 0, &[9; 4]);
     assert_eq!(read32(&card, LMEM, 0), u32::MAX, "memory space is off");
@@ -214,7 +214,7 @@ fn bars_answer_with_memory_space_enabled_and_in_d0_only() {
 }
 
 #[test]
-fn guest_memory_is_out_of_reach_without_bus_mastering() {
+fn guest_memory_is_inaccessible_without_bus_mastering() {
     let card = small();
     let file = guest_file(0x1000);
     card.memory("pf").map(0x1000, 0x1000, 3, 0, Some(file)).unwrap();
@@ -228,7 +228,7 @@ fn guest_memory_is_out_of_reach_without_bus_mastering() {
 }
 
 #[test]
-fn an_interrupt_takes_msi_enabled_and_waits_while_masked() {
+fn interrupt_needs_msi_enable_and_is_pending_while_masked() {
     let card = enabled();
     let ports = BusPorts {
         ports: vec![card.pf().port.clone()],
@@ -258,7 +258,7 @@ fn an_interrupt_takes_msi_enabled_and_waits_while_masked() {
 }
 
 #[test]
-fn a_card_whose_client_left_is_as_new() {
+fn disconnect_of_the_client_resets_memory_and_ggtt() {
     let card = enabled();
     card.pf().write(LMEM, 0x1000, &[1; 8]);
     card.pf().write(GTTMMADR, GGTT_WINDOW, &[1; 8]);
@@ -283,7 +283,7 @@ fn trapped_accesses_and_missing_registers_are_reported() {
 }
 
 #[test]
-fn the_doorbell_window_keeps_nothing() {
+fn doorbell_window_does_not_store_writes() {
     proves!(
         V13_091,
         "with no doorbell enabled, writes to the doorbell window have no effect; user space writes its last page as \

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_says_what_it_is() {
+    fn placeholder_firmware_has_a_marker() {
         let file = file();
         assert!(file[HEADER_BYTES..].starts_with(b"Arctic stand-in GuC firmware."));
         assert!(parse(&file[..127]).is_err() && parse(&file[..file.len() - 1]).is_err());

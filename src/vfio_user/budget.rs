@@ -131,7 +131,7 @@ mod tests {
     /// In any minute others are delayed by less than a second in total, regardless of the reply time and the request
     /// rate.
     #[test]
-    fn others_lose_less_than_a_second_a_minute() {
+    fn waits_delay_others_by_less_than_a_second_per_minute() {
         for answer in [MS / 50, MS / 10, MS, 3 * MS / 2, 9 * MS, 50 * MS, 10 * MINUTE] {
             for pause in [MS / 1000, MS / 10, 10 * MS] {
                 let waited = waited(answer, pause, true);
@@ -142,7 +142,7 @@ mod tests {
 
     /// Waiting for a client that delays no other is not limited.
     #[test]
-    fn alone() {
+    fn wait_that_delays_no_other_client_is_unlimited() {
         for answer in [MS / 10, 9 * MS, 50 * MS, 10 * MINUTE] {
             assert!(waited(answer, MS / 100, false) > MINUTE / 2, "{answer:?}");
         }
@@ -150,7 +150,7 @@ mod tests {
 
     /// Concurrent waits of several threads are charged once.
     #[test]
-    fn waits_at_the_same_time_count_once() {
+    fn concurrent_waits_are_charged_once() {
         let start = Instant::now();
         let mut budget = Budget::new(start);
         assert!(budget.begin(start, true));
@@ -169,7 +169,7 @@ mod tests {
 
     /// Other clients that connect during a wait cause charging from then on; the time before is not charged.
     #[test]
-    fn others_come_while_it_waits() {
+    fn wait_is_charged_from_the_connection_of_another_client() {
         let start = Instant::now();
         let mut budget = Budget::new(start);
         assert!(budget.begin(start, false));
@@ -181,7 +181,7 @@ mod tests {
 
     /// Late scheduling of the waiting thread does not exhaust the client's budget.
     #[test]
-    fn a_late_look_counts_as_a_look() {
+    fn late_poll_is_charged_as_one_poll() {
         let start = Instant::now();
         let mut budget = Budget::new(start);
         assert!(budget.begin(start, true));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_has_a_limit_of_its_own() {
+    fn step_budget_limits_time_and_number_of_waits() {
         let step = StepBudget::default();
         step.spend(STEP - LEAST);
         assert_eq!(step.left(), Some(LEAST));

@@ -23,7 +23,7 @@ use super::wire::{HEADER_LEN, Header, MAX_FDS};
 pub(super) const SEND_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time after which a client is disconnected if an engine cannot send a message to it: the client does not read its
 /// socket.
-const UNREAD: Duration = Duration::from_millis(100);
+const STALL_LIMIT: Duration = Duration::from_millis(100);
 
 /// Why a connection ended.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl PollToken for Wake {
 }
 
 /// Returns the remaining time that a thread may wait for the client. Called at every [`LOOK`] interval of a wait.
-pub type Patience<'a> = dyn Fn(Instant) -> Duration + 'a;
+pub type TimeLeft<'a> = dyn Fn(Instant) -> Duration + 'a;
 
 /// Returns a patience that ends after `time` from now.
 pub fn for_a_time(time: Duration) -> impl Fn(Instant) -> Duration {
@@ -71,8 +71,8 @@ pub fn for_a_time(time: Duration) -> impl Fn(Instant) -> Duration {
 }
 
 /// Returns the time until the next check; `None` if the patience has ended.
-pub fn next_look(patience: &Patience<'_>) -> Option<Duration> {
-    Some(patience(Instant::now()).min(LOOK)).filter(|look| !look.is_zero())
+pub fn next_look(time_left: &TimeLeft<'_>) -> Option<Duration> {
+    Some(time_left(Instant::now()).min(LOOK)).filter(|look| !look.is_zero())
 }
 
 /// The sending half, shared by the function's thread (replies) and engine threads (DMA messages).
@@ -102,10 +102,10 @@ impl Outgoing {
     }
 
     /// Waits while another message is being sent. Returns `None` if the patience ends first.
-    fn begin(&self, patience: &Patience<'_>) -> Option<Sending<'_>> {
+    fn begin(&self, time_left: &TimeLeft<'_>) -> Option<Sending<'_>> {
         let mut sending = self.sending();
         while *sending {
-            let look = next_look(patience)?;
+            let look = next_look(time_left)?;
             let waited = self.sent.wait_timeout(sending, look);
             (sending, _) = waited.ignore_poison();
         }
@@ -114,8 +114,8 @@ impl Outgoing {
     }
 
     /// Waits for space in the socket buffer, until the next check; fails with `TimedOut` if the patience has ended.
-    fn wait_for_room(&self, patience: &Patience<'_>) -> io::Result<()> {
-        let look = next_look(patience).ok_or(ErrorKind::TimedOut)?;
+    fn wait_for_room(&self, time_left: &TimeLeft<'_>) -> io::Result<()> {
+        let look = next_look(time_left).ok_or(ErrorKind::TimedOut)?;
         let look = Timespec { tv_sec: look.as_secs() as i64, tv_nsec: look.subsec_nanos().into() };
         match poll(&mut [PollFd::new(&self.stream, PollFlags::OUT)], Some(&look)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -125,35 +125,41 @@ impl Outgoing {
 }
 
 impl Sender {
-    /// Sends a whole message, with at most one descriptor on its first byte, within `patience`, which includes waiting
+    /// Sends a whole message, with at most one descriptor on its first byte, within `time_left`, which includes waiting
     /// for other messages and for space in the socket buffer.
     ///
     /// Fails with `TimedOut` if the client does not read. The connection is then closed if part of the message was
     /// sent, or if the wait took 100 ms or longer.
-    pub fn send(&self, message: &[u8], fd: Option<RawFd>, patience: &Patience<'_>) -> io::Result<()> {
+    pub fn send(&self, message: &[u8], fd: Option<RawFd>, time_left: &TimeLeft<'_>) -> io::Result<()> {
         let begun = Instant::now();
         let mut sent = 0;
-        let result = match self.0.begin(patience) {
-            Some(_sending) => self.send_all(message, fd, patience, &mut sent),
+        let result = match self.0.begin(time_left) {
+            Some(_sending) => self.send_all(message, fd, time_left, &mut sent),
             None => Err(ErrorKind::TimedOut.into()),
         };
         if let Err(error) = &result
             && error.kind() == ErrorKind::TimedOut
-            && (sent != 0 || begun.elapsed() >= UNREAD)
+            && (sent != 0 || begun.elapsed() >= STALL_LIMIT)
         {
             self.hang_up();
         }
         result
     }
 
-    fn send_all(&self, message: &[u8], fd: Option<RawFd>, patience: &Patience<'_>, sent: &mut usize) -> io::Result<()> {
+    fn send_all(
+        &self,
+        message: &[u8],
+        fd: Option<RawFd>,
+        time_left: &TimeLeft<'_>,
+        sent: &mut usize,
+    ) -> io::Result<()> {
         while let Some(rest) = message.get(*sent..).filter(|rest| !rest.is_empty()) {
             let fds = if *sent == 0 { fd.as_slice() } else { &[] };
             match self.0.stream.send_with_fds(&[rest], fds) {
                 Ok(n) => *sent = sent.saturating_add(n),
                 Err(error) => match io::Error::from(error).kind() {
                     ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => self.0.wait_for_room(patience)?,
+                    ErrorKind::WouldBlock => self.0.wait_for_room(time_left)?,
                     _ => return Err(error.into()),
                 },
             }
@@ -335,7 +341,7 @@ pub(super) mod tests {
         while sender.send(&[1; 64], None, &for_a_time(Duration::from_millis(20))).is_ok() {
             sent += 64;
         }
-        assert_eq!(sender.send(&[2; 64], None, &for_a_time(UNREAD)).unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(sender.send(&[2; 64], None, &for_a_time(STALL_LIMIT)).unwrap_err().kind(), ErrorKind::TimedOut);
         theirs.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut received = Vec::new();
         theirs.read_to_end(&mut received).expect("the connection ends");
@@ -345,7 +351,7 @@ pub(super) mod tests {
     /// Messages time out if the socket stays full, also while another message waits for space, and do not affect later
     /// messages. A message that was sent partly, or that has waited for a long time, closes the connection.
     #[test]
-    fn messages_that_find_no_room() {
+    fn messages_to_a_full_socket_time_out() {
         const SHORT: Duration = Duration::from_millis(20);
         let (sender, mut theirs) = sender();
         // The messages are small enough to be sent atomically.

@@ -13,7 +13,7 @@ use arctic_device_model::host::Function;
 use arctic_device_model::sync::IgnorePoison;
 
 use super::budget::{ANSWER, Budget, StepBudget};
-use super::channel::{Patience, Sender, for_a_time, next_look};
+use super::channel::{Sender, TimeLeft, for_a_time, next_look};
 use super::memory::quota::Ledger;
 use super::wire::{Builder, DmaAccess, FLAG_ERROR, Header, command};
 use crate::pci::function_name;
@@ -97,7 +97,7 @@ impl ClientDma {
     pub fn read(&self, iova: u64, data: &mut [u8], step: &StepBudget) -> Result<(), DmaError> {
         let mut at = iova;
         for piece in data.chunks_mut(self.max_data) {
-            let reply = self.ask_within_budget(command::DMA_READ, at, piece.len(), &[], step)?;
+            let reply = self.request_within_budget(command::DMA_READ, at, piece.len(), &[], step)?;
             let bytes = reply.get(ACCESS_LEN..).filter(|bytes| bytes.len() == piece.len());
             piece.copy_from_slice(bytes.ok_or(DmaError::NoAnswer)?);
             at = at.wrapping_add(piece.len() as u64);
@@ -109,23 +109,23 @@ impl ClientDma {
     pub fn write(&self, iova: u64, data: &[u8], step: &StepBudget) -> Result<(), DmaError> {
         let mut at = iova;
         for piece in data.chunks(self.max_data) {
-            self.ask_within_budget(command::DMA_WRITE, at, piece.len(), piece, step)?;
+            self.request_within_budget(command::DMA_WRITE, at, piece.len(), piece, step)?;
             at = at.wrapping_add(piece.len() as u64);
         }
         Ok(())
     }
 
     /// Reads a few bytes on a thread that delays no other client; not charged to the budgets.
-    pub fn read_at_leisure(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaError> {
-        let reply = self.ask(command::DMA_READ, iova, data.len(), &[], &for_a_time(ANSWER))?;
+    pub fn read_uncharged(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaError> {
+        let reply = self.exchange(command::DMA_READ, iova, data.len(), &[], &for_a_time(ANSWER))?;
         let bytes = reply.get(ACCESS_LEN..).filter(|bytes| bytes.len() == data.len());
         data.copy_from_slice(bytes.ok_or(DmaError::NoAnswer)?);
         Ok(())
     }
 
     /// Writes a few bytes on a thread that delays no other client; not charged to the budgets.
-    pub fn write_at_leisure(&self, iova: u64, data: &[u8]) -> Result<(), DmaError> {
-        self.ask(command::DMA_WRITE, iova, data.len(), data, &for_a_time(ANSWER)).map(drop)
+    pub fn write_uncharged(&self, iova: u64, data: &[u8]) -> Result<(), DmaError> {
+        self.exchange(command::DMA_WRITE, iova, data.len(), data, &for_a_time(ANSWER)).map(drop)
     }
 
     /// Returns whether this is the first call: the warning about slow access to the client's memory is logged once.
@@ -152,7 +152,7 @@ impl ClientDma {
         }
     }
 
-    fn ask_within_budget(&self, command: u16, iova: u64, count: usize, data: &[u8], step: &StepBudget) -> Reply {
+    fn request_within_budget(&self, command: u16, iova: u64, count: usize, data: &[u8], step: &StepBudget) -> Reply {
         // Logged at the first access, not at the first section without a descriptor: QEMU sends none for firmware and for
         // the BARs of other devices, which the card does not access.
         if self.first_slow_access() {
@@ -168,7 +168,7 @@ impl ClientDma {
             self.warn_of_exhausted_budget();
             return Err(DmaError::NoAnswer);
         }
-        let reply = self.ask(command, iova, count, data, &|now| match self.budget().go_on(now, self.held_up()) {
+        let reply = self.exchange(command, iova, count, data, &|now| match self.budget().go_on(now, self.held_up()) {
             true => most.saturating_sub(now.saturating_duration_since(begun)),
             false => {
                 self.warn_of_exhausted_budget();
@@ -181,8 +181,8 @@ impl ClientDma {
         reply
     }
 
-    /// Sends a request and waits for its reply within `patience`.
-    fn ask(&self, command: u16, iova: u64, count: usize, data: &[u8], patience: &Patience<'_>) -> Reply {
+    /// Sends a request and waits for its reply within `time_left`.
+    fn exchange(&self, command: u16, iova: u64, count: usize, data: &[u8], time_left: &TimeLeft<'_>) -> Reply {
         if thread::current().id() == self.receiver {
             return Err(DmaError::WrongThread);
         }
@@ -191,18 +191,18 @@ impl ClientDma {
         let mut message = Builder::default();
         message.clear().put(&DmaAccess { address: iova.into(), count: (count as u64).into() }).bytes(data);
         let header = Header { id, command, ..Header::default() };
-        let reply = match self.sender.send(message.finish(header), None, patience) {
-            Ok(()) => self.wait(&reply, patience),
+        let reply = match self.sender.send(message.finish(header), None, time_left) {
+            Ok(()) => self.wait(&reply, time_left),
             Err(_) => Err(DmaError::NoAnswer),
         };
         self.lock().waiting.remove(&id);
         reply
     }
 
-    fn wait(&self, reply: &Receiver<Reply>, patience: &Patience<'_>) -> Reply {
+    fn wait(&self, reply: &Receiver<Reply>, time_left: &TimeLeft<'_>) -> Reply {
         let (mut request, mut looks) = (self.requests.load(Ordering::Acquire), 0_u32);
         loop {
-            let look = next_look(patience).ok_or(DmaError::NoAnswer)?;
+            let look = next_look(time_left).ok_or(DmaError::NoAnswer)?;
             match reply.recv_timeout(look) {
                 Ok(reply) => return reply,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -272,7 +272,7 @@ mod tests {
         let client = ClientDma::new(sender, 4096, Ledger::new(Limits::default(), false), Function::PF);
         let waited = || {
             let begun = Instant::now();
-            assert_eq!(client.read_at_leisure(0, &mut [0; 4]), Err(DmaError::NoAnswer));
+            assert_eq!(client.read_uncharged(0, &mut [0; 4]), Err(DmaError::NoAnswer));
             begun.elapsed()
         };
         client.request();

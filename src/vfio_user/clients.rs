@@ -20,7 +20,7 @@ use crate::pci::{Machine, MsiSink, PciDevice, function_name};
 /// A function to be served, with the name of its socket (without extension).
 #[non_exhaustive]
 pub struct Served {
-    /// "pf", "vf1", "vf1-face" and so on.
+    /// "pf", "vf1", "vf1-config-only" and so on.
     pub name: String,
     /// The function.
     pub function: super::Function,
@@ -235,7 +235,7 @@ mod tests {
         let profile: CardProfile = toml::from_str(include_str!("../../configs/small.toml")).unwrap();
         for (topology, expected) in [
             (Topology::Together, &["pf", "vf1", "vf2"][..]),
-            (Topology::Split, &["pf", "vf1", "vf2", "vf1-face", "vf2-face"]),
+            (Topology::Split, &["pf", "vf1", "vf2", "vf1-config-only", "vf2-config-only"]),
             (Topology::Provisioned, &["vf1", "vf2"]),
         ] {
             let served = ServedCard::new(profile.clone(), 2, topology, Ecam::default()).unwrap();

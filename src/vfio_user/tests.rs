@@ -198,7 +198,7 @@ impl Raw {
 
     /// The same client after the version exchange.
     pub(crate) fn versed(mut self) -> Raw {
-        let reply = self.ask(command::VERSION, b"\0\0\0\0{}\0");
+        let reply = self.request(command::VERSION, b"\0\0\0\0{}\0");
         assert_eq!(reply.header.error, 0);
         self
     }
@@ -223,7 +223,7 @@ impl Raw {
         Reply { header, body, file }
     }
 
-    pub(crate) fn ask_with(&mut self, command: u16, body: &[u8], fds: &[RawFd]) -> Reply {
+    pub(crate) fn request_with_fds(&mut self, command: u16, body: &[u8], fds: &[RawFd]) -> Reply {
         let header = self.header(command, body, 0);
         self.send(header, body, fds);
         let reply = self.receive();
@@ -233,8 +233,8 @@ impl Raw {
         reply
     }
 
-    pub(crate) fn ask(&mut self, command: u16, body: &[u8]) -> Reply {
-        self.ask_with(command, body, &[])
+    pub(crate) fn request(&mut self, command: u16, body: &[u8]) -> Reply {
+        self.request_with_fds(command, body, &[])
     }
 
     pub(crate) fn closed(&mut self) -> bool {

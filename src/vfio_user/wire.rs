@@ -346,8 +346,8 @@ const _: () = assert!(size_of::<SparseArea>() == size_of::<vfio_region_sparse_mm
 pub fn put_region_info(out: &mut Builder, index: u32, size: u64, areas: &[Range<u64>], argsz: u32) -> bool {
     let mappable = !areas.is_empty();
     // A region that is mappable as a whole needs no list of areas.
-    let whole = |area: &Range<u64>| *area == (0..size);
-    let areas = if areas.iter().any(whole) { &[] } else { areas };
+    let covers_all = |area: &Range<u64>| *area == (0..size);
+    let areas = if areas.iter().any(covers_all) { &[] } else { areas };
     let caps_len = match count(areas.len()) {
         0 => 0,
         count => count.saturating_mul(SPARSE_AREA_LEN).saturating_add(SPARSE_HEADER_LEN),

@@ -51,7 +51,7 @@ impl Raw {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         let mut raw = Raw { stream, last_id: 0, questions: Vec::new() };
-        raw.ask(command::VERSION, b"\0\0\0\0{}\0", &[]);
+        raw.request(command::VERSION, b"\0\0\0\0{}\0", &[]);
         raw
     }
 
@@ -79,7 +79,7 @@ impl Raw {
     }
 
     /// Sends a command and returns the body of its reply.
-    pub fn ask(&mut self, command: u16, body: &[u8], fds: &[RawFd]) -> Vec<u8> {
+    pub fn request(&mut self, command: u16, body: &[u8], fds: &[RawFd]) -> Vec<u8> {
         let sent = self.send(command, body, fds);
         loop {
             let (header, body) = self.receive().unwrap();
@@ -133,7 +133,7 @@ impl Raw {
     pub fn map(&mut self, iova: u64, size: u64, fds: &[RawFd]) {
         let fields = [0, iova, size].into_iter().flat_map(u64::to_le_bytes);
         let body: Vec<u8> = [32_u32, 3].into_iter().flat_map(u32::to_le_bytes).chain(fields).collect();
-        self.ask(command::DMA_MAP, &body, fds);
+        self.request(command::DMA_MAP, &body, fds);
     }
 }
 
@@ -157,11 +157,11 @@ const BCS_BASE: u64 = 0x2_2000;
 
 impl Transport for Raw {
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
-        self.ask(command::REGION_WRITE, &access(offset, region, data.len() as u32, data), &[]);
+        self.request(command::REGION_WRITE, &access(offset, region, data.len() as u32, data), &[]);
     }
 
     fn read_u32(&mut self, region: u32, offset: u64) -> u32 {
-        let body = self.ask(command::REGION_READ, &access(offset, region, 4, &[]), &[]);
+        let body = self.request(command::REGION_READ, &access(offset, region, 4, &[]), &[]);
         u32::from_le_bytes(body[16..20].try_into().unwrap())
     }
 }

@@ -152,7 +152,7 @@ enum End {
 /// A VF in a guest of its own ceases to exist because of the PF's guest. Its VMM stays connected: reads return all ones,
 /// writes are dropped, requests of the VMM succeed, and the mapped GGTT window shows no other data. When the VF exists
 /// again and is reset, it works.
-pub fn a_vf_that_is_gone_keeps_its_connection() {
+pub fn disabled_vf_keeps_its_connection() {
     const VF_CAP: u64 = 0x19_01f8;
     const GGTT_WINDOW: u64 = 8 << 20;
     let card = ServedCard::new(card_file::load("small").unwrap(), 2, Topology::Split, Ecam::default()).unwrap();

@@ -11,7 +11,7 @@ use arctic_gpu::report::Report;
 use arctic_gpu::{CardFunction, PciDevice, VirtualCard, card_file};
 use arctic_test_support::machine::transport::{Machine, VFS, Visibility};
 use arctic_vmm::agent::{Agent, Width};
-use arctic_vmm::{Boot, CardConfig, Config, Error, Running, Transcript, Vm, bare_guest, layout};
+use arctic_vmm::{Boot, CardConfig, Config, Error, Running, Transcript, Vm, elf_guest, layout};
 use vm_memory::{Bytes, GuestAddress};
 
 /// Bytes of guest memory.
@@ -39,7 +39,7 @@ struct Started {
     agent: Agent,
     _running: Running,
     card: Arc<VirtualCard>,
-    said: Transcript,
+    transcript: Transcript,
     msi_address: u64,
     /// Guest addresses of BARs.
     placed: BTreeMap<(u8, u8), u64>,
@@ -56,17 +56,17 @@ pub fn reference_vmm() -> Box<dyn Machine> {
 
 impl Started {
     fn new() -> Result<Self, Error> {
-        let said = Transcript::default();
-        let guest = bare_guest::build().unwrap_or_else(|error| panic!("{error}"));
-        let boot = Boot::Bare { elf: guest.into(), command_line: "agent".into() };
+        let transcript = Transcript::default();
+        let guest = elf_guest::build().unwrap_or_else(|error| panic!("{error}"));
+        let boot = Boot::Elf { elf: guest.into(), command_line: "agent".into() };
         let card = Some(CardConfig { profile: card_file::load("small").unwrap(), vfs: VFS });
-        let vm = Vm::new(Config { boot, memory: MEMORY, cpus: 1, card, output: Box::new(said.clone()) })?;
+        let vm = Vm::new(Config { boot, memory: MEMORY, cpus: 1, card, output: Box::new(transcript.clone()) })?;
         let (memory, card) = (vm.memory().clone(), vm.card().unwrap().clone());
         let running = vm.start()?;
-        let mut agent = Agent::meet(memory, SOON).unwrap_or_else(|error| panic!("{error}: {}", said.text()));
+        let mut agent = Agent::meet(memory, SOON).unwrap_or_else(|error| panic!("{error}: {}", transcript.text()));
         let msi_address = agent.machine().unwrap().msi_address;
         let (placed, taken) = (BTreeMap::new(), Default::default());
-        Ok(Started { agent, _running: running, card, said, msi_address, placed, taken })
+        Ok(Started { agent, _running: running, card, transcript, msi_address, placed, taken })
     }
 
     fn function(&self, function: u8) -> &CardFunction {
@@ -75,7 +75,7 @@ impl Started {
 
     fn read(&mut self, address: u64, data: &mut [u8]) {
         let value = self.agent.read(address, Width::of(data.len()).unwrap());
-        let value = value.unwrap_or_else(|error| panic!("read of {address:#x}: {error}: {}", self.said.text()));
+        let value = value.unwrap_or_else(|error| panic!("read of {address:#x}: {error}: {}", self.transcript.text()));
         data.copy_from_slice(&value.to_le_bytes()[..data.len()]);
     }
 
@@ -83,7 +83,7 @@ impl Started {
         let mut value = [0; 8];
         value[..data.len()].copy_from_slice(data);
         let wrote = self.agent.write(address, Width::of(data.len()).unwrap(), u64::from_le_bytes(value));
-        wrote.unwrap_or_else(|error| panic!("write to {address:#x}: {error}: {}", self.said.text()));
+        wrote.unwrap_or_else(|error| panic!("write to {address:#x}: {error}: {}", self.transcript.text()));
     }
 
     /// Returns the guest address of a configuration space register. The functions are on the root port's bus with
@@ -101,7 +101,7 @@ impl Started {
 
 impl Machine for Kvm {
     fn visibility(&self) -> Visibility {
-        Visibility { vf_ids: false, vf_bars: false, places_vf_bars: true, one_memory: true, asks_for_memory: false }
+        Visibility { vf_ids: false, vf_bars: false, places_vf_bars: true, one_memory: true, memory_by_messages: false }
     }
 
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use arctic_test_support::machine::transport::{self, Machine, Test};
 use arctic_test_support::machine::{in_process, vfio_user};
-use arctic_vmm::bare_guest;
+use arctic_vmm::elf_guest;
 use libtest_mimic::{Arguments, Trial};
 
 use crate::suite::{alone, bars, configuration, functions, memory, work};
@@ -44,10 +44,10 @@ const KVM: Transport = ("kvm", kvm::reference_vmm);
 const WITHOUT_PF: Transport = ("vfio_user_without_pf", vfio_user::provisioned);
 
 /// Tests with a PF and its VFs.
-const WHOLE: &[Test] = tests![
+const ALL: &[Test] = tests![
     configuration::the_function_shows_its_identity,
     configuration::capabilities_are_chained,
-    configuration::vfs_show_what_they_are,
+    configuration::vfs_have_class_msi_and_flr_and_no_power_management,
     configuration::bars_are_sized_by_all_ones,
     configuration::vf_bars_are_sized_in_the_capability,
     configuration::configuration_space_takes_every_width,
@@ -57,51 +57,51 @@ const WHOLE: &[Test] = tests![
     bars::bars_answer_where_they_have_been_moved_to,
     bars::registers_take_every_width,
     bars::local_memory_takes_every_width,
-    bars::both_ways_lead_to_the_same_bytes,
-    bars::the_doorbell_window_keeps_nothing,
+    bars::mapped_and_trapped_accesses_reach_the_same_bytes,
+    bars::doorbell_window_does_not_store_writes,
     bars::vf_cap_reg_identifies_the_function,
     bars::missing_registers_are_reported,
-    bars::a_conventional_reset_begins_anew,
-    bars::a_function_level_reset_begins_anew,
-    bars::a_machine_that_is_switched_off_leaves_nothing_behind,
-    functions::vf_enable_brings_vfs_into_being,
+    bars::conventional_reset_restores_the_reset_state,
+    bars::flr_has_the_effect_of_a_conventional_reset,
+    bars::power_cycle_clears_memory_and_registers,
+    functions::vf_enable_enables_num_vfs_functions,
     functions::a_vf_that_is_absent_can_be_accessed_and_reset,
     functions::more_vfs_than_there_are_cannot_be_enabled,
     functions::the_number_of_vfs_is_locked_while_they_are_enabled,
     functions::vf_bars_answer_with_vf_memory_space_only,
-    functions::vfs_are_apart,
-    functions::a_vf_reset_reaches_its_own,
-    functions::a_reset_of_the_pf_takes_its_vfs,
-    functions::vfs_enabled_again_are_as_new,
-    memory::a_vf_has_the_local_memory_it_was_given,
+    functions::vfs_have_separate_registers,
+    functions::vf_flr_leaves_other_vfs_unchanged,
+    functions::pf_reset_disables_vfs,
+    functions::enabled_vfs_are_in_reset_state,
+    memory::lmtt_defines_the_local_memory_of_a_vf,
     memory::a_vf_writes_entries_of_its_own_pages_only,
-    memory::the_pf_gives_and_takes_global_pages,
-    memory::guest_memory_takes_bus_mastering,
+    memory::pf_assigns_and_revokes_ggtt_pages,
+    memory::guest_memory_access_requires_bus_mastering,
     memory::each_function_reaches_its_own_guest_memory,
     work::the_guc_answers,
     work::a_batch_stores_and_interrupts,
     work::msi_waits_while_masked,
     work::no_msi_without_enable,
-    work::msi_takes_bus_mastering,
+    work::msi_requires_bus_mastering,
     work::contexts_share_an_engine,
     work::a_context_that_hangs_is_reset,
-    work::a_vf_learns_its_share,
+    work::vf_queries_its_provisioned_resources,
     work::a_vf_stores_and_interrupts,
     work::a_vf_works_in_its_local_memory,
-    work::a_vf_that_reaches_beyond_its_own_is_reset,
-    work::a_vf_comes_back_from_its_reset,
-    work::vfs_enabled_again_work_again,
+    work::vf_access_to_a_foreign_ggtt_range_resets_the_context,
+    work::vf_works_after_its_reset,
+    work::vfs_work_after_each_enable,
     work::work_ends_with_a_reset_of_the_card,
 ];
 /// Tests of VFs without a PF driver.
 const ALONE: &[Test] = tests![
-    alone::a_vf_is_an_ordinary_function,
-    alone::a_vf_needs_no_address_that_its_guest_chose,
-    alone::a_vf_has_what_the_card_file_gives,
+    alone::vf_has_ids_and_bars_of_an_ordinary_function,
+    alone::vf_bar_addresses_do_not_affect_accesses,
+    alone::vf_has_the_resources_of_the_card_file,
     alone::a_vf_stores_and_interrupts,
     alone::a_vf_works_in_its_local_memory,
-    alone::a_vf_comes_back_from_its_reset,
-    alone::the_next_machine_finds_nothing,
+    alone::vf_works_after_its_reset,
+    alone::vf_is_in_reset_state_after_a_disconnect,
 ];
 
 /// Returns the tests for one transport. If `closed` has a reason to skip them, prints their names and marks them as
@@ -127,16 +127,16 @@ fn trials((transport, open): Transport, tests: &[Test], closed: Option<&str>) ->
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     // The check for usable KVM is slow, so it runs only if a selected test needs KVM.
-    let asked = |(transport, _): Transport| {
+    let is_selected = |(transport, _): Transport| {
         let name = |test| format!("{transport}::{test}");
         let filter = arguments.filter.as_deref().unwrap_or_default();
-        WHOLE.iter().any(|(test, _)| name(test).contains(filter))
+        ALL.iter().any(|(test, _)| name(test).contains(filter))
     };
-    let mut all: Vec<Trial> = TRANSPORTS.into_iter().flat_map(|transport| trials(transport, WHOLE, None)).collect();
-    all.extend(trials(KVM, WHOLE, if asked(KVM) { bare_guest::unable() } else { None }));
+    let mut all: Vec<Trial> = TRANSPORTS.into_iter().flat_map(|transport| trials(transport, ALL, None)).collect();
+    all.extend(trials(KVM, ALL, if is_selected(KVM) { elf_guest::unable() } else { None }));
     all.extend(trials(WITHOUT_PF, ALONE, None));
-    all.push(Trial::test("cloud_hypervisor::a_vf_that_is_gone_keeps_its_connection", || {
-        cloud_hypervisor::a_vf_that_is_gone_keeps_its_connection();
+    all.push(Trial::test("cloud_hypervisor::disabled_vf_keeps_its_connection", || {
+        cloud_hypervisor::disabled_vf_keeps_its_connection();
         Ok(())
     }));
     all.push(Trial::test("cloud_hypervisor::a_device_is_added_and_taken_away", || {

@@ -130,13 +130,13 @@ struct Client(Raw);
 impl Driver for Client {
     fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
         let count = u32::try_from(data.len()).unwrap();
-        let body = self.0.ask(command::REGION_READ, &access(offset, region, count, &[]), &[]);
+        let body = self.0.request(command::REGION_READ, &access(offset, region, count, &[]), &[]);
         data.copy_from_slice(&body[16..]);
     }
 
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
         let count = u32::try_from(data.len()).unwrap();
-        self.0.ask(command::REGION_WRITE, &access(offset, region, count, data), &[]);
+        self.0.request(command::REGION_WRITE, &access(offset, region, count, data), &[]);
     }
 }
 
@@ -207,13 +207,13 @@ fn a_card_of_another_family_is_served() {
     let mut driver = Client(Raw::connect(&path));
     for (region, size) in [(0, 256 << 10), (2, 1 << 20), (4, 64), (CONFIG, 256)] {
         let fields = [32, 0, region, 0, 0, 0, 0, 0].map(u32::to_le_bytes).concat();
-        let info = driver.0.ask(command::DEVICE_GET_REGION_INFO, &fields, &[]);
+        let info = driver.0.request(command::DEVICE_GET_REGION_INFO, &fields, &[]);
         assert_eq!(u64::from_le_bytes(info[16..24].try_into().unwrap()), size, "region {region}");
     }
     driver.probe();
     driver.work();
     await_timer(&mut driver);
-    driver.0.ask(command::DEVICE_RESET, &[], &[]);
+    driver.0.request(command::DEVICE_RESET, &[], &[]);
     driver.probe();
     assert_eq!(driver.read32(0, register::EXPIRED), 0);
     assert_eq!(card.card().status().functions[0].value("timers"), 0);

@@ -81,7 +81,7 @@ fn live(bench: &mut Bench) {
 /// `forget_vfs` for memory, `Ggtt::empty_vf` for entries. For the next driver, registers have their reset values,
 /// there is no context, the doorbell is disabled, and memory is zero.
 #[test]
-fn the_next_driver_finds_a_function_in_reset_state() {
+fn function_is_in_reset_state_for_the_next_driver() {
     type Ending = fn(&Bench);
     let endings: [(&str, Ending); 4] = [
         ("FLR", |bench| bench.card.reset_function(ATTACKER)),

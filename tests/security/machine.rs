@@ -18,9 +18,9 @@ pub const FLR: u16 = 1 << 15;
 pub const GTTMMADR: u8 = 0;
 pub const LMEM: u8 = 2;
 
-struct Deaf;
+struct NullSink;
 
-impl MsiSink for Deaf {
+impl MsiSink for NullSink {
     fn trigger(&self) {}
 }
 
@@ -29,7 +29,7 @@ impl MsiSink for Deaf {
 pub struct Witness(pub Mutex<Vec<(bool, Vec<u8>)>>);
 
 impl Witness {
-    fn tell(&self, came: bool, vfs: &[Arc<dyn PciDevice>]) {
+    fn notify(&self, came: bool, vfs: &[Arc<dyn PciDevice>]) {
         self.0.lock().unwrap().push((came, vfs.iter().map(|vf| vf.number().0).collect()));
     }
 
@@ -40,15 +40,15 @@ impl Witness {
 
 impl Machine for Witness {
     fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
-        Arc::new(Deaf)
+        Arc::new(NullSink)
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
-        self.tell(true, vfs);
+        self.notify(true, vfs);
     }
 
     fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
-        self.tell(false, vfs);
+        self.notify(false, vfs);
     }
 }
 

@@ -62,7 +62,7 @@ fn num_vfs_above_total_vfs_enables_nothing() {
 /// CVE-2024-26328, first half. Guard: `Sriov::settle`, which reverts a write of NumVFs while VF Enable is set, so
 /// exactly the VFs that were enabled are disabled.
 #[test]
-fn as_many_vfs_go_as_have_come() {
+fn num_vfs_written_while_enabled_is_reverted() {
     for (card, witness) in arrangements() {
         for number in [1_u8, 3] {
             set_config(card.pf(), NUM_VFS, number.into());

@@ -23,14 +23,14 @@ use arctic_test_support::{ct, in_time};
 const BARS: u64 = 0x40_0000_0000;
 const BAR_BYTES: u64 = 16 << 20;
 /// Time that an engine waits for its client; shorter than with the vfio-user server.
-const PATIENCE: Duration = Duration::from_millis(300);
+const TIMEOUT: Duration = Duration::from_millis(300);
 
 /// A client that behaves like QEMU: DMA to a BAR becomes a BAR access to the card, and the DMA request completes after
 /// that access.
 struct Vmm {
     card: Arc<Card>,
     accesses: AtomicU64,
-    /// Threads of accesses that did not complete within `PATIENCE`; they continue.
+    /// Threads of accesses that did not complete within `TIMEOUT`; they continue.
     late: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -43,7 +43,7 @@ impl Vmm {
             access(&card, Function((offset / BAR_BYTES) as u8), offset % BAR_BYTES);
             let _ = done.send(());
         });
-        match wait.recv_timeout(PATIENCE) {
+        match wait.recv_timeout(TIMEOUT) {
             Ok(()) => Ok(()),
             Err(RecvTimeoutError::Disconnected) => panic!("the card panicked"),
             Err(RecvTimeoutError::Timeout) => {
@@ -60,13 +60,13 @@ impl Trap for Vmm {
     }
 
     fn read(&self, iova: u64, data: &mut [u8]) -> Result<(), DmaFault> {
-        let (len, (tell, told)) = (data.len(), sync_channel(1));
+        let (len, (result_sender, result_receiver)) = (data.len(), sync_channel(1));
         self.carry_out(iova, move |card, function, offset| {
             let mut data = vec![0; len];
             card.read(function, offset, &mut data);
-            let _ = tell.send(data);
+            let _ = result_sender.send(data);
         })?;
-        data.copy_from_slice(&told.recv().unwrap());
+        data.copy_from_slice(&result_receiver.recv().unwrap());
         Ok(())
     }
 
@@ -89,7 +89,7 @@ fn targets() -> Vec<u64> {
 /// An engine writes and reads each target in the BARs of the PF, the attacker and another VF. The card neither
 /// deadlocks nor panics, and each access completes within the engine's wait limit.
 #[test]
-fn an_engine_that_writes_registers_of_its_own_card() {
+fn engine_dma_to_the_cards_own_bar_does_not_deadlock() {
     let mut bench = Bench::new(true);
     let vmm = Arc::new(Vmm { card: bench.card.clone(), accesses: AtomicU64::new(0), late: Mutex::default() });
     bench.guests.of(ATTACKER).set_trap(vmm.clone());
@@ -114,7 +114,7 @@ fn an_engine_that_writes_registers_of_its_own_card() {
             let start = Instant::now();
             bench.attacker.submit(1, EngineClass::Copy, &job);
             bench.work(60);
-            assert!(start.elapsed() < in_time!(4 * PATIENCE), "{function:?} {target:#x}: {:?}", start.elapsed());
+            assert!(start.elapsed() < in_time!(4 * TIMEOUT), "{function:?} {target:#x}: {:?}", start.elapsed());
             assert!(
                 vmm.accesses.load(Ordering::SeqCst) > before,
                 "{function:?} {target:#x}: the engine did not access the BAR"
@@ -145,7 +145,7 @@ fn an_engine_that_writes_registers_of_its_own_card() {
 /// As above, for reads and writes by the GuC, with its CT buffers at the registers' addresses. The GuC finds no valid
 /// ring there and continues.
 #[test]
-fn a_guc_whose_rings_are_registers_of_its_own_card() {
+fn guc_with_ct_buffers_in_the_cards_own_bar_continues() {
     let mut bench = Bench::new(true);
     let vmm = Arc::new(Vmm { card: bench.card.clone(), accesses: AtomicU64::new(0), late: Mutex::default() });
     bench.guests.of(ATTACKER).set_trap(vmm.clone());
@@ -164,13 +164,13 @@ fn a_guc_whose_rings_are_registers_of_its_own_card() {
                 bench.attacker.mail(&message);
             }
             bench.attacker.mail(&ct::ENABLE);
-            bench.attacker.set(BELL, 1);
+            bench.attacker.set(GUC_HOST_INTERRUPT, 1);
             bench.work(60);
             assert!(
                 vmm.accesses.load(Ordering::SeqCst) > before,
                 "{function:?} {target:#x}: the GuC did not access the BAR"
             );
-            assert!(start.elapsed() < in_time!(12 * PATIENCE), "{function:?} {target:#x}: {:?}", start.elapsed());
+            assert!(start.elapsed() < in_time!(12 * TIMEOUT), "{function:?} {target:#x}: {:?}", start.elapsed());
             vmm.late.lock().unwrap().drain(..).for_each(|thread| thread.join().expect("a card access must not panic"));
             bench.card.reset_function(ATTACKER);
             bench.work(40);

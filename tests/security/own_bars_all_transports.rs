@@ -39,7 +39,7 @@ fn load_and_store(offset: u64) -> Vec<u32> {
 /// A vfio-user client that handles DMA to a BAR as QEMU does: it accesses that BAR, and replies to the DMA request
 /// after it has received the reply to its own access.
 #[test]
-fn a_vmm_over_vfio_user() {
+fn vfio_user_client_handles_dma_to_the_cards_own_bar() {
     let dir = TempDir::new().unwrap();
     let card = ServedCard::new(card_file::load("small").unwrap(), 0, Topology::Together, Ecam::default()).unwrap();
     let Served { function, .. } = card.functions().remove(0);
@@ -103,7 +103,7 @@ impl Transport for Linked {
 /// A VMM in this process: the BAR is not RAM, so the access faults the context and accesses no register, and later
 /// batches run. RAM next to the BAR is accessible up to its last byte and not beyond.
 #[test]
-fn a_vmm_in_the_same_process() {
+fn in_process_dma_to_the_cards_own_bar_faults() {
     let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0), 1 << 20), (GuestAddress(BAR - 0x1000), 0x1000)]);
     let (card, _) = machine::card(0, Topology::Native, GuestRam::new(Arc::new(ram.unwrap())));
     let mut pf = Linked(card.pf().clone());

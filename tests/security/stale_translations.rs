@@ -68,7 +68,7 @@ fn a_page_that_has_been_unmapped_is_not_written() {
 /// An FLR during a batch. The contexts and page tables of the next driver have the same addresses and other contents.
 /// Guards: the FLR stops the context; `Memory::invalidate`.
 #[test]
-fn an_flr_forgets_what_the_engines_remember() {
+fn flr_drops_cached_translations_of_engines() {
     let mut bench = Bench::new(true);
     bench.attacker_up();
     at_the_gate(&mut bench);
@@ -91,7 +91,7 @@ fn an_flr_forgets_what_the_engines_remember() {
 /// New provisioning during a batch assigns the attacker's frames to another VF. Guards: `Memory::set_quota` and
 /// `set_lmem_cfg`, which invalidate translations; engines are stopped while frames are reassigned; contexts end.
 #[test]
-fn another_sharing_takes_the_frames_away() {
+fn new_provisioning_invalidates_translations() {
     for (mapped, engine_idle) in [(true, false), (false, false), (true, true)] {
         let mut bench = Bench::new(mapped);
         bench.attacker_up();
@@ -132,7 +132,7 @@ fn a_frame_that_the_lmtt_no_longer_gives_is_not_written() {
 /// The PF assigns a GGTT page to another VF during a batch. Guard: `Ggtt::effective`, which is evaluated on each use;
 /// GGTT entries are not cached.
 #[test]
-fn a_global_page_that_is_given_away_is_not_written() {
+fn reassigned_ggtt_page_is_not_written() {
     for mapped in [true, false] {
         let mut bench = Bench::new(mapped);
         bench.attacker_up();

@@ -19,15 +19,15 @@ const BYTES: u64 = 0x1_0000;
 
 /// Guest memory starting at [`RAM`].
 #[derive(Default)]
-struct Liar(Mutex<Dwords>);
+struct ChangingMemory(Mutex<Dwords>);
 
 #[derive(Default)]
 struct Dwords {
-    truth: HashMap<u64, u32>,
+    first: HashMap<u64, u32>,
     reads: HashMap<u64, u32>,
     /// Values that the second and later reads of a dword return.
-    lies: HashMap<u64, u32>,
-    /// Value that the second and later reads of dwords without an entry in `lies` return; `None`: the true value.
+    later: HashMap<u64, u32>,
+    /// Value that the second and later reads of dwords without an entry in `later` return; `None`: the true value.
     always: Option<u32>,
 }
 
@@ -35,12 +35,12 @@ impl Dwords {
     fn read(&mut self, at: u64) -> u32 {
         let reads = self.reads.entry(at).or_default();
         *reads += 1;
-        let truth = self.truth.get(&at).copied().unwrap_or(0);
-        if *reads == 1 { truth } else { self.lies.get(&at).copied().or(self.always).unwrap_or(truth) }
+        let first = self.first.get(&at).copied().unwrap_or(0);
+        if *reads == 1 { first } else { self.later.get(&at).copied().or(self.always).unwrap_or(first) }
     }
 }
 
-impl Trap for Liar {
+impl Trap for ChangingMemory {
     fn claims(&self, iova: u64) -> bool {
         (RAM.0..RAM.0 + BYTES).contains(&iova)
     }
@@ -58,21 +58,21 @@ impl Trap for Liar {
         assert_eq!((iova % 4, data.len() % 4), (0, 0), "{iova:#x}");
         let mut dwords = self.0.lock().unwrap();
         for (at, bytes) in (iova - RAM.0..).step_by(4).zip(data.chunks_exact(4)) {
-            dwords.truth.insert(at, u32::from_le_bytes(bytes.try_into().unwrap()));
-            dwords.lies.remove(&at);
+            dwords.first.insert(at, u32::from_le_bytes(bytes.try_into().unwrap()));
+            dwords.later.remove(&at);
         }
         Ok(())
     }
 }
 
-impl Liar {
+impl ChangingMemory {
     fn put(&self, at: u64, words: &[u32]) {
         let mut dwords = self.0.lock().unwrap();
-        dwords.truth.extend((at..).step_by(4).zip(words.iter().copied()));
+        dwords.first.extend((at..).step_by(4).zip(words.iter().copied()));
     }
 
     fn get(&self, at: u64) -> u32 {
-        self.0.lock().unwrap().truth.get(&at).copied().unwrap_or(0)
+        self.0.lock().unwrap().first.get(&at).copied().unwrap_or(0)
     }
 
     /// Resets the read counters and sets `always`. The next read of each dword returns the true value.
@@ -82,8 +82,8 @@ impl Liar {
         dwords.always = always;
     }
 
-    fn lie(&self, at: u64, word: u32) {
-        self.0.lock().unwrap().lies.insert(at, word);
+    fn set_later(&self, at: u64, word: u32) {
+        self.0.lock().unwrap().later.insert(at, word);
     }
 
     fn reads(&self, at: u64) -> u32 {
@@ -100,14 +100,14 @@ const PPHWSP: u64 = 0x4000;
 const IMAGE: u64 = 0x5000;
 const RING: u64 = 0x8000;
 
-/// Returns a bench with the attacker's CT buffers in a [`Liar`].
-fn bench() -> (Bench, Arc<Liar>) {
+/// Returns a bench with the attacker's CT buffers in a [`ChangingMemory`].
+fn bench() -> (Bench, Arc<ChangingMemory>) {
     let mut bench = Bench::new(true);
     bench.attacker_up();
-    let liar = Arc::new(Liar::default());
-    bench.guests.of(ATTACKER).set_trap(liar.clone());
+    let memory = Arc::new(ChangingMemory::default());
+    bench.guests.of(ATTACKER).set_trap(memory.clone());
     enable(&mut bench);
-    (bench, liar)
+    (bench, memory)
 }
 
 fn shown(bench: &Bench) -> u64 {
@@ -124,38 +124,38 @@ fn enable(bench: &mut Bench) {
 }
 
 /// Sends TLB invalidations with these sequence numbers and notifies the GuC.
-fn invalidate(bench: &Bench, liar: &Liar, numbers: &[u32], tail: u32) {
+fn invalidate(bench: &Bench, memory: &ChangingMemory, numbers: &[u32], tail: u32) {
     let messages: Vec<u32> = numbers.iter().flat_map(|n| ct::fast_request(0x7000, &[*n, 0x8000_0003])).collect();
-    liar.put(H2G + u64::from(tail) * 4, &messages);
-    liar.put(H2G_DESCRIPTOR + 4, &[tail + messages.len() as u32]);
-    liar.begin(None);
-    bench.attacker.set(BELL, 1);
+    memory.put(H2G + u64::from(tail) * 4, &messages);
+    memory.put(H2G_DESCRIPTOR + 4, &[tail + messages.len() as u32]);
+    memory.begin(None);
+    bench.attacker.set(GUC_HOST_INTERRUPT, 1);
 }
 
 /// Guard: `CtBuffer::read_next`, which reads a message's header and each of its dwords once, and the tail once per
 /// call. Polls of the empty ring read the tail as well, so the test allows two more reads than messages.
 #[test]
-fn a_message_that_changes_after_it_has_been_read() {
-    let (bench, liar) = bench();
-    invalidate(&bench, &liar, &[7, 8, 9], 0);
+fn message_is_read_once() {
+    let (bench, memory) = bench();
+    invalidate(&bench, &memory, &[7, 8, 9], 0);
     // The second and later reads of a dword in the ring return the header of a very long message.
-    liar.begin(Some(0xffff_00ff));
+    memory.begin(Some(0xffff_00ff));
     for at in (H2G_DESCRIPTOR..H2G_DESCRIPTOR + 12).chain(G2H_DESCRIPTOR..G2H_DESCRIPTOR + 12).step_by(1) {
-        liar.lie(at & !3, liar.get(at & !3));
+        memory.set_later(at & !3, memory.get(at & !3));
     }
     bench.work(40);
-    let sent: Vec<u32> = (0..9).map(|n| liar.get(G2H + n * 4)).collect();
-    let told: Vec<u32> = sent.chunks(3).map(|message| message[2]).collect();
-    assert_eq!(told, [7, 8, 9], "{sent:x?}");
+    let sent: Vec<u32> = (0..9).map(|n| memory.get(G2H + n * 4)).collect();
+    let fences: Vec<u32> = sent.chunks(3).map(|message| message[2]).collect();
+    assert_eq!(fences, [7, 8, 9], "{sent:x?}");
     for dword in 0..12 {
-        assert_eq!(liar.reads(H2G + dword * 4), 1, "dword {dword} of the ring");
+        assert_eq!(memory.reads(H2G + dword * 4), 1, "dword {dword} of the ring");
     }
-    assert_eq!(liar.most_read(H2G + 48..H2G + 4096), 0, "beyond the tail");
-    assert_eq!((liar.get(H2G_DESCRIPTOR), liar.get(H2G_DESCRIPTOR + 8)), (12, 0), "head and status");
+    assert_eq!(memory.most_read(H2G + 48..H2G + 4096), 0, "beyond the tail");
+    assert_eq!((memory.get(H2G_DESCRIPTOR), memory.get(H2G_DESCRIPTOR + 8)), (12, 0), "head and status");
     assert!(
-        liar.reads(H2G_DESCRIPTOR + 4) <= 5,
+        memory.reads(H2G_DESCRIPTOR + 4) <= 5,
         "reads of the tail for three messages: {}",
-        liar.reads(H2G_DESCRIPTOR + 4)
+        memory.reads(H2G_DESCRIPTOR + 4)
     );
 }
 
@@ -163,53 +163,53 @@ fn a_message_that_changes_after_it_has_been_read() {
 /// the head. The message is processed. The next poll reads either an invalid tail, which sets the overflow status, or a
 /// tail before the head, which means that the used part wraps around. No read is outside the ring.
 #[test]
-fn a_tail_that_changes_after_it_has_been_read() {
-    for lie in [4096 / 4, u32::MAX, 0x8000_0000, 3, 0] {
-        let (mut bench, liar) = bench();
-        invalidate(&bench, &liar, &[7], 0);
-        liar.lie(H2G_DESCRIPTOR + 4, lie);
+fn tail_is_validated_as_read() {
+    for later in [4096 / 4, u32::MAX, 0x8000_0000, 3, 0] {
+        let (mut bench, memory) = bench();
+        invalidate(&bench, &memory, &[7], 0);
+        memory.set_later(H2G_DESCRIPTOR + 4, later);
         bench.work(40);
-        assert_eq!(liar.get(G2H + 8), 7, "the message, with tail {lie:#x} afterwards");
+        assert_eq!(memory.get(G2H + 8), 7, "the message, with tail {later:#x} afterwards");
         assert_eq!(bench.card.panics(), 0);
-        if lie >= 1024 {
-            assert_eq!(liar.get(H2G_DESCRIPTOR + 8), 1, "overflow");
+        if later >= 1024 {
+            assert_eq!(memory.get(H2G_DESCRIPTOR + 8), 1, "overflow");
             assert_eq!(
-                liar.most_read(H2G + 16..H2G + 4096),
+                memory.most_read(H2G + 16..H2G + 4096),
                 0,
-                "reads beyond the message, with tail {lie:#x} afterwards"
+                "reads beyond the message, with tail {later:#x} afterwards"
             );
         }
         // The rings work after they have been registered again.
-        liar.put(H2G_DESCRIPTOR, &[0; 3]);
-        liar.put(G2H_DESCRIPTOR, &[0; 3]);
-        liar.begin(None);
+        memory.put(H2G_DESCRIPTOR, &[0; 3]);
+        memory.put(G2H_DESCRIPTOR, &[0; 3]);
+        memory.begin(None);
         enable(&mut bench);
-        invalidate(&bench, &liar, &[8], 0);
+        invalidate(&bench, &memory, &[8], 0);
         bench.work(40);
-        assert_eq!(liar.get(G2H + 8), 8);
+        assert_eq!(memory.get(G2H + 8), 8);
     }
 }
 
 /// Guard: `CtBuffer::send`, which reads the host's head once per message, and validates it. If the head is beyond the
 /// ring, the GuC reports an overflow. It never writes outside the ring, regardless of the head's value.
 #[test]
-fn a_head_that_changes_while_messages_are_sent() {
+fn head_is_validated_as_read() {
     // At two thirds of the ring, where the messages wrap around its end.
     const START: u32 = 700;
-    for lie in [0, 1, 3, START, 1023, 1024, u32::MAX] {
-        let (mut bench, liar) = bench();
-        liar.put(G2H_DESCRIPTOR, &[START, START, 0]);
-        liar.begin(None);
+    for later in [0, 1, 3, START, 1023, 1024, u32::MAX] {
+        let (mut bench, memory) = bench();
+        memory.put(G2H_DESCRIPTOR, &[START, START, 0]);
+        memory.begin(None);
         enable(&mut bench);
         let numbers: Vec<u32> = (1..=200).collect();
-        invalidate(&bench, &liar, &numbers, 0);
-        liar.lie(G2H_DESCRIPTOR, lie);
+        invalidate(&bench, &memory, &numbers, 0);
+        memory.set_later(G2H_DESCRIPTOR, later);
         bench.work(400);
         assert_eq!(bench.card.panics(), 0);
-        let outside = [liar.get(G2H - 4), liar.get(G2H + 4096)];
-        assert_eq!(outside, [0, 0], "{lie:#x}");
-        if lie >= 1024 {
-            assert_eq!(liar.get(G2H_DESCRIPTOR + 8), 1, "overflow");
+        let outside = [memory.get(G2H - 4), memory.get(G2H + 4096)];
+        assert_eq!(outside, [0, 0], "{later:#x}");
+        if later >= 1024 {
+            assert_eq!(memory.get(G2H_DESCRIPTOR + 8), 1, "overflow");
         }
     }
 }
@@ -217,33 +217,33 @@ fn a_head_that_changes_while_messages_are_sent() {
 /// Guard: `Image::read`, which reads the whole image in one pass, and `Lrc`, which does not repeat reads of values that
 /// it has stored. The driver may move the ring's tail at any time, so the tail is read again, and validated each time.
 #[test]
-fn a_context_image_that_changes_after_it_has_been_read() {
+fn context_image_is_read_once() {
     for always in [None, Some(0xffff_ffff), Some(0x1100_1041)] {
-        let (bench, liar) = bench();
+        let (bench, memory) = bench();
         let shown = shown(&bench);
         let scratch = bench.attacker.base() + at::SCRATCH;
-        liar.put(IMAGE, &[0; 0x400]);
+        memory.put(IMAGE, &[0; 0x400]);
         let job =
             [mi::store_data_imm(Global(scratch), 0x600d), mi::store_data_imm(Global(scratch + 4), 0x600e)].concat();
-        liar.put(RING, &job);
-        liar.put(IMAGE, &Context::of(shown + RING, &job, at::TABLES).image());
+        memory.put(RING, &job);
+        memory.put(IMAGE, &Context::of(shown + RING, &job, at::TABLES).image());
         bench.attacker.poke(at::SCRATCH, 0);
         bench.attacker.poke(at::SCRATCH + 4, 0);
         let class = u32::from(EngineClass::Copy.guc());
         let descriptor = context::descriptor(shown + PPHWSP);
         let register = ct::fast_request(0x4502, &context::registration(1, class, 1, descriptor));
         let messages = [register, ct::fast_request(0x1001, &[1, 1])].concat();
-        liar.put(H2G, &messages);
-        liar.put(H2G_DESCRIPTOR + 4, &[messages.len() as u32]);
-        liar.begin(always);
+        memory.put(H2G, &messages);
+        memory.put(H2G_DESCRIPTOR + 4, &[messages.len() as u32]);
+        memory.begin(always);
         for at in [H2G_DESCRIPTOR, H2G_DESCRIPTOR + 4, H2G_DESCRIPTOR + 8, G2H_DESCRIPTOR, G2H_DESCRIPTOR + 8] {
-            liar.lie(at, liar.get(at));
+            memory.set_later(at, memory.get(at));
         }
         // Head and tail, which the GuC and the engine each read.
         for dword in [5, 7] {
-            liar.lie(IMAGE + dword * 4, liar.get(IMAGE + dword * 4));
+            memory.set_later(IMAGE + dword * 4, memory.get(IMAGE + dword * 4));
         }
-        // Stops when the last store is visible: a save of the image overwrites its dwords and their `lies`.
+        // Stops when the last store is visible: a save of the image overwrites its dwords and their `later`.
         for _ in 0..60 {
             bench.work(1);
             if bench.attacker.peek(at::SCRATCH + 4) == 0x600e {
@@ -253,9 +253,9 @@ fn a_context_image_that_changes_after_it_has_been_read() {
         let done = [0, 4].map(|at| bench.attacker.peek(at::SCRATCH + at));
         assert_eq!(done, [0x600d, 0x600e], "with {always:x?} for the second and later reads");
         for dword in (0..0x400).filter(|dword| ![5, 7].contains(dword)) {
-            assert!(liar.reads(IMAGE + dword * 4) <= 1, "repeated read of dword {dword:#x} of the image");
+            assert!(memory.reads(IMAGE + dword * 4) <= 1, "repeated read of dword {dword:#x} of the image");
         }
-        assert!(liar.most_read(RING..RING + 32) <= 1, "repeated read of commands");
+        assert!(memory.most_read(RING..RING + 32) <= 1, "repeated read of commands");
         assert_eq!(bench.card.panics(), 0);
     }
 }

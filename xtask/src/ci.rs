@@ -14,7 +14,7 @@ const LONG_MINUTES: u32 = 12;
 const COMMITS: u32 = 20;
 
 #[derive(Args)]
-pub struct Arguments {
+pub struct CiArgs {
     /// Run only these stages
     #[arg(long = "stage", value_name = "STAGE")]
     stages: Vec<Stage>,
@@ -27,7 +27,7 @@ pub struct Arguments {
 }
 
 /// Runs the steps, or prints them.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &CiArgs) -> Result<()> {
     let stages = if arguments.stages.is_empty() { Stage::ALL } else { &arguments.stages };
     let find = |name: &String| Group::find(name).with_context(|| format!("no group {name}: {}", names(GROUPS.iter())));
     let groups: Vec<&Group> = match arguments.groups.as_slice() {
@@ -35,9 +35,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         chosen => chosen.iter().map(find).collect::<Result<_>>()?,
     };
     for &stage in stages {
-        let whole = if arguments.groups.is_empty() { stage.steps() } else { &[] };
+        let common = if arguments.groups.is_empty() { stage.steps() } else { &[] };
         let steps =
-            whole.iter().map(|line| (*line).to_owned()).chain(groups.iter().flat_map(|group| group.steps(stage)));
+            common.iter().map(|line| (*line).to_owned()).chain(groups.iter().flat_map(|group| group.steps(stage)));
         for line in steps {
             if arguments.list {
                 println!("{line}");
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn an_unknown_group_is_named() {
-        let arguments = Arguments { stages: vec![], groups: vec!["cards".into()], list: true };
+        let arguments = CiArgs { stages: vec![], groups: vec!["cards".into()], list: true };
         assert_eq!(run(&arguments).unwrap_err().to_string(), "no group cards: the groups are card, afuc, eu");
     }
 }

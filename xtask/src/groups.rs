@@ -216,8 +216,8 @@ mod tests {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let tree = String::from_utf8(output.stdout).unwrap();
         assert!(tree.starts_with("arctic-gpu"), "{tree}");
-        for stranger in ["anyhow", "arctic-guest-tests", "clap", "event-manager", "signal-hook", "vfio"] {
-            assert!(!tree.lines().any(|line| line.starts_with(stranger)), "{stranger} in\n{tree}");
+        for foreign in ["anyhow", "arctic-guest-tests", "clap", "event-manager", "signal-hook", "vfio"] {
+            assert!(!tree.lines().any(|line| line.starts_with(foreign)), "{foreign} in\n{tree}");
         }
     }
 

@@ -51,7 +51,7 @@ enum Task {
     /// Run CI: lint, the full test tier, each fuzz target for 30 s, long tests that cover recently changed files
     #[command(after_help = "Examples:\n  cargo xtask ci --list\n  cargo xtask ci --stage lint\n  \
         cargo xtask ci --group card --stage quick")]
-    Ci(ci::Arguments),
+    Ci(ci::CiArgs),
     /// Pack or unpack the corpora of the fuzz targets
     #[command(after_help = "To add a finding:\n  cargo xtask corpus unpack functions\n  \
         cp fuzz/artifacts/functions/crash-... fuzz/corpus/functions/\n  cargo xtask corpus pack functions")]
@@ -73,12 +73,12 @@ enum Task {
         replacement. They are applied to a copy of the sources. The tests that claim the item by proves! must fail with\n\
         it; if none does, the mutant survives and the item does not count as exact."
     )]
-    Mutants(mutants::Arguments),
+    Mutants(mutants::MutantsArgs),
     /// Write the report on the items of the documents: docs/fidelity.json and FIDELITY.md
     #[command(after_help = "Examples:\n  cargo xtask fidelity\n  cargo xtask fidelity --check\n\n\
         The report combines docs/spec, the claims of tests (proves!), docs/mutants.toml and docs/fidelity.toml. The program\n\
         contains it: `arctic fidelity` shows it.")]
-    Fidelity(fidelity::Arguments),
+    Fidelity(fidelity::FidelityArgs),
     /// Boot guests with several kernels, drivers, firmwares, IOMMUs and memory backends, and write docs/support.md
     #[command(after_help = "Example:\n  cargo xtask support OVMF AMD-Vi")]
     Support {

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_words_of_comments_count() {
+    fn word_matches_are_delimited() {
         let found = |file: &str, line: &'static str| uses_in(comment(Path::new(file), line));
         assert_eq!(found("a.rs", "let who = 1; // Whoever is told, is no more."), ["whoever", "told", "is no more"]);
         assert_eq!(found("a.rs", "let who = 1;"), [""; 0]);

@@ -14,7 +14,7 @@ use super::{Result, assemble_file, generation, write_file};
 /// only if there is none. The generation comes from the id in the first literal, from `.gen`, or from --gen.
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc asm sqe.asm -o sqe.fw")]
-pub struct Arguments {
+pub struct AsmArgs {
     /// The source.
     file: PathBuf,
     /// The firmware file to write.
@@ -25,7 +25,7 @@ pub struct Arguments {
     generation: Option<Generation>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &AsmArgs) -> Result<ExitCode> {
     let Some(assembled) = assemble_file(&arguments.file, arguments.generation)? else {
         return Ok(ExitCode::FAILURE);
     };

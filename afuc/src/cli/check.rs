@@ -21,7 +21,7 @@ const BOOT_BUDGET: u64 = 10_000_000;
 /// does not exist is reported as skipped. Exit code 1: a file has a different round trip.
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc check ~/firmware")]
-pub struct Arguments {
+pub struct CheckArgs {
     /// The directory.
     directory: PathBuf,
     /// Generation of files with an unknown id: 5, 6 or 7.
@@ -29,7 +29,7 @@ pub struct Arguments {
     generation: Option<Generation>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &CheckArgs) -> Result<ExitCode> {
     let directory = &arguments.directory;
     if !directory.exists() {
         print(&format!("{}: skipped, there is no such directory\n", directory.display()))?;

@@ -19,7 +19,7 @@ use super::{Result, print};
 /// instructions were executed in all. The bootstrap is not counted.
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc coverage --firmware open --rd trace.rd.gz --listing")]
-pub struct Arguments {
+pub struct CoverageArgs {
     #[command(flatten)]
     input: Input,
     /// Print the disassembly with the number of executions of each instruction.
@@ -30,7 +30,7 @@ pub struct Arguments {
     json: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &CoverageArgs) -> Result<ExitCode> {
     let Some((firmware, records)) = arguments.input.open()? else { return Ok(ExitCode::FAILURE) };
     let mut replay = Replay::new(&firmware.image, &arguments.input.options(false, false))?;
     let mut coverage = Coverage::default();

@@ -20,7 +20,7 @@ use super::{Result, print};
 #[derive(clap::Args)]
 #[command(after_help = "Example: printf 'break packet CP_MEM_WRITE\\ncontinue\\ndump gpr\\n' | \\
          afuc debug --firmware open --rd trace.rd.gz")]
-pub struct Arguments {
+pub struct DebugArgs {
     #[command(flatten)]
     input: Input,
     /// A file with a command on each line; `#` begins a comment. Each command is printed before its output.
@@ -52,7 +52,7 @@ impl Commands {
 }
 
 /// Executes commands until one lets the machine run. False at the end of the commands, or after `quit`.
-fn ask(debugger: &mut Debugger, commands: &mut Commands, machine: &mut Machine) -> Result<bool> {
+fn run_commands(debugger: &mut Debugger, commands: &mut Commands, machine: &mut Machine) -> Result<bool> {
     loop {
         print(&std::mem::take(&mut debugger.output))?;
         let Some(line) = commands.next()? else { return Ok(false) };
@@ -64,7 +64,7 @@ fn ask(debugger: &mut Debugger, commands: &mut Commands, machine: &mut Machine) 
     }
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &DebugArgs) -> Result<ExitCode> {
     let Some((firmware, records)) = arguments.input.open()? else { return Ok(ExitCode::FAILURE) };
     let script = arguments.script.as_ref().map(|path| super::read(path)).transpose()?;
     let script = script.map(|bytes| String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect());
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         replay.record(record, &mut |machine| {
             loop {
                 if debugger.is_stopped() {
-                    match ask(&mut debugger, &mut commands, machine) {
+                    match run_commands(&mut debugger, &mut commands, machine) {
                         Ok(true) => {}
                         Ok(false) => return Stop::Budget,
                         Err(cause) => {
@@ -108,7 +108,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     };
     debugger.interrupt();
-    while ask(&mut debugger, &mut commands, &mut replay.machine)? {
+    while run_commands(&mut debugger, &mut commands, &mut replay.machine)? {
         print("error: there is nothing left to execute\n")?;
         debugger.interrupt();
     }

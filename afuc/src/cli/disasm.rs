@@ -17,7 +17,7 @@ use super::{Result, generation, print, read_image};
 /// of its own is printed as a literal, `[hex]`.
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc disasm sqe.fw > sqe.asm")]
-pub struct Arguments {
+pub struct DisasmArgs {
     /// The firmware file.
     file: PathBuf,
     /// Generation: 5, 6 or 7. Needed if the file's id is unknown.
@@ -37,7 +37,7 @@ pub struct Arguments {
     json: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &DisasmArgs) -> Result<ExitCode> {
     let image = read_image(&arguments.file, arguments.generation)?;
     let syntax = if arguments.peer_syntax { Syntax::Peer } else { Syntax::Own };
     let text = if arguments.json {

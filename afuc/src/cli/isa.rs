@@ -12,7 +12,7 @@ use super::{Result, generation, print};
 /// Print the reference of all encodings, from the table that the decoder and the encoder use.
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc isa --gen 7")]
-pub struct Arguments {
+pub struct IsaArgs {
     /// Only this generation: 5, 6 or 7.
     #[arg(long = "gen", value_parser = generation)]
     generation: Option<Generation>,
@@ -21,7 +21,7 @@ pub struct Arguments {
     json: bool,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &IsaArgs) -> Result<ExitCode> {
     let rows = ENCODINGS.iter().filter(|row| arguments.generation.is_none_or(|g| row.generations.has(g)));
     if arguments.json {
         let rows: Vec<_> = rows.map(object).collect();

@@ -18,7 +18,7 @@ use super::{Result, count, generation, print, read, read_image, write_file};
 #[derive(clap::Args)]
 #[command(after_help = "Example: printf 'UNKN90:\\n(rep)mov $00, $data\\nwaitin\\nmov $01, $data\\n' > change.asm
          afuc patch base.fw change.asm -o new.fw")]
-pub struct Arguments {
+pub struct PatchArgs {
     /// The firmware file.
     base: PathBuf,
     /// The source of the handlers.
@@ -34,7 +34,7 @@ pub struct Arguments {
     generation: Option<Generation>,
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &PatchArgs) -> Result<ExitCode> {
     let image = read_image(&arguments.base, arguments.generation)?;
     let path = arguments.change.display().to_string();
     let change = String::from_utf8(read(&arguments.change)?).map_err(|_| format!("{path} is no text"))?;

@@ -37,7 +37,7 @@ const PROGRESS_EVERY: u64 = 1 << 22;
   afuc run --firmware open --rd trace.rd.gz
   afuc run --firmware open --rd trace.rd.gz --compare --preempt-every 61
   afuc run --firmware sqe.asm --rd trace.rd --set 0xc38-0xc57=0 --json")]
-pub struct Arguments {
+pub struct RunArgs {
     #[command(flatten)]
     pub input: Input,
     /// A trace for LPAC, `.rd` or `.rd.gz`: LPAC executes its command buffers from a ring of its own, beside those of --rd.
@@ -159,7 +159,7 @@ pub fn explain(firmware: &Firmware, machine: &Machine, fault: &Fault) -> String 
     )
 }
 
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &RunArgs) -> Result<ExitCode> {
     let Some((firmware, records)) = arguments.input.open()? else { return Ok(ExitCode::FAILURE) };
     let mut run = Replay::new(&firmware.image, &arguments.input.options(arguments.compare, arguments.effects))?;
     if let Some(path) = &arguments.lpac_rd {
@@ -250,7 +250,7 @@ fn groups(run: &Replay) -> u64 {
     run.interpreter.as_ref().map_or(0, |interpreter| interpreter.groups_executed)
 }
 
-fn report(arguments: &Arguments, run: &Replay, end: &str, sums: Option<Sums>) -> String {
+fn report(arguments: &RunArgs, run: &Replay, end: &str, sums: Option<Sums>) -> String {
     let mut out = String::new();
     if arguments.effects {
         for effect in &run.machine.bus.effects {

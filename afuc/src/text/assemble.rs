@@ -138,7 +138,7 @@ impl<'s> Assembler<'s> {
     pub fn set(&self, span: &Range<usize>) -> Result<ControlSet, Diagnostic> {
         self.set.ok_or_else(|| {
             Diagnostic::new(span.clone(), "the generation is not known here", "needs the generation")
-                .cure("begin with a literal that has a known id, such as `[016ee001]`, with `.gen 6`, or use --gen")
+                .help("begin with a literal that has a known id, such as `[016ee001]`, with `.gen 6`, or use --gen")
         })
     }
 
@@ -181,7 +181,7 @@ impl<'s> Assembler<'s> {
         if let Some((first, _)) = self.labels.get(name) {
             let title = format!("label `{name}` is defined twice");
             let reason = format!("the first definition is at word {first:#x}");
-            return Err(Diagnostic::new(span, title, reason).cure("give one of the two another name"));
+            return Err(Diagnostic::new(span, title, reason).help("give one of the two another name"));
         }
         self.labels.insert(name, (offset, span));
         if let Some(section) = self.sections.last_mut() {
@@ -199,7 +199,7 @@ impl<'s> Assembler<'s> {
                 (None, None) => {
                     let title = format!("the id {:03x} of the first literal is unknown", word >> 12 & 0xfff);
                     return Err(Diagnostic::new(span.clone(), title, "bits 23:12 are the id")
-                        .cure("put `.gen 5`, `.gen 6` or `.gen 7` before it"));
+                        .help("put `.gen 5`, `.gen 6` or `.gen 7` before it"));
                 }
             }
             self.fixed = true;
@@ -287,21 +287,21 @@ impl<'s> Assembler<'s> {
             }
             let error =
                 Diagnostic::new(fixup.span.clone(), format!("no label `{}`", fixup.name), "not in this section")
-                    .cure("define it in this section");
-            let error = error.cure_by_name(
+                    .help("define it in this section");
+            let error = error.help_by_name(
                 if fixup.kind == Use::Word { "" } else { "#" },
                 fixup.name,
                 self.labels.keys().copied(),
             );
             let other = self.sections.iter().any(|section| section.labels.iter().any(|(name, _)| name == fixup.name));
-            return Err(if other { error.cure("each `.section` has labels of its own") } else { error });
+            return Err(if other { error.help("each `.section` has labels of its own") } else { error });
         };
         let offset = *offset;
         let relative = i64::from(offset) - i64::try_from(fixup.at - start).unwrap_or(i64::MAX);
         let too_far = |limit: &str| {
             let title = format!("label `{}` is out of reach", fixup.name);
             let error = Diagnostic::new(fixup.span.clone(), title, format!("at word {offset:#x}; {limit}"));
-            Err(if fixup.kind == Use::Relative { error.cure(FAR_BRANCH) } else { error })
+            Err(if fixup.kind == Use::Relative { error.help(FAR_BRANCH) } else { error })
         };
         let generation = self.set(&fixup.span)?.generation();
         let word = &mut self.words[fixup.at];
@@ -322,7 +322,7 @@ impl<'s> Assembler<'s> {
                     title,
                     format!("this label is {relative} words ahead"),
                 )
-                .cure("put the label after the two instructions that follow"));
+                .help("put the label after the two instructions that follow"));
             }
             Use::Literal if offset < 1 << 24 => *word = generation.nop_literal(offset),
             Use::Literal => return too_far("a literal holds 24 bits"),
@@ -348,7 +348,7 @@ impl<'s> Assembler<'s> {
                     let title = format!("a{}xx has no packet `{name}`", generation.number());
                     let reason = format!("taken as opcode {opcode:#04x}, as on other generations");
                     let warning = Diagnostic::new(span.clone(), title, reason);
-                    self.warnings.push(warning.cure(format!("here the opcode's name is `{own}`")));
+                    self.warnings.push(warning.help(format!("here the opcode's name is `{own}`")));
                     usize::from(opcode)
                 }
             };
@@ -405,7 +405,7 @@ fn explain(
             rows.flat_map(|row| row.generations.iter()).map(|g| format!("a{}xx", g.number())).collect();
         let title = format!("a{number}xx has no `{mnemonic}` with these operands");
         let error = Diagnostic::new(spans.mnemonic.clone(), title, format!("only {} has it", has.join(", ")));
-        return error.cure(format!("use other instructions, which `afuc isa --gen {number}` lists"));
+        return error.help(format!("use other instructions, which `afuc isa --gen {number}` lists"));
     };
     let span = spans.slots[slot as usize].clone();
     let modifier = match slot {
@@ -422,7 +422,7 @@ fn explain(
         } else {
             format!("at most {max}")
         };
-        return Diagnostic::new(span, title, reason).cure("leave it away");
+        return Diagnostic::new(span, title, reason).help("leave it away");
     }
     let bits = 32 - max.leading_zeros();
     let reason = format!("{value:#x}; {bits} bits are possible, at most {max:#x}");
@@ -436,22 +436,22 @@ fn explain(
             let zeros = value.trailing_zeros();
             let error = Diagnostic::new(span, "the immediate does not fit", reason);
             if value >> zeros <= 0xffff {
-                error.cure(format!("write `{:#x} << {zeros}`", value >> zeros))
+                error.help(format!("write `{:#x} << {zeros}`", value >> zeros))
             } else {
                 let (high, low) = (value >> 16, value & 0xffff);
-                error.cure(format!("move `{high:#x} << 16`, then `or` with {low:#x}"))
+                error.help(format!("move `{high:#x} << 16`, then `or` with {low:#x}"))
             }
         }
         (Slot::Imm, Op::Load | Op::Store | Op::Cread | Op::Cwrite | Op::Sread | Op::Swrite) => {
-            let (title, cure) =
+            let (title, help) =
                 ("the offset does not fit", format!("move {value:#x} to a register, and use it as the base"));
-            Diagnostic::new(span, title, reason).cure(cure)
+            Diagnostic::new(span, title, reason).help(help)
         }
         (Slot::Src2, Op::BrneImm | Op::BreqImm) => Diagnostic::new(span, "the immediate does not fit", reason)
-            .cure("subtract it from a copy of the register, and compare the difference with 0x0"),
+            .help("subtract it from a copy of the register, and compare the difference with 0x0"),
         (Slot::Imm, op) if op.is_alu_immediate() || op == Op::NotImm => {
             Diagnostic::new(span, "the immediate does not fit", reason)
-                .cure(format!("move {value:#x} to a register, and use the form with registers"))
+                .help(format!("move {value:#x} to a register, and use the form with registers"))
         }
         _ => Diagnostic::new(span, "the immediate does not fit", reason),
     }

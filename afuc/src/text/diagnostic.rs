@@ -19,27 +19,27 @@ pub struct Diagnostic {
     /// The reason, printed below the underline.
     pub reason: String,
     /// What to do, if there is one thing to do.
-    pub cure: Option<String>,
+    pub help: Option<String>,
 }
 
 impl Diagnostic {
     /// An error without a cure.
     pub fn new(span: Range<usize>, title: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { span, title: title.into(), reason: reason.into(), cure: None }
+        Self { span, title: title.into(), reason: reason.into(), help: None }
     }
 
     /// Adds a cure.
     #[must_use]
-    pub fn cure(mut self, cure: impl Into<String>) -> Self {
-        self.cure = Some(cure.into());
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
         self
     }
 
     /// Adds `write NAME` as the cure, if there is a name like the wrong one.
     #[must_use]
-    pub(super) fn cure_by_name<'n>(self, prefix: &str, name: &str, names: impl Iterator<Item = &'n str>) -> Self {
+    pub(super) fn help_by_name<'n>(self, prefix: &str, name: &str, names: impl Iterator<Item = &'n str>) -> Self {
         match nearest(name, names) {
-            Some(near) => self.cure(format!("write `{prefix}{near}`")),
+            Some(near) => self.help(format!("write `{prefix}{near}`")),
             None => self,
         }
     }
@@ -59,8 +59,8 @@ impl Diagnostic {
             .path(path)
             .annotation(AnnotationKind::Primary.span(self.span.clone()).label(self.reason.as_str()));
         let mut group = level.primary_title(self.title.as_str()).element(snippet);
-        if let Some(cure) = &self.cure {
-            group = group.element(Level::HELP.message(cure.as_str()));
+        if let Some(help) = &self.help {
+            group = group.element(Level::HELP.message(help.as_str()));
         }
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         renderer.render(&[group])

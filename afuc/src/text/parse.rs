@@ -224,8 +224,8 @@ impl<'s> Parser<'s> {
             };
             if order <= last {
                 let reason = "the order is (rep), then (xmovN) or (sdsN), then (peek)";
-                let cure = "put each at its place, once";
-                return Err(Diagnostic::new(span, "the modifiers are out of order", reason).cure(cure));
+                let help = "put each at its place, once";
+                return Err(Diagnostic::new(span, "the modifiers are out of order", reason).help(help));
             }
             last = order;
         }
@@ -304,7 +304,7 @@ impl<'s> Parser<'s> {
                 }
             }
             _ => Err(Diagnostic::new(span, format!("there is no directive `.{name}`"), "unknown directive")
-                .cure("directives: .align .jumptbl .section .gen .nozero .word .table .equ .if .else .endif")),
+                .help("directives: .align .jumptbl .section .gen .nozero .word .table .equ .if .else .endif")),
         }
     }
 
@@ -325,15 +325,15 @@ impl<'s> Parser<'s> {
     ) -> Parsed<()> {
         let Some(form) = form(mnemonic) else {
             let error = Diagnostic::new(span, format!("there is no instruction `{mnemonic}`"), "unknown instruction");
-            let error = error.cure("`afuc isa` lists all instructions");
-            return Err(error.cure_by_name("", mnemonic, ENCODINGS.iter().map(|row| row.mnemonic)));
+            let error = error.help("`afuc isa` lists all instructions");
+            return Err(error.help_by_name("", mnemonic, ENCODINGS.iter().map(|row| row.mnemonic)));
         };
         let mut spans = Spans { mnemonic: span.clone(), slots: std::array::from_fn(|_| span.clone()) };
         let is_sds = std::mem::take(&mut base.preincrement);
         if base.extra != 0 && is_sds != matches!(form, Form::Write(Op::Cwrite)) {
             let title = format!("`{mnemonic}` does not take this modifier");
             let reason = if is_sds { "(sdsN) is for cwrite" } else { "(xmovN) is for register ALU instructions" };
-            return Err(Diagnostic::new(modifiers[1].clone(), title, reason).cure("leave the modifier away"));
+            return Err(Diagnostic::new(modifiers[1].clone(), title, reason).help("leave the modifier away"));
         }
         for (slot, modifier) in [Slot::Rep, Slot::Extra, Slot::Peek].into_iter().zip(modifiers) {
             if !modifier.is_empty() {
@@ -342,7 +342,7 @@ impl<'s> Parser<'s> {
         }
         let (i, target) = self.operands(out, form, base, &mut spans).map_err(|error| {
             let is_form = error.title.ends_with("is missing") || error.title.starts_with("this is no");
-            if is_form && error.cure.is_none() { error.cure(form.usage(mnemonic)) } else { error }
+            if is_form && error.help.is_none() { error.help(form.usage(mnemonic)) } else { error }
         })?;
         out.emit(&i, mnemonic, &spans, target)
     }
@@ -441,8 +441,8 @@ impl<'s> Parser<'s> {
                     if value > 0xff {
                         let reason = format!("{value:#x}; 5 bits are possible, at most 0x1f");
                         let span = spans.slots[Slot::Src2 as usize].clone();
-                        let cure = "subtract it from a copy of the register, and compare the difference with 0x0";
-                        return Err(Diagnostic::new(span, "the immediate does not fit", reason).cure(cure));
+                        let help = "subtract it from a copy of the register, and compare the difference with 0x0";
+                        return Err(Diagnostic::new(span, "the immediate does not fit", reason).help(help));
                     }
                 }
                 self.comma()?;
@@ -481,7 +481,7 @@ impl<'s> Parser<'s> {
                 if number != 2 {
                     let span = spans.slots[Slot::Src1 as usize].clone();
                     let reason = "the register is not encoded";
-                    return Err(Diagnostic::new(span, "`setsecure` is for $02 only", reason).cure("write `$02`"));
+                    return Err(Diagnostic::new(span, "`setsecure` is for $02 only", reason).help("write `$02`"));
                 }
                 self.comma()?;
                 match self.destination()? {
@@ -490,7 +490,7 @@ impl<'s> Parser<'s> {
                     Destination::Number(_, span) | Destination::Absolute(_, span) => {
                         let title = "the target of `setsecure` is always three words ahead";
                         return Err(
-                            Diagnostic::new(span, title, "another target cannot be encoded").cure("write `#+3`")
+                            Diagnostic::new(span, title, "another target cannot be encoded").help("write `#+3`")
                         );
                     }
                 }
@@ -500,8 +500,8 @@ impl<'s> Parser<'s> {
         if let (Form::Read(_) | Form::Write(_), Some(Token::Comma)) = (form, self.peek_token()) {
             self.take();
             let (_, span) = self.expect_token("an operand")?;
-            let cure = "for 0x4 write `!` after the bracket; leave 0x0 and 0x8 away";
-            return Err(Diagnostic::new(span, "the flags operand is old syntax", "not an operand").cure(cure));
+            let help = "for 0x4 write `!` after the bracket; leave 0x0 and 0x8 away";
+            return Err(Diagnostic::new(span, "the flags operand is old syntax", "not an operand").help(help));
         }
         Ok((i, target))
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use arctic_test_support::machine::driver::context::COPY;
-use arctic_test_support::machine::driver::{BELL, Driver, SCRATCH, VF_CAP};
+use arctic_test_support::machine::driver::{Driver, GUC_HOST_INTERRUPT, SCRATCH, VF_CAP};
 use arctic_test_support::machine::transport::Machine;
 use arctic_test_support::machine::{in_process, vfio_user};
 use arctic_test_support::mi;
@@ -25,7 +25,7 @@ const CONTEXT: u32 = 1;
 const RING_BYTES: u32 = 0x1000;
 const STEP: u32 = 32;
 /// Time limit; no operation takes this long normally.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Measures the operations through the library, and over vfio-user with the client of another project.
 pub fn measure() -> Result<[Seconds; 2]> {
@@ -42,17 +42,17 @@ fn through(machine: &mut dyn Machine, often: u32) -> Result<Seconds> {
         Ok(())
     })?;
     let notification = each(2000 * often, |_| {
-        machine.set_register(0, BELL, 0);
+        machine.set_register(0, GUC_HOST_INTERRUPT, 0);
         Ok(())
     })?;
     pf.submit(machine, CONTEXT, COPY, &mi::store_data_imm(pf.global(SCRATCH), 0));
     // Ring offset of the next submission; submissions are written to the ring consecutively.
     let mut place = STEP;
     let mut submit = |machine: &mut dyn Machine, pf: &mut Driver, value: u32, interrupts: bool| {
-        let tells = if interrupts { [mi::USER_INTERRUPT, 0, 0, 0] } else { [0; 4] };
+        let interrupt_commands = if interrupts { [mi::USER_INTERRUPT, 0, 0, 0] } else { [0; 4] };
         let commands: [u32; 8] = std::array::from_fn(|n| match n {
             0..4 => mi::store_data_imm(pf.global(SCRATCH), value)[n],
-            _ => tells[n - 4],
+            _ => interrupt_commands[n - 4],
         });
         pf.poke(machine, Driver::ring(CONTEXT) + u64::from(place), &commands);
         place = (place + STEP) % RING_BYTES;
@@ -85,7 +85,7 @@ fn each(rounds: u32, mut work: impl FnMut(u32) -> Result<()>) -> Result<f64> {
 fn until(mut holds: impl FnMut() -> bool) -> Result<()> {
     let start = Instant::now();
     while !holds() {
-        ensure!(start.elapsed() < PATIENCE, "the card does not respond");
+        ensure!(start.elapsed() < TIMEOUT, "the card does not respond");
         spin_loop();
     }
     Ok(())

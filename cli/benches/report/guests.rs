@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use arctic_guest_tests::boot::{self, Mode, Sink};
-use arctic_guest_tests::card::{Card, Functions};
+use arctic_guest_tests::card::{CardProcess, Functions};
 use arctic_guest_tests::guest_process::Options;
 use arctic_guest_tests::process;
 use arctic_guest_tests::progress::Stderr;
 use vmm_sys_util::tempdir::TempDir;
 
-use crate::memory::{self, Held};
+use crate::memory::{self, MemoryUse};
 use crate::trace::{self, Access};
 
 /// The program under test.
@@ -33,10 +33,10 @@ const COUNT: u32 = 500;
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// Measures the host memory used by a card process without a client.
-pub fn idle_card() -> Result<Held> {
+pub fn idle_card() -> Result<MemoryUse> {
     let folder = TempDir::new().context("cannot create a temporary directory")?;
     let log = folder.as_path().join("log");
-    let card = Card::start(Path::new(PROGRAM), CARD, Functions::Physical, folder.as_path(), &log, None, &[])?;
+    let card = CardProcess::start(Path::new(PROGRAM), CARD, Functions::Physical, folder.as_path(), &log, None, &[])?;
     std::thread::sleep(Duration::from_millis(500));
     let held = memory::of_the_card();
     card.stop()?;
@@ -48,20 +48,20 @@ pub struct Probe {
     /// Trapped accesses by region, from power-on to the guest's shutdown.
     pub trapped: BTreeMap<String, u64>,
     /// The card's memory while the guest was idle.
-    pub held: Held,
+    pub held: MemoryUse,
 }
 
 /// Records the card's memory usage when the guest prints `idle`.
 #[derive(Default)]
 struct Look {
-    said: Vec<u8>,
-    held: Option<Result<Held>>,
+    printed: Vec<u8>,
+    held: Option<Result<MemoryUse>>,
 }
 
 impl Sink for Look {
     fn output(&mut self, bytes: &[u8]) {
-        self.said.extend_from_slice(bytes);
-        if self.held.is_none() && self.said.windows(4).any(|word| word == b"idle") {
+        self.printed.extend_from_slice(bytes);
+        if self.held.is_none() && self.printed.windows(4).any(|word| word == b"idle") {
             self.held = Some(memory::of_the_card());
         }
     }

@@ -20,7 +20,7 @@ use arctic_guest_tests::interrupt::{self, Interrupted};
 use clap::Parser;
 use serde::Serialize;
 
-use crate::memory::Held;
+use crate::memory::MemoryUse;
 use crate::trace::Access;
 
 /// Measure the card: trapped accesses, copy engine, command streamer, memory.
@@ -83,7 +83,7 @@ struct Row {
 
 /// A measurement: names, units and targets of its rows, and the function that returns their values in the same order.
 struct Measurement {
-    says: &'static str,
+    title: &'static str,
     rows: &'static [(&'static str, &'static str, Target)],
     run: fn() -> Result<Vec<Finding>>,
 }
@@ -93,12 +93,12 @@ type Finding = (Option<f64>, String);
 
 const MEASUREMENTS: [Measurement; 7] = [
     Measurement {
-        says: "starting an idle card",
+        title: "starting an idle card",
         rows: &[("idle card, memory", "MiB", Target::Under(64.0))],
         run: idle_card,
     },
     Measurement {
-        says: "copies and fills of the copy engine",
+        title: "copies and fills of the copy engine",
         rows: &[
             ("2 MiB copy / non-temporal memcpy", "", Target::AtLeast(0.9)),
             ("2 MiB fill / non-temporal memset", "", Target::AtLeast(0.9)),
@@ -106,12 +106,12 @@ const MEASUREMENTS: [Measurement; 7] = [
         run: copy_engine,
     },
     Measurement {
-        says: "instructions of the command streamer",
+        title: "instructions of the command streamer",
         rows: &[("one MI_STORE_DATA_IMM, PPGTT, TLB hits", "instructions", Target::Under(150.0))],
         run: streamer,
     },
     Measurement {
-        says: "registers, notifications of the GuC and submissions through the library and over vfio-user",
+        title: "registers, notifications of the GuC and submissions through the library and over vfio-user",
         rows: &[
             ("register read, library / vfio-user", "", Target::Under(1.0)),
             ("notification of the GuC, library / vfio-user", "", Target::Under(1.0)),
@@ -121,7 +121,7 @@ const MEASUREMENTS: [Measurement; 7] = [
         run: transports,
     },
     Measurement {
-        says: "accesses of a bare-metal guest in the reference VMM",
+        title: "accesses of a bare-metal guest in the reference VMM",
         rows: &[
             ("KVM: register read / bare exit", "", Target::AtMost(1.05)),
             ("KVM: notification of the GuC / bare ioeventfd", "", Target::AtMost(1.1)),
@@ -130,12 +130,12 @@ const MEASUREMENTS: [Measurement; 7] = [
         run: kvm,
     },
     Measurement {
-        says: "booting a guest that probes the card",
+        title: "booting a guest that probes the card",
         rows: &[("PF probe, trapped", "accesses", Target::Under(20_000.0))],
         run: probe,
     },
     Measurement {
-        says: "booting a guest that submits empty batches, every access in the card's log (half a minute)",
+        title: "booting a guest that submits empty batches, every access in the card's log (half a minute)",
         rows: &[
             ("empty submission, trapped", "accesses", Target::AtMost(14.0)),
             ("empty submission back to back, trapped", "accesses", Target::AtMost(14.0)),
@@ -145,10 +145,10 @@ const MEASUREMENTS: [Measurement; 7] = [
 ];
 
 /// Formats the memory of a card.
-fn held(held: &Held) -> String {
-    let resident = held.resident;
+fn show_memory(memory_use: &MemoryUse) -> String {
+    let resident = memory_use.resident;
     let program = resident.total - resident.own - resident.shared;
-    let backing = held.backing;
+    let backing = memory_use.backing;
     format!(
         "{:.1} MiB anonymous, {program:.1} MiB program, {backing:.1} MiB backing local memory and GGTT",
         resident.own
@@ -157,7 +157,7 @@ fn held(held: &Held) -> String {
 
 fn idle_card() -> Result<Vec<Finding>> {
     let idle = guests::idle_card()?;
-    Ok(vec![(Some(idle.total()), held(&idle))])
+    Ok(vec![(Some(idle.total()), show_memory(&idle))])
 }
 
 /// Runs a bench of another package and returns its output; the build reports progress on stderr.
@@ -226,7 +226,7 @@ fn probe() -> Result<Vec<Finding>> {
     let detail = format!(
         "firmware and shutdown included; {parts}; with the guest idle the card holds {:.1} MiB: {}",
         idle.total(),
-        held(&idle)
+        show_memory(&idle)
     );
     // GGTT entries are written through shared memory; if they are trapped nevertheless, they do not count for this
     // target.
@@ -266,7 +266,7 @@ fn measure(words: &[String]) -> Result<Vec<Row>> {
             continue;
         }
         interrupt::check()?;
-        eprintln!("{}", measurement.says);
+        eprintln!("{}", measurement.title);
         let findings = match (measurement.run)() {
             Err(error) if error.is::<Interrupted>() => return Err(error),
             Err(error) => vec![(None, format!("{error:#}")); measurement.rows.len()],

@@ -21,14 +21,14 @@ pub struct Resident {
 
 /// Host memory used by a card, in MiB.
 #[derive(Clone, Copy, Debug)]
-pub struct Held {
+pub struct MemoryUse {
     /// The process's resident memory.
     pub resident: Resident,
     /// Pages of local memory and GGTT, including those touched only by other processes.
     pub backing: f64,
 }
 
-impl Held {
+impl MemoryUse {
     /// The total; shared pages that are resident in the process are counted only in `backing`.
     pub fn total(&self) -> f64 {
         self.resident.total - self.resident.shared + self.backing
@@ -46,7 +46,7 @@ pub fn resident(status: &str) -> Option<Resident> {
 }
 
 /// Memory of the running card that is a child of this process.
-pub fn of_the_card() -> Result<Held> {
+pub fn of_the_card() -> Result<MemoryUse> {
     let parent = format!("PPid:\t{}", std::process::id());
     let processes = fs::read_dir("/proc").context("/proc cannot be read")?;
     // Processes may start and exit during the scan.
@@ -57,7 +57,7 @@ pub fn of_the_card() -> Result<Held> {
         }
         let arguments = fs::read(entry.path().join("cmdline")).ok()?;
         let serves = arguments.split(|byte| *byte == 0).nth(1) == Some(b"serve");
-        serves.then(|| Some(Held { resident: resident(&status)?, backing: backing(&entry.path()).ok()? }))?
+        serves.then(|| Some(MemoryUse { resident: resident(&status)?, backing: backing(&entry.path()).ok()? }))?
     });
     cards.next().context("no running card process found")
 }

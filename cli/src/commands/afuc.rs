@@ -16,14 +16,14 @@ use anyhow::{Context, Error, Result, anyhow};
 #[derive(clap::Args)]
 #[command(disable_help_flag = true, disable_version_flag = true)]
 #[command(after_help = "Example: arctic afuc disasm sqe.fw")]
-pub struct Arguments {
+pub struct AfucArgs {
     /// Arguments of afuc
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
     arguments: Vec<OsString>,
 }
 
 /// Replaces this process by `afuc`; returns only if that fails.
-pub fn run(arguments: &Arguments) -> Result<Infallible> {
+pub fn run(arguments: &AfucArgs) -> Result<Infallible> {
     let own = std::env::current_exe().context("the path of arctic is unknown")?;
     Err(execute(&own.with_file_name("afuc"), &arguments.arguments))
 }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_program_is_an_error_that_says_how_to_install_it() {
+    fn missing_program_error_names_the_install_command() {
         let folder = tempfile::tempdir().unwrap();
         let text = execute(&folder.path().join("afuc"), &[]).to_string();
         assert!(text.starts_with("there is no ") && text.contains("cargo install --path afuc"), "{text}");

@@ -405,7 +405,7 @@ mod tests {
     /// A wrong clock determines the exit status, regardless of any other error of the run; other errors are returned to
     /// `main`.
     #[test]
-    fn errors_have_the_status_of_what_they_are() {
+    fn exit_status_depends_on_the_error() {
         let code =
             |error: anyhow::Error| failure(error).map(|code| format!("{code:?}")).map_err(|error| error.to_string());
         let wrong = anyhow::anyhow!("the guest crashed").context(WrongClock("inconclusive".into()));

@@ -13,14 +13,14 @@ use super::stdout;
     arctic completions bash > ~/.local/share/bash-completion/completions/arctic\n  \
     arctic completions fish > ~/.config/fish/completions/arctic.fish\n  \
     arctic completions zsh > ~/.zfunc/_arctic")]
-pub struct Arguments {
+pub struct CompletionsArgs {
     /// The shell that reads the script
     #[arg(value_name = "SHELL", value_enum)]
     shell: Shell,
 }
 
 /// Prints the script.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &CompletionsArgs) -> Result<()> {
     Ok(stdout::print(script(arguments.shell))?)
 }
 

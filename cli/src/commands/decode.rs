@@ -43,7 +43,7 @@ use crate::decode::{File, capture, i915, xe};
     echo 0x1a00001 0x10c00002 | arctic decode - --json | jq .name\n  \
     arctic decode lrc.bin --kind context --class compute\n  \
     arctic decode batch.bin --card ivb --engine bcs0")]
-pub struct Arguments {
+pub struct DecodeArgs {
     /// The file, or - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -149,7 +149,7 @@ impl<W: Write> Printer<W> {
 }
 
 /// Decodes the file.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &DecodeArgs) -> Result<()> {
     let name =
         if arguments.file.as_os_str() == "-" { "standard input".into() } else { arguments.file.display().to_string() };
     let file = File::of(read(arguments, &name)?).map_err(|why| anyhow!("{name}: {why}"))?;
@@ -158,7 +158,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(printer.to.flush()?)
 }
 
-fn read(arguments: &Arguments, name: &str) -> Result<Vec<u8>> {
+fn read(arguments: &DecodeArgs, name: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let read = if arguments.file.as_os_str() == "-" {
         io::stdin().lock().take(MOST_OF_FILE + 1).read_to_end(&mut bytes)
@@ -172,7 +172,7 @@ fn read(arguments: &Arguments, name: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-impl Arguments {
+impl DecodeArgs {
     /// The engine that the user has selected.
     fn chosen(&self, family: Family) -> Result<Option<Engine>> {
         let Some(name) = self.engine.as_deref().or(self.class.as_deref()) else { return Ok(None) };
@@ -184,49 +184,49 @@ impl Arguments {
     }
 
     fn print<W: Write>(&self, name: &str, file: File, printer: &mut Printer<W>) -> Result<()> {
-        let mut tell = |line: Line| printer.line(&line);
+        let mut emit = |line: Line| printer.line(&line);
         let budget = &mut Budget::default();
         match file {
             // xe has no integrated GPUs of these families.
             File::Xe(text) => match self.chosen(Family::XeHpg)? {
-                Some(Engine::XeHpg(engine)) => xe::decode(budget, &text, Some(engine), &mut tell)?,
-                _ => xe::decode(budget, &text, None, &mut tell)?,
+                Some(Engine::XeHpg(engine)) => xe::decode(budget, &text, Some(engine), &mut emit)?,
+                _ => xe::decode(budget, &text, None, &mut emit)?,
             },
             File::I915(text) => {
                 let family = self.card.unwrap_or_else(|| i915::family(&text));
-                i915::decode(budget, &text, family, self.chosen(family)?, &mut tell)?;
+                i915::decode(budget, &text, family, self.chosen(family)?, &mut emit)?;
             }
             File::Capture(text) => self.capture(name, &text, printer)?,
             File::Dwords(dwords, rest) => {
-                self.dwords(&dwords, &mut tell)?;
+                self.dwords(&dwords, &mut emit)?;
                 if rest != 0 {
-                    tell(Line::note(format!("{rest} trailing bytes are not a whole dword")))?;
+                    emit(Line::note(format!("{rest} trailing bytes are not a whole dword")))?;
                 }
             }
         }
         Ok(())
     }
 
-    fn dwords(&self, dwords: &[u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> Result<()> {
+    fn dwords(&self, dwords: &[u32], emit: &mut dyn FnMut(Line) -> io::Result<()>) -> Result<()> {
         let family = self.card.unwrap_or(Family::XeHpg);
         let engine = self.chosen(family)?.or_else(|| family.engine("rcs0")).context("the card has no render engine")?;
         match self.kind_of(dwords) {
             Kind::Context => {
                 let (page, image) = split(dwords);
                 if !page.is_empty() {
-                    tell(Line::section("Status page of the context (PPHWSP), non-zero dwords"))?;
-                    context::page(page).into_iter().try_for_each(&mut *tell)?;
+                    emit(Line::section("Status page of the context (PPHWSP), non-zero dwords"))?;
+                    context::page(page).into_iter().try_for_each(&mut *emit)?;
                 }
-                tell(Line::section(format!("Context image, {}", engine.name())))?;
-                engine.image(listed(image, tell)?).into_iter().try_for_each(tell)?;
+                emit(Line::section(format!("Context image, {}", engine.name())))?;
+                engine.image(listed(image, emit)?).into_iter().try_for_each(emit)?;
             }
             Kind::Guc => {
                 let offset = |at: Option<u64>| at.map(size);
-                guc::ring(listed(dwords, tell)?, offset(self.head), offset(self.tail))
+                guc::ring(listed(dwords, emit)?, offset(self.head), offset(self.tail))
                     .into_iter()
-                    .try_for_each(tell)?;
+                    .try_for_each(emit)?;
             }
-            Kind::Mailbox => tell(Line::Message(guc::Message::new(dwords, None)))?,
+            Kind::Mailbox => emit(Line::Message(guc::Message::new(dwords, None)))?,
             kind => {
                 let ring = kind == Kind::Ring;
                 let place = |at: u64| if ring && at < self.base { self.base + (at & 0x1f_fffc) } else { at };
@@ -240,11 +240,11 @@ impl Arguments {
                 let mut until = self.base;
                 for command in batch.commands() {
                     until = command.address + 4 * command.dwords.len().max(command.times) as u64;
-                    tell(Line::Command(command))?;
+                    emit(Line::Command(command))?;
                 }
                 let left = dwords.len().saturating_sub(((until - self.base) / 4) as usize);
                 if left != 0 {
-                    tell(Line::note(format!("{left} dwords after the end; --kind ring also decodes them")))?;
+                    emit(Line::note(format!("{left} dwords after the end; --kind ring also decodes them")))?;
                 }
             }
         }

@@ -18,14 +18,14 @@ const PROGRAM: &str = "eu";
 #[command(after_help = "Examples:\n  \
     arctic eu disasm k.bin --kernel saxpy\n  \
     arctic eu run k.bin --kernel saxpy --global 4096 --local 64 --arg y=zeros:16384 --save y=y.f32")]
-pub struct Arguments {
+pub struct EuArgs {
     /// Command and options of `eu`; `arctic eu --help` prints them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
 
 /// Executes the command; its exit status is that of `eu`.
-pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub fn run(arguments: &EuArgs) -> Result<ExitCode> {
     let this = std::env::current_exe().context("cannot find this program's directory")?;
     run_beside(&this, &arguments.arguments)
 }

@@ -35,7 +35,7 @@ const DATA: &str = include_str!("../../docs/fidelity.json");
     To make an item count: claim it by proves! in a test, add a mutant that breaks its rule to fidelity/mutants/, then, in\n\
     the source tree,\n  \
     cargo xtask mutants V8-052\n  {REGENERATE}"))]
-pub struct Arguments {
+pub struct FidelityArgs {
     /// Show one item: the rule, the code that implements it, the tests that prove it
     #[arg(long, value_name = "ITEM", conflicts_with_all = ["document", "status", "markdown"])]
     item: Option<String>,
@@ -63,7 +63,7 @@ const MECHANISM: usize = 37;
 const COLUMNS: usize = 100;
 
 /// Runs `arctic fidelity`.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &FidelityArgs) -> Result<()> {
     let report = of_this_build()?;
     if let Some(name) = &arguments.document {
         let names: Vec<&str> = report.documents.iter().map(|document| document.name.as_str()).collect();
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             && arguments.status.is_none_or(|status| item.status == status)
     };
     let items: Vec<&Item> = match &arguments.item {
-        Some(text) => vec![report.find(text).map_err(|told| anyhow!(told))?],
+        Some(text) => vec![report.find(text).map_err(|message| anyhow!(message))?],
         None => report.items.iter().filter(wanted).collect(),
     };
     let text = if arguments.json {

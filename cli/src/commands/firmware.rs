@@ -16,14 +16,14 @@ use arctic_gpu::firmware;
 #[derive(clap::Args)]
 #[command(after_help = "Example, for a guest image that is unpacked in ./rootfs:\n  \
     arctic firmware --out rootfs/lib/firmware")]
-pub struct Arguments {
+pub struct FirmwareArgs {
     /// Directory to use as /lib/firmware; i915/dg2_guc_70.bin and i915/dg2_huc_gsc.bin are created in it
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
 
 /// Writes the files and prints their paths.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &FirmwareArgs) -> Result<()> {
     let mut printed = Ok(());
     for file in firmware::files() {
         let path = arguments.out.join(file.path);

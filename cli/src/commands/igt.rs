@@ -81,12 +81,12 @@ pub fn run(args: Args) -> Result<ExitCode> {
         (_, None) => Functions::Physical,
     };
     let options = args.guest.options(functions, Duration::from_secs(args.stage_timeout))?;
-    let mut told = |result: &TestResult| match args.json {
+    let mut on_result = |result: &TestResult| match args.json {
         true => complain(result),
         // An output error also fails the summary below; the results are in the run's log in any case.
         false => drop(print_if_read(format_args!("{result}\n"))),
     };
-    let report = match igt::run(&options, &job, &mut told, &Stderr::default()) {
+    let report = match igt::run(&options, &job, &mut on_result, &Stderr::default()) {
         Ok(report) => report,
         Err(error) => return failure(error),
     };
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_has_a_limit_of_its_own() {
+    fn stage_timeout_is_separate_and_bounded() {
         assert_eq!(parse("").unwrap(), (120, 120));
         assert_eq!(parse("--timeout 5 --stage-timeout 600").unwrap(), (5, 600));
         for words in ["--stage-timeout 0", "--stage-timeout 604801", "--timeout 18446744073709551614", "--timeout 0"] {

@@ -26,7 +26,7 @@ use crate::run_dir::find_operator_socket;
     arctic inject /tmp/card nonfatal-soc\n  \
     arctic inject /tmp/card correctable-l3 fatal-guc\n  \
     arctic inject /tmp/card --json | jq '.registers[] | select(.device != 0)'")]
-pub struct Arguments {
+pub struct InjectArgs {
     /// The card's directory (`arctic serve --dir`), or its operator.sock
     #[arg(value_name = "DIR|SOCKET", required_unless_present = "list")]
     card: Option<PathBuf>,
@@ -46,7 +46,7 @@ fn error(name: &str) -> Result<HardwareError, String> {
 }
 
 /// Raises the errors, or prints the errors or the error registers.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &InjectArgs) -> Result<()> {
     let Some(card) = arguments.card.as_ref().filter(|_| !arguments.list) else {
         return if arguments.json {
             Ok(stdout::line(serde_json::to_string(HardwareError::all())?)?)

@@ -33,7 +33,7 @@ enum Verdict {
 struct Limit(Mutex<HashMap<Place, Share>>);
 
 impl Limit {
-    fn judge(&self, place: Place, now: Instant) -> Verdict {
+    fn decide(&self, place: Place, now: Instant) -> Verdict {
         let mut places = self.0.lock().ignore_poison();
         let share = places.entry(place).or_insert(Share { since: now, lines: 0 });
         let mut verdict = Verdict::Write;
@@ -66,7 +66,7 @@ impl Log for Logger {
         if record.level() > Level::Info {
             return self.inner.log(record);
         }
-        match self.limit.judge((record.module_path_static(), record.line()), Instant::now()) {
+        match self.limit.decide((record.module_path_static(), record.line()), Instant::now()) {
             Verdict::Write => self.inner.log(record),
             Verdict::WriteAfter(n) => {
                 let mut line = Record::builder();
@@ -102,14 +102,18 @@ mod tests {
         let (limit, start) = (Limit::default(), Instant::now());
         let place = (Some("guest"), Some(1));
         for _ in 0..BURST {
-            assert_eq!(limit.judge(place, start), Verdict::Write);
+            assert_eq!(limit.decide(place, start), Verdict::Write);
         }
         for _ in 0..1000 {
-            assert_eq!(limit.judge(place, start), Verdict::LeaveOut);
+            assert_eq!(limit.decide(place, start), Verdict::LeaveOut);
         }
-        assert_eq!(limit.judge((Some("guest"), Some(2)), start), Verdict::Write, "each call site has a separate limit");
-        assert_eq!(limit.judge(place, start + PERIOD), Verdict::WriteAfter(1000));
-        assert_eq!(limit.judge(place, start + PERIOD), Verdict::Write);
-        assert_eq!(limit.judge(place, start + 3 * PERIOD), Verdict::Write);
+        assert_eq!(
+            limit.decide((Some("guest"), Some(2)), start),
+            Verdict::Write,
+            "each call site has a separate limit"
+        );
+        assert_eq!(limit.decide(place, start + PERIOD), Verdict::WriteAfter(1000));
+        assert_eq!(limit.decide(place, start + PERIOD), Verdict::Write);
+        assert_eq!(limit.decide(place, start + 3 * PERIOD), Verdict::Write);
     }
 }

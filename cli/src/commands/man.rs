@@ -14,14 +14,14 @@ use super::stdout;
 #[command(after_help = "Examples:\n  \
     arctic man ~/.local/share/man/man1\n  \
     arctic man | man -l -")]
-pub struct Arguments {
+pub struct ManArgs {
     /// Directory for the pages, created if it does not exist; without it, arctic(1) is printed
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 /// Writes all pages into the directory, or prints arctic(1).
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &ManArgs) -> Result<()> {
     match &arguments.dir {
         Some(dir) => write(dir).with_context(|| format!("manual pages cannot be written to {}", dir.display())),
         None => Ok(stdout::print(String::from_utf8_lossy(&page()?))?),
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_command_has_a_page_and_no_other() {
+    fn manual_pages_are_one_per_command() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path().join("man1");
         write(&dir).unwrap();

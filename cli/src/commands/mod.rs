@@ -74,18 +74,18 @@ enum Command {
         arctic igt --list sriov.txt --vfs 2 --card small\n  \
         arctic igt --list bat.txt --filter xe_query --filter xe_vm --timeout 60 --json > results.json")]
     Igt(Box<igt::Args>),
-    Serve(serve::Arguments),
-    Status(status::Arguments),
-    Trace(trace::Arguments),
-    Inject(inject::Arguments),
-    Decode(decode::Arguments),
-    Firmware(firmware::Arguments),
+    Serve(serve::ServeArgs),
+    Status(status::StatusArgs),
+    Trace(trace::TraceArgs),
+    Inject(inject::InjectArgs),
+    Decode(decode::DecodeArgs),
+    Firmware(firmware::FirmwareArgs),
     #[command(disable_help_flag = true)]
-    Eu(eu::Arguments),
-    Fidelity(fidelity::Arguments),
-    Afuc(afuc::Arguments),
-    Completions(completions::Arguments),
-    Man(man::Arguments),
+    Eu(eu::EuArgs),
+    Fidelity(fidelity::FidelityArgs),
+    Afuc(afuc::AfucArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
     /// Run the commands inside a guest; started there by `arctic boot`
     #[command(hide = true, disable_help_flag = true, after_help = "Example, in a guest: arctic guest info")]
     Guest {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_line_is_sound_and_each_command_has_an_example() {
+    fn command_line_is_consistent_and_each_command_has_an_example() {
         let mut command = Arguments::command();
         command.clone().debug_assert();
         for sub in command.get_subcommands_mut() {
@@ -212,12 +212,12 @@ mod tests {
             }
         }
         words.retain(|word| !word.is_empty());
-        let stood_for = |word: String| match word.as_str() {
+        let substitute = |word: String| match word.as_str() {
             "N" => "2".into(),
             "kvm" => "root".into(),
             _ => word,
         };
-        words.into_iter().map(stood_for).collect()
+        words.into_iter().map(substitute).collect()
     }
 
     /// Returns the `arctic` command lines in a text, without the program name: command lines that are whole lines, and
@@ -226,16 +226,16 @@ mod tests {
         fn named(line: &str) -> Option<&str> {
             line.strip_prefix("arctic ").or(line.strip_prefix("cargo run --release -- "))
         }
-        let whole = text.lines().filter_map(|line| named(line.trim()));
+        let full_lines = text.lines().filter_map(|line| named(line.trim()));
         let marked =
             text.split('`').filter(|part| !part.contains('\n')).filter_map(|part| part.strip_prefix("arctic "));
-        (whole.collect(), marked.collect())
+        (full_lines.collect(), marked.collect())
     }
 
     /// Every `arctic` command line in a document or help text parses. Command lines within a sentence may omit
     /// arguments.
     #[test]
-    fn the_command_lines_of_the_documents_are_taken() {
+    fn command_lines_in_documents_parse() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let docs = fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
         let files = docs.chain(["README.md", "ARCHITECTURE.md"].map(|name| root.join(name)));
@@ -247,10 +247,10 @@ mod tests {
         texts.extend(Arguments::command().get_subcommands_mut().map(|sub| sub.render_long_help().to_string()));
         let mut found = 0;
         for (n, text) in texts.iter().enumerate() {
-            let (whole, marked) = lines(text);
-            found += whole.len();
+            let (full_lines, marked) = lines(text);
+            found += full_lines.len();
             let within = marked.iter().map(|line| (line, true)).filter(|_| n < documents);
-            for (line, within) in whole.iter().map(|line| (line, false)).chain(within) {
+            for (line, within) in full_lines.iter().map(|line| (line, false)).chain(within) {
                 let words = words(line);
                 let Err(error) = Arguments::try_parse_from(["arctic".into()].into_iter().chain(words)) else {
                     continue;

@@ -40,7 +40,7 @@ use arctic_guest_tests::viommu::{REQUESTER, Viommu};
 ///
 /// There are three topologies for virtual functions. By default they are in one guest together with the PF; enable them
 /// there by writing their number to the PF's sriov_numvfs. With --split, the PF's guest enables them in the same way
-/// but sees only their configuration space (vf1-face.sock ...); each VF is used by a separate guest, which is started
+/// but sees only their configuration space (vf1-config-only.sock ...); each VF is used by a separate guest, which is started
 /// after that. With --provision config, no guest has the PF; the card file partitions the resources, and the VFs exist
 /// from the start.
 ///
@@ -56,7 +56,7 @@ use arctic_guest_tests::viommu::{REQUESTER, Viommu};
     arctic serve --card flex170 --dir /run/card --socket-group kvm\n  \
     arctic serve --print-capabilities\n  \
     arctic serve --card flex170-63vf --dir /tmp/card --vfs 63 --provision config --json > card.json")]
-pub struct Arguments {
+pub struct ServeArgs {
     /// Card file, or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex140 (6 GiB), flex170-63vf, small
     /// (2 GiB), and the integrated GPUs ivb, ivb-swizzled, ivb-fused (without display) and snb
     #[arg(long, value_name = "FILE|NAME", required_unless_present = CAPABILITIES)]
@@ -136,7 +136,7 @@ fn guest_address(text: &str) -> Result<u64, String> {
     }
 }
 
-impl Arguments {
+impl ServeArgs {
     fn ecam(&self, model: &CardFile) -> Ecam {
         let default = match model {
             CardFile::Integrated(_) => connection::INTEGRATED_ADDRESS,
@@ -173,7 +173,7 @@ impl Arguments {
 }
 
 /// Serves until a signal arrives, then writes the report; or prints the capabilities.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &ServeArgs) -> Result<()> {
     let (Some(card), Some(dir), false) = (&arguments.card, &arguments.dir, arguments.print_capabilities) else {
         return Ok(stdout::line(serde_json::to_string_pretty(&Capabilities::new()?)?)?);
     };
@@ -241,10 +241,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 /// Names of the functions' sockets.
 fn socket_names(vfs: u8, topology: Topology) -> Vec<String> {
     let pf = (topology != Topology::Provisioned).then(|| "pf.sock".to_owned());
-    let faces = if topology == Topology::Split { vfs } else { 0 };
+    let config_only = if topology == Topology::Split { vfs } else { 0 };
     let vf = |vf| format!("vf{vf}.sock");
-    let face = |vf| format!("vf{vf}-face.sock");
-    pf.into_iter().chain((1..=vfs).map(vf)).chain((1..=faces).map(face)).collect()
+    let config_only_socket = |vf| format!("vf{vf}-config-only.sock");
+    pf.into_iter().chain((1..=vfs).map(vf)).chain((1..=config_only).map(config_only_socket)).collect()
 }
 
 /// Makes a write beyond the file size limit, also to a client's file, fail with EFBIG instead of terminating the
@@ -306,6 +306,6 @@ mod tests {
     fn each_function_has_its_socket() {
         assert_eq!(socket_names(0, Topology::Together), ["pf.sock"]);
         assert_eq!(socket_names(1, Topology::Provisioned), ["vf1.sock"]);
-        assert_eq!(socket_names(1, Topology::Split), ["pf.sock", "vf1.sock", "vf1-face.sock"]);
+        assert_eq!(socket_names(1, Topology::Split), ["pf.sock", "vf1.sock", "vf1-config-only.sock"]);
     }
 }

@@ -16,7 +16,7 @@ use crate::run_dir::find_operator_socket;
 #[command(after_help = "Examples:\n  \
     arctic status /tmp/card\n  \
     arctic status /tmp/card --json | jq '.functions[] | select(.connected)'")]
-pub struct Arguments {
+pub struct StatusArgs {
     /// The card's directory (`arctic serve --dir`), or its operator.sock
     #[arg(value_name = "DIR|SOCKET")]
     card: PathBuf,
@@ -26,7 +26,7 @@ pub struct Arguments {
 }
 
 /// Requests the status of the card and prints it.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &StatusArgs) -> Result<()> {
     let path = find_operator_socket(&arguments.card);
     let failed = |failure| super::failure(&path, &failure);
     let mut connection = Connection::open(&path).map_err(|error| failed(error.into()))?;

@@ -32,7 +32,7 @@ use crate::run_dir::find_operator_socket;
     arctic trace /tmp/card --engine ccs0 --function vf1\n  \
     arctic trace /tmp/card --engine copy --save copies.capture\n  \
     arctic trace /tmp/card --json | jq -c 'select(.event == \"guc\")'")]
-pub struct Arguments {
+pub struct TraceArgs {
     /// The card's directory (`arctic serve --dir`), or its operator.sock
     #[arg(value_name = "DIR|SOCKET")]
     card: PathBuf,
@@ -78,7 +78,7 @@ fn function(text: &str) -> Result<u8, String> {
 }
 
 /// Traces until a signal arrives or the card is no longer served.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &TraceArgs) -> Result<()> {
     let path = find_operator_socket(&arguments.card);
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {

@@ -50,7 +50,7 @@ pub fn decode(
     text: &str,
     family: Family,
     chosen: Option<Engine>,
-    tell: &mut dyn FnMut(Line) -> io::Result<()>,
+    emit: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut registers = Registers::default();
     let mut present: Option<Engine> = None;
@@ -73,17 +73,17 @@ pub fn decode(
             }
             match unpack(line, budget) {
                 Ok((dwords, rest)) => {
-                    object_lines(what, address, dwords, engine.or(present), &registers, &rings, tell)?;
-                    rest.map_or(Ok(()), &mut *tell)?;
+                    object_lines(what, address, dwords, engine.or(present), &registers, &rings, emit)?;
+                    rest.map_or(Ok(()), &mut *emit)?;
                 }
-                Err(why) => tell(Line::note(format!("{what} at {address:#x}: {why}")))?,
+                Err(why) => emit(Line::note(format!("{what} at {address:#x}: {why}")))?,
             }
             continue;
         }
         let line = line.trim();
         if let Some(name) = line.strip_suffix(" command stream:") {
             (registers, present) = (Registers::default(), family.engine(name));
-            tell(Line::section(line))?;
+            emit(Line::section(line))?;
             continue;
         }
         if let Some(ct) = Ct::read(line) {
@@ -91,8 +91,8 @@ pub fn decode(
         }
         registers.read(line);
         match meaning(line, family, present) {
-            Some(meaning) => tell(Line::note(format!("{line} ({meaning})")))?,
-            None if !line.is_empty() => tell(Line::note(line))?,
+            Some(meaning) => emit(Line::note(format!("{line} ({meaning})")))?,
+            None if !line.is_empty() => emit(Line::note(line))?,
             None => {}
         }
     }
@@ -177,21 +177,21 @@ fn object_lines(
     engine: Option<Engine>,
     registers: &Registers,
     rings: &[Ct],
-    tell: &mut dyn FnMut(Line) -> io::Result<()>,
+    emit: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
     let name = engine.map_or("", Engine::name);
     let title = Line::section(format!("{what} at {address:#x} {name}").trim_end());
     let Some(engine) = engine else {
-        tell(title)?;
+        emit(title)?;
         if !what.contains("CT") {
-            return tell(Line::note(format!("{} bytes", dwords.len() * 4)));
+            return emit(Line::note(format!("{} bytes", dwords.len() * 4)));
         }
         for ct in rings {
-            tell(Line::section(format!("GuC CT buffer, {}", if ct.send { "host to GuC" } else { "GuC to host" })))?;
+            emit(Line::section(format!("GuC CT buffer, {}", if ct.send { "host to GuC" } else { "GuC to host" })))?;
             let words = dwords.get(ct.at / 4..).unwrap_or_default();
             let words = words.get(..ct.size.min(words.len())).unwrap_or_default();
-            let words = listed(words, tell)?;
-            guc::ring(words, Some(ct.head), Some(ct.tail)).into_iter().try_for_each(&mut *tell)?;
+            let words = listed(words, emit)?;
+            guc::ring(words, Some(ct.head), Some(ct.tail)).into_iter().try_for_each(&mut *emit)?;
         }
         return Ok(());
     };
@@ -202,35 +202,35 @@ fn object_lines(
             memory.add(address, dwords);
             let starts = if what == "batch" { vec![address] } else { Vec::new() };
             if starts.is_empty() {
-                tell(title)?;
-                return tell(Line::note(format!("{bytes} bytes")));
+                emit(title)?;
+                return emit(Line::note(format!("{bytes} bytes")));
             }
-            memory.batches(&starts, engine, &registers.marks(), tell).map(drop)
+            memory.batches(&starts, engine, &registers.marks(), emit).map(drop)
         }
         "ring" | "WA context" => {
-            tell(title)?;
+            emit(title)?;
             let ring = Batch {
                 marks: registers.marks(),
                 ends: what != "ring",
                 requester: Requester::PfKernel,
                 ..Batch::new(&dwords, address, engine)
             };
-            ring.commands().map(Line::Command).try_for_each(tell)
+            ring.commands().map(Line::Command).try_for_each(emit)
         }
         "HW context" => {
-            tell(title)?;
+            emit(title)?;
             let (page, image) = engine.split(&dwords);
-            context::page(page).into_iter().try_for_each(&mut *tell)?;
-            let image = listed(image, tell)?;
-            engine.image(image).into_iter().try_for_each(tell)
+            context::page(page).into_iter().try_for_each(&mut *emit)?;
+            let image = listed(image, emit)?;
+            engine.image(image).into_iter().try_for_each(emit)
         }
         "HW Status" => {
-            tell(title)?;
-            engine.status(listed(&dwords, tell)?).into_iter().try_for_each(tell)
+            emit(title)?;
+            engine.status(listed(&dwords, emit)?).into_iter().try_for_each(emit)
         }
         _ => {
-            tell(title)?;
-            tell(Line::note(format!("{} bytes", dwords.len() * 4)))
+            emit(title)?;
+            emit(Line::note(format!("{} bytes", dwords.len() * 4)))
         }
     }
 }

@@ -87,10 +87,10 @@ impl Budget {
 
 /// Returns the leading dwords of an image, page or message ring that are to be listed. If some are omitted, a note is
 /// printed first.
-pub fn listed<'d>(dwords: &'d [u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<&'d [u32]> {
+pub fn listed<'d>(dwords: &'d [u32], emit: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<&'d [u32]> {
     match dwords.split_at_checked(MOST_LISTED) {
         Some((listed, rest)) if !rest.is_empty() => {
-            tell(Line::note(format!("{} trailing dwords are omitted: {MOST_LISTED} are listed", rest.len())))?;
+            emit(Line::note(format!("{} trailing dwords are omitted: {MOST_LISTED} are listed", rest.len())))?;
             Ok(listed)
         }
         _ => Ok(dwords),

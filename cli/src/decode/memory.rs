@@ -41,7 +41,7 @@ impl Memory {
         starts: &[u64],
         engine: Engine,
         marks: &[(u64, &'static str)],
-        tell: &mut dyn FnMut(Line) -> std::io::Result<()>,
+        emit: &mut dyn FnMut(Line) -> std::io::Result<()>,
     ) -> std::io::Result<BTreeSet<u64>> {
         let mut next: Vec<_> = starts.iter().rev().copied().collect();
         let mut seen = BTreeSet::new();
@@ -50,15 +50,15 @@ impl Memory {
                 continue;
             }
             let Some(words) = self.from(start) else {
-                tell(Line::section(format!("Batch at {start:#x} on {}: not in the dump", engine.name())))?;
+                emit(Line::section(format!("Batch at {start:#x} on {}: not in the dump", engine.name())))?;
                 continue;
             };
-            tell(Line::section(format!("Batch at {start:#x} on {}", engine.name())))?;
+            emit(Line::section(format!("Batch at {start:#x} on {}", engine.name())))?;
             let batch =
                 Batch { marks: marks.to_vec(), requester: Requester::PfUser, ..Batch::new(words, start, engine) };
             for command in batch.commands() {
                 next.extend(command.target.filter(|target| target.ppgtt).map(|target| target.address));
-                tell(Line::Command(command))?;
+                emit(Line::Command(command))?;
             }
         }
         Ok(seen)

@@ -50,7 +50,7 @@ pub fn decode(
     budget: &mut Budget,
     text: &str,
     chosen: Option<EngineRef>,
-    tell: &mut dyn FnMut(Line) -> io::Result<()>,
+    emit: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut dump = Dump::default();
     let mut section = "";
@@ -59,13 +59,13 @@ pub fn decode(
         if let Some(title) = line.strip_prefix("**** ").and_then(|rest| rest.strip_suffix(" ****")) {
             section = title;
             if !matches!(title, "Xe Device Coredump" | "GuC CT" | "VM state" | "Job") {
-                tell(Line::section(title))?;
+                emit(Line::section(title))?;
             }
             continue;
         }
         let line = line.trim();
         let Some((name, data)) = line.split_once(".data:") else {
-            dump.line(section, line, chosen, tell)?;
+            dump.line(section, line, chosen, emit)?;
             continue;
         };
         // Older kernels split a blob into lines; a line with a blank in it is not part of the blob.
@@ -77,13 +77,13 @@ pub fn decode(
         }
         match budget.ascii85(blob.as_bytes()) {
             Ok((dwords, rest)) => {
-                dump.blob(section, name.trim_matches(['[', ']']), dwords, chosen, tell)?;
-                rest.map_or(Ok(()), &mut *tell)?;
+                dump.blob(section, name.trim_matches(['[', ']']), dwords, chosen, emit)?;
+                rest.map_or(Ok(()), &mut *emit)?;
             }
-            Err(at) => tell(Line::note(format!("{name}: no ascii85 at character {at} of its data")))?,
+            Err(at) => emit(Line::note(format!("{name}: no ascii85 at character {at} of its data")))?,
         }
     }
-    dump.end(chosen, tell)
+    dump.end(chosen, emit)
 }
 
 impl<'d> Dump<'d> {
@@ -92,14 +92,14 @@ impl<'d> Dump<'d> {
         section: &str,
         line: &'d str,
         chosen: Option<EngineRef>,
-        tell: &mut dyn FnMut(Line) -> io::Result<()>,
+        emit: &mut dyn FnMut(Line) -> io::Result<()>,
     ) -> io::Result<()> {
         if line.is_empty() {
             return Ok(());
         }
         let on = |engine: Option<&str>| chosen.is_none_or(|chosen| engine == Some(chosen.info().name));
         match section {
-            "Xe Device Coredump" => tell(Line::note(line)),
+            "Xe Device Coredump" => emit(Line::note(line)),
             "GuC CT" => {
                 if line.starts_with("H2G") || line.starts_with("G2H") {
                     self.ring = usize::from(line.starts_with("G2H"));
@@ -117,7 +117,7 @@ impl<'d> Dump<'d> {
                 if let Some(class) = value(line, "Class").and_then(number) {
                     self.engine = chosen.or_else(|| engine(class));
                 }
-                tell(Line::note(line))
+                emit(Line::note(line))
             }
             "Job" => {
                 self.batches.extend(line.split_once(": ").and_then(|(_, text)| hex(text)));
@@ -138,12 +138,12 @@ impl<'d> Dump<'d> {
                     .zip(class)
                     .and_then(|(header, class)| register::command(u32::try_from(header).ok()?, class))
                 {
-                    Some(name) => tell(Line::note(format!("{line} ({name})"))),
-                    None => tell(Line::note(line)),
+                    Some(name) => emit(Line::note(format!("{line} ({name})"))),
+                    None => emit(Line::note(line)),
                 }
             }
             "VM state" if line.contains(".length:") || line.contains(".properties:") => Ok(()),
-            _ => tell(Line::note(line)),
+            _ => emit(Line::note(line)),
         }
     }
 
@@ -153,21 +153,21 @@ impl<'d> Dump<'d> {
         name: &str,
         dwords: Vec<u32>,
         chosen: Option<EngineRef>,
-        tell: &mut dyn FnMut(Line) -> io::Result<()>,
+        emit: &mut dyn FnMut(Line) -> io::Result<()>,
     ) -> io::Result<()> {
         let engine = chosen.or(self.engine);
         match (section, name) {
-            ("GuC CT", "CTB") => self.messages(&dwords, tell),
+            ("GuC CT", "CTB") => self.messages(&dwords, emit),
             (_, "HWSP") => {
-                tell(Line::section("Status page of the context (PPHWSP), non-zero dwords"))?;
-                context::page(listed(&dwords, tell)?).into_iter().try_for_each(tell)
+                emit(Line::section("Status page of the context (PPHWSP), non-zero dwords"))?;
+                context::page(listed(&dwords, emit)?).into_iter().try_for_each(emit)
             }
             (_, "HWCTX") => {
                 let Some(engine) = engine else {
-                    return tell(Line::note("the engine of the context image is unknown: give it with --engine"));
+                    return emit(Line::note("the engine of the context image is unknown: give it with --engine"));
                 };
-                tell(Line::section(format!("Context image, {}", engine.info().name)))?;
-                context::image(listed(&dwords, tell)?, engine).into_iter().try_for_each(tell)
+                emit(Line::section(format!("Context image, {}", engine.info().name)))?;
+                context::image(listed(&dwords, emit)?, engine).into_iter().try_for_each(emit)
             }
             ("VM state", address) => {
                 if let Ok(address) = u64::from_str_radix(address, 16) {
@@ -175,43 +175,43 @@ impl<'d> Dump<'d> {
                 }
                 Ok(())
             }
-            _ => tell(Line::note(format!("{name}: {} bytes", dwords.len() * 4))),
+            _ => emit(Line::note(format!("{name}: {} bytes", dwords.len() * 4))),
         }
     }
 
     /// Decodes both rings: each in a separate buffer after its descriptors, or (older kernels) both after one pair of
     /// descriptors.
-    fn messages(&self, dwords: &[u32], tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+    fn messages(&self, dwords: &[u32], emit: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
         let [h2g, g2h] = self.rings;
         let behind = CT_OFFSET / 4;
         let apart = dwords.len() >= (2 * behind).saturating_add(h2g.size).saturating_add(g2h.size);
         let second = behind.saturating_add(h2g.size).saturating_add(if apart { behind } else { 0 });
         for (title, ring, at) in [("host to GuC", h2g, behind), ("GuC to host", g2h, second)] {
-            tell(Line::section(format!("GuC CT buffer, {title}")))?;
+            emit(Line::section(format!("GuC CT buffer, {title}")))?;
             let words = dwords.get(at..at.saturating_add(ring.size).min(dwords.len())).unwrap_or_default();
-            let words = listed(words, tell)?;
-            guc::ring(words, ring.head, ring.tail).into_iter().try_for_each(&mut *tell)?;
+            let words = listed(words, emit)?;
+            guc::ring(words, ring.head, ring.tail).into_iter().try_for_each(&mut *emit)?;
         }
         Ok(())
     }
 
-    fn end(self, chosen: Option<EngineRef>, tell: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+    fn end(self, chosen: Option<EngineRef>, emit: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
         let engine = chosen.or(self.engine);
         let decoded = match engine {
-            Some(engine) => self.memory.batches(&self.batches, Engine::XeHpg(engine), &self.marks, tell)?,
+            Some(engine) => self.memory.batches(&self.batches, Engine::XeHpg(engine), &self.marks, emit)?,
             None if self.batches.is_empty() => Default::default(),
             None => {
-                tell(Line::note("the engine of the batches is unknown: give it with --engine"))?;
+                emit(Line::note("the engine of the batches is unknown: give it with --engine"))?;
                 Default::default()
             }
         };
         if self.memory.pieces().next().is_some() {
-            tell(Line::section("Memory of the process in the dump"))?;
+            emit(Line::section("Memory of the process in the dump"))?;
         }
         for (address, bytes) in self.memory.pieces() {
             let batches = decoded.range(address..address.saturating_add(bytes as u64)).count();
             let what = if batches == 0 { "" } else { ", with batches shown above" };
-            tell(Line::note(format!("{address:#x}: {bytes:#x} bytes{what}")))?;
+            emit(Line::note(format!("{address:#x}: {bytes:#x} bytes{what}")))?;
         }
         Ok(())
     }

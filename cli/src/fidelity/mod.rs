@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_found_or_its_neighbour_named() {
+    fn unknown_item_error_names_the_nearest_item() {
         let report = report();
         for text in ["V1-010", "v1-10", " V1-0010 "] {
             assert_eq!(report.find(text).map(|item| &*item.id), Ok("V1-010"));

@@ -100,7 +100,7 @@ fn links_and_files_in_the_folders_place_are_refused() {
 }
 
 #[test]
-fn a_folder_is_served_in_once() {
+fn run_directory_in_use_is_refused() {
     let temp = TempDir::new().unwrap();
     let first = open(temp.as_path()).unwrap();
     assert!(refused(temp.as_path()).contains("is in use: another card is being served there"));
@@ -112,7 +112,7 @@ fn a_folder_is_served_in_once() {
 }
 
 #[test]
-fn dead_sockets_go_and_everything_else_stays() {
+fn stale_sockets_are_removed_and_other_files_kept() {
     let temp = TempDir::new().unwrap();
     let at = |name: &str| temp.as_path().join(name);
     drop(open(temp.as_path()).unwrap());

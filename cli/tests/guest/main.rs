@@ -68,7 +68,7 @@ fn boots_and_works_on_every_engine(driver: &str) {
 /// them, a workload runs on every engine class of each, they are disabled, and the sequence is repeated. Proves V13-001
 /// and contract C and D as used by both drivers.
 #[test]
-fn virtual_functions_come_work_and_go() {
+fn vfs_are_enabled_work_and_are_disabled_twice() {
     let _one = one_guest();
     vfs_work_twice(3);
 }
@@ -198,7 +198,7 @@ fn copy_modules(from: &Path, to: &Path) {
 
 /// A nonexistent subtest and a nonexistent test binary are both reported as failures, and the next subtest still runs.
 #[test]
-fn igt_goes_on_after_a_failure() {
+fn igt_continues_after_a_failure() {
     let _one = one_guest();
     let folder = TempDir::new().unwrap();
     let list = folder.path().join("list");

@@ -57,8 +57,8 @@ const STATES: [&str; 5] = ["header", "body", "question", "reply", "spin"];
 
 /// Helper, not a test: runs as a separate VMM process that enters a given state. The test below kills it.
 #[test]
-#[ignore = "helper process of a_vmm_that_is_killed"]
-fn a_vmm_of_its_own() {
+#[ignore = "helper process of killed_vmm_releases_the_card"]
+fn vmm_process() {
     let (Ok(state), Ok(dir)) = (std::env::var("ARCTIC_TEST_VMM"), std::env::var("ARCTIC_TEST_DIR")) else { return };
     let mut raw = pf(Path::new(&dir));
     let body = access(0x19_0240, GTTMMADR, 4, &[1; 4]);
@@ -86,7 +86,7 @@ fn a_vmm_of_its_own() {
 fn vmm(state: &str, dir: &Path) -> Child {
     pf_is_free(dir);
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--ignored", "--exact", "faults::a_vmm_of_its_own", "--nocapture"]);
+    command.args(["--ignored", "--exact", "faults::vmm_process", "--nocapture"]);
     command.env("ARCTIC_TEST_VMM", state).env("ARCTIC_TEST_DIR", dir);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
@@ -106,7 +106,7 @@ fn fetches(raw: &mut Raw) {
 /// partial reply, and while an engine runs an endless batch: the engine is released, the card is in reset state and
 /// works for the next VMM, and the program exits in an orderly way.
 #[test]
-fn a_vmm_that_is_killed() {
+fn killed_vmm_releases_the_card() {
     let dir = TempDir::new().unwrap();
     let served = Served::start("small", dir.as_path(), &[]);
     for round in 0..2 {
@@ -133,7 +133,7 @@ fn a_vmm_that_is_killed() {
 
 /// A second client's connection is closed immediately, a hundred times. The first client is not affected.
 #[test]
-fn a_second_client_is_refused_at_once() {
+fn second_client_is_refused_immediately() {
     let dir = TempDir::new().unwrap();
     let served = Served::start("small", dir.as_path(), &[]);
     let mut first = pf(dir.as_path());
@@ -163,7 +163,7 @@ fn a_second_client_is_refused_at_once() {
 /// The program terminates in an orderly way while an engine runs an endless batch, after a client has sent a partial
 /// message, while an engine waits for a client's reply, and while a client does not read its replies.
 #[test]
-fn the_program_ends_in_order_whatever_goes_on() {
+fn program_exits_in_order_in_each_situation() {
     type Make = fn(&mut Raw);
     let situations: [(&str, Make); 5] = [
         ("an engine runs an endless batch", |raw| raw.spin()),
@@ -194,10 +194,10 @@ fn the_program_ends_in_order_whatever_goes_on() {
             let dir = TempDir::new().unwrap();
             let served = Served::start("small", dir.as_path(), &["--vfs", "2", "--split"]);
             let mut raw = pf(dir.as_path());
-            let mut faces = [1, 2].map(|vf| Raw::connect(&dir.as_path().join(format!("vf{vf}-face.sock"))));
+            let mut shims = [1, 2].map(|vf| Raw::connect(&dir.as_path().join(format!("vf{vf}-config-only.sock"))));
             make(&mut raw);
-            for face in &mut faces {
-                face.stream.write_all(&[1; 5]).unwrap();
+            for shim in &mut shims {
+                shim.stream.write_all(&[1; 5]).unwrap();
             }
             println!("{what}");
             ends(served, dir.as_path(), signal);
@@ -208,7 +208,7 @@ fn the_program_ends_in_order_whatever_goes_on() {
 /// A killed server leaves its sockets behind. The next server with the same card file and directory replaces them and
 /// starts with an empty card.
 #[test]
-fn a_killed_card_is_started_again() {
+fn killed_server_is_replaced_by_the_next() {
     let dir = TempDir::new().unwrap();
     for _ in 0..3 {
         let mut served = Served::start("small", dir.as_path(), &["--vfs", "1"]);
@@ -240,7 +240,7 @@ fn a_killed_card_is_started_again() {
 /// memory. Accesses of other functions to the card (registers of that engine, the GuC's state, memory) are delayed by
 /// at most that time.
 #[test]
-fn a_client_that_never_answers_cannot_hold_up_the_others() {
+fn client_that_never_answers_delays_others_within_the_limit() {
     const MEASURED: Duration = Duration::from_secs(5);
     let dir = TempDir::new().unwrap();
     let served = Served::start("small", dir.as_path(), &["--vfs", "1"]);
@@ -259,9 +259,9 @@ fn a_client_that_never_answers_cannot_hold_up_the_others() {
         held_up += took.saturating_sub(Duration::from_millis(100));
         rounds += 1;
     }
-    let asked = raw.questions.len();
-    println!("{asked} requests in {rounds} rounds; longest delay {longest:?}, total {held_up:?}");
-    assert!(asked >= 2, "fewer than two DMA requests");
+    let request_count = raw.questions.len();
+    println!("{request_count} requests in {rounds} rounds; longest delay {longest:?}, total {held_up:?}");
+    assert!(request_count >= 2, "fewer than two DMA requests");
     assert!(longest < in_time!(Duration::from_millis(700)), "{longest:?}");
     assert!(held_up < in_time!(Duration::from_millis(1200)), "{held_up:?} of {MEASURED:?}");
     // The client replies again, and the engine waits for its replies again.
@@ -274,7 +274,7 @@ fn a_client_that_never_answers_cannot_hold_up_the_others() {
 /// The server does not map a memory file that the client may truncate, and logs this once. Truncation of a file in use
 /// faults the context, and the card continues.
 #[test]
-fn a_memory_file_that_is_cut_short_costs_its_client_only() {
+fn truncated_memory_file_faults_only_its_context() {
     let dir = TempDir::new().unwrap();
     let served = Served::start("small", dir.as_path(), &[]);
     let mut raw = pf(dir.as_path());

@@ -21,7 +21,7 @@ fn refused(dir: &Path) -> String {
 }
 
 #[test]
-fn sockets_are_the_users_and_the_operators_apart() {
+fn sockets_have_modes_of_user_and_operator() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path().join("card");
     let served = Served::start("small", &dir, &["--vfs", "1", "--json"]);
@@ -45,7 +45,7 @@ fn sockets_are_the_users_and_the_operators_apart() {
 }
 
 #[test]
-fn a_group_reaches_functions_and_nothing_else() {
+fn socket_group_has_access_to_functions_only() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path().join("card");
     let group = fs::metadata(temp.as_path()).unwrap().gid();
@@ -63,7 +63,7 @@ fn a_group_reaches_functions_and_nothing_else() {
 }
 
 #[test]
-fn a_folder_with_traps_is_refused() {
+fn run_directory_with_files_or_links_is_refused() {
     let temp = TempDir::new().unwrap();
     let at = |name: &str| temp.as_path().join(name);
     fs::create_dir(at("operator")).unwrap();
@@ -91,7 +91,7 @@ fn a_folder_with_traps_is_refused() {
 
 /// The first server that locks the directory serves, and the others exit, even if sockets of a killed server exist.
 #[test]
-fn one_of_several_starts_serves() {
+fn one_of_several_concurrent_servers_serves() {
     let dir = TempDir::new().unwrap();
     let mut dead = Served::start("small", dir.as_path(), &["--vfs", "7"]);
     dead.process.kill().unwrap();

@@ -179,18 +179,18 @@ fn vfs_have_sockets_beside_the_pf() {
 }
 
 #[test]
-fn split_vfs_are_let_in_while_they_exist() {
+fn split_vfs_accept_clients_while_enabled() {
     let dir = TempDir::new().unwrap();
     let served = Served::start("small", dir.as_path(), &["--vfs", "2", "--split", "--json"]);
     let json: serde_json::Value = serde_json::from_str(&served.first_line).unwrap();
     assert_eq!((json["qemu_vfs"].as_array().unwrap().len(), &json["topology"]), (2, &"split".into()));
     let mut pf = served.client(dir.as_path(), "pf").unwrap();
-    let mut face = served.client(dir.as_path(), "vf1-face").unwrap();
+    let mut shim = served.client(dir.as_path(), "vf1-config-only").unwrap();
     assert!(served.client(dir.as_path(), "vf1").is_none(), "client accepted before VF Enable");
     pf.region_write(CONFIG, NUM_VFS, &[1, 0]).unwrap();
     pf.region_write(CONFIG, CONTROL, &VF_ENABLE_AND_MSE).unwrap();
     let mut vf = served.client(dir.as_path(), "vf1").unwrap();
-    assert_eq!((config_u16(&mut vf, 2), config_u16(&mut face, 2)), (0x56c0, 0xffff));
+    assert_eq!((config_u16(&mut vf, 2), config_u16(&mut shim, 2)), (0x56c0, 0xffff));
     assert!(served.client(dir.as_path(), "vf2").is_none(), "client of a disabled VF accepted");
     drop(vf);
     let mut vf = None;
@@ -245,7 +245,7 @@ fn provisioned_vfs_need_no_pf() {
 
 /// Enabling and disabling VFs leaks no descriptor, mapping or thread.
 #[test]
-fn vf_enable_can_be_toggled_for_ever() {
+fn toggling_vf_enable_leaks_nothing() {
     let dir = TempDir::new().unwrap();
     let served = Served::start("small", dir.as_path(), &["--vfs", "31"]);
     let mut pf = served.client(dir.as_path(), "pf").unwrap();
@@ -344,9 +344,9 @@ fn firmware_is_written_where_the_kernel_looks() {
     let dir = TempDir::new().unwrap();
     let output = arctic(&["firmware", "--out", dir.as_path().to_str().unwrap()]).output().unwrap();
     assert!(output.status.success());
-    let told = String::from_utf8(output.stdout).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
     let paths = ["i915/dg2_guc_70.bin", "i915/dg2_huc_gsc.bin"].map(|path| dir.as_path().join(path));
-    assert_eq!(told.lines().collect::<Vec<_>>(), paths.each_ref().map(|path| path.to_str().unwrap()));
+    assert_eq!(printed.lines().collect::<Vec<_>>(), paths.each_ref().map(|path| path.to_str().unwrap()));
     for (path, file) in paths.iter().zip(arctic_gpu::firmware::files()) {
         assert_eq!(fs::read(path).unwrap(), file.bytes);
     }

@@ -56,7 +56,7 @@ fn lost(vf: &mut Raw, dir: &Path, rounds: Duration) -> (Duration, Duration) {
     let (start, mut longest, mut sum) = (Instant::now(), Duration::ZERO, Duration::ZERO);
     while start.elapsed() < rounds {
         let round = Instant::now();
-        vf.ask(command::DEVICE_RESET, &[], &[]);
+        vf.request(command::DEVICE_RESET, &[], &[]);
         status(dir);
         let more = round.elapsed().saturating_sub(OWN);
         (longest, sum) = (longest.max(more), sum + more);
@@ -69,13 +69,13 @@ fn lost(vf: &mut Raw, dir: &Path, rounds: Duration) -> (Duration, Duration) {
 /// The client clears O_NONBLOCK of its eventfd, which also affects the card's descriptor, and fills the counter.
 /// Raising the interrupt, resets of VF 1, the function's next client and the program's exit do not block.
 #[test]
-fn a_client_that_blocks_its_eventfd() {
+fn blocking_eventfd_of_a_client_does_not_block_the_card() {
     for _ in 0..3 {
         let mut card = Card::start();
         let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
         let irqs = |flags: u32| -> Vec<u8> { [20, flags, 1, 0, 1].into_iter().flat_map(u32::to_le_bytes).collect() };
-        card.pf.ask(command::DEVICE_SET_IRQS, &irqs(4 | 32), &[fd.as_raw_fd()]);
-        card.pf.ask(command::DEVICE_SET_IRQS, &irqs(1 | 32), &[]);
+        card.pf.request(command::DEVICE_SET_IRQS, &irqs(4 | 32), &[fd.as_raw_fd()]);
+        card.pf.request(command::DEVICE_SET_IRQS, &irqs(1 | 32), &[]);
         eventually("the interrupt", || fd.read().is_ok());
         fd.write(u64::MAX - 1).unwrap();
         // SAFETY: the descriptor is open while `fd` exists.
@@ -83,7 +83,7 @@ fn a_client_that_blocks_its_eventfd() {
         fcntl_setfl(shared, fcntl_getfl(shared).unwrap() - OFlags::NONBLOCK).unwrap();
         let start = Instant::now();
         for _ in 0..5 {
-            card.pf.ask(command::DEVICE_SET_IRQS, &irqs(1 | 32), &[]);
+            card.pf.request(command::DEVICE_SET_IRQS, &irqs(1 | 32), &[]);
         }
         let (longest, _) = lost(&mut card.vf, card.dir.as_path(), Duration::from_millis(300));
         assert!(longest < in_time!(ALLOWED), "{longest:?}");
@@ -97,7 +97,7 @@ fn a_client_that_blocks_its_eventfd() {
 }
 
 /// Makes the GuC read guest memory repeatedly for `seconds`, and replies to each DMA request after `delay`.
-fn ask_and_answer(mut pf: Raw, delay: Duration, seconds: u64) -> usize {
+fn request_and_reply(mut pf: Raw, delay: Duration, seconds: u64) -> usize {
     let (start, mut answered) = (Instant::now(), 0);
     let goes_on = || start.elapsed() < Duration::from_secs(seconds);
     while goes_on() {
@@ -116,12 +116,12 @@ fn ask_and_answer(mut pf: Raw, delay: Duration, seconds: u64) -> usize {
 /// The GuC reads a client's memory, dword by dword, with its lock held. With fast and with slow replies, resets of
 /// VF 1, which need the GuC, are delayed by less than the limit each, and by less than twice the limit in total.
 #[test]
-fn a_client_that_is_asked_without_end() {
+fn endless_dma_requests_delay_vf_resets_within_the_limit() {
     for delay in [0, 1500, 9000].map(Duration::from_micros) {
         let mut card = Card::start();
         card.pf.map(IOVA, 0x2000, &[]);
         let Card { served, dir, pf, mut vf } = card;
-        let attack = std::thread::spawn(move || ask_and_answer(pf, delay, 4));
+        let attack = std::thread::spawn(move || request_and_reply(pf, delay, 4));
         let (longest, sum) = lost(&mut vf, dir.as_path(), Duration::from_secs(4));
         let answered = attack.join().unwrap();
         println!("{delay:?}: {answered} replies");
@@ -142,7 +142,7 @@ fn a_client_that_is_asked_without_end() {
 /// The client sends many requests and reads no reply, and an engine reads its memory by message. The card waits for
 /// space in the client's socket for at most the same time, and then disconnects the client.
 #[test]
-fn a_client_that_does_not_read() {
+fn client_that_reads_no_replies_is_disconnected() {
     let mut card = Card::start();
     card.pf.map(IOVA, 0x2000, &[]);
     // The engine waits for a dword in local memory, and then loads from guest memory.

@@ -16,7 +16,7 @@ use crate::{CONFIG, CONTROL, NUM_VFS, Served, VF_ENABLE_AND_MSE, arctic, config_
 
 /// A closed pipe as stdout is not an error; a full disk is an error.
 #[test]
-fn a_reader_that_goes_is_no_error_and_a_full_disk_is() {
+fn closed_stdout_is_no_error_and_full_disk_is_one() {
     let dir = TempDir::new().unwrap();
     let served = Served::start("small", dir.as_path(), &[]);
     let (path, out) = (dir.as_path().to_str().unwrap(), dir.as_path().join("firmware"));
@@ -101,7 +101,7 @@ fn a_file_size_limit_is_reported() {
 
 /// SIGXFSZ, which a write beyond the file size limit raises (also for a client's file), does not terminate the program.
 #[test]
-fn the_signal_of_long_files_ends_nothing() {
+fn sigxfsz_does_not_end_the_server() {
     let dir = TempDir::new().unwrap();
     let mut served = Served::start("small", dir.as_path(), &[]);
     // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.

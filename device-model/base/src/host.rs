@@ -93,7 +93,7 @@ pub trait DmaView: Send + Sync {
 
     /// Returns whether an access may send a request to the function's client and wait for the response. Such an access
     /// fails on the thread that serves this client, because that thread would have to receive the response.
-    fn asks_client(&self) -> bool {
+    fn may_wait_for_client(&self) -> bool {
         false
     }
 }
@@ -209,7 +209,7 @@ impl Timebase {
     #[inline]
     #[allow(clippy::arithmetic_side_effects, reason = "the remainder is below 10^9")]
     pub const fn nanoseconds(self, ticks: u64) -> u64 {
-        let whole = (ticks / self.ticks).saturating_mul(self.nanoseconds);
-        whole.saturating_add((ticks % self.ticks * self.nanoseconds).div_ceil(self.ticks))
+        let seconds = (ticks / self.ticks).saturating_mul(self.nanoseconds);
+        seconds.saturating_add((ticks % self.ticks * self.nanoseconds).div_ceil(self.ticks))
     }
 }

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_gets_its_part_of_what_there_is_for_all() {
+    fn limits_are_divided_among_functions() {
         let limits = Limits::default();
         assert_eq!(limits.each(1), limits);
         let each = limits.each(64);

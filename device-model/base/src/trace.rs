@@ -205,10 +205,10 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Returns the events since the last call, oldest first. Blocks for up to `patience` if there is none.
-    pub fn take(&self, patience: Duration) -> Vec<Event> {
+    /// Returns the events since the last call, oldest first. Blocks for up to `timeout` if there is none.
+    pub fn take(&self, timeout: Duration) -> Vec<Event> {
         let queue = self.mailbox.queue();
-        let waited = self.mailbox.filled.wait_timeout_while(queue, patience, |queue| queue.events.is_empty());
+        let waited = self.mailbox.filled.wait_timeout_while(queue, timeout, |queue| queue.events.is_empty());
         let (mut queue, _) = waited.ignore_poison();
         queue.dwords = 0;
         std::mem::take(&mut queue.events).into()
@@ -344,8 +344,8 @@ mod tests {
         recorder.record_of_engine(Function(2), || ("bcs0", EventKind::Reset));
         recorder.record_of_engine(Function(1), || ("rcs0", EventKind::Reset));
         recorder.record(Function(1), || EventKind::Msi { vector: 0 });
-        let heard: Vec<_> = copies.take(AT_ONCE).into_iter().map(|event| event.what).collect();
-        assert_eq!(heard, [EventKind::Reset, EventKind::Msi { vector: 0 }]);
+        let received: Vec<_> = copies.take(AT_ONCE).into_iter().map(|event| event.what).collect();
+        assert_eq!(received, [EventKind::Reset, EventKind::Msi { vector: 0 }]);
     }
 
     #[test]
@@ -357,8 +357,8 @@ mod tests {
         }
         assert_eq!(slow.take(AT_ONCE).len(), MOST_EVENTS);
         recorder.record(Function::PF, || EventKind::Reset);
-        let heard: Vec<_> = slow.take(AT_ONCE).into_iter().map(|event| event.what).collect();
-        assert_eq!(heard, [EventKind::Lost { events: 5 }, EventKind::Reset]);
+        let received: Vec<_> = slow.take(AT_ONCE).into_iter().map(|event| event.what).collect();
+        assert_eq!(received, [EventKind::Lost { events: 5 }, EventKind::Reset]);
         for _ in 0..3 * MOST_DWORDS / 64 {
             recorder.record(Function::PF, || EventKind::Guc { mailbox: false, fence: 0, dwords: vec![0; 64] });
         }

@@ -41,7 +41,7 @@ fn the_engine_does_what_the_reference_does() {
     let one = std::env::var_os("ARCTIC_DIFFERENTIAL_SEED").is_some()
         && std::env::var_os("ARCTIC_DIFFERENTIAL_COMMANDS").is_none();
     let mut worlds = Worlds::default();
-    let (mut executed, mut cases, mut told) = (0u64, 0u64, 0);
+    let (mut executed, mut cases, mut reported_tenths) = (0u64, 0u64, 0);
     let mut stops: BTreeMap<String, u64> = BTreeMap::new();
     let mut findings: BTreeMap<String, String> = BTreeMap::new();
     let start = Instant::now();
@@ -74,8 +74,8 @@ fn the_engine_does_what_the_reference_does() {
         if let Err(harm) = worlds.of(vf).unharmed() {
             panic!("seed {seed}: {harm}");
         }
-        if executed * 10 / wanted.max(1) > told && wanted > 200_000 {
-            told = executed * 10 / wanted;
+        if executed * 10 / wanted.max(1) > reported_tenths && wanted > 200_000 {
+            reported_tenths = executed * 10 / wanted;
             eprintln!("{executed} commands in {cases} cases, {:.0} s", start.elapsed().as_secs_f64());
         }
         if one {

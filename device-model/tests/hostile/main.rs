@@ -17,7 +17,7 @@ use arctic_device_model::engine::Counters;
 use arctic_device_model::guc::action::ACTIONS;
 use arctic_device_model::topology::EngineClass;
 use arctic_device_model::workers::Workers;
-use arctic_test_support::ct::BELL;
+use arctic_test_support::ct::GUC_HOST_INTERRUPT;
 use arctic_test_support::firmware;
 use arctic_test_support::grammar;
 use arctic_test_support::mi::{self, Global, Process};
@@ -287,7 +287,7 @@ fn workers_and_accesses_at_once() {
             for _ in 0..200 {
                 match random.below(10) {
                     0 => bench.set(random.of(&[0xcee4, 0xcf7c, 0xcf04, 0xcee8]), 1),
-                    1 => bench.set(BELL, 1),
+                    1 => bench.set(GUC_HOST_INTERRUPT, 1),
                     _ => attack(&mut bench, &mut random, &registers),
                 }
             }
@@ -311,7 +311,7 @@ fn workers_and_accesses_at_once() {
 /// A panic in an engine's step ends that context's work and is reported to its driver; other contexts and the engine
 /// continue.
 #[test]
-fn a_panic_in_an_engine_stays_there() {
+fn panic_in_an_engine_step_ends_only_its_context() {
     let mut bench = Bench::new();
     bench.revive();
     let _workers = Workers::start(bench.card.clone(), 2).unwrap();
@@ -324,14 +324,14 @@ fn a_panic_in_an_engine_stays_there() {
     eventually("the other engine runs", || bench.peek(SCRATCH) > 0);
     bench.panic_at(RAM.0 + 0x5000);
     bench.submit(1, EngineClass::Copy, &mi::store_data_imm(Global(GLOBAL_RAM + 0x5000), 1));
-    let told = || {
+    let is_notified = || {
         let tail = bench.peek(CTB + 0x804);
         (0..tail.saturating_sub(1)).any(|at| {
             let at = CTB + 0x2000 + u64::from(at) * 4;
             bench.peek(at) == 0x9000_1008 && bench.peek(at + 4) == 1
         })
     };
-    eventually("CONTEXT_RESET_NOTIFICATION", told);
+    eventually("CONTEXT_RESET_NOTIFICATION", is_notified);
     assert_eq!(bench.card.panics(), 1);
     let count = bench.peek(SCRATCH);
     eventually("the other engine continues", || bench.peek(SCRATCH) != count);
@@ -364,6 +364,6 @@ fn commands_in_odd_bits_of_memory() {
     bench.revive();
     bench.submit(1, EngineClass::Copy, &mi::batch_buffer_start(Global(GLOBAL_ODD)));
     assert!(bench.work(1000), "the engine did not become idle");
-    let told: Vec<u32> = (0..16).map(|at| bench.peek(CTB + 0x2000 + at * 4)).collect();
-    assert!(told.windows(2).any(|pair| pair == [0x9000_1008, 1]), "no CONTEXT_RESET_NOTIFICATION: {told:x?}");
+    let sent: Vec<u32> = (0..16).map(|at| bench.peek(CTB + 0x2000 + at * 4)).collect();
+    assert!(sent.windows(2).any(|pair| pair == [0x9000_1008, 1]), "no CONTEXT_RESET_NOTIFICATION: {sent:x?}");
 }

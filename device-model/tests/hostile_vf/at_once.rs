@@ -113,7 +113,7 @@ fn workers_and_resets_at_once() {
 
 /// Floods of requests from a function that does not read its G2H ring: memory use does not grow.
 #[test]
-fn floods_make_nothing_grow() {
+fn request_floods_do_not_grow_memory() {
     let watchdog = Watchdog::new("floods");
     for driver in [false, true] {
         let mut bench = Bench::with(true, (!driver).then_some(QUOTA), Time::real());
@@ -164,7 +164,7 @@ fn floods_make_nothing_grow() {
 /// Endless notifications of the GuC or TLB invalidations of one function, at a higher rate than any VMM produces, do not
 /// take engine time from other functions.
 #[test]
-fn ringing_without_end() {
+fn endless_doorbells_take_no_engine_time_of_others() {
     let _watchdog = Watchdog::new("ringing");
     let mut bench = Bench::with(true, Some(Quota { preempt_timeout_us: 2_000_000, ..QUOTA }), Time::real());
     bench.victims.iter_mut().for_each(Vf::up);
@@ -190,7 +190,7 @@ fn ringing_without_end() {
         thread::scope(|scope| {
             let ring = || {
                 while !stop.load(Ordering::Relaxed) {
-                    card.write(ATTACKER, u64::from(BELL), &[1, 0, 0, 0]);
+                    card.write(ATTACKER, u64::from(GUC_HOST_INTERRUPT), &[1, 0, 0, 0]);
                 }
             };
             if flushes {

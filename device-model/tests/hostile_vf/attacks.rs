@@ -14,17 +14,17 @@ use crate::aim;
 
 /// Returns `word`, or its complement if it equals a canary, so that a canary found later must have been read from
 /// another function.
-fn innocent(word: u32) -> u32 {
+fn without_canary(word: u32) -> u32 {
     if canary::owner(word).is_some() { !word } else { word }
 }
 
-fn innocents(words: Vec<u32>) -> Vec<u32> {
-    words.into_iter().map(innocent).collect()
+fn without_canaries(words: Vec<u32>) -> Vec<u32> {
+    words.into_iter().map(without_canary).collect()
 }
 
 /// Returns a dword that may be an ID, an address, or any value.
 fn operand(random: &mut Random) -> u32 {
-    innocent(match random.below(6) {
+    without_canary(match random.below(6) {
         0 => random.dword(),
         1 => random.below(70) as u32,
         2 => random.below(256) as u32,
@@ -38,7 +38,7 @@ fn operand(random: &mut Random) -> u32 {
 /// functions.
 fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     bench.work(4);
-    if bench.attacker.deaf() {
+    if bench.attacker.rings_stopped() {
         // The GuC ignores the attacker's rings after an error, so they are enabled again.
         bench.attacker_up();
     }
@@ -46,8 +46,8 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let id = random.below(u64::from(CONTEXTS)) as u32;
     let class = random.of(&EngineClass::BY_GUC);
     let words = |random: &mut Random, most| match random.below(3) {
-        0 => innocents(PLACES.stream(random, class, registers, most)),
-        _ => innocents(aim::stream(random, class, registers)),
+        0 => without_canaries(PLACES.stream(random, class, registers, most)),
+        _ => without_canaries(aim::stream(random, class, registers)),
     };
     let ring = if random.one_in(2) { words(random, 512) } else { vf.jump(id).to_vec() };
     let mut batch = words(random, 1024);
@@ -100,14 +100,14 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
     let width = 1 + random.below(4) as u32;
     vf.request(0x4503, &[id]);
     for member in 0..width {
-        let words = innocents(aim::stream(random, EngineClass::VideoDecode, registers));
+        let words = without_canaries(aim::stream(random, EngineClass::VideoDecode, registers));
         vf.write_context(id, member, &words);
     }
     let bytes = random.of(&[0x1000, 0x800, 64, 0x1_0000, 4]);
     let items = grammar::work_items(random, id, width);
     let tail = if random.one_in(4) { random.dword() } else { items.len() as u32 * 4 };
     let head = if random.one_in(4) { random.dword() } else { 0 };
-    vf.write_words(at::QUEUES + 0x1000, &innocents(items));
+    vf.write_words(at::QUEUES + 0x1000, &without_canaries(items));
     vf.write_words(at::QUEUES, &[head, tail, 0, 0]);
     let (mut descriptor, mut ring) = (QUEUES as u32, QUEUES as u32 + 0x1000);
     match random.below(4) {
@@ -145,13 +145,13 @@ fn message(bench: &mut Bench, random: &mut Random) {
     let mut words = vec![(random.any() as u32) << 16 | (payload.len() as u32 + 1), random.of(&[0, 1, 2]) << 28 | code];
     words.extend(payload);
     if random.one_in(10) {
-        words[0] = innocent(random.dword());
+        words[0] = without_canary(random.dword());
     }
     bench.attacker.send(&words);
 }
 
 /// Sends actions that affect resources: IDs of other functions' contexts, quotas, VF state changes, messages to the PF.
-fn meddle(bench: &mut Bench, random: &mut Random) {
+fn modify(bench: &mut Bench, random: &mut Random) {
     let victim = u32::from(random.of(&VICTIMS).0);
     let id = random.of(&[0, 1, 63, 64, 127, 128, 191, 192, 65534, 65535, 65536, u32::MAX, 1024]);
     let vf = &mut bench.attacker;
@@ -202,7 +202,7 @@ fn mail(bench: &mut Bench, random: &mut Random) {
         _ => {
             let any = random.any() as u32;
             let code = random.of(&[0x0508, 0x4509, 0x4100, 0x5507, 0x5500, 0x5508, 0x550f, any]);
-            vf.mail(&[innocent(code), operand(random), operand(random), operand(random)]);
+            vf.mail(&[without_canary(code), operand(random), operand(random), operand(random)]);
         }
     }
 }
@@ -255,12 +255,12 @@ pub fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
         0..14 => context(bench, random, registers),
         14 => parallel(bench, random, registers),
         15 | 16 => message(bench, random),
-        17 => meddle(bench, random),
+        17 => modify(bench, random),
         18 => mail(bench, random),
         19 => access(bench, random, registers),
         20..24 => forge(bench, random),
         24 => {
-            let word = innocent(random.dword());
+            let word = without_canary(random.dword());
             bench.attacker.poke(random.of(&[0, 4, 8, 0x800, 0x804, 0x808]), word);
         }
         25 if random.one_in(2) => {

@@ -15,7 +15,7 @@ use vm_memory::Bytes;
 use crate::{Job, works};
 
 #[test]
-fn an_flr_leaves_no_compression_control() {
+fn flr_clears_memory_and_compression_control() {
     proves!(
         [V13_121, V13_122, V13_123, V13_124, V13_125],
         "an FLR without a PF driver clears memory and its compression control data; other functions are not \
@@ -41,7 +41,7 @@ fn an_flr_leaves_no_compression_control() {
 
 /// After new provisioning by the card, no function can read another function's old data.
 #[test]
-fn another_sharing_shows_nothing_old() {
+fn new_provisioning_exposes_no_old_data() {
     for mapped in [false, true] {
         let bench = Bench::new(mapped);
         fill(&bench);
@@ -65,7 +65,7 @@ fn another_sharing_shows_nothing_old() {
 }
 
 #[test]
-fn virtual_functions_vanish_in_mid_flight() {
+fn disabling_working_vfs_clears_their_memory() {
     proves!(
         V13_127,
         "VF Enable is cleared and set while all functions work: their memory is zero afterwards, and the card works"
@@ -107,7 +107,7 @@ fn virtual_functions_vanish_in_mid_flight() {
 
 /// A reset of the PF clears the state of all VFs, and none of their memory is visible to another function.
 #[test]
-fn a_reset_of_the_card_shows_nothing_old() {
+fn card_reset_exposes_no_old_data() {
     let bench = Bench::new(true);
     fill(&bench);
     bench.card.reset();

@@ -189,7 +189,7 @@ fn every_context_id() {
         bench.work(3);
         bench.attacker.consume();
         if id % 0x1000 == 0xfff {
-            assert!(!bench.attacker.deaf() && bench.card.status().functions[2].contexts == 0, "id {id:#x}");
+            assert!(!bench.attacker.rings_stopped() && bench.card.status().functions[2].contexts == 0, "id {id:#x}");
         }
     }
     unharmed(&before, &snapshot(&bench, false));
@@ -314,7 +314,7 @@ const SHARED: [&str; 10] = [
 ];
 
 #[test]
-fn functions_without_anything() {
+fn functions_without_resources_access_no_memory() {
     proves!(V13_016, "functions without resources and disabled functions cannot access any memory (contract C.1)");
     let bench = ready(false);
     let before = snapshot(&bench, true);
@@ -328,7 +328,7 @@ fn functions_without_anything() {
                 for (n, value) in (0..).zip([code, key, aim::foreign_global(&mut random) as u32, 0]) {
                     bench.card.write(vf, u64::from(MAILBOX) + n * 4, &u32::to_le_bytes(value));
                 }
-                bench.card.write(vf, u64::from(BELL), &[1, 0, 0, 0]);
+                bench.card.write(vf, u64::from(GUC_HOST_INTERRUPT), &[1, 0, 0, 0]);
                 let index = random.below(1 << 20);
                 bench.card.write(vf, GGTT_WINDOW + index * 8, &random.any().to_le_bytes());
                 bench.card.write(vf, (4 << 20) + random.below(1024) * 4096, &[1; 4]);

@@ -34,7 +34,7 @@ fn restart(vf: &mut Vf, id: u32, class: EngineClass, ring: &[u32]) {
 }
 
 /// Makes a context non-preemptible: the batch that the engine runs before the ring is endless.
-fn stubborn(vf: &Vf, id: u32, waits: bool) {
+fn make_unpreemptible(vf: &Vf, id: u32, waits: bool) {
     let at = vf.base() + Vf::batch(id);
     let count = mi::atomic_increment(Global(SCRATCH + u64::from(id) * 8));
     let again = [count, mi::batch_buffer_start(Global(at))].concat();
@@ -47,7 +47,7 @@ fn stubborn(vf: &Vf, id: u32, waits: bool) {
 fn spin(vf: &mut Vf, id: u32, class: EngineClass, waits: bool) {
     vf.request(0x4503, &[id]);
     vf.write_context(id, 0, &[0; 2]);
-    stubborn(vf, id, waits);
+    make_unpreemptible(vf, id, waits);
     vf.register(id, u32::from(class.guc()), 1);
     vf.request(0x1001, &[id, 1]);
 }
@@ -75,9 +75,9 @@ impl Contest {
         Contest { bench, class, held_up: 0 }
     }
 
-    /// Runs for `milliseconds`, with `nasty` called before each step. The functions compete for one engine of the
+    /// Runs for `milliseconds`, with `attack` called before each step. The functions compete for one engine of the
     /// class.
-    fn play(mut self, what: &str, milliseconds: u64, mut nasty: impl FnMut(&mut Bench, EngineClass, u64)) -> u64 {
+    fn play(mut self, what: &str, milliseconds: u64, mut attack: impl FnMut(&mut Bench, EngineClass, u64)) -> u64 {
         let bench = &mut self.bench;
         let resets = |bench: &Bench| VICTIMS.map(|victim| bench.card.status().functions[victim.index()].engine_resets);
         let mut random = Random::new(7);
@@ -88,7 +88,7 @@ impl Contest {
                 // The first steps are excluded as a settling phase.
                 (start, from) = (bench.now(), used(bench));
             }
-            nasty(bench, self.class, step);
+            attack(bench, self.class, step);
             bench.attacker.consume();
             bench.card.work();
             bench.pass(STEP);
@@ -153,23 +153,23 @@ fn endless_loops() {
 /// that cannot be preempted is.
 #[test]
 fn on_a_loaded_host() {
-    for stubborn in [false, true] {
+    for unpreemptible in [false, true] {
         let contest = Contest { held_up: 100 * MS, ..Contest::new(EngineClass::Copy) };
         let forced = contest.play("on a loaded host", ROUNDS, |bench, class, step| {
-            if stubborn && step % 470 == 0 {
+            if unpreemptible && step % 470 == 0 {
                 spin(&mut bench.attacker, (step / 470 % 16) as u32, class, false);
             } else if step == 0 {
                 let ring = endless(&bench.attacker, 1, &[]);
                 bench.attacker.submit(1, class, &ring);
             }
         });
-        assert_eq!(forced > 0, stubborn, "{forced} engine resets");
+        assert_eq!(forced > 0, unpreemptible, "{forced} engine resets");
     }
 }
 
 /// A function that notifies the GuC before each step of the card does not stop other functions' engines.
 #[test]
-fn calls_of_the_guc_stop_no_engine() {
+fn repeated_guc_doorbells_stop_no_engine() {
     let mut contest = Contest::new(EngineClass::Copy);
     let bench = &mut contest.bench;
     let rounds = |bench: &Bench| bench.victims.each_ref().map(|victim| victim.peek(at::SCRATCH + 8));
@@ -185,7 +185,7 @@ fn calls_of_the_guc_stop_no_engine() {
 
 /// Contract G.2: non-preemptible loops, started again after each reset.
 #[test]
-fn spinners_that_do_not_leave() {
+fn restarted_unpreemptible_loops_do_not_exceed_their_share() {
     for (what, waits, policy) in
         [("a spinner", false, false), ("a spinner with policies", false, true), ("a stubborn wait", true, true)]
     {
@@ -204,7 +204,7 @@ fn spinners_that_do_not_leave() {
 
 /// Loops of a function that resets itself, deregisters its contexts or floods its ring: its overrun is still charged.
 #[test]
-fn starting_over_pays_no_debts() {
+fn overrun_is_charged_after_resets_and_deregistration() {
     Contest::new(EngineClass::Copy).play("VF_RESET", ROUNDS * 2, |bench, class, step| {
         if step % 151 == 0 {
             bench.attacker.up();
@@ -247,7 +247,7 @@ fn starting_over_pays_no_debts() {
 /// Contract F.5: a parallel context occupies both video engines while it executes on one of them, and other functions
 /// have work for the second.
 #[test]
-fn a_parallel_context_holds_no_engine_for_nothing() {
+fn parallel_context_leaves_other_functions_their_shares() {
     let mut contest = Contest::new(EngineClass::VideoDecode);
     for victim in &mut contest.bench.victims {
         // A second loop, so that each victim has work for both engines.
@@ -262,7 +262,7 @@ fn a_parallel_context_holds_no_engine_for_nothing() {
         let vf = &mut bench.attacker;
         vf.request(0x4503, &[id]);
         vf.write_context(id, 0, &[0; 2]);
-        stubborn(vf, id, false);
+        make_unpreemptible(vf, id, false);
         vf.write_context(id, 1, &[]);
         vf.write_words(at::QUEUES, &[0; 16]);
         let mut payload = vec![1, id, 1, 1, QUEUES as u32, 0, QUEUES as u32 + 0x1000, 0, 0x800, 2];

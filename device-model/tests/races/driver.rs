@@ -112,7 +112,7 @@ impl Driver {
     }
 
     fn ring(&self, next: Stage) -> Stage {
-        self.vf.set(BELL, 1);
+        self.vf.set(GUC_HOST_INTERRUPT, 1);
         next
     }
 }
@@ -149,7 +149,7 @@ impl Processor {
             _ => {
                 match self.mail {
                     n @ 0..4 => vf.set(MAILBOX + (3 - n as u32) * 4, QUERY[3 - n]),
-                    4 => vf.set(BELL, 1),
+                    4 => vf.set(GUC_HOST_INTERRUPT, 1),
                     _ => {
                         let answer = vf.get(MAILBOX);
                         let waits = answer == QUERY[0];

@@ -48,7 +48,7 @@ pub fn works(bench: &mut Bench, vf: impl Fn(&mut Bench) -> &mut Vf) {
 
 /// Resets the attacker by FLR and checks that it has leaked no data, that no other function's data has changed since
 /// `before`, and that its next driver works.
-pub fn attacker_starts_anew(bench: &mut Bench, before: &Snapshot) {
+pub fn reset_attacker(bench: &mut Bench, before: &Snapshot) {
     bench.card.reset_function(ATTACKER);
     bench.work(40);
     nothing_leaked(bench, false);
@@ -76,7 +76,7 @@ fn turn(bench: &Bench, random: &mut Random) {
 /// function works, and a third is idle. One more vCPU of each working function accesses registers, mailbox and
 /// doorbells. The second function's jobs complete, and no function's data is lost or leaked.
 #[test]
-fn functions_beside_one_that_is_reset() {
+fn reset_of_one_function_leaves_the_others_working() {
     cases("functions beside one that is reset", 24, |random| {
         let mapped = random.one_in(2);
         let mut bench = Bench::with(mapped, Some(QUOTA), Time::manual());
@@ -109,7 +109,7 @@ fn functions_beside_one_that_is_reset() {
             works_on.jobs() > done
         });
         assert_eq!(bench.card.panics(), 0);
-        attacker_starts_anew(&mut bench, &before);
+        reset_attacker(&mut bench, &before);
     });
 }
 
@@ -117,7 +117,7 @@ fn functions_beside_one_that_is_reset() {
 /// and provisioning between any two accesses of three working functions. The card does not panic or deadlock. After a
 /// restart it works, and no guest's memory has changed.
 #[test]
-fn resets_of_everything() {
+fn random_resets_of_engines_guc_and_functions() {
     cases("resets of everything", 24, |random| {
         let mut bench = Bench::with(random.one_in(2), None, Time::manual());
         let guests = [Function::PF, VICTIMS[0], ATTACKER, VICTIMS[1]];

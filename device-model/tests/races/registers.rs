@@ -81,7 +81,7 @@ fn narrow_writes_leave_others_bytes() {
 
 /// Contract B.4: the first write locks the WOPCM registers, and each vCPU then reads the value of that write.
 #[test]
-fn a_lock_has_one_first() {
+fn first_write_locks_the_wopcm_registers() {
     let card = card();
     let size = 0xc050;
     for round in 0..400 {
@@ -106,7 +106,7 @@ fn a_lock_has_one_first() {
 /// The value read from an interrupt enable register is the value that the interrupt tree uses, after any order of
 /// writes.
 #[test]
-fn enables_are_what_they_read() {
+fn enable_register_reads_the_value_in_use() {
     let card = card();
     let enable = 0x19_0030;
     for round in 0..200u32 {

@@ -17,7 +17,7 @@ use arctic_test_support::vfs::pf::Pf;
 use arctic_test_support::vfs::world::Time;
 
 use crate::driver::{Driver, Processor};
-use crate::interleaved::{attacker_starts_anew, works};
+use crate::interleaved::{reset_attacker, works};
 
 /// Prints the name of a thread that makes no progress for 30 seconds, which indicates a deadlock, and aborts the
 /// process.
@@ -166,7 +166,7 @@ fn resets_of_one_function_do_not_affect_others() {
     println!("the victim completed {} jobs", jobs.load(Ordering::Relaxed));
     assert!(jobs.load(Ordering::Relaxed) > 1, "the victim completed fewer than two jobs");
     assert_eq!(bench.card.panics(), 0);
-    attacker_starts_anew(&mut bench, &before);
+    reset_attacker(&mut bench, &before);
 }
 
 /// Two vCPUs of the PF's guest write registers with side effects, including resets and GuC firmware loads, and read any
@@ -256,7 +256,7 @@ fn pf_write(random: &mut Random) -> (u32, u32) {
         40..42 => (0xced8, 1),
         42..48 => (random.of(&[0x19_0030, 0x19_0034, 0x19_0090, 0x19_0008, 0x19_0018, 0x19_0070]), random.dword()),
         48..52 => (MAILBOX + random.below(4) as u32 * 4, random.dword()),
-        52..56 => (BELL, 1),
+        52..56 => (GUC_HOST_INTERRUPT, 1),
         56..60 => (0x37_3000 + random.below(3) as u32 * 4, random.dword()),
         _ => (0x13_8124 + random.below(3) as u32 * 4, random.dword()),
     }

@@ -205,7 +205,7 @@ impl Card {
         use SideEffect::{EngineStatus, LoadQueue, StartGucDma, Submit, TlbInvalidate};
         let reaches_memory =
             matches!(request, StartGucDma | Submit(..) | LoadQueue(_) | EngineStatus(_) | TlbInvalidate);
-        if reaches_memory && self.gt.memory.asks_client(function) {
+        if reaches_memory && self.gt.memory.may_wait_for_client(function) {
             if request == TlbInvalidate {
                 // Usually no step waits for the client. i915 before 6.8 polls the register for 4 ms only, in which a
                 // worker may not run.
@@ -250,7 +250,7 @@ impl Card {
                 let _step = self.engines.lock(engine);
                 let (memory, mut tlb) = (&self.gt.memory, Tlb::default());
                 let views = memory.step_views(engine);
-                self.gt.tell_error_bit(&mut memory.gam(Function::PF, &views, &mut tlb), engine);
+                self.gt.report_error_bit(&mut memory.gam(Function::PF, &views, &mut tlb), engine);
             }
             // The engine stops at a step boundary. It has passed one once its lock has been acquired.
             SideEffect::EngineReset(engine, _) => drop(self.engines.lock(engine)),
@@ -377,14 +377,14 @@ impl Card {
 
     /// Runs `step` and returns its result. If it panics, recovers the card and returns `None`.
     fn guarded<T>(&self, step: impl FnOnce() -> T) -> Option<T> {
-        let told = catch_unwind(AssertUnwindSafe(step)).ok();
-        if told.is_none() {
+        let finished = catch_unwind(AssertUnwindSafe(step)).ok();
+        if finished.is_none() {
             if self.panics.fetch_add(1, Ordering::Relaxed) == 0 {
                 log::error!("a step of the device model panicked (bug): the affected engine or the GuC is reset");
             }
             self.recover();
         }
-        told
+        finished
     }
 
     /// Resets the engine or the GuC that a panic left in an inconsistent state. A poisoned lock shows which one

@@ -249,7 +249,7 @@ mod tests {
 
     /// A write without the run bit executes no command and reads back unchanged.
     #[test]
-    fn without_run_nothing_runs() {
+    fn mailbox_write_without_run_bit_executes_no_command() {
         let mut pcode = Pcode::new();
         pcode.write_data(0, 0x1234);
         pcode.write_mailbox(0x06_7c);

@@ -102,7 +102,7 @@ mod tests {
 
     /// Contract E.8: time is counted only while no reason keeps the GT awake.
     #[test]
-    fn only_sleep_counts() {
+    fn residency_counts_only_sleep() {
         let residency = Residency::default();
         let set = |reason, awake, now| {
             let woken = std::cell::Cell::new(false);

@@ -53,7 +53,7 @@ fn describe(row: &Row) -> String {
 
 fn format_text(format: Format) -> &'static str {
     match format {
-        Format::Bare => "no operands",
+        Format::NoOperands => "no operands",
         Format::Sync => "a function: nop, allrd, allwr, fence, bar, host; tokens or null",
         Format::Unary => "dst src0; source 0 can be an immediate",
         Format::Binary => "dst src0 src1; source 1 can be an immediate",

@@ -56,7 +56,7 @@ pub fn decode_native(word: u128) -> Result<Instruction, DecodeError> {
     into.compacted = fields::COMPACTED.is_set(word);
     into.swsb = fields::SWSB.get8(word);
     into.breakpoint = fields::BREAKPOINT.is_set(word);
-    if row.format == Format::Bare {
+    if row.format == Format::NoOperands {
         return Ok(into);
     }
     into.size = match fields::EXEC_SIZE.get8(word) {
@@ -75,7 +75,7 @@ pub fn decode_native(word: u128) -> Result<Instruction, DecodeError> {
         into.modifier = fields::MODIFIER.get8(word);
     }
     match row.format {
-        Format::Bare => {}
+        Format::NoOperands => {}
         Format::Sync => {
             into.src[0] = source(word, 0)?;
             // The type of null has no meaning.

@@ -57,7 +57,7 @@ pub fn encode_native(from: &Instruction) -> Result<u128, EncodeError> {
     fields::OPCODE.set(into, u64::from(row.code));
     fields::SWSB.set(into, u64::from(from.swsb));
     fields::BREAKPOINT.set(into, u64::from(from.breakpoint));
-    if row.format == Format::Bare {
+    if row.format == Format::NoOperands {
         return Ok(word);
     }
     fields::EXEC_SIZE.set(into, u64::from(from.size.trailing_zeros()));
@@ -77,7 +77,7 @@ pub fn encode_native(from: &Instruction) -> Result<u128, EncodeError> {
         fields::MODIFIER.set(into, u64::from(from.modifier));
     }
     match row.format {
-        Format::Bare => {}
+        Format::NoOperands => {}
         Format::Sync => {
             fields::DST_STRIDE.set(into, 1);
             if from.src[0] != Source::NULL {

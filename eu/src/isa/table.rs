@@ -7,7 +7,7 @@ use super::types::Type::{self, B, Bf, D, F, Hf, Ub, Ud, Uw, W};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// No operands.
-    Bare,
+    NoOperands,
     /// ISA-024: a function and an optional mask of tokens.
     Sync,
     /// ISA-011, ISA-012.
@@ -187,7 +187,7 @@ use Execute::{Control as Ctl, Dpas, Illegal, Lane as L, Movi, Nop, Send, Sync, U
 /// All instructions, by opcode.
 #[rustfmt::skip]
 pub static TABLE: &[Row] = &[
-    row(0x00, "illegal", Format::Bare, NONE, "", "ISA-025", Illegal, "raises the illegal-opcode exception"),
+    row(0x00, "illegal", Format::NoOperands, NONE, "", "ISA-025", Illegal, "raises the illegal-opcode exception"),
     row(0x01, "sync", Format::Sync, NONE, "", "ISA-102", Sync, "waits for tokens or for the barrier"),
     row(0x20, "jmpi", Format::Jmpi, NONE, "P", "ISA-175", Ctl(Control::Jmpi), "jumps; the thread and all its channels"),
     row(0x21, "brd", Format::Jip, NONE, "P", "ISA-177", Ctl(Control::Brd), "branch that diverges"),
@@ -229,7 +229,7 @@ pub static TABLE: &[Row] = &[
     row(0x5a, "dpasw", Format::Dpas, NONE, "", "ISA-190", Unsupported, "dpas with half of src2 from the fused thread"),
     row(0x5b, "mad", Format::Ternary, MAD, "PCSM", "ISA-112", L(Lane::Mad), "src0 + src1 * src2; floats fused"),
     row(0x5d, "madm", Format::Ternary, FLOAT, "PM", "ISA-164", Unsupported, "mad with extended mantissas"),
-    row(0x60, "nop", Format::Bare, NONE, "", "ISA-025", Nop, "no effect"),
+    row(0x60, "nop", Format::NoOperands, NONE, "", "ISA-025", Nop, "no effect"),
     row(0x61, "mov", Format::Unary, MOV, "PCSM", "ISA-045", L(Lane::Mov), "copies and converts"),
     row(0x62, "sel", Format::Binary, NUMERIC, "PCSM", "ISA-066", L(Lane::Sel), "chooses by predicate; minimum or maximum with a condition"),
     row(0x63, "movi", Format::Binary, DWORDS, "P", "ISA-123", Movi, "indexed move"),
@@ -266,7 +266,7 @@ impl Row {
     /// Number of source operands in the text, as far as the format determines it.
     pub fn sources(&self) -> usize {
         match self.format {
-            Format::Bare | Format::Jip | Format::JipUip | Format::Jmpi | Format::Call => 0,
+            Format::NoOperands | Format::Jip | Format::JipUip | Format::Jmpi | Format::Call => 0,
             Format::Sync | Format::Unary | Format::Math | Format::Ret => 1,
             Format::Binary | Format::Send => 2,
             Format::Ternary | Format::Bfn | Format::Dpas => 3,
@@ -275,7 +275,10 @@ impl Row {
 
     /// True if the text has a destination.
     pub fn has_destination(&self) -> bool {
-        !matches!(self.format, Format::Bare | Format::Sync | Format::Jip | Format::JipUip | Format::Jmpi | Format::Ret)
+        !matches!(
+            self.format,
+            Format::NoOperands | Format::Sync | Format::Jip | Format::JipUip | Format::Jmpi | Format::Ret
+        )
     }
 
     /// True for branches.

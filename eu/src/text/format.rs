@@ -78,8 +78,8 @@ pub fn format(from: &Instruction, pc: u32) -> Option<String> {
 }
 
 /// True for instructions without execution size in their text.
-fn is_bare(row: &table::Row) -> bool {
-    matches!(row.format, Format::Bare | Format::Sync | Format::Jmpi)
+fn has_no_operands(row: &table::Row) -> bool {
+    matches!(row.format, Format::NoOperands | Format::Sync | Format::Jmpi)
 }
 
 fn predicate(line: &mut Columns, from: &Instruction) {
@@ -124,7 +124,7 @@ fn mnemonic(line: &mut Columns, from: &Instruction) -> Option<()> {
         line.put(".");
         line.put(&function);
     }
-    if is_bare(row) {
+    if has_no_operands(row) {
         line.put(" ");
     } else {
         line.put(&format!(" ({}|M{})", from.size, from.channel));

@@ -111,7 +111,7 @@ pub fn instruction(cursor: &mut Cursor<'_>) -> Result<Parsed, Error> {
         }
     }
     function(cursor, &mut into)?;
-    if !matches!(row.format, Format::Bare | Format::Sync | Format::Jmpi) {
+    if !matches!(row.format, Format::NoOperands | Format::Sync | Format::Jmpi) {
         execution_size(cursor, &mut into)?;
     }
     cursor.space();

@@ -127,19 +127,19 @@ fn round_shift(negative: bool, magnitude: u128, shift: i32, round: Round) -> u12
         assert!(-shift < 128 && magnitude.leading_zeros() >= shift.unsigned_abs(), "the number has too many bits");
         return magnitude << -shift;
     }
-    let (whole, rest, half) = if shift < 128 {
+    let (integral, rest, half) = if shift < 128 {
         (magnitude >> shift, magnitude & ((1 << shift) - 1), 1u128 << (shift - 1))
     } else {
         // Less than a half in any case, as only numbers of less than 127 bits come here.
         (0, u128::from(magnitude != 0), 2)
     };
     let up = match round {
-        Round::NearestEven => rest > half || rest == half && whole & 1 == 1,
+        Round::NearestEven => rest > half || rest == half && integral & 1 == 1,
         Round::Up => !negative && rest != 0,
         Round::Down => negative && rest != 0,
         Round::TowardZero => false,
     };
-    whole + u128::from(up)
+    integral + u128::from(up)
 }
 
 impl Number {

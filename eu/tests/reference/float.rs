@@ -81,8 +81,8 @@ pub fn rndz(lane: &Lane) -> Outcome {
 /// rounding mode is that of other operations, so this rounds to nearest, and an exact 0 is +0.
 pub fn frc(lane: &Lane) -> Outcome {
     let number = source(lane, 0);
-    let whole = number.to_integral(Round::Down);
-    let mut fraction = SINGLE.encode(number.plus(whole.negated(), Round::NearestEven), Round::NearestEven);
+    let integral = number.to_integral(Round::Down);
+    let mut fraction = SINGLE.encode(number.plus(integral.negated(), Round::NearestEven), Round::NearestEven);
     if SINGLE.decode(fraction).order(Number::ONE) == Some(std::cmp::Ordering::Equal) {
         fraction -= 1;
     }

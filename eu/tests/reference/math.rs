@@ -170,7 +170,7 @@ fn exp2(negative: bool, magnitude: u128, exponent: i32, format: Format) -> Value
 /// The binary logarithm of a positive number other than 1, bit by bit: a number is squared, and halved when it reaches 2.
 fn log2(magnitude: u128, exponent: i32) -> Real {
     let x = Real::new(false, magnitude, exponent);
-    let whole = x.exponent + 63;
+    let integral = x.exponent + 63;
     let mut m = x.magnitude;
     let mut fraction = 0u64;
     for bit in (0..64).rev() {
@@ -182,7 +182,7 @@ fn log2(magnitude: u128, exponent: i32) -> Real {
             m = (square >> 63) as u64;
         }
     }
-    let value = i128::from(whole) << 64 | i128::from(fraction);
+    let value = i128::from(integral) << 64 | i128::from(fraction);
     Real::new(value < 0, value.unsigned_abs(), -64)
 }
 

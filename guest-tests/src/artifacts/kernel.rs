@@ -142,9 +142,10 @@ pub(super) fn newest(binaries: &[String], modules: &[String]) -> Option<String> 
 /// all.
 pub(super) fn newest_packages(images: &[String], binaries: &[String], modules: &[String]) -> Option<Vec<String>> {
     let split = split_releases(binaries, modules).map(|release| (release, true));
-    let whole = images.iter().filter_map(|name| name.strip_prefix("linux-image-")).map(|release| (release, false));
+    let images_only =
+        images.iter().filter_map(|name| name.strip_prefix("linux-image-")).map(|release| (release, false));
     // Of two with one version, the last is taken: such an image package only depends on the three others.
-    let all = whole.chain(split).filter_map(|(release, split)| Some((version(release)?, release, split)));
+    let all = images_only.chain(split).filter_map(|(release, split)| Some((version(release)?, release, split)));
     let (_, release, split) = all.max_by(|one, other| one.0.cmp(&other.0))?;
     let parts: &[&str] = if split { &["linux-binary", "linux-modules", "linux-base"] } else { &["linux-image"] };
     Some(parts.iter().map(|part| format!("{part}-{release}")).collect())

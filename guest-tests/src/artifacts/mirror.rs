@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn other_peoples_archives_are_no_mirror() {
+    fn third_party_archives_are_not_mirrors() {
         let text = "deb http://dl.example/linux/chrome/deb stable main\n\
                     deb https://docker.example/linux/debian bookworm stable\n\
                     deb http://security.example/debian-security bookworm-security main\n";

@@ -11,7 +11,7 @@ use super::job::{PICTURE, WORK_REPORT};
 use super::serial::Guest;
 use crate::card::CardReport;
 use crate::driver::Driver;
-use crate::guest::report::{Card, Report};
+use crate::guest::report::{CardInfo, WorkReport};
 use crate::kernel_log;
 use crate::qemu::{CARD_ADDRESS, INTEGRATED_ADDRESS};
 use crate::report::{TestResult, Verdict};
@@ -84,7 +84,7 @@ pub(super) fn console_text(console: &Path) -> Result<String> {
 }
 
 /// Adds the results of all checks of one guest to `report`. Returns the card's properties as reported by that guest.
-pub(super) fn judge(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<Card> {
+pub(super) fn check_guest(report: &mut BootReport, evidence: &Evidence<'_>) -> Option<CardInfo> {
     let guest = evidence.guest;
     let mut card = None;
     let problems = guest.problems.iter().chain(&guest.lost).cloned().collect();
@@ -172,14 +172,14 @@ fn hotplug(evidence: &Evidence<'_>) -> Vec<String> {
     absent.map(|name| format!("{name} is not loaded")).collect()
 }
 
-fn work(evidence: &Evidence<'_>) -> Result<Report> {
+fn work(evidence: &Evidence<'_>) -> Result<WorkReport> {
     let text =
         fs::read_to_string(evidence.results.join(WORK_REPORT)).context("the guest has written no work report")?;
     serde_json::from_str(&text).context("the guest's work report cannot be parsed")
 }
 
 /// Adds the results of the checks that the guest itself ran. Returns the card's properties as reported by the guest.
-fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) -> Option<Card> {
+fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: WorkReport) -> Option<CardInfo> {
     for outcome in &work.results {
         let engine = match evidence.name {
             "" => outcome.engine.clone(),
@@ -191,8 +191,8 @@ fn add_work(report: &mut BootReport, evidence: &Evidence<'_>, work: Report) -> O
     match evidence.guest.status {
         Some(0) if work.ok => {}
         status if work.results.iter().all(|outcome| outcome.ok) => {
-            let told = status.map_or("reported no exit status".into(), |status| format!("exited with status {status}"));
-            report.results.push(evidence.check("work", vec![format!("the guest's job {told}")], 0.0));
+            let exit = status.map_or("reported no exit status".into(), |status| format!("exited with status {status}"));
+            report.results.push(evidence.check("work", vec![format!("the guest's job {exit}")], 0.0));
         }
         _ => {}
     }
@@ -224,7 +224,7 @@ pub(super) fn taint(evidence: &Evidence<'_>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guest::report::{Outcome, write_json};
+    use crate::guest::report::{CheckResult, write_json};
 
     const LOG: &str = "\
 [    3.5] xe 0000:00:01.0: [drm] GT0: Using GuC firmware from i915/dg2_guc_70.bin version 70.44.1\r
@@ -237,14 +237,14 @@ mod tests {
     }
 
     fn good_results(folder: &Path) {
-        let outcome = |what: &str| Outcome {
+        let outcome = |what: &str| CheckResult {
             engine: "rcs0".into(),
             what: what.into(),
             ok: true,
             seconds: 0.1,
-            ..Outcome::default()
+            ..CheckResult::default()
         };
-        let card = Card {
+        let card = CardInfo {
             pci_id: "8086:56c0".into(),
             revision: 8,
             vram_bytes: 16 << 30,
@@ -254,7 +254,7 @@ mod tests {
             ggtt_bytes: None,
         };
         let results = vec![outcome("stores"), outcome("mi_math")];
-        let report = Report { kernel: "7.2".into(), card: Some(card), ok: true, picture_sha256: None, results };
+        let report = WorkReport { kernel: "7.2".into(), card: Some(card), ok: true, picture_sha256: None, results };
         write_json(&folder.join(WORK_REPORT), &report).unwrap();
         fs::write(folder.join(PICTURE), testcard::render()).unwrap();
     }
@@ -273,7 +273,7 @@ mod tests {
         let results = folder.path();
         let evidence =
             Evidence { name: "", driver: Driver::Xe, role, guest, log, results, own_kernel: false, mei_gsc: true };
-        judge(&mut report, &evidence);
+        check_guest(&mut report, &evidence);
         report.results.push(registers(card));
         let failed = report.results.into_iter().filter(|result| result.result == Verdict::Fail);
         failed.map(|result| result.test).collect()
@@ -341,7 +341,7 @@ mod tests {
             own_kernel: false,
             mei_gsc: true,
         };
-        assert!(judge(&mut report, &evidence).is_some());
+        assert!(check_guest(&mut report, &evidence).is_some());
         let names: Vec<&str> = report.results.iter().map(|result| result.test.as_str()).collect();
         assert_eq!(
             names,

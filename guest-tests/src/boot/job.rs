@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exit_in_the_users_command_cannot_skip_the_rest_of_the_job() {
+    fn exit_in_a_user_command_does_not_end_the_job() {
         let text = only(&Mode::Run("exit 7".into()), Functions::Physical);
         assert!(text.contains("( cd /root\nexit 7\n)\nSTATUS=$?\n"), "{text}");
         assert!(text.contains("taint"));
@@ -159,7 +159,7 @@ mod tests {
     /// After the PF's work, the VFs are enabled and disabled twice. Memory is sampled before the VFs are enabled and
     /// after their first work.
     #[test]
-    fn virtual_functions_go_up_and_down_twice_after_the_physical_ones_work() {
+    fn job_enables_and_disables_vfs_twice_after_the_work_of_the_pf() {
         let text = of_part(Part::All { vfs: 7 });
         let wanted =
             ["guest work", "mark before", "--count 7", "mark worked", "--count 0", "--count 7", "--count 0", "taint"];

@@ -21,7 +21,7 @@ use crate::card::{CardReport, Functions, Unmodelled};
 use crate::clocks::{self, Comparison, WrongClock};
 use crate::driver::Driver;
 use crate::guest;
-use crate::guest_process::{Options, Seat, Stand};
+use crate::guest_process::{GuestSpec, Options, Setup};
 use crate::host_load::{HostLoad, Snapshot};
 use crate::image::modules;
 use crate::path::PrintedPath;
@@ -84,7 +84,7 @@ pub struct BootReport {
     /// Host memory of the card's server process, with and without VFs.
     pub memory: Option<MemoryReport>,
     /// The card as seen by the guest's user space.
-    pub guest_card: Option<guest::report::Card>,
+    pub guest_card: Option<guest::report::CardInfo>,
     /// Engines exposed to the guest's user space.
     pub engines: Vec<String>,
     /// Seconds from QEMU's start to the guest's init.
@@ -118,14 +118,14 @@ pub struct BootReport {
 }
 
 impl BootReport {
-    fn new(options: &Options, stand: &Stand<'_>) -> Self {
+    fn new(options: &Options, setup: &Setup<'_>) -> Self {
         Self {
-            kernel: stand.parts.kernel.release.clone(),
+            kernel: setup.parts.kernel.release.clone(),
             driver: options.driver,
             integrated: options.integrated,
             card: options.card.clone().unwrap_or_else(|| "none".into()),
-            versions: stand.parts.versions.clone(),
-            log: stand.folder.clone().into(),
+            versions: setup.parts.versions.clone(),
+            log: setup.folder.clone().into(),
             ..Self::default()
         }
     }
@@ -146,16 +146,16 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
         multi_guest::check_memory(options)?;
     }
     passthrough::check_memory(options)?;
-    let stand = Stand::prepare(options, "boot", progress)?;
+    let setup = Setup::prepare(options, "boot", progress)?;
     let load = Snapshot::take();
     let mut report = match several {
-        true => multi_guest::run(options, &stand, sink, progress)?,
-        false => match alone(options, mode, &stand, sink, progress) {
-            Err(error) if !stand.parts.kernel_is_own && error.downcast_ref().is_some_and(NeverUp::panicked) => {
-                progress.say(&format!("{error}: the guest had not accessed the card yet; booting again"));
-                drop(stand);
-                let stand = Stand::prepare(options, "boot", progress)?;
-                alone(options, mode, &stand, sink, progress)?
+        true => multi_guest::run(options, &setup, sink, progress)?,
+        false => match alone(options, mode, &setup, sink, progress) {
+            Err(error) if !setup.parts.kernel_is_own && error.downcast_ref().is_some_and(NeverUp::panicked) => {
+                progress.print_line(&format!("{error}: the guest had not accessed the card yet; booting again"));
+                drop(setup);
+                let setup = Setup::prepare(options, "boot", progress)?;
+                alone(options, mode, &setup, sink, progress)?
             }
             outcome => outcome?,
         },
@@ -172,36 +172,36 @@ pub fn run(options: &Options, mode: &Mode, sink: &mut dyn Sink, progress: &dyn P
 fn alone(
     options: &Options,
     mode: &Mode,
-    stand: &Stand<'_>,
+    setup: &Setup<'_>,
     sink: &mut dyn Sink,
     progress: &dyn Progress,
 ) -> Result<BootReport> {
-    let seat = Seat::only(options.functions);
-    let image = stand.build_image(job::only(mode, options.functions), &[], progress)?;
-    let mut report = BootReport::new(options, stand);
+    let spec = GuestSpec::only(options.functions);
+    let image = setup.build_image(job::only(mode, options.functions), &[], progress)?;
+    let mut report = BootReport::new(options, setup);
     let start = Instant::now();
-    let mut server = stand.serve(1)?;
-    progress.say(&format!("booting {} in QEMU", report.kernel));
-    let mut follower = Follower::new(stand, &seat, mode, options.limit)?;
-    let mut life = stand.boot(&seat, &server, &image, 1)?;
+    let mut server = setup.serve(1)?;
+    progress.print_line(&format!("booting {} in QEMU", report.kernel));
+    let mut follower = Follower::new(setup, &spec, mode, options.limit)?;
+    let mut running = setup.boot(&spec, &server, &image, 1)?;
     let raw = match mode {
         Mode::Shell => Some(terminal::Raw::enter()?),
         _ => None,
     };
     let mut marks = Marks::default();
     loop {
-        let happening = life.next(&mut server, follower.deadline())?;
-        match follower.take(happening, &life, sink, progress)? {
-            Step::Over => break,
+        let event = running.next(&mut server, follower.deadline())?;
+        match follower.take(event, &running, sink, progress)? {
+            Step::Ended => break,
             Step::Mark(name) => marks.take(&name, server.memory()),
             _ => {}
         }
     }
     drop(raw);
-    follower.must_have_come_up(&life)?;
+    follower.must_have_come_up(&running)?;
     report.clocks.extend(follower.comparison());
     let guest = follower.guest;
-    let console = life.console.clone();
+    let console = running.console.clone();
     if let (Some(reason), false) = (&guest.lost, *mode == Mode::Work) {
         let error = anyhow!("{reason} (its log: {})", console.display());
         return Err(match clocks::inconclusive(&report.clocks) {
@@ -209,7 +209,7 @@ fn alone(
             None => error,
         });
     }
-    life.stop()?;
+    running.stop()?;
     let card = server.stop()?;
     report.seconds = start.elapsed().as_secs_f64();
     report.status = guest.status;
@@ -233,14 +233,14 @@ fn alone(
             },
             guest: &guest,
             log: &checks::console_text(&console)?,
-            results: &stand.results(&seat)?,
-            own_kernel: stand.parts.kernel_is_own,
-            mei_gsc: modules::has_mei_gsc(&stand.parts)?,
+            results: &setup.results(&spec)?,
+            own_kernel: setup.parts.kernel_is_own,
+            mei_gsc: modules::has_mei_gsc(&setup.parts)?,
         };
         if let Functions::Passthrough(_) = options.functions {
             passthrough::evaluate(&mut report, &evidence);
         } else {
-            checks::judge(&mut report, &evidence);
+            checks::check_guest(&mut report, &evidence);
         }
         if let Functions::Together(vfs) = options.functions {
             vf_checks::together(&mut report, &evidence, vfs, &marks);

@@ -10,12 +10,12 @@ use anyhow::{Context, Result, bail};
 
 use super::checks::{self, Evidence, Role};
 use super::job::{self, FINISH, GO, Part};
-use super::orchestrator::{Conductor, Order, Who};
+use super::orchestrator::{GuestId, Orchestrator, Order};
 use super::serial::{Follower, Step};
 use super::vf_checks::{self, Marks};
 use super::{BootReport, Mode, Sink};
 use crate::card::Functions;
-use crate::guest_process::{Happening, Life, MEMORY_OF_MANY, Options, Seat, Server, Stand};
+use crate::guest_process::{GuestEvent, GuestSpec, MEMORY_OF_MANY, Options, RunningGuest, Server, Setup};
 use crate::image::modules;
 use crate::interrupt;
 use crate::progress::Progress;
@@ -24,25 +24,25 @@ use crate::progress::Progress;
 const REST: Duration = Duration::from_millis(10);
 
 /// One guest of the run.
-struct Player {
-    who: Who,
-    seat: Seat,
+struct GuestRun {
+    id: GuestId,
+    spec: GuestSpec,
     follower: Follower,
-    life: Option<Life>,
+    running: Option<RunningGuest>,
     console: std::path::PathBuf,
 }
 
 /// A run in progress.
-struct Stage<'a> {
+struct MultiGuestRun<'a> {
     options: &'a Options,
-    stand: &'a Stand<'a>,
+    setup: &'a Setup<'a>,
     progress: &'a dyn Progress,
     // Fields are dropped in this order: the VMs before the card's server that they are connected to.
-    players: Vec<Player>,
+    guest_runs: Vec<GuestRun>,
     server: Server,
     provider: Option<File>,
     consumer: File,
-    conductor: Conductor,
+    orchestrator: Orchestrator,
     marks: Marks,
 }
 
@@ -71,40 +71,40 @@ pub(super) fn check_memory(options: &Options) -> Result<()> {
 /// Runs the guests of `options.functions` and checks them.
 pub(super) fn run(
     options: &Options,
-    stand: &Stand<'_>,
+    setup: &Setup<'_>,
     sink: &mut dyn Sink,
     progress: &dyn Progress,
 ) -> Result<BootReport> {
     let vfs = options.functions.vfs();
     let held = matches!(options.functions, Functions::Split(_));
-    let image = |part| stand.build_image(job::of_part(part), &[], progress);
+    let image = |part| setup.build_image(job::of_part(part), &[], progress);
     let (provider, consumer) = (held.then(|| image(Part::Provider { vfs })).transpose()?, image(Part::Consumer)?);
-    let mut report = BootReport::new(options, stand);
+    let mut report = BootReport::new(options, setup);
     let start = Instant::now();
-    let conductor = Conductor::new(held, vfs);
-    let server = stand.serve(1)?;
-    let mut stage = Stage {
+    let orchestrator = Orchestrator::new(held, vfs);
+    let server = setup.serve(1)?;
+    let mut stage = MultiGuestRun {
         options,
-        stand,
+        setup,
         progress,
         server,
         provider,
         consumer,
-        players: Vec::new(),
-        conductor,
+        guest_runs: Vec::new(),
+        orchestrator,
         marks: Marks::default(),
     };
-    stage.play(sink)?;
-    let Stage { server, players, marks, .. } = stage;
+    stage.run(sink)?;
+    let MultiGuestRun { server, guest_runs, marks, .. } = stage;
     let card = server.stop()?;
     report.seconds = start.elapsed().as_secs_f64();
-    for player in &players {
-        let (vf, role) = match player.who {
-            Who::Physical => (None, Role::Physical { vfs }),
-            Who::Virtual(vf) => (Some(vf), Role::Virtual),
+    for guest_run in &guest_runs {
+        let (vf, role) = match guest_run.id {
+            GuestId::Physical => (None, Role::Physical { vfs }),
+            GuestId::Virtual(vf) => (Some(vf), Role::Virtual),
         };
-        let guest = &player.follower.guest;
-        report.clocks.extend(player.follower.comparison());
+        let guest = &guest_run.follower.guest;
+        report.clocks.extend(guest_run.follower.comparison());
         if vf.is_none() || !held {
             report.boot_seconds = guest.boot_seconds;
             report.probe_seconds = guest.probe_seconds();
@@ -114,16 +114,16 @@ pub(super) fn run(
         }
         let evidence = Evidence {
             driver: options.driver,
-            name: &player.seat.name,
+            name: &guest_run.spec.name,
             role,
             guest,
-            log: &checks::console_text(&player.console)?,
-            results: &stand.results(&player.seat)?,
-            own_kernel: stand.parts.kernel_is_own,
-            mei_gsc: modules::has_mei_gsc(&stand.parts)?,
+            log: &checks::console_text(&guest_run.console)?,
+            results: &setup.results(&guest_run.spec)?,
+            own_kernel: setup.parts.kernel_is_own,
+            mei_gsc: modules::has_mei_gsc(&setup.parts)?,
         };
         let before = report.results.len();
-        let card = checks::judge(&mut report, &evidence);
+        let card = checks::check_guest(&mut report, &evidence);
         match vf {
             Some(vf) => vf_checks::apart(&mut report, &evidence, vf, before, card),
             None => vf_checks::provider(&mut report, &evidence),
@@ -139,25 +139,25 @@ pub(super) fn run(
     Ok(report)
 }
 
-impl Stage<'_> {
+impl MultiGuestRun<'_> {
     /// Starts the guests as ordered by the conductor and handles their events until the run is over.
-    fn play(&mut self, sink: &mut dyn Sink) -> Result<()> {
-        let orders = self.conductor.begin();
+    fn run(&mut self, sink: &mut dyn Sink) -> Result<()> {
+        let orders = self.orchestrator.begin();
         if self.provider.is_none() {
             // Recorded here, since no guest runs before the VFs are enabled.
             self.marks.take(job::BEFORE, self.server.memory());
         }
         self.carry_out(&orders)?;
-        while !self.conductor.is_over() {
+        while !self.orchestrator.is_over() {
             interrupt::check()?;
             let mut quiet = true;
-            for index in 0..self.players.len() {
+            for index in 0..self.guest_runs.len() {
                 while let Some(step) = self.look(index, sink)? {
                     quiet = false;
                     if let Step::Mark(name) = &step {
                         self.marks.take(name, self.server.memory());
                     }
-                    let orders = self.conductor.hear(self.players[index].who, &step);
+                    let orders = self.orchestrator.advance(self.guest_runs[index].id, &step);
                     self.carry_out(&orders)?;
                 }
             }
@@ -171,17 +171,17 @@ impl Stage<'_> {
 
     /// Returns the next step of a player's guest, or `None` if there is no event. Does not block.
     fn look(&mut self, index: usize, sink: &mut dyn Sink) -> Result<Option<Step>> {
-        let player = &mut self.players[index];
-        let Some(life) = &mut player.life else { return Ok(None) };
-        let silent = player.follower.deadline().is_some_and(|deadline| Instant::now() >= deadline);
-        let happening = match life.poll() {
-            Some(happening) => happening,
-            None if silent => Happening::Silence,
+        let guest_run = &mut self.guest_runs[index];
+        let Some(running) = &mut guest_run.running else { return Ok(None) };
+        let silent = guest_run.follower.deadline().is_some_and(|deadline| Instant::now() >= deadline);
+        let event = match running.poll() {
+            Some(event) => event,
+            None if silent => GuestEvent::Silence,
             None => return Ok(None),
         };
-        let step = player.follower.take(happening, life, sink, self.progress)?;
-        if step == Step::Over {
-            player.end()?;
+        let step = guest_run.follower.take(event, running, sink, self.progress)?;
+        if step == Step::Ended {
+            guest_run.end()?;
         }
         Ok(Some(step))
     }
@@ -189,21 +189,21 @@ impl Stage<'_> {
     fn carry_out(&mut self, orders: &[Order]) -> Result<()> {
         for order in orders {
             match order {
-                Order::Boot(who) => self.boot(*who)?,
+                Order::Boot(id) => self.boot(*id)?,
                 Order::Go => {
-                    self.progress.say("all guests are ready and now work at the same time");
-                    self.tell(|who| who != Who::Physical, GO, "finish its work")?;
+                    self.progress.print_line("all guests are ready and now work at the same time");
+                    self.signal(|id| id != GuestId::Physical, GO, "finish its work")?;
                 }
-                Order::Finish => self.tell(|who| who == Who::Physical, FINISH, "disable its virtual functions")?,
+                Order::Finish => self.signal(|id| id == GuestId::Physical, FINISH, "disable its virtual functions")?,
                 Order::Abandon => {
-                    for index in 0..self.players.len() {
-                        let player = &mut self.players[index];
-                        if player.who != Who::Physical && player.life.is_some() {
-                            let step = player.follower.lose("the guest of the physical function ended".into());
-                            player.end()?;
-                            let who = player.who;
+                    for index in 0..self.guest_runs.len() {
+                        let guest_run = &mut self.guest_runs[index];
+                        if guest_run.id != GuestId::Physical && guest_run.running.is_some() {
+                            let step = guest_run.follower.lose("the guest of the physical function ended".into());
+                            guest_run.end()?;
+                            let id = guest_run.id;
                             // No orders follow from this step.
-                            self.conductor.hear(who, &step);
+                            self.orchestrator.advance(id, &step);
                         }
                     }
                 }
@@ -212,40 +212,42 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn boot(&mut self, who: Who) -> Result<()> {
-        let (seat, image) = match (who, &self.provider) {
-            (Who::Virtual(vf), _) => (Seat::virtual_function(vf), &self.consumer),
-            (Who::Physical, provider) => {
+    fn boot(&mut self, id: GuestId) -> Result<()> {
+        let (spec, image) = match (id, &self.provider) {
+            (GuestId::Virtual(vf), _) => (GuestSpec::virtual_function(vf), &self.consumer),
+            (GuestId::Physical, provider) => {
                 let image = provider.as_ref().context("the run has no guest for the physical function")?;
-                (Seat::physical(self.options.functions), image)
+                (GuestSpec::physical(self.options.functions), image)
             }
         };
         for file in [GO, FINISH] {
             // May exist from an earlier run in the same directory.
-            let _ = fs::remove_file(self.stand.results(&seat)?.join(file));
+            let _ = fs::remove_file(self.setup.results(&spec)?.join(file));
         }
-        let follower = Follower::new(self.stand, &seat, &Mode::Work, self.options.limit)?;
-        let life = self.stand.boot(&seat, &self.server, image, 1)?;
-        self.progress.say(&format!("{:<5} booting {} in QEMU", seat.name, self.stand.parts.kernel.release));
-        self.players.push(Player { who, seat, follower, console: life.console.clone(), life: Some(life) });
+        let follower = Follower::new(self.setup, &spec, &Mode::Work, self.options.limit)?;
+        let running = self.setup.boot(&spec, &self.server, image, 1)?;
+        self.progress.print_line(&format!("{:<5} booting {} in QEMU", spec.name, self.setup.parts.kernel.release));
+        self.guest_runs.push(GuestRun { id, spec, follower, console: running.console.clone(), running: Some(running) });
         Ok(())
     }
 
     /// Creates `file` for the selected guests, which wait for it, and enters `stage` for each.
-    fn tell(&mut self, whom: impl Fn(Who) -> bool, file: &str, stage: &'static str) -> Result<()> {
-        for player in self.players.iter_mut().filter(|player| whom(player.who) && player.life.is_some()) {
-            let path = self.stand.results(&player.seat)?.join(file);
+    fn signal(&mut self, selected: impl Fn(GuestId) -> bool, file: &str, stage: &'static str) -> Result<()> {
+        for guest_run in
+            self.guest_runs.iter_mut().filter(|guest_run| selected(guest_run.id) && guest_run.running.is_some())
+        {
+            let path = self.setup.results(&guest_run.spec)?.join(file);
             fs::write(&path, []).with_context(|| format!("{} cannot be written", path.display()))?;
-            player.follower.enter(stage);
+            guest_run.follower.enter(stage);
         }
         Ok(())
     }
 }
 
-impl Player {
+impl GuestRun {
     /// Terminates the VM if it is still running.
     fn end(&mut self) -> Result<()> {
-        self.life.take().map_or(Ok(()), Life::stop)
+        self.running.take().map_or(Ok(()), RunningGuest::stop)
     }
 }
 

@@ -6,7 +6,7 @@ use super::serial::Step;
 
 /// A guest of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum GuestId {
     /// The guest with the PF.
     Physical,
     /// The guest with this VF, numbered from 1.
@@ -17,7 +17,7 @@ pub(super) enum Who {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Start this guest.
-    Boot(Who),
+    Boot(GuestId),
     /// Start the work of all VF guests.
     Go,
     /// Make the PF guest disable the VFs and shut down.
@@ -37,14 +37,14 @@ enum State {
 
 /// The state of a run with several guests.
 #[derive(Debug)]
-pub(super) struct Conductor {
+pub(super) struct Orchestrator {
     /// `None` if the card's server process provisions the VFs and no guest has the PF.
     physical: Option<State>,
     virtuals: Vec<State>,
     gone: bool,
 }
 
-impl Conductor {
+impl Orchestrator {
     /// Creates the state of a run with `vfs` VF guests, and a PF guest if `held` is set.
     pub(super) fn new(held: bool, vfs: u8) -> Self {
         Self { physical: held.then_some(State::Absent), virtuals: vec![State::Absent; vfs.into()], gone: false }
@@ -55,25 +55,25 @@ impl Conductor {
         match &mut self.physical {
             Some(state) => {
                 *state = State::Running;
-                vec![Order::Boot(Who::Physical)]
+                vec![Order::Boot(GuestId::Physical)]
             }
             None => self.boot_virtuals(),
         }
     }
 
-    /// Returns the orders that follow from `step` of the guest `who`.
-    pub(super) fn hear(&mut self, who: Who, step: &Step) -> Vec<Order> {
-        match (who, step) {
-            (Who::Physical, Step::Enabled) => self.boot_virtuals(),
-            (Who::Physical, Step::Over) => {
+    /// Returns the orders that follow from `step` of the guest `id`.
+    pub(super) fn advance(&mut self, id: GuestId, step: &Step) -> Vec<Order> {
+        match (id, step) {
+            (GuestId::Physical, Step::Enabled) => self.boot_virtuals(),
+            (GuestId::Physical, Step::Ended) => {
                 self.physical = Some(State::Over);
                 match self.virtuals.iter().any(|state| matches!(state, State::Running | State::Waiting)) {
                     true => vec![Order::Abandon],
                     false => Vec::new(),
                 }
             }
-            (Who::Virtual(vf), Step::Waiting | Step::Over) => {
-                let state = if *step == Step::Over { State::Over } else { State::Waiting };
+            (GuestId::Virtual(vf), Step::Waiting | Step::Ended) => {
+                let state = if *step == Step::Ended { State::Over } else { State::Waiting };
                 if let Some(known) = self.virtuals.get_mut(usize::from(vf).wrapping_sub(1)) {
                     *known = state;
                 }
@@ -96,7 +96,7 @@ impl Conductor {
         absent
             .map(|(number, state)| {
                 *state = State::Running;
-                Order::Boot(Who::Virtual(number))
+                Order::Boot(GuestId::Virtual(number))
             })
             .collect()
     }
@@ -118,68 +118,68 @@ impl Conductor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use GuestId::*;
     use Order::*;
-    use Who::*;
 
     #[test]
-    fn four_guests_come_work_together_and_go() {
-        let mut conductor = Conductor::new(true, 3);
-        assert_eq!(conductor.begin(), [Boot(Physical)]);
-        assert_eq!(conductor.hear(Physical, &Step::Mark("before".into())), []);
+    fn four_guests_boot_work_and_end_in_order() {
+        let mut orchestrator = Orchestrator::new(true, 3);
+        assert_eq!(orchestrator.begin(), [Boot(Physical)]);
+        assert_eq!(orchestrator.advance(Physical, &Step::Mark("before".into())), []);
         // The server rejects a client that connects before its function is enabled, so no VF guest is started earlier.
-        assert_eq!(conductor.hear(Physical, &Step::Enabled), [1, 2, 3].map(|vf| Boot(Virtual(vf))));
-        assert_eq!(conductor.hear(Virtual(2), &Step::Waiting), []);
-        assert_eq!(conductor.hear(Virtual(1), &Step::Waiting), []);
-        assert_eq!(conductor.hear(Virtual(3), &Step::Waiting), [Go]);
-        assert_eq!(conductor.hear(Virtual(3), &Step::Over), []);
-        assert_eq!(conductor.hear(Virtual(1), &Step::Over), []);
-        assert_eq!(conductor.hear(Virtual(2), &Step::Over), [Finish]);
-        assert!(!conductor.is_over());
-        assert_eq!(conductor.hear(Physical, &Step::Over), []);
-        assert!(conductor.is_over());
+        assert_eq!(orchestrator.advance(Physical, &Step::Enabled), [1, 2, 3].map(|vf| Boot(Virtual(vf))));
+        assert_eq!(orchestrator.advance(Virtual(2), &Step::Waiting), []);
+        assert_eq!(orchestrator.advance(Virtual(1), &Step::Waiting), []);
+        assert_eq!(orchestrator.advance(Virtual(3), &Step::Waiting), [Go]);
+        assert_eq!(orchestrator.advance(Virtual(3), &Step::Ended), []);
+        assert_eq!(orchestrator.advance(Virtual(1), &Step::Ended), []);
+        assert_eq!(orchestrator.advance(Virtual(2), &Step::Ended), [Finish]);
+        assert!(!orchestrator.is_over());
+        assert_eq!(orchestrator.advance(Physical, &Step::Ended), []);
+        assert!(orchestrator.is_over());
     }
 
     #[test]
     fn without_a_physical_guest_the_virtual_ones_start_at_once() {
-        let mut conductor = Conductor::new(false, 2);
-        assert_eq!(conductor.begin(), [Boot(Virtual(1)), Boot(Virtual(2))]);
-        assert_eq!(conductor.hear(Virtual(1), &Step::Waiting), []);
-        assert_eq!(conductor.hear(Virtual(2), &Step::Waiting), [Go]);
-        assert_eq!(conductor.hear(Virtual(2), &Step::Over), []);
-        assert!(!conductor.is_over());
-        assert_eq!(conductor.hear(Virtual(1), &Step::Over), []);
-        assert!(conductor.is_over());
+        let mut orchestrator = Orchestrator::new(false, 2);
+        assert_eq!(orchestrator.begin(), [Boot(Virtual(1)), Boot(Virtual(2))]);
+        assert_eq!(orchestrator.advance(Virtual(1), &Step::Waiting), []);
+        assert_eq!(orchestrator.advance(Virtual(2), &Step::Waiting), [Go]);
+        assert_eq!(orchestrator.advance(Virtual(2), &Step::Ended), []);
+        assert!(!orchestrator.is_over());
+        assert_eq!(orchestrator.advance(Virtual(1), &Step::Ended), []);
+        assert!(orchestrator.is_over());
     }
 
     #[test]
-    fn a_lost_guest_does_not_keep_the_others() {
-        let mut conductor = Conductor::new(true, 2);
-        conductor.begin();
-        conductor.hear(Physical, &Step::Enabled);
-        assert_eq!(conductor.hear(Virtual(1), &Step::Waiting), []);
-        assert_eq!(conductor.hear(Virtual(2), &Step::Over), [Go]);
-        assert_eq!(conductor.hear(Virtual(1), &Step::Over), [Finish]);
+    fn lost_vf_guest_does_not_block_the_others() {
+        let mut orchestrator = Orchestrator::new(true, 2);
+        orchestrator.begin();
+        orchestrator.advance(Physical, &Step::Enabled);
+        assert_eq!(orchestrator.advance(Virtual(1), &Step::Waiting), []);
+        assert_eq!(orchestrator.advance(Virtual(2), &Step::Ended), [Go]);
+        assert_eq!(orchestrator.advance(Virtual(1), &Step::Ended), [Finish]);
         // All VF guests were lost before any was ready: no `Go` is issued.
-        let mut conductor = Conductor::new(true, 1);
-        conductor.begin();
-        conductor.hear(Physical, &Step::Enabled);
-        assert_eq!(conductor.hear(Virtual(1), &Step::Over), [Finish]);
+        let mut orchestrator = Orchestrator::new(true, 1);
+        orchestrator.begin();
+        orchestrator.advance(Physical, &Step::Enabled);
+        assert_eq!(orchestrator.advance(Virtual(1), &Step::Ended), [Finish]);
     }
 
     #[test]
-    fn when_the_physical_guest_is_lost_the_others_are_ended() {
-        let mut conductor = Conductor::new(true, 2);
-        conductor.begin();
-        conductor.hear(Physical, &Step::Enabled);
-        conductor.hear(Virtual(1), &Step::Waiting);
-        assert_eq!(conductor.hear(Physical, &Step::Over), [Abandon]);
-        conductor.hear(Virtual(1), &Step::Over);
-        conductor.hear(Virtual(2), &Step::Over);
-        assert!(conductor.is_over());
+    fn loss_of_the_pf_guest_ends_the_others() {
+        let mut orchestrator = Orchestrator::new(true, 2);
+        orchestrator.begin();
+        orchestrator.advance(Physical, &Step::Enabled);
+        orchestrator.advance(Virtual(1), &Step::Waiting);
+        assert_eq!(orchestrator.advance(Physical, &Step::Ended), [Abandon]);
+        orchestrator.advance(Virtual(1), &Step::Ended);
+        orchestrator.advance(Virtual(2), &Step::Ended);
+        assert!(orchestrator.is_over());
         // Lost before it enabled the VFs: no other guest was started.
-        let mut conductor = Conductor::new(true, 2);
-        conductor.begin();
-        assert_eq!(conductor.hear(Physical, &Step::Over), []);
-        assert!(conductor.is_over());
+        let mut orchestrator = Orchestrator::new(true, 2);
+        orchestrator.begin();
+        assert_eq!(orchestrator.advance(Physical, &Step::Ended), []);
+        assert!(orchestrator.is_over());
     }
 }

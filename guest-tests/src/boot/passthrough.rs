@@ -11,12 +11,12 @@ use super::job::PASSTHROUGH_REPORT;
 use super::multi_guest;
 use crate::card::Functions;
 use crate::guest::report::PassthroughReport;
-use crate::guest_process::{Options, Seat};
+use crate::guest_process::{GuestSpec, Options};
 
 /// Fails if the host has too little memory for a guest with inner guests.
 pub(super) fn check_memory(options: &Options) -> Result<()> {
     let Functions::Passthrough(_) = options.functions else { return Ok(()) };
-    let memory = options.memory.unwrap_or(Seat::only(options.functions).memory);
+    let memory = options.memory.unwrap_or(GuestSpec::only(options.functions).memory);
     multi_guest::host_memory().map_or(Ok(()), |total| multi_guest::fits(1, memory, total))
 }
 

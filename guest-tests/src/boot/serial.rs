@@ -11,13 +11,13 @@ use anyhow::{Context, Result};
 use super::{Mode, Sink};
 use crate::clocks::{Clocks, Comparison};
 use crate::driver::Driver;
-use crate::guest_process::{Happening, Life, Seat, Stand};
+use crate::guest_process::{GuestEvent, GuestSpec, RunningGuest, Setup};
 use crate::progress::Progress;
 use crate::qemu::{Event, Port};
 use crate::terminal;
 
 /// Minimum interval between two progress lines of a guest in a run with several guests.
-const TELL: Duration = Duration::from_secs(2);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A guest's state as reported on its control port.
 #[derive(Debug, Default, PartialEq)]
@@ -41,7 +41,7 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    fn hear(&mut self, line: &str) {
+    fn parse_line(&mut self, line: &str) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "kernel" => self.kernel = Some(rest.to_owned()),
@@ -68,7 +68,7 @@ impl Guest {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// No effect.
-    On,
+    Continue,
     /// The job has reached the mark with this name.
     Mark(String),
     /// The PF guest has enabled the VFs for the other guests.
@@ -76,7 +76,7 @@ pub(super) enum Step {
     /// The VF guest waits for the host to start its work.
     Waiting,
     /// The guest has shut down or is lost.
-    Over,
+    Ended,
 }
 
 /// Tracks one guest.
@@ -93,30 +93,30 @@ pub(super) struct Follower {
     deadline: Option<Instant>,
     log: File,
     line: Vec<u8>,
-    told: Option<Instant>,
+    last_progress: Option<Instant>,
 }
 
 impl Follower {
-    /// Creates the follower of the guest in `seat`, just before its VM is started. `limit` is the time limit of each
+    /// Creates the follower of the guest in `spec`, just before its VM is started. `limit` is the time limit of each
     /// stage.
-    pub(super) fn new(stand: &Stand<'_>, seat: &Seat, mode: &Mode, limit: Duration) -> Result<Self> {
-        let path = stand.folder.join(format!("{}.log", seat.file("job")));
+    pub(super) fn new(setup: &Setup<'_>, spec: &GuestSpec, mode: &Mode, limit: Duration) -> Result<Self> {
+        let path = setup.folder.join(format!("{}.log", spec.file("job")));
         let log = File::create(&path).with_context(|| format!("{} cannot be created", path.display()))?;
-        let name = seat.name.clone();
+        let name = spec.name.clone();
         let mode = mode.clone();
         let deadline = Some(Instant::now() + limit);
         Ok(Self {
             guest: Guest::default(),
             clocks: Clocks::default(),
             mode,
-            driver: stand.driver(),
+            driver: setup.driver(),
             name,
             limit,
             stage: "boot",
             deadline,
             log,
             line: Vec::new(),
-            told: None,
+            last_progress: None,
         })
     }
 
@@ -139,29 +139,35 @@ impl Follower {
     /// Records the loss of the guest. Only the first `reason` is kept.
     pub(super) fn lose(&mut self, reason: String) -> Step {
         self.guest.lost.get_or_insert(reason);
-        Step::Over
+        Step::Ended
     }
 
-    /// Handles an event of the guest `life`.
+    /// Handles an event of the guest `running`.
     pub(super) fn take(
         &mut self,
-        happening: Happening,
-        life: &Life,
+        event: GuestEvent,
+        running: &RunningGuest,
         sink: &mut dyn Sink,
         progress: &dyn Progress,
     ) -> Result<Step> {
-        match happening {
-            Happening::Event(event) => self.event(&event, life, sink, progress),
+        match event {
+            GuestEvent::Event(event) => self.event(&event, running, sink, progress),
             // Messages that were in transit when the job ended have arrived by now.
-            Happening::End if self.guest.status.is_some() => Ok(Step::Over),
-            Happening::End => Ok(self.lose(format!("the guest crashed: {}", life.last_words()))),
-            Happening::Silence => {
+            GuestEvent::End if self.guest.status.is_some() => Ok(Step::Ended),
+            GuestEvent::End => Ok(self.lose(format!("the guest crashed: {}", running.last_words()))),
+            GuestEvent::Silence => {
                 Ok(self.lose(format!("the guest did not {} within {} s", self.stage, self.limit.as_secs())))
             }
         }
     }
 
-    fn event(&mut self, event: &Event, life: &Life, sink: &mut dyn Sink, progress: &dyn Progress) -> Result<Step> {
+    fn event(
+        &mut self,
+        event: &Event,
+        running: &RunningGuest,
+        sink: &mut dyn Sink,
+        progress: &dyn Progress,
+    ) -> Result<Step> {
         if event.port != Port::Terminal {
             self.log.write_all(&event.bytes)?;
         }
@@ -169,8 +175,8 @@ impl Follower {
             Port::Control => {
                 self.log.write_all(b"\n")?;
                 let text = String::from_utf8_lossy(&event.bytes);
-                self.clocks.hear(&text, event.at);
-                return self.control(&text, life, progress);
+                self.clocks.record(&text, event.at);
+                return self.control(&text, running, progress);
             }
             Port::Output | Port::Errors if self.mode == Mode::Work => {
                 // Each check prints a line, so output indicates progress.
@@ -187,16 +193,16 @@ impl Follower {
             Port::Errors => sink.errors(&event.bytes),
             Port::Agent => {}
         }
-        Ok(Step::On)
+        Ok(Step::Continue)
     }
 
-    fn control(&mut self, text: &str, life: &Life, progress: &dyn Progress) -> Result<Step> {
-        self.guest.hear(text);
+    fn control(&mut self, text: &str, running: &RunningGuest, progress: &dyn Progress) -> Result<Step> {
+        self.guest.parse_line(text);
         match text.split_once(' ').unwrap_or((text, "")) {
             ("ready", _) => {
-                self.guest.boot_seconds = life.started().elapsed().as_secs_f64();
+                self.guest.boot_seconds = running.started().elapsed().as_secs_f64();
                 let seconds = self.guest.boot_seconds;
-                self.say(&format!("the guest is up after {seconds:.1} s, loading {}", self.driver), progress);
+                self.print_line(&format!("the guest is up after {seconds:.1} s, loading {}", self.driver), progress);
                 self.enter("load its driver");
             }
             ("working", _) => {
@@ -207,13 +213,13 @@ impl Follower {
                 }
                 match self.guest.probe {
                     Some((start, end, 0)) => {
-                        self.say(&format!("{} is loaded after {:.1} s", self.driver, end - start), progress);
+                        self.print_line(&format!("{} is loaded after {:.1} s", self.driver, end - start), progress);
                     }
-                    _ => self.say(&format!("{} could not be loaded", self.driver), progress),
+                    _ => self.print_line(&format!("{} could not be loaded", self.driver), progress),
                 }
                 if self.mode == Mode::Shell {
-                    progress.say("a shell in the guest; `exit` ends it, and Ctrl-] ends a guest that hangs\r");
-                    terminal::feed(life.terminal())?;
+                    progress.print_line("a shell in the guest; `exit` ends it, and Ctrl-] ends a guest that hangs\r");
+                    terminal::feed(running.terminal())?;
                 }
             }
             ("waiting", _) => {
@@ -226,31 +232,31 @@ impl Follower {
             ("done", _) => self.enter("shut down"),
             _ => {}
         }
-        Ok(Step::On)
+        Ok(Step::Continue)
     }
 
     /// Prints `line` as progress. In a run with several guests, lines other than failures are limited to one per
-    /// `TELL`.
+    /// `PROGRESS_INTERVAL`.
     fn show(&mut self, line: &str, progress: &dyn Progress) {
-        let due = self.told.is_none_or(|told| told.elapsed() >= TELL);
+        let due = self.last_progress.is_none_or(|last_progress| last_progress.elapsed() >= PROGRESS_INTERVAL);
         if self.name.is_empty() || due || line.starts_with("FAIL") {
-            self.told = Some(Instant::now());
-            self.say(&format!("  {line}"), progress);
+            self.last_progress = Some(Instant::now());
+            self.print_line(&format!("  {line}"), progress);
         }
     }
 
-    fn say(&self, line: &str, progress: &dyn Progress) {
+    fn print_line(&self, line: &str, progress: &dyn Progress) {
         match self.name.is_empty() {
-            true => progress.say(line),
-            false => progress.say(&format!("{:<5} {line}", self.name)),
+            true => progress.print_line(line),
+            false => progress.print_line(&format!("{:<5} {line}", self.name)),
         }
     }
 
     /// Fails if the guest was lost before its job started, since there are then no results to evaluate.
-    pub(super) fn must_have_come_up(&self, life: &Life) -> Result<()> {
+    pub(super) fn must_have_come_up(&self, running: &RunningGuest) -> Result<()> {
         match &self.guest.lost {
             Some(reason) if self.guest.boot_seconds == 0.0 => {
-                Err(NeverUp { reason: reason.clone(), log: life.console.clone() }.into())
+                Err(NeverUp { reason: reason.clone(), log: running.console.clone() }.into())
             }
             _ => Ok(()),
         }
@@ -289,7 +295,7 @@ mod tests {
     fn the_guests_control_lines_are_understood() {
         let mut guest = Guest::default();
         for line in ["kernel 7.2.12", "probe 3.15 5.90 0", "modules drm mei xe ", "taint 64", "done 3", "strange"] {
-            guest.hear(line);
+            guest.parse_line(line);
         }
         assert_eq!(guest.probe, Some((3.15, 5.9, 0)));
         assert_eq!((guest.taint, guest.status), (Some(64), Some(3)));

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_short_where_all_is_well_and_full_where_not() {
+    fn summary_lists_passed_checks_briefly_and_failures_in_full() {
         let mut results: Vec<TestResult> = ["guest", "rcs0: stores", "rcs0: mi_math", "taint"]
             .map(|name| TestResult::new(name, Verdict::Pass, "", 0.25))
             .into();

@@ -12,7 +12,7 @@ use super::BootReport;
 use super::checks::{Evidence, check};
 use super::job::{BEFORE, ROUNDS_REPORT, STEPS, WORKED};
 use crate::card::Memory;
-use crate::guest::report::{Card, Rounds, VfReport, VfsReport};
+use crate::guest::report::{CardInfo, Rounds, VfReport, VfsReport};
 use crate::kernel_log;
 use crate::qemu::function_address;
 use crate::report::{TestResult, Verdict};
@@ -195,7 +195,7 @@ pub(super) fn provider(report: &mut BootReport, evidence: &Evidence<'_>) {
 }
 
 /// Adds the line of a VF in a separate guest, summarised from the results from index `before`.
-pub(super) fn apart(report: &mut BootReport, evidence: &Evidence<'_>, vf: u8, before: usize, card: Option<Card>) {
+pub(super) fn apart(report: &mut BootReport, evidence: &Evidence<'_>, vf: u8, before: usize, card: Option<CardInfo>) {
     let results = &report.results[before..];
     let failed = results.iter().find(|result| result.result == Verdict::Fail);
     let problem = failed.map(|result: &TestResult| format!("{}: {}", result.test, result.reason));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_a_function_is_and_did() {
+    fn line_lists_properties_and_results_of_a_vf() {
         let vf = VfReport {
             number: 7,
             address: "0000:00:01.7".into(),

@@ -159,7 +159,7 @@ pub struct Config {
 }
 
 /// The driver operations that this program uses, implemented for each driver's uAPI.
-pub(super) trait Dialect: Sync {
+pub(super) trait DriverApi: Sync {
     /// Returns all engines exposed to user space, in the driver's order.
     fn engines(&self, device: &Device) -> Result<Vec<Engine>>;
     /// The memory regions.
@@ -212,7 +212,7 @@ pub struct Device {
     pub path: PathBuf,
     /// The driver of the node.
     pub driver: Driver,
-    pub(super) dialect: &'static dyn Dialect,
+    pub(super) api: &'static dyn DriverApi,
     /// Instance numbers of the memory regions.
     vram: Option<u16>,
     system: u16,
@@ -236,12 +236,12 @@ impl Device {
                 .open(&path)
                 .map_err(|source| DrmError::Os { what: format!("open {}", path.display()), source })?;
             let Some(driver) = Driver::named(&driver_name(&file)?) else { continue };
-            let dialect: &'static dyn Dialect = match driver {
+            let api: &'static dyn DriverApi = match driver {
                 Driver::Xe => &Xe,
                 Driver::I915 => &I915,
             };
             let mut device =
-                Device { file, path, driver, dialect, vram: None, system: 0, alignment: 0, address_spaces: true };
+                Device { file, path, driver, api, vram: None, system: 0, alignment: 0, address_spaces: true };
             let config = device.config()?;
             (device.alignment, device.address_spaces) = (config.min_alignment, config.address_spaces);
             for region in device.mem_regions()? {
@@ -257,33 +257,33 @@ impl Device {
 
     /// Returns all engines exposed to user space, in the driver's order.
     pub fn engines(&self) -> Result<Vec<Engine>> {
-        self.dialect.engines(self)
+        self.api.engines(self)
     }
 
     /// The memory regions.
     pub fn mem_regions(&self) -> Result<Vec<MemRegion>> {
-        self.dialect.mem_regions(self)
+        self.api.mem_regions(self)
     }
 
     /// The GTs.
     pub fn gts(&self) -> Result<Vec<Gt>> {
-        self.dialect.gts(self)
+        self.api.gts(self)
     }
 
     /// The configuration.
     pub fn config(&self) -> Result<Config> {
-        self.dialect.config(self)
+        self.api.config(self)
     }
 
     /// Version of the GuC submission interface, `major.minor.patch`.
     pub fn guc_submission_version(&self) -> Result<String> {
-        self.dialect.guc_submission_version(self)
+        self.api.guc_submission_version(self)
     }
 
     /// Returns an engine's timestamp as read by the driver, and its width in bits. Not available on a VF (EOPNOTSUPP)
     /// and with i915.
     pub fn engine_cycles(&self, engine: Engine) -> Result<(u64, u32)> {
-        self.dialect.engine_cycles(self, engine)
+        self.api.engine_cycles(self, engine)
     }
 
     /// Creates an address space.

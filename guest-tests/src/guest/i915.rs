@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::device::{Config, Device, Dialect, DrmError, Engine, Gt, MemRegion, Result, Table};
+use super::device::{Config, Device, DriverApi, DrmError, Engine, Gt, MemRegion, Result, Table};
 use super::uapi::i915 as uapi;
 use super::vm::{Bound, Place, Signal};
 use crate::driver::Driver;
@@ -20,10 +20,10 @@ const ONE_ENGINE_BYTES: u32 = 12;
 const ALIGNMENT: u64 = 2 << 20;
 const ALIGNMENT_64K_PTES: u64 = 64 << 10;
 
-/// The [`Dialect`] of i915.
+/// The [`DriverApi`] of i915.
 pub(super) struct I915;
 
-impl Dialect for I915 {
+impl DriverApi for I915 {
     fn engines(&self, device: &Device) -> Result<Vec<Engine>> {
         let answer = query(device, uapi::query::ENGINE_INFO)?;
         let table = Table { name: "engine", bytes: &answer };

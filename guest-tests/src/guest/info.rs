@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::device::{Config, Device, Gt, MemRegion};
-use super::report::{self, Card};
+use super::report::{self, CardInfo};
 use super::sysfs::{Quota, Sysfs};
 use crate::path::PrintedPath;
 
@@ -31,7 +31,7 @@ struct EngineInfo {
 }
 
 #[derive(Serialize)]
-struct Everything {
+struct DeviceInfo {
     kernel: String,
     node: PrintedPath,
     config: Config,
@@ -56,7 +56,7 @@ pub fn run(info: &Info) -> Result<()> {
             timestamp: device.engine_cycles(engine).ok().map(|(cycles, _)| cycles),
         })
         .collect();
-    let everything = Everything {
+    let device_info = DeviceInfo {
         kernel: report::kernel_release(),
         node: device.path.clone().into(),
         config: device.config()?,
@@ -66,16 +66,16 @@ pub fn run(info: &Info) -> Result<()> {
         memory: device.mem_regions()?,
         engines,
     };
-    println!("{}", serde_json::to_string_pretty(&everything)?);
+    println!("{}", serde_json::to_string_pretty(&device_info)?);
     Ok(())
 }
 
 /// Returns the card's description for the report of `arctic guest work`.
-pub fn card(device: &Device) -> Result<Card> {
+pub fn card(device: &Device) -> Result<CardInfo> {
     let config = device.config()?;
     let vram =
         device.mem_regions()?.iter().filter(|region| region.class == "vram").map(|region| region.total_size).sum();
-    Ok(Card {
+    Ok(CardInfo {
         pci_id: format!("8086:{:04x}", config.device_id),
         revision: config.revision,
         vram_bytes: vram,

@@ -11,7 +11,7 @@ use crate::report::{TestResult, Verdict};
 
 /// One check on one engine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct CheckResult {
     /// `rcs0`, `bcs0`…, or `all` for a check that uses several engines.
     pub engine: String,
     /// Short name of the check.
@@ -30,7 +30,7 @@ pub struct Outcome {
 
 /// The card as seen by the guest's user space.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Card {
+pub struct CardInfo {
     /// PCI vendor and device ID, `8086:56c0`.
     pub pci_id: String,
     /// PCI revision.
@@ -139,7 +139,7 @@ pub struct StepReport {
     #[serde(default)]
     pub repeated: Option<String>,
     /// Its checks, including those of inner guests.
-    pub checks: Vec<Outcome>,
+    pub checks: Vec<CheckResult>,
 }
 
 impl StepReport {
@@ -166,20 +166,20 @@ impl std::fmt::Display for StepReport {
 
 /// The report of `arctic guest work`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct WorkReport {
     /// Kernel release of the guest.
     pub kernel: String,
     /// The card; absent if it could not be opened.
-    pub card: Option<Card>,
+    pub card: Option<CardInfo>,
     /// Whether every result is ok and there is at least one.
     pub ok: bool,
     /// SHA-256 of the test card's pixels as read by the guest, if it was drawn.
     pub picture_sha256: Option<String>,
     /// All results in order of execution.
-    pub results: Vec<Outcome>,
+    pub results: Vec<CheckResult>,
 }
 
-impl Outcome {
+impl CheckResult {
     /// The outcome as a result named `name`.
     pub fn result(&self, name: String) -> TestResult {
         let verdict = match (self.ok, self.skipped) {
@@ -229,10 +229,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_survives_the_file() {
-        let report = Report {
+    fn report_is_read_back_from_its_file() {
+        let report = WorkReport {
             kernel: "7.2.12".into(),
-            card: Some(Card {
+            card: Some(CardInfo {
                 pci_id: "8086:56c0".into(),
                 revision: 8,
                 vram_bytes: 16 << 30,
@@ -243,19 +243,19 @@ mod tests {
             }),
             ok: false,
             picture_sha256: None,
-            results: vec![Outcome {
+            results: vec![CheckResult {
                 engine: "rcs0".into(),
                 what: "stores".into(),
                 detail: "byte 0x40: expected 1, got 0".into(),
                 seconds: 0.25,
-                ..Outcome::default()
+                ..CheckResult::default()
             }],
         };
         let path = std::env::temp_dir().join(format!("arctic-report-{}.json", std::process::id()));
         write_json(&path, &report).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+        assert_eq!(serde_json::from_str::<WorkReport>(&text).unwrap(), report);
         assert!(text.contains("\"what\": \"stores\""));
         assert!(report.results[0].line().starts_with("FAIL rcs0   stores"));
     }

@@ -13,7 +13,7 @@ use super::device::Device;
 use super::report::{self, Rounds as Report};
 
 /// Interval between progress lines.
-const TELL: Duration = Duration::from_secs(2);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The stop condition and the file for the result.
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,7 @@ fn go_round(rounds: &StressLoop, report: &mut Report) -> Result<()> {
     let device = Device::open(None)?;
     let engines = one_of_each_class(&device.engines()?);
     let bench = Bench { device: &device, timeout: Duration::from_secs(rounds.timeout), reference_clock: 0 };
-    let mut told = Instant::now();
+    let mut last_progress = Instant::now();
     loop {
         for (engine, outcome) in brief(&bench, &engines, report.rounds)? {
             outcome.with_context(|| engine.name())?;
@@ -58,8 +58,8 @@ fn go_round(rounds: &StressLoop, report: &mut Report) -> Result<()> {
         if rounds.until.exists() {
             return Ok(());
         }
-        if told.elapsed() >= TELL {
-            told = Instant::now();
+        if last_progress.elapsed() >= PROGRESS_INTERVAL {
+            last_progress = Instant::now();
             println!("round {} completed next to other guests", report.rounds);
         }
     }

@@ -21,7 +21,7 @@ const AT_ONCE: usize = 8;
 /// Polling interval while waiting for the next driver.
 const LOOK: Duration = Duration::from_millis(10);
 /// Minimum interval between progress lines of a long step.
-const TELL: Duration = Duration::from_secs(2);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Number of VFs, and options for their drivers and work.
 #[derive(Debug, clap::Args)]
@@ -114,7 +114,7 @@ fn enable(vfs: &Vfs, sysfs: &Sysfs, report: &mut VfsReport) -> Result<()> {
 fn watch(vfs: &Vfs, sysfs: &Sysfs, start: Instant, finished: &AtomicBool) -> Vec<Duration> {
     let mut took = Vec::new();
     let mut begun = None;
-    let mut told = start;
+    let mut last_progress = start;
     while took.len() < usize::from(vfs.count) {
         // Loaded before the check below, so that a change made before `finished` was set is not missed.
         let last_look = finished.load(Ordering::Acquire);
@@ -131,8 +131,8 @@ fn watch(vfs: &Vfs, sysfs: &Sysfs, start: Instant, finished: &AtomicBool) -> Vec
             _ if last_look => break,
             _ => thread::sleep(LOOK),
         }
-        if told.elapsed() >= TELL {
-            told = Instant::now();
+        if last_progress.elapsed() >= PROGRESS_INTERVAL {
+            last_progress = Instant::now();
             match begun {
                 None => println!("enabling, {:.0} s", start.elapsed().as_secs_f64()),
                 Some(_) => println!("{} of {} virtual functions probed", took.len(), vfs.count),
@@ -146,7 +146,7 @@ fn watch(vfs: &Vfs, sysfs: &Sysfs, start: Instant, finished: &AtomicBool) -> Vec
 fn work(vfs: &Vfs, sysfs: &Sysfs, nodes: &Path, reports: &mut [VfReport]) {
     let total = reports.len();
     let done = AtomicU8::new(0);
-    let told = Mutex::new(Instant::now());
+    let last_progress = Mutex::new(Instant::now());
     let queue = Mutex::new(reports.iter_mut());
     thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(total) {
@@ -157,10 +157,10 @@ fn work(vfs: &Vfs, sysfs: &Sysfs, nodes: &Path, reports: &mut [VfReport]) {
                     report.problem = work_of_one(vfs, sysfs, nodes, report).err().map(|error| format!("{error:#}"));
                     report.work_seconds = start.elapsed().as_secs_f64();
                     let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    if let Ok(mut told) = told.lock()
-                        && told.elapsed() >= TELL
+                    if let Ok(mut last_progress) = last_progress.lock()
+                        && last_progress.elapsed() >= PROGRESS_INTERVAL
                     {
-                        *told = Instant::now();
+                        *last_progress = Instant::now();
                         println!("{done} of {total} virtual functions have worked");
                     }
                 }

@@ -65,7 +65,7 @@ pub struct Vm<'d> {
 impl<'d> Vm<'d> {
     /// Creates an empty address space of `device`.
     pub(super) fn new(device: &'d Device) -> Result<Self> {
-        let id = device.dialect.create_vm(device)?;
+        let id = device.api.create_vm(device)?;
         Ok(Vm { device, id, next: Cell::new(FIRST_ADDRESS), bound: RefCell::default() })
     }
 
@@ -73,25 +73,25 @@ impl<'d> Vm<'d> {
     pub fn buffer(&self, place: Place, size: u64) -> Result<Buffer<'_>> {
         let device = self.device;
         let size = size.max(1).next_multiple_of(64 << 10);
-        let handle = device.dialect.create_object(device, self.id, place, size)?;
+        let handle = device.api.create_object(device, self.id, place, size)?;
         // If a later step fails, dropping `object` closes the handle.
         let object = GemObject { device, handle };
 
-        let offset = device.dialect.mmap_offset(device, handle)?;
+        let offset = device.api.mmap_offset(device, handle)?;
         let mapping = Mapping::new(device.file(), offset, number::size(size))
             .map_err(|source| DrmError::Os { what: format!("mmap of {size} bytes of {place:?}"), source })?;
 
         let (address, next) = place_after(self.next.get(), size, device.alignment());
         self.next.set(next);
         let bound = Bound { handle, address, size };
-        device.dialect.bind(device, self.id, &bound)?;
+        device.api.bind(device, self.id, &bound)?;
         self.bound.borrow_mut().push(bound);
         Ok(Buffer { vm: self, _object: object, mapping, address, place })
     }
 
     /// Creates a queue for `engine`.
     pub fn queue(&self, engine: Engine) -> Result<Queue<'_>> {
-        let id = self.device.dialect.create_queue(self.device, self.id, engine)?;
+        let id = self.device.api.create_queue(self.device, self.id, engine)?;
         Ok(Queue { vm: self, id })
     }
 
@@ -114,7 +114,7 @@ fn place_after(next: u64, size: u64, alignment: u64) -> (u64, u64) {
 impl Drop for Vm<'_> {
     fn drop(&mut self) {
         // Errors cannot be reported from drop; the kernel cleans up at exit.
-        let _ = self.device.dialect.destroy_vm(self.device, self.id);
+        let _ = self.device.api.destroy_vm(self.device, self.id);
     }
 }
 
@@ -172,7 +172,7 @@ impl Drop for Buffer<'_> {
     fn drop(&mut self) {
         let mut all = self.vm.bound.borrow_mut();
         let Some(at) = all.iter().position(|bound| bound.address == self.address) else { return };
-        let _ = self.vm.device.dialect.unbind(self.vm.device, self.vm.id, &all.swap_remove(at));
+        let _ = self.vm.device.api.unbind(self.vm.device, self.vm.id, &all.swap_remove(at));
     }
 }
 
@@ -205,7 +205,7 @@ impl<'v> Queue<'v> {
     /// Waits in the driver until the quadword at byte `offset` of `memory` equals `value`.
     pub fn wait_user_fence(&self, memory: &Buffer<'_>, offset: usize, value: u64, timeout: Duration) -> Result<()> {
         let pointer = memory.mapping.pointer(offset, 8) as u64;
-        self.device().dialect.wait_user_fence(self.device(), self.id, pointer, value, timeout)
+        self.device().api.wait_user_fence(self.device(), self.id, pointer, value, timeout)
     }
 
     /// Waits for a fence of this queue. Returns an error if the driver has banned the queue, since the fences of a
@@ -213,7 +213,7 @@ impl<'v> Queue<'v> {
     pub fn wait(&self, fence: &Fence<'_>, timeout: Duration) -> Result<()> {
         let start = Instant::now();
         fence.wait(timeout)?;
-        match self.device().dialect.is_banned(self.device(), self.id)? {
+        match self.device().api.is_banned(self.device(), self.id)? {
             true => Err(DrmError::Banned(start.elapsed())),
             false => Ok(()),
         }
@@ -225,13 +225,13 @@ impl<'v> Queue<'v> {
 
     fn exec(&self, address: u64, after: Option<u32>, signal: Signal) -> Result<()> {
         let bound = self.vm.bound.borrow();
-        self.device().dialect.exec(self.device(), self.id, address, &bound, after, signal)
+        self.device().api.exec(self.device(), self.id, address, &bound, after, signal)
     }
 }
 
 impl Drop for Queue<'_> {
     fn drop(&mut self) {
-        let _ = self.device().dialect.destroy_queue(self.device(), self.id);
+        let _ = self.device().api.destroy_queue(self.device(), self.id);
     }
 }
 

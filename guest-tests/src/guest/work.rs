@@ -12,7 +12,7 @@ use super::gen6;
 use super::gen6::checks::Found;
 use super::info;
 use super::picture;
-use super::report::{self, Outcome, Report};
+use super::report::{self, CheckResult, WorkReport};
 use crate::driver::Driver;
 use crate::testcard;
 
@@ -41,17 +41,22 @@ pub struct Work {
 
 /// Runs the checks, prints a line per check and writes the files. Returns true if all checks passed.
 pub fn run(work: &Work) -> Result<bool> {
-    let mut report =
-        Report { kernel: report::kernel_release(), card: None, ok: false, picture_sha256: None, results: Vec::new() };
+    let mut report = WorkReport {
+        kernel: report::kernel_release(),
+        card: None,
+        ok: false,
+        picture_sha256: None,
+        results: Vec::new(),
+    };
     let finished = checks(work, &mut report);
     if let Err(error) = &finished {
         let what = "setup".to_owned();
         let detail = format!("{error:#}");
-        let failed = Outcome { engine: "all".into(), what, detail, ..Outcome::default() };
+        let failed = CheckResult { engine: "all".into(), what, detail, ..CheckResult::default() };
         record(&mut report, failed);
     }
     report.ok = !report.results.is_empty() && report.results.iter().all(|outcome| outcome.ok);
-    let count = |kind: fn(&&Outcome) -> bool| report.results.iter().filter(kind).count();
+    let count = |kind: fn(&&CheckResult) -> bool| report.results.iter().filter(kind).count();
     let (failed, skipped) = (count(|outcome| !outcome.ok), count(|outcome| outcome.skipped));
     println!("{} passed, {failed} failed, {skipped} not applicable", report.results.len() - failed - skipped);
     if let Some(path) = &work.out {
@@ -68,7 +73,7 @@ fn selected(work: &Work, device: &Device) -> Result<Vec<Engine>> {
     Ok(engines)
 }
 
-fn checks(work: &Work, report: &mut Report) -> Result<()> {
+fn checks(work: &Work, report: &mut WorkReport) -> Result<()> {
     let device = Device::open(work.device.as_deref())?;
     report.card = Some(info::card(&device)?);
     match device.address_spaces() {
@@ -77,7 +82,7 @@ fn checks(work: &Work, report: &mut Report) -> Result<()> {
     }
 }
 
-fn checks_of_cards(work: &Work, device: &Device, report: &mut Report) -> Result<()> {
+fn checks_of_cards(work: &Work, device: &Device, report: &mut WorkReport) -> Result<()> {
     let bench = Bench { device, timeout: Duration::from_secs(work.timeout), reference_clock: reference_clock(device)? };
     let engines = selected(work, device)?;
     let wanted = |what: &str| what.contains(&work.only);
@@ -99,7 +104,7 @@ fn checks_of_cards(work: &Work, device: &Device, report: &mut Report) -> Result<
     draw(work, &engines, report, |engine| picture::draw(device, engine, bench.timeout))
 }
 
-fn checks_of_integrated_gpus(work: &Work, device: Device, report: &mut Report) -> Result<()> {
+fn checks_of_integrated_gpus(work: &Work, device: Device, report: &mut WorkReport) -> Result<()> {
     use gen6::checks::{APERTURE, COPY_ENGINES, EVERY_ENGINE, RENDER_ENGINES, TOGETHER};
 
     let (device, timeout) = (&device, Duration::from_secs(work.timeout));
@@ -133,7 +138,7 @@ fn reference_clock(device: &Device) -> Result<u32> {
 fn draw(
     work: &Work,
     engines: &[Engine],
-    report: &mut Report,
+    report: &mut WorkReport,
     draw: impl FnOnce(Engine) -> Result<(Vec<u8>, usize, usize)>,
 ) -> Result<()> {
     let (Some(path), Some(engine)) = (&work.picture, engines.iter().find(|engine| engine.copies())) else {
@@ -153,7 +158,7 @@ fn draw(
     Ok(())
 }
 
-fn timed(engine: String, what: &str, check: impl FnOnce() -> Result<Found>) -> Outcome {
+fn timed(engine: String, what: &str, check: impl FnOnce() -> Result<Found>) -> CheckResult {
     let start = Instant::now();
     let result = check();
     let seconds = start.elapsed().as_secs_f64();
@@ -162,10 +167,10 @@ fn timed(engine: String, what: &str, check: impl FnOnce() -> Result<Found>) -> O
         Ok(Found::NotApplicable(reason)) => (true, true, reason),
         Err(error) => (false, false, format!("{error:#}")),
     };
-    Outcome { engine, what: what.to_owned(), ok, skipped, detail, seconds }
+    CheckResult { engine, what: what.to_owned(), ok, skipped, detail, seconds }
 }
 
-fn record(report: &mut Report, outcome: Outcome) {
+fn record(report: &mut WorkReport, outcome: CheckResult) {
     println!("{}", outcome.line());
     report.results.push(outcome);
 }
@@ -183,7 +188,7 @@ mod tests {
         let file = path.to_str().unwrap();
         let args = ["work", "--device", "/dev/null", "--out", file];
         assert_eq!(crate::guest::main(args.map(Into::into).to_vec()), ExitCode::FAILURE);
-        let report: Report = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let report: WorkReport = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert!(!report.ok && report.card.is_none() && !report.kernel.is_empty());
         assert_eq!((report.results.len(), report.results[0].what.as_str()), (1, "setup"));

@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use super::device::{Config, Device, Dialect, DrmError, Engine, Gt, MemRegion, Result, Table};
+use super::device::{Config, Device, DriverApi, DrmError, Engine, Gt, MemRegion, Result, Table};
 use super::uapi::xe as uapi;
 use super::vm::{Bound, Place, Signal};
 use crate::number::count;
 
-/// The [`Dialect`] of xe.
+/// The [`DriverApi`] of xe.
 pub(super) struct Xe;
 
-impl Dialect for Xe {
+impl DriverApi for Xe {
     fn engines(&self, device: &Device) -> Result<Vec<Engine>> {
         let answer = query(device, uapi::query::ENGINES, &[])?;
         let table = Table { name: "engines", bytes: &answer };

@@ -24,8 +24,8 @@ const TAINT: &str = "/proc/sys/kernel/tainted";
 /// Maximum number of bytes kept of an output stream, half from its beginning and half from its end.
 const STREAM_KEPT: usize = 512 << 10;
 /// Grace periods of a test: to clean up after SIGTERM, and to exit after SIGKILL.
-const TERM_PATIENCE: Duration = Duration::from_secs(3);
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+const TERM_TIMEOUT: Duration = Duration::from_secs(3);
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// Kernel log levels up to "warning" are reported.
 const WARNING: u8 = 4;
 
@@ -35,16 +35,16 @@ pub fn run(plan: &Path) -> Result<()> {
     let text = fs::read_to_string(plan).with_context(|| format!("{} cannot be read", plan.display()))?;
     let plan: Plan = serde_json::from_str(&text).context("the plan cannot be parsed")?;
     let mut port = OpenOptions::new().write(true).open(PORT).with_context(|| format!("{PORT} cannot be opened"))?;
-    let mut tell = |message: &Message| -> Result<()> {
+    let mut send = |message: &Message| -> Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
         Ok(port.write_all(&line)?)
     };
     let mut kernel = KernelLog::open()?;
     for (number, test) in &plan.tests {
-        tell(&Message::Started { number: *number, clock: clock() })?;
+        send(&Message::Started { number: *number, clock: clock() })?;
         prepare_driver(test, plan.driver)?;
-        tell(&Message::Running)?;
+        send(&Message::Running)?;
         kernel.skip()?;
         let mut ended = run_test(test, &plan).with_context(|| format!("{test} cannot be run"))?;
         ended.number = *number;
@@ -52,7 +52,7 @@ pub fn run(plan: &Path) -> Result<()> {
         ended.taint = fs::read_to_string(TAINT)?.trim().parse().unwrap_or(u64::MAX);
         ended.clock = clock();
         let spoilt = ended.spoils_guest();
-        tell(&Message::Ended(ended))?;
+        send(&Message::Ended(ended))?;
         if spoilt {
             break;
         }
@@ -103,10 +103,10 @@ fn run_test(test: &Test, plan: &Plan) -> Result<Ended> {
     let mut status = wait(&mut child, limit)?;
     let timed_out = status.is_none();
     let seconds = start.elapsed().as_secs_f64();
-    for (signal, patience) in [(libc::SIGTERM, TERM_PATIENCE), (libc::SIGKILL, KILL_PATIENCE)] {
+    for (signal, timeout) in [(libc::SIGTERM, TERM_TIMEOUT), (libc::SIGKILL, KILL_TIMEOUT)] {
         if status.is_none() {
             signal_group(&child, signal);
-            status = wait(&mut child, patience)?;
+            status = wait(&mut child, timeout)?;
         }
     }
     // Child processes that outlive the test must not affect the next one.
@@ -235,7 +235,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
         assert!(wait(&mut child, Duration::from_millis(30)).unwrap().is_none());
         signal_group(&child, libc::SIGKILL);
-        assert_eq!(wait(&mut child, KILL_PATIENCE).unwrap().unwrap().signal(), Some(libc::SIGKILL));
+        assert_eq!(wait(&mut child, KILL_TIMEOUT).unwrap().unwrap().signal(), Some(libc::SIGKILL));
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&vec![b'a'; STREAM_KEPT]).unwrap();
         file.write_all(b"the end").unwrap();

@@ -48,14 +48,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read_in_all_their_forms() {
+    fn igt_list_lines_of_all_forms_parse() {
         let text = "# comment\n\nigt@xe_query@query-engines\ncore_auth@many-magics # why\nmeta_test\nigt@xe_vm@a@b\n";
         let names: Vec<String> = parse(text).unwrap().iter().map(Test::to_string).collect();
         assert_eq!(names, ["xe_query@query-engines", "core_auth@many-magics", "meta_test", "xe_vm@a@b"]);
     }
 
     #[test]
-    fn nonsense_is_refused_with_its_line() {
+    fn malformed_line_is_reported_with_its_number() {
         for line in ["a b@c", "../sh@x", "a@", "a@b@c@d"] {
             let error = parse(&format!("ok@fine\n{line}\n")).unwrap_err().to_string();
             assert!(error.starts_with("line 2 "), "{error}");

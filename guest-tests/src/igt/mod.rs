@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::{CardReport, Functions, Unmodelled};
 use crate::clocks::{self, Clocks, Comparison};
-use crate::guest::report::Report;
-use crate::guest_process::{Happening, Life, Options, Seat, Server, Stand};
+use crate::guest::report::WorkReport;
+use crate::guest_process::{GuestEvent, GuestSpec, Options, RunningGuest, Server, Setup};
 use crate::host_load::{HostLoad, Snapshot};
 use crate::image::igt_programs;
 use crate::interrupt::Interrupted;
@@ -97,45 +97,45 @@ pub struct IgtReport {
     pub log: PrintedPath,
 }
 
-/// Runs `job`. Calls `told` with each result as soon as it is known. Returns an error only if no result is available.
+/// Runs `job`. Calls `on_result` with each result as soon as it is known. Returns an error only if no result is available.
 pub fn run(
     options: &Options,
     job: &Job,
-    told: &mut dyn FnMut(&TestResult),
+    on_result: &mut dyn FnMut(&TestResult),
     progress: &dyn Progress,
 ) -> Result<IgtReport> {
-    let stand = Stand::prepare(options, "igt", progress)?;
-    let root = stand.parts.igt.clone().context("IGT is not in the cache, and this host has no apt-get to fetch it")?;
+    let setup = Setup::prepare(options, "igt", progress)?;
+    let root = setup.parts.igt.clone().context("IGT is not in the cache, and this host has no apt-get to fetch it")?;
     let programs = igt_programs(&root)?;
     let mut results: Vec<Option<TestResult>> = vec![None; job.tests.len()];
     for (result, test) in results.iter_mut().zip(&job.tests).filter(|(_, test)| !programs.contains(&test.binary)) {
         let absent = TestResult::new(test.to_string(), Verdict::Fail, "absent: this IGT has no such program", 0.0);
-        told(&absent);
+        on_result(&absent);
         *result = Some(absent);
     }
     let binaries: Vec<String> =
         job.tests.iter().map(|test| test.binary.clone()).filter(|name| programs.contains(name)).collect();
-    let image = stand.build_image(script(job.work), &binaries, progress)?;
-    let log = stand.folder.join("igt.log");
+    let image = setup.build_image(script(job.work), &binaries, progress)?;
+    let log = setup.folder.join("igt.log");
     let load = Snapshot::take();
     let mut run = Run {
-        seat: Seat::only(options.functions),
+        spec: GuestSpec::only(options.functions),
         address: options.card_address(),
         image,
         log: File::create(&log).with_context(|| format!("{} cannot be created", log.display()))?,
         job,
         results,
-        told,
+        on_result,
         progress,
         stage: options.limit,
         card: CardReport::default(),
         guests: 0,
         clocks: Vec::new(),
-        life_load: load,
+        boot_load: load,
         test_load: load,
     };
     while run.results.iter().any(Option::is_none) {
-        match run.life(&stand, options) {
+        match run.run_guest(&setup, options) {
             Err(error) if run.guests > 1 && !error.is::<Interrupted>() => run.give_up(&format!("{error:#}")),
             outcome => outcome?,
         }
@@ -144,8 +144,8 @@ pub fn run(
         Functions::Provisioned(_) => VIRTUAL,
         _ => PHYSICAL,
     };
-    let mut results = if job.work { work(&stand.results(&run.seat)?, options.card_address()) } else { Vec::new() };
-    results.iter().for_each(|result| (run.told)(result));
+    let mut results = if job.work { work(&setup.results(&run.spec)?, options.card_address()) } else { Vec::new() };
+    results.iter().for_each(|result| (run.on_result)(result));
     results.extend(run.results.into_iter().flatten());
     let totals = Totals::of(&results);
     Ok(IgtReport {
@@ -156,7 +156,7 @@ pub fn run(
         clocks: run.clocks,
         host_load: load.until_now(),
         guests: run.guests,
-        kernel: stand.parts.kernel.release.clone(),
+        kernel: setup.parts.kernel.release.clone(),
         card: options.card.clone().unwrap_or_else(|| "none".into()),
         function: function.into(),
         vfs: options.functions.vfs(),
@@ -164,8 +164,8 @@ pub fn run(
         unmodelled: run.card.unmodelled,
         undone: run.card.undone,
         skipped_commands: run.card.skipped_commands,
-        versions: stand.parts.versions.clone(),
-        log: stand.folder.clone().into(),
+        versions: setup.parts.versions.clone(),
+        log: setup.folder.clone().into(),
     })
 }
 
@@ -192,27 +192,28 @@ fn work(folder: &Path, card: &str) -> Vec<TestResult> {
     };
     let verdict = if problem.is_empty() { Verdict::Pass } else { Verdict::Fail };
     let log = TestResult::new("kernel log", verdict, problem, 0.0);
-    let results =
-        match text.and_then(|text| serde_json::from_str::<Report>(&text).context("the work report cannot be parsed")) {
-            Ok(report) => report
-                .results
-                .iter()
-                .map(|outcome| outcome.result(format!("{}: {}", outcome.engine, outcome.what)))
-                .collect(),
-            Err(error) => vec![TestResult::new("work", Verdict::Fail, format!("{error:#}"), 0.0)],
-        };
+    let results = match text
+        .and_then(|text| serde_json::from_str::<WorkReport>(&text).context("the work report cannot be parsed"))
+    {
+        Ok(report) => report
+            .results
+            .iter()
+            .map(|outcome| outcome.result(format!("{}: {}", outcome.engine, outcome.what)))
+            .collect(),
+        Err(error) => vec![TestResult::new("work", Verdict::Fail, format!("{error:#}"), 0.0)],
+    };
     results.into_iter().chain([log]).collect()
 }
 
 struct Run<'a> {
-    seat: Seat,
+    spec: GuestSpec,
     /// PCI address of the card in the guest.
     address: &'static str,
     image: File,
     job: &'a Job,
     /// Indexed by position in the list; `None` if not yet run.
     results: Vec<Option<TestResult>>,
-    told: &'a mut dyn FnMut(&TestResult),
+    on_result: &'a mut dyn FnMut(&TestResult),
     progress: &'a dyn Progress,
     /// Time limit of boot, driver load and shutdown.
     stage: Duration,
@@ -222,7 +223,7 @@ struct Run<'a> {
     /// One comparison per guest.
     clocks: Vec<Comparison>,
     /// Load snapshots from the start of the guest and from the start of the test.
-    life_load: Snapshot,
+    boot_load: Snapshot,
     test_load: Snapshot,
 }
 
@@ -249,7 +250,7 @@ impl Wait {
 }
 
 /// Outcome of a plan in one guest.
-enum Outcome {
+enum GuestEnd {
     /// The job has ended. Tests without a result need a new guest.
     Done,
     /// The guest hung or ended unexpectedly, with the reason.
@@ -258,41 +259,41 @@ enum Outcome {
 
 impl Run<'_> {
     /// Runs the remaining tests in one guest until the plan is complete or the guest is lost.
-    fn life(&mut self, stand: &Stand<'_>, options: &Options) -> Result<()> {
+    fn run_guest(&mut self, setup: &Setup<'_>, options: &Options) -> Result<()> {
         let left = self.results.iter().enumerate().filter(|(_, result)| result.is_none());
         let tests: Vec<(usize, Test)> = left.map(|(number, _)| (number, self.job.tests[number].clone())).collect();
         let first = tests[0].0;
         let device = options.card.as_ref().map(|_| format!("pci:slot={}", options.card_address()));
         let plan = Plan { tests, limit: self.job.limit.as_secs(), driver: options.driver, device };
-        fs::write(stand.results(&self.seat)?.join(PLAN), serde_json::to_vec(&plan)?)
+        fs::write(setup.results(&self.spec)?.join(PLAN), serde_json::to_vec(&plan)?)
             .context("the plan cannot be written")?;
         self.guests += 1;
-        self.life_load = Snapshot::take();
-        self.test_load = self.life_load;
-        self.progress.say(&format!("booting guest {} for {} tests", self.guests, plan.tests.len()));
-        let mut server = stand.serve(self.guests)?;
-        let mut life = stand.boot(&self.seat, &server, &self.image, self.guests)?;
-        let seconds = life.until_ready(&mut server)?;
-        self.progress.say(&format!("the guest is up after {seconds:.1} s"));
+        self.boot_load = Snapshot::take();
+        self.test_load = self.boot_load;
+        self.progress.print_line(&format!("booting guest {} for {} tests", self.guests, plan.tests.len()));
+        let mut server = setup.serve(self.guests)?;
+        let mut running_guest = setup.boot(&self.spec, &server, &self.image, self.guests)?;
+        let seconds = running_guest.until_ready(&mut server)?;
+        self.progress.print_line(&format!("the guest is up after {seconds:.1} s"));
         let mut current = None;
         let mut started = Instant::now();
         let mut clocks = Clocks::default();
-        let outcome = self.follow(&mut life, &mut server, &mut current, &mut started, &mut clocks);
+        let outcome = self.follow(&mut running_guest, &mut server, &mut current, &mut started, &mut clocks);
         self.clocks.extend(clocks.compare(format!("guest {}", self.guests)));
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) if error.is::<Interrupted>() => return Err(error),
             // The card's server process has exited, which is a failure of the running test.
-            Err(error) => Outcome::Lost(format!("{error:#}")),
+            Err(error) => GuestEnd::Lost(format!("{error:#}")),
         };
         let reason = match outcome {
-            Outcome::Done => None,
-            Outcome::Lost(reason) => Some(reason),
+            GuestEnd::Done => None,
+            GuestEnd::Lost(reason) => Some(reason),
         };
-        match life.stop().and_then(|()| server.stop()) {
+        match running_guest.stop().and_then(|()| server.stop()) {
             Ok(report) => self.add(report.unwrap_or_default()),
             Err(error) if error.is::<Interrupted>() => return Err(error),
-            Err(error) => self.progress.say(&format!("{error:#}")),
+            Err(error) => self.progress.print_line(&format!("{error:#}")),
         }
         // A guest lost between two tests is replaced without failing a test if it has completed one. Otherwise its
         // first test fails, since the run would not terminate if each new guest were lost before its first result.
@@ -311,31 +312,32 @@ impl Run<'_> {
     /// running test and its start time, and adds readings of the guest's clock to `clocks`.
     fn follow(
         &mut self,
-        life: &mut Life,
+        running_guest: &mut RunningGuest,
         server: &mut Server,
         current: &mut Option<usize>,
         started: &mut Instant,
         clocks: &mut Clocks,
-    ) -> Result<Outcome> {
+    ) -> Result<GuestEnd> {
         let mut wait = Wait::new("start its test agent", self.stage);
         let mut done = false;
         loop {
-            let event = match life.next(server, Some(wait.deadline))? {
-                Happening::Event(event) => event,
-                Happening::Silence => {
-                    let trouble = trouble(life, self.address).map_or(String::new(), |line| format!(": {line}"));
+            let event = match running_guest.next(server, Some(wait.deadline))? {
+                GuestEvent::Event(event) => event,
+                GuestEvent::Silence => {
+                    let trouble =
+                        trouble(running_guest, self.address).map_or(String::new(), |line| format!(": {line}"));
                     let reason = wait.reason() + &trouble;
                     if done {
                         // Also reported here, since no test may be left to fail with this reason.
-                        self.progress.say(&reason);
+                        self.progress.print_line(&reason);
                     }
-                    return Ok(Outcome::Lost(reason));
+                    return Ok(GuestEnd::Lost(reason));
                 }
                 // Messages that were in transit when the job ended have arrived by now.
-                Happening::End if done => return Ok(Outcome::Done),
-                Happening::End => {
-                    let reason = trouble(life, self.address).unwrap_or_else(|| life.last_words());
-                    return Ok(Outcome::Lost(format!("the guest crashed: {reason}")));
+                GuestEvent::End if done => return Ok(GuestEnd::Done),
+                GuestEvent::End => {
+                    let reason = trouble(running_guest, self.address).unwrap_or_else(|| running_guest.last_words());
+                    return Ok(GuestEnd::Lost(format!("the guest crashed: {reason}")));
                 }
             };
             match event.port {
@@ -356,13 +358,13 @@ impl Run<'_> {
                             self.ended(&ended)?;
                             if ended.spoils_guest() {
                                 // The state left by such a test could fail the next one.
-                                return Ok(Outcome::Lost("the guest cannot be used for another test".into()));
+                                return Ok(GuestEnd::Lost("the guest cannot be used for another test".into()));
                             }
                         }
                     }
                 }
                 Port::Control => {
-                    clocks.hear(&String::from_utf8_lossy(&event.bytes), event.at);
+                    clocks.record(&String::from_utf8_lossy(&event.bytes), event.at);
                     if event.bytes.starts_with(b"done") {
                         done = true;
                         wait = Wait::new("shut down", self.stage);
@@ -375,7 +377,7 @@ impl Run<'_> {
 
     fn ended(&mut self, ended: &Ended) -> Result<()> {
         let Some(test) = self.job.tests.get(ended.number) else { return Ok(()) };
-        let result = verdict::judge(test, ended, self.address);
+        let result = verdict::evaluate(test, ended, self.address);
         writeln!(self.log, "==== {result}\n{}{}", ended.output, ended.errors)?;
         self.record(ended.number, result);
         Ok(())
@@ -393,10 +395,10 @@ impl Run<'_> {
 
     fn record(&mut self, number: usize, mut result: TestResult) {
         if result.result == Verdict::Fail {
-            let since = if self.test_load.seconds() >= LOAD_SECONDS { &self.test_load } else { &self.life_load };
+            let since = if self.test_load.seconds() >= LOAD_SECONDS { &self.test_load } else { &self.boot_load };
             report::mark_overload([&mut result], &since.until_now());
         }
-        (self.told)(&result);
+        (self.on_result)(&result);
         self.results[number] = Some(result);
     }
 
@@ -421,8 +423,8 @@ impl Run<'_> {
 }
 
 /// Returns the first unexpected line in the guest's kernel log, as a diagnostic for a lost guest.
-fn trouble(life: &Life, address: &str) -> Option<String> {
-    let problems = kernel_log::problems(&life.console_text(), address);
+fn trouble(running_guest: &RunningGuest, address: &str) -> Option<String> {
+    let problems = kernel_log::problems(&running_guest.console_text(), address);
     problems.into_iter().next().map(|problem| problem.line)
 }
 

@@ -16,7 +16,7 @@ const AFTER_REASON: &[&str] = &["Test ", "Subtest ", "Dynamic subtest ", "Stack 
 const REASON_LINES: usize = 4;
 
 /// Determines the result of `test` of the card at the PCI address `card`.
-pub fn judge(test: &Test, ended: &Ended, card: &str) -> TestResult {
+pub fn evaluate(test: &Test, ended: &Ended, card: &str) -> TestResult {
     let (verdict, reason) = outcome(test, ended);
     // A kernel splat during the test overrides a pass or skip.
     let splat = ended.kernel.iter().find(|(_, line)| kernel_log::splat(line).is_some());
@@ -24,8 +24,8 @@ pub fn judge(test: &Test, ended: &Ended, card: &str) -> TestResult {
         Some((_, line)) if verdict != Verdict::Fail => (Verdict::Fail, format!("kernel log: {line}")),
         _ => (verdict, reason),
     };
-    let told = |line: &str| kernel_log::splat(line).is_some() || kernel_log::of_driver(line, card);
-    let dmesg = ended.kernel.iter().filter(|(_, line)| told(line)).map(|(_, line)| line.clone()).collect();
+    let is_failure = |line: &str| kernel_log::splat(line).is_some() || kernel_log::of_driver(line, card);
+    let dmesg = ended.kernel.iter().filter(|(_, line)| is_failure(line)).map(|(_, line)| line.clone()).collect();
     TestResult { test: test.to_string(), result: verdict, reason, seconds: ended.seconds, dmesg, overload: None }
 }
 
@@ -36,18 +36,18 @@ fn outcome(test: &Test, ended: &Ended) -> (Verdict, String) {
     if let Some(signal) = ended.signal {
         return (Verdict::Fail, format!("crashed: signal {signal}{}", last_words(ended)));
     }
-    let said = verdict_words(test, &ended.output);
-    match (ended.status, said.as_deref()) {
+    let verdict = verdict_words(test, &ended.output);
+    match (ended.status, verdict.as_deref()) {
         (Some(EXIT_SUCCESS), Some("SUCCESS")) => (Verdict::Pass, String::new()),
         (Some(EXIT_SUCCESS | EXIT_SKIP), Some("SKIP")) => (Verdict::Skip, reason(ended)),
         // A program can skip entirely before it reports a subtest.
         (Some(EXIT_SKIP), None) => (Verdict::Skip, reason(ended)),
         (Some(EXIT_INVALID), _) => (Verdict::Fail, "absent: this IGT has no such subtest".into()),
-        (status, said) => {
-            let said = said.unwrap_or("no verdict");
+        (status, verdict) => {
+            let verdict = verdict.unwrap_or("no verdict");
             let status = status.map_or("no exit status".into(), |status| format!("exit status {status}"));
             let reason = reason(ended);
-            (Verdict::Fail, if reason.is_empty() { format!("{said}, {status}") } else { reason })
+            (Verdict::Fail, if reason.is_empty() { format!("{verdict}, {status}") } else { reason })
         }
     }
 }
@@ -60,10 +60,10 @@ fn verdict_words(test: &Test, output: &str) -> Option<String> {
         (Some(subtest), None) => format!("Subtest {subtest}: "),
         (None, None) => String::new(),
     };
-    let whole = test.subtest.is_none();
+    let is_test = test.subtest.is_none();
     let words = output.lines().filter_map(|line| {
         let line = line.trim();
-        let rest = match whole {
+        let rest = match is_test {
             // A list line without a subtest selects the whole program: its verdict line, or the verdict line of each
             // subtest.
             true => line.strip_prefix("Subtest ").and_then(|line| Some(line.split_once(": ")?.1)).unwrap_or(line),
@@ -74,7 +74,7 @@ fn verdict_words(test: &Test, output: &str) -> Option<String> {
     });
     let words: Vec<String> = words.collect();
     // With several subtests, one success is sufficient, since the exit status shows that none failed.
-    words.iter().find(|word| *word == "SUCCESS").filter(|_| whole).or(words.last()).cloned()
+    words.iter().find(|word| *word == "SUCCESS").filter(|_| is_test).or(words.last()).cloned()
 }
 
 /// Returns IGT's explanation: the unmet requirement or failed assertion, with the message that follows.
@@ -84,7 +84,7 @@ fn reason(ended: &Ended) -> String {
 }
 
 fn explanation(text: &str) -> Option<String> {
-    let mut lines = text.lines().map(bare);
+    let mut lines = text.lines().map(message_of);
     let starts = ["Test requirement: ", "Failed assertion: ", "Test abort"];
     let first = lines.find(|line| starts.iter().any(|start| line.starts_with(start)))?;
     let more = lines.take_while(|line| !line.is_empty() && !AFTER_REASON.iter().any(|word| line.starts_with(word)));
@@ -95,7 +95,7 @@ fn explanation(text: &str) -> Option<String> {
 }
 
 /// Strips time and tag from a line: `[6.927668] (core_getversion:153) CRITICAL: Failed assertion: fd >= 0`.
-fn bare(line: &str) -> &str {
+fn message_of(line: &str) -> &str {
     let line = line.trim();
     let line = match line.strip_prefix('[').and_then(|rest| rest.split_once("] ")) {
         Some((time, rest)) if time.trim().parse::<f64>().is_ok() => rest,
@@ -118,8 +118,8 @@ mod tests {
 
     const CARD: &str = "0000:00:01.0";
 
-    fn judged(line: &str, ended: Ended) -> (Verdict, String) {
-        let result = judge(&parse(line).unwrap()[0], &ended, CARD);
+    fn evaluated(line: &str, ended: Ended) -> (Verdict, String) {
+        let result = evaluate(&parse(line).unwrap()[0], &ended, CARD);
         (result.result, result.reason)
     }
 
@@ -130,11 +130,11 @@ mod tests {
     #[test]
     fn only_igts_success_is_a_pass() {
         let pass = (Verdict::Pass, String::new());
-        assert_eq!(judged("a@b", exit(0, "Starting subtest: b\nSubtest b: SUCCESS (0.001s)\n", "")), pass);
-        assert_eq!(judged("a", exit(0, "IGT-Version: 2.5\nSUCCESS (0.014s)\n", "")), pass);
-        assert_eq!(judged("a", exit(0, "Subtest x: SUCCESS (0.0s)\nSubtest y: SKIP (0.0s)\n", "")), pass);
+        assert_eq!(evaluated("a@b", exit(0, "Starting subtest: b\nSubtest b: SUCCESS (0.001s)\n", "")), pass);
+        assert_eq!(evaluated("a", exit(0, "IGT-Version: 2.5\nSUCCESS (0.014s)\n", "")), pass);
+        assert_eq!(evaluated("a", exit(0, "Subtest x: SUCCESS (0.0s)\nSubtest y: SKIP (0.0s)\n", "")), pass);
         assert_eq!(
-            judged("a@b@c", exit(0, "Dynamic subtest c: SUCCESS (0.1s)\nSubtest b: SUCCESS (0.2s)\n", "")),
+            evaluated("a@b@c", exit(0, "Dynamic subtest c: SUCCESS (0.1s)\nSubtest b: SUCCESS (0.2s)\n", "")),
             pass
         );
         for (status, output) in [
@@ -144,7 +144,7 @@ mod tests {
             (98, "Subtest b: SUCCESS (0.001s)\n"),
             (139, "Subtest b: CRASH (0.001s)\n"),
         ] {
-            assert_eq!(judged("a@b", exit(status, output, "")).0, Verdict::Fail, "{status} {output}");
+            assert_eq!(evaluated("a@b", exit(status, output, "")).0, Verdict::Fail, "{status} {output}");
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
             Test requirement: !(fd<0)\nNo known gpu found for chipset flags 0x128 (xe)Last errno: 2, No such file\n\
             Subtest b: SKIP (0.000s)\n";
         let reason = "Test requirement: !(fd<0); No known gpu found for chipset flags 0x128 (xe)";
-        assert_eq!(judged("a@b", exit(77, output, "")), (Verdict::Skip, reason.into()));
+        assert_eq!(evaluated("a@b", exit(77, output, "")), (Verdict::Skip, reason.into()));
     }
 
     #[test]
@@ -165,28 +165,28 @@ mod tests {
             [6.9] (a:153) CRITICAL: Last errno: 2, No such file or directory\n\
             [6.9] (a:153) CRITICAL: file descriptor fd failed\nTest a failed.\n**** DEBUG ****\n";
         let expected = (Verdict::Fail, "Failed assertion: fd >= 0; file descriptor fd failed".to_owned());
-        assert_eq!(judged("a@b", exit(98, "Subtest b: FAIL (0.000s)\n", errors)), expected);
+        assert_eq!(evaluated("a@b", exit(98, "Subtest b: FAIL (0.000s)\n", errors)), expected);
     }
 
     #[test]
     fn hangs_crashes_and_absent_tests_fail_with_their_reason() {
         let hung = Ended { timed_out: true, seconds: 15.0, ..Ended::default() };
-        assert_eq!(judged("a@b", hung), (Verdict::Fail, "hung: killed after 15 s".into()));
+        assert_eq!(evaluated("a@b", hung), (Verdict::Fail, "hung: killed after 15 s".into()));
         let crashed = Ended { signal: Some(11), ..Ended::default() };
-        assert_eq!(judged("a@b", crashed), (Verdict::Fail, "crashed: signal 11".into()));
+        assert_eq!(evaluated("a@b", crashed), (Verdict::Fail, "crashed: signal 11".into()));
         let absent = exit(79, "", "Unknown subtest: b\n");
-        assert_eq!(judged("a@b", absent), (Verdict::Fail, "absent: this IGT has no such subtest".into()));
+        assert_eq!(evaluated("a@b", absent), (Verdict::Fail, "absent: this IGT has no such subtest".into()));
     }
 
     #[test]
-    fn a_kernel_splat_fails_a_test_that_said_success() {
+    fn kernel_warning_fails_a_test_that_reported_success() {
         let mut ended = exit(0, "Subtest b: SUCCESS (0.001s)\n", "");
         ended.kernel = vec![(4, "xe 0000:00:01.0: [drm] GT0: reset started".into()), (4, "usb 1-1: strange".into())];
-        let result = judge(&parse("a@b").unwrap()[0], &ended, CARD);
+        let result = evaluate(&parse("a@b").unwrap()[0], &ended, CARD);
         assert_eq!(result.result, Verdict::Pass);
         // A warning of another driver is not reported.
         assert_eq!(result.dmesg, ["xe 0000:00:01.0: [drm] GT0: reset started"]);
         ended.kernel.push((4, "WARNING: CPU: 0 PID: 1 at drivers/gpu/drm/xe/xe_bo.c:1".into()));
-        assert_eq!(judged("a@b", ended).0, Verdict::Fail);
+        assert_eq!(evaluated("a@b", ended).0, Verdict::Fail);
     }
 }

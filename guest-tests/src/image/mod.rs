@@ -115,7 +115,7 @@ fn cached_base(
     if let Some(base) = cache.entry(&name) {
         return Ok(base);
     }
-    progress.say("building the guest image");
+    progress.print_line("building the guest image");
     cache.forget_oldest("images", BASES_KEPT - 1);
     cache.install(&lock, &name, |folder| write_base(parts, tests, passthrough, folder))
 }

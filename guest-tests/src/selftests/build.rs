@@ -46,7 +46,7 @@ pub fn modules(cache: &Cache, progress: &dyn Progress) -> Result<Built> {
                 Some(entry) => entry,
                 None => {
                     cache.forget_oldest("selftests", KEPT - 1);
-                    progress.say("building i915 with its self-tests, about 5 CPU minutes");
+                    progress.print_line("building i915 with its self-tests, about 5 CPU minutes");
                     let scratch = cache.scratch()?;
                     cache.install(&lock, &name, |folder| build(&sources, folder, &scratch))?
                 }

@@ -17,7 +17,7 @@ use crate::interrupt;
 use crate::kernel_log;
 use crate::process::Child;
 use crate::progress::Progress;
-pub use results::{Expected, Outcome, Subtest, judge, subtests};
+pub use results::{Expected, Subtest, SubtestResult, evaluate, subtests};
 
 /// The guest's script.
 const RUN: &str = include_str!("run.sh");
@@ -100,7 +100,7 @@ pub fn run(arctic: &Path, submission: Submission, groups: &[String], progress: &
         splats.extend(String::from_utf8_lossy(&console).lines().filter(|line| splat(line)).map(str::to_owned));
         match status.code() {
             Some(0) => break,
-            Some(CONTINUE) => progress.say("i915 cannot be unloaded; another guest continues"),
+            Some(CONTINUE) => progress.print_line("i915 cannot be unloaded; another guest continues"),
             _ => bail!("the guest's script failed ({status}); logs: {}", folder.display()),
         }
     }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 /// The outcome of a subtest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SubtestResult {
     /// The subtest returned 0, also if it does not apply to this card.
     Passed,
     /// The subtest returned an error: a negative errno.
@@ -25,7 +25,7 @@ pub struct Subtest {
     /// Name of the subtest.
     pub name: String,
     /// Its outcome.
-    pub outcome: Outcome,
+    pub outcome: SubtestResult,
     /// Duration in seconds of the guest's clock, in the run that counts.
     pub seconds: f64,
 }
@@ -38,7 +38,7 @@ pub fn subtests(logs: &[String]) -> Vec<Subtest> {
         let key = (test.suite.clone(), test.name.clone());
         match found.get(&key) {
             None => order.push(key.clone()),
-            Some(earlier) if earlier.outcome != Outcome::Passed => return,
+            Some(earlier) if earlier.outcome != SubtestResult::Passed => return,
             Some(_) => {}
         }
         found.insert(key, test);
@@ -55,13 +55,13 @@ pub fn subtests(logs: &[String]) -> Vec<Subtest> {
                 }
                 if let Some((suite, name)) = running.trim().split_once('/') {
                     let (suite, name) = (suite.to_owned(), name.to_owned());
-                    current = Some((Subtest { suite, name, outcome: Outcome::Passed, seconds: 0.0 }, now));
+                    current = Some((Subtest { suite, name, outcome: SubtestResult::Passed, seconds: 0.0 }, now));
                 }
             } else if let Some((test, _)) = &mut current {
                 if let Some(error) = failure(text, test) {
-                    test.outcome = Outcome::Failed(error);
+                    test.outcome = SubtestResult::Failed(error);
                 } else if text == format!("arctic: {} is stuck", test.name) {
-                    test.outcome = Outcome::Stuck;
+                    test.outcome = SubtestResult::Stuck;
                 }
             }
         }
@@ -116,13 +116,13 @@ impl Expected {
 }
 
 /// Returns one line per subtest, and whether no subtest failed that is not expected to.
-pub fn judge(subtests: &[Subtest], submission: &str, expected: &Expected) -> (Vec<String>, bool) {
+pub fn evaluate(subtests: &[Subtest], submission: &str, expected: &Expected) -> (Vec<String>, bool) {
     let mut fine = true;
     let lines = subtests.iter().map(|test| {
         let reason = expected.reason(submission, &test.name);
         let result = match (&test.outcome, reason) {
-            (Outcome::Passed, None) => "ok".into(),
-            (Outcome::Passed, Some(_)) => "ok, although a failure is expected".into(),
+            (SubtestResult::Passed, None) => "ok".into(),
+            (SubtestResult::Passed, Some(_)) => "ok, although a failure is expected".into(),
             (outcome, Some(reason)) => format!("expected {}: {reason}", text(outcome)),
             (outcome, None) => {
                 fine = false;
@@ -134,11 +134,11 @@ pub fn judge(subtests: &[Subtest], submission: &str, expected: &Expected) -> (Ve
     (lines.collect(), fine)
 }
 
-fn text(outcome: &Outcome) -> String {
+fn text(outcome: &SubtestResult) -> String {
     match outcome {
-        Outcome::Passed => "pass".into(),
-        Outcome::Failed(error) => format!("error {error}"),
-        Outcome::Stuck => "no progress for 300 s".into(),
+        SubtestResult::Passed => "pass".into(),
+        SubtestResult::Failed(error) => format!("error {error}"),
+        SubtestResult::Stuck => "no progress for 300 s".into(),
     }
 }
 
@@ -173,9 +173,9 @@ arctic: live_engine_pm is stuck
     fn subtests_of_several_loads() {
         let found = tests();
         let names: Vec<_> = found.iter().map(|test| (test.name.as_str(), &test.outcome)).collect();
-        assert_eq!(names[0], ("live_engine_timestamps", &Outcome::Failed(-5)));
-        assert_eq!(names[1], ("live_engine_busy_stats", &Outcome::Failed(-22)));
-        assert_eq!(names[2], ("live_engine_pm", &Outcome::Stuck));
+        assert_eq!(names[0], ("live_engine_timestamps", &SubtestResult::Failed(-5)));
+        assert_eq!(names[1], ("live_engine_busy_stats", &SubtestResult::Failed(-22)));
+        assert_eq!(names[2], ("live_engine_pm", &SubtestResult::Stuck));
         assert_eq!((names.len(), found[1].seconds), (3, 0.5));
     }
 
@@ -184,12 +184,12 @@ arctic: live_engine_pm is stuck
     fn expected_failures_need_a_reason() {
         let list = "# comment\nguc live_engine_timestamps the host\nguc live_engine_pm x\n";
         let expected = Expected::parse(list).unwrap();
-        let (lines, fine) = judge(&tests(), "guc", &expected);
+        let (lines, fine) = evaluate(&tests(), "guc", &expected);
         assert!(!fine);
         assert!(lines[0].ends_with("expected error -5: the host"), "{lines:?}");
         assert!(lines[1].ends_with("(0.5 s): FAILED: error -22"), "{lines:?}");
-        let whole = Expected::parse(&format!("{list}guc live_engine_busy_stats y\n")).unwrap();
-        assert!(judge(&tests(), "guc", &whole).1 && !judge(&tests(), "execlists", &whole).1);
+        let complete = Expected::parse(&format!("{list}guc live_engine_busy_stats y\n")).unwrap();
+        assert!(evaluate(&tests(), "guc", &complete).1 && !evaluate(&tests(), "execlists", &complete).1);
         let error = Expected::parse("guc live_engine_pm").unwrap_err().to_string();
         assert_eq!(error, "line 1: expected `SUBMISSION SUBTEST REASON`, found `guc live_engine_pm`");
     }

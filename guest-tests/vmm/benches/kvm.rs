@@ -11,7 +11,7 @@ mod common;
 const GUESTS: usize = 5;
 
 fn main() {
-    if let Some(why) = arctic_vmm::bare_guest::unable() {
+    if let Some(why) = arctic_vmm::elf_guest::unable() {
         println!("skipped: {why}");
         return;
     }
@@ -27,13 +27,16 @@ fn main() {
     for (number, (name, _)) in common::REPORTS.iter().enumerate() {
         println!("ticks of {name}: {:.0}", median(guests.iter().map(|ticks| ticks[number]).collect()));
     }
-    for (name, bare) in [
+    for (name, baseline) in [
         ("register read", "exit"),
         ("register write", "exit"),
         ("hot register write", "ioeventfd that nobody hears"),
         ("notification of the GuC", "ioeventfd that a thread hears"),
     ] {
-        let (ours, theirs) = (position(name), position(bare));
-        println!("{name} / {bare}: {:.3}", median(guests.iter().map(|ticks| ticks[ours] / ticks[theirs]).collect()));
+        let (ours, theirs) = (position(name), position(baseline));
+        println!(
+            "{name} / {baseline}: {:.3}",
+            median(guests.iter().map(|ticks| ticks[ours] / ticks[theirs]).collect())
+        );
     }
 }

@@ -24,7 +24,7 @@ const READY: u32 = 1;
 const GONE: u32 = 2;
 const NUMBER_OF_ARGUMENTS: usize = 6;
 /// Time that the host waits for a response, in addition to the duration of the command.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 // Offsets in the page; `mailbox.h` asserts the offsets of the arrays.
 mod at {
@@ -347,7 +347,7 @@ impl Agent {
         }
         self.request += 1;
         self.store64(at::REQUEST, self.request);
-        self.wait_for_answer(PATIENCE + long)?;
+        self.wait_for_answer(TIMEOUT + long)?;
         let result = [self.load64(at::RESULT), self.load64(at::RESULT + 8)];
         match self.load32(at::STATUS) {
             0 => Ok(result),

@@ -2,7 +2,7 @@
 //! Initial contents of RAM and of the CPUs' registers.
 
 pub mod acpi;
-pub mod bare;
+pub mod elf;
 mod info;
 pub mod linux;
 mod long_mode;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug)]
 pub enum Boot {
     /// A program without an operating system: an ELF64 file that receives a [`BootInfo`].
-    Bare {
+    Elf {
         /// The file.
         elf: PathBuf,
         /// Its command line.

@@ -23,7 +23,7 @@ use clap::Parser;
 /// Examples:
 ///   arctic-vmm --kernel /boot/vmlinuz --initrd initrd.img --vfs 2 --append xe.force_probe=56c0
 ///   arctic-vmm --kernel bzImage --initrd rootfs.cpio --append 'root=/dev/ram0 quiet' --memory 4G --cpus 4
-///   arctic-vmm --bare guest.elf --card small
+///   arctic-vmm --elf guest.elf --card small
 #[derive(Parser)]
 #[command(name = "arctic-vmm", version, verbatim_doc_comment)]
 pub struct Args {
@@ -36,8 +36,8 @@ pub struct Args {
     /// Program to run instead of Linux: a static ELF64 that is entered in 64-bit mode with the address of a
     /// `struct boot_info` in rdi
     #[arg(long, value_name = "ELF", conflicts_with = "kernel")]
-    bare: Option<PathBuf>,
-    /// Additional kernel arguments, appended to `console=ttyS0 panic=-1`; with --bare, the whole command line
+    elf: Option<PathBuf>,
+    /// Additional kernel arguments, appended to `console=ttyS0 panic=-1`; with --elf, the whole command line
     #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
     append: String,
     /// Guest RAM size, such as 512M or 4G
@@ -63,13 +63,13 @@ const KERNEL_ARGUMENTS: &str = "console=ttyS0 panic=-1";
 impl Args {
     /// Returns the configuration of the VM.
     pub fn config(self) -> Result<Config, String> {
-        let boot = match (self.bare, self.kernel) {
-            (Some(elf), _) => Boot::Bare { elf, command_line: self.append },
+        let boot = match (self.elf, self.kernel) {
+            (Some(elf), _) => Boot::Elf { elf, command_line: self.append },
             (None, Some(kernel)) => {
                 let command_line = format!("{KERNEL_ARGUMENTS} {}", self.append).trim_end().to_owned();
                 Boot::Linux { kernel, initrd: self.initrd, command_line }
             }
-            (None, None) => return Err("--kernel or --bare is required".into()),
+            (None, None) => return Err("--kernel or --elf is required".into()),
         };
         let card = match self.no_card {
             true => None,
@@ -118,11 +118,11 @@ mod tests {
     }
 
     #[test]
-    fn kernel_or_bare_is_required() {
+    fn kernel_or_elf_is_required() {
         Args::command().debug_assert();
         assert!(Args::try_parse_from(["arctic-vmm"]).is_err());
-        assert!(Args::try_parse_from(["arctic-vmm", "--bare", "a", "--kernel", "b"]).is_err());
-        assert!(Args::try_parse_from(["arctic-vmm", "--bare", "a", "--initrd", "b"]).is_err());
+        assert!(Args::try_parse_from(["arctic-vmm", "--elf", "a", "--kernel", "b"]).is_err());
+        assert!(Args::try_parse_from(["arctic-vmm", "--elf", "a", "--initrd", "b"]).is_err());
         let args = Args::try_parse_from(["arctic-vmm", "--kernel", "b", "--append", "-x quiet"]).unwrap();
         let Boot::Linux { command_line, .. } = args.config().unwrap().boot else { panic!("expected Linux") };
         assert_eq!(command_line, "console=ttyS0 panic=-1 -x quiet");

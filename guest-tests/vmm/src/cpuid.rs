@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cpu_has_its_own_number_and_knows_the_others() {
+    fn cpuid_has_apic_id_and_topology_of_each_cpu() {
         let leaf = |function, index| kvm_cpuid_entry2 { function, index, ebx: 0xffff_ffff, ..Default::default() };
         let offer = [leaf(1, 0), leaf(0xb, 0), leaf(0xb, 1), leaf(0x1f, 0), leaf(0x8000_0008, 0)];
         let cpuid = for_cpu(&CpuId::from_entries(&offer).unwrap(), 2, 3, true);

@@ -13,7 +13,7 @@ pub const BOOT_INFO: u64 = 0x7000;
 /// Linux' initial page tables, for the lower 4 GiB.
 pub const PAGE_TABLES: u64 = 0x9000;
 /// Size in bytes of a bare-metal guest's page tables, at the end of its RAM below 4 GiB.
-pub const BARE_PAGE_TABLES: u64 = 4 << 20;
+pub const ELF_PAGE_TABLES: u64 = 4 << 20;
 /// A page for communication between a bare-metal guest and the test on the host.
 pub const MAILBOX: u64 = 0x1_0000;
 /// Command line, NUL-terminated.

@@ -12,7 +12,7 @@
 //!
 //! let card = Some(CardConfig { profile: card_file::load("small")?, vfs: 2 });
 //! let said = Transcript::default();
-//! let boot = Boot::Bare { elf: "guest.elf".into(), command_line: String::new() };
+//! let boot = Boot::Elf { elf: "guest.elf".into(), command_line: String::new() };
 //! let config = Config { boot, memory: 64 << 20, cpus: 1, card, output: Box::new(said.clone()) };
 //! let exit = Vm::new(config)?.run(Duration::from_secs(30))?;
 //! assert_eq!(exit, Exit::Value(0), "{}", said.text());
@@ -20,9 +20,9 @@
 //! ```
 
 pub mod agent;
-pub mod bare_guest;
 pub mod boot;
 mod cpuid;
+pub mod elf_guest;
 mod error;
 mod irq;
 pub mod layout;

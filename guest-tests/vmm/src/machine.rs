@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::pci::{Bars, Host};
-use crate::ports::{Outcome, Ports};
+use crate::ports::{PortEffect, Ports};
 use crate::vm::Exit;
 use arctic_gpu::sync::IgnorePoison;
 
@@ -55,9 +55,9 @@ impl Board {
     /// Handles a guest write to an I/O port. Returns the exit if the write ends the VM.
     pub fn port_out(&self, port: u16, data: &[u8]) -> Option<Exit> {
         match self.ports.write(port, data) {
-            Outcome::Exit(exit) => return Some(exit),
-            Outcome::Config(access) => self.host.write(access.routing_id, access.register, data),
-            Outcome::Done => {}
+            PortEffect::Exit(exit) => return Some(exit),
+            PortEffect::Config(access) => self.host.write(access.routing_id, access.register, data),
+            PortEffect::Done => {}
         }
         None
     }
@@ -68,7 +68,7 @@ impl Board {
 pub struct End {
     over: AtomicBool,
     exit: Mutex<Option<Exit>>,
-    told: Condvar,
+    ended: Condvar,
 }
 
 impl End {
@@ -81,7 +81,7 @@ impl End {
     pub fn set(&self, exit: Exit) {
         self.lock().get_or_insert(exit);
         self.over.store(true, Ordering::Release);
-        self.told.notify_all();
+        self.ended.notify_all();
     }
 
     /// Waits until the VM has ended. Returns `None` if `deadline` is reached before.
@@ -92,13 +92,13 @@ impl End {
                 return exit.clone();
             }
             exit = match deadline {
-                None => self.told.wait(exit).ignore_poison(),
+                None => self.ended.wait(exit).ignore_poison(),
                 Some(deadline) => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left == Duration::ZERO {
                         return None;
                     }
-                    self.told.wait_timeout(exit, left).ignore_poison().0
+                    self.ended.wait_timeout(exit, left).ignore_poison().0
                 }
             };
         }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_end_counts_and_waiting_is_bounded() {
+    fn first_exit_is_kept_and_wait_has_a_deadline() {
         let end = End::default();
         assert_eq!(end.wait(Some(Instant::now() + Duration::from_millis(5))), None);
         end.set(Exit::Value(3));

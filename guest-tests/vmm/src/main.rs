@@ -30,15 +30,15 @@ fn main() -> ExitCode {
 }
 
 fn run(args: cli::Args) -> Result<u8, String> {
-    let told = |error: arctic_vmm::Error| error.to_string();
+    let text = |error: arctic_vmm::Error| error.to_string();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| error.to_string())?;
-    let vm = Vm::new(args.config()?).map_err(told)?;
+    let vm = Vm::new(args.config()?).map_err(text)?;
     terminal::type_into(vm.console().clone()).map_err(|error| error.to_string())?;
     let keys = Arc::new(Mutex::new(terminal::KeyByKey::set()));
     let give_back = |keys: &Mutex<Option<terminal::KeyByKey>>| {
         keys.lock().ignore_poison().take();
     };
-    let mut running = vm.start().map_err(told)?;
+    let mut running = vm.start().map_err(text)?;
 
     let interrupted = Arc::new(AtomicBool::new(false));
     let (stopper, stopped, terminal) = (running.stopper(), interrupted.clone(), keys.clone());

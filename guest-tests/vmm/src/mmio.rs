@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_range_answers_for_its_bytes_and_no_others() {
+    fn range_is_found_for_its_bytes_only() {
         let map = RangeMap::default();
         map.insert(0x3000..0x4000, "c");
         map.insert(0x1000..0x2000, "a");

@@ -67,7 +67,7 @@ pub struct Ports {
 
 /// Effect of a port write that the caller must handle.
 #[derive(Debug, PartialEq)]
-pub enum Outcome {
+pub enum PortEffect {
     /// None.
     Done,
     /// The guest has ended the VM.
@@ -83,7 +83,7 @@ impl Ports {
     }
 
     /// Handles a write by the guest.
-    pub fn write(&self, port: u16, data: &[u8]) -> Outcome {
+    pub fn write(&self, port: u16, data: &[u8]) -> PortEffect {
         let value = data.iter().take(4).rev().fold(0u32, |value, byte| value << 8 | u32::from(*byte));
         match port {
             layout::SERIAL_PORT..=0x3ff => {
@@ -91,22 +91,22 @@ impl Ports {
                     self.console.write((port - layout::SERIAL_PORT & 0xff) as u8, *value);
                 }
             }
-            layout::EXIT_PORT => return Outcome::Exit(Exit::Value(value)),
+            layout::EXIT_PORT => return PortEffect::Exit(Exit::Value(value)),
             // Keyboard controller command: pulse the reset line.
-            layout::KEYBOARD_PORT if value & 0xff == 0xfe => return Outcome::Exit(Exit::Reset),
+            layout::KEYBOARD_PORT if value & 0xff == 0xfe => return PortEffect::Exit(Exit::Reset),
             // SLP_EN with the sleep type of S5 in the DSDT.
             layout::SLEEP_PORT if value & 1 << 5 != 0 && value >> 2 & 7 == u32::from(crate::boot::acpi::S5) => {
-                return Outcome::Exit(Exit::PowerOff);
+                return PortEffect::Exit(Exit::PowerOff);
             }
-            layout::RESET_PORT if value == u32::from(crate::boot::acpi::RESET) => return Outcome::Exit(Exit::Reset),
+            layout::RESET_PORT if value == u32::from(crate::boot::acpi::RESET) => return PortEffect::Exit(Exit::Reset),
             layout::CONFIG_ADDRESS_PORT if data.len() == 4 => self.config_address.store(value, Ordering::Relaxed),
             _ => {
                 if let Some(access) = self.config(port) {
-                    return Outcome::Config(access);
+                    return PortEffect::Config(access);
                 }
             }
         }
-        Outcome::Done
+        PortEffect::Done
     }
 
     /// Handles a read by the guest. Returns a configuration access that the caller must handle.
@@ -148,10 +148,10 @@ mod tests {
     }
 
     #[test]
-    fn the_serial_port_talks() {
+    fn serial_port_writes_to_the_transcript() {
         let (ports, transcript) = ports();
         for byte in b"hello" {
-            assert_eq!(ports.write(0x3f8, &[*byte]), Outcome::Done);
+            assert_eq!(ports.write(0x3f8, &[*byte]), PortEffect::Done);
         }
         assert_eq!(transcript.text(), "hello");
         let mut status = [0];
@@ -162,12 +162,12 @@ mod tests {
     #[test]
     fn machines_end_by_their_ports() {
         let (ports, _) = ports();
-        assert_eq!(ports.write(0xf4, &0x1234u32.to_le_bytes()), Outcome::Exit(Exit::Value(0x1234)));
-        assert_eq!(ports.write(0x64, &[0xfe]), Outcome::Exit(Exit::Reset));
-        assert_eq!(ports.write(0x64, &[0xaa]), Outcome::Done);
-        assert_eq!(ports.write(0x600, &[1 << 5 | 5 << 2]), Outcome::Exit(Exit::PowerOff));
-        assert_eq!(ports.write(0x600, &[5 << 2]), Outcome::Done);
-        assert_eq!(ports.write(0x601, &[crate::boot::acpi::RESET]), Outcome::Exit(Exit::Reset));
+        assert_eq!(ports.write(0xf4, &0x1234u32.to_le_bytes()), PortEffect::Exit(Exit::Value(0x1234)));
+        assert_eq!(ports.write(0x64, &[0xfe]), PortEffect::Exit(Exit::Reset));
+        assert_eq!(ports.write(0x64, &[0xaa]), PortEffect::Done);
+        assert_eq!(ports.write(0x600, &[1 << 5 | 5 << 2]), PortEffect::Exit(Exit::PowerOff));
+        assert_eq!(ports.write(0x600, &[5 << 2]), PortEffect::Done);
+        assert_eq!(ports.write(0x601, &[crate::boot::acpi::RESET]), PortEffect::Exit(Exit::Reset));
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
         ports.write(0xcf8, &0x8001_0040u32.to_le_bytes());
         let access = ConfigAccess { routing_id: 0x100, register: 0x42 };
         assert_eq!(ports.read(0xcfe, &mut data), Some(access));
-        assert_eq!(ports.write(0xcfe, &[0; 2]), Outcome::Config(access));
+        assert_eq!(ports.write(0xcfe, &[0; 2]), PortEffect::Config(access));
         let mut address = [0; 4];
         ports.read(0xcf8, &mut address);
         assert_eq!(u32::from_le_bytes(address), 0x8001_0040);

@@ -119,9 +119,9 @@ impl Vm {
         let mmio64 = mmio64.ok_or(Error::Lacking("give its guests 39-bit addresses"))?;
         let vcpus = Self::cpus(&kvm, &vm, &supported, cpus)?;
         match &boot {
-            Boot::Bare { elf, command_line } => {
+            Boot::Elf { elf, command_line } => {
                 let info = Self::describe(&ram, cpus, vfs, mmio64);
-                let start = boot::bare::load(&ram, elf, info, command_line)?;
+                let start = boot::elf::load(&ram, elf, info, command_line)?;
                 for (number, vcpu) in (0..).zip(&vcpus) {
                     let stack = layout::STACKS + (number + 1) * layout::STACK_BYTES;
                     Self::enter(vcpu, &start, layout::BOOT_INFO, number, stack)?;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use arctic_vmm::agent::{Agent, AgentError, DATA, Width};
-use arctic_vmm::{Exit, Running, Transcript, bare_guest, layout};
+use arctic_vmm::{Exit, Running, Transcript, elf_guest, layout};
 use vm_memory::{Bytes, GuestAddress};
 
 fn main() -> ExitCode {
@@ -21,16 +21,16 @@ const FREE: u64 = 0x180_0000;
 const SOON: Duration = Duration::from_secs(20);
 
 fn start(name: &str, command_line: &str) -> (Running, Agent, Transcript) {
-    let (machine, said) = common::machine(name, command_line, 1, None);
+    let (machine, transcript) = common::machine(name, command_line, 1, None);
     let running = machine.start().unwrap();
     let memory = running.vm().memory().clone();
-    let agent = Agent::meet(memory, SOON).unwrap_or_else(|error| panic!("{error}: {}", said.text()));
-    (running, agent, said)
+    let agent = Agent::meet(memory, SOON).unwrap_or_else(|error| panic!("{error}: {}", transcript.text()));
+    (running, agent, transcript)
 }
 
 /// Accesses have the requested width, and guest and host access the same memory.
 fn reads_and_writes() {
-    let (mut running, mut agent, said) = start("reads_and_writes", "agent");
+    let (mut running, mut agent, transcript) = start("reads_and_writes", "agent");
     let memory = agent.memory().clone();
     let host = |at: u64| memory.load::<u64>(GuestAddress(at), Ordering::SeqCst).unwrap();
     agent.ping().unwrap();
@@ -71,7 +71,7 @@ fn reads_and_writes() {
     assert!(agent.time_writes(FREE, Width::Dword, 1000, 7).unwrap().ticks > 0);
 
     agent.exit(0x5a).unwrap();
-    assert_eq!(running.wait(Some(SOON)), Some(Exit::Value(0x5a)), "{}", said.text());
+    assert_eq!(running.wait(Some(SOON)), Some(Exit::Value(0x5a)), "{}", transcript.text());
 }
 
 /// Self-IPIs are counted, and the agent can wait for them.
@@ -93,18 +93,18 @@ fn interrupts() {
 
 /// A guest that fails prints the reason, and later commands fail with [`AgentError::Gone`].
 fn the_end_of_the_guest_is_reported() {
-    let (mut running, mut agent, said) = start("the_end_of_the_guest_is_reported", "agent");
+    let (mut running, mut agent, transcript) = start("the_end_of_the_guest_is_reported", "agent");
     // An unmapped address.
     assert_eq!(agent.read(1 << 46, Width::Dword), Err(AgentError::Gone));
-    assert_eq!(running.wait(Some(SOON)), Some(Exit::Value(bare_guest::exit::EXCEPTION)));
-    let last = said.text();
+    assert_eq!(running.wait(Some(SOON)), Some(Exit::Value(elf_guest::exit::EXCEPTION)));
+    let last = transcript.text();
     assert!(last.contains("FAIL exception 14") && last.contains("address 0x400000000000"), "{last}");
     assert_eq!(agent.ping(), Err(AgentError::Gone));
 }
 
 /// A command line without a theme ends the VM with an error.
 fn no_theme() {
-    let (machine, said) = common::machine("no_theme", "nothing", 1, None);
-    assert_eq!(machine.run(SOON).unwrap(), Exit::Value(bare_guest::exit::USAGE));
-    assert!(said.text().contains("names no theme"), "{}", said.text());
+    let (machine, transcript) = common::machine("no_theme", "nothing", 1, None);
+    assert_eq!(machine.run(SOON).unwrap(), Exit::Value(elf_guest::exit::USAGE));
+    assert!(transcript.text().contains("names no theme"), "{}", transcript.text());
 }

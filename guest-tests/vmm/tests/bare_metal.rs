@@ -45,9 +45,9 @@ fn run(theme: &str, cpus: u8) -> After {
 }
 
 fn run_with(theme: &str, cpus: u8, card: Option<CardConfig>) -> After {
-    let (machine, said) = common::machine(theme, theme, cpus, card);
+    let (machine, transcript) = common::machine(theme, theme, cpus, card);
     let (card, memory) = (machine.card().expect("a card").clone(), machine.memory().clone());
-    let text = common::pass(theme, machine, &said);
+    let text = common::pass(theme, machine, &transcript);
     After { card, memory, text }
 }
 

@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 /// enables VFs, drives them and disables them, twice. The VM powers off. Neither kernel logs an error, no access to a
 /// mappable range is trapped, and no unmodelled register is accessed.
 fn linux_boots_and_xe_works_on_pf_and_vfs() -> Result<(), String> {
-    let told = |error: anyhow::Error| format!("{error:#}");
+    let text = |error: anyhow::Error| format!("{error:#}");
     let firmware = tempfile::tempdir().map_err(|error| error.to_string())?;
     for file in arctic_gpu::firmware::files() {
         let path = firmware.path().join(file.path);
@@ -54,10 +54,10 @@ fn linux_boots_and_xe_works_on_pf_and_vfs() -> Result<(), String> {
         firmware: firmware.path(),
         vfs: VFS,
     };
-    let outcome = nested::run(&extra, LIMIT, &Stderr::default()).map_err(told)?;
+    let outcome = nested::run(&extra, LIMIT, &Stderr::default()).map_err(text)?;
     let mut problems = outcome.problems();
-    if outcome.told("cpus") != Some("2") {
-        problems.push(format!("expected two CPUs: {:?}", outcome.told("cpus")));
+    if outcome.proof("cpus") != Some("2") {
+        problems.push(format!("expected two CPUs: {:?}", outcome.proof("cpus")));
     }
     for wanted in ["doorbells 0, ggtt 0, local_memory 0,", "unmodelled registers: none"] {
         if !outcome.log.contains(wanted) {

@@ -31,7 +31,7 @@ const LONG: Duration = Duration::from_secs(30);
 /// mov eax, 0x1234; out 0xf4, eax
 const EXIT_0X1234: &[u8] = &[0xb8, 0x34, 0x12, 0, 0, 0xe7, 0xf4];
 /// mov dx, 0x3f8; mov al, 'h'; out dx, al; mov al, 'i'; out dx, al; xor eax, eax; out 0xf4, eax
-const SAY_HI: &[u8] = &[0x66, 0xba, 0xf8, 0x03, 0xb0, b'h', 0xee, 0xb0, b'i', 0xee, 0x31, 0xc0, 0xe7, 0xf4];
+const PRINT_HI: &[u8] = &[0x66, 0xba, 0xf8, 0x03, 0xb0, b'h', 0xee, 0xb0, b'i', 0xee, 0x31, 0xc0, 0xe7, 0xf4];
 /// An endless loop: jmp to itself
 const SPIN: &[u8] = &[0xeb, 0xfe];
 /// hlt, with interrupts disabled
@@ -75,7 +75,7 @@ fn elf(code: &[u8]) -> NamedTempFile {
 }
 
 fn config(file: &NamedTempFile, cpus: u8, output: &Transcript) -> Config {
-    let boot = Boot::Bare { elf: file.path().into(), command_line: String::new() };
+    let boot = Boot::Elf { elf: file.path().into(), command_line: String::new() };
     Config { boot, memory: 16 << 20, cpus, card: None, output: Box::new(output.clone()) }
 }
 
@@ -110,10 +110,10 @@ fn the_rest_of_the_ram_is_above_4_gib() {
 }
 
 fn serial_output_of_the_guest_is_received() {
-    let said = Transcript::default();
-    let vm = machine(SAY_HI, 1, &said);
+    let transcript = Transcript::default();
+    let vm = machine(PRINT_HI, 1, &transcript);
     assert_eq!(vm.run(LONG).unwrap(), Exit::Value(0));
-    assert_eq!(said.text(), "hi");
+    assert_eq!(transcript.text(), "hi");
 }
 
 /// Spinning and halted CPUs are stopped at the time limit, by a stopper, and when the VM is dropped.
@@ -154,16 +154,16 @@ fn machines_leave_nothing_behind() {
 }
 
 fn an_impossible_card_is_refused_in_a_sentence() {
-    let said = Transcript::default();
+    let transcript = Transcript::default();
     let good = elf(EXIT_0X1234);
     let error = |config| Vm::new(config).err().map(|error| error.to_string());
-    let cpus = error(config(&good, 17, &said)).unwrap();
+    let cpus = error(config(&good, 17, &transcript)).unwrap();
     assert_eq!(cpus, "a guest cannot have 17 CPUs: give 1 to 16");
-    let memory = error(Config { memory: 1 << 20, ..config(&good, 1, &said) }).unwrap();
+    let memory = error(Config { memory: 1 << 20, ..config(&good, 1, &transcript) }).unwrap();
     assert!(memory.contains("from 8 MiB to 128 GiB"), "{memory}");
     let mut script = NamedTempFile::new().unwrap();
     script.write_all(b"#!/bin/sh\necho this is no program for a machine\n").unwrap();
-    let format = error(config(&script, 1, &said)).unwrap();
+    let format = error(config(&script, 1, &transcript)).unwrap();
     assert!(format.contains("is not an ELF64 program for x86-64"), "{format}");
 }
 
@@ -172,26 +172,26 @@ fn the_program_gives_the_guests_status() {
     let program = || Command::new(env!("CARGO_BIN_EXE_arctic-vmm"));
     let run = |code: &[u8]| {
         let file = elf(code);
-        program().args(["--no-card", "--memory", "16M", "--bare"]).arg(file.path()).output().unwrap()
+        program().args(["--no-card", "--memory", "16M", "--elf"]).arg(file.path()).output().unwrap()
     };
-    let said = run(SAY_HI);
-    assert_eq!((said.status.code(), &said.stdout[..]), (Some(0), &b"hi"[..]));
+    let transcript = run(PRINT_HI);
+    assert_eq!((transcript.status.code(), &transcript.stdout[..]), (Some(0), &b"hi"[..]));
     assert_eq!(run(EXIT_0X1234).status.code(), Some(255), "larger than an exit status");
     assert_eq!(run(POWER_OFF).status.code(), Some(0));
     let crashed = run(CRASH);
     assert_eq!(crashed.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&crashed.stderr).starts_with("arctic-vmm: the guest crashed"));
     let wrong = program().args(["--kernel", "/dev/null"]).output().unwrap();
-    let told = String::from_utf8_lossy(&wrong.stderr).into_owned();
-    assert_eq!((wrong.status.code(), told.lines().count()), (Some(1), 1), "{told}");
-    assert!(told.contains("/dev/null is not a bzImage"), "{told}");
+    let message = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert_eq!((wrong.status.code(), message.lines().count()), (Some(1), 1), "{message}");
+    assert!(message.contains("/dev/null is not a bzImage"), "{message}");
 }
 
 fn ctrl_c_ends_the_program() {
     // Prints "hi", which shows that it runs, and spins.
-    let file = elf(&[&SAY_HI[..10], SPIN].concat());
+    let file = elf(&[&PRINT_HI[..10], SPIN].concat());
     let mut child = Command::new(env!("CARGO_BIN_EXE_arctic-vmm"))
-        .args(["--no-card", "--memory", "16M", "--bare"])
+        .args(["--no-card", "--memory", "16M", "--elf"])
         .arg(file.path())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

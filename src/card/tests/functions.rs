@@ -22,15 +22,15 @@ pub(super) const BAR2: u64 = BAR0 + 8;
 /// VF_CAP_REG: reads as 1 in a VF.
 const VF_CAP: u64 = 0x19_01f8;
 
-pub(super) fn together(vfs: u8) -> Stand {
+pub(super) fn together(vfs: u8) -> TestCard {
     served(card_file::load("small").unwrap(), vfs, Topology::Together).unwrap()
 }
 
-fn split(vfs: u8) -> Stand {
+fn split(vfs: u8) -> TestCard {
     served(card_file::load("small").unwrap(), vfs, Topology::Split).unwrap()
 }
 
-impl Stand {
+impl TestCard {
     fn named(&self, name: &str) -> &CardFunction {
         self.served.card().all_functions.iter().find(|member| member.name() == name).unwrap()
     }
@@ -84,7 +84,7 @@ fn total_vfs_is_the_lesser_of_card_and_vmm() {
 
 /// QEMU reads all 4096 bytes in one access and hides SR-IOV and ARI if it finds them; a guest reads 4 bytes at a time.
 #[test]
-fn one_bulk_read_does_not_show_what_short_reads_show() {
+fn bulk_read_hides_capabilities_that_short_reads_have() {
     let card = together(2);
     let mut snapshot = [0; 4096];
     card.pf().read(CONFIG_REGION, 0, &mut snapshot);
@@ -96,7 +96,7 @@ fn one_bulk_read_does_not_show_what_short_reads_show() {
 }
 
 #[test]
-fn vf_enable_brings_vfs_into_being() {
+fn vf_enable_enables_num_vfs_functions() {
     proves!(V13_016, "VFs respond to BAR accesses while VF Enable and VF MSE are set; NumVFs limits their number");
     for card in [together(3), split(3)] {
         for vf in 1..=3 {
@@ -134,7 +134,7 @@ fn more_vfs_than_there_are_cannot_be_enabled() {
 }
 
 #[test]
-fn a_function_level_reset_reaches_its_own() {
+fn flr_resets_only_its_function_and_the_pfs_disables_vfs() {
     proves!(V13_116, "a VF's FLR leaves other VFs unchanged, and the VF stays enabled;");
     proves!(V13_115, "the PF's FLR disables all VFs");
     for card in [together(2), split(2)] {
@@ -158,23 +158,23 @@ fn a_function_level_reset_reaches_its_own() {
 /// In the PF's guest, the configuration-only function resets the VF like the VF's own function, and gives no other
 /// access to it.
 #[test]
-fn a_bare_face_is_configuration_space_and_nothing_else() {
+fn config_only_function_resets_the_vf_and_has_no_bars() {
     let card = split(1);
     card.pf().write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     card.enable(1);
-    let (vf, face) = (card.vf(1), card.named("vf1-face"));
-    assert!(face.bars().is_empty());
-    assert_eq!((face.read32(CONFIG_REGION, 0), face.read32(GTTMMADR, VF_CAP)), (u32::MAX, u32::MAX));
+    let (vf, shim) = (card.vf(1), card.named("vf1-config-only"));
+    assert!(shim.bars().is_empty());
+    assert_eq!((shim.read32(CONFIG_REGION, 0), shim.read32(GTTMMADR, VF_CAP)), (u32::MAX, u32::MAX));
     vf.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     vf.write(GTTMMADR, 0x19_0240, &7u32.to_le_bytes());
     let memory = guest_file(0x1000);
     card.memory("vf1").map(0x1000, 0x1000, 3, 0, Some(memory.try_clone().unwrap())).unwrap();
-    card.memory("vf1-face").map(0x8000, 0x1000, 3, 0, Some(memory)).unwrap();
-    face.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
+    card.memory("vf1-config-only").map(0x8000, 0x1000, 3, 0, Some(memory)).unwrap();
+    shim.write(CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     let views = card.card().gt().memory.views();
     let view = views.of(Function(1));
     assert!(view.slice(0x1000, 1).is_some() && view.slice(0x8000, 1).is_none());
-    face.write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
+    shim.write(CONFIG_REGION, EXPRESS + 9, &[0x80]);
     assert_eq!(vf.read32(GTTMMADR, 0x19_0240), 0);
 }
 
@@ -227,7 +227,7 @@ fn a_provisioned_card_has_its_vfs_at_once() {
 }
 
 #[test]
-fn a_vf_needs_no_address_that_its_guest_chose() {
+fn vf_bar_addresses_do_not_affect_accesses() {
     proves!(
         V13_014,
         "the guest chooses the addresses of its VF's BARs; they do not affect the memory that the BARs access"
@@ -249,13 +249,13 @@ fn a_vf_needs_no_address_that_its_guest_chose() {
 
 /// A card with its server sockets.
 pub(super) struct Sockets {
-    pub(super) card: Stand,
+    pub(super) card: TestCard,
     servers: BTreeMap<String, Server>,
     dir: TempDir,
 }
 
 impl Sockets {
-    pub(super) fn new(card: Stand) -> Self {
+    pub(super) fn new(card: TestCard) -> Self {
         let dir = TempDir::new().unwrap();
         let serve = |served: &Served| {
             let path = dir.as_path().join(format!("{}.sock", served.name));
@@ -273,47 +273,47 @@ impl Sockets {
 }
 
 pub(super) fn write(client: &mut Raw, region: u32, offset: u64, data: &[u8]) {
-    let reply = client.ask(command::REGION_WRITE, &access(offset, region, data.len() as u32, data));
+    let reply = client.request(command::REGION_WRITE, &access(offset, region, data.len() as u32, data));
     assert_eq!(reply.header.error, 0);
 }
 
 fn read32(client: &mut Raw, region: u32, offset: u64) -> u32 {
-    client.ask(command::REGION_READ, &access(offset, region, 4, &[])).u32(16)
+    client.request(command::REGION_READ, &access(offset, region, 4, &[])).u32(16)
 }
 
 /// A VF of another guest accepts connections only while it is enabled. Before that, a connection is closed immediately.
 /// Its client stays connected when the VF is disabled, by the PF's guest or because the PF's client disconnects: it reads
 /// all ones, and its other requests succeed. When the VF is enabled again, the same client uses it.
 #[test]
-fn a_vf_of_another_guest_accepts_clients_while_it_exists_and_keeps_them() {
-    let stand = Sockets::new(split(2));
-    let mut pf = stand.connect("pf").versed();
-    stand.connect("vf1-face").versed();
-    assert!(stand.connect("vf1").closed(), "not enabled yet");
+fn split_vf_accepts_clients_while_enabled_and_keeps_them() {
+    let sockets = Sockets::new(split(2));
+    let mut pf = sockets.connect("pf").versed();
+    sockets.connect("vf1-config-only").versed();
+    assert!(sockets.connect("vf1").closed(), "not enabled yet");
     let enable = |pf: &mut Raw| {
         write(pf, CONFIG_REGION, NUM, &[1, 0]);
         write(pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
     };
     enable(&mut pf);
-    assert!(stand.connect("vf2").closed(), "NumVFs is 1");
-    let mut vf = stand.connect("vf1").versed();
+    assert!(sockets.connect("vf2").closed(), "NumVFs is 1");
+    let mut vf = sockets.connect("vf1").versed();
     for round in 0..3 {
         write(&mut vf, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
         assert_eq!(read32(&mut vf, GTTMMADR, VF_CAP), 1);
         if round == 1 {
             drop(pf);
-            eventually("the PF's session has ended", || !stand.card.vf(1).enabled());
-            pf = stand.connect("pf").versed();
+            eventually("the PF's session has ended", || !sockets.card.vf(1).enabled());
+            pf = sockets.connect("pf").versed();
         } else {
             write(&mut pf, CONFIG_REGION, CONTROL, &[0, 0]);
         }
         assert_eq!(read32(&mut vf, CONFIG_REGION, 0), u32::MAX);
         assert_eq!(read32(&mut vf, GTTMMADR, VF_CAP), u32::MAX);
-        assert_eq!(vf.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000)).header.error, 0);
-        assert_eq!(vf.ask(command::DEVICE_RESET, &[]).header.error, 0);
-        assert_eq!(vf.ask(command::DMA_UNMAP, &dma_unmap(0, 0x1000, 0x1000)).header.error, 0);
+        assert_eq!(vf.request(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000)).header.error, 0);
+        assert_eq!(vf.request(command::DEVICE_RESET, &[]).header.error, 0);
+        assert_eq!(vf.request(command::DMA_UNMAP, &dma_unmap(0, 0x1000, 0x1000)).header.error, 0);
         enable(&mut pf);
-        assert_eq!(vf.ask(command::DEVICE_RESET, &[]).header.error, 0);
+        assert_eq!(vf.request(command::DEVICE_RESET, &[]).header.error, 0);
         assert_eq!(read32(&mut vf, CONFIG_REGION, 0), 0x56c0_8086);
     }
 }
@@ -321,24 +321,24 @@ fn a_vf_of_another_guest_accepts_clients_while_it_exists_and_keeps_them() {
 /// When a VF's VMM terminates, the VF is reset and its guest memory is unmapped; other functions are not affected, and
 /// a new VMM is accepted.
 #[test]
-fn the_death_of_a_vmm_is_its_own_affair() {
-    let stand = Sockets::new(split(2));
-    let mut pf = stand.connect("pf").versed();
+fn vmm_exit_resets_its_vf_and_no_other() {
+    let sockets = Sockets::new(split(2));
+    let mut pf = sockets.connect("pf").versed();
     write(&mut pf, CONFIG_REGION, NUM, &[2, 0]);
     write(&mut pf, CONFIG_REGION, CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
-    let mut vfs = [1, 2].map(|vf| stand.connect(&format!("vf{vf}")).versed());
+    let mut vfs = [1, 2].map(|vf| sockets.connect(&format!("vf{vf}")).versed());
     for vf in &mut vfs {
         write(vf, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
         write(vf, GTTMMADR, 0x19_0240, &7u32.to_le_bytes());
-        assert_eq!(vf.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000)).header.error, 0);
+        assert_eq!(vf.request(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000)).header.error, 0);
     }
     let [one, mut two] = vfs;
     drop(one);
-    eventually("the session has ended", || !stand.card.vf(1).connected());
-    assert_eq!((stand.card.memory("vf1").sections(), stand.card.memory("vf2").sections()), (0, 1));
+    eventually("the session has ended", || !sockets.card.vf(1).connected());
+    assert_eq!((sockets.card.memory("vf1").sections(), sockets.card.memory("vf2").sections()), (0, 1));
     assert_eq!(read32(&mut two, GTTMMADR, 0x19_0240), 7);
-    let mut one = stand.connect("vf1").versed();
+    let mut one = sockets.connect("vf1").versed();
     write(&mut one, CONFIG_REGION, COMMAND, &MEMORY_AND_BUS_MASTER);
     assert_eq!(read32(&mut one, GTTMMADR, 0x19_0240), 0, "reset, and still enabled");
-    assert_eq!(stand.card.card().vfs(), 2);
+    assert_eq!(sockets.card.card().vfs(), 2);
 }

@@ -17,33 +17,33 @@ const VF_CAP: u64 = 0x19_01f8;
 
 /// The notifications of the card to its machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Notification {
     Bar(u8, u8, Option<u64>),
     Enabled(usize),
     Disabled(usize),
     Route(u8, Option<MsiMessage>),
     Fatal(u8),
 }
-use Told::*;
+use Notification::*;
 
 #[derive(Default)]
 struct Recorder {
-    told: Arc<Mutex<Vec<Told>>>,
+    notifications: Arc<Mutex<Vec<Notification>>>,
     triggered: Arc<AtomicUsize>,
     settled: Arc<AtomicBool>,
 }
 
 impl Recorder {
-    fn tell(&self, told: Told) {
-        self.told.lock().unwrap().push(told);
+    fn record(&self, notifications: Notification) {
+        self.notifications.lock().unwrap().push(notifications);
     }
 
-    fn take(&self) -> Vec<Told> {
-        std::mem::take(&mut self.told.lock().unwrap())
+    fn take(&self) -> Vec<Notification> {
+        std::mem::take(&mut self.notifications.lock().unwrap())
     }
 }
 
-struct Msi(Function, Arc<Mutex<Vec<Told>>>, Arc<AtomicUsize>, Arc<AtomicBool>);
+struct Msi(Function, Arc<Mutex<Vec<Notification>>>, Arc<AtomicUsize>, Arc<AtomicBool>);
 
 impl MsiSink for Msi {
     fn route(&self, message: Option<MsiMessage>) {
@@ -62,25 +62,25 @@ impl MsiSink for Msi {
 
 impl Machine for Recorder {
     fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
-        Arc::new(Msi(function, self.told.clone(), self.triggered.clone(), self.settled.clone()))
+        Arc::new(Msi(function, self.notifications.clone(), self.triggered.clone(), self.settled.clone()))
     }
 
     fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
-        self.tell(Bar(function.number().0, bar, address));
+        self.record(Bar(function.number().0, bar, address));
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         assert!(vfs.iter().all(|vf| vf.enabled()), "reported after they are enabled");
-        self.tell(Enabled(vfs.len()));
+        self.record(Enabled(vfs.len()));
     }
 
     fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         assert!(!vfs.iter().any(|vf| vf.enabled()), "reported after they are disabled");
-        self.tell(Disabled(vfs.len()));
+        self.record(Disabled(vfs.len()));
     }
 
     fn fatal_error(&self, function: Function) {
-        self.tell(Fatal(function.0));
+        self.record(Fatal(function.0));
     }
 
     fn event(&self, function: &Arc<dyn PciDevice>, _: Event) {
@@ -147,7 +147,7 @@ fn configuration_space_is_that_of_a_real_bus() {
 }
 
 #[test]
-fn the_machine_hears_what_the_guest_does() {
+fn machine_is_notified_of_bar_and_vf_changes_in_order() {
     proves!(
         V13_016,
         "the machine is notified of BAR and VF changes in order, and each notification matches the state of the \
@@ -180,11 +180,15 @@ fn the_machine_hears_what_the_guest_does() {
     plugged.sriov(SRIOV_CONTROL, VF_ENABLE | VF_MEMORY_SPACE_ENABLE);
     plugged.machine.take();
     plugged.pf().write_config(EXPRESS + 9, &[0x80]);
-    let told = plugged.machine.take();
-    let at =
-        |wanted: Told| told.iter().position(|told| *told == wanted).unwrap_or_else(|| panic!("{wanted:?} in {told:?}"));
+    let notifications = plugged.machine.take();
+    let at = |wanted: Notification| {
+        notifications
+            .iter()
+            .position(|notifications| *notifications == wanted)
+            .unwrap_or_else(|| panic!("{wanted:?} in {notifications:?}"))
+    };
     assert!(at(Bar(1, 0, None)) < at(Disabled(2)), "unmapped before it is disabled");
-    assert!(at(Bar(0, 0, None)) > 0 && !told.contains(&Enabled(2)));
+    assert!(at(Bar(0, 0, None)) > 0 && !notifications.contains(&Enabled(2)));
 }
 
 #[test]
@@ -207,7 +211,7 @@ fn msi_routes_follow_configuration_space() {
 /// The card accesses the current map of guest memory while the PF's bus mastering is enabled; a replaced map is
 /// released.
 #[test]
-fn guest_memory_may_be_replaced() {
+fn replaced_guest_memory_is_used_and_the_old_map_released() {
     let plugged = plugged(1);
     let memory = &super::model(&plugged.card).gt().memory;
     assert!(memory.views().of(Function::PF).slice(0x1000, 1).is_none(), "no bus mastering");
@@ -249,7 +253,7 @@ fn an_access_to_the_mailbox_processes_a_pending_notification() {
 /// A notification event has the same effect as the register write. The GuC is in reset here and does not process the
 /// mailbox; the test checks that the event is read from the descriptor.
 #[test]
-fn events_are_served_while_their_thread_lives() {
+fn doorbell_events_are_read_while_their_thread_runs() {
     let plugged = plugged(1);
     plugged.enable(1);
     let thread = plugged.card.serve_io_events().unwrap();

@@ -68,16 +68,16 @@ struct Vmm {
 }
 
 impl Vmm {
-    fn new(stand: &Sockets, vfs: u8, attached: bool) -> Self {
-        let client = |number: u8| attached.then(|| stand.connect(&format!("vf{number}")).versed());
+    fn new(sockets: &Sockets, vfs: u8, attached: bool) -> Self {
+        let client = |number: u8| attached.then(|| sockets.connect(&format!("vf{number}")).versed());
         let vf = |number: u8| VfFunction::new(client(number));
-        let (vfs, pf) = ((1..=vfs).map(vf).collect(), stand.connect("pf").versed());
+        let (vfs, pf) = ((1..=vfs).map(vf).collect(), sockets.connect("pf").versed());
         let (requests, ram) = (VecDeque::new(), Vec::new());
         Vmm { pf, requester: None, vfs, requests, window: SEABIOS, ram, refuses: false, messages: 0, writes: 0 }
     }
 
     /// Sends a command to the PF and returns its reply. Requests of the card that arrive meanwhile are queued.
-    fn ask(&mut self, command: u16, body: &[u8]) -> Reply {
+    fn request(&mut self, command: u16, body: &[u8]) -> Reply {
         let header = self.pf.header(command, body, 0);
         self.pf.send(header, body, &[]);
         loop {
@@ -91,7 +91,7 @@ impl Vmm {
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) {
-        self.ask(command::REGION_WRITE, &access(offset, CONFIG_REGION, data.len() as u32, data));
+        self.request(command::REGION_WRITE, &access(offset, CONFIG_REGION, data.len() as u32, data));
     }
 
     /// Writes the VF BARs one dword at a time, like software.
@@ -172,7 +172,7 @@ impl Vmm {
         let (function, offset) = self.function(address)?;
         assert_eq!(function, 0, "the card reads the PF only");
         let dwords = (0..count as u64).step_by(4).flat_map(|at| {
-            let reply = self.ask(command::REGION_READ, &access(offset + at, CONFIG_REGION, 4, &[]));
+            let reply = self.request(command::REGION_READ, &access(offset + at, CONFIG_REGION, 4, &[]));
             reply.body[16..20].to_vec()
         });
         Some(dwords.collect())
@@ -227,7 +227,7 @@ impl Vmm {
     /// The header type of a VF as its guest reads it.
     fn header_type(&mut self, vf: usize) -> u8 {
         let client = self.vfs[vf - 1].client.as_mut().unwrap();
-        client.ask(command::REGION_READ, &access(0xe, CONFIG_REGION, 1, &[])).body[16]
+        client.request(command::REGION_READ, &access(0xe, CONFIG_REGION, 1, &[])).body[16]
     }
 }
 
@@ -242,8 +242,8 @@ fn bars(vfs: u64, enabled: u64, first: [u64; 2]) -> Vec<Option<[u64; 2]>> {
 #[test]
 fn vf_bars_follow_vf_enable_and_vf_mse() {
     for attached in [false, true] {
-        let stand = Sockets::new(together(2));
-        let mut vmm = Vmm::new(&stand, 2, attached);
+        let sockets = Sockets::new(together(2));
+        let mut vmm = Vmm::new(&sockets, 2, attached);
         vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
         vmm.size();
         vmm.assign(A);
@@ -269,8 +269,8 @@ fn vf_bars_follow_vf_enable_and_vf_mse() {
 fn addresses_that_return_during_an_update_are_placed() {
     for attached in [false, true] {
         for sized_at in 0..8 {
-            let stand = Sockets::new(together(2));
-            let mut vmm = Vmm::new(&stand, 2, attached);
+            let sockets = Sockets::new(together(2));
+            let mut vmm = Vmm::new(&sockets, 2, attached);
             vmm.assign(A);
             vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
             vmm.enable(2);
@@ -292,9 +292,9 @@ fn addresses_that_return_during_an_update_are_placed() {
 /// A refused or lost write is known as such. The VF that cannot be used reads all ones in configuration space, so that
 /// Linux refuses it, until the VMM executes the writes.
 #[test]
-fn a_vf_whose_bars_cannot_be_placed_reads_all_ones() {
-    let stand = Sockets::new(together(2));
-    let mut vmm = Vmm::new(&stand, 2, true);
+fn vf_without_placed_bars_reads_all_ones() {
+    let sockets = Sockets::new(together(2));
+    let mut vmm = Vmm::new(&sockets, 2, true);
     vmm.assign(A);
     vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
     vmm.refuses = true;
@@ -316,10 +316,10 @@ fn a_vf_whose_bars_cannot_be_placed_reads_all_ones() {
 #[test]
 fn the_requester_places_the_bars_where_an_iommu_refuses_the_pf() {
     for master in [MEMORY_AND_BUS_MASTER, [2, 0]] {
-        let stand = Sockets::new(together(2));
-        let mut vmm = Vmm::new(&stand, 2, true);
+        let sockets = Sockets::new(together(2));
+        let mut vmm = Vmm::new(&sockets, 2, true);
         vmm.refuses = true;
-        vmm.requester = Some(stand.connect("ecam").versed());
+        vmm.requester = Some(sockets.connect("ecam").versed());
         vmm.assign(A);
         vmm.write(COMMAND, &master);
         assert_eq!(vmm.run(), 0, "no VF is enabled");
@@ -335,8 +335,8 @@ fn the_requester_places_the_bars_where_an_iommu_refuses_the_pf() {
 fn the_window_is_found_where_the_firmware_has_put_it() {
     for (window, wrong) in [(OVMF, SEABIOS), (SEABIOS, OVMF)] {
         for contents in [0xff, 0] {
-            let stand = Sockets::new(together(2));
-            let mut vmm = Vmm::new(&stand, 2, true);
+            let sockets = Sockets::new(together(2));
+            let mut vmm = Vmm::new(&sockets, 2, true);
             vmm.window = window;
             let mut page = [contents; 4096];
             page[..4].copy_from_slice(&0x56c0_8086_u32.to_le_bytes());
@@ -347,9 +347,9 @@ fn the_window_is_found_where_the_firmware_has_put_it() {
             vmm.enable(2);
             vmm.settle(&bars(2, 2, A));
             // Other firmware after a reset of the machine.
-            vmm.ask(command::DEVICE_RESET, &[]);
+            vmm.request(command::DEVICE_RESET, &[]);
             for vf in &mut vmm.vfs {
-                vf.client.as_mut().unwrap().ask(command::DEVICE_RESET, &[]);
+                vf.client.as_mut().unwrap().request(command::DEVICE_RESET, &[]);
                 vf.registers = [0; 0x28];
             }
             (vmm.window, vmm.ram) = (wrong, Vec::new());
@@ -365,9 +365,9 @@ fn the_window_is_found_where_the_firmware_has_put_it() {
 /// What the VMM has is known from the writes that it passes on: writes of the guest to the VF's registers, and a VF
 /// that is plugged again, are noticed.
 #[test]
-fn a_vf_whose_registers_change_is_placed_again() {
-    let stand = Sockets::new(together(2));
-    let mut vmm = Vmm::new(&stand, 2, true);
+fn vf_bars_are_placed_again_after_register_changes() {
+    let sockets = Sockets::new(together(2));
+    let mut vmm = Vmm::new(&sockets, 2, true);
     vmm.assign(A);
     vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
     vmm.enable(2);
@@ -377,9 +377,9 @@ fn a_vf_whose_registers_change_is_placed_again() {
     vmm.vfs[1].write(VF_BAR0, &[0; 4]);
     vmm.settle(&bars(2, 2, A));
     vmm.vfs[1] = VfFunction::new(None);
-    eventually("the session has ended", || !stand.card.vf(2).connected());
+    eventually("the session has ended", || !sockets.card.vf(2).connected());
     vmm.run();
-    vmm.vfs[1] = VfFunction::new(Some(stand.connect("vf2").versed()));
+    vmm.vfs[1] = VfFunction::new(Some(sockets.connect("vf2").versed()));
     vmm.settle(&bars(2, 2, A));
 }
 
@@ -387,17 +387,17 @@ fn a_vf_whose_registers_change_is_placed_again() {
 /// successor's VFs are placed.
 #[test]
 fn a_client_that_disconnects_during_an_update_leaves_nothing_behind() {
-    let stand = Sockets::new(together(2));
+    let sockets = Sockets::new(together(2));
     for writes in 0..4 {
-        let mut vmm = Vmm::new(&stand, 2, writes % 2 == 0);
+        let mut vmm = Vmm::new(&sockets, 2, writes % 2 == 0);
         vmm.assign(A);
         vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
         vmm.enable(2);
         vmm.run_until("an update is in flight", |vmm| vmm.writes >= writes);
         drop(vmm);
-        eventually("the session has ended", || !stand.card.pf().connected() && !stand.card.vf(1).connected());
+        eventually("the session has ended", || !sockets.card.pf().connected() && !sockets.card.vf(1).connected());
     }
-    let mut vmm = Vmm::new(&stand, 2, true);
+    let mut vmm = Vmm::new(&sockets, 2, true);
     vmm.assign(B);
     vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
     assert_eq!(vmm.run(), 0);

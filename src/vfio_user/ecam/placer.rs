@@ -26,7 +26,7 @@ const BAR0: u64 = 0x10;
 /// PCI_COMMAND with only memory space enabled.
 const MEMORY_SPACE: u16 = 1 << 1;
 /// Time for which the thread retries after errors of the VMM before it waits for a new trigger.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
@@ -199,7 +199,7 @@ impl Failing {
     }
 
     fn given_up(&self, triggers: u64) -> bool {
-        self.triggers == triggers && self.since.elapsed() > PATIENCE
+        self.triggers == triggers && self.since.elapsed() > TIMEOUT
     }
 }
 
@@ -280,7 +280,7 @@ impl Writer<'_> {
         found: Option<Ecam>,
     ) -> Result<Ecam, Failure> {
         let unsent = |error: WindowError| Failure(error, Outcome::Refused);
-        let locate = || window::locate(self.ecam, pf, |at, data| client.read_at_leisure(at, data));
+        let locate = || window::locate(self.ecam, pf, |at, data| client.read_uncharged(at, data));
         let ecam = found.map_or_else(locate, Ok).map_err(unsent)?;
         match write_step(client, ecam.registers(number), step) {
             Ok(()) => Ok(ecam),
@@ -292,13 +292,13 @@ impl Writer<'_> {
 
 /// Writes the registers of the function at guest address `registers`.
 fn write_step(client: &ClientDma, registers: u64, step: Step) -> Result<(), DmaError> {
-    let command = |value: u16| client.write_at_leisure(registers.wrapping_add(COMMAND), &value.to_le_bytes());
+    let command = |value: u16| client.write_uncharged(registers.wrapping_add(COMMAND), &value.to_le_bytes());
     match step {
         Step::MemoryOff => command(0),
         Step::MemoryOn => command(MEMORY_SPACE),
         Step::Bars(bars) => {
             let addresses: Vec<u8> = bars.iter().flat_map(|address| address.to_le_bytes()).collect();
-            client.write_at_leisure(registers.wrapping_add(BAR0), &addresses)
+            client.write_uncharged(registers.wrapping_add(BAR0), &addresses)
         }
     }
 }

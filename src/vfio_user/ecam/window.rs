@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pf_is_found_in_the_windows_of_known_firmware_whatever_is_configured() {
+    fn pf_is_found_in_the_windows_of_known_firmware() {
         for base in BASES {
             for there in KNOWN {
                 for refuses in [false, true] {

@@ -30,7 +30,7 @@ use arctic_device_model::sync::IgnorePoison;
 use self::backing::{Access, Backings, CLIENT};
 use self::quota::{Account, Charge, Counted, Ledger};
 use self::sections::{Change, Section};
-use self::table::{Asked, Generation, Table};
+use self::table::{ClientView, Generation, Table};
 use crate::vfio_user::wire::{DMA_HINTS, DMA_READABLE, DMA_WRITABLE};
 use crate::vfio_user::{ClientDma, Errno, StepBudget};
 
@@ -96,7 +96,7 @@ impl GuestMemory {
     pub fn view(&self) -> Arc<dyn DmaView> {
         let table = self.table.load_full();
         match table.by_messages {
-            true => Arc::new(Asked { table, step: StepBudget::default() }),
+            true => Arc::new(ClientView { table, step: StepBudget::default() }),
             false => table,
         }
     }

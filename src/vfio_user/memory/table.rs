@@ -13,7 +13,7 @@ use crate::vfio_user::wire::{DMA_READABLE, DMA_WRITABLE};
 use crate::vfio_user::{ClientDma, StepBudget};
 
 /// The client that provides memory without a file, and the step's budget for waiting on it.
-pub type Asking<'v> = (&'v ClientDma, &'v StepBudget);
+pub type ClientAccess<'v> = (&'v ClientDma, &'v StepBudget);
 
 /// Held by each table between two unmaps of memory files. When the last of these tables is dropped, no step uses what the
 /// second unmap has removed.
@@ -60,7 +60,7 @@ impl Table {
         Ok(())
     }
 
-    pub fn read(&self, iova: u64, data: &mut [u8], client: Option<Asking<'_>>) -> Result<(), DmaFault> {
+    pub fn read(&self, iova: u64, data: &mut [u8], client: Option<ClientAccess<'_>>) -> Result<(), DmaFault> {
         self.pieces(iova, data.len(), DMA_READABLE, |section, at, range| {
             let data = data.get_mut(range)?;
             match self.backing(section) {
@@ -70,7 +70,7 @@ impl Table {
         })
     }
 
-    pub fn write(&self, iova: u64, data: &[u8], client: Option<Asking<'_>>) -> Result<(), DmaFault> {
+    pub fn write(&self, iova: u64, data: &[u8], client: Option<ClientAccess<'_>>) -> Result<(), DmaFault> {
         self.pieces(iova, data.len(), DMA_WRITABLE, |section, at, range| {
             let data = data.get(range)?;
             match self.backing(section) {
@@ -109,18 +109,18 @@ impl DmaView for Table {
 
 /// The view of one step if a section is accessed by messages. It accumulates the time that the step has waited for the
 /// client.
-pub struct Asked {
+pub struct ClientView {
     pub table: Arc<Table>,
     pub step: StepBudget,
 }
 
-impl Asked {
-    fn client(&self) -> Option<Asking<'_>> {
+impl ClientView {
+    fn client(&self) -> Option<ClientAccess<'_>> {
         self.table.client.as_deref().map(|client| (client, &self.step))
     }
 }
 
-impl DmaView for Asked {
+impl DmaView for ClientView {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
         self.table.slice(iova, len)
     }
@@ -137,7 +137,7 @@ impl DmaView for Asked {
         self.table.sections.len()
     }
 
-    fn asks_client(&self) -> bool {
+    fn may_wait_for_client(&self) -> bool {
         true
     }
 }

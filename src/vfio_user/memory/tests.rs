@@ -156,7 +156,7 @@ fn a_read_only_section_can_be_read_but_never_written() {
 }
 
 #[test]
-fn a_function_without_client_has_no_memory() {
+fn memory_of_a_function_without_client_faults() {
     let mut data = [0; 4];
     let view = GuestMemory::default().view();
     assert!(view.slice(0, 4).is_none());
@@ -251,7 +251,7 @@ fn an_unmap_waits_for_views_of_files() {
 /// Two threads access the memory while the client truncates and extends the file. The process survives, and every
 /// access succeeds or faults.
 #[test]
-fn a_file_that_changes_its_length_all_the_time() {
+fn file_that_changes_length_during_accesses_causes_only_faults() {
     let memory = GuestMemory::default();
     let backing = unsealed(4);
     memory.map(0, 0x4000, RW, 0, Some(backing.try_clone().unwrap())).unwrap();
@@ -284,7 +284,7 @@ fn a_file_that_changes_its_length_all_the_time() {
 /// Regression test: one client's sections could exhaust the address space. A client that halves the size after each
 /// error gets no more than its limit, and the other function of the same card still gets its full limit.
 #[test]
-fn one_client_leaves_the_others_their_address_space() {
+fn client_cannot_exhaust_the_address_space() {
     const TIB: u64 = 1 << 40;
     let limits = Limits { mapped: TIB, mapped_in_all: 2 * TIB, ..Limits::default() };
     let ledger = Ledger::new(limits.each(2), false);
@@ -316,7 +316,7 @@ fn one_client_leaves_the_others_their_address_space() {
 /// Regression test: each section kept a descriptor, until the process had none left. Sections of the same file share
 /// one, and the number of different files of a client is limited.
 #[test]
-fn one_client_leaves_the_others_their_descriptors() {
+fn client_cannot_exhaust_the_descriptors() {
     let limits = Limits { sections: 600, descriptors: 4, ..Limits::default() };
     for make in
         [memory_file as fn(&CStr, u64, SealFlags) -> File, |name, size, _| memory_file(name, size, SealFlags::empty())]
@@ -344,7 +344,7 @@ fn one_client_leaves_the_others_their_descriptors() {
 /// Sections of the same file with different access modes have separate descriptors: a descriptor opened read-only
 /// cannot be mapped writable.
 #[test]
-fn the_same_file_with_other_rights_is_another() {
+fn file_with_other_access_mode_has_its_own_descriptor() {
     for seals in [SealFlags::SHRINK, SealFlags::empty()] {
         let memory = GuestMemory::default();
         let backing = numbered(memory_file(c"guest", 0x1000, seals), 0);

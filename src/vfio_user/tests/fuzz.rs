@@ -69,11 +69,11 @@ fn mutated_messages_are_answered_one_by_one() {
         }
         let file = &memory[random.below(memory.len())];
         let fds = vec![file.as_raw_fd(); if random.below(3) == 0 { random.below(3) } else { 0 }];
-        let reply = raw.ask_with(*command, &body, &fds);
+        let reply = raw.request_with_fds(*command, &body, &fds);
         if reply.header.error == 0 { good += 1 } else { bad += 1 }
     }
     assert!(good > 1000 && bad > 1000, "{good} good, {bad} bad: the mutations are no longer effective");
-    assert_eq!(raw.ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
+    assert_eq!(raw.request(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
 }
 
 #[test]
@@ -83,21 +83,21 @@ fn random_bytes_never_take_the_server_down() {
     for round in 0..300 {
         let mut raw = bench.connect();
         if round % 2 == 0 {
-            raw.ask(command::VERSION, b"\0\0\0\0");
+            raw.request(command::VERSION, b"\0\0\0\0");
         }
-        let noise: Vec<u8> = (0..random.below(3000)).map(|_| random.next() as u8).collect();
+        let bytes: Vec<u8> = (0..random.below(3000)).map(|_| random.next() as u8).collect();
         // The server may disconnect before the end.
-        let _ = raw.stream.write_all(&noise);
+        let _ = raw.stream.write_all(&bytes);
         drop(raw);
         let gone = round + 1;
         eventually("the session has ended", || bench.device.disconnects.load(Ordering::Relaxed) == gone);
     }
     let mut raw = bench.client();
-    assert_eq!(raw.ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
+    assert_eq!(raw.request(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
 }
 
 #[test]
-fn half_a_message_and_a_hangup_is_nothing_special() {
+fn disconnect_within_a_message_ends_the_session() {
     let bench = Bench::new();
     let body = access(0, 0, 4, &[1; 4]);
     for cut in 1..HEADER_LEN + body.len() {

@@ -23,7 +23,7 @@ fn a_stalled_client_does_not_block_others() {
         let mut raw = stalled.client();
         let header = raw.header(command::REGION_WRITE, &body, 0);
         raw.stream.write_all(&[&header.encode()[..], &body].concat()[..cut]).unwrap();
-        assert_eq!(other.client().ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
+        assert_eq!(other.client().request(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
         let before = stalled.device.disconnects.load(Ordering::Relaxed);
         drop(raw);
         eventually("the session has ended", || stalled.device.disconnects.load(Ordering::Relaxed) == before + 1);
@@ -63,11 +63,14 @@ fn thousands_of_sections() {
     for n in 0..4000u64 {
         // The order causes insertions at all positions of the table.
         let iova = (n * 1733 % 4000) << 13;
-        assert_eq!(raw.ask(command::DMA_MAP, &dma_map(RW, 0, iova, 0x1000)).header.error, 0);
-        assert_eq!(raw.ask(command::DMA_MAP, &dma_map(RW, 0, iova + 0x800, 0x1000)).header.error, libc::EEXIST as u32);
+        assert_eq!(raw.request(command::DMA_MAP, &dma_map(RW, 0, iova, 0x1000)).header.error, 0);
+        assert_eq!(
+            raw.request(command::DMA_MAP, &dma_map(RW, 0, iova + 0x800, 0x1000)).header.error,
+            libc::EEXIST as u32
+        );
     }
     for (iova, size) in [(u64::MAX - 0xfff, 0x2000), (0, u64::MAX), (1 << 63, 0), (0x1001, 0xfff0_0000_0000_0000)] {
-        assert_ne!(raw.ask(command::DMA_MAP, &dma_map(RW, 0, iova, size)).header.error, 0, "{iova:x} {size:x}");
+        assert_ne!(raw.request(command::DMA_MAP, &dma_map(RW, 0, iova, size)).header.error, 0, "{iova:x} {size:x}");
     }
     assert_eq!(bench.memory.sections(), 4000);
     drop(raw);
@@ -107,7 +110,7 @@ fn unmapped_memory_is_not_accessed() {
         let name = CString::new(format!("round-{round}-of-unmapping")).unwrap();
         let file = memory_file(&name, 0x4000, SealFlags::SHRINK);
         let map = dma_map(RW, 0, IOVA, 0x4000);
-        assert_eq!(raw.ask_with(command::DMA_MAP, &map, &[file.as_raw_fd()]).header.error, 0);
+        assert_eq!(raw.request_with_fds(command::DMA_MAP, &map, &[file.as_raw_fd()]).header.error, 0);
         assert!(mapped(name.to_str().unwrap()));
         if round % 4 == 0 {
             let before = touched.load(Ordering::Relaxed);
@@ -121,7 +124,7 @@ fn unmapped_memory_is_not_accessed() {
             raw = bench.client();
         } else {
             let unmap = dma_unmap(0, IOVA, 0x4000);
-            assert_eq!(raw.ask(command::DMA_UNMAP, &unmap).header.error, 0);
+            assert_eq!(raw.request(command::DMA_UNMAP, &unmap).header.error, 0);
             assert!(!mapped(name.to_str().unwrap()), "round {round}");
             file.write_all_at(&[0; 0x4000], 0).unwrap();
             std::thread::yield_now();
@@ -137,7 +140,7 @@ fn unmapped_memory_is_not_accessed() {
 
 /// A panic in a request ends only its client's session; the next client is served.
 #[test]
-fn a_panic_ends_the_session_alone() {
+fn panic_in_a_request_ends_only_its_session() {
     let bench = Bench::new();
     let mut raw = bench.client();
     let body = access(BUG, 0, 4, &[]);
@@ -145,5 +148,5 @@ fn a_panic_ends_the_session_alone() {
     raw.send(header, &body, &[]);
     assert!(raw.closed());
     eventually("the device is notified", || bench.device.disconnects.load(Ordering::Relaxed) == 1);
-    assert_eq!(bench.client().ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
+    assert_eq!(bench.client().request(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
 }

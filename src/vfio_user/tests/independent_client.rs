@@ -8,7 +8,7 @@ use vmm_sys_util::eventfd::EventFd;
 use super::*;
 
 #[test]
-fn cloud_hypervisors_client_gets_on_with_the_server() {
+fn cloud_hypervisor_client_works_with_the_server() {
     let bench = Bench::new();
     let mut client = Client::new(&bench.path).unwrap();
 

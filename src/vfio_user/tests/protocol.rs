@@ -12,14 +12,14 @@ use super::*;
 const EINVAL: u32 = libc::EINVAL as u32;
 
 #[test]
-fn the_version_comes_first_and_once() {
+fn version_is_negotiated_first_and_once() {
     let bench = Bench::new();
     let mut raw = bench.connect();
-    assert_eq!(raw.ask(command::DEVICE_GET_INFO, &dwords(&[16, 0, 0, 0])).header.error, EINVAL);
-    assert_eq!(raw.ask(command::VERSION, b"\x01\0\0\0{}\0").header.error, EINVAL, "major 1");
-    assert_eq!(raw.ask(command::VERSION, b"\0\0\0\0{]\0").header.error, EINVAL, "no JSON");
-    assert_eq!(raw.ask(command::VERSION, b"\0\0\0").header.error, EINVAL, "short");
-    let reply = raw.ask(command::VERSION, b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":8,\"new\":[1]}}\0");
+    assert_eq!(raw.request(command::DEVICE_GET_INFO, &dwords(&[16, 0, 0, 0])).header.error, EINVAL);
+    assert_eq!(raw.request(command::VERSION, b"\x01\0\0\0{}\0").header.error, EINVAL, "major 1");
+    assert_eq!(raw.request(command::VERSION, b"\0\0\0\0{]\0").header.error, EINVAL, "no JSON");
+    assert_eq!(raw.request(command::VERSION, b"\0\0\0").header.error, EINVAL, "short");
+    let reply = raw.request(command::VERSION, b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":8,\"new\":[1]}}\0");
     assert_eq!(reply.header.error, 0);
     assert_eq!(reply.body[..4], [0; 4], "QEMU accepts minor 0 only");
     assert_eq!(reply.body.last(), Some(&0));
@@ -29,12 +29,12 @@ fn the_version_comes_first_and_once() {
     assert_eq!(capabilities["max_data_xfer_size"], 1 << 20);
     assert_eq!(capabilities["pgsizes"], 4096);
     assert!(capabilities.get("write_multiple").is_none());
-    assert_eq!(raw.ask(command::VERSION, b"\0\0\0\0{}\0").header.error, EINVAL, "twice");
-    let mut bare = {
+    assert_eq!(raw.request(command::VERSION, b"\0\0\0\0{}\0").header.error, EINVAL, "twice");
+    let mut without_capabilities = {
         drop(raw);
         bench.client_after_disconnect(1)
     };
-    assert_eq!(bare.ask(command::VERSION, b"\0\0\0\0").header.error, 0, "without capabilities");
+    assert_eq!(without_capabilities.request(command::VERSION, b"\0\0\0\0").header.error, 0, "without capabilities");
 }
 
 impl Bench {
@@ -49,11 +49,11 @@ impl Bench {
 fn the_device_is_described() {
     let bench = Bench::new();
     let mut raw = bench.client();
-    let info = raw.ask(command::DEVICE_GET_INFO, &dwords(&[16, 0, 0, 0]));
+    let info = raw.request(command::DEVICE_GET_INFO, &dwords(&[16, 0, 0, 0]));
     assert_eq!([4, 8, 12].map(|at| info.u32(at)), [VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET, 9, 3]);
 
     let region = |raw: &mut Raw, argsz, index| {
-        raw.ask(command::DEVICE_GET_REGION_INFO, &dwords(&[argsz, 0, index, 0, 0, 0, 0, 0]))
+        raw.request(command::DEVICE_GET_REGION_INFO, &dwords(&[argsz, 0, index, 0, 0, 0, 0, 0]))
     };
     let rw = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
     let bar0 = region(&mut raw, 32, 0);
@@ -74,7 +74,7 @@ fn the_device_is_described() {
     assert_eq!((vga.header.error, vga.u32(4), vga.u64(16)), (0, 0, 0), "absent, not an error");
     assert_eq!(region(&mut raw, 32, 9).header.error, EINVAL);
 
-    let irq = |raw: &mut Raw, index| raw.ask(command::DEVICE_GET_IRQ_INFO, &dwords(&[16, 0, index, 0]));
+    let irq = |raw: &mut Raw, index| raw.request(command::DEVICE_GET_IRQ_INFO, &dwords(&[16, 0, index, 0]));
     let msi = irq(&mut raw, VFIO_PCI_MSI_IRQ_INDEX);
     assert_eq!((msi.u32(4), msi.u32(12)), (VFIO_IRQ_INFO_EVENTFD, 1));
     assert_eq!(irq(&mut raw, VFIO_PCI_INTX_IRQ_INDEX).u32(12), 0);
@@ -88,13 +88,13 @@ fn accesses_reach_the_device() {
     let pattern = [1, 2, 3, 4, 5, 6, 7, 8];
     for count in [1usize, 2, 4, 8] {
         let at = count as u64 * 16;
-        let write = raw.ask(command::REGION_WRITE, &access(at, 0, count as u32, &pattern[..count]));
+        let write = raw.request(command::REGION_WRITE, &access(at, 0, count as u32, &pattern[..count]));
         assert_eq!((write.header.error, write.body.len()), (0, 16));
-        let read = raw.ask(command::REGION_READ, &access(at, 0, count as u32, &[]));
+        let read = raw.request(command::REGION_READ, &access(at, 0, count as u32, &[]));
         assert_eq!(read.u32(12), count as u32);
         assert_eq!(read.body[16..], pattern[..count]);
     }
-    let config = raw.ask(command::REGION_READ, &access(0, CONFIG_REGION, 4096, &[]));
+    let config = raw.request(command::REGION_READ, &access(0, CONFIG_REGION, 4096, &[]));
     assert_eq!(config.body.len(), 16 + 4096, "QEMU reads configuration space in one access");
 }
 
@@ -105,19 +105,19 @@ fn accesses_outside_of_regions_are_refused() {
     let bad = [(0xffc, 0, 8), (u64::MAX, 0, 4), (0, 1, 4), (0, 9, 4), (0, u32::MAX, 4), (0, 0, 3), (0, 0, 0)];
     let bad = bad.into_iter().chain([(0, 0, 4096), (0, CONFIG_REGION, 4097), (0, CONFIG_REGION, u32::MAX)]);
     for (offset, region, count) in bad {
-        let read = raw.ask(command::REGION_READ, &access(offset, region, count, &[]));
+        let read = raw.request(command::REGION_READ, &access(offset, region, count, &[]));
         assert_eq!((read.header.error, read.body.len()), (EINVAL, 0), "{offset:x} {region} {count}");
-        let write = raw.ask(command::REGION_WRITE, &access(offset, region, count, &[0; 8]));
+        let write = raw.request(command::REGION_WRITE, &access(offset, region, count, &[0; 8]));
         assert_eq!(write.header.error, EINVAL, "{offset:x} {region} {count}");
     }
     assert_eq!(
-        raw.ask(command::REGION_WRITE, &access(0, 0, 8, &[0; 4])).header.error,
+        raw.request(command::REGION_WRITE, &access(0, 0, 8, &[0; 4])).header.error,
         EINVAL,
         "less data than the count"
     );
-    assert_eq!(raw.ask(command::REGION_READ, &[0; 15]).header.error, EINVAL);
+    assert_eq!(raw.request(command::REGION_READ, &[0; 15]).header.error, EINVAL);
     assert_eq!(
-        raw.ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error,
+        raw.request(command::REGION_READ, &access(0, 0, 4, &[])).header.error,
         0,
         "the stream is still synchronised"
     );
@@ -131,7 +131,7 @@ fn posted_writes_get_no_answer() {
         let header = raw.header(command::REGION_WRITE, &body, FLAG_NO_REPLY);
         raw.send(header, &body, &[]);
     }
-    let read = raw.ask(command::REGION_READ, &access(0, 0, 4, &[]));
+    let read = raw.request(command::REGION_READ, &access(0, 0, 4, &[]));
     assert_eq!(read.body[16..], [9; 4]);
 }
 
@@ -140,12 +140,12 @@ fn unknown_commands_are_answered_and_their_bodies_skipped() {
     let bench = Bench::new();
     let mut raw = bench.client();
     for unknown in [0, 6, 14, 15, 16, 17, 18, 999, u16::MAX] {
-        assert_eq!(raw.ask(unknown, &[0xaa; 333]).header.error, libc::ENOTSUP as u32);
+        assert_eq!(raw.request(unknown, &[0xaa; 333]).header.error, libc::ENOTSUP as u32);
     }
     for mine in [command::DMA_READ, command::DMA_WRITE] {
-        assert_eq!(raw.ask(mine, &[0; 16]).header.error, libc::ENOTSUP as u32, "a command of the server only");
+        assert_eq!(raw.request(mine, &[0; 16]).header.error, libc::ENOTSUP as u32, "a command of the server only");
     }
-    assert_eq!(raw.ask(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
+    assert_eq!(raw.request(command::REGION_READ, &access(0, 0, 4, &[])).header.error, 0);
 }
 
 #[test]
@@ -159,12 +159,12 @@ fn impossible_sizes_end_the_connection_with_an_answer() {
         assert!(raw.closed());
         drop(raw);
         let mut next = bench.client_after_disconnect(1);
-        assert_eq!(next.ask(command::VERSION, b"\0\0\0\0").header.error, 0, "the server continues");
+        assert_eq!(next.request(command::VERSION, b"\0\0\0\0").header.error, 0, "the server continues");
     }
 }
 
 #[test]
-fn a_message_may_come_in_pieces() {
+fn message_in_single_bytes_is_processed() {
     let bench = Bench::new();
     let mut raw = bench.client();
     let body = access(8, 0, 4, &[5, 6, 7, 8]);
@@ -184,7 +184,7 @@ fn interrupts_arrive_through_eventfds() {
     let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
     let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
     let body = dwords(&[20, flags, VFIO_PCI_MSI_IRQ_INDEX, 0, 1]);
-    assert_eq!(raw.ask_with(command::DEVICE_SET_IRQS, &body, &[fd.as_raw_fd()]).header.error, 0);
+    assert_eq!(raw.request_with_fds(command::DEVICE_SET_IRQS, &body, &[fd.as_raw_fd()]).header.error, 0);
     bench.vectors.raise_msi(0);
     bench.vectors.wait();
     assert_eq!(fd.read().unwrap(), 1);
@@ -203,37 +203,37 @@ fn the_reply_follows_the_interrupts_of_the_access() {
     let fd = EventFd::new(0).unwrap();
     let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
     let body = dwords(&[20, flags, VFIO_PCI_MSI_IRQ_INDEX, 0, 1]);
-    assert_eq!(raw.ask_with(command::DEVICE_SET_IRQS, &body, &[fd.as_raw_fd()]).header.error, 0);
+    assert_eq!(raw.request_with_fds(command::DEVICE_SET_IRQS, &body, &[fd.as_raw_fd()]).header.error, 0);
     fd.write(u64::MAX - 1).unwrap();
     let begun = Instant::now();
-    assert_eq!(raw.ask(command::REGION_WRITE, &access(RAISE, 0, 1, &[1])).header.error, 0);
+    assert_eq!(raw.request(command::REGION_WRITE, &access(RAISE, 0, 1, &[1])).header.error, 0);
     assert!(begun.elapsed() >= irq::SETTLE, "{:?}", begun.elapsed());
     assert_eq!(fd.read().unwrap(), u64::MAX - 1);
 }
 
 #[test]
-fn guest_memory_comes_and_goes() {
+fn guest_memory_is_mapped_and_unmapped() {
     let bench = Bench::new();
     let mut raw = bench.client();
     let file = sealed(0x4000);
     let map = dma_map(3, 0x1000, 0x10_0000, 0x2000);
-    assert_eq!(raw.ask_with(command::DMA_MAP, &map, &[file.as_raw_fd()]).header.error, 0);
-    assert_eq!(raw.ask(command::DMA_MAP, &map).header.error, libc::EEXIST as u32);
-    assert_eq!(raw.ask(command::DMA_MAP, &dma_map(3, 0, 0x20_0000, 0x1000)).header.error, 0, "without descriptor");
+    assert_eq!(raw.request_with_fds(command::DMA_MAP, &map, &[file.as_raw_fd()]).header.error, 0);
+    assert_eq!(raw.request(command::DMA_MAP, &map).header.error, libc::EEXIST as u32);
+    assert_eq!(raw.request(command::DMA_MAP, &dma_map(3, 0, 0x20_0000, 0x1000)).header.error, 0, "without descriptor");
     assert!(bench.memory.client().unwrap().first_slow_access(), "memory that is not accessed causes no warning");
     let view = bench.memory.view();
     assert_eq!(view.slice(0x10_1000, 0x4000).unwrap().len(), 0x1000);
     assert!(view.slice(0x20_0000, 1).is_none());
     drop(view);
     let unmap = dma_unmap(0, 0x10_0000, 0x2000);
-    let reply = raw.ask(command::DMA_UNMAP, &unmap);
+    let reply = raw.request(command::DMA_UNMAP, &unmap);
     assert_eq!((reply.header.error, &reply.body), (0, &unmap));
     for nothing in [&unmap, &dma_unmap(0, 0x40_0000, 0x4000_0000), &dma_unmap(0, 1 << 63, 1 << 63)] {
-        let reply = raw.ask(command::DMA_UNMAP, nothing);
+        let reply = raw.request(command::DMA_UNMAP, nothing);
         assert_eq!((reply.header.error, &reply.body), (0, nothing), "a range that holds nothing");
     }
     assert_eq!(bench.memory.sections(), 1);
-    assert_eq!(raw.ask(command::DMA_UNMAP, &dma_unmap(VFIO_DMA_UNMAP_FLAG_ALL, 0, 0)).header.error, 0);
+    assert_eq!(raw.request(command::DMA_UNMAP, &dma_unmap(VFIO_DMA_UNMAP_FLAG_ALL, 0, 0)).header.error, 0);
     assert_eq!(bench.memory.sections(), 0);
 }
 
@@ -242,8 +242,8 @@ fn guest_memory_comes_and_goes() {
 fn remote_guest_memory_is_fetched_by_message() {
     let bench = Bench::new();
     let mut raw = bench.connect();
-    raw.ask(command::VERSION, b"\0\0\0\0{\"capabilities\":{\"max_data_xfer_size\":4096}}\0");
-    raw.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x10000));
+    raw.request(command::VERSION, b"\0\0\0\0{\"capabilities\":{\"max_data_xfer_size\":4096}}\0");
+    raw.request(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x10000));
     let engine = {
         let view = bench.memory.view();
         thread::spawn(move || {
@@ -268,26 +268,26 @@ fn remote_guest_memory_is_fetched_by_message() {
 }
 
 #[test]
-fn a_client_that_refuses_or_lies_or_leaves_is_a_fault_for_the_engine() {
+fn refused_wrong_or_missing_dma_reply_is_a_fault() {
     let bench = Bench::new();
     let mut raw = bench.client();
-    raw.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000));
-    let ask = |bench: &Bench| {
+    raw.request(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000));
+    let request = |bench: &Bench| {
         let view = bench.memory.view();
         thread::spawn(move || view.read_remote(0x1000, &mut [0; 8]))
     };
-    let engine = ask(&bench);
+    let engine = request(&bench);
     let read = raw.receive();
     raw.send(Header { size: 16, flags: TYPE_REPLY | FLAG_ERROR, error: 19, ..read.header }, &[], &[]);
     assert!(engine.join().unwrap().is_err(), "refused");
 
-    let engine = ask(&bench);
+    let engine = request(&bench);
     let read = raw.receive();
     raw.send(Header { id: read.header.id ^ 0x55, size: 16, flags: TYPE_REPLY, ..read.header }, &[], &[]);
     raw.send(Header { size: 16, flags: TYPE_REPLY, ..read.header }, &[], &[]);
     assert!(engine.join().unwrap().is_err(), "a reply without the data");
 
-    let engine = ask(&bench);
+    let engine = request(&bench);
     raw.receive();
     let start = Instant::now();
     drop(raw);
@@ -300,11 +300,11 @@ fn a_client_that_refuses_or_lies_or_leaves_is_a_fault_for_the_engine() {
 fn reset_disconnect_and_the_next_client() {
     let bench = Bench::new();
     let mut raw = bench.client();
-    assert_eq!(raw.ask(command::DEVICE_RESET, &[]).header.error, 0);
+    assert_eq!(raw.request(command::DEVICE_RESET, &[]).header.error, 0);
     assert_eq!(bench.device.resets.load(Ordering::Relaxed), 1);
-    raw.ask(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000));
+    raw.request(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000));
     assert!(bench.connect().closed(), "one client per function");
-    assert_eq!(raw.ask(command::DEVICE_RESET, &[]).header.error, 0, "the first client is not affected");
+    assert_eq!(raw.request(command::DEVICE_RESET, &[]).header.error, 0, "the first client is not affected");
     drop(raw);
     bench.client_after_disconnect(1);
     assert_eq!(bench.memory.sections(), 0, "its memory is unmapped");
@@ -312,7 +312,7 @@ fn reset_disconnect_and_the_next_client() {
 
 /// A function that is not enabled rejects clients immediately, and accepts them when it is enabled.
 #[test]
-fn a_client_that_comes_too_early_is_turned_away_at_once() {
+fn client_of_a_disabled_function_is_rejected_immediately() {
     let bench = Bench::new();
     bench.device.closed.store(true, Ordering::Relaxed);
     for _ in 0..3 {
@@ -324,7 +324,7 @@ fn a_client_that_comes_too_early_is_turned_away_at_once() {
 }
 
 #[test]
-fn sockets_are_taken_left_behind_and_cleaned_up() {
+fn socket_in_use_is_refused_and_stale_one_replaced() {
     let mut bench = Bench::new();
     let function =
         Function { device: bench.device.clone(), memory: bench.memory.clone(), vectors: bench.vectors.clone() };

@@ -173,12 +173,12 @@ proptest! {
         ] {
             prop_assert_eq!(dword(&function, at) & mask, value, "at {:#x}", at);
         }
-        let mut whole = [0; CONFIG_BYTES];
-        function.read_config(0, &mut whole);
+        let mut space = [0; CONFIG_BYTES];
+        function.read_config(0, &mut space);
         for width in [1, 2, 3, 4, 8] {
             let mut data = vec![0xee; width];
             function.read_config(offset, &mut data);
-            let expected = (0..width).map(|n| whole.get(offset as usize + n).copied().unwrap_or(0));
+            let expected = (0..width).map(|n| space.get(offset as usize + n).copied().unwrap_or(0));
             prop_assert!(data.iter().copied().eq(expected));
         }
     }

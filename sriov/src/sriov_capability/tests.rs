@@ -106,7 +106,7 @@ fn vf_bars_are_sized_and_placed() {
 }
 
 #[test]
-fn vfs_come_and_go() {
+fn all_63_vfs_are_enabled_and_disabled() {
     proves!([V13_002, V13_016], "enables and disables all 63 VFs as the PCI core does (contract D.4)");
     let mut function = card();
     assert_eq!(write_word(&mut function, NUMBER, 63), []);
@@ -180,7 +180,7 @@ fn one_write_reports_each_reverted_field() {
 }
 
 #[test]
-fn senseless_numbers_enable_nothing() {
+fn num_vfs_of_0_or_above_total_vfs_enables_nothing() {
     proves!(V13_002, "NumVFs of 0 or above TotalVFs enables no VF, and a later write of NumVFs does not either");
     for number in [0, 64, 256, 0xffff] {
         let mut function = card();
@@ -194,7 +194,7 @@ fn senseless_numbers_enable_nothing() {
 
 /// VF migration cannot be enabled; a page size is exactly one supported bit.
 #[test]
-fn absent_features_stay_absent() {
+fn vf_migration_cannot_be_enabled_and_one_page_size_is_set() {
     let mut function = card();
     write_word(&mut function, CONTROL, !VF_ENABLE);
     assert_eq!(dword(&function, CONTROL), u32::from(VF_MEMORY_SPACE_ENABLE | ARI_CAPABLE_HIERARCHY));
@@ -241,8 +241,8 @@ fn resets_clear_vf_enable() {
         function.write_config(LMEM, &0x20_1000_0000_u64.to_le_bytes());
         write_word(&mut function, CONTROL, ARI_CAPABLE_HIERARCHY);
         enable(&mut function, 63);
-        let told = reset(&mut function);
-        let gone: Vec<Event> = told.into_iter().filter(|event| *event != Event::FunctionLevelReset).collect();
+        let raised = reset(&mut function);
+        let gone: Vec<Event> = raised.into_iter().filter(|event| *event != Event::FunctionLevelReset).collect();
         let back = VfBar { index: 2, address: 0, size: 512 << 20 };
         assert_eq!(gone, [Event::VfMemorySpace(false), Event::VfDisable, Event::VfBarMoved(back)]);
         for at in (SRIOV..SRIOV + 0x40).chain(VF_REBAR..VF_REBAR + 12).step_by(4) {
@@ -253,7 +253,7 @@ fn resets_clear_vf_enable() {
 
 /// Contract A.3, A.4: VFs have no separate power state. In the PF's D3hot they stay enabled but do not decode accesses.
 #[test]
-fn vfs_sleep_with_their_pf() {
+fn vfs_do_not_decode_in_d3hot_of_the_pf() {
     let mut function = card();
     enable(&mut function, 3);
     assert!(write_word(&mut function, 0xd4, 3).contains(&Event::VfMemorySpace(false)));
@@ -262,7 +262,7 @@ fn vfs_sleep_with_their_pf() {
 }
 
 #[test]
-fn bulk_reads_are_disguised() {
+fn bulk_reads_report_vendor_specific_capabilities() {
     proves!(
         V13_001,
         "under QEMU, bulk reads at any offset report SR-IOV and ARI as vendor-specific. No other byte differs"
@@ -364,18 +364,18 @@ proptest! {
 
     /// Reads of every width and offset are consistent, except for the two IDs that a bulk read disguises.
     #[test]
-    fn widths_agree(writes in prop::collection::vec(access(), 0..16), at in place(), width in 1..80_usize) {
+    fn reads_of_every_width_are_consistent(writes in prop::collection::vec(access(), 0..16), at in place(), width in 1..80_usize) {
         let mut function = card();
         for (offset, data) in &writes {
             function.write_config(*offset, data);
         }
-        let mut whole = [0; CONFIG_BYTES];
-        function.read_config(0, &mut whole);
+        let mut space = [0; CONFIG_BYTES];
+        function.read_config(0, &mut space);
         let mut data = vec![0xee; width];
         function.read_config_disguised(at, &mut data);
         for (n, byte) in data.into_iter().enumerate() {
             let place = at as usize + n;
-            let real = whole.get(place).copied().unwrap_or(0);
+            let real = space.get(place).copied().unwrap_or(0);
             let disguised = width > 4 && [0x200, 0x320].contains(&place);
             prop_assert_eq!(byte, if disguised { 0x0b } else { real }, "at {:#x}", place);
         }
@@ -443,11 +443,11 @@ fn every_number_of_vfs() {
     for total in [1, 2, 31, 62, 63] {
         let mut function = PciFunction::physical(&FLEX_170, 16 << 30, Some(&layout(total))).unwrap();
         for number in 0..=u16::MAX {
-            let told = enable(&mut function, number);
+            let raised = enable(&mut function, number);
             let expected = if number <= total { number } else { 0 };
             assert_eq!(function.vfs_enabled(), expected, "{number} of {total}");
             assert_eq!(function.vf_memory_space(), expected != 0);
-            assert_eq!(told.contains(&Event::VfEnable { count: number }), expected != 0);
+            assert_eq!(raised.contains(&Event::VfEnable { count: number }), expected != 0);
             write_word(&mut function, CONTROL, 0);
         }
     }

@@ -11,7 +11,7 @@ use crate::actions;
 /// First dword of the mailbox (VF_SW_FLAG).
 pub const MAILBOX: u32 = 0x19_0240;
 /// GUC_HOST_INTERRUPT: notifies the GuC.
-pub const BELL: u32 = 0x19_01f0;
+pub const GUC_HOST_INTERRUPT: u32 = 0x19_01f0;
 
 /// HXG header of a successful response, without its data.
 pub const SUCCESS: u32 = 0xf000_0000;

@@ -131,7 +131,7 @@ pub trait GucDriver {
 
     /// Notifies the GuC of a mailbox request or of messages in the ring.
     fn notify(&mut self) {
-        self.set(ct::BELL, 1);
+        self.set(ct::GUC_HOST_INTERRUPT, 1);
     }
 
     /// Writes a qword of memory, the lower half first.

@@ -38,13 +38,13 @@ const PREEMPTIONS: u64 = 64;
 /// Maximum number of commands per engine step.
 pub const STEP: u32 = 1024;
 /// Maximum number of commands per run.
-pub const PATIENCE: u32 = 64 * STEP;
+pub const TIMEOUT: u32 = 64 * STEP;
 /// Number of steps ending in `Outcome::Spinning` that count as one full step.
 const LOOKS: u32 = 64;
 
-struct Nobody;
+struct NullSink;
 
-impl InterruptSink for Nobody {
+impl InterruptSink for NullSink {
     fn raise(&self, _: Function, vector: u16) {
         assert_eq!(vector, 0);
     }
@@ -115,7 +115,7 @@ pub struct World {
     /// Device address of the function's first frame of local memory.
     home: u64,
     /// Maximum number of commands per run; at least [`STEP`].
-    pub patience: u32,
+    pub timeout: u32,
     /// Number of times that a context was preempted.
     pub preemptions: u64,
 }
@@ -171,11 +171,11 @@ impl World {
         let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
         let clock = Arc::new(ManualClock::default());
         clock.advance(TIMESTAMP / 12 * 625);
-        let gt = Gt::new(&profile, memory, Arc::new(Nobody), clock);
+        let gt = Gt::new(&profile, memory, Arc::new(NullSink), clock);
         let engines = XE_HPG.engines.all().map(|id| Engine::new(&XE_HPG, id)).collect();
         let resets = gt.registers.listing().map(|(offset, found)| (offset, found.reset)).collect();
         let ggtt = map(&table, GGTT_BYTES);
-        let world = World { gt, function, guests, ggtt, resets, engines, home, preemptions: 0, patience: PATIENCE };
+        let world = World { gt, function, guests, ggtt, resets, engines, home, preemptions: 0, timeout: TIMEOUT };
         world.hand_out();
         world.forget_guests();
         world
@@ -311,7 +311,7 @@ impl World {
     /// Runs the context until it stops or reaches the limit of commands.
     fn execute(&mut self, work: &Work) -> Outcome {
         self.submit(work);
-        let (budget, steps) = work.interruptions.map_or((STEP, self.patience / STEP), |n| (n, self.patience / n));
+        let (budget, steps) = work.interruptions.map_or((STEP, self.timeout / STEP), |n| (n, self.timeout / n));
         let (mut outcome, mut left) = (Outcome::More, 0);
         // A step that ends in a spinning loop is short.
         let mut rest = steps * LOOKS;

@@ -18,15 +18,15 @@ const MOST: usize = 4096;
 /// Maximum length of an error message in bytes.
 const LONGEST: usize = 600;
 
-struct Nobody;
+struct NullSink;
 
-impl MsiSink for Nobody {
+impl MsiSink for NullSink {
     fn trigger(&self) {}
 }
 
-impl Machine for Nobody {
+impl Machine for NullSink {
     fn msi(&self, _: Function) -> Arc<dyn MsiSink> {
-        Arc::new(Nobody)
+        Arc::new(NullSink)
     }
 }
 
@@ -74,9 +74,9 @@ fn power_on(profile: &CardProfile) {
     let mut profile = profile.clone();
     profile.local_memory = local_memory;
     for topology in [Topology::Native, Topology::Provisioned] {
-        let nobody = || Arc::new(Nobody);
+        let null = || Arc::new(NullSink);
         let clock = Arc::new(ManualClock::default());
-        match VirtualCard::manual(profile.clone(), 3, topology, Arc::new(NullHost), nobody(), clock) {
+        match VirtualCard::manual(profile.clone(), 3, topology, Arc::new(NullHost), null(), clock) {
             Ok(card) => {
                 let mut identity = [0; 4];
                 card.pf().read_config(0, &mut identity);

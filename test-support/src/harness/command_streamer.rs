@@ -17,7 +17,7 @@ use crate::bytes::Bytes;
 use crate::differential::compare::{Worlds, both, disagreement};
 use crate::differential::grammar::{Case, batch_address};
 use crate::differential::layout::*;
-use crate::differential::world::{CANARY, Left, PATIENCE, STEP, Stop, Work, World};
+use crate::differential::world::{CANARY, Left, STEP, Stop, TIMEOUT, Work, World};
 use crate::mi::{self, At, Global, Process};
 
 /// Maximum number of input bytes that are used; further bytes are ignored.
@@ -41,16 +41,16 @@ pub fn run(input: &[u8]) {
 /// Like [`run`]; returns the state after the commands, or `None` if the input contains no commands.
 pub fn outcome(input: &[u8]) -> Option<Left> {
     let input = &input[..input.len().min(MOST)];
-    let [kind, who, often, rest @ ..] = input else { return None };
+    let [kind, requester, often, rest @ ..] = input else { return None };
     let class = EngineClass::BY_GUC[usize::from(kind & 7) % EngineClass::BY_GUC.len()];
     let instances: Vec<EngineId> =
         XE_HPG.engines.all().filter(|engine| XE_HPG.engines.info(*engine).class == class).collect();
     let engine = instances[usize::from(kind >> 5) % instances.len()];
-    let vf = who & 1 != 0;
+    let vf = requester & 1 != 0;
     let interruptions = (often & 1 != 0).then_some(u32::from(often >> 1) % 32 + 1);
     let mut worlds = WORLDS.lock().ignore_poison();
     let worlds = worlds.get_or_insert_with(Worlds::default);
-    worlds.of(vf).patience = PATIENCE;
+    worlds.of(vf).timeout = TIMEOUT;
     if kind >> 3 & 3 == 3 {
         let case = Case::generate(&mut Bytes(rest), engine, vf, interruptions, 24);
         let (engine, reference, _) = both(worlds, &case);
@@ -60,7 +60,7 @@ pub fn outcome(input: &[u8]) -> Option<Left> {
         check_memory(worlds.of(vf));
         return Some(engine);
     }
-    let place = [Place::Ring, Place::Privileged, Place::User, Place::User][usize::from(who >> 1 & 3)];
+    let place = [Place::Ring, Place::Privileged, Place::User, Place::User][usize::from(requester >> 1 & 3)];
     let words: Vec<u32> = match kind >> 3 & 3 {
         // Raw dwords.
         0 => rest.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect(),
@@ -79,7 +79,7 @@ pub fn outcome(input: &[u8]) -> Option<Left> {
             words
         }
     };
-    let execlist = !vf && who >> 3 & 1 != 0;
+    let execlist = !vf && requester >> 3 & 1 != 0;
     Some(raw(
         worlds.of(vf),
         place,
@@ -106,10 +106,10 @@ fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) -> Left
     };
     let work = Work { ring, batches, ..work };
     // Bounds the execution time of endless loops.
-    world.patience = 4 * STEP;
+    world.timeout = 4 * STEP;
     let left = world.run(&work, &[]);
-    let almighty = place != Place::User && !world.function.is_vf();
-    if !almighty {
+    let is_privileged = place != Place::User && !world.function.is_vf();
+    if !is_privileged {
         check_memory(world);
         check_left(&work, place, &left);
         // Commands that contain the canary may write it.

@@ -15,7 +15,7 @@ use arctic_device_model::topology::{EngineClass, EngineId};
 use crate::bytes::Bytes;
 use crate::differential::grammar::{Case, batch_address};
 use crate::differential::layout::*;
-use crate::differential::world::{CANARY, PATIENCE, STEP, Stop, Work, World};
+use crate::differential::world::{CANARY, STEP, Stop, TIMEOUT, Work, World};
 use crate::mi::{self, Global, Process};
 
 /// Maximum number of input bytes that are used; further bytes are ignored.
@@ -43,7 +43,7 @@ impl Place {
     fn saved(&mut self, engine: EngineId) -> Vec<u32> {
         let world = &mut self.world;
         let save = |world: &mut World| {
-            world.patience = PATIENCE;
+            world.timeout = TIMEOUT;
             let left = world.run(&job(engine, vec![0; 2], None), &[]);
             assert_eq!(left.stop, Stop::Complete);
             let image = world.image_now();
@@ -79,14 +79,14 @@ fn other(bytes: &mut Bytes<'_>, old: u32) -> u32 {
 /// Runs one input; panics if an invariant is violated.
 pub fn run(input: &[u8]) {
     let input = &input[..input.len().min(MOST)];
-    let [who, how, changes, rest @ ..] = input else { return };
+    let [requester, how, changes, rest @ ..] = input else { return };
     let mut bytes = Bytes(rest);
-    let vf = who & 0x80 != 0;
+    let vf = requester & 0x80 != 0;
     let engines: Vec<EngineId> = EngineClass::BY_GUC
         .iter()
         .filter_map(|class| XE_HPG.engines.all().find(|id| XE_HPG.engines.info(*id).class == *class))
         .collect();
-    let engine = engines[usize::from(who & 0x7f) % engines.len()];
+    let engine = engines[usize::from(requester & 0x7f) % engines.len()];
     let interruptions = (how & 1 != 0).then_some(u32::from(how >> 1 & 7) + 1);
     let execlist = !vf && how & 0x10 != 0;
     let mut places = PLACES.lock().ignore_poison();
@@ -132,7 +132,7 @@ pub fn run(input: &[u8]) {
         image[*at] = *value;
     }
     let world = &mut place.world;
-    world.patience = STEP;
+    world.timeout = STEP;
     let left = world.run_with_image(&work, &image, &[]);
     if vf {
         if let Err(harm) = world.neighbours_unharmed() {

@@ -26,7 +26,7 @@ use crate::bytes::Bytes;
 /// Maximum number of input bytes that are used; further bytes are ignored.
 const MOST: usize = 2048;
 /// Maximum number of operations per input.
-const DEEDS: usize = 128;
+const OPERATIONS: usize = 128;
 /// TotalVFs of the card.
 const VFS: u8 = 3;
 /// Size in bytes of the guest memory, which all functions share.
@@ -65,43 +65,43 @@ impl MsiSink for Msi {
 
 /// A machine that records the card's notifications.
 #[derive(Default)]
-struct Told {
+struct NotificationRecorder {
     msis: [Arc<Msi>; VFS as usize + 1],
     vfs: Mutex<u8>,
     bars: Mutex<[[Option<u64>; 2]; VFS as usize + 1]>,
     events: AtomicU64,
 }
 
-impl Machine for Told {
+impl Machine for NotificationRecorder {
     fn msi(&self, function: Function) -> Arc<dyn MsiSink> {
         self.msis[function.index()].clone()
     }
 
     fn bar_moved(&self, function: &Arc<dyn PciDevice>, bar: u8, address: Option<u64>) {
         let at = function.bars().iter().position(|found| found.index == bar).expect("an implemented BAR");
-        let told = &mut self.bars.lock().unwrap()[function.number().index()][at];
-        assert_ne!(*told, address, "the BAR's address has not changed");
+        let recorded = &mut self.bars.lock().unwrap()[function.number().index()][at];
+        assert_ne!(*recorded, address, "the BAR's address has not changed");
         // VF BARs are consecutive in one aperture, so only the PF's BARs are aligned to their size.
         if function.number() == Function::PF {
             assert!(address.is_none_or(|address| address % function.bars()[at].size == 0), "{address:x?}");
         }
-        *told = address;
+        *recorded = address;
     }
 
     fn vfs_enabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         let numbers: Vec<u8> = vfs.iter().map(|vf| vf.number().0).collect();
         assert!(vfs.len() <= VFS.into(), "{numbers:?}: more than TotalVFs");
         assert!(numbers.iter().copied().eq(1..=vfs.len() as u8) && vfs.iter().all(|vf| vf.enabled()), "{numbers:?}");
-        let mut told = self.vfs.lock().unwrap();
-        assert_eq!(*told, 0, "VFs were enabled twice");
-        *told = vfs.len() as u8;
+        let mut recorded = self.vfs.lock().unwrap();
+        assert_eq!(*recorded, 0, "VFs were enabled twice");
+        *recorded = vfs.len() as u8;
     }
 
     fn vfs_disabled(&self, vfs: &[Arc<dyn PciDevice>]) {
         assert!(vfs.iter().all(|vf| !vf.enabled()));
-        let mut told = self.vfs.lock().unwrap();
-        assert_eq!(*told, vfs.len() as u8, "VFs disabled differ from the VFs enabled");
-        *told = 0;
+        let mut recorded = self.vfs.lock().unwrap();
+        assert_eq!(*recorded, vfs.len() as u8, "VFs disabled differ from the VFs enabled");
+        *recorded = 0;
     }
 
     fn event(&self, _: &Arc<dyn PciDevice>, _: Event) {
@@ -111,7 +111,7 @@ impl Machine for Told {
 
 struct World {
     card: VirtualCard,
-    told: Arc<Told>,
+    recorded: Arc<NotificationRecorder>,
     clock: Arc<ManualClock>,
     ram: GuestMemoryMmap,
     registers: Vec<u32>,
@@ -123,13 +123,13 @@ impl World {
         let mut profile: CardProfile = arctic_gpu::card_file::load("small").unwrap();
         profile.local_memory = 1 << 30;
         profile.ggtt = ggtt;
-        let (told, clock) = (Arc::new(Told::default()), Arc::new(ManualClock::default()));
+        let (recorded, clock) = (Arc::new(NotificationRecorder::default()), Arc::new(ManualClock::default()));
         let ram = GuestMemoryMmap::<()>::from_ranges(&[(GuestAddress(0x1000_0000), RAM)]).unwrap();
         let memory = GuestRam::new(Arc::new(ram.clone()));
-        let card = VirtualCard::manual(profile, VFS, topology, memory, told.clone(), clock.clone()).unwrap();
+        let card = VirtualCard::manual(profile, VFS, topology, memory, recorded.clone(), clock.clone()).unwrap();
         let registers: &RegisterFile = &card.model().gt().registers;
         let registers = registers.listing().map(|(offset, _)| offset).collect();
-        World { card, told, clock, ram, registers, native: topology == Topology::Native }
+        World { card, recorded, clock, ram, registers, native: topology == Topology::Native }
     }
 
     fn function(&self, n: u8) -> &Arc<CardFunction> {
@@ -225,7 +225,7 @@ impl World {
     }
 
     /// Performs one operation on function `n`, an access in most cases.
-    fn deed(&self, n: u8, bytes: &mut Bytes<'_>) {
+    fn operation(&self, n: u8, bytes: &mut Bytes<'_>) {
         let function = self.function(n);
         let what = bytes.byte();
         let width = [1, 2, 4, 8, 4, 4, 3, 5][usize::from(what >> 5)];
@@ -283,11 +283,14 @@ impl World {
 
     /// Checks that the visible state matches the notifications to the machine.
     fn consistent(&self) {
-        let told = *self.told.vfs.lock().unwrap();
-        assert_eq!(self.card.functions().iter().filter(|function| function.enabled()).count(), 1 + usize::from(told));
+        let recorded = *self.recorded.vfs.lock().unwrap();
+        assert_eq!(
+            self.card.functions().iter().filter(|function| function.enabled()).count(),
+            1 + usize::from(recorded)
+        );
         for vf in 1..=VFS {
             let function = self.function(vf);
-            assert_eq!(function.enabled(), vf <= told, "VF {vf} of {told}");
+            assert_eq!(function.enabled(), vf <= recorded, "VF {vf} of {recorded}");
             if !function.enabled() {
                 let mut data = [0; 8];
                 // With `Topology::Together` the VFs' configuration spaces are always present.
@@ -300,7 +303,7 @@ impl World {
                     assert_eq!(data, [0xff; 8], "a BAR of VF {vf}, which is disabled");
                 }
                 assert_eq!(
-                    self.told.bars.lock().unwrap()[usize::from(vf)],
+                    self.recorded.bars.lock().unwrap()[usize::from(vf)],
                     [None; 2],
                     "BARs of disabled VF {vf} are decoded"
                 );
@@ -384,18 +387,18 @@ pub fn run(input: &[u8]) {
     let world = World::new(ggtt, topology);
     if alone || how & 8 != 0 {
         world.bring_up();
-        assert_eq!(*world.told.vfs.lock().unwrap(), VFS);
+        assert_eq!(*world.recorded.vfs.lock().unwrap(), VFS);
     }
     if alone {
         world.fill();
         let pages = world.neighbours_pages();
         assert!(!pages.is_empty());
         let before = world.snapshot(&pages);
-        for _ in 0..DEEDS {
+        for _ in 0..OPERATIONS {
             if !bytes.more() {
                 break;
             }
-            world.deed(2, &mut bytes);
+            world.operation(2, &mut bytes);
         }
         world.work(100);
         for ((what, before), (_, after)) in before.iter().zip(&world.snapshot(&pages)) {
@@ -404,21 +407,21 @@ pub fn run(input: &[u8]) {
             assert!(at.is_none(), "{what} has changed at {at:x?}");
         }
     } else {
-        for _ in 0..DEEDS {
+        for _ in 0..OPERATIONS {
             if !bytes.more() {
                 break;
             }
             let n = bytes.byte();
-            world.deed(if n < 128 { 0 } else { n }, &mut bytes);
+            world.operation(if n < 128 { 0 } else { n }, &mut bytes);
             world.consistent();
         }
         world.work(100);
         // A reset of the PF disables its VFs. It must be possible to initialise the card again.
         world.function(0).reset();
-        assert_eq!(*world.told.vfs.lock().unwrap(), 0);
+        assert_eq!(*world.recorded.vfs.lock().unwrap(), 0);
         world.consistent();
         world.bring_up();
-        assert_eq!(*world.told.vfs.lock().unwrap(), VFS);
+        assert_eq!(*world.recorded.vfs.lock().unwrap(), VFS);
     }
     world.consistent();
     assert_eq!(world.card.model().panics(), 0);

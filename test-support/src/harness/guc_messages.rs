@@ -230,7 +230,7 @@ impl Run {
             6 => {
                 let field = bytes.of(&[0, 4, 8, 0x800, 0x804, 0x808]);
                 self.poke(field, self.operand(bytes));
-                self.set(BELL, 1);
+                self.set(GUC_HOST_INTERRUPT, 1);
             }
             7 | 8 => self.mail(bytes),
             9 => self.list(bytes),

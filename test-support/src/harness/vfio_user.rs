@@ -32,7 +32,7 @@ use crate::bytes::Bytes;
 /// Maximum number of input bytes that are used; further bytes are ignored.
 const MOST: usize = 4096;
 /// Maximum number of operations per input.
-const DEEDS: usize = 64;
+const OPERATIONS: usize = 64;
 /// Pattern that fills the other function's memory.
 const CANARY: [u8; 8] = *b"\xca\x9a\x27\x1e\xd0\x0d\x5a\xfe";
 /// IOVA of the other function's guest memory.
@@ -63,7 +63,7 @@ impl Served {
         ours.set_nonblocking(true).unwrap();
         let channel = Channel::new(theirs, &self.epoll, &|| (), Duration::ZERO).unwrap();
         let session = Session::new(channel, &self.device, &self.memory, &self.vectors);
-        (Connection { stream: ours, sent: Vec::new(), asked: VecDeque::new(), next: 0 }, session)
+        (Connection { stream: ours, sent: Vec::new(), requests: VecDeque::new(), next: 0 }, session)
     }
 }
 
@@ -73,7 +73,7 @@ struct Connection {
     /// Bytes sent that the session has not consumed yet.
     sent: Vec<u8>,
     /// Requests from the server that are still without a reply.
-    asked: VecDeque<Reply>,
+    requests: VecDeque<Reply>,
     next: u16,
 }
 
@@ -117,7 +117,7 @@ impl Connection {
             if message.header.is_reply() {
                 return Some(message);
             }
-            self.asked.push_back(message);
+            self.requests.push_back(message);
         }
     }
 
@@ -291,7 +291,7 @@ fn question(
     }
     let (offset, len, write) = (u64::from(bytes.byte()) * 8, usize::from(bytes.byte() % 48) + 1, bytes.byte() & 1 != 0);
     let view = memory.view();
-    let ask = move || {
+    let access = move || {
         let mut data = vec![0xee; len];
         let done = if write {
             view.write_remote(REMOTE + offset, &data)
@@ -300,10 +300,10 @@ fn question(
         };
         (done.is_ok(), data)
     };
-    let asked = std::thread::spawn(ask);
+    let access = std::thread::spawn(access);
     let (mut stays, mut honest) = (true, true);
-    while !asked.is_finished() {
-        let Some(question) = connection.asked.pop_front().or_else(|| connection.receive()) else {
+    while !access.is_finished() {
+        let Some(question) = connection.requests.pop_front().or_else(|| connection.receive()) else {
             std::thread::yield_now();
             continue;
         };
@@ -339,7 +339,7 @@ fn question(
         reply(id, TYPE_REPLY | bytes.byte() as u32 & FLAG_NO_REPLY, 0, &answer);
         stays = stays && connection.serve(session, own);
     }
-    let (done, data) = asked.join().unwrap();
+    let (done, data) = access.join().unwrap();
     connection.message(command::DMA_UNMAP, 0, &unmap(REMOTE, 0x1000), &[]);
     stays = stays && connection.serve(session, own);
     // A reply must be used completely or be rejected. The data in a reply to a write is ignored.
@@ -361,7 +361,7 @@ fn map(flags: u32, iova: u64, size: u64) -> Vec<u8> {
 }
 
 /// Modifies a file after its descriptor was passed to the server.
-fn meddle(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
+fn modify_file(descriptors: &Descriptors, bytes: &mut Bytes<'_>) {
     let file = File::from(descriptors.get(usize::from(bytes.byte()) % Descriptors::FILES).try_clone().unwrap());
     match bytes.byte() % 4 {
         0 => drop(file.set_len(u64::from(bytes.byte()) * 0x100)),
@@ -398,13 +398,13 @@ impl Bystander {
     }
 
     fn unharmed(&self) {
-        let whole = |file: &File, len: usize| {
+        let is_intact = |file: &File, len: usize| {
             let mut bytes = vec![0; len];
             file.read_exact_at(&mut bytes, 0).unwrap();
             bytes.chunks_exact(8).all(|bytes| bytes == CANARY)
         };
-        assert!(whole(&self.secret, 0x1000), "the idle function's guest memory was written");
-        assert!(whole(&self.served.device.file, FILE as usize), "the idle function's BAR was written");
+        assert!(is_intact(&self.secret, 0x1000), "the idle function's guest memory was written");
+        assert!(is_intact(&self.served.device.file, FILE as usize), "the idle function's BAR was written");
         let regions = self.served.device.bytes.lock().unwrap();
         assert!(
             regions.values().all(|region| region.chunks_exact(8).all(|bytes| bytes == CANARY)),
@@ -441,7 +441,7 @@ fn serve(input: &[u8]) {
     if bytes.byte() & 1 != 0 {
         versed(&mut connection, &mut session);
     }
-    for _ in 0..DEEDS {
+    for _ in 0..OPERATIONS {
         if !bytes.more() {
             break;
         }
@@ -453,7 +453,7 @@ fn serve(input: &[u8]) {
                 connection.send(bytes.take(len), &descriptors.some(&mut Bytes(&[])));
             }
             10 | 11 => engine(&served.memory, &mut bytes),
-            12 | 13 => meddle(&descriptors, &mut bytes),
+            12 | 13 => modify_file(&descriptors, &mut bytes),
             14 if bytes.byte() & 1 != 0 => {
                 stays = question(&served.memory, &mut connection, &mut session, own, &mut bytes);
             }

@@ -108,7 +108,7 @@ struct Window {
 /// A card with its bus and guest memory.
 struct InProcess {
     // Fields are declared in drop order.
-    _bells: IoEventThread,
+    _doorbells: IoEventThread,
     card: VirtualCard,
     windows: Vec<Window>,
     bus: Arc<Bus>,
@@ -132,7 +132,7 @@ impl InProcess {
         let profile = card_file::load("small").unwrap();
         let guest = GuestRam::new(memory.clone());
         let card = VirtualCard::new(profile, VFS, Topology::Native, guest, bus.clone()).unwrap();
-        let bells = card.serve_io_events().unwrap();
+        let doorbells = card.serve_io_events().unwrap();
         let mut windows = Vec::new();
         for function in card.functions() {
             for bar in function.bars() {
@@ -144,7 +144,7 @@ impl InProcess {
                 }
             }
         }
-        InProcess { _bells: bells, card, windows, bus, memory, wanted: BTreeMap::new() }
+        InProcess { _doorbells: doorbells, card, windows, bus, memory, wanted: BTreeMap::new() }
     }
 
     fn function(&self, function: u8) -> &CardFunction {
@@ -180,7 +180,7 @@ impl InProcess {
 
 impl Machine for InProcess {
     fn visibility(&self) -> Visibility {
-        Visibility { vf_ids: false, vf_bars: false, places_vf_bars: true, one_memory: true, asks_for_memory: false }
+        Visibility { vf_ids: false, vf_bars: false, places_vf_bars: true, one_memory: true, memory_by_messages: false }
     }
 
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {
@@ -204,12 +204,12 @@ impl Machine for InProcess {
     /// Signals the eventfd for notifications of the GuC, as a KVM ioeventfd does.
     fn write_bar(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]) {
         let function = self.function(function);
-        let bell = function
+        let doorbell = function
             .io_events()
             .iter()
             .find(|event| (event.bar, event.offset, event.len as usize) == (bar, offset, data.len()));
-        match bell {
-            Some(bell) => bell.event.write(1).unwrap(),
+        match doorbell {
+            Some(doorbell) => doorbell.event.write(1).unwrap(),
             None => function.write_bar(bar, offset, data),
         }
     }
@@ -277,9 +277,9 @@ impl Machine for InProcess {
             }
         }
         let next = InProcess::new(ram());
-        let InProcess { _bells: bells, card, windows, bus, memory, .. } = std::mem::replace(self, next);
+        let InProcess { _doorbells: doorbells, card, windows, bus, memory, .. } = std::mem::replace(self, next);
         let functions: Vec<Weak<CardFunction>> = card.functions().iter().map(Arc::downgrade).collect();
-        drop(bells);
+        drop(doorbells);
         drop(card);
         assert!(
             functions.iter().all(|function| function.upgrade().is_none()),

@@ -15,7 +15,7 @@ pub const VFS: u8 = 3;
 /// Bytes of guest memory available to tests, starting at [`Machine::ram`].
 pub const RAM_BYTES: u64 = 16 << 20;
 /// Timeout for an asynchronous event.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 /// Timeout for a whole test: a transport that hangs fails one test instead of blocking the run.
 const TEST_LIMIT: Duration = Duration::from_secs(120);
 
@@ -35,7 +35,7 @@ pub struct Visibility {
     pub one_memory: bool,
     /// Guest memory has no file descriptor. The card accesses it by messages to the VMM, and memory accesses that a
     /// register write causes happen after the reply to the write.
-    pub asks_for_memory: bool,
+    pub memory_by_messages: bool,
 }
 
 /// A machine that contains the card. Function 0 is the PF, function n is VF n.
@@ -192,11 +192,11 @@ impl dyn Machine + '_ {
     }
 }
 
-/// Waits until an asynchronous condition holds; panics after `PATIENCE`.
+/// Waits until an asynchronous condition holds; panics after `TIMEOUT`.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < PATIENCE, "timed out waiting for: {what}");
+        assert!(start.elapsed() < TIMEOUT, "timed out waiting for: {what}");
         thread::sleep(Duration::from_micros(200));
     }
 }

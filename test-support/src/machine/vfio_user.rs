@@ -26,7 +26,7 @@ use vmm_sys_util::tempfile::TempFile;
 
 use super::by_messages;
 use crate::machine::bus;
-use crate::machine::transport::{Machine, PATIENCE, RAM_BYTES, VFS, Visibility};
+use crate::machine::transport::{Machine, RAM_BYTES, TIMEOUT, VFS, Visibility};
 
 const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
 /// Offset of Message Control in the card's MSI capability.
@@ -198,13 +198,17 @@ impl VfioUser {
         let start = Instant::now();
         while self.connections[usize::from(function)].is_none() {
             self.connections[usize::from(function)] = Connection::new(&path, ram);
-            assert!(start.elapsed() < PATIENCE, "timed out connecting to {name}");
+            assert!(start.elapsed() < TIMEOUT, "timed out connecting to {name}");
         }
     }
 
     /// Performs `access` on the function's client, which stays connected while a VF is disabled; `None` if the function
     /// has no client and does not exist.
-    fn ask<T>(&mut self, function: u8, access: impl Fn(&mut Client) -> Result<T, vfio_user::Error>) -> Option<T> {
+    fn with_client<T>(
+        &mut self,
+        function: u8,
+        access: impl Fn(&mut Client) -> Result<T, vfio_user::Error>,
+    ) -> Option<T> {
         let slot = usize::from(function);
         if let Some(connection) = &mut self.connections[slot] {
             return Some(access(&mut connection.client).expect("a request failed"));
@@ -219,7 +223,7 @@ impl VfioUser {
 
     fn window(&mut self, function: u8, bar: u8, offset: u64, len: usize) -> Option<(&MmapRegion, usize)> {
         // Ensures that the function is connected.
-        self.ask(function, |_| Ok(()))?;
+        self.with_client(function, |_| Ok(()))?;
         let connection = self.connections[usize::from(function)].as_ref()?;
         let end = offset + len as u64;
         let inside = |window: &&Window| {
@@ -242,13 +246,13 @@ impl Machine for VfioUser {
             vf_bars: true,
             places_vf_bars: apart,
             one_memory: !apart,
-            asks_for_memory: self.by_messages,
+            memory_by_messages: self.by_messages,
         }
     }
 
     fn read_config(&mut self, function: u8, offset: u16, data: &mut [u8]) {
         let len = data.len();
-        let read = self.ask(function, |client| {
+        let read = self.with_client(function, |client| {
             let mut bytes = vec![0; len];
             client.region_read(CONFIG, offset.into(), &mut bytes).map(|()| bytes)
         });
@@ -259,15 +263,15 @@ impl Machine for VfioUser {
         if offset == MSI_CONTROL
             && let Some(connection) = &mut self.connections[usize::from(function)]
         {
-            // An error here means a closed connection, which `ask` handles below.
+            // An error here means a closed connection, which `with_client` handles below.
             let _ = connection.arm(data[0] & 1 != 0);
         }
-        self.ask(function, |client| client.region_write(CONFIG, offset.into(), data));
+        self.with_client(function, |client| client.region_write(CONFIG, offset.into(), data));
     }
 
     fn read_bar(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]) {
         let len = data.len();
-        let read = self.ask(function, |client| {
+        let read = self.with_client(function, |client| {
             let mut bytes = vec![0; len];
             client.region_read(bar.into(), offset, &mut bytes).map(|()| bytes)
         });
@@ -275,7 +279,7 @@ impl Machine for VfioUser {
     }
 
     fn write_bar(&mut self, function: u8, bar: u8, offset: u64, data: &[u8]) {
-        self.ask(function, |client| client.region_write(bar.into(), offset, data));
+        self.with_client(function, |client| client.region_write(bar.into(), offset, data));
     }
 
     fn read_beside(&mut self, function: u8, bar: u8, offset: u64, data: &mut [u8]) -> bool {
@@ -306,7 +310,7 @@ impl Machine for VfioUser {
     }
 
     fn reset(&mut self, function: u8) {
-        self.ask(function, Client::reset);
+        self.with_client(function, Client::reset);
     }
 
     /// Disconnects all VMMs and connects new ones to the same card.

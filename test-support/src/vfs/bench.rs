@@ -21,7 +21,7 @@ use arctic_guc_driver::actions;
 use vm_memory::Bytes;
 
 use crate::ct;
-pub use crate::ct::{BELL, MAILBOX};
+pub use crate::ct::{GUC_HOST_INTERRUPT, MAILBOX};
 pub use crate::driver::{CONTEXTS, GucDriver, SubmitToClass};
 use crate::driver::{CardAccess, DriverState, Layout, Places};
 use crate::mi;
@@ -225,7 +225,7 @@ impl Vf {
 
     /// Returns whether the GuC no longer processes the rings, as visible in the descriptors. Marks all messages from
     /// the GuC as read.
-    pub fn deaf(&self) -> bool {
+    pub fn rings_stopped(&self) -> bool {
         let lost = self.peek(0) != self.peek(4)
             || self.peek(4) != self.state.rings.tail()
             || self.peek(8) | self.peek(0x808) != 0;

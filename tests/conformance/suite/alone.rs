@@ -12,7 +12,7 @@ use super::work::{store_and_interrupt, work_in_local_memory};
 
 /// Contract A.4: identity, capabilities and BARs of an ordinary function that any operating system can enumerate and
 /// drive.
-pub fn a_vf_is_an_ordinary_function(machine: &mut dyn Machine) {
+pub fn vf_has_ids_and_bars_of_an_ordinary_function(machine: &mut dyn Machine) {
     for vf in 1..=VFS {
         assert_eq!(machine.config32(vf, 0), 0x56c0_8086);
         assert_eq!(machine.config32(vf, 8), 0x0380_0008);
@@ -29,7 +29,7 @@ pub fn a_vf_is_an_ordinary_function(machine: &mut dyn Machine) {
     }
 }
 
-pub fn a_vf_needs_no_address_that_its_guest_chose(machine: &mut dyn Machine) {
+pub fn vf_bar_addresses_do_not_affect_accesses(machine: &mut dyn Machine) {
     proves!(
         V13_014,
         "a VMM routes accesses by its own copy of the BARs, so the value in the VF's BAR registers has no effect. \
@@ -48,7 +48,7 @@ pub fn a_vf_needs_no_address_that_its_guest_chose(machine: &mut dyn Machine) {
 }
 
 /// Contract C.1: each VF has the resources of the card file. The GGTT ranges do not overlap.
-pub fn a_vf_has_what_the_card_file_gives(machine: &mut dyn Machine) {
+pub fn vf_has_the_resources_of_the_card_file(machine: &mut dyn Machine) {
     let mut end = 0;
     for vf in 1..=VFS {
         enable(machine, vf);
@@ -80,7 +80,7 @@ pub fn a_vf_works_in_its_local_memory(machine: &mut dyn Machine) {
 }
 
 /// Contract D.7: without a PF driver the card completes the reset and clears the VF's local memory.
-pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
+pub fn vf_works_after_its_reset(machine: &mut dyn Machine) {
     for round in 1..=3 {
         enable(machine, 1);
         assert_eq!(machine.bar64(1, 2, 0x3000), 0);
@@ -93,7 +93,7 @@ pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
 }
 
 /// After a VMM has disconnected, each VF is in reset state and still has its resources.
-pub fn the_next_machine_finds_nothing(machine: &mut dyn Machine) {
+pub fn vf_is_in_reset_state_after_a_disconnect(machine: &mut dyn Machine) {
     for _ in 0..3 {
         for vf in 1..=VFS {
             assert_eq!(machine.config16(vf, COMMAND), 0);

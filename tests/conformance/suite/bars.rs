@@ -123,7 +123,7 @@ pub fn local_memory_takes_every_width(machine: &mut dyn Machine) {
     }
 }
 
-pub fn both_ways_lead_to_the_same_bytes(machine: &mut dyn Machine) {
+pub fn mapped_and_trapped_accesses_reach_the_same_bytes(machine: &mut dyn Machine) {
     proves!(
         V13_004,
         "a VMM's mapping of a BAR and trapped accesses address the same memory, in the GGTT half of GTTMMADR and in \
@@ -145,7 +145,7 @@ pub fn both_ways_lead_to_the_same_bytes(machine: &mut dyn Machine) {
     }
 }
 
-pub fn the_doorbell_window_keeps_nothing(machine: &mut dyn Machine) {
+pub fn doorbell_window_does_not_store_writes(machine: &mut dyn Machine) {
     proves!(
         V13_091,
         "pages of the doorbell window without an armed doorbell do not store what is written. User space writes the \
@@ -217,7 +217,7 @@ fn used(machine: &mut dyn Machine) {
     machine.set_bar64(0, 2, 0x20_0000, 0x0102_0304_0506_0708);
 }
 
-pub fn a_conventional_reset_begins_anew(machine: &mut dyn Machine) {
+pub fn conventional_reset_restores_the_reset_state(machine: &mut dyn Machine) {
     proves!(V13_114, "a conventional reset clears the function's registers and disables its VFs");
     used(machine);
     machine.reset(0);
@@ -225,7 +225,7 @@ pub fn a_conventional_reset_begins_anew(machine: &mut dyn Machine) {
     as_new(machine);
 }
 
-pub fn a_function_level_reset_begins_anew(machine: &mut dyn Machine) {
+pub fn flr_has_the_effect_of_a_conventional_reset(machine: &mut dyn Machine) {
     proves!(V13_115, "a Function Level Reset has the same effect as a conventional reset");
     used(machine);
     flr(machine, 0);
@@ -234,7 +234,7 @@ pub fn a_function_level_reset_begins_anew(machine: &mut dyn Machine) {
 
 /// A power cycle clears all data of the previous guest: local memory and GGTT read zero, and the card is in reset
 /// state.
-pub fn a_machine_that_is_switched_off_leaves_nothing_behind(machine: &mut dyn Machine) {
+pub fn power_cycle_clears_memory_and_registers(machine: &mut dyn Machine) {
     used(machine);
     machine.power_cycle();
     as_new(machine);

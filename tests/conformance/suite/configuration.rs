@@ -51,7 +51,7 @@ pub fn capabilities_are_chained(machine: &mut dyn Machine) {
 
 /// PCIe 9.3.4.1, contract A.4: a VF has the PF's class and revision, MSI and FLR, but no power management, no SR-IOV
 /// and no stolen memory. Its IDs read as defined by the transport.
-pub fn vfs_show_what_they_are(machine: &mut dyn Machine) {
+pub fn vfs_have_class_msi_and_flr_and_no_power_management(machine: &mut dyn Machine) {
     bring_up(machine);
     enable_vfs(machine, VFS.into());
     let ids = if machine.visibility().vf_ids { 0x56c0_8086 } else { u32::MAX };
@@ -113,11 +113,11 @@ pub fn vf_bars_are_sized_in_the_capability(machine: &mut dyn Machine) {
 pub fn configuration_space_takes_every_width(machine: &mut dyn Machine) {
     let sriov = sriov(machine);
     for at in (0..0x100).chain(sriov..sriov + 0x40).step_by(4) {
-        let whole = machine.config32(0, at);
+        let dword = machine.config32(0, at);
         let bytes: [u8; 4] = std::array::from_fn(|n| machine.config8(0, at + n as u16));
         let words = [machine.config16(0, at), machine.config16(0, at + 2)];
-        assert_eq!(u32::from_le_bytes(bytes), whole, "{at:#x}");
-        assert_eq!(u32::from(words[1]) << 16 | u32::from(words[0]), whole, "{at:#x}");
+        assert_eq!(u32::from_le_bytes(bytes), dword, "{at:#x}");
+        assert_eq!(u32::from(words[1]) << 16 | u32::from(words[0]), dword, "{at:#x}");
     }
     let msi = capability(machine, 0, MSI);
     machine.set_config32(0, msi + 8, 0x1234_5678);

@@ -15,7 +15,7 @@ fn present(machine: &mut dyn Machine, vf: u8) -> bool {
     machine.config32(vf, 8) != u32::MAX && machine.register(vf, VF_CAP) == 1
 }
 
-pub fn vf_enable_brings_vfs_into_being(machine: &mut dyn Machine) {
+pub fn vf_enable_enables_num_vfs_functions(machine: &mut dyn Machine) {
     proves!(V13_016, "VFs 1 to NumVFs exist while VF Enable is set");
     bring_up(machine);
     for vf in 1..=VFS {
@@ -101,7 +101,7 @@ pub fn vf_bars_answer_with_vf_memory_space_only(machine: &mut dyn Machine) {
     assert_eq!(machine.register(1, MAILBOX), 0, "a write had an effect without VF MSE");
 }
 
-pub fn vfs_are_apart(machine: &mut dyn Machine) {
+pub fn vfs_have_separate_registers(machine: &mut dyn Machine) {
     proves!(
         V13_005,
         "each VF has separate registers, and the PF's window to them (contract A.4) accesses the right VF"
@@ -123,7 +123,7 @@ pub fn vfs_are_apart(machine: &mut dyn Machine) {
     assert_eq!((machine.register(2, MAILBOX + 4), machine.register(0, 0xc180)), (0x102, 0));
 }
 
-pub fn a_vf_reset_reaches_its_own(machine: &mut dyn Machine) {
+pub fn vf_flr_leaves_other_vfs_unchanged(machine: &mut dyn Machine) {
     proves!(V13_116, "a VF's FLR does not affect another VF, and the VF remains enabled");
     bring_up(machine);
     bring_up_vfs(machine, 2);
@@ -137,7 +137,7 @@ pub fn a_vf_reset_reaches_its_own(machine: &mut dyn Machine) {
     assert_eq!((machine.register(1, MAILBOX), machine.register(2, MAILBOX)), (0, 7));
 }
 
-pub fn a_reset_of_the_pf_takes_its_vfs(machine: &mut dyn Machine) {
+pub fn pf_reset_disables_vfs(machine: &mut dyn Machine) {
     proves!([V13_114, V13_115], "both kinds of reset of the PF disable all VFs");
     for conventional in [false, true] {
         bring_up(machine);
@@ -152,7 +152,7 @@ pub fn a_reset_of_the_pf_takes_its_vfs(machine: &mut dyn Machine) {
     }
 }
 
-pub fn vfs_enabled_again_are_as_new(machine: &mut dyn Machine) {
+pub fn enabled_vfs_are_in_reset_state(machine: &mut dyn Machine) {
     proves!(V13_113, "VFs are in reset state each time they are enabled");
     bring_up(machine);
     for count in [1, 3, 2] {

@@ -10,7 +10,7 @@ use arctic_test_support::machine::driver::{CTB, Driver, GGTT, SCRATCH};
 use arctic_test_support::machine::transport::{Machine, eventually};
 use arctic_test_support::mi;
 
-pub fn a_vf_has_the_local_memory_it_was_given(machine: &mut dyn Machine) {
+pub fn lmtt_defines_the_local_memory_of_a_vf(machine: &mut dyn Machine) {
     proves!(
         [V13_101, V13_102, V13_103, V13_104, V13_105, V13_106],
         "the LMTT defines a VF's local memory. The VF and the PF's engines access the same memory. Accesses beyond \
@@ -66,7 +66,7 @@ pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
     pf.wait_for(machine, SCRATCH, 0x1111);
 }
 
-pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
+pub fn pf_assigns_and_revokes_ggtt_pages(machine: &mut dyn Machine) {
     proves!(
         V13_030,
         "the PF assigns the owner of a GGTT entry; the owning VF sets its address, until the entry is assigned to \
@@ -94,7 +94,7 @@ pub fn the_pf_gives_and_takes_global_pages(machine: &mut dyn Machine) {
 }
 
 /// PCI: without bus mastering the function does not access guest memory, so the GuC's firmware is not loaded.
-pub fn guest_memory_takes_bus_mastering(machine: &mut dyn Machine) {
+pub fn guest_memory_access_requires_bus_mastering(machine: &mut dyn Machine) {
     place(machine);
     machine.set_config16(0, COMMAND, MEMORY_SPACE);
     let mut pf = Driver::pf(machine);

@@ -86,7 +86,7 @@ pub fn msi_waits_while_masked(machine: &mut dyn Machine) {
 
 /// PCI: an MSI is a memory write, which requires bus mastering. Events that occur without it stay pending in the card's
 /// interrupt registers (contract B.10) and raise an MSI when the master interrupt is next enabled.
-pub fn msi_takes_bus_mastering(machine: &mut dyn Machine) {
+pub fn msi_requires_bus_mastering(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_up(machine);
     pf.handle_interrupt(machine);
     pf.set_master(machine, false);
@@ -158,7 +158,7 @@ pub fn a_context_that_hangs_is_reset(machine: &mut dyn Machine) {
 }
 
 /// Contract C.1: handshake and queries through the mailbox. The responses match the resources that the PF provisioned.
-pub fn a_vf_learns_its_share(machine: &mut dyn Machine) {
+pub fn vf_queries_its_provisioned_resources(machine: &mut dyn Machine) {
     let _pf = Driver::pf_with_vfs(machine, 2);
     for vf in [1, 2] {
         let mut driver = Driver::vf(machine, vf);
@@ -232,7 +232,7 @@ pub(super) fn work_in_local_memory(machine: &mut dyn Machine, vfs: [u8; 2]) {
     }
 }
 
-pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
+pub fn vf_access_to_a_foreign_ggtt_range_resets_the_context(machine: &mut dyn Machine) {
     proves!(
         V13_030,
         "a VF's context that accesses another VF's GGTT range is reset; the VF's other contexts and the other VF \
@@ -254,14 +254,14 @@ pub fn a_vf_that_reaches_beyond_its_own_is_reset(machine: &mut dyn Machine) {
 
 /// Contract D.7: the PF's driver is notified of a VF's FLR and completes it. Afterwards the VF's memory is zero and its
 /// driver can start again. Another VF is not affected.
-pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
+pub fn vf_works_after_its_reset(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
     one.submit(machine, 1, COPY, &mi::store_data_imm(one.global(SCRATCH), 1));
     one.wait_for(machine, SCRATCH, 1);
     machine.set_bar64(1, 2, 0x3000, 42);
     flr(machine, 1);
-    pf.hear_of_reset(machine, 1);
+    pf.receive_reset_notice(machine, 1);
     two.submit(machine, 1, COPY, &mi::store_data_imm(two.global(SCRATCH), 2));
     two.wait_for(machine, SCRATCH, 2);
     pf.lead_reset(machine, 1);
@@ -273,7 +273,7 @@ pub fn a_vf_comes_back_from_its_reset(machine: &mut dyn Machine) {
 }
 
 /// Contract D.4, D.7: VFs that are disabled and enabled again keep their resources and work as before.
-pub fn vfs_enabled_again_work_again(machine: &mut dyn Machine) {
+pub fn vfs_work_after_each_enable(machine: &mut dyn Machine) {
     let mut pf = Driver::pf_with_vfs(machine, 2);
     for round in 1..=3 {
         for vf in [1, 2] {

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_second_implementation_covers_is_exact() {
+    fn compared_items_count_as_exact() {
         let paths = BTreeMap::from([
             ("sums".to_owned(), "eu/tests/operations.rs".to_owned()),
             ("runs".to_owned(), "eu/tests/kernels.rs".to_owned()),

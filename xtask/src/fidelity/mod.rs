@@ -37,14 +37,14 @@ const PAGE: &str = "FIDELITY.md";
 
 /// Command line.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct FidelityArgs {
     /// Write nothing; fail if the files are out of date
     #[arg(long)]
     check: bool,
 }
 
 /// Makes the report.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &FidelityArgs) -> Result<()> {
     let report = of_the_checkout()?;
     if arguments.check {
         return check(&report);

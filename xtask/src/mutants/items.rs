@@ -174,9 +174,9 @@ impl Walk<'_> {
     }
 
     fn add(&mut self, name: &str, attributes: &[syn::Attribute], item: &impl Spanned, code: Code) -> Result<()> {
-        let whole = item.span().byte_range();
+        let range = item.span().byte_range();
         let start = attributes.iter().map(|attribute| attribute.span().byte_range().end).max();
-        let at = start.unwrap_or(whole.start)..whole.end;
+        let at = start.unwrap_or(range.start)..range.end;
         let mut tokens = tokens::split(&self.text[at.clone()])?;
         for token in &mut tokens {
             token.at = token.at.start + at.start..token.at.end + at.start;
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_tell_families_apart() {
+    fn path_of_gen6_item_begins_with_gen6() {
         let mut items = items("device-model/xehpg/src/gt.rs", "fn at() {}");
         items.add("device-model/gen6/src/gt.rs".into(), "fn at() {}".into()).unwrap();
         assert_eq!((items.get("gt::at").len(), items.get("gen6::gt::at").len()), (1, 1));

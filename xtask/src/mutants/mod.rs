@@ -37,7 +37,7 @@ const ENOUGH: Duration = Duration::from_secs(60);
 
 /// Command line.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct MutantsArgs {
     /// Items such as V8-089; all if none is named
     #[arg(conflicts_with = "changed")]
     items: Vec<String>,
@@ -56,7 +56,7 @@ pub struct Arguments {
 }
 
 /// Runs the mutants.
-pub fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &MutantsArgs) -> Result<()> {
     let started = Instant::now();
     let limit = arguments.minutes.map(|minutes| Duration::from_secs(60 * minutes));
     let basis = Basis::read()?;
@@ -117,7 +117,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// The items to run.
-fn wanted(arguments: &Arguments, basis: &Basis, old: &Results) -> Result<BTreeSet<String>> {
+fn wanted(arguments: &MutantsArgs, basis: &Basis, old: &Results) -> Result<BTreeSet<String>> {
     let all = basis.items();
     for item in &arguments.items {
         ensure!(all.contains(item), "no test claims {item}, and {} has no mutant of it", rows::FOLDER);

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_needs_a_build_of_its_own() {
+    fn mutant_of_a_constant_is_built_alone() {
         let rows = [row(1, "gate::LIMIT", "8", "9"), row(2, "gate::f", "LIMIT", "1")];
         let tree = tree("const LIMIT: u32 = 8;\nfn f() -> u32 { LIMIT }", &rows);
         assert_eq!(tree.mutants["V8-001"].iter().map(|mutant| mutant.switch).collect::<Vec<_>>(), [0, 2]);

@@ -53,7 +53,7 @@ impl<'s> Parser<'s> {
             _ => match u8::from_str_radix(name, 16) {
                 Ok(number) if number < 32 && name.len() == 2 => number,
                 _ => {
-                    return Err(Diagnostic::new(span, format!("there is no register ${name}"), "unknown register").cure(
+                    return Err(Diagnostic::new(span, format!("there is no register ${name}"), "unknown register").help(
                         "registers are $00 to $1f (hexadecimal), $sp $lr $rem $memdata $regdata $addr $usraddr $data",
                     ));
                 }
@@ -120,7 +120,7 @@ impl<'s> Parser<'s> {
                 let title = format!("there is no {kind} register `{name}`");
                 let error = Diagnostic::new(span.clone(), title, "not a name of this chip");
                 let names = out.set(span).map(|set| names(space, set)).unwrap_or_default();
-                error.cure_by_name(sigil(space), name, names.iter().map(|row| row.name))
+                error.help_by_name(sigil(space), name, names.iter().map(|row| row.name))
             })
         };
         let mut value = match token {
@@ -135,7 +135,7 @@ impl<'s> Parser<'s> {
                         let title = format!("there is no constant or GPU register `{name}`");
                         let gpu = out.set(&span).map(|set| names(Space::Gpu, set)).unwrap_or_default();
                         let known = gpu.iter().map(|row| row.name).chain(out.constants.keys().copied());
-                        Diagnostic::new(span.clone(), title, "unknown name").cure_by_name("", name, known)
+                        Diagnostic::new(span.clone(), title, "unknown name").help_by_name("", name, known)
                     })?,
                 };
                 value.wrapping_add(self.index()?)
@@ -213,7 +213,7 @@ pub(super) fn relative<'s>(
         }
         Err(_) => {
             let reason = format!("{offset} words; a branch reaches -32768 to 32767");
-            Err(Diagnostic::new(span, "the target is out of reach", reason).cure(FAR_BRANCH))
+            Err(Diagnostic::new(span, "the target is out of reach", reason).help(FAR_BRANCH))
         }
     }
 }

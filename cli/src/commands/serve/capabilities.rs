@@ -8,7 +8,7 @@ use arctic_sriov::sriov_capability::MAX_VFS;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Arguments, CAPABILITIES};
+use super::{CAPABILITIES, ServeArgs};
 use arctic_gpu::card_file::{self, BUILT_IN, CardFile, CardFileError};
 use arctic_gpu::gpu::Model;
 use arctic_gpu::vfio_user::PROTOCOL_VERSION;
@@ -66,7 +66,7 @@ struct Card {
 impl Capabilities {
     /// Collects the values from the definitions that `arctic serve` uses.
     pub fn new() -> Result<Self, CardFileError> {
-        let options = Arguments::augment_args(clap::Command::new("serve"));
+        let options = ServeArgs::augment_args(clap::Command::new("serve"));
         let features = options.get_arguments().filter(|option| option.get_id() != CAPABILITIES);
         let (major, minor) = PROTOCOL_VERSION;
         let default = card_file::parse(BUILT_IN[0].0, BUILT_IN[0].1)?;

@@ -69,7 +69,7 @@ struct Sockets {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     vfs: Vec<PrintedPath>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    faces: Vec<PrintedPath>,
+    config_only: Vec<PrintedPath>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ecam: Option<PrintedPath>,
     operator: PrintedPath,
@@ -131,7 +131,7 @@ impl Connection {
         let sockets =
             |ending: &str| -> Vec<PrintedPath> { (1..=vfs).map(|vf| socket(&format!("vf{vf}{ending}"))).collect() };
         let pf = socket("pf");
-        let (whole, faces) = (sockets(""), sockets("-face"));
+        let (full, config_only) = (sockets(""), sockets("-config-only"));
         let beside = |ecam: Ecam, beside: &[PrintedPath]| {
             let vf =
                 |(vf, socket): (u8, &PrintedPath)| functions.device(&format!("vf{vf}"), socket, ecam.vf(vf), false);
@@ -141,11 +141,11 @@ impl Connection {
         let alone = |socket: &PrintedPath| machine(viommu, [functions.device("vf", socket, ADDRESS, true)]);
         let requester = viommu.filter(|_| vfs != 0 && topology == Topology::Together).map(|_| socket(REQUESTER));
         let (qemu, qemu_vfs) = match topology {
-            Topology::Split => (beside(ecam, &faces), whole.iter().map(alone).collect()),
-            Topology::Provisioned => (Vec::new(), whole.iter().map(alone).collect()),
+            Topology::Split => (beside(ecam, &config_only), full.iter().map(alone).collect()),
+            Topology::Provisioned => (Vec::new(), full.iter().map(alone).collect()),
             // Native, Together: one machine has all functions.
             _ => {
-                let mut arguments = beside(ecam, &whole);
+                let mut arguments = beside(ecam, &full);
                 if let Some(socket) = &requester {
                     let (bus, address) = viommu::REQUESTER_PLACE;
                     arguments.extend(viommu::BYPASS.as_flattened().iter().map(ToString::to_string));
@@ -159,8 +159,8 @@ impl Connection {
             topology: topology.name(),
             sockets: Sockets {
                 pf: (topology != Topology::Provisioned).then_some(pf),
-                vfs: whole,
-                faces: if topology == Topology::Split { faces } else { Vec::new() },
+                vfs: full,
+                config_only: if topology == Topology::Split { config_only } else { Vec::new() },
                 ecam: requester,
                 operator,
             },
@@ -183,8 +183,8 @@ impl Connection {
         let mut text = format!("{} listens on {sockets}.\n", self.card);
         let qemu = "Arguments for qemu-system-x86_64 (11.1 or later; the memory size is free)";
         if !self.qemu.is_empty() {
-            let whose = if self.qemu_vfs.is_empty() { "" } else { ", the PF's guest" };
-            text += &format!("{qemu}{whose}:\n  {}\n", lines(&self.qemu));
+            let guest = if self.qemu_vfs.is_empty() { "" } else { ", the PF's guest" };
+            text += &format!("{qemu}{guest}:\n  {}\n", lines(&self.qemu));
         }
         if let Some(alone) = self.qemu_vfs.first() {
             let when = if self.qemu.is_empty() { "" } else { " once the PF's guest has enabled it" };
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_survive_the_shell() {
+    fn arguments_are_quoted_for_the_shell() {
         assert_eq!(quoted("q35,memory-backend=ram"), "q35,memory-backend=ram");
         assert_eq!(quoted(r#"{"a":"it's"}"#), r#"'{"a":"it'\''s"}'"#);
         assert_eq!(quoted("a b"), "'a b'");
@@ -303,12 +303,12 @@ mod tests {
     }
 
     #[test]
-    fn vfs_of_other_guests_are_alone_there() {
+    fn vf_guests_have_only_their_vf() {
         let split = connection("/c", 2, Topology::Split);
         let paths = |arguments: &[String]| -> Vec<String> {
             devices(arguments).iter().map(|device| device["socket"]["path"].as_str().unwrap().to_owned()).collect()
         };
-        assert_eq!(paths(&split.qemu), ["/c/pf.sock", "/c/vf1-face.sock", "/c/vf2-face.sock"]);
+        assert_eq!(paths(&split.qemu), ["/c/pf.sock", "/c/vf1-config-only.sock", "/c/vf2-config-only.sock"]);
         assert_eq!(split.qemu_vfs.iter().map(|vf| paths(vf)).collect::<Vec<_>>(), [["/c/vf1.sock"], ["/c/vf2.sock"]]);
         assert!(split.text().contains("once the PF's guest has enabled it"));
         let provisioned = connection("/c", 2, Topology::Provisioned);

@@ -395,22 +395,22 @@ fn read<'m, M: BlitMemory<'m>>(
         let part = cell.cell(extent, x, y);
         let origin = part.origin(extent);
         let address = surface.address(part.column - origin.0, part.row - origin.1);
-        let whole = (part.width, part.height) == extent;
+        let is_full = (part.width, part.height) == extent;
         // An aligned block is within one page, so reading all of it cannot cause an additional fault.
         let within_page = address.is_multiple_of(BLOCK_BYTES as u64) && part.width * part.height >= WORTH_A_BLOCK;
-        if !whole && !within_page {
+        if !is_full && !within_page {
             runs(surface, cell, part, |address, range| {
                 window.read(memory, address, rows.get_mut(range).unwrap_or_default())
             })?;
             continue;
         }
-        if part == cell && whole && layout.in_row_order() {
+        if part == cell && is_full && layout.in_row_order() {
             window.read(memory, address, rows)?;
             continue;
         }
         let mut raw = [0; BLOCK_BYTES];
         window.read(memory, address, &mut raw)?;
-        if part == cell && whole {
+        if part == cell && is_full {
             layout.unpack(&raw, rows);
             continue;
         }

@@ -78,17 +78,17 @@ fn show(field: &Field, words: &[u32], all: &[u32], names: &impl Names) -> Option
         let of = meaning.as_ref().map_or_else(String::new, |meaning| format!(" ({meaning})"));
         (meaning, format!("{name} {value:#x}{of}"))
     };
-    let whole = field.mask() == u32::MAX;
+    let is_dword = field.mask() == u32::MAX;
     let (meaning, text) = match field.kind {
         FieldKind::Flag => (None, if value != 0 { name.into() } else { String::new() }),
-        FieldKind::Value => (None, if value != 0 || whole { format!("{name} {value}") } else { String::new() }),
+        FieldKind::Value => (None, if value != 0 || is_dword { format!("{name} {value}") } else { String::new() }),
         FieldKind::Signed => {
             let bits = field.high - field.low + 1;
             let signed = low(value) << (32 - bits);
             let signed = signed as i32 >> (32 - bits);
             (None, format!("{name} {signed}"))
         }
-        FieldKind::Hex if whole => (None, format!("{name} {value:#x}")),
+        FieldKind::Hex if is_dword => (None, format!("{name} {value:#x}")),
         FieldKind::Hex => (None, if value != 0 { format!("{name} {value:#x}") } else { String::new() }),
         FieldKind::Enum(values) => {
             let named = values.iter().find(|(code, _)| u64::from(*code) == value).map(|(_, named)| *named);

@@ -99,7 +99,7 @@ fn two_registers_at_one_offset_are_refused() {
 }
 
 #[test]
-fn instances_that_exist_have_values_of_their_own() {
+fn present_instances_have_separate_values() {
     let mut file = file();
     let kind = Kind::Storage(!0);
     (0..5).for_each(|instance| file.write_instance(0x100, instance, kind, 0x10 + u32::from(instance)));
@@ -130,7 +130,7 @@ fn a_function_has_its_copies() {
 }
 
 #[test]
-fn behaviour_is_the_units() {
+fn accesses_of_a_unit_reach_its_code() {
     let file = file();
     let access = |offset| Access { function: Function(2), offset, decoded: file.decode(offset).unwrap() };
     assert_eq!([0x20, 0x24].map(|offset| Counter.read(&file, access(offset))), [1, 3]);

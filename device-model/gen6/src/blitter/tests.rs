@@ -26,7 +26,7 @@ const XY_SRC_COPY_BLT: u32 = 2 << 29 | 0x53 << 22 | 6;
 const WRITE: u32 = 3 << 20;
 
 /// The copy engine with a GGTT of `pages` pages that are not in order in guest memory; the pages behind them are absent.
-struct Bench {
+struct BlitBench {
     guest: Guest,
     ggtt: Ggtt,
     setup: Setup,
@@ -34,13 +34,13 @@ struct Bench {
     swizzled: bool,
 }
 
-impl Bench {
+impl BlitBench {
     /// `pages` must not be a multiple of 7.
     fn new(pages: u32) -> Self {
         let ggtt = Ggtt::new(pages as usize * 4);
         (0..pages).for_each(|page| ggtt.set(page, Pte((page * 7 % pages) << 12 | 1)));
         let guest = Guest::new(0, (pages * PAGE) as usize);
-        Bench { guest, ggtt, setup: Setup::default(), swctrl: 0, swizzled: false }
+        BlitBench { guest, ggtt, setup: Setup::default(), swctrl: 0, swizzled: false }
     }
 
     fn memory(&self) -> Memory<'_> {
@@ -58,7 +58,7 @@ impl Bench {
     }
 
     /// Fills memory from address 0 with pseudo-random data derived from `seed`, and returns it.
-    fn noise(&self, len: usize, seed: u32) -> Vec<u8> {
+    fn fill_random(&self, len: usize, seed: u32) -> Vec<u8> {
         let mut state = u64::from(seed) << 1 | 1;
         let next = || {
             state ^= state << 13;

@@ -29,7 +29,7 @@ fn write(card: &Card, bar: u8, offset: u64, value: u32) {
 
 /// G67-001..007: identity, class, BARs, and the size of the table in GGC.
 #[test]
-fn the_function_is_the_drivers() {
+fn configuration_space_is_as_the_driver_expects() {
     proves!(
         [IVB_001, ILK_046, ILK_091, ILK_095],
         "registers and entries are in BAR 0, the aperture in BAR 2; no BAR has local memory"

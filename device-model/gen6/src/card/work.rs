@@ -47,7 +47,7 @@ impl EngineSlot {
     }
 
     /// The next step is due at once.
-    pub(super) fn hurry(&self) {
+    pub(super) fn poll_now(&self) {
         self.wait.store(FIRST_WAIT, Ordering::Relaxed);
         self.due.store(0, Ordering::Release);
     }
@@ -57,7 +57,7 @@ impl Card {
     /// A register write may have made `engine` runnable.
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn wake(&self, engine: EngineId) {
-        self.engines[engine.index()].hurry();
+        self.engines[engine.index()].poll_now();
         self.gt.wakeups.ring();
     }
 
@@ -98,7 +98,7 @@ impl Card {
         // A panic in a step is a bug of the model; it costs this engine its work.
         let outcome = catch_unwind(AssertUnwindSafe(step)).unwrap_or(Outcome::Halted);
         match outcome {
-            Outcome::Progress => slot.hurry(),
+            Outcome::Progress => slot.poll_now(),
             Outcome::Waiting => {
                 let wait = slot.wait.load(Ordering::Relaxed);
                 slot.wait.store(wait.saturating_mul(2).min(LONGEST_WAIT), Ordering::Relaxed);
@@ -119,7 +119,7 @@ impl Card {
         for (slot, engine) in &mut held {
             engine.reset();
             self.gt.end_activity(slot.id);
-            slot.hurry();
+            slot.poll_now();
             let name = self.gt.generation.engine(slot.id).name;
             self.gt.trace.record_of_engine(Function::PF, || (name, EventKind::Reset));
         }
@@ -140,7 +140,7 @@ impl Card {
     /// are then not in use. A step that waits for the client which this thread serves cannot end before it returns, so
     /// this gives up on one after milliseconds; the accesses of such a step are requests, which the client itself checks.
     pub(super) fn pass_step_boundary(&self, selected: impl Fn(EngineId) -> bool) {
-        let looks = if self.gt.view().asks_client() { LOOKS } else { u32::MAX };
+        let looks = if self.gt.view().may_wait_for_client() { LOOKS } else { u32::MAX };
         for slot in self.engines.iter().filter(|slot| selected(slot.id)) {
             // Not by the engine's lock: a worker that executes one step after the other could take it first each time.
             let step = self.gt.step_in_progress(slot.id);

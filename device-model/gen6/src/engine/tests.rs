@@ -35,7 +35,7 @@ const TABLE: u32 = 0xe000;
 const RCS: EngineId = EngineId::new(0);
 const BCS: EngineId = EngineId::new(2);
 
-struct Bench {
+struct EngineBench {
     gt: Gt,
     clock: Arc<ManualClock>,
     guest: Guest,
@@ -43,10 +43,10 @@ struct Bench {
     tail: u32,
 }
 
-impl Bench {
+impl EngineBench {
     /// An engine with an enabled ring of two pages, and the PPGTT enabled.
     fn new(id: EngineId) -> Self {
-        Bench::of(&ivb(), id)
+        EngineBench::of(&ivb(), id)
     }
 
     /// The same on another card.
@@ -59,7 +59,7 @@ impl Bench {
             gt.ggtt.set(page, Pte(page << 12 | 1));
         }
         gt.ggtt.set(0x1000, Pte(TABLE | 1));
-        let bench = Bench { gt, clock, guest, engine: Engine::new(id), tail: 0 };
+        let bench = EngineBench { gt, clock, guest, engine: Engine::new(id), tail: 0 };
         for page in 0..16 {
             bench.put(TABLE + page * 4, (page + 16) << 12 | 1);
         }
@@ -146,7 +146,7 @@ impl Bench {
 #[test]
 fn the_ring_wraps_and_counts() {
     proves!([IVB_075, IVB_076, ILK_104], "the head wraps at the end of the ring and counts it");
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     assert_eq!(bench.step(), Outcome::Idle);
     for n in 0..0x1000_u32 {
         assert_eq!(bench.run(&[0x0040_0000 | n, 0]), Outcome::Progress);
@@ -159,12 +159,12 @@ fn the_ring_wraps_and_counts() {
 /// IVB-030, IVB-157: the store's own bit selects its space; in the ring and in a batch of the GGTT both are allowed, in a
 /// batch of the PPGTT only the PPGTT (IVB-131).
 #[test]
-fn stores_have_their_own_space() {
+fn stores_select_their_space_by_a_bit() {
     proves!(
         [IVB_030, IVB_131, IVB_157, ILK_011],
         "a store's own bit selects its space; a batch of the PPGTT has no access to the GGTT"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     let stores = [0x1040_0002, 0, DATA, 1, 0x1000_0002, 0, DATA + 4, 2, 0x1000_0003, 0, DATA + 8, 3, 4];
     bench.run(&stores);
     assert_eq!([bench.get(DATA), bench.get(BEHIND + DATA + 4)], [1, 2]);
@@ -185,7 +185,7 @@ fn stores_have_their_own_space() {
 #[test]
 fn without_ppgtt_its_accesses_use_the_ggtt() {
     proves!([IVB_031, ILK_003], "with the PPGTT disabled, its accesses use the GGTT");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.gt.write(0x229c, 0x0200_0000, !0);
     bench.run(&[0x1000_0002, 0, DATA, 9]);
     assert_eq!(bench.get(DATA), 9);
@@ -194,7 +194,7 @@ fn without_ppgtt_its_accesses_use_the_ggtt() {
 /// A chained batch keeps the space of the first, so it does not gain privilege.
 #[test]
 fn a_chained_batch_gains_no_privilege() {
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.batch(BEHIND + BATCH, &[0x1880_0000, BATCH + 0x100]);
     bench.batch(BEHIND + BATCH + 0x100, &[0x1000_0002, 0, DATA, 1, 0x1040_0002, 0, DATA, 2]);
     bench.run(&[0x1880_0100, BATCH, 0x0040_0007]);
@@ -205,7 +205,7 @@ fn a_chained_batch_gains_no_privilege() {
 #[test]
 fn a_breadcrumb_of_the_copy_engine() {
     proves!([IVB_158, ILK_037], "flushes and MI_STORE_DATA_INDEX store to the status page");
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     let flush = [0x1304_0000 | 1 << 21 | 1 << 14 | 1, 0x104, 0x77];
     bench.run(&[&flush[..], &[0x1080_0001, 0x108, 0x78], &[0x1300_0001, 0, 0, 0x0100_0000, 0]].concat());
     assert_eq!([bench.get(STATUS + 0x100), bench.get(STATUS + 0x108)], [0x77, 0x78]);
@@ -219,7 +219,7 @@ fn a_breadcrumb_of_the_copy_engine() {
 /// G67-074, G67-077, G67-122: the post-sync operations of PIPE_CONTROL; a write to a register is a NOOP without privilege.
 #[test]
 fn pipe_control_stores() {
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.put(DATA + 4, 0xdead);
     bench.run(&[0x7a00_0002, 1 << 24 | 1 << 20 | 1 << 14 | 1 << 8, DATA, 0x55]);
     assert_eq!([bench.get(DATA), bench.get(DATA + 4)], [0x55, 0xdead], "one dword of data");
@@ -240,7 +240,7 @@ fn pipe_control_stores() {
 #[test]
 fn registers_are_loaded_and_stored() {
     proves!([IVB_159, IVB_161, IVB_163], "registers are loaded and stored; bytes can be disabled");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.run(&[0x1100_0003, 0x2430, 0x1122_3344, 0x2434, 0x5566_7788]);
     bench.run(&[0x1100_0501, 0x2430, 0xaabb_ccdd, 0x1240_0001, 0x2430, DATA]);
     assert_eq!([bench.get(DATA), bench.gt.read(0x2434)], [0xaa22_cc44, 0x5566_7788]);
@@ -257,7 +257,7 @@ fn registers_are_loaded_and_stored() {
 #[test]
 fn entries_are_updated() {
     proves!([IVB_160, ILK_018], "MI_UPDATE_GTT changes entries of consecutive pages");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.run(&[0x11c0_0002, 0x9000, 0x5001, 0x7001]);
     assert_eq!([bench.gt.ggtt.entry(9), bench.gt.ggtt.entry(10)], [Pte(0x5001), Pte(0x7001)]);
 }
@@ -266,7 +266,7 @@ fn entries_are_updated() {
 #[test]
 fn semaphores_wait_for_a_greater_value() {
     proves!([IVB_154, IVB_170], "the compared value must be greater; the register of the wait ends it");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     let wait = 0x0b00_0001 | 1 << 20 | 1 << 18;
     bench.gt.write(0x2040, 5, !0);
     assert_eq!(bench.run(&[wait, 5, 0, 0x0040_0001]), Outcome::Waiting);
@@ -284,7 +284,7 @@ fn semaphores_wait_for_a_greater_value() {
 #[test]
 fn waits_for_events() {
     proves!([IVB_066, IVB_078, IVB_143], "a wait ends when the condition code is cleared, or by the ring control");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.gt.write(0x2028, 0x0002_0002, !0);
     assert_eq!(bench.run(&[0x0180_0000 | 1 << 16, 0x0180_0000 | 2 << 16]), Outcome::Waiting);
     assert_eq!(bench.register(0x3c) >> 11 & 1, 1);
@@ -301,7 +301,7 @@ fn waits_for_events() {
 #[test]
 fn preemption_by_the_head_pointer() {
     proves!([IVB_081, IVB_082], "MI_ARB_CHECK continues at UHPTR and records the old head");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.put(RING + 0x100, 0x0040_0042);
     bench.gt.write(0x2134, 0x101, !0);
     bench.gt.write(0x2030, 0x108, !0);
@@ -317,7 +317,7 @@ fn preemption_by_the_head_pointer() {
 #[test]
 fn contexts_keep_their_registers() {
     proves!([IVB_155, ILK_163, ILK_168], "contexts keep their registers; the first use does not load the image");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     let switch = |context: u32, flags: u32| [0x0c00_0000, context | 0x100 | flags, 0, 0];
     let other = CONTEXT + 0x2000;
     bench.run(&switch(CONTEXT, 0xd));
@@ -344,7 +344,7 @@ fn contexts_keep_their_registers() {
 #[test]
 fn errors_stop_the_engine() {
     proves!(IVB_093, "a header of no command stops the engine, with an error that stays");
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.gt.write(0x2_20b4, 0xfe, !0);
     assert_eq!(bench.run(&[0, 0x2000_0000]), Outcome::Halted);
     assert_eq!((bench.register(0xb0), bench.register(0x74), bench.register(0x68)), (1, RING + 4, 0x2000_0000));
@@ -357,7 +357,7 @@ fn errors_stop_the_engine() {
 #[test]
 fn faults_are_recorded_once() {
     proves!([IVB_039, IVB_040], "the first fault of an engine is recorded until software clears it");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     assert_eq!(bench.run(&[0x1040_0002, 0, 0x20_0004, 1, 0x1000_0002, 0, 0x40_0000, 2]), Outcome::Progress);
     assert_eq!((bench.gt.read(0x4094), bench.gt.read(0x40a0)), (0x20_0000 | 1 << 11 | 8 << 3 | 1, 1 | 1 << 2));
     assert_eq!(bench.gt.read(0x4_4018), 1 << 7);
@@ -372,7 +372,7 @@ fn faults_are_recorded_once() {
 #[test]
 fn pipeline_commands_are_counted() {
     proves!([ILK_126, ILK_127, ILK_131], "commands of the pipelines are accepted by their length, and counted");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.batch(BEHIND + BATCH, &[0x7805_0000, 0xffff_ffff, 0x6904_0000, 0x0600_0000]);
     bench.run(&[0x1880_0100, BATCH]);
     let skipped: Vec<_> =
@@ -385,7 +385,7 @@ fn pipeline_commands_are_counted() {
 #[test]
 fn the_status_page_is_written_on_events() {
     proves!(IVB_091, "an event that HWSTAM does not mask is written to the status page");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.put(STATUS, 0xffff);
     bench.run(&[0x0100_0000, 0]);
     assert_eq!(bench.get(STATUS), 0xffff, "masked");

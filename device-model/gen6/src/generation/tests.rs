@@ -41,18 +41,18 @@ impl InterruptSink for Counter {
     }
 }
 
-struct Bench {
+struct GenerationBench {
     card: Arc<Card>,
     guest: Guest,
     sent: Arc<Counter>,
 }
 
 /// A card with the tables of both spaces; no ring is enabled.
-fn bench(profile: &IntegratedProfile) -> Bench {
+fn bench(profile: &IntegratedProfile) -> GenerationBench {
     let (guest, sent) = (Guest::new(0, 0x2_0000), Arc::new(Counter::default()));
     let host =
         Host { memory: Arc::new(guest.clone()), interrupts: sent.clone(), clock: Arc::new(ManualClock::default()) };
-    let bench = Bench { card: Card::power_on(profile, host), guest, sent };
+    let bench = GenerationBench { card: Card::power_on(profile, host), guest, sent };
     let entry = |page: u32, value: u32| bench.write((2 << 20) + page * 4, value);
     (1..16).for_each(|page| entry(page, page << 12 | 1));
     entry(DIRECTORY, TABLE | 1);
@@ -62,11 +62,11 @@ fn bench(profile: &IntegratedProfile) -> Bench {
 }
 
 /// Cards of both generations, for expectations in this order.
-fn both() -> [Bench; 2] {
+fn both() -> [GenerationBench; 2] {
     [bench(&snb()), bench(&ivb())]
 }
 
-impl Bench {
+impl GenerationBench {
     fn write(&self, offset: u32, value: u32) {
         self.card.write(Function::PF, 0, offset.into(), &value.to_le_bytes());
     }
@@ -179,7 +179,7 @@ fn pipe_control_without_privilege_writes_to_the_ggtt_on_sandy_bridge() {
 
 /// G67-072, IVB-044, ILK-174: place and reset value of the registers with the addresses of the status pages.
 #[test]
-fn status_pages_are_where_their_registers_say() {
+fn status_page_address_registers_set_the_status_pages() {
     let places = [[0x4080, 0x1_4080, 0x2_4080], [0x4080, 0x4180, 0x4280]];
     for ((bench, registers), reset) in both().into_iter().zip(places).zip([0x1fff_f000, 0]) {
         assert_eq!(registers.map(|register| bench.read(register)), [reset; 3]);

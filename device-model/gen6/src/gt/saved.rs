@@ -244,9 +244,9 @@ impl Gt {
                 EngineRegister::Errors => INSTRUCTION_ERROR.mask(),
                 EngineRegister::ErrorMask => 0xff,
                 EngineRegister::DirectoryBase => DIRECTORY_BASE,
-                EngineRegister::WatchdogControl
-                | EngineRegister::WatchdogThreshold
-                | EngineRegister::LoadedGroups => !0,
+                EngineRegister::WatchdogControl | EngineRegister::WatchdogThreshold | EngineRegister::LoadedGroups => {
+                    !0
+                }
                 EngineRegister::SleepMessages => 0xffff & !SLEEP_INDICATOR.mask(),
                 EngineRegister::WatchdogCounter
                 | EngineRegister::Timestamp

@@ -10,18 +10,18 @@ use arctic_fidelity::proves;
 use super::*;
 use crate::profile::tests::ivb;
 
-struct Bench {
+struct GtBench {
     gt: Gt,
     clock: Arc<ManualClock>,
 }
 
-fn bench() -> Bench {
+fn bench() -> GtBench {
     let clock = Arc::new(ManualClock::default());
     let host = Host { memory: Arc::new(NullHost), interrupts: Arc::new(NullHost), clock: clock.clone() };
-    Bench { gt: Gt::new(&ivb(), host), clock }
+    GtBench { gt: Gt::new(&ivb(), host), clock }
 }
 
-impl Bench {
+impl GtBench {
     fn write(&self, offset: u32, value: u32) -> Option<SideEffect> {
         self.gt.write(offset, value, !0)
     }

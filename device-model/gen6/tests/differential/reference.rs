@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::grammar::*;
-use super::world::{Left, PATIENCE, Stop, compared, contents, engine, registers};
+use super::world::{Left, Stop, TIMEOUT, compared, contents, engine, registers};
 
 /// A fault: page, in the GGTT, of a write, and its type.
 struct Fault {
@@ -76,7 +76,7 @@ impl Reference {
     /// Executes the case.
     pub fn run(mut self) -> Left {
         let mut stop = Stop::Endless;
-        for _ in 0..PATIENCE {
+        for _ in 0..TIMEOUT {
             if self.batch.is_none() && self.own(0x34) & 0x1f_fffc == self.tail {
                 stop = Stop::Done;
                 break;

@@ -14,7 +14,7 @@ use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 use super::grammar::*;
 
 /// Number of commands that are executed at most.
-pub const PATIENCE: u32 = 400;
+pub const TIMEOUT: u32 = 400;
 
 /// State after a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ impl World {
 
     /// Executes the case.
     pub fn run(mut self, case: &Case) -> Left {
-        let outcome = self.engine.step(&self.gt, &*self.gt.view(), PATIENCE);
+        let outcome = self.engine.step(&self.gt, &*self.gt.view(), TIMEOUT);
         let (_, base, fault, _) = engine(case.class);
         let idle = !self.engine.in_batch() && self.gt.read(base + 0x34) & 0x1f_fffc == self.gt.read(base + 0x30);
         let stop = match outcome {

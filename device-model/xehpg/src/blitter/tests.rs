@@ -68,7 +68,7 @@ impl Dma for OneGuest {
 /// * 1 MiB of remote guest memory,
 /// * 1 MiB of which the first half is local memory and the second half is not present,
 /// * 2 MiB of local memory in one page.
-struct Bench {
+struct BlitBench {
     memory: Memory,
     tlb: Tlb,
 }
@@ -85,7 +85,7 @@ const LARGE: u64 = 6 * MIB;
 const FRAMES: [u64; 3] = [4 * MIB, 6 * MIB, 8 * MIB];
 const CCS_BASE: u64 = LOCAL - LOCAL / 256;
 
-impl Bench {
+impl BlitBench {
     fn new() -> Self {
         Self::with_mapped(MIB)
     }
@@ -98,7 +98,7 @@ impl Bench {
         let local = SharedRegion::anonymous(LOCAL as usize).unwrap();
         let memory =
             Memory::new(XE_HPG.page_tables, local, ggtt, Arc::new(OneGuest(Arc::new(guest)))).with_flat_ccs(CCS_BASE);
-        let bench = Bench { memory, tlb: Tlb::default() };
+        let bench = BlitBench { memory, tlb: Tlb::default() };
         bench.entry(ROOT, 0, 0x2003);
         bench.entry(0x2000, 0, 0x3003);
         for page in 0..6 * 256 {
@@ -158,7 +158,7 @@ impl Bench {
     }
 
     /// Fills `len` bytes with pseudo-random data derived from `seed`, and returns them.
-    fn noise(&mut self, address: u64, len: u64, seed: u64) -> Vec<u8> {
+    fn fill_random(&mut self, address: u64, len: u64, seed: u64) -> Vec<u8> {
         let mut state = seed | 1;
         let data: Vec<u8> = (0..len.div_ceil(8))
             .flat_map(|_| {

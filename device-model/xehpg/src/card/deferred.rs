@@ -2,7 +2,7 @@
 //! Register-write requests deferred to a worker, because they may have to request guest memory from the function's
 //! client, or wait for a step that has requested it.
 //!
-//! A register access must not wait for a message from its own client ([`crate::host::DmaView::asks_client`]): deadlock,
+//! A register access must not wait for a message from its own client ([`crate::host::DmaView::may_wait_for_client`]): deadlock,
 //! because the thread that serves the access also receives those messages.
 
 use std::collections::VecDeque;

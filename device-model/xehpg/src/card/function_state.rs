@@ -128,7 +128,7 @@ impl<'c> FunctionState<'c> {
 
     /// Returns whether a pause is complete: none of the VF's contexts is on an engine.
     pub fn is_paused(&self) -> bool {
-        self.guc().is_some_and(|guc| guc.state == State::Paused { told: true })
+        self.guc().is_some_and(|guc| guc.state == State::Paused { notified: true })
     }
 
     fn ggtt_state(&self) -> GgttState<'c> {

@@ -131,7 +131,7 @@ impl Card {
         if !self.enabled(function) {
             return;
         }
-        if Guc::mailbox_holds_request(&self.gt, function) && !self.gt.memory.asks_client(function) {
+        if Guc::mailbox_holds_request(&self.gt, function) && !self.gt.memory.may_wait_for_client(function) {
             let mut guc = self.guc_for(function);
             // The function may have ceased to exist since the write. Its request is then dropped.
             if self.enabled(function) {

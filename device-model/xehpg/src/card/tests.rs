@@ -46,28 +46,28 @@ fn card() -> (Arc<Card>, Arc<Msis>) {
 }
 
 /// Guest memory that must be requested from each function's client. Every request fails.
-struct Asked;
+struct ClientMemory;
 
-impl DmaView for Asked {
+impl DmaView for ClientMemory {
     fn slice(&self, _: u64, _: usize) -> Option<vm_memory::VolatileSlice<'_>> {
         None
     }
 
-    fn asks_client(&self) -> bool {
+    fn may_wait_for_client(&self) -> bool {
         true
     }
 }
 
-impl Dma for Asked {
+impl Dma for ClientMemory {
     fn view(&self, _: Function) -> Arc<dyn DmaView> {
-        Arc::new(Asked)
+        Arc::new(ClientMemory)
     }
 }
 
 /// A small card with one VF that has 2 MiB of local memory. Guest memory must be requested from the client.
-fn asked() -> Arc<Card> {
+fn with_client_memory() -> Arc<Card> {
     let vfs = vec![VfMemory { local: sparse(64 << 20), ggtt: None }];
-    power_on(include_str!("../../configs/small.toml"), vfs, Arc::new(Asked), Arc::new(Msis::default()))
+    power_on(include_str!("../../configs/small.toml"), vfs, Arc::new(ClientMemory), Arc::new(Msis::default()))
 }
 
 const QUOTA: Quota = Quota {
@@ -82,9 +82,9 @@ const QUOTA: Quota = Quota {
 /// Requests that may need guest memory from the client are not executed on the thread of the register write. A reset of
 /// engines executes them first; a reset of the card drops them.
 #[test]
-fn work_that_asks_the_client_is_left_to_a_worker() {
+fn work_that_may_wait_for_the_client_runs_on_a_worker() {
     const DMA_CTRL: u64 = 0xc314;
-    let card = asked();
+    let card = with_client_memory();
     let write = |offset: u64, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
     let goes_on = || read(&card, Function::PF, DMA_CTRL) & 1 == 1;
     write(DMA_CTRL, 0x0011_0011);
@@ -104,7 +104,7 @@ fn work_that_asks_the_client_is_left_to_a_worker() {
 #[test]
 fn a_tlb_invalidation_that_waits_for_the_client_is_left_to_a_worker() {
     const GUC_TLB_INV_CR: u64 = 0xcee8;
-    let card = asked();
+    let card = with_client_memory();
     let busy = || read(&card, Function::PF, GUC_TLB_INV_CR);
     let invalidate = || card.write(Function::PF, GUC_TLB_INV_CR, &1_u32.to_le_bytes());
     {
@@ -131,7 +131,7 @@ fn a_tlb_invalidation_that_waits_for_the_client_is_left_to_a_worker() {
 #[test]
 fn a_mailbox_request_is_left_to_a_worker() {
     const MAILBOX: u64 = 0x19_0240;
-    let card = asked();
+    let card = with_client_memory();
     card.provision(&[QUOTA]).unwrap();
     card.enable_vfs(1);
     while card.work() == WorkStatus::Busy {}
@@ -145,7 +145,7 @@ fn a_mailbox_request_is_left_to_a_worker() {
 /// A step delays other functions that wait for the GuC's lock, a GuC step, an engine's lock, or an engine for their
 /// contexts. A step does not count as a delay of its own function.
 #[test]
-fn a_step_holds_up_others_that_wait() {
+fn step_delays_functions_that_wait_for_its_locks() {
     proves!(V13_208, "an interrupt of the host is noted for the GuC, and cleared when the GuC begins to serve it");
     let (card, _) = card();
     let engine = card.engines.present().next().unwrap();
@@ -201,7 +201,7 @@ fn a_step_holds_up_others_that_wait() {
 /// While the memory of a VF is cleared in an FLR without a PF driver, no lock of the GuC or an engine is held.
 #[test]
 fn memory_is_cleared_without_a_lock() {
-    let card = asked();
+    let card = with_client_memory();
     card.provision(&[QUOTA]).unwrap();
     card.enable_vfs(1);
     while card.work() == WorkStatus::Busy {}
@@ -228,8 +228,8 @@ fn memory_is_cleared_without_a_lock() {
 
 /// On a card with worker threads, an FLR led by the PF does not wait until the VF's memory has been emptied.
 #[test]
-fn a_reset_empties_memory_on_a_thread_of_its_own() {
-    let card = asked();
+fn flr_does_not_wait_until_memory_is_emptied() {
+    let card = with_client_memory();
     let _ = card.scrubber.set(std::thread::current());
     card.provision(&[QUOTA]).unwrap();
     let memory = &card.gt().memory;
@@ -246,8 +246,8 @@ fn a_reset_empties_memory_on_a_thread_of_its_own() {
 
 /// A card with worker threads returns memory to the host only on the scrubber thread.
 #[test]
-fn workers_leave_memory_to_a_thread_of_its_own() {
-    let card = asked();
+fn scrubbing_is_left_to_the_scrubber_thread() {
+    let card = with_client_memory();
     let _ = card.scrubber.set(std::thread::current());
     card.provision(&[QUOTA]).unwrap();
     card.gt().memory.storage().region(VF1).unwrap().slice(5 << 20, 1).unwrap().write_slice(&[1], 0).unwrap();
@@ -407,7 +407,7 @@ fn status_of_a_provisioned_card() {
 }
 
 #[test]
-fn the_page_of_the_vmm_is_empty() {
+fn virtualisation_page_has_no_registers() {
     proves!(V13_017, "the page reserved for virtualisation software contains no register, for any function");
     let (card, _) = card();
     card.enable_vfs(1);
@@ -420,7 +420,7 @@ fn the_page_of_the_vmm_is_empty() {
 }
 
 #[test]
-fn vfs_that_come_back_start_anew() {
+fn vfs_enabled_again_are_in_reset_state() {
     proves!(
         [V13_113, V13_127],
         "VFs cease to exist when VF Enable is cleared. When it is set again, they are in their reset state"

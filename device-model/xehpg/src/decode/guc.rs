@@ -149,7 +149,7 @@ pub fn ring(dwords: &[u32], head: Option<usize>, tail: Option<usize>) -> Vec<Lin
     let mut lines = Vec::new();
     let mut at = 0;
     let mut passed = 0;
-    let tell = |passed: &mut usize, lines: &mut Vec<Line>| {
+    let note_skipped = |passed: &mut usize, lines: &mut Vec<Line>| {
         if *passed != 0 {
             lines.push(Line::note(format!("{passed} dwords are not a message")));
         }
@@ -169,7 +169,7 @@ pub fn ring(dwords: &[u32], head: Option<usize>, tail: Option<usize>) -> Vec<Lin
             at += 1;
             continue;
         }
-        tell(&mut passed, &mut lines);
+        note_skipped(&mut passed, &mut lines);
         let mut message = Message::new(hxg, Some((header >> 16) as u16));
         message.offset = Some(at);
         if let (Some(head), Some(tail)) = (head, tail) {
@@ -179,7 +179,7 @@ pub fn ring(dwords: &[u32], head: Option<usize>, tail: Option<usize>) -> Vec<Lin
         lines.push(Line::Message(message));
         at = until;
     }
-    tell(&mut passed, &mut lines);
+    note_skipped(&mut passed, &mut lines);
     lines
 }
 

@@ -99,7 +99,7 @@ fn the_host_cannot_arm() {
 }
 
 #[test]
-fn a_cleared_cookie_takes_valid_away() {
+fn reading_a_cleared_cookie_clears_valid() {
     proves!(
         V13_086,
         "valid is cleared only when the block reads a cleared cookie, on request or at a ring, which then does not \
@@ -152,7 +152,7 @@ fn status_is_read_only_and_interrupt_status_is_cleared() {
 }
 
 #[test]
-fn rings_collapse() {
+fn repeated_rings_send_one_message() {
     proves!(V13_089, "five rings before the GuC serves them send one message and set one bit");
     let doorbells = block();
     doorbells.arm(40, VF1, page(0)).unwrap();
@@ -165,7 +165,7 @@ fn rings_collapse() {
 }
 
 #[test]
-fn a_storm_is_bounded() {
+fn concurrent_rings_set_one_bit_and_none_is_lost() {
     proves!(
         V13_089,
         "many rings from many threads set one bit per doorbell, and a ring that was not served is never lost"
@@ -202,7 +202,7 @@ fn the_window_has_1024_pages() {
 }
 
 #[test]
-fn functions_have_windows_of_their_own() {
+fn each_function_has_a_doorbell_window() {
     proves!([V13_092, V13_094], "a doorbell watches a page of one function, not the same page of another function");
     let doorbells = block();
     doorbells.arm(6, VF2, page(5)).unwrap();
@@ -297,7 +297,7 @@ fn a_function_reset_disarms_its_doorbells() {
 }
 
 #[test]
-fn a_reset_leaves_nothing() {
+fn reset_restores_power_on_state() {
     proves!([V13_099, V13_114], "a reset restores the state after power-on");
     let doorbells = block();
     doorbells.arm(3, VF1, page(3)).unwrap();
@@ -339,7 +339,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 proptest! {
     #[test]
-    fn a_doorbell_of_another_function_cannot_be_rung(acts in proptest::collection::vec(act(), 0..200)) {
+    fn only_armed_doorbells_of_the_function_notify_the_guc(acts in proptest::collection::vec(act(), 0..200)) {
         proves!(
             [V13_086, V13_092, V13_094, V13_119],
             "for any sequence of operations, the GuC is notified of exactly those doorbells that were armed for the \
@@ -362,11 +362,11 @@ proptest! {
                 Act::Ring(function, page) => {
                     let mut found = false;
                     for slot in &mut known {
-                        if let Some(bell) = slot && bell.function == function && bell.page == page {
-                            if bell.cleared {
+                        if let Some(doorbell) = slot && doorbell.function == function && doorbell.page == page {
+                            if doorbell.cleared {
                                 *slot = None;
                             } else {
-                                bell.rung = true;
+                                doorbell.rung = true;
                                 found = true;
                             }
                         }
@@ -379,14 +379,14 @@ proptest! {
                 }
                 Act::ClearCookie(index) => {
                     doorbells.clear_cookie(index);
-                    if let Some(bell) = &mut known[usize::from(index)] {
-                        bell.cleared = true;
+                    if let Some(doorbell) = &mut known[usize::from(index)] {
+                        doorbell.cleared = true;
                     }
                 }
                 Act::Reset(function) => {
                     doorbells.reset_function(Function(function));
                     for slot in &mut known {
-                        slot.take_if(|bell| bell.function == function);
+                        slot.take_if(|doorbell| doorbell.function == function);
                     }
                 }
                 Act::Host(register, ordinal, value) => {
@@ -397,7 +397,7 @@ proptest! {
                 Act::Take => {
                     let mut expected = Vec::new();
                     for (index, slot) in (0..=u8::MAX).zip(&mut known) {
-                        if let Some(bell) = slot && std::mem::take(&mut bell.rung) {
+                        if let Some(doorbell) = slot && std::mem::take(&mut doorbell.rung) {
                             expected.push(index);
                         }
                     }

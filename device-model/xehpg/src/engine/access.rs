@@ -139,7 +139,7 @@ impl Streamer<'_> {
         match self.gt.streamer_write(self.id, offset, value) {
             None => {}
             Some(SideEffect::EngineStatus(engine)) => {
-                self.gt.tell_error_bit(&mut self.gam.of(Function::PF, &mut Tlb::default()), engine);
+                self.gt.report_error_bit(&mut self.gam.of(Function::PF, &mut Tlb::default()), engine);
             }
             Some(_) => self.counters.dropped_requests += 1,
         }

@@ -167,8 +167,8 @@ impl Streamer<'_> {
             return Ok(Flow::Next);
         }
         // If synchronous context switches are inhibited, a wait on memory is reported to the scheduler once.
-        let told = self.running.semaphore.replace(look).is_some_and(|last| last.at == look.at);
-        if !told && !register && self.registers.fields::<ContextControl>().inhibit_synchronous_switch() {
+        let reported = self.running.semaphore.replace(look).is_some_and(|last| last.at == look.at);
+        if !reported && !register && self.registers.fields::<ContextControl>().inhibit_synchronous_switch() {
             self.signal(SEMAPHORE_WAIT)?;
         }
         Ok(Flow::Wait)

@@ -60,7 +60,7 @@ impl Counters {
     }
 
     /// Returns the nonzero counters by descriptive name.
-    pub fn told(&self) -> BTreeMap<String, u64> {
+    pub fn nonzero(&self) -> BTreeMap<String, u64> {
         let skipped = self.skipped.by_name().into_iter().map(|(name, count)| (format!("{name}: state only"), count));
         let refused = self.refused_blits.iter().map(|(name, (count, error))| {
             let reason = error.as_ref().map_or(String::new(), |error| format!(": {error}"));

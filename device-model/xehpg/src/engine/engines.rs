@@ -154,7 +154,7 @@ impl Engines {
 
     /// Cancels the deferral of all engines after a memory change, because their wait conditions may now be met.
     pub fn look_at_all(&self) {
-        self.changes.tell(self.slots.iter().map(|slot| &slot.wakeup));
+        self.changes.notify(self.slots.iter().map(|slot| &slot.wakeup));
     }
 
     /// Returns whether the engine is runnable.
@@ -176,7 +176,7 @@ impl Engines {
     /// Returns the counts of unsupported and partially executed operations of all engines, by engine and name, for the
     /// report.
     pub fn undone(&self) -> BTreeMap<String, u64> {
-        let of = |id: EngineId| self.lock(id).counters().told().into_iter().map(move |(what, n)| (id, what, n));
+        let of = |id: EngineId| self.lock(id).counters().nonzero().into_iter().map(move |(what, n)| (id, what, n));
         self.present()
             .flat_map(of)
             .map(|(id, what, n)| (format!("{} {what}", self.generation.engines.info(id).name), n))
@@ -201,7 +201,7 @@ impl Engines {
     }
 
     /// Runs `work` while no engine executes a step, for changes that must be atomic with respect to steps.
-    pub fn stand_still<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn with_engines_stopped<T>(&self, work: impl FnOnce() -> T) -> T {
         let _held = self.hold();
         work()
     }

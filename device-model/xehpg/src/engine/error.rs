@@ -84,7 +84,7 @@ impl Gt {
 
     /// Reports a change of an engine's error bit that was not caused by the engine's commands, in the status page of
     /// the PF's driver and, if the bit is set, by interrupt. `gam` must be that of the PF, which owns the page.
-    pub fn tell_error_bit(&self, gam: &mut Gam<'_>, engine: EngineId) {
+    pub fn report_error_bit(&self, gam: &mut Gam<'_>, engine: EngineId) {
         self.write_status(gam, engine, CS_ERROR);
         if self.registers.engine(engine).get(reg::EIR) != 0 {
             self.interrupts.raise_engine(engine, CS_ERROR);

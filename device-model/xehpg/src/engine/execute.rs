@@ -35,7 +35,7 @@ impl Streamer<'_> {
         self.counters.skipped.count(function, origin, self.gt.generation.commands.number(command));
         self.gt.skipped(function).count(origin);
         let stopped = origin == Origin::User && self.gt.unmodelled == Unmodelled::Fault;
-        self.tell(|_| EventKind::Skipped { command: command.name().into(), origin, stopped });
+        self.trace_event(|_| EventKind::Skipped { command: command.name().into(), origin, stopped });
         if origin == Origin::User && !self.running.skipped {
             self.running.skipped = true;
             *self.skipped = Some(SkippedCommand { name: command.name(), stopped });

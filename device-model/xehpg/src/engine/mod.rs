@@ -306,8 +306,8 @@ impl Engine {
             return;
         }
         gt.csb_ports[self.id.index()].push(status);
-        let whose = self.running.as_ref().map_or(Function::PF, |running| running.load.function);
-        gt.trace.record_of_engine(whose, || (gt.engine(self.id).name, EventKind::Switch { status: status.0 }));
+        let owner = self.running.as_ref().map_or(Function::PF, |running| running.load.function);
+        gt.trace.record_of_engine(owner, || (gt.engine(self.id).name, EventKind::Switch { status: status.0 }));
         if submitter == Submitter::Execlist {
             let mut gam = gt.memory.gam(Function::PF, views, &mut self.tlb);
             if execlist::buffer::report(registers, &mut gam, status).is_err() {

@@ -60,7 +60,7 @@ pub(super) struct Running {
     pub report: Option<Report>,
     /// The wait command already reported to trace subscribers: its address, and the value of
     /// [`crate::trace::Recorder::followers`] at that time.
-    pub told: Option<(u64, u32)>,
+    pub last_traced: Option<(u64, u32)>,
 }
 
 /// An operation of a command that takes more than one step.
@@ -92,7 +92,7 @@ impl Running {
             skipped: false,
             semaphore: None,
             report: None,
-            told: None,
+            last_traced: None,
         }
     }
 

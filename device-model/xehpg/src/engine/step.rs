@@ -42,7 +42,7 @@ impl Streamer<'_> {
             Outcome::Halted(halt)
         });
         if matches!(outcome, Outcome::Complete | Outcome::Preempted | Outcome::Halted(_)) {
-            self.tell(|position| EventKind::Stop { outcome: format!("{outcome:x?}"), head: position.ring.head });
+            self.trace_event(|position| EventKind::Stop { outcome: format!("{outcome:x?}"), head: position.ring.head });
         }
         self.count_watchdog();
         self.publish();
@@ -155,7 +155,7 @@ impl Streamer<'_> {
         }
         *budget -= 1 + i64::from(dwords / 16);
         if self.gt.trace.on() {
-            self.tell_command(window.ahead(), dwords);
+            self.trace_command(window.ahead(), dwords);
         }
         self.running.position.advance(dwords);
         let flow = self.execute(&command, window.take(len)).map_err(|fault| {
@@ -198,13 +198,13 @@ impl Streamer<'_> {
         clippy::arithmetic_side_effects,
         reason = "there are at most LEVELS batches, the persistent batch and a workaround batch"
     )]
-    fn tell_command(&mut self, ahead: &[u32], dwords: u32) {
+    fn trace_command(&mut self, ahead: &[u32], dwords: u32) {
         let address = self.running.position.address();
-        if self.running.told == Some((address, self.gt.trace.followers())) {
+        if self.running.last_traced == Some((address, self.gt.trace.followers())) {
             return;
         }
-        self.running.told = None;
-        self.tell(|position| EventKind::Command {
+        self.running.last_traced = None;
+        self.trace_event(|position| EventKind::Command {
             address,
             ppgtt: !position.privileged(),
             level: byte(position.batches().len()) + u8::from(position.workaround.is_some()),
@@ -214,10 +214,10 @@ impl Streamer<'_> {
     }
 
     fn trace_wait(&mut self) {
-        let told = Some((self.running.position.address(), self.gt.trace.followers()));
-        if self.gt.trace.on() && self.running.told != told {
-            self.running.told = told;
-            self.tell(|_| EventKind::Wait);
+        let current = Some((self.running.position.address(), self.gt.trace.followers()));
+        if self.gt.trace.on() && self.running.last_traced != current {
+            self.running.last_traced = current;
+            self.trace_event(|_| EventKind::Wait);
         }
     }
 

@@ -53,7 +53,7 @@ pub(super) struct Streamer<'s> {
 impl Streamer<'_> {
     /// Records a trace event if tracing is enabled.
     #[inline]
-    pub fn tell(&self, what: impl FnOnce(&ParserState) -> EventKind) {
+    pub fn trace_event(&self, what: impl FnOnce(&ParserState) -> EventKind) {
         let event = || (self.gt.engine(self.id).name, what(&self.running.position));
         self.gt.trace.record_of_engine(self.running.load.function, event);
     }

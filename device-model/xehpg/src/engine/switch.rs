@@ -39,7 +39,7 @@ impl Streamer<'_> {
         self.running.tail_moved = false;
         let tail = self.running.lrc.tail(&mut self.gam).map_err(Halt::Fault)?;
         self.running.position.ring.set_tail(tail);
-        self.tell(|position| EventKind::LiteRestore { tail: position.ring.tail });
+        self.trace_event(|position| EventKind::LiteRestore { tail: position.ring.tail });
         Ok(())
     }
 
@@ -86,7 +86,7 @@ impl Streamer<'_> {
             self.running.position.workaround = Some((Workaround::Indirect { left }, batch));
             self.running.restoring = Some(Box::new(restoring));
         }
-        self.tell(|position| EventKind::Restore {
+        self.trace_event(|position| EventKind::Restore {
             ring: position.ring.start,
             head: position.ring.head,
             tail: position.ring.tail,
@@ -252,7 +252,7 @@ impl Streamer<'_> {
         if !self.running.load.function.is_vf() {
             self.gt.write_status(&mut self.gam, self.id, bits);
         }
-        self.tell(|_| EventKind::Interrupt { bits });
+        self.trace_event(|_| EventKind::Interrupt { bits });
         let interrupts = self.gt.interrupts_of(self.running.load.function);
         match self.running.report {
             Some(report) => {

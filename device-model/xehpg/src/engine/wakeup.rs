@@ -27,7 +27,7 @@ impl MemoryGeneration {
     }
 
     /// Increments the count after a memory change and cancels the deferral of all engines in `waiting`.
-    pub fn tell<'a>(&self, waiting: impl Iterator<Item = &'a EngineWakeup>) {
+    pub fn notify<'a>(&self, waiting: impl Iterator<Item = &'a EngineWakeup>) {
         self.0.fetch_add(1, Ordering::AcqRel);
         // Pairs with the fence in `back_off`: either `back_off` observes the new count, or the loop below overwrites
         // its deadline.

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_same_context_goes_on() {
+    fn lite_restore_requires_the_same_context() {
         proves!([V8_034, V8_079], "a lite restore requires the same context with the same ID, without Force Restore");
         let running = Descriptor(7 << 39 | 0x4000 | 1);
         assert!(running.continues_as(Descriptor(running.0 | 1 << 9)));

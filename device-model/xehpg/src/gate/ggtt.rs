@@ -201,8 +201,8 @@ mod tests {
                     assert_eq!(vf_read(entry, vf), plain.read(vf), "{entry:#x} {vf}");
                     assert_eq!(permits(entry, vf), plain.valid && (vf == 0 || own), "{entry:#x} {vf}");
                     cases += 1;
-                    for (word, told) in words {
-                        let after = plain.written(vf, told).entry();
+                    for (word, meaning) in words {
+                        let after = plain.written(vf, meaning).entry();
                         assert_eq!(vf_write(entry, vf, word), own.then_some(after), "{entry:#x} {vf} {word:#x}");
                         let used = if word == 0 { entry } else { after };
                         assert_eq!(combine(entry, word, vf), used, "{entry:#x} {vf} {word:#x}");
@@ -264,7 +264,7 @@ mod tests {
         }
 
         #[test]
-        fn mapped_is_as_safe_as_trapped(pf_entry in entry(), vf_entry in prop_oneof![3 => any::<u64>(), 1 => Just(0)], vf in 0..6_u8) {
+        fn mapped_table_is_equivalent_to_the_trapped_table(pf_entry in entry(), vf_entry in prop_oneof![3 => any::<u64>(), 1 => Just(0)], vf in 0..6_u8) {
             proves!(
                 [V13_020, V13_021, V13_022, V13_023, V13_024, V13_025],
                 "a separate table per VF is equivalent, entry by entry, to the shared table"

@@ -27,22 +27,22 @@ impl InterruptSink for Msis {
     }
 }
 
-struct Bench {
+struct GtBench {
     gt: Gt,
     clock: Arc<ManualClock>,
     msis: Arc<Msis>,
 }
 
-fn bench() -> Bench {
+fn bench() -> GtBench {
     bench_of(&crate::registers::tests::profile())
 }
 
-fn bench_of(profile: &CardProfile) -> Bench {
+fn bench_of(profile: &CardProfile) -> GtBench {
     let region = |len| SharedRegion::anonymous(len).unwrap();
     let memory = Memory::new(XE_HPG.page_tables, region(1 << 20), Ggtt::new(region(GGTT_BYTES)), Arc::new(NullHost));
     let clock = Arc::new(ManualClock::default());
     let msis = Arc::new(Msis::default());
-    Bench { gt: Gt::new(profile, memory, msis.clone(), clock.clone()), clock, msis }
+    GtBench { gt: Gt::new(profile, memory, msis.clone(), clock.clone()), clock, msis }
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn forcewake_is_acknowledged() {
         "the acknowledgement follows the masked request in every domain, for the lowest and the highest request bit \
         (contract B.2 step 7)"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let media = (0..8).map(|n| (0xa540 + 4 * n, 0xd50 + 4 * n)).chain((0..4).map(|n| (0xa560 + 4 * n, 0xd70 + 4 * n)));
     for (request, ack) in [(0xa188, 0x13_0044), (0xa278, 0xd84)].into_iter().chain(media) {
         assert_eq!(gt.write(request, 0x0001_0001), None);
@@ -72,7 +72,7 @@ fn forcewake_is_acknowledged() {
 /// 1.28 us.
 #[test]
 fn rc6_is_reported_and_counted() {
-    let Bench { gt, clock, .. } = bench();
+    let GtBench { gt, clock, .. } = bench();
     let copy = &gt.context_clocks[XE_HPG.engines.find(EngineClass::Copy, 0).unwrap().index()];
     let status = || gt.read(0x13_8060) & 7;
     assert_eq!(status(), 0, "RC6 before the GuC permits it");
@@ -98,7 +98,7 @@ fn rc6_is_reported_and_counted() {
 /// intel_rc6.c, live_rc6_manual).
 #[test]
 fn the_host_controls_rc6() {
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let state = || gt.read(0x13_8060) & 7;
     let control = |value| gt.write(0xa090, value);
     let request = |value| gt.write(0xa094, value);
@@ -130,7 +130,7 @@ fn the_host_controls_rc6() {
 /// Contract B.4 step 19, G.4: the first write locks the register; later writes are ignored; a power-on unlocks it.
 #[test]
 fn wopcm_registers_lock() {
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     for (register, value, stored) in [(0xc050, 0x003f_3000, 0x003f_3001), (0xc340, 0x4002, 0x4003)] {
         assert_eq!(gt.read(register), 0);
         gt.write(register, value);
@@ -146,7 +146,7 @@ fn wopcm_registers_lock() {
 /// driver polls for.
 #[test]
 fn requests_reach_the_card() {
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     assert_eq!(gt.write(0x941c, 8), Some(SideEffect::Reset(8)));
     assert_eq!(gt.read(0x941c), 0);
     assert_eq!(gt.write(0xc314, 0x0011_0011), Some(SideEffect::StartGucDma));
@@ -167,8 +167,8 @@ fn requests_reach_the_card() {
 
 /// Contract G.1 step 5: the reset handshake of an engine.
 #[test]
-fn an_engine_says_when_it_may_be_reset() {
-    let Bench { gt, .. } = bench();
+fn engine_reset_request_is_acknowledged() {
+    let GtBench { gt, .. } = bench();
     let engine = XE_HPG.engines.find(EngineClass::Render, 0).unwrap();
     assert_eq!(gt.write(0x20d0, 0x0001_0001), Some(SideEffect::EngineReset(engine, 0x0001_0001)));
     assert_eq!(gt.read(0x20d0), 3);
@@ -184,7 +184,7 @@ fn an_engine_says_when_it_may_be_reset() {
 /// Contract E.7, E.8, K.4: timestamps count at 19.2 MHz; an engine's timestamp has 36 bits.
 #[test]
 fn timestamps_advance() {
-    let Bench { gt, clock, .. } = bench();
+    let GtBench { gt, clock, .. } = bench();
     clock.advance(1_000_000_000);
     for low in [0xa500, 0xc3e8, 0x2358, 0x1d_0358] {
         assert_eq!((gt.read(low), gt.read(low + 4)), (19_200_000, 0), "{low:#x}");
@@ -203,7 +203,7 @@ fn timestamps_advance() {
 /// Contract B.1 step 3, B.5b: the mailbox through its registers, and a sensor reading.
 #[test]
 fn pcode_answers() {
-    let Bench { gt, clock, .. } = bench();
+    let GtBench { gt, clock, .. } = bench();
     gt.write(0x13_8128, 0);
     gt.write(0x13_812c, 0);
     gt.write(0x13_8124, 0x8000_007e);
@@ -217,7 +217,7 @@ fn pcode_answers() {
 #[test]
 fn heci_interrupts() {
     for (window, bit) in [(0x37_3000, 15), (0x37_4000, 14)] {
-        let Bench { gt, msis, .. } = bench();
+        let GtBench { gt, msis, .. } = bench();
         assert_eq!(gt.read(window + 0xc48) & 8, 8);
         gt.write(0x19_0044, 0xc000);
         gt.write(0x19_00f4, !0xc000);
@@ -234,7 +234,7 @@ fn heci_interrupts() {
 /// the host.
 #[test]
 fn the_interrupt_registers_work_through_mmio() {
-    let Bench { gt, msis, .. } = bench();
+    let GtBench { gt, msis, .. } = bench();
     gt.write(0x19_0008, 0);
     gt.write(0x4_44f8, !0);
     assert_eq!(gt.read(0x4_44f8), 0);
@@ -252,7 +252,7 @@ fn the_interrupt_registers_work_through_mmio() {
 #[test]
 fn unmodelled_reads_zero() {
     proves!(V13_161, "an unmodelled register reads 0, and the access is counted. VF_CAP ignores writes");
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     gt.write(0x6_0000, 0xffff_ffff);
     assert_eq!(gt.read(0x6_0000), 0);
     assert_eq!(gt.registers.unmodelled().len(), 1);
@@ -262,13 +262,13 @@ fn unmodelled_reads_zero() {
 }
 
 #[test]
-fn touches_of_a_sleeping_domain_are_noted() {
+fn accesses_to_a_sleeping_domain_are_counted() {
     proves!(
         [V13_130, V13_131, V13_138],
         "an access to a sleeping domain is counted under the register's name and still performed. An access to an \
         awake domain, to a register without domain, or a write to a shadowed register is not counted"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     gt.read(0xa024);
     gt.permit_rc6(true);
     gt.read(0x19_0008);
@@ -287,14 +287,14 @@ fn touches_of_a_sleeping_domain_are_noted() {
     gt.write(0xa188, 0x0001_0000);
     assert_eq!(gt.read(0xa024), 0x400);
     let asleep = gt.report().asleep;
-    let told: Vec<_> = asleep.iter().map(|r| (r.name.as_deref().unwrap(), r.reads, r.writes)).collect();
-    assert_eq!(told, [("RP_CONTROL", 1, 0), ("vcs2 RING_HWS_PGA", 1, 0)]);
+    let reported: Vec<_> = asleep.iter().map(|r| (r.name.as_deref().unwrap(), r.reads, r.writes)).collect();
+    assert_eq!(reported, [("RP_CONTROL", 1, 0), ("vcs2 RING_HWS_PGA", 1, 0)]);
 }
 
 /// The report of unimplemented registers states the known reasons, and lists registers without one.
 #[test]
 fn the_report_explains_what_is_left_out() {
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     gt.write(0x4_6000, 1);
     gt.read(0x3_0000);
     let report = gt.report();
@@ -310,7 +310,7 @@ fn the_hosts_writes_do_not_arm_doorbells() {
         "the doorbell block has 256 registers of 8 bytes, starting at 0x3ff000, and a write by the host does not \
         arm a doorbell (trap 38)"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let name = |offset| gt.registers.decode(offset).map(|found| gt.registers.name(found)).unwrap_or_default();
     assert_eq!((name(0x3f_f000), name(0x3f_f7f8)), ("DOORBELL_ADDRESS[0]".into(), "DOORBELL_ADDRESS[255]".into()));
     assert_eq!((name(0x3f_f7fc), name(0x3f_f800)), ("DOORBELL_FUNCTION[255]".into(), String::new()));

@@ -317,15 +317,15 @@ const TLB_INVALIDATION_DONE: u16 = 0x7001;
 /// Executes all pending invalidations and sends each response to the function that requested it. Waits for the engines
 /// whose current steps use memory of the functions concerned, and for no others.
 pub fn finish_invalidations(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
-    let Invalidations { asked, drop, wait } = std::mem::take(&mut guc.invalidations);
-    if asked == 0 {
+    let Invalidations { requested, drop, wait } = std::mem::take(&mut guc.invalidations);
+    if requested == 0 {
         return;
     }
     ctx.gt.memory.invalidate(drop);
     ctx.engines.end_steps_of(wait, &ctx.gt.memory);
-    for function in functions(asked) {
+    for function in functions(requested) {
         for seqno in guc.of(function).client.invalidations.drain(..) {
-            ctx.tell(function, Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));
+            ctx.send_message(function, Outgoing::event(TLB_INVALIDATION_DONE, &[seqno]));
         }
     }
 }

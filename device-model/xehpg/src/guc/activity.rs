@@ -16,7 +16,7 @@ const ACTIVITY_BYTES: u64 = 16 * 32 * 16;
 /// Bytes of one function's metadata.
 const METADATA_BYTES: u64 = 16;
 /// Full share of an engine, in the units of the records: the function is not limited.
-const WHOLE: u16 = 0x8000;
+const ALL_OF_IT: u16 = 0x8000;
 /// Maximum number of functions in a buffer.
 pub const MAX_FUNCTIONS: u32 = 64;
 
@@ -50,13 +50,13 @@ type Meters = [Meter; MAX_ENGINES];
 #[derive(Debug)]
 pub struct FunctionActivity {
     meters: Meters,
-    /// Share of engine time, in units of 1/[`WHOLE`].
+    /// Share of engine time, in units of 1/[`ALL_OF_IT`].
     part: u16,
 }
 
 impl Default for FunctionActivity {
     fn default() -> Self {
-        FunctionActivity { meters: Meters::default(), part: WHOLE }
+        FunctionActivity { meters: Meters::default(), part: ALL_OF_IT }
     }
 }
 
@@ -74,7 +74,7 @@ pub struct Activity {
     map: EngineMap,
     timebase: Timebase,
     /// Total of all functions.
-    whole: Meters,
+    card: Meters,
     /// Function and id of the context running on each engine.
     running: [Option<(Function, u32)>; MAX_ENGINES],
     /// Metadata and records of xe's device-wide buffer.
@@ -117,7 +117,7 @@ impl Activity {
         Activity {
             map,
             timebase,
-            whole: Meters::default(),
+            card: Meters::default(),
             running: [None; MAX_ENGINES],
             device: None,
             functions: None,
@@ -174,8 +174,10 @@ impl Activity {
         let sum = functions.iter().fold(0u64, |sum, (_, function)| sum.saturating_add(function.share.quantum));
         for (_, function) in functions.iter_mut() {
             function.activity.part = match function.share.quantum {
-                0 => WHOLE,
-                quantum => u16::try_from(u128::from(quantum) * u128::from(WHOLE) / u128::from(sum)).unwrap_or(WHOLE),
+                0 => ALL_OF_IT,
+                quantum => {
+                    u16::try_from(u128::from(quantum) * u128::from(ALL_OF_IT) / u128::from(sum)).unwrap_or(ALL_OF_IT)
+                }
             };
         }
         if let Some(buffers) = self.functions {
@@ -236,7 +238,7 @@ impl Activity {
     ) -> Result<(), Fault> {
         let (meters, part) = match function {
             Some(function) => (&function.meters, function.part),
-            None => (&self.whole, WHOLE),
+            None => (&self.card, ALL_OF_IT),
         };
         let meter = &meters[place.engine.index()];
         let at = place.record(records, 16);
@@ -252,7 +254,7 @@ impl Activity {
     )]
     fn write_usage(&self, gam: &mut Gam<'_>, records: u64, place: Place) -> Result<(), Fault> {
         let at = place.engine.index();
-        let meter = &self.whole[at];
+        let meter = &self.card[at];
         let record = place.record(records, 32);
         gam.write_u32(Space::Ggtt, record + 12, low(meter.total))?;
         gam.write_u32(Space::Ggtt, record + 4, meter.since.map_or(0, stamp))?;
@@ -278,7 +280,7 @@ impl Activity {
                 changed |= function.bit();
             }
         }
-        self.whole[at].switch(context.is_some(), tick);
+        self.card[at].switch(context.is_some(), tick);
         // If the driver has unmapped its buffer, only this update is lost.
         let _ = self.publish(gam, functions, engine, changed);
     }

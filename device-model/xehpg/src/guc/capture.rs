@@ -39,7 +39,7 @@ const TYPE_GLOBAL: u32 = 0;
 const TYPE_CLASS: u32 = 1;
 const TYPE_INSTANCE: u32 = 2;
 /// LRCA and context id of a capture that belongs to no context.
-const NOBODY: u32 = u32::MAX;
+const NO_ENGINE: u32 = u32::MAX;
 
 /// Status of STATE_CAPTURE_NOTIFICATION.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ impl Capture {
 
     fn group(&self, gt: &Gt, gam: &mut Gam<'_>, hung: &[Hung]) -> Result<Vec<u32>, Fault> {
         let mut group = vec![0, count(hung.len()).saturating_mul(2).saturating_add(1)];
-        captured(gt, gam, &mut group, (TYPE_GLOBAL, NOBODY, NOBODY), self.lists.global, 0)?;
+        captured(gt, gam, &mut group, (TYPE_GLOBAL, NO_ENGINE, NO_ENGINE), self.lists.global, 0)?;
         let listed = |lists: [u32; CLASSES], class: usize| lists.get(class).copied().unwrap_or(0);
         for Hung { engine, lrca, context } in hung {
             let info = gt.engine(*engine);
@@ -129,7 +129,14 @@ impl Capture {
             };
             let class = u32::from(info.class.guc()) << 4;
             let instance = class | u32::from(info.instance) << 8 | TYPE_INSTANCE;
-            captured(gt, gam, &mut group, (class | TYPE_CLASS, NOBODY, NOBODY), listed(self.lists.class, list), 0)?;
+            captured(
+                gt,
+                gam,
+                &mut group,
+                (class | TYPE_CLASS, NO_ENGINE, NO_ENGINE),
+                listed(self.lists.class, list),
+                0,
+            )?;
             let list = listed(self.lists.instance, list);
             captured(gt, gam, &mut group, (instance, *lrca, *context), list, info.mmio_base)?;
         }

@@ -61,7 +61,7 @@ pub enum State {
     /// Paused by the PF: its contexts leave the engines, and its requests stay pending.
     Paused {
         /// Whether PAUSE_DONE has been sent to the PF.
-        told: bool,
+        notified: bool,
     },
     /// Stopped by the PF; runs again only after a reset.
     Stopped,

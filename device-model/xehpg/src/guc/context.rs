@@ -126,11 +126,11 @@ impl Member {
     /// Allows a compute context to switch out if it has requested to. Returns whether it had.
     #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub fn release_switch_out(&self, gam: &mut Gam<'_>) -> Result<bool, Fault> {
-        let asks = gam.read_u32(Space::Ggtt, self.page() + SWITCH_OUT_SEMAPHORE)? == 1;
-        if asks {
+        let requested = gam.read_u32(Space::Ggtt, self.page() + SWITCH_OUT_SEMAPHORE)? == 1;
+        if requested {
             gam.write_u32(Space::Ggtt, self.page() + SWITCH_OUT_SEMAPHORE, 0)?;
         }
-        Ok(asks)
+        Ok(requested)
     }
 }
 

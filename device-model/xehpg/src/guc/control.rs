@@ -27,7 +27,7 @@ enum Notice {
 }
 
 fn notify(ctx: &mut GucCtx<'_>, vf: Function, notice: Notice) {
-    ctx.tell(Function::PF, Outgoing::event(VF_STATE_NOTIFY, &[u32::from(vf.0), notice as u32]));
+    ctx.send_message(Function::PF, Outgoing::event(VF_STATE_NOTIFY, &[u32::from(vf.0), notice as u32]));
 }
 
 /// Maximum number of dwords of a configuration or policy list.
@@ -101,7 +101,7 @@ pub fn update_policy(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Rep
     let before = guc.policy;
     let applied = guc.policy.update(&list)?;
     if guc.policy.adverse_sample_period_ms != before.adverse_sample_period_ms {
-        guc.adverse.set_period(&mut guc.scheduler.functions, guc.policy.adverse_sample_period_ms);
+        guc.thresholds.set_period(&mut guc.scheduler.functions, guc.policy.adverse_sample_period_ms);
     }
     if guc.policy.sched_if_idle != before.sched_if_idle {
         // The policy sets the priority of all functions to normal or low (xe: abi/guc_klvs_abi.h).
@@ -131,7 +131,7 @@ pub fn control(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let next = match (m[1], state) {
         (PAUSE, State::Running) => {
             guc.scheduler.pause(ctx, vf);
-            State::Paused { told: false }
+            State::Paused { notified: false }
         }
         (RESUME, State::Paused { .. }) => {
             guc.scheduler.resume(ctx, vf);
@@ -180,7 +180,7 @@ pub fn finish_pauses(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     for vf in functions(guc.pausing()) {
         // While the memory of an earlier reset is being emptied, data that the PF writes to restore the VF may be lost.
         if guc.scheduler.quiet(vf) && !ctx.gt.memory.is_emptying(vf) {
-            guc.set_state(vf, State::Paused { told: true });
+            guc.set_state(vf, State::Paused { notified: true });
             second_level::copy_global(ctx, vf);
             notify(ctx, vf, Notice::PauseDone);
         }
@@ -291,7 +291,7 @@ pub mod second_level {
     /// assigns them (contract D.5).
     pub fn adopt(ctx: &mut GucCtx<'_>) {
         ctx.gt.memory.prepare_adoption();
-        ctx.engines.stand_still(|| ctx.gt.memory.adopt_lmtt());
+        ctx.engines.with_engines_stopped(|| ctx.gt.memory.adopt_lmtt());
     }
 
     /// Discards the GGTT entries that the VF has written.

@@ -115,8 +115,8 @@ impl Ring {
                 continue;
             }
             let len = header & 0xff;
-            let whole = len != 0 && len <= self.used(*head, tail);
-            return Ok(if whole { Next::Message { header, len } } else { Next::Corrupt(STATUS_UNDERFLOW) });
+            let is_complete = len != 0 && len <= self.used(*head, tail);
+            return Ok(if is_complete { Next::Message { header, len } } else { Next::Corrupt(STATUS_UNDERFLOW) });
         }
         Ok(Next::Nothing)
     }
@@ -317,9 +317,9 @@ impl CtBuffer {
         }
         match self.field(gam, HEAD) {
             Ok(head) if head == self.published => {
-                let told = self.set_field(gam, HEAD, self.own);
-                self.note(told.is_err());
-                if told.is_ok() {
+                let notified = self.set_field(gam, HEAD, self.own);
+                self.note(notified.is_err());
+                if notified.is_ok() {
                     self.published = self.own;
                 }
             }

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pf_has_the_rest() {
+    fn pf_owns_doorbells_assigned_to_no_vf() {
         proves!(V13_035, "the PF owns the doorbells that are assigned to no VF");
         let (doorbells, functions, mut table) = provisioned();
         for (context, id, reply) in [(1, 0, Ok(0)), (2, 255, Ok(0)), (3, 32, Err(Error::InvalidDoorbellId))] {

@@ -27,7 +27,7 @@ pub struct EngineSlot {
     /// Preemption deadline, in ns of engine time.
     pub leave_by: Option<u64>,
     /// Preemption has been requested because the function's turn has ended.
-    pub ousted: bool,
+    pub evicted: bool,
     /// The engine reported that the context waits for a memory change (e.g. MI_SEMAPHORE_WAIT). Valid only while the
     /// engine is still waiting, see [`EngineSlot::works`].
     pub waiting: bool,

@@ -7,7 +7,7 @@ use crate::host::Function;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Invalidations {
     /// Functions to which responses must be sent.
-    pub asked: u64,
+    pub requested: u64,
     /// Functions whose cached translations must be dropped.
     pub drop: u64,
     /// Functions whose memory may be used by old translations until the current steps of engines have ended.
@@ -17,7 +17,7 @@ pub struct Invalidations {
 impl Invalidations {
     /// Adds a request of `function`.
     pub fn add(&mut self, function: Function, drop: u64, wait: u64) {
-        self.asked |= function.bit();
+        self.requested |= function.bit();
         self.drop |= drop;
         self.wait |= wait;
     }

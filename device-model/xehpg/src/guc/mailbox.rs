@@ -71,8 +71,9 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
         return;
     }
     let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox(function, n));
-    let tell = || gt.trace.record(function, || EventKind::Guc { mailbox: true, fence: 0, dwords: held(gt, function) });
-    tell();
+    let record =
+        || gt.trace.record(function, || EventKind::Guc { mailbox: true, fence: 0, dwords: message_of(gt, function) });
+    record();
     let code = action(header);
     let reply = match (Type::of(header), ACTIONS.iter().find(|(known, ..)| *known == code)) {
         (Some(Type::Request), Some((_, _, sender, handler))) => {
@@ -94,11 +95,11 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
         gt.set_mailbox(function, n, value);
     }
     gt.set_mailbox(function, 0, reply_header(reply.map(|Answer(data0, _)| data0)));
-    tell();
+    record();
 }
 
 /// Returns the contents of the mailbox of `function`.
-fn held(gt: &Gt, function: Function) -> Vec<u32> {
+fn message_of(gt: &Gt, function: Function) -> Vec<u32> {
     (0..4).map(|n| gt.mailbox(function, n)).collect()
 }
 

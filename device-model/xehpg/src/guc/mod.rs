@@ -5,7 +5,6 @@
 pub mod action;
 pub mod activity;
 pub mod ads;
-pub mod adverse;
 mod builtin_pf;
 mod capture;
 pub mod client;
@@ -35,6 +34,7 @@ pub mod share;
 pub mod slpc;
 pub mod state;
 mod step;
+pub mod thresholds;
 
 #[cfg(test)]
 mod tests;
@@ -159,7 +159,9 @@ impl Guc {
         self.quotas = quotas.to_vec();
         let shared = self.restart_builtin(gt, engines);
         // Scrub the local memory: a VF must not read data of the previous owner.
-        engines.stand_still(|| (1..).map_while(Function::vf).zip(quotas).for_each(|(vf, _)| gt.memory.clear_vf(vf)));
+        engines.with_engines_stopped(|| {
+            (1..).map_while(Function::vf).zip(quotas).for_each(|(vf, _)| gt.memory.clear_vf(vf))
+        });
         shared
     }
 
@@ -253,7 +255,7 @@ impl Guc {
         // Mailbox requests that were not executed during the notification, because they may block on the function's
         // client.
         for function in functions(notified).filter(|function| mailbox::holds_request(gt, *function)) {
-            if gt.memory.asks_client(function) {
+            if gt.memory.may_wait_for_client(function) {
                 self.mailbox(gt, engines, function);
             }
         }
@@ -290,7 +292,7 @@ impl Guc {
     }
 
     /// Pauses or resumes a VF, as the PF driver does by VF_CONTROL. A pause is complete once the VF's state is
-    /// [`client::State::Paused`] with `told` set. The caller must request a GuC step.
+    /// [`client::State::Paused`] with `notified` set. The caller must request a GuC step.
     pub(crate) fn set_paused(
         &mut self,
         gt: &Gt,

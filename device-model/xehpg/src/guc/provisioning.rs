@@ -7,9 +7,9 @@ use std::ops::Range;
 use arctic_sriov::number::{high, low};
 use serde::{Deserialize, Serialize};
 
-use super::adverse::{KINDS, Kind};
 use super::hxg::Error;
 use super::klv;
+use super::thresholds::{KINDS, Kind};
 use crate::generation::SriovFormat;
 
 /// A contiguous range of ids assigned to a function.
@@ -242,7 +242,7 @@ mod tests {
 
     /// Contract K.5: lengths are checked, unknown keys are rejected, and an invalid list changes nothing.
     #[test]
-    fn a_list_is_applied_whole_or_not_at_all() {
+    fn list_with_an_error_changes_nothing() {
         proves!([GUC_020, GUC_021, GUC_026], "a list with an error changes nothing");
         let mut config = VfConfig::default();
         assert_eq!(config.update(&XE_HPG_SRIOV, &[0x0004_0001, 7, 0x0001_0001, 0]), Err(Error::MalformedKlv));
@@ -296,7 +296,7 @@ mod tests {
 
     /// Contract C.1 step 2: lengths and values of the keys that a VF may query.
     #[test]
-    fn a_vf_asks_for_its_share() {
+    fn vf_query_returns_its_configuration() {
         proves!(GUC_024, "values and their lengths");
         let config = VfConfig { ggtt_start: 0x1_8000_0000, local_memory: 1 << 32, ..VfConfig::default() };
         assert_eq!(config.query(1), Ok((2, [0x8000_0000, 1])));

@@ -410,7 +410,7 @@ mod tests {
         /// Only free instances are assigned, each once and only if the mask permits it. Preemption is never requested
         /// on an absent instance, or of a running context with a higher priority. No context is lost.
         #[test]
-        fn plans_are_sound(
+        fn plans_assign_free_permitted_instances_once(
             places in prop::array::uniform8(any_place()),
             entries in prop::collection::vec((0u8..4, any::<u8>(), 1u8..4, 0u64..100), 0..12),
             now in 0u64..100,

@@ -24,12 +24,12 @@ pub fn to_pf(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     }
     if guc.builtin_pf {
         if let Some(answer) = service::answer(ctx.gt, message) {
-            ctx.tell(vf, Outgoing::relay(RELAY_FROM_PF, &[*id], &answer));
+            ctx.send_message(vf, Outgoing::relay(RELAY_FROM_PF, &[*id], &answer));
         }
         return Ok(0);
     }
     receives(guc, Function::PF)?;
-    ctx.tell(Function::PF, Outgoing::relay(RELAY_FROM_VF, &[u32::from(vf.0), *id], message));
+    ctx.send_message(Function::PF, Outgoing::relay(RELAY_FROM_VF, &[u32::from(vf.0), *id], message));
     Ok(0)
 }
 
@@ -41,7 +41,7 @@ pub fn to_vf(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     }
     let vf = Function::vf(*vf).ok_or(Error::InvalidVf)?;
     receives(guc, vf)?;
-    ctx.tell(vf, Outgoing::relay(RELAY_FROM_PF, &[*id], message));
+    ctx.send_message(vf, Outgoing::relay(RELAY_FROM_PF, &[*id], message));
     Ok(0)
 }
 

@@ -101,18 +101,18 @@ impl DeficitRoundRobin {
     }
 
     /// Selects the owner of the current turn among the functions that have work (`wants`) and those that keep their
-    /// turns without work (`standing`); `None` if there are none.
+    /// turns without work (`reserved`); `None` if there are none.
     #[allow(clippy::indexing_slicing, reason = "there is a credit for each engine")]
-    pub fn turn(&mut self, now: Moment, wants: u64, standing: u64, all: &mut Functions) -> Option<Function> {
+    pub fn turn(&mut self, now: Moment, wants: u64, reserved: u64, all: &mut Functions) -> Option<Function> {
         if wants == 0 && self.charged.is_none() {
             self.relax(now, all);
             return None;
         }
         if std::mem::take(&mut self.idle) {
-            self.drift(now, standing, all);
+            self.drift(now, reserved, all);
         }
         self.charge(now, all);
-        let claims = wants | standing;
+        let claims = wants | reserved;
         let own = self.turn.map_or(0, Function::bit);
         if claims & own == 0 {
             self.end_turn(all);
@@ -165,8 +165,8 @@ impl DeficitRoundRobin {
         let credit = self.credit(all, function);
         let left = credit.saturating_sub(spent);
         // A deficit arises only from time that another function claimed while the engine was occupied.
-        let owes = self.contended && self.charged.is_some();
-        *credit = if owes { left } else { left.max((*credit).min(0)) };
+        let is_charged = self.contended && self.charged.is_some();
+        *credit = if is_charged { left } else { left.max((*credit).min(0)) };
     }
 
     fn end_turn(&mut self, all: &mut Functions) {
@@ -237,8 +237,8 @@ impl DeficitRoundRobin {
         clippy::arithmetic_side_effects,
         reason = "64 quanta of at most 100 s; what is subtracted is at most what is there"
     )]
-    fn drift(&mut self, now: Moment, standing: u64, all: &mut Functions) {
-        let round = functions(standing).fold(0u64, |sum, function| sum + all[function].share.quantum);
+    fn drift(&mut self, now: Moment, reserved: u64, all: &mut Functions) {
+        let round = functions(reserved).fold(0u64, |sum, function| sum + all[function].share.quantum);
         let elapsed = now.card.saturating_sub(self.since.card);
         self.since = now;
         let Some(mut elapsed) = elapsed.checked_rem(round) else {
@@ -246,7 +246,7 @@ impl DeficitRoundRobin {
             return;
         };
         for _ in 0..=FUNCTIONS {
-            if let Some(function) = self.turn.filter(|turn| standing & turn.bit() != 0) {
+            if let Some(function) = self.turn.filter(|turn| reserved & turn.bit() != 0) {
                 let credit = self.credit(all, function);
                 let left = u64::try_from(*credit).unwrap_or(0);
                 if elapsed < left {
@@ -255,7 +255,7 @@ impl DeficitRoundRobin {
                 }
                 elapsed -= left;
             }
-            self.pass(standing, all);
+            self.pass(reserved, all);
         }
     }
 }
@@ -288,21 +288,21 @@ mod tests {
     /// Simulates one engine. The functions in `wants` always have work; `slow` is the preemption latency of each
     /// function. Returns the time used by each function in `until` ns.
     fn run(shares: &mut Functions, wants: u64, slow: &[u64; FUNCTIONS], until: u64) -> [u64; FUNCTIONS] {
-        let standing = functions(u64::MAX)
+        let reserved = functions(u64::MAX)
             .filter(|f| shares[*f].share.priority == Priority::Normal && shares[*f].share.quantum > 0)
             .fold(0, |set, f| set | f.bit());
         let mut rotation = DeficitRoundRobin::new(0);
         let mut used = [0; FUNCTIONS];
         let mut now = 0;
         while now < until {
-            let turn = rotation.turn(at(now), wants, standing, shares).expect("no function owns the turn");
+            let turn = rotation.turn(at(now), wants, reserved, shares).expect("no function owns the turn");
             let working = wants & turn.bit() != 0;
             rotation.occupy(at(now), working.then_some(turn), (0, now), shares);
             let end = rotation.left(shares).map_or(until, |left| now + left).max(now + 1);
             let gone = end + if working { slow[turn.index()] } else { 0 };
             used[turn.index()] += gone - now;
             now = end;
-            rotation.turn(at(now), wants, standing, shares);
+            rotation.turn(at(now), wants, reserved, shares);
             now = gone;
             rotation.occupy(at(now), None, (0, now), shares);
         }
@@ -340,7 +340,7 @@ mod tests {
 
     /// Policy SCHED_IF_IDLE: an idle function keeps its turn, so that the share of the others does not change.
     #[test]
-    fn idle_places_are_kept() {
+    fn sched_if_idle_keeps_turns_of_idle_functions() {
         let list: Vec<_> = (1..=4).map(|f| (f, 10 * MS, Priority::Normal)).collect();
         let used = run(&mut shares(&list), 0b10, &AT_ONCE, 400 * MS);
         assert_eq!(used[1], 100 * MS);
@@ -348,7 +348,7 @@ mod tests {
 
     /// Policy SCHED_IF_IDLE: turns also elapse while no function has work.
     #[test]
-    fn kept_places_pass_by_an_idle_engine() {
+    fn kept_turns_elapse_on_an_idle_engine() {
         let list: Vec<_> = (0..4).map(|f| (f, 10 * MS, Priority::Normal)).collect();
         let mut shares = shares(&list);
         let mut rotation = DeficitRoundRobin::new(0);
@@ -375,7 +375,7 @@ mod tests {
 
     /// A function that was alone on the engine for longer than its quantum is preempted immediately and has no deficit.
     #[test]
-    fn alone_costs_nothing() {
+    fn function_alone_beyond_its_quantum_has_no_deficit() {
         let mut shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Low)]);
         let mut rotation = DeficitRoundRobin::new(0);
         rotation.enter(at(0), Function(1), &mut shares);
@@ -405,21 +405,21 @@ mod tests {
     #[test]
     fn a_turn_counts_engine_time() {
         let mut shares = shares(&[(1, 10 * MS, Priority::Low), (2, 10 * MS, Priority::Normal)]);
-        let standing = Function(2).bit();
+        let reserved = Function(2).bit();
         let mut rotation = DeficitRoundRobin::new(0);
         assert_eq!(rotation.turn(at(0), 0b010, 0, &mut shares), Some(Function(1)));
         rotation.occupy(at(0), Some(Function(1)), (5, 700 * MS), &mut shares);
         assert_eq!(rotation.on(), 5);
         for (card, engine, turn, left) in [(500, 702, 1, Some(8 * MS)), (900, 709, 1, Some(MS)), (901, 710, 2, None)] {
             let now = Moment { card: card * MS, engine: engine * MS };
-            assert_eq!(rotation.turn(now, 0b010, standing, &mut shares), Some(Function(turn)), "after {card} ms");
+            assert_eq!(rotation.turn(now, 0b010, reserved, &mut shares), Some(Function(turn)), "after {card} ms");
             assert_eq!(rotation.left(&shares), left, "after {card} ms");
         }
         rotation.occupy(Moment { card: 901 * MS, engine: 710 * MS }, None, (5, 710 * MS), &mut shares);
         let idle = |card: u64| Moment { card: card * MS, engine: 710 * MS };
-        assert_eq!(rotation.turn(idle(902), 0b010, standing, &mut shares), Some(Function(2)));
+        assert_eq!(rotation.turn(idle(902), 0b010, reserved, &mut shares), Some(Function(2)));
         assert_eq!(rotation.left(&shares), Some(9 * MS));
-        assert_eq!(rotation.turn(idle(911), 0b010, standing, &mut shares), Some(Function(1)));
+        assert_eq!(rotation.turn(idle(911), 0b010, reserved, &mut shares), Some(Function(1)));
     }
 
     proptest! {

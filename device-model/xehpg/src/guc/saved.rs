@@ -82,7 +82,7 @@ impl Unit<'_> {
 
     /// Returns whether the VF is paused or stopped, and none of its contexts is on an engine or queued.
     pub fn stopped(&self) -> bool {
-        let stopped = matches!(self.of().state, State::Paused { told: true } | State::Stopped);
+        let stopped = matches!(self.of().state, State::Paused { notified: true } | State::Stopped);
         stopped && self.guc.scheduler.quiet(self.function)
     }
 

@@ -27,7 +27,7 @@ use super::functions::{CLASSES, Functions};
 use super::hxg::{Error, Outgoing, Reply};
 use super::queue::{Entry, InstanceState, Instances, not_before};
 use super::round_robin::{DeficitRoundRobin, Moment};
-use super::share::{Adverse, Priority, Share};
+use super::share::{Priority, Share, ThresholdEvent};
 
 /// G2H: scheduling of a context was enabled or disabled.
 const SCHED_CONTEXT_MODE_DONE: u16 = 0x1002;
@@ -102,7 +102,7 @@ impl<'t> GucCtx<'t> {
     }
 
     /// Queues a message to `function`.
-    pub fn tell(&mut self, function: Function, message: Outgoing) {
+    pub fn send_message(&mut self, function: Function, message: Outgoing) {
         self.gt.trace.record(function, || EventKind::Guc {
             mailbox: false,
             fence: message.fence,
@@ -136,11 +136,11 @@ pub struct Scheduler {
     /// Number of loads so far. Kept across boots, so that a report from an earlier boot does not match a current load.
     pub loads: u16,
     /// Whether the drivers' activity records contain the current shares.
-    shares_told: bool,
+    shares_recorded: bool,
     /// Functions (one bit each) that keep their turn without work.
-    standing: u64,
+    reserved: u64,
     /// Adverse events since they were last taken.
-    pub adverse: Vec<(Function, Adverse)>,
+    pub threshold_events: Vec<(Function, ThresholdEvent)>,
     /// Compute contexts that wait to switch out must be released.
     hold_compute: bool,
     capture: Capture,
@@ -158,9 +158,9 @@ impl Scheduler {
             rotations: std::array::from_fn(DeficitRoundRobin::new),
             rotating: [false; CLASSES],
             loads,
-            shares_told: true,
-            standing: 0,
-            adverse: Vec::new(),
+            shares_recorded: true,
+            reserved: 0,
+            threshold_events: Vec::new(),
             hold_compute: firmware.holds_compute_switch_out(),
             capture: Capture::new(firmware.log(), ads.lists),
             activity: Activity::new(ads.map, generation.timebase),
@@ -231,10 +231,10 @@ impl Scheduler {
     }
 
     fn shares_changed(&mut self) {
-        let stands = |share: Share| share.priority == Priority::Normal && share.quantum != 0;
-        let standing = self.functions.iter().filter(|(_, of)| stands(of.share));
-        self.standing = standing.fold(0, |set, (function, _)| set | function.bit());
-        self.shares_told = false;
+        let competes = |share: Share| share.priority == Priority::Normal && share.quantum != 0;
+        let reserved = self.functions.iter().filter(|(_, of)| competes(of.share));
+        self.reserved = reserved.fold(0, |set, (function, _)| set | function.bit());
+        self.shares_recorded = false;
     }
 
     /// Applies policy SCHED_IF_IDLE: if `strict`, every function keeps its turn in the rotation, even without work.
@@ -280,7 +280,7 @@ impl Scheduler {
         }
         self.functions[id.function].contexts.insert(id.local, context);
         if wide {
-            self.adverse.push((id.function, Adverse::ParallelContext));
+            self.threshold_events.push((id.function, ThresholdEvent::ParallelContext));
         }
         Ok(0)
     }
@@ -309,7 +309,7 @@ impl Scheduler {
         }
         context.enabled = enable;
         if enable {
-            ctx.tell(id.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id.local), 1]));
+            ctx.send_message(id.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id.local), 1]));
             self.look(ctx, id);
             return Ok(0);
         }
@@ -371,7 +371,7 @@ impl Scheduler {
                 0 => own,
                 timeout => timeout,
             };
-            self.ask_to_leave(ctx, context, timeout);
+            self.preempt_context(ctx, context, timeout);
         }
     }
 

@@ -35,7 +35,7 @@ pub struct Share {
 
 /// Adverse events caused by a function's contexts, for which a threshold may be set (contract D.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Adverse {
+pub enum ThresholdEvent {
     /// An access without a valid translation (threshold 0x8a03).
     CatError,
     /// An engine was reset because of one of its contexts (threshold 0x8a04).

@@ -110,9 +110,9 @@ impl Slpc {
         let caps = gt.registers.value(RP_STATE_CAP);
         let (lowest, highest) = (RPN.get(caps) * 3, RP0.get(caps) * 3);
         let (lowest, highest) = (lowest.min(highest), highest);
-        let wish = |id: usize| self.params[id].map(|mhz| ratio(mhz).clamp(lowest, highest));
-        let min = wish(PARAM_MIN_UNSLICE).unwrap_or(lowest);
-        let max = wish(PARAM_MAX_UNSLICE).unwrap_or(highest).max(min);
+        let requested = |id: usize| self.params[id].map(|mhz| ratio(mhz).clamp(lowest, highest));
+        let min = requested(PARAM_MIN_UNSLICE).unwrap_or(lowest);
+        let max = requested(PARAM_MAX_UNSLICE).unwrap_or(highest).max(min);
         (min, max)
     }
 

@@ -5,7 +5,6 @@ use crate::gt::Gt;
 use crate::host::Function;
 
 use super::ads::Ads;
-use super::adverse::{Adverse, Kind};
 use super::client::Client;
 pub use super::client::Counters;
 use super::client::State;
@@ -19,6 +18,7 @@ use super::provisioning::{Scheduling, VgtPolicy};
 use super::scheduler::{GucCtx, Scheduler};
 use super::share::{Priority, Share};
 use super::slpc::Slpc;
+use super::thresholds::{Kind, ThresholdMonitor};
 
 /// Maximum number of log messages about requests of the PF per boot.
 const COMPLAINTS: u8 = 32;
@@ -46,7 +46,7 @@ pub struct GucState {
     /// Doorbells and the contexts assigned to them.
     pub doorbells: DoorbellTable,
     /// Sample period of adverse events.
-    pub adverse: Adverse,
+    pub thresholds: ThresholdMonitor,
     /// Share of the compute engines while a render engine is busy: quantum in ms and percent.
     pub render_compute_yield: Option<(u32, u32)>,
     /// Request counters of all functions.
@@ -66,9 +66,9 @@ pub struct GucState {
     /// Functions with unsent messages.
     pub(super) unsent: u64,
     /// Functions with new messages for which the memory-based interrupt could not be written.
-    pub(super) untold: u64,
+    pub(super) unnotified: u64,
     /// Functions with a CT buffer that was inaccessible.
-    pub(super) unread: u64,
+    pub(super) inaccessible: u64,
     /// Next function to serve.
     pub(super) next: u8,
     pub(super) slpc: Slpc,
@@ -81,7 +81,7 @@ impl GucState {
         GucState {
             firmware,
             doorbells: DoorbellTable::boot(&gt.doorbells),
-            adverse: Adverse::default(),
+            thresholds: ThresholdMonitor::default(),
             scheduler: Scheduler::new(gt.generation, ads, &firmware, persistent.functions, persistent.loads),
             policy: VgtPolicy::default(),
             render_compute_yield: None,
@@ -93,8 +93,8 @@ impl GucState {
             paused: 0,
             resets_pending: 0,
             unsent: 0,
-            untold: 0,
-            unread: 0,
+            unnotified: 0,
+            inaccessible: 0,
             next: 0,
             slpc: Slpc::default(),
             log_control: 0,
@@ -123,7 +123,7 @@ impl GucState {
 
     /// Records that nothing is to be done for the CT buffers of `function`.
     pub fn drop_pending(&mut self, function: Function) {
-        for set in [&mut self.pending, &mut self.unsent, &mut self.untold, &mut self.unread] {
+        for set in [&mut self.pending, &mut self.unsent, &mut self.unnotified, &mut self.inaccessible] {
             *set &= !function.bit();
         }
     }
@@ -155,8 +155,8 @@ impl GucState {
     /// Counts an adverse event caused by `function`, and reports it to the PF if the threshold is exceeded (contract
     /// D.10).
     pub fn note(&mut self, ctx: &mut GucCtx<'_>, function: Function, kind: Kind) {
-        if let Some(message) = self.adverse.note(&mut self.scheduler.functions, function, kind, ctx.now) {
-            ctx.tell(Function::PF, message);
+        if let Some(message) = self.thresholds.note(&mut self.scheduler.functions, function, kind, ctx.now) {
+            ctx.send_message(Function::PF, message);
         }
     }
 
@@ -208,8 +208,8 @@ impl GucState {
     pub fn set_state(&mut self, function: Function, state: State) {
         self.of(function).state = state;
         let sets = [
-            (&mut self.pausing, State::Paused { told: false }),
-            (&mut self.paused, State::Paused { told: true }),
+            (&mut self.pausing, State::Paused { notified: false }),
+            (&mut self.paused, State::Paused { notified: true }),
             (&mut self.resets_pending, State::ResetPending),
         ];
         for (set, member) in sets {

@@ -8,11 +8,11 @@ use crate::engine::EngineReport;
 use crate::host::{FUNCTIONS, Function, functions};
 use crate::trace::EventKind;
 
-use super::adverse::Kind;
 use super::client::State;
 use super::hxg::{Error, MAX_DWORDS, Outgoing, Type, action as action_of};
 use super::scheduler::GucCtx;
 use super::state::GucState;
+use super::thresholds::Kind;
 use super::{Step, action, control, doorbell_actions, share};
 
 /// Maximum number of requests taken from one CT buffer before the next function is served.
@@ -36,12 +36,12 @@ enum Served {
 
 impl GucState {
     /// Counts the adverse events that the scheduler has recorded.
-    fn note_adverse(&mut self, ctx: &mut GucCtx<'_>) {
-        for (function, kind) in std::mem::take(&mut self.scheduler.adverse) {
+    fn count_threshold_events(&mut self, ctx: &mut GucCtx<'_>) {
+        for (function, kind) in std::mem::take(&mut self.scheduler.threshold_events) {
             let kind = match kind {
-                share::Adverse::CatError => Kind::CatError,
-                share::Adverse::EngineReset => Kind::EngineReset,
-                share::Adverse::ParallelContext => Kind::MultiLrc,
+                share::ThresholdEvent::CatError => Kind::CatError,
+                share::ThresholdEvent::EngineReset => Kind::EngineReset,
+                share::ThresholdEvent::ParallelContext => Kind::MultiLrc,
             };
             self.note(ctx, function, kind);
         }
@@ -64,13 +64,13 @@ impl GucState {
         control::finish_pauses(self, ctx);
         let notice = control::repeat_notices(self, ctx);
         let next = self.scheduler.schedule(ctx);
-        self.note_adverse(ctx);
+        self.count_threshold_events(ctx);
         let busy = self.scheduler.busy();
         if busy != was_busy {
             self.slpc.show(ctx.gt, busy);
         }
         let mut step = self.send(ctx);
-        let retry = match (self.unsent & !self.paused, (self.unread | self.untold) & !self.paused) {
+        let retry = match (self.unsent & !self.paused, (self.inaccessible | self.unnotified) & !self.paused) {
             (0, 0) => None,
             (0, _) => Some(ctx.now.saturating_add(OUT_OF_REACH_PAUSE)),
             _ => Some(ctx.now.saturating_add(RING_FULL_PAUSE)),
@@ -95,26 +95,26 @@ impl GucState {
     pub fn send(&mut self, ctx: &mut GucCtx<'_>) -> Step {
         self.post(ctx);
         let mut step = Step::default();
-        for function in functions((self.unsent | self.untold) & !self.paused) {
+        for function in functions((self.unsent | self.unnotified) & !self.paused) {
             let client = &mut self.scheduler.functions[function].client;
             let Some(channel) = &mut client.channel else {
                 self.unsent &= !function.bit();
-                self.untold &= !function.bit();
+                self.unnotified &= !function.bit();
                 continue;
             };
-            let new = channel.flush(&mut ctx.gam(function)) || self.untold & function.bit() != 0;
-            let asks = ctx.views.of(function).asks_client();
-            if !channel.unsent() || channel.waiting() == 0 && !asks {
+            let new = channel.flush(&mut ctx.gam(function)) || self.unnotified & function.bit() != 0;
+            let via_client = ctx.views.of(function).may_wait_for_client();
+            if !channel.unsent() || channel.waiting() == 0 && !via_client {
                 self.unsent &= !function.bit();
             }
-            self.untold &= !function.bit();
+            self.unnotified &= !function.bit();
             if !new {
                 continue;
             }
             if client.interrupt.configured() {
                 match client.interrupt.write(&mut ctx.gam(function)) {
                     true => step.messages |= function.bit(),
-                    false if asks => self.untold |= function.bit(),
+                    false if via_client => self.unnotified |= function.bit(),
                     false => {}
                 }
             } else {
@@ -164,7 +164,7 @@ impl GucState {
         if of.state != State::Running || ctx.gt.memory.is_emptying(function) {
             return Served::Empty;
         }
-        self.unread &= !function.bit();
+        self.inaccessible &= !function.bit();
         if of.client.channel.as_ref().is_some_and(|channel| channel.waiting() > 0) {
             return Served::Blocked;
         }
@@ -184,8 +184,8 @@ impl GucState {
         }
         channel.h2g.publish_head(&mut ctx.own());
         if channel.h2g.out_of_reach(ctx.now) {
-            if ctx.views.of(function).asks_client() {
-                self.unread |= function.bit();
+            if ctx.views.of(function).may_wait_for_client() {
+                self.inaccessible |= function.bit();
                 served = Served::Blocked;
             } else {
                 channel.h2g.give_up();
@@ -218,7 +218,7 @@ impl GucState {
                 self.complain(function, format_args!("action {code:#06x} failed: {:?}", Error::UnknownAction));
                 // A sender that expects no reply could not match this error to its request.
                 if kind == Type::Request {
-                    ctx.tell(function, Outgoing::reply(fence, Err(Error::UnknownAction)));
+                    ctx.send_message(function, Outgoing::reply(fence, Err(Error::UnknownAction)));
                 }
                 return;
             }
@@ -231,8 +231,8 @@ impl GucState {
             }
         }
         match kind {
-            Type::Request => ctx.tell(function, Outgoing::reply(fence, reply)),
-            Type::FastRequest if reply.is_err() => ctx.tell(function, Outgoing::reply(fence, reply)),
+            Type::Request => ctx.send_message(function, Outgoing::reply(fence, reply)),
+            Type::FastRequest if reply.is_err() => ctx.send_message(function, Outgoing::reply(fence, reply)),
             _ => {}
         }
     }

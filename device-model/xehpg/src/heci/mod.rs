@@ -261,8 +261,8 @@ impl Heci {
             self.refused.clientless = self.refused.clientless.saturating_add(1);
             return true;
         }
-        let whole = header.complete() && header.unoffered() == 0;
-        if !whole || length == 0 || !(self.started || head[0] == HOST_START) {
+        let complete = header.complete() && header.unoffered() == 0;
+        if !complete || length == 0 || !(self.started || head[0] == HOST_START) {
             return false;
         }
         let Some(command) = COMMANDS.iter().find(|command| command.code == head[0]) else {

@@ -119,7 +119,7 @@ impl Driver {
         message
     }
 
-    fn ask(&mut self, message: &[u8]) -> Vec<u8> {
+    fn exchange(&mut self, message: &[u8]) -> Vec<u8> {
         self.send(message);
         self.receive()
     }
@@ -133,11 +133,11 @@ fn mei_gsc_probes() {
     assert_eq!(driver.window.read(0xc40) >> 31, 0, "no D0i3");
     assert_eq!(driver.window.read(0xc48) & (1 << 3 | 1 << 7), 1 << 3);
     driver.link();
-    assert_eq!(driver.ask(&[0x01, 0, 2, 2]), [0x81, 1, 2, 2]);
-    assert_eq!(driver.ask(&[0x13, 7, 0, 0]), [0x93, 0, 0, 0]);
+    assert_eq!(driver.exchange(&[0x01, 0, 2, 2]), [0x81, 1, 2, 2]);
+    assert_eq!(driver.exchange(&[0x13, 7, 0, 0]), [0x93, 0, 0, 0]);
     let mut no_clients = vec![0; 36];
     no_clients[0] = 0x84;
-    assert_eq!(driver.ask(&[0x04, 3, 0, 0]), no_clients);
+    assert_eq!(driver.exchange(&[0x04, 3, 0, 0]), no_clients);
     assert_eq!(driver.window.refused(), Refused::default());
 }
 
@@ -147,8 +147,8 @@ fn mei_gsc_probes() {
 fn versions_and_a_second_link() {
     let mut driver = Driver::new();
     driver.link();
-    assert_eq!(driver.ask(&[0x01, 0, 0, 3]), [0x81, 0, 2, 2]);
-    assert_eq!(driver.ask(&[0x02, 0, 0, 0]), [0x82, 0, 0, 0]);
+    assert_eq!(driver.exchange(&[0x01, 0, 0, 3]), [0x81, 0, 2, 2]);
+    assert_eq!(driver.exchange(&[0x02, 0, 0, 0]), [0x82, 0, 0, 0]);
     let csr = driver.csr();
     driver.write_csr((csr | RESET | INTERRUPT_GENERATE | INTERRUPT_STATUS) & !INTERRUPT_ENABLE);
     assert_eq!(driver.interrupts, 0, "interrupts are disabled");
@@ -157,7 +157,7 @@ fn versions_and_a_second_link() {
     // mei_clear_interrupts at the next start.
     assert!(driver.interrupt());
     driver.link();
-    assert_eq!(driver.ask(&[0x01, 0, 1, 1]), [0x81, 1, 2, 2]);
+    assert_eq!(driver.exchange(&[0x01, 0, 1, 1]), [0x81, 1, 2, 2]);
 }
 
 /// Contract G.9: requests for a client or for DMA are rejected with an error status in the matching response.
@@ -165,15 +165,15 @@ fn versions_and_a_second_link() {
 fn client_and_dma_requests_are_rejected() {
     let mut driver = Driver::new();
     driver.link();
-    driver.ask(&[0x01, 0, 2, 2]);
-    let properties = driver.ask(&[0x05, 7, 0, 0]);
+    driver.exchange(&[0x01, 0, 2, 2]);
+    let properties = driver.exchange(&[0x05, 7, 0, 0]);
     assert_eq!((properties.len(), &properties[..3]), (28, &[0x85, 7, 1][..]));
-    assert_eq!(driver.ask(&[0x06, 7, 9, 0]), [0x86, 7, 9, 1]);
-    assert_eq!(driver.ask(&[0x07, 7, 9, 0]), [0x87, 7, 9, 1]);
-    assert_eq!(driver.ask(&[0x10, 7, 9, 1]), [0x90, 7, 9, 1, 1, 0, 0, 0]);
+    assert_eq!(driver.exchange(&[0x06, 7, 9, 0]), [0x86, 7, 9, 1]);
+    assert_eq!(driver.exchange(&[0x07, 7, 9, 0]), [0x87, 7, 9, 1]);
+    assert_eq!(driver.exchange(&[0x10, 7, 9, 1]), [0x90, 7, 9, 1, 1, 0, 0, 0]);
     let dma_setup: [u8; 40] = std::array::from_fn(|n| if n == 0 { 0x12 } else { 0 });
-    assert_eq!(driver.ask(&dma_setup), [0x92, 5, 0, 0]);
-    assert_eq!(driver.ask(&[0x15, 0, 0, 0]), [0x95, 5]);
+    assert_eq!(driver.exchange(&dma_setup), [0x92, 5, 0, 0]);
+    assert_eq!(driver.exchange(&[0x15, 0, 0, 0]), [0x95, 5]);
 }
 
 /// A protocol error clears ME_RDY and raises an interrupt. The host can establish the link again after a reset.
@@ -198,7 +198,7 @@ fn protocol_errors_take_the_link_down() {
         assert_eq!(driver.window.refused().malformed, 1);
         assert!(std::mem::take(&mut driver.interrupts) == 1 && driver.interrupt());
         driver.link();
-        driver.ask(&[0x01, 0, 2, 2]);
+        driver.exchange(&[0x01, 0, 2, 2]);
     }
 }
 
@@ -208,7 +208,7 @@ fn protocol_errors_take_the_link_down() {
 fn incomplete_messages_and_a_full_reply_buffer_stall_processing() {
     let mut driver = Driver::new();
     driver.link();
-    driver.ask(&[0x01, 0, 2, 2]);
+    driver.exchange(&[0x01, 0, 2, 2]);
     driver.window.write(H_CB_WW, COMPLETE | 4 << 16);
     let csr = driver.csr();
     driver.set_csr(csr | INTERRUPT_GENERATE);
@@ -260,6 +260,6 @@ proptest! {
         driver.window.write(H_CSR, INTERRUPT_STATUS);
         driver.interrupts = 0;
         driver.link();
-        prop_assert_eq!(driver.ask(&[0x01, 0, 2, 2]), [0x81, 1, 2, 2]);
+        prop_assert_eq!(driver.exchange(&[0x01, 0, 2, 2]), [0x81, 1, 2, 2]);
     }
 }

@@ -201,9 +201,9 @@ impl Memory {
     }
 
     /// Returns whether accesses to `function`'s guest memory may send a request to its client
-    /// ([`DmaView::asks_client`]).
-    pub fn asks_client(&self, function: Function) -> bool {
-        self.dma.view(function).asks_client()
+    /// ([`DmaView::may_wait_for_client`]).
+    pub fn may_wait_for_client(&self, function: Function) -> bool {
+        self.dma.view(function).may_wait_for_client()
     }
 
     /// Invalidates the translations of `functions` (one bit each) in all TLBs; a TLB that holds such translations is
@@ -321,7 +321,7 @@ impl Memory {
 
     /// Moves each frame to the region of the VF to which the current LMTT assigns it, so that the VMM's mapping of that
     /// VF's LMEM BAR exposes it. A frame that moves loses its contents ([`storage`]); the duration does not depend on
-    /// the contents. Must be called while all engines are stopped ([`crate::engine::Engines::stand_still`]) and with
+    /// the contents. Must be called while all engines are stopped ([`crate::engine::Engines::with_engines_stopped`]) and with
     /// the GuC's lock held, when the PF reports a change of the LMTT or of a quota. [`Memory::scrub`] releases the
     /// memory that the moved frames occupied.
     pub fn adopt_lmtt(&self) {

@@ -146,15 +146,15 @@ pub struct Quota {
 pub struct TooMuch {
     what: &'static str,
     vfs: u8,
-    asked: u64,
+    requested: u64,
     there: u64,
 }
 
 impl fmt::Display for TooMuch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TooMuch { what, vfs, asked, there } = self;
+        let TooMuch { what, vfs, requested, there } = self;
         let s = if *vfs == 1 { "" } else { "s" };
-        write!(f, "{vfs} VF{s} would get {asked} {what} (card: {there}): reduce [provision] or the number of VFs")
+        write!(f, "{vfs} VF{s} would get {requested} {what} (card: {there}): reduce [provision] or the number of VFs")
     }
 }
 
@@ -202,8 +202,12 @@ impl CardProfile {
         };
         let quotas: Vec<Quota> = (1..=vfs).map(quota).collect();
         let check = |what, there: u64, share: fn(&Quota) -> u64, unit: u64| {
-            let asked = quotas.iter().map(share).sum::<u64>();
-            if asked <= there { Ok(()) } else { Err(TooMuch { what, vfs, asked: asked / unit, there: there / unit }) }
+            let requested = quotas.iter().map(share).sum::<u64>();
+            if requested <= there {
+                Ok(())
+            } else {
+                Err(TooMuch { what, vfs, requested: requested / unit, there: there / unit })
+            }
         };
         check("MiB of GGTT space", format.ggtt.end - format.ggtt.start, |quota| quota.ggtt, MIB)?;
         check("MiB of local memory", usable, |quota| quota.local_memory, MIB)?;
@@ -316,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_file_has_the_last_word() {
+    fn card_file_overrides_fair_shares() {
         let card = profile(
             "[provision]\nlocal_memory = \"64MiB\"\nexec_quantum_ms = 5\n\
             [[provision.vf]]\nnumber = 2\nlocal_memory = \"6GiB\"\ndoorbells = 0\nggtt = \"128MiB\"",
@@ -329,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_vf_is_named_once() {
+    fn duplicate_vf_in_a_card_file_is_refused() {
         let refused = |more: &str| toml::from_str::<CardProfile>(&format!("{FLEX}\n{more}")).unwrap_err().to_string();
         let one = "[[provision.vf]]\nnumber = 3\n";
         assert!(refused(&[one, one].concat()).contains("duplicate VF 3"));
@@ -338,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_cannot_be_given() {
+    fn quotas_beyond_the_card_are_refused() {
         let refused = |more: &str, vfs| profile(more).quotas(vfs).unwrap_err().to_string();
         let local = refused("[provision]\nlocal_memory = \"1GiB\"", 16);
         assert_eq!(

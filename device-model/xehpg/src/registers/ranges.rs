@@ -444,8 +444,8 @@ mod tests {
             let [eight, two, one] = [0xff << (8 * quadrant), 3 << (2 * quadrant), 1 << quadrant];
             assert_eq!(enabled, [eight, two, one, eight, two], "quadrant {quadrant}");
         }
-        let whole = [Dss, Gslice, Mslice, L3Bank].map(Replication::instances);
-        assert_eq!(whole, [8, 2, 1, 8].map(|of_quadrant| 4 * of_quadrant));
+        let counts = [Dss, Gslice, Mslice, L3Bank].map(Replication::instances);
+        assert_eq!(counts, [8, 2, 1, 8].map(|of_quadrant| 4 * of_quadrant));
     }
 
     #[test]

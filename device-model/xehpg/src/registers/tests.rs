@@ -74,7 +74,7 @@ fn the_flex_170_describes_itself() {
 
 /// Contract B.2, G.2: the WOPCM is the last 4 MiB of stolen memory, where i915 expects it, and reports its size to xe.
 #[test]
-fn the_wopcm_lies_at_the_end_of_stolen_memory() {
+fn wopcm_is_at_the_end_of_stolen_memory() {
     let profile = profile();
     let file = profile.registers();
     let both = |offset| u64::from(file.value(offset)) | u64::from(file.value(offset + 4)) << 32;

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, Noise, compare};
+use super::{Bench, Random, compare};
 use crate::guest::blt::{Area, Depth, Surface, Tiling, offset};
 use crate::guest::device::Engine;
 use crate::guest::vm::{Buffer, Place, Vm};
@@ -43,9 +43,9 @@ impl Shape {
     }
 
     /// Creates a buffer of this shape, filled with pseudo-random bytes. Returns the buffer and its contents.
-    fn buffer<'v>(&self, vm: &'v Vm<'_>, noise: &mut Noise) -> Result<(Buffer<'v>, Vec<u8>)> {
+    fn buffer<'v>(&self, vm: &'v Vm<'_>, random: &mut Random) -> Result<(Buffer<'v>, Vec<u8>)> {
         let buffer = vm.buffer(self.place, self.len() as u64)?;
-        let bytes = noise.bytes(self.len());
+        let bytes = random.bytes(self.len());
         buffer.mapping().write(&bytes);
         Ok((buffer, bytes))
     }
@@ -75,7 +75,7 @@ const fn area(x: u32, y: u32, width: u32, height: u32) -> Area {
 
 use Place::{System, Vram};
 
-const fn whole(name: &'static str, from: Place, to: Place, pitch: usize, height: usize) -> Copy {
+const fn full_copy(name: &'static str, from: Place, to: Place, pitch: usize, height: usize) -> Copy {
     Copy {
         name,
         command: Command::Fast,
@@ -90,11 +90,11 @@ const fn whole(name: &'static str, from: Place, to: Place, pitch: usize, height:
 
 const COPIES: [Copy; 11] = [
     // 4 MiB in page-sized rows, as in the driver's memory moves.
-    whole("4 MiB local to local", Vram, Vram, 4096, 1024),
-    whole("4 MiB system to local", System, Vram, 4096, 1024),
-    whole("4 MiB local to system", Vram, System, 4096, 1024),
-    whole("one page", Vram, Vram, 4096, 1),
-    whole("64 KiB system to system", System, System, 4096, 16),
+    full_copy("4 MiB local to local", Vram, Vram, 4096, 1024),
+    full_copy("4 MiB system to local", System, Vram, 4096, 1024),
+    full_copy("4 MiB local to system", Vram, System, 4096, 1024),
+    full_copy("one page", Vram, Vram, 4096, 1),
+    full_copy("64 KiB system to system", System, System, 4096, 16),
     Copy {
         name: "bytes at odd offsets",
         command: Command::Fast,
@@ -233,11 +233,11 @@ pub fn tiled_copies(bench: &Bench<'_>, engine: Engine) -> Result<String> {
 fn run_copies(bench: &Bench<'_>, engine: Engine, copies: &[Copy]) -> Result<String> {
     let vm = bench.device.vm()?;
     let queue = vm.queue(engine)?;
-    let mut noise = Noise(4);
+    let mut random = Random(4);
     let (mut total, mut crcs) = (0, crc32fast::Hasher::new());
     for copy in copies {
-        let (from, source) = copy.from.buffer(&vm, &mut noise)?;
-        let (to, mut expected) = copy.to.buffer(&vm, &mut noise)?;
+        let (from, source) = copy.from.buffer(&vm, &mut random)?;
+        let (to, mut expected) = copy.to.buffer(&vm, &mut random)?;
         let (surface, target) = (copy.from.surface(&from), copy.to.surface(&to));
         bench.run(&vm, &queue, Place::System, |batch| {
             match copy.command {
@@ -274,16 +274,16 @@ fn model_copy(copy: &Copy, source: &[u8], target: &mut [u8]) -> usize {
 pub fn round_trips(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let vm = bench.device.vm()?;
     let queue = vm.queue(engine)?;
-    let mut noise = Noise(5);
+    let mut random = Random(5);
     let flat = linear(System, 2048, 256);
     let all = area(0, 0, 512, 256);
     let mut count = 0;
     for tiling in [Tiling::X, Tiling::Tile4, Tiling::Tile64] {
         for (there, back) in [(Command::Fast, Command::Block), (Command::Block, Command::Fast)] {
             let between = tiled(Vram, tiling, 2048, 256);
-            let (from, source) = flat.buffer(&vm, &mut noise)?;
-            let (middle, old) = between.buffer(&vm, &mut noise)?;
-            let (to, _) = flat.buffer(&vm, &mut noise)?;
+            let (from, source) = flat.buffer(&vm, &mut random)?;
+            let (middle, old) = between.buffer(&vm, &mut random)?;
+            let (to, _) = flat.buffer(&vm, &mut random)?;
             for (command, from, to) in [
                 (there, flat.surface(&from), between.surface(&middle)),
                 (back, between.surface(&middle), flat.surface(&to)),
@@ -328,10 +328,10 @@ const FILLS: [Fill; 8] = [
 pub fn fills(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let vm = bench.device.vm()?;
     let queue = vm.queue(engine)?;
-    let mut noise = Noise(6);
+    let mut random = Random(6);
     for fill in &FILLS {
-        let (to, mut expected) = fill.to.buffer(&vm, &mut noise)?;
-        let colour = [0; 4].map(|_| low(noise.quadword()));
+        let (to, mut expected) = fill.to.buffer(&vm, &mut random)?;
+        let colour = [0; 4].map(|_| low(random.quadword()));
         let surface = fill.to.surface(&to);
         bench.run(&vm, &queue, Place::System, |batch| {
             batch.fast_color(&surface, fill.depth, fill.area, colour);
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn the_model_moves_pixels_to_their_tile() {
         let copy = &TILED[0];
-        let source: Vec<u8> = Noise(7).bytes(copy.from.len());
+        let source: Vec<u8> = Random(7).bytes(copy.from.len());
         let mut target = vec![0; copy.to.len()];
         assert_eq!(model_copy(copy, &source, &mut target), 301 * 90 * 4);
         // Pixel (17, 5) is copied to (43, 13): byte 172 of row 13, which is tile 1, column 44, row 13.

@@ -82,9 +82,9 @@ fn program<'v>(vm: &'v Vm<'_>, place: Place, build: impl FnOnce(&mut Batch)) -> 
 }
 
 /// Deterministic pseudo-random numbers (splitmix64).
-pub struct Noise(pub u64);
+pub struct Random(pub u64);
 
-impl Noise {
+impl Random {
     /// The next 64 bits.
     pub fn quadword(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -126,10 +126,10 @@ mod tests {
 
     /// The reference values of splitmix64 for seed 0.
     #[test]
-    fn noise_is_repeatable() {
-        let mut noise = Noise(0);
-        assert_eq!(noise.quadword(), 0xe220_a839_7b1d_cdaf);
-        assert_eq!(noise.quadword(), 0x6e78_9e6a_a1b9_65f4);
-        assert_eq!(Noise(0).bytes(8), 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());
+    fn random_equals_splitmix64() {
+        let mut random = Random(0);
+        assert_eq!(random.quadword(), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(random.quadword(), 0x6e78_9e6a_a1b9_65f4);
+        assert_eq!(Random(0).bytes(8), 0xe220_a839_7b1d_cdaf_u64.to_le_bytes());
     }
 }

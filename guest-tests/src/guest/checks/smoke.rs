@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use arctic_mi::gpr;
 
-use super::{Bench, Noise};
+use super::{Bench, Random};
 use crate::guest::batch::{Batch, PostSync};
 use crate::guest::blt::{Area, Depth, Surface, Tiling};
 use crate::guest::device::Engine;
@@ -41,7 +41,7 @@ pub fn one_of_each_class(engines: &[Engine]) -> Vec<Engine> {
 }
 
 /// The work of one engine and its expected results.
-struct Errand {
+struct EngineWork {
     engine: Engine,
     /// Offset of its regions in the data buffers.
     at: u64,
@@ -59,49 +59,49 @@ pub fn brief(bench: &Bench<'_>, engines: &[Engine], seed: u64) -> Result<Vec<(En
     let card = vm.buffer(Place::Vram, room(PART))?;
     let system = vm.buffer(Place::System, room(PART))?;
     let code = vm.buffer(Place::Vram, room(CODE))?;
-    let mut noise = Noise(seed);
+    let mut random = Random(seed);
     let mut queues = Vec::new();
     for (index, engine) in engines.iter().enumerate() {
-        let quadwords = (0..COPIED_QUADWORDS).map(|_| noise.quadword()).collect();
-        let [stored, flushed, fence] = [0; 3].map(|_| noise.quadword() | 1);
-        let errand = Errand { engine: *engine, at: PART * index as u64, stored, flushed, fence, source: quadwords };
-        for (number, quadword) in errand.source.iter().enumerate() {
-            system.mapping().write_u64(size(errand.at + SOURCE) + 8 * number, *quadword);
+        let quadwords = (0..COPIED_QUADWORDS).map(|_| random.quadword()).collect();
+        let [stored, flushed, fence] = [0; 3].map(|_| random.quadword() | 1);
+        let work = EngineWork { engine: *engine, at: PART * index as u64, stored, flushed, fence, source: quadwords };
+        for (number, quadword) in work.source.iter().enumerate() {
+            system.mapping().write_u64(size(work.at + SOURCE) + 8 * number, *quadword);
         }
         let start = code.address() + CODE * index as u64;
         let mut batch = Batch::at(start);
-        write(&mut batch, &errand, card.address(), system.address());
+        write(&mut batch, &work, card.address(), system.address());
         ensure!(4 * batch.dwords().len() as u64 <= CODE, "the batch of {} exceeds its code buffer", engine.name());
         for (number, dword) in batch.dwords().iter().enumerate() {
             code.mapping().write_u32(size(CODE) * index + 4 * number, *dword);
         }
         let queue = vm.queue(*engine);
         let queue = queue.and_then(|queue| {
-            queue.submit_user_fence(start, &system, errand.at + FENCE, errand.fence)?;
+            queue.submit_user_fence(start, &system, work.at + FENCE, work.fence)?;
             Ok(queue)
         });
-        queues.push((errand, queue));
+        queues.push((work, queue));
     }
     let mut outcomes = Vec::new();
-    for (errand, queue) in queues {
+    for (work, queue) in queues {
         let outcome = match queue {
             Ok(queue) => queue
-                .wait_user_fence(&system, size(errand.at + FENCE), errand.fence, bench.timeout)
+                .wait_user_fence(&system, size(work.at + FENCE), work.fence, bench.timeout)
                 .map_err(anyhow::Error::from)
-                .and_then(|()| errand.judge(&card, &system)),
+                .and_then(|()| work.check(&card, &system)),
             Err(error) => Err(error.into()),
         };
-        outcomes.push((errand.engine, outcome));
+        outcomes.push((work.engine, outcome));
     }
     Ok(outcomes)
 }
 
 /// The batch: an immediate store to local memory, a copy from system to local memory (blit or register loads and
 /// stores, depending on the engine), and a flush that writes to system memory.
-fn write(batch: &mut Batch, errand: &Errand, card: u64, system: u64) {
-    let (card, system) = (card + errand.at, system + errand.at);
-    batch.store_qwords(card + STORED, &[errand.stored]);
-    if errand.engine.copies() {
+fn write(batch: &mut Batch, work: &EngineWork, card: u64, system: u64) {
+    let (card, system) = (card + work.at, system + work.at);
+    batch.store_qwords(card + STORED, &[work.stored]);
+    if work.engine.copies() {
         let surface = |address, system| Surface { address, pitch: 64, height: 8, tiling: Tiling::Linear, system };
         let all = Area { x: 0, y: 0, width: 16, height: 8 };
         batch.fast_copy(&surface(system + SOURCE, true), all, &surface(card + COPIED, false), 0, 0, Depth::Bits32);
@@ -114,8 +114,8 @@ fn write(batch: &mut Batch, errand: &Errand, card: u64, system: u64) {
             batch.store_gpr(n, card + COPIED + 8 * u64::from(n));
         }
     }
-    let value = PostSync::Immediate(errand.flushed);
-    if errand.engine.has_pipe_control() {
+    let value = PostSync::Immediate(work.flushed);
+    if work.engine.has_pipe_control() {
         batch.pipe_control(system + FLUSHED, value);
     } else {
         batch.flush_dw(system + FLUSHED, value);
@@ -123,9 +123,9 @@ fn write(batch: &mut Batch, errand: &Errand, card: u64, system: u64) {
     batch.batch_buffer_end();
 }
 
-impl Errand {
+impl EngineWork {
     /// Compares the contents of the buffers with the expected results.
-    fn judge(&self, card: &Buffer<'_>, system: &Buffer<'_>) -> Result<()> {
+    fn check(&self, card: &Buffer<'_>, system: &Buffer<'_>) -> Result<()> {
         let same = |what: &str, buffer: &Buffer<'_>, offset: u64, want: u64| {
             let got = buffer.mapping().read_u64(size(self.at + offset));
             ensure!(got == want, "{what}: expected {want:#018x}, got {got:#018x}");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn each_class_is_asked_once() {
+    fn one_engine_of_each_class_is_selected() {
         let names: Vec<String> =
             one_of_each_class(&[engine(0, 0), engine(2, 0), engine(2, 1), engine(3, 0), engine(3, 1)])
                 .iter()
@@ -161,12 +161,12 @@ mod tests {
     /// On every class the batch stores, copies and flushes, and batch and data fit into the engine's regions of the
     /// buffers.
     #[test]
-    fn an_errand_fits_its_parts_on_every_class() {
+    fn batch_and_data_fit_their_regions_on_every_class() {
         for class in 0..5 {
-            let errand =
-                Errand { engine: engine(class, 0), at: PART, stored: 1, flushed: 2, fence: 3, source: Vec::new() };
+            let work =
+                EngineWork { engine: engine(class, 0), at: PART, stored: 1, flushed: 2, fence: 3, source: Vec::new() };
             let mut batch = Batch::at(0x10_0000);
-            write(&mut batch, &errand, 0x100_0000, 0x200_0000);
+            write(&mut batch, &work, 0x100_0000, 0x200_0000);
             assert!(4 * batch.dwords().len() as u64 <= CODE);
             assert_eq!(batch.dwords()[..5], [0x1020_0003, 0x100_1000, 0, 1, 0]);
             let copies = batch.dwords().iter().any(|dword| dword >> 22 == 0x142);

@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use arctic_mi::gpr;
 
-use super::{Bench, Noise, compare};
+use super::{Bench, Random, compare};
 use crate::guest::batch::{MAX_QWORDS, PostSync};
 use crate::guest::device::Engine;
 use crate::guest::mapping::Mapping;
@@ -14,13 +14,13 @@ use crate::number::low;
 /// Stores of random dwords, quadwords and long runs to both memories. Adjacent bytes must not change.
 pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     const SIZE: usize = 64 << 10;
-    let mut noise = Noise(1);
+    let mut random = Random(1);
     let mut written = 0;
     for (target, code) in [(Place::Vram, Place::System), (Place::System, Place::Vram)] {
         let vm = bench.device.vm()?;
         let queue = vm.queue(engine)?;
         let memory = vm.buffer(target, SIZE as u64)?;
-        let mut expected = noise.bytes(SIZE);
+        let mut expected = random.bytes(SIZE);
         memory.mapping().write(&expected);
         bench.run(&vm, &queue, code, |batch| {
             let mut put = |at: usize, values: &[u64], dword: bool| {
@@ -37,14 +37,14 @@ pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {
             };
             // One dword per cache line, at a different offset in each line.
             for line in 0..64 {
-                put(64 * line + 4 * (line % 16), &[noise.quadword()], true);
+                put(64 * line + 4 * (line % 16), &[random.quadword()], true);
             }
             for index in 0..32 {
-                put(0x2000 + 72 * index, &[noise.quadword()], false);
+                put(0x2000 + 72 * index, &[random.quadword()], false);
             }
             // Stores of the maximum length, across page boundaries.
             for start in [0x3f08, 0x8000, 0xcff8] {
-                let values: Vec<_> = (0..MAX_QWORDS).map(|_| noise.quadword()).collect();
+                let values: Vec<_> = (0..MAX_QWORDS).map(|_| random.quadword()).collect();
                 put(start, &values, false);
             }
         })?;
@@ -58,9 +58,9 @@ pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let vm = bench.device.vm()?;
     let queue = vm.queue(engine)?;
     let memory = vm.buffer(Place::System, 4096)?;
-    let mut noise = Noise(2);
-    let immediates: Vec<u64> = (0..8).map(|_| noise.quadword()).collect();
-    let seeds: Vec<u64> = (0..8).map(|_| noise.quadword()).collect();
+    let mut random = Random(2);
+    let immediates: Vec<u64> = (0..8).map(|_| random.quadword()).collect();
+    let seeds: Vec<u64> = (0..8).map(|_| random.quadword()).collect();
     for (index, seed) in seeds.iter().enumerate() {
         memory.mapping().write_u64(8 * index, *seed);
     }

@@ -51,7 +51,7 @@ mod tests {
 
     /// The documents' examples: X at pitch 1024, Y at pitch 256.
     #[test]
-    fn bytes_of_tiled_surfaces_are_where_the_documents_say() {
+    fn tiled_offsets_equal_the_examples_of_the_documents() {
         let none = Swizzle::default();
         assert_eq!(offset(Tiling::Linear, none, 1024, 600, 9), 9816);
         assert_eq!(offset(Tiling::X, none, 1024, 600, 9), 4096 * 3 + 512 + 88);

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use super::qmp::Monitor;
 use super::state::{DeliveredTwice, State};
 use super::{INITRD, KERNEL, QEMU};
-use crate::guest::report::{Outcome, Report};
+use crate::guest::report::{CheckResult, WorkReport};
 use crate::kernel_log;
 
 /// Memory of an inner guest in MiB.
@@ -342,7 +342,7 @@ impl Inner {
     }
 
     /// Returns the checks so far. The guest must have worked `rounds` times.
-    pub fn checks(&self, rounds: usize) -> Result<Vec<Outcome>> {
+    pub fn checks(&self, rounds: usize) -> Result<Vec<CheckResult>> {
         outcomes(&self.config.name, &self.control, &self.text("console"), rounds)
     }
 }
@@ -363,14 +363,14 @@ impl Drop for Inner {
 }
 
 /// Returns the checks of the inner guest `name`, which has worked in `rounds` rounds.
-fn outcomes(name: &str, control: &Control, console: &str, rounds: usize) -> Result<Vec<Outcome>> {
-    let own = |what: &str, problem: Option<String>, detail: String, seconds: f64| Outcome {
+fn outcomes(name: &str, control: &Control, console: &str, rounds: usize) -> Result<Vec<CheckResult>> {
+    let own = |what: &str, problem: Option<String>, detail: String, seconds: f64| CheckResult {
         engine: name.to_owned(),
         what: what.to_owned(),
         ok: problem.is_none(),
         detail: problem.unwrap_or(detail),
         seconds,
-        ..Outcome::default()
+        ..CheckResult::default()
     };
     let probe = control.all("xe").next().context("xe was not loaded")?;
     let probed = (probe.split(' ').next() != Some("0")).then(|| format!("modprobe xe ended with status {probe}"));
@@ -378,7 +378,7 @@ fn outcomes(name: &str, control: &Control, console: &str, rounds: usize) -> Resu
     let reports: Vec<&str> = control.all("report").collect();
     anyhow::ensure!(reports.len() == rounds, "{} of {rounds} reports of work", reports.len());
     for text in reports {
-        let report: Report = serde_json::from_str(text).context("the report of work cannot be parsed")?;
+        let report: WorkReport = serde_json::from_str(text).context("the report of work cannot be parsed")?;
         anyhow::ensure!(!report.results.is_empty(), "the report of work is empty");
         all.extend(report.results);
     }
@@ -411,8 +411,9 @@ mod tests {
     }
 
     fn report(ok: bool) -> String {
-        let result = Outcome { engine: "rcs0".into(), what: "stores".into(), ok, seconds: 0.1, ..Outcome::default() };
-        let report = Report {
+        let result =
+            CheckResult { engine: "rcs0".into(), what: "stores".into(), ok, seconds: 0.1, ..CheckResult::default() };
+        let report = WorkReport {
             kernel: "7.2".into(),
             card: None,
             ok,

@@ -20,7 +20,7 @@ use super::checks::Bench;
 use super::checks::smoke::{brief, one_of_each_class};
 use super::device::Device;
 use super::mapping::Mapping;
-use super::report::{self, Outcome, PassthroughReport, StepReport};
+use super::report::{self, CheckResult, PassthroughReport, StepReport};
 use super::sysfs::Sysfs;
 use super::vfio::{self, Function};
 use crate::qemu::CARD_ADDRESS;
@@ -88,7 +88,7 @@ struct Outer<'a> {
 }
 
 /// The checks of a step that has run to its end, and what to print about it.
-type Done = Result<(Vec<Outcome>, String)>;
+type Done = Result<(Vec<CheckResult>, String)>;
 
 /// A step of the run.
 struct Step {
@@ -171,12 +171,12 @@ fn clock() -> String {
 }
 
 /// Runs `check` and returns its outcome for `engine`.
-fn checked(engine: &str, what: &str, check: impl FnOnce() -> Result<()>) -> Outcome {
+fn checked(engine: &str, what: &str, check: impl FnOnce() -> Result<()>) -> CheckResult {
     let start = Instant::now();
     let result = check();
     let (ok, detail) = (result.is_ok(), result.err().map(|error| format!("{error:#}")).unwrap_or_default());
     let (engine, what, seconds) = (engine.to_owned(), what.to_owned(), start.elapsed().as_secs_f64());
-    Outcome { engine, what, ok, detail, seconds, ..Outcome::default() }
+    CheckResult { engine, what, ok, detail, seconds, ..CheckResult::default() }
 }
 
 fn modprobe(modules: &[&str]) -> Result<()> {
@@ -191,7 +191,7 @@ impl Outer<'_> {
     }
 
     /// A store, a copy and a fence on an engine of each class of the function at `address`.
-    fn work(&self, name: &str, address: &str) -> Result<Vec<Outcome>> {
+    fn work(&self, name: &str, address: &str) -> Result<Vec<CheckResult>> {
         let node = self.sysfs.render_node(address).with_context(|| format!("{name} has no render node"))?;
         let device = Device::open(Some(&Path::new("/dev/dri").join(node)))?;
         let engines = one_of_each_class(&device.engines()?);
@@ -365,7 +365,7 @@ impl Outer<'_> {
 }
 
 /// The result of a step with the checks of inner guests: the number of passed checks and of interrupts.
-fn done(checks: Vec<Outcome>) -> Done {
+fn done(checks: Vec<CheckResult>) -> Done {
     let passed = checks.iter().filter(|check| check.ok).count();
     let messages = checks.iter().filter(|check| check.what == "msi").map(|check| check.detail.as_str());
     let detail = format!("{passed} checks, {}", messages.collect::<Vec<_>>().join(", "));
@@ -406,13 +406,13 @@ mod tests {
 
     #[test]
     fn a_step_has_the_first_problem_of_its_checks() {
-        let outcome = |ok: bool| Outcome {
+        let outcome = |ok: bool| CheckResult {
             engine: "rcs0".into(),
             what: "stores".into(),
             ok,
             detail: "byte 4".into(),
             seconds: 0.1,
-            ..Outcome::default()
+            ..CheckResult::default()
         };
         let good = step_report("a step", Ok((vec![outcome(true)], "77 checks".into())), 2.0);
         assert_eq!((good.ok, good.line().as_str()), (true, "ok   a step: 77 checks (2.0 s)"));

@@ -173,7 +173,7 @@ x /16i $rip
     }
 
     #[test]
-    fn a_guest_that_waits_or_was_interrupted_as_usual_is_not() {
+    fn state_of_a_waiting_guest_is_not_the_emulator_fault() {
         for (of, by) in [("HLT=0", "HLT=1"), ("RFL=00000006", "RFL=00000206"), ("10046", "00046"), ("10046", "10246")] {
             assert!(!delivered_twice(&STOPPED.replace(of, by)), "{of} {by}");
         }

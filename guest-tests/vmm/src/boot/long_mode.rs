@@ -143,7 +143,7 @@ mod tests {
     fn only_the_requested_range_is_identity_mapped() {
         let ram = crate::memory::ram(16 << 20).unwrap();
         let ranges = [0..layout::RAM_ABOVE_4G, layout::MMIO64];
-        let tables = (16 << 20) - layout::BARE_PAGE_TABLES;
+        let tables = (16 << 20) - layout::ELF_PAGE_TABLES;
         let mode = LongMode::prepare(&ram, 0x10_0000, tables, &ranges).unwrap();
         let cr3 = mode.segments(kvm_sregs::default()).cr3;
         let last = layout::MMIO64.end - 1;
@@ -161,6 +161,6 @@ mod tests {
     fn tables_fit_into_their_places() {
         let len = |ranges: &[Range<u64>]| Tables::identity(0, ranges).0.len() as u64 * PAGE;
         assert!(layout::PAGE_TABLES + len(&[0..layout::RAM_ABOVE_4G]) <= layout::MAILBOX);
-        assert!(len(&[0..layout::RAM_ABOVE_4G + layout::MOST_RAM, layout::MMIO64]) <= layout::BARE_PAGE_TABLES);
+        assert!(len(&[0..layout::RAM_ABOVE_4G + layout::MOST_RAM, layout::MMIO64]) <= layout::ELF_PAGE_TABLES);
     }
 }

@@ -26,9 +26,9 @@ ioctl_iow_nr!(KVM_IOEVENTFD, KVMIO, 0x79, kvm_ioeventfd);
 /// (Linux: handle_ept_misconfig), and drivers read VF_CAP.
 fn io_event(vm: &VmFd, event: &EventFd, address: u64, len: u32, on: bool) -> io::Result<()> {
     let flags = if on { 0 } else { 1 << kvm_ioeventfd_flag_nr_deassign };
-    let told = kvm_ioeventfd { addr: address, len, fd: event.as_raw_fd(), flags, ..Default::default() };
+    let request = kvm_ioeventfd { addr: address, len, fd: event.as_raw_fd(), flags, ..Default::default() };
     // SAFETY: KVM reads one `kvm_ioeventfd`, which outlives the call; both descriptors are open.
-    match unsafe { ioctl_with_ref(vm, KVM_IOEVENTFD(), &told) } {
+    match unsafe { ioctl_with_ref(vm, KVM_IOEVENTFD(), &request) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

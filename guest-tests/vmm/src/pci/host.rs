@@ -23,7 +23,7 @@ enum Target<'h> {
     Bridge,
     RootPort,
     Card(&'h dyn PciDevice),
-    Nobody,
+    Absent,
 }
 
 impl Host {
@@ -54,7 +54,7 @@ impl Host {
             Target::RootPort => self.root_port().read(register, data),
             Target::Card(function) => function.read_config(register, data),
             // Unsupported Request: software reads all ones.
-            Target::Nobody => data.fill(0xff),
+            Target::Absent => data.fill(0xff),
         }
     }
 
@@ -69,7 +69,7 @@ impl Host {
                 }
             }
             Target::Card(function) => function.write_config(register, data),
-            Target::Bridge | Target::Nobody => {}
+            Target::Bridge | Target::Absent => {}
         }
     }
 
@@ -85,7 +85,7 @@ impl Host {
             let functions = self.card.as_ref()?.functions();
             functions.iter().find(|function| function.routing_offset() == offset && function.enabled())
         });
-        function.map_or(Target::Nobody, |function| Target::Card(&**function))
+        function.map_or(Target::Absent, |function| Target::Card(&**function))
     }
 
     fn root_port(&self) -> MutexGuard<'_, RootPort> {

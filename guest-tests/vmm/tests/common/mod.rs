@@ -15,7 +15,7 @@ use std::time::Duration;
 use arctic_device_model::card::Card;
 use arctic_gpu::{VirtualCard, card_file, firmware};
 use arctic_vmm::agent::Agent;
-use arctic_vmm::{Boot, CardConfig, Config, Exit, Transcript, Vm, bare_guest, layout};
+use arctic_vmm::{Boot, CardConfig, Config, Exit, Transcript, Vm, elf_guest, layout};
 use libtest_mimic::{Arguments, Trial};
 use vm_memory::{Bytes, GuestAddress};
 use vmm_sys_util::eventfd::EventFd;
@@ -31,7 +31,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 /// Returns the guest's ELF file. Panics if there is no compiler, with a message that states what to install.
 pub fn guest() -> &'static Path {
-    bare_guest::build().unwrap_or_else(|error| panic!("{error}"))
+    elf_guest::build().unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A test: name and function.
@@ -47,7 +47,7 @@ macro_rules! tests {
 /// printed with the reason.
 pub fn main(tests: &[Test]) -> ExitCode {
     let arguments = Arguments::from_args();
-    let unable = bare_guest::unable();
+    let unable = elf_guest::unable();
     if let (Some(why), false) = (unable, arguments.list) {
         tests.iter().for_each(|(name, _)| println!("skipped: {name}: {why}"));
     }
@@ -65,14 +65,14 @@ pub fn main(tests: &[Test]) -> ExitCode {
 /// the VM and its output.
 pub fn machine(name: &str, command_line: &str, cpus: u8, card: Option<CardConfig>) -> (Vm, Transcript) {
     let file = &firmware::files()[0].bytes;
-    let said = Transcript::default();
+    let transcript = Transcript::default();
     let memory = if command_line.split(' ').any(|word| word == "high") { HIGH_RAM } else { RAM };
     let command_line = format!("{command_line} firmware={FIRMWARE:#x} firmware_bytes={}", file.len());
-    let boot = Boot::Bare { elf: guest().into(), command_line };
-    let machine = Vm::new(Config { boot, memory, cpus, card, output: Box::new(said.clone()) });
+    let boot = Boot::Elf { elf: guest().into(), command_line };
+    let machine = Vm::new(Config { boot, memory, cpus, card, output: Box::new(transcript.clone()) });
     let machine = machine.unwrap_or_else(|error| panic!("{name}: {error}"));
     machine.memory().write_slice(file, GuestAddress(FIRMWARE)).expect("the firmware fits into RAM");
-    (machine, said)
+    (machine, transcript)
 }
 
 /// A card with 2 GiB of local memory and four VFs.
@@ -87,10 +87,10 @@ pub fn panics(card: &VirtualCard) -> u64 {
 }
 
 /// Runs a VM. Panics unless the guest reports success. Returns the output.
-pub fn pass(name: &str, machine: Vm, said: &Transcript) -> String {
+pub fn pass(name: &str, machine: Vm, transcript: &Transcript) -> String {
     let exit = machine.run(LIMIT).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let text = said.text();
-    assert_eq!(exit, Exit::Value(bare_guest::exit::PASS), "{name}: the guest's output:\n{text}");
+    let text = transcript.text();
+    assert_eq!(exit, Exit::Value(elf_guest::exit::PASS), "{name}: the guest's output:\n{text}");
     assert!(text.contains("\nPASS ") && !text.contains("FAIL"), "{name}: the guest's output:\n{text}");
     text
 }
@@ -116,26 +116,26 @@ pub const REPORTS: [(&str, u64); 13] = [
 /// operation, in the order of [`REPORTS`].
 pub fn measure(name: &str, repeats: u32) -> Vec<f64> {
     // Unassigned addresses: no function has a 32-bit BAR.
-    let [quiet_at, heard_at] = [0x1000, 0x2000].map(|offset| layout::MMIO32.start + offset);
-    let words = format!("bench event={quiet_at:#x} heard={heard_at:#x} repeats={repeats}");
-    let (machine, said) = machine(name, &words, 1, card());
+    let [quiet_at, waited_at] = [0x1000, 0x2000].map(|offset| layout::MMIO32.start + offset);
+    let words = format!("bench event={quiet_at:#x} heard={waited_at:#x} repeats={repeats}");
+    let (machine, transcript) = machine(name, &words, 1, card());
     let quiet = EventFd::new(0).expect("an event");
-    let heard = EventFd::new(0).expect("an event");
-    for (at, event) in [(quiet_at, &quiet), (heard_at, &heard)] {
+    let waited = EventFd::new(0).expect("an event");
+    for (at, event) in [(quiet_at, &quiet), (waited_at, &waited)] {
         machine.add_io_event(at, event).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     let over = Arc::new(AtomicBool::new(false));
     let listening = over.clone();
-    let ears = heard.try_clone().expect("another descriptor");
+    let waiting = waited.try_clone().expect("another descriptor");
     let listener = std::thread::spawn(move || {
         while !listening.load(Ordering::Acquire) {
-            let _ = ears.read();
+            let _ = waiting.read();
         }
     });
     let memory = machine.memory().clone();
-    pass(name, machine, &said);
+    pass(name, machine, &transcript);
     over.store(true, Ordering::Release);
-    heard.write(1).expect("the listener reads the event");
+    waited.write(1).expect("the listener reads the event");
     listener.join().expect("the listener does not panic");
     let ticks = |number| {
         let report = Agent::report(&memory, number).unwrap_or_else(|| panic!("{name}: no report {number}"));

@@ -258,9 +258,9 @@ impl Writer<'_> {
         let operation = of(self.choice, &[0u32, 1, 1, 1, 3]) << 14;
         let predicate = u32::from(self.choice.one_in(4)) << 8;
         let stall = self.choice.below(2) << 20;
-        let noise = self.choice.dword() & 0x0000_003d;
+        let ignored = self.choice.dword() & 0x0000_003d;
         let notify = u32::from(self.choice.one_in(8)) << 8;
-        let flags = operation | stall | noise | notify;
+        let flags = operation | stall | ignored | notify;
         let (flags, address) = match self.choice.below(8) {
             0 => {
                 // A post-sync write to a register.

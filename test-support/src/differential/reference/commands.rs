@@ -4,7 +4,7 @@
 
 use super::alu::Effect;
 use super::atomic;
-use super::registers::{Registers, Who};
+use super::registers::{Registers, Requester};
 use super::{Done, End, Level, Machine};
 use crate::differential::layout::*;
 
@@ -47,8 +47,8 @@ impl Machine {
     /// Returns the value that a command reads from a register: 0 for a register that it may not read, with an error for
     /// a user-level command (V8-175, V8-170).
     fn read(&mut self, register: u32) -> u32 {
-        let who = self.who();
-        if !self.registers.may_read(register, who) {
+        let requester = self.requester();
+        if !self.registers.may_read(register, requester) {
             let _ = self.refused();
             return 0;
         }
@@ -228,10 +228,10 @@ impl Machine {
     /// Returns the page for indexed stores: the context's own status page, or the engine's global one, which only the
     /// PF may use (V8-123, V13-055, V13-076). `None` for users.
     fn status_page(&self, own: bool) -> Option<u64> {
-        match (self.who(), own) {
-            (Who::User, _) | (Who::VfKernel, false) => None,
+        match (self.requester(), own) {
+            (Requester::User, _) | (Requester::VfKernel, false) => None,
             (_, true) => Some(PPHWSP),
-            (Who::PfKernel, false) => Some(HWSP),
+            (Requester::PfKernel, false) => Some(HWSP),
         }
     }
 
@@ -247,18 +247,20 @@ impl Machine {
     /// V8-124, V13-052, IVB-159, trap T35: a user-level command with a register that users may not write is dropped as
     /// a whole; for a VF's driver only that register is skipped. Bits 11:8 are byte write disables.
     pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Done {
-        let who = self.who();
+        let requester = self.requester();
         let relative = bit(words[0], 19);
         let keep = words[0] >> 8 & 0xf;
         let pairs: Vec<(u32, u32)> = words[1..]
             .chunks_exact(2)
             .map(|pair| (self.register(pair[0], relative, bit(words[0], 17)), pair[1]))
             .collect();
-        if who == Who::User && pairs.iter().any(|(register, _)| !self.registers.may_write(*register, who)) {
+        if requester == Requester::User
+            && pairs.iter().any(|(register, _)| !self.registers.may_write(*register, requester))
+        {
             return self.refused();
         }
         for (register, value) in pairs {
-            if self.registers.may_write(register, who) {
+            if self.registers.may_write(register, requester) {
                 self.write(register, value, keep);
             }
         }
@@ -267,7 +269,7 @@ impl Machine {
 
     /// V8-125, V13-048: permitted only for the PF's driver.
     pub(super) fn update_gtt(&mut self, words: &[u32]) -> Done {
-        if self.who() != Who::PfKernel {
+        if self.requester() != Requester::PfKernel {
             return self.refused();
         }
         let first = u64::from(words[1]) / PAGE - BASE / PAGE;
@@ -295,11 +297,11 @@ impl Machine {
 
     /// V8-130, V13-054.
     pub(super) fn load_register_mem(&mut self, words: &[u32]) -> Done {
-        let (header, who) = (words[0], self.who());
+        let (header, requester) = (words[0], self.requester());
         let global = header & GGTT != 0;
         let register = self.register(words[1], bit(header, 19), bit(header, 17));
         // A load of a register that the requester may not write is a MI_NOOP; memory is not read.
-        if global && self.user() || !self.registers.may_write(register, who) {
+        if global && self.user() || !self.registers.may_write(register, requester) {
             return self.refused();
         }
         let value = self.memory.load(global, self.partitioned(words[2], words[3], bit(header, 16)))?;
@@ -309,11 +311,11 @@ impl Machine {
 
     /// V8-131, V13-053: bit 18 applies to the source, bit 19 to the destination.
     pub(super) fn load_register_reg(&mut self, words: &[u32]) -> Done {
-        let (header, who) = (words[0], self.who());
+        let (header, requester) = (words[0], self.requester());
         let source = self.register(words[1], bit(header, 18), bit(header, 16));
         let destination = self.register(words[2], bit(header, 19), bit(header, 17));
         let value = self.read(source);
-        if !self.registers.may_write(destination, who) {
+        if !self.registers.may_write(destination, requester) {
             return self.refused();
         }
         self.write(destination, value, 0);
@@ -475,8 +477,8 @@ impl Machine {
     fn after_flush(&mut self, words: &[u32]) -> Done {
         let flags = words[1];
         if bit(flags, 23) {
-            let (register, who) = (self.register(words[2], false, false), self.who());
-            if !self.registers.may_write(register, who) {
+            let (register, requester) = (self.register(words[2], false, false), self.requester());
+            if !self.registers.may_write(register, requester) {
                 return self.refused();
             }
             self.write(register, words[4], 0);

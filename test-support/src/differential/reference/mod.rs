@@ -20,7 +20,7 @@ use crate::differential::grammar::Case;
 use crate::differential::layout::*;
 use crate::differential::world::{Left, Stop};
 use memory::{Fault, Memory};
-use registers::{Registers, Who};
+use registers::{Registers, Requester};
 
 /// Number of commands after which a run counts as endless. Batches of the grammar start only batches with higher
 /// indices, so its cases end earlier.
@@ -168,16 +168,16 @@ impl Machine {
     }
 
     /// V8-159, V13-044, V13-047: the requester, determined by the ring or batch that contains the command.
-    fn who(&self) -> Who {
+    fn requester(&self) -> Requester {
         match (self.levels.last().is_none_or(|level| level.privileged), self.vf) {
-            (false, _) => Who::User,
-            (true, true) => Who::VfKernel,
-            (true, false) => Who::PfKernel,
+            (false, _) => Requester::User,
+            (true, true) => Requester::VfKernel,
+            (true, false) => Requester::PfKernel,
         }
     }
 
     fn user(&self) -> bool {
-        self.who() == Who::User
+        self.requester() == Requester::User
     }
 
     /// V8-140, V8-141: if MI_SET_PREDICATE_RESULT is set, all commands are MI_NOOPs except those with their own

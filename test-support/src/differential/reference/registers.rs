@@ -7,7 +7,7 @@ use arctic_device_model::topology::EngineClass;
 
 /// Requester of a command (V13-044..047, V13-080).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum Requester {
     User,
     VfKernel,
     PfKernel,
@@ -51,7 +51,7 @@ impl Registers {
 
     /// V8-186, V13-078, V13-079: evaluates the FORCE_TO_NONPRIV slots: `Some(true)` if one permits the access,
     /// `Some(false)` if one denies it. Bit 31 is set in slots for drivers of virtual functions.
-    fn slots(&self, register: u32, who: Who, write: bool) -> Option<bool> {
+    fn slots(&self, register: u32, requester: Requester, write: bool) -> Option<bool> {
         let slots = SLOTS.iter().flat_map(|(first, count)| (0..*count).map(move |n| first + n * 4));
         let mut verdict = None;
         for slot in slots {
@@ -62,7 +62,7 @@ impl Registers {
             if value & 0x03ff_fffc == 0 || !(first..first + bytes).contains(&register) {
                 continue;
             }
-            if (value >> 31 != 0) != (who == Who::VfKernel) {
+            if (value >> 31 != 0) != (requester == Requester::VfKernel) {
                 continue;
             }
             // Access field: 0 read and write, 1 read, 2 write.
@@ -89,22 +89,26 @@ impl Registers {
         self.on_the_list(register) || register == self.base + 0x158
     }
 
-    pub fn may_write(&self, register: u32, who: Who) -> bool {
-        match who {
-            Who::PfKernel => true,
-            Who::User => self.slots(register, who, true).unwrap_or_else(|| self.on_the_list(register)),
-            Who::VfKernel => self.of_the_context(register) || self.slots(register, who, true).unwrap_or(false),
+    pub fn may_write(&self, register: u32, requester: Requester) -> bool {
+        match requester {
+            Requester::PfKernel => true,
+            Requester::User => self.slots(register, requester, true).unwrap_or_else(|| self.on_the_list(register)),
+            Requester::VfKernel => {
+                self.of_the_context(register) || self.slots(register, requester, true).unwrap_or(false)
+            }
         }
     }
 
-    pub fn may_read(&self, register: u32, who: Who) -> bool {
+    pub fn may_read(&self, register: u32, requester: Requester) -> bool {
         // V8-177..180: ENGINE_ID and the timestamp.
         let constant = [0x8c, 0x358, 0x35c].map(|offset| self.base + offset).contains(&register);
-        match who {
-            Who::PfKernel => true,
-            Who::User => self.slots(register, who, false).unwrap_or_else(|| self.on_the_list(register) || constant),
-            Who::VfKernel => {
-                self.of_the_context(register) || constant || self.slots(register, who, false).unwrap_or(false)
+        match requester {
+            Requester::PfKernel => true,
+            Requester::User => {
+                self.slots(register, requester, false).unwrap_or_else(|| self.on_the_list(register) || constant)
+            }
+            Requester::VfKernel => {
+                self.of_the_context(register) || constant || self.slots(register, requester, false).unwrap_or(false)
             }
         }
     }

@@ -16,8 +16,8 @@ pub use arctic_guc_driver::provision::{Share, VF_CAP};
 use arctic_guc_driver::{DriverState, GucDriver, Inbox, Layout};
 
 use crate::ct;
-pub use crate::ct::{BELL, FAILURE, MAILBOX, SUCCESS};
-use crate::machine::transport::{Machine, PATIENCE, eventually};
+pub use crate::ct::{FAILURE, GUC_HOST_INTERRUPT, MAILBOX, SUCCESS};
+use crate::machine::transport::{Machine, TIMEOUT, eventually};
 
 /// Offset of the GGTT entries in GTTMMADR.
 pub const GGTT: u64 = 8 << 20;
@@ -205,7 +205,7 @@ impl Driver {
         }
     }
 
-    /// Waits for `event` and removes it from the inbox; panics after [`PATIENCE`].
+    /// Waits for `event` and removes it from the inbox; panics after [`TIMEOUT`].
     pub fn wait_event(&mut self, machine: &mut dyn Machine, event: &[u32]) {
         let start = Instant::now();
         loop {
@@ -214,7 +214,7 @@ impl Driver {
                 return;
             }
             let (function, events) = (self.function, &self.inbox.events);
-            assert!(start.elapsed() < PATIENCE, "function {function}: no event {event:x?} among {events:x?}");
+            assert!(start.elapsed() < TIMEOUT, "function {function}: no event {event:x?} among {events:x?}");
         }
     }
 

@@ -179,14 +179,14 @@ impl Driver {
     /// exits.
     pub fn lead_resets(&mut self, machine: &mut dyn Machine) {
         self.receive(machine);
-        let asked = |event: &[u32]| event[0] == VF_STATE_NOTIFY && event[2] == NOTIFY_FLR;
-        while let Some(event) = self.inbox.take_event(asked) {
+        let is_notice = |event: &[u32]| event[0] == VF_STATE_NOTIFY && event[2] == NOTIFY_FLR;
+        while let Some(event) = self.inbox.take_event(is_notice) {
             self.lead_reset(machine, event[1] as u8);
         }
     }
 
     /// Waits for one notification of the VF's reset.
-    pub fn hear_of_reset(&mut self, machine: &mut dyn Machine, vf: u8) {
+    pub fn receive_reset_notice(&mut self, machine: &mut dyn Machine, vf: u8) {
         self.wait_event(machine, &[VF_STATE_NOTIFY, vf.into(), NOTIFY_FLR]);
     }
 

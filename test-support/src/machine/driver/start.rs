@@ -7,7 +7,7 @@ use arctic_guc_driver::GucDriver;
 
 use super::{Driver, PF_BASE};
 use crate::firmware;
-use crate::machine::transport::{Machine, PATIENCE};
+use crate::machine::transport::{Machine, TIMEOUT};
 
 /// Engine instances that the card's fuses enable, by GuC class (contract K.3): render, video, video enhancement, copy,
 /// compute.
@@ -27,8 +27,8 @@ impl Driver {
     pub fn start_guc(&mut self, machine: &mut dyn Machine) -> u32 {
         self.with(machine).start_firmware();
         let start = Instant::now();
-        while machine.visibility().asks_for_memory && machine.register(0, firmware::DMA_CTRL) & 1 != 0 {
-            assert!(start.elapsed() < PATIENCE, "timed out waiting for the firmware DMA");
+        while machine.visibility().memory_by_messages && machine.register(0, firmware::DMA_CTRL) & 1 != 0 {
+            assert!(start.elapsed() < TIMEOUT, "timed out waiting for the firmware DMA");
         }
         assert_eq!(
             machine.register(0, firmware::DMA_CTRL) & 1,

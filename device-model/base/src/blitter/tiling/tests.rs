@@ -42,7 +42,7 @@ fn algorithm(layout: &Layout, pitch: u32, x: u32, y: u32) -> u32 {
 
 /// ILK-048, ILK-049, ILK-053, ILK-054, G67-064: every byte of regions of 1 to 3 tiles by 3 rows of tiles.
 #[test]
-fn every_byte_of_small_regions_is_where_the_algorithm_says() {
+fn every_byte_of_small_regions_is_at_the_offset_of_the_algorithm() {
     proves!([ILK_048, ILK_049, ILK_053, ILK_054], "every byte of regions of 1 to 3 tiles by 3 rows of tiles");
     for layout in ALL {
         let (width, height) = layout.extent();

@@ -18,8 +18,8 @@ fn fill(to: Picture, first: (i64, i64), last: (i64, i64), colour: u32) -> Operat
 /// i915: gt/intel_migrate.c, emit_copy and emit_clear of Gen6 and Gen7: pages by SRC_COPY_BLT and XY_COLOR_BLT.
 #[test]
 fn pages_are_copied_and_cleared_as_by_the_driver() {
-    let mut bench = Bench::new(PAGES);
-    let mut image = bench.noise(LEN, 3);
+    let mut bench = BlitBench::new(PAGES);
+    let mut image = bench.fill_random(LEN, 3);
     let (size, page) = (4 * PAGE, PAGE as usize);
     bench
         .run(
@@ -39,8 +39,8 @@ fn pages_are_copied_and_cleared_as_by_the_driver() {
 /// boxes: without clipping, the clipping rectangle of zeros has no effect. The tiling is that of each command.
 #[test]
 fn scan_lines_are_filled_with_the_colour_of_the_setup() {
-    let mut bench = Bench::new(PAGES);
-    let mut image = bench.noise(LEN, 4);
+    let mut bench = BlitBench::new(PAGES);
+    let mut image = bench.fill_random(LEN, 4);
     let control = 1 << 31 | 3 << 24 | 0xf0 << 16 | 512;
     let setup = [XY_SETUP_MONO_PATTERN_SL_BLT | WRITE, control, 0, 0, PAGE, 0x1111_1111, 0x2233_4455, 0, 0];
     assert_eq!(bench.run(&setup, 1), Ok(0));
@@ -58,8 +58,8 @@ fn scan_lines_are_filled_with_the_colour_of_the_setup() {
 /// outside; XY_SETUP_CLIP_BLT changes the rectangle alone.
 #[test]
 fn clipping_limits_pixels_and_scan_lines() {
-    let mut bench = Bench::new(PAGES);
-    let mut image = bench.noise(LEN, 5);
+    let mut bench = BlitBench::new(PAGES);
+    let mut image = bench.fill_random(LEN, 5);
     let to = Picture { cpp: 2, ..linear(2 * PAGE, 256) };
     let control = 1 << 31 | 1 << 30 | 2 << 24 | 0x5a << 16 | 256;
     let setup =
@@ -85,8 +85,8 @@ fn clipping_limits_pixels_and_scan_lines() {
 /// area, or with the corners exchanged, clips everything.
 #[test]
 fn clipping_does_not_move_the_source() {
-    let mut bench = Bench::new(PAGES);
-    let mut image = bench.noise(LEN, 6);
+    let mut bench = BlitBench::new(PAGES);
+    let mut image = bench.fill_random(LEN, 6);
     for (clip, bit) in [([(5, 4), (9, 8)], 1), ([(9, 8), (5, 4)], 1), ([(5, 4), (5, 9)], 1), ([(7, 7), (8, 8)], 0)] {
         bench.run(&[XY_SETUP_CLIP_BLT, point(clip[0].0, clip[0].1), point(clip[1].0, clip[1].1)], 1).unwrap();
         let operation = Operation {
@@ -104,8 +104,8 @@ fn clipping_does_not_move_the_source() {
 /// A negative pitch: rows are below each other in memory in the other order.
 #[test]
 fn rows_of_a_negative_pitch_are_in_descending_order() {
-    let mut bench = Bench::new(PAGES);
-    let mut image = bench.noise(LEN, 7);
+    let mut bench = BlitBench::new(PAGES);
+    let mut image = bench.fill_random(LEN, 7);
     let operation = Operation {
         operand: Operand::From(linear(3 * PAGE, 128), (0, 0)),
         code: 0xcc,
@@ -120,7 +120,7 @@ fn rows_of_a_negative_pitch_are_in_descending_order() {
 /// have no pattern.
 #[test]
 fn patterns_that_are_not_solid_are_not_modelled() {
-    let mut bench = Bench::new(PAGES);
+    let mut bench = BlitBench::new(PAGES);
     let mono = [XY_SETUP_MONO_PATTERN_SL_BLT | WRITE, 3 << 24 | 512, 0, 0, PAGE, 1, 2, 3, 4];
     let colour = [XY_SETUP_BLT | WRITE, 1 << 31 | 3 << 24 | 512, 0, 0, PAGE, 1, 2, 3 * PAGE];
     for setup in [&mono[..], &colour[..]] {
@@ -140,7 +140,7 @@ fn patterns_that_are_not_solid_are_not_modelled() {
 /// Commands that are not modelled, and lengths that a command does not have, are errors and change no state.
 #[test]
 fn unmodelled_commands_are_errors() {
-    let mut bench = Bench::new(PAGES);
+    let mut bench = BlitBench::new(PAGES);
     let mut count = 0;
     for row in &blitter::COMMANDS {
         let header = 2 << 29 | u32::from(row.opcode) << 22;

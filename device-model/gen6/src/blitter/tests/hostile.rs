@@ -16,7 +16,7 @@ fn copy(corners: [u32; 2], to: u32, from: u32) -> [u32; 8] {
 /// BLT-002: an empty or inverted rectangle accesses no memory.
 #[test]
 fn empty_rectangles_access_no_memory() {
-    let mut bench = Bench::new(PAGES);
+    let mut bench = BlitBench::new(PAGES);
     let absent = PAGES * PAGE;
     for (first, second) in [
         (point(0, 0), point(0, 0)),
@@ -39,8 +39,8 @@ fn empty_rectangles_access_no_memory() {
 /// written, and the blit goes on where it stopped once the page is there.
 #[test]
 fn missing_pages_are_faults_at_the_pixel() {
-    let mut bench = Bench::new(PAGES);
-    let before = bench.noise((PAGES * PAGE) as usize, 8);
+    let mut bench = BlitBench::new(PAGES);
+    let before = bench.fill_random((PAGES * PAGE) as usize, 8);
     let fault = |address, write| Fault { space: Space::Ggtt, address, kind: FaultType::Page, write };
     let to = 14 * PAGE;
     let mut blit = bench.decode(&copy([0, point(1024, 3)], to, 0)).unwrap().unwrap();
@@ -60,8 +60,8 @@ fn missing_pages_are_faults_at_the_pixel() {
 /// Addresses of pixels wrap at 32 bits, above the end and below the base.
 #[test]
 fn addresses_wrap_at_32_bits() {
-    let mut bench = Bench::new(PAGES);
-    let before = bench.noise((PAGES * PAGE) as usize, 9);
+    let mut bench = BlitBench::new(PAGES);
+    let before = bench.fill_random((PAGES * PAGE) as usize, 9);
     // Row 1 of a surface at the end of the space is at the start of it.
     let base = 0u32.wrapping_sub(4096);
     bench.run(&copy([point(0, 1), point(1024, 3)], base, 4 * PAGE), usize::MAX).unwrap();
@@ -76,7 +76,7 @@ fn addresses_wrap_at_32_bits() {
 /// The largest rectangles with the largest pitches, positive and negative, take many steps, of which each is bounded.
 #[test]
 fn the_largest_rectangles_take_bounded_steps() {
-    let bench = &mut Bench::new(PAGES);
+    let bench = &mut BlitBench::new(PAGES);
     (0..PAGES).for_each(|page| bench.ggtt.set(page, Pte(1)));
     // Of a pitch of 0, all rows are in the same pages.
     let corners = [point(-32768, -32768), point(32767, 32767)];
@@ -106,7 +106,7 @@ proptest! {
         swctrl: u32,
         holes: u16,
     ) {
-        let mut bench = Bench::new(PAGES);
+        let mut bench = BlitBench::new(PAGES);
         bench.swctrl = swctrl;
         (0..PAGES).filter(|page| holes >> page & 1 != 0).for_each(|page| bench.ggtt.set(page, Pte(0)));
         for (command, mut dwords, small, more) in commands {

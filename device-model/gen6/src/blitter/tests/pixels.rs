@@ -10,8 +10,8 @@ use super::*;
 #[test]
 fn raster_operations_combine_the_operands_bit_by_bit() {
     const LEN: usize = 3 * PAGE as usize;
-    let mut bench = Bench::new(3);
-    let mut image = bench.noise(LEN, 5);
+    let mut bench = BlitBench::new(3);
+    let mut image = bench.fill_random(LEN, 5);
     for code in 0..=255u8 {
         for (cpp, format) in [(1, 0), (2, 0), (2, 1), (4, 0)] {
             let picture = |base| Picture { base, tile: Tile::Linear, cpp, pitch: 60, swizzled: false };
@@ -81,8 +81,8 @@ proptest! {
         budget in proptest::sample::select(&[64usize, 5000, 1 << 20]),
         dice: [u32; 16],
     ) {
-        let mut bench = Bench::new(2 * PAGES);
-        let mut image = bench.noise(2 * HALF as usize, dice[0]);
+        let mut bench = BlitBench::new(2 * PAGES);
+        let mut image = bench.fill_random(2 * HALF as usize, dice[0]);
         let to = picture(HALF as u32, tiles.1, depth.0, dice[2]);
         // One mode applies to both.
         let from = Picture { swizzled: to.swizzled, ..picture(0, tiles.0, depth.0, dice[1]) };
@@ -124,8 +124,8 @@ proptest! {
         budget in proptest::sample::select(&[1000usize, 1 << 20]),
         dice: [u32; 8],
     ) {
-        let mut bench = Bench::new(PAGES);
-        let mut image = bench.noise(HALF as usize, dice[0]);
+        let mut bench = BlitBench::new(PAGES);
+        let mut image = bench.fill_random(HALF as usize, dice[0]);
         let picture = picture(0, tile, cpp, dice[1]);
         let (columns, rows) = extent(&picture);
         let pick = |dice: u32, count: i64| i64::from(dice) % count;
@@ -144,7 +144,7 @@ proptest! {
     /// G67-121: SRC_COPY_BLT states the horizontal direction in bit 30, and the vertical one by negative pitches. With the
     /// directions for the position of the operands, each byte is read before it is overwritten.
     #[test]
-    fn copies_by_address_have_their_own_directions(
+    fn copies_by_address_have_separate_directions(
         raster in proptest::sample::select(&[0xccu8, 0x66]),
         budget in proptest::sample::select(&[1000usize, 1 << 20]),
         width in 1u32..2000,
@@ -153,8 +153,8 @@ proptest! {
         seed: u32,
     ) {
         const PITCH: u32 = 2100;
-        let mut bench = Bench::new(PAGES);
-        let before = bench.noise(HALF as usize, seed);
+        let mut bench = BlitBench::new(PAGES);
+        let before = bench.fill_random(HALF as usize, seed);
         let from = 20_000u32;
         let to = (i64::from(from) + distance) as u32;
         let backwards = to > from;

@@ -157,7 +157,7 @@ fn fences_survive_a_reset_of_the_gt() {
 
 /// G67-064, G67-065: the driver compares the two channels of memory, and switches swizzling on if they are equal.
 #[test]
-fn a_swizzled_card_swizzles_when_the_driver_says_so() {
+fn swizzling_is_applied_after_the_driver_enables_it() {
     let channels = |card: &Card| [0x14_5004, 0x14_5008].map(|at| read(card, 0, at) & 0xffff);
     let [first, second] = channels(&card());
     assert_ne!(first, second);

@@ -172,7 +172,7 @@ fn is_continued(
                 machine = machine.moved();
             } else {
                 // The steps of a card that was restored are due at once.
-                machine.card.engines.iter().for_each(EngineSlot::hurry);
+                machine.card.engines.iter().for_each(EngineSlot::poll_now);
             }
         }
         let text = toml::to_string(&machine.card.save()).unwrap();

@@ -12,7 +12,7 @@ fn fill(address: u32, corner: u32, colour: u32) -> [u32; 6] {
     [0x5430_0004, 0x03f0_0000, 0, corner, address, colour]
 }
 
-impl Bench {
+impl EngineBench {
     fn tail(&self) -> u32 {
         self.gt.engine_value(self.engine.id, 0x30)
     }
@@ -41,7 +41,7 @@ fn surfaces_are_in_the_ppgtt_while_it_is_enabled() {
         [IVB_031, ILK_010, ILK_041, ILK_086],
         "surfaces of blits are in the PPGTT while it is enabled, else in the GGTT"
     );
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.run(&fill(DATA, 0x1_0001, 1));
     bench.batch(BATCH, &fill(DATA + 4, 0x1_0001, 2));
     bench.run(&[0x1880_0000, BATCH]);
@@ -57,7 +57,7 @@ fn surfaces_are_in_the_ppgtt_while_it_is_enabled() {
 /// G67-121: state of setup commands lasts until the engine is reset.
 #[test]
 fn setup_state_lasts_until_a_reset() {
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.run(&[0x4470_0007, 0x83f0_0040, 0, 0, DATA, 0, 0x55, 0, 0]);
     bench.batch(BEHIND + BATCH, &[0x4940_0001, 0x1_0001, 0x2_0003]);
     bench.run(&[0x1880_0100, BATCH]);
@@ -75,7 +75,7 @@ fn the_control_register_selects_y_tiling() {
         [IVB_002, ILK_064, ILK_069],
         "BCS_SWCTRL is a masked register, which selects Y tiling; without it tiled surfaces are X tiled"
     );
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     let tiled = |at: u32| {
         let mut dwords = fill(DATA, (at + 1) << 16 | 5, at);
         dwords[0] |= 1 << 11;
@@ -101,7 +101,7 @@ fn the_control_register_selects_y_tiling() {
 /// IVB-010: tiled surfaces are swizzled in the mode of ARB_MODE: bit 6 of the second row of an X tile is inverted.
 #[test]
 fn tiled_surfaces_are_swizzled_by_the_mode_of_the_arbiter() {
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     let tiled = |colour: u32| {
         let mut dwords = fill(DATA, 2 << 16 | 1, colour);
         dwords[0] |= 1 << 11;
@@ -124,7 +124,7 @@ fn accesses_are_not_translated_in_the_mode_of_the_arbiter() {
         "with bit 14 of ARB_MODE, addresses of both spaces are physical ones: of rings, batches, stores, surfaces and the \
          status page"
     );
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.run(&[&[0x1000_0002, 0, DATA, 1][..], &fill(DATA + 4, 0x1_0001, 2)].concat());
     assert_eq!([0, 4].map(|at| bench.get(BEHIND + DATA + at)), [1, 2]);
     // The ring and the status page are moved in the GGTT; in memory they are where they were.
@@ -147,7 +147,7 @@ fn accesses_are_not_translated_in_the_mode_of_the_arbiter() {
 /// A long rectangle takes many steps, in which the head stays at its command; the commands behind it wait.
 #[test]
 fn long_rectangles_take_many_steps() {
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.run(&[&fill(DATA, LONG, 7)[..], &[0x0040_0009, 0]].concat());
     assert_eq!((bench.head(), bench.register(0x94), bench.register(0x74)), (0, 0, RING));
     assert_eq!(bench.register(0x9c) & 1 << 9, 0, "not idle");
@@ -164,7 +164,7 @@ fn long_rectangles_take_many_steps() {
 /// Many blits in one batch do not hold the engine: a step ends when their cost reaches the limit of one.
 #[test]
 fn many_blits_take_several_steps() {
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     let blits: Vec<u32> = (0..64).flat_map(|_| fill(DATA, 0x40 << 16 | 0x400, 7)).collect();
     bench.batch(BEHIND + BATCH, &blits);
     bench.run(&[0x1880_0100, BATCH]);
@@ -175,7 +175,7 @@ fn many_blits_take_several_steps() {
 #[test]
 fn a_stopped_parser_completes_the_rectangle() {
     proves!(IVB_055, "a stopped parser completes the command, and is idle behind it");
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.run(&[&fill(DATA, LONG, 7)[..], &[0x0040_0009, 0]].concat());
     bench.gt.write(0x2_209c, 0x0100_0100, !0);
     let mut steps = 0;
@@ -195,7 +195,7 @@ fn a_stopped_parser_completes_the_rectangle() {
 #[test]
 fn a_reset_ends_the_rectangle() {
     for reset in [true, false] {
-        let mut bench = Bench::new(BCS);
+        let mut bench = EngineBench::new(BCS);
         bench.run(&fill(DATA, LONG, 7));
         if reset {
             bench.engine.reset();
@@ -221,7 +221,7 @@ fn a_reset_ends_the_rectangle() {
 #[test]
 fn a_missing_page_ends_the_rectangle() {
     proves!(IVB_039, "a missing page is a fault of the copy engine, with its address and direction");
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     let mut copy = vec![0x54c0_0006 | 3 << 20, 0x03cc_1000, 0, 0x2_0400, 0x1_f000, 0, 0x1000, DATA];
     assert_eq!(bench.run(&[&copy[..], &[0x0040_0003, 0]].concat()), Outcome::Progress);
     assert_eq!((bench.gt.read(0x4294), bench.register(0x94)), (0x1_f000 | 8 << 3 | 1, 3), "written");
@@ -240,7 +240,7 @@ fn a_missing_page_ends_the_rectangle() {
 #[test]
 fn unmodelled_blits_are_counted() {
     proves!(ILK_097, "the render engine has no commands of the client 2D");
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.run(&[0x5440_0004, 0, 0, 0, 0, 0, 0x5430_0005, 0, 0, 0, 0, 0, 0, 0x5080_0000, 0]);
     bench.run(&[&[0x5c40_00fd_u32][..], &[0; 254]].concat());
     let skipped: Vec<_> = bench.engine.skipped().iter().map(|((_, name), count)| (*name, *count)).collect();
@@ -248,7 +248,7 @@ fn unmodelled_blits_are_counted() {
         skipped,
         [("2D command", 1), ("XY_COLOR_BLT", 1), ("XY_MONO_SRC_COPY_IMMEDIATE_BLT", 1), ("XY_PAT_BLT", 1)]
     );
-    let mut render = Bench::new(RCS);
+    let mut render = EngineBench::new(RCS);
     assert_eq!(render.run(&fill(DATA, 0x1_0001, 1)), Outcome::Halted);
     assert_eq!(render.register(0xb8), 1, "instruction error");
 }

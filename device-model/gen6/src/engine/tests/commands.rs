@@ -5,7 +5,7 @@ use arctic_fidelity::proves;
 
 use super::*;
 
-fn set64(bench: &Bench, register: u32, value: u64) {
+fn set64(bench: &EngineBench, register: u32, value: u64) {
     bench.write(register, arctic_sriov::number::low(value));
     bench.write(register + 4, arctic_sriov::number::high(value));
 }
@@ -22,7 +22,7 @@ fn the_predicate_follows_all_operations() {
         let (compare, combine, load) = (code & 3, code >> 2 & 3, code >> 4);
         for present in [false, true] {
             for (first, second, data) in [(wide, wide, 1), (wide, 5, 1 << 32), (5, wide, 1 << 32), (7, 7, 0)] {
-                let mut bench = Bench::new(RCS);
+                let mut bench = EngineBench::new(RCS);
                 set64(&bench, 0x2400, first);
                 set64(&bench, 0x2408, second);
                 set64(&bench, 0x2410, data);
@@ -48,7 +48,7 @@ fn a_predicated_primitive_is_not_drawn() {
         "a 3DPRIMITIVE with its predicate bit is skipped while the predicate is clear; the others, MI_TOPOLOGY_FILTER \
          and MI_URB_CLEAR are counted as not executed"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     let draw = |bit: u32| [0x7b00_0005 | bit, 0, 3, 0, 1, 0, 0];
     bench.run(&draw(1 << 8));
     assert!(bench.engine.skipped().is_empty());
@@ -64,7 +64,7 @@ fn a_predicated_primitive_is_not_drawn() {
 #[test]
 fn a_noop_may_name_itself() {
     proves!([IVB_067, IVB_141], "MI_NOOP writes its 22 bits to NOPID if bit 22 is set");
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.run(&[0x007f_ffff]);
     assert_eq!(bench.register(0x94), 0x3f_ffff);
     bench.run(&[0x003f_1234]);
@@ -75,7 +75,7 @@ fn a_noop_may_name_itself() {
 fn a_user_interrupt_is_sent_per_command() {
     proves!([IVB_090, IVB_142, ILK_153], "MI_USER_INTERRUPT raises bit 0 of the engine, and the parser continues");
     for (index, bit) in [(0, 0), (1, 12), (2, 22)] {
-        let mut bench = Bench::new(EngineId::new(index));
+        let mut bench = EngineBench::new(EngineId::new(index));
         bench.run(&[0x0100_0000, 0x0040_0001]);
         assert_eq!((bench.gt.read(0x4_4018), bench.register(0x94)), (1 << bit, 1));
         bench.write(0x4_4018, 1 << bit);
@@ -86,7 +86,7 @@ fn a_user_interrupt_is_sent_per_command() {
 
 /// ILK-142: MI_FLUSH.
 #[test]
-fn flushes_reset_statistics_if_they_are_asked_to() {
+fn flush_with_statistics_bit_resets_statistics() {
     proves!(
         [IVB_115, IVB_118, IVB_144, IVB_186, ILK_142],
         "MI_FLUSH with bit 3, if MI_MODE enables it, and PIPE_CONTROL with bit 19 set the statistics to 0, but not the \
@@ -99,7 +99,7 @@ fn flushes_reset_statistics_if_they_are_asked_to() {
         (0x1000_0000, [0x7a00_0000, 1 << 19], 0),
         (0x1000_0000, [0x7a00_0000, 0], 5),
     ] {
-        let mut bench = Bench::new(RCS);
+        let mut bench = EngineBench::new(RCS);
         bench.clock.advance(800);
         (0x2300..0x2358).step_by(4).for_each(|at| bench.write(at, 5));
         bench.write(0x209c, mode);
@@ -115,9 +115,9 @@ fn cache_line_flushes_toggle_a_bit() {
         [IVB_064, IVB_162],
         "MI_CLFLUSH is skipped by its length, which counts half lines, and flips INSTPM bit 11"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.write(0x20c0, 0x0040_0040);
-    let flush = |bench: &mut Bench| {
+    let flush = |bench: &mut EngineBench| {
         let mut words = vec![0x1380_0003, DATA, 0, 0xffff_ffff, 0xffff_ffff];
         words.push(0x0040_0003);
         bench.run(&words);
@@ -134,7 +134,7 @@ fn a_suspended_flush_completes_when_it_is_resumed() {
         "a sync flush completes at once, or when MI_SUSPEND_FLUSH ends its suspension. It flips SYNC_FLIP_STATUS_1 bit 11 \
          and bit 2 of the status page, and raises interrupt 2"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.write(0x2098, !4);
     for toggled in [1, 0] {
         bench.write(0x20c0, 0x0020_0020);
@@ -156,7 +156,7 @@ fn stores_have_the_length_of_their_header() {
         [IVB_140, IVB_157, IVB_168],
         "MI_STORE_DATA_IMM stores one dword or more by its length; a command is executed before the next one"
     );
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.run(&[0x1040_0004, 0, DATA + 3, 1, 2, 3, 0x1040_0002, 0, DATA + 4, 9]);
     assert_eq!([bench.get(DATA), bench.get(DATA + 4), bench.get(DATA + 8)], [1, 9, 3]);
 }
@@ -167,7 +167,7 @@ fn registers_are_written_by_bytes_and_pairs() {
         [IVB_159],
         "bits 11:8 disable the bytes of all registers of MI_LOAD_REGISTER_IMM; 8800-88FF and C0000 upwards are not written"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     for disabled in 0..16_u32 {
         bench.write(0x2430, 0x1111_1111);
         bench.write(0x2434, 0x2222_2222);
@@ -192,7 +192,7 @@ fn draw_parameters_are_loaded_from_memory() {
         "MI_LOAD_REGISTER_MEM loads the registers of indirect draws and dispatches; a dispatch of 0 groups ends the batch \
          where a guard asks for it"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     let registers = [0x2420, 0x2430, 0x2434, 0x2438, 0x243c, 0x2440, 0x2500, 0x2504, 0x2508];
     for (n, register) in (0..).zip(registers) {
         let (at, value) = (DATA + n * 4, 0x100 + n);
@@ -220,14 +220,14 @@ fn flushes_store_and_notify() {
         "PIPE_CONTROL and MI_FLUSH_DW store a value or the time, then raise interrupt 4; PIPE_CONTROL writes a register \
          with privilege"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.clock.advance(80 * 0x1234);
     bench.run(&[0x7a00_0003, 1 << 24 | 3 << 14 | 1 << 8, DATA, 0, 0]);
     assert_eq!((bench.get(DATA), bench.gt.read(0x4_4018)), (0x1234, 1 << 4));
     bench.write(0x2350, 0x77);
     bench.run(&[0x7a00_0003, 1 << 24 | 2 << 14, DATA, 0, 0, 0x7a00_0003, 1 << 23 | 1 << 14, 0x2430, 0x99, 0]);
     assert_eq!((bench.get(DATA), bench.gt.read(0x2430)), (0x77, 0x99));
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.clock.advance(80 * 0x4321);
     bench.run(&[0x1300_c102, DATA | 4, 0, 0]);
     assert_eq!((bench.get(DATA), bench.gt.read(0x4_4018)), (0x4321, 1 << 26));
@@ -242,7 +242,7 @@ fn commands_take_effect_in_order() {
         "a register that is loaded, stored, changed and stored again, with and without flushes between"
     );
     for flush in [&[][..], &[0x7a00_0002, 1 << 20 | 1 << 18 | 1 << 12, 0, 0], &[0x0200_0000]] {
-        let mut bench = Bench::new(RCS);
+        let mut bench = EngineBench::new(RCS);
         let steps = [
             &[0x1100_0001, 0x2430, 1][..],
             &[0x1240_0001, 0x2430, DATA],
@@ -267,7 +267,7 @@ fn the_batch_is_described_while_it_runs() {
          the start; MI_BATCH_BUFFER_END returns to the ring"
     );
     for (header, offset, state) in [(0x1880_0100, BEHIND, 0x20), (0x1880_0000, 0, 0)] {
-        let mut bench = Bench::new(RCS);
+        let mut bench = EngineBench::new(RCS);
         bench.write(0x2028, 0x0001_0001);
         bench.batch(offset + BATCH, &[0, 0, 0x0b30_0001 | 1 << 18 | 1 << 21, 0, 0]);
         assert_eq!(bench.run(&[header, BATCH, 0x0040_0006]), Outcome::Waiting);
@@ -286,7 +286,7 @@ fn runs_of_stores_are_executed_as_single_ones() {
         IVB_157,
         "consecutive stores of a batch, across pages, to pages without translations, and to the batch itself"
     );
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     // The second page of the batch is not behind the first one in memory; the store at their boundary has a part in each.
     let start = BATCH + 0x1000 - 0x28;
     bench.put(TABLE + 5 * 4, 0x1_7001);

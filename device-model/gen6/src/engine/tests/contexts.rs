@@ -11,15 +11,15 @@ const ALWAYS: [u32; 3] = [0x2300, 0x7020, 0x2220];
 /// Registers of the extended state.
 const EXTENDED: [u32; 4] = [0x2400, 0x2430, 0x2500, 0x5200];
 
-fn switch(bench: &mut Bench, context: u32, flags: u32) {
+fn switch(bench: &mut EngineBench, context: u32, flags: u32) {
     bench.run(&[0x0c00_0000, context | 0x100 | flags, 0, 0]);
 }
 
-fn fill(bench: &Bench, value: u32) {
+fn fill(bench: &EngineBench, value: u32) {
     ALWAYS.iter().chain(&EXTENDED).for_each(|at| bench.write(*at, value));
 }
 
-fn values(bench: &Bench, registers: &[u32]) -> Vec<u32> {
+fn values(bench: &EngineBench, registers: &[u32]) -> Vec<u32> {
     registers.iter().map(|at| bench.gt.read(*at)).collect()
 }
 
@@ -31,7 +31,7 @@ fn a_switch_saves_and_restores_the_registers_of_contexts() {
         "a switch saves the registers of the old context, if CCID is valid, loads those of the new one unless that is \
          inhibited, and sets CCID without the bits 1:0. The image sets PP_DCLV"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     assert_eq!(bench.register(0x180), 0);
     fill(&bench, 0x11);
     switch(&mut bench, CONTEXT, 0xd);
@@ -63,7 +63,7 @@ fn a_restore_of_the_current_context_must_be_forced() {
         [IVB_100, IVB_155, ILK_167, ILK_169],
         "the same address as in CCID is a NOOP, unless the restore is forced: then changes of the image take effect"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     fill(&bench, 0x11);
     switch(&mut bench, CONTEXT, 0xd);
     switch(&mut bench, OTHER, 0xd);
@@ -81,7 +81,7 @@ fn a_restore_of_the_current_context_must_be_forced() {
 fn an_inhibited_restore_does_not_read_the_image() {
     proves!([IVB_155, ILK_168], "a switch with the inhibit bit keeps the registers, whatever the image has");
     for (inhibit, value) in [(1, 0x11), (0, 0x99)] {
-        let mut bench = Bench::new(RCS);
+        let mut bench = EngineBench::new(RCS);
         bench.write(0x2300, 0x11);
         bench.batch(CONTEXT, &[0x1100_0001, 0x2300, 0x99]);
         switch(&mut bench, CONTEXT, 0xc | inhibit);
@@ -92,7 +92,7 @@ fn an_inhibited_restore_does_not_read_the_image() {
 #[test]
 fn an_image_may_have_more_than_two_kibibytes() {
     proves!(ILK_164, "registers behind the first 2 KiB of an image are loaded");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     // Zeros are MI_NOOP.
     bench.batch(CONTEXT + 0x1000, &[0x1100_0001, 0x2300, 0x99]);
     switch(&mut bench, CONTEXT, 0xc);
@@ -102,7 +102,7 @@ fn an_image_may_have_more_than_two_kibibytes() {
 #[test]
 fn a_switch_completes_the_stores_before_it() {
     proves!(ILK_128, "a command behind MI_SET_CONTEXT reads what a command before it has stored");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.write(0x2180, CONTEXT);
     let commands = [0x1100_0001, 0x2434, 7, 0x1240_0001, 0x2434, DATA, 0x0c00_0000, OTHER | 0x101, 0];
     bench.run(&[&commands[..], &[0x14c0_0001, 0x2438, DATA]].concat());
@@ -117,7 +117,7 @@ fn the_extended_state_takes_part_if_it_is_enabled() {
          restored. A restore sets SO_PRIM_STORAGE_NEEDED, which software cannot write"
     );
     for (save, restore) in [(0, 0), (0, 4), (8, 0), (8, 4)] {
-        let mut bench = Bench::new(RCS);
+        let mut bench = EngineBench::new(RCS);
         // Both images have a first version with 0x11 in all registers.
         fill(&bench, 0x11);
         bench.gt.registers.set(0x5240, 0x11);
@@ -149,7 +149,7 @@ fn the_image_is_a_list_of_register_loads_of_105_lines() {
         [IVB_101, IVB_155, ILK_164, ILK_170],
         "the image is within the lines of CXT_SIZE, extended and VF, and has MI_LOAD_REGISTER_IMM commands"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     let size = bench.gt.read(0x21a8);
     assert_eq!((size >> 9 & 0x7f) + (size & 0x3f), 105);
     (CONTEXT..CONTEXT + 0x2000).step_by(4).for_each(|at| bench.put(at, 0xcccc_cccc));
@@ -163,11 +163,11 @@ fn the_image_is_a_list_of_register_loads_of_105_lines() {
 #[test]
 fn contexts_are_switched_by_the_render_ring_only() {
     proves!([IVB_155, ILK_166], "MI_SET_CONTEXT has no effect in a batch, and is an error on another engine");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.batch(BATCH, &[0x0c00_0000, CONTEXT | 0x10d, 0]);
     bench.run(&[0x1880_0000, BATCH]);
     assert_eq!((bench.register(0x180), bench.engine.skipped().len()), (0, 1));
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     assert_eq!(bench.run(&[0x0c00_0000, CONTEXT | 0x10d]), Outcome::Halted);
 }
 
@@ -178,7 +178,7 @@ fn a_matching_context_is_reset() {
         "a request with the current context resets the render engine and sets the match bit; with another, or a context \
          that is not valid, it clears it. The pending bit reads 0"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     assert_eq!(bench.gt.write(0x222c, 1, !0), None, "no context is valid");
     switch(&mut bench, CONTEXT, 0xd);
     assert_eq!((bench.gt.write(0x222c, OTHER | 1, !0), bench.gt.read(0x222c)), (None, OTHER));
@@ -195,7 +195,7 @@ fn a_reset_of_one_engine_leaves_the_others() {
         [IVB_092, IVB_116, ILK_171, ILK_172, ILK_173, ILK_177, ILK_178, ILK_179],
         "a reset of an engine sets its registers, but neither the time nor the other engines"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     let mut other = Engine::new(BCS);
     bench.clock.advance(8000);
     bench.run_other(&mut other, 0x8000, &[0x0040_0005, 0]);

@@ -15,7 +15,7 @@ fn a_bad_header_is_a_fatal_error() {
     );
     for header in [0x2000_0000, 0x8000_0000, 0xe000_0000, 0x0080_0000, 0x0d00_0001, 0x1000_0001, 0x54c0_0006] {
         for masked in [true, false] {
-            let mut bench = Bench::new(RCS);
+            let mut bench = EngineBench::new(RCS);
             bench.write(0x20b4, if masked { !0 } else { !1 });
             assert_eq!(bench.gt.read(0x20b4), if masked { !0 } else { !1 });
             assert_eq!(bench.run(&[0, header, 0x0040_0001]), Outcome::Halted, "{header:#x}");
@@ -28,7 +28,7 @@ fn a_bad_header_is_a_fatal_error() {
             assert_eq!([0xb0, 0xb8, 0xb4].map(|at| bench.register(at)), [0, 0, !0]);
         }
     }
-    let bench = Bench::new(RCS);
+    let bench = EngineBench::new(RCS);
     bench.write(0x20b4, 0);
     assert_eq!(bench.gt.read(0x20b4), 0xffff_ff00, "the upper bits are one");
 }
@@ -41,7 +41,7 @@ fn an_interrupt_lasts_as_long_as_its_error() {
         "the status register and the status page show an error while it lasts; an interrupt that is cleared before its \
          cause is raised again, also when it is unmasked"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.write(0x2098, !(1 << 7));
     bench.run(&[0x1040_0002, 0, 0x20_0000, 1]);
     assert_eq!([0x4_4010, 0x4_4018].map(|at| bench.gt.read(at)), [1 << 7; 2]);
@@ -69,7 +69,7 @@ fn the_status_page_is_written_only_for_unmasked_sources() {
          state; the watchdog's has not"
     );
     for (index, imr, shift) in [(0, 0x20a8, 0), (2, 0x2_20a8, 22)] {
-        let mut bench = Bench::new(EngineId::new(index));
+        let mut bench = EngineBench::new(EngineId::new(index));
         for (hwstam, mask, written) in [(!1, 0, true), (!1, 1 << shift, false), (!0, 0, false), (!2, 0, false)] {
             bench.put(STATUS, 0xffff);
             bench.write(bench.base() + 0x98, hwstam);
@@ -78,7 +78,7 @@ fn the_status_page_is_written_only_for_unmasked_sources() {
             assert_eq!(bench.get(STATUS), if written { 0 } else { 0xffff }, "{hwstam:#x} {mask:#x}");
         }
     }
-    let bench = Bench::new(RCS);
+    let bench = EngineBench::new(RCS);
     bench.put(STATUS, 0xffff);
     bench.write(0x2098, 0);
     bench.write(0x217c, 1);
@@ -97,7 +97,7 @@ fn one_fault_is_in_all_registers() {
          error register collects the types, the log has the pages of those of the PPGTT, and interrupt 7 reports them"
     );
     for (index, fault, bit) in [(0, 0x4094, 7), (1, 0x4194, 19), (2, 0x4294, 29)] {
-        let mut bench = Bench::new(EngineId::new(index));
+        let mut bench = EngineBench::new(EngineId::new(index));
         bench.write(bench.base() + 0x220, 1);
         // A write to the GGTT, a read of a page table without the page, an invalid directory entry, an unloaded one.
         let cases: [(&[u32], u32, u32); 4] = [
@@ -125,7 +125,7 @@ fn one_fault_is_in_all_registers() {
         }
     }
     // The log begins anew after 32 entries; a read of a missing page is 0.
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     (0..33).for_each(|n| {
         bench.run(&[0x1000_0002, 0, 0x40_0000 + (n << 12), 1]);
     });
@@ -140,7 +140,7 @@ fn no_translation_is_shown() {
         [IVB_041, IVB_042, IVB_043],
         "the windows of the TLBs read as without valid entries, and their registers are no unmodelled accesses"
     );
-    let bench = Bench::new(RCS);
+    let bench = EngineBench::new(RCS);
     for range in [0x4400..0x4500, 0x4700..0x4708, 0x4720..0x4770, 0x4780..0x47a0, 0x4800..0x4c00] {
         range.step_by(4).for_each(|at| {
             bench.write(at, !0);
@@ -153,7 +153,7 @@ fn no_translation_is_shown() {
 #[test]
 fn execlists_do_not_exist() {
     proves_table!(IVB_188, "no engine has registers for the submission or the status of execlists");
-    let bench = Bench::new(RCS);
+    let bench = EngineBench::new(RCS);
     for at in [0x230, 0x234, 0x370, 0x510, 0x514] {
         let missing = [0x2000, 0x1_2000, 0x2_2000].map(|base| bench.gt.registers.decode(base + at).is_none());
         assert_eq!(missing, [true; 3], "{at:#x}");

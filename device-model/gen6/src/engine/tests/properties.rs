@@ -39,7 +39,7 @@ fn others(gt: &Gt) -> BTreeMap<u32, u32> {
 }
 
 /// The pairs of offset and value that the loads of an image have, up to its end or to a dword that is no load.
-fn pairs(bench: &Bench, image: u32) -> Vec<(u32, u32)> {
+fn pairs(bench: &EngineBench, image: u32) -> Vec<(u32, u32)> {
     let mut dwords =
         (image..image + 0x2000).step_by(4).map(|at| bench.get(at)).skip_while(|dword| *dword == 0).peekable();
     let mut all = Vec::new();
@@ -52,7 +52,7 @@ fn pairs(bench: &Bench, image: u32) -> Vec<(u32, u32)> {
 }
 
 /// Writes the values to the registers in turn: modes with all bits selected. The ring and the mode of the parser remain.
-fn scramble(bench: &Bench, values: &[u32]) {
+fn scramble(bench: &EngineBench, values: &[u32]) {
     let kept = [0x30, 0x34, 0x38, 0x3c, MI_MODE, 0x134, 0x180, 0x228].map(|register| 0x2000 + register);
     let plain = |kind| {
         matches!(kind, Kind::Storage(_) | Kind::Masked)
@@ -83,7 +83,7 @@ proptest! {
         first in prop::collection::vec(any::<u32>(), 1..40),
         second in prop::collection::vec(any::<u32>(), 1..40),
     ) {
-        let mut bench = Bench::of(&card(sandy_bridge), RCS);
+        let mut bench = EngineBench::of(&card(sandy_bridge), RCS);
         let flags = if extended { 0x108 } else { 0x100 };
         bench.run(&[0x0c00_0000, CONTEXT | flags | 1]);
         scramble(&bench, &first);
@@ -132,7 +132,7 @@ proptest! {
         operands in prop::collection::vec(prop_oneof![any::<u32>(), Just(DATA), 0..64u32], 0..12),
     ) {
         let id = EngineId::new(engine);
-        let mut bench = Bench::of(&card(sandy_bridge), id);
+        let mut bench = EngineBench::of(&card(sandy_bridge), id);
         let engine = EngineRef { generation: bench.gt.generation, id };
         let words: Vec<u32> = [header].into_iter().chain(operands).chain([0; 4]).collect();
         let batch = batch::Batch { ends: false, ..batch::Batch::new(&words, 0x1000, engine) };

@@ -15,7 +15,7 @@ fn a_ring_executes_up_to_its_tail() {
         ],
         "a ring may be enabled empty; commands up to the QWord of the tail are executed, and the head then is equal to it"
     );
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     assert_eq!(bench.step(), Outcome::Idle, "enabled and empty");
     (0..8).for_each(|n| bench.put(RING + n * 4, 0x0040_0001 + n));
     bench.write(0x2_2030, 0x0c);
@@ -36,7 +36,7 @@ fn a_ring_executes_up_to_its_tail() {
 #[test]
 fn a_ring_has_up_to_two_mebibytes() {
     proves!([IVB_077, IVB_078, ILK_101], "the start is a page of the GGTT, the length 1 to 512 pages");
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.write(0x2_203c, 0);
     bench.write(0x2_2038, 0x7fff_afff);
     assert_eq!(bench.register(0x38), 0x7fff_a000);
@@ -74,7 +74,7 @@ fn wraps_are_counted_up_to_eleven_bits() {
         [IVB_076, IVB_079, ILK_099, ILK_102, ILK_104, ILK_106],
         "the head's number of wraps increments once per wrap and overflows to 0"
     );
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.write(0x2_203c, 0);
     bench.write(0x2_2034, 0x7fe << 21);
     bench.write(0x2_203c, 1);
@@ -101,7 +101,7 @@ fn the_head_is_reported_at_parts_of_the_ring() {
         (BCS, 0x2_2000, 2, [0; 3]),
         (RCS, 0x2000, 1, [0; 3]),
     ] {
-        let mut bench = Bench::new(id);
+        let mut bench = EngineBench::new(id);
         bench.write(base + 0x3c, 0);
         bench.write(base + 0x38, 0x0100_0000);
         (0x1000..0x1040).for_each(|page| bench.gt.ggtt.set(page, Pte(0xb001)));
@@ -112,7 +112,7 @@ fn the_head_is_reported_at_parts_of_the_ring() {
             assert_eq!((bench.register(0x34), bench.get(STATUS + 0x10)), (tail, reported), "{id:?} {code}");
         }
     }
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.run(&[0, 0, 0x0380_0000]);
     assert_eq!(bench.get(STATUS + 0x10), 8);
     bench.batch(BATCH, &[0x0380_0000]);
@@ -123,14 +123,14 @@ fn the_head_is_reported_at_parts_of_the_ring() {
 #[test]
 fn a_video_ring_can_be_barred_from_registers() {
     proves!(IVB_078, "bit 8 of a video engine's ring control disables writes of registers by the ring");
-    let mut bench = Bench::new(EngineId::new(1));
+    let mut bench = EngineBench::new(EngineId::new(1));
     bench.write(0x1_203c, 0x1101);
     bench.run(&[0x1100_0001, 0x2430, 5]);
     assert_eq!(bench.gt.read(0x2430), 0);
     bench.batch(BATCH, &[0x1100_0001, 0x2430, 6]);
     bench.run(&[0x1880_0000, BATCH]);
     assert_eq!(bench.gt.read(0x2430), 6, "a batch is not the ring");
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.write(0x2_203c, 0x1101);
     bench.run(&[0x1100_0001, 0x2430, 5]);
     assert_eq!((bench.gt.read(0x2430), bench.register(0x3c)), (5, 0x1001));
@@ -142,7 +142,7 @@ fn a_stopped_ring_continues_where_it_was() {
         [IVB_055, IVB_080, IVB_103, IVB_182],
         "the stop bit stops the parser, which is then idle, and continues it in the batch"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.batch(BATCH, &[0x0040_0001, 0x0040_0002, 0x0040_0003]);
     bench.put(RING, 0x1880_0000);
     bench.put(RING + 4, BATCH);
@@ -164,7 +164,7 @@ fn preemption_is_at_checks_that_arbitration_allows() {
          has disabled it; the old head is recorded, with bit 0 for a batch"
     );
     for (enable, nop, head) in [(0x0400_0000, 1, 16), (0x0400_0001, 0x42, 5 << 21 | 0x408)] {
-        let mut bench = Bench::new(RCS);
+        let mut bench = EngineBench::new(RCS);
         bench.batch(BATCH, &[0x0280_0000, 0x0040_0001]);
         bench.put(RING + 0x400, 0x0040_0042);
         (RING..).step_by(4).zip([enable, 0x1880_0000, BATCH, 0]).for_each(|(at, dword)| bench.put(at, dword));
@@ -186,7 +186,7 @@ fn a_pointer_that_the_head_reaches_is_invalidated() {
         [IVB_056, IVB_145],
         "UHPTR becomes invalid when the head reaches it, in the mode for that, and at a check at the same place"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.write(0x2134, 0x11);
     bench.run(&[0, 0, 0, 0, 0, 0]);
     assert_eq!(bench.register(0x134), 0x11);
@@ -209,7 +209,7 @@ fn a_wait_shows_its_condition() {
          head and the code show the wait; writing 1 to bit 11 ends it, writing 0 does not"
     );
     for code in 0..5 {
-        let mut bench = Bench::new(RCS);
+        let mut bench = EngineBench::new(RCS);
         bench.write(0x2028, 0x001f_0000 | 1 << code);
         let wait = 0x0180_0000 | (code + 1) << 16;
         let others = (0..5).filter(|other| *other != code).map(|other| 0x0180_0000 | (other + 1) << 16);
@@ -224,7 +224,7 @@ fn a_wait_shows_its_condition() {
         assert_eq!((bench.step(), bench.register(0x94)), (Outcome::Progress, 7));
         assert_eq!((bench.register(0x34), bench.register(0x3c), bench.gt.read(0x22d0)), (0x18, 0x1001, 0));
     }
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.write(0x2028, 0x001f_001f);
     assert_eq!(bench.run(&[0x0180_0000, 0x0180_0000 | 6 << 16]), Outcome::Progress, "no code, and undefined codes");
 }
@@ -237,7 +237,7 @@ fn engines_wait_for_each_other() {
          engine executes commands, and continues when that one writes the register or the memory"
     );
     for (select, register) in [(0, 0x2040), (2, 0x2044), (3, 0x2040)] {
-        let (mut bench, mut other) = (Bench::new(RCS), Engine::new(BCS));
+        let (mut bench, mut other) = (EngineBench::new(RCS), Engine::new(BCS));
         let wait = [0x0b14_0001 | select << 16, 0x8000_0000, 0x2040, 0x0040_0001];
         assert_eq!(bench.run(&wait), Outcome::Waiting);
         for (value, outcome) in [(0x8000_0000, Outcome::Waiting), (0x8000_0001, Outcome::Progress)] {
@@ -251,7 +251,7 @@ fn engines_wait_for_each_other() {
         assert_eq!((bench.register(0x94), bench.register(0x3c)), (1, 0x1001));
     }
     // In memory, which both engines map.
-    let (mut bench, mut other) = (Bench::new(RCS), Engine::new(BCS));
+    let (mut bench, mut other) = (EngineBench::new(RCS), Engine::new(BCS));
     bench.put(BEHIND + DATA, 5);
     assert_eq!(bench.run(&[0x0b30_0001, 5, DATA, 0x0040_0002]), Outcome::Waiting, "equal is not greater");
     assert_eq!((bench.register(0x3c), bench.get(BEHIND + DATA)), (0x1401, 5));
@@ -269,7 +269,7 @@ fn the_watchdog_expires_at_its_threshold() {
         "0 starts the watchdog, 1 stops and resets it; it counts units of 640 ns, raises interrupt 6 at the threshold and \
          begins anew"
     );
-    let bench = Bench::new(RCS);
+    let bench = EngineBench::new(RCS);
     let iir = || {
         bench.gt.poll_watchdog(RCS);
         let iir = bench.gt.read(0x4_4018);

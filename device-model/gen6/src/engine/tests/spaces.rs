@@ -7,7 +7,7 @@ use super::*;
 
 /// ILK-001, ILK-010, ILK-011, ILK-087, ILK-088: see the claim.
 #[test]
-fn each_command_accesses_the_space_of_its_own_bit() {
+fn command_bit_selects_the_space() {
     proves!(
         [
             IVB_030, IVB_130, IVB_131, IVB_133, IVB_134, IVB_157, IVB_161, IVB_166, ILK_001, ILK_010, ILK_011, ILK_038,
@@ -30,7 +30,7 @@ fn each_command_accesses_the_space_of_its_own_bit() {
     for (forms, allowed, strict) in commands {
         for (bit, words) in forms.into_iter().enumerate() {
             for place in ["ring", "GGTT", "PPGTT"] {
-                let mut bench = Bench::new(RCS);
+                let mut bench = EngineBench::new(RCS);
                 bench.write(0x2430, 7);
                 match place {
                     "ring" => bench.run(words),
@@ -54,13 +54,13 @@ fn each_command_accesses_the_space_of_its_own_bit() {
 }
 
 #[test]
-fn reading_commands_use_the_space_of_their_own_bit() {
+fn command_bit_selects_the_space_of_reads() {
     proves!(
         [IVB_130, IVB_134, IVB_163, IVB_165, ILK_001],
         "MI_LOAD_REGISTER_MEM and MI_CONDITIONAL_BATCH_BUFFER_END read the space of their bit, and the GGTT only with \
          privilege"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.put(DATA, 1);
     bench.put(BEHIND + DATA, 2);
     for (start, at, header, value) in [
@@ -95,7 +95,7 @@ fn a_chained_batch_keeps_the_space_of_the_first() {
         [IVB_131, IVB_164, ILK_113, ILK_124],
         "a chained batch has the space and the privilege of the first one, whatever its bit is"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.batch(BATCH, &[0x1880_0100, BATCH + 0x100]);
     bench.batch(BATCH + 0x100, &[0x1040_0002, 0, DATA, 1]);
     bench.batch(BEHIND + BATCH + 0x100, &[0x1000_0002, 0, DATA, 2]);
@@ -113,7 +113,7 @@ fn privileged_commands_are_noops_in_a_batch_of_the_ppgtt() {
         "a batch without privilege executes MI_LOAD_REGISTER_IMM, MI_UPDATE_GTT, MI_STORE_REGISTER_MEM, MI_DISPLAY_FLIP, \
          MI_ARB_ON_OFF, MI_ARB_CHECK, MI_WAIT_FOR_EVENT and MI_STORE_DATA_INDEX as MI_NOOP"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.write(0x2028, 0x0001_0001);
     bench.write(0x2134, 0x101);
     let user = [
@@ -161,7 +161,7 @@ fn the_directory_registers_select_the_page_tables() {
         "PP_DIR_BASE selects the directory, of which PP_DCLV enables groups of 64 MiB; commands load both. Without the \
          enable bit the accesses use the GGTT"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     // A second directory, 16 entries of the GGTT's table further, with a table that maps page n to page n + 8.
     bench.gt.ggtt.set(0x1010, Pte(0xd001));
     (0..8).for_each(|page| bench.put(0xd000 + page * 4, (page + 8) << 12 | 1));
@@ -179,7 +179,7 @@ fn the_directory_registers_select_the_page_tables() {
 #[test]
 fn big_pages_have_one_entry_for_eight_pages() {
     proves!([IVB_035, ILK_013], "a directory entry with the size bit has pages of 32 KiB, with natural alignment");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.gt.ggtt.set(0x1000, Pte(TABLE | 0b11));
     bench.put(TABLE, 0x1_a001);
     for page in 0..8 {
@@ -199,7 +199,7 @@ fn changed_entries_hold_for_the_next_access() {
         "entries that the CPU, MI_UPDATE_GTT or a store changes hold for the next access after an invalidation, in both \
          modes of invalidation"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     for mode in [0x2000_0000, 0x2000_2000] {
         bench.write(0x229c, mode);
         // A store to the page table, through the GGTT; then an access through the PPGTT.
@@ -225,7 +225,7 @@ fn changed_entries_hold_for_the_next_access() {
 #[test]
 fn a_reset_keeps_no_translation() {
     proves!(IVB_037, "after a reset of the engine and an invalidation, an access uses the entries of that time");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.run(&[0x1040_0002, 0, 0xb040, 1]);
     bench.gt.ggtt.set(0xb, Pte(0x7001));
     bench.gt.reset_domains(1 << 1);
@@ -243,7 +243,7 @@ fn the_page_behind_a_batch_may_be_missing() {
         [IVB_045, ILK_005, ILK_137],
         "a batch that ends at the end of a page is executed although the next page has no translation"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.gt.ggtt.set(0xc, Pte(0));
     bench.batch(0xbff8, &[0x0040_0003]);
     assert_eq!(bench.run(&[0x1880_0000, 0xbff8]), Outcome::Progress);
@@ -257,7 +257,7 @@ fn each_engine_has_its_status_page() {
         "the status pages of the engines have addresses in 4080, 4180 and 4280, in the GGTT; MI_STORE_DATA_INDEX stores \
          one or two dwords at an offset"
     );
-    let bench = Bench::new(RCS);
+    let bench = EngineBench::new(RCS);
     for (index, register, ring) in [(0, 0x4080, 0x5000), (1, 0x4180, 0x7000), (2, 0x4280, 0x9000)] {
         let id = EngineId::new(index);
         let index = u32::from(index);
@@ -282,7 +282,7 @@ fn registers_that_commands_cannot_store_are_harmless() {
         [IVB_047, ILK_030, ILK_031],
         "MI_STORE_REGISTER_MEM of a fence stores some value; a CPU reads and writes fences"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.write(0x10_0008, 0x5001);
     assert_eq!(bench.run(&[0x1240_0001, 0x10_0008, DATA, 0x1240_0001, 0x14_5004, DATA + 4]), Outcome::Progress);
     assert_eq!((bench.gt.read(0x10_0008), bench.get(DATA + 4)), (0x5001, 0));

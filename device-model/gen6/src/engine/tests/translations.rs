@@ -15,7 +15,7 @@ const MAP: [u32; 4] = [0x1040_0002, 0, ENTRY, NEW | 1];
 /// Values of GFX_MODE: a full flush of the pipeline invalidates, or only what asks for it does.
 const MODES: [u32; 2] = [0x2000_0000, 0x2000_2000];
 
-impl Bench {
+impl EngineBench {
     fn set_mode(&self, mode: u32) {
         self.write(self.base() + 0x29c, mode);
     }
@@ -41,9 +41,9 @@ impl Bench {
 }
 
 /// Returns whether `change` invalidates the translation of a page, in both modes.
-fn invalidates(engine: EngineId, change: impl Fn(&mut Bench)) -> [bool; 2] {
+fn invalidates(engine: EngineId, change: impl Fn(&mut EngineBench)) -> [bool; 2] {
     MODES.map(|mode| {
-        let mut bench = Bench::new(engine);
+        let mut bench = EngineBench::new(engine);
         bench.set_mode(mode);
         bench.translate_and_map();
         change(&mut bench);
@@ -76,7 +76,7 @@ fn a_changed_entry_is_not_used_before_an_invalidation() {
         assert_eq!(commands_invalidate(engine, &[0x1240_0001, 0x2094, STATUS, 0]), NEVER, "another store");
     }
     // Of the whole page, for reads too.
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.translate_and_map();
     bench.put(OLD + 0xffc, 5);
     bench.batch(BEHIND + BATCH, &[0x1000_0002, 0, DATA + 0xffc, 6]);
@@ -85,7 +85,7 @@ fn a_changed_entry_is_not_used_before_an_invalidation() {
     assert_eq!(commands_invalidate(RCS, &[0x7a00_0002, 1 << 18, 0, 0]), ALWAYS, "PIPE_CONTROL");
     assert_eq!(commands_invalidate(BCS, &[0x1304_0001, 0, 0, 0]), ALWAYS, "MI_FLUSH_DW");
     // The driver's change of an entry by a command (IVB-046).
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.set_mode(MODES[1]);
     bench.run(&STORE);
     bench.run(&MAP);
@@ -132,7 +132,7 @@ fn the_boundaries_of_batches_invalidate() {
         for space in [0, 0x100] {
             let behind = if space == 0 { 0 } else { BEHIND };
             let bench = || {
-                let bench = Bench::new(RCS);
+                let bench = EngineBench::new(RCS);
                 bench.set_mode(mode);
                 bench
             };
@@ -172,7 +172,7 @@ fn a_sync_flush_invalidates_when_it_is_executed() {
     assert_eq!(invalidates(RCS, |bench| bench.write(0x20c0, 0x0220_0220)), ALWAYS, "by a CPU");
     assert_eq!(invalidates(RCS, |bench| bench.write(0x20c0, 0x0200_0200)), NEVER, "the bit alone");
     assert_eq!(invalidates(BCS, |bench| bench.write(0x20c0, 0x0020_0020)), NEVER, "of another engine");
-    let suspended = |bench: &mut Bench| {
+    let suspended = |bench: &mut EngineBench| {
         bench.run(&[0x0580_0001, 0]);
         bench.write(0x20c0, 0x0020_0020);
     };
@@ -199,7 +199,7 @@ fn a_load_of_the_page_directory_invalidates() {
         assert_eq!(invalidates(RCS, |bench| bench.write(0x2_2000 + offset, value)), NEVER, "of another engine");
     }
     // Another directory, of which the table maps the data page to the other page, and back.
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.set_mode(MODES[1]);
     bench.gt.ggtt.set(0x1010, Pte(0xd001));
     bench.put(0xd000 + (DATA >> 12) * 4, NEW | 1);
@@ -248,7 +248,7 @@ fn an_empty_ring_that_is_disabled_invalidates_the_state() {
         "a ring that is disabled with its head at its tail invalidates the translations and the context of its engine; \
          otherwise it does not, nor does a ring that is disabled already"
     );
-    let disable = |bench: &mut Bench| {
+    let disable = |bench: &mut EngineBench| {
         bench.write(0x203c, 0);
         bench.write(0x203c, 0x1001);
     };
@@ -267,7 +267,7 @@ fn an_empty_ring_that_is_disabled_invalidates_the_state() {
         disable(bench);
     });
     assert_eq!(disabled, NEVER, "disabled already");
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.run(&[0x0c00_0000, CONTEXT | 0x10d, 0, 0]);
     assert_eq!(bench.register(0x180) & 1, 1);
     bench.write(0x2030, bench.tail + 8);
@@ -295,7 +295,7 @@ fn translations_of_surfaces_are_invalidated_by_flushes() {
         "translations of a blit's surfaces, in the PPGTT and the GGTT, are invalidated by a flush, not by a write of an \
          entry; those of the command streamer in the GGTT and of a CPU by the write"
     );
-    let fresh = |bench: &mut Bench, pages: [u32; 2], between: &[u32]| {
+    let fresh = |bench: &mut EngineBench, pages: [u32; 2], between: &[u32]| {
         bench.run(between);
         bench.run(&fill(DATA, 2));
         let pages = pages.map(|page| bench.get(page));
@@ -303,27 +303,28 @@ fn translations_of_surfaces_are_invalidated_by_flushes() {
         pages == [1, 2]
     };
     // The GGTT's page has an entry that a CPU or a command writes.
-    let global = |write: &dyn Fn(&mut Bench), between: &[u32]| {
-        let mut bench = Bench::new(BCS);
+    let global = |write: &dyn Fn(&mut EngineBench), between: &[u32]| {
+        let mut bench = EngineBench::new(BCS);
         bench.write(0x2_229c, 0x0200_0000);
         bench.run(&fill(DATA, 1));
         write(&mut bench);
         fresh(&mut bench, [DATA, 0x7000], between)
     };
-    let by_cpu = |bench: &mut Bench| bench.gt.ggtt.set(DATA >> 12, Pte(0x7001));
-    let by_command = |bench: &mut Bench| assert_eq!(bench.run(&[0x11c0_0001, DATA, 0x7001, 0]), Outcome::Progress);
-    for write in [&by_cpu as &dyn Fn(&mut Bench), &by_command] {
+    let by_cpu = |bench: &mut EngineBench| bench.gt.ggtt.set(DATA >> 12, Pte(0x7001));
+    let by_command =
+        |bench: &mut EngineBench| assert_eq!(bench.run(&[0x11c0_0001, DATA, 0x7001, 0]), Outcome::Progress);
+    for write in [&by_cpu as &dyn Fn(&mut EngineBench), &by_command] {
         assert!(!global(write, &[0, 0]) && global(write, &[0x1300_0001, 0, 0, 0]));
     }
     let own = |between: &[u32]| {
-        let mut bench = Bench::new(BCS);
+        let mut bench = EngineBench::new(BCS);
         bench.run(&fill(DATA, 1));
         bench.map();
         fresh(&mut bench, [OLD, NEW], between)
     };
     assert!(!own(&[0, 0]) && own(&[0x1300_0001, 0, 0, 0]));
     // The command streamer's stores and a CPU's accesses follow the entry.
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.run(&[0x1040_0002, 0, DATA, 1]);
     by_cpu(&mut bench);
     bench.run(&[0x1040_0002, 0, DATA, 2]);
@@ -331,7 +332,7 @@ fn translations_of_surfaces_are_invalidated_by_flushes() {
     bench.gt.ggtt.set(DATA >> 12, Pte(DATA | 1));
     bench.run(&[0x1040_0002, 0, DATA + 4, 3]);
     assert_eq!([DATA, 0x7000, DATA + 4].map(|at| bench.get(at)), [1, 2, 3]);
-    let seen = |bench: &Bench| {
+    let seen = |bench: &EngineBench| {
         let (view, mut data) = (bench.gt.view(), [0; 4]);
         bench.gt.aperture.read(&Memory::new(&bench.gt.ggtt, &*view), DATA, &mut data);
         u32::from_le_bytes(data)
@@ -345,7 +346,7 @@ fn translations_of_surfaces_are_invalidated_by_flushes() {
 #[test]
 fn a_reset_of_the_engine_keeps_translations() {
     proves!(IVB_037, "a soft reset leaves the translations; an invalidation after it ends their use");
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.write(0x2_229c, 0x0200_0000);
     bench.run(&fill(DATA, 1));
     bench.gt.ggtt.set(DATA >> 12, Pte(0x7001));
@@ -381,9 +382,9 @@ fn invalid_entries_are_cached() {
         "an invalid entry, of a table or of the directory, causes faults until it is invalidated, although it is valid in \
          memory"
     );
-    let mut bench = Bench::new(RCS);
+    let mut bench = EngineBench::new(RCS);
     bench.set_mode(MODES[1]);
-    let fault = |bench: &mut Bench, address: u32| {
+    let fault = |bench: &mut EngineBench, address: u32| {
         bench.write(0x4094, 0);
         bench.run(&[0x1000_0002, 0, address, 1]);
         bench.gt.read(0x4094)
@@ -406,7 +407,7 @@ fn invalid_entries_are_cached() {
 /// Pages of one slot, and equal numbers in both spaces, have their own translations.
 #[test]
 fn translations_of_different_pages_are_not_confused() {
-    let mut bench = Bench::new(BCS);
+    let mut bench = EngineBench::new(BCS);
     bench.put(TABLE + (512 + 5) * 4, NEW | 1);
     for n in 0..3 {
         bench.run(&[0x1000_0002, 0, DATA, n, 0x1000_0002, 0, DATA + (512 << 12), n + 10]);

@@ -13,7 +13,7 @@ use crate::memory::{Aperture, Ggtt, Memory, Pte, Walk};
 const RAM: u64 = 0x3000_0000;
 
 /// A GGTT, its copy, and memory of `frames` pages with its copy.
-struct Bench {
+struct ApertureBench {
     guest: Guest,
     ggtt: Ggtt,
     aperture: Aperture,
@@ -23,7 +23,7 @@ struct Bench {
     swizzled: bool,
 }
 
-impl Bench {
+impl ApertureBench {
     /// The table has the frame of each page; a frame beyond memory does not exist.
     fn new(table: &[Option<u64>], frames: u64) -> Self {
         let guest = Guest::new(RAM, (frames * PAGE) as usize);
@@ -34,7 +34,7 @@ impl Bench {
             ggtt.set(page, Pte(frame.map_or(0, |frame| (RAM + frame * PAGE) as u32 | 1)));
         }
         let (aperture, table) = (Aperture::default(), table.to_vec());
-        Bench { guest, ggtt, aperture, table, bytes, fences: Vec::new(), swizzled: false }
+        ApertureBench { guest, ggtt, aperture, table, bytes, fences: Vec::new(), swizzled: false }
     }
 
     fn fence(&mut self, plain: &[Plain], swizzled: bool) {
@@ -88,7 +88,7 @@ fn every_table_of_four_pages() {
     let y = Plain { first: 0, last: 3, pitch: 256, walk: Walk::Y };
     for number in 0..entries.len().pow(4) {
         let table: Vec<_> = (0..4).map(|page| entries[number / entries.len().pow(page) % entries.len()]).collect();
-        let mut bench = Bench::new(&table, 3);
+        let mut bench = ApertureBench::new(&table, 3);
         for fence in [&[][..], &[x], &[y]] {
             bench.fence(fence, false);
             for address in [0, 0xffc, 0x1ffd, 0x2fff, 0x3ffa, 0x5000] {
@@ -108,7 +108,7 @@ fn accesses_across_every_boundary() {
     for (walk, pitch) in [(Walk::X, 1536), (Walk::Y, 384)] {
         let fence = Plain { first: 2, last: 9, pitch, walk };
         for swizzled in [false, true] {
-            let mut bench = Bench::new(&table, 16);
+            let mut bench = ApertureBench::new(&table, 16);
             bench.fence(&[fence], swizzled);
             let start = 2 * PAGE;
             let row = u64::from(pitch);
@@ -130,7 +130,7 @@ fn accesses_across_every_boundary() {
 /// Accesses near the end of the address space end.
 #[test]
 fn accesses_at_the_end_of_the_address_space() {
-    let bench = Bench::new(&[Some(0); 4], 1);
+    let bench = ApertureBench::new(&[Some(0); 4], 1);
     let memory = Memory::new(&bench.ggtt, &bench.guest);
     let mut data = [0; 40];
     bench.aperture.read(&memory, u32::MAX - 3, &mut data);
@@ -165,7 +165,7 @@ proptest! {
         ),
     ) {
         proves!([ILK_044, ILK_053, ILK_055, ILK_062], "random tables, fences that change, and accesses of any length");
-        let mut bench = Bench::new(&table, 9);
+        let mut bench = ApertureBench::new(&table, 9);
         for (plain, swizzled, accesses, (address, len)) in rounds {
             bench.fence(&plain, swizzled);
             for (address, len, write) in accesses {

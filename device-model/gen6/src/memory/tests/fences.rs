@@ -246,8 +246,8 @@ fn registers_without_a_meaning() {
     }
     let last = fence(0xf_ffff, 0xf_ffff, 128, Walk::Y);
     assert_eq!(at(&fences(&[last], false), 0xffff_f011), (0xffff_f201, 15));
-    let whole = fences(&[fence(0, 0xf_ffff, 256 << 10, Walk::X)], true);
-    assert!((0..0xffff_ffff).step_by(0xfff_fff1).all(|address| whole.place(address, 64).1 > 0));
+    let covering = fences(&[fence(0, 0xf_ffff, 256 << 10, Walk::X)], true);
+    assert!((0..0xffff_ffff).step_by(0xfff_fff1).all(|address| covering.place(address, 64).1 > 0));
     // The tiles of an incomplete row may be beyond the address space; the address is truncated.
     let beyond = fence(0xf_fffe, 0xf_ffff, 3 * 128, Walk::Y);
     assert_eq!(at(&fences(&[beyond], false), 0xffff_e100).0, 0);

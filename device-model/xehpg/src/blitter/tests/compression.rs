@@ -66,9 +66,9 @@ const CONTROL: u64 = REMOTE;
 fn compressed_copies_and_their_control() {
     proves!([BLT_030, BLT_031], "control data is needed to read compressed pixels, and is copied");
     for tiling in 0..4 {
-        let mut bench = Bench::new();
+        let mut bench = BlitBench::new();
         let middle = Side { address: LARGE, tiling, compressed: true };
-        let pixels = bench.noise(SOURCE, SIZE, 9);
+        let pixels = bench.fill_random(SOURCE, SIZE, 9);
         bench.run(&block_copy(linear(SOURCE), middle, false), 50_000);
         bench.run(&block_copy(Side { compressed: false, ..middle }, linear(RESULT), false), usize::MAX);
         assert!(bench.read(RESULT, SIZE) != pixels, "a raw read of compressed memory must not return the pixels");
@@ -96,9 +96,9 @@ fn compressed_copies_and_their_control() {
 fn full_resolve() {
     proves!(BLT_033, "the pixels are plain and the control data 0");
     for tiling in 0..4 {
-        let mut bench = Bench::new();
+        let mut bench = BlitBench::new();
         let middle = Side { address: LARGE, tiling, compressed: true };
-        let pixels = bench.noise(SOURCE, SIZE, 11);
+        let pixels = bench.fill_random(SOURCE, SIZE, 11);
         bench.run(&block_copy(linear(SOURCE), middle, false), usize::MAX);
         let plain = Side { compressed: false, ..middle };
         bench.run(&block_copy(middle, plain, true), 50_000);
@@ -114,8 +114,8 @@ fn full_resolve() {
 #[test]
 fn eviction_and_clear() {
     proves!([BLT_030, BLT_031], "control data is evicted, restored and cleared with the memory that it belongs to");
-    let mut bench = Bench::new();
-    let pixels = bench.noise(SOURCE, SIZE, 13);
+    let mut bench = BlitBench::new();
+    let pixels = bench.fill_random(SOURCE, SIZE, 13);
     let scattered = Side { address: 0, tiling: 2, compressed: true };
     bench.run(&block_copy(linear(SOURCE), scattered, false), usize::MAX);
     // Raw copy to guest memory, and back to another address.
@@ -139,8 +139,8 @@ fn eviction_and_clear() {
 #[test]
 fn guest_memory_is_never_compressed() {
     proves!(BLT_034, "pixels are plain, control data reads as 0");
-    let mut bench = Bench::new();
-    let pixels = bench.noise(LARGE, SIZE, 15);
+    let mut bench = BlitBench::new();
+    let pixels = bench.fill_random(LARGE, SIZE, 15);
     bench.run(&block_copy(linear(LARGE), Side { compressed: true, ..linear(RESULT) }, false), usize::MAX);
     assert!(bench.read(RESULT, SIZE) == pixels);
     bench.write(CONTROL, &[0xff; 4096]);
@@ -153,8 +153,8 @@ fn guest_memory_is_never_compressed() {
 fn partial_blocks() {
     proves!(BLT_032, "neighbours of a small compressed write keep their values");
     for tiling in 0..4 {
-        let mut bench = Bench::new();
-        let pixels = bench.noise(SOURCE, SIZE, 19);
+        let mut bench = BlitBench::new();
+        let pixels = bench.fill_random(SOURCE, SIZE, 19);
         let middle = Side { address: LARGE, tiling, compressed: true };
         bench.run(&block_copy(linear(SOURCE), Side { compressed: false, ..middle }, false), usize::MAX);
         // Pixels (3, 5) to (70, 40) are written again, compressed.

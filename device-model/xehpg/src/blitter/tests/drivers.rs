@@ -63,8 +63,8 @@ fn xe_emit_copy() {
     for (from, to) in
         [(0, LARGE), (LARGE, 0), (0, MAPPED), (MAPPED, LARGE), (LARGE, REMOTE), (REMOTE, 0), (REMOTE, MAPPED)]
     {
-        let mut bench = Bench::new();
-        let data = bench.noise(from, MIB, 7);
+        let mut bench = BlitBench::new();
+        let data = bench.fill_random(from, MIB, 7);
         bench.write(to, &vec![0; MIB as usize]);
         bench.run(&emit_copy(from, to, 255 * 4096), 1 << 20);
         assert!(bench.read(to, 255 * 4096) == data[..255 * 4096], "from {from:#x} to {to:#x}");
@@ -76,8 +76,8 @@ fn xe_emit_copy() {
 #[test]
 fn xe_emit_clear_and_null_pages() {
     proves!(BLT_020, "a fill writes the colour to each pixel");
-    let mut bench = Bench::new();
-    bench.noise(0, 2 * MIB, 3);
+    let mut bench = BlitBench::new();
+    bench.fill_random(0, 2 * MIB, 3);
     bench.run(&emit_clear(0, 2 << 20, 0), usize::MAX);
     assert!(bench.read(0, 2 * MIB).iter().all(|byte| *byte == 0));
     bench.run(&emit_clear(NULL_PAGES, 1 << 20, 0x1234_5678), usize::MAX);
@@ -91,7 +91,7 @@ fn xe_emit_clear_and_null_pages() {
 #[test]
 fn i915_workaround_fill() {
     proves!([BLT_004, BLT_005], "one pixel of 8 bits in each of four rows of 64 bytes");
-    let mut bench = Bench::new();
+    let mut bench = BlitBench::new();
     for page in 0..2 {
         bench.global_entry(page, FRAMES[2] + page * 4096);
     }
@@ -124,8 +124,8 @@ fn i915_workaround_fill() {
 #[test]
 fn steps() {
     proves!(BLT_042, "a copy in steps of a row has the result of one step");
-    let mut bench = Bench::new();
-    let data = bench.noise(0, MIB, 5);
+    let mut bench = BlitBench::new();
+    let data = bench.fill_random(0, MIB, 5);
     assert_eq!(bench.run(&emit_copy(0, LARGE, 1 << 20), 4096), 256);
     assert!(bench.read(LARGE, MIB) == data);
     assert!(bench.run(&emit_copy(LARGE, LARGE + MIB, 1 << 20), usize::MAX) == 1);
@@ -136,5 +136,5 @@ fn steps() {
 /// IGT: intel_bb_emit_blt_copy ends a copy within one surface with XY_SETUP_CLIP_BLT.
 #[test]
 fn setup_clip_does_nothing() {
-    assert_eq!(Bench::new().run(&[2 << 29 | 3 << 22 | 1, 0, 0], 1), 1);
+    assert_eq!(BlitBench::new().run(&[2 << 29 | 3 << 22 | 1, 0, 0], 1), 1);
 }

@@ -28,7 +28,7 @@ fn copy(corners: [u32; 2], to: u64, from: u64) -> [u32; 10] {
 #[test]
 fn empty_rectangles() {
     proves!(BLT_002, "no memory is accessed");
-    let mut bench = Bench::new();
+    let mut bench = BlitBench::new();
     for (first, second) in [
         (point(0, 0), point(0, 0)),
         (point(5, 5), point(5, 9)),
@@ -41,10 +41,10 @@ fn empty_rectangles() {
 
 /// A fault reports the address. Once the page is mapped, the blit resumes where it stopped.
 #[test]
-fn faults_and_goes_on() {
+fn blit_resumes_after_a_fault() {
     proves!([BLT_040, BLT_042], "the completed part is not repeated");
-    let mut bench = Bench::new();
-    let data = bench.noise(0, MIB, 17);
+    let mut bench = BlitBench::new();
+    let data = bench.fill_random(0, MIB, 17);
     let mut blit = Blit::decode(&copy([0, point(1024, 256)], 5 * MIB, 0)).unwrap();
     let fault = bench.step(&mut blit, SPACE, usize::MAX).unwrap_err();
     let wanted =
@@ -63,7 +63,7 @@ fn faults_and_goes_on() {
 #[test]
 fn unmapped_guest_memory() {
     proves!(BLT_040, "address and access of each operand");
-    let mut bench = Bench::new();
+    let mut bench = BlitBench::new();
     bench.entry(0x5000, 0, 0x3 | (2 * MIB));
     for (to, from, access) in [(2 * MIB, 0, Access::Write), (0, 2 * MIB, Access::Read)] {
         let mut blit = Blit::decode(&copy([0, point(1024, 1)], to, from)).unwrap();
@@ -79,7 +79,7 @@ fn guest_memory_that_ends_inside_a_page() {
     proves!(BLT_041, "windows, and a copy, fault at the end of the mapping");
     const LEN: u64 = MIB - 0x800;
     const END: u64 = MAPPED + LEN;
-    let mut bench = Bench::with_mapped(LEN);
+    let mut bench = BlitBench::with_mapped(LEN);
     let views = bench.memory.views();
     let mut gam = bench.memory.gam(Function::PF, &views, &mut bench.tlb);
     let fault = Fault { space: SPACE, address: END, access: Access::Write, reason: FaultReason::NotMapped };
@@ -134,7 +134,7 @@ proptest! {
         // Also try plausible values: upper halves of addresses, coordinates.
         small.iter().for_each(|index| dwords[*index] &= 0x3f_00ff);
         dwords[0] = 2 << 29 | u32::from(command.opcode) << 22 | dwords[0] & 0x3f_ff00 | (length as u32 - 2);
-        let mut bench = Bench::new();
+        let mut bench = BlitBench::new();
         for space in [SPACE, Space::Ggtt, Space::Ppgtt(u64::MAX)] {
             let Ok(mut blit) = Blit::decode_with(&dwords[..length], swctrl) else { return Ok(()) };
             for _ in 0..20 {

@@ -133,8 +133,8 @@ proptest! {
         budget in proptest::sample::select(&[1usize, 700, 5000, 1 << 20]),
     ) {
         proves!([BLT_003, BLT_005, BLT_006, BLT_007], "copies between all tilings and pixel sizes, compared per pixel");
-        let mut bench = Bench::new();
-        let mut image = bench.noise(0, 2 * MIB, u64::from(dice[9]));
+        let mut bench = BlitBench::new();
+        let mut image = bench.fill_random(0, 2 * MIB, u64::from(dice[9]));
         let (from, to) = (picture(0, tiles.0, depth.1, dice[6]), picture(HALF, tiles.1, depth.1, dice[7]));
         let (width, height, source, corner) = place(&dice, &from, &to);
         let code = |tile| match tile { Tile::Linear => 0u32, Tile::X => 1, Tile::Y | Tile::Four => 2, Tile::SixtyFour => 3 };
@@ -163,8 +163,8 @@ proptest! {
         proves!([BLT_004, BLT_005, BLT_006, BLT_007, BLT_008], "the same, with offsets into the surfaces");
         // 96-bit pixels have no tiled layout.
         let tiles = if depth.1 == 12 { (Tile::Linear, Tile::Linear) } else { tiles };
-        let mut bench = Bench::new();
-        let mut image = bench.noise(0, 2 * MIB, u64::from(dice[9]));
+        let mut bench = BlitBench::new();
+        let mut image = bench.fill_random(0, 2 * MIB, u64::from(dice[9]));
         let (from, to) = (picture(0, tiles.0, depth.1, dice[6]), picture(HALF, tiles.1, depth.1, dice[7]));
         let (width, height, source, corner) = place(&dice, &from, &to);
         let code = |tile| match tile { Tile::Linear => 0u32, Tile::X => 1, Tile::Four => 2, _ => 3 };
@@ -201,8 +201,8 @@ proptest! {
     ) {
         proves!([BLT_004, BLT_005, BLT_020], "fills in all tilings and pixel sizes");
         let tile = if depth.1 == 12 && tile == Tile::SixtyFour { Tile::Linear } else { tile };
-        let mut bench = Bench::new();
-        let mut image = bench.noise(0, 2 * MIB, u64::from(dice[9]));
+        let mut bench = BlitBench::new();
+        let mut image = bench.fill_random(0, 2 * MIB, u64::from(dice[9]));
         let to = picture(HALF, tile, depth.1, dice[7]);
         let (width, height, _, corner) = place(&dice, &to, &to);
         let code = match tile { Tile::Linear => 0u32, Tile::X => 1, Tile::Four => 2, _ => 3 };
@@ -243,8 +243,8 @@ proptest! {
     ) {
         proves!([BLT_003, BLT_020, BLT_021, BLT_022, BLT_023], "each result is computed bit by bit from pattern, source and destination");
         let y = |tile, bit| if tile == Tile::X && y_tiles & bit != 0 { Tile::Y } else { tile };
-        let mut bench = Bench::new();
-        let mut image = bench.noise(0, 2 * MIB, u64::from(dice[9]));
+        let mut bench = BlitBench::new();
+        let mut image = bench.fill_random(0, 2 * MIB, u64::from(dice[9]));
         let from = picture(0, y(tiles.0, 1), depth.1, dice[6]);
         let to = picture(HALF, y(tiles.1, 2), depth.1, dice[7]);
         let (width, height, source, corner) = place(&dice, &from, &to);
@@ -290,8 +290,8 @@ proptest! {
         budget in proptest::sample::select(&[1000usize, 1 << 20]),
     ) {
         proves!(BLT_024, "a copy within one surface is that of a copy of the surface");
-        let mut bench = Bench::new();
-        let mut image = bench.noise(0, 2 * MIB, u64::from(dice[9]));
+        let mut bench = BlitBench::new();
+        let mut image = bench.fill_random(0, 2 * MIB, u64::from(dice[9]));
         let picture = picture(0, tile, 4, dice[6]);
         let (width, height, source, corner) = place(&dice, &picture, &picture);
         let [first, second] = corners(corner, (width, height));

@@ -38,8 +38,8 @@ fn math(instructions: &[u32]) -> Vec<u32> {
 }
 
 /// Runs ALU instructions on an engine of `class` with GPR0 and GPR1 preset.
-fn run(class: EngineClass, a: u64, b: u64, instructions: &[u32]) -> (Bench, Outcome) {
-    let mut bench = Bench::new(class);
+fn run(class: EngineClass, a: u64, b: u64, instructions: &[u32]) -> (EngineBench, Outcome) {
+    let mut bench = EngineBench::new(class);
     let outcome = bench.batch(&[&gpr(0, a)[..], &gpr(1, b), &math(instructions)].concat());
     (bench, outcome)
 }
@@ -111,7 +111,7 @@ fn flags_belong_to_the_operations() {
         "only operations change the accumulator and flags. Loads, stores, memory accesses and fences do not (trap \
         T37)"
     );
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     bench.put64(DATA, 5);
     let mut batch = gpr(0, VA + DATA).to_vec();
     batch.extend(gpr(1, VA + DATA));
@@ -151,7 +151,7 @@ fn indirect_accesses() {
         "the low three address bits are ignored, and a register loaded from memory can be used immediately"
     );
     proves!(V8_155, "a STOREIND is visible to the ALU after the fence, to the next command and to the CPU");
-    let mut bench = Bench::new(EngineClass::VideoDecode);
+    let mut bench = EngineBench::new(EngineClass::VideoDecode);
     bench.put64(DATA, 0x1122_3344_5566_7788);
     let mut batch = [gpr(0, VA + DATA + 7), gpr(1, 0), gpr(2, 0x9999_aaaa_bbbb_cccc)].concat();
     let program = [
@@ -185,7 +185,7 @@ fn indirect_addresses_are_the_processes() {
     );
     let program = math(&[load(SRCA, 0), alu(0x081, SRCB, 0), ADD, alu(0x181, ACCU, 1)]);
     for address in [VA + DATA, DATA] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         let outcome = bench.ring(&[&gpr(0, address)[..], &gpr(1, 7), &program].concat());
         let mapped = address > VA;
         assert_eq!(outcome == Outcome::Complete, mapped, "{address:#x}: {outcome:?}");
@@ -241,7 +241,7 @@ fn registers_are_in_the_register_space() {
         "the GPRs are accessible by LRI, LRM, LRR, SRM and the host, at base + 0x600 + 8n, on every engine"
     );
     for class in EngineClass::BY_GUC {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         let at = (VA + DATA) as u32;
         bench.put(DATA, 0x5a5a);
         let mut batch = Vec::new();
@@ -266,7 +266,7 @@ fn every_register_has_its_number() {
     );
     for n in 0..16u32 {
         let value = |n: u32| 0x1111_0000_0000 * u64::from(n + 1) + u64::from(n);
-        let mut bench = Bench::new(EngineClass::VideoDecode);
+        let mut bench = EngineBench::new(EngineClass::VideoDecode);
         let mut batch: Vec<u32> = (0..16).flat_map(|n| gpr(n, value(n))).collect();
         batch.extend(math(&[load(SRCA, n), alu(0x081, SRCB, 0), ADD, store(15 - n, ACCU)]));
         assert_eq!(bench.batch(&batch), Outcome::Complete);
@@ -285,7 +285,7 @@ fn math_is_predicated() {
         unchanged. The MOCS field (header 14:8) selects a cache policy, which has no effect in this model"
     );
     for predicated in [false, true] {
-        let mut bench = Bench::new(EngineClass::Compute);
+        let mut bench = EngineBench::new(EngineClass::Compute);
         let mut program = math(&[alu(0x481, SRCA, 0), alu(0x081, SRCB, 0), ADD, store(2, ACCU)]);
         program[0] |= 0x7f << 8;
         let batch = [&[0x1108_0001, 0x3b8, u32::from(predicated)][..], &program, &[0x0080_0000]].concat();

@@ -75,7 +75,7 @@ fn operations() {
     });
     for (opcode, old, first, second, new) in dwords.chain(qwords) {
         let qword = opcode & 0x20 != 0;
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         let beside = if qword { 0 } else { 0x5555_5555 << 32 };
         let (was, becomes) = (old | beside, new | beside);
         let kept = 0x6666_6666_0000_0000u64;
@@ -104,7 +104,7 @@ fn operations() {
 fn predecrement() {
     proves!(V8_133, "predecrement returns the new value");
     for (opcode, returned) in [(0x0f, 4), (0x2f, 4)] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         bench.put64(DATA, 5);
         assert_eq!(bench.batch(&atomic(opcode, RETURN)), Outcome::Complete);
         assert_eq!((bench.get64(DATA), gpr_of(&bench, 4)), (4, returned));
@@ -114,7 +114,7 @@ fn predecrement() {
 #[test]
 fn sixteen_bytes() {
     proves!(V8_133, "a 16-byte compare and write returns the old value in GPR4 and GPR5");
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     for (second_matches, becomes) in [(true, [3, 4]), (false, [1, 2])] {
         for in_registers in [false, true] {
             bench.put64(DATA, 1);
@@ -144,7 +144,7 @@ fn post_sync_operations() {
         [MI_ATOMIC | 9 | INLINE | POST_SYNC | RETURN | opcode << 8, AT, 0, first, second, 8, 8, 8, 8, 8, 8]
     };
     for (opcode, first, second, new) in [(0x27, 1, 2, 0x2_0000_0006u64), (0x07, 1, 2, 6), (0x0e, 5, 9, 9)] {
-        let mut bench = Bench::new(EngineClass::Render);
+        let mut bench = EngineBench::new(EngineClass::Render);
         bench.put64(DATA, 5);
         assert_eq!(bench.batch(&command(opcode, first, second)), Outcome::Complete);
         assert_eq!((bench.get64(DATA), gpr_of(&bench, 4)), (new, 0), "{opcode:#x}");
@@ -152,7 +152,7 @@ fn post_sync_operations() {
     let reserved =
         [0x00, 0x10, 0x1f, 0x20, 0x30, 0x40, 0x47, 0x60, 0x87, 0xff].map(|opcode| inline(opcode, 0, [1, 0], [1, 0]));
     for invalid in reserved.into_iter().chain([command(0x2e, 5, 9), command(0x4e, 5, 9)]) {
-        let mut bench = Bench::new(EngineClass::Render);
+        let mut bench = EngineBench::new(EngineClass::Render);
         bench.put64(DATA, 5);
         let outcome = bench.batch(&invalid);
         assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { .. })), "{:#x}: {outcome:?}", invalid[0]);
@@ -166,7 +166,7 @@ fn atomics_are_in_order() {
         [V8_133, V8_202],
         "an atomic observes earlier stores of the engine, and the next command observes its result"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let batch =
         [&store(VA + DATA, 5)[..], &atomic(0x05, 0), &[MI_LOAD_REGISTER_MEM | CS_MMIO | 2, 0x600, AT, 0]].concat();
     assert_eq!(bench.batch(&batch), Outcome::Complete);

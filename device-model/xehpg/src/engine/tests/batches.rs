@@ -11,7 +11,7 @@ fn a_ring_is_two_mebibytes_at_the_most() {
         "RING_START is 4 KiB aligned and its low bits are ignored. A ring has at most 2 MiB and wraps. Head equals \
         tail when the ring is idle"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     let ring = 0x40_0000u64;
     bench.put(context.image(0x09), ring as u32 | 0xfff);
@@ -34,7 +34,7 @@ fn a_ring_that_is_not_enabled_is_empty() {
         default for it"
     );
     for (ctl, stored) in [(0x3001, 1), (0x3000, 0)] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         let context = bench.context(0);
         bench.put(context.image(0x0b), ctl);
         bench.emit(context, &store(VA + DATA, 1));
@@ -50,7 +50,7 @@ fn the_tail_counts_qwords() {
         "the tail has qword granularity, in a restore and in a lite restore. A dword after the last complete qword \
         is not executed. Sequences of odd length are padded"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.write(context.at, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 7]);
     bench.put(context.image(0x07), 16 + 4);
@@ -68,13 +68,13 @@ fn the_tail_counts_qwords() {
 }
 
 #[test]
-fn contexts_have_rings_of_their_own() {
+fn each_context_has_a_ring() {
     proves!(
         V8_068,
         "each context has a separate ring. Two contexts that are switched at MI_ARB_CHECK each continue at their \
         head"
     );
-    let mut bench = Bench::new(EngineClass::VideoEnhance);
+    let mut bench = EngineBench::new(EngineClass::VideoEnhance);
     let contexts = [bench.context(0), bench.context(1)];
     for (n, context) in (0..).zip(contexts) {
         for round in 0..3 {
@@ -98,7 +98,7 @@ fn a_batch_of_64_mebibytes() {
     proves!(V8_158, "a batch of 64 MiB is executed from the first to the last qword before the ring continues");
     const LONG: u64 = 3 << 30;
     const PAGE: u64 = 2 << 20;
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let (tables, fill, last) = (0xe0_0000u64, 0x40_0000u64, 0x60_0000u64);
     bench.put64(ROOT + 0x1000 + 24, tables | 3);
     for frame in 0..32 {
@@ -124,7 +124,7 @@ fn a_batch_of_64_mebibytes() {
 }
 
 #[test]
-fn privilege_is_the_address_space() {
+fn batches_in_the_ggtt_are_privileged() {
     proves!(
         V8_159,
         "the ring and batches in the GGTT are privileged and can write a privileged register. The same commands in \
@@ -132,7 +132,7 @@ fn privilege_is_the_address_space() {
     );
     let commands = [MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x24c, 0x77, END];
     for (start, written) in [(Some(0x1880_0001), true), (Some(0x1880_0101), false), (None, true)] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         bench.write(BATCH, &commands);
         let outcome = match start {
             Some(start) => bench.ring(&[start, (if start & 0x100 != 0 { VA } else { 0 } + BATCH) as u32, 0]),
@@ -160,7 +160,7 @@ fn a_persistent_batch_runs_at_each_restore() {
         "a persistent batch runs when it is started and at each later restore, before the interrupted stream \
         continues. Only the latest persistent batch is active. PRT_BB_STATE is saved in the image (trap T26)"
     );
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let context = bench.context(0);
     let (first, second) = (BATCH, BATCH + 0x100);
     for (n, batch) in (0..).zip([first, second]) {
@@ -202,7 +202,7 @@ fn a_persistent_batch_interrupts_batches() {
         batches continue, including nested batches. If started from a non-privileged batch, it is not privileged, \
         at restores either (trap T5). It can be preempted at MI_ARB_CHECK"
     );
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let context = bench.context(0);
     let (inner, prt, nested) = (BATCH + 0x100, BATCH + 0x200, BATCH + 0x300);
     bench.write(BATCH, &[MI_BATCH_BUFFER_START | SECOND_LEVEL | BATCH_PPGTT | 1, (VA + inner) as u32, 0]);
@@ -250,7 +250,7 @@ fn the_indirect_batch_runs_within_the_restore() {
         (0, 0x1111, 0x2222),
         (0x03 << 6, 0x1111, 0x2222),
     ] {
-        let mut bench = Bench::new(EngineClass::Compute);
+        let mut bench = EngineBench::new(EngineClass::Compute);
         let context = bench.context(0);
         bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 0x1111]);
         assert_eq!(bench.submit(context), Outcome::Complete);
@@ -274,7 +274,7 @@ fn the_indirect_batch_runs_within_the_restore() {
 /// their values after the restore.
 #[test]
 fn the_indirect_batch_writes_scratch_registers() {
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let context = bench.context(0);
     let indirect = context.at + 0x6000;
     bench.write(indirect, &[MI_LOAD_REGISTER_IMM | 3, 0x4_f100, 0xdea1_bee1, 0x4_f104, 0xdea2_bee2]);
@@ -290,7 +290,7 @@ fn workaround_batches_are_the_contexts() {
         "both workaround batches belong to the context and run at each restore. They do not run if their registers \
         disable them"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let (with, without) = (bench.context(0), bench.context(1));
     let (indirect, per_context) = (with.at + 0x6000, with.at + 0x7000);
     let global = |at: u64| [MI_ATOMIC | GGTT | ATOMIC_INC << 8 | 1, at as u32, 0];
@@ -315,7 +315,7 @@ fn three_levels_of_batches_are_resumed() {
         "a context preempted in the innermost of three batches, including GGTT batches, resumes there and completes \
         all three. The image contains the outer batches and the start of the current one"
     );
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let (context, other) = (bench.context(0), bench.context(1));
     let (second, third) = (BATCH + 0x100, BATCH + 0x200);
     bench.write(BATCH, &[MI_BATCH_BUFFER_START | SECOND_LEVEL | 1, second as u32, 0]);

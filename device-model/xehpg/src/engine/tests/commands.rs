@@ -10,14 +10,14 @@ pub(super) fn gpr(n: u32, value: u64) -> [u32; 5] {
     mi::load_gpr(n, value)
 }
 
-pub(super) fn gpr_of(bench: &Bench, n: u32) -> u64 {
+pub(super) fn gpr_of(bench: &EngineBench, n: u32) -> u64 {
     u64::from(bench.own(0x604 + 8 * n)) << 32 | u64::from(bench.own(0x600 + 8 * n))
 }
 
 #[test]
 fn store_data_imm() {
     proves!(V8_122, "stores a dword, a qword, and multiple dwords across a page boundary");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let at = (VA + DATA) as u32;
     let mut batch =
         vec![MI_STORE_DATA_IMM | STORE_QWORD | 3, at, 0, 0x11, 0x22, MI_STORE_DATA_IMM | 2, at + 8, 0, 0x33];
@@ -37,11 +37,11 @@ fn store_data_imm_of_the_greatest_length() {
         command.extend(1..=2 * 0x1fe);
         command
     };
-    let stored = |bench: &Bench| (0..2 * 0x1fe).all(|n| bench.get(DATA + 4 * n) == n as u32 + 1);
-    let mut bench = Bench::new(EngineClass::Copy);
+    let stored = |bench: &EngineBench| (0..2 * 0x1fe).all(|n| bench.get(DATA + 4 * n) == n as u32 + 1);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     assert_eq!(bench.batch(&command(VA + DATA)), Outcome::Complete);
     assert!(stored(&bench));
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     assert_eq!(bench.ring(&command(VA + DATA)), Outcome::Complete);
     assert!(stored(&bench));
 }
@@ -50,7 +50,7 @@ fn store_data_imm_of_the_greatest_length() {
 fn register_immediates() {
     proves!(V8_105, "NOPID");
     proves!(V8_124, "multiple registers, byte write disables, engine-relative offsets");
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let base = bench.base();
     let batch = [0x0040_1234, 0x1100_0003, base + 0x600, 0xaabb_ccdd, base + 0x604, 1, 0x1108_0501, 0x600, 0x1122_3344];
     assert_eq!(bench.batch(&batch), Outcome::Complete);
@@ -61,7 +61,7 @@ fn register_immediates() {
 #[test]
 fn registers_and_memory() {
     proves!([V8_126, V8_130, V8_131, V8_132], "transfers between registers and memory");
-    let mut bench = Bench::new(EngineClass::VideoEnhance);
+    let mut bench = EngineBench::new(EngineClass::VideoEnhance);
     let at = |offset| Process(VA + DATA + offset);
     bench.put(DATA, 0x5555);
     let batch = [
@@ -78,7 +78,7 @@ fn registers_and_memory() {
 #[test]
 fn loads_see_stores() {
     proves!(V8_202, "the engine reads back its own stores without a flush");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let mut batch = store(VA + DATA, 9).to_vec();
     batch.extend([MI_LOAD_REGISTER_MEM | CS_MMIO | 2, 0x600, (VA + DATA) as u32, 0]);
     batch.extend(wait(4, VA + DATA, 9));
@@ -89,7 +89,7 @@ fn loads_see_stores() {
 #[test]
 fn flush_dw() {
     proves!(V8_127, "post-sync writes of MI_FLUSH_DW to memory and to the PPHWSP: dword, qword and timestamp");
-    let mut bench = Bench::new(EngineClass::VideoDecode);
+    let mut bench = EngineBench::new(EngineClass::VideoDecode);
     let at = DATA as u32;
     bench.clock.advance(625_000);
     bench.put(DATA + 12, 0xffff_ffff);
@@ -111,7 +111,7 @@ fn flush_dw() {
 #[test]
 fn pipe_control() {
     proves!(V8_137, "post-sync operations of PIPE_CONTROL write eight bytes");
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let at = DATA as u32;
     bench.clock.advance(625_000);
     bench.put64(DATA, u64::MAX);
@@ -137,7 +137,7 @@ fn pipe_control() {
 #[test]
 fn privileged_commands_work_in_the_ring() {
     proves!([V8_110, V8_123, V8_125], "status page and GGTT writes from the ring");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let pphwsp = bench.context(0).pphwsp();
     let page = 0x1000u32;
     let ring = [
@@ -155,7 +155,7 @@ fn privileged_commands_work_in_the_ring() {
 #[test]
 fn a_users_batch_has_no_privilege() {
     proves!([V8_159, V8_170, V8_171], "commands and parts of commands that are denied to a non-privileged batch");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let (global, process, base) = (DATA as u32, (VA + DATA) as u32, bench.base());
     let dropped: &[&[u32]] = &[
         &[MI_STORE_DATA_IMM | GGTT | 2, global, 0, 1],
@@ -176,8 +176,9 @@ fn a_users_batch_has_no_privilege() {
         &[MI_LOAD_REGISTER_REG | CS_MMIO | SOURCE_CS_MMIO | 1, 0x600, 0x38],
     ];
     for command in dropped {
-        let violations =
-            |bench: &Bench| bench.engine.counters().privilege_violations + bench.engine.counters().register_refusals;
+        let violations = |bench: &EngineBench| {
+            bench.engine.counters().privilege_violations + bench.engine.counters().register_refusals
+        };
         let before = violations(&bench);
         bench.put(DATA, 0);
         let mut batch = command.to_vec();
@@ -192,13 +193,13 @@ fn a_users_batch_has_no_privilege() {
 }
 
 #[test]
-fn privilege_does_not_rise() {
+fn unprivileged_batch_starts_no_privileged_batch() {
     proves!(
         V8_134,
         "a non-privileged batch cannot start a privileged batch. IGT starts its loops as \"global\" batches (trap \
         T5)"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let inner = BATCH + 0x1000;
     bench.write(inner, &[MI_STORE_DATA_IMM | GGTT | 2, DATA as u32, 0, 1]);
     bench.write(inner + 16, &store(VA + DATA + 4, 2));
@@ -210,7 +211,7 @@ fn privilege_does_not_rise() {
 #[test]
 fn slots_extend_the_whitelist() {
     proves!(V8_186, "a slot permits access to a register, and a deny slot denies it");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let register = bench.base() + 0x24c;
     let batch = [MI_LOAD_REGISTER_IMM | 1, register, 5];
     bench.batch(&batch);
@@ -233,7 +234,7 @@ fn conditional_end() {
         "the batch continues if the comparison is true, with or without mask. Otherwise all levels of batches or \
         one level end"
     );
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let inner = BATCH + 0x1000;
     let at = (VA + DATA + 0x100) as u32;
     let mut marks = |header: u32, data: u64, immediate: u32| {
@@ -263,7 +264,7 @@ fn conditional_end() {
 #[test]
 fn chaining_and_nesting() {
     proves!([V8_158, V8_134], "a chained batch replaces its parent. A nested batch returns to it");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let second = BATCH + 0x1000;
     bench.write(second, &store(VA + DATA, 1));
     bench.put(second + 16, END);
@@ -287,7 +288,7 @@ fn display_commands_of_a_card_without_display() {
         [MI_WAIT_FOR_EVENT | 8, 0x0200_0008, 0x0900_0000, 0x1234, 0x0980_0000, 0x1234, 0x0a00_0001, 0, DATA as u32];
     for class in [EngineClass::Render, EngineClass::Copy] {
         for user in [false, true] {
-            let mut bench = Bench::new(class);
+            let mut bench = EngineBench::new(class);
             let commands = [&commands[..], &store(VA + DATA, 7)].concat();
             let outcome = if user { bench.batch(&commands) } else { bench.ring(&commands) };
             assert_eq!((outcome, bench.get(DATA)), (Outcome::Complete, 7));
@@ -302,7 +303,7 @@ fn display_commands_of_a_card_without_display() {
 /// The streamer executes copy engine commands: xe's VRAM fill, followed by a store.
 #[test]
 fn blits_run() {
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let at = (VA + DATA) as u32;
     let mut batch = vec![0x5110_000e, 4095, 0, 2 << 16 | 1024, at, 0, 0, 0xabcd, 0, 0, 0, 0, 0, 0, 0, 0];
     batch.extend(store(VA + DATA, 1));
@@ -313,7 +314,7 @@ fn blits_run() {
 #[test]
 fn self_modifying_batches() {
     proves!(V8_206, "commands modified beyond the prefetch distance are executed as modified");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let next = BATCH + 12;
     let target = next + 16;
     let mut batch = vec![0, 0, 0];
@@ -330,7 +331,7 @@ fn self_modifying_batches() {
 }
 
 /// Enables and unmasks every source of the first bank and sets the master enable.
-fn open_interrupts(bench: &Bench) {
+fn open_interrupts(bench: &EngineBench) {
     bench.gt.write(0x19_0030, u32::MAX);
     for mask in [0x19_0090, 0x19_00a0] {
         bench.gt.write(mask, 0);
@@ -344,7 +345,7 @@ fn interrupts_leave_the_engine() {
         [V8_086, V8_091, V8_107, V8_127],
         "the user interrupt and the flush notification are raised, and the parser continues"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     open_interrupts(&bench);
     let mut ring = vec![MI_USER_INTERRUPT];
     ring.extend(store(VA + DATA, 1));
@@ -367,7 +368,7 @@ fn illegal_commands_halt() {
         [V8_089, V8_095, V8_099],
         "an opcode that no engine implements raises an instruction error and halts the context"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let illegal = 0x0f80_0000;
     let outcome = bench.batch(&[0, illegal, 0]);
     assert_eq!(outcome, Outcome::Halted(Halt::IllegalCommand { header: illegal, address: VA + BATCH + 4 }));
@@ -376,13 +377,13 @@ fn illegal_commands_halt() {
     bench.gt.registers.set(bench.base() + reg::EMR, !1);
     bench.batch(&[illegal]);
     assert_eq!(bench.own(reg::EIR) & 1, 1);
-    assert_eq!(bench.engine.counters().told(), [("illegal commands".to_owned(), 2)].into());
+    assert_eq!(bench.engine.counters().nonzero(), [("illegal commands".to_owned(), 2)].into());
 }
 
 /// Skipped commands are reported by engine and command.
 #[test]
 fn skipped_commands_are_reported() {
-    let bench = Bench::new(EngineClass::Render);
+    let bench = EngineBench::new(EngineClass::Render);
     let engines = Engines::new(&XE_HPG, |id| XE_HPG.engines.info(id).class == EngineClass::Render);
     let context = bench.context(0);
     bench.emit(context, &[0x6101_0001, 0, 0, 0x6101_0000, 0, 0x6904_0000]);
@@ -396,7 +397,7 @@ fn skipped_commands_are_reported() {
 /// A blit that the copy engine does not implement halts its context and is counted.
 #[test]
 fn refused_blits_halt() {
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let outcome = bench.batch(&[0x5080_0009]);
     assert!(matches!(outcome, Outcome::Halted(Halt::IllegalCommand { header: 0x5080_0009, .. })), "{outcome:?}");
     assert_eq!(bench.engine.counters().refused_blits.len(), 1);
@@ -411,7 +412,7 @@ fn a_ring_mode_context_switch_has_no_effect() {
         xehp_compute_exec_compute)"
     );
     for class in [EngineClass::Render, EngineClass::Compute] {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         let context = bench.context(0);
         bench.emit(context, &[0x7200_0000, 0, 0, 0x0c00_8800, 0, 0]);
         bench.emit(context, &store(VA + DATA, 7));

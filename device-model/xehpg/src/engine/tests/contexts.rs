@@ -10,7 +10,7 @@ use arctic_mi::{Alu, Operand};
 #[test]
 fn the_probe_jobs_run() {
     for class in EngineClass::BY_GUC {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         let context = bench.context(0);
         let base = bench.base();
         // The batch as built by xe's emit_wa_job: it changes register bits with the ALU and, on render, contains
@@ -79,7 +79,7 @@ fn registers_belong_to_the_context() {
         [V8_045, V8_050, V8_145],
         "GPRs and predicates are saved with the context and not visible to other contexts"
     );
-    let mut bench = Bench::new(EngineClass::Compute);
+    let mut bench = EngineBench::new(EngineClass::Compute);
     let (a, b) = (bench.context(0), bench.context(1));
     bench.emit(a, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 7, 0x600, 0xaaaa, 0x67c, 0xbbbb, 0x41c, 1, 0x400, 0x1234]);
     assert_eq!(bench.submit(a), Outcome::Complete);
@@ -99,7 +99,7 @@ fn registers_belong_to_the_context() {
 #[test]
 fn copy_engine_state_is_saved() {
     proves!(V8_048, "BCS_SWCTRL and BLIT_CCTL are context state of the copy engine, at dwords 0x43 and 0x45");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x200, 0x0003_0003, 0x204, 0x0800_0800]);
     assert_eq!(bench.submit(context), Outcome::Complete);
@@ -120,7 +120,7 @@ fn a_saved_image_is_a_list_of_commands() {
         if the driver's image ended before them (xe: xe_lrc.c, xe_lrc_lookup_default_reg_value)"
     );
     for (class, end, register) in [(EngineClass::Render, 0x44, 0x7004), (EngineClass::Copy, 0x34, 0x2_2204)] {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         let (context, other) = (bench.context(0), bench.context(1));
         bench.put(context.image(end), MI_BATCH_BUFFER_END | 1);
         bench.emit(context, &[MI_LOAD_REGISTER_IMM | 1, register, 0x0800_0800]);
@@ -152,7 +152,7 @@ fn preemption_resumes_in_the_batch() {
         [V8_075, V8_076, V8_163],
         "a nested batch is preempted at MI_ARB_CHECK and resumes at the same position with the same GPRs"
     );
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let (a, b) = (bench.context(0), bench.context(1));
     let inner = BATCH + 0x1000;
     bench.write(BATCH, &[0x1108_0001, 0x600, 5, 0x18c0_0101, (VA + inner) as u32, 0]);
@@ -178,8 +178,8 @@ fn preemption_resumes_in_the_batch() {
 
 /// If the driver changes RING_HEAD of a preempted context, the saved batch position is ignored.
 #[test]
-fn a_moved_head_leaves_the_saved_batch() {
-    let mut bench = Bench::new(EngineClass::Render);
+fn changed_ring_head_discards_the_saved_batch_position() {
+    let mut bench = EngineBench::new(EngineClass::Render);
     let context = bench.context(0);
     bench.write(BATCH, &[ARB_CHECK]);
     bench.write(BATCH + 4, &store(VA + DATA, 1));
@@ -200,7 +200,7 @@ fn arbitration_gates_preemption() {
         [V8_078, V8_109, V8_111],
         "with arbitration disabled, the context is not preempted at MI_ARB_CHECK or in a wait"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.emit(context, &[MI_ARB_ON_OFF, ARB_CHECK]);
     bench.emit(context, &store(VA + DATA, 1));
@@ -221,7 +221,7 @@ fn arbitration_gates_preemption() {
 #[test]
 fn a_semaphore_waits_for_another_engine() {
     proves!([V8_119, V8_120], "an engine waits for a store of another engine and can be preempted during the wait");
-    let mut bench = Bench::new(EngineClass::VideoDecode);
+    let mut bench = EngineBench::new(EngineClass::VideoDecode);
     let (waiter, signaller) = (bench.context(0), bench.context(1));
     bench.emit(waiter, &wait(1, VA + DATA, 3));
     bench.emit(waiter, &store(VA + DATA + 4, 7));
@@ -246,7 +246,7 @@ fn a_semaphore_waits_for_another_engine() {
 #[test]
 fn context_time_is_the_time_on_the_engine() {
     proves!(V8_214, "the ticks of a context continue from its image and stop at the save (contract F.4, E.8)");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.put(context.image(0x23), 1000);
     bench.emit(context, &wait(4, VA + DATA, 1));
@@ -264,7 +264,7 @@ fn context_time_is_the_time_on_the_engine() {
 #[test]
 fn the_tail_moves_under_a_loaded_context() {
     proves!(V8_079, "a lite restore reads the new tail of a loaded context");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.emit(context, &wait(4, VA + DATA, 1));
     assert_eq!(bench.submit(context), Outcome::Waiting);
@@ -278,7 +278,7 @@ fn the_tail_moves_under_a_loaded_context() {
 #[test]
 fn the_ring_wraps() {
     proves!(V8_065, "the ring wraps, and a command may straddle the wrap (contract F.8)");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     for dword in [0x05, 0x07] {
         bench.put(context.image(dword), 0x3ff8);
@@ -293,7 +293,7 @@ fn the_ring_wraps() {
 #[test]
 fn the_indirect_batch_has_a_length_and_no_end() {
     proves!(V8_161, "i915's indirect context batch runs for its length, before the per-context batch (contract G.5)");
-    let mut bench = Bench::new(EngineClass::Compute);
+    let mut bench = EngineBench::new(EngineClass::Compute);
     let context = bench.context(0);
     let ggtt_store = |at: u64, value| [MI_STORE_DATA_IMM | GGTT | 2, at as u32, 0, value];
     let batch = context.at + 0x6000;
@@ -311,7 +311,7 @@ fn the_indirect_batch_has_a_length_and_no_end() {
 /// Contract F.2: an engine reset stops the context, unloads it and saves its position to the image.
 #[test]
 fn reset_unloads_a_spinning_context() {
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.write(BATCH, &start(VA + BATCH));
     bench.emit(context, &start(VA + BATCH));
@@ -331,7 +331,7 @@ fn reset_unloads_a_spinning_context() {
 /// Contract H.3: a spinner (IGT's xe_spin) executes one iteration per step, ends when signalled, and can be preempted.
 #[test]
 fn a_spinner_waits() {
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     let end = DATA + 8;
     bench.put(end, u32::MAX);
@@ -352,8 +352,8 @@ fn a_spinner_waits() {
 
 /// A counting loop makes progress and is executed continuously. A loop that reads a clock is deferred.
 #[test]
-fn loops_that_work_are_not_put_off() {
-    let mut bench = Bench::new(EngineClass::Copy);
+fn counting_loop_is_not_deferred() {
+    let mut bench = EngineBench::new(EngineClass::Copy);
     // Subtracts one from GPR0 until it is zero. ZF is copied to MI_SET_PREDICATE_RESULT, which predicates the jump.
     bench.write(BATCH, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 7, 0x600, 500, 0x604, 0, 0x608, 1, 0x60c, 0]);
     let top = BATCH + 36;
@@ -383,7 +383,7 @@ fn loops_that_work_are_not_put_off() {
 /// Contract E.10: a batch in NULL pages is executed in constant time and reported as spinning.
 #[test]
 fn null_pages_are_endless_noops() {
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let context = bench.context(0);
     bench.emit(context, &start(NULL_VA + 0x1000));
     assert_eq!(bench.submit(context), Outcome::Spinning);
@@ -396,7 +396,7 @@ fn null_pages_are_endless_noops() {
 /// A fault persists until the engine is reset, and ACTHD contains the address of the command.
 #[test]
 fn a_fault_halts() {
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let outcome = bench.batch(&store(5 << 40, 1));
     assert!(matches!(outcome, Outcome::Halted(Halt::Fault(fault)) if fault.address == 5 << 40), "{outcome:?}");
     assert_eq!(bench.engine.step(&bench.gt, 10), outcome);
@@ -407,8 +407,8 @@ fn a_fault_halts() {
 
 /// Contract G.5: the dword that delays i915's switch-out on compute engines is cleared.
 #[test]
-fn the_switchout_hold_is_let_go() {
-    let mut bench = Bench::new(EngineClass::Compute);
+fn switch_out_hold_of_compute_engines_is_cleared() {
+    let mut bench = EngineBench::new(EngineClass::Compute);
     let context = bench.context(0);
     let hold = context.pphwsp() as u32 + 0x540;
     bench.emit(context, &[0x17c6_0409, hold, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);

@@ -8,14 +8,14 @@ use crate::interrupts::USER_INTERRUPT;
 use arctic_fidelity::proves;
 
 #[test]
-fn engines_run_side_by_side() {
+fn waiting_engine_does_not_block_others() {
     proves!(
         V8_001,
         "a waiting engine does not block others. For every pair, one engine waits while the other engine stores and \
         raises its interrupt. The waiting engine then continues"
     );
     for first in XE_HPG.engines.all() {
-        let mut bench = Bench::on(first);
+        let mut bench = EngineBench::on(first);
         bench.listen(Function::PF);
         let waiting = bench.context(0);
         bench.emit(waiting, &wait(4, VA + DATA, 1));
@@ -31,8 +31,8 @@ fn engines_run_side_by_side() {
             engine.load(&bench.gt, context.load());
             assert_eq!(engine.step(&bench.gt, 100), Outcome::Complete, "{}", XE_HPG.engines.info(second).name);
             let info = XE_HPG.engines.info(second);
-            let told = bench.told(Function::PF, second);
-            assert_eq!((bench.get(DATA + 8), told), (3, Some((info.class as u8, info.instance, USER_INTERRUPT))));
+            let identity = bench.take_identity(Function::PF, second);
+            assert_eq!((bench.get(DATA + 8), identity), (3, Some((info.class as u8, info.instance, USER_INTERRUPT))));
             assert_eq!(bench.engine.step(&bench.gt, 100), Outcome::Waiting);
         }
         assert_eq!((bench.engine.loaded().is_some(), bench.get(DATA + 4)), (true, 0));
@@ -49,7 +49,7 @@ fn eighteen_streamers_have_their_bases() {
         "there are eighteen streamers with the documented bases. Registers are not shared between streamers"
     );
     assert_eq!(XE_HPG.engines.all().count(), BASES.len());
-    let bench = Bench::new(EngineClass::Copy);
+    let bench = EngineBench::new(EngineClass::Copy);
     for (n, (class, instance, base)) in BASES.into_iter().enumerate() {
         assert_eq!(XE_HPG.engines.info(XE_HPG.engines.find(class, instance).unwrap()).mmio_base, base);
         bench.gt.write(base + 0x94, n as u32 + 1);
@@ -68,7 +68,7 @@ fn engines_identify_themselves() {
         "non-privileged batches and the driver can read the instance (9:4) and the class (2:0) from ENGINE_ID"
     );
     for (class, instance, base) in BASES {
-        let mut bench = Bench::on(XE_HPG.engines.find(class, instance).unwrap());
+        let mut bench = EngineBench::on(XE_HPG.engines.find(class, instance).unwrap());
         assert_eq!(bench.batch(&store_register(0x8c, VA + DATA)), Outcome::Complete);
         let expected = u32::from(instance) << 4 | class as u32;
         assert_eq!((bench.get(DATA), bench.gt.read(base + 0x8c)), (expected, expected));
@@ -129,14 +129,14 @@ const CATALOGUE: &[(u32, u32, Kept, &[EngineClass])] = &[
 ];
 
 #[test]
-fn the_catalogue_is_there_on_every_engine() {
+fn every_engine_has_the_registers_of_the_catalogue() {
     proves!(
         [V8_009, V8_004],
         "every register of the catalogue is present at its offset from the base of each engine that has it, and is \
         independent of all other registers. None is reported as unmodelled"
     );
     let mut written: Vec<(u32, u32)> = Vec::new();
-    let bench = Bench::new(EngineClass::Copy);
+    let bench = EngineBench::new(EngineClass::Copy);
     for (class, instance, base) in BASES {
         let rows = CATALOGUE.iter().filter(|(.., classes)| classes.contains(&class));
         for (offset, kept) in rows.flat_map(|(first, n, kept, _)| (0..*n).map(move |n| (first + 4 * n, *kept))) {
@@ -187,7 +187,7 @@ fn commands_name_registers_either_way() {
         absolute"
     );
     for (class, instance, base) in BASES {
-        let mut bench = Bench::on(XE_HPG.engines.find(class, instance).unwrap());
+        let mut bench = EngineBench::on(XE_HPG.engines.find(class, instance).unwrap());
         assert_eq!(bench.ring(&[0x1108_0001, 0x94, 5, 0x1100_0001, 0x2_2098, 6, 0x1100_0001, base + 0x98, 7]), {
             Outcome::Complete
         });

@@ -22,17 +22,17 @@ const OTHER_PAGE: u64 = 0x39_7000;
 const CANARY: u32 = 0xdead_beef;
 
 /// Runs commands in a non-privileged batch and unloads the context regardless of the outcome.
-fn batch(bench: &mut Bench, commands: &[u32]) {
+fn batch(bench: &mut EngineBench, commands: &[u32]) {
     bench.batch(commands);
     bench.engine.reset(&bench.gt);
 }
 
 /// Writes an engine register by MMIO, including its side effects.
-fn write(bench: &Bench, register: u32, value: u32) {
+fn write(bench: &EngineBench, register: u32, value: u32) {
     match bench.gt.write(bench.base() + register, value) {
         Some(SideEffect::EngineStatus(engine)) => {
             let (views, mut tlb) = (bench.gt.memory.step_views(engine), Tlb::default());
-            bench.gt.tell_error_bit(&mut bench.gt.memory.gam(Function::PF, &views, &mut tlb), engine);
+            bench.gt.report_error_bit(&mut bench.gt.memory.gam(Function::PF, &views, &mut tlb), engine);
         }
         other => assert_eq!(other, None),
     }
@@ -53,7 +53,7 @@ fn masked_errors_set_the_status_alone() {
         "an error masked by EMR appears only in ESR. Unmasking it in EMR sets EIR and the error bit of the \
         interrupt status. Writing 1 to EIR clears both (contract G.7)"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let engine = bench.engine.id();
     bench.listen(Function::PF);
     assert_eq!((bench.own(reg::EMR), bench.own(reg::EIR), bench.own(reg::ESR)), (u32::MAX, 0, 0), "initial values");
@@ -63,16 +63,16 @@ fn masked_errors_set_the_status_alone() {
     assert_eq!((bench.own(reg::EIR), bench.msis.take()), (0, vec![]), "still masked");
     write(&bench, reg::EMR, !error::PRIVILEGE);
     assert_eq!((bench.own(reg::EIR), bench.msis.take()), (error::PRIVILEGE, vec![Function::PF]));
-    assert_eq!(bench.told(Function::PF, engine), Some((3, 0, CS_ERROR)));
+    assert_eq!(bench.take_identity(Function::PF, engine), Some((3, 0, CS_ERROR)));
     // The error bit is not raised again while EIR contains an error.
     batch(&mut bench, &[PRIVILEGED]);
-    assert_eq!((bench.msis.take(), bench.told(Function::PF, engine)), (vec![], None));
+    assert_eq!((bench.msis.take(), bench.take_identity(Function::PF, engine)), (vec![], None));
     write(&bench, reg::EIR, error::INSTRUCTION);
     assert_eq!(bench.own(reg::EIR), error::PRIVILEGE, "EIR: writing 1 to another bit has no effect");
     write(&bench, reg::EIR, error::PRIVILEGE);
     assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR)), (0, 0));
     batch(&mut bench, &[PRIVILEGED]);
-    assert_eq!(bench.told(Function::PF, engine), Some((3, 0, CS_ERROR)));
+    assert_eq!(bench.take_identity(Function::PF, engine), Some((3, 0, CS_ERROR)));
     // All recoverable errors are cleared as by i915 (enable_error_interrupt).
     write(&bench, reg::EMR, u32::MAX);
     write(&bench, reg::EIR, u32::MAX);
@@ -84,7 +84,7 @@ fn masked_errors_set_the_status_alone() {
 #[test]
 fn unrecoverable_errors_stay_until_reset() {
     proves!(V8_089, "only an engine reset clears an instruction error. ESR is read-only");
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     write(&bench, reg::EMR, !error::INSTRUCTION);
     batch(&mut bench, &[PRIVILEGED, ILLEGAL]);
     let both = error::INSTRUCTION | error::PRIVILEGE;
@@ -106,7 +106,7 @@ fn every_engine_has_its_errors() {
         privilege violations"
     );
     for engine in XE_HPG.engines.all() {
-        let mut bench = Bench::on(engine);
+        let mut bench = EngineBench::on(engine);
         bench.listen(Function::PF);
         bench.gt.mask_errors(engine, 0);
         assert_eq!(bench.ring(&[PRIVILEGED, 0]), Outcome::Complete);
@@ -122,7 +122,7 @@ fn every_engine_has_its_errors() {
             XE_HPG.engines.info(engine).name
         );
         let info = XE_HPG.engines.info(engine);
-        assert_eq!(bench.told(Function::PF, engine), Some((info.class as u8, info.instance, CS_ERROR)));
+        assert_eq!(bench.take_identity(Function::PF, engine), Some((info.class as u8, info.instance, CS_ERROR)));
         assert!(matches!(bench.batch(&[ILLEGAL]), Outcome::Halted(Halt::IllegalCommand { .. })));
         assert_eq!(bench.own(reg::EIR), 5);
         for other in XE_HPG.engines.all().filter(|other| *other != engine) {
@@ -133,13 +133,13 @@ fn every_engine_has_its_errors() {
 }
 
 #[test]
-fn a_virtual_functions_errors_are_its_own() {
+fn vf_errors_are_not_reported_to_the_pf() {
     proves!(
         [V8_089, V13_075, V13_080],
         "error registers and HWSTAM belong to the PF. Errors in a VF's batches are not recorded or reported there, \
         and none of its events is written to a status page"
     );
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     bench.listen(VF);
     bench.listen(Function::PF);
     bench.gt.mask_errors(bench.engine.id(), 0);
@@ -148,7 +148,7 @@ fn a_virtual_functions_errors_are_its_own() {
     bench.put(PAGE, CANARY);
     bench.batch(&[PRIVILEGED, MI_USER_INTERRUPT, ILLEGAL]);
     assert_eq!((bench.own(reg::ESR), bench.own(reg::EIR), bench.get(PAGE)), (0, 0, CANARY));
-    assert_eq!(bench.told(VF, bench.engine.id()), Some((3, 0, USER_INTERRUPT)));
+    assert_eq!(bench.take_identity(VF, bench.engine.id()), Some((3, 0, USER_INTERRUPT)));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn each_cause_is_a_bit_of_the_engines_vector() {
         ];
         for (commands, event, bit) in causes {
             assert_eq!(event, 1 << bit);
-            let mut bench = Bench::on(engine);
+            let mut bench = EngineBench::on(engine);
             bench.listen(Function::PF);
             bench.gt.mask_errors(engine, 0);
             bench.gt.write(info.mmio_base + reg::GFX_MODE, 0x0008_0008);
@@ -179,21 +179,21 @@ fn each_cause_is_a_bit_of_the_engines_vector() {
             bench.clock.advance(XE_HPG.timebase.nanoseconds(6));
             bench.engine.step(&bench.gt, 10);
             let name = format!("{} bit {bit}", info.name);
-            let (class, instance, events) = bench.told(Function::PF, engine).unwrap();
+            let (class, instance, events) = bench.take_identity(Function::PF, engine).unwrap();
             // The wait in which the watchdog expires is also reported.
             let events = if event == WATCHDOG { events & !SEMAPHORE_WAIT } else { events };
             assert_eq!((class, instance, events), (info.class as u8, info.instance, event), "{name}");
-            assert!(XE_HPG.engines.all().all(|other| bench.told(Function::PF, other).is_none()), "{name}");
+            assert!(XE_HPG.engines.all().all(|other| bench.take_identity(Function::PF, other).is_none()), "{name}");
         }
-        let bench = Bench::on(engine);
+        let bench = EngineBench::on(engine);
         bench.listen(Function::PF);
         bench.gt.interrupts.raise_engine(engine, CONTEXT_SWITCH);
-        assert_eq!(bench.told(Function::PF, engine), Some((info.class as u8, info.instance, 1 << 8)));
+        assert_eq!(bench.take_identity(Function::PF, engine), Some((info.class as u8, info.instance, 1 << 8)));
     }
-    let bench = Bench::new(EngineClass::Render);
+    let bench = EngineBench::new(EngineClass::Render);
     bench.listen(Function::PF);
     bench.gt.interrupts.raise_engine(bench.engine.id(), L3_PARITY);
-    assert_eq!((bench.told(Function::PF, bench.engine.id()), L3_PARITY), (Some((0, 0, 1 << 5)), 1 << 5));
+    assert_eq!((bench.take_identity(Function::PF, bench.engine.id()), L3_PARITY), (Some((0, 0, 1 << 5)), 1 << 5));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn hardware_status_writes() {
     );
     for open in 0..16 {
         for event in 0..16 {
-            let bench = Bench::new(EngineClass::Copy);
+            let bench = EngineBench::new(EngineClass::Copy);
             bench.gt.registers.set(bench.base() + reg::HWSTAM, !(1 << open));
             bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);
             bench.put(PAGE, CANARY);
@@ -217,7 +217,7 @@ fn hardware_status_writes() {
         }
     }
     let unmasked = |events: u16| {
-        let bench = Bench::new(EngineClass::Copy);
+        let bench = EngineBench::new(EngineClass::Copy);
         bench.listen(Function::PF);
         bench.gt.mask_errors(bench.engine.id(), !error::PRIVILEGE);
         bench.gt.registers.set(bench.base() + reg::HWSTAM, !u32::from(events));
@@ -257,7 +257,7 @@ fn reports_move_with_the_status_page() {
             reports.push((vec![PIPE_CONTROL | 4, 0x0120_4000, 0x250, 0, 7, 0], 0x250));
         }
         for (commands, offset) in reports {
-            let mut bench = Bench::new(class);
+            let mut bench = EngineBench::new(class);
             bench.gt.registers.set(bench.base() + reg::HWSTAM, !u32::from(USER_INTERRUPT));
             let expected = if offset == 0 { 0 } else { 7 };
             for (page, before) in [(PAGE, OTHER_PAGE), (OTHER_PAGE, PAGE)] {
@@ -281,7 +281,7 @@ fn page_faults_pass_the_mask_in_repair_mode() {
     );
     let unmapped = store(VA - 4096, 1);
     for (handling, seen) in [(0u64, false), (1, true), (2, true), (3, true)] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         let engine = bench.engine.id();
         bench.listen(Function::PF);
         bench.gt.write(0x19_00a0, u32::MAX);
@@ -292,13 +292,17 @@ fn page_faults_pass_the_mask_in_repair_mode() {
         assert!(matches!(bench.run(), Outcome::Halted(Halt::Fault(_))));
         assert_eq!(bench.msis.take().len(), usize::from(seen), "{handling}");
         let event = seen.then_some((3, 0, PAGE_FAULT));
-        assert_eq!((bench.told(Function::PF, engine), bench.told(Function::PF, engine)), (event, None), "{handling}");
+        assert_eq!(
+            (bench.take_identity(Function::PF, engine), bench.take_identity(Function::PF, engine)),
+            (event, None),
+            "{handling}"
+        );
         bench.gt.write(0x19_00a0, 0);
         let held = USER_INTERRUPT | if seen { 0 } else { PAGE_FAULT };
-        assert_eq!(bench.told(Function::PF, engine), Some((3, 0, held)), "other events stay masked");
+        assert_eq!(bench.take_identity(Function::PF, engine), Some((3, 0, held)), "other events stay masked");
     }
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     bench.listen(Function::PF);
     assert!(matches!(bench.ring(&[MI_STORE_DATA_IMM | GGTT | 2, 0xf000_0000, 0, 1]), Outcome::Halted(Halt::Fault(_))));
-    assert_eq!(bench.told(Function::PF, bench.engine.id()), None);
+    assert_eq!(bench.take_identity(Function::PF, bench.engine.id()), None);
 }

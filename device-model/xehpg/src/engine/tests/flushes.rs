@@ -9,8 +9,8 @@ use arctic_fidelity::proves;
 const STATUS_PAGE: u64 = 0x38_0000;
 const INDEX: u32 = 0x240;
 /// Creates a bench with the PF's interrupts enabled, a status page, and the clock at 12000 ticks.
-fn bench(class: EngineClass) -> Bench {
-    let bench = Bench::new(class);
+fn bench(class: EngineClass) -> EngineBench {
+    let bench = EngineBench::new(class);
     bench.gt.registers.set(bench.base() + reg::HWS_PGA, STATUS_PAGE as u32);
     let tree = bench.gt.interrupts_of(Function::PF);
     for offset in [0x19_0030, 0x19_0034, 0x19_0048] {
@@ -53,7 +53,7 @@ impl Place {
     }
 
     /// Returns the address of the target in local memory.
-    fn local(self, bench: &Bench) -> u64 {
+    fn local(self, bench: &EngineBench) -> u64 {
         match self {
             Place::Process | Place::Global => DATA,
             Place::OwnPage => bench.context_at(0).pphwsp() + u64::from(INDEX),
@@ -176,7 +176,7 @@ fn flushes_forget_translations() {
         (EngineClass::Copy, &[MI_FLUSH_DW | FLUSH_TLB | 1, 0, 0][..]),
         (EngineClass::Render, &[PIPE_CONTROL | 4, 1 << 18 | 1 << 20, 0, 0, 0, 0]),
     ] {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         // The engine remaps 2 MiB of the PPGTT with a store to the page tables, which are in local memory.
         let entry = ROOT + 0x2000 + 8 * (DATA >> 21);
         let elsewhere = (DATA & !0x1f_ffff) + 0x40_0000;

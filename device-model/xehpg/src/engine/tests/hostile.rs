@@ -32,7 +32,7 @@ proptest! {
         ring in any::<bool>(),
         vf in any::<bool>(),
     ) {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         if vf {
             bench.give(Function(63));
         }
@@ -62,7 +62,7 @@ proptest! {
         descriptor in any::<u64>(),
         vf in any::<bool>(),
     ) {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         if vf {
             bench.give(Function(1));
         }

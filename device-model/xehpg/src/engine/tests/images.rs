@@ -11,17 +11,17 @@ use crate::registers::Kind;
 use crate::topology::trtt;
 
 /// Returns the register offsets of an LRI in an image. `first` is the dword index of the first offset.
-fn offsets(bench: &Bench, context: Context, first: usize, registers: usize) -> Vec<u32> {
+fn offsets(bench: &EngineBench, context: Context, first: usize, registers: usize) -> Vec<u32> {
     (0..registers).map(|n| bench.get(context.image(first + 2 * n))).collect()
 }
 
-fn dwords(bench: &Bench, context: Context, range: std::ops::Range<usize>) -> Vec<u32> {
+fn dwords(bench: &EngineBench, context: Context, range: std::ops::Range<usize>) -> Vec<u32> {
     range.map(|dword| bench.get(context.image(dword))).collect()
 }
 
 /// Returns a bench with `engine` and a context that the engine saved without executing commands.
-fn saved(engine: EngineId) -> (Bench, Context) {
-    let mut bench = Bench::new(XE_HPG.engines.info(engine).class);
+fn saved(engine: EngineId) -> (EngineBench, Context) {
+    let mut bench = EngineBench::new(XE_HPG.engines.info(engine).class);
     bench.engine = Engine::new(&XE_HPG, engine);
     let context = bench.context(0);
     assert_eq!(bench.submit(context), Outcome::Complete);
@@ -177,7 +177,7 @@ fn relative_offsets_may_have_a_base_in_them() {
     );
     for (class, instance) in [(EngineClass::Compute, 2), (EngineClass::VideoDecode, 5), (EngineClass::VideoEnhance, 3)]
     {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         let context = bench.context(0);
         bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 0x77]);
         assert_eq!(bench.submit(context), Outcome::Complete);
@@ -200,10 +200,10 @@ fn an_image_of_another_class_is_an_error() {
     let (copy, context) = saved(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap());
     let image = dwords(&copy, context, 0..IMAGE_DWORDS);
     for class in [EngineClass::VideoDecode, EngineClass::VideoEnhance, EngineClass::Render, EngineClass::Compute] {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         let context = bench.context(0);
         bench.write(context.image(0), &image);
-        let values = |bench: &Bench| -> Vec<(u32, u32)> {
+        let values = |bench: &EngineBench| -> Vec<(u32, u32)> {
             bench.gt.registers.listing().map(|(at, _)| (at, bench.gt.registers.value(at))).collect()
         };
         let before = values(&bench);
@@ -246,7 +246,7 @@ fn an_inhibited_restore_makes_a_golden_image() {
         saved image can be used as a template for new contexts, including register values"
     );
     for class in EngineClass::BY_GUC {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         let engine = bench.engine.id();
         let (first, copied) = (bench.context(0), bench.context(1));
         for dword in XE_HPG.contexts.engine_context..IMAGE_DWORDS {
@@ -271,15 +271,15 @@ fn an_inhibited_restore_makes_a_golden_image() {
 }
 
 #[test]
-fn every_way_out_saves() {
+fn every_switch_saves_the_context() {
     proves!(
         V8_045,
         "head, registers and ticks are saved to the image on completion, on preemption at a command and on \
         preemption in a wait"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
-    let saved = |bench: &Bench| [0x05, 0x85, 0x23].map(|dword| bench.get(context.image(dword)));
+    let saved = |bench: &EngineBench| [0x05, 0x85, 0x23].map(|dword| bench.get(context.image(dword)));
     bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 1, 0]);
     bench.clock.advance(625);
     assert_eq!(bench.submit(context), Outcome::Complete);
@@ -306,7 +306,7 @@ fn page_directories_come_from_the_image() {
         "the page directory is loaded from the image. The same address maps to different pages in two contexts, and \
         accesses of a context without a page directory fault"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let (mine, other, none) = (bench.context(0), bench.context(1), bench.context(2));
     // A second set of page tables that maps the address 2 MiB higher in local memory.
     let tables = 0xe0_0000;
@@ -332,7 +332,7 @@ fn the_status_page_has_the_times() {
         "the timestamps of the context's last run and the reported ring head are in the first cachelines of the \
         PPHWSP and immediately visible to a CPU. The rest of the PPHWSP is unchanged"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     for n in 0..0x400 {
         bench.put(context.pphwsp() + 4 * n, 0xeeee_0000 | n as u32);
@@ -358,7 +358,7 @@ fn the_free_running_clock_is_not_restored() {
         [V8_214, V8_215],
         "CTX_TIMESTAMP continues from the image and is saved. TIMESTAMP is saved but not restored"
     );
-    let mut bench = Bench::new(EngineClass::VideoDecode);
+    let mut bench = EngineBench::new(EngineClass::VideoDecode);
     let context = bench.context(0);
     bench.clock.advance(625 * 100);
     assert_eq!(bench.submit(context), Outcome::Complete);
@@ -377,7 +377,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 100 }))]
 
     #[test]
-    fn executing_an_image_restores_what_its_table_says(
+    fn executing_an_image_restores_the_registers_of_its_table(
         class in prop::sample::select(EngineClass::BY_GUC.to_vec()),
         values in prop::collection::vec(any::<u32>(), IMAGE_DWORDS),
     ) {
@@ -386,7 +386,7 @@ proptest! {
             "executing an image sets each register from its dword, according to the register's kind. Saving the \
             context reproduces the image"
         );
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         let (engine, base) = (bench.engine.id(), bench.base());
         let context = bench.context(0);
         prop_assert_eq!(bench.submit(context), Outcome::Complete);
@@ -439,7 +439,7 @@ fn registers_have_places() {
         let gpr =
             layout.kept.iter().find(|kept| kept.register == XE_HPG.engines.info(engine).mmio_base + 0x67c).unwrap();
         assert_eq!(gpr.dword, 0xc3, "i915: lrc_ring_gpr0");
-        let bench = Bench::new(XE_HPG.engines.info(engine).class);
+        let bench = EngineBench::new(XE_HPG.engines.info(engine).class);
         for (register, found) in bench.gt.registers.listing() {
             let own = found.engine.is_none_or(|at| at == engine);
             if own
@@ -462,7 +462,7 @@ fn a_save_reads_the_first_instance_that_exists() {
     const STATELESS_SCRATCH: u32 = 0xe518;
     let mut profile = crate::registers::tests::profile();
     profile.fuses.dss_mask = 0xffff_ff20;
-    let mut bench = Bench::of(profile, EngineClass::Render, Arc::new(NullHost));
+    let mut bench = EngineBench::of(profile, EngineClass::Render, Arc::new(NullHost));
     let steer = |gt: &Gt, dss: u32| gt.registers.set(0xfdc, dss / 4 << 27 | dss % 4 << 24);
     let context = bench.context(0);
     bench.emit(context, &wait(4, VA + DATA, 7));
@@ -494,7 +494,7 @@ fn page_directories_can_be_above_four_gigabytes() {
         same address below 4 GiB is not used"
     );
     let high = 1 << 32 | ROOT;
-    let mut bench = Bench::with_local(EngineClass::Copy, (4 << 30) + LOCAL);
+    let mut bench = EngineBench::with_local(EngineClass::Copy, (4 << 30) + LOCAL);
     let (low_root, high_root, beyond) = (bench.context(0), bench.context(1), bench.context(2));
     // Tables above 4 GiB that map the address 2 MiB higher in local memory.
     bench.put64(high, high + 0x1003);

@@ -11,7 +11,7 @@ use crate::registers::{Kind, Scope};
 const VF: Function = Function(3);
 
 /// Returns all modelled registers with their values, except registers that show the running context.
-fn values(bench: &Bench) -> Vec<(u32, u32)> {
+fn values(bench: &EngineBench) -> Vec<(u32, u32)> {
     let shown = |found: &crate::registers::Decoded| {
         found.register.scope == Scope::Position || matches!(found.register.name, "PDP" | "RING_IPEHR")
     };
@@ -21,13 +21,13 @@ fn values(bench: &Bench) -> Vec<(u32, u32)> {
 }
 
 /// Returns one MI_LOAD_REGISTER_IMM per modelled register, with the value given for its offset.
-fn write_all(bench: &Bench, value: impl Fn(u32) -> u32) -> Vec<u32> {
+fn write_all(bench: &EngineBench, value: impl Fn(u32) -> u32) -> Vec<u32> {
     let offsets: Vec<u32> = bench.gt.registers.listing().map(|(offset, _)| offset).collect();
     offsets.iter().flat_map(|offset| [MI_LOAD_REGISTER_IMM | 1, *offset, value(*offset)]).collect()
 }
 
 /// Runs the commands in a batch of `bench`'s function, in the GGTT if `privileged`, otherwise in the PPGTT.
-fn submit_long(bench: &mut Bench, commands: &[u32], privileged: bool) -> Outcome {
+fn submit_long(bench: &mut EngineBench, commands: &[u32], privileged: bool) -> Outcome {
     const LONG: u64 = 0x80_0000;
     bench.write(LONG, commands);
     bench.put(LONG + 4 * commands.len() as u64, END);
@@ -46,7 +46,7 @@ fn a_virtual_function_leaves_nothing_in_registers() {
     for class in EngineClass::BY_GUC {
         for privileged in [true, false] {
             for value in [u32::MAX, 0, 0x0001_0001] {
-                let mut bench = Bench::of_vf(class, VF.0);
+                let mut bench = EngineBench::of_vf(class, VF.0);
                 let before = values(&bench);
                 let commands = write_all(&bench, |_| value);
                 assert_eq!(submit_long(&mut bench, &commands, privileged), Outcome::Complete);
@@ -69,7 +69,7 @@ fn a_virtual_function_reads_nothing_of_others() {
     const OUT: u64 = 0x60_0000;
     for class in EngineClass::BY_GUC {
         for privileged in [true, false] {
-            let mut bench = Bench::of_vf(class, VF.0);
+            let mut bench = EngineBench::of_vf(class, VF.0);
             let readable = |found: &crate::registers::Decoded| {
                 found.register.scope != Scope::Common && !matches!(found.register.kind, Kind::Live(_))
             };
@@ -93,14 +93,14 @@ fn a_virtual_function_reads_nothing_of_others() {
 }
 
 #[test]
-fn contexts_of_functions_do_not_meet() {
+fn context_registers_are_not_visible_to_other_functions() {
     proves!(
         [V13_040, V13_043, V8_145],
         "register values of a context (GPRs, predicates, parser position, timestamps, report pointers) are restored \
         when it resumes, and are not visible to contexts of other functions"
     );
     for class in EngineClass::BY_GUC {
-        let mut bench = Bench::of_vf(class, VF.0);
+        let mut bench = EngineBench::of_vf(class, VF.0);
         let base = bench.base();
         let (mine, others) = (bench.context(0), bench.context(1));
         let kept: Vec<u32> = bench
@@ -118,7 +118,7 @@ fn contexts_of_functions_do_not_meet() {
         bench.emit(mine, &write);
         bench.emit(mine, &[MI_STORE_DATA_IMM | 2, (VA + DATA) as u32, 0, 1]);
         assert_eq!(bench.submit(mine), Outcome::Complete);
-        let read = |bench: &mut Bench, context: Context| -> Vec<u32> {
+        let read = |bench: &mut EngineBench, context: Context| -> Vec<u32> {
             let commands: Vec<u32> = (0..)
                 .zip(&kept)
                 .flat_map(|(n, register)| [MI_STORE_REGISTER_MEM | 2, *register, (VA + DATA) as u32 + 4 * n, 0])
@@ -127,10 +127,10 @@ fn contexts_of_functions_do_not_meet() {
             assert_eq!(bench.submit(context), Outcome::Complete);
             (0..kept.len() as u64).map(|n| bench.get(DATA + 4 * n)).collect()
         };
-        for stranger in [Function::PF, Function(4)] {
-            bench.give(stranger);
+        for requester in [Function::PF, Function(4)] {
+            bench.give(requester);
             let seen = read(&mut bench, others);
-            assert!(seen.iter().all(|value| *value != 0x0077_0077 && *value != 0x77), "{class:?} {stranger:?}");
+            assert!(seen.iter().all(|value| *value != 0x0077_0077 && *value != 0x77), "{class:?} {requester:?}");
         }
         bench.give(VF);
         let seen = read(&mut bench, mine);
@@ -150,7 +150,7 @@ fn no_translation_outlives_a_switch_of_functions() {
         translated through the LMTT of the context's function, without an explicit invalidation"
     );
     let other = Function(4);
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     let contexts = [(VF, bench.context(0), SEEN), (other, bench.context(1), ELSEWHERE)];
     bench.put(LMTT + 4 * u64::from(other.0), ((LMTT + 0x2_0000) >> 16 << 4) as u32 | 1);
     for frame in 0..LOCAL as u64 >> 21 {
@@ -181,7 +181,7 @@ fn page_directories_belong_to_contexts() {
         "the page directory is state of the running context: a context of the PF and one of a VF alternate on an \
         engine, and the same address is always translated by the tables of the context"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let other = ROOT + 0x1_0000;
     bench.put64(other, other + 0x1003);
     bench.put64(other + 0x1000 + 8, other + 0x2003);
@@ -206,7 +206,7 @@ fn no_translation_outlives_a_context_or_a_reset() {
         "translations do not become stale over a context switch or an engine reset. A page that was remapped while \
         the context was not loaded is accessed at its new address"
     );
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
     let entry = ROOT + 0x2000 + (SEEN >> 21) * 8;
     let mut value = 0;
@@ -241,7 +241,7 @@ fn no_lmtt_translation_outlives_a_context() {
         "a change of the LMTT takes effect when a context starts, without an invalidation by the PF, for another \
         context of the VF as well as for the same one"
     );
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     let contexts = [bench.context(0), bench.context(1)];
     let entry = LMTT + 0x1_0000 + 4 * (SEEN >> 21);
     for (round, context) in (1..).zip([contexts[0], contexts[0], contexts[1], contexts[1], contexts[0]]) {
@@ -256,14 +256,14 @@ fn no_lmtt_translation_outlives_a_context() {
 }
 
 #[test]
-fn an_image_reaches_its_own_context_alone() {
+fn image_changes_registers_of_its_context_only() {
     proves!(
         [V8_043, V8_046, V13_052],
         "a VF's image that loads every register of the card by absolute, relative and remapped offsets changes only \
         registers of its context"
     );
     for class in EngineClass::BY_GUC {
-        let mut bench = Bench::of_vf(class, VF.0);
+        let mut bench = EngineBench::of_vf(class, VF.0);
         let context = bench.context(0);
         assert_eq!(bench.submit(context), Outcome::Complete);
         let before = values(&bench);
@@ -299,7 +299,7 @@ fn an_image_reaches_its_own_context_alone() {
 #[test]
 fn positions_are_the_running_contexts() {
     proves!(V8_065, "the position registers show the running context from its first command");
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     let (mine, others) = (bench.context(0), bench.context(1));
     bench.write(BATCH, &[MI_SEMAPHORE_WAIT | SEMAPHORE_POLL | 4 << 12 | 3, 1, (VA + DATA) as u32, 0, 0]);
     bench.emit(mine, &start(VA + BATCH));
@@ -320,13 +320,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 16 } else { 100 }))]
 
     #[test]
-    fn hostile_images_stay_with_their_context(
+    fn hostile_images_affect_only_their_context(
         class in prop::sample::select(EngineClass::BY_GUC.to_vec()),
         image in prop::collection::vec(any::<u32>(), 0x200),
         valid in any::<bool>(),
     ) {
         proves!([V8_043, V13_052], "arbitrary contents of a VF's image affect only its context");
-        let mut bench = Bench::of_vf(class, VF.0);
+        let mut bench = EngineBench::of_vf(class, VF.0);
         let before = values(&bench);
         let context = bench.context(0);
         let kept: Vec<u32> = (0..0x60).map(|dword| bench.get(context.image(dword))).collect();
@@ -347,7 +347,7 @@ proptest! {
 }
 
 #[test]
-fn global_registers_are_one_a_function() {
+fn global_registers_have_a_copy_per_function() {
     proves!(
         [V8_142, V8_190, V13_052],
         "all contexts of a function share MI_PREDICATE_RESULT_2 and NOPID on an engine. Each function has a \
@@ -356,9 +356,9 @@ fn global_registers_are_one_a_function() {
     const WRITTEN: [(Function, u32); 3] = [(Function::PF, 0x11), (VF, 0x33), (Function(4), 0x44)];
     let write = |value| [MI_LOAD_REGISTER_IMM | 1, 0x3bc, value, 0, 0x0040_0000 | value, 0];
     for class in EngineClass::BY_GUC {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         let base = bench.base();
-        let run = |bench: &mut Bench, function, number, commands: &[u32]| {
+        let run = |bench: &mut EngineBench, function, number, commands: &[u32]| {
             bench.give(function);
             let context = bench.context(number);
             bench.emit(context, commands);
@@ -368,7 +368,7 @@ fn global_registers_are_one_a_function() {
             commands[1] += base;
             commands
         };
-        let seen = |bench: &mut Bench, function| {
+        let seen = |bench: &mut EngineBench, function| {
             let stores = [0x1200_0002, base + 0x3bc, (VA + DATA) as u32, 0, 0x1200_0002, base + 0x94];
             let stores = [&stores[..], &[(VA + DATA) as u32 + 4, 0]].concat();
             run(bench, function, 1, &stores);

@@ -14,7 +14,7 @@ const VF: Function = Function(12);
 const PAGE: u64 = 0x3a_0000;
 
 /// Writes the report pointers to a context's image like xe (xe: set_memory_based_intr).
-fn report(bench: &Bench, context: Context, page: u64, enable: u32) {
+fn report(bench: &EngineBench, context: Context, page: u64, enable: u32) {
     for (dword, value) in [
         (0x50, MI_LOAD_REGISTER_MEM | GGTT | CS_MMIO | 2),
         (0x51, 0xa8),
@@ -31,12 +31,12 @@ fn report(bench: &Bench, context: Context, page: u64, enable: u32) {
     bench.put(page + 0x440, enable);
 }
 
-fn byte(bench: &Bench, at: u64) -> u8 {
+fn byte(bench: &EngineBench, at: u64) -> u8 {
     (bench.get(at & !3) >> (8 * (at & 3))) as u8
 }
 
 /// Returns the offsets of the nonzero bytes of the page.
-fn set_bytes(bench: &Bench) -> Vec<u64> {
+fn set_bytes(bench: &EngineBench) -> Vec<u64> {
     let set: Vec<u64> = (0..0x440).filter(|at| byte(bench, PAGE + at) != 0).collect();
     assert!(set.iter().all(|at| byte(bench, PAGE + at) == 0xff), "contract C.3: the value is 0xff");
     set
@@ -59,7 +59,7 @@ fn a_user_interrupt_writes_status_and_source() {
     for (class, instance, source) in engines {
         // User interrupts are reported even while the driver has disabled them in the mask.
         for enable in [1, 0] {
-            let mut bench = Bench::of_vf(class, VF.0);
+            let mut bench = EngineBench::of_vf(class, VF.0);
             bench.engine = Engine::new(&XE_HPG, XE_HPG.engines.find(class, instance).unwrap());
             let context = bench.context(0);
             report(&bench, context, PAGE, enable);
@@ -78,7 +78,7 @@ fn a_user_interrupt_writes_status_and_source() {
 fn bytes_are_written_before_the_msi() {
     proves!(V13_274, "the report is written before the MSI is sent, the status before the source");
     // The source page is not mapped: the status is written, the context faults, and no MSI is sent.
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
     report(&bench, context, PAGE, 1);
     bench.put(context.image(0x59), 0xfff0_0000);
@@ -95,15 +95,15 @@ fn each_event_has_a_status_byte() {
         "each event has its own status byte. All except the user interrupt are reported only if unmasked (contract \
         C.3)"
     );
-    for (enable, told) in [(0u32, false), (1 << 4, true), (1, false), (u32::MAX, true)] {
-        let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    for (enable, enabled) in [(0u32, false), (1 << 4, true), (1, false), (u32::MAX, true)] {
+        let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
         let context = bench.context(0);
         report(&bench, context, PAGE, enable);
         bench.emit(context, &[MI_FLUSH_DW | FLUSH_NOTIFY | 2, 0, 0, 0]);
         assert_eq!(bench.submit(context), Outcome::Complete);
-        let expected: &[u64] = if told { &[15 * 16 + 4, 0x400 + 15] } else { &[] };
+        let expected: &[u64] = if enabled { &[15 * 16 + 4, 0x400 + 15] } else { &[] };
         assert_eq!(set_bytes(&bench), expected, "mask {enable:#x}");
-        assert_eq!(bench.msis.take().len(), usize::from(told));
+        assert_eq!(bench.msis.take().len(), usize::from(enabled));
     }
     let bits: Vec<u8> = EVENTS.iter().map(|event| event.bit).collect();
     assert_eq!(bits, [0, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15]);
@@ -125,7 +125,7 @@ fn each_class_has_its_events() {
     let all = [0u64, 3, 4, 6, 7, 8, 11, 15];
     let render_and_compute = [9, 12, 13, 14];
     for class in EngineClass::BY_GUC {
-        let bench = Bench::of_vf(class, VF.0);
+        let bench = EngineBench::of_vf(class, VF.0);
         let engine = XE_HPG.engines.info(bench.engine.id());
         let (views, mut tlb) = (bench.gt.memory.views(), Tlb::default());
         let mut gam = bench.gt.memory.gam(VF, &views, &mut tlb);
@@ -155,7 +155,7 @@ fn a_switch_is_reported_to_the_scheduler() {
     for (submitter, events) in
         [(Submitter::Execlist, USER_INTERRUPT | CONTEXT_SWITCH), (Submitter::Guc, USER_INTERRUPT)]
     {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         for (at, value) in [(0x19_0030, u32::MAX), (0x19_00a0, 0), (0x19_0008, 1 << 31)] {
             bench.gt.write(at, value);
         }
@@ -171,7 +171,7 @@ fn a_switch_is_reported_to_the_scheduler() {
 /// Contract C.3: a GuC interrupt writes the GuC's status byte and source byte.
 #[test]
 fn the_guc_writes_memory_interrupts() {
-    let bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     let (views, mut tlb) = (bench.gt.memory.views(), Tlb::default());
     let mut gam = bench.gt.memory.gam(VF, &views, &mut tlb);
     memirq::write(&mut gam, PAGE + 25 * 16, PAGE + 0x400 + 25, 15).unwrap();
@@ -186,7 +186,7 @@ fn report_pointers_belong_to_the_context() {
         "the report pointers are part of the context image. A following context without pointers uses the interrupt \
         registers of its function. Invalid pointers halt only their context"
     );
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     let (with, without) = (bench.context(0), bench.context(1));
     report(&bench, with, PAGE, 1);
     bench.emit(with, &wait(4, VA + DATA, 1));
@@ -221,7 +221,7 @@ fn interrupt_registers_are_per_function() {
         separate enables, masks, snapshots and MSIs"
     );
     let functions = [Function::PF, Function(1), Function(63)];
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     for function in functions {
         let tree = bench.gt.interrupts_of(function);
         tree.write(InterruptRegister::Enable, 0x19_0030, 0, u32::MAX);
@@ -253,7 +253,7 @@ fn page_faults_pass_the_mask_in_memory_in_repair_mode() {
     for (handling, enable, seen) in
         [(0u64, 0, false), (1, 0, true), (2, 0, true), (3, 0, true), (0, 1 << 7, true), (1, 1 << 7, true)]
     {
-        let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+        let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
         let context = bench.context(0);
         report(&bench, context, PAGE, enable);
         bench.emit(context, &[MI_FLUSH_DW | FLUSH_NOTIFY | 2, 0, 0, 0]);

@@ -81,12 +81,12 @@ const BATCH: u64 = 0x20_0000;
 const DATA: u64 = 0x30_0000;
 
 /// A card with one engine.
-struct Bench {
+struct EngineBench {
     gt: Gt,
     clock: Arc<ManualClock>,
     msis: Arc<Msis>,
     engine: Engine,
-    /// Function that owns the contexts loaded by [`Bench::submit`].
+    /// Function that owns the contexts loaded by [`EngineBench::submit`].
     function: Function,
 }
 
@@ -111,25 +111,25 @@ impl Context {
     }
 }
 
-impl Bench {
+impl EngineBench {
     fn new(class: EngineClass) -> Self {
-        Bench::beside(class, Arc::new(NullHost))
+        EngineBench::beside(class, Arc::new(NullHost))
     }
 
     /// Creates a card with guest memory.
     fn beside(class: EngineClass, guest: Arc<dyn Dma>) -> Self {
-        Bench::of(crate::registers::tests::profile(), class, guest)
+        EngineBench::of(crate::registers::tests::profile(), class, guest)
     }
 
     /// Creates the card described by `profile` with guest memory.
     fn of(profile: CardProfile, class: EngineClass, guest: Arc<dyn Dma>) -> Self {
-        Bench::assemble(profile, class, guest, LOCAL)
+        EngineBench::assemble(profile, class, guest, LOCAL)
     }
 
     /// Creates a card with `local` bytes of local memory, of which GGTT and PPGTT map the first [`LOCAL`].
     fn with_local(class: EngineClass, local: usize) -> Self {
         let profile = crate::registers::tests::profile();
-        Bench::assemble(profile, class, Arc::new(NullHost), local)
+        EngineBench::assemble(profile, class, Arc::new(NullHost), local)
     }
 
     fn assemble(profile: CardProfile, class: EngineClass, guest: Arc<dyn Dma>, local: usize) -> Self {
@@ -141,7 +141,7 @@ impl Bench {
         let clock = Arc::new(ManualClock::default());
         let msis = Arc::new(Msis::default());
         let gt = Gt::new(&profile, memory, msis.clone(), clock.clone());
-        let bench = Bench {
+        let bench = EngineBench {
             gt,
             clock,
             msis,
@@ -159,7 +159,7 @@ impl Bench {
 
     /// Creates a card with the given engine.
     fn on(engine: EngineId) -> Self {
-        Bench { engine: Engine::new(&XE_HPG, engine), ..Bench::new(XE_HPG.engines.info(engine).class) }
+        EngineBench { engine: Engine::new(&XE_HPG, engine), ..EngineBench::new(XE_HPG.engines.info(engine).class) }
     }
 
     /// Enables and unmasks every event of every engine for `function`.
@@ -173,7 +173,7 @@ impl Bench {
 
     /// Reads and clears an engine's interrupt identity in `function`'s registers. Returns class, instance and events,
     /// or `None` if the identity is not valid.
-    fn told(&self, function: Function, engine: EngineId) -> Option<(u8, u8, u16)> {
+    fn take_identity(&self, function: Function, engine: EngineId) -> Option<(u8, u8, u16)> {
         let tree = self.gt.interrupts_of(function);
         let (bank, bit) = XE_HPG.engines.info(engine).interrupt;
         let bank = u16::from(bank);
@@ -184,15 +184,15 @@ impl Bench {
         (identity >> 31 != 0).then_some(((identity >> 16 & 7) as u8, (identity >> 20 & 0x3f) as u8, identity as u16))
     }
 
-    /// Creates a card with all GGTT pages assigned to a VF, and local memory mapped as for the PF. [`Bench::submit`]
+    /// Creates a card with all GGTT pages assigned to a VF, and local memory mapped as for the PF. [`EngineBench::submit`]
     /// loads contexts of the VF.
     fn of_vf(class: EngineClass, vf: u8) -> Self {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         bench.give(Function(vf));
         bench
     }
 
-    /// Assigns all GGTT pages to `function`, and local memory at identical addresses (contract D.5). [`Bench::submit`]
+    /// Assigns all GGTT pages to `function`, and local memory at identical addresses (contract D.5). [`EngineBench::submit`]
     /// then loads contexts of `function`.
     fn give(&mut self, function: Function) {
         self.function = function;

@@ -96,7 +96,7 @@ fn a_visible_completion_implies_visible_stores() {
         and completing commands"
     );
     for kind in 0..completions(0).len() {
-        let mut bench = Bench::new(EngineClass::Compute);
+        let mut bench = EngineBench::new(EngineClass::Compute);
         let context = bench.context(0);
         let mut commands = Vec::new();
         for round in 1..=ROUNDS {
@@ -111,7 +111,7 @@ fn a_visible_completion_implies_visible_stores() {
         bench.gt.memory.ggtt().set_entry(ENTRY, GgttEntry(0));
         bench.emit(context, &[MI_BATCH_BUFFER_START | 1, BATCH as u32, 0]);
         bench.engine.load(&bench.gt, context.load());
-        let Bench { gt, engine, .. } = &mut bench;
+        let EngineBench { gt, engine, .. } = &mut bench;
         let gt = &*gt;
         let name = completions(0)[kind].0;
         let ended = AtomicBool::new(false);
@@ -153,7 +153,7 @@ fn readers_see_earlier_stores() {
     );
     let data = VA + DATA;
     let at = data as u32;
-    let mut bench = Bench::new(EngineClass::Compute);
+    let mut bench = EngineBench::new(EngineClass::Compute);
     let commands = [
         // MI_LOAD_REGISTER_MEM.
         &store(data, 5)[..],
@@ -196,7 +196,7 @@ fn registers_are_written_when_the_command_is_done() {
         commands. This covers every command that writes or reads registers"
     );
     let data = VA + DATA;
-    let mut bench = Bench::new(EngineClass::Compute);
+    let mut bench = EngineBench::new(EngineClass::Compute);
     let own = bench.base();
     bench.put(DATA + 0x40, 9);
     (0..8).for_each(|n| bench.put(DATA + 4 * n, 0));
@@ -242,7 +242,7 @@ fn the_parser_reads_ahead_without_side_effects() {
     );
     // Distance of the modified dword from the start of the batch, and whether the modification is executed.
     for (dword, in_time) in [(8, false), (127, false), (128, true), (400, true)] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         let mut commands = vec![0; 500];
         commands[..4].copy_from_slice(&store(VA + BATCH + 4 * dword, 2));
         commands[dword as usize - 3..=dword as usize].copy_from_slice(&store(VA + DATA, 1));
@@ -253,7 +253,7 @@ fn the_parser_reads_ahead_without_side_effects() {
     let end = LOCAL as u64 - 24;
     let nowhere = start(VA + LOCAL as u64 + 0x1000);
     for (at, behind) in [(end, &[][..]), (BATCH, &nowhere)] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         bench.listen(Function::PF);
         bench.put(DATA, 0);
         bench.write(at, &store(VA + DATA, 3));
@@ -261,7 +261,7 @@ fn the_parser_reads_ahead_without_side_effects() {
         bench.write(at + 20, behind);
         assert_eq!(bench.ring(&start(VA + at)), Outcome::Complete);
         assert_eq!((bench.get(DATA), bench.own(reg::ESR)), (3, 0));
-        assert_eq!(bench.told(Function::PF, bench.engine.id()), None, "no page fault");
+        assert_eq!(bench.take_identity(Function::PF, bench.engine.id()), None, "no page fault");
     }
 }
 
@@ -281,7 +281,7 @@ fn changed_batches_are_executed_as_they_are() {
     for mode in [MI_ARB_ON_OFF, MI_ARB_ON_OFF | 1 << 10] {
         for header in [0x1880_0101, 0x18c0_0101] {
             for bracket in [true, false] {
-                let mut bench = Bench::new(EngineClass::Render);
+                let mut bench = EngineBench::new(EngineClass::Render);
                 bench.gt.write(bench.base() + reg::GFX_MODE, mode);
                 assert_eq!(bench.gt.read(bench.base() + reg::GFX_MODE), mode & 0xffff);
                 bench.put(DATA, 0);
@@ -292,12 +292,12 @@ fn changed_batches_are_executed_as_they_are() {
                 let commands = [&change[..], &[before, header, (VA + child) as u32, 0]].concat();
                 assert_eq!(bench.batch(&commands), Outcome::Complete);
                 assert_eq!(bench.get(DATA), 2, "{header:#x} bracket {bracket}");
-                assert!(bench.engine.counters().told().is_empty());
+                assert!(bench.engine.counters().nonzero().is_empty());
             }
         }
     }
     // The batch stores 1, modifies the store to 2, and ends in its second iteration at the conditional end.
-    let mut bench = Bench::new(EngineClass::VideoDecode);
+    let mut bench = EngineBench::new(EngineClass::VideoDecode);
     let at = VA + BATCH;
     let commands = [
         &store(VA + DATA, 1)[..],
@@ -340,7 +340,7 @@ fn batches_are_fetched_as_the_processor_wrote_them() {
     );
     const GUEST_VA: u64 = VA + (200 << 20);
     let guest = Arc::new(Guest(MmapRegion::new(2 << 20).unwrap()));
-    let mut bench = Bench::beside(EngineClass::Copy, Arc::new(OneGuest(guest.clone())));
+    let mut bench = EngineBench::beside(EngineClass::Copy, Arc::new(OneGuest(guest.clone())));
     // A 2 MiB page of guest memory.
     bench.put64(ROOT + 0x2000 + 8 * 100, 0x83);
     let context = bench.context(0);
@@ -352,10 +352,10 @@ fn batches_are_fetched_as_the_processor_wrote_them() {
             let guest = &guest;
             std::thread::scope(|scope| {
                 scope.spawn(move || {
-                    let whole = bytes.len();
-                    let local = || gt.memory.local().slice(at, whole).unwrap();
+                    let size = bytes.len();
+                    let local = || gt.memory.local().slice(at, size).unwrap();
                     let memory =
-                        if address == GUEST_VA + 0x1000 { guest.0.get_slice(0x1000, whole).unwrap() } else { local() };
+                        if address == GUEST_VA + 0x1000 { guest.0.get_slice(0x1000, size).unwrap() } else { local() };
                     memory.copy_from(&bytes);
                 });
             });

@@ -14,7 +14,7 @@ fn value_of(image: &[u32], register: u32, nth: usize) -> Option<usize> {
 #[test]
 fn power_images_have_the_documents_places() {
     proves!([V8_191, V8_192, V8_193], "pairs, header and dword indices of the three images (traps T18 and T28)");
-    let bench = Bench::new(EngineClass::Copy);
+    let bench = EngineBench::new(EngineClass::Copy);
     let (engine, base) = (bench.gt.engine(bench.engine.id()), bench.base());
     let emit = |kind: PowerImage| {
         let mut image = [0; POWER_DWORDS];
@@ -119,7 +119,7 @@ fn power_images_have_the_documents_places() {
 #[test]
 fn the_ring_is_enabled_last() {
     proves!(V8_193, "the ring is disabled first and stays disabled until head, tail and start are restored (trap T27)");
-    let bench = Bench::new(EngineClass::VideoDecode);
+    let bench = EngineBench::new(EngineClass::VideoDecode);
     let (engine, base) = (bench.gt.engine(bench.engine.id()), bench.base());
     let saved = [(0x34, 0x40), (0x30, 0x80), (0x38, 0x10_0000), (0x3c, 0x3001), (0x140, 0x2001), (0xa8, 0xff0f)];
     for (offset, value) in saved {
@@ -153,7 +153,7 @@ fn global_state_survives_rc6() {
         disabled (traps T12, T21)"
     );
     for class in EngineClass::BY_GUC {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         let base = bench.base();
         let mut image = [0; POWER_DWORDS];
         let kind = PowerImage::of(bench.gt.engine(bench.engine.id()));
@@ -167,7 +167,7 @@ fn global_state_survives_rc6() {
             };
             bench.gt.registers.set(*register, value);
         }
-        let values = |bench: &Bench| registers.iter().map(|at| bench.gt.registers.value(*at)).collect::<Vec<_>>();
+        let values = |bench: &EngineBench| registers.iter().map(|at| bench.gt.registers.value(*at)).collect::<Vec<_>>();
         let before = values(&bench);
         bench.gt.permit_rc6(true);
         assert!(bench.gt.residency.asleep());
@@ -202,10 +202,10 @@ fn result_2_is_global() {
         "NOPID and MI_PREDICATE_RESULT_2 belong to the engine, not to a context. The next context can read them \
         (IGT: gem_ctx_isolation, NOCTX), unlike MI_PREDICATE_RESULT_1. Other functions cannot read them (trap T21)"
     );
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let (first, second) = (bench.context(0), bench.context(1));
     let write = [MI_LOAD_REGISTER_IMM | CS_MMIO | 5, 0x3bc, 1, 0x94, 0x1234, 0x41c, 1];
-    let read = |bench: &mut Bench| {
+    let read = |bench: &mut EngineBench| {
         for (n, offset) in [0x3bc, 0x94, 0x41c].into_iter().enumerate() {
             bench.emit(second, &store_register(offset, VA + DATA + 4 * n as u64));
         }
@@ -232,7 +232,7 @@ fn engine_global_registers_keep_their_value() {
         "an engine-global register, SEMA_WAIT_POLL, keeps its value over context switches and RC6 until it is \
         written"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let contexts = [bench.context(0), bench.context(1)];
     bench.gt.write(bench.base() + 0x24c, 0x123);
     bench.gt.write(bench.base() + 0x29c, 0x0008_0008);

@@ -16,8 +16,8 @@ fn lri(register: u32, value: u32) -> [u32; 3] {
 
 /// Runs `command` with the given values of both predicates, then clears the global predicate with MI_SET_PREDICATE.
 /// Returns the result of `seen`.
-fn executed(command: &[u32], result: u32, set: u32, seen: fn(&Bench) -> bool) -> bool {
-    let mut bench = Bench::new(EngineClass::Render);
+fn executed(command: &[u32], result: u32, set: u32, seen: fn(&EngineBench) -> bool) -> bool {
+    let mut bench = EngineBench::new(EngineClass::Render);
     let other = BATCH + 0x1000;
     bench.write(other, &[MI_SET_PREDICATE, MI_NOOP | WRITE_NOPID | 2, END]);
     let batch = [&lri(0x600, 9)[..], &lri(0x418, result), &lri(0x3b8, set), command, &[MI_SET_PREDICATE]].concat();
@@ -37,12 +37,12 @@ fn both_predicates() {
     );
     let at = (VA + DATA) as u32;
     let other = (VA + BATCH + 0x1000) as u32;
-    let stored = |bench: &Bench| bench.get(DATA) != 0;
-    let counted = |bench: &Bench| bench.engine.counters().skipped.by_name().len() == 1;
+    let stored = |bench: &EngineBench| bench.get(DATA) != 0;
+    let counted = |bench: &EngineBench| bench.engine.counters().skipped.by_name().len() == 1;
     // The store after the command is not executed if the batch has ended or jumped.
-    let ended = |bench: &Bench| bench.get(DATA + 0x20) == 0;
+    let ended = |bench: &EngineBench| bench.get(DATA + 0x20) == 0;
     let pipeline = |header: u32| [&[header][..], &vec![0; (header & 0xff) as usize + 1]].concat();
-    type Seen = fn(&Bench) -> bool;
+    type Seen = fn(&EngineBench) -> bool;
     let by_result: [(Vec<u32>, u32, Seen); 5] = [
         (vec![MI_STORE_REGISTER_MEM | CS_MMIO | 2, 0x600, at, 0], 1 << 21, stored),
         (vec![PIPE_CONTROL | 4, 0x4000, at, 0, 9, 0], BY_RESULT, stored),
@@ -63,18 +63,18 @@ fn both_predicates() {
     ];
     for (result, set) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         for (command, enable, seen) in &by_result {
-            let mut asking = command.clone();
-            asking[0] |= enable;
+            let mut predicated = command.clone();
+            predicated[0] |= enable;
             let what = format!("{:#x} result {result} set {set}", command[0]);
             assert_eq!(executed(command, result, set, *seen), set == 0, "{what}");
-            assert_eq!(executed(&asking, result, set, *seen), set == 0 && result == 1, "{what}, enabled");
+            assert_eq!(executed(&predicated, result, set, *seen), set == 0 && result == 1, "{what}, enabled");
         }
         for (command, seen) in &explicit {
-            let mut asking = command.clone();
-            asking[0] |= EXPLICIT;
+            let mut predicated = command.clone();
+            predicated[0] |= EXPLICIT;
             let what = format!("{:#x} result {result} set {set}", command[0]);
             assert!(executed(command, result, set, *seen), "{what}");
-            assert_eq!(executed(&asking, result, set, *seen), set == 0, "{what}, enabled");
+            assert_eq!(executed(&predicated, result, set, *seen), set == 0, "{what}, enabled");
         }
         for (command, seen) in &always {
             assert_eq!(executed(command, result, set, *seen), set == 0, "{:#x} result {result} set {set}", command[0]);
@@ -86,7 +86,7 @@ fn both_predicates() {
 fn blits_are_predicated() {
     proves!(V8_140, "blits also depend on the global predicate");
     for set in [0, 1] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         let at = (VA + DATA) as u32;
         let fill = [0x5110_000e, 63, 0, 1 << 16 | 16, at, 0, 0, 0xabcd, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(bench.batch(&[&lri(0x3b8, set)[..], &fill, &[MI_SET_PREDICATE]].concat()), Outcome::Complete);
@@ -102,9 +102,9 @@ fn the_global_predicate_is_sticky() {
         switches until it is cleared by a register write or by MI_SET_PREDICATE, which is always executed (trap T3)"
     );
     for by_command in [true, false] {
-        let mut bench = Bench::new(EngineClass::VideoDecode);
+        let mut bench = EngineBench::new(EngineClass::VideoDecode);
         let context = bench.context(0);
-        let marks = |bench: &Bench| [0, 4, 8].map(|n| bench.get(DATA + n));
+        let marks = |bench: &EngineBench| [0, 4, 8].map(|n| bench.get(DATA + n));
         bench.write(BATCH, &[&lri(0x3b8, 1)[..], &store(VA + DATA, 1), &[END]].concat());
         bench.emit(context, &start(VA + BATCH));
         bench.emit(context, &store(VA + DATA + 4, 1));
@@ -131,7 +131,7 @@ fn the_global_predicate_is_sticky() {
 #[test]
 fn workaround_batches_are_not_predicated() {
     proves!(V8_141, "predication applies to rings and batches, not to workaround batches of a restore");
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.emit(context, &lri(0x3b8, 1));
     assert_eq!(bench.submit(context), Outcome::Complete);
@@ -147,7 +147,7 @@ fn workaround_batches_are_not_predicated() {
 fn i915_recovers_from_a_stray_predicate() {
     proves!(V8_141, "i915 clears a stray predicate with a batch. Otherwise the ring would be skipped (contract G.5)");
     for stray in [false, true] {
-        let mut bench = Bench::new(EngineClass::Render);
+        let mut bench = EngineBench::new(EngineClass::Render);
         let context = bench.context(0);
         let page = (context.at + 0x6000) as u32;
         let repair = u64::from(page) + 0x800;
@@ -185,7 +185,7 @@ fn set_predicate_sources() {
         (15, 1, false),
     ];
     for (enable, result, executed) in cases {
-        let mut bench = Bench::new(EngineClass::Compute);
+        let mut bench = EngineBench::new(EngineClass::Compute);
         // All other sources have the opposite value.
         let source = |first: u32| if matches!(enable.wrapping_sub(first), 0 | 1) { result } else { result ^ 1 };
         let mut batch = vec![0x1108_0005, 0x3bc, source(1), 0x418, source(3), 0x41c, source(5), 0x0080_0000 | enable];
@@ -212,7 +212,7 @@ fn predicate_operations() {
                             2 => present | compared,
                             _ => present ^ compared,
                         };
-                        let mut bench = Bench::new(EngineClass::Render);
+                        let mut bench = EngineBench::new(EngineClass::Render);
                         let batch = [
                             MI_LOAD_REGISTER_IMM | CS_MMIO | 7,
                             0x400,
@@ -248,7 +248,7 @@ fn set_predicate_by_partition() {
     proves!(V8_142, "the results are writable by MMIO and by commands");
     for (partition, mask, zero) in [(5, 2, true), (5, 4, false), (0, u32::MAX, true), (0x10, 0xfff0, false)] {
         for (enable, sets) in [(0 << 4, false), (1 << 4, zero), (2 << 4, !zero), (3 << 4, false), (2 << 4 | 2, true)] {
-            let mut bench = Bench::new(EngineClass::Compute);
+            let mut bench = EngineBench::new(EngineClass::Compute);
             bench.gt.write(bench.base() + 0x3bc, 1);
             let batch = [&lri(0x21c, partition)[..], &lri(0x1fc, mask), &[MI_SET_PREDICATE | enable]].concat();
             assert_eq!(bench.batch(&batch), Outcome::Complete);
@@ -267,7 +267,7 @@ fn predicate_results_belong_to_engine_or_context() {
         and the registers of V8-144 (trap T21)"
     );
     for class in EngineClass::BY_GUC {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         let (first, second) = (bench.context(0), bench.context(1));
         let computes = matches!(class, EngineClass::Render | EngineClass::Compute);
         let mut registers = vec![0x3bc, 0x41c];
@@ -301,7 +301,7 @@ fn predicates_of_memory() {
         "MI_LOAD_REGISTER_MEM loads the sources from memory. All 64 bits are compared, and SRCS_EQUAL writes the \
         difference to the data register"
     );
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let at = (VA + DATA) as u32;
     bench.put64(DATA, 7 << 32 | 5);
     bench.put64(DATA + 8, 6 << 32 | 5);
@@ -329,7 +329,7 @@ fn partitions_have_their_places() {
     );
     let at = (VA + DATA) as u32;
     for (partition, offset) in [(0u32, 0x100u32), (1, 0x40), (3, 0x40)] {
-        let mut bench = Bench::new(EngineClass::Render);
+        let mut bench = EngineBench::new(EngineClass::Render);
         let place = DATA + u64::from(partition * offset);
         let there = [&lri(0x21c, partition)[..], &lri(0x3b4, offset)].concat();
         bench.put(place + 0x18, 0x99);

@@ -20,7 +20,7 @@ enum Place {
 
 /// State after running the commands.
 struct Run {
-    bench: Bench,
+    bench: EngineBench,
     outcome: Outcome,
 }
 
@@ -70,7 +70,7 @@ fn start_at(place: Place) -> [u32; 3] {
 }
 
 fn run(row: &Row, function: Function, place: Place, preempt: bool) -> Run {
-    let mut bench = Bench::new(row.class);
+    let mut bench = EngineBench::new(row.class);
     bench.give(function);
     bench.put(SOURCE, 0x77);
     bench.gt.registers.set(bench.base() + reg::HWS_PGA, STATUS_PAGE as u32);
@@ -109,13 +109,13 @@ fn check(rows: &[Row], preempt: bool) {
                     (_, true) => 2,
                 };
                 let run = run(row, function, place, preempt);
-                let who = format!("{}: {function:?} {place:?}: {:?}", row.name, run.outcome);
-                assert_eq!((row.effect)(&run), row.seen[column], "{who}");
+                let case = format!("{}: {function:?} {place:?}: {:?}", row.name, run.outcome);
+                assert_eq!((row.effect)(&run), row.seen[column], "{case}");
                 if matches!(run.outcome, Outcome::Complete) {
-                    assert!(run.wrote(BEHIND), "{who}: subsequent commands are executed (V13-046)");
+                    assert!(run.wrote(BEHIND), "{case}: subsequent commands are executed (V13-046)");
                 }
                 if !row.seen[column] {
-                    assert_eq!(run.outcome, Outcome::Complete, "{who}: a denied command is a MI_NOOP (V13-046)");
+                    assert_eq!(run.outcome, Outcome::Complete, "{case}: a denied command is a MI_NOOP (V13-046)");
                 }
             }
         }
@@ -200,7 +200,7 @@ fn a_virtual_function_does_not_reach_foreign_pages() {
         row("", EngineClass::Copy, &[MI_STORE_DATA_IMM | GGTT | 2, GLOBAL, 0, 0x77], |run| run.wrote(DATA), KERNELS);
     assert!(run(&row, Function(5), Place::Ring, false).wrote(DATA));
     for owner in [Function::PF, Function(6)] {
-        let mut bench = Bench::of_vf(row.class, 5);
+        let mut bench = EngineBench::of_vf(row.class, 5);
         let page = DATA >> 12;
         bench.gt.memory.ggtt().set_entry(page, GgttEntry(page << 12 | u64::from(owner.0) << 2 | 3));
         bench.put(DATA, 1);
@@ -357,7 +357,7 @@ fn arbitration() {
 }
 
 #[test]
-fn batches_hand_on_no_more_privilege_than_they_have() {
+fn child_batch_has_at_most_the_privilege_of_its_parent() {
     proves!(
         [V13_045, V13_066],
         "a child batch has at most its parent's privilege, for both functions. A VF's batch never has more rights \
@@ -368,7 +368,7 @@ fn batches_hand_on_no_more_privilege_than_they_have() {
         for (place, written) in [(Place::Ring, true), (Place::Privileged, true), (Place::User, false)] {
             let header = if nested { 0x18c0_0001 } else { 0x1880_0001 };
             let address = if place == Place::User { VA + child } else { child } as u32;
-            let mut bench = Bench::new(EngineClass::Copy);
+            let mut bench = EngineBench::new(EngineClass::Copy);
             bench.give(function);
             bench.write(child, &[0x1040_0002, GLOBAL, 0, 0x77, 0x1180_0002, 0x30_0000, 0x31_0003, 0, END]);
             let context = bench.context(0);
@@ -399,7 +399,7 @@ fn context_switches_write_no_status_page() {
         "in the model in which the GuC schedules, the host is told of no context switch, and still of the other events"
     );
     for function in [Function::PF, Function(2)] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         bench.give(function);
         bench.gt.registers.set(bench.base() + reg::HWS_PGA, STATUS_PAGE as u32);
         (0..1024).for_each(|n| bench.put(STATUS_PAGE + 4 * n, 0x5a5a_5a5a));
@@ -408,14 +408,14 @@ fn context_switches_write_no_status_page() {
             bench.emit(context, &[MI_USER_INTERRUPT, 0]);
             bench.listen(function);
             assert_eq!(bench.submit(context), Outcome::Complete);
-            assert_eq!(bench.told(function, bench.engine.id()), Some((3, 0, USER_INTERRUPT)));
+            assert_eq!(bench.take_identity(function, bench.engine.id()), Some((3, 0, USER_INTERRUPT)));
         }
         assert!((0..1024).all(|n| bench.get(STATUS_PAGE + 4 * n) == 0x5a5a_5a5a));
     }
 }
 
 #[test]
-fn hwstam_is_the_pfs() {
+fn only_the_pf_writes_hwstam() {
     proves!(V13_075, "only the PF's driver can unmask HWSTAM");
     let commands = [MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x98, 0, MI_USER_INTERRUPT];
     let unmasked = |run: &Run| run.bench.own(0x98) == 0;
@@ -425,7 +425,7 @@ fn hwstam_is_the_pfs() {
 /// No rule denies a command that passes the parser's fast check. The PF's ring is denied no command, so a VF's ring has
 /// no additional rights.
 #[test]
-fn the_quick_look_misses_nothing() {
+fn fast_check_passes_no_denied_command() {
     for command in COMMANDS {
         for bits in (0..29).map(|bit| 1u32 << bit).chain([0, 0x1fff_ffff, 0x0060_0000]) {
             let header = u32::from(command.opcode) << 23 | bits & 0x7f_ffff;

@@ -10,39 +10,39 @@ use arctic_fidelity::proves;
 
 /// Requester: function and location of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Who {
+enum Requester {
     PfRing,
     PfBatch,
     VfRing,
     VfBatch,
 }
 
-const EVERYBODY: [Who; 4] = [Who::PfRing, Who::PfBatch, Who::VfRing, Who::VfBatch];
+const REQUESTERS: [Requester; 4] = [Requester::PfRing, Requester::PfBatch, Requester::VfRing, Requester::VfBatch];
 const VF: Function = Function(7);
 /// Address of the dword that loads read, and address of a dword that never has the expected value of the wait.
 const VALUE: u64 = DATA + 0x40;
 const NEVER: u64 = DATA + 0x80;
 
 /// Runs commands followed by a wait, which keeps the context loaded.
-fn run(bench: &mut Bench, who: Who, commands: &[u32]) {
-    let vf = matches!(who, Who::VfRing | Who::VfBatch);
+fn run(bench: &mut EngineBench, requester: Requester, commands: &[u32]) {
+    let vf = matches!(requester, Requester::VfRing | Requester::VfBatch);
     bench.give(if vf { VF } else { Function::PF });
     bench.put(NEVER, 0);
     let mut commands = commands.to_vec();
     commands.extend(wait(4, VA + NEVER, 0xdead));
     let context = bench.context(0);
-    match who {
-        Who::PfRing | Who::VfRing => bench.emit(context, &commands),
-        Who::PfBatch | Who::VfBatch => {
+    match requester {
+        Requester::PfRing | Requester::VfRing => bench.emit(context, &commands),
+        Requester::PfBatch | Requester::VfBatch => {
             bench.write(BATCH, &commands);
             bench.emit(context, &start(VA + BATCH));
         }
     }
-    assert_eq!(bench.submit(context), Outcome::Waiting, "{who:?}");
+    assert_eq!(bench.submit(context), Outcome::Waiting, "{requester:?}");
 }
 
 /// Returns all commands that write `value` to a register, with their names.
-fn writers(bench: &Bench, register: u32, value: u32) -> Vec<(&'static str, Vec<u32>)> {
+fn writers(bench: &EngineBench, register: u32, value: u32) -> Vec<(&'static str, Vec<u32>)> {
     bench.put(VALUE, value);
     let address = (VA + VALUE) as u32;
     vec![
@@ -90,23 +90,23 @@ fn four_levels_of_requesters() {
         (0x4580, "TRTT of a compute engine", [true, false, false, false]),
     ];
     for (register, name, permitted) in targets {
-        for (who, permitted) in EVERYBODY.into_iter().zip(permitted) {
+        for (requester, permitted) in REQUESTERS.into_iter().zip(permitted) {
             for way in 0..5 {
-                let mut bench = Bench::new(EngineClass::Render);
+                let mut bench = EngineBench::new(EngineClass::Render);
                 for (slot, value) in slots {
                     bench.gt.registers.set(slot, value);
                 }
                 let value = 0x0011_0011;
                 let (command, words) = writers(&bench, register, value).swap_remove(way);
                 // The value of the register while a context of the function is loaded.
-                run(&mut bench, who, &[]);
+                run(&mut bench, requester, &[]);
                 let before = bench.gt.read(register);
                 bench.engine.reset(&bench.gt);
-                run(&mut bench, who, &words);
+                run(&mut bench, requester, &words);
                 let changed = bench.gt.read(register) != before;
-                assert_eq!(changed, permitted, "{name} by {command} of {who:?}");
+                assert_eq!(changed, permitted, "{name} by {command} of {requester:?}");
                 let refused = bench.engine.counters().register_refusals != 0;
-                assert_eq!(refused, !permitted, "{name} by {command} of {who:?}");
+                assert_eq!(refused, !permitted, "{name} by {command} of {requester:?}");
             }
         }
     }
@@ -115,11 +115,11 @@ fn four_levels_of_requesters() {
 #[test]
 fn loads_from_the_global_space() {
     proves!(V13_054, "a load from the GGTT is dropped in a non-privileged batch and executed for a driver");
-    for (who, loaded) in EVERYBODY.into_iter().zip([true, false, true, false]) {
-        let mut bench = Bench::new(EngineClass::Copy);
+    for (requester, loaded) in REQUESTERS.into_iter().zip([true, false, true, false]) {
+        let mut bench = EngineBench::new(EngineClass::Copy);
         bench.put(VALUE, 0x77);
-        run(&mut bench, who, &[MI_LOAD_REGISTER_MEM | GGTT | CS_MMIO | 2, 0x600, VALUE as u32, 0]);
-        assert_eq!(bench.own(0x600) == 0x77, loaded, "{who:?}");
+        run(&mut bench, requester, &[MI_LOAD_REGISTER_MEM | GGTT | CS_MMIO | 2, 0x600, VALUE as u32, 0]);
+        assert_eq!(bench.own(0x600) == 0x77, loaded, "{requester:?}");
     }
 }
 
@@ -130,33 +130,34 @@ fn commands_with_several_registers() {
         "in a non-privileged batch, one denied register turns the whole command into a MI_NOOP. In a VF's ring, \
         only that register is skipped (trap T35)"
     );
-    for (who, first) in EVERYBODY.into_iter().zip([5, 0, 5, 0]) {
-        let mut bench = Bench::new(EngineClass::Copy);
+    for (requester, first) in REQUESTERS.into_iter().zip([5, 0, 5, 0]) {
+        let mut bench = EngineBench::new(EngineClass::Copy);
         let base = bench.base();
-        run(&mut bench, who, &[MI_LOAD_REGISTER_IMM | 5, base + 0x600, 5, base + 0x98, 7, base + 0x608, 5]);
-        assert_eq!((bench.own(0x600), bench.own(0x608)), (first, first), "{who:?}");
-        assert_eq!(bench.own(0x98), if who == Who::PfRing { 7 } else { 0xffff_ffff }, "{who:?}");
+        run(&mut bench, requester, &[MI_LOAD_REGISTER_IMM | 5, base + 0x600, 5, base + 0x98, 7, base + 0x608, 5]);
+        assert_eq!((bench.own(0x600), bench.own(0x608)), (first, first), "{requester:?}");
+        assert_eq!(bench.own(0x98), if requester == Requester::PfRing { 7 } else { 0xffff_ffff }, "{requester:?}");
     }
 }
 
 #[test]
-fn slots_are_power_context() {
+fn slots_keep_their_value_over_switches_and_rc6() {
     proves!(
         V13_078,
         "the slots belong to the engine. They are not changed by context switches or VFs (trap 8), and keep their \
         value over RC6"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let base = bench.base();
     let slots = (0..12).map(|n| base + 0x4d0 + 4 * n).chain((0..4).map(|n| base + 0x10 + 4 * n));
     let slots: Vec<u32> = slots.chain((0..4).map(|n| base + 0x1d0 + 4 * n)).collect();
     for slot in &slots {
         bench.gt.registers.set(*slot, 0x1_0000 | 1 << 30);
     }
-    for who in EVERYBODY {
+    for requester in REQUESTERS {
         for slot in &slots {
-            let commands = if who == Who::PfRing { [0; 3] } else { [MI_LOAD_REGISTER_IMM | 1, *slot, 0x2_2098] };
-            run(&mut bench, who, &commands);
+            let commands =
+                if requester == Requester::PfRing { [0; 3] } else { [MI_LOAD_REGISTER_IMM | 1, *slot, 0x2_2098] };
+            run(&mut bench, requester, &commands);
             bench.engine.reset(&bench.gt);
         }
     }
@@ -167,7 +168,7 @@ fn slots_are_power_context() {
     // Each of the twenty slots permits accesses of non-privileged batches to its register range.
     for slot in &slots {
         bench.gt.registers.set(*slot, (base + 0x2c0) | 2);
-        run(&mut bench, Who::PfBatch, &[MI_LOAD_REGISTER_IMM | 3, base + 0x2c0, 3, base + 0x2e8, 4]);
+        run(&mut bench, Requester::PfBatch, &[MI_LOAD_REGISTER_IMM | 3, base + 0x2c0, 3, base + 0x2e8, 4]);
         assert_eq!((bench.own(0x2e8), bench.own(0x2c0)), (4, 3), "slot at {slot:#x}");
         bench.engine.reset(&bench.gt);
         bench.gt.registers.set(base + 0x2e8, 0);
@@ -186,7 +187,7 @@ fn writable_registers_are_state_of_the_context() {
         excepted (V8-142, V8-190)"
     );
     let shared = ["OAR_OACONTROL", "OAR_OASTATUS", "OAC_OACONTROL", "OAC_OASTATUS"];
-    let bench = Bench::new(EngineClass::Copy);
+    let bench = EngineBench::new(EngineClass::Copy);
     for engine in XE_HPG.engines.all() {
         let writable = bench.gt.registers.listing().filter(|(offset, found)| {
             let plain = matches!(found.register.kind, Kind::Storage(_) | Kind::Masked);
@@ -208,7 +209,7 @@ fn writable_registers_are_state_of_the_context() {
 }
 
 #[test]
-fn a_virtual_function_gives_no_orders() {
+fn vf_commands_cannot_trigger_card_actions() {
     proves!(
         [V13_128, V13_006],
         "a VF cannot reset an engine or trigger other card actions by commands. By MMIO, these registers are not \
@@ -216,15 +217,15 @@ fn a_virtual_function_gives_no_orders() {
     );
     let orders = [0x20d0, 0x941c, 0x19_01f0, 0xc314, 0xced8, 0x10_1010, 0x13_8124, 0x19_0008, 0x19_0018, 0xa188];
     for register in orders {
-        for who in [Who::VfRing, Who::VfBatch, Who::PfBatch] {
+        for requester in [Requester::VfRing, Requester::VfBatch, Requester::PfBatch] {
             for way in 0..5 {
-                let mut bench = Bench::new(EngineClass::Render);
+                let mut bench = EngineBench::new(EngineClass::Render);
                 let before = bench.gt.registers.value(register);
                 let (command, words) = writers(&bench, register, 0x0001_0001).swap_remove(way);
-                run(&mut bench, who, &words);
+                run(&mut bench, requester, &words);
                 let counters = bench.engine.counters();
                 assert_eq!((counters.register_refusals, counters.dropped_requests), (1, 0), "{register:#x} {command}");
-                assert_eq!(bench.gt.registers.value(register), before, "{register:#x} {command} of {who:?}");
+                assert_eq!(bench.gt.registers.value(register), before, "{register:#x} {command} of {requester:?}");
                 assert!(bench.engine.loaded().is_some());
             }
         }
@@ -232,7 +233,7 @@ fn a_virtual_function_gives_no_orders() {
 }
 
 #[test]
-fn commands_have_steering_of_their_own() {
+fn register_commands_do_not_use_the_steering_of_mmio() {
     proves!(
         V13_142,
         "register reads by commands are steered by the streamer's steering register, base + 0xcc, independently of \
@@ -243,7 +244,7 @@ fn commands_have_steering_of_their_own() {
     const SELECTIVE: u32 = 1 << 30;
     let at = (VA + DATA) as u32;
     for class in [EngineClass::Render, EngineClass::Compute, EngineClass::Copy] {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         bench.gt.write(SAMPLER_MODE, 0x0001_0001);
         // The host selects an instance that does not exist.
         bench.gt.write(0xfdc, 4 << 24);

@@ -28,7 +28,7 @@ fn comparisons() {
     let global = |compare: u32| [MI_SEMAPHORE_WAIT | GGTT | SEMAPHORE_POLL | 3 | compare << 12, 5, DATA as u32, 0, 0];
     for (value, holds) in HOLD {
         for (compare, holds) in (0..).zip(holds) {
-            let mut bench = Bench::new(EngineClass::Copy);
+            let mut bench = EngineBench::new(EngineClass::Copy);
             let register = bench.base() + 0x608;
             let expected = if holds { Outcome::Complete } else { Outcome::Waiting };
             bench.put(DATA, value);
@@ -45,16 +45,16 @@ fn comparisons() {
             assert_eq!(bench.ring(&global(compare)), expected, "{value} {compare}, global");
         }
     }
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     bench.put(DATA, 0x8000_0000);
     assert_eq!(bench.batch(&wait(0, VA + DATA, 1)), Outcome::Complete, "unsigned");
 }
 
 #[test]
-fn polling_looks_again() {
+fn poll_mode_detects_changes_without_a_signal() {
     proves!(V8_120, "in poll mode the engine detects a change of memory or of the register without a signal");
     for in_register in [false, true] {
-        let mut bench = Bench::new(EngineClass::VideoEnhance);
+        let mut bench = EngineBench::new(EngineClass::VideoEnhance);
         let register = bench.base() + 0x600;
         let command = if in_register { [0x0e01_c003, 7, register, 0, 0] } else { wait(4, VA + DATA, 7) };
         assert_eq!(bench.batch(&[&command[..], &store(VA + DATA + 8, 1)].concat()), Outcome::Waiting);
@@ -73,9 +73,9 @@ fn a_signal_wakes_a_waiting_engine() {
         change of memory has no effect. A signal sent before the wait is not lost, because the wait checks memory \
         first"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let mut producer = Engine::new(&XE_HPG, XE_HPG.engines.find(EngineClass::Render, 0).unwrap());
-    let signal = |bench: &Bench, producer: &mut Engine, commands: &[u32]| {
+    let signal = |bench: &EngineBench, producer: &mut Engine, commands: &[u32]| {
         let context = bench.context(1);
         bench.emit(context, commands);
         producer.load(&bench.gt, context.load());
@@ -102,7 +102,7 @@ fn a_signal_wakes_a_waiting_engine() {
 fn a_wait_is_preempted_and_resumed() {
     proves!(V8_120, "a context preempted in a wait checks memory when it resumes, regardless of signals");
     for mode in [0u32, 1 << 15] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         let context = bench.context(0);
         bench.emit(context, &[MI_SEMAPHORE_WAIT | 4 << 12 | 3 | mode, 7, (VA + DATA) as u32, 0, 0]);
         bench.emit(context, &store(VA + DATA + 8, 1));
@@ -122,8 +122,8 @@ fn an_unsuccessful_wait_is_an_interrupt() {
         "in a context that inhibits synchronous switches, a wait on memory is reported to the scheduler once. A \
         wait that is satisfied immediately and a wait on a register are not reported"
     );
-    let told = |value: u32, control: u32, commands: &[u32]| {
-        let mut bench = Bench::new(EngineClass::Copy);
+    let wait_result = |value: u32, control: u32, commands: &[u32]| {
+        let mut bench = EngineBench::new(EngineClass::Copy);
         for (at, value) in [(0x19_0030, u32::MAX), (0x19_0090, 0), (0x19_00a0, 0), (0x19_0008, 1 << 31)] {
             bench.gt.write(at, value);
         }
@@ -140,8 +140,8 @@ fn an_unsuccessful_wait_is_an_interrupt() {
         (msis, bench.gt.read(0x19_0060) & 0xffff)
     };
     let inhibited = 0x0009_0009;
-    assert_eq!(told(1, inhibited, &wait(4, VA + DATA, 7)), (1, 1 << 11));
-    assert_eq!(told(7, inhibited, &wait(4, VA + DATA, 7)), (0, 0));
-    assert_eq!(told(1, 0x0009_0001, &wait(4, VA + DATA, 7)), (0, 0), "synchronous switch is not inhibited");
-    assert_eq!(told(1, inhibited, &[0x0e01_c003, 7, 0x2_2600, 0, 0]), (0, 0));
+    assert_eq!(wait_result(1, inhibited, &wait(4, VA + DATA, 7)), (1, 1 << 11));
+    assert_eq!(wait_result(7, inhibited, &wait(4, VA + DATA, 7)), (0, 0));
+    assert_eq!(wait_result(1, 0x0009_0001, &wait(4, VA + DATA, 7)), (0, 0), "synchronous switch is not inhibited");
+    assert_eq!(wait_result(1, inhibited, &[0x0e01_c003, 7, 0x2_2600, 0, 0]), (0, 0));
 }

@@ -13,19 +13,19 @@ const PIPELINE_SELECT: u32 = 0x6904_0000;
 const WALKER: u32 = 0x7208_0025;
 const SET_APPID: u32 = 0x0700_0000;
 
-fn bench(class: EngineClass, unmodelled: Unmodelled) -> Bench {
+fn bench(class: EngineClass, unmodelled: Unmodelled) -> EngineBench {
     let mut profile = crate::registers::tests::profile();
     profile.unmodelled = unmodelled;
-    Bench::of(profile, class, Arc::new(NullHost))
+    EngineBench::of(profile, class, Arc::new(NullHost))
 }
 
-fn counts(bench: &Bench) -> Vec<(u8, Origin, &'static str, u64)> {
+fn counts(bench: &EngineBench) -> Vec<(u8, Origin, &'static str, u64)> {
     let counts = bench.engine.counters().skipped.iter();
     counts.map(|(function, origin, name, count)| (function.0, origin, name, count)).collect()
 }
 
-/// Takes the noted command of the context that [`Bench::submit`] has loaded last.
-fn noted(bench: &mut Bench) -> Option<SkippedCommand> {
+/// Takes the noted command of the context that [`EngineBench::submit`] has loaded last.
+fn noted(bench: &mut EngineBench) -> Option<SkippedCommand> {
     let load = Load { function: bench.function, ..bench.context_at(0).load() };
     bench.engine.take_skipped(&bench.gt, &load)
 }

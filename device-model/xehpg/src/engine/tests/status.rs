@@ -14,8 +14,8 @@ fn only_switches_of_the_pf_are_reported() {
         "the status page at HWS_PGA, in the PF's GGTT, is written for switches of PF contexts from the submission \
         queue, and never for switches of VF contexts"
     );
-    let page = |bench: &Bench| (0..512).map(|n| bench.get64(PAGE + 8 * n)).collect::<Vec<_>>();
-    let mut bench = Bench::of_vf(EngineClass::Copy, 1);
+    let page = |bench: &EngineBench| (0..512).map(|n| bench.get64(PAGE + 8 * n)).collect::<Vec<_>>();
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, 1);
     bench.gt.registers.set(bench.base() + reg::HWS_PGA, PAGE as u32);
     assert_eq!(bench.ring(&store(VA + DATA, 1)), Outcome::Complete);
     assert_eq!((bench.get(DATA), page(&bench)), (1, vec![0; 512]));
@@ -29,6 +29,6 @@ fn only_switches_of_the_pf_are_reported() {
     bench.gt.registers.set(base + reg::EXECLIST_SQ_CONTENTS, context.load().descriptor as u32);
     bench.engine.load_queue(&bench.gt);
     assert_eq!((bench.run(), bench.get(DATA)), (Outcome::Complete, 2));
-    let told = page(&bench);
-    assert_eq!((told[8] >> 42, told[9] as u32 >> 10, told[23] >> 32), (0xffff, 0xffff, 1));
+    let status = page(&bench);
+    assert_eq!((status[8] >> 42, status[9] as u32 >> 10, status[23] >> 32), (0xffff, 0xffff, 1));
 }

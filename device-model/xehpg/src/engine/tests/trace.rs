@@ -16,7 +16,7 @@ fn whats(subscription: &crate::trace::Subscription) -> Vec<EventKind> {
 /// results.
 #[test]
 fn a_submission_is_followed_command_by_command() {
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let trace = bench.gt.trace.clone();
     let all = trace.subscribe(Filter::default());
     let batch = VA + BATCH;
@@ -27,15 +27,15 @@ fn a_submission_is_followed_command_by_command() {
     bench.emit(context, &[USER_INTERRUPT, 0]);
     assert_eq!(bench.submit(context), Outcome::Complete);
     assert_eq!(bench.get(DATA), 7);
-    let mut heard = whats(&all).into_iter();
+    let mut received = whats(&all).into_iter();
     let switches = |what: Option<EventKind>| match what {
         Some(EventKind::Switch { status }) => crate::decode::status::quadword(status),
         other => panic!("{other:?}"),
     };
-    assert!(switches(heard.next()).starts_with("idle to active: "));
-    assert!(matches!(heard.next(), Some(EventKind::Load { .. })));
-    assert!(matches!(heard.next(), Some(EventKind::Restore { head: 0, .. })));
-    let commands: Vec<_> = heard
+    assert!(switches(received.next()).starts_with("idle to active: "));
+    assert!(matches!(received.next(), Some(EventKind::Load { .. })));
+    assert!(matches!(received.next(), Some(EventKind::Restore { head: 0, .. })));
+    let commands: Vec<_> = received
         .map(|what| match what {
             EventKind::Command { address, level, dwords, .. } => (address, level, dwords),
             EventKind::Interrupt { bits } => (u64::from(bits), 0xff, vec![]),
@@ -62,7 +62,7 @@ fn a_submission_is_followed_command_by_command() {
 /// A semaphore wait is traced once per subscriber, regardless of retries. A later subscriber also receives it.
 #[test]
 fn a_wait_is_traced_once() {
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let trace = bench.gt.trace.clone();
     let all = trace.subscribe(Filter::default());
     let context = bench.context(0);
@@ -71,7 +71,7 @@ fn a_wait_is_traced_once() {
     for _ in 0..3 {
         assert_eq!(bench.run(), Outcome::Waiting);
     }
-    let waits = |heard: Vec<EventKind>| heard.iter().filter(|what| **what == EventKind::Wait).count();
+    let waits = |received: Vec<EventKind>| received.iter().filter(|what| **what == EventKind::Wait).count();
     assert_eq!(waits(whats(&all)), 1);
     let late = trace.subscribe(Filter::default());
     assert_eq!(bench.run(), Outcome::Waiting);

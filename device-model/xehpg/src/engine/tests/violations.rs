@@ -33,15 +33,15 @@ enum Batch {
 }
 
 struct Run {
-    bench: Bench,
+    bench: EngineBench,
     outcome: Outcome,
     /// Events raised by the engine.
-    told: u16,
+    identity: u16,
 }
 
 impl Run {
     fn new(engine: EngineId, batch: Batch, commands: &[u32], preempt: bool) -> Run {
-        let mut bench = Bench::on(engine);
+        let mut bench = EngineBench::on(engine);
         bench.listen(Function::PF);
         bench.gt.mask_errors(engine, !error::PRIVILEGE);
         bench.put(SOURCE, 0x77);
@@ -66,8 +66,8 @@ impl Run {
             bench.engine.request_preemption();
         }
         let outcome = bench.run();
-        let told = bench.told(Function::PF, engine).map_or(0, |(.., events)| events);
-        Run { bench, outcome, told }
+        let identity = bench.take_identity(Function::PF, engine).map_or(0, |(.., events)| events);
+        Run { bench, outcome, identity }
     }
 
     fn wrote(&self, at: u64) -> bool {
@@ -124,7 +124,7 @@ fn pipe(flags: u32, low: u32) -> [u32; 6] {
 /// commands.
 fn rows() -> Vec<Row> {
     let data = |run: &Run| run.wrote(DATA);
-    let notified = |run: &Run| run.told & FLUSH_COMPLETE != 0;
+    let notified = |run: &Run| run.identity & FLUSH_COMPLETE != 0;
     vec![
         row("MI_UPDATE_GTT", &[MI_UPDATE_GTT | 2, 0x30_0000, 0x31_0003, 0], |run| {
             run.bench.gt.memory.ggtt().entry(0x300).0 == 0x31_0003
@@ -201,16 +201,16 @@ fn check(row: &Row, engine: EngineId, batch: Batch) {
         _ => row.commands.clone(),
     };
     let run = Run::new(engine, batch, &commands, false);
-    let who = format!("{} on {}, {batch:?}: {:?}", row.name, XE_HPG.engines.info(engine).name, run.outcome);
+    let case = format!("{} on {}, {batch:?}: {:?}", row.name, XE_HPG.engines.info(engine).name, run.outcome);
     let violates = batch == Batch::User;
-    assert_eq!((row.effect)(&run), !violates, "{who}");
+    assert_eq!((row.effect)(&run), !violates, "{case}");
     let errors = [reg::ESR, reg::EIR].map(|register| run.bench.own(register) & error::PRIVILEGE != 0);
-    assert_eq!((errors, run.told & CS_ERROR != 0), ([violates; 2], violates), "{who}");
+    assert_eq!((errors, run.identity & CS_ERROR != 0), ([violates; 2], violates), "{case}");
     if violates {
-        assert_eq!((run.outcome, run.bench.get(BEHIND)), (Outcome::Complete, 1), "{who}: parsing continues");
+        assert_eq!((run.outcome, run.bench.get(BEHIND)), (Outcome::Complete, 1), "{case}: parsing continues");
     }
     if run.outcome == Outcome::Complete {
-        assert!((row.partial)(&run), "{who}: effect that does not require privilege");
+        assert!((row.partial)(&run), "{case}: effect that does not require privilege");
     }
 }
 
@@ -271,7 +271,7 @@ fn children_are_clamped() {
     for engine in XE_HPG.engines.all() {
         for nested in [0, 1 << 22] {
             for batch in [Batch::User, Batch::Unchecked, Batch::Privileged] {
-                let mut bench = Bench::on(engine);
+                let mut bench = EngineBench::on(engine);
                 bench.gt.mask_errors(engine, !error::PRIVILEGE);
                 bench.write(child, &[MI_STORE_DATA_IMM | GGTT | 2, GLOBAL, 0, 0x77, END]);
                 if batch == Batch::Unchecked {
@@ -296,9 +296,9 @@ fn children_are_clamped() {
 }
 
 #[test]
-fn without_checks_a_virtual_function_is_one_still() {
+fn vf_batch_without_checks_has_the_rights_of_the_vf_ring() {
     proves!([V8_170, V13_080], "with privilege checks disabled a VF's batch has exactly the rights of the VF's ring");
-    let mut bench = Bench::of_vf(EngineClass::Copy, 4);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, 4);
     bench.gt.write(bench.base() + reg::GFX_MODE, UNCHECKED);
     bench.put(DATA, 0);
     let hwstam = bench.own(reg::HWSTAM);

@@ -29,7 +29,7 @@ fn endless(context: Context) -> [u32; 5] {
 #[test]
 fn expiration_in_a_vf_ring_buffer_resets_the_engine() {
     for class in EngineClass::BY_GUC {
-        let mut bench = Bench::of_vf(class, VF.0);
+        let mut bench = EngineBench::of_vf(class, VF.0);
         let context = bench.context(0);
         bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 1, 0x600, 0x77]);
         bench.emit(context, &watch(100));
@@ -63,7 +63,7 @@ fn expiration_in_a_vf_ring_buffer_resets_the_engine() {
 fn a_wait_continues_without_expiration() {
     let preludes: [&[u32]; 4] = [&[0, 0], &watch(0), &watch(u32::MAX), &[&watch(2)[..], &STOP[..]].concat()];
     for prelude in preludes {
-        let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+        let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
         let context = bench.context(0);
         bench.emit(context, prelude);
         bench.emit(context, &endless(context));
@@ -78,7 +78,7 @@ fn a_wait_continues_without_expiration() {
 /// The watchdog does not count scheduling delay of the host. A step adds at most one millisecond.
 #[test]
 fn a_delayed_step_does_not_expire_the_watchdog() {
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
     bench.emit(context, &watch(3 * 19_200));
     bench.emit(context, &endless(context));
@@ -96,12 +96,12 @@ fn a_delayed_step_does_not_expire_the_watchdog() {
 #[test]
 fn timestamps_advance_while_the_engine_is_not_stepped() {
     proves!(V8_214, "timestamps read by a guest follow the card's clock even while the engine is not stepped");
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
     bench.emit(context, &endless(context));
     assert_eq!(bench.submit(context), Outcome::Waiting);
     let id = bench.engine.id();
-    let clocks = |bench: &Bench| {
+    let clocks = |bench: &EngineBench| {
         let [timestamp, context] = [reg::TIMESTAMP, reg::CTX_TIMESTAMP].map(|at| bench.gt.read(bench.base() + at));
         (timestamp, context, bench.gt.engine_clocks[id.index()].time())
     };
@@ -120,7 +120,7 @@ fn the_watchdog_restarts_after_preemption() {
         "PR_CTR_CTRL and PR_CTR_THRSH are context state, PR_CTR is not. The watchdog resumes counting when the \
         context resumes"
     );
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     let (context, other) = (bench.context(0), bench.context(1));
     bench.emit(context, &watch(100));
     bench.emit(context, &endless(context));
@@ -147,7 +147,7 @@ fn expiration_on_the_pf_or_in_a_batch_does_not_reset() {
         if enabled, and the counter restarts"
     );
     for (function, user) in [(Function::PF, false), (Function::PF, true), (VF, true)] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         bench.give(function);
         bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
         let tree = bench.gt.interrupts_of(function);
@@ -167,8 +167,8 @@ fn expiration_on_the_pf_or_in_a_batch_does_not_reset() {
         for _ in 0..2 {
             bench.clock.advance(XE_HPG.timebase.nanoseconds(101));
             assert_eq!((bench.run(), bench.run()), (Outcome::Waiting, Outcome::Waiting));
-            let told = if function.is_vf() { vec![] } else { vec![function] };
-            assert_eq!(bench.msis.take(), told, "{function:?} user {user}");
+            let expected = if function.is_vf() { vec![] } else { vec![function] };
+            assert_eq!(bench.msis.take(), expected, "{function:?} user {user}");
             assert_eq!(bench.engine.wake_at(), None, "no scheduled check");
             if !function.is_vf() {
                 let tree = bench.gt.interrupts_of(function);
@@ -186,7 +186,7 @@ fn expiration_on_the_pf_or_in_a_batch_does_not_reset() {
 /// preempted.
 #[test]
 fn repeated_expiration_remains_preemptible() {
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     let context = bench.context(0);
     let mut round = watch(1).to_vec();
     round.extend(endless(context));
@@ -256,7 +256,7 @@ fn a_step_is_not_deferred_past_expiration() {
 }
 
 /// Loads a context of the PF that executes `commands` and then waits forever, with execlists enabled.
-fn watching(bench: &mut Bench, commands: &[u32]) -> Context {
+fn watching(bench: &mut EngineBench, commands: &[u32]) -> Context {
     bench.listen(Function::PF);
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
     bench.gt.write(bench.base() + reg::PR_CTR, 77);
@@ -270,7 +270,7 @@ fn watching(bench: &mut Bench, commands: &[u32]) -> Context {
 
 /// Advances the clock by `ticks` and steps the engine every millisecond. Returns 1 if a watchdog event was reported,
 /// otherwise 0.
-fn later(bench: &mut Bench, ticks: u64) -> usize {
+fn later(bench: &mut EngineBench, ticks: u64) -> usize {
     const LOOK: u64 = 19_200;
     for _ in 0..(ticks - 1) / LOOK {
         bench.clock.advance(XE_HPG.timebase.nanoseconds(LOOK));
@@ -279,8 +279,8 @@ fn later(bench: &mut Bench, ticks: u64) -> usize {
     bench.clock.advance(XE_HPG.timebase.nanoseconds((ticks - 1) % LOOK + 1));
     bench.run();
     // The wait may also be reported.
-    let told = bench.told(Function::PF, bench.engine.id());
-    usize::from(told.is_some_and(|(.., events)| events & WATCHDOG != 0))
+    let identity = bench.take_identity(Function::PF, bench.engine.id());
+    usize::from(identity.is_some_and(|(.., events)| events & WATCHDOG != 0))
 }
 
 #[test]
@@ -290,15 +290,15 @@ fn control_0_enables_and_1_clears() {
         "0 in bits 30:0 enables the counter, 1 stops and clears it. The counter is stopped after reset (vol8.md \
         note T4)"
     );
-    let bench = Bench::new(EngineClass::Copy);
+    let bench = EngineBench::new(EngineClass::Copy);
     assert_eq!((bench.own(reg::PR_CTR_CTRL), bench.own(reg::PR_CTR_THRSH)), (1, 0x15_0000));
     for (control, counts) in [(0, 40), (1, 0), (2, 0), (0x7fff_ffff, 0)] {
-        let mut bench = Bench::new(EngineClass::Copy);
+        let mut bench = EngineBench::new(EngineClass::Copy);
         watching(&mut bench, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x17c, 1000, 0x178, control]);
         later(&mut bench, 40);
         assert_eq!(bench.own(reg::PR_CTR), counts, "{control:#x}");
     }
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let context = bench.context(0);
     bench.gt.write(bench.base() + reg::GFX_MODE, 0x0008_0008);
     // One non-privileged batch starts the counter, waits, reads the counter, stops it and reads it again.
@@ -324,7 +324,7 @@ fn the_counter_has_two_clocks() {
         "with bit 31 set, the counter counts GPU clocks at the current frequency instead of timestamp ticks"
     );
     for (control, mhz, counts) in [(0, 300, 192), (1 << 31, 300, 3000), (1 << 31, 2050, 20_500), (1 << 31, 0, 0)] {
-        let mut bench = Bench::new(EngineClass::Render);
+        let mut bench = EngineBench::new(EngineClass::Render);
         bench.gt.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(mhz * 3 / 50));
         watching(&mut bench, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x17c, 1_000_000, 0x178, control]);
         for _ in 0..10 {
@@ -333,7 +333,7 @@ fn the_counter_has_two_clocks() {
         }
         assert_eq!(bench.own(reg::PR_CTR), counts, "{control:#x} at {mhz} MHz");
     }
-    let mut bench = Bench::of_vf(EngineClass::Copy, VF.0);
+    let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
     bench.gt.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(18));
     let context = bench.context(0);
     bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x17c, 3000, 0x178, 1 << 31]);
@@ -354,7 +354,7 @@ fn the_counter_restarts_at_the_threshold() {
         "event 6 is raised exactly when the counter reaches the threshold. The counter then restarts at 0. A \
         threshold below the current count is reached after the counter wraps"
     );
-    let mut bench = Bench::new(EngineClass::VideoDecode);
+    let mut bench = EngineBench::new(EngineClass::VideoDecode);
     watching(&mut bench, &watch(100));
     assert_eq!((later(&mut bench, 99), bench.own(reg::PR_CTR)), (0, 99));
     assert_eq!((later(&mut bench, 1), bench.own(reg::PR_CTR)), (1, 0));
@@ -374,7 +374,7 @@ fn the_counter_runs_only_while_a_context_is_loaded() {
         "the counter stops while no context is loaded and while execlists are disabled. It is not context state. A \
         switch does not restore an old count, and the next context that uses the counter continues the count"
     );
-    let mut bench = Bench::new(EngineClass::Copy);
+    let mut bench = EngineBench::new(EngineClass::Copy);
     let other = bench.context(1);
     bench.emit(other, &watch(1000));
     bench.emit(other, &endless(other));
@@ -416,7 +416,7 @@ fn the_counter_runs_only_while_a_context_is_loaded() {
 #[test]
 fn control_and_threshold_are_per_context() {
     proves!(V8_165, "two contexts have separate control and threshold settings");
-    let mut bench = Bench::new(EngineClass::Compute);
+    let mut bench = EngineBench::new(EngineClass::Compute);
     let (context, other) = (bench.context(0), bench.context(1));
     for (context, commands) in [(context, watch(100)), (other, [0x1108_0003, 0x17c, 7, 0x178, 1])] {
         bench.emit(context, &commands);

@@ -182,7 +182,7 @@ fn every_dword_on_every_engine() {
         "read and write permission of every dword of 2 MiB, for non-privileged batches of every engine. No register \
         beyond 2 MiB is permitted (traps T20, T33, T34)"
     );
-    let bench = Bench::new(EngineClass::Copy);
+    let bench = EngineBench::new(EngineClass::Copy);
     for (class, instance, base) in BASES {
         let engine = XE_HPG.engines.find(class, instance).unwrap();
         let expected = Expected::of(class, usize::from(instance), base);
@@ -242,7 +242,7 @@ fn a_decoder_reaches_its_hevc_block() {
         "a non-privileged batch of a video decoder can write exactly the 64 dwords of its HEVC block"
     );
     for (offset, refused) in [(0x1c2800, 0), (0x1c28fc, 0), (0x1c2900, 1), (0x1c27fc, 1), (0x1c6800, 1)] {
-        let mut bench = Bench::new(EngineClass::VideoDecode);
+        let mut bench = EngineBench::new(EngineClass::VideoDecode);
         assert_eq!(bench.batch(&[MI_LOAD_REGISTER_IMM | 1, offset, 5]), Outcome::Complete);
         assert_eq!(bench.engine.counters().register_refusals, refused, "{offset:#x}");
     }
@@ -256,7 +256,7 @@ fn the_second_window_of_the_render_streamer() {
         non-privileged batch of the render engine, and denied on other engines"
     );
     for class in [EngineClass::Render, EngineClass::Copy] {
-        let mut bench = Bench::new(class);
+        let mut bench = EngineBench::new(class);
         bench.clock.advance(XE_HPG.timebase.nanoseconds(0x1_2345_6789));
         bench.put64(DATA, u64::MAX);
         bench.put(DATA + 8, u32::MAX);
@@ -285,7 +285,7 @@ fn slots_open_and_forbid() {
     const WRITE: u32 = 2 << 28;
     const NONE: u32 = 3 << 28;
     const DENY: u32 = 1 << 30;
-    let bench = Bench::new(EngineClass::Copy);
+    let bench = EngineBench::new(EngineClass::Copy);
     let engine = bench.engine.id();
     let base = bench.base();
     let verdict = |offset| {
@@ -331,10 +331,10 @@ fn slots_open_and_forbid() {
 fn preemption_control_belongs_to_the_context_while_the_driver_selects_that() {
     const CS_CHICKEN1: u32 = 0x2580;
     const PER_CONTEXT: u32 = 1 << 14;
-    let mut bench = Bench::new(EngineClass::Render);
+    let mut bench = EngineBench::new(EngineClass::Render);
     let load = [MI_LOAD_REGISTER_IMM | 1, CS_CHICKEN1, 0xffff_a5a5];
     let stored = store_register(CS_CHICKEN1 & 0x7ff, VA + DATA);
-    let refused = |bench: &Bench| bench.engine.counters().register_refusals;
+    let refused = |bench: &EngineBench| bench.engine.counters().register_refusals;
 
     assert_eq!((bench.batch(&load), refused(&bench), bench.own(0x580)), (Outcome::Complete, 1, 0));
 

@@ -24,7 +24,7 @@ fn the_descriptor_chooses_the_space() {
 }
 
 #[test]
-fn names_are_carried_through() {
+fn status_contains_the_submitted_context_ids() {
     proves!(
         [V8_031, V8_032],
         "status quadwords contain the SW counter and the SW context ID as submitted, whatever software encodes in \

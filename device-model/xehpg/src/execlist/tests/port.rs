@@ -6,7 +6,7 @@ use crate::execlist::status::ContextStatus;
 use arctic_fidelity::proves;
 
 #[test]
-fn switches_wait_in_the_fifo() {
+fn switches_are_appended_to_the_fifo() {
     proves!(
         [V8_060, V13_204],
         "every switch is also appended to the engine's FIFO, as the same quadword, until two reads have removed it. \
@@ -34,7 +34,7 @@ fn switches_wait_in_the_fifo() {
 }
 
 #[test]
-fn the_guc_gets_no_reports() {
+fn guc_gets_no_reports_of_the_hosts_queue() {
     proves!(
         [V8_060, V13_257, V13_272],
         "in the model in which the host schedules, the GuC receives no report for contexts of the host's queue, whether waiting, complete or halted. Only the \

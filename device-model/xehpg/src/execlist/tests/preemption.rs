@@ -6,7 +6,7 @@ use super::*;
 use arctic_fidelity::proves;
 
 #[test]
-fn the_last_load_wins() {
+fn last_of_several_loads_takes_effect() {
     proves!(
         [V8_019, V8_020],
         "of several Loads before the running context has left the engine, only the last takes effect. The others \
@@ -219,7 +219,7 @@ fn a_preempted_context_resumes_behind_its_restore_batch() {
 }
 
 #[test]
-fn a_reset_ends_everything() {
+fn engine_reset_clears_queue_and_restores_power_on_state() {
     proves!(
         [V8_018, V8_211],
         "a context that cannot make progress stays on its engine until the engine is reset. The reset clears the \

@@ -6,7 +6,7 @@ use crate::generation::XE_HPG;
 use arctic_fidelity::proves;
 
 #[test]
-fn elements_are_registers() {
+fn queue_dwords_are_written_in_any_order() {
     proves!(
         [V8_010, V8_210],
         "the sixteen dwords can be written in any order and any number of times, and read back as written. A \
@@ -117,7 +117,7 @@ fn invalid_elements_are_skipped() {
 }
 
 #[test]
-fn filling_starts_nothing() {
+fn filling_the_queue_executes_nothing() {
     proves!(V8_013, "only bit 0 of EXECLIST_CONTROL has an effect. The register reads as 0");
     let mut host = Host::new();
     let context = host.with(0, &store(host.data(0), 1));
@@ -200,8 +200,8 @@ fn the_mode_register_gates() {
         host.load(&[context]);
         host.work();
         assert_eq!((host.get(host.data(0)), host.switches().len(), host.status() & 0x80), (0, 0, 0), "{name}");
-        let told = host.card.engines().undone();
-        assert!(told.keys().any(|what| what.starts_with(name) && what.contains("GFX_MODE")), "{told:?}");
+        let undone = host.card.engines().undone();
+        assert!(undone.keys().any(|what| what.starts_with(name) && what.contains("GFX_MODE")), "{undone:?}");
         host.write(GFX_MODE, 0x0008_0008);
         host.write(CONTROL, LOAD);
         host.work();
@@ -235,7 +235,7 @@ fn the_first_load_saves_nothing() {
 }
 
 #[test]
-fn the_status_register_follows() {
+fn status_register_shows_the_running_context() {
     proves!(
         V8_022,
         "the 64 bits at 0x234 contain the running context's IDs in the high dword, which i915 reads. Bit 7 is set \

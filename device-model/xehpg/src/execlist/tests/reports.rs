@@ -39,7 +39,7 @@ fn the_buffer_wraps() {
 }
 
 #[test]
-fn the_pointer_is_the_drivers_to_set() {
+fn driver_writes_to_the_pointer_set_the_next_entry() {
     proves!(
         V8_058,
         "after reset the first report is written to entry 0 without action by the driver. If the driver writes the \
@@ -75,9 +75,9 @@ fn the_interrupt_comes_last() {
     host.load(&contexts);
     for n in 0..4u32 {
         host.work();
-        let told = host.witness.seen.lock().unwrap().clone();
-        assert_eq!(told.len() as u32, n + 1, "one interrupt per switch");
-        let (status, pointer) = told[n as usize];
+        let interrupts = host.witness.seen.lock().unwrap().clone();
+        assert_eq!(interrupts.len() as u32, n + 1, "one interrupt per switch");
+        let (status, pointer) = interrupts[n as usize];
         let (away, to) = (if n == 0 { IDLE } else { n }, if n == 3 { IDLE } else { n + 1 });
         assert_eq!((pointer, (status >> 42) as u32, status as u32 >> 10), (n, away, to));
         assert_eq!(host.acknowledge(), 1 << 8);

@@ -152,8 +152,8 @@ fn a_forced_restore() {
     host.work();
     host.submit(&[context.descriptor() | 1 << 2]);
     host.work();
-    let told = host.switches();
-    assert_eq!((told.len(), told[1].new_queue, told[1].away, told[1].to), (2, true, 1, 1));
+    let switches = host.switches();
+    assert_eq!((switches.len(), switches[1].new_queue, switches[1].away, switches[1].to), (2, true, 1, 1));
     assert_eq!(host.get(context.image(0x85)), 0x77, "saved");
     assert_eq!(host.status() >> 7 & 1, 1, "and active again");
     host.put(data, 1);
@@ -270,15 +270,15 @@ fn the_driver_promotes_once_a_load() {
         } else {
             host.card.work();
         }
-        for told in host.switches() {
-            if told.away == IDLE || told.new_queue {
-                assert_ne!(told.to, IDLE);
+        for switch in host.switches() {
+            if switch.away == IDLE || switch.new_queue {
+                assert_ne!(switch.to, IDLE);
                 inflight = pending.take().expect("a Load is not acknowledged yet");
-                assert_eq!(inflight.first(), Some(&told.to));
+                assert_eq!(inflight.first(), Some(&switch.to));
             } else {
-                assert_eq!((told.detail, Some(&told.away)), (0, inflight.first()), "round {round}");
+                assert_eq!((switch.detail, Some(&switch.away)), (0, inflight.first()), "round {round}");
                 inflight.remove(0);
-                assert_eq!(told.to, inflight.first().copied().unwrap_or(IDLE));
+                assert_eq!(switch.to, inflight.first().copied().unwrap_or(IDLE));
             }
         }
     }

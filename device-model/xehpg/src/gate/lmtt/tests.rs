@@ -127,8 +127,8 @@ proptest! {
         let lmtt = Lmtt { register, local_bytes: local_pages * PAGE };
         // Pseudo-random memory: odd values are valid entries, most of them small enough to point into the card.
         let dword = |at: u64| {
-            let noise = (at ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
-            noise as u32 & if noise >> 40 & 7 == 0 { !0 } else { 0x1_ffff } | u32::from(noise >> 44 & 3 != 0)
+            let mixed = (at ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
+            mixed as u32 & if mixed >> 40 & 7 == 0 { !0 } else { 0x1_ffff } | u32::from(mixed >> 44 & 3 != 0)
         };
         let mut read = Vec::new();
         let result = lmtt.walk(vf, guest, quota, |at| { read.push(at); Some(dword(at)) });
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn vfs_do_not_meet(
+    fn vfs_with_separate_frames_share_no_address(
         frames in prop::collection::hash_set(0..8192_u64, 64), one in 0..32_u64, other in 0..32_u64, offset in 0..PAGE,
     ) {
         proves!([V13_010, V13_101], "two VFs with separate frames never reach the same address");

@@ -18,7 +18,7 @@ fn registers_outside_the_table_have_no_domain() {
         no domain and are not steered: acknowledgement and status of power, the BAR's own registers and the \
         interrupt tree can be read and written while the whole GT sleeps, under any steering"
     );
-    let Bench { gt, clock, .. } = bench();
+    let GtBench { gt, clock, .. } = bench();
     let outside = |offset: &u32| matches!(offset, 0x4_0000..0x1c_0000 | 0x24_0000..);
     let listed: Vec<u32> = gt.registers.listing().map(|(offset, _)| offset).filter(outside).collect();
     for offset in [0x4_44e4, 0x10_1010, 0x13_0044, 0x13_8060, 0x19_0008, 0x19_0240, 0x37_3004, 0x3f_f000] {
@@ -49,7 +49,7 @@ fn ranges_with_two_domains() {
         "of four ranges, the document and the drivers name different domains. They can be accessed while either is \
         awake, and are asleep if both are"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     wake(&gt, 0xa188, true);
     gt.write(0xa210, 3);
     let (vdbox, render) = (|n: u32| 0xa540 + 4 * n, 0xa278);
@@ -87,7 +87,7 @@ fn the_request_of_an_absent_box_is_acknowledged() {
     );
     let mut profile = crate::registers::tests::profile();
     (profile.fuses.vdbox_mask, profile.fuses.vebox_mask) = (0b101, 0b11);
-    let Bench { gt, .. } = bench_of(&profile);
+    let GtBench { gt, .. } = bench_of(&profile);
     let vdboxes = (0..8).filter(|n| !profile.has_video_decode(*n)).map(|n| (0xa540, 0xd50, u32::from(n)));
     let veboxes = (0..4).filter(|n| !profile.has_video_enhance(*n)).map(|n| (0xa560, 0xd70, u32::from(n)));
     let absent: Vec<_> = vdboxes.chain(veboxes).collect();
@@ -107,7 +107,7 @@ fn the_guc_requests_domains_independently() {
         "the GuC has requests of its own, one register for render and one for the media boxes. A domain is \
         awake while either the driver or the GuC requests it"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     gt.permit_rc6(true);
     gt.write(0xa210, 3);
     let asleep = |domain| gt.asleep(domain);
@@ -162,7 +162,7 @@ fn the_status_of_domains_is_by_slice() {
         "the status has a bit for render and one for each slice of media boxes, which is set while any box of \
         the slice is awake, by a request of the driver, of the GuC, or by its engine"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let status = || gt.read(0xa2a0);
     assert_eq!(status(), 0x1f, "nothing is gated");
     gt.permit_rc6(true);

@@ -12,7 +12,7 @@ fn each_vf_has_the_trees_registers() {
         "each virtual function has a separate copy of the interrupt registers, with the enable bit in its primary \
         register, but neither the tile's register nor the display bits"
     );
-    let Bench { gt, msis, .. } = bench();
+    let GtBench { gt, msis, .. } = bench();
     let (one, two) = (Function(1), Function(2));
     let copy = XE_HPG.engines.find(EngineClass::Copy, 0).unwrap();
     gt.mmio_write(one, 0x19_0030, 0x0001_0001, !0);
@@ -45,7 +45,7 @@ fn registers_with_one_value_per_function() {
         other VFs, shows it in the PF's view of this VF only, and loses it with a reset of this VF only (contract \
         A.4, C.2)"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let (one, two, last) = (Function(1), Function(2), Function(63));
     let view = |function: Function, offset| offset + 0x400 * u32::from(function.0);
     // Offset and stored bits.
@@ -92,14 +92,14 @@ fn registers_with_one_value_per_function() {
 }
 
 #[test]
-fn a_vf_is_told_what_it_is() {
+fn vf_cap_reads_1_in_each_vf() {
     proves!(
         V13_005,
         "VF_CAP_REG reads 1 in each VF and in the PF's view of it, and 0 in the PF; it ignores writes. A write to \
         GUC_HOST_INTERRUPT notifies the GuC for the function that makes it, not through the PF's view (contract \
         C.2)"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     for function in [Function(1), Function(63)] {
         let view = 0x400 * u32::from(function.0);
         gt.mmio_write(function, 0x19_01f8, 0, !0);
@@ -124,7 +124,7 @@ fn a_vf_accesses_no_register_of_the_card() {
         "a VF reads and writes only its own copies of registers. Every other register reads 0 and keeps its value, \
         also the bases of stolen memory, which the PF reads as configured (xe: XE_REG_OPTION_VF)"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let vf = Function(1);
     let (dsm, gsm) = (0x10_80c0, 0x10_8100);
     let base = |offset: u32| u64::from(gt.read(offset + 4)) << 32 | u64::from(gt.read(offset));

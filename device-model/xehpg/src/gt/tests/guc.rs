@@ -23,7 +23,7 @@ fn the_host_interrupts_the_guc_with_a_value() {
         "a write of 0xC4C8 interrupts the GuC, and the value is in 0xC590, where the host cannot change it. \
         The register of the drivers, 0x1901F0, interrupts without a value"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     assert_eq!(gt.read(0xc590), 0);
     for value in [0x1234_5678, 0, 0xffff_ffff] {
         assert_eq!(gt.write(0xc4c8, value), Some(SideEffect::NotifyGuc));
@@ -44,7 +44,7 @@ fn the_guc_interrupts_the_host_with_its_own_bits() {
         software interrupts 0 to 6 and the message to the host. The others, which the hardware sets, are \
         ignored"
     );
-    let Bench { gt, msis, .. } = bench();
+    let GtBench { gt, msis, .. } = bench();
     gt.write(0x19_0008, 1 << 31);
     gt.write(0x19_0010, 1 << 31);
     gt.write(0x19_0038, 0xffff_0000);
@@ -73,7 +73,7 @@ fn the_shim_has_registers() {
         "GUC_STATUS is set by the GuC alone; SOFT_SCRATCH has 16 registers and UOS_RSA_SCRATCH 64, which keep what is \
         written"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let scratch: Vec<u32> = (0..16).map(|n| 0xc180 + 4 * n).chain((0..64).map(|n| 0xc200 + 4 * n)).collect();
     for at in &scratch {
         gt.write(*at, 0x5a00_0000 | at);
@@ -84,13 +84,13 @@ fn the_shim_has_registers() {
 }
 
 #[test]
-fn messages_have_no_addresses_for_software() {
+fn only_software_offsets_of_the_interrupt_block_have_an_effect() {
     proves!(
         V13_288,
         "only the software addresses of the interrupt block count: a write of any other offset raises no interrupt, \
         changes no register and reads as 0"
     );
-    let Bench { gt, msis, .. } = bench();
+    let GtBench { gt, msis, .. } = bench();
     for (offset, value) in [(0x19_0008, 1 << 31), (0x19_0030, !0), (0x19_0034, !0), (0x19_0038, !0), (0x19_0048, !0)] {
         gt.write(offset, value);
     }

@@ -11,7 +11,7 @@ fn steering_to_a_missing_instance() {
         [V13_144, V13_145, V13_146, V13_161],
         "with steering to a missing instance, reads return 0 and unicast writes are dropped"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let sampler_mode = 0xe18c;
     gt.write(sampler_mode, 0x0001_0001);
     assert_eq!(gt.read(sampler_mode), 1);
@@ -64,7 +64,7 @@ fn replicated_registers_have_a_value_per_instance() {
         Steering has no effect on a register that is not replicated"
     );
     const MULTICAST: u32 = 1 << 31;
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let registers = Replicated::stored(&gt);
     for offset in [0xb020, 0xb188, 0xe530, 0xe90c, 0x8724, 0x94d4] {
         assert!(registers.iter().any(|register| register.offset == offset), "{offset:#x}");
@@ -110,7 +110,7 @@ fn replicated_registers_have_a_value_per_instance() {
 #[test]
 fn a_masked_write_keeps_each_instances_bits() {
     proves!([V13_144, V13_153], "a masked register is written in every instance, each with its own other bits");
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let row_chicken = 0xe4f0;
     gt.write(0xfdc, 2 << 27);
     gt.write(row_chicken, 0x00f0_0050);
@@ -126,7 +126,7 @@ fn a_masked_write_keeps_each_instances_bits() {
 #[test]
 fn a_status_register_is_read_by_instance() {
     proves!(V13_164, "status registers differ by instance, and each can be read by unicast");
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let row_instdone = 0xe164;
     gt.registers.set_instance(row_instdone, 9, 0xffff_fffe);
     for dss in 0..32 {
@@ -146,7 +146,7 @@ fn fused_off_instances_read_zero() {
     );
     let mut profile = crate::registers::tests::profile();
     (profile.fuses.dss_mask, profile.fuses.mslice_mask) = (0xff, 1);
-    let Bench { gt, .. } = bench_of(&profile);
+    let GtBench { gt, .. } = bench_of(&profile);
     assert_eq!([0xfd0, 0xfd8, 0xfdc].map(|selector| gt.read(selector)), [0x8200_0000, 0x8200_0000, 0x8000_0000]);
     for Replicated { offset, selector, instances } in Replicated::stored(&gt) {
         gt.write(selector, 1 << 31);
@@ -180,7 +180,7 @@ fn each_steering_register_has_its_ranges() {
         GAM have one value, which no steering of other units moves"
     );
     const SELECTORS: [u32; 6] = [0xfd0, 0xfd4, 0xfd8, 0xfdc, 0xfe0, 0xc060];
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let registers = Replicated::stored(&gt);
     let owners: Vec<u32> = registers.iter().map(|register| register.selector).collect();
     assert!(owners.contains(&0xfd0) && owners.contains(&0xfdc), "{owners:x?}");
@@ -224,7 +224,7 @@ fn steering_is_multicast_after_a_reset() {
         V13_158,
         "the GAM's selects its primary instance, 1; set back to it, a register of the GAM reads the primary's value"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let values = || [0xfd0, 0xfd4, 0xfd8, 0xfdc, 0xc060, 0xfe0].map(|selector| gt.read(selector));
     let expected = [1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31, 1 << 31 | 1 << 27];
     assert_eq!(values(), expected);
@@ -255,7 +255,7 @@ fn replicas_with_separate_offsets_are_not_steered() {
         "units whose replicas have offsets of their own, the compute engines and the media boxes, are outside of \
         steering: each replica keeps its own value under every steering"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let separate = |class| matches!(class, EngineClass::Compute | EngineClass::VideoDecode | EngineClass::VideoEnhance);
     let bases: Vec<u32> =
         XE_HPG.engines.list().iter().filter(|engine| separate(engine.class)).map(|engine| engine.mmio_base).collect();
@@ -287,7 +287,7 @@ fn users_of_a_steering_register_are_not_serialised() {
         access of one user follows the steering of another that came between, and without multicast later writes \
         reach one instance"
     );
-    let Bench { gt, .. } = bench();
+    let GtBench { gt, .. } = bench();
     let row_chicken = 0xe4f0;
     (0..32).for_each(|dss| gt.registers.set_instance(row_chicken, dss, 0x100 + u32::from(dss)));
     let dss = |n: u32| (n / 4) << 27 | (n % 4) << 24;

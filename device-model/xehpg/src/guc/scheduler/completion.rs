@@ -58,8 +58,8 @@ impl Scheduler {
                     of.cat_errors += 1;
                     let payload = [u32::from(local), CAT_ERROR_TYPE_UNKNOWN];
                     let len = if of.client.cat_error_type { 2 } else { 1 };
-                    self.adverse.push((function, Adverse::CatError));
-                    ctx.tell(function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
+                    self.threshold_events.push((function, ThresholdEvent::CatError));
+                    ctx.send_message(function, Outgoing::event(NOTIFY_MEMORY_CAT_ERROR, &payload[..len]));
                 }
                 // A bug in the device model leaves the engine empty, so there is no context to preserve.
                 if self.ads.engine_reset_disabled && halt != Halt::Bug {
@@ -109,7 +109,7 @@ impl Scheduler {
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     pub(super) fn off(&mut self, ctx: &mut GucCtx<'_>, engine: EngineId, unfinished: bool) {
         let slot = &mut self.slots[engine.index()];
-        let pauses = slot.waiting && !(slot.spins && slot.ousted);
+        let pauses = slot.waiting && !(slot.spins && slot.evicted);
         let eligible_at = if pauses { ctx.now.saturating_add(WAIT_PAUSE) } else { ctx.now };
         slot.loaded = false;
         slot.waiting = false;
@@ -163,7 +163,7 @@ impl Scheduler {
         });
         let hung: Vec<Hung> = hung.collect();
         if let Some(status) = self.capture.write(ctx.gt, &mut ctx.gam(Function::PF), &hung) {
-            ctx.tell(Function::PF, Outgoing::event(STATE_CAPTURE_NOTIFICATION, &[status as u32]));
+            ctx.send_message(Function::PF, Outgoing::event(STATE_CAPTURE_NOTIFICATION, &[status as u32]));
         }
     }
 
@@ -199,9 +199,9 @@ impl Scheduler {
             }
         }
         self.vacate(ctx, id, domains);
-        self.adverse.push((id.function, Adverse::EngineReset));
+        self.threshold_events.push((id.function, ThresholdEvent::EngineReset));
         self.functions[id.function].engine_resets += 1;
-        ctx.tell(id.function, Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(id.local)]));
+        ctx.send_message(id.function, Outgoing::event(CONTEXT_RESET_NOTIFICATION, &[u32::from(id.local)]));
         self.settle(ctx, id, ctx.now);
     }
 
@@ -216,7 +216,7 @@ impl Scheduler {
                 && domains >> ctx.gt.engine(engine).reset & 1 != 0
                 && let Some(victim) = victim
             {
-                self.ask_to_leave(ctx, victim, LEAST_PREEMPTION_TIMEOUT);
+                self.preempt_context(ctx, victim, LEAST_PREEMPTION_TIMEOUT);
             }
         }
     }

@@ -128,7 +128,7 @@ impl Scheduler {
             }
             Home::Placed(_) => {
                 let timeout = context.policies.preemption_timeout;
-                self.ask_to_leave(ctx, id, timeout);
+                self.preempt_context(ctx, id, timeout);
             }
         }
         self.settle(ctx, id, ctx.now);
@@ -140,7 +140,7 @@ impl Scheduler {
         clippy::indexing_slicing,
         reason = "an instance and a member are below MAX_LOGICAL, and there is a slot for each engine"
     )]
-    pub(super) fn ask_to_leave(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, timeout: u64) {
+    pub(super) fn preempt_context(&mut self, ctx: &mut GucCtx<'_>, id: GucContextId, timeout: u64) {
         let Some(context) = self.functions.context(id) else { return };
         let Home::Placed(base) = context.home else { return };
         for at in 0..context.members.len() {
@@ -184,7 +184,7 @@ impl Scheduler {
             context.home = Home::Rest;
         }
         if std::mem::take(&mut context.disabling) {
-            ctx.tell(id.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id.local), 0]));
+            ctx.send_message(id.function, Outgoing::event(SCHED_CONTEXT_MODE_DONE, &[u32::from(id.local), 0]));
         }
         if context.deregistering {
             let class = context.class;
@@ -192,7 +192,7 @@ impl Scheduler {
                 self.functions.queue(id.function, class, |queue| queue.remove(id.local));
             }
             self.functions[id.function].contexts.remove(&id.local);
-            ctx.tell(id.function, Outgoing::event(DEREGISTER_CONTEXT_DONE, &[u32::from(id.local)]));
+            ctx.send_message(id.function, Outgoing::event(DEREGISTER_CONTEXT_DONE, &[u32::from(id.local)]));
             return;
         }
         self.go_on(ctx, id, eligible_at);

@@ -17,7 +17,7 @@ impl Scheduler {
     /// Dispatches queued contexts to the engines. Returns the time by which it must be called again.
     pub fn schedule(&mut self, ctx: &mut GucCtx<'_>) -> Option<u64> {
         self.expire(ctx);
-        if !std::mem::replace(&mut self.shares_told, true) {
+        if !std::mem::replace(&mut self.shares_recorded, true) {
             self.activity.set_shares(&mut ctx.gam(Function::PF), &mut self.functions);
         }
         let mut next = None;
@@ -45,7 +45,7 @@ impl Scheduler {
             match slot.slice_left(ctx.time(engine)) {
                 Some(0) => {
                     let timeout = context.policies.preemption_timeout;
-                    self.ask_to_leave(ctx, id, timeout);
+                    self.preempt_context(ctx, id, timeout);
                 }
                 left => next = earlier(next, left.map(|left| not_before(ctx.now, left))),
             }
@@ -56,15 +56,15 @@ impl Scheduler {
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
     fn share_out(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass) -> Option<u64> {
         let queued = self.functions.waiting(class);
-        if queued == 0 && self.standing == 0 {
+        if queued == 0 && self.reserved == 0 {
             // No context is queued for this class, and no function keeps its turn without work.
             self.relax(ctx, class);
             return None;
         }
-        let seated = self.engines_of(class).filter_map(|(_, engine)| self.slots[engine.index()].function());
-        let present = seated.fold(queued, |set, function| set | function.bit());
-        let rivals = if present == 0 { 0 } else { present | self.standing };
-        if rivals.count_ones() > 1 {
+        let placed = self.engines_of(class).filter_map(|(_, engine)| self.slots[engine.index()].function());
+        let present = placed.fold(queued, |set, function| set | function.bit());
+        let competing = if present == 0 { 0 } else { present | self.reserved };
+        if competing.count_ones() > 1 {
             return self.take_turns(ctx, class);
         }
         self.relax(ctx, class);
@@ -100,21 +100,21 @@ impl Scheduler {
         self.rotating[usize::from(class.guc())] = true;
         let wide = self.functions.has_wide(class) || self.engines_of(class).any(|(_, engine)| self.has_wide(engine));
         let (turns, mut next) = self.turns(ctx, class, wide);
-        self.oust(ctx, class, &turns);
+        self.evict(ctx, class, &turns);
         for function in functions(self.functions.waiting(class)) {
             let places = self.places_of(ctx, class, &turns, function);
             if places.iter().any(|place| *place != InstanceState::Absent) {
                 next = earlier(next, self.fill(ctx, class, function, &places, false));
             }
         }
-        if self.standing == 0 {
+        if self.reserved == 0 {
             self.fill_unclaimed(ctx, class, &turns);
         }
         for function in functions(self.functions.waiting(class)) {
             next = earlier(next, self.functions.queue(function, class, |queue| queue.wakes_at()));
         }
         if wide {
-            self.charge_late_leavers(ctx, class);
+            self.charge_late_contexts(ctx, class);
         }
         next
     }
@@ -158,7 +158,7 @@ impl Scheduler {
                 continue;
             }
             let wants = if together { wants.iter().fold(0, |all, set| all | set) } else { wants[logical] };
-            turns[logical] = rotation.turn(now, wants, self.standing, &mut self.functions);
+            turns[logical] = rotation.turn(now, wants, self.reserved, &mut self.functions);
             next = earlier(next, rotation.left(&self.functions).map(|left| not_before(ctx.now, left)));
             lead = together.then_some((turns[logical], rotation.contended()));
         }
@@ -167,15 +167,15 @@ impl Scheduler {
 
     /// Requests preemption on engines where another function owns the turn.
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine; a class has MAX_LOGICAL instances")]
-    fn oust(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
+    fn evict(&mut self, ctx: &mut GucCtx<'_>, class: EngineClass, turns: &Turns) {
         for (logical, engine) in self.engines_of(class) {
             let slot = self.slots[engine.index()];
             let (Some(context), Some(owner)) = (slot.context, turns[logical]) else { continue };
-            if context.function != owner && !slot.ousted {
-                self.ask_to_leave(ctx, context, self.share(context.function).preemption_timeout);
+            if context.function != owner && !slot.evicted {
+                self.preempt_context(ctx, context, self.share(context.function).preemption_timeout);
                 for (_, engine) in self.engines_of(class) {
                     let other = &mut self.slots[engine.index()];
-                    other.ousted |= other.held && other.context == Some(context);
+                    other.evicted |= other.held && other.context == Some(context);
                 }
             }
         }
@@ -241,7 +241,7 @@ impl Scheduler {
         for (_, engine) in self.engines_of(class).filter(|(logical, _)| plan.leave >> logical & 1 != 0) {
             let Some(id) = self.slots[engine.index()].context else { continue };
             let timeout = self.functions.context(id).map_or(0, |context| context.policies.preemption_timeout);
-            self.ask_to_leave(ctx, id, timeout);
+            self.preempt_context(ctx, id, timeout);
         }
         if self.functions.waiting(class) & function.bit() == 0 {
             return plan.deadline;
@@ -271,9 +271,9 @@ impl Scheduler {
     /// If all engines of a class share their turns, a context that leaves one of them late delays the next turn on all
     /// of them. Its function is charged for this time.
     #[allow(clippy::indexing_slicing, reason = "there is a slot for each engine")]
-    fn charge_late_leavers(&mut self, ctx: &GucCtx<'_>, class: EngineClass) {
+    fn charge_late_contexts(&mut self, ctx: &GucCtx<'_>, class: EngineClass) {
         let slot = |engine: EngineId| &self.slots[engine.index()];
-        let late = self.engines_of(class).find(|(_, engine)| slot(*engine).ousted && slot(*engine).loaded);
+        let late = self.engines_of(class).find(|(_, engine)| slot(*engine).evicted && slot(*engine).loaded);
         if let Some((_, lead)) = self.engines_of(class).next() {
             // A late context on another engine is charged in that engine's time.
             let (charged, on) = match late {

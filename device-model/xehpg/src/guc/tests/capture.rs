@@ -44,15 +44,15 @@ fn hang(host: &mut Host, id: u32) -> Vec<Vec<u32>> {
 #[test]
 fn a_reset_leaves_the_engines_registers() {
     let mut host = host();
-    let told = hang(&mut host, 1);
-    assert_eq!(told, [vec![2, 0x9000_6000, 1], vec![2, 0x9000_8002, 0], vec![2, 0x9000_1008, 1]]);
+    let notified = hang(&mut host, 1);
+    assert_eq!(notified, [vec![2, 0x9000_6000, 1], vec![2, 0x9000_8002, 0], vec![2, 0x9000_1008, 1]]);
     let group: Vec<u32> = (SECTION..SECTION + 29 * 4).step_by(4).map(|at| host.peek(at)).collect();
-    let nobody = u32::MAX;
+    let none = u32::MAX;
     let lrca = Host::image(1, 0) as u32;
     let expected = [
         &[0, 3][..],
-        &[0, 0, nobody, nobody, 1, 0xa008, 0x1111, 5, 6],
-        &[0, 0x31, nobody, nobody, 0],
+        &[0, 0, none, none, 1, 0xa008, 0x1111, 5, 6],
+        &[0, 0x31, none, none, 0],
         &[0, 0x32, lrca, 1, 2, 0x068, 0x2222, 5, 6, 0x034, 0x3333, 5, 6],
     ];
     assert_eq!(group, expected.concat());

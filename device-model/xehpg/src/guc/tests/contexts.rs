@@ -7,7 +7,7 @@ use arctic_fidelity::proves;
 
 /// Contract F.2, K.11: register, enable, submit, disable, deregister, with exact lengths and one response each.
 #[test]
-fn context_life() {
+fn context_is_registered_enabled_submitted_disabled_and_deregistered() {
     let mut host = Host::up();
     host.start(5, EngineClass::Render, 1, 2);
     assert_eq!(host.runs("rcs0"), Some(5));
@@ -161,7 +161,7 @@ fn engine_reset_disabled() {
 /// Issue point 7 (c): while the host does not run the engine's steps, no time slice ends and no preemption timeout
 /// expires. The GuC does not check continuously, only at the earliest possible expiry.
 #[test]
-fn a_held_up_engine_loses_no_time() {
+fn delayed_steps_expire_no_slice_or_timeout() {
     let mut host = Host::up();
     host.start(1, EngineClass::Copy, 1, 2);
     host.start(2, EngineClass::Copy, 1, 2);

@@ -63,7 +63,7 @@ fn a_ring_schedules_the_context() {
 }
 
 #[test]
-fn a_storm_is_served_once() {
+fn pending_rings_are_handled_once() {
     proves!(V13_089, "pending rings are coalesced and handled once");
     let mut host = Host::up();
     host.idle(5);
@@ -115,7 +115,7 @@ fn another_functions_context_is_refused() {
 }
 
 #[test]
-fn doorbells_end_with_what_they_stand_for() {
+fn doorbell_is_disarmed_by_deregistration_and_resets() {
     proves!(
         V13_119,
         "a doorbell is disarmed by deregistering its context, CLIENT_SOFT_RESET, FLR, and a reset of the GuC \
@@ -159,23 +159,23 @@ fn flr_disarms() {
 /// Contract D.10: doorbell rings that the GuC handles for a VF count against its threshold.
 #[test]
 fn rings_of_a_vf_are_counted() {
-    use crate::guc::adverse::Kind;
     use crate::guc::provisioning::Quota;
+    use crate::guc::thresholds::Kind;
 
     const VF: Function = Function(1);
     let mut host = Host::up();
     let state = host.guc.state.as_mut().unwrap();
     let functions = &mut state.scheduler.functions;
-    state.adverse.set_period(functions, 1000);
+    state.thresholds.set_period(functions, 1000);
     functions[VF].config.thresholds[Kind::Doorbell as usize] = 2;
     functions[VF].config.doorbells = Quota { begin: 8, count: 1 };
     let context = GucContextId { function: VF, local: 0 };
     state.doorbells.allocate(&host.gt.doorbells, functions, context, (0, page(0))).unwrap();
-    for told in [false, false, true, false] {
+    for notified in [false, false, true, false] {
         for _ in 0..10 {
             host.ring_doorbell(VF, 0);
         }
-        let expected: &[Vec<u32>] = if told { &[vec![3, 0x9000_5104, 1, 0x8a08]] } else { &[] };
+        let expected: &[Vec<u32>] = if notified { &[vec![3, 0x9000_5104, 1, 0x8a08]] } else { &[] };
         assert_eq!(host.stepped(), expected);
     }
 }

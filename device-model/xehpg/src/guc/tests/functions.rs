@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Virtual functions from the perspective of the VF and PF drivers: quotas, mailbox, CT buffers, contexts, relay.
 
-mod life;
+mod management;
 mod reach;
 mod resets;
 
@@ -302,7 +302,7 @@ fn bootstrap() {
 
 /// Contract D.4, K.5: a VF without a configuration cannot query it, and a VF's buffers must be in its own GGTT range.
 #[test]
-fn a_vf_has_what_it_was_given() {
+fn vf_queries_and_buffers_require_its_configuration() {
     let mut rig = Rig::up();
     assert_eq!(rig.mail(VF1, &[0x5509, 1])[0], FAILURE | 0xd);
     assert_eq!(rig.give(VF1), SUCCESS | 6);
@@ -364,7 +364,7 @@ fn memory_interrupt_of_a_vf() {
 
 /// Contract B.6, D.4: PF-only actions of VFs, VF-only actions of the PF, and unknown actions are rejected.
 #[test]
-fn a_vf_may_not_do_what_is_the_pfs() {
+fn pf_actions_of_vfs_are_rejected() {
     proves!(GUC_030, "each action of the PF, one of VFs, an unknown one");
     let mut rig = Rig::talking();
     let physical: [(u32, usize); 9] = [
@@ -388,7 +388,7 @@ fn a_vf_may_not_do_what_is_the_pfs() {
 }
 
 #[test]
-fn contexts_of_vfs_are_their_own() {
+fn vf_context_ids_are_local() {
     proves!(GUC_025, "IDs from the number of contexts on");
     proves!(
         [V13_036, V13_037],
@@ -511,7 +511,7 @@ fn relay() {
 /// The number of messages queued for a VF that does not empty its ring is bounded, and its requests are not served
 /// meanwhile.
 #[test]
-fn messages_to_a_deaf_vf_do_not_pile_up() {
+fn messages_for_a_vf_that_reads_none_are_bounded() {
     proves!(GUC_013, "messages fail when many wait");
     let mut rig = Rig::talking();
     let long = [0; 252];
@@ -530,7 +530,7 @@ fn messages_to_a_deaf_vf_do_not_pile_up() {
 
 /// Contract D.10, isolation of functions: a VF that sends many requests does not delay the others.
 #[test]
-fn a_storm_does_not_starve_others() {
+fn request_storm_does_not_delay_other_functions() {
     let mut rig = Rig::talking();
     for _ in 0..300 {
         rig.send_typed(VF1, 1, 0x0030, &[0]);

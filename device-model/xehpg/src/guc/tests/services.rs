@@ -98,7 +98,7 @@ fn engine_usage() {
 /// A thread that waits for an engine gets it at the next step boundary. A worker that steps the engine repeatedly
 /// yields to it.
 #[test]
-fn busy_engines_let_others_in() {
+fn waiting_thread_gets_a_busy_engine_at_the_step_boundary() {
     let host = Host::new();
     let (engines, bcs) = (&host.engines, engine_named("bcs0"));
     let (done, go) = std::sync::mpsc::channel::<()>();
@@ -121,7 +121,7 @@ fn busy_engines_let_others_in() {
 }
 
 #[test]
-fn the_guc_keeps_running_over_rc6() {
+fn guc_state_is_kept_over_rc6() {
     proves!(V13_181, "the GuC runs on after RC6, without a new load: firmware, contexts and CT buffers are kept");
     let mut host = Host::up();
     assert_eq!(host.tracked(0x3004, &[1]), 0xf000_0000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Time sharing of the engines among functions, with real command streamers and a manual clock.
 
-use super::turns::{Bench, MS, id, image};
+use super::turns::{MS, SchedulerBench, id, image};
 use super::*;
 use crate::generation::XE_HPG;
 use crate::guc::share::Priority;
@@ -22,7 +22,7 @@ enum Loop {
     Never,
 }
 
-impl Bench {
+impl SchedulerBench {
     /// Writes a ring that jumps into an endless batch.
     fn endless(&mut self, function: u8, local: u16, member: u64, kind: Loop) {
         let at = image(function, local, member);
@@ -116,10 +116,10 @@ fn assert_near(value: u64, wanted: u64, percent: u64, what: &str) {
 
 /// Issue point 6: busy VFs with equal quanta get equal time, within five percent over twenty rotations.
 #[test]
-fn equal_quanta_equal_time() {
+fn equal_quanta_give_equal_time() {
     for (count, kind) in [(2, Loop::Works), (7, Loop::Works), (31, Loop::Works), (7, Loop::Yields), (31, Loop::Yields)]
     {
-        let mut bench = Bench::new();
+        let mut bench = SchedulerBench::new();
         for function in 1..=count {
             bench.share(function, 4 * MS, 4 * MS, Priority::Low);
             bench.spin(function, 0, EngineClass::Render, 1, kind);
@@ -136,8 +136,8 @@ fn equal_quanta_equal_time() {
 /// Issue point 6: a VF with contexts that never yield is reset each time and charged for its overruns; it gets no more
 /// than its share, regardless of its number of contexts.
 #[test]
-fn a_context_that_never_yields_gets_no_more_than_its_share() {
-    let mut bench = Bench::new();
+fn context_that_never_yields_gets_at_most_its_share() {
+    let mut bench = SchedulerBench::new();
     let mut kinds = [Loop::Works; 64];
     kinds[3] = Loop::Never;
     for function in 1..=4 {
@@ -158,7 +158,7 @@ fn a_context_that_never_yields_gets_no_more_than_its_share() {
 /// K.5 EXEC_QUANTUM: twice the quantum gives twice the time.
 #[test]
 fn a_double_quantum_is_double_time() {
-    let mut bench = Bench::new();
+    let mut bench = SchedulerBench::new();
     for (function, quantum) in [(0, 16 * MS), (1, 8 * MS), (2, 8 * MS)] {
         bench.share(function, quantum, 8 * MS, Priority::Low);
         bench.spin(function, 0, EngineClass::Compute, 1, Loop::Works);
@@ -172,9 +172,9 @@ fn a_double_quantum_is_double_time() {
 /// K.5 SCHED_IF_IDLE: idle VFs keep their turns, so that the share of the busy ones does not change. Without the
 /// policy, the busy ones get all of the time.
 #[test]
-fn idle_functions_keep_their_place_or_not() {
+fn sched_if_idle_decides_whether_idle_functions_keep_turns() {
     for (strict, part) in [(true, 4), (false, 1)] {
-        let mut bench = Bench::new();
+        let mut bench = SchedulerBench::new();
         for function in 0..8 {
             bench.share(function, 4 * MS, 4 * MS, Priority::Low);
         }
@@ -194,7 +194,7 @@ fn idle_functions_keep_their_place_or_not() {
 /// starved.
 #[test]
 fn a_high_function_is_next() {
-    let mut bench = Bench::new();
+    let mut bench = SchedulerBench::new();
     for (function, priority) in [(1, Priority::Low), (2, Priority::Low), (3, Priority::High)] {
         bench.share(function, 4 * MS, 4 * MS, priority);
         bench.spin(function, 0, EngineClass::Copy, 1, Loop::Works);
@@ -208,7 +208,7 @@ fn a_high_function_is_next() {
 /// A function does not keep its turn if all of its contexts wait for a memory change.
 #[test]
 fn a_waiting_context_yields_its_timeslice() {
-    let mut bench = Bench::new();
+    let mut bench = SchedulerBench::new();
     for function in 1..=2 {
         bench.share(function, 16 * MS, 16 * MS, Priority::Low);
     }
@@ -232,7 +232,7 @@ fn a_waiting_context_yields_its_timeslice() {
 /// all get their turns. None waits indefinitely for an adjacent instance.
 #[test]
 fn parallel_contexts_take_turns_too() {
-    let mut bench = Bench::new();
+    let mut bench = SchedulerBench::new();
     for function in 1..=4 {
         bench.share(function, 4 * MS, 4 * MS, Priority::Low);
     }
@@ -258,10 +258,10 @@ fn parallel_contexts_take_turns_too() {
 /// Issue point 7 (c): on a host that delays the workers by 60 ms before every step of the GuC or an engine, preemptible
 /// contexts get their turns and time slices and are not reset; those that never yield are.
 #[test]
-fn a_loaded_host_costs_only_time() {
+fn delayed_workers_cause_no_reset_of_preemptible_contexts() {
     const HELD_UP: u64 = 60 * MS;
     for (kind, resets) in [(Loop::Works, false), (Loop::Never, true)] {
-        let mut bench = Bench::new();
+        let mut bench = SchedulerBench::new();
         for function in 1..=2 {
             bench.share(function, MS, MS, Priority::Low);
             for local in 0..2 {
@@ -286,8 +286,8 @@ fn a_loaded_host_costs_only_time() {
 /// A context that is alone on an engine is preempted immediately when another function has work. It does not start a
 /// new turn first.
 #[test]
-fn newcomers_do_not_wait_for_nothing() {
-    let mut bench = Bench::new();
+fn context_alone_is_preempted_when_another_function_has_work() {
+    let mut bench = SchedulerBench::new();
     for function in 1..=2 {
         bench.share(function, 16 * MS, 16 * MS, Priority::Low);
     }
@@ -301,8 +301,8 @@ fn newcomers_do_not_wait_for_nothing() {
 
 /// If no VF has work, the PF's contexts are not preempted, regardless of the quanta.
 #[test]
-fn the_pf_alone_is_not_disturbed() {
-    let mut bench = Bench::new();
+fn pf_is_not_preempted_while_no_vf_has_work() {
+    let mut bench = SchedulerBench::new();
     for function in 0..8 {
         bench.share(function, MS, MS, Priority::Low);
     }
@@ -316,21 +316,21 @@ fn the_pf_alone_is_not_disturbed() {
 /// function runs, and its share of the time by its quantum (IGT: xe_pmu, fn-engine-activity-load).
 #[test]
 fn engine_activity_of_functions() {
-    let mut bench = Bench::new();
+    let mut bench = SchedulerBench::new();
     let (metadata, records) = (SCRATCH, SCRATCH + 0x1000);
     for (function, quantum) in [(0, 64 * MS), (1, 32 * MS), (2, 32 * MS)] {
         bench.share(function, quantum, 8 * MS, Priority::Low);
     }
     let buffers = (3, metadata, records);
     bench.with(0, |s, turn| s.activity.set_functions(&mut turn.own(), &s.functions, buffers)).unwrap();
-    let peek = |bench: &mut Bench, at| bench.with(0, |_, turn| turn.own().read_u32(Space::Ggtt, at)).unwrap();
+    let peek = |bench: &mut SchedulerBench, at| bench.with(0, |_, turn| turn.own().read_u32(Space::Ggtt, at)).unwrap();
     let record = |function: u64| records + function * 0x2000 + 3 * 32 * 16;
     bench.step();
     for (function, part) in [(0, 0x4000), (1, 0x2000), (2, 0x2000)] {
         assert_eq!(peek(&mut bench, metadata + function * 16), 19_200_000);
         assert_eq!(peek(&mut bench, record(function)) >> 16, part);
     }
-    let changes = |bench: &mut Bench| [0, 1, 2, 3].map(|function| peek(bench, metadata + function * 16 + 8));
+    let changes = |bench: &mut SchedulerBench| [0, 1, 2, 3].map(|function| peek(bench, metadata + function * 16 + 8));
     let before = changes(&mut bench);
     bench.start(1, 0, EngineClass::Copy, 1);
     bench.step();
@@ -360,8 +360,8 @@ fn engine_activity_of_functions() {
 
 /// Statistics of a function: contexts, their engines, time, resets, faults.
 #[test]
-fn tallies() {
-    let mut bench = Bench::new();
+fn statistics_of_a_function_are_counted() {
+    let mut bench = SchedulerBench::new();
     bench.start(1, 4, EngineClass::Copy, 1);
     bench.start(1, 5, EngineClass::Render, 1);
     bench.step();
@@ -387,9 +387,9 @@ fn tallies() {
 /// A VF's own policies do not extend its turn: neither an unlimited preemption timeout, nor a disable requested before
 /// or after the end of its turn.
 #[test]
-fn own_policies_do_not_stretch_a_turn() {
+fn policies_of_a_vf_do_not_extend_its_turn() {
     for when in 0..3 {
-        let mut bench = Bench::new();
+        let mut bench = SchedulerBench::new();
         for function in 1..=2 {
             bench.share(function, 4 * MS, MS, Priority::Low);
         }
@@ -400,7 +400,7 @@ fn own_policies_do_not_stretch_a_turn() {
         bench.enable(1, 0, 1);
         bench.spin(2, 0, EngineClass::Copy, 1, Loop::Works);
         let start = bench.clock.now();
-        let disable = |bench: &mut Bench| {
+        let disable = |bench: &mut SchedulerBench| {
             bench.with(1, |scheduler, turn| scheduler.set_mode(turn, id, false)).unwrap();
         };
         bench.work(start + 2 * MS, 100_000, &[Loop::Works; 64]);

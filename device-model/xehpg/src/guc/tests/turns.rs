@@ -9,7 +9,7 @@ use vm_memory::VolatileSlice;
 use super::*;
 use crate::guc::context::{GucContextId, Registration};
 use crate::guc::scheduler::Scheduler;
-use crate::guc::share::{Adverse, Priority, Share};
+use crate::guc::share::{Priority, Share, ThresholdEvent};
 use crate::host::{Dma, DmaFault, DmaView, FUNCTIONS};
 use crate::memory::Tlb;
 
@@ -30,14 +30,14 @@ pub(super) struct GuestRam(pub Vec<Arc<Ram>>);
 pub(super) struct Ram {
     bytes: SharedRegion,
     /// All accesses are requests to the client.
-    pub asked: AtomicBool,
+    pub via_client: AtomicBool,
     /// Inaccessible addresses: for writes (true) or for reads (false).
     pub lost: Mutex<Option<(bool, std::ops::Range<u64>)>>,
 }
 
 impl Ram {
     fn new() -> Self {
-        Ram { bytes: SharedRegion::anonymous(RAM).unwrap(), asked: AtomicBool::new(false), lost: Mutex::default() }
+        Ram { bytes: SharedRegion::anonymous(RAM).unwrap(), via_client: AtomicBool::new(false), lost: Mutex::default() }
     }
 
     fn remote(&self, writes: bool, iova: u64, len: usize) -> Result<VolatileSlice<'_>, DmaFault> {
@@ -62,7 +62,7 @@ impl Dma for GuestRam {
 
 impl DmaView for Ram {
     fn slice(&self, iova: u64, len: usize) -> Option<VolatileSlice<'_>> {
-        let direct = !self.asked.load(Ordering::SeqCst) && self.lost.lock().unwrap().is_none();
+        let direct = !self.via_client.load(Ordering::SeqCst) && self.lost.lock().unwrap().is_none();
         self.bytes.slice(iova, len).filter(|_| direct)
     }
 
@@ -74,13 +74,13 @@ impl DmaView for Ram {
         self.remote(true, iova, data.len())?.write_slice(data, 0).map_err(|_| DmaFault { iova })
     }
 
-    fn asks_client(&self) -> bool {
-        self.asked.load(Ordering::SeqCst)
+    fn may_wait_for_client(&self) -> bool {
+        self.via_client.load(Ordering::SeqCst)
     }
 }
 
 /// A scheduler with contexts of several functions, called directly instead of through driver messages.
-pub(super) struct Bench {
+pub(super) struct SchedulerBench {
     pub gt: Gt,
     pub engines: Engines,
     pub scheduler: Scheduler,
@@ -99,7 +99,7 @@ pub(super) fn image(function: u8, local: u16, member: u64) -> u64 {
     GLOBAL + u64::from(function) * RAM as u64 + u64::from(local) * CONTEXT_BYTES + member * 0x4000
 }
 
-impl Bench {
+impl SchedulerBench {
     pub fn new() -> Self {
         let mut host = Host::up();
         let scheduler = host.guc.state.take().expect("no kernel is running").scheduler;
@@ -110,7 +110,7 @@ impl Bench {
             }
         }
         let Host { gt, engines, clock, .. } = host;
-        Bench { gt, engines, scheduler, clock, deadline: None, tlb: Tlb::default(), out: Vec::new() }
+        SchedulerBench { gt, engines, scheduler, clock, deadline: None, tlb: Tlb::default(), out: Vec::new() }
     }
 
     pub fn with<T>(&mut self, function: u8, act: impl FnOnce(&mut Scheduler, &mut GucCtx<'_>) -> T) -> T {
@@ -203,7 +203,7 @@ impl Bench {
 #[test]
 fn messages_carry_local_ids() {
     proves!(V13_036, "functions may use equal context ids; messages to the hosts contain their own ids (contract B.8)");
-    let mut bench = Bench::new();
+    let mut bench = SchedulerBench::new();
     bench.start(1, 3, EngineClass::Copy, 1);
     assert_eq!(bench.step(), [(1, vec![0x9000_1002, 3, 1])]);
     assert_eq!(bench.runs("bcs0"), Some((1, 3)));
@@ -212,8 +212,8 @@ fn messages_carry_local_ids() {
     bench.scheduler.functions[Function(1)].client.cat_error_type = true;
     bench.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
     assert_eq!(bench.step(), [(1, vec![0x9000_6000, 3, 0xdead_beef]), (1, vec![0x9000_1008, 3])]);
-    let adverse = std::mem::take(&mut bench.scheduler.adverse);
-    assert_eq!(adverse, [(Function(1), Adverse::CatError), (Function(1), Adverse::EngineReset)]);
+    let threshold_events = std::mem::take(&mut bench.scheduler.threshold_events);
+    assert_eq!(threshold_events, [(Function(1), ThresholdEvent::CatError), (Function(1), ThresholdEvent::EngineReset)]);
     bench.start(2, 3, EngineClass::Copy, 1);
     bench.step();
     bench.end("bcs0", Outcome::Halted(Halt::Fault(FAULT)));
@@ -225,7 +225,7 @@ fn messages_carry_local_ids() {
 #[test]
 fn engines_run_different_functions() {
     proves!([V13_039, V13_043], "engines run different functions at the same time, without affecting each other");
-    let mut bench = Bench::new();
+    let mut bench = SchedulerBench::new();
     bench.start(1, 0, EngineClass::Render, 1);
     bench.start(2, 0, EngineClass::Copy, 1);
     bench.start(0, 0, EngineClass::Compute, 1);
@@ -243,7 +243,7 @@ fn a_dropped_function_leaves_nothing() {
         V13_121,
         "contexts of a dropped function leave the engines immediately, without a message; those of others continue"
     );
-    let mut bench = Bench::new();
+    let mut bench = SchedulerBench::new();
     for (function, class) in [(1, EngineClass::Render), (1, EngineClass::Copy), (2, EngineClass::Compute)] {
         bench.start(function, class.guc().into(), class, 1);
     }
@@ -266,7 +266,7 @@ fn a_dropped_function_leaves_nothing() {
 /// Contract D.7 (VF_CONTROL PAUSE, RESUME): the contexts leave, by a reset if necessary, and are resumed later.
 #[test]
 fn pause_and_resume() {
-    let mut bench = Bench::new();
+    let mut bench = SchedulerBench::new();
     bench.share(1, 0, 30 * MS, Priority::Low);
     bench.start(1, 0, EngineClass::Copy, 1);
     bench.start(1, 1, EngineClass::Copy, 1);
@@ -311,12 +311,12 @@ enum Act {
 }
 
 fn act() -> impl Strategy<Value = Act> {
-    let whose = || (0u8..4, 0u16..4);
+    let id = || (0u8..4, 0u16..4);
     prop_oneof![
-        6 => (whose(), 0usize..2, any::<bool>())
+        6 => (id(), 0usize..2, any::<bool>())
             .prop_map(|((function, local), class, wide)| Act::Start { function, local, class, wide }),
-        3 => (whose(), any::<bool>()).prop_map(|((function, local), on)| Act::SetMode { function, local, on }),
-        1 => whose().prop_map(|(function, local)| Act::Deregister { function, local }),
+        3 => (id(), any::<bool>()).prop_map(|((function, local), on)| Act::SetMode { function, local, on }),
+        1 => id().prop_map(|(function, local)| Act::Deregister { function, local }),
         1 => (0u8..4).prop_map(Act::Drop),
         1 => (0u8..4).prop_map(Act::Pause),
         1 => (0u8..4).prop_map(Act::Resume),
@@ -334,7 +334,7 @@ fn act() -> impl Strategy<Value = Act> {
 
 const SHARED: [&str; 4] = ["vcs0", "vcs2", "vecs0", "vecs1"];
 
-impl Bench {
+impl SchedulerBench {
     fn act(&mut self, act: Act) {
         match act {
             Act::Start { function, local, class, wide } => {
@@ -395,7 +395,7 @@ proptest! {
     /// each other.
     #[test]
     fn every_context_completes(acts in prop::collection::vec(act(), 1..80)) {
-        let mut bench = Bench::new();
+        let mut bench = SchedulerBench::new();
         for act in acts {
             bench.act(act);
             bench.step();

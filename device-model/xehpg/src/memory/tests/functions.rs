@@ -58,14 +58,14 @@ impl Dma for Guests {
 }
 
 /// A card with three VFs.
-struct Bench {
+struct MemoryBench {
     memory: Memory,
     guests: Arc<Guests>,
 }
 
-impl Bench {
+impl MemoryBench {
     fn new() -> Self {
-        Bench::on(&|len| sparse(len as usize))
+        MemoryBench::on(&|len| sparse(len as usize))
     }
 
     fn on(region: &dyn Fn(u64) -> SharedRegion) -> Self {
@@ -76,7 +76,7 @@ impl Bench {
             Memory::new(XE_HPG.page_tables, region(LOCAL), Ggtt::new(region(GGTT_BYTES as u64)), guests.clone())
                 .with_flat_ccs(USABLE)
                 .with_vfs(vec![vf(true), vf(true), vf(false)]);
-        let bench = Bench { memory, guests };
+        let bench = MemoryBench { memory, guests };
         for vf in [VF1, VF2, VF3] {
             let table = (DIRECTORY >> 16) as u32 + u32::from(vf.0);
             bench.put32(DIRECTORY + u64::from(vf.0) * 4, table << 4 | 1);
@@ -166,7 +166,7 @@ fn a_vf_and_entries() {
         and drop writes. Includes partial accesses of entries"
     );
     for vf in [VF1, VF3] {
-        let bench = Bench::new();
+        let bench = MemoryBench::new();
         let ggtt = bench.memory.ggtt();
         ggtt.set_entry(10, owned(vf, 0x12_3456_7000 | LMEM | VALID));
         ggtt.set_entry(11, owned(VF2, 0x7000 | VALID));
@@ -213,7 +213,7 @@ fn global_pages_by_owner() {
         "a VF can use only its own pages; the PF can use all pages, translated to the owner's guest memory and by \
         the owner's LMTT. The separate table of a VF determines only the addresses of its own pages"
     );
-    let bench = Bench::new();
+    let bench = MemoryBench::new();
     let ggtt = bench.memory.ggtt();
     bench.provision(VF1, &[5]);
     bench.provision(VF2, &[7, 6]);
@@ -273,19 +273,19 @@ fn global_pages_by_owner() {
     );
 }
 
-fn ggtt_table(bench: &Bench, vf: Function) -> &SharedRegion {
+fn ggtt_table(bench: &MemoryBench, vf: Function) -> &SharedRegion {
     bench.memory.ggtt().table_of(vf).unwrap()
 }
 
 #[test]
-fn settled_and_emptied() {
+fn pause_copies_vf_entries_and_reset_clears_them() {
     proves!(
         [V13_020, V13_021],
         "PAUSE_DONE copies the VF's entries to the PF's table; a new configuration and FLR_FINISH clear the VF's \
         table, after which the PF's entry is effective again"
     );
     for (vf, mapped) in [(VF1, true), (VF3, false)] {
-        let bench = Bench::new();
+        let bench = MemoryBench::new();
         let ggtt = bench.memory.ggtt();
         ggtt.assign(vf, 0x10_0000..0x10_3000);
         assert_eq!(ggtt.entry(0x100), owned(vf, VALID));
@@ -316,7 +316,7 @@ fn ranges_of_the_cards_own() {
         "the PF's BAR exposes local memory without translation and does not include the GGTT; memory above the \
         usable part is not assigned to a VF, regardless of the contents of the LMTT"
     );
-    let bench = Bench::new();
+    let bench = MemoryBench::new();
     bench.memory.ggtt().set_entry(0, GgttEntry(0x5001));
     for frame in 0..16 {
         bench.memory.write_bar(Function::PF, frame * FRAME + 0x7f0, &[0xee; 16]);
@@ -348,7 +348,7 @@ fn a_vfs_bar_by_message() {
         "trapped accesses of a VF's LMEM BAR are translated by the LMTT, limited by the quota; the engines see the \
         same bytes. LMEM_CFG alone gives both the directory"
     );
-    let bench = Bench::new();
+    let bench = MemoryBench::new();
     assert_eq!(bench.bar(VF1, 0), u64::MAX, "no memory yet");
     bench.grant(VF1, 0, Some(9));
     bench.grant(VF1, 1, Some(3));
@@ -393,7 +393,7 @@ fn a_vfs_own_page_tables() {
         own tables, both of tables and of pages, are guest addresses. A page of 1 GiB is split into the frames that \
         the LMTT maps (contract C.5)"
     );
-    let bench = Bench::new();
+    let bench = MemoryBench::new();
     for step in 0..2 {
         // Guest page 1 contains the tables; tested before and after the frames have moved to the VF.
         bench.grant(VF1, 0, Some(8));
@@ -441,13 +441,13 @@ fn a_vfs_own_page_tables() {
 }
 
 #[test]
-fn cached_by_function() {
+fn cached_translation_is_used_until_invalidation() {
     proves!(
         V13_111,
         "a cached translation of a VF is used until the invalidation, a change of quota, or a switch to another \
         function"
     );
-    let bench = Bench::new();
+    let bench = MemoryBench::new();
     bench.provision(VF1, &[1, 2]);
     bench.provision(VF2, &[3, 4]);
     // Both have a table at the same guest address, which maps guest page 1 at address 0.

@@ -21,14 +21,14 @@ fn page(number: u64) -> Page {
 struct Block {
     doorbells: Doorbells,
     called: Mutex<bool>,
-    host_told: AtomicU32,
+    host_messages: AtomicU32,
 }
 
 impl Block {
     fn new() -> Arc<Block> {
         let doorbells = Doorbells::of(2);
         doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE);
-        Arc::new(Block { doorbells, called: Mutex::new(false), host_told: AtomicU32::new(0) })
+        Arc::new(Block { doorbells, called: Mutex::new(false), host_messages: AtomicU32::new(0) })
     }
 
     fn called(&self) -> MutexGuard<'_, bool> {
@@ -39,7 +39,7 @@ impl Block {
         let ring = self.doorbells.ring(function, page);
         match ring {
             Ring::Message { to: Route::Guc, .. } => *self.called() = true,
-            Ring::Message { to: Route::Host, .. } => drop(self.host_told.fetch_add(1, Ordering::Relaxed)),
+            Ring::Message { to: Route::Host, .. } => drop(self.host_messages.fetch_add(1, Ordering::Relaxed)),
             Ring::Collapsed | Ring::Missed => {}
         }
         ring
@@ -128,7 +128,7 @@ fn a_ring_is_reported_for_the_armed_function() {
 
 /// After disarming, a doorbell ignores writes, and an earlier write has no effect.
 #[test]
-fn disarmed_is_disarmed() {
+fn disarmed_doorbell_ignores_writes() {
     check(|| {
         let block = Block::new();
         block.doorbells.arm(0, VF1, page(0)).unwrap();
@@ -145,7 +145,7 @@ fn disarmed_is_disarmed() {
 
 /// An FLR of VF 1 concurrent with a write by VF 2: VF 2's write is served.
 #[test]
-fn a_function_reset_takes_its_own() {
+fn function_reset_keeps_a_ring_of_another_function() {
     check(|| {
         let block = Block::new();
         block.doorbells.arm(0, VF1, page(0)).unwrap();
@@ -162,7 +162,7 @@ fn a_function_reset_takes_its_own() {
 /// The GuC is reset and started again concurrently with a doorbell write: afterwards the group's first write sends a
 /// message.
 #[test]
-fn a_reset_leaves_no_group_mute() {
+fn first_write_after_a_reset_sends_a_message() {
     check(|| {
         let block = Block::new();
         block.doorbells.arm(0, VF1, page(0)).unwrap();
@@ -180,10 +180,13 @@ fn a_reset_leaves_no_group_mute() {
 
 /// The driver routes doorbells to the GuC concurrently with a write: either the host or the GuC is notified.
 #[test]
-fn a_route_that_changes_loses_nothing() {
+fn routing_change_loses_no_notification() {
     check(|| {
-        let block =
-            Arc::new(Block { doorbells: Doorbells::of(2), called: Mutex::new(false), host_told: AtomicU32::new(0) });
+        let block = Arc::new(Block {
+            doorbells: Doorbells::of(2),
+            called: Mutex::new(false),
+            host_messages: AtomicU32::new(0),
+        });
         block.doorbells.arm(0, VF1, page(0)).unwrap();
         let guest = ring_beside(&block, VF1);
         if block.doorbells.write(DoorbellRegister::Control, 0, SEND_TO_CORE) {

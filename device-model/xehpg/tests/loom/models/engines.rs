@@ -18,7 +18,7 @@ use super::check;
 
 /// Mutual exclusion of a step, a waiting thread, and a control path that holds the engine.
 #[test]
-fn one_at_a_time() {
+fn engine_lock_is_exclusive() {
     check(|| {
         let engine = Arc::new(PriorityMutex::new(0));
         let waits = {
@@ -72,7 +72,7 @@ fn a_failed_lock_attempt_has_a_cause() {
 /// An engine finds its semaphore not satisfied and backs off while another engine satisfies it. The first engine polls
 /// again without delay.
 #[test]
-fn no_change_is_slept_over() {
+fn change_during_backoff_causes_an_immediate_poll() {
     check(|| {
         struct Shared {
             waiting: EngineWakeup,
@@ -89,7 +89,7 @@ fn no_change_is_slept_over() {
             let shared = shared.clone();
             thread::spawn(move || {
                 shared.semaphore.store(1, Ordering::Relaxed);
-                shared.changes.tell(std::iter::once(&shared.waiting));
+                shared.changes.notify(std::iter::once(&shared.waiting));
             })
         };
         let seen = shared.changes.count();
@@ -269,7 +269,7 @@ fn a_skipped_engine_uses_no_old_global_page() {
 /// A frame is assigned to a virtual function and back while a trapped access writes to it. The access uses one location
 /// of the frame for its whole duration, and the virtual function keeps no copy.
 #[test]
-fn no_write_is_lost_on_the_way() {
+fn trapped_write_during_a_frame_move_is_not_lost() {
     check(|| {
         let region = || SharedRegion::anonymous(FRAME as usize).unwrap();
         let mut storage = Storage::new(region());

@@ -67,7 +67,7 @@ fn receive(guest: &Guest, channel: &mut Channel) -> Vec<u32> {
 /// arrives completely, in order and exactly once. The host sends the third only if the head indicates enough free
 /// space.
 #[test]
-fn requests_arrive_whole() {
+fn requests_arrive_complete_in_order_and_once() {
     check(|| {
         let (guest, mut channel) = channel(6);
         let host = {
@@ -100,7 +100,7 @@ fn requests_arrive_whole() {
 /// The GuC sends three messages while the host reads, and the host's ring has space for two. Each message arrives
 /// completely, in order and exactly once.
 #[test]
-fn messages_to_the_host_arrive_whole() {
+fn messages_to_the_host_arrive_complete_in_order_and_once() {
     check(|| {
         let (guest, mut channel) = channel(6);
         for n in 1..=3 {
@@ -143,7 +143,7 @@ fn messages_to_the_host_arrive_whole() {
 /// A host writes arbitrary values at any time. The GuC disables the ring or reads garbage, but does not panic or loop
 /// forever.
 #[test]
-fn a_host_that_meddles() {
+fn arbitrary_host_writes_cause_no_panic_or_endless_loop() {
     check(|| {
         let (guest, mut channel) = channel(0);
         channel.post(Outgoing::event(0x77, &[1]));

@@ -57,7 +57,7 @@ fn a_bit_set_during_a_clear_stays_set() {
 
 /// Two vCPUs write a register that the first write locks. One write takes effect, and both vCPUs read its value.
 #[test]
-fn the_first_locks() {
+fn first_write_locks_the_register() {
     check(|| {
         let cell = Arc::new(Cell::new(0));
         let write = |cell: &Cell, value: u32| {

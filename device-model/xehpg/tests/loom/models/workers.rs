@@ -83,7 +83,7 @@ impl Card {
 /// A worker polls for work, and sleeps if there is none, while a host notifies the GuC. The worker reads the tail
 /// that was written before the notification.
 #[test]
-fn a_call_wakes_a_worker() {
+fn doorbell_wakes_a_worker() {
     check(|| {
         let card = Card::new();
         let host = {
@@ -111,7 +111,7 @@ fn two_callers_and_a_worker() {
 
 /// One of two workers handles the notification; both terminate after that worker sets the stop flag.
 #[test]
-fn one_of_two_workers_hears_a_call() {
+fn one_of_two_workers_handles_a_notification() {
     check(|| {
         let card = Card::new();
         let ends = |card: &Card| card.stopping.load(Ordering::Acquire);
@@ -143,7 +143,7 @@ fn one_of_two_workers_hears_a_call() {
 /// A step of the GuC loads an engine and posts a wakeup. The worker that found no work, and may be asleep, then steps
 /// the engine.
 #[test]
-fn a_step_calls_for_more() {
+fn wakeup_of_a_guc_step_reaches_a_worker() {
     check(|| {
         let card = Card::new();
         let guc = {
@@ -174,7 +174,7 @@ fn a_step_calls_for_more() {
 /// A thread that handles events executes the step for its function itself and wakes no worker (`Card::poll_guc`), while
 /// a worker handles another function. Both tails are read, regardless of which thread handles which notification.
 #[test]
-fn a_thread_attends_to_its_own_call() {
+fn event_thread_executes_its_own_step() {
     check(|| {
         let card = Card::new();
         let host = {

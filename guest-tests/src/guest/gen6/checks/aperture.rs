@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, Found, Noise, Picture, Tiling, passed, same};
+use super::{Bench, Found, Picture, Random, Tiling, passed, same};
 use crate::guest::blt::Area;
 use crate::guest::device::Engine;
 use crate::guest::gen6::blt::{Depth, rop};
@@ -32,15 +32,15 @@ pub fn y_tiles(bench: &Bench<'_>, _engines: &[Engine]) -> Result<Found> {
 /// The aperture presents linear rows: reads return what is in memory in the object's layout, and writes go there. A
 /// read by system call returns the memory.
 fn through_the_aperture(bench: &Bench<'_>, tiling: Tiling) -> Result<Found> {
-    let mut noise = Noise(8);
-    let mut picture = Picture::new(bench, tiling, PITCH, HEIGHT, &mut noise)?;
+    let mut random = Random(8);
+    let mut picture = Picture::new(bench, tiling, PITCH, HEIGHT, &mut random)?;
     let aperture = picture.object.aperture()?;
     picture.object.prepare(true)?;
     same("reads through the aperture", &aperture.read(picture.rows.len()), &picture.rows)?;
 
-    picture.rows = noise.bytes(picture.rows.len());
+    picture.rows = random.bytes(picture.rows.len());
     write(&picture, &aperture)?;
-    let changed = low(noise.quadword());
+    let changed = low(random.quadword());
     aperture.write_u32(PITCH * 9 + 600, changed);
     picture.rows[PITCH * 9 + 600..][..4].copy_from_slice(&changed.to_le_bytes());
     ensure!(aperture.read_u32(PITCH * 9 + 600) == changed, "a dword written through the aperture reads differently");
@@ -61,11 +61,11 @@ pub fn many(bench: &Bench<'_>, _engines: &[Engine]) -> Result<Found> {
     const OBJECTS: usize = 40;
     /// Where each object is read and written: in different tiles.
     const SPOTS: [(usize, usize); 3] = [(8, 1), (520, 5), (136, 33)];
-    let mut noise = Noise(9);
+    let mut random = Random(9);
     let mut pictures = Vec::new();
     for index in 0..OBJECTS {
         let tiling = if index % 2 == 0 { Tiling::X } else { Tiling::Y };
-        let picture = Picture::new(bench, tiling, PITCH, 64, &mut noise)?;
+        let picture = Picture::new(bench, tiling, PITCH, 64, &mut random)?;
         let aperture = picture.object.aperture()?;
         pictures.push((picture, aperture));
     }
@@ -97,9 +97,9 @@ pub fn blits(bench: &Bench<'_>, engines: &[Engine]) -> Result<Found> {
     let Some(engine) = engines.iter().find(|engine| engine.copies()) else {
         return Ok(Found::NotApplicable("not applicable: no blitter is selected".into()));
     };
-    let mut noise = Noise(10);
-    let mut drawn = Picture::new(bench, Tiling::X, PITCH, HEIGHT, &mut noise)?;
-    let (area, colour) = (Area { x: 100, y: 5, width: 60, height: 20 }, low(noise.quadword()));
+    let mut random = Random(10);
+    let mut drawn = Picture::new(bench, Tiling::X, PITCH, HEIGHT, &mut random)?;
+    let (area, colour) = (Area { x: 100, y: 5, width: 60, height: 20 }, low(random.quadword()));
     bench.run_on(*engine, &drawn, |batch, surface| {
         batch.fill(surface, Depth::Bits32, area, rop::PATTERN, colour);
     })?;
@@ -112,9 +112,9 @@ pub fn blits(bench: &Bench<'_>, engines: &[Engine]) -> Result<Found> {
     drawn.object.prepare(true)?;
     same("a fill seen through the aperture", &aperture.read(drawn.rows.len()), &drawn.rows)?;
 
-    drawn.rows = noise.bytes(drawn.rows.len());
+    drawn.rows = random.bytes(drawn.rows.len());
     write(&drawn, &aperture)?;
-    let mut target = Picture::new(bench, Tiling::Linear, PITCH, HEIGHT, &mut noise)?;
+    let mut target = Picture::new(bench, Tiling::Linear, PITCH, HEIGHT, &mut random)?;
     let all = Area { x: 0, y: 0, width: count(PITCH) / 4, height: count(HEIGHT) };
     bench.run_on(*engine, &drawn, |batch, surface| {
         batch.copy(surface, all, target.surface(), 0, 0, Depth::Bits32, rop::SOURCE);

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, Found, Noise, Picture, Tiling, no_registers, passed};
+use super::{Bench, Found, Picture, Random, Tiling, no_registers, passed};
 use crate::guest::blt::Area;
 use crate::guest::device::Engine;
 use crate::guest::gen6::blt::{Depth, rop};
@@ -97,11 +97,11 @@ pub fn fills(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
 }
 
 fn run_fills(bench: &Bench<'_>, engine: Engine, fills: &[Fill]) -> Result<()> {
-    let mut noise = Noise(4);
+    let mut random = Random(4);
     for fill in fills {
         let (tiling, pitch, height) = fill.to;
-        let mut picture = Picture::new(bench, tiling, pitch, height, &mut noise)?;
-        let colour = low(noise.quadword());
+        let mut picture = Picture::new(bench, tiling, pitch, height, &mut random)?;
+        let colour = low(random.quadword());
         bench.run_on(engine, &picture, |batch, surface| {
             batch.fill(surface, fill.depth, fill.area, fill.rop, colour);
         })?;
@@ -148,11 +148,11 @@ pub fn raster_operations(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
 
 fn run_copies(bench: &Bench<'_>, engine: Engine, copies: &[Copy]) -> Result<Found> {
     let context = Context::new(bench.device, engine)?;
-    let mut noise = Noise(5);
+    let mut random = Random(5);
     let mut total = 0;
     for copy in copies {
         let [from, mut to] = {
-            let mut picture = |(tiling, pitch, height): Shape| Picture::new(bench, tiling, pitch, height, &mut noise);
+            let mut picture = |(tiling, pitch, height): Shape| Picture::new(bench, tiling, pitch, height, &mut random);
             [picture(copy.from)?, picture(copy.to)?]
         };
         let old = to.rows.clone();

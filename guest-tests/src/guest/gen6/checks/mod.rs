@@ -17,7 +17,7 @@ use super::batch::Batch;
 use super::blt::Surface;
 use super::gem::{Context, Object, Program};
 use super::tiling::{Swizzle, Tiling, offset};
-use crate::guest::checks::Noise;
+use crate::guest::checks::Random;
 use crate::guest::device::{Device, Engine};
 use crate::number::count;
 
@@ -149,10 +149,10 @@ struct Picture<'d> {
 
 impl<'d> Picture<'d> {
     /// Creates a surface with pseudo-random contents. Its object has the layout `tiling` for the driver, too.
-    fn new(bench: &Bench<'d>, tiling: Tiling, pitch: usize, height: usize, noise: &mut Noise) -> Result<Self> {
+    fn new(bench: &Bench<'d>, tiling: Tiling, pitch: usize, height: usize, random: &mut Random) -> Result<Self> {
         let object = bench.object(pitch * height)?;
         let swizzle = object.set_tiling(tiling, count(pitch))?;
-        let picture = Picture { object, tiling, swizzle, pitch, rows: noise.bytes(pitch * height) };
+        let picture = Picture { object, tiling, swizzle, pitch, rows: random.bytes(pitch * height) };
         picture.object.prepare(false)?;
         picture.object.memory().write(&picture.in_memory());
         Ok(picture)

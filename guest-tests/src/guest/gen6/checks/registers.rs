@@ -4,7 +4,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, Found, Noise, no_registers, passed};
+use super::{Bench, Found, Random, no_registers, passed};
 use crate::guest::device::Engine;
 use crate::guest::gen6::gem::{Context, Object, Program, Trust};
 use crate::number::low;
@@ -17,8 +17,8 @@ const TIMESTAMP: u32 = 0x2358;
 /// The bits that all of [`REGISTERS`] have.
 const BITS: u32 = !3;
 
-fn values(noise: &mut Noise) -> Vec<u32> {
-    REGISTERS.iter().map(|_| low(noise.quadword()) & BITS).collect()
+fn values(random: &mut Random) -> Vec<u32> {
+    REGISTERS.iter().map(|_| low(random.quadword()) & BITS).collect()
 }
 
 fn load<'o>(bench: &Bench<'o>, values: &[u32]) -> Result<Program<'o>> {
@@ -56,9 +56,9 @@ pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
     if !bench.parser {
         return passed("batches without privilege cannot access registers");
     }
-    let mut noise = Noise(2);
+    let mut random = Random(2);
     let memory = bench.object(4096)?;
-    let (first, second) = (values(&mut noise), values(&mut noise));
+    let (first, second) = (values(&mut random), values(&mut random));
     for (index, value) in second.iter().enumerate() {
         memory.memory().write_u32(1024 + 4 * index, *value);
     }
@@ -93,11 +93,11 @@ pub fn contexts(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
     if !bench.parser {
         return no_registers();
     }
-    let mut noise = Noise(3);
+    let mut random = Random(3);
     let memory = bench.object(4096)?;
     let read = store(bench, &memory)?;
     let contexts = [Context::new(bench.device, engine)?, Context::new(bench.device, engine)?];
-    let mut current = [values(&mut noise), values(&mut noise)];
+    let mut current = [values(&mut random), values(&mut random)];
     for (context, values) in contexts.iter().zip(&current) {
         context.run(&load(bench, values)?, bench.timeout)?;
     }
@@ -106,7 +106,7 @@ pub fn contexts(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
             context.run(&read, bench.timeout)?;
             must_be(&format!("context {number} in round {round}"), &stored(&memory), &current[number])?;
             if number == round % 2 {
-                current[number] = values(&mut noise);
+                current[number] = values(&mut random);
                 context.run(&load(bench, &current[number])?, bench.timeout)?;
             }
         }

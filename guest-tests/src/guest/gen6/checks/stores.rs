@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, Found, Noise, compare, passed};
+use super::{Bench, Found, Random, compare, passed};
 use crate::guest::batch::PostSync;
 use crate::guest::checks::stores::flushed;
 use crate::guest::device::Engine;
@@ -13,21 +13,21 @@ use crate::number::{count, low};
 /// Stores of random dwords and quadwords. Adjacent bytes must not change.
 pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
     const SIZE: usize = 16 << 10;
-    let mut noise = Noise(1);
+    let mut random = Random(1);
     let memory = bench.object(SIZE)?;
-    let mut expected = noise.bytes(SIZE);
+    let mut expected = random.bytes(SIZE);
     memory.memory().write(&expected);
     let mut written = 0;
     let program = Program::new(bench.device, |batch| {
         // One dword per cache line, at a different offset in each line; then quadwords, some in the next page.
         for line in 0..64 {
-            let (at, value) = (64 * line + 4 * (line % 16), low(noise.quadword()));
+            let (at, value) = (64 * line + 4 * (line % 16), low(random.quadword()));
             expected[at..at + 4].copy_from_slice(&value.to_le_bytes());
             batch.store_dword(&memory, count(at), value);
             written += 4;
         }
         for index in 0..64 {
-            let (at, value) = (0x1800 + 72 * index, noise.quadword());
+            let (at, value) = (0x1800 + 72 * index, random.quadword());
             expected[at..at + 8].copy_from_slice(&value.to_le_bytes());
             batch.store_qword(&memory, count(at), value);
             written += 8;

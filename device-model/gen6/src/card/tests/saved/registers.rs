@@ -11,7 +11,7 @@ proptest! {
     /// Writes to any registers, and commands of any dwords: the state that they leave is restored, and the card that has it
     /// reads as the one that was saved, and goes on as it.
     #[test]
-    fn what_is_restored_is_what_was_saved(
+    fn restored_state_saves_to_the_same_state(
         writes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u32>(), any::<u32>()), 0..400),
         dwords in proptest::collection::vec((0..6u32, any::<u32>()), 0..200),
         which in 0..3usize,
@@ -31,7 +31,7 @@ proptest! {
             }
         }
         let other = machine.moved();
-        machine.card.engines.iter().for_each(EngineSlot::hurry);
+        machine.card.engines.iter().for_each(EngineSlot::poll_now);
         for machine in [&machine, &other] {
             machine.clock.advance(50_000);
         }

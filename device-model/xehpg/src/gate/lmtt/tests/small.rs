@@ -66,13 +66,15 @@ fn every_pattern_of_entries() {
     );
     let reserved = |bits: u32, top: u32| [0, 1 << 1, ((1 << bits) - 1) << 1, top, ((1 << bits) - 1) << 1 | top];
     let directory_entries = (0..17).chain([0x10_0000, 0x1f_ffff]).flat_map(|place: u32| {
-        reserved(3, 0xfe00_0000).into_iter().flat_map(move |noise| [0, 1].map(|valid| place << 4 | noise | valid))
+        reserved(3, 0xfe00_0000)
+            .into_iter()
+            .flat_map(move |reserved_bits| [0, 1].map(|valid| place << 4 | reserved_bits | valid))
     });
     let mut walks = 0;
     for first in directory_entries {
         let table_entries = (0..9).chain([0x8000, 0xffff]).flat_map(|place: u32| {
-            let noise = reserved(4, 0xffe0_0000).into_iter().chain([1 << 4]);
-            noise.flat_map(move |noise| [0, 1].map(|valid| place << 5 | noise | valid))
+            let reserved_bits = reserved(4, 0xffe0_0000).into_iter().chain([1 << 4]);
+            reserved_bits.flat_map(move |reserved_bits| [0, 1].map(|valid| place << 5 | reserved_bits | valid))
         });
         for second in table_entries {
             for vf in 1..=3_u8 {
@@ -147,11 +149,15 @@ fn every_field_of_the_real_entries() {
             let entry = above & 0xffe0_0000 | place << 5;
             assert_eq!(frame_address(entry), u64::from(place) * (2 << 20));
         }
-        for (place, noise) in [0, 0x1f_ffff].into_iter().flat_map(|place| (0..16).map(move |noise| (place, noise))) {
-            assert_eq!(table_address(above & 0xfe00_0000 | place << 4 | noise), u64::from(place) * 65536);
+        for (place, reserved_bits) in
+            [0, 0x1f_ffff].into_iter().flat_map(|place| (0..16).map(move |reserved_bits| (place, reserved_bits)))
+        {
+            assert_eq!(table_address(above & 0xfe00_0000 | place << 4 | reserved_bits), u64::from(place) * 65536);
         }
-        for (place, noise) in [0, 0xffff].into_iter().flat_map(|place| (0..32).map(move |noise| (place, noise))) {
-            assert_eq!(frame_address(above & 0xffe0_0000 | place << 5 | noise), u64::from(place) * (2 << 20));
+        for (place, reserved_bits) in
+            [0, 0xffff].into_iter().flat_map(|place| (0..32).map(move |reserved_bits| (place, reserved_bits)))
+        {
+            assert_eq!(frame_address(above & 0xffe0_0000 | place << 5 | reserved_bits), u64::from(place) * (2 << 20));
         }
     }
 }

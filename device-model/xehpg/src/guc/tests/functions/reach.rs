@@ -18,9 +18,9 @@ const ANSWER: [[u32; 2]; 1] = [[0x0012_0001, SUCCESS | 1]];
 
 impl Rig {
     /// Both VFs have CT buffers; the memory of VF 1 is accessed through requests to its client.
-    fn asked() -> Self {
+    fn with_client_memory() -> Self {
         let rig = Rig::talking();
-        rig.host.ram.0[1].asked.store(true, Ordering::SeqCst);
+        rig.host.ram.0[1].via_client.store(true, Ordering::SeqCst);
         rig
     }
 
@@ -34,18 +34,18 @@ impl Rig {
         self.messages = step.messages;
     }
 
-    fn ask(&mut self) {
+    fn send_query(&mut self) {
         self.send_typed(VF1, 0, 0x0509, &[0x1001_0002, 80, 20]);
     }
 }
 
 /// If any access to the ring fails, the GuC retries without a further notification and replies once.
 #[test]
-fn a_ring_is_tried_again() {
+fn inaccessible_ring_is_retried_and_answered_once() {
     for (writes, lost) in [(false, DESCRIPTOR), (false, PAYLOAD), (true, HEAD), (true, TAIL_TO_HOST)] {
-        let mut rig = Rig::asked();
+        let mut rig = Rig::with_client_memory();
         for _ in 0..3 {
-            rig.ask();
+            rig.send_query();
             for n in 0..3 {
                 rig.step_without(u64::from(n == 0) << 1, Some((writes, lost.clone())));
                 let soon = rig.host.deadline.is_some_and(|at| at <= rig.host.clock.now() + PAUSE);
@@ -62,9 +62,9 @@ fn a_ring_is_tried_again() {
 
 /// If a message was written but its interrupt was not, the interrupt is written later.
 #[test]
-fn an_interrupt_is_tried_again() {
-    let mut rig = Rig::asked();
-    rig.ask();
+fn failed_interrupt_write_is_retried() {
+    let mut rig = Rig::with_client_memory();
+    rig.send_query();
     rig.step_without(0b10, Some((true, INTERRUPTS)));
     assert_eq!((rig.messages, rig.host.deadline), (0, Some(rig.host.clock.now() + PAUSE)));
     rig.step_without(0, None);
@@ -75,25 +75,25 @@ fn an_interrupt_is_tried_again() {
 /// A ring that stays inaccessible is disabled after a timeout. If its memory is not accessed through a client, it is
 /// disabled immediately.
 #[test]
-fn a_ring_is_given_up() {
-    for asked in [true, false] {
-        let mut rig = Rig::asked();
-        rig.host.ram.0[1].asked.store(asked, Ordering::SeqCst);
-        rig.ask();
+fn ring_is_disabled_after_the_timeout() {
+    for with_client_memory in [true, false] {
+        let mut rig = Rig::with_client_memory();
+        rig.host.ram.0[1].via_client.store(with_client_memory, Ordering::SeqCst);
+        rig.send_query();
         // The number of attempts within this time is irrelevant.
-        for _ in 0..if asked { 1000 } else { 0 } {
+        for _ in 0..if with_client_memory { 1000 } else { 0 } {
             rig.step_without(0b10, Some((false, DESCRIPTOR)));
             assert!(rig.host.deadline.is_some());
             rig.host.clock.advance(29_000_000);
         }
         rig.host.clock.advance(1_000_000_000);
         rig.step_without(0b10, Some((false, DESCRIPTOR)));
-        assert_eq!(rig.host.deadline, None, "{asked}");
+        assert_eq!(rig.host.deadline, None, "{with_client_memory}");
         rig.step_without(0b10, None);
-        assert!(rig.received(VF1).is_empty(), "{asked}");
+        assert!(rig.received(VF1).is_empty(), "{with_client_memory}");
         rig.connect(VF1);
-        rig.ask();
+        rig.send_query();
         rig.step_without(0b10, None);
-        assert_eq!(rig.received(VF1), ANSWER, "{asked}: registered again");
+        assert_eq!(rig.received(VF1), ANSWER, "{with_client_memory}: registered again");
     }
 }

@@ -122,7 +122,7 @@ struct World {
     /// The VF was served after the last event.
     served: bool,
     /// The VF has exchanged its version with the GuC since its last FLR.
-    greeted: bool,
+    handshake_done: bool,
     trapped: bool,
 }
 
@@ -169,7 +169,7 @@ impl World {
             released: true,
             unfinished: false,
             served: true,
-            greeted: false,
+            handshake_done: false,
             trapped,
         };
         world.provision();
@@ -197,13 +197,13 @@ impl World {
         for message in self.rig.host.received() {
             match message[..] {
                 [0x0012_0001, reply] => answer = Some(reply),
-                _ => self.hear(&message),
+                _ => self.handle(&message),
             }
         }
         answer.expect("an answer")
     }
 
-    fn hear(&mut self, message: &[u32]) {
+    fn handle(&mut self, message: &[u32]) {
         match message[1..] {
             [0x9000_5106, 1, 1] if !self.driver.busy => {
                 self.driver = Driver { busy: true, next: Some(4), ..Driver::default() }
@@ -217,7 +217,7 @@ impl World {
 
     fn apply_read(&mut self) {
         self.rig.step();
-        self.rig.host.received().iter().for_each(|message| self.hear(message));
+        self.rig.host.received().iter().for_each(|message| self.handle(message));
     }
 
     fn control(&mut self, command: u32) -> u32 {
@@ -234,7 +234,7 @@ impl World {
     }
 
     fn reset_begun(&mut self) {
-        self.greeted = false;
+        self.handshake_done = false;
         self.resets += 1;
         self.released = false;
         self.unfinished = true;
@@ -264,7 +264,7 @@ impl World {
         World::write_all(&self.rig.host.gt, self.trapped, value);
         if self.served {
             assert_eq!(self.rig.mail(VF1, &[0x5500, 0x0001_0100])[0], SUCCESS);
-            self.greeted = true;
+            self.handshake_done = true;
             self.rig.host.gt.set_mailbox(VF1.function(), 0, 0);
             self.rig.host.gt.set_mailbox(VF1.function(), 3, value);
         }
@@ -423,7 +423,10 @@ impl World {
             assert!(values.iter().all(|value| *value == 0 || *value == self.resets + 1), "{event:?}: {values:?}");
         }
         let client = &self.rig.host.guc.function(VF1.function()).unwrap().client;
-        assert!(client.version.is_none() || self.greeted, "{event:?}: the GuC keeps the version of before the reset");
+        assert!(
+            client.version.is_none() || self.handshake_done,
+            "{event:?}: the GuC keeps the version of before the reset"
+        );
         assert!(self.is_served(VF2), "{event:?}: VF 2 is not served");
         let mut bytes = [0; 4];
         self.rig.host.gt.memory.read_bar(VF2.function(), 8, &mut bytes);
@@ -459,8 +462,8 @@ impl World {
         let old = |value: &u32| (*value != 0).then_some(*value <= self.resets);
         let values: Vec<_> = self.read_all().iter().map(old).collect();
         let emptying = self.rig.host.gt.memory.is_emptying(VF1.function());
-        let unread = self.rig.host.peek(CTB + 0x804) != self.rig.host.driver.rings.head();
-        let facts = [emptying, self.releasing, self.released, self.unfinished, unread];
+        let has_messages = self.rig.host.peek(CTB + 0x804) != self.rig.host.driver.rings.head();
+        let facts = [emptying, self.releasing, self.released, self.unfinished, has_messages];
         (format!("{:?}", self.state()), self.driver, facts, values)
     }
 }
@@ -500,7 +503,7 @@ fn explore(trapped: bool, depth: usize, most: usize) -> (usize, usize) {
 
 /// A VF with a mapped GGTT window.
 #[test]
-fn no_order_of_events_leaves_data_of_before_a_reset() {
+fn no_event_order_leaves_data_after_a_reset() {
     let (sequences, reached) = explore(false, 4, 700);
     println!("{sequences} sequences, {reached} situations");
     assert!(reached > 40);
@@ -508,7 +511,7 @@ fn no_order_of_events_leaves_data_of_before_a_reset() {
 
 /// A VF with a trapped GGTT window.
 #[test]
-fn no_order_of_events_leaves_data_of_before_a_reset_with_a_trapped_window() {
+fn no_event_order_leaves_data_after_a_reset_with_a_trapped_window() {
     let (sequences, reached) = explore(true, 4, 700);
     println!("{sequences} sequences, {reached} situations");
     assert!(reached > 40);

@@ -51,7 +51,7 @@ fn tables() -> impl Strategy<Value = Tables> {
         })
 }
 
-impl Bench {
+impl MemoryBench {
     fn set(&self, tables: &Tables) {
         for (n, frame) in tables.grants.iter().enumerate() {
             self.grant(Function(n as u8 / PAGES as u8 + 1), n as u64 % PAGES, *frame);
@@ -96,7 +96,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_vf_reaches_its_own_bytes_only(
+    fn vf_writes_change_only_its_frames_and_guest_memory(
         tables in tables(),
         adopt in any::<bool>(),
         addresses in prop::collection::vec((any::<u64>(), 0..4_u32, 0..6000_usize), 40),
@@ -106,7 +106,7 @@ proptest! {
             "regardless of the contents of VF 1's tables, its writes change only its assigned frames and its own \
             guest's memory, before and after the frames have moved to it, and there is no panic"
         );
-        let bench = Bench::new();
+        let bench = MemoryBench::new();
         bench.set(&tables);
         if adopt {
             bench.memory.adopt_lmtt();
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn all_see_the_same_bytes(
+    fn vf_and_pf_see_the_same_bytes_across_assignments(
         all in prop::collection::vec((tables(), 0..4_usize), 1..5),
         offset in 0..FRAME / 8,
     ) {
@@ -162,7 +162,7 @@ proptest! {
             previous contents at home. Frames at home and frames of other functions are unchanged. Complete or \
             partial scrubbing between the assignments does not change this"
         );
-        let bench = Bench::new();
+        let bench = MemoryBench::new();
         let at = offset * 8;
         let place = |frame: u64| bench.memory.storage.place(frame * FRAME);
         let mut model: Vec<(FrameBacking, u64)> = (0..12).map(|frame| (FrameBacking::PF, 0x1_0000 + frame)).collect();

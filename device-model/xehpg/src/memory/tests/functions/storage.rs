@@ -8,7 +8,7 @@ use super::*;
 /// host in chunks. Also tested on memory without files.
 #[test]
 fn frames_move_without_their_contents() {
-    for bench in [Bench::new(), Bench::on(&|len| SharedRegion::anonymous(len as usize).unwrap())] {
+    for bench in [MemoryBench::new(), MemoryBench::on(&|len| SharedRegion::anonymous(len as usize).unwrap())] {
         let sparse = bench.memory.local().is_file();
         let held =
             |region: &SharedRegion, from| region.data(from..region.len()).map(|run| run.end - run.start).sum::<u64>();
@@ -64,7 +64,7 @@ fn frames_move_without_their_contents() {
 #[test]
 fn pages_are_empty_before_they_are_given() {
     for prepared in [false, true] {
-        let bench = Bench::new();
+        let bench = MemoryBench::new();
         bench.provision(VF1, &[5]);
         let file = bench.memory.storage.region(VF1).unwrap();
         for page in 0..PAGES {
@@ -91,7 +91,7 @@ fn pages_are_empty_before_they_are_given() {
 #[test]
 fn pages_without_a_frame_are_freed() {
     for flr in [true, false] {
-        let bench = Bench::new();
+        let bench = MemoryBench::new();
         bench.provision(VF1, &[5]);
         bench.grant(VF1, 2, Some(6));
         bench.memory.set_quota(VF1, 4 * FRAME);
@@ -119,7 +119,7 @@ fn pages_without_a_frame_are_freed() {
 /// no data of other functions.
 #[test]
 fn a_region_is_emptied_from_its_end() {
-    let bench = Bench::new();
+    let bench = MemoryBench::new();
     bench.provision(VF1, &[5, 6]);
     bench.provision(VF2, &[7]);
     let fill = |vf: Function, page: u64| {
@@ -147,7 +147,7 @@ fn a_region_is_emptied_from_its_end() {
 /// walk.
 #[test]
 fn odd_tables() {
-    let bench = Bench::new();
+    let bench = MemoryBench::new();
     bench.provision(VF2, &[5, 0, 5, 6]);
     bench.provision(VF1, &[6, 5, 5, 0x1fff]);
     bench.put(5 * FRAME, 0x55);
@@ -176,7 +176,7 @@ fn odd_tables() {
 /// is stored, for both the VF and the PF.
 #[test]
 fn control_follows_the_frame() {
-    let bench = Bench::new();
+    let bench = MemoryBench::new();
     bench.provision(VF1, &[5]);
     bench.memory.ggtt().assign(VF1, 0..0x1000);
     bench.set_ggtt(VF1, 0, 0x3000 | LMEM);
@@ -199,7 +199,7 @@ fn control_follows_the_frame() {
 /// holes. `clear_vf` releases all memory of the VF.
 #[test]
 fn zeros_are_holes() {
-    let bench = Bench::new();
+    let bench = MemoryBench::new();
     bench.provision(VF1, &[5, 6]);
     let file = bench.memory.storage.region(VF1).unwrap();
     let held = || file.data(0..PAGES * FRAME).map(|run| run.end - run.start).sum::<u64>();

@@ -39,7 +39,7 @@ pub(crate) fn load(ram: &Ram, elf: &Path, info: BootInfo, command_line: &str) ->
     // For an ELF file the loader returns the entry point in `kernel_load`.
     let entry = loaded.kernel_load.0;
 
-    let tables = info.ram_low.saturating_sub(layout::BARE_PAGE_TABLES);
+    let tables = info.ram_low.saturating_sub(layout::ELF_PAGE_TABLES);
     if loaded.kernel_end > tables {
         return Err(Error::NoRoom { what: "the program with its page tables", ram: info.ram_low });
     }

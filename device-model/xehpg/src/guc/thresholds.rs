@@ -108,9 +108,9 @@ impl Watch {
 
 /// The sample period of all VFs; `None` disables counting.
 #[derive(Default)]
-pub struct Adverse(Option<NonZero<u64>>);
+pub struct ThresholdMonitor(Option<NonZero<u64>>);
 
-impl Adverse {
+impl ThresholdMonitor {
     /// Sets the sample period (policy ADVERSE_SAMPLE_PERIOD, 0x8002), in milliseconds; 0 disables counting. Clears all
     /// counts.
     pub fn set_period(&mut self, functions: &mut Functions, milliseconds: u32) {
@@ -138,7 +138,7 @@ mod tests {
     const VF1: Function = Function(1);
     const MS: u64 = 1_000_000;
 
-    fn told(message: Option<Outgoing>) -> Option<Vec<u32>> {
+    fn notified(message: Option<Outgoing>) -> Option<Vec<u32>> {
         message.map(|message| message.hxg().to_vec())
     }
 
@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn a_threshold_is_reported_once_per_period() {
         proves!([GUC_040, GUC_041], "one report in a period");
-        let (mut adverse, mut functions) = (Adverse::default(), Functions::default());
-        adverse.set_period(&mut functions, 10);
+        let (mut monitor, mut functions) = (ThresholdMonitor::default(), Functions::default());
+        monitor.set_period(&mut functions, 10);
         functions[VF1].config.thresholds[Kind::EngineReset as usize] = 2;
-        let mut note = |now| told(adverse.note(&mut functions, VF1, Kind::EngineReset, now));
+        let mut note = |now| notified(monitor.note(&mut functions, VF1, Kind::EngineReset, now));
         assert_eq!(
             [note(0), note(1), note(9 * MS), note(9 * MS)],
             [None, None, Some(vec![0x9000_5104, 1, 0x8a04]), None]
@@ -174,40 +174,43 @@ mod tests {
     #[test]
     fn silent_by_default() {
         proves!([GUC_040, GUC_041, GUC_042], "no threshold, no period, the PF");
-        let (mut adverse, mut functions) = (Adverse::default(), Functions::default());
-        let many = |adverse: &Adverse, functions: &mut Functions, function| {
-            (0..100).find_map(|_| adverse.note(functions, function, Kind::Doorbell, 5))
+        let (mut monitor, mut functions) = (ThresholdMonitor::default(), Functions::default());
+        let many = |monitor: &ThresholdMonitor, functions: &mut Functions, function| {
+            (0..100).find_map(|_| monitor.note(functions, function, Kind::Doorbell, 5))
         };
         functions[VF1].config.thresholds[Kind::Doorbell as usize] = 1;
         functions[Function::PF].config.thresholds[Kind::Doorbell as usize] = 1;
-        assert_eq!(many(&adverse, &mut functions, VF1), None, "no period");
-        adverse.set_period(&mut functions, 1);
-        assert_eq!(many(&adverse, &mut functions, Function(2)), None, "no threshold");
-        assert_eq!(many(&adverse, &mut functions, Function::PF), None);
-        assert_eq!(told(many(&adverse, &mut functions, VF1)), Some(vec![0x9000_5104, 1, 0x8a08]));
+        assert_eq!(many(&monitor, &mut functions, VF1), None, "no period");
+        monitor.set_period(&mut functions, 1);
+        assert_eq!(many(&monitor, &mut functions, Function(2)), None, "no threshold");
+        assert_eq!(many(&monitor, &mut functions, Function::PF), None);
+        assert_eq!(notified(many(&monitor, &mut functions, VF1)), Some(vec![0x9000_5104, 1, 0x8a08]));
         functions[VF1].config.thresholds[Kind::Doorbell as usize] = 0;
-        adverse.set_period(&mut functions, 1);
-        assert_eq!(many(&adverse, &mut functions, VF1), None);
+        monitor.set_period(&mut functions, 1);
+        assert_eq!(many(&monitor, &mut functions, VF1), None);
     }
 
     /// Contract D.10: each kind and function has a separate counter; FLR clears counts and keeps thresholds.
     #[test]
     fn counters_are_apart() {
         proves!(GUC_042, "each kind of two functions");
-        let (mut adverse, mut functions) = (Adverse::default(), Functions::default());
-        adverse.set_period(&mut functions, !0);
+        let (mut monitor, mut functions) = (ThresholdMonitor::default(), Functions::default());
+        monitor.set_period(&mut functions, !0);
         for (kind, _) in KEYS {
             functions[VF1].config.thresholds[kind as usize] = 1;
             assert!(
-                adverse.note(&mut functions, VF1, kind, 0).is_none()
-                    && adverse.note(&mut functions, Function(63), kind, 0).is_none()
+                monitor.note(&mut functions, VF1, kind, 0).is_none()
+                    && monitor.note(&mut functions, Function(63), kind, 0).is_none()
             );
         }
         functions[VF1].watch.forget();
         assert_eq!(functions[VF1].config.thresholds[Kind::MultiLrc as usize], 1);
         for (kind, key) in KEYS {
-            assert!(adverse.note(&mut functions, VF1, kind, 0).is_none());
-            assert_eq!(told(adverse.note(&mut functions, VF1, kind, 0)), Some(vec![0x9000_5104, 1, u32::from(key)]));
+            assert!(monitor.note(&mut functions, VF1, kind, 0).is_none());
+            assert_eq!(
+                notified(monitor.note(&mut functions, VF1, kind, 0)),
+                Some(vec![0x9000_5104, 1, u32::from(key)])
+            );
         }
     }
 }

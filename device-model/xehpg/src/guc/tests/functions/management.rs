@@ -121,7 +121,7 @@ fn vgt_policies() {
 
 /// Contract D.10: an exceeded threshold is reported to the PF.
 #[test]
-fn adverse_events() {
+fn events_above_a_threshold_are_reported() {
     let mut rig = Rig::talking();
     rig.host.poke(SCRATCH, 0x8002_0001);
     rig.host.poke(SCRATCH + 4, 1000);

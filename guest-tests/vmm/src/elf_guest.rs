@@ -76,7 +76,7 @@ pub fn unable() -> Option<&'static str> {
 
 fn look() -> Option<String> {
     // The tests report other errors.
-    let boot = Boot::Bare { elf: build().ok()?.into(), command_line: "nothing".into() };
+    let boot = Boot::Elf { elf: build().ok()?.into(), command_line: "nothing".into() };
     let config = Config { boot, memory: 32 << 20, cpus: 1, card: None, output: Box::new(io::sink()) };
     match Vm::new(config).and_then(|machine| machine.run(Duration::from_secs(120))) {
         Err(error @ (Error::NoKvm(_) | Error::Lacking(_))) => Some(error.to_string()),
