@@ -110,7 +110,7 @@ impl Stage {
         match self {
             Stage::Lint => &[
                 "cargo xtask spdx",
-                "cargo xtask words",
+                "cargo xtask names",
                 "cargo xtask tools typos cargo-deny",
                 "target/tools/typos/bin/typos",
                 "cargo fmt --all --check",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `cargo xtask`: long tests by name, CI steps and their tools, corpora of the fuzz targets, mutants, the report on
-//! the documents' items, licence lines, names in documents, and the word list of the documentation.
+//! the documents' items, licence lines, names in documents, and the word list of identifiers.
 
 mod ci;
 mod copy;
@@ -10,11 +10,11 @@ mod fidelity;
 mod groups;
 mod jobs;
 mod mutants;
+mod names;
 mod recipes;
 mod spdx;
 mod support;
 mod tools;
-mod words;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -91,12 +91,8 @@ enum Task {
     Documents,
     /// Check that every source file starts with the licence line
     Spdx,
-    /// Count words that comments and documents should not use; fails above the limit
-    Words {
-        /// Print each use
-        #[arg(long)]
-        list: bool,
-    },
+    /// Check that identifiers contain no word of xtask/names.toml
+    Names,
 }
 
 #[derive(Subcommand)]
@@ -127,7 +123,7 @@ fn main() -> ExitCode {
         Task::Documents => documents::check(),
         Task::Spdx => spdx::check(),
         Task::Support { only } => support::run(&only),
-        Task::Words { list } => words::check(list),
+        Task::Names => names::check(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
