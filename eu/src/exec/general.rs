@@ -3,7 +3,10 @@
 //!
 //! The functions of [`super::lanes`] are for the operations, types and modes that compilers use most; this is for the rest.
 
-use super::lanes::{float_condition, integer_condition};
+mod floating;
+mod integer;
+
+use super::condition::{float_condition, integer_condition};
 use super::operand::{Input, Store};
 use super::thread::{ACC, Thread};
 use super::uop::Uop;
@@ -141,7 +144,7 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
     let (result, accumulator) = match (a, b, c) {
         (Value::Int(a), Value::Int(b), Value::Int(c)) => {
             let acc = extend(accumulator_bits(thread, dst, lane), dst);
-            let (mut result, accumulator) = integer(setting, [a, b, c], acc, modifier, chosen);
+            let (mut result, accumulator) = integer::apply(setting, [a, b, c], acc, modifier, chosen);
             if is_logic(setting.lane) {
                 result = in_32_bits(result, &uop.src[..setting.sources]);
             }
@@ -159,7 +162,7 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
             let format = setting.domain.format();
             let sources = [bits(a), bits(b), bits(c), if setting.lane == Lane::Mac { acc } else { 0 }];
             let finite = |bits: &u32| bits & format.infinity() != format.infinity();
-            let result = floating(setting, [bits(a), bits(b), bits(c)], acc, modifier, chosen);
+            let result = floating::apply(setting, [bits(a), bits(b), bits(c)], acc, modifier, chosen);
             // ISA-132: a NaN is quiet, also that of an operation that only chooses. ISA-131: a denormal result is flushed
             // before it is compared.
             let result = quiet(format, setting.mode.flush(format, result));
@@ -382,103 +385,6 @@ fn truncate(value: f32, dst: Type) -> u64 {
     (value as i128).clamp(low, high) as u64 & ones(dst)
 }
 
-/// Operations on exact integers. Returns the result and what AccWrEn writes.
-fn integer(setting: &Setting<'_>, [a, b, c]: [i128; 3], acc: i128, modifier: u8, chosen: bool) -> (i128, Option<u64>) {
-    let low32 = |value: i128| value as u32;
-    let width = if setting.uop.src[0].ty.size() == 8 { 63 } else { 31 };
-    let wide = |value: i128| if width == 63 { value & i128::from(u64::MAX) } else { value & i128::from(u32::MAX) };
-    let result = match setting.lane {
-        Lane::Add => a + b,
-        Lane::Mul => a * b,
-        Lane::Avg => (a + b + 1) >> 1,
-        Lane::Mac => acc + a * b,
-        Lane::Mach => {
-            let product = a * b;
-            if setting.uop.acc_write {
-                return (product >> 32, Some(u64::from(low32(product))));
-            }
-            i128::from(low32(product).cast_signed())
-        }
-        Lane::Addc => return (i128::from(low32(a + b)), Some(u64::from(a + b > i128::from(u32::MAX)))),
-        Lane::Subb => return (i128::from(low32(a - b)), Some(u64::from(a < b))),
-        Lane::Add3 => a + b + c,
-        Lane::Mad => a + b * c,
-        Lane::Dp4a => {
-            let byte = |value: i128, index: u32, ty: Type| {
-                let byte = (value >> (index * 8)) as u8;
-                if ty.is_signed() { i128::from(byte.cast_signed()) } else { i128::from(byte) }
-            };
-            let types = [setting.uop.src[1].ty, setting.uop.src[2].ty];
-            a + (0..4).map(|index| byte(b, index, types[0]) * byte(c, index, types[1])).sum::<i128>()
-        }
-        Lane::Mov | Lane::Math => a,
-        Lane::Sel => {
-            if is_first(modifier, &a, &b, chosen) {
-                a
-            } else {
-                b
-            }
-        }
-        Lane::Csel => {
-            if condition(modifier, Value::Int(c), Type::D) {
-                a
-            } else {
-                b
-            }
-        }
-        Lane::Not => !a,
-        Lane::And => a & b,
-        Lane::Or => a | b,
-        Lane::Xor => a ^ b,
-        Lane::Shl => a << (b & width),
-        Lane::Shr => wide(a) >> (b & width),
-        Lane::Asr => a >> (b & width),
-        Lane::Ror | Lane::Rol => {
-            let bits = if setting.uop.src[0].ty.size() == 2 { 16 } else { 32 };
-            let count = (b & (bits - 1)) as u32;
-            let count = if setting.lane == Lane::Ror { (bits as u32 - count) % bits as u32 } else { count };
-            let value = a & ((1 << bits) - 1);
-            (value << count | value >> (bits as u32 - count)) & ((1 << bits) - 1)
-        }
-        Lane::Bfn => (0..8u32).filter(|index| setting.uop.function >> index & 1 != 0).fold(0, |result, index| {
-            let side = |value: i128, bit: u32| if index >> bit & 1 != 0 { value } else { !value };
-            result | side(a, 0) & side(b, 1) & side(c, 2)
-        }),
-        Lane::Lzd => i128::from(low32(a).leading_zeros()),
-        Lane::Fbh => {
-            let value = low32(a);
-            let same = if setting.uop.src[0].ty.is_signed() && value >> 31 != 0 { !value } else { value };
-            if same == 0 { i128::from(u32::MAX) } else { i128::from(same.leading_zeros()) }
-        }
-        Lane::Fbl => {
-            if low32(a) == 0 {
-                i128::from(u32::MAX)
-            } else {
-                i128::from(low32(a).trailing_zeros())
-            }
-        }
-        Lane::Cbit => i128::from(low32(a).count_ones()),
-        Lane::Bfrev => i128::from(low32(a).reverse_bits()),
-        Lane::Bfe => {
-            let (bits, offset) = (a & 31, b & 31);
-            let value = c >> offset & ((1 << bits) - 1);
-            if setting.uop.src[2].ty.is_signed() && bits > 0 && value >> (bits - 1) & 1 != 0 {
-                value - (1 << bits)
-            } else {
-                value
-            }
-        }
-        Lane::Bfi1 => i128::from(low32(((1 << (a & 31)) - 1) << (b & 31))),
-        Lane::Bfi2 => {
-            let mask = low32(a);
-            let shift = if mask == 0 { 0 } else { mask.trailing_zeros() };
-            i128::from(low32(b) << shift & mask | low32(c) & !mask)
-        }
-        Lane::Frc | Lane::Rndu | Lane::Rndd | Lane::Rnde | Lane::Rndz | Lane::Cmp | Lane::Cmpn => a,
-    };
-    (result, None)
-}
-
 /// True if sel with this condition gives the first operand. ISA-066.
 fn is_first<T: PartialOrd>(condition: u8, a: &T, b: &T, chosen: bool) -> bool {
     match condition {
@@ -491,97 +397,6 @@ fn is_first<T: PartialOrd>(condition: u8, a: &T, b: &T, chosen: bool) -> bool {
         6 => a <= b,
         9 => a.partial_cmp(b).is_none(),
         _ => false,
-    }
-}
-
-/// Operations on floats, in the domain's format.
-fn floating(setting: &Setting<'_>, [a, b, c]: [u32; 3], acc: u32, modifier: u8, chosen: bool) -> u32 {
-    let format = setting.domain.format();
-    let round = setting.mode.round;
-    let number = |bits| as_f32(setting.domain, bits);
-    let narrow = |value: f32| {
-        if setting.domain == Domain::Hf { HF.convert(value.to_bits(), F, round) } else { value.to_bits() }
-    };
-    if round == Round::NearestEven && setting.domain == Domain::F {
-        // The host rounds in the same way.
-        let (x, y, z) = (f32::from_bits(a), f32::from_bits(b), f32::from_bits(c));
-        match setting.lane {
-            Lane::Add => return (x + y).to_bits(),
-            Lane::Mul => return (x * y).to_bits(),
-            Lane::Mad => return y.mul_add(z, x).to_bits(),
-            _ => {}
-        }
-    }
-    match setting.lane {
-        Lane::Add => format.add(a, b, round),
-        Lane::Mul => format.mul(a, b, round),
-        Lane::Mad => format.fma(b, c, a, round),
-        Lane::Mac => format.fma(a, b, acc, round),
-        Lane::Sel => match modifier {
-            0 => {
-                if chosen {
-                    a
-                } else {
-                    b
-                }
-            }
-            // Minimum and maximum: a NaN gives the other operand, and -0 is below +0.
-            4 | 5 => {
-                let (x, y) = (number(a), number(b));
-                if y.is_nan() {
-                    return a;
-                }
-                if x.is_nan() {
-                    return b;
-                }
-                let negative = a & format.sign() != 0;
-                let first = if x == y { negative == (modifier == 5) } else { (x < y) == (modifier == 5) };
-                if first { a } else { b }
-            }
-            _ => {
-                if is_first(modifier, &number(a), &number(b), chosen) {
-                    a
-                } else {
-                    b
-                }
-            }
-        },
-        Lane::Csel => {
-            if float_condition(modifier, number(c)) {
-                a
-            } else {
-                b
-            }
-        }
-        Lane::Frc => {
-            let value = number(a);
-            let fraction = value - value.floor();
-            narrow(if fraction >= 1.0 { f32::from_bits(0x3f7f_ffff) } else { fraction })
-        }
-        Lane::Rndu => narrow(number(a).ceil()),
-        Lane::Rndd => narrow(number(a).floor()),
-        Lane::Rnde => narrow(number(a).round_ties_even()),
-        Lane::Rndz => narrow(number(a).trunc()),
-        Lane::Math => {
-            let value = f64::from(number(a));
-            #[expect(clippy::cast_possible_truncation, reason = "rounding is meant")]
-            let result = match modifier {
-                1 => 1.0 / value,
-                2 => value.log2(),
-                3 => value.exp2(),
-                4 => value.sqrt(),
-                5 => 1.0 / value.sqrt(),
-                6 => value.sin(),
-                _ => value.cos(),
-            } as f32;
-            // The functions round to nearest whatever the mode.
-            if setting.domain == Domain::Hf {
-                HF.convert(result.to_bits(), F, Round::NearestEven)
-            } else {
-                result.to_bits()
-            }
-        }
-        _ => a,
     }
 }
 

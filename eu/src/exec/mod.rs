@@ -7,6 +7,7 @@
 //! (ISA-005).
 
 mod classify;
+mod condition;
 mod control;
 mod dpas;
 mod general;

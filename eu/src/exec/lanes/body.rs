@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! What the functions of [`super`] have in common: sources are read, the operation is applied to all lanes, and enabled lanes
+//! are written with their flags.
+
+use super::{Op, Operation, apply, f};
+use crate::exec::condition::conditions;
+use crate::exec::operand::{Fetch, Input, Store};
+use crate::exec::thread::{ACC, Thread};
+use crate::exec::uop::Uop;
+
+#[inline(always)]
+fn fetch<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
+    let mut lanes = match input.fetch {
+        Fetch::Packed => packed(thread, input.base as usize),
+        Fetch::Constant => [input.bits as u32; LANES],
+        Fetch::Scalar => [thread.u32(input.base as usize); LANES],
+        Fetch::Gather => gather(thread, input),
+    };
+    if input.modified {
+        for lane in &mut lanes {
+            *lane = (*lane & input.and ^ input.xor).wrapping_add(input.add);
+        }
+    }
+    lanes
+}
+
+#[inline(always)]
+fn packed<const LANES: usize>(thread: &Thread, at: usize) -> [u32; LANES] {
+    let mut raw = [[0; 4]; LANES];
+    if let Some(bytes) = thread.file.get(at..at + LANES * 4) {
+        // Copied whole, so that the loads are as wide as the stores before them.
+        raw.copy_from_slice(bytes.as_chunks::<4>().0);
+    }
+    raw.map(u32::from_le_bytes)
+}
+
+#[inline(never)]
+fn gather<const LANES: usize>(thread: &Thread, input: &Input) -> [u32; LANES] {
+    let mut lanes = [0; LANES];
+    for (index, lane) in (0..).zip(&mut lanes) {
+        *lane = input.widened(thread, index);
+    }
+    lanes
+}
+
+/// Writes packed lanes of 32 bits, those that are enabled.
+#[inline(always)]
+fn store<const LANES: usize>(thread: &mut Thread, at: usize, lanes: &[u32; LANES], enabled: u32, all: u32) {
+    let mut chosen = *lanes;
+    if enabled != all {
+        let keep = packed::<LANES>(thread, at);
+        for index in 0..LANES {
+            chosen[index] = if enabled & 1 << index != 0 { lanes[index] } else { keep[index] };
+        }
+    }
+    if let Some(bytes) = thread.file.get_mut(at..at + LANES * 4) {
+        bytes.as_chunks_mut::<4>().0.copy_from_slice(&chosen.map(u32::to_le_bytes));
+    }
+}
+
+/// Executes an operation on all lanes.
+#[inline(always)]
+pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
+    let all = uop.all();
+    let (channels, chosen) =
+        if O::SELECTS { (uop.channels(thread), uop.predicate_bits(thread)) } else { (uop.enabled(thread), 0) };
+    let a = fetch::<LANES>(thread, &uop.src[0]);
+    let b = if O::SOURCES > 1 { fetch::<LANES>(thread, &uop.src[1]) } else { [0; LANES] };
+    let c = if O::SOURCES > 2 { fetch::<LANES>(thread, &uop.src[2]) } else { [0; LANES] };
+    let mut result = [0; LANES];
+    if O::SELECTS {
+        for index in 0..LANES {
+            result[index] = if chosen & 1 << index != 0 { a[index] } else { b[index] };
+        }
+    } else {
+        for index in 0..LANES {
+            result[index] = O::lane(uop, a[index], b[index], c[index]);
+        }
+    }
+    if uop.saturate {
+        // ISA-068: NaN gives 0.
+        for lane in &mut result {
+            let value = f(*lane);
+            *lane = if value > 0.0 { value.min(1.0) } else { 0.0 }.to_bits();
+        }
+    }
+    if O::COMPARES {
+        let mut bits = 0;
+        for (index, lane) in result.iter().enumerate() {
+            bits |= *lane & 1 << index;
+        }
+        uop.write_flag(thread, bits, channels);
+    } else if uop.condition != 0 {
+        let bits = conditions(uop, &result);
+        uop.write_flag(thread, bits, channels);
+    }
+    match uop.dst.store {
+        Store::Packed => store(thread, uop.dst.base as usize, &result, channels, all),
+        Store::Null => {}
+        Store::Scatter => uop.dst.scatter(thread, &result, channels, uop.float),
+    }
+    if uop.acc_write {
+        let mut accumulator = [0; LANES];
+        for index in 0..LANES {
+            accumulator[index] = O::accumulator(uop, a[index], b[index], result[index]);
+        }
+        store(thread, ACC, &accumulator, channels, all);
+    }
+}
+
+/// The shape of an instruction's operands, if it is among those of [`quick_body`]: bit `n` is set if source `n` is one value
+/// for all lanes.
+pub fn shape(uop: &Uop, sources: usize) -> Option<u8> {
+    let plain = !uop.saturate && uop.condition == 0 && !uop.acc_write && uop.dst.store != Store::Scatter;
+    let mut splats = 0;
+    for (index, input) in uop.src[..sources].iter().enumerate() {
+        match input.fetch {
+            _ if input.modified => return None,
+            Fetch::Packed => {}
+            Fetch::Constant | Fetch::Scalar => splats |= 1 << index,
+            Fetch::Gather => return None,
+        }
+    }
+    plain.then_some(splats)
+}
+
+/// The body of an operation without modifiers on packed or uniform operands, which most instructions have.
+#[inline(always)]
+pub fn quick_body<O: Op, const LANES: usize, const SPLATS: u8>(thread: &mut Thread, uop: &Uop) {
+    if O::SELECTS {
+        return body::<O, LANES>(thread, uop);
+    }
+    let source = |index: usize| {
+        let input = &uop.src[index];
+        if SPLATS >> index & 1 == 0 {
+            packed::<LANES>(thread, input.base as usize)
+        } else if input.fetch == Fetch::Constant {
+            [input.bits as u32; LANES]
+        } else {
+            [thread.u32(input.base as usize); LANES]
+        }
+    };
+    let a = source(0);
+    let b = if O::SOURCES > 1 { source(1) } else { [0; LANES] };
+    let c = if O::SOURCES > 2 { source(2) } else { [0; LANES] };
+    let mut result = [0; LANES];
+    for index in 0..LANES {
+        result[index] = O::lane(uop, a[index], b[index], c[index]);
+    }
+    let enabled = uop.enabled(thread);
+    if O::COMPARES {
+        let mut bits = 0;
+        for (index, lane) in result.iter().enumerate() {
+            bits |= *lane & 1 << index;
+        }
+        uop.write_flag(thread, bits, enabled);
+    }
+    if uop.dst.store == Store::Packed {
+        store(thread, uop.dst.base as usize, &result, enabled, (1u64 << LANES) as u32 - 1);
+    }
+}
+
+/// A source's lane with its modifier.
+#[inline(always)]
+fn element(thread: &Thread, input: &Input, lane: u32) -> u32 {
+    let value = match input.fetch {
+        Fetch::Constant => input.bits as u32,
+        Fetch::Packed => thread.u32(input.base as usize + lane as usize * 4),
+        Fetch::Scalar => thread.u32(input.base as usize),
+        Fetch::Gather => input.widened(thread, lane),
+    };
+    if input.modified { (value & input.and ^ input.xor).wrapping_add(input.add) } else { value }
+}
+
+/// Executes an operation lane by lane.
+#[inline(always)]
+pub fn plain_body(operation: Operation, thread: &mut Thread, uop: &Uop) {
+    let chosen = uop.predicate_bits(thread);
+    let channels = uop.channels(thread);
+    let mut results = [(0, 0); 32];
+    let mut flags = 0;
+    let (mut is_comparison, mut is_selection) = (false, false);
+    let count = operation.sources();
+    for lane in 0..u32::from(uop.size) {
+        let mut values = [0; 3];
+        for (value, input) in values.iter_mut().zip(&uop.src[..count]) {
+            *value = element(thread, input, lane);
+        }
+        let [a, b, c] = values;
+        let (result, compares, selects, accumulator) = apply(operation, uop, a, b, c);
+        (is_comparison, is_selection) = (compares, selects);
+        let (mut result, accumulator) = match (selects, chosen >> lane & 1 != 0) {
+            (true, true) => (a, a),
+            (true, false) => (b, b),
+            _ => (result, accumulator),
+        };
+        if uop.saturate {
+            let value = f(result);
+            result = if value > 0.0 { value.min(1.0) } else { 0.0 }.to_bits();
+        }
+        flags |= u32::from(compares && result != 0) << lane;
+        results[lane as usize] = (result, accumulator);
+    }
+    let enabled = if is_selection { channels } else { channels & chosen };
+    if is_comparison {
+        uop.write_flag(thread, flags, enabled);
+    } else if uop.condition != 0 {
+        let lanes = results.map(|(result, _)| result);
+        let bits = conditions(uop, &lanes[..usize::from(uop.size)]);
+        uop.write_flag(thread, bits, enabled);
+    }
+    for (lane, (result, accumulator)) in (0..).zip(&results[..usize::from(uop.size)]) {
+        if enabled >> lane & 1 == 0 {
+            continue;
+        }
+        match uop.dst.store {
+            Store::Packed => thread.set_u32(uop.dst.base as usize + lane as usize * 4, *result),
+            Store::Null => {}
+            Store::Scatter => uop.dst.write(thread, lane, u64::from(uop.dst.narrowed(*result, uop.float))),
+        }
+        if uop.acc_write {
+            let value = if uop.saturate { *result } else { *accumulator };
+            thread.set_u32(ACC + lane as usize * 4, value);
+        }
+    }
+}
