@@ -297,21 +297,28 @@ fn dpas_of_bytes_is_the_product_of_the_matrices() {
     }
 }
 
-/// ISA-222, EU-052: threads exchange values by shared local memory and a barrier; ISA-218: all add to one counter.
-#[test]
-fn barrier_makes_stores_to_local_memory_visible_to_the_group() {
-    let body = "
+/// Stores r20 to local memory at the item's place in its group of 64.
+const SHARE: &str = "
         and (16|M0) r30.0<1>:ud r1.0<1;1,0>:uw 0x3F:uw
         shl (16|M0) r32.0<1>:ud r30.0<1;1,0>:ud 2:uw
         send.slm (16|M0) null r32 r20:2 0x0 0x04000504
+";
+/// Arrives at the group's barrier.
+const ARRIVE: &str = "
 (W)     mov (8|M0) r50.0<1>:ud 0x0:ud
 (W)     mov (2|M0) r50.10<1>:ub r0.11<0;1,0>:ub
 (W)     send.gtwy (1|M0) null r50 null:0 0x0 0x02000004
-(W)     sync.bar null
-        xor (16|M0) r30.0<1>:ud r30.0<1;1,0>:ud 0x3F:ud
-        shl (16|M0) r32.0<1>:ud r30.0<1;1,0>:ud 2:uw
-        send.slm (16|M0) r20 r32 null:0 0x0 0x04200500
 ";
+const WAIT: &str = "(W)     sync.bar null\n";
+/// Loads r20 from the place of the item that is as far from the group's end.
+const TAKE: &str = "
+        xor (16|M0) r34.0<1>:ud r30.0<1;1,0>:ud 0x3F:ud
+        shl (16|M0) r36.0<1>:ud r34.0<1;1,0>:ud 2:uw
+        send.slm (16|M0) r20 r36 null:0 0x0 0x04200500
+";
+
+/// Runs a body that turns the 64 values of each group around.
+fn turns_groups_around(body: &str) {
     let input: Vec<u32> = (0..256).collect();
     let bytes = input.iter().flat_map(|value| value.to_le_bytes()).collect();
     let more = "      barrier_count: 1\n      slm_size: 256\n";
@@ -319,7 +326,52 @@ fn barrier_makes_stores_to_local_memory_visible_to_the_group() {
     assert_eq!((report.outcome, report.outside), (Outcome::Complete, 0));
     let expected: Vec<u32> = (0..256).map(|id| id & !63 | (id & 63) ^ 63).collect();
     assert_eq!(dwords(&buffer), expected);
-    // ISA-218: 256 items add their id to the first element.
+}
+
+/// ISA-222, EU-052: threads exchange values by shared local memory and a barrier.
+#[test]
+fn barrier_makes_stores_to_local_memory_visible_to_the_group() {
+    turns_groups_around(&[SHARE, ARRIVE, WAIT, TAKE].concat());
+    // Turned around three times.
+    let again = [SHARE, ARRIVE, WAIT, TAKE, ARRIVE, WAIT].concat().repeat(2);
+    turns_groups_around(&[again.as_str(), SHARE, ARRIVE, WAIT, TAKE].concat());
+}
+
+/// ISA-242: a thread that arrives twice before it waits takes two notifications, as compilers do for split barriers.
+#[test]
+fn threads_arrive_twice_at_a_barrier_before_they_wait_for_both_completions() {
+    turns_groups_around(&[SHARE, ARRIVE, ARRIVE, WAIT, WAIT, TAKE].concat());
+    let again = [SHARE, ARRIVE, ARRIVE, WAIT, WAIT, TAKE, ARRIVE, WAIT].concat().repeat(2);
+    turns_groups_around(&[again.as_str(), SHARE, ARRIVE, ARRIVE, WAIT, WAIT, TAKE].concat());
+}
+
+/// Threads of a group have turns: the first waits in a loop for what the last stores.
+#[test]
+fn thread_that_waits_for_a_later_thread_of_its_group_ends() {
+    let body = "
+(W)     mov (1|M0) r40.0<1>:ud 0x0:ud
+(W)     and (1|M0) r41.0<1>:ud r0.2<0;1,0>:ud 0xFF:ud
+(W)     cmp (1|M0) (eq)f0.0 null<1>:ud r41.0<0;1,0>:ud 0x3:ud
+(W&f0.0) jmpi LAST
+AGAIN:
+(W)     send.slm (1|M0) r42 r40 null:0 0x0 0x02100500
+(W)     cmp (1|M0) (ne)f0.0 null<1>:ud r42.0<0;1,0>:ud 0x7:ud
+(W&f0.0) jmpi AGAIN
+(W)     jmpi DONE
+LAST:
+(W)     mov (1|M0) r44.0<1>:ud 0x7:ud
+(W)     send.slm (1|M0) null r40 r44:1 0x0 0x02000504
+DONE:
+        add (16|M0) r20.0<1>:ud r20.0<1;1,0>:ud 0x1:ud
+";
+    let (report, buffer) = run(&kernel(body), 16, "      slm_size: 1024\n", 64, 64, vec![0; 256]);
+    assert_eq!((report.outcome, report.outside), (Outcome::Complete, 0));
+    assert_eq!(dwords(&buffer), [1; 64]);
+}
+
+/// ISA-218: 4096 items add their ids to one element.
+#[test]
+fn atomic_additions_of_all_groups_are_in_the_sum() {
     let count = format!(
         "{PROLOG}
 (W)     mov (8|M0) r12.0<2>:ud r4.6<0;1,0>:ud

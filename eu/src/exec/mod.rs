@@ -135,11 +135,10 @@ pub fn run<O: Observer>(
                 thread.next += 1;
             }
             Kind::Barrier => {
-                if thread.signalled == 0 || environment.group.generation < thread.signalled {
+                if !message::gateway::notified(thread, environment.group) {
                     thread.executed -= 1;
                     return Stop::Barrier;
                 }
-                thread.signalled = 0;
                 thread.next += 1;
             }
             Kind::Dpas => {

@@ -96,8 +96,8 @@ pub struct Thread {
     pub next: u32,
     /// For each channel that is not enabled, the uop at which it waits. ISA-170.
     pub waiting: [u32; 32],
-    /// Barriers that this thread has signalled and not waited for.
-    pub signalled: u32,
+    /// Completions of the group's barrier that this thread has waited for.
+    pub notifications: u32,
     /// Executed instructions.
     pub executed: u64,
     /// Address of the first instruction, relative to the instruction base.
@@ -117,7 +117,7 @@ impl Thread {
             call_mask: !0,
             next: 0,
             waiting: [NEVER; 32],
-            signalled: 0,
+            notifications: 0,
             executed: 0,
             base: 0,
             plain_floats: false,
@@ -136,7 +136,7 @@ impl Thread {
         self.call_mask = !0;
         self.next = 0;
         self.waiting = [NEVER; 32];
-        self.signalled = 0;
+        self.notifications = 0;
         self.executed = 0;
         // ISA-085: dispatch mask and vector mask.
         self.set_u32(SR + 8, dispatch);

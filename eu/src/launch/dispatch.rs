@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Execution of all groups by workers. A group belongs to one worker, which runs each of its threads to the next barrier or
-//! the end, a bounded number of instructions at a time.
+//! Execution of all groups by workers. A group belongs to one worker, which runs its threads in turns: each to the next barrier
+//! or the end, or for a bounded number of instructions.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::Launch;
 use crate::exec::{self, Environment, Fault, Group, Stop, Thread};
 
-/// Instructions of a thread between checks of a stop.
-const SLICE: u64 = 100_000;
+/// Instructions of a thread until the next thread of its group has its turn: one may wait for what another stores.
+const SLICE: u64 = 10_000;
 /// Hardware threads of a worker: a group has at most this many.
 const SLOTS: u32 = 128;
 /// Workers with distinct hardware threads.
@@ -123,7 +123,7 @@ impl Launch {
             }
             // ISA-222: zero, so that nothing of an earlier group can be read.
             state.slm.fill(0);
-            (state.arrived, state.generation) = (0, 0);
+            (state.arrived, state.completed) = (0, 0);
             let outcome = self.group(&mut threads, &mut state, group, shared);
             shared.instructions.fetch_add(threads.iter().map(|thread| thread.executed).sum(), Ordering::Relaxed);
             match outcome {
@@ -153,25 +153,20 @@ impl Launch {
                 let before = thread.executed;
                 let place = |instruction, lane| Location { group, thread: number as u32, instruction, lane };
                 let at = |thread: &Thread| self.code.uops.get(thread.next as usize).map_or(0, |uop| uop.instruction);
-                let outcome = loop {
-                    let slice = SLICE.min(self.settings.limit.saturating_sub(thread.executed));
-                    match exec::run(&self.code, thread, &mut environment, slice, self.settings.way, &mut ()) {
-                        Stop::End => {
-                            ended[number] = true;
-                            break None;
-                        }
-                        Stop::Barrier | Stop::Break => break None,
-                        Stop::Budget => {
-                            if thread.executed >= self.settings.limit {
-                                break Some(Outcome::Hang(Hang::Limit, place(at(thread), None)));
-                            }
-                            if shared.stop.load(Ordering::Relaxed) {
-                                return None;
-                            }
-                        }
-                        Stop::Fault(Fault { kind, instruction, lane }) => {
-                            break Some(Outcome::Fault(kind, place(instruction, lane)));
-                        }
+                let slice = SLICE.min(self.settings.limit.saturating_sub(thread.executed));
+                let outcome = match exec::run(&self.code, thread, &mut environment, slice, self.settings.way, &mut ()) {
+                    Stop::End => {
+                        ended[number] = true;
+                        None
+                    }
+                    Stop::Barrier | Stop::Break => None,
+                    Stop::Budget if thread.executed >= self.settings.limit => {
+                        Some(Outcome::Hang(Hang::Limit, place(at(thread), None)))
+                    }
+                    Stop::Budget if shared.stop.load(Ordering::Relaxed) => return None,
+                    Stop::Budget => None,
+                    Stop::Fault(Fault { kind, instruction, lane }) => {
+                        Some(Outcome::Fault(kind, place(instruction, lane)))
                     }
                 };
                 if environment.outside > 0 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages to the gateway: barrier and end of thread (group Q of the document on the ISA).
 
-use super::{Environment, Message, Operation};
+use super::{Environment, Group, Message, Operation};
 use crate::exec::thread::Thread;
 use crate::exec::uop::FaultKind;
 
 /// ISA-240.
-pub fn decode(desc: u32) -> Result<Operation, FaultKind> {
+pub(super) fn decode(desc: u32) -> Result<Operation, FaultKind> {
     match desc & 15 {
         0 => Ok(Operation::End),
         4 => Ok(Operation::Barrier),
@@ -14,14 +14,23 @@ pub fn decode(desc: u32) -> Result<Operation, FaultKind> {
     }
 }
 
-/// A thread arrives at the barrier. ISA-241, EU-052: the payload's byte 11 is the number of threads.
-pub fn signal(message: &Message, thread: &mut Thread, environment: &mut Environment<'_>) {
+/// A thread arrives at the barrier. ISA-241, EU-052: the payload's byte 11 is the number of arrivals that complete it. A thread
+/// can arrive again before it waits: each completion is one notification for each thread of the group.
+pub fn signal(message: &Message, thread: &Thread, environment: &mut Environment<'_>) {
     let expected = thread.u32((message.src0 as usize + 8) & thread.grf_mask as usize) >> 24;
     let group = &mut *environment.group;
-    thread.signalled = group.generation + 1;
-    group.arrived += 1;
+    group.arrived = group.arrived.wrapping_add(1);
     if group.arrived >= expected.max(1) {
         group.arrived = 0;
-        group.generation += 1;
+        group.completed = group.completed.wrapping_add(1);
     }
+}
+
+/// Takes a notification of a completed barrier. Returns false if there is none. ISA-242.
+pub fn notified(thread: &mut Thread, group: &Group) -> bool {
+    let new = thread.notifications != group.completed;
+    if new {
+        thread.notifications = thread.notifications.wrapping_add(1);
+    }
+    new
 }

@@ -2,7 +2,7 @@
 //! Messages (groups N to R of the document on the ISA): descriptors are decoded once, at translation, if they are immediate.
 
 mod data_port;
-mod gateway;
+pub(super) mod gateway;
 mod lsc;
 mod sampler;
 mod typed;
@@ -17,10 +17,10 @@ use crate::isa::{Descriptor, Instruction, Place, Source};
 pub struct Group {
     /// Shared local memory.
     pub slm: Vec<u8>,
-    /// Threads that have arrived at the barrier.
+    /// Arrivals at the barrier since it was complete.
     pub arrived: u32,
-    /// Barriers that are complete.
-    pub generation: u32,
+    /// Times that the barrier was complete.
+    pub completed: u32,
 }
 
 /// What a thread's messages reach.
