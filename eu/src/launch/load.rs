@@ -3,7 +3,7 @@
 
 use super::memory::Space;
 use super::{LaunchError, implicit};
-use crate::zebin::{Relocation, Zebin, ZebinError};
+use crate::zebin::{Relocation, Section, Zebin, ZebinError};
 
 /// Address of the code relative to the instruction base.
 pub const CODE_BASE: u32 = 0;
@@ -36,11 +36,9 @@ pub fn load(zebin: &Zebin, kernel: &str, space: &mut Space) -> Result<Vec<u8>, L
             addresses[index] = Some(u64::from(CODE_BASE) + code.len() as u64);
             placed.push((index, code.len()));
             code.extend_from_slice(zebin.bytes(section));
-        } else if section.name.starts_with(".data.") || section.name.starts_with(".bss.") {
-            let size = usize::try_from(section.size).unwrap_or(usize::MAX);
-            let address = space.allocate(&section.name, size)?;
-            space.poke(address, zebin.bytes(section));
-            addresses[index] = Some(address);
+        } else if let Some((start, offset)) = data_section(zebin, section, space)? {
+            space.poke(start.wrapping_add(offset), zebin.bytes(section));
+            addresses[index] = Some(start.wrapping_add(offset));
         }
         if code.len() > LARGEST {
             return Err(LaunchError::Memory { name: "the code".into(), size: code.len() });
@@ -55,17 +53,43 @@ pub fn load(zebin: &Zebin, kernel: &str, space: &mut Space) -> Result<Vec<u8>, L
             }
         } else if let Some(address) = addresses.get(relocation.section).copied().flatten() {
             let patch = value(zebin, relocation, &addresses, name)?;
-            let bytes = patch.to_le_bytes();
+            let at = address.wrapping_add(relocation.offset);
+            // The bytes at the place are a number to add, as in all relocations without one of their own.
+            let mut old = [0; 8];
+            let size = if relocation.kind == 1 { 8 } else { 4 };
+            old[..size].copy_from_slice(&space.peek(at, size));
+            let old = u64::from_le_bytes(old);
             let bytes = match relocation.kind {
-                1 => &bytes[..],
-                2 => &bytes[..4],
-                3 => &bytes[4..],
+                1 => &old.wrapping_add(patch).to_le_bytes()[..],
+                2 => &old.wrapping_add(patch).to_le_bytes()[..4],
+                3 => &old.wrapping_add(patch >> 32).to_le_bytes()[..4],
                 _ => continue,
             };
-            space.poke(address.wrapping_add(relocation.offset), bytes);
+            space.poke(at, bytes);
         }
     }
     Ok(code)
+}
+
+/// Memory for a section of data: its start and the section's offset in it. `None` for other sections. The zeros of `.bss.NAME`
+/// follow the bytes of `.data.NAME`, and a kernel reaches both from the start of the bytes.
+fn data_section(zebin: &Zebin, section: &Section, space: &mut Space) -> Result<Option<(u64, u64)>, LaunchError> {
+    let (prefix, other) = match section.name.as_str() {
+        name if name.starts_with(".data.") => (".data.", ".bss."),
+        name if name.starts_with(".bss.") => (".bss.", ".data."),
+        _ => return Ok(None),
+    };
+    let suffix = &section.name[prefix.len()..];
+    let name = format!(".data.{suffix}");
+    let other = zebin.section(&format!("{other}{suffix}")).map_or(0, |section| section.size);
+    let start = match space.named(&name) {
+        Some((start, _)) => start,
+        None => {
+            let size = section.size.checked_add(other).and_then(|size| usize::try_from(size).ok());
+            space.allocate(&name, size.unwrap_or(usize::MAX))?
+        }
+    };
+    Ok(Some((start, if prefix == ".bss." { other } else { 0 })))
 }
 
 /// The value that a relocation stores.
