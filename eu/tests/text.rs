@@ -57,6 +57,34 @@ fn each_opcode_without_a_row_is_an_error() {
     }
 }
 
+/// ISA-110: iga64 prints no text for reserved bits, so that these words have none that makes them again.
+#[test]
+fn words_with_reserved_bits_are_printed_as_bytes_and_what_they_do() {
+    for (words, text) in [
+        ("00004000 0 0 0", ".inst 0x00004000 0x00000000 0x00000000 0x00000000 // illegal"),
+        ("40000000 0 0 0", ".inst 0x40000000 0x00000000 0x00000000 0x00000000 // illegal"),
+        ("01000001 00014200 20000000 00014010", "// sync.allrd ($4,$14,$16)"),
+        ("0005002f 00004002 00000000 00000090", "// join (32|M0) L144"),
+        ("0004006b 6d04022c 926a2d04 63051504", "// bfn.(s0^s1^s2) (16|M0) r109.0<1>:ud r45.0<1;0>:ud r21.0<1;0>:ud"),
+    ] {
+        let line = lines(&common::hex(words))[0].text.clone();
+        assert!(line.trim_start().starts_with(".inst") && line.contains(text), "{line}");
+    }
+}
+
+/// ISA-080: subregisters of some registers count bytes in the text.
+#[test]
+fn subregisters_of_message_ce_and_ip_registers_count_bytes() {
+    for (words, text) in
+        [("80000961 50410220 00000224 00000000", "msg0.8<1>:ud"), ("00041d70 40418260 51101644 00010001", "ce.8<1>:d")]
+    {
+        let bytes = common::hex(words);
+        let line = lines(&bytes)[0].text.clone();
+        assert!(line.contains(text), "{line}");
+        assert_eq!(assemble(&format!("L0:\n{line}\n")).unwrap(), bytes);
+    }
+}
+
 #[test]
 fn mistakes_are_reported_with_place_and_reason() {
     for (line, column, reason) in [

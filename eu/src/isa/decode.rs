@@ -6,7 +6,7 @@ use thiserror::Error;
 use super::compaction;
 use super::fields::{self, SOURCES, TERNARY};
 use super::instruction::{Descriptor, Destination, Instruction, Place, Region, Source};
-use super::table::{self, Format};
+use super::table::{self, Execute, Format};
 use super::types::Type;
 
 /// Why bytes are no instruction.
@@ -54,6 +54,10 @@ pub fn decode_native(word: u128) -> Result<Instruction, DecodeError> {
     let row = table::by_code(code).ok_or(DecodeError::Opcode(code))?;
     let mut into = Instruction::new(row);
     into.compacted = fields::COMPACTED.is_set(word);
+    // ISA-025: an illegal instruction has no fields.
+    if row.execute == Execute::Illegal {
+        return Ok(into);
+    }
     into.swsb = fields::SWSB.get8(word);
     into.breakpoint = fields::BREAKPOINT.is_set(word);
     if row.format == Format::NoOperands {
@@ -114,6 +118,14 @@ pub fn decode_native(word: u128) -> Result<Instruction, DecodeError> {
 fn clear_reserved(into: &mut Instruction) {
     let row = into.row;
     let lacks = |letter: char| !row.modifiers.contains(letter);
+    if row.is_branch() && !row.has_branch_control() {
+        into.acc_write = false;
+    }
+    match row.format {
+        Format::Sync => (into.predicate, into.invert) = (0, false),
+        Format::Bfn => into.saturate = false,
+        _ => {}
+    }
     if !row.has_condition() {
         return;
     }

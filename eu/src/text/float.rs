@@ -17,6 +17,22 @@ pub fn f16_text(bits: u16) -> String {
     readable(f16_to_f32(bits), u32::from(bits), 10).unwrap_or_else(|| format!("0x{bits:X}"))
 }
 
+/// Text of a 64-bit float: with six digits if they are read back exactly, else the bits.
+pub fn f64_text(bits: u64) -> String {
+    let value = f64::from_bits(bits);
+    let short = general(value);
+    match short.parse::<f64>() {
+        Ok(read) if value.is_finite() && read.to_bits() == bits => {
+            if short.contains(['.', 'e']) {
+                short
+            } else {
+                short + ".0"
+            }
+        }
+        _ => format!("0x{bits:X}"),
+    }
+}
+
 /// A NaN with the bits below the quiet bit.
 fn nan_text(bits: u32, mantissa: u32, negative: bool) -> String {
     let quiet = 1 << (mantissa - 1);
@@ -34,7 +50,7 @@ fn readable(value: f32, bits: u32, mantissa: u32) -> Option<String> {
     }
     #[expect(clippy::cast_possible_truncation, reason = "the parser reads floats as f64 and rounds them")]
     let exact = |text: &str| text.parse::<f64>().is_ok_and(|read| read as f32 == value);
-    let short = general(value);
+    let short = general(f64::from(value));
     if exact(&short) {
         let plain = short.contains(['.', 'e']);
         return Some(if plain { short } else { short + ".0" });
@@ -44,7 +60,7 @@ fn readable(value: f32, bits: u32, mantissa: u32) -> Option<String> {
 }
 
 /// As `%g` of C: six digits without trailing zeros.
-fn general(value: f32) -> String {
+fn general(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.into();
     }
@@ -118,6 +134,9 @@ mod tests {
         ] {
             assert_eq!(f32_text(value.to_bits()), text);
         }
+        assert_eq!(f64_text(2.0625f64.to_bits()), "2.0625");
+        assert_eq!(f64_text(0), "0.0");
+        assert_eq!(f64_text(0x4000_0000_0000_0001), "0x4000000000000001");
         assert_eq!(f16_text(0x4248), "3.140625e+00");
         assert_eq!(f16_text(1), "0x1");
         assert_eq!(f16_text(0xffff), "-qnan(0x1FF)");

@@ -185,17 +185,18 @@ pub fn label(address: i64) -> String {
 
 /// Name of a register and, with `unit`, its subregister in elements of that size.
 fn register(place: Place, unit: Option<u32>) -> Option<String> {
-    let (name, byte, has_sub) = match place {
-        Place::Grf { reg, byte } => (format!("r{reg}"), byte, true),
+    let (name, byte, has_sub, register) = match place {
+        Place::Grf { reg, byte } => (format!("r{reg}"), byte, true, None),
         Place::Arf { reg, byte } => {
             let (register, index) = registers::by_number(reg)?;
             let number = if register.count > 0 { index.to_string() } else { String::new() };
-            (format!("{}{number}", register.name), byte, register.has_sub)
+            (format!("{}{number}", register.name), byte, register.has_sub, Some(register))
         }
         Place::Indirect { sub, offset: 0 } => return Some(format!("r[a0.{sub}]")),
         Place::Indirect { sub, offset } => return Some(format!("r[a0.{sub},{offset}]")),
     };
     let Some(unit) = unit else { return (byte == 0).then_some(name) };
+    let unit = register.map_or(unit, |register| register.step(unit));
     if u32::from(byte) % unit != 0 {
         return None;
     }
@@ -286,6 +287,7 @@ fn immediate(ty: Type, value: u64) -> String {
         Type::Q => (value as i64).to_string(),
         Type::Hf => float::f16_text(value as u16),
         Type::F => float::f32_text(value as u32),
+        Type::Df => float::f64_text(value),
         _ => format!("0x{value:X}"),
     }
 }

@@ -342,7 +342,7 @@ fn place(cursor: &mut Cursor<'_>) -> Result<(Place, Option<&'static registers::R
 fn subregister(
     cursor: &mut Cursor<'_>,
     mut place: Place,
-    _register: Option<&registers::Register>,
+    register: Option<&registers::Register>,
     unit: u32,
 ) -> Result<Place, Error> {
     let start = cursor.at;
@@ -350,6 +350,7 @@ fn subregister(
         return Ok(place);
     }
     let index: u32 = cursor.number("the subregister")?;
+    let unit = register.map_or(unit, |register| register.step(unit));
     let bytes = u8::try_from(index.saturating_mul(unit)).ok().filter(|bytes| *bytes < 32);
     let bytes = bytes.ok_or_else(|| cursor.error_from(start, "the subregister is beyond the register".into()))?;
     match &mut place {
@@ -478,6 +479,9 @@ fn immediate(text: &str, ty: Type) -> Option<u64> {
     match ty {
         Type::F => return float::parse(text, false).map(u64::from),
         Type::Hf => return float::parse(text, true).map(u64::from),
+        Type::Df if text.contains('.') || text.contains("e+") || text.contains("e-") => {
+            return text.parse::<f64>().ok().map(f64::to_bits);
+        }
         _ => {}
     }
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
