@@ -16,7 +16,7 @@ enum Sign {
     Signed,
     /// Unsigned types, of fewer than 32 bits or small: fits in both.
     Both,
-    /// Neither: a negated dword, for instance.
+    /// Neither: a negated unsigned dword, for instance.
     Neither,
 }
 
@@ -31,15 +31,9 @@ fn sign(input: &Input) -> Sign {
             }
         }
         Type::B | Type::W | Type::V => Sign::Signed,
-        Type::D => {
-            if input.fetch == Fetch::Constant && input.bits >> 31 & 1 == 0 && plain {
-                Sign::Both
-            } else if plain {
-                Sign::Signed
-            } else {
-                Sign::Neither
-            }
-        }
+        // ISA-058: a negated dword is a dword.
+        Type::D if input.fetch == Fetch::Constant && input.bits >> 31 & 1 == 0 && plain => Sign::Both,
+        Type::D => Sign::Signed,
         Type::Ud if plain => {
             if input.fetch == Fetch::Constant && input.bits >> 31 & 1 == 0 {
                 Sign::Both
@@ -280,12 +274,7 @@ fn integers(
     }
     let condition = from.modifier;
     let compares = matches!(lane, Lane::Cmp | Lane::Sel | Lane::Csel | Lane::Cmpn);
-    // Results are compared with 0 exactly: only where 32 bits hold them. An overflow is known to the general way only.
-    let bitwise = matches!(lane, Lane::And | Lane::Or | Lane::Xor | Lane::Not);
-    if bitwise && !fits_logic(&uop.src[..sources], condition) {
-        return None;
-    }
-    if condition != 0 && !compares && !bitwise && (lane != Lane::Mov || condition == 8 || !signed_dwords(&[a], 1)) {
+    if condition != 0 && !compares && !is_condition_of_dword(dst, condition) {
         return None;
     }
     let operation = match lane {
@@ -369,19 +358,13 @@ fn integers(
     Some((operation, false))
 }
 
-/// True if the condition of a logic operation is that of a signed dword. The result has 32 bits, and is signed if a source is.
-/// ISA-114.
-fn fits_logic(inputs: &[Input], condition: u8) -> bool {
+/// True if a condition of a result of this type is that of a signed dword. ISA-064. An overflow is known to the general way only.
+fn is_condition_of_dword(dst: Type, condition: u8) -> bool {
     match condition {
-        0..=2 => true,
-        3..=6 => inputs.iter().any(|input| input.ty.is_signed()),
+        1 | 2 => dst.size() == 4,
+        3..=6 => dst == Type::D,
         _ => false,
     }
-}
-
-/// True if all values fit in a signed dword.
-fn signed_dwords(inputs: &[Input], sources: usize) -> bool {
-    inputs.iter().take(sources).all(|input| matches!(sign(input), Sign::Signed | Sign::Both))
 }
 
 /// ISA-120: the low dword, or with AccWrEn the high one.

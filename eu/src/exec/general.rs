@@ -171,11 +171,14 @@ fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: 
         }
     };
     let result = if uop.saturate { saturate(setting, result, dst) } else { result };
+    let bits = convert(setting, result, dst);
     let flag = match result {
         Value::Float(_) if uop.condition == 8 => overflow && !uop.saturate,
+        // ISA-064: an integer is compared as the destination has it.
+        _ if uop.condition != 8 && !dst.is_float() => integer_condition(uop.condition, extend(bits, dst)),
         _ => condition_in(setting, uop.condition, result, dst),
     };
-    (convert(setting, result, dst), accumulator, flag)
+    (bits, accumulator, flag)
 }
 
 fn is_logic(lane: Lane) -> bool {
@@ -248,6 +251,11 @@ fn read(setting: &Setting<'_>, thread: &Thread, input: &Input, lane: u32) -> Val
         }
         if input.negate {
             value = if is_logic(setting.lane) { !value } else { -value };
+        }
+        // ISA-058: two's complement, in which the smallest number of a signed type stays as it is. Saturation needs the exact
+        // value.
+        if (input.abs || input.negate) && input.ty.is_signed() && !setting.uop.saturate {
+            value = extend(value as u64, input.ty);
         }
         return Value::Int(value);
     }
@@ -333,11 +341,8 @@ fn saturate(setting: &Setting<'_>, value: Value, dst: Type) -> Value {
     match (value, range(dst)) {
         (Value::Int(value), Some((low, high))) => Value::Int(value.clamp(low, high)),
         (Value::Int(value), None) => Value::Int(value.clamp(0, 1)),
-        // The conversion clamps; what is left to see of it in the condition are zeros.
-        (Value::Float(bits), Some((low, _))) => {
-            let number = as_f32(setting.domain, bits);
-            Value::Float(if number.is_nan() || low == 0 && number < 0.0 { 0 } else { bits })
-        }
+        // The conversion clamps.
+        (Value::Float(_), Some(_)) => value,
         (Value::Float(bits), None) => {
             let number = as_f32(setting.domain, bits);
             let one = if setting.domain == Domain::Hf { 0x3c00 } else { 0x3f80_0000 };

@@ -155,7 +155,8 @@ impl Input {
             self.xor = if self.negate { sign } else { 0 };
             return true;
         }
-        if self.abs {
+        // ISA-058: a negated word is a word.
+        if self.abs || !logic && self.ty.is_signed() && self.ty.size() < 4 {
             return false;
         }
         self.xor = !0;

@@ -78,6 +78,8 @@ pub struct Operand {
     pub ty: Type,
     pub abs: bool,
     pub negate: bool,
+    /// The instruction saturates.
+    pub saturates: bool,
 }
 
 impl Operand {
@@ -86,11 +88,13 @@ impl Operand {
         wrap(i128::from(self.bits), width(self.ty), signed(self.ty))
     }
 
-    /// ISA-058: the exact value, absolute and then negated: -(ub 200) is -200.
+    /// ISA-058: the value, absolute and then negated: -(ub 200) is -200. In two's complement the smallest number of a signed
+    /// type is its own negation, on which compilers rely. A saturated difference needs the exact negation.
     pub fn integer(self) -> i128 {
         let value = self.plain();
         let value = if self.abs { value.abs() } else { value };
-        if self.negate { -value } else { value }
+        let value = if self.negate { -value } else { value };
+        if signed(self.ty) && !self.saturates { wrap(value, width(self.ty), true) } else { value }
     }
 
     /// ISA-058: the float's bits after changes of the sign bit, on NaN too.
@@ -168,9 +172,9 @@ pub struct Finish {
 }
 
 impl Finish {
-    /// The end of an operation with an exact integer as result: ISA-044 (wrap or clamp), ISA-064 (condition on the result
-    /// before the conversion, after the saturation), ISA-045 (to float). An overflow is a result outside the destination's
-    /// type, so there is none after a saturation.
+    /// The end of an operation with an exact integer as result: ISA-044 (wrap or clamp), ISA-064 (condition on the result as an
+    /// integer destination has it, or before the conversion to a float), ISA-045 (to float). An overflow is a result outside
+    /// the destination's type, so there is none after a saturation.
     pub fn integer(self, exact: i128) -> Outcome {
         if is_float(self.dst) {
             let condition = holds(self.condition, Some(exact.cmp(&0)));
@@ -185,7 +189,7 @@ impl Finish {
         let condition = if self.condition == OVERFLOW {
             value < least || value > most
         } else {
-            holds(self.condition, Some(value.cmp(&0)))
+            holds(self.condition, Some(wrap(value, width(self.dst), signed(self.dst)).cmp(&0)))
         };
         let bits = wrap(value, width(self.dst), false) as u64;
         Outcome { dst: Expected::Bits(bits), condition, accumulator: None }
@@ -206,14 +210,12 @@ impl Finish {
             // ISA-045: toward zero within the limits, NaN is 0.
             let (least, most) = limits(self.dst);
             let value = number.to_integer(least, most);
-            let compared = match number.order(Number::zero(false)) {
-                // A negative number is 0 after the saturation of an unsigned destination.
-                Some(Ordering::Less) if self.saturate && least == 0 => Number::zero(false),
-                None if self.saturate => Number::zero(false),
-                _ => number,
-            };
             let bits = wrap(value, width(self.dst), false) as u64;
-            let condition = self.condition_of(compared, overflow);
+            let condition = if self.condition == OVERFLOW {
+                overflow && !self.saturate
+            } else {
+                holds(self.condition, Some(value.cmp(&0)))
+            };
             return Outcome { dst: Expected::Bits(bits), condition, accumulator: None };
         }
         let number = if self.saturate { saturate(number) } else { number };
