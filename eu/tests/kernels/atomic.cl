@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause */
+/* Atomic operations of 32 and 64 bits on global and local memory, of all forms and scopes; threads that wait for each other. */
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#pragma OPENCL EXTENSION cl_khr_int64_extended_atomics : enable
+
+//: longatomics 512 64 c=zero64[16] a=i64[512]
+__kernel void longatomics(__global long *c, __global const long *a) { long v = a[get_global_id(0)]; atom_add(c, v); atom_sub(c + 1, v); atom_inc(c + 2); atom_dec(c + 3); atom_max(c + 4, v); atom_min(c + 5, v); atom_or(c + 6, v & 0xff00ff00ff00L); atom_and(c + 7, v); atom_xor(c + 8, v); atom_max((volatile __global ulong *)c + 9, (ulong)v); atom_min((volatile __global ulong *)c + 10, (ulong)v); }
+//: longreturns 512 64 o=i64[512] p=u64[512] a=i64[512]
+__kernel void longreturns(__global long *o, __global ulong *p, __global const long *a) { uint i = get_global_id(0); long v = a[i]; o[i] = v >> 1; p[i] = (ulong)v * 3; long r = atom_add(o + i, v); r ^= atom_xchg(o + i, v ^ 5) + atom_cmpxchg(o + i, v ^ 5, r); r += atom_max(o + i, v) ^ atom_min(o + i, v >> 3); r ^= atom_inc(o + i) + atom_or(o + i, 0x1000000000L) * 3; r -= atom_and(o + i, ~0xff00L) ^ atom_xor(o + i, v); ulong s = atom_max(p + i, (ulong)v) ^ atom_min(p + i, ~(ulong)v); s += atom_sub(p + i, s) + atom_dec(p + i); o[i] ^= r; p[i] += s; }
+//: longdivided 512 64 c=zero64[8] a=i64[512]
+__kernel void longdivided(__global long *c, __global const long *a) { uint i = get_global_id(0); long v = a[i]; if (v & 1) { if (v & 2) atom_add(c + (i & 7), v); else atom_xor(c + (i & 7), 0L); } else if (v % 3 == 0) atom_add(c + 7 - (i & 7), v >> 4); }
+//: longcas 256 64 c=zero64[2] a=i64[256]
+__kernel void longcas(__global ulong *c, __global const ulong *a) { ulong v = a[get_global_id(0)], old, seen = c[0]; do { old = seen; seen = atom_cmpxchg(c, old, old * 1ul + v); } while (seen != old); atom_inc(c + 1); }
+//: longthirty 256 64 options=-cl-std=CL3.0 c=zero64[16] u=zero64[4] o=zero64[4] a=i64[256]
+__kernel void longthirty(__global atomic_long *c, __global atomic_ulong *u, __global long *o, __global const long *a) { uint i = get_global_id(0); long v = a[i]; atomic_fetch_add_explicit(c, v, memory_order_relaxed, memory_scope_device); atomic_fetch_sub_explicit(c + 1, v, memory_order_acq_rel, memory_scope_device); atomic_fetch_or(c + 2, v & 0xff); atomic_fetch_xor(c + 3, v); atomic_fetch_and(c + 4, v | 0xff00); atomic_fetch_min(c + 5, v); atomic_fetch_max(c + 6, v); atomic_fetch_min(u, (ulong)v); atomic_fetch_max(u + 1, (ulong)v); if (i == 0) { atomic_store(c + 7, 77); o[0] = atomic_exchange(c + 8, 5); o[1] = atomic_load(c + 9); } long e = 0; if (i == 3) o[2] = atomic_compare_exchange_strong(c + 10, &e, 9) ? 1 : e; }
+//: intreturns 512 64 o=i32[512] p=u32[512] a=i32[512]
+__kernel void intreturns(__global int *o, __global uint *p, __global const int *a) { uint i = get_global_id(0); int v = a[i]; o[i] = v >> 1; p[i] = (uint)v * 3; int r = atomic_add(o + i, v); r ^= atomic_xchg(o + i, v ^ 5) + atomic_cmpxchg(o + i, v ^ 5, r); r += atomic_max(o + i, v) ^ atomic_min(o + i, v >> 3); r ^= atomic_inc(o + i) + atomic_or(o + i, 0x1000) * 3; r -= atomic_and(o + i, ~0xff00) ^ atomic_xor(o + i, v); uint s = atomic_max(p + i, (uint)v) ^ atomic_min(p + i, ~(uint)v); s += atomic_sub(p + i, s) + atomic_dec(p + i); o[i] ^= r; p[i] += s; }
+//: localreturns 256 64 o=i32[256] a=i32[256]
+__kernel void localreturns(__global int *o, __global const int *a) { __local int t[64]; uint l = get_local_id(0), i = get_global_id(0); int v = a[i]; t[l] = v ^ 77; barrier(CLK_LOCAL_MEM_FENCE); __local int *p = t + (l ^ 9); int r = atomic_add(p, v); r ^= atomic_xchg(p, v ^ 5) + atomic_cmpxchg(p, v ^ 5, r); r += atomic_max(p, v) ^ atomic_min(p, v >> 3); r ^= atomic_inc(p) + atomic_or(p, 0x1000) * 3; r -= atomic_and(p, ~0xff00) ^ atomic_xor(p, v) ^ atomic_max((__local uint *)p, (uint)v) ^ atomic_dec(p); barrier(CLK_LOCAL_MEM_FENCE); o[i] = r ^ t[l]; }
+//: exchanges 256 64 o=f32[256] p=u32[256] a=f32[256]
+__kernel void exchanges(__global float *o, __global uint *p, __global const float *a) { uint i = get_global_id(0); __local float t[64]; uint l = get_local_id(0); t[l] = a[i]; barrier(CLK_LOCAL_MEM_FENCE); float r = atomic_xchg(t + (63 - l), (float)i); o[i] = r; r = atomic_xchg(o + i, r * 2.0f); barrier(CLK_LOCAL_MEM_FENCE); p[i] = as_uint(r) ^ as_uint(t[l]); }
+//: flags 256 64 options=-cl-std=CL3.0 n=zero32[8]
+__kernel void flags(__global volatile int *n) { atomic_int *none; __global atomic_flag *f = (__global atomic_flag *)n; uint i = get_global_id(0); if (!atomic_flag_test_and_set_explicit(f, memory_order_acq_rel, memory_scope_device)) n[1] = 5; barrier(CLK_GLOBAL_MEM_FENCE); if (i == 0) { atomic_flag_clear(f + 2); n[3] = 7; } }
+//: tickets 256 256 o=u32[256] n=zero32[2]
+__kernel void tickets(__global uint *o, __global uint *n) { __local uint t[256]; uint l = get_local_id(0); t[l] = 0; barrier(CLK_LOCAL_MEM_FENCE); uint k = atomic_inc(n); atomic_inc(&t[k & 255]); barrier(CLK_LOCAL_MEM_FENCE); o[l] = t[l]; }
+//: floatcas 256 64 c=zero32[4] a=idx64[256]
+__kernel void floatcas(__global volatile uint *c, __global const uint *a) { float v = (float)a[get_global_id(0)]; uint old, new; do { old = c[0]; new = as_uint(as_float(old) + v); } while (atomic_cmpxchg(c, old, new) != old); }
+//: histogram2d 64,32 16,8 h=zero32[64] a=u8[2048]
+__kernel void histogram2d(__global uint *h, __global const uchar *a) { __local uint t[64]; uint l = get_local_id(1) * 16 + get_local_id(0); if (l < 64) t[l] = 0; barrier(CLK_LOCAL_MEM_FENCE); uchar v = a[get_global_id(1) * 64 + get_global_id(0)]; if (v > 100) atomic_add(&t[v & 63], v >> 5); else atomic_sub(&t[v >> 2], 1); barrier(CLK_LOCAL_MEM_FENCE); if (l < 64) atomic_add(h + l, t[l]); }
+//: wholegroup 256 64 o=i64[16] a=i64[256]
+__kernel void wholegroup(__global long *o, __global const long *a) { uint g = get_group_id(0); long v = a[get_global_id(0)]; if (get_local_id(0) < 4) o[g * 4 + get_local_id(0)] = 0; barrier(CLK_GLOBAL_MEM_FENCE); atom_add(o + g * 4, v); atom_min(o + g * 4 + 1, v); atom_xor(o + g * 4 + 2, v); atom_max(o + g * 4 + 3, v); }
+//: longlocal 256 64 o=i64[256] a=i64[256]
+__kernel void longlocal(__global long *o, __global const long *a) { __local long t[8]; uint l = get_local_id(0), i = get_global_id(0); if (l < 8) t[l] = l; barrier(CLK_LOCAL_MEM_FENCE); long v = a[i]; atom_add(t, v); atom_sub(t + 1, v); atom_xor(t + 2, v); atom_max(t + 3, v); atom_min((volatile __local ulong *)t + 4, (ulong)v); atom_inc(t + 5); atom_or(t + 6, v); atom_and(t + 7, v); barrier(CLK_LOCAL_MEM_FENCE); o[i] = t[l & 7]; }
+//: longlocalcas 256 64 o=i64[256] a=i64[256]
+__kernel void longlocalcas(__global long *o, __global const long *a) { __local ulong t[2]; uint l = get_local_id(0), i = get_global_id(0); if (l < 2) t[l] = l; barrier(CLK_LOCAL_MEM_FENCE); ulong v = a[i], old, seen = 0; do { old = seen; seen = atom_cmpxchg(t, old, old + v); } while (seen != old); atom_xchg(t + 1, 77ul); barrier(CLK_LOCAL_MEM_FENCE); o[i] = t[l & 1]; }
