@@ -23,8 +23,10 @@ use serde_json::json;
 use tools::{BUILDS, Work, buffer, floats, ints, launch, tool};
 
 /// Sources of kernels with results of pocl.
-const SOURCES: [&str; 12] =
-    ["integer", "float", "group", "vector", "golden", "atomic", "bits", "control", "half", "image", "lanes", "memory"];
+const SOURCES: [&str; 13] = [
+    "integer", "float", "group", "vector", "golden", "atomic", "bits", "control", "half", "image", "lanes", "memory",
+    "narrow",
+];
 
 /// Where a buffer differs from the expected one, of a case's argument.
 fn difference(case: &Case, kind: &str, ours: &[u8], theirs: &[u8]) -> Option<String> {

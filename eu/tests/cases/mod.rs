@@ -80,6 +80,14 @@ pub fn contents(kind: &str, random: &mut Random) -> Vec<u8> {
             "i16" | "u16" => bytes.extend(&value.to_le_bytes()[..2]),
             "i32" | "u32" => bytes.extend(&value.to_le_bytes()[..4]),
             "i64" | "u64" => bytes.extend(value.to_le_bytes()),
+            // A quarter are the smallest number.
+            "least8" => bytes.push(if wild.is_multiple_of(4) { 0x80 } else { (value >> 8) as u8 }),
+            "least16" => {
+                bytes.extend(if wild.is_multiple_of(4) { 0x8000 } else { (value >> 8) as u16 }.to_le_bytes());
+            }
+            "least32" => {
+                bytes.extend(if wild.is_multiple_of(4) { 1 << 31 } else { (value >> 8) as u32 }.to_le_bytes());
+            }
             "nz32" => bytes.extend((value as u32 >> (wild % 24)).max(1).to_le_bytes()),
             "nz64" => bytes.extend(((value >> (wild % 48)).max(1) & 0x7fff_ffff_ffff_ffff).max(1).to_le_bytes()),
             "zero32" => bytes.extend([0; 4]),
