@@ -93,3 +93,35 @@ KERNELS(32)
 //: vectors8 128 64 o=i32[512] p=i64[256] a=i32[512] b=i64[256]
 //: vectors16 128 64 o=i32[512] p=i64[256] a=i32[512] b=i64[256]
 //: vectors32 128 64 o=i32[512] p=i64[256] a=i32[512] b=i64[256]
+//: turned 64 64 o=i32[64] a=i32[64]
+__kernel SUB_GROUP(16) void turned(__global int *o, __global const int *a) { uint i = get_global_id(0), l = i & 15;
+#ifdef POCL
+o[i] = a[(i & ~15) + ((l + 3) & 15)] ^ a[(i & ~15) + (l >= 2 ? l - 2 : l)] * (l >= 2) ^ a[(i & ~3) + ((i + 1) & 3)];
+#else
+int u = sub_group_shuffle_up(a[i], 2); o[i] = intel_sub_group_shuffle(a[i], (l + 3) & 15) ^ (l >= 2 ? u : 0) ^ intel_sub_group_shuffle(a[i], (l & ~3) + ((l + 1) & 3));
+#endif
+}
+//: blockwidths 64 64 o=i32[256] p=u16[128] q=u8[256] a=i32[256] b=u16[128] c=u8[256]
+__kernel SUB_GROUP(16) void blockwidths(__global int *o, __global ushort *p, __global uchar *q, __global const int *a, __global const ushort *b, __global const uchar *c) { uint i = get_global_id(0), l = i & 15, g = i / 16;
+#ifdef POCL
+for (int k = 0; k < 4; k++) o[g * 64 + k * 16 + l] = a[g * 64 + k * 16 + l] * (k + 1); for (int k = 0; k < 2; k++) p[g * 32 + k * 16 + l] = b[g * 32 + k * 16 + l] + k; for (int k = 0; k < 4; k++) q[g * 64 + k * 16 + l] = c[g * 64 + k * 16 + l] ^ k;
+#else
+intel_sub_group_block_write4((__global uint *)o + g * 64, intel_sub_group_block_read4((__global const uint *)a + g * 64) * (uint4)(1, 2, 3, 4)); intel_sub_group_block_write_us2(p + g * 32, intel_sub_group_block_read_us2(b + g * 32) + (ushort2)(0, 1)); intel_sub_group_block_write_uc4(q + g * 64, intel_sub_group_block_read_uc4(c + g * 64) ^ (uchar4)(0, 1, 2, 3));
+#endif
+}
+//: localblocks 64 64 o=u32[64] a=u32[64]
+__kernel SUB_GROUP(16) void localblocks(__global uint *o, __global const uint *a) { __local uint t[64]; uint i = get_global_id(0); t[i] = a[i]; barrier(CLK_LOCAL_MEM_FENCE);
+#ifdef POCL
+o[i] = t[i] + 1;
+#else
+o[i] = intel_sub_group_block_read(t + (i & ~15)) + 1;
+#endif
+}
+//: products 64 64 o=i32[64] p=i64[64] a=i32[64] b=i64[64]
+__kernel SUB_GROUP(16) void products(__global int *o, __global long *p, __global const int *a, __global const long *b) { uint i = get_global_id(0), f = i & ~15;
+#ifdef POCL
+int x = ~0, y = 0, z = 0, m = 1; long w = 0, v = 1; for (int k = 0; k < 16; k++) { x &= a[f + k]; y |= a[f + k]; z ^= a[f + k]; m = (int)((uint)m * (uint)a[f + k]); w ^= b[f + k]; v = (long)((ulong)v * (ulong)b[f + k]); } int s = 1; for (uint k = f; k <= i; k++) s = (int)((uint)s * (uint)(a[k] | 1)); o[i] = x ^ y ^ z ^ m ^ s; p[i] = w ^ v;
+#else
+o[i] = sub_group_non_uniform_reduce_and(a[i]) ^ sub_group_non_uniform_reduce_or(a[i]) ^ sub_group_non_uniform_reduce_xor(a[i]) ^ sub_group_non_uniform_reduce_mul(a[i]) ^ sub_group_non_uniform_scan_inclusive_mul(a[i] | 1); p[i] = sub_group_non_uniform_reduce_xor(b[i]) ^ sub_group_non_uniform_reduce_mul(b[i]);
+#endif
+}

@@ -74,3 +74,26 @@ __kernel void copies(__global block *o, __global const block *a) { uint i = get_
 __kernel void volatiles(__global volatile int *o, __global const volatile int *a) { uint i = get_global_id(0); o[i] = a[i]; o[i] += a[63 - i]; volatile int k = o[i]; k = k * 2; o[i] = k + k; }
 //: manyarguments 64 32 o=i32[64] a=i32[64] b=i32[64] c=i32[64] d=i32[64] e=i32[64] f=i32[64] g=i32[64] h=u8(7) j=i16(-9) k=u32(77) l=i64(-5) m=f32(1.5) n=u16(65535) p=u64(12345678901234) q=i32(-1) r=i8(-128)
 __kernel void manyarguments(__global int *o, __global int *a, __global int *b, __global int *c, __global int *d, __global int *e, __global int *f, __global int *g, uchar h, short j, uint k, long l, float m, ushort n, ulong p, int q, char r) { uint i = get_global_id(0); o[i] = a[i] + b[i] * 3 + c[i] - d[i] + (e[i] ^ f[i]) + g[i] + h + j + (int)k + (int)l + (int)(m * 2) + n + (int)(p >> 7) + q + r; }
+//: programscope 256 64 o=i32[256] p=i32[256] a=u32[256]
+#ifndef POCL
+__global int weights[4] = { 5, -7, 11, 13 };
+__global int zeros[64];
+__global short more[8] = { 1, 2, 3 };
+__global int *__global places[3] = { weights, zeros + 3, weights + 2 };
+__global long sum = 1L << 40;
+#endif
+__kernel void programscope(__global int *o, __global int *p, __global const uint *a) { uint i = get_global_id(0), v = a[i];
+#ifdef POCL
+int weights[4] = { 5, -7, 11, 13 }, zeros[8] = { 0 }; short more[8] = { 1, 2, 3 }; int *places[3] = { weights, zeros + 3, weights + 2 }; long sum = 1L << 40;
+#endif
+o[i] = places[v % 3][v >> 8 & 1] + weights[v >> 4 & 3] * 3 + more[v >> 6 & 7] + (int)(sum >> 35);
+#ifndef POCL
+zeros[i & 63] = 0; atomic_add(&zeros[40], 0); p[i] = zeros[i & 63] + 1;
+#else
+p[i] = 1;
+#endif
+}
+//: statics 256 64 o=i32[256] a=u32[256]
+__constant int steps[] = { 3, 1, 4, 1, 5, 9, 2, 6 };
+int walk(uint v) { int s = 0; for (int k = 0; k < 8; k++) s = s * 3 + steps[(v + k) & 7]; return s; }
+__kernel void statics(__global int *o, __global const uint *a) { uint i = get_global_id(0); __constant static char digits[] = "0123456789abcdef"; o[i] = walk(a[i]) ^ digits[a[i] >> 9 & 15]; }
