@@ -294,9 +294,8 @@ fn random_words_have_the_text_of_iga64() {
         }
     }
     println!("{equal} words are equal, {as_bytes} are printed as bytes, iga64 refuses {refused}");
-    // What no compiler emits is written in another way: subregisters of msg0 to msg7, immediates of 64-bit floats, the
-    // scoreboard of an illegal instruction, `bfn` on 64-bit types. It is some 80 of 40,000 words.
-    assert!(differ.len() * 200 < equal, "{} differ:\n{}", differ.len(), differ.join("\n"));
+    // iga64 rounds immediates of 64-bit floats, which no compiler emits, to six digits.
+    assert!(differ.len() <= 10, "{} differ:\n{}", differ.len(), differ.join("\n"));
     assert!(equal > 19_000, "{equal}");
 }
 

@@ -252,9 +252,10 @@ fn read(setting: &Setting<'_>, thread: &Thread, input: &Input, lane: u32) -> Val
         if input.negate {
             value = if is_logic(setting.lane) { !value } else { -value };
         }
-        // ISA-058: two's complement, in which the smallest number of a signed type stays as it is. Saturation needs the exact
-        // value.
-        if (input.abs || input.negate) && input.ty.is_signed() && !setting.uop.saturate {
+        // ISA-058: two's complement, in which the smallest number of a signed type stays as it is. It does not where the
+        // instruction saturates, nor as the absolute value in a wider destination.
+        let exact = setting.uop.saturate || !input.negate && setting.uop.dst.ty.size() > input.ty.size();
+        if (input.abs || input.negate) && input.ty.is_signed() && !exact {
             value = extend(value as u64, input.ty);
         }
         return Value::Int(value);

@@ -115,7 +115,7 @@ impl State {
                     // Each row has its own address register.
                     None => self.locate(place, row, column * usize::from(hstride) * size),
                 };
-                Operand { bits: self.bytes(location, size), ty, abs, negate, saturates: false }
+                Operand { bits: self.bytes(location, size), ty, abs, negate, exact: false }
             }
         }
     }
@@ -187,16 +187,18 @@ impl State {
             if !enabled || predicate_enables && !predicate {
                 continue;
             }
-            let mut src = [Operand { bits: 0, ty: Type::Ud, abs: false, negate: false, saturates: false }; 3];
+            let mut src = [Operand { bits: 0, ty: Type::Ud, abs: false, negate: false, exact: false }; 3];
             for (operand, source) in src.iter_mut().zip(&instruction.src[..sources]) {
-                *operand = Operand { saturates: instruction.saturate, ..self.operand(source, index) };
+                *operand = self.operand(source, index);
+                // ISA-058
+                operand.exact = instruction.saturate || !operand.negate && width(dst.ty) > width(operand.ty);
             }
             let accumulator = Operand {
                 bits: self.bytes(Location::Acc(index as usize * size), size),
                 ty: dst.ty,
                 abs: false,
                 negate: false,
-                saturates: false,
+                exact: false,
             };
             let lane = Lane {
                 src,
@@ -244,7 +246,7 @@ fn immediate(ty: Type, value: u64, lane: usize) -> Operand {
         Type::Vf => (Type::F, restricted_float((value >> (lane % 4 * 8)) as u8)),
         _ => (ty, value & (u64::MAX >> (64 - width(ty)))),
     };
-    Operand { bits, ty, abs: false, negate: false, saturates: false }
+    Operand { bits, ty, abs: false, negate: false, exact: false }
 }
 
 /// ISA-042: sign, exponent of 3 bits with bias 3, fraction of 4 bits; 0x00 and 0x80 are zeros.

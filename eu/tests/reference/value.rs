@@ -78,8 +78,8 @@ pub struct Operand {
     pub ty: Type,
     pub abs: bool,
     pub negate: bool,
-    /// The instruction saturates.
-    pub saturates: bool,
+    /// The modifiers give the exact value of an integer.
+    pub exact: bool,
 }
 
 impl Operand {
@@ -89,12 +89,13 @@ impl Operand {
     }
 
     /// ISA-058: the value, absolute and then negated: -(ub 200) is -200. In two's complement the smallest number of a signed
-    /// type is its own negation, on which compilers rely. A saturated difference needs the exact negation.
+    /// type is its own negation, on which compilers rely. A saturated difference needs the exact negation, and a wider
+    /// destination the exact absolute value.
     pub fn integer(self) -> i128 {
         let value = self.plain();
         let value = if self.abs { value.abs() } else { value };
         let value = if self.negate { -value } else { value };
-        if signed(self.ty) && !self.saturates { wrap(value, width(self.ty), true) } else { value }
+        if signed(self.ty) && !self.exact { wrap(value, width(self.ty), true) } else { value }
     }
 
     /// ISA-058: the float's bits after changes of the sign bit, on NaN too.
