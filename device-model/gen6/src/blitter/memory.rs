@@ -15,6 +15,10 @@ const KEPT: usize = 128;
 /// Multiplier of the hash of a page's number: pages at the distance of a pitch have different places.
 const HASH: u32 = 0x9e37_79b1;
 
+/// Number of pages that are translated at once if pages are accessed in sequence. Between the copies of two pages, each read
+/// of what the CPU has just stored in parts would wait until the stores of the copy before it are complete.
+const AHEAD: u32 = 8;
+
 /// The pages that one step of a blit has translated. Translations are valid until the step ends, as all spans of a step.
 /// All accesses of a blit are in one space.
 pub(super) struct Pages<'a, 'm> {
@@ -26,6 +30,40 @@ pub(super) struct Pages<'a, 'm> {
 impl<'a, 'm> Pages<'a, 'm> {
     pub(super) fn new(memory: &'a Memory<'m>) -> Self {
         Pages { memory, kept: [const { None }; KEPT] }
+    }
+
+    /// The place of a page in `kept`.
+    #[inline]
+    fn place(number: u32) -> usize {
+        size(u64::from(number.wrapping_mul(HASH) >> 25))
+    }
+
+    /// A page, if it is kept.
+    #[inline]
+    fn kept(&self, number: u32) -> Option<&Span<'m>> {
+        self.kept.get(Self::place(number))?.as_ref().and_then(|(at, page)| (*at == number).then_some(page))
+    }
+
+    /// Translates a page, and those that follow if the one before it is kept.
+    #[inline(never)]
+    fn translate(&mut self, space: Space, number: u32) -> Result<(), Fault> {
+        let pages = if self.kept(number.wrapping_sub(1)).is_some() { AHEAD } else { 1 };
+        // The first is last, so that none of the others takes its place.
+        for number in (1..pages).rev().map(|page| number.wrapping_add(page)) {
+            if self.kept(number).is_none() {
+                // A page without a translation is an error only if it is accessed.
+                let _ = self.keep(space, number);
+            }
+        }
+        self.keep(space, number)
+    }
+
+    fn keep(&mut self, space: Space, number: u32) -> Result<(), Fault> {
+        let page = self.memory.surface(space, number)?;
+        if let Some(kept) = self.kept.get_mut(Self::place(number)) {
+            *kept = Some((number, page));
+        }
+        Ok(())
     }
 }
 
@@ -39,16 +77,11 @@ impl<'m> BlitMemory<'m> for Pages<'_, 'm> {
     fn span(&mut self, space: Space, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
         let address = low(address);
         let (number, offset) = (address / PAGE, size(u64::from(address % PAGE)));
-        let place = size(u64::from(number.wrapping_mul(HASH) >> 25));
-        let Some(kept) = self.kept.get_mut(place) else { return Err(not_mapped(space, address, access)) };
-        let page = match kept {
-            Some((at, page)) if *at == number => page,
-            _ => {
-                let page = self.memory.surface(space, number);
-                let page = page.map_err(|fault| Fault { address, write: access == Access::Write, ..fault })?;
-                &kept.insert((number, page)).1
-            }
-        };
+        if self.kept(number).is_none() {
+            let translated = self.translate(space, number);
+            translated.map_err(|fault| Fault { address, write: access == Access::Write, ..fault })?;
+        }
+        let Some(page) = self.kept(number) else { return Err(not_mapped(space, address, access)) };
         // Guest memory may end inside the page.
         let part = page.part(offset, len);
         if part.is_empty() { Err(not_mapped(space, address, access)) } else { Ok(part) }
