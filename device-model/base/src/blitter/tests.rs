@@ -315,6 +315,50 @@ fn faults_and_continues() {
     assert!(after[3 * page..4 * page] == before[7 * page..]);
 }
 
+/// Surfaces whose tiles and rows cross pages are copied as others.
+#[test]
+fn copies_of_tiles_that_cross_pages() {
+    let layouts = [Tiling::Linear, Tiling::Tiled(&TILE_X), Tiling::Tiled(&TILE_Y)];
+    for (from, to) in layouts.into_iter().flat_map(|from| layouts.map(|to| (from, to))) {
+        let machine = Machine::new(20);
+        let before = machine.image();
+        let surface = |base, tiling| Surface { tiling, ..linear(base, 1024) };
+        let (from, to) = (surface(40, from), surface(10 * PAGE + 72, to));
+        let area = area(0, 0, 1024, 32);
+        machine.run(&mut copy(to, area, from, 0, 0, SRC_COPY), 1 << 20);
+        let mut wanted = before.clone();
+        for (column, row) in (0..32).flat_map(|row| (0..1024).map(move |column| (column, row))) {
+            wanted[reference(&to, column, row)] = before[reference(&from, column, row)];
+        }
+        assert!(machine.image() == wanted, "{from:?} to {to:?}");
+    }
+}
+
+/// A copy of tiles that faults has copied those before the fault and no byte of the tile with the fault, whichever operand is
+/// absent, and continues there.
+#[test]
+fn a_tiled_copy_continues_at_the_tile_of_its_fault() {
+    for (absent, access, cells) in [(5, Access::Read, 5), (11, Access::Write, 3)] {
+        let mut machine = Machine::new(16);
+        let before = machine.image();
+        let present = std::mem::replace(&mut machine.tables[SPACE][absent], Page::Absent);
+        // Four tiles in a row, two rows of tiles; the source is below.
+        let (from, to) = (tiled(0, 2048, &TILE_X), tiled(8 * PAGE, 2048, &TILE_X));
+        let mut rectangle = copy(to, area(0, 0, 2048, 16), from, 0, 0, SRC_COPY);
+        let fault = Fault { space: SPACE, address: absent as u64 * PAGE, access, reason: Reason::Absent };
+        assert_eq!(machine.step(&mut rectangle, usize::MAX), Err(fault));
+        machine.tables[SPACE][absent] = present;
+        let (copied, bytes) = (machine.image(), cells * PAGE as usize);
+        assert!(copied[8 * PAGE as usize..][..bytes] == before[..bytes]);
+        assert!(copied[8 * PAGE as usize + bytes..] == before[8 * PAGE as usize + bytes..]);
+        // The first tiles are not copied again.
+        let Page::Frame(frame) = machine.tables[SPACE][0] else { panic!("a NULL page") };
+        machine.memory.slice(frame * PAGE, PAGE as usize).unwrap().write_slice(&[0; PAGE as usize], 0).unwrap();
+        assert_eq!(machine.step(&mut rectangle, usize::MAX), Ok(Progress::Done));
+        assert!(machine.image()[8 * PAGE as usize..] == before[..8 * PAGE as usize]);
+    }
+}
+
 /// A fault has the address that was requested, not the start of its page, and the type of its access.
 #[test]
 fn faults_name_address_and_access() {

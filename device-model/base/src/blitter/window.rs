@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The currently translated range of a surface, with its compression control data. Valid for one step.
+//! The currently translated ranges of a surface, with their compression control data. Valid for one step.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::{BlitMemory, Compression, Piece};
 use crate::host::DmaFault;
 use crate::memory::{Access, Span};
 
-/// Smallest page size. A window starts at a page boundary if possible, to also cover accesses just below the requested
+/// Smallest page size. A range starts at a page boundary if possible, to also cover accesses just below the requested
 /// address.
 const PAGE: u64 = 4096;
 /// Maximum length in bytes of a translation request; the result is shorter if the page ends earlier.
@@ -22,64 +22,121 @@ const REMOTE_COST: usize = 32;
 /// Fixed cost of an access, added to the cost of its bytes.
 const ACCESS_COST: usize = 256;
 
-/// A translated range of an address space. Like its spans, it must not be used after the end of the step.
-pub struct Window<'m, M: BlitMemory<'m>> {
+/// A byte of a surface: its address, and the row of pixels that it is in, modulo a multiple of the number of ranges of the
+/// window.
+#[derive(Clone, Copy, Debug)]
+pub struct At {
+    /// The address.
+    pub address: u64,
+    /// The row.
+    pub row: u64,
+}
+
+/// A single row.
+impl From<u64> for At {
+    #[inline]
+    fn from(address: u64) -> Self {
+        At { address, row: 0 }
+    }
+}
+
+/// Translated ranges of an address space, `ROWS` at most. Accesses to different rows do not displace each other's ranges,
+/// because consecutive rows are often in different pages. Like its spans, it must not be used after the end of the step.
+pub struct Window<'m, M: BlitMemory<'m>, const ROWS: usize = 1> {
     space: M::Space,
     access: Access,
     compressed: bool,
     /// Cost of the accesses so far, in the unit of a step's budget: the number of bytes that a linear copy processes in
     /// the same time.
     pub spent: usize,
+    ranges: [Translated<'m, M>; ROWS],
+    /// Index of the range of the last access.
+    last: usize,
+}
+
+/// A translated range.
+struct Translated<'m, M: BlitMemory<'m>> {
     start: u64,
     span: Span<'m>,
     /// Control data of the span; `None` if the surface or its memory is not compressed.
     control: Option<M::Control>,
 }
 
-impl<'m, M: BlitMemory<'m>> Window<'m, M> {
-    /// Creates an empty window on `space`.
-    pub fn new(space: M::Space, access: Access, compressed: bool) -> Self {
-        Window { space, access, compressed, spent: 0, start: 0, span: Span::Null(0), control: None }
+impl<'m, M: BlitMemory<'m>> Translated<'m, M> {
+    /// Offset of an address in the range, if it is inside.
+    #[inline]
+    fn offset(&self, address: u64) -> Option<usize> {
+        let offset = address.wrapping_sub(self.start);
+        (offset < self.span.len() as u64).then(|| size(offset))
     }
 
-    /// Moves the window to `address` if the address is outside it. Returns the offset of the address in the window.
-    fn seek(&mut self, memory: &mut M, address: u64) -> Result<usize, M::Fault> {
-        let offset = address.wrapping_sub(self.start);
-        if offset < self.span.len() as u64 {
-            return Ok(size(offset));
-        }
+    #[inline]
+    fn remote(&self) -> bool {
+        matches!(self.span, Span::Remote { .. })
+    }
+}
+
+impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
+    /// Creates an empty window on `space`.
+    pub fn new(space: M::Space, access: Access, compressed: bool) -> Self {
+        let ranges = [const { Translated { start: 0, span: Span::Null(0), control: None } }; ROWS];
+        Window { space, access, compressed, spent: 0, ranges, last: 0 }
+    }
+
+    /// Returns the range that contains a byte, after translation of its address if none does, and the byte's offset in it.
+    #[inline]
+    fn seek(&mut self, memory: &mut M, at: At) -> Result<(&Translated<'m, M>, usize), M::Fault> {
+        let own = size(at.row.checked_rem(ROWS as u64).unwrap_or_default());
+        let found = [self.last, own].into_iter().find_map(|index| {
+            let offset = self.ranges.get(index)?.offset(at.address)?;
+            Some((index, offset))
+        });
+        let (index, offset) = match found {
+            Some(found) => found,
+            None => (own, self.translate(memory, own, at.address)?),
+        };
+        self.last = index;
+        let fault = self.not_mapped(at.address);
+        self.ranges.get(index).map(|range| (range, offset)).ok_or(fault)
+    }
+
+    /// Replaces a range by one that contains `address`. Returns the offset of the address in it.
+    #[inline(never)]
+    fn translate(&mut self, memory: &mut M, index: usize, address: u64) -> Result<usize, M::Fault> {
+        let not_mapped = self.not_mapped(address);
+        let Some(range) = self.ranges.get_mut(index) else { return Err(not_mapped) };
         for start in [address & !(PAGE - 1), address] {
-            self.span = Span::Null(0);
+            range.span = Span::Null(0);
             let span = memory.span(self.space, start, OPEN, self.access);
             let span = span.map_err(|fault| M::with_address(fault, address))?;
             // The start is at most the address.
             let offset = address.wrapping_sub(start);
             if offset < span.len() as u64 {
-                self.control = match self.compressed {
+                range.control = match self.compressed {
                     true => memory.control(self.space, start, span.len(), self.access)?,
                     false => None,
                 };
-                self.span = span;
-                self.start = start;
+                range.span = span;
+                range.start = start;
                 return Ok(size(offset));
             }
         }
-        Err(self.not_mapped(address))
+        Err(not_mapped)
     }
 
-    /// Returns a span of 1 to `len` bytes at `address`. Accesses through the span bypass compression.
-    pub fn open(&mut self, memory: &mut M, address: u64, len: usize) -> Result<Span<'m>, M::Fault> {
-        let offset = self.seek(memory, address)?;
-        Ok(self.span.part(offset, if self.remote() { len.min(REMOTE_PIECE) } else { len }))
+    /// Returns a span of 1 to `len` bytes from a byte on. Accesses through the span bypass compression, and must be
+    /// charged.
+    #[inline]
+    pub fn open(&mut self, memory: &mut M, at: impl Into<At>, len: usize) -> Result<Span<'m>, M::Fault> {
+        let (range, offset) = self.seek(memory, at.into())?;
+        Ok(range.span.part(offset, if range.remote() { len.min(REMOTE_PIECE) } else { len }))
     }
 
-    fn remote(&self) -> bool {
-        matches!(self.span, Span::Remote { .. })
-    }
-
-    /// Adds the cost of an access to `len` bytes in the window.
+    /// Adds the cost of an access to `len` bytes of the last range.
+    #[inline]
     pub fn charge(&mut self, len: usize) {
-        let bytes = if self.remote() { len.saturating_mul(REMOTE_COST) } else { len };
+        let remote = self.ranges.get(self.last).is_some_and(Translated::remote);
+        let bytes = if remote { len.saturating_mul(REMOTE_COST) } else { len };
         self.spent = self.spent.saturating_add(ACCESS_COST).saturating_add(bytes);
     }
 
@@ -88,24 +145,24 @@ impl<'m, M: BlitMemory<'m>> Window<'m, M> {
         M::not_mapped(self.space, address, self.access)
     }
 
-    /// Splits `[address, address + len)` at translation boundaries and calls `work(piece, control, range)` for each
-    /// piece; `range` is relative to `address`. Always inlined: tiled surfaces have rows of few bytes.
+    /// Splits the `len` bytes from `at` on at translation boundaries and calls `work(piece, control, range)` for each
+    /// piece; `range` is relative to `at`. Always inlined: tiled surfaces have rows of few bytes.
     #[inline(always)]
     fn each(
         &mut self,
         memory: &mut M,
-        address: u64,
+        at: At,
         len: usize,
         mut work: impl FnMut(Piece<'_, 'm>, Option<&M::Control>, Range<usize>) -> Result<(), DmaFault>,
     ) -> Result<(), M::Fault> {
         let mut done = 0_usize;
         while done < len {
-            let at = address.wrapping_add(done as u64);
-            let offset = self.seek(memory, at)?;
-            let n = self.span.len().saturating_sub(offset).min(len.saturating_sub(done));
+            let address = at.address.wrapping_add(done as u64);
+            let (range, offset) = self.seek(memory, At { address, ..at })?;
+            let n = range.span.len().saturating_sub(offset).min(len.saturating_sub(done));
             let end = done.saturating_add(n);
-            let piece = Piece { span: &self.span, start: self.start, offset };
-            work(piece, self.control.as_ref(), done..end).map_err(|_| self.not_mapped(at))?;
+            let piece = Piece { span: &range.span, start: range.start, offset };
+            work(piece, range.control.as_ref(), done..end).map_err(|_| self.not_mapped(address))?;
             self.charge(n);
             done = end;
         }
@@ -113,8 +170,8 @@ impl<'m, M: BlitMemory<'m>> Window<'m, M> {
     }
 
     /// Reads pixels, decompressed if the surface is compressed.
-    pub fn read(&mut self, memory: &mut M, address: u64, data: &mut [u8]) -> Result<(), M::Fault> {
-        self.each(memory, address, data.len(), |piece, control, range| {
+    pub fn read(&mut self, memory: &mut M, at: impl Into<At>, data: &mut [u8]) -> Result<(), M::Fault> {
+        self.each(memory, at.into(), data.len(), |piece, control, range| {
             let data = data.get_mut(range).unwrap_or_default();
             match control {
                 Some(control) => control.read(piece, data),
@@ -124,8 +181,8 @@ impl<'m, M: BlitMemory<'m>> Window<'m, M> {
     }
 
     /// Writes pixels, compressed if the surface is compressed.
-    pub fn write(&mut self, memory: &mut M, address: u64, data: &[u8]) -> Result<(), M::Fault> {
-        self.each(memory, address, data.len(), |piece, control, range| {
+    pub fn write(&mut self, memory: &mut M, at: impl Into<At>, data: &[u8]) -> Result<(), M::Fault> {
+        self.each(memory, at.into(), data.len(), |piece, control, range| {
             let data = data.get(range).unwrap_or_default();
             match control {
                 Some(control) => control.write(piece, data),
@@ -136,7 +193,7 @@ impl<'m, M: BlitMemory<'m>> Window<'m, M> {
 
     /// Decompresses all blocks of the range.
     pub fn resolve(&mut self, memory: &mut M, address: u64, len: usize) -> Result<(), M::Fault> {
-        self.each(memory, address, len, |piece, control, range| match control {
+        self.each(memory, address.into(), len, |piece, control, range| match control {
             Some(control) => control.resolve(piece, range.len()),
             None => Ok(()),
         })
