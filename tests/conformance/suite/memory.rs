@@ -53,7 +53,7 @@ pub fn a_vf_writes_entries_of_its_own_pages_only(machine: &mut dyn Machine) {
     let mut two = Driver::vf(machine, 2);
     // VF 1 writes addresses of its local memory to the entries of the pages in which VF 2 and the PF's driver have CT
     // rings, results, ring and image.
-    for base in [two.base, pf.state.base] {
+    for base in [two.state.base, pf.state.base] {
         for offset in
             [CTB, CTB + 0x1000, CTB + 0x2000, SCRATCH, Driver::ring(1), Driver::image(1), Driver::image(1) + 0x1000]
         {
@@ -74,7 +74,7 @@ pub fn pf_assigns_and_revokes_ggtt_pages(machine: &mut dyn Machine) {
     );
     let mut pf = Driver::pf_with_vfs(machine, 2);
     let mut one = Driver::vf(machine, 1);
-    let entry = GGTT + (one.base >> 12) * 8;
+    let entry = GGTT + (one.state.base >> 12) * 8;
     assert_eq!(machine.bar64(0, 0, entry) >> 2 & 0x3ff, 1, "owner as read by the PF");
     assert_eq!(machine.bar64(1, 0, entry) & !0xfff, one.address(0), "address as read by the VF");
     let mut beside = [0; 8];
@@ -85,7 +85,7 @@ pub fn pf_assigns_and_revokes_ggtt_pages(machine: &mut dyn Machine) {
     one.wait_for(machine, SCRATCH, 1);
     // The next page, which VF 1 uses after the PF has reassigned it.
     let taken = SCRATCH + 0x1000;
-    let page = GGTT + ((one.base + taken) >> 12) * 8;
+    let page = GGTT + ((one.state.base + taken) >> 12) * 8;
     machine.set_bar64(0, 0, page, 2 << 2 | 1);
     pf.invalidate(machine);
     one.submit(machine, 2, COPY, &mi::store_data_imm(one.global(taken), 0xbad));

@@ -241,7 +241,7 @@ pub fn vf_access_to_a_foreign_ggtt_range_resets_the_context(machine: &mut dyn Ma
     let _pf = Driver::pf_with_vfs(machine, 2);
     let [mut one, mut two] = [1, 2].map(|vf| Driver::vf(machine, vf));
     // VF 1 writes an address of its own memory to a GGTT entry that belongs to VF 2.
-    machine.set_bar64(1, 0, GGTT + ((two.base + SCRATCH) >> 12) * 8, one.address(SCRATCH) | 1);
+    machine.set_bar64(1, 0, GGTT + ((two.state.base + SCRATCH) >> 12) * 8, one.address(SCRATCH) | 1);
     one.submit(machine, 1, COPY, &mi::store_data_imm(two.global(SCRATCH), 0xbad));
     one.wait_event(machine, &[0x9000_1008, 1]);
     assert_eq!((two.peek(machine, SCRATCH), one.peek(machine, SCRATCH)), (0, 0));

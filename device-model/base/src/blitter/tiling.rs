@@ -120,7 +120,7 @@ impl Size {
     /// The remainder.
     #[inline]
     fn rest(self, at: i64) -> u32 {
-        low(at as u64 & !u64::MAX.wrapping_shl(self.0))
+        low(at.cast_unsigned() & !u64::MAX.wrapping_shl(self.0))
     }
 }
 

@@ -132,7 +132,7 @@ impl Session<'_> {
 impl Driver {
     fn new(machine: &dyn Machine, function: u8, base: u64) -> Self {
         let ram = machine.ram() + u64::from(function) * OWN_BYTES;
-        Driver { function, base, ram, rings: Rings::default(), root: 0, next_context: 32, inbox: Inbox::default() }
+        Driver { function, state: DriverState::new(base, LAYOUT, 0), ram, next_context: 32, inbox: Inbox::default() }
     }
 
     fn with<'m>(&'m mut self, machine: &'m mut dyn Machine) -> Session<'m> {
