@@ -15,6 +15,7 @@ use std::sync::Arc;
 use arctic_base::gpu::Host;
 use arctic_base::host::{ManualClock, NullHost};
 use arctic_fidelity::proves;
+use arctic_mi::header::*;
 
 use super::*;
 use crate::guest::Guest;
@@ -74,7 +75,7 @@ impl EngineBench {
         for (offset, value) in [
             (info.base + 0x38, ring),
             (info.base + 0x220, !0),
-            (info.base + 0x228, 0x0100_0000),
+            (info.base + 0x228, MI_USER_INTERRUPT),
             (info.translation_mode, 0x0200_0200),
             (info.base + 0xa8, 0),
             (info.status_page, STATUS),
@@ -106,7 +107,7 @@ impl EngineBench {
 
     /// Writes a batch at an address of the guest.
     fn batch(&self, at: u32, dwords: &[u32]) {
-        (at..).step_by(4).zip(dwords.iter().chain(&[0x0500_0000])).for_each(|(at, dword)| self.put(at, *dword));
+        (at..).step_by(4).zip(dwords.iter().chain(&[MI_BATCH_BUFFER_END])).for_each(|(at, dword)| self.put(at, *dword));
     }
 
     /// Adds commands to the ring and executes everything.
@@ -169,14 +170,14 @@ fn stores_select_their_space_by_a_bit() {
     bench.run(&stores);
     assert_eq!([bench.get(DATA), bench.get(BEHIND + DATA + 4)], [1, 2]);
     assert_eq!([bench.get(BEHIND + DATA + 8), bench.get(BEHIND + DATA + 12)], [3, 4]);
-    let again = [0x1040_0002, 0, DATA, 5, 0x1000_0002, 0, DATA + 4, 6];
+    let again = [MI_STORE_DATA_IMM | GGTT | 2, 0, DATA, 5, MI_STORE_DATA_IMM | 2, 0, DATA + 4, 6];
     bench.batch(BATCH, &again);
-    bench.run(&[0x1880_0000, BATCH]);
+    bench.run(&[MI_BATCH_BUFFER_START, BATCH]);
     assert_eq!([bench.get(DATA), bench.get(BEHIND + DATA + 4)], [5, 6]);
     let user =
         [0x1040_0002, 0, DATA, 7, 0x1000_0002, 0, DATA + 4, 8, 0x1100_0001, 0x2094, 9, 0x1240_0001, 0x2038, DATA];
     bench.batch(BEHIND + BATCH, &user);
-    assert_eq!(bench.run(&[0x1880_0100, BATCH]), Outcome::Progress);
+    assert_eq!(bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]), Outcome::Progress);
     assert_eq!([bench.get(DATA), bench.get(BEHIND + DATA + 4)], [5, 8]);
     assert_eq!((bench.register(0x110), bench.register(0x140) & 1), (1 << 5, 0), "the batch has ended");
 }
@@ -187,7 +188,7 @@ fn without_ppgtt_its_accesses_use_the_ggtt() {
     proves!([IVB_031, ILK_003], "with the PPGTT disabled, its accesses use the GGTT");
     let mut bench = EngineBench::new(RCS);
     bench.gt.write(0x229c, 0x0200_0000, !0);
-    bench.run(&[0x1000_0002, 0, DATA, 9]);
+    bench.run(&[MI_STORE_DATA_IMM | 2, 0, DATA, 9]);
     assert_eq!(bench.get(DATA), 9);
 }
 
@@ -195,9 +196,9 @@ fn without_ppgtt_its_accesses_use_the_ggtt() {
 #[test]
 fn a_chained_batch_gains_no_privilege() {
     let mut bench = EngineBench::new(BCS);
-    bench.batch(BEHIND + BATCH, &[0x1880_0000, BATCH + 0x100]);
-    bench.batch(BEHIND + BATCH + 0x100, &[0x1000_0002, 0, DATA, 1, 0x1040_0002, 0, DATA, 2]);
-    bench.run(&[0x1880_0100, BATCH, 0x0040_0007]);
+    bench.batch(BEHIND + BATCH, &[MI_BATCH_BUFFER_START, BATCH + 0x100]);
+    bench.batch(BEHIND + BATCH + 0x100, &[MI_STORE_DATA_IMM | 2, 0, DATA, 1, MI_STORE_DATA_IMM | GGTT | 2, 0, DATA, 2]);
+    bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH, MI_NOOP | WRITE_NOPID | 7]);
     assert_eq!((bench.get(BEHIND + DATA), bench.get(DATA), bench.register(0x94)), (1, 0, 7));
 }
 
@@ -206,13 +207,13 @@ fn a_chained_batch_gains_no_privilege() {
 fn a_breadcrumb_of_the_copy_engine() {
     proves!([IVB_158, ILK_037], "flushes and MI_STORE_DATA_INDEX store to the status page");
     let mut bench = EngineBench::new(BCS);
-    let flush = [0x1304_0000 | 1 << 21 | 1 << 14 | 1, 0x104, 0x77];
+    let flush = [MI_FLUSH_DW | FLUSH_TLB | 1 << 21 | 1 << 14 | 1, 0x104, 0x77];
     bench.run(&[&flush[..], &[0x1080_0001, 0x108, 0x78], &[0x1300_0001, 0, 0, 0x0100_0000, 0]].concat());
     assert_eq!([bench.get(STATUS + 0x100), bench.get(STATUS + 0x108)], [0x77, 0x78]);
     assert_eq!(bench.gt.read(0x4_4018), 1 << 22, "GTIIR");
     bench.gt.write(0x4_4018, !0, !0);
     bench.gt.write(0x2_20a8, !0, !0);
-    bench.run(&[0x0100_0000, 0]);
+    bench.run(&[MI_USER_INTERRUPT, 0]);
     assert_eq!(bench.gt.read(0x4_4018), 0, "masked by the engine");
 }
 
@@ -221,18 +222,18 @@ fn a_breadcrumb_of_the_copy_engine() {
 fn pipe_control_stores() {
     let mut bench = EngineBench::new(RCS);
     bench.put(DATA + 4, 0xdead);
-    bench.run(&[0x7a00_0002, 1 << 24 | 1 << 20 | 1 << 14 | 1 << 8, DATA, 0x55]);
+    bench.run(&[PIPE_CONTROL | 2, 1 << 24 | 1 << 20 | 1 << 14 | 1 << 8, DATA, 0x55]);
     assert_eq!([bench.get(DATA), bench.get(DATA + 4)], [0x55, 0xdead], "one dword of data");
     assert_eq!(bench.gt.read(0x4_4018), 1 << 4, "notification");
-    bench.run(&[0x7a00_0003, 1 << 24 | 1 << 14, DATA, 0x66, 0x67]);
+    bench.run(&[PIPE_CONTROL | 3, 1 << 24 | 1 << 14, DATA, 0x66, 0x67]);
     assert_eq!([bench.get(DATA), bench.get(DATA + 4)], [0x66, 0x67]);
-    bench.run(&[0x7a00_0003, 1 << 24 | 3 << 14, DATA, 0x66, 0x67]);
+    bench.run(&[PIPE_CONTROL | 3, 1 << 24 | 3 << 14, DATA, 0x66, 0x67]);
     assert_eq!([bench.get(DATA), bench.get(DATA + 4)], [0, 0], "the time");
     bench.batch(BEHIND + BATCH, &[0x7a00_0003, 1 << 23 | 1 << 14, DATA, 1, 1, 0x7a00_0002, 1 << 14, DATA + 8, 2]);
-    bench.run(&[0x1880_0100, BATCH]);
+    bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]);
     assert_eq!([bench.get(BEHIND + DATA), bench.get(BEHIND + DATA + 8)], [0, 2]);
-    bench.batch(BEHIND + BATCH, &[0x7a00_0002, 1 << 24 | 1 << 14, DATA, 9]);
-    bench.run(&[0x1880_0100, BATCH]);
+    bench.batch(BEHIND + BATCH, &[PIPE_CONTROL | 2, 1 << 24 | 1 << 14, DATA, 9]);
+    bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]);
     assert_eq!(bench.get(DATA), 0, "the GGTT needs privilege");
 }
 
@@ -241,15 +242,15 @@ fn pipe_control_stores() {
 fn registers_are_loaded_and_stored() {
     proves!([IVB_159, IVB_161, IVB_163], "registers are loaded and stored; bytes can be disabled");
     let mut bench = EngineBench::new(RCS);
-    bench.run(&[0x1100_0003, 0x2430, 0x1122_3344, 0x2434, 0x5566_7788]);
+    bench.run(&[MI_LOAD_REGISTER_IMM | 3, 0x2430, 0x1122_3344, 0x2434, 0x5566_7788]);
     bench.run(&[0x1100_0501, 0x2430, 0xaabb_ccdd, 0x1240_0001, 0x2430, DATA]);
     assert_eq!([bench.get(DATA), bench.gt.read(0x2434)], [0xaa22_cc44, 0x5566_7788]);
     bench.put(DATA + 4, 0x99);
-    bench.run(&[0x14c0_0001, 0x2438, DATA + 4]);
+    bench.run(&[MI_LOAD_REGISTER_MEM | GGTT | 1, 0x2438, DATA + 4]);
     assert_eq!(bench.gt.read(0x2438), 0x99);
     bench.put(BEHIND + DATA, 0xf000);
-    bench.batch(BEHIND + BATCH, &[0x1480_0001, 0x2038, DATA, 0x1480_0001, 0x2438, DATA]);
-    bench.run(&[0x1880_0100, BATCH]);
+    bench.batch(BEHIND + BATCH, &[MI_LOAD_REGISTER_MEM | 1, 0x2038, DATA, MI_LOAD_REGISTER_MEM | 1, 0x2438, DATA]);
+    bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]);
     assert_eq!((bench.register(0x38), bench.gt.read(0x2438)), (RING, 0xf000), "only registers of contexts");
 }
 
@@ -258,7 +259,7 @@ fn registers_are_loaded_and_stored() {
 fn entries_are_updated() {
     proves!([IVB_160, ILK_018], "MI_UPDATE_GTT changes entries of consecutive pages");
     let mut bench = EngineBench::new(RCS);
-    bench.run(&[0x11c0_0002, 0x9000, 0x5001, 0x7001]);
+    bench.run(&[MI_UPDATE_GTT | 1 << 22 | 2, 0x9000, 0x5001, 0x7001]);
     assert_eq!([bench.gt.ggtt.entry(9), bench.gt.ggtt.entry(10)], [Pte(0x5001), Pte(0x7001)]);
 }
 
@@ -269,7 +270,7 @@ fn semaphores_wait_for_a_greater_value() {
     let mut bench = EngineBench::new(RCS);
     let wait = 0x0b00_0001 | 1 << 20 | 1 << 18;
     bench.gt.write(0x2040, 5, !0);
-    assert_eq!(bench.run(&[wait, 5, 0, 0x0040_0001]), Outcome::Waiting);
+    assert_eq!(bench.run(&[wait, 5, 0, MI_NOOP | WRITE_NOPID | 1]), Outcome::Waiting);
     assert_eq!((bench.register(0x3c) >> 10 & 1, bench.register(0x94)), (1, 0));
     assert_eq!(bench.step(), Outcome::Waiting);
     bench.gt.write(0x2040, 6, !0);
@@ -286,15 +287,15 @@ fn waits_for_events() {
     proves!([IVB_066, IVB_078, IVB_143], "a wait ends when the condition code is cleared, or by the ring control");
     let mut bench = EngineBench::new(RCS);
     bench.gt.write(0x2028, 0x0002_0002, !0);
-    assert_eq!(bench.run(&[0x0180_0000 | 1 << 16, 0x0180_0000 | 2 << 16]), Outcome::Waiting);
+    assert_eq!(bench.run(&[MI_WAIT_FOR_EVENT | 1 << 16, MI_WAIT_FOR_EVENT | 2 << 16]), Outcome::Waiting);
     assert_eq!(bench.register(0x3c) >> 11 & 1, 1);
     bench.gt.write(0x2028, 0x0002_0000, !0);
     assert_eq!((bench.step(), bench.register(0x3c) >> 11 & 1), (Outcome::Progress, 0));
     bench.gt.write(0x2028, 0x0002_0002, !0);
-    assert_eq!(bench.run(&[0x0180_0000 | 2 << 16, 0x0040_0003]), Outcome::Waiting);
+    assert_eq!(bench.run(&[MI_WAIT_FOR_EVENT | 2 << 16, MI_NOOP | WRITE_NOPID | 3]), Outcome::Waiting);
     bench.gt.write(0x203c, 0x1801, !0);
     assert_eq!((bench.step(), bench.register(0x94)), (Outcome::Progress, 3), "ended by software");
-    assert_eq!(bench.run(&[0x0180_0000 | 1 << 3, 0]), Outcome::Progress, "no pipe is active");
+    assert_eq!(bench.run(&[MI_WAIT_FOR_EVENT | 1 << 3, 0]), Outcome::Progress, "no pipe is active");
 }
 
 /// IVB-081, IVB-082: MI_ARB_CHECK takes the new head.
@@ -302,11 +303,11 @@ fn waits_for_events() {
 fn preemption_by_the_head_pointer() {
     proves!([IVB_081, IVB_082], "MI_ARB_CHECK continues at UHPTR and records the old head");
     let mut bench = EngineBench::new(RCS);
-    bench.put(RING + 0x100, 0x0040_0042);
+    bench.put(RING + 0x100, MI_NOOP | WRITE_NOPID | 0x42);
     bench.gt.write(0x2134, 0x101, !0);
     bench.gt.write(0x2030, 0x108, !0);
-    bench.put(RING, 0x0280_0000);
-    bench.put(RING + 4, 0x0040_0001);
+    bench.put(RING, MI_ARB_CHECK);
+    bench.put(RING + 4, MI_NOOP | WRITE_NOPID | 1);
     assert_eq!(bench.step(), Outcome::Progress);
     assert_eq!((bench.register(0x94), bench.register(0x134), bench.register(0x34)), (0x42, 0x100, 0x108));
     assert_eq!(bench.register(0x14c), 0, "the offset of the check");
@@ -318,7 +319,7 @@ fn preemption_by_the_head_pointer() {
 fn contexts_keep_their_registers() {
     proves!([IVB_155, ILK_163, ILK_168], "contexts keep their registers; the first use does not load the image");
     let mut bench = EngineBench::new(RCS);
-    let switch = |context: u32, flags: u32| [0x0c00_0000, context | 0x100 | flags, 0, 0];
+    let switch = |context: u32, flags: u32| [MI_SET_CONTEXT, context | 0x100 | flags, 0, 0];
     let other = CONTEXT + 0x2000;
     bench.run(&switch(CONTEXT, 0xd));
     assert_eq!(bench.register(0x180), CONTEXT | 0x10d);
@@ -335,7 +336,7 @@ fn contexts_keep_their_registers() {
     bench.run(&switch(other, 0xc));
     assert_eq!((bench.gt.read(0x2430), bench.gt.read(0x7004)), (0x22, 0x180));
     // An image that loads a register of the ring.
-    bench.batch(CONTEXT, &[0x1100_0001, 0x2038, 0]);
+    bench.batch(CONTEXT, &[MI_LOAD_REGISTER_IMM | 1, 0x2038, 0]);
     bench.run(&switch(CONTEXT, 0xc));
     assert_eq!(bench.register(0x38), RING);
 }
@@ -363,9 +364,9 @@ fn faults_are_recorded_once() {
     assert_eq!(bench.gt.read(0x4_4018), 1 << 7);
     bench.gt.write(0x4094, 0, !0);
     bench.gt.write(0x2220, 0, !0);
-    bench.run(&[0x1000_0002, 0, 0x40_1000, 2]);
+    bench.run(&[MI_STORE_DATA_IMM | 2, 0, 0x40_1000, 2]);
     assert_eq!((bench.gt.read(0x4094), bench.gt.read(0x40a0)), (0x40_1000 | 8 << 3 | 2 << 1 | 1, 1 | 1 << 2 | 1 << 8));
-    assert_eq!(bench.run(&[0x1880_0000, 0x30_0000]), Outcome::Halted, "no command can be fetched");
+    assert_eq!(bench.run(&[MI_BATCH_BUFFER_START, 0x30_0000]), Outcome::Halted, "no command can be fetched");
 }
 
 /// Commands of the pipelines are skipped by their length, and counted.
@@ -373,8 +374,8 @@ fn faults_are_recorded_once() {
 fn pipeline_commands_are_counted() {
     proves!([ILK_126, ILK_127, ILK_131], "commands of the pipelines are accepted by their length, and counted");
     let mut bench = EngineBench::new(RCS);
-    bench.batch(BEHIND + BATCH, &[0x7805_0000, 0xffff_ffff, 0x6904_0000, 0x0600_0000]);
-    bench.run(&[0x1880_0100, BATCH]);
+    bench.batch(BEHIND + BATCH, &[0x7805_0000, 0xffff_ffff, 0x6904_0000, MI_PREDICATE]);
+    bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]);
     let skipped: Vec<_> =
         bench.engine.skipped().iter().map(|((origin, name), count)| (*origin, *name, *count)).collect();
     assert_eq!(skipped, [(Origin::User, "3DSTATE_DEPTH_BUFFER", 1), (Origin::User, "PIPELINE_SELECT", 1)]);
@@ -387,9 +388,9 @@ fn the_status_page_is_written_on_events() {
     proves!(IVB_091, "an event that HWSTAM does not mask is written to the status page");
     let mut bench = EngineBench::new(RCS);
     bench.put(STATUS, 0xffff);
-    bench.run(&[0x0100_0000, 0]);
+    bench.run(&[MI_USER_INTERRUPT, 0]);
     assert_eq!(bench.get(STATUS), 0xffff, "masked");
     bench.gt.write(0x2098, !1, !0);
-    bench.run(&[0x0100_0000, 0]);
+    bench.run(&[MI_USER_INTERRUPT, 0]);
     assert_eq!(bench.get(STATUS), 0);
 }

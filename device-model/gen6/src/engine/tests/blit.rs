@@ -44,9 +44,9 @@ fn surfaces_are_in_the_ppgtt_while_it_is_enabled() {
     let mut bench = EngineBench::new(BCS);
     bench.run(&fill(DATA, 0x1_0001, 1));
     bench.batch(BATCH, &fill(DATA + 4, 0x1_0001, 2));
-    bench.run(&[0x1880_0000, BATCH]);
+    bench.run(&[MI_BATCH_BUFFER_START, BATCH]);
     bench.batch(BEHIND + BATCH, &fill(DATA + 8, 0x1_0001, 3));
-    bench.run(&[0x1880_0100, BATCH]);
+    bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]);
     assert_eq!([0, 4, 8].map(|at| bench.get(BEHIND + DATA + at)), [1, 2, 3]);
     assert_eq!([0, 4, 8].map(|at| bench.get(DATA + at)), [0; 3]);
     bench.gt.write(0x2_229c, 0x0200_0000, !0);
@@ -60,7 +60,7 @@ fn setup_state_lasts_until_a_reset() {
     let mut bench = EngineBench::new(BCS);
     bench.run(&[0x4470_0007, 0x83f0_0040, 0, 0, DATA, 0, 0x55, 0, 0]);
     bench.batch(BEHIND + BATCH, &[0x4940_0001, 0x1_0001, 0x2_0003]);
-    bench.run(&[0x1880_0100, BATCH]);
+    bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]);
     assert_eq!([0x40, 0x44, 0x48, 0x4c].map(|at| bench.get(BEHIND + DATA + at)), [0, 0x55, 0x55, 0]);
     bench.engine.reset();
     bench.run(&[0x4940_0001, 0x3_0003, 0x4_0004]);
@@ -83,7 +83,7 @@ fn the_control_register_selects_y_tiling() {
         dwords[2] = at << 16 | 4;
         dwords
     };
-    bench.run(&[&[0x1100_0001, 0x2_2200, 0x0002_0002][..], &tiled(1)].concat());
+    bench.run(&[&[MI_LOAD_REGISTER_IMM | 1, 0x2_2200, 0x0002_0002][..], &tiled(1)].concat());
     assert_eq!((bench.register(BCS_SWCTRL), bench.get(BEHIND + DATA + 512 + 16)), (2, 1));
     bench.gt.write(0x2_2200, 0x0001_0001, !0);
     assert_eq!(bench.register(BCS_SWCTRL), 3, "masked");
@@ -148,7 +148,7 @@ fn accesses_are_not_translated_in_the_mode_of_the_arbiter() {
 #[test]
 fn long_rectangles_take_many_steps() {
     let mut bench = EngineBench::new(BCS);
-    bench.run(&[&fill(DATA, LONG, 7)[..], &[0x0040_0009, 0]].concat());
+    bench.run(&[&fill(DATA, LONG, 7)[..], &[MI_NOOP | WRITE_NOPID | 9, 0]].concat());
     assert_eq!((bench.head(), bench.register(0x94), bench.register(0x74)), (0, 0, RING));
     assert_eq!(bench.register(0x9c) & 1 << 9, 0, "not idle");
     let steps = bench.finish();
@@ -156,7 +156,7 @@ fn long_rectangles_take_many_steps() {
     assert_eq!((bench.register(0x94), bench.register(0x9c)), (9, 1 << 9));
     // A batch of blits that take a step each.
     bench.batch(BEHIND + BATCH, &[fill(DATA, 0x200 << 16 | 0x400, 8), fill(DATA + 0x40, 0x200 << 16 | 1, 9)].concat());
-    bench.run(&[0x1880_0100, BATCH]);
+    bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]);
     bench.finish();
     assert_eq!((bench.get(BEHIND + DATA), bench.get(BEHIND + DATA + 0x40)), (8, 9));
 }
@@ -167,7 +167,7 @@ fn many_blits_take_several_steps() {
     let mut bench = EngineBench::new(BCS);
     let blits: Vec<u32> = (0..64).flat_map(|_| fill(DATA, 0x40 << 16 | 0x400, 7)).collect();
     bench.batch(BEHIND + BATCH, &blits);
-    bench.run(&[0x1880_0100, BATCH]);
+    bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]);
     assert!((4..32).contains(&bench.finish()), "64 blits of 256 KiB");
 }
 
@@ -176,7 +176,7 @@ fn many_blits_take_several_steps() {
 fn a_stopped_parser_completes_the_rectangle() {
     proves!(IVB_055, "a stopped parser completes the command, and is idle behind it");
     let mut bench = EngineBench::new(BCS);
-    bench.run(&[&fill(DATA, LONG, 7)[..], &[0x0040_0009, 0]].concat());
+    bench.run(&[&fill(DATA, LONG, 7)[..], &[MI_NOOP | WRITE_NOPID | 9, 0]].concat());
     bench.gt.write(0x2_209c, 0x0100_0100, !0);
     let mut steps = 0;
     while bench.gt.engine_runnable(BCS) {
@@ -207,7 +207,7 @@ fn a_reset_ends_the_rectangle() {
             assert!(!bench.gt.engine_runnable(BCS));
         }
         bench.gt.write(0x2_2034, 0, !0);
-        bench.put(RING, 0x0040_0005);
+        bench.put(RING, MI_NOOP | WRITE_NOPID | 5);
         bench.gt.write(0x2_2030, 8, !0);
         bench.put(RING + 4, 0);
         bench.gt.write(0x2_203c, 0x1001, !0);
@@ -223,7 +223,7 @@ fn a_missing_page_ends_the_rectangle() {
     proves!(IVB_039, "a missing page is a fault of the copy engine, with its address and direction");
     let mut bench = EngineBench::new(BCS);
     let mut copy = vec![0x54c0_0006 | 3 << 20, 0x03cc_1000, 0, 0x2_0400, 0x1_f000, 0, 0x1000, DATA];
-    assert_eq!(bench.run(&[&copy[..], &[0x0040_0003, 0]].concat()), Outcome::Progress);
+    assert_eq!(bench.run(&[&copy[..], &[MI_NOOP | WRITE_NOPID | 3, 0]].concat()), Outcome::Progress);
     assert_eq!((bench.gt.read(0x4294), bench.register(0x94)), (0x1_f000 | 8 << 3 | 1, 3), "written");
     assert_eq!(bench.gt.read(0x40a0), 1);
     bench.gt.write(0x4294, 0, !0);

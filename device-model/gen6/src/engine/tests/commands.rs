@@ -27,7 +27,7 @@ fn the_predicate_follows_all_operations() {
                 set64(&bench, 0x2408, second);
                 set64(&bench, 0x2410, data);
                 bench.write(0x2418, present.into());
-                bench.run(&[0x0600_0000 | load << 6 | combine << 3 | compare]);
+                bench.run(&[MI_PREDICATE | load << 6 | combine << 3 | compare]);
                 let difference = first.wrapping_sub(second);
                 let compared = [true, false, first == second, difference == data][compare as usize];
                 let combined = [compared, present && compared, present || compared, present != compared];
@@ -55,7 +55,7 @@ fn a_predicated_primitive_is_not_drawn() {
     bench.run(&draw(0));
     bench.write(0x2418, 1);
     bench.run(&draw(1 << 8));
-    bench.run(&[0x0680_0003, 0x0c80_0000, 1 << 16, 0x0040_0005]);
+    bench.run(&[0x0680_0003, 0x0c80_0000, 1 << 16, MI_NOOP | WRITE_NOPID | 5]);
     let counts: Vec<_> = bench.engine.skipped().iter().map(|((_, name), count)| (*name, *count)).collect();
     assert_eq!(counts, [("3DPRIMITIVE", 2), ("MI_TOPOLOGY_FILTER", 1), ("MI_URB_CLEAR", 1)]);
     assert_eq!(bench.register(0x94), 5);
@@ -65,7 +65,7 @@ fn a_predicated_primitive_is_not_drawn() {
 fn a_noop_may_name_itself() {
     proves!([IVB_067, IVB_141], "MI_NOOP writes its 22 bits to NOPID if bit 22 is set");
     let mut bench = EngineBench::new(BCS);
-    bench.run(&[0x007f_ffff]);
+    bench.run(&[MI_NOOP | WRITE_NOPID | 0x3fffff]);
     assert_eq!(bench.register(0x94), 0x3f_ffff);
     bench.run(&[0x003f_1234]);
     assert_eq!(bench.register(0x94), 0x3f_ffff);
@@ -76,10 +76,10 @@ fn a_user_interrupt_is_sent_per_command() {
     proves!([IVB_090, IVB_142, ILK_153], "MI_USER_INTERRUPT raises bit 0 of the engine, and the parser continues");
     for (index, bit) in [(0, 0), (1, 12), (2, 22)] {
         let mut bench = EngineBench::new(EngineId::new(index));
-        bench.run(&[0x0100_0000, 0x0040_0001]);
+        bench.run(&[MI_USER_INTERRUPT, MI_NOOP | WRITE_NOPID | 1]);
         assert_eq!((bench.gt.read(0x4_4018), bench.register(0x94)), (1 << bit, 1));
         bench.write(0x4_4018, 1 << bit);
-        bench.run(&[0x0100_0000]);
+        bench.run(&[MI_USER_INTERRUPT]);
         assert_eq!(bench.gt.read(0x4_4018), 1 << bit);
     }
 }
@@ -118,8 +118,8 @@ fn cache_line_flushes_toggle_a_bit() {
     let mut bench = EngineBench::new(RCS);
     bench.write(0x20c0, 0x0040_0040);
     let flush = |bench: &mut EngineBench| {
-        let mut words = vec![0x1380_0003, DATA, 0, 0xffff_ffff, 0xffff_ffff];
-        words.push(0x0040_0003);
+        let mut words = vec![MI_CLFLUSH | 3, DATA, 0, 0xffff_ffff, 0xffff_ffff];
+        words.push(MI_NOOP | WRITE_NOPID | 3);
         bench.run(&words);
         bench.register(0xc0)
     };
@@ -143,10 +143,10 @@ fn a_suspended_flush_completes_when_it_is_resumed() {
         bench.write(0x4_4018, 4);
         assert_eq!(bench.gt.read(0x4_4018), 0, "it is no lasting state");
     }
-    bench.run(&[0x0580_0001]);
+    bench.run(&[MI_SUSPEND_FLUSH | 1]);
     bench.write(0x20c0, 0x0020_0020);
     assert_eq!((bench.register(0xc0), bench.gt.read(0x22d4)), (0x20, 0));
-    bench.run(&[0x0580_0000]);
+    bench.run(&[MI_SUSPEND_FLUSH]);
     assert_eq!((bench.register(0xc0), bench.gt.read(0x22d4), bench.get(STATUS)), (0, 0x800, 4));
 }
 
@@ -157,7 +157,7 @@ fn stores_have_the_length_of_their_header() {
         "MI_STORE_DATA_IMM stores one dword or more by its length; a command is executed before the next one"
     );
     let mut bench = EngineBench::new(BCS);
-    bench.run(&[0x1040_0004, 0, DATA + 3, 1, 2, 3, 0x1040_0002, 0, DATA + 4, 9]);
+    bench.run(&[MI_STORE_DATA_IMM | GGTT | 4, 0, DATA + 3, 1, 2, 3, MI_STORE_DATA_IMM | GGTT | 2, 0, DATA + 4, 9]);
     assert_eq!([bench.get(DATA), bench.get(DATA + 4), bench.get(DATA + 8)], [1, 9, 3]);
 }
 
@@ -171,7 +171,7 @@ fn registers_are_written_by_bytes_and_pairs() {
     for disabled in 0..16_u32 {
         bench.write(0x2430, 0x1111_1111);
         bench.write(0x2434, 0x2222_2222);
-        bench.run(&[0x1100_0003 | disabled << 8, 0x2430, 0xaabb_ccdd, 0x2434, 0x1234_5678]);
+        bench.run(&[MI_LOAD_REGISTER_IMM | 3 | disabled << 8, 0x2430, 0xaabb_ccdd, 0x2434, 0x1234_5678]);
         let expect = |old: u32, new: u32| {
             let bytes = |value: u32, n: u32| value >> (n * 8) & 0xff;
             (0..4).fold(0, |all, n| all | bytes(if disabled >> n & 1 == 0 { new } else { old }, n) << (n * 8))
@@ -179,7 +179,7 @@ fn registers_are_written_by_bytes_and_pairs() {
         assert_eq!(bench.gt.read(0x2430), expect(0x1111_1111, 0xaabb_ccdd), "{disabled:#x}");
         assert_eq!(bench.gt.read(0x2434), expect(0x2222_2222, 0x1234_5678));
     }
-    bench.run(&[0x1100_0003, 0x8800, 1, 0x5_0380, 4]);
+    bench.run(&[MI_LOAD_REGISTER_IMM | 3, 0x8800, 1, 0x5_0380, 4]);
     assert_eq!(bench.gt.read(0x5_0380), 4);
     let unmodelled: Vec<_> = bench.gt.report().unmodelled.iter().map(|register| register.offset).collect();
     assert!(!unmodelled.contains(&0x8800), "not even written");
@@ -197,14 +197,14 @@ fn draw_parameters_are_loaded_from_memory() {
     for (n, register) in (0..).zip(registers) {
         let (at, value) = (DATA + n * 4, 0x100 + n);
         bench.put(BEHIND + at, value);
-        bench.batch(BEHIND + BATCH, &[0x1480_0001, register, at]);
-        bench.run(&[0x1880_0100, BATCH]);
+        bench.batch(BEHIND + BATCH, &[MI_LOAD_REGISTER_MEM | 1, register, at]);
+        bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]);
         assert_eq!(bench.gt.read(register), value);
     }
     bench.put(BEHIND + DATA, 0);
     let guarded = [0x1480_0001, 0x2500, DATA, 0x1b20_0001, 0, DATA, 0x7105_0009];
     bench.batch(BEHIND + BATCH, &guarded);
-    bench.run(&[0x1880_0100, BATCH]);
+    bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]);
     assert_eq!((bench.gt.read(0x2500), bench.engine.skipped().len()), (0, 0), "GPGPU_WALKER is not reached");
     bench.write(0x2290, 5);
     bench.write(0x5200, 6);
@@ -222,14 +222,14 @@ fn flushes_store_and_notify() {
     );
     let mut bench = EngineBench::new(RCS);
     bench.clock.advance(80 * 0x1234);
-    bench.run(&[0x7a00_0003, 1 << 24 | 3 << 14 | 1 << 8, DATA, 0, 0]);
+    bench.run(&[PIPE_CONTROL | 3, 1 << 24 | 3 << 14 | 1 << 8, DATA, 0, 0]);
     assert_eq!((bench.get(DATA), bench.gt.read(0x4_4018)), (0x1234, 1 << 4));
     bench.write(0x2350, 0x77);
-    bench.run(&[0x7a00_0003, 1 << 24 | 2 << 14, DATA, 0, 0, 0x7a00_0003, 1 << 23 | 1 << 14, 0x2430, 0x99, 0]);
+    bench.run(&[PIPE_CONTROL | 3, 1 << 24 | 2 << 14, DATA, 0, 0, PIPE_CONTROL | 3, 1 << 23 | 1 << 14, 0x2430, 0x99, 0]);
     assert_eq!((bench.get(DATA), bench.gt.read(0x2430)), (0x77, 0x99));
     let mut bench = EngineBench::new(BCS);
     bench.clock.advance(80 * 0x4321);
-    bench.run(&[0x1300_c102, DATA | 4, 0, 0]);
+    bench.run(&[MI_FLUSH_DW | FLUSH_TIMESTAMP | FLUSH_NOTIFY | 2, DATA | 4, 0, 0]);
     assert_eq!((bench.get(DATA), bench.gt.read(0x4_4018)), (0x4321, 1 << 26));
     assert_eq!(bench.gt.read(0x1_2358), 0x4321, "each engine reads the time");
 }
@@ -241,16 +241,16 @@ fn commands_take_effect_in_order() {
         [IVB_168, IVB_169, ILK_133, ILK_135, ILK_136, ILK_138, ILK_141],
         "a register that is loaded, stored, changed and stored again, with and without flushes between"
     );
-    for flush in [&[][..], &[0x7a00_0002, 1 << 20 | 1 << 18 | 1 << 12, 0, 0], &[0x0200_0000]] {
+    for flush in [&[][..], &[PIPE_CONTROL | 2, 1 << 20 | 1 << 18 | 1 << 12, 0, 0], &[0x0200_0000]] {
         let mut bench = EngineBench::new(RCS);
         let steps = [
-            &[0x1100_0001, 0x2430, 1][..],
-            &[0x1240_0001, 0x2430, DATA],
-            &[0x14c0_0001, 0x2434, DATA],
-            &[0x1040_0002, 0, DATA, 2],
-            &[0x14c0_0001, 0x2438, DATA],
-            &[0x11c0_0001, 0xb000, 0x7001],
-            &[0x1040_0002, 0, 0xb000, 3],
+            &[MI_LOAD_REGISTER_IMM | 1, 0x2430, 1][..],
+            &[MI_STORE_REGISTER_MEM | GGTT | 1, 0x2430, DATA],
+            &[MI_LOAD_REGISTER_MEM | GGTT | 1, 0x2434, DATA],
+            &[MI_STORE_DATA_IMM | GGTT | 2, 0, DATA, 2],
+            &[MI_LOAD_REGISTER_MEM | GGTT | 1, 0x2438, DATA],
+            &[MI_UPDATE_GTT | 1 << 22 | 1, 0xb000, 0x7001],
+            &[MI_STORE_DATA_IMM | GGTT | 2, 0, 0xb000, 3],
         ];
         let words: Vec<u32> = steps.iter().flat_map(|step| step.iter().chain(flush).copied()).collect();
         assert_eq!(bench.run(&words), Outcome::Progress);
@@ -266,11 +266,12 @@ fn the_batch_is_described_while_it_runs() {
         "BB_ADDR has the address of the current fetch and a valid bit, BB_STATE the space, BB_ADDR_DIFF the distance from \
          the start; MI_BATCH_BUFFER_END returns to the ring"
     );
-    for (header, offset, state) in [(0x1880_0100, BEHIND, 0x20), (0x1880_0000, 0, 0)] {
+    for (header, offset, state) in [(MI_BATCH_BUFFER_START | BATCH_PPGTT, BEHIND, 0x20), (MI_BATCH_BUFFER_START, 0, 0)]
+    {
         let mut bench = EngineBench::new(RCS);
         bench.write(0x2028, 0x0001_0001);
         bench.batch(offset + BATCH, &[0, 0, 0x0b30_0001 | 1 << 18 | 1 << 21, 0, 0]);
-        assert_eq!(bench.run(&[header, BATCH, 0x0040_0006]), Outcome::Waiting);
+        assert_eq!(bench.run(&[header, BATCH, MI_NOOP | WRITE_NOPID | 6]), Outcome::Waiting);
         assert_eq!([0x140, 0x110, 0x154].map(|at| bench.register(at)), [BATCH + 8 | 1, state, 8]);
         assert_eq!((bench.register(0x74), bench.register(0x34)), (BATCH + 8, 8), "behind the start");
         bench.write(0x2040, 1);

@@ -12,7 +12,7 @@ const ALWAYS: [u32; 3] = [0x2300, 0x7020, 0x2220];
 const EXTENDED: [u32; 4] = [0x2400, 0x2430, 0x2500, 0x5200];
 
 fn switch(bench: &mut EngineBench, context: u32, flags: u32) {
-    bench.run(&[0x0c00_0000, context | 0x100 | flags, 0, 0]);
+    bench.run(&[MI_SET_CONTEXT, context | 0x100 | flags, 0, 0]);
 }
 
 fn fill(bench: &EngineBench, value: u32) {
@@ -83,7 +83,7 @@ fn an_inhibited_restore_does_not_read_the_image() {
     for (inhibit, value) in [(1, 0x11), (0, 0x99)] {
         let mut bench = EngineBench::new(RCS);
         bench.write(0x2300, 0x11);
-        bench.batch(CONTEXT, &[0x1100_0001, 0x2300, 0x99]);
+        bench.batch(CONTEXT, &[MI_LOAD_REGISTER_IMM | 1, 0x2300, 0x99]);
         switch(&mut bench, CONTEXT, 0xc | inhibit);
         assert_eq!(bench.gt.read(0x2300), value);
     }
@@ -94,7 +94,7 @@ fn an_image_may_have_more_than_two_kibibytes() {
     proves!(ILK_164, "registers behind the first 2 KiB of an image are loaded");
     let mut bench = EngineBench::new(RCS);
     // Zeros are MI_NOOP.
-    bench.batch(CONTEXT + 0x1000, &[0x1100_0001, 0x2300, 0x99]);
+    bench.batch(CONTEXT + 0x1000, &[MI_LOAD_REGISTER_IMM | 1, 0x2300, 0x99]);
     switch(&mut bench, CONTEXT, 0xc);
     assert_eq!(bench.gt.read(0x2300), 0x99);
 }
@@ -105,7 +105,7 @@ fn a_switch_completes_the_stores_before_it() {
     let mut bench = EngineBench::new(RCS);
     bench.write(0x2180, CONTEXT);
     let commands = [0x1100_0001, 0x2434, 7, 0x1240_0001, 0x2434, DATA, 0x0c00_0000, OTHER | 0x101, 0];
-    bench.run(&[&commands[..], &[0x14c0_0001, 0x2438, DATA]].concat());
+    bench.run(&[&commands[..], &[MI_LOAD_REGISTER_MEM | GGTT | 1, 0x2438, DATA]].concat());
     assert_eq!((bench.register(0x180), bench.gt.read(0x2438)), (OTHER | 0x101, 7));
 }
 
@@ -164,11 +164,11 @@ fn the_image_is_a_list_of_register_loads_of_105_lines() {
 fn contexts_are_switched_by_the_render_ring_only() {
     proves!([IVB_155, ILK_166], "MI_SET_CONTEXT has no effect in a batch, and is an error on another engine");
     let mut bench = EngineBench::new(RCS);
-    bench.batch(BATCH, &[0x0c00_0000, CONTEXT | 0x10d, 0]);
-    bench.run(&[0x1880_0000, BATCH]);
+    bench.batch(BATCH, &[MI_SET_CONTEXT, CONTEXT | 0x10d, 0]);
+    bench.run(&[MI_BATCH_BUFFER_START, BATCH]);
     assert_eq!((bench.register(0x180), bench.engine.skipped().len()), (0, 1));
     let mut bench = EngineBench::new(BCS);
-    assert_eq!(bench.run(&[0x0c00_0000, CONTEXT | 0x10d]), Outcome::Halted);
+    assert_eq!(bench.run(&[MI_SET_CONTEXT, CONTEXT | 0x10d]), Outcome::Halted);
 }
 
 #[test]
@@ -198,8 +198,8 @@ fn a_reset_of_one_engine_leaves_the_others() {
     let mut bench = EngineBench::new(RCS);
     let mut other = Engine::new(BCS);
     bench.clock.advance(8000);
-    bench.run_other(&mut other, 0x8000, &[0x0040_0005, 0]);
-    bench.run(&[0x0040_0007, 0]);
+    bench.run_other(&mut other, 0x8000, &[MI_NOOP | WRITE_NOPID | 5, 0]);
+    bench.run(&[MI_NOOP | WRITE_NOPID | 7, 0]);
     bench.write(0x2_2098, 0);
     bench.write(0x2_20c0, 0x0040_0040);
     bench.gt.reset_domains(1 << 3);

@@ -18,7 +18,7 @@ fn a_bad_header_is_a_fatal_error() {
             let mut bench = EngineBench::new(RCS);
             bench.write(0x20b4, if masked { !0 } else { !1 });
             assert_eq!(bench.gt.read(0x20b4), if masked { !0 } else { !1 });
-            assert_eq!(bench.run(&[0, header, 0x0040_0001]), Outcome::Halted, "{header:#x}");
+            assert_eq!(bench.run(&[0, header, MI_NOOP | WRITE_NOPID | 1]), Outcome::Halted, "{header:#x}");
             assert_eq!([0x68, 0x64, 0x74].map(|at| bench.register(at)), [header, RING + 4, RING + 4]);
             assert_eq!([0xb0, 0xb8].map(|at| bench.register(at)), [u32::from(!masked), 1]);
             assert_eq!((bench.gt.read(0x4_4018), bench.register(0x94)), (if masked { 0 } else { 8 }, 0));
@@ -43,7 +43,7 @@ fn an_interrupt_lasts_as_long_as_its_error() {
     );
     let mut bench = EngineBench::new(RCS);
     bench.write(0x2098, !(1 << 7));
-    bench.run(&[0x1040_0002, 0, 0x20_0000, 1]);
+    bench.run(&[MI_STORE_DATA_IMM | GGTT | 2, 0, 0x20_0000, 1]);
     assert_eq!([0x4_4010, 0x4_4018].map(|at| bench.gt.read(at)), [1 << 7; 2]);
     assert_eq!(bench.get(STATUS), 1 << 7);
     bench.write(0x4_4018, 1 << 7);
@@ -54,7 +54,7 @@ fn an_interrupt_lasts_as_long_as_its_error() {
     assert_eq!(bench.gt.read(0x4_4018), 0);
     // Masked, then unmasked.
     bench.write(0x4_4014, !0);
-    bench.run(&[0x1040_0002, 0, 0x20_0000, 1]);
+    bench.run(&[MI_STORE_DATA_IMM | GGTT | 2, 0, 0x20_0000, 1]);
     assert_eq!((bench.gt.read(0x4_4018), bench.gt.read(0x4_4010)), (0, 1 << 7));
     bench.write(0x4_4014, !(1 << 7));
     assert_eq!(bench.gt.read(0x4_4018), 1 << 7);
@@ -74,7 +74,7 @@ fn the_status_page_is_written_only_for_unmasked_sources() {
             bench.put(STATUS, 0xffff);
             bench.write(bench.base() + 0x98, hwstam);
             bench.write(imr, mask);
-            bench.run(&[0x0100_0000]);
+            bench.run(&[MI_USER_INTERRUPT]);
             assert_eq!(bench.get(STATUS), if written { 0 } else { 0xffff }, "{hwstam:#x} {mask:#x}");
         }
     }
@@ -101,15 +101,15 @@ fn one_fault_is_in_all_registers() {
         bench.write(bench.base() + 0x220, 1);
         // A write to the GGTT, a read of a page table without the page, an invalid directory entry, an unloaded one.
         let cases: [(&[u32], u32, u32); 4] = [
-            (&[0x1040_0002, 0, 0x20_0010, 1], 0x20_0000 | 1 << 11 | 8 << 3 | 1, 1),
+            (&[MI_STORE_DATA_IMM | GGTT | 2, 0, 0x20_0010, 1], 0x20_0000 | 1 << 11 | 8 << 3 | 1, 1),
             (&[0x0b30_0001, 0, 0x30_0000], 0x30_0000 | 1, 1),
-            (&[0x1000_0002, 0, 0x40_0000, 1], 0x40_0000 | 8 << 3 | 1 << 1 | 1, 1 << 2),
+            (&[MI_STORE_DATA_IMM | 2, 0, 0x40_0000, 1], 0x40_0000 | 8 << 3 | 1 << 1 | 1, 1 << 2),
             (&[0x1000_0002, 0, 0x0400_0000, 1], 0x0400_0000 | 8 << 3 | 2 << 1 | 1, 1 << 8),
         ];
         for (n, (words, latched, error)) in cases.into_iter().enumerate() {
             bench.write(0x40a0, 0);
             bench.run(words);
-            bench.run(&[0x1040_0002, 0, 0x50_0000, 1]);
+            bench.run(&[MI_STORE_DATA_IMM | GGTT | 2, 0, 0x50_0000, 1]);
             assert_eq!(bench.gt.read(fault), latched, "the first is kept");
             assert_eq!(bench.gt.read(0x40a0), error | 1);
             assert_eq!(bench.gt.read(0x4_4018), 1 << bit);
@@ -127,7 +127,7 @@ fn one_fault_is_in_all_registers() {
     // The log begins anew after 32 entries; a read of a missing page is 0.
     let mut bench = EngineBench::new(RCS);
     (0..33).for_each(|n| {
-        bench.run(&[0x1000_0002, 0, 0x40_0000 + (n << 12), 1]);
+        bench.run(&[MI_STORE_DATA_IMM | 2, 0, 0x40_0000 + (n << 12), 1]);
     });
     assert_eq!([0x4580, 0x4584].map(|at| bench.gt.read(at)), [0x42_0000, 0x40_1000]);
     bench.write(0x4580, !0);

@@ -46,7 +46,7 @@ fn a_ring_has_up_to_two_mebibytes() {
     bench.write(0x2_2038, 0x0100_0000);
     (0x1001..0x1200).for_each(|page| bench.gt.ggtt.set(page, Pte(0xb001)));
     bench.gt.ggtt.set(0x1000, Pte(0xb001));
-    bench.put(0xbff0, 0x0040_0006);
+    bench.put(0xbff0, MI_NOOP | WRITE_NOPID | 6);
     bench.write(0x2_203c, 0x1f_f001);
     bench.write(0x2_2030, 0x1f_fff8);
     (0..60).for_each(|_| {
@@ -61,7 +61,7 @@ fn a_ring_has_up_to_two_mebibytes() {
     bench.write(0x2_2034, 0);
     bench.write(0x2_2038, 0x3000_0000);
     bench.gt.ggtt.set(0x3_0000, Pte(0xc001));
-    bench.put(0xc000, 0x0040_0007);
+    bench.put(0xc000, MI_NOOP | WRITE_NOPID | 7);
     bench.write(0x2_203c, 1);
     bench.step();
     assert_eq!(bench.register(0x94), 7);
@@ -113,10 +113,10 @@ fn the_head_is_reported_at_parts_of_the_ring() {
         }
     }
     let mut bench = EngineBench::new(RCS);
-    bench.run(&[0, 0, 0x0380_0000]);
+    bench.run(&[0, 0, MI_REPORT_HEAD]);
     assert_eq!(bench.get(STATUS + 0x10), 8);
-    bench.batch(BATCH, &[0x0380_0000]);
-    bench.run(&[0x1880_0000, BATCH]);
+    bench.batch(BATCH, &[MI_REPORT_HEAD]);
+    bench.run(&[MI_BATCH_BUFFER_START, BATCH]);
     assert_eq!(bench.get(STATUS + 0x10), 8, "not of a batch");
 }
 
@@ -125,14 +125,14 @@ fn a_video_ring_can_be_barred_from_registers() {
     proves!(IVB_078, "bit 8 of a video engine's ring control disables writes of registers by the ring");
     let mut bench = EngineBench::new(EngineId::new(1));
     bench.write(0x1_203c, 0x1101);
-    bench.run(&[0x1100_0001, 0x2430, 5]);
+    bench.run(&[MI_LOAD_REGISTER_IMM | 1, 0x2430, 5]);
     assert_eq!(bench.gt.read(0x2430), 0);
-    bench.batch(BATCH, &[0x1100_0001, 0x2430, 6]);
-    bench.run(&[0x1880_0000, BATCH]);
+    bench.batch(BATCH, &[MI_LOAD_REGISTER_IMM | 1, 0x2430, 6]);
+    bench.run(&[MI_BATCH_BUFFER_START, BATCH]);
     assert_eq!(bench.gt.read(0x2430), 6, "a batch is not the ring");
     let mut bench = EngineBench::new(BCS);
     bench.write(0x2_203c, 0x1101);
-    bench.run(&[0x1100_0001, 0x2430, 5]);
+    bench.run(&[MI_LOAD_REGISTER_IMM | 1, 0x2430, 5]);
     assert_eq!((bench.gt.read(0x2430), bench.register(0x3c)), (5, 0x1001));
 }
 
@@ -143,8 +143,8 @@ fn a_stopped_ring_continues_where_it_was() {
         "the stop bit stops the parser, which is then idle, and continues it in the batch"
     );
     let mut bench = EngineBench::new(RCS);
-    bench.batch(BATCH, &[0x0040_0001, 0x0040_0002, 0x0040_0003]);
-    bench.put(RING, 0x1880_0000);
+    bench.batch(BATCH, &[MI_NOOP | WRITE_NOPID | 1, MI_NOOP | WRITE_NOPID | 2, MI_NOOP | WRITE_NOPID | 3]);
+    bench.put(RING, MI_BATCH_BUFFER_START);
     bench.put(RING + 4, BATCH);
     bench.write(0x2030, 8);
     assert_eq!((bench.steps(2), bench.register(0x94), bench.register(0x9c)), (Outcome::Progress, 1, 0));
@@ -163,11 +163,11 @@ fn preemption_is_at_checks_that_arbitration_allows() {
         "MI_ARB_CHECK in the ring or a batch continues at a valid UHPTR, with its number of wraps, unless MI_ARB_ON_OFF \
          has disabled it; the old head is recorded, with bit 0 for a batch"
     );
-    for (enable, nop, head) in [(0x0400_0000, 1, 16), (0x0400_0001, 0x42, 5 << 21 | 0x408)] {
+    for (enable, nop, head) in [(MI_ARB_ON_OFF, 1, 16), (MI_ARB_ON_OFF | 1, 0x42, 5 << 21 | 0x408)] {
         let mut bench = EngineBench::new(RCS);
-        bench.batch(BATCH, &[0x0280_0000, 0x0040_0001]);
-        bench.put(RING + 0x400, 0x0040_0042);
-        (RING..).step_by(4).zip([enable, 0x1880_0000, BATCH, 0]).for_each(|(at, dword)| bench.put(at, dword));
+        bench.batch(BATCH, &[MI_ARB_CHECK, MI_NOOP | WRITE_NOPID | 1]);
+        bench.put(RING + 0x400, MI_NOOP | WRITE_NOPID | 0x42);
+        (RING..).step_by(4).zip([enable, MI_BATCH_BUFFER_START, BATCH, 0]).for_each(|(at, dword)| bench.put(at, dword));
         bench.write(0x2134, 5 << 21 | 0x401);
         bench.write(0x2030, 16);
         bench.steps(3);
@@ -196,7 +196,7 @@ fn a_pointer_that_the_head_reaches_is_invalidated() {
     assert_eq!(bench.register(0x134), 0x28);
     bench.write(0x209c, 0x0800_0000);
     bench.write(0x2134, 0x29);
-    assert_eq!(bench.run(&[0x0280_0000, 0x0040_0005]), Outcome::Progress);
+    assert_eq!(bench.run(&[MI_ARB_CHECK, MI_NOOP | WRITE_NOPID | 5]), Outcome::Progress);
     assert_eq!((bench.register(0x134), bench.register(0x94), bench.register(0x34)), (0x28, 5, 0x30));
 }
 
@@ -211,9 +211,9 @@ fn a_wait_shows_its_condition() {
     for code in 0..5 {
         let mut bench = EngineBench::new(RCS);
         bench.write(0x2028, 0x001f_0000 | 1 << code);
-        let wait = 0x0180_0000 | (code + 1) << 16;
-        let others = (0..5).filter(|other| *other != code).map(|other| 0x0180_0000 | (other + 1) << 16);
-        assert_eq!(bench.run(&others.chain([wait, 0x0040_0007]).collect::<Vec<_>>()), Outcome::Waiting);
+        let wait = MI_WAIT_FOR_EVENT | (code + 1) << 16;
+        let others = (0..5).filter(|other| *other != code).map(|other| MI_WAIT_FOR_EVENT | (other + 1) << 16);
+        assert_eq!(bench.run(&others.chain([wait, MI_NOOP | WRITE_NOPID | 7]).collect::<Vec<_>>()), Outcome::Waiting);
         assert_eq!((bench.register(0x34), bench.register(0x3c), bench.gt.read(0x22d0)), (0x11, 0x1801, 1 << code));
         bench.write(0x203c, 0x1001);
         assert_eq!((bench.step(), bench.register(0x3c)), (Outcome::Waiting, 0x1801));
@@ -238,7 +238,7 @@ fn engines_wait_for_each_other() {
     );
     for (select, register) in [(0, 0x2040), (2, 0x2044), (3, 0x2040)] {
         let (mut bench, mut other) = (EngineBench::new(RCS), Engine::new(BCS));
-        let wait = [0x0b14_0001 | select << 16, 0x8000_0000, 0x2040, 0x0040_0001];
+        let wait = [0x0b14_0001 | select << 16, 0x8000_0000, 0x2040, MI_NOOP | WRITE_NOPID | 1];
         assert_eq!(bench.run(&wait), Outcome::Waiting);
         for (value, outcome) in [(0x8000_0000, Outcome::Waiting), (0x8000_0001, Outcome::Progress)] {
             other.restart();
@@ -253,7 +253,7 @@ fn engines_wait_for_each_other() {
     // In memory, which both engines map.
     let (mut bench, mut other) = (EngineBench::new(RCS), Engine::new(BCS));
     bench.put(BEHIND + DATA, 5);
-    assert_eq!(bench.run(&[0x0b30_0001, 5, DATA, 0x0040_0002]), Outcome::Waiting, "equal is not greater");
+    assert_eq!(bench.run(&[0x0b30_0001, 5, DATA, MI_NOOP | WRITE_NOPID | 2]), Outcome::Waiting, "equal is not greater");
     assert_eq!((bench.register(0x3c), bench.get(BEHIND + DATA)), (0x1401, 5));
     bench.run_other(&mut other, 0x8000, &[0x0b20_0001, 6, DATA, 0]);
     assert_eq!((bench.step(), bench.register(0x94)), (Outcome::Progress, 2));

@@ -21,10 +21,10 @@ fn command_bit_selects_the_space() {
     const MAILBOX: u32 = 0x0b00_0001 | 1 << 21;
     type Case<'c> = ([&'c [u32]; 2], [bool; 2], bool);
     let commands: [Case<'_>; 5] = [
-        ([&[0x1000_0002, 0, DATA, 7], &[0x1040_0002, 0, DATA, 7]], [true, false], true),
+        ([&[MI_STORE_DATA_IMM | 2, 0, DATA, 7], &[MI_STORE_DATA_IMM | GGTT | 2, 0, DATA, 7]], [true, false], true),
         ([&[MAILBOX, 7, DATA], &[MAILBOX | 1 << 22, 7, DATA]], [true, true], false),
         ([&[0x1200_0001, 0x2430, DATA], &[0x1240_0001, 0x2430, DATA]], [false, false], true),
-        ([&[0x7a00_0002, 1 << 14, DATA, 7], &[0x7a00_0002, 1 << 24 | 1 << 14, DATA, 7]], [true, false], true),
+        ([&[PIPE_CONTROL | 2, 1 << 14, DATA, 7], &[PIPE_CONTROL | 2, 1 << 24 | 1 << 14, DATA, 7]], [true, false], true),
         ([&[0x7a00_0003, 1 << 14, DATA, 7, 0], &[0x7a00_0003, 1 << 24 | 1 << 14, DATA, 7, 0]], [true, false], true),
     ];
     for (forms, allowed, strict) in commands {
@@ -36,11 +36,11 @@ fn command_bit_selects_the_space() {
                     "ring" => bench.run(words),
                     "GGTT" => {
                         bench.batch(BATCH, words);
-                        bench.run(&[0x1880_0000, BATCH])
+                        bench.run(&[MI_BATCH_BUFFER_START, BATCH])
                     }
                     _ => {
                         bench.batch(BEHIND + BATCH, words);
-                        bench.run(&[0x1880_0100, BATCH])
+                        bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH])
                     }
                 };
                 let changed = [bench.get(BEHIND + DATA), bench.get(DATA)].map(|value| value == 7);
@@ -64,10 +64,10 @@ fn command_bit_selects_the_space_of_reads() {
     bench.put(DATA, 1);
     bench.put(BEHIND + DATA, 2);
     for (start, at, header, value) in [
-        (0x1880_0000, BATCH, 0x1480_0001, 2),
-        (0x1880_0000, BATCH, 0x14c0_0001, 1),
-        (0x1880_0100, BEHIND + BATCH, 0x1480_0001, 2),
-        (0x1880_0100, BEHIND + BATCH, 0x14c0_0001, 0xff),
+        (MI_BATCH_BUFFER_START, BATCH, MI_LOAD_REGISTER_MEM | 1, 2),
+        (MI_BATCH_BUFFER_START, BATCH, MI_LOAD_REGISTER_MEM | GGTT | 1, 1),
+        (MI_BATCH_BUFFER_START | BATCH_PPGTT, BEHIND + BATCH, MI_LOAD_REGISTER_MEM | 1, 2),
+        (MI_BATCH_BUFFER_START | BATCH_PPGTT, BEHIND + BATCH, MI_LOAD_REGISTER_MEM | GGTT | 1, 0xff),
     ] {
         bench.write(0x2430, 0xff);
         bench.batch(at, &[header, 0x2430, DATA]);
@@ -76,14 +76,14 @@ fn command_bit_selects_the_space_of_reads() {
     }
     // The batch ends where the value, 1 or 2, is not greater than 1.
     for (start, at, header, ended) in [
-        (0x1880_0000, BATCH, 0x1b20_0001, false),
-        (0x1880_0000, BATCH, 0x1b60_0001, true),
-        (0x1880_0000, BATCH, 0x1b40_0001, false),
+        (MI_BATCH_BUFFER_START, BATCH, MI_CONDITIONAL_BATCH_BUFFER_END | COMPARE_SEMAPHORE | 1, false),
+        (MI_BATCH_BUFFER_START, BATCH, MI_CONDITIONAL_BATCH_BUFFER_END | GGTT | COMPARE_SEMAPHORE | 1, true),
+        (MI_BATCH_BUFFER_START, BATCH, MI_CONDITIONAL_BATCH_BUFFER_END | GGTT | 1, false),
         (0x1880_0100, BEHIND + BATCH, 0x1b20_0001, false),
         (0x1880_0100, BEHIND + BATCH, 0x1b60_0001, false),
     ] {
-        bench.batch(at, &[header, 1, DATA, 0x0040_0005]);
-        bench.run(&[0x0040_0001, 0, start, BATCH]);
+        bench.batch(at, &[header, 1, DATA, MI_NOOP | WRITE_NOPID | 5]);
+        bench.run(&[MI_NOOP | WRITE_NOPID | 1, 0, start, BATCH]);
         assert_eq!(bench.register(0x94), if ended { 1 } else { 5 }, "{header:#x}");
     }
 }
@@ -96,13 +96,13 @@ fn a_chained_batch_keeps_the_space_of_the_first() {
         "a chained batch has the space and the privilege of the first one, whatever its bit is"
     );
     let mut bench = EngineBench::new(RCS);
-    bench.batch(BATCH, &[0x1880_0100, BATCH + 0x100]);
-    bench.batch(BATCH + 0x100, &[0x1040_0002, 0, DATA, 1]);
-    bench.batch(BEHIND + BATCH + 0x100, &[0x1000_0002, 0, DATA, 2]);
-    bench.run(&[0x1880_0000, BATCH]);
+    bench.batch(BATCH, &[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH + 0x100]);
+    bench.batch(BATCH + 0x100, &[MI_STORE_DATA_IMM | GGTT | 2, 0, DATA, 1]);
+    bench.batch(BEHIND + BATCH + 0x100, &[MI_STORE_DATA_IMM | 2, 0, DATA, 2]);
+    bench.run(&[MI_BATCH_BUFFER_START, BATCH]);
     assert_eq!([bench.get(DATA), bench.get(BEHIND + DATA)], [1, 0]);
-    bench.batch(BEHIND + BATCH, &[0x1880_0000, BATCH + 0x100]);
-    bench.run(&[0x1880_0100, BATCH, 0x0040_0004]);
+    bench.batch(BEHIND + BATCH, &[MI_BATCH_BUFFER_START, BATCH + 0x100]);
+    bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH, MI_NOOP | WRITE_NOPID | 4]);
     assert_eq!([bench.get(DATA), bench.get(BEHIND + DATA), bench.register(0x94)], [1, 2, 4]);
 }
 
@@ -117,29 +117,29 @@ fn privileged_commands_are_noops_in_a_batch_of_the_ppgtt() {
     bench.write(0x2028, 0x0001_0001);
     bench.write(0x2134, 0x101);
     let user = [
-        0x1100_0001,
+        MI_LOAD_REGISTER_IMM | 1,
         0x2430,
         7,
-        0x11c0_0001,
+        MI_UPDATE_GTT | 1 << 22 | 1,
         0x9000,
         0x5001,
-        0x1200_0001,
+        MI_STORE_REGISTER_MEM | 1,
         0x2038,
         DATA,
         0x0a00_0001,
         0,
         0x5000,
-        0x0400_0000,
-        0x0280_0000,
-        0x0180_0000 | 1 << 16,
-        0x1080_0001,
+        MI_ARB_ON_OFF,
+        MI_ARB_CHECK,
+        MI_WAIT_FOR_EVENT | 1 << 16,
+        MI_STORE_DATA_INDEX | 1,
         0x100,
         7,
-        0x0380_0000,
-        0x0040_0009,
+        MI_REPORT_HEAD,
+        MI_NOOP | WRITE_NOPID | 9,
     ];
     bench.batch(BEHIND + BATCH, &user);
-    assert_eq!(bench.run(&[0x1880_0100, BATCH]), Outcome::Progress);
+    assert_eq!(bench.run(&[MI_BATCH_BUFFER_START | BATCH_PPGTT, BATCH]), Outcome::Progress);
     assert_eq!(bench.register(0x94), 9, "the batch was executed to its end");
     assert_eq!((bench.gt.read(0x2430), bench.gt.ggtt.entry(9), bench.get(BEHIND + DATA)), (0, Pte(0x9001), 0));
     assert_eq!([bench.get(STATUS + 0x100), bench.get(STATUS + 0x10), bench.register(0x134)], [0, 0, 0x101]);
@@ -165,13 +165,13 @@ fn the_directory_registers_select_the_page_tables() {
     // A second directory, 16 entries of the GGTT's table further, with a table that maps page n to page n + 8.
     bench.gt.ggtt.set(0x1010, Pte(0xd001));
     (0..8).for_each(|page| bench.put(0xd000 + page * 4, (page + 8) << 12 | 1));
-    bench.run(&[0x1000_0002, 0, DATA, 1]);
+    bench.run(&[MI_STORE_DATA_IMM | 2, 0, DATA, 1]);
     bench.run(&[0x1100_0003, 0x2220, !0, 0x2228, 0x0101_0000, 0x1000_0002, 0, DATA, 2]);
     assert_eq!([bench.get(BEHIND + DATA), bench.get(DATA + 0x8000)], [1, 2]);
-    bench.run(&[0x1100_0001, 0x2220, !1, 0x1000_0002, 0, DATA, 3]);
+    bench.run(&[MI_LOAD_REGISTER_IMM | 1, 0x2220, !1, MI_STORE_DATA_IMM | 2, 0, DATA, 3]);
     assert_eq!((bench.get(DATA + 0x8000), bench.gt.read(0x4094) >> 1 & 3), (2, 2), "its group is not loaded");
     bench.write(0x229c, 0x0200_0000);
-    bench.run(&[0x1000_0002, 0, DATA, 4]);
+    bench.run(&[MI_STORE_DATA_IMM | 2, 0, DATA, 4]);
     assert_eq!((bench.get(DATA + 0x8000), bench.get(DATA)), (2, 4));
 }
 
@@ -183,11 +183,11 @@ fn big_pages_have_one_entry_for_eight_pages() {
     bench.gt.ggtt.set(0x1000, Pte(TABLE | 0b11));
     bench.put(TABLE, 0x1_a001);
     for page in 0..8 {
-        bench.run(&[0x1000_0002, 0, page << 12 | 0x20, 0x100 + page]);
+        bench.run(&[MI_STORE_DATA_IMM | 2, 0, page << 12 | 0x20, 0x100 + page]);
         assert_eq!(bench.get(0x1_8020 + (page << 12)), 0x100 + page, "the entry's address is aligned to 32 KiB");
     }
     bench.put(TABLE + 8 * 4, 0x1_0001);
-    bench.run(&[0x1000_0002, 0, 0x9020, 5]);
+    bench.run(&[MI_STORE_DATA_IMM | 2, 0, 0x9020, 5]);
     assert_eq!(bench.get(0x1_1020), 5, "the entry of the next big page");
 }
 
@@ -204,20 +204,20 @@ fn changed_entries_hold_for_the_next_access() {
         bench.write(0x229c, mode);
         // A store to the page table, through the GGTT; then an access through the PPGTT.
         let entry = TABLE + 5 * 4;
-        let invalidate = [0x7a00_0002, 1 << 20 | 1 << 18, 0, 0];
+        let invalidate = [PIPE_CONTROL | 2, 1 << 20 | 1 << 18, 0, 0];
         for (page, value) in [(0x1_5000, 1), (0x1_6000, 2)] {
-            let store = [0x1040_0002, 0, entry, page | 1];
-            bench.run(&[&store[..], &invalidate, &[0x1000_0002, 0, 0x5040, value]].concat());
+            let store = [MI_STORE_DATA_IMM | GGTT | 2, 0, entry, page | 1];
+            bench.run(&[&store[..], &invalidate, &[MI_STORE_DATA_IMM | 2, 0, 0x5040, value]].concat());
             assert_eq!(bench.get(page + 0x40), value);
         }
         for (page, value) in [(0x7000, 3), (0x8000, 4)] {
-            let update = [0x11c0_0001, 0xb000, page | 1];
-            bench.run(&[&update[..], &invalidate, &[0x1040_0002, 0, 0xb040, value]].concat());
+            let update = [MI_UPDATE_GTT | 1 << 22 | 1, 0xb000, page | 1];
+            bench.run(&[&update[..], &invalidate, &[MI_STORE_DATA_IMM | GGTT | 2, 0, 0xb040, value]].concat());
             assert_eq!(bench.get(page + 0x40), value);
         }
         bench.gt.ggtt.write(0xb * 4, &0x9001_u32.to_le_bytes());
         bench.write(0x10_1008, 1);
-        bench.run(&[0x1040_0002, 0, 0xb040, 5]);
+        bench.run(&[MI_STORE_DATA_IMM | GGTT | 2, 0, 0xb040, 5]);
         assert_eq!((bench.get(0x9040), bench.gt.read(0x10_1008)), (5, 0));
     }
 }
@@ -226,13 +226,13 @@ fn changed_entries_hold_for_the_next_access() {
 fn a_reset_keeps_no_translation() {
     proves!(IVB_037, "after a reset of the engine and an invalidation, an access uses the entries of that time");
     let mut bench = EngineBench::new(RCS);
-    bench.run(&[0x1040_0002, 0, 0xb040, 1]);
+    bench.run(&[MI_STORE_DATA_IMM | GGTT | 2, 0, 0xb040, 1]);
     bench.gt.ggtt.set(0xb, Pte(0x7001));
     bench.gt.reset_domains(1 << 1);
     bench.engine.restart();
     bench.tail = 0;
     bench.start(RCS, RING);
-    bench.run(&[0x1040_0002, 0, 0xb040, 2]);
+    bench.run(&[MI_STORE_DATA_IMM | GGTT | 2, 0, 0xb040, 2]);
     assert_eq!([bench.get(0xb040), bench.get(0x7040)], [1, 2]);
 }
 
@@ -245,8 +245,8 @@ fn the_page_behind_a_batch_may_be_missing() {
     );
     let mut bench = EngineBench::new(RCS);
     bench.gt.ggtt.set(0xc, Pte(0));
-    bench.batch(0xbff8, &[0x0040_0003]);
-    assert_eq!(bench.run(&[0x1880_0000, 0xbff8]), Outcome::Progress);
+    bench.batch(0xbff8, &[MI_NOOP | WRITE_NOPID | 3]);
+    assert_eq!(bench.run(&[MI_BATCH_BUFFER_START, 0xbff8]), Outcome::Progress);
     assert_eq!((bench.register(0x94), bench.gt.read(0x4094)), (3, 0));
 }
 
@@ -264,7 +264,8 @@ fn each_engine_has_its_status_page() {
         let mut engine = Engine::new(id);
         bench.start(id, ring);
         bench.gt.ggtt.set(0x20 + index, Pte((0xb + index) << 12 | 1));
-        let commands = [0x1080_0001, 0x40, index + 1, 0x1080_0002, 0xffc, index + 4, index + 7, 0];
+        let commands =
+            [MI_STORE_DATA_INDEX | 1, 0x40, index + 1, MI_STORE_DATA_INDEX | 2, 0xffc, index + 4, index + 7, 0];
         (ring..).step_by(4).zip(commands).for_each(|(at, dword)| bench.put(at, dword));
         bench.write(register, (0x20 + index) << 12 | 0xfff);
         assert_eq!(bench.gt.read(register), (0x20 + index) << 12);
@@ -286,6 +287,6 @@ fn registers_that_commands_cannot_store_are_harmless() {
     bench.write(0x10_0008, 0x5001);
     assert_eq!(bench.run(&[0x1240_0001, 0x10_0008, DATA, 0x1240_0001, 0x14_5004, DATA + 4]), Outcome::Progress);
     assert_eq!((bench.gt.read(0x10_0008), bench.get(DATA + 4)), (0x5001, 0));
-    bench.run(&[0x1100_0001, 0x10_0008, 0]);
+    bench.run(&[MI_LOAD_REGISTER_IMM | 1, 0x10_0008, 0]);
     assert_eq!(bench.gt.read(0x10_0008), 0x5001, "commands do not write beyond C0000h");
 }
