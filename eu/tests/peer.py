@@ -15,6 +15,7 @@ platform = next(p for p in cl.get_platforms() if "Portable" in p.name)
 context = cl.Context(platform.get_devices())
 queue = cl.CommandQueue(context)
 programs = {}
+samplers = []
 KINDS = {"Snorm": 0x10d0, "Unorm": 0x10d2, "Sint": 0x10d7, "Uint": 0x10da, "Float": 0x10dc}
 ADDRESSING = {
     "Wrap": cl.addressing_mode.REPEAT,
@@ -48,7 +49,9 @@ for job in json.load(open(os.path.join(directory, "jobs.json"))):
             continue
         if argument["kind"] == "sampler":
             mode = cl.filter_mode.LINEAR if argument["linear"] else cl.filter_mode.NEAREST
-            kernel.set_arg(index, cl.Sampler(context, argument["normalized"], ADDRESSING[argument["addressing"]], mode))
+            # A kernel does not keep its samplers.
+            samplers.append(cl.Sampler(context, argument["normalized"], ADDRESSING[argument["addressing"]], mode))
+            kernel.set_arg(index, samplers[-1])
             continue
         path = os.path.join(directory, argument["file"])
         data = numpy.fromfile(path, dtype=numpy.uint8)
