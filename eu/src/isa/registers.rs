@@ -29,7 +29,7 @@ const fn register(name: &'static str, first: u8, count: u8, size: u8, has_sub: b
     Register { name, first, count, size, has_sub, in_bytes: false }
 }
 
-/// A register whose text counts bytes.
+/// A register with subregisters in bytes.
 const fn in_bytes(from: Register) -> Register {
     Register { in_bytes: true, ..from }
 }
