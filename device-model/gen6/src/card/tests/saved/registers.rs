@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::registers::{EngineRegister, Kind, Live};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
@@ -35,7 +36,10 @@ proptest! {
         for machine in [&machine, &other] {
             machine.clock.advance(50_000);
         }
-        let values = |machine: &Machine| offsets.iter().map(|at| machine.read(*at)).collect::<Vec<_>>();
+        // A restored card has no cached translations, which the read ports show.
+        let ports = Kind::Live(Live::Engine(EngineRegister::Translation));
+        let compared: Vec<u32> = machine.card.gt.registers.listing().filter(|(_, row)| row.register.kind != ports).map(|(at, _)| at).collect();
+        let values = |machine: &Machine| compared.iter().map(|at| machine.read(*at)).collect::<Vec<_>>();
         prop_assert_eq!(values(&machine), values(&other));
         for machine in [&machine, &other] {
             machine.finish();
