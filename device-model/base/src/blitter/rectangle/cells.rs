@@ -66,13 +66,13 @@ impl Grid {
 
     /// Number of cells from this one on in its row that are whole, up to [`GROUP`].
     #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
-    fn whole(&self, index: u64) -> usize {
+    fn complete_cells(&self, index: u64) -> usize {
         let rest = (self.across - index % self.across).min(GROUP as u64);
-        let whole = |index: &u64| {
+        let complete = |index: &u64| {
             let (cell, _) = self.cell(*index);
             (cell.width, cell.height) == self.extent
         };
-        (index..index + rest).take_while(whole).count()
+        (index..index + rest).take_while(complete).count()
     }
 
     /// A cell of the destination, and of the source. `index` is less than the number of cells.
@@ -180,7 +180,7 @@ impl Rectangle {
             let (cell, part) = grid.cell(self.done);
             let mut windows = Windows { memory, from: &mut from, into: &mut into };
             if let Some((surface, layout)) = units {
-                let n = grid.whole(self.done);
+                let n = grid.complete_cells(self.done);
                 if n > 1 {
                     let group = group.get_or_insert_with(Group::new);
                     windows.copy_group(layout, (&surface, &part), (&self.destination, &cell), n, group)?;
@@ -403,19 +403,19 @@ fn read<'m, M: BlitMemory<'m>>(
         let part = cell.cell(extent, x, y);
         let origin = part.origin(extent);
         let start = at(surface, part.column - origin.0, part.row - origin.1);
-        let whole = (part.width, part.height) == extent;
+        let complete = (part.width, part.height) == extent;
         // An aligned block is within one page, so reading all of it cannot cause an additional fault.
         let within_page = start.address.is_multiple_of(BLOCK_BYTES as u64) && part.width * part.height >= WORTH_A_BLOCK;
-        if !whole && !within_page {
+        if !complete && !within_page {
             runs(surface, cell, &part, |at, range| window.read(memory, at, rows.get_mut(range).unwrap_or_default()))?;
             continue;
         }
-        if part == *cell && whole && layout.in_row_order() {
+        if part == *cell && complete && layout.in_row_order() {
             window.read(memory, start, rows)?;
             continue;
         }
         window.read(memory, start, raw)?;
-        if part == *cell && whole {
+        if part == *cell && complete {
             layout.unpack(raw, rows);
             continue;
         }
