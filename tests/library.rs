@@ -70,7 +70,8 @@ fn an_event_manager_can_serve_notifications_of_the_guc() {
 
 #[test]
 fn documentation_builds_without_a_warning() {
-    let all = "-p arctic-gpu -p arctic-sriov -p arctic-device-model -p arctic-guest-tests -p arctic-vmm -p arctic-cli";
+    let all = "-p arctic-gpu -p arctic-sriov -p arctic-device-model -p arctic-guest-agent -p arctic-guest-runner \
+               -p arctic-vmm -p arctic-cli";
     succeeded(&format!("doc --no-deps --all-features {all}"), "-D warnings");
     // Documentation for users of the library without features.
     succeeded("doc --no-deps -p arctic-gpu", "-D warnings");

@@ -25,7 +25,7 @@ use rustix::process::{Gid, geteuid};
 
 use crate::operator;
 use arctic_gpu::vfio_user::socket;
-use arctic_guest_tests::path;
+use arctic_guest_runner::path;
 
 /// Maximum path length of a UNIX socket (`sockaddr_un`, without the terminating zero).
 pub const SOCKET_PATH: usize = 107;

@@ -7,9 +7,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use arctic_guest_tests::artifacts::{self, Own, Qemu};
-use arctic_guest_tests::cache::Cache;
-use arctic_guest_tests::progress::Stderr;
+use arctic_guest_runner::artifacts::{self, Own, Qemu};
+use arctic_guest_runner::cache::Cache;
+use arctic_guest_runner::progress::Stderr;
 use serde_json::{Value, json};
 
 /// A served card, which is killed on drop, and the lines that the server printed.

@@ -38,7 +38,8 @@ const CARD: Group = Group {
         "arctic-gen6",
         "arctic-device-model",
         "arctic-gpu",
-        "arctic-guest-tests",
+        "arctic-guest-agent",
+        "arctic-guest-runner",
         "arctic-cli",
         "arctic-vmm",
         "arctic-test-support",
@@ -52,7 +53,8 @@ const CARD: Group = Group {
         "arctic-gen6",
         "arctic-device-model",
         "arctic-gpu",
-        "arctic-guest-tests",
+        "arctic-guest-agent",
+        "arctic-guest-runner",
         "arctic-cli",
     ],
     features: &["arctic-gpu/long-tests", "arctic-cli/long-tests", "arctic-vmm/long-tests"],
@@ -216,7 +218,9 @@ mod tests {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let tree = String::from_utf8(output.stdout).unwrap();
         assert!(tree.starts_with("arctic-gpu"), "{tree}");
-        for foreign in ["anyhow", "arctic-guest-tests", "clap", "event-manager", "signal-hook", "vfio"] {
+        for foreign in
+            ["anyhow", "arctic-guest-agent", "arctic-guest-runner", "clap", "event-manager", "signal-hook", "vfio"]
+        {
             assert!(!tree.lines().any(|line| line.starts_with(foreign)), "{foreign} in\n{tree}");
         }
     }

@@ -187,13 +187,13 @@ pub const CARD: &[Job] = &[
         minutes: 2,
         tests: "ffmpeg scales a picture with libva: the card names what it skipped, or stops the context",
         paths: &[
-            "guest-tests/examples/libva.rs",
-            "guest-tests/src/skipped.rs",
+            "guest-tests/runner/examples/libva.rs",
+            "guest-tests/runner/src/skipped.rs",
             "device-model/xehpg/src/engine/skipped",
         ],
         steps: &[
             "cargo build --release",
-            "cargo run --release -p arctic-guest-tests --example libva -- target/release/arctic",
+            "cargo run --release -p arctic-guest-runner --example libva -- target/release/arctic",
         ],
     },
     Job {
@@ -221,7 +221,7 @@ pub const CARD: &[Job] = &[
         paths: &[],
         steps: &[
             "cargo build --release",
-            "cargo run --release -p arctic-guest-tests --example selftests -- --submission guc target/release/arctic",
+            "cargo run --release -p arctic-guest-runner --example selftests -- --submission guc target/release/arctic",
         ],
     },
     Job {
@@ -249,7 +249,7 @@ pub const CARD: &[Job] = &[
         paths: &[],
         steps: &[
             "cargo build --release",
-            "cargo run --release -p arctic-guest-tests --example loaded_host -- --threads 10 --runs 1 --timeout 7200 -- \
+            "cargo run --release -p arctic-guest-runner --example loaded_host -- --threads 10 --runs 1 --timeout 7200 -- \
              target/release/arctic boot --vfs 14 --timeout 900 --run 'arctic guest flr'",
         ],
     },
@@ -260,7 +260,7 @@ pub const CARD: &[Job] = &[
         paths: &[],
         steps: &[
             "cargo build --release",
-            "cargo run --release -p arctic-guest-tests --example loaded_host -- --threads 6 --runs 20 -- \
+            "cargo run --release -p arctic-guest-runner --example loaded_host -- --threads 6 --runs 20 -- \
              target/release/arctic boot --vfs 2 --provision config --timeout 900",
         ],
     },

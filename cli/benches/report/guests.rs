@@ -9,11 +9,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use arctic_guest_tests::boot::{self, Mode, Sink};
-use arctic_guest_tests::card::{CardProcess, Functions};
-use arctic_guest_tests::guest_process::Options;
-use arctic_guest_tests::process;
-use arctic_guest_tests::progress::Stderr;
+use arctic_guest_runner::boot::{self, Mode, Sink};
+use arctic_guest_runner::card::{CardProcess, Functions};
+use arctic_guest_runner::guest_process::Options;
+use arctic_guest_runner::process;
+use arctic_guest_runner::progress::Stderr;
 use vmm_sys_util::tempdir::TempDir;
 
 use crate::memory::{self, MemoryUse};

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use arctic_guest_tests::interrupt::{self, Interrupted};
+use arctic_guest_runner::interrupt::{self, Interrupted};
 use clap::Parser;
 use serde::Serialize;
 

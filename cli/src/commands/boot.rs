@@ -9,16 +9,16 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use arctic_gpu::card_file::{self, CardFile};
 use arctic_gpu::gpu::Model;
-use arctic_guest_tests::artifacts::{Own, Suite};
-use arctic_guest_tests::boot::{self, Mode, Sink};
-use arctic_guest_tests::card::Functions;
-use arctic_guest_tests::clocks::{self, INCONCLUSIVE, WrongClock};
-use arctic_guest_tests::driver::Driver;
-use arctic_guest_tests::guest_process::Options;
-use arctic_guest_tests::interrupt::Interrupted;
-use arctic_guest_tests::progress::Stderr;
-use arctic_guest_tests::skipped;
-use arctic_guest_tests::viommu::Viommu;
+use arctic_guest_runner::artifacts::{Own, Suite};
+use arctic_guest_runner::boot::{self, Mode, Sink};
+use arctic_guest_runner::card::Functions;
+use arctic_guest_runner::clocks::{self, INCONCLUSIVE, WrongClock};
+use arctic_guest_runner::driver::Driver;
+use arctic_guest_runner::guest_process::Options;
+use arctic_guest_runner::interrupt::Interrupted;
+use arctic_guest_runner::progress::Stderr;
+use arctic_guest_runner::skipped;
+use arctic_guest_runner::viommu::Viommu;
 
 use super::stdout::{complain, print_if_read};
 

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use arctic_guest_tests::card::Functions;
-use arctic_guest_tests::clocks;
-use arctic_guest_tests::igt::{self, Job, PHYSICAL, VIRTUAL, agent, list};
-use arctic_guest_tests::progress::Stderr;
-use arctic_guest_tests::report::{self, TestResult};
-use arctic_guest_tests::skipped;
+use arctic_guest_runner::card::Functions;
+use arctic_guest_runner::clocks;
+use arctic_guest_runner::igt::{self, Job, PHYSICAL, VIRTUAL, agent, list};
+use arctic_guest_runner::progress::Stderr;
+use arctic_guest_runner::report::{self, TestResult};
+use arctic_guest_runner::skipped;
 
 use super::boot::{GuestArgs, STAGE_SECONDS, VfArgs, failure, seconds};
 use super::stdout::{complain, print_if_read};

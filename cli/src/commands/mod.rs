@@ -129,7 +129,7 @@ pub fn run() -> ExitCode {
         Command::Completions(arguments) => completions::run(&arguments).map(done),
         Command::Man(arguments) => man::run(&arguments).map(done),
         Command::Afuc(arguments) => afuc::run(&arguments).map(|never| match never {}),
-        Command::Guest { arguments } => return arctic_guest_tests::guest::main(arguments),
+        Command::Guest { arguments } => return arctic_guest_agent::main(arguments),
     };
     match result {
         Ok(code) => code,

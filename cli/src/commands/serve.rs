@@ -26,7 +26,7 @@ use arctic_gpu::card::Topology;
 use arctic_gpu::card_file::{self, CardFile};
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
 use arctic_gpu::vfio_user::{Served, ServedCard, Server, Settings};
-use arctic_guest_tests::viommu::{REQUESTER, Viommu};
+use arctic_guest_runner::viommu::{REQUESTER, Viommu};
 
 /// Serve a card over vfio-user until Ctrl-C, for VMMs that you start yourself.
 ///

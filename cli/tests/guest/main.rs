@@ -8,11 +8,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use arctic_guest_tests::artifacts::{self, Own};
-use arctic_guest_tests::cache::Cache;
-use arctic_guest_tests::image::modules;
-use arctic_guest_tests::progress::Silent;
-use arctic_guest_tests::tsc;
+use arctic_guest_runner::artifacts::{self, Own};
+use arctic_guest_runner::cache::Cache;
+use arctic_guest_runner::image::modules;
+use arctic_guest_runner::progress::Silent;
+use arctic_guest_runner::tsc;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Linux on the reference VMM: an unmodified Debian kernel with its xe driver on PF and VFs. KVM cannot run Linux on
-//! most CI hosts, so the VMM runs in a VM that QEMU emulates and in which KVM can (see `arctic_guest_tests::nested`).
+//! most CI hosts, so the VMM runs in a VM that QEMU emulates and in which KVM can (see `arctic_guest_runner::nested`).
 //! The test therefore covers the VMM with Linux's own KVM on any host.
 //!
 //! A separate test program, since it is also installed in the guest, where it runs as `linux guest work`.
@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use arctic_guest_tests::image::nested::Extra;
-use arctic_guest_tests::nested;
-use arctic_guest_tests::progress::Stderr;
+use arctic_guest_runner::image::nested::Extra;
+use arctic_guest_runner::nested;
+use arctic_guest_runner::progress::Stderr;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 const TEST: &str = "linux_boots_and_xe_works_on_pf_and_vfs";
@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(400);
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == "guest") {
-        return arctic_guest_tests::guest::main(arguments.collect());
+        return arctic_guest_agent::main(arguments.collect());
     }
     let trial = Trial::test(TEST, || linux_boots_and_xe_works_on_pf_and_vfs().map_err(Failed::from));
     libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()

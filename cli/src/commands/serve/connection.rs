@@ -8,9 +8,9 @@ use serde::Serialize;
 use crate::run_dir::RunDir;
 use arctic_gpu::card::Topology;
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
-use arctic_guest_tests::path::PrintedPath;
-use arctic_guest_tests::qemu::NO_POSTED_WRITES;
-use arctic_guest_tests::viommu::{self, REQUESTER, Viommu};
+use arctic_guest_runner::path::PrintedPath;
+use arctic_guest_runner::qemu::NO_POSTED_WRITES;
+use arctic_guest_runner::viommu::{self, REQUESTER, Viommu};
 
 /// QEMU's arguments for a machine with the card, without the card's functions. Memory must be shared, otherwise the
 /// card reads zeros. The BARs need more space above 4 GiB than QEMU's CPU and bridge have by default. QEMU's default
