@@ -114,11 +114,11 @@ impl Card {
 
     /// Resets the engines that `selected` selects, with their steps stopped, and then what `reset` resets.
     fn reset_engines(&self, selected: impl Fn(u32) -> bool, reset: impl FnOnce()) {
-        let engines = self.engines.iter().filter(|slot| selected(self.gt.generation.engine(slot.id).reset));
+        let engines = self.engines.iter().filter(|slot| selected(self.gt.generation.engine(slot.id).reset_mask));
         let mut held: Vec<_> = engines.map(|slot| (slot, slot.lock())).collect();
         for (slot, engine) in &mut held {
             engine.reset();
-            self.gt.end_activity(slot.id);
+            self.gt.reset_activity(slot.id);
             slot.poll_now();
             let name = self.gt.generation.engine(slot.id).name;
             self.gt.trace.record_of_engine(Function::PF, || (name, EventKind::Reset));

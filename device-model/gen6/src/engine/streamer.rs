@@ -23,7 +23,7 @@ impl Engine {
         let outcome = self.commands(gt, &memory, budget);
         // Translations that were invalidated since the last command are not shown.
         memory.follow(gt.invalidations(self.id));
-        self.tlb = memory.into_tlb().inspect(|tlb| gt.show_translations(self.id, tlb));
+        self.tlb = memory.into_tlb().inspect(|tlb| gt.store_latest_pages(self.id, tlb));
         outcome
     }
 

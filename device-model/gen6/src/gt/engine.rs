@@ -10,15 +10,12 @@ use super::watchdog::Watchdog;
 use super::{Gt, SideEffect};
 use crate::memory::{Directory, LATEST, SHOWN_GLOBAL, Tlb};
 use crate::registers::engine::{
-    CCID, CTL, CTL_ENABLE, CTL_PAGES, CTL_SEMAPHORE_WAIT, CTL_WAIT, DIRECTORY_INDEX, HEAD, HEAD_OFFSET, HEAD_WRAPS,
-    MI_MODE, MODE_IDLE, MODE_STOP, PP_DCIR, PP_DCLV, PP_DIR_BASE, SLEEP_DISABLED, SLEEP_INDICATOR, TAIL, TAIL_OFFSET,
-    VALID,
+    CCID, CTL, CTL_ENABLE, CTL_PAGES, CTL_SEMAPHORE_WAIT, CTL_WAIT, DIRECTORY_BASE_MASK, DIRECTORY_ENTRY_MASK,
+    DIRECTORY_INDEX, EMR_RESERVED, HEAD, HEAD_OFFSET, HEAD_WRAPS, MI_MODE, MODE_IDLE, MODE_STOP, PP_DCIR, PP_DCLV,
+    PP_DIR_BASE, SLEEP_DISABLED, SLEEP_INDICATOR, TAIL, TAIL_OFFSET, TIMESTAMP_MASK, VALID,
 };
 use crate::registers::{Access, EngineRegister, Gen6};
 use crate::topology::{EngineClass, EngineId};
-
-/// Bits of the timestamp (IVB-116).
-const TIMESTAMP: u64 = (1 << 36) - 1;
 
 impl Unit<Gen6, Gt> for EngineRegister {
     type Effect = SideEffect;
@@ -36,7 +33,7 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 value | SLEEP_INDICATOR.mask()
             }
             (EngineRegister::DirectoryEntry, Some(engine)) => gt.directory_entry(engine),
-            (EngineRegister::Translation, _) => gt.shown_translation(access.decoded.ordinal.into()),
+            (EngineRegister::Translation, _) => gt.tlb_read_port(access.decoded.ordinal.into()),
             (EngineRegister::Copy(register), Some(engine)) => gt.engine_value(engine, *register),
             _ => value,
         }
@@ -54,8 +51,8 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 return None;
             }
             EngineRegister::Control => {
-                let stored = CTL_PAGES.mask() | CTL_ENABLE.mask() | gt.generation.engine(engine).control;
-                // Writing 1 to the bit of a wait clears it; other writes do not change it (IVB-181).
+                let stored = CTL_PAGES.mask() | CTL_ENABLE.mask() | gt.generation.engine(engine).control_bits;
+                // Writing 1 to CTL_WAIT clears it, writing 0 keeps it (IVB-181); no write changes CTL_SEMAPHORE_WAIT.
                 let waits = (CTL_WAIT.mask() & !value) | CTL_SEMAPHORE_WAIT.mask();
                 let (old, _) = gt.registers.update(at, |old| value & stored | old & waits);
                 if !CTL_ENABLE.is_set(value) {
@@ -77,12 +74,12 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 return None;
             }
             EngineRegister::ErrorMask => {
-                gt.registers.set(at, value | 0xffff_ff00);
+                gt.registers.set(at, value | EMR_RESERVED);
                 gt.update_status(engine, 0);
                 return None;
             }
             EngineRegister::DirectoryBase => {
-                gt.registers.set(at, value & DIRECTORY_BASE);
+                gt.registers.set(at, value & DIRECTORY_BASE_MASK);
                 gt.invalidate_translations(engine);
                 return Some(SideEffect::EndStep(engine));
             }
@@ -91,9 +88,13 @@ impl Unit<Gen6, Gt> for EngineRegister {
                 gt.invalidate_translations(engine);
                 return Some(SideEffect::EndStep(engine));
             }
-            EngineRegister::WatchdogControl | EngineRegister::WatchdogThreshold => {
+            EngineRegister::WatchdogControl => {
                 gt.registers.set(at, value);
-                gt.set_watchdog(engine, *self == EngineRegister::WatchdogControl);
+                gt.set_watchdog(engine);
+            }
+            EngineRegister::WatchdogThreshold => {
+                // The threshold is read when the watchdog is polled.
+                gt.registers.set(at, value);
             }
             EngineRegister::SleepMessages => {
                 gt.registers.update(at, |old| masked(old, value) & !SLEEP_INDICATOR.mask());
@@ -110,12 +111,7 @@ impl Unit<Gen6, Gt> for EngineRegister {
     }
 }
 
-/// PP_DIR_BASE: place of the directory.
-pub(super) const DIRECTORY_BASE: u32 = 0xffff_0000;
-/// PP_DCDR: address and valid bit of an entry (ILK-021).
-const DIRECTORY_ENTRY: u32 = 0xffff_f0f1;
-
-/// What an engine is doing, besides what its registers tell.
+/// What an engine is doing, besides what its registers show.
 #[derive(Default)]
 pub(super) struct Activity {
     /// Sync flushes by INSTPM are suspended (IVB-149).
@@ -126,23 +122,25 @@ pub(super) struct Activity {
     pub(super) watchdog: Watchdog,
     /// Number of invalidations of the engine's translations.
     pub(super) invalidations: AtomicU64,
-    /// The latest pages of the command streamer (ILK-029), and the number of writes of GGTT entries before those in it.
-    pub(super) shown: [AtomicU32; LATEST],
-    pub(super) shown_writes: AtomicU64,
+    /// The latest pages of the command streamer, which the read ports of the TLB return (ILK-029); 0: none.
+    pub(super) latest_pages: [AtomicU32; LATEST],
+    /// Number of writes of GGTT entries when `latest_pages` was stored; after another write its GGTT pages are not shown.
+    pub(super) latest_ggtt_writes: AtomicU64,
     /// Number of beginnings and ends of steps: odd while a worker executes one.
     pub(super) steps: AtomicU64,
     /// A batch is being executed.
     pub(super) in_batch: AtomicBool,
-    /// A command has been executed in part. The parser stops behind it.
+    /// A command has been executed in part. A stopped parser completes it first.
     pub(super) in_command: AtomicBool,
-    /// The engine has stopped at a command and needs a reset, or its ring must be disabled.
+    /// The engine has stopped at a command that it cannot execute, until its ring is disabled or it is reset.
     pub(super) halted: AtomicBool,
-    /// The ring was disabled: the engine must begin anew at its head.
+    /// The ring was disabled or the engine was reset: execution begins anew at the head.
     pub(super) restart: AtomicBool,
 }
 
 impl Activity {
-    /// The ring is disabled, or the engine is reset: there is no batch and no failed command.
+    /// Ends the batch, the current command and a halt: the ring is disabled, or the engine is reset. Execution begins anew
+    /// at the head.
     pub(super) fn end(&self) {
         self.restart.store(true, Ordering::Release);
         self.in_batch.store(false, Ordering::Release);
@@ -153,7 +151,7 @@ impl Activity {
     /// Invalidates the engine's translations.
     pub(super) fn invalidate_translations(&self) {
         self.invalidations.fetch_add(1, Ordering::AcqRel);
-        self.shown.iter().for_each(|shown| shown.store(0, Ordering::Release));
+        self.latest_pages.iter().for_each(|latest| latest.store(0, Ordering::Release));
     }
 }
 
@@ -163,7 +161,8 @@ impl Gt {
         &self.activity[engine.index()]
     }
 
-    /// A worker begins or ends a step of `engine`, with its lock held. While it executes a step, the engine is not idle.
+    /// A worker begins or ends a step of `engine`, with the lock of its `EngineSlot` held. While it executes a step, the
+    /// engine is not idle.
     pub fn set_stepping(&self, engine: EngineId, stepping: bool) {
         let before = self.activity(engine).steps.fetch_add(1, Ordering::AcqRel);
         debug_assert_eq!(before.is_multiple_of(2), stepping, "a step begins or ends twice");
@@ -172,58 +171,59 @@ impl Gt {
         fence(Ordering::SeqCst);
     }
 
-    /// The number of the step of `engine` in progress; none between two steps. Changes of registers and of entries of the
-    /// GGTT before this call are visible to later steps.
+    /// A number that identifies the step in progress: the same step if two calls return the same; none between two steps.
+    /// Changes of registers and of entries of the GGTT before this call are visible to later steps.
     pub fn step_in_progress(&self, engine: EngineId) -> Option<u64> {
         fence(Ordering::SeqCst);
         Some(self.activity(engine).steps.load(Ordering::Acquire)).filter(|steps| !steps.is_multiple_of(2))
     }
 
-    /// The engine is reset.
-    pub fn end_activity(&self, engine: EngineId) {
+    /// Resets what `engine` is doing, without its registers: besides [`Activity::end`], flushes are no longer suspended and
+    /// the watchdog does not count.
+    pub fn reset_activity(&self, engine: EngineId) {
         let activity = self.activity(engine);
         activity.end();
         activity.flushes_suspended.store(false, Ordering::Release);
         activity.watchdog.stop();
     }
 
-    /// States whether `engine` executes a batch.
+    /// Records whether `engine` executes a batch.
     pub fn set_in_batch(&self, engine: EngineId, in_batch: bool) {
         self.activity(engine).in_batch.store(in_batch, Ordering::Release);
     }
 
-    /// States whether the current command of `engine` has been executed in part.
+    /// Records whether the current command of `engine` has been executed in part.
     pub fn set_in_command(&self, engine: EngineId, in_command: bool) {
         self.activity(engine).in_command.store(in_command, Ordering::Release);
     }
 
-    /// States whether `engine` has stopped at a command that it cannot execute.
+    /// Records whether `engine` has stopped at a command that it cannot execute.
     pub fn set_halted(&self, engine: EngineId, halted: bool) {
         self.activity(engine).halted.store(halted, Ordering::Release);
     }
 
-    /// Returns whether the ring of `engine` was disabled since the last call.
+    /// Returns, and clears, whether the ring of `engine` was disabled, or the engine reset, since the last call.
     pub fn take_restart(&self, engine: EngineId) -> bool {
         self.activity(engine).restart.swap(false, Ordering::AcqRel)
     }
 
     /// Returns whether `engine` may execute its next command, or the rest of the current one: the ring is enabled, the
-    /// parser is not stopped, and there is a command. A stopped parser completes the current command.
+    /// parser is not stopped, and there is a command. A stopped parser completes the current command. An engine that has
+    /// halted at a command executes none.
     pub fn engine_runnable(&self, engine: EngineId) -> bool {
         let activity = self.activity(engine);
-        let [control, mode, head, tail] =
-            [CTL, MI_MODE, HEAD, TAIL].map(|register| self.engine_value(engine, register));
-        let more = HEAD_OFFSET.mask() & head != tail || activity.in_batch.load(Ordering::Acquire);
-        let next = more && !MODE_STOP.is_set(mode) || activity.in_command.load(Ordering::Acquire);
+        let [control, mode] = [CTL, MI_MODE].map(|register| self.engine_value(engine, register));
+        let has_commands = !self.ring_empty(engine) || activity.in_batch.load(Ordering::Acquire);
+        let may_continue = has_commands && !MODE_STOP.is_set(mode) || activity.in_command.load(Ordering::Acquire);
         let halted = activity.halted.load(Ordering::Acquire) && !activity.restart.load(Ordering::Acquire);
-        CTL_ENABLE.is_set(control) && next && !halted
+        CTL_ENABLE.is_set(control) && may_continue && !halted
     }
 
     /// The entry of the page directory that PP_DCIR selects; 0 for one that PP_DCLV excludes (ILK-020..022).
     fn directory_entry(&self, engine: EngineId) -> u32 {
         let [index, base, loaded] = [PP_DCIR, PP_DIR_BASE, PP_DCLV].map(|register| self.engine_value(engine, register));
         let entry = Directory::new(base, loaded).loaded_entry(DIRECTORY_INDEX.get(index));
-        entry.map_or(0, |entry| self.ggtt.entry(entry).0 & DIRECTORY_ENTRY)
+        entry.map_or(0, |entry| self.ggtt.entry(entry).0 & DIRECTORY_ENTRY_MASK)
     }
 
     /// Invalidates the cached translations of `engine`. Its next command uses none of them; a step in progress may
@@ -238,20 +238,20 @@ impl Gt {
         self.activity(engine).invalidations.load(Ordering::Acquire)
     }
 
-    /// Shows the translations of `engine` after a step.
-    pub fn show_translations(&self, engine: EngineId, tlb: &Tlb) {
+    /// Stores the latest pages that the command streamer of `engine` has translated, after a step.
+    pub fn store_latest_pages(&self, engine: EngineId, tlb: &Tlb) {
         let (activity, (latest, writes)) = (self.activity(engine), tlb.latest());
-        activity.shown_writes.store(writes, Ordering::Release);
-        activity.shown.iter().zip(latest).for_each(|(shown, page)| shown.store(page, Ordering::Release));
+        activity.latest_ggtt_writes.store(writes, Ordering::Release);
+        activity.latest_pages.iter().zip(latest).for_each(|(latest, page)| latest.store(page, Ordering::Release));
     }
 
     /// A read port of the render engine's TLB. A page of the GGTT is not shown after a write of an entry (ILK-139).
-    fn shown_translation(&self, place: usize) -> u32 {
+    fn tlb_read_port(&self, port: usize) -> u32 {
         let render = self.generation.engines().find(|(_, info)| info.class == EngineClass::Render);
         let Some(activity) = render.map(|(engine, _)| self.activity(engine)) else { return 0 };
-        let shown = activity.shown.get(place).map_or(0, |shown| shown.load(Ordering::Acquire));
-        let written = self.ggtt.writes() != activity.shown_writes.load(Ordering::Acquire);
-        if shown & SHOWN_GLOBAL != 0 && written { 0 } else { shown }
+        let page = activity.latest_pages.get(port).map_or(0, |page| page.load(Ordering::Acquire));
+        let written = self.ggtt.writes() != activity.latest_ggtt_writes.load(Ordering::Acquire);
+        if page & SHOWN_GLOBAL != 0 && written { 0 } else { page }
     }
 
     /// Returns whether the head of the ring of `engine` has reached its tail.
@@ -280,15 +280,16 @@ impl Gt {
 
     /// The time in units of the timestamp.
     pub fn timestamp(&self) -> u64 {
-        self.generation.timebase.ticks(self.now()) & TIMESTAMP
+        self.generation.timebase.ticks(self.now()) & TIMESTAMP_MASK
     }
 
-    /// Returns whether the parser of an engine has nothing to do: its ring is disabled, empty or stopped.
+    /// Returns whether an engine is idle: no step is in progress, and its ring is disabled, or empty without a batch, or its
+    /// parser is stopped between two commands. One that has halted at a command is idle only when the driver stops its
+    /// parser.
     pub fn engine_idle(&self, engine: EngineId) -> bool {
         let stepping = self.step_in_progress(engine).is_some();
         let activity = self.activity(engine);
         let halted = activity.halted.load(Ordering::Acquire);
-        // An engine that has stopped at a command is busy until the driver stops its parser.
         let stopped = MODE_STOP.is_set(self.engine_value(engine, MI_MODE));
         !stepping && !self.engine_runnable(engine) && (!halted || stopped)
     }

@@ -39,7 +39,7 @@ impl Gt {
         let kind = FAULT_TYPE.of(fault.kind as u32) & self.generation.fault_types;
         let latched = page | ggtt | source | kind | FAULT_VALID.mask();
         let latch = |old| if FAULT_VALID.is_set(old) { old } else { latched };
-        self.registers.update(self.generation.engine(engine).fault, latch);
+        self.registers.update(self.generation.engine(engine).fault_register, latch);
         let error = match fault.kind {
             FaultType::Page => 1,
             FaultType::InvalidDirectory => 1 << 2,
@@ -59,7 +59,7 @@ impl Gt {
             return;
         }
         self.registers.set(offset, 0);
-        if let Some((engine, _)) = self.generation.engines().find(|(_, info)| info.fault == offset) {
+        if let Some((engine, _)) = self.generation.engines().find(|(_, info)| info.fault_register == offset) {
             self.update_status(engine, 0);
         }
     }
@@ -74,6 +74,6 @@ impl Gt {
             MATCH_PENDING.is_set(value) && VALID.is_set(current) && current & PAGE_MASK == context
         });
         self.registers.set(offset, context | if matching.is_some() { MATCHED } else { 0 });
-        matching.map(|(_, info)| SideEffect::Reset(info.reset))
+        matching.map(|(_, info)| SideEffect::Reset(info.reset_mask))
     }
 }

@@ -30,7 +30,7 @@ impl Gt {
     /// the GT (G67-047).
     pub fn interrupt_by_engine(&self, engine: EngineId, bits: u32) {
         let info = self.generation.engine(engine);
-        let bits = bits << info.interrupts & !self.registers.value(info.base.saturating_add(engine::IMR));
+        let bits = bits << info.interrupt_shift & !self.registers.value(info.base.saturating_add(engine::IMR));
         if bits != 0 {
             self.interrupts.event(Bank::Graphics, bits);
         }

@@ -12,11 +12,11 @@ impl Gt {
     pub fn reset_domains(&self, domains: u32) {
         let selected = |reset: u32| domains & (RESET_FULL | reset) != 0;
         let render = self.generation.engines.iter().find(|engine| engine.class == EngineClass::Render);
-        let render = render.is_some_and(|engine| selected(engine.reset));
+        let render = render.is_some_and(|engine| selected(engine.reset_mask));
         for (offset, decoded) in self.registers.listing() {
             let reset = match (decoded.register.scope, decoded.engine) {
                 (Scope::Device | Scope::Aperture, _) => false,
-                (Scope::Engine, Some(engine)) => selected(self.generation.engine(engine).reset),
+                (Scope::Engine, Some(engine)) => selected(self.generation.engine(engine).reset_mask),
                 (Scope::Engine, None) | (Scope::Context | Scope::Extended, _) => render,
             };
             if reset {
@@ -24,7 +24,7 @@ impl Gt {
             }
         }
         for (engine, info) in self.generation.engines() {
-            if selected(info.reset) {
+            if selected(info.reset_mask) {
                 self.update_status(engine, 0);
             }
         }

@@ -6,16 +6,16 @@ use std::sync::atomic::Ordering;
 use arctic_base::state::{RestoreError, SavedState};
 use serde::{Deserialize, Serialize};
 
-use super::engine::{Activity, DIRECTORY_BASE};
+use super::engine::Activity;
 use super::watchdog::Watchdog;
 use super::{Gt, status};
 use crate::memory::PAGE_MASK;
 use crate::pcode::Pcode;
 use crate::registers::arbiter::{FAULT_LOG, FAULT_LOG_ENTRIES};
 use crate::registers::engine::{
-    ACTHD, BB_ADDR, BB_ADDR_DIFF, BB_STATE, CTL_ENABLE, CTL_PAGES, CTL_SEMAPHORE_WAIT, CTL_WAIT, DMA_FADD, ESR,
-    HEAD_OFFSET, HEAD_PREEMPT, HEAD_WAITS, HEAD_WRAPS, INSTRUCTION_ERROR, IPEHR, IPEIR, MODE_IDLE, NOPID,
-    SLEEP_INDICATOR, TAIL_OFFSET,
+    ACTHD, BB_ADDR, BB_ADDR_DIFF, BB_STATE, CTL_ENABLE, CTL_PAGES, CTL_SEMAPHORE_WAIT, CTL_WAIT, DIRECTORY_BASE_MASK,
+    DMA_FADD, EMR_RESERVED, ESR, HEAD_OFFSET, HEAD_PREEMPT, HEAD_WAITS, HEAD_WRAPS, INSTRUCTION_ERROR, IPEHR, IPEIR,
+    MODE_IDLE, NOPID, SLEEP_INDICATOR, TAIL_OFFSET,
 };
 use crate::registers::fuses;
 use crate::registers::pch::GMBUS_STATUS;
@@ -80,8 +80,8 @@ impl Activity {
             status,
             watchdog,
             invalidations: _,
-            shown: _,
-            shown_writes: _,
+            latest_pages: _,
+            latest_ggtt_writes: _,
             steps: _,
             in_batch: _,
             in_command: _,
@@ -206,7 +206,7 @@ impl Gt {
 
     /// Bits of the graphics bank that are states of the engines' sources.
     pub fn engine_states(&self) -> u32 {
-        self.generation.engines.iter().fold(0, |all, info| all | status::STATES << info.interrupts)
+        self.generation.engines.iter().fold(0, |all, info| all | status::STATES << info.interrupt_shift)
     }
 
     /// Bits of a register that can differ from its reset value.
@@ -235,15 +235,15 @@ impl Gt {
                 EngineRegister::Tail => TAIL_OFFSET.mask(),
                 EngineRegister::Head => HEAD_OFFSET.mask() | HEAD_WRAPS.mask() | HEAD_WAITS.mask(),
                 EngineRegister::Control => {
-                    let own = engine.map_or(0, |engine| self.generation.engine(engine).control);
+                    let own = engine.map_or(0, |engine| self.generation.engine(engine).control_bits);
                     let waits = CTL_WAIT.mask() | CTL_SEMAPHORE_WAIT.mask();
                     CTL_PAGES.mask() | CTL_ENABLE.mask() | waits | own
                 }
                 EngineRegister::Mode => 0xffff & !MODE_IDLE.mask(),
                 EngineRegister::ParserMode => 0xffff,
                 EngineRegister::Errors => INSTRUCTION_ERROR.mask(),
-                EngineRegister::ErrorMask => 0xff,
-                EngineRegister::DirectoryBase => DIRECTORY_BASE,
+                EngineRegister::ErrorMask => !EMR_RESERVED,
+                EngineRegister::DirectoryBase => DIRECTORY_BASE_MASK,
                 EngineRegister::WatchdogControl | EngineRegister::WatchdogThreshold | EngineRegister::LoadedGroups => {
                     !0
                 }

@@ -23,7 +23,7 @@ impl Gt {
     fn states(&self, engine: EngineId) -> u32 {
         let info = self.generation.engine(engine);
         let errors = self.engine_value(engine, EIR) & !self.engine_value(engine, EMR) != 0;
-        let fault = FAULT_VALID.is_set(self.registers.value(info.fault));
+        let fault = FAULT_VALID.is_set(self.registers.value(info.fault_register));
         let sync = self.activity(engine).status.load(Ordering::Acquire) & SYNC_INTERRUPT;
         sync | if errors { ERROR_INTERRUPT } else { 0 } | if fault { PAGE_FAULT_INTERRUPT } else { 0 }
     }
@@ -39,7 +39,7 @@ impl Gt {
 
     fn settle_status(&self, engine: EngineId, old: u32, events: u32) {
         let states = self.activity(engine).status.load(Ordering::Acquire);
-        let shift = self.generation.engine(engine).interrupts;
+        let shift = self.generation.engine(engine).interrupt_shift;
         let changed = old ^ states;
         if changed != 0 {
             self.interrupts.set_status(Bank::Graphics, changed << shift, states << shift);

@@ -29,11 +29,8 @@ impl Watchdog {
 }
 
 impl Gt {
-    /// A register of the watchdog was written: its control, which starts or stops it, or its threshold.
-    pub(super) fn set_watchdog(&self, engine: EngineId, control: bool) {
-        if !control {
-            return;
-        }
+    /// The control of the watchdog was written, which starts or stops it.
+    pub(super) fn set_watchdog(&self, engine: EngineId) {
         let watchdog = &self.activity(engine).watchdog;
         match WATCHDOG_STOP.get(self.engine_value(engine, WATCHDOG_CONTROL)) {
             0 if watchdog.since.load(Ordering::Acquire) == 0 => {

@@ -76,6 +76,8 @@ pub const EIR: u32 = 0xb0;
 pub const EMR: u32 = 0xb4;
 /// Error status (IVB-093).
 pub const ESR: u32 = 0xb8;
+/// EMR: reserved bits, which read as 1 (IVB-093).
+pub const EMR_RESERVED: u32 = 0xffff_ff00;
 /// EIR, ESR: errors that only a reset clears: the instruction error and the page-table error (IVB-093).
 pub const FATAL_ERRORS: u32 = 0x11;
 /// EIR, EMR, ESR: the instruction error, which only a reset clears.
@@ -114,10 +116,14 @@ pub const CCID: u32 = 0x180;
 pub const PP_DCLV: u32 = 0x220;
 /// Place of the page directory in the GGTT's table (IVB-033, G67-060).
 pub const PP_DIR_BASE: u32 = 0x228;
+/// PP_DIR_BASE: bits of the place of the page directory.
+pub const DIRECTORY_BASE_MASK: u32 = 0xffff_0000;
 /// Selects an entry of the page directory for a read of software (ILK-020).
 pub const PP_DCIR: u32 = 0x500;
 /// PP_DCIR: index of a dword in the page directory.
 pub const DIRECTORY_INDEX: Bits = Bits::new(11, 2);
+/// PP_DCDR: bits of the address, and the flags and the valid bit of an entry of the page directory (ILK-021).
+pub const DIRECTORY_ENTRY_MASK: u32 = 0xffff_f0f1;
 /// Mode of the address translation of Ivy Bridge (IVB-059).
 pub const GFX_MODE: u32 = 0x29c;
 /// GFX_MODE: the PPGTT is enabled (IVB-031).
@@ -128,6 +134,8 @@ pub const EXPLICIT_INVALIDATION: Bits = Bits::bit(13);
 pub const PS_DEPTH_COUNT: u32 = 0x350;
 /// Time in units of 80 ns (IVB-116), of 64 bits.
 pub const TIMESTAMP: u32 = 0x358;
+/// TIMESTAMP: the bits that count, of both dwords (IVB-116).
+pub const TIMESTAMP_MASK: u64 = (1 << 36) - 1;
 
 /// Registers of an engine with behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,6 +23,8 @@ pub const SYNC_FLUSH_TOGGLE: Bits = Bits::bit(11);
 pub const STATISTICS: u32 = 0x2300;
 /// Number of dwords of [`STATISTICS`].
 pub const STATISTICS_DWORDS: u32 = 22;
+/// Mode of the address translation of all engines of Sandy Bridge (ILK-012, G67-061).
+pub const SANDY_BRIDGE_GFX_MODE: u32 = 0x2520;
 /// Operands of MI_PREDICATE, of 64 bits (IVB-120).
 pub const PREDICATE_SRC0: u32 = 0x2400;
 /// Second operand.
@@ -69,8 +71,7 @@ pub const SANDY_BRIDGE: &[Register] = &[
     context(0x2120, "CACHE_MODE_0", Masked, 0, "ILK-163"),
     // No source has the value of hardware. One page less a line, the pipeline's part, has room for the model's image.
     engine(0x21a0, "CXT_SIZE", STORED, 0x3f, "G67-090"),
-    // The translation mode of all engines.
-    engine(0x2520, "GFX_MODE", Masked, 0, "ILK-012, G67-061"),
+    engine(SANDY_BRIDGE_GFX_MODE, "GFX_MODE", Masked, 0, "ILK-012, G67-061"),
     // The units of the other arrays do not exist.
     engine(0x251c, "TLB_RD_EXT", ReadOnly, 0x780, "ILK-028"),
     array(0xb000, "ISC_TLB_RD", ReadOnly, 0, 16, "ILK-029").of(Scope::Engine),

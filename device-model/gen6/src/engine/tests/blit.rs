@@ -199,7 +199,7 @@ fn a_reset_ends_the_rectangle() {
         bench.run(&fill(DATA, LONG, 7));
         if reset {
             bench.engine.reset();
-            bench.gt.end_activity(BCS);
+            bench.gt.reset_activity(BCS);
         } else {
             bench.gt.write(0x2_203c, 0x1000, !0);
             assert!(bench.gt.take_restart(BCS));

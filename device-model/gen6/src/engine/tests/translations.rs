@@ -351,7 +351,7 @@ fn a_reset_of_the_engine_keeps_translations() {
     bench.run(&fill(DATA, 1));
     bench.gt.ggtt.set(DATA >> 12, Pte(0x7001));
     bench.engine.reset();
-    bench.gt.end_activity(BCS);
+    bench.gt.reset_activity(BCS);
     bench.gt.reset_domains(1 << 3);
     assert_eq!((bench.register(0x3c), bench.gt.take_restart(BCS)), (0, true));
     bench.tail = 0;
