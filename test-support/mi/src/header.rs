@@ -19,6 +19,7 @@ pub const MI_ARB_ON_OFF: u32 = mi(0x08);
 pub const MI_BATCH_BUFFER_END: u32 = mi(0x0a);
 pub const MI_SUSPEND_FLUSH: u32 = mi(0x0b);
 pub const MI_PREDICATE: u32 = mi(0x0c);
+pub const MI_SEMAPHORE_MBOX: u32 = mi(0x16);
 pub const MI_SET_CONTEXT: u32 = mi(0x18);
 pub const MI_MATH: u32 = mi(0x1a);
 pub const MI_SEMAPHORE_SIGNAL: u32 = mi(0x1b);
@@ -63,6 +64,12 @@ pub const MMIO_REMAP: u32 = 1 << 17;
 pub const SOURCE_MMIO_REMAP: u32 = 1 << 16;
 /// MI_LOAD_REGISTER_IMM: the writes are posted.
 pub const FORCE_POSTED: u32 = 1 << 12;
+/// MI_SEMAPHORE_MBOX: the value in memory is updated.
+pub const MAILBOX_UPDATE: u32 = 1 << 21;
+/// MI_SEMAPHORE_MBOX: a value is compared.
+pub const MAILBOX_COMPARE: u32 = 1 << 20;
+/// MI_SEMAPHORE_MBOX: the compared value is in a register.
+pub const MAILBOX_REGISTER: u32 = 1 << 18;
 /// MI_SEMAPHORE_WAIT: polls instead of waiting for signals.
 pub const SEMAPHORE_POLL: u32 = 1 << 15;
 /// MI_SEMAPHORE_WAIT: compares a register instead of memory.

@@ -33,6 +33,11 @@ const CONTEXT: u32 = 0x6000;
 const BEHIND: u32 = 0x1_0000;
 const TABLE: u32 = 0xe000;
 
+/// Registers of the GT's interrupts: state, mask and identity (G67-045).
+const GT_ISR: u32 = 0x4_4010;
+const GT_IMR: u32 = 0x4_4014;
+const GT_IIR: u32 = 0x4_4018;
+
 const RCS: EngineId = EngineId::new(0);
 const BCS: EngineId = EngineId::new(2);
 
@@ -65,7 +70,7 @@ impl EngineBench {
             bench.put(TABLE + page * 4, (page + 16) << 12 | 1);
         }
         bench.start(id, RING);
-        bench.gt.write(0x4_4014, 0, !0);
+        bench.gt.write(GT_IMR, 0, !0);
         bench
     }
 
@@ -93,6 +98,11 @@ impl EngineBench {
         self.gt.generation.engine(self.engine.id).base
     }
 
+    /// Writes a register of the engine, by offset from its base.
+    fn write_register(&self, offset: u32, value: u32) {
+        self.write(self.base() + offset, value);
+    }
+
     fn put(&self, at: u32, value: u32) {
         self.guest.put(at.into(), value);
     }
@@ -101,6 +111,7 @@ impl EngineBench {
         self.guest.get(at.into())
     }
 
+    /// Reads a register of the engine, by offset from its base.
     fn register(&self, offset: u32) -> u32 {
         self.gt.read(self.base() + offset)
     }
@@ -210,11 +221,11 @@ fn a_breadcrumb_of_the_copy_engine() {
     let flush = [MI_FLUSH_DW | FLUSH_TLB | 1 << 21 | 1 << 14 | 1, 0x104, 0x77];
     bench.run(&[&flush[..], &[0x1080_0001, 0x108, 0x78], &[0x1300_0001, 0, 0, 0x0100_0000, 0]].concat());
     assert_eq!([bench.get(STATUS + 0x100), bench.get(STATUS + 0x108)], [0x77, 0x78]);
-    assert_eq!(bench.gt.read(0x4_4018), 1 << 22, "GTIIR");
-    bench.gt.write(0x4_4018, !0, !0);
+    assert_eq!(bench.gt.read(GT_IIR), 1 << 22, "GTIIR");
+    bench.gt.write(GT_IIR, !0, !0);
     bench.gt.write(0x2_20a8, !0, !0);
     bench.run(&[MI_USER_INTERRUPT, 0]);
-    assert_eq!(bench.gt.read(0x4_4018), 0, "masked by the engine");
+    assert_eq!(bench.gt.read(GT_IIR), 0, "masked by the engine");
 }
 
 /// G67-074, G67-077, G67-122: the post-sync operations of PIPE_CONTROL; a write to a register is a NOOP without privilege.
@@ -224,7 +235,7 @@ fn pipe_control_stores() {
     bench.put(DATA + 4, 0xdead);
     bench.run(&[PIPE_CONTROL | 2, 1 << 24 | 1 << 20 | 1 << 14 | 1 << 8, DATA, 0x55]);
     assert_eq!([bench.get(DATA), bench.get(DATA + 4)], [0x55, 0xdead], "one dword of data");
-    assert_eq!(bench.gt.read(0x4_4018), 1 << 4, "notification");
+    assert_eq!(bench.gt.read(GT_IIR), 1 << 4, "notification");
     bench.run(&[PIPE_CONTROL | 3, 1 << 24 | 1 << 14, DATA, 0x66, 0x67]);
     assert_eq!([bench.get(DATA), bench.get(DATA + 4)], [0x66, 0x67]);
     bench.run(&[PIPE_CONTROL | 3, 1 << 24 | 3 << 14, DATA, 0x66, 0x67]);
@@ -268,7 +279,7 @@ fn entries_are_updated() {
 fn semaphores_wait_for_a_greater_value() {
     proves!([IVB_154, IVB_170], "the compared value must be greater; the register of the wait ends it");
     let mut bench = EngineBench::new(RCS);
-    let wait = 0x0b00_0001 | 1 << 20 | 1 << 18;
+    let wait = MI_SEMAPHORE_MBOX | MAILBOX_COMPARE | MAILBOX_REGISTER | 1;
     bench.gt.write(0x2040, 5, !0);
     assert_eq!(bench.run(&[wait, 5, 0, MI_NOOP | WRITE_NOPID | 1]), Outcome::Waiting);
     assert_eq!((bench.register(0x3c) >> 10 & 1, bench.register(0x94)), (1, 0));
@@ -277,7 +288,10 @@ fn semaphores_wait_for_a_greater_value() {
     assert_eq!(bench.step(), Outcome::Progress);
     assert_eq!((bench.register(0x3c) >> 10 & 1, bench.register(0x94)), (0, 1));
     bench.put(DATA, 4);
-    assert_eq!(bench.run(&[0x0b00_0001 | 1 << 22 | 3 << 20, 3, DATA, 0]), Outcome::Progress);
+    assert_eq!(
+        bench.run(&[MI_SEMAPHORE_MBOX | GGTT | MAILBOX_UPDATE | MAILBOX_COMPARE | 1, 3, DATA, 0]),
+        Outcome::Progress
+    );
     assert_eq!(bench.get(DATA), 3, "compared and updated");
 }
 
@@ -349,7 +363,7 @@ fn errors_stop_the_engine() {
     bench.gt.write(0x2_20b4, 0xfe, !0);
     assert_eq!(bench.run(&[0, 0x2000_0000]), Outcome::Halted);
     assert_eq!((bench.register(0xb0), bench.register(0x74), bench.register(0x68)), (1, RING + 4, 0x2000_0000));
-    assert_eq!(bench.gt.read(0x4_4018), 1 << 25);
+    assert_eq!(bench.gt.read(GT_IIR), 1 << 25);
     bench.gt.write(0x2_20b0, !0, !0);
     assert_eq!(bench.register(0xb0), 1);
 }
@@ -361,7 +375,7 @@ fn faults_are_recorded_once() {
     let mut bench = EngineBench::new(RCS);
     assert_eq!(bench.run(&[0x1040_0002, 0, 0x20_0004, 1, 0x1000_0002, 0, 0x40_0000, 2]), Outcome::Progress);
     assert_eq!((bench.gt.read(0x4094), bench.gt.read(0x40a0)), (0x20_0000 | 1 << 11 | 8 << 3 | 1, 1 | 1 << 2));
-    assert_eq!(bench.gt.read(0x4_4018), 1 << 7);
+    assert_eq!(bench.gt.read(GT_IIR), 1 << 7);
     bench.gt.write(0x4094, 0, !0);
     bench.gt.write(0x2220, 0, !0);
     bench.run(&[MI_STORE_DATA_IMM | 2, 0, 0x40_1000, 2]);
