@@ -111,7 +111,7 @@ impl Job {
 /// Deregisters a victim's context, and reads the completion message.
 fn retire(bench: &mut Bench, victim: usize, id: u32) {
     bench.victims[victim].consume();
-    bench.victims[victim].request(0x4503, &[id]);
+    bench.victims[victim].request(arctic_guc_driver::actions::DEREGISTER_CONTEXT, &[id]);
     bench.until("the end of a victim's context", 60_000, |bench| {
         bench.victims[victim].consume();
         bench.card.status().functions[VICTIMS[victim].index()].contexts == 0

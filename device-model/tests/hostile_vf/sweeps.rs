@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Exhaustive tests: each offset of the BAR, each GGTT page, each context ID, each register.
 
+use std::ops::Range;
+
 use arctic_device_model::card::{GGTT_WINDOW, GTTMMADR_BYTES};
 use arctic_device_model::host::Function;
+use arctic_device_model::memory::ggtt::GGTT_BYTES;
 use arctic_device_model::memory::{Access, Space, Tlb};
-use arctic_device_model::registers::{Kind, Scope};
+use arctic_device_model::registers::{Decoded, Kind, Scope};
 use arctic_device_model::topology::EngineClass;
 use arctic_fidelity::proves;
+use arctic_guc_driver::actions;
 use arctic_test_support::context;
 use arctic_test_support::mi::{self, At, Reg};
 use arctic_test_support::vfs::bench::*;
@@ -16,7 +20,38 @@ use arctic_test_support::vfs::world::{RAM, private};
 
 use crate::{Job, aim, works};
 
-fn ready(mapped: bool) -> Bench {
+/// Number of entries of the GGTT.
+const GGTT_ENTRIES: u64 = GGTT_BYTES as u64 / 8;
+/// GGTT entry: the page is present.
+const PRESENT: u64 = 1 << 0;
+/// GGTT entry: the page is in local memory.
+const IN_LOCAL: u64 = 1 << 1;
+/// GGTT entry: position of the number of the function that owns the entry.
+const OWNER_SHIFT: u32 = 2;
+/// GGTT entry: the function that owns the entry.
+const OWNER: u64 = 0x3ff << OWNER_SHIFT;
+/// Registers that a batch accesses.
+const CHUNK: usize = 60;
+/// Offset of a batch's results from its scratch memory.
+const RESULTS: u64 = 0x1000;
+/// Value that commands write to each register; also a masked write of several bits.
+const WRITTEN: u32 = 0x0076_0076;
+/// The first general-purpose register of the render engine, which commands load into each register.
+const RENDER_GPR0: u32 = 0x2600;
+/// Keys of SELF_CFG: the interrupt's pages in memory, and the buffers' addresses.
+const SELF_CFG_KEYS: [u32; 6] = [0x0900, 0x0901, 0x0902, 0x0903, 0x0905, 0x0906];
+
+/// Indices of the attacker's GGTT entries.
+fn own_pages() -> Range<u64> {
+    base(ATTACKER) >> 12..(base(ATTACKER) + GLOBAL) >> 12
+}
+
+/// Returns the owner field of a GGTT entry of `function`.
+fn owned_by(function: Function) -> u64 {
+    u64::from(function.0) << OWNER_SHIFT
+}
+
+fn bench_with_filled_functions(mapped: bool) -> Bench {
     let mut bench = Bench::new(mapped);
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
@@ -26,14 +61,14 @@ fn ready(mapped: bool) -> Bench {
 }
 
 #[test]
-fn every_offset_of_the_bar() {
+fn accesses_to_any_bar_offset_do_not_affect_or_reveal_other_functions() {
     proves!(
         [V13_003, V13_004, V13_005, V13_006, V13_007, V13_021, V13_022, V13_023, V13_024, V13_025, V13_026],
         "reading and writing each dword of the 16 MiB in pseudo-random order and with all widths neither changes \
         nor reveals other functions' state"
     );
     for mapped in [false, true] {
-        let mut bench = ready(mapped);
+        let mut bench = bench_with_filled_functions(mapped);
         let before = snapshot(&bench, true);
         let mut random = Random::new(1);
         let dwords = GTTMMADR_BYTES / 4;
@@ -44,11 +79,11 @@ fn every_offset_of_the_bar() {
             let mut data = [0; 8];
             bench.card.write(ATTACKER, offset, &value.to_le_bytes());
             let width = random.of(&[1, 2, 4, 8]);
-            let skew = if random.one_in(8) { random.below(4) } else { 0 };
-            bench.card.read(ATTACKER, offset + skew, &mut data[..width]);
-            assert_eq!(canary::owner(u32::from_le_bytes([data[0], data[1], data[2], data[3]])), None, "at {offset:#x}");
+            let misalignment = if random.one_in(8) { random.below(4) } else { 0 };
+            bench.card.read(ATTACKER, offset + misalignment, &mut data[..width]);
+            assert_eq!(canary::find(&data[..width]), None, "at {offset:#x}");
             if random.one_in(16) {
-                bench.card.write(ATTACKER, offset + skew, &random.any().to_le_bytes()[..width]);
+                bench.card.write(ATTACKER, offset + misalignment, &random.any().to_le_bytes()[..width]);
             }
             if n % 0x2000 == 0 {
                 bench.work(2);
@@ -67,21 +102,25 @@ fn random_word(n: u64) -> u32 {
 }
 
 #[test]
-fn every_global_page() {
+fn forged_ggtt_entries_map_only_own_pages() {
     proves!(
         [V13_020, V13_021, V13_022, V13_023, V13_024, V13_025, V13_026, V13_027, V13_028, V13_029, V13_030, V13_031],
         "GGTT entries forged by the attacker, for local and guest memory and with other functions as owner, map to \
         the attacker's own pages or are invalid"
     );
     for mapped in [false, true] {
-        let bench = ready(mapped);
+        let bench = bench_with_filled_functions(mapped);
         let mut random = Random::new(2);
-        for index in 0..1 << 20 {
+        for index in 0..GGTT_ENTRIES {
             let target = match index % 4 {
+                // Any address and flags.
                 0 => aim::entry(&mut random),
-                1 => index % 1024 << 12 | 2 | u64::from(VICTIMS[0].0) << 2 | 1,
-                2 => private(VICTIMS[0]) | 1,
-                _ => RAM.0 + (index % 256 << 12) | u64::from(VICTIMS[1].0) << 2 | 1,
+                // Local memory, with the first victim as owner.
+                1 => index % 1024 << 12 | IN_LOCAL | owned_by(VICTIMS[0]) | PRESENT,
+                // Memory that only the first victim's guest maps, without an owner.
+                2 => private(VICTIMS[0]) | PRESENT,
+                // Guest memory, with the second victim as owner.
+                _ => RAM.0 + (index % 256 << 12) | owned_by(VICTIMS[1]) | PRESENT,
             };
             bench.attacker.set_global(index, target);
         }
@@ -90,14 +129,14 @@ fn every_global_page() {
         let views = memory.views();
         let mut tlb = Tlb::default();
         let mut gam = memory.gam(ATTACKER, &views, &mut tlb);
-        let own = base(ATTACKER) >> 12..(base(ATTACKER) + GLOBAL) >> 12;
+        let own = own_pages();
         let mut reached = 0;
-        for index in 0..1u64 << 20 {
+        for index in 0..GGTT_ENTRIES {
             let at = (index << 12) + random.below(0x3f0) * 4;
             let seen = gam.read_u32(Space::Ggtt, at);
             let written = gam.write(Space::Ggtt, at, &[0xa7; 8]);
             let long = gam.span(Space::Ggtt, at, 1 << 20, Access::Write).map(|span| span.len());
-            assert!(long.is_err() || long.is_ok_and(|len| len <= 4096));
+            assert!(long.is_err() || long.is_ok_and(|len| len <= 4096), "{index:#x}: a span of {long:?} bytes");
             if own.contains(&index) {
                 reached += u32::from(written.is_ok());
                 assert!(seen.is_err() || seen.is_ok_and(|word| canary::owner(word).is_none()), "{index:#x}: {seen:x?}");
@@ -115,12 +154,12 @@ fn every_global_page() {
 }
 
 #[test]
-fn random_process_tables() {
+fn random_ppgtt_tables_map_only_own_memory_or_fault() {
     proves!(
         [V13_101, V13_102, V13_103, V13_104, V13_105, V13_106, V13_107, V13_108, V13_109, V13_110, V13_111, V13_112],
         "PPGTT tables with random contents, walked for random addresses, map to the attacker's own memory or fault"
     );
-    let bench = ready(true);
+    let bench = bench_with_filled_functions(true);
     let mut random = Random::new(3);
     let before = snapshot(&bench, true);
     let (mut reached, mut refused) = (0, 0);
@@ -167,95 +206,98 @@ fn random_process_tables() {
     nothing_leaked(&bench, false);
 }
 
-/// Contract C.5, F.1: each ID, in each action with an ID, refers to a context of the attacker or to no context.
+/// A context ID in a request refers to a context of the requesting function, or to none (contract C.5, F.1).
 #[test]
-fn every_context_id() {
-    let mut bench = ready(true);
+fn requests_with_any_context_id_do_not_affect_other_functions() {
+    let mut bench = bench_with_filled_functions(true);
     let jobs = [0, 1].map(|victim| Job::start(&mut bench, victim, EngineClass::Render));
     let before = snapshot(&bench, false);
     bench.attacker.write_context(0, 0, &[0; 4]);
     let descriptor = context::descriptor(PLACES.image(0, 0));
     for id in (0..0x1_0000u32).chain([0x1_0000, 0x1_0001, 0x7fff_ffff, u32::MAX - 1, u32::MAX]) {
         let vf = &mut bench.attacker;
-        vf.request(0x1000, &[id]);
-        vf.request(0x100b, &[id, 0x2003_0001, 0]);
-        vf.request(0x1001, &[id, 0]);
-        vf.request(0x0010, &[id, id, 0x40_0000 + id % 1024 * 4096, 0, 0]);
-        vf.request(0x0020, &[id]);
-        vf.request(0x4503, &[id]);
-        if id >= 64 {
-            vf.request(0x4502, &[1, id, 0, 1, 0, 0, 0, 0, 0, descriptor, 0]);
+        vf.request(actions::SCHED_CONTEXT, &[id]);
+        vf.request(actions::UPDATE_CONTEXT_POLICIES, &[id, actions::PRIORITY_KLV, 0]);
+        vf.request(actions::SCHED_CONTEXT_MODE_SET, &[id, 0]);
+        vf.request(actions::ALLOCATE_DOORBELL, &[id, id, 0x40_0000 + id % 1024 * 4096, 0, 0]);
+        vf.request(actions::DEALLOCATE_DOORBELL, &[id]);
+        vf.request(actions::DEREGISTER_CONTEXT, &[id]);
+        if id >= QUOTA.contexts {
+            vf.request(actions::REGISTER_CONTEXT, &[1, id, 0, 1, 0, 0, 0, 0, 0, descriptor, 0]);
         }
         bench.work(3);
         bench.attacker.consume();
         if id % 0x1000 == 0xfff {
-            assert!(!bench.attacker.rings_stopped() && bench.card.status().functions[2].contexts == 0, "id {id:#x}");
+            assert!(!bench.attacker.rings_stopped(), "id {id:#x} stopped the attacker's buffers");
+            assert_eq!(bench.card.status().functions[ATTACKER.index()].contexts, 0, "id {id:#x}");
         }
     }
     unharmed(&before, &snapshot(&bench, false));
-    let contexts = |bench: &Bench| bench.card.status().functions.iter().map(|f| f.contexts).collect::<Vec<_>>();
+    let contexts =
+        |bench: &Bench| bench.card.status().functions.iter().map(|function| function.contexts).collect::<Vec<_>>();
     assert_eq!(contexts(&bench), [0, 1, 0, 1]);
     for id in 0..100 {
-        bench.attacker.request(0x4502, &[1, id, 0, 1, 0, 0, 0, 0, 0, descriptor, 0]);
+        bench.attacker.request(actions::REGISTER_CONTEXT, &[1, id, 0, 1, 0, 0, 0, 0, 0, descriptor, 0]);
         bench.work(3);
         bench.attacker.consume();
     }
-    assert_eq!(contexts(&bench), [0, 1, 64, 1], "contexts per function");
+    assert_eq!(contexts(&bench), [0, 1, QUOTA.contexts, 1], "contexts per function");
     jobs.into_iter().for_each(|job| job.finish(&mut bench));
 }
 
 #[test]
-fn every_register_by_commands() {
+fn commands_on_any_register_do_not_read_or_change_secrets() {
     proves!(
         [V13_052, V13_080],
         "from rings and batches on each engine, the attacker writes each register and stores each register's value \
         in its memory. It neither reads nor changes a secret of the PF or of a victim"
     );
-    let mut bench = ready(true);
+    let mut bench = bench_with_filled_functions(true);
     let registers: Vec<u32> = bench.card.gt().registers.listing().map(|(offset, _)| offset).collect();
     for class in EngineClass::BY_GUC {
         let jobs = [0, 1].map(|victim| Job::start(&mut bench, victim, class));
         let file = &bench.card.gt().registers;
-        let secret = |found: &arctic_device_model::registers::Decoded| {
-            matches!(found.register.kind, Kind::Storage(_)) && found.register.scope == Scope::Card
-        };
-        let secrets: Vec<(u32, u32)> =
+        // Stored registers of the card, with canaries of the PF as secrets: no command of a VF may read or write them.
+        let secret =
+            |found: &Decoded| matches!(found.register.kind, Kind::Storage(_)) && found.register.scope == Scope::Card;
+        let card_registers: Vec<(u32, u32)> =
             file.listing().filter(|(_, found)| secret(found)).map(|(offset, _)| (offset, file.value(offset))).collect();
-        for (offset, _) in &secrets {
+        for (offset, _) in &card_registers {
             file.set(*offset, canary::word(Function::PF.0, u64::from(*offset)));
         }
         let before = snapshot(&bench, false);
         for privileged in [true, false] {
-            for part in registers.chunks(60) {
-                let at = |address| At::new(privileged, address);
-                let read = |n: usize| at(SCRATCH + 0x1000 + n as u64 * 4);
+            for part in registers.chunks(CHUNK) {
+                let operand = |address| At::new(privileged, address);
+                let result_address = |n: usize| operand(SCRATCH + RESULTS + n as u64 * 4);
                 let words: Vec<u32> = part
                     .iter()
                     .enumerate()
-                    .flat_map(|(n, register)| mi::store_register_mem(Reg::Mmio(*register), read(n)))
-                    .chain(part.iter().flat_map(|register| mi::load_register_imm(Reg::Mmio(*register), 0x0076_0076)))
+                    .flat_map(|(n, register)| mi::store_register_mem(Reg::Mmio(*register), result_address(n)))
+                    .chain(part.iter().flat_map(|register| mi::load_register_imm(Reg::Mmio(*register), WRITTEN)))
                     .chain(
-                        part.iter().flat_map(|register| mi::load_register_reg(Reg::Mmio(0x2600), Reg::Mmio(*register))),
+                        part.iter()
+                            .flat_map(|register| mi::load_register_reg(Reg::Mmio(RENDER_GPR0), Reg::Mmio(*register))),
                     )
-                    .chain(mi::store_data_imm(at(SCRATCH), 1))
+                    .chain(mi::store_data_imm(operand(SCRATCH), 1))
                     .chain([mi::BATCH_BUFFER_END])
                     .collect();
                 let vf = &mut bench.attacker;
                 vf.write_words(Vf::batch(5), &words);
-                let ring = mi::batch_buffer_start(at(PLACES.batch(5)));
+                let ring = mi::batch_buffer_start(operand(PLACES.batch(5)));
                 vf.submit(5, class, &ring);
                 bench.until("a batch", 60_000, |bench| bench.attacker.peek(at::SCRATCH) != 0);
                 bench.attacker.poke(at::SCRATCH, 0);
-                bench.attacker.request(0x4503, &[5]);
+                bench.attacker.request(actions::DEREGISTER_CONTEXT, &[5]);
                 bench.until("its end", 60_000, |bench| {
                     bench.attacker.consume();
-                    bench.card.status().functions[2].contexts == 0
+                    bench.card.status().functions[ATTACKER.index()].contexts == 0
                 });
-                nothing_leaks_from(&bench.attacker);
+                no_result_is_a_canary(&bench.attacker);
             }
         }
         unharmed(&before, &snapshot(&bench, false));
-        for (offset, value) in secrets {
+        for (offset, value) in card_registers {
             bench.card.gt().registers.set(offset, value);
         }
         jobs.into_iter().for_each(|job| job.finish(&mut bench));
@@ -263,31 +305,31 @@ fn every_register_by_commands() {
     nothing_leaked(&bench, false);
 }
 
-fn nothing_leaks_from(vf: &Vf) {
-    for n in 0..64 {
-        let seen = vf.peek(at::SCRATCH + 0x1000 + n * 4);
+fn no_result_is_a_canary(vf: &Vf) {
+    for n in 0..CHUNK as u64 {
+        let seen = vf.peek(at::SCRATCH + RESULTS + n * 4);
         assert_eq!(canary::owner(seen), None, "register {n} of the chunk leaks {seen:#x}");
     }
 }
 
 #[test]
-fn every_entry_reads_as_its_owners() {
+fn ggtt_entries_of_other_functions_read_zero() {
     proves!(
         [V13_010, V13_108],
         "the attacker reads its own GGTT entries without the owner field, and 0 for all other entries"
     );
-    let bench = ready(false);
+    let bench = bench_with_filled_functions(false);
     let mut seen = [0; 8];
-    for index in 0..1u64 << 20 {
+    for index in 0..GGTT_ENTRIES {
         bench.card.read(ATTACKER, GGTT_WINDOW + index * 8, &mut seen);
-        let own = (base(ATTACKER) >> 12..(base(ATTACKER) + GLOBAL) >> 12).contains(&index);
+        let own = own_pages().contains(&index);
         let entry = u64::from_le_bytes(seen);
-        assert!(own && entry >> 2 & 0x3ff == 0 || entry == 0, "entry {index:#x}: {entry:#x}");
+        assert!(own && entry & OWNER == 0 || entry == 0, "entry {index:#x}: {entry:#x}");
     }
 }
 
 #[test]
-fn shared_registers() {
+fn shared_registers_are_those_of_the_reviewed_list() {
     proves!(
         V13_080,
         "registers without function-specific state (constants and clocks), which commands of any function may read. \
@@ -300,6 +342,7 @@ fn shared_registers() {
     assert_eq!(names.into_iter().collect::<Vec<_>>(), SHARED);
 }
 
+/// Registers that have no state of a function and that commands of every function may read. Additions require a review.
 const SHARED: [&str; 10] = [
     "ENGINE_ID",
     "ENGINE_ID_ALTERNATE",
@@ -316,20 +359,29 @@ const SHARED: [&str; 10] = [
 #[test]
 fn functions_without_resources_access_no_memory() {
     proves!(V13_016, "functions without resources and disabled functions cannot access any memory (contract C.1)");
-    let bench = ready(false);
+    let bench = bench_with_filled_functions(false);
     let before = snapshot(&bench, true);
     let mut random = Random::new(5);
     for enabled in [63, 3] {
+        // VFs 4 to 63 exist, but have no resources; then they do not exist.
+        let exists = enabled == 63;
         bench.card.enable_vfs(enabled);
         for vf in (4..64).map(Function) {
             for _ in 0..200 {
-                let code = random.of(&[0x0508, 0x4509, 0x4100, 0x5507, 0x5500, 0x5509]);
-                let key = random.of(&[0x0900, 0x0901, 0x0902, 0x0903, 0x0905, 0x0906]) << 16 | 2;
+                let code = random.of(&[
+                    actions::SELF_CFG,
+                    actions::CONTROL_CTB,
+                    actions::GET_HWCONFIG,
+                    actions::VF_RESET,
+                    actions::MATCH_VERSION,
+                    actions::QUERY_SINGLE_KLV,
+                ]);
+                let key = random.of(&SELF_CFG_KEYS) << 16 | 2;
                 for (n, value) in (0..).zip([code, key, aim::foreign_global(&mut random) as u32, 0]) {
                     bench.card.write(vf, u64::from(MAILBOX) + n * 4, &u32::to_le_bytes(value));
                 }
                 bench.card.write(vf, u64::from(GUC_HOST_INTERRUPT), &[1, 0, 0, 0]);
-                let index = random.below(1 << 20);
+                let index = random.below(GGTT_ENTRIES);
                 bench.card.write(vf, GGTT_WINDOW + index * 8, &random.any().to_le_bytes());
                 bench.card.write(vf, (4 << 20) + random.below(1024) * 4096, &[1; 4]);
                 bench.card.write_local(vf, random.below(4 * LOCAL), &[0xa7; 64]);
@@ -337,7 +389,7 @@ fn functions_without_resources_access_no_memory() {
                 bench.card.read(vf, GGTT_WINDOW + index * 8, &mut entry);
                 bench.card.read_local(vf, random.below(4 * LOCAL), &mut local);
                 assert_eq!(local, [0xff; 64]);
-                assert_eq!(entry, if enabled == 63 { [0; 8] } else { [0xff; 8] });
+                assert_eq!(entry, if exists { [0; 8] } else { [0xff; 8] });
             }
             bench.work(4);
         }

@@ -11,12 +11,22 @@ pub const QUERY_SINGLE_KLV: u32 = 0x5509;
 pub const SELF_CFG: u32 = 0x0508;
 /// HOST2GUC_CONTROL_CTB, a mailbox request.
 pub const CONTROL_CTB: u32 = 0x4509;
+/// GET_HWCONFIG, a mailbox request.
+pub const GET_HWCONFIG: u32 = 0x4100;
+/// ALLOCATE_DOORBELL: context ID, doorbell ID, offset of the page in the BAR (low, high), GGTT address.
+pub const ALLOCATE_DOORBELL: u32 = 0x0010;
+/// DEALLOCATE_DOORBELL: context ID.
+pub const DEALLOCATE_DOORBELL: u32 = 0x0020;
+/// SCHED_CONTEXT: context ID.
+pub const SCHED_CONTEXT: u32 = 0x1000;
 /// SCHED_CONTEXT_MODE_SET: context ID, 1 to enable or 0 to disable.
 pub const SCHED_CONTEXT_MODE_SET: u32 = 0x1001;
 /// UPDATE_CONTEXT_POLICIES: context ID, KLVs.
 pub const UPDATE_CONTEXT_POLICIES: u32 = 0x100b;
 /// REGISTER_CONTEXT.
 pub const REGISTER_CONTEXT: u32 = 0x4502;
+/// DEREGISTER_CONTEXT: context ID.
+pub const DEREGISTER_CONTEXT: u32 = 0x4503;
 /// TLB_INVALIDATION_ALL: sequence number, flags.
 pub const TLB_INVALIDATION_ALL: u32 = 0x7002;
 /// PF2GUC_UPDATE_VGT_POLICY: address of a KLV list, its dwords.
@@ -29,6 +39,9 @@ pub const VF_CONTROL: u32 = 0x5506;
 pub const FLR_START: u32 = 4;
 /// Command of [`VF_CONTROL`] that ends an FLR.
 pub const FLR_FINISH: u32 = 5;
+
+/// Header of the KLV of a context's priority, of one dword: 0 to 3, 2 is normal.
+pub const PRIORITY_KLV: u32 = 0x2003_0001;
 
 const fn event(code: u32) -> u32 {
     9 << 28 | code
@@ -50,5 +63,5 @@ pub const NOTIFY_FLR_DONE: u32 = 2;
 /// Returns the payload of [`UPDATE_CONTEXT_POLICIES`]: priority (0 to 3, 2 is normal), quantum and preemption timeout
 /// in microseconds.
 pub const fn policies(id: u32, priority: u32, quantum: u32, timeout: u32) -> [u32; 7] {
-    [id, 0x2003_0001, priority, 0x2001_0001, quantum, 0x2002_0001, timeout]
+    [id, PRIORITY_KLV, priority, 0x2001_0001, quantum, 0x2002_0001, timeout]
 }
