@@ -36,6 +36,8 @@ pub struct Patched {
     pub lines: Vec<Line>,
     /// Entries of the packet table that are new or changed: label, old word of the old image, new word.
     pub handlers: Vec<(String, u32, u32)>,
+    /// What is suspicious in the change, but has a meaning. Places are those in the change.
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// Adds the code of a source to the first section of an image. Its packet labels fill the packet table. A handler that the
@@ -65,7 +67,9 @@ pub fn patch(base: &Image, change: &str, replace: bool) -> Result<Patched, Patch
     let inserted = at..at + change.len();
     let source = format!("{}{change}\n{}", &text[..at], &text[at..]);
     let options = Options { generation: base.chip().is_none().then(|| base.generation()) };
-    let assembled = assemble(&source, &options).map_err(|errors| in_change(errors, &inserted))?;
+    let assembled = assemble(&source, &options)
+        .map_err(|errors| Diagnostics(errors.0.into_iter().map(|error| in_change(error, &inserted)).collect()))?;
+    let warnings = assembled.warnings.into_iter().map(|warning| in_change(warning, &inserted)).collect();
     let image = assembled.image;
     let word = |image: &Image, index: usize| image.words.get(index).copied().unwrap_or_default();
     let new_table = image.sections().first().and_then(|section| section.table.clone()).ok_or(PatchError::NoTable)?;
@@ -79,7 +83,7 @@ pub fn patch(base: &Image, change: &str, replace: bool) -> Result<Patched, Patch
     let first = words_of(&text[..at]);
     let listing = Listing::of(&image).into_iter().next().map(|listing| listing.lines).unwrap_or_default();
     let lines = listing.into_iter().skip(first).take_while(|line| (line.address as usize) < new_table.start).collect();
-    Ok(Patched { image, lines, handlers })
+    Ok(Patched { image, lines, handlers, warnings })
 }
 
 /// Words that the lines of a disassembly make.
@@ -117,9 +121,9 @@ fn rename(text: &str, old: &str, new: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// Errors with their places in the change. Others come from it too, for instance a branch that became too long.
-fn in_change(errors: Diagnostics, inserted: &Range<usize>) -> PatchError {
+/// Returns the error or warning with its place in the change. Those outside of it come from it too, for instance a
+/// branch that became too long; they have its nearest end as their place.
+fn in_change(error: Diagnostic, inserted: &Range<usize>) -> Diagnostic {
     let place = |at: usize| at.clamp(inserted.start, inserted.end) - inserted.start;
-    let moved = |error: Diagnostic| Diagnostic { span: place(error.span.start)..place(error.span.end), ..error };
-    PatchError::Source(Diagnostics(errors.0.into_iter().map(moved).collect()))
+    Diagnostic { span: place(error.span.start)..place(error.span.end), ..error }
 }

@@ -151,6 +151,12 @@ fn patch_replaces_a_handler_only_on_request_and_reports_places_in_the_change() {
     let (code, _, error) = afuc(&["patch", &base, &wrong, "-o", output]);
     assert_eq!(code, Some(1));
     assert!(error.contains("wrong.asm:2:10"), "{error}");
+    let change = "UNKN125:\nwaitin\nmov $01, $data\nCP_YIELD_ENABLE:\nwaitin\nmov $01, $data\n";
+    let other = directory.file("other.asm", change);
+    let (code, _, error) = afuc(&["patch", &open(&directory, "7"), &other, "-o", output]);
+    assert_eq!(code, Some(0), "{error}");
+    assert!(error.starts_with("warning: a7xx has no packet `CP_YIELD_ENABLE`\n"), "{error}");
+    assert!(error.contains("other.asm:4:1") && error.contains("CP_MODIFY_TIMESTAMP"), "{error}");
     let none = directory.file("none.asm", "nop\n");
     let (code, _, error) = afuc(&["patch", &base, &none, "-o", output]);
     assert_eq!((code, error.contains("defines no label of a packet")), (Some(1), true), "{error}");

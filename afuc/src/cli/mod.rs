@@ -18,7 +18,7 @@ use std::path::Path;
 
 use arctic_afuc::container::Image;
 use arctic_afuc::isa::Generation;
-use arctic_afuc::text::{Assembled, Options, assemble};
+use arctic_afuc::text::{Assembled, Diagnostic, Diagnostics, Options, assemble};
 
 /// An error in one sentence.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -34,6 +34,11 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
 }
 
+/// Reads a file in UTF-8.
+pub fn read_text(path: &Path) -> Result<String> {
+    String::from_utf8(read(path)?).map_err(|_| format!("{} is not UTF-8 text", path.display()).into())
+}
+
 /// Reads a firmware file.
 pub fn read_image(path: &Path, generation: Option<Generation>) -> Result<Image> {
     Image::from_bytes(&read(path)?, generation).map_err(|error| format!("{}: {error}", path.display()).into())
@@ -41,26 +46,35 @@ pub fn read_image(path: &Path, generation: Option<Generation>) -> Result<Image> 
 
 /// Assembles a source file; `None` after the errors were printed.
 pub fn assemble_file(path: &Path, generation: Option<Generation>) -> Result<Option<Assembled>> {
-    let source = String::from_utf8(read(path)?)
-        .map_err(|_| format!("{} is no text: the assembler reads UTF-8", path.display()))?;
-    let color = io::stderr().is_terminal();
+    let source = read_text(path)?;
     match assemble(&source, &Options { generation }) {
         Ok(assembled) => {
-            for warning in &assembled.warnings {
-                eprintln!("{}\n", warning.render_warning(&source, &path.display().to_string(), color));
-            }
+            print_warnings(&assembled.warnings, &source, path);
             Ok(Some(assembled))
         }
         Err(errors) => {
-            eprintln!("{}", errors.render(&source, &path.display().to_string(), color));
-            eprintln!("\nafuc: {} in {}; no file was written", count(errors.0.len()), path.display());
+            print_errors(&errors, &source, path);
             Ok(None)
         }
     }
 }
 
+/// Prints the warnings of the source at `path` to standard error.
+pub fn print_warnings(warnings: &[Diagnostic], source: &str, path: &Path) {
+    let color = io::stderr().is_terminal();
+    for warning in warnings {
+        eprintln!("{}\n", warning.render_warning(source, &path.display().to_string(), color));
+    }
+}
+
+/// Prints the errors of the source at `path`, and their number, to standard error.
+pub fn print_errors(errors: &Diagnostics, source: &str, path: &Path) {
+    eprintln!("{}", errors.render(source, &path.display().to_string(), io::stderr().is_terminal()));
+    eprintln!("\nafuc: {} in {}; no file was written", count(errors.0.len()), path.display());
+}
+
 /// `1 error`, `2 errors`
-pub fn count(errors: usize) -> String {
+fn count(errors: usize) -> String {
     format!("{errors} error{}", if errors == 1 { "" } else { "s" })
 }
 

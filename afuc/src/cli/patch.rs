@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `afuc patch`
+//! `afuc patch`.
 
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use arctic_afuc::isa::Generation;
 use arctic_afuc::patch::{PatchError, patch};
 
-use super::{Result, count, generation, print, read, read_image, write_file};
+use super::{Result, generation, print, print_errors, print_warnings, read_image, read_text, write_file};
 
 /// Add handlers for packets to a firmware file.
 ///
-/// The source has a label for each packet, `UNKNn` or a name, and its code. The code comes before the packet table of the
-/// first section; targets, tables and sizes that follow it move. Prints the new words and the changed table entries.
+/// In the source, a packet's label (`UNKN90:` or a name) precedes its code. The code is inserted before the packet table of
+/// the first section; targets, tables and sizes are adapted. Prints the new words, the entry of each packet and the sizes.
 #[derive(clap::Args)]
 #[command(after_help = "Example: printf 'UNKN90:\\n(rep)mov $00, $data\\nwaitin\\nmov $01, $data\\n' > change.asm
          afuc patch base.fw change.asm -o new.fw")]
@@ -26,7 +25,7 @@ pub struct PatchArgs {
     /// The firmware file to write.
     #[arg(short, long)]
     output: PathBuf,
-    /// Replace handlers that the firmware has. Its other code keeps those that it uses, as `old_NAME`.
+    /// Replace handlers that the firmware has. The old code stays as `old_NAME`; code that refers to it still does.
     #[arg(long)]
     replace: bool,
     /// Generation: 5, 6 or 7. Needed if the file's id is unknown.
@@ -36,17 +35,17 @@ pub struct PatchArgs {
 
 pub fn run(arguments: &PatchArgs) -> Result<ExitCode> {
     let image = read_image(&arguments.base, arguments.generation)?;
-    let path = arguments.change.display().to_string();
-    let change = String::from_utf8(read(&arguments.change)?).map_err(|_| format!("{path} is no text"))?;
+    let path = &arguments.change;
+    let change = read_text(path)?;
     let patched = match patch(&image, &change, arguments.replace) {
         Ok(patched) => patched,
         Err(PatchError::Source(errors)) => {
-            eprintln!("{}", errors.render(&change, &path, io::stderr().is_terminal()));
-            eprintln!("\nafuc: {} in {path}; no file was written", count(errors.0.len()));
+            print_errors(&errors, &change, path);
             return Ok(ExitCode::FAILURE);
         }
         Err(error) => return Err(error.into()),
     };
+    print_warnings(&patched.warnings, &change, path);
     write_file(&arguments.output, &patched.image.to_bytes())?;
     let mut out = String::new();
     for line in &patched.lines {

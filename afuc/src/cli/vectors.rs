@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use arctic_afuc::vectors::{Report, alu, words};
 
-use super::{Result, print, read};
+use super::{Result, print, read_text};
 
 /// Differences that are printed.
 const PRINTED: usize = 20;
@@ -42,7 +42,7 @@ pub fn run_steps(arguments: &Steps) -> Result<ExitCode> {
 }
 
 fn report(path: &Path, what: &str, check: fn(&str) -> Report) -> Result<ExitCode> {
-    let table = String::from_utf8(read(path)?).map_err(|_| format!("{} is no text", path.display()))?;
+    let table = read_text(path)?;
     let report = check(&table);
     if report.rows == 0 {
         return Err(format!("{} has no rows: the first column is the generation, 5 to 7", path.display()).into());
