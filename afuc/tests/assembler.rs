@@ -61,6 +61,80 @@ fn constants_conditions_and_register_names_are_immediates() {
 }
 
 #[test]
+fn else_and_endif_without_an_open_if_or_twice_are_errors() {
+    let title = |source: &str| title(&format!("[016ee001]\n{source}"));
+    let twice = "this `.if` already has an `.else`";
+    assert_eq!(title(".if a6xx\n.else\n.else\n.endif\n"), twice);
+    assert_eq!(title(".if a7xx\n.else\n.else\n.endif\n"), twice);
+    assert_eq!(title(".if a7xx\n.if a6xx\n.else\n.else\n.endif\n.endif\n"), twice);
+    assert_eq!(title(".if a6xx\n.endif .endif\n"), "`.endif` has no `.if`");
+    assert_eq!(title(".if a7xx\n.endif .endif\n"), "`.endif` has no `.if`");
+    assert_eq!(title(".else\n"), "`.else` has no `.if`");
+    let inner = ".if a6xx\n.if a7xx\nbogus\n.else\nnop\n.endif\n.else\n.if a6xx\n.else\n.endif\nbogus\n.endif\n";
+    assert_eq!(words(&format!("[016ee001]\n{inner}"))[1..], [0x0100_0000]);
+}
+
+/// A number is too large wherever it is; other text that begins as a number does is not a number.
+#[test]
+fn text_that_is_no_token_is_reported_as_a_large_number_only_if_it_is_one() {
+    let title = |statement: &str| title(&format!("[016ee001]\n{statement}\n"));
+    for statement in [
+        "mov $02, 0x123456789",
+        "mov $02, 4294967296",
+        "[123456789]",
+        "setbit $02, $03, b99999999999",
+        "jump #99999999999",
+        "jump #-99999999999",
+        "call #=0x123456789",
+        "call #=99999999999",
+        "(xmov99999999999)nop",
+    ] {
+        assert_eq!(title(statement), "the number does not fit into 32 bits", "{statement}");
+    }
+    for (statement, text) in [("# comment", "#"), ("#", "#"), ("jump #", "#"), ("jump #=", "#=")] {
+        assert_eq!(title(statement), format!("`{text}` has no meaning here"), "{statement}");
+    }
+}
+
+/// The error has the number of the source also if it is larger than any field.
+#[test]
+fn shift_bit_or_branch_immediate_out_of_range_is_an_error_with_its_number() {
+    let error = |statement: &str| {
+        let source = format!("[016ee001]\nl: {statement}\n");
+        let error = assemble(&source, &Options::default()).unwrap_err().0.remove(0);
+        (error.title.clone(), error.reason.clone(), source[error.span].to_owned())
+    };
+    for shift in ["32", "255", "300"] {
+        let title = format!("a shift of {shift} is too large");
+        assert_eq!(error(&format!("mov $02, 0x1 << {shift}")), (title, "at most 31".into(), shift.into()));
+    }
+    for bit in ["32", "255", "300"] {
+        let expected = (format!("there is no bit {bit}"), "bits are 0 to 31".into(), format!("b{bit}"));
+        assert_eq!(error(&format!("setbit $02, $03, b{bit}")), expected);
+        assert_eq!(error(&format!("brne $02, b{bit}, #l")), expected);
+    }
+    for value in ["0x20", "0xff", "0x100", "0x12345"] {
+        let reason = format!("{value}; 5 bits are possible, at most 0x1f");
+        let expected = ("the immediate does not fit".into(), reason, value.into());
+        assert_eq!(error(&format!("breq $02, {value}, #l")), expected);
+    }
+    assert_eq!(words("[016ee001]\nmov $02, 0x1 << 31\nclrbit $02, $03, b31\nl: brne $02, 0x1f, #l").len(), 4);
+}
+
+#[test]
+fn modifiers_out_of_order_twice_or_out_of_range_are_errors() {
+    let title = |statement: &str| title(&format!("[016ee001]\n{statement}\n"));
+    for statement in ["(peek)(rep)mov $02, $data", "(rep)(rep)nop", "(xmov1)(xmov1)mov $02, $data"] {
+        assert_eq!(title(statement), "the modifiers are out of order", "{statement}");
+    }
+    for statement in ["(xmov0)mov $02, $data", "(sds4)cwrite $02, [$00 + 0x1]"] {
+        assert_eq!(title(statement), "the number of the modifier is out of range", "{statement}");
+    }
+    assert_eq!(title("(sds1)mov $02, $data"), "`mov` does not take this modifier");
+    assert_eq!(title("(xmov1)cwrite $02, [$00 + 0x1]"), "`cwrite` does not take this modifier");
+}
+
+#[test]
 fn words_and_tables_of_labels_follow_an_insertion() {
     let source = |inserted: &str| {
         format!("[016ee001]\n[#end]\n{inserted}first:\nnop\nlast: nop\n.table first, last\n.word 0x5, 0x6\n")

@@ -9,12 +9,13 @@ use crate::isa::{EncodeError, Generation, Instruction, Op, Slot, encode};
 use crate::names::{ControlSet, PACKET_TABLE, PacketLabel, packet_of_label};
 
 use super::diagnostic::{Diagnostic, Diagnostics, LIMIT};
+use super::limits::{CALL_TARGET_BITS, SETSECURE_TITLE, SETSECURE_WORDS, field_reason};
 use super::parse::{FAR_BRANCH, Parser};
 
 /// Alignment of sections.
 const SECTION_ALIGN_BYTES: u32 = 32;
 /// Words that a call can address.
-const MAX_WORDS: usize = 1 << 26;
+const MAX_WORDS: usize = 1 << CALL_TARGET_BITS;
 
 /// Options of the assembler.
 #[derive(Debug, Clone, Copy, Default)]
@@ -153,7 +154,7 @@ impl<'s> Assembler<'s> {
 
     fn push(&mut self, word: u32, span: &Range<usize>) -> Result<(), Diagnostic> {
         if self.words.len() >= MAX_WORDS {
-            return Err(Diagnostic::new(span.clone(), "the image is too large", "word 67,108,865"));
+            return Err(Diagnostic::new(span.clone(), "the image is too large", format!("at most {MAX_WORDS} words")));
         }
         self.words.push(word);
         Ok(())
@@ -310,19 +311,15 @@ impl<'s> Assembler<'s> {
                 Ok(relative) => *word |= u32::from(relative.cast_unsigned()),
                 Err(_) => return too_far(&format!("{relative} words away, a branch reaches -32768 to 32767")),
             },
-            Use::Absolute if offset < 1 << 26 => *word |= offset,
-            Use::Absolute => return too_far("a call reaches 2^26 words"),
+            Use::Absolute if offset < 1 << CALL_TARGET_BITS => *word |= offset,
+            Use::Absolute => return too_far(&format!("a call reaches 2^{CALL_TARGET_BITS} words")),
             Use::Immediate if offset <= 0xffff => *word |= offset,
             Use::Immediate => return too_far("an immediate has 16 bits"),
-            Use::SetSecure if relative == 3 => {}
+            Use::SetSecure if relative == i64::from(SETSECURE_WORDS) => {}
             Use::SetSecure => {
-                let title = "the target of `setsecure` is always three words ahead";
-                return Err(Diagnostic::new(
-                    fixup.span.clone(),
-                    title,
-                    format!("this label is {relative} words ahead"),
-                )
-                .help("put the label after the two instructions that follow"));
+                let reason = format!("this label is {relative} words ahead");
+                return Err(Diagnostic::new(fixup.span.clone(), SETSECURE_TITLE, reason)
+                    .help("put the label after the two instructions that follow"));
             }
             Use::Literal if offset < 1 << 24 => *word = generation.nop_literal(offset),
             Use::Literal => return too_far("a literal holds 24 bits"),
@@ -390,7 +387,8 @@ impl<'s> Assembler<'s> {
     }
 }
 
-/// Turns an error of the encoder into one with place, reason and cure.
+/// Turns an error of the encoder into one with place, reason and cure. Shifts, bits and immediates of branches were
+/// checked by the parser.
 fn explain(
     error: EncodeError,
     instruction: &Instruction,
@@ -424,14 +422,8 @@ fn explain(
         };
         return Diagnostic::new(span, title, reason).help("leave it away");
     }
-    let bits = 32 - max.leading_zeros();
-    let reason = format!("{value:#x}; {bits} bits are possible, at most {max:#x}");
+    let reason = field_reason(value, max);
     match (slot, instruction.op) {
-        (Slot::Src1, Op::MovImm) => Diagnostic::new(span, format!("a shift of {value} is too large"), "at most 31"),
-        (Slot::Src2, Op::BrneBit | Op::BreqBit | Op::SetbitImm | Op::Clrbit | Op::Ubfx | Op::Bfi)
-        | (Slot::Imm, Op::Ubfx | Op::Bfi) => {
-            Diagnostic::new(span, format!("there is no bit {value}"), "bits are 0 to 31")
-        }
         (Slot::Imm, Op::MovImm) => {
             let zeros = value.trailing_zeros();
             let error = Diagnostic::new(span, "the immediate does not fit", reason);
@@ -447,8 +439,6 @@ fn explain(
                 ("the offset does not fit", format!("move {value:#x} to a register, and use it as the base"));
             Diagnostic::new(span, title, reason).help(help)
         }
-        (Slot::Src2, Op::BrneImm | Op::BreqImm) => Diagnostic::new(span, "the immediate does not fit", reason)
-            .help("subtract it from a copy of the register, and compare the difference with 0x0"),
         (Slot::Imm, op) if op.is_alu_immediate() || op == Op::NotImm => {
             Diagnostic::new(span, "the immediate does not fit", reason)
                 .help(format!("move {value:#x} to a register, and use the form with registers"))

@@ -20,12 +20,19 @@ pub struct Diagnostic {
     pub reason: String,
     /// What to do, if there is one thing to do.
     pub help: Option<String>,
+    /// True if an operand or a separator is absent or of another kind. Then the form of the instruction is the cure.
+    pub(crate) is_syntax: bool,
 }
 
 impl Diagnostic {
     /// An error without a cure.
     pub fn new(span: Range<usize>, title: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { span, title: title.into(), reason: reason.into(), help: None }
+        Self { span, title: title.into(), reason: reason.into(), help: None, is_syntax: false }
+    }
+
+    /// An error without a cure, for an operand or a separator that is absent or of another kind.
+    pub(super) fn syntax(span: Range<usize>, title: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { is_syntax: true, ..Self::new(span, title, reason) }
     }
 
     /// Adds a cure.

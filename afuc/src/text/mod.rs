@@ -5,6 +5,7 @@ mod assemble;
 mod diagnostic;
 mod disassemble;
 mod lexer;
+mod limits;
 mod parse;
 mod print;
 

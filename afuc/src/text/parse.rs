@@ -13,7 +13,11 @@ use crate::isa::{ENCODINGS, Generation, Instruction, Op, Slot};
 
 use super::assemble::{Assembler, Spans, Use};
 use super::diagnostic::Diagnostic;
-use super::lexer::Token;
+use super::lexer::{LexError, Token};
+use super::limits::{
+    CALL_TARGET_BITS, MAX_BIT, MAX_BRANCH_IMMEDIATE, SETSECURE_REGISTER, SETSECURE_TITLE, SETSECURE_WORDS,
+    branch_immediate_too_large, shift_too_large,
+};
 
 use mnemonic::{Form, form};
 pub(super) use operands::FAR_BRANCH;
@@ -23,13 +27,32 @@ type Span = Range<usize>;
 type Parsed<T> = Result<T, Diagnostic>;
 /// A label in an operand, and how the instruction uses it.
 type LabelUse<'s> = (&'s str, Span, Use);
+/// What the lexer makes of a piece of text.
+type Lexed<'s> = Result<Token<'s>, LexError>;
+
+/// An open `.if` directive.
+struct Condition {
+    /// True if the statements of the current part count.
+    is_true: bool,
+    has_else: bool,
+}
+
+/// Places of an instruction's modifiers; empty if it does not have them.
+#[derive(Default)]
+struct Modifiers {
+    /// True if `extra` is `(sdsN)`, false if it is `(xmovN)`.
+    is_sds: bool,
+    rep: Span,
+    extra: Span,
+    peek: Span,
+}
 
 pub(super) struct Parser<'s> {
     source: &'s str,
     tokens: SpannedIter<'s, Token<'s>>,
-    next: Option<(Result<Token<'s>, ()>, Span)>,
-    /// `.if` directives that are open: true if their statements count.
-    conditions: Vec<bool>,
+    next: Option<(Lexed<'s>, Span)>,
+    /// Open `.if` directives, outermost first. A statement counts if all are true.
+    conditions: Vec<Condition>,
 }
 
 impl<'s> Parser<'s> {
@@ -48,8 +71,11 @@ impl<'s> Parser<'s> {
                 self.take();
                 continue;
             }
-            let result =
-                if self.is_skipped() { self.skipped(out, token) } else { self.statement(out, token, span.clone()) };
+            let result = if self.is_skipped() {
+                self.skip_statement(out, token, span)
+            } else {
+                self.statement(out, token, span)
+            };
             if let Err(error) = result {
                 out.errors.push(error);
                 self.skip_line();
@@ -66,21 +92,21 @@ impl<'s> Parser<'s> {
     }
 
     fn is_skipped(&self) -> bool {
-        self.conditions.iter().any(|active| !active)
+        self.conditions.iter().any(|condition| !condition.is_true)
     }
 
-    /// Reads a line in a part that does not count.
-    fn skipped(&mut self, out: &mut Assembler<'s>, token: Result<Token<'s>, ()>) -> Parsed<()> {
+    /// Skips a line of a part whose condition is false; tracks nested `.if` directives.
+    fn skip_statement(&mut self, out: &mut Assembler<'s>, token: Lexed<'s>, span: Span) -> Parsed<()> {
         match token {
-            Ok(Token::Directive("if")) => self.conditions.push(false),
-            Ok(Token::Directive("else" | "endif")) => return self.statement(out, token, 0..0),
+            Ok(Token::Directive("if")) => self.conditions.push(Condition { is_true: false, has_else: false }),
+            Ok(Token::Directive("else" | "endif")) => return self.statement(out, token, span),
             _ => {}
         }
         self.skip_line();
         Ok(())
     }
 
-    fn peek(&mut self) -> Option<(Result<Token<'s>, ()>, Span)> {
+    fn peek(&mut self) -> Option<(Lexed<'s>, Span)> {
         if self.next.is_none() {
             self.next = self.tokens.next();
         }
@@ -91,7 +117,7 @@ impl<'s> Parser<'s> {
         self.peek().and_then(|(token, _)| token.ok())
     }
 
-    fn take(&mut self) -> Option<(Result<Token<'s>, ()>, Span)> {
+    fn take(&mut self) -> Option<(Lexed<'s>, Span)> {
         self.peek();
         self.next.take()
     }
@@ -102,29 +128,35 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Takes a token, which must be there and be a token.
+    /// Takes the next token of the line. `what` names it in the error if the line or the source ends, or the text is no
+    /// token.
     fn expect_token(&mut self, what: &str) -> Parsed<(Token<'s>, Span)> {
         match self.take() {
             Some((Ok(Token::Newline), span)) => {
                 self.next = Some((Ok(Token::Newline), span.clone()));
-                Err(Diagnostic::new(span.start..span.start, format!("{what} is missing"), "the line ends here"))
+                Err(Diagnostic::syntax(span.start..span.start, format!("{what} is missing"), "the line ends here"))
             }
             Some((Ok(token), span)) => Ok((token, span)),
-            Some((Err(()), span)) => Err(self.no_token(span)),
+            Some((Err(error), span)) => Err(self.no_token(error, span)),
             None => {
                 let end = self.source.len();
-                Err(Diagnostic::new(end.saturating_sub(1)..end, format!("{what} is missing"), "the source ends here"))
+                let span = end.saturating_sub(1)..end;
+                Err(Diagnostic::syntax(span, format!("{what} is missing"), "the source ends here"))
             }
         }
     }
 
     /// Explains text that is no token.
-    fn no_token(&self, span: Span) -> Diagnostic {
-        let text = self.source.get(span.clone()).unwrap_or_default();
-        if text.starts_with(|c: char| c.is_ascii_digit() || c == '[' || c == '#') {
-            return Diagnostic::new(span, "the number does not fit into 32 bits", "not a 32-bit number");
+    fn no_token(&self, error: LexError, span: Span) -> Diagnostic {
+        match error {
+            LexError::NumberTooLarge => {
+                Diagnostic::new(span, "the number does not fit into 32 bits", "not a 32-bit number")
+            }
+            LexError::Unknown => {
+                let text = self.source.get(span.clone()).unwrap_or_default();
+                Diagnostic::new(span, format!("`{}` has no meaning here", text.escape_debug()), "unknown token")
+            }
         }
-        Diagnostic::new(span, format!("`{}` has no meaning here", text.escape_debug()), "unknown token")
     }
 
     fn expect(&mut self, token: Token<'s>, text: &str) -> Parsed<Span> {
@@ -134,9 +166,11 @@ impl<'s> Parser<'s> {
                 Ok(span)
             }
             Some((Ok(Token::Newline), span)) => {
-                Err(Diagnostic::new(span.start..span.start, format!("`{text}` is missing"), "the line ends here"))
+                Err(Diagnostic::syntax(span.start..span.start, format!("`{text}` is missing"), "the line ends here"))
             }
-            Some((_, span)) => Err(Diagnostic::new(span, format!("`{text}` is missing"), format!("`{text}` expected"))),
+            Some((_, span)) => {
+                Err(Diagnostic::syntax(span, format!("`{text}` is missing"), format!("`{text}` expected")))
+            }
             None => self.expect_token(&format!("`{text}`")).map(|(_, span)| span),
         }
     }
@@ -145,7 +179,7 @@ impl<'s> Parser<'s> {
         self.expect(Token::Comma, ",").map(|_| ())
     }
 
-    fn statement(&mut self, out: &mut Assembler<'s>, token: Result<Token<'s>, ()>, span: Span) -> Parsed<()> {
+    fn statement(&mut self, out: &mut Assembler<'s>, token: Lexed<'s>, span: Span) -> Parsed<()> {
         match token {
             Ok(Token::Literal(word)) => {
                 self.take();
@@ -173,7 +207,7 @@ impl<'s> Parser<'s> {
                     self.take();
                     return out.declare_label(name, span);
                 }
-                self.instruction(out, name, span, Instruction::new(Op::Nop), [0..0, 0..0, 0..0])
+                self.instruction(out, name, span, Instruction::new(Op::Nop), Modifiers::default())
             }
             Ok(Token::Rep | Token::Peek | Token::Xmov(_) | Token::Sds(_)) => self.modified_instruction(out),
             Ok(_) => {
@@ -184,50 +218,50 @@ impl<'s> Parser<'s> {
                     "a label, directive or instruction expected",
                 ))
             }
-            Err(()) => {
+            Err(error) => {
                 self.take();
-                Err(self.no_token(span))
+                Err(self.no_token(error, span))
             }
         }
     }
 
     fn modified_instruction(&mut self, out: &mut Assembler<'s>) -> Parsed<()> {
         let mut base = Instruction::new(Op::Nop);
-        let mut spans = [0..0, 0..0, 0..0];
-        let mut last = 0;
+        let mut modifiers = Modifiers::default();
+        let mut last_position = None;
         loop {
             let (token, span) = self.expect_token("an instruction")?;
-            let order = match token {
+            let position = match token {
                 Token::Rep => {
-                    (base.rep, spans[0]) = (true, span.clone());
-                    1
+                    (base.rep, modifiers.rep) = (true, span.clone());
+                    Slot::Rep
                 }
                 Token::Xmov(n) | Token::Sds(n) => {
                     if n == 0 || n > 3 {
                         return Err(Diagnostic::new(
                             span,
-                            format!("there is no modifier for {n}"),
-                            "1 to 3 is possible",
+                            "the number of the modifier is out of range",
+                            format!("{n}; 1 to 3 are possible"),
                         ));
                     }
                     base.extra = u8::try_from(n).unwrap_or_default();
                     // The kind is checked when the mnemonic is known.
-                    (base.preincrement, spans[1]) = (matches!(token, Token::Sds(_)), span.clone());
-                    2
+                    (modifiers.is_sds, modifiers.extra) = (matches!(token, Token::Sds(_)), span.clone());
+                    Slot::Extra
                 }
                 Token::Peek => {
-                    (base.peek, spans[2]) = (true, span.clone());
-                    3
+                    (base.peek, modifiers.peek) = (true, span.clone());
+                    Slot::Peek
                 }
-                Token::Identifier(name) => return self.instruction(out, name, span, base, spans),
+                Token::Identifier(name) => return self.instruction(out, name, span, base, modifiers),
                 _ => return Err(Diagnostic::new(span, "an instruction is missing", "instruction expected")),
-            };
-            if order <= last {
+            } as usize;
+            if last_position.is_some_and(|last| position <= last) {
                 let reason = "the order is (rep), then (xmovN) or (sdsN), then (peek)";
-                let help = "put each at its place, once";
+                let help = "write each modifier at most once, in this order";
                 return Err(Diagnostic::new(span, "the modifiers are out of order", reason).help(help));
             }
-            last = order;
+            last_position = Some(position);
         }
     }
 
@@ -289,29 +323,24 @@ impl<'s> Parser<'s> {
                     _ => return Err(Diagnostic::new(span, "this is no generation", "a5xx, a6xx or a7xx")),
                 };
                 let wanted = Generation::from_number(number);
-                self.conditions.push(Some(out.set(&span)?.generation()) == wanted);
+                let is_true = Some(out.set(&span)?.generation()) == wanted;
+                self.conditions.push(Condition { is_true, has_else: false });
                 Ok(())
             }
-            "else" | "endif" => {
-                self.take_directive(name);
-                match self.conditions.pop() {
-                    None => Err(Diagnostic::new(span, format!("`.{name}` has no `.if`"), "no `.if` is open")),
-                    Some(active) if name == "else" => {
-                        self.conditions.push(!active);
-                        Ok(())
-                    }
-                    Some(_) => Ok(()),
+            "else" => match self.conditions.last_mut() {
+                None => Err(no_if(name, span)),
+                Some(condition) if condition.has_else => {
+                    let title = "this `.if` already has an `.else`";
+                    Err(Diagnostic::new(span, title, "an `.if` has at most one `.else`"))
                 }
-            }
+                Some(condition) => {
+                    *condition = Condition { is_true: !condition.is_true, has_else: true };
+                    Ok(())
+                }
+            },
+            "endif" => self.conditions.pop().map(|_| ()).ok_or_else(|| no_if(name, span)),
             _ => Err(Diagnostic::new(span, format!("there is no directive `.{name}`"), "unknown directive")
                 .help("directives: .align .jumptbl .section .gen .nozero .word .table .equ .if .else .endif")),
-        }
-    }
-
-    /// Takes the directive's own token, if [`Self::skipped`] did not take it.
-    fn take_directive(&mut self, name: &str) {
-        if matches!(self.peek_token(), Some(Token::Directive(found)) if found == name) {
-            self.take();
         }
     }
 
@@ -320,8 +349,8 @@ impl<'s> Parser<'s> {
         out: &mut Assembler<'s>,
         mnemonic: &'s str,
         span: Span,
-        mut base: Instruction,
-        modifiers: [Span; 3],
+        base: Instruction,
+        modifiers: Modifiers,
     ) -> Parsed<()> {
         let Some(form) = form(mnemonic) else {
             let error = Diagnostic::new(span, format!("there is no instruction `{mnemonic}`"), "unknown instruction");
@@ -329,22 +358,21 @@ impl<'s> Parser<'s> {
             return Err(error.help_by_name("", mnemonic, ENCODINGS.iter().map(|row| row.mnemonic)));
         };
         let mut spans = Spans { mnemonic: span.clone(), slots: std::array::from_fn(|_| span.clone()) };
-        let is_sds = std::mem::take(&mut base.preincrement);
+        let Modifiers { is_sds, rep, extra, peek } = modifiers;
         if base.extra != 0 && is_sds != matches!(form, Form::Write(Op::Cwrite)) {
             let title = format!("`{mnemonic}` does not take this modifier");
             let reason = if is_sds { "(sdsN) is for cwrite" } else { "(xmovN) is for register ALU instructions" };
-            return Err(Diagnostic::new(modifiers[1].clone(), title, reason).help("leave the modifier away"));
+            return Err(Diagnostic::new(extra, title, reason).help("leave the modifier away"));
         }
-        for (slot, modifier) in [Slot::Rep, Slot::Extra, Slot::Peek].into_iter().zip(modifiers) {
+        for (slot, modifier) in [(Slot::Rep, rep), (Slot::Extra, extra), (Slot::Peek, peek)] {
             if !modifier.is_empty() {
                 spans.slots[slot as usize] = modifier;
             }
         }
-        let (i, target) = self.operands(out, form, base, &mut spans).map_err(|error| {
-            let is_form = error.title.ends_with("is missing") || error.title.starts_with("this is no");
-            if is_form && error.help.is_none() { error.help(form.usage(mnemonic)) } else { error }
-        })?;
-        out.emit(&i, mnemonic, &spans, target)
+        let (instruction, target) = self
+            .operands(out, form, base, &mut spans)
+            .map_err(|error| if error.is_syntax { error.help(form.usage(mnemonic)) } else { error })?;
+        out.emit(&instruction, mnemonic, &spans, target)
     }
 
     /// Reads the operands of a form.
@@ -355,143 +383,149 @@ impl<'s> Parser<'s> {
         base: Instruction,
         spans: &mut Spans,
     ) -> Parsed<(Instruction, Option<LabelUse<'s>>)> {
-        let mut i = base;
+        let mut instruction = base;
         let mut target = None;
         match form {
-            Form::Plain(op) => i.op = op,
+            Form::Plain(op) => instruction.op = op,
             Form::Two(reg, imm) => {
-                i.dst = self.register(spans, Slot::Dst)?;
+                instruction.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
-                i.src1 = self.register(spans, Slot::Src1)?;
+                instruction.src1 = self.register(spans, Slot::Src1)?;
                 self.comma()?;
-                self.register_or_immediate(out, &mut i, spans, reg, imm)?;
+                self.register_or_immediate(out, &mut instruction, spans, reg, imm)?;
             }
             Form::Not => {
-                i.dst = self.register(spans, Slot::Dst)?;
+                instruction.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
-                self.register_or_immediate(out, &mut i, spans, Op::Not, Op::NotImm)?;
+                self.register_or_immediate(out, &mut instruction, spans, Op::Not, Op::NotImm)?;
             }
             Form::Msb => {
-                i.op = Op::Msb;
-                i.dst = self.register(spans, Slot::Dst)?;
+                instruction.op = Op::Msb;
+                instruction.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
-                i.src2 = self.register(spans, Slot::Src2)?;
+                instruction.src2 = self.register(spans, Slot::Src2)?;
             }
             Form::Mov => {
-                i.dst = self.register(spans, Slot::Dst)?;
+                instruction.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
                 if let Some(Token::Label(_)) = self.peek_token() {
                     let (name, span) = self.label("a label")?;
                     target = Some((name, span, Use::Immediate));
-                    i.op = Op::MovImm;
+                    instruction.op = Op::MovImm;
                 } else {
-                    self.register_or_immediate(out, &mut i, spans, Op::Or, Op::MovImm)?;
+                    self.register_or_immediate(out, &mut instruction, spans, Op::Or, Op::MovImm)?;
                 }
-                if i.op == Op::MovImm && self.peek_token() == Some(Token::Shift) {
+                if instruction.op == Op::MovImm && self.peek_token() == Some(Token::Shift) {
                     self.take();
                     let (shift, span) = self.number("the shift")?;
-                    spans.slots[Slot::Src1 as usize] = span;
-                    i.src1 = u8::try_from(shift).unwrap_or(u8::MAX);
+                    spans.slots[Slot::Src1 as usize] = span.clone();
+                    instruction.src1 = match u8::try_from(shift) {
+                        Ok(shift) if shift <= MAX_BIT => shift,
+                        _ => return Err(shift_too_large(span, shift)),
+                    };
                 }
             }
             Form::Setbit | Form::Clrbit => {
-                i.dst = self.register(spans, Slot::Dst)?;
+                instruction.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
-                i.src1 = self.register(spans, Slot::Src1)?;
+                instruction.src1 = self.register(spans, Slot::Src1)?;
                 self.comma()?;
                 if matches!(form, Form::Setbit) && matches!(self.peek_token(), Some(Token::Register(_))) {
-                    i.op = Op::Setbit;
-                    i.src2 = self.register(spans, Slot::Src2)?;
+                    instruction.op = Op::Setbit;
+                    instruction.src2 = self.register(spans, Slot::Src2)?;
                 } else {
-                    i.op = if matches!(form, Form::Setbit) { Op::SetbitImm } else { Op::Clrbit };
-                    i.src2 = self.bit(spans, Slot::Src2)?;
+                    instruction.op = if matches!(form, Form::Setbit) { Op::SetbitImm } else { Op::Clrbit };
+                    instruction.src2 = self.bit(spans, Slot::Src2)?;
                 }
             }
             Form::Bits(op) => {
-                i.op = op;
-                i.dst = self.register(spans, Slot::Dst)?;
+                instruction.op = op;
+                instruction.dst = self.register(spans, Slot::Dst)?;
                 self.comma()?;
-                i.src1 = self.register(spans, Slot::Src1)?;
+                instruction.src1 = self.register(spans, Slot::Src1)?;
                 self.comma()?;
-                i.imm = self.bit(spans, Slot::Imm)?.into();
+                instruction.imm = self.bit(spans, Slot::Imm)?.into();
                 self.comma()?;
-                i.src2 = self.bit(spans, Slot::Src2)?;
+                instruction.src2 = self.bit(spans, Slot::Src2)?;
             }
             Form::Read(op) | Form::Write(op) => {
-                i.op = op;
+                instruction.op = op;
                 if matches!(form, Form::Read(_)) {
-                    i.dst = self.register(spans, Slot::Dst)?;
+                    instruction.dst = self.register(spans, Slot::Dst)?;
                 } else {
-                    i.src2 = self.register(spans, Slot::Src2)?;
+                    instruction.src2 = self.register(spans, Slot::Src2)?;
                 }
                 self.comma()?;
-                self.address(out, &mut i, spans)?;
+                self.address(out, &mut instruction, spans)?;
             }
             Form::Branch(imm, bit) => {
-                i.src1 = self.register(spans, Slot::Src1)?;
+                instruction.src1 = self.register(spans, Slot::Src1)?;
                 self.comma()?;
                 if matches!(self.peek_token(), Some(Token::Bit(_))) {
-                    i.op = bit;
-                    i.src2 = self.bit(spans, Slot::Src2)?;
+                    instruction.op = bit;
+                    instruction.src2 = self.bit(spans, Slot::Src2)?;
                 } else {
-                    i.op = imm;
+                    instruction.op = imm;
                     let (value, span) = self.immediate(out)?;
-                    spans.slots[Slot::Src2 as usize] = span;
-                    i.src2 = u8::try_from(value).unwrap_or(u8::MAX);
-                    if value > 0xff {
-                        let reason = format!("{value:#x}; 5 bits are possible, at most 0x1f");
-                        let span = spans.slots[Slot::Src2 as usize].clone();
-                        let help = "subtract it from a copy of the register, and compare the difference with 0x0";
-                        return Err(Diagnostic::new(span, "the immediate does not fit", reason).help(help));
-                    }
+                    spans.slots[Slot::Src2 as usize] = span.clone();
+                    instruction.src2 = match u8::try_from(value) {
+                        Ok(value) if value <= MAX_BRANCH_IMMEDIATE => value,
+                        _ => return Err(branch_immediate_too_large(span, value)),
+                    };
                 }
                 self.comma()?;
                 let destination = self.destination()?;
-                target = relative(out, &mut i, destination)?;
+                target = relative(out, &mut instruction, destination)?;
             }
             Form::Jump => {
                 if matches!(self.peek_token(), Some(Token::Register(_))) {
-                    i.op = Op::JumpReg;
-                    i.src1 = self.register(spans, Slot::Src1)?;
+                    instruction.op = Op::JumpReg;
+                    instruction.src1 = self.register(spans, Slot::Src1)?;
                 } else {
-                    i.op = Op::BrneBit;
+                    // A jump is a brne of bit 0 of $00, which is always 0 (Instruction::is_jump).
+                    instruction.op = Op::BrneBit;
                     let destination = self.destination()?;
-                    target = relative(out, &mut i, destination)?;
+                    target = relative(out, &mut instruction, destination)?;
                 }
             }
             Form::Absolute(op) => {
-                i.op = op;
+                instruction.op = op;
                 match self.destination()? {
                     Destination::Label(name, span) => target = Some((name, span, Use::Absolute)),
                     Destination::Number(number, span) => {
-                        // Mesa extends the sign of 26 bits.
-                        if !(-(1 << 25)..1 << 26).contains(&number) {
-                            return Err(Diagnostic::new(span, "the target is out of reach", "26 bits are possible"));
+                        // Mesa prints the 26-bit target sign-extended, so negative numbers are accepted.
+                        if !(-(1 << (CALL_TARGET_BITS - 1))..1 << CALL_TARGET_BITS).contains(&number) {
+                            let reason = format!("{CALL_TARGET_BITS} bits are possible");
+                            return Err(Diagnostic::new(span, "the target is out of reach", reason));
                         }
-                        i.imm = number.cast_unsigned() & 0x03ff_ffff;
+                        instruction.imm = number.cast_unsigned() & ((1 << CALL_TARGET_BITS) - 1);
                     }
                     Destination::Absolute(word, span) => {
-                        (i.imm, spans.slots[Slot::Imm as usize]) = (word, span);
+                        (instruction.imm, spans.slots[Slot::Imm as usize]) = (word, span);
                     }
                 }
             }
             Form::Setsecure => {
-                i.op = Op::Setsecure;
+                instruction.op = Op::Setsecure;
                 let number = self.register(spans, Slot::Src1)?;
-                if number != 2 {
+                if number != SETSECURE_REGISTER {
                     let span = spans.slots[Slot::Src1 as usize].clone();
                     let reason = "the register is not encoded";
-                    return Err(Diagnostic::new(span, "`setsecure` is for $02 only", reason).help("write `$02`"));
+                    return Err(Diagnostic::new(
+                        span,
+                        format!("`setsecure` is for ${SETSECURE_REGISTER:02x} only"),
+                        reason,
+                    )
+                    .help(format!("write `${SETSECURE_REGISTER:02x}`")));
                 }
                 self.comma()?;
                 match self.destination()? {
                     Destination::Label(name, span) => target = Some((name, span, Use::SetSecure)),
-                    Destination::Number(3, _) => {}
+                    Destination::Number(SETSECURE_WORDS, _) => {}
                     Destination::Number(_, span) | Destination::Absolute(_, span) => {
-                        let title = "the target of `setsecure` is always three words ahead";
-                        return Err(
-                            Diagnostic::new(span, title, "another target cannot be encoded").help("write `#+3`")
-                        );
+                        let reason = "another target cannot be encoded";
+                        let help = format!("write `#+{SETSECURE_WORDS}`");
+                        return Err(Diagnostic::new(span, SETSECURE_TITLE, reason).help(help));
                     }
                 }
             }
@@ -503,6 +537,11 @@ impl<'s> Parser<'s> {
             let help = "for 0x4 write `!` after the bracket; leave 0x0 and 0x8 away";
             return Err(Diagnostic::new(span, "the flags operand is old syntax", "not an operand").help(help));
         }
-        Ok((i, target))
+        Ok((instruction, target))
     }
+}
+
+/// The error of an `.else` or `.endif` outside of all `.if` directives.
+fn no_if(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(span, format!("`.{name}` has no `.if`"), "no `.if` is open")
 }

@@ -7,6 +7,7 @@ use crate::names::{ControlSet, Space, names, register_number};
 use super::super::assemble::{Assembler, Spans, Use};
 use super::super::diagnostic::Diagnostic;
 use super::super::lexer::Token;
+use super::super::limits::{MAX_BIT, no_bit};
 use super::{LabelUse, Parsed, Parser, Span};
 
 /// The target of a branch or call.
@@ -21,18 +22,18 @@ impl<'s> Parser<'s> {
     pub(super) fn register_or_immediate(
         &mut self,
         out: &Assembler<'s>,
-        i: &mut Instruction,
+        instruction: &mut Instruction,
         spans: &mut Spans,
         reg: Op,
         imm: Op,
     ) -> Parsed<()> {
         if matches!(self.peek_token(), Some(Token::Register(_))) {
-            i.op = reg;
-            i.src2 = self.register(spans, Slot::Src2)?;
+            instruction.op = reg;
+            instruction.src2 = self.register(spans, Slot::Src2)?;
         } else {
-            i.op = imm;
+            instruction.op = imm;
             let (value, span) = self.immediate(out)?;
-            (i.imm, spans.slots[Slot::Imm as usize]) = (value, span);
+            (instruction.imm, spans.slots[Slot::Imm as usize]) = (value, span);
         }
         Ok(())
     }
@@ -40,7 +41,7 @@ impl<'s> Parser<'s> {
     pub(super) fn register(&mut self, spans: &mut Spans, slot: Slot) -> Parsed<u8> {
         let (token, span) = self.expect_token("a register")?;
         let Token::Register(name) = token else {
-            return Err(Diagnostic::new(span, "this is no register", "a register such as $02 expected"));
+            return Err(Diagnostic::syntax(span, "this is no register", "a register such as $02 expected"));
         };
         spans.slots[slot as usize] = span.clone();
         let number = match name {
@@ -65,24 +66,24 @@ impl<'s> Parser<'s> {
     pub(super) fn bit(&mut self, spans: &mut Spans, slot: Slot) -> Parsed<u8> {
         match self.expect_token("a bit number")? {
             (Token::Bit(number), span) => {
-                spans.slots[slot as usize] = span;
-                Ok(u8::try_from(number).unwrap_or(u8::MAX))
+                spans.slots[slot as usize] = span.clone();
+                u8::try_from(number).ok().filter(|bit| *bit <= MAX_BIT).ok_or_else(|| no_bit(span, number))
             }
-            (_, span) => Err(Diagnostic::new(span, "this is no bit number", "a bit number such as b5 expected")),
+            (_, span) => Err(Diagnostic::syntax(span, "this is no bit number", "a bit number such as b5 expected")),
         }
     }
 
     pub(super) fn number(&mut self, what: &str) -> Parsed<(u32, Span)> {
         match self.expect_token(what)? {
             (Token::Number(number), span) => Ok((number, span)),
-            (_, span) => Err(Diagnostic::new(span, format!("{what} is missing"), "a number expected")),
+            (_, span) => Err(Diagnostic::syntax(span, format!("{what} is missing"), "a number expected")),
         }
     }
 
     pub(super) fn label(&mut self, what: &str) -> Parsed<(&'s str, Span)> {
         match self.expect_token(what)? {
             (Token::Label(name), span) => Ok((name, span)),
-            (_, span) => Err(Diagnostic::new(span, format!("{what} is missing"), "a label such as #l5 expected")),
+            (_, span) => Err(Diagnostic::syntax(span, format!("{what} is missing"), "a label such as #l5 expected")),
         }
     }
 
@@ -91,23 +92,28 @@ impl<'s> Parser<'s> {
             (Token::Label(name), span) => Ok(Destination::Label(name, span)),
             (Token::Relative(number), span) => Ok(Destination::Number(number, span)),
             (Token::Absolute(word), span) => Ok(Destination::Absolute(word, span)),
-            (_, span) => Err(Diagnostic::new(span, "this is no target", "a label such as #l5 expected")),
+            (_, span) => Err(Diagnostic::syntax(span, "this is no target", "a label such as #l5 expected")),
         }
     }
 
     /// `[base + offset]`, with `!` for pre-increment.
-    pub(super) fn address(&mut self, out: &Assembler<'s>, i: &mut Instruction, spans: &mut Spans) -> Parsed<()> {
+    pub(super) fn address(
+        &mut self,
+        out: &Assembler<'s>,
+        instruction: &mut Instruction,
+        spans: &mut Spans,
+    ) -> Parsed<()> {
         self.expect(Token::Open, "[")?;
-        i.src1 = self.register(spans, Slot::Src1)?;
+        instruction.src1 = self.register(spans, Slot::Src1)?;
         self.expect(Token::Plus, "+")?;
         let (value, span) = self.immediate(out)?;
-        (i.imm, spans.slots[Slot::Imm as usize]) = (value, span);
+        (instruction.imm, spans.slots[Slot::Imm as usize]) = (value, span);
         self.expect(Token::Close, "]")?;
         if self.peek_token() == Some(Token::Bang) {
             if let Some((_, span)) = self.take() {
                 spans.slots[Slot::Preincrement as usize] = span;
             }
-            i.preincrement = true;
+            instruction.preincrement = true;
         }
         Ok(())
     }
@@ -141,7 +147,7 @@ impl<'s> Parser<'s> {
                 value.wrapping_add(self.index()?)
             }
             _ => {
-                return Err(Diagnostic::new(
+                return Err(Diagnostic::syntax(
                     span,
                     "this is no immediate",
                     "a number or the name of a register expected",
@@ -198,7 +204,7 @@ pub(in crate::text) const FAR_BRANCH: &str = "branch to a `jump` between here an
 /// Puts a branch's target into the instruction, or returns the label.
 pub(super) fn relative<'s>(
     out: &Assembler<'s>,
-    i: &mut Instruction,
+    instruction: &mut Instruction,
     destination: Destination<'s>,
 ) -> Parsed<Option<LabelUse<'s>>> {
     let (offset, span) = match destination {
@@ -208,7 +214,7 @@ pub(super) fn relative<'s>(
     };
     match i16::try_from(offset) {
         Ok(offset) => {
-            i.imm = u32::from(offset.cast_unsigned());
+            instruction.imm = u32::from(offset.cast_unsigned());
             Ok(None)
         }
         Err(_) => {
