@@ -15,7 +15,7 @@ use crate::pcode::Power;
 use crate::registers::RegisterFile;
 use crate::topology::{EngineClass, EngineId, EngineInfo};
 
-/// 1 GiB in bytes.
+const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 /// Properties that differ between cards of a generation. Parsed from a card file; every value is validated while

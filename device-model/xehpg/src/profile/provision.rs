@@ -7,16 +7,31 @@ use std::fmt;
 use arctic_sriov::number::low;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
-use super::{CardProfile, GIB};
+use super::{CardProfile, GIB, MIB};
+use crate::gate::lmtt;
 use crate::generation::XE_HPG_SRIOV;
+use crate::host::MAX_VFS;
 use crate::memory::layout::MemoryLayout;
 
-/// 1 MiB in bytes.
-const MIB: u64 = 1 << 20;
-/// Unit of GGTT quotas: the entries of one unit fill one whole page of the VF's GGTT window.
-const GGTT_PART: u64 = 2 * MIB;
-/// Local memory reserved if the program acts as the PF driver: the LMTT's directory and its 63 tables.
+/// Unit of GGTT shares in a card file, coarser than `SriovFormat::ggtt_page`: the entries of one unit fill one page of
+/// the VF's GGTT window.
+const GGTT_UNIT: u64 = 2 * MIB;
+/// Size of the GGTT's address space, all of which no function can have.
+const GGTT_SPACE: u64 = 4 * GIB;
+/// Maximum share of local memory in a card file.
+const MAX_LOCAL_MEMORY: u64 = 16 * GIB;
+/// Local memory reserved if the program acts as the PF driver, for the LMTT. Its directory and 63 tables fill half of
+/// it: they have 64 KiB each. 8 MiB hold tables of twice that size too.
 pub const LMTT_RESERVE: u64 = 8 * MIB;
+const _: () = assert!(lmtt::TABLE_ENTRIES * 4 * (MAX_VFS as u64 + 1) <= LMTT_RESERVE, "the LMTT is in the reserve");
+/// Alignment of the end of the GGTT space that the PF driver shares out.
+const FAIR_GGTT_ALIGNMENT: u64 = 512 * MIB;
+/// Maximum number of VFs whose fair GGTT shares are powers of two (xe, pf_profile_fair_ggtt). With one more, the share
+/// would be 32 MiB; the PF driver takes [`FAIR_GGTT_OF_MORE_VFS`] instead, which 63 VFs can have.
+const MAX_VFS_WITH_64_MIB: u8 = 56;
+const FAIR_GGTT_OF_MORE_VFS: u64 = 56 * MIB;
+/// Minimum size of a VF's LMEM BAR in bytes: the smaller of the sizes that contract D.4 names for BARs without resizing.
+const SMALLEST_VF_BAR: u64 = 256 * MIB;
 /// Execution quantum and preemption timeout that the PF driver sets (contract D.4).
 const FAIR_QUANTUM_MS: u32 = 16;
 const FAIR_PREEMPT_US: u32 = 16_000;
@@ -33,7 +48,7 @@ pub enum GgttAccess {
     Trapped,
 }
 
-/// Resources of one VF, or of each VF: an absent value selects the fair share.
+/// Resources of one VF, or of each VF. Absent values are taken from [`Provision::each`], then from the fair shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
     /// Bytes of GGTT address space.
@@ -70,7 +85,7 @@ impl Shares {
 pub struct Provision {
     /// Shares of each VF.
     pub each: Shares,
-    /// Overrides for single VFs, by VF number.
+    /// Shares of single VFs: (VF number 1 to 63, its own shares), in the file's order, each number once.
     pub vf: Vec<(u8, Shares)>,
 }
 
@@ -113,7 +128,9 @@ impl TryFrom<Section> for Provision {
         let mut provision = Provision { each: section.shares(), vf: Vec::new() };
         for single in &section.vf {
             let Some(number) = single.number.filter(|_| single.vf.is_empty()) else {
-                return Err("each [[provision.vf]] is one VF: expected number = 1 to 63 and no nested vf".into());
+                return Err(format!(
+                    "each [[provision.vf]] is one VF: expected number = 1 to {MAX_VFS} and no nested vf"
+                ));
             };
             if provision.vf.iter().any(|(other, _)| *other == number) {
                 return Err(format!("duplicate VF {number}: expected one [[provision.vf]] for each number"));
@@ -143,22 +160,25 @@ pub struct Quota {
 
 /// The requested shares exceed the card's resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TooMuch {
+pub struct SharesExceedCard {
     what: &'static str,
     vfs: u8,
     requested: u64,
-    there: u64,
+    available: u64,
 }
 
-impl fmt::Display for TooMuch {
+impl fmt::Display for SharesExceedCard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TooMuch { what, vfs, requested, there } = self;
+        let SharesExceedCard { what, vfs, requested, available } = self;
         let s = if *vfs == 1 { "" } else { "s" };
-        write!(f, "{vfs} VF{s} would get {requested} {what} (card: {there}): reduce [provision] or the number of VFs")
+        write!(
+            f,
+            "{vfs} VF{s} would get {requested} {what}, but the card has {available}: reduce [provision] or the number of VFs"
+        )
     }
 }
 
-impl std::error::Error for TooMuch {}
+impl std::error::Error for SharesExceedCard {}
 
 /// The largest power of two not greater than `number`, or 0.
 fn power_of_two_within(number: u64) -> u64 {
@@ -166,54 +186,75 @@ fn power_of_two_within(number: u64) -> u64 {
 }
 
 impl CardProfile {
-    /// The quotas of VFs 1 to `vfs`, in order: the values of the card file, and for absent values the fair shares that
-    /// the PF driver would choose (contract D.4; xe: pf_profile_fair_*).
-    pub fn quotas(&self, vfs: u8) -> Result<Vec<Quota>, TooMuch> {
-        let format = self.generation().sriov;
-        let count = u64::from(vfs.max(1));
-        let usable = MemoryLayout::of(self.local_memory).usable - LMTT_RESERVE;
-        // The remainder below a whole GiB is left to the PF driver. The smallest card has less than 1 GiB of usable
-        // memory, and half of it is shared.
-        let shareable = (usable / GIB * GIB).max(usable / 2);
-        let fair = Shares {
-            ggtt: Some(if vfs > 56 {
-                56 * MIB
-            } else {
-                power_of_two_within((format.ggtt.end & !(512 * MIB - 1)) / count)
-            }),
-            local_memory: Some(power_of_two_within(shareable / (count + 1)).max(format.local_page)),
-            contexts: Some(low(power_of_two_within(u64::from(format.contexts) / count))),
-            doorbells: Some(low(power_of_two_within(u64::from(format.doorbells) / (count + 1)))),
-            exec_quantum_ms: Some(FAIR_QUANTUM_MS),
-            preempt_timeout_us: Some(FAIR_PREEMPT_US),
-        };
+    /// Returns the quotas of VFs 1 to `vfs` (at most [`MAX_VFS`]), in order: the values of the card file, and for absent
+    /// values the fair shares that the PF driver would choose (contract D.4; xe: pf_profile_fair_*).
+    ///
+    /// # Errors
+    ///
+    /// If the sum of a resource exceeds what the card has of it.
+    pub fn quotas(&self, vfs: u8) -> Result<Vec<Quota>, SharesExceedCard> {
+        let fair = self.fair_share(vfs);
         let provision = &self.provision;
         let quota = |number: u8| {
             let own = provision.vf.iter().find(|(vf, _)| *vf == number).map_or(Shares::default(), |(_, own)| *own);
-            let shares = own.or(provision.each).or(fair);
+            let shares = own.or(provision.each);
             Quota {
-                ggtt: shares.ggtt.unwrap_or(0),
-                local_memory: shares.local_memory.unwrap_or(0),
-                contexts: shares.contexts.unwrap_or(0),
-                doorbells: shares.doorbells.unwrap_or(0),
-                exec_quantum_ms: shares.exec_quantum_ms.unwrap_or(0),
-                preempt_timeout_us: shares.preempt_timeout_us.unwrap_or(0),
+                ggtt: shares.ggtt.unwrap_or(fair.ggtt),
+                local_memory: shares.local_memory.unwrap_or(fair.local_memory),
+                contexts: shares.contexts.unwrap_or(fair.contexts),
+                doorbells: shares.doorbells.unwrap_or(fair.doorbells),
+                exec_quantum_ms: shares.exec_quantum_ms.unwrap_or(fair.exec_quantum_ms),
+                preempt_timeout_us: shares.preempt_timeout_us.unwrap_or(fair.preempt_timeout_us),
             }
         };
         let quotas: Vec<Quota> = (1..=vfs).map(quota).collect();
-        let check = |what, there: u64, share: fn(&Quota) -> u64, unit: u64| {
+        self.check_capacity(vfs, &quotas)?;
+        Ok(quotas)
+    }
+
+    /// Local memory in bytes that VFs may get.
+    fn local_memory_of_vfs(&self) -> u64 {
+        MemoryLayout::of(self.local_memory).usable - LMTT_RESERVE
+    }
+
+    /// The share of each of `vfs` VFs that the PF driver would choose.
+    fn fair_share(&self, vfs: u8) -> Quota {
+        let format = self.generation().sriov;
+        let count = u64::from(vfs.max(1));
+        let usable = self.local_memory_of_vfs();
+        // The remainder below a whole GiB is left to the PF driver. The smallest card has less than 1 GiB of usable
+        // memory, and half of it is shared.
+        let shareable = (usable / GIB * GIB).max(usable / 2);
+        let ggtt = if vfs > MAX_VFS_WITH_64_MIB {
+            FAIR_GGTT_OF_MORE_VFS
+        } else {
+            power_of_two_within(format.ggtt.end / FAIR_GGTT_ALIGNMENT * FAIR_GGTT_ALIGNMENT / count)
+        };
+        Quota {
+            ggtt,
+            local_memory: power_of_two_within(shareable / (count + 1)).max(format.local_page),
+            contexts: low(power_of_two_within(u64::from(format.contexts) / count)),
+            doorbells: low(power_of_two_within(u64::from(format.doorbells) / (count + 1))),
+            exec_quantum_ms: FAIR_QUANTUM_MS,
+            preempt_timeout_us: FAIR_PREEMPT_US,
+        }
+    }
+
+    /// Checks that the card has what the quotas are in sum.
+    fn check_capacity(&self, vfs: u8, quotas: &[Quota]) -> Result<(), SharesExceedCard> {
+        let format = self.generation().sriov;
+        let check = |what, available: u64, share: fn(&Quota) -> u64, unit: u64| {
             let requested = quotas.iter().map(share).sum::<u64>();
-            if requested <= there {
+            if requested <= available {
                 Ok(())
             } else {
-                Err(TooMuch { what, vfs, requested: requested / unit, there: there / unit })
+                Err(SharesExceedCard { what, vfs, requested: requested / unit, available: available / unit })
             }
         };
         check("MiB of GGTT space", format.ggtt.end - format.ggtt.start, |quota| quota.ggtt, MIB)?;
-        check("MiB of local memory", usable, |quota| quota.local_memory, MIB)?;
+        check("MiB of local memory", self.local_memory_of_vfs(), |quota| quota.local_memory, MIB)?;
         check("contexts", format.contexts.into(), |quota| quota.contexts.into(), 1)?;
-        check("doorbells", format.doorbells.into(), |quota| quota.doorbells.into(), 1)?;
-        Ok(quotas)
+        check("doorbells", format.doorbells.into(), |quota| quota.doorbells.into(), 1)
     }
 
     /// Size of each VF's LMEM BAR in bytes: a power of two that covers the share of a single VF as the PF driver
@@ -221,11 +262,12 @@ impl CardProfile {
     pub fn vf_local_memory_bar(&self) -> u64 {
         let named = self.provision.vf.iter().map(|(_, shares)| shares).chain([&self.provision.each]);
         let largest = named.filter_map(|shares| shares.local_memory).max().unwrap_or(0);
-        (self.local_memory / 4).next_power_of_two().max(largest.next_power_of_two()).max(256 * MIB)
+        (self.local_memory / 4).next_power_of_two().max(largest.next_power_of_two()).max(SMALLEST_VF_BAR)
     }
 }
 
-/// Parses "64MiB" or "1GiB": a multiple of `unit`, at most `most` bytes.
+/// Parses a size such as "64MiB" or "1GiB": a multiple of `unit` bytes, from `unit` to `most` bytes. `expected` names
+/// the valid sizes in the error.
 fn bytes<'de, D: Deserializer<'de>>(from: D, unit: u64, most: u64, expected: &str) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(from)?;
     let number = |suffix: &str, scale: u64| {
@@ -239,22 +281,23 @@ fn bytes<'de, D: Deserializer<'de>>(from: D, unit: u64, most: u64, expected: &st
 }
 
 fn ggtt<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    bytes(from, GGTT_PART, 4 * GIB, "GGTT address space like \"64MiB\" or \"1GiB\", a multiple of 2 MiB below 4 GiB")
+    let (unit, space) = (GGTT_UNIT / MIB, GGTT_SPACE / GIB);
+    let expected = format!("GGTT address space like \"64MiB\" or \"1GiB\", a multiple of {unit} MiB below {space} GiB");
+    bytes(from, GGTT_UNIT, GGTT_SPACE - GGTT_UNIT, &expected)
 }
 
 fn local_memory<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    bytes(
-        from,
-        XE_HPG_SRIOV.local_page,
-        16 * GIB,
-        "local memory like \"256MiB\" or \"1GiB\", a multiple of 2 MiB up to 16 GiB",
-    )
+    let (unit, most) = (XE_HPG_SRIOV.local_page / MIB, MAX_LOCAL_MEMORY / GIB);
+    let expected = format!("local memory like \"256MiB\" or \"1GiB\", a multiple of {unit} MiB up to {most} GiB");
+    bytes(from, XE_HPG_SRIOV.local_page, MAX_LOCAL_MEMORY, &expected)
 }
 
 fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u8>, D::Error> {
-    within(from, 1, 63, "a VF's number, 1 to 63").map(|number| Some((number & 0x3f) as u8))
+    let number = within(from, 1, MAX_VFS.into(), &format!("a VF's number, 1 to {MAX_VFS}"))?;
+    Ok(u8::try_from(number).ok())
 }
 
+/// Parses a number from `least` to `most`. `expected` names the valid numbers in the error.
 fn within<'de, D: Deserializer<'de>>(from: D, least: u32, most: u32, expected: &str) -> Result<u32, D::Error> {
     match u64::deserialize(from)? {
         number if (u64::from(least)..=u64::from(most)).contains(&number) => Ok(low(number)),
@@ -263,19 +306,23 @@ fn within<'de, D: Deserializer<'de>>(from: D, least: u32, most: u32, expected: &
 }
 
 fn contexts<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    within(from, 1, XE_HPG_SRIOV.contexts, "a number of contexts, 1 to 65535").map(Some)
+    let most = XE_HPG_SRIOV.contexts;
+    within(from, 1, most, &format!("a number of contexts, 1 to {most}")).map(Some)
 }
 
 fn doorbells<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    within(from, 0, XE_HPG_SRIOV.doorbells, "a number of doorbells, 0 to 256").map(Some)
+    let most = XE_HPG_SRIOV.doorbells;
+    within(from, 0, most, &format!("a number of doorbells, 0 to {most}")).map(Some)
 }
 
 fn exec_quantum_ms<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    within(from, 0, XE_HPG_SRIOV.longest_quantum_ms, "a time slice in ms, up to 100000; 0 is without end").map(Some)
+    let most = XE_HPG_SRIOV.longest_quantum_ms;
+    within(from, 0, most, &format!("an execution quantum in ms, 0 to {most}; 0 is unlimited")).map(Some)
 }
 
 fn preempt_timeout_us<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
-    within(from, 0, XE_HPG_SRIOV.longest_preemption_us, "a time in us, up to 100000000; 0 is without end").map(Some)
+    let most = XE_HPG_SRIOV.longest_preemption_us;
+    within(from, 0, most, &format!("a preemption timeout in us, 0 to {most}; 0 is unlimited")).map(Some)
 }
 
 #[cfg(test)]
@@ -290,7 +337,7 @@ mod tests {
 
     /// Contract D.4: the shares equal the values that the PF driver assigns to 1, 7, 31 and 63 VFs of a 16 GiB card.
     #[test]
-    fn fair_shares_are_the_pf_drivers() {
+    fn fair_shares_of_a_16_gib_card_equal_those_of_the_pf_driver() {
         for (vfs, ggtt, local, contexts, doorbells) in
             [(1, 2048, 4096, 32768, 128), (7, 512, 1024, 8192, 32), (31, 64, 256, 2048, 8), (63, 56, 128, 1024, 4)]
         {
@@ -307,7 +354,7 @@ mod tests {
 
     /// For every card size and number of VFs, the fair shares are not empty and fit into the VF's BAR (A.4).
     #[test]
-    fn fair_shares_fit_every_card() {
+    fn fair_shares_for_any_memory_size_and_vf_count_are_nonzero_and_fit_the_bar() {
         for gib in [1, 2, 4, 8, 16u64] {
             let card = CardProfile { local_memory: gib << 30, ..profile("") };
             for vfs in 0..=63 {
@@ -320,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn card_file_overrides_fair_shares() {
+    fn values_in_provision_replace_fair_shares() {
         let card = profile(
             "[provision]\nlocal_memory = \"64MiB\"\nexec_quantum_ms = 5\n\
             [[provision.vf]]\nnumber = 2\nlocal_memory = \"6GiB\"\ndoorbells = 0\nggtt = \"128MiB\"",
@@ -333,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicate_vf_in_a_card_file_is_refused() {
+    fn provision_with_a_duplicate_missing_or_misplaced_vf_number_is_refused() {
         let refused = |more: &str| toml::from_str::<CardProfile>(&format!("{FLEX}\n{more}")).unwrap_err().to_string();
         let one = "[[provision.vf]]\nnumber = 3\n";
         assert!(refused(&[one, one].concat()).contains("duplicate VF 3"));
@@ -342,14 +389,37 @@ mod tests {
     }
 
     #[test]
+    fn provision_values_outside_their_limits_are_refused() {
+        let parsed = |line: &str| toml::from_str::<CardProfile>(&format!("{FLEX}\n[provision]\n{line}"));
+        let refused = |line: &str| parsed(line).unwrap_err().to_string();
+        assert_eq!(parsed("ggtt = \"4094MiB\"").unwrap().provision.each.ggtt, Some(4094 << 20));
+        for size in ["0MiB", "3MiB", "4GiB", "4096MiB"] {
+            let error = refused(&format!("ggtt = \"{size}\""));
+            assert!(error.contains("a multiple of 2 MiB below 4 GiB"), "{size}: {error}");
+        }
+        let error = refused("local_memory = \"17GiB\"");
+        assert!(error.contains("a multiple of 2 MiB up to 16 GiB"), "{error}");
+        for (line, expected) in [
+            ("contexts = 0", "a number of contexts, 1 to 65535"),
+            ("doorbells = 257", "a number of doorbells, 0 to 256"),
+            ("exec_quantum_ms = 100001", "an execution quantum in ms, 0 to 100000; 0 is unlimited"),
+            ("preempt_timeout_us = 100000001", "a preemption timeout in us, 0 to 100000000; 0 is unlimited"),
+            ("[[provision.vf]]\nnumber = 64", "a VF's number, 1 to 63"),
+        ] {
+            let error = refused(line);
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+    }
+
+    #[test]
     fn quotas_beyond_the_card_are_refused() {
         let refused = |more: &str, vfs| profile(more).quotas(vfs).unwrap_err().to_string();
         let local = refused("[provision]\nlocal_memory = \"1GiB\"", 16);
         assert_eq!(
             local,
-            "16 VFs would get 16384 MiB of local memory (card: 16240): reduce [provision] or the number of VFs"
+            "16 VFs would get 16384 MiB of local memory, but the card has 16240: reduce [provision] or the number of VFs"
         );
-        assert!(refused("[provision]\nggtt = \"2GiB\"", 2).contains("4096 MiB of GGTT space (card: 4074)"));
+        assert!(refused("[provision]\nggtt = \"2GiB\"", 2).contains("4096 MiB of GGTT space, but the card has 4074"));
         assert!(refused("[provision]\ncontexts = 40000", 2).contains("80000 contexts"));
         assert!(refused("[provision]\ndoorbells = 200", 2).contains("400 doorbells"));
         let single = "[[provision.vf]]\nnumber = 1\nlocal_memory = \"16GiB\"";
