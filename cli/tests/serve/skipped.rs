@@ -5,24 +5,32 @@ use std::fs;
 use std::path::Path;
 
 use arctic_test_support::client::{BATCH, DATA, LMEM, Raw, Transport};
+use arctic_test_support::mi::header::MI_SET_APPID;
 use arctic_test_support::mi::{self, Process};
 use serde_json::Value;
 use vmm_sys_util::tempdir::TempDir;
 
 use crate::{Served, arctic, eventually, status};
 
-/// MI_SET_APPID, which each engine skips.
-const SKIPPED: u32 = 0x0e << 23;
+/// Entry for a table of the next level: present and writable (xe: XE_PAGE_PRESENT, XE_PAGE_RW).
+const TABLE: u64 = 1 << 1 | 1 << 0;
+/// Entry for a page of 2 MiB in local memory (xe: XE_PDE_PS_2M, XE_PPGTT_PTE_DM).
+const LARGE_LOCAL_PAGE: u64 = 1 << 11 | 1 << 7 | TABLE;
 
-/// Runs a batch in the PPGTT that stores 7, has the skipped command twice, and stores 8.
+/// Runs a batch in the PPGTT that stores 7, has MI_SET_APPID twice, which each engine skips, and stores 8.
 fn run_batch(pf: &mut Raw) {
     pf.enable();
     // Page tables at address 0, as the context image has it: two pages of 2 MiB in local memory.
-    for (at, entry) in [(0, 0x1003), (0x1000, 0x2003), (0x2000, 0x883), (0x2008, 0x20_0883_u64)] {
+    for (at, entry) in [
+        (0, 0x1000 | TABLE),
+        (0x1000, 0x2000 | TABLE),
+        (0x2000, LARGE_LOCAL_PAGE),
+        (0x2008, 0x20_0000 | LARGE_LOCAL_PAGE),
+    ] {
         pf.write(LMEM, at, &entry.to_le_bytes());
     }
     let store = |value| mi::store_data_imm(Process(DATA), value);
-    let batch = [&store(7)[..], &[SKIPPED, SKIPPED], &store(8), &[mi::BATCH_BUFFER_END, 0]].concat();
+    let batch = [&store(7)[..], &[MI_SET_APPID; 2], &store(8), &[mi::BATCH_BUFFER_END, 0]].concat();
     pf.run(&mi::batch_buffer_start(Process(BATCH)), &batch);
 }
 
@@ -31,7 +39,7 @@ fn report(dir: &Path) -> Value {
 }
 
 #[test]
-fn skipped_commands_of_user_space_are_named() {
+fn skipped_user_commands_are_counted_in_status_log_report_and_trace() {
     let dir = TempDir::new().unwrap();
     let capture = dir.as_path().join("capture");
     let served = Served::start("small", dir.as_path(), &["--trace", capture.to_str().unwrap()]);
@@ -44,8 +52,9 @@ fn skipped_commands_of_user_space_are_named() {
     assert_eq!(counts, [2, 1, 0].map(Some));
     let table = arctic(&["status", dir.as_path().to_str().unwrap()]).output().unwrap().stdout;
     let table = String::from_utf8(table).unwrap();
-    let row: Vec<&str> = table.lines().nth(2).unwrap().split_whitespace().rev().take(2).collect();
-    assert!(table.contains("SKIPPED   IN CTXS") && row == ["1", "2"], "{table}");
+    // The PF's row; its last two columns are skipped commands and contexts with one.
+    let row: Vec<&str> = table.lines().nth(2).unwrap().split_whitespace().collect();
+    assert!(table.contains("SKIPPED   IN CTXS") && row.ends_with(&["2", "1"]), "{table}");
     let (code, text) = served.end(libc::SIGTERM);
     assert_eq!(code, Some(0));
     let warning =
@@ -64,29 +73,32 @@ fn skipped_commands_of_user_space_are_named() {
     assert_eq!(trace.matches("skipped  MI_SET_APPID of user space is not executed").count(), 2, "{trace}");
 }
 
-/// By option, and by the card file: the context stops at the command, and commands after it have no effect.
+/// The option overrides the card file. With `fault` the context stops at the first such command, and later commands have
+/// no effect.
 #[test]
-fn a_context_with_unmodelled_commands_is_stopped() {
+fn option_and_card_file_select_what_an_unmodelled_command_does() {
     let dir = TempDir::new().unwrap();
     let file = dir.as_path().join("card.toml");
     let small = arctic_gpu::card_file::BUILT_IN.iter().find(|(name, _)| *name == "small").unwrap().1;
-    fs::write(&file, small.replace("unmodelled = \"skip\"", "unmodelled = \"fault\"")).unwrap();
-    for (card, more, stops) in [
+    let skip = "unmodelled = \"skip\"";
+    assert!(small.contains(skip), "{small}");
+    fs::write(&file, small.replace(skip, "unmodelled = \"fault\"")).unwrap();
+    for (card, options, stops) in [
         ("small", &["--unmodelled", "fault"][..], true),
         (file.to_str().unwrap(), &[], true),
         (file.to_str().unwrap(), &["--unmodelled", "skip"], false),
     ] {
         let dir = TempDir::new().unwrap();
-        let served = Served::start(card, dir.as_path(), more);
+        let served = Served::start(card, dir.as_path(), options);
         let mut pf = Raw::connect(&dir.as_path().join("pf.sock"));
         run_batch(&mut pf);
-        let skipped = if stops { 1 } else { 2 };
-        let done = || status(dir.as_path())["functions"][0]["skipped_user_commands"] == skipped;
+        let count = if stops { 1 } else { 2 };
+        let done = || status(dir.as_path())["functions"][0]["skipped_user_commands"] == count;
         eventually("the command", done);
         let value = if stops { 7 } else { 8 };
         eventually("the last store", || pf.read_u32(LMEM, DATA) == value);
         let (_, text) = served.end(libc::SIGTERM);
         assert_eq!(text.contains("is not executed: the context is stopped"), stops, "{text}");
-        assert_eq!(report(dir.as_path())["undone"]["bcs0 MI_SET_APPID: state only"], skipped);
+        assert_eq!(report(dir.as_path())["undone"]["bcs0 MI_SET_APPID: state only"], count);
     }
 }

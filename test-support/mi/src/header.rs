@@ -19,6 +19,7 @@ pub const MI_ARB_ON_OFF: u32 = mi(0x08);
 pub const MI_BATCH_BUFFER_END: u32 = mi(0x0a);
 pub const MI_SUSPEND_FLUSH: u32 = mi(0x0b);
 pub const MI_PREDICATE: u32 = mi(0x0c);
+pub const MI_SET_APPID: u32 = mi(0x0e);
 pub const MI_SEMAPHORE_MBOX: u32 = mi(0x16);
 pub const MI_SET_CONTEXT: u32 = mi(0x18);
 pub const MI_MATH: u32 = mi(0x1a);

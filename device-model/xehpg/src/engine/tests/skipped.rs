@@ -11,7 +11,6 @@ use crate::trace::Filter;
 const PRIMITIVE: [u32; 7] = [0x7b00_0005, 0, 0, 0, 0, 0, 0];
 const PIPELINE_SELECT: u32 = 0x6904_0000;
 const WALKER: u32 = 0x7208_0025;
-const SET_APPID: u32 = 0x0700_0000;
 
 fn bench(class: EngineClass, unmodelled: Unmodelled) -> EngineBench {
     let mut profile = crate::registers::tests::profile();
@@ -41,7 +40,7 @@ fn skipped_commands_are_counted_by_function_and_origin() {
         bench.ring(&[MI_BATCH_BUFFER_START | 1, BATCH as u32, 0, PIPELINE_SELECT]);
         assert_eq!(counts(&bench), [(vf, Driver, "PIPELINE_SELECT", 3)]);
         assert_eq!(noted(&mut bench), None);
-        let batch = [&PRIMITIVE[..], &PRIMITIVE, &[PIPELINE_SELECT, SET_APPID], &store(VA + DATA, 7)].concat();
+        let batch = [&PRIMITIVE[..], &PRIMITIVE, &[PIPELINE_SELECT, MI_SET_APPID], &store(VA + DATA, 7)].concat();
         assert_eq!((bench.batch(&batch), bench.get(DATA)), (Outcome::Complete, 7));
         let user =
             [("MI_SET_APPID", 1), ("PIPELINE_SELECT", 1), ("3DPRIMITIVE", 2)].map(|(name, n)| (vf, User, name, n));
@@ -71,7 +70,7 @@ fn a_context_of_user_space_stops_at_the_command() {
         (EngineClass::Compute, &[&[WALKER][..], &[0; 38]].concat()),
         (EngineClass::VideoDecode, &[0x7000_0003, 0, 0, 0, 0]),
         (EngineClass::VideoEnhance, &[0x7402_0000, 0]),
-        (EngineClass::Copy, &[SET_APPID]),
+        (EngineClass::Copy, &[MI_SET_APPID]),
     ] {
         let mut bench = bench(class, Unmodelled::Fault);
         assert_eq!(bench.ring(&[command, &store(VA + DATA, 6)].concat()), Outcome::Complete);
