@@ -122,6 +122,27 @@ fn run_reports_faults_and_hangs_with_their_place() {
     assert!(error.contains("does not end within 1000 instructions: set a higher --limit"), "{error}");
 }
 
+/// Before the launch a wrong `--save` is an error; after it, the document has the reason without a prefix.
+#[test]
+fn run_reports_wrong_saves_and_failures_as_json() {
+    let directory = Directory::new("failures");
+    let file = directory.file("k.bin", &kernel(IDS));
+    let run = |buffer: &str, more: &[&str]| {
+        let base = ["run", &file, "--global", "16", "--local", "16", "--local-ids", "hardware", "--arg", buffer];
+        eu(&[&base[..], more].concat())
+    };
+    let (status, _, error) = run("a=zeros:64", &["--save", "a"]);
+    assert_eq!((status, error.as_str()), (Some(1), "error: --save a: expected NAME=FILE\n"));
+    let (status, _, error) = run("a=zeros:64", &["--save", "b=file"]);
+    assert_eq!((status, error.as_str()), (Some(1), "error: no buffer or image `b`: the kernel has a\n"));
+    let (status, text, error) = run("a=zeros:32", &["--json"]);
+    assert_eq!((status, error.as_str()), (Some(3), ""));
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["status"], "failed");
+    let reason = document["error"].as_str().unwrap();
+    assert!(reason.starts_with("the address is outside all buffers\n  kernel k, instruction at 0x30"), "{reason}");
+}
+
 #[test]
 fn trace_counts_instructions_and_shows_registers() {
     let directory = Directory::new("trace");

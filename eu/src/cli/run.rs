@@ -11,9 +11,15 @@ use serde_json::json;
 
 use super::launch::{self, describe};
 
-/// Executes a kernel of a zebin for all work items, and writes its buffers to files.
+/// Exit status if the kernel was not executed to its end.
+const INCOMPLETE: u8 = 3;
+/// Exit status after accesses outside of a buffer or of local memory.
+const OUTSIDE: u8 = 4;
+
+/// Executes a kernel of a zebin for all work items, and writes the buffers that `--save` names to files.
 ///
-/// Exit status: 0, 3 if a kernel could not be executed to its end, 4 after accesses outside of a buffer.
+/// Exit status: 0 if all accesses were valid, 1 for an error before the launch or of a file, 3 if the kernel was not
+/// executed to its end, 4 after accesses outside of a buffer or of local memory.
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
@@ -26,76 +32,94 @@ pub struct Options {
     json: bool,
 }
 
+/// Why a run is not valid.
+struct Failure {
+    /// Exit status.
+    status: u8,
+    /// Reason and place, without a prefix.
+    message: String,
+}
+
 impl Options {
     pub fn execute(self) -> super::Result {
         let zebin = self.launch.zebin()?;
         let launch = self.launch.launch(&zebin)?;
-        for text in &self.save {
-            let name =
-                text.split_once('=').map(|(name, _)| name).ok_or_else(|| format!("error: `{text}` is no NAME=FILE"))?;
-            if !launch.buffers.iter().any(|(found, ..)| found == name) {
-                let known: Vec<&str> = launch.buffers.iter().map(|(name, ..)| name.as_str()).collect();
-                return Err(format!("error: no buffer {name} to save: the kernel has {}", known.join(", ")));
-            }
-        }
+        let saves = self.saves(&launch)?;
         let start = Instant::now();
-        let report = with_progress(&launch, self.json);
+        let report = run_with_progress(&launch, !self.json);
         let time = start.elapsed();
-        if let Some(address) = launch.printf {
-            let text = printf_text(&launch.space, address);
-            if !self.json {
-                super::print(&text)?;
-            }
+        let printed = launch.printf.map(|address| printf_text(&launch.space, address));
+        if let (Some(text), false) = (&printed, self.json) {
+            super::print(text)?;
         }
-        for text in &self.save {
-            if let Some((name, file)) = text.split_once('=')
-                && let Some(bytes) = launch.buffer(name)
-            {
-                super::write(Path::new(file), &bytes)?;
+        for (name, file) in saves {
+            if let Some(bytes) = launch.buffer(name) {
+                super::write(file, &bytes)?;
             }
         }
         let failure = failure(&launch, &report);
         if self.json {
-            let status = failure.as_ref().map_or("complete", |_| "failed");
-            let document = json!({
-                "kernel": launch.name,
-                "status": status,
-                "error": failure,
-                "groups": report.groups,
-                "threads_per_group": launch.threads(),
-                "simd": launch.simd(),
-                "instructions": report.instructions,
-                "seconds": time.as_secs_f64(),
-                "outside": report.outside,
-                "printf": launch.printf.map(|address| printf_text(&launch.space, address)),
-            });
+            let document = document(&launch, &report, time, failure.as_ref(), printed);
             super::print(&format!("{document:#}\n"))?;
         } else {
             eprintln!("{}", summary(&launch, &report, time));
-            if let Some(message) = &failure {
-                eprintln!("{message}");
+            if let Some(Failure { message, .. }) = &failure {
+                eprintln!("error: {message}");
             }
         }
-        Ok(match (&report.outcome, report.outside) {
-            (Outcome::Complete, 0) => ExitCode::SUCCESS,
-            (Outcome::Complete, _) => ExitCode::from(4),
-            _ => ExitCode::from(3),
-        })
+        Ok(failure.map_or(ExitCode::SUCCESS, |failure| ExitCode::from(failure.status)))
+    }
+
+    /// The buffers and images to write after the run, with their files. The kernel has all of them.
+    fn saves(&self, launch: &Launch) -> Result<Vec<(&str, &Path)>, String> {
+        let mut saves = Vec::new();
+        for text in &self.save {
+            let (name, file) =
+                text.split_once('=').ok_or_else(|| format!("error: --save {text}: expected NAME=FILE"))?;
+            let known: Vec<&str> = launch.buffers.iter().map(|(name, ..)| name.as_str()).collect();
+            if !known.contains(&name) {
+                let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(format!("error: no buffer or image `{name}`: the kernel has {list}"));
+            }
+            saves.push((name, Path::new(file)));
+        }
+        Ok(saves)
     }
 }
 
-fn with_progress(launch: &Launch, quiet: bool) -> Report {
+/// The result for `--json`.
+fn document(
+    launch: &Launch,
+    report: &Report,
+    time: Duration,
+    failure: Option<&Failure>,
+    printed: Option<String>,
+) -> serde_json::Value {
+    json!({
+        "kernel": launch.name,
+        "status": if failure.is_some() { "failed" } else { "complete" },
+        "error": failure.map(|failure| &failure.message),
+        "groups": report.groups,
+        "threads_per_group": launch.threads(),
+        "simd": launch.simd(),
+        "instructions": report.instructions,
+        "seconds": time.as_secs_f64(),
+        "outside": report.outside,
+        "printf": printed,
+    })
+}
+
+/// Runs the launch; `show` selects a progress bar on standard error.
+fn run_with_progress(launch: &Launch, show: bool) -> Report {
     let total: u64 = launch.groups().iter().map(|count| u64::from(*count)).product();
-    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(5));
-    if quiet {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
+    let target = if show { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(total), target);
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} groups, {eta} left") {
         bar.set_style(style);
     }
     let start = Instant::now();
     let report = launch.run(&|done| {
-        // Short runs have no bar.
+        // Runs of less than a second show no bar.
         if start.elapsed() > Duration::from_secs(1) {
             bar.set_position(done);
         }
@@ -107,7 +131,7 @@ fn with_progress(launch: &Launch, quiet: bool) -> Report {
 fn summary(launch: &Launch, report: &Report, time: Duration) -> String {
     let rate = report.instructions as f64 / time.as_secs_f64().max(1e-9) / 1e6;
     format!(
-        "{}: {} groups of {} threads, SIMD{}: {} instructions in {:.3} s, {rate:.1} million a second",
+        "{}: {} groups of {} threads, SIMD{}: {} instructions in {:.3} s, {rate:.1} million instructions per second",
         launch.name,
         report.groups,
         launch.threads(),
@@ -117,25 +141,25 @@ fn summary(launch: &Launch, report: &Report, time: Duration) -> String {
     )
 }
 
-fn failure(launch: &Launch, report: &Report) -> Option<String> {
-    match &report.outcome {
-        Outcome::Fault(kind, at) => Some(format!("error: {kind}\n{}", describe(launch, at))),
-        Outcome::Hang(Hang::Limit, at) => Some(format!(
-            "error: a thread does not end within {} instructions: set a higher --limit if that is too few\n{}",
-            launch.settings().limit,
-            describe(launch, at)
-        )),
-        Outcome::Hang(Hang::Barrier, at) => Some(format!(
-            "error: a group waits for a barrier that its other threads do not reach\n{}",
-            describe(launch, at)
-        )),
-        Outcome::Complete => {
-            let at = report.first_outside.as_ref()?;
-            Some(format!(
-                "error: {} accesses outside of a buffer or of local memory; loads gave 0, stores were dropped. The first:\n{}",
-                report.outside,
-                describe(launch, at)
-            ))
+fn failure(launch: &Launch, report: &Report) -> Option<Failure> {
+    let (status, reason, at) = match &report.outcome {
+        Outcome::Fault(kind, at) => (INCOMPLETE, kind.to_string(), at),
+        Outcome::Hang(Hang::Limit, at) => {
+            let limit = launch.settings().limit;
+            let reason =
+                format!("a thread does not end within {limit} instructions: set a higher --limit if that is too few");
+            (INCOMPLETE, reason, at)
         }
-    }
+        Outcome::Hang(Hang::Barrier, at) => {
+            (INCOMPLETE, "threads of a group wait for a barrier that will never complete".to_owned(), at)
+        }
+        Outcome::Complete => {
+            let count = report.outside;
+            let reason = format!(
+                "{count} accesses outside of a buffer or of local memory; loads gave 0, stores were dropped. The first:"
+            );
+            (OUTSIDE, reason, report.first_outside.as_ref()?)
+        }
+    };
+    Some(Failure { status, message: format!("{reason}\n{}", describe(launch, at)) })
 }
