@@ -205,7 +205,7 @@ fn object_lines(
                 emit(title)?;
                 return emit(Line::note(format!("{bytes} bytes")));
             }
-            memory.batches(&starts, engine, &registers.marks(), emit).map(drop)
+            memory.decode_batches(&starts, engine, &registers.marks(), emit).map(drop)
         }
         "ring" | "WA context" => {
             emit(title)?;

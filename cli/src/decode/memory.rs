@@ -8,35 +8,35 @@ use arctic_device_model::decode::Line;
 
 use super::engine::{Batch, Engine};
 
-/// Maximum number of batches followed.
-const MOST_BATCHES: usize = 4096;
+/// Maximum number of batches decoded, with those that are not in the dump.
+pub(super) const MAX_BATCHES: usize = 4096;
 
 /// Memory ranges of a process.
 #[derive(Default)]
 pub struct Memory {
-    pieces: BTreeMap<u64, Vec<u32>>,
+    ranges: BTreeMap<u64, Vec<u32>>,
 }
 
 impl Memory {
-    /// Adds a range.
+    /// Adds a range; it replaces one at the same address. Ranges must not overlap otherwise.
     pub fn add(&mut self, address: u64, dwords: Vec<u32>) {
-        self.pieces.insert(address, dwords);
+        self.ranges.insert(address, dwords);
     }
 
     /// The ranges: address and size in bytes.
-    pub fn pieces(&self) -> impl Iterator<Item = (u64, usize)> {
-        self.pieces.iter().map(|(address, dwords)| (*address, dwords.len() * 4))
+    pub fn ranges(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.ranges.iter().map(|(address, dwords)| (*address, dwords.len() * 4))
     }
 
-    /// The dwords from `address` to the end of its range.
-    fn from(&self, address: u64) -> Option<&[u32]> {
-        let (start, dwords) = self.pieces.range(..=address).next_back()?;
+    /// The dwords from `address`, rounded down to a dword, to the end of its range; `None` if no range has it.
+    fn dwords_at(&self, address: u64) -> Option<&[u32]> {
+        let (start, dwords) = self.ranges.range(..=address).next_back()?;
         dwords.get(((address - start) / 4) as usize..).filter(|rest| !rest.is_empty())
     }
 
-    /// Decodes the batches at these addresses and the batches that they start, if they are in the dump. Returns the
-    /// addresses of the batches.
-    pub fn batches(
+    /// Decodes the batches at `starts` and the batches in the PPGTT that they start, each once. A batch that is not in
+    /// the dump has only a heading. `marks` are addresses with a remark. Returns the addresses of the decoded batches.
+    pub fn decode_batches(
         &self,
         starts: &[u64],
         engine: Engine,
@@ -45,22 +45,30 @@ impl Memory {
     ) -> std::io::Result<BTreeSet<u64>> {
         let mut next: Vec<_> = starts.iter().rev().copied().collect();
         let mut seen = BTreeSet::new();
+        let mut decoded = BTreeSet::new();
         while let Some(start) = next.pop() {
-            if !seen.insert(start) || seen.len() > MOST_BATCHES {
+            if seen.contains(&start) {
                 continue;
             }
-            let Some(words) = self.from(start) else {
+            if seen.len() == MAX_BATCHES {
+                emit(Line::note(format!("only the first {MAX_BATCHES} batches are decoded")))?;
+                break;
+            }
+            seen.insert(start);
+            let Some(dwords) = self.dwords_at(start) else {
                 emit(Line::section(format!("Batch at {start:#x} on {}: not in the dump", engine.name())))?;
                 continue;
             };
             emit(Line::section(format!("Batch at {start:#x} on {}", engine.name())))?;
-            let batch =
-                Batch { marks: marks.to_vec(), requester: Requester::PfUser, ..Batch::new(words, start, engine) };
+            decoded.insert(start);
+            // Batches of a dump are those of a process of the PF.
+            let requester = Requester::PfUser;
+            let batch = Batch { marks: marks.to_vec(), requester, ..Batch::new(dwords, start, engine) };
             for command in batch.commands() {
                 next.extend(command.target.filter(|target| target.ppgtt).map(|target| target.address));
                 emit(Line::Command(command))?;
             }
         }
-        Ok(seen)
+        Ok(decoded)
     }
 }

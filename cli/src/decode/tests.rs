@@ -94,6 +94,32 @@ fn a_broken_devcoredump_is_reported_and_decoded_further() {
     );
 }
 
+#[test]
+fn batches_over_the_limit_or_outside_the_dump_are_not_among_the_decoded_ones() {
+    let engine = Family::XeHpg.engine("bcs0").unwrap();
+    let mut memory = memory::Memory::default();
+    memory.add(0x1000, vec![0x0500_0000; memory::MAX_BATCHES + 10]);
+    let decode = |starts: &[u64]| {
+        let mut addresses = Default::default();
+        let lines = decoded(|emit| {
+            addresses = memory.decode_batches(starts, engine, &[], emit)?;
+            Ok(())
+        });
+        (addresses.into_iter().collect::<Vec<u64>>(), lines)
+    };
+    let note = format!("# only the first {} batches are decoded", memory::MAX_BATCHES);
+    let (addresses, lines) = decode(&[0x1000, 0x800_0000, 0x1004, 0x1000]);
+    assert_eq!(addresses, [0x1000, 0x1004]);
+    assert_in_order(&lines, &["Batch at 0x1000", "Batch at 0x8000000 on bcs0: not in the dump", "Batch at 0x1004"]);
+    assert!(!lines.contains(&note), "{lines:#?}");
+    let starts: Vec<u64> = (0..memory::MAX_BATCHES as u64 + 10).map(|index| 0x1000 + 4 * index).collect();
+    let (addresses, lines) = decode(&starts);
+    assert_eq!(addresses, starts[..memory::MAX_BATCHES]);
+    assert_eq!(lines.iter().filter(|line| **line == note).count(), 1);
+    let again = [&starts[..memory::MAX_BATCHES], &starts[..1]].concat();
+    assert!(!decode(&again).1.contains(&note));
+}
+
 fn packed(dwords: &[u32]) -> String {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(&bytes(dwords)).unwrap();

@@ -198,17 +198,17 @@ impl<'d> Dump<'d> {
     fn end(self, chosen: Option<EngineRef>, emit: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
         let engine = chosen.or(self.engine);
         let decoded = match engine {
-            Some(engine) => self.memory.batches(&self.batches, Engine::XeHpg(engine), &self.marks, emit)?,
+            Some(engine) => self.memory.decode_batches(&self.batches, Engine::XeHpg(engine), &self.marks, emit)?,
             None if self.batches.is_empty() => Default::default(),
             None => {
                 emit(Line::note("the engine of the batches is unknown: give it with --engine"))?;
                 Default::default()
             }
         };
-        if self.memory.pieces().next().is_some() {
+        if self.memory.ranges().next().is_some() {
             emit(Line::section("Memory of the process in the dump"))?;
         }
-        for (address, bytes) in self.memory.pieces() {
+        for (address, bytes) in self.memory.ranges() {
             let batches = decoded.range(address..address.saturating_add(bytes as u64)).count();
             let what = if batches == 0 { "" } else { ", with batches shown above" };
             emit(Line::note(format!("{address:#x}: {bytes:#x} bytes{what}")))?;
