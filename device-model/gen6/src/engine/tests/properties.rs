@@ -44,7 +44,7 @@ fn pairs(bench: &EngineBench, image: u32) -> Vec<(u32, u32)> {
         (image..image + 0x2000).step_by(4).map(|at| bench.get(at)).skip_while(|dword| *dword == 0).peekable();
     let mut all = Vec::new();
     while let Some(header) = dwords.next_if(|header| header >> 23 == 0x22) {
-        for _ in 0..((header & 0xff) + 1) / 2 {
+        for _ in 0..(header & 0xff).div_ceil(2) {
             all.push((dwords.next().unwrap(), dwords.next().unwrap()));
         }
     }
