@@ -44,6 +44,7 @@ const CRATES: &[(&str, &[(&str, &str)])] = &[
             ("memory", "local memory, GGTT, PPGTT, TLB, the only access path to bytes"),
             ("blitter", "the operations of the copy engine on spans of memory"),
             ("pcode", "the power controller's mailbox"),
+            ("sensors", "power, energy, temperatures and the power limit"),
             ("registers", "tables of the registers, and the file of their values"),
             ("context_image", "layout of the register images of contexts"),
             ("residency", "RC6 residency: what keeps the GT awake"),

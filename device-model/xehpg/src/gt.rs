@@ -6,6 +6,7 @@ mod clock;
 mod doorbell;
 mod engine_clock;
 mod engine_control;
+mod frequency;
 mod gsc;
 mod guc;
 mod hardware_error;
@@ -36,10 +37,11 @@ use crate::heci::Heci;
 use crate::host::{Clock, FUNCTIONS, Function, InterruptSink};
 use crate::interrupts::Interrupts;
 use crate::memory::Memory;
-use crate::pcode::{Pcode, Power};
+use crate::pcode::Pcode;
 use crate::profile::{CardProfile, Unmodelled};
 use crate::registers::{Access, Kind, Live, RegisterFile, Unit, XeHpg};
 use crate::residency::{Awake, Residency};
+use crate::sensors::{Meter, Power};
 use crate::topology::{EngineId, EngineInfo};
 use crate::trace::{Recorder, TracingSink};
 use skipped::SkippedTotals;
@@ -79,7 +81,7 @@ pub struct Gt {
     pub generation: &'static Generation,
     /// The card's die.
     pub die: &'static Die,
-    /// The card's power in watts.
+    /// The card's power and heat.
     power: Power,
     /// Memory and address translation.
     pub memory: Memory,
@@ -121,6 +123,8 @@ pub struct Gt {
     forcewake: Mutex<()>,
     /// The power controller's mailbox.
     pcode: Mutex<Pcode>,
+    /// Energy and temperatures.
+    meter: Mutex<Meter>,
     /// HECI1 (GSC) and HECI2 (GSCFI).
     heci: [Mutex<Heci>; 2],
 }
@@ -131,7 +135,8 @@ impl Gt {
         let generation = profile.generation();
         let engines = generation.engines;
         let residency = Arc::new(Residency::default());
-        residency.set(Awake::Forbidden, true, clock.now(), || ());
+        let now = clock.now();
+        residency.set(Awake::Forbidden, true, now, || ());
         let trace = Recorder::new(clock.clone());
         let sink: Arc<dyn InterruptSink> = Arc::new(TracingSink { sink, trace: trace.clone() });
         let registers = profile.registers();
@@ -162,6 +167,7 @@ impl Gt {
             guc_permits_rc6: AtomicBool::new(false),
             forcewake: Mutex::new(()),
             pcode: Mutex::new(Pcode::new()),
+            meter: Mutex::new(Meter::new(profile.power, now)),
             heci: [Mutex::new(Heci::new()), Mutex::new(Heci::new())],
         }
     }

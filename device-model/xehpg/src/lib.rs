@@ -54,4 +54,6 @@ pub mod pcode;
 pub mod registers;
 mod residency;
 #[doc(hidden)]
+pub mod sensors;
+#[doc(hidden)]
 pub mod topology;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! PCODE: the power controller's mailbox, and the card's power, energy and temperature sensors.
+//! PCODE: the power controller's mailbox.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 /// Mailbox: run bit, parameters and command; reads back the error code of the last command.
@@ -118,96 +118,6 @@ impl Pcode {
     }
 }
 
-/// Fractional bits of a power in PCU registers: 1/8 watt.
-const POWER_SHIFT: u32 = 3;
-/// Fractional bits of an energy: 1/16384 joule.
-const ENERGY_SHIFT: u32 = 14;
-/// Fractional bits of a time: 1/1024 second.
-const TIME_SHIFT: u32 = 10;
-
-/// Power of a card in watts, which the sensors report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Power {
-    /// Power of the board: the limit, and the power while an engine is busy.
-    pub board: u16,
-    /// Power of the idle card, at most `board`.
-    pub idle: u16,
-}
-
-impl Power {
-    /// A Flex 170. The power of the idle card is an assumption of this model: it is in no source that this project has.
-    pub const FLEX_170: Power = Power { board: 150, idle: 40 };
-
-    /// Power of the board in PCU registers.
-    fn board_units(self) -> u32 {
-        u32::from(self.board) << POWER_SHIFT
-    }
-
-    /// Reset value of the power limit ([`RAPL_LIMIT`]): the board's power, enabled, averaged over 28 s (1.75 * 2^14
-    /// time units).
-    pub fn limit(self) -> u32 {
-        self.board_units() & 0x7fff | 1 << 15 | 14 << 17 | 3 << 22
-    }
-}
-
-/// PCU_CR_PACKAGE_RAPL_LIMIT, a read/write register; [`RAPL_LIMIT_MASK`] are its writable bits.
-pub const RAPL_LIMIT: u32 = 0x14_59a0;
-/// Writable bits: limit, enable, clamp and time window.
-pub const RAPL_LIMIT_MASK: u32 = 0x00ff_ffff;
-
-/// Activity of the card, from which the sensor readings are computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Activity {
-    /// Power of the card.
-    pub power: Power,
-    /// Time since power-on in ns.
-    pub now: u64,
-    /// Time during which an engine was busy, in ns; clamped to `now`.
-    pub busy: u64,
-}
-
-/// Energy consumed by the package, in units of 1/16384 joule: board power while busy, idle power otherwise.
-#[allow(clippy::arithmetic_side_effects, reason = "times have 64 bits, watts fewer than 16")]
-fn package_energy(activity: Activity) -> u32 {
-    let busy = activity.busy.min(activity.now);
-    let Power { board, idle } = activity.power;
-    let nanojoules =
-        u128::from(activity.now) * u128::from(idle) + u128::from(busy) * u128::from(board.saturating_sub(idle));
-    // The counter is 32 bits and wraps (xe: xe_hwmon_energy_get).
-    ((nanojoules << ENERGY_SHIFT) / 1_000_000_000 & 0xffff_ffff) as u32
-}
-
-/// A read-only sensor register.
-struct Reading {
-    offset: u32,
-    value: fn(Activity) -> u32,
-}
-
-/// The sensor registers (xe: regs/xe_mchbar_regs.h, regs/xe_pcode_regs.h, xe_hwmon.c). Temperatures are assumptions of
-/// this model: typical values of an idle card in a cooled room.
-const READINGS: [Reading; 7] = [
-    // PCU_CR_PACKAGE_POWER_SKU: thermal design power; no minimum.
-    Reading { offset: 0x14_5930, value: |activity| activity.power.board_units() },
-    // Upper half: maximum power, longest time window 2^18 time units (256 s).
-    Reading { offset: 0x14_5934, value: |activity| activity.power.board_units() | 0x12 << 16 },
-    // PCU_CR_PACKAGE_POWER_SKU_UNIT
-    Reading { offset: 0x14_5938, value: |_| TIME_SHIFT << 16 | ENERGY_SHIFT << 8 | POWER_SHIFT },
-    // PCU_CR_PACKAGE_ENERGY_STATUS
-    Reading { offset: 0x14_593c, value: package_energy },
-    // PCU_CR_PACKAGE_TEMPERATURE, degrees Celsius
-    Reading { offset: 0x14_5978, value: |_| 45 },
-    // VRAM temperature, degrees Celsius
-    Reading { offset: 0x13_82c0, value: |_| 46 },
-    // PCU_PWM_FAN_SPEED (i915): the card has no fan, so the pulse counter does not change.
-    Reading { offset: 0x13_8140, value: |_| 0 },
-];
-
-/// The sensor value at `offset` of GTTMMADR, `None` if there is no such register.
-pub fn reading(offset: u32, activity: Activity) -> Option<u32> {
-    READINGS.iter().find(|reading| reading.offset == offset).map(|reading| (reading.value)(activity))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,45 +166,5 @@ mod tests {
         assert_eq!((pcode.read_mailbox(), pcode.read_data(0), pcode.g8_enabled()), (0x06_7c, 0x1234, false));
         pcode.write_data(2, 1);
         assert_eq!(pcode.read_data(2), 0);
-    }
-
-    fn field(value: u32, high: u32, low: u32) -> u32 {
-        value >> low & ((1 << (high - low + 1)) - 1)
-    }
-
-    fn at(now: u64, busy: u64) -> Activity {
-        Activity { power: Power::FLEX_170, now, busy }
-    }
-
-    /// Contract B.5b: the arithmetic of xe_hwmon.c on these registers gives plausible watts, seconds and joules.
-    #[test]
-    fn hwmon_reads_sane_values() {
-        let second = 1_000_000_000;
-        let power_on = at(0, 0);
-        let limit = power_on.power.limit();
-        let units = reading(0x14_5938, power_on).unwrap();
-        let (power, energy, time) = (field(units, 3, 0), field(units, 12, 8), field(units, 19, 16));
-        assert_eq!((u64::from(field(limit, 14, 0)) * 1_000_000) >> power, 150_000_000);
-        assert_eq!(limit & 1 << 15, 1 << 15);
-        let window = u64::from(4 | field(limit, 23, 22)) << field(limit, 21, 17);
-        assert_eq!((window * 1000) >> (time + 2), 28_000);
-        assert_eq!((u64::from(reading(0x14_5930, power_on).unwrap()) * 1_000_000) >> power, 150_000_000);
-
-        let joules = |now, busy| u64::from(reading(0x14_593c, at(now, busy)).unwrap()) >> energy;
-        assert_eq!(joules(10 * second, 0), 400);
-        assert_eq!(joules(10 * second, 10 * second), 1500);
-        assert_eq!(joules(10 * second, u64::MAX), 1500);
-    }
-
-    /// The counter wraps at 32 bits: differences across the wrap are correct, regardless of the card's uptime.
-    #[test]
-    fn energy_wraps() {
-        let counter = |now| reading(0x14_593c, at(now, 0)).unwrap();
-        // 2^32 / 2^14 J at 40 W: 6553.6 s.
-        let wrap = 6_553_600_000_000;
-        assert_eq!(counter(wrap), 0);
-        assert_eq!(counter(wrap + 1_000_000_000).wrapping_sub(counter(wrap - 1_000_000_000)), 80 << ENERGY_SHIFT);
-        assert!(reading(0x14_593c, at(u64::MAX, u64::MAX)).is_some());
-        assert_eq!(reading(0x14_5900, at(0, 0)), None);
     }
 }

@@ -11,8 +11,8 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use self::limits::Limits;
 use self::provision::{GgttAccess, Provision};
 use crate::generation::{DSS_PER_COMPUTE_ENGINE, Die, Generation, XE_HPG};
-use crate::pcode::Power;
 use crate::registers::RegisterFile;
+use crate::sensors::Power;
 use crate::topology::{EngineClass, EngineId, EngineInfo};
 
 const MIB: u64 = 1 << 20;
@@ -337,12 +337,20 @@ fn flex_170_power() -> Power {
 
 fn power<'de, D: Deserializer<'de>>(from: D) -> Result<Power, D::Error> {
     let power = Power::deserialize(from)?;
-    let Power { board, idle } = power;
-    if idle <= board && (1..=4095).contains(&board) {
-        return Ok(power);
+    let Power { board, idle, voltage, package, memory, inlet: _ } = power;
+    if idle > board || !(1..=4095).contains(&board) {
+        let expected = "expected idle <= board, and board from 1 to 4095 W";
+        return Err(D::Error::custom(format!("[power] has board = {board} and idle = {idle}: {expected}")));
     }
-    let expected = "expected idle <= board, and board from 1 to 4095 W";
-    Err(D::Error::custom(format!("[power] has board = {board} and idle = {idle}: {expected}")))
+    let (min, max) = (voltage.min, voltage.max);
+    if min > max || !(1..=5000).contains(&max) {
+        let expected = "expected min <= max, and max from 1 to 5000 mV";
+        return Err(D::Error::custom(format!("[power] has a voltage with min = {min} and max = {max}: {expected}")));
+    }
+    if package.seconds == 0 || memory.seconds == 0 {
+        return Err(D::Error::custom("[power] has a time constant of 0 s: expected at least 1 s"));
+    }
+    Ok(power)
 }
 
 fn mhz<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {

@@ -126,6 +126,9 @@ pub struct EngineInfo {
     pub reset: u8,
     /// Forcewake domain.
     pub wake: WakeDomain,
+    /// Thousandths of the power between that of the idle card and that of the board which the busy engine needs at the
+    /// maximum frequency. An estimate: half for the engines that use execution units, less for fixed functions.
+    pub power: u16,
 }
 
 /// Size in bytes of the register block that every engine has.
@@ -190,34 +193,34 @@ pub const fn trtt(class: EngineClass, instance: u8) -> Option<u32> {
 }
 
 macro_rules! engines {
-    ($($name:literal $class:ident $instance:literal $base:literal $bank:literal.$bit:literal $reset:literal $wake:expr;)*) => {
+    ($($name:literal $class:ident $instance:literal $base:literal $bank:literal.$bit:literal $reset:literal $power:literal $wake:expr;)*) => {
         /// The engines of Xe-HPG, before fusing.
         pub const XE_HPG_ENGINES: EngineTable = EngineTable::new(&[$(EngineInfo {
             name: $name, class: EngineClass::$class, instance: $instance, mmio_base: $base,
-            interrupt: ($bank, $bit), reset: $reset, wake: $wake,
+            interrupt: ($bank, $bit), reset: $reset, power: $power, wake: $wake,
         }),*]);
     };
 }
 
 engines! {
-    "rcs0"  Render 0       0x00_2000 0 . 0  1   WakeDomain::Render;
-    "bcs0"  Copy 0         0x02_2000 0 . 15 2   WakeDomain::Render;
-    "ccs0"  Compute 0      0x01_a000 0 . 4  1   WakeDomain::Render;
-    "ccs1"  Compute 1      0x01_c000 0 . 5  1   WakeDomain::Render;
-    "ccs2"  Compute 2      0x01_e000 0 . 6  1   WakeDomain::Render;
-    "ccs3"  Compute 3      0x02_6000 0 . 7  1   WakeDomain::Render;
-    "vcs0"  VideoDecode 0  0x1c_0000 1 . 0  5   WakeDomain::Vdbox(0);
-    "vcs1"  VideoDecode 1  0x1c_4000 1 . 1  6   WakeDomain::Vdbox(1);
-    "vcs2"  VideoDecode 2  0x1d_0000 1 . 2  7   WakeDomain::Vdbox(2);
-    "vcs3"  VideoDecode 3  0x1d_4000 1 . 3  8   WakeDomain::Vdbox(3);
-    "vcs4"  VideoDecode 4  0x1e_0000 1 . 4  9   WakeDomain::Vdbox(4);
-    "vcs5"  VideoDecode 5  0x1e_4000 1 . 5  10  WakeDomain::Vdbox(5);
-    "vcs6"  VideoDecode 6  0x1f_0000 1 . 6  11  WakeDomain::Vdbox(6);
-    "vcs7"  VideoDecode 7  0x1f_4000 1 . 7  12  WakeDomain::Vdbox(7);
-    "vecs0" VideoEnhance 0 0x1c_8000 1 . 31 13  WakeDomain::Vebox(0);
-    "vecs1" VideoEnhance 1 0x1d_8000 1 . 30 14  WakeDomain::Vebox(1);
-    "vecs2" VideoEnhance 2 0x1e_8000 1 . 29 15  WakeDomain::Vebox(2);
-    "vecs3" VideoEnhance 3 0x1f_8000 1 . 28 16  WakeDomain::Vebox(3);
+    "rcs0"  Render 0       0x00_2000 0 . 0  1   500 WakeDomain::Render;
+    "bcs0"  Copy 0         0x02_2000 0 . 15 2   100 WakeDomain::Render;
+    "ccs0"  Compute 0      0x01_a000 0 . 4  1   500 WakeDomain::Render;
+    "ccs1"  Compute 1      0x01_c000 0 . 5  1   500 WakeDomain::Render;
+    "ccs2"  Compute 2      0x01_e000 0 . 6  1   500 WakeDomain::Render;
+    "ccs3"  Compute 3      0x02_6000 0 . 7  1   500 WakeDomain::Render;
+    "vcs0"  VideoDecode 0  0x1c_0000 1 . 0  5   100 WakeDomain::Vdbox(0);
+    "vcs1"  VideoDecode 1  0x1c_4000 1 . 1  6   100 WakeDomain::Vdbox(1);
+    "vcs2"  VideoDecode 2  0x1d_0000 1 . 2  7   100 WakeDomain::Vdbox(2);
+    "vcs3"  VideoDecode 3  0x1d_4000 1 . 3  8   100 WakeDomain::Vdbox(3);
+    "vcs4"  VideoDecode 4  0x1e_0000 1 . 4  9   100 WakeDomain::Vdbox(4);
+    "vcs5"  VideoDecode 5  0x1e_4000 1 . 5  10  100 WakeDomain::Vdbox(5);
+    "vcs6"  VideoDecode 6  0x1f_0000 1 . 6  11  100 WakeDomain::Vdbox(6);
+    "vcs7"  VideoDecode 7  0x1f_4000 1 . 7  12  100 WakeDomain::Vdbox(7);
+    "vecs0" VideoEnhance 0 0x1c_8000 1 . 31 13  50  WakeDomain::Vebox(0);
+    "vecs1" VideoEnhance 1 0x1d_8000 1 . 30 14  50  WakeDomain::Vebox(1);
+    "vecs2" VideoEnhance 2 0x1e_8000 1 . 29 15  50  WakeDomain::Vebox(2);
+    "vecs3" VideoEnhance 3 0x1f_8000 1 . 28 16  50  WakeDomain::Vebox(3);
 }
 
 /// Maximum number of engines of a generation: the length of arrays that are indexed by [`EngineId::index`]. Xe-HPG has

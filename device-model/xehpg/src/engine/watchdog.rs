@@ -11,7 +11,6 @@ use super::streamer::Streamer;
 use crate::command::Requester;
 use crate::interrupts::WATCHDOG;
 use crate::registers::engine_fields::{GfxMode, PrCtrCtrl};
-use crate::registers::power::{ACTUAL_RATIO, GT_PERF_STATUS};
 
 /// [`PrCtrCtrl::control`]: stops and clears the counter.
 const STOPPED: u32 = 1;
@@ -55,9 +54,9 @@ impl Watchdog {
 }
 
 impl Streamer<'_> {
-    /// Returns the GPU clock in MHz from GT_PERF_STATUS bits 19:11, in units of 16.67 MHz.
+    /// Returns the GPU clock in MHz.
     fn gpu_clock(&self) -> u64 {
-        u64::from(ACTUAL_RATIO.get(self.gt.registers.value(GT_PERF_STATUS))) * 50 / 3
+        u64::from(self.gt.actual_ratio()) * 50 / 3
     }
 
     /// Returns the current engine time. Must be called within a step.

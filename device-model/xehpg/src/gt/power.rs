@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Power: forcewake, RC6, frequency, PCODE and sensors.
+//! Power: forcewake, RC6 and PCODE. The frequency and the sensors are in `gt/frequency.rs`.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use arctic_sriov::number::low;
 
 use super::{Gt, SideEffect, power_context};
-use crate::pcode::{self, Activity, Pcode};
+use crate::pcode::Pcode;
 use crate::registers::power::{
-    ACTUAL_RATIO, FORCEWAKE_GUC_MEDIA, FORCEWAKE_GUC_RENDER, MEDIA_POWERGATE, POWERGATE_ENABLE, RC_CONTROL,
-    RC_HW_ENABLE, RC_REQUEST, RC_STATE, RC_TARGET, RC0, RC6, RC6_ENABLE, RC6_TARGET, RENDER_POWERGATE,
+    FORCEWAKE_GUC_MEDIA, FORCEWAKE_GUC_RENDER, MEDIA_POWERGATE, POWERGATE_ENABLE, RC_CONTROL, RC_HW_ENABLE, RC_REQUEST,
+    RC_STATE, RC_TARGET, RC0, RC6, RC6_ENABLE, RC6_TARGET, RENDER_POWERGATE,
 };
 use crate::registers::{Access, Bits, PowerRegister, Unit, XeHpg, masked};
 use crate::residency::Awake;
@@ -139,17 +139,12 @@ impl Unit<XeHpg, Gt> for PowerRegister {
             PowerRegister::CoreStatus if gt.residency.asleep() => RC_STATE.of(RC6),
             PowerRegister::CoreStatus => RC_STATE.of(RC0),
             PowerRegister::Rc6Residency => low(gt.residency.slept(gt.clock.now()) / RC6_UNIT),
-            PowerRegister::PerfStatus => {
-                let sleeping = if gt.residency.asleep() { ACTUAL_RATIO.mask() } else { 0 };
-                gt.registers.value(access.offset) & !sleeping
-            }
+            PowerRegister::PerfStatus => gt.perf_status(),
+            PowerRegister::LimitReasons => gt.limit_reasons(),
+            PowerRegister::PowerLimit => gt.registers.value(access.offset),
             PowerRegister::Pcode if access.ordinal() == 0 => gt.pcode().read_mailbox(),
             PowerRegister::Pcode => gt.pcode().read_data(usize::from(access.ordinal()) - 1),
-            PowerRegister::Sensor => {
-                let now = gt.clock.now();
-                let activity = Activity { power: gt.power, now, busy: now.saturating_sub(gt.residency.slept(now)) };
-                pcode::reading(access.offset, activity).unwrap_or(0)
-            }
+            PowerRegister::Sensor => gt.sensor(access.offset),
         }
     }
 
@@ -181,6 +176,8 @@ impl Unit<XeHpg, Gt> for PowerRegister {
                 gt.registers.set(offset, value);
                 gt.decide_rc6();
             }
+            PowerRegister::LimitReasons => gt.clear_limit_reasons(value),
+            PowerRegister::PowerLimit => gt.set_power_limit(value),
             PowerRegister::Pcode if ordinal == 0 => gt.pcode().write_mailbox(value),
             PowerRegister::Pcode => gt.pcode().write_data(usize::from(ordinal) - 1, value),
             PowerRegister::CoreStatus

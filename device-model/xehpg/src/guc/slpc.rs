@@ -4,7 +4,7 @@
 
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
-use crate::registers::power::{ACTUAL_RATIO, GT_PERF_STATUS, REQUESTED_RATIO, RP_STATE_CAP, RP0, RPN, RPNSWREQ};
+use crate::registers::power::{RP_STATE_CAP, RP0, RPN};
 
 use super::hxg::{Error, Reply, global_address};
 
@@ -128,16 +128,14 @@ impl Slpc {
         gam.write_u32(Space::Ggtt, at + TASK_STATE + 4, max | min << 8 | max << 16 | min << 24)
     }
 
-    /// Updates the registers that report the current frequency: the maximum while an engine is busy, the minimum
-    /// otherwise. Register reads handle the case that the clock is off because the GT sleeps.
+    /// Requests a frequency: the maximum while an engine is busy, the minimum otherwise.
     pub fn show(&self, gt: &Gt, busy: bool) {
         if self.shared.is_none() {
             return;
         }
         let (min, max) = self.limits(gt);
         let ratio = if busy { max } else { min };
-        gt.registers.set(RPNSWREQ, REQUESTED_RATIO.of(ratio));
-        gt.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(ratio));
+        gt.request_ratio(ratio);
     }
 }
 

@@ -6,7 +6,6 @@ use arctic_sriov::number::{high, low};
 
 use super::CardProfile;
 use crate::memory::layout::MemoryLayout;
-use crate::pcode::RAPL_LIMIT;
 use crate::registers::engine_offsets::ENGINE_ID;
 use crate::registers::fuses::{
     COMPUTE_DSS_ENABLE, EU_ENABLE, GEOMETRY_DSS_ENABLE, MIRROR_FUSE3, SLICE_ENABLE, VDBOX, VEBOX, VEBOX_VDBOX_DISABLE,
@@ -18,6 +17,7 @@ use crate::registers::power::{
 use crate::registers::ranges::{Fuses, Replication};
 use crate::registers::steering::{MCFG_SELECTOR, MULTICAST, SF_SELECTOR, SUBSLICE};
 use crate::registers::tile::{DSMBASE, GSMBASE, SG_TILE_ADDR_RANGE, STOLEN_RESERVED, WOPCM_ENABLED, WOPCM_SIZE};
+use crate::sensors::RAPL_LIMIT;
 
 /// STOLEN_RESERVED, low dword: the WOPCM exists and has 4 MiB; it is at the end of stolen memory (contract B.2; i915:
 /// icl_get_stolen_reserved).

@@ -3,7 +3,7 @@
 
 use super::Kind::{self, ReadOnly};
 use super::{Bits, ClockRegister, Live, Register, STORED, array, register};
-use crate::pcode::{RAPL_LIMIT, RAPL_LIMIT_MASK};
+use crate::sensors::RAPL_LIMIT;
 
 /// Forcewake request of the GT's domain.
 pub const FORCEWAKE_GT: u32 = 0xa188;
@@ -54,8 +54,17 @@ pub const RC6: u32 = 3;
 
 /// GT_PERF_STATUS: actual frequency and voltage.
 pub const GT_PERF_STATUS: u32 = 0x13_81b4;
-/// GT_PERF_STATUS: actual frequency in 16.67 MHz units. Bits 10:0 are the voltage in 2.5 mV units.
+/// GT_PERF_STATUS: actual frequency in 16.67 MHz units. The stored one is that which the GuC's frequency task requests.
 pub const ACTUAL_RATIO: Bits = Bits::new(19, 11);
+/// GT_PERF_STATUS: voltage in 2.5 mV units (xe: regs/xe_gt_regs.h VOLTAGE_MASK).
+pub const ACTUAL_VOLTAGE: Bits = Bits::new(10, 0);
+
+/// GT0_PERF_LIMIT_REASONS: why the frequency is lower than requested, and in the upper half why it was.
+pub const LIMIT_REASONS: u32 = 0x13_81a8;
+/// GT0_PERF_LIMIT_REASONS: the package power limit PL1 (xe: regs/xe_gt_regs.h POWER_LIMIT_1_MASK).
+pub const LIMITED_BY_PL1: Bits = Bits::bit(10);
+/// GT0_PERF_LIMIT_REASONS: the reasons since they were last cleared (i915: GT0_PERF_LIMIT_REASONS_LOG_MASK).
+pub const LIMIT_REASONS_LOG: Bits = Bits::new(31, 16);
 
 /// RP_STATE_CAP: frequency limits of the die in 50 MHz units.
 pub const RP_STATE_CAP: u32 = 0x14_5998;
@@ -97,8 +106,12 @@ pub enum PowerRegister {
     CoreStatus,
     /// RC6 residency in 1.28 us units.
     Rc6Residency,
-    /// Actual frequency of the GT.
+    /// Actual frequency and voltage of the GT.
     PerfStatus,
+    /// Reasons that limit the frequency: those of now, and a log that is cleared by writing 0.
+    LimitReasons,
+    /// The power limit.
+    PowerLimit,
     /// RC_CONTROL and RC_STATE: the host's control of RC6.
     RcControl,
     /// PCODE mailbox, data 0, data 1 by ordinal.
@@ -108,7 +121,8 @@ pub enum PowerRegister {
 }
 
 use PowerRegister::{
-    CoreStatus, DomainStatus, Forcewake, GucForcewake, Pcode, PerfStatus, Rc6Residency, RcControl, Sensor,
+    CoreStatus, DomainStatus, Forcewake, GucForcewake, LimitReasons, Pcode, PerfStatus, PowerLimit, Rc6Residency,
+    RcControl, Sensor,
 };
 
 const fn power(register: PowerRegister) -> Kind<Live> {
@@ -193,7 +207,7 @@ pub const TABLE: &[Register] = &[
     array(0x13_8124, "PCODE_MAILBOX", power(Pcode), 0, (3, 4), "contract B.1; xe: xe_pcode_api.h"),
     register(0x13_8140, "PCU_PWM_FAN_SPEED", power(Sensor), 0, "i915: intel_gt_regs.h; the card has no fan"),
     register(0x13_816c, "GT_PM_CONFIG", STORED, 0, "contract B.4; xe: regs/xe_guc_regs.h"),
-    register(0x13_81a8, "GT0_PERF_LIMIT_REASONS", STORED, 0, "contract B.11; xe: xe_gt_throttle.c; never throttled"),
+    register(LIMIT_REASONS, "GT0_PERF_LIMIT_REASONS", power(LimitReasons), 0, "contract B.11; xe: xe_gt_throttle.c"),
     register(GT_PERF_STATUS, "GT_PERF_STATUS", power(PerfStatus), 0, "contract B.4, B.11; xe: regs/xe_gt_regs.h"),
     register(0x13_82c0, "BMG_VRAM_TEMPERATURE", power(Sensor), 0, "contract B.5b; xe: xe_hwmon.c"),
     array(0x14_5930, "PCU_CR_PACKAGE_POWER_SKU", power(Sensor), 0, (2, 4), "contract B.5b; xe: regs/xe_mchbar_regs.h"),
@@ -204,7 +218,7 @@ pub const TABLE: &[Register] = &[
     register(
         RAPL_LIMIT,
         "PCU_CR_PACKAGE_RAPL_LIMIT",
-        Kind::Storage(RAPL_LIMIT_MASK),
+        power(PowerLimit),
         0,
         "contract B.5b; xe: regs/xe_mchbar_regs.h; from the card's power",
     ),
