@@ -293,7 +293,7 @@ mod tests {
             ("# [provision]", "[provision]\ncontexts = 0", "1 to 65535"),
             ("# [provision]", "[provision]\ndoorbells = 257", "0 to 256"),
             ("# [provision]", "[provision]\ndoorbell = 1", "expected one of"),
-            ("# [provision]", "[provision]\nexec_quantum_ms = 100001", "0 is without end"),
+            ("# [provision]", "[provision]\nexec_quantum_ms = 100001", "0 is unlimited"),
             ("# [provision]", "[[provision.vf]]\nnumber = 64", "1 to 63"),
         ];
         for (from, to, remedy) in mistakes {
