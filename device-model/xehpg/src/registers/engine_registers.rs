@@ -7,7 +7,7 @@ use super::RegisterFile;
 use super::engine_fields::EngineFields;
 
 /// A view of the registers that every engine has, on one engine. Offsets are those of
-/// [`engine_offsets`](super::engine_offsets), from the engine's base. As in [`RegisterFile`], accesses have no side
+/// `engine_offsets`, from the engine's base. As in [`RegisterFile`], accesses have no side
 /// effects, and a register that does not exist reads 0.
 #[derive(Clone, Copy)]
 pub struct EngineRegisters<'r> {
