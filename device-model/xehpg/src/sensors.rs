@@ -24,7 +24,7 @@ pub struct Power {
     /// Power of the idle card in watts, at most `board`.
     pub idle: u16,
     /// Voltage of the GT.
-    #[serde(default)]
+    #[serde(default = "Voltage::estimate")]
     pub voltage: Voltage,
     /// Temperature of the inlet air in degrees Celsius.
     #[serde(default = "inlet")]
@@ -62,9 +62,9 @@ const fn inlet() -> u8 {
     25
 }
 
-impl Default for Voltage {
+impl Voltage {
     /// An estimate.
-    fn default() -> Self {
+    const fn estimate() -> Self {
         Voltage { min: 650, max: 1050 }
     }
 }
@@ -87,7 +87,7 @@ impl Power {
     pub const FLEX_170: Power = Power {
         board: 150,
         idle: 40,
-        voltage: Voltage { min: 650, max: 1050 },
+        voltage: Voltage::estimate(),
         inlet: inlet(),
         package: Heat::package(),
         memory: Heat::memory(),
