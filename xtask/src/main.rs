@@ -178,3 +178,13 @@ fn step(line: &str) -> Result<()> {
     eprintln!("+ done in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_subcommand_is_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+}

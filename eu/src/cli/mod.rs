@@ -74,3 +74,13 @@ fn print(text: &str) -> Result {
         _ => Ok(ExitCode::SUCCESS),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_subcommand_is_consistent() {
+        super::Options::command().debug_assert();
+    }
+}

@@ -28,10 +28,10 @@ use clap::Parser;
 #[command(name = "arctic-vmm", version, verbatim_doc_comment)]
 pub struct Args {
     /// Linux kernel to boot: a bzImage, such as a distribution's /boot/vmlinuz
-    #[arg(long, value_name = "FILE", required_unless_present = "bare")]
+    #[arg(long, value_name = "FILE", required_unless_present = "elf")]
     kernel: Option<PathBuf>,
     /// The kernel's initrd
-    #[arg(long, value_name = "FILE", conflicts_with = "bare")]
+    #[arg(long, value_name = "FILE", conflicts_with = "elf")]
     initrd: Option<PathBuf>,
     /// Program to run instead of Linux: a static ELF64 that is entered in 64-bit mode with the address of a
     /// `struct boot_info` in rdi
@@ -123,6 +123,7 @@ mod tests {
         assert!(Args::try_parse_from(["arctic-vmm"]).is_err());
         assert!(Args::try_parse_from(["arctic-vmm", "--elf", "a", "--kernel", "b"]).is_err());
         assert!(Args::try_parse_from(["arctic-vmm", "--elf", "a", "--initrd", "b"]).is_err());
+        assert!(Args::try_parse_from(["arctic-vmm", "--elf", "a"]).is_ok());
         let args = Args::try_parse_from(["arctic-vmm", "--kernel", "b", "--append", "-x quiet"]).unwrap();
         let Boot::Linux { command_line, .. } = args.config().unwrap().boot else { panic!("expected Linux") };
         assert_eq!(command_line, "console=ttyS0 panic=-1 -x quiet");
