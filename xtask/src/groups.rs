@@ -138,7 +138,9 @@ impl Group {
                 "cargo package --allow-dirty --no-verify --quiet {published}",
             ],
             Stage::Quick => &["cargo nextest run --release {packages}"],
-            Stage::Test => &["cargo test --release {packages} --no-run --quiet", "cargo test --release {packages}"],
+            Stage::Test => {
+                &["cargo test --release {packages} --no-run --quiet", "cargo test --release {packages} --no-fail-fast"]
+            }
             Stage::Check => self.checks,
             Stage::Long => &[],
         };
