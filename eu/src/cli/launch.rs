@@ -10,7 +10,7 @@ use arctic_eu::zebin::Zebin;
 
 /// A kernel, its range and its arguments.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct LaunchOptions {
     /// Zebin, made by `ocloc compile -file k.cl -device dg2`
     file: PathBuf,
     /// Name of the kernel; not needed if the file has one
@@ -67,7 +67,7 @@ fn sizes(text: &str) -> Text<[u32; 3]> {
     Ok(all)
 }
 
-impl Options {
+impl LaunchOptions {
     /// The zebin.
     pub fn zebin(&self) -> Text<Zebin> {
         Zebin::parse(super::read(&self.file)?).map_err(|error| format!("error: {}: {error}", self.file.display()))

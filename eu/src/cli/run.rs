@@ -23,7 +23,7 @@ const OUTSIDE: u8 = 4;
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    launch: launch::Options,
+    launch: launch::LaunchOptions,
     /// Writes a buffer or image to a file after the run
     #[arg(long = "save", value_name = "NAME=FILE")]
     save: Vec<String>,

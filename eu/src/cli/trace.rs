@@ -16,7 +16,7 @@ use super::launch;
 #[derive(clap::Args)]
 pub struct Options {
     #[command(flatten)]
-    launch: launch::Options,
+    launch: launch::LaunchOptions,
     /// Stops the thread of --group and --thread before the instruction at this address and prints its registers
     #[arg(long = "break", value_name = "ADDRESS")]
     stop: Option<String>,
