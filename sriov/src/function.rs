@@ -156,11 +156,11 @@ const MAX_REVERTED: usize = 5;
 pub struct Events {
     list: [Option<Event>; MAX_EVENTS],
     count: usize,
-    reverted: [Option<RevertedWrite>; MAX_REVERTED],
+    reverted: RevertedWrites,
 }
 
 impl Events {
-    pub(crate) fn push(&mut self, event: Event) {
+    fn push(&mut self, event: Event) {
         if let Some(slot) = self.list.get_mut(self.count) {
             *slot = Some(event);
             self.count = self.count.saturating_add(1);
@@ -169,11 +169,26 @@ impl Events {
 
     /// The fields that the access has written and that keep their values. They have no effect on the device.
     pub fn reverted(&self) -> impl Iterator<Item = RevertedWrite> + '_ {
-        self.reverted.iter().flatten().copied()
+        self.reverted.0.iter().flatten().copied()
     }
+}
 
+impl IntoIterator for Events {
+    type Item = Event;
+    type IntoIter = Flatten<array::IntoIter<Option<Event>, MAX_EVENTS>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter().flatten()
+    }
+}
+
+/// The reverted writes of one access.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RevertedWrites([Option<RevertedWrite>; MAX_REVERTED]);
+
+impl RevertedWrites {
     /// Sets the bits of `mask` in the 32 bits at `offset` to `value`, as before the write. If the write has changed them,
-    /// adds it to the reverted ones.
+    /// adds it to the list.
     pub(crate) fn revert(
         &mut self,
         config: &mut ConfigSpace,
@@ -184,13 +199,13 @@ impl Events {
         let (written, kept) = (config.dword(offset) & mask, value & mask);
         if written != kept {
             config.set(offset, mask, value);
-            if let Some(slot) = self.reverted.iter_mut().find(|slot| slot.is_none()) {
+            if let Some(slot) = self.0.iter_mut().find(|slot| slot.is_none()) {
                 *slot = Some(RevertedWrite { register, offset, written, kept });
             }
         }
     }
 
-    /// Like [`Events::revert`] for the bits of `mask` in the register `R` of the capability at `start`.
+    /// Like [`RevertedWrites::revert`] for the bits of `mask` in the register `R` of the capability at `start`.
     pub(crate) fn revert_register<R: Register>(
         &mut self,
         config: &mut ConfigSpace,
@@ -200,15 +215,6 @@ impl Events {
         value: R,
     ) {
         self.revert(config, register, (start.saturating_add(R::AT), mask.value()), value.value());
-    }
-}
-
-impl IntoIterator for Events {
-    type Item = Event;
-    type IntoIter = Flatten<array::IntoIter<Option<Event>, MAX_EVENTS>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.list.into_iter().flatten()
     }
 }
 
@@ -343,9 +349,9 @@ impl PciFunction {
         let flr = self.starts_flr(offset, data);
         self.config.write(offset, data);
         let mut events = Events::default();
-        self.revert_unsupported_power_state(slept, &mut events);
+        self.revert_unsupported_power_state(slept, &mut events.reverted);
         if let Some((sriov, latched)) = self.sriov.as_ref().zip(latched) {
-            sriov.settle(&mut self.config, &latched, &mut events);
+            sriov.settle(&mut self.config, &latched, &mut events.reverted);
         }
         if flr {
             self.reset_config(Reset::FunctionLevel);
@@ -533,12 +539,12 @@ impl PciFunction {
     }
 
     /// Discards a write of an unsupported power state (D1, D2) (PCI PM 1.2, 3.2.4).
-    fn revert_unsupported_power_state(&mut self, before: u8, events: &mut Events) {
+    fn revert_unsupported_power_state(&mut self, before: u8, reverted: &mut RevertedWrites) {
         if let Some(at) = self.power_management
             && !matches!(self.power_state_bits(), 0 | POWER_D3HOT)
         {
             let state = |bits| PmControl::new().with_power_state(bits);
-            events.revert_register(&mut self.config, "PowerState", at, state(0b11), state(before));
+            reverted.revert_register(&mut self.config, "PowerState", at, state(0b11), state(before));
         }
     }
 

@@ -15,7 +15,7 @@ use bitfield_struct::bitfield;
 use crate::bar::{BAR_REGISTERS, Bar, BarError};
 use crate::capability::{Capability, ID_SRIOV, ID_VF_RESIZABLE_BAR};
 use crate::config::{ConfigSpace, Field};
-use crate::function::{Events, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
+use crate::function::{GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR, RevertedWrites};
 use crate::number::{high, low};
 use crate::register::{Register, registers};
 use crate::saved::PartId;
@@ -326,22 +326,22 @@ impl Sriov {
         }
     }
 
-    /// Reverts changes that a write is not allowed to make, and adds them to `events`. `before` is the state before the
+    /// Reverts changes that a write is not allowed to make, and adds them to `reverted`. `before` is the state before the
     /// write.
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
-    pub fn settle(&self, config: &mut ConfigSpace, before: &Latched, events: &mut Events) {
+    pub fn settle(&self, config: &mut ConfigSpace, before: &Latched, reverted: &mut RevertedWrites) {
         let locked = before.control.vf_enable();
         if locked {
             let mask = SriovControl::new().with_ari_capable_hierarchy(true);
-            events.revert_register(config, "ARI Capable Hierarchy", self.at, mask, before.control);
-            events.revert(config, "NumVFs", (self.at + NUM_VFS, 0xffff), before.num_vfs.into());
+            reverted.revert_register(config, "ARI Capable Hierarchy", self.at, mask, before.control);
+            reverted.revert(config, "NumVFs", (self.at + NUM_VFS, 0xffff), before.num_vfs.into());
         }
         if locked || !config.dword(self.at + SYSTEM_PAGE_SIZE).is_power_of_two() {
-            events.revert(config, "System Page Size", (self.at + SYSTEM_PAGE_SIZE, !0), before.page_size);
+            reverted.revert(config, "System Page Size", (self.at + SYSTEM_PAGE_SIZE, !0), before.page_size);
         }
         if locked || self.sizes.checked_shr(self.rebar_field(config)).unwrap_or(0) & 1 == 0 {
             let mask = VfRebarControl::new().with_size(0x3f);
-            events.revert_register(config, "VF BAR Size", self.vf_rebar, mask, before.vf_rebar);
+            reverted.revert_register(config, "VF BAR Size", self.vf_rebar, mask, before.vf_rebar);
         }
         self.resize(config);
     }
