@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use arctic_device_model::host::{Dma, DmaView, Function, InterruptSink, NullHost};
 use arctic_device_model::sync::IgnorePoison;
-use arctic_sriov::function::{Event, Events, PciFunction};
+use arctic_sriov::event::{Event, Events};
+use arctic_sriov::function::PciFunction;
 use arctic_sriov::virtual_function::VfConfigShim;
 
 use super::msi_quiesce::MsiQuiesce;

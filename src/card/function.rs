@@ -10,7 +10,7 @@ use arctic_device_model::gpu::{Gpu, IoRegister};
 use arctic_device_model::host::{Dma, Function};
 use arctic_device_model::sync::IgnorePoison;
 use arctic_sriov::bar::BAR_REGISTERS;
-use arctic_sriov::function::{Event, Events};
+use arctic_sriov::event::{Event, Events};
 
 use super::Topology;
 use super::bus_port::{BusPort, Config};

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::sync::IgnorePoison;
-use arctic_sriov::function::RevertedWrite;
+use arctic_sriov::reverted::RevertedWrite;
 
 /// Maximum number of lines of a function in each [`INTERVAL`].
 pub const MOST_LINES: u32 = 4;

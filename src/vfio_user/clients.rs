@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use arctic_device_model::gpu::Model;
 use arctic_device_model::host::{Dma, DmaView, Function, NullHost};
 use arctic_device_model::profile::limits::Limits;
-use arctic_sriov::function::Event;
+use arctic_sriov::event::Event;
 
 use arctic_sriov::header::Identity;
 

@@ -2,22 +2,24 @@
 //! A PCI function, conventional or Express: handles configuration accesses and returns events for the device and the
 //! transport.
 
-use std::array;
 use std::fmt;
-use std::iter::Flatten;
 use std::ops::Range;
 
-use crate::bar::{BAR_REGISTERS, Bar, BarError, BarKind};
+use crate::bar::{Bar, BarError, BarKind};
 use crate::capability::{
     Capability, DEVICE_CONTROL, ID_ARI, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC,
-    MSI_ADDRESS, MsiLayout, PM_CONTROL,
+    PM_CONTROL,
 };
 use crate::config::{CONFIG_BYTES, CONVENTIONAL_CONFIG_BYTES, ConfigSpace, Field, LayoutError, Reset};
+use crate::event::{Event, Events, PowerState};
 use crate::header::{Command, Identity, Status};
-use crate::register::Register;
-use crate::registers::{DeviceControl, DeviceStatus, MsiControl, PmControl};
+use crate::registers::{DeviceControl, DeviceStatus, PmControl};
+use crate::reverted::RevertedWrites;
 use crate::saved::{self, PartId};
-use crate::sriov_capability::{MAX_VF_BARS, Sriov, SriovError, SriovLayout, SriovState, VfBar};
+use crate::sriov_capability::{Sriov, SriovError, SriovLayout, SriovState, VfBar};
+
+mod changes;
+mod msi;
 
 /// BAR that holds registers and GGTT (xe: regs/xe_bars.h).
 pub const GTTMMADR_BAR: u8 = 0;
@@ -77,147 +79,6 @@ impl From<SriovError> for FunctionError {
     }
 }
 
-/// Device power states that the function supports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PowerState {
-    /// Fully operational.
-    D0,
-    /// Low power, state preserved. The function responds only to configuration accesses.
-    D3hot,
-}
-
-/// Address and data of an MSI memory write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MsiMessage {
-    /// Target address.
-    pub address: u64,
-    /// Data to write.
-    pub data: u32,
-}
-
-/// Effect of a configuration write or a reset outside configuration space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// A Function Level Reset was initiated. Configuration space is already reset; the caller must reset the device.
-    FunctionLevelReset,
-    /// Bus mastering was enabled or disabled: whether the function may send memory requests.
-    BusMaster(bool),
-    /// Memory space was enabled or disabled. BARs are decoded only in D0, see [`PciFunction::decoded`].
-    MemorySpace(bool),
-    /// I/O space was enabled or disabled.
-    IoSpace(bool),
-    /// The power state changed.
-    PowerState(PowerState),
-    /// A BAR address changed. Also reported while the BAR is not decoded.
-    BarMoved {
-        /// Index of the BAR.
-        bar: u8,
-        /// New bus address.
-        address: u64,
-    },
-    /// MSI was enabled (with the message of vector 0), its message changed, or it was disabled (`None`).
-    Msi(Option<MsiMessage>),
-    /// Bit mask of vectors that were raised while masked and must be sent now.
-    MsiUnmasked(u32),
-    /// Virtual functions 1 to `count` were enabled; they are in reset state (V13-016).
-    VfEnable {
-        /// Number of virtual functions.
-        count: u16,
-    },
-    /// All virtual functions were disabled (V13-113..115).
-    VfDisable,
-    /// Decoding of the VF BARs was enabled or disabled. Never true while no virtual function exists.
-    VfMemorySpace(bool),
-    /// The address or size of a VF BAR changed. Also reported while the BAR is not decoded.
-    VfBarMoved(VfBar),
-}
-
-/// A register field that keeps its value, because the function rejects the written one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RevertedWrite {
-    /// Name of the register or field in the PCI Express specification.
-    pub register: &'static str,
-    /// Offset of the register in configuration space.
-    pub offset: u16,
-    /// The value that was written, at its position in the register.
-    pub written: u32,
-    /// The value that the field keeps, at the same position.
-    pub kept: u32,
-}
-
-/// One event of each kind, one per BAR and one per VF BAR.
-const MAX_EVENTS: usize = 10 + BAR_REGISTERS as usize + MAX_VF_BARS;
-
-/// The power state, and the fields that [`Sriov::settle`] checks.
-const MAX_REVERTED: usize = 5;
-
-/// Events of one access, in the order in which the caller must handle them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Events {
-    list: [Option<Event>; MAX_EVENTS],
-    count: usize,
-    reverted: RevertedWrites,
-}
-
-impl Events {
-    fn push(&mut self, event: Event) {
-        if let Some(slot) = self.list.get_mut(self.count) {
-            *slot = Some(event);
-            self.count = self.count.saturating_add(1);
-        }
-    }
-
-    /// The fields that the access has written and that keep their values. They have no effect on the device.
-    pub fn reverted(&self) -> impl Iterator<Item = RevertedWrite> + '_ {
-        self.reverted.0.iter().flatten().copied()
-    }
-}
-
-impl IntoIterator for Events {
-    type Item = Event;
-    type IntoIter = Flatten<array::IntoIter<Option<Event>, MAX_EVENTS>>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.list.into_iter().flatten()
-    }
-}
-
-/// The reverted writes of one access.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RevertedWrites([Option<RevertedWrite>; MAX_REVERTED]);
-
-impl RevertedWrites {
-    /// Sets the bits of `mask` in the 32 bits at `offset` to `value`, as before the write. If the write has changed them,
-    /// adds it to the list.
-    pub(crate) fn revert(
-        &mut self,
-        config: &mut ConfigSpace,
-        register: &'static str,
-        (offset, mask): (u16, u32),
-        value: u32,
-    ) {
-        let (written, kept) = (config.dword(offset) & mask, value & mask);
-        if written != kept {
-            config.set(offset, mask, value);
-            if let Some(slot) = self.0.iter_mut().find(|slot| slot.is_none()) {
-                *slot = Some(RevertedWrite { register, offset, written, kept });
-            }
-        }
-    }
-
-    /// Like [`RevertedWrites::revert`] for the bits of `mask` in the register `R` of the capability at `start`.
-    pub(crate) fn revert_register<R: Register>(
-        &mut self,
-        config: &mut ConfigSpace,
-        register: &'static str,
-        start: u16,
-        mask: R,
-        value: R,
-    ) {
-        self.revert(config, register, (start.saturating_add(R::AT), mask.value()), value.value());
-    }
-}
-
 /// Returns whether the command register enables the address space of a BAR.
 fn space_enabled(command: Command, kind: BarKind) -> bool {
     match kind {
@@ -232,16 +93,6 @@ fn spaces(bars: &[Bar]) -> Command {
         BarKind::Memory32 { .. } | BarKind::Memory64 { .. } => command.with_memory_space(true),
         BarKind::Io => command.with_io_space(true),
     })
-}
-
-/// State that is compared to derive the events of a change.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Controls {
-    command: Command,
-    power: PowerState,
-    bars: [u64; BAR_REGISTERS as usize],
-    msi: Option<MsiMessage>,
-    sriov: SriovState,
 }
 
 /// A PCI function. It is a PCI Express function if it has the PCI Express capability, and a conventional one otherwise.
@@ -461,22 +312,6 @@ impl PciFunction {
         if self.power_state_bits() == POWER_D3HOT { PowerState::D3hot } else { PowerState::D0 }
     }
 
-    /// Returns the message to send for an interrupt on MSI `vector`. If the vector is masked, it becomes pending and is
-    /// reported later as [`Event::MsiUnmasked`]. The interrupt is lost if MSI or bus mastering is disabled or the
-    /// vector does not exist.
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
-    pub fn raise_msi(&mut self, vector: u16) -> Option<MsiMessage> {
-        let message = self.msi_message().filter(|_| vector == 0 && self.bus_master())?;
-        let (msi, layout) = self.msi_layout()?;
-        if let Some((mask, pending)) = layout.masking()
-            && self.config.dword(msi + mask) & 1 != 0
-        {
-            self.config.set(msi + pending, 1, 1);
-            return None;
-        }
-        Some(message)
-    }
-
     /// Records a fatal error of the device: sets Fatal Error Detected. Returns whether the function sends the message
     /// ERR_FATAL: fatal error reporting or SERR# is enabled (PCIe 6.2.5). There is no AER capability.
     pub fn record_fatal_error(&mut self) -> bool {
@@ -489,35 +324,6 @@ impl PciFunction {
             self.config.set_register(0, signaled, signaled);
         }
         serr || self.config.register::<DeviceControl>(express).fatal_error_reporting()
-    }
-
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
-    fn take_unmasked(&mut self) -> u32 {
-        let Some((msi, layout)) = self.msi_layout() else { return 0 };
-        let Some((mask, pending)) = layout.masking() else { return 0 };
-        if !self.bus_master() || self.msi_message().is_none() {
-            return 0;
-        }
-        let due = self.config.dword(msi + pending) & !self.config.dword(msi + mask);
-        self.config.set(msi + pending, due, 0);
-        due
-    }
-
-    #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
-    fn msi_message(&self) -> Option<MsiMessage> {
-        let (msi, layout) = self.msi_layout()?;
-        let enabled = self.config.register::<MsiControl>(msi).enable();
-        let address = match layout.wide() {
-            true => self.qword(msi + MSI_ADDRESS),
-            false => self.config.dword(msi + MSI_ADDRESS).into(),
-        };
-        enabled.then(|| MsiMessage { address, data: self.config.word(msi + layout.data()).into() })
-    }
-
-    /// Offset and layout of the MSI capability.
-    fn msi_layout(&self) -> Option<(u16, MsiLayout)> {
-        let msi = self.msi?;
-        Some((msi, MsiLayout::of(self.config.register(msi))))
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
@@ -564,71 +370,6 @@ impl PciFunction {
         let high_byte = u64::from(express + DEVICE_CONTROL + 1);
         let written = high_byte.checked_sub(offset).and_then(|n| data.get(usize::try_from(n).ok()?));
         written.is_some_and(|byte| DeviceControl::from_bits(u16::from(*byte) << 8).initiate_flr())
-    }
-
-    fn controls(&self) -> Controls {
-        let mut bars = [0; BAR_REGISTERS as usize];
-        for (address, bar) in bars.iter_mut().zip(&self.bars) {
-            *address = self.address(bar);
-        }
-        Controls {
-            command: self.command(),
-            power: self.power_state(),
-            bars,
-            msi: self.msi_message(),
-            sriov: self.sriov_state(),
-        }
-    }
-
-    /// Appends the differences from `before`. Removals precede additions.
-    fn changes(&self, before: Controls, events: &mut Events) {
-        let now = self.controls();
-        let switched = |bit: fn(&Command) -> bool| {
-            let (before, now) = (bit(&before.command), bit(&now.command));
-            (before != now).then_some(now)
-        };
-        let (vfs_before, vfs) = (before.sriov, now.sriov);
-        if vfs_before.memory_space && !vfs.memory_space {
-            events.push(Event::VfMemorySpace(false));
-        }
-        if vfs_before.vfs != vfs.vfs && vfs_before.vfs != 0 {
-            events.push(Event::VfDisable);
-        }
-        if let Some(on) = switched(Command::memory_space).filter(|on| !on) {
-            events.push(Event::MemorySpace(on));
-        }
-        if let Some(on) = switched(Command::io_space).filter(|on| !on) {
-            events.push(Event::IoSpace(on));
-        }
-        if before.power != now.power {
-            events.push(Event::PowerState(now.power));
-        }
-        for (bar, (old, new)) in self.bars.iter().zip(before.bars.into_iter().zip(now.bars)) {
-            if old != new {
-                events.push(Event::BarMoved { bar: bar.index(), address: new });
-            }
-        }
-        for bar in vfs.bars.iter().zip(&vfs_before.bars).filter(|(new, old)| new != old).map(|(new, _)| *new) {
-            events.push(Event::VfBarMoved(bar));
-        }
-        if let Some(on) = switched(Command::memory_space).filter(|on| *on) {
-            events.push(Event::MemorySpace(on));
-        }
-        if let Some(on) = switched(Command::io_space).filter(|on| *on) {
-            events.push(Event::IoSpace(on));
-        }
-        if let Some(on) = switched(Command::bus_master) {
-            events.push(Event::BusMaster(on));
-        }
-        if before.msi != now.msi {
-            events.push(Event::Msi(now.msi));
-        }
-        if vfs_before.vfs != vfs.vfs && vfs.vfs != 0 {
-            events.push(Event::VfEnable { count: vfs.vfs });
-        }
-        if vfs.memory_space && !vfs_before.memory_space {
-            events.push(Event::VfMemorySpace(true));
-        }
     }
 }
 

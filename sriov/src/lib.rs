@@ -6,11 +6,13 @@
 pub mod bar;
 pub mod capability;
 pub mod config;
+pub mod event;
 pub mod function;
 pub mod header;
 pub mod number;
 pub mod register;
 pub mod registers;
+pub mod reverted;
 pub mod saved;
 pub mod sriov_capability;
 #[cfg(test)]

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::{Capability, Chain};
 use crate::config::{ConfigSpace, Field};
-use crate::function::{Events, PciFunction};
+use crate::event::Events;
+use crate::function::PciFunction;
 use crate::sriov_capability::SRIOV_PARTS;
 
 /// Version of [`SavedFunction`]. A change of its fields or of their meaning increments it.

@@ -2,7 +2,8 @@
 //! Test helpers: read a function's configuration space and collect the events of a write.
 #![allow(clippy::cast_possible_truncation, reason = "tests: numbers are chosen by the test")]
 
-use crate::function::{Event, Events, PciFunction};
+use crate::event::{Event, Events};
+use crate::function::PciFunction;
 use crate::header::Identity;
 
 /// An Intel Data Center GPU Flex 170 at stepping C0 (include/drm/intel/pciids.h, INTEL_ATS_M150_IDS).

@@ -4,7 +4,8 @@
 use crate::bar::Bar;
 use crate::capability::Capability;
 use crate::config::Reset;
-use crate::function::{Events, FunctionError, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR, MsiMessage, PciFunction};
+use crate::event::{Events, MsiMessage};
+use crate::function::{FunctionError, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR, PciFunction};
 use crate::header::{COMMAND, Command, Identity};
 use crate::number::size;
 use crate::register::Register;
@@ -160,7 +161,7 @@ impl VfConfigShim {
         self.function.change(|function| function.reset_config(Reset::FunctionLevel))
     }
 
-    /// Follows the PF's VF MSE ([`crate::function::Event::VfMemorySpace`]).
+    /// Follows the PF's VF MSE ([`crate::event::Event::VfMemorySpace`]).
     pub fn set_memory_space(&mut self, on: bool) {
         self.memory_space = on && self.enabled;
     }

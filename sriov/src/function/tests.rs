@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::config::CONFIG_BYTES;
+use crate::event::MsiMessage;
 use crate::testing::{FLEX_170, INITIATE_FLR, dword, events, word};
 
 const EXPRESS: u64 = 0x70;

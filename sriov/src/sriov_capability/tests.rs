@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::capability::{DEVICE_CONTROL, ID_ARI, ID_VENDOR_SPECIFIC};
 use crate::config::CONFIG_BYTES;
-use crate::function::{Event, FunctionError, PciFunction};
+use crate::event::Event;
+use crate::function::{FunctionError, PciFunction};
 use crate::testing::{
     ARI_CAPABLE_HIERARCHY, FLEX_170, INITIATE_FLR, VF_ENABLE, VF_MEMORY_SPACE_ENABLE, dword, events, word,
 };

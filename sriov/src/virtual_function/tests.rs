@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::capability::DEVICE_CONTROL;
 use crate::config::CONFIG_BYTES;
-use crate::function::Event;
+use crate::event::Event;
 use crate::testing::{COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, FLEX_170, INITIATE_FLR};
 
 const FLR_BYTE: u64 = EXPRESS as u64 + DEVICE_CONTROL as u64 + 1;
