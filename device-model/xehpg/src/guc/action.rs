@@ -5,7 +5,7 @@
 
 use arctic_sriov::number::count;
 
-use crate::host::{ALL_FUNCTIONS, Function, functions};
+use crate::host::{ALL_FUNCTIONS, functions};
 use crate::memory::Fault;
 
 use super::ads;
@@ -17,6 +17,7 @@ use super::invalidations::Invalidations;
 use super::klv;
 use super::relay;
 use super::scheduler::{GucCtx, Scheduler};
+use super::sender::Sender;
 use super::slpc;
 use super::state::GucState;
 
@@ -41,31 +42,6 @@ impl Length {
             Length::Either(a, b) => dwords == a || dwords == b,
             Length::AtLeast(n) => dwords >= n,
             Length::Pairs(n) => dwords.checked_sub(n).is_some_and(|rest| rest.is_multiple_of(2)),
-        }
-    }
-}
-
-/// Functions that may request an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sender {
-    /// Every function.
-    Any,
-    /// The physical function.
-    Physical,
-    /// Virtual functions.
-    Virtual,
-    /// No function: the card does not implement the feature, and the request fails with [`Error::NotSupported`].
-    NotSupported,
-}
-
-impl Sender {
-    /// Checks whether `function` may send the request.
-    pub fn check(self, function: Function) -> Result<(), Error> {
-        match self {
-            Sender::NotSupported => Err(Error::NotSupported),
-            Sender::Physical if function.is_vf() => Err(Error::Unauthorized),
-            Sender::Virtual if !function.is_vf() => Err(Error::Unauthorized),
-            _ => Ok(()),
         }
     }
 }

@@ -9,64 +9,15 @@ use crate::memory::{Fault, Gam, Space};
 use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 
 use super::ads::{EngineMap, MAX_LOGICAL};
+use super::function_activity::{ALL_OF_IT, FunctionActivity, Meters};
 use super::functions::Functions;
 
 /// Bytes of one function's record array: 16 classes of 32 logical instances, 16 bytes each.
 const ACTIVITY_BYTES: u64 = 16 * 32 * 16;
 /// Bytes of one function's metadata.
 const METADATA_BYTES: u64 = 16;
-/// Full share of an engine, in the units of the records: the function is not limited.
-const ALL_OF_IT: u16 = 0x8000;
 /// Maximum number of functions in a buffer.
 pub const MAX_FUNCTIONS: u32 = 64;
-
-/// Busy time of one engine.
-#[derive(Clone, Copy, Debug, Default)]
-struct Meter {
-    /// Tick at which the running context was loaded; `None` while idle.
-    since: Option<u64>,
-    /// Ticks of all contexts that have left the engine.
-    total: u64,
-    /// Change counter, below 0xffff. The record contains the counter plus one, which is never 0.
-    changes: u16,
-}
-
-impl Meter {
-    #[allow(clippy::arithmetic_side_effects, reason = "the remainder is below 0xfffe")]
-    fn switch(&mut self, busy: bool, tick: u64) {
-        self.total = self.until(tick);
-        self.since = busy.then_some(tick);
-        self.changes = self.changes % 0xfffe + 1;
-    }
-
-    fn until(&self, tick: u64) -> u64 {
-        self.total.saturating_add(self.since.map_or(0, |since| tick.saturating_sub(since)))
-    }
-}
-
-type Meters = [Meter; MAX_ENGINES];
-
-/// Activity of one function.
-#[derive(Debug)]
-pub struct FunctionActivity {
-    meters: Meters,
-    /// Share of engine time, in units of 1/[`ALL_OF_IT`].
-    part: u16,
-}
-
-impl Default for FunctionActivity {
-    fn default() -> Self {
-        FunctionActivity { meters: Meters::default(), part: ALL_OF_IT }
-    }
-}
-
-impl FunctionActivity {
-    /// Returns the number of ticks for which contexts of the function ran on `engine`, up to `tick`.
-    #[allow(clippy::indexing_slicing, reason = "there is a meter for each engine")]
-    pub fn busy(&self, engine: EngineId, tick: u64) -> u64 {
-        self.meters[engine.index()].until(tick)
-    }
-}
 
 /// Registered buffers (GGTT addresses), and the total busy times that are written to them.
 #[derive(Debug)]

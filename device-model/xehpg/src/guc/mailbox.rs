@@ -12,12 +12,12 @@ use crate::host::Function;
 use crate::memory::Space;
 use crate::trace::EventKind;
 
-use super::action::Sender;
 use super::client::State;
 use super::ctb::{Channel, Location};
 use super::firmware;
 use super::hxg::{Error, Type, action, global_address, reply_header};
 use super::scheduler::GucCtx;
+use super::sender::Sender;
 use super::state::GucState;
 
 /// Contents of a success reply: data0, and the dwords after the header.

@@ -3,8 +3,8 @@
 
 use crate::memory::{Fault, Gam, Space};
 
-use super::context::Member;
 use super::hxg::Error;
+use super::member::Member;
 
 /// Descriptor: byte offset up to which items have been consumed.
 const HEAD: u64 = 0;

@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::ads::{EngineMap, MAX_LOGICAL};
 use super::client::{Client, MemoryInterrupt, State};
-use super::context::{Context, GucContextId, Home, Member, Policies};
+use super::context::{Context, GucContextId, Home, Policies};
 use super::ctb::{Channel, Location, SavedChannel};
 use super::functions::GucFunction;
+use super::member::Member;
 use super::parallel::WorkQueue;
 use super::queue::PRIORITIES;
 use super::state::GucState;

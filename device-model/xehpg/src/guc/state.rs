@@ -5,6 +5,7 @@ use crate::gt::Gt;
 use crate::host::Function;
 
 use super::ads::Ads;
+use super::adverse_event::Kind;
 use super::client::Client;
 pub use super::client::Counters;
 use super::client::State;
@@ -18,7 +19,7 @@ use super::provisioning::{Scheduling, VgtPolicy};
 use super::scheduler::{GucCtx, Scheduler};
 use super::share::{Priority, Share};
 use super::slpc::Slpc;
-use super::thresholds::{Kind, ThresholdMonitor};
+use super::thresholds::ThresholdMonitor;
 
 /// Maximum number of log messages about requests of the PF per boot.
 const COMPLAINTS: u8 = 32;
