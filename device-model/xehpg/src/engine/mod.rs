@@ -28,6 +28,7 @@ mod tests;
 mod transfer;
 mod wakeup;
 mod watchdog;
+mod watchdog_counter;
 mod whitelist;
 
 use std::sync::atomic::Ordering;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! State of a loaded context between steps.
 
+use super::image::{Cursor, Image};
 use super::lrc::Lrc;
-use super::stream::{IdleLoopDetector, ParserState};
-use super::switch::Restoring;
-use super::watchdog::Watchdog;
+use super::stream::{IdleLoopDetector, LEVELS, ParserState};
+use super::watchdog_counter::Watchdog;
 use super::{Halt, Load};
 use crate::blitter::Blit;
 use crate::interrupts::memirq::Report;
@@ -23,6 +23,18 @@ pub(super) enum Phase {
 pub(super) struct Look {
     pub at: u64,
     pub signals: u64,
+}
+
+/// A restore in progress.
+pub(super) struct Restoring {
+    pub image: Image,
+    pub next: Cursor,
+    /// Values written to BB_STACK_WRITE_PORT: low and high dwords alternating.
+    pub stack: [u32; 2 * LEVELS],
+    pub pushed: usize,
+    /// The interrupt mask, if the image loaded one.
+    pub mask: Option<u32>,
+    pub inhibited: bool,
 }
 
 /// State of a loaded context between steps.

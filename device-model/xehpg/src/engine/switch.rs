@@ -6,7 +6,7 @@ use arctic_sriov::number::{count, high, low};
 
 use super::image::{Cursor, Image, Load, Value};
 use super::lrc::{Clocks, Lrc};
-use super::running::Phase;
+use super::running::{Phase, Restoring};
 use super::stream::{ADDRESS, BATCH_VALID, Batch, LEVELS, ParserState, Ring, Workaround};
 use super::streamer::{Flow, Streamer};
 use super::{Halt, access, reg};
@@ -21,18 +21,6 @@ use crate::trace::EventKind;
 
 /// Dwords per cacheline.
 const CACHELINE: usize = 16;
-
-/// A restore in progress.
-pub(super) struct Restoring {
-    image: Image,
-    next: Cursor,
-    /// Values written to BB_STACK_WRITE_PORT: low and high dwords alternating.
-    stack: [u32; 2 * LEVELS],
-    pushed: usize,
-    /// The interrupt mask, if the image loaded one.
-    mask: Option<u32>,
-    inhibited: bool,
-}
 
 impl Streamer<'_> {
     pub(super) fn take_tail(&mut self) -> Result<(), Halt> {

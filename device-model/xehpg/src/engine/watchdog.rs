@@ -4,54 +4,15 @@
 //! At both rates it counts engine time ([`crate::gt::EngineClock`]), so it does not count while the host does not
 //! schedule the card's workers.
 
-use arctic_sriov::number::low;
-
 use super::reg;
 use super::streamer::Streamer;
+use super::watchdog_counter::{MODULUS, Watchdog};
 use crate::command::Requester;
 use crate::interrupts::WATCHDOG;
 use crate::registers::engine_fields::{GfxMode, PrCtrCtrl};
 
 /// [`PrCtrCtrl::control`]: stops and clears the counter.
 const STOPPED: u32 = 1;
-/// Number of counter values.
-const MODULUS: u64 = 1 << 32;
-
-/// A running counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Watchdog {
-    /// Value at the last check.
-    count: u32,
-    /// Time of the last check, in ns of engine time.
-    seen: u64,
-    /// Fraction of a GPU clock at the last check, in 1/1000.
-    part: u64,
-}
-
-impl Watchdog {
-    /// Advances the counter by `clocks`. Returns true if it reached the threshold, at which it restarts from 0. The
-    /// counter is compared after each increment, so threshold 0 and a threshold at or below the current value are
-    /// reached only after the counter wraps.
-    #[allow(clippy::arithmetic_side_effects, reason = "the period is not 0, which is matched before")]
-    fn count(&mut self, clocks: u64, threshold: u32) -> bool {
-        let distance = self.distance(threshold);
-        let reached = clocks >= distance;
-        self.count = match (clocks.checked_sub(distance), u64::from(threshold)) {
-            (None, _) => self.count.wrapping_add(low(clocks)),
-            (Some(behind), 0) => low(behind),
-            (Some(behind), period) => low(behind % period),
-        };
-        reached
-    }
-
-    /// Returns the number of clocks until the threshold is reached.
-    fn distance(&self, threshold: u32) -> u64 {
-        match threshold.wrapping_sub(self.count) {
-            0 => MODULUS,
-            clocks => u64::from(clocks),
-        }
-    }
-}
 
 impl Streamer<'_> {
     /// Returns the GPU clock in MHz.
