@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The order of the device model's modules: a module may use only itself and the modules below it, so that each can be
-//! read, tested and replaced without those above it.
+//! read, tested and replaced without those above it. The modules in a folder have no listed order, but may not use each other
+//! in a circle.
 //!
 //! The test reads the sources: every path that starts at the crate's root (`crate::a::b`, `super::` out of a module,
 //! groups in `use`), in `use` declarations and in code. Items for tests (`#[cfg(test)]`) are exempt.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -190,6 +191,8 @@ struct File {
     modules: Vec<String>,
     /// Names in the crate's root that its paths start with, with line and path.
     uses: Vec<(String, usize, String)>,
+    /// Its paths that leave the module: number of modules that are left, and the path from there.
+    outside: Vec<(usize, Vec<String>)>,
 }
 
 /// Scans the source of the module at `depth` below the crate's root: 1 for `gt`, 2 for `gt::power`.
@@ -222,10 +225,12 @@ fn scan(source: &str, depth: usize) -> File {
                 for path in paths {
                     let supers = path.iter().take_while(|segment| *segment == "super").count();
                     let from_root = if path[0] == "crate" { 1 } else { supers };
-                    if path[0] == "crate" || supers >= depth + inline.len() {
+                    let left = if path[0] == "crate" { depth } else { supers.saturating_sub(inline.len()).min(depth) };
+                    if left == depth {
                         let name = path.get(from_root).cloned().unwrap_or_default();
                         file.uses.push((name, tokens[i].line, path.join("::")));
                     }
+                    file.outside.push((left, path[from_root..].to_vec()));
                 }
                 i = end;
                 continue;
@@ -340,14 +345,14 @@ fn source_root(krate: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(krate).join("src")
 }
 
-/// Visits the file of the module at `path`, and of every module below it that is not only for tests.
-fn visit(krate: &str, path: &[String], each: &mut dyn FnMut(&Path, &File)) {
+/// Visits the module at `path`, with its file, and every module below it that is not only for tests.
+fn visit(krate: &str, path: &[String], each: &mut dyn FnMut(&[String], &Path, &File)) {
     let root = source_root(krate);
     let stem = path.iter().fold(root.clone(), |folder, name| folder.join(name));
     let candidates = [stem.with_extension("rs"), stem.join("mod.rs")];
     let file = candidates.iter().find(|file| file.is_file()).unwrap_or_else(|| panic!("no file of {path:?}"));
     let found = scan(&fs::read_to_string(file).unwrap(), path.len());
-    each(file.strip_prefix(root).unwrap(), &found);
+    each(path, file.strip_prefix(root).unwrap(), &found);
     for module in found.modules {
         visit(krate, &[path, &[module]].concat(), each);
     }
@@ -368,7 +373,7 @@ fn every_module_has_a_place() {
 fn modules_use_only_modules_below_them() {
     let (mut objections, mut files, mut paths, mut excepted) = (String::new(), 0, 0, vec![false; EXCEPTIONS.len()]);
     for (krate, module) in CRATES.iter().flat_map(|(krate, modules)| modules.iter().map(|(name, _)| (*krate, *name))) {
-        visit(krate, &[module.to_owned()], &mut |path, file| {
+        visit(krate, &[module.to_owned()], &mut |_, path, file| {
             files += 1;
             paths += file.uses.len();
             for (name, line, used) in &file.uses {
@@ -390,6 +395,72 @@ fn modules_use_only_modules_below_them() {
     assert!(files > 100 && paths > 200, "{files} files with {paths} paths: the scanner misses most of them");
     assert!(excepted.into_iter().all(|seen| seen), "EXCEPTIONS has an entry that no source needs");
     assert!(EXCEPTIONS.len() <= MOST_EXCEPTIONS);
+}
+
+/// Modules, by path, with the modules in the same folder that they use, themselves or by a module below them.
+type Uses = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
+
+/// Adds the module at `path` with its uses.
+fn add_uses(uses: &mut Uses, path: &[String], file: &File) {
+    uses.entry(path.to_vec()).or_default();
+    for (left, rest) in &file.outside {
+        let used = [&path[..path.len() - left], rest].concat();
+        let common = path.iter().zip(&used).take_while(|(own, used)| own == used).count();
+        if common < path.len() && common < used.len() {
+            uses.entry(path[..=common].to_vec()).or_default().insert(used[..=common].to_vec());
+        }
+    }
+}
+
+/// Removes the modules that are in no circle and between no two circles.
+fn keep_circles(uses: &mut Uses) {
+    let ends = |uses: &Uses, module: &Vec<String>| {
+        !uses[module].iter().any(|used| uses.contains_key(used)) || !uses.values().any(|used| used.contains(module))
+    };
+    while let Some(module) = uses.keys().find(|module| ends(uses, module)).cloned() {
+        uses.remove(&module);
+    }
+}
+
+#[test]
+fn modules_of_a_folder_use_each_other_in_no_circle() {
+    for (krate, modules) in CRATES {
+        let mut uses = Uses::new();
+        for (module, _) in *modules {
+            visit(krate, &[(*module).to_owned()], &mut |path, _, file| add_uses(&mut uses, path, file));
+        }
+        // The order of the crate's modules is tested above, with its exceptions.
+        uses.retain(|module, _| module.len() > 1);
+        assert!(uses.values().any(|used| !used.is_empty()), "the scanner misses the uses in {krate}");
+        keep_circles(&mut uses);
+        assert!(
+            uses.is_empty(),
+            "\ncircles in {krate}: {uses:#?}\nMove what two of these modules need to a module that uses neither.\n"
+        );
+    }
+}
+
+#[test]
+fn circles_are_found_through_modules_below() {
+    let path = |text: &str| text.split("::").map(str::to_owned).collect::<Vec<_>>();
+    let circle = |sources: &[(&str, &str)]| {
+        let mut uses = Uses::new();
+        for (module, source) in sources {
+            add_uses(&mut uses, &path(module), &scan(source, path(module).len()));
+        }
+        keep_circles(&mut uses);
+        uses.into_keys().map(|module| module.join("::")).collect::<Vec<_>>()
+    };
+    let (a, below) =
+        (("m::a", "use super::{b::B, c}; use crate::m::d::D;"), ("m::b::inner", "use super::super::c::C;"));
+    assert!(
+        circle(&[a, below, ("m::b", "use super::Item;"), ("m::c", "mod x { use super::y; }"), ("m::d", "")]).is_empty()
+    );
+    let b = ("m::b", "");
+    assert_eq!(
+        circle(&[a, below, b, ("m::c", "fn f() { super::d::g() }"), ("m::d", "use super::b;")]),
+        ["m::b", "m::c", "m::d"]
+    );
 }
 
 /// Names in the crate's root that `source` uses, at `depth` below the root.
