@@ -13,6 +13,14 @@ use crate::sensors::{self, Envelope, Load, Meter, RAPL_LIMIT, RAPL_LIMIT_MASK, R
 use crate::sync::IgnorePoison;
 use crate::topology::MAX_ENGINES;
 
+/// Frequencies of the GT in units of 16.67 MHz.
+struct Ratios {
+    /// The requested one.
+    requested: u32,
+    /// That which the power limit permits for the engines that run now, at most `requested`.
+    actual: u32,
+}
+
 impl Gt {
     /// What determines the card's power now.
     #[allow(clippy::arithmetic_side_effects, reason = "a frequency in units of 50 MHz has eight bits")]
@@ -27,12 +35,23 @@ impl Gt {
         ACTUAL_RATIO.get(self.registers.value(GT_PERF_STATUS))
     }
 
+    /// The frequencies while the GT is awake.
+    fn ratios(&self) -> Ratios {
+        let engines = self.generation.engines.all().filter(|engine| self.residency.holds(Awake::Engine(*engine)));
+        let load = Load::of(engines.map(|engine| self.engine(engine).power));
+        let requested = self.requested_ratio();
+        Ratios { requested, actual: self.envelope().actual(requested, load) }
+    }
+
+    /// The frequencies now; `None` while the GT sleeps.
+    fn ratios_if_awake(&self) -> Option<Ratios> {
+        (!self.residency.asleep()).then(|| self.ratios())
+    }
+
     /// The frequency in units of 16.67 MHz while the GT is awake: the requested one, or that which the power limit
     /// permits for the engines that run now.
     pub fn actual_ratio(&self) -> u32 {
-        let engines = self.generation.engines.all().filter(|engine| self.residency.holds(Awake::Engine(*engine)));
-        let load = Load::of(engines.map(|engine| self.engine(engine).power));
-        self.envelope().actual(self.requested_ratio(), load)
+        self.ratios().actual
     }
 
     /// The meter, which has counted up to now.
@@ -58,16 +77,13 @@ impl Gt {
     /// GT_PERF_STATUS: frequency and voltage, 0 while the GT sleeps.
     #[allow(clippy::arithmetic_side_effects, reason = "a voltage in mV has 13 bits")]
     pub(super) fn perf_status(&self) -> u32 {
-        if self.residency.asleep() {
-            return 0;
-        }
-        let ratio = self.actual_ratio();
-        ACTUAL_RATIO.of(ratio) | ACTUAL_VOLTAGE.of(self.envelope().voltage(ratio) * 2 / 5)
+        let Some(Ratios { actual, .. }) = self.ratios_if_awake() else { return 0 };
+        ACTUAL_RATIO.of(actual) | ACTUAL_VOLTAGE.of(self.envelope().voltage(actual) * 2 / 5)
     }
 
     /// GT0_PERF_LIMIT_REASONS: PL1 while the power limit lowers the frequency, and the log.
     pub(super) fn limit_reasons(&self) -> u32 {
-        let limited = !self.residency.asleep() && self.actual_ratio() < self.requested_ratio();
+        let limited = self.ratios_if_awake().is_some_and(|ratios| ratios.actual < ratios.requested);
         let now = if limited { LIMITED_BY_PL1.mask() } else { 0 };
         self.registers.update(LIMIT_REASONS, |log| log | LIMIT_REASONS_LOG.of(now));
         self.registers.value(LIMIT_REASONS) | now
