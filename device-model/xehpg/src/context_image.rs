@@ -3,7 +3,7 @@
 //! V8-046..051). The engine writes images in this layout, and drivers rely on positions in it. The documented sections
 //! are followed by a section specific to this model with LRIs of the remaining context registers.
 
-use crate::command::mi::lri;
+use crate::command::mi::{fields, lri};
 use crate::registers::{Kind, Live, Register, RegisterFile, RegisterTables, engine_offsets as reg};
 use crate::topology::{EngineClass, EngineInfo, TRTT_REGISTERS, trtt};
 
@@ -14,13 +14,11 @@ pub const FORCE_WAKEUP: u32 = 0x1d << 23;
 /// MI_BATCH_BUFFER_END with bit 0 set, which ends an image (xe, i915: set_offsets).
 pub const END: u32 = 0x0a << 23 | 1;
 /// LRI, LRM bit 19: the offset is relative to the engine's register block.
-pub const RELATIVE: u32 = 1 << 19;
+pub const RELATIVE: u32 = fields::CS_MMIO.mask();
 /// LRI bit 17: offsets of a class's first instance are remapped to the executing instance (trap T19).
-pub const REMAP: u32 = 1 << 17;
+pub const REMAP: u32 = fields::MMIO_REMAP.mask();
 /// LRI bit 12: writes may be posted.
 pub const POSTED: u32 = 1 << 12;
-/// LRM bit 22: the address is global.
-pub const GLOBAL: u32 = 1 << 22;
 
 /// Length in dwords of the longest image of any generation: the length of arrays that hold an image.
 pub const IMAGE_DWORDS: usize = 0x400;
@@ -258,7 +256,7 @@ impl Layout {
             match part {
                 Noop(dwords) => image.template.extend(std::iter::repeat_n(0, *dwords)),
                 Wakeup => image.template.extend([FORCE_WAKEUP, 0]),
-                LoadMask => image.template.extend([LRM | GLOBAL | RELATIVE | 2, reg::IMR, 0, 0]),
+                LoadMask => image.template.extend([LRM | fields::GLOBAL.mask() | RELATIVE | 2, reg::IMR, 0, 0]),
                 Trtt => {
                     let (first, own) = (trtt(info.class, 0).unwrap_or(0), trtt(info.class, info.instance));
                     image.template.push(0);

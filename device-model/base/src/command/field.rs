@@ -131,13 +131,25 @@ impl Field {
     #[inline]
     pub const fn get(self, words: &[u32]) -> u32 {
         let at = self.dword as usize;
-        if at < words.len() { (words[at] & self.mask()) >> self.low } else { 0 }
+        if at < words.len() { self.get_in(words[at]) } else { 0 }
+    }
+
+    /// Its bits in `dword`, which is its (first) dword, shifted down to bit 0.
+    #[inline]
+    pub const fn get_in(self, dword: u32) -> u32 {
+        (dword & self.mask()) >> self.low
     }
 
     /// Returns whether any of its bits is set.
     #[inline]
     pub const fn is_set(self, words: &[u32]) -> bool {
         self.get(words) != 0
+    }
+
+    /// Returns whether any of its bits is set in `dword`, which is its (first) dword.
+    #[inline]
+    pub const fn is_set_in(self, dword: u32) -> bool {
+        dword & self.mask() != 0
     }
 
     /// Its value for display: addresses and offsets unshifted, addresses and qwords with their upper dword.

@@ -34,7 +34,7 @@ fn expected(fields: &[Field], group: Option<Group>, header: u32, length: u32) ->
         FieldKind::Base | FieldKind::Register(_) => u64::from(field.mask()),
         // The second dword of a quadword may be absent.
         FieldKind::Qword if u32::from(field.dword) + 1 < length => u64::MAX,
-        _ if field.dword == 0 => u64::from((header & field.mask()) >> field.low),
+        _ if field.dword == 0 => u64::from(field.get_in(header)),
         _ => u64::from(field.mask() >> field.low),
     };
     let mut all: Vec<_> = fields.iter().filter(within).map(|field| (field.name.to_owned(), ones(field))).collect();

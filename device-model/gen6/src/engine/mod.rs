@@ -126,7 +126,7 @@ impl Current<'_> {
     /// Returns whether any bit of a field of the header is set.
     #[inline]
     fn has(&self, field: Field) -> bool {
-        field.is_set(&[self.header])
+        field.is_set_in(self.header)
     }
 
     /// Reads the dword `n` of the command.

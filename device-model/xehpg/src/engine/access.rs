@@ -10,6 +10,7 @@ use super::streamer::Streamer;
 use super::whitelist::{self, Wanted};
 use super::{error, reg};
 use crate::command::Requester;
+use crate::command::mi::fields;
 use crate::context_image::{RELATIVE, REMAP};
 use crate::gt::SideEffect;
 use crate::host::Function;
@@ -27,13 +28,12 @@ pub(super) fn address(low: u32, high: u32) -> u64 {
     (u64::from(high) << 32 | u64::from(low)) & ADDRESS
 }
 
-/// Returns the mask of the register bits that an LRI with this header preserves. Header bits 11:8 are byte write
-/// disables.
+/// Returns the mask of the register bits that an LRI with this header preserves.
 #[allow(clippy::arithmetic_side_effects, reason = "there are four bytes of eight bits")]
 pub(super) const fn bytes_kept(header: u32) -> u32 {
     let (mut kept, mut byte) = (0, 0);
     while byte < 4 {
-        if header >> (8 + byte) & 1 != 0 {
+        if fields::BYTE_DISABLES.get_in(header) >> byte & 1 != 0 {
             kept |= 0xff << (8 * byte);
         }
         byte += 1;

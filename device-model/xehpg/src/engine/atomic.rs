@@ -12,15 +12,6 @@ use super::{reg, word};
 use crate::command::mi::fields;
 use crate::memory::{Access, Fault, Space};
 
-/// Header bit 22: the address is global.
-const GGTT: u32 = fields::GLOBAL.mask();
-/// Header bit 21: the operation is a post-sync operation of a flush.
-const POST_SYNC: u32 = fields::POST_SYNC.mask();
-/// Header bit 18: the operands are in the command.
-const INLINE: u32 = fields::INLINE_DATA.mask();
-/// Header bit 16: the old value is returned in GPR4 (and GPR5).
-const RETURN: u32 = fields::RETURN_DATA.mask();
-
 /// Operations, bits 4:0 of the opcode. Bits 7:5 select the size.
 mod operation {
     pub const AND: u32 = 0x01;
@@ -103,13 +94,13 @@ impl Streamer<'_> {
         // Post-sync operations support neither qword comparisons nor octwords. Octwords support only comparison.
         let refused = match size {
             Size::Dword => false,
-            Size::Qword => compares && header & POST_SYNC != 0,
-            Size::Octword => !compares || header & POST_SYNC != 0,
+            Size::Qword => compares && fields::POST_SYNC.is_set_in(header),
+            Size::Octword => !compares || fields::POST_SYNC.is_set_in(header),
         };
         if refused {
             return Ok(Flow::Illegal);
         }
-        let space = self.space(header & GGTT != 0);
+        let space = self.space(fields::GLOBAL.is_set_in(header));
         let mut at = address(word(words, 1), word(words, 2));
         if fields::ATOMIC_PARTITION.is_set(words) {
             at = self.partitioned(at);
@@ -124,7 +115,7 @@ impl Streamer<'_> {
         let Some([old, high]) = old else { return Ok(Flow::Illegal) };
         self.loops().effect();
         let old = if operation == operation::PREDECREMENT { old.wrapping_sub(1) } else { old };
-        if header & (RETURN | POST_SYNC) == RETURN {
+        if fields::RETURN_DATA.is_set_in(header) && !fields::POST_SYNC.is_set_in(header) {
             match size {
                 Size::Dword => self.set_own(reg::GPR + 8 * 4, low(old)),
                 Size::Qword => self.set_own64(reg::GPR + 8 * 4, old),
@@ -143,13 +134,13 @@ impl Streamer<'_> {
     #[allow(clippy::arithmetic_side_effects, reason = "`n` is at most 4, and the registers lie in an engine's block")]
     fn operands(&self, words: &[u32], compares: bool) -> Operands {
         let dword = |n: usize| u64::from(word(words, n));
-        if word(words, 0) & POST_SYNC != 0 {
+        if fields::POST_SYNC.is_set_in(word(words, 0)) {
             return match compares {
                 true => Operands { first: [dword(3), 0], second: [dword(4), 0] },
                 false => Operands { first: [dword(4) << 32 | dword(3), 0], ..Operands::default() },
             };
         }
-        if word(words, 0) & INLINE != 0 {
+        if fields::INLINE_DATA.is_set_in(word(words, 0)) {
             let by_turns = |n: usize| [dword(n + 2) << 32 | dword(n), dword(n + 6) << 32 | dword(n + 4)];
             return Operands { first: by_turns(3), second: by_turns(4) };
         }

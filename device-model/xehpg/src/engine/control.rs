@@ -14,37 +14,13 @@ use crate::memory::{Fault, Space};
 use crate::registers::engine_fields::ContextControl;
 use crate::topology::EngineClass;
 
-/// MI_NOOP bit 22: bits 21:0 are written to NOPID.
-const NOOP_WRITE_ID: u32 = fields::WRITE_NOPID.mask();
-/// MI_BATCH_BUFFER_START bit 8: the batch is in the PPGTT.
-const START_PPGTT: u32 = fields::BATCH_SPACE.mask();
-/// MI_BATCH_BUFFER_START bit 16: BB_OFFSET is added to the address.
-const START_ADD_OFFSET: u32 = fields::BATCH_OFFSET.mask();
-/// MI_BATCH_BUFFER_START bit 22: the batch is nested one level deeper.
-const START_NESTED: u32 = fields::SECOND_LEVEL.mask();
-/// Bit 22 of most commands: the address is global.
-const GGTT: u32 = fields::GLOBAL.mask();
-/// MI_CONDITIONAL_BATCH_BUFFER_END bit 21: compare enable.
-const END_COMPARE: u32 = fields::END_COMPARE.mask();
-/// MI_CONDITIONAL_BATCH_BUFFER_END bit 19: memory contains a mask, followed by the data.
-const END_MASKED: u32 = fields::END_MASKED.mask();
-/// MI_CONDITIONAL_BATCH_BUFFER_END bit 18: the command ends only the current level of batches.
-const END_LEVEL: u32 = fields::END_LEVEL.mask();
-/// MI_SEMAPHORE_WAIT bit 18: the workload partition's offset is added to the address.
-const WAIT_PARTITION: u32 = fields::WAIT_PARTITION.mask();
-/// MI_SEMAPHORE_WAIT bit 17: a register is compared with GPR0 instead of the command's dword.
-const WAIT_INDIRECT: u32 = fields::WAIT_INDIRECT.mask();
-/// MI_SEMAPHORE_WAIT bit 16: the address is a register's offset.
-const WAIT_REGISTER: u32 = fields::WAIT_REGISTER.mask();
-/// MI_SEMAPHORE_WAIT bit 15: memory is polled. If clear, it is checked only after a signal.
-const WAIT_POLL: u32 = fields::WAIT_MODE.mask();
 /// Offset in the PPHWSP of the dword that delays the switch-out of i915's CCS contexts until the GuC clears it (i915:
 /// Wa_14014475959).
 const HOLD_SWITCHOUT: u64 = 0x540;
 
-/// Evaluates the comparison in bits 14:12 of memory with the immediate (xe: COMPARE_OP_SAD_*; IGT: MAD_*_IDD).
+/// Evaluates the header's comparison of memory with the immediate (xe: COMPARE_OP_SAD_*; IGT: MAD_*_IDD).
 fn compare(header: u32, memory: u32, immediate: u32) -> bool {
-    match header >> 12 & 7 {
+    match fields::COMPARE.get_in(header) {
         0 => memory > immediate,
         1 => memory >= immediate,
         2 => memory < immediate,
@@ -58,8 +34,8 @@ fn compare(header: u32, memory: u32, immediate: u32) -> bool {
 
 impl Streamer<'_> {
     pub(super) fn noop(&mut self, header: u32) -> Flow {
-        if header & NOOP_WRITE_ID != 0 {
-            self.set_own(reg::NOPID, header & 0x3f_ffff);
+        if fields::WRITE_NOPID.is_set_in(header) {
+            self.set_own(reg::NOPID, fields::NOPID.get_in(header));
         }
         Flow::Next
     }
@@ -74,10 +50,10 @@ impl Streamer<'_> {
     pub(super) fn batch_buffer_start(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = word(words, 0);
         let mut target = address(word(words, 1), word(words, 2));
-        if header & START_ADD_OFFSET != 0 {
+        if fields::BATCH_OFFSET.is_set_in(header) {
             target = target.wrapping_add(u64::from(self.registers.get(reg::BB_OFFSET)));
         }
-        let (ppgtt, nested) = (header & START_PPGTT != 0, header & START_NESTED != 0);
+        let (ppgtt, nested) = (fields::BATCH_SPACE.is_set_in(header), fields::SECOND_LEVEL.is_set_in(header));
         let unchecked = self.unchecked();
         let position = &mut self.running.position;
         let from_batch = position.batch().is_some();
@@ -110,12 +86,12 @@ impl Streamer<'_> {
     /// only the current level.
     pub(super) fn conditional_batch_buffer_end(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = word(words, 0);
-        if header & END_COMPARE == 0 {
+        if !fields::END_COMPARE.is_set_in(header) {
             return Ok(Flow::Next);
         }
-        let space = self.space(header & GGTT != 0);
+        let space = self.space(fields::GLOBAL.is_set_in(header));
         let at = address(word(words, 2), word(words, 3));
-        let data = if header & END_MASKED != 0 {
+        let data = if fields::END_MASKED.is_set_in(header) {
             let masked = self.gam.read_u64(space, at & !7)?;
             low(masked) & high(masked)
         } else {
@@ -124,7 +100,7 @@ impl Streamer<'_> {
         Ok(if compare(header, data, word(words, 1)) {
             Flow::Next
         } else {
-            self.batch_buffer_end(header & END_LEVEL == 0)
+            self.batch_buffer_end(!fields::END_LEVEL.is_set_in(header))
         })
     }
 
@@ -133,20 +109,22 @@ impl Streamer<'_> {
     #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]
     pub(super) fn semaphore_wait(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let header = word(words, 0);
-        let (global, register) = (header & GGTT != 0, header & WAIT_REGISTER != 0);
+        let (global, register) = (fields::GLOBAL.is_set_in(header), fields::WAIT_REGISTER.is_set_in(header));
         // Ordering: the signal count must be read before memory, otherwise a signal after the read of memory could be
         // lost.
         let look = Look { at: self.running.position.address(), signals: self.gt.semaphore_signals() };
-        if header & (WAIT_POLL | WAIT_REGISTER) == 0 && self.running.semaphore == Some(look) {
+        let polled = register || fields::WAIT_MODE.is_set_in(header);
+        if !polled && self.running.semaphore == Some(look) {
             return Ok(if self.recovered_by_watchdog() { Flow::Recovered } else { Flow::Wait });
         }
         let mut at = address(word(words, 2), word(words, 3));
         let (value, immediate) = if register {
             let offset = self.mmio(word(words, 2), false, false);
-            let immediate = if header & WAIT_INDIRECT != 0 { self.registers.get(reg::GPR) } else { word(words, 1) };
+            let immediate =
+                if fields::WAIT_INDIRECT.is_set_in(header) { self.registers.get(reg::GPR) } else { word(words, 1) };
             (self.read_register(offset), immediate)
         } else {
-            if header & WAIT_PARTITION != 0 {
+            if fields::WAIT_PARTITION.is_set_in(header) {
                 at = self.partitioned(at);
             }
             let space = self.space(global);
@@ -189,7 +167,7 @@ impl Streamer<'_> {
     /// Bits 5:4 test the workload partition ID masked by PREDICATION_MASK. Reserved values are never true.
     pub(super) fn set_predicate(&mut self, header: u32) -> Flow {
         let result = |offset| self.registers.get(offset) & 1 != 0;
-        let by_result = match header & 0xf {
+        let by_result = match fields::SET_PREDICATE.get_in(header) {
             1 => !result(reg::PREDICATE_RESULT_2),
             2 => result(reg::PREDICATE_RESULT_2),
             3 => !result(reg::PREDICATE_RESULT),
@@ -200,7 +178,7 @@ impl Streamer<'_> {
             _ => false,
         };
         let partition = self.registers.get(reg::WPARID) & self.registers.get(reg::PREDICATION_MASK);
-        let by_partition = match header >> 4 & 3 {
+        let by_partition = match fields::SET_PREDICATE_WPARID.get_in(header) {
             1 => partition == 0,
             2 => partition != 0,
             _ => false,
@@ -214,7 +192,7 @@ impl Streamer<'_> {
     pub(super) fn predicate(&mut self, header: u32) -> Flow {
         let (first, second) = (self.registers.get64(reg::PREDICATE_SRC0), self.registers.get64(reg::PREDICATE_SRC1));
         let delta = first.wrapping_sub(second);
-        let compared = match header & 3 {
+        let compared = match fields::PREDICATE_COMPARE.get_in(header) {
             0 => true,
             1 => false,
             2 => {
@@ -224,13 +202,13 @@ impl Streamer<'_> {
             _ => delta == self.registers.get64(reg::PREDICATE_DATA),
         };
         let present = self.registers.get(reg::PREDICATE_RESULT) & 1 != 0;
-        let combined = match header >> 3 & 3 {
+        let combined = match fields::PREDICATE_COMBINE.get_in(header) {
             0 => compared,
             1 => present & compared,
             2 => present | compared,
             _ => present ^ compared,
         };
-        match header >> 6 & 3 {
+        match fields::PREDICATE_LOAD.get_in(header) {
             2 => self.set_own(reg::PREDICATE_RESULT, u32::from(combined)),
             3 => self.set_own(reg::PREDICATE_RESULT, u32::from(!combined)),
             _ => {}

@@ -7,6 +7,7 @@ use super::streamer::{Flow, Streamer};
 use super::{Halt, error, reg, word};
 use crate::blitter::Blit;
 use crate::command::gfx::Gfx;
+use crate::command::mi::fields;
 use crate::command::mi::{self, MiCommand, Predication};
 use crate::command::{Command, Mi, Origin, Requester};
 use crate::memory::Fault;
@@ -136,7 +137,7 @@ impl Streamer<'_> {
         if predicated {
             let heeds = match command.predication {
                 Predication::Global => true,
-                Predication::Explicit => header & 1 << 15 != 0,
+                Predication::Explicit => fields::PREDICATE.is_set_in(header),
                 Predication::Never => false,
             };
             if heeds {

@@ -47,28 +47,10 @@ impl Target {
 /// Valid bits of an offset in a status page.
 const INDEX: u64 = 0xff8;
 
-/// Post-sync operation, bits 15:14 of both commands.
-fn post_sync(flags: u32) -> u32 {
-    flags >> 14 & 3
-}
-
+/// Post-sync operations of both commands.
 const WRITE_IMMEDIATE: u32 = 1;
 const WRITE_DEPTH_COUNT: u32 = 2;
 const WRITE_TIMESTAMP: u32 = 3;
-/// Bit 18 of both commands: invalidate the engine's TLB.
-const TLB_INVALIDATE: u32 = fields::FLUSH_TLB.mask();
-/// Bit 21 of both commands: the address is an offset in a status page.
-const STORE_INDEX: u32 = fields::FLUSH_INDEX.mask();
-/// Bit 8 of both commands: raise an interrupt on completion.
-const NOTIFY: u32 = fields::FLUSH_NOTIFY.mask();
-/// MI_FLUSH_DW, address bit 2: the address is global.
-const FLUSH_GGTT: u32 = fields::FLUSH_GLOBAL.mask();
-/// PIPE_CONTROL, flags bit 24: the address is global.
-const CONTROL_GGTT: u32 = control::CONTROL_GLOBAL.mask();
-/// PIPE_CONTROL, flags bit 23: the immediate is written to a register.
-const CONTROL_MMIO: u32 = control::CONTROL_MMIO.mask();
-/// PIPE_CONTROL, header bit 14: the workload partition's offset is added to the address.
-const CONTROL_PARTITION: u32 = control::CONTROL_PARTITION.mask();
 /// Valid bits of a timestamp written by a post-sync operation: 36 bits (contract E.7).
 const TIMESTAMP_BITS: u64 = 0xf_ffff_ffff;
 
@@ -95,19 +77,19 @@ impl Streamer<'_> {
         u64::from(self.registers.get(reg::HWS_PGA) & !0xfff)
     }
 
-    fn invalidate_and_notify(&mut self, flags: u32) -> Result<(), Fault> {
-        if flags & TLB_INVALIDATE != 0 {
+    fn invalidate_and_notify(&mut self, invalidate: bool, notify: bool) -> Result<(), Fault> {
+        if invalidate {
             self.gam.flush_tlb();
         }
-        if flags & NOTIFY != 0 { self.signal(FLUSH_COMPLETE) } else { Ok(()) }
+        if notify { self.signal(FLUSH_COMPLETE) } else { Ok(()) }
     }
 
     /// MI_FLUSH_DW. A command of four dwords writes a dword, a command of five dwords writes a qword.
     pub(super) fn flush_dw(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let (header, low) = (word(words, 0), word(words, 1));
         let at = (u64::from(word(words, 2)) << 32 | u64::from(low)) & 0xffff_ffff_fff8;
-        let target = Target::new(at, low & FLUSH_GGTT != 0, header & STORE_INDEX != 0);
-        match post_sync(header) {
+        let target = Target::new(at, fields::FLUSH_GLOBAL.is_set_in(low), fields::FLUSH_INDEX.is_set_in(header));
+        match fields::FLUSH_OPERATION.get_in(header) {
             WRITE_IMMEDIATE => {
                 if let Some((space, at)) = self.target(target) {
                     match words {
@@ -124,7 +106,7 @@ impl Streamer<'_> {
             }
             _ => {}
         }
-        self.invalidate_and_notify(header)?;
+        self.invalidate_and_notify(fields::FLUSH_TLB.is_set_in(header), fields::FLUSH_NOTIFY.is_set_in(header))?;
         Ok(Flow::Next)
     }
 
@@ -138,16 +120,17 @@ impl Streamer<'_> {
     pub(super) fn pipe_control(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let flags = word(words, 1);
         let mut at = (u64::from(word(words, 3)) << 32 | u64::from(word(words, 2))) & 0xffff_ffff_fff8;
-        if word(words, 0) & CONTROL_PARTITION != 0 {
+        if control::CONTROL_PARTITION.is_set_in(word(words, 0)) {
             at = self.partitioned(at) & !7;
         }
         let immediate = u64::from(word(words, 5)) << 32 | u64::from(word(words, 4));
-        let operation = post_sync(flags);
-        if flags & CONTROL_MMIO != 0 {
+        let operation = control::CONTROL_OPERATION.get_in(flags);
+        if control::CONTROL_MMIO.is_set_in(flags) {
             let offset = self.mmio(word(words, 2), false, false);
             self.write_register(offset, word(words, 4));
         } else if operation != 0 {
-            let target = Target::new(at, flags & CONTROL_GGTT != 0, flags & STORE_INDEX != 0);
+            let target =
+                Target::new(at, control::CONTROL_GLOBAL.is_set_in(flags), control::CONTROL_INDEX.is_set_in(flags));
             if let Some((space, at)) = self.target(target) {
                 match operation {
                     WRITE_IMMEDIATE => self.store64(space, at, immediate)?,
@@ -159,7 +142,7 @@ impl Streamer<'_> {
                 }
             }
         }
-        self.invalidate_and_notify(flags)?;
+        self.invalidate_and_notify(control::CONTROL_TLB.is_set_in(flags), control::CONTROL_NOTIFY.is_set_in(flags))?;
         Ok(Flow::Next)
     }
 }

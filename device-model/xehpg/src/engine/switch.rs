@@ -12,7 +12,6 @@ use super::streamer::{Flow, Streamer};
 use super::{Halt, access, reg};
 use crate::command::Requester;
 use crate::command::mi::fields;
-use crate::context_image::GLOBAL;
 use crate::interrupts::memirq::Report;
 use crate::memory::Fault;
 use crate::registers::Kind;
@@ -144,7 +143,7 @@ impl Streamer<'_> {
 
     fn load_from_memory(&mut self, load: &Load, address: u64) -> Result<u32, Fault> {
         self.running.mask_address = address;
-        let space = self.space(load.header & GLOBAL != 0);
+        let space = self.space(fields::GLOBAL.is_set_in(load.header));
         self.gam.read_u32(space, address & ADDRESS)
     }
 

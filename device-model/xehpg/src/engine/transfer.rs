@@ -11,26 +11,6 @@ use crate::command::mi::fields;
 use crate::memory::ggtt::GgttEntry;
 use crate::memory::{Fault, Space};
 
-/// Bit 22 of most commands: the address is global.
-const GGTT: u32 = fields::GLOBAL.mask();
-/// LRI, LRM, SRM bit 19, LRR's destination: the register offset is relative to the engine's base.
-const CS_MMIO: u32 = fields::CS_MMIO.mask();
-/// LRR bit 18: the source offset is relative to the engine's base.
-const SOURCE_CS_MMIO: u32 = fields::SOURCE_CS_MMIO.mask();
-/// LRI, LRM, SRM bit 17, LRR's destination: the register is remapped to the executing instance.
-const REMAP: u32 = fields::MMIO_REMAP.mask();
-/// LRR bit 16: the source register is remapped to the executing instance.
-const SOURCE_REMAP: u32 = fields::SOURCE_MMIO_REMAP.mask();
-/// COPY_MEM_MEM bit 21: the destination is global.
-const DESTINATION_GGTT: u32 = fields::DESTINATION_GLOBAL.mask();
-/// SRM bit 21: predicated by MI_PREDICATE_RESULT.
-const SRM_PREDICATE: u32 = fields::RESULT_PREDICATE.mask();
-/// MI_STORE_DATA_INDEX bit 21: the target is the context's status page, the PPHWSP.
-const OWN_PAGE: u32 = fields::OWN_PAGE.mask();
-/// LRM and SRM bit 16: the workload partition's offset is added to the address.
-const PARTITION: u32 = fields::PARTITION.mask();
-/// MI_STORE_DATA_IMM bit 11: the workload partition's offset is added to the address.
-const STORE_PARTITION: u32 = fields::STORE_PARTITION.mask();
 /// Length in dwords of a performance report (Intel OA formats of 256 bytes).
 const REPORT_DWORDS: usize = 64;
 
@@ -39,9 +19,9 @@ impl Streamer<'_> {
     #[inline(always)]
     pub(super) fn store_data_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let [header, low, high, data @ ..] = words else { return Ok(Flow::Illegal) };
-        let space = self.space(header & GGTT != 0);
+        let space = self.space(fields::GLOBAL.is_set_in(*header));
         let mut at = address(*low, *high);
-        if header & STORE_PARTITION != 0 {
+        if fields::STORE_PARTITION.is_set_in(*header) {
             at = self.partitioned(at);
         }
         match data {
@@ -74,7 +54,7 @@ impl Streamer<'_> {
     /// dword (V13-055).
     pub(super) fn store_data_index(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let [header, offset, data @ ..] = words else { return Ok(Flow::Illegal) };
-        let page = if header & OWN_PAGE != 0 { self.running.lrc.pphwsp } else { self.global_page() };
+        let page = if fields::OWN_PAGE.is_set_in(*header) { self.running.lrc.pphwsp } else { self.global_page() };
         let at = page.wrapping_add(u64::from(offset & 0xffc));
         match data {
             [value] => self.store(Space::Ggtt, at, *value)?,
@@ -90,7 +70,7 @@ impl Streamer<'_> {
     pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let [header, pairs @ ..] = words else { return Ok(Flow::Illegal) };
         let (pairs, _) = pairs.as_chunks();
-        let (relative, remapped) = (header & CS_MMIO != 0, header & REMAP != 0);
+        let (relative, remapped) = (fields::CS_MMIO.is_set_in(*header), fields::MMIO_REMAP.is_set_in(*header));
         if !self.requester().privileged() {
             for [raw, _] in pairs {
                 let offset = self.mmio(*raw, relative, remapped);
@@ -118,22 +98,23 @@ impl Streamer<'_> {
 
     pub(super) fn load_register_reg(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let &[header, source, destination, ..] = words else { return Ok(Flow::Illegal) };
-        let source = self.mmio(source, header & SOURCE_CS_MMIO != 0, header & SOURCE_REMAP != 0);
+        let source =
+            self.mmio(source, fields::SOURCE_CS_MMIO.is_set_in(header), fields::SOURCE_MMIO_REMAP.is_set_in(header));
         let value = self.read_register(source);
-        let destination = self.mmio(destination, header & CS_MMIO != 0, header & REMAP != 0);
+        let destination = self.named_register(header, destination);
         self.write_register(destination, value);
         Ok(Flow::Next)
     }
 
-    /// Returns the register of an LRM or SRM.
+    /// Returns the register of an LRM or SRM, or the destination of an LRR.
     fn named_register(&self, header: u32, register: u32) -> u32 {
-        self.mmio(register, header & CS_MMIO != 0, header & REMAP != 0)
+        self.mmio(register, fields::CS_MMIO.is_set_in(header), fields::MMIO_REMAP.is_set_in(header))
     }
 
     /// Returns the memory address of an LRM or SRM.
     fn offset_address(&mut self, header: u32, low: u32, high: u32) -> u64 {
         let at = address(low, high);
-        if header & PARTITION != 0 { self.partitioned(at) } else { at }
+        if fields::PARTITION.is_set_in(header) { self.partitioned(at) } else { at }
     }
 
     pub(super) fn load_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
@@ -142,7 +123,7 @@ impl Streamer<'_> {
         if !self.may_write(offset) {
             return Ok(Flow::Next);
         }
-        let (space, at) = (self.space(header & GGTT != 0), self.offset_address(header, low, high));
+        let (space, at) = (self.space(fields::GLOBAL.is_set_in(header)), self.offset_address(header, low, high));
         let value = self.gam.read_u32(space, at)?;
         self.write_register(offset, value);
         Ok(Flow::Next)
@@ -152,8 +133,8 @@ impl Streamer<'_> {
     /// batch is (T6).
     pub(super) fn store_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let &[header, register, low, high, ..] = words else { return Ok(Flow::Illegal) };
-        let global = header & GGTT != 0;
-        if header & SRM_PREDICATE != 0 && self.registers.get(reg::PREDICATE_RESULT) & 1 == 0 {
+        let global = fields::GLOBAL.is_set_in(header);
+        if fields::RESULT_PREDICATE.is_set_in(header) && self.registers.get(reg::PREDICATE_RESULT) & 1 == 0 {
             return Ok(Flow::Next);
         }
         let offset = self.named_register(header, register);
@@ -171,8 +152,8 @@ impl Streamer<'_> {
 
     pub(super) fn copy_mem_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let &[header, to_low, to_high, from_low, from_high, ..] = words else { return Ok(Flow::Illegal) };
-        let from = self.space(header & GGTT != 0);
-        let to = self.space(header & DESTINATION_GGTT != 0);
+        let from = self.space(fields::GLOBAL.is_set_in(header));
+        let to = self.space(fields::DESTINATION_GLOBAL.is_set_in(header));
         let value = self.gam.read_u32(from, address(from_low, from_high))?;
         let at = address(to_low, to_high);
         self.store(to, at, value)?;
