@@ -35,22 +35,22 @@ const ROOT: u64 = 0x1000;
 const FIRST: u64 = 2 << 20;
 
 /// The card's memory; each buffer is one 2 MiB page, at addresses 0, 2 MiB, 4 MiB …
-struct Bench {
+struct BlitBench {
     memory: Memory,
     tlb: Tlb,
 }
 
-impl Bench {
+impl BlitBench {
     fn with(buffers: usize) -> Self {
-        Bench::on(SharedRegion::anonymous(FIRST as usize + buffers * SIZE).expect("memory"), buffers)
+        BlitBench::on(SharedRegion::anonymous(FIRST as usize + buffers * SIZE).expect("memory"), buffers)
     }
 
-    /// Like [`Bench::with`], with a sparse file in memory as `arctic` uses it.
+    /// Like [`BlitBench::with`], with a sparse file in memory as `arctic` uses it.
     fn sparse() -> Self {
         let file = TempFile::new_with_prefix("/dev/shm/arctic").expect("a file in memory").into_file();
         let len = FIRST as usize + BUFFERS * SIZE;
         file.set_len(len as u64).expect("a sparse file");
-        Bench::on(SharedRegion::from_file(file, len).expect("memory"), BUFFERS)
+        BlitBench::on(SharedRegion::from_file(file, len).expect("memory"), BUFFERS)
     }
 
     fn on(local: SharedRegion, buffers: usize) -> Self {
@@ -70,7 +70,7 @@ impl Bench {
             .expect("inside")
             .write_slice(&vec![0x11; buffers * SIZE], 0)
             .expect("inside");
-        Bench { memory, tlb: Tlb::default() }
+        BlitBench { memory, tlb: Tlb::default() }
     }
 
     fn run(&mut self, dwords: &[u32]) {
@@ -159,7 +159,7 @@ fn compare(ours: impl FnMut(usize), reference: impl FnMut(usize)) -> Comparison 
 
 /// Fills with zeros over holes of the file, and over data.
 fn zeros() {
-    let (mut bench, mut other) = (Bench::sparse(), Bench::sparse());
+    let (mut bench, mut other) = (BlitBench::sparse(), BlitBench::sparse());
     let at = |buffer: usize| (buffer % BUFFERS * SIZE) as u32;
     let result = compare(|round| bench.run(&fill(at(round), 0)), |round| other.run(&fill(at(round), 0x0101_0101)));
     result.print("zeros on data / other fill");
@@ -170,7 +170,7 @@ fn zeros() {
 
 /// Copies and fills, each side in turn in `buffers` buffers of 2 MiB of its own.
 fn linear(buffers: usize) -> [Comparison; 2] {
-    let mut bench = Bench::with(buffers);
+    let mut bench = BlitBench::with(buffers);
     let mut lines = reference(buffers);
     let per_buffer = SIZE / 64;
     let at = |buffer: usize| (buffer % buffers * SIZE) as u32;
@@ -221,14 +221,14 @@ fn main() {
     linear_runs();
     println!("the same of one run: median and quartiles");
     zeros();
-    let mut bench = Bench::with(BUFFERS);
+    let mut bench = BlitBench::with(BUFFERS);
     for (name, from, to) in [
         ("linear to X / linear copy", 0, 1),
         ("X to linear / linear copy", 1, 0),
         ("linear to Tile4 / linear copy", 0, 2),
         ("Tile4 to linear / linear copy", 2, 0),
     ] {
-        let mut other = Bench::with(BUFFERS);
+        let mut other = BlitBench::with(BUFFERS);
         let result = compare(
             |round| bench.run(&copy(at(round * 2), at(round * 2 + 1), from, to)),
             |round| other.run(&copy(at(round * 2), at(round * 2 + 1), 0, 0)),

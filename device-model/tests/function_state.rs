@@ -26,28 +26,28 @@ const VALUE: u32 = 0xcafe;
 const ALLOCATE_DOORBELL: u32 = 0x10;
 const UPDATE_CONTEXT_POLICIES: u32 = 0x100b;
 
-fn bench(mapped: bool) -> Bench {
-    Bench::with(mapped, Some(QUOTA), Time::manual())
+fn bench(mapped: bool) -> VfBench {
+    VfBench::with(mapped, Some(QUOTA), Time::manual())
 }
 
-fn state(bench: &Bench, function: Function) -> Option<State> {
+fn state(bench: &VfBench, function: Function) -> Option<State> {
     bench.card.status().functions[function.index()].state
 }
 
-fn pause(bench: &Bench, function: Function) {
+fn pause(bench: &VfBench, function: Function) {
     bench.card.function_state(function).set_paused(true).unwrap();
     bench.until("the end of the pause", 5000, |bench| bench.card.function_state(function).is_paused());
 }
 
-fn resume(bench: &Bench, function: Function) {
+fn resume(bench: &VfBench, function: Function) {
     bench.card.function_state(function).set_paused(false).unwrap();
 }
 
-fn save(bench: &Bench, function: Function) -> SavedFunction {
+fn save(bench: &VfBench, function: Function) -> SavedFunction {
     bench.card.function_state(function).save().unwrap()
 }
 
-fn restore(bench: &Bench, function: Function, saved: &SavedFunction) -> Result<(), RestoreError> {
+fn restore(bench: &VfBench, function: Function, saved: &SavedFunction) -> Result<(), RestoreError> {
     bench.card.function_state(function).restore(saved)
 }
 
@@ -68,7 +68,7 @@ fn done(vf: &Vf, id: u32) -> bool {
 }
 
 /// Copies the local memory that contains data, and the guest memory.
-fn copy_memory(from: &Bench, to: &Bench, saved: &SavedFunction) {
+fn copy_memory(from: &VfBench, to: &VfBench, saved: &SavedFunction) {
     for run in saved.frames.state().data() {
         let mut bytes = vec![0; (run.end - run.start) as usize];
         from.attacker.local.slice(run.start, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
@@ -185,7 +185,7 @@ fn a_running_or_different_vf_is_refused() {
     assert!(one.card.function_state(Function::PF).save().is_err());
     assert!(restore(&one, Function::PF, &saved).is_err());
     let other = Quota { contexts: 63, ..QUOTA };
-    let other = Bench::with(true, Some(other), Time::manual());
+    let other = VfBench::with(true, Some(other), Time::manual());
     pause(&other, ATTACKER);
     let refused = restore(&other, ATTACKER, &saved);
     assert_eq!(refused, Err(RestoreError::Provisioning { resource: "contexts", saved: 64, here: 63 }));
@@ -246,7 +246,7 @@ fn memory_is_not_accessed_before_the_vf_is_resumed() {
 #[test]
 fn a_stopped_vf_does_not_run_what_is_restored() {
     const VF_CONTROL: u32 = 0x5506;
-    let mut bench = Bench::with(true, None, Time::manual());
+    let mut bench = VfBench::with(true, None, Time::manual());
     bench.attacker_up();
     submit_waiting(&mut bench.attacker, 0);
     bench.attacker.request(ALLOCATE_DOORBELL, &[0, 0, WINDOW as u32, 0, 0]);
@@ -254,7 +254,7 @@ fn a_stopped_vf_does_not_run_what_is_restored() {
     pause(&bench, ATTACKER);
     let saved = save(&bench, ATTACKER);
     assert!(!done(&bench.attacker, 0));
-    let stop = |bench: &Bench| {
+    let stop = |bench: &VfBench| {
         bench.pf.borrow_mut().as_mut().unwrap().request(VF_CONTROL, &[u32::from(ATTACKER.0), 3]);
         bench.until("the stop", 5000, |bench| state(bench, ATTACKER) == Some(State::Stopped));
     };
@@ -318,7 +318,7 @@ fn a_reset_drops_pending_requests() {
     const SELF_CFG: u32 = 0x0508;
     const H2G_BYTES: u32 = 0x0904;
     let mut bench = bench(true);
-    let configured = |bench: &Bench| bench.card.function_state(ATTACKER).guc().unwrap().client.rings.0.bytes;
+    let configured = |bench: &VfBench| bench.card.function_state(ATTACKER).guc().unwrap().client.rings.0.bytes;
     bench.attacker_up();
     assert_ne!(configured(&bench), 0);
     pause(&bench, ATTACKER);

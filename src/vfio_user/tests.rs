@@ -133,7 +133,7 @@ impl Device for Scratch {
 }
 
 /// A served [`Scratch`] and the directory of its socket.
-struct Bench {
+struct ServerBench {
     device: Arc<Scratch>,
     memory: Arc<GuestMemory>,
     vectors: Arc<Vectors>,
@@ -142,8 +142,8 @@ struct Bench {
     _dir: TempDir,
 }
 
-impl Bench {
-    fn new() -> Bench {
+impl ServerBench {
+    fn new() -> ServerBench {
         let dir = TempDir::new().unwrap();
         let path = dir.as_path().join("pf.sock");
         let device = Scratch::new();
@@ -152,7 +152,7 @@ impl Bench {
         let _ = device.vectors.set(vectors.clone());
         let function = Function { device: device.clone(), memory: memory.clone(), vectors: vectors.clone() };
         let server = Some(Server::start(&path, function, Settings::default()).unwrap());
-        Bench { device, memory, vectors, path, server, _dir: dir }
+        ServerBench { device, memory, vectors, path, server, _dir: dir }
     }
 
     fn connect(&self) -> Raw {

@@ -20,7 +20,7 @@ use crate::machine;
 use crate::machine::*;
 
 /// Returns the attacker's registers as its driver reads them, and a dword of each doorbell page, with their offsets.
-fn registers(bench: &Bench) -> Vec<(u64, u32)> {
+fn registers(bench: &VfBench) -> Vec<(u64, u32)> {
     let offsets = (0..0x40_0000).step_by(4).chain((0x40_0000..0x80_0000).step_by(4096));
     let read = |offset| {
         let mut dword = [0; 4];
@@ -32,7 +32,7 @@ fn registers(bench: &Bench) -> Vec<(u64, u32)> {
 
 const DOORBELL: u32 = 3;
 
-fn allocate_doorbell(bench: &mut Bench, id: u32) {
+fn allocate_doorbell(bench: &mut VfBench, id: u32) {
     let page = 0x40_0000 + u64::from(DOORBELL) * 4096;
     bench.attacker.request(0x0010, &[id, DOORBELL, page as u32, (page >> 32) as u32, 0]);
     bench.work(20);
@@ -40,7 +40,7 @@ fn allocate_doorbell(bench: &mut Bench, id: u32) {
 
 /// Returns true if a doorbell write starts a new context's commands. The context is registered and enabled while its
 /// ring is empty, and the commands are added without a message to the GuC.
-fn doorbell_works(bench: &mut Bench, allocate: bool) -> bool {
+fn doorbell_works(bench: &mut VfBench, allocate: bool) -> bool {
     bench.attacker.poke(at::SCRATCH, 0);
     bench.attacker.submit(5, EngineClass::Copy, &[]);
     bench.work(40);
@@ -57,7 +57,7 @@ fn doorbell_works(bench: &mut Bench, allocate: bool) -> bool {
 
 /// Creates all state that a driver can leave behind: contexts, one of them with a doorbell, a running batch, mailbox
 /// contents, interrupt enables, GGTT entries, memory contents.
-fn live(bench: &mut Bench) {
+fn live(bench: &mut VfBench) {
     bench.attacker_up();
     let scratch = bench.attacker.base() + at::SCRATCH;
     let job = mi::store_data_imm(Global(scratch), 0x600d);
@@ -82,7 +82,7 @@ fn live(bench: &mut Bench) {
 /// there is no context, the doorbell is disabled, and memory is zero.
 #[test]
 fn function_is_in_reset_state_for_the_next_driver() {
-    type Ending = fn(&Bench);
+    type Ending = fn(&VfBench);
     let endings: [(&str, Ending); 4] = [
         ("FLR", |bench| bench.card.reset_function(ATTACKER)),
         ("VF Enable off and on", |bench| {
@@ -102,7 +102,7 @@ fn function_is_in_reset_state_for_the_next_driver() {
     ];
     // With and without a PF driver; with a PF driver only the FLR is tested.
     for (mapped, driver) in [(true, false), (false, false), (true, true), (false, true)] {
-        let fresh_bench = || Bench::with(mapped, (!driver).then_some(QUOTA), Time::real());
+        let fresh_bench = || VfBench::with(mapped, (!driver).then_some(QUOTA), Time::real());
         let fresh = registers(&fresh_bench());
         for (ending, end) in endings.into_iter().take(if driver { 1 } else { 4 }) {
             let mut bench = fresh_bench();

@@ -90,7 +90,7 @@ fn targets() -> Vec<u64> {
 /// deadlocks nor panics, and each access completes within the engine's wait limit.
 #[test]
 fn engine_dma_to_the_cards_own_bar_does_not_deadlock() {
-    let mut bench = Bench::new(true);
+    let mut bench = VfBench::new(true);
     let vmm = Arc::new(Vmm { card: bench.card.clone(), accesses: AtomicU64::new(0), late: Mutex::default() });
     bench.guests.of(ATTACKER).set_trap(vmm.clone());
     let (mut carried_out, mut late) = (0, 0);
@@ -146,7 +146,7 @@ fn engine_dma_to_the_cards_own_bar_does_not_deadlock() {
 /// ring there and continues.
 #[test]
 fn guc_with_ct_buffers_in_the_cards_own_bar_continues() {
-    let mut bench = Bench::new(true);
+    let mut bench = VfBench::new(true);
     let vmm = Arc::new(Vmm { card: bench.card.clone(), accesses: AtomicU64::new(0), late: Mutex::default() });
     bench.guests.of(ATTACKER).set_trap(vmm.clone());
     for function in [ATTACKER, Function::PF] {

@@ -23,7 +23,7 @@ fn entry(page: u64) -> u64 {
 
 /// Submits a batch that stores to the page, waits for the semaphore at `GATE`, and stores to the page's next dword.
 /// Returns when the batch waits.
-fn at_the_gate(bench: &mut Bench) {
+fn at_the_gate(bench: &mut VfBench) {
     let attacker = &mut bench.attacker;
     let gate = attacker.process(GATE);
     let mut batch = mi::store_data_imm(Process(PAGE * 4096), 1).to_vec();
@@ -40,7 +40,7 @@ fn at_the_gate(bench: &mut Bench) {
     bench.work(10);
 }
 
-fn dwords(bench: &Bench) -> [u32; 4] {
+fn dwords(bench: &VfBench) -> [u32; 4] {
     [OLD, OLD + 4, NEW, NEW + 4].map(|at| bench.attacker.peek(at))
 }
 
@@ -49,7 +49,7 @@ fn dwords(bench: &Bench) -> [u32; 4] {
 #[test]
 fn a_page_that_has_been_unmapped_is_not_written() {
     for moved in [true, false] {
-        let mut bench = Bench::new(true);
+        let mut bench = VfBench::new(true);
         bench.attacker_up();
         at_the_gate(&mut bench);
         bench.attacker.poke64(entry(PAGE), if moved { NEW | 0x803 } else { 0 });
@@ -69,7 +69,7 @@ fn a_page_that_has_been_unmapped_is_not_written() {
 /// Guards: the FLR stops the context; `Memory::invalidate`.
 #[test]
 fn flr_drops_cached_translations_of_engines() {
-    let mut bench = Bench::new(true);
+    let mut bench = VfBench::new(true);
     bench.attacker_up();
     at_the_gate(&mut bench);
     bench.card.reset_function(ATTACKER);
@@ -93,7 +93,7 @@ fn flr_drops_cached_translations_of_engines() {
 #[test]
 fn new_provisioning_invalidates_translations() {
     for (mapped, engine_idle) in [(true, false), (false, false), (true, true)] {
-        let mut bench = Bench::new(mapped);
+        let mut bench = VfBench::new(mapped);
         bench.attacker_up();
         if !engine_idle {
             at_the_gate(&mut bench);
@@ -116,7 +116,7 @@ fn new_provisioning_invalidates_translations() {
 /// `Memory::set_lmem_cfg`, which invalidates translations.
 #[test]
 fn a_frame_that_the_lmtt_no_longer_gives_is_not_written() {
-    let mut bench = Bench::new(false);
+    let mut bench = VfBench::new(false);
     bench.attacker_up();
     at_the_gate(&mut bench);
     let memory = &bench.card.gt().memory;
@@ -134,7 +134,7 @@ fn a_frame_that_the_lmtt_no_longer_gives_is_not_written() {
 #[test]
 fn reassigned_ggtt_page_is_not_written() {
     for mapped in [true, false] {
-        let mut bench = Bench::new(mapped);
+        let mut bench = VfBench::new(mapped);
         bench.attacker_up();
         // Two stores to the page by GGTT address, with a semaphore wait between them.
         let base = bench.attacker.base();

@@ -101,8 +101,8 @@ const IMAGE: u64 = 0x5000;
 const RING: u64 = 0x8000;
 
 /// Returns a bench with the attacker's CT buffers in a [`ChangingMemory`].
-fn bench() -> (Bench, Arc<ChangingMemory>) {
-    let mut bench = Bench::new(true);
+fn bench() -> (VfBench, Arc<ChangingMemory>) {
+    let mut bench = VfBench::new(true);
     bench.attacker_up();
     let memory = Arc::new(ChangingMemory::default());
     bench.guests.of(ATTACKER).set_trap(memory.clone());
@@ -110,11 +110,11 @@ fn bench() -> (Bench, Arc<ChangingMemory>) {
     (bench, memory)
 }
 
-fn shown(bench: &Bench) -> u64 {
+fn shown(bench: &VfBench) -> u64 {
     bench.attacker.base() + at::RAM
 }
 
-fn enable(bench: &mut Bench) {
+fn enable(bench: &mut VfBench) {
     let shown = shown(bench);
     bench.attacker.must(&ct::DISABLE, ct::SUCCESS);
     for message in ct::registration(shown, shown + G2H) {
@@ -124,7 +124,7 @@ fn enable(bench: &mut Bench) {
 }
 
 /// Sends TLB invalidations with these sequence numbers and notifies the GuC.
-fn invalidate(bench: &Bench, memory: &ChangingMemory, numbers: &[u32], tail: u32) {
+fn invalidate(bench: &VfBench, memory: &ChangingMemory, numbers: &[u32], tail: u32) {
     let messages: Vec<u32> = numbers.iter().flat_map(|n| ct::fast_request(0x7000, &[*n, 0x8000_0003])).collect();
     memory.put(H2G + u64::from(tail) * 4, &messages);
     memory.put(H2G_DESCRIPTOR + 4, &[tail + messages.len() as u32]);

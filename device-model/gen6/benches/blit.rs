@@ -37,14 +37,14 @@ impl DmaView for Guest {
 }
 
 /// The copy engine with the buffers at addresses 0, 2 MiB, 4 MiB … of a PPGTT.
-struct Bench {
+struct BlitBench {
     guest: Guest,
     ggtt: Ggtt,
     setup: Setup,
     space: Space,
 }
 
-impl Bench {
+impl BlitBench {
     fn new() -> Self {
         let tables = PAGES.div_ceil(1024);
         let guest = Guest(MmapRegion::new(((PAGES + tables) * PAGE) as usize).expect("memory"));
@@ -60,7 +60,7 @@ impl Bench {
             guest.0.get_slice(at, 4).expect("inside").write_obj(entry, 0).expect("inside");
         }
         let space = Space::Ppgtt(Directory { first: 0, loaded: !0 });
-        Bench { guest, ggtt, setup: Setup::default(), space }
+        BlitBench { guest, ggtt, setup: Setup::default(), space }
     }
 
     fn run(&mut self, dwords: &[u32], swctrl: u32) {
@@ -111,7 +111,7 @@ fn compare(name: &str, ours: impl FnMut(usize), reference: impl FnMut(usize)) {
 }
 
 fn main() {
-    let (mut bench, mut lines) = (Bench::new(), vec![0x11u8; BUFFERS * SIZE]);
+    let (mut bench, mut lines) = (BlitBench::new(), vec![0x11u8; BUFFERS * SIZE]);
     let at = |buffer: usize| (buffer % BUFFERS * SIZE) as u32;
     println!("speed of the copy engine relative to the reference: median and quartiles of {ROUNDS} rounds");
     for (name, from, to, raster) in [

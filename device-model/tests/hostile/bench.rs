@@ -99,7 +99,7 @@ pub const GU_CNTL: u32 = 0x10_1010;
 const LONGEST_WORK: Duration = Duration::from_millis(100);
 
 /// A card with its environment; the methods are a driver's operations.
-pub struct Bench {
+pub struct CardBench {
     pub card: Arc<Card>,
     guests: Arc<Guests>,
     clock: Arc<Time>,
@@ -107,7 +107,7 @@ pub struct Bench {
     state: DriverState,
 }
 
-impl Bench {
+impl CardBench {
     pub fn new() -> Self {
         let mut profile: CardProfile = toml::from_str(include_str!("../../configs/flex170.toml")).unwrap();
         profile.local_memory = 1 << 30;
@@ -125,7 +125,7 @@ impl Bench {
             clock.clone(),
         );
         let access = CardAccess::of_pf(&card, 0);
-        Bench { card, guests, clock, access, state: DriverState::new(0, PLACES.layout, TABLES) }
+        CardBench { card, guests, clock, access, state: DriverState::new(0, PLACES.layout, TABLES) }
     }
 
     /// Returns the PF's guest.
@@ -240,7 +240,7 @@ impl Bench {
     }
 }
 
-impl GucDriver for Bench {
+impl GucDriver for CardBench {
     fn access(&self) -> &dyn arctic_guc_driver::Access {
         &self.access
     }

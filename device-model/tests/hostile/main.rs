@@ -26,14 +26,14 @@ use arctic_test_support::process::{resident, setting};
 use bench::*;
 
 /// Returns the offsets of the registers that the card models.
-fn listing(bench: &Bench) -> Vec<u32> {
+fn listing(bench: &CardBench) -> Vec<u32> {
     bench.card.gt().registers.listing().map(|(offset, _)| offset).collect()
 }
 
 /// Reads and writes each dword of GTTMMADR's registers in pseudo-random order, with all widths.
 #[test]
 fn every_register() {
-    let mut bench = Bench::new();
+    let mut bench = CardBench::new();
     bench.revive();
     let mut random = Random::new(1);
     let dwords = 1u64 << 21;
@@ -63,7 +63,7 @@ fn every_register() {
 /// Accesses GTTMMADR up to its end and beyond, with all widths, aligned or not; reads beyond the end return 0.
 #[test]
 fn every_entry_of_the_table_and_the_end() {
-    let mut bench = Bench::new();
+    let mut bench = CardBench::new();
     bench.revive();
     let mut random = Random::new(2);
     for _ in 0..200_000 {
@@ -89,7 +89,7 @@ fn every_entry_of_the_table_and_the_end() {
 }
 
 /// Submits a context with an image, a ring and a batch of random contents.
-fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+fn context(bench: &mut CardBench, random: &mut Random, registers: &[u32]) {
     let id = random.below(u64::from(CONTEXTS)) as u32;
     let class = random.of(&EngineClass::BY_GUC);
     // A ring with privileged commands, or a ring that starts an unprivileged batch.
@@ -122,7 +122,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
 }
 
 /// Submits a parallel context with random contents of its work queue.
-fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+fn parallel(bench: &mut CardBench, random: &mut Random, registers: &[u32]) {
     let id = random.below(u64::from(CONTEXTS)) as u32;
     let width = 1 + random.below(4) as u32;
     for member in 0..width {
@@ -150,7 +150,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
 }
 
 /// Sends a message for a random action, mostly with a valid length.
-fn message(bench: &mut Bench, random: &mut Random) {
+fn message(bench: &mut CardBench, random: &mut Random) {
     let action = &ACTIONS[random.below(ACTIONS.len() as u64) as usize];
     let len = grammar::payload_len(random, action.length);
     let mut payload: Vec<u32> = (0..len)
@@ -175,7 +175,7 @@ fn message(bench: &mut Bench, random: &mut Random) {
 }
 
 /// One operation of a hostile guest.
-fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+fn attack(bench: &mut CardBench, random: &mut Random, registers: &[u32]) {
     match random.below(32) {
         0..6 | 24.. => context(bench, random, registers),
         6 | 7 => parallel(bench, random, registers),
@@ -224,7 +224,7 @@ fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
 /// Random attacks on a running card, which must work after each case.
 #[test]
 fn random_attacks() {
-    let mut bench = Bench::new();
+    let mut bench = CardBench::new();
     let registers = listing(&bench);
     let (first, cases) = (setting("ARCTIC_HOSTILE_SEED", 1), setting("ARCTIC_HOSTILE_CASES", 150));
     let mut warm = None;
@@ -277,7 +277,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 fn workers_and_accesses_at_once() {
     let (done, finished) = channel();
     let driver = thread::spawn(move || {
-        let mut bench = Bench::new();
+        let mut bench = CardBench::new();
         let registers = listing(&bench);
         let _workers = Workers::start(bench.card.clone(), 3).unwrap();
         let mut random = Random::new(3);
@@ -312,7 +312,7 @@ fn workers_and_accesses_at_once() {
 /// continue.
 #[test]
 fn panic_in_an_engine_step_ends_only_its_context() {
-    let mut bench = Bench::new();
+    let mut bench = CardBench::new();
     bench.revive();
     let _workers = Workers::start(bench.card.clone(), 2).unwrap();
     bench.poke(SCRATCH, 0);
@@ -343,7 +343,7 @@ fn panic_in_an_engine_step_ends_only_its_context() {
 /// A panic in the GuC puts the GuC into reset. Its driver can read this state and can start the GuC again.
 #[test]
 fn a_panic_in_the_guc_resets_it() {
-    let mut bench = Bench::new();
+    let mut bench = CardBench::new();
     bench.revive();
     let _workers = Workers::start(bench.card.clone(), 2).unwrap();
     bench.enable_rings(GLOBAL_RAM + 0x8000);
@@ -360,7 +360,7 @@ fn a_panic_in_the_guc_resets_it() {
 /// Contract E.2: commands in guest memory with a mapping that ends within a dword cause a fault, not an endless wait.
 #[test]
 fn commands_in_odd_bits_of_memory() {
-    let mut bench = Bench::new();
+    let mut bench = CardBench::new();
     bench.revive();
     bench.submit(1, EngineClass::Copy, &mi::batch_buffer_start(Global(GLOBAL_ODD)));
     assert!(bench.work(1000), "the engine did not become idle");

@@ -51,7 +51,7 @@ fn wait(what: &str, mut holds: impl FnMut() -> bool) {
 fn workers_and_resets_at_once() {
     let watchdog = Watchdog::new("everything at once");
     let share = Quota { preempt_timeout_us: 2_000_000, ..QUOTA };
-    let mut bench = Bench::with(true, Some(share), Time::real());
+    let mut bench = VfBench::with(true, Some(share), Time::real());
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
     fill(&bench);
@@ -116,7 +116,7 @@ fn workers_and_resets_at_once() {
 fn request_floods_do_not_grow_memory() {
     let watchdog = Watchdog::new("floods");
     for driver in [false, true] {
-        let mut bench = Bench::with(true, (!driver).then_some(QUOTA), Time::real());
+        let mut bench = VfBench::with(true, (!driver).then_some(QUOTA), Time::real());
         bench.attacker.up();
         let (mut warm, logged) = (0, lines());
         for round in 0..6000u32 {
@@ -166,7 +166,7 @@ fn request_floods_do_not_grow_memory() {
 #[test]
 fn endless_doorbells_take_no_engine_time_of_others() {
     let _watchdog = Watchdog::new("ringing");
-    let mut bench = Bench::with(true, Some(Quota { preempt_timeout_us: 2_000_000, ..QUOTA }), Time::real());
+    let mut bench = VfBench::with(true, Some(Quota { preempt_timeout_us: 2_000_000, ..QUOTA }), Time::real());
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
     let _workers = Workers::start(bench.card.clone(), 2).unwrap();

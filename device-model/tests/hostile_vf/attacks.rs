@@ -36,7 +36,7 @@ fn operand(random: &mut Random) -> u32 {
 
 /// Submits a context with an image, a ring and a batch of random contents, or with commands that target other
 /// functions.
-fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+fn context(bench: &mut VfBench, random: &mut Random, registers: &[u32]) {
     bench.work(4);
     if bench.attacker.rings_stopped() {
         // The GuC ignores the attacker's rings after an error, so they are enabled again.
@@ -94,7 +94,7 @@ fn context(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
 }
 
 /// Submits a parallel context with random contents and addresses of its work queue.
-fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+fn parallel(bench: &mut VfBench, random: &mut Random, registers: &[u32]) {
     let vf = &mut bench.attacker;
     let id = random.below(u64::from(CONTEXTS)) as u32;
     let width = 1 + random.below(4) as u32;
@@ -134,7 +134,7 @@ fn parallel(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
 }
 
 /// Sends a message for a random action, including PF-only ones, mostly with a valid length.
-fn message(bench: &mut Bench, random: &mut Random) {
+fn message(bench: &mut VfBench, random: &mut Random) {
     let action = &ACTIONS[random.below(ACTIONS.len() as u64) as usize];
     let len = grammar::payload_len(random, action.length);
     let mut payload: Vec<u32> = (0..len).map(|_| operand(random)).collect();
@@ -151,7 +151,7 @@ fn message(bench: &mut Bench, random: &mut Random) {
 }
 
 /// Sends actions that affect resources: IDs of other functions' contexts, quotas, VF state changes, messages to the PF.
-fn modify(bench: &mut Bench, random: &mut Random) {
+fn modify(bench: &mut VfBench, random: &mut Random) {
     let victim = u32::from(random.of(&VICTIMS).0);
     let id = random.of(&[0, 1, 63, 64, 127, 128, 191, 192, 65534, 65535, 65536, u32::MAX, 1024]);
     let vf = &mut bench.attacker;
@@ -174,7 +174,7 @@ fn modify(bench: &mut Bench, random: &mut Random) {
 }
 
 /// Uses the mailbox to set addresses of rings and interrupts outside the attacker's range.
-fn mail(bench: &mut Bench, random: &mut Random) {
+fn mail(bench: &mut VfBench, random: &mut Random) {
     let vf = &mut bench.attacker;
     match random.below(6) {
         0 | 1 => {
@@ -208,7 +208,7 @@ fn mail(bench: &mut Bench, random: &mut Random) {
 }
 
 /// Accesses registers, GGTT entries and doorbells through the BAR with any width.
-fn access(bench: &Bench, random: &mut Random, registers: &[u32]) {
+fn access(bench: &VfBench, random: &mut Random, registers: &[u32]) {
     for _ in 0..64 {
         let offset = match random.below(5) {
             0 => random.edge(),
@@ -229,7 +229,7 @@ fn access(bench: &Bench, random: &mut Random, registers: &[u32]) {
 }
 
 /// Writes forged GGTT and PPGTT entries.
-fn forge(bench: &Bench, random: &mut Random) {
+fn forge(bench: &VfBench, random: &mut Random) {
     let vf = &bench.attacker;
     for _ in 0..16 {
         let index = match random.below(4) {
@@ -250,7 +250,7 @@ fn forge(bench: &Bench, random: &mut Random) {
 }
 
 /// One operation of a hostile function.
-pub fn attack(bench: &mut Bench, random: &mut Random, registers: &[u32]) {
+pub fn attack(bench: &mut VfBench, random: &mut Random, registers: &[u32]) {
     match random.below(32) {
         0..14 => context(bench, random, registers),
         14 => parallel(bench, random, registers),

@@ -29,7 +29,7 @@ use arctic_test_support::vfs::world::{self, Time, read};
 use attacks::attack;
 
 /// Returns the offsets of the registers that the card models.
-fn listing(bench: &Bench) -> Vec<u32> {
+fn listing(bench: &VfBench) -> Vec<u32> {
     bench.card.gt().registers.listing().map(|(offset, _)| offset).collect()
 }
 
@@ -78,7 +78,7 @@ impl Job {
         canary::word(VICTIMS[self.victim].0, u64::from(n) + 77)
     }
 
-    fn start(bench: &mut Bench, victim: usize, class: EngineClass) -> Job {
+    fn start(bench: &mut VfBench, victim: usize, class: EngineClass) -> Job {
         let job = Job { victim, class };
         let vf = &mut bench.victims[victim];
         let base = vf.base();
@@ -96,7 +96,7 @@ impl Job {
         job
     }
 
-    fn finish(self, bench: &mut Bench) {
+    fn finish(self, bench: &mut VfBench) {
         bench.victims[self.victim].poke(Self::GATE, 1);
         bench.until("a victim's job", 60_000, |bench| bench.victims[self.victim].peek(Self::DONE) == 0x600d);
         let vf = &mut bench.victims[self.victim];
@@ -109,7 +109,7 @@ impl Job {
 }
 
 /// Deregisters a victim's context, and reads the completion message.
-fn retire(bench: &mut Bench, victim: usize, id: u32) {
+fn retire(bench: &mut VfBench, victim: usize, id: u32) {
     bench.victims[victim].consume();
     bench.victims[victim].request(arctic_guc_driver::actions::DEREGISTER_CONTEXT, &[id]);
     bench.until("the end of a victim's context", 60_000, |bench| {
@@ -119,7 +119,7 @@ fn retire(bench: &mut Bench, victim: usize, id: u32) {
 }
 
 /// Checks that each victim's job completes on this engine class.
-fn works(bench: &mut Bench, class: EngineClass) {
+fn works(bench: &mut VfBench, class: EngineClass) {
     for victim in 0..2 {
         let vf = &mut bench.victims[victim];
         vf.poke(at::SCRATCH, 0);
@@ -136,7 +136,7 @@ fn works(bench: &mut Bench, class: EngineClass) {
 }
 
 /// One case: resets the attacker, runs random attacks, and checks the invariants.
-fn case(bench: &mut Bench, random: &mut Random, registers: &[u32], watchdog: &Watchdog) {
+fn case(bench: &mut VfBench, random: &mut Random, registers: &[u32], watchdog: &Watchdog) {
     let logged = world::lines();
     bench.card.reset_function(ATTACKER);
     bench.work(40);
@@ -175,7 +175,7 @@ fn case(bench: &mut Bench, random: &mut Random, registers: &[u32], watchdog: &Wa
 
 fn random_attacks(mapped: bool, driver: bool) {
     let watchdog = Watchdog::new("a hostile function");
-    let mut bench = Bench::with(mapped, (!driver).then_some(QUOTA), Time::real());
+    let mut bench = VfBench::with(mapped, (!driver).then_some(QUOTA), Time::real());
     bench.victims.iter_mut().for_each(Vf::up);
     fill(&bench);
     works(&mut bench, EngineClass::Copy);

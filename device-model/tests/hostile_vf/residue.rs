@@ -21,7 +21,7 @@ fn flr_clears_memory_and_compression_control() {
         "an FLR without a PF driver clears memory and its compression control data; other functions are not \
         affected (contract H.3.4)"
     );
-    let mut bench = Bench::new(true);
+    let mut bench = VfBench::new(true);
     bench.victims.iter_mut().for_each(Vf::up);
     fill(&bench);
     bench.attacker.up();
@@ -43,7 +43,7 @@ fn flr_clears_memory_and_compression_control() {
 #[test]
 fn new_provisioning_exposes_no_old_data() {
     for mapped in [false, true] {
-        let bench = Bench::new(mapped);
+        let bench = VfBench::new(mapped);
         fill(&bench);
         let quota = |local: u64, ggtt: u64| Quota { local_memory: local, ggtt, ..QUOTA };
         let others = [quota(2 << 20, 8 << 20), quota(6 << 20, 24 << 20), quota(4 << 20, 16 << 20)];
@@ -70,7 +70,7 @@ fn disabling_working_vfs_clears_their_memory() {
         V13_127,
         "VF Enable is cleared and set while all functions work: their memory is zero afterwards, and the card works"
     );
-    let mut bench = Bench::new(true);
+    let mut bench = VfBench::new(true);
     for round in 0..8 {
         bench.victims.iter_mut().for_each(Vf::up);
         bench.attacker.up();
@@ -108,7 +108,7 @@ fn disabling_working_vfs_clears_their_memory() {
 /// A reset of the PF clears the state of all VFs, and none of their memory is visible to another function.
 #[test]
 fn card_reset_exposes_no_old_data() {
-    let bench = Bench::new(true);
+    let bench = VfBench::new(true);
     fill(&bench);
     bench.card.reset();
     for vf in bench.victims.iter().chain([&bench.attacker]) {

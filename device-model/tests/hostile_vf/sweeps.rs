@@ -51,8 +51,8 @@ fn owned_by(function: Function) -> u64 {
     u64::from(function.0) << OWNER_SHIFT
 }
 
-fn bench_with_filled_functions(mapped: bool) -> Bench {
-    let mut bench = Bench::new(mapped);
+fn bench_with_filled_functions(mapped: bool) -> VfBench {
+    let mut bench = VfBench::new(mapped);
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
     fill(&bench);
@@ -234,7 +234,7 @@ fn requests_with_any_context_id_do_not_affect_other_functions() {
     }
     unharmed(&before, &snapshot(&bench, false));
     let contexts =
-        |bench: &Bench| bench.card.status().functions.iter().map(|function| function.contexts).collect::<Vec<_>>();
+        |bench: &VfBench| bench.card.status().functions.iter().map(|function| function.contexts).collect::<Vec<_>>();
     assert_eq!(contexts(&bench), [0, 1, 0, 1]);
     for id in 0..100 {
         bench.attacker.request(actions::REGISTER_CONTEXT, &[1, id, 0, 1, 0, 0, 0, 0, 0, descriptor, 0]);
@@ -335,7 +335,7 @@ fn shared_registers_are_those_of_the_reviewed_list() {
         "registers without function-specific state (constants and clocks), which commands of any function may read. \
         Additions to this list require a review"
     );
-    let bench = Bench::new(false);
+    let bench = VfBench::new(false);
     let listing = bench.card.gt().registers.listing();
     let shared = listing.filter(|(_, found)| found.register.scope == Scope::Common);
     let names: std::collections::BTreeSet<&str> = shared.map(|(_, found)| found.register.name).collect();

@@ -53,20 +53,20 @@ fn spin(vf: &mut Vf, id: u32, class: EngineClass, waits: bool) {
 }
 
 struct Contest {
-    bench: Bench,
+    bench: VfBench,
     class: EngineClass,
     /// Time for which the host does not run the card's worker before one step in eight, in ns.
     held_up: u64,
 }
 
-fn used(bench: &Bench) -> [u64; 3] {
+fn used(bench: &VfBench) -> [u64; 3] {
     let functions = bench.card.status().functions;
     std::array::from_fn(|n| functions[n + 1].engine_time_ns.values().sum())
 }
 
 impl Contest {
     fn new(class: EngineClass) -> Self {
-        let mut bench = Bench::with(true, Some(SHARE), Time::manual());
+        let mut bench = VfBench::with(true, Some(SHARE), Time::manual());
         bench.victims.iter_mut().chain([&mut bench.attacker]).for_each(Vf::up);
         for victim in &mut bench.victims {
             let ring = endless(victim, 1, &[]);
@@ -77,9 +77,10 @@ impl Contest {
 
     /// Runs for `milliseconds`, with `attack` called before each step. The functions compete for one engine of the
     /// class.
-    fn play(mut self, what: &str, milliseconds: u64, mut attack: impl FnMut(&mut Bench, EngineClass, u64)) -> u64 {
+    fn play(mut self, what: &str, milliseconds: u64, mut attack: impl FnMut(&mut VfBench, EngineClass, u64)) -> u64 {
         let bench = &mut self.bench;
-        let resets = |bench: &Bench| VICTIMS.map(|victim| bench.card.status().functions[victim.index()].engine_resets);
+        let resets =
+            |bench: &VfBench| VICTIMS.map(|victim| bench.card.status().functions[victim.index()].engine_resets);
         let mut random = Random::new(7);
         let (mut start, mut from) = (bench.now(), used(bench));
         let steps = milliseconds * MS / STEP;
@@ -172,7 +173,7 @@ fn on_a_loaded_host() {
 fn repeated_guc_doorbells_stop_no_engine() {
     let mut contest = Contest::new(EngineClass::Copy);
     let bench = &mut contest.bench;
-    let rounds = |bench: &Bench| bench.victims.each_ref().map(|victim| victim.peek(at::SCRATCH + 8));
+    let rounds = |bench: &VfBench| bench.victims.each_ref().map(|victim| victim.peek(at::SCRATCH + 8));
     let from = rounds(bench);
     for _ in 0..20_000 {
         bench.card.notify_guc(ATTACKER);
@@ -258,7 +259,7 @@ fn parallel_context_leaves_other_functions_their_shares() {
         victim.request(0x1001, &[2, 1]);
     }
     let bench = &mut contest.bench;
-    let wide = |bench: &mut Bench, id: u32| {
+    let wide = |bench: &mut VfBench, id: u32| {
         let vf = &mut bench.attacker;
         vf.request(0x4503, &[id]);
         vf.write_context(id, 0, &[0; 2]);

@@ -29,7 +29,7 @@ fn cases(what: &str, default: u64, case: impl Fn(&mut Random)) {
 }
 
 /// Checks that jobs of a new driver complete on each engine class.
-pub fn works(bench: &mut Bench, vf: impl Fn(&mut Bench) -> &mut Vf) {
+pub fn works(bench: &mut VfBench, vf: impl Fn(&mut VfBench) -> &mut Vf) {
     for class in EngineClass::BY_GUC {
         let one = vf(bench);
         one.poke(at::SCRATCH, 0);
@@ -48,7 +48,7 @@ pub fn works(bench: &mut Bench, vf: impl Fn(&mut Bench) -> &mut Vf) {
 
 /// Resets the attacker by FLR and checks that it has leaked no data, that no other function's data has changed since
 /// `before`, and that its next driver works.
-pub fn reset_attacker(bench: &mut Bench, before: &Snapshot) {
+pub fn reset_attacker(bench: &mut VfBench, before: &Snapshot) {
     bench.card.reset_function(ATTACKER);
     bench.work(40);
     nothing_leaked(bench, false);
@@ -67,7 +67,7 @@ pub fn reset_attacker(bench: &mut Bench, before: &Snapshot) {
 }
 
 /// Runs the card for a random time.
-fn turn(bench: &Bench, random: &mut Random) {
+fn turn(bench: &VfBench, random: &mut Random) {
     bench.work(1 + random.below(2) as u32);
     bench.pass(random.below(100_000));
 }
@@ -79,13 +79,13 @@ fn turn(bench: &Bench, random: &mut Random) {
 fn reset_of_one_function_leaves_the_others_working() {
     cases("functions beside one that is reset", 24, |random| {
         let mapped = random.one_in(2);
-        let mut bench = Bench::with(mapped, Some(QUOTA), Time::manual());
+        let mut bench = VfBench::with(mapped, Some(QUOTA), Time::manual());
         bench.victims.iter_mut().for_each(Vf::up);
         bench.attacker.up();
         bench.attacker.disturbed = true;
         fill(&bench);
         let before = snapshot(&bench, false);
-        let driver = |bench: &Bench, function| Driver::new(bench.vf(function));
+        let driver = |bench: &VfBench, function| Driver::new(bench.vf(function));
         let (mut works_on, mut reset) = (driver(&bench, VICTIMS[0]), driver(&bench, ATTACKER));
         reset.vf.disturbed = true;
         reset.restart();
@@ -119,7 +119,7 @@ fn reset_of_one_function_leaves_the_others_working() {
 #[test]
 fn random_resets_of_engines_guc_and_functions() {
     cases("resets of everything", 24, |random| {
-        let mut bench = Bench::with(random.one_in(2), None, Time::manual());
+        let mut bench = VfBench::with(random.one_in(2), None, Time::manual());
         let guests = [Function::PF, VICTIMS[0], ATTACKER, VICTIMS[1]];
         let functions = [VICTIMS[0], ATTACKER, VICTIMS[1]];
         let mut drivers = functions.map(|function| {
@@ -167,13 +167,13 @@ fn random_resets_of_engines_guc_and_functions() {
 }
 
 /// Performs one random operation that only the PF can do.
-fn disturb(bench: &mut Bench, random: &mut Random) {
+fn disturb(bench: &mut VfBench, random: &mut Random) {
     const GDRST: u32 = 0x941c;
     const GU_CNTL: u32 = 0x10_1010;
     const TLB_INVALIDATE: u32 = 0xcee4;
     let card = bench.card.clone();
     let set = |register: u32, value: u32| card.write(Function::PF, register.into(), &value.to_le_bytes());
-    let again = |bench: &Bench| *bench.pf.borrow_mut() = Some(Pf::up(&bench.card));
+    let again = |bench: &VfBench| *bench.pf.borrow_mut() = Some(Pf::up(&bench.card));
     match random.below(10) {
         // Resets engines only; the GuC is not notified.
         0 => set(GDRST, random.of(&[2, 4, 1 << 5, 1 << 7, 1 << 13])),

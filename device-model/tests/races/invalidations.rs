@@ -108,7 +108,7 @@ fn an_invalidation_concerns_one_function() {
         although VF 2's step does not end, VF 1's engine does not use the old page afterwards, and VF 3's TLB keeps \
         its contents. An invalidation of VF 2 waits for its step (contract C.5, E.3)"
     );
-    let mut bench = Bench::with(true, Some(QUOTA), Time::real());
+    let mut bench = VfBench::with(true, Some(QUOTA), Time::real());
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
     let gate = Arc::new(Gate::default());

@@ -16,7 +16,7 @@ const PROCESSORS: u32 = 4;
 const WHILE: Duration = Duration::from_millis(150);
 
 fn card() -> Arc<Card> {
-    Bench::with(false, Some(QUOTA), Time::manual()).card
+    VfBench::with(false, Some(QUOTA), Time::manual()).card
 }
 
 /// Runs `body(processor, round)` repeatedly on `PROCESSORS` threads that start at the same time.

@@ -93,7 +93,7 @@ fn duration() -> Duration {
 /// returned.
 #[test]
 fn resets_of_one_function_do_not_affect_others() {
-    let mut bench = Bench::with(true, Some(QUOTA), Time::real());
+    let mut bench = VfBench::with(true, Some(QUOTA), Time::real());
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
     fill(&bench);
@@ -174,7 +174,7 @@ fn resets_of_one_function_do_not_affect_others() {
 /// The card does not panic or deadlock; after a reset it works, and no guest's memory has changed.
 #[test]
 fn concurrent_resets_of_card_engines_and_functions() {
-    let mut bench = Bench::with(true, None, Time::real());
+    let mut bench = VfBench::with(true, None, Time::real());
     let guests = [Function::PF, VICTIMS[0], ATTACKER, VICTIMS[1]];
     for function in guests {
         let guest = bench.guests.of(function);

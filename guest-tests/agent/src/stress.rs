@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::checks::Bench;
+use super::checks::CheckEnvironment;
 use super::checks::smoke::{brief, one_of_each_class};
 use super::device::Device;
 use super::report::{self, Rounds as Report};
@@ -48,10 +48,10 @@ pub fn run(rounds: &StressLoop) -> Result<bool> {
 fn go_round(rounds: &StressLoop, report: &mut Report) -> Result<()> {
     let device = Device::open(None)?;
     let engines = one_of_each_class(&device.engines()?);
-    let bench = Bench { device: &device, timeout: Duration::from_secs(rounds.timeout), reference_clock: 0 };
+    let env = CheckEnvironment { device: &device, timeout: Duration::from_secs(rounds.timeout), reference_clock: 0 };
     let mut last_progress = Instant::now();
     loop {
-        for (engine, outcome) in brief(&bench, &engines, report.rounds)? {
+        for (engine, outcome) in brief(&env, &engines, report.rounds)? {
             outcome.with_context(|| engine.name())?;
         }
         report.rounds += 1;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::checks::Bench;
+use super::checks::CheckEnvironment;
 use super::checks::smoke::{brief, one_of_each_class};
 use super::device::Device;
 use super::report::{self, VfReport, VfsReport};
@@ -182,11 +182,11 @@ fn work_of_one(vfs: &Vfs, sysfs: &Sysfs, nodes: &Path, report: &mut VfReport) ->
     let regions = device.mem_regions()?;
     let vram = regions.iter().filter(|region| region.class == "vram").map(|region| region.total_size).sum();
     report.lmem_bytes = quota.lmem_bytes.unwrap_or(vram);
-    let bench = Bench { device: &device, timeout: Duration::from_secs(vfs.timeout), reference_clock: 0 };
+    let env = CheckEnvironment { device: &device, timeout: Duration::from_secs(vfs.timeout), reference_clock: 0 };
     let engines = device.engines()?;
     ensure!(!engines.is_empty(), "no engines");
     report.engines = engines.iter().map(|engine| engine.name()).collect();
-    let outcomes = brief(&bench, &one_of_each_class(&engines), report.number.into())?;
+    let outcomes = brief(&env, &one_of_each_class(&engines), report.number.into())?;
     report.worked = outcomes.iter().filter(|(_, outcome)| outcome.is_ok()).map(|(engine, _)| engine.name()).collect();
     match outcomes.into_iter().find_map(|(engine, outcome)| Some((engine, outcome.err()?))) {
         Some((engine, error)) => Err(error.context(engine.name())),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::checks::{Bench, COPY_ENGINES, EVERY_ENGINE, FENCES_IN_MEMORY, TOGETHER};
+use super::checks::{COPY_ENGINES, CheckEnvironment, EVERY_ENGINE, FENCES_IN_MEMORY, TOGETHER};
 use super::device::{Device, Engine};
 use super::gen6;
 use super::gen6::checks::Found;
@@ -83,7 +83,11 @@ fn checks(work: &Work, report: &mut WorkReport) -> Result<()> {
 }
 
 fn checks_of_cards(work: &Work, device: &Device, report: &mut WorkReport) -> Result<()> {
-    let bench = Bench { device, timeout: Duration::from_secs(work.timeout), reference_clock: reference_clock(device)? };
+    let env = CheckEnvironment {
+        device,
+        timeout: Duration::from_secs(work.timeout),
+        reference_clock: reference_clock(device)?,
+    };
     let engines = selected(work, device)?;
     let wanted = |what: &str| what.contains(&work.only);
 
@@ -92,16 +96,16 @@ fn checks_of_cards(work: &Work, device: &Device, report: &mut WorkReport) -> Res
         let in_memory: &[_] = if device.driver == Driver::Xe { &FENCES_IN_MEMORY } else { &[] };
         for (what, check) in EVERY_ENGINE.iter().chain(in_memory).chain(copying) {
             if wanted(what) {
-                record(report, timed(engine.name(), what, || check(&bench, *engine).map(Found::Passed)));
+                record(report, timed(engine.name(), what, || check(&env, *engine).map(Found::Passed)));
             }
         }
     }
     for (what, check) in TOGETHER {
         if wanted(what) && engines.len() > 1 {
-            record(report, timed("all".into(), what, || check(&bench, &engines).map(Found::Passed)));
+            record(report, timed("all".into(), what, || check(&env, &engines).map(Found::Passed)));
         }
     }
-    draw(work, &engines, report, |engine| picture::draw(device, engine, bench.timeout))
+    draw(work, &engines, report, |engine| picture::draw(device, engine, env.timeout))
 }
 
 fn checks_of_integrated_gpus(work: &Work, device: Device, report: &mut WorkReport) -> Result<()> {
@@ -109,7 +113,7 @@ fn checks_of_integrated_gpus(work: &Work, device: Device, report: &mut WorkRepor
 
     let (device, timeout) = (&device, Duration::from_secs(work.timeout));
     let parser = gen6::gem::has_parser(device)?;
-    let bench = gen6::checks::Bench { device, timeout, reference_clock: reference_clock(device)?, parser };
+    let env = gen6::checks::CheckEnvironment { device, timeout, reference_clock: reference_clock(device)?, parser };
     let engines = selected(work, device)?;
     let wanted = |what: &str| what.contains(&work.only);
 
@@ -118,13 +122,13 @@ fn checks_of_integrated_gpus(work: &Work, device: Device, report: &mut WorkRepor
         let copying: &[_] = if engine.copies() { &COPY_ENGINES } else { &[] };
         for (what, check) in EVERY_ENGINE.iter().chain(rendering).chain(copying) {
             if wanted(what) {
-                record(report, timed(engine.name(), what, || check(&bench, *engine)));
+                record(report, timed(engine.name(), what, || check(&env, *engine)));
             }
         }
     }
     for (group, checks) in [("all", TOGETHER.as_slice()), ("aperture", &APERTURE)] {
         for (what, check) in checks.iter().filter(|(what, _)| wanted(what)) {
-            record(report, timed(group.into(), what, || check(&bench, &engines)));
+            record(report, timed(group.into(), what, || check(&env, &engines)));
         }
     }
     draw(work, &engines, report, |engine| gen6::picture::draw(device, engine, timeout))

@@ -45,7 +45,7 @@ fn dictionary() -> Vec<(u16, Vec<u8>)> {
 
 #[test]
 fn mutated_messages_are_answered_one_by_one() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     let mut random = Random(0x1f1e_55aa_1234_5678);
     let dictionary = dictionary();
@@ -78,7 +78,7 @@ fn mutated_messages_are_answered_one_by_one() {
 
 #[test]
 fn random_bytes_never_take_the_server_down() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut random = Random(0xdead_beef_0bad_cafe);
     for round in 0..300 {
         let mut raw = bench.connect();
@@ -98,7 +98,7 @@ fn random_bytes_never_take_the_server_down() {
 
 #[test]
 fn disconnect_within_a_message_ends_the_session() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let body = access(0, 0, 4, &[1; 4]);
     for cut in 1..HEADER_LEN + body.len() {
         let mut raw = bench.client();

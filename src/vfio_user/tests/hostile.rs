@@ -17,7 +17,7 @@ const RW: u32 = DMA_READABLE | DMA_WRITABLE;
 /// server.
 #[test]
 fn a_stalled_client_does_not_block_others() {
-    let (stalled, other) = (Bench::new(), Bench::new());
+    let (stalled, other) = (ServerBench::new(), ServerBench::new());
     let body = access(0, 0, 4, &[1; 4]);
     for cut in [1, HEADER_LEN - 1, HEADER_LEN, HEADER_LEN + 3] {
         let mut raw = stalled.client();
@@ -38,7 +38,7 @@ fn a_stalled_client_does_not_block_others() {
 /// Descriptors received with fragments of a message are all closed.
 #[test]
 fn floods_of_descriptors() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let file = TempFile::new().unwrap().into_file();
     let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let mut raw = bench.client();
@@ -58,7 +58,7 @@ fn floods_of_descriptors() {
 /// A client with thousands of sections is served, and its sections are removed when it disconnects.
 #[test]
 fn thousands_of_sections() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     for n in 0..4000u64 {
         // The order causes insertions at all positions of the table.
@@ -86,7 +86,7 @@ fn mapped(name: &str) -> bool {
 #[test]
 fn unmapped_memory_is_not_accessed() {
     const IOVA: u64 = 0x10_0000;
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let stop = Arc::new(AtomicBool::new(false));
     let touched = Arc::new(AtomicUsize::new(0));
     let engines: Vec<_> = (0..2)
@@ -141,7 +141,7 @@ fn unmapped_memory_is_not_accessed() {
 /// A panic in a request ends only its client's session; the next client is served.
 #[test]
 fn panic_in_a_request_ends_only_its_session() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     let body = access(BUG, 0, 4, &[]);
     let header = raw.header(command::REGION_READ, &body, 0);

@@ -9,7 +9,7 @@ use super::*;
 
 #[test]
 fn cloud_hypervisor_client_works_with_the_server() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut client = Client::new(&bench.path).unwrap();
 
     let bar2 = client.region(2).unwrap();

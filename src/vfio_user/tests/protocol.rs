@@ -13,7 +13,7 @@ const EINVAL: u32 = libc::EINVAL as u32;
 
 #[test]
 fn version_is_negotiated_first_and_once() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.connect();
     assert_eq!(raw.request(command::DEVICE_GET_INFO, &dwords(&[16, 0, 0, 0])).header.error, EINVAL);
     assert_eq!(raw.request(command::VERSION, b"\x01\0\0\0{}\0").header.error, EINVAL, "major 1");
@@ -37,7 +37,7 @@ fn version_is_negotiated_first_and_once() {
     assert_eq!(without_capabilities.request(command::VERSION, b"\0\0\0\0").header.error, 0, "without capabilities");
 }
 
-impl Bench {
+impl ServerBench {
     /// Opens a new connection, after the server has processed the disconnection of `n` clients.
     fn client_after_disconnect(&self, n: usize) -> Raw {
         eventually("the sessions have ended", || self.device.disconnects.load(Ordering::Relaxed) == n);
@@ -47,7 +47,7 @@ impl Bench {
 
 #[test]
 fn the_device_is_described() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     let info = raw.request(command::DEVICE_GET_INFO, &dwords(&[16, 0, 0, 0]));
     assert_eq!([4, 8, 12].map(|at| info.u32(at)), [VFIO_DEVICE_FLAGS_PCI | VFIO_DEVICE_FLAGS_RESET, 9, 3]);
@@ -83,7 +83,7 @@ fn the_device_is_described() {
 
 #[test]
 fn accesses_reach_the_device() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     let pattern = [1, 2, 3, 4, 5, 6, 7, 8];
     for count in [1usize, 2, 4, 8] {
@@ -100,7 +100,7 @@ fn accesses_reach_the_device() {
 
 #[test]
 fn accesses_outside_of_regions_are_refused() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     let bad = [(0xffc, 0, 8), (u64::MAX, 0, 4), (0, 1, 4), (0, 9, 4), (0, u32::MAX, 4), (0, 0, 3), (0, 0, 0)];
     let bad = bad.into_iter().chain([(0, 0, 4096), (0, CONFIG_REGION, 4097), (0, CONFIG_REGION, u32::MAX)]);
@@ -125,7 +125,7 @@ fn accesses_outside_of_regions_are_refused() {
 
 #[test]
 fn posted_writes_get_no_answer() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     for body in [access(0, 0, 4, &[9; 4]), access(0, 77, 4, &[9; 4])] {
         let header = raw.header(command::REGION_WRITE, &body, FLAG_NO_REPLY);
@@ -137,7 +137,7 @@ fn posted_writes_get_no_answer() {
 
 #[test]
 fn unknown_commands_are_answered_and_their_bodies_skipped() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     for unknown in [0, 6, 14, 15, 16, 17, 18, 999, u16::MAX] {
         assert_eq!(raw.request(unknown, &[0xaa; 333]).header.error, libc::ENOTSUP as u32);
@@ -151,7 +151,7 @@ fn unknown_commands_are_answered_and_their_bodies_skipped() {
 #[test]
 fn impossible_sizes_end_the_connection_with_an_answer() {
     for size in [0, 15, MAX_MESSAGE as u32 + 1, u32::MAX] {
-        let bench = Bench::new();
+        let bench = ServerBench::new();
         let mut raw = bench.client();
         let header = Header { id: 3, command: command::REGION_WRITE, size, flags: 0, error: 0 };
         raw.send(header, &[], &[]);
@@ -165,7 +165,7 @@ fn impossible_sizes_end_the_connection_with_an_answer() {
 
 #[test]
 fn message_in_single_bytes_is_processed() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     let body = access(8, 0, 4, &[5, 6, 7, 8]);
     let header = raw.header(command::REGION_WRITE, &body, 0);
@@ -179,7 +179,7 @@ fn message_in_single_bytes_is_processed() {
 
 #[test]
 fn interrupts_arrive_through_eventfds() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     let fd = EventFd::new(libc::EFD_NONBLOCK).unwrap();
     let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
@@ -198,7 +198,7 @@ fn interrupts_arrive_through_eventfds() {
 /// client blocks its own eventfd.
 #[test]
 fn the_reply_follows_the_interrupts_of_the_access() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     let fd = EventFd::new(0).unwrap();
     let flags = VFIO_IRQ_SET_DATA_EVENTFD | VFIO_IRQ_SET_ACTION_TRIGGER;
@@ -213,7 +213,7 @@ fn the_reply_follows_the_interrupts_of_the_access() {
 
 #[test]
 fn guest_memory_is_mapped_and_unmapped() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     let file = sealed(0x4000);
     let map = dma_map(3, 0x1000, 0x10_0000, 0x2000);
@@ -240,7 +240,7 @@ fn guest_memory_is_mapped_and_unmapped() {
 /// Guest memory without a descriptor: an engine thread sends requests, the client replies, large accesses are split.
 #[test]
 fn remote_guest_memory_is_fetched_by_message() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.connect();
     raw.request(command::VERSION, b"\0\0\0\0{\"capabilities\":{\"max_data_xfer_size\":4096}}\0");
     raw.request(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x10000));
@@ -269,10 +269,10 @@ fn remote_guest_memory_is_fetched_by_message() {
 
 #[test]
 fn refused_wrong_or_missing_dma_reply_is_a_fault() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     raw.request(command::DMA_MAP, &dma_map(3, 0, 0x1000, 0x1000));
-    let request = |bench: &Bench| {
+    let request = |bench: &ServerBench| {
         let view = bench.memory.view();
         thread::spawn(move || view.read_remote(0x1000, &mut [0; 8]))
     };
@@ -298,7 +298,7 @@ fn refused_wrong_or_missing_dma_reply_is_a_fault() {
 
 #[test]
 fn reset_disconnect_and_the_next_client() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     assert_eq!(raw.request(command::DEVICE_RESET, &[]).header.error, 0);
     assert_eq!(bench.device.resets.load(Ordering::Relaxed), 1);
@@ -313,7 +313,7 @@ fn reset_disconnect_and_the_next_client() {
 /// A function that is not enabled rejects clients immediately, and accepts them when it is enabled.
 #[test]
 fn client_of_a_disabled_function_is_rejected_immediately() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     bench.device.closed.store(true, Ordering::Relaxed);
     for _ in 0..3 {
         assert!(bench.connect().closed());
@@ -325,7 +325,7 @@ fn client_of_a_disabled_function_is_rejected_immediately() {
 
 #[test]
 fn socket_in_use_is_refused_and_stale_one_replaced() {
-    let mut bench = Bench::new();
+    let mut bench = ServerBench::new();
     let function =
         Function { device: bench.device.clone(), memory: bench.memory.clone(), vectors: bench.vectors.clone() };
     let busy = Server::start(&bench.path, function.clone(), Settings::default());
@@ -342,7 +342,7 @@ fn socket_in_use_is_refused_and_stale_one_replaced() {
 
 #[test]
 fn too_many_descriptors_end_the_connection_only() {
-    let bench = Bench::new();
+    let bench = ServerBench::new();
     let mut raw = bench.client();
     let header = raw.header(command::DEVICE_RESET, &[], 0);
     let fd = raw.stream.as_raw_fd();

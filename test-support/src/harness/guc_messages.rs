@@ -34,7 +34,7 @@ const LISTS: u64 = at::SCRATCH;
 const GDRST: u32 = 0x941c;
 const GU_CNTL: u32 = 0x10_1010;
 
-/// The attacking function. The PF's driver is stored here; the VF's driver is [`Bench::attacker`].
+/// The attacking function. The PF's driver is stored here; the VF's driver is [`VfBench::attacker`].
 enum Attacker {
     Virtual,
     Physical(Pf),
@@ -42,7 +42,7 @@ enum Attacker {
 
 /// The state of one run.
 struct Run {
-    bench: Bench,
+    bench: VfBench,
     attacker: Attacker,
 }
 
@@ -279,7 +279,7 @@ fn canaries(function: Function) -> Vec<u8> {
 }
 
 /// Fills parts of the other functions' memory, and the victims' mailboxes, with canaries.
-fn fill(bench: &Bench) {
+fn fill(bench: &VfBench) {
     for victim in &bench.victims {
         let bytes = canaries(victim.function);
         victim.local.slice(at::DATA, CANARY_BYTES).unwrap().write_slice(&bytes, 0).unwrap();
@@ -293,7 +293,7 @@ fn fill(bench: &Bench) {
 }
 
 /// Checks that the canaries are unchanged and that none of them is in the attacker's memory.
-fn check_isolation(bench: &Bench) {
+fn check_isolation(bench: &VfBench) {
     for victim in &bench.victims {
         assert!(
             read(&victim.local, at::DATA, CANARY_BYTES) == canaries(victim.function),
@@ -321,7 +321,7 @@ fn check_isolation(bench: &Bench) {
 }
 
 /// Checks that a job of a victim completes.
-fn check_job(bench: &mut Bench, victim: usize) {
+fn check_job(bench: &mut VfBench, victim: usize) {
     let vf = &mut bench.victims[victim];
     vf.poke(at::SCRATCH, 0);
     let job = mi::store_data_imm(vf.global(at::SCRATCH), 0x600d);
@@ -330,7 +330,7 @@ fn check_job(bench: &mut Bench, victim: usize) {
 }
 
 /// Checks that new drivers can initialise the card after a reset and that a job completes.
-fn check_recovery(card: &Arc<Card>, bench: &mut Bench) {
+fn check_recovery(card: &Arc<Card>, bench: &mut VfBench) {
     card.write(Function::PF, GDRST.into(), &1u32.to_le_bytes());
     card.write(Function::PF, GU_CNTL.into(), &(1u32 << 31).to_le_bytes());
     *bench.pf.borrow_mut() = Some(Pf::up(card));
@@ -346,7 +346,7 @@ pub fn run(input: &[u8]) {
     let mut bytes = Bytes(rest);
     let (physical, mapped, driver) = (mode & 1 != 0, mode & 2 != 0, mode & 4 != 0);
     let quota = (!physical && !driver).then_some(QUOTA);
-    let mut bench = Bench::with(mapped, quota, Time::manual());
+    let mut bench = VfBench::with(mapped, quota, Time::manual());
     bench.victims.iter_mut().for_each(Vf::up);
     bench.attacker.up();
     let attacker = match physical {

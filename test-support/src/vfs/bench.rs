@@ -274,7 +274,7 @@ impl GucDriver for Vf {
 }
 
 /// A card with its guests, its drivers and its clock.
-pub struct Bench {
+pub struct VfBench {
     /// The card.
     pub card: Arc<Card>,
     /// The guests of all functions.
@@ -292,14 +292,14 @@ pub struct Bench {
     pub pf: RefCell<Option<Pf>>,
 }
 
-impl Bench {
+impl VfBench {
     /// Creates a card with VFs provisioned by [`QUOTA`], and a clock in real time. `mapped`: the functions' GGTT
     /// windows are mapped; otherwise each access to them is trapped.
     pub fn new(mapped: bool) -> Self {
-        Bench::with(mapped, Some(QUOTA), Time::real())
+        VfBench::with(mapped, Some(QUOTA), Time::real())
     }
 
-    /// Same as [`Bench::new`], with a quota and a clock. Without a quota a PF driver provisions the VFs.
+    /// Same as [`VfBench::new`], with a quota and a clock. Without a quota a PF driver provisions the VFs.
     pub fn with(mapped: bool, quota: Option<Quota>, clock: Time) -> Self {
         count_lines();
         let mut profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
@@ -321,7 +321,7 @@ impl Bench {
         files.extend(tables.into_iter().flatten());
         let (attacker, victims) = (Vf::of(&card, &files, ATTACKER), VICTIMS.map(|vf| Vf::of(&card, &files, vf)));
         let layout = MemoryLayout::of(CARD_LOCAL);
-        let bench = Bench { attacker, victims, guests, files, clock, layout, card, pf: RefCell::new(pf) };
+        let bench = VfBench { attacker, victims, guests, files, clock, layout, card, pf: RefCell::new(pf) };
         bench.work(40);
         for function in [VICTIMS[0], ATTACKER, VICTIMS[1]] {
             let status = bench.card.status();
@@ -369,7 +369,7 @@ impl Bench {
 
     /// Initialises the attacker's driver, in any state of its function.
     pub fn attacker_up(&mut self) {
-        let state = |bench: &Bench| bench.card.status().functions[ATTACKER.index()].state;
+        let state = |bench: &VfBench| bench.card.status().functions[ATTACKER.index()].state;
         self.until("the end of the attacker's reset", 60_000, |bench| {
             state(bench).is_none_or(|state| state == State::Running)
         });
@@ -383,15 +383,15 @@ impl Bench {
     }
 
     /// Runs the card until a condition holds; panics after `milliseconds` of the card's time.
-    pub fn until(&self, what: &str, milliseconds: u64, mut holds: impl FnMut(&Bench) -> bool) {
+    pub fn until(&self, what: &str, milliseconds: u64, mut holds: impl FnMut(&VfBench) -> bool) {
         let end = self.now() + milliseconds * 1_000_000;
         while !holds(self) {
             self.wait(what, milliseconds, end);
         }
     }
 
-    /// Same as [`Bench::until`], with a condition that may change state.
-    pub fn until_mut(&mut self, what: &str, milliseconds: u64, mut holds: impl FnMut(&mut Bench) -> bool) {
+    /// Same as [`VfBench::until`], with a condition that may change state.
+    pub fn until_mut(&mut self, what: &str, milliseconds: u64, mut holds: impl FnMut(&mut VfBench) -> bool) {
         let end = self.now() + milliseconds * 1_000_000;
         while !holds(self) {
             self.wait(what, milliseconds, end);

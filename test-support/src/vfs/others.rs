@@ -24,7 +24,7 @@ const PF_ONLY: u64 = 0xffd;
 const LIVELY: [std::ops::Range<u64>; 3] = [0..0x1_0000, at::SCRATCH..at::IMAGES, at::IMAGES..at::DATA];
 
 /// Fills memory, compression control data and mailboxes of the PF and the victims with canaries, except memory in use.
-pub fn fill(bench: &Bench) {
+pub fn fill(bench: &VfBench) {
     let home = bench.card.gt().memory.local();
     for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
         let owner = function.0;
@@ -56,7 +56,7 @@ pub fn fill(bench: &Bench) {
 }
 
 /// Returns the compression control data of the attacker's frames.
-pub fn own_control(bench: &Bench) -> Vec<u8> {
+pub fn own_control(bench: &VfBench) -> Vec<u8> {
     let frame = u64::from(ATTACKER.0 - 1) * LOCAL / FRAME;
     read(bench.card.gt().memory.local(), bench.layout.usable + frame * CONTROL_BYTES, 2 * CONTROL_BYTES as usize)
 }
@@ -65,7 +65,7 @@ pub fn own_control(bench: &Bench) -> Vec<u8> {
 pub struct Snapshot(Vec<(String, Vec<u8>)>);
 
 /// Returns the state of the other functions. `idle`: only the attacker works, so no part may change.
-pub fn snapshot(bench: &Bench, idle: bool) -> Snapshot {
+pub fn snapshot(bench: &VfBench, idle: bool) -> Snapshot {
     let mut parts = Vec::new();
     let memory = &bench.card.gt().memory;
     for function in [Function::PF, VICTIMS[0], VICTIMS[1]] {
@@ -131,7 +131,7 @@ fn keeps_secret(what: &str, bytes: &[u8]) {
 
 /// Checks that the attacker can read no canary in its guest memory, local memory, compression control data and GGTT
 /// window; with `bars` also in registers and GGTT entries.
-pub fn nothing_leaked(bench: &Bench, bars: bool) {
+pub fn nothing_leaked(bench: &VfBench, bars: bool) {
     keeps_secret("guest memory", &bench.guests.of(ATTACKER).bytes());
     keeps_secret("its LMEM BAR", &read(&bench.attacker.local, 0, BAR as usize));
     keeps_secret("its compression control", &own_control(bench));
@@ -144,7 +144,7 @@ pub fn nothing_leaked(bench: &Bench, bars: bool) {
 }
 
 /// Checks that trapped reads by the attacker return no canary.
-pub fn nothing_leaks_from_bars(bench: &Bench) {
+pub fn nothing_leaks_from_bars(bench: &VfBench) {
     let mut seen = vec![0; 16 << 20];
     for (at, dword) in (0..).step_by(4).zip(seen.chunks_exact_mut(4)) {
         bench.card.read(ATTACKER, at, dword);

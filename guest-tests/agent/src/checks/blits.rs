@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, Random, compare};
+use super::{CheckEnvironment, Random, compare};
 use crate::blt::{Area, Depth, Surface, Tiling, offset};
 use crate::device::Engine;
 use crate::number::{count, low};
@@ -221,17 +221,17 @@ const TILED: [Copy; 6] = [
 ];
 
 /// Linear copies within and between the two memories.
-pub fn copies(bench: &Bench<'_>, engine: Engine) -> Result<String> {
-    run_copies(bench, engine, &COPIES)
+pub fn copies(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
+    run_copies(env, engine, &COPIES)
 }
 
 /// Copies to and from tiled surfaces, checked against the tile layouts.
-pub fn tiled_copies(bench: &Bench<'_>, engine: Engine) -> Result<String> {
-    run_copies(bench, engine, &TILED)
+pub fn tiled_copies(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
+    run_copies(env, engine, &TILED)
 }
 
-fn run_copies(bench: &Bench<'_>, engine: Engine, copies: &[Copy]) -> Result<String> {
-    let vm = bench.device.vm()?;
+fn run_copies(env: &CheckEnvironment<'_>, engine: Engine, copies: &[Copy]) -> Result<String> {
+    let vm = env.device.vm()?;
     let queue = vm.queue(engine)?;
     let mut random = Random(4);
     let (mut total, mut crcs) = (0, crc32fast::Hasher::new());
@@ -239,7 +239,7 @@ fn run_copies(bench: &Bench<'_>, engine: Engine, copies: &[Copy]) -> Result<Stri
         let (from, source) = copy.from.buffer(&vm, &mut random)?;
         let (to, mut expected) = copy.to.buffer(&vm, &mut random)?;
         let (surface, target) = (copy.from.surface(&from), copy.to.surface(&to));
-        bench.run(&vm, &queue, Place::System, |batch| {
+        env.run(&vm, &queue, Place::System, |batch| {
             match copy.command {
                 Command::Fast => batch.fast_copy(&surface, copy.area, &target, copy.x, copy.y, copy.depth),
                 Command::Block => batch.block_copy(&surface, copy.area, &target, copy.x, copy.y, copy.depth),
@@ -271,8 +271,8 @@ fn model_copy(copy: &Copy, source: &[u8], target: &mut [u8]) -> usize {
 }
 
 /// Copies linear to tiled and back, with each of the two commands in each direction. The data must be unchanged.
-pub fn round_trips(bench: &Bench<'_>, engine: Engine) -> Result<String> {
-    let vm = bench.device.vm()?;
+pub fn round_trips(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
+    let vm = env.device.vm()?;
     let queue = vm.queue(engine)?;
     let mut random = Random(5);
     let flat = linear(System, 2048, 256);
@@ -288,7 +288,7 @@ pub fn round_trips(bench: &Bench<'_>, engine: Engine) -> Result<String> {
                 (there, flat.surface(&from), between.surface(&middle)),
                 (back, between.surface(&middle), flat.surface(&to)),
             ] {
-                bench.run(&vm, &queue, Place::System, |batch| {
+                env.run(&vm, &queue, Place::System, |batch| {
                     match command {
                         Command::Fast => batch.fast_copy(&from, all, &to, 0, 0, Depth::Bits32),
                         Command::Block => batch.block_copy(&from, all, &to, 0, 0, Depth::Bits32),
@@ -325,15 +325,15 @@ const FILLS: [Fill; 8] = [
 ];
 
 /// Fills at every colour depth.
-pub fn fills(bench: &Bench<'_>, engine: Engine) -> Result<String> {
-    let vm = bench.device.vm()?;
+pub fn fills(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
+    let vm = env.device.vm()?;
     let queue = vm.queue(engine)?;
     let mut random = Random(6);
     for fill in &FILLS {
         let (to, mut expected) = fill.to.buffer(&vm, &mut random)?;
         let colour = [0; 4].map(|_| low(random.quadword()));
         let surface = fill.to.surface(&to);
-        bench.run(&vm, &queue, Place::System, |batch| {
+        env.run(&vm, &queue, Place::System, |batch| {
             batch.fast_color(&surface, fill.depth, fill.area, colour);
         })?;
         let bytes: Vec<u8> = colour.iter().flat_map(|dword| dword.to_le_bytes()).collect();

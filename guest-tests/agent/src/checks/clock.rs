@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use arctic_mi::{TIMESTAMP, TIMESTAMP_UDW};
 
-use super::{Bench, program};
+use super::{CheckEnvironment, program};
 use crate::device::Engine;
 use crate::number::size;
 use crate::vm::Place;
@@ -21,9 +21,9 @@ const TOLERANCE: f64 = 0.10;
 
 /// RING_TIMESTAMP never decreases within a batch. Between two batches it advances at the rate reported by the driver:
 /// at least by the CPU time between the batches, at most by the CPU time from before the first to after the second.
-pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+pub fn timestamp(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
     const READINGS: u64 = 16;
-    let vm = bench.device.vm()?;
+    let vm = env.device.vm()?;
     let queue = vm.queue(engine)?;
     let memory = vm.buffer(Place::System, 4096)?;
     let code = program(&vm, Place::System, |batch| {
@@ -35,7 +35,7 @@ pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let read = || -> Result<Reading> {
         let before = Instant::now();
         let fence = queue.submit(code.address())?;
-        queue.wait(&fence, bench.timeout)?;
+        queue.wait(&fence, env.timeout)?;
         let after = Instant::now();
         let ticks: Vec<_> =
             (0..READINGS).map(|index| memory.mapping().read_u64(size(8 * index)) & TIMESTAMP_MASK).collect();
@@ -43,7 +43,7 @@ pub fn timestamp(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         ensure!(back.is_none(), "timestamps in one batch must not decrease: {back:x?}");
         Ok((before, ticks[0], after))
     };
-    rate(read, bench.reference_clock)
+    rate(read, env.reference_clock)
 }
 
 /// The time before a batch, its first timestamp, and the time after it.

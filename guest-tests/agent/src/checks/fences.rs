@@ -6,7 +6,7 @@ use arctic_mi::Alu::*;
 use arctic_mi::Operand::*;
 use arctic_mi::gpr;
 
-use super::{Bench, program};
+use super::{CheckEnvironment, program};
 use crate::batch::Compare;
 use crate::device::Engine;
 use crate::number::size;
@@ -15,12 +15,12 @@ use crate::vm::Place;
 /// Submissions alternate between two queues of one engine, and each depends on the previous one. The first waits for a
 /// semaphore, which makes the driver or the GuC hold back all others. Each increments a counter non-atomically and logs
 /// the value that it read.
-pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+pub fn chain(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
     const LINKS: usize = 12;
     const COUNTER: u64 = 0;
     const SEMAPHORE: u64 = 64;
     const LOG: u64 = 128;
-    let vm = bench.device.vm()?;
+    let vm = env.device.vm()?;
     let queues = [vm.queue(engine)?, vm.queue(engine)?];
     let memory = vm.buffer(Place::System, 4096)?;
     for at in (0..size(LOG) + 4 * LINKS).step_by(8) {
@@ -47,7 +47,7 @@ pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let early = memory.mapping().read_u32(size(COUNTER));
     memory.mapping().write_u32(size(SEMAPHORE), 1);
     queues[(LINKS - 1) % 2]
-        .wait(&last, bench.timeout)
+        .wait(&last, env.timeout)
         .with_context(|| format!("after {} of {LINKS} submissions", memory.mapping().read_u32(size(COUNTER))))?;
     ensure!(early == 0, "{early} submissions ran before the submission that they depend on");
     for link in 0..LINKS {
@@ -59,9 +59,9 @@ pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<String> {
 
 /// A submission that signals its completion only through a value in memory. The driver wakes the waiter on the engine's
 /// interrupt.
-pub fn user_fence(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+pub fn user_fence(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
     const ROUNDS: u64 = 8;
-    let vm = bench.device.vm()?;
+    let vm = env.device.vm()?;
     let queue = vm.queue(engine)?;
     let memory = vm.buffer(Place::System, 4096)?;
     let code = program(&vm, Place::Vram, |batch| {
@@ -70,7 +70,7 @@ pub fn user_fence(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     for round in 1..=ROUNDS {
         let value = 0xfe9c_e000_0000_0000 | round;
         queue.submit_user_fence(code.address(), &memory, 0, value)?;
-        queue.wait_user_fence(&memory, 0, value, bench.timeout)?;
+        queue.wait_user_fence(&memory, 0, value, env.timeout)?;
         let runs = memory.mapping().read_u64(64);
         ensure!(runs == round, "work of fence {round}: expected {round} runs, got {runs}");
     }

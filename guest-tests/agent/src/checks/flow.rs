@@ -6,7 +6,7 @@ use arctic_mi::Alu::{self, *};
 use arctic_mi::Operand::*;
 use arctic_mi::gpr;
 
-use super::{Bench, Random};
+use super::{CheckEnvironment, Random};
 use crate::batch::{Batch, Compare};
 use crate::device::Engine;
 use crate::vm::Place;
@@ -35,8 +35,8 @@ fn mask(flag: bool) -> u64 {
 }
 
 /// Every ALU operation on pairs of corner cases and random values.
-pub fn alu(bench: &Bench<'_>, engine: Engine) -> Result<String> {
-    let vm = bench.device.vm()?;
+pub fn alu(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
+    let vm = env.device.vm()?;
     let queue = vm.queue(engine)?;
     let memory = vm.buffer(Place::System, 64 << 10)?;
     let mut random = Random(3);
@@ -50,7 +50,7 @@ pub fn alu(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         (random.quadword(), random.quadword()),
     ];
     let mut cases = Vec::new();
-    bench.run(&vm, &queue, Place::Vram, |batch| {
+    env.run(&vm, &queue, Place::Vram, |batch| {
         for (a, b) in pairs {
             for (name, work, store, reference) in OPERATIONS {
                 let at = 8 * cases.len();
@@ -71,12 +71,12 @@ pub fn alu(bench: &Bench<'_>, engine: Engine) -> Result<String> {
 const FIBONACCI_STEPS: u64 = 92;
 
 /// A counted loop, terminated by MI_CONDITIONAL_BATCH_BUFFER_END, that computes the Fibonacci sequence in 64 bits.
-pub fn fibonacci(bench: &Bench<'_>, engine: Engine) -> Result<String> {
-    let vm = bench.device.vm()?;
+pub fn fibonacci(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
+    let vm = env.device.vm()?;
     let queue = vm.queue(engine)?;
     let memory = vm.buffer(Place::System, 4096)?;
     let [value, turns, left, scratch] = [0, 8, 16, 64].map(|at| memory.address() + at);
-    bench.run(&vm, &queue, Place::Vram, |batch| {
+    env.run(&vm, &queue, Place::Vram, |batch| {
         // R0, R1: the last two numbers. R4: remaining rounds. R5: completed rounds.
         batch.load_gpr(0, 0).load_gpr(1, 1).load_gpr(4, FIBONACCI_STEPS).load_gpr(5, 0);
         let head = batch.here();
@@ -106,10 +106,10 @@ pub fn fibonacci(bench: &Bench<'_>, engine: Engine) -> Result<String> {
 }
 
 /// A batch that calls a second-level batch several times.
-pub fn nested(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+pub fn nested(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
     const CALLS: u32 = 5;
     const DONE: u32 = 0x600d_600d;
-    let vm = bench.device.vm()?;
+    let vm = env.device.vm()?;
     let queue = vm.queue(engine)?;
     let memory = vm.buffer(Place::Vram, 4096)?;
     let code = vm.buffer(Place::System, 64 << 10)?;
@@ -124,7 +124,7 @@ pub fn nested(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     memory.mapping().write_u64(0, 0);
     memory.mapping().write_u64(64, 0);
     let fence = queue.submit(main)?;
-    queue.wait(&fence, bench.timeout)?;
+    queue.wait(&fence, env.timeout)?;
     let [calls, done] = [0, 64].map(|at| memory.mapping().read_u32(at));
     ensure!(calls == CALLS, "runs of the second-level batch: expected {CALLS}, got {calls}");
     ensure!(done == DONE, "store after the calls: expected {DONE:#x}, got {done:#x}");

@@ -6,26 +6,26 @@ use arctic_mi::Alu::*;
 use arctic_mi::Operand::*;
 use arctic_mi::gpr;
 
-use super::{Bench, program};
+use super::{CheckEnvironment, program};
 use crate::batch::Compare;
 use crate::device::Engine;
 use crate::number::count;
 use crate::vm::Place;
 
 /// A semaphore passed around a ring of all engines.
-pub fn ring(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
+pub fn ring(env: &CheckEnvironment<'_>, engines: &[Engine]) -> Result<String> {
     const ROUNDS: u32 = 16;
-    baton(bench, engines, ROUNDS, Place::System)?;
+    baton(env, engines, ROUNDS, Place::System)?;
     Ok(format!("{} hand-overs in order through {} engines", ROUNDS as usize * engines.len(), engines.len()))
 }
 
 /// A semaphore passed back and forth between each pair of engines.
-pub fn pairs(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
+pub fn pairs(env: &CheckEnvironment<'_>, engines: &[Engine]) -> Result<String> {
     const ROUNDS: u32 = 8;
     let mut count = 0;
     for (index, one) in engines.iter().enumerate() {
         for other in &engines[index + 1..] {
-            baton(bench, &[*one, *other], ROUNDS, Place::Vram)
+            baton(env, &[*one, *other], ROUNDS, Place::Vram)
                 .with_context(|| format!("between {} and {}", one.name(), other.name()))?;
             count += 1;
         }
@@ -36,8 +36,8 @@ pub fn pairs(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
 /// Runs one batch per engine concurrently. In each round engine `i` waits for its semaphore, increments a counter in
 /// memory with three non-atomic commands, logs the sum and signals the next engine. Only the semaphores protect the
 /// counter, so a lost or early signal is visible in the log.
-fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Result<()> {
-    let vm = bench.device.vm()?;
+fn baton(env: &CheckEnvironment<'_>, engines: &[Engine], rounds: u32, place: Place) -> Result<()> {
+    let vm = env.device.vm()?;
     let memory = vm.buffer(place, 64 << 10)?;
     for at in (0..64 << 10).step_by(8) {
         memory.mapping().write_u64(at, 0);
@@ -73,7 +73,7 @@ fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Re
     }
     memory.mapping().write_u32(semaphore(0), 1);
     for (queue, fence) in fences {
-        let waited = queue.wait(&fence, bench.timeout);
+        let waited = queue.wait(&fence, env.timeout);
         waited.with_context(|| {
             let counts: Vec<_> =
                 (0..engines.len()).map(|engine| memory.mapping().read_u32(semaphore(engine))).collect();
@@ -90,9 +90,9 @@ fn baton(bench: &Bench<'_>, engines: &[Engine], rounds: u32, place: Place) -> Re
 }
 
 /// All engines concurrently increment the same dword in a loop. No increment may be lost.
-pub fn atomics(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
+pub fn atomics(env: &CheckEnvironment<'_>, engines: &[Engine]) -> Result<String> {
     const ROUNDS: u32 = 500;
-    let vm = bench.device.vm()?;
+    let vm = env.device.vm()?;
     let memory = vm.buffer(Place::Vram, 64 << 10)?;
     for at in (0..4096).step_by(8) {
         memory.mapping().write_u64(at, 0);
@@ -114,7 +114,7 @@ pub fn atomics(bench: &Bench<'_>, engines: &[Engine]) -> Result<String> {
         fences.push((queue, queue.submit(program.address())?));
     }
     for (engine, (queue, fence)) in engines.iter().zip(fences) {
-        queue.wait(&fence, bench.timeout).with_context(|| engine.name())?;
+        queue.wait(&fence, env.timeout).with_context(|| engine.name())?;
     }
     for (index, engine) in engines.iter().enumerate() {
         let got = memory.mapping().read_u32(own(index));

@@ -20,9 +20,9 @@ use super::vm::{Buffer, Place, Queue, Vm};
 
 /// A check of one engine. Returns the details of a success, or an error with the expected value, the value found and
 /// its location.
-pub type EngineCheck = fn(&Bench<'_>, Engine) -> Result<String>;
+pub type EngineCheck = fn(&CheckEnvironment<'_>, Engine) -> Result<String>;
 /// A check that uses all engines together.
-pub type SharedCheck = fn(&Bench<'_>, &[Engine]) -> Result<String>;
+pub type SharedCheck = fn(&CheckEnvironment<'_>, &[Engine]) -> Result<String>;
 
 /// Checks for every engine.
 pub const EVERY_ENGINE: [(&str, EngineCheck); 9] = [
@@ -53,7 +53,7 @@ pub const TOGETHER: [(&str, SharedCheck); 3] =
     [("semaphore ring", handover::ring), ("semaphore pairs", handover::pairs), ("shared atomics", handover::atomics)];
 
 /// The environment of a check.
-pub struct Bench<'d> {
+pub struct CheckEnvironment<'d> {
     /// The card.
     pub device: &'d Device,
     /// Time limit of one batch.
@@ -62,7 +62,7 @@ pub struct Bench<'d> {
     pub reference_clock: u32,
 }
 
-impl Bench<'_> {
+impl CheckEnvironment<'_> {
     /// Builds a batch in a new buffer and runs it to completion.
     fn run(&self, vm: &Vm<'_>, queue: &Queue<'_>, place: Place, build: impl FnOnce(&mut Batch)) -> Result<()> {
         let buffer = program(vm, place, build)?;

@@ -5,19 +5,19 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, program};
+use super::{CheckEnvironment, program};
 use crate::batch::Compare;
 use crate::device::Engine;
 use crate::vm::Place;
 
 /// Two endless batches on two queues of one engine, each of which counts its rounds. Both must progress repeatedly,
 /// which requires preemption of both. Both must end when the CPU sets the stop flag, and not before.
-pub fn time_slices(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+pub fn time_slices(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
     /// Number of observations in which both must have progressed.
     const LOOKS: u32 = 3;
     const STOP: usize = 0;
     let counter = |queue: usize| 64 * (1 + queue);
-    let vm = bench.device.vm()?;
+    let vm = env.device.vm()?;
     let queues = [vm.queue(engine)?, vm.queue(engine)?];
     let memory = vm.buffer(Place::System, 4096)?;
     for at in (0..256).step_by(8) {
@@ -37,7 +37,7 @@ pub fn time_slices(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     let start = Instant::now();
     let mut before = rounds();
     let mut looks = 0;
-    while looks < LOOKS && start.elapsed() < bench.timeout {
+    while looks < LOOKS && start.elapsed() < env.timeout {
         let now = rounds();
         if now[0] != before[0] && now[1] != before[1] {
             (before, looks) = (now, looks + 1);
@@ -47,8 +47,8 @@ pub fn time_slices(bench: &Bench<'_>, engine: Engine) -> Result<String> {
     memory.mapping().write_u32(STOP, 1);
     let at_end = rounds();
     for (queue, fence) in queues.iter().zip(&fences) {
-        queue.wait(fence, bench.timeout)?;
+        queue.wait(fence, env.timeout)?;
     }
-    ensure!(looks == LOOKS, "both contexts progressed only {looks} times in {:?}: rounds {before:?}", bench.timeout);
+    ensure!(looks == LOOKS, "both contexts progressed only {looks} times in {:?}: rounds {before:?}", env.timeout);
     Ok(format!("both progressed {LOOKS} times in {:.0} ms, {at_end:?} rounds", start.elapsed().as_secs_f64() * 1e3))
 }

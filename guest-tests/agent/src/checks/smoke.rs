@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use arctic_mi::gpr;
 
-use super::{Bench, Random};
+use super::{CheckEnvironment, Random};
 use crate::batch::{Batch, PostSync};
 use crate::blt::{Area, Depth, Surface, Tiling};
 use crate::device::Engine;
@@ -53,8 +53,8 @@ struct EngineWork {
 
 /// Submits work to each of `engines`, waits for all submissions and checks each result. An error on one engine does not
 /// affect the results of the others.
-pub fn brief(bench: &Bench<'_>, engines: &[Engine], seed: u64) -> Result<Vec<(Engine, Result<()>)>> {
-    let vm = bench.device.vm().context("no address space")?;
+pub fn brief(env: &CheckEnvironment<'_>, engines: &[Engine], seed: u64) -> Result<Vec<(Engine, Result<()>)>> {
+    let vm = env.device.vm().context("no address space")?;
     let room = |each: u64| each * engines.len() as u64 + (8 << 10);
     let card = vm.buffer(Place::Vram, room(PART))?;
     let system = vm.buffer(Place::System, room(PART))?;
@@ -86,7 +86,7 @@ pub fn brief(bench: &Bench<'_>, engines: &[Engine], seed: u64) -> Result<Vec<(En
     for (work, queue) in queues {
         let outcome = match queue {
             Ok(queue) => queue
-                .wait_user_fence(&system, size(work.at + FENCE), work.fence, bench.timeout)
+                .wait_user_fence(&system, size(work.at + FENCE), work.fence, env.timeout)
                 .map_err(anyhow::Error::from)
                 .and_then(|()| work.check(&card, &system)),
             Err(error) => Err(error.into()),

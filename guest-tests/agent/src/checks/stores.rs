@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use arctic_mi::gpr;
 
-use super::{Bench, Random, compare};
+use super::{CheckEnvironment, Random, compare};
 use crate::batch::{MAX_QWORDS, PostSync};
 use crate::device::Engine;
 use crate::mapping::Mapping;
@@ -12,17 +12,17 @@ use crate::number::low;
 use crate::vm::Place;
 
 /// Stores of random dwords, quadwords and long runs to both memories. Adjacent bytes must not change.
-pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+pub fn stores(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
     const SIZE: usize = 64 << 10;
     let mut random = Random(1);
     let mut written = 0;
     for (target, code) in [(Place::Vram, Place::System), (Place::System, Place::Vram)] {
-        let vm = bench.device.vm()?;
+        let vm = env.device.vm()?;
         let queue = vm.queue(engine)?;
         let memory = vm.buffer(target, SIZE as u64)?;
         let mut expected = random.bytes(SIZE);
         memory.mapping().write(&expected);
-        bench.run(&vm, &queue, code, |batch| {
+        env.run(&vm, &queue, code, |batch| {
             let mut put = |at: usize, values: &[u64], dword: bool| {
                 let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
                 let len = if dword { 4 } else { bytes.len() };
@@ -54,8 +54,8 @@ pub fn stores(bench: &Bench<'_>, engine: Engine) -> Result<String> {
 }
 
 /// Moves from memory to register, register to register, immediate to register, and back to memory.
-pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<String> {
-    let vm = bench.device.vm()?;
+pub fn registers(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
+    let vm = env.device.vm()?;
     let queue = vm.queue(engine)?;
     let memory = vm.buffer(Place::System, 4096)?;
     let mut random = Random(2);
@@ -65,7 +65,7 @@ pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<String> {
         memory.mapping().write_u64(8 * index, *seed);
     }
     let at = |index: u64| memory.address() + 8 * index;
-    bench.run(&vm, &queue, Place::Vram, |batch| {
+    env.run(&vm, &queue, Place::Vram, |batch| {
         // GPR 0 to 7 from immediates and 8 to 15 from memory, then 0 to 3 and 8 to 11 are swapped through 7.
         for n in 0..8 {
             batch.load_gpr(n, immediates[n as usize]);
@@ -96,12 +96,12 @@ pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<String> {
 }
 
 /// MI_FLUSH_DW or PIPE_CONTROL writes a 64-bit value and timestamps.
-pub fn flush_writes(bench: &Bench<'_>, engine: Engine) -> Result<String> {
+pub fn flush_writes(env: &CheckEnvironment<'_>, engine: Engine) -> Result<String> {
     const VALUE: u64 = 0x0123_4567_89ab_cdef;
-    let vm = bench.device.vm()?;
+    let vm = env.device.vm()?;
     let queue = vm.queue(engine)?;
     let memory = vm.buffer(Place::System, 4096)?;
-    bench.run(&vm, &queue, Place::Vram, |batch| {
+    env.run(&vm, &queue, Place::Vram, |batch| {
         for (at, what) in [(0, PostSync::Immediate(VALUE)), (8, PostSync::Timestamp), (16, PostSync::Timestamp)] {
             let address = memory.address() + at;
             if engine.has_pipe_control() {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use super::checks::Bench;
+use super::checks::CheckEnvironment;
 use super::checks::smoke::{brief, one_of_each_class};
 use super::device::Device;
 use super::mapping::Mapping;
@@ -195,8 +195,8 @@ impl Outer<'_> {
         let node = self.sysfs.render_node(address).with_context(|| format!("{name} has no render node"))?;
         let device = Device::open(Some(&Path::new("/dev/dri").join(node)))?;
         let engines = one_of_each_class(&device.engines()?);
-        let bench = Bench { device: &device, timeout: BATCH_LIMIT, reference_clock: 0 };
-        let results = brief(&bench, &engines, 1)?;
+        let env = CheckEnvironment { device: &device, timeout: BATCH_LIMIT, reference_clock: 0 };
+        let results = brief(&env, &engines, 1)?;
         let outcome = |(engine, result): (super::device::Engine, Result<()>)| {
             checked(name, &format!("store, copy, fence on {}", engine.name()), || result)
         };

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, Found, Picture, Random, Tiling, passed, same};
+use super::{CheckEnvironment, Found, Picture, Random, Tiling, passed, same};
 use crate::blt::Area;
 use crate::device::Engine;
 use crate::gen6::blt::{Depth, rop};
@@ -15,25 +15,25 @@ const PITCH: usize = 1024;
 const HEIGHT: usize = 32;
 
 /// An object without tiling.
-pub fn linear(bench: &Bench<'_>, _engines: &[Engine]) -> Result<Found> {
-    through_the_aperture(bench, Tiling::Linear)
+pub fn linear(env: &CheckEnvironment<'_>, _engines: &[Engine]) -> Result<Found> {
+    through_the_aperture(env, Tiling::Linear)
 }
 
 /// An X-tiled object.
-pub fn x_tiles(bench: &Bench<'_>, _engines: &[Engine]) -> Result<Found> {
-    through_the_aperture(bench, Tiling::X)
+pub fn x_tiles(env: &CheckEnvironment<'_>, _engines: &[Engine]) -> Result<Found> {
+    through_the_aperture(env, Tiling::X)
 }
 
 /// A Y-tiled object.
-pub fn y_tiles(bench: &Bench<'_>, _engines: &[Engine]) -> Result<Found> {
-    through_the_aperture(bench, Tiling::Y)
+pub fn y_tiles(env: &CheckEnvironment<'_>, _engines: &[Engine]) -> Result<Found> {
+    through_the_aperture(env, Tiling::Y)
 }
 
 /// The aperture presents linear rows: reads return what is in memory in the object's layout, and writes go there. A
 /// read by system call returns the memory.
-fn through_the_aperture(bench: &Bench<'_>, tiling: Tiling) -> Result<Found> {
+fn through_the_aperture(env: &CheckEnvironment<'_>, tiling: Tiling) -> Result<Found> {
     let mut random = Random(8);
-    let mut picture = Picture::new(bench, tiling, PITCH, HEIGHT, &mut random)?;
+    let mut picture = Picture::new(env, tiling, PITCH, HEIGHT, &mut random)?;
     let aperture = picture.object.aperture()?;
     picture.object.prepare(true)?;
     same("reads through the aperture", &aperture.read(picture.rows.len()), &picture.rows)?;
@@ -57,7 +57,7 @@ fn write(picture: &Picture<'_>, aperture: &Mapping) -> Result<()> {
 }
 
 /// More tiled objects than there are fence registers: the driver takes registers from one object for another.
-pub fn many(bench: &Bench<'_>, _engines: &[Engine]) -> Result<Found> {
+pub fn many(env: &CheckEnvironment<'_>, _engines: &[Engine]) -> Result<Found> {
     const OBJECTS: usize = 40;
     /// Where each object is read and written: in different tiles.
     const SPOTS: [(usize, usize); 3] = [(8, 1), (520, 5), (136, 33)];
@@ -65,7 +65,7 @@ pub fn many(bench: &Bench<'_>, _engines: &[Engine]) -> Result<Found> {
     let mut pictures = Vec::new();
     for index in 0..OBJECTS {
         let tiling = if index % 2 == 0 { Tiling::X } else { Tiling::Y };
-        let picture = Picture::new(bench, tiling, PITCH, 64, &mut random)?;
+        let picture = Picture::new(env, tiling, PITCH, 64, &mut random)?;
         let aperture = picture.object.aperture()?;
         pictures.push((picture, aperture));
     }
@@ -93,14 +93,14 @@ pub fn many(bench: &Bench<'_>, _engines: &[Engine]) -> Result<Found> {
 
 /// The blitter draws into an X-tiled object, which the aperture shows as linear rows; it copies what was written through
 /// the aperture.
-pub fn blits(bench: &Bench<'_>, engines: &[Engine]) -> Result<Found> {
+pub fn blits(env: &CheckEnvironment<'_>, engines: &[Engine]) -> Result<Found> {
     let Some(engine) = engines.iter().find(|engine| engine.copies()) else {
         return Ok(Found::NotApplicable("not applicable: no blitter is selected".into()));
     };
     let mut random = Random(10);
-    let mut drawn = Picture::new(bench, Tiling::X, PITCH, HEIGHT, &mut random)?;
+    let mut drawn = Picture::new(env, Tiling::X, PITCH, HEIGHT, &mut random)?;
     let (area, colour) = (Area { x: 100, y: 5, width: 60, height: 20 }, low(random.quadword()));
-    bench.run_on(*engine, &drawn, |batch, surface| {
+    env.run_on(*engine, &drawn, |batch, surface| {
         batch.fill(surface, Depth::Bits32, area, rop::PATTERN, colour);
     })?;
     for y in area.y as usize..(area.y + area.height) as usize {
@@ -114,9 +114,9 @@ pub fn blits(bench: &Bench<'_>, engines: &[Engine]) -> Result<Found> {
 
     drawn.rows = random.bytes(drawn.rows.len());
     write(&drawn, &aperture)?;
-    let mut target = Picture::new(bench, Tiling::Linear, PITCH, HEIGHT, &mut random)?;
+    let mut target = Picture::new(env, Tiling::Linear, PITCH, HEIGHT, &mut random)?;
     let all = Area { x: 0, y: 0, width: count(PITCH) / 4, height: count(HEIGHT) };
-    bench.run_on(*engine, &drawn, |batch, surface| {
+    env.run_on(*engine, &drawn, |batch, surface| {
         batch.copy(surface, all, target.surface(), 0, 0, Depth::Bits32, rop::SOURCE);
     })?;
     target.rows.clone_from(&drawn.rows);

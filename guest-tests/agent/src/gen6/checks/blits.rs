@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, Found, Picture, Random, Tiling, no_registers, passed};
+use super::{CheckEnvironment, Found, Picture, Random, Tiling, no_registers, passed};
 use crate::blt::Area;
 use crate::device::Engine;
 use crate::gen6::blt::{Depth, rop};
@@ -91,18 +91,18 @@ fn combined(rop: u32, pattern: u8, source: u8, destination: u8) -> u8 {
 }
 
 /// Fills of parts of linear and X-tiled surfaces.
-pub fn fills(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
-    run_fills(bench, engine, &FILLS)?;
+pub fn fills(env: &CheckEnvironment<'_>, engine: Engine) -> Result<Found> {
+    run_fills(env, engine, &FILLS)?;
     passed(format!("{} fills of 8 to 32 bits a pixel", FILLS.len()))
 }
 
-fn run_fills(bench: &Bench<'_>, engine: Engine, fills: &[Fill]) -> Result<()> {
+fn run_fills(env: &CheckEnvironment<'_>, engine: Engine, fills: &[Fill]) -> Result<()> {
     let mut random = Random(4);
     for fill in fills {
         let (tiling, pitch, height) = fill.to;
-        let mut picture = Picture::new(bench, tiling, pitch, height, &mut random)?;
+        let mut picture = Picture::new(env, tiling, pitch, height, &mut random)?;
         let colour = low(random.quadword());
-        bench.run_on(engine, &picture, |batch, surface| {
+        env.run_on(engine, &picture, |batch, surface| {
             batch.fill(surface, fill.depth, fill.area, fill.rop, colour);
         })?;
         let (pixel, bytes) = (fill.depth.bytes(), colour.to_le_bytes());
@@ -119,40 +119,40 @@ fn run_fills(bench: &Bench<'_>, engine: Engine, fills: &[Fill]) -> Result<()> {
 }
 
 /// Linear copies.
-pub fn copies(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
-    run_copies(bench, engine, &COPIES)
+pub fn copies(env: &CheckEnvironment<'_>, engine: Engine) -> Result<Found> {
+    run_copies(env, engine, &COPIES)
 }
 
 /// Copies from and to X-tiled surfaces.
-pub fn tiled_copies(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
-    run_copies(bench, engine, &X_COPIES)
+pub fn tiled_copies(env: &CheckEnvironment<'_>, engine: Engine) -> Result<Found> {
+    run_copies(env, engine, &X_COPIES)
 }
 
 /// Copies from and to Y-tiled surfaces, which a register selects.
-pub fn y_tiles(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
-    if bench.parser { run_copies(bench, engine, &Y_COPIES) } else { no_registers() }
+pub fn y_tiles(env: &CheckEnvironment<'_>, engine: Engine) -> Result<Found> {
+    if env.parser { run_copies(env, engine, &Y_COPIES) } else { no_registers() }
 }
 
 /// Copies and fills that combine source, colour and destination.
-pub fn raster_operations(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
+pub fn raster_operations(env: &CheckEnvironment<'_>, engine: Engine) -> Result<Found> {
     let [copy, ..] = X_COPIES;
     for rop in OPERATIONS {
-        run_copies(bench, engine, &[Copy { rop, name: "raster operation of a copy", ..copy }])?;
+        run_copies(env, engine, &[Copy { rop, name: "raster operation of a copy", ..copy }])?;
     }
     for rop in [rop::PATTERN_XOR, rop::INVERT] {
         let [_, fill, ..] = FILLS;
-        run_fills(bench, engine, &[Fill { rop, name: "raster operation of a fill", ..fill }])?;
+        run_fills(env, engine, &[Fill { rop, name: "raster operation of a fill", ..fill }])?;
     }
     passed(format!("{} of copies and 2 of fills", OPERATIONS.len()))
 }
 
-fn run_copies(bench: &Bench<'_>, engine: Engine, copies: &[Copy]) -> Result<Found> {
-    let context = Context::new(bench.device, engine)?;
+fn run_copies(env: &CheckEnvironment<'_>, engine: Engine, copies: &[Copy]) -> Result<Found> {
+    let context = Context::new(env.device, engine)?;
     let mut random = Random(5);
     let mut total = 0;
     for copy in copies {
         let [from, mut to] = {
-            let mut picture = |(tiling, pitch, height): Shape| Picture::new(bench, tiling, pitch, height, &mut random);
+            let mut picture = |(tiling, pitch, height): Shape| Picture::new(env, tiling, pitch, height, &mut random);
             [picture(copy.from)?, picture(copy.to)?]
         };
         let old = to.rows.clone();
@@ -160,7 +160,7 @@ fn run_copies(bench: &Bench<'_>, engine: Engine, copies: &[Copy]) -> Result<Foun
         ensure!(to.rows != old, "{}: the copy would change nothing", copy.name);
         let y = from.tiling == Y || to.tiling == Y;
         let trust = if y { Trust::Parsed } else { Trust::User };
-        let program = Program::trusted(bench.device, trust, |batch| {
+        let program = Program::trusted(env.device, trust, |batch| {
             if y {
                 batch.tiles_are(from.tiling, to.tiling);
             }
@@ -169,7 +169,7 @@ fn run_copies(bench: &Bench<'_>, engine: Engine, copies: &[Copy]) -> Result<Foun
                 batch.tiles_are(X, X);
             }
         })?;
-        context.run(&program, bench.timeout)?;
+        context.run(&program, env.timeout)?;
         to.compare(copy.name)?;
         from.compare(copy.name)?;
     }

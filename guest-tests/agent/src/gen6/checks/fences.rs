@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, Found, passed};
+use super::{CheckEnvironment, Found, passed};
 use crate::batch::PostSync;
 use crate::device::Engine;
 use crate::gen6::batch::Batch;
@@ -25,8 +25,8 @@ struct Spinner<'d> {
 }
 
 impl<'d> Spinner<'d> {
-    fn new(bench: &Bench<'d>) -> Result<Self> {
-        let program = Program::new(bench.device, |batch| {
+    fn new(env: &CheckEnvironment<'d>) -> Result<Self> {
+        let program = Program::new(env.device, |batch| {
             batch.push(&[0]).jump_to_start();
         })?;
         Ok(Spinner { program })
@@ -78,50 +78,50 @@ fn must_be_in_order(memory: &Object<'_>, links: usize) -> Result<()> {
 
 /// Submissions alternate between two contexts of one engine; each waits for the sync object of the one before. The first
 /// spins until the CPU ends it.
-pub fn chain(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
+pub fn chain(env: &CheckEnvironment<'_>, engine: Engine) -> Result<Found> {
     const LINKS: usize = 12;
-    let memory = bench.object(4096)?;
-    let contexts = [Context::new(bench.device, engine)?, Context::new(bench.device, engine)?];
+    let memory = env.object(4096)?;
+    let contexts = [Context::new(env.device, engine)?, Context::new(env.device, engine)?];
     let programs = (1..=LINKS)
-        .map(|number| Ok(Program::new(bench.device, |batch| link(batch, engine, &memory, number))?))
+        .map(|number| Ok(Program::new(env.device, |batch| link(batch, engine, &memory, number))?))
         .collect::<Result<Vec<_>>>()?;
-    let spinner = Spinner::new(bench)?;
+    let spinner = Spinner::new(env)?;
     let mut last = contexts[0].submit(&spinner.program, Order::default())?;
     for (index, program) in programs.iter().enumerate() {
         last = contexts[index % 2].submit(program, Order { after: Some(&last), explicit: true, ..Order::default() })?;
     }
     must_wait(&memory)?;
     spinner.end();
-    contexts[(LINKS - 1) % 2].wait(&last, bench.timeout)?;
+    contexts[(LINKS - 1) % 2].wait(&last, env.timeout)?;
     must_be_in_order(&memory, LINKS)?;
     passed(format!("{LINKS} submissions of two contexts, each after the other's"))
 }
 
 /// The same with one fence file for each submission.
-pub fn files(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
+pub fn files(env: &CheckEnvironment<'_>, engine: Engine) -> Result<Found> {
     const LINKS: usize = 6;
-    chain_of_files(bench, &[engine], LINKS)?;
+    chain_of_files(env, &[engine], LINKS)?;
     passed(format!("{LINKS} submissions, each after the fence file of the one before"))
 }
 
 /// Each engine in turn waits for the fence file of the one before, three times around.
-pub fn ring(bench: &Bench<'_>, engines: &[Engine]) -> Result<Found> {
+pub fn ring(env: &CheckEnvironment<'_>, engines: &[Engine]) -> Result<Found> {
     let links = 3 * engines.len();
-    chain_of_files(bench, engines, links)?;
+    chain_of_files(env, engines, links)?;
     passed(format!("{links} submissions on {} engines, each after the fence file of the one before", engines.len()))
 }
 
-fn chain_of_files(bench: &Bench<'_>, engines: &[Engine], links: usize) -> Result<()> {
-    let memory = bench.object(4096)?;
+fn chain_of_files(env: &CheckEnvironment<'_>, engines: &[Engine], links: usize) -> Result<()> {
+    let memory = env.object(4096)?;
     let contexts =
-        engines.iter().map(|engine| Ok(Context::new(bench.device, *engine)?)).collect::<Result<Vec<Context<'_>>>>()?;
+        engines.iter().map(|engine| Ok(Context::new(env.device, *engine)?)).collect::<Result<Vec<Context<'_>>>>()?;
     let programs = (1..=links)
         .map(|number| {
             let engine = engines[number % engines.len()];
-            Ok(Program::new(bench.device, |batch| link(batch, engine, &memory, number))?)
+            Ok(Program::new(env.device, |batch| link(batch, engine, &memory, number))?)
         })
         .collect::<Result<Vec<_>>>()?;
-    let spinner = Spinner::new(bench)?;
+    let spinner = Spinner::new(env)?;
     let mut last: OwnedFd = contexts[0].submit_file(&spinner.program, Order::default())?;
     for (index, program) in programs.iter().enumerate() {
         let order = Order { after_file: Some(&last), explicit: true, ..Order::default() };
@@ -129,23 +129,23 @@ fn chain_of_files(bench: &Bench<'_>, engines: &[Engine], links: usize) -> Result
     }
     must_wait(&memory)?;
     spinner.end();
-    contexts[links % engines.len()].wait_file(&last, bench.timeout)?;
+    contexts[links % engines.len()].wait_file(&last, env.timeout)?;
     must_be_in_order(&memory, links)
 }
 
 /// Without fences, the driver orders submissions of all engines that write the same object.
-pub fn order_by_objects(bench: &Bench<'_>, engines: &[Engine]) -> Result<Found> {
+pub fn order_by_objects(env: &CheckEnvironment<'_>, engines: &[Engine]) -> Result<Found> {
     let links = 3 * engines.len();
-    let memory = bench.object(4096)?;
+    let memory = env.object(4096)?;
     let contexts =
-        engines.iter().map(|engine| Ok(Context::new(bench.device, *engine)?)).collect::<Result<Vec<Context<'_>>>>()?;
-    let spinner = Program::new(bench.device, |batch| {
+        engines.iter().map(|engine| Ok(Context::new(env.device, *engine)?)).collect::<Result<Vec<Context<'_>>>>()?;
+    let spinner = Program::new(env.device, |batch| {
         batch.push(&[0]).store_dword(&memory, 32, 1).jump_to_start();
     })?;
     let programs = (1..=links)
         .map(|number| {
             let engine = engines[number % engines.len()];
-            Ok(Program::new(bench.device, |batch| link(batch, engine, &memory, number))?)
+            Ok(Program::new(env.device, |batch| link(batch, engine, &memory, number))?)
         })
         .collect::<Result<Vec<_>>>()?;
     let spinner = Spinner { program: spinner };
@@ -158,16 +158,16 @@ pub fn order_by_objects(bench: &Bench<'_>, engines: &[Engine]) -> Result<Found> 
     must_wait(&memory)?;
     spinner.end();
     if let Some((number, fence)) = &last {
-        contexts[*number].wait(fence, bench.timeout)?;
+        contexts[*number].wait(fence, env.timeout)?;
     }
     must_be_in_order(&memory, links)?;
     passed(format!("{links} submissions on {} engines, ordered by the object that they write", engines.len()))
 }
 
 /// An object is busy while a batch uses it; a wait with a time limit ends at the limit, one without at the batch's end.
-pub fn waits(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
-    let spinner = Spinner::new(bench)?;
-    let context = Context::new(bench.device, engine)?;
+pub fn waits(env: &CheckEnvironment<'_>, engine: Engine) -> Result<Found> {
+    let spinner = Spinner::new(env)?;
+    let context = Context::new(env.device, engine)?;
     let object = spinner.program.object();
     ensure!(!object.is_busy()?, "an unused object is busy");
     let fence = context.submit(&spinner.program, Order::default())?;
@@ -175,8 +175,8 @@ pub fn waits(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
     ensure!(object.wait(EARLY).is_err(), "a wait for the object of a running batch ended");
     ensure!(fence.wait(EARLY).is_err(), "the sync object of a running batch has signalled");
     spinner.end();
-    object.wait(bench.timeout)?;
-    context.wait(&fence, bench.timeout)?;
+    object.wait(env.timeout)?;
+    context.wait(&fence, env.timeout)?;
     ensure!(!object.is_busy()?, "the object of a finished batch is busy");
     passed("busy, waits with and without success")
 }

@@ -31,9 +31,9 @@ pub enum Found {
 }
 
 /// A check of one engine. An error has the expected value, the value found and its location.
-pub type EngineCheck = fn(&Bench<'_>, Engine) -> Result<Found>;
+pub type EngineCheck = fn(&CheckEnvironment<'_>, Engine) -> Result<Found>;
 /// A check of several engines, or of none.
-pub type CardCheck = fn(&Bench<'_>, &[Engine]) -> Result<Found>;
+pub type CardCheck = fn(&CheckEnvironment<'_>, &[Engine]) -> Result<Found>;
 
 /// Checks for every engine.
 pub const EVERY_ENGINE: [(&str, EngineCheck); 8] = [
@@ -77,7 +77,7 @@ pub const APERTURE: [(&str, CardCheck); 5] = [
 ];
 
 /// The environment of a check.
-pub struct Bench<'d> {
+pub struct CheckEnvironment<'d> {
     /// The card.
     pub device: &'d Device,
     /// Time limit of one batch.
@@ -88,7 +88,7 @@ pub struct Bench<'d> {
     pub parser: bool,
 }
 
-impl<'d> Bench<'d> {
+impl<'d> CheckEnvironment<'d> {
     /// Allocates `bytes` of zeros.
     fn object(&self, bytes: usize) -> Result<Object<'d>> {
         Ok(Object::new(self.device, bytes)?)
@@ -149,8 +149,14 @@ struct Picture<'d> {
 
 impl<'d> Picture<'d> {
     /// Creates a surface with pseudo-random contents. Its object has the layout `tiling` for the driver, too.
-    fn new(bench: &Bench<'d>, tiling: Tiling, pitch: usize, height: usize, random: &mut Random) -> Result<Self> {
-        let object = bench.object(pitch * height)?;
+    fn new(
+        env: &CheckEnvironment<'d>,
+        tiling: Tiling,
+        pitch: usize,
+        height: usize,
+        random: &mut Random,
+    ) -> Result<Self> {
+        let object = env.object(pitch * height)?;
         let swizzle = object.set_tiling(tiling, count(pitch))?;
         let picture = Picture { object, tiling, swizzle, pitch, rows: random.bytes(pitch * height) };
         picture.object.prepare(false)?;

@@ -4,7 +4,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::{Bench, Found, Random, no_registers, passed};
+use super::{CheckEnvironment, Found, Random, no_registers, passed};
 use crate::device::Engine;
 use crate::gen6::gem::{Context, Object, Program, Trust};
 use crate::number::low;
@@ -21,16 +21,16 @@ fn values(random: &mut Random) -> Vec<u32> {
     REGISTERS.iter().map(|_| low(random.quadword()) & BITS).collect()
 }
 
-fn load<'o>(bench: &Bench<'o>, values: &[u32]) -> Result<Program<'o>> {
-    Ok(Program::trusted(bench.device, Trust::Parsed, |batch| {
+fn load<'o>(env: &CheckEnvironment<'o>, values: &[u32]) -> Result<Program<'o>> {
+    Ok(Program::trusted(env.device, Trust::Parsed, |batch| {
         for (register, value) in REGISTERS.iter().zip(values) {
             batch.load_register(*register, *value);
         }
     })?)
 }
 
-fn store<'o>(bench: &Bench<'o>, memory: &'o Object<'o>) -> Result<Program<'o>> {
-    Ok(Program::trusted(bench.device, Trust::Parsed, |batch| {
+fn store<'o>(env: &CheckEnvironment<'o>, memory: &'o Object<'o>) -> Result<Program<'o>> {
+    Ok(Program::trusted(env.device, Trust::Parsed, |batch| {
         for (at, register) in (0..).step_by(4).zip(REGISTERS) {
             batch.store_register(register, memory, at);
         }
@@ -50,25 +50,25 @@ fn must_be(what: &str, found: &[u32], want: &[u32]) -> Result<()> {
 
 /// Registers are loaded from immediates and from memory, and stored to memory. The same commands without privilege do
 /// nothing if the batch is not parsed.
-pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
-    let context = Context::new(bench.device, engine)?;
-    without_privilege(bench, &context)?;
-    if !bench.parser {
+pub fn registers(env: &CheckEnvironment<'_>, engine: Engine) -> Result<Found> {
+    let context = Context::new(env.device, engine)?;
+    without_privilege(env, &context)?;
+    if !env.parser {
         return passed("batches without privilege cannot access registers");
     }
     let mut random = Random(2);
-    let memory = bench.object(4096)?;
+    let memory = env.object(4096)?;
     let (first, second) = (values(&mut random), values(&mut random));
     for (index, value) in second.iter().enumerate() {
         memory.memory().write_u32(1024 + 4 * index, *value);
     }
-    let program = Program::trusted(bench.device, Trust::Parsed, |batch| {
+    let program = Program::trusted(env.device, Trust::Parsed, |batch| {
         for (at, (register, value)) in (0..).step_by(4).zip(REGISTERS.iter().zip(&first)) {
             batch.load_register(*register, *value).store_register(*register, &memory, at);
             batch.load_register_mem(*register, &memory, 1024 + at).store_register(*register, &memory, 512 + at);
         }
     })?;
-    context.run(&program, bench.timeout)?;
+    context.run(&program, env.timeout)?;
     must_be("from an immediate", &stored(&memory), &first)?;
     let from_memory: Vec<u32> = (0..REGISTERS.len()).map(|index| memory.memory().read_u32(512 + 4 * index)).collect();
     must_be("from memory", &from_memory, &second)?;
@@ -76,42 +76,42 @@ pub fn registers(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
 }
 
 /// A batch that is not parsed neither loads nor stores a register.
-fn without_privilege(bench: &Bench<'_>, context: &Context<'_>) -> Result<()> {
-    let memory = bench.object(4096)?;
-    let program = Program::new(bench.device, |batch| {
+fn without_privilege(env: &CheckEnvironment<'_>, context: &Context<'_>) -> Result<()> {
+    let memory = env.object(4096)?;
+    let program = Program::new(env.device, |batch| {
         batch.load_register(TIMESTAMP, 0).store_register(TIMESTAMP, &memory, 0).store_dword(&memory, 4, 1);
     })?;
-    context.run(&program, bench.timeout)?;
+    context.run(&program, env.timeout)?;
     let found = [0, 4].map(|at| memory.memory().read_u32(at));
     ensure!(found == [0, 1], "a register and a dword stored without privilege: expected [0, 1], got {found:#x?}");
     Ok(())
 }
 
 /// Two contexts have their own values of the registers, which switches between them keep. A new context has zeros.
-pub fn contexts(bench: &Bench<'_>, engine: Engine) -> Result<Found> {
+pub fn contexts(env: &CheckEnvironment<'_>, engine: Engine) -> Result<Found> {
     const ROUNDS: usize = 4;
-    if !bench.parser {
+    if !env.parser {
         return no_registers();
     }
     let mut random = Random(3);
-    let memory = bench.object(4096)?;
-    let read = store(bench, &memory)?;
-    let contexts = [Context::new(bench.device, engine)?, Context::new(bench.device, engine)?];
+    let memory = env.object(4096)?;
+    let read = store(env, &memory)?;
+    let contexts = [Context::new(env.device, engine)?, Context::new(env.device, engine)?];
     let mut current = [values(&mut random), values(&mut random)];
     for (context, values) in contexts.iter().zip(&current) {
-        context.run(&load(bench, values)?, bench.timeout)?;
+        context.run(&load(env, values)?, env.timeout)?;
     }
     for round in 0..ROUNDS {
         for (number, context) in contexts.iter().enumerate() {
-            context.run(&read, bench.timeout)?;
+            context.run(&read, env.timeout)?;
             must_be(&format!("context {number} in round {round}"), &stored(&memory), &current[number])?;
             if number == round % 2 {
                 current[number] = values(&mut random);
-                context.run(&load(bench, &current[number])?, bench.timeout)?;
+                context.run(&load(env, &current[number])?, env.timeout)?;
             }
         }
     }
-    Context::new(bench.device, engine)?.run(&read, bench.timeout)?;
+    Context::new(env.device, engine)?.run(&read, env.timeout)?;
     must_be("a new context", &stored(&memory), &[0; REGISTERS.len()])?;
     passed(format!("{} registers of two contexts, {ROUNDS} rounds", REGISTERS.len()))
 }
