@@ -56,14 +56,14 @@ pub static XE_HPG_CONTEXTS: ContextFormat = ContextFormat {
         (reg::INT_SRC_RPT_PTR, reg::INT_SRC_RPT_PTR),
         (reg::INT_STATUS_RPT_PTR, reg::INT_STATUS_RPT_PTR),
         (reg::BB_STATE, reg::BB_STATE),
-        (0x120, 0x124),
+        (reg::PRT_BB_STATE, reg::PRT_BB_STATE + 4),
         (reg::BBADDR, reg::BBADDR),
         (reg::BB_ADD_DIFF, reg::BB_ADD_DIFF),
         (reg::BBADDR_UDW, reg::BBADDR_UDW),
         (reg::CCID, reg::CCID),
         (reg::BB_PER_CTX_PTR, reg::INDIRECT_CTX_OFFSET),
         (reg::CONTEXT_CONTROL, reg::CONTEXT_CONTROL),
-        (0x270, 0x28c),
+        (reg::PDP0, reg::PDP3 + 4),
         (reg::SEMAPHORE_TOKEN, reg::SEMAPHORE_TOKEN),
     ],
     // After six cachelines of ring context (V8-042, trap T16; xe: xe_lrc_reg_size).
@@ -98,6 +98,8 @@ const fn one(offset: u32) -> Span {
     Span(offset, 1)
 }
 
+/// Length in dwords of [`RING`].
+const RING_DWORDS: usize = 0x34;
 /// Dwords 0x00 to 0x33, identical on all engines (V8-047; i915: dg2_xcs_offsets, dg2_rcs_offsets). The header of 13
 /// registers in the PRM does not include PRT_BB_STATE (trap T17).
 const RING: &[Part] = &[
@@ -126,22 +128,29 @@ const RING: &[Part] = &[
         RELATIVE | POSTED,
         &[
             one(reg::CTX_TIMESTAMP),
-            one(0x28c),
-            one(0x288),
-            one(0x284),
-            one(0x280),
-            one(0x27c),
-            one(0x278),
+            one(reg::PDP3 + 4),
+            one(reg::PDP3),
+            one(reg::PDP2 + 4),
+            one(reg::PDP2),
+            one(reg::PDP1 + 4),
+            one(reg::PDP1),
             one(reg::PDP0 + 4),
             one(reg::PDP0),
         ],
     ),
 ];
 /// Dwords 0x34 to 0x4f on the render engine, as defined by the drivers (V8-048; i915, xe: dg2_rcs_offsets).
-const RING_RENDER: &[Part] =
-    &[Load(RELATIVE | POSTED, &[one(0x1b0), Span(0x5a8, 2)]), Noop(6), Load(RELATIVE, &[one(0x0c8)]), Noop(12)];
-/// Dwords 0x34 to 0x4f on the copy engine. Bit 19 of the header is clear, so the offsets are absolute.
-const RING_COPY: &[Part] = &[Noop(13), Load(POSTED, &[Span(0x2_2200, 2)]), Noop(10)];
+const RING_RENDER: &[Part] = &[
+    Load(RELATIVE | POSTED, &[one(reg::POSH_LRCA), Span(reg::CTX_SCHEDULING_ATTRIBUTES, 2)]),
+    Noop(6),
+    Load(RELATIVE, &[one(reg::PWR_CLK_STATE)]),
+    Noop(12),
+];
+/// Base of the registers of bcs0.
+const BCS0: u32 = 0x2_2000;
+/// Dwords 0x34 to 0x4f on the copy engine: BCS_SWCTRL and BLIT_CCTL. Bit 19 of the header is clear, so the offsets are
+/// absolute.
+const RING_COPY: &[Part] = &[Noop(13), Load(POSTED, &[Span(BCS0 + reg::BCS_SWCTRL, 2)]), Noop(10)];
 /// The same on the other engines.
 const RING_PLAIN: &[Part] = &[Noop(28)];
 /// Dwords 0x50 to 0x5f: memory-based interrupts (V8-049; xe: set_memory_based_intr). The LRI header in the PRM
@@ -160,9 +169,9 @@ const ENGINE: &[Part] = &[
             one(reg::BB_STACK_WRITE_PORT),
             one(reg::BB_STACK_WRITE_PORT),
             one(reg::BB_STACK_WRITE_PORT),
-            one(0x028),
-            one(0x09c),
-            one(0x0c0),
+            one(reg::EXCC),
+            one(reg::MI_MODE),
+            one(reg::INSTPM),
             one(reg::PR_CTR_CTRL),
             one(reg::PR_CTR_THRSH),
             one(reg::TIMESTAMP),
@@ -173,11 +182,11 @@ const ENGINE: &[Part] = &[
             one(reg::PREDICATE_RESULT_1),
             Span(reg::GPR, 32),
             one(reg::IPEHR),
-            one(0x084),
+            one(reg::CMD_BUF_CCTL),
             one(reg::MI_ADDRESS_OFFSET),
             one(reg::SET_PREDICATE_RESULT),
             one(reg::WPARID),
-            one(0x1fc),
+            one(reg::PREDICATION_MASK),
         ],
     ),
 ];
@@ -324,7 +333,7 @@ impl Layout {
     /// offsets of dwords 0x00 to 0x33, followed by the end command (xe, i915: set_offsets). All values are 0.
     pub(crate) fn blank(&self) -> Vec<u32> {
         let relative = |word: &u32| if *word & !0x7ff == self.base { word.wrapping_sub(self.base) } else { *word };
-        self.template.iter().take(0x34).map(relative).chain([END]).collect()
+        self.template.iter().take(RING_DWORDS).map(relative).chain([END]).collect()
     }
 
     /// Resets all registers of a context.

@@ -2,10 +2,9 @@
 //! Access to replicated registers: steering by the initiator (V13-140..164), and accesses to sleeping domains.
 
 use super::Gt;
+use crate::registers::engine_offsets::CS_SELECTOR;
 use crate::registers::ranges::Range;
-use crate::registers::steering::{
-    CS_GROUP, CS_INSTANCE, CS_SELECTIVE_READ, CS_SELECTOR, GUC_SELECTOR, MULTICAST, SLICE, SUBSLICE,
-};
+use crate::registers::steering::{CS_GROUP, CS_INSTANCE, CS_SELECTIVE_READ, GUC_SELECTOR, MULTICAST, SLICE, SUBSLICE};
 use crate::registers::{Decoded, Kind, Live};
 use crate::topology::EngineId;
 

@@ -22,9 +22,6 @@ pub const SLICE: Bits = Bits::new(30, 27);
 /// Steering registers: subslice id of the selected instance (V13-143).
 pub const SUBSLICE: Bits = Bits::new(26, 24);
 
-/// CS_MMIO_GROUP_INSTANCE_SELECT, relative to the engine's base: steering of a streamer's commands (V13-142; xe:
-/// xe_engine_regs.h).
-pub const CS_SELECTOR: u32 = 0xcc;
 /// CS_MMIO_GROUP_INSTANCE_SELECT: reads are steered; otherwise, any instance may respond.
 pub const CS_SELECTIVE_READ: Bits = Bits::bit(30);
 /// CS_MMIO_GROUP_INSTANCE_SELECT: slice id of the selected instance.
