@@ -6,6 +6,8 @@
 //! asleep or awake. Temperatures approach the value that belongs to the power exponentially.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+use bitfield_struct::bitfield;
+
 use crate::topology::MAX_ENGINES;
 
 /// Fractional bits of a power in PCU registers: 1/8 watt.
@@ -100,8 +102,12 @@ impl Power {
 
     /// Reset value of the power limit ([`RAPL_LIMIT`]): the board's power, enabled, averaged over 28 s (1.75 * 2^14
     /// time units).
-    pub fn limit(self) -> u32 {
-        self.board_units() & LIMIT_POWER | LIMIT_ENABLE | 14 << 17 | 3 << 22
+    pub fn limit(self) -> RaplLimit {
+        RaplLimit::new()
+            .with_power(self.board_units() & 0x7fff)
+            .with_enable(true)
+            .with_window_exponent(14)
+            .with_window_quarters(3)
     }
 
     /// Temperature in thousandths of a degree that a part has when the card has consumed `watts` for long.
@@ -114,10 +120,25 @@ impl Power {
 pub const RAPL_LIMIT: u32 = 0x14_59a0;
 /// Writable bits: limit, enable, clamp and time window.
 pub const RAPL_LIMIT_MASK: u32 = 0x00ff_ffff;
-/// RAPL_LIMIT: the limit, in units of [`POWER_SHIFT`].
-const LIMIT_POWER: u32 = 0x7fff;
-/// RAPL_LIMIT: the limit is enabled.
-const LIMIT_ENABLE: u32 = 1 << 15;
+
+/// PCU_CR_PACKAGE_RAPL_LIMIT: the power limit PL1 (xe: regs/xe_mchbar_regs.h).
+#[bitfield(u32)]
+pub struct RaplLimit {
+    /// The limit in units of 1/8 watt.
+    #[bits(15)]
+    pub power: u32,
+    /// The limit is enabled.
+    pub enable: bool,
+    /// The frequency may fall below the minimum. The model ignores it.
+    pub clamp: bool,
+    /// The limit is averaged over 1 + `window_quarters` / 4, times 2 to this power, time units.
+    #[bits(5)]
+    pub window_exponent: u8,
+    /// See [`RaplLimit::window_exponent`].
+    #[bits(2)]
+    pub window_quarters: u8,
+    __: u8,
+}
 
 /// Frequency range of the GT, in units of 16.67 MHz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,8 +167,8 @@ pub struct Envelope {
     pub power: Power,
     /// Its frequencies.
     pub range: Range,
-    /// Value of RAPL_LIMIT.
-    pub limit: u32,
+    /// The power limit.
+    pub limit: RaplLimit,
 }
 
 impl Envelope {
@@ -172,10 +193,10 @@ impl Envelope {
     ///
     /// The model applies the limit to the load at once, not to the average over the window of RAPL_LIMIT.
     fn limited(self, requested: u32, load: f64) -> u32 {
-        if self.limit & LIMIT_ENABLE == 0 {
+        if !self.limit.enable() {
             return requested;
         }
-        let watts = f64::from(self.limit & LIMIT_POWER) / f64::from(1_u32 << POWER_SHIFT);
+        let watts = f64::from(self.limit.power()) / f64::from(1_u32 << POWER_SHIFT);
         let within = |ratio: &u32| self.watts(load, *ratio) <= watts;
         (self.range.min.min(requested)..=requested).rev().find(within).unwrap_or(self.range.min.min(requested))
     }

@@ -4,10 +4,8 @@
 use std::sync::MutexGuard;
 
 use super::Gt;
-use crate::registers::power::{
-    ACTUAL_RATIO, ACTUAL_VOLTAGE, GT_PERF_STATUS, LIMIT_REASONS, LIMIT_REASONS_LOG, LIMITED_BY_PL1, REQUESTED_RATIO,
-    RP_STATE_CAP, RP0, RPN, RPNSWREQ,
-};
+use crate::registers::power::LIMIT_REASONS;
+use crate::registers::power_fields::{FrequencyRequest, LimitReasons, MAX_RATIO, PerfStatus, RpStateCap};
 use crate::residency::Awake;
 use crate::sensors::{self, Envelope, Load, Meter, RAPL_LIMIT, RAPL_LIMIT_MASK, Range};
 use crate::sync::IgnorePoison;
@@ -25,14 +23,14 @@ impl Gt {
     /// What determines the card's power now.
     #[allow(clippy::arithmetic_side_effects, reason = "a frequency in units of 50 MHz has eight bits")]
     fn envelope(&self) -> Envelope {
-        let caps = self.registers.value(RP_STATE_CAP);
-        let range = Range { min: RPN.get(caps) * 3, max: RP0.get(caps) * 3 };
-        Envelope { power: self.power, range, limit: self.registers.value(RAPL_LIMIT) }
+        let caps: RpStateCap = self.registers.fields();
+        let range = Range { min: u32::from(caps.rpn()) * 3, max: u32::from(caps.rp0()) * 3 };
+        Envelope { power: self.power, range, limit: self.registers.fields() }
     }
 
     /// The requested frequency in units of 16.67 MHz.
     fn requested_ratio(&self) -> u32 {
-        ACTUAL_RATIO.get(self.registers.value(GT_PERF_STATUS))
+        self.registers.fields::<PerfStatus>().ratio()
     }
 
     /// The frequencies while the GT is awake.
@@ -70,23 +68,26 @@ impl Gt {
     pub fn request_ratio(&self, ratio: u32) {
         // The time before is counted with the frequency before.
         let _meter = self.meter();
-        self.registers.set(RPNSWREQ, REQUESTED_RATIO.of(ratio));
-        self.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(ratio));
+        let ratio = ratio.min(MAX_RATIO);
+        self.registers.set_fields(FrequencyRequest::new().with_ratio(ratio));
+        self.registers.set_fields(PerfStatus::new().with_ratio(ratio));
     }
 
     /// GT_PERF_STATUS: frequency and voltage, 0 while the GT sleeps.
     #[allow(clippy::arithmetic_side_effects, reason = "a voltage in mV has 13 bits")]
     pub(super) fn perf_status(&self) -> u32 {
         let Some(Ratios { actual, .. }) = self.ratios_if_awake() else { return 0 };
-        ACTUAL_RATIO.of(actual) | ACTUAL_VOLTAGE.of(self.envelope().voltage(actual) * 2 / 5)
+        // A card file has at most 5000 mV.
+        let voltage = (self.envelope().voltage(actual) * 2 / 5).min(0x7ff);
+        PerfStatus::new().with_ratio(actual.min(MAX_RATIO)).with_voltage(voltage).into()
     }
 
     /// GT0_PERF_LIMIT_REASONS: PL1 while the power limit lowers the frequency, and the log.
     pub(super) fn limit_reasons(&self) -> u32 {
         let limited = self.ratios_if_awake().is_some_and(|ratios| ratios.actual < ratios.requested);
-        let now = if limited { LIMITED_BY_PL1.mask() } else { 0 };
-        self.registers.update(LIMIT_REASONS, |log| log | LIMIT_REASONS_LOG.of(now));
-        self.registers.value(LIMIT_REASONS) | now
+        let logged = LimitReasons::new().with_pl1_log(limited);
+        self.registers.update(LIMIT_REASONS, |log| log | u32::from(logged));
+        self.registers.fields::<LimitReasons>().with_pl1(limited).into()
     }
 
     /// Clears the bits of the log that are 0 in `value`.

@@ -8,11 +8,9 @@ use arctic_sriov::number::low;
 
 use super::{Gt, SideEffect, power_context};
 use crate::pcode::Pcode;
-use crate::registers::power::{
-    FORCEWAKE_GUC_MEDIA, FORCEWAKE_GUC_RENDER, MEDIA_POWERGATE, POWERGATE_ENABLE, RC_CONTROL, RC_HW_ENABLE, RC_REQUEST,
-    RC_STATE, RC_TARGET, RC0, RC6, RC6_ENABLE, RC6_TARGET, RENDER_POWERGATE,
-};
-use crate::registers::{Access, Bits, PowerRegister, Unit, XeHpg, masked};
+use crate::registers::power::{FORCEWAKE_GUC_MEDIA, FORCEWAKE_GUC_RENDER};
+use crate::registers::power_fields::{CoreStatus, PowergateEnable, RcControl, RcRequest};
+use crate::registers::{Access, PowerRegister, Unit, XeHpg, masked};
 use crate::residency::Awake;
 use crate::sync::IgnorePoison;
 use crate::topology::{EngineId, WakeDomain};
@@ -53,9 +51,9 @@ impl Gt {
     /// Permits RC6 if the GuC permits it, or if the host has enabled it and either lets the hardware enter it or
     /// requests it (i915: intel_rc6.c). [`Gt::forcewake`] must be locked.
     fn decide_rc6(&self) {
-        let control = self.registers.value(RC_CONTROL);
-        let requested = RC_TARGET.get(self.registers.value(RC_REQUEST)) == RC6_TARGET;
-        let host = RC6_ENABLE.is_set(control) && (RC_HW_ENABLE.is_set(control) || requested);
+        let control: RcControl = self.registers.fields();
+        let requested = self.registers.fields::<RcRequest>().target() == RcRequest::RC6;
+        let host = control.rc6_enable() && (control.hw_enable() || requested);
         self.keep_awake(Awake::Forbidden, !(host || self.guc_permits_rc6.load(Ordering::Relaxed)));
     }
 
@@ -74,8 +72,9 @@ impl Gt {
     /// (V13-138).
     #[allow(clippy::arithmetic_side_effects, reason = "there are at most eight media engines of a kind")]
     pub(super) fn asleep(&self, domain: WakeDomain) -> bool {
-        let gated = |enable: Bits, forcewake: u8| {
-            enable.is_set(self.registers.value(POWERGATE_ENABLE))
+        let gates: PowergateEnable = self.registers.fields();
+        let gated = |enabled: bool, forcewake: u8| {
+            enabled
                 && !self.residency.holds(Awake::Forcewake(forcewake))
                 && !self.residency.holds(Awake::GucForcewake(forcewake))
                 && !self.awake_engine(domain)
@@ -83,9 +82,9 @@ impl Gt {
         match domain {
             WakeDomain::AlwaysOn => false,
             WakeDomain::Gt => self.residency.asleep(),
-            WakeDomain::Render => self.residency.asleep() || gated(RENDER_POWERGATE, 1),
-            WakeDomain::Vdbox(n) => self.residency.asleep() || gated(MEDIA_POWERGATE, 2 + n),
-            WakeDomain::Vebox(n) => self.residency.asleep() || gated(MEDIA_POWERGATE, 10 + n),
+            WakeDomain::Render => self.residency.asleep() || gated(gates.render(), 1),
+            WakeDomain::Vdbox(n) => self.residency.asleep() || gated(gates.media(), 2 + n),
+            WakeDomain::Vebox(n) => self.residency.asleep() || gated(gates.media(), 10 + n),
         }
     }
 
@@ -136,8 +135,10 @@ impl Unit<XeHpg, Gt> for PowerRegister {
             PowerRegister::DomainStatus => (0..).zip(SLICES).fold(0, |status, (bit, domains)| {
                 status | u32::from(domains.iter().any(|domain| !gt.asleep(*domain))) << bit
             }),
-            PowerRegister::CoreStatus if gt.residency.asleep() => RC_STATE.of(RC6),
-            PowerRegister::CoreStatus => RC_STATE.of(RC0),
+            PowerRegister::CoreStatus => {
+                let state = if gt.residency.asleep() { CoreStatus::RC6 } else { CoreStatus::RC0 };
+                CoreStatus::new().with_rc_state(state).into()
+            }
             PowerRegister::Rc6Residency => low(gt.residency.slept(gt.clock.now()) / RC6_UNIT),
             PowerRegister::PerfStatus => gt.perf_status(),
             PowerRegister::LimitReasons => gt.limit_reasons(),

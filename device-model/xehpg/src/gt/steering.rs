@@ -2,9 +2,8 @@
 //! Access to replicated registers: steering by the initiator (V13-140..164), and accesses to sleeping domains.
 
 use super::Gt;
-use crate::registers::engine_offsets::CS_SELECTOR;
 use crate::registers::ranges::Range;
-use crate::registers::steering::{CS_GROUP, CS_INSTANCE, CS_SELECTIVE_READ, GUC_SELECTOR, MULTICAST, SLICE, SUBSLICE};
+use crate::registers::steering::{CsSteering, GUC_SELECTOR, Steering};
 use crate::registers::{Decoded, Kind, Live};
 use crate::topology::EngineId;
 
@@ -20,24 +19,26 @@ pub(super) enum Agent {
 }
 
 impl Gt {
+    /// The steering register at `offset`.
+    fn steering(&self, offset: u32) -> Steering {
+        self.registers.value(offset).into()
+    }
+
     /// Reads the instance of a replicated register that `agent` selects, whether it reads by multicast or unicast
     /// (V13-145, V13-146). An instance that does not exist reads 0 (V13-161).
     #[cold]
     pub(super) fn read_steered(&self, agent: Agent, offset: u32, range: &Range) -> u32 {
         let steering = match agent {
-            Agent::Host => self.registers.value(range.selector()),
-            Agent::Guc => self.registers.value(GUC_SELECTOR),
+            Agent::Host => self.steering(range.selector()),
+            Agent::Guc => self.steering(GUC_SELECTOR),
             Agent::Streamer(engine) => {
-                let own = self.registers.engine(engine).get(CS_SELECTOR);
+                let own: CsSteering = self.registers.engine(engine).fields();
                 // Without SELECTIVE_READ, any instance may respond.
-                if !CS_SELECTIVE_READ.is_set(own) {
+                if !own.selective_read() {
                     return self.registers.value(offset);
                 }
-                let (group, instance) = (CS_GROUP.get(own), CS_INSTANCE.get(own));
-                if group > SLICE.get(u32::MAX) || instance > SUBSLICE.get(u32::MAX) {
-                    return 0;
-                }
-                SLICE.of(group) | SUBSLICE.of(instance)
+                let Some(steering) = Steering::unicast(own.group(), own.instance()) else { return 0 };
+                steering
             }
         };
         let selected = range.replication.selected(steering);
@@ -57,11 +58,11 @@ impl Gt {
     ) {
         let (kind, value) = written;
         let steering = match agent {
-            Agent::Host => self.registers.value(range.selector()),
-            Agent::Guc => self.registers.value(GUC_SELECTOR),
-            Agent::Streamer(_) => MULTICAST.mask(),
+            Agent::Host => self.steering(range.selector()),
+            Agent::Guc => self.steering(GUC_SELECTOR),
+            Agent::Streamer(_) => Steering::MULTICAST,
         };
-        let multicast = MULTICAST.is_set(steering);
+        let multicast = steering.multicast();
         if multicast {
             self.registers.write_all(offset, decoded, kind, value);
         } else if let Some(instance) = range.replication.selected(steering) {
@@ -71,12 +72,12 @@ impl Gt {
 
     /// Reads the stored value of a register for the GuC, steered by GUC_MCR_SELECTOR alone (V13-141). With `instance`, the
     /// GuC selects this slice and subslice id for the read, and restores its steering.
-    pub fn read_for_guc(&self, offset: u32, instance: Option<(u32, u32)>) -> u32 {
+    pub fn read_for_guc(&self, offset: u32, instance: Option<(u8, u8)>) -> u32 {
         let replicated = self.registers.decode(offset).filter(|decoded| decoded.replicated());
         let Some(range) = replicated.and_then(|decoded| decoded.range) else { return self.registers.value(offset) };
         let before = self.registers.value(GUC_SELECTOR);
         if let Some((slice, subslice)) = instance {
-            self.registers.set(GUC_SELECTOR, SLICE.of(slice) | SUBSLICE.of(subslice));
+            self.registers.set(GUC_SELECTOR, Steering::unicast_truncated(slice, subslice).into());
         }
         let value = self.read_steered(Agent::Guc, offset, range);
         self.registers.set(GUC_SELECTOR, before);

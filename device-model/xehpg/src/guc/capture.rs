@@ -3,11 +3,11 @@
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use arctic_sriov::number::count;
+use bitfield_struct::bitfield;
 
 use crate::generation::AdsFormat;
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
-use crate::registers::Bits;
 use crate::topology::{EngineClass, EngineId};
 
 /// Number of classes with separate lists (xe: guc_capture_list_class_type).
@@ -16,11 +16,49 @@ const CLASSES: usize = 4;
 const MOST_REGISTERS: u32 = 0x3ff;
 /// Dwords of a list entry and of a captured register: offset, value, flags, mask.
 const ENTRY_DWORDS: usize = 4;
-/// Flags of a list entry: the register is replicated, and the ids of the slice and subslice to read (xe:
-/// xe_guc_fwif.h, GUC_REGSET_STEERING_*). i915 sets only the ids.
-const STEERED: Bits = Bits::bit(1);
-const STEERING_GROUP: Bits = Bits::new(15, 12);
-const STEERING_INSTANCE: Bits = Bits::new(23, 20);
+
+/// Flags of a list entry (xe: xe_guc_fwif.h, GUC_REGSET_STEERING_*).
+#[bitfield(u32)]
+struct EntryFlags {
+    __: bool,
+    /// The register is replicated. i915 sets only the ids.
+    steered: bool,
+    #[bits(10)]
+    __: u16,
+    /// Id of the slice to read.
+    #[bits(4)]
+    group: u8,
+    #[bits(4)]
+    __: u8,
+    /// Id of the subslice to read.
+    #[bits(4)]
+    instance: u8,
+    __: u8,
+}
+
+/// The GuC's first parameter (xe: GUC_CTL_LOG_PARAMS). A section has 1 to 16 units.
+#[bitfield(u32)]
+struct LogParams {
+    /// The host has configured a log.
+    valid: bool,
+    __: bool,
+    /// The section of captures has units of 1 MiB instead of 4 KiB.
+    capture_megabytes: bool,
+    /// The other sections have units of 1 MiB instead of 4 KiB.
+    megabytes: bool,
+    /// Units of the section of crash dumps, minus 1.
+    #[bits(2)]
+    crash: u32,
+    /// Units of the section of debug messages, minus 1.
+    #[bits(4)]
+    debug: u32,
+    /// Units of the section of captures, minus 1.
+    #[bits(2)]
+    capture: u32,
+    /// Bits 31:12 of the log's address in the GGTT.
+    #[bits(20)]
+    page: u32,
+}
 
 /// Size in bytes of the section states, which precede the first section of the log.
 const STATES: u64 = 0x1000;
@@ -99,11 +137,12 @@ impl Capture {
         reason = "a section has at most sixteen units of at most 1 MiB, by the widths of the fields"
     )]
     pub fn new(log_params: u32, lists: Lists) -> Self {
-        let unit = |bit: u32| if log_params >> bit & 1 != 0 { 1 << 20 } else { 4 << 10 };
-        let count = |shift: u32, mask: u32| (log_params >> shift & mask) + 1;
-        let before = STATES + u64::from(unit(3) * count(6, 0xf)) + u64::from(unit(3) * count(4, 0x3));
-        let log = (log_params & 1 != 0).then_some(u64::from(log_params & !0xfff));
-        Capture { log, section: (before, unit(2) * count(10, 0x3)), lists }
+        let params = LogParams::from(log_params);
+        let bytes = |megabytes: bool, units: u32| (units + 1) << if megabytes { 20 } else { 12 };
+        let others = [params.debug(), params.crash()].map(|units| u64::from(bytes(params.megabytes(), units)));
+        let log = params.valid().then_some(u64::from(params.page()) << 12);
+        let capture = bytes(params.capture_megabytes(), params.capture());
+        Capture { log, section: (STATES + others.iter().sum::<u64>(), capture), lists }
     }
 
     /// Captures the registers of the `hung` engines as one group. Returns `None` if the host has not configured
@@ -193,8 +232,9 @@ fn captured(
     }
     for entry in entries {
         let [offset, _, flags, mask] = entry.map(u32::from_le_bytes);
-        let ids = (STEERING_GROUP.get(flags), STEERING_INSTANCE.get(flags));
-        let instance = (STEERED.is_set(flags) || ids != (0, 0)).then_some(ids);
+        let steering = EntryFlags::from(flags);
+        let ids = (steering.group(), steering.instance());
+        let instance = (steering.steered() || ids != (0, 0)).then_some(ids);
         let register = base.wrapping_add(offset);
         group.extend([offset, gt.read_for_guc(register, instance), flags, mask]);
     }

@@ -4,7 +4,7 @@
 
 use crate::gt::Gt;
 use crate::memory::{Fault, Gam, Space};
-use crate::registers::power::{RP_STATE_CAP, RP0, RPN};
+use crate::registers::power_fields::RpStateCap;
 
 use super::hxg::{Error, Reply, global_address};
 
@@ -107,8 +107,8 @@ impl Slpc {
         reason = "a frequency has eight bits, and the parameters are constants below PARAMS"
     )]
     fn limits(&self, gt: &Gt) -> (u32, u32) {
-        let caps = gt.registers.value(RP_STATE_CAP);
-        let (lowest, highest) = (RPN.get(caps) * 3, RP0.get(caps) * 3);
+        let caps: RpStateCap = gt.registers.fields();
+        let (lowest, highest) = (u32::from(caps.rpn()) * 3, u32::from(caps.rp0()) * 3);
         let (lowest, highest) = (lowest.min(highest), highest);
         let requested = |id: usize| self.params[id].map(|mhz| ratio(mhz).clamp(lowest, highest));
         let min = requested(PARAM_MIN_UNSLICE).unwrap_or(lowest);

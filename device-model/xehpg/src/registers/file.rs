@@ -13,6 +13,22 @@ use super::whitelist::Whitelist;
 use super::{Decoded, EngineRegisters, REGISTER_BYTES, RegisterTables, XeHpg};
 use crate::topology::{ENGINE_BLOCK, EngineId, EngineTable};
 
+/// A register of the card with bit fields. Those of engines are [`EngineFields`](super::engine_fields::EngineFields).
+pub trait CardFields: From<u32> + Into<u32> {
+    /// Offset in GTTMMADR.
+    const OFFSET: u32;
+}
+
+/// Implements [`CardFields`] for types of `bitfield_struct` with their offsets.
+macro_rules! card_fields {
+    ($($name:ident $offset:expr;)*) => {
+        $(impl $crate::registers::CardFields for $name {
+            const OFFSET: u32 = $offset;
+        })*
+    };
+}
+pub(super) use card_fields;
+
 /// All registers with their current values ([`base::RegisterFile`], to which it dereferences). Of a register with one
 /// value per function, this is the PF's.
 pub struct RegisterFile {
@@ -86,6 +102,18 @@ impl RegisterFile {
             self.values.enable(replication as usize, replication.enabled(fuses));
         }
         self
+    }
+
+    /// Returns the bit fields of a register.
+    #[inline]
+    pub fn fields<R: CardFields>(&self) -> R {
+        R::from(self.value(R::OFFSET))
+    }
+
+    /// Sets the bit fields of a register, without write mask.
+    #[inline]
+    pub fn set_fields<R: CardFields>(&self, value: R) {
+        self.set(R::OFFSET, value.into());
     }
 
     /// Returns the view of the registers of `engine`.

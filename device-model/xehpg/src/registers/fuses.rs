@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fuse mirrors: slices, subslices, engines and banks of the die (V13-160, contract B.4).
 
+use bitfield_struct::bitfield;
+
 use super::Kind::ReadOnly;
-use super::{Bits, Register, array, register};
+use super::{Register, array, card_fields, register};
 
 /// XELP_EU_ENABLE: pairs of EUs of a subslice in bits 7:0, one bit each.
 pub const EU_ENABLE: u32 = 0x9134;
@@ -10,16 +12,29 @@ pub const EU_ENABLE: u32 = 0x9134;
 pub const SLICE_ENABLE: u32 = 0x9138;
 /// GT_VEBOX_VDBOX_DISABLE: a set bit enables the engine from version 12.50 on.
 pub const VEBOX_VDBOX_DISABLE: u32 = 0x9140;
-/// GT_VEBOX_VDBOX_DISABLE: video decode engines, one bit each.
-pub const VDBOX: Bits = Bits::new(7, 0);
-/// GT_VEBOX_VDBOX_DISABLE: video enhancement engines, one bit each.
-pub const VEBOX: Bits = Bits::new(19, 16);
 /// MIRROR_FUSE3: MEML3 in bits 3:0, one bit per quadrant.
 pub const MIRROR_FUSE3: u32 = 0x9118;
 /// XELP_GT_GEOMETRY_DSS_ENABLE: dual subslices that support geometry, one bit each.
 pub const GEOMETRY_DSS_ENABLE: u32 = 0x913c;
 /// XEHP_GT_COMPUTE_DSS_ENABLE: dual subslices that support compute, one bit each.
 pub const COMPUTE_DSS_ENABLE: u32 = 0x9144;
+
+/// GT_VEBOX_VDBOX_DISABLE.
+#[bitfield(u32)]
+pub struct VeboxVdboxDisable {
+    /// Video decode engines, one bit each.
+    pub vdbox: u8,
+    __: u8,
+    /// Video enhancement engines, one bit each.
+    #[bits(4)]
+    pub vebox: u8,
+    #[bits(12)]
+    __: u16,
+}
+
+card_fields! {
+    VeboxVdboxDisable VEBOX_VDBOX_DISABLE;
+}
 
 /// The register table; values of 0 are set from the card's profile.
 pub const TABLE: &[Register] = &[

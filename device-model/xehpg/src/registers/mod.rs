@@ -17,6 +17,7 @@ pub mod known;
 pub mod memory;
 mod observation;
 pub mod power;
+pub mod power_fields;
 pub mod ranges;
 mod render;
 pub mod steering;
@@ -30,7 +31,8 @@ pub use arctic_base::registers::{Bits, Copies, Family, FunctionRegisters, Kind, 
 pub use doorbell::DoorbellRegister;
 pub use engine::{ClockRegister, EngineRegister};
 pub use engine_registers::EngineRegisters;
-pub use file::RegisterFile;
+use file::card_fields;
+pub use file::{CardFields, RegisterFile};
 pub use gsc::HeciWindow;
 pub use guc::GucRegister;
 pub use interrupt::InterruptRegister;

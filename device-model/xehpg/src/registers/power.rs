@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Power: forcewake, RC6, frequency, PCODE and the sensors of the PCU (contract B.1, B.2, B.5b, B.11).
+//! Power: forcewake, RC6, frequency, PCODE and the sensors of the PCU (contract B.1, B.2, B.5b, B.11). The bit fields are
+//! in `power_fields.rs`.
 
 use super::Kind::{self, ReadOnly};
-use super::{Bits, ClockRegister, Live, Register, STORED, array, register};
+use super::{ClockRegister, Live, Register, STORED, array, register};
 use crate::sensors::RAPL_LIMIT;
 
 /// Forcewake request of the GT's domain.
@@ -22,65 +23,25 @@ pub const FORCEWAKE_MEDIA_VEBOX_LAST: u32 = FORCEWAKE_MEDIA_VEBOX + 12;
 
 /// RPNSWREQ: requested frequency.
 pub const RPNSWREQ: u32 = 0xa008;
-/// RPNSWREQ: frequency in 16.67 MHz units.
-pub const REQUESTED_RATIO: Bits = Bits::new(31, 23);
 
 /// POWERGATE_ENABLE: domains that may be power gated while the GT is awake.
 pub const POWERGATE_ENABLE: u32 = 0xa210;
-/// POWERGATE_ENABLE: the render domain.
-pub const RENDER_POWERGATE: Bits = Bits::bit(0);
-/// POWERGATE_ENABLE: the VDBOX and VEBOX domains.
-pub const MEDIA_POWERGATE: Bits = Bits::bit(1);
 
 /// RC_CONTROL: the host's control of RC6.
 pub const RC_CONTROL: u32 = 0xa090;
-/// RC_CONTROL: RC6 is enabled.
-pub const RC6_ENABLE: Bits = Bits::bit(18);
-/// RC_CONTROL: the hardware enters RC6 when the GT is idle.
-pub const RC_HW_ENABLE: Bits = Bits::bit(31);
 /// RC_STATE: the state that the host requests.
 pub const RC_REQUEST: u32 = 0xa094;
-/// RC_STATE: the target of the request, [`RC6_TARGET`] or 0 (i915: intel_rc6_park).
-pub const RC_TARGET: Bits = Bits::new(18, 16);
-/// [`RC_TARGET`] for RC6.
-pub const RC6_TARGET: u32 = 4;
-
-/// GT_CORE_STATUS: RC state, [`RC0`] or [`RC6`].
-pub const RC_STATE: Bits = Bits::new(2, 0);
-/// [`RC_STATE`] while the GT is awake.
-pub const RC0: u32 = 0;
-/// [`RC_STATE`] while the GT sleeps.
-pub const RC6: u32 = 3;
 
 /// GT_PERF_STATUS: actual frequency and voltage.
 pub const GT_PERF_STATUS: u32 = 0x13_81b4;
-/// GT_PERF_STATUS: actual frequency in 16.67 MHz units. The stored one is that which the GuC's frequency task requests.
-pub const ACTUAL_RATIO: Bits = Bits::new(19, 11);
-/// GT_PERF_STATUS: voltage in 2.5 mV units (xe: regs/xe_gt_regs.h VOLTAGE_MASK).
-pub const ACTUAL_VOLTAGE: Bits = Bits::new(10, 0);
 
 /// GT0_PERF_LIMIT_REASONS: why the frequency is lower than requested, and in the upper half why it was.
 pub const LIMIT_REASONS: u32 = 0x13_81a8;
-/// GT0_PERF_LIMIT_REASONS: the package power limit PL1 (xe: regs/xe_gt_regs.h POWER_LIMIT_1_MASK).
-pub const LIMITED_BY_PL1: Bits = Bits::bit(10);
-/// GT0_PERF_LIMIT_REASONS: the reasons since they were last cleared (i915: GT0_PERF_LIMIT_REASONS_LOG_MASK).
-pub const LIMIT_REASONS_LOG: Bits = Bits::new(31, 16);
 
-/// RP_STATE_CAP: frequency limits of the die in 50 MHz units.
+/// RP_STATE_CAP: frequencies of the die.
 pub const RP_STATE_CAP: u32 = 0x14_5998;
-/// RP_STATE_CAP: maximum frequency.
-pub const RP0: Bits = Bits::new(7, 0);
-/// RP_STATE_CAP: guaranteed frequency.
-pub const RP1: Bits = Bits::new(15, 8);
-/// RP_STATE_CAP: minimum frequency.
-pub const RPN: Bits = Bits::new(23, 16);
-
-/// FREQ_INFO_REC: further frequencies in 50 MHz units.
+/// FREQ_INFO_REC: further frequencies.
 pub const FREQ_INFO_REC: u32 = 0x14_5ef0;
-/// FREQ_INFO_REC: efficient frequency.
-pub const RPE: Bits = Bits::new(15, 8);
-/// FREQ_INFO_REC: attainable frequency.
-pub const RPA: Bits = Bits::new(31, 16);
 
 /// Type of a register of the power controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Ranges of GT registers: their forcewake domain and replication (V13-129..134, V13-140..164).
 
+use super::Replicated;
 use super::engine_offsets::RING_TAIL;
 use super::guc::GUC_SEND_INTERRUPT;
 use super::power::{FORCEWAKE_GT, FORCEWAKE_MEDIA_VDBOX, FORCEWAKE_MEDIA_VEBOX_LAST, FORCEWAKE_RENDER, RPNSWREQ};
-use super::steering::{GAM_SELECTOR, MCFG_SELECTOR, MCR_SELECTOR, SF_SELECTOR, SLICE, SUBSLICE};
-use super::{Bits, Replicated};
+use super::steering::{GAM_SELECTOR, MCFG_SELECTOR, MCR_SELECTOR, SF_SELECTOR, Steering};
 use crate::topology::EngineTable;
 use crate::topology::WakeDomain::{self, AlwaysOn, Gt, Render, Vdbox, Vebox};
 use Replication::{Dss, Gam, Gslice, L3Bank, Lncf, Mslice, Single, Sqidi};
@@ -61,11 +61,10 @@ impl Replication {
         }
     }
 
-    /// The instance selected by a steering value ([`SLICE`], [`SUBSLICE`]). `None` if no die has it.
+    /// The instance that a steering register selects. `None` if no die has it.
     #[allow(clippy::arithmetic_side_effects, reason = "a slice or subslice has four bits")]
-    pub fn selected(self, steering: u32) -> Option<u16> {
-        let id = |field: Bits| (field.get(steering) & 0xf) as u16;
-        let (slice, subslice) = (id(SLICE), id(SUBSLICE));
+    pub fn selected(self, steering: Steering) -> Option<u16> {
+        let (slice, subslice) = (u16::from(steering.slice()), u16::from(steering.subslice()));
         match self {
             Single | Gam => Some(0),
             Sqidi => Some(subslice),
@@ -374,7 +373,7 @@ mod tests {
         );
         let fuses = Fuses { dss: 0xffff_00f0, meml3: 0b1101 };
         let present = |replication: Replication, slice: u32, subslice: u32| {
-            let selected = replication.selected(1 << 31 | slice << 27 | subslice << 24);
+            let selected = replication.selected(Steering::from(1 << 31 | slice << 27 | subslice << 24));
             selected.is_some_and(|instance| replication.enabled(fuses) >> instance & 1 != 0)
         };
         assert!(!present(Dss, 0, 0) && present(Dss, 1, 3) && !present(Dss, 1, 4));
@@ -413,7 +412,7 @@ mod tests {
             "steering reaches each instance of a full die by the ids of the document, and only the smaller dies \
             have fewer super queues"
         );
-        let at = |slice: u16, subslice: u16| u32::from(slice) << 27 | u32::from(subslice) << 24;
+        let at = |slice: u16, subslice: u16| Steering::from(u32::from(slice) << 27 | u32::from(subslice) << 24);
         for bank in 0..32 {
             assert_eq!(L3Bank.selected(at(bank >> 2, bank & 3)), Some(bank));
             assert_eq!(L3Bank.selected(at(bank >> 2 | 8, bank & 3 | 4)), Some(bank), "two bits are not used");

@@ -50,10 +50,23 @@ pub const DSMBASE: u32 = 0x10_80c0;
 pub const GSMBASE: u32 = 0x10_8100;
 /// STOLEN_RESERVED, low and high dword: bits 63:20 are the address of the WOPCM.
 pub const STOLEN_RESERVED: u32 = 0x10_82c0;
-/// STOLEN_RESERVED, low dword: size of the WOPCM, 1 MiB << n.
-pub const WOPCM_SIZE: Bits = Bits::new(9, 7);
-/// STOLEN_RESERVED, low dword: the WOPCM exists.
-pub const WOPCM_ENABLED: Bits = Bits::bit(0);
+
+/// STOLEN_RESERVED, low dword.
+#[bitfield(u32)]
+pub struct StolenReserved {
+    /// The WOPCM exists.
+    pub wopcm_enabled: bool,
+    #[bits(6)]
+    __: u8,
+    /// Size of the WOPCM, 1 MiB << n.
+    #[bits(3)]
+    pub wopcm_size: u8,
+    #[bits(10)]
+    __: u16,
+    /// Bits 31:20 of its address.
+    #[bits(12)]
+    pub address: u16,
+}
 
 /// ERR_STAT_GT_REG: errors of this severity in the GT.
 #[allow(clippy::arithmetic_side_effects, reason = "a severity has number 0, 1 or 2")]

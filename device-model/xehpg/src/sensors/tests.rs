@@ -9,7 +9,11 @@ const RANGE: Range = Range { min: 18, max: 123 };
 const SHARES: [u16; 2] = [500, 100];
 
 fn envelope(watts: u32) -> Envelope {
-    Envelope { power: Power::FLEX_170, range: RANGE, limit: watts << POWER_SHIFT | LIMIT_ENABLE }
+    Envelope {
+        power: Power::FLEX_170,
+        range: RANGE,
+        limit: RaplLimit::new().with_power(watts << POWER_SHIFT).with_enable(true),
+    }
 }
 
 fn at(offset: u32, meter: &Meter) -> u32 {
@@ -36,7 +40,7 @@ fn field(value: u32, high: u32, low: u32) -> u32 {
 #[test]
 fn limit_and_units_give_the_drivers_watts_and_seconds() {
     let meter = Meter::new(Power::FLEX_170, 0);
-    let limit = Power::FLEX_170.limit();
+    let limit = u32::from(Power::FLEX_170.limit());
     let units = at(0x14_5938, &meter);
     let (power, time) = (field(units, 3, 0), field(units, 19, 16));
     assert_eq!((u64::from(field(limit, 14, 0)) * 1_000_000) >> power, 150_000_000);
@@ -92,7 +96,7 @@ fn limit_below_the_load_lowers_frequency_and_power() {
     assert_eq!(envelope(50).actual(RANGE.max, Load::of([].into_iter())), RANGE.max, "without load");
     assert_eq!(envelope(10).actual(RANGE.max, load), RANGE.min, "not below the minimum");
     assert_eq!(envelope(10).actual(10, load), 10, "the driver's frequency is lower");
-    let disabled = Envelope { limit: envelope(50).limit & !LIMIT_ENABLE, ..envelope(50) };
+    let disabled = Envelope { limit: envelope(50).limit.with_enable(false), ..envelope(50) };
     assert_eq!(disabled.actual(RANGE.max, load), RANGE.max);
     let mut meter = Meter::new(Power::FLEX_170, 0);
     advance(&mut meter, envelope(50), 10, 10);

@@ -8,7 +8,7 @@ use crate::generation::XE_HPG;
 use crate::host::Clock;
 use crate::interrupts::WATCHDOG;
 use crate::registers::InterruptRegister;
-use crate::registers::power::{ACTUAL_RATIO, GT_PERF_STATUS};
+use crate::registers::power_fields::PerfStatus;
 use arctic_fidelity::proves;
 
 const VF: Function = Function(2);
@@ -325,7 +325,7 @@ fn the_counter_has_two_clocks() {
     );
     for (control, mhz, counts) in [(0, 300, 192), (1 << 31, 300, 3000), (1 << 31, 2050, 20_500), (1 << 31, 0, 0)] {
         let mut bench = EngineBench::new(EngineClass::Render);
-        bench.gt.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(mhz * 3 / 50));
+        bench.gt.registers.set_fields(PerfStatus::new().with_ratio(mhz * 3 / 50));
         watching(&mut bench, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x17c, 1_000_000, 0x178, control]);
         for _ in 0..10 {
             bench.clock.advance(1000);
@@ -334,7 +334,7 @@ fn the_counter_has_two_clocks() {
         assert_eq!(bench.own(reg::PR_CTR), counts, "{control:#x} at {mhz} MHz");
     }
     let mut bench = EngineBench::of_vf(EngineClass::Copy, VF.0);
-    bench.gt.registers.set(GT_PERF_STATUS, ACTUAL_RATIO.of(18));
+    bench.gt.registers.set_fields(PerfStatus::new().with_ratio(18));
     let context = bench.context(0);
     bench.emit(context, &[MI_LOAD_REGISTER_IMM | CS_MMIO | 3, 0x17c, 3000, 0x178, 1 << 31]);
     bench.emit(context, &endless(context));

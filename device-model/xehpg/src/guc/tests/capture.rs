@@ -120,7 +120,7 @@ fn the_guc_steers_by_its_own_register() {
     for offset in found.into_iter().flatten() {
         let mut host = host();
         let range = host.gt.registers.decode(offset).unwrap().range.unwrap();
-        let of = |slice: u32, subslice: u32| range.replication.selected(slice << 27 | subslice << 24).unwrap();
+        let of = |slice: u32, subslice: u32| range.replication.selected((slice << 27 | subslice << 24).into()).unwrap();
         // Two instances of the unit.
         let (first, second) = ((0, 0), if of(2, 0) == of(0, 0) { (0, 1) } else { (2, 0) });
         host.gt.registers.set_instance(offset, of(first.0, first.1), 0x1111);
