@@ -4,53 +4,52 @@
 use arctic_sriov::number;
 
 use super::{Dword, Line};
-
-/// Context ID that means "no context" (V8-053).
-const IDLE: u64 = 0xffff;
+use crate::execlist::descriptor::{ContextId, Descriptor};
+use crate::execlist::status::ContextStatus;
 
 fn dword(index: usize, name: &str, value: u32, meaning: String) -> Line {
     Line::Dword(Dword { index, name: name.into(), value, meaning })
 }
 
 /// Decodes a context descriptor (V8-030, V8-031; contract F.1).
-#[allow(clippy::arithmetic_side_effects, reason = "bit positions are constants")]
 pub fn descriptor(descriptor: u64) -> Vec<Line> {
-    let bits = |high: u32, low: u32| descriptor >> low & (u64::MAX >> (63 - (high - low)));
-    let valid = if bits(0, 0) == 1 { "valid" } else { "not valid" };
-    let mode = match bits(4, 3) {
+    let fields = Descriptor::from(descriptor);
+    let valid = if fields.valid() { "valid" } else { "not valid" };
+    let mode = match fields.addressing() {
         3 => "legacy, 64-bit addresses".into(),
         mode => format!("addressing mode {mode}"),
     };
-    let space = if bits(8, 8) == 1 { "process space" } else { "no process space: all addresses are global" };
-    let low = format!("LRC at {:#x} (PPHWSP, image 4 KiB behind), {valid}, {mode}, {space}", descriptor & 0xffff_f000);
-    let high = format!("SW context ID {:#x}, SW counter {}, VF {}", bits(54, 39), bits(63, 58), bits(37, 32));
+    let space = if fields.ppgtt() { "process space" } else { "no process space: all addresses are global" };
+    let low = format!("LRC at {:#x} (PPHWSP, image 4 KiB behind), {valid}, {mode}, {space}", fields.lrca());
+    let (id, counter) = (fields.software_id(), fields.software_counter());
+    let high = format!("SW context ID {id:#x}, SW counter {counter}, VF {}", fields.function());
     vec![
         dword(0, "descriptor, low", number::low(descriptor), low),
         dword(1, "descriptor, high", number::high(descriptor), high),
     ]
 }
 
-fn context(id: u64) -> String {
-    if id == IDLE { "idle".into() } else { format!("context {id:#x}") }
+fn context(id: ContextId) -> String {
+    if id == ContextId::IDLE { "idle".into() } else { format!("context {:#x}", id.bits()) }
 }
 
 /// Decodes a context status quadword (V8-052, V8-053; i915: xehp_csb_parse).
 pub fn quadword(status: u64) -> String {
-    let (to, away) = (status >> 10 & 0x3f_ffff, status >> 42);
-    let detail = status & 0xf;
-    let new_queue = status >> 33 & 1 == 1;
-    let what = match (new_queue, away, to) {
-        (true, IDLE, IDLE) => "preempt-to-idle while idle".to_string(),
-        (true, IDLE, _) => "idle to active".into(),
-        (true, _, IDLE) => "preempt-to-idle".into(),
-        (true, away, to) if away == to => "lite restore".into(),
-        (true, ..) => "new queue".into(),
-        (false, _, IDLE) => "active to idle".into(),
-        (false, ..) => "next element".into(),
+    const IDLE: ContextId = ContextId::IDLE;
+    let status = ContextStatus::from(status);
+    let (to, away) = (status.to(), status.away());
+    let what = match (status.new_queue(), away, to) {
+        (true, IDLE, IDLE) => "preempt-to-idle while idle",
+        (true, IDLE, _) => "idle to active",
+        (true, _, IDLE) => "preempt-to-idle",
+        (true, away, to) if away == to => "lite restore",
+        (true, ..) => "new queue",
+        (false, _, IDLE) => "active to idle",
+        (false, ..) => "next element",
     };
-    let why = match detail {
+    let why = match status.detail() {
         0 => "complete".into(),
-        1..=4 => format!("unsuccessful wait ({detail})"),
+        1..=4 => format!("unsuccessful wait ({})", status.detail()),
         5 => "preempted".into(),
         other => format!("detail {other}"),
     };

@@ -7,6 +7,7 @@ use arctic_sriov::number::{high, low};
 use super::image::Image;
 use super::stream::{LEVELS, ParserState};
 use crate::context_image::{IMAGE_DWORDS, Layout};
+use crate::execlist::descriptor::Descriptor;
 use crate::memory::{Fault, Gam, Space};
 use crate::registers::RegisterFile;
 
@@ -45,8 +46,7 @@ const SAVED: u32 = 1 << 0;
 pub struct Lrc {
     /// Global address of the PPHWSP.
     pub pphwsp: u64,
-    /// Address space of non-global operands: the PPGTT, or the GGTT if bit 8 of the descriptor does not enable the
-    /// PPGTT.
+    /// Address space of non-global operands: the PPGTT, or the GGTT if the descriptor does not enable the PPGTT.
     pub space: Space,
 }
 
@@ -69,8 +69,9 @@ const REPORT: u64 = 64;
 impl Lrc {
     /// Creates the context described by `descriptor` (contract F.1).
     pub fn new(descriptor: u64) -> Self {
-        let space = if descriptor & 1 << 8 != 0 { Space::Ppgtt(0) } else { Space::Ggtt };
-        Lrc { pphwsp: descriptor & 0xffff_f000, space }
+        let descriptor = Descriptor::from(descriptor);
+        let space = if descriptor.ppgtt() { Space::Ppgtt(0) } else { Space::Ggtt };
+        Lrc { pphwsp: descriptor.lrca().into(), space }
     }
 
     /// Returns the global address of dword `index` of the image.

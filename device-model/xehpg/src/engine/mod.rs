@@ -91,7 +91,7 @@ pub struct Load {
 impl Load {
     /// The descriptor's fields.
     pub fn descriptor(&self) -> Descriptor {
-        Descriptor(self.descriptor)
+        Descriptor::from(self.descriptor)
     }
 }
 
@@ -155,7 +155,7 @@ pub struct Engine {
     /// The first command of the context that was skipped in a batch of user space, until it is taken.
     skipped: Option<SkippedCommand>,
     /// Address of the last context of the host's queue with such a command, and the number of them that were logged.
-    queue_skips: (Option<u64>, u64),
+    queue_skips: (Option<u32>, u64),
 }
 
 impl Engine {
@@ -196,7 +196,7 @@ impl Engine {
     /// queue are counted and logged here, each until another one has a skipped command.
     pub fn take_skipped(&mut self, gt: &Gt, load: &Load) -> Option<SkippedCommand> {
         let skipped = self.skipped.take()?;
-        let page = load.descriptor & 0xffff_f000;
+        let page = Descriptor::from(load.descriptor).lrca();
         let (last, warnings) = &mut self.queue_skips;
         if load.submitter == Submitter::Execlist && last.replace(page) != Some(page) {
             gt.skipped(load.function).count_context();
@@ -216,7 +216,7 @@ impl Engine {
     /// Loads a context for the GuC. Subsequent steps execute it. Must not be called while a context is loaded.
     pub fn load(&mut self, gt: &Gt, load: Load) {
         debug_assert!(self.running.is_none(), "{} already has a context loaded", self.info.name);
-        let queue = Queue::of(Descriptor(load.descriptor | 1));
+        let queue = Queue::of(Descriptor::from(load.descriptor).with_valid(true));
         if let Loaded::Start(status, ..) = self.execlist.load(queue, None, false) {
             self.report_switch(gt, &gt.memory.step_views(self.id), status, load.submitter);
         }
@@ -308,7 +308,7 @@ impl Engine {
         }
         gt.csb_ports[self.id.index()].push(status);
         let owner = self.running.as_ref().map_or(Function::PF, |running| running.load.function);
-        gt.trace.record_of_engine(owner, || (gt.engine(self.id).name, EventKind::Switch { status: status.0 }));
+        gt.trace.record_of_engine(owner, || (gt.engine(self.id).name, EventKind::Switch { status: status.into() }));
         if submitter == Submitter::Execlist {
             let mut gam = gt.memory.gam(Function::PF, views, &mut self.tlb);
             if execlist::buffer::report(registers, &mut gam, status).is_err() {
@@ -448,7 +448,7 @@ fn of_queue(element: u8, descriptor: Descriptor) -> Load {
         function: Function::PF,
         submitter: Submitter::Execlist,
         context: u32::from(element),
-        descriptor: descriptor.0,
+        descriptor: descriptor.into(),
     }
 }
 

@@ -42,14 +42,14 @@ pub fn report(registers: EngineRegisters<'_>, gam: &mut Gam<'_>, status: Context
     let entry = after(registers.get(reg::CTXT_ST_PTR));
     let half = ENTRIES / 2;
     let copy = STATUS_BUFFER[usize::from(entry >= half)] + entry % half * 8;
-    registers.set64(copy, status.0);
+    registers.set64(copy, status.into());
     // The same register contains the host's read pointer.
     registers.update(reg::CTXT_ST_PTR, |pointer| pointer & !0xff | entry);
     if registers.get(reg::CSFE_CHICKEN1) & NO_PAGE_REPORT != 0 {
         return Ok(());
     }
     let page = u64::from(registers.get(reg::HWS_PGA));
-    gam.write_u64(Space::Ggtt, page + PAGE_ENTRIES + u64::from(entry) * 8, status.0)?;
+    gam.write_u64(Space::Ggtt, page + PAGE_ENTRIES + u64::from(entry) * 8, status.into())?;
     // Byte writes are unordered. The entry must be visible before the pointer.
     fence(Ordering::Release);
     gam.write(Space::Ggtt, page + PAGE_POINTER, &entry.to_le_bytes()[..1])
@@ -84,7 +84,7 @@ impl CsbPort {
         if fifo.entries.len() == DEPTH {
             fifo.entries.pop_front();
         }
-        fifo.entries.push_back(status.0);
+        fifo.entries.push_back(status.into());
         self.waiting.store(fifo.entries.len(), Ordering::Release);
     }
 
@@ -109,7 +109,7 @@ impl CsbPort {
     pub fn take(&self) -> Option<ContextStatus> {
         (self.waiting() != 0).then(|| {
             let low = self.read();
-            ContextStatus(u64::from(self.read()) << 32 | u64::from(low))
+            ContextStatus::from(u64::from(self.read()) << 32 | u64::from(low))
         })
     }
 
@@ -134,17 +134,17 @@ mod tests {
         );
         let port = CsbPort::default();
         assert_eq!((port.waiting(), port.read(), port.take()), (0, 0, None));
-        port.push(ContextStatus(0x1111_2222_3333_4444));
-        port.push(ContextStatus(0x5555_6666_7777_8888));
+        port.push(ContextStatus::from(0x1111_2222_3333_4444));
+        port.push(ContextStatus::from(0x5555_6666_7777_8888));
         assert_eq!(port.waiting(), 2);
         assert_eq!((port.read(), port.waiting()), (0x3333_4444, 1));
         assert_eq!((port.read(), port.waiting()), (0x1111_2222, 1));
-        assert_eq!(port.take(), Some(ContextStatus(0x5555_6666_7777_8888)));
+        assert_eq!(port.take(), Some(ContextStatus::from(0x5555_6666_7777_8888)));
         assert_eq!((port.waiting(), port.read()), (0, 0));
         for n in 0..DEPTH as u64 + 1 {
-            port.push(ContextStatus(n));
+            port.push(ContextStatus::from(n));
         }
-        assert_eq!((port.waiting(), port.take()), (DEPTH, Some(ContextStatus(1))));
+        assert_eq!((port.waiting(), port.take()), (DEPTH, Some(ContextStatus::from(1))));
         port.clear();
         assert_eq!((port.waiting(), port.take()), (0, None));
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Context descriptors: identity and location of the contexts in a queue (V8-030..032).
 
-use arctic_sriov::number::low;
+use bitfield_struct::bitfield;
 
 /// Context ID as in status quadwords: SW counter and SW context ID (V8-031), 22 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,55 +24,50 @@ impl ContextId {
 }
 
 /// A context descriptor as drivers write it (i915: intel_lrc.c, lrc_descriptor; contract F.1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Descriptor(pub u64);
-
-/// First bit of the SW context ID (i915: XEHP_SW_CTX_ID_SHIFT).
-const ID_SHIFT: u32 = 39;
-/// First bit of the SW counter (i915: XEHP_SW_COUNTER_SHIFT).
-const COUNTER_SHIFT: u32 = 58;
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct Descriptor {
+    /// The element is valid (V8-012).
+    pub valid: bool,
+    __: bool,
+    /// Restore the context from memory even if it is running (i915: CTX_DESC_FORCE_RESTORE).
+    pub force_restore: bool,
+    /// 3 is a four-level PPGTT (i915: INTEL_LEGACY_64B_CONTEXT).
+    #[bits(2)]
+    pub addressing: u8,
+    #[bits(3)]
+    __: u8,
+    /// Operands of commands that are not global are in the PPGTT (i915: GEN8_CTX_PRIVILEGE).
+    pub ppgtt: bool,
+    #[bits(3)]
+    __: u8,
+    /// Bits 31:12 of the GGTT address of the context's PPHWSP.
+    #[bits(20)]
+    page: u32,
+    /// Number of the function that owns the context.
+    #[bits(6)]
+    pub function: u8,
+    __: bool,
+    /// SW context ID (i915: XEHP_SW_CTX_ID_SHIFT).
+    pub software_id: u16,
+    #[bits(3)]
+    __: u8,
+    /// SW counter (i915: XEHP_SW_COUNTER_SHIFT).
+    #[bits(6)]
+    pub software_counter: u8,
+}
 
 impl Descriptor {
     /// Adds the GuC's identification of the context to `low`: its ID, a count of its submissions and the number of the
     /// owning function (V8-031).
     pub fn named(low: u32, id: u16, counter: u8, function: u8) -> Self {
-        let high = u64::from(counter & 0x3f) << COUNTER_SHIFT | u64::from(id) << ID_SHIFT;
-        Descriptor(high | u64::from(function & 0x3f) << 32 | u64::from(low))
+        let descriptor = Descriptor::from(u64::from(low)).with_software_id(id);
+        descriptor.with_software_counter(counter & 0x3f).with_function(function & 0x3f)
     }
 
-    /// Bit 0: the element is valid (V8-012).
-    pub const fn valid(self) -> bool {
-        self.0 & 1 << 0 != 0
-    }
-
-    /// Bit 2: restore the context from memory even if it is running (i915: CTX_DESC_FORCE_RESTORE).
-    pub const fn force_restore(self) -> bool {
-        self.0 & 1 << 2 != 0
-    }
-
-    /// Bits 4:3: 3 is a four-level PPGTT (i915: INTEL_LEGACY_64B_CONTEXT).
-    pub const fn addressing(self) -> u8 {
-        (self.0 >> 3 & 3) as u8
-    }
-
-    /// Bits 31:12: GGTT address of the context's PPHWSP.
+    /// GGTT address of the context's PPHWSP.
     pub const fn lrca(self) -> u32 {
-        low(self.0) & 0xffff_f000
-    }
-
-    /// Bits 37:32: number of the function that owns the context.
-    pub const fn function(self) -> u8 {
-        (self.0 >> 32 & 0x3f) as u8
-    }
-
-    /// Bits 54:39.
-    pub const fn software_id(self) -> u16 {
-        (self.0 >> ID_SHIFT & 0xffff) as u16
-    }
-
-    /// Bits 63:58.
-    pub const fn software_counter(self) -> u8 {
-        (self.0 >> COUNTER_SHIFT) as u8
+        self.page() << 12
     }
 
     /// The context's ID in status quadwords.
@@ -104,24 +99,24 @@ mod tests {
             privilege; SW context ID from bit 39, SW counter from bit 58, the function's number in bits 37:32"
         );
         let low = 0x0123_4000 | 3 << 3 | 1 << 8 | 1;
-        let descriptor = Descriptor(0x2a_u64 << 58 | 0xbeef << 39 | 0x15 << 32 | low);
+        let descriptor = Descriptor::from(0x2a_u64 << 58 | 0xbeef << 39 | 0x15 << 32 | low);
         assert!(descriptor.valid() && !descriptor.force_restore());
         assert_eq!((descriptor.lrca(), descriptor.addressing()), (0x0123_4000, 3));
         let (id, counter) = (descriptor.software_id(), descriptor.software_counter());
         assert_eq!((id, counter, descriptor.function()), (0xbeef, 0x2a, 0x15));
         assert_eq!(descriptor.id().bits(), 0x2a_beef);
         assert_eq!(Descriptor::named(low as u32, 0xbeef, 0x2a, 0x15), descriptor);
-        assert_eq!(Descriptor(1 << 38 | 7 << 55).id().bits(), 0, "reserved bits are not part of the ID");
-        assert!(!Descriptor(!1).valid());
+        assert_eq!(Descriptor::from(1 << 38 | 7 << 55).id().bits(), 0, "reserved bits are not part of the ID");
+        assert!(!Descriptor::from(!1).valid());
     }
 
     #[test]
     fn lite_restore_requires_the_same_context() {
         proves!([V8_034, V8_079], "a lite restore requires the same context with the same ID, without Force Restore");
-        let running = Descriptor(7 << 39 | 0x4000 | 1);
-        assert!(running.continues_as(Descriptor(running.0 | 1 << 9)));
+        let running = Descriptor::from(7 << 39 | 0x4000 | 1);
+        assert!(running.continues_as(Descriptor::from(u64::from(running) | 1 << 9)));
         for other in [8 << 39 | 0x4001, 7 << 39 | 0x8001, 1 << 58 | 7 << 39 | 0x4001, 7 << 39 | 0x4005] {
-            assert!(!running.continues_as(Descriptor(other)), "{other:#x}");
+            assert!(!running.continues_as(Descriptor::from(other)), "{other:#x}");
         }
     }
 }

@@ -24,7 +24,7 @@ impl Queue {
 
     /// Reads the submission queue of an engine; its contents do not change (V8-015).
     pub fn sample(registers: EngineRegisters<'_>) -> Self {
-        Queue(std::array::from_fn(|n| Descriptor(registers.get64(element(count(n))))))
+        Queue(std::array::from_fn(|n| registers.get64(element(count(n))).into()))
     }
 
     /// The first valid element from `from` on.

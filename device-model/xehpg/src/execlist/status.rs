@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Reports of a context switch: the status quadword and the switch reasons (V8-052..056), and EXECLIST_STATUS (V8-022).
 
-use arctic_sriov::number::{high, low};
+use bitfield_struct::bitfield;
 
 use super::descriptor::{ContextId, Descriptor};
 
@@ -36,7 +36,7 @@ impl Detail {
         }
     }
 
-    const fn number(self) -> u64 {
+    const fn number(self) -> u8 {
         match self {
             Detail::Complete => 0,
             Detail::Event => 1,
@@ -64,45 +64,42 @@ pub enum Reason {
 }
 
 /// A context status quadword (V8-052) in the layout of this generation (i915: xehp_csb_parse).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContextStatus(pub u64);
-
-/// First bit of the ID in both dwords.
-const ID_SHIFT: u32 = 10;
-/// Bit 33: switch to a new queue.
-const NEW_QUEUE: u64 = 1 << 33;
-/// Bit 32: polling semaphore wait.
-const POLLED: u64 = 1 << 32;
-/// First bit of the engine's instance.
-const INSTANCE_SHIFT: u32 = 4;
+#[bitfield(u64, new = false)]
+#[derive(PartialEq, Eq)]
+pub struct ContextStatus {
+    /// Switch detail: 0 complete, 1 to 4 an unsuccessful wait, 5 preempted.
+    #[bits(4)]
+    pub detail: u8,
+    /// Instance of the engine.
+    #[bits(6)]
+    instance: u8,
+    #[bits(22)]
+    to_bits: u32,
+    /// The context left at a semaphore wait that polls memory.
+    polled: bool,
+    /// A new queue caused the switch.
+    pub new_queue: bool,
+    __: u8,
+    #[bits(22)]
+    away_bits: u32,
+}
 
 impl ContextStatus {
     /// The switch of engine instance `instance` from `away` to `to`.
     pub fn new(away: ContextId, to: ContextId, detail: Detail, new_queue: bool, instance: u8) -> Self {
-        let polled = if detail == (Detail::Semaphore { polls: true }) { POLLED } else { 0 };
-        let new_queue = if new_queue { NEW_QUEUE } else { 0 };
-        let low = u64::from(to.bits()) << ID_SHIFT | u64::from(instance & 0x3f) << INSTANCE_SHIFT | detail.number();
-        ContextStatus(u64::from(away.bits()) << (32 + ID_SHIFT) | polled | new_queue | low)
+        let status = ContextStatus::from(0).with_away_bits(away.bits()).with_to_bits(to.bits());
+        let status = status.with_detail(detail.number()).with_polled(detail == (Detail::Semaphore { polls: true }));
+        status.with_new_queue(new_queue).with_instance(instance & 0x3f)
     }
 
     /// Context that left.
     pub const fn away(self) -> ContextId {
-        ContextId::new(high(self.0) >> ID_SHIFT)
+        ContextId::new(self.away_bits())
     }
 
     /// Context that was started.
     pub const fn to(self) -> ContextId {
-        ContextId::new(low(self.0) >> ID_SHIFT)
-    }
-
-    /// Switch detail: 0 complete, 1 to 4 an unsuccessful wait, 5 preempted.
-    pub const fn detail(self) -> u8 {
-        (self.0 & 0xf) as u8
-    }
-
-    /// Returns whether a new queue caused the switch.
-    pub const fn new_queue(self) -> bool {
-        self.0 & NEW_QUEUE != 0
+        ContextId::new(self.to_bits())
     }
 
     /// Reason of the switch for CSB_INTERRUPT_MASK.
@@ -139,7 +136,7 @@ impl QueueStatus {
     pub fn register(self) -> u64 {
         let flag = |set: bool, bit: u32| u64::from(set) << bit;
         let running = self.running.map_or(0, |(descriptor, element)| {
-            descriptor.0 & !0xffff_ffff | u64::from(element & 7) << 8 | flag(true, 7)
+            u64::from(descriptor) & !0xffff_ffff | u64::from(element & 7) << 8 | flag(true, 7)
         });
         running
             | flag(!self.valid, 0)
@@ -168,15 +165,15 @@ mod tests {
         );
         let (x, y) = (ContextId::new(0x2a_0123), ContextId::new(0x15_4567));
         let status = ContextStatus::new(x, y, Detail::Preempted, true, 3);
-        let (low, high) = (status.0 as u32, (status.0 >> 32) as u32);
+        let (low, high) = (u64::from(status) as u32, (u64::from(status) >> 32) as u32);
         assert_eq!((low >> 10, low >> 4 & 0x3f, low & 0xf), (0x15_4567, 3, 5));
         assert_eq!((high >> 10, high & 0x3ff), (0x2a_0123, 2));
         let idle = ContextStatus::new(ContextId::IDLE, x, Detail::Complete, true, 0);
-        assert_eq!((idle.0 >> 42, idle.0 & 0xf), (0xffff, 0));
+        assert_eq!((u64::from(idle) >> 42, u64::from(idle) & 0xf), (0xffff, 0));
         let wait = ContextStatus::new(x, y, Detail::Semaphore { polls: true }, false, 0);
-        assert_eq!((wait.0 & 0xf, wait.0 >> 32 & 0x3ff), (4, 1));
+        assert_eq!((u64::from(wait) & 0xf, u64::from(wait) >> 32 & 0x3ff), (4, 1));
         let signal = ContextStatus::new(x, y, Detail::Semaphore { polls: false }, false, 0);
-        assert_eq!((signal.0 & 0xf, signal.0 >> 32 & 0x3ff), (4, 0));
+        assert_eq!((u64::from(signal) & 0xf, u64::from(signal) >> 32 & 0x3ff), (4, 0));
         assert_eq!((status.away(), status.to(), status.detail(), status.new_queue()), (x, y, 5, true));
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Logical ring contexts of a registered context, and their images (contract F.3).
 
+use crate::execlist::descriptor::Descriptor;
 use crate::memory::{Fault, Gam, Space};
 
 /// Offset of the register page in a context image, after the PPHWSP (contract F.3).
@@ -30,7 +31,7 @@ impl Member {
     }
 
     fn page(&self) -> u64 {
-        self.descriptor & 0xffff_f000
+        Descriptor::from(self.descriptor).lrca().into()
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "the page has a 32-bit address")]

@@ -24,7 +24,7 @@ fn switches_are_appended_to_the_fifo() {
     assert_eq!(u64::from(high) << 32 | u64::from(low), host.get64(host.page() + 0x40));
     host.write_card(0x941c, 1 << 2);
     assert_eq!(port.waiting(), 1);
-    assert_eq!(port.take(), Some(ContextStatus(host.get64(host.page() + 0x48))));
+    assert_eq!(port.take(), Some(ContextStatus::from(host.get64(host.page() + 0x48))));
     host.submit(&[]);
     host.write(GFX_MODE, 0x0008_0008);
     host.submit(&[]);

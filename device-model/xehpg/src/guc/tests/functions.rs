@@ -576,7 +576,7 @@ fn descriptors_have_the_number_of_the_registering_function() {
         rig.start_as(VF1, 3, EngineClass::Compute, claimed);
         for (engine, vf, id) in [("bcs0", VF1, 0), ("vcs0", VF2, 0), ("ccs0", VF1, 3)] {
             let load = rig.host.engines.lock(engine_named(engine)).loaded().unwrap();
-            let descriptor = Descriptor(load.descriptor);
+            let descriptor = Descriptor::from(load.descriptor);
             assert_eq!((load.function, descriptor.function()), (vf.function(), vf.0), "{engine} {claimed:#x}");
             assert_eq!((descriptor.software_id(), descriptor.lrca()), (id, vf.image(id.into()) as u32), "{engine}");
         }
