@@ -2,6 +2,8 @@
 //! PCODE: the power controller's mailbox.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+use bitfield_struct::bitfield;
+
 /// Mailbox: run bit, parameters and command; reads back the error code of the last command.
 pub const MAILBOX: u32 = 0x13_8124;
 /// First data register of the mailbox.
@@ -9,8 +11,18 @@ pub const DATA0: u32 = 0x13_8128;
 /// Second data register of the mailbox.
 pub const DATA1: u32 = 0x13_812c;
 
-/// Mailbox: runs the command; reads 1 while it runs.
-const RUN: u32 = 1 << 31;
+/// The mailbox (xe: xe_pcode_api.h).
+#[bitfield(u32)]
+struct Mailbox {
+    /// Command; the error code of the last command, when it has run.
+    command: u8,
+    /// Parameter 1.
+    subcommand: u8,
+    #[bits(15)]
+    parameters: u16,
+    /// Runs the command; reads 1 while it runs.
+    run: bool,
+}
 
 /// Error codes in the mailbox's lowest byte (xe: xe_pcode_api.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +36,9 @@ pub enum PcodeError {
 
 /// A mailbox command.
 struct Command {
-    /// Bits 7:0.
+    /// Its code.
     command: u8,
-    /// Parameter 1, bits 15:8.
+    /// Parameter 1.
     subcommand: u8,
     /// Executes the command; returns the new contents of the data registers.
     run: fn(&mut Pcode) -> [u32; 2],
@@ -72,20 +84,21 @@ impl Pcode {
     /// Writes the mailbox; runs the command if bit 31 is set.
     pub fn write_mailbox(&mut self, value: u32) {
         self.mailbox = value;
-        if value & RUN == 0 {
+        let mailbox = Mailbox::from(value);
+        if !mailbox.run() {
             return;
         }
-        let error = match self.run((value & 0xff) as u8, (value >> 8 & 0xff) as u8) {
+        let error = match self.run(mailbox.command(), mailbox.subcommand()) {
             Ok(data) => {
                 self.data = data;
                 0
             }
             Err(error) => {
                 self.refused = self.refused.saturating_add(1);
-                error as u32
+                error as u8
             }
         };
-        self.mailbox = value & !RUN & !0xff | error;
+        self.mailbox = mailbox.with_run(false).with_command(error).into();
     }
 
     fn run(&mut self, command: u8, subcommand: u8) -> Result<[u32; 2], PcodeError> {
@@ -121,6 +134,9 @@ impl Pcode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The mailbox runs a command.
+    const RUN: u32 = 1 << 31;
 
     /// Equivalent of the driver's `pcode_mailbox_rw`: returns the result, or the mailbox's error code.
     fn request(pcode: &mut Pcode, command: u32) -> Result<u32, u32> {

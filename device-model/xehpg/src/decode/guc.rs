@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::{Dword, Line};
-use crate::guc::hxg::{ORIGIN_GUC, Type, action};
+use crate::guc::hxg::{CtHeader, Header, Type};
 use crate::guc::{klv, names};
 
 /// A decoded message.
@@ -40,8 +40,8 @@ impl Message {
     pub fn new(hxg: &[u32], fence: Option<u16>) -> Message {
         let header = hxg.first().copied().unwrap_or(0);
         let rest = hxg.get(1..).unwrap_or_default();
-        let code = action(header);
-        let kind = Type::of(header);
+        let header = Header::from(header);
+        let (kind, code) = (header.kind(), header.code());
         let what = match kind {
             Some(Type::Request) => "request",
             Some(Type::Event) => "event",
@@ -64,20 +64,18 @@ impl Message {
         let mut parameters = Vec::new();
         match kind {
             Some(Type::Request | Type::Event | Type::FastRequest) => {
-                let data0 = header >> 16 & 0xfff;
-                if data0 != 0 {
-                    parameters.push(("data0".into(), data0));
+                if header.data0() != 0 {
+                    parameters.push(("data0".into(), header.data0()));
                 }
                 requested(code, rest, &mut parameters);
             }
             Some(Type::ResponseSuccess) => {
-                parameters.push(("data0".into(), header & 0xfff_ffff));
+                parameters.push(("data0".into(), header.success_data()));
                 numbered(rest, 1, &mut parameters);
             }
             Some(Type::ResponseFailure) => {
-                let hint = header >> 16 & 0xfff;
-                if hint != 0 {
-                    parameters.push(("hint".into(), hint));
+                if header.data0() != 0 {
+                    parameters.push(("hint".into(), header.data0()));
                 }
                 numbered(rest, 1, &mut parameters);
             }
@@ -85,7 +83,7 @@ impl Message {
         }
         Message {
             offset: None,
-            from_guc: header & ORIGIN_GUC != 0,
+            from_guc: header.from_guc(),
             fence,
             what: what.into(),
             name,
@@ -156,21 +154,22 @@ pub fn ring(dwords: &[u32], head: Option<usize>, tail: Option<usize>) -> Vec<Lin
         *passed = 0;
     };
     while let Some(header) = dwords.get(at) {
-        let len = (header & 0xff) as usize;
+        let ct = CtHeader::from(*header);
+        let len = usize::from(ct.dwords());
         let until = at + 1 + len;
         let crosses = |mark: Option<usize>| mark.is_some_and(|mark| at < mark && mark < until);
         let hxg = dwords.get(at + 1..until).unwrap_or_default();
         let sound = len != 0
             && header & 0xff00 == 0
             && !hxg.is_empty()
-            && hxg.first().is_some_and(|header| Type::of(*header).is_some());
+            && hxg.first().is_some_and(|header| Header::from(*header).kind().is_some());
         if !sound || crosses(head) || crosses(tail) {
             passed += usize::from(*header != 0);
             at += 1;
             continue;
         }
         note_skipped(&mut passed, &mut lines);
-        let mut message = Message::new(hxg, Some((header >> 16) as u16));
+        let mut message = Message::new(hxg, Some(ct.fence()));
         message.offset = Some(at);
         if let (Some(head), Some(tail)) = (head, tail) {
             let waits = if head <= tail { (head..tail).contains(&at) } else { at >= head || at < tail };

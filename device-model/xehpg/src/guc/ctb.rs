@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use arctic_sriov::number::count;
 use serde::{Deserialize, Serialize};
 
-use super::hxg::{MAX_DWORDS, Outgoing};
+use super::hxg::{CtHeader, MAX_DWORDS, Outgoing};
 use crate::memory::{Fault, Gam, Space};
 use crate::sync::atomic::{Ordering, fence};
 
@@ -114,7 +114,7 @@ impl Ring {
                 }
                 continue;
             }
-            let len = header & 0xff;
+            let len = CtHeader::from(header).dwords().into();
             let is_complete = len != 0 && len <= self.used(*head, tail);
             return Ok(if is_complete { Next::Message { header, len } } else { Next::Corrupt(STATUS_UNDERFLOW) });
         }
@@ -277,7 +277,8 @@ impl CtBuffer {
             }
             return None;
         };
-        Some(Incoming { fence: (header >> 16) as u16, format: (header >> 12 & 0xf) as u8, hxg: room.get(..len)? })
+        let header = CtHeader::from(header);
+        Some(Incoming { fence: header.fence(), format: header.format(), hxg: room.get(..len)? })
     }
 
     /// Reads the next request into `room`. Returns its header and number of dwords.

@@ -2,15 +2,13 @@
 //! HXG messages: the header dword and the layout of requests and replies (contract K.7).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
-use arctic_sriov::number::{byte, count};
-
-/// Origin bit of a message header: set in messages from the GuC.
-pub const ORIGIN_GUC: u32 = 1 << 31;
+use arctic_sriov::number::byte;
+use bitfield_struct::bitfield;
 
 /// Maximum length of an HXG message in a CT buffer, in dwords (8-bit length field).
 pub const MAX_DWORDS: usize = 255;
 
-/// Type of a message: header bits 30:28 (xe: abi/guc_messages_abi.h).
+/// Type of a message (xe: abi/guc_messages_abi.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Type {
@@ -30,10 +28,61 @@ pub enum Type {
     ResponseSuccess = 7,
 }
 
-impl Type {
-    /// Returns the type in a header dword; `None` for the reserved code 4.
-    pub fn of(header: u32) -> Option<Type> {
-        Some(match header >> 28 & 7 {
+/// Header dword of a message (xe: abi/guc_messages_abi.h).
+#[bitfield(u32)]
+pub struct Header {
+    /// Action code of a request or event, error code of a failure.
+    pub code: u16,
+    /// Data of a request or event, hint of a failure. A success has its data in these bits and the code's.
+    #[bits(12)]
+    pub data0: u32,
+    #[bits(3)]
+    kind_bits: u8,
+    /// The GuC is the origin, not a host.
+    pub from_guc: bool,
+}
+
+/// Header of an HXG message in a CT buffer (xe: abi/guc_communication_ctb_abi.h).
+#[bitfield(u32)]
+pub struct CtHeader {
+    /// Number of HXG dwords behind the header.
+    pub dwords: u8,
+    #[bits(4)]
+    __: u8,
+    /// Format: 0 is HXG.
+    #[bits(4)]
+    pub format: u8,
+    /// Identifies a request, and its reply.
+    pub fence: u16,
+}
+
+/// Data of a success: header bits 27:0.
+const SUCCESS_DATA: u32 = 0xfff_ffff;
+
+impl Header {
+    /// Returns the header of a success with the low 28 bits of `data`.
+    pub fn success(data: u32) -> Self {
+        Header::from(data & SUCCESS_DATA).with_kind_bits(Type::ResponseSuccess as u8)
+    }
+
+    /// Returns the header of a failure.
+    pub const fn failure(code: u16) -> Self {
+        Header::new().with_code(code).with_kind_bits(Type::ResponseFailure as u8)
+    }
+
+    /// Returns the data of a success.
+    pub fn success_data(self) -> u32 {
+        u32::from(self) & SUCCESS_DATA
+    }
+
+    /// Returns the type of a message from a host; `None` for one from the GuC.
+    pub const fn kind_from_host(self) -> Option<Type> {
+        if self.from_guc() { None } else { self.kind() }
+    }
+
+    /// Returns the type; `None` for the reserved code 4.
+    pub const fn kind(self) -> Option<Type> {
+        Some(match self.kind_bits() {
             0 => Type::Request,
             1 => Type::Event,
             2 => Type::FastRequest,
@@ -44,11 +93,6 @@ impl Type {
             _ => return None,
         })
     }
-}
-
-/// Returns the action code of a request or event: header bits 15:0.
-pub fn action(header: u32) -> u16 {
-    (header & 0xffff) as u16
 }
 
 /// Error codes of failed requests (xe: abi/guc_errors_abi.h).
@@ -152,15 +196,16 @@ pub fn global_address(low: u32, high: u32) -> Result<u64, Error> {
 
 /// Returns the header dword of a reply.
 pub fn reply_header(reply: Reply) -> u32 {
-    match reply {
-        Ok(data0) => ORIGIN_GUC | (Type::ResponseSuccess as u32) << 28 | data0 & 0xfff_ffff,
-        Err(error) => ORIGIN_GUC | (Type::ResponseFailure as u32) << 28 | error as u32,
-    }
+    let header = match reply {
+        Ok(data) => Header::success(data),
+        Err(error) => Header::failure(error as u16),
+    };
+    header.with_from_guc(true).into()
 }
 
 /// Returns the header dword of an event from the GuC.
 pub fn event_header(action: u16) -> u32 {
-    ORIGIN_GUC | (Type::Event as u32) << 28 | u32::from(action)
+    Header::new().with_code(action).with_kind_bits(Type::Event as u8).with_from_guc(true).into()
 }
 
 /// Maximum number of dwords stored without an allocation; only relayed messages are longer.
@@ -227,7 +272,7 @@ impl Outgoing {
 
     /// Returns the CT header: fence, format 0, length in HXG dwords.
     pub fn ct_header(&self) -> u32 {
-        u32::from(self.fence) << 16 | count(self.hxg().len())
+        CtHeader::new().with_fence(self.fence).with_dwords(byte(self.hxg().len())).into()
     }
 }
 
@@ -246,7 +291,7 @@ mod tests {
         assert_eq!((done.ct_header(), done.hxg()), (3, &[0x9000_1002, 5, 1][..]));
         let reply = Outgoing::reply(0x12, Ok(13));
         assert_eq!((reply.ct_header(), reply.hxg()), (0x0012_0001, &[0xf000_000d][..]));
-        assert_eq!(Type::of(0x2000_1001), Some(Type::FastRequest));
-        assert_eq!(Type::of(4 << 28), None);
+        assert_eq!(Header::from(0x2000_1001).kind_from_host(), Some(Type::FastRequest));
+        assert_eq!((Header::from(4 << 28).kind(), Header::from(0xa000_1001).kind_from_host()), (None, None));
     }
 }

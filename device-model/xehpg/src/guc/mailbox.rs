@@ -15,7 +15,7 @@ use crate::trace::EventKind;
 use super::client::State;
 use super::ctb::{Channel, Location};
 use super::firmware;
-use super::hxg::{Error, Type, action, global_address, reply_header};
+use super::hxg::{Error, Header, Type, global_address, reply_header};
 use super::scheduler::GucCtx;
 use super::sender::Sender;
 use super::state::GucState;
@@ -55,10 +55,10 @@ pub fn name(code: u16) -> Option<&'static str> {
     ACTIONS.iter().find(|(known, ..)| *known == code).map(|(_, name, ..)| *name)
 }
 
-/// Returns whether the mailbox holds a pending request. Bit 31 is the origin, which is set in replies.
+/// Returns whether the mailbox holds a pending request. A reply is from the GuC.
 pub fn holds_request(gt: &Gt, function: Function) -> bool {
     let header = gt.mailbox(function, 0);
-    header != 0 && header >> 31 == 0
+    header != 0 && !Header::from(header).from_guc()
 }
 
 /// Executes the mailbox request of `ctx.function` and writes the reply. While a VF is paused, stopped or in reset, the
@@ -74,8 +74,9 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     let record =
         || gt.trace.record(function, || EventKind::Guc { mailbox: true, fence: 0, dwords: message_of(gt, function) });
     record();
-    let code = action(header);
-    let reply = match (Type::of(header), ACTIONS.iter().find(|(known, ..)| *known == code)) {
+    let header = Header::from(header);
+    let code = header.code();
+    let reply = match (header.kind(), ACTIONS.iter().find(|(known, ..)| *known == code)) {
         (Some(Type::Request), Some((_, _, sender, handler))) => {
             sender.check(function).and_then(|()| handler(guc, ctx, data))
         }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Work queues of parallel contexts. Each item updates the ring tails of all members (contract F.5).
 
+use bitfield_struct::bitfield;
+
 use crate::memory::{Fault, Gam, Space};
 
 use super::hxg::Error;
@@ -17,10 +19,37 @@ const STATUS: u64 = 12;
 /// State: an item was invalid (xe: WQ_STATUS_CMD_ERROR).
 const STATUS_COMMAND_ERROR: u32 = 3;
 
+/// Header of an item (xe: WQ_TYPE_MASK, WQ_LEN_MASK).
+#[bitfield(u32)]
+struct ItemHeader {
+    /// Type.
+    kind: u8,
+    __: u8,
+    /// Number of dwords behind the header.
+    #[bits(11)]
+    dwords: u16,
+    #[bits(5)]
+    __: u8,
+}
+
+/// Third dword of a [`MULTI_LRC`] item (xe: WQ_GUC_ID_MASK, WQ_RING_TAIL_MASK).
+#[bitfield(u32)]
+struct FirstMember {
+    /// Number of the context.
+    context: u16,
+    #[bits(2)]
+    __: u8,
+    /// Ring tail of the first member in qwords.
+    #[bits(11)]
+    tail: u16,
+    #[bits(3)]
+    __: u8,
+}
+
 /// Item type: no operation, used to fill the ring up to its end.
-const NOOP: u32 = 4;
+const NOOP: u8 = 4;
 /// Item type: new tails for all members.
-const MULTI_LRC: u32 = 5;
+const MULTI_LRC: u8 = 5;
 
 /// Maximum size of a ring, in bytes; the drivers use 1 and 2 KiB. All items are consumed in one call, and a host can
 /// refill the ring at any time, so the size bounds the duration of a call.
@@ -116,20 +145,20 @@ impl WorkQueue {
             let from = *at % self.bytes;
             let dword =
                 |gam: &mut Gam<'_>, n: u32| gam.read_u32(Space::Ggtt, self.ring + u64::from(from) + u64::from(n) * 4);
-            let header = dword(gam, 0)?;
-            let len = header >> 16 & 0x7ff;
+            let header = ItemHeader::from(dword(gam, 0)?);
+            let len = u32::from(header.dwords());
             if from + (len + 1) * 4 > self.bytes {
                 return Err(Trouble::Item);
             }
-            match header & 0xff {
+            match header.kind() {
                 NOOP => {}
                 MULTI_LRC if len as usize == members.len() + 2 => {
-                    let first = dword(gam, 2)?;
-                    if (first & 0xffff) as u16 != context {
+                    let first = FirstMember::from(dword(gam, 2)?);
+                    if first.context() != context {
                         return Err(Trouble::Item);
                     }
                     for (n, member) in (3..).zip(members) {
-                        let tail = if n == 3 { first >> 18 & 0x7ff } else { dword(gam, n)? & 0x7ff_ffff };
+                        let tail = if n == 3 { first.tail().into() } else { dword(gam, n)? & 0x7ff_ffff };
                         member.set_tail(gam, tail * 8)?;
                     }
                 }

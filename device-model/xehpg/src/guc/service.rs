@@ -4,12 +4,12 @@
 
 use arctic_sriov::number::count;
 
-use super::hxg::{MAX_DWORDS, Type, action};
+use super::hxg::{Header, MAX_DWORDS, Type};
 use crate::gt::Gt;
 
 /// Error codes of this interface (xe: abi/guc_relay_communication_abi.h).
 #[derive(Clone, Copy)]
-#[repr(u32)]
+#[repr(u16)]
 enum Failure {
     Permission = 1,
     InvalidArgument = 22,
@@ -25,21 +25,21 @@ const MOST_PAIRS: usize = (MAX_DWORDS - 3 - 2) / 2;
 /// "host", like those of a PF driver.
 pub fn answer(gt: &Gt, message: &[u32]) -> Option<Vec<u32>> {
     let [header, payload @ ..] = message else { return None };
-    let kind = Type::of(*header).filter(|_| header >> 31 == 0);
-    if !matches!(kind, Some(Type::Request | Type::FastRequest)) {
+    let header = Header::from(*header);
+    if !matches!(header.kind_from_host(), Some(Type::Request | Type::FastRequest)) {
         return None;
     }
-    let data0 = header >> 16 & 0xfff;
-    let answer = match action(*header) {
+    let data0 = header.data0();
+    let answer = match header.code() {
         0x0001 => handshake(gt, data0, payload),
         0x0101 => runtime(gt, data0, payload),
         _ => Err(Failure::InvalidRequest),
     };
-    Some(answer.unwrap_or_else(|failure| vec![(Type::ResponseFailure as u32) << 28 | failure as u32]))
+    Some(answer.unwrap_or_else(|failure| vec![Header::failure(failure as u16).into()]))
 }
 
-fn success(data0: u32) -> u32 {
-    (Type::ResponseSuccess as u32) << 28 | data0
+fn success(data: u32) -> u32 {
+    Header::success(data).into()
 }
 
 /// HANDSHAKE: zeros request any version.

@@ -10,7 +10,7 @@ use crate::trace::EventKind;
 
 use super::adverse_event::Kind;
 use super::client::State;
-use super::hxg::{Error, MAX_DWORDS, Outgoing, Type, action as action_of};
+use super::hxg::{Error, Header, MAX_DWORDS, Outgoing, Type};
 use super::scheduler::GucCtx;
 use super::state::GucState;
 use super::{Step, action, control, doorbell_actions, share};
@@ -203,8 +203,8 @@ impl GucState {
         let function = ctx.function;
         ctx.gt.trace.record(function, || EventKind::Guc { mailbox: false, fence, dwords: hxg.to_vec() });
         let [header, payload @ ..] = hxg else { return };
-        let kind = Type::of(*header).filter(|_| header >> 31 == 0);
-        let code = action_of(*header);
+        let header = Header::from(*header);
+        let (kind, code) = (header.kind_from_host(), header.code());
         let (Some(kind @ (Type::Request | Type::FastRequest | Type::Event)), known) =
             (kind, kind.and_then(|_| action::carry_out(self, ctx, code, payload)))
         else {
