@@ -7,7 +7,8 @@ use super::batch::Batch;
 use super::{Dword, Line, register};
 use crate::command::Requester;
 use crate::generation::EngineRef;
-use crate::registers::engine_fields::RingCtl;
+use crate::registers::engine_fields::{BbPerCtxPtr, BbState, ContextControl, IndirectCtx, RingCtl};
+use crate::registers::engine_offsets as reg;
 
 /// Size in dwords of the per-process status page that precedes the image.
 pub const PAGE_DWORDS: usize = 0x400;
@@ -41,21 +42,26 @@ fn loads(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u32, 
         .map(move |load| (load.index, register::meant(load.offset, load.relative, engine), load.value))
 }
 
+/// High dword of PDP0.
+const PDP0_UDW: u32 = reg::PDP0 + 4;
+
 /// Extracts the execution state from an image.
 pub fn position(image: &[u32], engine: EngineRef) -> Position {
     let mut position = Position::default();
     let mut batch = (0u64, false);
     // The engine context contains some of these registers again, with another meaning.
-    for (_, offset, value) in registers(image, engine).take_while(|(index, ..)| *index < 0x60) {
+    for (_, offset, value) in
+        registers(image, engine).take_while(|(index, ..)| *index < engine.generation.contexts.engine_context)
+    {
         match offset {
-            0x030 => position.tail = value & 0x1f_fff8,
-            0x034 => position.head = value & 0x1f_fffc,
-            0x038 => position.start = value & 0xffff_f000,
-            0x03c => position.size = RingCtl::from(value).bytes(),
-            0x140 => batch = (batch.0 & !0xffff_ffff | u64::from(value & !7), value & 1 != 0),
-            0x168 => batch.0 = u64::from(value) << 32 | batch.0 & 0xffff_ffff,
-            0x270 => position.root |= u64::from(value),
-            0x274 => position.root |= u64::from(value) << 32,
+            reg::RING_TAIL => position.tail = value & 0x1f_fff8,
+            reg::RING_HEAD => position.head = value & 0x1f_fffc,
+            reg::RING_START => position.start = value & 0xffff_f000,
+            reg::RING_CTL => position.size = RingCtl::from(value).bytes(),
+            reg::BBADDR => batch = (batch.0 & !0xffff_ffff | u64::from(value & !7), value & 1 != 0),
+            reg::BBADDR_UDW => batch.0 = u64::from(value) << 32 | batch.0 & 0xffff_ffff,
+            reg::PDP0 => position.root |= u64::from(value),
+            PDP0_UDW => position.root |= u64::from(value) << 32,
             _ => {}
         }
     }
@@ -118,28 +124,41 @@ fn others(image: &[u32], engine: EngineRef) -> Vec<(usize, String)> {
 fn meaning(offset: u32, value: u32, engine: EngineRef) -> String {
     let state = |set: bool, yes: &str, no: &str| if set { yes.to_string() } else { no.to_string() };
     match offset {
-        0x030 => format!("offset {:#x}", value & 0x1f_fff8),
-        0x034 => format!("offset {:#x}, wrapped {} times", value & 0x1f_fffc, value >> 21),
-        0x038 => format!("ring at {:#x}", value & !0xfff),
-        0x03c if RingCtl::from(value).enabled() => format!("{} KiB, enabled", RingCtl::from(value).bytes() / 1024),
-        0x03c => "not enabled".into(),
-        0x068 => engine
+        reg::RING_TAIL => format!("offset {:#x}", value & 0x1f_fff8),
+        reg::RING_HEAD => format!("offset {:#x}, wrapped {} times", value & 0x1f_fffc, value >> 21),
+        reg::RING_START => format!("ring at {:#x}", value & !0xfff),
+        reg::RING_CTL if RingCtl::from(value).enabled() => {
+            format!("{} KiB, enabled", RingCtl::from(value).bytes() / 1024)
+        }
+        reg::RING_CTL => "not enabled".into(),
+        reg::IPEHR => engine
             .generation
             .commands
             .decode(value, engine.info().class)
             .map_or(String::new(), |command| command.name().into()),
-        0x110 => state(value & 1 << 5 != 0, "batch in the process's space", "batch in the global space"),
-        0x140 => state(value & 1 != 0, "in a batch", "in no batch"),
-        0x1c0 if value & 1 != 0 => format!("batch at {:#x} before each ring", value & !0xfff),
-        0x1c4 if value & 0x3f != 0 => {
-            format!("batch at {:#x}, {} cachelines, in the middle of the restore", value & !0x3f, value & 0x3f)
+        reg::BB_STATE => {
+            state(BbState::from(value).ppgtt(), "batch in the process's space", "batch in the global space")
         }
-        0x244 => {
-            let flags = [(0, "engine context not restored"), (3, "no switch while it waits")];
-            let set = flags.iter().filter(|(bit, _)| value >> bit & 1 != 0).map(|(_, flag)| *flag);
-            set.collect::<Vec<_>>().join(", ")
+        reg::BBADDR => state(value & 1 != 0, "in a batch", "in no batch"),
+        reg::BB_PER_CTX_PTR if BbPerCtxPtr::from(value).valid() => {
+            format!("batch at {:#x} before each ring", BbPerCtxPtr::from(value).page() << 12)
         }
-        0x3a8 => format!("{} us on the engine", engine.generation.timebase.nanoseconds(u64::from(value)) / 1000),
+        reg::INDIRECT_CTX if IndirectCtx::from(value).cachelines() != 0 => {
+            let batch = IndirectCtx::from(value);
+            let (address, cachelines) = (batch.address() << 6, batch.cachelines());
+            format!("batch at {address:#x}, {cachelines} cachelines, in the middle of the restore")
+        }
+        reg::CONTEXT_CONTROL => {
+            let control = ContextControl::from(value);
+            let flags = [
+                (control.restore_inhibit(), "engine context not restored"),
+                (control.inhibit_synchronous_switch(), "no switch while it waits"),
+            ];
+            flags.iter().filter(|(set, _)| *set).map(|(_, flag)| *flag).collect::<Vec<_>>().join(", ")
+        }
+        reg::CTX_TIMESTAMP => {
+            format!("{} us on the engine", engine.generation.timebase.nanoseconds(u64::from(value)) / 1000)
+        }
         _ => String::new(),
     }
 }
