@@ -54,7 +54,7 @@ const TABLES: &[Table] = &[
         rows: &[
             row("OVMF", &["--uefi"]),
             row("OVMF, 2 VFs in the PF's guest", &["--uefi", "--vfs", "2"]),
-            row("q35 of QEMU 9.0, 2 VFs", &["--vfs", "2", "--qemu-args", "-machine pc-q35-9.0,memory-backend=memory"]),
+            row("q35 of QEMU 9.0, 2 VFs", &["--vfs", "2", "--qemu-args", "-machine pc-q35-9.0,memory-backend=ram"]),
         ],
     },
     Table {

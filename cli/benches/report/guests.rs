@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use arctic_guest_runner::boot::{self, Mode, Sink};
-use arctic_guest_runner::card::{CardProcess, Functions};
+use arctic_guest_runner::card::CardProcess;
 use arctic_guest_runner::guest_process::Options;
 use arctic_guest_runner::process;
 use arctic_guest_runner::progress::Stderr;
@@ -36,7 +36,9 @@ const SETTLED: Duration = Duration::from_secs(2);
 pub fn idle_card() -> Result<MemoryUse> {
     let folder = TempDir::new().context("cannot create a temporary directory")?;
     let log = folder.as_path().join("log");
-    let card = CardProcess::start(Path::new(PROGRAM), CARD, Functions::Physical, folder.as_path(), &log, None, &[])?;
+    let options = Options::new(PROGRAM.into(), CARD, arctic_gpu::card_file::load(CARD)?.device);
+    let served = options.served().context("the options have no card")?;
+    let card = CardProcess::start(&served, folder.as_path(), &log)?;
     std::thread::sleep(Duration::from_millis(500));
     let held = memory::of_the_card();
     card.stop()?;

@@ -13,6 +13,7 @@ use arctic_guest_runner::artifacts::{Own, Suite};
 use arctic_guest_runner::boot::{self, Mode, Sink};
 use arctic_guest_runner::card::Functions;
 use arctic_guest_runner::clocks::{self, INCONCLUSIVE, WrongClock};
+use arctic_guest_runner::devices::Place;
 use arctic_guest_runner::driver::Driver;
 use arctic_guest_runner::guest_process::Options;
 use arctic_guest_runner::interrupt::Interrupted;
@@ -202,6 +203,7 @@ impl GuestArgs {
             card: (!self.no_card).then_some(card),
             functions,
             integrated,
+            place: if integrated { Place::INTEGRATED } else { Place::FIRST },
             posted_writes: model.posted_writes(),
             driver,
             firmware: self.firmware.clone(),
@@ -373,14 +375,14 @@ mod tests {
         };
         let ivb = options("--card ivb").unwrap();
         assert_eq!((ivb.driver, ivb.integrated, ivb.device), (Driver::I915, true, 0x0162));
-        assert_eq!(ivb.card_address(), "0000:00:02.0");
+        assert_eq!(ivb.place, Place::INTEGRATED);
         for (card, device) in [("ivb-fused", 0x0162), ("snb", 0x0112)] {
             let options = options(&format!("--card {card}")).unwrap();
             assert_eq!((options.driver, options.integrated, options.device), (Driver::I915, true, device), "{card}");
             assert!(!options.posted_writes, "{card}");
         }
         let flex = options("").unwrap();
-        assert_eq!((flex.driver, flex.integrated, flex.card_address()), (Driver::Xe, false, "0000:00:01.0"));
+        assert_eq!((flex.driver, flex.integrated, flex.place), (Driver::Xe, false, Place::FIRST));
         assert!(flex.posted_writes);
         for (words, reason) in [
             ("--card ivb --vfs 2", "has no virtual functions"),

@@ -26,6 +26,7 @@ use arctic_gpu::card::Topology;
 use arctic_gpu::card_file::{self, CardFile};
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
 use arctic_gpu::vfio_user::{Served, ServedCard, Server, Settings};
+use arctic_guest_runner::devices::Place;
 use arctic_guest_runner::viommu::{REQUESTER, Viommu};
 
 /// Serve a card over vfio-user until Ctrl-C, for VMMs that you start yourself.
@@ -139,10 +140,10 @@ fn guest_address(text: &str) -> Result<u64, String> {
 impl ServeArgs {
     fn ecam(&self, model: &CardFile) -> Ecam {
         let default = match model {
-            CardFile::Integrated(_) => connection::INTEGRATED_ADDRESS,
-            _ => connection::ADDRESS,
+            CardFile::Integrated(_) => Place::INTEGRATED,
+            _ => Place::FREE,
         };
-        Ecam { base: self.ecam, pf: self.pf_address.unwrap_or(default) }
+        Ecam { base: self.ecam, pf: self.pf_address.unwrap_or(connection::address(default)) }
     }
 
     fn topology(&self, card: &str, model: &CardFile) -> Result<Topology> {
@@ -218,7 +219,8 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     let operator = operator::Server::start(&socket, CardBackend { served: served.clone(), heading });
     let operator = operator.map_err(|error| refusal(&socket, &error))?;
 
-    let functions = Functions { vfs: arguments.vfs, topology, ecam, viommu: arguments.viommu, posted_writes };
+    let (vfs, viommu, memory) = (arguments.vfs, arguments.viommu, connection::MEMORY);
+    let functions = Functions { vfs, topology, ecam, viommu, posted_writes, memory };
     let connection = Connection::new(name, &dir, functions);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
     // A parent program may close the pipe; the card is served nevertheless.

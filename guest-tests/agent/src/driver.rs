@@ -67,7 +67,7 @@ impl Driver {
     }
 
     /// Log lines that a successful probe prints, each as a set of words that one line must contain.
-    pub fn probed(self, card: &'static str) -> Vec<Vec<&'static str>> {
+    pub fn probed(self, card: &str) -> Vec<Vec<&str>> {
         let initialized = match self {
             Self::Xe => "Initialized xe",
             Self::I915 => "Initialized i915",
@@ -77,7 +77,7 @@ impl Driver {
 
     /// Additional log lines of a successful probe on a PF, where the driver loads firmware. i915 loads HuC firmware
     /// through `mei_gsc`; a kernel without that module (`mei_gsc` is false) logs no HuC firmware.
-    pub fn probed_physical(self, card: &'static str, mei_gsc: bool) -> Vec<Vec<&'static str>> {
+    pub fn probed_physical(self, card: &str, mei_gsc: bool) -> Vec<Vec<&str>> {
         match self {
             Self::Xe => vec![vec![card, "GuC firmware from"]],
             // Linux 6.1 has `GuC submission enabled`, 7.2 has `GUC: submission enabled`.

@@ -211,7 +211,7 @@ mod tests {
         let devices = folder.path().join("bus/pci/devices");
         fs::create_dir_all(devices.join(CARD_ADDRESS)).unwrap();
         for number in 1..=there {
-            let address = crate::pci_address::function_address(number.into());
+            let address = format!("0000:00:01.{number}");
             fs::create_dir_all(devices.join(&address).join(format!("drm/renderD{}", 128 + u32::from(number)))).unwrap();
             symlink("../../../drivers/xe", devices.join(&address).join("driver")).unwrap();
             symlink(format!("../{address}"), devices.join(CARD_ADDRESS).join(format!("virtfn{}", number - 1))).unwrap();

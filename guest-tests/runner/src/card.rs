@@ -2,6 +2,7 @@
 //! The card under test as a separate process (`arctic serve`): start, supervision, stop, and its report.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -12,11 +13,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 
+use crate::devices::Place;
 use crate::interrupt;
 use crate::process::Child;
-use crate::qemu::CARD_ADDRESS;
 use crate::skipped::Skipped;
+use crate::viommu::Viommu;
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(20);
@@ -90,16 +93,15 @@ impl Functions {
         }
     }
 
-    /// The arguments of `arctic serve` for this assignment.
-    fn arguments(self) -> Vec<String> {
-        let vfs = || vec!["--vfs".to_owned(), self.vfs().to_string()];
-        let further: &[&str] = match self {
+    /// The arguments of `arctic serve` for this assignment, with the functions at `place`.
+    fn arguments(self, place: Place) -> Vec<String> {
+        let further = match self {
             Self::Physical => return Vec::new(),
-            Self::Together(_) | Self::Passthrough(_) => &["--pf-address", CARD_ADDRESS],
-            Self::Split(_) => &["--split"],
-            Self::Provisioned(_) => &["--provision", "config"],
+            Self::Together(_) | Self::Passthrough(_) => vec!["--pf-address".to_owned(), place.address(0)],
+            Self::Split(_) => vec!["--split".to_owned()],
+            Self::Provisioned(_) => ["--provision", "config"].map(str::to_owned).into(),
         };
-        vfs().into_iter().chain(further.iter().map(ToString::to_string)).collect()
+        ["--vfs".to_owned(), self.vfs().to_string()].into_iter().chain(further).collect()
     }
 
     /// The sockets to which the PF guest connects, in function order. Empty if the card's server process provisions the
@@ -155,6 +157,51 @@ impl Memory {
     }
 }
 
+/// The card of a run: the options of `arctic serve`, except for the directory.
+#[derive(Clone, Copy, Debug)]
+pub struct Served<'a> {
+    /// The program `arctic`.
+    pub program: &'a Path,
+    /// The card's file or name.
+    pub card: &'a str,
+    /// The functions and their assignment to guests.
+    pub functions: Functions,
+    /// Where the functions are in the PF's guest.
+    pub place: Place,
+    /// File to which the card captures all its events.
+    pub trace: Option<&'a Path>,
+    /// What the card does with user contexts that have commands it does not execute, `skip` or `fault`; if `None`, its
+    /// card file determines it.
+    pub unmodelled: Option<&'a str>,
+    /// The IOMMU of the guests.
+    pub viommu: Option<Viommu>,
+}
+
+impl Served<'_> {
+    /// The arguments of the program with `folder` as the card's directory.
+    pub fn arguments(&self, folder: &Path) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = ["serve", "--card", self.card, "--dir"].map(OsString::from).into();
+        arguments.push(folder.into());
+        arguments.extend(self.functions.arguments(self.place).into_iter().map(OsString::from));
+        if let Some(trace) = self.trace {
+            arguments.extend(["--trace".into(), trace.into()]);
+        }
+        let unmodelled = self.unmodelled.iter().flat_map(|how| ["--unmodelled", how]);
+        let viommu = self.viommu.iter().flat_map(|viommu| ["--viommu", viommu.name()]);
+        arguments.extend(unmodelled.chain(viommu).map(OsString::from));
+        arguments
+    }
+}
+
+/// Creates a directory for the sockets of a card, which is removed when the value is dropped. It is private, because the
+/// sockets give access to guest memory, and its path is short, because a socket's path is limited to 107 bytes.
+pub fn sockets() -> Result<TempDir> {
+    let root = Some(Path::new("/tmp")).filter(|folder| folder.is_dir()).map_or_else(std::env::temp_dir, Path::to_owned);
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    let mut folder = tempfile::Builder::new();
+    folder.prefix("arctic-").permissions(private).tempdir_in(root).context("no socket directory")
+}
+
 /// A running card server.
 pub struct CardProcess {
     process: Child,
@@ -163,25 +210,12 @@ pub struct CardProcess {
 }
 
 impl CardProcess {
-    /// Starts `program serve --card card --dir folder` with `functions` and waits until it accepts connections. Its
-    /// messages are written to `log` and, if `trace` is given, all its events to that file; `further` are further
-    /// options. `folder` must be short, since a socket's path is limited to 107 bytes.
-    pub fn start(
-        program: &Path,
-        card: &str,
-        functions: Functions,
-        folder: &Path,
-        log: &Path,
-        trace: Option<&Path>,
-        further: &[&str],
-    ) -> Result<Self> {
+    /// Starts the server of `served` with its sockets in `folder`, and waits until it accepts connections. Its messages
+    /// are written to `log`.
+    pub fn start(served: &Served<'_>, folder: &Path, log: &Path) -> Result<Self> {
         let messages = File::create(log).with_context(|| format!("{} cannot be created", log.display()))?;
-        let mut command = Command::new(program);
-        command.arg("serve").args(["--card", card, "--dir"]).arg(folder).args(functions.arguments());
-        if let Some(trace) = trace {
-            command.arg("--trace").arg(trace);
-        }
-        command.args(further);
+        let mut command = Command::new(served.program);
+        command.args(served.arguments(folder));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(messages);
         let mut process = Child::spawn(&mut command, "the card")?;
         let stdout = process.inner().stdout.take().context("the card has no stdout")?;
@@ -192,7 +226,7 @@ impl CardProcess {
         });
         let mut card = Self { process, folder: folder.to_owned(), log: log.to_owned() };
         let start = Instant::now();
-        let sockets: Vec<PathBuf> = functions.sockets().into_iter().map(|name| folder.join(name)).collect();
+        let sockets: Vec<PathBuf> = served.functions.sockets().into_iter().map(|name| folder.join(name)).collect();
         // The first line on stdout is printed when all sockets listen.
         loop {
             interrupt::check()?;
@@ -255,6 +289,38 @@ mod tests {
         path
     }
 
+    fn served(program: &Path) -> Served<'_> {
+        Served {
+            program,
+            card: "flex170",
+            functions: Functions::Physical,
+            place: Place::FIRST,
+            trace: None,
+            unmodelled: None,
+            viommu: None,
+        }
+    }
+
+    #[test]
+    fn a_server_has_the_options_of_the_run() {
+        let words = |served: Served<'_>| {
+            let words = served.arguments(Path::new("/c")).into_iter().map(|word| word.into_string().unwrap());
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let plain = served(Path::new("arctic"));
+        assert_eq!(words(plain), "serve --card flex170 --dir /c");
+        let all = Served {
+            functions: Functions::Together(2),
+            place: Place::FREE,
+            trace: Some(Path::new("t")),
+            unmodelled: Some("fault"),
+            viommu: Some(Viommu::Amd),
+            ..plain
+        };
+        let further = "--vfs 2 --pf-address 0000:00:10.0 --trace t --unmodelled fault --viommu amd";
+        assert_eq!(words(all), format!("serve --card flex170 --dir /c {further}"));
+    }
+
     #[test]
     fn a_card_reports_when_it_is_stopped() {
         let folder = tempfile::tempdir().unwrap();
@@ -266,16 +332,7 @@ mod tests {
         )
         .replace("\\'", "'\\''");
         let program = program(folder.path(), &script);
-        let card = CardProcess::start(
-            &program,
-            "flex170",
-            Functions::Physical,
-            folder.path(),
-            &folder.path().join("log"),
-            None,
-            &[],
-        )
-        .unwrap();
+        let card = CardProcess::start(&served(&program), folder.path(), &folder.path().join("log")).unwrap();
         let report = card.stop().unwrap();
         assert_eq!(report.trapped.values().sum::<u64>(), 9);
         assert_eq!(report.unexplained().map(|register| register.offset).collect::<Vec<_>>(), [8]);
@@ -283,22 +340,23 @@ mod tests {
 
     #[test]
     fn each_arrangement_has_its_arguments_and_sockets() {
-        assert_eq!((Functions::Physical.arguments(), Functions::Physical.sockets()), (vec![], vec!["pf.sock".into()]));
+        let arguments = |functions: Functions| functions.arguments(Place::FIRST);
+        assert_eq!((arguments(Functions::Physical), Functions::Physical.sockets()), (vec![], vec!["pf.sock".into()]));
         let together = Functions::Together(2);
-        assert_eq!(together.arguments(), ["--vfs", "2", "--pf-address", CARD_ADDRESS]);
+        assert_eq!(arguments(together), ["--vfs", "2", "--pf-address", "0000:00:01.0"]);
         assert_eq!(together.sockets(), ["pf.sock", "vf1.sock", "vf2.sock"]);
         let passthrough = Functions::Passthrough(2);
-        assert_eq!((passthrough.arguments(), passthrough.sockets()), (together.arguments(), together.sockets()));
+        assert_eq!((arguments(passthrough), passthrough.sockets()), (arguments(together), together.sockets()));
         assert!(passthrough.apart().is_empty());
         let split = Functions::Split(2);
-        assert_eq!(split.arguments(), ["--vfs", "2", "--split"]);
+        assert_eq!(arguments(split), ["--vfs", "2", "--split"]);
         assert_eq!(split.physical_sockets(), ["pf.sock", "vf1-config-only.sock", "vf2-config-only.sock"]);
         assert_eq!(
             split.sockets(),
             ["pf.sock", "vf1-config-only.sock", "vf2-config-only.sock", "vf1.sock", "vf2.sock"]
         );
         let provisioned = Functions::Provisioned(1);
-        assert_eq!(provisioned.arguments(), ["--vfs", "1", "--provision", "config"]);
+        assert_eq!(arguments(provisioned), ["--vfs", "1", "--provision", "config"]);
         assert_eq!((provisioned.physical_sockets(), provisioned.sockets()), (vec![], vec!["vf1.sock".into()]));
     }
 
@@ -313,17 +371,7 @@ mod tests {
     fn startup_error_contains_the_message_of_the_server() {
         let folder = tempfile::tempdir().unwrap();
         let program = program(folder.path(), "echo 'arctic: bad.toml line 3: no such key' >&2; exit 2");
-        let error = CardProcess::start(
-            &program,
-            "bad.toml",
-            Functions::Physical,
-            folder.path(),
-            &folder.path().join("log"),
-            None,
-            &[],
-        )
-        .err()
-        .unwrap();
+        let error = CardProcess::start(&served(&program), folder.path(), &folder.path().join("log")).err().unwrap();
         assert_eq!(error.to_string(), "bad.toml line 3: no such key");
     }
 }

@@ -3,7 +3,7 @@
 //! guests' events, and shuts everything down.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
@@ -13,14 +13,15 @@ use tempfile::TempDir;
 
 use crate::artifacts::{self, Own, Parts};
 use crate::cache::Cache;
-use crate::card::{CardProcess, CardReport, Functions, Memory};
+use crate::card::{self, CardProcess, CardReport, Functions, Memory, Served};
+use crate::devices::Place;
 use crate::driver::Driver;
 use crate::image::{self, Extra};
 use crate::interrupt;
 use crate::number::count;
 use crate::process::{self, LOOK};
 use crate::progress::Progress;
-use crate::qemu::{CARD_ADDRESS, Event, INTEGRATED_ADDRESS, Machine, Port, Running, log_file};
+use crate::qemu::{Event, Machine, Port, Running, log_file};
 use crate::tsc;
 use crate::viommu::{self, Viommu};
 
@@ -35,8 +36,10 @@ pub struct Options {
     pub card: Option<String>,
     /// PCI device ID of the card.
     pub device: u16,
-    /// Whether the card is an integrated GPU: it is at [`INTEGRATED_ADDRESS`], and drivers bind to it without options.
+    /// Whether the card is an integrated GPU: drivers bind to it without options.
     pub integrated: bool,
+    /// Where the card's functions are in each guest.
+    pub place: Place,
     /// Whether QEMU may post writes to the card's BARs.
     pub posted_writes: bool,
     /// The card's functions and their assignment to guests.
@@ -75,6 +78,7 @@ impl Options {
             card: Some(card.into()),
             device,
             integrated: false,
+            place: Place::FIRST,
             posted_writes: true,
             functions: Functions::Physical,
             driver: Driver::default(),
@@ -91,9 +95,17 @@ impl Options {
         }
     }
 
-    /// PCI address of the card in its guest.
-    pub fn card_address(&self) -> &'static str {
-        if self.integrated { INTEGRATED_ADDRESS } else { CARD_ADDRESS }
+    /// The options of the card's server; `None` without a card.
+    pub fn served(&self) -> Option<Served<'_>> {
+        Some(Served {
+            program: &self.program,
+            card: self.card.as_deref()?,
+            functions: self.functions,
+            place: self.place,
+            trace: self.trace.as_deref(),
+            unmodelled: self.unmodelled.as_deref(),
+            viommu: self.viommu,
+        })
     }
 }
 
@@ -228,25 +240,10 @@ impl<'a> Setup<'a> {
 
     /// Starts the card's server process. `number` counts the servers of the run, from 1.
     pub fn serve(&self, number: u32) -> Result<Server> {
-        // Not in the cache directory: a socket's path is limited to 107 bytes.
-        let root =
-            Some(Path::new("/tmp")).filter(|folder| folder.is_dir()).map_or_else(std::env::temp_dir, Path::to_owned);
-        // Private: the sockets give access to guest memory.
-        let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        let mut folder = tempfile::Builder::new();
-        let sockets = folder.prefix("arctic-").permissions(private).tempdir_in(root).context("no socket directory")?;
-        let card = match &self.options.card {
-            Some(card) => {
-                let log = log_file(&self.folder, "card", number);
-                let Options { program, functions, trace, unmodelled, viommu, .. } = &self.options;
-                let unmodelled = unmodelled.iter().flat_map(|how| ["--unmodelled", how]);
-                let viommu = viommu.iter().flat_map(|viommu| ["--viommu", viommu.name()]);
-                let further: Vec<&str> = unmodelled.chain(viommu).collect();
-                Some(CardProcess::start(program, card, *functions, sockets.path(), &log, trace.as_deref(), &further)?)
-            }
-            None => None,
-        };
-        Ok(Server { card, sockets })
+        let sockets = card::sockets()?;
+        let log = log_file(&self.folder, "card", number);
+        let start = |served: Served<'_>| CardProcess::start(&served, sockets.path(), &log);
+        Ok(Server { card: self.options.served().map(start).transpose()?, sockets })
     }
 
     /// Boots a guest in `spec` with the `image` on the card of `server`. `number` counts the boots of the seat, from 1.
@@ -266,6 +263,7 @@ impl<'a> Setup<'a> {
             image,
             memory: self.options.memory.unwrap_or(spec.memory),
             functions: &functions,
+            place: self.options.place,
             results: &self.results(spec)?,
             share: self.options.share.as_deref(),
             driver: self.options.driver,

@@ -9,6 +9,7 @@ pub mod boot;
 pub mod cache;
 pub mod card;
 pub mod clocks;
+pub mod devices;
 pub mod guest_process;
 pub mod host_load;
 pub mod igt;

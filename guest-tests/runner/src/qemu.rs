@@ -15,28 +15,22 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-pub use arctic_guest_agent::pci_address::{CARD_ADDRESS, CARD_DEVFN, function_address};
-
 use crate::artifacts::{Kernel, Qemu};
+use crate::devices::{self, Device, KERNEL_ARGUMENTS, Place};
 use crate::driver::Driver;
 use crate::path;
 use crate::process::Child;
 use crate::tsc;
 use crate::viommu::{self, Viommu};
 
-/// Property of vfio-user-pci: the guest's CPU waits until a write to a BAR is complete.
-pub const NO_POSTED_WRITES: &str = "x-no-posted-writes";
-/// PCI address of an integrated GPU, as on hardware.
-pub const INTEGRATED_ADDRESS: &str = "0000:00:02.0";
-/// Slot and function of [`INTEGRATED_ADDRESS`] as a devfn number.
-const INTEGRATED_DEVFN: usize = 16;
 /// Slots outside 1.0 to 8.7, which are reserved for the card and its VFs.
 const SERIAL_SLOT: &str = "1c.0";
 const RESULTS_SLOT: &str = "1d.0";
 const SHARE_SLOT: &str = "1e.0";
 
-/// Kernel arguments of every guest.
-const BASE_ARGUMENTS: &str = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable no_timer_check";
+/// Kernel arguments of every guest: all messages are printed on the console, so that the log is complete even after a
+/// crash.
+const LOG_ARGUMENTS: &str = "ignore_loglevel panic=1";
 
 /// The processors of a guest.
 struct Processor {
@@ -44,8 +38,8 @@ struct Processor {
     count: &'static str,
 }
 
-/// With QEMU's default of 40 address bits the firmware leaves too little address space for the card's BARs.
-const PLAIN: Processor = Processor { model: "max,phys-bits=46", count: "2" };
+/// The processors of a guest without inner guests.
+const PLAIN: Processor = Processor { model: devices::PROCESSOR, count: "2" };
 /// A model for which QEMU emulates virtualisation (AMD SVM with nested paging), and one processor: with two, one nested
 /// run in three ends in a triple fault without a message (see [`crate::nested`]).
 const NESTING: Processor = Processor { model: "EPYC,+svm,+npt,phys-bits=46", count: "1" };
@@ -70,9 +64,10 @@ pub struct Machine<'a> {
     pub image: &'a File,
     /// Guest memory in MiB.
     pub memory: u32,
-    /// The vfio-user sockets of the card's functions, placed consecutively from [`CARD_ADDRESS`] or
-    /// [`INTEGRATED_ADDRESS`]; empty for a VM without a card.
+    /// The vfio-user sockets of the card's functions, at consecutive addresses; empty for a VM without a card.
     pub functions: &'a [PathBuf],
+    /// Where the functions are in the guest.
+    pub place: Place,
     /// Host directory mounted on /mnt.
     pub results: &'a Path,
     /// Host directory mounted on /share.
@@ -161,21 +156,10 @@ pub struct Running {
 
 impl Machine<'_> {
     fn arguments(&self, ports: &[(Port, RawFd)]) -> Result<Vec<OsString>> {
-        let mut arguments: Vec<OsString> = Vec::new();
-        let mut add = |option: &str, value: OsString| {
-            arguments.push(option.into());
-            arguments.push(value);
-        };
-        add("-machine", "q35,memory-backend=memory".into());
-        add("-accel", "tcg".into());
         let processor = if self.passthrough { &NESTING } else { &PLAIN };
-        add("-cpu", processor.model.into());
-        add("-smp", processor.count.into());
-        add("-m", format!("{}M", self.memory).into());
-        // Shared, so that the card's process can map guest memory. With a private mapping it would access different
-        // memory.
-        add("-object", format!("memory-backend-memfd,id=memory,size={}M,share=on", self.memory).into());
-        add("-global", "q35-pcihost.pci-hole64-size=4T".into());
+        let machine = devices::machine(self.memory, processor.model);
+        let mut arguments: Vec<OsString> = machine.into_iter().map(OsString::from).collect();
+        arguments.extend(["-accel", "tcg", "-smp", processor.count].map(OsString::from));
         for flag in ["-nodefaults", "-no-user-config", "-no-reboot"] {
             arguments.push(flag.into());
         }
@@ -218,37 +202,24 @@ impl Machine<'_> {
             add("-fsdev", path::in_option(&format!("local,id={tag},path="), folder, options));
             add("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag},addr={slot}").into());
         }
-        for (index, socket) in self.functions.iter().enumerate() {
-            let first = if self.integrated { INTEGRATED_DEVFN } else { CARD_DEVFN };
-            let (slot, function) = place(first, index);
-            // A socket address can be specified only in the JSON form.
-            let mut device = serde_json::json!({
-                "driver": "vfio-user-pci", "id": format!("function{index}"), "bus": "pcie.0",
-                "addr": format!("{slot:x}.{function}"), "multifunction": true,
-                "socket": { "type": "unix", "path": path::in_json(socket)? },
-            });
-            if !self.posted_writes {
-                device[NO_POSTED_WRITES] = true.into();
-            }
-            add("-device", device.to_string().into());
+        for (index, socket) in (0..).zip(self.functions) {
+            let (bus, address) = self.place.on_bus(index);
+            let device = Device {
+                id: &format!("function{index}"),
+                at: (bus, &address),
+                socket: path::in_json(socket)?,
+                multifunction: true,
+                posted_writes: self.posted_writes,
+            };
+            arguments.extend(device.arguments().map(OsString::from));
         }
         if let Some(socket) = self.requester {
-            for [option, value] in viommu::BYPASS {
-                add(option, value.into());
-            }
-            let (bus, address) = viommu::REQUESTER_PLACE;
-            let device = serde_json::json!({
-                "driver": "vfio-user-pci", "id": viommu::REQUESTER, "bus": bus, "addr": address,
-                "socket": { "type": "unix", "path": path::in_json(socket)? },
-            });
-            add("-device", device.to_string().into());
+            arguments.extend(viommu::requester(path::in_json(socket)?).into_iter().map(OsString::from));
         }
         Ok(arguments)
     }
 
-    /// Returns the kernel's command line. All messages are printed on the console, so that the log is complete even
-    /// after a crash. `no_timer_check`: the kernel's timer test expects 4 ticks in about 60 ms of host time and panics
-    /// otherwise, which happens on a busy host; kernels on KVM, Hyper-V and VMware skip the test for the same reason.
+    /// Returns the kernel's command line.
     fn command_line(&self) -> String {
         let clock = tsc::arguments(self.tsc_khz, self.kernel.hz);
         // No other driver knows an integrated GPU.
@@ -258,7 +229,7 @@ impl Machine<'_> {
             None if self.passthrough => IOMMU_ARGUMENTS,
             None => "",
         };
-        let parts = [BASE_ARGUMENTS, &clock, &blocked, iommu, self.append.trim()];
+        let parts = [KERNEL_ARGUMENTS, LOG_ARGUMENTS, &clock, &blocked, iommu, self.append.trim()];
         parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
@@ -288,13 +259,6 @@ impl Machine<'_> {
         let terminal = terminal.context("the VM has no terminal port")?;
         Ok(Running { process, events, terminal })
     }
-}
-
-/// Returns the slot and function number, in the guest, of the card's function `index` (0 is the PF), the first of which
-/// has the devfn number `first`. VFs follow without a gap (First VF Offset 1, VF Stride 1), and all functions are on
-/// bus 0 (`contract A.4`).
-fn place(first: usize, index: usize) -> (usize, usize) {
-    ((first + index) / 8, (first + index) % 8)
 }
 
 /// Makes the child inherit `fds` across exec.
@@ -349,6 +313,7 @@ mod tests {
             image,
             memory: 1024,
             functions,
+            place: Place::FIRST,
             results: Path::new("/r"),
             share: None,
             tsc_khz: None,
@@ -396,27 +361,12 @@ mod tests {
         let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250) };
         let image = File::open("/dev/null").unwrap();
         let functions = [PathBuf::from("/s/pf.sock")];
-        let machine = Machine { integrated: true, ..machine(&qemu, &kernel, &image, &functions) };
+        let machine =
+            Machine { integrated: true, place: Place::INTEGRATED, ..machine(&qemu, &kernel, &image, &functions) };
         let arguments = machine.arguments(&[]).unwrap();
         let all: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
         assert!(all.iter().any(|word| word.contains("\"addr\":\"2.0\"")), "{all:?}");
         assert!(!all.iter().any(|word| word.contains("force_probe")), "{all:?}");
-    }
-
-    /// QEMU waits for writes to BARs only if the card does not permit posted ones.
-    #[test]
-    fn writes_are_posted_only_to_a_card_that_permits_it() {
-        let qemu = Qemu::default();
-        let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250) };
-        let image = File::open("/dev/null").unwrap();
-        let functions = [PathBuf::from("/s/pf.sock")];
-        for posted_writes in [false, true] {
-            let machine = Machine { posted_writes, ..machine(&qemu, &kernel, &image, &functions) };
-            let arguments = machine.arguments(&[]).unwrap();
-            let device = arguments.iter().filter_map(|word| word.to_str()).find(|word| word.starts_with('{')).unwrap();
-            let device: serde_json::Value = serde_json::from_str(device).unwrap();
-            assert_eq!(device.get(NO_POSTED_WRITES), (!posted_writes).then_some(&true.into()));
-        }
     }
 
     #[test]
@@ -429,11 +379,6 @@ mod tests {
     /// bus and in the JSON form.
     #[test]
     fn functions_follow_the_physical_one_without_a_gap() {
-        assert_eq!(function_address(0), CARD_ADDRESS);
-        assert_eq!(
-            [1, 7, 8, 63].map(function_address),
-            ["01.1", "01.7", "02.0", "08.7"].map(|end| format!("0000:00:{end}"))
-        );
         let image = tempfile::tempfile().unwrap();
         let qemu = Qemu::default();
         let kernel = Kernel { image: "/k".into(), modules: "/m".into(), release: "7.2".into(), hz: Some(250) };
@@ -445,7 +390,7 @@ mod tests {
         };
         let arguments = machine.arguments(&[]).unwrap();
         // The guest's clock uses the host's TSC frequency. User-supplied arguments are last.
-        let command_line = "console=ttyS0,115200 ignore_loglevel panic=1 tsc=reliable no_timer_check \
+        let command_line = "console=ttyS0,115200 tsc=reliable no_timer_check ignore_loglevel panic=1 \
             tsc_early_khz=2445422 lpj=9781688 i915.force_probe=!56c0 tsc_early_khz=1000000";
         let at = arguments.iter().position(|argument| argument == "-append").unwrap();
         assert_eq!(arguments[at + 1], command_line);

@@ -3,6 +3,8 @@
 
 use clap::ValueEnum;
 
+use crate::devices::Device;
+
 /// An IOMMU of QEMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Viommu {
@@ -51,10 +53,14 @@ pub const REQUESTER: &str = "ecam";
 
 /// A root bus with functions that the IOMMU does not translate, and its only port: QEMU accepts nothing but bridges on
 /// that bus. Its slot on the first bus is behind those of 63 VFs.
-pub const BYPASS: [[&str; 2]; 2] = [
+const BYPASS: [[&str; 2]; 2] = [
     ["-device", "pxb-pcie,id=ecam-bus,bus=pcie.0,addr=19.0,bus_nr=240,bypass_iommu=on"],
     ["-device", "pcie-root-port,id=ecam-port,bus=ecam-bus,addr=0.0,chassis=240,slot=0,hotplug=off"],
 ];
 
-/// Bus and address of the function on [`BYPASS`].
-pub const REQUESTER_PLACE: (&str, &str) = ("ecam-port", "0.0");
+/// Returns QEMU's arguments for the function that programs the VF BARs, with the `socket`, and for its bus.
+pub fn requester(socket: &str) -> Vec<String> {
+    let at = ("ecam-port", "0.0");
+    let device = Device { id: REQUESTER, at, socket, multifunction: false, posted_writes: true };
+    BYPASS.as_flattened().iter().map(ToString::to_string).chain(device.arguments()).collect()
+}

@@ -8,30 +8,21 @@ use serde::Serialize;
 use crate::run_dir::RunDir;
 use arctic_gpu::card::Topology;
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
+use arctic_guest_runner::devices::{self, Device, Place, lines};
 use arctic_guest_runner::path::PrintedPath;
-use arctic_guest_runner::qemu::NO_POSTED_WRITES;
 use arctic_guest_runner::viommu::{self, REQUESTER, Viommu};
 
-/// QEMU's arguments for a machine with the card, without the card's functions. Memory must be shared, otherwise the
-/// card reads zeros. The BARs need more space above 4 GiB than QEMU's CPU and bridge have by default. QEMU's default
-/// display adapter and NIC would occupy PCI slots 1 and 2, which `--pf-address` may assign to the card; options
-/// appended to these add them again.
-const MACHINE: [[&str; 2]; 7] = [
-    ["-machine", "q35,memory-backend=ram"],
-    ["-object", "memory-backend-memfd,id=ram,size=4G,share=on"],
-    ["-m", "4G"],
-    ["-cpu", "max,phys-bits=46"],
-    ["-global", "q35-pcihost.pci-hole64-size=4T"],
-    ["-vga", "none"],
-    ["-nic", "none"],
-];
+/// QEMU's default display adapter and NIC would occupy PCI slots 1 and 2, which `--pf-address` may assign to the card;
+/// options appended to these add them again.
+const NO_DEFAULTS: [&str; 4] = ["-vga", "none", "-nic", "none"];
 
-/// Address of the PF in the printed arguments, and of a VF that is the only function in its guest: QEMU assigns slots
-/// from 1 on to disks, NICs and other devices without an explicit address before the card's functions. With 63 VFs the
-/// last slot is 17 (hex).
-pub const ADDRESS: PciAddress = PciAddress { bus: 0, device: 0x10, function: 0 };
-/// Address of an integrated GPU in the printed arguments, as on hardware.
-pub const INTEGRATED_ADDRESS: PciAddress = PciAddress { bus: 0, device: 2, function: 0 };
+/// Memory of a guest in MiB in the printed arguments.
+pub const MEMORY: u32 = 4096;
+
+/// The address of a card's first function.
+pub fn address(Place { bus, devfn }: Place) -> PciAddress {
+    PciAddress::from_routing_id(u16::from_be_bytes([bus, devfn]))
+}
 
 /// The sockets of the card and the QEMU arguments.
 #[derive(Serialize)]
@@ -60,6 +51,8 @@ pub struct Functions {
     pub viommu: Option<Viommu>,
     /// Whether the card permits posted writes to its BARs.
     pub posted_writes: bool,
+    /// Memory of each guest in MiB.
+    pub memory: u32,
 }
 
 #[derive(Serialize)]
@@ -76,47 +69,28 @@ struct Sockets {
 }
 
 impl Functions {
-    /// The value of QEMU's `-device` argument for one function.
-    fn device(&self, id: &str, socket: &PrintedPath, address: PciAddress, alone: bool) -> String {
-        let PciAddress { bus, device, function } = address;
-        // Behind a root port; the user must replace this placeholder by its ID.
-        let bus = if bus == 0 { "pcie.0" } else { "PORT" };
-        self.device_on(bus, &format!("{device:x}.{function}"), id, socket, alone)
-    }
-
-    fn device_on(&self, bus: &str, address: &str, id: &str, socket: &PrintedPath, alone: bool) -> String {
-        let mut document = serde_json::json!({
-            "driver": "vfio-user-pci", "id": id, "bus": bus, "addr": address,
-            "socket": { "type": "unix", "path": socket },
-        });
-        if !alone {
-            document["multifunction"] = true.into();
+    /// QEMU's arguments for function `index` at `place`. `alone`: no other function has the same slot.
+    fn device(&self, (place, index): (Place, u8), id: &str, socket: &PrintedPath, alone: bool) -> [String; 2] {
+        let (bus, address) = place.on_bus(index);
+        Device {
+            id,
+            at: (bus, &address),
+            socket: &socket.to_string_lossy(),
+            multifunction: !alone,
+            posted_writes: self.posted_writes,
         }
-        if !self.posted_writes {
-            document[NO_POSTED_WRITES] = true.into();
-        }
-        document.to_string()
+        .arguments()
     }
-}
 
-fn machine(viommu: Option<Viommu>, devices: impl IntoIterator<Item = String>) -> Vec<String> {
-    let iommu = viommu.map_or_else(Default::default, Viommu::arguments);
-    let machine = MACHINE.as_flattened().iter().chain(iommu.as_flattened()).map(ToString::to_string);
-    machine.chain(devices.into_iter().flat_map(|device| ["-device".into(), device])).collect()
-}
-
-/// An argument, quoted for a shell if necessary.
-fn quoted(argument: &str) -> String {
-    if argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_=,.:/+".contains(c)) {
-        return argument.into();
+    fn machine(&self, devices: impl IntoIterator<Item = [String; 2]>) -> Vec<String> {
+        let iommu = self.viommu.map_or_else(Default::default, Viommu::arguments);
+        let further = NO_DEFAULTS.iter().chain(iommu.as_flattened()).map(ToString::to_string);
+        devices::machine(self.memory, devices::PROCESSOR)
+            .into_iter()
+            .chain(further)
+            .chain(devices.into_iter().flatten())
+            .collect()
     }
-    format!("'{}'", argument.replace('\'', r"'\''"))
-}
-
-/// Arguments, one per line with its value.
-fn lines(arguments: &[String]) -> String {
-    let pair = |pair: &[String]| pair.iter().map(|argument| quoted(argument)).collect::<Vec<_>>().join(" ");
-    arguments.chunks(2).map(pair).collect::<Vec<_>>().join(" \\\n  ")
 }
 
 impl Connection {
@@ -132,24 +106,24 @@ impl Connection {
             |ending: &str| -> Vec<PrintedPath> { (1..=vfs).map(|vf| socket(&format!("vf{vf}{ending}"))).collect() };
         let pf = socket("pf");
         let (full, config_only) = (sockets(""), sockets("-config-only"));
-        let beside = |ecam: Ecam, beside: &[PrintedPath]| {
+        let PciAddress { bus, device, function } = ecam.pf;
+        let place = Place { bus, devfn: device << 3 | function };
+        let beside = |beside: &[PrintedPath]| {
             let vf =
-                |(vf, socket): (u8, &PrintedPath)| functions.device(&format!("vf{vf}"), socket, ecam.vf(vf), false);
-            let pf = functions.device("pf", &pf, ecam.pf, beside.is_empty());
-            machine(viommu, std::iter::once(pf).chain((1..).zip(beside).map(vf)))
+                |(vf, socket): (u8, &PrintedPath)| functions.device((place, vf), &format!("vf{vf}"), socket, false);
+            let pf = functions.device((place, 0), "pf", &pf, beside.is_empty());
+            functions.machine(std::iter::once(pf).chain((1..).zip(beside).map(vf)))
         };
-        let alone = |socket: &PrintedPath| machine(viommu, [functions.device("vf", socket, ADDRESS, true)]);
+        let alone = |socket: &PrintedPath| functions.machine([functions.device((Place::FREE, 0), "vf", socket, true)]);
         let requester = viommu.filter(|_| vfs != 0 && topology == Topology::Together).map(|_| socket(REQUESTER));
         let (qemu, qemu_vfs) = match topology {
-            Topology::Split => (beside(ecam, &config_only), full.iter().map(alone).collect()),
+            Topology::Split => (beside(&config_only), full.iter().map(alone).collect()),
             Topology::Provisioned => (Vec::new(), full.iter().map(alone).collect()),
             // Native, Together: one machine has all functions.
             _ => {
-                let mut arguments = beside(ecam, &full);
+                let mut arguments = beside(&full);
                 if let Some(socket) = &requester {
-                    let (bus, address) = viommu::REQUESTER_PLACE;
-                    arguments.extend(viommu::BYPASS.as_flattened().iter().map(ToString::to_string));
-                    arguments.extend(["-device".into(), functions.device_on(bus, address, REQUESTER, socket, true)]);
+                    arguments.extend(viommu::requester(&socket.to_string_lossy()));
                 }
                 (arguments, Vec::new())
             }
@@ -201,12 +175,14 @@ fn file_name(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use arctic_guest_runner::devices::quoted;
+
     use super::*;
 
     /// The functions of a card that permits posted writes, without an IOMMU.
     fn functions(vfs: u8, topology: Topology) -> Functions {
-        let ecam = Ecam { pf: ADDRESS, ..Ecam::default() };
-        Functions { vfs, topology, ecam, viommu: None, posted_writes: true }
+        let ecam = Ecam { pf: address(Place::FREE), ..Ecam::default() };
+        Functions { vfs, topology, ecam, viommu: None, posted_writes: true, memory: MEMORY }
     }
 
     fn connected(dir: &str, functions: Functions) -> Connection {
@@ -220,13 +196,6 @@ mod tests {
     fn devices(arguments: &[String]) -> Vec<serde_json::Value> {
         let values = arguments.iter().filter(|argument| argument.starts_with('{'));
         values.map(|argument| serde_json::from_str(argument).unwrap()).collect()
-    }
-
-    #[test]
-    fn arguments_are_quoted_for_the_shell() {
-        assert_eq!(quoted("q35,memory-backend=ram"), "q35,memory-backend=ram");
-        assert_eq!(quoted(r#"{"a":"it's"}"#), r#"'{"a":"it'\''s"}'"#);
-        assert_eq!(quoted("a b"), "'a b'");
     }
 
     #[test]
@@ -298,7 +267,7 @@ mod tests {
         for posted_writes in [false, true] {
             let connection = connected("/c", Functions { posted_writes, ..functions(0, Topology::Together) });
             let [pf] = &devices(&connection.qemu)[..] else { panic!("{:?}", connection.qemu) };
-            assert_eq!(pf.get(NO_POSTED_WRITES), (!posted_writes).then_some(&true.into()));
+            assert_eq!(pf.get("x-no-posted-writes"), (!posted_writes).then_some(&true.into()));
         }
     }
 

@@ -11,15 +11,15 @@ use super::BootReport;
 use super::job::{PICTURE, WORK_REPORT};
 use super::serial::Guest;
 use crate::card::CardReport;
+use crate::devices::Place;
 use crate::driver::Driver;
 use crate::kernel_log;
-use crate::qemu::{CARD_ADDRESS, INTEGRATED_ADDRESS};
 use crate::report::{TestResult, Verdict};
 use crate::testcard;
 
-/// Log lines that xe must print at probe: on a PF with VFs enabled, and on a VF.
-const REQUIRED_PROVIDER: &[&[&str]] = &[&[CARD_ADDRESS, "Running in SR-IOV PF mode"]];
-const REQUIRED_VIRTUAL: &[&[&str]] = &[&[CARD_ADDRESS, "Running in SR-IOV VF mode"]];
+/// What xe must log at probe with the address of the function: on a PF with VFs enabled, and on a VF.
+const PROVIDER: &str = "Running in SR-IOV PF mode";
+const VIRTUAL: &str = "Running in SR-IOV VF mode";
 /// Out-of-tree or unsigned modules (TAINT_OOT_MODULE, TAINT_UNSIGNED_MODULE) are allowed with a user-supplied kernel.
 const OWN_MODULES_TAINT: u64 = 1 << 12 | 1 << 13;
 
@@ -36,13 +36,6 @@ pub(super) enum Role {
     Integrated,
 }
 
-impl Role {
-    /// PCI address of the function.
-    fn address(self) -> &'static str {
-        if self == Role::Integrated { INTEGRATED_ADDRESS } else { CARD_ADDRESS }
-    }
-}
-
 /// Input of the checks of one guest.
 pub(super) struct Evidence<'a> {
     /// The guest's name if the run has several guests, used as a prefix of its results; else empty.
@@ -51,6 +44,8 @@ pub(super) struct Evidence<'a> {
     pub driver: Driver,
     /// The function assigned to the guest.
     pub role: Role,
+    /// Where the function is in the guest.
+    pub place: Place,
     /// The guest's state as reported on its control port.
     pub guest: &'a Guest,
     /// The complete kernel log.
@@ -124,8 +119,10 @@ pub(super) fn check_guest(report: &mut BootReport, evidence: &Evidence<'_>) -> O
 
 /// Checks that the guest's kernel log has no unexpected lines.
 pub(super) fn log_is_clean(evidence: &Evidence<'_>) -> TestResult {
-    let lines: Vec<String> =
-        kernel_log::problems(evidence.log, evidence.role.address()).into_iter().map(|problem| problem.line).collect();
+    let lines: Vec<String> = kernel_log::problems(evidence.log, &evidence.place.address(0))
+        .into_iter()
+        .map(|problem| problem.line)
+        .collect();
     let first = lines.first().map(|line| format!("{} unexpected lines, first: {line}", lines.len()));
     TestResult { dmesg: lines, ..evidence.check("kernel log", first.into_iter().collect(), 0.0) }
 }
@@ -145,16 +142,17 @@ pub(super) fn check(name: &str, problems: Vec<String>, seconds: f64) -> TestResu
 
 pub(super) fn probe(evidence: &Evidence<'_>) -> Vec<String> {
     let driver = evidence.driver;
-    let mut required = driver.probed(evidence.role.address());
-    let further: &[&[&str]] = match evidence.role {
-        Role::NoCard | Role::Integrated | Role::Physical { vfs: 0 } => &[],
-        Role::Physical { .. } => REQUIRED_PROVIDER,
-        Role::Virtual => REQUIRED_VIRTUAL,
-    };
+    let address = evidence.place.address(0);
+    let mut required = driver.probed(&address);
     if let Role::Physical { .. } = evidence.role {
-        required.extend(driver.probed_physical(CARD_ADDRESS, evidence.mei_gsc));
+        required.extend(driver.probed_physical(&address, evidence.mei_gsc));
     }
-    let required: Vec<&[&str]> = required.iter().map(Vec::as_slice).chain(further.iter().copied()).collect();
+    match evidence.role {
+        Role::NoCard | Role::Integrated | Role::Physical { vfs: 0 } => {}
+        Role::Physical { .. } => required.push(vec![&address, PROVIDER]),
+        Role::Virtual => required.push(vec![&address, VIRTUAL]),
+    }
+    let required: Vec<&[&str]> = required.iter().map(Vec::as_slice).collect();
     let missing = kernel_log::missing(evidence.log, &required);
     let mut problems: Vec<String> =
         missing.iter().map(|words| format!("no log line contains {}", words.join(" and "))).collect();
@@ -271,8 +269,9 @@ mod tests {
         spoil(folder.path());
         let mut report = BootReport { log: folder.path().to_owned().into(), ..BootReport::default() };
         let results = folder.path();
-        let evidence =
-            Evidence { name: "", driver: Driver::Xe, role, guest, log, results, own_kernel: false, mei_gsc: true };
+        let place = if role == Role::Integrated { Place::INTEGRATED } else { Place::FIRST };
+        let (name, driver, own_kernel, mei_gsc) = ("", Driver::Xe, false, true);
+        let evidence = Evidence { name, driver, role, place, guest, log, results, own_kernel, mei_gsc };
         check_guest(&mut report, &evidence);
         report.results.push(registers(card));
         let failed = report.results.into_iter().filter(|result| result.result == Verdict::Fail);
@@ -335,6 +334,7 @@ mod tests {
             name: "vf2",
             driver: Driver::Xe,
             role: Role::Virtual,
+            place: Place::FIRST,
             guest: &guest,
             log: "",
             results: folder.path(),
@@ -362,8 +362,8 @@ mod tests {
             let guest = Guest { modules: modules.iter().map(|name| (*name).to_owned()).collect(), ..good_guest() };
             let role = Role::Physical { vfs: 0 };
             let (guest, results) = (&guest, Path::new(""));
-            let evidence =
-                Evidence { name: "", driver: Driver::I915, role, guest, log, results, own_kernel: true, mei_gsc };
+            let (name, driver, place, own_kernel) = ("", Driver::I915, Place::FIRST, true);
+            let evidence = Evidence { name, driver, role, place, guest, log, results, own_kernel, mei_gsc };
             [hotplug(&evidence), probe(&evidence)].concat()
         };
         assert_eq!(problems(&["i915"], OLD, false), [""; 0]);

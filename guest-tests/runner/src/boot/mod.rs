@@ -230,6 +230,7 @@ fn alone(
                 Some(_) if options.integrated => Role::Integrated,
                 Some(_) => Role::Physical { vfs },
             },
+            place: options.place,
             guest: &guest,
             log: &checks::console_text(&console)?,
             results: &setup.results(&spec)?,

@@ -116,6 +116,7 @@ pub(super) fn run(
             driver: options.driver,
             name: &guest_run.spec.name,
             role,
+            place: options.place,
             guest,
             log: &checks::console_text(&guest_run.console)?,
             results: &setup.results(&guest_run.spec)?,

@@ -58,6 +58,7 @@ mod tests {
     use super::*;
     use crate::boot::checks::Role;
     use crate::boot::serial::Guest;
+    use crate::devices::Place;
     use crate::driver::Driver;
     use crate::report::Verdict;
     use arctic_guest_agent::report::{StepReport, write_json};
@@ -79,6 +80,7 @@ mod tests {
             name: "",
             driver: Driver::Xe,
             role: Role::Physical { vfs: 2 },
+            place: Place::FIRST,
             guest: &guest,
             log: LOG,
             results: folder.path(),

@@ -14,7 +14,6 @@ use super::checks::{Evidence, check};
 use super::job::{BEFORE, ROUNDS_REPORT, STEPS, WORKED};
 use crate::card::Memory;
 use crate::kernel_log;
-use crate::qemu::function_address;
 use crate::report::{TestResult, Verdict};
 
 /// One VF of a run.
@@ -151,8 +150,8 @@ pub(super) fn together(report: &mut BootReport, evidence: &Evidence<'_>, vfs: u8
             report.vfs = step.vfs.iter().map(line).collect();
         }
     }
-    let unseen: Vec<String> = (1..=vfs.into())
-        .map(function_address)
+    let unseen: Vec<String> = (1..=vfs)
+        .map(|vf| evidence.place.address(vf))
         .filter(|address| !kernel_log::missing(evidence.log, &[&["Initialized xe", address]]).is_empty())
         .map(|address| format!("no log line contains Initialized xe and {address}"))
         .collect();
@@ -203,7 +202,7 @@ pub(super) fn apart(report: &mut BootReport, evidence: &Evidence<'_>, vf: u8, be
     report.vfs.push(VfLine {
         number: vf,
         ok: problem.is_none(),
-        address: crate::qemu::CARD_ADDRESS.into(),
+        address: evidence.place.address(0),
         boot_seconds: Some(evidence.guest.boot_seconds),
         probe_seconds: evidence.guest.probe_seconds(),
         ggtt_bytes: card.and_then(|card| card.ggtt_bytes),

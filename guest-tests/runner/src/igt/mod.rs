@@ -120,7 +120,7 @@ pub fn run(
     let load = Snapshot::take();
     let mut run = Run {
         spec: GuestSpec::only(options.functions),
-        address: options.card_address(),
+        address: options.place.address(0),
         image,
         log: File::create(&log).with_context(|| format!("{} cannot be created", log.display()))?,
         job,
@@ -144,7 +144,7 @@ pub fn run(
         Functions::Provisioned(_) => VIRTUAL,
         _ => PHYSICAL,
     };
-    let mut results = if job.work { work(&setup.results(&run.spec)?, options.card_address()) } else { Vec::new() };
+    let mut results = if job.work { work(&setup.results(&run.spec)?, &run.address) } else { Vec::new() };
     results.iter().for_each(|result| (run.on_result)(result));
     results.extend(run.results.into_iter().flatten());
     let totals = Totals::of(&results);
@@ -208,7 +208,7 @@ fn work(folder: &Path, card: &str) -> Vec<TestResult> {
 struct Run<'a> {
     spec: GuestSpec,
     /// PCI address of the card in the guest.
-    address: &'static str,
+    address: String,
     image: File,
     job: &'a Job,
     /// Indexed by position in the list; `None` if not yet run.
@@ -263,7 +263,7 @@ impl Run<'_> {
         let left = self.results.iter().enumerate().filter(|(_, result)| result.is_none());
         let tests: Vec<(usize, Test)> = left.map(|(number, _)| (number, self.job.tests[number].clone())).collect();
         let first = tests[0].0;
-        let device = options.card.as_ref().map(|_| format!("pci:slot={}", options.card_address()));
+        let device = options.card.as_ref().map(|_| format!("pci:slot={}", self.address));
         let plan = Plan { tests, limit: self.job.limit.as_secs(), driver: options.driver, device };
         fs::write(setup.results(&self.spec)?.join(PLAN), serde_json::to_vec(&plan)?)
             .context("the plan cannot be written")?;
@@ -325,7 +325,7 @@ impl Run<'_> {
                 GuestEvent::Event(event) => event,
                 GuestEvent::Silence => {
                     let trouble =
-                        trouble(running_guest, self.address).map_or(String::new(), |line| format!(": {line}"));
+                        trouble(running_guest, &self.address).map_or(String::new(), |line| format!(": {line}"));
                     let reason = wait.reason() + &trouble;
                     if done {
                         // Also reported here, since no test may be left to fail with this reason.
@@ -336,7 +336,7 @@ impl Run<'_> {
                 // Messages that were in transit when the job ended have arrived by now.
                 GuestEvent::End if done => return Ok(GuestEnd::Done),
                 GuestEvent::End => {
-                    let reason = trouble(running_guest, self.address).unwrap_or_else(|| running_guest.last_words());
+                    let reason = trouble(running_guest, &self.address).unwrap_or_else(|| running_guest.last_words());
                     return Ok(GuestEnd::Lost(format!("the guest crashed: {reason}")));
                 }
             };
@@ -377,7 +377,7 @@ impl Run<'_> {
 
     fn ended(&mut self, ended: &Ended) -> Result<()> {
         let Some(test) = self.job.tests.get(ended.number) else { return Ok(()) };
-        let result = verdict::evaluate(test, ended, self.address);
+        let result = verdict::evaluate(test, ended, &self.address);
         writeln!(self.log, "==== {result}\n{}{}", ended.output, ended.errors)?;
         self.record(ended.number, result);
         Ok(())

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! QEMU's arguments for a machine in which the card works, and for the card's functions as its devices. `arctic boot`,
+//! `arctic qemu` and the arguments that `arctic serve` prints have them in common.
+
+/// Processor of a guest. With QEMU's default of 40 address bits the firmware leaves too little address space for the
+/// card's BARs.
+pub const PROCESSOR: &str = "max,phys-bits=46";
+
+/// Kernel arguments of a guest with its console on the first serial port. `no_timer_check`: the kernel's timer test
+/// expects 4 ticks in about 60 ms of host time and panics otherwise, which happens on a busy host; kernels on KVM,
+/// Hyper-V and VMware skip the test for the same reason.
+pub const KERNEL_ARGUMENTS: &str = "console=ttyS0,115200 tsc=reliable no_timer_check";
+
+/// Property of vfio-user-pci: the guest's CPU waits until a write to a BAR is complete.
+const NO_POSTED_WRITES: &str = "x-no-posted-writes";
+
+/// Slot of the card in a guest with devices of the user: QEMU assigns slots from 1 on to disks, NICs and other devices
+/// without an explicit address before the card's functions. With 63 VFs the last slot is 17 (hex).
+const FREE_SLOT: u8 = 0x10;
+/// Slot of an integrated GPU, as on hardware.
+const INTEGRATED_SLOT: u8 = 2;
+/// Slot of the card in the guests of `arctic boot`.
+const FIRST_SLOT: u8 = 1;
+
+/// Arguments for a machine with `memory` MiB and a `processor`, without the card. Memory must be shared, otherwise the
+/// card reads zeros. The BARs need more space above 4 GiB than QEMU's bridge has by default.
+pub fn machine(memory: u32, processor: &str) -> Vec<String> {
+    let size = match memory {
+        gib if gib.is_multiple_of(1024) => format!("{}G", gib / 1024),
+        mib => format!("{mib}M"),
+    };
+    let object = format!("memory-backend-memfd,id=ram,size={size},share=on");
+    [
+        ["-machine", "q35,memory-backend=ram"],
+        ["-object", &object],
+        ["-m", &size],
+        ["-cpu", processor],
+        ["-global", "q35-pcihost.pci-hole64-size=4T"],
+    ]
+    .as_flattened()
+    .iter()
+    .map(ToString::to_string)
+    .collect()
+}
+
+/// Where the card's functions are in a guest. VFs follow the first function without a gap (First VF Offset 1, VF
+/// Stride 1; contract A.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Bus number of the first function.
+    pub bus: u8,
+    /// Device and function number of the first function.
+    pub devfn: u8,
+}
+
+impl Place {
+    /// On the root bus, in the guests of `arctic boot`: at 00:01.0.
+    pub const FIRST: Self = Self::on_root_bus(FIRST_SLOT);
+    /// On the root bus, behind the slots that QEMU assigns to devices of the user: at 00:10.0.
+    pub const FREE: Self = Self::on_root_bus(FREE_SLOT);
+    /// An integrated GPU, at 00:02.0.
+    pub const INTEGRATED: Self = Self::on_root_bus(INTEGRATED_SLOT);
+
+    const fn on_root_bus(slot: u8) -> Self {
+        Self { bus: 0, devfn: slot << 3 }
+    }
+
+    /// Bus number, and device and function number, of function `index`; 0 is the PF.
+    fn of(self, index: u8) -> (u8, u8) {
+        let [bus, devfn] = (u16::from_be_bytes([self.bus, self.devfn]).wrapping_add(index.into())).to_be_bytes();
+        (bus, devfn)
+    }
+
+    /// PCI address of function `index` in the guest, like `0000:00:01.0`.
+    pub fn address(self, index: u8) -> String {
+        let (bus, devfn) = self.of(index);
+        format!("0000:{bus:02x}:{:02x}.{}", devfn >> 3, devfn & 7)
+    }
+
+    /// QEMU's name of the bus, and the address on it, of function `index`.
+    pub fn on_bus(self, index: u8) -> (&'static str, String) {
+        let (bus, devfn) = self.of(index);
+        // Behind a root port that the user adds: a placeholder for the port's ID.
+        let bus = if bus == 0 { "pcie.0" } else { "PORT" };
+        (bus, format!("{:x}.{}", devfn >> 3, devfn & 7))
+    }
+}
+
+/// A function of the card as a device of QEMU.
+pub struct Device<'a> {
+    /// QEMU's ID of the device.
+    pub id: &'a str,
+    /// QEMU's name of the bus, and the address on it.
+    pub at: (&'a str, &'a str),
+    /// Path of the function's socket.
+    pub socket: &'a str,
+    /// Whether other functions of the card may have the same slot.
+    pub multifunction: bool,
+    /// Whether QEMU may post writes to its BARs.
+    pub posted_writes: bool,
+}
+
+impl Device<'_> {
+    /// Returns `-device` and its value. A socket address can be specified only in the JSON form.
+    pub fn arguments(&self) -> [String; 2] {
+        let (bus, address) = self.at;
+        let mut device = serde_json::json!({
+            "driver": "vfio-user-pci", "id": self.id, "bus": bus, "addr": address,
+            "socket": { "type": "unix", "path": self.socket },
+        });
+        if self.multifunction {
+            device["multifunction"] = true.into();
+        }
+        if !self.posted_writes {
+            device[NO_POSTED_WRITES] = true.into();
+        }
+        ["-device".into(), device.to_string()]
+    }
+}
+
+/// An argument, quoted for a shell if necessary.
+pub fn quoted(argument: &str) -> String {
+    if !argument.is_empty() && argument.chars().all(|c| c.is_ascii_alphanumeric() || "-_=,.:/+".contains(c)) {
+        return argument.into();
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
+}
+
+/// Arguments for a shell: each option with its value on a line of its own.
+pub fn lines(arguments: &[String]) -> String {
+    let mut text = String::new();
+    for argument in arguments {
+        let is_option = argument.starts_with('-') && argument.len() > 1;
+        match (text.is_empty(), is_option) {
+            (true, _) => {}
+            (false, true) => text.push_str(" \\\n  "),
+            (false, false) => text.push(' '),
+        }
+        text.push_str(&quoted(argument));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_quoted_for_the_shell() {
+        assert_eq!(quoted("q35,memory-backend=ram"), "q35,memory-backend=ram");
+        assert_eq!(quoted(r#"{"a":"it's"}"#), r#"'{"a":"it'\''s"}'"#);
+        assert_eq!((quoted("a b"), quoted("")), ("'a b'".into(), "''".into()));
+        let arguments = ["-nodefaults", "-m", "4G", "-append", "a b", "disk"].map(String::from);
+        assert_eq!(lines(&arguments), "-nodefaults \\\n  -m 4G \\\n  -append 'a b' disk");
+    }
+
+    #[test]
+    fn memory_is_shared_and_of_the_size_of_the_machine() {
+        for (memory, size) in [(4096, "4G"), (2048, "2G"), (1500, "1500M")] {
+            let text = machine(memory, PROCESSOR).join(" ");
+            assert!(text.contains(&format!("id=ram,size={size},share=on -m {size} -cpu max,phys-bits=46")), "{text}");
+        }
+    }
+
+    /// First VF Offset and VF Stride are 1: VF 63 of a PF at 00:01.0 is at 00:08.7, of a PF at 00:10.0 at 00:17.7.
+    #[test]
+    fn functions_follow_the_first_one_without_a_gap() {
+        let addresses = |place: Place| [0, 1, 7, 8, 63].map(|index| place.address(index));
+        let wanted = |ends: [&str; 5]| ends.map(|end| format!("0000:{end}"));
+        assert_eq!(addresses(Place::FIRST), wanted(["00:01.0", "00:01.1", "00:01.7", "00:02.0", "00:08.7"]));
+        assert_eq!(addresses(Place::FREE), wanted(["00:10.0", "00:10.1", "00:10.7", "00:11.0", "00:17.7"]));
+        assert_eq!(Place::FIRST.address(0), arctic_guest_agent::pci_address::CARD_ADDRESS);
+        assert_eq!(Place::FREE.on_bus(9), ("pcie.0", "11.1".into()));
+        assert_eq!(Place::INTEGRATED.address(0), "0000:00:02.0");
+        assert_eq!(Place { bus: 3, devfn: 0 }.on_bus(0), ("PORT", "0.0".into()));
+    }
+
+    /// QEMU waits for writes to BARs only if the card does not permit posted ones.
+    #[test]
+    fn writes_are_posted_only_to_a_card_that_permits_it() {
+        for posted_writes in [false, true] {
+            let at = ("pcie.0", "2.0");
+            let device = Device { id: "pf", at, socket: "/c/pf.sock", multifunction: false, posted_writes };
+            let [option, value] = device.arguments();
+            let value: serde_json::Value = serde_json::from_str(&value).unwrap();
+            assert_eq!((option.as_str(), value.get("multifunction")), ("-device", None));
+            assert_eq!(value.get(NO_POSTED_WRITES), (!posted_writes).then_some(&true.into()));
+        }
+    }
+}
