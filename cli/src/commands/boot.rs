@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use arctic_gpu::card_file::{self, CardFile};
-use arctic_gpu::gpu::Model;
+use anyhow::Result;
 use arctic_guest_runner::artifacts::{Own, Suite};
 use arctic_guest_runner::boot::{self, Mode, Sink};
 use arctic_guest_runner::card::Functions;
@@ -19,8 +17,9 @@ use arctic_guest_runner::guest_process::Options;
 use arctic_guest_runner::interrupt::Interrupted;
 use arctic_guest_runner::progress::Stderr;
 use arctic_guest_runner::skipped;
-use arctic_guest_runner::viommu::Viommu;
 
+use super::UsageError;
+use super::card_args::{CardArgs, VfArgs};
 use super::stdout::{complain, print_if_read};
 
 /// Boot a Linux guest with the card, load an unmodified driver (xe, or i915 with --driver), run workloads on every
@@ -89,11 +88,8 @@ pub fn seconds() -> clap::builder::RangedU64ValueParser<u64> {
 /// Arguments of all commands that boot a guest.
 #[derive(clap::Args)]
 pub struct GuestArgs {
-    /// The card: a file, or the name of a built-in one
-    /// (flex170, flex140, flex170-63vf, small, ivb, ivb-swizzled, ivb-fused, snb); the default is flex170,
-    /// with more than 31 VFs flex170-63vf
-    #[arg(long, value_name = "FILE|NAME")]
-    card: Option<String>,
+    #[command(flatten)]
+    pub card: CardArgs,
     /// The driver that the guest loads for the card; the default is xe, for an integrated GPU i915. i915 supports
     /// only the PF, without VFs
     #[arg(long, value_name = "NAME", value_enum)]
@@ -114,9 +110,6 @@ pub struct GuestArgs {
     /// Boot with UEFI firmware (OVMF) instead of SeaBIOS
     #[arg(long)]
     uefi: bool,
-    /// Custom QEMU binary, 11.1 or later
-    #[arg(long, value_name = "FILE")]
-    qemu: Option<PathBuf>,
     /// A directory with i915/dg2_guc_70.bin; by default a placeholder image is written
     #[arg(long, value_name = "DIR")]
     firmware: Option<PathBuf>,
@@ -133,78 +126,43 @@ pub struct GuestArgs {
     /// Directory for the guest's logs; default a new one in the cache
     #[arg(long, value_name = "DIR")]
     log: Option<PathBuf>,
-    /// Capture all events of the card in this file, for `arctic decode`; slows the card down
-    #[arg(long, value_name = "FILE")]
-    trace: Option<PathBuf>,
-    /// What the card does with programs of user space that use commands which it does not execute (3D, compute, media):
-    /// skip these commands, or stop the context with a fault that the driver reports; the default is the card file's
-    #[arg(long, value_name = "HOW", value_parser = ["skip", "fault"])]
-    unmodelled: Option<String>,
-    /// Boot with an IOMMU that translates the card's functions
-    #[arg(long, value_name = "intel|amd", value_enum, num_args = 0..=1, default_missing_value = "intel")]
-    viommu: Option<Viommu>,
     /// Additional arguments of QEMU, separated by white space, before those of the devices: a machine type, memory
     /// (-object ID... -machine memory-backend=ID)
     #[arg(long, value_name = "ARGS", default_value = "", allow_hyphen_values = true)]
     qemu_args: String,
 }
 
-/// Number of virtual functions; a separate struct, which lets each command choose its position in the help text.
-#[derive(clap::Args)]
-pub struct VfArgs {
-    /// Virtual functions of the card
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=63))]
-    pub vfs: Option<u8>,
-}
-
-/// The default built-in card, and the default for more virtual functions than that card supports.
-const CARD: &str = "flex170";
-const CARD_63VF: &str = "flex170-63vf";
-/// Maximum number of virtual functions of [`CARD`].
-const VFS_OF_CARD: u8 = 31;
-
 impl GuestArgs {
     /// Returns the options of the test library for a card with these `functions`; `limit` is the time limit of each
     /// stage.
     pub fn options(&self, functions: Functions, limit: Duration) -> Result<Options> {
+        let refused = |reason: &str| Err(UsageError(reason.into()).into());
         if matches!(functions, Functions::Passthrough(0..2)) {
-            bail!("--passthrough passes VF 1 and VF 2 on: use --vfs 2 or more");
+            return refused("--passthrough passes VF 1 and VF 2 on: use --vfs 2 or more");
         }
-        if matches!(functions, Functions::Passthrough(_)) && self.viommu.is_some() {
-            bail!("--passthrough has an IOMMU of its own: omit --viommu");
+        if matches!(functions, Functions::Passthrough(_)) && self.card.viommu.is_some() {
+            return refused("--passthrough has an IOMMU of its own: omit --viommu");
         }
-        let program = std::env::current_exe().context("the path of this program cannot be found")?;
-        let card = self.card(functions);
-        let model = card_file::load_any(&card)?;
-        let integrated = matches!(model, CardFile::Integrated(_));
-        let driver = self.driver.unwrap_or(if integrated { Driver::I915 } else { Driver::Xe });
-        match (integrated, driver, functions) {
-            (_, _, Functions::Physical) | (false, Driver::Xe, _) => {}
-            (false, Driver::I915, _) => {
-                bail!("i915 has no SR-IOV support on this card: use --driver i915 without virtual functions")
+        let (options, card) = self.card.options(functions, Place::FIRST)?;
+        let driver = self.driver.unwrap_or(options.driver);
+        match (options.integrated, driver, functions) {
+            (true, Driver::Xe, _) => {
+                return refused(&format!("xe does not support the card {card}: use --driver i915"));
             }
-            (true, _, _) => bail!("the card {card} has no virtual functions: omit --vfs"),
+            (false, Driver::I915, Functions::Physical) | (true, Driver::I915, _) | (false, Driver::Xe, _) => {}
+            (false, Driver::I915, _) => {
+                return refused("i915 has no SR-IOV support on this card: use --driver i915 without virtual functions");
+            }
         }
-        if integrated && driver == Driver::Xe {
-            bail!("xe does not support the card {card}: use --driver i915");
-        }
-        if integrated && self.unmodelled.is_some() {
-            bail!("the card {card} always skips commands that it does not execute: omit --unmodelled");
-        }
-        let defaults = Options::new(program, &card, model.identity().device);
         Ok(Options {
             own: Own {
                 kernel: self.kernel.clone(),
                 modules: self.modules.clone(),
                 suite: self.debian,
                 uefi: self.uefi,
-                qemu: self.qemu.clone(),
+                qemu: options.own.qemu.clone(),
             },
             card: (!self.no_card).then_some(card),
-            functions,
-            integrated,
-            place: if integrated { Place::INTEGRATED } else { Place::FIRST },
-            posted_writes: model.posted_writes(),
             driver,
             firmware: self.firmware.clone(),
             memory: self.memory,
@@ -212,17 +170,9 @@ impl GuestArgs {
             share: self.share.clone(),
             limit,
             log: self.log.clone(),
-            trace: self.trace.clone(),
-            unmodelled: self.unmodelled.clone(),
-            viommu: self.viommu,
             qemu_arguments: self.qemu_args.clone(),
-            ..defaults
+            ..options
         })
-    }
-
-    fn card(&self, functions: Functions) -> String {
-        let built_in = if functions.vfs() > VFS_OF_CARD { CARD_63VF } else { CARD };
-        self.card.clone().unwrap_or_else(|| built_in.to_owned())
     }
 }
 

@@ -14,7 +14,8 @@ use arctic_guest_runner::progress::Stderr;
 use arctic_guest_runner::report::{self, TestResult};
 use arctic_guest_runner::skipped;
 
-use super::boot::{GuestArgs, STAGE_SECONDS, VfArgs, failure, seconds};
+use super::boot::{GuestArgs, STAGE_SECONDS, failure, seconds};
+use super::card_args::VfArgs;
 use super::stdout::{complain, print_if_read};
 
 /// Run IGT's tests against the card in a Linux guest and report pass, fail or skip for each.

@@ -3,6 +3,7 @@
 
 mod afuc;
 mod boot;
+mod card_args;
 mod completions;
 mod decode;
 mod eu;
@@ -12,6 +13,7 @@ mod igt;
 mod inject;
 mod logging;
 mod man;
+mod qemu;
 mod serve;
 mod status;
 mod stdout;
@@ -44,6 +46,11 @@ struct Arguments {
     command: Command,
 }
 
+/// An error in the command line that is found after parsing, as a sentence; the exit status is 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct UsageError(String);
+
 /// The error of a command whose request to the card that should listen at `path` failed.
 fn failure(path: &Path, failure: &Failure) -> anyhow::Error {
     let path = path.display();
@@ -74,6 +81,7 @@ enum Command {
         arctic igt --list sriov.txt --vfs 2 --card small\n  \
         arctic igt --list bat.txt --filter xe_query --filter xe_vm --timeout 60 --json > results.json")]
     Igt(Box<igt::Args>),
+    Qemu(Box<qemu::Args>),
     Serve(serve::ServeArgs),
     Status(status::StatusArgs),
     Trace(trace::TraceArgs),
@@ -97,7 +105,7 @@ enum Command {
 impl Command {
     /// Whether the command runs a card, in this process or in one that it starts.
     fn runs_a_card(&self) -> bool {
-        matches!(self, Command::Boot(_) | Command::Igt(_) | Command::Serve(_))
+        matches!(self, Command::Boot(_) | Command::Igt(_) | Command::Qemu(_) | Command::Serve(_))
     }
 }
 
@@ -118,6 +126,7 @@ pub fn run() -> ExitCode {
     let result = match arguments.command {
         Command::Boot(arguments) => boot::run(*arguments),
         Command::Igt(arguments) => igt::run(*arguments),
+        Command::Qemu(arguments) => qemu::run(&arguments),
         Command::Serve(arguments) => serve::run(&arguments).map(done),
         Command::Status(arguments) => status::run(&arguments).map(done),
         Command::Trace(arguments) => trace::run(&arguments).map(done),
@@ -137,7 +146,7 @@ pub fn run() -> ExitCode {
             Some(Unwritten::Closed) => ExitCode::SUCCESS,
             _ => {
                 complain(format_args!("arctic: {}", stdout::sentence(&error)));
-                ExitCode::FAILURE
+                if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
             }
         },
     }
@@ -169,7 +178,9 @@ mod tests {
     fn commands_that_run_a_card() {
         let runs = |line: &str| Arguments::try_parse_from(line.split(' ')).unwrap().command.runs_a_card();
         assert!(
-            ["arctic boot", "arctic igt --list bat.txt", "arctic serve --card small --dir run"].into_iter().all(runs)
+            ["arctic boot", "arctic igt --list bat.txt", "arctic qemu --disk a", "arctic serve --card small --dir run"]
+                .into_iter()
+                .all(runs)
         );
         assert!(!["arctic status run", "arctic fidelity"].into_iter().any(runs));
     }
@@ -188,7 +199,7 @@ mod tests {
     #[test]
     fn the_help_lists_every_built_in_card() {
         let mut command = Arguments::command();
-        for name in ["boot", "serve"] {
+        for name in ["boot", "qemu", "serve"] {
             let help = command.find_subcommand_mut(name).unwrap().render_long_help().to_string();
             let words: Vec<_> = help.split(|c: char| !c.is_ascii_alphanumeric() && c != '-').collect();
             for (card, _) in arctic_gpu::card_file::BUILT_IN {

@@ -2,7 +2,7 @@
 //! `arctic serve`: serves the card to VMMs that the user starts.
 
 mod capabilities;
-mod connection;
+pub mod connection;
 
 use std::path::PathBuf;
 use std::sync::Arc;

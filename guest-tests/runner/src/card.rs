@@ -202,6 +202,12 @@ pub fn sockets() -> Result<TempDir> {
     folder.prefix("arctic-").permissions(private).tempdir_in(root).context("no socket directory")
 }
 
+/// The line that names the directory of a running card, and the commands that show the card.
+pub fn line(folder: &Path) -> String {
+    let folder = folder.display();
+    format!("card        {folder}: `arctic status {folder}`, `arctic trace {folder}`")
+}
+
 /// A running card server.
 pub struct CardProcess {
     process: Child,

@@ -3,7 +3,7 @@
 //! guests' events, and shuts everything down.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
@@ -240,10 +240,7 @@ impl<'a> Setup<'a> {
 
     /// Starts the card's server process. `number` counts the servers of the run, from 1.
     pub fn serve(&self, number: u32) -> Result<Server> {
-        let sockets = card::sockets()?;
-        let log = log_file(&self.folder, "card", number);
-        let start = |served: Served<'_>| CardProcess::start(&served, sockets.path(), &log);
-        Ok(Server { card: self.options.served().map(start).transpose()?, sockets })
+        Server::start(self.options.served(), &log_file(&self.folder, "card", number))
     }
 
     /// Boots a guest in `spec` with the `image` on the card of `server`. `number` counts the boots of the seat, from 1.
@@ -293,6 +290,18 @@ pub struct Server {
 }
 
 impl Server {
+    /// Starts the server of `served`, with its messages in `log`.
+    pub fn start(served: Option<Served<'_>>, log: &Path) -> Result<Self> {
+        let sockets = card::sockets()?;
+        let card = served.map(|served| CardProcess::start(&served, sockets.path(), log)).transpose()?;
+        Ok(Self { card, sockets })
+    }
+
+    /// The directory of the card's sockets.
+    pub fn folder(&self) -> &Path {
+        self.sockets.path()
+    }
+
     /// Fails if the card's server process has exited.
     pub fn check(&mut self) -> Result<()> {
         self.card.as_mut().map_or(Ok(()), CardProcess::check)

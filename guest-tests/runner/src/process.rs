@@ -24,16 +24,27 @@ const EXIT_LIMIT: Duration = Duration::from_secs(10);
 pub struct Child {
     inner: std::process::Child,
     name: String,
+    /// Whether it has a process group of its own, which gets its signals.
+    group: bool,
 }
 
 impl Child {
-    /// Starts `command`. `name` is used in messages.
+    /// Starts `command` in a process group of its own, which does not receive the terminal's Ctrl-C. `name` is used in
+    /// messages.
     pub fn spawn(command: &mut Command, name: &str) -> Result<Self> {
-        command.process_group(0);
-        // The group does not receive the terminal's Ctrl-C. The kernel kills the child if this program is killed.
+        Self::start(command.process_group(0), name, true)
+    }
+
+    /// Starts `command` in this program's process group, so that it may read from the terminal and change its mode.
+    pub fn spawn_on_terminal(command: &mut Command, name: &str) -> Result<Self> {
+        Self::start(command, name, false)
+    }
+
+    fn start(command: &mut Command, name: &str, group: bool) -> Result<Self> {
+        // The kernel kills the child if this program is killed.
         die_with_parent(command, std::process::id());
         let inner = command.spawn().with_context(|| format!("{name} cannot be started"))?;
-        Ok(Self { inner, name: name.to_owned() })
+        Ok(Self { inner, name: name.to_owned(), group })
     }
 
     /// The child's name for messages.
@@ -65,7 +76,7 @@ impl Child {
         }
     }
 
-    /// Sends SIGTERM to the group, and SIGKILL if the child is still running after `timeout`. Returns the exit status
+    /// Sends SIGTERM to the child or its group, and SIGKILL if the child is still running after `timeout`. Returns the exit status
     /// if the child exited before the SIGKILL; surviving descendants in the group receive no SIGKILL then.
     pub fn stop(&mut self, timeout: Duration) -> Result<Option<ExitStatus>> {
         self.signal(libc::SIGTERM);
@@ -85,8 +96,9 @@ impl Child {
     fn signal(&mut self, signal: i32) {
         // The process ID of a reaped child may have been reused.
         if matches!(self.inner.try_wait(), Ok(None)) {
-            // SAFETY: kill takes no pointers; the group is that of the unreaped child (process_group(0) above).
-            unsafe { libc::kill(-(self.inner.id() as i32), signal) };
+            let id = self.inner.id() as i32;
+            // SAFETY: kill takes no pointers; the process is the unreaped child, and the group its own (`spawn`).
+            unsafe { libc::kill(if self.group { -id } else { id }, signal) };
         }
     }
 }

@@ -9,14 +9,14 @@ use anyhow::{Context, Result};
 
 use crate::interrupt;
 
-/// Stdin in raw mode; dropping it restores the previous mode.
-pub struct Raw {
+/// The mode of stdin, if it is a terminal; dropping it restores this mode.
+pub struct Mode {
     before: Option<libc::termios>,
 }
 
-impl Raw {
-    /// Switches stdin to raw mode if it is a terminal.
-    pub fn enter() -> Result<Self> {
+impl Mode {
+    /// Reads the mode.
+    pub fn save() -> Result<Self> {
         if !io::stdin().is_terminal() {
             return Ok(Self { before: None });
         }
@@ -26,7 +26,13 @@ impl Raw {
         if unsafe { libc::tcgetattr(libc::STDIN_FILENO, &mut before) } != 0 {
             return Err(io::Error::last_os_error()).context("the terminal's mode cannot be read");
         }
-        let mut raw = before;
+        Ok(Self { before: Some(before) })
+    }
+
+    /// Switches stdin to raw mode if it is a terminal; dropping the result restores the previous mode.
+    pub fn enter_raw() -> Result<Self> {
+        let mode = Self::save()?;
+        let Some(mut raw) = mode.before else { return Ok(mode) };
         // SAFETY: as above, for both calls.
         let set = unsafe {
             libc::cfmakeraw(&mut raw);
@@ -35,11 +41,11 @@ impl Raw {
         if set != 0 {
             return Err(io::Error::last_os_error()).context("the terminal's mode cannot be set");
         }
-        Ok(Self { before: Some(before) })
+        Ok(mode)
     }
 }
 
-impl Drop for Raw {
+impl Drop for Mode {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             // SAFETY: the pointer refers to a live termios in `self`.

@@ -32,7 +32,7 @@ pub struct Connection {
     sockets: Sockets,
     /// QEMU's arguments for the guest of the PF.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    qemu: Vec<String>,
+    pub qemu: Vec<String>,
     /// QEMU's arguments for the guest of each VF, if VFs have separate guests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     qemu_vfs: Vec<Vec<String>>,
@@ -99,7 +99,8 @@ impl Connection {
         Self::at(name, dir.path(), dir.operator_socket().into(), functions)
     }
 
-    fn at(name: String, dir: &Path, operator: PrintedPath, functions: Functions) -> Self {
+    /// The same with the sockets in `dir`, and the operator's socket `operator`.
+    pub fn at(name: String, dir: &Path, operator: PrintedPath, functions: Functions) -> Self {
         let Functions { vfs, topology, ecam, viommu, .. } = functions;
         let socket = |name: &str| PrintedPath::from(dir.join(format!("{name}.sock")));
         let sockets =

@@ -196,15 +196,7 @@ impl Record {
 pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts> {
     let mut fetcher = Fetcher { cache, progress, lock: None, worlds: BTreeMap::new() };
     let mut versions = BTreeMap::new();
-    let qemu = match &own.qemu {
-        Some(program) => {
-            let qemu = Qemu { program: program.clone(), arguments: Vec::new(), module_folder: None };
-            let (qemu, version) = qemu.checked(&format!("the QEMU {}", program.display()))?;
-            versions.insert("qemu".to_owned(), version);
-            qemu
-        }
-        None => Qemu::of_debian(&fetcher.entry("qemu", &mut versions, Fetcher::qemu)?),
-    };
+    let (qemu, uefi) = fetcher.qemu_and_firmware(own, &mut versions)?;
     let kernel = match (&own.kernel, &own.modules) {
         (Some(image), Some(modules)) => Kernel::own(image, modules)?,
         (None, None) => Kernel::of_debian(&match own.suite {
@@ -228,12 +220,14 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
         true => None,
         false => Some(fetcher.entry("igt", &mut versions, Fetcher::igt)?),
     };
-    let uefi = match own.uefi {
-        true => Some(fetcher.entry("ovmf", &mut versions, Fetcher::ovmf)?.join(OVMF)),
-        false => None,
-    };
     let kernel_is_own = own.kernel.is_some() || own.suite.is_some();
     Ok(Parts { qemu, kernel, kernel_is_own, uefi, tools, igt, versions })
+}
+
+/// Obtains QEMU alone, and UEFI firmware if `own` requests it, in the same way as [`obtain`].
+pub fn qemu(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<(Qemu, Option<PathBuf>)> {
+    let mut fetcher = Fetcher { cache, progress, lock: None, worlds: BTreeMap::new() };
+    fetcher.qemu_and_firmware(own, &mut BTreeMap::new())
 }
 
 /// The files that modules of the downloaded kernel are built from.
@@ -306,6 +300,25 @@ impl<'a> Fetcher<'a> {
         };
         versions.extend(Record::of(&entry)?.versions);
         Ok(entry.join("root"))
+    }
+
+    /// Returns QEMU and, if `own` requests it, UEFI firmware. Adds their versions to `versions`.
+    fn qemu_and_firmware(
+        &mut self,
+        own: &Own,
+        versions: &mut BTreeMap<String, String>,
+    ) -> Result<(Qemu, Option<PathBuf>)> {
+        let qemu = match &own.qemu {
+            Some(program) => {
+                let qemu = Qemu { program: program.clone(), arguments: Vec::new(), module_folder: None };
+                let (qemu, version) = qemu.checked(&format!("the QEMU {}", program.display()))?;
+                versions.insert("qemu".to_owned(), version);
+                qemu
+            }
+            None => Qemu::of_debian(&self.entry("qemu", versions, Self::qemu)?),
+        };
+        let uefi = own.uefi.then(|| self.entry("ovmf", versions, Self::ovmf)).transpose()?;
+        Ok((qemu, uefi.map(|root| root.join(OVMF))))
     }
 
     /// Returns the private apt configuration for `suites`, creating it on first use.

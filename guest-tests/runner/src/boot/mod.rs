@@ -184,7 +184,7 @@ fn alone(
     let mut follower = Follower::new(setup, &spec, mode, options.limit)?;
     let mut running = setup.boot(&spec, &server, &image, 1)?;
     let raw = match mode {
-        Mode::Shell => Some(terminal::Raw::enter()?),
+        Mode::Shell => Some(terminal::Mode::enter_raw()?),
         _ => None,
     };
     let mut marks = Marks::default();
