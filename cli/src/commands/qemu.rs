@@ -143,9 +143,10 @@ fn launch(args: &Args) -> Result<ExitCode> {
     }
     let logs = cache.new_run("qemu")?;
     let mut server = Server::start(Some(served), &logs.join("card.log"))?;
-    progress.print_line(&card::line(server.folder()));
+    let dir = server.folder().context("the server has no card")?.to_owned();
+    progress.print_line(&card::line_of_a_card(&dir));
     let mut command = qemu.command();
-    command.args(args.card_arguments(&options, server.folder())).args(guest);
+    command.args(args.card_arguments(&options, &dir)).args(guest);
     let status = args.follow(command, &mut server, &progress);
     // Also after an error: the card ends in order.
     let report = server.stop();

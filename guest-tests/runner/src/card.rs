@@ -203,7 +203,7 @@ pub fn sockets() -> Result<TempDir> {
 }
 
 /// The line that names the directory of a running card, and the commands that show the card.
-pub fn line(folder: &Path) -> String {
+pub fn line_of_a_card(folder: &Path) -> String {
     let folder = folder.display();
     format!("card        {folder}: `arctic status {folder}`, `arctic trace {folder}`")
 }
@@ -325,6 +325,12 @@ mod tests {
         };
         let further = "--vfs 2 --pf-address 0000:00:10.0 --trace t --unmodelled fault --viommu amd";
         assert_eq!(words(all), format!("serve --card flex170 --dir /c {further}"));
+    }
+
+    #[test]
+    fn the_line_of_a_card_has_commands_for_its_directory() {
+        let line = "card        /tmp/arctic-x: `arctic status /tmp/arctic-x`, `arctic trace /tmp/arctic-x`";
+        assert_eq!(line_of_a_card(Path::new("/tmp/arctic-x")), line);
     }
 
     #[test]

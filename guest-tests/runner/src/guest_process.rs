@@ -238,9 +238,14 @@ impl<'a> Setup<'a> {
         Ok(image)
     }
 
-    /// Starts the card's server process. `number` counts the servers of the run, from 1.
-    pub fn serve(&self, number: u32) -> Result<Server> {
-        Server::start(self.options.served(), &log_file(&self.folder, "card", number))
+    /// Starts the card's server process, and prints where the card can be watched. `number` counts the servers of the
+    /// run, from 1.
+    pub fn serve(&self, number: u32, progress: &dyn Progress) -> Result<Server> {
+        let server = Server::start(self.options.served(), &log_file(&self.folder, "card", number))?;
+        if let Some(folder) = server.folder() {
+            progress.print_line(&card::line_of_a_card(folder));
+        }
+        Ok(server)
     }
 
     /// Boots a guest in `spec` with the `image` on the card of `server`. `number` counts the boots of the seat, from 1.
@@ -297,9 +302,9 @@ impl Server {
         Ok(Self { card, sockets })
     }
 
-    /// The directory of the card's sockets.
-    pub fn folder(&self) -> &Path {
-        self.sockets.path()
+    /// The directory of the card's sockets, if there is a card.
+    pub fn folder(&self) -> Option<&Path> {
+        self.card.is_some().then(|| self.sockets.path())
     }
 
     /// Fails if the card's server process has exited.

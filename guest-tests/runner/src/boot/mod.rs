@@ -110,6 +110,8 @@ pub struct BootReport {
     pub versions: BTreeMap<String, String>,
     /// Directory with the complete logs of the guests.
     pub log: PrintedPath,
+    /// Directory of the card's sockets while the run lasted, for `arctic status` and `arctic trace`.
+    pub card_directory: Option<PrintedPath>,
     /// File of the picture that the guest drew.
     pub picture: Option<PrintedPath>,
     /// Exit status of the command or shell in the guest.
@@ -179,7 +181,8 @@ fn alone(
     let image = setup.build_image(job::only(mode, options.functions), &[], progress)?;
     let mut report = BootReport::new(options, setup);
     let start = Instant::now();
-    let mut server = setup.serve(1)?;
+    let mut server = setup.serve(1, progress)?;
+    report.card_directory = server.folder().map(|folder| folder.to_owned().into());
     progress.print_line(&format!("booting {} in QEMU", report.kernel));
     let mut follower = Follower::new(setup, &spec, mode, options.limit)?;
     let mut running = setup.boot(&spec, &server, &image, 1)?;

@@ -82,7 +82,8 @@ pub(super) fn run(
     let mut report = BootReport::new(options, setup);
     let start = Instant::now();
     let orchestrator = Orchestrator::new(held, vfs);
-    let server = setup.serve(1)?;
+    let server = setup.serve(1, progress)?;
+    report.card_directory = server.folder().map(|folder| folder.to_owned().into());
     let mut stage = MultiGuestRun {
         options,
         setup,

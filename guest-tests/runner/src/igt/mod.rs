@@ -271,7 +271,7 @@ impl Run<'_> {
         self.boot_load = Snapshot::take();
         self.test_load = self.boot_load;
         self.progress.print_line(&format!("booting guest {} for {} tests", self.guests, plan.tests.len()));
-        let mut server = setup.serve(self.guests)?;
+        let mut server = setup.serve(self.guests, self.progress)?;
         let mut running_guest = setup.boot(&self.spec, &server, &self.image, self.guests)?;
         let seconds = running_guest.until_ready(&mut server)?;
         self.progress.print_line(&format!("the guest is up after {seconds:.1} s"));
