@@ -88,6 +88,7 @@ fn qemu_starts_with_the_printed_arguments() {
         (&["--card", "small", "--vfs", "7"], 8),
         (&["--card", "small", "--vfs", "9"], 10),
         (&["--card", "flex170-63vf", "--vfs", "63"], 64),
+        (&["--card", "flex170-63vf", "--vfs", "63", "--pci-port"], 64),
         (&["--card", "small", "--vfs", "2", "--split"], 3),
         (&["--card", "small", "--vfs", "2", "--provision", "config"], 1),
         (&["--card", "ivb"], 1),

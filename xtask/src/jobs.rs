@@ -93,6 +93,15 @@ pub const CARD: &[Job] = &[
         steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- inner_guests"],
     },
     Job {
+        name: "pci-port",
+        minutes: 2,
+        tests: "PF and nine virtual functions behind a root port with xe, and the PF with i915",
+        paths: &["guest-tests/runner/src/devices.rs", "src/vfio_user/ecam/"],
+        steps: &[
+            "cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- behind_a_root_port",
+        ],
+    },
+    Job {
         name: "support",
         minutes: 12,
         tests: "guests with kernels of four Debian suites, OVMF, IOMMUs and memory backends; writes docs/support.md",

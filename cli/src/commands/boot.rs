@@ -143,6 +143,9 @@ impl GuestArgs {
         if matches!(functions, Functions::Passthrough(_)) && self.card.viommu.is_some() {
             return refused("--passthrough has an IOMMU of its own: omit --viommu");
         }
+        if matches!(functions, Functions::Passthrough(_)) && self.card.pci_port {
+            return refused("--passthrough has the card on the root bus: omit --pci-port");
+        }
         let (options, card) = self.card.options(functions, Place::FIRST)?;
         let driver = self.driver.unwrap_or(options.driver);
         match (options.integrated, driver, functions) {
@@ -305,6 +308,7 @@ mod tests {
     fn passthrough_needs_two_vfs_and_xe() {
         for (words, reason) in [
             ("--vfs 1 --passthrough", "--passthrough passes VF 1 and VF 2 on: use --vfs 2 or more"),
+            ("--vfs 2 --passthrough --pci-port", "--passthrough has the card on the root bus: omit --pci-port"),
             (
                 "--vfs 2 --passthrough --driver i915",
                 "i915 has no SR-IOV support on this card: use --driver i915 without virtual functions",
@@ -337,6 +341,7 @@ mod tests {
         for (words, reason) in [
             ("--card ivb --vfs 2", "has no virtual functions"),
             ("--card ivb --driver xe", "use --driver i915"),
+            ("--card ivb --pci-port", "the card ivb is on the root bus, as on hardware: omit --pci-port"),
             ("--card ivb --unmodelled fault", "omit --unmodelled"),
         ] {
             let error = options(words).unwrap_err();

@@ -8,10 +8,12 @@ use arctic_gpu::card_file::{self, CardFile};
 use arctic_gpu::gpu::Model;
 use arctic_guest_runner::artifacts::Own;
 use arctic_guest_runner::card::Functions;
-use arctic_guest_runner::devices::Place;
+use arctic_guest_runner::devices::{Place, Window};
 use arctic_guest_runner::driver::Driver;
 use arctic_guest_runner::guest_process::Options;
 use arctic_guest_runner::viommu::Viommu;
+use arctic_sriov::bar::BarKind;
+use arctic_sriov::function::PciFunction;
 
 use super::UsageError;
 
@@ -33,6 +35,9 @@ pub struct CardArgs {
     /// Boot with an IOMMU that translates the card's functions
     #[arg(long, value_name = "intel|amd", value_enum, num_args = 0..=1, default_missing_value = "intel")]
     pub viommu: Option<Viommu>,
+    /// Put the card behind a PCI Express root port, as in guests of libvirt, instead of on the root bus
+    #[arg(long)]
+    pub pci_port: bool,
     /// Custom QEMU binary, 11.1 or later
     #[arg(long, value_name = "FILE")]
     qemu: Option<PathBuf>,
@@ -52,6 +57,28 @@ const CARD_63VF: &str = "flex170-63vf";
 /// Maximum number of virtual functions of [`CARD`].
 const VFS_OF_CARD: u8 = 31;
 
+/// Why an integrated GPU cannot be behind a root port.
+pub const ON_ROOT_BUS: &str = "is on the root bus, as on hardware: omit --pci-port";
+
+/// The address space that the BARs of a card with `vfs` VFs need.
+pub fn window(model: &CardFile, vfs: u8) -> Result<Window> {
+    let mut window = Window::default();
+    let mut add = |function: &PciFunction, count: u64| {
+        for bar in function.bars() {
+            let bytes = bar.size().saturating_mul(count);
+            match bar.kind() {
+                BarKind::Memory64 { prefetchable: true } => window.prefetchable += bytes,
+                _ => window.other += bytes,
+            }
+        }
+    };
+    add(&model.physical_function(vfs)?, 1);
+    if vfs != 0 {
+        add(&model.virtual_function()?, vfs.into());
+    }
+    Ok(window)
+}
+
 impl CardArgs {
     /// Returns the options of a run on a card with these `functions`, and the name of the card. `place` is that of a card
     /// that is not integrated. What is not an option of the card has its default.
@@ -66,11 +93,16 @@ impl CardArgs {
         let integrated = matches!(model, CardFile::Integrated(_));
         let refused = [
             (functions != Functions::Physical, "has no virtual functions: omit --vfs"),
+            (self.pci_port, ON_ROOT_BUS),
             (self.unmodelled.is_some(), "always skips commands that it does not execute: omit --unmodelled"),
         ];
         if let Some((_, reason)) = refused.iter().find(|(given, _)| integrated && *given) {
             return Err(UsageError(format!("the card {card} {reason}")).into());
         }
+        let place = match self.pci_port {
+            true => place.behind_port(window(&model, functions.vfs())?),
+            false => place,
+        };
         let defaults = Options::new(program, &card, model.identity().device);
         let options = Options {
             own: Own { qemu: self.qemu.clone(), ..Own::default() },
@@ -85,5 +117,24 @@ impl CardArgs {
             ..defaults
         };
         Ok((options, card))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+    const MIB: u64 = 1 << 20;
+
+    /// Registers of 16 MiB and local memory of each function: 16 GiB of the PF, 4 GiB of a VF.
+    #[test]
+    fn the_window_has_room_for_the_bars_of_all_functions() {
+        let model = card_file::load_any("flex170").unwrap();
+        for (vfs, gib) in [(0, 16), (2, 24), (31, 140)] {
+            let Window { prefetchable, other } = window(&model, vfs).unwrap();
+            assert_eq!(prefetchable + other, gib * GIB + (u64::from(vfs) + 1) * 16 * MIB, "{vfs}");
+            assert!(prefetchable >= gib * GIB, "{vfs}: local memory is prefetchable");
+        }
     }
 }

@@ -73,6 +73,7 @@ enum Command {
         arctic boot --vfs 3 --split\n  \
         arctic boot --vfs 2 --provision config\n  \
         arctic boot --vfs 2 --passthrough\n  \
+        arctic boot --vfs 2 --pci-port\n  \
         arctic boot --shell --card small --kernel bzImage --modules out/lib/modules/7.2.0")]
     Boot(Box<boot::Args>),
     #[command(after_help = "Examples:\n  \

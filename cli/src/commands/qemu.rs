@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use arctic_gpu::card::Topology;
-use arctic_gpu::vfio_user::ecam::Ecam;
 use arctic_guest_runner::artifacts::{self, Qemu};
 use arctic_guest_runner::cache::Cache;
 use arctic_guest_runner::card;
@@ -31,8 +30,8 @@ use super::stdout::{complain, print};
 /// Start a card and QEMU with any guest: a disk image, a kernel with an initrd, or what QEMU's own arguments describe.
 ///
 /// The card is served as by `arctic serve`. QEMU is the one that `arctic boot` downloads and caches; --qemu replaces it.
-/// The guest has the card at 00:10.0 (an integrated GPU at 00:02.0), its VFs behind it, and no display and no network,
-/// which arguments after -- add: `-nic user,model=virtio`, `-vga std -display gtk`. It is emulated (TCG); `-accel kvm`
+/// The guest has the card at 00:10.0 (an integrated GPU at 00:02.0), with --pci-port at 01:00.0, its VFs behind it, and no
+/// display and no network, which arguments after -- add: `-nic user,model=virtio`, `-vga std -display gtk`. It is emulated (TCG); `-accel kvm`
 /// after -- uses KVM. The guest's kernel needs the options in docs/own-kernel.md, and its /lib/firmware the files that
 /// `arctic firmware` writes; docs/own-guest.md makes a disk image with both.
 ///
@@ -172,7 +171,8 @@ impl Args {
         let functions = Functions {
             vfs: options.functions.vfs(),
             topology: Topology::Together,
-            ecam: Ecam { pf: connection::address(options.place), ..Ecam::default() },
+            place: options.place,
+            place_alone: options.place,
             viommu: options.viommu,
             posted_writes: options.posted_writes,
             memory: self.memory,

@@ -17,6 +17,8 @@ use signal_hook::iterator::Signals;
 
 use self::capabilities::Capabilities;
 use self::connection::{Connection, Functions};
+use super::UsageError;
+use super::card_args::{ON_ROOT_BUS, window};
 use super::stdout::{self, Unwritten};
 use crate::capture::{Capture, Heading};
 use crate::decode::engine::Family;
@@ -54,6 +56,7 @@ use arctic_guest_runner::viommu::{REQUESTER, Viommu};
     arctic serve --card flex170 --dir /tmp/card --vfs 7\n  \
     arctic serve --card flex170 --dir /tmp/card --vfs 2 --split\n  \
     arctic serve --card flex170 --dir /tmp/card --vfs 2 --viommu intel\n  \
+    arctic serve --card flex170 --dir /tmp/card --vfs 2 --pci-port\n  \
     arctic serve --card flex170 --dir /run/card --socket-group kvm\n  \
     arctic serve --print-capabilities\n  \
     arctic serve --card flex170-63vf --dir /tmp/card --vfs 63 --provision config --json > card.json")]
@@ -82,9 +85,12 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDR", default_value = "0xb0000000", value_parser = guest_address)]
     ecam: u64,
     /// PCI address of the PF in its guest; the VFs follow it. QEMU assigns slots from 1 on to its own and other devices.
-    /// The default is 00:10.0, for an integrated GPU 00:02.0
+    /// The default is 00:10.0, with --pci-port 01:00.0, for an integrated GPU 00:02.0
     #[arg(long, value_name = "BUS:DEV.FN")]
     pf_address: Option<PciAddress>,
+    /// Print QEMU arguments with the card behind a PCI Express root port, as in guests of libvirt
+    #[arg(long)]
+    pci_port: bool,
     /// Print QEMU arguments with an IOMMU. If VFs are in the PF's guest, a function on a bus that the IOMMU does not
     /// translate (ecam.sock) programs their BARs
     #[arg(long, value_name = "intel|amd", value_enum, num_args = 0..=1, default_missing_value = "intel")]
@@ -138,15 +144,35 @@ fn guest_address(text: &str) -> Result<u64, String> {
 }
 
 impl ServeArgs {
-    fn ecam(&self, model: &CardFile) -> Ecam {
-        let default = match model {
-            CardFile::Integrated(_) => Place::INTEGRATED,
-            _ => Place::FREE,
-        };
-        Ecam { base: self.ecam, pf: self.pf_address.unwrap_or(connection::address(default)) }
+    /// Where the card is by default in a guest with the PF and `vfs` VFs, or with one function.
+    fn place(&self, card: &str, model: &CardFile, vfs: u8) -> Result<Place> {
+        let integrated = matches!(model, CardFile::Integrated(_));
+        if integrated && self.pci_port {
+            return Err(UsageError(format!("the card {card} {ON_ROOT_BUS}")).into());
+        }
+        Ok(match integrated {
+            true => Place::INTEGRATED,
+            false if self.pci_port => Place::FREE.behind_port(window(model, vfs)?),
+            false => Place::FREE,
+        })
     }
 
-    fn topology(&self, card: &str, model: &CardFile) -> Result<Topology> {
+    /// Where PF and VFs are in the PF's guest: as `default`, unless an option says otherwise.
+    fn place_of_pf(&self, default: Place) -> Result<Place> {
+        let Some(PciAddress { bus, device, function }) = self.pf_address else { return Ok(default) };
+        if self.pci_port && bus == 0 {
+            let error =
+                "behind the port of --pci-port the PF is not on bus 0: omit --pf-address, or give the port's bus";
+            return Err(UsageError(error.into()).into());
+        }
+        Ok(Place { bus, devfn: device << 3 | function, ..default })
+    }
+
+    fn ecam(&self, Place { bus, devfn, .. }: Place) -> Ecam {
+        Ecam { base: self.ecam, pf: PciAddress::from_routing_id(u16::from_be_bytes([bus, devfn])) }
+    }
+
+    fn topology(&self, card: &str, model: &CardFile, ecam: Ecam) -> Result<Topology> {
         let total = model.total_vfs();
         if self.vfs != 0 && matches!(model, CardFile::Integrated(_)) {
             bail!("the card {card} has no virtual functions: omit --vfs");
@@ -162,7 +188,6 @@ impl ServeArgs {
             (_, Provisioner::Config) => Topology::Provisioned,
             (true, _) => Topology::Split,
             (false, _) => {
-                let ecam = self.ecam(model);
                 if self.vfs > ecam.most_vfs() {
                     let pf = ecam.pf;
                     bail!("behind a PF at {pf} the bus has addresses for {} VFs, not {}", ecam.most_vfs(), self.vfs);
@@ -185,8 +210,10 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
         (Some(_), _) => bail!("the card {card} always skips commands that it does not execute: omit --unmodelled"),
         (None, _) => {}
     }
-    let topology = arguments.topology(card, &model)?;
-    let (name, ecam) = (model.name().to_owned(), arguments.ecam(&model));
+    let place = arguments.place_of_pf(arguments.place(card, &model, arguments.vfs)?)?;
+    let place_alone = arguments.place(card, &model, 0)?;
+    let (name, ecam) = (model.name().to_owned(), arguments.ecam(place));
+    let topology = arguments.topology(card, &model, ecam)?;
     let posted_writes = model.posted_writes();
     // From here on, signals cause an orderly shutdown.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
@@ -220,7 +247,7 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     let operator = operator.map_err(|error| refusal(&socket, &error))?;
 
     let (vfs, viommu, memory) = (arguments.vfs, arguments.viommu, connection::MEMORY);
-    let functions = Functions { vfs, topology, ecam, viommu, posted_writes, memory };
+    let functions = Functions { vfs, topology, place, place_alone, viommu, posted_writes, memory };
     let connection = Connection::new(name, &dir, functions);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
     // A parent program may close the pipe; the card is served nevertheless.

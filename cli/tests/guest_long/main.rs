@@ -68,6 +68,27 @@ fn inner_guests_have_virtual_functions() {
     }
 }
 
+/// The PF behind a root port, with its VFs on the port's bus: VF 9 is in another slot of the bus than the PF.
+#[test]
+fn functions_behind_a_root_port() {
+    let _one = one_guest();
+    let (status, report) = arctic(&["boot", "--vfs", "9", "--pci-port"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+    all_worked(&report, 9, &CLASSES);
+    let addresses: Vec<&Value> = report["vfs"].as_array().unwrap().iter().map(|vf| &vf["address"]).collect();
+    assert_eq!((addresses[0], addresses[8]), (&"0000:01:00.1".into(), &"0000:01:01.1".into()));
+}
+
+/// i915 on the PF behind a root port.
+#[test]
+fn i915_behind_a_root_port() {
+    let _one = one_guest();
+    let (status, report) = arctic(&["boot", "--driver", "i915", "--pci-port"]);
+    assert_eq!(others(&report, "pass"), Vec::<&Value>::new());
+    assert_eq!(status, Some(0));
+}
+
 /// The maximum number of virtual functions of the hardware, in one guest.
 #[test]
 fn sixty_three_virtual_functions() {

@@ -43,6 +43,44 @@ pub fn machine(memory: u32, processor: &str) -> Vec<String> {
     .collect()
 }
 
+/// ID of the card's root port.
+const PORT: &str = "card-port";
+/// Chassis of the root port: not one of those that users and libvirt count from 1.
+const CHASSIS: u8 = 239;
+
+/// The root port that has the card behind it, on the root bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootPort {
+    /// Device and function number of the port.
+    devfn: u8,
+    window: Window,
+}
+
+/// The address space that BARs need, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Of prefetchable BARs, above 4 GiB.
+    pub prefetchable: u64,
+    /// Of other memory BARs. Behind a bridge these are below 4 GiB.
+    pub other: u64,
+}
+
+impl RootPort {
+    /// QEMU's arguments for the port. Firmware sizes the windows of a bridge by the BARs that it finds, and VF BARs, which
+    /// are in the SR-IOV capability, are not among them. All functions are on one bus, so no further bus numbers are
+    /// reserved.
+    fn arguments(self) -> [String; 2] {
+        let (slot, function) = (self.devfn >> 3, self.devfn & 7);
+        let mut port = format!("pcie-root-port,id={PORT},bus=pcie.0,addr={slot:x}.{function},chassis={CHASSIS},slot=1");
+        for (name, bytes) in [("pref64-reserve", self.window.prefetchable), ("mem-reserve", self.window.other)] {
+            // Firmware rounds a window up to its alignment, which is at most its largest BAR.
+            let Some(bytes) = (bytes != 0).then(|| bytes.next_power_of_two()) else { continue };
+            port += &format!(",{name}={}M", bytes.div_ceil(1 << 20));
+        }
+        ["-device".into(), port]
+    }
+}
+
 /// Where the card's functions are in a guest. VFs follow the first function without a gap (First VF Offset 1, VF
 /// Stride 1; contract A.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +89,8 @@ pub struct Place {
     pub bus: u8,
     /// Device and function number of the first function.
     pub devfn: u8,
+    /// The root port, if the program adds one.
+    pub port: Option<RootPort>,
 }
 
 impl Place {
@@ -62,7 +102,18 @@ impl Place {
     pub const INTEGRATED: Self = Self::on_root_bus(INTEGRATED_SLOT);
 
     const fn on_root_bus(slot: u8) -> Self {
-        Self { bus: 0, devfn: slot << 3 }
+        Self { bus: 0, devfn: slot << 3, port: None }
+    }
+
+    /// Behind a root port at this place, which must be on the root bus. The bus has number 1 if no other bridge of the root
+    /// bus is at a lower address.
+    pub fn behind_port(self, window: Window) -> Self {
+        Self { bus: 1, devfn: 0, port: Some(RootPort { devfn: self.devfn, window }) }
+    }
+
+    /// QEMU's arguments for the root port; none without one. They must precede those of the functions.
+    pub fn arguments(self) -> Vec<String> {
+        self.port.map_or_else(Vec::new, |port| port.arguments().into())
     }
 
     /// Bus number, and device and function number, of function `index`; 0 is the PF.
@@ -80,8 +131,12 @@ impl Place {
     /// QEMU's name of the bus, and the address on it, of function `index`.
     pub fn on_bus(self, index: u8) -> (&'static str, String) {
         let (bus, devfn) = self.of(index);
-        // Behind a root port that the user adds: a placeholder for the port's ID.
-        let bus = if bus == 0 { "pcie.0" } else { "PORT" };
+        let bus = match (bus, self.port) {
+            (_, Some(_)) => PORT,
+            (0, None) => "pcie.0",
+            // Behind a root port that the user adds: a placeholder for the port's ID.
+            (_, None) => "PORT",
+        };
         (bus, format!("{:x}.{}", devfn >> 3, devfn & 7))
     }
 }
@@ -172,7 +227,26 @@ mod tests {
         assert_eq!(Place::FIRST.address(0), arctic_guest_agent::pci_address::CARD_ADDRESS);
         assert_eq!(Place::FREE.on_bus(9), ("pcie.0", "11.1".into()));
         assert_eq!(Place::INTEGRATED.address(0), "0000:00:02.0");
-        assert_eq!(Place { bus: 3, devfn: 0 }.on_bus(0), ("PORT", "0.0".into()));
+        assert_eq!(Place { bus: 3, devfn: 0, port: None }.on_bus(0), ("PORT", "0.0".into()));
+    }
+
+    /// VFs follow the PF on the port's bus, and the window has room for their BARs. BARs that are not prefetchable have a
+    /// window of their own.
+    #[test]
+    fn a_root_port_has_all_functions_on_its_bus_and_windows_for_their_bars() {
+        let window = Window { prefetchable: (24 << 30) + 1, other: 0 };
+        let place = Place::FIRST.behind_port(window);
+        let port = "pcie-root-port,id=card-port,bus=pcie.0,addr=1.0,chassis=239,slot=1,pref64-reserve=32768M";
+        assert_eq!(place.arguments(), ["-device", port]);
+        assert_eq!(
+            [0, 8, 63].map(|index| place.address(index)),
+            ["01:00.0", "01:01.0", "01:07.7"].map(|end| format!("0000:{end}"))
+        );
+        assert_eq!((place.on_bus(0), place.on_bus(63)), (("card-port", "0.0".into()), ("card-port", "7.7".into())));
+        let window = Window { prefetchable: 1 << 30, other: 48 << 20 };
+        let [_, port] = &Place::FREE.behind_port(window).arguments()[..] else { panic!("two arguments") };
+        assert!(port.contains(",addr=10.0,") && port.ends_with(",pref64-reserve=1024M,mem-reserve=64M"), "{port}");
+        assert!(Place::FREE.arguments().is_empty());
     }
 
     /// QEMU waits for writes to BARs only if the card does not permit posted ones.

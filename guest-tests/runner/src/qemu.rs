@@ -202,6 +202,9 @@ impl Machine<'_> {
             add("-fsdev", path::in_option(&format!("local,id={tag},path="), folder, options));
             add("-device", format!("virtio-9p-pci,fsdev={tag},mount_tag={tag},addr={slot}").into());
         }
+        if !self.functions.is_empty() {
+            arguments.extend(self.place.arguments().into_iter().map(OsString::from));
+        }
         for (index, socket) in (0..).zip(self.functions) {
             let (bus, address) = self.place.on_bus(index);
             let device = Device {

@@ -60,8 +60,15 @@ pub(super) fn windows(configured: u64) -> impl Iterator<Item = u64> {
     std::iter::once(configured).chain(KNOWN.into_iter().filter(move |base| *base != configured))
 }
 
-/// Locates `pf`: at its configured address, or at its address in the printed arguments of earlier versions, in the
-/// configured window or in that of known firmware. `read` reads guest memory. A window that the client refuses to read
+/// The addresses at which the PF is looked for: its configured one, that in the printed arguments of earlier versions, and,
+/// if it is behind a root port, the same device and function of each other bus, since the guest's firmware numbers buses.
+fn addresses(configured: PciAddress) -> impl Iterator<Item = PciAddress> {
+    let others = (1..=u8::MAX).filter(move |_| configured.bus != 0).map(move |bus| PciAddress { bus, ..configured });
+    let further = std::iter::once(PciAddress::PF).chain(others);
+    std::iter::once(configured).chain(further.filter(move |address| *address != configured))
+}
+
+/// Locates `pf` at one of its [`addresses`], in the configured window or in that of known firmware. `read` reads guest memory. A window that the client refuses to read
 /// is not there.
 pub(super) fn locate(
     configured: Ecam,
@@ -70,8 +77,7 @@ pub(super) fn locate(
 ) -> Result<Ecam, WindowError> {
     let mut error = WindowError::NoPf;
     for base in windows(configured.base) {
-        let earlier = Some(PciAddress::PF).filter(|earlier| *earlier != configured.pf);
-        for address in [Some(configured.pf), earlier].into_iter().flatten() {
+        for address in addresses(configured.pf) {
             let candidate = Ecam { base, pf: address };
             match pf.is_at(candidate.registers(0), &mut read) {
                 Ok(true) => return Ok(candidate),
@@ -131,6 +137,18 @@ mod tests {
         }
         let elsewhere = locate(configured(0xc000_0000), &pf(), guest(0xc008_0000, pf().vf_bars, true));
         assert_eq!(elsewhere, Ok(configured(0xc000_0000)), "a window that only the user knows");
+    }
+
+    /// The firmware of a guest with other bridges gives the port's bus another number than 1.
+    #[test]
+    fn pf_behind_a_root_port_is_found_on_any_bus() {
+        let behind = |bus| Ecam { base: 0xb000_0000, pf: PciAddress { bus, device: 0, function: 0 } };
+        for bus in [1, 2, 14, 255] {
+            let there = 0xb000_0000 + (u64::from(bus) << 20);
+            assert_eq!(locate(behind(1), &pf(), guest(there, pf().vf_bars, true)), Ok(behind(bus)), "{bus}");
+        }
+        let on_root_bus = locate(configured(0xb000_0000), &pf(), guest(0xb018_0000, pf().vf_bars, true));
+        assert_eq!(on_root_bus, Err(DmaError::Refused(19).into()), "a PF that is configured on the root bus");
     }
 
     #[test]

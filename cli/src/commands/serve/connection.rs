@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use crate::run_dir::RunDir;
 use arctic_gpu::card::Topology;
-use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
 use arctic_guest_runner::devices::{self, Device, Place, lines};
 use arctic_guest_runner::path::PrintedPath;
 use arctic_guest_runner::viommu::{self, REQUESTER, Viommu};
@@ -18,11 +17,6 @@ const NO_DEFAULTS: [&str; 4] = ["-vga", "none", "-nic", "none"];
 
 /// Memory of a guest in MiB in the printed arguments.
 pub const MEMORY: u32 = 4096;
-
-/// The address of a card's first function.
-pub fn address(Place { bus, devfn }: Place) -> PciAddress {
-    PciAddress::from_routing_id(u16::from_be_bytes([bus, devfn]))
-}
 
 /// The sockets of the card and the QEMU arguments.
 #[derive(Serialize)]
@@ -45,8 +39,10 @@ pub struct Functions {
     pub vfs: u8,
     /// The guests of the VFs.
     pub topology: Topology,
-    /// The addresses of PF and VFs in the PF's guest.
-    pub ecam: Ecam,
+    /// Where PF and VFs are in the PF's guest.
+    pub place: Place,
+    /// Where a VF is that is the only function in its guest.
+    pub place_alone: Place,
     /// The IOMMU of the guests.
     pub viommu: Option<Viommu>,
     /// Whether the card permits posted writes to its BARs.
@@ -82,14 +78,12 @@ impl Functions {
         .arguments()
     }
 
-    fn machine(&self, devices: impl IntoIterator<Item = [String; 2]>) -> Vec<String> {
+    /// QEMU's arguments for a guest with these functions `at` a place.
+    fn machine(&self, at: Place, functions: impl IntoIterator<Item = [String; 2]>) -> Vec<String> {
         let iommu = self.viommu.map_or_else(Default::default, Viommu::arguments);
         let further = NO_DEFAULTS.iter().chain(iommu.as_flattened()).map(ToString::to_string);
-        devices::machine(self.memory, devices::PROCESSOR)
-            .into_iter()
-            .chain(further)
-            .chain(devices.into_iter().flatten())
-            .collect()
+        let machine = devices::machine(self.memory, devices::PROCESSOR).into_iter().chain(further);
+        machine.chain(at.arguments()).chain(functions.into_iter().flatten()).collect()
     }
 }
 
@@ -101,21 +95,21 @@ impl Connection {
 
     /// The same with the sockets in `dir`, and the operator's socket `operator`.
     pub fn at(name: String, dir: &Path, operator: PrintedPath, functions: Functions) -> Self {
-        let Functions { vfs, topology, ecam, viommu, .. } = functions;
+        let Functions { vfs, topology, place, place_alone, viommu, .. } = functions;
         let socket = |name: &str| PrintedPath::from(dir.join(format!("{name}.sock")));
         let sockets =
             |ending: &str| -> Vec<PrintedPath> { (1..=vfs).map(|vf| socket(&format!("vf{vf}{ending}"))).collect() };
         let pf = socket("pf");
         let (full, config_only) = (sockets(""), sockets("-config-only"));
-        let PciAddress { bus, device, function } = ecam.pf;
-        let place = Place { bus, devfn: device << 3 | function };
         let beside = |beside: &[PrintedPath]| {
             let vf =
                 |(vf, socket): (u8, &PrintedPath)| functions.device((place, vf), &format!("vf{vf}"), socket, false);
             let pf = functions.device((place, 0), "pf", &pf, beside.is_empty());
-            functions.machine(std::iter::once(pf).chain((1..).zip(beside).map(vf)))
+            functions.machine(place, std::iter::once(pf).chain((1..).zip(beside).map(vf)))
         };
-        let alone = |socket: &PrintedPath| functions.machine([functions.device((Place::FREE, 0), "vf", socket, true)]);
+        let alone = |socket: &PrintedPath| {
+            functions.machine(place_alone, [functions.device((place_alone, 0), "vf", socket, true)])
+        };
         let requester = viommu.filter(|_| vfs != 0 && topology == Topology::Together).map(|_| socket(REQUESTER));
         let (qemu, qemu_vfs) = match topology {
             Topology::Split => (beside(&config_only), full.iter().map(alone).collect()),
@@ -176,14 +170,14 @@ fn file_name(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use arctic_guest_runner::devices::quoted;
+    use arctic_guest_runner::devices::{Window, quoted};
 
     use super::*;
 
     /// The functions of a card that permits posted writes, without an IOMMU.
     fn functions(vfs: u8, topology: Topology) -> Functions {
-        let ecam = Ecam { pf: address(Place::FREE), ..Ecam::default() };
-        Functions { vfs, topology, ecam, viommu: None, posted_writes: true, memory: MEMORY }
+        let (place, place_alone) = (Place::FREE, Place::FREE);
+        Functions { vfs, topology, place, place_alone, viommu: None, posted_writes: true, memory: MEMORY }
     }
 
     fn connected(dir: &str, functions: Functions) -> Connection {
@@ -236,6 +230,22 @@ mod tests {
             assert_eq!(device["multifunction"], true);
         }
         assert_eq!((&devices[63]["addr"], &devices[63]["socket"]["path"]), (&"17.7".into(), &"/c/vf63.sock".into()));
+    }
+
+    /// PF and VFs are behind one port, a VF of another guest behind a port of its own. The port precedes its functions.
+    #[test]
+    fn a_root_port_precedes_its_functions() {
+        let window = Window { prefetchable: 1 << 35, other: 0 };
+        let place = Place::FREE.behind_port(window);
+        let connection = connected("/c", Functions { place, place_alone: place, ..functions(2, Topology::Split) });
+        for (arguments, places) in [(&connection.qemu, &["0.0", "0.1", "0.2"][..]), (&connection.qemu_vfs[0], &["0.0"])]
+        {
+            let position = |start: &str| arguments.iter().position(|argument| argument.starts_with(start)).unwrap();
+            assert!(position("pcie-root-port,id=card-port,bus=pcie.0,addr=10.0,") < position("{"), "{arguments:?}");
+            let devices = devices(arguments);
+            assert!(devices.iter().all(|device| device["bus"] == "card-port"), "{devices:?}");
+            assert_eq!(devices.iter().map(|device| &device["addr"]).collect::<Vec<_>>(), places);
+        }
     }
 
     /// QEMU creates the IOMMU before the functions that it translates. Of the VFs' functions only the requester is on the

@@ -63,7 +63,8 @@ impl Part {
         }
     }
 
-    fn task(self) -> String {
+    /// The shell commands of the job. `card` is the PCI address of the card in the guest.
+    fn task(self, card: &str) -> String {
         let work = format!("arctic guest work --out /mnt/{WORK_REPORT}");
         match self {
             Self::All { vfs: 0 } => format!("{work} --picture /mnt/{PICTURE}\nSTATUS=$?\n"),
@@ -71,7 +72,7 @@ impl Part {
                 let mut text = format!("{work} --picture /mnt/{PICTURE}\nSTATUS=$?\necho mark {BEFORE} >&3\n");
                 for (index, (_, file, there)) in STEPS.iter().enumerate() {
                     let count = if *there { vfs } else { 0 };
-                    text += &format!("arctic guest vfs --count {count} --out /mnt/{file} || STATUS=1\n");
+                    text += &format!("arctic guest vfs --pf {card} --count {count} --out /mnt/{file} || STATUS=1\n");
                     if index == 0 {
                         text += &format!("echo mark {WORKED} >&3\n");
                     }
@@ -79,17 +80,17 @@ impl Part {
                 text
             }
             Self::Outer { vfs } => {
-                format!("arctic guest passthrough --vfs {vfs} --out /mnt/{PASSTHROUGH_REPORT}\nSTATUS=$?\n")
+                format!("arctic guest passthrough --pf {card} --vfs {vfs} --out /mnt/{PASSTHROUGH_REPORT}\nSTATUS=$?\n")
             }
             Self::Provider { vfs } => {
                 let [(_, up, _), (_, down, _), ..] = STEPS;
                 format!(
                     "echo mark {BEFORE} >&3\n\
-                     if arctic guest vfs --count {vfs} --no-driver --out /mnt/{up}; then\n\
+                     if arctic guest vfs --pf {card} --count {vfs} --no-driver --out /mnt/{up}; then\n\
                      echo vfs {vfs} >&3\n\
                      {work} --picture /mnt/{PICTURE}\nSTATUS=$?\n\
                      arctic guest rounds --until /mnt/{FINISH} --out /mnt/{ROUNDS_REPORT} || STATUS=1\n\
-                     arctic guest vfs --count 0 --out /mnt/{down} || STATUS=1\n\
+                     arctic guest vfs --pf {card} --count 0 --out /mnt/{down} || STATUS=1\n\
                      else STATUS=1; fi\n"
                 )
             }
@@ -102,15 +103,15 @@ impl Part {
     }
 }
 
-/// Returns the script for `part`.
-pub(super) fn of_part(part: Part) -> String {
-    around(&part.task())
+/// Returns the script for `part`, in a guest with the card at the PCI address `card`.
+pub(super) fn of_part(part: Part, card: &str) -> String {
+    around(&part.task(card))
 }
 
-/// Returns the script for a run's only guest.
-pub(super) fn only(mode: &Mode, functions: Functions) -> String {
+/// Returns the script for a run's only guest, with the card at the PCI address `card`.
+pub(super) fn only(mode: &Mode, functions: Functions, card: &str) -> String {
     match mode {
-        Mode::Work => of_part(Part::only(functions)),
+        Mode::Work => of_part(Part::only(functions), card),
         Mode::Shell => {
             let size =
                 terminal::size().map(|(rows, columns)| format!("stty -F /dev/hvc0 rows {rows} cols {columns}\n"));
@@ -133,9 +134,11 @@ fn around(task: &str) -> String {
 mod tests {
     use super::*;
 
+    const CARD: &str = "0000:01:00.0";
+
     #[test]
     fn exit_in_a_user_command_does_not_end_the_job() {
-        let text = only(&Mode::Run("exit 7".into()), Functions::Physical);
+        let text = only(&Mode::Run("exit 7".into()), Functions::Physical, CARD);
         assert!(text.contains("( cd /root\nexit 7\n)\nSTATUS=$?\n"), "{text}");
         assert!(text.contains("taint"));
     }
@@ -150,7 +153,7 @@ mod tests {
             Part::Provider { vfs: 3 },
             Part::Consumer,
         ] {
-            let text = of_part(part);
+            let text = of_part(part, CARD);
             let status = std::process::Command::new("sh").args(["-n", "-c", &text]).status().unwrap();
             assert!(status.success(), "{text}");
         }
@@ -160,14 +163,22 @@ mod tests {
     /// after their first work.
     #[test]
     fn job_enables_and_disables_vfs_twice_after_the_work_of_the_pf() {
-        let text = of_part(Part::All { vfs: 7 });
-        let wanted =
-            ["guest work", "mark before", "--count 7", "mark worked", "--count 0", "--count 7", "--count 0", "taint"];
+        let text = of_part(Part::All { vfs: 7 }, CARD);
+        let wanted = [
+            "guest work",
+            "mark before",
+            "vfs --pf 0000:01:00.0 --count 7",
+            "mark worked",
+            "--count 0",
+            "--count 7",
+            "--count 0",
+            "taint",
+        ];
         let mut rest = text.as_str();
         for word in wanted {
             let at = rest.find(word).unwrap_or_else(|| panic!("{word} is not in order in {text}"));
             rest = &rest[at + word.len()..];
         }
-        assert!(!of_part(Part::All { vfs: 0 }).contains("guest vfs"));
+        assert!(!of_part(Part::All { vfs: 0 }, CARD).contains("guest vfs"));
     }
 }

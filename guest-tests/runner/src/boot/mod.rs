@@ -178,7 +178,7 @@ fn alone(
     progress: &dyn Progress,
 ) -> Result<BootReport> {
     let spec = GuestSpec::only(options.functions);
-    let image = setup.build_image(job::only(mode, options.functions), &[], progress)?;
+    let image = setup.build_image(job::only(mode, options.functions, &options.place.address(0)), &[], progress)?;
     let mut report = BootReport::new(options, setup);
     let start = Instant::now();
     let mut server = setup.serve(1, progress)?;

@@ -77,7 +77,8 @@ pub(super) fn run(
 ) -> Result<BootReport> {
     let vfs = options.functions.vfs();
     let held = matches!(options.functions, Functions::Split(_));
-    let image = |part| setup.build_image(job::of_part(part), &[], progress);
+    let card = options.place.address(0);
+    let image = |part| setup.build_image(job::of_part(part, &card), &[], progress);
     let (provider, consumer) = (held.then(|| image(Part::Provider { vfs })).transpose()?, image(Part::Consumer)?);
     let mut report = BootReport::new(options, setup);
     let start = Instant::now();
