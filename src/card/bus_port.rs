@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use arctic_device_model::host::{Dma, DmaView, Function, InterruptSink, NullHost};
 use arctic_device_model::sync::IgnorePoison;
-use arctic_sriov::event::{Event, Events};
+use arctic_sriov::event::{Event, Events, PowerState};
 use arctic_sriov::function::PciFunction;
 use arctic_sriov::virtual_function::VfConfigShim;
 
@@ -161,6 +161,14 @@ impl Config {
     pub fn vfs_decoding(&self) -> u16 {
         let Config::Physical { function, .. } = self else { return 0 };
         function.vfs_decoding()
+    }
+
+    /// Current power state of the function.
+    pub fn power_state(&self) -> PowerState {
+        match self {
+            Config::Physical { function, .. } | Config::Virtual { function, .. } => function.power_state(),
+            Config::Shim(shim) => shim.function().power_state(),
+        }
     }
 
     /// Returns whether the function may send memory requests, including interrupts.

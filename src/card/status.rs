@@ -35,6 +35,9 @@ pub struct Status {
     /// The engines: the name as `engine`, and the number of the function for which it is executing as `function`, if
     /// any.
     pub engines: Vec<Values>,
+    /// Versions of the running firmware, by micro-controller: `guc` on a Flex card, null until its driver has loaded it.
+    #[serde(default)]
+    pub firmware: Values,
 }
 
 /// A snapshot of a function.
@@ -49,6 +52,8 @@ pub struct FunctionStatus {
     pub enabled: bool,
     /// Whether a VMM is connected to its socket.
     pub connected: bool,
+    /// Its power state: "D0" or "D3hot".
+    pub power_state: String,
     /// Whether its driver has enabled bus mastering.
     pub bus_master: bool,
     /// Number of guest memory regions that its VMM has mapped for DMA.
@@ -71,6 +76,7 @@ impl VirtualCard {
                 gpu: known.cloned().unwrap_or_else(unknown),
                 enabled: member.enabled(),
                 connected: member.connected(),
+                power_state: member.port.config().power_state().name().into(),
                 bus_master: member.port.bus_master(),
                 guest_sections: member.guest_sections(),
                 trapped: member.trapped.counts(),
@@ -86,6 +92,7 @@ impl VirtualCard {
             resident_bytes: resident_bytes(),
             functions: self.functions.iter().map(|member| function(member)).collect(),
             engines: gpu.engines,
+            firmware: gpu.firmware,
         }
     }
 }
@@ -106,12 +113,22 @@ impl FunctionStatus {
 
     /// The number at `path` in the values of the card's family, such as `quota.local_memory`; 0 if there is none.
     pub fn value(&self, path: &str) -> u64 {
-        let mut names = path.split('.');
-        let first = names.next().and_then(|name| self.gpu.get(name));
-        names.fold(first, |value, name| value?.get(name)).and_then(Value::as_u64).unwrap_or(0)
+        self.number_at(path).unwrap_or(0)
     }
 
-    fn name(&self) -> String {
+    /// Returns whether the card's family reports a number at `path`.
+    pub fn has(&self, path: &str) -> bool {
+        self.number_at(path).is_some()
+    }
+
+    fn number_at(&self, path: &str) -> Option<u64> {
+        let mut names = path.split('.');
+        let first = names.next().and_then(|name| self.gpu.get(name));
+        names.fold(first, |value, name| value?.get(name)).and_then(Value::as_u64)
+    }
+
+    /// Name of the function: "pf", "vf1".
+    pub fn name(&self) -> String {
         function_name(Function(self.number()))
     }
 
@@ -169,7 +186,12 @@ struct Column {
 }
 
 /// The columns behind those for name and state.
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
+    Column {
+        title: "POWER",
+        value: None,
+        cell: |function| if function.enabled { function.power_state.clone() } else { "-".into() },
+    },
     Column { title: "LMEM", value: Some("quota"), cell: |function| size(function.value("quota.local_memory")) },
     Column { title: "GGTT", value: Some("quota"), cell: |function| size(function.value("quota.ggtt_size")) },
     Column {
@@ -226,9 +248,7 @@ impl fmt::Display for Status {
             writeln!(f, "{}", format!("{name:<9} {state:<10}{cells}").trim_end())
         };
         row("FUNCTION", "STATE", &columns.iter().map(|column| column.title.to_owned()).collect::<Vec<_>>())?;
-        // VFs that are neither enabled nor connected are omitted.
-        let shown = |function: &&FunctionStatus| function.enabled || function.connected || function.number() == 0;
-        for function in self.functions.iter().filter(shown) {
+        for function in &self.functions {
             // In this topology the card performs the tasks of the PF driver.
             let itself = function.number() == 0 && topology == Topology::Provisioned.name();
             let state = if itself { "built-in" } else { function.state() };
@@ -241,7 +261,14 @@ impl fmt::Display for Status {
             format!("{} {on}", engine.get("engine").and_then(Value::as_str).unwrap_or("?"))
         };
         let engines: Vec<_> = self.engines.iter().map(engine).collect();
-        writeln!(f, "engines: {}", if engines.is_empty() { "GuC not running".into() } else { engines.join(", ") })
+        writeln!(f, "engines: {}", engines.join(", "))?;
+        let version =
+            |(name, version): (&String, &Value)| format!("{name} {}", version.as_str().unwrap_or("not loaded"));
+        let firmware: Vec<_> = self.firmware.iter().map(version).collect();
+        match firmware.is_empty() {
+            true => Ok(()),
+            false => writeln!(f, "firmware: {}", firmware.join(", ")),
+        }
     }
 }
 
@@ -264,6 +291,7 @@ mod tests {
                     gpu: gpu.as_object().unwrap().clone(),
                     enabled: true,
                     connected: true,
+                    power_state: "D0".into(),
                     bus_master,
                     guest_sections: 0,
                     trapped: TrappedCounts::default(),
@@ -278,14 +306,17 @@ mod tests {
     fn the_table_lists_resources_by_function() {
         let mut status: Status = serde_json::from_str(
             r#"{"card": "Flex", "topology": "split", "uptime_seconds": 7.2, "total_vfs": 2, "enabled_vfs": 1,
-                "resident_bytes": 104857600, 
+                "resident_bytes": 104857600, "firmware": {"guc": "70.53.0"},
                 "engines": [{"engine": "rcs0", "function": 1, "context": 33}, {"engine": "bcs0"}],
                 "functions": [
                 {"function": 1, "contexts": 4, "on": ["rcs0"], "engine_time_ns": {"render": 1000000000, "copy": 500000000},
                  "engine_resets": 0, "cat_errors": 0, "skipped_user_commands": 12, "skipped_contexts": 2,
-                 "enabled": true, "connected": true, "bus_master": true, "guest_sections": 3,
+                 "enabled": true, "connected": true, "power_state": "D0", "bus_master": true, "guest_sections": 3,
                  "trapped": {"config": 1, "register_reads": 2, "register_writes": 0, "doorbells": 0, "ggtt": 0,
-                             "local_memory": 0}, "memory_bytes": 4194304}]}"#,
+                             "local_memory": 0}, "memory_bytes": 4194304},
+                {"function": 2, "contexts": 0, "on": [], "engine_time_ns": {}, "quota": {"local_memory": 1048576},
+                 "enabled": false, "connected": false, "power_state": "D0", "bus_master": false,
+                 "guest_sections": 0, "trapped": {"config": 0}, "memory_bytes": 0}]}"#,
         )
         .unwrap();
         let mut quota = VfConfig { local_memory: 256 << 20, ggtt_size: 64 << 20, ..VfConfig::default() };
@@ -295,8 +326,9 @@ mod tests {
         let text = status.to_string();
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(lines[0], "Flex, split: 1 of 2 VFs enabled, up 7 s, 100 MiB resident");
-        assert_eq!(lines[2], "vf1 working 256 MiB 64 MiB 4/2048 16 ms 1.50 s 3 4 MiB 12 2");
-        assert_eq!(lines[3], "engines: rcs0 vf1, bcs0 -");
+        assert_eq!(lines[2], "vf1 working D0 256 MiB 64 MiB 4/2048 16 ms 1.50 s 3 4 MiB 12 2");
+        assert_eq!(lines[3], "vf2 absent - 1 MiB - 0/- - 0.00 s 0 - 0 0", "a VF that is not enabled has a quota");
+        assert_eq!(lines[4..], ["engines: rcs0 vf1, bcs0 -", "firmware: guc 70.53.0"]);
         let again: Status = serde_json::from_value(serde_json::to_value(&status).unwrap()).unwrap();
         assert_eq!(again, status);
     }
@@ -308,14 +340,14 @@ mod tests {
             r#"{"card": "HD Graphics", "topology": "native", "uptime_seconds": 7.2, "total_vfs": 0, "enabled_vfs": 0,
                 "resident_bytes": 0, "engines": [{"engine": "rcs0", "function": 0}, {"engine": "bcs0"}],
                 "functions": [
-                {"function": 0, "on": ["rcs0"], "enabled": true, "connected": true, "bus_master": true,
-                 "guest_sections": 3, "trapped": {"config": 1}, "memory_bytes": 4194304}]}"#,
+                {"function": 0, "on": ["rcs0"], "enabled": true, "connected": true, "power_state": "D3hot",
+                 "bus_master": true, "guest_sections": 3, "trapped": {"config": 1}, "memory_bytes": 4194304}]}"#,
         )
         .unwrap();
         let text = status.to_string();
         let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         assert_eq!(lines[0], "HD Graphics: no VFs, up 7 s, 0 MiB resident");
-        assert_eq!(lines[1..3], ["FUNCTION STATE TRAPPED HOST MEM", "pf working 1 4 MiB"]);
-        assert_eq!(lines[3], "engines: rcs0 pf, bcs0 -");
+        assert_eq!(lines[1..3], ["FUNCTION STATE POWER TRAPPED HOST MEM", "pf working D3hot 1 4 MiB"]);
+        assert_eq!(lines[3..], ["engines: rcs0 pf, bcs0 -"], "no firmware");
     }
 }

@@ -17,6 +17,16 @@ pub enum PowerState {
     D3hot,
 }
 
+impl PowerState {
+    /// Name of the state, as in the PCI Power Management specification.
+    pub fn name(self) -> &'static str {
+        match self {
+            PowerState::D0 => "D0",
+            PowerState::D3hot => "D3hot",
+        }
+    }
+}
+
 /// Address and data of an MSI memory write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MsiMessage {

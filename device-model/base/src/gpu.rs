@@ -122,10 +122,13 @@ pub enum WorkStatus {
 /// A snapshot of the card for display.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// The functions that exist, each with its number as `function`: the physical function, then the VFs in order.
+    /// The functions, each with its number as `function`: the physical function, then the VFs in order, enabled or not.
     pub functions: Vec<Values>,
-    /// The engines.
+    /// The engines that are not fused off.
     pub engines: Vec<Values>,
+    /// Versions of the running firmware, by micro-controller; null if none is running.
+    #[serde(default)]
+    pub firmware: Values,
 }
 
 /// A hardware error that the card can report.

@@ -129,7 +129,7 @@ impl Gpu for Card {
             let function = (!self.gt.engine_idle(engine)).then(|| ("function".to_owned(), 0.into()));
             Values::from_iter([("engine".to_owned(), info.name.into())].into_iter().chain(function))
         });
-        Status { functions: vec![function], engines: engines.collect() }
+        Status { functions: vec![function], engines: engines.collect(), firmware: Values::new() }
     }
 
     fn trace(&self) -> &Arc<Recorder> {

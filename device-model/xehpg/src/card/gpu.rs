@@ -188,6 +188,7 @@ impl Gpu for Card {
         Status {
             functions: status.functions.iter().map(values).collect(),
             engines: status.engines.iter().map(values).collect(),
+            firmware: values(&status.firmware),
         }
     }
 

@@ -15,10 +15,13 @@ use crate::topology::EngineClass;
 /// A snapshot of the card. Times and counts start when the GuC firmware starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// The functions that exist: the PF, then the VFs in order.
+    /// The PF, then the VFs of the card in order, enabled or not.
     pub functions: Vec<FunctionStatus>,
     /// The engines that are not fused off.
     pub engines: Vec<EngineStatus>,
+    /// Versions of the micro-controllers' firmware.
+    #[serde(default)]
+    pub firmware: FirmwareStatus,
 }
 
 /// A snapshot of one function.
@@ -55,6 +58,15 @@ pub struct FunctionStatus {
     pub skipped_driver_commands: u64,
 }
 
+/// Versions of the micro-controllers' firmware.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FirmwareStatus {
+    /// Release of the GuC's, from the header of the file that the PF's driver loaded, or of the card's own if it needs no
+    /// driver; null if none is running.
+    #[serde(default)]
+    pub guc: Option<String>,
+}
+
 /// A snapshot of one engine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineStatus {
@@ -83,7 +95,8 @@ impl Card {
     pub fn status(&self) -> Status {
         let timebase = self.gt.generation.timebase;
         let now = timebase.ticks(self.gt.clock.now());
-        let functions = functions(u64::MAX).filter(|function| self.enabled(*function));
+        let has = |vf: &Function| self.enabled(*vf) || self.gt.memory.has_vf(*vf);
+        let functions = functions(u64::MAX).filter(has);
         let known = |function: Function| FunctionStatus {
             function: function.0,
             skipped_contexts: self.gt.skipped(function).contexts(),
@@ -91,19 +104,23 @@ impl Card {
             skipped_driver_commands: self.gt.skipped(function).of(Origin::Driver),
             ..FunctionStatus::default()
         };
-        let mut status = Status { functions: functions.map(known).collect(), engines: Vec::new() };
+        let engine = |id| EngineStatus { engine: self.gt.engine(id).name.to_string(), ..EngineStatus::default() };
+        let mut status = Status {
+            functions: functions.map(known).collect(),
+            engines: self.engines.present().map(engine).collect(),
+            ..Status::default()
+        };
         let guc = self.guc();
         let Some(scheduler) = guc.scheduler() else { return status };
-        for id in self.engines.present() {
+        status.firmware.guc = guc.firmware().map(|firmware| firmware.release.to_string());
+        for (id, of) in self.engines.present().zip(&mut status.engines) {
             let running = scheduler.running(id);
-            let engine = self.gt.engine(id).name.to_string();
             if let Some(context) = running
                 && let Some(function) = status.functions.get_mut(context.function.index())
             {
-                function.on.push(engine.clone());
+                function.on.push(of.engine.clone());
             }
-            let (function, context) = running.map(|context| (context.function.0, context.local)).unzip();
-            status.engines.push(EngineStatus { engine, function, context });
+            (of.function, of.context) = running.map(|context| (context.function.0, context.local)).unzip();
         }
         for of in &mut status.functions {
             let function = Function(of.function);

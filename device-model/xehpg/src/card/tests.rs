@@ -372,7 +372,7 @@ fn rings_go_where_they_are_routed() {
     assert_eq!(msis.0.load(Ordering::SeqCst), 1);
 }
 
-/// The status lists the functions that exist, their quotas, and every engine.
+/// The status lists the functions of the card, enabled or not, and every engine, before a driver has loaded firmware.
 #[test]
 fn status() {
     let (card, _) = card();
@@ -380,7 +380,12 @@ fn status() {
     card.enable_vfs(3);
     let status = card.status();
     assert_eq!(status.functions.iter().map(|f| f.function).collect::<Vec<_>>(), [0, 1, 2, 3]);
-    assert!(status.engines.is_empty(), "no firmware, no work");
+    let engines: Vec<_> = status.engines.iter().map(|of| of.engine.as_str()).collect();
+    assert_eq!(engines, ["rcs0", "bcs0", "ccs0", "ccs1", "ccs2", "ccs3", "vcs0", "vcs2", "vecs0", "vecs1"]);
+    assert_eq!(status.firmware.guc, None);
+    let functions = |card: &Card| card.status().functions.iter().map(|of| of.function).collect::<Vec<_>>();
+    let card = with_client_memory();
+    assert_eq!((functions(&card), card.vfs()), (vec![0, 1], 0), "a VF that is not enabled");
 }
 
 /// The status of a card that provisions its VFs without a PF driver.
@@ -402,6 +407,8 @@ fn status_of_a_provisioned_card() {
     assert_eq!(given.scheduling.exec_quantum_ms, 16);
     assert_eq!((status.functions.len(), status.functions[2].contexts), (3, 0));
     assert!(status.engines.iter().any(|engine| engine.engine == "rcs0" && engine.function.is_none()));
+    let Version { major, minor, patch } = card.gt().generation.firmware.release;
+    assert_eq!(status.firmware.guc, Some(format!("{major}.{minor}.{patch}")));
     let text = toml::to_string(&status).unwrap();
     assert_eq!(toml::from_str::<status::Status>(&text).unwrap(), status);
 }

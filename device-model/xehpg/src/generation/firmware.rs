@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The interface of the GuC: versions, WOPCM, and the data structures that a driver prepares in memory.
 
+use std::fmt;
+
 /// A version with three components.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
@@ -10,6 +12,14 @@ pub struct Version {
     pub minor: u8,
     /// Patch.
     pub patch: u8,
+}
+
+/// As in `70.53.0`.
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Version { major, minor, patch } = self;
+        write!(f, "{major}.{minor}.{patch}")
+    }
 }
 
 impl From<u32> for Version {

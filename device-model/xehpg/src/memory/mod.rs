@@ -166,6 +166,11 @@ impl Memory {
         self
     }
 
+    /// Returns whether the card has been created with `vf`, enabled or not.
+    pub fn has_vf(&self, vf: Function) -> bool {
+        self.storage.region(vf).is_some()
+    }
+
     /// Local memory as the PF's BAR exposes it: frames provisioned to a VF are not stored here.
     pub fn local(&self) -> &SharedRegion {
         self.storage.home()
