@@ -15,6 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use arctic_device_model::trace::Filter;
+use arctic_gpu::card::status::Status;
 use arctic_gpu::hardware_error::ErrorRegisters;
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +35,10 @@ const TIME_LIMIT: Duration = Duration::from_secs(if cfg!(test) { 2 } else { 5 })
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
-    /// Reads the state of the card. The answer is a [`Status`](arctic_gpu::card::status::Status).
+    /// Reads the state of the card. The answer is a [`Status`].
     Status {},
-    /// Subscribes to the card's events. The answer is a [`Heading`](crate::capture::Heading).
+    /// Subscribes to the card's events. The answer is a [`Heading`](crate::capture::Heading). Refused if no event of the
+    /// card can pass the filter.
     Trace {
         /// The events to send.
         #[serde(default)]
@@ -49,6 +51,23 @@ pub enum Request {
     },
     /// Reads the error registers. The answer is [`Registers`].
     ErrorRegisters {},
+}
+
+/// Returns the reason for which no event of the card in `status` can pass `filter`, if there is one: a function or the
+/// engines that the card lacks.
+pub fn unmatched(filter: &Filter, status: &Status) -> Option<String> {
+    let has = |number: u8| status.functions.iter().any(|function| function.number() == number);
+    if let Some(missing) = filter.functions.iter().copied().find(|number| !has(*number)) {
+        let vfs = match status.total_vfs {
+            0 => "no VFs".into(),
+            1 => "vf1 only".into(),
+            last => format!("vf1 to vf{last}"),
+        };
+        return Some(format!("the card has no vf{missing}: it has pf, and {vfs}"));
+    }
+    let engines: Vec<&str> = status.engines.iter().filter_map(|engine| engine.get("engine")?.as_str()).collect();
+    let any = filter.engines.is_empty() || filter.engines.iter().any(|name| engines.contains(&name.as_str()));
+    (!any).then(|| format!("the card has no {}: its engines are {}", filter.engines.join(", "), engines.join(", ")))
 }
 
 /// A hardware error was raised.

@@ -9,6 +9,8 @@
 //! A directory that other users may write to is refused, because its contents cannot be trusted. The directory is
 //! opened once; everything except sockets is created relative to that descriptor (bind(2) accepts only a path).
 
+mod running;
+
 use std::fmt;
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
@@ -26,6 +28,8 @@ use rustix::process::{Gid, geteuid};
 use crate::operator;
 use arctic_gpu::vfio_user::socket;
 use arctic_guest_runner::path;
+
+pub use running::NotFound;
 
 /// Maximum path length of a UNIX socket (`sockaddr_un`, without the terminating zero).
 pub const SOCKET_PATH: usize = 107;
@@ -126,9 +130,14 @@ impl RunDir {
     }
 }
 
-/// Returns the path of the operator socket of the card in `dir`, which may be the socket itself.
-pub fn find_operator_socket(dir: &Path) -> PathBuf {
-    if dir.is_dir() { dir.join(OPERATOR).join(operator::NAME) } else { dir.to_owned() }
+/// Returns the path of the operator socket of the card in `dir`, which may be the socket itself; without `dir`, of the
+/// only card that this user serves.
+pub fn find_operator_socket(dir: Option<&Path>) -> Result<PathBuf, NotFound> {
+    match dir {
+        Some(dir) if dir.is_dir() => Ok(dir.join(OPERATOR).join(operator::NAME)),
+        Some(socket) => Ok(socket.to_owned()),
+        None => running::only_socket(&running::sockets()),
+    }
 }
 
 /// The error for a socket at `path` that cannot be created.

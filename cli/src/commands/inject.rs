@@ -2,36 +2,43 @@
 //! `arctic inject`: raises hardware errors of a served card.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use arctic_gpu::card::status::Status;
 use arctic_gpu::hardware_error::HardwareError;
 
-use super::stdout;
+use super::offered::Offered;
+use super::stdout::{self, complain};
+use super::{operator_socket, usage};
 use crate::operator::{Connection, Raised, Registers, Request};
-use crate::run_dir::find_operator_socket;
 
-/// Raise hardware errors of a card served by `arctic serve`, to test how the PF's driver handles them.
+/// Raise hardware errors of a card served by `arctic serve`, or of that of `arctic boot`, to test how the PF's driver
+/// handles them.
 ///
 /// An error sets its bits in the error registers of its severity (ERR_STAT_GT, DEV_ERR_STAT) and in the primary interrupt
 /// register. Correctable and non-fatal errors raise the PF's interrupt. A fatal error does not: it is reported by Fatal
 /// Error Detected in PCI Express Device Status, and the driver finds its bits when it serves another interrupt or is
 /// loaded. The card continues to work. The bits stay set until the driver clears them, or a reset of the PF.
 ///
+/// The driver of a PF in D3hot receives no interrupt, and xe discards the errors when it resumes the PF; a warning is
+/// printed then. `echo on > /sys/bus/pci/devices/ADDRESS/power/control` in the guest keeps the PF awake.
+///
 /// Without ERROR, print the error registers, which shows what the driver has not cleared. With --list, print the
 /// errors.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
     arctic inject --list\n  \
+    arctic inject nonfatal-soc\n  \
     arctic inject /tmp/card nonfatal-soc\n  \
     arctic inject /tmp/card correctable-l3 fatal-guc\n  \
     arctic inject /tmp/card --json | jq '.registers[] | select(.device != 0)'")]
 pub struct InjectArgs {
-    /// The card's directory (`arctic serve --dir`), or its operator.sock
-    #[arg(value_name = "DIR|SOCKET", required_unless_present = "list")]
+    /// The card's directory (`arctic serve --dir`), or its operator.sock; the default is the only card of this user
+    #[arg(value_name = "DIR|SOCKET")]
     card: Option<PathBuf>,
     /// The errors to raise, in this order
-    #[arg(value_name = "ERROR", value_parser = error)]
+    #[arg(value_name = "ERROR", value_parser = Offered::new(error, names), hide_possible_values = true)]
     errors: Vec<HardwareError>,
     /// Print the errors that the card can report
     #[arg(long, conflicts_with = "card")]
@@ -45,19 +52,48 @@ fn error(name: &str) -> Result<HardwareError, String> {
     HardwareError::named(name).ok_or_else(|| "no such error: `arctic inject --list` prints the names".into())
 }
 
+fn names() -> Vec<&'static str> {
+    HardwareError::all().iter().map(|error| error.name).collect()
+}
+
+/// Returns the card and the errors: the first argument is an error if it has the name of one.
+fn operands(arguments: &InjectArgs) -> Result<(Option<&Path>, Vec<HardwareError>)> {
+    let first = arguments.card.as_deref();
+    let text = first.and_then(Path::to_str).unwrap_or_default();
+    if let Some(error) = HardwareError::named(text) {
+        return Ok((None, [&[error], &arguments.errors[..]].concat()));
+    }
+    if !text.is_empty() && !text.contains('/') && !Path::new(text).exists() {
+        return Err(usage(anyhow::anyhow!(
+            "{text} is neither a card's directory nor an error: `arctic inject --list` prints the names"
+        )));
+    }
+    Ok((first, arguments.errors.clone()))
+}
+
+/// The warning for a card whose PF cannot report an error now.
+fn warning(card: &Status) -> Option<&'static str> {
+    let pf = card.functions.iter().find(|function| function.number() == 0)?;
+    (pf.connected && pf.power_state == "D3hot").then_some(
+        "warning: the PF is in D3hot, so its driver will not see the error until it resumes the PF, and xe then discards \
+         it: keep the PF awake with `echo on > /sys/bus/pci/devices/ADDRESS/power/control` in its guest",
+    )
+}
+
 /// Raises the errors, or prints the errors or the error registers.
 pub fn run(arguments: &InjectArgs) -> Result<()> {
-    let Some(card) = arguments.card.as_ref().filter(|_| !arguments.list) else {
+    if arguments.list {
         return if arguments.json {
             Ok(stdout::line(serde_json::to_string(HardwareError::all())?)?)
         } else {
             Ok(stdout::print(List)?)
         };
-    };
-    let path = find_operator_socket(card);
+    }
+    let (card, errors) = operands(arguments)?;
+    let path = operator_socket(card)?;
     let failed = |failure| super::failure(&path, &failure);
     let mut connection = Connection::open(&path).map_err(|error| failed(error.into()))?;
-    if arguments.errors.is_empty() {
+    if errors.is_empty() {
         let answer: Registers = connection.request(&Request::ErrorRegisters {}).map_err(failed)?;
         return if arguments.json {
             Ok(stdout::line(serde_json::to_string(&answer)?)?)
@@ -65,8 +101,12 @@ pub fn run(arguments: &InjectArgs) -> Result<()> {
             Ok(stdout::print(Table(&answer))?)
         };
     }
+    let status: Status = connection.request(&Request::Status {}).map_err(failed)?;
+    if let Some(warning) = warning(&status) {
+        complain(format_args!("arctic: {warning}"));
+    }
     let mut raised = Vec::new();
-    for error in &arguments.errors {
+    for error in &errors {
         let request = Request::Inject { error: error.name.into() };
         let answer: Raised = connection.request(&request).map_err(failed)?;
         if !arguments.json {

@@ -13,6 +13,7 @@ mod igt;
 mod inject;
 mod logging;
 mod man;
+mod offered;
 mod qemu;
 mod serve;
 mod status;
@@ -21,14 +22,15 @@ mod trace;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::{Parser, Subcommand};
 
 use self::stdout::{Unwritten, complain};
 use crate::operator::Failure;
+use crate::run_dir::{self, NotFound};
 
 /// The version of the package, with the commit if it was built in a checkout: `0.1.0 (5c5c552)`.
 const VERSION: &str = env!("ARCTIC_VERSION");
@@ -51,16 +53,34 @@ struct Arguments {
 #[error("{0}")]
 struct UsageError(String);
 
+/// Makes an error one in the command line, with its causes.
+fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
+    UsageError(stdout::sentence(&error.into())).into()
+}
+
+/// The path of the operator socket of the card in `dir` (or with this socket); without `dir`, of the only card that this
+/// user serves.
+fn operator_socket(dir: Option<&Path>) -> Result<PathBuf> {
+    run_dir::find_operator_socket(dir).map_err(|error| match error {
+        NotFound::None => error.into(),
+        NotFound::Several(_) => usage(error),
+    })
+}
+
 /// The error of a command whose request to the card that should listen at `path` failed.
 fn failure(path: &Path, failure: &Failure) -> anyhow::Error {
     let path = path.display();
     match failure {
         Failure::Refused(reason) => anyhow!("{reason}"),
-        Failure::Socket(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
-            anyhow!("no card is being served at {path}")
-        }
+        Failure::Socket(_) if is_gone(failure) => anyhow!("no card is being served at {path}"),
         Failure::Socket(error) => anyhow!("{path} does not respond: {error}"),
     }
+}
+
+/// Whether no card listens on the socket.
+fn is_gone(failure: &Failure) -> bool {
+    matches!(failure, Failure::Socket(error)
+        if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused))
 }
 
 #[derive(Subcommand)]

@@ -35,8 +35,8 @@ use arctic_guest_runner::viommu::{REQUESTER, Viommu};
 ///
 /// Each function has a socket in DIR: pf.sock, and with --vfs N also vf1.sock to vfN.sock. The output begins with the
 /// QEMU arguments that connect to them. `arctic status DIR` shows the state of the card, `arctic trace DIR` its
-/// execution, command by command, `arctic inject DIR` raises hardware errors; their socket is in DIR/operator, accessible
-/// to this user only. On exit, DIR/report.json is written with the number of trapped accesses and the unimplemented registers that were accessed.
+/// execution, command by command, `arctic inject DIR` raises hardware errors; without DIR they find the only card of
+/// this user. Their socket is in DIR/operator, accessible to this user only. On exit, DIR/report.json is written with the number of trapped accesses and the unimplemented registers that were accessed.
 ///
 /// DIR is created with access for this user only. An existing directory must belong to this user and must not be
 /// writable by others. With --socket-group, VMMs of other users in that group can connect to the functions' sockets.

@@ -1,39 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! `arctic status`: the current state of a served card.
 
-use std::path::PathBuf;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use arctic_gpu::card::status::Status;
 use serde_json::value::RawValue;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
-use super::stdout;
-use crate::operator::{Connection, Request};
-use crate::run_dir::find_operator_socket;
+use super::stdout::{self, complain};
+use crate::operator::{Connection, Failure, Request};
 
-/// Show the state of a card served by `arctic serve`: its functions, their resources and their use of the host.
+/// Show the state of a card served by `arctic serve`, or of that of `arctic boot`: its functions, their resources and
+/// their use of the host.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
+    arctic status\n  \
     arctic status /tmp/card\n  \
+    arctic status /tmp/card --watch 5\n  \
     arctic status /tmp/card --json | jq '.functions[] | select(.connected)'")]
 pub struct StatusArgs {
-    /// The card's directory (`arctic serve --dir`), or its operator.sock
+    /// The card's directory (`arctic serve --dir`), or its operator.sock; the default is the only card of this user
     #[arg(value_name = "DIR|SOCKET")]
-    card: PathBuf,
-    /// Print the JSON document
+    card: Option<PathBuf>,
+    /// Show the state again every SECONDS (default 2), until Ctrl-C or the end of the card; on a terminal in place of the
+    /// previous one
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
+        value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    watch: Option<u64>,
+    /// Print the JSON document, with --watch one per line
     #[arg(long)]
     json: bool,
 }
 
-/// Requests the status of the card and prints it.
+/// Moves the cursor to the first column of the first line and clears the screen from there (ECMA-48: CUP, ED).
+const REDRAW: &str = "\x1b[H\x1b[J";
+
+/// Requests the status of the card and prints it, once or until a signal arrives.
 pub fn run(arguments: &StatusArgs) -> Result<()> {
-    let path = find_operator_socket(&arguments.card);
+    let path = super::operator_socket(arguments.card.as_deref())?;
     let failed = |failure| super::failure(&path, &failure);
-    let mut connection = Connection::open(&path).map_err(|error| failed(error.into()))?;
-    if arguments.json {
-        let document: Box<RawValue> = connection.request(&Request::Status {}).map_err(failed)?;
-        return Ok(stdout::line(document)?);
+    let Some(seconds) = arguments.watch else {
+        return Ok(stdout::print(text(&path, arguments.json).map_err(failed)?)?);
+    };
+    let stop = signals()?;
+    let redraws = !arguments.json && io::stdout().is_terminal();
+    let mut text = text(&path, arguments.json).map_err(failed)?;
+    loop {
+        match redraws {
+            true => stdout::print(format_args!("{REDRAW}{text}"))?,
+            false => stdout::print(&text)?,
+        }
+        if stop.recv_timeout(Duration::from_secs(seconds)) != Err(RecvTimeoutError::Timeout) {
+            return Ok(());
+        }
+        text = match self::text(&path, arguments.json) {
+            Ok(text) => text,
+            Err(failure) if super::is_gone(&failure) => {
+                complain("the card is no longer served");
+                return Ok(());
+            }
+            Err(failure) => return Err(failed(failure)),
+        };
     }
-    let status: Status = connection.request(&Request::Status {}).map_err(failed)?;
-    Ok(stdout::print(status)?)
+}
+
+/// Returns the status as text that ends with a newline. Each request has a connection of its own: the card closes one
+/// that is silent for some seconds.
+fn text(path: &Path, json: bool) -> Result<String, Failure> {
+    let mut connection = Connection::open(path)?;
+    Ok(match json {
+        true => format!("{}\n", connection.request::<Box<RawValue>>(&Request::Status {})?),
+        false => connection.request::<Status>(&Request::Status {})?.to_string(),
+    })
+}
+
+/// Receives a message when a signal arrives that ends the program.
+fn signals() -> Result<Receiver<()>> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
+    let (sender, stop) = channel();
+    thread::spawn(move || {
+        signals.forever().next();
+        // The receiver is gone if the program ends for another reason.
+        let _ = sender.send(());
+    });
+    Ok(stop)
 }

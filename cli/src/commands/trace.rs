@@ -2,7 +2,7 @@
 //! `arctic trace`: traces a served card, command by command.
 
 use std::fs::File;
-use std::io::{BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, anyhow};
 use arctic_device_model::decode::register;
 use arctic_device_model::trace::{Event, EventKind, Filter};
+use arctic_gpu::card::status::Status;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use super::offered::Offered;
 use super::stdout::{Stdout, complain};
 use crate::decode::capture;
-use crate::operator::Connection;
-use crate::run_dir::find_operator_socket;
+use crate::operator::{Connection, Request, unmatched};
 
-/// Trace a card served by `arctic serve`, until Ctrl-C. The trace has context loads, restores, stops and resets, each
+/// Trace a card served by `arctic serve`, or that of `arctic boot`, until Ctrl-C. The trace has context loads, restores, stops and resets, each
 /// command with its address, messages between driver and GuC, and interrupts.
 ///
 /// Each line has the time in ms, the function, the engine and the event; commands of a batch are indented. An engine
@@ -28,16 +29,17 @@ use crate::run_dir::find_operator_socket;
 /// events. `arctic decode` reads files written with --save.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  \
+    arctic trace\n  \
     arctic trace /tmp/card\n  \
     arctic trace /tmp/card --engine ccs0 --function vf1\n  \
     arctic trace /tmp/card --engine copy --save copies.capture\n  \
     arctic trace /tmp/card --json | jq -c 'select(.event == \"guc\")'")]
 pub struct TraceArgs {
-    /// The card's directory (`arctic serve --dir`), or its operator.sock
+    /// The card's directory (`arctic serve --dir`), or its operator.sock; the default is the only card of this user
     #[arg(value_name = "DIR|SOCKET")]
-    card: PathBuf,
+    card: Option<PathBuf>,
     /// Only this engine (rcs0), or the engines of this class (render, copy, compute, video-decode, video-enhance)
-    #[arg(long, value_name = "ENGINE", value_parser = engines)]
+    #[arg(long, value_name = "ENGINE", value_parser = Offered::new(engines, engine_names), hide_possible_values = true)]
     engine: Vec<Engines>,
     /// Only this function: pf, vf1, vf2...
     #[arg(long, value_name = "FUNCTION", value_parser = function)]
@@ -67,6 +69,10 @@ fn engines(text: &str) -> Result<Engines, String> {
     Ok(Engines(register::engines().filter(of_class).map(str::to_owned).collect()))
 }
 
+fn engine_names() -> Vec<&'static str> {
+    register::engines().chain(["render", "copy", "compute", "video-decode", "video-enhance"]).collect()
+}
+
 fn function(text: &str) -> Result<u8, String> {
     let number = match text {
         "pf" => Some(0),
@@ -79,7 +85,7 @@ fn function(text: &str) -> Result<u8, String> {
 
 /// Traces until a signal arrives or the card is no longer served.
 pub fn run(arguments: &TraceArgs) -> Result<()> {
-    let path = find_operator_socket(&arguments.card);
+    let path = super::operator_socket(arguments.card.as_deref())?;
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register(signal, stop.clone()).context("cannot install signal handlers")?;
@@ -88,8 +94,15 @@ pub fn run(arguments: &TraceArgs) -> Result<()> {
         engines: arguments.engine.iter().flat_map(|engines| engines.0.clone()).collect(),
         functions: arguments.function.clone(),
     };
-    let events = Connection::open(&path).map_err(Into::into).and_then(|connection| connection.trace(filter));
-    let mut events = events.map_err(|failure| super::failure(&path, &failure))?;
+    let failed = |failure| super::failure(&path, &failure);
+    let mut connection = Connection::open(&path).map_err(|error| failed(error.into()))?;
+    let status: Status = connection.request(&Request::Status {}).map_err(failed)?;
+    if let Some(reason) = unmatched(&filter, &status) {
+        return Err(super::usage(anyhow!(reason)));
+    }
+    let mut events = connection.trace(filter).map_err(failed)?;
+    let mut waiting = Some(format!("connected to {}, waiting for events", path.display()));
+    waiting.take_if(|_| !io::stderr().is_terminal());
     let mut kept = arguments.save.as_ref().map(|path| keep(path)).transpose()?;
     let heading = serde_json::to_string(&events.heading)?;
     let family = capture::family(&events.heading).map_err(|why| anyhow!("{}: {why}", path.display()))?;
@@ -103,6 +116,7 @@ pub fn run(arguments: &TraceArgs) -> Result<()> {
         let line = match events.next() {
             Ok(Some(line)) => line,
             Ok(None) => {
+                waiting.take().into_iter().for_each(complain);
                 printed = stdout.flush();
                 if printed.is_err() {
                     break;
@@ -120,6 +134,7 @@ pub fn run(arguments: &TraceArgs) -> Result<()> {
         }
         let event: Event =
             serde_json::from_str(&line).with_context(|| format!("invalid event from {}", path.display()))?;
+        waiting = None;
         count.add(&event);
         printed = match (arguments.quiet, arguments.json) {
             (true, _) => Ok(()),

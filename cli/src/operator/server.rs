@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Answer, LONGEST_REQUEST, Lines, Raised, Request, TIME_LIMIT, send, send_line};
+use super::{Answer, LONGEST_REQUEST, Lines, Raised, Request, TIME_LIMIT, send, send_line, unmatched};
 use crate::capture::{Heading, event_lines};
 
 /// Maximum number of concurrent connections.
@@ -34,8 +34,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Carries out a request other than [`Request::Trace`]. Returns the answer, or the reason for which it is refused.
     fn carry_out(&self, request: Request) -> Result<Box<RawValue>, String>;
 
-    /// Subscribes to the events that `filter` selects.
-    fn subscribe(&self, filter: Filter) -> (Heading, Subscription);
+    /// Subscribes to the events that `filter` selects. Fails with the reason if no event of the card can pass it.
+    fn subscribe(&self, filter: Filter) -> Result<(Heading, Subscription), String>;
 }
 
 /// A served card.
@@ -59,8 +59,12 @@ impl Backend for CardBackend {
         answer.map_err(|error| error.to_string())
     }
 
-    fn subscribe(&self, filter: Filter) -> (Heading, Subscription) {
-        (self.heading.clone(), self.served.card().gpu().trace().subscribe(filter))
+    fn subscribe(&self, filter: Filter) -> Result<(Heading, Subscription), String> {
+        let card = self.served.card();
+        match unmatched(&filter, &card.status()) {
+            Some(reason) => Err(reason),
+            None => Ok((self.heading.clone(), card.gpu().trace().subscribe(filter))),
+        }
     }
 }
 
@@ -160,7 +164,10 @@ fn serve(client: &UnixStream, shared: &Shared) -> io::Result<()> {
         };
         match serde_json::from_slice(&line) {
             Ok(Request::Trace { filter }) => match Subscriber::new(&shared.subscribers) {
-                Some(_counted) => return trace(client, shared, filter),
+                Some(_counted) => match shared.backend.subscribe(filter) {
+                    Ok((heading, subscription)) => return trace(client, shared, heading, &subscription),
+                    Err(reason) => refuse(client, reason)?,
+                },
                 None => refuse(client, "too many clients receive the card's events")?,
             },
             Ok(request) => match shared.backend.carry_out(request) {
@@ -173,11 +180,10 @@ fn serve(client: &UnixStream, shared: &Shared) -> io::Result<()> {
 }
 
 /// Sends events until the client disconnects or the server stops.
-fn trace(client: &UnixStream, shared: &Shared, filter: Filter) -> io::Result<()> {
-    let (heading, subscription) = shared.backend.subscribe(filter);
+fn trace(client: &UnixStream, shared: &Shared, heading: Heading, subscription: &Subscription) -> io::Result<()> {
     answer(client, heading)?;
     while !shared.stop.load(Ordering::Acquire) && is_connected(client)? {
-        let text = event_lines(&subscription, POLL)?;
+        let text = event_lines(subscription, POLL)?;
         text.chunks(CHUNK).try_for_each(|chunk| send(client, chunk))?;
     }
     Ok(())

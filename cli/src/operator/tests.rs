@@ -37,8 +37,8 @@ impl Backend for TestBackend {
         }
     }
 
-    fn subscribe(&self, filter: Filter) -> (Heading, Subscription) {
-        (Heading::new("test", Some("ivy-bridge")), self.recorder.subscribe(filter))
+    fn subscribe(&self, filter: Filter) -> Result<(Heading, Subscription), String> {
+        Ok((Heading::new("test", Some("ivy-bridge")), self.recorder.subscribe(filter)))
     }
 }
 

@@ -8,6 +8,7 @@ mod neighbours;
 mod operator;
 mod output;
 mod skipped;
+mod watching;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -236,8 +237,8 @@ fn provisioned_vfs_need_no_pf() {
     let table = String::from_utf8(output.stdout).unwrap();
     let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("provisioned: 3 of 3 VFs enabled"), "{table}");
-    assert!(words.contains("vf2 no client 256 MiB 1024 MiB 0/16384 16 ms 0.00 s 0 -"), "{table}");
-    assert!(words.contains("vf3 no driver 256 MiB"), "{table}");
+    assert!(words.contains("vf2 no client D0 256 MiB 1024 MiB 0/16384 16 ms 0.00 s 0 -"), "{table}");
+    assert!(words.contains("vf3 no driver D0 256 MiB"), "{table}");
     assert_eq!(served.end(libc::SIGTERM).0, Some(0));
     let (code, text) = fails(&["status", dir.as_path().to_str().unwrap()]);
     assert!(code == Some(1) && text.contains("no card is being served at"), "{text}");

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! What operators see of served cards: which card a command without a directory means, power states, quotas of VFs that are
+//! not enabled, `arctic status --watch`, and filters of `arctic trace`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::ptr;
+
+use vmm_sys_util::tempdir::TempDir;
+
+use crate::{Served, arctic, fails, status};
+
+/// Region index of configuration space, and offsets in it.
+const CONFIG: u32 = 7;
+const COMMAND: u64 = 4;
+const CAPABILITIES: u64 = 0x34;
+/// ID of the power management capability, and the offset of Control/Status in it.
+const POWER_MANAGEMENT: u8 = 1;
+const PM_CONTROL: u64 = 4;
+
+/// A command without a directory, in one sentence and with status 2, names the directories of all cards of this user.
+#[test]
+fn with_several_cards_a_command_without_a_directory_lists_them() {
+    let temps = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    let served = temps.each_ref().map(|temp| Served::start("small", temp.as_path(), &[]));
+    for command in [&["status"][..], &["status", "--watch"], &["trace"], &["inject"], &["inject", "fatal-soc"]] {
+        let (status, text) = fails(command);
+        assert_eq!((status, text.lines().count()), (Some(2), 1), "{command:?}: {text}");
+        for temp in &temps {
+            let dir = temp.as_path().canonicalize().unwrap();
+            assert!(text.contains(dir.to_str().unwrap()), "{command:?}: {text}");
+        }
+    }
+    for served in served {
+        assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+    }
+}
+
+/// A command in a network namespace of its own, in which no other card is served; `None` if the host does not permit user
+/// namespaces.
+fn isolated(script: &str) -> Option<Command> {
+    let unshare = ["--map-root-user", "--net"];
+    let permitted = Command::new("unshare").args(unshare).arg("true").stderr(Stdio::null()).status();
+    if !permitted.is_ok_and(|status| status.success()) {
+        eprintln!("the host does not permit user namespaces");
+        return None;
+    }
+    let mut command = Command::new("unshare");
+    command.args(unshare).args(["sh", "-ec", script, env!("CARGO_BIN_EXE_arctic")]).env_remove("RUST_LOG");
+    Some(command)
+}
+
+/// Without a directory, the commands mean the only card; without a card they fail with status 1.
+#[test]
+fn the_only_card_is_found() {
+    let temp = TempDir::new().unwrap();
+    let script = "for command in status trace inject; do\n\
+        if \"$0\" $command; then exit 1; else echo \"status $?\"; fi\n\
+        done 2>&1\n\
+        \"$0\" serve --card small --dir \"$1\" 2>&1 > \"$1.out\" & server=$!\n\
+        until [ -S \"$1/operator/operator.sock\" ]; do kill -0 $server; sleep 0.05; done\n\
+        \"$0\" status --json\n\
+        \"$0\" inject correctable-l3\n\
+        \"$0\" inject\n\
+        kill $server\nwait $server";
+    let Some(mut command) = isolated(script) else { return };
+    let output = command.arg(temp.as_path().join("card")).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let none = "arctic: this user serves no card: start one with `arctic boot` or `arctic serve`";
+    assert_eq!((text.matches(none).count(), text.matches("status 1\n").count()), (3, 3), "{text}");
+    assert!(text.contains("\n{\"card\":\"Flex 170") && text.contains("\nraised correctable-l3: "), "{text}");
+    assert!(text.contains("correctable  0x00000001"), "{text}");
+}
+
+/// Writes the power state of the PF through its client.
+fn set_power_state(pf: &mut vfio_user::Client, state: u8) {
+    let mut byte = |at: u64| {
+        let mut value = [0];
+        pf.region_read(CONFIG, at, &mut value).unwrap();
+        value[0]
+    };
+    let mut at = byte(CAPABILITIES);
+    while byte(at.into()) != POWER_MANAGEMENT {
+        at = byte(u64::from(at) + 1);
+        assert_ne!(at, 0, "no power management capability");
+    }
+    pf.region_write(CONFIG, u64::from(at) + PM_CONTROL, &[state]).unwrap();
+}
+
+#[test]
+fn an_error_for_a_pf_in_d3hot_is_raised_with_a_warning() {
+    let temp = TempDir::new().unwrap();
+    let dir = temp.as_path();
+    let served = Served::start("small", dir, &[]);
+    let mut pf = served.client(dir, "pf").unwrap();
+    pf.region_write(CONFIG, COMMAND, &[6, 0]).unwrap();
+    let inject = || arctic(&["inject", dir.to_str().unwrap(), "nonfatal-soc"]).output().unwrap();
+    for (state, name, warns) in [(0, "D0", false), (3, "D3hot", true), (0, "D0", false)] {
+        set_power_state(&mut pf, state);
+        assert_eq!(status(dir)["functions"][0]["power_state"], name);
+        let output = inject();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && output.stdout.starts_with(b"raised nonfatal-soc"), "{name}: {text}");
+        let warning = text.contains("warning: the PF is in D3hot") && text.contains("power/control");
+        assert_eq!((warning, text.lines().count()), (warns, usize::from(warns)), "{name}: {text}");
+    }
+    let table = String::from_utf8(arctic(&["status", dir.to_str().unwrap()]).output().unwrap().stdout).unwrap();
+    assert!(table.contains("firmware: guc not loaded"), "{table}");
+    let words: Vec<&str> = table.split_whitespace().collect();
+    assert!(words.windows(3).any(|words| words == ["pf", "idle", "D0"]), "{table}");
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}
+
+/// VFs have a row before they are enabled; a card that provisions itself has quotas and firmware.
+#[test]
+fn every_vf_has_a_row() {
+    for (options, state, quota) in
+        [(&["--vfs", "2"][..], "absent", false), (&["--vfs", "2", "--provision", "config"], "no client", true)]
+    {
+        let temp = TempDir::new().unwrap();
+        let served = Served::start("small", temp.as_path(), options);
+        let document = status(temp.as_path());
+        assert_eq!(document["functions"].as_array().unwrap().len(), 3);
+        assert_eq!(document["functions"][2]["quota"]["local_memory"].as_u64().is_some_and(|bytes| bytes != 0), quota);
+        assert_eq!(document["firmware"]["guc"].is_string(), quota, "{document}");
+        assert_eq!(document["topology"], if quota { "provisioned" } else { "together" });
+        let table = arctic(&["status", temp.as_path().to_str().unwrap()]).output().unwrap().stdout;
+        let table = String::from_utf8(table).unwrap();
+        for vf in ["vf1", "vf2"] {
+            assert!(table.contains(&format!("\n{vf:<9} {state}")), "{table}");
+        }
+        assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+    }
+}
+
+/// The state is shown again until a signal, or until the card is no longer served; either is an orderly end.
+#[test]
+fn watching_ends_with_a_signal_or_with_the_card() {
+    for signal in [Some(libc::SIGINT), None] {
+        let temp = TempDir::new().unwrap();
+        let dir = temp.as_path().to_str().unwrap();
+        let served = Served::start("small", temp.as_path(), &[]);
+        let arguments = ["status", dir, "--json", "--watch", "1"];
+        let mut watch = arctic(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+        let mut uptime = || {
+            let document: serde_json::Value = serde_json::from_str(&lines.next()?.unwrap()).unwrap();
+            document["uptime_seconds"].as_f64()
+        };
+        let (first, second) = (uptime().unwrap(), uptime().unwrap());
+        assert!(second - first > 0.5, "{first}, {second}");
+        if let Some(signal) = signal {
+            // SAFETY: `kill` accesses no memory; the process is a child of this test that has not been reaped.
+            assert_eq!(unsafe { libc::kill(watch.id() as i32, signal) }, 0);
+            assert!(watch.wait().unwrap().success());
+        }
+        assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+        assert!(watch.wait().unwrap().success());
+        let mut text = String::new();
+        watch.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, if signal.is_some() { "" } else { "the card is no longer served\n" });
+    }
+    for wrong in ["0", "86401", "x"] {
+        assert_eq!(fails(&["status", "--watch", wrong]).0, Some(2), "{wrong}");
+    }
+}
+
+/// A filter that no event of the card can pass is refused, by the program and by the card.
+#[test]
+fn a_filter_that_matches_nothing_is_refused() {
+    for (card, options, filter, reason) in [
+        ("ivb", &[][..], ["--function", "vf1"], "the card has no vf1: it has pf, and no VFs"),
+        (
+            "ivb",
+            &[],
+            ["--engine", "compute"],
+            "the card has no ccs0, ccs1, ccs2, ccs3: its engines are rcs0, bcs0, vcs0",
+        ),
+        ("small", &["--vfs", "2"], ["--function", "vf9"], "the card has no vf9: it has pf, and vf1 to vf2"),
+    ] {
+        let temp = TempDir::new().unwrap();
+        let served = Served::start(card, temp.as_path(), options);
+        let (status, text) = fails(&[&["trace", temp.as_path().to_str().unwrap()], &filter[..]].concat());
+        assert_eq!((status, text), (Some(2), format!("arctic: {reason}\n")));
+        assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+    }
+    let temp = TempDir::new().unwrap();
+    let served = Served::start("small", temp.as_path(), &["--vfs", "2"]);
+    let request = b"{\"request\":\"trace\",\"filter\":{\"functions\":[1,3]}}\n";
+    let mut client = std::os::unix::net::UnixStream::connect(temp.as_path().join("operator/operator.sock")).unwrap();
+    std::io::Write::write_all(&mut client, request).unwrap();
+    let mut line = String::new();
+    BufReader::new(client).read_line(&mut line).unwrap();
+    assert_eq!(line, "{\"error\":\"the card has no vf3: it has pf, and vf1 to vf2\"}\n");
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+}
+
+/// A pseudo-terminal: the program's end, and the end that a test reads.
+fn terminal() -> (OwnedFd, File) {
+    let (mut master, mut slave) = (-1, -1);
+    // SAFETY: the first two arguments are valid for writes; null pointers are permitted for the others.
+    assert_eq!(unsafe { libc::openpty(&mut master, &mut slave, ptr::null_mut(), ptr::null(), ptr::null()) }, 0);
+    // SAFETY: openpty has returned two descriptors, which nothing else owns.
+    unsafe { (OwnedFd::from_raw_fd(slave), File::from_raw_fd(master)) }
+}
+
+/// On a terminal `arctic trace` says that it is connected while no event comes.
+#[test]
+fn a_trace_without_events_says_that_it_waits() {
+    let temp = TempDir::new().unwrap();
+    let served = Served::start("small", temp.as_path(), &[]);
+    let trace = |stderr: Stdio| {
+        let command = ["trace", temp.as_path().to_str().unwrap()];
+        arctic(&command).stdout(Stdio::null()).stderr(stderr).spawn().unwrap()
+    };
+    let mut on_pipe = trace(Stdio::piped());
+    let (slave, master) = terminal();
+    let on_terminal = trace(slave.into());
+    let mut line = String::new();
+    BufReader::new(master).read_line(&mut line).unwrap();
+    assert!(line.starts_with("connected to ") && line.trim_end().ends_with("waiting for events"), "{line}");
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+    let mut text = String::new();
+    on_pipe.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("the card is no longer served\n"), "{text}");
+    for mut child in [on_terminal, on_pipe] {
+        child.wait().unwrap();
+    }
+}
