@@ -37,8 +37,8 @@ use super::stdout::{complain, print_if_read};
 /// has one line per step; the run takes about three minutes.
 ///
 /// Without --kernel, --modules and --qemu these components are downloaded from Debian, verified by apt's signatures,
-/// and cached (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic); remove that directory to download newer
-/// versions. The mirror is taken from the host's apt sources; ARCTIC_DEBIAN_MIRROR overrides it. A custom kernel needs
+/// and cached (ARCTIC_CACHE, else XDG_CACHE_HOME/arctic, else ~/.cache/arctic). Their versions are pinned, unless the
+/// mirror no longer has them, or with --newest; the report says which. The mirror is taken from the host's apt sources; ARCTIC_DEBIAN_MIRROR overrides it. A custom kernel needs
 /// the options in docs/own-kernel.md; the oldest ones known to pass are 6.12 with xe and 6.1 with i915.
 ///
 /// The exit status is 0 only if every check passed, 130 after Ctrl-C; with --run and --shell it is the exit status of
@@ -164,6 +164,7 @@ impl GuestArgs {
                 suite: self.debian,
                 uefi: self.uefi,
                 qemu: options.own.qemu.clone(),
+                newest: options.own.newest,
             },
             card: (!self.no_card).then_some(card),
             driver,

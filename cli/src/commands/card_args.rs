@@ -41,6 +41,9 @@ pub struct CardArgs {
     /// Custom QEMU binary, 11.1 or later
     #[arg(long, value_name = "FILE")]
     qemu: Option<PathBuf>,
+    /// The newest versions that the Debian mirror has, instead of the pinned ones
+    #[arg(long)]
+    newest: bool,
 }
 
 /// Number of virtual functions; a separate struct, which lets each command choose its position in the help text.
@@ -105,7 +108,7 @@ impl CardArgs {
         };
         let defaults = Options::new(program, &card, model.identity().device);
         let options = Options {
-            own: Own { qemu: self.qemu.clone(), ..Own::default() },
+            own: Own { qemu: self.qemu.clone(), newest: self.newest, ..Own::default() },
             functions,
             integrated,
             place: if integrated { Place::INTEGRATED } else { place },

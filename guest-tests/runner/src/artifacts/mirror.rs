@@ -18,12 +18,21 @@ pub struct Mirror {
     pub uri: String,
     /// The Debian archive keyring.
     pub keyring: PathBuf,
+    /// Whether to take the newest packages of lists that are not valid at this time.
+    pub accepts_outdated: bool,
 }
+
+/// The variable that names the mirror.
+pub const MIRROR: &str = "ARCTIC_DEBIAN_MIRROR";
+/// The variable that permits a mirror whose lists are not valid at this time.
+pub const OUTDATED: &str = "ARCTIC_DEBIAN_OUTDATED";
+/// Its value.
+pub const ACCEPT: &str = "accept";
 
 impl Mirror {
     /// Returns `$ARCTIC_DEBIAN_MIRROR`, else the first Debian mirror in the host's apt sources.
     pub fn of_host() -> Result<Self> {
-        let uri = match std::env::var("ARCTIC_DEBIAN_MIRROR") {
+        let uri = match std::env::var(MIRROR) {
             Ok(uri) if !uri.is_empty() => uri.trim_end_matches('/').to_owned(),
             _ => match source_files(Path::new("/etc/apt")).iter().find_map(|(path, text)| first_mirror(path, text)) {
                 Some(uri) => uri,
@@ -43,8 +52,19 @@ impl Mirror {
                  debian-archive-keyring, or set ARCTIC_DEBIAN_KEYRING to the keyring's file"
             );
         }
-        Ok(Self { uri, keyring })
+        let accepts_outdated = is_snapshot(&uri) || std::env::var(OUTDATED).is_ok_and(|value| value == ACCEPT);
+        Ok(Self { uri, keyring, accepts_outdated })
     }
+}
+
+/// Whether the URI is that of a mirror's state at a time, such as `…/archive/debian/20261120T000000Z`: its lists expire,
+/// although nothing newer belongs there.
+fn is_snapshot(uri: &str) -> bool {
+    let digits = |text: &str, count| text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
+    uri.split('/').any(|segment| {
+        let time = segment.strip_suffix('Z').and_then(|time| time.split_once('T'));
+        time.is_some_and(|(day, time)| digits(day, 8) && digits(time, 6))
+    })
 }
 
 fn source_files(etc: &Path) -> Vec<(PathBuf, String)> {
@@ -134,6 +154,19 @@ mod tests {
                     deb-src http://no.example/debian trixie main\n\
                     deb [arch=amd64 signed-by=/k.gpg] https://yes.example/debian trixie main contrib # c\n";
         assert_eq!(first_mirror(Path::new("sources.list"), text).unwrap(), "https://yes.example/debian");
+    }
+
+    #[test]
+    fn a_snapshot_is_recognised_by_its_time() {
+        for (uri, snapshot) in [
+            ("https://snapshot.example/archive/debian/20261120T030211Z", true),
+            ("https://snapshot.example/archive/debian/20261120T030211Z/", true),
+            ("https://mirror.example/debian", false),
+            ("https://mirror.example/20261120/debian", false),
+            ("https://mirror.example/2026112oT030211Z", false),
+        ] {
+            assert_eq!(is_snapshot(uri), snapshot, "{uri}");
+        }
     }
 
     #[test]

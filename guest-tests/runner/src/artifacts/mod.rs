@@ -5,6 +5,7 @@
 mod apt;
 mod kernel;
 mod mirror;
+mod pins;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -27,7 +28,6 @@ pub use kernel::{Kernel, Suite};
 
 /// The suite that provides QEMU and the kernel, preceded by the suite that provides their other dependencies.
 const SUITES: &[&str] = &["trixie", "trixie-backports"];
-const IGT_SUITES: &[&str] = &["sid"];
 const QEMU_MINIMUM: (u32, u32) = (11, 1);
 /// Names under which the versions of the kernel's packages are recorded.
 const KERNEL_PACKAGE: &str = "linux package";
@@ -39,9 +39,47 @@ const BUILD_TOOLS: &[&str] =
 const MEDIA: &[&str] = &["ffmpeg", "intel-media-va-driver"];
 const MEDIA_SUITES: &[&str] = &["trixie"];
 /// OVMF's code and variables in one file, in the package ovmf.
-const OVMF: &str = "usr/share/ovmf/OVMF.fd";
+const OVMF_FILE: &str = "usr/share/ovmf/OVMF.fd";
 /// Library directory of an unpacked Debian tree.
 pub const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+
+/// A component of Debian's packages, of which there are pinned versions.
+struct Component {
+    /// Name of its entry in the cache.
+    name: &'static str,
+    suites: &'static [&'static str],
+    /// Whether its dependencies belong to it.
+    closure: bool,
+    /// Returns the names of its packages, without dependencies.
+    packages: fn(&Apt) -> Result<Vec<String>>,
+}
+
+const QEMU: Component =
+    Component { name: "qemu", suites: SUITES, closure: true, packages: |_| Ok(vec!["qemu-system-x86".into()]) };
+const KERNEL: Component = Component { name: "kernel", suites: SUITES, closure: false, packages: kernel_packages };
+const TOOLS: Component = Component {
+    name: "tools",
+    suites: SUITES,
+    closure: true,
+    packages: |_| Ok(vec!["busybox-static".into(), "kmod".into()]),
+};
+const IGT: Component = Component {
+    name: "igt",
+    suites: &["sid"],
+    closure: true,
+    packages: |_| Ok(vec!["igt-gpu-tools".into(), "igt-gpu-tools-tests".into()]),
+};
+const OVMF: Component =
+    Component { name: "ovmf", suites: SUITES, closure: false, packages: |_| Ok(vec!["ovmf".into()]) };
+/// The components whose packages are in `pinned.tsv`.
+const PINNED: [&Component; 5] = [&QEMU, &KERNEL, &TOOLS, &IGT, &OVMF];
+
+/// The packages of the newest kernel 7.2, else of the newest 7.x.
+fn kernel_packages(apt: &Apt) -> Result<Vec<String>> {
+    let release = kernel::newest(&apt.names("linux-binary-7.")?, &apt.names("linux-modules-7.")?)
+        .with_context(|| format!("{} has no kernel 7.x", SUITES.join(" and ")))?;
+    Ok(["linux-binary", "linux-modules", "linux-base"].map(|part| format!("{part}-{release}")).into())
+}
 
 /// User-supplied components. Those that are `None` are downloaded from Debian.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +94,8 @@ pub struct Own {
     pub uefi: bool,
     /// QEMU 11.1 or later with vfio-user-pci.
     pub qemu: Option<PathBuf>,
+    /// The mirror's newest packages instead of the pinned versions.
+    pub newest: bool,
 }
 
 /// The program, arguments and environment with which QEMU is started.
@@ -179,6 +219,9 @@ pub struct Parts {
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Record {
     versions: BTreeMap<String, String>,
+    /// Whether all packages have the pinned versions.
+    #[serde(default)]
+    pinned: bool,
 }
 
 impl Record {
@@ -194,7 +237,7 @@ impl Record {
 
 /// Obtains each component from the user's options, else from the cache, else from Debian.
 pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts> {
-    let mut fetcher = Fetcher { cache, progress, lock: None, worlds: BTreeMap::new() };
+    let mut fetcher = Fetcher::new(cache, progress, own.newest);
     let mut versions = BTreeMap::new();
     let (qemu, uefi) = fetcher.qemu_and_firmware(own, &mut versions)?;
     let kernel = match (&own.kernel, &own.modules) {
@@ -216,17 +259,18 @@ pub fn obtain(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<Parts
         Some(tools) => tools,
         None => Tools::of_debian(&fetcher.entry("tools", &mut versions, Fetcher::tools)?),
     };
-    let igt = match all_own && cache.entry("parts/igt").is_none() {
+    let igt = match all_own && cache.entry(&fetcher.path("igt")).is_none() {
         true => None,
         false => Some(fetcher.entry("igt", &mut versions, Fetcher::igt)?),
     };
     let kernel_is_own = own.kernel.is_some() || own.suite.is_some();
+    versions.extend(fetcher.summary().map(|summary| ("packages".to_owned(), summary)));
     Ok(Parts { qemu, kernel, kernel_is_own, uefi, tools, igt, versions })
 }
 
 /// Obtains QEMU alone, and UEFI firmware if `own` requests it, in the same way as [`obtain`].
 pub fn qemu(own: &Own, cache: &Cache, progress: &dyn Progress) -> Result<(Qemu, Option<PathBuf>)> {
-    let mut fetcher = Fetcher { cache, progress, lock: None, worlds: BTreeMap::new() };
+    let mut fetcher = Fetcher::new(cache, progress, own.newest);
     fetcher.qemu_and_firmware(own, &mut BTreeMap::new())
 }
 
@@ -243,7 +287,7 @@ pub struct ModuleSources {
 
 /// Obtains the downloaded kernel and the files to build its modules, from the cache or from Debian.
 pub fn module_sources(cache: &Cache, progress: &dyn Progress) -> Result<ModuleSources> {
-    let mut fetcher = Fetcher { cache, progress, lock: None, worlds: BTreeMap::new() };
+    let mut fetcher = Fetcher::new(cache, progress, false);
     let mut versions = BTreeMap::new();
     let kernel = Kernel::of_debian(&fetcher.entry("kernel", &mut versions, Fetcher::kernel)?)?;
     let root = fetcher.entry("module-sources", &mut versions, Fetcher::module_sources)?;
@@ -257,7 +301,7 @@ pub fn module_sources(cache: &Cache, progress: &dyn Progress) -> Result<ModuleSo
 /// Obtains a root directory with ffmpeg and libva's driver for Intel GPUs, from the cache or from Debian. Its directories
 /// `dev`, `proc`, `sys` and `tmp` are empty: a guest mounts file systems there.
 pub fn media(cache: &Cache, progress: &dyn Progress) -> Result<PathBuf> {
-    let mut fetcher = Fetcher { cache, progress, lock: None, worlds: BTreeMap::new() };
+    let mut fetcher = Fetcher::new(cache, progress, false);
     fetcher.entry("media", &mut BTreeMap::new(), Fetcher::media)
 }
 
@@ -267,9 +311,34 @@ struct Fetcher<'a> {
     lock: Option<Lock>,
     /// Package lists read so far, by suite.
     worlds: BTreeMap<&'static str, Apt>,
+    /// Whether the newest packages are taken instead of the pinned ones.
+    newest: bool,
+    /// Whether the packages that were unpacked last are the pinned ones.
+    unpacked_pins: bool,
+    /// The components obtained so far, with whether they have the pinned versions.
+    obtained: Vec<(String, bool)>,
 }
 
 impl<'a> Fetcher<'a> {
+    fn new(cache: &'a Cache, progress: &'a dyn Progress, newest: bool) -> Self {
+        let (worlds, obtained) = (BTreeMap::new(), Vec::new());
+        Fetcher { cache, progress, lock: None, worlds, newest, unpacked_pins: false, obtained }
+    }
+
+    /// Path in the cache of the component `name`.
+    fn path(&self, name: &str) -> String {
+        format!("parts/{}{name}", if self.newest { "newest-" } else { "" })
+    }
+
+    /// Which versions the components have: "pinned", or the components that have others. `None` without components.
+    fn summary(&self) -> Option<String> {
+        let others: Vec<&str> = self.obtained.iter().filter(|(_, pinned)| !pinned).map(|(name, _)| &**name).collect();
+        match others.as_slice() {
+            [] => (!self.obtained.is_empty()).then(|| "pinned".into()),
+            others => Some(format!("not pinned: {}", others.join(", "))),
+        }
+    }
+
     /// Returns the root of the cached component `name`. If necessary, `fetch` unpacks it into a folder and returns its
     /// versions first. Adds the versions to `versions`.
     fn entry(
@@ -278,7 +347,7 @@ impl<'a> Fetcher<'a> {
         versions: &mut BTreeMap<String, String>,
         fetch: impl FnOnce(&mut Self, &Path) -> Result<Vec<(String, String)>>,
     ) -> Result<PathBuf> {
-        let path = format!("parts/{name}");
+        let path = self.path(name);
         if self.cache.entry(&path).is_none() && self.lock.is_none() {
             self.lock = Some(self.cache.lock(self.progress)?);
         }
@@ -291,14 +360,18 @@ impl<'a> Fetcher<'a> {
             (None, None) => bail!("{path} was removed from the cache: run again"),
             (None, Some(lock)) => {
                 let entry = self.cache.install(&lock, &path, |folder| {
-                    let record = Record { versions: fetch(self, &folder.join("root"))?.into_iter().collect() };
+                    self.unpacked_pins = false;
+                    let versions = fetch(self, &folder.join("root"))?.into_iter().collect();
+                    let record = Record { versions, pinned: self.unpacked_pins };
                     Ok(fs::write(folder.join(Record::FILE), serde_json::to_string_pretty(&record)?)?)
                 })?;
                 self.lock = Some(lock);
                 entry
             }
         };
-        versions.extend(Record::of(&entry)?.versions);
+        let record = Record::of(&entry)?;
+        versions.extend(record.versions);
+        self.obtained.push((name.to_owned(), record.pinned));
         Ok(entry.join("root"))
     }
 
@@ -318,7 +391,31 @@ impl<'a> Fetcher<'a> {
             None => Qemu::of_debian(&self.entry("qemu", versions, Self::qemu)?),
         };
         let uefi = own.uefi.then(|| self.entry("ovmf", versions, Self::ovmf)).transpose()?;
-        Ok((qemu, uefi.map(|root| root.join(OVMF))))
+        Ok((qemu, uefi.map(|root| root.join(OVMF_FILE))))
+    }
+
+    /// Unpacks the pinned packages of `component` into `root`, or the mirror's newest, if these are to be taken or if the
+    /// mirror does not have the pinned ones. Returns the packages with their versions.
+    fn unpack(&mut self, component: &Component, root: &Path) -> Result<Vec<(String, String)>> {
+        let (progress, newest) = (self.progress, self.newest);
+        let pins = if newest { Vec::new() } else { pins::of(component.name) };
+        let apt = self.apt(component.suites)?;
+        if !pins.is_empty() && apt.unpack_pinned(&pins, root, progress)? {
+            self.unpacked_pins = true;
+            return Ok(pins.into_iter().map(|pin| (pin.name, pin.version)).collect());
+        }
+        let failed = || format!("the pinned packages of {} are not in the mirror", component.name);
+        if !newest {
+            progress.print_line(&format!("{}: its newest are taken", failed()));
+        }
+        let obtain = || -> Result<Vec<(String, String)>> {
+            apt.check_up_to_date()?;
+            let packages = (component.packages)(apt)?;
+            let names: Vec<&str> = packages.iter().map(String::as_str).collect();
+            let versions = apt.unpack(&names, component.closure, root, progress)?;
+            Ok(packages.into_iter().zip(versions).collect())
+        };
+        if newest { obtain() } else { obtain().with_context(failed) }
     }
 
     /// Returns the private apt configuration for `suites`, creating it on first use.
@@ -333,25 +430,21 @@ impl<'a> Fetcher<'a> {
     }
 
     fn qemu(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
-        let progress = self.progress;
-        let versions = self.apt(SUITES)?.unpack(&["qemu-system-x86"], true, root, progress)?;
+        let packages = self.unpack(&QEMU, root)?;
         let (_, version) = Qemu::of_debian(root).checked("Debian's QEMU")?;
-        Ok(vec![("qemu".into(), format!("{version} (qemu-system-x86 {})", versions[0]))])
+        let package = version_of(&packages, "qemu-system-x86")?;
+        Ok(vec![("qemu".into(), format!("{version} (qemu-system-x86 {package})"))])
     }
 
     fn kernel(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
-        let progress = self.progress;
-        let apt = self.apt(SUITES)?;
-        let release = kernel::newest(&apt.names("linux-binary-7.")?, &apt.names("linux-modules-7.")?)
-            .with_context(|| format!("{} has no kernel 7.x", SUITES.join(" and ")))?;
-        let packages = ["linux-binary", "linux-modules", "linux-base"].map(|part| format!("{part}-{release}"));
-        let versions = apt.unpack(&packages.each_ref().map(String::as_str), false, root, progress)?;
-        Ok(vec![(KERNEL_PACKAGE.into(), versions[0].clone())])
+        let packages = self.unpack(&KERNEL, root)?;
+        Ok(vec![(KERNEL_PACKAGE.into(), version_of(&packages, "linux-binary-")?)])
     }
 
     fn kernel_of(&mut self, suite: Suite, root: &Path) -> Result<Vec<(String, String)>> {
         let progress = self.progress;
         let apt = self.apt(suite.with_base())?;
+        apt.check_up_to_date()?;
         let [images, binaries, modules] =
             ["linux-image-", "linux-binary-", "linux-modules-"].map(|prefix| apt.names(prefix));
         let packages = kernel::newest_packages(&images?, &binaries?, &modules?)
@@ -380,21 +473,20 @@ impl<'a> Fetcher<'a> {
     }
 
     fn tools(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
-        let progress = self.progress;
-        let packages = ["busybox-static", "kmod"];
-        let versions = self.apt(SUITES)?.unpack(&packages, true, root, progress)?;
-        Ok(packages.map(str::to_owned).into_iter().zip(versions).collect())
+        let packages = self.unpack(&TOOLS, root)?;
+        ["busybox-static", "kmod"].iter().map(|name| Ok(((*name).into(), version_of(&packages, name)?))).collect()
     }
 
     fn ovmf(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
-        let progress = self.progress;
-        let versions = self.apt(SUITES)?.unpack(&["ovmf"], false, root, progress)?;
-        Ok(vec![("ovmf".into(), versions[0].clone())])
+        let packages = self.unpack(&OVMF, root)?;
+        Ok(vec![("ovmf".into(), version_of(&packages, "ovmf")?)])
     }
 
     fn media(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
         let progress = self.progress;
-        let versions = self.apt(MEDIA_SUITES)?.unpack(MEDIA, true, root, progress)?;
+        let apt = self.apt(MEDIA_SUITES)?;
+        apt.check_up_to_date()?;
+        let versions = apt.unpack(MEDIA, true, root, progress)?;
         for folder in ["dev", "proc", "sys", "tmp"] {
             fs::create_dir_all(root.join(folder))?;
         }
@@ -408,8 +500,30 @@ impl<'a> Fetcher<'a> {
     }
 
     fn igt(&mut self, root: &Path) -> Result<Vec<(String, String)>> {
-        let progress = self.progress;
-        let versions = self.apt(IGT_SUITES)?.unpack(&["igt-gpu-tools", "igt-gpu-tools-tests"], true, root, progress)?;
-        Ok(vec![("igt".into(), versions[1].clone())])
+        let packages = self.unpack(&IGT, root)?;
+        Ok(vec![("igt".into(), version_of(&packages, "igt-gpu-tools-tests")?)])
     }
+}
+
+/// The version of the first package whose name begins with `name`.
+fn version_of(packages: &[(String, String)], name: &str) -> Result<String> {
+    let found = packages.iter().find(|(package, _)| package.starts_with(name));
+    found.map(|(_, version)| version.clone()).with_context(|| format!("the packages of a component lack {name}"))
+}
+
+/// Returns the contents of `pinned.tsv` for the newest packages of the mirror.
+pub fn newest_pins(cache: &Cache, progress: &dyn Progress) -> Result<String> {
+    let lock = cache.lock(progress)?;
+    let mut fetcher = Fetcher::new(cache, progress, true);
+    let mut text = String::from(
+        "# component, package, version, SHA-256; written by `cargo run -p arctic-guest-runner --example pins`\n",
+    );
+    for component in PINNED {
+        let apt = fetcher.apt(component.suites)?;
+        let packages = (component.packages)(apt)?;
+        let names: Vec<&str> = packages.iter().map(String::as_str).collect();
+        text += &pins::text(component.name, &apt.pins(&names, component.closure)?);
+    }
+    drop(lock);
+    Ok(text)
 }
