@@ -9,10 +9,10 @@
 
 use crate::doorbell::Page;
 
-use super::adverse_event::Kind;
 use super::hxg::{Error, Reply};
 use super::scheduler::GucCtx;
 use super::state::GucState;
+use super::threshold_event::Kind;
 
 /// ALLOCATE_DOORBELL from `ctx.function`.
 pub fn allocate(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {

@@ -7,13 +7,13 @@ use std::ops::{Index, IndexMut, Range};
 use crate::host::{FUNCTIONS, Function, functions};
 use crate::topology::{EngineClass, MAX_ENGINES};
 
-use super::adverse_event::Watch;
 use super::client::{Client, Counters, State};
 use super::context::{Context, GucContextId, Home};
 use super::function_activity::FunctionActivity;
 use super::provisioning::VfConfig;
 use super::queue::Queue;
 use super::share::Share;
+use super::threshold_event::Watch;
 
 /// Number of engine classes, in the GuC's numbering.
 pub const CLASSES: usize = EngineClass::BY_GUC.len();

@@ -5,7 +5,6 @@
 pub mod action;
 pub mod activity;
 pub mod ads;
-pub mod adverse_event;
 mod builtin_pf;
 mod capture;
 pub mod client;
@@ -38,6 +37,7 @@ pub mod share;
 pub mod slpc;
 pub mod state;
 mod step;
+pub mod threshold_event;
 pub mod thresholds;
 
 #[cfg(test)]

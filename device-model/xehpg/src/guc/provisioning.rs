@@ -7,9 +7,9 @@ use std::ops::Range;
 use arctic_sriov::number::{high, low};
 use serde::{Deserialize, Serialize};
 
-use super::adverse_event::{KINDS, Kind};
 use super::hxg::Error;
 use super::klv;
+use super::threshold_event::{KINDS, Kind};
 use crate::generation::SriovFormat;
 
 /// A contiguous range of ids assigned to a function.

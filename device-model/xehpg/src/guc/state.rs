@@ -5,7 +5,6 @@ use crate::gt::Gt;
 use crate::host::Function;
 
 use super::ads::Ads;
-use super::adverse_event::Kind;
 use super::client::Client;
 pub use super::client::Counters;
 use super::client::State;
@@ -19,6 +18,7 @@ use super::provisioning::{Scheduling, VgtPolicy};
 use super::scheduler::{GucCtx, Scheduler};
 use super::share::{Priority, Share};
 use super::slpc::Slpc;
+use super::threshold_event::Kind;
 use super::thresholds::ThresholdMonitor;
 
 /// Maximum number of log messages about requests of the PF per boot.

@@ -8,11 +8,11 @@ use crate::engine::EngineReport;
 use crate::host::{FUNCTIONS, Function, functions};
 use crate::trace::EventKind;
 
-use super::adverse_event::Kind;
 use super::client::State;
 use super::hxg::{Error, Header, MAX_DWORDS, Outgoing, Type};
 use super::scheduler::GucCtx;
 use super::state::GucState;
+use super::threshold_event::Kind;
 use super::{Step, action, control, doorbell_actions, share};
 
 /// Maximum number of requests taken from one CT buffer before the next function is served.

@@ -6,9 +6,9 @@ use std::num::NonZero;
 
 use crate::host::Function;
 
-use super::adverse_event::Kind;
 use super::functions::Functions;
 use super::hxg::Outgoing;
+use super::threshold_event::Kind;
 
 /// G2H: a VF has exceeded a threshold.
 const ADVERSE_EVENT: u16 = 0x5104;

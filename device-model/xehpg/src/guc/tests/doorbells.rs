@@ -159,8 +159,8 @@ fn flr_disarms() {
 /// Contract D.10: doorbell rings that the GuC handles for a VF count against its threshold.
 #[test]
 fn rings_of_a_vf_are_counted() {
-    use crate::guc::adverse_event::Kind;
     use crate::guc::provisioning::Quota;
+    use crate::guc::threshold_event::Kind;
 
     const VF: Function = Function(1);
     let mut host = Host::up();
