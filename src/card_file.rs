@@ -237,6 +237,14 @@ mod tests {
         (small.name, small.local_memory) = (flex.name.clone(), flex.local_memory);
         assert_eq!(small, flex);
         assert_eq!((flex.total_vfs, flex.ggtt), (31, GgttAccess::Mapped));
+        let versions = |card: &CardProfile| (card.firmware.graphics.bytes(), card.firmware.data.oem);
+        assert_eq!(versions(&flex), (*b"DG02\x01\0\x71\x0c", 651));
+        assert_eq!(versions(&flex140), (*b"DG02\x02\0\xdf\x08", 651));
+        // SKUs SOC1 and SOC2; tools have no names for the steppings C0 and B1.
+        assert_eq!(
+            [&flex, &flex140].map(|card| (card.controller().sku, card.controller().step)),
+            [(0, 0xff), (1, 0xff)]
+        );
         let mut most = load("flex170-63vf").unwrap();
         assert_eq!(most.total_vfs, 63);
         (most.name, most.total_vfs) = (flex.name.clone(), 31);
@@ -288,6 +296,13 @@ mod tests {
             ("total_vfs = 31", "total_vfs = \"31\"", "expected u64"),
             ("ggtt = \"mapped\"", "ggtt = \"fast\"", "`mapped` or `trapped`"),
             ("unmodelled = \"skip\"", "unmodelled = \"hang\"", "`skip` or `fault`"),
+            ("\"DG02_1.3185\"", "\"DG2_1.3185\"", "a version such as \"DG02_1.3185\""),
+            ("\"DG02_1.3185\"", "\"DG02_1.65536\"", "a version such as \"DG02_1.3185\""),
+            ("\"101.0.1.3185\"", "\"101.0.3185\"", "a version of four numbers"),
+            ("\"101.0.1.3185\"", "\"256.0.1.3185\"", "a version of four numbers"),
+            ("\"101.651.1\"", "\"101.651.-1\"", "a version of three numbers"),
+            ("code = [0x14, ", "code = [", "an array of length 8"),
+            ("code = [0x14, ", "code = [0x114, ", "u8"),
             ("# [provision]", "[provision]\nlocal_memory = \"3MiB\"", "a multiple of 2 MiB up to 16 GiB"),
             ("# [provision]", "[provision]\nggtt = \"4097MiB\"", "below 4 GiB"),
             ("# [provision]", "[provision]\ncontexts = 0", "1 to 65535"),

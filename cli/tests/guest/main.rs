@@ -124,15 +124,21 @@ fn integrated_gpu_works_and_passes_igt(card: &str, tests: &str, not_applicable: 
     assert_eq!(unexplained.collect::<Vec<_>>(), Vec::<&Value>::new());
 }
 
-/// `--run` returns the output and exit status of a command, and `--share` mounts a directory.
+/// `--run` returns the output and exit status of a command, and `--share` mounts a directory. The command waits until mei
+/// has enumerated the firmware's clients and read the version in the card file.
 #[test]
 fn one_command_in_the_guest() {
     let _one = one_guest();
     let share = TempDir::new().unwrap();
-    std::fs::write(share.path().join("word"), "glacier").unwrap();
-    let (status, report) =
-        arctic(&["boot", "--run", "cat /share/word; exit 7", "--share", share.path().to_str().unwrap()]);
-    assert_eq!((status, &report["status"], &report["output"]), (Some(7), &Value::from(7), &Value::from("glacier")));
+    let command = "cat /share/word
+        for second in 0 1 2 3 4 5 6 7 8 9; do
+            grep -m 1 -v :0.0.0.0 /sys/class/mei/mei0/fw_ver && exit 7
+            sleep 1
+        done";
+    std::fs::write(share.path().join("word"), "glacier ").unwrap();
+    let (status, report) = arctic(&["boot", "--run", command, "--share", share.path().to_str().unwrap()]);
+    let output = Value::from("glacier 0:101.0.1.3185\n");
+    assert_eq!((status, &report["status"], &report["output"]), (Some(7), &Value::from(7), &output));
 }
 
 /// If a guest's clock rate differs from the host's, the run is inconclusive. The exit status shows this, regardless of

@@ -77,6 +77,8 @@ pub struct Die {
     pub devices: &'static [u16],
     /// Valid PCI revisions, with the names of the steppings that they encode.
     pub steppings: &'static [(u8, &'static str)],
+    /// Number of the die in the protocol of firmware updates (igsc: gsc_sku_id; fwupd: plugins/intel-gsc/igsc.quirk).
+    pub firmware_sku: u32,
     /// Number of slices, each with [`DSS_PER_SLICE`] dual subslices.
     pub slices: u8,
     /// Memory slices with L3, one bit each.
@@ -177,6 +179,7 @@ static DG2_G10: Die = Die {
     generation: &XE_HPG,
     devices: &[0x56c0],
     steppings: &[(0, "A0"), (1, "A1"), (4, "B0"), (5, "B1"), (8, "C0")],
+    firmware_sku: 0,
     slices: 8,
     mslices: 0xf,
     vdboxes: 0xff,
@@ -190,6 +193,7 @@ static DG2_G11: Die = Die {
     generation: &XE_HPG,
     devices: &[0x56c1],
     steppings: &[(0, "A0"), (4, "B0"), (5, "B1")],
+    firmware_sku: 1,
     slices: 2,
     mslices: 0x3,
     vdboxes: 0x05,

@@ -168,7 +168,7 @@ impl Gt {
             forcewake: Mutex::new(()),
             pcode: Mutex::new(Pcode::new()),
             meter: Mutex::new(Meter::new(profile.power, now)),
-            heci: [Mutex::new(Heci::new()), Mutex::new(Heci::new())],
+            heci: Heci::windows(profile.controller()).map(Mutex::new),
         }
     }
 

@@ -5,12 +5,14 @@ pub mod provision;
 mod register_values;
 
 pub use arctic_base::limits;
+use arctic_sriov::header::Identity;
 use arctic_sriov::number::low;
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 
 use self::limits::Limits;
 use self::provision::{GgttAccess, Provision};
 use crate::generation::{DSS_PER_COMPUTE_ENGINE, Die, Generation, XE_HPG};
+use crate::heci::controller::{self, Controller, FirmwareVersions};
 use crate::registers::RegisterFile;
 use crate::sensors::Power;
 use crate::topology::{EngineClass, EngineId, EngineInfo};
@@ -62,6 +64,9 @@ pub struct CardProfile {
     /// Power that the card's sensors report; that of a Flex 170, if a card file has none.
     #[serde(default = "flex_170_power", deserialize_with = "power")]
     pub power: Power,
+    /// Versions of the firmware in flash; those of a Flex 170, if a card file has none.
+    #[serde(default = "flex_170_firmware")]
+    pub firmware: FirmwareVersions,
 }
 
 /// What happens to a context of user space when its batch contains a command that the model does not execute: of the 3D,
@@ -197,6 +202,18 @@ impl CardProfile {
         RegisterFile::new(registers, engines).with_reset_values(&register_values::values(self))
     }
 
+    /// Returns what the firmware of the graphics system controller reports.
+    pub fn controller(&self) -> Controller {
+        let Identity { subsystem_vendor, subsystem, .. } = Identity::data_center_gpu(self.device, self.revision);
+        let stepping = self.die.steppings.iter().find(|(revision, _)| *revision == self.revision);
+        Controller {
+            versions: self.firmware.clone(),
+            sku: self.die.firmware_sku,
+            step: controller::step(stepping.map_or("", |(_, name)| name)),
+            subsystem: (subsystem_vendor, subsystem),
+        }
+    }
+
     /// Returns whether the card has `engine`; render and copy are on every card.
     pub fn has(&self, engine: EngineId) -> bool {
         let EngineInfo { class, instance, .. } = *self.generation().engines.info(engine);
@@ -328,6 +345,11 @@ fn vdbox_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
 
 fn vebox_mask<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
     mask(from, 0xf, "a mask of video enhancement engines, 0x1 to 0xf")
+}
+
+/// Firmware of a card whose card file has none.
+fn flex_170_firmware() -> FirmwareVersions {
+    FirmwareVersions::FLEX_170
 }
 
 /// Power of a card whose card file has none.

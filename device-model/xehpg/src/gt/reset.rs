@@ -4,7 +4,6 @@
 use super::virtual_function::VirtualFunction;
 use super::{Gt, SideEffect};
 use crate::execlist::buffer::CsbPort;
-use crate::heci::Heci;
 use crate::pcode::Pcode;
 use crate::registers::interrupt::TREE;
 use crate::registers::tile::{GU_DEBUG, GuCntl, GuDebug};
@@ -26,7 +25,7 @@ impl Gt {
         self.permit_rc6(false);
         *self.pcode() = Pcode::new();
         for window in 0..2 {
-            *self.heci(window) = Heci::new();
+            self.heci(window).reset();
         }
     }
 

@@ -7,12 +7,21 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod buffer;
+mod client;
+pub mod controller;
 mod hbm;
+mod message;
+mod mkhi;
+mod update;
 
-use arctic_sriov::number::byte;
+use std::sync::Arc;
+
 use bitfield_struct::bitfield;
 use buffer::{CircularBuffer, DEPTH};
-use hbm::{COMMANDS, HOST_START, LONGEST_REPLY, REQUEST_BYTES, Reply};
+use client::{Clients, GSC_CLIENTS, GSCFI_CLIENTS, Violation};
+use controller::Controller;
+use hbm::{COMMANDS, FLOW_CONTROL_SLOTS, HOST_START};
+use message::{HEAD, Head, MESSAGE_SLOTS, Message, MessageHeader};
 
 /// Size of a window in bytes: GSC at GTTMMADR + 0x373000, GSCFI at + 0x374000 (xe: regs/xe_gsc_regs.h).
 pub const WINDOW_BYTES: u32 = 0x1000;
@@ -74,25 +83,8 @@ impl ControlStatus {
     }
 }
 
-/// Header of a message (mei: hw.h, mei_msg_hdr).
-#[bitfield(u32)]
-struct MessageHeader {
-    /// Addresses of the clients of firmware and host; 0 for a bus message.
-    clients: u16,
-    /// Length in bytes.
-    #[bits(9)]
-    length: u16,
-    #[bits(3)]
-    __: u8,
-    /// Extended header, DMA ring and internal flags, none of which is supported.
-    #[bits(3)]
-    unoffered: u8,
-    /// Last packet of the message.
-    complete: bool,
-}
-
-/// Maximum number of slots of a reply, including its header.
-const REPLY_SLOTS: u8 = 1 + byte(LONGEST_REPLY.div_ceil(4));
+/// Maximum number of slots of the messages that one message of the host causes.
+const REPLY_SLOTS: u8 = MESSAGE_SLOTS + FLOW_CONTROL_SLOTS;
 
 /// Side effect of a register access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,15 +100,16 @@ pub struct Refused {
     pub malformed: u64,
     /// Bus messages with an unknown command; ignored.
     pub unknown: u64,
-    /// Messages to clients that do not exist; ignored.
-    pub clientless: u64,
+    /// Messages to clients that do not exist or are not connected; ignored.
+    pub unconnected: u64,
     /// Dwords dropped because the buffer was full or the link was down.
     pub lost: u64,
 }
 
 /// One HECI window with its firmware.
-#[derive(Default)]
 pub struct Heci {
+    controller: Arc<Controller>,
+    clients: Clients,
     host: CircularBuffer,
     firmware: CircularBuffer,
     /// Bits [`ControlStatus::kept`] and `interrupt_status` of H_CSR.
@@ -130,9 +123,30 @@ pub struct Heci {
 }
 
 impl Heci {
+    /// HECI1 (GSC) and HECI2 (GSCFI) of `controller` after power-on.
+    pub fn windows(controller: Controller) -> [Self; 2] {
+        let controller = Arc::new(controller);
+        [GSC_CLIENTS, GSCFI_CLIENTS].map(|clients| Self::new(controller.clone(), Clients::new(clients)))
+    }
+
     /// A window after power-on: the firmware runs, and the link waits for a reset by the host.
-    pub fn new() -> Self {
-        Heci { ready: true, ..Self::default() }
+    fn new(controller: Arc<Controller>, clients: Clients) -> Self {
+        Heci {
+            controller,
+            clients,
+            host: CircularBuffer::default(),
+            firmware: CircularBuffer::default(),
+            control: ControlStatus::new(),
+            ready: true,
+            started: false,
+            ext_op_mem: Default::default(),
+            refused: Refused::default(),
+        }
+    }
+
+    /// Returns the window to its state after power-on.
+    pub fn reset(&mut self) {
+        *self = Self::new(self.controller.clone(), Clients::new(self.clients.all()));
     }
 
     /// Returns whether the interrupt is asserted: status set and enabled.
@@ -208,15 +222,17 @@ impl Heci {
     fn reset_by_host(&mut self) {
         self.host.clear();
         self.firmware.clear();
+        self.clients.disconnect_all();
         self.started = false;
         self.ready = true;
     }
 
     /// Takes the link down after a protocol violation; the host must reset it.
-    fn breach(&mut self) {
+    fn link_down(&mut self) {
         self.refused.malformed = self.refused.malformed.saturating_add(1);
         self.host.clear();
         self.firmware.clear();
+        self.clients.disconnect_all();
         self.ready = false;
     }
 
@@ -229,15 +245,15 @@ impl Heci {
             let payload = length.div_ceil(4);
             let slots = payload.saturating_add(1);
             if slots > usize::from(DEPTH) {
-                self.breach();
+                self.link_down();
                 return true;
             }
             if usize::from(self.host.filled()) < slots || self.firmware.free() < REPLY_SLOTS {
                 break;
             }
             self.host.pop();
-            // Only the start of a bus message is used; the rest is removed from the buffer.
-            let mut head = [0; REQUEST_BYTES];
+            // Only the start of a packet is used; the rest is removed from the buffer.
+            let mut head = [0; HEAD];
             let mut parts = head.chunks_exact_mut(4);
             for _ in 0..payload {
                 let dword = self.host.pop().unwrap_or(0).to_le_bytes();
@@ -246,44 +262,55 @@ impl Heci {
                 }
             }
             served = true;
-            if !self.message(header, length, &head) {
-                self.breach();
+            if self.packet(header, &head).is_err() {
+                self.link_down();
                 return true;
+            }
+            while let Some((header, message)) = self.clients.next_message() {
+                self.send(header, &message);
             }
         }
         served
     }
 
-    /// Processes one message of `length` bytes; returns `false` on a protocol violation.
-    fn message(&mut self, header: MessageHeader, length: usize, head: &[u8; REQUEST_BYTES]) -> bool {
+    /// Processes one packet that starts with `head`.
+    fn packet(&mut self, header: MessageHeader, head: &Head) -> Result<(), Violation> {
         // Addresses 0 of firmware and host: a bus message.
-        if header.clients() != 0 {
-            self.refused.clientless = self.refused.clientless.saturating_add(1);
-            return true;
+        if (header.client(), header.host()) == (0, 0) {
+            return self.bus_message(header, head);
         }
-        let complete = header.complete() && header.unoffered() == 0;
+        if !self.clients.receive(&self.controller, header, head)? {
+            self.refused.unconnected = self.refused.unconnected.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Processes one bus message.
+    fn bus_message(&mut self, header: MessageHeader, head: &Head) -> Result<(), Violation> {
+        let complete = header.complete() && header.unoffered() == 0 && !header.internal();
+        let length = usize::from(header.length());
         if !complete || length == 0 || !(self.started || head[0] == HOST_START) {
-            return false;
+            return Err(Violation);
         }
         let Some(command) = COMMANDS.iter().find(|command| command.code == head[0]) else {
             self.refused.unknown = self.refused.unknown.saturating_add(1);
-            return true;
+            return Ok(());
         };
         if length < command.bytes {
-            return false;
+            return Err(Violation);
         }
         self.started = true;
-        if let Some(reply) = (command.reply)(head) {
-            self.send(&reply);
+        if let Some(reply) = (command.reply)(&mut self.clients, head) {
+            self.send(MessageHeader::new(), &reply);
         }
-        true
+        Ok(())
     }
 
-    /// Appends a bus message to the firmware's buffer; [`Self::serve`] has checked that it fits.
-    fn send(&mut self, reply: &Reply) {
-        let length = byte(reply.bytes().len()).into();
-        self.firmware.push(MessageHeader::new().with_length(length).with_complete(true).into());
-        for chunk in reply.bytes().chunks(4) {
+    /// Appends a message with the addresses of `header` to the firmware's buffer; [`Self::serve`] has checked that it
+    /// fits.
+    fn send(&mut self, header: MessageHeader, message: &Message) {
+        self.firmware.push(header.with_length(message.length()).with_complete(true).into());
+        for chunk in message.bytes().chunks(4) {
             let mut dword = [0; 4];
             dword.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
             self.firmware.push(u32::from_le_bytes(dword));

@@ -5,6 +5,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::heci::controller::FirmwareVersions;
+
+mod clients;
 
 /// H_CSR and ME_CSR_HA (mei: hw-me-regs.h).
 const INTERRUPT_ENABLE: u32 = 1 << 0;
@@ -24,7 +27,10 @@ struct Driver {
 
 impl Driver {
     fn new() -> Self {
-        Driver { window: Heci::new(), interrupts: 0 }
+        let controller =
+            Controller { versions: FirmwareVersions::FLEX_170, sku: 1, step: 2, subsystem: (0x8086, 0x4905) };
+        let [_, gscfi] = Heci::windows(controller);
+        Driver { window: gscfi, interrupts: 0 }
     }
 
     fn csr(&mut self) -> u32 {
@@ -83,19 +89,29 @@ impl Driver {
         assert_eq!(self.interrupts, 0);
     }
 
-    /// `mei_me_hbuf_write` of a complete bus message.
+    /// Sends a complete bus message.
     fn send(&mut self, message: &[u8]) {
+        self.write_packet(COMPLETE, message);
+    }
+
+    /// `mei_me_hbuf_write` of a packet with these flags and addresses in its header.
+    fn write_packet(&mut self, header: u32, message: &[u8]) {
         let csr = self.csr();
         assert_eq!(csr >> 16 & 0xff, csr >> 8 & 0xff, "the host's buffer must be empty before each message");
-        self.window.write(H_CB_WW, COMPLETE | (message.len() as u32) << 16);
-        for chunk in message.chunks(4) {
+        self.send_unchecked(header, message);
+    }
+
+    /// Writes a packet with these flags and addresses in its header to the host's buffer, full or not, and notifies the
+    /// firmware.
+    fn send_unchecked(&mut self, header: u32, packet: &[u8]) {
+        self.window.write(H_CB_WW, header | (packet.len() as u32) << 16);
+        for chunk in packet.chunks(4) {
             let mut dword = [0; 4];
             dword[..chunk.len()].copy_from_slice(chunk);
             self.window.write(H_CB_WW, u32::from_le_bytes(dword));
         }
         let csr = self.csr();
         self.set_csr(csr | INTERRUPT_GENERATE);
-        assert_ne!(self.window.read(ME_CSR_HA) & READY, 0, "mei_me_hbuf_write returns -EIO: ME_RDY is clear");
     }
 
     fn filled(&mut self) -> u8 {
@@ -109,14 +125,18 @@ impl Driver {
         assert!(self.interrupt());
         let header = self.window.read(ME_CB_RW);
         assert_eq!(header & !(0x1ff << 16), COMPLETE);
-        let length = (header >> 16 & 0x1ff) as usize;
-        let message =
-            (0..length.div_ceil(4)).flat_map(|_| self.window.read(ME_CB_RW).to_le_bytes()).take(length).collect();
+        let message = self.payload(header);
         let csr = self.csr();
         self.set_csr(csr | INTERRUPT_GENERATE);
         self.end_of_interrupt();
         assert_eq!((self.filled(), self.interrupts), (0, 0));
         message
+    }
+
+    /// Reads the message after its `header`.
+    fn payload(&mut self, header: u32) -> Vec<u8> {
+        let length = (header >> 16 & 0x1ff) as usize;
+        (0..length.div_ceil(4)).flat_map(|_| self.window.read(ME_CB_RW).to_le_bytes()).take(length).collect()
     }
 
     fn exchange(&mut self, message: &[u8]) -> Vec<u8> {
@@ -125,7 +145,7 @@ impl Driver {
     }
 }
 
-/// Contract G.9, B.5b: the driver's probe from `mei_start` to an enabled device without clients.
+/// Contract G.9, B.5b: the driver's probe from `mei_start` to the enumeration.
 #[test]
 fn mei_gsc_probes() {
     let mut driver = Driver::new();
@@ -135,9 +155,7 @@ fn mei_gsc_probes() {
     driver.link();
     assert_eq!(driver.exchange(&[0x01, 0, 2, 2]), [0x81, 1, 2, 2]);
     assert_eq!(driver.exchange(&[0x13, 7, 0, 0]), [0x93, 0, 0, 0]);
-    let mut no_clients = vec![0; 36];
-    no_clients[0] = 0x84;
-    assert_eq!(driver.exchange(&[0x04, 3, 0, 0]), no_clients);
+    assert_eq!(driver.exchange(&[0x04, 3, 0, 0]).len(), 36);
     assert_eq!(driver.window.refused(), Refused::default());
 }
 
@@ -220,7 +238,7 @@ fn incomplete_messages_and_a_full_reply_buffer_stall_processing() {
     }
     let csr = driver.csr();
     driver.set_csr(csr | INTERRUPT_GENERATE);
-    assert_eq!(driver.filled(), 120, "twelve replies of ten slots each");
+    assert_eq!(driver.filled(), 110, "eleven replies of ten slots each; less than the longest reply is free");
     let mut replies = 0;
     while driver.filled() > 0 {
         assert_eq!(driver.window.read(ME_CB_RW), COMPLETE | 36 << 16);
