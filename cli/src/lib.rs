@@ -6,8 +6,10 @@
 
 mod capture;
 mod commands;
+mod connections;
 mod decode;
 pub mod fidelity;
+mod metrics;
 mod operator;
 mod run_dir;
 

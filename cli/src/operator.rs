@@ -10,7 +10,7 @@
 mod client;
 mod server;
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ use arctic_device_model::trace::Filter;
 use arctic_gpu::card::status::Status;
 use arctic_gpu::hardware_error::ErrorRegisters;
 use serde::{Deserialize, Serialize};
+
+use crate::connections::{Stream, is_pause, send};
 
 pub use client::{Connection, Failure};
 pub use server::{CardBackend, Server};
@@ -124,10 +126,8 @@ impl<S: std::borrow::Borrow<UnixStream>> Lines<S> {
             if left.is_zero() {
                 return Err(io::Error::new(ErrorKind::TimedOut, format!("no line in {} s", limit.as_secs())));
             }
-            let mut socket = self.socket.borrow();
-            socket.set_read_timeout(Some(left))?;
             let mut bytes = [0; 4096];
-            match socket.read(&mut bytes) {
+            match self.socket.borrow().read_within(left, &mut bytes) {
                 Ok(0) => return Ok(None),
                 Ok(count) => self.received.extend(bytes.iter().take(count)),
                 // At the time limit, the loop ends above.
@@ -138,34 +138,10 @@ impl<S: std::borrow::Borrow<UnixStream>> Lines<S> {
     }
 }
 
-/// Sends `bytes`. Fails if the other side has not read enough of them after [`TIME_LIMIT`].
-fn send(mut socket: &UnixStream, mut bytes: &[u8]) -> io::Result<()> {
-    let started = Instant::now();
-    while !bytes.is_empty() {
-        let left = TIME_LIMIT.saturating_sub(started.elapsed());
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        socket.set_write_timeout(Some(left))?;
-        match socket.write(bytes) {
-            Ok(0) => return Err(ErrorKind::WriteZero.into()),
-            Ok(count) => bytes = bytes.get(count..).unwrap_or_default(),
-            Err(error) if is_pause(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
 fn send_line(socket: &UnixStream, value: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(value)?;
     line.push(b'\n');
-    send(socket, &line)
-}
-
-/// Returns whether a transfer ended at its time limit, or by a signal.
-fn is_pause(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+    send(socket, TIME_LIMIT, &line)
 }
 
 #[cfg(test)]

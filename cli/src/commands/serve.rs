@@ -4,6 +4,7 @@
 mod capabilities;
 pub mod connection;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use super::card_args::{ON_ROOT_BUS, window};
 use super::stdout::{self, Unwritten};
 use crate::capture::{Capture, Heading};
 use crate::decode::engine::Family;
+use crate::metrics;
 use crate::operator::{self, CardBackend};
 use crate::run_dir::{RunDir, refusal};
 use arctic_gpu::card::Topology;
@@ -108,6 +110,10 @@ pub struct ServeArgs {
     /// skip these commands, or stop the context with a fault that the driver reports; the default is the card file's
     #[arg(long, value_name = "HOW", value_enum)]
     unmodelled: Option<UnmodelledOption>,
+    /// Serve the card's state at http://ADDRESS/metrics in the format of OpenMetrics; ADDRESS is one of the loopback
+    /// interface, like 127.0.0.1:9617, so each user of this host can read it. With port 0 a free port is chosen
+    #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
+    metrics: Option<SocketAddr>,
     /// Print the supported device, cards and options as one JSON document, and exit; all other options are ignored
     #[arg(long)]
     print_capabilities: bool,
@@ -246,9 +252,17 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     let operator = operator::Server::start(&socket, CardBackend { served: served.clone(), heading });
     let operator = operator.map_err(|error| refusal(&socket, &error))?;
 
+    let status = served.clone();
+    let metrics = arguments.metrics.map(|address| {
+        let started = metrics::server::Server::start(address, move || status.card().status());
+        started.with_context(|| format!("the metrics cannot be served at {address}"))
+    });
+    let metrics = metrics.transpose()?;
+
     let (vfs, viommu, memory) = (arguments.vfs, arguments.viommu, connection::MEMORY);
     let functions = Functions { vfs, topology, place, place_alone, viommu, posted_writes, memory };
-    let connection = Connection::new(name, &dir, functions);
+    let metrics_url = metrics.as_ref().map(|server| format!("http://{}/metrics", server.address()));
+    let connection = Connection::new(name, &dir, functions, metrics_url);
     let text = if arguments.json { format!("{}\n", serde_json::to_string(&connection)?) } else { connection.text() };
     // A parent program may close the pipe; the card is served nevertheless.
     if let Err(error @ Unwritten::Failed(_)) = stdout::print(&text) {
@@ -257,6 +271,7 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
 
     signals.forever().next();
     servers.iter().for_each(Server::stop);
+    drop(metrics);
     drop(operator);
     drop(servers);
     drop(capture);
@@ -306,6 +321,15 @@ fn raise_descriptor_limit() {
     }
 }
 
+/// Parses an address of the loopback interface.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    match text.parse::<SocketAddr>() {
+        Ok(address) if address.ip().is_loopback() => Ok(address),
+        Ok(_) => Err("not an address of the loopback interface: other hosts could read the metrics".into()),
+        Err(_) => Err("expected an address and a port, like 127.0.0.1:9617".into()),
+    }
+}
+
 /// Parses a group's name or number.
 fn group(text: &str) -> Result<u32, String> {
     if let Ok(number) = text.parse() {
@@ -329,6 +353,23 @@ mod tests {
         assert_eq!(group("root"), Ok(0));
         assert!(group("no such group").unwrap_err().contains("no such group"));
         assert!(group("-1").is_err() && group("").is_err());
+    }
+
+    #[test]
+    fn metrics_are_served_on_the_loopback_interface_only() {
+        for (text, accepted) in [
+            ("127.0.0.1:9617", true),
+            ("127.1.2.3:0", true),
+            ("[::1]:9617", true),
+            ("0.0.0.0:9617", false),
+            ("[::]:9617", false),
+            ("192.0.2.1:9617", false),
+            ("localhost:9617", false),
+            ("127.0.0.1", false),
+            ("9617", false),
+        ] {
+            assert_eq!(loopback(text).is_ok(), accepted, "{text}");
+        }
     }
 
     #[test]

@@ -2,8 +2,7 @@
 //! The card's side of the operator socket: one thread accepts connections, and each connection has a thread.
 
 use std::io::{self, ErrorKind, Read};
-use std::net::Shutdown;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,8 +16,9 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Answer, LONGEST_REQUEST, Lines, Raised, Request, TIME_LIMIT, send, send_line, unmatched};
+use super::{Answer, LONGEST_REQUEST, Lines, Raised, Request, TIME_LIMIT, send_line, unmatched};
 use crate::capture::{Heading, event_lines};
+use crate::connections::{self, send};
 
 /// Maximum number of concurrent connections.
 pub(super) const MOST_CONNECTIONS: usize = 16;
@@ -90,7 +90,16 @@ impl Server {
         let shared = Arc::new(Shared { backend, stop: AtomicBool::new(false), subscribers: AtomicUsize::new(0) });
         let thread = {
             let shared = shared.clone();
-            thread::Builder::new().name("operator".into()).spawn(move || accept(&listener, &shared))?
+            let serve = {
+                let shared = shared.clone();
+                move |client: &UnixStream| serve(client, &shared)
+            };
+            let refuse = |client: &UnixStream| {
+                let _ = refuse(client, "too many clients are connected to the operator socket");
+            };
+            let limit = ("operator client", MOST_CONNECTIONS);
+            let accept = move || connections::accept(&listener, &shared.stop, limit, refuse, serve);
+            thread::Builder::new().name("operator".into()).spawn(accept)?
         };
         Ok(Server { path: bound, shared, thread: Some(thread) })
     }
@@ -104,41 +113,6 @@ impl Drop for Server {
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             let _ = thread.join();
         }
-    }
-}
-
-fn accept(listener: &UnixListener, shared: &Arc<Shared>) {
-    let mut connections: Vec<(UnixStream, JoinHandle<()>)> = Vec::new();
-    loop {
-        let client = listener.accept();
-        if shared.stop.load(Ordering::Acquire) {
-            break;
-        }
-        connections.retain(|(_, thread)| !thread.is_finished());
-        let accepted = client.and_then(|(client, _)| Ok((client.try_clone()?, client)));
-        let Ok((kept, client)) = accepted else {
-            // Out of file descriptors: do not spin.
-            thread::sleep(Duration::from_millis(10));
-            continue;
-        };
-        if connections.len() >= MOST_CONNECTIONS {
-            let _ = refuse(&client, "too many clients are connected to the operator socket");
-            continue;
-        }
-        let shared = shared.clone();
-        let serve = move || {
-            if let Err(error) = serve(&client, &shared) {
-                log::debug!("a client of the operator socket was disconnected: {error}");
-            }
-            // The descriptor in `connections` keeps the connection open otherwise.
-            let _ = client.shutdown(Shutdown::Both);
-        };
-        let thread = thread::Builder::new().name("operator client".into()).spawn(serve);
-        connections.extend(thread.map(|thread| (kept, thread)));
-    }
-    for (client, thread) in connections {
-        let _ = client.shutdown(Shutdown::Both);
-        let _ = thread.join();
     }
 }
 
@@ -184,7 +158,7 @@ fn trace(client: &UnixStream, shared: &Shared, heading: Heading, subscription: &
     answer(client, heading)?;
     while !shared.stop.load(Ordering::Acquire) && is_connected(client)? {
         let text = event_lines(subscription, POLL)?;
-        text.chunks(CHUNK).try_for_each(|chunk| send(client, chunk))?;
+        text.chunks(CHUNK).try_for_each(|chunk| send(client, TIME_LIMIT, chunk))?;
     }
     Ok(())
 }

@@ -177,7 +177,7 @@ fn a_filter_that_matches_nothing_is_refused() {
             "ivb",
             &[],
             ["--engine", "compute"],
-            "the card has no ccs0, ccs1, ccs2, ccs3: its engines are rcs0, bcs0, vcs0",
+            "the card has no ccs0, ccs1, ccs2, ccs3: its engines are rcs0, vcs0, bcs0",
         ),
         ("small", &["--vfs", "2"], ["--function", "vf9"], "the card has no vf9: it has pf, and vf1 to vf2"),
     ] {
@@ -229,4 +229,40 @@ fn a_trace_without_events_says_that_it_waits() {
     for mut child in [on_terminal, on_pipe] {
         child.wait().unwrap();
     }
+}
+
+/// A scrape by a plain TCP client, in the format of OpenMetrics, while the card is served.
+#[test]
+fn metrics_are_served_over_http() {
+    let temp = TempDir::new().unwrap();
+    let served = Served::start("small", temp.as_path(), &["--vfs", "1", "--metrics", "127.0.0.1:0", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&served.first_line).unwrap();
+    let url = document["metrics"].as_str().unwrap();
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/metrics").unwrap();
+    let scrape = || {
+        let mut client = std::net::TcpStream::connect(address).unwrap();
+        std::io::Write::write_all(&mut client, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut text = String::new();
+        client.read_to_string(&mut text).unwrap();
+        text
+    };
+    let text = scrape();
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("# EOF\n"), "{text}");
+    assert!(text.contains("\narctic_function_connected{function=\"pf\"} 0\n"), "{text}");
+    let mut pf = served.client(temp.as_path(), "pf").unwrap();
+    pf.region_read(CONFIG, 0, &mut [0; 4]).unwrap();
+    let text = scrape();
+    for line in [
+        "arctic_card_info{card=\"Flex 170, 2 GiB\",topology=\"together\",guc=\"\"} 1",
+        "arctic_function_connected{function=\"pf\"} 1",
+        "arctic_function_enabled{function=\"vf1\"} 0",
+        "arctic_skipped_commands_total{function=\"vf1\",origin=\"user\"} 0",
+        "arctic_trapped_accesses_total{function=\"pf\",kind=\"config\"} 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert_eq!(served.end(libc::SIGTERM).0, Some(0));
+    assert!(std::net::TcpStream::connect(address).is_err());
+    let (status, text) = fails(&["serve", "--card", "small", "--dir", "x", "--metrics", "0.0.0.0:9617"]);
+    assert!(status == Some(2) && text.contains("not an address of the loopback interface"), "{text}");
 }

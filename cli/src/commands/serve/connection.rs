@@ -24,6 +24,9 @@ pub struct Connection {
     card: String,
     topology: &'static str,
     sockets: Sockets,
+    /// URL of the metrics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<String>,
     /// QEMU's arguments for the guest of the PF.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub qemu: Vec<String>,
@@ -88,9 +91,9 @@ impl Functions {
 }
 
 impl Connection {
-    /// The connection data of the card `name` with its sockets in `dir`.
-    pub fn new(name: String, dir: &RunDir, functions: Functions) -> Self {
-        Self::at(name, dir.path(), dir.operator_socket().into(), functions)
+    /// The connection data of the card `name` with its sockets in `dir`, and its metrics at this URL.
+    pub fn new(name: String, dir: &RunDir, functions: Functions, metrics: Option<String>) -> Self {
+        Connection { metrics, ..Self::at(name, dir.path(), dir.operator_socket().into(), functions) }
     }
 
     /// The same with the sockets in `dir`, and the operator's socket `operator`.
@@ -133,6 +136,7 @@ impl Connection {
                 ecam: requester,
                 operator,
             },
+            metrics: None,
             qemu,
             qemu_vfs,
         }
@@ -150,6 +154,9 @@ impl Connection {
             (None, vfs) => vfs.iter().map(|socket| socket.to_string()).collect(),
         };
         let mut text = format!("{} listens on {sockets}.\n", self.card);
+        if let Some(metrics) = &self.metrics {
+            text += &format!("Metrics: {metrics}\n");
+        }
         let qemu = "Arguments for qemu-system-x86_64 (11.1 or later; the memory size is free)";
         if !self.qemu.is_empty() {
             let guest = if self.qemu_vfs.is_empty() { "" } else { ", the PF's guest" };

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! The state of a card in the text format of OpenMetrics 1.0, for Prometheus and programs that read the same format.
+
+pub mod server;
+
+use std::fmt;
+
+use arctic_gpu::card::status::{FunctionStatus, Status};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::exemplar::Exemplar;
+use prometheus_client::registry::{Registry, Unit};
+use serde_json::Value;
+
+/// Prefix of the metrics' names.
+const PREFIX: &str = "arctic";
+
+/// Returns the metrics of a card in this state.
+pub fn text(status: Status) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix(PREFIX);
+    registry.register_collector(Box::new(Snapshot(status)));
+    let mut text = String::new();
+    text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// The state of a card.
+#[derive(Debug)]
+struct Snapshot(Status);
+
+/// Name and help of a metric; its unit is appended to the name.
+type Named = (&'static str, &'static str, Option<Unit>);
+
+/// A number of each function: the metric, and the name of the value in the function's status. Without the value, a card
+/// does not have the metric.
+const COUNTERS: [(Named, &str); 3] = [
+    (("engine_resets", "Engine resets that contexts of the function have caused", None), "engine_resets"),
+    (("translation_faults", "Accesses of the function's contexts without a valid translation", None), "cat_errors"),
+    (
+        (
+            "skipped_contexts",
+            "Contexts that have had a command of user space skipped, so that results are invalid",
+            None,
+        ),
+        "skipped_contexts",
+    ),
+];
+const GAUGES: [(Named, &str); 3] = [
+    (("contexts", "Registered contexts of the function", None), "contexts"),
+    (("local_memory_quota", "Local memory that the function may use", Some(Unit::Bytes)), "quota.local_memory"),
+    (("ggtt_quota", "GGTT addresses that the function may use", Some(Unit::Bytes)), "quota.ggtt_size"),
+];
+/// The kinds of batches whose skipped commands are counted, and the names of the counts.
+const ORIGINS: [(&str, &str); 2] = [("user", "skipped_user_commands"), ("driver", "skipped_driver_commands")];
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let Snapshot(status) = self;
+        let mut metrics = Metrics(&mut encoder);
+        metrics.info(status)?;
+        metrics.gauge(
+            ("uptime", "Time since the card was powered on", Some(Unit::Seconds)),
+            [([], status.uptime_seconds)],
+        )?;
+        let resident =
+            ("resident_memory", "Resident memory of the server, with mapped memory of guests", Some(Unit::Bytes));
+        metrics.gauge::<0, _>(resident, [([], status.resident_bytes)])?;
+        metrics.gauge::<0, _>(
+            ("vfs_enabled", "Virtual functions that are enabled", None),
+            [([], u64::from(status.enabled_vfs))],
+        )?;
+
+        let functions = || status.functions.iter().map(|of| (of.name(), of));
+        for (named, bit) in BITS {
+            metrics.gauge(named, functions().map(|(name, of)| ([("function", name)], u64::from(bit(of)))))?;
+        }
+        let memory = ("host_memory", "Host memory allocated for the BARs of the function", Some(Unit::Bytes));
+        metrics.gauge(memory, functions().map(|(name, of)| ([("function", name)], of.memory_bytes)))?;
+        let known = |path: &str| {
+            functions()
+                .filter(|(_, of)| of.has(path))
+                .map(|(name, of)| ([("function", name)], of.value(path)))
+                .collect::<Vec<_>>()
+        };
+        for (named, path) in GAUGES {
+            metrics.gauge(named, known(path))?;
+        }
+        for (named, path) in COUNTERS {
+            metrics.counter(named, known(path))?;
+        }
+        let time =
+            ("engine_time", "Time that contexts of the function ran on the engines of a class", Some(Unit::Seconds));
+        metrics.counter(
+            time,
+            functions().flat_map(|(name, of)| {
+                let classes = of.gpu.get("engine_time_ns").and_then(Value::as_object).into_iter().flatten();
+                classes.map(move |(class, time)| {
+                    ([("function", name.clone()), ("class", class.clone())], time.as_f64().unwrap_or(0.0) / 1e9)
+                })
+            }),
+        )?;
+        let skipped =
+            ("skipped_commands", "Commands that the card does not execute and has skipped, by the kind of batch", None);
+        metrics.counter(
+            skipped,
+            functions().flat_map(|(name, of)| {
+                let origins = ORIGINS.into_iter().filter(|(_, path)| of.has(path));
+                origins.map(move |(origin, path)| {
+                    ([("function", name.clone()), ("origin", origin.into())], of.value(path))
+                })
+            }),
+        )?;
+        let trapped = ("trapped_accesses", "Accesses that the VMM has forwarded, by kind", None);
+        metrics.counter(
+            trapped,
+            functions().flat_map(|(name, of)| {
+                of.trapped
+                    .named()
+                    .map(move |(kind, count)| ([("function", name.clone()), ("kind", kind.to_owned())], count))
+            }),
+        )
+    }
+}
+
+/// Properties of a function that are 0 or 1.
+const BITS: [(Named, fn(&FunctionStatus) -> bool); 3] = [
+    (("function_enabled", "1 if the function is enabled", None), |of| of.enabled),
+    (("function_connected", "1 if a VMM is connected to the function", None), |of| of.connected),
+    (("function_awake", "1 if the function is in the power state D0", None), |of| of.power_state == "D0"),
+];
+
+/// Writes metrics.
+struct Metrics<'e, 'd>(&'e mut DescriptorEncoder<'d>);
+
+impl Metrics<'_, '_> {
+    fn info(&mut self, status: &Status) -> fmt::Result {
+        let firmware = status
+            .firmware
+            .iter()
+            .map(|(name, version)| (name.clone(), version.as_str().unwrap_or_default().to_owned()));
+        let labels = [("card".into(), status.card.clone()), ("topology".into(), status.topology.clone())].into_iter();
+        let labels: Vec<(String, String)> = labels.chain(firmware).collect();
+        let mut metric = self.0.encode_descriptor("card", "The card and its firmware", None, MetricType::Info)?;
+        metric.encode_info(&labels)
+    }
+
+    fn gauge<const N: usize, V: EncodeGaugeValue>(
+        &mut self,
+        (name, help, unit): Named,
+        series: impl IntoIterator<Item = ([(&'static str, String); N], V)>,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        series.into_iter().try_for_each(|(labels, value)| metric.encode_family(&labels)?.encode_gauge(&value))
+    }
+
+    fn counter<const N: usize, V: EncodeCounterValue>(
+        &mut self,
+        (name, help, unit): Named,
+        series: impl IntoIterator<Item = ([(&'static str, String); N], V)>,
+    ) -> fmt::Result {
+        const NONE: Option<&Exemplar<[(&str, &str); 0], u64>> = None;
+        let mut metric = self.0.encode_descriptor(name, help, unit.as_ref(), MetricType::Counter)?;
+        series.into_iter().try_for_each(|(labels, value)| metric.encode_family(&labels)?.encode_counter(&value, NONE))
+    }
+}
