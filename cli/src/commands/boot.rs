@@ -18,8 +18,8 @@ use arctic_guest_runner::interrupt::Interrupted;
 use arctic_guest_runner::progress::Stderr;
 use arctic_guest_runner::skipped;
 
-use super::UsageError;
 use super::card_args::{CardArgs, VfArgs};
+use super::{UsageError, VERSION};
 use super::stdout::{complain, print_if_read};
 
 /// Boot a Linux guest with the card, load an unmodified driver (xe, or i915 with --driver), run workloads on every
@@ -225,10 +225,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         (false, None) => Mode::Work,
     };
     let mut printer = Printer { keep: args.json, output: Vec::new(), errors: Vec::new() };
-    let report = match boot::run(&options, &mode, &mut printer, &Stderr::default()) {
+    let mut report = match boot::run(&options, &mode, &mut printer, &Stderr::default()) {
         Ok(report) => report,
         Err(error) => return failure(error),
     };
+    report.versions.insert("arctic".into(), VERSION.into());
     if args.json {
         let mut document = serde_json::to_value(&report)?;
         if let (Mode::Run(_), Some(document)) = (&mode, document.as_object_mut()) {

@@ -14,6 +14,7 @@ use arctic_guest_runner::progress::Stderr;
 use arctic_guest_runner::report::{self, TestResult};
 use arctic_guest_runner::skipped;
 
+use super::VERSION;
 use super::boot::{GuestArgs, STAGE_SECONDS, failure, seconds};
 use super::card_args::VfArgs;
 use super::stdout::{complain, print_if_read};
@@ -87,10 +88,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         // An output error also fails the summary below; the results are in the run's log in any case.
         false => drop(print_if_read(format_args!("{result}\n"))),
     };
-    let report = match igt::run(&options, &job, &mut on_result, &Stderr::default()) {
+    let mut report = match igt::run(&options, &job, &mut on_result, &Stderr::default()) {
         Ok(report) => report,
         Err(error) => return failure(error),
     };
+    report.versions.insert("arctic".into(), VERSION.into());
     let failures = report::failures(&report.results);
     if args.json {
         // Repeated at the end, because failures are hard to find in a long list.

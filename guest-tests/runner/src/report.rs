@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::host_load::HostLoad;
 
+/// Number of the form of the JSON documents: it increases if a member changes or is removed, not if one is added.
+pub const SCHEMA: u32 = 1;
+
 /// The totals of a list of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {

@@ -25,7 +25,7 @@ use crate::host_load::{HostLoad, Snapshot};
 use crate::image::modules;
 use crate::path::PrintedPath;
 use crate::progress::Progress;
-use crate::report::{self, TestResult, Totals};
+use crate::report::{self, SCHEMA, TestResult, Totals};
 use crate::skipped::Skipped;
 use crate::terminal;
 use checks::{Evidence, Role};
@@ -55,6 +55,9 @@ pub trait Sink {
 /// The outcome of a boot.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct BootReport {
+    /// Number of the document's form, [`SCHEMA`].
+    #[serde(default)]
+    pub schema: u32,
     /// Whether no check failed.
     pub ok: bool,
     /// Totals of `results`.
@@ -121,6 +124,7 @@ pub struct BootReport {
 impl BootReport {
     fn new(options: &Options, setup: &Setup<'_>) -> Self {
         Self {
+            schema: SCHEMA,
             kernel: setup.parts.kernel.release.clone(),
             driver: options.driver,
             integrated: options.integrated,

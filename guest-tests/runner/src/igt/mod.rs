@@ -26,7 +26,7 @@ use crate::kernel_log;
 use crate::path::PrintedPath;
 use crate::progress::Progress;
 use crate::qemu::Port;
-use crate::report::{self, TestResult, Totals, Verdict};
+use crate::report::{self, SCHEMA, TestResult, Totals, Verdict};
 use crate::skipped::{self, Skipped};
 use list::Test;
 use protocol::{Ended, Message, Plan};
@@ -60,6 +60,9 @@ pub struct Job {
 /// The outcome of an IGT run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct IgtReport {
+    /// Number of the document's form, [`SCHEMA`].
+    #[serde(default)]
+    pub schema: u32,
     /// Whether no test failed.
     pub ok: bool,
     /// Totals of `results`.
@@ -149,6 +152,7 @@ pub fn run(
     results.extend(run.results.into_iter().flatten());
     let totals = Totals::of(&results);
     Ok(IgtReport {
+        schema: SCHEMA,
         ok: totals.failed == 0,
         totals,
         results,
