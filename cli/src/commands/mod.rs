@@ -35,13 +35,29 @@ use crate::run_dir::{self, NotFound};
 /// The version of the package, with the commit if it was built in a checkout: `0.1.0 (5c5c552)`.
 const VERSION: &str = env!("ARCTIC_VERSION");
 
+/// The exit statuses, with the commands that have them, or none for all.
+const EXIT_STATUS: [(u8, &[&str], &str); 5] = [
+    (0, &[], "success"),
+    (1, &[], "failure"),
+    (2, &[], "usage error"),
+    (125, &["boot", "igt"], "inconclusive: the clocks of guest and host differ by more than 5 %"),
+    (130, &["boot", "igt"], "interrupted"),
+];
+
+fn after_help() -> String {
+    let status: Vec<String> = EXIT_STATUS.iter().map(|(status, _, meaning)| format!("{status} {meaning}")).collect();
+    format!(
+        "Set RUST_LOG=info for verbose output, RUST_LOG=arctic_gpu=trace to log every access; by default only warnings \
+         are logged.\nExit status: {}.",
+        status.join(", ")
+    )
+}
+
 /// A virtual Intel Data Center GPU Flex 170 for testing GPU drivers and VMMs without the hardware.
 #[derive(Parser)]
 #[command(name = "arctic", version = VERSION, propagate_version = true, max_term_width = 100)]
 #[command(
-    after_help = "Set RUST_LOG=info for verbose output, RUST_LOG=arctic_gpu=trace to log every access; by default only warnings are logged.\n\
-    Exit status: 0 success, 1 failure, 2 usage error, 125 the clocks of guest and host differ by more than 5 %, so that the \
-    run is inconclusive."
+    after_help = after_help()
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -115,8 +131,15 @@ enum Command {
     Afuc(afuc::AfucArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
-    /// Run the commands inside a guest; started there by `arctic boot`
-    #[command(hide = true, disable_help_flag = true, after_help = "Example, in a guest: arctic guest info")]
+    /// Run a program for guests, in a guest of `arctic boot`: workloads, hangs, resets, properties of the card
+    ///
+    /// All arguments are passed on; `arctic guest --help` lists the programs.
+    #[command(
+        disable_help_flag = true,
+        after_help = "Examples, in a guest:\n  \
+        arctic guest info\n  \
+        arctic guest hang --engine ccs0 --dump dump"
+    )]
     Guest {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
