@@ -108,7 +108,7 @@ fn an_error_state_of_ivy_bridge_reads() {
 fn undecodable_input_is_refused_in_a_sentence() {
     for (arguments, input, wanted) in [
         (&["-"][..], "", "standard input: it is empty"),
-        (&["-"], "hello", "`hello` is no dword in hexadecimal"),
+        (&["-"], "hello", "`hello` is not a hexadecimal number of 32 bits"),
         (&["/nonexistent/file"], "", "/nonexistent/file cannot be read: No such file"),
         (&["-"], "{\"arctic_capture\":99,\"card\":\"x\"}\n", "it is of version 99, and this program reads 1"),
         (&["-"], "{\"arctic_capture\":1,\"card\":\"x\"}\n{}\n{}\n", "line 2 is no event: missing field"),

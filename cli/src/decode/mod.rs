@@ -62,7 +62,7 @@ fn hexadecimal(text: &str) -> Result<Vec<u32>, String> {
             let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
             let dword = u32::from_str_radix(digits, 16).map_err(|_| {
                 format!(
-                    "line {}: `{}` is no dword in hexadecimal, and the file has no other known format",
+                    "line {}: `{}` is not a hexadecimal number of 32 bits, and the file has no other known format",
                     n + 1,
                     shortened(word)
                 )

@@ -203,7 +203,7 @@ fn dwords_read_as_text_and_as_bytes() {
     };
     assert_eq!(dwords(b"0010: 0x05000000, 11000001 # end\n2358\n"), Ok((vec![0x0500_0000, 0x1100_0001, 0x2358], 0)));
     assert_eq!(dwords(&[0, 0, 0, 5, 1, 0, 0, 0x11, 9]), Ok((vec![0x0500_0000, 0x1100_0001], 1)));
-    assert!(dwords(b"no hex\n").unwrap_err().starts_with("line 1: `no` is no dword"));
+    assert!(dwords(b"no hex\n").unwrap_err().starts_with("line 1: `no` is not a hexadecimal number"));
     assert_eq!(dwords(b""), Err("it is empty".into()));
 }
 

@@ -148,8 +148,18 @@ fn serve(client: &UnixStream, shared: &Shared) -> io::Result<()> {
                 Ok(value) => answer(client, value)?,
                 Err(reason) => refuse(client, reason)?,
             },
-            Err(error) => refuse(client, format!("not a request: {error}"))?,
+            Err(error) => refuse(client, mistake(&error))?,
         }
+    }
+}
+
+/// The reason for which a line is not a request, as a sentence.
+fn mistake(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match error.is_data() {
+        // The position in the line is omitted.
+        true => format!("not a request: {}", text.split(" at line ").next().unwrap_or_default()),
+        false => "not a request: the line is not a JSON object".into(),
     }
 }
 

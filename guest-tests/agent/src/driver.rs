@@ -13,8 +13,8 @@ pub enum Driver {
     /// The default driver, for the PF and the VFs.
     #[default]
     Xe,
-    /// The older driver: for the PF only, because it does not support SR-IOV on a Flex card (contract G); the driver of
-    /// integrated GPUs.
+    /// The older driver: for the PF only, because it does not support SR-IOV on a Flex card; the driver of integrated
+    /// GPUs.
     I915,
 }
 

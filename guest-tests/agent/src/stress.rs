@@ -60,7 +60,7 @@ fn go_round(rounds: &StressLoop, report: &mut Report) -> Result<()> {
         }
         if last_progress.elapsed() >= PROGRESS_INTERVAL {
             last_progress = Instant::now();
-            println!("round {} completed next to other guests", report.rounds);
+            println!("round {} completed", report.rounds);
         }
     }
 }

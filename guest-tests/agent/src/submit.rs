@@ -68,7 +68,8 @@ pub fn run(submit: &Submit) -> Result<()> {
 }
 
 fn dword(text: &str) -> Result<u32, String> {
-    u32::from_str_radix(text.trim_start_matches("0x"), 16).map_err(|_| format!("`{text}` is no dword in hexadecimal"))
+    u32::from_str_radix(text.trim_start_matches("0x"), 16)
+        .map_err(|_| format!("`{text}` is not a hexadecimal number of 32 bits"))
 }
 
 /// Returns the engine with this name.
