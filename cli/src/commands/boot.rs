@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use arctic_guest_runner::artifacts::{Own, Suite};
 use arctic_guest_runner::boot::{self, Mode, Sink};
 use arctic_guest_runner::card::Functions;
@@ -19,8 +19,8 @@ use arctic_guest_runner::progress::Stderr;
 use arctic_guest_runner::skipped;
 
 use super::card_args::{CardArgs, VfArgs};
-use super::{UsageError, VERSION};
 use super::stdout::{complain, print_if_read};
+use super::{VERSION, usage};
 
 /// Boot a Linux guest with the card, load an unmodified driver (xe, or i915 with --driver), run workloads on every
 /// engine and check the results and the kernel log.
@@ -136,25 +136,26 @@ impl GuestArgs {
     /// Returns the options of the test library for a card with these `functions`; `limit` is the time limit of each
     /// stage.
     pub fn options(&self, functions: Functions, limit: Duration) -> Result<Options> {
-        let refused = |reason: &str| Err(UsageError(reason.into()).into());
+        self.consistent_options(functions, limit).map_err(usage)
+    }
+
+    fn consistent_options(&self, functions: Functions, limit: Duration) -> Result<Options> {
         if matches!(functions, Functions::Passthrough(0..2)) {
-            return refused("--passthrough passes VF 1 and VF 2 on: use --vfs 2 or more");
+            bail!("--passthrough passes VF 1 and VF 2 on: use --vfs 2 or more");
         }
         if matches!(functions, Functions::Passthrough(_)) && self.card.viommu.is_some() {
-            return refused("--passthrough has an IOMMU of its own: omit --viommu");
+            bail!("--passthrough has an IOMMU of its own: omit --viommu");
         }
         if matches!(functions, Functions::Passthrough(_)) && self.card.pci_port {
-            return refused("--passthrough has the card on the root bus: omit --pci-port");
+            bail!("--passthrough has the card on the root bus: omit --pci-port");
         }
         let (options, card) = self.card.options(functions, Place::FIRST)?;
         let driver = self.driver.unwrap_or(options.driver);
         match (options.integrated, driver, functions) {
-            (true, Driver::Xe, _) => {
-                return refused(&format!("xe does not support the card {card}: use --driver i915"));
-            }
+            (true, Driver::Xe, _) => bail!("xe does not support the card {card}: use --driver i915"),
             (false, Driver::I915, Functions::Physical) | (true, Driver::I915, _) | (false, Driver::Xe, _) => {}
             (false, Driver::I915, _) => {
-                return refused("i915 has no SR-IOV support on this card: use --driver i915 without virtual functions");
+                bail!("i915 has no SR-IOV support on this card: use --driver i915 without virtual functions");
             }
         }
         Ok(Options {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use arctic_gpu::card_file::{self, CardFile};
 use arctic_gpu::gpu::Model;
 use arctic_guest_runner::artifacts::Own;
@@ -15,7 +15,8 @@ use arctic_guest_runner::viommu::Viommu;
 use arctic_sriov::bar::BarKind;
 use arctic_sriov::function::PciFunction;
 
-use super::UsageError;
+use super::offered::card;
+use super::usage;
 
 /// The card, and how QEMU presents it.
 #[derive(clap::Args)]
@@ -23,7 +24,7 @@ pub struct CardArgs {
     /// The card: a file, or the name of a built-in one
     /// (flex170, flex140, flex170-63vf, small, ivb, ivb-swizzled, ivb-fused, snb); the default is flex170,
     /// with more than 31 VFs flex170-63vf
-    #[arg(long, value_name = "FILE|NAME")]
+    #[arg(long, value_name = "FILE|NAME", value_parser = card(), hide_possible_values = true)]
     card: Option<String>,
     /// What the card does with programs of user space that use commands which it does not execute (3D, compute, media):
     /// skip these commands, or stop the context with a fault that the driver reports; the default is the card file's
@@ -50,7 +51,7 @@ pub struct CardArgs {
 #[derive(clap::Args)]
 pub struct VfArgs {
     /// Virtual functions of the card
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=63))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=63))]
     pub vfs: Option<u8>,
 }
 
@@ -59,6 +60,11 @@ const CARD: &str = "flex170";
 const CARD_63VF: &str = "flex170-63vf";
 /// Maximum number of virtual functions of [`CARD`].
 const VFS_OF_CARD: u8 = 31;
+
+/// The built-in card for this number of virtual functions.
+pub fn default_card(vfs: u8) -> &'static str {
+    if vfs > VFS_OF_CARD { CARD_63VF } else { CARD }
+}
 
 /// Why an integrated GPU cannot be behind a root port.
 pub const ON_ROOT_BUS: &str = "is on the root bus, as on hardware: omit --pci-port";
@@ -87,11 +93,14 @@ impl CardArgs {
     /// that is not integrated. What is not an option of the card has its default.
     ///
     /// # Errors
-    /// [`UsageError`] if the card does not support an option.
+    /// A usage error if there is no such card, or if it does not support an option.
     pub fn options(&self, functions: Functions, place: Place) -> Result<(Options, String)> {
+        self.consistent_options(functions, place).map_err(usage)
+    }
+
+    fn consistent_options(&self, functions: Functions, place: Place) -> Result<(Options, String)> {
         let program = std::env::current_exe().context("the path of this program cannot be found")?;
-        let built_in = if functions.vfs() > VFS_OF_CARD { CARD_63VF } else { CARD };
-        let card = self.card.clone().unwrap_or_else(|| built_in.to_owned());
+        let card = self.card.clone().unwrap_or_else(|| default_card(functions.vfs()).to_owned());
         let model = card_file::load_any(&card)?;
         let integrated = matches!(model, CardFile::Integrated(_));
         let refused = [
@@ -100,7 +109,7 @@ impl CardArgs {
             (self.unmodelled.is_some(), "always skips commands that it does not execute: omit --unmodelled"),
         ];
         if let Some((_, reason)) = refused.iter().find(|(given, _)| integrated && *given) {
-            return Err(UsageError(format!("the card {card} {reason}")).into());
+            bail!("the card {card} {reason}");
         }
         let place = match self.pci_port {
             true => place.behind_port(window(&model, functions.vfs())?),

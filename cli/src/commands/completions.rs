@@ -51,4 +51,22 @@ mod tests {
             assert!(script.contains("socket-group"), "{shell}: options of a command");
         }
     }
+
+    /// The values that a user may mean are offered: built-in cards, names of errors and engines. Scripts of fish have
+    /// values of options only.
+    #[test]
+    fn each_script_has_the_values_of_arguments() {
+        let options = ["flex170-63vf", "ivb-swizzled", "vecs0", "bookworm"];
+        let operands = ["nonfatal-soc", "correctable-l3"];
+        for (shell, values) in [
+            (Shell::Bash, &[&options[..], &operands].concat()),
+            (Shell::Zsh, &[&options[..], &operands].concat()),
+            (Shell::Fish, &options.to_vec()),
+        ] {
+            let script = script(shell);
+            for value in values {
+                assert!(script.contains(value), "{shell}: {value}");
+            }
+        }
+    }
 }

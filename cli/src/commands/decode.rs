@@ -12,6 +12,7 @@ use arctic_device_model::trace::{Event, Filter};
 use arctic_gpu::card_file;
 use arctic_sriov::number::size;
 
+use super::offered::{Offered, built_in};
 use super::stdout::Stdout;
 use crate::decode::engine::{Batch, Engine, Family};
 use crate::decode::limits::{Budget, MOST_OF_FILE, listed};
@@ -49,7 +50,7 @@ pub struct DecodeArgs {
     file: PathBuf,
     /// The card with the engine that executed the input: a card file, or the name of a built-in card (flex170, ivb...). The
     /// default is the GPU that the file names, or a Flex card
-    #[arg(long, value_name = "FILE|NAME", value_parser = family)]
+    #[arg(long, value_name = "FILE|NAME", value_parser = Offered::new(family, built_in), hide_possible_values = true)]
     card: Option<Family>,
     /// The engine: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3; the default is the engine named in the dump, or rcs0. An
     /// integrated GPU has rcs0, bcs0 and vcs0

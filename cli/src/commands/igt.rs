@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 use arctic_guest_runner::card::Functions;
 use arctic_guest_runner::clocks;
 use arctic_guest_runner::igt::{self, Job, PHYSICAL, VIRTUAL, agent, list};
@@ -14,10 +14,10 @@ use arctic_guest_runner::progress::Stderr;
 use arctic_guest_runner::report::{self, TestResult};
 use arctic_guest_runner::skipped;
 
-use super::VERSION;
 use super::boot::{GuestArgs, STAGE_SECONDS, failure, seconds};
 use super::card_args::VfArgs;
 use super::stdout::{complain, print_if_read};
+use super::{VERSION, usage};
 
 /// Run IGT's tests against the card in a Linux guest and report pass, fail or skip for each.
 ///
@@ -67,14 +67,16 @@ pub fn run(args: Args) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let path = args.list.context("--list FILE is missing")?;
-    let text = fs::read_to_string(&path).with_context(|| format!("the list {} cannot be read", path.display()))?;
-    let mut tests = list::parse(&text).with_context(|| format!("the list {} is invalid", path.display()))?;
+    let text = fs::read_to_string(&path).with_context(|| format!("the list {} cannot be read", path.display()));
+    let tests =
+        text.and_then(|text| list::parse(&text).with_context(|| format!("the list {} is invalid", path.display())));
+    let mut tests = tests.map_err(usage)?;
     tests.retain(|test| {
         let name = test.to_string();
         args.filter.is_empty() || args.filter.iter().any(|part| name.contains(part))
     });
     if tests.is_empty() {
-        bail!("no test to run in the list {}: check --list and --filter", path.display());
+        return Err(usage(anyhow!("no test to run in the list {}: check --list and --filter", path.display())));
     }
     let job = Job { tests, work: args.work, limit: Duration::from_secs(args.timeout) };
     let functions = match (args.function.as_str(), args.vfs.vfs) {

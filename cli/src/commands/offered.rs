@@ -32,3 +32,13 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Offered<T> {
         Some(Box::new((self.values)().into_iter().map(PossibleValue::new)))
     }
 }
+
+/// A parser of `--card`: accepts each text, and offers the built-in cards.
+pub fn card() -> Offered<String> {
+    Offered::new(|text| Ok(text.to_owned()), built_in)
+}
+
+/// Names of the built-in cards.
+pub fn built_in() -> Vec<&'static str> {
+    arctic_gpu::card_file::BUILT_IN.iter().map(|(name, _)| *name).collect()
+}

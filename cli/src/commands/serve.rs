@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use arctic_device_model::gpu::Model;
 use arctic_device_model::profile::{CardProfile, Unmodelled};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -18,9 +18,10 @@ use signal_hook::iterator::Signals;
 
 use self::capabilities::Capabilities;
 use self::connection::{Connection, Functions};
-use super::UsageError;
-use super::card_args::{ON_ROOT_BUS, window};
+use super::card_args::{ON_ROOT_BUS, default_card, window};
+use super::offered::card;
 use super::stdout::{self, Unwritten};
+use super::usage;
 use crate::capture::{Capture, Heading};
 use crate::decode::engine::Family;
 use crate::metrics;
@@ -64,8 +65,9 @@ use arctic_guest_runner::viommu::{REQUESTER, Viommu};
     arctic serve --card flex170-63vf --dir /tmp/card --vfs 63 --provision config --json > card.json")]
 pub struct ServeArgs {
     /// Card file, or the name of a built-in one: flex170 (16 GiB, 31 VFs), flex140 (6 GiB), flex170-63vf, small
-    /// (2 GiB), and the integrated GPUs ivb, ivb-swizzled, ivb-fused (without display) and snb
-    #[arg(long, value_name = "FILE|NAME", required_unless_present = CAPABILITIES)]
+    /// (2 GiB), and the integrated GPUs ivb, ivb-swizzled, ivb-fused (without display) and snb; the default is flex170,
+    /// with more than 31 VFs flex170-63vf
+    #[arg(long, value_name = "FILE|NAME", value_parser = card(), hide_possible_values = true)]
     card: Option<String>,
     /// Directory for sockets and the report; created if it does not exist
     #[arg(long, value_name = "DIR", required_unless_present = CAPABILITIES)]
@@ -74,7 +76,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "GROUP", value_parser = group)]
     socket_group: Option<u32>,
     /// Number of virtual functions to serve; with 0 the card has no SR-IOV
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=63))]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(u8).range(0..=63))]
     vfs: u8,
     /// Each virtual function is used by a separate guest; the PF's guest enables and provisions them
     #[arg(long)]
@@ -119,7 +122,7 @@ pub struct ServeArgs {
     print_capabilities: bool,
 }
 
-/// ID of the argument that makes --card and --dir optional.
+/// ID of the argument that makes --dir optional.
 const CAPABILITIES: &str = "print_capabilities";
 
 /// The provisioner of the VFs.
@@ -154,7 +157,7 @@ impl ServeArgs {
     fn place(&self, card: &str, model: &CardFile, vfs: u8) -> Result<Place> {
         let integrated = matches!(model, CardFile::Integrated(_));
         if integrated && self.pci_port {
-            return Err(UsageError(format!("the card {card} {ON_ROOT_BUS}")).into());
+            bail!("the card {card} {ON_ROOT_BUS}");
         }
         Ok(match integrated {
             true => Place::INTEGRATED,
@@ -167,9 +170,7 @@ impl ServeArgs {
     fn place_of_pf(&self, default: Place) -> Result<Place> {
         let Some(PciAddress { bus, device, function }) = self.pf_address else { return Ok(default) };
         if self.pci_port && bus == 0 {
-            let error =
-                "behind the port of --pci-port the PF is not on bus 0: omit --pf-address, or give the port's bus";
-            return Err(UsageError(error.into()).into());
+            bail!("behind the port of --pci-port the PF is not on bus 0: omit --pf-address, or give the port's bus");
         }
         Ok(Place { bus, devfn: device << 3 | function, ..default })
     }
@@ -206,20 +207,25 @@ impl ServeArgs {
 
 /// Serves until a signal arrives, then writes the report; or prints the capabilities.
 pub fn run(arguments: &ServeArgs) -> Result<()> {
-    let (Some(card), Some(dir), false) = (&arguments.card, &arguments.dir, arguments.print_capabilities) else {
+    let (Some(dir), false) = (&arguments.dir, arguments.print_capabilities) else {
         return Ok(stdout::line(serde_json::to_string_pretty(&Capabilities::new()?)?)?);
     };
-    let mut model = card_file::load_any(card)?;
+    let card = arguments.card.as_deref().unwrap_or_else(|| default_card(arguments.vfs));
+    let mut model = card_file::load_any(card).map_err(usage)?;
     match (arguments.unmodelled, &mut model) {
         (Some(UnmodelledOption::Skip), CardFile::Flex(profile)) => profile.unmodelled = Unmodelled::Skip,
         (Some(UnmodelledOption::Fault), CardFile::Flex(profile)) => profile.unmodelled = Unmodelled::Fault,
-        (Some(_), _) => bail!("the card {card} always skips commands that it does not execute: omit --unmodelled"),
+        (Some(_), _) => {
+            let why = anyhow!("the card {card} always skips commands that it does not execute: omit --unmodelled");
+            return Err(usage(why));
+        }
         (None, _) => {}
     }
-    let place = arguments.place_of_pf(arguments.place(card, &model, arguments.vfs)?)?;
-    let place_alone = arguments.place(card, &model, 0)?;
+    let place = arguments.place(card, &model, arguments.vfs).and_then(|place| arguments.place_of_pf(place));
+    let place = place.map_err(usage)?;
+    let place_alone = arguments.place(card, &model, 0).map_err(usage)?;
     let (name, ecam) = (model.name().to_owned(), arguments.ecam(place));
-    let topology = arguments.topology(card, &model, ecam)?;
+    let topology = arguments.topology(card, &model, ecam).map_err(usage)?;
     let posted_writes = model.posted_writes();
     // From here on, signals cause an orderly shutdown.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot install signal handlers")?;
