@@ -185,7 +185,9 @@ fn further(command: &Command) -> Roff {
         if lines.peek().is_some() {
             roff.control("SH", [heading]);
         }
-        lines.for_each(|line| drop(roff.text([roman(line), line_break()])));
+        for line in lines {
+            roff.text([roman(line), line_break()]);
+        }
     }
     roff.control("SH", ["SEE ALSO"]);
     let pages = super::Arguments::command();
