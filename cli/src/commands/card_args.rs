@@ -66,6 +66,19 @@ pub fn default_card(vfs: u8) -> &'static str {
     if vfs > VFS_OF_CARD { CARD_63VF } else { CARD }
 }
 
+/// Fails if a card has fewer than `vfs` VFs.
+fn check_vfs(card: &str, model: &CardFile, vfs: u8) -> Result<()> {
+    let total = model.total_vfs();
+    match vfs {
+        0 => Ok(()),
+        _ if matches!(model, CardFile::Integrated(_)) => {
+            bail!("the card {card} has no virtual functions: omit --vfs")
+        }
+        _ if vfs <= total => Ok(()),
+        _ => bail!("the card {card} has {total} VFs, not {vfs}: request fewer, or raise total_vfs in the card file"),
+    }
+}
+
 /// Why an integrated GPU cannot be behind a root port.
 pub const ON_ROOT_BUS: &str = "is on the root bus, as on hardware: omit --pci-port";
 
@@ -103,8 +116,8 @@ impl CardArgs {
         let card = self.card.clone().unwrap_or_else(|| default_card(functions.vfs()).to_owned());
         let model = card_file::load_any(&card)?;
         let integrated = matches!(model, CardFile::Integrated(_));
+        check_vfs(&card, &model, functions.vfs())?;
         let refused = [
-            (functions != Functions::Physical, "has no virtual functions: omit --vfs"),
             (self.pci_port, ON_ROOT_BUS),
             (self.unmodelled.is_some(), "always skips commands that it does not execute: omit --unmodelled"),
         ];

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
@@ -102,6 +102,8 @@ enum Firmware {
 
 /// Slot of the disk: behind those of 63 VFs.
 const DISK_SLOT: &str = "18.0";
+/// Printed if the guest's console is on a terminal.
+const CONSOLE: &str = "console     Ctrl-A X ends QEMU, Ctrl-A C is its monitor, Ctrl-C goes to the guest";
 /// Time for QEMU to end after SIGTERM.
 const END_LIMIT: Duration = Duration::from_secs(10);
 /// The directory of the card in the output of --print.
@@ -225,8 +227,9 @@ impl Args {
         let mut child = match self.no_console {
             true => Child::spawn(command.stdin(Stdio::null()), "QEMU")?,
             false => {
-                progress
-                    .print_line("console     Ctrl-A X ends QEMU, Ctrl-A C is its monitor, Ctrl-C goes to the guest");
+                if std::io::stdin().is_terminal() {
+                    progress.print_line(CONSOLE);
+                }
                 Child::spawn_on_terminal(&mut command, "QEMU")?
             }
         };
@@ -368,9 +371,18 @@ mod tests {
             let error = parse(words).map(drop).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{words}: {error}");
         }
-        let error = parse("--disk a --card ivb --vfs 2").unwrap().options().unwrap_err();
-        assert_eq!(error.to_string(), "the card ivb has no virtual functions: omit --vfs");
-        assert!(error.is::<super::super::UsageError>());
+        for (words, reason) in [
+            ("--disk a --card ivb --vfs 2", "the card ivb has no virtual functions: omit --vfs"),
+            ("--disk a --card ivb --pci-port", "the card ivb is on the root bus, as on hardware: omit --pci-port"),
+            (
+                "--disk a --card small --vfs 40",
+                "the card small has 31 VFs, not 40: request fewer, or raise total_vfs in the card file",
+            ),
+        ] {
+            let error = parse(words).unwrap().options().unwrap_err();
+            assert_eq!(error.to_string(), reason, "{words}");
+            assert!(error.is::<super::super::UsageError>(), "{words}");
+        }
     }
 
     #[test]
