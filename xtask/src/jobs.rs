@@ -102,6 +102,13 @@ pub const CARD: &[Job] = &[
         ],
     },
     Job {
+        name: "own-guest",
+        minutes: 6,
+        tests: "a Debian guest with operators' tools, made of packages (mmdebstrap, genext2fs), boots by `arctic qemu`",
+        paths: &[],
+        steps: &["cargo test --release {packages} --features arctic-cli/long-tests --test guest_long -- own_guest"],
+    },
+    Job {
         name: "support",
         minutes: 12,
         tests: "guests with kernels of four Debian suites, OVMF, IOMMUs and memory backends; writes docs/support.md",

@@ -4,6 +4,8 @@
 
 use serde_json::Value;
 
+mod own_guest;
+
 // Included by path: the module needs the path of the program, which cargo sets only for tests of this package.
 #[path = "../guest/run.rs"]
 mod run;
