@@ -230,7 +230,7 @@ mod tests {
         assert_eq!((flex140.local_memory, flex140.local_memory_bar()), (6 << 30, 8 << 30));
         assert_eq!((0..4).filter(|n| flex140.has_compute(*n)).collect::<Vec<_>>(), [0]);
         // PCU_CR_PACKAGE_RAPL_LIMIT, in units of 1/8 W.
-        assert_eq!([&flex, &flex140].map(|card| card.registers().value(0x14_59a0) & 0x7fff), [150 * 8, 75 * 8]);
+        assert_eq!([&flex, &flex140].map(|card| card.registers().value(0x14_59a0) & 0x7fff), [150 * 8, 38 * 8]);
         assert_eq!((flex.die.name, flex.device, flex.local_memory_bar()), ("dg2-g10", 0x56c0, 16 << 30));
         let mut small = load("small").unwrap();
         assert_eq!(small.local_memory, 2 << 30);
