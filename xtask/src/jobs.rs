@@ -164,12 +164,13 @@ pub const CARD: &[Job] = &[
     Job {
         name: "rootfs",
         minutes: 8,
-        tests: "the static program boots a guest in the container's root file system (root, debootstrap, the musl target)",
+        tests: "the static program boots a guest in the container's root file system; its package (root, debootstrap, the musl target)",
         paths: &[],
         steps: &[
             "cargo build --release --locked --target x86_64-unknown-linux-musl",
             "dist/rootfs.sh target/rootfs target/x86_64-unknown-linux-musl/release/arctic",
             "unshare --mount --pid --fork --root=target/rootfs --mount-proc arctic boot",
+            "dist/deb.sh target/x86_64-unknown-linux-musl/release/arctic target",
         ],
     },
     Job {
