@@ -85,7 +85,7 @@ pub fn run(arguments: &FidelityArgs) -> Result<()> {
     } else if arguments.markdown {
         report.summary()
     } else if let (Some(_), Some(item)) = (&arguments.item, items.first()) {
-        of_item(item)
+        of_item(&report, item)
     } else if arguments.status.is_some() {
         listing(&items)
     } else {
@@ -179,8 +179,16 @@ fn entry(text: &mut String, item: &Item, with_note: bool) {
     }
 }
 
-fn of_item(item: &Item) -> String {
+fn of_item(report: &Report, item: &Item) -> String {
     let mut text = format!("{}: {}\n", item.id, item.title);
+    let document = report.documents.iter().find(|document| document.name == item.document);
+    let title = document.map_or("", |document| document.title.as_str());
+    // As in `L271-319`.
+    let cites = |fact: &String| {
+        fact.split(' ').any(|word| word.starts_with('L') && word[1..].starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let lines = if item.facts.iter().any(cites) { "; L in the rule: lines of its plain text" } else { "" };
+    let _ = writeln!(text, "document   {title}{lines}");
     let _ = writeln!(text, "group      {} {}, {}", item.document, item.group, item.mechanism);
     let _ = writeln!(text, "class      [{}] {}", item.class, class(&item.class));
     let stale = if item.stale { " (its code or tests have changed since `cargo xtask mutants`)" } else { "" };
@@ -251,10 +259,15 @@ mod tests {
     fn an_item_shows_rule_code_and_tests() {
         let report = of_this_build().unwrap();
         let item = report.find("V8-153").unwrap();
-        let text = of_item(item);
-        for part in
-            ["V8-153: Shifts\n", "[DOC] stated completely", "15 -> 8", "alu.rs:", "fn shift\n", "::shifts_round_down\n"]
-        {
+        let text = of_item(&report, item);
+        for part in [
+            "V8-153: Shifts\ndocument   Volume 8, Command Stream Programming; L in the rule: lines of",
+            "[DOC] stated completely",
+            "15 -> 8",
+            "alu.rs:",
+            "fn shift\n",
+            "::shifts_round_down\n",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
