@@ -269,7 +269,7 @@ impl Gpu for SkeletonGpu {
     fn status(&self) -> Status {
         let timers = self.state.lock().unwrap().expired;
         let values = [("function".to_owned(), 0.into()), ("timers".to_owned(), timers.into())];
-        Status { functions: vec![Values::from_iter(values)], engines: Vec::new() }
+        Status { functions: vec![Values::from_iter(values)], ..Status::default() }
     }
 
     fn trace(&self) -> &Arc<Recorder> {
