@@ -6,7 +6,7 @@ use super::{Gt, SideEffect};
 use crate::execlist::buffer::CsbPort;
 use crate::pcode::Pcode;
 use crate::registers::interrupt::TREE;
-use crate::registers::tile::{GU_DEBUG, GuCntl, GuDebug};
+use crate::registers::tile::{GuCntl, GuDebug};
 use crate::registers::{Access, ResetRegister, Unit, XeHpg};
 
 impl Gt {
@@ -31,7 +31,7 @@ impl Gt {
 
     /// Reports completion of the reset requested in GU_CNTL to the driver (GU_DEBUG bit 31).
     pub fn finish_driver_flr(&self) {
-        self.registers.set(GU_DEBUG, GuDebug::new().with_driver_flr(true).into());
+        self.registers.set_fields(GuDebug::new().with_driver_flr(true));
     }
 }
 

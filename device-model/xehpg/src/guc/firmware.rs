@@ -165,7 +165,7 @@ pub fn finish_dma(gt: &Gt) {
 
 /// Returns whether DMA_CTRL requests a transfer.
 pub fn dma_started(gt: &Gt) -> bool {
-    DmaCtrl::from(gt.registers.value(DMA_CTRL)).start()
+    gt.registers.fields::<DmaCtrl>().start()
 }
 
 /// Checks the image that `transfer` copies into WOPCM as the boot ROM does.

@@ -50,7 +50,7 @@ use crate::host::{Function, functions};
 use crate::interrupts::DMA_DONE;
 use crate::memory::{Tlb, ggtt};
 use crate::profile::provision::Quota;
-use crate::registers::guc::{DMA_CTRL, DmaCtrl};
+use crate::registers::guc::DmaCtrl;
 use ads::{Ads, EngineMap};
 use context::GucContextId;
 pub use control::FunctionReset;
@@ -116,7 +116,7 @@ impl Guc {
         if done.is_ok() {
             gt.interrupts.raise_guc(DMA_DONE);
         }
-        if DmaCtrl::from(gt.registers.value(DMA_CTRL)).kernel() {
+        if gt.registers.fields::<DmaCtrl>().kernel() {
             let boot = |transfer: Transfer| {
                 let firmware = firmware::load(gt, &mut gam, transfer)?;
                 match Ads::read(&mut gam, firmware.ads(), gt.generation) {

@@ -4,7 +4,7 @@
 use bitfield_struct::bitfield;
 
 use super::Kind::{self, ReadOnly};
-use super::{Bits, ClockRegister, Live, Register, ResetRegister, STORED, array, register};
+use super::{Bits, ClockRegister, Live, Register, ResetRegister, STORED, array, card_fields, register};
 
 /// GDRST. The other bits reset engines ([`EngineInfo::reset`](crate::topology::EngineInfo::reset)).
 pub const GDRST: u32 = 0x941c;
@@ -117,6 +117,10 @@ pub const GUC_HOST_INTERRUPT_DATA: u32 = 0xc590;
 pub const VF_SW_FLAG: u32 = 0x19_0240;
 /// Number of dwords of the mailbox.
 pub const VF_SW_FLAGS: u16 = 4;
+
+card_fields! {
+    DmaCtrl DMA_CTRL;
+}
 
 /// Type of a register of the GuC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@
 use bitfield_struct::bitfield;
 
 use super::Kind::{self, ReadOnly, Write1Clear};
-use super::{Bits, Live, Register, STORED, array, register};
+use super::{Bits, Live, Register, STORED, array, card_fields, register};
 use crate::hardware_error::Severity;
 
 /// ERR_STAT_GT_REG of the severity with number 0; those of the others follow.
@@ -66,6 +66,10 @@ pub struct StolenReserved {
     /// Bits 31:20 of its address.
     #[bits(12)]
     pub address: u16,
+}
+
+card_fields! {
+    GuDebug GU_DEBUG;
 }
 
 /// ERR_STAT_GT_REG: errors of this severity in the GT.
