@@ -123,8 +123,10 @@ impl Collector for Snapshot {
     }
 }
 
-/// Properties of a function that are 0 or 1.
-const BITS: [(Named, fn(&FunctionStatus) -> bool); 3] = [
+/// A property of a function that is 0 or 1.
+type Property = (Named, fn(&FunctionStatus) -> bool);
+
+const BITS: [Property; 3] = [
     (("function_enabled", "1 if the function is enabled", None), |of| of.enabled),
     (("function_connected", "1 if a VMM is connected to the function", None), |of| of.connected),
     (("function_awake", "1 if the function is in the power state D0", None), |of| of.power_state == "D0"),
