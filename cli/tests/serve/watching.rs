@@ -209,7 +209,7 @@ fn terminal() -> (OwnedFd, File) {
 
 /// On a terminal `arctic trace` says that it is connected while no event comes.
 #[test]
-fn a_trace_without_events_says_that_it_waits() {
+fn a_trace_without_events_prints_that_it_waits() {
     let temp = TempDir::new().unwrap();
     let served = Served::start("small", temp.as_path(), &[]);
     let trace = |stderr: Stdio| {
