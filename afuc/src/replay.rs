@@ -214,7 +214,7 @@ impl Replay {
         match record {
             Record::GpuId(_) => Ok(()),
             Record::Buffer { address, length, words } => self.buffer(*address, *length, words),
-            Record::Commands { address, words } => self.commands(*address, *words, drive),
+            Record::Commands { address, dword_count } => self.commands(*address, *dword_count, drive),
         }
     }
 
@@ -249,8 +249,8 @@ impl Replay {
                 Record::GpuId(_) => {}
                 Record::Buffer { address, length, words } => self.buffer(*address, *length, words)?,
                 #[expect(clippy::cast_possible_truncation, reason = "the halves of an address")]
-                Record::Commands { address, words } if *words <= 0xf_ffff => {
-                    packets.extend(operation(0x3f, &[*address as u32, (*address >> 32) as u32, *words]));
+                Record::Commands { address, dword_count } if *dword_count <= 0xf_ffff => {
+                    packets.extend(operation(0x3f, &[*address as u32, (*address >> 32) as u32, *dword_count]));
                 }
                 Record::Commands { address, .. } => return Err(ReplayError::Long(*address)),
             }

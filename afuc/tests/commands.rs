@@ -56,7 +56,7 @@ fn debug_shows_the_machine_after_a_fault() {
     assert!(text.ends_with("> c\nerror: there is nothing left to execute\n"), "{text}");
 }
 
-/// The machine has no processors of a5xx, and a file that is no trace is not taken for an empty one.
+/// The machine has no processors of a5xx, and an empty file is not taken for a trace.
 #[test]
 fn run_refuses_a5xx_and_empty_traces() {
     let directory = Directory::new("refused");
@@ -66,7 +66,7 @@ fn run_refuses_a5xx_and_empty_traces() {
     for (firmware, generation, trace, reason) in [
         ("open", "5", &trace, "the open firmware is for a6xx and a7xx"),
         (&source, "5", &trace, "needs the processors PFP and ME"),
-        ("open", "6", &empty, "the file is empty: it is no trace"),
+        ("open", "6", &empty, "the file is empty: it is not a trace"),
     ] {
         let (code, _, error) = afuc(&["run", "--firmware", firmware, "--gen", generation, "--rd", trace]);
         assert_eq!((code, error.contains(reason)), (Some(1), true), "{error}");

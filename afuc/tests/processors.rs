@@ -46,7 +46,7 @@ fn wait(semaphore: u32) -> Vec<u32> {
 
 fn trace(buffer: u32, packets: &[Vec<u32>]) -> [Record; 2] {
     let words = packets.concat();
-    let commands = Record::Commands { address: buffer.into(), words: u32::try_from(words.len()).unwrap() };
+    let commands = Record::Commands { address: buffer.into(), dword_count: u32::try_from(words.len()).unwrap() };
     [Record::Buffer { address: buffer.into(), length: 4, words }, commands]
 }
 

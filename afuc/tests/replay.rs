@@ -167,7 +167,7 @@ fn stream(random: &mut Random, generation: Generation) -> Vec<Record> {
     buffers.push((DATA, (0..64).map(|_| value(random)).collect()));
     let records =
         buffers.into_iter().map(|(address, words)| Record::Buffer { address: address.into(), length: 4, words });
-    records.chain([Record::Commands { address: next.into(), words: length }]).collect()
+    records.chain([Record::Commands { address: next.into(), dword_count: length }]).collect()
 }
 
 fn replay(image: &Image, options: &Options, records: &[Record]) -> Result<Replay, ReplayError> {
@@ -241,7 +241,7 @@ fn preemption_executes_the_second_ring() {
     let words = u32::try_from(wait.len() * 100).unwrap();
     let records = [
         Record::Buffer { address: BUFFER.into(), length: 4, words: wait.repeat(100) },
-        Record::Commands { address: BUFFER.into(), words },
+        Record::Commands { address: BUFFER.into(), dword_count: words },
     ];
     let mut run = replay(&image, &Options { preempt_every: Some(10), ..Options::default() }, &records).unwrap();
     let preemptions = run.machine.preemptions;
@@ -275,7 +275,7 @@ fn packets_that_cannot_be_executed_are_errors_of_both() {
         let words = u32::try_from(packets.len()).unwrap();
         let records = [
             Record::Buffer { address: BUFFER.into(), length: 4, words: packets.to_vec() },
-            Record::Commands { address: BUFFER.into(), words },
+            Record::Commands { address: BUFFER.into(), dword_count: words },
         ];
         let machine = replay(&image, options, &records).unwrap_err();
         let mut interpreter = arctic_afuc::pm4::Interpreter::new(arctic_afuc::pm4::Limit::default());
@@ -319,7 +319,7 @@ fn firmware_with_a_mistake_differs_from_the_interpreter() {
     let packet = operation(0x4c, &[0, 7]);
     let records = [
         Record::Buffer { address: BUFFER.into(), length: 4, words: packet.clone() },
-        Record::Commands { address: BUFFER.into(), words: 3 },
+        Record::Commands { address: BUFFER.into(), dword_count: 3 },
     ];
     let run = replay(&image, &Options { compare: true, ..Options::default() }, &records).unwrap();
     let difference = run.compare().unwrap_err();
@@ -333,7 +333,7 @@ fn firmware_with_a_mistake_differs_from_the_interpreter() {
 #[test]
 fn buffers_that_are_missing_or_overlap_are_reported() {
     let image = open(Generation::A6);
-    let run = replay(&image, &Options::default(), &[Record::Commands { address: 0x999_0000, words: 8 }]).unwrap();
+    let run = replay(&image, &Options::default(), &[Record::Commands { address: 0x999_0000, dword_count: 8 }]).unwrap();
     assert_eq!((run.missing_buffers, run.command_buffers), (1, 0));
     let records = [Record::Buffer { address: arctic_afuc::replay::RING + 0x100, length: 4, words: vec![0] }];
     let error = replay(&image, &Options::default(), &records).unwrap_err();
