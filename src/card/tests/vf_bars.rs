@@ -13,31 +13,45 @@ use crate::vfio_user::wire::{FLAG_ERROR, HEADER_LEN, Header, TYPE_REPLY, command
 
 const ENODEV: u32 = libc::ENODEV as u32;
 const VF_BAR0: u64 = 0x10;
-/// Two assignments of VF BARs 0 and 2, and what software reads while it sizes them.
-const A: [u64; 2] = [0x10_0000_0000, 0x20_0000_0000];
-const B: [u64; 2] = [0x30_0000_0000, 0x20_0000_0000];
-const SIZING: u64 = 0xffff_ffff_ffff_ffff;
-const SEABIOS: u64 = 0xb000_0000;
-const OVMF: u64 = 0xe000_0000;
+const VF_BAR2: u64 = 0x18;
+/// Configuration registers of a VF that the VMM has: up to the end of BAR 5.
+const VF_REGISTER_BYTES: usize = 0x28;
+const MEMORY_SPACE: [u8; 2] = [2, 0];
+const BUS_MASTER: [u8; 2] = [4, 0];
+/// Two assignments of VF BARs 0 and 2. They differ in BAR 0 alone, as if the guest had moved only one.
+const INITIAL_BARS: [u64; 2] = [0x10_0000_0000, 0x20_0000_0000];
+const MOVED_BARS: [u64; 2] = [0x30_0000_0000, 0x20_0000_0000];
+/// What software writes to a BAR to size it.
+const ALL_ONES: u64 = 0xffff_ffff_ffff_ffff;
+/// Bytes of each VF in VF BARs 0 and 2.
+const VF_BAR_BYTES: [u64; 2] = [16 << 20, 512 << 20];
+const SEABIOS_ECAM: u64 = 0xb000_0000;
+const OVMF_ECAM: u64 = 0xe000_0000;
+/// Offset of the PF, 00:01.0, in the configuration space window; VF 1 is the next function.
+const PF_ECAM_OFFSET: u64 = 0x8000;
+const VF1_ECAM_OFFSET: u64 = 0x9000;
+/// Device and vendor ID of the PF.
+const PF_IDS: u32 = 0x56c0_8086;
 
-/// How long the card sends nothing when it has nothing to write.
-const QUIET: Duration = Duration::from_millis(30);
+/// Time without messages after which a test assumes that there are none; a slow card thread can hide a message.
+const IDLE_TIMEOUT: Duration = Duration::from_millis(30);
 
 /// A VF's function in the VMM, and the connection to which the VMM passes its register writes on.
 struct VfFunction {
     client: Option<Raw>,
-    registers: [u8; 0x28],
+    registers: [u8; VF_REGISTER_BYTES],
 }
 
 impl VfFunction {
     fn new(client: Option<Raw>) -> Self {
-        VfFunction { client, registers: [0; 0x28] }
+        VfFunction { client, registers: [0; VF_REGISTER_BYTES] }
     }
 
     /// The addresses at which the function decodes its BARs.
     fn decoded(&self) -> Option<[u64; 2]> {
-        let bar = |at: usize| u64::from_le_bytes(self.registers[at..at + 8].try_into().unwrap()) & !0xf;
-        (self.registers[4] & 2 != 0).then(|| [bar(0x10), bar(0x18)])
+        let bar = |at: u64| u64::from_le_bytes(self.registers[at as usize..][..8].try_into().unwrap()) & !0xf;
+        let is_decoding = self.registers[COMMAND as usize] & MEMORY_SPACE[0] != 0;
+        is_decoding.then(|| [VF_BAR0, VF_BAR2].map(bar))
     }
 
     /// Writes a register, at most four bytes, as QEMU does: first to the client socket, then to the VMM's own copy.
@@ -56,24 +70,49 @@ struct Vmm {
     /// The function that the guest's IOMMU does not translate, if the VMM has it.
     requester: Option<Raw>,
     vfs: Vec<VfFunction>,
+    /// DMA messages that arrived at the PF while it waited for a reply.
     requests: VecDeque<Reply>,
-    /// Guest address of the configuration space window, and the guest's RAM.
-    window: u64,
+    /// Guest address of the configuration space window.
+    ecam_base: u64,
+    /// Pages of the guest's RAM, with their addresses.
     ram: Vec<(u64, [u8; 4096])>,
     /// The guest's IOMMU refuses the accesses of the PF.
-    refuses: bool,
-    /// Number of DMA messages.
-    messages: usize,
-    writes: usize,
+    iommu_blocks_pf: bool,
+    /// Reads are executed, but writes are refused.
+    refuses_writes: bool,
+    /// Number of executed and refused DMA messages.
+    dma_messages: usize,
+    /// Number of those that are writes.
+    dma_writes: usize,
 }
 
 impl Vmm {
+    /// A VMM with two VFs that are enabled, and have their BARs at [`INITIAL_BARS`].
+    fn with_enabled_vfs(sockets: &Sockets, attached: bool) -> Self {
+        let mut vmm = Vmm::new(sockets, 2, attached);
+        vmm.assign(INITIAL_BARS);
+        vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
+        vmm.enable(2);
+        vmm.settle(&bars(2, 2, INITIAL_BARS));
+        vmm
+    }
+
+    /// A VMM whose PF guest has `vfs` VFs; if `attached`, the VFs have a connection each.
     fn new(sockets: &Sockets, vfs: u8, attached: bool) -> Self {
         let client = |number: u8| attached.then(|| sockets.connect(&format!("vf{number}")).versed());
         let vf = |number: u8| VfFunction::new(client(number));
-        let (vfs, pf) = ((1..=vfs).map(vf).collect(), sockets.connect("pf").versed());
-        let (requests, ram) = (VecDeque::new(), Vec::new());
-        Vmm { pf, requester: None, vfs, requests, window: SEABIOS, ram, refuses: false, messages: 0, writes: 0 }
+        Vmm {
+            vfs: (1..=vfs).map(vf).collect(),
+            pf: sockets.connect("pf").versed(),
+            requester: None,
+            requests: VecDeque::new(),
+            ecam_base: SEABIOS_ECAM,
+            ram: Vec::new(),
+            iommu_blocks_pf: false,
+            refuses_writes: false,
+            dma_messages: 0,
+            dma_writes: 0,
+        }
     }
 
     /// Sends a command to the PF and returns its reply. Requests of the card that arrive meanwhile are queued.
@@ -86,6 +125,7 @@ impl Vmm {
                 assert_eq!((message.header.id, message.header.error), (header.id, 0));
                 return message;
             }
+            assert!(self.requester.is_none(), "the card sends DMA messages to the requester only");
             self.requests.push_back(message);
         }
     }
@@ -103,8 +143,8 @@ impl Vmm {
         }
     }
 
-    fn size(&mut self) {
-        self.assign([SIZING; 2]);
+    fn size_bars(&mut self) {
+        self.assign([ALL_ONES; 2]);
     }
 
     fn enable(&mut self, vfs: u8) {
@@ -119,32 +159,28 @@ impl Vmm {
     /// Returns the next DMA message of the card, if one arrives within `time`.
     fn receive(&mut self, time: Duration) -> Option<Reply> {
         let (sender, requests) = (self.requester.as_mut().unwrap_or(&mut self.pf), &mut self.requests);
-        let begun = Instant::now();
-        sender.stream.set_nonblocking(true).unwrap();
-        while requests.is_empty() && begun.elapsed() < time {
-            match rustix::net::recv(&sender.stream, &mut [0_u8; 1][..], rustix::net::RecvFlags::PEEK) {
-                Ok((1.., _)) => {
-                    sender.stream.set_nonblocking(false).unwrap();
-                    let message = sender.receive();
-                    requests.push_back(message);
-                    sender.stream.set_nonblocking(true).unwrap();
-                }
+        if requests.is_empty() {
+            let usual = sender.stream.read_timeout().unwrap();
+            sender.stream.set_read_timeout(Some(time)).unwrap();
+            let peeked = rustix::net::recv(&sender.stream, &mut [0_u8; 1][..], rustix::net::RecvFlags::PEEK);
+            sender.stream.set_read_timeout(usual).unwrap();
+            match peeked {
+                Ok((1.., _)) => requests.push_back(sender.receive()),
                 Ok(_) => panic!("the card has closed the connection"),
                 Err(error) => assert_eq!(std::io::Error::from(error).kind(), ErrorKind::WouldBlock),
             }
-            std::thread::sleep(Duration::from_micros(200));
         }
-        sender.stream.set_nonblocking(false).unwrap();
         self.requests.pop_front()
     }
 
     /// Executes a DMA message and replies.
     fn execute(&mut self, request: &Reply) {
-        self.messages += 1;
+        self.dma_messages += 1;
         let (address, count) = (request.u64(0), request.u64(8) as usize);
         let result = match request.header.command {
             command::DMA_READ => self.dma_read(address, count),
-            _ => self.dma_write(address, &request.body[16..]).map(|()| Vec::new()),
+            command::DMA_WRITE => self.dma_write(address, &request.body[16..]).map(|()| Vec::new()),
+            other => panic!("the card sends command {other}"),
         };
         let (flags, error, data) = match result {
             Some(data) => (TYPE_REPLY, 0, data),
@@ -156,20 +192,20 @@ impl Vmm {
         sender.send(Header { size, flags, error, ..request.header }, &body, &[]);
     }
 
-    /// Offset in the window of a function: 0 is the PF.
-    fn function(&self, address: u64) -> Option<(usize, u64)> {
-        let at = address.checked_sub(self.window + 0x8000)?;
+    /// Function number (0 is the PF) and offset in its configuration space of a guest address.
+    fn decode_ecam(&self, address: u64) -> Option<(usize, u64)> {
+        let at = address.checked_sub(self.ecam_base + PF_ECAM_OFFSET)?;
         usize::try_from(at >> 12).ok().filter(|function| *function <= self.vfs.len()).map(|n| (n, at & 0xfff))
     }
 
     fn dma_read(&mut self, address: u64, count: usize) -> Option<Vec<u8>> {
-        if self.refuses && self.requester.is_none() {
+        if self.iommu_blocks_pf && self.requester.is_none() {
             return None;
         }
         if let Some((page, ram)) = self.ram.iter().find(|(page, _)| *page == address & !0xfff) {
             return Some(ram[(address - page) as usize..][..count].to_vec());
         }
-        let (function, offset) = self.function(address)?;
+        let (function, offset) = self.decode_ecam(address)?;
         assert_eq!(function, 0, "the card reads the PF only");
         let dwords = (0..count as u64).step_by(4).flat_map(|at| {
             let reply = self.request(command::REGION_READ, &access(offset + at, CONFIG_REGION, 4, &[]));
@@ -179,12 +215,15 @@ impl Vmm {
     }
 
     fn dma_write(&mut self, address: u64, data: &[u8]) -> Option<()> {
-        self.writes += 1;
-        if self.refuses && self.requester.is_none() {
+        self.dma_writes += 1;
+        if self.iommu_blocks_pf && self.requester.is_none() {
+            return None;
+        }
+        if self.refuses_writes {
             return None;
         }
         assert!(!self.ram.iter().any(|(page, _)| *page == address & !0xfff), "a write to RAM at {address:#x}");
-        let (function, offset) = self.function(address)?;
+        let (function, offset) = self.decode_ecam(address)?;
         assert_ne!(function, 0, "the card writes VFs only");
         for (n, part) in data.chunks(4).enumerate() {
             self.vfs[function - 1].write(offset + 4 * n as u64, part);
@@ -206,17 +245,17 @@ impl Vmm {
     /// Executes messages until the VFs decode `expected`, and as long as the card sends more.
     fn settle(&mut self, expected: &[Option<[u64; 2]>]) {
         self.run_until(&format!("{expected:x?}"), |vmm| vmm.decoded() == expected);
-        self.run();
+        self.run_until_quiet();
         assert_eq!(self.decoded(), expected);
     }
 
     /// Executes messages until the card sends no more for a short time. Returns their number.
-    fn run(&mut self) -> usize {
-        let before = self.messages;
-        while let Some(request) = self.receive(QUIET) {
+    fn run_until_quiet(&mut self) -> usize {
+        let before = self.dma_messages;
+        while let Some(request) = self.receive(IDLE_TIMEOUT) {
             self.execute(&request);
         }
-        self.messages - before
+        self.dma_messages - before
     }
 
     /// Where the functions decode their BARs.
@@ -233,174 +272,204 @@ impl Vmm {
 
 /// The BARs of `vfs` VFs, of which `enabled` decode them, if VF 1's are at `first`.
 fn bars(vfs: u64, enabled: u64, first: [u64; 2]) -> Vec<Option<[u64; 2]>> {
-    let bars = |vf| (vf < enabled).then(|| [first[0] + vf * (16 << 20), first[1] + vf * (512 << 20)]);
+    let bars = |vf| (vf < enabled).then(|| [0, 1].map(|bar| first[bar] + vf * VF_BAR_BYTES[bar]));
     (0..vfs).map(bars).collect()
 }
 
-/// VFs decode their BARs while VF Enable and VF MSE are set, as on hardware. Before that, and while software sizes the
-/// BARs, the guest's window is not accessed.
+/// VFs decode their BARs while VF Enable and VF MSE are set, as on hardware. While no VF is enabled, also while
+/// software sizes the BARs, the guest's window is not accessed.
 #[test]
 fn vf_bars_follow_vf_enable_and_vf_mse() {
     for attached in [false, true] {
         let sockets = Sockets::new(together(2));
         let mut vmm = Vmm::new(&sockets, 2, attached);
         vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
-        vmm.size();
-        vmm.assign(A);
-        assert_eq!(vmm.run(), 0, "no VF is enabled");
+        vmm.size_bars();
+        vmm.assign(INITIAL_BARS);
+        assert_eq!(vmm.run_until_quiet(), 0, "no VF is enabled");
         vmm.enable(2);
-        vmm.settle(&bars(2, 2, A));
+        vmm.settle(&bars(2, 2, INITIAL_BARS));
         vmm.write(CONTROL, &VF_ENABLE.to_le_bytes());
         vmm.settle(&[None; 2]);
         vmm.write(CONTROL, &(VF_ENABLE | VF_MEMORY_SPACE_ENABLE).to_le_bytes());
-        vmm.settle(&bars(2, 2, A));
+        vmm.settle(&bars(2, 2, INITIAL_BARS));
         vmm.disable();
         vmm.settle(&[None; 2]);
-        vmm.size();
-        vmm.assign(B);
-        assert_eq!((vmm.run(), vmm.decoded()), (0, vec![None; 2]), "sized and moved while disabled");
+        vmm.size_bars();
+        vmm.assign(MOVED_BARS);
+        assert_eq!((vmm.run_until_quiet(), vmm.decoded()), (0, vec![None; 2]), "sized and moved while disabled");
         vmm.enable(1);
-        vmm.settle(&bars(2, 1, B));
+        vmm.settle(&bars(2, 1, MOVED_BARS));
     }
 }
 
-/// The addresses of placed VFs are sized and restored while an update is in flight, at each of its writes.
+/// The addresses of programmed VFs are sized and restored while an update is in flight, at each of its messages.
 #[test]
-fn addresses_that_return_during_an_update_are_placed() {
+fn vf_bars_restored_during_update_are_programmed() {
     for attached in [false, true] {
-        for sized_at in 0..8 {
+        let mut restored_in_flight = 0;
+        for executed_before_restore in 0..8 {
             let sockets = Sockets::new(together(2));
-            let mut vmm = Vmm::new(&sockets, 2, attached);
-            vmm.assign(A);
-            vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
-            vmm.enable(2);
-            vmm.settle(&bars(2, 2, A));
-            vmm.size();
-            for _ in 0..sized_at {
-                if let Some(request) = vmm.receive(QUIET) {
+            let mut vmm = Vmm::with_enabled_vfs(&sockets, attached);
+            vmm.size_bars();
+            for _ in 0..executed_before_restore {
+                if let Some(request) = vmm.receive(IDLE_TIMEOUT) {
                     vmm.execute(&request);
                 }
             }
-            let in_flight = vmm.receive(QUIET);
-            vmm.assign(A);
-            in_flight.inspect(|request| vmm.execute(request));
-            vmm.settle(&bars(2, 2, A));
+            let in_flight = vmm.receive(IDLE_TIMEOUT);
+            vmm.assign(INITIAL_BARS);
+            if let Some(request) = in_flight {
+                restored_in_flight += 1;
+                vmm.execute(&request);
+            }
+            vmm.settle(&bars(2, 2, INITIAL_BARS));
         }
+        assert_ne!(restored_in_flight, 0, "no update was in flight");
     }
 }
 
-/// A refused or lost write is known as such. The VF that cannot be used reads all ones in configuration space, so that
-/// Linux refuses it, until the VMM executes the writes.
+/// A VF whose BARs cannot be programmed, because the VMM refuses reads of the window or writes to it, reads all ones in
+/// configuration space, so that Linux refuses it, until the VMM executes the writes.
 #[test]
 fn vf_without_placed_bars_reads_all_ones() {
-    let sockets = Sockets::new(together(2));
-    let mut vmm = Vmm::new(&sockets, 2, true);
-    vmm.assign(A);
-    vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
-    vmm.refuses = true;
-    vmm.enable(2);
-    assert_eq!(vmm.header_type(1), 0, "nothing is refused yet");
-    vmm.run_until("three attempts", |vmm| vmm.messages >= 6);
-    assert_eq!((vmm.header_type(1), vmm.header_type(2), vmm.writes), (0xff, 0xff, 0));
-    vmm.disable();
-    vmm.run();
-    assert_eq!(vmm.run(), 0, "nothing was placed, so nothing is undone");
-    vmm.enable(2);
-    vmm.refuses = false;
-    vmm.run_until("placed", |vmm| vmm.decoded() == bars(2, 2, A));
-    eventually("the VFs are there", || vmm.header_type(1) == 0 && vmm.header_type(2) == 0);
+    for refuses_reads in [false, true] {
+        let sockets = Sockets::new(together(2));
+        let mut vmm = Vmm::new(&sockets, 2, true);
+        vmm.assign(INITIAL_BARS);
+        vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
+        (vmm.iommu_blocks_pf, vmm.refuses_writes) = (refuses_reads, !refuses_reads);
+        vmm.enable(2);
+        assert_eq!(vmm.header_type(1), 0, "nothing is refused yet");
+        if refuses_reads {
+            // An attempt reads the PF's IDs in two windows, so these are three attempts.
+            vmm.run_until("three attempts", |vmm| vmm.dma_messages >= 6);
+            assert_eq!(vmm.dma_writes, 0, "nothing is written before the PF was recognised");
+        } else {
+            vmm.run_until("three attempts", |vmm| vmm.dma_writes >= 3);
+        }
+        // The card records the last refusal after it was sent.
+        eventually("the VFs read all ones", || vmm.header_type(1) == 0xff && vmm.header_type(2) == 0xff);
+        vmm.disable();
+        vmm.run_until_quiet();
+        if refuses_reads {
+            assert_eq!(vmm.dma_writes, 0, "nothing was placed, so nothing is undone");
+        }
+        vmm.enable(2);
+        (vmm.iommu_blocks_pf, vmm.refuses_writes) = (false, false);
+        vmm.run_until("placed", |vmm| vmm.decoded() == bars(2, 2, INITIAL_BARS));
+        eventually("VF configuration space is readable", || vmm.header_type(1) == 0 && vmm.header_type(2) == 0);
+    }
+}
+
+/// The reply to a write is missing. The write is sent again after the time for replies.
+#[test]
+fn vf_bar_write_without_reply_is_repeated() {
+    for attached in [false, true] {
+        let sockets = Sockets::new(together(2));
+        let mut vmm = Vmm::new(&sockets, 2, attached);
+        vmm.assign(INITIAL_BARS);
+        vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
+        vmm.enable(2);
+        let lost = loop {
+            let request = vmm.receive(Duration::from_secs(5)).expect("a write is due");
+            if request.header.command == command::DMA_WRITE {
+                break request;
+            }
+            vmm.execute(&request);
+        };
+        assert_eq!(vmm.decode_ecam(lost.u64(0)).map(|(function, _)| function), Some(1));
+        vmm.settle(&bars(2, 2, INITIAL_BARS));
+    }
 }
 
 /// An IOMMU refuses the PF's accesses. With the requester on a bus that it does not translate, the BARs are placed, also
 /// while bus mastering of the PF is off.
 #[test]
-fn the_requester_places_the_bars_where_an_iommu_refuses_the_pf() {
-    for master in [MEMORY_AND_BUS_MASTER, [2, 0]] {
+fn requester_programs_vf_bars_when_iommu_blocks_pf() {
+    for pf_command in [MEMORY_AND_BUS_MASTER, MEMORY_SPACE] {
         let sockets = Sockets::new(together(2));
         let mut vmm = Vmm::new(&sockets, 2, true);
-        vmm.refuses = true;
+        vmm.iommu_blocks_pf = true;
         vmm.requester = Some(sockets.connect("ecam").versed());
-        vmm.assign(A);
-        vmm.write(COMMAND, &master);
-        assert_eq!(vmm.run(), 0, "no VF is enabled");
+        vmm.assign(INITIAL_BARS);
+        vmm.write(COMMAND, &pf_command);
+        assert_eq!(vmm.run_until_quiet(), 0, "no VF is enabled");
         vmm.enable(2);
-        vmm.settle(&bars(2, 2, A));
+        vmm.settle(&bars(2, 2, INITIAL_BARS));
         vmm.disable();
         vmm.settle(&[None; 2]);
     }
 }
 
-/// The window is where the firmware has put it. RAM with other contents, or with a copy of the PF's IDs, is not written.
+/// The card searches the known ECAM addresses of firmware. RAM with other contents, or with a copy of the PF's IDs, is not written.
 #[test]
-fn the_window_is_found_where_the_firmware_has_put_it() {
-    for (window, wrong) in [(OVMF, SEABIOS), (SEABIOS, OVMF)] {
+fn ecam_is_found_at_each_firmware_address() {
+    for (ecam_base, other_base) in [(OVMF_ECAM, SEABIOS_ECAM), (SEABIOS_ECAM, OVMF_ECAM)] {
         for contents in [0xff, 0] {
             let sockets = Sockets::new(together(2));
             let mut vmm = Vmm::new(&sockets, 2, true);
-            vmm.window = window;
+            vmm.ecam_base = ecam_base;
             let mut page = [contents; 4096];
-            page[..4].copy_from_slice(&0x56c0_8086_u32.to_le_bytes());
-            vmm.ram.push((wrong + 0x8000, page));
-            vmm.ram.push((wrong + 0x9000, [contents; 4096]));
-            vmm.assign(A);
+            page[..4].copy_from_slice(&PF_IDS.to_le_bytes());
+            vmm.ram.push((other_base + PF_ECAM_OFFSET, page));
+            vmm.ram.push((other_base + VF1_ECAM_OFFSET, [contents; 4096]));
+            vmm.assign(INITIAL_BARS);
             vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
             vmm.enable(2);
-            vmm.settle(&bars(2, 2, A));
+            vmm.settle(&bars(2, 2, INITIAL_BARS));
             // Other firmware after a reset of the machine.
             vmm.request(command::DEVICE_RESET, &[]);
             for vf in &mut vmm.vfs {
                 vf.client.as_mut().unwrap().request(command::DEVICE_RESET, &[]);
-                vf.registers = [0; 0x28];
+                vf.registers = [0; VF_REGISTER_BYTES];
             }
-            (vmm.window, vmm.ram) = (wrong, Vec::new());
-            vmm.assign(B);
+            (vmm.ecam_base, vmm.ram) = (other_base, Vec::new());
+            vmm.assign(MOVED_BARS);
             vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
-            assert_eq!(vmm.run(), 0);
+            assert_eq!(vmm.run_until_quiet(), 0);
             vmm.enable(2);
-            vmm.settle(&bars(2, 2, B));
+            vmm.settle(&bars(2, 2, MOVED_BARS));
         }
     }
 }
 
-/// What the VMM has is known from the writes that it passes on: writes of the guest to the VF's registers, and a VF
+/// The card tracks VF registers by observing the writes that the VMM forwards. Writes of the guest to the VF's registers, and a VF
 /// that is plugged again, are noticed.
 #[test]
 fn vf_bars_are_placed_again_after_register_changes() {
     let sockets = Sockets::new(together(2));
-    let mut vmm = Vmm::new(&sockets, 2, true);
-    vmm.assign(A);
-    vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
-    vmm.enable(2);
-    vmm.settle(&bars(2, 2, A));
-    vmm.vfs[0].write(COMMAND, &[4, 0]);
-    vmm.settle(&bars(2, 2, A));
+    let mut vmm = Vmm::with_enabled_vfs(&sockets, true);
+    vmm.vfs[0].write(COMMAND, &BUS_MASTER);
+    vmm.settle(&bars(2, 2, INITIAL_BARS));
     vmm.vfs[1].write(VF_BAR0, &[0; 4]);
-    vmm.settle(&bars(2, 2, A));
+    vmm.settle(&bars(2, 2, INITIAL_BARS));
     vmm.vfs[1] = VfFunction::new(None);
     eventually("the session has ended", || !sockets.card.vf(2).connected());
-    vmm.run();
+    vmm.run_until_quiet();
     vmm.vfs[1] = VfFunction::new(Some(sockets.connect("vf2").versed()));
-    vmm.settle(&bars(2, 2, A));
+    vmm.settle(&bars(2, 2, INITIAL_BARS));
 }
 
-/// A client that disconnects while its VFs' BARs are being programmed does not delay the end of its session. Its
-/// successor's VFs are placed.
+/// A client that disconnects while the card waits for its reply to a message about VF BARs ends its session. The VFs of
+/// its successor are programmed.
 #[test]
-fn a_client_that_disconnects_during_an_update_leaves_nothing_behind() {
+fn client_disconnect_during_bar_update_ends_session() {
     let sockets = Sockets::new(together(2));
     for writes in 0..4 {
         let mut vmm = Vmm::new(&sockets, 2, writes % 2 == 0);
-        vmm.assign(A);
+        vmm.assign(INITIAL_BARS);
         vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
         vmm.enable(2);
-        vmm.run_until("an update is in flight", |vmm| vmm.writes >= writes);
+        vmm.run_until("an update is in flight", |vmm| vmm.dma_writes >= writes);
+        assert!(vmm.receive(Duration::from_secs(5)).is_some(), "the card waits for a reply after {writes} writes");
         drop(vmm);
         eventually("the session has ended", || !sockets.card.pf().connected() && !sockets.card.vf(1).connected());
     }
     let mut vmm = Vmm::new(&sockets, 2, true);
-    vmm.assign(B);
+    vmm.assign(MOVED_BARS);
     vmm.write(COMMAND, &MEMORY_AND_BUS_MASTER);
-    assert_eq!(vmm.run(), 0);
+    assert_eq!(vmm.run_until_quiet(), 0);
     vmm.enable(2);
-    vmm.settle(&bars(2, 2, B));
+    vmm.settle(&bars(2, 2, MOVED_BARS));
 }
