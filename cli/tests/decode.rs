@@ -111,7 +111,7 @@ fn undecodable_input_is_refused_in_a_sentence() {
         (&["-"], "hello", "`hello` is not a hexadecimal number of 32 bits"),
         (&["/nonexistent/file"], "", "/nonexistent/file cannot be read: No such file"),
         (&["-"], "{\"arctic_capture\":99,\"card\":\"x\"}\n", "it is of version 99, and this program reads 1"),
-        (&["-"], "{\"arctic_capture\":1,\"card\":\"x\"}\n{}\n{}\n", "line 2 is no event: missing field"),
+        (&["-"], "{\"arctic_capture\":1,\"card\":\"x\"}\n{}\n{}\n", "line 2 is not an event: missing field"),
     ] {
         let output = decode(arguments, input);
         let message = String::from_utf8(output.stderr).unwrap();

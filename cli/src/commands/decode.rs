@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use arctic_device_model::command::Requester;
@@ -14,7 +14,8 @@ use arctic_sriov::number::size;
 
 use super::offered::{Offered, built_in};
 use super::stdout::Stdout;
-use crate::decode::engine::{Batch, Engine, Family};
+use crate::capture::Heading;
+use crate::decode::engine::{Batch, Engine, Family, select_xe_hpg};
 use crate::decode::limits::{Budget, MOST_OF_FILE, listed};
 use crate::decode::{File, capture, i915, xe};
 
@@ -27,7 +28,8 @@ use crate::decode::{File, capture, i915, xe};
 /// The type of FILE is detected: xe's devcoredump, i915's error state, a capture of `arctic trace`, dwords in
 /// hexadecimal (separated by blanks or commas, `#` begins a comment), or raw little-endian dwords. A dump is decoded
 /// completely: messages, context images, rings, and batches with ACTHD marked, and the
-/// command that has caused an error or a fault. For dwords, --kind gives the type.
+/// command that has caused an error or a fault. For dwords, --kind gives the type; --kind, --base, --head, --tail and
+/// --acthd are for dwords only.
 ///
 /// Names, lengths, fields and access rights come from the tables that the card uses for execution, so commands that the
 /// card would reject are marked. The disassembly of a batch follows command lengths up to MI_BATCH_BUFFER_END; the
@@ -52,15 +54,16 @@ pub struct DecodeArgs {
     /// default is the GPU that the file names, or a Flex card
     #[arg(long, value_name = "FILE|NAME", value_parser = Offered::new(family, built_in), hide_possible_values = true)]
     card: Option<Family>,
-    /// The engine: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3; the default is the engine named in the dump, or rcs0. An
-    /// integrated GPU has rcs0, bcs0 and vcs0
+    /// The engine: rcs0, bcs0, ccs0..3, vcs0..7, vecs0..3, or a class like --class; the default is the engine named in the
+    /// dump, or rcs0. An integrated GPU has rcs0, bcs0 and vcs0
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     engine: Option<String>,
-    /// The engine class: render, copy, compute, video-decode, video-enhance
-    #[arg(long, value_name = "CLASS", value_parser = engine, conflicts_with = "engine")]
+    /// The engine class: render, copy, compute, video-decode, video-enhance. Of dumps and captures, all its engines are
+    /// decoded; dwords, as those of its first engine
+    #[arg(long, value_name = "CLASS", value_parser = class, conflicts_with = "engine")]
     class: Option<String>,
-    /// The type of the dwords; auto detects a context image by its first commands and a ring by --head or --tail, else
-    /// assumes a batch
+    /// The type of the dwords; auto detects a context image of the engine by its first commands, and a ring by --head or
+    /// --tail; else it assumes a batch
     #[arg(long, value_name = "KIND", value_enum, default_value_t = Kind::Auto)]
     kind: Kind,
     /// Address of the first dword
@@ -100,14 +103,28 @@ enum Kind {
     Mailbox,
 }
 
-/// Checks the name of an engine or of a class; the families have different engines.
+/// Bits of RING_HEAD and RING_TAIL with the offset in the ring.
+const RING_OFFSET: u64 = 0x1f_fffc;
+/// Names of the classes that messages list.
+const CLASSES: &str = "render, copy, compute, video-decode, video-enhance";
+
+/// Returns `name` if a family has an engine or a class with this name; a family of which the input is may still lack it.
+///
+/// # Errors
+///
+/// With the accepted names.
 pub fn engine(name: &str) -> Result<String, String> {
     match Family::all().any(|family| family.engine(name).is_some()) {
         true => Ok(name.to_owned()),
-        false => Err(format!(
-            "expected a class (render, copy, compute, video-decode, video-enhance) or one of {}",
-            Family::XeHpg.engines().join(", ")
-        )),
+        false => Err(format!("expected a class ({CLASSES}) or one of {}", Family::XeHpg.engines().join(", "))),
+    }
+}
+
+/// Returns `name` if it is that of a class.
+fn class(name: &str) -> Result<String, String> {
+    match engine(name) {
+        Ok(class) if !Family::XeHpg.engines().contains(&name) => Ok(class),
+        _ => Err(format!("expected one of {CLASSES}; --engine gives one engine")),
     }
 }
 
@@ -127,44 +144,50 @@ fn address(text: &str) -> Result<u64, String> {
 
 /// Writes lines, as text or as JSON.
 struct Printer<W> {
-    to: W,
+    output: W,
+    /// Also print the dwords of each command, in text.
     raw: bool,
+    /// Print one JSON document per line, instead of text.
     json: bool,
 }
 
 impl<W: Write> Printer<W> {
     fn line(&mut self, line: &Line) -> io::Result<()> {
         if self.json {
-            serde_json::to_writer(&mut self.to, line)?;
-            return self.to.write_all(b"\n");
+            serde_json::to_writer(&mut self.output, line)?;
+            return self.output.write_all(b"\n");
         }
-        writeln!(self.to, "{line}")?;
+        writeln!(self.output, "{line}")?;
         if let (true, Line::Command(command)) = (self.raw, line) {
             for dwords in command.dwords.chunks(8) {
                 let dwords: Vec<_> = dwords.iter().map(|dword| format!("{dword:08x}")).collect();
-                writeln!(self.to, "                  {}", dwords.join(" "))?;
+                writeln!(self.output, "                  {}", dwords.join(" "))?;
             }
         }
         Ok(())
     }
 }
 
-/// Decodes the file.
+/// Decodes the file and prints it on standard output.
+///
+/// # Errors
+///
+/// If the file cannot be read or is of no known type, an option does not fit it, or standard output fails.
 pub fn run(arguments: &DecodeArgs) -> Result<()> {
-    let name =
-        if arguments.file.as_os_str() == "-" { "standard input".into() } else { arguments.file.display().to_string() };
-    let file = File::of(read(arguments, &name)?).map_err(|why| anyhow!("{name}: {why}"))?;
-    let mut printer = Printer { to: Stdout::new(), raw: arguments.raw, json: arguments.json };
+    let path = Some(arguments.file.as_path()).filter(|path| path.as_os_str() != "-");
+    let name = path.map_or_else(|| "standard input".into(), |path| path.display().to_string());
+    let file = File::of(read(path, &name)?).map_err(|error| anyhow!("{name}: {error}"))?;
+    let mut printer = Printer { output: Stdout::new(), raw: arguments.raw, json: arguments.json };
     arguments.print(&name, file, &mut printer)?;
-    Ok(printer.to.flush()?)
+    Ok(printer.output.flush()?)
 }
 
-fn read(arguments: &DecodeArgs, name: &str) -> Result<Vec<u8>> {
+/// Reads a file, or standard input without `path`.
+fn read(path: Option<&Path>, name: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = if arguments.file.as_os_str() == "-" {
-        io::stdin().lock().take(MOST_OF_FILE + 1).read_to_end(&mut bytes)
-    } else {
-        fs::File::open(&arguments.file).and_then(|file| file.take(MOST_OF_FILE + 1).read_to_end(&mut bytes))
+    let read = match path {
+        None => io::stdin().lock().take(MOST_OF_FILE + 1).read_to_end(&mut bytes),
+        Some(path) => fs::File::open(path).and_then(|file| file.take(MOST_OF_FILE + 1).read_to_end(&mut bytes)),
     };
     read.with_context(|| format!("{name} cannot be read"))?;
     if bytes.len() as u64 > MOST_OF_FILE {
@@ -174,30 +197,59 @@ fn read(arguments: &DecodeArgs, name: &str) -> Result<Vec<u8>> {
 }
 
 impl DecodeArgs {
-    /// The engine that the user has selected.
-    fn chosen(&self, family: Family) -> Result<Option<Engine>> {
-        let Some(name) = self.engine.as_deref().or(self.class.as_deref()) else { return Ok(None) };
-        let engines = || family.engines().join(", ");
-        family
-            .engine(name)
-            .map(Some)
-            .with_context(|| format!("the card has no engine {name}; its engines are {}", engines()))
+    /// The engines that the user has selected; empty without a selection.
+    fn selected_engines(&self, family: Family) -> Result<Vec<Engine>> {
+        let Some(name) = self.selected_name() else { return Ok(Vec::new()) };
+        let engines = family.select(name);
+        if engines.is_empty() {
+            bail!("the card has no engine {name}; its engines are {}", family.engines().join(", "));
+        }
+        Ok(engines)
+    }
+
+    fn selected_name(&self) -> Option<&str> {
+        self.engine.as_deref().or(self.class.as_deref())
+    }
+
+    /// Fails if an option was given that only dwords have.
+    fn check_no_dword_options(&self, file: &str) -> Result<()> {
+        let options = [
+            ("--kind", self.kind != Kind::Auto),
+            ("--base", self.base != 0),
+            ("--head", self.head.is_some()),
+            ("--tail", self.tail.is_some()),
+            ("--acthd", self.acthd.is_some()),
+        ];
+        match options.into_iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(super::usage(anyhow!("{option} is for dwords only, but the file is {file}"))),
+            None => Ok(()),
+        }
     }
 
     fn print<W: Write>(&self, name: &str, file: File, printer: &mut Printer<W>) -> Result<()> {
         let mut emit = |line: Line| printer.line(&line);
         let budget = &mut Budget::default();
         match file {
-            // xe has no integrated GPUs of these families.
-            File::Xe(text) => match self.chosen(Family::XeHpg)? {
-                Some(Engine::XeHpg(engine)) => xe::decode(budget, &text, Some(engine), &mut emit)?,
-                _ => xe::decode(budget, &text, None, &mut emit)?,
-            },
-            File::I915(text) => {
-                let family = self.card.unwrap_or_else(|| i915::family(&text));
-                i915::decode(budget, &text, family, self.chosen(family)?, &mut emit)?;
+            File::Xe(text) => {
+                self.check_no_dword_options("xe's devcoredump")?;
+                if let Some(Family::Gen6(generation)) = self.card {
+                    let generation = generation.name;
+                    return Err(super::usage(anyhow!(
+                        "{name} is xe's devcoredump, of a Flex card, and --card is of {generation}"
+                    )));
+                }
+                let engines = self.selected_name().map(select_xe_hpg).unwrap_or_default();
+                xe::decode(budget, &text, &engines, &mut emit)?;
             }
-            File::Capture(text) => self.capture(name, &text, printer)?,
+            File::I915(text) => {
+                self.check_no_dword_options("i915's error state")?;
+                let family = self.card.unwrap_or_else(|| i915::family(&text));
+                i915::decode(budget, &text, family, &self.selected_engines(family)?, &mut emit)?;
+            }
+            File::Capture(text) => {
+                self.check_no_dword_options("a capture")?;
+                self.capture(name, &text, printer)?;
+            }
             File::Dwords(dwords, rest) => {
                 self.dwords(&dwords, &mut emit)?;
                 if rest != 0 {
@@ -210,17 +262,10 @@ impl DecodeArgs {
 
     fn dwords(&self, dwords: &[u32], emit: &mut dyn FnMut(Line) -> io::Result<()>) -> Result<()> {
         let family = self.card.unwrap_or(Family::XeHpg);
-        let engine = self.chosen(family)?.or_else(|| family.engine("rcs0")).context("the card has no render engine")?;
-        match self.kind_of(dwords) {
-            Kind::Context => {
-                let (page, image) = split(dwords);
-                if !page.is_empty() {
-                    emit(Line::section("Status page of the context (PPHWSP), non-zero dwords"))?;
-                    context::page(page).into_iter().try_for_each(&mut *emit)?;
-                }
-                emit(Line::section(format!("Context image, {}", engine.name())))?;
-                engine.image(listed(image, emit)?).into_iter().try_for_each(emit)?;
-            }
+        let selected = self.selected_engines(family)?.first().copied();
+        let engine = selected.or_else(|| family.engine("rcs0")).context("the card has no render engine")?;
+        match self.detect_kind(dwords, engine) {
+            Kind::Context => context_image(dwords, engine, emit)?,
             Kind::Guc => {
                 let offset = |at: Option<u64>| at.map(size);
                 guc::ring(listed(dwords, emit)?, offset(self.head), offset(self.tail))
@@ -228,68 +273,89 @@ impl DecodeArgs {
                     .try_for_each(emit)?;
             }
             Kind::Mailbox => emit(Line::Message(guc::Message::new(dwords, None)))?,
-            kind => {
-                let ring = kind == Kind::Ring;
-                let place = |at: u64| if ring && at < self.base { self.base + (at & 0x1f_fffc) } else { at };
-                let marks = [(self.head, "HEAD"), (self.tail, "TAIL"), (self.acthd, "ACTHD")];
-                let batch = Batch {
-                    marks: marks.into_iter().filter_map(|(at, name)| Some((place(at?), name))).collect(),
-                    ends: !ring,
-                    requester: if ring { Requester::PfKernel } else { Requester::PfUser },
-                    ..Batch::new(dwords, self.base, engine)
-                };
-                let mut until = self.base;
-                for command in batch.commands() {
-                    until = command.address + 4 * command.dwords.len().max(command.times) as u64;
-                    emit(Line::Command(command))?;
-                }
-                let left = dwords.len().saturating_sub(((until - self.base) / 4) as usize);
-                if left != 0 {
-                    emit(Line::note(format!("{left} dwords after the end; --kind ring also decodes them")))?;
-                }
-            }
+            kind => self.commands(dwords, engine, kind == Kind::Ring, emit)?,
         }
         Ok(())
     }
 
-    fn kind_of(&self, dwords: &[u32]) -> Kind {
-        let image = |dwords: &[u32]| dwords.get(1).is_some_and(|header| header & 0xfff8_f000 == 0x1108_1000);
+    /// Disassembles a ring or a batch.
+    fn commands(
+        &self,
+        dwords: &[u32],
+        engine: Engine,
+        is_ring: bool,
+        emit: &mut dyn FnMut(Line) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let ring_address = |at: u64| {
+            if is_ring && at < self.base { self.base + (at & RING_OFFSET) } else { at }
+        };
+        let marks = [(self.head, "HEAD"), (self.tail, "TAIL"), (self.acthd, "ACTHD")];
+        let batch = Batch {
+            marks: marks.into_iter().filter_map(|(at, name)| Some((ring_address(at?), name))).collect(),
+            ends: !is_ring,
+            requester: if is_ring { Requester::PfKernel } else { Requester::PfUser },
+            ..Batch::new(dwords, self.base, engine)
+        };
+        let mut end = self.base;
+        for command in batch.commands() {
+            end = command.address + 4 * command.dwords.len().max(command.times) as u64;
+            emit(Line::Command(command))?;
+        }
+        let undecoded = dwords.len().saturating_sub(((end - self.base) / 4) as usize);
+        if undecoded != 0 {
+            emit(Line::note(format!("{undecoded} dwords after the end; --kind ring also decodes them")))?;
+        }
+        Ok(())
+    }
+
+    fn detect_kind(&self, dwords: &[u32], engine: Engine) -> Kind {
         match self.kind {
-            Kind::Auto if image(split(dwords).1) => Kind::Context,
+            Kind::Auto if engine.find_image(dwords).is_some() => Kind::Context,
             Kind::Auto if self.head.is_some() || self.tail.is_some() => Kind::Ring,
             Kind::Auto => Kind::Batch,
             kind => kind,
         }
     }
 
-    fn capture<W: Write>(&self, name: &str, text: &str, printer: &mut Printer<W>) -> Result<()> {
-        let mut lines = text.lines();
-        let heading = capture::heading(lines.next().unwrap_or_default()).map_err(|why| anyhow!("{name}: {why}"))?;
-        if !printer.json {
-            writeln!(printer.to, "# {}, by `arctic trace`: ms, function, engine, what", heading.card)?;
+    /// The family of the card of which a capture is: that of its heading, which --card must not contradict.
+    fn capture_family(&self, name: &str, heading: &Heading) -> Result<Family> {
+        let family = capture::family(heading).map_err(|error| anyhow!("{name}: {error}"))?;
+        match self.card {
+            Some(card) if card.name() != family.name() => {
+                let shown = |family: Family| family.name().unwrap_or("the Flex series");
+                Err(super::usage(anyhow!("{name} is of {}, and --card is of {}", shown(family), shown(card))))
+            }
+            _ => Ok(family),
         }
-        let family = match self.card {
-            Some(family) => family,
-            None => capture::family(&heading).map_err(|why| anyhow!("{name}: {why}"))?,
-        };
-        let engines = self.chosen(family)?.map(|engine| engine.name().to_owned());
-        let filter = Filter { engines: engines.into_iter().collect(), functions: Vec::new() };
-        for (n, line) in lines.enumerate() {
+    }
+
+    fn capture<W: Write>(&self, name: &str, text: &str, printer: &mut Printer<W>) -> Result<()> {
+        let count = text.lines().count();
+        let mut lines = (1..).zip(text.lines()).skip_while(|(_, line)| line.trim().is_empty());
+        let (_, heading) = lines.next().unwrap_or_default();
+        let heading = capture::heading(heading).map_err(|error| anyhow!("{name}: {error}"))?;
+        let family = self.capture_family(name, &heading)?;
+        if !printer.json {
+            writeln!(printer.output, "# {}, by `arctic trace`: ms, function, engine, what", heading.card)?;
+        }
+        let engines = self.selected_engines(family)?.into_iter().map(|engine| engine.name().to_owned()).collect();
+        let filter = Filter { engines, functions: Vec::new() };
+        for (number, line) in lines {
             let event: Event = match serde_json::from_str(line) {
                 Ok(event) => event,
-                // The card was killed while writing.
-                Err(error) if error.is_eof() && n + 2 == text.lines().count() => {
+                // A writer that is killed may leave an incomplete last line.
+                Err(error) if error.is_eof() && number == count => {
                     printer.line(&Line::note("the capture ends in the middle of an event"))?;
                     break;
                 }
-                Err(error) => bail!("{name}: line {} is no event: {error}", n + 2),
+                Err(error) => bail!("{name}: line {number} is not an event: {error}"),
             };
             if let Some(text) = capture::text(&event, family, &filter) {
                 if printer.json {
                     let document = serde_json::json!({ "kind": "event", "event": event, "text": text.trim_start() });
-                    writeln!(printer.to, "{document}")?;
+                    writeln!(printer.output, "{document}")?;
                 } else {
-                    writeln!(printer.to, "{text}")?;
+                    writeln!(printer.output, "{text}")?;
                 }
             }
         }
@@ -297,24 +363,131 @@ impl DecodeArgs {
     }
 }
 
-/// Splits a context into status page and image; a dump may contain only the image.
-fn split(dwords: &[u32]) -> (&[u32], &[u32]) {
-    let image = |dwords: &[u32]| dwords.get(1).is_some_and(|header| header >> 23 == 0x22);
-    match dwords.split_at_checked(context::PAGE_DWORDS) {
-        Some((page, rest)) if image(rest) && !image(dwords) => (page, rest),
-        _ => (&[], dwords),
+/// Decodes the image of a context, with or without a status page before it.
+fn context_image(dwords: &[u32], engine: Engine, emit: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+    let (page, image) = engine.find_image(dwords).unwrap_or((&[], dwords));
+    if !page.is_empty() {
+        emit(Line::section("Status page of the context (PPHWSP), non-zero dwords"))?;
+        context::page(page).into_iter().try_for_each(&mut *emit)?;
     }
+    emit(Line::section(format!("Context image, {}", engine.name())))?;
+    engine.image(listed(image, emit)?).into_iter().try_for_each(emit)
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
+    #[derive(clap::Parser)]
+    struct CommandLine {
+        #[command(flatten)]
+        decode: DecodeArgs,
+    }
+
+    fn arguments(options: &[&str]) -> DecodeArgs {
+        CommandLine::parse_from(["decode", "-"].iter().chain(options)).decode
+    }
+
+    fn decode(options: &[&str], input: &[u8]) -> Result<String> {
+        let arguments = arguments(options);
+        let mut printer = Printer { output: Vec::new(), raw: arguments.raw, json: arguments.json };
+        arguments.print("input", File::of(input.to_vec()).unwrap(), &mut printer)?;
+        Ok(String::from_utf8(printer.output).unwrap())
+    }
+
+    fn refusal(options: &[&str], input: &str) -> String {
+        decode(options, input.as_bytes()).unwrap_err().to_string()
+    }
+
+    const WAIT: &str = r#"{"ns":1,"function":1,"engine":"ENGINE","event":"wait"}"#;
+
+    fn capture(generation: &str, engines: &[&str]) -> String {
+        let mut text = format!("{{\"arctic_capture\":1,\"card\":\"Test\"{generation}}}\n");
+        for engine in engines {
+            text += &WAIT.replace("ENGINE", engine);
+            text += "\n";
+        }
+        text
+    }
+
+    /// Engines in the lines of a decoded capture.
+    fn waiting(text: &str) -> Vec<&str> {
+        text.lines().filter(|line| line.ends_with("waits")).filter_map(|line| line.split_whitespace().nth(2)).collect()
+    }
+
     #[test]
-    fn addresses_and_engines_are_read() {
-        assert_eq!(address("0xffff_0000"), Ok(0xffff_0000));
+    fn address_of_more_than_48_bits_is_rejected() {
+        assert_eq!(address("0xffff_ffff_ffff"), Ok(0xffff_ffff_ffff));
         assert!(address("0x1_0000_0000_0000").is_err() && address("ten").is_err());
+    }
+
+    #[test]
+    fn unknown_engine_is_rejected_with_the_valid_names() {
         assert_eq!(engine("compute").unwrap(), "compute");
         assert!(engine("rcs9").unwrap_err().contains("rcs0, bcs0"));
+        assert_eq!(class("compute").unwrap(), "compute");
+        assert!(class("rcs0").unwrap_err().contains("video-enhance"));
+    }
+
+    /// The kind of dwords is detected with the context images of the engine.
+    #[test]
+    fn kind_is_detected_by_image_and_options() {
+        let flex = [0, 0x1108_101b, 0x244, 0x0009_0009];
+        let ivb = [0, 0x1100_0005, 0x20c0, 0xffff_0000, 0x2110, 0x20, 0x229c, 0];
+        let with_page = [vec![0; context::PAGE_DWORDS], flex.to_vec()].concat();
+        let kind = |options: &[&str], engine: &str, dwords: &[u32]| {
+            let arguments = arguments(options);
+            let engine = arguments.card.unwrap_or(Family::XeHpg).engine(engine).unwrap();
+            arguments.detect_kind(dwords, engine)
+        };
+        assert_eq!(kind(&[], "rcs0", &flex), Kind::Context);
+        assert_eq!(kind(&[], "rcs0", &with_page), Kind::Context);
+        assert_eq!(kind(&["--kind", "batch"], "rcs0", &flex), Kind::Batch);
+        assert_eq!(kind(&[], "rcs0", &ivb), Kind::Batch);
+        assert_eq!(kind(&["--tail", "8"], "rcs0", &ivb), Kind::Ring);
+        assert_eq!(kind(&["--card", "ivb"], "rcs0", &ivb), Kind::Context);
+        assert_eq!(kind(&["--card", "ivb"], "bcs0", &ivb), Kind::Batch, "bcs0 has no contexts");
+        // A batch that loads one register.
+        assert_eq!(kind(&["--card", "ivb"], "rcs0", &[0, 0x1100_0001, 0x2600, 5, 0x0500_0000]), Kind::Batch);
+        assert_eq!(kind(&[], "rcs0", &[]), Kind::Batch);
+    }
+
+    #[test]
+    fn class_selects_all_its_engines_in_a_capture() {
+        let input = capture("", &["rcs0", "ccs0", "ccs3", "bcs0"]);
+        let text = |options: &[&str]| decode(options, input.as_bytes()).unwrap();
+        assert_eq!(waiting(&text(&[])), ["rcs0", "ccs0", "ccs3", "bcs0"]);
+        assert_eq!(waiting(&text(&["--class", "compute"])), ["ccs0", "ccs3"]);
+        assert_eq!(waiting(&text(&["--engine", "ccs3"])), ["ccs3"]);
+        let input = capture(",\"generation\":\"ivy-bridge\"", &["rcs0", "bcs0"]);
+        assert_eq!(waiting(&decode(&["--class", "copy"], input.as_bytes()).unwrap()), ["bcs0"]);
+        assert!(refusal(&["--class", "compute"], &input).contains("its engines are rcs0"));
+    }
+
+    #[test]
+    fn capture_with_leading_blanks_or_a_truncated_last_line_is_decoded() {
+        let input = format!("\n \n  {}", capture("", &["ccs0", "ccs1"]));
+        assert_eq!(waiting(&decode(&[], input.as_bytes()).unwrap()), ["ccs0", "ccs1"]);
+        let cut = decode(&[], &input.as_bytes()[..input.len() - 9]).unwrap();
+        assert_eq!(waiting(&cut), ["ccs0"]);
+        assert!(cut.ends_with("# the capture ends in the middle of an event\n"), "{cut}");
+        assert!(refusal(&[], &input.replace("\"ns\":1,", "")).contains("line 4 is not an event"));
+    }
+
+    #[test]
+    fn options_that_do_not_fit_the_file_are_rejected() {
+        let flex = capture("", &[]);
+        assert!(refusal(&["--card", "ivb"], &flex).contains("is of the Flex series, and --card is of ivy-bridge"));
+        assert!(decode(&["--card", "small"], flex.as_bytes()).is_ok());
+        let xe = format!("{}\n", xe::HEADING);
+        assert!(refusal(&["--card", "snb"], &xe).contains("of a Flex card, and --card is of sandy-bridge"));
+        for (option, value) in [("--kind", "ring"), ("--base", "8"), ("--head", "0"), ("--tail", "0"), ("--acthd", "0")]
+        {
+            for file in [&flex, &xe] {
+                assert!(refusal(&[option, value], file).starts_with(&format!("{option} is for dwords only")));
+            }
+        }
     }
 }

@@ -17,6 +17,7 @@ use signal_hook::flag;
 use super::offered::Offered;
 use super::stdout::{Stdout, complain};
 use crate::decode::capture;
+use crate::decode::engine::select_xe_hpg;
 use crate::operator::{Connection, Request, unmatched};
 
 /// Trace a card served by `arctic serve`, or that of `arctic boot`, until Ctrl-C. The trace has context loads, restores, stops and resets, each
@@ -60,13 +61,8 @@ pub struct TraceArgs {
 struct Engines(Vec<String>);
 
 fn engines(text: &str) -> Result<Engines, String> {
-    if register::engines().any(|name| name == text) {
-        return Ok(Engines(vec![text.to_owned()]));
-    }
     super::decode::engine(text)?;
-    let class = register::engine(text).map(|engine| engine.info().class);
-    let of_class = |name: &&str| register::engine(name).is_some_and(|engine| Some(engine.info().class) == class);
-    Ok(Engines(register::engines().filter(of_class).map(str::to_owned).collect()))
+    Ok(Engines(select_xe_hpg(text).iter().map(|engine| engine.info().name.to_owned()).collect()))
 }
 
 fn engine_names() -> Vec<&'static str> {

@@ -6,6 +6,7 @@ use arctic_device_model::decode::{self, Line, register, status};
 use arctic_device_model::disassembler::{self, Decode, Description, Names, Remarks, Shown};
 use arctic_device_model::gen6::decode as gen6;
 use arctic_device_model::gen6::generation::{EngineRef, GENERATIONS, Generation};
+use arctic_device_model::gen6::topology::EngineClass;
 use arctic_gpu::card_file::CardFile;
 
 /// Input of the disassembler.
@@ -91,6 +92,19 @@ impl Family {
         }
     }
 
+    /// The engine with this name (`rcs0`), or all engines of the class with this name (`render`, `copy`, `vcs`...). None
+    /// if the family has no such engine.
+    pub fn select(self, name: &str) -> Vec<Engine> {
+        let selected = select_xe_hpg(name).into_iter();
+        match self {
+            Family::XeHpg => selected.map(Engine::XeHpg).collect(),
+            Family::Gen6(generation) => selected
+                .filter_map(|engine| EngineRef::named(generation, engine.info().name))
+                .map(Engine::Gen6)
+                .collect(),
+        }
+    }
+
     /// Names of the engines.
     pub fn engines(self) -> Vec<&'static str> {
         match self {
@@ -106,6 +120,16 @@ impl Family {
             Family::Gen6(_) => gen6::state::fence(value),
         }
     }
+}
+
+/// The engine of the Flex series with this name, or all engines of the class with this name, as [`Family::select`].
+pub fn select_xe_hpg(name: &str) -> Vec<decode::EngineRef> {
+    let Some(first) = register::engine(name) else { return Vec::new() };
+    if first.info().name == name {
+        return vec![first];
+    }
+    let engines = register::engines().filter_map(register::engine);
+    engines.filter(|engine| engine.info().class == first.info().class).collect()
 }
 
 impl Engine {
@@ -134,6 +158,29 @@ impl Engine {
             Engine::XeHpg(_) => context.split_at(decode::context::PAGE_DWORDS.min(context.len())),
             Engine::Gen6(_) => (&[], context),
         }
+    }
+
+    /// Whether dwords begin like the image of a context: MI_NOOP, then MI_LOAD_REGISTER_IMM. That of a Flex card has bits
+    /// 12 (posted) and 19 (add the engine's base), which user batches do not set together; that of an integrated GPU
+    /// (ILK-170), whose render engine alone has contexts, loads more than one register.
+    pub fn is_image(self, dwords: &[u32]) -> bool {
+        let [first, header, ..] = *dwords else { return false };
+        match self {
+            Engine::XeHpg(_) => header & 0xfff8_f000 == 0x1108_1000,
+            Engine::Gen6(engine) => {
+                engine.info().class == EngineClass::Render && first == 0 && header >> 23 == 0x22 && header & 0xff > 1
+            }
+        }
+    }
+
+    /// Finds the image of a context at the start of `dwords` or behind a status page. Returns the page, which is empty
+    /// without one, and the image; `None` if there is no image.
+    pub fn find_image(self, dwords: &[u32]) -> Option<(&[u32], &[u32])> {
+        if self.is_image(dwords) {
+            return Some((&[], dwords));
+        }
+        let (page, image) = self.split(dwords);
+        self.is_image(image).then_some((page, image))
     }
 
     /// Disassembles the image of a context.

@@ -43,13 +43,13 @@ struct Registers {
     fault: bool,
 }
 
-/// Decodes the dump in the order of its lines, within `budget`, with the tables of `family`; `chosen` excludes the objects
-/// of other engines.
+/// Decodes the dump in the order of its lines, within `budget`, with the tables of `family`; `selected` excludes the objects
+/// of other engines, unless it is empty.
 pub fn decode(
     budget: &mut Budget,
     text: &str,
     family: Family,
-    chosen: Option<Engine>,
+    selected: &[Engine],
     emit: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut registers = Registers::default();
@@ -66,8 +66,9 @@ pub fn decode(
         {
             waiting = None;
             let engine = family.engine(engine);
-            if let (Some(chosen), Some(engine)) = (chosen, engine)
-                && chosen.name() != engine.name()
+            if let Some(engine) = engine
+                && !selected.is_empty()
+                && selected.iter().all(|selected| selected.name() != engine.name())
             {
                 continue;
             }

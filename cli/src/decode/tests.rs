@@ -60,7 +60,7 @@ fn xe_dump() -> String {
 #[test]
 fn a_devcoredump_shows_the_position_of_the_engine() {
     let File::Xe(text) = File::of(xe_dump().into_bytes()).unwrap() else { panic!("not recognised") };
-    let lines = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, None, emit));
+    let lines = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], emit));
     assert_in_order(
         &lines,
         &[
@@ -87,7 +87,7 @@ fn a_devcoredump_shows_the_position_of_the_engine() {
 #[test]
 fn a_broken_devcoredump_is_reported_and_decoded_further() {
     let text = xe_dump().replace("[100000].data: ", "[100000].data: ~~~");
-    let lines = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, None, emit));
+    let lines = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], emit));
     assert_in_order(
         &lines,
         &["# [100000]: no ascii85 at character 0 of its data", "Batch at 0x100000 on bcs0: not in the dump"],
@@ -140,7 +140,7 @@ fn an_error_state_reads() {
         packed(&ring)
     );
     let File::I915(text) = File::of(text.into_bytes()).unwrap() else { panic!("not recognised") };
-    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, None, emit));
+    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, &[], emit));
     assert_in_order(
         &lines,
         &[
@@ -154,7 +154,7 @@ fn an_error_state_reads() {
         ],
     );
     let none = decoded(|emit| {
-        i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, Family::XeHpg.engine("bcs0"), emit)
+        i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, &Family::XeHpg.select("bcs0"), emit)
     });
     assert!(!none.iter().any(|line| line.contains("MI_BATCH")), "{none:#?}");
 }
@@ -166,7 +166,7 @@ fn decoded_objects_are_bounded() {
     let object = |at: u64, data: &str| format!("rcs0 --- ring = 0x00000000 {at:08x}\n{data}\n");
     let text = [object(0x1000, &noops(600)), object(0x2000, &noops(256)), object(0x3000, &noops(600))].concat();
     let mut budget = limits::Budget::new(1024, 2560);
-    let lines = decoded(|emit| i915::decode(&mut budget, &text, Family::XeHpg, Family::XeHpg.engine("rcs0"), emit));
+    let lines = decoded(|emit| i915::decode(&mut budget, &text, Family::XeHpg, &Family::XeHpg.select("rcs0"), emit));
     let wanted = ["# the rest is omitted: at most 256 MiB of an object and 1024 MiB of a file are decoded"];
     assert_eq!(lines.iter().filter(|line| **line == wanted[0]).count(), 2, "{lines:#?}");
     assert_in_order(
@@ -183,14 +183,14 @@ fn decoded_objects_are_bounded() {
         ],
     );
     let xe = xe_dump();
-    let lines = decoded(|emit| xe::decode(&mut limits::Budget::new(1 << 20, 0x3800), &xe, None, emit));
+    let lines = decoded(|emit| xe::decode(&mut limits::Budget::new(1 << 20, 0x3800), &xe, &[], emit));
     assert_in_order(&lines, &["GuC CT buffer, host to GuC", wanted[0], "Batch at 0x100000 on bcs0: not in the dump"]);
 }
 
 #[test]
 fn an_image_without_end_is_listed_in_part() {
     let text = format!("rcs0 --- HW context = 0x00000000 00001000\n{}\n", packed(&vec![1; 2 << 20]));
-    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, None, emit));
+    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, &[], emit));
     assert!(lines.iter().any(|line| line.contains("trailing dwords are omitted: 262144 are listed")), "{lines:?}");
 }
 
@@ -215,8 +215,8 @@ proptest::proptest! {
         let at = at % bytes.len();
         bytes[at] = byte;
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let _ = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, None, emit));
-        let _ = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, None, emit));
+        let _ = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], emit));
+        let _ = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, Family::XeHpg, &[], emit));
         let _ = File::of(bytes);
     }
 }
@@ -251,7 +251,7 @@ fn an_error_state_of_ivy_bridge_reads_with_its_own_tables() {
     let File::I915(text) = File::of(text.into_bytes()).unwrap() else { panic!("not recognised") };
     let family = i915::family(&text);
     assert_eq!(family.name(), Some("ivy-bridge"));
-    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, family, None, emit));
+    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, family, &[], emit));
     assert_in_order(
         &lines,
         &[
@@ -306,10 +306,10 @@ fn an_address_of_64_bits_is_read() {
     let text = ivy_bridge_dump().replace("START: 0x00fe0000", &format!("START: {all}"));
     let text = text.replace("ring = 0x00000000 00fe0000", "ring = ffffffff ffffffff");
     let family = i915::family(&text);
-    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, family, None, emit));
+    let lines = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, family, &[], emit));
     assert!(lines.iter().any(|line| line.starts_with("ring at 0xffffffffffffffff")), "{lines:#?}");
     let text = xe_dump().replace("[200000]", "[fffffffffffffff0]");
-    let lines = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, None, emit));
+    let lines = decoded(|emit| xe::decode(&mut limits::Budget::default(), &text, &[], emit));
     assert!(lines.contains(&"# 0xfffffffffffffff0: 0x14 bytes".to_owned()), "{lines:#?}");
 }
 
@@ -321,6 +321,6 @@ fn damaged_error_states_of_ivy_bridge_are_read() {
         let mut bytes = dump.clone().into_bytes();
         bytes[at] = if at % 2 == 0 { b'z' } else { b'f' };
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        let _ = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, family, None, emit));
+        let _ = decoded(|emit| i915::decode(&mut limits::Budget::default(), &text, family, &[], emit));
     }
 }

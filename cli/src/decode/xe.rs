@@ -45,11 +45,12 @@ fn engine(class: u64) -> Option<EngineRef> {
     register::engine(name)
 }
 
-/// Decodes the dump, section by section, within `budget`; `chosen` is the engine selected by the user.
+/// Decodes the dump, section by section, within `budget`; `selected` has the engines that the
+/// user has selected, of one class; none stands for the engine that the dump names.
 pub fn decode(
     budget: &mut Budget,
     text: &str,
-    chosen: Option<EngineRef>,
+    selected: &[EngineRef],
     emit: &mut dyn FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut dump = Dump::default();
@@ -65,7 +66,7 @@ pub fn decode(
         }
         let line = line.trim();
         let Some((name, data)) = line.split_once(".data:") else {
-            dump.line(section, line, chosen, emit)?;
+            dump.line(section, line, selected, emit)?;
             continue;
         };
         // Older kernels split a blob into lines; a line with a blank in it is not part of the blob.
@@ -77,13 +78,13 @@ pub fn decode(
         }
         match budget.ascii85(blob.as_bytes()) {
             Ok((dwords, rest)) => {
-                dump.blob(section, name.trim_matches(['[', ']']), dwords, chosen, emit)?;
+                dump.blob(section, name.trim_matches(['[', ']']), dwords, selected, emit)?;
                 rest.map_or(Ok(()), &mut *emit)?;
             }
             Err(at) => emit(Line::note(format!("{name}: no ascii85 at character {at} of its data")))?,
         }
     }
-    dump.end(chosen, emit)
+    dump.end(selected, emit)
 }
 
 impl<'d> Dump<'d> {
@@ -91,13 +92,15 @@ impl<'d> Dump<'d> {
         &mut self,
         section: &str,
         line: &'d str,
-        chosen: Option<EngineRef>,
+        selected: &[EngineRef],
         emit: &mut dyn FnMut(Line) -> io::Result<()>,
     ) -> io::Result<()> {
         if line.is_empty() {
             return Ok(());
         }
-        let on = |engine: Option<&str>| chosen.is_none_or(|chosen| engine == Some(chosen.info().name));
+        let on = |engine: Option<&str>| {
+            selected.is_empty() || selected.iter().any(|selected| engine == Some(selected.info().name))
+        };
         match section {
             "Xe Device Coredump" => emit(Line::note(line)),
             "GuC CT" => {
@@ -115,7 +118,7 @@ impl<'d> Dump<'d> {
             }
             "Contexts" => {
                 if let Some(class) = value(line, "Class").and_then(number) {
-                    self.engine = chosen.or_else(|| engine(class));
+                    self.engine = selected.first().copied().or_else(|| engine(class));
                 }
                 emit(Line::note(line))
             }
@@ -152,10 +155,10 @@ impl<'d> Dump<'d> {
         section: &str,
         name: &str,
         dwords: Vec<u32>,
-        chosen: Option<EngineRef>,
+        selected: &[EngineRef],
         emit: &mut dyn FnMut(Line) -> io::Result<()>,
     ) -> io::Result<()> {
-        let engine = chosen.or(self.engine);
+        let engine = selected.first().copied().or(self.engine);
         match (section, name) {
             ("GuC CT", "CTB") => self.messages(&dwords, emit),
             (_, "HWSP") => {
@@ -195,8 +198,8 @@ impl<'d> Dump<'d> {
         Ok(())
     }
 
-    fn end(self, chosen: Option<EngineRef>, emit: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
-        let engine = chosen.or(self.engine);
+    fn end(self, selected: &[EngineRef], emit: &mut dyn FnMut(Line) -> io::Result<()>) -> io::Result<()> {
+        let engine = selected.first().copied().or(self.engine);
         let decoded = match engine {
             Some(engine) => self.memory.decode_batches(&self.batches, Engine::XeHpg(engine), &self.marks, emit)?,
             None if self.batches.is_empty() => Default::default(),
