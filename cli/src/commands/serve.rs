@@ -26,7 +26,7 @@ use crate::capture::{Capture, Heading};
 use crate::decode::engine::Family;
 use crate::metrics;
 use crate::operator::{self, CardBackend};
-use crate::run_dir::{RunDir, refusal};
+use crate::run_dir::{RunDir, socket_error};
 use arctic_gpu::card::Topology;
 use arctic_gpu::card_file::{self, CardFile};
 use arctic_gpu::vfio_user::ecam::{Ecam, PciAddress};
@@ -252,11 +252,11 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     let requester = arguments.viommu.and_then(|_| served.ecam_requester());
     for Served { name, function, .. } in served.functions().into_iter().chain(requester) {
         let socket = dir.path().join(format!("{name}.sock"));
-        servers.push(Server::start(&socket, function, settings).map_err(|error| refusal(&socket, &error))?);
+        servers.push(Server::start(&socket, function, settings).map_err(|error| socket_error(&socket, &error))?);
     }
     let socket = dir.operator_socket();
     let operator = operator::Server::start(&socket, CardBackend { served: served.clone(), heading });
-    let operator = operator.map_err(|error| refusal(&socket, &error))?;
+    let operator = operator.map_err(|error| socket_error(&socket, &error))?;
 
     let status = served.clone();
     let metrics = arguments.metrics.map(|address| {

@@ -7,7 +7,7 @@ use vmm_sys_util::tempdir::TempDir;
 
 use super::*;
 
-fn open(dir: &Path) -> Result<RunDir, Refused> {
+fn open(dir: &Path) -> Result<RunDir, RunDirError> {
     RunDir::open(dir, None, &["pf.sock".into()])
 }
 
@@ -26,7 +26,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn a_folder_is_made_for_the_user_alone() {
+fn new_run_dir_has_mode_0700() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path().join("above/card");
     let made = open(&dir).unwrap();
@@ -37,8 +37,60 @@ fn a_folder_is_made_for_the_user_alone() {
     open(&dir).unwrap();
 }
 
+/// New parents have their mode whatever the umask is; existing ones keep theirs.
 #[test]
-fn a_group_may_enter_and_not_write() {
+fn new_parents_have_mode_0755() {
+    let temp = TempDir::new().unwrap();
+    let parent = temp.as_path().join("one/two");
+    let usual = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    create_parents(&parent).unwrap();
+    set_mode(&parent, 0o700);
+    create_parents(&parent.join("three")).unwrap();
+    rustix::process::umask(usual);
+    let modes = ["one", "one/two", "one/two/three"].map(|name| mode(&temp.as_path().join(name)));
+    assert_eq!(modes, [0o755, 0o700, 0o755], "existing directories keep their mode");
+}
+
+#[test]
+fn run_dir_in_parent_without_read_permission_is_opened() {
+    let temp = TempDir::new().unwrap();
+    let parent = temp.as_path().join("parent");
+    fs::create_dir(&parent).unwrap();
+    set_mode(&parent, 0o300);
+    drop(open(&parent.join("card")).unwrap());
+    set_mode(&parent, 0o700);
+}
+
+#[test]
+fn run_dir_that_any_user_can_rename_is_refused() {
+    let temp = TempDir::new().unwrap();
+    let parent = temp.as_path().join("parent");
+    fs::create_dir(&parent).unwrap();
+    let dir = parent.join("card");
+    for (bits, accepted) in [(0o777, false), (0o1777, true), (0o755, true)] {
+        set_mode(&parent, bits);
+        assert_eq!(open(&dir).is_ok(), accepted, "{bits:o}");
+    }
+    set_mode(&parent, 0o777);
+    assert!(open(&dir).err().unwrap().to_string().contains("run chmod +t"));
+}
+
+/// A new directory that cannot get the group is removed.
+#[test]
+fn run_dir_whose_group_cannot_be_changed_is_not_left() {
+    if geteuid().is_root() {
+        // Root may give any group to a file.
+        return;
+    }
+    let temp = TempDir::new().unwrap();
+    let dir = temp.as_path().join("card");
+    let error = RunDir::open(&dir, Some(0), &[]).err().unwrap().to_string();
+    assert!(error.contains("cannot change the group"), "{error}");
+    assert!(!dir.exists());
+}
+
+#[test]
+fn run_dir_with_group_has_mode_0710() {
     let temp = TempDir::new().unwrap();
     let group = fs::metadata(temp.as_path()).unwrap().gid();
     let dir = temp.as_path().join("card");
@@ -165,9 +217,9 @@ fn the_operator_socket_is_found_by_the_directory_and_by_its_path() {
 }
 
 #[test]
-fn a_long_path_is_refused_before_anything_is_made_in_it() {
+fn overlong_socket_path_is_refused() {
     let temp = TempDir::new().unwrap();
     let dir = temp.as_path().join("x".repeat(90));
     assert!(refused(&dir).contains("shorter --dir"));
-    assert!(fs::read_dir(&dir).unwrap().next().is_none());
+    assert!(!dir.exists());
 }
