@@ -58,7 +58,7 @@ fn a_context_blocked_on_one_engine_runs_on_another() {
         and the status quadwords of each engine refer to that engine's context"
     );
     let mut render = Host::of(XE_HPG.engines.find(EngineClass::Render, 0).unwrap());
-    let mut copy = render.beside(EngineClass::Copy);
+    let mut copy = render.beside(copy());
     let data = render.data(0);
     let blocked = Context { id: 0x77, ..render.with(0, &wait(data, 1)) };
     let runs = Context { id: 0x77, ..copy.with(0, &store(data + 8, 1)) };

@@ -43,6 +43,7 @@ const DATA: u64 = 0x90_0000;
 const IDLE: u32 = 0xffff;
 
 /// Register offsets and bits, with i915's names.
+const ELSP: u32 = 0x230;
 const SQ: u32 = 0x510;
 const CONTROL: u32 = 0x550;
 const LOAD: u32 = 1;
@@ -173,8 +174,7 @@ impl Host {
     }
 
     /// The driver of a second engine on the same card.
-    fn beside(&self, class: EngineClass) -> Host {
-        let engine = XE_HPG.engines.find(class, 0).unwrap();
+    fn beside(&self, engine: EngineId) -> Host {
         let host = Host {
             card: self.card.clone(),
             clock: self.clock.clone(),
@@ -214,15 +214,19 @@ impl Host {
         self.card.write(Function::PF, u64::from(offset), &value.to_le_bytes());
     }
 
+    fn mmio_base(&self) -> u32 {
+        XE_HPG.engines.info(self.engine).mmio_base
+    }
+
     /// Writes a register of the engine.
     fn write(&self, offset: u32, value: u32) {
-        self.write_card(XE_HPG.engines.info(self.engine).mmio_base + offset, value);
+        self.write_card(self.mmio_base() + offset, value);
     }
 
     /// Reads a register of the engine.
     fn read(&self, offset: u32) -> u32 {
         let mut data = [0; 4];
-        self.card.read(Function::PF, u64::from(XE_HPG.engines.info(self.engine).mmio_base + offset), &mut data);
+        self.card.read(Function::PF, u64::from(self.mmio_base() + offset), &mut data);
         u32::from_le_bytes(data)
     }
 
@@ -289,6 +293,17 @@ impl Host {
             self.write(SQ + 8 * n, descriptor as u32);
             self.write(SQ + 8 * n + 4, (descriptor >> 32) as u32);
         }
+    }
+
+    /// Writes an element to ELSP: high dword before low (i915: write_desc).
+    fn push_elsp(&self, descriptor: u64) {
+        self.write(ELSP, (descriptor >> 32) as u32);
+        self.write(ELSP, descriptor as u32);
+    }
+
+    /// The sixteen dwords of the submission queue.
+    fn queue(&self) -> Vec<u32> {
+        (0..16).map(|n| self.read(SQ + 4 * n)).collect()
     }
 
     fn load(&self, contexts: &[Context]) {
