@@ -18,15 +18,12 @@ use arctic_device_model::profile::CardProfile;
 use arctic_device_model::profile::provision::{GgttAccess, Quota};
 use arctic_device_model::registers::RegisterFile;
 use arctic_gpu::pci::{Event, GTTMMADR_BAR, LMEM_BAR};
-use arctic_gpu::{CardFunction, Function, GuestRam, Machine, MsiMessage, MsiSink, PciDevice, Topology, VirtualCard};
+use arctic_gpu::{CardFunction, Function, GuestRam, Machine, MsiSink, PciDevice, Topology, VirtualCard};
 use vm_memory::{Bytes as _, GuestAddress, GuestMemoryMmap};
 
+use super::msi::{CheckedMsi, MAX_INPUT_BYTES, MAX_OPERATIONS};
 use crate::bytes::Bytes;
 
-/// Maximum number of input bytes that are used; further bytes are ignored.
-const MOST: usize = 2048;
-/// Maximum number of operations per input.
-const OPERATIONS: usize = 128;
 /// TotalVFs of the card.
 const VFS: u8 = 3;
 /// Size in bytes of the guest memory, which all functions share.
@@ -43,30 +40,10 @@ const QUOTA: Quota = Quota {
 const CANARY: [u8; 8] = *b"\xca\x9a\x27\x1e\xd0\x0d\x5a\xfe";
 const SECRET: usize = 0x1000;
 
-/// MSI route of one function, and the number of MSIs sent.
-#[derive(Default)]
-struct Msi {
-    routed: Mutex<Option<MsiMessage>>,
-    sent: AtomicU64,
-}
-
-impl MsiSink for Msi {
-    fn route(&self, message: Option<MsiMessage>) {
-        let mut routed = self.routed.lock().unwrap();
-        assert_ne!(*routed, message, "the route has not changed");
-        *routed = message;
-    }
-
-    fn trigger(&self) {
-        assert!(self.routed.lock().unwrap().is_some(), "an MSI was triggered without a route");
-        self.sent.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// A machine that records the card's notifications.
 #[derive(Default)]
 struct NotificationRecorder {
-    msis: [Arc<Msi>; VFS as usize + 1],
+    msis: [Arc<CheckedMsi>; VFS as usize + 1],
     vfs: Mutex<u8>,
     bars: Mutex<[[Option<u64>; 2]; VFS as usize + 1]>,
     events: AtomicU64,
@@ -377,7 +354,7 @@ impl World {
 
 /// Runs one input; panics if an invariant is violated.
 pub fn run(input: &[u8]) {
-    let input = &input[..input.len().min(MOST)];
+    let input = &input[..input.len().min(MAX_INPUT_BYTES)];
     let Some((how, rest)) = input.split_first() else { return };
     let mut bytes = Bytes(rest);
     let ggtt = if how & 1 != 0 { GgttAccess::Trapped } else { GgttAccess::Mapped };
@@ -394,7 +371,7 @@ pub fn run(input: &[u8]) {
         let pages = world.neighbours_pages();
         assert!(!pages.is_empty());
         let before = world.snapshot(&pages);
-        for _ in 0..OPERATIONS {
+        for _ in 0..MAX_OPERATIONS {
             if !bytes.more() {
                 break;
             }
@@ -407,7 +384,7 @@ pub fn run(input: &[u8]) {
             assert!(at.is_none(), "{what} has changed at {at:x?}");
         }
     } else {
-        for _ in 0..OPERATIONS {
+        for _ in 0..MAX_OPERATIONS {
             if !bytes.more() {
                 break;
             }

@@ -12,4 +12,6 @@ pub mod gen6_bars;
 pub mod gen6_streamer;
 pub mod guc_messages;
 #[cfg(feature = "vfio-user")]
+mod msi;
+#[cfg(feature = "vfio-user")]
 pub mod vfio_user;
