@@ -40,7 +40,7 @@ fn random_instructions_run_within_their_budget_and_in_parts() {
         for _ in 0..1 + random.below(12) {
             input.extend(word(&mut random));
         }
-        checks::kernel(&input);
+        checks::resumed_execution(&input);
     }
 }
 
@@ -64,7 +64,7 @@ fn random_messages_end_in_a_value() {
         let text = format!("send.{function} ({size}|M0) r{dst} r{src0} r{src1}{length} {ex} 0x{desc:08X}\n{END}");
         let mut input = random.bytes(32);
         input.extend(common::code(&text));
-        checks::kernel(&input);
+        checks::resumed_execution(&input);
     }
 }
 
@@ -91,6 +91,6 @@ fn random_bytes_have_a_text_that_makes_them() {
     let mut random = Random(4);
     for _ in 0..CASES {
         let length = random.below(80);
-        checks::instructions(&random.bytes(length));
+        checks::text_round_trip(&random.bytes(length));
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! `arctic_eu_fuzz::instructions` says what is checked.
+//! `arctic_eu_fuzz::text_round_trip` says what is checked.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &[u8]| arctic_eu_fuzz::instructions(input));
+fuzz_target!(|input: &[u8]| arctic_eu_fuzz::text_round_trip(input));

@@ -1,121 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What the fuzz targets check. The tests of `arctic-eu` include this file and give it generated inputs.
 
+use arctic_eu::exec::memory::{Addressing, Image, Sampler};
 use arctic_eu::exec::{self, Code, Environment, Group, Host, Stop, Thread, Way};
 use arctic_eu::launch::memory::{Space, State};
-use arctic_eu::launch::{Argument, Launch, Range, Settings};
+use arctic_eu::launch::{Argument, Launch, Range, Settings, parse_image_format};
 use arctic_eu::text::{assemble, disassemble};
 use arctic_eu::zebin::Zebin;
 
-/// Instructions that a thread may execute.
-const BUDGET: u64 = 2_000;
+/// Instructions that a thread may execute, per thread.
+const MAX_INSTRUCTIONS: u64 = 2_000;
+/// Kernels of a file that are run.
+const MAX_KERNELS: usize = 3;
+/// Largest per-thread buffer of a kernel that is run. A launch allocates each buffer `HARDWARE_THREADS` times.
+const MAX_BUFFER_BYTES: u32 = 4096;
+/// Size of the buffer and of the scratch surface of a thread that is run.
+const FIXTURE_BYTES: usize = 1 << 16;
 
-/// The input is a file: it is read, or an error. Its kernels are launched with a buffer for each argument, and end.
+/// Parses the input as a zebin. If it is one, checks the text round trip of its code, and runs at most [`MAX_KERNELS`]
+/// kernels, each with a 64-byte buffer for every argument. Panics if the text of the code makes other bytes. A launch may
+/// end in a fault, which is ignored: only the end is checked.
 pub fn zebin(input: &[u8]) {
     let Ok(zebin) = Zebin::parse(input.to_vec()) else { return };
     for (_, code) in zebin.code() {
-        let text = disassemble(code);
-        assert_eq!(assemble(&text).as_deref(), Ok(code));
+        text_round_trip(code);
     }
-    for kernel in zebin.info.kernels.iter().take(3) {
-        // Memory for 4,096 hardware threads is too much for a fuzzer.
-        if kernel.buffers.iter().any(|buffer| buffer.size > 4096) {
+    for kernel in zebin.info.kernels.iter().take(MAX_KERNELS) {
+        if kernel.buffers.iter().any(|buffer| buffer.size > MAX_BUFFER_BYTES) {
             continue;
         }
         let arguments: Vec<_> =
             kernel.arguments.iter().map(|argument| (argument.name.clone(), Argument::Buffer(vec![7; 64]))).collect();
         let local = kernel.group_size.unwrap_or([8, 1, 1]);
         let range = Range { global: local, local, offset: [0; 3] };
-        let settings = Settings { workers: 1, limit: BUDGET, ..Settings::default() };
+        let settings = Settings { workers: 1, limit: MAX_INSTRUCTIONS, ..Settings::default() };
         if let Ok(launch) = Launch::new(&zebin, Some(&kernel.name), range, &arguments, settings) {
-            launch.run(&|_| {});
+            // Faults are allowed.
+            let _ = launch.run(&|_| {});
         }
     }
 }
 
-/// The input is code: its text makes the same bytes again.
-pub fn instructions(input: &[u8]) {
-    let text = disassemble(input);
-    let again = assemble(&text).unwrap_or_else(|errors| panic!("{}", errors.render(&text, "text")));
-    assert_eq!(again, input);
+/// The input is code. Panics unless its text makes the same bytes.
+pub fn text_round_trip(code: &[u8]) {
+    let text = disassemble(code);
+    let reassembled = assemble(&text).unwrap_or_else(|errors| panic!("{}", errors.render(&text, "text")));
+    assert_eq!(reassembled, code);
 }
 
-/// Memory with a buffer, surfaces and a scratch surface.
-fn space() -> (Space, u64) {
+/// Memory with a buffer, surfaces and a scratch surface. Returns it with the addresses of the buffer and of the scratch
+/// surface, of [`FIXTURE_BYTES`] each.
+fn memory_fixture() -> (Space, [u64; 2]) {
     let mut space = Space::new();
-    let buffer = space.allocate("buffer", 1 << 16).unwrap_or(0);
-    let scratch = space.allocate("scratch", 1 << 16).unwrap_or(0);
+    let buffer = space.allocate("buffer", FIXTURE_BYTES).expect("memory for the buffer");
+    let scratch = space.allocate("scratch", FIXTURE_BYTES).expect("memory for scratch");
     space.add_state(State::Buffer { start: buffer, size: 1000 });
     space.add_state(State::Scratch { start: scratch, pitch: 64 });
-    let format = arctic_eu::launch::parse_image_format("rgba8unorm");
-    if let Some(format) = format {
-        let image = arctic_eu::exec::memory::Image {
-            base: buffer,
-            width: 16,
-            height: 16,
-            depth: 1,
-            pitch: 64,
-            slice: 1024,
-            dimensions: 2,
-            array: false,
-            format,
-        };
-        space.add_state(State::Image(image));
-    }
+    space.add_state(State::Image(Image {
+        base: buffer,
+        width: 16,
+        height: 16,
+        depth: 1,
+        pitch: 64,
+        slice: 1024,
+        dimensions: 2,
+        array: false,
+        format: parse_image_format("rgba8unorm").expect("a known format"),
+    }));
     space.bindings = vec![(0, 0), (1, 2)];
-    let sampler = arctic_eu::exec::memory::Sampler {
-        addressing: arctic_eu::exec::memory::Addressing::Mirror,
-        linear: true,
-        normalized: true,
-    };
-    space.samplers.push(sampler);
+    space.samplers.push(Sampler { addressing: Addressing::Mirror, linear: true, normalized: true });
     space.sampler_table.push((0, 0));
-    (space, buffer)
+    (space, [buffer, scratch])
 }
 
-/// The first bytes fill registers, the others are code. The thread keeps its budget; in parts, with a copy of its state between
-/// them, it has the same result.
-pub fn kernel(input: &[u8]) {
-    let Some((first, rest)) = input.split_at_checked(32) else { return };
-    let large = first[0] & 1 != 0;
-    let way = [Way::Fast, Way::Plain, Way::General][usize::from(first[1]) % 3];
-    let host = if first[2] & 1 != 0 { Host::detect() } else { Host::Portable };
-    let registers = if large { 256 } else { 128 };
-    let code = Code::translate(rest, u32::from(first[3]) << 16, registers, host);
-    let start = |buffer: u64| {
-        let mut thread = Thread::new(registers, u32::from_le_bytes([first[4], first[5], first[6], first[7]]));
-        for register in 0..registers as usize {
+/// A thread's code and its start, from the input: the first 32 bytes give the rest of the state, the others are code.
+struct KernelInput<'i> {
+    header: &'i [u8; 32],
+    code: Code,
+    registers: u32,
+    way: Way,
+}
+
+/// A thread after a run, with everything that it can change.
+struct Outcome {
+    stop: Stop,
+    thread: Thread,
+    group: Group,
+    /// Accesses outside of a surface.
+    outside: u64,
+    /// Instruction and lane of the first of them.
+    first_outside: Option<(u32, u32)>,
+    /// Contents of the buffer and of the scratch surface.
+    memory: [Vec<u8>; 2],
+}
+
+impl<'i> KernelInput<'i> {
+    fn new(input: &'i [u8]) -> Option<Self> {
+        let (header, code_bytes) = input.split_first_chunk::<32>()?;
+        let large_grf = header[0] & 1 != 0;
+        let registers = if large_grf { 256 } else { 128 };
+        let way = [Way::Fast, Way::Plain, Way::General][usize::from(header[1]) % 3];
+        let host = if header[2] & 1 != 0 { Host::detect() } else { Host::Portable };
+        let code = Code::translate(code_bytes, u32::from(header[3]) << 16, registers, host);
+        Some(KernelInput { header, code, registers, way })
+    }
+
+    /// The thread before its first instruction.
+    fn initial_thread(&self, buffer: u64) -> Thread {
+        let header = self.header;
+        let mut thread = Thread::new(self.registers, u32::from_le_bytes([header[4], header[5], header[6], header[7]]));
+        let values = &header[8..];
+        for register in 0..self.registers as usize {
             for dword in 0..8 {
-                let byte = u32::from(first[8 + (register + dword) % 24]);
-                // Addresses of the buffer, small numbers, and wild ones.
+                let at = (register + dword) % values.len();
+                let (byte, next) = (values[at], values[(at + 1) % values.len()]);
+                // Buffer addresses, small numbers, zeros and arbitrary values.
                 let value = match byte % 4 {
-                    0 => buffer as u32 + byte * 16,
-                    1 => byte,
+                    0 => buffer as u32 + u32::from(u16::from_be_bytes([byte, next])),
+                    1 => byte.into(),
                     2 => 0,
-                    _ => byte.wrapping_mul(0x9e37_79b9),
+                    _ => u32::from(byte).wrapping_mul(0x9e37_79b9),
                 };
                 thread.set_grf(register, dword, value);
             }
         }
         thread
-    };
-    let run = |budgets: &[u64]| {
-        let (space, buffer) = space();
-        let mut thread = start(buffer);
+    }
+
+    /// Runs the thread by these budgets, one after the other as long as it does not stop, with a copy of its state
+    /// before each.
+    fn run_in_parts(&self, budgets: &[u64]) -> Outcome {
+        let (space, [buffer, scratch]) = memory_fixture();
+        let mut thread = self.initial_thread(buffer);
         let mut group = Group { slm: vec![0; 1024], ..Group::default() };
-        let mut stop = Stop::Budget;
+        let (mut stop, mut outside, mut first_outside) = (Stop::Budget, 0, None);
         for budget in budgets {
+            if stop != Stop::Budget {
+                break;
+            }
             let mut environment = Environment { memory: &space, group: &mut group, outside: 0, first_outside: None };
             let before = thread.executed;
-            if stop == Stop::Budget {
-                thread = thread.clone();
-                stop = exec::run(&code, &mut thread, &mut environment, *budget, way, &mut ());
-            }
-            assert!(thread.executed - before <= *budget);
+            thread = thread.clone();
+            stop = exec::run(&self.code, &mut thread, &mut environment, *budget, self.way, &mut ());
+            outside += environment.outside;
+            first_outside = first_outside.or(environment.first_outside);
+            assert!(thread.executed - before <= *budget, "more instructions than the budget");
         }
-        (stop, thread.executed, thread.next, thread.mask, thread.file, space.peek(buffer, 1 << 16))
-    };
-    let at_once = run(&[BUDGET]);
-    let parts = run(&[1, BUDGET / 3, BUDGET - 1 - BUDGET / 3]);
-    assert!(at_once == parts, "{:?} {:?}", at_once.0, parts.0);
+        let memory = [buffer, scratch].map(|start| space.peek(start, FIXTURE_BYTES));
+        Outcome { stop, thread, group, outside, first_outside, memory }
+    }
+}
+
+/// Runs the code of the input, with the state that its first bytes give. Panics if a thread exceeds its budget, or if it
+/// ends in another state when it is stopped and resumed.
+pub fn resumed_execution(input: &[u8]) {
+    let Some(input) = KernelInput::new(input) else { return };
+    let uninterrupted = input.run_in_parts(&[MAX_INSTRUCTIONS]);
+    let third = MAX_INSTRUCTIONS / 3;
+    let resumed = input.run_in_parts(&[1, third, MAX_INSTRUCTIONS - 1 - third]);
+    assert_eq!(resumed.stop, uninterrupted.stop, "reason of the stop");
+    let (thread, expected) = (&resumed.thread, &uninterrupted.thread);
+    assert_eq!(thread.executed, expected.executed, "executed instructions");
+    assert_eq!(thread.next, expected.next, "next instruction");
+    assert_eq!(thread.mask, expected.mask, "enabled channels");
+    assert_eq!(thread.dispatch, expected.dispatch, "dispatched channels");
+    assert_eq!(thread.call_mask, expected.call_mask, "channels of the subroutine");
+    assert_eq!(thread.waiting, expected.waiting, "places of the waiting channels");
+    assert_eq!(thread.notifications, expected.notifications, "notifications");
+    assert_eq!((thread.base, thread.grf_mask), (expected.base, expected.grf_mask), "base and register count");
+    assert_eq!(thread.plain_floats, expected.plain_floats, "mode of floats");
+    assert!(thread.file == expected.file, "registers differ");
+    assert_eq!(resumed.group, uninterrupted.group, "shared local memory and barrier");
+    assert_eq!(resumed.outside, uninterrupted.outside, "accesses outside of a surface");
+    assert_eq!(resumed.first_outside, uninterrupted.first_outside, "first access outside of a surface");
+    for (name, found, expected) in [
+        ("buffer", &resumed.memory[0], &uninterrupted.memory[0]),
+        ("scratch surface", &resumed.memory[1], &uninterrupted.memory[1]),
+    ] {
+        let differs = found.iter().zip(expected).position(|(found, expected)| found != expected);
+        assert_eq!(differs, None, "byte of the {name} that differs");
+    }
 }
