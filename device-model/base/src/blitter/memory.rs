@@ -3,8 +3,7 @@
 
 use std::convert::Infallible;
 
-use crate::host::DmaFault;
-use crate::memory::{Access, Span, Zeroed};
+use crate::memory::{Access, Span, SpanError, Zeroed};
 
 /// Memory as a copy engine accesses it in one step. `'m` is the lifetime of the spans, which must not be used after the
 /// end of the step.
@@ -62,26 +61,26 @@ pub struct Piece<'a, 'm> {
 /// of [`Piece::span`], for which it was obtained by [`BlitMemory::control`].
 pub trait Compression {
     /// Reads and decompresses pixels. The piece has at least `data.len()` bytes.
-    fn read(&self, memory: Piece<'_, '_>, data: &mut [u8]) -> Result<(), DmaFault>;
+    fn read(&self, memory: Piece<'_, '_>, data: &mut [u8]) -> Result<(), SpanError>;
 
     /// Writes pixels and compresses them. The piece has at least `data.len()` bytes.
-    fn write(&self, memory: Piece<'_, '_>, data: &[u8]) -> Result<(), DmaFault>;
+    fn write(&self, memory: Piece<'_, '_>, data: &[u8]) -> Result<(), SpanError>;
 
     /// Decompresses all blocks of the first `len` bytes of the piece in place.
-    fn resolve(&self, memory: Piece<'_, '_>, len: usize) -> Result<(), DmaFault>;
+    fn resolve(&self, memory: Piece<'_, '_>, len: usize) -> Result<(), SpanError>;
 }
 
 /// No memory is compressed.
 impl Compression for Infallible {
-    fn read(&self, _: Piece<'_, '_>, _: &mut [u8]) -> Result<(), DmaFault> {
+    fn read(&self, _: Piece<'_, '_>, _: &mut [u8]) -> Result<(), SpanError> {
         match *self {}
     }
 
-    fn write(&self, _: Piece<'_, '_>, _: &[u8]) -> Result<(), DmaFault> {
+    fn write(&self, _: Piece<'_, '_>, _: &[u8]) -> Result<(), SpanError> {
         match *self {}
     }
 
-    fn resolve(&self, _: Piece<'_, '_>, _: usize) -> Result<(), DmaFault> {
+    fn resolve(&self, _: Piece<'_, '_>, _: usize) -> Result<(), SpanError> {
         match *self {}
     }
 }

@@ -6,8 +6,7 @@ use std::ops::Range;
 use arctic_sriov::number::size;
 
 use super::{BlitMemory, Compression, Piece};
-use crate::host::DmaFault;
-use crate::memory::{Access, Span};
+use crate::memory::{Access, Span, SpanError};
 
 /// Smallest page size. A range starts at a page boundary if possible, to also cover accesses just below the requested
 /// address.
@@ -153,7 +152,7 @@ impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
         memory: &mut M,
         at: At,
         len: usize,
-        mut work: impl FnMut(Piece<'_, 'm>, Option<&M::Control>, Range<usize>) -> Result<(), DmaFault>,
+        mut work: impl FnMut(Piece<'_, 'm>, Option<&M::Control>, Range<usize>) -> Result<(), SpanError>,
     ) -> Result<(), M::Fault> {
         let mut done = 0_usize;
         while done < len {

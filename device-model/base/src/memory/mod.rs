@@ -9,4 +9,4 @@ pub mod region;
 pub mod span;
 
 pub use access::{Access, Zeroed};
-pub use span::Span;
+pub use span::{CopyError, Span, SpanError};

@@ -3,8 +3,8 @@
 
 use std::cell::Cell;
 
-use arctic_base::host::{DmaFault, DmaView};
-use arctic_base::memory::Span;
+use arctic_base::host::DmaView;
+use arctic_base::memory::{Span, SpanError};
 use vm_memory::VolatileSlice;
 
 use super::ggtt::{Ggtt, Pte};
@@ -202,7 +202,7 @@ impl<'m> Memory<'m> {
     fn each(
         &self,
         (space, address, len): (Space, u32, usize),
-        mut access: impl FnMut(Span<'m>, usize) -> Result<(), DmaFault>,
+        mut access: impl FnMut(Span<'m>, usize) -> Result<(), SpanError>,
     ) -> Result<(), Fault> {
         let (mut at, mut done) = (address, 0_usize);
         while done < len {

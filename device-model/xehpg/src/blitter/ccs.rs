@@ -10,9 +10,8 @@
 use arctic_base::blitter::{Compression, Piece};
 use arctic_sriov::number::size;
 
-use crate::host::DmaFault;
-use crate::memory::Span;
 use crate::memory::ccs::BLOCK;
+use crate::memory::{Span, SpanError};
 
 /// Control byte of a block compressed by the copy engine.
 const COMPRESSED: u8 = 0x5c;
@@ -28,15 +27,15 @@ impl<'m> ControlBytes<'m> {
 }
 
 impl Compression for ControlBytes<'_> {
-    fn read(&self, memory: Piece<'_, '_>, data: &mut [u8]) -> Result<(), DmaFault> {
+    fn read(&self, memory: Piece<'_, '_>, data: &mut [u8]) -> Result<(), SpanError> {
         self.of(memory).read(data)
     }
 
-    fn write(&self, memory: Piece<'_, '_>, data: &[u8]) -> Result<(), DmaFault> {
+    fn write(&self, memory: Piece<'_, '_>, data: &[u8]) -> Result<(), SpanError> {
         self.of(memory).write(data)
     }
 
-    fn resolve(&self, memory: Piece<'_, '_>, len: usize) -> Result<(), DmaFault> {
+    fn resolve(&self, memory: Piece<'_, '_>, len: usize) -> Result<(), SpanError> {
         self.of(memory).resolve(len)
     }
 }
@@ -66,8 +65,8 @@ impl Controlled<'_, '_> {
     fn each(
         &self,
         len: usize,
-        mut each: impl FnMut(usize, std::ops::Range<usize>, usize) -> Result<(), DmaFault>,
-    ) -> Result<(), DmaFault> {
+        mut each: impl FnMut(usize, std::ops::Range<usize>, usize) -> Result<(), SpanError>,
+    ) -> Result<(), SpanError> {
         let phase = self.phase();
         let mut done = 0_usize;
         while done < len {
@@ -82,14 +81,14 @@ impl Controlled<'_, '_> {
         Ok(())
     }
 
-    fn control(&self, index: usize) -> Result<u8, DmaFault> {
+    fn control(&self, index: usize) -> Result<u8, SpanError> {
         let mut byte = [0];
         self.control.part(index, 1).read(&mut byte)?;
         Ok(byte[0])
     }
 
     /// Reads and decompresses pixels.
-    fn read(&self, data: &mut [u8]) -> Result<(), DmaFault> {
+    fn read(&self, data: &mut [u8]) -> Result<(), SpanError> {
         self.span.part(self.offset, data.len()).read(data)?;
         self.each(data.len(), |_, range, index| {
             combine(data.get_mut(range).unwrap_or_default(), self.control(index)?);
@@ -98,7 +97,7 @@ impl Controlled<'_, '_> {
     }
 
     /// Writes pixels; the blocks that contain them become compressed.
-    fn write(&self, data: &[u8]) -> Result<(), DmaFault> {
+    fn write(&self, data: &[u8]) -> Result<(), SpanError> {
         self.each(data.len(), |at, range, index| {
             let mut key = self.control(index)?;
             if key == 0 {
@@ -118,7 +117,7 @@ impl Controlled<'_, '_> {
     }
 
     /// Decompresses every block of the next `len` bytes in place.
-    fn resolve(&self, len: usize) -> Result<(), DmaFault> {
+    fn resolve(&self, len: usize) -> Result<(), SpanError> {
         self.each(len, |at, _, index| match self.control(index)? {
             0 => Ok(()),
             key => {
@@ -130,7 +129,7 @@ impl Controlled<'_, '_> {
 
     /// XORs the whole block that contains offset `at` with `key`, which compresses an uncompressed block and
     /// decompresses a compressed one.
-    fn rewrite(&self, at: usize, key: u8) -> Result<(), DmaFault> {
+    fn rewrite(&self, at: usize, key: u8) -> Result<(), SpanError> {
         let phase = self.phase();
         let first = at.saturating_sub(phase.saturating_add(at) % BLOCK);
         let span = self.span.part(first, BLOCK);

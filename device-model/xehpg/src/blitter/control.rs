@@ -5,7 +5,7 @@ use arctic_sriov::number::size;
 
 use super::tiling::ADDRESS_MASK;
 use crate::memory::ccs::BLOCK;
-use crate::memory::{Access, Fault, FaultReason, Gam, Space, Span};
+use crate::memory::{Access, CopyError, Fault, FaultReason, Gam, Space, Span};
 use arctic_base::blitter::Progress;
 
 /// Location of control bytes.
@@ -65,9 +65,9 @@ impl ControlCopy {
             let left = size(self.len.saturating_sub(self.done));
             let (to, address) = self.to.open(gam, space, self.done, left, Access::Write)?;
             let (from, origin) = self.from.open(gam, space, self.done, to.len(), Access::Read)?;
-            from.copy_to(&to, from.len()).map_err(|_| match from {
-                Span::Remote { .. } => not_mapped(space, origin, Access::Read),
-                _ => not_mapped(space, address, Access::Write),
+            from.copy_to(&to, from.len()).map_err(|error| match error {
+                CopyError::Source(_) => not_mapped(space, origin, Access::Read),
+                CopyError::Destination(_) => not_mapped(space, address, Access::Write),
             })?;
             self.done = self.done.saturating_add(from.len() as u64);
             spent = spent.saturating_add(from.len().max(BLOCK));

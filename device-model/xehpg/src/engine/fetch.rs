@@ -5,8 +5,7 @@
 use vm_memory::Bytes;
 
 use super::stream::Source;
-use crate::host::DmaFault;
-use crate::memory::{Access, Fault, FaultReason, Gam, Span};
+use crate::memory::{Access, Fault, FaultReason, Gam, Span, SpanError};
 
 /// Prefetch distance in dwords: eight cachelines (V8-205). Commands within this distance of a store that modifies them
 /// may be stale, as on hardware.
@@ -121,13 +120,13 @@ fn null_run(gam: &mut Gam<'_>, source: &Source, address: u64) -> u64 {
 }
 
 /// Fills `into` from the start of `span`, which must be large enough. `raw` is a temporary buffer.
-fn read(span: &Span<'_>, raw: &mut [[u8; 4]; AHEAD], into: &mut [u32]) -> Result<(), DmaFault> {
+fn read(span: &Span<'_>, raw: &mut [[u8; 4]; AHEAD], into: &mut [u32]) -> Result<(), SpanError> {
     let mut at = 0_usize;
     for words in into.chunks_mut(AHEAD) {
         let raw = raw.get_mut(..words.len()).unwrap_or_default();
         let bytes = raw.as_flattened_mut();
         match span {
-            Span::Mapped(slice) => slice.read_slice(bytes, at).map_err(|_| DmaFault { iova: 0 })?,
+            Span::Mapped(slice) => slice.read_slice(bytes, at).map_err(|_| SpanError::TooLong)?,
             _ => span.part(at, bytes.len()).read(bytes)?,
         }
         at = at.wrapping_add(bytes.len());

@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-pub use arctic_base::memory::{Access, Span, Zeroed, region, span};
+pub use arctic_base::memory::{Access, CopyError, Span, SpanError, Zeroed, region, span};
 
 use crate::gate::lmtt::{self, Lmtt, LmttFault};
 use arctic_base::memory::epoch::{Epochs, StepFunctions};

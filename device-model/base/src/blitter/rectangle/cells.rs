@@ -10,6 +10,7 @@ use crate::blitter::tiling::{Area, BLOCK_BYTES, Layout, Surface, Tiling};
 use crate::blitter::window::{At, Window};
 use crate::blitter::{BlitMemory, Progress};
 use crate::memory::Access;
+use crate::memory::span::repeat_prefix;
 
 /// Relative cost of a byte that is processed through a buffer.
 const BUFFERED_COST: usize = 2;
@@ -342,19 +343,12 @@ fn phase_of(cell: &Area, pixel: &[u8]) -> usize {
 }
 
 /// Fills `row` with a repeated pixel, from byte `phase` of the pixel on.
-#[allow(clippy::arithmetic_side_effects, reason = "every sum is at most the length of the row")]
-#[allow(clippy::indexing_slicing, reason = "`ready` is at most the length of the row")]
+#[allow(clippy::indexing_slicing, reason = "callers pass a byte of the pixel")]
 pub(super) fn repeat(pixel: &[u8], phase: usize, row: &mut [u8]) {
     for (into, byte) in row.iter_mut().zip(pixel[phase..].iter().chain(&pixel[..phase])) {
         *into = *byte;
     }
-    // The filled part is doubled: a multiple of the pixel.
-    let mut ready = pixel.len().min(row.len());
-    while ready > 0 && ready < row.len() {
-        let more = ready.min(row.len() - ready);
-        row.copy_within(..more, ready);
-        ready += more;
-    }
+    repeat_prefix(row, pixel.len());
 }
 
 /// Distance of a column or row of a cell from the cell's `start`.

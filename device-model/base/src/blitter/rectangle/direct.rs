@@ -12,7 +12,7 @@ use super::cells::{Grid, ROWS, at, is_block};
 use crate::blitter::tiling::{Area, BLOCK_BYTES, Surface, Tiling};
 use crate::blitter::window::{At, Window};
 use crate::blitter::{BlitMemory, Progress};
-use crate::memory::{Access, Span};
+use crate::memory::{Access, CopyError, Span};
 
 /// Maximum number of pieces that are translated before the first is copied.
 const BATCH: usize = 32;
@@ -81,9 +81,9 @@ impl<'m, M: BlitMemory<'m>, const N: usize> Copies<'m, M, N> {
         for Piece { source: (source, origin), destination: (destination, address), done: more } in
             pieces.iter().flatten()
         {
-            source.copy_to(destination, source.len()).map_err(|_| match source {
-                Span::Remote { .. } => self.from.not_mapped(*origin),
-                _ => self.into.not_mapped(*address),
+            source.copy_to(destination, source.len()).map_err(|error| match error {
+                CopyError::Source(_) => self.from.not_mapped(*origin),
+                CopyError::Destination(_) => self.into.not_mapped(*address),
             })?;
             *done = done.saturating_add(*more);
         }
