@@ -149,7 +149,7 @@ impl Resolve {
         let mut window = Window::<M>::new(space, Access::Write, true);
         let total = across * down;
         while self.done < total {
-            let spent = window.spent;
+            let spent = window.spent();
             if spent >= budget && spent > 0 {
                 return Ok(Progress::More);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Copies and fills through the memory of a test's own: one-level tables of 4 KiB pages, no compression.
+//! Copies and fills through the memory of a test: one-level tables of 4 KiB pages, without compressed data.
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, reason = "an overflow fails the test")]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "tests: numbers are chosen by the test")]
 
@@ -11,6 +11,7 @@ use vm_memory::{Bytes, VolatileSlice};
 use super::raster::{PAT_COPY, Raster, SRC_COPY};
 use super::rectangle::{Rectangle, Resolve, Source};
 use super::tiling::{Area, BLOCK_BYTES, Layout, Surface, TILE_W, TILE_X, TILE_Y, Tiling};
+use super::window::Window;
 use super::{BlitMemory, Progress};
 use crate::host::DmaView;
 use crate::memory::region::SharedRegion;
@@ -23,6 +24,8 @@ const PAGE: u64 = 4096;
 enum Page {
     Frame(u64),
     Null,
+    /// A frame whose control data cannot be accessed.
+    WithoutControl(u64),
     /// Guest memory that the VMM does not map.
     Unmapped,
     Absent,
@@ -71,7 +74,7 @@ impl<'m> BlitMemory<'m> for Translator<'m> {
     fn span(&mut self, space: usize, address: u64, len: usize, access: Access) -> Result<Span<'m>, Fault> {
         let len = len.min((PAGE - address % PAGE) as usize);
         match self.machine.page(space, address) {
-            Page::Frame(frame) => {
+            Page::Frame(frame) | Page::WithoutControl(frame) => {
                 Ok(Span::Mapped(self.machine.memory.slice(frame * PAGE + address % PAGE, len).unwrap()))
             }
             Page::Null => Ok(Span::Null(len)),
@@ -91,8 +94,11 @@ impl<'m> BlitMemory<'m> for Translator<'m> {
         }
     }
 
-    fn control(&mut self, _: usize, _: u64, _: usize, _: Access) -> Result<Option<Infallible>, Fault> {
-        Ok(None)
+    fn control(&mut self, space: usize, address: u64, _: usize, access: Access) -> Result<Option<Infallible>, Fault> {
+        match self.machine.page(space, address) {
+            Page::WithoutControl(_) => Err(Fault { space, address, access, reason: Reason::Absent }),
+            _ => Ok(None),
+        }
     }
 
     fn not_mapped(space: usize, address: u64, access: Access) -> Fault {
@@ -417,4 +423,40 @@ fn memory_without_compression() {
     machine.run(&mut copy(compressed(0), area(0, 0, 128, 32), compressed(PAGE), 0, 0, SRC_COPY), usize::MAX);
     let (page, after) = (PAGE as usize, machine.image());
     assert!(after[..page] == before[page..2 * page] && after[page..] == before[page..]);
+}
+
+/// A fault of control data is reported at the requested address, like a fault of the memory, not at the start of its page.
+#[test]
+fn fault_of_control_data_has_the_requested_address() {
+    let mut machine = Machine::new(2);
+    machine.tables[SPACE] = vec![Page::WithoutControl(0), Page::Absent];
+    let mut memory = Translator { machine: &machine, zeroed: 0 };
+    let mut compressed = Window::<Translator<'_>>::new(SPACE, Access::Read, true);
+    for address in [0x123, PAGE + 0x123] {
+        let fault = Fault { space: SPACE, address, access: Access::Read, reason: Reason::Absent };
+        assert_eq!(compressed.read(&mut memory, address, &mut [0; 8]), Err(fault));
+    }
+    let mut plain = Window::<Translator<'_>>::new(SPACE, Access::Read, false);
+    assert_eq!(plain.read(&mut memory, 0x123, &mut [0; 8]), Ok(()));
+}
+
+/// The cost of an access depends on the memory that is accessed, not on that of the access before.
+#[test]
+fn cost_of_mapped_memory_does_not_depend_on_the_access_before() {
+    let mut machine = Machine::new(2);
+    machine.tables[SPACE] = vec![Page::Unmapped, Page::Frame(0)];
+    let mut memory = Translator { machine: &machine, zeroed: 0 };
+    let mut window = Window::<Translator<'_>>::new(SPACE, Access::Write, false);
+    let mut costs = Vec::new();
+    for address in [PAGE, 0, PAGE] {
+        let span = window.open(&mut memory, address, 64).unwrap();
+        let before = window.spent();
+        window.charge(&span, 64);
+        let charged = window.spent();
+        window.charge_mapped(64);
+        costs.push((charged - before, window.spent() - charged));
+    }
+    let (mapped, remote) = (costs[0].0, costs[1].0);
+    assert!(remote > 2 * mapped);
+    assert_eq!(costs, [(mapped, mapped), (remote, mapped), (mapped, mapped)]);
 }

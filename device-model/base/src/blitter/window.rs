@@ -45,9 +45,7 @@ pub struct Window<'m, M: BlitMemory<'m>, const ROWS: usize = 1> {
     space: M::Space,
     access: Access,
     compressed: bool,
-    /// Cost of the accesses so far, in the unit of a step's budget: the number of bytes that a linear copy processes in
-    /// the same time.
-    pub spent: usize,
+    spent: usize,
     ranges: [Translated<'m, M>; ROWS],
     /// Index of the range of the last access.
     last: usize,
@@ -68,11 +66,17 @@ impl<'m, M: BlitMemory<'m>> Translated<'m, M> {
         let offset = address.wrapping_sub(self.start);
         (offset < self.span.len() as u64).then(|| size(offset))
     }
+}
 
-    #[inline]
-    fn remote(&self) -> bool {
-        matches!(self.span, Span::Remote { .. })
-    }
+/// Cost of `len` bytes of `span` in bytes of mapped memory.
+#[inline]
+fn cost(span: &Span<'_>, len: usize) -> usize {
+    if is_remote(span) { len.saturating_mul(REMOTE_COST) } else { len }
+}
+
+#[inline]
+fn is_remote(span: &Span<'_>) -> bool {
+    matches!(span, Span::Remote { .. })
 }
 
 impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
@@ -112,7 +116,10 @@ impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
             let offset = address.wrapping_sub(start);
             if offset < span.len() as u64 {
                 range.control = match self.compressed {
-                    true => memory.control(self.space, start, span.len(), self.access)?,
+                    true => {
+                        let control = memory.control(self.space, start, span.len(), self.access);
+                        control.map_err(|fault| M::with_address(fault, address))?
+                    }
                     false => None,
                 };
                 range.span = span;
@@ -128,15 +135,26 @@ impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
     #[inline]
     pub fn open(&mut self, memory: &mut M, at: impl Into<At>, len: usize) -> Result<Span<'m>, M::Fault> {
         let (range, offset) = self.seek(memory, at.into())?;
-        Ok(range.span.part(offset, if range.remote() { len.min(REMOTE_PIECE) } else { len }))
+        Ok(range.span.part(offset, if is_remote(&range.span) { len.min(REMOTE_PIECE) } else { len }))
     }
 
-    /// Adds the cost of an access to `len` bytes of the last range.
+    /// Cost of the accesses so far, in the unit of a step's budget: the number of bytes that a linear copy processes in
+    /// the same time.
     #[inline]
-    pub fn charge(&mut self, len: usize) {
-        let remote = self.ranges.get(self.last).is_some_and(Translated::remote);
-        let bytes = if remote { len.saturating_mul(REMOTE_COST) } else { len };
-        self.spent = self.spent.saturating_add(ACCESS_COST).saturating_add(bytes);
+    pub fn spent(&self) -> usize {
+        self.spent
+    }
+
+    /// Adds the cost of an access to `len` bytes of `span`.
+    #[inline]
+    pub fn charge(&mut self, span: &Span<'_>, len: usize) {
+        self.charge_mapped(cost(span, len));
+    }
+
+    /// Adds the cost of an access to `len` bytes of mapped memory.
+    #[inline]
+    pub fn charge_mapped(&mut self, len: usize) {
+        self.spent = self.spent.saturating_add(ACCESS_COST).saturating_add(len);
     }
 
     /// The fault for an address that the function's VMM does not map.
@@ -161,8 +179,9 @@ impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
             let n = range.span.len().saturating_sub(offset).min(len.saturating_sub(done));
             let end = done.saturating_add(n);
             let piece = Piece { span: &range.span, start: range.start, offset };
+            let cost = cost(&range.span, n);
             work(piece, range.control.as_ref(), done..end).map_err(|_| self.not_mapped(address))?;
-            self.charge(n);
+            self.charge_mapped(cost);
             done = end;
         }
         Ok(())

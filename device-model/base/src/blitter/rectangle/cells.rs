@@ -135,7 +135,7 @@ impl Rectangle {
         // Size and phase of the cell whose colour is in `rows`: most cells of a rectangle have the same.
         let mut painted = None;
         while self.done < grid.len() {
-            if into.spent >= budget && into.spent > 0 {
+            if into.spent() >= budget && into.spent() > 0 {
                 return Ok(Progress::More);
             }
             let (cell, _) = grid.cell(self.done);
@@ -174,7 +174,7 @@ impl Rectangle {
         let mut group = None;
         let mut work = 0;
         while self.done < grid.len() {
-            let spent = work + from.spent + into.spent;
+            let spent = work + from.spent() + into.spent();
             if spent >= budget && spent > 0 {
                 return Ok(Progress::More);
             }

@@ -45,7 +45,7 @@ impl<'m, M: BlitMemory<'m>, const N: usize> Copies<'m, M, N> {
 
     /// Cost so far, in the unit of a step's budget.
     fn spent(&self) -> usize {
-        self.from.spent.max(self.into.spent)
+        self.from.spent().max(self.into.spent())
     }
 
     fn is_full(&self) -> bool {
@@ -57,8 +57,8 @@ impl<'m, M: BlitMemory<'m>, const N: usize> Copies<'m, M, N> {
         let destination = self.into.open(memory, to, len)?;
         let source = self.from.open(memory, from, destination.len())?;
         let n = source.len();
-        self.into.charge(n);
-        self.from.charge(n);
+        self.into.charge(&destination, n);
+        self.from.charge(&source, n);
         if let Some(piece) = self.pieces.get_mut(self.len) {
             *piece = Some(Piece { source: (source, from.address), destination: (destination, to.address), done: 0 });
             self.len = self.len.saturating_add(1);

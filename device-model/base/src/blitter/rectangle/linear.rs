@@ -55,7 +55,7 @@ impl Rectangle {
         // Many short spans, such as pages of 4 KiB, are written from one block of repeated pixels.
         let mut block: Option<Aligned<{ BLOCK_BYTES + LONGEST_PIXEL }>> = None;
         while self.done < total {
-            let spent = into.spent;
+            let spent = into.spent();
             if spent >= budget && spent > 0 {
                 return Ok(Progress::More);
             }
@@ -63,7 +63,7 @@ impl Rectangle {
             let address = self.destination.address(self.area.column + column, self.area.row + row);
             if zeros && let Some(zeroed) = memory.zero(space, address, total - self.done)? {
                 self.done += zeroed.len;
-                into.charge(size(zeroed.held.max(LOOK_COST)));
+                into.charge_mapped(size(zeroed.held.max(LOOK_COST)));
                 continue;
             }
             let destination = into.open(memory, address, len)?;
@@ -83,7 +83,7 @@ impl Rectangle {
                 destination.fill(rotated.get(..pixel.len()).unwrap_or_default())
             };
             filled.map_err(|_| into.not_mapped(address))?;
-            into.charge(n);
+            into.charge(&destination, n);
             self.done += n as u64;
         }
         Ok(Progress::Done)
