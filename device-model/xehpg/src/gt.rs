@@ -39,7 +39,10 @@ use crate::interrupts::Interrupts;
 use crate::memory::Memory;
 use crate::pcode::Pcode;
 use crate::profile::{CardProfile, Unmodelled};
-use crate::registers::{Access, Kind, Live, RegisterFile, Unit, XeHpg};
+use crate::registers::{
+    Access, DoorbellRegister, EngineRegister, InterruptRegister, Kind, Live, MemoryRegister, PowerRegister,
+    RegisterFile, ResetRegister, Unit, XeHpg,
+};
 use crate::residency::{Awake, Residency};
 use crate::sensors::{Meter, Power};
 use crate::topology::{EngineId, EngineInfo};
@@ -211,9 +214,9 @@ impl Gt {
         if function.is_vf() { self.read_vf(function, offset) } else { self.read(offset) }
     }
 
-    /// Writes the bits in `lanes` of the register at `offset` (a dword) of `function` by MMIO. In a stored register,
-    /// the other bits keep their value. In a register whose written bits trigger actions, they are written as 0, which
-    /// has no effect. Returns the action that the card must perform, if the write causes one.
+    /// Writes the bits in `lanes` of the register at `offset` (a dword) of `function` by MMIO. In a register that stores
+    /// the written value, the other bits keep their value. In a register whose written ones trigger actions, they are
+    /// written as 0. Returns the action that the card must perform, if the write causes one.
     pub fn mmio_write(&self, function: Function, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
         if function.is_vf() {
             return self.write_vf(function, offset, value, lanes);
@@ -283,16 +286,48 @@ impl Gt {
             }
         }
         match decoded.register.kind {
-            Kind::Live(live) => live.write(self, Access { function: Function::PF, offset, decoded }, value & lanes),
+            Kind::Live(live) => self.write_live(live, Access { function: Function::PF, offset, decoded }, value, lanes),
             kind => {
                 self.registers.write_plain(offset, kind.limited(lanes), value & lanes);
                 None
             }
         }
     }
+
+    /// Writes the bits in `lanes` of a register with side effects. In a register that stores the written value, the
+    /// other bits are written with their current value; this is not atomic with respect to other writes of the register.
+    #[inline]
+    fn write_live(&self, live: Live, access: Access<'_>, value: u32, lanes: u32) -> Option<SideEffect> {
+        let partial = lanes != u32::MAX;
+        let kept = if partial && live.stores(access.function) { live.read(self, access) & !lanes } else { 0 };
+        live.write(self, access, value & lanes | kept)
+    }
 }
 
 impl Live {
+    /// Returns whether a write stores its value in the register of `function`, so that a written 0 changes the bit. In
+    /// the others it changes nothing: a write triggers an action with its value, or a written 1 triggers an action or
+    /// clears the bit, or they are masked (bits 31:16 select which of bits 15:0 change), or read-only. A HECI window has
+    /// registers of both kinds and is accessed by dwords.
+    fn stores(self, function: Function) -> bool {
+        match self {
+            Live::Doorbell(register) => register == DoorbellRegister::Control,
+            Live::Engine(register) => register == EngineRegister::ErrorMask,
+            Live::Interrupt(InterruptRegister::MasterGt) => function.is_vf(),
+            Live::Interrupt(register) => {
+                use InterruptRegister::{Enable, Mask, MasterTile};
+                matches!(register, Enable | Mask | MasterTile)
+            }
+            Live::Memory(register) => register == MemoryRegister::LmemCfg,
+            Live::Power(register) => {
+                use PowerRegister::{LimitReasons, Pcode, PowerLimit, RcControl};
+                matches!(register, LimitReasons | Pcode | PowerLimit | RcControl)
+            }
+            Live::Reset(register) => register == ResetRegister::GuCntl,
+            Live::Clock(_) | Live::Guc(_) | Live::Heci(_) => false,
+        }
+    }
+
     /// The register, as one of its unit.
     fn unit(&self) -> &dyn Unit<XeHpg, Gt, Effect = SideEffect> {
         match self {

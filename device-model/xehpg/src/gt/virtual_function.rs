@@ -117,16 +117,18 @@ impl Gt {
         }
     }
 
-    /// Writes the bits in `lanes` of the register at `offset` of a VF ([`Gt::mmio_write`]); writes to registers with
-    /// one value for the card are dropped.
+    /// Writes the bits in `lanes` of the register at `offset` of a VF, as [`Gt::mmio_write`]; returns the action that
+    /// the card must perform. Writes to registers with one value for the card are dropped.
     pub(super) fn write_vf(&self, function: Function, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
         let decoded = self.registers.decode(offset)?;
         let (copy, vf) = (decoded.function_copy?, self.vf(function)?);
         match decoded.register.kind {
-            Kind::Live(live) => return live.write(self, Access { function, offset, decoded }, value & lanes),
-            kind => vf.registers.write(copy, kind.limited(lanes), value & lanes),
+            Kind::Live(live) => self.write_live(live, Access { function, offset, decoded }, value, lanes),
+            kind => {
+                vf.registers.write(copy, kind.limited(lanes), value & lanes);
+                None
+            }
         }
-        None
     }
 }
 

@@ -152,3 +152,46 @@ fn a_vf_accesses_no_register_of_the_card() {
         assert_eq!(gt.registers.value(offset), canary(offset), "{offset:#x}");
     }
 }
+
+/// A write of some bytes of a register with side effects leaves the value that a write of the dword leaves with the
+/// other bits as they were.
+#[test]
+fn partial_write_of_a_live_register_keeps_the_other_bits() {
+    let GtBench { gt, .. } = bench();
+    let emr = gt.registers.engine(XE_HPG.engines.find(EngineClass::Copy, 0).unwrap()).offset(0xb4);
+    let mut kept = Vec::new();
+    for function in [Function::PF, Function(1)] {
+        for (offset, found) in gt.registers.listing() {
+            let excluded = match found.register.kind {
+                // Every write of a selector selects by its value alone.
+                Kind::Live(Live::Heci(_) | Live::Interrupt(InterruptRegister::Selector)) => true,
+                Kind::Live(_) => false,
+                _ => true,
+            };
+            if excluded {
+                continue;
+            }
+            for lanes in [0xff, 0xffff, 0xffff_0000] {
+                gt.mmio_write(function, offset, !0, !0);
+                let old = gt.mmio_read(function, offset);
+                gt.mmio_write(function, offset, old & !lanes, !0);
+                let wanted = gt.mmio_read(function, offset);
+                gt.mmio_write(function, offset, !0, !0);
+                gt.mmio_write(function, offset, 0, lanes);
+                let name = found.name();
+                assert_eq!(gt.mmio_read(function, offset), wanted, "{function:?} {name} {offset:#x}, {lanes:#x}");
+                if wanted != old && wanted & !lanes != 0 {
+                    kept.push((function, offset));
+                }
+            }
+        }
+    }
+    // The enables and masks of each function, the PF's EMR, RC_CONTROL and LMEM_CFG, and the VF's primary register.
+    let both = [0x19_0030, 0x19_00a0].into_iter().flat_map(|offset| [(Function::PF, offset), (Function(1), offset)]);
+    for register in both.chain([emr, 0xa090, 0xcf58].map(|offset| (Function::PF, offset))) {
+        assert!(kept.contains(&register), "{register:x?}");
+    }
+    gt.mmio_write(Function(1), 0x19_0010, 1 << 31, !0);
+    gt.mmio_write(Function(1), 0x19_0010, 0, 0xffff);
+    assert_eq!(gt.mmio_read(Function(1), 0x19_0010), 1 << 31);
+}
