@@ -49,7 +49,7 @@ use crate::topology::{EngineId, EngineInfo};
 use crate::trace::{Recorder, TracingSink};
 use skipped::SkippedTotals;
 use steering::Agent;
-use virtual_function::{VirtualFunction, pf_view};
+use virtual_function::{VirtualFunction, decode_vf_view};
 
 /// An action that is requested by a register write and performed by the card, outside the shared GT state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,7 +248,7 @@ impl Gt {
     #[inline]
     fn read_as(&self, agent: Agent, offset: u32) -> u32 {
         let Some(decoded) = self.registers.decode(offset) else {
-            if let Some((vf, register)) = pf_view(offset) {
+            if let Some((vf, register)) = decode_vf_view(offset) {
                 return self.read_vf(vf, register);
             }
             self.registers.note_unmodelled(offset, false);
@@ -270,7 +270,7 @@ impl Gt {
     #[inline]
     fn write_as(&self, agent: Agent, offset: u32, value: u32, lanes: u32) -> Option<SideEffect> {
         let Some(decoded) = self.registers.decode(offset) else {
-            match pf_view(offset) {
+            match decode_vf_view(offset) {
                 // The PF accesses a VF's registers here, which does not notify the GuC on behalf of the VF.
                 Some((vf, register)) => drop(self.write_vf(vf, register, value, lanes)),
                 None => self.registers.note_unmodelled(offset, true),

@@ -417,7 +417,7 @@ impl Engine {
     fn swap_global_registers(&mut self, gt: &Gt, function: Function, way: Exchange) {
         let Some(vf) = gt.vf(function) else { return };
         let registers = gt.registers.engine(self.id);
-        let theirs = vf.globals(self.id);
+        let theirs = vf.power_context(self.id);
         for ((own, ours), theirs) in GLOBALS.into_iter().zip(&mut self.globals).zip(theirs) {
             if way == Exchange::Enter {
                 *ours = registers.get(own);

@@ -50,7 +50,7 @@ impl Gt {
 
     /// Permits RC6 if the GuC permits it, or if the host has enabled it and either lets the hardware enter it or
     /// requests it (i915: intel_rc6.c). [`Gt::forcewake`] must be locked.
-    fn decide_rc6(&self) {
+    pub(super) fn decide_rc6(&self) {
         let control: RcControl = self.registers.fields();
         let requested = self.registers.fields::<RcRequest>().target() == RcRequest::RC6;
         let host = control.rc6_enable() && (control.hw_enable() || requested);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Reset of the GT's state, and the registers that request resets of several units.
+//! Reset of the GT's state, and GDRST and GU_CNTL, which request resets.
+
+use std::sync::atomic::Ordering;
 
 use super::virtual_function::VirtualFunction;
 use super::{Gt, SideEffect};
@@ -8,28 +10,35 @@ use crate::pcode::Pcode;
 use crate::registers::interrupt::TREE;
 use crate::registers::tile::{GuCntl, GuDebug};
 use crate::registers::{Access, ResetRegister, Unit, XeHpg};
+use crate::sync::IgnorePoison;
 
 impl Gt {
-    /// Resets the registers, interrupt trees, doorbells, mailboxes and HECI windows to their power-on state.
+    /// Resets to their power-on state: the registers, the interrupt trees, the state of the VFs, the doorbells, the
+    /// context status events for the GuC, the forcewake requests, the GuC's permission of RC6, the PCODE mailbox and the
+    /// HECI windows. Clocks, residency, energy, and the counters of skipped commands and of unmodelled accesses go on.
+    ///
+    /// The caller holds the lock of the GuC and all engines, and resets these and the memory.
     pub fn reset(&self) {
         let forcewake = self.forcewake();
         self.registers.reset();
+        self.guc_permits_rc6.store(false, Ordering::Relaxed);
+        self.decide_rc6();
         self.residency.drop_forcewakes(self.clock.now());
         drop(forcewake);
-        // Resets these registers again, atomically with the tree, so that a concurrent write affects either both or
-        // neither.
+        // Register writes are still possible here. Resets the interrupt registers together with the tree, under the
+        // tree's lock, so that a concurrent write affects both or neither.
         self.interrupts.reset_with(|| self.registers.reset_range(TREE));
         self.vfs.iter().for_each(VirtualFunction::reset);
         self.doorbells.reset();
         self.csb_ports.iter().for_each(CsbPort::clear);
-        self.permit_rc6(false);
         *self.pcode() = Pcode::new();
-        for window in 0..2 {
-            self.heci(window).reset();
+        for window in &self.heci {
+            window.lock().ignore_poison().reset();
         }
     }
 
-    /// Reports completion of the reset requested in GU_CNTL to the driver (GU_DEBUG bit 31).
+    /// Reports completion of the reset requested in GU_CNTL to the driver: GU_DEBUG bit 31, which the driver clears by
+    /// writing 1 (contract B.12). Call after [`Gt::reset`], which clears GU_DEBUG.
     pub fn finish_driver_flr(&self) {
         self.registers.set_fields(GuDebug::new().with_driver_flr(true));
     }
@@ -44,8 +53,10 @@ impl Unit<XeHpg, Gt> for ResetRegister {
 
     fn write(&self, gt: &Gt, access: Access<'_>, value: u32) -> Option<SideEffect> {
         match self {
+            // Nothing is stored: the bits read 0 again immediately (contract B.4).
             ResetRegister::Gdrst => Some(SideEffect::Reset(value)),
             ResetRegister::GuCntl => {
+                // DRIVER_FLR reads 0 and LMEM_INIT is read-only; the other bits are stored.
                 let value = GuCntl::from(value);
                 gt.registers.update(access.offset, |old| {
                     value.with_driver_flr(false).with_lmem_init(GuCntl::from(old).lmem_init()).into()

@@ -49,7 +49,7 @@ impl SaveState for Registers<'_> {
 
     fn save(&self) -> Result<SavedRegisters, SaveError> {
         let vf = self.gt.vf(self.function).ok_or(SaveError::NotVirtual)?;
-        let values = |engine| vf.globals(engine).each_ref().map(|value| value.load(Ordering::Acquire));
+        let values = |engine| vf.power_context(engine).each_ref().map(|value| value.load(Ordering::Acquire));
         let engines = self.gt.generation.engines;
         let shared = engines.all().map(|engine| (engines.info(engine).name.to_owned(), values(engine)));
         Ok(SavedRegisters { registers: vf.registers.save(), shared: shared.collect() })
@@ -74,7 +74,7 @@ impl SaveState for Registers<'_> {
             if GLOBALS.iter().zip(values).any(|(register, value)| !self.holds(own.offset(*register), *value, 0)) {
                 return Err(invalid("a value that an engine's register cannot hold"));
             }
-            shared.push((vf.globals(engine), values));
+            shared.push((vf.power_context(engine), values));
         }
         vf.reset_registers();
         for (copy, value) in copies {

@@ -348,7 +348,7 @@ fn unimplemented_registers_read_zero() {
     );
     let gt = bench().gt;
     let missing = |offset: u32| gt.registers.decode(offset).is_none();
-    let is_hole = |offset: u32| missing(offset) && pf_view(offset).is_none_or(|(_, register)| missing(register));
+    let is_hole = |offset: u32| missing(offset) && decode_vf_view(offset).is_none_or(|(_, register)| missing(register));
     let holes: Vec<u32> = (0..REGISTER_BYTES).step_by(4).filter(|offset| is_hole(*offset)).collect();
     assert!(holes.len() > 900_000, "{}", holes.len());
     for function in [Function::PF, Function(1)] {

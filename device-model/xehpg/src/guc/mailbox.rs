@@ -57,7 +57,7 @@ pub fn name(code: u16) -> Option<&'static str> {
 
 /// Returns whether the mailbox holds a pending request. A reply is from the GuC.
 pub fn holds_request(gt: &Gt, function: Function) -> bool {
-    let header = gt.mailbox(function, 0);
+    let header = gt.mailbox_dword(function, 0);
     header != 0 && !Header::from(header).from_guc()
 }
 
@@ -70,7 +70,7 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     if guc.of(function).state != State::Running || gt.memory.is_emptying(function) {
         return;
     }
-    let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox(function, n));
+    let [header, data @ ..]: [u32; 4] = std::array::from_fn(|n| gt.mailbox_dword(function, n));
     let record =
         || gt.trace.record(function, || EventKind::Guc { mailbox: true, fence: 0, dwords: message_of(gt, function) });
     record();
@@ -93,15 +93,15 @@ pub fn answer(guc: &mut GucState, ctx: &mut GucCtx<'_>) {
     }
     let Answer(_, data) = reply.unwrap_or_default();
     for (n, value) in (1..).zip(data) {
-        gt.set_mailbox(function, n, value);
+        gt.set_mailbox_dword(function, n, value);
     }
-    gt.set_mailbox(function, 0, reply_header(reply.map(|Answer(data0, _)| data0)));
+    gt.set_mailbox_dword(function, 0, reply_header(reply.map(|Answer(data0, _)| data0)));
     record();
 }
 
 /// Returns the contents of the mailbox of `function`.
 fn message_of(gt: &Gt, function: Function) -> Vec<u32> {
-    (0..4).map(|n| gt.mailbox(function, n)).collect()
+    (0..4).map(|n| gt.mailbox_dword(function, n)).collect()
 }
 
 /// VF2GUC_MATCH_VERSION: branch, major and minor in bits 31:8, 0 = any. Replies with the version of this interface,

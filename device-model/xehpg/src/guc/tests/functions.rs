@@ -64,11 +64,11 @@ struct VfDriver<'r> {
 
 impl arctic_guc_driver::Access for VfDriver<'_> {
     fn set(&self, register: u32, value: u32) {
-        self.rig.host.gt.set_mailbox(self.vf.function(), (register - ct::MAILBOX) as usize / 4, value);
+        self.rig.host.gt.set_mailbox_dword(self.vf.function(), (register - ct::MAILBOX) as usize / 4, value);
     }
 
     fn get(&self, register: u32) -> u32 {
-        self.rig.host.gt.mailbox(self.vf.function(), (register - ct::MAILBOX) as usize / 4)
+        self.rig.host.gt.mailbox_dword(self.vf.function(), (register - ct::MAILBOX) as usize / 4)
     }
 
     fn poke(&self, at: u64, value: u32) {

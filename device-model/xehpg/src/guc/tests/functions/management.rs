@@ -42,7 +42,7 @@ fn function_level_reset() {
     assert!(rig.host.received().is_empty(), "the PF is already handling it");
     assert_eq!(rig.mail(VF1, &[0x5507])[0], 0x5507, "not yet");
     assert_eq!(rig.control(VF1, 5), SUCCESS);
-    assert_eq!(rig.host.gt.mailbox(Function(1), 0), SUCCESS, "requests made meanwhile are answered");
+    assert_eq!(rig.host.gt.mailbox_dword(Function(1), 0), SUCCESS, "requests made meanwhile are answered");
     rig.connect(VF1);
     rig.start(VF1, 0, EngineClass::Copy);
     assert_eq!(rig.control(VF1, 5), FAILURE | 0xa);
@@ -93,7 +93,7 @@ fn pause_resume_stop() {
     assert!(rig.received(VF1).is_empty() && rig.host.runs("bcs0").is_none());
     assert_eq!(rig.mail(VF1, &[0x5509, 4])[0], 0x5509);
     assert_eq!(rig.control(VF1, 2), SUCCESS);
-    assert_eq!(rig.host.gt.mailbox(Function(1), 0), SUCCESS | 1);
+    assert_eq!(rig.host.gt.mailbox_dword(Function(1), 0), SUCCESS | 1);
     rig.step();
     assert_eq!(rig.received(VF1), [[0x0012_0001, SUCCESS | 1]]);
     assert_eq!(rig.host.runs("bcs0"), Some(100 + CONTEXTS));
@@ -189,9 +189,9 @@ fn reset_without_pf_driver() {
     // A second reset during the first one, as caused by clearing VF Enable, also requires the memory to be cleared.
     assert_eq!(guc.function_reset(gt, engines, VF1.function()), FunctionReset::Unled);
     guc.finish_reset(gt, engines, VF1.function());
-    assert_eq!(gt.mailbox(VF1.function(), 0), 0x5507, "the other thread still clears the memory");
+    assert_eq!(gt.mailbox_dword(VF1.function(), 0), 0x5507, "the other thread still clears the memory");
     guc.finish_reset(gt, engines, VF1.function());
-    assert_eq!(gt.mailbox(VF1.function(), 0), SUCCESS);
+    assert_eq!(gt.mailbox_dword(VF1.function(), 0), SUCCESS);
     rig.connect(VF1);
 }
 
@@ -227,13 +227,13 @@ fn pf_is_notified_after_local_memory_is_released() {
     assert_eq!(announce(&mut rig), again);
     assert_eq!(announce(&mut rig), (true, vec![vec![3, 0x9000_5106, 1, 1]]));
     rig.control_and_collect(VF1, 4);
-    assert_eq!((rig.control(VF1, 5), rig.host.gt.mailbox(VF1.function(), 0)), (SUCCESS, SUCCESS));
+    assert_eq!((rig.control(VF1, 5), rig.host.gt.mailbox_dword(VF1.function(), 0)), (SUCCESS, SUCCESS));
 
     assert_eq!(reset(&mut rig), FunctionReset::Unannounced);
     rig.control_and_collect(VF1, 4);
     assert_eq!((rig.control(VF1, 5), rig.mail(VF1, &[0x5507])[0]), (SUCCESS, 0x5507));
     assert_eq!(announce(&mut rig), (true, vec![]));
-    assert_eq!(rig.host.gt.mailbox(VF1.function(), 0), SUCCESS);
+    assert_eq!(rig.host.gt.mailbox_dword(VF1.function(), 0), SUCCESS);
     rig.connect(VF1);
 }
 

@@ -256,7 +256,7 @@ impl World {
                 gt.memory.ggtt().write(VF1.function(), ENTRY * 8, &entry.to_le_bytes());
             }
         }
-        gt.set_mailbox(VF1.function(), 3, value);
+        gt.set_mailbox_dword(VF1.function(), 3, value);
     }
 
     fn write(&mut self) {
@@ -265,8 +265,8 @@ impl World {
         if self.served {
             assert_eq!(self.rig.mail(VF1, &[0x5500, 0x0001_0100])[0], SUCCESS);
             self.handshake_done = true;
-            self.rig.host.gt.set_mailbox(VF1.function(), 0, 0);
-            self.rig.host.gt.set_mailbox(VF1.function(), 3, value);
+            self.rig.host.gt.set_mailbox_dword(VF1.function(), 0, 0);
+            self.rig.host.gt.set_mailbox_dword(VF1.function(), 3, value);
         }
     }
 
@@ -287,7 +287,7 @@ impl World {
             read(&|value| gt.memory.read_bar(VF1.function(), page * FRAME + 8, value));
         }
         values.push((gt.memory.ggtt().effective(ENTRY).address() >> 12) as u32);
-        values.push(gt.mailbox(VF1.function(), 3));
+        values.push(gt.mailbox_dword(VF1.function(), 3));
         // Where no memory is assigned.
         values.retain(|value| *value != u32::MAX);
         values
@@ -400,15 +400,15 @@ impl World {
     /// Returns whether the VF's requests are answered.
     fn is_served(&mut self, vf: Vf) -> bool {
         let gt = &self.rig.host.gt;
-        let kept = [1, 2, 3].map(|n| gt.mailbox(vf.function(), n));
-        gt.set_mailbox(vf.function(), 0, 0x5509);
-        gt.set_mailbox(vf.function(), 1, 1);
+        let kept = [1, 2, 3].map(|n| gt.mailbox_dword(vf.function(), n));
+        gt.set_mailbox_dword(vf.function(), 0, 0x5509);
+        gt.set_mailbox_dword(vf.function(), 1, 1);
         self.rig.host.guc.mailbox(&self.rig.host.gt, &self.rig.host.engines, vf.function());
         let gt = &self.rig.host.gt;
-        let answer = gt.mailbox(vf.function(), 0);
-        gt.set_mailbox(vf.function(), 0, 0);
+        let answer = gt.mailbox_dword(vf.function(), 0);
+        gt.set_mailbox_dword(vf.function(), 0, 0);
         for (n, value) in (1..).zip(kept) {
-            gt.set_mailbox(vf.function(), n, value);
+            gt.set_mailbox_dword(vf.function(), n, value);
         }
         assert!([0x5509, STATUS_SERVED].contains(&answer), "{answer:#x}");
         answer == STATUS_SERVED
