@@ -119,8 +119,8 @@ pub const FORCE_TO_NONPRIV: u32 = 0x4d0;
 pub const EXECLIST_SQ_CONTENTS: u32 = 0x510;
 pub const EQ_ELEMENT_MASK: u32 = 0x56c;
 pub const BB_STACK_WRITE_PORT: u32 = 0x588;
-/// CTX_SCHEDULING_ATTRIBUTES, and PREEMPTION_STATUS behind it.
 pub const CTX_SCHEDULING_ATTRIBUTES: u32 = 0x5a8;
+pub const PREEMPTION_STATUS: u32 = 0x5ac;
 pub const GPR: u32 = 0x600;
 
 /// Registers of [`Scope::Power`](super::Scope::Power). All contexts of a function share them on an engine (V8-142,
