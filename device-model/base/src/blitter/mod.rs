@@ -6,12 +6,12 @@
 mod error;
 mod memory;
 mod progress;
+pub mod ranges;
 pub mod raster;
 pub mod rectangle;
 #[cfg(test)]
 mod tests;
 pub mod tiling;
-pub mod window;
 
 pub use error::BlitError;
 pub use memory::{BlitMemory, Compression, Piece};

@@ -6,9 +6,9 @@ mod cells;
 mod direct;
 mod linear;
 
+use super::ranges::TranslatedRanges;
 use super::raster::Raster;
 use super::tiling::{Area, Surface, Tiling};
-use super::window::Window;
 use super::{BlitMemory, Progress};
 use crate::memory::Access;
 
@@ -146,15 +146,15 @@ impl Resolve {
     ) -> Result<Progress, M::Fault> {
         let extent = self.surface.block_extent();
         let (across, down) = self.area.cells(extent);
-        let mut window = Window::<M>::new(space, Access::Write, true);
+        let mut ranges = TranslatedRanges::<M>::new(space, Access::Write, true);
         let total = across * down;
         while self.done < total {
-            let spent = window.spent();
+            let spent = ranges.spent();
             if spent >= budget && spent > 0 {
                 return Ok(Progress::More);
             }
             let cell = self.area.cell(extent, self.done % across, self.done / across);
-            cells::runs(&self.surface, &cell, &cell, |at, range| window.resolve(memory, at.address, range.len()))?;
+            cells::runs(&self.surface, &cell, &cell, |at, range| ranges.resolve(memory, at.address, range.len()))?;
             self.done += 1;
         }
         Ok(Progress::Done)

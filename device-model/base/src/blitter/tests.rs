@@ -8,10 +8,10 @@ use std::convert::Infallible;
 use proptest::prelude::*;
 use vm_memory::{Bytes, VolatileSlice};
 
+use super::ranges::TranslatedRanges;
 use super::raster::{PAT_COPY, Raster, SRC_COPY};
 use super::rectangle::{Rectangle, Resolve, Source};
 use super::tiling::{Area, BLOCK_BYTES, Layout, Surface, TILE_W, TILE_X, TILE_Y, Tiling};
-use super::window::Window;
 use super::{BlitMemory, Progress};
 use crate::host::DmaView;
 use crate::memory::region::SharedRegion;
@@ -431,12 +431,12 @@ fn fault_of_control_data_has_the_requested_address() {
     let mut machine = Machine::new(2);
     machine.tables[SPACE] = vec![Page::WithoutControl(0), Page::Absent];
     let mut memory = Translator { machine: &machine, zeroed: 0 };
-    let mut compressed = Window::<Translator<'_>>::new(SPACE, Access::Read, true);
+    let mut compressed = TranslatedRanges::<Translator<'_>>::new(SPACE, Access::Read, true);
     for address in [0x123, PAGE + 0x123] {
         let fault = Fault { space: SPACE, address, access: Access::Read, reason: Reason::Absent };
         assert_eq!(compressed.read(&mut memory, address, &mut [0; 8]), Err(fault));
     }
-    let mut plain = Window::<Translator<'_>>::new(SPACE, Access::Read, false);
+    let mut plain = TranslatedRanges::<Translator<'_>>::new(SPACE, Access::Read, false);
     assert_eq!(plain.read(&mut memory, 0x123, &mut [0; 8]), Ok(()));
 }
 
@@ -446,15 +446,15 @@ fn cost_of_mapped_memory_does_not_depend_on_the_access_before() {
     let mut machine = Machine::new(2);
     machine.tables[SPACE] = vec![Page::Unmapped, Page::Frame(0)];
     let mut memory = Translator { machine: &machine, zeroed: 0 };
-    let mut window = Window::<Translator<'_>>::new(SPACE, Access::Write, false);
+    let mut ranges = TranslatedRanges::<Translator<'_>>::new(SPACE, Access::Write, false);
     let mut costs = Vec::new();
     for address in [PAGE, 0, PAGE] {
-        let span = window.open(&mut memory, address, 64).unwrap();
-        let before = window.spent();
-        window.charge(&span, 64);
-        let charged = window.spent();
-        window.charge_mapped(64);
-        costs.push((charged - before, window.spent() - charged));
+        let span = ranges.open(&mut memory, address, 64).unwrap();
+        let before = ranges.spent();
+        ranges.charge(&span, 64);
+        let charged = ranges.spent();
+        ranges.charge_mapped(64);
+        costs.push((charged - before, ranges.spent() - charged));
     }
     let (mapped, remote) = (costs[0].0, costs[1].0);
     assert!(remote > 2 * mapped);

@@ -6,8 +6,8 @@ use std::ops::Range;
 use arctic_sriov::number::size;
 
 use super::{Rectangle, Source};
+use crate::blitter::ranges::{SurfaceByte, TranslatedRanges};
 use crate::blitter::tiling::{Area, BLOCK_BYTES, Layout, Surface, Tiling};
-use crate::blitter::window::{At, Window};
 use crate::blitter::{BlitMemory, Progress};
 use crate::memory::Access;
 use crate::memory::span::repeat_prefix;
@@ -23,7 +23,7 @@ pub(super) const ROWS: usize = 32;
 const GROUP: usize = 4;
 
 /// The translated ranges of a surface.
-type Rows<'m, M> = Window<'m, M, ROWS>;
+type Rows<'m, M> = TranslatedRanges<'m, M, ROWS>;
 /// The bytes of a cell, in rows or as in memory.
 type Bytes = [u8; BLOCK_BYTES];
 
@@ -179,18 +179,18 @@ impl Rectangle {
                 return Ok(Progress::More);
             }
             let (cell, part) = grid.cell(self.done);
-            let mut windows = Windows { memory, from: &mut from, into: &mut into };
+            let mut operands = Operands { memory, from: &mut from, into: &mut into };
             if let Some((surface, layout)) = units {
                 let n = grid.complete_cells(self.done);
                 if n > 1 {
                     let group = group.get_or_insert_with(Group::new);
-                    windows.copy_group(layout, (&surface, &part), (&self.destination, &cell), n, group)?;
+                    operands.copy_group(layout, (&surface, &part), (&self.destination, &cell), n, group)?;
                     self.done += n as u64;
                     work += BUFFERED_COST * n * BLOCK_BYTES;
                     continue;
                 }
             }
-            let block = self.read_cell(&mut windows, (&cell, &part), alike, &mut buffers, &mut bytes)?;
+            let block = self.read_cell(&mut operands, (&cell, &part), alike, &mut buffers, &mut bytes)?;
             write(&mut into, memory, &self.destination, &Ready { cell, block }, &bytes)?;
             self.done += 1;
             work += BUFFERED_COST * (cell.width * cell.height) as usize;
@@ -218,13 +218,13 @@ impl Rectangle {
     #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     fn read_cell<'m, M: BlitMemory<'m>>(
         &self,
-        windows: &mut Windows<'_, 'm, M>,
+        operands: &mut Operands<'_, 'm, M>,
         (cell, part): (&Area, &Area),
         alike: bool,
         buffers: &mut Buffers,
         bytes: &mut Bytes,
     ) -> Result<bool, M::Fault> {
-        let Windows { memory, from, into } = windows;
+        let Operands { memory, from, into } = operands;
         let Buffers { new, rows, raw } = buffers;
         let block = is_block(&self.destination, cell);
         let packed = match self.destination.tiling {
@@ -257,7 +257,7 @@ impl Rectangle {
 }
 
 /// Memory, with the translated ranges of source and destination.
-struct Windows<'a, 'm, M: BlitMemory<'m>> {
+struct Operands<'a, 'm, M: BlitMemory<'m>> {
     memory: &'a mut M,
     from: &'a mut Rows<'m, M>,
     into: &'a mut Rows<'m, M>,
@@ -277,7 +277,7 @@ impl Group {
     }
 }
 
-impl<'m, M: BlitMemory<'m>> Windows<'_, 'm, M> {
+impl<'m, M: BlitMemory<'m>> Operands<'_, 'm, M> {
     /// Copies `n` whole blocks of `layout` from or to the rows of a linear surface. `cell` and `part` are the first.
     #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
     fn copy_group(
@@ -320,8 +320,8 @@ impl<'m, M: BlitMemory<'m>> Windows<'_, 'm, M> {
 
 /// A byte of a surface.
 #[inline]
-pub(super) fn at(surface: &Surface, column: i64, row: i64) -> At {
-    At { address: surface.address(column, row), row: row.cast_unsigned() }
+pub(super) fn at(surface: &Surface, column: i64, row: i64) -> SurfaceByte {
+    SurfaceByte { address: surface.address(column, row), row: row.cast_unsigned() }
 }
 
 /// Fills a cell's packed rows with a colour.
@@ -363,7 +363,7 @@ pub(super) fn runs<E>(
     surface: &Surface,
     cell: &Area,
     part: &Area,
-    mut each: impl FnMut(At, Range<usize>) -> Result<(), E>,
+    mut each: impl FnMut(SurfaceByte, Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {
     for row in part.row..part.row + i64::from(part.height) {
         let mut done = within(cell.row, row) * cell.width as usize + within(cell.column, part.column);
@@ -381,7 +381,7 @@ pub(super) fn runs<E>(
 /// Reads a cell into packed rows. The contents of `raw` are lost.
 #[allow(clippy::arithmetic_side_effects, reason = "the widths of the command fields bound every Area")]
 fn read<'m, M: BlitMemory<'m>>(
-    window: &mut Rows<'m, M>,
+    ranges: &mut Rows<'m, M>,
     memory: &mut M,
     surface: &Surface,
     cell: &Area,
@@ -389,7 +389,7 @@ fn read<'m, M: BlitMemory<'m>>(
     raw: &mut Bytes,
 ) -> Result<(), M::Fault> {
     let Tiling::Tiled(layout) = surface.tiling else {
-        return runs(surface, cell, cell, |at, range| window.read(memory, at, rows.get_mut(range).unwrap_or_default()));
+        return runs(surface, cell, cell, |at, range| ranges.read(memory, at, rows.get_mut(range).unwrap_or_default()));
     };
     let extent = layout.block_extent();
     let (across, down) = cell.cells(extent);
@@ -401,14 +401,14 @@ fn read<'m, M: BlitMemory<'m>>(
         // An aligned block is within one page, so reading all of it cannot cause an additional fault.
         let within_page = start.address.is_multiple_of(BLOCK_BYTES as u64) && part.width * part.height >= WORTH_A_BLOCK;
         if !complete && !within_page {
-            runs(surface, cell, &part, |at, range| window.read(memory, at, rows.get_mut(range).unwrap_or_default()))?;
+            runs(surface, cell, &part, |at, range| ranges.read(memory, at, rows.get_mut(range).unwrap_or_default()))?;
             continue;
         }
         if part == *cell && complete && layout.in_row_order() {
-            window.read(memory, start, rows)?;
+            ranges.read(memory, start, rows)?;
             continue;
         }
-        window.read(memory, start, raw)?;
+        ranges.read(memory, start, raw)?;
         if part == *cell && complete {
             layout.unpack(raw, rows);
             continue;
@@ -437,7 +437,7 @@ pub(super) fn is_block(surface: &Surface, area: &Area) -> bool {
 
 /// Writes a cell, which for a tiled surface is a cell of its own grid. Bytes outside the cell are not modified.
 fn write<'m, M: BlitMemory<'m>>(
-    window: &mut Rows<'m, M>,
+    ranges: &mut Rows<'m, M>,
     memory: &mut M,
     surface: &Surface,
     ready: &Ready,
@@ -445,7 +445,7 @@ fn write<'m, M: BlitMemory<'m>>(
 ) -> Result<(), M::Fault> {
     let Ready { cell, block } = ready;
     if *block {
-        return window.write(memory, at(surface, cell.column, cell.row), bytes);
+        return ranges.write(memory, at(surface, cell.column, cell.row), bytes);
     }
-    runs(surface, cell, cell, |at, range| window.write(memory, at, bytes.get(range).unwrap_or_default()))
+    runs(surface, cell, cell, |at, range| ranges.write(memory, at, bytes.get(range).unwrap_or_default()))
 }

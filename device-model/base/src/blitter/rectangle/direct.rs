@@ -9,8 +9,8 @@ use arctic_sriov::number::size;
 
 use super::Rectangle;
 use super::cells::{Grid, ROWS, at, is_block};
+use crate::blitter::ranges::{SurfaceByte, TranslatedRanges};
 use crate::blitter::tiling::{Area, BLOCK_BYTES, Surface, Tiling};
-use crate::blitter::window::{At, Window};
 use crate::blitter::{BlitMemory, Progress};
 use crate::memory::{Access, CopyError, Span};
 
@@ -31,15 +31,16 @@ struct Piece<'m> {
 
 /// Pieces to copy, in this order. They may overlap.
 struct Copies<'m, M: BlitMemory<'m>, const N: usize> {
-    from: Window<'m, M, N>,
-    into: Window<'m, M, N>,
+    from: TranslatedRanges<'m, M, N>,
+    into: TranslatedRanges<'m, M, N>,
     pieces: [Option<Piece<'m>>; BATCH],
     len: usize,
 }
 
 impl<'m, M: BlitMemory<'m>, const N: usize> Copies<'m, M, N> {
     fn new(space: M::Space) -> Self {
-        let (from, into) = (Window::new(space, Access::Read, false), Window::new(space, Access::Write, false));
+        let (from, into) =
+            (TranslatedRanges::new(space, Access::Read, false), TranslatedRanges::new(space, Access::Write, false));
         Copies { from, into, pieces: [const { None }; BATCH], len: 0 }
     }
 
@@ -53,7 +54,7 @@ impl<'m, M: BlitMemory<'m>, const N: usize> Copies<'m, M, N> {
     }
 
     /// Adds a piece of 1 to `len` bytes; returns its length. Must not be full.
-    fn push(&mut self, memory: &mut M, from: At, to: At, len: usize) -> Result<usize, M::Fault> {
+    fn push(&mut self, memory: &mut M, from: SurfaceByte, to: SurfaceByte, len: usize) -> Result<usize, M::Fault> {
         let destination = self.into.open(memory, to, len)?;
         let source = self.from.open(memory, from, destination.len())?;
         let n = source.len();
@@ -95,7 +96,7 @@ impl<'m, M: BlitMemory<'m>, const N: usize> Copies<'m, M, N> {
     fn push_run(
         &mut self,
         memory: &mut M,
-        (mut from, mut to, mut len): (At, At, usize),
+        (mut from, mut to, mut len): (SurfaceByte, SurfaceByte, usize),
         (first, done): (&mut usize, &mut u64),
     ) -> Result<(), M::Fault> {
         while len > 0 {

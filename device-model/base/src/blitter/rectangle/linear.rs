@@ -4,8 +4,8 @@
 use arctic_sriov::number::size;
 
 use super::{Rectangle, cells};
+use crate::blitter::ranges::TranslatedRanges;
 use crate::blitter::tiling::{BLOCK_BYTES, Surface};
-use crate::blitter::window::Window;
 use crate::blitter::{BlitMemory, Progress};
 use crate::memory::Access;
 use crate::memory::region::Aligned;
@@ -49,7 +49,7 @@ impl Rectangle {
         pixel: &[u8],
     ) -> Result<Progress, M::Fault> {
         let merged = self.is_merged(&self.destination);
-        let mut into = Window::<M>::new(space, Access::Write, false);
+        let mut into = TranslatedRanges::<M>::new(space, Access::Write, false);
         let total = self.bytes();
         let zeros = merged && pixel.iter().all(|byte| *byte == 0);
         // Many short spans, such as pages of 4 KiB, are written from one block of repeated pixels.

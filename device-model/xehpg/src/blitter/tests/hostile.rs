@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Malformed commands that no driver sends.
 
-use arctic_base::blitter::window::Window;
+use arctic_base::blitter::ranges::TranslatedRanges;
 use proptest::prelude::*;
 
 use super::*;
@@ -72,21 +72,21 @@ fn unmapped_guest_memory() {
     }
 }
 
-/// Guest memory that ends inside a page can be accessed up to its end. An access beyond it faults at the end, in a window
-/// that is at this page already and in one that is not.
+/// Guest memory that ends inside a page can be accessed up to its end. An access beyond it faults at the end, through
+/// ranges that include this page already and through ranges that do not.
 #[test]
 fn guest_memory_that_ends_inside_a_page() {
-    proves!(BLT_041, "windows, and a copy, fault at the end of the mapping");
+    proves!(BLT_041, "translated ranges, and a copy, fault at the end of the mapping");
     const LEN: u64 = MIB - 0x800;
     const END: u64 = MAPPED + LEN;
     let mut bench = BlitBench::with_mapped(LEN);
     let views = bench.memory.views();
     let mut gam = bench.memory.gam(Function::PF, &views, &mut bench.tlb);
     let fault = Fault { space: SPACE, address: END, access: Access::Write, reason: FaultReason::NotMapped };
-    let mut moved = Window::<Gam<'_>>::new(SPACE, Access::Write, false);
+    let mut moved = TranslatedRanges::<Gam<'_>>::new(SPACE, Access::Write, false);
     assert_eq!(moved.write(&mut gam, END - 64, &[1; 64]), Ok(()));
     assert_eq!(moved.write(&mut gam, END - 32, &[2; 64]), Err(fault));
-    assert_eq!(Window::<Gam<'_>>::new(SPACE, Access::Write, false).write(&mut gam, END, &[3; 8]), Err(fault));
+    assert_eq!(TranslatedRanges::<Gam<'_>>::new(SPACE, Access::Write, false).write(&mut gam, END, &[3; 8]), Err(fault));
     let mut data = [0; 64];
     gam.read(SPACE, END - 64, &mut data).unwrap();
     assert_eq!((&data[..32], &data[32..]), (&[1; 32][..], &[2; 32][..]));

@@ -10,38 +10,37 @@ use crate::memory::{Access, Span, SpanError};
 
 /// Smallest page size. A range starts at a page boundary if possible, to also cover accesses just below the requested
 /// address.
-const PAGE: u64 = 4096;
+const MIN_PAGE_BYTES: u64 = 4096;
 /// Maximum length in bytes of a translation request; the result is shorter if the page ends earlier.
-const OPEN: usize = 2 << 20;
-/// Maximum length in bytes of an access to guest memory that is not directly mapped and is transferred in messages of
-/// 4 KiB.
-const REMOTE_PIECE: usize = 16 << 10;
+const MAX_SPAN_BYTES: usize = 2 << 20;
+/// Maximum length in bytes of a span of guest memory that is not directly mapped, as [`TranslatedRanges::open`] returns
+/// it. A copy of such a span transfers it in blocks (`BOUNCE_BYTES` of [`crate::memory::span`]).
+const MAX_REMOTE_BYTES: usize = 16 << 10;
 /// Cost of a byte of guest memory that is not directly mapped, relative to a mapped byte.
 const REMOTE_COST: usize = 32;
 /// Fixed cost of an access, added to the cost of its bytes.
 const ACCESS_COST: usize = 256;
 
-/// A byte of a surface: its address, and the row of pixels that it is in, modulo a multiple of the number of ranges of the
-/// window.
+/// A byte of a surface.
 #[derive(Clone, Copy, Debug)]
-pub struct At {
+pub struct SurfaceByte {
     /// The address.
     pub address: u64,
-    /// The row.
+    /// Row of pixels, used only to choose the range (row mod `ROWS`). A negative row may be wrapped.
     pub row: u64,
 }
 
-/// A single row.
-impl From<u64> for At {
+/// A byte of memory without rows: row 0.
+impl From<u64> for SurfaceByte {
     #[inline]
     fn from(address: u64) -> Self {
-        At { address, row: 0 }
+        SurfaceByte { address, row: 0 }
     }
 }
 
 /// Translated ranges of an address space, `ROWS` at most. Accesses to different rows do not displace each other's ranges,
 /// because consecutive rows are often in different pages. Like its spans, it must not be used after the end of the step.
-pub struct Window<'m, M: BlitMemory<'m>, const ROWS: usize = 1> {
+pub struct TranslatedRanges<'m, M: BlitMemory<'m>, const ROWS: usize = 1> {
     space: M::Space,
     access: Access,
     compressed: bool,
@@ -79,24 +78,25 @@ fn is_remote(span: &Span<'_>) -> bool {
     matches!(span, Span::Remote { .. })
 }
 
-impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
-    /// Creates an empty window on `space`.
+impl<'m, M: BlitMemory<'m>, const ROWS: usize> TranslatedRanges<'m, M, ROWS> {
+    /// Creates an empty set of ranges of `space`.
     pub fn new(space: M::Space, access: Access, compressed: bool) -> Self {
+        const { assert!(ROWS != 0, "a row has a range") };
         let ranges = [const { Translated { start: 0, span: Span::Null(0), control: None } }; ROWS];
-        Window { space, access, compressed, spent: 0, ranges, last: 0 }
+        TranslatedRanges { space, access, compressed, spent: 0, ranges, last: 0 }
     }
 
     /// Returns the range that contains a byte, after translation of its address if none does, and the byte's offset in it.
     #[inline]
-    fn seek(&mut self, memory: &mut M, at: At) -> Result<(&Translated<'m, M>, usize), M::Fault> {
-        let own = size(at.row.checked_rem(ROWS as u64).unwrap_or_default());
-        let found = [self.last, own].into_iter().find_map(|index| {
+    fn seek(&mut self, memory: &mut M, at: SurfaceByte) -> Result<(&Translated<'m, M>, usize), M::Fault> {
+        let row_index = size(at.row.checked_rem(ROWS as u64).unwrap_or_default());
+        let found = [self.last, row_index].into_iter().find_map(|index| {
             let offset = self.ranges.get(index)?.offset(at.address)?;
             Some((index, offset))
         });
         let (index, offset) = match found {
             Some(found) => found,
-            None => (own, self.translate(memory, own, at.address)?),
+            None => (row_index, self.translate(memory, row_index, at.address)?),
         };
         self.last = index;
         let fault = self.not_mapped(at.address);
@@ -108,9 +108,12 @@ impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
     fn translate(&mut self, memory: &mut M, index: usize, address: u64) -> Result<usize, M::Fault> {
         let not_mapped = self.not_mapped(address);
         let Some(range) = self.ranges.get_mut(index) else { return Err(not_mapped) };
-        for start in [address & !(PAGE - 1), address] {
+        // From the start of the page if possible, so that the range also covers accesses just below the address. If the
+        // memory of that page is mapped in parts, the part at its start may end before the address.
+        for start in [address & !(MIN_PAGE_BYTES - 1), address] {
+            // After a fault, the range must not contain addresses of the old translation.
             range.span = Span::Null(0);
-            let span = memory.span(self.space, start, OPEN, self.access);
+            let span = memory.span(self.space, start, MAX_SPAN_BYTES, self.access);
             let span = span.map_err(|fault| M::with_address(fault, address))?;
             // The start is at most the address.
             let offset = address.wrapping_sub(start);
@@ -133,9 +136,9 @@ impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
     /// Returns a span of 1 to `len` bytes from a byte on. Accesses through the span bypass compression, and must be
     /// charged.
     #[inline]
-    pub fn open(&mut self, memory: &mut M, at: impl Into<At>, len: usize) -> Result<Span<'m>, M::Fault> {
+    pub fn open(&mut self, memory: &mut M, at: impl Into<SurfaceByte>, len: usize) -> Result<Span<'m>, M::Fault> {
         let (range, offset) = self.seek(memory, at.into())?;
-        Ok(range.span.part(offset, if is_remote(&range.span) { len.min(REMOTE_PIECE) } else { len }))
+        Ok(range.span.part(offset, if is_remote(&range.span) { len.min(MAX_REMOTE_BYTES) } else { len }))
     }
 
     /// Cost of the accesses so far, in the unit of a step's budget: the number of bytes that a linear copy processes in
@@ -165,17 +168,17 @@ impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
     /// Splits the `len` bytes from `at` on at translation boundaries and calls `work(piece, control, range)` for each
     /// piece; `range` is relative to `at`. Always inlined: tiled surfaces have rows of few bytes.
     #[inline(always)]
-    fn each(
+    fn for_each_piece(
         &mut self,
         memory: &mut M,
-        at: At,
+        at: SurfaceByte,
         len: usize,
         mut work: impl FnMut(Piece<'_, 'm>, Option<&M::Control>, Range<usize>) -> Result<(), SpanError>,
     ) -> Result<(), M::Fault> {
         let mut done = 0_usize;
         while done < len {
             let address = at.address.wrapping_add(done as u64);
-            let (range, offset) = self.seek(memory, At { address, ..at })?;
+            let (range, offset) = self.seek(memory, SurfaceByte { address, ..at })?;
             let n = range.span.len().saturating_sub(offset).min(len.saturating_sub(done));
             let end = done.saturating_add(n);
             let piece = Piece { span: &range.span, start: range.start, offset };
@@ -187,9 +190,10 @@ impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
         Ok(())
     }
 
-    /// Reads pixels, decompressed if the surface is compressed.
-    pub fn read(&mut self, memory: &mut M, at: impl Into<At>, data: &mut [u8]) -> Result<(), M::Fault> {
-        self.each(memory, at.into(), data.len(), |piece, control, range| {
+    /// Reads pixels, decompressed if the surface is compressed. A fault has the address of the first byte of its piece
+    /// (the part within one translation); earlier pieces have been transferred.
+    pub fn read(&mut self, memory: &mut M, at: impl Into<SurfaceByte>, data: &mut [u8]) -> Result<(), M::Fault> {
+        self.for_each_piece(memory, at.into(), data.len(), |piece, control, range| {
             let data = data.get_mut(range).unwrap_or_default();
             match control {
                 Some(control) => control.read(piece, data),
@@ -198,9 +202,9 @@ impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
         })
     }
 
-    /// Writes pixels, compressed if the surface is compressed.
-    pub fn write(&mut self, memory: &mut M, at: impl Into<At>, data: &[u8]) -> Result<(), M::Fault> {
-        self.each(memory, at.into(), data.len(), |piece, control, range| {
+    /// Writes pixels, compressed if the surface is compressed. Faults as [`TranslatedRanges::read`].
+    pub fn write(&mut self, memory: &mut M, at: impl Into<SurfaceByte>, data: &[u8]) -> Result<(), M::Fault> {
+        self.for_each_piece(memory, at.into(), data.len(), |piece, control, range| {
             let data = data.get(range).unwrap_or_default();
             match control {
                 Some(control) => control.write(piece, data),
@@ -209,9 +213,10 @@ impl<'m, M: BlitMemory<'m>, const ROWS: usize> Window<'m, M, ROWS> {
         })
     }
 
-    /// Decompresses all blocks of the range.
+    /// Decompresses all blocks of the `len` bytes at `address` in place. No effect on memory without control data. Faults
+    /// as [`TranslatedRanges::read`].
     pub fn resolve(&mut self, memory: &mut M, address: u64, len: usize) -> Result<(), M::Fault> {
-        self.each(memory, address.into(), len, |piece, control, range| match control {
+        self.for_each_piece(memory, address.into(), len, |piece, control, range| match control {
             Some(control) => control.resolve(piece, range.len()),
             None => Ok(()),
         })
