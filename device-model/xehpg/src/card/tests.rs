@@ -9,6 +9,7 @@ use vm_memory::Bytes;
 
 use super::*;
 use crate::doorbell::{ACK, PAGE_BYTES, SEND_TO_CORE, WINDOW};
+use crate::generation::Version;
 use crate::gpu::WorkStatus;
 use crate::host::{DmaView, ManualClock, NullHost};
 use crate::memory::VfMemory;
