@@ -296,7 +296,7 @@ mod tests {
             ("--vfs 7", Functions::Together(7), "flex170"),
             ("--vfs 31", Functions::Together(31), "flex170"),
             ("--vfs 63", Functions::Together(63), "flex170-63vf"),
-            ("--vfs 63 --card small", Functions::Together(63), "small"),
+            ("--vfs 31 --card small", Functions::Together(31), "small"),
             ("--vfs 3 --split", Functions::Split(3), "flex170"),
             ("--vfs 2 --provision config", Functions::Provisioned(2), "flex170"),
             ("--vfs 2 --passthrough --json", Functions::Passthrough(2), "flex170"),
