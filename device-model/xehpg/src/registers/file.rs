@@ -13,7 +13,7 @@ use super::whitelist::Whitelist;
 use super::{Decoded, EngineRegisters, REGISTER_BYTES, RegisterTables, XeHpg};
 use crate::topology::{ENGINE_BLOCK, EngineId, EngineTable};
 
-/// A register of the card with bit fields. Those of engines are [`EngineFields`](super::engine_fields::EngineFields).
+/// A register of the card with bit fields. Those of engines are `EngineFields`.
 pub trait CardFields: From<u32> + Into<u32> {
     /// Offset in GTTMMADR.
     const OFFSET: u32;
