@@ -77,7 +77,7 @@ fn run_dir_that_any_user_can_rename_is_refused() {
 
 /// A new directory that cannot get the group is removed.
 #[test]
-fn run_dir_whose_group_cannot_be_changed_is_not_left() {
+fn a_new_run_dir_is_removed_if_its_group_cannot_be_changed() {
     if geteuid().is_root() {
         // Root may give any group to a file.
         return;

@@ -194,8 +194,8 @@ impl<'m> Span<'m> {
         let block = if pattern.len() > N {
             pattern
         } else {
-            let whole_patterns = N / pattern.len() * pattern.len();
-            let block_len = whole_patterns.min(self.len().next_multiple_of(pattern.len()));
+            let full_patterns = N / pattern.len() * pattern.len();
+            let block_len = full_patterns.min(self.len().next_multiple_of(pattern.len()));
             buffer[..pattern.len()].copy_from_slice(pattern);
             repeat_prefix(&mut buffer[..block_len], pattern.len());
             &buffer[..block_len]

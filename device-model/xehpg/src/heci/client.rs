@@ -5,27 +5,10 @@
 //! Each side of a connection sends a message only after the other one has permitted it by a flow control message. The
 //! firmware permits one message of the host at a time, and the next one when it has sent the reply.
 
-use super::message::{HEAD, Head, Message, MessageHeader};
-use super::{controller::Controller, mkhi, update};
-
-/// Protocol of a client: the bytes of its GUID, as bus messages have them.
-pub type Protocol = [u8; 16];
-
-/// The bytes of a GUID with these fields.
-pub const fn guid(low: u32, middle: u16, high: u16, rest: [u8; 8]) -> Protocol {
-    let (low, middle, high) = (low.to_le_bytes(), middle.to_le_bytes(), high.to_le_bytes());
-    let [a, b, c, d, e, f, g, h] = rest;
-    [low[0], low[1], low[2], low[3], middle[0], middle[1], high[0], high[1], a, b, c, d, e, f, g, h]
-}
-
-/// A complete message of the host to a client.
-#[derive(Clone, Copy, Debug)]
-pub struct Request {
-    /// Its first bytes.
-    pub head: Head,
-    /// Its length in bytes.
-    pub length: u32,
-}
+use super::controller::Controller;
+use super::message::{FLOW_CONTROL, HEAD, Head, Message, MessageHeader};
+use super::protocol::{Protocol, Request};
+use super::{mkhi, update};
 
 /// A client of the firmware. It accepts one connection.
 pub struct Client {
@@ -201,7 +184,7 @@ impl Clients {
             }
             std::mem::take(&mut connection.grant).then(|| {
                 connection.open = true;
-                let message = Message::new(&[super::hbm::FLOW_CONTROL, client.address, connection.host]).filled(8);
+                let message = Message::new(&[FLOW_CONTROL, client.address, connection.host]).filled(8);
                 (MessageHeader::new(), message)
             })
         })

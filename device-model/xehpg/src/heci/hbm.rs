@@ -2,15 +2,13 @@
 //! Host bus messages (HBM): setup of the link, enumeration of the firmware's clients and connections with them.
 
 use super::client::{Clients, Status};
-use super::message::{Head, Message};
+use super::message::{FLOW_CONTROL, Head, Message};
 
 /// Newest supported version of the protocol: major, minor (xe: mei, hw.h).
 const VERSION: (u8, u8) = (2, 2);
 
 /// Command HOST_START_REQ, the only one that is valid before the link is established.
 pub const HOST_START: u8 = 0x01;
-/// Command MEI_FLOW_CONTROL of host and firmware: the other side may send a message to a client.
-pub const FLOW_CONTROL: u8 = 0x08;
 
 /// Number of slots of a flow control message, including its header.
 pub const FLOW_CONTROL_SLOTS: u8 = 3;

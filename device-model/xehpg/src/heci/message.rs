@@ -25,6 +25,9 @@ pub struct MessageHeader {
     pub complete: bool,
 }
 
+/// Bus message MEI_FLOW_CONTROL of host and firmware: the other side may send a message to a client.
+pub const FLOW_CONTROL: u8 = 0x08;
+
 /// Maximum number of bytes of a request on which the firmware's reply depends; a shorter request is padded with zeros.
 pub const HEAD: usize = 8;
 

@@ -2,9 +2,9 @@
 //! The client MKHI: version of the controller's firmware, and state of ECC (mei: bus-fixup.c, mkhi.h; igsc: lib/ifr.c,
 //! lib/ifr.h).
 
-use super::client::{Protocol, Request, guid};
 use super::controller::Controller;
 use super::message::Message;
+use super::protocol::{Protocol, Request, guid};
 
 /// mei: MEI_UUID_IGSC_MKHI, igsc: GUID_METEE_MKHI.
 pub const PROTOCOL: Protocol = guid(0xe2c2_afa2, 0x3817, 0x4d19, [0x9d, 0x95, 0x06, 0xb1, 0x6b, 0x58, 0x8a, 0x5d]);

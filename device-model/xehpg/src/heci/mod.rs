@@ -12,6 +12,7 @@ pub mod controller;
 mod hbm;
 mod message;
 mod mkhi;
+mod protocol;
 mod update;
 
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //! The client for updates of the firmware, of which only the queries are executed (igsc: lib/igsc_heci.h,
 //! lib/igsc_lib.c). There is no flash: an update is refused.
 
-use super::client::{Protocol, Request, guid};
 use super::controller::Controller;
 use super::message::Message;
+use super::protocol::{Protocol, Request, guid};
 
 /// igsc: GUID_METEE_FWU.
 pub const PROTOCOL: Protocol = guid(0x87d9_0ca5, 0x3495, 0x4559, [0x81, 0x05, 0x3f, 0xbf, 0xa3, 0x7b, 0x8b, 0x79]);
