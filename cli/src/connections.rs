@@ -115,6 +115,17 @@ pub fn accept<L: Listener>(
     }
 }
 
+/// Ends [`accept`], which runs on `thread` with this `stop`; `connect` connects to its socket. If it cannot, the thread goes
+/// on.
+pub fn end<S>(stop: &AtomicBool, connect: impl FnOnce() -> io::Result<S>, thread: Option<JoinHandle<()>>) {
+    stop.store(true, Ordering::Release);
+    // Wakes the thread.
+    let woken = connect().is_ok();
+    if let Some(thread) = thread.filter(|_| woken) {
+        let _ = thread.join();
+    }
+}
+
 /// Sends `bytes`. Fails if the other side has not read enough of them after `limit`.
 pub fn send(socket: &impl Stream, limit: Duration, mut bytes: &[u8]) -> io::Result<()> {
     let started = Instant::now();

@@ -16,7 +16,6 @@ use arctic_sriov::bar::BarKind;
 use arctic_sriov::function::PciFunction;
 
 use super::offered::card;
-use super::usage;
 
 /// The card, and how QEMU presents it.
 #[derive(clap::Args)]
@@ -66,8 +65,8 @@ pub fn default_card(vfs: u8) -> &'static str {
     if vfs > VFS_OF_CARD { CARD_63VF } else { CARD }
 }
 
-/// Fails if a card has fewer than `vfs` VFs.
-fn check_vfs(card: &str, model: &CardFile, vfs: u8) -> Result<()> {
+/// Fails if the card has fewer than `vfs` VFs.
+pub fn check_vfs(card: &str, model: &CardFile, vfs: u8) -> Result<()> {
     let total = model.total_vfs();
     match vfs {
         0 => Ok(()),
@@ -81,6 +80,8 @@ fn check_vfs(card: &str, model: &CardFile, vfs: u8) -> Result<()> {
 
 /// Why an integrated GPU cannot be behind a root port.
 pub const ON_ROOT_BUS: &str = "is on the root bus, as on hardware: omit --pci-port";
+/// Why an integrated GPU has no option for commands that it does not execute.
+pub const ALWAYS_SKIPS: &str = "always skips commands that it does not execute: omit --unmodelled";
 
 /// The address space that the BARs of a card with `vfs` VFs need.
 pub fn window(model: &CardFile, vfs: u8) -> Result<Window> {
@@ -106,21 +107,14 @@ impl CardArgs {
     /// that is not integrated. What is not an option of the card has its default.
     ///
     /// # Errors
-    /// A usage error if there is no such card, or if it does not support an option.
+    /// If there is no such card, or if it does not support an option.
     pub fn options(&self, functions: Functions, place: Place) -> Result<(Options, String)> {
-        self.consistent_options(functions, place).map_err(usage)
-    }
-
-    fn consistent_options(&self, functions: Functions, place: Place) -> Result<(Options, String)> {
         let program = std::env::current_exe().context("the path of this program cannot be found")?;
         let card = self.card.clone().unwrap_or_else(|| default_card(functions.vfs()).to_owned());
         let model = card_file::load_any(&card)?;
         let integrated = matches!(model, CardFile::Integrated(_));
         check_vfs(&card, &model, functions.vfs())?;
-        let refused = [
-            (self.pci_port, ON_ROOT_BUS),
-            (self.unmodelled.is_some(), "always skips commands that it does not execute: omit --unmodelled"),
-        ];
+        let refused = [(self.pci_port, ON_ROOT_BUS), (self.unmodelled.is_some(), ALWAYS_SKIPS)];
         if let Some((_, reason)) = refused.iter().find(|(given, _)| integrated && *given) {
             bail!("the card {card} {reason}");
         }

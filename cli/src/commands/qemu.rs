@@ -26,6 +26,7 @@ use super::boot::failure;
 use super::card_args::{CardArgs, VfArgs};
 use super::serve::connection::{self, Connection, Functions};
 use super::stdout::{complain, print};
+use super::usage;
 
 /// Start a card and QEMU with any guest: a disk image, a kernel with an initrd, or what QEMU's own arguments describe.
 ///
@@ -165,7 +166,8 @@ impl Args {
             Some(vfs) => card::Functions::Together(vfs),
             None => card::Functions::Physical,
         };
-        Ok(self.card.options(functions, Place::FREE)?.0)
+        let (options, _) = self.card.options(functions, Place::FREE).map_err(usage)?;
+        Ok(options)
     }
 
     /// QEMU's arguments for the machine and the card, with the card's sockets in `dir`.

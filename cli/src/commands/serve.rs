@@ -18,7 +18,7 @@ use signal_hook::iterator::Signals;
 
 use self::capabilities::Capabilities;
 use self::connection::{Connection, Functions};
-use super::card_args::{ON_ROOT_BUS, default_card, window};
+use super::card_args::{ALWAYS_SKIPS, ON_ROOT_BUS, check_vfs, default_card, window};
 use super::offered::card;
 use super::stdout::{self, Unwritten};
 use super::usage;
@@ -180,14 +180,7 @@ impl ServeArgs {
     }
 
     fn topology(&self, card: &str, model: &CardFile, ecam: Ecam) -> Result<Topology> {
-        let total = model.total_vfs();
-        if self.vfs != 0 && matches!(model, CardFile::Integrated(_)) {
-            bail!("the card {card} has no virtual functions: omit --vfs");
-        }
-        if self.vfs > total {
-            let remedy = "request fewer, or raise total_vfs in the card file";
-            bail!("the card {card} has {total} VFs, not {}: {remedy}", self.vfs);
-        }
+        check_vfs(card, model, self.vfs)?;
         if self.vfs == 0 && (self.split || self.provision == Provisioner::Config) {
             bail!("--split and --provision config need VFs: say with --vfs how many");
         }
@@ -215,10 +208,7 @@ pub fn run(arguments: &ServeArgs) -> Result<()> {
     match (arguments.unmodelled, &mut model) {
         (Some(UnmodelledOption::Skip), CardFile::Flex(profile)) => profile.unmodelled = Unmodelled::Skip,
         (Some(UnmodelledOption::Fault), CardFile::Flex(profile)) => profile.unmodelled = Unmodelled::Fault,
-        (Some(_), _) => {
-            let why = anyhow!("the card {card} always skips commands that it does not execute: omit --unmodelled");
-            return Err(usage(why));
-        }
+        (Some(_), _) => return Err(usage(anyhow!("the card {card} {ALWAYS_SKIPS}"))),
         (None, _) => {}
     }
     let place = arguments.place(card, &model, arguments.vfs).and_then(|place| arguments.place_of_pf(place));

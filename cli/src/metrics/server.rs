@@ -6,7 +6,7 @@
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -56,12 +56,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        // Wakes the thread that accepts connections.
-        let woken = TcpStream::connect(self.address).is_ok();
-        if let Some(thread) = self.thread.take().filter(|_| woken) {
-            let _ = thread.join();
-        }
+        connections::end(&self.stop, || TcpStream::connect(self.address), self.thread.take());
     }
 }
 

@@ -107,12 +107,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Release);
-        // Wakes the thread that accepts connections.
-        let woken = UnixStream::connect(self.path.as_path()).is_ok();
-        if let Some(thread) = self.thread.take().filter(|_| woken) {
-            let _ = thread.join();
-        }
+        connections::end(&self.shared.stop, || UnixStream::connect(self.path.as_path()), self.thread.take());
     }
 }
 
