@@ -90,8 +90,6 @@ pub(super) fn check_guest(report: &mut BootReport, evidence: &Evidence<'_>) -> O
             probe(evidence),
             guest.probe_seconds(),
         ));
-    }
-    if evidence.role != Role::NoCard {
         match work(evidence) {
             Ok(work) => card = add_work(report, evidence, work),
             Err(error) => report.results.push(evidence.check("work", vec![format!("{error:#}")], 0.0)),
