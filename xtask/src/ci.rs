@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! CI, in stages. It stops at the first failed step.
+//! CI, in stages. It stops at the first failed step. The last stages, whose work depends on what has changed, take the
+//! time that is left of [`TOTAL`].
+
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -8,8 +11,14 @@ use crate::groups::{GROUPS, Group, Stage};
 use crate::jobs::{self, Job};
 use crate::{git, step};
 
-/// Time limit of the long tests, in minutes.
+/// Time limit of a run. No further mutant or long test starts if it would not end in time; what is left out is printed.
+const TOTAL: Duration = Duration::from_secs(45 * 60);
+/// Time limit of the mutants.
+const MUTANTS: Duration = Duration::from_secs(10 * 60);
+/// Time limit of the long tests, in minutes, without their builds.
 const LONG_MINUTES: u32 = 12;
+/// Time for building a long test: its features differ from those of the tests before it.
+const LONG_BUILD: Duration = Duration::from_secs(3 * 60);
 /// Number of recent commits. The files that they change select the long tests.
 const COMMITS: u32 = 20;
 
@@ -34,11 +43,13 @@ pub fn run(arguments: &CiArgs) -> Result<()> {
         [] => GROUPS.iter().collect(),
         chosen => chosen.iter().map(find).collect::<Result<_>>()?,
     };
+    let started = Instant::now();
     for &stage in stages {
         let common = if arguments.groups.is_empty() { stage.steps() } else { &[] };
         let steps =
             common.iter().map(|line| (*line).to_owned()).chain(groups.iter().flat_map(|group| group.steps(stage)));
         for line in steps {
+            let line = line.replace("{minutes}", &mutant_minutes(started.elapsed()).to_string());
             if arguments.list {
                 println!("{line}");
             } else {
@@ -46,10 +57,16 @@ pub fn run(arguments: &CiArgs) -> Result<()> {
             }
         }
         if stage == Stage::Long {
-            long_tests(&groups, arguments.list)?;
+            long_tests(&groups, arguments.list, started)?;
         }
     }
     Ok(())
+}
+
+/// Returns the time limit of the mutants in minutes, if CI began `elapsed` ago. Half of the time left is for them.
+#[allow(clippy::arithmetic_side_effects, reason = "division by a constant")]
+fn mutant_minutes(elapsed: Duration) -> u64 {
+    (TOTAL.saturating_sub(elapsed) / 2).min(MUTANTS).as_secs() / 60
 }
 
 fn names<'a>(groups: impl Iterator<Item = &'a Group>) -> String {
@@ -57,21 +74,32 @@ fn names<'a>(groups: impl Iterator<Item = &'a Group>) -> String {
 }
 
 /// Runs the long tests of `groups` for the files that the last commits changed, or prints them.
-fn long_tests(groups: &[&'static Group], list: bool) -> Result<()> {
+fn long_tests(groups: &[&'static Group], list: bool, started: Instant) -> Result<()> {
     let jobs = groups.iter().flat_map(|group| group.jobs.iter().map(|job| (*group, job)));
     let (chosen, left_out) = choose(jobs, &changed_files()?);
     if list {
         chosen.iter().for_each(|(_, job)| println!("cargo xtask long {}", job.name));
         return Ok(());
     }
-    if !left_out.is_empty() {
-        let names: Vec<&str> = left_out.iter().map(|(_, job)| job.name).collect();
-        eprintln!("not run, since long tests are limited to {LONG_MINUTES} minutes: {}", names.join(", "));
-    }
+    let mut left_out: Vec<&str> = left_out.iter().map(|(_, job)| job.name).collect();
     for (group, job) in chosen {
-        ensure!(jobs::passes(group, job), "long test {} failed", job.name);
+        if ends_in_time(job, started.elapsed()) {
+            ensure!(jobs::passes(group, job), "long test {} failed", job.name);
+        } else {
+            left_out.push(job.name);
+        }
+    }
+    if !left_out.is_empty() {
+        let (minutes, names) = (TOTAL.as_secs() / 60, left_out.join(", "));
+        eprintln!("not run, since long tests have {LONG_MINUTES} minutes, and CI {minutes}: {names}");
     }
     Ok(())
+}
+
+/// Returns whether a long test that starts `elapsed` after CI began ends within [`TOTAL`].
+fn ends_in_time(job: &Job, elapsed: Duration) -> bool {
+    let run = Duration::from_secs(60 * u64::from(job.minutes));
+    elapsed.saturating_add(LONG_BUILD).saturating_add(run) <= TOTAL
 }
 
 /// A long test and its group.
@@ -134,6 +162,16 @@ mod tests {
             assert!(chosen.iter().map(minutes).sum::<u32>() <= LONG_MINUTES);
             assert!(!left_out.contains(&"vfs-63"));
         }
+    }
+
+    #[test]
+    fn mutants_and_long_tests_end_within_the_time_limit_of_ci() {
+        const MINUTE: Duration = Duration::from_secs(60);
+        assert_eq!(mutant_minutes(20 * MINUTE), 10);
+        assert_eq!(mutant_minutes(35 * MINUTE), 5);
+        assert_eq!(mutant_minutes(90 * MINUTE), 0);
+        let (_, job) = jobs::all().find(|(_, job)| job.minutes == 2).unwrap();
+        assert!(ends_in_time(job, 40 * MINUTE) && !ends_in_time(job, 41 * MINUTE));
     }
 
     #[test]

@@ -62,7 +62,7 @@ enum Task {
     /// Install tools that CI uses, in the same versions, under target/tools/
     #[command(after_help = "Examples:\n  cargo xtask tools typos cargo-deny\n  target/tools/typos/bin/typos")]
     Tools {
-        /// Any of typos, cargo-deny and mdbook; the last two are compiled, which takes some minutes
+        /// Any of typos, cargo-deny and mdbook; the last is compiled, which takes some minutes
         #[arg(required = true)]
         names: Vec<String>,
     },

