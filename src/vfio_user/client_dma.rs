@@ -2,6 +2,7 @@
 //! Guest memory without a file descriptor: DMA_READ and DMA_WRITE messages to the client.
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use arctic_device_model::host::Function;
 use arctic_device_model::sync::IgnorePoison;
 
-use super::budget::{ANSWER, Budget, StepBudget};
+use super::budget::{ANSWER, Budget, Moment, StepBudget, run_delay};
 use super::channel::{Sender, TimeLeft, for_a_time, next_look};
 use super::memory::quota::Ledger;
 use super::wire::{Builder, DmaAccess, FLAG_ERROR, Header, command};
@@ -164,11 +165,17 @@ impl ClientDma {
         }
         let most = step.left().ok_or(DmaError::NoAnswer)?.min(ANSWER);
         let begun = Instant::now();
-        if !self.budget().begin(begun, self.held_up()) {
+        let delayed = Cell::new(run_delay());
+        let moment = |now| {
+            let (before, after) = (delayed.get(), run_delay());
+            delayed.set(after);
+            Moment { now, held_up: self.held_up(), host_delay: after.saturating_sub(before) }
+        };
+        if !self.budget().begin(moment(begun)) {
             self.warn_of_exhausted_budget();
             return Err(DmaError::NoAnswer);
         }
-        let reply = self.exchange(command, iova, count, data, &|now| match self.budget().go_on(now, self.held_up()) {
+        let reply = self.exchange(command, iova, count, data, &|now| match self.budget().go_on(moment(now)) {
             true => most.saturating_sub(now.saturating_duration_since(begun)),
             false => {
                 self.warn_of_exhausted_budget();
@@ -176,7 +183,7 @@ impl ClientDma {
             }
         });
         let now = Instant::now();
-        self.budget().end(now, self.held_up());
+        self.budget().end(moment(now));
         step.spend(now.saturating_duration_since(begun));
         reply
     }
