@@ -7,7 +7,7 @@
 #     dist/own-guest.sh DIR [ARCTIC]
 #
 # ARCTIC is the program. ARCTIC_DEBIAN_MIRROR, if set, is the URL of the mirror, in place of the host's; SUITE the Debian
-# suite (sid).
+# suite (sid). PACKAGES: further packages, separated by commas.
 set -eu
 
 [ $# -ge 1 ] || { echo "usage: $0 DIR [ARCTIC]" >&2; exit 2; }
@@ -23,6 +23,7 @@ eval "$(apt-config shell valid Acquire::Check-Valid-Until)"
 rm -f root.img
 mmdebstrap --variant=important --format=ext2 --aptopt="Acquire::Check-Valid-Until \"$valid\"" \
     --include=linux-image-amd64,pciutils,clinfo,intel-opencl-icd,intel-gpu-tools,vainfo,intel-media-va-driver \
+    --include=lm-sensors,igsc,libze-intel-gpu1,libze1${PACKAGES:+,$PACKAGES} \
     --essential-hook='mkdir -p "$1/usr/lib/firmware"' \
     --essential-hook='copy-in firmware/i915 /usr/lib/firmware' \
     --customize-hook='chroot "$1" passwd --delete root' \
