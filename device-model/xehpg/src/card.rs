@@ -227,7 +227,7 @@ impl Card {
         match request {
             SideEffect::NotifyGuc => self.notify_guc(function),
             SideEffect::ServeDoorbells => self.kick_guc(function.bit()),
-            SideEffect::StartGucDma => self.guc_for(function).start_dma(&self.gt),
+            SideEffect::StartGucDma => self.guc_for(function).start_dma(&self.gt, &self.engines),
             SideEffect::Reset(domains) => {
                 // Requests deferred before the reset are executed before it, unless a worker is executing one: it and
                 // those behind it then race with the reset, as on hardware.

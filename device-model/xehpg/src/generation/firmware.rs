@@ -59,10 +59,15 @@ pub struct AdsFormat {
     pub policies_global_flags: u64,
     /// Policies: the values are used only if this field is 1.
     pub policies_is_valid: u64,
-    /// System info: bytes in a row of the mapping table, one for each class.
-    pub mapping_row: u64,
-    /// System info: enabled masks of the classes, after the mapping table.
+    /// System info: enabled masks of the classes, after the mapping table at its start.
     pub enabled_masks: u64,
+}
+
+impl AdsFormat {
+    /// Logical instances of a class in the mapping table, a byte each (xe: GUC_MAX_INSTANCES_PER_CLASS).
+    pub const INSTANCES: usize = 32;
+    /// Physical instance of an unused entry of the mapping table; all larger values are invalid as well.
+    pub const UNUSED: u8 = 32;
 }
 
 /// The GuC of Xe-HPG with the interface of release 70 (xe: xe_guc_fwif.h, abi/).
@@ -83,7 +88,6 @@ pub static XE_HPG_FIRMWARE: FirmwareInterface = FirmwareInterface {
         global_list: 0x119c,
         policies_global_flags: 0x4c,
         policies_is_valid: 0x44,
-        mapping_row: 32,
-        enabled_masks: 16 * 32,
+        enabled_masks: 16 * AdsFormat::INSTANCES as u64,
     },
 };

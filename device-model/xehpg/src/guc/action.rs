@@ -255,9 +255,7 @@ fn scheduling_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> R
 
 fn global_policies(guc: &mut GucState, ctx: &mut GucCtx<'_>, m: &[u32]) -> Reply {
     let format = &ctx.gt.generation.firmware.ads;
-    if let Some(disabled) =
-        ads::engine_reset_disabled(&mut ctx.own(), u64::from(one(m)?), format).map_err(bad_address)?
-    {
+    if let Some(disabled) = ads::read_policies(&mut ctx.own(), u64::from(one(m)?), format).map_err(bad_address)? {
         guc.scheduler.set_engine_reset_disabled(disabled);
     }
     Ok(0)

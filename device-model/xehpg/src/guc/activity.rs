@@ -8,7 +8,7 @@ use crate::host::{Function, Timebase, functions};
 use crate::memory::{Fault, Gam, Space};
 use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 
-use super::ads::{EngineMap, MAX_LOGICAL};
+use super::engine_map::{EngineMap, MAX_LOGICAL};
 use super::function_activity::{ALL_OF_IT, FunctionActivity, Meters};
 use super::functions::Functions;
 
@@ -237,7 +237,7 @@ impl Activity {
     }
 
     fn publish(&mut self, gam: &mut Gam<'_>, of: &Functions, engine: EngineId, changed: u64) -> Result<(), Fault> {
-        let Some((class, logical)) = self.map.logical(engine) else { return Ok(()) };
+        let Some((class, logical)) = self.map.position(engine) else { return Ok(()) };
         let place = Place { class, logical, engine };
         if let Some((metadata, records)) = self.device {
             self.write_record(gam, records, place, None)?;

@@ -5,7 +5,7 @@ use crate::host::Function;
 use crate::memory::Gam;
 use crate::topology::EngineClass;
 
-use super::ads::{EngineMap, MAX_LOGICAL};
+use super::engine_map::{EngineMap, MAX_LOGICAL};
 use super::hxg::Error;
 use super::klv;
 use super::member::Member;

@@ -14,6 +14,7 @@ pub mod ctb;
 mod dma;
 mod doorbell_actions;
 pub mod doorbell_table;
+pub mod engine_map;
 pub mod engine_slot;
 pub mod firmware;
 pub mod function_activity;
@@ -51,10 +52,11 @@ use crate::interrupts::DMA_DONE;
 use crate::memory::{Tlb, ggtt};
 use crate::profile::provision::Quota;
 use crate::registers::guc::DmaCtrl;
-use ads::{Ads, EngineMap};
+use ads::Ads;
 use context::GucContextId;
 pub use control::FunctionReset;
 use dma::{DmaEngine, Transfer};
+use engine_map::EngineMap;
 use firmware::{Firmware, LoadFailure};
 use functions::GucFunction;
 use hxg::{Error, Outgoing};
@@ -97,17 +99,17 @@ impl Guc {
     /// checks and starts it (contract B.4 step 20). A rejected transfer changes no memory and sends no interrupt; that
     /// of a kernel leaves its reason in GUC_STATUS (V13-195). Running firmware owns the DMA engine, so further requests
     /// of the host are ignored (V13-180). If the fuses disable the GuC, no transfer starts or completes (V13-189).
-    pub fn start_dma(&mut self, gt: &Gt) {
+    pub fn start_dma(&mut self, gt: &Gt, engines: &Engines) {
         if !firmware::dma_started(gt) || gt.guc_disabled() {
             return;
         }
         if self.state.is_none() {
-            self.transfer(gt);
+            self.transfer(gt, engines);
         }
         firmware::finish_dma(gt);
     }
 
-    fn transfer(&mut self, gt: &Gt) {
+    fn transfer(&mut self, gt: &Gt, engines: &Engines) {
         let views = gt.memory.views();
         let mut gam = gt.memory.gam(Function::PF, &views, &mut self.tlb);
         let programmed = Transfer::programmed(gt);
@@ -119,9 +121,12 @@ impl Guc {
         if gt.registers.fields::<DmaCtrl>().kernel() {
             let boot = |transfer: Transfer| {
                 let firmware = firmware::load(gt, &mut gam, transfer)?;
-                match Ads::read(&mut gam, firmware.ads(), gt.generation) {
-                    Ok(ads) if firmware.ads() != 0 => Ok((transfer, firmware, ads)),
-                    _ => Err(LoadFailure::init_data()),
+                match Ads::read(&mut gam, firmware.ads(), gt.generation, engines) {
+                    Ok(ads) => Ok((transfer, firmware, ads)),
+                    Err(error) => {
+                        log::warn!("GuC: {error}");
+                        Err(LoadFailure::init_data())
+                    }
                 }
             };
             let status = match done.map_err(LoadFailure::from).and_then(boot) {
@@ -178,7 +183,7 @@ impl Guc {
         if gt.guc_disabled() {
             return Err(Error::InvalidState);
         }
-        let ads = Ads { map: EngineMap::of(gt.generation.engines, engines.present()), ..Ads::default() };
+        let ads = Ads { map: EngineMap::from_present(gt.generation.engines, engines.present()), ..Ads::default() };
         let mut state = Box::new(GucState::new(
             gt,
             Firmware::built_in(gt.generation.firmware),

@@ -11,10 +11,10 @@ use std::ops::Range;
 use arctic_sriov::number::low;
 use serde::{Deserialize, Serialize};
 
-use super::ads::{EngineMap, MAX_LOGICAL};
 use super::client::{Client, MemoryInterrupt, State};
 use super::context::{Context, GucContextId, Home, Policies};
 use super::ctb::{Channel, Location, SavedChannel};
+use super::engine_map::{EngineMap, MAX_LOGICAL};
 use super::functions::GucFunction;
 use super::member::Member;
 use super::parallel::WorkQueue;

@@ -18,9 +18,10 @@ use crate::topology::{EngineClass, EngineId, MAX_ENGINES};
 use crate::trace::EventKind;
 
 use super::activity::Activity;
-use super::ads::{Ads, EngineMap, MAX_LOGICAL};
+use super::ads::Ads;
 use super::capture::{Capture, Hung};
 use super::context::{Context, GucContextId, Home, Registration};
+use super::engine_map::{EngineMap, MAX_LOGICAL};
 use super::engine_slot::EngineSlot;
 use super::firmware::Firmware;
 use super::functions::{CLASSES, Functions};

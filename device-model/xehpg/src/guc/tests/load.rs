@@ -80,6 +80,66 @@ fn upload_bad_images() {
     assert_eq!(host.start_dma() >> 8 & 0xff, 0x71, "no ADS");
 }
 
+/// Mapping table and masks of the system info in the driver's ADS, by class of the GuC.
+const MAPPING: u64 = ADS + 0x123c;
+const MASKS: u64 = MAPPING + 16 * 32;
+
+/// Loads the firmware with an ADS that `change` has changed. Returns the error code in GUC_STATUS, 0 if it runs.
+fn load_with(change: impl Fn(&Host)) -> (Host, u32) {
+    let mut host = Host::new();
+    host.start_firmware();
+    change(&host);
+    let status = host.start_dma();
+    let code = if status == READY { 0 } else { status >> 8 & 0xff };
+    (host, code)
+}
+
+/// An engine map that the scheduler cannot use is refused, as is an ADS without its parts (contract B.7).
+#[test]
+fn unusable_ads() {
+    let video = u64::from(EngineClass::VideoDecode.guc());
+    let cases: [(&str, &dyn Fn(&Host)); 5] = [
+        ("two logical instances with one engine", &|host| host.poke(MAPPING + video * 32, 0x2020_0000)),
+        ("a fused-off engine", &|host| {
+            host.poke(MAPPING + video * 32, 0x2020_0100);
+            host.poke(MASKS + video * 4, 3);
+        }),
+        ("a logical instance that no class has", &|host| {
+            host.poke(MAPPING + video * 32, 0x2020_2020);
+            host.poke(MAPPING + video * 32 + 8, 0x2020_2000);
+        }),
+        ("no policies", &|host| host.poke(ADS + 0x1004, 0)),
+        ("no system info", &|host| host.poke(ADS + 0x1008, 0)),
+    ];
+    for (name, change) in cases {
+        assert_eq!(load_with(change).1, 0x71, "{name}");
+    }
+}
+
+/// The order of the logical instances is the driver's. Instances that are not enabled, and those from 32 on, are ignored
+/// (contract B.7, K.2).
+#[test]
+fn engine_map_is_the_drivers() {
+    let video = EngineClass::VideoDecode;
+    let row = u64::from(video.guc());
+    let [first, third] = [0, 2].map(|instance| XE_HPG.engines.find(video, instance));
+    for (name, entries, mask, expected) in [
+        ("as found", 0x2020_0200, 5, [first, third, None, None]),
+        ("exchanged", 0x2020_0002, 5, [third, first, None, None]),
+        ("with a hole", 0x0200_2020, 5, [None, None, first, third]),
+        ("one is not enabled", 0x2020_0200, 1, [first, None, None, None]),
+        ("invalid values", 0xff80_0221, 5, [None, third, None, None]),
+    ] {
+        let (host, code) = load_with(|host| {
+            host.poke(MAPPING + row * 32, entries);
+            host.poke(MASKS + row * 4, mask);
+        });
+        assert_eq!(code, 0, "{name}");
+        let map = host.guc.scheduler().unwrap().map();
+        assert_eq!([0, 1, 2, 3].map(|logical| map.engine(video, logical)), expected, "{name}");
+    }
+}
+
 /// Contract B.4 step 21, K.11: the mailbox message examples of the contract.
 #[test]
 fn mailbox_examples() {

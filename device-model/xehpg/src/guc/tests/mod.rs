@@ -147,7 +147,7 @@ impl Host {
     }
 
     fn start_dma(&mut self) -> u32 {
-        self.guc.start_dma(&self.gt);
+        self.guc.start_dma(&self.gt, &self.engines);
         assert_eq!(self.gt.registers.value(0xc314) & 1, 0, "DMA is complete");
         self.gt.registers.value(0xc000)
     }
