@@ -260,7 +260,7 @@ impl Card {
     /// Waits until the GuC and every engine have passed a step boundary, at most for some milliseconds. Returns false if
     /// one has not.
     fn pass_step_boundary_soon(&self) -> bool {
-        self.try_guc_soon() && self.engines.pass_step_boundary_soon()
+        self.guc_becomes_free() && self.engines.pass_step_boundary_soon()
     }
 
     /// Executes the next deferred register-write request. Only requests of the PF are deferred.
@@ -305,6 +305,7 @@ impl Card {
         let request = Gdrst::from(domains);
         if request.guc() || request.full() {
             guc.reset(&self.gt);
+            self.publish_queued(&guc);
         }
         for id in self.gt.generation.engines.all() {
             if domains >> self.gt.engine(id).reset & 1 != 0 || request.full() {
@@ -329,6 +330,7 @@ impl Card {
     fn reset_all(&self, mut guc: MutexGuard<'_, Guc>) {
         // Atomic with respect to other threads: a concurrent load is either dropped or executed after the reset.
         guc.reset(&self.gt);
+        self.publish_queued(&guc);
         self.deferred.clear().into_iter().for_each(|request| self.deferred_ended(request));
         let mut held = self.engines.hold();
         for engine in &mut held {

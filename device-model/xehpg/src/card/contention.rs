@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Counts of the threads and contexts that a step may delay.
+//! Which functions wait for the GuC's lock or for an engine.
+//!
+//! The answer is advisory: it is not atomic, and may lag behind by a lock operation or until the GuC's next step. So the atomics
+//! are relaxed, and a caller whose wait depends on it must poll it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use crate::guc::Guc;
 use crate::host::{FUNCTIONS, Function, functions};
 use crate::sync::IgnorePoison;
 
-/// Waiting threads, and functions with waiting contexts.
+/// Threads that wait for the GuC's lock, and functions with contexts that wait for an engine.
 pub struct Contention {
     /// Number of threads that wait for the GuC's lock, by the function on whose behalf they run ([`Function::index`]).
-    guc: [AtomicU32; FUNCTIONS],
-    /// Number of threads that wait for the GuC's lock on behalf of no function.
-    guc_outside: AtomicU32,
-    /// Functions (one bit each) with contexts that wait for an engine, as of the GuC's last step.
+    guc_waiters: [AtomicU32; FUNCTIONS],
+    /// Number of threads that wait for the GuC's lock on behalf of the card.
+    guc_waiters_of_card: AtomicU32,
+    /// Functions (one bit each) with contexts that wait for an engine, as of the GuC's last step or reset.
     queued: AtomicU64,
 }
 
@@ -22,39 +25,43 @@ impl Contention {
     /// No thread and no context waits.
     pub fn new() -> Self {
         Contention {
-            guc: std::array::from_fn(|_| AtomicU32::new(0)),
-            guc_outside: AtomicU32::new(0),
+            guc_waiters: std::array::from_fn(|_| AtomicU32::new(0)),
+            guc_waiters_of_card: AtomicU32::new(0),
             queued: AtomicU64::new(0),
         }
     }
-}
 
-impl Contention {
-    /// Acquires the GuC's lock, poisoned or not. While the caller waits, it counts as a thread on behalf of `function`,
-    /// or of no function.
     #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
-    pub fn wait_for_guc<'g>(&self, guc: &'g Mutex<Guc>, function: Option<Function>) -> MutexGuard<'g, Guc> {
-        if let Ok(guc) = guc.try_lock() {
-            return guc;
+    fn waiters(&self, function: Option<Function>) -> &AtomicU32 {
+        function.map_or(&self.guc_waiters_of_card, |function| &self.guc_waiters[function.index()])
+    }
+
+    /// Acquires the GuC's lock, poisoned or not. While the caller waits, it counts as a thread on behalf of `function`,
+    /// or of the card. Not for GuC steps, which are to give way to other threads and do not count.
+    pub fn lock_guc<'g>(&self, guc: &'g Mutex<Guc>, function: Option<Function>) -> MutexGuard<'g, Guc> {
+        match guc.try_lock() {
+            Ok(guc) => return guc,
+            Err(TryLockError::Poisoned(guc)) => return guc.into_inner(),
+            Err(TryLockError::WouldBlock) => {}
         }
-        let waiting = function.map_or(&self.guc_outside, |function| &self.guc[function.index()]);
-        waiting.fetch_add(1, Ordering::AcqRel);
+        let waiters = self.waiters(function);
+        waiters.fetch_add(1, Ordering::Relaxed);
         let guc = guc.lock().ignore_poison();
-        waiting.fetch_sub(1, Ordering::AcqRel);
+        waiters.fetch_sub(1, Ordering::Relaxed);
         guc
     }
 
     /// Records the functions (one bit each) with contexts that wait for an engine.
     pub fn set_queued(&self, functions: u64) {
-        self.queued.store(functions, Ordering::Release);
+        self.queued.store(functions, Ordering::Relaxed);
     }
 
-    /// Returns whether a thread waits for the GuC on behalf of no function or of one in `others` (one bit each), or one
-    /// of these has a context that waits for an engine.
-    #[allow(clippy::indexing_slicing, reason = "Function::index is below FUNCTIONS")]
-    pub fn concerns(&self, others: u64) -> bool {
-        self.queued.load(Ordering::Acquire) & others != 0
-            || self.guc_outside.load(Ordering::Acquire) != 0
-            || functions(others).any(|other| self.guc[other.index()].load(Ordering::Acquire) != 0)
+    /// Returns whether a thread waits for the GuC's lock on behalf of the card or of one of `functions` (one bit each; bits
+    /// of functions that do not exist are ignored), or one of these has a context that waits for an engine.
+    pub fn delays_any_of(&self, wanted: u64) -> bool {
+        let waits = |function| self.waiters(function).load(Ordering::Relaxed) != 0;
+        self.queued.load(Ordering::Relaxed) & wanted != 0
+            || waits(None)
+            || functions(wanted).any(|function| waits(Some(function)))
     }
 }

@@ -10,14 +10,14 @@ use crate::host::Function;
 use crate::sync::IgnorePoison;
 
 impl Card {
-    /// Takes the GuC's lock, poisoned or not, for work on behalf of no function.
+    /// Takes the GuC's lock, poisoned or not, for work on behalf of the card.
     pub(super) fn guc(&self) -> MutexGuard<'_, Guc> {
-        self.contention.wait_for_guc(&self.guc, None)
+        self.contention.lock_guc(&self.guc, None)
     }
 
     /// Takes the GuC's lock for work on behalf of `function`; a step of the same function may delay it.
     pub(super) fn guc_for(&self, function: Function) -> MutexGuard<'_, Guc> {
-        self.contention.wait_for_guc(&self.guc, Some(function))
+        self.contention.lock_guc(&self.guc, Some(function))
     }
 
     /// Takes the GuC's lock for a GuC step. Until the lock is acquired, the functions that the step serves are recorded
@@ -26,9 +26,9 @@ impl Card {
         self.guc.lock().ignore_poison()
     }
 
-    /// Takes the GuC's lock if it becomes free within some milliseconds. Returns whether it did; a GuC step that was in
-    /// progress has then ended.
-    pub(super) fn try_guc_soon(&self) -> bool {
+    /// Returns whether the GuC's lock becomes free within some milliseconds; a GuC step that was in progress has then ended.
+    /// The lock is not held on return.
+    pub(super) fn guc_becomes_free(&self) -> bool {
         (0..SOON).any(|_| {
             let free = !matches!(self.guc.try_lock(), Err(TryLockError::WouldBlock));
             if !free {
@@ -38,7 +38,7 @@ impl Card {
         })
     }
 
-    /// Publishes the functions with waiting contexts, after the GuC has scheduled.
+    /// Publishes the functions with waiting contexts, after the GuC has scheduled or was reset.
     pub(super) fn publish_queued(&self, guc: &Guc) {
         let queued = guc.scheduler().map_or(0, |scheduler| scheduler.waiting());
         self.contention.set_queued(queued);
@@ -49,7 +49,7 @@ impl Card {
     /// false. Does not block on a lock.
     pub fn holds_up_others(&self, function: Function) -> bool {
         let others = !function.bit();
-        if self.contention.concerns(others) || self.guc_pending.waiting(others) {
+        if self.contention.delays_any_of(others) || self.guc_pending.waiting(others) {
             return true;
         }
         let now = self.gt.clock.now();
