@@ -118,15 +118,15 @@ impl<'m> Gam<'m> {
     #[cold]
     fn walk(&mut self, root: u64, address: u64) -> Result<Page, FaultReason> {
         let (memory, function) = (self.memory, self.function);
-        let mut table_fault = FaultReason::OutsideLocal;
         let load = |at: u64| {
-            let at = memory.host_address(function, at).map_err(|reason| table_fault = reason).ok()?;
-            memory.storage.slice(at, 8)?.load::<u64>(0, Ordering::Acquire).ok()
+            let at = memory.host_address(function, at)?;
+            let entry = memory.storage.slice(at, 8).ok_or(FaultReason::OutsideLocal)?;
+            entry.load::<u64>(0, Ordering::Acquire).map_err(|_| FaultReason::OutsideLocal)
         };
         let found = ppgtt::walk(memory.page_tables, self.tlb, function, root, address, load);
         let mut page = found.map_err(|fault| match fault {
             WalkFault::NotPresent { level } => FaultReason::NotPresent { level },
-            WalkFault::BadTable => table_fault,
+            WalkFault::Table(reason) => reason,
         })?;
         if page.backing == Backing::Local {
             page = self.stored(function, page.within_frame(address))?;
