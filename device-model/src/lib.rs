@@ -23,7 +23,7 @@ pub mod gen6 {
 /// The disassembler of all families; the modules `decode` have what each family adds.
 #[doc(hidden)]
 pub mod disassembler {
-    pub use arctic_base::command::{Decode, Description, Remarks};
+    pub use arctic_base::command::{Addressing, Decode, Description, Remarks};
     pub use arctic_base::decode::batch::Batch;
     pub use arctic_base::decode::show::{Names, Shown};
 }

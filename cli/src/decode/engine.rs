@@ -3,7 +3,7 @@
 
 use arctic_device_model::command::Requester;
 use arctic_device_model::decode::{self, Line, register, status};
-use arctic_device_model::disassembler::{self, Decode, Description, Names, Remarks, Shown};
+use arctic_device_model::disassembler::{self, Addressing, Decode, Description, Names, Remarks, Shown};
 use arctic_device_model::gen6::decode as gen6;
 use arctic_device_model::gen6::generation::{EngineRef, GENERATIONS, Generation};
 use arctic_device_model::gen6::topology::EngineClass;
@@ -215,8 +215,8 @@ impl Decode for Engine {
 }
 
 impl Names for Engine {
-    fn register(&self, offset: u32, relative: bool) -> String {
-        of_family!(self, engine => engine.register(offset, relative))
+    fn register(&self, offset: u32, addressing: Addressing) -> String {
+        of_family!(self, engine => engine.register(offset, addressing))
     }
 
     fn address(&self, address: u64) -> Option<String> {

@@ -23,10 +23,39 @@ pub enum FieldKind {
     Base,
     /// 64 bits of data: the low dword, and the next one.
     Qword,
-    /// A register's offset, unshifted; relative to the engine's base if this bit of the header is set.
-    Register(Option<u8>),
+    /// A register's offset, unshifted; the command's header says how it is meant.
+    Register(AddressingBits),
     /// Must be zero.
     Mbz,
+}
+
+/// How a command means a register's offset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Addressing {
+    /// The offset is relative to the engine's base.
+    pub relative: bool,
+    /// The register of another instance of the engine means that of the executing instance.
+    pub remapped: bool,
+}
+
+/// The header bits of a command that set the [`Addressing`] of a register; `None` where it has no such bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressingBits {
+    /// Bit of [`Addressing::relative`].
+    pub relative: Option<u8>,
+    /// Bit of [`Addressing::remapped`].
+    pub remapped: Option<u8>,
+}
+
+impl AddressingBits {
+    /// All offsets are absolute.
+    pub const NONE: AddressingBits = AddressingBits { relative: None, remapped: None };
+
+    /// The addressing in a command with this header.
+    pub fn of(self, header: u32) -> Addressing {
+        let is_set = |bit: Option<u8>| bit.is_some_and(|bit| header.checked_shr(bit.into()).unwrap_or(0) & 1 != 0);
+        Addressing { relative: is_set(self.relative), remapped: is_set(self.remapped) }
+    }
 }
 
 /// A field of a command.
@@ -114,9 +143,9 @@ impl Field {
         Field::new(name, dword, high, low, FieldKind::Base)
     }
 
-    /// A register's offset (bits 22:2); if bit `relative` of the header is set, the engine's base is added.
-    pub const fn register(name: &'static str, dword: u8, relative: Option<u8>) -> Field {
-        Field::new(name, dword, 22, 2, FieldKind::Register(relative))
+    /// A register's offset (bits 22:2).
+    pub const fn register(name: &'static str, dword: u8, bits: AddressingBits) -> Field {
+        Field::new(name, dword, 22, 2, FieldKind::Register(bits))
     }
 
     /// Mask of its bits in its (first) dword.
@@ -239,7 +268,7 @@ mod tests {
         assert_eq!(Field::value("b", 1, 31, 16).get(&words), 0xdead);
         assert_eq!(Field::address("c", 1, 2).wide(&words), 0x1234_dead_bee4);
         assert_eq!(Field::qword("d", 1).wide(&words), 0xffff_1234_dead_bee7);
-        assert_eq!(Field::register("e", 1, None).wide(&words), 0x2d_bee4);
+        assert_eq!(Field::register("e", 1, AddressingBits::NONE).wide(&words), 0x2d_bee4);
         assert_eq!(Field::data("f", 3).get(&words), 0, "a short form reads zero");
         assert_eq!(Field::data("f", 0).mask(), u32::MAX);
     }

@@ -12,7 +12,7 @@ pub mod rule;
 pub(crate) mod toy;
 
 pub use description::{Decode, Description, Next, Remarks, Target};
-pub use field::{Field, FieldKind, Group};
+pub use field::{Addressing, AddressingBits, Field, FieldKind, Group};
 pub use origin::Origin;
 pub use rule::{Requester, Rule, Rules};
 

@@ -3,7 +3,10 @@
 //! two lengths, a 3D command; addresses of 32 bits; two engines.
 
 use super::row::{self, ClientCommand, MiCommand, MiTable, Predication};
-use super::{Decode, Description, Field, Group, Length, Next, Remarks, Requester, Rule, Rules, Target};
+use super::{
+    Addressing, AddressingBits, Decode, Description, Field, Group, Length, Next, Remarks, Requester, Rule, Rules,
+    Target,
+};
 use crate::command::description::split;
 use crate::decode::show::Names;
 
@@ -53,7 +56,10 @@ pub(crate) const ONE: &[Command] = &[
         group: Some(Group {
             first: 1,
             dwords: 2,
-            fields: &[Field::register("Register", 0, Some(19)), Field::data("Data", 1)],
+            fields: &[
+                Field::register("Register", 0, AddressingBits { relative: Some(19), remapped: None }),
+                Field::data("Data", 1),
+            ],
         }),
         fields: &[Field::flag("Relative", 0, 19)],
         ..command(0x22, "MI_LOAD", 3, Do::Load)
@@ -161,8 +167,8 @@ impl Decode for Engine {
 }
 
 impl Names for Engine {
-    fn register(&self, offset: u32, relative: bool) -> String {
-        if relative { format!("{}+{offset:#x}", self.name()) } else { format!("{offset:#x}") }
+    fn register(&self, offset: u32, addressing: Addressing) -> String {
+        if addressing.relative { format!("{}+{offset:#x}", self.name()) } else { format!("{offset:#x}") }
     }
 
     fn address(&self, address: u64) -> Option<String> {

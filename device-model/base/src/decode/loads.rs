@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::command::{Decode, FieldKind, Group, Next, Requester};
+use crate::command::{Addressing, AddressingBits, Decode, FieldKind, Group, Next, Requester};
 
 /// A register that an image loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub struct Load {
     pub index: usize,
     /// Offset of the register as the command has it.
     pub offset: u32,
-    /// The offset is relative to the engine's registers.
-    pub relative: bool,
+    /// How the offset is meant.
+    pub addressing: Addressing,
     /// The value.
     pub value: u32,
 }
@@ -31,14 +31,14 @@ pub fn loads<'i, D: Decode>(image: &'i [u32], engine: D) -> impl Iterator<Item =
             let command = engine.describe(*rest.first()?)?;
             let len = (command.dwords as usize).clamp(1, rest.len());
             let words = rest.get(..len)?;
-            if let Some((group, relative)) = command.group.and_then(|group| Some((group, relative(group)?))) {
-                let relative = relative.is_some_and(|bit| words.first().is_some_and(|header| header >> bit & 1 != 0));
+            if let Some((group, bits)) = command.group.and_then(|group| Some((group, addressing_bits(group)?))) {
+                let addressing = words.first().map_or(Addressing::default(), |header| bits.of(*header));
                 let first = usize::from(group.first);
                 let pairs = words.get(first..).unwrap_or_default().as_chunks().0.iter();
                 found.extend((1_usize..).step_by(2).zip(pairs).map(|(distance, [offset, value])| Load {
                     index: at.saturating_add(first).saturating_add(distance),
                     offset: *offset,
-                    relative,
+                    addressing,
                     value: *value,
                 }));
             } else if engine.remarks(words, Requester::PfKernel).next == Next::End {
@@ -49,12 +49,12 @@ pub fn loads<'i, D: Decode>(image: &'i [u32], engine: D) -> impl Iterator<Item =
     })
 }
 
-/// If `group` has pairs of a register and its value, returns the header bit that makes the registers relative, if any.
-fn relative(group: Group) -> Option<Option<u8>> {
+/// If `group` has pairs of a register and its value, returns the header bits that say how the registers are meant.
+fn addressing_bits(group: Group) -> Option<AddressingBits> {
     match group.fields {
         [register, value] if register.dword == 0 && value.dword == 1 && group.dwords == 2 => {
             match (register.kind, value.kind) {
-                (FieldKind::Register(relative), FieldKind::Hex) => Some(relative),
+                (FieldKind::Register(bits), FieldKind::Hex) => Some(bits),
                 _ => None,
             }
         }
@@ -68,7 +68,7 @@ mod tests {
     use crate::command::toy::RENDER_1;
 
     fn found(image: &[u32]) -> Vec<(usize, u32, bool, u32)> {
-        loads(image, RENDER_1).map(|load| (load.index, load.offset, load.relative, load.value)).collect()
+        loads(image, RENDER_1).map(|load| (load.index, load.offset, load.addressing.relative, load.value)).collect()
     }
 
     #[test]

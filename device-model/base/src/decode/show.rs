@@ -4,13 +4,13 @@
 use arctic_sriov::number::low;
 use serde::Serialize;
 
-use crate::command::{Field, FieldKind, Group};
+use crate::command::{Addressing, Field, FieldKind, Group};
 
 /// Names for the values of fields, as an engine's family knows them.
 pub trait Names {
     /// Name of the register at `offset`, relative to the engine's registers or absolute; an unknown register by its
     /// offset.
-    fn register(&self, offset: u32, relative: bool) -> String;
+    fn register(&self, offset: u32, addressing: Addressing) -> String;
 
     /// What is at this graphics address, if that is known.
     fn address(&self, _address: u64) -> Option<String> {
@@ -99,13 +99,14 @@ fn show(field: &Field, words: &[u32], all: &[u32], names: &impl Names) -> Option
         }
         FieldKind::Address | FieldKind::Base => address(),
         FieldKind::AddressOrRegister(dword, bit) if bit_is_set(dword, bit) => {
-            let register = names.register(low(value), false);
+            let register = names.register(low(value), Addressing::default());
             (Some(register.clone()), format!("Register {register}"))
         }
         FieldKind::AddressOrRegister(..) => address(),
         FieldKind::Qword => (None, format!("{name} {value:#x}")),
-        FieldKind::Register(relative) => {
-            let register = names.register(low(value), relative.is_some_and(|bit| bit_is_set(0, bit)));
+        FieldKind::Register(bits) => {
+            let addressing = all.first().map_or(Addressing::default(), |header| bits.of(*header));
+            let register = names.register(low(value), addressing);
             (Some(register.clone()), format!("{name} {register}"))
         }
         FieldKind::Mbz => (None, if value != 0 { format!("{name} {value:#x}, must be 0") } else { String::new() }),

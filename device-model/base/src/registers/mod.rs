@@ -19,6 +19,6 @@ pub use cell::{Cell, masked};
 pub use dwords::{read_dwords, write_dwords};
 pub use file::{Decoded, RegisterFile, Table};
 pub use function::FunctionRegisters;
-pub use row::{Copies, Family, Kind, Register, Replicated};
+pub use row::{Copies, Family, Kind, Register, Replicated, name_at};
 pub use touches::{Touched, Touches};
 pub use unit::{Access, Unit};

@@ -89,6 +89,18 @@ pub struct Register<F: Family> {
     pub copies: Copies,
 }
 
+/// Name of the register at `offset` in `rows`, with the element's number if it is an array. Rows do not overlap.
+pub fn name_at<F: Family>(rows: &[Register<F>], offset: u32) -> Option<String> {
+    rows.iter().find_map(|row| {
+        let distance = offset.checked_sub(row.offset)?;
+        let element = distance.checked_div(row.stride)?;
+        if !distance.is_multiple_of(row.stride) || element >= row.count.into() {
+            return None;
+        }
+        Some(if row.count > 1 { format!("{}[{element}]", row.name) } else { row.name.into() })
+    })
+}
+
 impl<F: Family> Register<F> {
     /// The same register with `scope`.
     #[must_use]

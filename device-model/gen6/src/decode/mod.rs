@@ -12,7 +12,7 @@ pub mod state;
 #[cfg(test)]
 mod tests;
 
-use arctic_base::command::{Decode, Description, Next, Remarks, Requester, Target};
+use arctic_base::command::{Addressing, Decode, Description, Next, Remarks, Requester, Target};
 use arctic_base::decode::batch;
 use arctic_base::decode::show::Names;
 
@@ -60,7 +60,7 @@ fn next(mi: &MiCommand, words: &[u32], requester: Requester) -> Next {
 }
 
 impl Names for EngineRef {
-    fn register(&self, offset: u32, _relative: bool) -> String {
+    fn register(&self, offset: u32, _: Addressing) -> String {
         register::name(self.generation, offset)
     }
 }

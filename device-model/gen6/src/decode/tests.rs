@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 
+use arctic_base::command::Addressing;
 use arctic_base::command::description::split;
 use arctic_base::decode::line::Line;
 
@@ -136,7 +137,7 @@ fn each_command_is_disassembled() {
 
 #[test]
 fn registers_have_the_names_of_their_rows() {
-    let name = |offset| on("bcs0").register(offset, false);
+    let name = |offset| on("bcs0").register(offset, Addressing::default());
     assert_eq!(
         [0x2_209c, 0x2002, 0x941c, 0x10_0008, 0x7_1008, 0x1f_fffc, u32::MAX].map(name),
         ["bcs0.MI_MODE", "0x002000", "GDRST", "FENCE[1]", "TRANSCONF", "0x1ffffc", "0xfffffffc"]

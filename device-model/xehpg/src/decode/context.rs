@@ -6,6 +6,7 @@ use arctic_base::decode::loads;
 use super::batch::Batch;
 use super::{Dword, Line, register};
 use crate::command::Requester;
+use crate::engine::addressing::image_register;
 use crate::generation::EngineRef;
 use crate::registers::engine_fields::{BbPerCtxPtr, BbState, ContextControl, IndirectCtx, RingCtl};
 use crate::registers::engine_offsets as reg;
@@ -38,8 +39,10 @@ fn registers(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u
 
 /// Register loads by the image's LRIs: index of the value, register, value.
 fn loads(image: &[u32], engine: EngineRef) -> impl Iterator<Item = (usize, u32, u32)> + use<'_> {
-    loads::loads(image, engine)
-        .map(move |load| (load.index, register::meant(load.offset, load.relative, engine), load.value))
+    loads::loads(image, engine).map(move |load| {
+        let offset = image_register(engine.generation.engines, engine.id, load.offset, load.addressing);
+        (load.index, offset, load.value)
+    })
 }
 
 /// High dword of PDP0.

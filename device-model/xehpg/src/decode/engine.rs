@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What the disassembler gets of an engine: its commands, their effect on a batch, the names of its registers.
 
-use arctic_base::command::{Decode, Description, Next, Remarks, Target};
+use arctic_base::command::{Addressing, Decode, Description, Next, Remarks, Target};
 use arctic_base::decode::show::{Names, Shown, element};
 
 use super::register;
 use crate::command::mi::{MiCommand, fields};
 use crate::command::{Command, Mi, Requester};
+use crate::engine::addressing::command_register;
 use crate::generation::EngineRef;
 
 impl Decode for EngineRef {
@@ -53,8 +54,10 @@ fn next(mi: &MiCommand, words: &[u32], requester: Requester) -> Next {
 }
 
 impl Names for EngineRef {
-    fn register(&self, offset: u32, relative: bool) -> String {
-        register::name(self.generation, register::meant(offset, relative, *self))
+    fn register(&self, offset: u32, addressing: Addressing) -> String {
+        let engines = self.generation.engines;
+        let offset = command_register(engines, self.id, self.info().mmio_base, offset, addressing);
+        register::name(self.generation, offset)
     }
 
     fn element(&self, fields: &[Shown], words: &[u32]) -> String {

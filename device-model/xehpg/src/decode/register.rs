@@ -1,59 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Names of registers by offset, from the register tables.
 
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use arctic_base::registers::name_at;
 
 use crate::generation::{EngineRef, Generation, XE_HPG};
-use crate::registers::{REGISTER_BYTES, Register, XE_HPG_REGISTERS};
 use crate::topology::EngineClass;
 
-#[allow(clippy::arithmetic_side_effects, reason = "rows of the tables lie below 4 MiB")]
-fn by_offset(registers: impl Iterator<Item = &'static Register>) -> BTreeMap<u32, (&'static Register, u16)> {
-    registers
-        .flat_map(|register| {
-            let place = move |n: u16| (register.offset + u32::from(n) * register.stride, (register, n));
-            (0..register.count).map(place)
-        })
-        .collect()
-}
-
-static CARD: LazyLock<BTreeMap<u32, (&'static Register, u16)>> =
-    LazyLock::new(|| by_offset(XE_HPG_REGISTERS.card.iter().flat_map(|table| table.iter())));
-static ENGINE: LazyLock<BTreeMap<u32, (&'static Register, u16)>> =
-    LazyLock::new(|| by_offset(XE_HPG_REGISTERS.engine.iter()));
-
-fn element(register: &Register, ordinal: u16) -> String {
-    if register.count > 1 { format!("{}[{ordinal}]", register.name) } else { register.name.into() }
-}
-
-/// Name of an engine's register by its offset from the engine's base.
-pub fn of_engine(offset: u32) -> Option<String> {
-    ENGINE.get(&(offset & !3)).map(|(register, n)| element(register, *n))
-}
-
-/// Name of the register at `offset` of a card of `generation`: `rcs0.CS_GPR[3]`, `GDRST`; the offset itself if no
-/// register is modelled there.
-#[allow(clippy::arithmetic_side_effects, reason = "`at_offset` returns the engine whose block contains the offset")]
+/// Name of the register at `offset` of a card of `generation`: `rcs0.CS_GPR[3]`, `GDRST`. Where no register is modelled: the
+/// offset from the base of the engine in whose block it is, `rcs0.0x123`, else the offset.
 pub fn name(generation: &Generation, offset: u32) -> String {
     let offset = offset & !3;
-    if let Some((register, n)) = CARD.get(&offset) {
-        return element(register, *n);
-    }
-    match generation.engines.at_offset(offset) {
-        Some(engine) => {
-            let info = generation.engines.info(engine);
-            let within = offset - info.mmio_base;
-            let name = of_engine(within).unwrap_or_else(|| format!("{within:#05x}"));
-            format!("{}.{name}", info.name)
-        }
-        None => format!("{offset:#08x}"),
-    }
-}
-
-/// The register offset that a command addresses: absolute, or relative to the block of `engine`.
-pub fn meant(raw: u32, relative: bool, engine: EngineRef) -> u32 {
-    if relative { engine.info().relative(raw) } else { raw & (REGISTER_BYTES * 2 - 4) }
+    let tables = generation.registers;
+    let of_engine = || {
+        let info = generation.engines.info(generation.engines.at_offset(offset)?);
+        let own = offset.checked_sub(info.mmio_base)?;
+        let name = name_at(tables.engine, own).unwrap_or_else(|| format!("{own:#05x}"));
+        Some(format!("{}.{name}", info.name))
+    };
+    let of_card = || tables.card.iter().find_map(|rows| name_at(rows, offset));
+    of_card().or_else(of_engine).unwrap_or_else(|| format!("{offset:#08x}"))
 }
 
 /// Finds an engine by name (`rcs0`), or the first engine of a class by the class name (`render`, `copy`, `vcs`...).

@@ -87,6 +87,35 @@ fn encoded_commands_have_their_names_and_lengths() {
     }
 }
 
+/// The names are those of the registers that the engine accesses: all bits of a relative offset count in a batch, and the
+/// remap bit means the executing instance. In a context image only bits 12:2 of a relative offset count.
+#[test]
+fn registers_are_those_that_the_engine_accesses() {
+    let lri = |bits: u32, offset: u32| [0x1100_0001 | bits, offset, 5];
+    let text = |words: &[u32], engine| {
+        let batch = Batch::new(words, 0, on(engine));
+        batch.commands().map(|command| command.to_string()).collect::<Vec<_>>().join("; ")
+    };
+    let (relative, remapped, source_remapped) = (1 << 19, 1 << 17, 1 << 16);
+    for (words, engine, register) in [
+        (lri(relative, 0x618), "rcs0", "rcs0.CS_GPR[6]"),
+        // 0x18600 from the base of the render engine is a register of a compute engine (V8-004).
+        (lri(relative, 0x1_8600), "rcs0", "ccs0.CS_GPR[0]"),
+        (lri(remapped, 0x2600), "ccs0", "ccs0.CS_GPR[0]"),
+        (lri(0, 0x2600), "ccs0", "rcs0.CS_GPR[0]"),
+        (lri(remapped, 0x1c_0600), "vcs2", "vcs2.CS_GPR[0]"),
+    ] {
+        let text = text(&words, engine);
+        assert!(text.contains(&format!("{register} = 0x5")), "{words:#x?} on {engine}: {text}");
+    }
+    let copy = text(&[0x1500_0001 | source_remapped, 0x2600, 0x2608], "ccs0");
+    assert!(copy.contains("ccs0.CS_GPR[0]") && copy.contains("rcs0.CS_GPR[2]"), "{copy}");
+    let in_image =
+        |words: &[u32], engine| context::image(words, on(engine)).iter().map(ToString::to_string).collect::<String>();
+    assert!(in_image(&lri(relative, 0x1_8600), "rcs0").contains("rcs0.CS_GPR[0]"));
+    assert!(in_image(&lri(remapped, 0x2600), "ccs0").contains("ccs0.CS_GPR[0]"));
+}
+
 /// A batch as a driver writes it, each command with its decoded fields.
 #[test]
 fn a_batch_reads_as_it_is_executed() {

@@ -2,16 +2,16 @@
 //! Register and memory accesses by commands. They are checked against the requester's rights and recorded for loop
 //! detection.
 
+use arctic_base::command::Addressing;
 use vm_memory::VolatileSlice;
 
-use super::remap::remap;
+use super::addressing::command_register;
 use super::stream::{ADDRESS, IdleLoopDetector};
 use super::streamer::Streamer;
 use super::whitelist::{self, Wanted};
 use super::{error, reg};
 use crate::command::Requester;
 use crate::command::mi::fields;
-use crate::context_image::{RELATIVE, REMAP};
 use crate::gt::SideEffect;
 use crate::host::Function;
 use crate::memory::{Access, Fault, Space, Span, Tlb};
@@ -19,8 +19,6 @@ use crate::registers::REGISTER_BYTES;
 
 /// The bases of the engines are multiples of this.
 const ENGINE_SPACING: u32 = 0x1000;
-/// Register offset in a command, bits 22:2.
-const REGISTER: u32 = 0x7f_fffc;
 
 /// Returns the address in two dwords of a command.
 #[inline]
@@ -42,27 +40,10 @@ pub(super) const fn bytes_kept(header: u32) -> u32 {
 }
 
 impl Streamer<'_> {
-    /// Returns the offset of the register that a command accesses. `raw` is an absolute offset or, if `relative`, an
-    /// offset from the engine's base. All of its bits are used, unlike in a context restore, which uses only bits 12:2
-    /// (i915: intel_gpu_commands.h, MI_LRI_LRM_CS_MMIO). If `remapped`, the register is mapped to the executing
-    /// instance.
+    /// Returns the offset of the register that a command accesses.
     #[inline]
-    #[allow(clippy::arithmetic_side_effects, reason = "both are below 8 MiB")]
-    pub fn mmio(&self, raw: u32, relative: bool, remapped: bool) -> u32 {
-        let offset = raw & REGISTER;
-        let offset = if relative { self.registers.offset(offset) & REGISTER } else { offset };
-        if remapped { remap(self.gt.generation.engines, self.id, offset) } else { offset }
-    }
-
-    /// Returns the offset of the register that an LRI or LRM of a context image loads: relative to the engine's base,
-    /// remapped to the executing instance, or absolute (V8-046, trap T19). Returns an inaccessible offset if the engine
-    /// has no such register.
-    pub fn image_register(&self, header: u32, raw: u32) -> u32 {
-        match header & (RELATIVE | REMAP) {
-            0 => raw & REGISTER,
-            REMAP => remap(self.gt.generation.engines, self.id, raw & REGISTER),
-            _ => self.gt.engine(self.id).relative(raw),
-        }
+    pub fn mmio(&self, raw: u32, addressing: Addressing) -> u32 {
+        command_register(self.gt.generation.engines, self.id, self.registers.offset(0), raw, addressing)
     }
 
     /// Adds the workload partition's offset, WPARID times CS_MI_ADDRESS_OFFSET, to an address (Intel media-driver

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! MI commands that control the parser: batches, semaphores, predicates, interrupts (V8-105..121, 134..141).
 
+use arctic_base::command::Addressing;
 use arctic_sriov::number::{high, low};
 
 use super::access::address;
@@ -119,7 +120,7 @@ impl Streamer<'_> {
         }
         let mut at = address(word(words, 2), word(words, 3));
         let (value, immediate) = if register {
-            let offset = self.mmio(word(words, 2), false, false);
+            let offset = self.mmio(word(words, 2), Addressing::default());
             let immediate =
                 if fields::WAIT_INDIRECT.is_set_in(header) { self.registers.get(reg::GPR) } else { word(words, 1) };
             (self.read_register(offset), immediate)

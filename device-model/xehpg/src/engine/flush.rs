@@ -9,6 +9,7 @@ use crate::command::gfx::fields as control;
 use crate::command::mi::fields;
 use crate::interrupts::FLUSH_COMPLETE;
 use crate::memory::{Fault, Space};
+use arctic_base::command::Addressing;
 
 /// Target of a post-sync operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +127,7 @@ impl Streamer<'_> {
         let immediate = u64::from(word(words, 5)) << 32 | u64::from(word(words, 4));
         let operation = control::CONTROL_OPERATION.get_in(flags);
         if control::CONTROL_MMIO.is_set_in(flags) {
-            let offset = self.mmio(word(words, 2), false, false);
+            let offset = self.mmio(word(words, 2), Addressing::default());
             self.write_register(offset, word(words, 4));
         } else if operation != 0 {
             let target =

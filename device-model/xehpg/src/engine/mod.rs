@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod access;
+pub mod addressing;
 mod alu;
 mod atomic;
 mod control;

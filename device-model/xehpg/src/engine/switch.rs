@@ -4,6 +4,7 @@
 
 use arctic_sriov::number::{count, high, low};
 
+use super::addressing::image_register;
 use super::image::{Cursor, Image, Load, Value};
 use super::lrc::{Clocks, Lrc};
 use super::running::{Phase, Restoring};
@@ -129,7 +130,8 @@ impl Streamer<'_> {
 
     fn execute_image(&mut self, restoring: &mut Restoring, until: usize) -> Result<(), Fault> {
         while let Some(load) = restoring.image.next(&mut restoring.next, until) {
-            let register = self.image_register(load.header, load.register);
+            let register =
+                image_register(self.gt.generation.engines, self.id, load.register, fields::ADDRESSING.of(load.header));
             let value = match load.value {
                 Value::Immediate(value) => value,
                 // Address 0: not set up by software.

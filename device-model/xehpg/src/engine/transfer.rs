@@ -70,10 +70,10 @@ impl Streamer<'_> {
     pub(super) fn load_register_imm(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let [header, pairs @ ..] = words else { return Ok(Flow::Illegal) };
         let (pairs, _) = pairs.as_chunks();
-        let (relative, remapped) = (fields::CS_MMIO.is_set_in(*header), fields::MMIO_REMAP.is_set_in(*header));
+        let addressing = fields::ADDRESSING.of(*header);
         if !self.requester().privileged() {
             for [raw, _] in pairs {
-                let offset = self.mmio(*raw, relative, remapped);
+                let offset = self.mmio(*raw, addressing);
                 if !self.may_write(offset) {
                     return Ok(Flow::Next);
                 }
@@ -81,7 +81,7 @@ impl Streamer<'_> {
         }
         let kept = bytes_kept(*header);
         for &[raw, value] in pairs {
-            let offset = self.mmio(raw, relative, remapped);
+            let offset = self.mmio(raw, addressing);
             match kept {
                 0 => self.write_register(offset, value),
                 u32::MAX => {}
@@ -98,8 +98,7 @@ impl Streamer<'_> {
 
     pub(super) fn load_register_reg(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let &[header, source, destination, ..] = words else { return Ok(Flow::Illegal) };
-        let source =
-            self.mmio(source, fields::SOURCE_CS_MMIO.is_set_in(header), fields::SOURCE_MMIO_REMAP.is_set_in(header));
+        let source = self.mmio(source, fields::SOURCE_ADDRESSING.of(header));
         let value = self.read_register(source);
         let destination = self.named_register(header, destination);
         self.write_register(destination, value);
@@ -108,7 +107,7 @@ impl Streamer<'_> {
 
     /// Returns the register of an LRM or SRM, or the destination of an LRR.
     fn named_register(&self, header: u32, register: u32) -> u32 {
-        self.mmio(register, fields::CS_MMIO.is_set_in(header), fields::MMIO_REMAP.is_set_in(header))
+        self.mmio(register, fields::ADDRESSING.of(header))
     }
 
     /// Returns the memory address of an LRM or SRM.

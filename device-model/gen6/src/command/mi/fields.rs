@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Fields of the MI commands (IVB-141..165; i915: gt/intel_gpu_commands.h). The field lists are named after the commands.
 
-use arctic_base::command::{Field, Group};
+use arctic_base::command::{AddressingBits, Field, Group};
 
 /// The address is in the GGTT (most commands).
 pub const GLOBAL: Field = Field::flag("Use Global GTT", 0, 22);
@@ -63,7 +63,7 @@ pub const BYTE_DISABLES: Field = Field::hex("Byte Write Disables", 0, 11, 8);
 /// MI_UPDATE_GTT: page of the first entry (IVB-160).
 pub const ENTRY: Field = Field::base("Entry Address", 1, 12);
 /// MI_STORE_REGISTER_MEM, MI_LOAD_REGISTER_MEM: the register (IVB-161, IVB-163).
-pub const REGISTER: Field = Field::register("Register", 1, None);
+pub const REGISTER: Field = Field::register("Register", 1, AddressingBits::NONE);
 /// MI_STORE_REGISTER_MEM, MI_LOAD_REGISTER_MEM: the address.
 pub const MEMORY: Field = Field::base("Memory Address", 2, 2);
 /// MI_FLUSH_DW: the address is an offset in the status page (G67-075).
@@ -169,7 +169,7 @@ fields! {
     MI_URB_CLEAR: [Field::hex("URB Address", 1, 13, 0), Field::value("URB Clear Length", 1, 28, 16)];
     MI_STORE_DATA_IMM: [GLOBAL, STORE_ADDRESS], 3 + 1: [Field::data("Data", 0)];
     MI_STORE_DATA_INDEX: [INDEX], 2 + 1: [Field::data("Data", 0)];
-    MI_LOAD_REGISTER_IMM: [BYTE_DISABLES], 1 + 2: [Field::register("Register", 0, None), Field::data("Data", 1)];
+    MI_LOAD_REGISTER_IMM: [BYTE_DISABLES], 1 + 2: [Field::register("Register", 0, AddressingBits::NONE), Field::data("Data", 1)];
     MI_UPDATE_GTT: [GLOBAL, ENTRY], 2 + 1: [Field::data("Entry", 0)];
     MI_STORE_REGISTER_MEM: [GLOBAL, REGISTER, MEMORY];
     MI_FLUSH_DW: [

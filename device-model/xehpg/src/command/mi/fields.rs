@@ -2,7 +2,7 @@
 //! Fields of the MI commands (Mesa: gen125.xml; compute-runtime: hw_cmds_generated_xe_hpg_core.inl; i915:
 //! intel_gpu_commands.h; xe: xe_mi_commands.h). The field lists are named after the commands.
 
-use arctic_base::command::{Field, Group};
+use arctic_base::command::{AddressingBits, Field, Group};
 
 /// The address is a GGTT address (most commands).
 pub const GLOBAL: Field = Field::flag("Use Global GTT", 0, 22);
@@ -26,6 +26,11 @@ pub const SOURCE_CS_MMIO: Field = Field::flag("Add CS MMIO Start Offset Source",
 pub const MMIO_REMAP: Field = Field::flag("MMIO Remap Enable", 0, 17);
 /// LRR: the source register offset is remapped to the executing engine instance.
 pub const SOURCE_MMIO_REMAP: Field = Field::flag("MMIO Remap Enable Source", 0, 16);
+/// LRI, LRM, SRM, LRR's destination: how the register's offset is meant.
+pub const ADDRESSING: AddressingBits = AddressingBits { relative: Some(CS_MMIO.low), remapped: Some(MMIO_REMAP.low) };
+/// LRR: how the source register's offset is meant.
+pub const SOURCE_ADDRESSING: AddressingBits =
+    AddressingBits { relative: Some(SOURCE_CS_MMIO.low), remapped: Some(SOURCE_MMIO_REMAP.low) };
 /// LRM and SRM: WPARID times CS_MI_ADDRESS_OFFSET is added to the address.
 pub const PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 0, 16);
 /// MI_STORE_DATA_IMM: see [`PARTITION`].
@@ -303,7 +308,7 @@ fields! {
     ], 3 + 1: [Field::data("Data", 0)];
     MI_STORE_DATA_INDEX: [OWN_PAGE, Field::offset("Offset", 1, 11, 2), Field::data("Data DWord 0", 2), Field::data("Data DWord 1", 3)];
     MI_LOAD_REGISTER_IMM: [BYTE_DISABLES, Field::flag("Force Posted", 0, 12), MMIO_REMAP, CS_MMIO],
-        1 + 2: [Field::register("Register", 0, Some(19)), Field::data("Data", 1)];
+        1 + 2: [Field::register("Register", 0, ADDRESSING), Field::data("Data", 1)];
     MI_UPDATE_GTT: [Field::base("Entry Address", 1, 12)], 2 + 2: [Field::qword("Entry", 0)];
     MI_STORE_REGISTER_MEM: [
         Field::flag("MOCS Enable", 0, 15),
@@ -312,7 +317,7 @@ fields! {
         CS_MMIO,
         RESULT_PREDICATE,
         GLOBAL,
-        Field::register("Register", 1, Some(19)),
+        Field::register("Register", 1, ADDRESSING),
         Field::address("Memory Address", 2, 2)
     ];
     MI_FLUSH_DW: [
@@ -342,7 +347,7 @@ fields! {
         CS_MMIO,
         ASYNC,
         GLOBAL,
-        Field::register("Register", 1, Some(19)),
+        Field::register("Register", 1, ADDRESSING),
         Field::address("Memory Address", 2, 2)
     ];
     MI_LOAD_REGISTER_REG: [
@@ -350,8 +355,8 @@ fields! {
         MMIO_REMAP,
         SOURCE_CS_MMIO,
         CS_MMIO,
-        Field::register("Source Register", 1, Some(18)),
-        Field::register("Destination Register", 2, Some(19))
+        Field::register("Source Register", 1, SOURCE_ADDRESSING),
+        Field::register("Destination Register", 2, ADDRESSING)
     ];
     MI_COPY_MEM_MEM: [
         DESTINATION_GLOBAL,
