@@ -175,6 +175,16 @@ fn relocate_moves_targets_tables_and_sections() {
     assert_eq!((bv[0x91], bv[0x90 + 2 + 10]), (0x0100_0018, 0xd400_0012));
 }
 
+/// A delay slot that is the start of a handler too: the code of the handler is reached.
+#[test]
+fn code_behind_a_delay_slot_with_a_label_is_reached() {
+    let source = "[016ee001]\n[#jumptbl]\nl: jump #l\nCP_NOP:\nmov $02, 0x1\nmov $03, 0x2\nwaitin\nnop\nnop\n\
+                  jumptbl:\n.jumptbl\n";
+    let text = disassemble(&assemble(source, &Options::default()).unwrap().image, Syntax::Own);
+    let unreached: Vec<&str> = text.lines().filter(|line| line.ends_with("not reached")).collect();
+    assert_eq!(unreached, ["nop\t; not reached"], "{text}");
+}
+
 #[test]
 fn relocate_works_on_a5xx() {
     let source = |insert: &str| {

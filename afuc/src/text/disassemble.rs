@@ -219,14 +219,22 @@ impl<'i> Plan<'i> {
     /// Follows all paths from the start, the handlers and the calls (AFC-059).
     fn find_reached(&mut self) {
         let mut reached = vec![false; self.code_len];
+        // Words with the code behind them. A delay slot is reached without it, and may begin another path.
+        let mut followed = vec![false; self.code_len];
         let calls = (0..self.code_len).filter(|index| self.call_targets[*index]);
         let mut open: Vec<usize> = self.entries.iter().map(|(offset, _)| *offset as usize).chain(calls).collect();
         open.push(0);
         while let Some(mut index) = open.pop() {
             // False after the delay slot of a transfer that does not come back.
             let mut left = usize::MAX;
-            while left > 0 && index < self.code_len && !reached[index] {
+            while left > 0 && index < self.code_len {
+                let is_slot = left == 1;
+                let is_known = if is_slot { reached[index] } else { followed[index] };
+                if is_known {
+                    break;
+                }
                 reached[index] = true;
+                followed[index] |= !is_slot;
                 left -= 1;
                 if let Some(instruction) = decode(self.words[index], self.generation) {
                     open.extend(self.target(index, &instruction));
