@@ -63,5 +63,6 @@ mod tests {
         assert_eq!(items::V8_089.to_string(), "V8-089");
         assert_eq!(items::V13_004.to_string(), "V13-004");
         assert_eq!(items::IVB_143.to_string(), "IVB-143");
+        assert_eq!(items::AF_125.to_string(), "AF-125");
     }
 }

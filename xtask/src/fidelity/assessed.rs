@@ -105,10 +105,10 @@ impl Assessment {
             None => bail!("{id} names the test {name}, which does not exist"),
         };
         let tests = names.map(with_path).collect::<Result<Vec<_>>>()?;
-        let not_proven = format!("Exact as {} assesses it{}. It has no mutants.", self.table, self.measure);
+        let not_proven = format!("Exact as {} assesses it{}.", self.table, self.measure);
         let (status, note) = match state {
             "compared" => (Status::Exact, None),
-            // What the package calls exact has no mutants, so it is not exact by the rules of this report.
+            // Only its mutants make an item exact by the rules of this report.
             "exact" => (Status::Unproven, Some(not_proven)),
             "approximate" => (Status::Approximate, Some(reason.to_owned())),
             "absent" | "out of scope" => (Status::Absent, Some(reason.to_owned())),
@@ -155,7 +155,7 @@ mod tests {
         let items = AFUC.parse(table, &paths).unwrap();
         let rows: Vec<_> =
             items.iter().map(|item| (&*item.id, item.status, item.tests.len(), item.note.as_deref())).collect();
-        let note = "Exact as afuc/docs/items.md assesses it, by the document and Mesa's tools. It has no mutants.";
+        let note = "Exact as afuc/docs/items.md assesses it, by the document and Mesa's tools.";
         let expected = [
             ("AF-001", Status::Unproven, 2, Some(note)),
             ("AF-002", Status::Approximate, 1, Some("text only")),

@@ -21,7 +21,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use arctic_fidelity::document::{Document, Rule};
 
 use crate::mutants::basis::Basis;
-use crate::mutants::results::Results;
+use crate::mutants::results::{Outcome, Results};
 use crate::root;
 use claims::Claim;
 use deviations::Deviations;
@@ -127,6 +127,7 @@ fn make(
         report.documents.push(document);
         for item in &mut items {
             item.places = places(&basis.index, &item.id);
+            add_evidence(item, basis, results);
         }
         report.items.extend(items);
     }
@@ -144,24 +145,66 @@ fn places(index: &Index, id: &str) -> Vec<report::Location> {
     index.places.iter().filter(|(_, claims)| names(claims)).map(|(place, _)| place.clone()).collect()
 }
 
+/// What tests and mutants show about an item.
+struct Evidence {
+    /// The tests that claim it.
+    tests: Vec<String>,
+    outcome: Outcome,
+    /// The outcome is that of other code or tests.
+    stale: bool,
+    /// Claims that no test executed.
+    doubts: Vec<String>,
+}
+
+impl Evidence {
+    fn of(document: &str, number: u16, basis: &Basis, results: &Results) -> Self {
+        let id = format!("{document}-{number:03}");
+        let names = |claims: &[Claim]| claims.iter().any(|claim| claim.names(document, number));
+        let tests: Vec<&Test> = basis.index.tests.iter().filter(|test| names(&test.claims)).collect();
+        let outcome = results.0.get(&id).cloned().unwrap_or_default();
+        let stale = results.0.contains_key(&id) && outcome.hash != basis.hash(&id);
+        let ran = |test: &Test| {
+            let name = format!("::{}", test.name);
+            test.is_of_list() || outcome.tests.iter().any(|test| test.ends_with(&name))
+        };
+        let doubts = tests.iter().filter(|test| !ran(test)).map(|test| format!("{test} claims it, but did not run"));
+        Self { doubts: doubts.collect(), tests: tests.iter().map(ToString::to_string).collect(), outcome, stale }
+    }
+}
+
+/// Adds tests and mutants to an item that a package assesses: what the package calls exact is exact if they prove it.
+fn add_evidence(item: &mut Item, basis: &Basis, results: &Results) {
+    let Some(number) = item.number() else { return };
+    let Evidence { tests, outcome, stale, doubts } = Evidence::of(&item.document, number, basis, results);
+    for test in tests {
+        if !item.tests.contains(&test) {
+            item.tests.push(test);
+        }
+    }
+    if item.status == Status::Unproven {
+        if outcome.proved() {
+            item.status = if stale { Status::Stale } else { Status::Exact };
+            item.note = None;
+        } else if outcome.mutants.is_empty() {
+            let has_rows = basis.rows.iter().any(|row| row.item == item.id);
+            let reason = if has_rows { " Its mutants have not been run." } else { " It has no mutants." };
+            item.note.iter_mut().for_each(|note| note.push_str(reason));
+        }
+    }
+    (item.stale, item.doubts) = (stale, doubts);
+    (item.mutants, item.coarse, item.tables) = (outcome.mutants, outcome.coarse, outcome.tables);
+}
+
 fn item(document: &str, rule: &Rule, basis: &Basis, deviations: &Deviations, results: &Results) -> Item {
     let id = format!("{document}-{:03}", rule.number);
-    let names = |claims: &[Claim]| claims.iter().any(|claim| claim.names(document, rule.number));
-    let of_item: Vec<&Test> = basis.index.tests.iter().filter(|test| names(&test.claims)).collect();
-    let outcome = results.0.get(&id).cloned().unwrap_or_default();
-    let stale = results.0.contains_key(&id) && outcome.hash != basis.hash(&id);
-    let ran = |test: &Test| {
-        let name = format!("::{}", test.name);
-        test.is_of_list() || outcome.tests.iter().any(|test| test.ends_with(&name))
-    };
-    let doubts = of_item.iter().filter(|test| !ran(test)).map(|test| format!("{test} claims it, but did not run"));
+    let Evidence { tests, outcome, stale, doubts } = Evidence::of(document, rule.number, basis, results);
     let listed = deviations.of(document, rule.number);
     let status = match listed.map(|entry| entry.status) {
         Some(status) if status != Status::Departs => status,
         Some(status) if outcome.proved() && !stale => status,
         None if outcome.proved() && !stale => Status::Exact,
         _ if outcome.proved() => Status::Stale,
-        None if of_item.is_empty() => Status::Unassessed,
+        None if tests.is_empty() => Status::Unassessed,
         _ => Status::Unproven,
     };
     Item {
@@ -172,8 +215,8 @@ fn item(document: &str, rule: &Rule, basis: &Basis, deviations: &Deviations, res
         class: rule.class.clone(),
         facts: rule.facts.clone(),
         status,
-        tests: of_item.iter().map(ToString::to_string).collect(),
-        doubts: doubts.collect(),
+        tests,
+        doubts,
         stale,
         note: listed.map(|entry| entry.note.trim().to_owned()),
         driver: listed.and_then(|entry| entry.driver.clone()),

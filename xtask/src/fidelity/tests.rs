@@ -102,6 +102,27 @@ fn mutants_decide() {
     }
 }
 
+/// An item that a package calls exact is exact only if its mutants fail the tests that claim it; other states stay.
+#[test]
+fn mutants_prove_what_a_package_calls_exact() {
+    let basis = basis(TESTS);
+    let assessed = |status, mutants: &str, hash| {
+        let (report, _) = report("promised = []", TESTS, MUTANTS);
+        let note = Some("Called exact.".to_owned());
+        let (tests, mutants_of) = (vec!["a/src/tests.rs::starts".to_owned()], BTreeMap::new());
+        let mut item = Item { status, note, tests, mutants: mutants_of, ..report.items[0].clone() };
+        add_evidence(&mut item, &basis, &results(&basis, hash, mutants));
+        assert_eq!(item.tests, ["a/src/tests.rs::starts", "a/src/tests.rs::all"]);
+        (item.status, item.note)
+    };
+    let called = |more: &str| Some(format!("Called exact.{more}"));
+    assert_eq!(assessed(Status::Unproven, MUTANTS, None), (Status::Exact, None));
+    assert_eq!(assessed(Status::Unproven, MUTANTS, Some("0")), (Status::Stale, None));
+    assert_eq!(assessed(Status::Unproven, "mutants = { 1 = [] }", None), (Status::Unproven, called("")));
+    assert_eq!(assessed(Status::Unproven, "", None), (Status::Unproven, called(" It has no mutants.")));
+    assert_eq!(assessed(Status::Approximate, MUTANTS, None), (Status::Approximate, called("")));
+}
+
 /// A result of other tests than the present ones proves nothing.
 #[test]
 fn a_result_before_a_change_is_stale() {

@@ -32,6 +32,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("device-model/gen6/", "arctic-gen6"),
     ("device-model/xehpg/", "arctic-xehpg"),
     ("device-model/", "arctic-device-model"),
+    ("afuc/", "arctic-afuc"),
     ("", "arctic-gpu"),
 ];
 
@@ -292,9 +293,14 @@ mod tests {
 
     #[test]
     fn a_source_belongs_to_the_innermost_package() {
-        let sources =
-            ["device-model/gen6/src/gt.rs", "device-model/tests/races/main.rs", "cli/tests/a.rs", "sriov/src/a.rs"];
-        assert_eq!(sources.map(package_of), ["arctic-gen6", "arctic-device-model", "arctic-gpu", "arctic-sriov"]);
+        let sources = [
+            ("device-model/gen6/src/gt.rs", "arctic-gen6"),
+            ("device-model/tests/races/main.rs", "arctic-device-model"),
+            ("cli/tests/a.rs", "arctic-gpu"),
+            ("sriov/src/a.rs", "arctic-sriov"),
+            ("afuc/tests/a.rs", "arctic-afuc"),
+        ];
+        assert_eq!(sources.map(|(path, _)| package_of(path)), sources.map(|(_, package)| package));
     }
 
     #[test]

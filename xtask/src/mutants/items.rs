@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The Rust items of the production sources, by path: `memory::gam::Gam::ggtt_page`. A path has the modules within the
 //! crate, for a method its type, and the name; it has neither crate nor file, so a row of the mutants survives a move. Only
-//! paths of `arctic-gen6` begin with `gen6`, because families have modules and items of the same names.
+//! paths of `arctic-gen6` begin with `gen6`, because families have modules and items of the same names, and those of
+//! `arctic-afuc` with `afuc`, because it is independent of the card.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -49,7 +50,10 @@ pub struct Items {
 
 /// Directories of sources that may have mutants; the modules of a crate begin below `src/`.
 const FOLDERS: &[&str] =
-    &["device-model/base/src", "device-model/gen6/src", "device-model/xehpg/src", "sriov/src", "src"];
+    &["device-model/base/src", "device-model/gen6/src", "device-model/xehpg/src", "sriov/src", "src", "afuc/src"];
+
+/// First names of the paths of packages that share names of modules with others.
+const NAMED: &[(&str, &str)] = &[("device-model/gen6/", "gen6"), ("afuc/", "afuc")];
 
 impl Items {
     /// Reads the sources of the checkout.
@@ -101,8 +105,8 @@ fn modules(path: &str) -> Vec<String> {
     if names.last().is_some_and(|last| last == "mod" || last == "lib") {
         names.pop();
     }
-    if path.starts_with("device-model/gen6/") {
-        names.insert(0, "gen6".into());
+    if let Some((_, name)) = NAMED.iter().find(|(folder, _)| path.starts_with(folder)) {
+        names.insert(0, (*name).into());
     }
     names
 }
@@ -240,10 +244,11 @@ mod tests {
     }
 
     #[test]
-    fn path_of_gen6_item_begins_with_gen6() {
+    fn paths_of_packages_with_the_same_modules_have_a_first_name() {
         let mut items = items("device-model/xehpg/src/gt.rs", "fn at() {}");
         items.add("device-model/gen6/src/gt.rs".into(), "fn at() {}".into()).unwrap();
-        assert_eq!((items.get("gt::at").len(), items.get("gen6::gt::at").len()), (1, 1));
+        items.add("afuc/src/gt.rs".into(), "fn at() {}".into()).unwrap();
+        assert_eq!(["gt::at", "gen6::gt::at", "afuc::gt::at"].map(|path| items.get(path).len()), [1; 3]);
     }
 
     #[test]

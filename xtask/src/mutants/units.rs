@@ -76,6 +76,7 @@ fn package_of(path: &str) -> &'static str {
         ("device-model/gen6/", "arctic-device-model/gen6"),
         ("device-model/xehpg/", "arctic-xehpg"),
         ("sriov/", "arctic-sriov"),
+        ("afuc/", "arctic-afuc"),
     ];
     folders.iter().find(|(folder, _)| path.starts_with(folder)).map_or("arctic-gpu", |(_, package)| package)
 }
