@@ -214,6 +214,8 @@ fn search_table(words: &[u32], generation: Generation) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     fn image(words: Vec<u32>) -> Image {
@@ -230,6 +232,7 @@ mod tests {
 
     #[test]
     fn file_of_odd_length_and_unknown_id_are_errors() {
+        proves!(AF_107, "a file has little-endian words after a zero word");
         assert_eq!(Image::from_bytes(&[0; 5], None), Err(ContainerError::Length(5)));
         let unknown = [0_u32, 0x0112_3001].map(u32::to_le_bytes).concat();
         assert_eq!(Image::from_bytes(&unknown, None), Err(ContainerError::Generation(0x123)));
@@ -240,16 +243,27 @@ mod tests {
 
     #[test]
     fn ids_select_generation_and_control_registers() {
-        for (word, set) in
-            [(0x005f_f08a, ControlSet::A5), (0x016e_e207, ControlSet::A6), (0x0152_0181, ControlSet::A7Gen3)]
-        {
+        proves!(AF_007, "bits 23:12 of the first word say the chip, and with it generation and control registers");
+        proves!(AF_052, "the first word has id and version");
+        for (word, set) in [
+            (0x005f_f08a, ControlSet::A5),
+            (0x016e_e207, ControlSet::A6),
+            (0x016d_d112, ControlSet::A6),
+            (0x016d_c001, ControlSet::A6),
+            (0x0173_0730, ControlSet::A7),
+            (0x0174_0001, ControlSet::A7),
+            (0x0152_0181, ControlSet::A7Gen3),
+        ] {
             assert_eq!(chip(word).map(|chip| chip.set), Some(set));
+            let image = Image::from_bytes(&[0, word].map(u32::to_le_bytes).concat(), None).unwrap();
+            assert_eq!((image.set, image.generation()), (set, set.generation()));
         }
-        assert_eq!(chip(0x016d_d112).map(|chip| chip.name), Some("a650"));
+        assert_eq!((chip(0x016d_d112).map(|chip| chip.name), chip(0x0100_0730)), (Some("a650"), None));
     }
 
     #[test]
     fn second_word_is_the_table_offset_or_the_total_size() {
+        proves!([AF_052, AF_124], "the second word has the offset of the packet table");
         let sections = image(section(0x016e_e001, 0x0100_0028, 0x28, 5)).sections();
         assert_eq!((sections[0].table.clone(), sections[0].second_word), (Some(0x28..0xa8), SecondWord::TableOffset));
         let sections = image(section(0x016d_c001, 0x0100_00a8, 0x28, 5)).sections();
@@ -258,6 +272,8 @@ mod tests {
 
     #[test]
     fn sections_follow_tables() {
+        proves!([AF_005, AF_124], "BV and LPAC follow the packet table of the section before, at 32 bytes");
+        proves!(AF_004, "the second section of a6xx is LPAC");
         let mut words = section(0x0173_0001, 0x0100_0028, 0x28, 5);
         words.extend(section(0x0100_0001, 0x0100_0030, 0x30, 2));
         words.extend(section(0x0100_0001, 0x0100_0021, 0x21, 2));
@@ -265,10 +281,16 @@ mod tests {
         let ranges: Vec<_> = image.sections().iter().map(|section| (section.name, section.range.clone())).collect();
         let length = image.words.len();
         assert_eq!(ranges, [(None, 0..168), (Some("BV"), 168..344), (Some("LPAC"), 344..length)]);
+        let two = Image { words: image.words[..344].to_vec(), set: ControlSet::A6, ..image };
+        let names: Vec<_> = two.sections().iter().map(|section| section.name).collect();
+        assert_eq!(names, [None, Some("LPAC")]);
+        let odd = [section(0x016e_e001, 0x0100_0027, 0x27, 5), section(0x0100_0001, 0x0100_0030, 0x30, 2)].concat();
+        assert_eq!(Image { words: odd, ..two }.sections().len(), 1);
     }
 
     #[test]
     fn entry_beyond_the_code_makes_no_table() {
+        proves!(AF_124, "a packet table has the offsets of words before it");
         assert_eq!(image(section(0x016e_e001, 0x0100_0028, 0x28, 0x28)).sections()[0].table, None);
         assert_eq!(image(vec![]).sections()[0].range, 0..0);
     }

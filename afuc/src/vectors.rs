@@ -109,6 +109,8 @@ fn execute(generation: Generation, columns: &[&str]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     const WORDS: &str = include_str!("../tests/data/vectors.tsv");
@@ -117,6 +119,10 @@ mod tests {
     /// All words of the published vectors, as Mesa 25.0.7 prints them (AFC-011), but for those that it prints wrongly.
     #[test]
     fn published_vectors_have_the_text_of_the_peer_and_make_the_same_words() {
+        proves!(
+            [AF_010, AF_017, AF_030, AF_039, AF_103, AF_114],
+            "words have the text of Mesa, and the text makes them again"
+        );
         let report = words(WORDS);
         assert_eq!((report.rows, report.differences), (1064, vec![]));
         assert!(report.corrected > 0);
@@ -124,6 +130,8 @@ mod tests {
 
     #[test]
     fn published_steps_have_the_published_results() {
+        proves!([AF_016, AF_018, AF_019, AF_020, AF_021, AF_022], "operations have the results of Mesa");
+        proves!([AF_026, AF_027, AF_028, AF_032, AF_033], "operations have the results of Mesa");
         let report = alu(STEPS);
         assert_eq!((report.rows, report.differences), (544, vec![]));
     }

@@ -3,6 +3,7 @@
 
 use arctic_afuc::isa::Generation;
 use arctic_afuc::text::{Options, Syntax, assemble, disassemble};
+use arctic_fidelity::proves;
 
 fn words(source: &str) -> Vec<u32> {
     assemble(source, &Options::default())
@@ -29,9 +30,12 @@ fn each_mistake_has_an_error_with_its_place_and_reason() {
 /// Mesa's sources use names of all generations (AFC-053).
 #[test]
 fn packet_name_of_another_generation_is_a_warning_with_the_right_name() {
-    let source = "[01730001]\nCP_EVENT_WRITE:\nnop\n.jumptbl\n";
+    proves!(AF_106, "a label that is a packet's name or UNKNn fills its slot of the table, and other slots are 0");
+    proves!(AF_107, "the id in the first literal says the generation");
+    let source = "[01730001]\nCP_EVENT_WRITE:\nnop\nUNKN127:\n.jumptbl\n";
     let assembled = assemble(source, &Options::default()).unwrap();
-    assert_eq!(assembled.image.words[2 + 0x46], 1);
+    let expected = |opcode| [(0x46, 1), (127, 2)].iter().find(|row| row.0 == opcode).map_or(0, |row| row.1);
+    assert!(assembled.image.words[2..].iter().copied().eq((0..128).map(expected)));
     assert_eq!(assembled.warnings[0].help.as_deref(), Some("here the opcode's name is `CP_EVENT_WRITE7`"));
     let twice = "[01730001]\nCP_NOP:\nnop\nUNKN16:\nnop\n.jumptbl\n";
     assert_eq!(title(twice), "opcode 0x10 has two handlers");
@@ -123,6 +127,7 @@ fn shift_bit_or_branch_immediate_out_of_range_is_an_error_with_its_number() {
 
 #[test]
 fn modifiers_out_of_order_twice_or_out_of_range_are_errors() {
+    proves!(AF_103, "modifiers are in their order, at most once");
     let title = |statement: &str| title(&format!("[016ee001]\n{statement}\n"));
     for statement in ["(peek)(rep)mov $02, $data", "(rep)(rep)nop", "(xmov1)(xmov1)mov $02, $data"] {
         assert_eq!(title(statement), "the modifiers are out of order", "{statement}");
@@ -136,6 +141,8 @@ fn modifiers_out_of_order_twice_or_out_of_range_are_errors() {
 
 #[test]
 fn words_and_tables_of_labels_follow_an_insertion() {
+    proves!(AF_104, "directives emit words and tables");
+    proves!(AF_109, "a table inside code has offsets of labels, which follow an insertion");
     let source = |inserted: &str| {
         format!("[016ee001]\n[#end]\n{inserted}first:\nnop\nlast: nop\n.table first, last\n.word 0x5, 0x6\n")
     };
@@ -173,6 +180,22 @@ fn relocate_moves_targets_tables_and_sections() {
     let bv = words(&source("", &insert));
     assert_eq!(bv[..0x10 + 0x80], original[..0x10 + 0x80]);
     assert_eq!((bv[0x91], bv[0x90 + 2 + 10]), (0x0100_0018, 0xd400_0012));
+}
+
+#[test]
+fn section_aligns_the_one_before_and_begins_new_labels() {
+    proves!(AF_104, ".align pads to bytes, .section to 32 bytes, and each section has labels of its own");
+    let source = "[01730001]\n[#l]\nl: nop\n.align 16\nnop\n.section BV\nnop\nl: mov $02, #l\n[#l]\n";
+    let (nop, mov) = (0x0100_0000, 0x7002_0001);
+    assert_eq!(words(source)[1..], [nop | 2, nop, nop, nop, nop, nop, nop, nop, mov, nop | 1]);
+}
+
+#[test]
+fn label_as_an_immediate_is_its_offset_in_words() {
+    proves!(AF_105, "mov of a label has the offset of the label in words, and a shift if there is one");
+    let source = "[016ee001]\nnop\nmov $02, #l\nmov $02, #l << 2\nl: nop\n.section LPAC\nnop\nmov $03, #m\nm:\n";
+    let words = words(source);
+    assert_eq!((&words[2..4], words[9]), ([0x8802_0004, 0x8842_0004].as_slice(), 0x8803_0002));
 }
 
 /// A delay slot that is the start of a handler too: the code of the handler is reached.

@@ -5,6 +5,7 @@
 mod program;
 
 use arctic_afuc::pm4::operation;
+use arctic_fidelity::proves;
 use program::{Directory, afuc};
 
 const DATA: u32 = 0x20_0000;
@@ -21,6 +22,7 @@ fn open(directory: &Directory, generation: &str) -> String {
 /// is a snapshot.
 #[test]
 fn debug_script_has_the_recorded_transcript() {
+    proves!(AF_123, "a debugger steps, stops, dumps and writes registers and memory");
     let directory = Directory::new("debug");
     let first = [
         operation(0x3d, &[DATA, 0, 1, 2]),
@@ -164,6 +166,7 @@ fn patch_replaces_a_handler_only_on_request_and_reports_places_in_the_change() {
 
 #[test]
 fn check_reports_each_file_of_a_directory() {
+    proves!(AF_119, "a bootstrap that does not reach waitin is reported");
     let directory = Directory::new("check");
     open(&directory, "6");
     open(&directory, "7");

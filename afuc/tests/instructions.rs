@@ -3,7 +3,9 @@
 
 use arctic_afuc::isa::{Generation, decode};
 use arctic_afuc::machine::{Effect, Fault, FaultKind, INSTR_BASE, Machine, Stop};
+use arctic_afuc::names::ControlSet;
 use arctic_afuc::text::{Options, assemble, instruction_text};
+use arctic_fidelity::proves;
 
 const DATA: u64 = 0x20_0000;
 
@@ -16,12 +18,25 @@ fn image(source: &str) -> Machine {
     machine
 }
 
+fn words(source: &str) -> Vec<u32> {
+    assemble(source, &Options::default()).unwrap().image.words
+}
+
+/// Executes a machine until `waitin`, by the fast path and by the slow path, which have the same result.
+fn to_waitin(mut machine: Machine, source: &str) -> Machine {
+    // A preemption that is never due: all instructions take the slow path.
+    let mut slow = machine.clone();
+    slow.preempt_every = Some(u64::MAX);
+    assert_eq!((machine.run(10_000), slow.run(10_000)), (Stop::Idle, Stop::Idle), "{source}");
+    assert_eq!((machine.gpr, machine.sqe, &machine.bus.effects), (slow.gpr, slow.sqe, &slow.bus.effects), "{source}");
+    machine
+}
+
 /// Executes instructions of a generation with `$02` and `$03` set, until `waitin`.
 fn run_on(generation: u32, source: &str, values: [u32; 2]) -> Machine {
     let mut machine = image(&format!(".gen {generation}\n{source}\nwaitin\nnop\n"));
     [machine.gpr[2], machine.gpr[3]] = values;
-    assert_eq!(machine.run(10_000), Stop::Idle, "{source}");
-    machine
+    to_waitin(machine, source)
 }
 
 fn run(source: &str, values: [u32; 2]) -> Machine {
@@ -39,17 +54,48 @@ fn fault(mut machine: Machine) -> FaultKind {
     }
 }
 
-/// AF-008, AF-009
 #[test]
-fn register_00_reads_0_and_is_never_written() {
-    let machine = run("mov $00, 0x5\nadd $04, $00, $00\nmov $1b, 0x7\nmov $05, $1b", [0; 2]);
-    assert_eq!((machine.gpr[0], machine.gpr[4], machine.gpr[5], machine.gpr.len()), (0, 0, 7, 32));
+fn each_register_holds_its_32_bits() {
+    proves!(AF_008, "there are 32 registers of 32 bits");
+    let numbers = || (1..=0x1b_u32).filter(|number| ![2, 3].contains(number));
+    let set: String = numbers().map(|number| format!("mov ${number:02x}, {:#x} << 16\n", 0xff00 | number)).collect();
+    let machine = run(&set, [u32::MAX, 0x8000_0001]);
+    for number in numbers() {
+        assert_eq!(machine.gpr[number as usize], (0xff00 | number) << 16);
+    }
+    let copied = run(&format!("{set}or $04, $19, $02\nxor $05, $1a, $03"), [0, 0x8000_0001]);
+    assert_eq!((copied.gpr[4], copied.gpr[5], copied.gpr.len()), (0xff19_0000, 0x7f1a_0001, 32));
 }
 
-/// AF-010, AF-013, AF-014
+#[test]
+fn register_00_reads_0_and_is_never_written() {
+    proves!(AF_009, "$00 reads 0, and writes are discarded");
+    let machine = run("mov $00, 0x5\nadd $04, $00, $00\nmov $1b, 0x7\nmov $05, $1b", [0; 2]);
+    assert_eq!((machine.gpr[0], machine.gpr[4], machine.gpr[5]), (0, 0, 7));
+    let machine = run("cwrite $02, [$00 + 0x100]\ncread $00, [$00 + 0x100]\nadd $04, $00, $00", [0x55, 0]);
+    assert_eq!((machine.gpr[0], machine.gpr[4]), (0, 0));
+}
+
+#[test]
+fn same_word_has_another_meaning_on_another_generation() {
+    proves!(AF_006, "the decoder depends on the generation: function 01001 is shl up to a6xx and bic on a7xx");
+    let word = 0x9843_2009;
+    let texts = Generation::ALL
+        .map(|generation| instruction_text(&decode(word, generation).unwrap(), ControlSet::of(generation)));
+    assert_eq!(texts, ["shl $04, $02, $03", "shl $04, $02, $03", "bic $04, $02, $03"]);
+    assert_eq!(words(".gen 6\nshl $04, $02, $03"), [word]);
+    assert_eq!(words(".gen 7\nbic $04, $02, $03"), [word]);
+    assert_eq!(words(".gen 7\nshl $04, $02, $03"), [0x9843_2012]);
+    assert!(assemble(".gen 6\nbic $04, $02, $03", &Options::default()).is_err());
+}
+
 #[test]
 fn register_names_are_hexadecimal_and_depend_on_the_role() {
-    let text = |word: u32| instruction_text(&decode(word, Generation::A7).unwrap(), arctic_afuc::names::ControlSet::A7);
+    proves!(AF_010, "names of registers are hexadecimal in text and source");
+    proves!(AF_013, "0x1d to 0x1f have other names as source and as destination");
+    proves!(AF_014, "0x1a and 0x1b are $sp and $lr");
+    proves!(AF_030, "or with $00 is written mov");
+    let text = |word: u32| instruction_text(&decode(word, Generation::A7).unwrap(), ControlSet::A7);
     // or dst, $00, src2 with source and destination 0x1d to 0x1f, then 0x0a, 0x1a to 0x1c.
     let mov = |dst: u32, src: u32| text(0x9800_0006 | src << 16 | dst << 11);
     assert_eq!(mov(0x1d, 0x1d), "mov $addr, $memdata");
@@ -57,39 +103,90 @@ fn register_names_are_hexadecimal_and_depend_on_the_role() {
     assert_eq!(mov(0x1f, 0x1f), "mov $data, $data");
     assert_eq!(mov(0x0a, 0x1c), "mov $0a, $rem");
     assert_eq!(mov(0x1a, 0x1b), "mov $sp, $lr");
+    for number in 0..0x1a {
+        assert_eq!(mov(number, 0x19 - number), format!("mov ${number:02x}, ${:02x}", 0x19 - number));
+    }
+    for number in 0..0x20 {
+        let expected = 0x9800_0006 | number << 16 | number << 11;
+        assert_eq!(words(&format!(".gen 7\nmov ${number:02x}, ${number:02x}")), [expected]);
+        assert_eq!(words(&format!(".gen 7\n{}", mov(number, number))), [expected]);
+    }
 }
 
-/// AF-012
 #[test]
 fn rem_can_be_written_and_read() {
-    let machine = run("mov $rem, 0x9\nadd $04, $rem, 0x1\nmov $rem, 0x0", [0; 2]);
-    assert_eq!((machine.gpr[4], machine.gpr[0x1c]), (10, 0));
+    proves!(AF_012, "$rem is register 0x1c, which instructions can read and write");
+    let machine = run("mov $rem, 0x9\nadd $04, $rem, 0x1\nmov $05, $1c\nmov $rem, 0x0", [0; 2]);
+    assert_eq!((machine.gpr[4], machine.gpr[5], machine.gpr[0x1c]), (10, 9, 0));
 }
 
-/// AF-016, AF-018, AF-019: the carry goes from a low half to a high half.
 #[test]
 fn carry_makes_64_bit_sums() {
+    proves!(AF_018, "add is a 32-bit sum and sets the carry");
+    proves!(AF_019, "addhi adds the carry");
     let machine = run("add $04, $02, 0x1\naddhi $05, $03, 0x0", [u32::MAX, 7]);
     assert_eq!((machine.gpr[4], machine.gpr[5]), (0, 8));
+    let machine = run("add $04, $02, 0x1\naddhi $05, $03, 0x0", [u32::MAX - 1, 7]);
+    assert_eq!((machine.gpr[4], machine.gpr[5]), (u32::MAX, 7));
 }
 
-/// AF-020, AF-021
+#[test]
+fn carry_is_that_of_the_last_sum_or_difference() {
+    proves!(AF_016, "add and sub write the carry, and other instructions keep it");
+    let high = |before: &str, values| result(&format!("{before}\naddhi $04, $00, $00"), values);
+    assert_eq!(high("add $05, $02, 0x1\nadd $05, $03, 0x1", [u32::MAX, 7]), 0);
+    assert_eq!(high("add $05, $02, 0x1\nsub $05, $03, 0x1", [u32::MAX, 7]), 0);
+    assert_eq!(high("sub $05, $02, 0x1\nadd $05, $03, 0x1", [0, u32::MAX]), 1);
+    assert_eq!(high("add $05, $02, 0x1\nmov $05, 0x1\nor $05, $02, $03\nmul8 $06, $05, $05", [u32::MAX, 7]), 1);
+}
+
 #[test]
 fn borrow_makes_64_bit_differences() {
+    proves!(AF_020, "sub is a 32-bit difference and sets the borrow");
+    proves!(AF_021, "subhi subtracts the borrow, which is all ones and added");
     let machine = run("sub $04, $02, 0x1\nsubhi $05, $03, 0x0", [0, 7]);
     assert_eq!((machine.gpr[4], machine.gpr[5]), (u32::MAX, 6));
+    let machine = run("sub $04, $02, 0x1\nsubhi $05, $03, 0x2", [1, 7]);
+    assert_eq!((machine.gpr[4], machine.gpr[5]), (0, 5));
 }
 
-/// AF-022, AF-030
+/// With registers, and with 16-bit immediates.
+#[test]
+fn second_source_is_a_register_or_an_immediate() {
+    proves!(AF_017, "the second source of each operation is a register or an immediate of 16 bits");
+    let names =
+        ["add", "addhi", "sub", "subhi", "and", "or", "xor", "shl", "ushr", "ishr", "rot", "mul8", "min", "max", "cmp"];
+    for name in names {
+        for immediate in [0xf00f_u32, 0x8001, 3] {
+            let values = [0x8765_f321, immediate];
+            let register = run_on(6, &format!("add $05, $02, $02\n{name} $04, $02, $03"), values).gpr[4];
+            let source = format!("add $05, $02, $02\n{name} $04, $02, {immediate:#x}");
+            assert_eq!(run_on(6, &source, values).gpr[4], register, "{name} {immediate:#x}");
+        }
+    }
+}
+
+#[test]
+fn and_or_and_xor_combine_bits() {
+    proves!(AF_022, "and, or and xor combine the bits of two operands");
+    let values = [0xff00_f0f0, 0x0ff0_ff00];
+    for (name, expected) in [("and", 0x0f00_f000), ("or", 0xfff0_fff0), ("xor", 0xf0f0_0ff0)] {
+        assert_eq!(result(&format!("{name} $04, $02, $03"), values), expected);
+    }
+    assert_eq!(result("and $04, $02, 0xff00", values), 0xf000);
+}
+
 #[test]
 fn or_with_register_00_is_mov() {
+    proves!(AF_030, "mov of a register is or with $00");
+    assert_eq!(words(".gen 7\nmov $04, $02"), words(".gen 7\nor $04, $00, $02"));
     assert_eq!(result("mov $04, $02", [0x1234, 0]), 0x1234);
     assert_eq!(result("or $04, $00, $02", [0x1234, 0]), 0x1234);
 }
 
-/// AF-023
 #[test]
 fn not_has_a_register_and_an_immediate_form() {
+    proves!(AF_023, "not inverts its one source, a register or an immediate");
     assert_eq!(result("not $04, $02", [0x00ff_ff00, 0]), 0xff00_00ff);
     assert_eq!(result("not $04, 0x1234", [0; 2]), 0xffff_edcb);
 }
@@ -114,40 +211,49 @@ fn rot_is_to_the_left() {
     }
 }
 
-/// AF-026, AF-027, AF-028
 #[test]
 fn mul8_min_max_and_cmp_are_unsigned() {
+    proves!(AF_026, "mul8 is the 16-bit product of the low bytes");
+    proves!(AF_027, "min and max are unsigned");
+    proves!(AF_028, "cmp is 0 above, 0x2b if equal and 0x1e below, unsigned");
     assert_eq!(result("mul8 $04, $02, $03", [0x1ff, 0x2ff]), 255 * 255);
     assert_eq!(result("min $04, $02, $03", [u32::MAX, 1]), 1);
     assert_eq!(result("max $04, $02, $03", [u32::MAX, 1]), u32::MAX);
     for (a, expected) in [(6, 0), (5, 0x2b), (4, 0x1e)] {
         assert_eq!(result("cmp $04, $02, $03", [a, 5]), expected);
     }
+    assert_eq!(result("cmp $04, $02, $03", [u32::MAX, 1]), 0);
 }
 
-/// AF-029
 #[test]
 fn mov_of_an_immediate_is_shifted() {
+    proves!(AF_029, "mov shifts its 16-bit immediate to the left");
     for shift in [0, 2, 16, 20, 24] {
         let expected = 0xf00f_u32 << shift;
         assert_eq!(result(&format!("mov $04, 0xf00f << {shift}"), [0; 2]), expected);
+        let machine = run(&format!("mov $data, 0xf00f << {shift}"), [0; 2]);
+        assert_eq!(machine.bus.effects, [Effect::Register(0, expected)]);
     }
 }
 
-/// AF-031
 #[test]
 fn msb_is_the_number_of_the_highest_bit() {
+    proves!(AF_031, "msb is the number of the highest bit, and 0 for 0");
     for (value, expected) in [(0, 0), (1, 0), (0x80f0, 15), (1 << 31, 31)] {
         assert_eq!(result("msb $04, $02", [value, 0]), expected);
         assert_eq!(run_on(6, "msb $04, $02", [value, 0]).gpr[4], expected);
     }
 }
 
-/// AF-032, AF-033
 #[test]
 fn setbit_clrbit_and_bic_change_bits() {
+    proves!(AF_032, "setbit and clrbit change one bit; a register has number and value");
+    proves!(AF_033, "bic clears the bits of the second source");
     assert_eq!(result("setbit $04, $02, b31", [1, 0]), 1 << 31 | 1);
+    assert_eq!(result("setbit $04, $02, b31", [1 << 31, 0]), 1 << 31);
     assert_eq!(result("clrbit $04, $02, b31", [u32::MAX, 0]), u32::MAX >> 1);
+    assert_eq!(result("clrbit $04, $02, b31", [1, 0]), 1);
+    assert_eq!(run_on(6, "setbit $04, $02, b31\nclrbit $05, $02, b0", [1, 0]).gpr[4..6], [1 << 31 | 1, 0]);
     // Bits 5:1 of the second source are the number, bit 0 is the value.
     assert_eq!(result("setbit $04, $02, $03", [0, 31 << 1 | 1]), 1 << 31);
     assert_eq!(result("setbit $04, $02, $03", [u32::MAX, 31 << 1]), u32::MAX >> 1);
@@ -163,9 +269,14 @@ fn ubfx_extracts_and_bfi_inserts() {
     assert_eq!(result("mov $04, 0x100\nbfi $04, $02, b4, b7", [0xff, 0]), 0x1f0);
 }
 
-/// AF-036, AF-037, AF-038: each bit, and immediates, with targets before and behind.
+/// Each bit, and immediates, with targets before and behind.
 #[test]
 fn branches_compare_bits_and_immediates() {
+    proves!(AF_036, "brne and breq compare a register with an immediate of 5 bits");
+    proves!(AF_037, "brne branches if a bit is clear, breq if it is set");
+    proves!(AF_038, "a target is relative to the branch, in words");
+    proves!(AF_041, "the instruction after a branch is executed, taken or not");
+    proves!(AF_118, "the target of a branch is the next PC after its delay slot");
     for bit in 0..32 {
         let source = format!(
             "breq $02, b{bit}, #l\nmov $04, 0x1\nmov $04, 0x2\nl:\nbrne $02, b{bit}, #m\nmov $05, 0x1\nmov $05, 0x2\nm:"
@@ -179,22 +290,27 @@ fn branches_compare_bits_and_immediates() {
         "breq $02, 0x1f, #l\nmov $04, 0x1\nmov $04, 0x2\nl:\nbrne $02, 0x1f, #m\nmov $05, 0x1\nmov $05, 0x2\nm:";
     assert_eq!(run(source, [31, 0]).gpr[4..6], [1, 2]);
     assert_eq!(run(source, [30, 0]).gpr[4..6], [2, 1]);
+    assert_eq!(run(source, [0x3f, 0]).gpr[4..6], [2, 1]);
     let backward = "mov $05, 0x0\nl: add $05, $05, 0x1\nsub $02, $02, 0x1\nbrne $02, 0x0, #l\nadd $04, $04, 0x1";
     assert_eq!(run(backward, [5, 0]).gpr[4..6], [5, 5]);
 }
 
-/// AF-039
 #[test]
 fn jump_is_a_branch_on_bit_0_of_register_00() {
-    let words = assemble(".gen 6\njump #l\nnop\nl: nop\n", &Options::default()).unwrap().image.words;
-    assert_eq!(words[0], 0xc800_0002);
+    proves!(AF_039, "jump is brne of bit 0 of $00");
+    assert_eq!(words(".gen 6\njump #l\nnop\nl: nop\n")[0], 0xc800_0002);
+    assert_eq!(words(".gen 6\nbrne $00, b0, #l\nnop\nl: nop\n")[0], 0xc800_0002);
+    let text = |word: u32| instruction_text(&decode(word, Generation::A6).unwrap(), ControlSet::A6);
+    assert_eq!((text(0xc800_0002), text(0xc801_0002)), ("jump #+2".to_owned(), "brne $00, b1, #+2".to_owned()));
+    assert_eq!(result("jump #l\nmov $04, 0x1\nmov $04, 0x2\nl:", [0; 2]), 1);
 }
 
 type Relation = fn(u32, u32) -> bool;
 
-/// AF-040: all six relations by a bit of the result of `cmp`.
+/// All six relations by a bit of the result of `cmp`.
 #[test]
 fn cmp_and_a_bit_branch_give_all_relations() {
+    proves!(AF_040, "a bit of the result of cmp is each of the six relations");
     let relations: [(&str, Relation); 6] = [
         ("breq $05, b1", |a, b| a <= b),
         ("brne $05, b1", |a, b| a > b),
@@ -211,9 +327,12 @@ fn cmp_and_a_bit_branch_give_all_relations() {
     }
 }
 
-/// AF-015, AF-045: eight nested calls return in order, to the call + 2.
+/// Eight nested calls return in order, to the call + 2.
 #[test]
 fn calls_nest_to_a_depth_of_eight() {
+    proves!(AF_015, "the stack has eight return addresses, in SQE registers");
+    proves!(AF_045, "ret returns to the call + 2");
+    proves!(AF_062, "sread reads the call stack");
     let mut source = "call #f1\nadd $04, $04, 0x1\njump #end\nnop\n".to_owned();
     for depth in 1..8 {
         source += &format!("f{depth}: call #f{}\nadd $04, $04, 0x1\nret\nadd $05, $05, 0x1\n", depth + 1);
@@ -224,13 +343,17 @@ fn calls_nest_to_a_depth_of_eight() {
     assert_eq!(machine.sqe[5], 0);
 }
 
-/// AF-044, AF-048: `bl` puts its address + 2 into `$lr`.
 #[test]
 fn bl_sret_jumpa_and_jump_register_transfer() {
+    proves!(AF_014, "bl writes $lr, register 0x1b");
+    proves!(AF_044, "jumpa and jump of a register go to an absolute word, sret to the word in $lr");
+    proves!(AF_048, "bl puts its address + 2 into $lr, and nothing on the stack");
+    proves!(AF_105, "a label as an immediate is its offset in words");
     let source = "bl #f\nadd $04, $04, 0x1\nmov $05, $lr\nmov $06, #g\njump $06\nnop\nf: sret\nadd $04, $04, 0x10\n\
                   g: jumpa #end\nadd $04, $04, 0x100\nadd $04, $04, 0x1000\nend:";
     let machine = run(source, [0; 2]);
     assert_eq!(machine.gpr[4..6], [0x111, 2]);
+    assert_eq!((machine.gpr[0x1b], machine.sqe), (2, [0; 16]));
 }
 
 /// AF-049: there is no second image, so the success path is taken (AFC-043).
@@ -241,22 +364,34 @@ fn setsecure_skips_two_instructions() {
     assert_eq!(errors.0.len(), 1);
 }
 
-/// AF-050, AF-051, AF-053
 #[test]
 fn nop_carries_data_and_a_zero_word_is_illegal_from_a6xx_on() {
+    proves!(AF_050, "24 bits of a NOP are ignored, with a top byte of 0 on a5xx and 1 from a6xx on");
+    proves!(AF_051, "a zero word is illegal from a6xx on");
+    proves!(AF_053, "a literal is a word, and words with bits 31:27 clear are NOPs");
     assert_eq!(run_on(6, "[01abcdef]\nmov $04, 0x1", [0; 2]).gpr[4], 1);
+    assert_eq!(run_on(6, "[03abcdef]\nmov $04, 0x1", [0; 2]).gpr[4], 1);
+    assert_eq!(words(".gen 6\n[01abcdef]"), [0x01ab_cdef]);
     assert_eq!(fault(image(".gen 6\n[00abcdef]\n")), FaultKind::Illegal(0x00ab_cdef));
     assert_eq!(fault(image(".gen 6\n[00000000]\n")), FaultKind::Illegal(0));
-    let mut machine = image(".gen 5\n[00000000]\nmov $04, 0x1\nl: jump #l\nnop\n");
-    assert_eq!((machine.run(3), machine.gpr[4]), (Stop::Budget, 1));
+    let mut machine = image(".gen 5\n[00000000]\n[00abcdef]\nmov $04, 0x1\nl: jump #l\nnop\n");
+    assert_eq!((machine.run(4), machine.gpr[4]), (Stop::Budget, 1));
 }
 
-/// AF-054, AF-055, AF-058: the pre-increment is written back, and a write is read at once.
 #[test]
 fn control_registers_are_read_at_once_and_pre_increment() {
+    proves!(AF_054, "the number of a control register is the sum of a register and an offset of 12 bits");
+    proves!(AF_055, "pre-increment writes the number back to the register");
+    proves!(AF_058, "a write is read at once");
+    proves!(AF_060, "control registers have names");
     let source = "mov $05, 0x100\ncwrite $02, [$05 + 0x2]!\ncread $04, [$00 + 0x102]\ncread $06, [$05 + 0x1]!";
     let machine = run(source, [0x55, 0]);
     assert_eq!(machine.gpr[4..7], [0x55, 0x103, 0]);
+    let machine =
+        run("mov $05, 0x103\ncwrite $02, [$05 + 0x5]\ncread $04, [$05 + 0x5]\ncread $06, [$00 + 0x108]", [9, 0]);
+    assert_eq!(machine.gpr[4..7], [9, 0x103, 9]);
+    let machine = run("cwrite $02, [$00 + @LOAD_STORE_HI]\ncread $04, [$00 + 0x58]", [9, 0]);
+    assert_eq!(machine.gpr[4], 9);
 }
 
 /// AF-057: 0x100 to 0x2ff are storage.
@@ -267,47 +402,67 @@ fn scratch_control_registers_keep_their_values() {
     assert_eq!((machine.gpr[4], machine.gpr[5], machine.gpr[6]), (0x77, 0x2ff, 0x77));
 }
 
-/// AF-062
 #[test]
 fn sqe_registers_are_read_and_written() {
+    proves!(AF_062, "swrite writes the registers of the processor itself");
     let machine = run("swrite $02, [$00 + %PREEMPT_INSTR]\nsread $04, [$00 + %PREEMPT_INSTR]", [0x123, 0]);
     assert_eq!((machine.gpr[4], machine.sqe[4]), (0x123, 0x123));
 }
 
-/// AF-065, AF-068, AF-081: a copy from memory to memory.
+/// A copy from memory to memory, with addresses of 64 bits.
 #[test]
 fn memdata_reads_consecutive_words() {
-    let source = "cwrite $02, [$00 + @MEM_READ_ADDR]\ncwrite $00, [$00 + @MEM_READ_ADDR+0x1]\nmov $rem, 0x3\n\
-                  cwrite $rem, [$00 + @MEM_READ_DWORDS]\nmov $addr, |NRT_ADDR << 24\nmov $data, $03\nmov $data, $00\n\
+    proves!(AF_065, "$memdata is the next word at MEM_READ_ADDR");
+    proves!(AF_081, "on a6xx words are written through NRT_ADDR and NRT_DATA");
+    let source = "cwrite $02, [$00 + @MEM_READ_ADDR]\ncwrite $04, [$00 + @MEM_READ_ADDR+0x1]\nmov $rem, 0x3\n\
+                  cwrite $rem, [$00 + @MEM_READ_DWORDS]\nmov $addr, |NRT_ADDR << 24\nmov $data, $03\nmov $data, $04\n\
                   mov $addr, 0xa204 << 16\n(rep)mov $data, $memdata";
-    let low = u32::try_from(DATA).unwrap();
-    let mut machine = image(&format!(".gen 6\n{source}\nwaitin\nnop\n"));
-    [machine.gpr[2], machine.gpr[3]] = [low, low + 0x100];
-    (0..3).for_each(|n| machine.bus.memory.write(DATA + n * 4, 10 + u32::try_from(n).unwrap()).unwrap());
-    assert_eq!(machine.run(100), Stop::Idle);
-    let expected: Vec<Effect> = (0..3).map(|n| Effect::Memory(DATA + 0x100 + u64::from(n) * 4, 10 + n)).collect();
-    assert_eq!(machine.bus.effects, expected);
-    assert_eq!(machine.bus.read_control(0x18), low + 12);
+    for high in [0, 9_u32] {
+        let (base, low) = (u64::from(high) << 32 | DATA, u32::try_from(DATA).unwrap());
+        let mut machine = image(&format!(".gen 6\n{source}\nwaitin\nnop\n"));
+        machine.bus.memory.map(base, 0x1000);
+        machine.gpr[2..5].copy_from_slice(&[low, low + 0x100, high]);
+        (0..3).for_each(|n| machine.bus.memory.write(base + n * 4, 10 + u32::try_from(n).unwrap()).unwrap());
+        let machine = to_waitin(machine, source);
+        let expected: Vec<Effect> = (0..3).map(|n| Effect::Memory(base + 0x100 + u64::from(n) * 4, 10 + n)).collect();
+        assert_eq!(machine.bus.effects, expected);
+        assert_eq!([0x18, 0x19, 0x1a].map(|number| machine.bus.read_control(number)), [low + 12, high, 0]);
+    }
 }
 
-/// AF-066
+#[test]
+fn reads_of_memory_are_not_cached() {
+    proves!(AF_068, "load and $memdata have the word that memory has when they are executed");
+    let source = "load $04, [$02 + 0x0]\nstore $03, [$02 + 0x0]\nload $05, [$02 + 0x0]\n\
+                  cwrite $02, [$00 + @MEM_READ_ADDR]\ncwrite $00, [$00 + @MEM_READ_DWORDS]\nmov $06, $memdata\n\
+                  store $00, [$02 + 0x0]\nmov $07, $memdata";
+    let mut machine = image(&format!(".gen 6\n{source}\nwaitin\nnop\n"));
+    [machine.gpr[2], machine.gpr[3]] = [u32::try_from(DATA).unwrap(), 8];
+    machine.bus.memory.write(DATA, 7).unwrap();
+    assert_eq!(to_waitin(machine, source).gpr[4..8], [7, 8, 8, 0]);
+}
+
 #[test]
 fn regdata_reads_consecutive_registers() {
+    proves!(AF_066, "$regdata is the next register at REG_READ_ADDR");
     let source = "cwrite $02, [$00 + @REG_READ_ADDR]\ncwrite $03, [$00 + @REG_READ_DWORDS]\nmov $04, $regdata\nmov $05, $regdata";
     let mut machine = image(&format!(".gen 7\n{source}\nwaitin\nnop\n"));
     [machine.gpr[2], machine.gpr[3]] = [0x500, 2];
     (machine.bus.gpu[0x500], machine.bus.gpu[0x501]) = (7, 8);
     assert_eq!(machine.run(100), Stop::Idle);
     assert_eq!(machine.gpr[4..6], [7, 8]);
+    assert_eq!([0x39, 0x38].map(|number| machine.bus.read_control(number)), [0x502, 0]);
 }
 
-/// AF-059, AF-064, AF-067: each level reads its own buffer, and `$rem` falls with each word.
+/// Each level reads its own buffer, at an address of 64 bits, and `$rem` falls with each word.
 #[test]
 fn data_reads_the_queue_of_the_current_level() {
+    proves!(AF_059, "the registers of the levels are four apart");
+    proves!(AF_064, "$data is the next word of the level in IB_LEVEL, and lowers $rem");
     let arm = |level: u32| {
         format!(
-            "mov $05, {:#x}\ncwrite $02, [$05 + @IB1_BASE]\ncwrite $00, [$05 + @IB1_BASE+0x1]\n\
-             cwrite $03, [$05 + @IB1_DWORDS]\nadd $02, $02, 0x100\n",
+            "mov $05, {:#x}\ncwrite $02, [$05 + @IB1_BASE]\ncwrite $0a, [$05 + @IB1_BASE+0x1]\n\
+             cwrite $03, [$05 + @IB1_DWORDS]\nadd $02, $02, 0x100\nmov $0a, 0x1\n",
             level * 4
         )
     };
@@ -321,9 +476,11 @@ fn data_reads_the_queue_of_the_current_level() {
     for generation in [6, 7] {
         let mut machine = image(&format!(".gen {generation}\n{source}\nwaitin\nnop\n"));
         [machine.gpr[2], machine.gpr[3]] = [u32::try_from(DATA).unwrap(), 3];
+        // The address of the second level has a high half.
+        machine.bus.memory.map(1 << 32 | DATA, 0x1000);
         for n in 0..3 {
             machine.bus.memory.write(DATA + u64::from(n) * 4, 0x10 + n).unwrap();
-            machine.bus.memory.write(DATA + 0x100 + u64::from(n) * 4, 0x20 + n).unwrap();
+            machine.bus.memory.write(DATA + (1 << 32) + 0x100 + u64::from(n) * 4, 0x20 + n).unwrap();
         }
         assert_eq!(machine.run(100), Stop::Idle);
         assert_eq!(machine.gpr[4], 0x10);
@@ -331,9 +488,11 @@ fn data_reads_the_queue_of_the_current_level() {
     }
 }
 
-/// AF-071, AF-074: bit 18 keeps the address; REG_WRITE counts it up and keeps the flags above bit 15.
 #[test]
 fn register_writes_increment_their_address_unless_bit_18_is_set() {
+    proves!(AF_070, "$data writes the register and counts the address up");
+    proves!(AF_071, "bit 18 of the address keeps it");
+    proves!(AF_074, "REG_WRITE counts its address up and keeps the flags above bit 15");
     let source = "mov $addr, 0x123\nmov $data, $02\nmov $data, $03\nmov $05, 0x4 << 16\nor $addr, $05, 0x200\n\
                   mov $data, $02\nmov $data, $03\nmov $05, 0x9 << 16\nor $05, $05, 0x300\n\
                   cwrite $05, [$00 + @REG_WRITE_ADDR]\ncwrite $02, [$00 + @REG_WRITE]\ncwrite $03, [$00 + @REG_WRITE]\n\
@@ -344,10 +503,12 @@ fn register_writes_increment_their_address_unless_bit_18_is_set() {
     assert_eq!(machine.gpr[4], 0x9_0302);
 }
 
-/// AF-076, AF-077, AF-078, AF-082: the step is in the top byte, void registers act on the address, and bit 0 of NRT_ADDR
-/// keeps the address.
+/// Void registers act on the address (AF-077).
 #[test]
 fn pipe_registers_are_selected_by_the_top_byte() {
+    proves!(AF_076, "the top byte of the address selects a pipe register");
+    proves!(AF_078, "the step of pipe registers is in the top byte");
+    proves!(AF_082, "bit 0 of NRT_ADDR keeps the address and is no part of it");
     let low = u32::try_from(DATA).unwrap();
     let source = "mov $addr, 0x84 << 24\nmov $addr, 0xa0 << 24\nmov $data, $02\nmov $data, $00\nmov $addr, 0xa204 << 16\n\
                   mov $data, $03\nmov $data, $03";
@@ -360,9 +521,10 @@ fn pipe_registers_are_selected_by_the_top_byte() {
     assert_eq!(run("mov $addr, 0xe7 << 24\nmov $data, $03", [0, 9]).bus.effects, [Effect::Pipe(0xe7, 9)]);
 }
 
-/// AF-083, AF-084: the high half comes from LOAD_STORE_HI, and the low half wraps.
+/// The high half comes from LOAD_STORE_HI, and the low half wraps (AF-083).
 #[test]
 fn load_and_store_use_load_store_hi() {
+    proves!(AF_084, "accesses that are not aligned or not mapped are faults");
     let high = u32::try_from(INSTR_BASE >> 32).unwrap();
     let source =
         "cwrite $02, [$00 + @LOAD_STORE_HI]\nload $04, [$03 + 0x4]!\nload $05, [$03 + 0x4]!\nstore $05, [$03 + 0x8]";
@@ -376,21 +538,28 @@ fn load_and_store_use_load_store_hi() {
     assert_eq!(fault(image(".gen 6\nstore $04, [$00 + 0x1]\n")), FaultKind::Unaligned(1));
 }
 
-/// AF-095, AF-098: `waitin` leaves the header to its slot; the handler is chosen by what `$01` holds then.
+/// `waitin` leaves the header to its slot; the handler is chosen by what `$01` holds then.
 #[test]
 fn waitin_dispatches_on_the_header_in_register_01() {
+    proves!(AF_095, "waitin does not take the header, and dispatches on it after its delay slot");
+    proves!(AF_096, "the table is indexed by the opcode of type 7, and by 4 for type 4");
+    proves!(AF_098, "$rem is the count of the header, and $01 has no type for type 4");
+    proves!(AF_118, "the dispatch of waitin follows its delay slot");
+    let long: Vec<u32> = std::iter::once(0x7010_8096).chain(0..150).collect();
     let source = "[016ee001]\n[#jumptbl]\nmov $02, #handler\nmov $03, 0x10\ncwrite $03, [$00 + @PACKET_TABLE_WRITE_ADDR]\n\
                   cwrite $02, [$00 + @PACKET_TABLE_WRITE]\nmov $03, 0x4\ncwrite $03, [$00 + @PACKET_TABLE_WRITE_ADDR]\n\
                   cwrite $02, [$00 + @PACKET_TABLE_WRITE]\nwaitin\nmov $01, $data\nhandler:\nmov $04, $01\nmov $05, $rem\n\
                   (rep)mov $06, $data\nwaitin\nmov $01, $data\njumptbl:\n";
-    for (words, header, rem, last) in
-        [(vec![0x7010_0002, 7, 8], 0x7010_0002, 2, 8), (vec![0x4805_0001, 9], 0x0805_0001, 1, 9)]
-    {
+    for (words, header, rem, last) in [
+        (vec![0x7010_0002, 7, 8], 0x7010_0002, 2, 8),
+        (vec![0x4805_0001, 9], 0x0805_0001, 1, 9),
+        (long, 0x7010_8096, 150, 149),
+    ] {
         let mut machine = image(source);
         let words = [&words[..]].concat();
         (0..).zip(&words).for_each(|(n, word)| machine.bus.memory.write(DATA + n * 4, *word).unwrap());
         machine.submit(DATA, u32::try_from(words.len()).unwrap());
-        assert_eq!(machine.run(100), Stop::Idle, "{:?}", machine.packet());
+        assert_eq!(machine.run(1_000), Stop::Idle, "{:?}", machine.packet());
         assert_eq!(machine.gpr[4..7], [header, rem, last]);
     }
 }

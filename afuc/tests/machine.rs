@@ -6,6 +6,7 @@ mod common;
 use arctic_afuc::isa::Generation;
 use arctic_afuc::machine::{Effect, Fault, FaultKind, Group, INSTR_BASE, Machine, Stop};
 use arctic_afuc::text::{Options, assemble};
+use arctic_fidelity::proves;
 
 const RING: u64 = 0x10_0000;
 const OPEN: &str = concat!(".gen 6\n", include_str!("../firmware/sqe-open.asm"));
@@ -71,9 +72,13 @@ fn fault(stop: Stop) -> FaultKind {
     }
 }
 
-/// `(xmovN)` never takes a word of the next packet (AF-089, AFC-032): lengths 1 to 8, N 1 to 3, with `(rep)` and without.
+/// Packets of 1 to 8 words, N 1 to 3, with `(rep)` and without (AFC-032).
 #[test]
 fn xmov_takes_no_word_of_the_next_packet() {
+    proves!(AF_087, "(xmovN) makes up to N more moves from the second source");
+    proves!(AF_088, "an ordinary destination keeps the first word, and the others are dropped");
+    proves!(AF_089, "the words left after the first one limit the moves");
+    proves!(AF_091, "without (rep) (xmov1) moves two words");
     let words: Vec<u32> = (1..=20).collect();
     for n in 1..=3_u32 {
         for length in 1..=8_u32 {
@@ -87,7 +92,6 @@ fn xmov_takes_no_word_of_the_next_packet() {
             let once = execute(&format!("(xmov{n})mov $data, $data"), &words, length);
             let taken = 1 + n.min(length - 1);
             assert_eq!((once.bus.queues[0].left, once.gpr[0x1c]), (20 - taken, length - taken), "{n} {length}");
-            // An ordinary destination keeps the first word; the others are dropped (AF-088).
             let dropped = execute(&format!("(xmov{n})mov $05, $data"), &words, length);
             assert_eq!((dropped.gpr[5], dropped.bus.queues[0].left), (1, 20 - taken));
             assert!(dropped.bus.effects.is_empty());
@@ -97,6 +101,11 @@ fn xmov_takes_no_word_of_the_next_packet() {
 
 #[test]
 fn rep_counts_by_the_words_read_or_by_the_modifier() {
+    proves!(AF_055, "a loop of cwrite with pre-increment writes consecutive registers");
+    proves!(AF_085, "(rep) ends when $rem is 0, which falls by one in each pass");
+    proves!(AF_087, "of three moves the second goes to the destination");
+    proves!(AF_088, "$usraddr is a destination that (xmovN) writes again");
+    proves!(AF_090, "(rep)(xmov3)mov $usraddr, $data writes pairs of register and value");
     let cleared = execute("(rep)cwrite $00, [$03 + 0x100]!", &[], 4);
     assert_eq!((cleared.gpr[3], cleared.gpr[0x1c]), (0x400, 0));
     assert_eq!(execute("(rep)add $02, $02, 0x1", &[], 0).gpr[2], 0);
@@ -104,11 +113,17 @@ fn rep_counts_by_the_words_read_or_by_the_modifier() {
     let pairs = execute("(rep)(xmov3)mov $usraddr, $data", &[0x10, 1, 0x20, 2, 0x30, 3, 9], 6);
     let expected = [Effect::Register(0x10, 1), Effect::Register(0x20, 2), Effect::Register(0x30, 3)];
     assert_eq!(pairs.bus.effects, expected);
+    let two = execute("(xmov2)mov $usraddr, $data", &[0x10, 1, 2, 9], 3);
+    assert_eq!(two.bus.effects, [Effect::Register(0x10, 1), Effect::Register(0x11, 2)]);
+    let address = execute("(rep)(xmov3)mov $addr, $data", &[0x10, 1, 0x20, 2], 4);
+    assert_eq!(address.bus.effects, [Effect::Register(0x10, 1), Effect::Register(0x20, 2)]);
 }
 
-/// Two groups of three words end with `$rem` 0; at another register the words are read and dropped (AF-092, AF-093).
+/// At another register than DRAW_STATE_SET_HDR the words are read and dropped.
 #[test]
 fn sds_takes_three_words_for_a_group() {
+    proves!(AF_092, "the extra words of (sdsN) are the address of a draw-state group");
+    proves!(AF_093, "(rep)(sds2) lowers $rem by three in each pass");
     let words = [0x0100_0004, 0x1000, 2, 0x0300_0008, 0x2000, 0, 7];
     let groups = execute("(rep)(sds2)cwrite $data, [$00 + @DRAW_STATE_SET_HDR]", &words, 6);
     assert_eq!((groups.gpr[0x1c], groups.bus.queues[0].left), (0, 1));
@@ -120,12 +135,15 @@ fn sds_takes_three_words_for_a_group() {
 
 #[test]
 fn peek_leaves_the_word_in_the_queue() {
+    proves!(AF_094, "(peek) reads a word and leaves it in the queue");
     let machine = execute("(peek)mov $02, $data\n(peek)mov $03, $data\nmov $04, $data", &[5, 6], 2);
     assert_eq!((machine.gpr[2], machine.gpr[3], machine.gpr[4], machine.gpr[0x1c]), (5, 5, 5, 1));
 }
 
 #[test]
 fn open_firmware_executes_packets_of_ring_and_indirect_buffers() {
+    proves!(AF_096, "the bootstrap loads the packet table");
+    proves!(AF_101, "CP_MEM_WRITE writes the words behind the address, without its flags");
     let (ib1, ib2) = (RING + 0x1000, RING + 0x2000);
     let buffer = |address: u64, words: usize| {
         packet7(0x3f, &[u32::try_from(address).unwrap(), 0, u32::try_from(words).unwrap()])
@@ -226,13 +244,18 @@ fn poll_that_nothing_ends_is_a_fault() {
 /// Each fault is a value with its place, and sets its bit of CP_INTERRUPT_STATUS (AFC-026).
 #[test]
 fn faults_are_values_and_set_the_interrupt_status() {
+    proves!(AF_099, "a header has a type, reserved bits and odd parity");
     let status = |machine: &Machine| machine.bus.gpu[0x823];
     let (machine, stop) = open(&packet7(0x7e, &[]));
     assert_eq!((fault(stop), status(&machine)), (FaultKind::Opcode(0x7e), 1));
     assert!(matches!(stop, Stop::Fault(Fault { header: 0x707e_8000.., address: RING, .. })), "{stop:?}");
-    let bad = packet7(0x10, &[0])[0] ^ 1 << 15;
-    let (machine, stop) = open(&[bad, 0]);
-    assert_eq!((fault(stop), status(&machine)), (FaultKind::Header(bad), 1));
+    let (operation, registers) = (packet7(0x10, &[0])[0], packet4(0x444, &[0])[0]);
+    let wrong =
+        [operation ^ 1 << 15, operation ^ 1 << 23, operation ^ 1 << 14, registers ^ 1 << 7, registers ^ 1 << 27];
+    for bad in wrong.into_iter().chain([operation & 0x0fff_ffff | 3 << 28]) {
+        let (machine, stop) = open(&[bad, 0]);
+        assert_eq!((fault(stop), status(&machine)), (FaultKind::Header(bad), 1));
+    }
     let (_, stop) = open(&packet7(0x10, &[1, 2, 3])[..2]);
     assert_eq!(fault(stop), FaultKind::QueueEmpty(0));
     let unmapped = packet7(0x3d, &[0xdead_0000, 9, 1]);
@@ -240,18 +263,27 @@ fn faults_are_values_and_set_the_interrupt_status() {
     assert_eq!((fault(stop), status(&machine)), (FaultKind::Unmapped(0x9_dead_0000), 4));
 }
 
-/// The same register through `$usraddr` is a fault and through `$addr` is not (AF-070, AF-075).
+/// The same register through `$usraddr` is a fault and through `$addr` is not.
 #[test]
 fn protection_is_for_usraddr_only() {
-    for (name, protected) in [("$usraddr", true), ("$addr", false)] {
-        let mut machine = machine(&format!("[016ee001]\nmov {name}, 0x802\nmov $data, $01\nwaitin\nnop\n"));
+    proves!(AF_013, "as destinations 0x1d and 0x1e are $addr and $usraddr");
+    proves!(AF_070, "$usraddr sets the address with the check of CP_PROTECT, $addr without");
+    proves!(AF_075, "CP_PROTECT covers the registers of its entries, for $usraddr only");
+    for (name, register, protected) in [
+        ("$usraddr", 0x802, true),
+        ("$addr", 0x802, false),
+        ("$usraddr", 0x803, true),
+        ("$usraddr", 0x804, false),
+        ("$usraddr", 0x7ff, false),
+    ] {
+        let mut machine = machine(&format!("[016ee001]\nmov {name}, {register:#x}\nmov $data, $01\nwaitin\nnop\n"));
         (machine.bus.gpu[0x84f], machine.bus.gpu[0x850]) = (1, 3 << 18 | 0x800);
         machine.gpr[1] = 5;
         // The literal is a NOP.
         let stop = machine.run(10);
-        let (status, value) = (machine.bus.gpu[0x823], machine.bus.gpu[0x802]);
+        let (status, value) = (machine.bus.gpu[0x823], machine.bus.gpu[register as usize]);
         match protected {
-            true => assert_eq!((fault(stop), status, value), (FaultKind::Protected(0x802), 1 << 4, 0)),
+            true => assert_eq!((fault(stop), status, value), (FaultKind::Protected(register), 1 << 4, 0)),
             false => assert_eq!((stop, status, value), (Stop::Idle, 0, 5)),
         }
     }
@@ -259,6 +291,7 @@ fn protection_is_for_usraddr_only() {
 
 #[test]
 fn wrong_control_flow_is_a_fault() {
+    proves!(AF_042, "a taken branch in the delay slot of a taken branch is a fault");
     let run = |source: &str| fault(machine(&format!(".gen 6\n{source}")).run(10_000_000));
     assert_eq!(run("[00000000]"), FaultKind::Illegal(0));
     assert_eq!(run("nop"), FaultKind::OutsideImage);
@@ -273,9 +306,40 @@ fn wrong_control_flow_is_a_fault() {
 #[test]
 fn delay_slot_is_executed_and_an_untaken_branch_in_it_is_legal() {
     let source = ".gen 6\nbreq $02, 0x0, #l\nbreq $02, 0x1, #l\nadd $03, $03, 0x1\nl: waitin\nadd $03, $03, 0x10\n";
-    let mut machine = machine(source);
-    assert_eq!(machine.run(10), Stop::Idle);
-    assert_eq!((machine.gpr[3], machine.pc), (0, 3));
+    proves!(AF_041, "the instruction after a branch is executed");
+    proves!(AF_042, "a branch in a delay slot is legal unless both are taken");
+    for slow in [false, true] {
+        let mut machine = machine(source);
+        machine.preempt_every = slow.then_some(u64::MAX);
+        assert_eq!(machine.run(10), Stop::Idle);
+        assert_eq!((machine.gpr[3], machine.pc), (0, 3));
+    }
+}
+
+/// What a machine has after reset.
+#[test]
+fn state_after_reset_is_zero_and_has_its_sizes() {
+    proves!(AF_117, "the state has the documented sizes and is zero after reset");
+    let machine = machine(".gen 7\nnop\n");
+    assert_eq!((machine.gpr, machine.sqe, machine.pc, machine.packet()), ([0; 32], [0; 16], 0, (0, 0)));
+    assert_eq!((machine.bus.gpu.len(), machine.bus.pipe, machine.bus.packet_table), (0x1_0000, [0; 256], [0; 128]));
+    assert!(machine.bus.groups == [Group::default(); 32] && machine.call_depth() == 0 && !machine.is_in_slot());
+    assert!((0..0x1000).all(|number| machine.bus.read_control(number) == 0));
+    // CP_SQE_INSTR_BASE is the address of the image.
+    let set: Vec<usize> = (0..0x1_0000).filter(|number| machine.bus.gpu[*number] != 0).collect();
+    assert_eq!((set, machine.bus.gpu[0x831]), (vec![0x831], 1));
+    // A number of a control register has 12 bits.
+    let wrapped = execute("mov $02, 0x10\ncwrite $02, [$02 + 0xfff]\nmov $03, 0xf\ncread $04, [$03 + 0x000]", &[], 0);
+    assert_eq!(wrapped.gpr[4], 0x10);
+}
+
+#[test]
+fn bootstrap_ends_at_waitin_or_at_the_first_read_of_data() {
+    proves!(AF_119, "a bootstrap ends at waitin, or when it reads a word of a packet");
+    let mut idle = machine(".gen 6\nmov $02, 0x1\nwaitin\nmov $02, 0x2\n");
+    assert_eq!((idle.run(100), idle.gpr[2], idle.pc), (Stop::Idle, 1, 1));
+    let mut read = machine(".gen 6\nmov $02, 0x1\nmov $03, $data\nmov $02, 0x2\n");
+    assert_eq!((fault(read.run(100)), read.gpr[2], read.pc), (FaultKind::QueueEmpty(0), 1, 1));
 }
 
 /// A store into the image changes the instruction.

@@ -11,6 +11,7 @@ use arctic_afuc::pm4::operation;
 use arctic_afuc::replay::{Options, Replay, ReplayError, run_to_idle};
 use arctic_afuc::text::{self, assemble};
 use arctic_afuc::trace::Record;
+use arctic_fidelity::proves;
 use program::{BUFFER, Directory, afuc};
 
 /// Semaphores, in memory.
@@ -73,9 +74,11 @@ fn scratch_writes(effects: &[Effect]) -> Vec<(Processor, u32, u32)> {
     writes
 }
 
-/// The open firmware of a7xx starts BV and LPAC, which clear their bits of THREAD_SYNC (AF-005, AF-121).
+/// The open firmware of a7xx starts BV and LPAC, which clear their bits of THREAD_SYNC.
 #[test]
 fn open_firmware_starts_three_processors() {
+    proves!(AF_005, "on a7xx BR starts BV and LPAC of the same image");
+    proves!(AF_121, "a processor that BV_CNTL or LPAC_CNTL starts changes THREAD_SYNC");
     let mut machine = Machine::new(&open());
     machine.bus.control[0x23f] = 7;
     assert_eq!(machine.run(10_000), Stop::Idle);
@@ -90,6 +93,7 @@ fn open_firmware_starts_three_processors() {
 /// BR, BV and LPAC write a scratch word each, in each order that semaphores in memory demand.
 #[test]
 fn semaphores_decide_the_order_of_three_processors() {
+    proves!(AF_005, "BR, BV and LPAC execute packets beside each other");
     use Processor::{Bv, First, Lpac};
     for order in [
         [First, Bv, Lpac],
@@ -270,9 +274,24 @@ fn lock_makes_a_read_modify_write_atomic() {
     assert!(matches!(stop, Stop::Fault(Fault { kind: FaultKind::Endless, .. })), "{stop:?}");
 }
 
+/// The numbers that BV has on a7xx are those of other control registers.
+#[test]
+fn a6xx_has_one_sqe_and_no_bv() {
+    proves!(AF_003, "a6xx has a single SQE");
+    let source = "[016ee001]\nmov $02, #bv << 2\nmov $03, 0x1\ncwrite $02, [$00 + 0x0d6]\ncwrite $03, [$00 + 0x0d7]\n\
+                  cwrite $03, [$00 + 0x0d8]\nwaitin\nmov $01, $data\nbv:\nmov $02, 0x5\nwaitin\nmov $01, $data\n";
+    let mut machine = Machine::new(&image(source, Generation::A6));
+    assert_eq!(machine.run(1_000), Stop::Idle);
+    let names: Vec<&str> = machine.processors().map(|machine| machine.processor.name(Generation::A6)).collect();
+    assert_eq!((names, machine.processor(Processor::Bv).is_none()), (vec!["SQE"], true));
+    let mut machine = Machine::new(&image(include_str!("../firmware/sqe-open.asm"), Generation::A6));
+    assert_eq!((machine.run(10_000), machine.processors().count()), (Stop::Idle, 1));
+}
+
 /// CP_LPAC_SQE_CNTL starts LPAC on a6xx, at CP_LPAC_SQE_INSTR_BASE, and stops it (AF-125).
 #[test]
 fn register_starts_and_stops_lpac_of_a6xx() {
+    proves!([AF_004, AF_121], "the SQE starts LPAC, which is in its image");
     let source = |cntl: &str| {
         format!(
             "[016dc001]\nmov $02, #lpac << 2\nmov $03, 0x1\nmov $addr, CP_LPAC_SQE_INSTR_BASE\nmov $data, $02\n\

@@ -13,6 +13,7 @@ use arctic_afuc::pm4::{Unsupported, Write, operation};
 use arctic_afuc::replay::{COUNTER, Options, Replay, ReplayError, run_to_idle};
 use arctic_afuc::text::{self, LineKind, Listing, assemble};
 use arctic_afuc::trace::Record;
+use arctic_fidelity::proves;
 use common::Random;
 use program::{BUFFER, Directory, afuc};
 
@@ -236,6 +237,7 @@ fn generated_streams_cover_the_firmware() {
 /// The second ring is executed at each preemption, and its writes are between two marks.
 #[test]
 fn preemption_executes_the_second_ring() {
+    proves!(AF_063, "without PREEMPT_INSTR preemption enters entry 15 of the packet table");
     let image = open(Generation::A6);
     let wait = operation(0x26, &[]);
     let words = u32::try_from(wait.len() * 100).unwrap();
@@ -255,6 +257,7 @@ fn preemption_executes_the_second_ring() {
 /// Without PREEMPT_ENABLE a request waits, and CP_CONTEXT_SWITCH_CNTL asks as PREEMPT_TRIGGER does (AFC-042).
 #[test]
 fn preemption_waits_for_its_enable_bit() {
+    proves!(AF_063, "PREEMPT_INSTR is the entry of preemption");
     let source = "[016ee001]\nmov $02, #handler\nswrite $02, [$00 + %PREEMPT_INSTR]\nmov $03, 0x1\nREQUEST\nnop\n\
                   add $04, $04, 0x1\ncwrite $03, [$00 + @PREEMPT_ENABLE]\nadd $04, $04, 0x1\nwaitin\nmov $01, $data\n\
                   handler:\nmov $05, $04\nmov $addr, CP_CONTEXT_SWITCH_CNTL\nmov $data, $00\n\
@@ -327,6 +330,17 @@ fn firmware_with_a_mistake_differs_from_the_interpreter() {
         (difference.machine, difference.interpreter),
         (Some(Write::Register(0x884, 7)), Some(Write::Register(0x883, 7)))
     );
+}
+
+#[test]
+fn first_packet_of_the_ring_is_me_init() {
+    proves!(AF_097, "the first packet is CP_ME_INIT, and no other is");
+    let packet = operation(0x26, &[]);
+    let commands = || Record::Commands { address: BUFFER.into(), dword_count: 1 };
+    let records = [Record::Buffer { address: BUFFER.into(), length: 4, words: packet }, commands(), commands()];
+    let mut run = replay(&open(Generation::A6), &Options::default(), &records).unwrap();
+    let first = run.machine.bus.memory.read(arctic_afuc::replay::RING).unwrap();
+    assert_eq!((first, run.machine.packets[0x48], run.command_buffers), (operation(0x48, &[0; 8])[0], 1, 2));
 }
 
 /// A buffer that is not in the trace is skipped; one where the emulator's own memory is, is an error.

@@ -7,6 +7,7 @@ use arctic_afuc::container::Image;
 use arctic_afuc::isa::Generation;
 use arctic_afuc::names::ControlSet;
 use arctic_afuc::text::{Options, Syntax, assemble, disassemble, disassemble_raw};
+use arctic_fidelity::proves;
 use common::{Random, image};
 use proptest::prelude::*;
 
@@ -50,6 +51,9 @@ fn round_trip_of_1320_labels_is_identical() {
 
 #[test]
 fn round_trip_of_special_forms_is_identical() {
+    proves!([AF_053, AF_108], "words without text of their own are literals, which assemble again");
+    proves!(AF_103, "targets outside of the image have a form");
+    proves!(AF_035, "a word with ignored bits has no text of its own, which is reported");
     // (rep)nop; pre-increment on SQE registers; branches and calls out of the image; setsecure at the end.
     let words = vec![0x016e_e001, 0x0500_0000, 0xbb70_c5f3, 0xc800_ff00, 0xc800_7f00, 0xd400_3000, 0xec00_0000];
     let image = Image { words, leading_zero: true, set: ControlSet::A6 };
@@ -58,6 +62,12 @@ fn round_trip_of_special_forms_is_identical() {
         assert!(text.contains(line), "{line}: {text}");
     }
     check(&image);
+    // A word with ignored bits is a literal with a comment (AF-035), and data after the code is a literal too.
+    let words = vec![0x016e_e001, 0x9843_20e1, 0x1234_5678, 0xffff_ffff];
+    let ignored = Image { words, leading_zero: false, set: ControlSet::A6 };
+    let text = disassemble(&ignored, Syntax::Own);
+    assert!(text.contains("[984320e1]\t; add $04, $02, $03, with ignored bits\n"), "{text}");
+    check(&ignored);
     // Mesa's form of the same targets assembles too, except for what it prints wrongly.
     let peer = disassemble(&image, Syntax::Peer);
     assert!(peer.contains("call #12288") && peer.contains("[$lr + 0x5f3]!"), "{peer}");
@@ -68,6 +78,7 @@ fn round_trip_of_special_forms_is_identical() {
 /// and names of the usual registers. Found by fuzzing.
 #[test]
 fn round_trip_of_an_id_in_an_instruction_is_identical() {
+    proves!(AF_108, "the text has the generation if the first word does not name it");
     let words = [0_u32, 0xa852_0029, 0x0634_326c];
     let image = Image::from_bytes(&words.map(u32::to_le_bytes).concat(), Some(Generation::A7)).unwrap();
     assert_eq!(image.set, ControlSet::A7Gen3);
@@ -76,6 +87,7 @@ fn round_trip_of_an_id_in_an_instruction_is_identical() {
 
 #[test]
 fn empty_image_and_image_without_leading_zero_are_kept() {
+    proves!([AF_107, AF_108], "a file without the leading zero stays without");
     for bytes in [vec![], vec![0; 4], vec![0; 8], vec![1, 2, 3, 4], [0x016e_e001_u32; 3].map(u32::to_le_bytes).concat()]
     {
         for generation in Generation::ALL {

@@ -205,6 +205,8 @@ fn operands(instruction: &Instruction) -> [(Slot, u32); 8] {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     /// The file from which the table was made (AFC-011).
@@ -264,6 +266,8 @@ mod tests {
     /// Each field takes each value while the others are all zeros, all ones, or a pattern.
     #[test]
     fn encode_is_the_inverse_of_decode_for_all_values_of_each_field() {
+        proves!(AF_006, "decoder and encoder have the encodings of their generation");
+        proves!(AF_035, "the decoder accepts ignored bits, and the exact one refuses them");
         for generation in Generation::ALL {
             for encoding in ENCODINGS.iter().filter(|row| row.generations.has(generation)) {
                 let free = !encoding.mask & !encoding.ignored;

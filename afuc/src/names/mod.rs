@@ -168,12 +168,15 @@ pub fn packet_of_label(label: &str, generation: Generation) -> PacketLabel {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     const SETS: [ControlSet; 4] = [ControlSet::A5, ControlSet::A6, ControlSet::A7, ControlSet::A7Gen3];
 
     #[test]
     fn each_register_name_and_its_number_belong_together() {
+        proves!([AF_060, AF_061], "each set of control registers has names and numbers, and pairs have NAME+0x1");
         for set in SETS {
             for space in [Space::Control, Space::Sqe, Space::Pipe, Space::Gpu] {
                 let table = names(space, set);
@@ -193,6 +196,8 @@ mod tests {
 
     #[test]
     fn packet_names_depend_on_the_generation() {
+        proves!(AF_100, "packets have names, which depend on the generation");
+        proves!(AF_106, "UNKNn is the label of the handler of opcode n");
         assert_eq!(packet_name(0x14, Generation::A6), Some("CP_WAIT_MEM_GTE"));
         assert_eq!(packet_name(0x14, Generation::A7), Some("CP_WAIT_TIMESTAMP"));
         assert_eq!(packet_of_label("CP_LOAD_STATE4", Generation::A5), PacketLabel::Handler(0x30));

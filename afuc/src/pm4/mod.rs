@@ -68,10 +68,13 @@ pub fn operation(opcode: u8, words: &[u32]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
+    use arctic_fidelity::proves;
+
     use super::*;
 
     #[test]
     fn header_has_fields_and_odd_parity() {
+        proves!(AF_099, "a header has a type, reserved bits and odd parity");
         assert_eq!(header(0x7010_8000), Some(Header::Operation { opcode: 0x10, count: 0 }));
         assert_eq!(header(0x7010_0000), None, "parity of the count");
         assert_eq!(header(0x7090_8000), None, "parity of the opcode");
