@@ -33,6 +33,7 @@ fn text_has_sections_labels_and_names_of_registers() {
         AF_112,
         "targets of branches and calls have labels lN and fxnN, handlers the name of their packet or UNKNn"
     );
+    proves!(AF_060, "text has the names of control registers");
     proves!(AF_113, "immediates have the GPU register of their number as a comment, those of $addr the pipe register");
     proves!(AF_114, "control and SQE registers have names, but not with pre-increment");
     proves!(AF_115, "sections begin with .section, are aligned on a7xx, and end with other words as literals");
