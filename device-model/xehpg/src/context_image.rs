@@ -3,22 +3,22 @@
 //! V8-046..051). The engine writes images in this layout, and drivers rely on positions in it. The documented sections
 //! are followed by a section specific to this model with LRIs of the remaining context registers.
 
-use crate::command::mi::{fields, lri};
+use crate::command::mi::{MiHeader, fields, lri};
 use crate::registers::{Kind, Live, Register, RegisterFile, RegisterTables, engine_offsets as reg};
 use crate::topology::{EngineClass, EngineInfo, TRTT_REGISTERS, trtt};
 
 /// MI_LOAD_REGISTER_MEM.
-pub const LRM: u32 = 0x29 << 23;
+pub const LRM: u32 = MiHeader::of(0x29);
 /// MI_FORCE_WAKEUP.
-pub const FORCE_WAKEUP: u32 = 0x1d << 23;
+pub const FORCE_WAKEUP: u32 = MiHeader::of(0x1d);
 /// MI_BATCH_BUFFER_END with bit 0 set, which ends an image (xe, i915: set_offsets).
-pub const END: u32 = 0x0a << 23 | 1;
+pub const END: u32 = MiHeader::of(0x0a) | 1;
 /// LRI, LRM bit 19: the offset is relative to the engine's register block.
 pub const RELATIVE: u32 = fields::CS_MMIO.mask();
 /// LRI bit 17: offsets of a class's first instance are remapped to the executing instance (trap T19).
 pub const REMAP: u32 = fields::MMIO_REMAP.mask();
 /// LRI bit 12: writes may be posted.
-pub const POSTED: u32 = 1 << 12;
+pub const POSTED: u32 = fields::FORCE_POSTED.mask();
 
 /// Length in dwords of the longest image of any generation: the length of arrays that hold an image.
 pub const IMAGE_DWORDS: usize = 0x400;

@@ -6,11 +6,37 @@ pub mod fields;
 use arctic_base::command::row;
 pub use arctic_base::command::row::{Predication, lookup};
 use arctic_base::command::{Length, Rule, Rules};
+use bitfield_struct::bitfield;
 
 use crate::topology::Classes;
 
+/// Header of an MI command (V8-095). The other bits depend on the opcode.
+#[bitfield(u32)]
+pub struct MiHeader {
+    #[bits(23)]
+    __: u32,
+    /// Opcode.
+    #[bits(6)]
+    opcode: u8,
+    /// Client, 0 for MI commands.
+    #[bits(3)]
+    client: u8,
+}
+
+impl MiHeader {
+    /// Returns the header of the MI command with this opcode, without flags and length.
+    pub const fn of(opcode: u8) -> u32 {
+        MiHeader::new().with_opcode(opcode).into_bits()
+    }
+
+    /// Returns the opcode of an MI command; `None` for a command of another client.
+    pub fn mi_opcode(self) -> Option<u8> {
+        (self.client() == 0).then(|| self.opcode())
+    }
+}
+
 /// Header of MI_LOAD_REGISTER_IMM without flags and length.
-pub const LRI: u32 = 0x22 << 23;
+pub const LRI: u32 = MiHeader::of(0x22);
 
 /// Returns the header of an LRI with `registers` registers, which must be at least 1.
 #[allow(clippy::arithmetic_side_effects, reason = "callers pass 1 to 128 registers")]

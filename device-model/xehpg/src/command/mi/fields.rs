@@ -12,6 +12,10 @@ pub const SOURCE_GLOBAL: Field = Field::flag("Use Global GTT Source", 0, 22);
 pub const DESTINATION_GLOBAL: Field = Field::flag("Use Global GTT Destination", 0, 21);
 /// MI_STORE_DATA_INDEX: store to the context's own status page instead of the engine's global one.
 pub const OWN_PAGE: Field = Field::flag("Use Per-Process Hardware Status Page", 0, 21);
+/// MI_STORE_DATA_INDEX: offset in the status page (V13-055).
+pub const INDEX: Field = Field::offset("Offset", 1, 11, 2);
+/// MI_UPDATE_GTT: address of the page whose entry is written first.
+pub const FIRST_PAGE: Field = Field::base("Entry Address", 1, 12);
 /// MI_REPORT_PERF_COUNT: the address is a GGTT address.
 pub const REPORT_GLOBAL: Field = Field::flag("Use Global GTT", 1, 0);
 /// Explicit predication by MI_SET_PREDICATE_RESULT (V8-140).
@@ -41,6 +45,8 @@ pub const WAIT_PARTITION: Field = Field::flag("Workload Partition ID Offset Enab
 pub const ATOMIC_PARTITION: Field = Field::flag("Workload Partition ID Offset Enable", 1, 0);
 /// MI_LOAD_REGISTER_IMM: bytes of each register that are not written.
 pub const BYTE_DISABLES: Field = Field::hex("Byte Write Disables", 0, 11, 8);
+/// MI_LOAD_REGISTER_IMM: writes may be posted.
+pub const FORCE_POSTED: Field = Field::flag("Force Posted", 0, 12);
 /// MI_LOAD_REGISTER_MEM: the register's write is posted (V8-130).
 pub const ASYNC: Field = Field::flag("Async Mode Enable", 0, 21);
 /// MI_NOOP: bits 21:0 are written to NOPID.
@@ -306,10 +312,10 @@ fields! {
         Field::flag("Core Mode Enable", 1, 0),
         Field::address("Address", 1, 2)
     ], 3 + 1: [Field::data("Data", 0)];
-    MI_STORE_DATA_INDEX: [OWN_PAGE, Field::offset("Offset", 1, 11, 2), Field::data("Data DWord 0", 2), Field::data("Data DWord 1", 3)];
-    MI_LOAD_REGISTER_IMM: [BYTE_DISABLES, Field::flag("Force Posted", 0, 12), MMIO_REMAP, CS_MMIO],
+    MI_STORE_DATA_INDEX: [OWN_PAGE, INDEX, Field::data("Data DWord 0", 2), Field::data("Data DWord 1", 3)];
+    MI_LOAD_REGISTER_IMM: [BYTE_DISABLES, FORCE_POSTED, MMIO_REMAP, CS_MMIO],
         1 + 2: [Field::register("Register", 0, ADDRESSING), Field::data("Data", 1)];
-    MI_UPDATE_GTT: [Field::base("Entry Address", 1, 12)], 2 + 2: [Field::qword("Entry", 0)];
+    MI_UPDATE_GTT: [FIRST_PAGE], 2 + 2: [Field::qword("Entry", 0)];
     MI_STORE_REGISTER_MEM: [
         Field::flag("MOCS Enable", 0, 15),
         PARTITION,
