@@ -36,7 +36,7 @@ use std::sync::atomic::Ordering;
 
 use crate::execlist::descriptor::Descriptor;
 use crate::execlist::queue::Queue;
-use crate::execlist::status::{ContextStatus, Detail};
+use crate::execlist::status::{ContextStatus, CsbInterruptMask, Detail};
 use crate::execlist::{self, Execlist, Loaded};
 use crate::generation::Generation;
 use crate::gt::Gt;
@@ -304,7 +304,7 @@ impl Engine {
     #[allow(clippy::indexing_slicing, reason = "there is a port for each engine")]
     fn report_switch(&mut self, gt: &Gt, views: &GuestMappings<'_>, status: ContextStatus, submitter: Submitter) {
         let registers = gt.registers.engine(self.id);
-        if registers.get(reg::CSB_INTERRUPT_MASK) & status.reason() as u32 != 0 {
+        if CsbInterruptMask::from(registers.get(reg::CSB_INTERRUPT_MASK)).masks(status.reason()) {
             return;
         }
         gt.csb_ports[self.id.index()].push(status);
@@ -335,8 +335,8 @@ impl Engine {
     fn show_status(&self, gt: &Gt) {
         let running = self.running.as_ref();
         let arbitration = running.is_some_and(|running| running.arbitration);
-        let status = self.execlist.shown(running.map(|running| running.load.descriptor()), arbitration).register();
-        gt.registers.engine(self.id).set64(reg::EXECLIST_STATUS, status);
+        let status = self.execlist.shown(running.map(|running| running.load.descriptor()), arbitration);
+        gt.registers.engine(self.id).set64(reg::EXECLIST_STATUS, status.into());
     }
 
     /// Resets the engine: stops and unloads the context, and saves its RING_HEAD and CTX_TIMESTAMP in the image.

@@ -14,10 +14,10 @@ pub mod status;
 #[cfg(test)]
 mod tests;
 
-use arctic_sriov::number::byte;
+use arctic_sriov::number::{byte, high};
 use descriptor::{ContextId, Descriptor};
 use queue::{ELEMENTS, Queue, SubmitPort};
-use status::{ContextStatus, Detail, QueueStatus};
+use status::{ContextStatus, Detail, ExeclistStatus};
 
 /// Immediate effect of a Load on the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,14 +108,19 @@ impl Execlist {
     }
 
     /// Contents of EXECLIST_STATUS while `running` is on the engine.
-    pub fn shown(&self, running: Option<Descriptor>, arbitration: bool) -> QueueStatus {
-        QueueStatus {
-            valid: self.valid,
-            loads: self.loads,
-            preempts_to_idle: self.loads != 0 && self.queue.valid_from(0).is_none(),
-            running: running.map(|descriptor| (descriptor, self.active)),
-            arbitration,
-        }
+    pub fn shown(&self, running: Option<Descriptor>, arbitration: bool) -> ExeclistStatus {
+        let running = running.map_or(ExeclistStatus::new(), |descriptor| {
+            let status = ExeclistStatus::new().with_active(true).with_active_element(self.active & 7);
+            status.with_descriptor_high(high(descriptor.into()))
+        });
+        running
+            .with_queue_invalid(!self.valid)
+            .with_several_loads_pending(self.loads > 1)
+            .with_preempt_to_idle_pending(self.loads != 0 && self.queue.valid_from(0).is_none())
+            .with_queue_valid(self.valid)
+            .with_queue_valid_copy(self.valid)
+            .with_arbitration(arbitration)
+            .with_load_pending(self.loads != 0)
     }
 }
 

@@ -3,12 +3,13 @@
 
 use bitfield_struct::bitfield;
 
-use super::descriptor::{ContextId, Descriptor};
+use super::descriptor::ContextId;
+use crate::command::mi::{MiHeader, fields};
 
-/// MI_SEMAPHORE_WAIT, bits 31:23 of its header.
-const SEMAPHORE_WAIT: u32 = 0x1c;
+/// MI_SEMAPHORE_WAIT.
+const SEMAPHORE_WAIT: u8 = 0x1c;
 /// MI_WAIT_FOR_EVENT and MI_WAIT_FOR_EVENT_2.
-const WAIT_FOR_EVENT: [u32; 2] = [0x03, 0x04];
+const WAIT_FOR_EVENT: [u8; 2] = [0x03, 0x04];
 
 /// Reason why a context left its engine (i915: intel_execlists_submission.c, "context switch detail").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +30,9 @@ pub enum Detail {
 impl Detail {
     /// Reason of a context that left at the unsuccessful wait with this header.
     pub fn of_wait(header: u32) -> Self {
-        match header >> 23 {
-            SEMAPHORE_WAIT => Detail::Semaphore { polls: header & 1 << 15 != 0 },
-            command if WAIT_FOR_EVENT.contains(&command) => Detail::Event,
+        match MiHeader::from(header).mi_opcode() {
+            Some(SEMAPHORE_WAIT) => Detail::Semaphore { polls: fields::WAIT_MODE.is_set_in(header) },
+            Some(opcode) if WAIT_FOR_EVENT.contains(&opcode) => Detail::Event,
             _ => Detail::Preempted,
         }
     }
@@ -46,21 +47,46 @@ impl Detail {
     }
 }
 
-/// Reasons for a switch that CSB_INTERRUPT_MASK can mask, by bit. No public document defines the register's layout; the
-/// bits are those of the same reasons in the status dwords of older generations (i915: GEN8_CTX_STATUS_*).
+/// Reasons for a switch (V8-056).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
 pub enum Reason {
     /// The first context of a queue starts on an idle engine.
-    IdleToActive = 1 << 0,
+    IdleToActive,
     /// A new queue preempted the running context, or an empty queue was loaded.
-    NewQueue = 1 << 1,
+    NewQueue,
     /// Switch from one element of the queue to the next.
-    ElementSwitch = 1 << 2,
+    ElementSwitch,
     /// The queue is complete.
-    ActiveToIdle = 1 << 3,
+    ActiveToIdle,
     /// The running context continues as an element of a new queue.
-    LiteRestore = 1 << 15,
+    LiteRestore,
+}
+
+/// CSB_INTERRUPT_MASK: reasons for a switch that are not reported (V8-056). No public document defines the register's
+/// layout; the bits are those of the same reasons in the status dwords of older generations (i915: GEN8_CTX_STATUS_*).
+#[bitfield(u32)]
+pub struct CsbInterruptMask {
+    idle_to_active: bool,
+    new_queue: bool,
+    element_switch: bool,
+    active_to_idle: bool,
+    #[bits(11)]
+    __: u16,
+    lite_restore: bool,
+    __: u16,
+}
+
+impl CsbInterruptMask {
+    /// Returns whether switches for `reason` are not reported.
+    pub fn masks(self, reason: Reason) -> bool {
+        match reason {
+            Reason::IdleToActive => self.idle_to_active(),
+            Reason::NewQueue => self.new_queue(),
+            Reason::ElementSwitch => self.element_switch(),
+            Reason::ActiveToIdle => self.active_to_idle(),
+            Reason::LiteRestore => self.lite_restore(),
+        }
+    }
 }
 
 /// A context status quadword (V8-052) in the layout of this generation (i915: xehp_csb_parse).
@@ -102,7 +128,7 @@ impl ContextStatus {
         ContextId::new(self.to_bits())
     }
 
-    /// Reason of the switch for CSB_INTERRUPT_MASK.
+    /// Reason of the switch.
     pub fn reason(self) -> Reason {
         let idle = |id| id == ContextId::IDLE;
         match (self.new_queue(), self.away(), self.to()) {
@@ -115,38 +141,40 @@ impl ContextStatus {
     }
 }
 
-/// Contents of EXECLIST_STATUS (Fuchsia: magma msd-intel-gen, registers.h, ExeclistStatusGen12, from the Tiger Lake
-/// volume 2c; xe: reads bit 7; i915: the high dword is that of the running context).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct QueueStatus {
+/// EXECLIST_STATUS (Fuchsia: magma msd-intel-gen, registers.h, ExeclistStatusGen12, from the Tiger Lake volume 2c; xe:
+/// reads bit 7).
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct ExeclistStatus {
+    /// The execution queue is not valid.
+    pub queue_invalid: bool,
+    /// More than one Load is pending.
+    pub several_loads_pending: bool,
+    /// The last pending Load has an empty queue.
+    pub preempt_to_idle_pending: bool,
     /// The execution queue is valid.
-    pub valid: bool,
-    /// Number of Loads that are pending until the running context leaves the engine.
-    pub loads: u8,
-    /// The last of these Loads has an empty queue.
-    pub preempts_to_idle: bool,
-    /// The running context and its element.
-    pub running: Option<(Descriptor, u8)>,
+    pub queue_valid: bool,
+    /// The same as `queue_valid`.
+    pub queue_valid_copy: bool,
+    #[bits(2)]
+    __: u8,
+    /// A context is running.
+    pub active: bool,
+    /// Element of the running context.
+    #[bits(4)]
+    pub active_element: u8,
+    /// Reason of the last switch, which has no public encoding.
+    #[bits(15)]
+    __: u16,
     /// Arbitration is enabled.
     pub arbitration: bool,
-}
-
-impl QueueStatus {
-    /// The register's 64 bits. Bits 26:12, the reason of the last switch, have no public encoding and read 0.
-    pub fn register(self) -> u64 {
-        let flag = |set: bool, bit: u32| u64::from(set) << bit;
-        let running = self.running.map_or(0, |(descriptor, element)| {
-            u64::from(descriptor) & !0xffff_ffff | u64::from(element & 7) << 8 | flag(true, 7)
-        });
-        running
-            | flag(!self.valid, 0)
-            | flag(self.loads > 1, 1)
-            | flag(self.preempts_to_idle, 2)
-            | flag(self.valid, 3)
-            | flag(self.valid, 4)
-            | flag(self.arbitration, 27)
-            | flag(self.loads > 0, 30)
-    }
+    #[bits(2)]
+    __: u8,
+    /// A Load is pending until the running context leaves the engine.
+    pub load_pending: bool,
+    __: bool,
+    /// High dword of the running context's descriptor (i915 reads it).
+    pub descriptor_high: u32,
 }
 
 #[cfg(test)]
