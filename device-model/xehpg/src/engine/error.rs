@@ -127,7 +127,7 @@ impl Streamer<'_> {
             return;
         }
         let interrupts = self.gt.interrupts_of(self.running.load.function);
-        let handling = self.running.load.descriptor >> FAULT_HANDLING & 3;
+        let handling = self.running.load.descriptor().fault_handling();
         let repaired = handling != FAULT_AND_HANG;
         match self.running.report {
             Some(report) if repaired => {
@@ -143,7 +143,5 @@ impl Streamer<'_> {
     }
 }
 
-/// Shift of context descriptor bits 7:6, fault handling: 0 hangs the context, 1 to 3 wait until the fault is repaired
-/// (i915: intel_lrc.h FAULT_AND_HANG).
-const FAULT_HANDLING: u32 = 6;
-const FAULT_AND_HANG: u64 = 0;
+/// [`Descriptor::fault_handling`](crate::execlist::descriptor::Descriptor::fault_handling): the fault hangs the context.
+const FAULT_AND_HANG: u8 = 0;

@@ -3,23 +3,32 @@
 
 use bitfield_struct::bitfield;
 
-/// Context ID as in status quadwords: SW counter and SW context ID (V8-031), 22 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContextId(u32);
+/// Context ID as in status quadwords (V8-031), 22 bits.
+#[bitfield(u32, new = false)]
+#[derive(PartialEq, Eq)]
+pub struct ContextId {
+    /// SW context ID.
+    software_id: u16,
+    /// SW counter.
+    #[bits(6)]
+    software_counter: u8,
+    #[bits(10)]
+    __: u16,
+}
 
 impl ContextId {
     /// No context: the engine is idle (V8-053; i915: XEHP_IDLE_CTX_ID).
-    pub const IDLE: ContextId = ContextId(0xffff);
+    pub const IDLE: ContextId = ContextId::new(0xffff);
     const MASK: u32 = 0x3f_ffff;
 
     /// Creates an ID from the 22 bits that status quadwords contain.
     pub const fn new(bits: u32) -> Self {
-        ContextId(bits & Self::MASK)
+        ContextId::from_bits(bits & Self::MASK)
     }
 
-    /// SW counter in bits 21:16, SW context ID in bits 15:0.
+    /// The 22 bits that status quadwords contain.
     pub const fn bits(self) -> u32 {
-        self.0
+        self.into_bits()
     }
 }
 
@@ -35,15 +44,17 @@ pub struct Descriptor {
     /// 3 is a four-level PPGTT (i915: INTEL_LEGACY_64B_CONTEXT).
     #[bits(2)]
     pub addressing: u8,
-    #[bits(3)]
-    __: u8,
+    __: bool,
+    /// Fault handling: 0 hangs the context, 1 to 3 wait until the fault is repaired (i915: intel_lrc.h FAULT_AND_HANG).
+    #[bits(2)]
+    pub fault_handling: u8,
     /// Operands of commands that are not global are in the PPGTT (i915: GEN8_CTX_PRIVILEGE).
     pub ppgtt: bool,
     #[bits(3)]
     __: u8,
     /// Bits 31:12 of the GGTT address of the context's PPHWSP.
     #[bits(20)]
-    page: u32,
+    pub page: u32,
     /// Number of the function that owns the context.
     #[bits(6)]
     pub function: u8,
@@ -72,8 +83,8 @@ impl Descriptor {
 
     /// The context's ID in status quadwords.
     pub fn id(self) -> ContextId {
-        let counter = u32::from(self.software_counter()) << 16;
-        ContextId((counter | u32::from(self.software_id())) & ContextId::MASK)
+        let id = ContextId::new(self.software_id().into());
+        id.with_software_counter(self.software_counter())
     }
 
     /// Returns whether the running context `self` can continue as `new`: it is the same context with the same ID, and
