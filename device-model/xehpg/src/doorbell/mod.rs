@@ -24,11 +24,12 @@
 #[cfg(test)]
 mod tests;
 
-use arctic_sriov::number::{high, low};
+use arctic_sriov::number::low;
+use bitfield_struct::bitfield;
 use serde::Serialize;
 
 use crate::host::{FUNCTIONS, Function};
-use crate::registers::DoorbellRegister;
+use crate::registers::{DoorbellAddress, DoorbellControl, DoorbellRegister};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Number of physical doorbells of the card (V13-081).
@@ -50,13 +51,8 @@ const GROUP: usize = 32;
 /// Number of groups, each with one status register (V13-097).
 const GROUPS: usize = DOORBELLS / GROUP;
 
-/// DOORBELL_CTRL bits 7:0: the group has rung and has not been taken since. The document does not define bit positions.
-const RUNG_GROUPS: u32 = 0xff;
-/// DOORBELL_CTRL bit 31: rings notify the GuC's core, not the host (V13-099). The document does not define the
-/// position.
-pub const SEND_TO_CORE: u32 = 1 << 31;
-/// Valid bit of a doorbell's address register (xe, i915: DRB_VALID of doorbells in memory).
-const VALID: u32 = 1 << 0;
+/// [`DoorbellControl::send_to_core`].
+pub const SEND_TO_CORE: u32 = DoorbellControl::new().with_send_to_core(true).into_bits();
 
 /// A page of a function's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,7 +88,7 @@ pub enum Ring {
     Collapsed,
     /// The status of these groups became nonzero: the target must be notified.
     Message {
-        /// DOORBELL_CTRL bits 7:0 that the message set (V13-098).
+        /// Bits of [`DoorbellControl::groups`] that the message set (V13-098).
         groups: u8,
         /// Target of the notification.
         to: Route,
@@ -136,59 +132,72 @@ fn bit(index: u8) -> u32 {
     1 << (usize::from(index) % GROUP)
 }
 
-/// State of a physical doorbell: cookie in bits 63:32, Valid in bit 31, "has rung and was not served" in bit 30,
-/// function in bits 21:16, page in bits 9:0. One word, so a concurrent ring never observes a partially armed doorbell.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Armed(u64);
+/// State of a physical doorbell, 0 if it is not armed. One word, so a concurrent ring never observes a partially armed
+/// doorbell.
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+struct Armed {
+    /// Number of the watched page.
+    #[bits(10)]
+    page_number: u16,
+    #[bits(6)]
+    __: u8,
+    /// Number of the function that owns the page.
+    #[bits(6)]
+    function_number: u8,
+    __: u8,
+    /// The doorbell has rung and was not served.
+    pending: bool,
+    /// Valid (V13-084).
+    valid: bool,
+    /// The cookie; 0 is cleared.
+    cookie: u32,
+}
 
 impl Armed {
-    const VALID: u64 = 1 << 31;
-    const RUNG: u64 = 1 << 30;
-    const COOKIE: u64 = 0xffff_ffff << 32;
-    const WATCHED: u64 = Self::VALID | 0x3f << 16 | (PAGES - 1) as u64;
-    const NOT: Armed = Armed(0);
+    const PENDING: u64 = Armed::new().with_pending(true).into_bits();
+    const COOKIE: u64 = Armed::new().with_cookie(u32::MAX).into_bits();
 
     /// State after arming by the GuC. The cookie that the block captures is nonzero, that is, not cleared.
-    fn new(function: Function, page: Page) -> Self {
-        let cookie = 1 << 32;
-        Armed(cookie | Self::watched(function, page))
-    }
-
-    fn valid(self) -> bool {
-        self.0 & Self::VALID != 0
+    fn of(function: Function, page: Page) -> Self {
+        Self::watched(function, page).with_cookie(1)
     }
 
     fn function(self) -> Function {
-        Function((self.0 >> 16 & 0x3f) as u8)
+        Function(self.function_number())
     }
 
     fn page(self) -> Page {
-        Page((self.0 & 0xffff) as u16 & (PAGES - 1))
+        Page(self.page_number())
     }
 
     fn watches(self, function: Function, page: Page) -> bool {
-        self.0 & Self::WATCHED == Self::watched(function, page)
+        self.with_pending(false).with_cookie(0) == Self::watched(function, page)
     }
 
-    fn watched(function: Function, page: Page) -> u64 {
-        let number = function.index() as u64 & 0x3f;
-        Self::VALID | number << 16 | u64::from(page.0)
-    }
-
-    fn cookie(self) -> u32 {
-        (self.0 >> 32) as u32
+    fn watched(function: Function, page: Page) -> Self {
+        let number = function.0 & 0x3f;
+        Armed::new().with_valid(true).with_function_number(number).with_page_number(page.0 & (PAGES - 1))
     }
 
     /// State after a ring: the cookie is incremented and skips 0.
     fn rung(self) -> Self {
-        let cookie = self.cookie().checked_add(1).unwrap_or(1);
-        Armed(self.0 & !Self::COOKIE | Self::RUNG | u64::from(cookie) << 32)
+        self.with_pending(true).with_cookie(self.cookie().checked_add(1).unwrap_or(1))
     }
 }
 
-/// State of a group: status in the GTI in bits 31:0, interrupt status in the GuC in bits 63:32. One word, so status
-/// bits move atomically from one to the other.
-const INTERRUPT_STATUS: u64 = 0xffff_ffff << 32;
+/// State of a group. One word, so status bits move atomically from one to the other.
+#[bitfield(u64)]
+struct GroupStatus {
+    /// Status in the GTI.
+    status: u32,
+    /// Interrupt status in the GuC.
+    interrupt_status: u32,
+}
+
+impl GroupStatus {
+    const INTERRUPT_STATUS: u64 = GroupStatus::new().with_interrupt_status(u32::MAX).into_bits();
+}
 
 /// The doorbell block of the card.
 pub struct Doorbells {
@@ -240,14 +249,14 @@ impl Doorbells {
     }
 
     fn word(&self, index: u8) -> Armed {
-        Armed(self.doorbell(index).load(Ordering::Acquire))
+        Armed::from(self.doorbell(index).load(Ordering::Acquire))
     }
 
     /// Sets Valid of a doorbell, which then watches `page` of `function` (V13-084, V13-085, V13-096). Corresponds to
     /// the GuC's message, which no other client of the message channel can send.
     pub fn arm(&self, index: u8, function: Function, page: Page) -> Result<(), Refused> {
-        let armed = Armed::new(function, page);
-        match self.doorbell(index).compare_exchange(0, armed.0, Ordering::AcqRel, Ordering::Acquire) {
+        let armed = Armed::of(function, page);
+        match self.doorbell(index).compare_exchange(0, armed.into(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ok(()),
             Err(_) => Err(Refused::IsArmed),
         }
@@ -265,7 +274,7 @@ impl Doorbells {
         if word.valid() && word.cookie() == 0 {
             let cell = self.doorbell(index);
             // Fails if a concurrent reader has already cleared Valid. The doorbell may have been armed again since.
-            let _ = cell.compare_exchange(word.0, Armed::NOT.0, Ordering::AcqRel, Ordering::Acquire);
+            let _ = cell.compare_exchange(word.into(), Armed::new().into(), Ordering::AcqRel, Ordering::Acquire);
         }
     }
 
@@ -307,8 +316,9 @@ impl Doorbells {
             }
             found = true;
             // The GTI notifies the GuC when a group's status changes from zero to nonzero (V13-097).
-            let before = low(self.group_of(group(index)).fetch_or(bit(index).into(), Ordering::AcqRel));
-            if before == 0 {
+            let rung = GroupStatus::new().with_status(bit(index));
+            let before = GroupStatus::from(self.group_of(group(index)).fetch_or(rung.into(), Ordering::AcqRel));
+            if before.status() == 0 {
                 groups |= 1 << group(index);
             }
         }
@@ -318,7 +328,8 @@ impl Doorbells {
             (false, _) => Ring::Missed,
             (true, 0) => Ring::Collapsed,
             (true, groups) => {
-                let control = self.control.fetch_or(u32::from(groups), Ordering::AcqRel);
+                let message = DoorbellControl::new().with_groups(groups);
+                let control = self.control.fetch_or(message.into(), Ordering::AcqRel);
                 Ring::Message { groups, to: route(control) }
             }
         }
@@ -327,12 +338,12 @@ impl Doorbells {
     fn ring_one(&self, index: u8, function: Function, page: Page) -> bool {
         let cell = self.doorbell(index);
         // Fast path: most doorbells watch another page, so the cost is one load each.
-        if !Armed(cell.load(Ordering::Acquire)).watches(function, page) {
+        if !Armed::from(cell.load(Ordering::Acquire)).watches(function, page) {
             return false;
         }
         let change = |word: u64| {
-            let word = Armed(word);
-            (word.watches(function, page) && word.cookie() != 0).then(|| word.rung().0)
+            let word = Armed::from(word);
+            (word.watches(function, page) && word.cookie() != 0).then(|| word.rung().into())
         };
         let rung = cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok();
         if !rung && self.word(index).watches(function, page) {
@@ -345,8 +356,13 @@ impl Doorbells {
     /// Moves a group's status to its interrupt status (V13-089). Ordering: clears the bit in DOORBELL_CTRL first. A
     /// concurrent ring sets it again, possibly for a status that was already moved and is empty when next taken.
     fn take_group(&self, group: usize) {
-        self.control.fetch_and(!(1 << group), Ordering::AcqRel);
-        let moved = |word: u64| (low(word) != 0).then_some((word | word << 32) & INTERRUPT_STATUS);
+        let taken = DoorbellControl::new().with_groups(1 << group);
+        self.control.fetch_and(!u32::from(taken), Ordering::AcqRel);
+        let moved = |word: u64| {
+            let group = GroupStatus::from(word);
+            let moved = GroupStatus::new().with_interrupt_status(group.interrupt_status() | group.status());
+            (group.status() != 0).then_some(moved.into())
+        };
         // Fails if no doorbell of the group has rung.
         let _ = self.group_of(group).fetch_update(Ordering::AcqRel, Ordering::Acquire, moved);
     }
@@ -354,11 +370,12 @@ impl Doorbells {
     /// Moves a group's status to its interrupt status, then clears and returns the interrupt status.
     fn serve_group(&self, group: usize) -> u32 {
         self.take_group(group);
-        (self.group_of(group).fetch_and(!INTERRUPT_STATUS, Ordering::AcqRel) >> 32) as u32
+        let before = self.group_of(group).fetch_and(!GroupStatus::INTERRUPT_STATUS, Ordering::AcqRel);
+        GroupStatus::from(before).interrupt_status()
     }
 
-    fn group(&self, ordinal: u16) -> u64 {
-        self.groups.get(usize::from(ordinal)).map_or(0, |group| group.load(Ordering::Acquire))
+    fn group(&self, ordinal: u16) -> GroupStatus {
+        self.groups.get(usize::from(ordinal)).map_or(0, |group| group.load(Ordering::Acquire)).into()
     }
 
     /// Returns the doorbells that have rung for the GuC since the last call; none while rings are routed to the host. A
@@ -377,8 +394,8 @@ impl Doorbells {
             }
         }
         for index in taken.iter() {
-            let before = self.doorbell(index).fetch_and(!Armed::RUNG, Ordering::AcqRel);
-            if !Armed(before).valid() || before & Armed::RUNG == 0 {
+            let before = Armed::from(self.doorbell(index).fetch_and(!Armed::PENDING, Ordering::AcqRel));
+            if !before.valid() || !before.pending() {
                 taken.0.iter_mut().skip(group(index)).take(1).for_each(|rung| *rung &= !bit(index));
             }
         }
@@ -402,18 +419,18 @@ impl Doorbells {
         match register {
             DoorbellRegister::Address => {
                 let watched = u8::try_from(ordinal).ok().and_then(|index| self.watched(index));
-                watched.map_or(0, |(_, page)| low(page.offset()) | VALID)
+                watched.map_or(0, |(_, page)| DoorbellAddress::from(low(page.offset())).with_valid(true).into())
             }
             DoorbellRegister::Function => {
                 let watched = u8::try_from(ordinal).ok().and_then(|index| self.watched(index));
                 watched.map_or(0, |(function, _)| u32::from(function.0))
             }
-            DoorbellRegister::Status => low(self.group(ordinal)),
+            DoorbellRegister::Status => self.group(ordinal).status(),
             DoorbellRegister::InterruptStatus => {
                 if usize::from(ordinal) < self.groups.len() {
                     self.take_group(ordinal.into());
                 }
-                high(self.group(ordinal))
+                self.group(ordinal).interrupt_status()
             }
             DoorbellRegister::Control => self.control.load(Ordering::Acquire),
         }
@@ -427,13 +444,14 @@ impl Doorbells {
             DoorbellRegister::Address | DoorbellRegister::Function | DoorbellRegister::Status => false,
             DoorbellRegister::InterruptStatus => {
                 if let Some(group) = self.groups.get(usize::from(ordinal)) {
-                    group.fetch_and(!(u64::from(value) << 32), Ordering::AcqRel);
+                    let cleared = GroupStatus::new().with_interrupt_status(value);
+                    group.fetch_and(!u64::from(cleared), Ordering::AcqRel);
                 }
                 false
             }
-            DoorbellRegister::Control if value & SEND_TO_CORE != 0 => {
+            DoorbellRegister::Control if DoorbellControl::from(value).send_to_core() => {
                 let before = self.control.fetch_or(SEND_TO_CORE, Ordering::AcqRel);
-                before & RUNG_GROUPS != 0
+                DoorbellControl::from(before).groups() != 0
             }
             DoorbellRegister::Control => {
                 self.control.fetch_and(!SEND_TO_CORE, Ordering::AcqRel);
@@ -444,5 +462,5 @@ impl Doorbells {
 }
 
 fn route(control: u32) -> Route {
-    if control & SEND_TO_CORE != 0 { Route::Guc } else { Route::Host }
+    if DoorbellControl::from(control).send_to_core() { Route::Guc } else { Route::Host }
 }

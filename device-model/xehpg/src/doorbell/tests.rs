@@ -25,7 +25,7 @@ fn rung(doorbells: &Doorbells) -> Vec<u8> {
 }
 
 fn valid(doorbells: &Doorbells, index: u8) -> bool {
-    doorbells.read(DoorbellRegister::Address, u16::from(index)) & VALID != 0
+    DoorbellAddress::from(doorbells.read(DoorbellRegister::Address, u16::from(index))).valid()
 }
 
 fn message(groups: u8) -> Ring {
@@ -124,9 +124,9 @@ fn reading_a_cleared_cookie_clears_valid() {
 #[test]
 fn rings_do_not_clear_the_cookie() {
     proves!(V13_086, "the cookie counts rings and skips 0");
-    let word = Armed(Armed::new(VF1, page(3)).0 | Armed::COOKIE);
+    let word = Armed::of(VF1, page(3)).with_cookie(u32::MAX);
     assert_eq!(word.rung().cookie(), 1);
-    assert!(word.rung().watches(VF1, page(3)) && word.rung().0 & Armed::RUNG != 0);
+    assert!(word.rung().watches(VF1, page(3)) && word.rung().pending());
 }
 
 #[test]

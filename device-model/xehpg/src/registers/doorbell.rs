@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Registers of the doorbell block (V13-081..100, [`crate::doorbell`]).
 
+use bitfield_struct::bitfield;
+
 use super::Kind::Live as L;
 use super::Live::Doorbell;
 use super::{Register, array, register};
@@ -18,6 +20,29 @@ pub enum DoorbellRegister {
     InterruptStatus,
     /// Groups that have rung, and the interrupt targets.
     Control,
+}
+
+/// DOORBELL_ADDRESS: the page that a doorbell watches (xe, i915: DRB_VALID of doorbells in memory).
+#[bitfield(u32)]
+pub struct DoorbellAddress {
+    /// The doorbell is armed.
+    pub valid: bool,
+    #[bits(11)]
+    __: u16,
+    /// Bits 31:12 of the page's MMIO offset.
+    #[bits(20)]
+    page: u32,
+}
+
+/// DOORBELL_CTRL. The document does not define bit positions.
+#[bitfield(u32)]
+pub struct DoorbellControl {
+    /// The groups that have rung and have not been taken since (V13-098).
+    pub groups: u8,
+    #[bits(23)]
+    __: u32,
+    /// Rings notify the GuC's core, not the host (V13-099).
+    pub send_to_core: bool,
 }
 
 /// The register table. No public document or driver defines the fields of the physical doorbells or the offsets of the

@@ -28,7 +28,9 @@ pub mod whitelist;
 mod workaround;
 
 pub use arctic_base::registers::{Bits, Copies, Family, FunctionRegisters, Kind, Replicated, Touches, Unit, masked};
-pub use doorbell::DoorbellRegister;
+pub use card_fields::CardFields;
+use card_fields::card_fields;
+pub use doorbell::{DoorbellAddress, DoorbellControl, DoorbellRegister};
 pub use engine::{ClockRegister, EngineRegister};
 pub use engine_registers::EngineRegisters;
 use file::card_fields;
