@@ -36,7 +36,7 @@ fn card(function: Function) -> (Gt, Engine) {
     let region = |len| SharedRegion::anonymous(len).expect("memory");
     let ggtt = Ggtt::new(region(GGTT_BYTES));
     let owner = u64::from(function.0) << 2;
-    (0..LOCAL as u64 >> 12).for_each(|page| ggtt.set_entry(page, GgttEntry(page << 12 | owner | 3)));
+    (0..LOCAL as u64 >> 12).for_each(|page| ggtt.set_entry(page, GgttEntry::from(page << 12 | owner | 3)));
     let vf = VfMemory { local: region(LOCAL), ggtt: None };
     let memory = Memory::new(XE_HPG.page_tables, region(2 * LOCAL), ggtt, Arc::new(NullHost)).with_vfs(vec![vf]);
     let put = |at: u64, value: u64| memory.write_bar(Function::PF, at, &value.to_le_bytes());

@@ -145,7 +145,7 @@ fn reassigned_ggtt_page_is_not_written() {
         bench.attacker.submit(ID, EngineClass::Copy, &ring);
         bench.until("the first store of the ring", 1000, |bench| bench.attacker.peek(OLD) == 1);
         let index = (base + OLD) >> 12;
-        let entry = bench.card.gt().memory.ggtt().entry(index).0;
+        let entry = bench.card.gt().memory.ggtt().entry(index).into_bits();
         let others = entry & !0xffc | u64::from(VICTIMS[0].0) << 2;
         bench.card.write(Function::PF, arctic_device_model::card::GGTT_WINDOW + index * 8, &others.to_le_bytes());
         bench.attacker.poke(GATE, 1);

@@ -162,7 +162,7 @@ impl CardBench {
 
     fn write_tables(&self) {
         for page in 0..GGTT_BYTES as u64 / 8 {
-            if self.card.gt().memory.ggtt().entry(page).0 != 0 {
+            if self.card.gt().memory.ggtt().entry(page).into_bits() != 0 {
                 self.access.set_entry(page, 0);
             }
         }

@@ -222,7 +222,7 @@ impl World {
                 Page::Foreign => u64::from(NEIGHBOUR.0) << 2 | 3,
                 Page::Null | Page::Nothing => 0,
             };
-            self.gt.memory.ggtt().set_entry(BASE / PAGE + page, GgttEntry(entry));
+            self.gt.memory.ggtt().set_entry(BASE / PAGE + page, GgttEntry::from(entry));
         }
     }
 
@@ -371,7 +371,7 @@ impl World {
         // Context switch status (V8-057), which also depends on preemptions.
         home[HWSP as usize + 0x40..HWSP as usize + 0xc0].fill(0);
         let (ram, remote) = self.guests.own.bytes();
-        let entries = (0..at::END).map(|page| self.gt.memory.ggtt().entry(BASE / PAGE + page).0).collect();
+        let entries = (0..at::END).map(|page| self.gt.memory.ggtt().entry(BASE / PAGE + page).into_bits()).collect();
         let foreign = self.foreign_bytes();
         Left { stop, home, ram, remote, foreign, entries, registers, image }
     }

@@ -320,7 +320,8 @@ impl World {
         let mut parts: Vec<_> = pages
             .iter()
             .map(|range| {
-                let entries = range.clone().filter(not_its_own).flat_map(|page| ggtt.effective(page).0.to_le_bytes());
+                let entries =
+                    range.clone().filter(not_its_own).flat_map(|page| ggtt.effective(page).into_bits().to_le_bytes());
                 (format!("GGTT pages {range:x?}"), entries.collect())
             })
             .collect();

@@ -107,7 +107,7 @@ impl Pf {
 
     fn assign(&self, vf: Function) {
         for page in base(vf) >> 12..(base(vf) + GLOBAL) >> 12 {
-            self.access.set_entry(page, ggtt::assigned(vf.0));
+            self.access.set_entry(page, ggtt::GgttEntry::assigned(vf.0).into());
         }
     }
 

@@ -126,7 +126,7 @@ impl BlitBench {
     }
 
     fn global_entry(&self, index: u64, frame: u64) {
-        self.memory.ggtt().set_entry(index, GgttEntry(frame | 3));
+        self.memory.ggtt().set_entry(index, GgttEntry::from(frame | 3));
     }
 
     fn read(&mut self, address: u64, len: u64) -> Vec<u8> {

@@ -490,7 +490,7 @@ fn errors_are_unmasked_and_cleared_by_mmio() {
     let gt = card.gt();
     let write = |offset: u64, value: u32| card.write(Function::PF, offset, &value.to_le_bytes());
     let status = || gt.memory.local().slice(PAGE, 4).unwrap().load::<u32>(0, Ordering::Acquire).unwrap();
-    gt.memory.ggtt().set_entry(0x10, GgttEntry(PAGE | 3));
+    gt.memory.ggtt().set_entry(0x10, GgttEntry::from(PAGE | 3));
     gt.memory.local().slice(PAGE, 4).unwrap().store(0x5a_u32, 0, Ordering::Release).unwrap();
     write(0x2_2080, 0x1_0000);
     write(0x2_2098, !(1 << 3));

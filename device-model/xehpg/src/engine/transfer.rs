@@ -165,7 +165,7 @@ impl Streamer<'_> {
         let [_, first, entries @ ..] = words else { return Ok(Flow::Illegal) };
         let (entries, _) = entries.as_chunks();
         for (index, [low, high]) in (u64::from(first >> 12)..).zip(entries) {
-            self.gt.memory.ggtt().set_entry(index, GgttEntry(u64::from(*high) << 32 | u64::from(*low)));
+            self.gt.memory.ggtt().set_entry(index, GgttEntry::from(u64::from(*high) << 32 | u64::from(*low)));
         }
         Ok(Flow::Next)
     }

@@ -5,84 +5,80 @@
 //! VF reads and changes only entries that it owns (V13-026). The rule has four cases: read or write of an owned or
 //! foreign entry.
 
+use bitfield_struct::bitfield;
+
 use super::PF;
 
 /// Size in bytes of a GGTT page (V13-028).
 pub const PAGE: u64 = 4096;
 
-/// Bit 0: the entry is valid.
-pub const VALID: u64 = 1 << 0;
-/// Bit 1: the page is in local memory; if clear, in the owner's guest-physical memory (V13-027, V13-031).
-pub const LOCAL: u64 = 1 << 1;
-/// Bits 11:2: number of the owning function (xe: GGTT_PTE_VFID). V13-027 specifies bits 7:2, enough for 63 VFs.
-pub const OWNER: u64 = 0x3ff << OWNER_SHIFT;
-const OWNER_SHIFT: u32 = 2;
-/// Bits 45:12: page address.
-pub const ADDRESS: u64 = 0x3fff_ffff_f000;
-
-/// Bits that only the PF may write; VF writes do not change them (V13-024).
-const PF_ONLY: u64 = OWNER | VALID;
-
-/// Returns whether the entry is valid.
-pub const fn valid(entry: u64) -> bool {
-    entry & VALID != 0
+/// One GGTT entry (V13-027; xe: xelp_ggtt_pte_flags, XE_GGTT_PTE_DM, GGTT_PTE_VFID).
+#[bitfield(u64)]
+#[derive(PartialEq, Eq)]
+pub struct GgttEntry {
+    /// The entry is valid.
+    pub valid: bool,
+    /// The page is in local memory; if clear, in the owner's guest-physical memory (V13-027, V13-031).
+    pub local: bool,
+    /// Number of the owning function (xe: GGTT_PTE_VFID). V13-027 specifies bits 7:2, enough for 63 VFs.
+    #[bits(10)]
+    pub owner: u16,
+    /// Bits 45:12 of the page's address.
+    #[bits(34)]
+    page: u64,
+    #[bits(18)]
+    __: u32,
 }
 
-/// Returns whether the page is in local memory.
-pub const fn local(entry: u64) -> bool {
-    entry & LOCAL != 0
-}
-
-/// Returns the number of the owning function.
-pub const fn owner(entry: u64) -> u16 {
-    ((entry & OWNER) >> OWNER_SHIFT) as u16
-}
-
-/// Returns the page address: an address in the owner's local memory, or guest-physical.
-pub const fn address(entry: u64) -> u64 {
-    entry & ADDRESS
-}
-
-/// Returns the entry of a page that the PF has assigned to `function` and that is not mapped yet: valid, address 0 (xe:
-/// xe_ggtt_assign).
-pub const fn assigned(function: u8) -> u64 {
-    (function as u64) << OWNER_SHIFT | VALID
-}
-
-/// Returns whether the VF owns the page. Always false for the PF: owner 0 means that no VF owns the entry.
-pub const fn owned_by(entry: u64, vf: u8) -> bool {
-    vf != PF && owner(entry) == vf as u16
-}
-
-/// Returns the value that a VF reads: an owned entry without the owner field, or 0 for a foreign entry (V13-022,
-/// V13-023).
-pub const fn vf_read(entry: u64, vf: u8) -> u64 {
-    if owned_by(entry, vf) { entry & !OWNER } else { 0 }
-}
-
-/// Returns the entry after a VF writes `value`: all fields of an owned entry change except owner and Valid. Returns
-/// `None` for a foreign entry: the write is dropped (V13-024, V13-025).
-pub const fn vf_write(entry: u64, vf: u8, value: u64) -> Option<u64> {
-    if owned_by(entry, vf) { Some(entry & PF_ONLY | value & !PF_ONLY) } else { None }
-}
-
-/// Returns the effective entry when a VF's GGTT range is mapped into its guest and the guest writes a separate table
-/// without trapping. Owner and Valid come from the PF's entry; the other fields come from the VF's entry if it is
-/// nonzero, otherwise from the PF's entry.
-///
-/// This applies [`vf_write`] when the entry is used instead of when it is written, so it grants a VF no additional
-/// access: its entries for foreign pages are never used. Writing a full entry of 0 restores the PF's entry.
-pub const fn combine(pf_entry: u64, vf_entry: u64, vf: u8) -> u64 {
-    match vf_write(pf_entry, vf, vf_entry) {
-        Some(entry) if vf_entry != 0 => entry,
-        _ => pf_entry,
+impl GgttEntry {
+    /// Returns the page address: an address in the owner's local memory, or guest-physical.
+    pub const fn address(self) -> u64 {
+        self.page() << 12
     }
-}
 
-/// Returns whether an access on behalf of `function` may use the entry: the PF and the GuC may use any valid page, a VF
-/// only its own (V13-020, V13-047). The second-level translation is selected by [`owner`], also for the PF (V13-030).
-pub const fn permits(entry: u64, function: u8) -> bool {
-    valid(entry) && (function == PF || owned_by(entry, function))
+    /// Returns the entry of a page that the PF has assigned to `function` and that is not mapped yet: valid, address 0
+    /// (xe: xe_ggtt_assign).
+    pub const fn assigned(function: u8) -> Self {
+        GgttEntry::new().with_owner(function as u16).with_valid(true)
+    }
+
+    /// Returns whether the VF owns the page. Always false for the PF: owner 0 means that no VF owns the entry.
+    pub const fn owned_by(self, vf: u8) -> bool {
+        vf != PF && self.owner() == vf as u16
+    }
+
+    /// Returns the value that a VF reads: an owned entry without the owner field, or 0 for a foreign entry (V13-022,
+    /// V13-023).
+    pub const fn vf_read(self, vf: u8) -> Self {
+        if self.owned_by(vf) { self.with_owner(0) } else { GgttEntry::new() }
+    }
+
+    /// Returns the entry after a VF writes `value`: all fields of an owned entry change except owner and Valid, which
+    /// only the PF may write. Returns `None` for a foreign entry: the write is dropped (V13-024, V13-025).
+    pub const fn vf_write(self, vf: u8, value: GgttEntry) -> Option<Self> {
+        if self.owned_by(vf) { Some(value.with_owner(self.owner()).with_valid(self.valid())) } else { None }
+    }
+
+    /// Returns the effective entry when a VF's GGTT range is mapped into its guest and the guest writes a separate
+    /// table without trapping. Owner and Valid come from `self`, the PF's entry; the other fields come from the VF's
+    /// entry if it is nonzero, otherwise from the PF's entry.
+    ///
+    /// This applies [`GgttEntry::vf_write`] when the entry is used instead of when it is written, so it grants a VF no
+    /// additional access: its entries for foreign pages are never used. Writing a full entry of 0 restores the PF's
+    /// entry.
+    pub const fn combine(self, vf_entry: GgttEntry, vf: u8) -> Self {
+        match self.vf_write(vf, vf_entry) {
+            Some(entry) if vf_entry.into_bits() != 0 => entry,
+            _ => self,
+        }
+    }
+
+    /// Returns whether an access on behalf of `function` may use the entry: the PF and the GuC may use any valid page,
+    /// a VF only its own (V13-020, V13-047). The second-level translation is selected by [`GgttEntry::owner`], also for
+    /// the PF (V13-030).
+    pub const fn permits(self, function: u8) -> bool {
+        self.valid() && (function == PF || self.owned_by(function))
+    }
 }
 
 #[cfg(test)]
@@ -94,14 +90,46 @@ mod tests {
 
     use super::*;
 
+    const VALID: u64 = 1 << 0;
+    const LOCAL: u64 = 1 << 1;
+    const OWNER: u64 = 0x3ff << 2;
+    const ADDRESS: u64 = 0x3fff_ffff_f000;
+    /// Bits that only the PF may write; VF writes do not change them (V13-024).
+    const PF_ONLY: u64 = OWNER | VALID;
+
     const FIVES: u64 = 0x0000_0012_3456_7000 | 5 << 2 | LOCAL | VALID;
+
+    fn vf_read(entry: u64, vf: u8) -> u64 {
+        GgttEntry::from(entry).vf_read(vf).into()
+    }
+
+    fn vf_write(entry: u64, vf: u8, value: u64) -> Option<u64> {
+        GgttEntry::from(entry).vf_write(vf, value.into()).map(u64::from)
+    }
+
+    fn combine(entry: u64, vf_entry: u64, vf: u8) -> u64 {
+        GgttEntry::from(entry).combine(vf_entry.into(), vf).into()
+    }
+
+    fn permits(entry: u64, function: u8) -> bool {
+        GgttEntry::from(entry).permits(function)
+    }
+
+    fn owner(entry: u64) -> u16 {
+        GgttEntry::from(entry).owner()
+    }
+
+    fn assigned(function: u8) -> u64 {
+        GgttEntry::assigned(function).into()
+    }
 
     #[test]
     fn fields() {
         proves!(V13_027, "bit positions of the fields; the owner field is 10 bits wide as in xe");
-        assert_eq!((owner(FIVES), address(FIVES), local(FIVES), valid(FIVES)), (5, 0x12_3456_7000, true, true));
-        assert_eq!((owner(!0), address(!0)), (0x3ff, ADDRESS));
-        assert_eq!(VALID | LOCAL | OWNER | ADDRESS, (1 << 46) - 1);
+        let fives = GgttEntry::from(FIVES);
+        assert_eq!((fives.owner(), fives.address(), fives.local(), fives.valid()), (5, 0x12_3456_7000, true, true));
+        let (all, lowest) = (GgttEntry::from(!0), GgttEntry::from(1 << 12));
+        assert_eq!((all.owner(), all.address(), lowest.address()), (0x3ff, ADDRESS, 4096));
         assert_eq!(assigned(63), 63 << 2 | 1);
     }
 
@@ -193,11 +221,12 @@ mod tests {
             for rest in rests {
                 let entry = rest << 12 | low;
                 let plain = Plain::of(entry);
-                assert_eq!((owner(entry), valid(entry), local(entry)), (plain.owner, plain.valid, plain.local));
-                assert_eq!(address(entry), plain.rest % (1 << 34) * 4096);
+                let fields = GgttEntry::from(entry);
+                assert_eq!((fields.owner(), fields.valid(), fields.local()), (plain.owner, plain.valid, plain.local));
+                assert_eq!(fields.address(), plain.rest % (1 << 34) * 4096);
                 for vf in 0..66_u8 {
                     let own = vf != 0 && plain.owner == u16::from(vf);
-                    assert_eq!(owned_by(entry, vf), own);
+                    assert_eq!(fields.owned_by(vf), own);
                     assert_eq!(vf_read(entry, vf), plain.read(vf), "{entry:#x} {vf}");
                     assert_eq!(permits(entry, vf), plain.valid && (vf == 0 || own), "{entry:#x} {vf}");
                     cases += 1;
@@ -272,7 +301,7 @@ mod tests {
             let used = combine(pf_entry, vf_entry, vf);
             prop_assert_eq!(used & PF_ONLY, pf_entry & PF_ONLY);
             prop_assert_eq!(permits(used, vf), permits(pf_entry, vf));
-            prop_assert_eq!(permits(pf_entry, vf), valid(pf_entry) && (vf == PF || owner(pf_entry) == u16::from(vf)));
+            prop_assert_eq!(permits(pf_entry, vf), pf_entry & VALID != 0 && (vf == PF || owner(pf_entry) == u16::from(vf)));
             let written = vf_write(pf_entry, vf, vf_entry).filter(|_| vf_entry != 0);
             prop_assert_eq!(used, written.unwrap_or(pf_entry));
         }

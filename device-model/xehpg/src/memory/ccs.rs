@@ -60,7 +60,7 @@ mod tests {
             Memory::new(XE_HPG.page_tables, SharedRegion::anonymous(1 << 20).unwrap(), ggtt, Arc::new(NullHost));
         // Local page 3, a page beyond the range of the control data, and a page of guest memory.
         for (index, entry) in [(0, 0x3003), (1, 0x7fff_f003), (2, 0x3001)] {
-            memory.ggtt().set_entry(index, GgttEntry(entry));
+            memory.ggtt().set_entry(index, GgttEntry::from(entry));
         }
         memory
     }

@@ -8,7 +8,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::gate::ggtt as gate;
+use crate::gate;
+pub use crate::gate::ggtt::GgttEntry;
 use vm_memory::{Bytes, VolatileMemory};
 
 use super::region::SharedRegion;
@@ -17,39 +18,15 @@ use crate::host::Function;
 /// Size of the table in bytes: the upper half of GTTMMADR (V13-004).
 pub const GGTT_BYTES: usize = 8 << 20;
 /// Page size of the GGTT in bytes (V13-028).
-pub const GGTT_PAGE: u64 = gate::PAGE;
-
-/// One GGTT entry (V13-027; xe: xelp_ggtt_pte_flags, XE_GGTT_PTE_DM, GGTT_PTE_VFID).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GgttEntry(pub u64);
+pub const GGTT_PAGE: u64 = gate::ggtt::PAGE;
 
 impl GgttEntry {
-    /// Bit 0: the entry is valid.
-    pub fn valid(self) -> bool {
-        gate::valid(self.0)
-    }
-
-    /// Bit 1: the address is in local memory; otherwise in the owner's guest-physical memory.
-    pub fn local(self) -> bool {
-        gate::local(self.0)
-    }
-
-    /// Bits 11:2: number of the owning function.
-    pub fn owner(self) -> u16 {
-        gate::owner(self.0)
-    }
-
     /// The owning function, if a function with that number exists.
     pub fn function(self) -> Option<Function> {
         match self.owner() {
             0 => Some(Function::PF),
             vf => Function::vf(u32::from(vf)),
         }
-    }
-
-    /// Bits 45:12: page address.
-    pub fn address(self) -> u64 {
-        gate::address(self.0)
     }
 }
 
@@ -92,8 +69,8 @@ impl Ggtt {
 
     fn with_owners_part(&self, index: u64, entry: GgttEntry) -> GgttEntry {
         let Some(owner) = entry.function() else { return entry };
-        let own = self.table_of(owner).map_or(0, |table| load(table, index).0);
-        GgttEntry(gate::combine(entry.0, own, owner.0))
+        let own = self.table_of(owner).map_or(GgttEntry::new(), |table| load(table, index));
+        entry.combine(own, owner.0)
     }
 
     /// The separate table of `vf`, if its window is mapped.
@@ -103,7 +80,7 @@ impl Ggtt {
 
     /// Stores entry `index` of the PF's table; dropped if out of range.
     pub fn set_entry(&self, index: u64, entry: GgttEntry) {
-        store(&self.table, index, entry.0);
+        store(&self.table, index, entry.into());
     }
 
     /// Handles a trapped read of `function`'s window: reads `data.len()` bytes starting at `offset`, and zeros outside
@@ -118,8 +95,8 @@ impl Ggtt {
             return;
         }
         for (index, within, part) in parts(offset, data.len()) {
-            let entry = self.effective(index).0;
-            let value = gate::vf_read(entry, function.0).to_le_bytes();
+            let entry = self.effective(index);
+            let value = entry.vf_read(function.0).into_bits().to_le_bytes();
             if let (Some(data), Some(value)) = (data.get_mut(part), value.get(within)) {
                 data.copy_from_slice(value);
             }
@@ -137,18 +114,18 @@ impl Ggtt {
         }
         for (index, within, part) in parts(offset, data.len()) {
             self.change(index, function, |seen| {
-                let mut value = seen.to_le_bytes();
+                let mut value = seen.into_bits().to_le_bytes();
                 if let (Some(value), Some(data)) = (value.get_mut(within.clone()), data.get(part.clone())) {
                     value.copy_from_slice(data);
                 }
-                u64::from_le_bytes(value)
+                u64::from_le_bytes(value).into()
             });
         }
     }
 
     /// Replaces an entry with the result of `new` for the value that `vf` reads; dropped if `vf` is not the owner
     /// (V13-025).
-    fn change(&self, index: u64, vf: Function, new: impl Fn(u64) -> u64) {
+    fn change(&self, index: u64, vf: Function, new: impl Fn(GgttEntry) -> GgttEntry) {
         /// The PF may write the entry concurrently, in which case the owner is checked again. After this many attempts,
         /// the write is dropped.
         const ATTEMPTS: usize = 8;
@@ -156,16 +133,16 @@ impl Ggtt {
         let Some(slice) = index.checked_mul(8).and_then(|at| own.unwrap_or(&self.table).slice(at, 8)) else { return };
         let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0) else { return };
         for _ in 0..ATTEMPTS {
-            let entry = cell.load(Ordering::Acquire);
+            let entry = GgttEntry::from(cell.load(Ordering::Acquire));
             let written = match own {
-                None => gate::vf_write(entry, vf.0, new(gate::vf_read(entry, vf.0))),
+                None => entry.vf_write(vf.0, new(entry.vf_read(vf.0))),
                 Some(_) => {
-                    let effective = gate::combine(self.entry(index).0, entry, vf.0);
-                    gate::owned_by(effective, vf.0).then(|| new(gate::vf_read(effective, vf.0)))
+                    let effective = self.entry(index).combine(entry, vf.0);
+                    effective.owned_by(vf.0).then(|| new(effective.vf_read(vf.0)))
                 }
             };
             let Some(written) = written else { return };
-            if cell.compare_exchange(entry, written, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            if cell.compare_exchange(entry.into(), written.into(), Ordering::AcqRel, Ordering::Acquire).is_ok() {
                 return;
             }
         }
@@ -187,7 +164,10 @@ impl Ggtt {
         for index in indices {
             let cell = index.checked_mul(8).and_then(|at| self.table.slice(at, 8));
             let cell = cell.as_ref().and_then(|slice| slice.get_atomic_ref::<AtomicU64>(0).ok());
-            let erase = |entry| gate::vf_write(entry, vf.0, 0).filter(|erased| *erased != entry);
+            let erase = |entry: u64| {
+                let erased = GgttEntry::from(entry).vf_write(vf.0, GgttEntry::new()).map(u64::from);
+                erased.filter(|erased| *erased != entry)
+            };
             // Fails if the entry is not the VF's or has no address.
             let _ = cell.map(|cell| cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, erase));
         }
@@ -201,12 +181,12 @@ impl Ggtt {
             for index in run.start / 8..run.end / 8 {
                 let Some(slice) = self.table.slice(index << 3, 8) else { continue };
                 let Ok(cell) = slice.get_atomic_ref::<AtomicU64>(0) else { continue };
-                let entry = cell.load(Ordering::Acquire);
-                let settled = gate::combine(entry, load(own, index).0, vf.0);
+                let entry = GgttEntry::from(cell.load(Ordering::Acquire));
+                let settled = entry.combine(load(own, index), vf.0);
                 if settled != entry {
                     // Fails if the PF concurrently assigns the page to another function, in which case the entry must
                     // not be changed.
-                    let _ = cell.compare_exchange(entry, settled, Ordering::AcqRel, Ordering::Acquire);
+                    let _ = cell.compare_exchange(entry.into(), settled.into(), Ordering::AcqRel, Ordering::Acquire);
                 }
             }
         }
@@ -215,13 +195,13 @@ impl Ggtt {
     /// Replaces the entries of `vf` in the PF's table at `indices` by `value`, a function of the index, which yields
     /// what the VF would write; owner and valid bit are unchanged. Clears the VF's separate table, which would take
     /// precedence. Returns whether the VF owns all of these entries.
-    pub fn load_vf(&self, vf: Function, indices: Range<u64>, value: impl Fn(u64) -> u64) -> bool {
+    pub fn load_vf(&self, vf: Function, indices: Range<u64>, value: impl Fn(u64) -> GgttEntry) -> bool {
         self.empty_vf(vf);
         let mut owned = true;
         for index in indices {
             let cell = index.checked_mul(8).and_then(|at| self.table.slice(at, 8));
             let cell = cell.as_ref().and_then(|slice| slice.get_atomic_ref::<AtomicU64>(0).ok());
-            let change = |entry| gate::vf_write(entry, vf.0, value(index));
+            let change = |entry: u64| GgttEntry::from(entry).vf_write(vf.0, value(index)).map(u64::from);
             let changed = cell.map(|cell| cell.fetch_update(Ordering::AcqRel, Ordering::Acquire, change));
             owned &= matches!(changed, Some(Ok(_)));
         }
@@ -231,7 +211,7 @@ impl Ggtt {
     /// Assigns the pages of `range` (GGTT addresses) to `function`: valid, but without a page address (xe:
     /// xe_ggtt_assign).
     pub fn assign(&self, function: Function, range: Range<u64>) {
-        let entry = GgttEntry(gate::assigned(function.0));
+        let entry = GgttEntry::assigned(function.0);
         let indices = indices(&range);
         for index in indices.start..indices.end.min(self.entries()) {
             self.set_entry(index, entry);
@@ -248,7 +228,7 @@ pub fn indices(range: &Range<u64>) -> Range<u64> {
 fn load(table: &SharedRegion, index: u64) -> GgttEntry {
     let load =
         |at: usize| Some(table.slice(0, GGTT_BYTES)?.get_atomic_ref::<AtomicU64>(at).ok()?.load(Ordering::Acquire));
-    GgttEntry(usize::try_from(index.saturating_mul(8)).ok().and_then(load).unwrap_or(0))
+    usize::try_from(index.saturating_mul(8)).ok().and_then(load).unwrap_or(0).into()
 }
 
 fn store(table: &SharedRegion, index: u64, value: u64) {

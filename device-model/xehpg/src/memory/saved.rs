@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::gate::ggtt::{ADDRESS, LOCAL, OWNER, VALID, vf_read};
 use serde::{Deserialize, Serialize};
 
 use super::Memory;
+use super::ggtt::GgttEntry;
 use super::storage::FRAME;
 use crate::host::Function;
 use crate::state::{RestoreError, SaveError, SaveState, SavedState};
@@ -40,26 +40,28 @@ impl SaveState for GgttState<'_> {
     type Saved = SavedGgtt;
 
     fn save(&self) -> Result<SavedGgtt, SaveError> {
-        let entry = |index| vf_read(self.memory.ggtt().effective(index).0, self.function.0);
+        let entry = |index| self.memory.ggtt().effective(index).vf_read(self.function.0);
         let entries = (0..).zip(self.indices.clone()).map(|(page, index)| (page, entry(index)));
-        Ok(SavedGgtt { entries: entries.filter(|(_, entry)| entry & !VALID != 0).collect() })
+        let written = entries.filter(|(_, entry)| has_contents(*entry));
+        Ok(SavedGgtt { entries: written.map(|(page, entry)| (page, entry.into())).collect() })
     }
 
     fn restore(&mut self, saved: &SavedGgtt) -> Result<(), RestoreError> {
         let indices = self.indices.clone();
         let pages = indices.end.saturating_sub(indices.start);
-        let entries: BTreeMap<u32, u64> = saved.entries.iter().copied().collect();
+        let entries: BTreeMap<u32, GgttEntry> =
+            saved.entries.iter().map(|(page, entry)| (*page, (*entry).into())).collect();
         let inside = |page: &u32| u64::from(*page) < pages;
         if entries.len() != saved.entries.len() || !entries.keys().all(inside) {
             return Err(RestoreError::invalid::<SavedGgtt>("a page outside the function's range, or twice"));
         }
         // Bits that no field uses are kept by hardware as well, but not the owner: a VF does not see it.
-        if entries.values().any(|entry| entry & OWNER != 0 || entry & (ADDRESS | LOCAL) == 0 && entry & !VALID == 0) {
+        if entries.values().any(|entry| entry.owner() != 0 || !has_contents(*entry)) {
             return Err(RestoreError::invalid::<SavedGgtt>("an entry with an owner, or without contents"));
         }
         let value = |index: u64| {
             let page = u32::try_from(index.wrapping_sub(indices.start)).ok();
-            page.and_then(|page| entries.get(&page)).copied().unwrap_or(0)
+            page.and_then(|page| entries.get(&page)).copied().unwrap_or_default()
         };
         let owned = self.memory.ggtt().load_vf(self.function, indices.clone(), value);
         self.memory.invalidate(self.function.bit());
@@ -68,6 +70,11 @@ impl SaveState for GgttState<'_> {
             false => Err(RestoreError::invalid::<SavedGgtt>("a page that the function does not own")),
         }
     }
+}
+
+/// Returns whether the entry, as a VF reads it, has more than the valid bit.
+fn has_contents(entry: GgttEntry) -> bool {
+    entry.with_valid(false) != GgttEntry::new()
 }
 
 /// Description of a VF's local memory: its size in bytes, and the parts that contain data (offset and length),

@@ -196,8 +196,8 @@ fn faults_have_reasons() {
 fn global_entries_choose_the_memory() {
     proves!([V13_027, V13_029], "bit 1 of a GGTT entry selects local or guest memory, independently of the address");
     let memory = memory();
-    memory.ggtt().set_entry(3, GgttEntry(GUEST | 3));
-    memory.ggtt().set_entry(4, GgttEntry(GUEST | 1));
+    memory.ggtt().set_entry(3, GgttEntry::from(GUEST | 3));
+    memory.ggtt().set_entry(4, GgttEntry::from(GUEST | 1));
     assert_eq!(lands(&memory, Space::Ggtt, 0x3010), Some(GUEST + 0x10));
     assert_eq!(lands(&memory, Space::Ggtt, 0x4010), Some(GUEST + 0x10), "local memory still has the first write");
     let views = memory.views();
@@ -211,8 +211,8 @@ fn global_entries_choose_the_memory() {
 #[test]
 fn remote_memory() {
     let memory = memory();
-    memory.ggtt().set_entry(0, GgttEntry(2 * GUEST | 1));
-    memory.ggtt().set_entry(1, GgttEntry(9 * GUEST | 1));
+    memory.ggtt().set_entry(0, GgttEntry::from(2 * GUEST | 1));
+    memory.ggtt().set_entry(1, GgttEntry::from(9 * GUEST | 1));
     let views = memory.views();
     let mut tlb = Tlb::default();
     let mut gam = memory.gam(Function::PF, &views, &mut tlb);
@@ -232,7 +232,7 @@ fn access_across_pages() {
         chain(&memory);
         for (page, target) in [(0, 0x70_0003), (1, 0x50_0003)] {
             entry(&memory, 0x4000, page, target | DM);
-            memory.ggtt().set_entry(page, GgttEntry(target));
+            memory.ggtt().set_entry(page, GgttEntry::from(target));
         }
         let views = memory.views();
         let mut tlb = Tlb::default();

@@ -189,7 +189,7 @@ fn a_users_batch_has_no_privilege() {
         assert_eq!(violations(&bench), before + 1, "{command:x?}");
         assert_eq!((bench.own(0x618), bench.own(0x610)), (0, 0));
     }
-    assert_eq!(bench.gt.memory.ggtt().entry(0x300), GgttEntry(0x30_0003));
+    assert_eq!(bench.gt.memory.ggtt().entry(0x300), GgttEntry::from(0x30_0003));
 }
 
 #[test]

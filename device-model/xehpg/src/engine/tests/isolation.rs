@@ -160,7 +160,7 @@ fn no_translation_outlives_a_switch_of_functions() {
     bench.gt.memory.set_quota(other, LOCAL as u64);
     for page in 0..16 {
         let at = contexts[1].1.at + page * 0x1000;
-        bench.gt.memory.ggtt().set_entry(at >> 12, GgttEntry(at | u64::from(other.0) << 2 | 3));
+        bench.gt.memory.ggtt().set_entry(at >> 12, GgttEntry::from(at | u64::from(other.0) << 2 | 3));
     }
     bench.gt.memory.invalidate(ALL_FUNCTIONS);
     for round in 1..5u32 {

@@ -135,7 +135,7 @@ impl EngineBench {
     fn assemble(profile: CardProfile, class: EngineClass, guest: Arc<dyn Dma>, local: usize) -> Self {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         for page in 0..LOCAL as u64 >> 12 {
-            ggtt.set_entry(page, GgttEntry(page << 12 | 3));
+            ggtt.set_entry(page, GgttEntry::from(page << 12 | 3));
         }
         let memory = Memory::new(XE_HPG.page_tables, SharedRegion::anonymous(local).unwrap(), ggtt, guest);
         let clock = Arc::new(ManualClock::default());
@@ -197,7 +197,7 @@ impl EngineBench {
     fn give(&mut self, function: Function) {
         self.function = function;
         for page in 0..LOCAL as u64 >> 12 {
-            self.gt.memory.ggtt().set_entry(page, GgttEntry(page << 12 | u64::from(function.0) << 2 | 3));
+            self.gt.memory.ggtt().set_entry(page, GgttEntry::from(page << 12 | u64::from(function.0) << 2 | 3));
         }
         if function.is_vf() {
             self.put(LMTT + 4 * u64::from(function.0), ((LMTT + 0x1_0000) >> 16 << 4) as u32 | 1);

@@ -108,7 +108,7 @@ fn a_visible_completion_implies_visible_stores() {
         bench.write(BATCH, &commands);
         (0..16).for_each(|n| bench.put(target(n), 0));
         bench.put(context.pphwsp() + u64::from(INDEX), 0);
-        bench.gt.memory.ggtt().set_entry(ENTRY, GgttEntry(0));
+        bench.gt.memory.ggtt().set_entry(ENTRY, GgttEntry::from(0));
         bench.emit(context, &[MI_BATCH_BUFFER_START | 1, BATCH as u32, 0]);
         bench.engine.load(&bench.gt, context.load());
         let EngineBench { gt, engine, .. } = &mut bench;
@@ -123,7 +123,7 @@ fn a_visible_completion_implies_visible_stores() {
                     let round = seen(gt, SEQNO);
                     let mut stored: Vec<u32> = (0..7).map(|n| seen(gt, target(n))).collect();
                     stored.push(seen(gt, context.pphwsp() + u64::from(INDEX)));
-                    stored.push((gt.memory.ggtt().entry(ENTRY).0 >> 12) as u32);
+                    stored.push((gt.memory.ggtt().entry(ENTRY).into_bits() >> 12) as u32);
                     assert!(stored.iter().all(|value| *value >= round), "{name}: round {round}, {stored:?}");
                     if last {
                         return round;

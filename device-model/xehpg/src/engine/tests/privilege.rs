@@ -145,7 +145,7 @@ fn commands_that_write() {
     let data = |run: &Run| run.wrote(DATA);
     let own_page = |run: &Run| run.wrote(run.bench.context_at(0).pphwsp() + u64::from(INDEX));
     let global_page = |run: &Run| run.wrote(STATUS_PAGE + u64::from(INDEX));
-    let entry = |run: &Run| run.bench.gt.memory.ggtt().entry(0x300).0 == 0x31_0003;
+    let entry = |run: &Run| run.bench.gt.memory.ggtt().entry(0x300).into_bits() == 0x31_0003;
     check(
         &[
             row("MI_UPDATE_GTT", Copy, &[MI_UPDATE_GTT | 2, 0x30_0000, 0x31_0003, 0], entry, PF_ONLY),
@@ -202,7 +202,7 @@ fn a_virtual_function_does_not_reach_foreign_pages() {
     for owner in [Function::PF, Function(6)] {
         let mut bench = EngineBench::of_vf(row.class, 5);
         let page = DATA >> 12;
-        bench.gt.memory.ggtt().set_entry(page, GgttEntry(page << 12 | u64::from(owner.0) << 2 | 3));
+        bench.gt.memory.ggtt().set_entry(page, GgttEntry::from(page << 12 | u64::from(owner.0) << 2 | 3));
         bench.put(DATA, 1);
         let outcome = bench.ring(&row.commands);
         assert!(matches!(outcome, Outcome::Halted(Halt::Fault(_))), "{owner:?}: {outcome:?}");
@@ -381,7 +381,7 @@ fn child_batch_has_at_most_the_privilege_of_its_parent() {
             }
             assert_eq!(bench.submit(context), Outcome::Complete);
             assert_eq!(bench.get(DATA) == 0x77, written, "{function:?} {place:?} nested {nested}");
-            let changed = bench.gt.memory.ggtt().entry(0x300).0 == 0x31_0003;
+            let changed = bench.gt.memory.ggtt().entry(0x300).into_bits() == 0x31_0003;
             assert_eq!(changed, written && !function.is_vf(), "{function:?} {place:?} nested {nested}");
         }
     }

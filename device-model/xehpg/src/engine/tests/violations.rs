@@ -127,7 +127,7 @@ fn rows() -> Vec<Row> {
     let notified = |run: &Run| run.identity & FLUSH_COMPLETE != 0;
     vec![
         row("MI_UPDATE_GTT", &[MI_UPDATE_GTT | 2, 0x30_0000, 0x31_0003, 0], |run| {
-            run.bench.gt.memory.ggtt().entry(0x300).0 == 0x31_0003
+            run.bench.gt.memory.ggtt().entry(0x300).into_bits() == 0x31_0003
         }),
         row("MI_STORE_DATA_IMM, global", &[MI_STORE_DATA_IMM | GGTT | 2, GLOBAL, 0, 0x77], data),
         row("MI_STORE_DATA_INDEX, own page", &[MI_STORE_DATA_INDEX | PER_PROCESS_PAGE | 1, INDEX, 0x77], |run| {
@@ -306,5 +306,5 @@ fn vf_batch_without_checks_has_the_rights_of_the_vf_ring() {
     let commands = [&[0x1040_0002, GLOBAL, 0, 0x77][..], &update, &[0x1108_0001, 0x98, 0x77]].concat();
     assert_eq!(bench.batch(&commands), Outcome::Complete);
     assert_eq!((bench.get(DATA), bench.own(reg::HWSTAM)), (0x77, hwstam));
-    assert_ne!(bench.gt.memory.ggtt().entry(0x300).0, 0x31_0003);
+    assert_ne!(bench.gt.memory.ggtt().entry(0x300).into_bits(), 0x31_0003);
 }

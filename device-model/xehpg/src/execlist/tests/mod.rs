@@ -141,7 +141,7 @@ impl Host {
     fn of(engine: EngineId) -> Self {
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         for page in 0..LOCAL as u64 >> 12 {
-            ggtt.set_entry(page, GgttEntry(page << 12 | 3));
+            ggtt.set_entry(page, GgttEntry::from(page << 12 | 3));
         }
         let memory = Memory::new(XE_HPG.page_tables, SharedRegion::anonymous(LOCAL).unwrap(), ggtt, Arc::new(NullHost));
         let profile = crate::registers::tests::profile();

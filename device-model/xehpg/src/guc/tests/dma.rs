@@ -266,7 +266,7 @@ fn a_fuse_disables_the_engine() {
         host.ram.clone(),
     );
     for page in (MAPPED.start..MAPPED.end).step_by(4096) {
-        memory.ggtt().set_entry(page >> 12, GgttEntry(page | 3));
+        memory.ggtt().set_entry(page >> 12, GgttEntry::from(page | 3));
     }
     host.gt = Gt::new(&profile, memory, Arc::new(Recorder::default()), host.clock.clone());
     host.write_firmware(&host.instances());

@@ -110,7 +110,7 @@ impl Rig {
     /// Maps the VF's guest memory to its GGTT range, as PF and VF do.
     fn map_guest_memory(&self, vf: Vf) {
         for at in (0..RAM as u64).step_by(4096) {
-            let entry = GgttEntry(at | u64::from(vf.0) << 2 | 1);
+            let entry = GgttEntry::from(at | u64::from(vf.0) << 2 | 1);
             self.host.gt.memory.ggtt().set_entry((vf.base() + at) >> 12, entry);
         }
     }

@@ -109,7 +109,7 @@ impl Host {
         let local = SharedRegion::anonymous(0x140_0000).unwrap();
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         for page in (MAPPED.start..MAPPED.end).step_by(4096) {
-            ggtt.set_entry(page >> 12, GgttEntry(page | 3));
+            ggtt.set_entry(page >> 12, GgttEntry::from(page | 3));
         }
         let clock = Arc::new(ManualClock::default());
         clock.advance(1_000_000_000);

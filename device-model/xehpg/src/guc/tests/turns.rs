@@ -106,7 +106,7 @@ impl SchedulerBench {
         for function in 0..FUNCTIONS as u64 {
             for at in (0..RAM as u64).step_by(4096) {
                 let page = (GLOBAL + function * RAM as u64 + at) >> 12;
-                host.gt.memory.ggtt().set_entry(page, GgttEntry(at | function << 2 | 1));
+                host.gt.memory.ggtt().set_entry(page, GgttEntry::from(at | function << 2 | 1));
             }
         }
         let Host { gt, engines, clock, .. } = host;

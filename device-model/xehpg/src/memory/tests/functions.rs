@@ -154,7 +154,7 @@ const VALID: u64 = 1;
 const LMEM: u64 = 2;
 
 fn owned(vf: Function, entry: u64) -> GgttEntry {
-    GgttEntry(entry | u64::from(vf.0) << 2)
+    GgttEntry::from(entry | u64::from(vf.0) << 2)
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_vf_and_entries() {
         ggtt.set_entry(10, owned(vf, 0x12_3456_7000 | LMEM | VALID));
         ggtt.set_entry(11, owned(VF2, 0x7000 | VALID));
         ggtt.set_entry(12, owned(vf, 0x9000));
-        ggtt.set_entry(13, GgttEntry(0xa000 | VALID));
+        ggtt.set_entry(13, GgttEntry::from(0xa000 | VALID));
         assert_eq!(bench.ggtt(vf, 10), 0x12_3456_7000 | LMEM | VALID);
         assert_eq!((bench.ggtt(vf, 11), bench.ggtt(vf, 12), bench.ggtt(vf, 13)), (0, 0x9000, 0));
         for index in 10..14 {
@@ -181,7 +181,7 @@ fn a_vf_and_entries() {
         assert_eq!((bench.ggtt(vf, 10), bench.ggtt(vf, 11)), (all, 0));
         assert_eq!((bench.ggtt(vf, 12), bench.ggtt(vf, 13)), (all & !VALID, 0), "the VF cannot set the valid bit");
         assert_eq!(ggtt.effective(10), owned(vf, all));
-        assert_eq!((ggtt.effective(11), ggtt.effective(13)), (owned(VF2, 0x7001), GgttEntry(0xa001)));
+        assert_eq!((ggtt.effective(11), ggtt.effective(13)), (owned(VF2, 0x7001), GgttEntry::from(0xa001)));
         // A dword within an entry, an access across three entries, and the end of the table.
         bench.set_ggtt(vf, 10, 0x5000);
         ggtt.write(vf, 84, &[0x34, 0x12, 0, 0]);
@@ -198,10 +198,10 @@ fn a_vf_and_entries() {
             ggtt.read(vf, offset, &mut bytes);
             assert_eq!(bytes, [0; 8]);
         }
-        assert_eq!(ggtt.entry(ggtt.entries() - 1), GgttEntry(0));
+        assert_eq!(ggtt.entry(ggtt.entries() - 1), GgttEntry::from(0));
         // The PF reads the function number, and reassigns the page.
-        assert_eq!(bench.ggtt(Function::PF, 11), owned(VF2, 0x7001).0);
-        bench.set_ggtt(Function::PF, 10, owned(VF2, VALID).0);
+        assert_eq!(bench.ggtt(Function::PF, 11), owned(VF2, 0x7001).into_bits());
+        bench.set_ggtt(Function::PF, 10, owned(VF2, VALID).into_bits());
         assert_eq!((bench.ggtt(vf, 10), bench.ggtt(VF2, 10)), (0, 1));
     }
 }
@@ -229,7 +229,7 @@ fn global_pages_by_owner() {
     ] {
         ggtt.set_entry(page, owned(vf, entry));
     }
-    ggtt.set_entry(8, GgttEntry(64 << 2 | VALID));
+    ggtt.set_entry(8, GgttEntry::from(64 << 2 | VALID));
     let write = |function, page: u64, value| bench.write(function, Space::Ggtt, page * 4096 + 0x10, value);
     // Accesses by the VFs.
     assert_eq!(write(VF1, 1, 0x11), Ok(()));
@@ -289,7 +289,7 @@ fn pause_copies_vf_entries_and_reset_clears_them() {
         let ggtt = bench.memory.ggtt();
         ggtt.assign(vf, 0x10_0000..0x10_3000);
         assert_eq!(ggtt.entry(0x100), owned(vf, VALID));
-        assert_eq!((ggtt.entry(0xff), ggtt.entry(0x103)), (GgttEntry(0), GgttEntry(0)));
+        assert_eq!((ggtt.entry(0xff), ggtt.entry(0x103)), (GgttEntry::from(0), GgttEntry::from(0)));
         bench.set_ggtt(vf, 0x101, 0x8000 | LMEM);
         bench.set_ggtt(vf, 0x103, 0x8000 | LMEM);
         if mapped {
@@ -298,7 +298,10 @@ fn pause_copies_vf_entries_and_reset_clears_them() {
         }
         ggtt.settle_vf(vf);
         let read = |index| bench.ggtt(Function::PF, index);
-        assert_eq!((read(0x100), read(0x101), read(0x103)), (owned(vf, VALID).0, owned(vf, 0x8003).0, 0));
+        assert_eq!(
+            (read(0x100), read(0x101), read(0x103)),
+            (owned(vf, VALID).into_bits(), owned(vf, 0x8003).into_bits(), 0)
+        );
         // The PF sanitizes the entries after an FLR.
         ggtt.empty_vf(vf);
         ggtt.assign(vf, 0x10_0000..0x10_3000);
@@ -317,13 +320,13 @@ fn ranges_of_the_cards_own() {
         usable part is not assigned to a VF, regardless of the contents of the LMTT"
     );
     let bench = MemoryBench::new();
-    bench.memory.ggtt().set_entry(0, GgttEntry(0x5001));
+    bench.memory.ggtt().set_entry(0, GgttEntry::from(0x5001));
     for frame in 0..16 {
         bench.memory.write_bar(Function::PF, frame * FRAME + 0x7f0, &[0xee; 16]);
         assert_eq!(bench.bar(Function::PF, frame * FRAME + 0x7f0), u64::from_le_bytes([0xee; 8]));
     }
-    assert_eq!(bench.memory.ggtt().entry(0), GgttEntry(0x5001));
-    assert!((1..bench.memory.ggtt().entries()).all(|index| bench.memory.ggtt().entry(index) == GgttEntry(0)));
+    assert_eq!(bench.memory.ggtt().entry(0), GgttEntry::from(0x5001));
+    assert!((1..bench.memory.ggtt().entries()).all(|index| bench.memory.ggtt().entry(index) == GgttEntry::from(0)));
     bench.provision(VF1, &[11, 12, 15, 16]);
     bench.memory.write_bar(Function::PF, 11 * FRAME + 0x7f0, &[0xee; 16]);
     bench.memory.ggtt().assign(VF1, 0..0x8000);

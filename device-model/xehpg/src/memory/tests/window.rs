@@ -59,14 +59,14 @@ fn every_access_of_the_window() {
         }
         let restore = || {
             for (n, entry) in ENTRIES.into_iter().enumerate() {
-                ggtt.set_entry(index(n), GgttEntry(entry));
+                ggtt.set_entry(index(n), GgttEntry::from(entry));
                 for vf in [Function(1), Function(2)] {
                     let own = ggtt.table_of(vf);
                     own.inspect(|own| own.slice(index(n) * 8, 8).unwrap().store(0_u64, 0, Ordering::SeqCst).unwrap());
                 }
             }
         };
-        let state = || -> [[u8; 8]; 6] { std::array::from_fn(|n| ggtt.effective(index(n)).0.to_le_bytes()) };
+        let state = || -> [[u8; 8]; 6] { std::array::from_fn(|n| ggtt.effective(index(n)).into_bits().to_le_bytes()) };
         let untouched = [3, END / 16, END / 8 - 4];
         for function in 0..3_u8 {
             let offsets = (0..40).chain(END - 24..END + 16).chain(u64::MAX - 31..=u64::MAX);
@@ -100,10 +100,10 @@ fn every_access_of_the_window() {
                     cases += 1;
                     if function == PF && inside && offset < 64 {
                         // The access may have modified the entries after the first three.
-                        (3..8).for_each(|n| ggtt.set_entry(n, GgttEntry(0)));
+                        (3..8).for_each(|n| ggtt.set_entry(n, GgttEntry::from(0)));
                     }
                     assert!(
-                        untouched.iter().all(|n| ggtt.effective(*n).0 == 0),
+                        untouched.iter().all(|n| ggtt.effective(*n).into_bits() == 0),
                         "{mapped} {function} {offset:#x} {len}"
                     );
                 }
@@ -120,8 +120,8 @@ fn there_are_no_entries_beyond_the_last() {
     ggtt.set_vfs(vec![Some(SharedRegion::anonymous(GGTT_BYTES).unwrap())]);
     let last = END / 8 - 1;
     for index in [last + 1, last + 2, 1 << 32, u64::MAX / 8, u64::MAX / 8 + 1, u64::MAX] {
-        ggtt.set_entry(index, GgttEntry(!0));
-        assert_eq!((ggtt.entry(index).0, ggtt.effective(index).0), (0, 0), "{index:#x}");
+        ggtt.set_entry(index, GgttEntry::from(!0));
+        assert_eq!((ggtt.entry(index).into_bits(), ggtt.effective(index).into_bits()), (0, 0), "{index:#x}");
     }
-    assert_eq!((ggtt.entry(0).0, ggtt.entry(last).0), (0, 0));
+    assert_eq!((ggtt.entry(0).into_bits(), ggtt.entry(last).into_bits()), (0, 0));
 }

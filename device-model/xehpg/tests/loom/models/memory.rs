@@ -24,7 +24,7 @@ impl Guest {
         let dwords = Arc::new((0..dwords).map(|_| AtomicU32::new(0)).collect());
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         // Valid, in the PF's memory, at address 0.
-        ggtt.set_entry(0, GgttEntry(1));
+        ggtt.set_entry(0, GgttEntry::from(1));
         let local = SharedRegion::anonymous(0x1000).unwrap();
         let dma = StdArc::new(Dwords(Arc::clone(&dwords)));
         Guest { dwords, memory: Memory::new(XE_HPG.page_tables, local, ggtt, dma) }

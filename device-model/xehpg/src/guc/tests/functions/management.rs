@@ -274,8 +274,8 @@ fn card_without_pf_driver() {
     // Check the GGTT ranges that the card assigned.
     let owner = |rig: &Rig, at: u64| rig.host.gt.memory.ggtt().entry(at >> 12);
     let mut rig = Rig::new(host);
-    assert_eq!(owner(&rig, XE_HPG.sriov.ggtt.start), GgttEntry(1 << 2 | 1));
-    assert_eq!(owner(&rig, XE_HPG.sriov.ggtt.start + (4 << 20) - 1), GgttEntry(2 << 2 | 1));
+    assert_eq!(owner(&rig, XE_HPG.sriov.ggtt.start), GgttEntry::from(1 << 2 | 1));
+    assert_eq!(owner(&rig, XE_HPG.sriov.ggtt.start + (4 << 20) - 1), GgttEntry::from(2 << 2 | 1));
     assert!(!owner(&rig, XE_HPG.sriov.ggtt.start + (4 << 20)).valid());
     assert_eq!(rig.mail(VF2, &[0x5509, 1])[..2], [SUCCESS | 2, (XE_HPG.sriov.ggtt.start + (2 << 20)) as u32]);
     assert_eq!(rig.mail(VF2, &[0x5509, 3])[..2], [SUCCESS | 2, 64 << 20]);
@@ -322,7 +322,7 @@ fn card_without_pf_driver() {
     assert_eq!(data, [0; 4]);
     rig.host.gt.memory.read_bar(Function(2), 0x1000, &mut data);
     assert_eq!(data, [2; 4]);
-    assert_eq!(owner(&rig, VF1.base()), GgttEntry(1 << 2 | 1), "address 0, still assigned to VF 1");
+    assert_eq!(owner(&rig, VF1.base()), GgttEntry::from(1 << 2 | 1), "address 0, still assigned to VF 1");
     assert_eq!(rig.mail(VF1, &[0x5507])[0], SUCCESS, "and it can be used again");
     // After a GuC reset, the card restarts the built-in firmware and assigns the quotas again; local memory keeps its
     // contents.

@@ -133,7 +133,7 @@ impl World {
         let profile = crate::registers::tests::profile();
         let ggtt = Ggtt::new(SharedRegion::anonymous(GGTT_BYTES).unwrap());
         for page in (MAPPED.start..MAPPED.end).step_by(4096) {
-            ggtt.set_entry(page >> 12, GgttEntry(page | 3));
+            ggtt.set_entry(page >> 12, GgttEntry::from(page | 3));
         }
         let vfs = (0..2).map(|_| VfMemory {
             local: sparse((FRAMES * FRAME) as usize),
@@ -159,7 +159,7 @@ impl World {
         }
         let rig = Rig::new(host);
         // The VF's, without an address.
-        rig.host.gt.memory.ggtt().set_entry(ENTRY, GgttEntry(1 << 2 | 1));
+        rig.host.gt.memory.ggtt().set_entry(ENTRY, GgttEntry::from(1 << 2 | 1));
         rig.host.gt.memory.set_quota(VF1.function(), 0);
         let mut world = World {
             rig,

@@ -60,7 +60,7 @@ impl MemoryBench {
             self.memory.set_quota(Function(n as u8 + 1), pages * FRAME);
         }
         for (index, entry) in tables.global.iter().enumerate() {
-            self.memory.ggtt().set_entry(index as u64, GgttEntry(*entry));
+            self.memory.ggtt().set_entry(index as u64, GgttEntry::from(*entry));
         }
         for (index, entry) in tables.own_global.iter().enumerate() {
             for vf in [VF1, VF2] {
