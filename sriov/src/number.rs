@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Integer conversions by purpose: halves of a register, and sizes and counts in host memory.
+//! Integer conversions by purpose: halves of a qword, and sizes and counts in host memory.
 
 /// Bits 31:0.
 #[inline]
@@ -11,6 +11,12 @@ pub const fn low(value: u64) -> u32 {
 #[inline]
 pub const fn high(value: u64) -> u32 {
     (value >> 32) as u32
+}
+
+/// The value with these bits 31:0 and 63:32.
+#[inline]
+pub const fn qword(low: u32, high: u32) -> u64 {
+    (high as u64) << 32 | low as u64
 }
 
 const _: () = assert!(usize::BITS == 64, "the memory of a card and of its guests requires a 64-bit host");
@@ -43,6 +49,7 @@ mod tests {
     #[test]
     fn halves_sizes_and_counts() {
         assert_eq!((low(0x1_2345_6789), high(0x1_2345_6789)), (0x2345_6789, 1));
+        assert_eq!(qword(0x2345_6789, 1), 0x1_2345_6789);
         assert_eq!(size(1 << 40), 1 << 40);
         assert_eq!((count(7), count(1 << 32)), (7, u32::MAX));
         assert_eq!(byte(255), 255);

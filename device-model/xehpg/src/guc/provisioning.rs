@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use arctic_sriov::number::{high, low};
+use arctic_sriov::number::{self, high, low};
 use serde::{Deserialize, Serialize};
 
 use super::hxg::Error;
@@ -99,7 +99,7 @@ impl VfConfig {
     #[allow(clippy::indexing_slicing, reason = "there is a threshold for each kind")]
     fn set(&mut self, format: &SriovFormat, key: u16, value: &[u32]) -> Result<(), Error> {
         let qword = || match value {
-            [low, high] => Ok(u64::from(*low) | u64::from(*high) << 32),
+            [low, high] => Ok(number::qword(*low, *high)),
             _ => Err(Error::MalformedKlv),
         };
         let dword = || match value {
