@@ -144,11 +144,11 @@ fn meaning(offset: u32, value: u32, engine: EngineRef) -> String {
         }
         reg::BBADDR => state(value & 1 != 0, "in a batch", "in no batch"),
         reg::BB_PER_CTX_PTR if BbPerCtxPtr::from(value).valid() => {
-            format!("batch at {:#x} before each ring", BbPerCtxPtr::from(value).page() << 12)
+            format!("batch at {:#x} before each ring", BbPerCtxPtr::from(value).address())
         }
         reg::INDIRECT_CTX if IndirectCtx::from(value).cachelines() != 0 => {
             let batch = IndirectCtx::from(value);
-            let (address, cachelines) = (batch.address() << 6, batch.cachelines());
+            let (address, cachelines) = (batch.address(), batch.cachelines());
             format!("batch at {address:#x}, {cachelines} cachelines, in the middle of the restore")
         }
         reg::CONTEXT_CONTROL => {

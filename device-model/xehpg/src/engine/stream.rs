@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Parser position in the ring, nested batches and workaround batches, and detection of loops without progress.
 
+use bitfield_struct::bitfield;
+
 use crate::memory::Space;
 use crate::registers::engine_fields::RingCtl;
 
@@ -8,10 +10,26 @@ use crate::registers::engine_fields::RingCtl;
 pub const LEVELS: usize = 3;
 /// Implemented bits of a graphics address.
 pub const ADDRESS: u64 = 0xffff_ffff_fffc;
-/// BBADDR, PRT_BB_STATE and batch stack entries, bit 0: valid.
-pub const BATCH_VALID: u64 = 1 << 0;
-/// PRT_BB_STATE and batch stack entries, bit 1: the batch is in the PPGTT.
-const BATCH_PPGTT: u64 = 1 << 1;
+
+/// PRT_BB_STATE, an entry of the batch stack, or BBADDR and BBADDR_UDW, which have no address space (V8-160, V8-163).
+#[bitfield(u64)]
+pub struct BatchEntry {
+    /// There is a batch.
+    pub valid: bool,
+    /// The batch is in the PPGTT.
+    pub ppgtt: bool,
+    /// Bits 47:2 of its address.
+    #[bits(46)]
+    dword: u64,
+    __: u16,
+}
+
+impl BatchEntry {
+    /// Returns the address of the batch.
+    pub const fn address(self) -> u64 {
+        self.dword() << 2
+    }
+}
 
 /// The ring of a context, in the GGTT (V8-065, V8-066).
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,13 +102,13 @@ pub struct Batch {
 impl Batch {
     /// Encodes the batch as a stack entry or PRT_BB_STATE.
     pub fn entry(self) -> u64 {
-        self.address & ADDRESS | BATCH_VALID | if self.ppgtt { BATCH_PPGTT } else { 0 }
+        BatchEntry::from(self.address & ADDRESS).with_valid(true).with_ppgtt(self.ppgtt).into()
     }
 
     /// Decodes a stack entry or PRT_BB_STATE. Returns `None` if it is not valid.
     pub fn from_entry(entry: u64) -> Option<Self> {
-        let batch = Batch { ppgtt: entry & BATCH_PPGTT != 0, address: entry & ADDRESS };
-        (entry & BATCH_VALID != 0).then_some(batch)
+        let entry = BatchEntry::from(entry);
+        entry.valid().then_some(Batch { ppgtt: entry.ppgtt(), address: entry.address() })
     }
 }
 

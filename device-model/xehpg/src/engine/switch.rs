@@ -2,13 +2,13 @@
 //! Context switches: restore by executing the image, workaround batches during and after the restore, lite restore,
 //! save, and updates of the position registers.
 
-use arctic_sriov::number::{count, high, low};
+use arctic_sriov::number::{count, high, low, qword};
 
 use super::addressing::image_register;
 use super::image::{Cursor, Image, Load, Value};
 use super::lrc::{Clocks, Lrc};
 use super::running::{Phase, Restoring};
-use super::stream::{ADDRESS, BATCH_VALID, Batch, LEVELS, ParserState, Ring, Workaround};
+use super::stream::{ADDRESS, Batch, BatchEntry, LEVELS, ParserState, Ring, Workaround};
 use super::streamer::{Flow, Streamer};
 use super::{Halt, access, reg};
 use crate::command::Requester;
@@ -70,7 +70,7 @@ impl Streamer<'_> {
         } else {
             let pause = self.indirect_offset();
             self.execute_engine_context(&mut restoring, pause);
-            let batch = Batch { ppgtt: false, address: u64::from(indirect.address()) << 6 };
+            let batch = Batch { ppgtt: false, address: indirect.address() };
             self.running.position.workaround = Some((Workaround::Indirect { left }, batch));
             self.running.restoring = Some(Box::new(restoring));
         }
@@ -124,7 +124,7 @@ impl Streamer<'_> {
         self.control_watchdog();
         self.running.restored_at = low(self.gt.timestamp());
         let pointer: BbPerCtxPtr = self.registers.fields();
-        let batch = Batch { ppgtt: false, address: u64::from(pointer.page()) << 12 };
+        let batch = Batch { ppgtt: false, address: pointer.address() };
         self.running.position.workaround = pointer.valid().then_some((Workaround::PerContext, batch));
     }
 
@@ -221,17 +221,16 @@ impl Streamer<'_> {
     #[allow(clippy::indexing_slicing, reason = "chunks of two")]
     fn position(&self, restoring: &Restoring) -> ParserState {
         let ring = self.running.position.ring;
-        let address = u64::from(self.registers.get(reg::BBADDR_UDW)) << 32 | u64::from(self.registers.get(reg::BBADDR));
-        if restoring.inhibited || address & BATCH_VALID == 0 || Lrc::head_moved(&restoring.image) {
+        let present = BatchEntry::from(qword(self.registers.get(reg::BBADDR), self.registers.get(reg::BBADDR_UDW)));
+        if restoring.inhibited || !present.valid() || Lrc::head_moved(&restoring.image) {
             return ParserState::in_ring(ring);
         }
         let mut stack = [0; LEVELS];
         for (entry, halves) in stack.iter_mut().zip(restoring.stack.chunks_exact(2)) {
-            *entry = u64::from(halves[1]) << 32 | u64::from(halves[0]);
+            *entry = qword(halves[0], halves[1]);
         }
-        let present = Batch { ppgtt: self.registers.fields::<BbState>().ppgtt(), address: address & ADDRESS };
-        let started = u64::from(self.registers.get(reg::BB_START_ADDR_UDW)) << 32
-            | u64::from(self.registers.get(reg::BB_START_ADDR));
+        let present = Batch { ppgtt: self.registers.fields::<BbState>().ppgtt(), address: present.address() };
+        let started = qword(self.registers.get(reg::BB_START_ADDR), self.registers.get(reg::BB_START_ADDR_UDW));
         ParserState::in_batch(ring, &stack, present, started & ADDRESS)
     }
 
@@ -317,7 +316,7 @@ impl Streamer<'_> {
             return;
         }
         let batch = position.batches().last();
-        let at = batch.map_or(0, |batch| batch.address | BATCH_VALID);
+        let at = batch.map_or(0, |batch| BatchEntry::from(batch.address).with_valid(true).into());
         set(reg::BBADDR, low(at));
         set(reg::BBADDR_UDW, high(at));
         self.registers.set_fields(BbState::new().with_ppgtt(batch.is_some_and(|batch| batch.ppgtt)));

@@ -78,7 +78,14 @@ pub struct BbPerCtxPtr {
     __: u16,
     /// Bits 31:12 of its address in the GGTT.
     #[bits(20)]
-    pub page: u32,
+    page: u32,
+}
+
+impl BbPerCtxPtr {
+    /// Returns the address of the batch in the GGTT.
+    pub fn address(self) -> u64 {
+        u64::from(self.page()) << 12
+    }
 }
 
 /// INDIRECT_CTX.
@@ -89,7 +96,14 @@ pub struct IndirectCtx {
     pub cachelines: u8,
     /// Bits 31:6 of its address in the GGTT.
     #[bits(26)]
-    pub address: u32,
+    cacheline: u32,
+}
+
+impl IndirectCtx {
+    /// Returns the address of the batch in the GGTT.
+    pub fn address(self) -> u64 {
+        u64::from(self.cacheline()) << 6
+    }
 }
 
 /// INDIRECT_CTX_OFFSET.
@@ -113,6 +127,15 @@ pub struct ContextControl {
     /// A wait does not switch to the next context (xe, i915: CTX_CTRL_INHIBIT_SYN_CTX_SWITCH).
     pub inhibit_synchronous_switch: bool,
     #[bits(28)]
+    __: u32,
+}
+
+/// MI_PREDICATE_RESULT (V8-126).
+#[bitfield(u32)]
+pub struct PredicateResult {
+    /// The result of MI_PREDICATE.
+    pub result: bool,
+    #[bits(31)]
     __: u32,
 }
 
@@ -187,5 +210,6 @@ at! {
     IndirectCtx reg::INDIRECT_CTX;
     IndirectCtxOffset reg::INDIRECT_CTX_OFFSET;
     ContextControl reg::CONTEXT_CONTROL;
+    PredicateResult reg::PREDICATE_RESULT;
     GfxMode reg::GFX_MODE;
 }
