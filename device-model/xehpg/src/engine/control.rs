@@ -12,7 +12,7 @@ use super::{reg, word};
 use crate::command::mi::fields;
 use crate::interrupts::{SEMAPHORE_WAIT, USER_INTERRUPT};
 use crate::memory::{Fault, Space};
-use crate::registers::engine_fields::ContextControl;
+use crate::registers::engine_fields::{ContextControl, PredicateResult};
 use crate::topology::EngineClass;
 
 /// Offset in the PPHWSP of the dword that delays the switch-out of i915's CCS contexts until the GuC clears it (i915:
@@ -202,7 +202,7 @@ impl Streamer<'_> {
             }
             _ => delta == self.registers.get64(reg::PREDICATE_DATA),
         };
-        let present = self.registers.get(reg::PREDICATE_RESULT) & 1 != 0;
+        let present = self.registers.fields::<PredicateResult>().result();
         let combined = match fields::PREDICATE_COMBINE.get_in(header) {
             0 => compared,
             1 => present & compared,

@@ -12,6 +12,7 @@ use crate::command::mi::{self, MiCommand, Predication};
 use crate::command::{Command, Mi, Origin, Requester};
 use crate::memory::Fault;
 use crate::profile::Unmodelled;
+use crate::registers::engine_fields::PredicateResult;
 use crate::trace::EventKind;
 
 impl Streamer<'_> {
@@ -65,7 +66,7 @@ impl Streamer<'_> {
             Command::Gfx(gfx) => {
                 // Both levels of predication: the global predicate, then the command's predicate (V8-143).
                 let own = gfx.predicated(word(words, 0));
-                let skipped = own && self.registers.get(reg::PREDICATE_RESULT) & 1 == 0;
+                let skipped = own && !self.registers.fields::<PredicateResult>().result();
                 if self.predicated() || skipped {
                     return Ok(Flow::Next);
                 }

@@ -2,14 +2,13 @@
 //! MI commands that move data between commands, registers and memory (V8-122..133).
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
-use arctic_sriov::number::low;
+use arctic_sriov::number::{low, qword};
 
 use super::access::{address, bytes_kept};
-use super::reg;
 use super::streamer::{Flow, Streamer};
 use crate::command::mi::fields;
-use crate::memory::ggtt::GgttEntry;
 use crate::memory::{Fault, Space};
+use crate::registers::engine_fields::PredicateResult;
 
 /// Length in dwords of a performance report (Intel OA formats of 256 bytes).
 const REPORT_DWORDS: usize = 64;
@@ -26,7 +25,7 @@ impl Streamer<'_> {
         }
         match data {
             [value] => self.store(space, at, *value)?,
-            [low, high] => self.store64(space, at, u64::from(*high) << 32 | u64::from(*low))?,
+            [low, high] => self.store64(space, at, qword(*low, *high))?,
             [] => return Ok(Flow::Illegal),
             _ => self.store_run(space, at, data)?,
         }
@@ -53,12 +52,12 @@ impl Streamer<'_> {
     /// MI_STORE_DATA_INDEX. Writes to the PPHWSP or the global status page at the offset in bits 11:2 of the second
     /// dword (V13-055).
     pub(super) fn store_data_index(&mut self, words: &[u32]) -> Result<Flow, Fault> {
-        let [header, offset, data @ ..] = words else { return Ok(Flow::Illegal) };
+        let [header, _, data @ ..] = words else { return Ok(Flow::Illegal) };
         let page = if fields::OWN_PAGE.is_set_in(*header) { self.running.lrc.pphwsp } else { self.global_page() };
-        let at = page.wrapping_add(u64::from(offset & 0xffc));
+        let at = page.wrapping_add(fields::INDEX.wide(words));
         match data {
             [value] => self.store(Space::Ggtt, at, *value)?,
-            [low, high, ..] => self.store64(Space::Ggtt, at & !7, u64::from(*high) << 32 | u64::from(*low))?,
+            [low, high, ..] => self.store64(Space::Ggtt, at & !7, qword(*low, *high))?,
             [] => return Ok(Flow::Illegal),
         }
         Ok(Flow::Next)
@@ -133,7 +132,7 @@ impl Streamer<'_> {
     pub(super) fn store_register_mem(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let &[header, register, low, high, ..] = words else { return Ok(Flow::Illegal) };
         let global = fields::GLOBAL.is_set_in(header);
-        if fields::RESULT_PREDICATE.is_set_in(header) && self.registers.get(reg::PREDICATE_RESULT) & 1 == 0 {
+        if fields::RESULT_PREDICATE.is_set_in(header) && !self.registers.fields::<PredicateResult>().result() {
             return Ok(Flow::Next);
         }
         let offset = self.named_register(header, register);
@@ -162,10 +161,10 @@ impl Streamer<'_> {
     /// MI_UPDATE_GTT. Writes entries, starting with the entry of the global address in the second dword.
     pub(super) fn update_gtt(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         self.loops().effect();
-        let [_, first, entries @ ..] = words else { return Ok(Flow::Illegal) };
+        let [_, _, entries @ ..] = words else { return Ok(Flow::Illegal) };
         let (entries, _) = entries.as_chunks();
-        for (index, [low, high]) in (u64::from(first >> 12)..).zip(entries) {
-            self.gt.memory.ggtt().set_entry(index, GgttEntry::from(u64::from(*high) << 32 | u64::from(*low)));
+        for (index, [low, high]) in (u64::from(fields::FIRST_PAGE.get(words))..).zip(entries) {
+            self.gt.memory.ggtt().set_entry(index, qword(*low, *high).into());
         }
         Ok(Flow::Next)
     }
@@ -175,9 +174,9 @@ impl Streamer<'_> {
     pub(super) fn report_perf_count(&mut self, words: &[u32]) -> Result<Flow, Fault> {
         let &[_, lower, upper, id, ..] = words else { return Ok(Flow::Illegal) };
         self.counters.perf_reports = self.counters.perf_reports.wrapping_add(1);
-        let (space, at) = (self.space(lower & 1 != 0), address(lower, upper) & !0x3f);
+        let (space, at) = (self.space(fields::REPORT_GLOBAL.is_set(words)), address(lower, upper) & !0x3f);
         let now = low(self.gt.timestamp());
-        let context = low(self.running.load.descriptor) >> 12;
+        let context = self.running.load.descriptor().page();
         let mut report = [0; REPORT_DWORDS];
         report[..4].copy_from_slice(&[id, now, context, now]);
         self.store_run(space, at, &report)?;
