@@ -9,7 +9,7 @@ use crate::gt::Gt;
 use crate::memory::{Access, Gam, Space};
 use crate::registers::guc::{
     DMA_ADDR_0, DMA_ADDR_1, DMA_COPY_SIZE, DMA_CTRL, DMA_GUC_WOPCM_OFFSET, DMA_PDP0, DmaAddressHigh, DmaCtrl,
-    GUC_WOPCM_SIZE, LOCKED, PPGTT_ENABLE, PPGTT_ENABLED,
+    GucWopcmSize, LOCKED, PPGTT_ENABLE, PPGTT_ENABLED,
 };
 
 /// Values of [`DmaAddressHigh::space`]: those of WOPCM and the GGTT are the drivers' (V13-187), the others chosen by the model.
@@ -103,16 +103,16 @@ impl Transfer {
             return Err(Rejection::Location);
         }
         let interface = gt.generation.firmware;
-        let wopcm = gt.registers.value(GUC_WOPCM_SIZE);
+        let wopcm: GucWopcmSize = gt.registers.fields();
         let base = gt.registers.value(DMA_GUC_WOPCM_OFFSET);
-        let set_up = LOCKED.is_set(wopcm) && LOCKED.is_set(base);
+        let set_up = wopcm.locked() && LOCKED.is_set(base);
         let reserved = if kernel { interface.wopcm_reserved } else { 0 };
         for place in [source, target] {
             let end = place.address + u64::from(size) + u64::from(reserved);
             let fits = match place.segment {
                 // A longer transfer between two places in graphics memory would hold the GuC's lock for too long.
                 Segment::Graphics(_) => size != 0 && size <= interface.wopcm_bytes,
-                Segment::Wopcm => size != 0 && set_up && end <= u64::from((wopcm & !0xfff).min(interface.wopcm_bytes)),
+                Segment::Wopcm => size != 0 && set_up && end <= u64::from(wopcm.bytes().min(interface.wopcm_bytes)),
                 Segment::Sram => size != 0 && end <= SRAM_BYTES,
             };
             if !fits {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Firmware upload: DMA into WOPCM, the boot ROM's checks of the CSS header, and the status read by the driver.
 
+use bitfield_struct::bitfield;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
@@ -9,7 +10,7 @@ use crate::generation::{FirmwareInterface, Version};
 use crate::gt::Gt;
 use crate::memory::{Gam, Space};
 use crate::registers::guc::{
-    DMA_CTRL, DmaCtrl, GUC_WOPCM_SIZE, GucStatus, SOFT_SCRATCH, UOS_RSA_SCRATCH, UOS_RSA_SCRATCH_DWORDS,
+    DMA_CTRL, DmaCtrl, GucStatus, GucWopcmSize, SOFT_SCRATCH, UOS_RSA_SCRATCH, UOS_RSA_SCRATCH_DWORDS,
 };
 
 pub use crate::registers::guc::GUC_STATUS;
@@ -113,7 +114,7 @@ impl CssHeader {
             && image > header
             && (image - header) * 4 + fixed == u64::from(moved)
             && key > 0
-            && self.software_version & 0xff_ffff != 0
+            && Version::from(self.software_version.get()) != Version::default()
     }
 }
 
@@ -128,8 +129,27 @@ pub struct Firmware {
     pub params: [u32; 14],
 }
 
-/// Workaround parameter: hold compute contexts before they switch out (xe: GUC_WA_HOLD_CCS_SWITCHOUT).
-const WA_HOLD_CCS_SWITCHOUT: u32 = 1 << 17;
+/// Parameter 1: workarounds (xe: GUC_CTL_WA).
+#[bitfield(u32)]
+struct WorkaroundParameter {
+    #[bits(17)]
+    __: u32,
+    /// Hold compute contexts before they switch out (xe: GUC_WA_HOLD_CCS_SWITCHOUT).
+    hold_ccs_switchout: bool,
+    #[bits(14)]
+    __: u16,
+}
+
+/// Parameter 4: the ADS (xe: GUC_CTL_ADS, GUC_ADS_ADDR_SHIFT).
+#[bitfield(u32)]
+struct AdsParameter {
+    __: bool,
+    /// GGTT address in pages.
+    #[bits(21)]
+    page: u32,
+    #[bits(10)]
+    __: u16,
+}
 
 impl Firmware {
     /// Returns the firmware used if there is no PF driver to load one.
@@ -142,20 +162,20 @@ impl Firmware {
         self.params[0]
     }
 
-    /// Returns the GGTT address of the ADS: parameter 4, bits 21:1, in pages.
+    /// Returns the GGTT address of the ADS.
     pub fn ads(&self) -> u64 {
-        u64::from(self.params[4] >> 1 & 0x1f_ffff) << 12
+        u64::from(AdsParameter::from(self.params[4]).page()) << 12
     }
 
     /// Returns whether compute contexts wait for the GuC before they switch out (contract G.5).
     pub fn holds_compute_switch_out(&self) -> bool {
-        self.params[1] & WA_HOLD_CCS_SWITCHOUT != 0
+        WorkaroundParameter::from(self.params[1]).hold_ccs_switchout()
     }
 }
 
 /// Returns the end of the GGTT range that the GuC decodes as its own WOPCM; buffers must be above it (V13-182).
 pub fn wopcm_top(gt: &Gt) -> u64 {
-    u64::from(gt.registers.value(GUC_WOPCM_SIZE) & !0xfff)
+    gt.registers.fields::<GucWopcmSize>().bytes().into()
 }
 
 /// Marks the DMA transfer as complete.

@@ -47,6 +47,25 @@ pub struct GucStatus {
 
 /// GUC_WOPCM_SIZE.
 pub const GUC_WOPCM_SIZE: u32 = 0xc050;
+/// GUC_WOPCM_SIZE.
+#[bitfield(u32)]
+pub struct GucWopcmSize {
+    /// The register is locked.
+    pub locked: bool,
+    #[bits(11)]
+    __: u16,
+    /// Size of the WOPCM in pages.
+    #[bits(20)]
+    pages: u32,
+}
+
+impl GucWopcmSize {
+    /// Returns the size of the WOPCM in bytes.
+    pub const fn bytes(self) -> u32 {
+        self.pages() << 12
+    }
+}
+
 /// DMA_GUC_WOPCM_OFFSET.
 pub const DMA_GUC_WOPCM_OFFSET: u32 = 0xc340;
 /// GUC_WOPCM_SIZE: locked. DMA_GUC_WOPCM_OFFSET: valid.
@@ -119,6 +138,7 @@ pub const VF_SW_FLAG: u32 = 0x19_0240;
 pub const VF_SW_FLAGS: u16 = 4;
 
 card_fields! {
+    GucWopcmSize GUC_WOPCM_SIZE;
     DmaCtrl DMA_CTRL;
 }
 
