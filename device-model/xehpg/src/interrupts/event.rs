@@ -2,30 +2,63 @@
 //! Events of an engine, as data: the bits of its interrupt vector, which are also the byte offsets of its status in
 //! memory (V13-259, V13-275, V13-276).
 
+use bitfield_struct::bitfield;
+
 use crate::topology::{Classes, EngineClass};
 
-/// MI_USER_INTERRUPT.
-pub const USER_INTERRUPT: u16 = 1 << 0;
-/// Command streamer error.
-pub const CS_ERROR: u16 = 1 << 3;
-/// Flush with notify complete: PIPE_CONTROL or MI_FLUSH_DW.
-pub const FLUSH_COMPLETE: u16 = 1 << 4;
-/// L3 cache parity error.
-pub const L3_PARITY: u16 = 1 << 5;
-/// The watchdog's threshold was reached.
-pub const WATCHDOG: u16 = 1 << 6;
-/// Page fault of a context with a private address space.
-pub const PAGE_FAULT: u16 = 1 << 7;
-/// Context switch.
-pub const CONTEXT_SWITCH: u16 = 1 << 8;
-/// The GuC: its DMA engine has completed a transfer (xe: GUC_INTR_DMA_DONE).
-pub const DMA_DONE: u16 = 1 << 9;
-/// The GuC: a doorbell rang for which the host requested a notification (xe: GUC_INTR_DOORBELL_RANG).
-pub const DOORBELL_RANG: u16 = 1 << 10;
-/// Waiting on a semaphore.
-pub const SEMAPHORE_WAIT: u16 = 1 << 11;
-/// The GuC: message to the host.
-pub const GUC2HOST: u16 = 1 << 15;
+/// The interrupt vector of an engine, or of the GuC, with the events that the model raises.
+#[bitfield(u16)]
+pub struct Vector {
+    /// MI_USER_INTERRUPT.
+    user_interrupt: bool,
+    #[bits(2)]
+    __: u8,
+    /// Command streamer error.
+    cs_error: bool,
+    /// Flush with notify complete: PIPE_CONTROL or MI_FLUSH_DW.
+    flush_complete: bool,
+    /// L3 cache parity error.
+    l3_parity: bool,
+    /// The watchdog's threshold was reached.
+    watchdog: bool,
+    /// Page fault of a context with a private address space.
+    page_fault: bool,
+    /// Context switch.
+    context_switch: bool,
+    /// The GuC: its DMA engine has completed a transfer (xe: GUC_INTR_DMA_DONE).
+    dma_done: bool,
+    /// The GuC: a doorbell rang for which the host requested a notification (xe: GUC_INTR_DOORBELL_RANG).
+    doorbell_rang: bool,
+    /// Waiting on a semaphore.
+    semaphore_wait: bool,
+    #[bits(3)]
+    __: u8,
+    /// The GuC: message to the host.
+    guc2host: bool,
+}
+
+/// [`Vector`] with only the event of MI_USER_INTERRUPT.
+pub const USER_INTERRUPT: u16 = Vector::new().with_user_interrupt(true).into_bits();
+/// [`Vector`] with only a command streamer error.
+pub const CS_ERROR: u16 = Vector::new().with_cs_error(true).into_bits();
+/// [`Vector`] with only the completion of a flush.
+pub const FLUSH_COMPLETE: u16 = Vector::new().with_flush_complete(true).into_bits();
+/// [`Vector`] with only an L3 cache parity error.
+pub const L3_PARITY: u16 = Vector::new().with_l3_parity(true).into_bits();
+/// [`Vector`] with only the event of the watchdog.
+pub const WATCHDOG: u16 = Vector::new().with_watchdog(true).into_bits();
+/// [`Vector`] with only a page fault.
+pub const PAGE_FAULT: u16 = Vector::new().with_page_fault(true).into_bits();
+/// [`Vector`] with only a context switch.
+pub const CONTEXT_SWITCH: u16 = Vector::new().with_context_switch(true).into_bits();
+/// [`Vector`] with only the completion of a transfer by the GuC's DMA engine.
+pub const DMA_DONE: u16 = Vector::new().with_dma_done(true).into_bits();
+/// [`Vector`] with only a doorbell that rang.
+pub const DOORBELL_RANG: u16 = Vector::new().with_doorbell_rang(true).into_bits();
+/// [`Vector`] with only a wait on a semaphore.
+pub const SEMAPHORE_WAIT: u16 = Vector::new().with_semaphore_wait(true).into_bits();
+/// [`Vector`] with only a message of the GuC to the host.
+pub const GUC2HOST: u16 = Vector::new().with_guc2host(true).into_bits();
 
 /// One event of an engine.
 #[derive(Clone, Copy, Debug)]
