@@ -7,6 +7,7 @@
 //! `dg2_err_stat_*_reg`, `dg2_stat_gt_*_reg`). Linux 7.2 has the registers, but names no error of this card.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+use bitfield_struct::bitfield;
 use serde::{Deserialize, Serialize};
 
 /// Severity of a hardware error, which determines its registers and its route (V13-286).
@@ -57,12 +58,31 @@ pub struct HardwareError {
     pub device: u32,
 }
 
-/// Sources in the device's error source registers.
-const GT: u32 = 1 << 0;
-const GSC: u32 = 1 << 8;
-const SGUNIT: u32 = 1 << 12;
-const SOC: u32 = 1 << 16;
-const MERT: u32 = 1 << 20;
+/// DEV_ERR_STAT_REG: sources of errors in the device.
+#[bitfield(u32)]
+struct Sources {
+    gt: bool,
+    #[bits(7)]
+    __: u8,
+    gsc: bool,
+    #[bits(3)]
+    __: u8,
+    sgunit: bool,
+    #[bits(3)]
+    __: u8,
+    soc: bool,
+    #[bits(3)]
+    __: u8,
+    mert: bool,
+    #[bits(11)]
+    __: u16,
+}
+
+const GT: u32 = Sources::new().with_gt(true).into_bits();
+const GSC: u32 = Sources::new().with_gsc(true).into_bits();
+const SGUNIT: u32 = Sources::new().with_sgunit(true).into_bits();
+const SOC: u32 = Sources::new().with_soc(true).into_bits();
+const MERT: u32 = Sources::new().with_mert(true).into_bits();
 
 const fn error(name: &'static str, severity: Severity, device: u32, description: &'static str) -> HardwareError {
     HardwareError { name, severity, description, gt: 0, device }
