@@ -29,14 +29,6 @@ pub const ID_SRIOV: u16 = 0x0010;
 /// VF Resizable BAR (extended).
 pub const ID_VF_RESIZABLE_BAR: u16 = 0x0024;
 
-/// Offset of Device Control in the PCI Express capability.
-pub const DEVICE_CONTROL: u16 = 0x08;
-/// Offset of Device Status in the PCI Express capability.
-pub const DEVICE_STATUS: u16 = 0x0a;
-/// Offset of Power Management Control/Status in its capability.
-pub const PM_CONTROL: u16 = 0x04;
-/// Offset of the MSI message control register.
-pub const MSI_CONTROL: u16 = 0x02;
 /// Offset of the MSI message address, 32 or 64 bits.
 pub const MSI_ADDRESS: u16 = 0x04;
 

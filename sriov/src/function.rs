@@ -6,13 +6,11 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::bar::{Bar, BarError, BarKind};
-use crate::capability::{
-    Capability, DEVICE_CONTROL, ID_ARI, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC,
-    PM_CONTROL,
-};
+use crate::capability::{Capability, ID_ARI, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC};
 use crate::config::{CONFIG_BYTES, CONVENTIONAL_CONFIG_BYTES, ConfigSpace, Field, LayoutError, Reset};
 use crate::event::{Event, Events, PowerState};
 use crate::header::{Command, Identity, Status};
+use crate::register::Register;
 use crate::registers::{DeviceControl, DeviceStatus, PmControl};
 use crate::reverted::RevertedWrites;
 use crate::saved::{self, PartId};
@@ -360,14 +358,14 @@ impl PciFunction {
         let Some(at) = self.power_management else { return Ok(()) };
         match config.register::<PmControl>(at).power_state() {
             0 | POWER_D3HOT => Ok(()),
-            _ => Err((PartId::Standard(ID_POWER_MANAGEMENT), at + PM_CONTROL)),
+            _ => Err((PartId::Standard(ID_POWER_MANAGEMENT), at + PmControl::AT)),
         }
     }
 
     #[allow(clippy::arithmetic_side_effects, reason = "capabilities lie below 4096")]
     fn starts_flr(&self, offset: u64, data: &[u8]) -> bool {
         let Some(express) = self.express else { return false };
-        let high_byte = u64::from(express + DEVICE_CONTROL + 1);
+        let high_byte = u64::from(express + DeviceControl::AT + 1);
         let written = high_byte.checked_sub(offset).and_then(|n| data.get(usize::try_from(n).ok()?));
         written.is_some_and(|byte| DeviceControl::from_bits(u16::from(*byte) << 8).initiate_flr())
     }

@@ -3,7 +3,6 @@
 
 use bitfield_struct::bitfield;
 
-use crate::capability::{DEVICE_CONTROL, DEVICE_STATUS, MSI_CONTROL, PM_CONTROL};
 use crate::register::registers;
 
 /// Device Capabilities.
@@ -224,14 +223,14 @@ pub struct PmControl {
 
 registers! {
     DeviceCapabilities: u32 at 0x04;
-    DeviceControl: u16 at DEVICE_CONTROL;
-    DeviceStatus: u16 at DEVICE_STATUS;
+    DeviceControl: u16 at 0x08;
+    DeviceStatus: u16 at 0x0a;
     LinkCapabilities: u32 at 0x0c;
     LinkControl: u16 at 0x10;
     LinkStatus: u16 at 0x12;
     DeviceCapabilities2: u32 at 0x24;
     DeviceControl2: u16 at 0x28;
-    MsiControl: u16 at MSI_CONTROL;
+    MsiControl: u16 at 0x02;
     PmCapabilities: u16 at 0x02;
-    PmControl: u16 at PM_CONTROL;
+    PmControl: u16 at 0x04;
 }

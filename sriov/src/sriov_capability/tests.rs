@@ -6,10 +6,11 @@ use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::*;
-use crate::capability::{DEVICE_CONTROL, ID_ARI, ID_VENDOR_SPECIFIC};
+use crate::capability::{ID_ARI, ID_VENDOR_SPECIFIC};
 use crate::config::CONFIG_BYTES;
 use crate::event::Event;
 use crate::function::{FunctionError, PciFunction};
+use crate::registers::DeviceControl;
 use crate::testing::{
     ARI_CAPABLE_HIERARCHY, FLEX_170, INITIATE_FLR, VF_ENABLE, VF_MEMORY_SPACE_ENABLE, dword, events, word,
 };
@@ -43,7 +44,7 @@ fn enable(function: &mut PciFunction, vfs: u16) -> Vec<Event> {
 }
 
 fn start_flr(function: &mut PciFunction) -> Vec<Event> {
-    write_word(function, 0x70 + u64::from(DEVICE_CONTROL), INITIATE_FLR)
+    write_word(function, 0x70 + u64::from(DeviceControl::AT), INITIATE_FLR)
 }
 
 fn extended_capabilities(read: impl Fn(u64) -> u32) -> Vec<(u64, u16)> {
@@ -174,7 +175,7 @@ fn one_write_reports_each_reverted_field() {
     let mut function = card();
     enable(&mut function, 5);
     let mut data = [0xff; CONFIG_BYTES];
-    data[usize::from(0x70 + DEVICE_CONTROL)..][..2].fill(0);
+    data[usize::from(0x70 + DeviceControl::AT)..][..2].fill(0);
     data[0xd4] = 1;
     assert_eq!(function.write_config(0, &data).reverted().count(), 5);
     assert_eq!((word(&function, NUMBER), dword(&function, SRIOV + 0x20)), (5, 1));

@@ -6,12 +6,12 @@ use arctic_fidelity::proves;
 use proptest::prelude::*;
 
 use super::*;
-use crate::capability::DEVICE_CONTROL;
 use crate::config::CONFIG_BYTES;
 use crate::event::Event;
+use crate::registers::DeviceControl;
 use crate::testing::{COMMAND_BUS_MASTER, COMMAND_MEMORY_SPACE, FLEX_170, INITIATE_FLR};
 
-const FLR_BYTE: u64 = EXPRESS as u64 + DEVICE_CONTROL as u64 + 1;
+const FLR_BYTE: u64 = EXPRESS as u64 + DeviceControl::AT as u64 + 1;
 
 fn plain() -> PciFunction {
     PciFunction::virtual_function(&FLEX_170, 512 << 20).unwrap()
