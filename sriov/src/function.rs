@@ -10,10 +10,10 @@ use crate::capability::{Capability, ID_ARI, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEM
 use crate::config::{CONFIG_BYTES, CONVENTIONAL_CONFIG_BYTES, ConfigSpace, Field, LayoutError, Reset};
 use crate::event::{Event, Events, PowerState};
 use crate::header::{Command, Identity, Status};
+use crate::part::{self, PartId};
 use crate::register::Register;
 use crate::registers::{DeviceControl, DeviceStatus, PmControl};
 use crate::reverted::RevertedWrites;
-use crate::saved::{self, PartId};
 use crate::sriov_capability::{Sriov, SriovError, SriovLayout, SriovState, VfBar};
 
 mod changes;
@@ -152,7 +152,7 @@ impl PciFunction {
             msi: Capability::find_standard(capabilities, ID_MSI),
             bars,
             sriov: None,
-            parts: saved::parts(device_specific, capabilities),
+            parts: part::all(device_specific, capabilities),
             disguised: [ID_SRIOV, ID_ARI]
                 .iter()
                 .filter_map(|id| Capability::find_extended(capabilities, *id))

@@ -10,6 +10,7 @@ pub mod event;
 pub mod function;
 pub mod header;
 pub mod number;
+pub mod part;
 pub mod register;
 pub mod registers;
 pub mod reverted;

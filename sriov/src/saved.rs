@@ -10,42 +10,14 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::capability::{Capability, Chain};
-use crate::config::{ConfigSpace, Field};
+use crate::config::ConfigSpace;
 use crate::event::Events;
 use crate::function::PciFunction;
+use crate::part::PartId;
 use crate::sriov_capability::SRIOV_PARTS;
 
 /// Version of [`SavedFunction`]. A change of its fields or of their meaning increments it.
 pub const SAVED_VERSION: u32 = 1;
-
-/// Size in bytes of a type 0 header.
-const HEADER_BYTES: u16 = 0x40;
-
-/// Identifies a part of configuration space within a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PartId {
-    /// The type 0 header.
-    Header,
-    /// The standard capability with this ID.
-    Standard(u16),
-    /// The extended capability with this ID.
-    Extended(u16),
-    /// The device-specific registers at this offset.
-    DeviceSpecific(u16),
-}
-
-impl fmt::Display for PartId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PartId::Header => write!(f, "header"),
-            PartId::Standard(id) => write!(f, "capability {id:#x}"),
-            PartId::Extended(id) => write!(f, "extended capability {id:#x}"),
-            PartId::DeviceSpecific(at) => write!(f, "register {at:#x}"),
-        }
-    }
-}
 
 /// The saved state of a function's configuration space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,20 +67,6 @@ impl fmt::Display for RestoreError {
 }
 
 impl std::error::Error for RestoreError {}
-
-/// The parts of a function, with their bytes in configuration space.
-pub(crate) fn parts(device_specific: &[Field], capabilities: &[Capability]) -> Vec<(PartId, Range<u16>)> {
-    let header = (PartId::Header, 0..HEADER_BYTES);
-    let registers = device_specific.iter().map(|field| (PartId::DeviceSpecific(field.bytes().start), field.bytes()));
-    let capabilities = capabilities.iter().map(|capability| {
-        let id = match capability.chain_kind() {
-            Chain::Standard => PartId::Standard(capability.id()),
-            Chain::Extended { .. } => PartId::Extended(capability.id()),
-        };
-        (id, capability.bytes())
-    });
-    std::iter::once(header).chain(registers).chain(capabilities).collect()
-}
 
 impl PciFunction {
     /// Returns the state of configuration space.

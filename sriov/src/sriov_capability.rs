@@ -17,9 +17,9 @@ use crate::capability::{Capability, ID_SRIOV, ID_VF_RESIZABLE_BAR};
 use crate::config::{ConfigSpace, Field};
 use crate::function::{GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
 use crate::number::{high, low};
+use crate::part::PartId;
 use crate::register::{Register, registers};
 use crate::reverted::RevertedWrites;
-use crate::saved::PartId;
 
 /// Maximum number of virtual functions of a card: its LMTT directory has 64 entries, of which the first is the PF's
 /// (V13-002, contract D.1).

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::bar::{Bar, BarKind};
-use crate::capability::{ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VF_RESIZABLE_BAR};
+use crate::capability::{Capability, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VF_RESIZABLE_BAR};
+use crate::config::Field;
 use crate::event::Event;
 use crate::sriov_capability::SriovLayout;
 use crate::testing::{FLEX_170, dword, events, word};
