@@ -12,9 +12,8 @@ use vmm_sys_util::eventfd::EventFd;
 
 pub use arctic_device_model::gpu::BarMapping;
 pub use arctic_device_model::host::{Dma, DmaFault, DmaView, Function};
-pub use arctic_sriov::bar::BarKind;
+pub use arctic_sriov::bar::{BarKind, GTTMMADR_BAR, LMEM_BAR};
 pub use arctic_sriov::event::{Event, MsiMessage};
-pub use arctic_sriov::function::{GTTMMADR_BAR, LMEM_BAR};
 
 /// Size of a PCI Express function's configuration space in bytes.
 pub const CONFIG_BYTES: u64 = 4096;

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::bar::{Bar, BarError, BarKind};
+use crate::bar::{Bar, BarError, BarKind, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
 use crate::capability::{Capability, ID_ARI, ID_EXPRESS, ID_MSI, ID_POWER_MANAGEMENT, ID_SRIOV, ID_VENDOR_SPECIFIC};
 use crate::config::{CONFIG_BYTES, CONVENTIONAL_CONFIG_BYTES, ConfigSpace, Field, LayoutError, Reset};
 use crate::event::{Event, Events, PowerState};
@@ -18,13 +18,6 @@ use crate::sriov_capability::{Sriov, SriovError, SriovLayout, SriovState, VfBar}
 
 mod changes;
 mod msi;
-
-/// BAR that holds registers and GGTT (xe: regs/xe_bars.h).
-pub const GTTMMADR_BAR: u8 = 0;
-/// BAR that holds local memory (xe: regs/xe_bars.h).
-pub const LMEM_BAR: u8 = 2;
-/// Size of GTTMMADR in bytes (V13-004).
-pub const GTTMMADR_BYTES: u64 = 16 << 20;
 
 /// Offset of the SR-IOV capability of the physical function, the same as on the real card.
 pub const SRIOV_CAPABILITY: u16 = 0x320;

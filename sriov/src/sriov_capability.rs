@@ -12,10 +12,9 @@ use std::fmt;
 
 use bitfield_struct::bitfield;
 
-use crate::bar::{BAR_REGISTERS, Bar, BarError};
+use crate::bar::{BAR_REGISTERS, Bar, BarError, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
 use crate::capability::{Capability, ID_SRIOV, ID_VF_RESIZABLE_BAR};
 use crate::config::{ConfigSpace, Field};
-use crate::function::{GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
 use crate::number::{high, low};
 use crate::part::PartId;
 use crate::register::{Register, registers};

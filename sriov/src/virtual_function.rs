@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Virtual functions, both as an ordinary function in a guest and as exposed by a VMM next to the physical function.
 
-use crate::bar::Bar;
+use crate::bar::{Bar, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR};
 use crate::capability::Capability;
 use crate::config::Reset;
 use crate::event::{Events, MsiMessage};
-use crate::function::{FunctionError, GTTMMADR_BAR, GTTMMADR_BYTES, LMEM_BAR, PciFunction};
+use crate::function::{FunctionError, PciFunction};
 use crate::header::{COMMAND, Command, Identity};
 use crate::number::size;
 use crate::register::Register;

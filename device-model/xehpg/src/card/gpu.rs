@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arctic_sriov::function::{GTTMMADR_BAR, LMEM_BAR};
+use arctic_sriov::bar::{GTTMMADR_BAR, LMEM_BAR};
 use serde::Serialize;
 use serde_json::Value;
 
