@@ -5,6 +5,7 @@ use arctic_sriov::number::{high, low};
 
 use super::RegisterFile;
 use super::engine_fields::EngineFields;
+use crate::topology::{ENGINE_BLOCK, EngineId};
 
 /// A view of the registers that every engine has, on one engine. Offsets are those of
 /// `engine_offsets`, from the engine's base. As in [`RegisterFile`], accesses have no side
@@ -15,13 +16,21 @@ pub struct EngineRegisters<'r> {
     base: u32,
 }
 
-impl<'r> EngineRegisters<'r> {
-    /// Creates the view of the engine with registers from `base` on.
+impl RegisterFile {
+    /// Returns the view of the registers of `engine`.
     #[inline]
-    pub(super) fn new(file: &'r RegisterFile, base: u32) -> Self {
-        EngineRegisters { file, base }
+    pub fn engine(&self, engine: EngineId) -> EngineRegisters<'_> {
+        EngineRegisters { file: self, base: self.engines().info(engine).mmio_base }
     }
 
+    /// Sets the registers of one engine's block to their reset values.
+    pub fn reset_engine(&self, engine: EngineId) {
+        let registers = self.engine(engine);
+        self.reset_range(registers.offset(0)..registers.offset(ENGINE_BLOCK));
+    }
+}
+
+impl EngineRegisters<'_> {
     /// Returns the offset in GTTMMADR of the register at `own` from the base. The sum wraps, to an offset that no engine
     /// has.
     #[inline]

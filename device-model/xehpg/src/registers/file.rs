@@ -10,24 +10,8 @@ use arctic_base::registers::{self as base, Table, Touched, Touches};
 use super::fuses::{COMPUTE_DSS_ENABLE, GEOMETRY_DSS_ENABLE, MIRROR_FUSE3};
 use super::ranges::{Fuses, Replication};
 use super::whitelist::Whitelist;
-use super::{Decoded, EngineRegisters, REGISTER_BYTES, RegisterTables, XeHpg};
-use crate::topology::{ENGINE_BLOCK, EngineId, EngineTable};
-
-/// A register of the card with bit fields. Those of engines are `EngineFields`.
-pub trait CardFields: From<u32> + Into<u32> {
-    /// Offset in GTTMMADR.
-    const OFFSET: u32;
-}
-
-/// Implements [`CardFields`] for types of `bitfield_struct` with their offsets.
-macro_rules! card_fields {
-    ($($name:ident $offset:expr;)*) => {
-        $(impl $crate::registers::CardFields for $name {
-            const OFFSET: u32 = $offset;
-        })*
-    };
-}
-pub(super) use card_fields;
+use super::{CardFields, Decoded, REGISTER_BYTES, RegisterTables, XeHpg};
+use crate::topology::{EngineId, EngineTable};
 
 /// All registers with their current values ([`base::RegisterFile`], to which it dereferences). Of a register with one
 /// value per function, this is the PF's.
@@ -114,18 +98,6 @@ impl RegisterFile {
     #[inline]
     pub fn set_fields<R: CardFields>(&self, value: R) {
         self.set(R::OFFSET, value.into());
-    }
-
-    /// Returns the view of the registers of `engine`.
-    #[inline]
-    pub fn engine(&self, engine: EngineId) -> EngineRegisters<'_> {
-        EngineRegisters::new(self, self.engines.info(engine).mmio_base)
-    }
-
-    /// Sets the registers of one engine's block to their reset values.
-    pub fn reset_engine(&self, engine: EngineId) {
-        let registers = self.engine(engine);
-        self.reset_range(registers.offset(0)..registers.offset(ENGINE_BLOCK));
     }
 
     /// Display name: `vcs2 RING_TAIL`, `SOFT_SCRATCH[3]`, `GDRST`.

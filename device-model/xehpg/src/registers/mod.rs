@@ -3,6 +3,7 @@
 //! accesses are derived.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
+mod card_fields;
 mod doorbell;
 pub mod engine;
 pub(crate) mod engine_fields;
@@ -33,8 +34,7 @@ use card_fields::card_fields;
 pub use doorbell::{DoorbellAddress, DoorbellControl, DoorbellRegister};
 pub use engine::{ClockRegister, EngineRegister};
 pub use engine_registers::EngineRegisters;
-use file::card_fields;
-pub use file::{CardFields, RegisterFile};
+pub use file::RegisterFile;
 pub use gsc::HeciWindow;
 pub use guc::GucRegister;
 pub use interrupt::InterruptRegister;
