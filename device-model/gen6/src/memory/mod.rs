@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 mod aperture;
+mod fault_type;
 pub mod fence;
 pub mod ggtt;
 pub mod saved;
@@ -14,10 +15,11 @@ mod tlb;
 mod translation;
 
 pub use aperture::Aperture;
+pub use fault_type::FaultType;
 pub use ggtt::{Ggtt, Pte};
 pub use tiling::Walk;
 pub use tlb::{LATEST, SHOWN_GLOBAL, Tlb};
-pub use translation::{Directory, Fault, FaultType, MappedPages, Memory, Space};
+pub use translation::{Directory, Fault, MappedPages, Memory, Space};
 
 /// Size of a page in bytes.
 pub const PAGE: u32 = 4096;

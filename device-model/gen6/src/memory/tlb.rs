@@ -6,7 +6,8 @@
 
 use std::cell::Cell;
 
-use super::{FaultType, PAGE_MASK};
+use super::PAGE_MASK;
+use super::fault_type::FaultType;
 
 /// Number of slots: consecutive pages of 2 MiB have different ones.
 const SLOTS: usize = 512;

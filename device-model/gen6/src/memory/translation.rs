@@ -7,6 +7,7 @@ use arctic_base::host::DmaView;
 use arctic_base::memory::{Span, SpanError};
 use vm_memory::VolatileSlice;
 
+use super::fault_type::FaultType;
 use super::ggtt::{Ggtt, Pte};
 use super::tlb::Tlb;
 use super::{PAGE, PAGE_MASK};
@@ -54,17 +55,6 @@ pub enum Space {
     Ggtt,
     /// The space of a page directory.
     Ppgtt(Directory),
-}
-
-/// Type of a fault, as in the fault registers (IVB-039).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultType {
-    /// The page is not valid, or guest memory does not have it.
-    Page = 0,
-    /// The entry of the page directory is not valid.
-    InvalidDirectory = 1,
-    /// PP_DCLV excludes the entry of the page directory.
-    UnloadedDirectory = 2,
 }
 
 /// An access without a translation.
