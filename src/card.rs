@@ -5,6 +5,7 @@
 
 mod bus_port;
 mod function;
+mod io_events;
 mod msi_quiesce;
 mod reverted;
 pub mod status;
@@ -28,8 +29,8 @@ pub use self::function::CardFunction;
 use self::function::CardShared;
 #[cfg(feature = "vfio-user")]
 pub(crate) use self::function::Exposure;
+pub use self::io_events::{IoEventHandler, IoEventThread};
 pub use self::trapped::TrappedCounts;
-use crate::io_events::{IoEventHandler, IoEventThread};
 use crate::pci::{Bar, Machine, PciDevice};
 use crate::report::Report;
 

@@ -68,7 +68,6 @@
 pub mod card;
 pub mod card_file;
 pub mod firmware;
-mod io_events;
 pub mod pci;
 mod ram;
 pub mod report;
@@ -82,9 +81,8 @@ pub use arctic_device_model::profile::limits::Limits;
 pub use arctic_device_model::profile::provision::GgttAccess;
 pub use arctic_device_model::{gpu, hardware_error, sync, trace};
 pub use arctic_sriov;
-pub use card::{CardError, CardFunction, Topology, TrappedCounts, VirtualCard};
+pub use card::{CardError, CardFunction, IoEventHandler, IoEventThread, Topology, TrappedCounts, VirtualCard};
 pub use card_file::{CardFile, CardFileError};
-pub use io_events::{IoEventHandler, IoEventThread};
 pub use pci::{
     Bar, BarKind, BarMapping, Dma, DmaFault, DmaView, Event, Function, IoEvent, Machine, MsiMessage, MsiSink, PciDevice,
 };

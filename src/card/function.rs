@@ -11,12 +11,12 @@ use arctic_device_model::host::{Dma, Function};
 use arctic_device_model::sync::IgnorePoison;
 use arctic_sriov::bar::BAR_REGISTERS;
 use arctic_sriov::event::{Event, Events};
+use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 
 use super::Topology;
 use super::bus_port::{BusPort, Config};
 use super::reverted::RevertedLog;
 use super::trapped::{Trapped, TrappedCounts};
-use crate::io_events;
 use crate::pci::{Bar, BarMapping, IoEvent, Machine, PciDevice};
 
 /// The resources of a function that are accessible.
@@ -41,6 +41,15 @@ pub struct CardShared {
     pub machine: Arc<dyn Machine>,
     /// Guest memory, without the restrictions that configuration space imposes on each function.
     pub memory: Arc<dyn Dma>,
+}
+
+/// Creates an event for each register.
+fn io_events(registers: &[IoRegister]) -> io::Result<Vec<IoEvent>> {
+    let event = |register: &IoRegister| {
+        let event = EventFd::new(EFD_NONBLOCK)?;
+        Ok(IoEvent { bar: register.bar, offset: register.offset, len: register.len, event })
+    };
+    registers.iter().map(event).collect()
 }
 
 impl CardShared {
@@ -126,7 +135,7 @@ impl CardFunction {
         port: Arc<BusPort>,
         bars: Vec<Bar>,
     ) -> io::Result<Arc<Self>> {
-        let io_events = io_events::new(shared.gpu.io_registers())?;
+        let io_events = io_events(shared.gpu.io_registers())?;
         Ok(Arc::new_cyclic(|this| CardFunction {
             bars,
             io_events,

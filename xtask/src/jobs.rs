@@ -81,7 +81,7 @@ pub const CARD: &[Job] = &[
         name: "nested",
         minutes: 2,
         tests: "Debian's kernel and xe on PF and nine VFs of the reference VMM, under nested KVM in QEMU",
-        paths: &["guest-tests/vmm/", "src/pci.rs", "src/io_events.rs", "src/ram.rs"],
+        paths: &["guest-tests/vmm/", "src/pci.rs", "src/card/io_events.rs", "src/ram.rs"],
         steps: &["cargo test --release {packages} --features arctic-vmm/long-tests --test linux"],
     },
     Job {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Registers that a guest writes through eventfds (ioeventfd), and the handlers of these events.
-#![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+//! Handlers of the registers that a guest writes through eventfds (ioeventfd).
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -8,21 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
-use arctic_device_model::gpu::IoRegister;
 use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use vmm_sys_util::poll::{EpollContext, EpollEvents};
 
-use crate::card::CardFunction;
-use crate::pci::{IoEvent, PciDevice};
-
-/// Creates an event for each register.
-pub(crate) fn new(registers: &[IoRegister]) -> io::Result<Vec<IoEvent>> {
-    let event = |register: &IoRegister| {
-        let event = EventFd::new(EFD_NONBLOCK)?;
-        Ok(IoEvent { bar: register.bar, offset: register.offset, len: register.len, event })
-    };
-    registers.iter().map(event).collect()
-}
+use super::function::CardFunction;
+use crate::pci::PciDevice;
 
 /// Serves the events of one register of a function, for VMMs with their own event loop. With the feature `event-manager` it
 /// implements `MutEventSubscriber`. Any other event loop must poll [`IoEventHandler::as_raw_fd`] and call
@@ -37,7 +26,7 @@ pub struct IoEventHandler {
 
 impl IoEventHandler {
     /// Creates the handlers of the registers of `function` that have an effect when they are written.
-    pub(crate) fn of(function: &Arc<CardFunction>) -> impl Iterator<Item = io::Result<Self>> {
+    pub(super) fn of(function: &Arc<CardFunction>) -> impl Iterator<Item = io::Result<Self>> {
         let events = function.io_events().iter().zip(function.io_registers()).enumerate();
         events.filter(|(_, (_, register))| register.effective).map(|(register, (event, _))| {
             Ok(IoEventHandler { function: Arc::downgrade(function), register, event: event.event.try_clone()? })
@@ -82,7 +71,7 @@ pub struct IoEventThread {
 }
 
 impl IoEventThread {
-    pub(crate) fn start(handlers: Vec<IoEventHandler>) -> io::Result<Self> {
+    pub(super) fn start(handlers: Vec<IoEventHandler>) -> io::Result<Self> {
         /// The token of a handler is its index.
         const STOP: u64 = u64::MAX;
         let stop = Arc::new((AtomicBool::new(false), EventFd::new(EFD_NONBLOCK)?));
