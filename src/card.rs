@@ -30,7 +30,6 @@ use self::function::CardShared;
 #[cfg(feature = "vfio-user")]
 pub(crate) use self::function::Exposure;
 pub use self::io_events::{IoEventHandler, IoEventThread};
-pub use self::trapped::TrappedCounts;
 use crate::pci::{Bar, Machine, PciDevice};
 use crate::report::Report;
 

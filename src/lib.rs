@@ -81,10 +81,11 @@ pub use arctic_device_model::profile::limits::Limits;
 pub use arctic_device_model::profile::provision::GgttAccess;
 pub use arctic_device_model::{gpu, hardware_error, sync, trace};
 pub use arctic_sriov;
-pub use card::{CardError, CardFunction, IoEventHandler, IoEventThread, Topology, TrappedCounts, VirtualCard};
+pub use card::{CardError, CardFunction, IoEventHandler, IoEventThread, Topology, VirtualCard};
 pub use card_file::{CardFile, CardFileError};
 pub use pci::{
     Bar, BarKind, BarMapping, Dma, DmaFault, DmaView, Event, Function, IoEvent, Machine, MsiMessage, MsiSink, PciDevice,
 };
 pub use ram::GuestRam;
+pub use report::TrappedCounts;
 pub use {vm_memory, vmm_sys_util};

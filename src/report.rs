@@ -7,9 +7,10 @@ use std::fmt;
 
 use arctic_device_model::command::Origin;
 use arctic_device_model::report::{self, SkippedCommands, TouchedRegister};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::card::TrappedCounts;
+/// Name of the accesses to configuration space.
+const CONFIG: &str = "config";
 
 /// The report that `arctic serve` writes to `report.json`.
 #[derive(Debug, Serialize)]
@@ -40,6 +41,39 @@ impl Report {
         }
         let report::Report { unmodelled, asleep, undone, skipped_commands, .. } = model;
         Report { card: card.into(), trapped, functions, unmodelled, asleep, undone, skipped_commands }
+    }
+}
+
+/// A snapshot of the counters of one function's trapped accesses, by kind: `config`, and those that the card's family
+/// distinguishes. For a Flex card: `register_reads`, `register_writes`, `doorbells`, `ggtt`, `local_memory`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TrappedCounts(BTreeMap<String, u64>);
+
+impl TrappedCounts {
+    /// The counts of accesses to configuration space, and of the other kinds.
+    pub(crate) fn new(config: u64, kinds: impl Iterator<Item = (String, u64)>) -> Self {
+        TrappedCounts(kinds.chain([(CONFIG.to_owned(), config)]).collect())
+    }
+
+    /// The counts with their names, by name.
+    pub fn named(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(name, count)| (name.as_str(), *count))
+    }
+
+    /// The count with this name; 0 if the card has no such kind.
+    pub fn of(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+
+    /// Accesses to configuration space.
+    pub fn config(&self) -> u64 {
+        self.of(CONFIG)
+    }
+
+    /// The sum of all counts.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
     }
 }
 

@@ -16,8 +16,9 @@ use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 use super::Topology;
 use super::bus_port::{BusPort, Config};
 use super::reverted::RevertedLog;
-use super::trapped::{Trapped, TrappedCounts};
+use super::trapped::Trapped;
 use crate::pci::{Bar, BarMapping, IoEvent, Machine, PciDevice};
+use crate::report::TrappedCounts;
 
 /// The resources of a function that are accessible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::function::CardFunction;
-use super::{Topology, TrappedCounts, VirtualCard};
+use super::{Topology, VirtualCard};
 use crate::pci::{Function, PciDevice, function_name};
+use crate::report::TrappedCounts;
 
 const MIB: u64 = 1 << 20;
 
