@@ -15,7 +15,7 @@ use arctic_device_model::sync::IgnorePoison;
 
 use super::budget::{ANSWER, Budget, Moment, StepBudget, run_delay};
 use super::channel::{Sender, TimeLeft, for_a_time, next_look};
-use super::memory::quota::Ledger;
+use super::quota::Ledger;
 use super::wire::{Builder, DmaAccess, FLAG_ERROR, Header, command};
 use crate::pci::function_name;
 

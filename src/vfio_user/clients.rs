@@ -12,7 +12,7 @@ use arctic_sriov::header::Identity;
 
 use super::ecam::{BarPlacer, Ecam, PfState, Requester};
 use super::memory::GuestMemory;
-use super::memory::quota::{self, Ledger};
+use super::quota::{self, Ledger};
 use super::{Device, VECTORS, Vectors};
 use crate::card::{CardError, CardFunction, Exposure, Topology, VirtualCard};
 use crate::pci::{Machine, MsiSink, PciDevice, function_name};

@@ -9,6 +9,8 @@ mod clients;
 pub mod ecam;
 pub(crate) mod irq;
 pub mod memory;
+#[doc(hidden)]
+pub mod quota;
 mod server;
 mod session;
 #[doc(hidden)]

@@ -12,9 +12,9 @@ use rustix::process::{Resource, getrlimit};
 use vm_memory::mmap::MmapRegionBuilder;
 use vm_memory::{Bytes, FileOffset, MmapRegion, VolatileMemory, VolatileSlice};
 
-use super::quota::{Account, Charge};
 use super::sections::Section;
 use crate::vfio_user::Errno;
+use crate::vfio_user::quota::{Account, Charge};
 use crate::vfio_user::wire::DMA_WRITABLE;
 
 /// Number of the backing of memory that is accessed by messages: the client sent no file, or one that can be neither

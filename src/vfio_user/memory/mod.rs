@@ -12,8 +12,6 @@
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 mod backing;
-#[doc(hidden)]
-pub mod quota;
 mod sections;
 mod table;
 
@@ -28,9 +26,9 @@ use arctic_device_model::host::{DmaView, Function};
 use arctic_device_model::sync::IgnorePoison;
 
 use self::backing::{Access, Backings, CLIENT};
-use self::quota::{Account, Charge, Counted, Ledger};
 use self::sections::{Change, Section};
 use self::table::{ClientView, Generation, Table};
+use crate::vfio_user::quota::{Account, Charge, Counted, Ledger};
 use crate::vfio_user::wire::{DMA_HINTS, DMA_READABLE, DMA_WRITABLE};
 use crate::vfio_user::{ClientDma, Errno, StepBudget};
 
@@ -146,7 +144,7 @@ impl GuestMemory {
     /// that could be truncated is not mapped into this process; a warning is logged once per client.
     ///
     /// Errors: EINVAL for an invalid section or a file that is not a regular file, EEXIST if it overlaps another
-    /// section, ENOSPC beyond a limit (see [`quota`]), ENOMEM if the file cannot be mapped with the rights of the
+    /// section, ENOSPC beyond a limit (see [`quota`](super::quota)), ENOMEM if the file cannot be mapped with the rights of the
     /// section.
     pub fn map(&self, iova: u64, size: u64, flags: u32, offset: u64, file: Option<File>) -> Result<(), Errno> {
         let last = size.checked_sub(1).and_then(|size| iova.checked_add(size)).ok_or(Errno::EINVAL)?;

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use arctic_device_model::host::Function;
 use arctic_device_model::profile::limits::Limits;
 
-use crate::vfio_user::Errno;
+use super::Errno;
 
 /// The amount in use of each limited resource.
 #[derive(Debug, Default)]
@@ -188,7 +188,7 @@ impl Drop for Charge {
 /// files.
 pub fn spare_descriptors(functions: usize) -> u32 {
     const RESERVE: u64 = 128;
-    const OF_A_FUNCTION: u64 = crate::vfio_user::wire::MAX_FDS as u64 + 4;
+    const OF_A_FUNCTION: u64 = super::wire::MAX_FDS as u64 + 4;
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
     // Without /proc: an estimate for a card with this many functions.
     let open =
