@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
+/// The suite that provides QEMU and the kernel, preceded by the suite that provides their other dependencies.
+pub(super) const SUITES: &[&str] = &["trixie", "trixie-backports"];
+
 /// A kernel image with its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
@@ -113,7 +116,7 @@ impl Suite {
         match self {
             Self::Bookworm => &["bookworm"],
             Self::Trixie => &["trixie"],
-            Self::TrixieBackports => super::SUITES,
+            Self::TrixieBackports => SUITES,
             Self::Sid => &["sid"],
         }
     }
