@@ -15,7 +15,7 @@ use arctic_sriov::number::size;
 use super::offered::{Offered, built_in};
 use super::stdout::Stdout;
 use crate::capture::Heading;
-use crate::decode::engine::{Batch, Engine, Family, select_xe_hpg};
+use crate::decode::engine::{Batch, CLASSES, Engine, Family, select_xe_hpg};
 use crate::decode::limits::{Budget, MOST_OF_FILE, listed};
 use crate::decode::{File, capture, i915, xe};
 
@@ -58,9 +58,7 @@ pub struct DecodeArgs {
     /// dump, or rcs0. An integrated GPU has rcs0, bcs0 and vcs0
     #[arg(long, value_name = "ENGINE", value_parser = engine)]
     engine: Option<String>,
-    /// The engine class: render, copy, compute, video-decode, video-enhance. Of dumps and captures, all its engines are
-    /// decoded; dwords, as those of its first engine
-    #[arg(long, value_name = "CLASS", value_parser = class, conflicts_with = "engine")]
+    #[arg(long, value_name = "CLASS", value_parser = class, conflicts_with = "engine", help = class_help())]
     class: Option<String>,
     /// The type of the dwords; auto detects a context image of the engine by its first commands, and a ring by --head or
     /// --tail; else it assumes a batch
@@ -105,8 +103,13 @@ enum Kind {
 
 /// Bits of RING_HEAD and RING_TAIL with the offset in the ring.
 const RING_OFFSET: u64 = 0x1f_fffc;
-/// Names of the classes that messages list.
-const CLASSES: &str = "render, copy, compute, video-decode, video-enhance";
+/// Returns the help of --class.
+fn class_help() -> String {
+    format!(
+        "The engine class: {}. Of dumps and captures, all its engines are decoded; dwords, as those of its first engine",
+        CLASSES.join(", ")
+    )
+}
 
 /// Returns `name` if a family has an engine or a class with this name; a family of which the input is may still lack it.
 ///
@@ -116,7 +119,9 @@ const CLASSES: &str = "render, copy, compute, video-decode, video-enhance";
 pub fn engine(name: &str) -> Result<String, String> {
     match Family::all().any(|family| family.engine(name).is_some()) {
         true => Ok(name.to_owned()),
-        false => Err(format!("expected a class ({CLASSES}) or one of {}", Family::XeHpg.engines().join(", "))),
+        false => {
+            Err(format!("expected a class ({}) or one of {}", CLASSES.join(", "), Family::XeHpg.engines().join(", ")))
+        }
     }
 }
 
@@ -124,7 +129,7 @@ pub fn engine(name: &str) -> Result<String, String> {
 fn class(name: &str) -> Result<String, String> {
     match engine(name) {
         Ok(class) if !Family::XeHpg.engines().contains(&name) => Ok(class),
-        _ => Err(format!("expected one of {CLASSES}; --engine gives one engine")),
+        _ => Err(format!("expected one of {}; --engine gives one engine", CLASSES.join(", "))),
     }
 }
 
@@ -452,6 +457,18 @@ mod tests {
         // A batch that loads one register.
         assert_eq!(kind(&["--card", "ivb"], "rcs0", &[0, 0x1100_0001, 0x2600, 5, 0x0500_0000]), Kind::Batch);
         assert_eq!(kind(&[], "rcs0", &[]), Kind::Batch);
+    }
+
+    /// Each engine is of exactly one class of the list, and the help of --class names all classes.
+    #[test]
+    fn classes_have_all_engines() {
+        let selected = CLASSES.iter().flat_map(|class| Family::XeHpg.select(class));
+        let mut names: Vec<_> = selected.map(Engine::name).collect();
+        names.sort_unstable();
+        let mut engines = Family::XeHpg.engines();
+        engines.sort_unstable();
+        assert_eq!(names, engines);
+        assert!(CLASSES.iter().all(|name| class(name).is_ok() && class_help().contains(name)));
     }
 
     #[test]

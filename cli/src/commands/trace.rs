@@ -17,7 +17,7 @@ use signal_hook::flag;
 use super::offered::Offered;
 use super::stdout::{Stdout, complain};
 use crate::decode::capture;
-use crate::decode::engine::select_xe_hpg;
+use crate::decode::engine::{CLASSES, select_xe_hpg};
 use crate::operator::{Connection, Request, unmatched};
 
 /// Trace a card served by `arctic serve`, or that of `arctic boot`, until Ctrl-C. The trace has context loads, restores, stops and resets, each
@@ -39,8 +39,13 @@ pub struct TraceArgs {
     /// The card's directory (`arctic serve --dir`), or its operator.sock; the default is the only card of this user
     #[arg(value_name = "DIR|SOCKET")]
     card: Option<PathBuf>,
-    /// Only this engine (rcs0), or the engines of this class (render, copy, compute, video-decode, video-enhance)
-    #[arg(long, value_name = "ENGINE", value_parser = Offered::new(engines, engine_names), hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "ENGINE",
+        value_parser = Offered::new(engines, engine_names),
+        hide_possible_values = true,
+        help = engine_help()
+    )]
     engine: Vec<Engines>,
     /// Only this function: pf, vf1, vf2...
     #[arg(long, value_name = "FUNCTION", value_parser = function)]
@@ -66,7 +71,12 @@ fn engines(text: &str) -> Result<Engines, String> {
 }
 
 fn engine_names() -> Vec<&'static str> {
-    register::engines().chain(["render", "copy", "compute", "video-decode", "video-enhance"]).collect()
+    register::engines().chain(CLASSES).collect()
+}
+
+/// Returns the help of --engine.
+fn engine_help() -> String {
+    format!("Only this engine (rcs0), or the engines of this class ({})", CLASSES.join(", "))
 }
 
 fn function(text: &str) -> Result<u8, String> {

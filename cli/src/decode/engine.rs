@@ -12,6 +12,9 @@ use arctic_gpu::card_file::CardFile;
 /// Input of the disassembler.
 pub type Batch<'b> = disassembler::Batch<'b, Engine>;
 
+/// The names of the classes of engines, which the families have in common.
+pub const CLASSES: [&str; 5] = ["render", "copy", "compute", "video-decode", "video-enhance"];
+
 /// A family of GPUs: their engines have the same commands and registers.
 #[derive(Clone, Copy, Debug)]
 pub enum Family {
