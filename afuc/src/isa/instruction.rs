@@ -223,6 +223,11 @@ impl Instruction {
         matches!(self.op, Op::BrneBit) && self.src1 == register::ZERO && self.src2 == 0
     }
 
+    /// True for a transfer that does not return to the instruction after its delay slot: jumps, returns and `waitin`.
+    pub const fn is_terminator(&self) -> bool {
+        self.is_jump() || matches!(self.op, Op::Ret | Op::Iret | Op::Sret | Op::JumpReg | Op::Jumpa | Op::Waitin)
+    }
+
     /// True for `mov` between registers (AF-030).
     pub const fn is_mov(&self) -> bool {
         matches!(self.op, Op::Or) && self.src1 == register::ZERO

@@ -44,7 +44,9 @@ pub struct Line {
     pub text: String,
     /// Word that a branch or call goes to, in the section.
     pub target: Option<u32>,
-    /// False if no path from the start, the packet table or a call leads here.
+    /// False if no path from the start, the packet table, a preemption handler or a call leads here. Each word of the code
+    /// that decodes as a call counts, also one that is data. Paths follow words with ignored bits, which have no text of
+    /// their own, so a word without a label can be the target of one.
     pub reached: bool,
 }
 
@@ -216,41 +218,48 @@ impl<'i> Plan<'i> {
         self.entries.sort();
     }
 
-    /// Follows all paths from the start, the handlers and the calls (AFC-059).
+    /// Follows all paths from the start, the handlers, the preemption handlers and the calls (AFC-059). A word that has no
+    /// text of its own, because ignored bits are set in it, is followed as well: the processor executes it.
     fn find_reached(&mut self) {
         let mut reached = vec![false; self.code_len];
-        // Words with the code behind them. A delay slot is reached without it, and may begin another path.
+        // A word in the delay slot of a terminator is reached, but the word behind it is not, unless another path leads to it.
         let mut followed = vec![false; self.code_len];
         let calls = (0..self.code_len).filter(|index| self.call_targets[*index]);
         let mut open: Vec<usize> = self.entries.iter().map(|(offset, _)| *offset as usize).chain(calls).collect();
+        open.extend((0..self.code_len).filter_map(|index| self.preemption_handler(index)));
         open.push(0);
         while let Some(mut index) = open.pop() {
-            // False after the delay slot of a transfer that does not come back.
-            let mut left = usize::MAX;
-            while left > 0 && index < self.code_len {
-                let is_slot = left == 1;
-                let is_known = if is_slot { reached[index] } else { followed[index] };
-                if is_known {
+            let mut is_last_slot = false;
+            while index < self.code_len && !followed[index] {
+                reached[index] = true;
+                followed[index] = !is_last_slot;
+                let instruction = decode(self.words[index], self.generation);
+                open.extend(instruction.and_then(|instruction| self.target(index, &instruction)));
+                if is_last_slot {
                     break;
                 }
-                reached[index] = true;
-                followed[index] |= !is_slot;
-                left -= 1;
-                if let Some(instruction) = decode(self.words[index], self.generation) {
-                    open.extend(self.target(index, &instruction));
-                    let leaves = instruction.is_jump()
-                        || matches!(
-                            instruction.op,
-                            Op::Ret | Op::Iret | Op::Sret | Op::JumpReg | Op::Jumpa | Op::Waitin
-                        );
-                    if leaves {
-                        left = 1;
-                    }
-                }
+                is_last_slot = instruction.is_some_and(|instruction| instruction.is_terminator());
                 index += 1;
             }
         }
         self.reached = reached;
+    }
+
+    /// The preemption handler, if the instruction at `index` stores its offset in the SQE register PREEMPT_INSTR, and the
+    /// last write of the stored register before it is a move of an immediate: `mov $02, #handler`, then
+    /// `swrite $02, [$00 + %PREEMPT_INSTR]`.
+    fn preemption_handler(&self, index: usize) -> Option<usize> {
+        let at = |index: usize| decode(self.words[index], self.generation);
+        let store = at(index).filter(|store| {
+            store.op == Op::Swrite
+                && store.src1 == register::ZERO
+                && (register::HEADER..register::REM).contains(&store.src2)
+                && register_name(Space::Sqe, self.set, store.imm).is_some_and(|name| name == "PREEMPT_INSTR")
+        })?;
+        let mut before = (0..index).rev().map_while(at).take_while(|instruction| !instruction.is_terminator());
+        let write = before.find(|instruction| instruction.dst == store.src2)?;
+        let handler = (write.op == Op::MovImm).then(|| u64::from(write.imm) << write.src1)?;
+        usize::try_from(handler).ok().filter(|handler| *handler < self.code_len)
     }
 
     fn labels(&self, index: usize) -> impl Iterator<Item = String> {
@@ -411,5 +420,49 @@ impl<'i> Plan<'i> {
         {
             let _ = write!(out, "\t; {name}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{Options, assemble};
+
+    /// Offsets of the words that no path reaches.
+    fn unreached(source: &str) -> Vec<u32> {
+        let image = assemble(&format!("[016ee001]\n[01000000]\n{source}"), &Options::default()).unwrap().image;
+        let lines = Listing::of(&image).remove(0).lines;
+        lines.iter().filter(|line| !line.reached).map(|line| line.address).collect()
+    }
+
+    #[test]
+    fn code_behind_a_delay_slot_that_is_a_branch_target_is_reached() {
+        let behind = "mov $02, 0x1\nend: waitin\nmov $01, $data\n";
+        assert!(unreached(&format!("breq $02, 0x1, #slot\nnop\njump #end\nslot: nop\n{behind}")).is_empty());
+        for (first, second) in [("jump", "slot"), ("slot", "jump")] {
+            let source = format!(
+                "jump #start\nnop\njump: jump #end\nslot: nop\n{behind}\
+                 start: breq $02, 0x1, #{first}\nnop\nbreq $02, 0x2, #{second}\nnop\nwaitin\nnop\n"
+            );
+            assert!(unreached(&source).is_empty(), "{source}");
+        }
+    }
+
+    #[test]
+    fn code_behind_a_delay_slot_that_is_no_target_is_not_reached() {
+        assert_eq!(unreached("jump #end\nnop\nmov $02, 0x1\nend: waitin\nmov $01, $data\n"), [4]);
+        assert_eq!(unreached("jump #end\njump #end\nnop\nend: waitin\nmov $01, $data\n"), [4]);
+    }
+
+    #[test]
+    fn preemption_handler_is_reached() {
+        let source = |write: &str| {
+            format!(
+                "mov $02, #handler\n{write}nop\nswrite $02, [$00 + %PREEMPT_INSTR]\nwaitin\nmov $01, $data\n\
+                 handler: iret\nnop\n"
+            )
+        };
+        assert!(unreached(&source("")).is_empty());
+        assert_eq!(unreached(&source("mov $02, $03\n")), [8, 9]);
     }
 }
