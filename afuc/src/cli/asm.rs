@@ -15,9 +15,9 @@ use super::{Result, assemble_file, generation, write_file};
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc asm sqe.asm -o sqe.fw")]
 pub struct AsmArgs {
-    /// The source.
+    /// The source; `-` is standard input.
     file: PathBuf,
-    /// The firmware file to write.
+    /// The firmware file to write; `-` is standard output.
     #[arg(short, long)]
     output: PathBuf,
     /// Generation: 5, 6 or 7.
@@ -27,6 +27,7 @@ pub struct AsmArgs {
 
 pub fn run(arguments: &AsmArgs) -> Result<ExitCode> {
     let Some(assembled) = assemble_file(&arguments.file, arguments.generation)? else {
+        eprintln!("afuc: {} was not written", arguments.output.display());
         return Ok(ExitCode::FAILURE);
     };
     write_file(&arguments.output, &assembled.image.to_bytes())?;

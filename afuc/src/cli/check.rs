@@ -9,7 +9,7 @@ use arctic_afuc::isa::Generation;
 use arctic_afuc::machine::{Machine, Processor, Stop};
 use arctic_afuc::text::{Options, Syntax, assemble, disassemble};
 
-use super::{Result, generation, print, read};
+use super::{Result, cannot, generation, image_by_id, print, read};
 
 /// Instructions that a bootstrap may take (AFC-058).
 const BOOT_BUDGET: u64 = 10_000_000;
@@ -36,7 +36,7 @@ pub fn run(arguments: &CheckArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let entries = std::fs::read_dir(directory).and_then(|entries| entries.collect::<std::io::Result<Vec<_>>>());
-    let entries = entries.map_err(|error| format!("cannot read {}: {error}", directory.display()))?;
+    let entries = entries.map_err(cannot("read", directory))?;
     let mut files: Vec<PathBuf> = entries.iter().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
     files.sort();
     let mut is_good = true;
@@ -56,9 +56,7 @@ fn check(file: &Path, generation: Option<Generation>) -> (String, bool) {
         Ok(bytes) => bytes,
         Err(error) => return (error.to_string(), true),
     };
-    let known = bytes.get(4..8).and_then(|word| word.first_chunk()).map(|word| u32::from_le_bytes(*word));
-    let is_known = known.is_some_and(|word| arctic_afuc::container::chip(word).is_some());
-    let image = match Image::from_bytes(&bytes, if is_known { None } else { generation }) {
+    let image = match image_by_id(&bytes, generation) {
         Ok(image) => image,
         Err(error) => return (format!("skipped, {error}"), true),
     };
@@ -79,7 +77,7 @@ fn check(file: &Path, generation: Option<Generation>) -> (String, bool) {
             format!("{name} {} words, {table}{second}", section.range.len())
         })
         .collect();
-    let options = Options { generation: (!is_known).then(|| image.generation()) };
+    let options = Options { generation: image.chip().is_none().then(|| image.generation()) };
     let again = assemble(&disassemble(&image, Syntax::Own), &options);
     let is_identical = again.is_ok_and(|assembled| assembled.image.to_bytes() == bytes);
     let line = format!(

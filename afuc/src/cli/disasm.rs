@@ -18,7 +18,7 @@ use super::{Result, generation, print, read_image};
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc disasm sqe.fw > sqe.asm")]
 pub struct DisasmArgs {
-    /// The firmware file.
+    /// The firmware file; `-` is standard input.
     file: PathBuf,
     /// Generation: 5, 6 or 7. Needed if the file's id is unknown.
     #[arg(long = "gen", value_parser = generation)]

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use arctic_afuc::isa::Generation;
 use arctic_afuc::patch::{PatchError, patch};
 
-use super::{Result, generation, print, print_errors, print_warnings, read_image, read_text, write_file};
+use super::{Result, generation, is_standard, print, print_errors, print_warnings, read_image, read_text, write_file};
 
 /// Add handlers for packets to a firmware file.
 ///
@@ -18,11 +18,11 @@ use super::{Result, generation, print, print_errors, print_warnings, read_image,
 #[command(after_help = "Example: printf 'UNKN90:\\n(rep)mov $00, $data\\nwaitin\\nmov $01, $data\\n' > change.asm
          afuc patch base.fw change.asm -o new.fw")]
 pub struct PatchArgs {
-    /// The firmware file.
+    /// The firmware file; `-` is standard input.
     base: PathBuf,
     /// The source of the handlers.
     change: PathBuf,
-    /// The firmware file to write.
+    /// The firmware file to write. With `-` it is standard output, and the report goes to standard error.
     #[arg(short, long)]
     output: PathBuf,
     /// Replace handlers that the firmware has. The old code stays as `old_NAME`; code that refers to it still does.
@@ -41,6 +41,7 @@ pub fn run(arguments: &PatchArgs) -> Result<ExitCode> {
         Ok(patched) => patched,
         Err(PatchError::Source(errors)) => {
             print_errors(&errors, &change, path);
+            eprintln!("afuc: {} was not written", arguments.output.display());
             return Ok(ExitCode::FAILURE);
         }
         Err(error) => return Err(error.into()),
@@ -58,6 +59,10 @@ pub fn run(arguments: &PatchArgs) -> Result<ExitCode> {
         let _ = writeln!(out, "packet table, {label}: {old:#x} -> {new:#x}");
     }
     let _ = writeln!(out, "{} words -> {} words", image.words.len(), patched.image.words.len());
-    print(&out)?;
+    if is_standard(&arguments.output) {
+        eprint!("{out}");
+    } else {
+        print(&out)?;
+    }
     Ok(ExitCode::SUCCESS)
 }

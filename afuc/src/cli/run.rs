@@ -81,12 +81,12 @@ pub struct Input {
     registers: Vec<(RangeInclusive<u32>, u32)>,
 }
 
-fn number(text: &str) -> std::result::Result<u32, String> {
+fn number(text: &str) -> Result<u32, String> {
     let parsed = text.strip_prefix("0x").map_or_else(|| text.parse(), |hex| u32::from_str_radix(hex, 16));
     parsed.map_err(|_| format!("`{text}` is no number: use 3128 or 0xc38"))
 }
 
-fn register_values(text: &str) -> std::result::Result<(RangeInclusive<u32>, u32), String> {
+fn register_values(text: &str) -> Result<(RangeInclusive<u32>, u32), String> {
     let (registers, value) = text.split_once('=').ok_or("the form is NUMBER=VALUE or FIRST-LAST=VALUE")?;
     let (first, last) = registers.split_once('-').unwrap_or((registers, registers));
     let (first, last) = (number(first)?, number(last)?);
@@ -123,7 +123,7 @@ fn records(path: &Path) -> Result<Vec<Record>> {
 }
 
 /// Executes all records, with a line of progress on standard error now and then.
-pub fn replay(replay: &mut Replay, records: &[Record]) -> std::result::Result<(), ReplayError> {
+pub fn replay(replay: &mut Replay, records: &[Record]) -> Result<(), ReplayError> {
     let (start, mut printed) = (Instant::now(), Instant::now());
     let mut note = |done: usize, machine: &Machine| {
         if start.elapsed() > PROGRESS_AFTER && printed.elapsed() > PROGRESS_AFTER {

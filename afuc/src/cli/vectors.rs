@@ -18,7 +18,7 @@ const PRINTED: usize = 20;
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc vectors words.tsv")]
 pub struct Words {
-    /// The table.
+    /// The table; `-` is standard input.
     file: PathBuf,
 }
 
@@ -29,7 +29,7 @@ pub struct Words {
 #[derive(clap::Args)]
 #[command(after_help = "Example: afuc alu steps.tsv")]
 pub struct Steps {
-    /// The table.
+    /// The table; `-` is standard input.
     file: PathBuf,
 }
 
