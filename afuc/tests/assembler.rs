@@ -125,6 +125,14 @@ fn shift_bit_or_branch_immediate_out_of_range_is_an_error_with_its_number() {
     assert_eq!(words("[016ee001]\nmov $02, 0x1 << 31\nclrbit $02, $03, b31\nl: brne $02, 0x1f, #l").len(), 4);
 }
 
+/// 2^24 words are one too many for the literal, and fewer than the assembler permits.
+#[test]
+fn end_of_an_image_with_more_than_24_bits_of_words_is_an_error() {
+    let source = |blocks: usize| format!("[016ee001]\n[#end]\n{}", "nop\n.align 1048576\n".repeat(blocks));
+    assert_eq!(words(&source(63))[1], 0x0100_0000 | 63 << 18);
+    assert_eq!(title(&source(64)), "the image is too large for `[#end]`");
+}
+
 #[test]
 fn modifiers_out_of_order_twice_or_out_of_range_are_errors() {
     proves!(AF_103, "modifiers are in their order, at most once");

@@ -55,3 +55,35 @@ fn each_item_is_assessed_with_tests_or_a_reason() {
     let sentence = format!("{} exact, {} approximate,\n{} out of scope", counts[0], counts[1], counts[2]);
     assert!(text.contains(&sentence), "the sums are {counts:?}");
 }
+
+/// Each rule that a source cites, as AFC-nnn or as a range, is in `docs/rules.md`.
+#[test]
+fn cited_rules_are_listed() {
+    fn sources(directory: &Path, texts: &mut Vec<String>) {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, texts);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                texts.push(fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let rules = fs::read_to_string(root.join("docs/rules.md")).unwrap();
+    let mut texts = Vec::new();
+    ["src", "tests", "benches"].iter().for_each(|name| sources(&root.join(name), &mut texts));
+    let mut cited = 0;
+    for text in &texts {
+        for rest in text.split("AFC-").skip(1) {
+            let number = |text: &str| text.get(..3)?.parse::<u32>().ok();
+            let Some(first) = number(rest) else { continue };
+            let last = rest[3..].strip_prefix("..").and_then(number).unwrap_or(first);
+            for rule in first..=last {
+                cited += 1;
+                assert!(rules.contains(&format!("| AFC-{rule:03} | ")), "AFC-{rule:03}");
+            }
+        }
+    }
+    assert!(cited > 40);
+}

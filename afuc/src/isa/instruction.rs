@@ -32,10 +32,15 @@ impl Generation {
         self as u8
     }
 
-    /// The word of a NOP that carries 24 bits of data (AF-050).
+    /// The word of a NOP that carries the low 24 bits of `data` (AF-050).
     pub const fn nop_literal(self, data: u32) -> u32 {
         let class = if matches!(self, Self::A5) { 0 } else { 0x0100_0000 };
         class | data & 0x00ff_ffff
+    }
+
+    /// The word of a NOP that carries `data`; `None` if it has more than 24 bits.
+    pub fn nop_with(self, data: u32) -> Option<u32> {
+        (data >> 24 == 0).then(|| self.nop_literal(data))
     }
 }
 

@@ -9,11 +9,9 @@ use crate::isa::{EncodeError, Generation, Instruction, Op, Slot, encode};
 use crate::names::{ControlSet, PACKET_TABLE, PacketLabel, packet_of_label};
 
 use super::diagnostic::{Diagnostic, Diagnostics, LIMIT};
-use super::limits::{CALL_TARGET_BITS, SETSECURE_TITLE, SETSECURE_WORDS, field_reason};
+use super::limits::{CALL_TARGET_BITS, SECTION_ALIGN_BYTES, SETSECURE_TITLE, SETSECURE_WORDS, field_reason};
 use super::parse::{FAR_BRANCH, Parser};
 
-/// Alignment of sections.
-const SECTION_ALIGN_BYTES: u32 = 32;
 /// Words that a call can address.
 const MAX_WORDS: usize = 1 << CALL_TARGET_BITS;
 
@@ -98,7 +96,7 @@ pub(super) struct Assembler<'s> {
     labels: HashMap<&'s str, (u32, Range<usize>)>,
     fixups: Vec<Fixup<'s>>,
     /// `[#end]`
-    end_fixups: Vec<usize>,
+    end_fixups: Vec<(usize, Range<usize>)>,
     tables: Vec<usize>,
     pub constants: HashMap<&'s str, u32>,
     pub errors: Vec<Diagnostic>,
@@ -283,7 +281,7 @@ impl<'s> Assembler<'s> {
     fn resolve(&mut self, fixup: &Fixup<'s>, start: usize) -> Result<(), Diagnostic> {
         let Some((offset, _)) = self.labels.get(fixup.name) else {
             if fixup.name == "end" && fixup.kind == Use::Literal {
-                self.end_fixups.push(fixup.at);
+                self.end_fixups.push((fixup.at, fixup.span.clone()));
                 return Ok(());
             }
             let error =
@@ -321,8 +319,10 @@ impl<'s> Assembler<'s> {
                 return Err(Diagnostic::new(fixup.span.clone(), SETSECURE_TITLE, reason)
                     .help("put the label after the two instructions that follow"));
             }
-            Use::Literal if offset < 1 << 24 => *word = generation.nop_literal(offset),
-            Use::Literal => return too_far("a literal holds 24 bits"),
+            Use::Literal => match generation.nop_with(offset) {
+                Some(literal) => *word = literal,
+                None => return too_far("a literal holds 24 bits"),
+            },
             Use::Word => *word = offset,
         }
         Ok(())
@@ -365,8 +365,14 @@ impl<'s> Assembler<'s> {
         self.end_section();
         let total = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
         if let Some(set) = self.set {
-            for at in std::mem::take(&mut self.end_fixups) {
-                self.words[at] = set.generation().nop_literal(total);
+            for (at, span) in std::mem::take(&mut self.end_fixups) {
+                match set.generation().nop_with(total) {
+                    Some(literal) => self.words[at] = literal,
+                    None => {
+                        let reason = format!("a literal holds 24 bits, and the image has {total} words");
+                        self.report(Diagnostic::new(span, "the image is too large for `[#end]`", reason));
+                    }
+                }
             }
         } else if self.errors.is_empty() {
             let span = end.saturating_sub(1)..end;

@@ -1,18 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! The disassembler: sections, labels, packet tables, data and code.
 
+use std::borrow::Cow;
 use std::fmt::Write;
+use std::ops::Range;
 
-use crate::container::{Image, Section, chip};
+use crate::container::{Image, SecondWord, Section, chip};
 use crate::isa::{Generation, Instruction, Op, decode, decode_exact, register};
 use crate::names::{ControlSet, PACKET_TABLE, Space, packet_label, register_name};
 
+use super::limits::{SECTION_ALIGN_BYTES, SETSECURE_WORDS};
 use super::print::{Target, write_instruction};
+
+/// Words between two multiples of [`SECTION_ALIGN_BYTES`].
+const SECTION_ALIGN_WORDS: usize = SECTION_ALIGN_BYTES as usize / 4;
+
+/// Numbers that Mesa's `print_gpu_reg` takes for GPU registers.
+const GPU_REGISTERS: Range<u32> = 0x100..0x1_0000;
+
+/// The bit of `$addr` that stops the address increment.
+const KEEP_ADDRESS: u32 = 1 << 18;
+
+/// Bits of `$addr` that are 0 if it has the number of a pipe register, in the bits above them.
+const BELOW_PIPE_NUMBER: u32 = 0x00ff_ffff;
 
 /// The form of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// Lossless: what has no text of its own is a literal with a comment.
+    /// Lossless: a word without a text of its own is a literal with a comment, and the text assembles to the same image
+    /// (AFC-061).
     Own,
     /// What Mesa's disassembler prints. Some images cannot be assembled from it (AFC-048).
     Peer,
@@ -32,7 +48,7 @@ pub enum LineKind {
 /// A word of an image with its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Offset in the section.
+    /// Offset in the section, in words.
     pub address: u32,
     /// The word.
     pub word: u32,
@@ -40,9 +56,9 @@ pub struct Line {
     pub kind: LineKind,
     /// Labels of the word: packet names, `fxnN`, `lN`.
     pub labels: Vec<String>,
-    /// The text, without comment.
+    /// The text, without comment. A literal is its number, also where [`disassemble`] prints `[#jumptbl]` or `[#end]`.
     pub text: String,
-    /// Word that a branch or call goes to, in the section.
+    /// Target of a branch or call: offset in the section, in words.
     pub target: Option<u32>,
     /// False if no path from the start, the packet table, a preemption handler or a call leads here. Each word of the code
     /// that decodes as a call counts, also one that is data. Paths follow words with ignored bits, which have no text of
@@ -71,11 +87,9 @@ impl Listing {
     }
 }
 
-/// Returns the text of an image.
+/// Returns the text of an image. The assembler makes the same image from the own form.
 pub fn disassemble(image: &Image, syntax: Syntax) -> String {
-    // A line has about 30 bytes.
-    let mut out = String::with_capacity(64 + image.words.len() * 32);
-    write_header(&mut out, image, syntax);
+    let mut out = begin(image, syntax);
     let sections = image.sections();
     for (number, section) in sections.iter().enumerate() {
         if let Some(name) = section.name {
@@ -87,13 +101,21 @@ pub fn disassemble(image: &Image, syntax: Syntax) -> String {
     out
 }
 
-/// Returns the text of an image without a search for sections and packet tables (AF-116).
+/// Returns the text of an image without a search for sections and packet tables (AF-116): it has no names of packets, and
+/// the words of tables are literals. The assembler makes the same image from the own form.
 pub fn disassemble_raw(image: &Image, syntax: Syntax) -> String {
+    let mut out = begin(image, syntax);
+    let range = 0..image.words.len();
+    let section = Section { name: None, range, table: None, second_word: SecondWord::Unknown };
+    Plan::new(image, &section, syntax).write(&mut out, true);
+    out
+}
+
+/// Returns the beginning of a text with room for all of it.
+fn begin(image: &Image, syntax: Syntax) -> String {
+    // A line has about 30 bytes.
     let mut out = String::with_capacity(64 + image.words.len() * 32);
     write_header(&mut out, image, syntax);
-    let range = 0..image.words.len();
-    let section = Section { name: None, range, table: None, second_word: crate::container::SecondWord::Unknown };
-    Plan::new(image, &section, syntax).write(&mut out, true);
     out
 }
 
@@ -120,21 +142,29 @@ fn write_header(out: &mut String, image: &Image, syntax: Syntax) {
     }
 }
 
-/// What is known of a section before its text is written.
+/// A handler of the packet table.
+struct Handler {
+    /// Offset in the section, in words.
+    offset: usize,
+    /// Name of the packet.
+    name: Cow<'static, str>,
+}
+
+/// The analysis of a section, from which its text is written.
 struct Plan<'i> {
     words: &'i [u32],
     set: ControlSet,
     generation: Generation,
     syntax: Syntax,
-    /// First word of the packet table, if it is written as `.jumptbl`.
-    table: Option<usize>,
+    /// First word of the packet table, if it is printed as `.jumptbl`.
+    printed_table: Option<usize>,
     code_len: usize,
     branch_targets: Vec<bool>,
     call_targets: Vec<bool>,
-    /// Handlers in order of offset and name.
-    entries: Vec<(u32, std::borrow::Cow<'static, str>)>,
+    /// In order of offset and name.
+    handlers: Vec<Handler>,
     reached: Vec<bool>,
-    /// The second word's reading as `[#end]`.
+    /// The word that is printed as `[#end]`, if the second word is the number of words of the image.
     end_word: Option<u32>,
 }
 
@@ -144,30 +174,30 @@ impl<'i> Plan<'i> {
         let generation = image.generation();
         // Mesa writes the table of a5xx as literals, but takes the labels from it.
         let table = section.table.as_ref().map(|table| table.start);
-        let (written, code_len) = match (syntax, generation, table) {
+        let (printed_table, code_len) = match (syntax, generation, table) {
             (Syntax::Peer, Generation::A5, _) | (_, _, None) => (None, words.len()),
             (_, _, Some(start)) => (Some(start), start),
         };
         let mut plan = Self {
             words,
-            // After `.gen` the assembler has the usual names of the generation.
+            // If the first word does not name the registers, the assembler uses those of `.gen`.
             set: if syntax == Syntax::Peer || is_named(image) { image.set } else { ControlSet::of(generation) },
             generation,
             syntax,
-            table: written,
+            printed_table,
             code_len,
             branch_targets: vec![false; code_len],
             call_targets: vec![false; code_len],
-            entries: Vec::new(),
+            handlers: Vec::new(),
             reached: Vec::new(),
             end_word: None,
         };
-        if section.range.start == 0 && section.second_word == crate::container::SecondWord::TotalWords {
-            plan.end_word = u32::try_from(image.words.len()).ok().map(|total| generation.nop_literal(total));
+        if section.range.start == 0 && section.second_word == SecondWord::TotalWords {
+            plan.end_word = u32::try_from(image.words.len()).ok().and_then(|total| generation.nop_with(total));
         }
         plan.find_targets();
         if let Some(start) = table {
-            plan.find_entries(&words[start..start + PACKET_TABLE]);
+            plan.find_handlers(&words[start..start + PACKET_TABLE]);
         }
         if syntax == Syntax::Own {
             plan.find_reached();
@@ -175,7 +205,7 @@ impl<'i> Plan<'i> {
         plan
     }
 
-    /// The instruction at a word, as far as the syntax has text for it.
+    /// The instruction at a word that is printed as one. Mesa prints words with ignored bits as instructions too.
     fn instruction(&self, index: usize) -> Option<Instruction> {
         match self.syntax {
             Syntax::Own => decode_exact(self.words[index], self.generation),
@@ -185,11 +215,10 @@ impl<'i> Plan<'i> {
 
     /// The word that an instruction goes to, if it is in the code.
     fn target(&self, index: usize, instruction: &Instruction) -> Option<usize> {
+        let relative = |offset: i32| usize::try_from(index.cast_signed() + offset as isize).ok();
         let target = match instruction.op {
-            Op::BrneImm | Op::BreqImm | Op::BrneBit | Op::BreqBit => {
-                usize::try_from(index.cast_signed() + instruction.offset() as isize).ok()?
-            }
-            Op::Setsecure => index + 3,
+            Op::BrneImm | Op::BreqImm | Op::BrneBit | Op::BreqBit => relative(instruction.offset())?,
+            Op::Setsecure => relative(SETSECURE_WORDS)?,
             Op::Call | Op::Bl | Op::Jumpa => instruction.imm as usize,
             _ => return None,
         };
@@ -207,15 +236,24 @@ impl<'i> Plan<'i> {
         }
     }
 
-    fn find_entries(&mut self, table: &[u32]) {
-        // The own form leaves the handlers out that are 0: a slot without label is 0.
-        let counts = |entry: &u32| *entry != 0 || self.syntax == Syntax::Peer;
-        self.entries = (0_u8..)
-            .zip(table)
-            .filter(|(_, entry)| counts(entry))
-            .map(|(opcode, entry)| (*entry, packet_label(opcode, self.generation)))
-            .collect();
-        self.entries.sort();
+    fn find_handlers(&mut self, table: &[u32]) {
+        // The own form has no labels at offset 0: a slot of the table without a label is 0.
+        let is_labelled = |offset: &u32| *offset != 0 || self.syntax == Syntax::Peer;
+        let handler = |(opcode, offset): (u8, &u32)| Handler {
+            offset: *offset as usize,
+            name: packet_label(opcode, self.generation),
+        };
+        let mut handlers: Vec<Handler> =
+            (0_u8..).zip(table).filter(|(_, offset)| is_labelled(offset)).map(handler).collect();
+        handlers.sort_by(|a, b| (a.offset, &a.name).cmp(&(b.offset, &b.name)));
+        self.handlers = handlers;
+    }
+
+    /// The handlers at a word.
+    fn handlers_at(&self, index: usize) -> &[Handler] {
+        let first = self.handlers.partition_point(|handler| handler.offset < index);
+        let rest = &self.handlers[first..];
+        &rest[..rest.partition_point(|handler| handler.offset == index)]
     }
 
     /// Follows all paths from the start, the handlers, the preemption handlers and the calls (AFC-059). A word that has no
@@ -225,7 +263,7 @@ impl<'i> Plan<'i> {
         // A word in the delay slot of a terminator is reached, but the word behind it is not, unless another path leads to it.
         let mut followed = vec![false; self.code_len];
         let calls = (0..self.code_len).filter(|index| self.call_targets[*index]);
-        let mut open: Vec<usize> = self.entries.iter().map(|(offset, _)| *offset as usize).chain(calls).collect();
+        let mut open: Vec<usize> = self.handlers.iter().map(|handler| handler.offset).chain(calls).collect();
         open.extend((0..self.code_len).filter_map(|index| self.preemption_handler(index)));
         open.push(0);
         while let Some(mut index) = open.pop() {
@@ -262,37 +300,41 @@ impl<'i> Plan<'i> {
         usize::try_from(handler).ok().filter(|handler| *handler < self.code_len)
     }
 
-    fn labels(&self, index: usize) -> impl Iterator<Item = String> {
-        let entries = self.entries.iter().filter(move |(offset, _)| *offset as usize == index);
+    /// The labels of a word, in the order in which they are printed.
+    fn labels(&self, index: usize) -> impl Iterator<Item = Cow<'static, str>> {
+        let handlers = self.handlers_at(index).iter().map(|handler| handler.name.clone());
         let flag = |flags: &[bool]| flags.get(index).copied().unwrap_or(false);
-        let function = flag(&self.call_targets).then(|| format!("fxn{index}"));
-        let branch = flag(&self.branch_targets).then(|| format!("l{index}"));
-        entries.map(|(_, name)| name.to_string()).chain(function).chain(branch)
+        let function = flag(&self.call_targets).then(|| format!("fxn{index}").into());
+        let branch = flag(&self.branch_targets).then(|| format!("l{index}").into());
+        handlers.chain(function).chain(branch)
+    }
+
+    /// What a word is.
+    fn kind(&self, index: usize) -> LineKind {
+        if self.printed_table.is_some_and(|start| (start..start + PACKET_TABLE).contains(&index)) {
+            return LineKind::Table;
+        }
+        let instruction = (index < self.code_len).then(|| self.instruction(index)).flatten();
+        instruction.map_or(LineKind::Literal, LineKind::Instruction)
     }
 
     fn line(&self, index: usize) -> Line {
         let word = self.words[index];
-        let address = u32::try_from(index).unwrap_or(u32::MAX);
-        let in_table = self.table.is_some_and(|start| (start..start + PACKET_TABLE).contains(&index));
-        let instruction = (!in_table && index < self.code_len).then(|| self.instruction(index)).flatten();
-        let mut text = String::new();
-        let kind = match instruction {
-            Some(instruction) => {
-                self.write_instruction(&mut text, index, &instruction);
-                LineKind::Instruction(instruction)
-            }
-            None => {
-                let _ = write!(text, "[{word:08x}]");
-                if in_table { LineKind::Table } else { LineKind::Literal }
-            }
-        };
+        let kind = self.kind(index);
+        let (mut text, mut target) = (String::new(), None);
+        if let LineKind::Instruction(instruction) = &kind {
+            self.write_instruction(&mut text, index, instruction);
+            target = self.target(index, instruction).and_then(|target| u32::try_from(target).ok());
+        } else {
+            write_number(&mut text, word);
+        }
         Line {
-            address,
+            address: u32::try_from(index).unwrap_or(u32::MAX),
             word,
             kind,
-            labels: self.labels(index).collect(),
+            labels: self.labels(index).map(Cow::into_owned).collect(),
             text,
-            target: instruction.and_then(|i| self.target(index, &i)).and_then(|target| u32::try_from(target).ok()),
+            target,
             reached: self.reached.get(index).copied().unwrap_or(false),
         }
     }
@@ -309,53 +351,44 @@ impl<'i> Plan<'i> {
     }
 
     fn write(&self, out: &mut String, is_last: bool) {
-        let mut entries = self.entries.iter().peekable();
-        let is_aligned =
-            self.generation == Generation::A7 && !is_last && self.table.is_some_and(|t| t.is_multiple_of(8));
+        let is_aligned = self.generation == Generation::A7
+            && !is_last
+            && self.printed_table.is_some_and(|table| table.is_multiple_of(SECTION_ALIGN_WORDS));
         let padding = if is_aligned && self.syntax == Syntax::Own { self.padding() } else { 0 };
         for index in 0..self.code_len - padding {
-            let function = self.call_targets[index];
-            let at = |entry: &(u32, std::borrow::Cow<'static, str>)| entry.0 as usize == index;
-            if (function || entries.peek().is_some_and(|entry| at(entry))) && index != 0 {
+            if index != 0 && (self.call_targets[index] || !self.handlers_at(index).is_empty()) {
                 out.push('\n');
             }
-            while let Some((_, name)) = entries.next_if(|entry| at(entry)) {
-                out.push_str(name);
-                out.push_str(":\n");
-            }
-            if function {
-                let _ = writeln!(out, "fxn{index}:");
-            }
-            if self.branch_targets[index] {
-                let _ = writeln!(out, "l{index}:");
+            for label in self.labels(index) {
+                let _ = writeln!(out, "{label}:");
             }
             self.write_word(out, index);
             out.push('\n');
         }
-        let Some(table) = self.table else { return };
+        let Some(table) = self.printed_table else { return };
         if is_aligned {
-            out.push_str(".align 32\n");
+            let _ = writeln!(out, ".align {SECTION_ALIGN_BYTES}");
         }
         out.push_str("jumptbl:\n.jumptbl\n");
         for word in &self.words[table + PACKET_TABLE..] {
-            let _ = writeln!(out, "[{word:08x}]");
+            write_number(out, *word);
+            out.push('\n');
         }
     }
 
-    /// Number of NOPs at the end of the code that `.align 32` makes again: no path leads to them.
+    /// Number of NOPs at the end of the code that `.align` adds again: no path leads to them.
     fn padding(&self) -> usize {
         let is_padding = |index: &usize| {
             self.words[*index] == self.generation.nop_literal(0)
                 && !self.reached[*index]
                 && self.labels(*index).next().is_none()
         };
-        (0..self.code_len).rev().take(7).take_while(is_padding).count()
+        (0..self.code_len).rev().take(SECTION_ALIGN_WORDS - 1).take_while(is_padding).count()
     }
 
     fn write_word(&self, out: &mut String, index: usize) {
-        let word = self.words[index];
-        let Some(instruction) = self.instruction(index) else {
-            self.write_literal(out, index, word);
+        let LineKind::Instruction(instruction) = self.kind(index) else {
+            self.write_literal(out, index, self.words[index]);
             return;
         };
         self.write_instruction(out, index, &instruction);
@@ -366,8 +399,8 @@ impl<'i> Plan<'i> {
     }
 
     fn write_literal(&self, out: &mut String, index: usize, word: u32) {
-        let table = self.table.and_then(|table| u32::try_from(table).ok());
-        let is_table = table.is_some_and(|table| word == self.generation.nop_literal(table) && table < 1 << 24);
+        let table = self.printed_table.and_then(|table| u32::try_from(table).ok());
+        let is_table = table.is_some_and(|table| self.generation.nop_with(table) == Some(word));
         if is_table && (index == 1 || self.syntax == Syntax::Peer) {
             out.push_str("[#jumptbl]");
             return;
@@ -376,51 +409,55 @@ impl<'i> Plan<'i> {
             out.push_str("[#end]");
             return;
         }
-        let _ = write!(out, "[{word:08x}]");
+        write_number(out, word);
         if self.syntax == Syntax::Peer {
             self.write_gpu_register(out, word);
         } else if let Some(instruction) = decode(word, self.generation) {
             out.push_str("\t; ");
             write_instruction(out, &instruction, self.set, Target::Number);
             out.push_str(", with ignored bits");
+        // The first two words are the header of a section.
         } else if index > 1 && !self.reached[index] {
             out.push_str("\t; data");
         }
     }
 
-    /// The comment of Mesa: the GPU register that an immediate may be, or the pipe register that `$addr` gets (AF-113).
+    /// The comment of Mesa on an immediate: the pipe register that `$addr` gets, if the value is shifted to the place of its
+    /// number, otherwise the GPU register that the value may be (AF-113).
     fn write_register_comment(&self, out: &mut String, i: &Instruction) {
-        let value = match i.op {
-            Op::MovImm => i.imm << i.src1,
-            op if op.is_alu_immediate() => i.imm,
-            _ => return,
-        };
-        if i.op != Op::MovImm || i.dst != register::MEMDATA_ADDR || i.src1 < 16 {
-            self.write_gpu_register(out, value);
-            return;
-        }
-        // Bit 18 stops the address increment and is no part of the number.
-        let address = value & !0x4_0000;
-        if address & 0x00ff_ffff == 0 {
-            out.push_str("\t; ");
-            match register_name(Space::Pipe, self.set, address >> 24) {
-                Some(name) => {
-                    let _ = write!(out, "|{name}");
-                }
-                None => {
-                    let _ = write!(out, "0x{:03x}", address >> 24);
-                }
+        match i.op {
+            Op::MovImm if i.dst == register::MEMDATA_ADDR && i.src1 >= 16 => {
+                self.write_pipe_register(out, i.imm << i.src1);
             }
+            Op::MovImm => self.write_gpu_register(out, i.imm << i.src1),
+            op if op.is_alu_immediate() => self.write_gpu_register(out, i.imm),
+            _ => {}
         }
     }
 
+    fn write_pipe_register(&self, out: &mut String, value: u32) {
+        let address = value & !KEEP_ADDRESS;
+        if address & BELOW_PIPE_NUMBER != 0 {
+            return;
+        }
+        // Mesa prints at least three digits.
+        let _ = match register_name(Space::Pipe, self.set, address >> 24) {
+            Some(name) => write!(out, "\t; |{name}"),
+            None => write!(out, "\t; 0x{:03x}", address >> 24),
+        };
+    }
+
     fn write_gpu_register(&self, out: &mut String, number: u32) {
-        if (0x100..0x1_0000).contains(&number)
+        if GPU_REGISTERS.contains(&number)
             && let Some(name) = register_name(Space::Gpu, self.set, number)
         {
             let _ = write!(out, "\t; {name}");
         }
     }
+}
+
+fn write_number(out: &mut String, word: u32) {
+    let _ = write!(out, "[{word:08x}]");
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@ use std::fmt::Write;
 use crate::isa::{Instruction, Op, encoding, register};
 use crate::names::{ControlSet, Space, register_name};
 
+use super::limits::SETSECURE_WORDS;
+
 /// How the target of a branch or call is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
@@ -108,8 +110,8 @@ fn write(out: &mut String, i: &Instruction, set: ControlSet, target: Target) -> 
         Op::Setsecure => {
             out.push_str("setsecure $02, ");
             match target {
-                Target::Number => out.push_str("#+3"),
-                Target::PeerNumber => out.push_str("#3"),
+                Target::Number => write!(out, "#{SETSECURE_WORDS:+}")?,
+                Target::PeerNumber => write!(out, "#{SETSECURE_WORDS}")?,
                 Target::Label(word) | Target::Function(word) => write!(out, "#l{word}")?,
             }
             Ok(())
