@@ -49,7 +49,7 @@ pub struct Patched {
 pub fn patch(base: &Image, change: &str, replace: bool) -> Result<Patched, PatchError> {
     let section = base.sections().into_iter().next().ok_or(PatchError::NoTable)?;
     let table = section.table.clone().ok_or(PatchError::NoTable)?;
-    let mut text = disassemble(base, Syntax::Own);
+    let mut text = disassemble(base, Syntax::Native);
     let labels = packet_labels(change, base.generation());
     if labels.is_empty() {
         return Err(PatchError::NoHandler);

@@ -72,7 +72,7 @@ fn word(generation: Generation, columns: &[&str], is_corrected: &mut bool) -> Re
     }
     // A word that begins an image would be read as its id.
     let image = Image { words: vec![generation.nop_literal(0), word], leading_zero: true, set };
-    let own = disassemble_raw(&image, Syntax::Own);
+    let own = disassemble_raw(&image, Syntax::Native);
     match assemble(&own, &Options { generation: Some(generation) }) {
         Ok(again) if again.image.words == image.words => Ok(()),
         Ok(again) => Err(format!("{word:08x} is {:08x} after its text was assembled", again.image.words[1])),

@@ -175,7 +175,7 @@ fn relocate_moves_targets_tables_and_sections() {
     let insert = "nop\n".repeat(10);
     let original = words(&source("", ""));
     let image = assemble(&source("", ""), &Options::default()).unwrap().image;
-    let text = disassemble(&image, Syntax::Own);
+    let text = disassemble(&image, Syntax::Native);
     assert_eq!(words(&text), original);
     // The disassembled text, with the insertion before the first handler of the first section.
     let moved = words(&text.replacen("\nCP_NOP:", &format!("{insert}\nCP_NOP:"), 1));
@@ -229,7 +229,7 @@ fn relocate_works_on_a5xx() {
     assert_eq!((moved[1], moved[16 + 0x10], moved[12]), (16, 12, 0xd400_000e));
     let image = assemble(&source(""), &Options::default()).unwrap().image;
     assert_eq!(image.generation(), Generation::A5);
-    let text = disassemble(&image, Syntax::Own);
+    let text = disassemble(&image, Syntax::Native);
     assert!(text.contains(".jumptbl") && text.contains("[#jumptbl]"), "{text}");
-    assert!(!disassemble(&image, Syntax::Peer).contains(".jumptbl"));
+    assert!(!disassemble(&image, Syntax::Mesa).contains(".jumptbl"));
 }

@@ -21,8 +21,8 @@ fn fixtures_are_assembled_and_disassembled_as_by_the_peer() {
         let assembled = assemble(&source, &Options::default()).unwrap();
         assert!(assembled.image.to_bytes() == firmware, "{name}");
         let image = Image::from_bytes(&firmware, None).unwrap();
-        assert_eq!(disassemble(&image, Syntax::Peer), reference, "{name}");
-        for text in [reference, disassemble(&image, Syntax::Own)] {
+        assert_eq!(disassemble(&image, Syntax::Mesa), reference, "{name}");
+        for text in [reference, disassemble(&image, Syntax::Native)] {
             assert!(assemble(&text, &Options::default()).unwrap().image.to_bytes() == firmware, "{name}");
         }
     }

@@ -12,7 +12,7 @@ use common::{Random, image};
 use proptest::prelude::*;
 
 fn check(image: &Image) {
-    for text in [disassemble(image, Syntax::Own), disassemble_raw(image, Syntax::Own)] {
+    for text in [disassemble(image, Syntax::Native), disassemble_raw(image, Syntax::Native)] {
         let assembled = assemble(&text, &Options::default()).unwrap_or_else(|errors| {
             panic!("{}", errors.render(&text, "text", false));
         });
@@ -44,7 +44,7 @@ fn round_trip_of_1320_labels_is_identical() {
         words.extend([0xd400_0000 | (2 + label * 2), 0x0100_0000]);
     }
     let image = Image { words, leading_zero: true, set: ControlSet::A6 };
-    let text = disassemble(&image, Syntax::Own);
+    let text = disassemble(&image, Syntax::Native);
     assert_eq!(text.matches("fxn").count(), 2 * 1320);
     check(&image);
 }
@@ -57,7 +57,7 @@ fn round_trip_of_special_forms_is_identical() {
     // (rep)nop; pre-increment on SQE registers; branches and calls out of the image; setsecure at the end.
     let words = vec![0x016e_e001, 0x0500_0000, 0xbb70_c5f3, 0xc800_ff00, 0xc800_7f00, 0xd400_3000, 0xec00_0000];
     let image = Image { words, leading_zero: true, set: ControlSet::A6 };
-    let text = disassemble(&image, Syntax::Own);
+    let text = disassemble(&image, Syntax::Native);
     for line in ["(rep)nop", "sread $10, [$lr + 0x5f3]!", "jump #-256", "jump #+32512", "call #=0x3000", "#+3"] {
         assert!(text.contains(line), "{line}: {text}");
     }
@@ -69,7 +69,7 @@ fn round_trip_of_special_forms_is_identical() {
     assert!(text.contains("[984320e1]\t; add $04, $02, $03, with ignored bits\n"), "{text}");
     check(&ignored);
     // Mesa's form of the same targets assembles too, except for what it prints wrongly.
-    let peer = disassemble(&image, Syntax::Peer);
+    let peer = disassemble(&image, Syntax::Mesa);
     assert!(peer.contains("call #12288") && peer.contains("[$lr + 0x5f3]!"), "{peer}");
     assert_eq!(assemble(&peer, &Options::default()).unwrap().image, image);
 }

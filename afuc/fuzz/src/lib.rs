@@ -21,13 +21,13 @@ pub fn round_trip(input: &[u8]) {
     let Some((first, rest)) = input.split_first() else { return };
     let generation = Generation::ALL[usize::from(*first) % 3];
     let Ok(image) = Image::from_bytes(&rest[..rest.len() & !3], Some(generation)) else { return };
-    for text in [disassemble(&image, Syntax::Own), disassemble_raw(&image, Syntax::Own)] {
+    for text in [disassemble(&image, Syntax::Native), disassemble_raw(&image, Syntax::Native)] {
         let again = assemble(&text, &Options::default()).unwrap_or_else(|errors| {
             panic!("{}", errors.render(&text, "text", false));
         });
         assert_eq!(again.image.to_bytes(), image.to_bytes());
     }
-    disassemble(&image, Syntax::Peer);
+    disassemble(&image, Syntax::Mesa);
 }
 
 /// The input is a source: errors have places in it, and an image has a text that makes it again.
@@ -35,7 +35,7 @@ pub fn assembler(input: &[u8]) {
     let Ok(source) = std::str::from_utf8(input) else { return };
     match assemble(source, &Options::default()) {
         Ok(assembled) => {
-            let text = disassemble(&assembled.image, Syntax::Own);
+            let text = disassemble(&assembled.image, Syntax::Native);
             let again = assemble(&text, &Options { generation: None }).unwrap_or_else(|errors| {
                 panic!("{}", errors.render(&text, "text", false));
             });

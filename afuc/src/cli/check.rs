@@ -78,7 +78,7 @@ fn check(file: &Path, generation: Option<Generation>) -> (String, bool) {
         })
         .collect();
     let options = Options { generation: image.chip().is_none().then(|| image.generation()) };
-    let again = assemble(&disassemble(&image, Syntax::Own), &options);
+    let again = assemble(&disassemble(&image, Syntax::Native), &options);
     let is_identical = again.is_ok_and(|assembled| assembled.image.to_bytes() == bytes);
     let line = format!(
         "id {:03x} ({}), a{}xx; {}; round trip {}; {}",

@@ -29,9 +29,9 @@ const BELOW_PIPE_NUMBER: u32 = 0x00ff_ffff;
 pub enum Syntax {
     /// Lossless: a word without a text of its own is a literal with a comment, and the text assembles to the same image
     /// (AFC-061).
-    Own,
+    Native,
     /// What Mesa's disassembler prints. Some images cannot be assembled from it (AFC-048).
-    Peer,
+    Mesa,
 }
 
 /// What a line of a listing is.
@@ -76,18 +76,18 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// The listings of an image's sections, in the own form.
+    /// The listings of an image's sections, in the native form.
     pub fn of(image: &Image) -> Vec<Self> {
         let listing = |section: Section| {
-            let plan = Plan::new(image, &section, Syntax::Own);
-            let lines = (0..section.range.len()).map(|index| plan.line(index)).collect();
+            let analysis = SectionAnalysis::new(image, &section, Syntax::Native);
+            let lines = (0..section.range.len()).map(|index| analysis.line(index)).collect();
             Self { section, lines }
         };
         image.sections().into_iter().map(listing).collect()
     }
 }
 
-/// Returns the text of an image. The assembler makes the same image from the own form.
+/// Returns the text of an image. The assembler makes the same image from the native form.
 pub fn disassemble(image: &Image, syntax: Syntax) -> String {
     let mut out = begin(image, syntax);
     let sections = image.sections();
@@ -95,19 +95,19 @@ pub fn disassemble(image: &Image, syntax: Syntax) -> String {
         if let Some(name) = section.name {
             let _ = write!(out, "\n.section {name}\n;\n; {name} microcode:\n;\n");
         }
-        let plan = Plan::new(image, section, syntax);
-        plan.write(&mut out, number + 1 == sections.len());
+        let analysis = SectionAnalysis::new(image, section, syntax);
+        analysis.write(&mut out, number + 1 == sections.len());
     }
     out
 }
 
 /// Returns the text of an image without a search for sections and packet tables (AF-116): it has no names of packets, and
-/// the words of tables are literals. The assembler makes the same image from the own form.
+/// the words of tables are literals. The assembler makes the same image from the native form.
 pub fn disassemble_raw(image: &Image, syntax: Syntax) -> String {
     let mut out = begin(image, syntax);
     let range = 0..image.words.len();
     let section = Section { name: None, range, table: None, second_word: SecondWord::Unknown };
-    Plan::new(image, &section, syntax).write(&mut out, true);
+    SectionAnalysis::new(image, &section, syntax).write(&mut out, true);
     out
 }
 
@@ -131,7 +131,7 @@ fn write_header(out: &mut String, image: &Image, syntax: Syntax) {
     let first = image.words.first().copied().unwrap_or_default();
     let number = image.generation().number();
     let _ = write!(out, "; a{number}xx microcode\n; Version: {first:08x}\n\n");
-    if syntax == Syntax::Peer {
+    if syntax == Syntax::Mesa {
         return;
     }
     if !is_named(image) {
@@ -151,7 +151,7 @@ struct Handler {
 }
 
 /// The analysis of a section, from which its text is written.
-struct Plan<'i> {
+struct SectionAnalysis<'i> {
     words: &'i [u32],
     set: ControlSet,
     generation: Generation,
@@ -168,20 +168,20 @@ struct Plan<'i> {
     end_word: Option<u32>,
 }
 
-impl<'i> Plan<'i> {
+impl<'i> SectionAnalysis<'i> {
     fn new(image: &'i Image, section: &Section, syntax: Syntax) -> Self {
         let words = &image.words[section.range.clone()];
         let generation = image.generation();
         // Mesa writes the table of a5xx as literals, but takes the labels from it.
         let table = section.table.as_ref().map(|table| table.start);
         let (printed_table, code_len) = match (syntax, generation, table) {
-            (Syntax::Peer, Generation::A5, _) | (_, _, None) => (None, words.len()),
+            (Syntax::Mesa, Generation::A5, _) | (_, _, None) => (None, words.len()),
             (_, _, Some(start)) => (Some(start), start),
         };
-        let mut plan = Self {
+        let mut analysis = Self {
             words,
             // If the first word does not name the registers, the assembler uses those of `.gen`.
-            set: if syntax == Syntax::Peer || is_named(image) { image.set } else { ControlSet::of(generation) },
+            set: if syntax == Syntax::Mesa || is_named(image) { image.set } else { ControlSet::of(generation) },
             generation,
             syntax,
             printed_table,
@@ -193,23 +193,23 @@ impl<'i> Plan<'i> {
             end_word: None,
         };
         if section.range.start == 0 && section.second_word == SecondWord::TotalWords {
-            plan.end_word = u32::try_from(image.words.len()).ok().and_then(|total| generation.nop_with(total));
+            analysis.end_word = u32::try_from(image.words.len()).ok().and_then(|total| generation.nop_with(total));
         }
-        plan.find_targets();
+        analysis.find_targets();
         if let Some(start) = table {
-            plan.find_handlers(&words[start..start + PACKET_TABLE]);
+            analysis.find_handlers(&words[start..start + PACKET_TABLE]);
         }
-        if syntax == Syntax::Own {
-            plan.find_reached();
+        if syntax == Syntax::Native {
+            analysis.find_reached();
         }
-        plan
+        analysis
     }
 
     /// The instruction at a word that is printed as one. Mesa prints words with ignored bits as instructions too.
     fn instruction(&self, index: usize) -> Option<Instruction> {
         match self.syntax {
-            Syntax::Own => decode_exact(self.words[index], self.generation),
-            Syntax::Peer => decode(self.words[index], self.generation),
+            Syntax::Native => decode_exact(self.words[index], self.generation),
+            Syntax::Mesa => decode(self.words[index], self.generation),
         }
     }
 
@@ -237,8 +237,8 @@ impl<'i> Plan<'i> {
     }
 
     fn find_handlers(&mut self, table: &[u32]) {
-        // The own form has no labels at offset 0: a slot of the table without a label is 0.
-        let is_labelled = |offset: &u32| *offset != 0 || self.syntax == Syntax::Peer;
+        // The native form has no labels at offset 0: a slot of the table without a label is 0.
+        let is_labelled = |offset: &u32| *offset != 0 || self.syntax == Syntax::Mesa;
         let handler = |(opcode, offset): (u8, &u32)| Handler {
             offset: *offset as usize,
             name: packet_label(opcode, self.generation),
@@ -344,7 +344,7 @@ impl<'i> Plan<'i> {
         let target = match self.target(index, instruction) {
             Some(target) if matches!(instruction.op, Op::Call | Op::Bl) => Target::Function(target as u32),
             Some(target) => Target::Label(target as u32),
-            None if self.syntax == Syntax::Peer => Target::PeerNumber,
+            None if self.syntax == Syntax::Mesa => Target::MesaNumber,
             None => Target::Number,
         };
         write_instruction(out, instruction, self.set, target);
@@ -354,7 +354,7 @@ impl<'i> Plan<'i> {
         let is_aligned = self.generation == Generation::A7
             && !is_last
             && self.printed_table.is_some_and(|table| table.is_multiple_of(SECTION_ALIGN_WORDS));
-        let padding = if is_aligned && self.syntax == Syntax::Own { self.padding() } else { 0 };
+        let padding = if is_aligned && self.syntax == Syntax::Native { self.padding() } else { 0 };
         for index in 0..self.code_len - padding {
             if index != 0 && (self.call_targets[index] || !self.handlers_at(index).is_empty()) {
                 out.push('\n');
@@ -393,7 +393,7 @@ impl<'i> Plan<'i> {
         };
         self.write_instruction(out, index, &instruction);
         self.write_register_comment(out, &instruction);
-        if self.syntax == Syntax::Own && !self.reached[index] {
+        if self.syntax == Syntax::Native && !self.reached[index] {
             out.push_str("\t; not reached");
         }
     }
@@ -401,16 +401,16 @@ impl<'i> Plan<'i> {
     fn write_literal(&self, out: &mut String, index: usize, word: u32) {
         let table = self.printed_table.and_then(|table| u32::try_from(table).ok());
         let is_table = table.is_some_and(|table| self.generation.nop_with(table) == Some(word));
-        if is_table && (index == 1 || self.syntax == Syntax::Peer) {
+        if is_table && (index == 1 || self.syntax == Syntax::Mesa) {
             out.push_str("[#jumptbl]");
             return;
         }
-        if self.syntax == Syntax::Own && index == 1 && self.end_word == Some(word) {
+        if self.syntax == Syntax::Native && index == 1 && self.end_word == Some(word) {
             out.push_str("[#end]");
             return;
         }
         write_number(out, word);
-        if self.syntax == Syntax::Peer {
+        if self.syntax == Syntax::Mesa {
             self.write_gpu_register(out, word);
         } else if let Some(instruction) = decode(word, self.generation) {
             out.push_str("\t; ");

@@ -14,7 +14,7 @@ pub enum Target {
     /// The number in the instruction: `#+4` from the instruction, or `#=0x3000` from the start of the section.
     Number,
     /// The number in Mesa's form, `#4`.
-    PeerNumber,
+    MesaNumber,
     /// The label `lN`.
     Label(u32),
     /// The label `fxnN`.
@@ -111,7 +111,7 @@ fn write(out: &mut String, i: &Instruction, set: ControlSet, target: Target) -> 
             out.push_str("setsecure $02, ");
             match target {
                 Target::Number => write!(out, "#{SETSECURE_WORDS:+}")?,
-                Target::PeerNumber => write!(out, "#{SETSECURE_WORDS}")?,
+                Target::MesaNumber => write!(out, "#{SETSECURE_WORDS}")?,
                 Target::Label(word) | Target::Function(word) => write!(out, "#l{word}")?,
             }
             Ok(())
@@ -185,7 +185,7 @@ fn write_target(out: &mut String, i: &Instruction, target: Target) -> std::fmt::
         Target::Number if absolute => write!(out, "#={:#x}", i.imm),
         Target::Number => write!(out, "#{:+}", i.offset()),
         // Mesa extends the sign of the 26 bits.
-        Target::PeerNumber if absolute => write!(out, "#{}", (i.imm << 6).cast_signed() >> 6),
-        Target::PeerNumber => write!(out, "#{}", i.offset()),
+        Target::MesaNumber if absolute => write!(out, "#{}", (i.imm << 6).cast_signed() >> 6),
+        Target::MesaNumber => write!(out, "#{}", i.offset()),
     }
 }
