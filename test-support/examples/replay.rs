@@ -35,10 +35,11 @@ fn main() -> std::io::Result<()> {
     let mut inputs: Vec<_> = replay::inputs("command_streamer").into_iter().map(|(_, input)| input).collect();
     inputs.extend(replay::random_inputs(2000, 400));
     for input in &inputs {
-        let Some(left) = command_streamer::outcome(input) else { continue };
-        format!("{:?}", left.stop).hash(&mut digest);
-        (left.home, left.ram, left.remote, left.foreign).hash(&mut digest);
-        (left.entries, left.registers, left.image).hash(&mut digest);
+        let Some(state) = command_streamer::outcome(input) else { continue };
+        format!("{:?}", state.stop).hash(&mut digest);
+        let memory = state.memory;
+        (memory.local, memory.ram, memory.remote, memory.foreign, memory.entries).hash(&mut digest);
+        (state.registers, state.image).hash(&mut digest);
     }
     let digest = format!("command_streamer: {} inputs, digest {:#018x}", inputs.len(), digest.finish());
     println!("{digest}");

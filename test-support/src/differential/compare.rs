@@ -2,14 +2,15 @@
 //! Runs work on the engine and on the reference, and compares the resulting states.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use arctic_device_model::generation::XE_HPG;
 use arctic_device_model::topology::EngineClass;
 
 use crate::differential::grammar::Case;
-use crate::differential::layout;
+use crate::differential::layout::{GGTT_PAGES, TIMESTAMP};
 use crate::differential::reference;
-use crate::differential::world::{Left, World};
+use crate::differential::world::{FinalState, Stop, World};
 
 /// The cards on which cases run.
 pub struct Worlds {
@@ -56,9 +57,56 @@ fn in_image(offset: u32, value: u32) -> Option<u32> {
     }
 }
 
-/// Returns the states of the engine and of the reference after a case, and the number of commands that the reference
-/// executed.
-pub fn both(worlds: &mut Worlds, case: &Case) -> (Left, Left, u32) {
+/// Where two states differ. Differences of one kind are likely to have one cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The reasons for the end of the run: names of the engine's and of the reference's.
+    Stop(&'static str, &'static str),
+    /// A part of the memory.
+    Memory(&'static str),
+    /// The entries of the GGTT.
+    Ggtt,
+    /// A register, by offset.
+    Register(u32),
+    /// A register in the context image, by offset.
+    Image(u32),
+    /// Memory was written that the context must not access.
+    Harm,
+}
+
+/// Maximum number of differences that are printed.
+const PRINTED: usize = 12;
+
+/// The differences between the state of the engine and that of the reference; at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disagreement {
+    /// The kind of the first difference.
+    pub kind: Kind,
+    /// A line for each difference.
+    pub lines: Vec<String>,
+}
+
+impl fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.lines[..self.lines.len().min(PRINTED)].join("\n"))
+    }
+}
+
+/// The result of a case.
+pub struct Comparison {
+    /// The engine's state.
+    pub engine: FinalState,
+    /// Reason for the end of the reference's run.
+    pub stop: Stop,
+    /// Number of commands that the reference executed.
+    pub commands: u32,
+    /// The differences, if there is one.
+    pub disagreement: Option<Disagreement>,
+}
+
+/// Runs a case on the engine and on the reference, and compares the states and the memory that the context must not access.
+/// The card is restored if such memory was written.
+pub fn compare(worlds: &mut Worlds, case: &Case) -> Comparison {
     let info = XE_HPG.engines.info(case.engine);
     let mut registers: Vec<u32> = watched(info.class).into_iter().map(|offset| info.mmio_base + offset).collect();
     for base in [0x2000, 0x2_2000, 0x1_a000, 0x1c_0000, 0x1c_8000] {
@@ -69,25 +117,34 @@ pub fn both(worlds: &mut Worlds, case: &Case) -> (Left, Left, u32) {
     let world = worlds.of(case.vf);
     let mut initial: BTreeMap<u32, u32> = world.initial(case.engine, &registers);
     initial.insert(info.mmio_base + 0x8c, world.register(info.mmio_base + 0x8c));
-    for (offset, value) in [(0x358, layout::TIMESTAMP as u32), (0x35c, (layout::TIMESTAMP >> 32) as u32)] {
+    for (offset, value) in [(0x358, TIMESTAMP as u32), (0x35c, (TIMESTAMP >> 32) as u32)] {
         initial.insert(info.mmio_base + offset, value);
     }
     let engine = world.run(&case.work(), &registers);
     let (reference, commands) = reference::run(case, &initial);
-    (engine, reference, commands)
+    let disagreement = match world.unharmed() {
+        Ok(()) => disagreement(&engine, &reference),
+        Err(harm) => {
+            world.power_cycle();
+            Some(Disagreement { kind: Kind::Harm, lines: vec![harm] })
+        }
+    };
+    Comparison { engine, stop: reference.stop, commands, disagreement }
 }
 
-/// Describes the differences between the two states.
-pub fn disagreement(engine: &Left, reference: &Left) -> Option<String> {
-    let mut lines = Vec::new();
+/// Returns the differences between the two states.
+fn disagreement(engine: &FinalState, reference: &FinalState) -> Option<Disagreement> {
+    let mut differences: Vec<(Kind, String)> = Vec::new();
     if engine.stop != reference.stop {
-        lines.push(format!("stop: engine {:x?}, reference {:x?}", engine.stop, reference.stop));
+        let line = format!("stop: engine {:x?}, reference {:x?}", engine.stop, reference.stop);
+        differences.push((Kind::Stop(engine.stop.name(), reference.stop.name()), line));
     }
+    let (ours, theirs) = (&engine.memory, &reference.memory);
     let parts = [
-        ("local memory", &engine.home, &reference.home),
-        ("guest memory", &engine.ram, &reference.ram),
-        ("guest memory by message", &engine.remote, &reference.remote),
-        ("another function's page", &engine.foreign, &reference.foreign),
+        ("local memory", &ours.local, &theirs.local),
+        ("guest memory", &ours.ram, &theirs.ram),
+        ("guest memory by message", &ours.remote, &theirs.remote),
+        ("another function's page", &ours.foreign, &theirs.foreign),
     ];
     for (name, ours, theirs) in parts {
         if ours == theirs {
@@ -96,25 +153,70 @@ pub fn disagreement(engine: &Left, reference: &Left) -> Option<String> {
         for (at, (a, b)) in ours.chunks_exact(4).zip(theirs.chunks_exact(4)).enumerate() {
             if a != b {
                 let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("a dword"));
-                lines.push(format!("{name} at {:#x}: engine {:#x}, reference {:#x}", at * 4, word(a), word(b)));
+                let line = format!("{name} at {:#x}: engine {:#x}, reference {:#x}", at * 4, word(a), word(b));
+                differences.push((Kind::Memory(name), line));
             }
         }
     }
-    if engine.entries[layout::at::WINDOW as usize..] != reference.entries[..] {
-        lines.push(format!("entries: engine {:x?}, reference {:x?}", engine.entries, reference.entries));
+    for (page, (a, b)) in GGTT_PAGES.zip(ours.entries.iter().zip(&theirs.entries)) {
+        if a != b {
+            differences.push((Kind::Ggtt, format!("GGTT entry {page:#x}: engine {a:#x}, reference {b:#x}")));
+        }
     }
     for (offset, value) in &engine.registers {
         let expected = reference.registers[offset];
         if *value != expected {
-            lines.push(format!("register {offset:#x}: engine {value:#x}, reference {expected:#x}"));
+            let line = format!("register {offset:#x}: engine {value:#x}, reference {expected:#x}");
+            differences.push((Kind::Register(*offset), line));
         }
     }
     for (offset, value) in &engine.image {
         let expected = reference.image.get(offset).and_then(|value| in_image(*offset, *value));
         if expected.is_some_and(|expected| expected != *value) {
-            lines.push(format!("image, {offset:#x}: engine {value:#x}, reference {:#x}", reference.image[offset]));
+            let line = format!("image, {offset:#x}: engine {value:#x}, reference {:#x}", reference.image[offset]);
+            differences.push((Kind::Image(*offset), line));
         }
     }
-    lines.truncate(12);
-    (!lines.is_empty()).then(|| lines.join("\n"))
+    let kind = differences.first()?.0.clone();
+    Some(Disagreement { kind, lines: differences.into_iter().map(|(_, line)| line).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::differential::layout::{BASE, PAGE, at};
+    use crate::differential::world::Work;
+
+    fn state(worlds: &mut Worlds) -> FinalState {
+        let engine = XE_HPG.engines.all().next().unwrap();
+        let ring = vec![0; 2];
+        let work = Work { engine, head: 0, ring, batches: Vec::new(), fill: 0, interruptions: None, execlist: false };
+        worlds.of(false).run(&work, &[])
+    }
+
+    #[test]
+    fn changed_entry_beside_the_mapped_pages_is_a_disagreement() {
+        let state = state(&mut Worlds::default());
+        assert_eq!(disagreement(&state, &state), None);
+        let mapped = BASE / PAGE..BASE / PAGE + at::END;
+        assert!(GGTT_PAGES.start < mapped.start && mapped.end < GGTT_PAGES.end);
+        for (n, page) in GGTT_PAGES.enumerate() {
+            let mut other = state.clone();
+            other.memory.entries[n] ^= 1;
+            let found = disagreement(&other, &state).unwrap();
+            assert_eq!(found.kind, Kind::Ggtt);
+            assert!(found.to_string().starts_with(&format!("GGTT entry {page:#x}: ")), "{found}");
+        }
+    }
+
+    #[test]
+    fn fault_at_the_same_offset_of_the_other_half_is_a_disagreement() {
+        use crate::differential::layout::{HIGH, Space};
+        use crate::differential::world::Fault;
+        let mut state = state(&mut Worlds::default());
+        let fault = |page| Stop::Fault(Fault { space: Space::Ppgtt, page });
+        state.stop = fault(BASE);
+        let other = FinalState { stop: fault(HIGH + BASE), ..state.clone() };
+        assert_eq!(disagreement(&state, &other).unwrap().kind, Kind::Stop("Fault", "Fault"));
+    }
 }

@@ -10,5 +10,6 @@ pub mod compare;
 pub mod grammar;
 mod guests;
 pub(crate) mod layout;
+pub mod minimise;
 mod reference;
 pub(crate) mod world;

@@ -11,7 +11,7 @@ use arctic_device_model::gt::Gt;
 use arctic_device_model::host::{ALL_FUNCTIONS, Function, InterruptSink, ManualClock};
 use arctic_device_model::memory::ggtt::{GGTT_BYTES, Ggtt, GgttEntry};
 use arctic_device_model::memory::region::SharedRegion;
-use arctic_device_model::memory::{Memory, Space};
+use arctic_device_model::memory::{self, Memory};
 use arctic_device_model::profile::CardProfile;
 use arctic_device_model::topology::EngineId;
 use vm_memory::Bytes;
@@ -20,13 +20,9 @@ use vmm_sys_util::tempfile::TempFile;
 use crate::differential::guests::{Guest, Guests};
 use crate::differential::layout::*;
 
-/// The virtual function under test, and a virtual function without work.
-pub const VF: Function = Function(2);
-pub const NEIGHBOUR: Function = Function(3);
-
 /// Frames of local memory: one each for the PF, the VF, the other VF and the LMTT.
 const FRAME: u64 = 2 << 20;
-const LOCAL: u64 = 4 * FRAME;
+const CARD_LOCAL: u64 = 4 * FRAME;
 const LMTT: u64 = 3 * FRAME;
 
 /// Pattern that fills memory that the context must not access, to detect reads.
@@ -50,6 +46,13 @@ impl InterruptSink for NullSink {
     }
 }
 
+/// An access without a valid translation: its space, and the first address of its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub space: Space,
+    pub page: u64,
+}
+
 /// Reason for the end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -59,10 +62,23 @@ pub enum Stop {
     Waiting,
     /// The maximum number of commands was reached.
     Endless,
-    /// An access without a valid translation; `page` is counted from [`BASE`].
-    Fault { global: bool, page: u64 },
+    /// An access without a valid translation.
+    Fault(Fault),
     /// A command that the engine does not have.
     Illegal { header: u32, address: u64 },
+}
+
+impl Stop {
+    /// Returns the name of the reason.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Stop::Complete => "Complete",
+            Stop::Waiting => "Waiting",
+            Stop::Endless => "Endless",
+            Stop::Fault(_) => "Fault",
+            Stop::Illegal { .. } => "Illegal",
+        }
+    }
 }
 
 /// Work for an engine.
@@ -83,18 +99,41 @@ pub struct Work {
     pub execlist: bool,
 }
 
-/// State after a run.
+impl Work {
+    /// Returns the offset in the ring behind the last command.
+    pub fn tail(&self) -> u32 {
+        (self.head + self.ring.len() as u32 * 4) % RING_BYTES
+    }
+}
+
+/// Memory and GGTT after a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
-    pub stop: Stop,
-    /// The context's part of local memory; the pages of the image are zeroed.
-    pub home: Vec<u8>,
+pub struct FinalMemory {
+    /// The context's part of local memory, without what [`without_undefined`] clears.
+    pub local: Vec<u8>,
     pub ram: Vec<u8>,
     pub remote: Vec<u8>,
     /// The page of another function that is mapped in the PF's GGTT.
     pub foreign: Vec<u8>,
-    /// GGTT entries of the window.
+    /// GGTT entries of [`GGTT_PAGES`].
     pub entries: Vec<u64>,
+}
+
+/// Returns the context's part of local memory after a run with zeros in what the reference does not model: the pages of
+/// the image, which is compared by registers, the times of the last context switch (V8-041, V8-214) and the context switch
+/// status (V8-057), which both depend on preemptions.
+pub fn without_undefined(mut local: Vec<u8>) -> Vec<u8> {
+    for (start, end) in [(IMAGE, HWSP), (PPHWSP + 0x40, PPHWSP + 0x80), (HWSP + 0x40, HWSP + 0xc0)] {
+        local[start as usize..end as usize].fill(0);
+    }
+    local
+}
+
+/// State after a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FinalState {
+    pub stop: Stop,
+    pub memory: FinalMemory,
     /// Register values by offset; empty if a VF's context is no longer loaded.
     pub registers: BTreeMap<u32, u32>,
     /// Register values in the saved image, by offset; empty while the context is loaded.
@@ -113,7 +152,7 @@ pub struct World {
     /// Indexed by engine number.
     engines: Vec<Engine>,
     /// Device address of the function's first frame of local memory.
-    home: u64,
+    frame: u64,
     /// Maximum number of commands per run; at least [`STEP`].
     pub timeout: u32,
     /// Number of times that a context was preempted.
@@ -162,12 +201,12 @@ impl World {
     /// Creates a card for contexts of the PF or of a VF.
     pub fn new(vf: bool) -> Self {
         let function = if vf { VF } else { Function::PF };
-        let home = if vf { FRAME } else { 0 };
-        let (local, table) = (shared(LOCAL), shared(GGTT_BYTES as u64));
+        let frame = if vf { FRAME } else { 0 };
+        let (local, table) = (shared(CARD_LOCAL), shared(GGTT_BYTES as u64));
         let map = |file: &File, len| SharedRegion::from_file(file.try_clone().unwrap(), len).unwrap();
         let ggtt = Ggtt::new(map(&table, GGTT_BYTES));
         let guests = Arc::new(Guests { function, own: Arc::new(Guest::new()), other: Arc::new(Guest::new()) });
-        let memory = Memory::new(XE_HPG.page_tables, map(&local, LOCAL as usize), ggtt, guests.clone());
+        let memory = Memory::new(XE_HPG.page_tables, map(&local, CARD_LOCAL as usize), ggtt, guests.clone());
         let profile: CardProfile = toml::from_str(include_str!("../../../configs/flex170.toml")).unwrap();
         let clock = Arc::new(ManualClock::default());
         clock.advance(TIMESTAMP / 12 * 625);
@@ -175,7 +214,7 @@ impl World {
         let engines = XE_HPG.engines.all().map(|id| Engine::new(&XE_HPG, id)).collect();
         let resets = gt.registers.listing().map(|(offset, found)| (offset, found.reset)).collect();
         let ggtt = map(&table, GGTT_BYTES);
-        let world = World { gt, function, guests, ggtt, resets, engines, home, preemptions: 0, timeout: TIMEOUT };
+        let world = World { gt, function, guests, ggtt, resets, engines, frame, preemptions: 0, timeout: TIMEOUT };
         world.hand_out();
         world.forget_guests();
         world
@@ -211,18 +250,9 @@ impl World {
     }
 
     /// Writes the initial GGTT entries of a run.
-    fn write_global(&self) {
-        let owner = u64::from(self.function.0) << 2;
-        for page in 0..at::END {
-            let entry = match global(page) {
-                Page::Home(at) | Page::HomeReadOnly(at) => at | owner | 3,
-                Page::Guest(iova) => iova | owner | 1,
-                // The PF may access the other VF's page; a VF may not access the PF's.
-                Page::Foreign if self.function.is_vf() => 3,
-                Page::Foreign => u64::from(NEIGHBOUR.0) << 2 | 3,
-                Page::Null | Page::Nothing => 0,
-            };
-            self.gt.memory.ggtt().set_entry(BASE / PAGE + page, GgttEntry::from(entry));
+    fn write_ggtt(&self) {
+        for page in GGTT_PAGES {
+            self.gt.memory.ggtt().set_entry(page, GgttEntry::from(ggtt_entry(page, self.function.is_vf())));
         }
     }
 
@@ -239,22 +269,21 @@ impl World {
     }
 
     /// Returns the context's part of local memory before a run.
-    pub fn home_before(work: &Work) -> Vec<u8> {
-        let mut home = start(work.fill).home.clone();
-        let mut put = |at: u64, word: u32| home[at as usize..at as usize + 4].copy_from_slice(&word.to_le_bytes());
+    pub fn initial_local(work: &Work) -> Vec<u8> {
+        let mut local = initial_memory(work.fill).local.clone();
+        let mut put = |at: u64, word: u32| local[at as usize..at as usize + 4].copy_from_slice(&word.to_le_bytes());
         for (n, words) in (0u64..).zip(&work.batches) {
             for (at, word) in (0u64..).zip(words).take(PAGE as usize / 4) {
                 put(BATCHES + n * PAGE + at * 4, *word);
             }
         }
-        let tail = (work.head + work.ring.len() as u32 * 4) % RING_BYTES;
         for (at, word) in (0u32..).zip(&work.ring) {
             put(RING + u64::from((work.head + at * 4) % RING_BYTES), *word);
         }
-        for (at, word) in (0u64..).zip(image(work.head, tail)) {
+        for (at, word) in (0u64..).zip(image(work.head, work.tail())) {
             put(IMAGE + at * 4, word);
         }
-        home
+        local
     }
 
     /// Restores the initial state for this work; `image` replaces the first dwords of the context image.
@@ -262,37 +291,37 @@ impl World {
         let id = work.engine;
         self.forget_registers(id);
         self.gt.registers.set(XE_HPG.engines.info(id).mmio_base + 0x80, (BASE + at::HWSP * PAGE) as u32);
-        self.write_global();
+        self.write_ggtt();
         self.write_foreign();
-        let home = World::home_before(work);
+        let initial = World::initial_local(work);
         let local = self.gt.memory.local();
-        local.slice(self.home, HOME).unwrap().write_slice(&home, 0).unwrap();
+        local.slice(self.frame, LOCAL_BYTES).unwrap().write_slice(&initial, 0).unwrap();
         let image: Vec<u8> = image.iter().flat_map(|word| word.to_le_bytes()).collect();
-        local.slice(self.home + IMAGE, image.len()).unwrap().write_slice(&image, 0).unwrap();
-        let start = start(work.fill);
-        self.guests.own.set(&start.ram, &start.remote);
+        local.slice(self.frame + IMAGE, image.len()).unwrap().write_slice(&image, 0).unwrap();
+        let initial = initial_memory(work.fill);
+        self.guests.own.set(&initial.ram, &initial.remote);
         self.gt.memory.invalidate(ALL_FUNCTIONS);
         id
     }
 
     /// Runs a context and returns the resulting state, including the registers `watched`.
-    pub fn run(&mut self, work: &Work, watched: &[u32]) -> Left {
+    pub fn run(&mut self, work: &Work, watched: &[u32]) -> FinalState {
         self.run_with_image(work, &[], watched)
     }
 
     /// Same as [`World::run`]; `image` replaces the first dwords of the context image.
-    pub fn run_with_image(&mut self, work: &Work, image: &[u32], watched: &[u32]) -> Left {
+    pub fn run_with_image(&mut self, work: &Work, image: &[u32], watched: &[u32]) -> FinalState {
         let id = self.restore(work, image);
         let outcome = self.execute(work);
-        let left = self.left(id, outcome, watched);
+        let state = self.final_state(id, outcome, watched);
         self.engines[id.index()].reset(&self.gt);
-        left
+        state
     }
 
     /// Returns the context's image from memory.
     pub fn image_now(&self) -> Vec<u32> {
         let mut bytes = vec![0; (HWSP - IMAGE) as usize];
-        self.gt.memory.local().slice(self.home + IMAGE, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
+        self.gt.memory.local().slice(self.frame + IMAGE, bytes.len()).unwrap().read_slice(&mut bytes, 0).unwrap();
         bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
     }
 
@@ -338,14 +367,14 @@ impl World {
         outcome
     }
 
-    fn left(&self, id: EngineId, outcome: Outcome, watched: &[u32]) -> Left {
+    fn final_state(&self, id: EngineId, outcome: Outcome, watched: &[u32]) -> FinalState {
         let stop = match outcome {
             Outcome::Complete => Stop::Complete,
             Outcome::Waiting => Stop::Waiting,
-            Outcome::Halted(Halt::Fault(fault)) => Stop::Fault {
-                global: fault.space == Space::Ggtt,
-                page: (fault.address & (HIGH - 1)).wrapping_sub(BASE) / PAGE,
-            },
+            Outcome::Halted(Halt::Fault(fault)) => Stop::Fault(Fault {
+                space: if fault.space == memory::Space::Ggtt { Space::Ggtt } else { Space::Ppgtt },
+                page: fault.address & !(PAGE - 1),
+            }),
             Outcome::Halted(Halt::IllegalCommand { header, address }) => Stop::Illegal { header, address },
             Outcome::More | Outcome::Spinning | Outcome::Preempted => Stop::Endless,
             other => panic!("unexpected outcome {other:?} of an engine with a context"),
@@ -356,30 +385,26 @@ impl World {
         } else {
             BTreeMap::new()
         };
-        let mut home = vec![0; HOME];
-        self.gt.memory.local().slice(self.home, HOME).unwrap().read_slice(&mut home, 0).unwrap();
+        let mut local = vec![0; LOCAL_BYTES];
+        self.gt.memory.local().slice(self.frame, LOCAL_BYTES).unwrap().read_slice(&mut local, 0).unwrap();
         let image = if stays || watched.is_empty() {
             BTreeMap::new()
         } else {
-            let words = home[IMAGE as usize..HWSP as usize].chunks_exact(4);
+            let words = local[IMAGE as usize..HWSP as usize].chunks_exact(4);
             let words: Vec<u32> = words.map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
             registers_of(&words, XE_HPG.engines.info(id).mmio_base)
         };
-        home[IMAGE as usize..HWSP as usize].fill(0);
-        // Times of the last context switch (V8-041, V8-214), which depend on preemptions.
-        home[PPHWSP as usize + 0x40..PPHWSP as usize + 0x80].fill(0);
-        // Context switch status (V8-057), which also depends on preemptions.
-        home[HWSP as usize + 0x40..HWSP as usize + 0xc0].fill(0);
         let (ram, remote) = self.guests.own.bytes();
-        let entries = (0..at::END).map(|page| self.gt.memory.ggtt().entry(BASE / PAGE + page).into_bits()).collect();
-        let foreign = self.foreign_bytes();
-        Left { stop, home, ram, remote, foreign, entries, registers, image }
+        let entries = GGTT_PAGES.map(|page| self.gt.memory.ggtt().entry(page).into_bits()).collect();
+        let memory =
+            FinalMemory { local: without_undefined(local), ram, remote, foreign: self.foreign_bytes(), entries };
+        FinalState { stop, memory, registers, image }
     }
 
     /// Checks memory that the context must not change: memory of other functions, and local memory that the context's
     /// page tables do not map.
     pub fn unharmed(&self) -> Result<(), String> {
-        self.unharmed_beyond(HOME as u64)
+        self.unharmed_beyond(LOCAL_BYTES as u64)
     }
 
     /// Same as [`World::unharmed`], for a context that may have modified its page tables to map all of a VF's memory.
@@ -398,9 +423,9 @@ impl World {
         if self.function.is_vf() && self.foreign_bytes() != canaries(PAGE as usize) {
             return Err("another function's local memory was written".to_owned());
         }
-        for range in local.data(0..LOCAL) {
+        for range in local.data(0..CARD_LOCAL) {
             let known = [
-                self.home..self.home + own,
+                self.frame..self.frame + own,
                 self.foreign()..self.foreign() + PAGE,
                 LMTT..LMTT + PAGE,
                 LMTT + 0x1_0000..LMTT + 0x1_0000 + PAGE,
@@ -422,7 +447,7 @@ impl World {
         for (offset, reset) in &self.resets {
             self.gt.registers.set_all(*offset, *reset);
         }
-        self.gt.memory.local().clear(0..LOCAL);
+        self.gt.memory.local().clear(0..CARD_LOCAL);
         self.ggtt.clear(0..GGTT_BYTES as u64);
         self.hand_out();
         self.forget_guests();
@@ -440,27 +465,29 @@ impl World {
     }
 }
 
-/// Returns local memory with the PPGTT tables; two entries of the root reference the same tables.
+/// Returns local memory with the PPGTT tables: those of the addresses below [`HIGH`], and those of the addresses above.
 fn tables() -> Vec<u8> {
-    let mut home = vec![0; HOME];
+    let mut local = vec![0; LOCAL_BYTES];
     let mut put = |at: u64, value: u64| {
-        home[at as usize..at as usize + 8].copy_from_slice(&value.to_le_bytes());
+        local[at as usize..at as usize + 8].copy_from_slice(&value.to_le_bytes());
     };
-    put(ROOT, POINTERS | 3);
-    put(ROOT + 8, POINTERS | 3);
-    put(POINTERS, DIRECTORY | 3);
-    put(DIRECTORY + (BASE >> 21) * 8, TABLE | 3);
-    for page in 0..at::END {
-        let entry = match process(page) {
-            Page::Home(at) => at | 0x803,
-            Page::HomeReadOnly(at) => at | 0x801,
-            Page::Guest(iova) => iova | 3,
-            Page::Null => 0x203,
-            Page::Foreign | Page::Nothing => 0,
-        };
-        put(TABLE + (BASE >> 12 & 0x1ff) * 8 + page * 8, entry);
+    let halves = [(0, POINTERS, DIRECTORY, TABLE), (HIGH, HIGH_POINTERS, HIGH_DIRECTORY, HIGH_TABLE)];
+    for (first, pointers, directory, table) in halves {
+        put(ROOT + (first >> 39) * 8, pointers | 3);
+        put(pointers, directory | 3);
+        put(directory + (BASE >> 21) * 8, table | 3);
+        for page in BASE / PAGE..BASE / PAGE + at::END {
+            let entry = match ppgtt(first / PAGE + page) {
+                Page::Local(at) => at | 0x803,
+                Page::LocalReadOnly(at) => at | 0x801,
+                Page::Guest(iova) => iova | 3,
+                Page::Null => 0x203,
+                Page::Foreign | Page::Unmapped => 0,
+            };
+            put(table + (page & 0x1ff) * 8, entry);
+        }
     }
-    home
+    local
 }
 
 /// Returns `len` bytes of canaries, at most the size of [`RAM`].
@@ -491,25 +518,25 @@ fn shared(len: u64) -> File {
 }
 
 /// Initial contents of memory.
-pub struct Start {
+pub struct InitialMemory {
     /// The context's part of local memory: page tables and data.
-    pub home: Vec<u8>,
+    pub local: Vec<u8>,
     pub ram: Vec<u8>,
     pub remote: Vec<u8>,
 }
 
 /// Returns the initial contents of memory for data pages with `seed`, which is below [`FILLS`].
-pub fn start(seed: u64) -> &'static Start {
-    static STARTS: [OnceLock<Start>; FILLS as usize] = [const { OnceLock::new() }; FILLS as usize];
-    STARTS[seed as usize % FILLS as usize].get_or_init(|| {
-        let mut home = tables();
-        for at in (GLOBAL_DATA..READ_ONLY + PAGE).step_by(4) {
-            home[at as usize..at as usize + 4].copy_from_slice(&fill(seed, at).to_le_bytes());
+pub fn initial_memory(seed: u64) -> &'static InitialMemory {
+    static CONTENTS: [OnceLock<InitialMemory>; FILLS as usize] = [const { OnceLock::new() }; FILLS as usize];
+    CONTENTS[seed as usize % FILLS as usize].get_or_init(|| {
+        let mut local = tables();
+        for at in (GGTT_DATA..READ_ONLY + PAGE).step_by(4) {
+            local[at as usize..at as usize + 4].copy_from_slice(&fill(seed, at).to_le_bytes());
         }
         let part = |first: u64, len: usize| {
             (0..len as u64 / 4).flat_map(|n| fill(seed, first + n * 4).to_le_bytes()).collect::<Vec<u8>>()
         };
-        Start { home, ram: part(RAM.0, RAM.1), remote: part(REMOTE.0, REMOTE.1) }
+        InitialMemory { local, ram: part(RAM.0, RAM.1), remote: part(REMOTE.0, REMOTE.1) }
     })
 }
 

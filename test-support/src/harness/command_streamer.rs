@@ -14,10 +14,11 @@ use arctic_device_model::sync::IgnorePoison;
 use arctic_device_model::topology::{EngineClass, EngineId};
 
 use crate::bytes::Bytes;
-use crate::differential::compare::{Worlds, both, disagreement};
+use crate::differential::compare::{Worlds, compare};
 use crate::differential::grammar::{Case, batch_address};
 use crate::differential::layout::*;
-use crate::differential::world::{CANARY, Left, STEP, Stop, TIMEOUT, Work, World};
+use crate::differential::minimise::minimise;
+use crate::differential::world::{CANARY, FinalState, STEP, Stop, TIMEOUT, Work, World};
 use crate::mi::{self, At, Global, Process};
 
 /// Maximum number of input bytes that are used; further bytes are ignored.
@@ -39,7 +40,7 @@ pub fn run(input: &[u8]) {
 }
 
 /// Like [`run`]; returns the state after the commands, or `None` if the input contains no commands.
-pub fn outcome(input: &[u8]) -> Option<Left> {
+pub fn outcome(input: &[u8]) -> Option<FinalState> {
     let input = &input[..input.len().min(MOST)];
     let [kind, requester, often, rest @ ..] = input else { return None };
     let class = EngineClass::BY_GUC[usize::from(kind & 7) % EngineClass::BY_GUC.len()];
@@ -53,12 +54,12 @@ pub fn outcome(input: &[u8]) -> Option<Left> {
     worlds.of(vf).timeout = TIMEOUT;
     if kind >> 3 & 3 == 3 {
         let case = Case::generate(&mut Bytes(rest), engine, vf, interruptions, 24);
-        let (engine, reference, _) = both(worlds, &case);
-        if let Some(difference) = disagreement(&engine, &reference) {
-            panic!("{}{difference}", case.disassembled());
+        let comparison = compare(worlds, &case);
+        if let Some(found) = comparison.disagreement {
+            let (small, found) = minimise(worlds, case, found);
+            panic!("{}{found}", small.disassembled());
         }
-        check_memory(worlds.of(vf));
-        return Some(engine);
+        return Some(comparison.engine);
     }
     let place = [Place::Ring, Place::Privileged, Place::User, Place::User][usize::from(requester >> 1 & 3)];
     let words: Vec<u32> = match kind >> 3 & 3 {
@@ -89,9 +90,9 @@ pub fn outcome(input: &[u8]) -> Option<Left> {
 }
 
 /// Executes `words` and checks the memory that they must not change.
-fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) -> Left {
+fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) -> FinalState {
     words.truncate(PAGE as usize / 4 - 4);
-    let mut batches = vec![vec![mi::BATCH_BUFFER_END]; 8];
+    let mut batches = vec![vec![mi::BATCH_BUFFER_END]; BATCH_COUNT];
     let ring = match place {
         Place::Ring => {
             words.resize(words.len().next_multiple_of(2), 0);
@@ -107,23 +108,24 @@ fn raw(world: &mut World, place: Place, mut words: Vec<u32>, work: Work) -> Left
     let work = Work { ring, batches, ..work };
     // Bounds the execution time of endless loops.
     world.timeout = 4 * STEP;
-    let left = world.run(&work, &[]);
+    let state = world.run(&work, &[]);
     let is_privileged = place != Place::User && !world.function.is_vf();
     if !is_privileged {
         check_memory(world);
-        check_left(&work, place, &left);
+        check_state(&work, place, &state);
         // Commands that contain the canary may write it.
         let halves = [CANARY as u32, (CANARY >> 32) as u32];
         if !words.iter().any(|word| halves.contains(word)) {
             let seen = |bytes: &[u8]| bytes.chunks_exact(8).any(|qword| qword == CANARY.to_le_bytes());
-            let home = &left.home[PPHWSP as usize..];
-            assert!(!seen(home) && !seen(&left.ram) && !seen(&left.remote), "another function's memory was read");
+            let memory = &state.memory;
+            let parts = [&memory.local[PPHWSP as usize..], &memory.ram, &memory.remote];
+            assert!(!parts.into_iter().any(seen), "another function's memory was read");
         }
     } else {
         world.power_cycle();
     }
     check_works(world, work.engine);
-    left
+    state
 }
 
 /// Checks memory that only the PF's kernel driver may change.
@@ -135,14 +137,14 @@ fn check_memory(world: &World) {
 
 /// Checks that page tables are unchanged, and that only privileged commands changed the ring, the status page and GGTT
 /// data.
-fn check_left(work: &Work, place: Place, left: &Left) {
-    let before = World::home_before(work);
-    let unchanged = |from: u64, to: u64| left.home[from as usize..to as usize] == before[from as usize..to as usize];
+fn check_state(work: &Work, place: Place, state: &FinalState) {
+    let (before, after) = (World::initial_local(work), &state.memory.local);
+    let unchanged = |from: u64, to: u64| after[from as usize..to as usize] == before[from as usize..to as usize];
     assert!(unchanged(ROOT, BATCHES), "a page table was written");
     if place == Place::User {
         assert!(unchanged(RING, PPHWSP), "a user wrote the ring");
-        assert!(unchanged(HWSP, PROCESS_DATA), "a user wrote GGTT memory");
-        assert!(unchanged(GLOBAL_BEHIND_NULL, READ_ONLY + PAGE), "a user wrote a NULL or read-only page");
+        assert!(unchanged(HWSP, PPGTT_DATA), "a user wrote GGTT memory");
+        assert!(unchanged(GGTT_BEHIND_NULL, READ_ONLY + PAGE), "a user wrote a NULL or read-only page");
     }
 }
 
@@ -151,9 +153,9 @@ fn check_works(world: &mut World, engine: EngineId) {
     let at = BASE + at::DATA * PAGE;
     let ring = [Process(at), Global(at + 8)].map(|at| mi::store_data_imm(at, 0x600d_600d)).concat();
     let work = Work { engine, head: 0, ring, batches: Vec::new(), fill: 1, interruptions: None, execlist: false };
-    let left = world.run(&work, &[]);
-    assert_eq!(left.stop, Stop::Complete, "the engine does not complete work after a reset");
-    for at in [PROCESS_DATA, GLOBAL_DATA + 8] {
-        assert_eq!(left.home[at as usize..at as usize + 4], 0x600d_600du32.to_le_bytes(), "a store is lost");
+    let state = world.run(&work, &[]);
+    assert_eq!(state.stop, Stop::Complete, "the engine does not complete work after a reset");
+    for at in [PPGTT_DATA, GGTT_DATA + 8] {
+        assert_eq!(state.memory.local[at as usize..at as usize + 4], 0x600d_600du32.to_le_bytes(), "a store is lost");
     }
 }

@@ -44,8 +44,8 @@ impl Place {
         let world = &mut self.world;
         let save = |world: &mut World| {
             world.timeout = TIMEOUT;
-            let left = world.run(&job(engine, vec![0; 2], None), &[]);
-            assert_eq!(left.stop, Stop::Complete);
+            let state = world.run(&job(engine, vec![0; 2], None), &[]);
+            assert_eq!(state.stop, Stop::Complete);
             let image = world.image_now();
             // The image ends with MI_BATCH_BUFFER_END.
             let end = image.iter().position(|word| word >> 23 == 0x0a).map_or(image.len(), |end| end + 1);
@@ -67,7 +67,7 @@ fn other(bytes: &mut Bytes<'_>, old: u32) -> u32 {
         3 => bytes.edge() as u32,
         // An address in the GGTT or the PPGTT.
         4 => (BASE + u64::from(bytes.byte() % 0x40) * PAGE) as u32 | u32::from(bytes.byte()),
-        // A page of local memory, up to one page beyond `HOME`.
+        // A page of local memory, up to one page beyond [`LOCAL_BYTES`].
         5 => u32::from(bytes.byte() % 0x31) * PAGE as u32 | u32::from(bytes.byte() & 3),
         // MI_LOAD_REGISTER_IMM with another length or other flags.
         6 => 0x11 << 24 | u32::from(bytes.byte() & 0x19) << 16 | u32::from(bytes.byte()) | 0x1000,
@@ -133,7 +133,7 @@ pub fn run(input: &[u8]) {
     }
     let world = &mut place.world;
     world.timeout = STEP;
-    let left = world.run_with_image(&work, &image, &[]);
+    let state = world.run_with_image(&work, &image, &[]);
     if vf {
         if let Err(harm) = world.neighbours_unharmed() {
             panic!("{harm}");
@@ -144,7 +144,7 @@ pub fn run(input: &[u8]) {
         if !given.into_iter().any(|word| halves.contains(word)) {
             let seen = |bytes: &[u8]| bytes.chunks_exact(8).any(|qword| qword == CANARY.to_le_bytes());
             let saved: Vec<u8> = world.image_now().iter().flat_map(|word| word.to_le_bytes()).collect();
-            let parts = [&left.home, &left.ram, &left.remote, &saved];
+            let parts = [&state.memory.local, &state.memory.ram, &state.memory.remote, &saved];
             assert!(!parts.into_iter().any(|part| seen(part)), "another function's memory was read");
         }
     }
@@ -157,9 +157,9 @@ pub fn run(input: &[u8]) {
 fn works(world: &mut World, engine: EngineId) {
     let at = BASE + at::DATA * PAGE;
     let ring = [Process(at), Global(at + 8)].map(|at| mi::store_data_imm(at, 0x600d_600d)).concat();
-    let left = world.run(&job(engine, ring, None), &[]);
-    assert_eq!(left.stop, Stop::Complete, "the engine does not complete work after a reset");
-    for at in [PROCESS_DATA, GLOBAL_DATA + 8] {
-        assert_eq!(left.home[at as usize..at as usize + 4], 0x600d_600du32.to_le_bytes(), "a store is lost");
+    let state = world.run(&job(engine, ring, None), &[]);
+    assert_eq!(state.stop, Stop::Complete, "the engine does not complete work after a reset");
+    for at in [PPGTT_DATA, GGTT_DATA + 8] {
+        assert_eq!(state.memory.local[at as usize..at as usize + 4], 0x600d_600du32.to_le_bytes(), "a store is lost");
     }
 }

@@ -5,7 +5,7 @@ use arctic_device_model::command::mi::{self, MiCommand};
 use arctic_device_model::command::{Length, Mi};
 use arctic_device_model::topology::EngineClass;
 
-use super::{OFFSETS, RELATIVE, REMAP, Words, Writer, batch_address};
+use super::{ADD_OFFSET, LOAD_QWORD, LOADIND, OFFSETS, RELATIVE, REMAP, STOREIND, Words, Writer, batch_address};
 use crate::differential::choice::of;
 use crate::differential::layout::*;
 
@@ -157,7 +157,7 @@ impl Writer<'_> {
 
     pub(super) fn load_gpr(&mut self) -> Words {
         let n = self.choice.below(6) * 8;
-        vec![0x1108_0003, 0x600 + n, self.value(), 0x604 + n, if self.choice.one_in(2) { 0 } else { self.value() }]
+        vec![LOAD_QWORD, 0x600 + n, self.value(), 0x604 + n, if self.choice.one_in(2) { 0 } else { self.value() }]
     }
 
     pub(super) fn load_register_imm(&mut self, opcode: u32) -> Words {
@@ -230,7 +230,7 @@ impl Writer<'_> {
             let entry = match self.choice.below(4) {
                 0 => 0,
                 1 => RAM.0 + u64::from(self.choice.below(2)) * PAGE | 1,
-                _ => GLOBAL_DATA + u64::from(self.choice.below(4)) * PAGE | 3,
+                _ => GGTT_DATA + u64::from(self.choice.below(4)) * PAGE | 3,
             };
             words.extend([entry as u32, (entry >> 32) as u32]);
         }
@@ -294,14 +294,14 @@ impl Writer<'_> {
     pub(super) fn indirect(&mut self) -> Vec<Words> {
         let address = self.address(false, 8);
         let register = self.choice.below(16);
-        let set = vec![0x1108_0003, 0x600 + register * 8, address as u32, 0x604 + register * 8, (address >> 32) as u32];
+        let set = vec![LOAD_QWORD, 0x600 + register * 8, address as u32, 0x604 + register * 8, (address >> 32) as u32];
         if self.choice.one_in(2) {
             let other = self.choice.below(16);
-            let access = if self.choice.one_in(2) { alu(0x082, other, 0x31) } else { alu(0x181, 0x31, other) };
+            let access = if self.choice.one_in(2) { alu(LOADIND, other, 0x31) } else { alu(STOREIND, 0x31, other) };
             let program = [alu(0x080, 0x20, register), alu(0x081, 0x21, 0), alu(0x100, 0, 0), access, alu(0x002, 0, 0)];
             vec![set, math_of(&program)]
         } else {
-            let loads = (0..4).map(|n| vec![0x1108_0003, 0x600 + n * 8, self.value(), 0x604 + n * 8, self.value()]);
+            let loads = (0..4).map(|n| vec![LOAD_QWORD, 0x600 + n * 8, self.value(), 0x604 + n * 8, self.value()]);
             let mut commands: Vec<Words> = loads.collect();
             commands.push(self.atomic_of(0x2f << 23, false));
             commands
@@ -396,7 +396,7 @@ impl Writer<'_> {
         }
         let target = batch_address(of(self.choice, &targets));
         let predicate = u32::from(self.choice.one_in(4)) << 15;
-        let offset = u32::from(self.offsets && self.choice.one_in(2)) << 16;
+        let offset = u32::from(self.offsets && self.choice.one_in(2)) * ADD_OFFSET;
         Some(self.start_of(target, nested, predicate | offset))
     }
 

@@ -11,6 +11,7 @@ mod commands;
 mod operands;
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use arctic_device_model::decode;
 use arctic_device_model::generation::{EngineRef, XE_HPG};
@@ -35,13 +36,31 @@ pub struct Case {
     /// Commands of the ring.
     pub ring: Vec<Words>,
     /// Commands of the batches, one page each.
-    pub batches: [Vec<Words>; 8],
+    pub batches: [Vec<Words>; BATCH_COUNT],
     /// Seed of the initial contents of the data pages.
     pub fill: u64,
     /// Number of commands between preemptions; `None` without preemption (`Work::interruptions`).
     pub interruptions: Option<u32>,
     /// Whether the host submits the context through the engine's execlist port (`Work::execlist`).
     pub execlist: bool,
+    /// Whether starts of batches may add BB_OFFSET: each batch begins with a command that is [`OFFSETS`] bytes of MI_NOOPs.
+    pub offsets: bool,
+}
+
+/// A part of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A batch, by number.
+    Batch(usize),
+    /// The ring.
+    Ring,
+}
+
+impl Part {
+    /// Returns all parts: batches, then the ring.
+    pub fn all() -> impl Iterator<Item = Part> {
+        (0..BATCH_COUNT).map(Part::Batch).chain([Part::Ring])
+    }
 }
 
 const END: u32 = 0x0a << 23;
@@ -52,6 +71,16 @@ const RELATIVE: u32 = 1 << 19;
 
 /// Register offsets are those of the class's first instance. In MI_LOAD_REGISTER_REG: the offset of the destination.
 const REMAP: u32 = 1 << 17;
+
+/// MI_LOAD_REGISTER_IMM of two registers, relative to the engine's base.
+const LOAD_QWORD: u32 = 0x1108_0003;
+
+/// Indirect accesses of MI_MATH (V8-148).
+const LOADIND: u32 = 0x082;
+const STOREIND: u32 = 0x181;
+
+/// Add Offset Enable of MI_BATCH_BUFFER_START.
+const ADD_OFFSET: u32 = 1 << 16;
 
 /// Exclusive upper limit of BB_OFFSET, in bytes.
 const OFFSETS: u32 = 128;
@@ -102,7 +131,44 @@ impl Case {
         let mut ring = vec![writer.batch_buffer_start()];
         let count = 1 + writer.choice.below(size / 2 + 1);
         ring.extend(writer.commands(count));
-        Case { engine, vf, head, ring, batches, fill, interruptions, execlist }
+        Case { engine, vf, head, ring, batches, fill, interruptions, execlist, offsets }
+    }
+
+    /// Returns the commands of a part.
+    pub fn commands(&self, part: Part) -> &[Words] {
+        match part {
+            Part::Batch(n) => &self.batches[n],
+            Part::Ring => &self.ring,
+        }
+    }
+
+    /// Returns the case without the commands `range` of a part.
+    pub fn without(&self, part: Part, range: Range<usize>) -> Case {
+        let mut case = self.clone();
+        match part {
+            Part::Batch(n) => case.batches[n].drain(range),
+            Part::Ring => case.ring.drain(range),
+        };
+        case
+    }
+
+    /// Returns whether the case keeps the grammar's rules, of a case whose commands are some of a generated one. Each
+    /// batch ends with MI_BATCH_BUFFER_END. If a start of a batch adds BB_OFFSET, each batch begins with the MI_NOOPs. The
+    /// address of an indirect access of MI_MATH is loaded by the command before it. Otherwise execution gets to places and
+    /// addresses where the documents leave the behaviour open.
+    pub fn is_well_formed(&self) -> bool {
+        let mut starts = Part::all().flat_map(|part| self.commands(part));
+        let adds_offset = self.offsets && starts.any(|words| words[0] >> 23 == 0x31 && words[0] & ADD_OFFSET != 0);
+        let prefix = vec![0; OFFSETS as usize / 4];
+        let is_batch = |commands: &Vec<Words>| {
+            commands.last().is_some_and(|words| words[..] == [END]) && (!adds_offset || commands[0] == prefix)
+        };
+        let loads_addresses = |part| {
+            let commands = self.commands(part);
+            let before = [None].into_iter().chain(commands.iter().map(Some));
+            commands.iter().zip(before).all(|(words, before)| loads_address(before, words))
+        };
+        self.batches.iter().all(is_batch) && Part::all().all(loads_addresses)
     }
 
     /// Returns the ring's dwords, starting at its head. No command wraps around the end of the ring, and the length is
@@ -135,7 +201,7 @@ impl Case {
             engine: self.engine,
             head: self.head,
             ring: self.ring_words(),
-            batches: (0..8).map(|n| self.batch_words(n)).collect(),
+            batches: (0..BATCH_COUNT).map(|n| self.batch_words(n)).collect(),
             fill: self.fill,
             interruptions: self.interruptions,
             execlist: self.execlist,
@@ -183,6 +249,17 @@ impl Case {
         }
         text
     }
+}
+
+/// Returns whether `words` is no MI_MATH with an indirect access, or the command before it loads the address.
+fn loads_address(before: Option<&Words>, words: &[u32]) -> bool {
+    let is_indirect = |word: &u32| matches!(word >> 20, LOADIND | STOREIND);
+    if words[0] >> 23 != 0x1a || !words[1..].iter().any(is_indirect) {
+        return true;
+    }
+    // The first instruction loads an input of the ALU with the register that has the address.
+    let low = 0x600 + (words[1] & 0x3ff) * 8;
+    before.is_some_and(|load| load[0] == LOAD_QWORD && load[1] == low && load[3] == low + 4)
 }
 
 /// Returns the address of batch `n`, which is the same in GGTT and PPGTT.

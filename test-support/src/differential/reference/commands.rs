@@ -31,6 +31,11 @@ fn compares(operation: u32, memory: u32, data: u32) -> bool {
     }
 }
 
+/// The space that a bit of a command selects.
+fn space(is_ggtt: bool) -> Space {
+    if is_ggtt { Space::Ggtt } else { Space::Ppgtt }
+}
+
 impl Machine {
     /// Returns the register offset in a command: bits 22:2, relative to the engine's base if `relative` (V8-004), or
     /// converted from the class's first instance if `remap` (V8-051, trap T19).
@@ -83,7 +88,7 @@ impl Machine {
         let masked = self.registers.own(0x098);
         if !self.vf && !bit(masked, event) {
             let error = self.registers.own(0x0b0) != 0 && !bit(masked, 3);
-            self.memory.put_home(HWSP, u32::from(error) << 3);
+            self.memory.put_local(HWSP, u32::from(error) << 3);
         }
     }
 
@@ -142,7 +147,7 @@ impl Machine {
     /// V8-110: stores the ring's head, which is past this command, in the fifth dword of the status page.
     pub(super) fn report_head(&mut self) -> Done {
         if !self.user() {
-            self.memory.put_home(PPHWSP + 16, self.head);
+            self.memory.put_local(PPHWSP + 16, self.head);
         }
         Ok(())
     }
@@ -185,10 +190,10 @@ impl Machine {
                 Effect::None => {}
                 Effect::Register(n, value) => self.registers.set_gpr(n, value),
                 Effect::Load(n, at) => {
-                    let value = self.memory.load64(false, at)?;
+                    let value = self.memory.load64(Space::Ppgtt, at)?;
                     self.registers.set_gpr(n, value);
                 }
-                Effect::Store(at, value) => self.memory.store64(false, at, value)?,
+                Effect::Store(at, value) => self.memory.store64(Space::Ppgtt, at, value)?,
             }
         }
         Ok(())
@@ -197,15 +202,15 @@ impl Machine {
     /// V8-120, V13-059; bit 16 polls a register.
     pub(super) fn semaphore_wait(&mut self, words: &[u32]) -> Done {
         let header = words[0];
-        let global = header & GGTT != 0;
+        let space = space(header & GGTT != 0);
         let value = if bit(header, 16) {
             let register = self.register(words[2], false, false);
             self.read(register)
         } else {
-            if global && self.user() {
+            if space == Space::Ggtt && self.user() {
                 return self.refused();
             }
-            self.memory.load(global, self.partitioned(words[2], words[3], bit(header, 18)))?
+            self.memory.load(space, self.partitioned(words[2], words[3], bit(header, 18)))?
         };
         // Bit 17: the register is compared with GPR0.
         let data = if bit(header, 16) && bit(header, 17) { self.registers.own(0x600) } else { words[1] };
@@ -214,13 +219,13 @@ impl Machine {
 
     /// V8-122, V13-057.
     pub(super) fn store_data_imm(&mut self, words: &[u32]) -> Done {
-        let global = words[0] & GGTT != 0;
-        if global && self.user() {
+        let space = space(words[0] & GGTT != 0);
+        if space == Space::Ggtt && self.user() {
             return self.refused();
         }
         let first = self.partitioned(words[1], words[2], bit(words[0], 11));
         for (n, word) in (0u64..).zip(&words[3..]) {
-            self.memory.store(global, first + 4 * n, *word)?;
+            self.memory.store(space, first + 4 * n, *word)?;
         }
         Ok(())
     }
@@ -239,7 +244,7 @@ impl Machine {
     pub(super) fn store_data_index(&mut self, words: &[u32]) -> Done {
         let Some(page) = self.status_page(bit(words[0], 21)) else { return self.refused() };
         for (n, word) in (0u64..).zip(&words[2..]) {
-            self.memory.put_home(page + u64::from(words[1] & 0xffc) + 4 * n, *word);
+            self.memory.put_local(page + u64::from(words[1] & 0xffc) + 4 * n, *word);
         }
         Ok(())
     }
@@ -272,7 +277,7 @@ impl Machine {
         if self.requester() != Requester::PfKernel {
             return self.refused();
         }
-        let first = u64::from(words[1]) / PAGE - BASE / PAGE;
+        let first = u64::from(words[1]) / PAGE;
         for (n, entry) in (0u64..).zip(words[2..].chunks_exact(2)) {
             self.memory.set_entry(first + n, u64::from(entry[0]) | u64::from(entry[1]) << 32);
         }
@@ -285,26 +290,26 @@ impl Machine {
         if bit(header, 21) && self.registers.own(0x418) & 1 == 0 {
             return Ok(());
         }
-        let global = header & GGTT != 0;
+        let space = space(header & GGTT != 0);
         let register = self.register(words[1], bit(header, 19), bit(header, 17));
         let value = self.read(register);
-        if global && self.user() {
+        if space == Space::Ggtt && self.user() {
             return self.refused();
         }
         let at = self.partitioned(words[2], words[3], bit(header, 16));
-        Ok(self.memory.store(global, at, value)?)
+        Ok(self.memory.store(space, at, value)?)
     }
 
     /// V8-130, V13-054.
     pub(super) fn load_register_mem(&mut self, words: &[u32]) -> Done {
         let (header, requester) = (words[0], self.requester());
-        let global = header & GGTT != 0;
+        let space = space(header & GGTT != 0);
         let register = self.register(words[1], bit(header, 19), bit(header, 17));
         // A load of a register that the requester may not write is a MI_NOOP; memory is not read.
-        if global && self.user() || !self.registers.may_write(register, requester) {
+        if space == Space::Ggtt && self.user() || !self.registers.may_write(register, requester) {
             return self.refused();
         }
-        let value = self.memory.load(global, self.partitioned(words[2], words[3], bit(header, 16)))?;
+        let value = self.memory.load(space, self.partitioned(words[2], words[3], bit(header, 16)))?;
         self.write(register, value, 0);
         Ok(())
     }
@@ -324,8 +329,8 @@ impl Machine {
 
     /// V8-132, V13-070: bit 22 applies to the source, bit 21 to the destination.
     pub(super) fn copy_mem_mem(&mut self, words: &[u32]) -> Done {
-        let (source, destination) = (bit(words[0], 22), bit(words[0], 21));
-        if self.user() && (source || destination) {
+        let [source, destination] = [22, 21].map(|n| space(bit(words[0], n)));
+        if self.user() && [source, destination].contains(&Space::Ggtt) {
             return self.refused();
         }
         let value = self.memory.load(source, address(words[3], words[4]))?;
@@ -336,8 +341,8 @@ impl Machine {
     /// registers 4 and 5 (media driver: MI_ATOMIC).
     pub(super) fn atomic(&mut self, words: &[u32]) -> Done {
         let header = words[0];
-        let global = header & GGTT != 0;
-        if global && self.user() {
+        let space = space(header & GGTT != 0);
+        if space == Space::Ggtt && self.user() {
             return self.refused();
         }
         let code = header >> 8 & 0xff;
@@ -353,11 +358,11 @@ impl Machine {
         let (first, second) = (operand(0), operand(1));
         let mut old = 0u128;
         for dword in 0..bits / 32 {
-            old |= u128::from(self.memory.load(global, at + 4 * u64::from(dword))?) << (32 * dword);
+            old |= u128::from(self.memory.load(space, at + 4 * u64::from(dword))?) << (32 * dword);
         }
         let Some(new) = atomic::operation(code, bits, old, first, second) else { return Err(End::Illegal) };
         for dword in 0..bits / 32 {
-            self.memory.store(global, at + 4 * u64::from(dword), (new >> (32 * dword)) as u32)?;
+            self.memory.store(space, at + 4 * u64::from(dword), (new >> (32 * dword)) as u32)?;
         }
         // "Pre-decrement" returns the new value (Mesa: BRW_AOP_PREDEC), all other operations the old one.
         let old = if code & 0xf == 0xf { new } else { old };
@@ -378,10 +383,11 @@ impl Machine {
     /// its parent's privilege, and an unprivileged batch has no access to the GGTT.
     pub(super) fn batch_buffer_start(&mut self, words: &[u32]) -> Done {
         let header = words[0];
-        let global = !self.user() && !bit(header, 8);
+        let space = space(!self.user() && !bit(header, 8));
         // Bit 16: BB_OFFSET is added (Mesa's genxml: Add Offset Enable).
         let offset = if bit(header, 16) { self.registers.own(0x158) } else { 0 };
-        let level = Level { address: address(words[1], words[2]) + u64::from(offset), global, privileged: global };
+        let address = address(words[1], words[2]) + u64::from(offset);
+        let level = Level { address, space, privileged: space == Space::Ggtt };
         if !bit(header, 22) {
             self.levels.pop();
         }
@@ -399,17 +405,17 @@ impl Machine {
     /// 19 masks memory's first dword with the second, bits 14:12 select the comparison, bit 18 ends only this level.
     pub(super) fn conditional_batch_buffer_end(&mut self, words: &[u32]) -> Done {
         let header = words[0];
-        let global = header & GGTT != 0;
-        if global && self.user() {
+        let space = space(header & GGTT != 0);
+        if space == Space::Ggtt && self.user() {
             return self.refused();
         }
         if !bit(header, 21) {
             return Ok(());
         }
         let at = address(words[2], words[3]) & !7;
-        let mut value = self.memory.load(global, at)?;
+        let mut value = self.memory.load(space, at)?;
         if bit(header, 19) {
-            value &= self.memory.load(global, at + 4)?;
+            value &= self.memory.load(space, at + 4)?;
         }
         if !compares(header >> 12 & 7, value, words[1]) {
             if bit(header, 18) {
@@ -422,9 +428,9 @@ impl Machine {
     }
 
     /// Post-sync write: data, or the timestamp (V8-127, V8-137); at an index in a status page if `index` is set, in the
-    /// engine's page if `global` is also set (V13-060, V13-062, V13-076). Users write neither status pages nor GGTT
+    /// engine's page if `space` is the GGTT (V13-060, V13-062, V13-076). Users write neither status pages nor GGTT
     /// addresses.
-    fn post_sync(&mut self, operation: u32, index: bool, global: bool, at: u64, data: &[u32]) -> Done {
+    fn post_sync(&mut self, operation: u32, index: bool, space: Space, at: u64, data: &[u32]) -> Done {
         let stamp = [TIMESTAMP as u32, (TIMESTAMP >> 32) as u32];
         let words = match operation {
             1 => data,
@@ -432,17 +438,17 @@ impl Machine {
             _ => return Ok(()),
         };
         if index {
-            let Some(page) = self.status_page(!global) else { return self.refused() };
+            let Some(page) = self.status_page(space == Space::Ppgtt) else { return self.refused() };
             for (n, word) in (0u64..).zip(words) {
-                self.memory.put_home(page + (at & 0xff8) + 4 * n, *word);
+                self.memory.put_local(page + (at & 0xff8) + 4 * n, *word);
             }
             return Ok(());
         }
-        if global && self.user() {
+        if space == Space::Ggtt && self.user() {
             return self.refused();
         }
         for (n, word) in (0u64..).zip(words) {
-            self.memory.store(global, (at & !7) + 4 * n, *word)?;
+            self.memory.store(space, (at & !7) + 4 * n, *word)?;
         }
         Ok(())
     }
@@ -452,7 +458,7 @@ impl Machine {
     pub(super) fn flush_dw(&mut self, words: &[u32]) -> Done {
         let (header, low) = (words[0], words[1]);
         let at = address(low, words[2] & 0xffff);
-        self.post_sync(header >> 14 & 3, bit(header, 21), bit(low, 2), at, &words[3..])?;
+        self.post_sync(header >> 14 & 3, bit(header, 21), space(bit(low, 2)), at, &words[3..])?;
         if bit(header, 8) {
             self.event(4);
         }
@@ -485,6 +491,6 @@ impl Machine {
             return Ok(());
         }
         let at = address(words[2], words[3] & 0xffff);
-        self.post_sync(flags >> 14 & 3, bit(flags, 21), bit(flags, 24), at, &words[4..6])
+        self.post_sync(flags >> 14 & 3, bit(flags, 21), space(bit(flags, 24)), at, &words[4..6])
     }
 }

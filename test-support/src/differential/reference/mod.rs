@@ -18,8 +18,8 @@ use arctic_device_model::topology::EngineClass;
 
 use crate::differential::grammar::Case;
 use crate::differential::layout::*;
-use crate::differential::world::{Left, Stop};
-use memory::{Fault, Memory};
+use crate::differential::world::{Fault, FinalState, Stop};
+use memory::Memory;
 use registers::{Registers, Requester};
 
 /// Number of commands after which a run counts as endless. Batches of the grammar start only batches with higher
@@ -30,8 +30,7 @@ const ENDLESS: u32 = 100_000;
 #[derive(Clone, Copy, Debug)]
 struct Level {
     address: u64,
-    /// The batch is in the GGTT.
-    global: bool,
+    space: Space,
     privileged: bool,
 }
 
@@ -67,40 +66,28 @@ struct Machine {
 
 /// Runs a case; `initial` has the register values at the start. Returns the resulting state and the number of commands
 /// executed.
-pub fn run(case: &Case, initial: &BTreeMap<u32, u32>) -> (Left, u32) {
+pub fn run(case: &Case, initial: &BTreeMap<u32, u32>) -> (FinalState, u32) {
     let (class, base) = (XE_HPG.engines.info(case.engine).class, XE_HPG.engines.info(case.engine).mmio_base);
     let first = XE_HPG.engines.info(XE_HPG.engines.find(class, 0).expect("a first instance")).mmio_base;
-    let ring = case.ring_words();
-    let placed: Vec<(u64, u32)> =
-        (0u32..).zip(&ring).map(|(n, word)| (u64::from((case.head + n * 4) % RING_BYTES), *word)).collect();
-    let batches: Vec<Vec<u32>> = (0..8).map(|n| case.batch_words(n)).collect();
+    let work = case.work();
     let mut machine = Machine {
         vf: case.vf,
         class,
         registers: Registers { class, base, first, values: initial.clone() },
-        memory: Memory::new(case.vf, &placed, &batches, case.fill),
+        memory: Memory::new(case.vf, &work),
         alu: alu::Alu::default(),
-        head: case.head,
-        tail: (case.head + ring.len() as u32 * 4) % RING_BYTES,
+        head: work.head,
+        tail: work.tail(),
         levels: Vec::new(),
         commands: 0,
     };
     let stop = machine.run();
-    let mut left = Left {
-        image: machine.registers.values.clone(),
-        registers: machine.registers.values,
-        stop,
-        home: Vec::new(),
-        ram: Vec::new(),
-        remote: Vec::new(),
-        foreign: Vec::new(),
-        entries: Vec::new(),
-    };
-    if left.stop == Stop::Complete {
-        left.image.extend([(base + 0x034, machine.head), (base + 0x030, machine.tail)]);
+    let registers = machine.registers.values;
+    let mut image = registers.clone();
+    if stop == Stop::Complete {
+        image.extend([(base + 0x034, machine.head), (base + 0x030, machine.tail)]);
     }
-    machine.memory.into_left(&mut left);
-    (left, machine.commands)
+    (FinalState { stop, memory: machine.memory.into_final(), registers, image }, machine.commands)
 }
 
 impl Machine {
@@ -115,7 +102,7 @@ impl Machine {
             let at = self.here();
             let words = match self.fetch() {
                 Ok(words) => words,
-                Err(fault) => return Stop::Fault { global: fault.global, page: fault.page },
+                Err(fault) => return Stop::Fault(fault),
             };
             let Some(words) = words else {
                 let header = self.dword(0).unwrap_or(0);
@@ -127,7 +114,7 @@ impl Machine {
             match self.execute(&words) {
                 Ok(()) => {}
                 Err(End::Waits) => return Stop::Waiting,
-                Err(End::Faults(fault)) => return Stop::Fault { global: fault.global, page: fault.page },
+                Err(End::Faults(fault)) => return Stop::Fault(fault),
                 Err(End::Illegal) => {
                     self.error(1);
                     return Stop::Illegal { header, address: at };
@@ -145,12 +132,12 @@ impl Machine {
     }
 
     /// Returns dword `n` from the current position.
-    fn dword(&self, n: u32) -> Result<u32, Fault> {
+    fn dword(&mut self, n: u32) -> Result<u32, Fault> {
         match self.levels.last() {
-            Some(level) => self.memory.load(level.global, level.address + 4 * u64::from(n)),
+            Some(level) => self.memory.load(level.space, level.address + 4 * u64::from(n)),
             None => {
                 let offset = (self.head + 4 * n) % RING_BYTES;
-                self.memory.load(true, BASE + at::RING * PAGE + u64::from(offset))
+                self.memory.load(Space::Ggtt, BASE + at::RING * PAGE + u64::from(offset))
             }
         }
     }
