@@ -2,6 +2,7 @@
 //! The command line: commands and error reporting.
 
 mod afuc;
+mod beside;
 mod boot;
 mod card_args;
 mod completions;
@@ -125,7 +126,6 @@ enum Command {
     Inject(inject::InjectArgs),
     Decode(decode::DecodeArgs),
     Firmware(firmware::FirmwareArgs),
-    #[command(disable_help_flag = true)]
     Eu(eu::EuArgs),
     Fidelity(fidelity::FidelityArgs),
     Afuc(afuc::AfucArgs),
@@ -177,7 +177,7 @@ pub fn run() -> ExitCode {
         Command::Inject(arguments) => inject::run(&arguments).map(done),
         Command::Decode(arguments) => decode::run(&arguments).map(done),
         Command::Firmware(arguments) => firmware::run(&arguments).map(done),
-        Command::Eu(arguments) => eu::run(&arguments),
+        Command::Eu(arguments) => eu::run(&arguments).map(|never| match never {}),
         Command::Fidelity(arguments) => fidelity::run(&arguments).map(done),
         Command::Completions(arguments) => completions::run(&arguments).map(done),
         Command::Man(arguments) => man::run(&arguments).map(done),
