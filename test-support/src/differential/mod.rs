@@ -9,6 +9,7 @@ pub mod choice;
 pub mod compare;
 pub mod grammar;
 mod guests;
+pub(crate) mod initial;
 pub(crate) mod layout;
 pub mod minimise;
 mod reference;

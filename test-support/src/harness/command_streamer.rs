@@ -16,9 +16,10 @@ use arctic_device_model::topology::{EngineClass, EngineId};
 use crate::bytes::Bytes;
 use crate::differential::compare::{Worlds, compare};
 use crate::differential::grammar::{Case, batch_address};
+use crate::differential::initial::{CANARY, initial_local};
 use crate::differential::layout::*;
 use crate::differential::minimise::minimise;
-use crate::differential::world::{CANARY, FinalState, STEP, Stop, TIMEOUT, Work, World};
+use crate::differential::world::{FinalState, STEP, Stop, TIMEOUT, Work, World};
 use crate::mi::{self, At, Global, Process};
 
 /// Maximum number of input bytes that are used; further bytes are ignored.
@@ -138,7 +139,7 @@ fn check_memory(world: &World) {
 /// Checks that page tables are unchanged, and that only privileged commands changed the ring, the status page and GGTT
 /// data.
 fn check_state(work: &Work, place: Place, state: &FinalState) {
-    let (before, after) = (World::initial_local(work), &state.memory.local);
+    let (before, after) = (initial_local(work), &state.memory.local);
     let unchanged = |from: u64, to: u64| after[from as usize..to as usize] == before[from as usize..to as usize];
     assert!(unchanged(ROOT, BATCHES), "a page table was written");
     if place == Place::User {

@@ -14,8 +14,9 @@ use arctic_device_model::topology::{EngineClass, EngineId};
 
 use crate::bytes::Bytes;
 use crate::differential::grammar::{Case, batch_address};
+use crate::differential::initial::CANARY;
 use crate::differential::layout::*;
-use crate::differential::world::{CANARY, STEP, Stop, TIMEOUT, Work, World};
+use crate::differential::world::{STEP, Stop, TIMEOUT, Work, World};
 use crate::mi::{self, Global, Process};
 
 /// Maximum number of input bytes that are used; further bytes are ignored.

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::differential::initial::{canaries, initial_local, initial_memory};
 use crate::differential::layout::*;
-use crate::differential::world::{Fault, FinalMemory, Work, World, canaries, initial_memory, without_undefined};
+use crate::differential::world::{Fault, FinalMemory, Work, without_undefined};
 
 /// Address bits of a GGTT entry (V13-027). Not the device model's constant: the two are to be compared.
 const ENTRY_ADDRESS: u64 = 0x3fff_ffff_f000;
@@ -50,7 +51,7 @@ impl Memory {
     pub fn new(vf: bool, work: &Work) -> Self {
         let initial = initial_memory(work.fill);
         Memory {
-            local: World::initial_local(work),
+            local: initial_local(work),
             ram: initial.ram.clone(),
             remote: initial.remote.clone(),
             foreign: canaries(PAGE as usize).to_vec(),
