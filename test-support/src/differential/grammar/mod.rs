@@ -43,7 +43,7 @@ pub struct Case {
     pub interruptions: Option<u32>,
     /// Whether the host submits the context through the engine's execlist port (`Work::execlist`).
     pub execlist: bool,
-    /// Whether starts of batches may add BB_OFFSET: each batch begins with a command that is [`OFFSETS`] bytes of MI_NOOPs.
+    /// Whether starts of batches may add BB_OFFSET: each batch begins with a command that is 128 bytes of MI_NOOPs.
     pub offsets: bool,
 }
 
