@@ -160,6 +160,18 @@ impl Zebin {
         self.sections.iter().find(|section| section.name == name)
     }
 
+    /// True if the last groups may be smaller where a global size is no multiple of the local size. As the driver decides it: for
+    /// programs that were built for OpenCL 2.0 or later, and without `-cl-uniform-work-group-size`.
+    pub fn has_partial_groups(&self) -> bool {
+        let options = self.section(".misc.buildOptions").map_or(&[][..], |section| self.bytes(section));
+        let options = String::from_utf8_lossy(options);
+        let mut words = options.split(|c: char| c.is_whitespace() || c == '\0');
+        let is_uniform = words.clone().any(|word| word == "-cl-uniform-work-group-size");
+        let version = words.find_map(|word| word.strip_prefix("-cl-std=CL"));
+        let major = version.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+        major.is_some_and(|major| major >= 2) && !is_uniform
+    }
+
     /// Names and code of all kernels and functions.
     pub fn code(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.sections.iter().filter_map(|section| Some((section.name.strip_prefix(".text.")?, self.bytes(section))))

@@ -119,7 +119,7 @@ fn trace(
                 let mut state = Group { slm: vec![0; launch.local_memory()], ..Group::default() };
                 let mut environment =
                     Environment { memory: &launch.space, group: &mut state, outside: 0, first_outside: None };
-                let mut left: Vec<u32> = (0..launch.threads()).collect();
+                let mut left: Vec<u32> = (0..launch.threads_of([x, y, z])).collect();
                 for (index, thread) in (0..).zip(&mut threads) {
                     launch.start(thread, [x, y, z], index, index);
                 }

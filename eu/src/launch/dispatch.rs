@@ -11,7 +11,7 @@ use crate::exec::{self, Environment, Fault, Group, Stop, Thread};
 /// Instructions of a thread until the next thread of its group has its turn: one may wait for what another stores.
 const SLICE: u64 = 10_000;
 /// Hardware threads of a worker: a group has at most this many.
-const SLOTS: u32 = 128;
+pub(super) const SLOTS: u32 = 128;
 /// Workers with distinct hardware threads.
 const MOST_WORKERS: usize = 32;
 
@@ -118,13 +118,14 @@ impl Launch {
                 return;
             }
             let group = [(index % width) as u32, (index / width % height) as u32, (index / width / height) as u32];
-            for (number, thread) in (0..).zip(&mut threads) {
+            let threads = &mut threads[..self.threads_of(group) as usize];
+            for (number, thread) in (0..).zip(threads.iter_mut()) {
                 self.start(thread, group, number, (worker * SLOTS + number) & 0xfff);
             }
             // ISA-222: zero, so that nothing of an earlier group can be read.
             state.slm.fill(0);
             (state.arrived, state.completed) = (0, 0);
-            let outcome = self.group(&mut threads, &mut state, group, shared);
+            let outcome = self.group(threads, &mut state, group, shared);
             shared.instructions.fetch_add(threads.iter().map(|thread| thread.executed).sum(), Ordering::Relaxed);
             match outcome {
                 None => {

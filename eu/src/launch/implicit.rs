@@ -28,26 +28,26 @@ pub fn dimensions(range: &Range) -> u8 {
     range.global.iter().rposition(|size| *size > 1).map_or(1, |last| last as u8 + 1)
 }
 
-/// The structure. `local_ids` has those of all threads of a group.
+/// The structure for groups of the size `local`. `local_ids` has those of all threads of a group.
 pub fn structure(
     kernel: &Kernel,
     range: &Range,
+    local: [u32; 3],
     printf: Option<u64>,
     local_ids: &[u8],
     space: &mut Space,
 ) -> Result<[u8; BYTES], LaunchError> {
     let table = space.allocate_with("local ids of functions", local_ids)?;
-    let groups = [0, 1, 2].map(|index| range.global[index] / range.local[index].max(1));
     let mut bytes = vec![USED, 0, dimensions(range), kernel.simd as u8];
     let dwords = |bytes: &mut Vec<u8>, values: [u32; 3]| bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
     let qwords =
         |bytes: &mut Vec<u8>, values: &[u64]| bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-    dwords(&mut bytes, range.local);
+    dwords(&mut bytes, local);
     qwords(&mut bytes, &range.global.map(u64::from));
     qwords(&mut bytes, &[printf.unwrap_or(0)]);
     qwords(&mut bytes, &range.offset.map(u64::from));
     qwords(&mut bytes, &[table]);
-    dwords(&mut bytes, groups);
+    dwords(&mut bytes, range.groups());
     let mut all = [0; BYTES];
     all[..bytes.len()].copy_from_slice(&bytes);
     Ok(all)

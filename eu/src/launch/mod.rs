@@ -9,6 +9,7 @@ mod load;
 pub mod memory;
 mod payload;
 mod printf;
+mod region;
 
 pub use arguments::{Argument, parse_image_format};
 pub use dispatch::{Hang, Location, Outcome, Report};
@@ -19,6 +20,7 @@ use thiserror::Error;
 use crate::exec::{Code, Host, Thread, Way};
 use crate::zebin::{Kernel, Zebin, ZebinError};
 use memory::Space;
+use region::Region;
 
 /// Why a launch cannot be made.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -122,18 +124,12 @@ pub struct Launch {
     kernel: Kernel,
     range: Range,
     settings: Settings,
-    /// First registers behind r0 that are the same for all threads: inline data.
-    inline: [u8; 32],
-    /// Address of cross-thread and per-thread data.
-    indirect: u64,
-    /// Local ids come in registers.
-    ids_in_registers: bool,
+    /// Groups of each size, by [`Range::region`].
+    regions: [Option<Region>; 8],
     /// Bytes of shared local memory of a group.
     slm: usize,
     /// Value of r0.5 bits 31:10.
     scratch: u32,
-    /// First uop.
-    entry: u32,
 }
 
 impl Launch {
@@ -149,15 +145,23 @@ impl Launch {
         payload::prepare(zebin, kernel, range, arguments, settings)
     }
 
-    /// Threads of a group.
+    /// Threads of a whole group.
     pub fn threads(&self) -> u32 {
-        let items: u64 = self.range.local.iter().map(|size| u64::from(*size)).product();
-        items.div_ceil(u64::from(self.kernel.simd.max(1))) as u32
+        threads(self.range.whole(), self.kernel.simd)
+    }
+
+    /// Threads of a group, which are fewer if it is a partial one.
+    pub fn threads_of(&self, group: [u32; 3]) -> u32 {
+        self.region(group).map_or(0, |region| threads(region.local, self.kernel.simd))
     }
 
     /// Groups in each direction.
     pub fn groups(&self) -> [u32; 3] {
-        [0, 1, 2].map(|index| self.range.global[index].div_ceil(self.range.local[index].max(1)))
+        self.range.groups()
+    }
+
+    fn region(&self, group: [u32; 3]) -> Option<&Region> {
+        self.regions[self.range.region(group)].as_ref()
     }
 
     /// Bytes of a buffer after the launch.
@@ -166,29 +170,29 @@ impl Launch {
         Some(self.space.peek(*address, *size))
     }
 
-    /// State of a thread at its start. EU-030, EU-031, EU-032.
+    /// State of a thread of a group at its start. EU-030, EU-031, EU-032. Nothing for a group that the launch does not have.
     pub fn start(&self, thread: &mut Thread, group: [u32; 3], number: u32, hardware: u32) {
-        let items: u64 = self.range.local.iter().map(|size| u64::from(*size)).product();
+        let Some(region) = self.region(group) else { return };
         let simd = self.kernel.simd;
-        let rest = items - u64::from(number) * u64::from(simd);
+        let rest = region::items(region.local).saturating_sub(u64::from(number) * u64::from(simd));
         let lanes = if rest >= 32 { 32 } else { rest as u32 }.min(simd);
         let mask = if lanes == 32 { !0 } else { (1 << lanes) - 1 };
         thread.reset(mask);
         thread.base = self.code.base;
-        thread.next = self.entry;
-        thread.set_grf(0, 0, self.indirect as u32 & !63);
+        thread.next = region.entry;
+        thread.set_grf(0, 0, region.indirect as u32 & !63);
         thread.set_grf(0, 1, group[0]);
-        thread.set_grf(0, 2, number & 0xff | self.threads() << 24);
+        thread.set_grf(0, 2, number & 0xff | threads(region.local, simd) << 24);
         thread.set_grf(0, 5, self.scratch << 10 | hardware & 0x3ff);
         thread.set_grf(0, 6, group[1]);
         thread.set_grf(0, 7, group[2]);
         // ISA-085, EU-032: the inverse of `thread_number`.
         thread.set_u32(crate::exec::thread::SR, hardware & 7 | (hardware & 0x18) << 1 | (hardware & 0xfe0) << 2);
         let mut register = 1;
-        if self.ids_in_registers {
-            register += payload::write_ids(thread, &self.kernel, &self.range, number);
+        if region.ids_in_registers {
+            register += payload::write_ids(thread, &self.kernel, region.local, number);
         }
-        for (index, dword) in self.inline.as_chunks::<4>().0.iter().enumerate() {
+        for (index, dword) in region.inline.as_chunks::<4>().0.iter().enumerate() {
             thread.set_grf(register, index, u32::from_le_bytes(*dword));
         }
         thread.update_modes();
@@ -213,4 +217,9 @@ impl Launch {
     pub fn simd(&self) -> u32 {
         self.kernel.simd
     }
+}
+
+/// Threads of a group of this size.
+fn threads(local: [u32; 3], simd: u32) -> u32 {
+    region::items(local).div_ceil(u64::from(simd.max(1))) as u32
 }

@@ -2,8 +2,10 @@
 //! Payload of a launch: arguments, implicit values, local ids (group C of the contract).
 
 use super::arguments::Argument;
+use super::dispatch::SLOTS;
 use super::memory::{Space, State};
-use super::{Launch, LaunchError, LocalIds, Range, Settings, image, implicit, load};
+use super::region::{Region, items};
+use super::{Launch, LaunchError, LocalIds, Range, Settings, image, implicit, load, threads};
 use crate::exec::memory::{Addressing, ImageFormat};
 use crate::exec::{Code, Thread};
 use crate::zebin::{self, Kernel, Zebin};
@@ -37,7 +39,7 @@ pub fn prepare(
     arguments: &[(String, Argument)],
     settings: Settings,
 ) -> Result<Launch, LaunchError> {
-    check_range(&kernel, &range)?;
+    check_range(zebin, &kernel, &range)?;
     let mut space = Space::new();
     // The indirect data comes first, because its address has 32 bits.
     let cross = kernel.payload.iter().map(|part| part.offset.saturating_add(part.size)).max().unwrap_or(0);
@@ -47,11 +49,16 @@ pub fn prepare(
     let cross = cross.next_multiple_of(32) as usize;
     let inline = (kernel.inline_data as usize).min(cross.max(32));
     let rest = cross.saturating_sub(inline);
-    let items: u64 = range.local.iter().map(|size| u64::from(*size)).product();
-    let threads = items.div_ceil(u64::from(kernel.simd.max(1))) as usize;
     let per_thread = (kernel.per_thread as usize).min(1 << 12);
     let before = if implicit::is_used(zebin, &kernel.name) { implicit::BYTES } else { 0 };
-    let indirect = space.allocate("indirect data", before + rest + threads * per_thread + 64)?;
+    let sizes = range.regions();
+    let mut addresses = [0; 8];
+    for (address, local) in addresses.iter_mut().zip(sizes) {
+        if let Some(local) = local {
+            let threads = threads(local, kernel.simd) as usize;
+            *address = space.allocate("indirect data", before + rest + threads * per_thread + 64)?;
+        }
+    }
     let code = load::load(zebin, &kernel.name, &mut space)?;
     let (mut resources, buffers) = resources(&kernel, arguments, &mut space)?;
     bind(&kernel, &resources, &mut space);
@@ -62,34 +69,40 @@ pub fn prepare(
     let writer = Writer { kernel: &kernel, range: &range, resources: &resources, printf };
     for part in &kernel.payload {
         let value = writer.value(part, &mut space)?;
-        let start = part.offset as usize;
-        let length = value.len().min(part.size as usize);
-        payload[start..start + length].copy_from_slice(&value[..length]);
+        store(&mut payload, part, &value);
     }
-    let mut first = [0; 32];
-    first[..inline].copy_from_slice(&payload[..inline]);
-    let cross_thread = indirect + before as u64;
-    space.poke(cross_thread, &payload[inline..]);
-    let ids_in_registers = per_thread > 0
-        && match settings.local_ids {
-            LocalIds::Hardware => true,
-            LocalIds::Memory => false,
-            LocalIds::Driver => hardware_ids(&range, kernel.walk_order),
-        };
-    for thread in 0..threads {
-        let at = cross_thread + (rest + thread * per_thread) as u64;
-        space.poke(at, &ids(&kernel, &range, thread as u32)[..per_thread]);
-    }
-    if before > 0 {
-        let row = (kernel.simd as usize * 2).next_multiple_of(32);
-        let local_ids: Vec<u8> =
-            (0..threads).flat_map(|thread| ids(&kernel, &range, thread as u32)[..row * 3].to_vec()).collect();
-        let structure = implicit::structure(&kernel, &range, printf, &local_ids, &mut space)?;
-        space.poke(indirect, &structure);
-    }
-    let entry = if ids_in_registers { kernel.skip_per_thread } else { 0 };
     let code = Code::translate(&code, load::CODE_BASE, kernel.grf_count, settings.host);
-    let entry = code.entry(i64::from(entry));
+    let mut regions = [const { None }; 8];
+    for ((region, local), indirect) in regions.iter_mut().zip(sizes).zip(addresses) {
+        let Some(local) = local else { continue };
+        for part in kernel.payload.iter().filter(|part| part.kind == "local_size") {
+            store(&mut payload, part, &triple(local));
+        }
+        let mut first = [0; 32];
+        first[..inline].copy_from_slice(&payload[..inline]);
+        let cross_thread = indirect + before as u64;
+        space.poke(cross_thread, &payload[inline..]);
+        let ids_in_registers = per_thread > 0
+            && match settings.local_ids {
+                LocalIds::Hardware => true,
+                LocalIds::Memory => false,
+                LocalIds::Driver => hardware_ids(local, kernel.walk_order),
+            };
+        let threads = threads(local, kernel.simd);
+        for thread in 0..threads {
+            let at = cross_thread + (rest + thread as usize * per_thread) as u64;
+            space.poke(at, &ids(&kernel, local, thread)[..per_thread]);
+        }
+        if before > 0 {
+            let row = (kernel.simd as usize * 2).next_multiple_of(32);
+            let local_ids: Vec<u8> =
+                (0..threads).flat_map(|thread| ids(&kernel, local, thread)[..row * 3].to_vec()).collect();
+            let structure = implicit::structure(&kernel, &range, local, printf, &local_ids, &mut space)?;
+            space.poke(indirect, &structure);
+        }
+        let entry = code.entry(i64::from(if ids_in_registers { kernel.skip_per_thread } else { 0 }));
+        *region = Some(Region { local, inline: first, indirect, ids_in_registers, entry });
+    }
     Ok(Launch {
         name: kernel.name.clone(),
         code,
@@ -99,28 +112,33 @@ pub fn prepare(
         kernel,
         range,
         settings,
-        inline: first,
-        indirect,
-        ids_in_registers,
+        regions,
         slm,
         scratch,
-        entry,
     })
 }
 
-fn check_range(kernel: &Kernel, range: &Range) -> Result<(), LaunchError> {
+/// Stores a value at its place in the payload, as many bytes as the place has.
+fn store(payload: &mut [u8], part: &zebin::Argument, value: &[u8]) {
+    let start = part.offset as usize;
+    let length = value.len().min(part.size as usize);
+    payload[start..start + length].copy_from_slice(&value[..length]);
+}
+
+fn check_range(zebin: &Zebin, kernel: &Kernel, range: &Range) -> Result<(), LaunchError> {
     let fail = |text: String| Err(LaunchError::Range(text));
     if range.global.contains(&0) || range.local.contains(&0) {
         return fail("a size of the range is 0: use at least 1".into());
     }
     for (global, local) in range.global.iter().zip(range.local) {
-        if global % local != 0 {
+        if global % local != 0 && !zebin.has_partial_groups() {
             return fail(format!(
-                "the global size {global} is no multiple of the local size {local}: change one of them"
+                "the global size {global} is no multiple of the local size {local}, which needs a program that is built with \
+                 -cl-std=CL2.0 or later and without -cl-uniform-work-group-size: build it so, or change one of the sizes"
             ));
         }
     }
-    let items: u64 = range.local.iter().map(|size| u64::from(*size)).product();
+    let items = items(range.local);
     if items > MOST_ITEMS {
         return fail(format!("a group of {items} work items is larger than {MOST_ITEMS}: use a smaller local size"));
     }
@@ -132,18 +150,24 @@ fn check_range(kernel: &Kernel, range: &Range) -> Result<(), LaunchError> {
     if ![8, 16, 32].contains(&kernel.simd) && kernel.simd != 1 {
         return fail(format!("the kernel has {} lanes, which no hardware has", kernel.simd));
     }
+    if threads(range.local, kernel.simd) > SLOTS {
+        return fail(format!(
+            "a group of {items} work items with {} of them in a thread has more than {SLOTS} threads: use a smaller local size",
+            kernel.simd
+        ));
+    }
     Ok(())
 }
 
 /// EU-033: hardware makes ids if the sizes of the first two dimensions of the walk are powers of two.
-fn hardware_ids(range: &Range, order: [u32; 3]) -> bool {
-    let size = |index: u32| range.local[index as usize % 3];
-    let used = range.local.iter().filter(|size| **size > 1).count();
+fn hardware_ids(local: [u32; 3], order: [u32; 3]) -> bool {
+    let size = |index: u32| local[index as usize % 3];
+    let used = local.iter().filter(|size| **size > 1).count();
     size(order[0]).is_power_of_two() && (used < 2 || size(order[1]).is_power_of_two())
 }
 
 /// Local ids of a thread, X then Y then Z, as words, each dimension padded to whole registers. EU-031, ISA-262.
-fn ids(kernel: &Kernel, range: &Range, thread: u32) -> Vec<u8> {
+fn ids(kernel: &Kernel, local: [u32; 3], thread: u32) -> Vec<u8> {
     let simd = kernel.simd;
     let row = (simd as usize * 2).next_multiple_of(32);
     let mut bytes = vec![0; row * 3 + kernel.per_thread as usize];
@@ -152,7 +176,7 @@ fn ids(kernel: &Kernel, range: &Range, thread: u32) -> Vec<u8> {
         let mut linear = u64::from(thread * simd + lane);
         let mut id = [0u64; 3];
         for dimension in order {
-            let size = u64::from(range.local[dimension].max(1));
+            let size = u64::from(local[dimension].max(1));
             id[dimension] = linear % size;
             linear /= size;
         }
@@ -165,8 +189,8 @@ fn ids(kernel: &Kernel, range: &Range, thread: u32) -> Vec<u8> {
 }
 
 /// Writes local ids behind r0 and returns the number of registers.
-pub fn write_ids(thread: &mut Thread, kernel: &Kernel, range: &Range, number: u32) -> usize {
-    let bytes = ids(kernel, range, number);
+pub fn write_ids(thread: &mut Thread, kernel: &Kernel, local: [u32; 3], number: u32) -> usize {
+    let bytes = ids(kernel, local, number);
     let registers = (kernel.per_thread as usize).div_ceil(32).min(6);
     for (index, dword) in bytes[..registers * 32].as_chunks::<4>().0.iter().enumerate() {
         thread.set_grf(1 + index / 8, index % 8, u32::from_le_bytes(*dword));
@@ -342,14 +366,15 @@ impl Writer<'_> {
     fn value(&self, part: &zebin::Argument, space: &mut Space) -> Result<Vec<u8>, LaunchError> {
         let resource = part.index.and_then(|index| self.resources.get(index as usize)).cloned().unwrap_or_default();
         let range = self.range;
-        let groups = [0, 1, 2].map(|index| range.global[index] / range.local[index]);
         let (image, format) = resource.image.map_or(([0; 3], None), |(size, format)| (size, Some(format)));
         let number = |value: u64| value.to_le_bytes().to_vec();
         Ok(match part.kind.as_str() {
             "global_id_offset" => triple(range.offset),
-            "enqueued_local_size" | "local_size" => triple(range.local),
+            "enqueued_local_size" => triple(range.local),
+            // Of whole groups; each region stores its own.
+            "local_size" => triple(range.whole()),
             "global_size" => triple(range.global),
-            "group_count" => triple(groups),
+            "group_count" => triple(range.groups()),
             "work_dimensions" => number(implicit::dimensions(range).into()),
             "arg_byvalue" => resource.value.get(part.source_offset as usize..).unwrap_or_default().to_vec(),
             "arg_bypointer" => match (part.mode.as_str(), part.space.as_str()) {
