@@ -14,6 +14,7 @@ use std::fs;
 use std::process::Command;
 
 use arctic_eu::exec::Way;
+use arctic_eu::exec::memory::ChannelOrder;
 use arctic_eu::launch::{Argument, Launch, LocalIds, Outcome, Range, Settings};
 use arctic_eu::text::{assemble, disassemble, lines};
 use arctic_eu::zebin::Zebin;
@@ -73,7 +74,7 @@ fn expected(work: &Work, cases: &[Case]) -> Vec<Vec<(String, Vec<u8>)>> {
                     let image = ImageKind::parse(kind).unwrap();
                     json!({
                         "kind": "image", "file": file, "size": image.size, "array": image.array, "buffer": image.buffer,
-                        "channels": format.channels, "bgra": format.bgra, "bytes": format.bytes,
+                        "channels": format.channels(), "bgra": format.order == ChannelOrder::Bgra, "bytes": format.bytes,
                         "type": format!("{:?}", format.kind),
                     })
                 }

@@ -26,7 +26,9 @@ pub struct LaunchOptions {
     #[arg(long, value_name = "X[,Y[,Z]]")]
     offset: Option<String>,
     /// Value of an argument: NAME=@FILE, NAME=zeros:BYTES, NAME=u32:5, NAME=f32:1,2,3, NAME=local:BYTES,
-    /// NAME=sampler:clamp_edge,linear, NAME=@FILE:image:64x64:rgba8unorm, NAME=zeros:image:64x64:r32f
+    /// NAME=sampler:clamp_edge,linear, NAME=@FILE:image:64x64:rgba8unorm, NAME=zeros:image:64x64:r32f. Image formats: r, rg,
+    /// rgba or bgra with 8, 16 or 32 and unorm, snorm, ui, i or f; srgba or sbgra with 8unorm; a, intensity or luminance with
+    /// 8unorm, 16unorm, 16f or 32f; depth with 16unorm or 32f
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     arguments: Vec<String>,
     /// Instructions of a thread after which it is reported as endless
@@ -127,7 +129,10 @@ fn value_of(text: &str) -> Text<Argument> {
         let (size, format) =
             description.split_once(':').ok_or("an image is WIDTHxHEIGHT:FORMAT, as 64x64:rgba8unorm")?;
         let format = parse_image_format(format).ok_or_else(|| {
-            format!("{format} is no format: use r, rg, rgba or bgra, 8, 16 or 32, unorm, snorm, ui, i or f")
+            format!(
+                "{format} is no format: use r, rg, rgba or bgra, 8, 16 or 32, unorm, snorm, ui, i or f; srgba or sbgra with \
+                 8unorm; a, intensity or luminance with 8unorm, 16unorm, 16f or 32f; depth with 16unorm or 32f"
+            )
         })?;
         let mut dimensions = [1u32; 3];
         for (dimension, part) in dimensions.iter_mut().zip(size.split('x')) {

@@ -52,17 +52,71 @@ pub struct Image {
     pub format: ImageFormat,
 }
 
-/// Format of a texel: number of channels and their kind.
+/// Format of a texel: its channels and their kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageFormat {
-    /// Channels in memory.
-    pub channels: u8,
+    /// Channels in memory and their places in a color.
+    pub order: ChannelOrder,
     /// Bytes of a channel.
     pub bytes: u8,
     /// Conversion of a channel.
     pub kind: ChannelKind,
-    /// The first and third channel change places.
-    pub bgra: bool,
+}
+
+impl ImageFormat {
+    /// Channels in memory.
+    pub fn channels(self) -> u8 {
+        match self.order {
+            ChannelOrder::R
+            | ChannelOrder::A
+            | ChannelOrder::Intensity
+            | ChannelOrder::Luminance
+            | ChannelOrder::Depth => 1,
+            ChannelOrder::Rg => 2,
+            ChannelOrder::Rgba | ChannelOrder::Bgra | ChannelOrder::Srgba | ChannelOrder::Sbgra => 4,
+        }
+    }
+
+    /// Bytes of a texel.
+    pub fn texel(self) -> u8 {
+        self.channels() * self.bytes
+    }
+
+    /// True if the last component of a color is in memory. Where it is not, it is 1.
+    pub fn has_alpha(self) -> bool {
+        use ChannelOrder::{A, Bgra, Intensity, Rgba, Sbgra, Srgba};
+        matches!(self.order, A | Bgra | Intensity | Rgba | Sbgra | Srgba)
+    }
+
+    /// True if the first three components are stored by the curve of sRGB.
+    pub fn is_srgb(self) -> bool {
+        matches!(self.order, ChannelOrder::Srgba | ChannelOrder::Sbgra)
+    }
+}
+
+/// Channels of a texel in the order of memory, and the components of a color that they are. EU-082, OpenCL 3.0 (5.3.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChannelOrder {
+    /// The first component.
+    R,
+    /// The first two.
+    Rg,
+    /// All four.
+    Rgba,
+    /// All four, the first and third exchanged.
+    Bgra,
+    /// All four, the first three by the curve of sRGB.
+    Srgba,
+    /// As `Srgba`, the first and third exchanged.
+    Sbgra,
+    /// The last component; the others are 0.
+    A,
+    /// One channel for all four components.
+    Intensity,
+    /// One channel for the first three components.
+    Luminance,
+    /// The first component, of a depth image.
+    Depth,
 }
 
 /// Conversion of a channel.
@@ -246,7 +300,7 @@ pub trait Memory: Sync {
 
     /// Virtual address of a texel that is inside the image.
     fn texel(&self, image: &Image, x: u32, y: u32, z: u32) -> u64 {
-        let bytes = u64::from(image.format.channels) * u64::from(image.format.bytes);
+        let bytes = u64::from(image.format.texel());
         image.base + u64::from(z) * image.slice + u64::from(y) * image.pitch + u64::from(x) * bytes
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Values of a kernel's arguments.
 
-use crate::exec::memory::{Addressing, ChannelKind, ImageFormat, Sampler};
+use crate::exec::memory::{Addressing, ChannelKind, ChannelOrder, ImageFormat, Sampler};
 
 /// Value of an argument.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,15 +101,22 @@ fn sampler(text: &str) -> Result<Sampler, String> {
     Ok(sampler)
 }
 
-/// Reads the name of an image format: channels, bits and kind, as in `rgba8unorm`, `r32f`, `bgra8unorm`, `rg16i`.
+/// Reads the name of an image format: channels, bits and kind, as in `rgba8unorm`, `r32f`, `bgra8unorm`, `rg16i`. The orders
+/// beyond `r`, `rg`, `rgba` and `bgra` have the kinds that OpenCL on this hardware has for them.
 pub fn parse_image_format(name: &str) -> Option<ImageFormat> {
     let digits = name.find(|c: char| c.is_ascii_digit())?;
     let (order, rest) = name.split_at(digits);
-    let (channels, bgra) = match order {
-        "r" => (1, false),
-        "rg" => (2, false),
-        "rgba" => (4, false),
-        "bgra" => (4, true),
+    let order = match order {
+        "r" => ChannelOrder::R,
+        "rg" => ChannelOrder::Rg,
+        "rgba" => ChannelOrder::Rgba,
+        "bgra" => ChannelOrder::Bgra,
+        "srgba" => ChannelOrder::Srgba,
+        "sbgra" => ChannelOrder::Sbgra,
+        "a" => ChannelOrder::A,
+        "intensity" => ChannelOrder::Intensity,
+        "luminance" => ChannelOrder::Luminance,
+        "depth" => ChannelOrder::Depth,
         _ => return None,
     };
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -128,5 +135,13 @@ pub fn parse_image_format(name: &str) -> Option<ImageFormat> {
         "f" if bytes > 1 => ChannelKind::Float,
         _ => return None,
     };
-    Some(ImageFormat { channels, bytes, kind, bgra })
+    let exists = match order {
+        ChannelOrder::Srgba | ChannelOrder::Sbgra => (kind, bytes) == (ChannelKind::Unorm, 1),
+        ChannelOrder::A | ChannelOrder::Intensity | ChannelOrder::Luminance => {
+            matches!(kind, ChannelKind::Unorm | ChannelKind::Float)
+        }
+        ChannelOrder::Depth => matches!((kind, bytes), (ChannelKind::Unorm, 2) | (ChannelKind::Float, 4)),
+        _ => true,
+    };
+    exists.then_some(ImageFormat { order, bytes, kind })
 }

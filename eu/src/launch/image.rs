@@ -3,7 +3,7 @@
 
 use super::LaunchError;
 use super::memory::{SAMPLER_BYTES, Space, State};
-use crate::exec::memory::{Addressing, ChannelKind, Image, ImageFormat, Sampler};
+use crate::exec::memory::{Addressing, ChannelKind, ChannelOrder, Image, ImageFormat, Sampler};
 use crate::zebin;
 
 /// Makes an image and returns the byte offset of its surface state, its address and its bytes.
@@ -15,8 +15,7 @@ pub fn create(
     format: ImageFormat,
     kind: &str,
 ) -> Result<(u32, u64, usize), LaunchError> {
-    let texel = u64::from(format.channels) * u64::from(format.bytes);
-    let pitch = u64::from(size[0]) * texel;
+    let pitch = u64::from(size[0]) * u64::from(format.texel());
     let slice = pitch.saturating_mul(u64::from(size[1]));
     let total = usize::try_from(slice.saturating_mul(u64::from(size[2]))).unwrap_or(usize::MAX);
     let address = space.allocate(name, total)?;
@@ -51,11 +50,17 @@ pub fn numbers(format: ImageFormat) -> (u64, u64) {
         ChannelKind::Uint => 0x10da + size,
         ChannelKind::Float => 0x10dc + size,
     };
-    let order = match (format.channels, format.bgra) {
-        (_, true) => 0x10b6,
-        (1, _) => 0x10b0,
-        (2, _) => 0x10b2,
-        _ => 0x10b5,
+    let order = match format.order {
+        ChannelOrder::R => 0x10b0,
+        ChannelOrder::A => 0x10b1,
+        ChannelOrder::Rg => 0x10b2,
+        ChannelOrder::Rgba => 0x10b5,
+        ChannelOrder::Bgra => 0x10b6,
+        ChannelOrder::Intensity => 0x10b8,
+        ChannelOrder::Luminance => 0x10b9,
+        ChannelOrder::Depth => 0x10bd,
+        ChannelOrder::Srgba => 0x10c1,
+        ChannelOrder::Sbgra => 0x10c2,
     };
     (kind, order)
 }

@@ -160,7 +160,7 @@ impl ImageKind {
             (_, 2) => "u16",
             _ => "u32",
         };
-        let channels = self.size.iter().product::<u32>() * u32::from(self.format.channels);
+        let channels = self.size.iter().product::<u32>() * u32::from(self.format.channels());
         let mut size = [1; 3];
         size[..self.size.len()].copy_from_slice(&self.size);
         Argument::Image { bytes: contents(&format!("{kind}[{channels}]"), random), size, format: self.format }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages (groups N to R of the document on the ISA): descriptors are decoded once, at translation, if they are immediate.
 
+mod color;
 mod data_port;
 pub(super) mod gateway;
 mod lsc;

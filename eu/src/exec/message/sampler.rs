@@ -177,10 +177,10 @@ fn fetch(
     read_texel(memory, image, position)
 }
 
-/// What is outside of an image: 0, and 1 for the last channel of formats without it, as OpenCL has it.
+/// What is outside of an image: 0, and 1 for the last component of formats without it, as OpenCL has it.
 fn border(image: &Image) -> [u32; 4] {
     let last = match image.format.kind {
-        _ if image.format.channels > 3 => 0,
+        _ if image.format.has_alpha() => 0,
         ChannelKind::Uint | ChannelKind::Sint => 1,
         _ => 1.0f32.to_bits(),
     };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Typed reads and writes of images, and media blocks (ISA-226, EU-045, EU-084).
 
+use super::color::{from_memory, to_memory};
 use super::{Environment, Message, MessageFault, Operation};
-use crate::exec::memory::{Access, ChannelKind, Image, ImageFormat, Memory, Surface};
+use crate::exec::memory::{Access, Image, Memory, Surface};
 use crate::exec::thread::{REG, Thread};
 use crate::exec::uop::{FaultKind, Uop};
-use crate::float::{F, HF, Round, f16_to_f32};
 
 /// A typed access of eight lanes.
 #[derive(Clone, Copy, Debug)]
@@ -101,76 +101,21 @@ fn position(image: &Image, [x, y, z]: [u32; 3]) -> [u32; 3] {
     }
 }
 
-/// Reads a texel as four channels of 32 bits: floats, or integers of an integer format.
+/// Reads a texel as a color: floats, or integers of an integer format.
 pub fn read_texel(memory: &dyn Memory, image: &Image, [x, y, z]: [u32; 3]) -> Result<[u32; 4], FaultKind> {
-    let ImageFormat { channels, bytes, kind, bgra } = image.format;
-    let size = usize::from(bytes.clamp(1, 4));
     let mut buffer = [0u8; 16];
-    let all = &mut buffer[..size * usize::from(channels.clamp(1, 4))];
-    let _ = memory.read(Surface::Flat, memory.texel(image, x, y, z), all)?;
-    let one = if matches!(kind, ChannelKind::Uint | ChannelKind::Sint) { 1 } else { 1.0f32.to_bits() };
-    let mut texel = [0, 0, 0, one];
-    for (channel, value) in texel.iter_mut().zip(all.chunks_exact(size)) {
-        let raw = value.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
-        *channel = from_channel(raw, bytes, kind);
-    }
-    if bgra {
-        texel.swap(0, 2);
-    }
-    Ok(texel)
+    let bytes = &mut buffer[..usize::from(image.format.texel()).min(16)];
+    let _ = memory.read(Surface::Flat, memory.texel(image, x, y, z), bytes)?;
+    Ok(from_memory(bytes, image.format))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "channels have at most 16 bits")]
-fn from_channel(raw: u32, bytes: u8, kind: ChannelKind) -> u32 {
-    let bits = u32::from(bytes) * 8;
-    let signed = (raw << (32 - bits)).cast_signed() >> (32 - bits);
-    match kind {
-        ChannelKind::Uint => raw,
-        ChannelKind::Sint => signed.cast_unsigned(),
-        ChannelKind::Unorm => (raw as f32 / ((1u64 << bits) - 1) as f32).to_bits(),
-        ChannelKind::Snorm => (signed as f32 / ((1u64 << (bits - 1)) - 1) as f32).max(-1.0).to_bits(),
-        ChannelKind::Float if bytes == 2 => f16_to_f32(raw as u16).to_bits(),
-        ChannelKind::Float => raw,
-    }
-}
-
-/// Writes four channels as a texel.
-fn write_texel(memory: &dyn Memory, image: &Image, [x, y, z]: [u32; 3], mut texel: [u32; 4]) -> Result<(), FaultKind> {
-    let ImageFormat { channels, bytes, kind, bgra } = image.format;
-    if bgra {
-        texel.swap(0, 2);
-    }
-    let size = usize::from(bytes.clamp(1, 4));
+/// Writes a color as a texel.
+fn write_texel(memory: &dyn Memory, image: &Image, [x, y, z]: [u32; 3], color: [u32; 4]) -> Result<(), FaultKind> {
     let mut buffer = [0u8; 16];
-    let all = &mut buffer[..size * usize::from(channels.clamp(1, 4))];
-    for (value, into) in texel.iter().zip(all.chunks_exact_mut(size)) {
-        into.copy_from_slice(&to_channel(*value, bytes, kind).to_le_bytes()[..size]);
-    }
-    let _ = memory.write(Surface::Flat, memory.texel(image, x, y, z), all)?;
+    let bytes = &mut buffer[..usize::from(image.format.texel()).min(16)];
+    to_memory(color, image.format, bytes);
+    let _ = memory.write(Surface::Flat, memory.texel(image, x, y, z), bytes)?;
     Ok(())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "channels have at most 16 bits")]
-fn to_channel(value: u32, bytes: u8, kind: ChannelKind) -> u32 {
-    let bits = u32::from(bytes) * 8;
-    let number = f32::from_bits(value);
-    let scaled = |low: f32, most: u64| {
-        let clamped = if number.is_nan() { 0.0 } else { number.clamp(low, 1.0) };
-        (clamped * most as f32).round_ties_even() as i32
-    };
-    match kind {
-        ChannelKind::Uint if bits == 32 => value,
-        ChannelKind::Uint => value.min((1 << bits) - 1),
-        ChannelKind::Sint if bits == 32 => value,
-        ChannelKind::Sint => {
-            let limit = 1i32 << (bits - 1);
-            value.cast_signed().clamp(-limit, limit - 1).cast_unsigned()
-        }
-        ChannelKind::Unorm => scaled(0.0, (1u64 << bits) - 1).cast_unsigned(),
-        ChannelKind::Snorm => scaled(-1.0, (1u64 << (bits - 1)) - 1).cast_unsigned(),
-        ChannelKind::Float if bytes == 2 => HF.convert(value, F, Round::NearestEven),
-        ChannelKind::Float => value,
-    }
 }
 
 /// Executes a media block message: header dwords 0 and 1 are the position, dword 2 the size less 1.
@@ -185,7 +130,7 @@ pub fn media(
     let word = |index: usize| thread.u32((message.src0 as usize + index * 4) & thread.grf_mask as usize);
     let (x, y, size) = (word(0), word(1), word(2));
     let (width, height) = ((size & 63) + 1, (size >> 16 & 63) + 1);
-    let row_bytes = u64::from(image.width) * u64::from(image.format.channels) * u64::from(image.format.bytes);
+    let row_bytes = u64::from(image.width) * u64::from(image.format.texel());
     // Rows are packed, each padded to a power of two of at least four bytes.
     let stride = width.next_power_of_two().max(4);
     for row in 0..height {
