@@ -194,6 +194,11 @@ impl Atomic {
         all.get((opcode as usize).checked_sub(8)?).copied()
     }
 
+    /// True for operations on floats.
+    pub fn is_float(self) -> bool {
+        matches!(self, Atomic::Fadd | Atomic::Fsub | Atomic::Fmin | Atomic::Fmax | Atomic::Fcas)
+    }
+
     /// Number of operands in source 1.
     pub fn operands(self) -> usize {
         match self {
@@ -304,6 +309,6 @@ pub trait Memory: Sync {
         image.base + u64::from(z) * image.slice + u64::from(y) * image.pitch + u64::from(x) * bytes
     }
 
-    /// Description of a sampler: by the pointer in dword 3 of a header, or by number.
+    /// Description of a sampler: by a bindless pointer in dword 3 of a header, or by number.
     fn sampler(&self, pointer: Option<u32>, index: u8) -> Result<Sampler, FaultKind>;
 }

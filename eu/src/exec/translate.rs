@@ -169,13 +169,12 @@ impl Code {
             Execute::Nop => Kind::Nop,
             Execute::Illegal => return Err(FaultKind::Illegal),
             Execute::Unsupported => return Err(FaultKind::Unsupported),
-            Execute::Sync => {
-                if from.modifier == 14 {
-                    Kind::Barrier
-                } else {
-                    Kind::Nop
-                }
-            }
+            // ISA-102. ISA-243: a barrier's wait with an operand is that for a named one.
+            Execute::Sync => match from.modifier {
+                0 | 2 | 3 => Kind::Nop,
+                14 if matches!(from.src[0], Source::Reg { place, .. } if place.is_null()) => Kind::Barrier,
+                _ => return Err(FaultKind::Unsupported),
+            },
             Execute::Send => Kind::Send(Box::new(Message::new(from, self.registers).ok_or(FaultKind::Register)?)),
             Execute::Control(control) => Kind::Control(control),
             Execute::Dpas => Kind::Dpas,

@@ -81,6 +81,9 @@ pub enum FaultKind {
     /// The thread runs past the last instruction.
     #[error("the thread runs past the end of the code")]
     End,
+    /// ISA-243.
+    #[error("a named barrier, or one with other producers than consumers, is not supported")]
+    Barrier,
     /// An address outside all buffers.
     #[error("the address is outside all buffers")]
     Address,

@@ -47,9 +47,27 @@ pub struct Scratch {
     offset: u32,
 }
 
+/// Bytes of a block of owords by the code of its size, and the byte in the first register at which it begins.
+fn owords(code: u32) -> Result<(u32, u32), FaultKind> {
+    match code {
+        0 => Ok((16, 0)),
+        1 => Ok((16, 16)),
+        2..=5 => Ok((16 << (code - 1), 0)),
+        _ => Err(FaultKind::Message),
+    }
+}
+
+/// As [`owords`], of a block of hwords.
+fn hwords(code: u32) -> Result<(u32, u32), FaultKind> {
+    if code < 4 { Ok((32 << code, 0)) } else { Err(FaultKind::Message) }
+}
+
 /// Messages of data port 0.
-pub fn decode_0(desc: u32, size: u8) -> Result<Operation, FaultKind> {
+pub fn decode_0(desc: u32) -> Result<Operation, FaultKind> {
     if desc >> 18 & 1 != 0 {
+        if desc >> 19 & 1 == 0 {
+            return Err(FaultKind::Length);
+        }
         let (store, count) = (desc >> 17 & 1 != 0, 1 << (desc >> 12 & 3));
         return Ok(Operation::Scratch(Scratch { store, count, offset: (desc & 0xfff) * REG as u32 }));
     }
@@ -58,19 +76,18 @@ pub fn decode_0(desc: u32, size: u8) -> Result<Operation, FaultKind> {
     let header = desc >> 19 & 1 != 0;
     let lanes = if desc >> 8 & 1 != 0 { 16 } else { 8 };
     let scattered = |store, memory_size, register_size| {
-        let count = match desc >> 10 & 3 {
-            0 => 1,
-            1 => 2,
-            _ => 4,
+        // Of elements that fill a dword, the descriptor has the bytes in memory.
+        let memory_size = match (memory_size, desc >> 10 & 3) {
+            (1, 3) => return Err(FaultKind::Message),
+            (1, code) => 1 << code,
+            _ => memory_size,
         };
-        let (memory_size, components) = if memory_size == 1 { (count, 1) } else { (memory_size, 1) };
-        let _ = size;
         Ok(Operation::Scattered(Scattered {
             store,
             index,
             memory_size,
             register_size,
-            components,
+            components: 1,
             lanes,
             a64: false,
             header,
@@ -78,20 +95,11 @@ pub fn decode_0(desc: u32, size: u8) -> Result<Operation, FaultKind> {
     };
     match kind {
         0 | 1 | 8 => {
-            let hword = desc >> 13 & 1 != 0;
-            let (count, start) = match desc >> 8 & 7 {
-                0 => (1, 0),
-                1 => (1, 16),
-                2 => (2, 0),
-                3 => (4, 0),
-                4 => (8, 0),
-                5 => (16, 0),
-                _ => return Err(FaultKind::Message),
-            };
+            let code = desc >> 8 & 7;
+            let (length, start) = if desc >> 13 & 1 != 0 { hwords(code)? } else { owords(code)? };
             if !header {
                 return Err(FaultKind::Length);
             }
-            let length = count * if hword { 32 } else { 16 };
             // The aligned form has a byte offset, the others count owords, but not from the stateless base.
             let owords = kind == 8 && !matches!(index, 0xfd | 0xff);
             Ok(Operation::Block(Block { store: kind == 8, index, length, start, a64: false, owords }))
@@ -108,38 +116,42 @@ pub fn decode_0(desc: u32, size: u8) -> Result<Operation, FaultKind> {
 }
 
 /// Messages of data port 1.
-pub fn decode_1(desc: u32, _size: u8) -> Result<Operation, FaultKind> {
+pub fn decode_1(desc: u32, size: u8) -> Result<Operation, FaultKind> {
     let index = desc as u8;
     let header = desc >> 19 & 1 != 0;
     let components = !(desc >> 8) & 15;
-    let lanes = match desc >> 12 & 3 {
-        1 => 16,
-        2 => 8,
-        _ => return typed::decode(desc),
-    };
     match desc >> 14 & 31 {
-        kind @ (1 | 9 | 0x11 | 0x19) => Ok(Operation::Scattered(Scattered {
-            store: kind & 8 != 0,
-            index: if kind & 0x10 != 0 { 0xff } else { index },
-            memory_size: 4,
-            register_size: 4,
-            components,
-            lanes,
-            a64: kind & 0x10 != 0,
-            header,
-        })),
-        kind @ (0x14 | 0x15) => {
-            let count = [1, 1, 2, 4, 8, 16, 0, 0][(desc >> 8 & 7) as usize];
-            Ok(Operation::Block(Block {
-                store: kind == 0x15,
-                index,
-                length: count * 16,
-                start: 0,
-                a64: true,
-                owords: false,
+        kind @ (1 | 9 | 0x11 | 0x19) => {
+            let lanes = match desc >> 12 & 3 {
+                1 => 16,
+                2 => 8,
+                _ => return Err(FaultKind::Message),
+            };
+            Ok(Operation::Scattered(Scattered {
+                store: kind & 8 != 0,
+                index: if kind & 0x10 != 0 { 0xff } else { index },
+                memory_size: 4,
+                register_size: 4,
+                components,
+                lanes,
+                a64: kind & 0x10 != 0,
+                header,
             }))
         }
-        _ => typed::decode(desc),
+        kind @ (0x14 | 0x15) => {
+            let code = desc >> 8 & 7;
+            // Owords, aligned or not, or hwords.
+            let (length, start) = match desc >> 11 & 3 {
+                0 | 1 => owords(code)?,
+                3 => hwords(code)?,
+                _ => return Err(FaultKind::Message),
+            };
+            if !header {
+                return Err(FaultKind::Length);
+            }
+            Ok(Operation::Block(Block { store: kind == 0x15, index, length, start, a64: true, owords: false }))
+        }
+        _ => typed::decode(desc, size),
     }
 }
 

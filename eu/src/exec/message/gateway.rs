@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Messages to the gateway: barrier and end of thread (group Q of the document on the ISA).
 
-use super::{Environment, Group, Message, Operation};
+use super::{Environment, Group, Message, MessageFault, Operation};
 use crate::exec::thread::Thread;
 use crate::exec::uop::FaultKind;
 
@@ -16,14 +16,21 @@ pub(super) fn decode(desc: u32) -> Result<Operation, FaultKind> {
 
 /// A thread arrives at the barrier. ISA-241, EU-052: the payload's byte 11 is the number of arrivals that complete it. A thread
 /// can arrive again before it waits: each completion is one notification for each thread of the group.
-pub fn signal(message: &Message, thread: &Thread, environment: &mut Environment<'_>) {
-    let expected = thread.u32((message.src0 as usize + 8) & thread.grf_mask as usize) >> 24;
+///
+/// ISA-243: a barrier other than 0, and one where some threads only arrive and others only wait, are faults.
+pub fn signal(message: &Message, thread: &Thread, environment: &mut Environment<'_>) -> Result<(), MessageFault> {
+    let dword = thread.u32((message.src0 as usize + 8) & thread.grf_mask as usize);
+    let (number, kind, producers, expected) = (dword & 0xff, dword >> 14 & 3, dword >> 16 & 0xff, dword >> 24);
+    if number != 0 || kind != 0 || producers != expected {
+        return Err((FaultKind::Barrier, None));
+    }
     let group = &mut *environment.group;
     group.arrived = group.arrived.wrapping_add(1);
     if group.arrived >= expected.max(1) {
         group.arrived = 0;
         group.completed = group.completed.wrapping_add(1);
     }
+    Ok(())
 }
 
 /// Takes a notification of a completed barrier. Returns false if there is none. ISA-242.

@@ -35,21 +35,23 @@ enum Action {
     Atomic(Atomic),
 }
 
-/// Decodes a descriptor. ISA-211.
-pub fn decode(sfid: u8, desc: u32, size: u8) -> Result<Operation, FaultKind> {
+/// Decodes a descriptor. ISA-211. `data` is true if the message has a second source. What is not decoded would be executed
+/// otherwise than the descriptor says: strided forms, other sizes of blocks and of atomic elements, empty masks.
+pub fn decode(sfid: u8, desc: u32, size: u8, data: bool) -> Result<Operation, FaultKind> {
     let opcode = desc & 63;
     let response = desc >> 20 & 31;
     if opcode == 31 {
         return Ok(Operation::Fence { response });
     }
     let action = match opcode {
-        0..=2 => Action::Load,
-        4..=6 => Action::Store,
+        0 | 2 => Action::Load,
+        4 | 6 => Action::Store,
         8..=26 => Action::Atomic(Atomic::from_opcode(opcode).ok_or(FaultKind::Message)?),
         _ => return Err(FaultKind::Message),
     };
-    // ISA-216: typed messages go to another data port on this hardware.
-    if sfid == 13 {
+    let (kind, slm) = (desc >> 29 & 3, sfid == 14);
+    // ISA-216: typed messages go to another data port on this hardware. ISA-222: shared local memory has no surfaces.
+    if sfid == 13 || slm && kind != 0 {
         return Err(FaultKind::Message);
     }
     let quad = matches!(opcode, 2 | 6);
@@ -71,10 +73,27 @@ pub fn decode(sfid: u8, desc: u32, size: u8) -> Result<Operation, FaultKind> {
     };
     let transposed = !quad && desc >> 15 & 1 != 0;
     let vector = if quad { 1 } else { [1, 2, 3, 4, 8, 16, 32, 64][(desc >> 12 & 7) as usize] };
-    if transposed && size != 1 && matches!(action, Action::Atomic(_))
-        || matches!(action, Action::Atomic(_)) && vector != 1
-    {
+    let components = if quad { desc >> 12 & 15 } else { 0 };
+    let form = desc >> 9 & 7;
+    let exists = match action {
+        // ISA-218: elements of 32 and 64 bits, and of 16 in the lower half of a register's; no floats of 64 bits.
+        Action::Atomic(operation) => {
+            !transposed && vector == 1 && matches!(form, 2 | 3 | 5) && !(operation.is_float() && form == 3)
+        }
+        // ISA-215: one lane, elements of 32 or 64 bits.
+        _ if transposed => size == 1 && matches!(form, 2 | 3),
+        _ => !quad || components != 0,
+    };
+    if !exists {
         return Err(FaultKind::Message);
+    }
+    let operands = match action {
+        Action::Load => 0,
+        Action::Store => 1,
+        Action::Atomic(operation) => operation.operands(),
+    };
+    if operands > 0 && !data {
+        return Err(FaultKind::Length);
     }
     Ok(Operation::Lsc(Lsc {
         action,
@@ -83,10 +102,10 @@ pub fn decode(sfid: u8, desc: u32, size: u8) -> Result<Operation, FaultKind> {
         register_size,
         high,
         vector,
-        components: if quad { desc >> 12 & 15 } else { 0 },
+        components,
         transposed,
-        kind: desc >> 29 & 3,
-        slm: sfid == 14,
+        kind,
+        slm,
         response,
     }))
 }
@@ -101,7 +120,10 @@ impl Lsc {
             1 => Surface::Bindless(message.state_offset(thread)),
             2 => Surface::State(message.state_offset(thread), number(thread)),
             // ISA-225: 255 and 253 are no entries of the table, but addresses from the general state base.
-            _ => message.surface(thread, (message.extended(thread) >> 24) as u8).unwrap_or(Surface::Stateless),
+            _ => match (message.extended(thread) >> 24) as u8 {
+                0xfd | 0xff => Surface::Stateless,
+                index => Surface::Binding(index),
+            },
         }
     }
 

@@ -73,13 +73,13 @@ enum Operation {
     Fence { response: u32 },
 }
 
-fn decode(sfid: u8, desc: u32, size: u8) -> Result<Operation, FaultKind> {
+fn decode(sfid: u8, desc: u32, size: u8, data: bool) -> Result<Operation, FaultKind> {
     match sfid {
         2 => sampler::decode(desc).map(Operation::Sampler),
         3 => gateway::decode(desc),
-        10 => data_port::decode_0(desc, size),
+        10 => data_port::decode_0(desc),
         12 => data_port::decode_1(desc, size),
-        13..=15 => lsc::decode(sfid, desc, size),
+        13..=15 => lsc::decode(sfid, desc, size, data),
         _ => Err(FaultKind::Message),
     }
 }
@@ -96,8 +96,9 @@ impl Message {
             Source::Reg { place, .. } => base(place),
             Source::Imm { .. } => None,
         };
+        let src1 = source(1)?;
         let operation = match from.send.desc {
-            Descriptor::Imm(desc) => Some(decode(from.modifier, desc, from.size)),
+            Descriptor::Imm(desc) => Some(decode(from.modifier, desc, from.size, src1.is_some())),
             Descriptor::Reg(_) => None,
         };
         Some(Message {
@@ -108,7 +109,7 @@ impl Message {
             exbso: from.send.exbso,
             dst: base(from.dst.place)?,
             src0: source(0)?.unwrap_or(0),
-            src1: source(1)?,
+            src1,
             src1_length: from.send.src1_length,
             eot: from.saturate,
         })
@@ -148,7 +149,7 @@ impl Message {
     ) -> Result<(), MessageFault> {
         let operation = match &self.operation {
             Some(operation) => *operation,
-            None => decode(self.sfid, thread.u32(A0), uop.size),
+            None => decode(self.sfid, thread.u32(A0), uop.size, self.src1.is_some()),
         };
         let enabled = uop.enabled(thread);
         match operation.map_err(|kind| (kind, None))? {
@@ -161,10 +162,7 @@ impl Message {
             Operation::Typed(message) => typed::execute(&message, self, thread, uop, enabled, environment),
             Operation::Media(media) => typed::media(&media, self, thread, environment),
             Operation::Sampler(sample) => sampler::execute(&sample, self, thread, uop, enabled, environment),
-            Operation::Barrier => {
-                gateway::signal(self, thread, environment);
-                Ok(())
-            }
+            Operation::Barrier => gateway::signal(self, thread, environment),
             Operation::Fence { response } => {
                 std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                 if let Some(dst) = self.dst {

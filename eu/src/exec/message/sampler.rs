@@ -85,7 +85,14 @@ pub fn execute(
     let memory = environment.memory;
     let image = memory.image(surface).map_err(fault)?;
     let header = |index: usize| thread.u32((message.src0 as usize + index * 4) & thread.grf_mask as usize);
-    let (mask, pointer) = if sample.header { (header(2) >> 12 & 15, Some(header(3))) } else { (0, None) };
+    let (mask, offsets, pointer) =
+        if sample.header { (header(2) >> 12 & 15, header(2) & 0xfff, header(3)) } else { (0, 0, 0) };
+    // Distances that are added to the coordinates, which OpenCL does not have.
+    if offsets != 0 {
+        return Err(fault(FaultKind::Message));
+    }
+    // EU-081: bit 0 of the pointer selects the bindless samplers; otherwise the sampler is that of the table.
+    let pointer = (pointer & 1 != 0).then_some(pointer & !31);
     let sampler = match sample.kind {
         Kind::Sample(..) => Some(memory.sampler(pointer, sample.sampler).map_err(fault)?),
         _ => None,
@@ -110,7 +117,8 @@ pub fn execute(
             (Kind::Load(level), _) => {
                 let z = if level { 3 } else { 2 };
                 let at = [parameter(0), parameter(1), parameter(z)].map(u32::cast_signed);
-                fetch(memory, &image, at, None)
+                // An image has one level.
+                if level && parameter(2) != 0 { Ok(border(&image)) } else { fetch(memory, &image, at, None) }
             }
             (Kind::Samples, _) => Ok([1, 0, 0, 0]),
             (Kind::Sample(skip, step), Some(sampler)) => {

@@ -14,6 +14,8 @@ pub struct Typed {
     index: u8,
     components: u32,
     header: bool,
+    /// First of the eight lanes.
+    first: u32,
 }
 
 /// A rectangle of bytes of a surface. EU-045.
@@ -24,12 +26,20 @@ pub struct Media {
 }
 
 /// Decodes the rest of data port 1.
-pub fn decode(desc: u32) -> Result<Operation, FaultKind> {
+pub fn decode(desc: u32, size: u8) -> Result<Operation, FaultKind> {
     let (index, header) = (desc as u8, desc >> 19 & 1 != 0);
     match desc >> 14 & 31 {
         kind @ (5 | 13) => {
-            Ok(Operation::Typed(Typed { store: kind == 13, index, components: !(desc >> 8) & 15, header }))
+            // The slots are the lower or the upper eight lanes of an instruction of 16.
+            let first = match (desc >> 12 & 3, size) {
+                (1, _) => 0,
+                (2, 16) => 8,
+                _ => return Err(FaultKind::Message),
+            };
+            Ok(Operation::Typed(Typed { store: kind == 13, index, components: !(desc >> 8) & 15, header, first }))
         }
+        // A distance between rows other than that of the surface, and messages without the header that has the place.
+        4 | 10 if desc >> 8 & 7 != 0 || !header => Err(FaultKind::Message),
         kind @ (4 | 10) => Ok(Operation::Media(Media { store: kind == 10, index })),
         _ => Err(FaultKind::Message),
     }
@@ -54,13 +64,13 @@ pub fn execute(
     let total = (message.lengths(thread).1 + message.second_length(thread)).saturating_sub(first);
     let data = if typed.store { typed.components.count_ones() } else { 0 };
     let coordinates = total.saturating_sub(data).min(4);
-    for lane in (0..8).filter(|lane| enabled >> lane & 1 != 0) {
+    for lane in (0..8).filter(|lane| enabled >> (typed.first + lane) & 1 != 0) {
         let coordinate = |index: u32| {
             if index < coordinates { thread.u32(message.payload(thread, first + index, lane)) } else { 0 }
         };
         let [x, y, z] = position(&image, [coordinate(0), coordinate(1), coordinate(2)]);
         let inside = x < image.width && y < image.height && z < image.depth;
-        let fault = |kind| (kind, Some(lane));
+        let fault = |kind| (kind, Some(typed.first + lane));
         if typed.store {
             let mut texel = [0u32; 4];
             let mut slot = first + coordinates;
@@ -86,7 +96,7 @@ pub fn execute(
             }
         }
         if !inside {
-            environment.note(Access::Outside, uop, lane);
+            environment.note(Access::Outside, uop, typed.first + lane);
         }
     }
     Ok(())
