@@ -163,3 +163,96 @@ fn messages_and_functions_of_other_units_are_faults() {
     let madm = "madm (8|M0) r10.0<1>:f r2.0<1;0>:f r4.0<1;0>:f r6.0<1>:f";
     assert_eq!(fault(madm), FaultKind::Unsupported);
 }
+
+/// Kind and place of the fault of a text.
+fn fault(text: &str) -> (FaultKind, u32) {
+    let (report, _) = run(&format!("{text}\n{END}"), 8, "      barrier_count: 2\n", 8, 8, vec![0; 64]);
+    match report.outcome {
+        Outcome::Fault(kind, at) => (kind, at.instruction),
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+/// ISA-210 to ISA-228: forms of messages that are not executed as what they are end in a fault.
+#[test]
+fn forms_of_messages_that_are_not_supported_are_faults() {
+    for (line, what) in [
+        ("send.ugm (8|M0) r20 r12 null:0 0x0 0x04100581", "strided load"),
+        ("send.ugm (8|M0) null r12 r20:1 0x0 0x04000585", "strided store"),
+        ("send.ugm (8|M0) r20 r12 null:0 0x0 0x0410D580", "block of several lanes"),
+        ("(W) send.ugm (1|M0) r20 r12 null:0 0x0 0x0210C980", "block of narrow elements"),
+        ("send.ugm (8|M0) r20 r12 null:0 0x0 0x04100582", "quad without components"),
+        ("send.ugm (8|M0) null r12 r20:1 0x0 0x0400098C", "atomic operation on bytes"),
+        ("send.ugm (8|M0) null r12 r20:1 0x0 0x0400038C", "atomic operation on packed words"),
+        ("send.ugm (8|M0) null r12 r20:2 0x0 0x04000793", "atomic operation on 64-bit floats"),
+        ("(W) send.ugm (1|M0) null r12 r20:1 0x0 0x0200858C", "atomic operation on a block"),
+        ("send.slm (8|M0) r20 r12 null:0 0x0 0x22100500", "surface of local memory"),
+        ("send.dc0 (8|M0) r20 r12 null:0 0x0 0x02110CFD", "scattered elements of eight bytes in a dword"),
+        ("send.dc0 (8|M0) r20 r12 null:0 0x0 0x024846FD", "block of an unknown size"),
+        ("send.dc0 (8|M0) r20 r12 null:0 0x0 0x024864FD", "block of 16 hwords"),
+        ("send.dc1 (8|M0) r20 r12 null:0 0x0 0x024D10FF", "A64 dual block"),
+        ("send.dc1 (8|M0) r20 r12 null:0 0x0 0x024D1CFF", "A64 block of 16 hwords"),
+        ("send.dc1 (8|M0) r20 r12 null:0 0x0 0x024140FC", "typed slots of 4 x 2"),
+        ("send.dc1 (8|M0) r20 r12 null:0 0x0 0x024160FC", "typed upper slots of eight lanes"),
+        ("send.dc1 (8|M0) r20 r12 null:0 0x0 0x02190100", "media block with another distance of rows"),
+        ("(W) sync.host null", "wait for the host"),
+    ] {
+        let expected = if line.contains("sync") { FaultKind::Unsupported } else { FaultKind::Message };
+        assert_eq!(fault(&format!("nop\n{line}")), (expected, 1), "{what}");
+    }
+    for (line, what) in [
+        ("send.ugm (8|M0) null r12 null:0 0x0 0x04000584", "store without data"),
+        ("send.ugm (8|M0) null r12 null:0 0x0 0x0400058C", "addition without a summand"),
+        ("send.dc0 (8|M0) r20 r12 null:0 0x0 0x024044FD", "block without a header"),
+        ("send.dc0 (8|M0) r20 r12 null:0 0x0 0x02140000", "scratch block without a header"),
+        ("send.dc1 (8|M0) r20 r12 null:0 0x0 0x024504FF", "A64 block without a header"),
+    ] {
+        assert_eq!(fault(line), (FaultKind::Length, 0), "{what}");
+    }
+    let index = "send.ugm (8|M0) r20 r12 null:0 0xFE000000 0x62100500";
+    assert_eq!(fault(index), (FaultKind::Surface, 0), "local memory as an entry of the binding table");
+}
+
+/// ISA-243: a barrier of another number, with some threads that only arrive, or a wait for one, ends in a fault at its place.
+#[test]
+fn named_barriers_are_faults() {
+    let arrive = |dword: u32| {
+        let setup = format!("(W) mov (8|M0) r50.0<1>:ud 0x0:ud\n(W) mov (1|M0) r50.2<1>:ud {dword:#x}:ud");
+        format!("{setup}\n(W) send.gtwy (1|M0) null r50 null:0 0x0 0x02000004")
+    };
+    for dword in [0x0101_0001, 0x0101_001f, 0x0101_4000, 0x0101_8000, 0x0102_0000, 0x0201_0000] {
+        assert_eq!(fault(&arrive(dword)), (FaultKind::Barrier, 2), "{dword:#x}");
+    }
+    assert_eq!(fault("(W) sync.bar ($1)"), (FaultKind::Unsupported, 0));
+    let (report, _) = run(&format!("{}\n(W) sync.bar null\n{END}", arrive(0x0101_0000)), 8, "", 8, 8, vec![0; 64]);
+    assert_eq!(report.outcome, Outcome::Complete);
+}
+
+/// ISA-227: blocks at 64-bit addresses, of owords and of hwords.
+#[test]
+fn blocks_at_64_bit_addresses_are_of_owords_or_hwords() {
+    let buffer: Vec<u8> = (0..96u8).map(|byte| byte ^ 0x55).collect();
+    // Descriptor, bytes, and the byte in the register at which they begin.
+    for (descriptor, length, start) in [
+        (0x021D_00FFu32, 16, 0),
+        (0x021D_01FF, 16, 16),
+        (0x021D_02FF, 32, 0),
+        (0x021D_0AFF, 32, 0),
+        (0x021D_18FF, 32, 0),
+    ] {
+        let text = format!(
+            "
+(W)     mov (8|M0) r30.0<1>:ud 0x0:ud
+(W)     mov (8|M0) r20.0<1>:ud 0x0:ud
+(W)     mov (2|M0) r30.0<1>:ud r4.6<1;1,0>:ud
+(W)     add (1|M0) r30.0<1>:ud r30.0<0;1,0>:ud 0x20:uw
+(W)     send.dc1 (8|M0) r20 r30 null:0 0x0 {descriptor:#x}
+{PROLOG}{STORE}{END}"
+        );
+        let (report, after) = run(&text, 8, "", 8, 8, buffer.clone());
+        assert_eq!((report.outcome, report.outside), (Outcome::Complete, 0), "{text}");
+        let mut expected = [0; 32];
+        expected[start..start + length].copy_from_slice(&buffer[32..32 + length]);
+        assert_eq!(after[..32], expected, "{descriptor:#x}");
+    }
+}
