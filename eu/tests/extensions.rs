@@ -49,6 +49,19 @@ fn functions_with_stacks_recurse_and_have_their_implicit_values() {
             };
             assert_eq!(value, expected, "{i}");
         }
+        // The last group has eight items, and its functions have its values. The structure that they read has one local size,
+        // so with the driver, too, they compute the global id from that of the group.
+        let done = launch(&zebin, "pointers", [200, 1, 1], [64, 1, 1], &arguments);
+        for (i, (value, a)) in (0..200).zip(ints(&done, "o").into_iter().zip(&a)) {
+            let size = if i < 192 { 64 } else { 8 };
+            let expected = match a & 3 {
+                0 => a.wrapping_add(i % 64),
+                1 => a.wrapping_mul(3).wrapping_add(i / 64 * size + i % 64 + 1000 * (i / 64)),
+                2 => a ^ (0x55 + size + 2000 + 400),
+                _ => a.wrapping_add(1),
+            };
+            assert_eq!(value, expected, "partial {i}");
+        }
         let done = launch(&zebin, "recursion", [256, 1, 1], [64, 1, 1], &arguments);
         for (value, a) in ints(&done, "o").into_iter().zip(&a) {
             assert_eq!(value, (1..=a & 7).product(), "recursion of {}", a & 7);
@@ -147,6 +160,17 @@ fn samplers_filter_and_address_as_in_double_precision() {
                     }
                 }
             }
+        }
+        let [t, u] = ["sampler:clamp,nearest,pixels", "sampler:clamp_edge,linear,pixels"]
+            .map(|text| Argument::parse(text).unwrap());
+        let zeros = Argument::Buffer(vec![0; 16 * 8 * 8]);
+        let arguments = [("s", image(&raw[..512], [8, 4, 1], "rgba32f")), ("t", t), ("u", u), ("o", zeros)];
+        let done = launch(zebin, "twosamplers", [16, 8, 1], [16, 1, 1], &arguments);
+        for (index, value) in floats(&done, "o").into_iter().enumerate() {
+            let at = [(index / 2 % 16) as f32 - 1.0, (index / 32) as f32];
+            let (mode, linear) = if index % 2 == 0 { ("clamp", false) } else { ("clamp_edge", true) };
+            let expected = sample(&texels, mode, linear, at, 3);
+            assert!((f64::from(value) - expected).abs() < 6e-3, "two samplers {index}: {value}, not {expected}");
         }
         let sampler = Argument::parse("sampler:clamp_edge,linear,normalized").unwrap();
         let zeros = Argument::Buffer(vec![0; 16 * 4 * 16]);

@@ -16,7 +16,7 @@ pub struct LaunchOptions {
     /// Name of the kernel; not needed if the file has one
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
-    /// Number of work items in each direction
+    /// Number of work items in each direction; as many directions as the kernel's range has
     #[arg(long, value_name = "X[,Y[,Z]]")]
     global: String,
     /// Work items of a group; by default what the kernel requires, or one thread
@@ -109,6 +109,7 @@ impl LaunchOptions {
             },
             host: Host::detect(),
             way: if self.general { Way::General } else { Way::Fast },
+            dimensions: Some(self.global.split(',').count() as u8),
         };
         let range = Range { global, local, offset };
         Launch::new(zebin, self.kernel.as_deref(), range, &arguments, settings).map_err(|error| fail(&error))

@@ -23,9 +23,10 @@ pub fn is_used(zebin: &Zebin, kernel: &str) -> bool {
     })
 }
 
-/// Number of dimensions with more than one work item.
-pub fn dimensions(range: &Range) -> u8 {
-    range.global.iter().rposition(|size| *size > 1).map_or(1, |last| last as u8 + 1)
+/// Number of dimensions of the range: as given, but those with more than one work item.
+pub fn dimensions(range: &Range, given: Option<u8>) -> u8 {
+    let used = range.global.iter().rposition(|size| *size > 1).map_or(1, |last| last as u8 + 1);
+    given.map_or(used, |given| given.clamp(used, 3))
 }
 
 /// The structure for groups of the size `local`. `local_ids` has those of all threads of a group.
@@ -33,12 +34,13 @@ pub fn structure(
     kernel: &Kernel,
     range: &Range,
     local: [u32; 3],
+    dimensions: u8,
     printf: Option<u64>,
     local_ids: &[u8],
     space: &mut Space,
 ) -> Result<[u8; BYTES], LaunchError> {
     let table = space.allocate_with("local ids of functions", local_ids)?;
-    let mut bytes = vec![USED, 0, dimensions(range), kernel.simd as u8];
+    let mut bytes = vec![USED, 0, dimensions, kernel.simd as u8];
     let dwords = |bytes: &mut Vec<u8>, values: [u32; 3]| bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
     let qwords =
         |bytes: &mut Vec<u8>, values: &[u64]| bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));

@@ -101,11 +101,20 @@ pub struct Settings {
     pub host: Host,
     /// Way of execution.
     pub way: Way,
+    /// Dimensions of the range, as kernels see their number; those with more than one work item if `None`.
+    pub dimensions: Option<u8>,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { workers: 0, limit: 1 << 32, local_ids: LocalIds::Driver, host: Host::detect(), way: Way::Fast }
+        Settings {
+            workers: 0,
+            limit: 1 << 32,
+            local_ids: LocalIds::Driver,
+            host: Host::detect(),
+            way: Way::Fast,
+            dimensions: None,
+        }
     }
 }
 
@@ -190,7 +199,7 @@ impl Launch {
         thread.set_u32(crate::exec::thread::SR, hardware & 7 | (hardware & 0x18) << 1 | (hardware & 0xfe0) << 2);
         let mut register = 1;
         if region.ids_in_registers {
-            register += payload::write_ids(thread, &self.kernel, region.local, number);
+            register += region::write_ids(thread, &self.kernel, region.local, number);
         }
         for (index, dword) in region.inline.as_chunks::<4>().0.iter().enumerate() {
             thread.set_grf(register, index, u32::from_le_bytes(*dword));

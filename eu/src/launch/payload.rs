@@ -4,10 +4,10 @@
 use super::arguments::Argument;
 use super::dispatch::SLOTS;
 use super::memory::{Space, State};
-use super::region::{Region, items};
-use super::{Launch, LaunchError, LocalIds, Range, Settings, image, implicit, load, threads};
+use super::region::{Contents, items};
+use super::{Launch, LaunchError, Range, Settings, image, implicit, load, threads};
+use crate::exec::Code;
 use crate::exec::memory::{Addressing, ImageFormat};
-use crate::exec::{Code, Thread};
 use crate::zebin::{self, Kernel, Zebin};
 
 /// Hardware threads for which per-thread buffers have room. EU-042.
@@ -66,42 +66,29 @@ pub fn prepare(
     let (slm, printf) = local_and_printf(&kernel, &mut resources, before > 0, &mut space)?;
     let scratch = scratch(&kernel, &mut space)?;
     let mut payload = vec![0u8; cross.max(32)];
-    let writer = Writer { kernel: &kernel, range: &range, resources: &resources, printf };
+    let writer =
+        Writer { kernel: &kernel, range: &range, resources: &resources, printf, dimensions: settings.dimensions };
     for part in &kernel.payload {
         let value = writer.value(part, &mut space)?;
         store(&mut payload, part, &value);
     }
     let code = Code::translate(&code, load::CODE_BASE, kernel.grf_count, settings.host);
+    let mut contents = Contents {
+        kernel: &kernel,
+        range: &range,
+        payload,
+        inline,
+        before,
+        rest,
+        per_thread,
+        settings: &settings,
+        printf,
+    };
     let mut regions = [const { None }; 8];
     for ((region, local), indirect) in regions.iter_mut().zip(sizes).zip(addresses) {
-        let Some(local) = local else { continue };
-        for part in kernel.payload.iter().filter(|part| part.kind == "local_size") {
-            store(&mut payload, part, &triple(local));
+        if let Some(local) = local {
+            *region = Some(contents.place(local, indirect, &code, &mut space)?);
         }
-        let mut first = [0; 32];
-        first[..inline].copy_from_slice(&payload[..inline]);
-        let cross_thread = indirect + before as u64;
-        space.poke(cross_thread, &payload[inline..]);
-        let ids_in_registers = per_thread > 0
-            && match settings.local_ids {
-                LocalIds::Hardware => true,
-                LocalIds::Memory => false,
-                LocalIds::Driver => hardware_ids(local, kernel.walk_order),
-            };
-        let threads = threads(local, kernel.simd);
-        for thread in 0..threads {
-            let at = cross_thread + (rest + thread as usize * per_thread) as u64;
-            space.poke(at, &ids(&kernel, local, thread)[..per_thread]);
-        }
-        if before > 0 {
-            let row = (kernel.simd as usize * 2).next_multiple_of(32);
-            let local_ids: Vec<u8> =
-                (0..threads).flat_map(|thread| ids(&kernel, local, thread)[..row * 3].to_vec()).collect();
-            let structure = implicit::structure(&kernel, &range, local, printf, &local_ids, &mut space)?;
-            space.poke(indirect, &structure);
-        }
-        let entry = code.entry(i64::from(if ids_in_registers { kernel.skip_per_thread } else { 0 }));
-        *region = Some(Region { local, inline: first, indirect, ids_in_registers, entry });
     }
     Ok(Launch {
         name: kernel.name.clone(),
@@ -119,7 +106,7 @@ pub fn prepare(
 }
 
 /// Stores a value at its place in the payload, as many bytes as the place has.
-fn store(payload: &mut [u8], part: &zebin::Argument, value: &[u8]) {
+pub fn store(payload: &mut [u8], part: &zebin::Argument, value: &[u8]) {
     let start = part.offset as usize;
     let length = value.len().min(part.size as usize);
     payload[start..start + length].copy_from_slice(&value[..length]);
@@ -157,45 +144,6 @@ fn check_range(zebin: &Zebin, kernel: &Kernel, range: &Range) -> Result<(), Laun
         ));
     }
     Ok(())
-}
-
-/// EU-033: hardware makes ids if the sizes of the first two dimensions of the walk are powers of two.
-fn hardware_ids(local: [u32; 3], order: [u32; 3]) -> bool {
-    let size = |index: u32| local[index as usize % 3];
-    let used = local.iter().filter(|size| **size > 1).count();
-    size(order[0]).is_power_of_two() && (used < 2 || size(order[1]).is_power_of_two())
-}
-
-/// Local ids of a thread, X then Y then Z, as words, each dimension padded to whole registers. EU-031, ISA-262.
-fn ids(kernel: &Kernel, local: [u32; 3], thread: u32) -> Vec<u8> {
-    let simd = kernel.simd;
-    let row = (simd as usize * 2).next_multiple_of(32);
-    let mut bytes = vec![0; row * 3 + kernel.per_thread as usize];
-    let order = kernel.walk_order.map(|dimension| dimension as usize % 3);
-    for lane in 0..simd {
-        let mut linear = u64::from(thread * simd + lane);
-        let mut id = [0u64; 3];
-        for dimension in order {
-            let size = u64::from(local[dimension].max(1));
-            id[dimension] = linear % size;
-            linear /= size;
-        }
-        for (dimension, id) in id.iter().enumerate() {
-            let at = dimension * row + lane as usize * 2;
-            bytes[at..at + 2].copy_from_slice(&(*id as u16).to_le_bytes());
-        }
-    }
-    bytes
-}
-
-/// Writes local ids behind r0 and returns the number of registers.
-pub fn write_ids(thread: &mut Thread, kernel: &Kernel, local: [u32; 3], number: u32) -> usize {
-    let bytes = ids(kernel, local, number);
-    let registers = (kernel.per_thread as usize).div_ceil(32).min(6);
-    for (index, dword) in bytes[..registers * 32].as_chunks::<4>().0.iter().enumerate() {
-        thread.set_grf(1 + index / 8, index % 8, u32::from_le_bytes(*dword));
-    }
-    registers
 }
 
 type Buffers = Vec<(String, u64, usize)>;
@@ -343,6 +291,7 @@ struct Writer<'w> {
     range: &'w Range,
     resources: &'w [Resource],
     printf: Option<u64>,
+    dimensions: Option<u8>,
 }
 
 /// Address of a section with data, or the offset of a surface state for it; 0 without such a section.
@@ -357,7 +306,7 @@ fn section(space: &mut Space, name: &str, part: &zebin::Argument) -> Vec<u8> {
 }
 
 /// Bytes of three dwords.
-fn triple(values: [u32; 3]) -> Vec<u8> {
+pub fn triple(values: [u32; 3]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
@@ -375,7 +324,7 @@ impl Writer<'_> {
             "local_size" => triple(range.whole()),
             "global_size" => triple(range.global),
             "group_count" => triple(range.groups()),
-            "work_dimensions" => number(implicit::dimensions(range).into()),
+            "work_dimensions" => number(implicit::dimensions(range, self.dimensions).into()),
             "arg_byvalue" => resource.value.get(part.source_offset as usize..).unwrap_or_default().to_vec(),
             "arg_bypointer" => match (part.mode.as_str(), part.space.as_str()) {
                 (_, "sampler") => number(u64::from(resource.sampler.unwrap_or(0))),
@@ -384,6 +333,7 @@ impl Writer<'_> {
                 _ => Vec::new(),
             },
             "buffer_address" => number(resource.address),
+            "buffer_size" => number(resource.size as u64),
             "buffer_offset" | "sampler_snap_wa" => number(0),
             "printf_buffer" => number(self.printf.unwrap_or(0)),
             "private_base_stateless" => {

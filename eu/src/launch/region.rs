@@ -3,7 +3,11 @@
 //! the launch is divided as a driver divides it into walkers: one region for each combination of whole and partial sizes, with a
 //! payload of its own (NEO: `dispatch_info_builder.h`).
 
-use super::Range;
+use super::memory::Space;
+use super::payload::{store, triple};
+use super::{LaunchError, LocalIds, Range, Settings, implicit, threads};
+use crate::exec::{Code, Thread};
+use crate::zebin::Kernel;
 
 /// What the groups of one size have in common.
 pub struct Region {
@@ -54,7 +58,107 @@ impl Range {
 
 /// Work items of a group of this size.
 pub fn items(local: [u32; 3]) -> u64 {
-    local.iter().map(|size| u64::from(*size)).product()
+    local.iter().fold(1, |items: u64, size| items.saturating_mul(u64::from(*size)))
+}
+
+/// What the payloads of all regions are made of.
+pub struct Contents<'c> {
+    pub kernel: &'c Kernel,
+    pub range: &'c Range,
+    pub settings: &'c Settings,
+    /// Cross-thread data; each region stores its local size.
+    pub payload: Vec<u8>,
+    /// Bytes of the payload that are inline data.
+    pub inline: usize,
+    /// Bytes of implicit values of functions before the payload.
+    pub before: usize,
+    /// Bytes of the payload behind the inline data, before the per-thread data.
+    pub rest: usize,
+    /// Bytes of per-thread data.
+    pub per_thread: usize,
+    pub printf: Option<u64>,
+}
+
+impl Contents<'_> {
+    /// Writes the payload for groups of the size `local` to `indirect`, as the rest of the cross-thread data and the per-thread
+    /// data of each thread.
+    pub fn place(
+        &mut self,
+        local: [u32; 3],
+        indirect: u64,
+        code: &Code,
+        space: &mut Space,
+    ) -> Result<Region, LaunchError> {
+        let Contents { kernel, range, settings, inline: inline_bytes, before, rest, per_thread, printf, .. } = *self;
+        for part in kernel.payload.iter().filter(|part| part.kind == "local_size") {
+            store(&mut self.payload, part, &triple(local));
+        }
+        let (first, others) = self.payload.split_at(inline_bytes);
+        let mut inline = [0; 32];
+        inline[..inline_bytes].copy_from_slice(first);
+        let cross_thread = indirect + before as u64;
+        space.poke(cross_thread, others);
+        let ids_in_registers = per_thread > 0
+            && match settings.local_ids {
+                LocalIds::Hardware => true,
+                LocalIds::Memory => false,
+                LocalIds::Driver => hardware_ids(local, kernel.walk_order),
+            };
+        let threads = threads(local, kernel.simd);
+        for thread in 0..threads {
+            let at = cross_thread + (rest + thread as usize * per_thread) as u64;
+            space.poke(at, &ids(kernel, local, thread)[..per_thread]);
+        }
+        if before > 0 {
+            let row = (kernel.simd as usize * 2).next_multiple_of(32);
+            let local_ids: Vec<u8> =
+                (0..threads).flat_map(|thread| ids(kernel, local, thread)[..row * 3].to_vec()).collect();
+            let dimensions = implicit::dimensions(range, settings.dimensions);
+            let structure = implicit::structure(kernel, range, local, dimensions, printf, &local_ids, space)?;
+            space.poke(indirect, &structure);
+        }
+        let entry = code.entry(i64::from(if ids_in_registers { kernel.skip_per_thread } else { 0 }));
+        Ok(Region { local, inline, indirect, ids_in_registers, entry })
+    }
+}
+
+/// EU-033: hardware makes ids if the sizes of the first two dimensions of the walk are powers of two.
+fn hardware_ids(local: [u32; 3], order: [u32; 3]) -> bool {
+    let size = |index: u32| local[index as usize % 3];
+    let used = local.iter().filter(|size| **size > 1).count();
+    size(order[0]).is_power_of_two() && (used < 2 || size(order[1]).is_power_of_two())
+}
+
+/// Local ids of a thread, X then Y then Z, as words, each dimension padded to whole registers. EU-031, ISA-262.
+fn ids(kernel: &Kernel, local: [u32; 3], thread: u32) -> Vec<u8> {
+    let simd = kernel.simd;
+    let row = (simd as usize * 2).next_multiple_of(32);
+    let mut bytes = vec![0; row * 3 + kernel.per_thread as usize];
+    let order = kernel.walk_order.map(|dimension| dimension as usize % 3);
+    for lane in 0..simd {
+        let mut linear = u64::from(thread * simd + lane);
+        let mut id = [0u64; 3];
+        for dimension in order {
+            let size = u64::from(local[dimension].max(1));
+            id[dimension] = linear % size;
+            linear /= size;
+        }
+        for (dimension, id) in id.iter().enumerate() {
+            let at = dimension * row + lane as usize * 2;
+            bytes[at..at + 2].copy_from_slice(&(*id as u16).to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// Writes local ids behind r0 and returns the number of registers.
+pub fn write_ids(thread: &mut Thread, kernel: &Kernel, local: [u32; 3], number: u32) -> usize {
+    let bytes = ids(kernel, local, number);
+    let registers = (kernel.per_thread as usize).div_ceil(32).min(6);
+    for (index, dword) in bytes[..registers * 32].as_chunks::<4>().0.iter().enumerate() {
+        thread.set_grf(1 + index / 8, index % 8, u32::from_le_bytes(*dword));
+    }
+    registers
 }
 
 #[cfg(test)]

@@ -28,3 +28,12 @@ __kernel SUB_GROUP void imageblocks(read_only image2d_t s, write_only image2d_t 
 __kernel void floatatomics(__global atomic_float *c, __global const float *a, __local atomic_float *l) { uint i = get_global_id(0); float v = a[i]; if (get_local_id(0) == 0) { atomic_init(l, 0.0f); } barrier(CLK_LOCAL_MEM_FENCE); atomic_fetch_add_explicit(c, v, memory_order_relaxed, memory_scope_device); atomic_fetch_min_explicit(c + 1, v, memory_order_relaxed, memory_scope_device); atomic_fetch_max_explicit(c + 2, v, memory_order_relaxed, memory_scope_device); atomic_fetch_min_explicit(l, v, memory_order_relaxed, memory_scope_work_group); barrier(CLK_LOCAL_MEM_FENCE); if (get_local_id(0) == 0) atomic_fetch_min_explicit(c + 3, atomic_load(l), memory_order_relaxed, memory_scope_device); }
 __kernel void texts(__global const float *a) { if (get_global_id(0) == 0) { printf("%d %5d|%-5d|%05d %+d %u %x %o %#x\n", -3, 42, 42, 42, 7, 7u, 255, 8, 255); printf("%.2f %e %g %8.3f| %s %c %% %ld %hhd\n", 2.345f, 1e10f, 0.0001f, a[0], "text", 'x', 123456789012L, (char)-1); printf("%v4d %v2f %v4hhd %v8hd %v2ld\n", (int4)(1, 2, 3, 4), (float2)(1.5f, 2.5f), (char4)(-1, 2, -3, 4), (short8)(1, 2, 3, 4, 5, 6, 7, 8), (long2)(1, -1)); } }
 #endif
+
+/* Two samplers of which only the last channel is read: the message has a header, with a binding table, too. */
+__kernel void twosamplers(read_only image2d_t s, sampler_t t, sampler_t u, __global float *o)
+{
+    int x = get_global_id(0), y = get_global_id(1), i = y * get_global_size(0) + x;
+    float2 c = (float2)(x - 1, y);
+    o[2 * i] = read_imagef(s, t, c).w;
+    o[2 * i + 1] = read_imagef(s, u, c).w;
+}
