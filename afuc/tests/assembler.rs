@@ -211,7 +211,7 @@ fn label_as_an_immediate_is_its_offset_in_words() {
 fn code_behind_a_delay_slot_with_a_label_is_reached() {
     let source = "[016ee001]\n[#jumptbl]\nl: jump #l\nCP_NOP:\nmov $02, 0x1\nmov $03, 0x2\nwaitin\nnop\nnop\n\
                   jumptbl:\n.jumptbl\n";
-    let text = disassemble(&assemble(source, &Options::default()).unwrap().image, Syntax::Own);
+    let text = disassemble(&assemble(source, &Options::default()).unwrap().image, Syntax::Native);
     let unreached: Vec<&str> = text.lines().filter(|line| line.ends_with("not reached")).collect();
     assert_eq!(unreached, ["nop\t; not reached"], "{text}");
 }

@@ -39,8 +39,8 @@ fn text_has_sections_labels_and_names_of_registers() {
     proves!(AF_115, "sections begin with .section, are aligned on a7xx, and end with other words as literals");
     proves!(AF_124, "a section has a packet table at the offset in its second word");
     let image = image(SOURCE);
-    assert_eq!(disassemble(&image, Syntax::Own), TEXT);
-    for syntax in [Syntax::Peer, Syntax::Own] {
+    assert_eq!(disassemble(&image, Syntax::Native), TEXT);
+    for syntax in [Syntax::Mesa, Syntax::Native] {
         let again = assemble(&disassemble(&image, syntax), &Options::default()).unwrap().image;
         assert!(again == image, "{syntax:?}");
     }
@@ -50,7 +50,7 @@ fn text_has_sections_labels_and_names_of_registers() {
 fn raw_text_has_neither_sections_nor_tables() {
     proves!(AF_116, "in raw mode all words are instructions or literals");
     let image = image(SOURCE);
-    let text = disassemble_raw(&image, Syntax::Own);
+    let text = disassemble_raw(&image, Syntax::Native);
     assert!(!text.contains(".section") && !text.contains("jumptbl") && !text.contains("CP_NOP"), "{text}");
     // The entry of CP_NOP in the table.
     assert!(text.contains("\n[01000010]\n") && text.contains("\n[00000002]\t; data\n"), "{text}");

@@ -65,7 +65,7 @@ fn round_trip_of_special_forms_is_identical() {
     // A word with ignored bits is a literal with a comment (AF-035), and data after the code is a literal too.
     let words = vec![0x016e_e001, 0x9843_20e1, 0x1234_5678, 0xffff_ffff];
     let ignored = Image { words, leading_zero: false, set: ControlSet::A6 };
-    let text = disassemble(&ignored, Syntax::Own);
+    let text = disassemble(&ignored, Syntax::Native);
     assert!(text.contains("[984320e1]\t; add $04, $02, $03, with ignored bits\n"), "{text}");
     check(&ignored);
     // Mesa's form of the same targets assembles too, except for what it prints wrongly.

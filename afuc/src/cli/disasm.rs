@@ -25,21 +25,21 @@ pub struct DisasmArgs {
     generation: Option<Generation>,
     /// Print what Mesa's disassembler prints.
     #[arg(long)]
-    mesa_syntax: bool,
+    peer_syntax: bool,
     /// Do not search sections and packet tables.
     #[arg(long)]
     raw: bool,
     /// Print address and word before each text.
-    #[arg(short, long, conflicts_with_all = ["mesa_syntax", "raw"])]
+    #[arg(short, long, conflicts_with_all = ["peer_syntax", "raw"])]
     verbose: bool,
     /// Print one JSON document: sections with their words, labels, targets.
-    #[arg(long, conflicts_with_all = ["mesa_syntax", "raw", "verbose"])]
+    #[arg(long, conflicts_with_all = ["peer_syntax", "raw", "verbose"])]
     json: bool,
 }
 
 pub fn run(arguments: &DisasmArgs) -> Result<ExitCode> {
     let image = read_image(&arguments.file, arguments.generation)?;
-    let syntax = if arguments.mesa_syntax { Syntax::Mesa } else { Syntax::Native };
+    let syntax = if arguments.peer_syntax { Syntax::Mesa } else { Syntax::Native };
     let text = if arguments.json {
         serde_json::to_string_pretty(&document(&image))? + "\n"
     } else if arguments.verbose {
