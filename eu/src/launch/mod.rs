@@ -154,9 +154,9 @@ impl Launch {
         payload::prepare(zebin, kernel, range, arguments, settings)
     }
 
-    /// Threads of a whole group.
+    /// Threads of a full group.
     pub fn threads(&self) -> u32 {
-        threads(self.range.whole(), self.kernel.simd)
+        threads(self.range.full(), self.kernel.simd)
     }
 
     /// Threads of a group, which are fewer if it is a partial one.

@@ -320,8 +320,8 @@ impl Writer<'_> {
         Ok(match part.kind.as_str() {
             "global_id_offset" => triple(range.offset),
             "enqueued_local_size" => triple(range.local),
-            // Of whole groups; each region stores its own.
-            "local_size" => triple(range.whole()),
+            // Of full groups; each region stores its own.
+            "local_size" => triple(range.full()),
             "global_size" => triple(range.global),
             "group_count" => triple(range.groups()),
             "work_dimensions" => number(implicit::dimensions(range, self.dimensions).into()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Groups of one size. Where a global size is no multiple of the local size, the last groups in that direction are smaller, and
-//! the launch is divided as a driver divides it into walkers: one region for each combination of whole and partial sizes, with a
+//! the launch is divided as a driver divides it into walkers: one region for each combination of full and partial sizes, with a
 //! payload of its own (NEO: `dispatch_info_builder.h`).
 
 use super::memory::Space;
@@ -24,8 +24,8 @@ pub struct Region {
 }
 
 impl Range {
-    /// Work items of a whole group: in a direction with fewer items, all of them.
-    pub fn whole(&self) -> [u32; 3] {
+    /// Work items of a full group: in a direction with fewer items, all of them.
+    pub fn full(&self) -> [u32; 3] {
         [0, 1, 2].map(|index| self.local[index].min(self.global[index]).max(1))
     }
 
@@ -36,20 +36,20 @@ impl Range {
 
     /// Number of the region of a group: a bit for each direction in which the group is the partial one.
     pub fn region(&self, group: [u32; 3]) -> usize {
-        let whole = self.whole();
-        (0..3).filter(|index| group[*index] >= self.global[*index] / whole[*index]).map(|index| 1 << index).sum()
+        let full = self.full();
+        (0..3).filter(|index| group[*index] >= self.global[*index] / full[*index]).map(|index| 1 << index).sum()
     }
 
     /// Work items of a group of each region; `None` for a region without groups. The first has the largest groups.
     pub fn regions(&self) -> [Option<[u32; 3]>; 8] {
-        let whole = self.whole();
+        let full = self.full();
         let mut number = 0;
         [(); 8].map(|()| {
             let bits = number;
             number += 1;
-            let mut local = whole;
+            let mut local = full;
             for index in (0..3).filter(|index| bits >> index & 1 != 0) {
-                local[index] = self.global[index] % whole[index];
+                local[index] = self.global[index] % full[index];
             }
             (!local.contains(&0)).then_some(local)
         })
@@ -178,8 +178,8 @@ mod tests {
             for group in (0..width * height * depth).map(|n| [n % width, n / width % height, n / width / height]) {
                 let size = regions[range.region(group)].unwrap();
                 for index in 0..3 {
-                    let start = group[index] * range.whole()[index];
-                    assert_eq!(size[index], range.whole()[index].min(global[index] - start), "{group:?}");
+                    let start = group[index] * range.full()[index];
+                    assert_eq!(size[index], range.full()[index].min(global[index] - start), "{group:?}");
                 }
                 sum += items(size);
             }
