@@ -97,22 +97,17 @@ fn load_with(change: impl Fn(&Host)) -> (Host, u32) {
 /// An engine map that the scheduler cannot use is refused, as is an ADS without its parts (contract B.7).
 #[test]
 fn unusable_ads() {
-    let video = u64::from(EngineClass::VideoDecode.guc());
-    let cases: [(&str, &dyn Fn(&Host)); 5] = [
-        ("two logical instances with one engine", &|host| host.poke(MAPPING + video * 32, 0x2020_0000)),
-        ("a fused-off engine", &|host| {
-            host.poke(MAPPING + video * 32, 0x2020_0100);
-            host.poke(MASKS + video * 4, 3);
-        }),
-        ("a logical instance that no class has", &|host| {
-            host.poke(MAPPING + video * 32, 0x2020_2020);
-            host.poke(MAPPING + video * 32 + 8, 0x2020_2000);
-        }),
-        ("no policies", &|host| host.poke(ADS + 0x1004, 0)),
-        ("no system info", &|host| host.poke(ADS + 0x1008, 0)),
-    ];
-    for (name, change) in cases {
-        assert_eq!(load_with(change).1, 0x71, "{name}");
+    let row = u64::from(EngineClass::VideoDecode.guc());
+    let (map, mask) = (MAPPING + row * 32, MASKS + row * 4);
+    for (name, words) in [
+        ("two logical instances with one engine", &[(map, 0x2020_0000)][..]),
+        ("a fused-off engine", &[(map, 0x2020_0100), (mask, 3)]),
+        ("a logical instance that no class has", &[(map, 0x2020_2020), (map + 8, 0x2020_2000)]),
+        ("no policies", &[(ADS + 0x1004, 0)]),
+        ("no system info", &[(ADS + 0x1008, 0)]),
+    ] {
+        let (_, code) = load_with(|host| words.iter().for_each(|(at, word)| host.poke(*at, *word)));
+        assert_eq!(code, 0x71, "{name}");
     }
 }
 
