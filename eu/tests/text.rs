@@ -96,6 +96,18 @@ fn mistakes_are_reported_with_place_and_reason() {
         ("        goto (8|M0) nowhere nowhere", 21, "the label nowhere is not defined"),
         ("        send.ugm (8|M0) r1 r2 null:0 0x0 zero", 42, "a descriptor is a number"),
         ("        mov (8|M0) r1.0<1>:f r2.0<1;1,0>:f {Q@1}", 45, "the pipes are A, F, I and L"),
+        (
+            "        mov (8|M0) r1.0<1>:f r2.0<1;1,0>:f {Compacted, $3.dst, A@1}",
+            64,
+            "a distance beside a token has no pipe",
+        ),
+        ("        mov (8|M0) r1.0<1>:f r2.0<1;1,0>:f {@1, $3}", 49, "else $n.dst"),
+        ("        mov (8|M0) r1.0<1>:f r2.0<1;1,0>:f {@1, $+3}", 49, "a token of the scoreboard is $0 to $15"),
+        ("        mov (8|M0) r1.0<1>:f r2.0<1;1,0>:f {@1, NoMask}", 49, "`NoMask` is no option"),
+        ("        sync.allwr ($32)", 20, "a token of the mask of sync is $0 to $31"),
+        ("        add (8|M0) r1.0<1>:w r2.0<1;1,0>:w 0x+7:w", 44, "no immediate of the type w"),
+        ("        add (8|M0) r1.0<1>:f r2.0<1;1,0>:f qnan(0x+7):f", 44, "no immediate of the type f"),
+        (".inst 0x+7", 1, "is no hexadecimal number"),
     ] {
         let errors = assemble(line).unwrap_err();
         let text = errors.render(line, "k.asm");

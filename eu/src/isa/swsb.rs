@@ -1,97 +1,205 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Software scoreboard annotations (ISA-101). They do not change results (ISA-100); assembler and disassembler need them.
 
-use super::table::{Execute, Format, Row};
+use super::table::{Execute, Format, Lane, Row};
 
-/// Names of the pipes in a distance and their bits: none is the pipe of the operands' type.
-const PIPES: [(&str, u8); 5] = [("", 0x00), ("A", 0x08), ("F", 0x10), ("I", 0x18), ("L", 0x50)];
+/// The in-order pipe in which a distance counts instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipe {
+    /// That of the operands' type.
+    OfTypes,
+    /// All pipes.
+    All,
+    /// Float.
+    Float,
+    /// Integer.
+    Int,
+    /// 64-bit types.
+    Long,
+}
 
-/// True for instructions of which a token beside a distance is allocated.
-fn is_out_of_order(row: &Row) -> bool {
-    use super::table::Lane;
-    matches!(row.execute, Execute::Send | Execute::Dpas | Execute::Lane(Lane::Math)) || row.format == Format::Dpas
+/// Pipes with their prefix in the text and bits 7:3 of the code. That of `Long` is between the codes of tokens.
+const PIPES: [(Pipe, &str, u8); 5] = [
+    (Pipe::OfTypes, "", 0x00),
+    (Pipe::All, "A", 0x08),
+    (Pipe::Float, "F", 0x10),
+    (Pipe::Int, "I", 0x18),
+    (Pipe::Long, "L", 0x50),
+];
+
+/// What an instruction does with a token (SBID).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenUse {
+    /// Waits for the destination of the token's instruction.
+    Destination,
+    /// Waits for its sources.
+    Sources,
+    /// Allocates the token.
+    Set,
+}
+
+/// Uses of a token with their suffix in the text and bits 7:4 of the code.
+const USES: [(TokenUse, &str, u8); 3] =
+    [(TokenUse::Destination, "dst", 0x20), (TokenUse::Sources, "src", 0x30), (TokenUse::Set, "", 0x40)];
+
+/// Bit of a code with a distance and a token.
+const BOTH: u8 = 0x80;
+
+/// An annotation: distances are 1 to 7, tokens 0 to 15.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Annotation {
+    /// No dependency.
+    None,
+    /// Waits for the instruction so many before this one in the pipe.
+    Distance(Pipe, u8),
+    /// Uses a token.
+    Token(TokenUse, u8),
+    /// A distance and a token; [`Combined`] has its pipe and the use of the token.
+    Both(u8, u8),
+}
+
+impl Annotation {
+    /// `None` for a reserved code.
+    pub fn from_code(code: u8) -> Option<Annotation> {
+        let (distance, token) = (code & 7, code & 15);
+        if code & BOTH != 0 {
+            let distance = code >> 4 & 7;
+            return (distance != 0).then_some(Annotation::Both(distance, token));
+        }
+        if let Some((kind, ..)) = USES.iter().find(|(.., bits)| *bits == code & 0xf0) {
+            return Some(Annotation::Token(*kind, token));
+        }
+        if code == 0 {
+            return Some(Annotation::None);
+        }
+        let (pipe, ..) = PIPES.iter().find(|(.., bits)| *bits == code & !7)?;
+        (distance != 0).then_some(Annotation::Distance(*pipe, distance))
+    }
+
+    /// The code.
+    pub fn code(self) -> u8 {
+        let pipe = |pipe| PIPES.iter().find(|row| row.0 == pipe).map_or(0, |row| row.2);
+        let bits = |kind| USES.iter().find(|row| row.0 == kind).map_or(0, |row| row.2);
+        match self {
+            Annotation::None => 0,
+            Annotation::Distance(at, distance) => pipe(at) | distance & 7,
+            Annotation::Token(kind, token) => bits(kind) | token & 15,
+            Annotation::Both(distance, token) => BOTH | (distance & 7) << 4 | token & 15,
+        }
+    }
+}
+
+/// Meaning of a distance beside a token, which depends on the instruction and is not in the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Combined {
+    /// Pipe of the distance.
+    pub pipe: Pipe,
+    /// Use of the token.
+    pub token: TokenUse,
+}
+
+impl Combined {
+    /// Instructions that are executed out of order set the token, the others wait for its destination.
+    pub fn of(row: &Row) -> Combined {
+        // The table has formats of instructions that are not executed, too: dpasw.
+        let out_of_order =
+            matches!(row.format, Format::Send | Format::Dpas) || matches!(row.execute, Execute::Lane(Lane::Math));
+        Combined {
+            pipe: if row.format == Format::Send { Pipe::All } else { Pipe::OfTypes },
+            token: if out_of_order { TokenUse::Set } else { TokenUse::Destination },
+        }
+    }
+}
+
+fn distance_text(pipe: Pipe, distance: u8) -> String {
+    let prefix = PIPES.iter().find(|row| row.0 == pipe).map_or("", |row| row.1);
+    format!("{prefix}@{distance}")
+}
+
+fn token_text(kind: TokenUse, token: u8) -> String {
+    let suffix = USES.iter().find(|row| row.0 == kind).map_or("", |row| row.1);
+    if suffix.is_empty() { format!("${token}") } else { format!("${token}.{suffix}") }
 }
 
 /// Text of an annotation; empty for none. `None` if the code is reserved.
 pub fn text(row: &Row, code: u8) -> Option<String> {
-    let (low, token) = (code & 7, code & 15);
-    let set = |token| format!("${token}");
-    if code & 0x80 != 0 {
-        let distance = code >> 4 & 7;
-        if distance == 0 {
-            return None;
+    Some(match Annotation::from_code(code)? {
+        Annotation::None => String::new(),
+        Annotation::Distance(pipe, distance) => distance_text(pipe, distance),
+        Annotation::Token(kind, token) => token_text(kind, token),
+        Annotation::Both(distance, token) => {
+            let combined = Combined::of(row);
+            format!("{},{}", distance_text(combined.pipe, distance), token_text(combined.token, token))
         }
-        let pipe = if row.format == Format::Send { "A" } else { "" };
-        let token = if is_out_of_order(row) { set(token) } else { format!("${token}.dst") };
-        return Some(format!("{pipe}@{distance},{token}"));
-    }
-    match code & 0xf0 {
-        0x20 => Some(format!("${token}.dst")),
-        0x30 => Some(format!("${token}.src")),
-        0x40 => Some(set(token)),
-        _ => {
-            if code == 0 {
-                return Some(String::new());
-            }
-            let (pipe, _) = PIPES.iter().find(|(_, bits)| *bits == code & !7)?;
-            (low != 0).then(|| format!("{pipe}@{low}"))
-        }
-    }
+    })
 }
 
-/// Code of an annotation in the parts of its text, as `["A@1", "$3"]`.
-pub fn parse(row: &Row, parts: &[&str]) -> Result<u8, &'static str> {
-    let mut distance = None;
-    let mut token = None;
-    for part in parts {
+/// A number without sign and leading zeros.
+fn number(text: &str) -> Option<u8> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let leading = text.len() > 1 && text.starts_with('0');
+    if digits && !leading { text.parse().ok() } else { None }
+}
+
+/// Index of the part that is wrong, and why.
+pub type ParseError = (usize, &'static str);
+
+fn parse_token(text: &str) -> Result<(TokenUse, u8), &'static str> {
+    let (digits, suffix) = text.split_once('.').unwrap_or((text, ""));
+    let token = number(digits).filter(|token| *token < 16).ok_or("a token of the scoreboard is $0 to $15")?;
+    let row = USES.iter().find(|row| row.1 == suffix && text.contains('.') != suffix.is_empty());
+    row.map(|row| (row.0, token)).ok_or("a token is $n, $n.dst or $n.src")
+}
+
+fn parse_distance(prefix: &str, digits: &str) -> Result<(Pipe, u8), &'static str> {
+    let distance = number(digits).filter(|distance| (1..=7).contains(distance)).ok_or("a distance is 1 to 7")?;
+    let row = PIPES.iter().find(|row| row.1 == prefix).ok_or("the pipes are A, F, I and L")?;
+    Ok((row.0, distance))
+}
+
+/// Code of an annotation by the parts of its text, as `["A@1", "$3"]`: at most one distance and one token, in any order,
+/// without spaces.
+pub fn parse(row: &Row, parts: &[&str]) -> Result<u8, ParseError> {
+    let (mut distance, mut token) = (None, None);
+    for (index, part) in parts.iter().enumerate() {
+        let fail = |reason| (index, reason);
         if let Some(rest) = part.strip_prefix('$') {
-            let (number, kind) = rest.split_once('.').map_or((rest, ""), |(number, kind)| (number, kind));
-            let number: u8 = number.parse().map_err(|_| "a token is $0 to $15")?;
-            if number > 15 || token.is_some() {
-                return Err("a token is $0 to $15, and there is at most one");
+            if token.replace((index, parse_token(rest).map_err(fail)?)).is_some() {
+                return Err(fail("there is at most one token"));
             }
-            token = Some((number, kind));
-        } else if let Some((pipe, number)) = part.split_once('@') {
-            let number: u8 = number.parse().map_err(|_| "a distance is 1 to 7")?;
-            if !(1..=7).contains(&number) || distance.is_some() {
-                return Err("a distance is 1 to 7, and there is at most one");
+        } else if let Some((prefix, digits)) = part.split_once('@') {
+            if distance.replace((index, parse_distance(prefix, digits).map_err(fail)?)).is_some() {
+                return Err(fail("there is at most one distance"));
             }
-            distance = Some((pipe, number));
         } else {
-            return Err("an option is a name, a distance such as A@1 or a token such as $3.dst");
+            return Err(fail("a dependency is a distance such as A@1 or a token such as $3.dst"));
         }
     }
-    match (distance, token) {
-        (None, None) => Ok(0),
-        (Some((pipe, number)), None) => {
-            let (_, bits) = PIPES.iter().find(|(name, _)| *name == pipe).ok_or("the pipes are A, F, I and L")?;
-            Ok(bits | number)
-        }
-        (None, Some((number, "dst"))) => Ok(0x20 | number),
-        (None, Some((number, "src"))) => Ok(0x30 | number),
-        (None, Some((number, ""))) => Ok(0x40 | number),
-        (Some((pipe, distance)), Some((number, kind))) => {
-            let expected = if row.format == Format::Send { "A" } else { "" };
-            let expected_kind = if is_out_of_order(row) { "" } else { "dst" };
-            if pipe != expected && pipe != "A" {
-                return Err("a distance beside a token has no pipe, on messages A");
+    let annotation = match (distance, token) {
+        (None, None) => Annotation::None,
+        (Some((_, (pipe, distance))), None) => Annotation::Distance(pipe, distance),
+        (None, Some((_, (kind, token)))) => Annotation::Token(kind, token),
+        (Some((first, (pipe, distance))), Some((second, (kind, token)))) => {
+            let combined = Combined::of(row);
+            if pipe != combined.pipe {
+                return Err((first, "a distance beside a token has no pipe, on messages A"));
             }
-            if pipe != expected || kind != expected_kind {
-                return Err("beside a distance, a token is $n on messages, math and dpas, else $n.dst");
+            if kind != combined.token {
+                return Err((second, "beside a distance, a token is $n on messages, math and dpas, else $n.dst"));
             }
-            Ok(0x80 | distance << 4 | number)
+            Annotation::Both(distance, token)
         }
-        _ => Err("a token is $n, $n.dst or $n.src"),
-    }
+    };
+    Ok(annotation.code())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::TABLE;
+    use super::super::table::{TABLE, by_name};
     use super::*;
 
     #[test]
-    fn each_code_has_a_text_that_is_parsed_to_it() {
+    fn text_of_each_legal_code_is_parsed_to_the_code() {
         for row in TABLE {
             let mut legal = 0;
             for code in 0..=255 {
@@ -101,7 +209,74 @@ mod tests {
                     legal += 1;
                 }
             }
-            assert_eq!(legal, 1 + 5 * 7 + 3 * 16 + 7 * 16);
+            let (none, distances, tokens, both) = (1, 5 * 7, 3 * 16, 7 * 16);
+            assert_eq!(legal, none + distances + tokens + both);
+        }
+    }
+
+    /// The rows of ISA-101.
+    #[test]
+    fn codes_have_the_text_of_isa_101() {
+        for (code, expected) in [
+            (0x00, Some("")),
+            (0x01, Some("@1")),
+            (0x0f, Some("A@7")),
+            (0x12, Some("F@2")),
+            (0x1b, Some("I@3")),
+            (0x54, Some("L@4")),
+            (0x2a, Some("$10.dst")),
+            (0x3f, Some("$15.src")),
+            (0x45, Some("$5")),
+            // No pipe is 1000; a distance is not 0.
+            (0x08, None),
+            (0x50, None),
+            (0x5f, None),
+            (0x60, None),
+            (0x77, None),
+            (0x80, None),
+        ] {
+            for name in ["add", "math", "dpas", "send"] {
+                assert_eq!(text(by_name(name).unwrap(), code).as_deref(), expected, "{name} {code:#x}");
+            }
+        }
+        for (name, expected) in [
+            ("add", "@3,$9.dst"),
+            ("sync", "@3,$9.dst"),
+            ("math", "@3,$9"),
+            ("dpas", "@3,$9"),
+            ("dpasw", "@3,$9"),
+            ("send", "A@3,$9"),
+            ("sendc", "A@3,$9"),
+        ] {
+            assert_eq!(text(by_name(name).unwrap(), 0xb9).as_deref(), Some(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn mistakes_have_their_place_and_reason() {
+        for (name, parts, index, reason) in [
+            ("add", &["A@1", "$3.dst"][..], 0, "has no pipe"),
+            ("add", &["$3.dst", "F@1"], 1, "has no pipe"),
+            ("add", &["@1", "$3"], 1, "else $n.dst"),
+            ("add", &["@1", "$3.src"], 1, "else $n.dst"),
+            ("send", &["@1", "$3"], 0, "on messages A"),
+            ("send", &["A@1", "$3.dst"], 1, "$n on messages"),
+            ("add", &["$+3"], 0, "$0 to $15"),
+            ("add", &["$03"], 0, "$0 to $15"),
+            ("add", &["$16"], 0, "$0 to $15"),
+            ("add", &["$"], 0, "$0 to $15"),
+            ("add", &["$3."], 0, "$n, $n.dst or $n.src"),
+            ("add", &["$3.foo"], 0, "$n, $n.dst or $n.src"),
+            ("add", &["@+1"], 0, "1 to 7"),
+            ("add", &["@0"], 0, "1 to 7"),
+            ("add", &["A@8"], 0, "1 to 7"),
+            ("add", &["Q@1"], 0, "the pipes are"),
+            ("add", &["@1", "@2"], 1, "at most one distance"),
+            ("add", &["$1", "$2"], 1, "at most one token"),
+            ("add", &["NoMask"], 0, "a dependency is"),
+        ] {
+            let (at, text) = parse(by_name(name).unwrap(), parts).unwrap_err();
+            assert!(at == index && text.contains(reason), "{name} {parts:?}: {at} {text}");
         }
     }
 }

@@ -93,7 +93,9 @@ fn item(line: &str, trimmed: &str) -> Result<Item, parse::Error> {
         let mut bytes = Vec::new();
         for word in rest.split_whitespace() {
             let digits = word.strip_prefix("0x").unwrap_or(word);
-            let value = u32::from_str_radix(digits, 16).ok().filter(|value| size == 4 || *value < 256);
+            let value = parse::hex(digits)
+                .and_then(|value| u32::try_from(value).ok())
+                .filter(|value| size == 4 || *value < 256);
             let Some(value) = value else {
                 return Err((span, format!("`{word}` is no hexadecimal number of {size} bytes")));
             };

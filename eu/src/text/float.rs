@@ -88,10 +88,11 @@ fn scientific(text: &str) -> String {
 pub fn parse(text: &str, half: bool) -> Option<u32> {
     let (negative, rest) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
     let (sign, exponent, quiet) = if half { (0x8000, 0x7c00, 0x200) } else { (1 << 31, 0xff << 23, 1 << 22) };
+    let hex = |digits: &str| super::parse::hex(digits).and_then(|bits| u32::try_from(bits).ok());
     let signed = |bits: u32| if negative { bits | sign } else { bits };
     let payload = |prefix: &str| {
         let inner = rest.strip_prefix(prefix)?.strip_suffix(')')?;
-        u32::from_str_radix(inner.strip_prefix("0x")?, 16).ok()
+        hex(inner.strip_prefix("0x")?)
     };
     if rest == "inf" {
         return Some(signed(exponent));
@@ -102,8 +103,8 @@ pub fn parse(text: &str, half: bool) -> Option<u32> {
     if let Some(bits) = payload("snan(") {
         return Some(signed(exponent | bits));
     }
-    if let Some(hex) = rest.strip_prefix("0x") {
-        return u32::from_str_radix(hex, 16).ok().map(|bits| if negative { bits ^ sign } else { bits });
+    if let Some(digits) = rest.strip_prefix("0x") {
+        return hex(digits).map(|bits| if negative { bits ^ sign } else { bits });
     }
     if !rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;

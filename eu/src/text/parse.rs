@@ -466,12 +466,17 @@ fn sync_source(cursor: &mut Cursor<'_>) -> Result<Source, Error> {
         cursor.expect("$", "before the number of the token")?;
         let token: u32 = cursor.number("the number of the token")?;
         if token > 31 {
-            return Err(cursor.error_from(start, "a token is $0 to $31".into()));
+            return Err(cursor.error_from(start, "a token of the mask of sync is $0 to $31".into()));
         }
         value |= 1 << token;
         cursor.eat(",");
     }
     Ok(Source::Imm { ty: Type::Ud, value })
+}
+
+/// Value of hexadecimal digits, without a sign.
+pub fn hex(digits: &str) -> Option<u64> {
+    if digits.starts_with('+') { None } else { u64::from_str_radix(digits, 16).ok() }
 }
 
 /// Bits of an immediate.
@@ -486,8 +491,9 @@ fn immediate(text: &str, ty: Type) -> Option<u64> {
     }
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
     let value = match digits.strip_prefix("0x") {
-        Some(hex) => u64::from_str_radix(hex, 16).ok()?,
-        None => digits.parse().ok()?,
+        Some(hex) => self::hex(hex)?,
+        None if digits.starts_with(|c: char| c.is_ascii_digit()) => digits.parse().ok()?,
+        None => return None,
     };
     let bits = match ty {
         Type::V | Type::Uv | Type::Vf => 32,
@@ -533,14 +539,22 @@ fn descriptor(cursor: &mut Cursor<'_>) -> Result<Descriptor, Error> {
         .ok_or_else(|| cursor.error_from(start, "a descriptor is a number such as 0x0 or a0.2".into()))
 }
 
+/// Names that are legal between braces.
+const OPTIONS: &str = "AccWrEn, Serialize, Atomic, Breakpoint, Compacted, EOT and ExBSO, as the instruction has them";
+
 fn options(cursor: &mut Cursor<'_>, into: &mut Instruction) -> Result<(), Error> {
-    let start = cursor.at;
+    let mut start = cursor.at;
     let inside = cursor.take(|c| c != '}');
     cursor.expect("}", "after the options")?;
-    let mut annotation = Vec::new();
-    for option in inside.split(',').map(str::trim).filter(|option| !option.is_empty()) {
-        let send = into.row.format == Format::Send;
+    let send = into.row.format == Format::Send;
+    let (mut annotation, mut spans) = (Vec::new(), Vec::new());
+    for part in inside.split(',') {
+        let option = part.trim();
+        let first = start + part.len() - part.trim_start().len();
+        let span = first..first + option.len();
+        start += part.len() + 1;
         match option {
+            "" => {}
             "AccWrEn" if !send && !into.row.has_branch_control() => into.acc_write = true,
             "Serialize" if send => into.acc_write = true,
             "Atomic" => into.atomic = true,
@@ -548,9 +562,17 @@ fn options(cursor: &mut Cursor<'_>, into: &mut Instruction) -> Result<(), Error>
             "Compacted" => into.compacted = true,
             "EOT" if send => into.saturate = true,
             "ExBSO" if send => into.send.exbso = true,
-            _ => annotation.push(option),
+            _ if option.contains(['$', '@']) => {
+                annotation.push(option);
+                spans.push(span);
+            }
+            _ => {
+                let dependencies = "a distance such as A@1 and a token such as $3.dst";
+                return Err((span, format!("`{option}` is no option: there are {OPTIONS}, {dependencies}")));
+            }
         }
     }
-    into.swsb = swsb::parse(into.row, &annotation).map_err(|message| cursor.error_from(start, message.to_string()))?;
+    into.swsb = swsb::parse(into.row, &annotation)
+        .map_err(|(index, reason)| (spans.get(index).cloned().unwrap_or(start..start + 1), reason.to_string()))?;
     Ok(())
 }
