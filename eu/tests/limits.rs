@@ -164,7 +164,7 @@ const FORMATS: [(&str, u32, u32); 14] = [
 
 /// Bytes of an image of 8 x 4 texels.
 fn texels(format: &str) -> Vec<u8> {
-    let size = usize::from(parse_image_format(format).unwrap().texel());
+    let size = parse_image_format(format).unwrap().texel_bytes();
     let count = 32 * size;
     match format {
         _ if format.ends_with("16f") => {

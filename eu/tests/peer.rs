@@ -74,8 +74,8 @@ fn expected(work: &Work, cases: &[Case]) -> Vec<Vec<(String, Vec<u8>)>> {
                     let image = ImageKind::parse(kind).unwrap();
                     json!({
                         "kind": "image", "file": file, "size": image.size, "array": image.array, "buffer": image.buffer,
-                        "channels": format.channels(), "bgra": format.order == ChannelOrder::Bgra, "bytes": format.bytes,
-                        "type": format!("{:?}", format.kind),
+                        "channels": format.channels(), "bgra": format.order == ChannelOrder::Bgra, "bytes": format.channel.bytes(),
+                        "type": format!("{:?}", format.channel.kind()),
                     })
                 }
                 Argument::Value(bytes) | Argument::Buffer(bytes) => {

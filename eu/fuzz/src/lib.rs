@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! What the fuzz targets check. The tests of `arctic-eu` include this file and give it generated inputs.
 
-use arctic_eu::exec::memory::{Addressing, Image, Sampler};
+use arctic_eu::exec::memory::{Addressing, Dimensions, Image, Sampler};
 use arctic_eu::exec::{self, Code, Environment, Group, Host, Stop, Thread, Way};
 use arctic_eu::launch::memory::{Space, State};
 use arctic_eu::launch::{Argument, Launch, Range, Settings, parse_image_format};
@@ -63,7 +63,7 @@ fn memory_fixture() -> (Space, [u64; 2]) {
         depth: 1,
         pitch: 64,
         slice: 1024,
-        dimensions: 2,
+        dimensions: Dimensions::Two,
         array: false,
         format: parse_image_format("rgba8unorm").expect("a known format"),
     }));

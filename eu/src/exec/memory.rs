@@ -36,31 +36,47 @@ pub struct Image {
     pub base: u64,
     /// Width in texels.
     pub width: u32,
-    /// Height.
+    /// Height in texels; of an array of lines, the number of elements.
     pub height: u32,
-    /// Depth or number of array elements.
+    /// Depth in texels; of an array of planes, the number of elements.
     pub depth: u32,
     /// Bytes between rows.
     pub pitch: u64,
     /// Bytes between slices.
     pub slice: u64,
-    /// Number of dimensions with coordinates, that of array elements among them.
-    pub dimensions: u8,
+    /// Coordinates of a texel, that of array elements among them.
+    pub dimensions: Dimensions,
     /// The last coordinate is the number of an array element.
     pub array: bool,
     /// Format of a texel.
     pub format: ImageFormat,
 }
 
-/// Format of a texel: its channels and their kind.
+/// Number of coordinates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dimensions {
+    /// Width.
+    One = 1,
+    /// Width and height.
+    Two,
+    /// Width, height and depth.
+    Three,
+}
+
+impl Dimensions {
+    /// The number.
+    pub fn count(self) -> u32 {
+        self as u32
+    }
+}
+
+/// Format of a texel: its channels and their encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageFormat {
     /// Channels in memory and their places in a color.
     pub order: ChannelOrder,
-    /// Bytes of a channel.
-    pub bytes: u8,
-    /// Conversion of a channel.
-    pub kind: ChannelKind,
+    /// Encoding of each channel.
+    pub channel: Channel,
 }
 
 impl ImageFormat {
@@ -77,9 +93,17 @@ impl ImageFormat {
         }
     }
 
-    /// Bytes of a texel.
-    pub fn texel(self) -> u8 {
-        self.channels() * self.bytes
+    /// Bytes of a texel, at most 16.
+    pub fn texel_bytes(self) -> usize {
+        usize::from(self.channels()) * self.channel.bytes()
+    }
+
+    /// The number 1 in a component of a color: of an integer format an integer, else a float.
+    pub fn one(self) -> u32 {
+        match self.channel.kind() {
+            ChannelKind::Uint | ChannelKind::Sint => 1,
+            ChannelKind::Unorm | ChannelKind::Snorm | ChannelKind::Float => 1.0f32.to_bits(),
+        }
     }
 
     /// True if the last component of a color is in memory. Where it is not, it is 1.
@@ -117,6 +141,46 @@ pub enum ChannelOrder {
     Luminance,
     /// The first component, of a depth image.
     Depth,
+}
+
+/// Encoding of a channel: its kind and its bits. EU-082.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named by kind and bits")]
+pub enum Channel {
+    Unorm8,
+    Unorm16,
+    Snorm8,
+    Snorm16,
+    Uint8,
+    Uint16,
+    Uint32,
+    Sint8,
+    Sint16,
+    Sint32,
+    Float16,
+    Float32,
+}
+
+impl Channel {
+    /// Bytes of the channel.
+    pub fn bytes(self) -> usize {
+        match self {
+            Channel::Unorm8 | Channel::Snorm8 | Channel::Uint8 | Channel::Sint8 => 1,
+            Channel::Unorm16 | Channel::Snorm16 | Channel::Uint16 | Channel::Sint16 | Channel::Float16 => 2,
+            Channel::Uint32 | Channel::Sint32 | Channel::Float32 => 4,
+        }
+    }
+
+    /// Conversion of the channel.
+    pub fn kind(self) -> ChannelKind {
+        match self {
+            Channel::Unorm8 | Channel::Unorm16 => ChannelKind::Unorm,
+            Channel::Snorm8 | Channel::Snorm16 => ChannelKind::Snorm,
+            Channel::Uint8 | Channel::Uint16 | Channel::Uint32 => ChannelKind::Uint,
+            Channel::Sint8 | Channel::Sint16 | Channel::Sint32 => ChannelKind::Sint,
+            Channel::Float16 | Channel::Float32 => ChannelKind::Float,
+        }
+    }
 }
 
 /// Conversion of a channel.
@@ -303,10 +367,11 @@ pub trait Memory: Sync {
     /// Description of an image.
     fn image(&self, surface: Surface) -> Result<Image, FaultKind>;
 
-    /// Virtual address of a texel that is inside the image.
+    /// Virtual address of a texel that is inside the image. Addresses wrap.
     fn texel(&self, image: &Image, x: u32, y: u32, z: u32) -> u64 {
-        let bytes = u64::from(image.format.texel());
-        image.base + u64::from(z) * image.slice + u64::from(y) * image.pitch + u64::from(x) * bytes
+        let offset = |at: u32, distance: u64| u64::from(at).wrapping_mul(distance);
+        let row = image.base.wrapping_add(offset(z, image.slice)).wrapping_add(offset(y, image.pitch));
+        row.wrapping_add(offset(x, image.format.texel_bytes() as u64))
     }
 
     /// Description of a sampler: by a bindless pointer in dword 3 of a header, or by number.

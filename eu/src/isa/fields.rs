@@ -40,6 +40,16 @@ impl Bits {
         self.get(word) != 0
     }
 
+    /// Value of a field of at most 31 bits in a descriptor.
+    pub const fn get32(self, dword: u32) -> u32 {
+        dword >> self.low & ((1 << self.width) - 1)
+    }
+
+    /// True if the field of a descriptor is not zero.
+    pub const fn is_set32(self, dword: u32) -> bool {
+        self.get32(dword) != 0
+    }
+
     /// Sets the field. Bits of the value that do not fit are dropped.
     pub const fn set(self, word: &mut u128, value: u64) {
         let mask = ((1u128 << self.width) - 1) << self.low;

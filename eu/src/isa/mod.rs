@@ -3,6 +3,7 @@
 
 pub mod compaction;
 mod decode;
+pub mod descriptor;
 mod encode;
 #[allow(missing_docs, reason = "each field is named like its column in the document on the ISA")]
 pub mod fields;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Values of a kernel's arguments.
 
-use crate::exec::memory::{Addressing, ChannelKind, ChannelOrder, ImageFormat, Sampler};
+use crate::exec::memory::{Addressing, Channel, ChannelKind, ChannelOrder, ImageFormat, Sampler};
 
 /// Value of an argument.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,29 +119,28 @@ pub fn parse_image_format(name: &str) -> Option<ImageFormat> {
         "depth" => ChannelOrder::Depth,
         _ => return None,
     };
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-    let (bits, kind) = rest.split_at(end);
-    let bytes = match bits {
-        "8" => 1,
-        "16" => 2,
-        "32" => 4,
-        _ => return None,
-    };
-    let kind = match kind {
-        "unorm" if bytes < 4 => ChannelKind::Unorm,
-        "snorm" if bytes < 4 => ChannelKind::Snorm,
-        "ui" => ChannelKind::Uint,
-        "i" => ChannelKind::Sint,
-        "f" if bytes > 1 => ChannelKind::Float,
+    let channel = match rest {
+        "8unorm" => Channel::Unorm8,
+        "16unorm" => Channel::Unorm16,
+        "8snorm" => Channel::Snorm8,
+        "16snorm" => Channel::Snorm16,
+        "8ui" => Channel::Uint8,
+        "16ui" => Channel::Uint16,
+        "32ui" => Channel::Uint32,
+        "8i" => Channel::Sint8,
+        "16i" => Channel::Sint16,
+        "32i" => Channel::Sint32,
+        "16f" => Channel::Float16,
+        "32f" => Channel::Float32,
         _ => return None,
     };
     let exists = match order {
-        ChannelOrder::Srgba | ChannelOrder::Sbgra => (kind, bytes) == (ChannelKind::Unorm, 1),
+        ChannelOrder::Srgba | ChannelOrder::Sbgra => channel == Channel::Unorm8,
         ChannelOrder::A | ChannelOrder::Intensity | ChannelOrder::Luminance => {
-            matches!(kind, ChannelKind::Unorm | ChannelKind::Float)
+            matches!(channel.kind(), ChannelKind::Unorm | ChannelKind::Float)
         }
-        ChannelOrder::Depth => matches!((kind, bytes), (ChannelKind::Unorm, 2) | (ChannelKind::Float, 4)),
+        ChannelOrder::Depth => matches!(channel, Channel::Unorm16 | Channel::Float32),
         _ => true,
     };
-    exists.then_some(ImageFormat { order, bytes, kind })
+    exists.then_some(ImageFormat { order, channel })
 }

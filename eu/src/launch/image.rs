@@ -3,7 +3,7 @@
 
 use super::LaunchError;
 use super::memory::{SAMPLER_BYTES, Space, State};
-use crate::exec::memory::{Addressing, ChannelKind, ChannelOrder, Image, ImageFormat, Sampler};
+use crate::exec::memory::{Addressing, ChannelKind, ChannelOrder, Dimensions, Image, ImageFormat, Sampler};
 use crate::zebin;
 
 /// Makes an image and returns the byte offset of its surface state, its address and its bytes.
@@ -15,7 +15,7 @@ pub fn create(
     format: ImageFormat,
     kind: &str,
 ) -> Result<(u32, u64, usize), LaunchError> {
-    let pitch = u64::from(size[0]) * u64::from(format.texel());
+    let pitch = u64::from(size[0]) * format.texel_bytes() as u64;
     let slice = pitch.saturating_mul(u64::from(size[1]));
     let total = usize::try_from(slice.saturating_mul(u64::from(size[2]))).unwrap_or(usize::MAX);
     let address = space.allocate(name, total)?;
@@ -29,21 +29,31 @@ pub fn create(
 
 /// Number of coordinates of an image of this type, and whether the last is that of an array. Files of older compilers do not
 /// have the type.
-fn shape(kind: &str, size: [u32; 3]) -> (u8, bool) {
+fn shape(kind: &str, size: [u32; 3]) -> (Dimensions, bool) {
     let array = kind.contains("_array");
     let dimensions = match kind {
-        "" => size.iter().rposition(|size| *size > 1).map_or(1, |last| last as u8 + 1),
-        _ if kind.starts_with("image_3d") => 3,
-        _ if kind.starts_with("image_1d") || kind == "image_buffer" => 1,
-        _ => 2,
+        "" if size[2] > 1 => Dimensions::Three,
+        "" if size[1] > 1 => Dimensions::Two,
+        "" => Dimensions::One,
+        _ if kind.starts_with("image_3d") => Dimensions::Three,
+        _ if kind.starts_with("image_1d") || kind == "image_buffer" => {
+            if array {
+                Dimensions::Two
+            } else {
+                Dimensions::One
+            }
+        }
+        _ if array => Dimensions::Three,
+        _ => Dimensions::Two,
     };
-    (dimensions + u8::from(array), array)
+    (dimensions, array)
 }
 
 /// Numbers of OpenCL for the type of an image's channels and for their order, which kernels ask for.
 pub fn numbers(format: ImageFormat) -> (u64, u64) {
-    let size = u64::from(format.bytes.trailing_zeros());
-    let kind = match format.kind {
+    let channel = format.channel;
+    let size = u64::from(channel.bytes().trailing_zeros());
+    let kind = match channel.kind() {
         ChannelKind::Snorm => 0x10d0 + size,
         ChannelKind::Unorm => 0x10d2 + size,
         ChannelKind::Sint => 0x10d7 + size,

@@ -384,7 +384,7 @@ impl Writer<'_> {
             "image_flat_image_base_offset" => number(resource.address),
             // Sizes less 1, widths in bytes.
             "image_flat_image_width" | "image_flat_image_pitch" => {
-                let bytes = format.map_or(1, |format| u64::from(format.texel()));
+                let bytes = format.map_or(1, |format| format.texel_bytes() as u64);
                 number((u64::from(image[0]) * bytes).saturating_sub(1))
             }
             "image_flat_image_height" => number(u64::from(image[1]).saturating_sub(1)),

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Description of messages in comments (groups N to R of the document on the ISA).
 
+use crate::isa::descriptor::{
+    BLOCK_SIZE, DISABLED, HEADER, HWORDS, KIND, LENGTH, RESPONSE, SAMPLER, SAMPLER_KIND, SCRATCH, SCRATCH_SIZE,
+    SCRATCH_WRITE, dc0, dc1,
+};
 use crate::isa::{Descriptor, Instruction};
 
 /// Names of LSC operations. ISA-211.
@@ -50,12 +54,12 @@ pub fn describe(from: &Instruction) -> String {
         return format!("wr:a0.0[28:25]+{length}, rd:a0.0[24:20]");
     };
     let lsc = matches!(from.modifier, 13..=15);
-    let header = if !lsc && desc >> 19 & 1 != 0 { "h" } else { "" };
+    let header = if !lsc && HEADER.is_set32(desc) { "h" } else { "" };
     let source1 = match send.ex_desc {
         Descriptor::Reg(sub) if !send.exbso => format!("a0.{sub}[10:6]"),
         _ => send.src1_length.to_string(),
     };
-    let lengths = format!("wr:{}{header}+{source1}, rd:{}", desc >> 25 & 15, desc >> 20 & 31);
+    let lengths = format!("wr:{}{header}+{source1}, rd:{}", LENGTH.get32(desc), RESPONSE.get32(desc));
     let meaning = match from.modifier {
         13..=15 => lsc_text(from, desc),
         10 => data_port_0(desc),
@@ -125,39 +129,40 @@ fn fence(port: &str, desc: u32) -> String {
 
 /// ISA-225.
 fn data_port_0(desc: u32) -> String {
-    if desc >> 18 & 1 != 0 {
-        let direction = if desc >> 17 & 1 != 0 { "write" } else { "read" };
-        return format!("hword scratch block {direction} x{}", 1 << (desc >> 12 & 3));
+    if SCRATCH.is_set32(desc) {
+        let direction = if SCRATCH_WRITE.is_set32(desc) { "write" } else { "read" };
+        return format!("hword scratch block {direction} x{}", 1 << SCRATCH_SIZE.get32(desc));
     }
-    match desc >> 14 & 31 {
-        kind @ (0 | 1) => {
-            let size = ["x1L", "x1H", "x2", "x4", "x8", "x16", "?", "?"][(desc >> 8 & 7) as usize];
-            let unit = if desc >> 13 & 1 != 0 { "hword" } else { "oword" };
-            let aligned = if kind == 1 { "aligned " } else { "" };
+    match KIND.get32(desc) {
+        kind @ (dc0::OWORD_READ | dc0::OWORD_ALIGNED_READ) => {
+            let size = ["x1L", "x1H", "x2", "x4", "x8", "x16", "?", "?"][BLOCK_SIZE.get32(desc) as usize];
+            let unit = if HWORDS.is_set32(desc) { "hword" } else { "oword" };
+            let aligned = if kind == dc0::OWORD_ALIGNED_READ { "aligned " } else { "" };
             format!("{unit} {aligned}block read {size}")
         }
-        7 => "fence".into(),
-        8 => "oword block write".into(),
+        dc0::FENCE => "fence".into(),
+        dc0::OWORD_WRITE => "oword block write".into(),
         _ => String::new(),
     }
 }
 
 /// ISA-226, ISA-228: the mask disables channels.
 fn data_port_1(desc: u32) -> String {
+    let disabled = DISABLED.get32(desc);
     let channels: String =
-        "xyzw".chars().enumerate().filter(|(bit, _)| desc >> (8 + bit) & 1 == 0).map(|(_, c)| c).collect();
-    match desc >> 14 & 31 {
-        5 => format!("typed surface read with {channels}{}", coordinates(desc)),
-        13 => format!("typed surface write with {channels}{}", coordinates(desc)),
-        1 => format!("untyped surface read with {channels}"),
-        9 => format!("untyped surface write with {channels}"),
+        "xyzw".chars().enumerate().filter(|(bit, _)| disabled >> bit & 1 == 0).map(|(_, c)| c).collect();
+    match KIND.get32(desc) {
+        dc1::TYPED_READ => format!("typed surface read with {channels}{}", coordinates(desc)),
+        dc1::TYPED_WRITE => format!("typed surface write with {channels}{}", coordinates(desc)),
+        dc1::UNTYPED_READ => format!("untyped surface read with {channels}"),
+        dc1::UNTYPED_WRITE => format!("untyped surface write with {channels}"),
         _ => String::new(),
     }
 }
 
 /// Coordinates in the registers of source 0.
 fn coordinates(desc: u32) -> &'static str {
-    ["", "; u", "; u,v", "; u,v,r", "; u,v,r,lod"].get((desc >> 25 & 15) as usize).copied().unwrap_or_default()
+    ["", "; u", "; u,v", "; u,v,r", "; u,v,r,lod"].get(LENGTH.get32(desc) as usize).copied().unwrap_or_default()
 }
 
 /// ISA-240.
@@ -180,7 +185,7 @@ fn sampler(desc: u32) -> String {
         2 => "simd16",
         _ => "simd",
     };
-    let kind = match desc >> 12 & 31 {
+    let kind = match SAMPLER_KIND.get32(desc) {
         0 => "sample",
         2 => "sample with lod",
         7 => "sample load",
@@ -189,5 +194,5 @@ fn sampler(desc: u32) -> String {
         26 => "sample load with lod forced to 0",
         _ => "message",
     };
-    format!("{width} {kind} using sampler index {}", desc >> 8 & 15)
+    format!("{width} {kind} using sampler index {}", SAMPLER.get32(desc))
 }

@@ -125,7 +125,7 @@ pub fn is_float(kind: &str) -> bool {
 /// Bytes of an element of a buffer or of a channel of an image.
 pub fn element_size(kind: &str) -> usize {
     if let Some(image) = ImageKind::parse(kind) {
-        return usize::from(image.format.bytes);
+        return image.format.channel.bytes();
     }
     match kind.split_once('[').map_or("", |(name, _)| name.trim_start_matches(|c: char| c.is_ascii_alphabetic())) {
         "8" => 1,
@@ -153,7 +153,7 @@ impl ImageKind {
     }
 
     fn argument(&self, random: &mut Random) -> Argument {
-        let kind = match (self.format.kind, self.format.bytes) {
+        let kind = match (self.format.channel.kind(), self.format.channel.bytes()) {
             (ChannelKind::Float, 4) => "f32",
             (ChannelKind::Float, _) => "f16",
             (_, 1) => "u8",

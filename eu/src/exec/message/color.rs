@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Texels in memory and the colors that messages carry (EU-082, EU-084): conversions of OpenCL 3.0, chapter 8.3.
 
-use crate::exec::memory::{ChannelKind, ChannelOrder, ImageFormat};
+use crate::exec::memory::{Channel, ChannelOrder, ImageFormat};
 use crate::float::{F, HF, Round, f16_to_f32};
 
-/// The color of a texel: four floats, or four integers of an integer format.
+/// The color of a texel: four floats, or four integers of an integer format. Components without a channel are 0, the last 1.
+/// `bytes` are those of one texel.
 pub fn from_memory(bytes: &[u8], format: ImageFormat) -> [u32; 4] {
-    let ImageFormat { order, bytes: size, kind } = format;
-    let one = if matches!(kind, ChannelKind::Uint | ChannelKind::Sint) { 1 } else { 1.0f32.to_bits() };
+    let one = format.one();
     let mut channels = [0, 0, 0, one];
-    for (index, (channel, value)) in (0..).zip(channels.iter_mut().zip(bytes.chunks_exact(usize::from(size.max(1))))) {
+    for (index, (channel, value)) in channels.iter_mut().zip(bytes.chunks_exact(format.channel.bytes())).enumerate() {
         let raw = value.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
-        *channel = if format.is_srgb() && index < 3 { linear(raw) } else { from_channel(raw, size, kind) };
+        *channel = if format.is_srgb() && index < 3 { linear(raw) } else { from_channel(raw, format.channel) };
     }
     let [first, ..] = channels;
-    match order {
+    match format.order {
         ChannelOrder::Bgra | ChannelOrder::Sbgra => channels.swap(0, 2),
         ChannelOrder::A => channels = [0, 0, 0, first],
         ChannelOrder::Intensity => channels = [first; 4],
@@ -24,56 +24,55 @@ pub fn from_memory(bytes: &[u8], format: ImageFormat) -> [u32; 4] {
     channels
 }
 
-/// Stores a color as a texel.
+/// Stores a color as a texel. `bytes` are those of one texel.
 pub fn to_memory(mut color: [u32; 4], format: ImageFormat, bytes: &mut [u8]) {
-    let ImageFormat { order, bytes: size, kind } = format;
-    match order {
+    match format.order {
         ChannelOrder::Bgra | ChannelOrder::Sbgra => color.swap(0, 2),
         ChannelOrder::A => color.swap(0, 3),
         _ => {}
     }
-    let size = usize::from(size.max(1));
-    for (index, (value, into)) in (0..).zip(color.iter().zip(bytes.chunks_exact_mut(size))) {
+    let size = format.channel.bytes();
+    for (index, (value, into)) in color.iter().zip(bytes.chunks_exact_mut(size)).enumerate() {
         let channel =
-            if format.is_srgb() && index < 3 { nonlinear(*value) } else { to_channel(*value, format.bytes, kind) };
+            if format.is_srgb() && index < 3 { nonlinear(*value) } else { to_channel(*value, format.channel) };
         into.copy_from_slice(&channel.to_le_bytes()[..size]);
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "channels have at most 16 bits")]
-fn from_channel(raw: u32, bytes: u8, kind: ChannelKind) -> u32 {
-    let bits = u32::from(bytes) * 8;
-    let signed = (raw << (32 - bits)).cast_signed() >> (32 - bits);
-    match kind {
-        ChannelKind::Uint => raw,
-        ChannelKind::Sint => signed.cast_unsigned(),
-        ChannelKind::Unorm => (raw as f32 / ((1u64 << bits) - 1) as f32).to_bits(),
-        ChannelKind::Snorm => (signed as f32 / ((1u64 << (bits - 1)) - 1) as f32).max(-1.0).to_bits(),
-        ChannelKind::Float if bytes == 2 => f16_to_f32(raw as u16).to_bits(),
-        ChannelKind::Float => raw,
+/// The component of a color in a channel, of which `raw` has the bits.
+fn from_channel(raw: u32, channel: Channel) -> u32 {
+    let (byte, word) = ((raw as u8).cast_signed(), (raw as u16).cast_signed());
+    match channel {
+        Channel::Uint8 | Channel::Uint16 | Channel::Uint32 | Channel::Sint32 | Channel::Float32 => raw,
+        Channel::Sint8 => i32::from(byte).cast_unsigned(),
+        Channel::Sint16 => i32::from(word).cast_unsigned(),
+        Channel::Unorm8 => (f32::from(raw as u8) / 255.0).to_bits(),
+        Channel::Unorm16 => (f32::from(raw as u16) / 65535.0).to_bits(),
+        Channel::Snorm8 => (f32::from(byte) / 127.0).max(-1.0).to_bits(),
+        Channel::Snorm16 => (f32::from(word) / 32767.0).max(-1.0).to_bits(),
+        Channel::Float16 => f16_to_f32(raw as u16).to_bits(),
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "channels have at most 16 bits")]
-fn to_channel(value: u32, bytes: u8, kind: ChannelKind) -> u32 {
-    let bits = u32::from(bytes) * 8;
+/// The bits of a channel for a component of a color: integers are clamped, floats rounded to nearest.
+fn to_channel(value: u32, channel: Channel) -> u32 {
     let number = f32::from_bits(value);
-    let scaled = |low: f32, most: u64| {
+    let scaled = |low: f32, most: f32| {
         let clamped = if number.is_nan() { 0.0 } else { number.clamp(low, 1.0) };
-        (clamped * most as f32).round_ties_even() as i32
+        ((clamped * most).round_ties_even() as i32).cast_unsigned()
     };
-    match kind {
-        ChannelKind::Uint if bits == 32 => value,
-        ChannelKind::Uint => value.min((1 << bits) - 1),
-        ChannelKind::Sint if bits == 32 => value,
-        ChannelKind::Sint => {
-            let limit = 1i32 << (bits - 1);
-            value.cast_signed().clamp(-limit, limit - 1).cast_unsigned()
-        }
-        ChannelKind::Unorm => scaled(0.0, (1u64 << bits) - 1).cast_unsigned(),
-        ChannelKind::Snorm => scaled(-1.0, (1u64 << (bits - 1)) - 1).cast_unsigned(),
-        ChannelKind::Float if bytes == 2 => HF.convert(value, F, Round::NearestEven),
-        ChannelKind::Float => value,
+    let signed = |low: i32, high: i32| value.cast_signed().clamp(low, high).cast_unsigned();
+    match channel {
+        Channel::Uint32 | Channel::Sint32 | Channel::Float32 => value,
+        Channel::Uint8 => value.min(u8::MAX.into()),
+        Channel::Uint16 => value.min(u16::MAX.into()),
+        Channel::Sint8 => signed(i8::MIN.into(), i8::MAX.into()),
+        Channel::Sint16 => signed(i16::MIN.into(), i16::MAX.into()),
+        Channel::Unorm8 => scaled(0.0, 255.0),
+        Channel::Unorm16 => scaled(0.0, 65535.0),
+        Channel::Snorm8 => scaled(-1.0, 127.0),
+        Channel::Snorm16 => scaled(-1.0, 32767.0),
+        Channel::Float16 => HF.convert(value, F, Round::NearestEven),
     }
 }
 
@@ -110,7 +109,7 @@ mod tests {
 
     fn texel(name: &str, color: [f32; 4]) -> Vec<u8> {
         let format = parse_image_format(name).unwrap();
-        let mut bytes = vec![0; usize::from(format.texel())];
+        let mut bytes = vec![0; format.texel_bytes()];
         to_memory(color.map(f32::to_bits), format, &mut bytes);
         bytes
     }
@@ -134,6 +133,48 @@ mod tests {
         assert_eq!(texel("bgra8unorm", written), [153, 102, 51, 204]);
         assert_eq!(texel("srgba8unorm", [0.0, 1.0, 2.0, 0.2]), [0, 255, 255, 51]);
         assert_eq!(texel("sbgra8unorm", [0.0, -1.0, f32::NAN, 0.2]), [0, 0, 0, 51]);
+    }
+
+    /// OpenCL 3.0, 8.3.1 and 8.3.2: values at the ends of each channel, and those that are clamped.
+    #[test]
+    fn channels_have_the_values_of_their_kind_and_size() {
+        let float = |value: f32| value.to_bits();
+        for (channel, raw, component) in [
+            (Channel::Unorm8, 0x80, float(128.0 / 255.0)),
+            (Channel::Unorm16, 0xffff, float(1.0)),
+            (Channel::Snorm8, 0x81, float(-1.0)),
+            (Channel::Snorm16, 0x4000, float(16384.0 / 32767.0)),
+            (Channel::Uint8, 0xff, 0xff),
+            (Channel::Uint16, 0xffff, 0xffff),
+            (Channel::Uint32, 0xffff_ffff, 0xffff_ffff),
+            (Channel::Sint8, 0x80, 0xffff_ff80),
+            (Channel::Sint16, 0x8000, 0xffff_8000),
+            (Channel::Sint32, 0x8000_0000, 0x8000_0000),
+            (Channel::Float16, 0xc000, float(-2.0)),
+            (Channel::Float32, 0x7fc0_0000, 0x7fc0_0000),
+        ] {
+            assert_eq!(from_channel(raw, channel), component, "{channel:?}");
+            let mask = u32::MAX >> (32 - channel.bytes() * 8);
+            assert_eq!(to_channel(component, channel) & mask, raw, "{channel:?}");
+        }
+        // The smallest number of a signed channel is -1, too.
+        assert_eq!(from_channel(0x80, Channel::Snorm8), float(-1.0));
+        assert_eq!(from_channel(0x8000, Channel::Snorm16), float(-1.0));
+        for (channel, component, raw) in [
+            (Channel::Unorm8, float(-0.5), 0),
+            (Channel::Unorm8, float(1.5), 0xff),
+            (Channel::Unorm8, float(0.5), 0x80),
+            (Channel::Unorm16, float(f32::NAN), 0),
+            (Channel::Snorm8, float(-2.0), 0x81),
+            (Channel::Snorm16, float(2.0), 0x7fff),
+            (Channel::Uint8, 0x100, 0xff),
+            (Channel::Uint16, u32::MAX, 0xffff),
+            (Channel::Sint8, 0x80, 0x7f),
+            (Channel::Sint16, 0x8000_0000, 0x8000),
+        ] {
+            let mask = u32::MAX >> (32 - channel.bytes() * 8);
+            assert_eq!(to_channel(component, channel) & mask, raw, "{channel:?} {component:#x}");
+        }
     }
 
     /// Formats that the hardware's OpenCL does not have.

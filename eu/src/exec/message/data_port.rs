@@ -5,6 +5,10 @@ use super::{Environment, Message, MessageFault, Operation, lsc, number, typed};
 use crate::exec::memory::{Access, Surface};
 use crate::exec::thread::{REG, Thread};
 use crate::exec::uop::{FaultKind, Uop};
+use crate::isa::descriptor::{
+    A64_UNITS, BINDING, BLOCK_SIZE, DISABLED, ELEMENT, HEADER, HWORDS, KIND, RESPONSE, SCRATCH, SCRATCH_OFFSET,
+    SCRATCH_SIZE, SCRATCH_WRITE, SIXTEEN, UNTYPED_LANES, dc0, dc1,
+};
 
 /// A block of owords or hwords. ISA-225.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +34,7 @@ pub struct Scattered {
     memory_size: u32,
     /// Bytes of an element in registers.
     register_size: u32,
-    /// Elements of a lane that are transferred, by number.
+    /// Bit `n`: element `n` of a lane is transferred.
     components: u32,
     lanes: u32,
     a64: bool,
@@ -62,26 +66,22 @@ fn hwords(code: u32) -> Result<(u32, u32), FaultKind> {
     if code < 4 { Ok((32 << code, 0)) } else { Err(FaultKind::Message) }
 }
 
-/// Messages of data port 0.
+/// Decodes messages of data port 0.
 pub fn decode_0(desc: u32) -> Result<Operation, FaultKind> {
-    if desc >> 18 & 1 != 0 {
-        if desc >> 19 & 1 == 0 {
+    let header = HEADER.is_set32(desc);
+    if SCRATCH.is_set32(desc) {
+        if !header {
             return Err(FaultKind::Length);
         }
-        let (store, count) = (desc >> 17 & 1 != 0, 1 << (desc >> 12 & 3));
-        return Ok(Operation::Scratch(Scratch { store, count, offset: (desc & 0xfff) * REG as u32 }));
+        return Ok(Operation::Scratch(Scratch {
+            store: SCRATCH_WRITE.is_set32(desc),
+            count: 1 << SCRATCH_SIZE.get32(desc),
+            offset: SCRATCH_OFFSET.get32(desc) * REG as u32,
+        }));
     }
-    let index = desc as u8;
-    let kind = desc >> 14 & 31;
-    let header = desc >> 19 & 1 != 0;
-    let lanes = if desc >> 8 & 1 != 0 { 16 } else { 8 };
+    let index = BINDING.get32(desc) as u8;
+    let lanes = if SIXTEEN.is_set32(desc) { 16 } else { 8 };
     let scattered = |store, memory_size, register_size| {
-        // Of elements that fill a dword, the descriptor has the bytes in memory.
-        let memory_size = match (memory_size, desc >> 10 & 3) {
-            (1, 3) => return Err(FaultKind::Message),
-            (1, code) => 1 << code,
-            _ => memory_size,
-        };
         Ok(Operation::Scattered(Scattered {
             store,
             index,
@@ -93,55 +93,57 @@ pub fn decode_0(desc: u32) -> Result<Operation, FaultKind> {
             header,
         }))
     };
+    let kind = KIND.get32(desc);
     match kind {
-        0 | 1 | 8 => {
-            let code = desc >> 8 & 7;
-            let (length, start) = if desc >> 13 & 1 != 0 { hwords(code)? } else { owords(code)? };
+        dc0::OWORD_READ | dc0::OWORD_ALIGNED_READ | dc0::OWORD_WRITE => {
+            let code = BLOCK_SIZE.get32(desc);
+            let (length, start) = if HWORDS.is_set32(desc) { hwords(code)? } else { owords(code)? };
             if !header {
                 return Err(FaultKind::Length);
             }
+            let store = kind == dc0::OWORD_WRITE;
             // The aligned form has a byte offset, the others count owords, but not from the stateless base.
-            let owords = kind == 8 && !matches!(index, 0xfd | 0xff);
-            Ok(Operation::Block(Block { store: kind == 8, index, length, start, a64: false, owords }))
+            let owords = store && !matches!(index, 0xfd | 0xff);
+            Ok(Operation::Block(Block { store, index, length, start, a64: false, owords }))
         }
-        3 => scattered(false, 4, 4),
-        11 => scattered(true, 4, 4),
-        4 => scattered(false, 1, 4),
-        12 => scattered(true, 1, 4),
-        5 => scattered(false, 8, 8),
-        13 => scattered(true, 8, 8),
-        7 => Ok(Operation::Fence { response: desc >> 20 & 31 }),
+        dc0::DWORD_READ | dc0::DWORD_WRITE => scattered(kind == dc0::DWORD_WRITE, 4, 4),
+        // Elements fill a dword; the descriptor has the bytes in memory.
+        dc0::BYTE_READ | dc0::BYTE_WRITE => match ELEMENT.get32(desc) {
+            code @ 0..=2 => scattered(kind == dc0::BYTE_WRITE, 1 << code, 4),
+            _ => Err(FaultKind::Message),
+        },
+        dc0::QWORD_READ | dc0::QWORD_WRITE => scattered(kind == dc0::QWORD_WRITE, 8, 8),
+        dc0::FENCE => Ok(Operation::Fence { response: RESPONSE.get32(desc) }),
         _ => Err(FaultKind::Message),
     }
 }
 
-/// Messages of data port 1.
+/// Decodes messages of data port 1.
 pub fn decode_1(desc: u32, size: u8) -> Result<Operation, FaultKind> {
-    let index = desc as u8;
-    let header = desc >> 19 & 1 != 0;
-    let components = !(desc >> 8) & 15;
-    match desc >> 14 & 31 {
-        kind @ (1 | 9 | 0x11 | 0x19) => {
-            let lanes = match desc >> 12 & 3 {
+    let index = BINDING.get32(desc) as u8;
+    let header = HEADER.is_set32(desc);
+    match KIND.get32(desc) {
+        kind @ (dc1::UNTYPED_READ | dc1::UNTYPED_WRITE | dc1::A64_UNTYPED_READ | dc1::A64_UNTYPED_WRITE) => {
+            let lanes = match UNTYPED_LANES.get32(desc) {
                 1 => 16,
                 2 => 8,
                 _ => return Err(FaultKind::Message),
             };
             Ok(Operation::Scattered(Scattered {
-                store: kind & 8 != 0,
-                index: if kind & 0x10 != 0 { 0xff } else { index },
+                store: matches!(kind, dc1::UNTYPED_WRITE | dc1::A64_UNTYPED_WRITE),
+                index,
                 memory_size: 4,
                 register_size: 4,
-                components,
+                components: DISABLED.get32(!desc),
                 lanes,
-                a64: kind & 0x10 != 0,
+                a64: matches!(kind, dc1::A64_UNTYPED_READ | dc1::A64_UNTYPED_WRITE),
                 header,
             }))
         }
-        kind @ (0x14 | 0x15) => {
-            let code = desc >> 8 & 7;
+        kind @ (dc1::A64_BLOCK_READ | dc1::A64_BLOCK_WRITE) => {
+            let code = BLOCK_SIZE.get32(desc);
             // Owords, aligned or not, or hwords.
-            let (length, start) = match desc >> 11 & 3 {
+            let (length, start) = match A64_UNITS.get32(desc) {
                 0 | 1 => owords(code)?,
                 3 => hwords(code)?,
                 _ => return Err(FaultKind::Message),
@@ -149,20 +151,25 @@ pub fn decode_1(desc: u32, size: u8) -> Result<Operation, FaultKind> {
             if !header {
                 return Err(FaultKind::Length);
             }
-            Ok(Operation::Block(Block { store: kind == 0x15, index, length, start, a64: true, owords: false }))
+            let store = kind == dc1::A64_BLOCK_WRITE;
+            Ok(Operation::Block(Block { store, index, length, start, a64: true, owords: false }))
         }
         _ => typed::decode(desc, size),
     }
 }
 
-/// Moves a block.
+/// Moves a block. One with bytes outside its surface is counted once.
 pub fn block(
     block: &Block,
     message: &Message,
     thread: &mut Thread,
+    uop: &Uop,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
-    let header = message.src0 as usize;
+    let registers = (block.start + block.length).div_ceil(REG as u32);
+    let (stored, loaded) = if block.store { (registers, 0) } else { (0, registers) };
+    message.check_lengths(thread, 1 + stored, loaded)?;
+    let header = message.payload(thread, 0, 0);
     let offset = if block.a64 {
         u64::from(thread.u32(header)) | u64::from(thread.u32(header + 4)) << 32
     } else {
@@ -174,18 +181,21 @@ pub fn block(
     let mut buffer = [0u8; 512];
     let bytes = &mut buffer[..block.length as usize];
     let fault = |kind| (kind, None);
-    if block.store {
-        let at = message.payload(thread, 1, 0) as u32;
+    let access = if block.store {
         for (index, byte) in (block.start..).zip(bytes.iter_mut()) {
-            *byte = thread.file[((at + index) & thread.grf_mask) as usize];
+            *byte = thread.file[message.payload_byte(thread, 1, index)];
         }
-        let _ = lsc::write(slm, surface, offset, bytes, environment).map_err(fault)?;
+        lsc::write(slm, surface, offset, bytes, environment).map_err(fault)?
     } else if let Some(dst) = message.dst {
-        let _ = lsc::read(slm, surface, offset, bytes, environment).map_err(fault)?;
+        let access = lsc::read(slm, surface, offset, bytes, environment).map_err(fault)?;
         for (index, byte) in (block.start..).zip(bytes.iter()) {
             thread.file[((dst + index) & thread.grf_mask) as usize] = *byte;
         }
-    }
+        access
+    } else {
+        Access::Inside
+    };
+    environment.note(access, uop, 0);
     Ok(())
 }
 
@@ -199,6 +209,8 @@ pub fn scratch(
     enabled: u32,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
+    let (stored, loaded) = if scratch.store { (scratch.count, 0) } else { (0, scratch.count) };
+    message.check_lengths(thread, 1 + stored, loaded)?;
     let state = (thread.u32(((message.src0 + 20) & thread.grf_mask) as usize) & !0x3ff) >> 4;
     let surface = Surface::State(state, number(thread));
     let fault = |kind| (kind, None);
@@ -238,6 +250,9 @@ pub fn scattered(
     let first = u32::from(scattered.header);
     let address_size = if scattered.a64 { 8 } else { 4 };
     let address_registers = scattered.lanes * address_size / REG as u32;
+    let registers = scattered.components.count_ones() * scattered.lanes * scattered.register_size / REG as u32;
+    let (stored, loaded) = if scattered.store { (registers, 0) } else { (0, registers) };
+    message.check_lengths(thread, first + address_registers + stored, loaded)?;
     for lane in (0..scattered.lanes.min(u32::from(uop.size).max(8))).filter(|lane| enabled >> lane & 1 != 0) {
         let at = message.payload(thread, first, lane * address_size / 4);
         let mut address = u64::from(thread.u32(at));

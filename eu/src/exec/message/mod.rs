@@ -11,6 +11,7 @@ mod typed;
 use super::memory::{Access, Memory, Surface};
 use super::thread::{A0, REG, SR, Thread};
 use super::uop::{FaultKind, Uop};
+use crate::isa::descriptor::{LENGTH, RESPONSE};
 use crate::isa::{Descriptor, Instruction, Place, Source};
 
 /// Barriers and shared local memory of a group.
@@ -65,8 +66,8 @@ enum Operation {
     Block(data_port::Block),
     Scratch(data_port::Scratch),
     Scattered(data_port::Scattered),
-    Typed(typed::Typed),
-    Media(typed::Media),
+    Typed(typed::TypedAccess),
+    Media(typed::MediaBlock),
     Sampler(sampler::Sample),
     Barrier,
     End,
@@ -154,13 +155,13 @@ impl Message {
         let enabled = uop.enabled(thread);
         match operation.map_err(|kind| (kind, None))? {
             Operation::Lsc(lsc) => lsc::execute(&lsc, self, thread, uop, enabled, environment),
-            Operation::Block(block) => data_port::block(&block, self, thread, environment),
+            Operation::Block(block) => data_port::block(&block, self, thread, uop, environment),
             Operation::Scratch(scratch) => data_port::scratch(&scratch, self, thread, uop, enabled, environment),
             Operation::Scattered(scattered) => {
                 data_port::scattered(&scattered, self, thread, uop, enabled, environment)
             }
             Operation::Typed(message) => typed::execute(&message, self, thread, uop, enabled, environment),
-            Operation::Media(media) => typed::media(&media, self, thread, environment),
+            Operation::Media(media) => typed::media(&media, self, thread, uop, environment),
             Operation::Sampler(sample) => sampler::execute(&sample, self, thread, uop, enabled, environment),
             Operation::Barrier => gateway::signal(self, thread, environment),
             Operation::Fence { response } => {
@@ -183,25 +184,44 @@ impl Message {
             Descriptor::Imm(value) => value,
             Descriptor::Reg(_) => thread.u32(A0),
         };
-        (desc >> 20 & 31, desc >> 25 & 15)
+        (RESPONSE.get32(desc), LENGTH.get32(desc))
     }
 
     /// Length of source 1 in registers. ISA-020.
     fn second_length(&self, thread: &Thread) -> u32 {
         match self.ex_desc {
+            _ if self.src1.is_none() => 0,
             Descriptor::Reg(_) if !self.exbso => self.extended(thread) >> 6 & 31,
             _ => u32::from(self.src1_length),
         }
     }
 
-    /// Byte offset in the file of dword `index` behind the registers `register` of source 0, or of source 1 after its end.
+    /// Length of the payload, which is source 0 and then source 1. ISA-200.
+    fn payload_length(&self, thread: &Thread) -> u32 {
+        self.lengths(thread).1 + self.second_length(thread)
+    }
+
+    /// A fault if the payload or the response has fewer registers than the message needs. ISA-200. A response to null is dropped.
+    fn check_lengths(&self, thread: &Thread, payload: u32, response: u32) -> Result<(), MessageFault> {
+        let (available, _) = self.lengths(thread);
+        let short = self.payload_length(thread) < payload || self.dst.is_some() && available < response;
+        if short { Err((FaultKind::Length, None)) } else { Ok(()) }
+    }
+
+    /// Byte offset in the file of dword `index` of the payload from its register `register` on.
     fn payload(&self, thread: &Thread, register: u32, index: u32) -> usize {
+        let (register, index) = (register + index / 8, index % 8);
         let (_, length) = self.lengths(thread);
         let base = match self.src1 {
             Some(src1) if register >= length => src1 + (register - length) * REG as u32,
             _ => self.src0 + register * REG as u32,
         };
         ((base + index * 4) & thread.grf_mask) as usize
+    }
+
+    /// As [`Message::payload`], of byte `index`.
+    fn payload_byte(&self, thread: &Thread, register: u32, index: u32) -> usize {
+        self.payload(thread, register, index / 4) + index as usize % 4
     }
 }
 

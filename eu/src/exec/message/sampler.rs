@@ -4,10 +4,13 @@
 
 use super::typed::read_texel;
 use super::{Environment, Message, MessageFault};
-use crate::exec::memory::{Addressing, ChannelKind, Image, Memory, Sampler, Surface};
+use crate::exec::memory::{Addressing, ChannelKind, Dimensions, Image, Memory, Sampler, Surface};
 use crate::exec::thread::{REG, Thread};
 use crate::exec::uop::{FaultKind, Uop};
 use crate::float::{f16_to_f32, f32_to_f16};
+use crate::isa::descriptor::{
+    BINDING, HEADER, SAMPLER, SAMPLER_KIND, SAMPLER_LANES, SAMPLER_NARROW, SAMPLER_NARROW_RESULT,
+};
 
 /// A decoded descriptor. ISA-250.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +40,7 @@ enum Kind {
 
 /// Decodes a descriptor. ISA-251.
 pub fn decode(desc: u32) -> Result<Sample, FaultKind> {
-    let kind = match desc >> 12 & 31 {
+    let kind = match SAMPLER_KIND.get32(desc) {
         0 | 24 => Kind::Sample(0, 1),
         // Bias or level; images have one level.
         1 | 2 => Kind::Sample(1, 1),
@@ -49,21 +52,19 @@ pub fn decode(desc: u32) -> Result<Sample, FaultKind> {
         11 => Kind::Samples,
         _ => return Err(FaultKind::Message),
     };
-    let (lanes, narrow) = match (desc >> 29 & 1) << 2 | desc >> 17 & 3 {
-        1 => (8, false),
-        2 => (16, false),
-        5 => (8, true),
-        6 => (16, true),
+    let lanes = match SAMPLER_LANES.get32(desc) {
+        1 => 8,
+        2 => 16,
         _ => return Err(FaultKind::Message),
     };
     Ok(Sample {
         kind,
-        index: desc as u8,
-        sampler: (desc >> 8 & 15) as u8,
+        index: BINDING.get32(desc) as u8,
+        sampler: SAMPLER.get32(desc) as u8,
         lanes,
-        header: desc >> 19 & 1 != 0,
-        narrow,
-        narrow_result: desc >> 30 & 1 != 0,
+        header: HEADER.is_set32(desc),
+        narrow: SAMPLER_NARROW.is_set32(desc),
+        narrow_result: SAMPLER_NARROW_RESULT.is_set32(desc),
     })
 }
 
@@ -84,7 +85,8 @@ pub fn execute(
     };
     let memory = environment.memory;
     let image = memory.image(surface).map_err(fault)?;
-    let header = |index: usize| thread.u32((message.src0 as usize + index * 4) & thread.grf_mask as usize);
+    message.check_lengths(thread, u32::from(sample.header), 0)?;
+    let header = |index| thread.u32(message.payload(thread, 0, index));
     let (mask, offsets, pointer) =
         if sample.header { (header(2) >> 12 & 15, header(2) & 0xfff, header(3)) } else { (0, 0, 0) };
     // Distances that are added to the coordinates, which OpenCL does not have.
@@ -101,8 +103,9 @@ pub fn execute(
     let registers = |narrow| if narrow || sample.lanes == 8 { 1 } else { 2 };
     let (registers, result_registers) = (registers(sample.narrow), registers(sample.narrow_result));
     let first = u32::from(sample.header);
-    let (response, length) = message.lengths(thread);
-    let count = length + message.second_length(thread);
+    let (response, _) = message.lengths(thread);
+    // Parameters that are not in the payload are 0.
+    let count = message.payload_length(thread);
     for lane in (0..sample.lanes.min(u32::from(uop.size))).filter(|lane| enabled >> lane & 1 != 0) {
         let parameter = |index: u32| {
             let register = first + index * registers;
@@ -134,7 +137,7 @@ pub fn execute(
             if mask >> channel & 1 == 0 && (slot + 1) * result_registers <= response {
                 let base = dst + slot * result_registers * REG as u32;
                 if sample.narrow_result {
-                    let value = narrowed(*value, image.format.kind, sample.kind);
+                    let value = narrowed(*value, image.format.channel.kind(), sample.kind);
                     thread.set_u16(((base + lane * 2) & thread.grf_mask) as usize, value);
                 } else {
                     thread.set_u32(((base + lane * 4) & thread.grf_mask) as usize, *value);
@@ -163,7 +166,7 @@ fn narrowed(value: u32, format: ChannelKind, kind: Kind) -> u16 {
 
 /// Width, height, depth or array elements, and number of levels.
 fn size(image: &Image) -> [u32; 4] {
-    let height = if image.dimensions < 2 { 0 } else { image.height };
+    let height = if image.dimensions == Dimensions::One { 0 } else { image.height };
     [image.width, height, image.depth, 1]
 }
 
@@ -175,7 +178,7 @@ fn fetch(
     addressing: Option<Addressing>,
 ) -> Result<[u32; 4], FaultKind> {
     let limits = [image.width, image.height, image.depth];
-    let used = usize::from(image.dimensions.clamp(1, 3));
+    let used = image.dimensions.count() as usize;
     let mut position = [0; 3];
     for index in 0..used {
         let limit = limits[index].max(1);
@@ -187,12 +190,7 @@ fn fetch(
 
 /// What is outside of an image: 0, and 1 for the last component of formats without it, as OpenCL has it.
 fn border(image: &Image) -> [u32; 4] {
-    let last = match image.format.kind {
-        _ if image.format.has_alpha() => 0,
-        ChannelKind::Uint | ChannelKind::Sint => 1,
-        _ => 1.0f32.to_bits(),
-    };
-    [0, 0, 0, last]
+    [0, 0, 0, if image.format.has_alpha() { 0 } else { image.format.one() }]
 }
 
 /// A coordinate inside `0..limit`, or `None` on the border.
@@ -215,7 +213,7 @@ fn wrap(at: i32, limit: u32, addressing: Option<Addressing>) -> Option<u32> {
 #[expect(clippy::cast_precision_loss, reason = "sizes of images are below 2^24")]
 fn filtered(memory: &dyn Memory, image: &Image, sampler: &Sampler, at: [f32; 3]) -> Result<[u32; 4], FaultKind> {
     let limits = [image.width, image.height, image.depth];
-    let mut used = usize::from(image.dimensions.clamp(1, 3));
+    let mut used = image.dimensions.count() as usize;
     let mut base = [0; 3];
     if image.array && used > 1 {
         // OpenCL: the nearest element, and the first or last one outside.

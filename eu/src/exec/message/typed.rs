@@ -6,93 +6,107 @@ use super::{Environment, Message, MessageFault, Operation};
 use crate::exec::memory::{Access, Image, Memory, Surface};
 use crate::exec::thread::{REG, Thread};
 use crate::exec::uop::{FaultKind, Uop};
+use crate::isa::descriptor::{BINDING, DISABLED, HEADER, KIND, MEDIA_PITCH, SLOT_GROUP, dc1};
+
+/// Lanes of a typed message.
+const LANES: u32 = 8;
+/// Largest number of coordinates of a typed message: u, v, r and the level, which is ignored, as images have one.
+const COORDINATES: u32 = 4;
 
 /// A typed access of eight lanes.
 #[derive(Clone, Copy, Debug)]
-pub struct Typed {
+pub struct TypedAccess {
     store: bool,
+    /// Index in the binding table.
     index: u8,
+    /// Bit `n`: component `n` is transferred.
     components: u32,
+    /// The payload begins with a header, of which nothing is used.
     header: bool,
-    /// First of the eight lanes.
+    /// First of the eight lanes of the instruction.
     first: u32,
 }
 
-/// A rectangle of bytes of a surface. EU-045.
+/// A rectangle of bytes of an image. EU-045.
 #[derive(Clone, Copy, Debug)]
-pub struct Media {
+pub struct MediaBlock {
     store: bool,
+    /// Index in the binding table.
     index: u8,
 }
 
-/// Decodes the rest of data port 1.
+/// Decodes typed and media messages of data port 1. Typed atomic operations are not supported.
 pub fn decode(desc: u32, size: u8) -> Result<Operation, FaultKind> {
-    let (index, header) = (desc as u8, desc >> 19 & 1 != 0);
-    match desc >> 14 & 31 {
-        kind @ (5 | 13) => {
-            // The slots are the lower or the upper eight lanes of an instruction of 16.
-            let first = match (desc >> 12 & 3, size) {
+    let (index, header) = (BINDING.get32(desc) as u8, HEADER.is_set32(desc));
+    match KIND.get32(desc) {
+        kind @ (dc1::TYPED_READ | dc1::TYPED_WRITE) => {
+            // The mask of enabled lanes begins at the instruction's first channel, so that the slots are the lower or the
+            // upper eight lanes of an instruction of 16.
+            let first = match (SLOT_GROUP.get32(desc), size) {
                 (1, _) => 0,
-                (2, 16) => 8,
+                (2, 16) => LANES,
                 _ => return Err(FaultKind::Message),
             };
-            Ok(Operation::Typed(Typed { store: kind == 13, index, components: !(desc >> 8) & 15, header, first }))
+            let components = DISABLED.get32(!desc);
+            Ok(Operation::Typed(TypedAccess { store: kind == dc1::TYPED_WRITE, index, components, header, first }))
         }
         // A distance between rows other than that of the surface, and messages without the header that has the place.
-        4 | 10 if desc >> 8 & 7 != 0 || !header => Err(FaultKind::Message),
-        kind @ (4 | 10) => Ok(Operation::Media(Media { store: kind == 10, index })),
+        dc1::MEDIA_READ | dc1::MEDIA_WRITE if MEDIA_PITCH.is_set32(desc) || !header => Err(FaultKind::Message),
+        kind @ (dc1::MEDIA_READ | dc1::MEDIA_WRITE) => {
+            Ok(Operation::Media(MediaBlock { store: kind == dc1::MEDIA_WRITE, index }))
+        }
         _ => Err(FaultKind::Message),
     }
 }
 
-fn surface(message: &Message, thread: &Thread, index: u8) -> Surface {
-    message.surface(thread, index).unwrap_or(Surface::Stateless)
+/// The image of a message. Shared local memory has none.
+fn image(message: &Message, thread: &Thread, index: u8, environment: &Environment<'_>) -> Result<Image, MessageFault> {
+    let surface = message.surface(thread, index).ok_or(FaultKind::Surface);
+    surface.and_then(|surface| environment.memory.image(surface)).map_err(|kind| (kind, None))
 }
 
-/// Executes a typed access.
+/// Executes a typed access. The payload has a register of eight lanes for each coordinate in texels (the image's, and perhaps
+/// more that are ignored), then those of the components that are written. Lanes outside the image read 0 and write nothing;
+/// they are counted. Components without a channel in the format read 0, the last 1.
 pub fn execute(
-    typed: &Typed,
+    typed: &TypedAccess,
     message: &Message,
     thread: &mut Thread,
     uop: &Uop,
     enabled: u32,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
-    let image = environment.memory.image(surface(message, thread, typed.index)).map_err(|kind| (kind, None))?;
+    let image = image(message, thread, typed.index, environment)?;
     let first = u32::from(typed.header);
-    // ISA-226: coordinates, one register each, then data; the sources are one payload.
-    let total = (message.lengths(thread).1 + message.second_length(thread)).saturating_sub(first);
-    let data = if typed.store { typed.components.count_ones() } else { 0 };
-    let coordinates = total.saturating_sub(data).min(4);
-    for lane in (0..8).filter(|lane| enabled >> (typed.first + lane) & 1 != 0) {
-        let coordinate = |index: u32| {
-            if index < coordinates { thread.u32(message.payload(thread, first + index, lane)) } else { 0 }
-        };
-        let [x, y, z] = position(&image, [coordinate(0), coordinate(1), coordinate(2)]);
-        let inside = x < image.width && y < image.height && z < image.depth;
+    let data = typed.components.count_ones();
+    let (stored, loaded) = if typed.store { (data, 0) } else { (0, data) };
+    let used = image.dimensions.count();
+    message.check_lengths(thread, first + used + stored, loaded)?;
+    let coordinates = message.payload_length(thread) - first - stored;
+    if coordinates > COORDINATES {
+        return Err((FaultKind::Length, None));
+    }
+    let components = (0..4).filter(|component| typed.components >> component & 1 != 0);
+    for lane in (0..LANES).filter(|lane| enabled >> (typed.first + lane) & 1 != 0) {
         let fault = |kind| (kind, Some(typed.first + lane));
+        let coordinate = |index| {
+            if index < used { thread.u32(message.payload(thread, first + index, lane)) } else { 0 }
+        };
+        let at @ [x, y, z] = [0, 1, 2].map(coordinate);
+        let inside = x < image.width && y < image.height && z < image.depth;
         if typed.store {
-            let mut texel = [0u32; 4];
-            let mut slot = first + coordinates;
-            for (component, value) in texel.iter_mut().enumerate() {
-                if typed.components >> component & 1 != 0 {
-                    *value = thread.u32(message.payload(thread, slot, lane));
-                    slot += 1;
-                }
+            let mut texel = [0; 4];
+            for (slot, component) in (first + coordinates..).zip(components.clone()) {
+                texel[component] = thread.u32(message.payload(thread, slot, lane));
             }
             if inside {
-                write_texel(environment.memory, &image, [x, y, z], texel).map_err(fault)?;
+                write_texel(environment.memory, &image, at, texel).map_err(fault)?;
             }
         } else if let Some(dst) = message.dst {
-            let texel = if inside { read_texel(environment.memory, &image, [x, y, z]).map_err(fault)? } else { [0; 4] };
-            let (response, _) = message.lengths(thread);
-            let mut slot = 0;
-            for (component, value) in texel.iter().enumerate() {
-                if typed.components >> component & 1 != 0 && slot < response {
-                    let at = (dst + slot * REG as u32 + lane * 4) & thread.grf_mask;
-                    thread.set_u32(at as usize, *value);
-                    slot += 1;
-                }
+            let texel = if inside { read_texel(environment.memory, &image, at).map_err(fault)? } else { [0; 4] };
+            for (slot, component) in (0..).zip(components.clone()) {
+                let into = (dst + slot * REG as u32 + lane * 4) & thread.grf_mask;
+                thread.set_u32(into as usize, texel[component]);
             }
         }
         if !inside {
@@ -102,66 +116,74 @@ pub fn execute(
     Ok(())
 }
 
-/// Coordinates of a texel; an array's element is the last of an image's coordinates.
-fn position(image: &Image, [x, y, z]: [u32; 3]) -> [u32; 3] {
-    match image.dimensions {
-        0 | 1 => [x, 0, 0],
-        2 => [x, y, 0],
-        _ => [x, y, z],
-    }
-}
-
-/// Reads a texel as a color: floats, or integers of an integer format.
+/// Reads a texel as a color: floats, or integers of an integer format. The position is inside the image.
 pub fn read_texel(memory: &dyn Memory, image: &Image, [x, y, z]: [u32; 3]) -> Result<[u32; 4], FaultKind> {
     let mut buffer = [0u8; 16];
-    let bytes = &mut buffer[..usize::from(image.format.texel()).min(16)];
+    let bytes = &mut buffer[..image.format.texel_bytes()];
+    // A flat access is inside or a fault.
     let _ = memory.read(Surface::Flat, memory.texel(image, x, y, z), bytes)?;
     Ok(from_memory(bytes, image.format))
 }
 
-/// Writes a color as a texel.
+/// Writes a color as a texel. The position is inside the image.
 fn write_texel(memory: &dyn Memory, image: &Image, [x, y, z]: [u32; 3], color: [u32; 4]) -> Result<(), FaultKind> {
     let mut buffer = [0u8; 16];
-    let bytes = &mut buffer[..usize::from(image.format.texel()).min(16)];
+    let bytes = &mut buffer[..image.format.texel_bytes()];
     to_memory(color, image.format, bytes);
     let _ = memory.write(Surface::Flat, memory.texel(image, x, y, z), bytes)?;
     Ok(())
 }
 
-/// Executes a media block message: header dwords 0 and 1 are the position, dword 2 the size less 1.
+/// Executes a media block message. The header has the place of the first byte, signed: bytes in dword 0, rows in dword 1; and in
+/// dword 2 the width in bytes (bits 5:0) and the number of rows (21:16), each less 1. Rows of the block are packed, each padded
+/// to a power of two of at least four bytes. The message is that of one lane: masks and predicate have no effect.
+///
+/// Bytes outside the image read 0 and are not written; each row with one is counted.
 pub fn media(
-    media: &Media,
+    media: &MediaBlock,
     message: &Message,
     thread: &mut Thread,
+    uop: &Uop,
     environment: &mut Environment<'_>,
 ) -> Result<(), MessageFault> {
     let fault = |kind| (kind, None);
-    let image = environment.memory.image(surface(message, thread, media.index)).map_err(fault)?;
-    let word = |index: usize| thread.u32((message.src0 as usize + index * 4) & thread.grf_mask as usize);
-    let (x, y, size) = (word(0), word(1), word(2));
-    let (width, height) = ((size & 63) + 1, (size >> 16 & 63) + 1);
-    let row_bytes = u64::from(image.width) * u64::from(image.format.texel());
-    // Rows are packed, each padded to a power of two of at least four bytes.
+    let image = image(message, thread, media.index, environment)?;
+    message.check_lengths(thread, 1, 0)?;
+    let header = |dword| thread.u32(message.payload(thread, 0, dword));
+    let (x, y) = (i64::from(header(0).cast_signed()), i64::from(header(1).cast_signed()));
+    let (width, height) = ((header(2) & 63) + 1, (header(2) >> 16 & 63) + 1);
     let stride = width.next_power_of_two().max(4);
+    let registers = (height * stride).div_ceil(REG as u32);
+    let (stored, loaded) = if media.store { (registers, 0) } else { (0, registers) };
+    message.check_lengths(thread, 1 + stored, loaded)?;
+    let row_bytes = i64::from(image.width) * image.format.texel_bytes() as i64;
     for row in 0..height {
-        let (line, start) = (u64::from(y) + u64::from(row), u64::from(x));
-        for column in 0..width {
-            let inside = line < u64::from(image.height) && start + u64::from(column) < row_bytes;
-            let address = image.base.wrapping_add(line * image.pitch + start + u64::from(column));
-            let position = row * stride + column;
-            let mut byte = [0];
-            if media.store {
-                let at = message.payload(thread, 1, 0) + position as usize;
-                byte[0] = thread.file[at & thread.grf_mask as usize];
-                if inside {
-                    let _ = environment.memory.write(Surface::Flat, address, &byte).map_err(fault)?;
-                }
-            } else if let Some(dst) = message.dst {
-                if inside {
-                    let _ = environment.memory.read(Surface::Flat, address, &mut byte).map_err(fault)?;
-                }
-                thread.file[((dst + position) & thread.grf_mask) as usize] = byte[0];
+        let line = y + i64::from(row);
+        // Columns of the block that are inside the image.
+        let column = |at: i64| at.clamp(0, i64::from(width)) as usize;
+        let columns =
+            if (0..i64::from(image.height)).contains(&line) { column(-x)..column(row_bytes - x) } else { 0..0 };
+        let address = image.base.wrapping_add(line.cast_unsigned().wrapping_mul(image.pitch));
+        let address = address.wrapping_add((x + columns.start as i64).cast_unsigned());
+        let mut buffer = [0; 64];
+        let outside = columns.len() < width as usize;
+        if media.store {
+            for (byte, at) in buffer.iter_mut().zip(row * stride..).take(width as usize) {
+                *byte = thread.file[message.payload_byte(thread, 1, at)];
             }
+            if !columns.is_empty() {
+                let _ = environment.memory.write(Surface::Flat, address, &buffer[columns]).map_err(fault)?;
+            }
+        } else if let Some(dst) = message.dst {
+            if !columns.is_empty() {
+                let _ = environment.memory.read(Surface::Flat, address, &mut buffer[columns]).map_err(fault)?;
+            }
+            for (byte, at) in buffer.iter().zip(dst + row * stride..).take(width as usize) {
+                thread.file[(at & thread.grf_mask) as usize] = *byte;
+            }
+        }
+        if outside {
+            environment.note(Access::Outside, uop, 0);
         }
     }
     Ok(())

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
+//! Messages to data ports and sampler with lengths, places and sources that compilers do not make.
+
+mod common;
+
+use arctic_eu::exec::memory::{Dimensions, Image};
+use arctic_eu::exec::{self, Code, Environment, FaultKind, Group, Host, Stop, Thread, Way};
+use arctic_eu::launch::memory::{Space, State};
+use arctic_eu::launch::parse_image_format;
+use common::{END, code};
+
+/// Texels in a row of the image, and rows.
+const WIDTH: u32 = 8;
+const HEIGHT: u32 = 4;
+/// Bytes between rows: a texel of `rgba8ui` has four, so that four texels are between a row and the next.
+const PITCH: u32 = 48;
+/// Length of the buffer in bytes.
+const BUFFER: u64 = 64;
+
+/// Memory with an image as entry 0 of the binding table, a buffer as entry 1, and scratch memory of 1 KiB a thread.
+struct Machine {
+    space: Space,
+    image: u64,
+    thread: Thread,
+    outside: u64,
+    first_outside: Option<(u32, u32)>,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let mut space = Space::new();
+        let contents: Vec<u8> = (0..PITCH * HEIGHT).map(|index| index as u8).collect();
+        let base = space.allocate_with("image", &contents).unwrap();
+        let start = space.allocate_with("buffer", &contents).unwrap();
+        let scratch = space.allocate("scratch", 1 << 16).unwrap();
+        space.add_state(State::Image(Image {
+            base,
+            width: WIDTH,
+            height: HEIGHT,
+            depth: 1,
+            pitch: PITCH.into(),
+            slice: 0,
+            dimensions: Dimensions::Two,
+            array: false,
+            format: parse_image_format("rgba8ui").unwrap(),
+        }));
+        space.add_state(State::Buffer { start, size: BUFFER });
+        space.add_state(State::Scratch { start: scratch, pitch: 1024 });
+        space.bindings = vec![(0, 0), (1, 1)];
+        let mut thread = Thread::new(128, 0xffff);
+        for register in 0..128 {
+            for dword in 0..8 {
+                thread.set_grf(register, dword, 0xee00_0000 | (register * 8 + dword) as u32);
+            }
+        }
+        Machine { space, image: base, thread, outside: 0, first_outside: None }
+    }
+
+    /// Sets the dwords of registers from `register` on.
+    fn set(&mut self, register: usize, dwords: &[u32]) {
+        for (index, value) in dwords.iter().enumerate() {
+            self.thread.set_grf(register, index, *value);
+        }
+    }
+
+    fn dwords(&self, register: usize, count: usize) -> Vec<u32> {
+        (0..count).map(|index| self.thread.grf(register, index)).collect()
+    }
+
+    fn bytes(&self, register: usize, count: usize) -> Vec<u8> {
+        self.dwords(register, count.div_ceil(4)).iter().flat_map(|dword| dword.to_le_bytes()).take(count).collect()
+    }
+
+    /// Executes a message, and no other instruction.
+    fn send(&mut self, text: &str) -> Stop {
+        let code = Code::translate(&code(&format!("{text}\n{END}")), 0, 128, Host::Portable);
+        let mut group = Group::default();
+        let mut environment = Environment { memory: &self.space, group: &mut group, outside: 0, first_outside: None };
+        self.thread.next = 0;
+        let stop = exec::run(&code, &mut self.thread, &mut environment, 10, Way::Fast, &mut ());
+        (self.outside, self.first_outside) = (environment.outside, environment.first_outside);
+        stop
+    }
+
+    fn passes(&mut self, text: &str) {
+        assert_eq!(self.send(text), Stop::End, "{text}");
+    }
+
+    /// Panics unless the message ends in this fault and changes no register.
+    fn fails(&mut self, text: &str, expected: FaultKind) {
+        let before = self.thread.file.clone();
+        match self.send(text) {
+            Stop::Fault(fault) => assert_eq!(fault.kind, expected, "{text}"),
+            other => panic!("{text}: {other:?}"),
+        }
+        assert!(self.thread.file == before, "{text}");
+    }
+}
+
+/// ISA-200, ISA-226: coordinates that the image has, the components, and a register of the response for each component.
+#[test]
+fn typed_messages_have_the_lengths_that_they_need() {
+    let mut machine = Machine::new();
+    machine.set(10, &[0, 1, 2, 3, 4, 5, 6, 7]);
+    machine.set(11, &[1; 8]);
+    // Reads of all components: with u and v, and with u, v, r and the level.
+    machine.passes("send.dc1 (8|M0) r20 r10 null:0 0x0 0x04415000");
+    assert_eq!(machine.dwords(20, 8), [48, 52, 56, 60, 64, 68, 72, 76]);
+    assert_eq!(machine.dwords(23, 2), [51, 55]);
+    machine.passes("send.dc1 (8|M0) r30 r10 null:0 0x0 0x08415000");
+    assert_eq!(machine.dwords(30, 8), machine.dwords(20, 8));
+    for (text, what) in [
+        ("send.dc1 (8|M0) r20 r10 null:0 0x0 0x02415000", "no v"),
+        ("send.dc1 (8|M0) r20 r10 null:0 0x0 0x0A415000", "five coordinates"),
+        ("send.dc1 (8|M0) r20 r10 null:0 0x0 0x04315000", "a response of three registers for four components"),
+        ("send.dc1 (8|M0) r20 r10 null:0 0x0 0x04495000", "a header in the place of u"),
+        ("send.dc1 (8|M0) null r10 r40:3 0x0 0x04035000", "no register of the last component"),
+        ("send.dc1 (8|M0) null r10 r40:7 0x0 0x04035000", "five coordinates before the components"),
+        ("send.dc1 (8|M0) null r10 null:4 0x0 0x04035000", "components in null"),
+    ] {
+        println!("{what}");
+        machine.fails(text, FaultKind::Length);
+    }
+    // A response to null is dropped.
+    machine.passes("send.dc1 (8|M0) null r10 null:0 0x0 0x04015000");
+}
+
+/// ISA-221, ISA-226: the payload of a typed write is divided anywhere. A lane outside writes nothing, and is counted.
+#[test]
+fn typed_writes_take_their_components_from_both_sources() {
+    for (first, text) in [
+        (40, "send.dc1 (8|M0) null r10 r40:4 0x0 0x04035000"),
+        (41, "send.dc1 (8|M0) null r10 r41:3 0x0 0x06035000"),
+        (38, "send.dc1 (8|M0) null r10 r38:6 0x0 0x00035000"),
+    ] {
+        let mut machine = Machine::new();
+        for from in [10, if first < 40 { first } else { 10 }] {
+            machine.set(from, &[0, 1, 2, 3, 4, 5, 6, 8]);
+            machine.set(from + 1, &[0; 8]);
+        }
+        // The first component, in either source.
+        for from in [12, 40] {
+            machine.set(from, &[1, 2, 3, 4, 5, 6, 7, 8]);
+        }
+        for from in 41..44 {
+            machine.set(from, &[0x300; 8]);
+        }
+        machine.passes(text);
+        let row = machine.space.peek(machine.image, 32);
+        let expected: Vec<u8> = (1..=7u8).flat_map(|value| [value, 0xff, 0xff, 0xff]).chain([28, 29, 30, 31]).collect();
+        assert_eq!(row, expected, "{text}");
+        assert_eq!((machine.outside, machine.first_outside), (1, Some((0, 7))), "{text}");
+    }
+}
+
+/// ISA-226: shared local memory has no images.
+#[test]
+fn typed_and_media_messages_to_local_memory_are_faults() {
+    let mut machine = Machine::new();
+    machine.set(10, &[0; 8]);
+    machine.set(11, &[0; 8]);
+    machine.fails("send.dc1 (8|M0) r20 r10 null:0 0x0 0x044150FE", FaultKind::Surface);
+    machine.fails("(W) send.dc1 (1|M0) r20 r10 null:0 0x0 0x021900FE", FaultKind::Surface);
+}
+
+/// Header of a media block.
+fn block(x: i32, y: i32, width: u32, height: u32) -> [u32; 3] {
+    [x.cast_unsigned(), y.cast_unsigned(), width - 1 | height - 1 << 16]
+}
+
+/// EU-045, ISA-200: the response has as many registers as the rows of the block, so that no other register changes.
+#[test]
+fn media_blocks_fit_their_response_and_their_payload() {
+    let mut machine = Machine::new();
+    machine.set(10, &block(4, 1, 12, 3));
+    // Three rows of 16 bytes are two registers.
+    machine.passes("(W) send.dc1 (1|M0) r20 r10 null:0 0x0 0x02290000");
+    for row in 0..3 {
+        let from = PITCH as u8 * (row + 1) + 4;
+        let bytes = machine.bytes(20, 64);
+        assert_eq!(bytes[usize::from(row) * 16..][..12], (from..from + 12).collect::<Vec<u8>>(), "row {row}");
+    }
+    assert_eq!(machine.outside, 0);
+    machine.fails("(W) send.dc1 (1|M0) r20 r10 null:0 0x0 0x02190000", FaultKind::Length);
+    machine.fails("(W) send.dc1 (1|M0) null r10 r40:1 0x0 0x02028000", FaultKind::Message);
+    machine.fails("(W) send.dc1 (1|M0) null r10 r40:1 0x0 0x020A8000", FaultKind::Length);
+    machine.set(10, &block(0, 0, 64, 64));
+    machine.fails("(W) send.dc1 (1|M0) r20 r10 null:0 0x0 0x03F90000", FaultKind::Length);
+    machine.fails("(W) send.dc1 (1|M0) r20 null null:0 0x0 0x00190000", FaultKind::Length);
+}
+
+/// EU-045: data behind the header is in both sources.
+#[test]
+fn media_blocks_are_written_from_both_sources() {
+    for text in [
+        "(W) send.dc1 (1|M0) null r10 null:0 0x0 0x060A8000",
+        "(W) send.dc1 (1|M0) null r10 r40:1 0x0 0x040A8000",
+        "(W) send.dc1 (1|M0) null r10 r39:2 0x0 0x020A8000",
+    ] {
+        let mut machine = Machine::new();
+        machine.set(10, &block(0, 0, 16, 4));
+        for (register, value) in [(11, 0x0101_0101), (39, 0x0101_0101), (12, 0x0202_0202), (40, 0x0202_0202)] {
+            machine.set(register, &[value; 4]);
+            for dword in 4..8 {
+                machine.thread.set_grf(register, dword, value + 0x1010_1010);
+            }
+        }
+        machine.passes(text);
+        for (row, value) in [0x01, 0x11, 0x02, 0x12].into_iter().enumerate() {
+            let bytes = machine.space.peek(machine.image + row as u64 * u64::from(PITCH), 20);
+            let after = PITCH as u8 * row as u8 + 16;
+            assert_eq!(bytes, [[value; 16].as_slice(), &[after, after + 1, after + 2, after + 3]].concat(), "{text}");
+        }
+    }
+}
+
+/// ISA-221: positions are signed; bytes outside read 0 and are not written, and rows with one are counted.
+#[test]
+fn media_blocks_beyond_an_edge_are_counted() {
+    // Position, bytes of the first row of the block that are inside, rows with bytes outside.
+    for (x, y, inside, outside) in [
+        (-4, 1, 4..8, 2),
+        (28, 1, 0..4, 2),
+        (0, 3, 0..8, 1),
+        (0, -1, 0..0, 1),
+        (32, 0, 0..0, 2),
+        (-8, 0, 0..0, 2),
+        (i32::MIN, i32::MIN, 0..0, 2),
+        (i32::MAX, i32::MAX, 0..0, 2),
+    ] {
+        let place = format!("{x} {y}");
+        let mut machine = Machine::new();
+        machine.set(10, &block(x, y, 8, 2));
+        machine.passes("(W) send.dc1 (1|M0) r20 r10 null:0 0x0 0x02190000");
+        let pixel = |column: i32| (y * PITCH as i32 + x + column) as u8;
+        let expected: Vec<u8> = (0..8).map(|column| if inside.contains(&column) { pixel(column) } else { 0 }).collect();
+        assert_eq!(machine.bytes(20, 8), expected, "{place}");
+        assert_eq!((machine.outside, machine.first_outside), (outside, Some((0, 0))), "{place}");
+        machine.set(11, &[0xdddd_dddd; 8]);
+        let before = machine.space.peek(machine.image, (PITCH * HEIGHT) as usize);
+        machine.passes("(W) send.dc1 (1|M0) null r10 null:0 0x0 0x040A8000");
+        let after = machine.space.peek(machine.image, (PITCH * HEIGHT) as usize);
+        for (at, (old, new)) in (0..).zip(before.iter().zip(&after)) {
+            let (column, row) = (at % PITCH as i32, at / PITCH as i32);
+            let written = column < 32
+                && (i64::from(x)..i64::from(x) + 8).contains(&column.into())
+                && (i64::from(y)..i64::from(y) + 2).contains(&row.into());
+            assert_eq!(*new, if written { 0xdd } else { *old }, "{place}: {column} {row}");
+        }
+        assert_eq!(machine.outside, outside, "{place}");
+    }
+}
+
+/// The address of a row far outside, or in an image with a pitch near 2^64, is not computed with an overflow.
+#[test]
+fn addresses_of_huge_images_wrap() {
+    let mut machine = Machine::new();
+    let State::Image(image) = &mut machine.space.states[0] else { unreachable!() };
+    (image.width, image.height, image.pitch, image.slice) = (u32::MAX, u32::MAX, u64::MAX - 47, u64::MAX);
+    machine.set(10, &block(0, i32::MAX, 4, 2));
+    assert!(matches!(machine.send("(W) send.dc1 (1|M0) r20 r10 null:0 0x0 0x02190000"), Stop::Fault(_)));
+    machine.set(10, &[3; 8]);
+    machine.set(11, &[u32::MAX - 1; 8]);
+    assert!(matches!(machine.send("send.dc1 (8|M0) r20 r10 null:0 0x0 0x04415000"), Stop::Fault(_)));
+}
+
+/// ISA-200, ISA-225, ISA-227: blocks of owords, blocks of registers in scratch memory and scattered elements.
+#[test]
+fn buffer_messages_have_the_lengths_that_they_need() {
+    let mut machine = Machine::new();
+    machine.set(10, &[0; 8]);
+    for (text, what) in [
+        ("(W) send.dc0 (8|M0) r20 r10 null:0 0x0 0x02184401", "8 owords in one register"),
+        ("(W) send.dc0 (8|M0) null r10 r40:1 0x0 0x020A0301", "4 owords from one register"),
+        ("(W) send.dc0 (8|M0) null null null:0 0x0 0x000A0301", "4 owords from none"),
+        ("(W) send.dc1 (8|M0) r20 r10 null:0 0x0 0x021D03FF", "4 owords at a 64-bit address in one register"),
+        ("(W) send.dc0 (8|M0) r20 r10 null:0 0x0 0x021C1000", "two registers of scratch memory in one"),
+        ("(W) send.dc0 (8|M0) null r10 r40:1 0x0 0x020E1000", "two registers of scratch memory from one"),
+        ("send.dc0 (16|M0) r20 r10 null:0 0x0 0x0410C101", "16 dwords in one register"),
+        ("send.dc0 (16|M0) r20 r10 null:0 0x0 0x0220C101", "16 addresses in one register"),
+        ("send.dc0 (16|M0) null r10 r40:1 0x0 0x0402C101", "16 dwords from one register"),
+        ("send.dc1 (8|M0) r20 r10 null:0 0x0 0x02106001", "four components in one register"),
+    ] {
+        println!("{what}");
+        machine.fails(text, FaultKind::Length);
+    }
+}
+
+/// ISA-200, ISA-227: dwords of lanes are behind the addresses, in both sources.
+#[test]
+fn scattered_dwords_are_written_from_both_sources() {
+    for text in [
+        "send.dc0 (16|M0) null r10 null:0 0x0 0x0802C101",
+        "send.dc0 (16|M0) null r10 r42:2 0x0 0x0402C101",
+        "send.dc0 (16|M0) null r10 r43:1 0x0 0x0602C101",
+        "send.dc0 (16|M0) null r10 r41:3 0x0 0x0202C101",
+    ] {
+        let mut machine = Machine::new();
+        for register in [10, 11, 41] {
+            let first = if register == 10 { 0 } else { 8 };
+            machine.set(register, &[0, 1, 2, 3, 4, 5, 6, 7].map(|lane: u32| (first + lane) * 4));
+        }
+        for register in [12, 13, 42, 43] {
+            let first = if register % 10 == 2 { 100 } else { 108 };
+            machine.set(register, &[0, 1, 2, 3, 4, 5, 6, 7].map(|lane: u32| first + lane));
+        }
+        machine.passes(text);
+        let State::Buffer { start, .. } = machine.space.states[1] else { unreachable!() };
+        let written = common::dwords(&machine.space.peek(start, BUFFER as usize));
+        assert_eq!(written, (100..116).collect::<Vec<u32>>(), "{text}");
+        assert_eq!(machine.outside, 0, "{text}");
+    }
+}
+
+/// ISA-221: a block with bytes outside its surface is counted.
+#[test]
+fn blocks_beyond_the_end_of_their_surface_are_counted() {
+    let mut machine = Machine::new();
+    machine.set(10, &[0, 0, 48]);
+    machine.passes("(W) send.dc0 (8|M0) r20 r10 null:0 0x0 0x02184201");
+    assert_eq!((machine.outside, machine.first_outside), (1, Some((0, 0))));
+    let expected: Vec<u8> = (48..64).chain([0; 16]).collect();
+    assert_eq!(machine.bytes(20, 32), expected);
+    // In owords, of data in source 1.
+    machine.set(10, &[0, 0, 3]);
+    machine.set(40, &[7; 8]);
+    machine.passes("(W) send.dc0 (8|M0) null r10 r40:1 0x0 0x020A0201");
+    assert_eq!(machine.outside, 1);
+    machine.set(10, &[0, 0, 32]);
+    machine.passes("(W) send.dc0 (8|M0) r20 r10 null:0 0x0 0x02184201");
+    assert_eq!((machine.outside, machine.first_outside), (0, None));
+    assert_eq!(machine.dwords(20, 8)[4..], [7; 4]);
+}
+
+/// ISA-250: a header that is not in the payload.
+#[test]
+fn sampler_messages_have_the_header_of_their_descriptor() {
+    let mut machine = Machine::new();
+    machine.set(10, &[0; 8]);
+    machine.fails("send.smpl (8|M0) r20 null null:0 0x0 0x004AA000", FaultKind::Length);
+    machine.passes("send.smpl (8|M0) r20 r10 null:0 0x0 0x024AA000");
+}
