@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Fields of the descriptors of messages to data ports 0 and 1 and to the sampler, and the types of data-port messages. ISA-200,
-//! ISA-225 to ISA-228, ISA-250.
+//! Fields of the descriptors of messages to data ports 0 and 1 and to the sampler, and the types of data-port messages.
+//! ISA-200, ISA-225 to ISA-228, ISA-250.
 
 use super::fields::{Bits, bit, bits};
 

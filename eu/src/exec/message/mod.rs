@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Messages (groups N to R of the document on the ISA): descriptors are decoded once, at translation, if they are immediate.
+//! Messages (groups N to R of the document on the ISA): descriptors are decoded once, at translation, if they are
+//! immediate.
 
 mod color;
 mod data_port;
@@ -124,8 +125,8 @@ impl Message {
         }
     }
 
-    /// Byte offset of the surface state in a register or immediate. EU-040, EU-041: with ExBSO bits 31:6 of the register are
-    /// bytes, without it bits 31:12 are the offset divided by 64.
+    /// Byte offset of the surface state in a register or immediate. EU-040, EU-041: with ExBSO bits 31:6 of the
+    /// register are bytes, without it bits 31:12 are the offset divided by 64.
     fn state_offset(&self, thread: &Thread) -> u32 {
         let value = self.extended(thread);
         if self.exbso { value & !63 } else { value >> 12 << 6 }
@@ -201,7 +202,8 @@ impl Message {
         self.lengths(thread).1 + self.second_length(thread)
     }
 
-    /// A fault if the payload or the response has fewer registers than the message needs. ISA-200. A response to null is dropped.
+    /// A fault if the payload or the response has fewer registers than the message needs. ISA-200. A response to null
+    /// is dropped.
     fn check_lengths(&self, thread: &Thread, payload: u32, response: u32) -> Result<(), MessageFault> {
         let (available, _) = self.lengths(thread);
         let short = self.payload_length(thread) < payload || self.dst.is_some() && available < response;

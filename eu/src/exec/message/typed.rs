@@ -40,8 +40,8 @@ pub fn decode(desc: u32, size: u8) -> Result<Operation, FaultKind> {
     let (index, header) = (BINDING.get32(desc) as u8, HEADER.is_set32(desc));
     match KIND.get32(desc) {
         kind @ (dc1::TYPED_READ | dc1::TYPED_WRITE) => {
-            // The mask of enabled lanes begins at the instruction's first channel, so that the slots are the lower or the
-            // upper eight lanes of an instruction of 16.
+            // The mask of enabled lanes begins at the instruction's first channel, so that the slots are the lower or
+            // the upper eight lanes of an instruction of 16.
             let first = match (SLOT_GROUP.get32(desc), size) {
                 (1, _) => 0,
                 (2, 16) => LANES,
@@ -65,9 +65,9 @@ fn image(message: &Message, thread: &Thread, index: u8, environment: &Environmen
     surface.and_then(|surface| environment.memory.image(surface)).map_err(|kind| (kind, None))
 }
 
-/// Executes a typed access. The payload has a register of eight lanes for each coordinate in texels (the image's, and perhaps
-/// more that are ignored), then those of the components that are written. Lanes outside the image read 0 and write nothing;
-/// they are counted. Components without a channel in the format read 0, the last 1.
+/// Executes a typed access. The payload has a register of eight lanes for each coordinate in texels (the image's, and
+/// perhaps more that are ignored), then those of the components that are written. Lanes outside the image read 0 and
+/// write nothing; they are counted. Components without a channel in the format read 0, the last 1.
 pub fn execute(
     typed: &TypedAccess,
     message: &Message,
@@ -134,9 +134,10 @@ fn write_texel(memory: &dyn Memory, image: &Image, [x, y, z]: [u32; 3], color: [
     Ok(())
 }
 
-/// Executes a media block message. The header has the place of the first byte, signed: bytes in dword 0, rows in dword 1; and in
-/// dword 2 the width in bytes (bits 5:0) and the number of rows (21:16), each less 1. Rows of the block are packed, each padded
-/// to a power of two of at least four bytes. The message is that of one lane: masks and predicate have no effect.
+/// Executes a media block message. The header has the place of the first byte, signed: bytes in dword 0, rows in dword
+/// 1; and in dword 2 the width in bytes (bits 5:0) and the number of rows (21:16), each less 1. Rows of the block are
+/// packed, each padded to a power of two of at least four bytes. The message is that of one lane: masks and predicate
+/// have no effect.
 ///
 /// Bytes outside the image read 0 and are not written; each row with one is counted.
 pub fn media(
