@@ -65,6 +65,16 @@ impl Format {
         self.infinity() | 1 << (self.mantissa - 1)
     }
 
+    /// The number 1.
+    pub const fn one(self) -> u32 {
+        (self.bias() as u32) << self.mantissa
+    }
+
+    /// Makes a NaN quiet.
+    pub const fn quiet(self, bits: u32) -> u32 {
+        if self.is_nan(bits) { bits | 1 << (self.mantissa - 1) } else { bits }
+    }
+
     /// Largest finite number.
     const fn largest(self) -> u32 {
         self.infinity() - 1

@@ -256,3 +256,26 @@ fn blocks_at_64_bit_addresses_are_of_owords_or_hwords() {
         assert_eq!(after[..32], expected, "{descriptor:#x}");
     }
 }
+
+/// ISA-121: the accumulator is read in the destination's type, and added in that of the sources.
+#[test]
+fn mac_adds_an_accumulator_of_another_type_by_its_value() {
+    for (ty, written, read) in [
+        ("hf", "r22.0<2>:hf", "r22.0<2;1,0>:hf"),
+        ("bf", "r22.0<2>:bf", "r22.0<2;1,0>:bf"),
+        ("d", "r22.0<1>:d", "r22.0<1;1,0>:d"),
+    ] {
+        let body = format!(
+            "
+        mov (8|M0) r24.0<1>:f 9.0:f
+        mov (8|M0) r30.0<1>:f 3.0:f
+        mov (8|M0) r31.0<1>:f 0.75:f
+        mov (8|M0) acc0.0<1>:{ty} r24.0<1;1,0>:f
+        mac (8|M0) {written} r30.0<1;1,0>:f r31.0<1;1,0>:f
+        mov (8|M0) r20.0<1>:f {read}
+"
+        );
+        let expected: f32 = if ty == "d" { 11.0 } else { 11.25 };
+        assert_eq!(results(&body, 8, 8), [expected.to_bits(); 8], "{ty}");
+    }
+}

@@ -4,8 +4,8 @@
 use super::lanes::{Host, Operation, shape};
 use super::operand::{Fetch, Input};
 use super::uop::{FaultKind, Kind, Uop};
-use crate::isa::table::Lane;
-use crate::isa::{Instruction, Place, Source, Type};
+use crate::isa::table::LaneOp;
+use crate::isa::{Condition, Instruction, Place, Source, Type};
 
 /// How the value of a source extends to more than 32 bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,24 +57,25 @@ fn signedness(a: &Input, b: &Input) -> Option<bool> {
 }
 
 /// Sets the kind of a uop for an operation on lanes.
-pub fn classify(from: &Instruction, lane: Lane, uop: &mut Uop, host: Host) -> Result<(), FaultKind> {
+pub fn classify(from: &Instruction, lane: LaneOp, uop: &mut Uop, host: Host) -> Result<(), FaultKind> {
     let sources = from.sources();
     let types: Vec<Type> = from.src[..sources].iter().map(|source| source.ty()).collect();
     // ISA-041: the hardware has no 64-bit types; copies of bits do no harm.
     if types.iter().chain([&from.dst.ty]).any(|ty| ty.size() == 8) && !is_wide_copy(from, lane) {
         return Err(FaultKind::Types);
     }
-    if lane == Lane::Math && !(1..=7).contains(&from.modifier) {
+    if lane == LaneOp::Math && !(1..=7).contains(&from.modifier) {
         return Err(FaultKind::Unsupported);
     }
-    if from.row.has_condition() && matches!(from.modifier, 7 | 10..=15) {
+    let condition = if from.row.has_condition() { Condition::from_code(from.modifier) } else { None };
+    if from.row.has_condition() && condition.is_none() && from.modifier != 0 {
         return Err(FaultKind::Unsupported);
     }
     uop.saturate = from.saturate;
     uop.acc_write = from.acc_write;
     // sel and csel read the condition, and do not write the flag. ISA-064.
-    let reads_condition = matches!(lane, Lane::Sel | Lane::Csel | Lane::Math);
-    uop.condition = if reads_condition { 0 } else { from.modifier };
+    let reads_condition = matches!(lane, LaneOp::Sel | LaneOp::Csel);
+    uop.condition = if reads_condition { None } else { condition };
     if from.src[..sources].iter().any(|source| matches!(source, Source::Imm { ty: Type::Ub | Type::B, .. })) {
         return Err(FaultKind::Types);
     }
@@ -94,10 +95,10 @@ pub fn classify(from: &Instruction, lane: Lane, uop: &mut Uop, host: Host) -> Re
 }
 
 /// True for a copy of 64-bit integers. ISA-041, ISA-046.
-fn is_wide_copy(from: &Instruction, lane: Lane) -> bool {
+fn is_wide_copy(from: &Instruction, lane: LaneOp) -> bool {
     let plain = matches!(from.src[0], Source::Reg { abs: false, negate: false, .. } | Source::Imm { .. });
     let wide = matches!(from.dst.ty, Type::Q | Type::Uq) && from.src[0].ty() == from.dst.ty;
-    lane == Lane::Mov && wide && plain && !from.saturate && from.modifier == 0 && !from.acc_write
+    lane == LaneOp::Mov && wide && plain && !from.saturate && from.modifier == 0 && !from.acc_write
 }
 
 /// True for registers that change by themselves: ce and tm0.
@@ -106,7 +107,13 @@ fn is_live(source: &Source) -> bool {
 }
 
 /// The operation, and whether it depends on the floating-point mode.
-fn choose(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &mut Uop) -> Option<(Operation, bool)> {
+fn choose(
+    from: &Instruction,
+    lane: LaneOp,
+    sources: usize,
+    types: &[Type],
+    uop: &mut Uop,
+) -> Option<(Operation, bool)> {
     let dst = from.dst.ty;
     let float = types.iter().any(|ty| ty.is_float());
     let narrow = types.iter().chain([&dst]).all(|ty| ty.size() <= 4);
@@ -117,7 +124,7 @@ fn choose(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &
         .iter()
         .all(|source| matches!(source, Source::Reg { abs: false, negate: false, .. } | Source::Imm { .. }));
     // Copies of bits. ISA-046.
-    let copies = lane == Lane::Mov || lane == Lane::Sel && from.modifier == 0;
+    let copies = lane == LaneOp::Mov || lane == LaneOp::Sel && from.modifier == 0;
     if copies && !from.saturate && plain && types.iter().all(|ty| *ty == dst) && from.modifier == 0 && !from.acc_write {
         let bits = match dst.size() {
             1 => Type::Ub,
@@ -128,12 +135,18 @@ fn choose(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &
         for input in &mut uop.src[..sources] {
             input.ty = bits;
         }
-        return Some((if lane == Lane::Mov { Operation::Copy } else { Operation::Select }, false));
+        return Some((if lane == LaneOp::Mov { Operation::Copy } else { Operation::Select }, false));
     }
     if float { floats(from, lane, sources, types, uop) } else { integers(from, lane, sources, types, uop) }
 }
 
-fn floats(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &mut Uop) -> Option<(Operation, bool)> {
+fn floats(
+    from: &Instruction,
+    lane: LaneOp,
+    sources: usize,
+    types: &[Type],
+    uop: &mut Uop,
+) -> Option<(Operation, bool)> {
     use Operation as O;
     let dst = from.dst.ty;
     let all_float = types.iter().all(|ty| ty.is_float());
@@ -142,13 +155,15 @@ fn floats(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &
         && matches!(from.src[0], Source::Reg { abs: false, negate: false, .. } | Source::Imm { .. });
     let halves = types.iter().all(|ty| *ty == Type::Hf);
     // The overflow condition is known to the general way only.
-    if !all_float || from.row.has_condition() && from.modifier == 8 {
+    if !all_float || from.row.has_condition() && from.modifier == Condition::Overflow as u8 {
         return None;
     }
     // A result that is rounded to another format is compared before that; fused halves are rounded once.
     if halves
         && dst == Type::Hf
-        && (lane == Lane::Mad || lane == Lane::Mac || from.modifier != 0 && lane != Lane::Cmp && lane != Lane::Math)
+        && (lane == LaneOp::Mad
+            || lane == LaneOp::Mac
+            || from.modifier != 0 && lane != LaneOp::Cmp && lane != LaneOp::Math)
     {
         return None;
     }
@@ -170,12 +185,12 @@ fn floats(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &
     }
     let to_float = dst == Type::F || dst == Type::Hf;
     uop.float = true;
-    let condition = from.modifier;
+    let condition = Condition::from_code(from.modifier);
     let operation = match lane {
         // ISA-046: without modifiers on one type it is raw.
-        Lane::Mov if raw => O::Copy,
-        Lane::Mov if to_float => O::FloatCopy,
-        Lane::Mov if !from.saturate && from.modifier == 0 && from.src[0].ty() == Type::F => {
+        LaneOp::Mov if raw => O::Copy,
+        LaneOp::Mov if to_float => O::FloatCopy,
+        LaneOp::Mov if !from.saturate && from.modifier == 0 && from.src[0].ty() == Type::F => {
             uop.float = false;
             match dst {
                 Type::D => O::ToSigned,
@@ -183,29 +198,29 @@ fn floats(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &
                 _ => return None,
             }
         }
-        Lane::Add if to_float => O::FloatAdd,
-        Lane::Mul if to_float => O::FloatMul,
-        Lane::Mad if to_float => O::FloatMad,
-        Lane::Frc if to_float => O::FloatFrc,
-        Lane::Rndu if to_float => O::FloatCeil,
-        Lane::Rndd if to_float => O::FloatFloor,
-        Lane::Rnde if to_float => O::FloatEven,
-        Lane::Rndz if to_float => O::FloatTrunc,
-        Lane::Sel if to_float => match condition {
-            4 => O::FloatMax,
-            5 => O::FloatMin,
+        LaneOp::Add if to_float => O::FloatAdd,
+        LaneOp::Mul if to_float => O::FloatMul,
+        LaneOp::Mad if to_float => O::FloatMad,
+        LaneOp::Frc if to_float => O::FloatFrc,
+        LaneOp::Rndu if to_float => O::FloatCeil,
+        LaneOp::Rndd if to_float => O::FloatFloor,
+        LaneOp::Rnde if to_float => O::FloatEven,
+        LaneOp::Rndz if to_float => O::FloatTrunc,
+        LaneOp::Sel if to_float => match condition {
+            Some(Condition::Ge) => O::FloatMax,
+            Some(Condition::Lt) => O::FloatMin,
             _ => return None,
         },
-        Lane::Csel if to_float => match condition {
-            1 => O::FloatCselEq,
-            2 => O::FloatCselNe,
-            3 => O::FloatCselGt,
-            4 => O::FloatCselGe,
-            5 => O::FloatCselLt,
-            6 => O::FloatCselLe,
+        LaneOp::Csel if to_float => match condition {
+            Some(Condition::Eq) => O::FloatCselEq,
+            Some(Condition::Ne) => O::FloatCselNe,
+            Some(Condition::Gt) => O::FloatCselGt,
+            Some(Condition::Ge) => O::FloatCselGe,
+            Some(Condition::Lt) => O::FloatCselLt,
+            Some(Condition::Le) => O::FloatCselLe,
             _ => return None,
         },
-        Lane::Math if to_float => match condition {
+        LaneOp::Math if to_float => match from.modifier {
             1 => O::MathInv,
             2 => O::MathLog,
             3 => O::MathExp,
@@ -215,17 +230,17 @@ fn floats(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &
             7 => O::MathCos,
             _ => return None,
         },
-        Lane::Cmp => {
+        LaneOp::Cmp => {
             // The result is all ones: bits, not a number.
             uop.float = false;
             match condition {
-                1 => O::FloatEq,
-                2 => O::FloatNe,
-                3 => O::FloatGt,
-                4 => O::FloatGe,
-                5 => O::FloatLt,
-                6 => O::FloatLe,
-                9 => O::FloatUn,
+                Some(Condition::Eq) => O::FloatEq,
+                Some(Condition::Ne) => O::FloatNe,
+                Some(Condition::Gt) => O::FloatGt,
+                Some(Condition::Ge) => O::FloatGe,
+                Some(Condition::Lt) => O::FloatLt,
+                Some(Condition::Le) => O::FloatLe,
+                Some(Condition::Unordered) => O::FloatUn,
                 _ => return None,
             }
         }
@@ -236,7 +251,7 @@ fn floats(from: &Instruction, lane: Lane, sources: usize, types: &[Type], uop: &
 
 fn integers(
     from: &Instruction,
-    lane: Lane,
+    lane: LaneOp,
     sources: usize,
     types: &[Type],
     uop: &mut Uop,
@@ -262,7 +277,7 @@ fn integers(
     }
     if dst.is_float() {
         // int to float.
-        if lane != Lane::Mov || dst != Type::F || from.modifier != 0 {
+        if lane != LaneOp::Mov || dst != Type::F || from.modifier != 0 {
             return None;
         }
         let operation = match sign(&a) {
@@ -272,84 +287,84 @@ fn integers(
         };
         return Some((operation, true));
     }
-    let condition = from.modifier;
-    let compares = matches!(lane, Lane::Cmp | Lane::Sel | Lane::Csel | Lane::Cmpn);
-    if condition != 0 && !compares && !is_condition_of_dword(dst, condition) {
+    let condition = Condition::from_code(from.modifier);
+    let compares = matches!(lane, LaneOp::Cmp | LaneOp::Sel | LaneOp::Csel | LaneOp::Cmpn);
+    if !compares && condition.is_some_and(|condition| !is_condition_of_dword(dst, condition)) {
         return None;
     }
     let operation = match lane {
-        Lane::Mov => O::Copy,
-        Lane::Add => O::Add,
-        Lane::Add3 => O::Add3,
-        Lane::Mul => O::Mul,
-        Lane::Mad => O::Mad,
-        Lane::And => O::And,
-        Lane::Or => O::Or,
-        Lane::Xor => O::Xor,
-        Lane::Not => O::Not,
-        Lane::Shl if a.ty.size() <= 4 => O::Shl,
-        Lane::Shr => O::Shr,
-        Lane::Asr => match sign(&a) {
+        LaneOp::Mov => O::Copy,
+        LaneOp::Add => O::Add,
+        LaneOp::Add3 => O::Add3,
+        LaneOp::Mul => O::Mul,
+        LaneOp::Mad => O::Mad,
+        LaneOp::And => O::And,
+        LaneOp::Or => O::Or,
+        LaneOp::Xor => O::Xor,
+        LaneOp::Not => O::Not,
+        LaneOp::Shl if a.ty.size() <= 4 => O::Shl,
+        LaneOp::Shr => O::Shr,
+        LaneOp::Asr => match sign(&a) {
             Sign::Unsigned => O::Shr,
             Sign::Signed | Sign::Both => O::Asr,
             Sign::Neither => return None,
         },
-        Lane::Ror if types[0] == Type::Ud => O::Ror,
-        Lane::Rol if types[0] == Type::Ud => O::Rol,
-        Lane::Bfn => O::Bfn,
-        Lane::Bfrev => O::Bfrev,
-        Lane::Bfe => {
+        LaneOp::Ror if types[0] == Type::Ud => O::Ror,
+        LaneOp::Rol if types[0] == Type::Ud => O::Rol,
+        LaneOp::Bfn => O::Bfn,
+        LaneOp::Bfrev => O::Bfrev,
+        LaneOp::Bfe => {
             if c.ty.is_signed() {
                 O::BfeSigned
             } else {
                 O::Bfe
             }
         }
-        Lane::Bfi1 => O::Bfi1,
-        Lane::Bfi2 => O::Bfi2,
-        Lane::Cbit => O::Cbit,
-        Lane::Lzd => O::Lzd,
-        Lane::Fbl => O::Fbl,
-        Lane::Fbh => {
+        LaneOp::Bfi1 => O::Bfi1,
+        LaneOp::Bfi2 => O::Bfi2,
+        LaneOp::Cbit => O::Cbit,
+        LaneOp::Lzd => O::Lzd,
+        LaneOp::Fbl => O::Fbl,
+        LaneOp::Fbh => {
             if a.ty.is_signed() {
                 O::FbhSigned
             } else {
                 O::Fbh
             }
         }
-        Lane::Addc if types == [Type::Ud; 2] && !a.negate && !b.negate => O::Addc,
-        Lane::Subb if types == [Type::Ud; 2] && !a.negate && !b.negate => O::Subb,
-        Lane::Mach => return mach(from, &a, &b, uop),
-        Lane::Dp4a => match (b.ty.is_signed(), c.ty.is_signed()) {
+        LaneOp::Addc if types == [Type::Ud; 2] && !a.negate && !b.negate => O::Addc,
+        LaneOp::Subb if types == [Type::Ud; 2] && !a.negate && !b.negate => O::Subb,
+        LaneOp::Mach => return mach(from, &a, &b, uop),
+        LaneOp::Dp4a => match (b.ty.is_signed(), c.ty.is_signed()) {
             (false, false) => O::Dp4aUnsigned,
             (true, true) => O::Dp4aSigned,
             (true, false) => O::Dp4aLeft,
             (false, true) => O::Dp4aRight,
         },
-        Lane::Cmp => {
+        LaneOp::Cmp => {
             let signed = signedness(&a, &b)?;
             match (condition, signed) {
-                (1, _) => O::Eq,
-                (2, _) => O::Ne,
-                (3, false) => O::Gt,
-                (4, false) => O::Ge,
-                (5, false) => O::Lt,
-                (6, false) => O::Le,
-                (3, true) => O::GtSigned,
-                (4, true) => O::GeSigned,
-                (5, true) => O::LtSigned,
-                (6, true) => O::LeSigned,
+                (Some(Condition::Eq), _) => O::Eq,
+                (Some(Condition::Ne), _) => O::Ne,
+                (Some(Condition::Gt), false) => O::Gt,
+                (Some(Condition::Ge), false) => O::Ge,
+                (Some(Condition::Lt), false) => O::Lt,
+                (Some(Condition::Le), false) => O::Le,
+                (Some(Condition::Gt), true) => O::GtSigned,
+                (Some(Condition::Ge), true) => O::GeSigned,
+                (Some(Condition::Lt), true) => O::LtSigned,
+                (Some(Condition::Le), true) => O::LeSigned,
                 _ => return None,
             }
         }
-        Lane::Sel if condition == 0 => O::Select,
-        Lane::Sel => {
+        LaneOp::Sel if condition.is_none() => O::Select,
+        LaneOp::Sel => {
             let signed = signedness(&a, &b)?;
             match (condition, signed) {
-                (4, false) => O::Max,
-                (4, true) => O::MaxSigned,
-                (5, false) => O::Min,
-                (5, true) => O::MinSigned,
+                (Some(Condition::Ge), false) => O::Max,
+                (Some(Condition::Ge), true) => O::MaxSigned,
+                (Some(Condition::Lt), false) => O::Min,
+                (Some(Condition::Lt), true) => O::MinSigned,
                 _ => return None,
             }
         }
@@ -359,11 +374,11 @@ fn integers(
 }
 
 /// True if a condition of a result of this type is that of a signed dword. ISA-064. An overflow is known to the general way only.
-fn is_condition_of_dword(dst: Type, condition: u8) -> bool {
+fn is_condition_of_dword(dst: Type, condition: Condition) -> bool {
     match condition {
-        1 | 2 => dst.size() == 4,
-        3..=6 => dst == Type::D,
-        _ => false,
+        Condition::Eq | Condition::Ne => dst.size() == 4,
+        Condition::Gt | Condition::Ge | Condition::Lt | Condition::Le => dst == Type::D,
+        Condition::Overflow | Condition::Unordered => false,
     }
 }
 

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! The general way to execute an operation on lanes: lane by lane, integers exactly, floats in any mode of cr0, all types.
+//! The general way to execute an operation on lanes: lane by lane, integers exactly, floats in any mode of cr0, all
+//! types of at most 32 bits, and copies of 64.
 //!
-//! The functions of [`super::lanes`] are for the operations, types and modes that compilers use most; this is for the rest.
+//! The functions of [`super::lanes`] are for the operations, types and modes that compilers use most; this is for the
+//! rest.
 
 mod floating;
 mod integer;
 
-use super::condition::{float_condition, integer_condition};
-use super::operand::{Input, Store};
+use std::cmp::Ordering;
+
+use super::operand::Input;
 use super::thread::{ACC, Thread};
 use super::uop::Uop;
 use crate::float::{self, BF, F, HF, Round};
-use crate::isa::Type;
-use crate::isa::table::Lane;
+use crate::isa::table::LaneOp;
+use crate::isa::{Condition, Type};
 
-/// A lane's value: an exact integer, or the bits of a float.
+/// A lane's value: an exact integer, or the bits of a float in the format of the execution type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Value {
     Int(i128),
@@ -23,27 +26,44 @@ enum Value {
 
 /// Type in which an operation is executed. ISA-043.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Domain {
+enum ExecutionType {
+    /// Exact integers.
     Int,
+    /// Floats of 32 bits.
     F,
+    /// Floats of 16 bits: all sources are.
     Hf,
 }
 
-impl Domain {
+impl ExecutionType {
+    /// Format of floats; that of F for integers.
     fn format(self) -> float::Format {
-        if self == Domain::Hf { HF } else { F }
+        if self == ExecutionType::Hf { HF } else { F }
+    }
+
+    fn of(uop: &Uop, sources: usize) -> ExecutionType {
+        let types = || uop.src[..sources].iter().map(|source| source.ty);
+        if !types().any(Type::is_float) {
+            ExecutionType::Int
+        } else if types().all(|ty| ty == Type::Hf) && uop.dst.ty != Type::F {
+            ExecutionType::Hf
+        } else {
+            ExecutionType::F
+        }
     }
 }
 
-/// The floating-point mode.
+/// The floating-point mode. ISA-131.
 #[derive(Clone, Copy)]
-struct Mode {
+struct FloatMode {
     round: Round,
+    /// Denormals of F and BF are kept.
     keeps_f: bool,
+    /// Denormals of HF are kept.
     keeps_hf: bool,
 }
 
-impl Mode {
+impl FloatMode {
     fn flush(self, format: float::Format, bits: u32) -> u32 {
         let keeps = if format == HF { self.keeps_hf } else { self.keeps_f };
         if keeps { bits } else { format.flush(bits) }
@@ -51,180 +71,205 @@ impl Mode {
 }
 
 /// Parts of an operation that are the same for all lanes.
-struct Setting<'u> {
+struct Context<'u> {
     uop: &'u Uop,
-    lane: Lane,
-    domain: Domain,
-    mode: Mode,
+    operation: LaneOp,
+    execution: ExecutionType,
+    mode: FloatMode,
+    /// Number of sources, at most 3.
     sources: usize,
+    /// Function of math, 1 to 7.
+    function: u8,
+    /// Condition that the operation reads: of a comparison, and that by which sel and csel choose. `None` for sel by
+    /// the predicate.
+    condition: Option<Condition>,
 }
 
-fn domain(uop: &Uop, sources: usize) -> Domain {
-    let types = || uop.src[..sources].iter().map(|source| source.ty);
-    if !types().any(Type::is_float) {
-        Domain::Int
-    } else if types().all(|ty| ty == Type::Hf) && uop.dst.ty != Type::F {
-        Domain::Hf
-    } else {
-        Domain::F
+impl Context<'_> {
+    fn inputs(&self) -> &[Input] {
+        &self.uop.src[..self.sources]
+    }
+
+    /// The number that a float of the execution type is.
+    fn number(&self, bits: u32) -> f32 {
+        f32::from_bits(if self.execution == ExecutionType::Hf { F.convert(bits, HF, Round::NearestEven) } else { bits })
     }
 }
 
-/// Executes `lane` of a uop. `modifier` is the function of math, or the condition of an instruction that reads it.
-pub fn execute(thread: &mut Thread, uop: &Uop, lane: Lane, sources: usize, modifier: u8) {
-    let selects = lane == Lane::Sel && modifier == 0;
+/// What an operation gives in one lane.
+struct LaneResult {
+    /// Bits of the destination's type.
+    bits: u64,
+    /// What AccWrEn writes, if it differs.
+    accumulator: Option<u64>,
+    /// The condition of the instruction holds.
+    flag: bool,
+}
+
+impl LaneResult {
+    fn plain(bits: u64, flag: bool) -> LaneResult {
+        LaneResult { bits, accumulator: None, flag }
+    }
+}
+
+/// Executes a uop of at most 32 lanes and three sources. `modifier` is bits 95:92 of the instruction: the function of
+/// math, the condition that cmp, cmpn, sel and csel read; other operations have their condition in the uop, and do not
+/// read this one.
+///
+/// All lanes are computed before the first is written, as destination, address registers, accumulator and flag may be
+/// sources.
+pub fn execute(thread: &mut Thread, uop: &Uop, operation: LaneOp, sources: usize, modifier: u8) {
+    let selects = operation == LaneOp::Sel && modifier == 0;
     // ISA-131: sel by the predicate keeps denormals.
-    let mode =
-        Mode { round: thread.round(), keeps_f: selects || thread.keeps_f(), keeps_hf: selects || thread.keeps_hf() };
-    let setting = Setting { uop, lane, domain: domain(uop, sources), mode, sources };
+    let mode = FloatMode {
+        round: thread.round(),
+        keeps_f: selects || thread.keeps_f(),
+        keeps_hf: selects || thread.keeps_hf(),
+    };
+    let context = Context {
+        uop,
+        operation,
+        execution: ExecutionType::of(uop, sources),
+        mode,
+        sources,
+        function: modifier,
+        condition: if operation == LaneOp::Math { None } else { Condition::from_code(modifier) },
+    };
     let enabled = if selects { uop.channels(thread) } else { uop.enabled(thread) };
-    let chosen = uop.predicate_bits(thread);
+    let predicate = uop.predicate_bits(thread);
     let mut results = [0u64; 32];
-    let mut accumulators = [None; 32];
+    let mut accumulators = [0u64; 32];
     let mut flags = 0u32;
-    for index in 0..u32::from(uop.size) {
-        if enabled >> index & 1 == 0 {
-            continue;
-        }
-        let (result, accumulator, flag) = one(&setting, thread, index, modifier, chosen >> index & 1 != 0);
-        results[index as usize] = result;
+    let lanes = || (0..u32::from(uop.size)).filter(|lane| enabled >> lane & 1 != 0);
+    for lane in lanes() {
+        let result = execute_lane(&context, thread, lane, predicate >> lane & 1 != 0);
+        results[lane as usize] = result.bits;
+        accumulators[lane as usize] = result.accumulator.unwrap_or(result.bits);
+        flags |= u32::from(result.flag) << lane;
+    }
+    let dst = uop.dst.resolved(thread);
+    for lane in lanes() {
+        dst.write(thread, lane, results[lane as usize]);
         if uop.acc_write {
-            accumulators[index as usize] = accumulator;
-        }
-        flags |= u32::from(flag) << index;
-    }
-    let mut dst = uop.dst;
-    if dst.indirect.is_some() {
-        dst.base = dst.lane_offset(thread, 0) as u32;
-        (dst.indirect, dst.general) = (None, true);
-    }
-    let acc_unit = uop.dst.ty.size() as usize;
-    for index in 0..u32::from(uop.size) {
-        if enabled >> index & 1 == 0 {
-            continue;
-        }
-        let result = results[index as usize];
-        if dst.store != Store::Null {
-            dst.write(thread, index, result);
-        }
-        if uop.acc_write {
-            let value = accumulators[index as usize].unwrap_or(result);
-            let at = ACC + index as usize * acc_unit;
-            if let Some(into) = thread.file.get_mut(at..at + acc_unit) {
-                into.copy_from_slice(&value.to_le_bytes()[..acc_unit]);
-            }
+            let range = accumulator_range(dst.ty, lane);
+            let size = range.len();
+            thread.file[range].copy_from_slice(&accumulators[lane as usize].to_le_bytes()[..size]);
         }
     }
-    if uop.condition != 0 {
+    if uop.condition.is_some() {
         uop.write_flag(thread, flags, enabled);
     }
 }
 
-/// Result as bits of the destination's type, what AccWrEn writes if that differs, and the flag.
-fn one(setting: &Setting<'_>, thread: &Thread, lane: u32, modifier: u8, chosen: bool) -> (u64, Option<u64>, bool) {
-    let uop = setting.uop;
+fn execute_lane(context: &Context<'_>, thread: &Thread, lane: u32, predicate: bool) -> LaneResult {
+    let uop = context.uop;
     let dst = uop.dst.ty;
-    if is_raw(setting, modifier) {
-        let input = &uop.src[usize::from(setting.lane == Lane::Sel && !chosen)];
+    if is_raw(context) {
+        let input = &uop.src[usize::from(context.operation == LaneOp::Sel && !predicate)];
         let raw = input.raw(thread, lane);
-        return (raw, None, condition(uop.condition, raw_value(raw, input.ty), dst));
+        let flag = uop.condition.is_some_and(|condition| condition.holds(raw_order(raw, input.ty)));
+        return LaneResult::plain(raw, flag);
     }
     let mut values = [Value::Int(0); 3];
-    for (value, input) in values.iter_mut().zip(&uop.src[..setting.sources]) {
-        *value = read(setting, thread, input, lane);
+    for (value, input) in values.iter_mut().zip(context.inputs()) {
+        *value = read(context, thread, input, lane);
     }
     let [a, b, c] = values;
-    if matches!(setting.lane, Lane::Cmp | Lane::Cmpn) {
-        let holds = compare(setting, modifier, a, b);
-        let ones = if holds { ones(dst) } else { 0 };
-        return (ones, None, holds);
+    if matches!(context.operation, LaneOp::Cmp | LaneOp::Cmpn) {
+        let holds = context.condition.is_some_and(|condition| compare(context, condition, a, b));
+        return LaneResult::plain(if holds { ones(dst) } else { 0 }, holds);
     }
-    // ISA-064: of a float, an infinite result of finite numbers.
-    let mut overflow = false;
-    let (result, accumulator) = match (a, b, c) {
-        (Value::Int(a), Value::Int(b), Value::Int(c)) => {
-            let acc = extend(accumulator_bits(thread, dst, lane), dst);
-            let (mut result, accumulator) = integer::apply(setting, [a, b, c], acc, modifier, chosen);
-            if is_logic(setting.lane) {
-                result = in_32_bits(result, &uop.src[..setting.sources]);
-            }
-            (Value::Int(result), accumulator)
-        }
-        _ => {
-            let bits = |value| match value {
-                Value::Float(bits) => bits,
-                Value::Int(_) => 0,
-            };
-            let acc = match dst {
-                Type::Bf => setting.mode.flush(F, (accumulator_bits(thread, dst, lane) as u32) << 16),
-                _ => setting.mode.flush(setting.domain.format(), accumulator_bits(thread, dst, lane) as u32),
-            };
-            let format = setting.domain.format();
-            let sources = [bits(a), bits(b), bits(c), if setting.lane == Lane::Mac { acc } else { 0 }];
-            let finite = |bits: &u32| bits & format.infinity() != format.infinity();
-            let result = floating::apply(setting, [bits(a), bits(b), bits(c)], acc, modifier, chosen);
-            // ISA-132: a NaN is quiet, also that of an operation that only chooses. ISA-131: a denormal result is flushed
-            // before it is compared.
-            let result = quiet(format, setting.mode.flush(format, result));
-            overflow = result & !format.sign() == format.infinity() && sources.iter().all(finite);
-            (Value::Float(result), None)
-        }
-    };
-    let result = if uop.saturate { saturate(setting, result, dst) } else { result };
-    let bits = convert(setting, result, dst);
-    let flag = match result {
-        Value::Float(_) if uop.condition == 8 => overflow && !uop.saturate,
-        // ISA-064: an integer is compared as the destination has it.
-        _ if uop.condition != 8 && !dst.is_float() => integer_condition(uop.condition, extend(bits, dst)),
-        _ => condition_in(setting, uop.condition, result, dst),
-    };
-    (bits, accumulator, flag)
+    let accumulated = accumulator(context, thread, lane);
+    if let (Value::Int(a), Value::Int(b), Value::Int(c), Value::Int(accumulated)) = (a, b, c, accumulated) {
+        let (result, accumulator) = integer::apply(context, [a, b, c], accumulated, predicate);
+        let result = if is_bitwise(context.operation) { in_32_bits(result, context.inputs()) } else { result };
+        return LaneResult { accumulator, ..finish(context, Value::Int(result), false) };
+    }
+    // Sources that the operation does not have are +0, which is finite.
+    let [a, b, c, accumulated] = [a, b, c, accumulated].map(|value| match value {
+        Value::Float(bits) => bits,
+        Value::Int(_) => 0,
+    });
+    let format = context.execution.format();
+    let result = floating::apply(context, [a, b, c], accumulated, predicate);
+    // ISA-132: a NaN is quiet, also that of an operation that only chooses. ISA-131: a denormal result is flushed, and
+    // that before it is compared, as outputs are.
+    let result = format.quiet(context.mode.flush(format, result));
+    // ISA-064: the overflow of a float is an infinite result of finite numbers.
+    let used = [a, b, c, if context.operation == LaneOp::Mac { accumulated } else { 0 }];
+    let finite = |bits: &u32| bits & format.infinity() != format.infinity();
+    let overflow = result & !format.sign() == format.infinity() && used.iter().all(finite);
+    finish(context, Value::Float(result), overflow)
 }
 
-fn is_logic(lane: Lane) -> bool {
-    matches!(lane, Lane::Not | Lane::And | Lane::Or | Lane::Xor)
+/// The end of an operation: saturation, conversion and condition. `overflow` is that of a float.
+///
+/// ISA-064 says that the condition compares the result before the conversion; of an integer destination, compiled code
+/// needs the converted one (docs/differential.md).
+fn finish(context: &Context<'_>, result: Value, overflow: bool) -> LaneResult {
+    let (uop, dst) = (context.uop, context.uop.dst.ty);
+    let result = if uop.saturate { saturate(context, result, dst) } else { result };
+    let bits = convert(context, result, dst);
+    let flag = uop.condition.is_some_and(|condition| match (condition, result) {
+        (Condition::Overflow, Value::Float(_)) => overflow && !uop.saturate,
+        (Condition::Overflow, Value::Int(value)) => range(dst).is_some_and(|(low, high)| value < low || value > high),
+        _ if !dst.is_float() => condition.holds(Some(extend(bits, dst).cmp(&0))),
+        (_, Value::Int(value)) => condition.holds(Some(value.cmp(&0))),
+        (_, Value::Float(bits)) => condition.holds(context.number(bits).partial_cmp(&0.0)),
+    });
+    LaneResult::plain(bits, flag)
 }
 
-/// The low 32 bits of a logic operation, signed if a source is. ISA-114.
+/// True for the operations with a result of 32 bits. A bfn has no modifiers and unsigned types, so that it needs no
+/// care.
+fn is_bitwise(operation: LaneOp) -> bool {
+    matches!(operation, LaneOp::Not | LaneOp::And | LaneOp::Or | LaneOp::Xor)
+}
+
+/// The low 32 bits of a bitwise operation, signed if a source is. ISA-114 with ISA-043 (docs/differential.md).
 fn in_32_bits(value: i128, sources: &[Input]) -> i128 {
     let low = value as u32;
     let signed = sources.iter().any(|source| source.ty.is_signed());
     if signed { i128::from(low.cast_signed()) } else { i128::from(low) }
 }
 
-/// A lane's element of acc0, which has the layout of general registers. ISA-082.
-fn accumulator_bits(thread: &Thread, ty: Type, lane: u32) -> u64 {
-    let lane = lane as usize;
-    match ty.size() {
-        1 => u64::from(thread.file.get(ACC + lane).copied().unwrap_or(0)),
-        2 => u64::from(thread.u16(ACC + lane * 2)),
-        _ => u64::from(thread.u32(ACC + lane * 4)),
-    }
+/// Place of a lane's element of acc0, of a type of at most 32 bits, in the file: accumulators have the layout of
+/// general registers. ISA-082.
+fn accumulator_range(ty: Type, lane: u32) -> std::ops::Range<usize> {
+    let size = ty.size() as usize;
+    let at = ACC + lane as usize * size;
+    at..at + size
+}
+
+/// A lane's element of acc0, which has the destination's type, as a value of the execution type. ISA-121.
+fn accumulator(context: &Context<'_>, thread: &Thread, lane: u32) -> Value {
+    let ty = context.uop.dst.ty;
+    let bytes = &thread.file[accumulator_range(ty, lane)];
+    value_of(context, bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)), ty)
 }
 
 /// True for copies without any conversion. ISA-046.
-fn is_raw(setting: &Setting<'_>, modifier: u8) -> bool {
-    let (uop, sources) = (setting.uop, setting.sources);
-    let copies = setting.lane == Lane::Mov || setting.lane == Lane::Sel && modifier == 0;
+fn is_raw(context: &Context<'_>) -> bool {
+    let uop = context.uop;
+    let copies = context.operation == LaneOp::Mov || context.operation == LaneOp::Sel && context.condition.is_none();
     copies
         && !uop.saturate
-        && uop.src[..sources].iter().all(|source| {
+        && context.inputs().iter().all(|source| {
             // ISA-042: an immediate of restricted floats is read as floats.
             let ty = if source.ty == Type::Vf { Type::F } else { source.ty };
             ty == uop.dst.ty && !source.abs && !source.negate
         })
 }
 
-fn raw_value(raw: u64, ty: Type) -> Value {
-    if ty.is_float() { Value::Float(widen_float(raw, ty)) } else { Value::Int(extend(raw, ty)) }
-}
-
-fn widen_float(raw: u64, ty: Type) -> u32 {
-    match ty {
+/// Order of a value that is copied, and 0. Denormals count.
+fn raw_order(raw: u64, ty: Type) -> Option<Ordering> {
+    let number = match ty {
         Type::Bf => (raw as u32) << 16,
         Type::Hf => F.convert(raw as u32, HF, Round::NearestEven),
-        _ => raw as u32,
-    }
+        Type::F | Type::Vf => raw as u32,
+        _ => return Some(extend(raw, ty).cmp(&0)),
+    };
+    f32::from_bits(number).partial_cmp(&0.0)
 }
 
 /// An integer by its type.
@@ -241,94 +286,71 @@ fn extend(raw: u64, ty: Type) -> i128 {
     }
 }
 
-/// A source in the operation's domain, with its modifiers. ISA-058, ISA-131.
-fn read(setting: &Setting<'_>, thread: &Thread, input: &Input, lane: u32) -> Value {
-    let raw = input.raw(thread, lane);
-    if setting.domain == Domain::Int {
-        let mut value = extend(raw, input.ty);
-        if input.abs {
-            value = value.abs();
-        }
-        if input.negate {
-            value = if is_logic(setting.lane) { !value } else { -value };
-        }
-        // ISA-058: two's complement, in which the smallest number of a signed type stays as it is. It does not where the
-        // instruction saturates, nor as the absolute value in a wider destination.
-        let exact = setting.uop.saturate || !input.negate && setting.uop.dst.ty.size() > input.ty.size();
-        if (input.abs || input.negate) && input.ty.is_signed() && !exact {
-            value = extend(value as u64, input.ty);
-        }
-        return Value::Int(value);
+/// Bits of a type as a value of the execution type, without modifiers; denormals are flushed by the mode of their type,
+/// and those of HF that are kept are normal in F. ISA-131. 64-bit types are copied, or faults (ISA-041), so that none
+/// comes here.
+fn value_of(context: &Context<'_>, raw: u64, ty: Type) -> Value {
+    if context.execution == ExecutionType::Int {
+        return Value::Int(extend(raw, ty));
     }
-    let format = setting.domain.format();
-    let bits = match input.ty {
-        Type::Hf => {
-            let bits = setting.mode.flush(HF, raw as u32 & 0xffff);
-            if setting.domain == Domain::Hf { bits } else { F.convert(bits, HF, Round::NearestEven) }
-        }
-        Type::Bf => setting.mode.flush(F, (raw as u32) << 16),
-        Type::F | Type::Vf | Type::Df => setting.mode.flush(F, raw as u32),
+    let (mode, to) = (context.mode, context.execution.format());
+    let (bits, from) = match ty {
+        Type::Hf => (mode.flush(HF, raw as u32 & 0xffff), HF),
+        Type::Bf => (mode.flush(F, (raw as u32) << 16), F),
+        Type::F | Type::Vf => (mode.flush(F, raw as u32), F),
         // An integer beside a float.
-        ty => format.from_integer(extend(raw, ty), setting.mode.round),
+        _ => return Value::Float(to.from_integer(extend(raw, ty), mode.round)),
     };
-    let sign = format.sign();
-    let bits = if input.abs { bits & !sign } else { bits };
-    Value::Float(if input.negate { bits ^ sign } else { bits })
+    Value::Float(if from == to { bits } else { to.convert(bits, from, mode.round) })
+}
+
+/// A source in the execution type, with its modifiers. ISA-058.
+fn read(context: &Context<'_>, thread: &Thread, input: &Input, lane: u32) -> Value {
+    match value_of(context, input.raw(thread, lane), input.ty) {
+        Value::Int(value) => Value::Int(modify_integer(context, value, input)),
+        Value::Float(bits) => {
+            let sign = context.execution.format().sign();
+            let bits = if input.abs { bits & !sign } else { bits };
+            Value::Float(if input.negate { bits ^ sign } else { bits })
+        }
+    }
+}
+
+/// Absolute value and negation. ISA-058 speaks of two's complement, in which the smallest number of a signed type stays
+/// as it is: -(-128) of a byte is -128. By what compiled code needs (docs/differential.md) it becomes 128 where the
+/// instruction saturates, and as an absolute value in a wider destination.
+fn modify_integer(context: &Context<'_>, value: i128, input: &Input) -> i128 {
+    let absolute = if input.abs { value.abs() } else { value };
+    let modified = match (input.negate, is_bitwise(context.operation)) {
+        (false, _) => absolute,
+        (true, true) => !absolute,
+        (true, false) => -absolute,
+    };
+    let uop = context.uop;
+    let changes_minimum = uop.saturate || !input.negate && uop.dst.ty.size() > input.ty.size();
+    if input.ty.is_signed() && !changes_minimum { extend(modified as u64, input.ty) } else { modified }
 }
 
 /// All ones of a type.
 fn ones(ty: Type) -> u64 {
-    if ty.size() == 8 { !0 } else { (1 << (ty.size() * 8)) - 1 }
+    u64::MAX >> (64 - ty.size() * 8)
 }
 
-fn as_f32(domain: Domain, bits: u32) -> f32 {
-    f32::from_bits(if domain == Domain::Hf { F.convert(bits, HF, Round::NearestEven) } else { bits })
-}
-
-/// ISA-065.
-fn compare(setting: &Setting<'_>, condition: u8, a: Value, b: Value) -> bool {
-    let order = match (a, b) {
-        (Value::Int(a), Value::Int(b)) => Some(a.cmp(&b)),
+/// ISA-065. Unlike cmp, cmpn is true in lt and ge if source 1 is NaN: with sel by this flag, it is a minimum or maximum
+/// that gives the operand that is a number. The item speaks of source 0 (docs/differential.md).
+fn compare(context: &Context<'_>, condition: Condition, a: Value, b: Value) -> bool {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => condition.holds(Some(a.cmp(&b))),
         (Value::Float(a), Value::Float(b)) => {
-            let (a, b) = (as_f32(setting.domain, a), as_f32(setting.domain, b));
-            // For minima and maxima: the second operand is not a number, so the first is chosen.
-            if setting.lane == Lane::Cmpn && b.is_nan() {
-                return true;
-            }
-            a.partial_cmp(&b)
+            let (a, b) = (context.number(a), context.number(b));
+            let chooses = context.operation == LaneOp::Cmpn && matches!(condition, Condition::Lt | Condition::Ge);
+            chooses && b.is_nan() || condition.holds(a.partial_cmp(&b))
         }
-        _ => None,
-    };
-    match condition {
-        1 => order.is_some_and(|order| order.is_eq()),
-        2 => order.is_none_or(|order| order.is_ne()),
-        3 => order.is_some_and(|order| order.is_gt()),
-        4 => order.is_some_and(|order| order.is_ge()),
-        5 => order.is_some_and(|order| order.is_lt()),
-        6 => order.is_some_and(|order| order.is_le()),
-        9 => order.is_none(),
         _ => false,
     }
 }
 
-/// Comparison of a result with 0. ISA-064.
-fn condition(condition: u8, value: Value, dst: Type) -> bool {
-    match value {
-        Value::Int(value) if condition == 8 => !range(dst).is_none_or(|(low, high)| (low..=high).contains(&value)),
-        Value::Int(value) => integer_condition(condition, value),
-        Value::Float(bits) => float_condition(condition, f32::from_bits(bits)),
-    }
-}
-
-fn condition_in(setting: &Setting<'_>, code: u8, value: Value, dst: Type) -> bool {
-    let value = match value {
-        Value::Float(bits) => Value::Float(as_f32(setting.domain, bits).to_bits()),
-        value => value,
-    };
-    condition(code, value, dst)
-}
-
-/// Smallest and largest number of an integer type.
+/// Smallest and largest number of an integer type of a destination.
 fn range(ty: Type) -> Option<(i128, i128)> {
     if ty.is_float() {
         return None;
@@ -338,17 +360,16 @@ fn range(ty: Type) -> Option<(i128, i128)> {
 }
 
 /// ISA-044, ISA-068.
-fn saturate(setting: &Setting<'_>, value: Value, dst: Type) -> Value {
+fn saturate(context: &Context<'_>, value: Value, dst: Type) -> Value {
     match (value, range(dst)) {
         (Value::Int(value), Some((low, high))) => Value::Int(value.clamp(low, high)),
         (Value::Int(value), None) => Value::Int(value.clamp(0, 1)),
         // The conversion clamps.
         (Value::Float(_), Some(_)) => value,
         (Value::Float(bits), None) => {
-            let number = as_f32(setting.domain, bits);
-            let one = if setting.domain == Domain::Hf { 0x3c00 } else { 0x3f80_0000 };
+            let number = context.number(bits);
             Value::Float(if number >= 1.0 {
-                one
+                context.execution.format().one()
             } else if number > 0.0 {
                 bits
             } else {
@@ -359,53 +380,37 @@ fn saturate(setting: &Setting<'_>, value: Value, dst: Type) -> Value {
 }
 
 /// The bits of a result in the destination's type. ISA-044, ISA-045.
-fn convert(setting: &Setting<'_>, value: Value, dst: Type) -> u64 {
-    let mode = setting.mode;
-    match value {
-        Value::Int(value) => match dst {
-            Type::F => u64::from(F.from_integer(value, mode.round)),
-            Type::Hf => u64::from(HF.from_integer(value, mode.round)),
-            Type::Bf => u64::from(BF.from_integer(value, mode.round)),
-            _ => value as u64 & ones(dst),
-        },
-        Value::Float(bits) => {
-            let from = setting.domain.format();
-            let to = match dst {
-                Type::F => F,
-                Type::Hf => HF,
-                Type::Bf => BF,
-                _ => return truncate(as_f32(setting.domain, bits), dst),
+fn convert(context: &Context<'_>, value: Value, dst: Type) -> u64 {
+    let mode = context.mode;
+    let to = match dst {
+        Type::F => F,
+        Type::Hf => HF,
+        Type::Bf => BF,
+        _ => {
+            return match value {
+                Value::Int(value) => value as u64 & ones(dst),
+                Value::Float(bits) => truncate(context.number(bits), dst),
             };
-            if to == from {
-                return u64::from(mode.flush(from, bits));
-            }
-            u64::from(mode.flush(to, to.convert(mode.flush(from, bits), from, mode.round)))
         }
-    }
+    };
+    u64::from(match value {
+        Value::Int(value) => to.from_integer(value, mode.round),
+        Value::Float(bits) => {
+            let from = context.execution.format();
+            let bits = mode.flush(from, bits);
+            if to == from { bits } else { mode.flush(to, to.convert(bits, from, mode.round)) }
+        }
+    })
 }
 
 /// Float to integer: toward zero, clamped, NaN gives 0. ISA-045.
 fn truncate(value: f32, dst: Type) -> u64 {
     let Some((low, high)) = range(dst) else { return 0 };
-    // The conversion is exact up to the clamp, which the largest type of 64 bits is within.
+    // `as` rounds toward zero, and saturates at numbers that are far outside the limits of each type.
     (value as i128).clamp(low, high) as u64 & ones(dst)
 }
 
-/// True if sel with this condition gives the first operand. ISA-066.
-fn is_first<T: PartialOrd>(condition: u8, a: &T, b: &T, chosen: bool) -> bool {
-    match condition {
-        0 => chosen,
-        1 => a == b,
-        2 => a != b,
-        3 => a > b,
-        4 => a >= b,
-        5 => a < b,
-        6 => a <= b,
-        9 => a.partial_cmp(b).is_none(),
-        _ => false,
-    }
-}
-
-fn quiet(format: float::Format, bits: u32) -> u32 {
-    if format.is_nan(bits) { bits | 1 << (format.mantissa - 1) } else { bits }
+/// True if sel gives the first operand: by its condition, or by the predicate. ISA-066.
+fn is_first<T: PartialOrd>(context: &Context<'_>, a: &T, b: &T, predicate: bool) -> bool {
+    context.condition.map_or(predicate, |condition| condition.holds(a.partial_cmp(b)))
 }

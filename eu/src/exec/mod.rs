@@ -26,7 +26,7 @@ pub use thread::Thread;
 pub use translate::{CODE_LIMIT, Code, Located};
 pub use uop::{FaultKind, Kind};
 
-use crate::isa::table::{Execute, Lane};
+use crate::isa::table::{Execute, LaneOp};
 use uop::Uop;
 
 /// Why a thread does not go on.
@@ -149,7 +149,7 @@ pub fn run<O: Observer>(
             }
             // ISA-123: each lane has an address of its own, as in a move of one-element rows.
             Kind::Movi => {
-                general::execute(thread, uop, Lane::Mov, 1, 0);
+                general::execute(thread, uop, LaneOp::Mov, 1, 0);
                 thread.next += 1;
             }
             Kind::Nop => thread.next += 1,

@@ -323,6 +323,18 @@ impl Output {
         if self.general { (at & thread.grf_mask) as usize } else { (at as usize).min(FILE_BYTES - 8) }
     }
 
+    /// The destination at the place where it is now: an address register is read once, before the first write.
+    #[inline]
+    pub fn resolved(&self, thread: &Thread) -> Output {
+        let mut fixed = *self;
+        if self.indirect.is_some() {
+            fixed.base = self.lane_offset(thread, 0) as u32;
+            fixed.indirect = None;
+            fixed.general = true;
+        }
+        fixed
+    }
+
     /// Writes the low bits of a value to a lane's element.
     #[inline(always)]
     pub fn write(&self, thread: &mut Thread, lane: u32, value: u64) {
@@ -364,15 +376,9 @@ impl Output {
         }
     }
 
-    /// Writes 32-bit lanes, floats as F, to elements of this type. The offset of a register-indirect destination is read
-    /// once, before the first write.
+    /// Writes 32-bit lanes, floats as F, to elements of this type.
     pub fn scatter(&self, thread: &mut Thread, values: &[u32], mask: u32, is_float: bool) {
-        let mut fixed = *self;
-        if self.indirect.is_some() {
-            fixed.base = self.lane_offset(thread, 0) as u32;
-            fixed.indirect = None;
-            fixed.general = true;
-        }
+        let fixed = self.resolved(thread);
         for (lane, value) in (0..).zip(values) {
             if mask >> lane & 1 != 0 {
                 fixed.write(thread, lane, u64::from(self.narrowed(*value, is_float)));

@@ -64,7 +64,7 @@ fn plain(kind: Kind, from: Option<&Instruction>, index: u32) -> Uop {
         predicate: 0,
         invert: false,
         flag: 0,
-        condition: 0,
+        condition: None,
         saturate: false,
         acc_write: false,
         writes_modes: false,

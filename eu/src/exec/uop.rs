@@ -5,6 +5,7 @@ use super::lanes::Operation;
 use super::message::Message;
 use super::operand::{Input, Output};
 use super::thread::Thread;
+use crate::isa::Condition;
 use crate::isa::table::Control;
 
 /// Function of a uop that works on lanes.
@@ -114,8 +115,8 @@ pub struct Uop {
     pub invert: bool,
     /// Flag register times 2 plus the number of its word.
     pub flag: u8,
-    /// Condition modifier of which the flag is written; 0 for none.
-    pub condition: u8,
+    /// Condition of which the flag is written.
+    pub condition: Option<Condition>,
     /// Floats are clamped to 0 to 1.
     pub saturate: bool,
     /// The accumulator is written too.

@@ -2,6 +2,7 @@
 //! The instruction set: tables, decoder and encoder. Nothing here executes.
 
 pub mod compaction;
+mod condition;
 mod decode;
 pub mod descriptor;
 mod encode;
@@ -13,6 +14,7 @@ pub mod swsb;
 pub mod table;
 mod types;
 
+pub use condition::Condition;
 pub use decode::{DecodeError, decode, decode_native, length, native};
 pub use encode::{EncodeError, Encoded, encode, encode_native};
 pub use instruction::{Descriptor, Destination, Instruction, Place, Region, Send, Source};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
-//! Software scoreboard annotations (ISA-101). They do not change results (ISA-100); assembler and disassembler need them.
+//! Software scoreboard annotations (ISA-101). They do not change results (ISA-100); assembler and disassembler need
+//! them.
 
-use super::table::{Execute, Format, Lane, Row};
+use super::table::{Execute, Format, LaneOp, Row};
 
 /// The in-order pipe in which a distance counts instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,7 @@ impl Combined {
     pub fn of(row: &Row) -> Combined {
         // The table has formats of instructions that are not executed, too: dpasw.
         let out_of_order =
-            matches!(row.format, Format::Send | Format::Dpas) || matches!(row.execute, Execute::Lane(Lane::Math));
+            matches!(row.format, Format::Send | Format::Dpas) || matches!(row.execute, Execute::Lane(LaneOp::Math));
         Combined {
             pipe: if row.format == Format::Send { Pipe::All } else { Pipe::OfTypes },
             token: if out_of_order { TokenUse::Set } else { TokenUse::Destination },
@@ -157,8 +158,8 @@ fn parse_distance(prefix: &str, digits: &str) -> Result<(Pipe, u8), &'static str
     Ok((row.0, distance))
 }
 
-/// Code of an annotation by the parts of its text, as `["A@1", "$3"]`: at most one distance and one token, in any order,
-/// without spaces.
+/// Code of an annotation by the parts of its text, as `["A@1", "$3"]`: at most one distance and one token, in any
+/// order, without spaces.
 pub fn parse(row: &Row, parts: &[&str]) -> Result<u8, ParseError> {
     let (mut distance, mut token) = (None, None);
     for (index, part) in parts.iter().enumerate() {

@@ -39,7 +39,7 @@ pub enum Format {
 /// Operation of a lane. The interpreter has one function for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "named like the instructions")]
-pub enum Lane {
+pub enum LaneOp {
     Add,
     Mul,
     Avg,
@@ -106,7 +106,7 @@ pub enum Control {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Execute {
     /// The same operation in each enabled lane.
-    Lane(Lane),
+    Lane(LaneOp),
     /// A branch.
     Control(Control),
     /// A message.
@@ -206,50 +206,50 @@ pub static TABLE: &[Row] = &[
     row(0x2f, "join", Format::Jip, NONE, "", "ISA-172", Ctl(Control::Join), "enables the channels that wait here"),
     row(0x31, "send", Format::Send, NONE, "P", "ISA-019", Send, "message to a shared function"),
     row(0x32, "sendc", Format::Send, NONE, "P", "ISA-204", Send, "send after the check of thread dependencies"),
-    row(0x38, "math", Format::Math, FLOATS, "PSM", "ISA-150", L(Lane::Math), "function: inv, log, exp, sqt, rsqt, sin, cos"),
-    row(0x40, "add", Format::Binary, NUMERIC, "PCSM", "ISA-111", L(Lane::Add), "src0 + src1"),
-    row(0x41, "mul", Format::Binary, MUL, "PCSM", "ISA-111", L(Lane::Mul), "src0 * src1"),
-    row(0x42, "avg", Format::Binary, INTEGER, "PCSM", "ISA-111", L(Lane::Avg), "(src0 + src1 + 1) >> 1, exactly"),
-    row(0x43, "frc", Format::Unary, FLOAT, "PCM", "ISA-124", L(Lane::Frc), "src0 - floor(src0)"),
-    row(0x44, "rndu", Format::Unary, FLOAT, "PCM", "ISA-124", L(Lane::Rndu), "round up"),
-    row(0x45, "rndd", Format::Unary, FLOAT, "PCM", "ISA-124", L(Lane::Rndd), "round down"),
-    row(0x46, "rnde", Format::Unary, FLOAT, "PCM", "ISA-124", L(Lane::Rnde), "round to nearest even"),
-    row(0x47, "rndz", Format::Unary, FLOAT, "PCM", "ISA-124", L(Lane::Rndz), "round toward zero"),
-    row(0x48, "mac", Format::Binary, MUL, "PCSM", "ISA-121", L(Lane::Mac), "accumulator + src0 * src1"),
-    row(0x49, "mach", Format::Binary, DWORDS, "PM", "ISA-120", L(Lane::Mach), "low 32 bits of src0 * src1; with AccWrEn the high 32 bits"),
-    row(0x4a, "lzd", Format::Unary, &[(&[Ud], INT)], "PCM", "ISA-117", L(Lane::Lzd), "number of leading zeros"),
-    row(0x4b, "fbh", Format::Unary, &[(&[Ud], DWORD)], "P", "ISA-117", L(Lane::Fbh), "first bit from the high end that differs from the sign"),
-    row(0x4c, "fbl", Format::Unary, UNSIGNED, "P", "ISA-117", L(Lane::Fbl), "number of trailing zeros, 0xffffffff for zero"),
-    row(0x4d, "cbit", Format::Unary, &[(&[Ud], &[Ub, Uw, Ud])], "P", "ISA-117", L(Lane::Cbit), "number of ones"),
-    row(0x4e, "addc", Format::Binary, UNSIGNED, "PC", "ISA-122", L(Lane::Addc), "src0 + src1; carry to the accumulator"),
-    row(0x4f, "subb", Format::Binary, UNSIGNED, "PC", "ISA-122", L(Lane::Subb), "src0 - src1; borrow to the accumulator"),
-    row(0x52, "add3", Format::Ternary, &[(WORD_DWORD, WORD_DWORD)], "PCSM", "ISA-118", L(Lane::Add3), "src0 + src1 + src2"),
-    row(0x58, "dp4a", Format::Ternary, DWORDS, "PCS", "ISA-119", L(Lane::Dp4a), "src0 + dot product of four bytes"),
+    row(0x38, "math", Format::Math, FLOATS, "PSM", "ISA-150", L(LaneOp::Math), "function: inv, log, exp, sqt, rsqt, sin, cos"),
+    row(0x40, "add", Format::Binary, NUMERIC, "PCSM", "ISA-111", L(LaneOp::Add), "src0 + src1"),
+    row(0x41, "mul", Format::Binary, MUL, "PCSM", "ISA-111", L(LaneOp::Mul), "src0 * src1"),
+    row(0x42, "avg", Format::Binary, INTEGER, "PCSM", "ISA-111", L(LaneOp::Avg), "(src0 + src1 + 1) >> 1, exactly"),
+    row(0x43, "frc", Format::Unary, FLOAT, "PCM", "ISA-124", L(LaneOp::Frc), "src0 - floor(src0)"),
+    row(0x44, "rndu", Format::Unary, FLOAT, "PCM", "ISA-124", L(LaneOp::Rndu), "round up"),
+    row(0x45, "rndd", Format::Unary, FLOAT, "PCM", "ISA-124", L(LaneOp::Rndd), "round down"),
+    row(0x46, "rnde", Format::Unary, FLOAT, "PCM", "ISA-124", L(LaneOp::Rnde), "round to nearest even"),
+    row(0x47, "rndz", Format::Unary, FLOAT, "PCM", "ISA-124", L(LaneOp::Rndz), "round toward zero"),
+    row(0x48, "mac", Format::Binary, MUL, "PCSM", "ISA-121", L(LaneOp::Mac), "accumulator + src0 * src1"),
+    row(0x49, "mach", Format::Binary, DWORDS, "PM", "ISA-120", L(LaneOp::Mach), "low 32 bits of src0 * src1; with AccWrEn the high 32 bits"),
+    row(0x4a, "lzd", Format::Unary, &[(&[Ud], INT)], "PCM", "ISA-117", L(LaneOp::Lzd), "number of leading zeros"),
+    row(0x4b, "fbh", Format::Unary, &[(&[Ud], DWORD)], "P", "ISA-117", L(LaneOp::Fbh), "first bit from the high end that differs from the sign"),
+    row(0x4c, "fbl", Format::Unary, UNSIGNED, "P", "ISA-117", L(LaneOp::Fbl), "number of trailing zeros, 0xffffffff for zero"),
+    row(0x4d, "cbit", Format::Unary, &[(&[Ud], &[Ub, Uw, Ud])], "P", "ISA-117", L(LaneOp::Cbit), "number of ones"),
+    row(0x4e, "addc", Format::Binary, UNSIGNED, "PC", "ISA-122", L(LaneOp::Addc), "src0 + src1; carry to the accumulator"),
+    row(0x4f, "subb", Format::Binary, UNSIGNED, "PC", "ISA-122", L(LaneOp::Subb), "src0 - src1; borrow to the accumulator"),
+    row(0x52, "add3", Format::Ternary, &[(WORD_DWORD, WORD_DWORD)], "PCSM", "ISA-118", L(LaneOp::Add3), "src0 + src1 + src2"),
+    row(0x58, "dp4a", Format::Ternary, DWORDS, "PCS", "ISA-119", L(LaneOp::Dp4a), "src0 + dot product of four bytes"),
     row(0x59, "dpas", Format::Dpas, NONE, "", "ISA-185", Dpas, "src0 + src1 * src2, matrices"),
     row(0x5a, "dpasw", Format::Dpas, NONE, "", "ISA-190", Unsupported, "dpas with half of src2 from the fused thread"),
-    row(0x5b, "mad", Format::Ternary, MAD, "PCSM", "ISA-112", L(Lane::Mad), "src0 + src1 * src2; floats fused"),
+    row(0x5b, "mad", Format::Ternary, MAD, "PCSM", "ISA-112", L(LaneOp::Mad), "src0 + src1 * src2; floats fused"),
     row(0x5d, "madm", Format::Ternary, FLOAT, "PM", "ISA-164", Unsupported, "mad with extended mantissas"),
     row(0x60, "nop", Format::NoOperands, NONE, "", "ISA-025", Nop, "no effect"),
-    row(0x61, "mov", Format::Unary, MOV, "PCSM", "ISA-045", L(Lane::Mov), "copies and converts"),
-    row(0x62, "sel", Format::Binary, NUMERIC, "PCSM", "ISA-066", L(Lane::Sel), "chooses by predicate; minimum or maximum with a condition"),
+    row(0x61, "mov", Format::Unary, MOV, "PCSM", "ISA-045", L(LaneOp::Mov), "copies and converts"),
+    row(0x62, "sel", Format::Binary, NUMERIC, "PCSM", "ISA-066", L(LaneOp::Sel), "chooses by predicate; minimum or maximum with a condition"),
     row(0x63, "movi", Format::Binary, DWORDS, "P", "ISA-123", Movi, "indexed move"),
-    row(0x64, "not", Format::Unary, INTEGER, "PCM", "ISA-114", L(Lane::Not), "bitwise NOT"),
-    row(0x65, "and", Format::Binary, INTEGER, "PCM", "ISA-114", L(Lane::And), "bitwise AND"),
-    row(0x66, "or", Format::Binary, INTEGER, "PCM", "ISA-114", L(Lane::Or), "bitwise OR"),
-    row(0x67, "xor", Format::Binary, INTEGER, "PCM", "ISA-114", L(Lane::Xor), "bitwise exclusive OR"),
-    row(0x68, "shr", Format::Binary, INTEGER, "PCSM", "ISA-113", L(Lane::Shr), "logical shift right"),
-    row(0x69, "shl", Format::Binary, INTEGER, "PCSM", "ISA-113", L(Lane::Shl), "shift left"),
-    row(0x6b, "bfn", Format::Bfn, ROTATE, "P", "ISA-017", L(Lane::Bfn), "bitwise function by truth table"),
-    row(0x6c, "asr", Format::Binary, INTEGER, "PCSM", "ISA-113", L(Lane::Asr), "arithmetic shift right"),
-    row(0x6e, "ror", Format::Binary, ROTATE, "PC", "ISA-113", L(Lane::Ror), "rotates right"),
-    row(0x6f, "rol", Format::Binary, ROTATE, "PC", "ISA-113", L(Lane::Rol), "rotates left"),
-    row(0x70, "cmp", Format::Binary, NUMERIC, "PCM", "ISA-065", L(Lane::Cmp), "compares; ones or zeros, and the flag"),
-    row(0x71, "cmpn", Format::Binary, NUMERIC, "PCM", "ISA-065", L(Lane::Cmpn), "compares; true if src1 is NaN"),
-    row(0x72, "csel", Format::Ternary, CSEL, "CSM", "ISA-067", L(Lane::Csel), "src0 if the condition holds for src2, else src1"),
-    row(0x77, "bfrev", Format::Unary, UNSIGNED, "P", "ISA-117", L(Lane::Bfrev), "reverses the bits"),
-    row(0x78, "bfe", Format::Ternary, DWORDS, "P", "ISA-115", L(Lane::Bfe), "extracts src0 bits at src1 from src2"),
-    row(0x79, "bfi1", Format::Binary, DWORDS, "P", "ISA-116", L(Lane::Bfi1), "mask of src0 bits at src1"),
-    row(0x7a, "bfi2", Format::Ternary, DWORDS, "P", "ISA-116", L(Lane::Bfi2), "inserts src1 into src2 under the mask src0"),
+    row(0x64, "not", Format::Unary, INTEGER, "PCM", "ISA-114", L(LaneOp::Not), "bitwise NOT"),
+    row(0x65, "and", Format::Binary, INTEGER, "PCM", "ISA-114", L(LaneOp::And), "bitwise AND"),
+    row(0x66, "or", Format::Binary, INTEGER, "PCM", "ISA-114", L(LaneOp::Or), "bitwise OR"),
+    row(0x67, "xor", Format::Binary, INTEGER, "PCM", "ISA-114", L(LaneOp::Xor), "bitwise exclusive OR"),
+    row(0x68, "shr", Format::Binary, INTEGER, "PCSM", "ISA-113", L(LaneOp::Shr), "logical shift right"),
+    row(0x69, "shl", Format::Binary, INTEGER, "PCSM", "ISA-113", L(LaneOp::Shl), "shift left"),
+    row(0x6b, "bfn", Format::Bfn, ROTATE, "P", "ISA-017", L(LaneOp::Bfn), "bitwise function by truth table"),
+    row(0x6c, "asr", Format::Binary, INTEGER, "PCSM", "ISA-113", L(LaneOp::Asr), "arithmetic shift right"),
+    row(0x6e, "ror", Format::Binary, ROTATE, "PC", "ISA-113", L(LaneOp::Ror), "rotates right"),
+    row(0x6f, "rol", Format::Binary, ROTATE, "PC", "ISA-113", L(LaneOp::Rol), "rotates left"),
+    row(0x70, "cmp", Format::Binary, NUMERIC, "PCM", "ISA-065", L(LaneOp::Cmp), "compares; ones or zeros, and the flag"),
+    row(0x71, "cmpn", Format::Binary, NUMERIC, "PCM", "ISA-065", L(LaneOp::Cmpn), "compares; true if src1 is NaN"),
+    row(0x72, "csel", Format::Ternary, CSEL, "CSM", "ISA-067", L(LaneOp::Csel), "src0 if the condition holds for src2, else src1"),
+    row(0x77, "bfrev", Format::Unary, UNSIGNED, "P", "ISA-117", L(LaneOp::Bfrev), "reverses the bits"),
+    row(0x78, "bfe", Format::Ternary, DWORDS, "P", "ISA-115", L(LaneOp::Bfe), "extracts src0 bits at src1 from src2"),
+    row(0x79, "bfi1", Format::Binary, DWORDS, "P", "ISA-116", L(LaneOp::Bfi1), "mask of src0 bits at src1"),
+    row(0x7a, "bfi2", Format::Ternary, DWORDS, "P", "ISA-116", L(LaneOp::Bfi2), "inserts src1 into src2 under the mask src0"),
 ];
 
 /// Returns the instruction with this opcode.
@@ -288,7 +288,7 @@ impl Row {
 
     /// True for logic operations, in which a negated source is the bitwise NOT. ISA-058.
     pub fn is_logic(&self) -> bool {
-        matches!(self.execute, Execute::Lane(Lane::Not | Lane::And | Lane::Or | Lane::Xor | Lane::Bfn))
+        matches!(self.execute, Execute::Lane(LaneOp::Not | LaneOp::And | LaneOp::Or | LaneOp::Xor | LaneOp::Bfn))
     }
 
     /// True for branches with a form `.b`. ISA-171.

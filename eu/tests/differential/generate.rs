@@ -5,7 +5,7 @@ use arctic_eu::isa::table::{self, Format};
 use arctic_eu::isa::{Destination, Instruction, Place, Region, Source, Type};
 
 use crate::random::Random;
-use crate::reference::value::{GE, LT, OVERFLOW, is_float, width};
+use crate::reference::value::{OVERFLOW, is_float, width};
 use Type::{B, Bf, D, F, Hf, Q, Ub, Ud, Uq, Uw, W};
 
 /// An opcode with the types of its operands.
@@ -153,13 +153,11 @@ impl Generator {
     }
 
     fn condition(&mut self, combination: &Combination) -> u8 {
-        let integers = !is_float(combination.src[0]);
         loop {
             let condition = self.pick(&[1, 2, 3, 4, 5, 6, 8, 9]);
             let compares = matches!(combination.name.as_str(), "cmp" | "cmpn" | "sel" | "csel");
-            // The document says nothing about an overflow of comparisons and about other conditions of cmpn with NaN.
-            let open = condition == OVERFLOW && compares
-                || combination.name == "cmpn" && !integers && condition != GE && condition != LT;
+            // The document says nothing about an overflow of comparisons.
+            let open = condition == OVERFLOW && compares;
             if !open {
                 return condition;
             }

@@ -5,7 +5,7 @@ use arctic_eu::isa::Type;
 
 use super::exact::{Number, Round, SINGLE};
 use super::lane::Lane;
-use super::value::{Expected, Outcome, holds, is_float};
+use super::value::{Expected, GE, LT, Outcome, holds, is_float};
 
 /// ISA-043: HF executes as HF if all sources have it, everything else as F.
 fn execution(lane: &Lane, count: usize) -> Type {
@@ -98,7 +98,8 @@ pub fn cmp(lane: &Lane) -> Outcome {
 /// yields the operand that is a number.
 pub fn cmpn(lane: &Lane) -> Outcome {
     let order = source(lane, 0).order(source(lane, 1));
-    truth(lane, holds(lane.finish.condition, order) || source(lane, 1).is_nan())
+    let chooses = matches!(lane.finish.condition, GE | LT) && source(lane, 1).is_nan();
+    truth(lane, chooses || holds(lane.finish.condition, order))
 }
 
 /// The destination of a comparison: all ones or zeros of its type.
@@ -122,7 +123,6 @@ pub fn sel_predicated(lane: &Lane) -> Outcome {
 
 /// ISA-066: l is the minimum and ge the maximum of IEEE 754-2008; other conditions choose by comparison.
 pub fn sel_condition(lane: &Lane) -> Outcome {
-    use super::value::{GE, LT};
     let (left, right) = (source(lane, 0), source(lane, 1));
     let condition = lane.finish.condition;
     let first = match condition {

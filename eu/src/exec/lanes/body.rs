@@ -90,7 +90,7 @@ pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
             bits |= *lane & 1 << index;
         }
         uop.write_flag(thread, bits, channels);
-    } else if uop.condition != 0 {
+    } else if uop.condition.is_some() {
         let bits = conditions(uop, &result);
         uop.write_flag(thread, bits, channels);
     }
@@ -111,7 +111,7 @@ pub fn body<O: Op, const LANES: usize>(thread: &mut Thread, uop: &Uop) {
 /// The shape of an instruction's operands, if it is among those of [`quick_body`]: bit `n` is set if source `n` is one value
 /// for all lanes.
 pub fn shape(uop: &Uop, sources: usize) -> Option<u8> {
-    let plain = !uop.saturate && uop.condition == 0 && !uop.acc_write && uop.dst.store != Store::Scatter;
+    let plain = !uop.saturate && uop.condition.is_none() && !uop.acc_write && uop.dst.store != Store::Scatter;
     let mut splats = 0;
     for (index, input) in uop.src[..sources].iter().enumerate() {
         match input.fetch {
@@ -204,7 +204,7 @@ pub fn plain_body(operation: Operation, thread: &mut Thread, uop: &Uop) {
     let enabled = if is_selection { channels } else { channels & chosen };
     if is_comparison {
         uop.write_flag(thread, flags, enabled);
-    } else if uop.condition != 0 {
+    } else if uop.condition.is_some() {
         let lanes = results.map(|(result, _)| result);
         let bits = conditions(uop, &lanes[..usize::from(uop.size)]);
         uop.write_flag(thread, bits, enabled);
