@@ -340,3 +340,30 @@ fn sampler_messages_have_the_header_of_their_descriptor() {
     machine.fails("send.smpl (8|M0) r20 null null:0 0x0 0x004AA000", FaultKind::Length);
     machine.passes("send.smpl (8|M0) r20 r10 null:0 0x0 0x024AA000");
 }
+
+/// ISA-200, ISA-214, ISA-215, ISA-218: addresses, data and response of load/store cache messages.
+#[test]
+fn cache_messages_have_the_lengths_that_they_need() {
+    let mut machine = Machine::new();
+    for (text, what) in [
+        ("send.ugm (8|M0) r20 r10 null:0 0x0 0x02100580", "eight 64-bit addresses in one register"),
+        ("send.ugm (16|M0) r20 r10 null:0 0x1000000 0x64100500", "16 dwords in one register"),
+        ("send.ugm (8|M0) r20 r10 null:0 0x1000000 0x62303500", "four dwords of a lane in three registers"),
+        ("send.ugm (8|M0) r20 r10 null:0 0x1000000 0x62107502", "three components in one register"),
+        ("(W) send.ugm (1|M0) r20 r10 null:0 0x1000000 0x6210D500", "a block of 16 dwords in one register"),
+        ("send.ugm (8|M0) r20 r10 null:0 0x1000000 0x62000500", "a response of no registers"),
+        ("send.ugm (8|M0) null r10 r40:1 0x1000000 0x62001504", "two dwords of a lane from one register"),
+        ("send.ugm (8|M0) null r10 r40:1 0x1000000 0x62000512", "two operands from one register"),
+        ("send.ugm (8|M0) r20 r10 r40:1 0x1000000 0x6210070C", "two registers of data from one"),
+    ] {
+        println!("{what}");
+        machine.fails(text, FaultKind::Length);
+    }
+    machine.set(10, &[0, 4, 8, 12, 16, 20, 24, 28]);
+    machine.set(11, &[32, 36, 40, 44, 48, 52, 56, 60]);
+    machine.passes("send.ugm (16|M0) r20 r10 null:0 0x1000000 0x64200500");
+    assert_eq!(machine.dwords(20, 16)[15], 0x3f3e_3d3c);
+    // A load without destination has no response.
+    machine.passes("send.ugm (16|M0) null r10 null:0 0x1000000 0x64000500");
+    assert_eq!(machine.outside, 0);
+}

@@ -91,7 +91,7 @@ fn sendc_is_send_and_quads_move_the_components_of_their_mask() {
 (W)     mov (8|M0) r12.1<2>:ud r4.7<0;1,0>:ud
         shl (8|M0) r16.0<1>:ud r10.0<1;1,0>:ud 4:uw
         add (8|M0) r12.0<2>:ud r12.0<2;1,0>:ud r16.0<1;1,0>:ud
-        sendc.ugm (8|M0) r20 r12 null:0 0x0 0x0420B582
+        sendc.ugm (8|M0) r20 r12 null:0 0x0 0x0430B582
         add (8|M0) r20.0<1>:ud r20.0<1;1,0>:ud 0x100:uw
         add (8|M0) r21.0<1>:ud r21.0<1;1,0>:ud 0x200:uw
         send.ugm (8|M0) null r12 r20:2 0x0 0x0400A586

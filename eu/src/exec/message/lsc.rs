@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Load/store cache messages to ugm, slm and tgm (group O of the document on the ISA).
 
-use super::{Environment, Message, MessageFault, Operation, number};
+use super::{Environment, Message, MessageFault, Operands, Operation, number};
 use crate::exec::memory::{Access, Atomic, Surface};
 use crate::exec::thread::{REG, Thread};
 use crate::exec::uop::{FaultKind, Uop};
+use crate::isa::descriptor::{LENGTH, RESPONSE};
 
 /// A decoded descriptor. ISA-210.
 #[derive(Clone, Copy, Debug)]
@@ -35,11 +36,11 @@ enum Action {
     Atomic(Atomic),
 }
 
-/// Decodes a descriptor. ISA-211. `data` is true if the message has a second source. What is not decoded would be executed
-/// otherwise than the descriptor says: strided forms, other sizes of blocks and of atomic elements, empty masks.
-pub fn decode(sfid: u8, desc: u32, size: u8, data: bool) -> Result<Operation, FaultKind> {
+/// Decodes a descriptor. ISA-211. What is not decoded would be executed otherwise than the descriptor says: strided forms,
+/// other sizes of blocks and of atomic elements, empty masks, and sources or responses that are too short (ISA-200).
+pub fn decode(sfid: u8, desc: u32, size: u8, operands: Operands) -> Result<Operation, FaultKind> {
     let opcode = desc & 63;
-    let response = desc >> 20 & 31;
+    let response = RESPONSE.get32(desc);
     if opcode == 31 {
         return Ok(Operation::Fence { response });
     }
@@ -87,12 +88,18 @@ pub fn decode(sfid: u8, desc: u32, size: u8, data: bool) -> Result<Operation, Fa
     if !exists {
         return Err(FaultKind::Message);
     }
-    let operands = match action {
-        Action::Load => 0,
-        Action::Store => 1,
-        Action::Atomic(operation) => operation.operands(),
+    let registers = |count: u32, bytes: u32| (count * bytes).div_ceil(REG as u32);
+    let element = registers(size.into(), register_size);
+    let elements = if quad { components.count_ones() } else { vector };
+    let moved = if transposed { registers(vector, memory_size) } else { elements * element };
+    // A response of no registers is that of an atomic operation of which the old value is not needed.
+    let (stored, loaded) = match action {
+        Action::Load => (0, if operands.dst { moved } else { 0 }),
+        Action::Store => (moved, 0),
+        Action::Atomic(operation) => (operation.operands() as u32 * element, if response > 0 { element } else { 0 }),
     };
-    if operands > 0 && !data {
+    let short = LENGTH.get32(desc) < registers(size.into(), address_size) || response < loaded;
+    if short || operands.data.is_some_and(|length| length < stored) {
         return Err(FaultKind::Length);
     }
     Ok(Operation::Lsc(Lsc {

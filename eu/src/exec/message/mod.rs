@@ -75,13 +75,22 @@ enum Operation {
     Fence { response: u32 },
 }
 
-fn decode(sfid: u8, desc: u32, size: u8, data: bool) -> Result<Operation, FaultKind> {
+/// Registers of a message beside the addresses, as far as the instruction has them.
+#[derive(Clone, Copy, Debug)]
+struct Operands {
+    /// There is a destination.
+    dst: bool,
+    /// Length of source 1; `None` if it is in a register.
+    data: Option<u32>,
+}
+
+fn decode(sfid: u8, desc: u32, size: u8, operands: Operands) -> Result<Operation, FaultKind> {
     match sfid {
         2 => sampler::decode(desc).map(Operation::Sampler),
         3 => gateway::decode(desc),
         10 => data_port::decode_0(desc),
         12 => data_port::decode_1(desc, size),
-        13..=15 => lsc::decode(sfid, desc, size, data),
+        13..=15 => lsc::decode(sfid, desc, size, operands),
         _ => Err(FaultKind::Message),
     }
 }
@@ -99,13 +108,9 @@ impl Message {
             Source::Imm { .. } => None,
         };
         let src1 = source(1)?;
-        let operation = match from.send.desc {
-            Descriptor::Imm(desc) => Some(decode(from.modifier, desc, from.size, src1.is_some())),
-            Descriptor::Reg(_) => None,
-        };
-        Some(Message {
+        let mut message = Message {
             sfid: from.modifier,
-            operation,
+            operation: None,
             desc: from.send.desc,
             ex_desc: from.send.ex_desc,
             exbso: from.send.exbso,
@@ -114,7 +119,20 @@ impl Message {
             src1,
             src1_length: from.send.src1_length,
             eot: from.saturate,
-        })
+        };
+        if let Descriptor::Imm(desc) = message.desc {
+            message.operation = Some(decode(message.sfid, desc, from.size, message.operands()));
+        }
+        Some(message)
+    }
+
+    fn operands(&self) -> Operands {
+        let data = match self.ex_desc {
+            _ if self.src1.is_none() => Some(0),
+            Descriptor::Reg(_) if !self.exbso => None,
+            _ => Some(u32::from(self.src1_length)),
+        };
+        Operands { dst: self.dst.is_some(), data }
     }
 
     /// The extended descriptor's value. ISA-020.
@@ -151,7 +169,7 @@ impl Message {
     ) -> Result<(), MessageFault> {
         let operation = match &self.operation {
             Some(operation) => *operation,
-            None => decode(self.sfid, thread.u32(A0), uop.size, self.src1.is_some()),
+            None => decode(self.sfid, thread.u32(A0), uop.size, self.operands()),
         };
         let enabled = uop.enabled(thread);
         match operation.map_err(|kind| (kind, None))? {
@@ -190,11 +208,7 @@ impl Message {
 
     /// Length of source 1 in registers. ISA-020.
     fn second_length(&self, thread: &Thread) -> u32 {
-        match self.ex_desc {
-            _ if self.src1.is_none() => 0,
-            Descriptor::Reg(_) if !self.exbso => self.extended(thread) >> 6 & 31,
-            _ => u32::from(self.src1_length),
-        }
+        self.operands().data.unwrap_or_else(|| self.extended(thread) >> 6 & 31)
     }
 
     /// Length of the payload, which is source 0 and then source 1. ISA-200.
