@@ -198,16 +198,16 @@ impl Runs<'_> {
     /// did not suffice, without their outcomes.
     fn apart(&self, outcomes: &mut BTreeMap<String, Outcome>) -> Result<Vec<String>> {
         let mut left = Vec::new();
-        for (item, outcome) in outcomes.iter_mut() {
+        'items: for (item, outcome) in outcomes.iter_mut() {
             let mutants = self.tree.mutants.get(item).into_iter().flatten().filter(|mutant| mutant.switch == 0);
-            let mut mutants = mutants.peekable();
-            if mutants.peek().is_none() {
+            let mutants: Vec<&Mutant> = mutants.collect();
+            if mutants.is_empty() {
                 continue;
             }
             for mutant in mutants {
                 if self.is_over() {
                     left.push(item.clone());
-                    break;
+                    continue 'items;
                 }
                 self.tree.put(item, mutant.number)?;
                 if let Err(error) = binaries::build(&self.tree.folder, &self.packages, &BTreeSet::new()) {
@@ -216,9 +216,7 @@ impl Runs<'_> {
                 self.run(outcome, mutant);
                 self.tree.write()?;
             }
-            if left.last() != Some(item) {
-                self.store(item, outcome);
-            }
+            self.store(item, outcome);
         }
         outcomes.retain(|item, _| !left.contains(item));
         Ok(left)
