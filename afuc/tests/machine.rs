@@ -2,22 +2,18 @@
 //! The machine: ALU vectors, modifiers, queues, the open firmware, faults.
 
 mod common;
+#[path = "common/steps.rs"]
+mod steps;
 
 use arctic_afuc::isa::Generation;
 use arctic_afuc::machine::{Effect, Fault, FaultKind, Group, INSTR_BASE, Machine, Stop};
-use arctic_afuc::text::{Options, assemble};
 use arctic_fidelity::proves;
 
 const RING: u64 = 0x10_0000;
 const OPEN: &str = concat!(".gen 6\n", include_str!("../firmware/sqe-open.asm"));
 
 fn machine(source: &str) -> Machine {
-    let assembled = assemble(source, &Options::default())
-        .unwrap_or_else(|errors| panic!("{}", errors.render(source, "source", false)));
-    let mut machine = Machine::new(&assembled.image);
-    machine.bus.record = true;
-    machine.bus.memory.map(RING, 0x1_0000);
-    machine
+    steps::mapped(source, RING, 0x1_0000)
 }
 
 fn put(machine: &mut Machine, address: u64, words: &[u32]) {

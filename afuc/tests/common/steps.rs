@@ -8,12 +8,18 @@ use arctic_afuc::text::{Options, assemble};
 /// Mapped memory.
 pub const DATA: u64 = 0x20_0000;
 
+/// A machine with the image of `source` and with [`DATA`].
 pub fn image(source: &str) -> Machine {
+    mapped(source, DATA, 0x2000)
+}
+
+/// A machine with the image of `source` and `bytes` of memory at `address`, which records its effects.
+pub fn mapped(source: &str, address: u64, bytes: u64) -> Machine {
     let assembled = assemble(source, &Options::default())
         .unwrap_or_else(|errors| panic!("{}", errors.render(source, "source", false)));
     let mut machine = Machine::new(&assembled.image);
     machine.bus.record = true;
-    machine.bus.memory.map(DATA, 0x2000);
+    machine.bus.memory.map(address, bytes);
     machine
 }
 
