@@ -42,7 +42,8 @@ pub struct Moment {
     pub now: Instant,
     /// Other clients are delayed.
     pub held_up: bool,
-    /// Time for which the calling thread was ready to run but not running, since its previous call for this wait.
+    /// Time for which the calling thread was ready to run but not running, since its previous call for this wait; 0 if others
+    /// were not delayed at both.
     pub host_delay: Duration,
 }
 

@@ -165,11 +165,14 @@ impl ClientDma {
         }
         let most = step.left().ok_or(DmaError::NoAnswer)?.min(ANSWER);
         let begun = Instant::now();
-        let delayed = Cell::new(run_delay());
+        // Read only while others wait: otherwise nothing is charged.
+        let delayed = Cell::new(None);
         let moment = |now| {
-            let (before, after) = (delayed.get(), run_delay());
-            delayed.set(after);
-            Moment { now, held_up: self.held_up(), host_delay: after.saturating_sub(before) }
+            let held_up = self.held_up();
+            let after = held_up.then(run_delay);
+            let interval = delayed.replace(after).zip(after);
+            let host_delay = interval.map_or(Duration::ZERO, |(before, after)| after.saturating_sub(before));
+            Moment { now, held_up, host_delay }
         };
         if !self.budget().begin(moment(begun)) {
             self.warn_of_exhausted_budget();
