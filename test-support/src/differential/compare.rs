@@ -79,14 +79,14 @@ const PRINTED: usize = 12;
 
 /// The differences between the state of the engine and that of the reference; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disagreement {
+pub struct Disagreement<K = Kind> {
     /// The kind of the first difference.
-    pub kind: Kind,
+    pub kind: K,
     /// A line for each difference.
     pub lines: Vec<String>,
 }
 
-impl fmt::Display for Disagreement {
+impl<K> fmt::Display for Disagreement<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.lines[..self.lines.len().min(PRINTED)].join("\n"))
     }

@@ -2,9 +2,62 @@
 //! Minimises a case on which engine and reference disagree: removes commands, and simplifies how the case is run, while
 //! they still disagree in the same way.
 
+use std::ops::Range;
+
 use crate::differential::compare::{Disagreement, Worlds, compare};
 use crate::differential::grammar::{Case, Part};
 use crate::differential::world::STEP;
+
+/// A case of a differential test whose commands can be removed.
+pub trait Reducible: Clone {
+    /// Number of lists of commands.
+    fn lists(&self) -> usize;
+    /// Number of commands of a list.
+    fn length(&self, list: usize) -> usize;
+    /// The case without the commands `range` of a list.
+    fn without(&self, list: usize, range: Range<usize>) -> Self;
+    /// Whether the case keeps the grammar's rules, if its commands are some of a generated case.
+    fn is_well_formed(&self) -> bool;
+    /// Simpler ways to run the same commands, the simplest first. Each must be simpler than this one, otherwise the
+    /// minimisation does not end.
+    fn simpler(&self) -> Vec<Self>;
+}
+
+impl Reducible for Case {
+    fn lists(&self) -> usize {
+        Part::all().count()
+    }
+
+    fn length(&self, list: usize) -> usize {
+        Part::all().nth(list).map_or(0, |part| self.commands(part).len())
+    }
+
+    fn without(&self, list: usize, range: Range<usize>) -> Case {
+        Part::all().nth(list).map_or_else(|| self.clone(), |part| self.without(part, range))
+    }
+
+    fn is_well_formed(&self) -> bool {
+        self.is_well_formed()
+    }
+
+    /// Starts the ring at 0, submits by the GuC, and preempts never or at least less often.
+    fn simpler(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        if self.head != 0 {
+            cases.push(Case { head: 0, ..self.clone() });
+        }
+        if self.execlist {
+            cases.push(Case { execlist: false, ..self.clone() });
+        }
+        if let Some(commands) = self.interruptions {
+            cases.push(Case { interruptions: None, ..self.clone() });
+            if commands < STEP {
+                cases.push(Case { interruptions: Some(commands * 2), ..self.clone() });
+            }
+        }
+        cases
+    }
+}
 
 /// Returns a smaller case with a disagreement of the same kind, and that disagreement. Runs engine and reference many
 /// times, which also counts preemptions in `worlds`.
@@ -12,30 +65,30 @@ pub fn minimise(worlds: &mut Worlds, case: Case, disagreement: Disagreement) -> 
     minimise_by(case, disagreement, |case| compare(worlds, case).disagreement)
 }
 
-/// Same as [`minimise`], with a function that returns the disagreement of a case. The result is well-formed
-/// ([`Case::is_well_formed`]) if `case` is, and no command can be removed from it alone.
-pub fn minimise_by(
-    case: Case,
-    disagreement: Disagreement,
-    disagrees: impl FnMut(&Case) -> Option<Disagreement>,
-) -> (Case, Disagreement) {
+/// Same as [`minimise`], of any case, with a function that returns its disagreement. The result is well-formed
+/// ([`Reducible::is_well_formed`]) if `case` is, and no command can be removed from it alone.
+pub fn minimise_by<C: Reducible, K: PartialEq>(
+    case: C,
+    disagreement: Disagreement<K>,
+    disagrees: impl FnMut(&C) -> Option<Disagreement<K>>,
+) -> (C, Disagreement<K>) {
     let mut minimiser = Minimiser { case, disagreement, disagrees };
     // Each round but the last one removes commands or makes one of a bounded number of simplifications.
     while minimiser.round() {}
     (minimiser.case, minimiser.disagreement)
 }
 
-struct Minimiser<F> {
+struct Minimiser<C, K, F> {
     /// The smallest case found.
-    case: Case,
-    disagreement: Disagreement,
+    case: C,
+    disagreement: Disagreement<K>,
     disagrees: F,
 }
 
-impl<F: FnMut(&Case) -> Option<Disagreement>> Minimiser<F> {
+impl<C: Reducible, K: PartialEq, F: FnMut(&C) -> Option<Disagreement<K>>> Minimiser<C, K, F> {
     /// Makes `candidate` the smallest case if it is well-formed and has a disagreement of the same kind. Returns whether
     /// that is so.
-    fn accept(&mut self, candidate: Case) -> bool {
+    fn accept(&mut self, candidate: C) -> bool {
         if !candidate.is_well_formed() {
             return false;
         }
@@ -48,37 +101,29 @@ impl<F: FnMut(&Case) -> Option<Disagreement>> Minimiser<F> {
     /// Returns whether the case became smaller or simpler.
     fn round(&mut self) -> bool {
         let mut is_changed = false;
-        for part in Part::all() {
-            is_changed |= self.remove_from(part);
+        for list in 0..self.case.lists() {
+            is_changed |= self.remove_from(list);
         }
-        is_changed | self.simplify()
+        while self.case.simpler().into_iter().any(|case| self.accept(case)) {
+            is_changed = true;
+        }
+        is_changed
     }
 
-    /// Removes sequences of commands, long ones first.
-    fn remove_from(&mut self, part: Part) -> bool {
-        let before = self.case.size();
-        let mut length = self.case.commands(part).len();
+    /// Removes sequences of commands, long ones first. Returns whether there was one.
+    fn remove_from(&mut self, list: usize) -> bool {
+        let before = self.case.length(list);
+        let mut length = before;
         while length > 0 {
             let mut at = 0;
-            while at + length <= self.case.commands(part).len() {
-                if !self.accept(self.case.without(part, at..at + length)) {
+            while at + length <= self.case.length(list) {
+                if !self.accept(self.case.without(list, at..at + length)) {
                     at += length;
                 }
             }
             length /= 2;
         }
-        self.case.size() < before
-    }
-
-    /// Starts the ring at 0, submits by the GuC, and preempts never or at least less often.
-    fn simplify(&mut self) -> bool {
-        let mut is_changed = self.case.head != 0 && self.accept(Case { head: 0, ..self.case.clone() });
-        is_changed |= self.case.execlist && self.accept(Case { execlist: false, ..self.case.clone() });
-        if let Some(commands) = self.case.interruptions {
-            is_changed |= self.accept(Case { interruptions: None, ..self.case.clone() })
-                || commands < STEP && self.accept(Case { interruptions: Some(commands * 2), ..self.case.clone() });
-        }
-        is_changed
+        self.case.length(list) < before
     }
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR BSD-3-Clause
 //! Well-formed random commands, with a few that are not.
 
+use std::ops::Range;
+
 use arctic_test_support::differential::choice::{Choice, of};
+use arctic_test_support::differential::minimise::Reducible;
 
 /// The ring, of two pages: its address in the GGTT, and its size.
 pub const RING: u32 = 0x1000;
@@ -28,6 +31,9 @@ pub const SPARE: u32 = 0x20;
 /// Registers that commands load and store, all stored as they are.
 pub const PLAIN: [u32; 12] =
     [0x2300, 0x2400, 0x2404, 0x2408, 0x240c, 0x2410, 0x2414, 0x2430, 0x2434, 0x2440, 0x2500, 0x5200];
+
+/// MI_BATCH_BUFFER_END.
+pub const END: [u32; 1] = [0x0500_0000];
 
 /// The class of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +76,7 @@ impl Case {
             while batch.iter().map(Vec::len).sum::<usize>() > 0x380 {
                 batch.pop();
             }
-            batch.push(vec![0x0500_0000]);
+            batch.push(END.to_vec());
         }
         let values = (0..PLAIN.len() + 4).map(|_| small(choice)).collect();
         let head = choice.below(RING_BYTES / 8) * 8;
@@ -82,6 +88,42 @@ impl Case {
         let mut words = self.ring.concat();
         words.resize(words.len().next_multiple_of(2), 0);
         words
+    }
+}
+
+impl Reducible for Case {
+    fn lists(&self) -> usize {
+        1 + self.batches.len()
+    }
+
+    fn length(&self, list: usize) -> usize {
+        list.checked_sub(1).map_or(&self.ring, |batch| &self.batches[batch]).len()
+    }
+
+    fn without(&self, list: usize, range: Range<usize>) -> Case {
+        let mut case = self.clone();
+        match list.checked_sub(1) {
+            None => case.ring.drain(range),
+            Some(batch) => case.batches[batch].drain(range),
+        };
+        case
+    }
+
+    /// Each batch ends with MI_BATCH_BUFFER_END: nothing but zeros follows it.
+    fn is_well_formed(&self) -> bool {
+        self.batches.iter().all(|batch| batch.last().is_some_and(|words| words[..] == END))
+    }
+
+    /// Starts the ring at 0, and all registers with 0.
+    fn simpler(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        if self.head != 0 {
+            cases.push(Case { head: 0, ..self.clone() });
+        }
+        if self.values.iter().any(|value| *value != 0) {
+            cases.push(Case { values: vec![0; self.values.len()], ..self.clone() });
+        }
+        cases
     }
 }
 

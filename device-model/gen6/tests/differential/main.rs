@@ -14,36 +14,20 @@ use std::collections::BTreeMap;
 
 use arctic_fidelity::proves;
 use arctic_test_support::differential::choice::{Choice, Seeded, of};
+use arctic_test_support::differential::compare::Disagreement;
+use arctic_test_support::differential::minimise::minimise_by;
 
-use grammar::{BATCHES, BEHIND, Case, Class, PLAIN, STATUS};
-use world::{Left, World, contents};
+use grammar::{BATCHES, BEHIND, Case, Class, END, PLAIN, STATUS};
+use world::{Kind, Stop, World, contents};
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value}?")))
 }
 
-/// Executes a case on a card and in the reference; returns the state after it, and the first difference, if any.
-fn run(case: &Case) -> (Left, Option<String>) {
+/// Executes a case on a card and in the reference; returns the reason of the stop, and the first difference, if any.
+fn run(case: &Case) -> (Stop, Option<Disagreement<Kind>>) {
     let engine = World::new(case).run(case);
-    let difference = engine.difference(&reference::Reference::new(case).run());
-    (engine, difference)
-}
-
-/// The cases with one command less.
-fn smaller(case: &Case) -> impl Iterator<Item = Case> {
-    let parts = 1 + case.batches.len();
-    (0..parts).flat_map(move |part| {
-        let commands = if part == 0 { case.ring.len() } else { case.batches[part - 1].len() - 1 };
-        (0..commands).map(move |at| {
-            let mut case = case.clone();
-            if part == 0 {
-                case.ring.remove(at)
-            } else {
-                case.batches[part - 1].remove(at)
-            };
-            case
-        })
-    })
+    (engine.stop, engine.difference(&reference::Reference::new(case).run()))
 }
 
 #[test]
@@ -61,16 +45,12 @@ fn the_engine_does_what_the_reference_does() {
     let first = setting("ARCTIC_DIFFERENTIAL_SEED", 1);
     let mut stops = BTreeMap::<_, u64>::new();
     for seed in first..first + cases {
-        let mut case = Case::generate(&mut Seeded::new(seed), 24);
-        let (left, difference) = run(&case);
-        *stops.entry(left.stop).or_default() += 1;
-        if difference.is_some() {
-            loop {
-                let found = smaller(&case).find(|case| run(case).1.is_some());
-                let Some(found) = found else { break };
-                case = found;
-            }
-            panic!("seed {seed}: {}\n{case:x?}", run(&case).1.unwrap_or_default());
+        let case = Case::generate(&mut Seeded::new(seed), 24);
+        let (stop, difference) = run(&case);
+        *stops.entry(stop).or_default() += 1;
+        if let Some(found) = difference {
+            let (small, found) = minimise_by(case, found, |case| run(case).1);
+            panic!("seed {seed}: {found}\n{small:x?}");
         }
     }
     println!("{stops:?}");
@@ -93,11 +73,11 @@ fn raw_dwords_of_user_space_change_no_memory_of_the_ggtt() {
             })
             .collect();
         let class = of(choice, &[Class::Render, Class::Copy]);
-        let batches = vec![vec![vec![0x0500_0000]]; 2 * BATCHES.len()];
+        let batches = vec![vec![END.to_vec()]; 2 * BATCHES.len()];
         let mut case =
             Case { class, ring: Vec::new(), batches, values: vec![1; PLAIN.len() + 4], head: 0, ppgtt: true };
         let start = |space: u32| vec![vec![0x1880_0000 | space, BATCHES[0]]];
-        let body = vec![words.clone(), vec![0x0500_0000]];
+        let body = vec![words.clone(), END.to_vec()];
         match place {
             0 => case.ring = vec![words],
             1 => (case.ring, case.batches[0]) = (start(0), body),
@@ -115,4 +95,19 @@ fn raw_dwords_of_user_space_change_no_memory_of_the_ggtt() {
             assert_eq!(changed, None, "seed {seed}: {case:x?}");
         }
     }
+}
+
+/// A case in which only MI_STORE_DATA_IMM matters keeps one, the ends of its batches, and initial values of 0.
+#[test]
+fn minimised_case_keeps_the_command_that_matters_and_the_ends_of_batches() {
+    let is_store = |words: &Vec<u32>| words[0] >> 23 == 0x20;
+    let stores = |case: &Case| case.batches.iter().flatten().chain(&case.ring).filter(|words| is_store(words)).count();
+    let found = Disagreement { kind: Kind::Memory, lines: vec!["a difference".to_owned()] };
+    let mut cases = (1..20).map(|seed| Case::generate(&mut Seeded::new(seed), 24)).filter(|case| stores(case) > 1);
+    let case = cases.next().expect("a case with stores");
+    let (small, _) = minimise_by(case, found.clone(), |case| (stores(case) > 0).then(|| found.clone()));
+    assert_eq!(stores(&small), 1);
+    assert_eq!(small.ring.len() + small.batches.iter().map(Vec::len).sum::<usize>(), 1 + small.batches.len());
+    assert!(small.batches.iter().all(|batch| batch.last().is_some_and(|words| words[..] == END)));
+    assert_eq!((small.head, small.values.iter().sum::<u32>()), (0, 0));
 }

@@ -8,6 +8,7 @@ use arctic_gen6::engine::{Engine, Outcome};
 use arctic_gen6::gt::Gt;
 use arctic_gen6::memory::Pte;
 use arctic_gen6::topology::EngineId;
+use arctic_test_support::differential::compare::Disagreement;
 use vm_memory::mmap::MmapRegion;
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
@@ -42,22 +43,40 @@ pub enum Stop {
     Halted,
 }
 
+/// Where two states differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The reasons for the end: the engine's, and the reference's.
+    Stop(Stop, Stop),
+    /// Memory of the guest.
+    Memory,
+    /// Entries of the GGTT.
+    Entry,
+    /// A register, by offset.
+    Register(u32),
+}
+
 impl Left {
     /// The first difference to `other`.
-    pub fn difference(&self, other: &Left) -> Option<String> {
+    pub fn difference(&self, other: &Left) -> Option<Disagreement<Kind>> {
+        let disagreement = |kind, line| Some(Disagreement { kind, lines: vec![line] });
         if self.stop != other.stop {
-            return Some(format!("the engine is {:?}, the reference {:?}", self.stop, other.stop));
+            let line = format!("the engine is {:?}, the reference {:?}", self.stop, other.stop);
+            return disagreement(Kind::Stop(self.stop, other.stop), line);
         }
         let memory = self.memory.iter().zip(&other.memory).position(|(one, other)| one != other);
         if let Some(at) = memory {
-            return Some(format!("memory {:#x}: {:#x}, reference {:#x}", at * 4, self.memory[at], other.memory[at]));
+            let line = format!("memory {:#x}: {:#x}, reference {:#x}", at * 4, self.memory[at], other.memory[at]);
+            return disagreement(Kind::Memory, line);
         }
         let entry = self.entries.iter().zip(&other.entries).position(|(one, other)| one != other);
         if let Some(at) = entry {
-            return Some(format!("entry {at:#x}: {:#x}, reference {:#x}", self.entries[at], other.entries[at]));
+            let line = format!("entry {at:#x}: {:#x}, reference {:#x}", self.entries[at], other.entries[at]);
+            return disagreement(Kind::Entry, line);
         }
-        let found = self.registers.iter().zip(&other.registers).find(|(one, other)| one != other);
-        found.map(|((at, one), (_, other))| format!("register {at:#x}: {one:#x}, reference {other:#x}"))
+        let mut registers = self.registers.iter().zip(&other.registers);
+        let ((at, one), (_, other)) = registers.find(|(one, other)| one != other)?;
+        disagreement(Kind::Register(*at), format!("register {at:#x}: {one:#x}, reference {other:#x}"))
     }
 }
 

@@ -208,11 +208,6 @@ impl Case {
         }
     }
 
-    /// Returns the number of commands.
-    pub fn size(&self) -> usize {
-        self.ring.len() + self.batches.iter().map(Vec::len).sum::<usize>()
-    }
-
     /// Returns the names of the commands, which identify a finding.
     pub fn name(&self) -> String {
         let commands = self.ring.iter().chain(self.batches.iter().flatten()).filter(|words| words[..] != [END]);
