@@ -11,6 +11,16 @@ target=${1:?the directory for the two programs}
 mirror=${ARCTIC_DEBIAN_MIRROR:-$(cat /etc/apt/sources.list.d/*.sources /etc/apt/sources.list 2>/dev/null |
     grep -oE '[a-z]+://[^ ]*/debian/?( |$)' | head -n 1 || true)}
 [ -n "$mirror" ] || { echo "peer.sh: set ARCTIC_DEBIAN_MIRROR to the URI of a Debian mirror" >&2; exit 1; }
+# Before the downloads: what is missing, by package.
+missing=
+for program in ninja:ninja-build flex:flex bison:bison pkg-config:pkg-config gcc:gcc g++:g++; do
+    command -v "${program%:*}" > /dev/null || missing+=" ${program#*:}"
+done
+for library in libarchive:libarchive-dev libxml-2.0:libxml2-dev zlib:zlib1g-dev; do
+    pkg-config --exists "${library%:*}" 2> /dev/null || missing+=" ${library#*:}"
+done
+python3 -m pip --version > /dev/null 2>&1 || missing+=" python3-pip"
+[ -z "$missing" ] || { echo "peer.sh: packages are missing; install them with: apt-get install$missing" >&2; exit 1; }
 mkdir -p "$target"
 target=$(cd "$target" && pwd)
 work=$(mktemp -d "$target/build.XXXXXX")
