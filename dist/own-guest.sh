@@ -11,6 +11,12 @@
 set -eu
 
 [ $# -ge 1 ] || { echo "usage: $0 DIR [ARCTIC]" >&2; exit 2; }
+missing=
+for program in mmdebstrap genext2fs; do
+    command -v $program > /dev/null || missing="$missing $program"
+done
+[ -x /sbin/e2fsck ] && [ -x /sbin/resize2fs ] || missing="$missing e2fsprogs"
+[ -z "$missing" ] || { echo "$0: packages are missing; install them with: apt-get install$missing" >&2; exit 1; }
 mkdir -p "$1"
 "${2:-arctic}" firmware --out "$1/firmware"
 cd "$1"
