@@ -15,7 +15,7 @@ use arctic_sriov::number::size;
 use super::offered::{Offered, built_in};
 use super::stdout::Stdout;
 use crate::capture::Heading;
-use crate::decode::engine::{Batch, CLASSES, Engine, Family, select_xe_hpg};
+use crate::decode::engine::{Batch, Engine, Family, classes, select_xe_hpg};
 use crate::decode::limits::{Budget, MOST_OF_FILE, listed};
 use crate::decode::{File, capture, i915, xe};
 
@@ -107,7 +107,7 @@ const RING_OFFSET: u64 = 0x1f_fffc;
 fn class_help() -> String {
     format!(
         "The engine class: {}. Of dumps and captures, all its engines are decoded; dwords, as those of its first engine",
-        CLASSES.join(", ")
+        classes().join(", ")
     )
 }
 
@@ -120,7 +120,7 @@ pub fn engine(name: &str) -> Result<String, String> {
     match Family::all().any(|family| family.engine(name).is_some()) {
         true => Ok(name.to_owned()),
         false => {
-            Err(format!("expected a class ({}) or one of {}", CLASSES.join(", "), Family::XeHpg.engines().join(", ")))
+            Err(format!("expected a class ({}) or one of {}", classes().join(", "), Family::XeHpg.engines().join(", ")))
         }
     }
 }
@@ -129,7 +129,7 @@ pub fn engine(name: &str) -> Result<String, String> {
 fn class(name: &str) -> Result<String, String> {
     match engine(name) {
         Ok(class) if !Family::XeHpg.engines().contains(&name) => Ok(class),
-        _ => Err(format!("expected one of {}; --engine gives one engine", CLASSES.join(", "))),
+        _ => Err(format!("expected one of {}; --engine gives one engine", classes().join(", "))),
     }
 }
 
@@ -462,13 +462,13 @@ mod tests {
     /// Each engine is of exactly one class of the list, and the help of --class names all classes.
     #[test]
     fn classes_have_all_engines() {
-        let selected = CLASSES.iter().flat_map(|class| Family::XeHpg.select(class));
+        let selected = classes().into_iter().flat_map(|class| Family::XeHpg.select(class));
         let mut names: Vec<_> = selected.map(Engine::name).collect();
         names.sort_unstable();
         let mut engines = Family::XeHpg.engines();
         engines.sort_unstable();
         assert_eq!(names, engines);
-        assert!(CLASSES.iter().all(|name| class(name).is_ok() && class_help().contains(name)));
+        assert!(classes().iter().all(|name| class(name).is_ok() && class_help().contains(name)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow};
-use arctic_device_model::decode::register;
+use arctic_device_model::decode::engine;
 use arctic_device_model::trace::{Event, EventKind, Filter};
 use arctic_gpu::card::status::Status;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -17,7 +17,7 @@ use signal_hook::flag;
 use super::offered::Offered;
 use super::stdout::{Stdout, complain};
 use crate::decode::capture;
-use crate::decode::engine::{CLASSES, select_xe_hpg};
+use crate::decode::engine::{classes, select_xe_hpg};
 use crate::operator::{Connection, Request, unmatched};
 
 /// Trace a card served by `arctic serve`, or that of `arctic boot`, until Ctrl-C. The trace has context loads, restores, stops and resets, each
@@ -71,12 +71,12 @@ fn engines(text: &str) -> Result<Engines, String> {
 }
 
 fn engine_names() -> Vec<&'static str> {
-    register::engines().chain(CLASSES).collect()
+    engine::names().chain(classes()).collect()
 }
 
 /// Returns the help of --engine.
 fn engine_help() -> String {
-    format!("Only this engine (rcs0), or the engines of this class ({})", CLASSES.join(", "))
+    format!("Only this engine (rcs0), or the engines of this class ({})", classes().join(", "))
 }
 
 fn function(text: &str) -> Result<u8, String> {

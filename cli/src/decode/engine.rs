@@ -2,18 +2,21 @@
 //! The families of GPUs and their engines: each engine with the tables and decoders of its family.
 
 use arctic_device_model::command::Requester;
-use arctic_device_model::decode::{self, Line, register, status};
+use arctic_device_model::decode::{self, Line, engine, status};
 use arctic_device_model::disassembler::{self, Addressing, Decode, Description, Names, Remarks, Shown};
 use arctic_device_model::gen6::decode as gen6;
 use arctic_device_model::gen6::generation::{EngineRef, GENERATIONS, Generation};
 use arctic_device_model::gen6::topology::EngineClass;
+use arctic_device_model::topology;
 use arctic_gpu::card_file::CardFile;
 
 /// Input of the disassembler.
 pub type Batch<'b> = disassembler::Batch<'b, Engine>;
 
 /// The names of the classes of engines, which the families have in common.
-pub const CLASSES: [&str; 5] = ["render", "copy", "compute", "video-decode", "video-enhance"];
+pub fn classes() -> [&'static str; 5] {
+    topology::EngineClass::BY_GUC.map(topology::EngineClass::name)
+}
 
 /// A family of GPUs: their engines have the same commands and registers.
 #[derive(Clone, Copy, Debug)]
@@ -86,10 +89,10 @@ impl Family {
     /// Finds an engine by name (`rcs0`), or the first engine of a class by the class name (`render`, `copy`, `vcs`...).
     pub fn engine(self, name: &str) -> Option<Engine> {
         match self {
-            Family::XeHpg => register::engine(name).map(Engine::XeHpg),
+            Family::XeHpg => engine::named(name).map(Engine::XeHpg),
             Family::Gen6(generation) => {
                 // Names of engines and classes are those of the Flex series.
-                let name = register::engine(name)?.info().name;
+                let name = engine::named(name)?.info().name;
                 EngineRef::named(generation, name).map(Engine::Gen6)
             }
         }
@@ -111,7 +114,7 @@ impl Family {
     /// Names of the engines.
     pub fn engines(self) -> Vec<&'static str> {
         match self {
-            Family::XeHpg => register::engines().collect(),
+            Family::XeHpg => engine::names().collect(),
             Family::Gen6(generation) => generation.engines.iter().map(|engine| engine.name).collect(),
         }
     }
@@ -127,11 +130,11 @@ impl Family {
 
 /// The engine of the Flex series with this name, or all engines of the class with this name, as [`Family::select`].
 pub fn select_xe_hpg(name: &str) -> Vec<decode::EngineRef> {
-    let Some(first) = register::engine(name) else { return Vec::new() };
+    let Some(first) = engine::named(name) else { return Vec::new() };
     if first.info().name == name {
         return vec![first];
     }
-    let engines = register::engines().filter_map(register::engine);
+    let engines = engine::names().filter_map(engine::named);
     engines.filter(|engine| engine.info().class == first.info().class).collect()
 }
 

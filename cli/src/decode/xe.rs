@@ -4,7 +4,8 @@
 use std::io;
 
 use arctic_device_model::decode::EngineRef;
-use arctic_device_model::decode::{Line, context, guc, register};
+use arctic_device_model::decode::{Line, context, engine, guc};
+use arctic_device_model::topology::EngineClass;
 
 use super::engine::Engine;
 use super::limits::{Budget, listed};
@@ -39,10 +40,9 @@ struct Dump<'d> {
     registers: Option<&'d str>,
 }
 
-/// Returns the engine for the driver's class number (xe: XE_ENGINE_CLASS_*).
-fn engine(class: u64) -> Option<EngineRef> {
-    let name = ["render", "video-decode", "video-enhance", "copy", "", "compute"].get(usize::try_from(class).ok()?)?;
-    register::engine(name)
+/// Returns the first engine of the class with a number of the driver, which is that of the hardware (xe: XE_ENGINE_CLASS_*).
+fn of_class(class: u64) -> Option<EngineRef> {
+    engine::first_of(EngineClass::numbered(class)?)
 }
 
 /// Decodes the dump, section by section, within `budget`; `selected` has the engines that the
@@ -118,7 +118,7 @@ impl<'d> Dump<'d> {
             }
             "Contexts" => {
                 if let Some(class) = value(line, "Class").and_then(number) {
-                    self.engine = selected.first().copied().or_else(|| engine(class));
+                    self.engine = selected.first().copied().or_else(|| of_class(class));
                 }
                 emit(Line::note(line))
             }
@@ -136,10 +136,10 @@ impl<'d> Dump<'d> {
                     self.marks.push((at, "ACTHD"));
                 }
                 let header = value(line, "IPEHR").or_else(|| value(line, "RING_IPEHR")).and_then(hex);
-                let class = self.registers.and_then(register::engine).map(|engine| engine.info().class);
+                let class = self.registers.and_then(engine::named).map(|engine| engine.info().class);
                 match header
                     .zip(class)
-                    .and_then(|(header, class)| register::command(u32::try_from(header).ok()?, class))
+                    .and_then(|(header, class)| engine::command_name(u32::try_from(header).ok()?, class))
                 {
                     Some(name) => emit(Line::note(format!("{line} ({name})"))),
                     None => emit(Line::note(line)),

@@ -41,6 +41,38 @@ impl EngineClass {
         }
     }
 
+    /// Name for users: `render`, `video-decode`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EngineClass::Render => "render",
+            EngineClass::VideoDecode => "video-decode",
+            EngineClass::VideoEnhance => "video-enhance",
+            EngineClass::Copy => "copy",
+            EngineClass::Compute => "compute",
+        }
+    }
+
+    /// What the names of its engines in the drivers begin with: `rcs`, `vcs`.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            EngineClass::Render => "rcs",
+            EngineClass::VideoDecode => "vcs",
+            EngineClass::VideoEnhance => "vecs",
+            EngineClass::Copy => "bcs",
+            EngineClass::Compute => "ccs",
+        }
+    }
+
+    /// Returns the class with this [name](EngineClass::name) or [prefix](EngineClass::prefix).
+    pub fn named(name: &str) -> Option<EngineClass> {
+        EngineClass::BY_GUC.into_iter().find(|class| class.name() == name || class.prefix() == name)
+    }
+
+    /// Returns the class with this number of the hardware.
+    pub fn numbered(number: u64) -> Option<EngineClass> {
+        EngineClass::BY_GUC.into_iter().find(|class| *class as u64 == number)
+    }
+
     /// Offset bits that are used when the engine's base is added. Drivers also write the base into the other bits
     /// (i915: selftest_lrc.c get_lri_mask).
     pub const fn relative_mask(self) -> u32 {

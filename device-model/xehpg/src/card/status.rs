@@ -10,7 +10,6 @@ use crate::command::Origin;
 use crate::guc::client::State;
 use crate::guc::provisioning::VfConfig;
 use crate::host::{Function, functions};
-use crate::topology::EngineClass;
 
 /// A snapshot of the card. Times and counts start when the GuC firmware starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -80,16 +79,6 @@ pub struct EngineStatus {
     pub context: Option<u16>,
 }
 
-fn name(class: EngineClass) -> &'static str {
-    match class {
-        EngineClass::Render => "render",
-        EngineClass::VideoDecode => "video decode",
-        EngineClass::VideoEnhance => "video enhance",
-        EngineClass::Copy => "copy",
-        EngineClass::Compute => "compute",
-    }
-}
-
 impl Card {
     /// Takes a snapshot. Waits for a GuC step in progress, but not for engines.
     pub fn status(&self) -> Status {
@@ -134,7 +123,7 @@ impl Card {
             for id in self.gt.generation.engines.all() {
                 let busy = state.activity.busy(id, now);
                 if busy != 0 {
-                    let time = of.engine_time_ns.entry(name(self.gt.engine(id).class).into()).or_default();
+                    let time = of.engine_time_ns.entry(self.gt.engine(id).class.name().into()).or_default();
                     *time = time.saturating_add(timebase.nanoseconds(busy));
                 }
             }

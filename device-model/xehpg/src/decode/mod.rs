@@ -5,7 +5,7 @@
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
 
 pub mod context;
-mod engine;
+pub mod engine;
 pub mod guc;
 pub mod register;
 pub mod status;

@@ -17,7 +17,7 @@ fn commands(batch: &Batch<'_>) -> Vec<String> {
 }
 
 fn on(engine: &str) -> EngineRef {
-    register::engine(engine).unwrap()
+    engine::named(engine).unwrap()
 }
 
 #[test]
