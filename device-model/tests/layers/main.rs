@@ -6,10 +6,14 @@
 //! The test reads the sources: every path that starts at the crate's root (`crate::a::b`, `super::` out of a module,
 //! groups in `use`), in `use` declarations and in code. Items for tests (`#[cfg(test)]`) are exempt.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use source::{File, scan};
 
 /// A crate, with the folder of its sources from that of this package, and its modules, lowest first, with their contents.
 type Crate = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
@@ -128,264 +132,6 @@ const EXCEPTIONS: &[(&str, &str, &str, &str)] = &[];
 
 const MOST_EXCEPTIONS: usize = 2;
 
-/// A token of Rust source: an identifier, `::`, or a single character of punctuation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Token {
-    text: String,
-    line: usize,
-}
-
-/// Splits source into tokens, without comments, strings and numbers' suffixes; literals become the token `0`.
-fn tokens(source: &str) -> VecDeque<Token> {
-    let chars: Vec<char> = source.chars().collect();
-    let at = |index: usize| chars.get(index).copied().unwrap_or('\0');
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let (mut found, mut i, mut line) = (VecDeque::new(), 0, 1);
-    while i < chars.len() {
-        let (start, first) = (i, chars[i]);
-        let text = match (first, at(i + 1)) {
-            ('/', '/') => {
-                i += chars[i..].iter().take_while(|c| **c != '\n').count();
-                None
-            }
-            ('/', '*') => {
-                let mut depth = 0;
-                while i < chars.len() {
-                    match (at(i), at(i + 1)) {
-                        ('/', '*') => depth += 1,
-                        ('*', '/') => depth -= 1,
-                        _ => {
-                            i += 1;
-                            continue;
-                        }
-                    }
-                    i += 2;
-                    if depth == 0 {
-                        break;
-                    }
-                }
-                None
-            }
-            (c, _) if c.is_whitespace() => {
-                i += 1;
-                None
-            }
-            ('"', _) => {
-                i = end_of_string(&chars, i, None);
-                Some("0".to_owned())
-            }
-            ('\'', '\\') => {
-                i += 3 + chars[i + 3..].iter().take_while(|c| **c != '\'').count() + 1;
-                Some("0".to_owned())
-            }
-            ('\'', _) if at(i + 2) == '\'' => {
-                i += 3;
-                Some("0".to_owned())
-            }
-            (':', ':') => {
-                i += 2;
-                Some("::".to_owned())
-            }
-            (c, _) if is_word(c) => {
-                i += chars[i..].iter().take_while(|c| is_word(**c)).count();
-                let word: String = chars[start..i].iter().collect();
-                let hashes = chars[i..].iter().take_while(|c| **c == '#').count();
-                if matches!(word.as_str(), "r" | "br" | "cr") && at(i + hashes) == '"' {
-                    i = end_of_string(&chars, i + hashes, Some(hashes));
-                    Some("0".to_owned())
-                } else {
-                    Some(word)
-                }
-            }
-            (c, _) => {
-                i += 1;
-                Some(c.to_string())
-            }
-        };
-        found.extend(text.map(|text| Token { text, line }));
-        line += chars[start..i.min(chars.len())].iter().filter(|c| **c == '\n').count();
-    }
-    found
-}
-
-/// Index after the string whose opening quote is at `open`; `hashes` of a raw string.
-fn end_of_string(chars: &[char], open: usize, hashes: Option<usize>) -> usize {
-    let mut i = open + 1;
-    while i < chars.len() {
-        match (chars[i], hashes) {
-            ('\\', None) => i += 1,
-            ('"', None) => return i + 1,
-            ('"', Some(n)) if chars[i + 1..].iter().take(n).filter(|c| **c == '#').count() == n => return i + 1 + n,
-            _ => (),
-        }
-        i += 1;
-    }
-    i
-}
-
-/// What one source file contains, outside items for tests.
-#[derive(Debug, Default)]
-struct File {
-    /// Names of the modules that it declares in files of their own.
-    modules: Vec<String>,
-    /// Names in the crate's root that its paths start with, with line and path.
-    uses: Vec<(String, usize, String)>,
-    /// Its paths that leave the module: number of modules that are left, and the path from there.
-    outside: Vec<(usize, Vec<String>)>,
-    /// The names that it imports from modules below it, with the module of its folder.
-    imports: BTreeMap<String, String>,
-}
-
-/// Scans the source of the module at `depth` below the crate's root: 1 for `gt`, 2 for `gt::power`.
-fn scan(source: &str, depth: usize) -> File {
-    let tokens: Vec<Token> = tokens(source).into();
-    let word = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
-    let mut file = File::default();
-    // Nesting of braces, and its value at each open inline module.
-    let (mut braces, mut inline) = (0_usize, Vec::new());
-    // The paths of `use` that start with a name.
-    let mut named = Vec::new();
-    let mut i = 0;
-    while i < tokens.len() {
-        match word(i) {
-            "#" if is_for_tests(&tokens, i) => {
-                let end = (i..tokens.len()).find(|index| word(*index) == "]").map_or(tokens.len(), |end| end + 1);
-                i = end_of_item(&tokens, end);
-                continue;
-            }
-            "mod" if word(i + 2) == ";" => file.modules.push(word(i + 1).to_owned()),
-            "mod" if word(i + 2) == "{" => inline.push(braces),
-            // `use<..>` of a type is no import.
-            "use" if !matches!(word(i + 1), "crate" | "super" | "::" | "<") && inline.is_empty() => {
-                let end = expand(&tokens, i + 1, &[], &mut named);
-                if word(end) == "as"
-                    && let Some(name) = named.last_mut().and_then(|path| path.last_mut())
-                {
-                    *name = word(end + 1).to_owned();
-                }
-            }
-            "{" => braces += 1,
-            "}" => {
-                braces = braces.saturating_sub(1);
-                if inline.last() == Some(&braces) {
-                    inline.pop();
-                }
-            }
-            // A renamed root, whose name then begins paths, is reported as well.
-            "crate" | "super" if matches!(word(i + 1), "::" | "as") => {
-                let mut paths = Vec::new();
-                let end = expand(&tokens, i, &[], &mut paths);
-                for path in paths {
-                    let supers = path.iter().take_while(|segment| *segment == "super").count();
-                    let from_root = if path[0] == "crate" { 1 } else { supers };
-                    let left = if path[0] == "crate" { depth } else { supers.saturating_sub(inline.len()).min(depth) };
-                    if left == depth {
-                        let name = path.get(from_root).cloned().unwrap_or_default();
-                        file.uses.push((name, tokens[i].line, path.join("::")));
-                    }
-                    file.outside.push((left, path[from_root..].to_vec()));
-                }
-                i = end;
-                continue;
-            }
-            _ => (),
-        }
-        i += 1;
-    }
-    for mut path in named {
-        if path[0] == "self" {
-            path.remove(0);
-        }
-        if let [module, .., name] = path.as_slice()
-            && file.modules.contains(module)
-        {
-            // `self` in a group is the module before it.
-            let name = if name == "self" { &path[path.len() - 2] } else { name };
-            file.imports.insert(name.clone(), module.clone());
-        }
-    }
-    file
-}
-
-/// Returns whether the attribute at `start` is `#[cfg(test)]` or `#[cfg(all(test, ...))]`.
-fn is_for_tests(tokens: &[Token], start: usize) -> bool {
-    let begins = |texts: &[&str]| {
-        tokens[start..].iter().map(|token| token.text.as_str()).take(texts.len()).eq(texts.iter().copied())
-    };
-    begins(&["#", "[", "cfg", "(", "test", ")", "]"]) || begins(&["#", "[", "cfg", "(", "all", "(", "test", ","])
-}
-
-/// Index after the item, field or variant that starts at `start`, which may have more attributes.
-fn end_of_item(tokens: &[Token], start: usize) -> usize {
-    let word = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
-    // After attributes and visibility, the name of a field or variant is followed by punctuation.
-    let name = (start..).scan(0_usize, |depth, index| {
-        match word(index) {
-            "(" | "[" => *depth += 1,
-            ")" | "]" => *depth = depth.saturating_sub(1),
-            "#" | "pub" => (),
-            _ if *depth == 0 => return Some(Some(index)),
-            _ => (),
-        }
-        Some(None)
-    });
-    let is_field = name.flatten().next().is_some_and(|name| matches!(word(name + 1), ":" | "," | "}"));
-    let mut depth = 0_usize;
-    for (index, token) in tokens.iter().enumerate().skip(start) {
-        match token.text.as_str() {
-            "(" | "[" | "{" => depth += 1,
-            "<" if is_field => depth += 1,
-            ">" if is_field => depth = depth.saturating_sub(1),
-            ")" | "]" | "}" if depth == 0 => return index,
-            ")" | "]" => depth -= 1,
-            "}" => {
-                depth -= 1;
-                if depth == 0 && !is_field {
-                    // A `use` with a group ends with a semicolon.
-                    return index + 1 + usize::from(tokens.get(index + 1).is_some_and(|next| next.text == ";"));
-                }
-            }
-            "," if is_field && depth == 0 => return index + 1,
-            ";" if depth == 0 => return index + 1,
-            _ => (),
-        }
-    }
-    tokens.len()
-}
-
-/// Appends the paths of the tree that starts at `start`, such as `crate::{a, b::{c, d}}`. Returns the index after it.
-fn expand(tokens: &[Token], start: usize, prefix: &[String], paths: &mut Vec<Vec<String>>) -> usize {
-    let word = |index: usize| tokens.get(index).map_or("", |token| token.text.as_str());
-    let mut path = prefix.to_vec();
-    let mut i = start;
-    loop {
-        if word(i) == "{" {
-            i += 1;
-            while !matches!(word(i), "}" | "") {
-                i = expand(tokens, i, &path, paths);
-                // A name after `as`, and the comma.
-                while !matches!(word(i), "," | "}" | "") {
-                    i += 1;
-                }
-                i += usize::from(word(i) == ",");
-            }
-            return i + 1;
-        }
-        let is_segment = word(i) == "*" || word(i).starts_with(|c: char| c.is_alphabetic() || c == '_');
-        if !is_segment {
-            break;
-        }
-        path.push(word(i).to_owned());
-        i += 1;
-        if word(i) != "::" {
-            break;
-        }
-        i += 1;
-    }
-    paths.push(path);
-    i
-}
-
 /// The modules of a crate.
 fn modules(krate: &str) -> &'static [(&'static str, &'static str)] {
     find(krate).2
@@ -443,7 +189,7 @@ fn every_module_has_a_place() {
         let mut listed: Vec<_> = modules.iter().map(|(name, _)| (*name).to_owned()).collect();
         declared.sort();
         listed.sort();
-        assert_eq!(declared, listed, "CRATES in tests/layers.rs must list the modules of {krate}, lowest first");
+        assert_eq!(declared, listed, "CRATES in tests/layers/main.rs must list the modules of {krate}, lowest first");
     }
 }
 
@@ -468,7 +214,7 @@ fn modules_use_only_modules_below_them() {
     assert!(
         objections.is_empty(),
         "\n{objections}\nMove what both modules need to the lower one, or pass it in from above (a parameter, a \
-         closure). If the order itself is wrong, move the module's line in CRATES (device-model/tests/layers.rs).\n"
+         closure). If the order itself is wrong, move the module's line in CRATES (device-model/tests/layers/main.rs).\n"
     );
     assert!(files > 100 && paths > 200, "{files} files with {paths} paths: the scanner misses most of them");
     assert!(excepted.into_iter().all(|seen| seen), "EXCEPTIONS has an entry that no source needs");
