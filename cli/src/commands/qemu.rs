@@ -101,8 +101,8 @@ enum Firmware {
     Ovmf,
 }
 
-/// Slot of the disk: behind those of 63 VFs.
-const DISK_SLOT: &str = "18.0";
+/// Slot of the disk: before those that QEMU gives to the devices of the user's arguments, so that it is /dev/vda.
+const DISK_SLOT: &str = "1.0";
 /// Printed if the guest's console is on a terminal.
 const CONSOLE: &str = "console     Ctrl-A X ends QEMU, Ctrl-A C is its monitor, Ctrl-C goes to the guest";
 /// Time for QEMU to end after SIGTERM.
@@ -324,7 +324,7 @@ mod tests {
             "-cpu max,phys-bits=46",
             r#"-device {"addr":"10.0","bus":"pcie.0","driver":"vfio-user-pci","id":"pf""#,
             "-smp 2 -display none -serial mon:stdio",
-            "-drive file=a,,b.img,format=raw,if=none,id=disk -device virtio-blk-pci,drive=disk,addr=18.0",
+            "-drive file=a,,b.img,format=raw,if=none,id=disk -device virtio-blk-pci,drive=disk,addr=1.0",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
