@@ -173,9 +173,10 @@ impl Config {
 /// after a reset in some hundred jobs, and gives the VF up after 5 s (xe: pf_get_default_timeout), so its threads must not
 /// wait for an inner guest in each job.
 fn yield_to_kernel_threads() -> io::Result<()> {
-    let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: sched_setscheduler only reads the structure, during the call; 0 is the calling thread.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &priority) } {
+    // The kernel's struct sched_param. musl's has other members, and its sched_setscheduler fails with ENOSYS.
+    let priority: libc::c_int = 0;
+    // SAFETY: the system call only reads the structure, during the call; 0 is the calling thread.
+    match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_IDLE, &raw const priority) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
