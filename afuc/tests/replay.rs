@@ -8,8 +8,8 @@ mod program;
 use arctic_afuc::container::Image;
 use arctic_afuc::coverage::Coverage;
 use arctic_afuc::isa::Generation;
-use arctic_afuc::machine::{Effect, FaultKind};
-use arctic_afuc::pm4::{Unsupported, Write, operation};
+use arctic_afuc::machine::{Effect, Fault, FaultKind};
+use arctic_afuc::pm4::{Interpreter, Limit, Unsupported, Write, operation};
 use arctic_afuc::replay::{COUNTER, Options, Replay, ReplayError, run_to_idle};
 use arctic_afuc::text::{self, LineKind, Listing, assemble};
 use arctic_afuc::trace::Record;
@@ -281,7 +281,7 @@ fn packets_that_cannot_be_executed_are_errors_of_both() {
             Record::Commands { address: BUFFER.into(), dword_count: words },
         ];
         let machine = replay(&image, options, &records).unwrap_err();
-        let mut interpreter = arctic_afuc::pm4::Interpreter::new(arctic_afuc::pm4::Limit::default());
+        let mut interpreter = Interpreter::new(Limit::default());
         interpreter.load(BUFFER.into(), packets).unwrap();
         interpreter.map_on_demand = options.map_on_demand;
         let ring = operation(0x3f, &[BUFFER, 0, words]);
@@ -393,4 +393,28 @@ fn run_explains_a_fault_and_exits_with_3() {
     let (code, _, error) = afuc(&["run", "--firmware", "open", "--rd", &trace, "--set", "0x10=z"]);
     assert_eq!(code, Some(2));
     assert!(error.contains("`z` is no number"), "{error}");
+}
+
+/// One packet copies up to 16 GiB, and a few buffers that start each other read as much. The interpreter stops at its limit of
+/// words, the machine at that of instructions for a packet.
+#[test]
+fn packets_that_move_more_memory_than_the_limit_are_errors() {
+    let copy = operation(0x75, &[u32::MAX, BUFFER, 0, BUFFER + 0x1000, 0]);
+    let zeros = operation(0x3f, &[BUFFER, 0, 0x8_0000]);
+    let limit = Limit { words: 100_000, ..Limit::default() };
+    for packets in [copy.clone(), zeros] {
+        let mut interpreter = Interpreter::new(limit);
+        interpreter.map_on_demand = true;
+        interpreter.load(BUFFER.into(), &packets).unwrap();
+        assert_eq!(interpreter.execute_ring(&packets, 0), Err(Unsupported::Words));
+        assert!(interpreter.writes.len() <= 50_000);
+    }
+    let words = u32::try_from(copy.len()).unwrap();
+    let records = [
+        Record::Buffer { address: BUFFER.into(), length: 4, words: copy },
+        Record::Commands { address: BUFFER.into(), dword_count: words },
+    ];
+    let options = Options { packet_budget: 10_000, ..Options::default() };
+    let error = replay(&open(Generation::A6), &options, &records).unwrap_err();
+    assert!(matches!(error, ReplayError::Fault(Fault { kind: FaultKind::Endless, .. })), "{error:?}");
 }

@@ -111,7 +111,7 @@ pub fn machine(input: &[u8]) {
     }
     assert_eq!((stop, machine.gpr, machine.pc, machine.executed), (parts, other.gpr, other.pc, other.executed));
     assert!(machine.bus.effects == other.bus.effects);
-    let mut interpreter = Interpreter::new(Limit { packets: 2_000, ..Limit::default() });
+    let mut interpreter = Interpreter::new(Limit { packets: 2_000, words: 100_000, ..Limit::default() });
     interpreter.map_on_demand = first & 8 != 0;
     let _ = interpreter.load(BUFFER, packets);
     #[expect(clippy::cast_possible_truncation, reason = "an address below 2^32")]

@@ -44,6 +44,9 @@ pub enum Unsupported {
     /// The stream is longer than the limit.
     #[error("the stream has more packets than the limit")]
     Long,
+    /// The packets of the stream read and write more memory than the limit.
+    #[error("the stream reads and writes more words of memory than the limit")]
+    Words,
 }
 
 /// Limits that a stream cannot exceed.
@@ -51,6 +54,8 @@ pub enum Unsupported {
 pub struct Limit {
     /// Packets in all.
     pub packets: u64,
+    /// Words of memory that are read and written in all: one packet can copy 16 GiB.
+    pub words: u64,
     /// Indirect buffers in each other.
     pub depth: u32,
     /// Pages of memory, of 4 KiB each.
@@ -59,7 +64,7 @@ pub struct Limit {
 
 impl Default for Limit {
     fn default() -> Self {
-        Self { packets: 100_000_000, depth: 2, pages: 1 << 18 }
+        Self { packets: 100_000_000, words: 1 << 27, depth: 2, pages: 1 << 18 }
     }
 }
 
@@ -94,6 +99,8 @@ pub struct Interpreter {
     pub groups_executed: u64,
     limit: Limit,
     count: u64,
+    /// Words of memory that were read or written.
+    words: u64,
     states: [State; 32],
     /// Binning, GMEM or system memory: bits 0 to 2.
     mode: u32,
@@ -146,6 +153,7 @@ impl Interpreter {
             groups_executed: 0,
             limit,
             count: 0,
+            words: 0,
             states: [State::default(); 32],
             mode: 4,
             predicate: false,
@@ -196,7 +204,14 @@ impl Interpreter {
         self.execute(words, address, 0)
     }
 
-    fn read(&self, address: u64) -> Done<u32> {
+    /// Counts an access to a word of memory.
+    fn count_access(&mut self) -> Done<()> {
+        self.words += 1;
+        if self.words > self.limit.words { Err(Unsupported::Words) } else { Ok(()) }
+    }
+
+    fn read(&mut self, address: u64) -> Done<u32> {
+        self.count_access()?;
         match self.memory.get(&(address >> 12)) {
             Some(page) => Ok(page[(address >> 2 & 1023) as usize]),
             None if self.map_on_demand || self.is_mapped(address) => Ok(0),
@@ -205,6 +220,7 @@ impl Interpreter {
     }
 
     fn write(&mut self, address: u64, value: u32) -> Done<()> {
+        self.count_access()?;
         // The two low bits of an address are flags.
         let address = address & !3;
         if !self.map_on_demand && !self.is_mapped(address) {
@@ -426,7 +442,7 @@ impl Interpreter {
     }
 
     /// The condition of a wait or a conditional write.
-    fn condition(&self, packet: &Packet, flags: u32, reference: u32, mask: u32) -> Done<bool> {
+    fn condition(&mut self, packet: &Packet, flags: u32, reference: u32, mask: u32) -> Done<bool> {
         let polled = match flags >> 4 & 3 {
             0 => self.register(packet.word(1)?),
             1 => self.read(packet.address(1)?)?,
