@@ -44,14 +44,15 @@ pub fn splat(line: &str) -> Option<&'static str> {
     SPLATS.iter().find(|pattern| line.contains(*pattern)).copied()
 }
 
-/// Returns whether `line` is from xe, i915, drm or mei, or names the card at the PCI address `card`.
-pub fn of_driver(line: &str, card: &str) -> bool {
-    line.contains(card)
+/// Returns whether `line` is from xe, i915, drm or mei, or contains the card's PCI address `card`. Without an address
+/// only the drivers' names count, as words.
+pub fn of_driver(line: &str, card: Option<&str>) -> bool {
+    card.is_some_and(|address| line.contains(address))
         || line.split(|letter: char| !letter.is_ascii_alphanumeric()).any(|word| DRIVERS.contains(&word))
 }
 
-/// Returns all lines of `log` that fail a run with the card at `card`.
-pub fn problems(log: &str, card: &str) -> Vec<Problem> {
+/// Returns all lines of `log` that fail a run with the card at the PCI address `card`, see [`of_driver`].
+pub fn problems(log: &str, card: Option<&str>) -> Vec<Problem> {
     let classify = |line: &str| {
         let complaint =
             || DRIVER_COMPLAINTS.iter().find(|pattern| of_driver(line, card) && line.contains(*pattern)).copied();
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_good_log_is_clean() {
-        assert_eq!(problems(GOOD, CARD), []);
+        assert_eq!(problems(GOOD, Some(CARD)), []);
         assert!(missing(GOOD, &[&["Initialized xe", CARD], &["GuC firmware"]]).is_empty());
     }
 
@@ -106,11 +107,17 @@ mod tests {
             ),
             ("[ 4.0] xe 0000:00:01.0: [drm] PF: Failed to enable 2 VFs (-EIO)", "Failed to enable"),
         ] {
-            let found = problems(&format!("{GOOD}{line}\n"), CARD);
+            let found = problems(&format!("{GOOD}{line}\n"), Some(CARD));
             assert_eq!(found.iter().map(|problem| problem.pattern).collect::<Vec<_>>(), [pattern], "{line}");
         }
         // Ignored: timeouts of other drivers, and the drivers' names as parts of other words.
-        assert_eq!(problems("[ 4.0] rtc_cmos: timed out\n[ 4.0] executable: *ERROR* in axe\n", CARD), []);
+        for card in [Some(CARD), None] {
+            assert_eq!(problems("[ 4.0] rtc_cmos: timed out\n[ 4.0] executable: *ERROR* in axe\n", card), []);
+        }
+        // Without an address, a line is a driver's only by its name.
+        let lines = "[ 4.0] foo bar 0000:00:01.0: trying reset\n[ 4.0] xe 0000:00:01.0: trying reset\n";
+        assert_eq!(problems(lines, Some(CARD)).len(), 2);
+        assert_eq!(problems(lines, None).len(), 1);
     }
 
     #[test]

@@ -135,7 +135,7 @@ impl NestedOutcome {
         if interrupts.split_whitespace().filter_map(|count| count.parse::<u64>().ok()).sum::<u64>() == 0 {
             problems.push("the card raised no MSI".into());
         }
-        problems.extend(kernel_log::problems(&self.log, CARD_ADDRESS).into_iter().map(|problem| problem.line));
+        problems.extend(kernel_log::problems(&self.log, Some(CARD_ADDRESS)).into_iter().map(|problem| problem.line));
         problems
     }
 }

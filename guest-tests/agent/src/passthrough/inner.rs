@@ -390,7 +390,7 @@ fn outcomes(name: &str, control: &Control, console: &str, rounds: usize) -> Resu
     let taint = control.all("taint").last().and_then(|mask| mask.parse::<u64>().ok());
     let tainted = (taint != Some(kernel_log::TAINT_ALLOWED)).then(|| format!("the taint mask is {taint:?}"));
     all.push(own("taint", tainted, String::new(), 0.0));
-    let problems = kernel_log::problems(console, "xe");
+    let problems = kernel_log::problems(console, None);
     let first = problems.first().map(|problem| format!("{} unexpected lines, first: {}", problems.len(), problem.line));
     all.push(own("kernel log", first, String::new(), 0.0));
     Ok(all)
@@ -465,6 +465,7 @@ mod tests {
         assert_eq!(failed(&good.replace("msi 7", "msi 0 0"), ""), ["msi"]);
         assert_eq!(failed(&good.replace("taint 64", "taint 512"), ""), ["taint"]);
         assert_eq!(failed(&good, "[ 9.0] xe 0000:00:10.0: [drm] *ERROR* no\n"), ["kernel log"]);
+        assert_eq!(failed(&good, "[ 9.0] executable axe: timed out\n"), [""; 0], "no line of xe");
         let mut control = Control::default();
         control.take(&good);
         assert_eq!(outcomes("vf1", &control, "", 2).unwrap_err().to_string(), "1 of 2 reports of work");

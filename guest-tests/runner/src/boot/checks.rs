@@ -117,7 +117,7 @@ pub(super) fn check_guest(report: &mut BootReport, evidence: &Evidence<'_>) -> O
 
 /// Checks that the guest's kernel log has no unexpected lines.
 pub(super) fn log_is_clean(evidence: &Evidence<'_>) -> TestResult {
-    let lines: Vec<String> = kernel_log::problems(evidence.log, &evidence.place.address(0))
+    let lines: Vec<String> = kernel_log::problems(evidence.log, Some(&evidence.place.address(0)))
         .into_iter()
         .map(|problem| problem.line)
         .collect();

@@ -190,7 +190,7 @@ fn script(work: bool) -> String {
 fn work(folder: &Path, card: &str) -> Vec<TestResult> {
     let text = fs::read_to_string(folder.join(WORK_REPORT)).context("the guest has written no work report");
     let log = fs::read_to_string(folder.join(WORK_LOG)).unwrap_or_default();
-    let problem = match kernel_log::problems(&log, card).into_iter().next() {
+    let problem = match kernel_log::problems(&log, Some(card)).into_iter().next() {
         _ if log.is_empty() => "the guest has written no kernel log".to_owned(),
         problem => problem.map(|problem| problem.line).unwrap_or_default(),
     };
@@ -428,7 +428,7 @@ impl Run<'_> {
 
 /// Returns the first unexpected line in the guest's kernel log, as a diagnostic for a lost guest.
 fn trouble(running_guest: &RunningGuest, address: &str) -> Option<String> {
-    let problems = kernel_log::problems(&running_guest.console_text(), address);
+    let problems = kernel_log::problems(&running_guest.console_text(), Some(address));
     problems.into_iter().next().map(|problem| problem.line)
 }
 
