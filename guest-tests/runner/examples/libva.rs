@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use arctic_guest_runner::artifacts;
 use arctic_guest_runner::cache::Cache;
 use arctic_guest_runner::interrupt::{self, Interrupted};
+use arctic_guest_runner::kernel_log::XE_JOB_TIMEOUT;
 use arctic_guest_runner::progress::Stderr;
 use serde_json::Value;
 
@@ -39,8 +40,6 @@ echo "wrong $(tr -d Z < /share/tmp/out | wc -c)"
 const RESULT: u64 = 160 * 128 * 3 / 2;
 /// Commands without which the media driver does not scale.
 const NEEDED: [&str; 2] = ["SFC_FRAME_START", "VEBOX"];
-/// What xe logs when it bans the context.
-const BANNED: &str = "Timedout job";
 
 fn main() -> ExitCode {
     interrupt::install();
@@ -69,7 +68,7 @@ fn run() -> Result<()> {
     println!("skip   {} of {RESULT} bytes wrong, skipped: {:?}", skip.lines["wrong"], skip.skipped);
 
     let fault = scale(&arctic, &media, "fault")?;
-    ensure!(fault.banned, "the driver did not report the stopped context ({BANNED:?} in its log)");
+    ensure!(fault.banned, "the driver did not report the stopped context ({XE_JOB_TIMEOUT:?} in its log)");
     println!("fault  the driver reports the context, skipped: {:?}", fault.skipped);
     Ok(())
 }
@@ -105,6 +104,6 @@ fn scale(arctic: &Path, media: &Path, unmodelled: &str) -> Result<Job> {
     }
     let Some(log) = report["log"].as_str() else { bail!("the report names no log") };
     let console = fs::read(Path::new(log).join("console.log")).with_context(|| format!("{log}/console.log"))?;
-    let banned = String::from_utf8_lossy(&console).contains(BANNED);
+    let banned = String::from_utf8_lossy(&console).contains(XE_JOB_TIMEOUT);
     Ok(Job { lines: text.lines().filter_map(word).collect(), skipped, banned })
 }

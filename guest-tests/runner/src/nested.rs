@@ -128,7 +128,7 @@ impl NestedOutcome {
             }
         }
         let taint = self.proof("taint").and_then(|taint| taint.parse().ok());
-        if taint != Some(kernel_log::TAINT_ALLOWED) {
+        if taint != Some(kernel_log::FORCE_PROBE_TAINT) {
             problems.push(format!("the inner kernel's taint is {taint:?}"));
         }
         let interrupts = self.proof("msi").unwrap_or_default();

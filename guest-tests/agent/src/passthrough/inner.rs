@@ -388,7 +388,7 @@ fn outcomes(name: &str, control: &Control, console: &str, rounds: usize) -> Resu
     let silent = (messages == 0).then(|| "the VF raised no MSI".to_owned());
     all.push(own("msi", silent, format!("{messages} MSIs"), 0.0));
     let taint = control.all("taint").last().and_then(|mask| mask.parse::<u64>().ok());
-    let tainted = (taint != Some(kernel_log::TAINT_ALLOWED)).then(|| format!("the taint mask is {taint:?}"));
+    let tainted = (taint != Some(kernel_log::FORCE_PROBE_TAINT)).then(|| format!("the taint mask is {taint:?}"));
     all.push(own("taint", tainted, String::new(), 0.0));
     let problems = kernel_log::problems(console, None);
     let first = problems.first().map(|problem| format!("{} unexpected lines, first: {}", problems.len(), problem.line));

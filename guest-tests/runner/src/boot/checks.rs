@@ -209,7 +209,7 @@ fn picture(evidence: &Evidence<'_>, folder: &Path) -> Result<std::path::PathBuf>
 }
 
 pub(super) fn taint(evidence: &Evidence<'_>) -> Vec<String> {
-    let allowed = kernel_log::TAINT_ALLOWED | if evidence.own_kernel { OWN_MODULES_TAINT } else { 0 };
+    let allowed = kernel_log::FORCE_PROBE_TAINT | if evidence.own_kernel { OWN_MODULES_TAINT } else { 0 };
     match evidence.guest.taint {
         Some(taint) if taint & !allowed == 0 => Vec::new(),
         Some(taint) => vec![format!("taint mask {taint:#x}, allowed {allowed:#x}")],

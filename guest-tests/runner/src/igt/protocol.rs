@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::list::Test;
 use crate::driver::Driver;
-use crate::kernel_log::TAINT_ALLOWED;
+use crate::kernel_log::FORCE_PROBE_TAINT;
 
 /// IGT's exit status for a system state in which no further test can run (igt_abort, lib/igt_core.h).
 const EXIT_ABORT: i32 = 112;
@@ -68,6 +68,6 @@ pub struct Ended {
 impl Ended {
     /// Returns whether the guest's state after the test could fail the next test, which then needs a new guest.
     pub fn spoils_guest(&self) -> bool {
-        self.timed_out || self.status == Some(EXIT_ABORT) || self.taint & !TAINT_ALLOWED != 0
+        self.timed_out || self.status == Some(EXIT_ABORT) || self.taint & !FORCE_PROBE_TAINT != 0
     }
 }

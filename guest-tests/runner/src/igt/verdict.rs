@@ -24,7 +24,7 @@ pub fn evaluate(test: &Test, ended: &Ended, card: &str) -> TestResult {
         Some((_, line)) if verdict != Verdict::Fail => (Verdict::Fail, format!("kernel log: {line}")),
         _ => (verdict, reason),
     };
-    let is_failure = |line: &str| kernel_log::splat(line).is_some() || kernel_log::of_driver(line, Some(card));
+    let is_failure = |line: &str| kernel_log::splat(line).is_some() || kernel_log::is_driver_line(line, Some(card));
     let dmesg = ended.kernel.iter().filter(|(_, line)| is_failure(line)).map(|(_, line)| line.clone()).collect();
     TestResult { test: test.to_string(), result: verdict, reason, seconds: ended.seconds, dmesg, overload: None }
 }
