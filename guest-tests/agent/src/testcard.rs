@@ -249,6 +249,17 @@ mod tests {
     }
 
     #[test]
+    fn picture_of_the_documentation_is_the_test_card() {
+        let file = io::Cursor::new(include_bytes!("../../../docs/testcard.png"));
+        let mut reader = png::Decoder::new(file).read_info().unwrap();
+        let mut rgb = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut rgb).unwrap();
+        assert_eq!((info.width, info.height, info.color_type), (WIDTH, HEIGHT, png::ColorType::Rgb));
+        let drawn: Vec<u8> = render().chunks_exact(4).flat_map(|xrgb| [xrgb[2], xrgb[1], xrgb[0]]).collect();
+        assert!(rgb == drawn, "docs/testcard.png differs from what is drawn");
+    }
+
+    #[test]
     fn a_png_holds_the_picture() {
         let path = std::env::temp_dir().join(format!("arctic-testcard-{}.png", std::process::id()));
         let picture = render();
