@@ -99,7 +99,7 @@ fn mistakes_are_reported_with_place_and_reason() {
         (
             "        mov (8|M0) r1.0<1>:f r2.0<1;1,0>:f {Compacted, $3.dst, A@1}",
             64,
-            "a distance beside a token has no pipe",
+            "a distance beside a token is written @n",
         ),
         ("        mov (8|M0) r1.0<1>:f r2.0<1;1,0>:f {@1, $3}", 49, "else $n.dst"),
         ("        mov (8|M0) r1.0<1>:f r2.0<1;1,0>:f {@1, $+3}", 49, "a token of the scoreboard is $0 to $15"),

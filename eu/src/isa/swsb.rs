@@ -2,11 +2,11 @@
 //! Software scoreboard annotations (ISA-101). They do not change results (ISA-100); assembler and disassembler need
 //! them.
 
-use super::table::{Execute, Format, LaneOp, Row};
+use super::table::{Format, Row};
 
 /// The in-order pipe in which a distance counts instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pipe {
+enum Pipe {
     /// That of the operands' type.
     OfTypes,
     /// All pipes.
@@ -19,18 +19,35 @@ pub enum Pipe {
     Long,
 }
 
-/// Pipes with their prefix in the text and bits 7:3 of the code. That of `Long` is between the codes of tokens.
-const PIPES: [(Pipe, &str, u8); 5] = [
-    (Pipe::OfTypes, "", 0x00),
-    (Pipe::All, "A", 0x08),
-    (Pipe::Float, "F", 0x10),
-    (Pipe::Int, "I", 0x18),
-    (Pipe::Long, "L", 0x50),
-];
+impl Pipe {
+    const LIST: [Pipe; 5] = [Pipe::OfTypes, Pipe::All, Pipe::Float, Pipe::Int, Pipe::Long];
+
+    /// Bits 7:3 of the code of a distance, in place. The code of `Long` follows those of tokens.
+    const fn bits(self) -> u8 {
+        match self {
+            Pipe::OfTypes => 0x00,
+            Pipe::All => 0x08,
+            Pipe::Float => 0x10,
+            Pipe::Int => 0x18,
+            Pipe::Long => 0x50,
+        }
+    }
+
+    /// Prefix of a distance in the text.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Pipe::OfTypes => "",
+            Pipe::All => "A",
+            Pipe::Float => "F",
+            Pipe::Int => "I",
+            Pipe::Long => "L",
+        }
+    }
+}
 
 /// What an instruction does with a token (SBID).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenUse {
+enum TokenUse {
     /// Waits for the destination of the token's instruction.
     Destination,
     /// Waits for its sources.
@@ -39,16 +56,34 @@ pub enum TokenUse {
     Set,
 }
 
-/// Uses of a token with their suffix in the text and bits 7:4 of the code.
-const USES: [(TokenUse, &str, u8); 3] =
-    [(TokenUse::Destination, "dst", 0x20), (TokenUse::Sources, "src", 0x30), (TokenUse::Set, "", 0x40)];
+impl TokenUse {
+    const LIST: [TokenUse; 3] = [TokenUse::Destination, TokenUse::Sources, TokenUse::Set];
+
+    /// Bits 7:4 of the code of a token, in place.
+    const fn bits(self) -> u8 {
+        match self {
+            TokenUse::Destination => 0x20,
+            TokenUse::Sources => 0x30,
+            TokenUse::Set => 0x40,
+        }
+    }
+
+    /// Suffix of a token in the text.
+    const fn suffix(self) -> &'static str {
+        match self {
+            TokenUse::Destination => ".dst",
+            TokenUse::Sources => ".src",
+            TokenUse::Set => "",
+        }
+    }
+}
 
 /// Bit of a code with a distance and a token.
 const BOTH: u8 = 0x80;
 
 /// An annotation: distances are 1 to 7, tokens 0 to 15.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Annotation {
+enum Annotation {
     /// No dependency.
     None,
     /// Waits for the instruction so many before this one in the pipe.
@@ -61,65 +96,65 @@ pub enum Annotation {
 
 impl Annotation {
     /// `None` for a reserved code.
-    pub fn from_code(code: u8) -> Option<Annotation> {
+    fn from_code(code: u8) -> Option<Annotation> {
         let (distance, token) = (code & 7, code & 15);
         if code & BOTH != 0 {
             let distance = code >> 4 & 7;
             return (distance != 0).then_some(Annotation::Both(distance, token));
         }
-        if let Some((kind, ..)) = USES.iter().find(|(.., bits)| *bits == code & 0xf0) {
-            return Some(Annotation::Token(*kind, token));
+        if let Some(usage) = TokenUse::LIST.into_iter().find(|usage| usage.bits() == code & 0xf0) {
+            return Some(Annotation::Token(usage, token));
         }
         if code == 0 {
             return Some(Annotation::None);
         }
-        let (pipe, ..) = PIPES.iter().find(|(.., bits)| *bits == code & !7)?;
-        (distance != 0).then_some(Annotation::Distance(*pipe, distance))
+        let pipe = Pipe::LIST.into_iter().find(|pipe| pipe.bits() == code & !7)?;
+        (distance != 0).then_some(Annotation::Distance(pipe, distance))
     }
 
     /// The code.
-    pub fn code(self) -> u8 {
-        let pipe = |pipe| PIPES.iter().find(|row| row.0 == pipe).map_or(0, |row| row.2);
-        let bits = |kind| USES.iter().find(|row| row.0 == kind).map_or(0, |row| row.2);
+    fn code(self) -> u8 {
+        if let Annotation::Distance(_, distance) | Annotation::Both(distance, _) = self {
+            debug_assert!((1..=7).contains(&distance), "distance {distance}");
+        }
+        if let Annotation::Token(_, token) | Annotation::Both(_, token) = self {
+            debug_assert!(token < 16, "token {token}");
+        }
         match self {
             Annotation::None => 0,
-            Annotation::Distance(at, distance) => pipe(at) | distance & 7,
-            Annotation::Token(kind, token) => bits(kind) | token & 15,
-            Annotation::Both(distance, token) => BOTH | (distance & 7) << 4 | token & 15,
+            Annotation::Distance(pipe, distance) => pipe.bits() | distance,
+            Annotation::Token(usage, token) => usage.bits() | token,
+            Annotation::Both(distance, token) => BOTH | distance << 4 | token,
         }
     }
 }
 
 /// Meaning of a distance beside a token, which depends on the instruction and is not in the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Combined {
+struct Combined {
     /// Pipe of the distance.
-    pub pipe: Pipe,
+    pipe: Pipe,
     /// Use of the token.
-    pub token: TokenUse,
+    usage: TokenUse,
 }
 
 impl Combined {
     /// Instructions that are executed out of order set the token, the others wait for its destination.
-    pub fn of(row: &Row) -> Combined {
-        // The table has formats of instructions that are not executed, too: dpasw.
-        let out_of_order =
-            matches!(row.format, Format::Send | Format::Dpas) || matches!(row.execute, Execute::Lane(LaneOp::Math));
+    fn of(row: &Row) -> Combined {
+        let out_of_order = matches!(row.format, Format::Send | Format::Dpas | Format::Math);
         Combined {
             pipe: if row.format == Format::Send { Pipe::All } else { Pipe::OfTypes },
-            token: if out_of_order { TokenUse::Set } else { TokenUse::Destination },
+            usage: if out_of_order { TokenUse::Set } else { TokenUse::Destination },
         }
     }
 }
 
 fn distance_text(pipe: Pipe, distance: u8) -> String {
-    let prefix = PIPES.iter().find(|row| row.0 == pipe).map_or("", |row| row.1);
-    format!("{prefix}@{distance}")
+    format!("{}@{distance}", pipe.prefix())
 }
 
-fn token_text(kind: TokenUse, token: u8) -> String {
-    let suffix = USES.iter().find(|row| row.0 == kind).map_or("", |row| row.1);
-    if suffix.is_empty() { format!("${token}") } else { format!("${token}.{suffix}") }
+fn token_text(usage: TokenUse, token: u8) -> String {
+    format!("${token}{}", usage.suffix())
 }
 
 /// Text of an annotation; empty for none. `None` if the code is reserved.
@@ -127,35 +162,42 @@ pub fn text(row: &Row, code: u8) -> Option<String> {
     Some(match Annotation::from_code(code)? {
         Annotation::None => String::new(),
         Annotation::Distance(pipe, distance) => distance_text(pipe, distance),
-        Annotation::Token(kind, token) => token_text(kind, token),
+        Annotation::Token(usage, token) => token_text(usage, token),
         Annotation::Both(distance, token) => {
             let combined = Combined::of(row);
-            format!("{},{}", distance_text(combined.pipe, distance), token_text(combined.token, token))
+            format!("{},{}", distance_text(combined.pipe, distance), token_text(combined.usage, token))
         }
     })
 }
 
-/// A number without sign and leading zeros.
+/// A number without sign or leading zeros.
 fn number(text: &str) -> Option<u8> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let leading = text.len() > 1 && text.starts_with('0');
     if digits && !leading { text.parse().ok() } else { None }
 }
 
-/// Index of the part that is wrong, and why.
-pub type ParseError = (usize, &'static str);
+/// An error in the text of an annotation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// Index of the part that is wrong.
+    pub part: usize,
+    /// Why it is wrong.
+    pub reason: &'static str,
+}
 
+/// Parses a token without its `$`.
 fn parse_token(text: &str) -> Result<(TokenUse, u8), &'static str> {
-    let (digits, suffix) = text.split_once('.').unwrap_or((text, ""));
+    let (digits, suffix) = text.split_at(text.find('.').unwrap_or(text.len()));
     let token = number(digits).filter(|token| *token < 16).ok_or("a token of the scoreboard is $0 to $15")?;
-    let row = USES.iter().find(|row| row.1 == suffix && text.contains('.') != suffix.is_empty());
-    row.map(|row| (row.0, token)).ok_or("a token is $n, $n.dst or $n.src")
+    let usage = TokenUse::LIST.into_iter().find(|usage| usage.suffix() == suffix);
+    Ok((usage.ok_or("a token is $n, $n.dst or $n.src")?, token))
 }
 
 fn parse_distance(prefix: &str, digits: &str) -> Result<(Pipe, u8), &'static str> {
     let distance = number(digits).filter(|distance| (1..=7).contains(distance)).ok_or("a distance is 1 to 7")?;
-    let row = PIPES.iter().find(|row| row.1 == prefix).ok_or("the pipes are A, F, I and L")?;
-    Ok((row.0, distance))
+    let pipe = Pipe::LIST.into_iter().find(|pipe| pipe.prefix() == prefix);
+    Ok((pipe.ok_or("the pipes are A, F, I and L")?, distance))
 }
 
 /// Code of an annotation by the parts of its text, as `["A@1", "$3"]`: at most one distance and one token, in any
@@ -163,7 +205,7 @@ fn parse_distance(prefix: &str, digits: &str) -> Result<(Pipe, u8), &'static str
 pub fn parse(row: &Row, parts: &[&str]) -> Result<u8, ParseError> {
     let (mut distance, mut token) = (None, None);
     for (index, part) in parts.iter().enumerate() {
-        let fail = |reason| (index, reason);
+        let fail = |reason| ParseError { part: index, reason };
         if let Some(rest) = part.strip_prefix('$') {
             if token.replace((index, parse_token(rest).map_err(fail)?)).is_some() {
                 return Err(fail("there is at most one token"));
@@ -179,14 +221,16 @@ pub fn parse(row: &Row, parts: &[&str]) -> Result<u8, ParseError> {
     let annotation = match (distance, token) {
         (None, None) => Annotation::None,
         (Some((_, (pipe, distance))), None) => Annotation::Distance(pipe, distance),
-        (None, Some((_, (kind, token)))) => Annotation::Token(kind, token),
-        (Some((first, (pipe, distance))), Some((second, (kind, token)))) => {
+        (None, Some((_, (usage, token)))) => Annotation::Token(usage, token),
+        (Some((distance_part, (pipe, distance))), Some((token_part, (usage, token)))) => {
             let combined = Combined::of(row);
             if pipe != combined.pipe {
-                return Err((first, "a distance beside a token has no pipe, on messages A"));
+                let reason = "a distance beside a token is written @n, on messages A@n";
+                return Err(ParseError { part: distance_part, reason });
             }
-            if kind != combined.token {
-                return Err((second, "beside a distance, a token is $n on messages, math and dpas, else $n.dst"));
+            if usage != combined.usage {
+                let reason = "beside a distance, a token is $n on messages, math and dpas, else $n.dst";
+                return Err(ParseError { part: token_part, reason });
             }
             Annotation::Both(distance, token)
         }
@@ -228,9 +272,10 @@ mod tests {
             (0x2a, Some("$10.dst")),
             (0x3f, Some("$15.src")),
             (0x45, Some("$5")),
-            // No pipe is 1000; a distance is not 0.
+            // Reserved: a distance of 0, and bits 6:3 of 1011 and above.
             (0x08, None),
             (0x50, None),
+            (0x58, None),
             (0x5f, None),
             (0x60, None),
             (0x77, None),
@@ -254,10 +299,10 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_have_their_place_and_reason() {
+    fn parse_of_invalid_annotation_reports_index_and_reason() {
         for (name, parts, index, reason) in [
-            ("add", &["A@1", "$3.dst"][..], 0, "has no pipe"),
-            ("add", &["$3.dst", "F@1"], 1, "has no pipe"),
+            ("add", &["A@1", "$3.dst"][..], 0, "is written @n"),
+            ("add", &["$3.dst", "F@1"], 1, "is written @n"),
             ("add", &["@1", "$3"], 1, "else $n.dst"),
             ("add", &["@1", "$3.src"], 1, "else $n.dst"),
             ("send", &["@1", "$3"], 0, "on messages A"),
@@ -276,8 +321,8 @@ mod tests {
             ("add", &["$1", "$2"], 1, "at most one token"),
             ("add", &["NoMask"], 0, "a dependency is"),
         ] {
-            let (at, text) = parse(by_name(name).unwrap(), parts).unwrap_err();
-            assert!(at == index && text.contains(reason), "{name} {parts:?}: {at} {text}");
+            let error = parse(by_name(name).unwrap(), parts).unwrap_err();
+            assert!(error.part == index && error.reason.contains(reason), "{name} {parts:?}: {error:?}");
         }
     }
 }

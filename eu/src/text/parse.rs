@@ -573,6 +573,6 @@ fn options(cursor: &mut Cursor<'_>, into: &mut Instruction) -> Result<(), Error>
         }
     }
     into.swsb = swsb::parse(into.row, &annotation)
-        .map_err(|(index, reason)| (spans.get(index).cloned().unwrap_or(start..start + 1), reason.to_string()))?;
+        .map_err(|error| (spans.get(error.part).cloned().unwrap_or(start..start + 1), error.reason.to_string()))?;
     Ok(())
 }
