@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use arctic_guest_runner::artifacts::{self, Own, Qemu};
 use arctic_guest_runner::cache::Cache;
-use arctic_guest_runner::progress::Stderr;
+use arctic_guest_runner::progress::StderrProgress;
 use serde_json::{Value, json};
 
 /// A served card, which is killed on drop, and the lines that the server printed.
@@ -81,7 +81,7 @@ fn start(qemu: &Qemu, text: &str, more: &str) -> Result<(usize, Vec<(u64, u64)>)
 #[test]
 fn qemu_starts_with_the_printed_arguments() {
     let cache = Cache::open().unwrap();
-    let qemu = artifacts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
+    let qemu = artifacts::obtain(&Own::default(), &cache, &StderrProgress::default()).unwrap().qemu;
     for (arguments, functions) in [
         (&["--card", "small"][..], 1),
         (&["--card", "small", "--vfs", "1"], 2),
@@ -107,7 +107,7 @@ fn qemu_starts_with_the_printed_arguments() {
 #[test]
 fn there_is_room_for_the_users_devices() {
     let cache = Cache::open().unwrap();
-    let qemu = artifacts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
+    let qemu = artifacts::obtain(&Own::default(), &cache, &StderrProgress::default()).unwrap().qemu;
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("disk");
     std::fs::File::create(&disk).unwrap().set_len(1 << 20).unwrap();
@@ -127,7 +127,7 @@ fn there_is_room_for_the_users_devices() {
 #[test]
 fn qemu_starts_with_the_documents_arguments() {
     let cache = Cache::open().unwrap();
-    let qemu = artifacts::obtain(&Own::default(), &cache, &Stderr::default()).unwrap().qemu;
+    let qemu = artifacts::obtain(&Own::default(), &cache, &StderrProgress::default()).unwrap().qemu;
     let dir = tempfile::tempdir().unwrap();
     let served = Served::start(dir.path(), &["--card", "small", "--vfs", "9", "--json"], |_| true);
     let document: Value = serde_json::from_str(&served.lines[0]).unwrap();

@@ -13,7 +13,7 @@ use arctic_guest_runner::boot::{self, Mode, Sink};
 use arctic_guest_runner::card::CardProcess;
 use arctic_guest_runner::guest_process::Options;
 use arctic_guest_runner::process;
-use arctic_guest_runner::progress::Stderr;
+use arctic_guest_runner::progress::StderrProgress;
 use vmm_sys_util::tempdir::TempDir;
 
 use crate::memory::{self, MemoryUse};
@@ -76,7 +76,7 @@ pub fn probe() -> Result<Probe> {
     let options = Options::new(PROGRAM.into(), CARD, arctic_gpu::card_file::load(CARD)?.device);
     let mut look = Look::default();
     let job = Mode::Run(format!("sleep {}; test -e /dev/dri/renderD128 && echo idle && sleep 1", SETTLED.as_secs()));
-    let report = boot::run(&options, &job, &mut look, &Stderr::default())?;
+    let report = boot::run(&options, &job, &mut look, &StderrProgress::default())?;
     ensure!(report.ok, "xe did not probe the card (the guest's log: {})", report.log.display());
     let held = look.held.context("the guest did not print that it is idle")??;
     Ok(Probe { trapped: report.trapped, held })

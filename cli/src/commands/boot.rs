@@ -15,7 +15,7 @@ use arctic_guest_runner::devices::Place;
 use arctic_guest_runner::driver::Driver;
 use arctic_guest_runner::guest_process::Options;
 use arctic_guest_runner::interrupt::Interrupted;
-use arctic_guest_runner::progress::Stderr;
+use arctic_guest_runner::progress::StderrProgress;
 use arctic_guest_runner::skipped;
 
 use super::card_args::{CardArgs, VfArgs};
@@ -226,7 +226,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         (false, None) => Mode::Work,
     };
     let mut printer = Printer { keep: args.json, output: Vec::new(), errors: Vec::new() };
-    let mut report = match boot::run(&options, &mode, &mut printer, &Stderr::default()) {
+    // The progress is dropped, and its open line erased, before an error is printed.
+    let result = boot::run(&options, &mode, &mut printer, &StderrProgress::default());
+    let mut report = match result {
         Ok(report) => report,
         Err(error) => return failure(error),
     };

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use arctic_guest_runner::card::Functions;
 use arctic_guest_runner::clocks;
 use arctic_guest_runner::igt::{self, Job, PHYSICAL, VIRTUAL, agent, list};
-use arctic_guest_runner::progress::Stderr;
+use arctic_guest_runner::progress::StderrProgress;
 use arctic_guest_runner::report::{self, TestResult};
 use arctic_guest_runner::skipped;
 
@@ -90,7 +90,9 @@ pub fn run(args: Args) -> Result<ExitCode> {
         // An output error also fails the summary below; the results are in the run's log in any case.
         false => drop(print_if_read(format_args!("{result}\n"))),
     };
-    let mut report = match igt::run(&options, &job, &mut on_result, &Stderr::default()) {
+    // The progress is dropped, and its open line erased, before an error is printed.
+    let result = igt::run(&options, &job, &mut on_result, &StderrProgress::default());
+    let mut report = match result {
         Ok(report) => report,
         Err(error) => return failure(error),
     };

@@ -18,7 +18,7 @@ use arctic_guest_runner::card;
 use arctic_guest_runner::devices::{KERNEL_ARGUMENTS, Place, lines, quoted};
 use arctic_guest_runner::guest_process::{Options, Server};
 use arctic_guest_runner::process::{Child, LOOK};
-use arctic_guest_runner::progress::{Progress, Stderr};
+use arctic_guest_runner::progress::{Progress, StderrProgress};
 use arctic_guest_runner::viommu::Viommu;
 use arctic_guest_runner::{interrupt, path, skipped, terminal, tsc};
 
@@ -122,7 +122,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 fn launch(args: &Args) -> Result<ExitCode> {
     let mut options = args.options()?;
-    let progress = Stderr::default();
+    let progress = StderrProgress::default();
     for (what, option, file) in [("kernel", "kernel", &args.kernel), ("initial RAM disk", "initrd", &args.initrd)] {
         if let Some(file) = file.as_ref().filter(|file| !file.is_file()) {
             bail!("there is no {what} {}: give the path of an existing file with --{option}", file.display());

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use arctic_guest_runner::artifacts::{self, Own};
 use arctic_guest_runner::cache::Cache;
 use arctic_guest_runner::image::modules;
-use arctic_guest_runner::progress::Silent;
+use arctic_guest_runner::progress::NullProgress;
 use arctic_guest_runner::tsc;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -161,7 +161,7 @@ fn a_guest_with_a_wrong_clock_is_inconclusive() {
 #[test]
 fn an_own_kernel_without_i915_and_with_gzip_modules() {
     let _one = one_guest();
-    let kernel = artifacts::obtain(&Own::default(), &Cache::open().unwrap(), &Silent).unwrap().kernel;
+    let kernel = artifacts::obtain(&Own::default(), &Cache::open().unwrap(), &NullProgress).unwrap().kernel;
     let folder = TempDir::new().unwrap();
     let own = folder.path().join(&kernel.release);
     copy_modules(&kernel.modules, &own);

@@ -17,7 +17,7 @@ use arctic_guest_runner::artifacts;
 use arctic_guest_runner::cache::Cache;
 use arctic_guest_runner::interrupt::{self, Interrupted};
 use arctic_guest_runner::kernel_log::XE_JOB_TIMEOUT;
-use arctic_guest_runner::progress::Stderr;
+use arctic_guest_runner::progress::StderrProgress;
 use serde_json::Value;
 
 /// The guest's command: a picture in NV12 of 320 x 240 with the luma and chroma 'Z' is scaled to 160 x 128. Prints how
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let arctic = PathBuf::from(env::args_os().nth(1).context("usage: libva ARCTIC (the program)")?);
-    let media = artifacts::media(&Cache::open()?, &Stderr::default())?;
+    let media = artifacts::media(&Cache::open()?, &StderrProgress::default())?;
 
     let skip = scale(&arctic, &media, "skip")?;
     ensure!(skip.lines.get("ffmpeg") == Some(&0), "ffmpeg failed: {:?}", skip.lines);

@@ -8,9 +8,11 @@
 use anyhow::Result;
 use arctic_guest_runner::artifacts;
 use arctic_guest_runner::cache::Cache;
-use arctic_guest_runner::progress::Stderr;
+use arctic_guest_runner::progress::StderrProgress;
 
 fn main() -> Result<()> {
-    print!("{}", artifacts::newest_pins(&Cache::open()?, &Stderr::default())?);
+    // The progress is dropped, and its open line erased, before the pins are printed.
+    let pins = artifacts::newest_pins(&Cache::open()?, &StderrProgress::default())?;
+    print!("{pins}");
     Ok(())
 }

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use arctic_guest_runner::interrupt::Interrupted;
-use arctic_guest_runner::progress::Stderr;
+use arctic_guest_runner::progress::StderrProgress;
 use arctic_guest_runner::selftests::{self, Expected, Submission, evaluate};
 use clap::Parser;
 
@@ -52,7 +52,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let path = &arguments.expected;
     let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
     let expected = Expected::parse(&text).with_context(|| path.display().to_string())?;
-    let run = selftests::run(&arguments.arctic, arguments.submission, &arguments.groups, &Stderr::default())?;
+    let run = selftests::run(&arguments.arctic, arguments.submission, &arguments.groups, &StderrProgress::default())?;
     let (lines, fine) = evaluate(&run.subtests, arguments.submission.name(), &expected);
     for line in &lines {
         println!("{line}");

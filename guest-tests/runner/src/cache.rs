@@ -156,13 +156,13 @@ fn time_stamp() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::progress::Silent;
+    use crate::progress::NullProgress;
 
     #[test]
     fn failed_install_leaves_no_entry_and_complete_install_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
-        let lock = cache.lock(&Silent).unwrap();
+        let lock = cache.lock(&NullProgress).unwrap();
         let failed = cache.install(&lock, "parts/x", |path| {
             fs::write(path.join("half"), "1")?;
             anyhow::bail!("no network")
@@ -178,7 +178,7 @@ mod tests {
     fn cache_lock_is_exclusive() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
-        let lock = cache.lock(&Silent).unwrap();
+        let lock = cache.lock(&NullProgress).unwrap();
         let other = File::create(folder.path().join("lock")).unwrap();
         assert!(matches!(other.try_lock(), Err(TryLockError::WouldBlock)));
         drop(lock);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use arctic_guest_runner::image::nested::Extra;
 use arctic_guest_runner::nested;
-use arctic_guest_runner::progress::Stderr;
+use arctic_guest_runner::progress::StderrProgress;
 use libtest_mimic::{Arguments, Failed, Trial};
 
 const TEST: &str = "linux_boots_and_xe_works_on_pf_and_vfs";
@@ -54,7 +54,7 @@ fn linux_boots_and_xe_works_on_pf_and_vfs() -> Result<(), String> {
         firmware: firmware.path(),
         vfs: VFS,
     };
-    let outcome = nested::run(&extra, LIMIT, &Stderr::default()).map_err(text)?;
+    let outcome = nested::run(&extra, LIMIT, &StderrProgress::default()).map_err(text)?;
     let mut problems = outcome.problems();
     if outcome.proof("cpus") != Some("2") {
         problems.push(format!("expected two CPUs: {:?}", outcome.proof("cpus")));

@@ -218,7 +218,7 @@ impl Follower {
                     _ => self.print_line(&format!("{} could not be loaded", self.driver), progress),
                 }
                 if self.mode == Mode::Shell {
-                    progress.print_line("a shell in the guest; `exit` ends it, and Ctrl-] ends a guest that hangs\r");
+                    progress.print_line("a shell in the guest; `exit` ends it, and Ctrl-] ends a guest that hangs");
                     terminal::feed(running.terminal())?;
                 }
             }
