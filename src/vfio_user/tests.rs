@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+pub(crate) use arctic_test_support::poll::eventually;
 use vmm_sys_util::sock_ctrl_msg::ScmSocket;
 use vmm_sys_util::tempdir::TempDir;
 use vmm_sys_util::tempfile::TempFile;
@@ -257,14 +258,4 @@ pub(crate) fn dma_map(flags: u32, offset: u64, iova: u64, size: u64) -> Vec<u8> 
 
 pub(crate) fn dma_unmap(flags: u32, iova: u64, size: u64) -> Vec<u8> {
     dwords(&[24, flags]).into_iter().chain([iova, size].into_iter().flat_map(u64::to_le_bytes)).collect()
-}
-
-pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    for _ in 0..500 {
-        if condition() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("condition not reached within 5 s: {what}");
 }

@@ -37,6 +37,7 @@ pub mod machine;
 pub mod measure;
 #[cfg(feature = "vfio-user")]
 pub mod model;
+pub mod poll;
 pub mod process;
 pub mod random;
 pub mod replay;

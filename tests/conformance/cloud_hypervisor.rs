@@ -66,7 +66,7 @@ impl Wrapper {
         self.0.region_write(0, MAILBOX, &0x5507_u32.to_le_bytes()).unwrap();
         self.0.region_write(0, GUC_HOST_INTERRUPT, &[1, 0, 0, 0]).unwrap();
         let mut answer = [0; 4];
-        arctic_test_support::machine::transport::eventually("the GuC's response", || {
+        arctic_test_support::poll::eventually("the GuC's response", || {
             self.0.region_read(0, MAILBOX, &mut answer).unwrap();
             answer[3] >> 7 == 1
         });
@@ -103,7 +103,7 @@ pub fn a_device_is_added_and_taken_away() {
     let _server = Server::start(&path, function, Settings::default()).unwrap();
     for machine in 0..3 {
         let mut client = Client::new(&path);
-        arctic_test_support::machine::transport::eventually("the next client connects", || {
+        arctic_test_support::poll::eventually("the next client connects", || {
             if client.is_err() {
                 client = Client::new(&path);
             }
@@ -168,7 +168,7 @@ pub fn disabled_vf_keeps_its_connection() {
     let connect = |name: &str| {
         let path = dir.as_path().join(name);
         let mut client = Client::new(&path);
-        arctic_test_support::machine::transport::eventually("a connection", || {
+        arctic_test_support::poll::eventually("a connection", || {
             if client.is_err() {
                 client = Client::new(&path);
             }
@@ -211,7 +211,7 @@ pub fn disabled_vf_keeps_its_connection() {
                 pf = connect("pf.sock");
             }
         }
-        arctic_test_support::machine::transport::eventually("the VF is gone", || vf.read_config_dword(0) == u32::MAX);
+        arctic_test_support::poll::eventually("the VF is gone", || vf.read_config_dword(0) == u32::MAX);
         assert_eq!([4, 0x10, 0x34, 0x100].map(|offset| vf.read_config_dword(offset)), [u32::MAX; 4], "{end:?}");
         vf.write_config(4, &[6, 0]);
         vf.0.region_write(0, MAILBOX + 4, &[9; 4]).unwrap();

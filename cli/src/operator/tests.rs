@@ -8,6 +8,7 @@ use std::thread;
 
 use arctic_device_model::host::{Function, ManualClock};
 use arctic_device_model::trace::{Event, EventKind, Recorder, Subscription};
+use arctic_test_support::poll::eventually;
 use serde_json::value::{RawValue, to_raw_value};
 use vmm_sys_util::tempdir::TempDir;
 
@@ -75,14 +76,6 @@ fn exchange(path: &Path, bytes: &[u8]) -> String {
 
 fn subscribe(path: &Path, filter: Filter) -> Result<Events, Failure> {
     Connection::open(path).unwrap().trace(filter)
-}
-
-fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !condition() {
-        assert!(started.elapsed() < TIME_LIMIT * 5, "timed out: {what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use arctic_test_support::poll::eventually;
 use vfio_user::Client;
 use vmm_sys_util::tempdir::TempDir;
 
@@ -137,16 +138,6 @@ fn config_u16(client: &mut Client, offset: u64) -> u16 {
     let mut data = [0; 2];
     client.region_read(CONFIG, offset, &mut data).unwrap();
     u16::from_le_bytes(data)
-}
-
-fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let met = (0..500).any(|_| {
-        condition() || {
-            std::thread::sleep(std::time::Duration::from_millis(10));
-            false
-        }
-    });
-    assert!(met, "timed out waiting for: {what}");
 }
 
 #[test]

@@ -21,6 +21,7 @@ use arctic_test_support::ct::GUC_HOST_INTERRUPT;
 use arctic_test_support::firmware;
 use arctic_test_support::grammar;
 use arctic_test_support::mi::{self, Global, Process};
+use arctic_test_support::poll::eventually;
 use arctic_test_support::process::{resident, setting};
 
 use bench::*;
@@ -261,15 +262,6 @@ fn random_attacks() {
     ] {
         println!("{n} {what}");
         assert!(n * 20 >= cases, "{n} {what} in {cases} cases: too few for an effective test");
-    }
-}
-
-/// Polls a condition in real time.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(20), "timed out after 20 s waiting for: {what}");
-        thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -6,16 +6,16 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arctic_gpu::report::Report;
+
+use crate::poll::eventually;
 
 /// Number of virtual functions of the card under test.
 pub const VFS: u8 = 3;
 /// Bytes of guest memory available to tests, starting at [`Machine::ram`].
 pub const RAM_BYTES: u64 = 16 << 20;
-/// Timeout for an asynchronous event.
-pub const TIMEOUT: Duration = Duration::from_secs(20);
 /// Timeout for a whole test: a transport that hangs fails one test instead of blocking the run.
 const TEST_LIMIT: Duration = Duration::from_secs(120);
 
@@ -189,15 +189,6 @@ impl dyn Machine + '_ {
             came != 0
         });
         came
-    }
-}
-
-/// Waits until an asynchronous condition holds; panics after `TIMEOUT`.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < TIMEOUT, "timed out waiting for: {what}");
-        thread::sleep(Duration::from_micros(200));
     }
 }
 

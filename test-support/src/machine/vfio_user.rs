@@ -26,7 +26,8 @@ use vmm_sys_util::tempfile::TempFile;
 
 use super::by_messages;
 use crate::machine::bus;
-use crate::machine::transport::{Machine, RAM_BYTES, TIMEOUT, VFS, Visibility};
+use crate::machine::transport::{Machine, RAM_BYTES, VFS, Visibility};
+use crate::poll::TIMEOUT;
 
 const CONFIG: u32 = VFIO_PCI_CONFIG_REGION_INDEX;
 /// Offset of Message Control in the card's MSI capability.

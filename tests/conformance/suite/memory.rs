@@ -7,8 +7,9 @@ use arctic_test_support::machine::bus::*;
 use arctic_test_support::machine::driver::context::COPY;
 use arctic_test_support::machine::driver::pf::{frames, share_of};
 use arctic_test_support::machine::driver::{CTB, Driver, GGTT, SCRATCH};
-use arctic_test_support::machine::transport::{Machine, eventually};
+use arctic_test_support::machine::transport::Machine;
 use arctic_test_support::mi;
+use arctic_test_support::poll::eventually;
 
 pub fn lmtt_defines_the_local_memory_of_a_vf(machine: &mut dyn Machine) {
     proves!(

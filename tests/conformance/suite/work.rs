@@ -8,8 +8,9 @@ use arctic_test_support::machine::bus::*;
 use arctic_test_support::machine::driver::context::*;
 use arctic_test_support::machine::driver::pf::share_of;
 use arctic_test_support::machine::driver::{Driver, FAILURE, GGTT, SCRATCH, SUCCESS};
-use arctic_test_support::machine::transport::{Machine, eventually};
+use arctic_test_support::machine::transport::Machine;
 use arctic_test_support::mi::{self, Process};
+use arctic_test_support::poll::eventually;
 
 /// Identity of the user interrupt of the copy engine: class 3, bit 0.
 const COPY_USER: u32 = 3 << 16 | 1;

@@ -17,7 +17,8 @@ use arctic_guc_driver::{DriverState, GucDriver, Inbox, Layout};
 
 use crate::ct;
 pub use crate::ct::{FAILURE, GUC_HOST_INTERRUPT, MAILBOX, SUCCESS};
-use crate::machine::transport::{Machine, TIMEOUT, eventually};
+use crate::machine::transport::Machine;
+use crate::poll::{TIMEOUT, eventually};
 
 /// Offset of the GGTT entries in GTTMMADR.
 pub const GGTT: u64 = 8 << 20;

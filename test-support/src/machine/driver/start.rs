@@ -7,7 +7,8 @@ use arctic_guc_driver::GucDriver;
 
 use super::{Driver, PF_BASE};
 use crate::firmware;
-use crate::machine::transport::{Machine, TIMEOUT};
+use crate::machine::transport::Machine;
+use crate::poll::TIMEOUT;
 
 /// Engine instances that the card's fuses enable, by GuC class (contract K.3): render, video, video enhancement, copy,
 /// compute.
